@@ -1,0 +1,33 @@
+# What every target of the project is compiled with. Instruction-set flags are not here: files that need them
+# carry their own and are chosen at run time.
+find_program(WEIR_CCACHE ccache)
+if(WEIR_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${WEIR_CCACHE})
+endif()
+find_program(WEIR_MOLD mold)
+
+add_library(weir_options INTERFACE)
+target_include_directories(weir_options INTERFACE ${PROJECT_SOURCE_DIR})
+target_compile_options(weir_options INTERFACE -Wall -Wextra -Wno-missing-field-initializers -fno-omit-frame-pointer)
+if(WEIR_WERROR)
+  target_compile_options(weir_options INTERFACE -Werror)
+endif()
+if(WEIR_MOLD AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  target_link_options(weir_options INTERFACE -fuse-ld=mold)
+endif()
+if(WEIR_SANITIZE STREQUAL "address")
+  target_compile_options(weir_options INTERFACE -fsanitize=address,undefined -fno-sanitize-recover=undefined)
+  target_link_options(weir_options INTERFACE -fsanitize=address,undefined)
+elseif(WEIR_SANITIZE STREQUAL "thread")
+  target_compile_options(weir_options INTERFACE -fsanitize=thread -Wno-tsan)
+  target_link_options(weir_options INTERFACE -fsanitize=thread)
+elseif(NOT WEIR_SANITIZE STREQUAL "")
+  message(FATAL_ERROR "WEIR_SANITIZE: '${WEIR_SANITIZE}' is not one of '', address, thread")
+endif()
+
+# weir_room(NAME LIBS...) — one static library from every .cpp below the current folder.
+function(weir_room name)
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cpp)
+  add_library(weir_${name} STATIC ${sources})
+  target_link_libraries(weir_${name} PUBLIC weir_options ${ARGN})
+endfunction()

@@ -1,0 +1,86 @@
+// service.h — the door between the network and the engine: every session, and every embedding program, uses this.
+//
+// It holds the text pool, the model host, the owners and the telemetry, and knows nothing of sockets.
+// Thread safety: every member from any thread. Callbacks are posted to the executor that was passed in; they are never
+// called from inside the call that takes them.
+#pragma once
+
+#include <boost/asio/any_io_executor.hpp>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "actors/job_stream.h"
+#include "actors/request.h"
+#include "core/error.h"
+
+namespace weir::actors {
+
+using executor = boost::asio::any_io_executor;
+
+struct model_entry {
+  std::string name;
+  std::int64_t created_s = 0;      // Unix time it became ready
+  std::uint32_t context = 0, vocab_size = 0;
+  std::string device;              // cpu, reference, sim, cuda:0
+};
+
+struct job_view {
+  core::job_id id;
+  std::string state;               // queued prefilling decoding paused finished
+  std::string model;
+  std::string finish_reason;       // with finished
+  std::uint32_t prompt_tokens = 0, output_tokens = 0, pages = 0;
+  double age_s = 0;
+};
+
+// The published picture: made by the owner between steps, read by everybody else without waiting for it.
+struct snapshot {
+  struct { std::uint32_t queued = 0, prefilling = 0, decoding = 0, paused = 0; std::uint64_t finished = 0; } jobs;
+  struct { std::uint32_t total = 0, free = 0, cached = 0, used = 0; } pages;
+  double tokens_per_s = 0;
+  std::uint32_t queue = 0;
+  double step_p50_ms = 0, step_p99_ms = 0;
+  std::uint64_t steps = 0, tokens = 0;
+};
+
+struct readiness { bool ready = false; std::string reason; };
+
+struct tokenized { std::vector<core::token_id> ids; std::vector<std::string> pieces; };
+
+class service {
+ public:
+  // A new job whose news go to `shard`'s thread. `changed` is followed from the first moment. Never fails: a refusal
+  // is a state of the stream.
+  // REQUIRES: called on `shard`'s thread.
+  std::shared_ptr<job_stream> submit(request r, executor shard, job_stream::reader changed);
+
+  std::vector<model_entry> models() const;
+  void tokenize(std::string model, std::string text, bool add_special, executor ex,
+                std::function<void(core::result<tokenized>)> done);
+  void detokenize(std::string model, std::vector<std::int64_t> ids, executor ex,
+                  std::function<void(core::result<std::string>)> done);
+
+  void list_jobs(executor ex, std::function<void(std::vector<job_view>)> done);
+  void find_job(core::job_id id, executor ex, std::function<void(std::optional<job_view>)> done);
+  // Cancels and answers with the final state, or nothing where the job is unknown or no longer kept.
+  void cancel_job(core::job_id id, executor ex, std::function<void(std::optional<job_view>)> done);
+
+  snapshot stats() const;
+  readiness ready() const;
+
+  // No new jobs from now on (they are refused: unavailable); `idle` is called once the last one has ended.
+  void drain(executor ex, std::function<void()> idle);
+
+  struct parts;
+  explicit service(std::unique_ptr<parts> p);
+  ~service();
+
+ private:
+  std::unique_ptr<parts> p_;
+};
+
+}  // namespace weir::actors

@@ -1,0 +1,25 @@
+// clock.h — time as the engine sees it: monotonic, and passed in, so that tests can move it by hand.
+#pragma once
+
+#include <chrono>
+
+namespace weir::core {
+
+using duration = std::chrono::nanoseconds;
+using time_point = std::chrono::time_point<std::chrono::steady_clock, duration>;
+
+// Thread safety: now() from any thread.
+class clock {
+ public:
+  virtual ~clock() = default;
+  virtual time_point now() const noexcept = 0;
+};
+
+class system_clock final : public clock {
+ public:
+  time_point now() const noexcept override {
+    return std::chrono::time_point_cast<duration>(std::chrono::steady_clock::now());
+  }
+};
+
+}  // namespace weir::core

@@ -1,0 +1,86 @@
+// engine.h — the generator inside a GPU owner: one model on one device, and every sequence that uses it.
+//
+// A step reads like its name says: admit, schedule, forward, sample, deliver (engine.cpp).
+//
+// Thread safety: everything on the owner's thread. The engine starts no thread, reads no clock but the one passed in,
+// and calls out only through each job's token_sink.
+//
+// Invariants:
+//   1. Pages used + free = total; reference counts equal the page tables (check_integrity).
+//   2. Every job given to submit() gets exactly one finish(), whatever happens.
+//   3. After cancel(id), the next step() starts without that sequence, and its pages are free before the step's forward.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/clock.h"
+#include "core/job.h"
+#include "core/model/model.h"
+#include "core/text/tokenizer.h"
+
+namespace weir::core {
+
+struct engine_config {
+  std::uint32_t max_batch = 64;        // sequences that run at once
+  std::uint32_t kv_pages = 0;          // of page_tokens each; the model has already allocated them
+  std::uint32_t max_seq_len = 0;       // 0: the model's context
+  std::uint32_t prefill_rows = 512;    // most prompt rows in one step
+  duration step_target{};              // longest step while others decode; zero: unbounded (rows bound it)
+};
+
+enum class sequence_state { queued, prefilling, decoding, finished };
+const char* name(sequence_state s) noexcept;
+
+struct sequence_view {
+  job_id id;
+  sequence_state state = sequence_state::queued;
+  std::uint32_t prompt_tokens = 0, output_tokens = 0, pages = 0;
+  time_point created{};
+};
+
+// What one step did, for telemetry.
+struct step_report {
+  std::uint32_t rows = 0, sequences = 0, tokens = 0, finished = 0;
+  duration took{};
+};
+
+struct engine_counts {
+  std::uint32_t queued = 0, prefilling = 0, decoding = 0;
+  std::uint32_t pages_total = 0, pages_free = 0, pages_used = 0;
+  std::uint64_t steps = 0, tokens = 0;
+};
+
+class engine {
+ public:
+  engine(std::unique_ptr<model> m, std::shared_ptr<const tokenizer> t, engine_config config, const clock& time);
+  ~engine();  // ends what is left with error
+
+  // Takes a job; the queue has no bound here (admission is decided before). A job that can never fit the pages or
+  // the context is finished with a fault that carries the numbers.
+  void submit(job j);
+
+  // Idempotent; false if the engine does not know the job (or has finished it). Frees its pages at once and finishes
+  // it with `why`.
+  bool cancel(const job_id& id, finish_reason why = finish_reason::cancel);
+
+  // Nothing queued, running, or still waiting for room in a sink.
+  bool idle() const noexcept;
+
+  step_report step();
+
+  const model_info& info() const noexcept;
+  engine_counts counts() const noexcept;
+  void list(std::vector<sequence_view>& out) const;
+
+  // Empty where the invariants hold, else what does not.
+  std::string check_integrity() const;
+
+ private:
+  struct state;
+  std::unique_ptr<state> s_;
+};
+
+}  // namespace weir::core
