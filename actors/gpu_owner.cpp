@@ -6,7 +6,6 @@
 
 #include "actors/job_state.h"
 #include "actors/open_model.h"
-#include "actors/outbox.h"
 #include "actors/runtime/context.h"
 #include "actors/runtime/spawn.h"
 #include "core/engine.h"

@@ -24,7 +24,7 @@
 #include <vector>
 
 #include "actors/job_stream.h"
-#include "actors/outbox.h"
+#include "actors/runtime/wakes.h"
 #include "actors/served_model.h"
 #include "actors/token_log.h"
 #include "core/text/detokenizer.h"
@@ -35,20 +35,19 @@ namespace weir::actors {
 // Told once how a job ended, on its shard: the registry's line.
 using end_hook = std::function<void(const outcome&, const job_stream::state_block&)>;
 
-struct job_stream::state_block final : core::token_sink, outbox_entry, std::enable_shared_from_this<state_block> {
+class outbox;
+
+struct job_stream::state_block final : core::token_sink, waker {
   state_block(core::job_id i, executor s, core::time_point now, end_hook at_end);
 
   // --- token_sink: owner
   std::size_t write(std::span<const core::token> tokens) override;
   void finish(const core::ending& how) override;
   bool abandoned() const noexcept override { return cancelled.load(std::memory_order_acquire); }
-
-  // --- outbox_entry: owner
-  std::shared_ptr<void> keep() override { return shared_from_this(); }
-  void publish() noexcept override;
-  void read_news() override;  // on the shard
+  void publish() noexcept;     // what was written and how it ended, in one store
 
   // --- on the shard
+  void read_news();
   void admitted(std::shared_ptr<const served_model> by, std::uint32_t position);
   void refused(core::error e);
   void cancel_here(core::finish_reason why);
@@ -72,6 +71,7 @@ struct job_stream::state_block final : core::token_sink, outbox_entry, std::enab
   std::uint32_t pushed = 0;
   core::ending how_it_ended;
   bool finished = false;
+  bool has_news = false;       // in the outbox
 
   // crossing: count << 1 | ended
   static constexpr std::size_t queue_items = 127;
@@ -97,6 +97,18 @@ struct job_stream::state_block final : core::token_sink, outbox_entry, std::enab
   unsigned telling = 0;
   std::uint64_t next_reader = 1;
   end_hook at_end;             // called once, when the job has ended or was refused
+};
+
+// The jobs that a step had news for: published and woken together when the step is over, one post a shard.
+// Used on the owner's thread.
+class outbox {
+ public:
+  void add(job_stream::state_block& job);
+  void flush();
+
+ private:
+  std::vector<std::shared_ptr<job_stream::state_block>> news_;
+  wakes wakes_;
 };
 
 }  // namespace weir::actors

@@ -43,7 +43,13 @@ const char* outcome::status() const noexcept {
 // --- the owner's side
 
 job_stream::state_block::state_block(core::job_id i, executor s, core::time_point t, end_hook h)
-    : outbox_entry(s), id(i), shard(std::move(s)), created(t), at_end(std::move(h)) {}
+    : waker(s, [](waker& w) { static_cast<state_block&>(w).read_news(); }),
+      id(i),
+      shard(std::move(s)),
+      created(t),
+      at_end(std::move(h)) {
+  arm();
+}
 
 std::size_t job_stream::state_block::write(std::span<const core::token> tokens) {
   std::size_t n = 0;
@@ -64,9 +70,25 @@ void job_stream::state_block::publish() noexcept {
   readable.store(std::uint64_t{pushed} << 1 | (finished ? 1 : 0), std::memory_order_release);
 }
 
+void outbox::add(job_stream::state_block& job) {
+  if (std::exchange(job.has_news, true)) return;
+  news_.push_back(std::static_pointer_cast<job_stream::state_block>(job.shared_from_this()));
+}
+
+void outbox::flush() {
+  for (auto& job : news_) {
+    job->has_news = false;
+    job->publish();
+    job->signal(wakes_);
+  }
+  news_.clear();
+  wakes_.flush();
+}
+
 // --- the shard's side
 
 void job_stream::state_block::read_news() {
+  arm();
   if (now == phase::done || now == phase::refused) {  // cancelled before the owner heard of it
     core::token t;
     while (queue.try_dequeue(t)) {
