@@ -8,12 +8,11 @@
 //
 // Invariants:
 //   1. Control is bits, not mail: it is never refused, and looked at before mail.
-//   2. Mail is taken from the mailbox when the receiving handler runs, not before: cancelling a receive loses
-//   none.
-//   3. finish() happens once, whatever ends the actor: the body, a kill, or the death of its context. By then
-//   the
-//      mailbox is closed and empty, every question told to the actor is answered or dropped, every child has
-//      ended.
+//   2. Mail is taken from the mailbox when the receiving handler runs, not before: cancelling a receive
+//      loses none.
+//   3. finish() happens once, whatever ends the actor: the body, a kill, or the death of its context. By
+//      then the mailbox is closed and empty, every question told to the actor is answered or dropped, every
+//      child has ended.
 #pragma once
 
 #include <atomic>
@@ -49,7 +48,6 @@ class cell : public waker, public lifeline::member {
  public:
   using error_code = boost::system::error_code;
   using receive_signature = void(error_code, std::optional<Msg>);
-  using waker::line;
 
   // What only the cell with the body knows how to do: start its coroutine, with an exit_guard as its
   // completion handler; decide about a restart, and wait for its moment; let go of the body, whose captures

@@ -5,11 +5,9 @@
 //
 // Invariants:
 //   1. Every handler, and the destruction of whatever was still pending at the end, happens on the thread:
-//   what is
-//      bound to it (a CUDA context) is never touched elsewhere.
+//      what is bound to it (a CUDA context) is never touched elsewhere.
 //   2. The destructor ends the loop after the handler that is running, then joins. Actors still alive are
-//   abandoned:
-//      stop and join those that have something to finish.
+//      abandoned: stop and join those that have something to finish.
 #pragma once
 
 #include <pthread.h>

@@ -9,7 +9,7 @@
 // Invariants:
 //   1. At most `capacity` messages are reserved or unread, but for those pushed without a reservation.
 //   2. Once close() or close_if_empty() has succeeded, every push is refused, and nothing is left behind
-//   unseen.
+//      unseen.
 #pragma once
 
 #include <atomic>
@@ -43,8 +43,8 @@ class mailbox {
   void reserve_beyond() noexcept { size_.fetch_add(1); }
   void release() noexcept { size_.fetch_sub(1); }
 
-  // Takes m, or leaves it as it was, with the room released, where the mailbox is closed.
-  // REQUIRES: a reservation.
+  // Takes m, or leaves it as it was, with the room released, where the mailbox is closed. REQUIRES: a
+  // reservation.
   bool push(Msg& m) {
     node* n = new node{nullptr, {std::move(m), timed_ ? std::chrono::steady_clock::now() : time_point()}};
     n->next = inbox_.load();

@@ -23,8 +23,8 @@ struct exit_status {
   std::exception_ptr error;
 };
 
-// Whether the body is called again once it has ended by itself. Mail stays; a message being handled is lost,
-// and its question answered no_reply.
+// Whether the body is called again once it has ended by itself. Mail stays; a message being handled is
+// lost, and its question answered no_reply.
 struct restart {
   enum class when { never, on_error, always };
   when again = when::never;
@@ -33,8 +33,8 @@ struct restart {
   std::chrono::milliseconds first_delay{100};  // doubles with each restart that counts against max
 };
 
-// What happens inside actors, for metrics and logs. Nothing is timed for actors without one.
-// Calls come on the actor's executor, refusals from any thread; they must be quick and must not throw.
+// What happens inside actors, for metrics and logs. Nothing is timed for actors without one. Calls come on
+// the actor's executor, refusals from any thread; they must be quick and must not throw.
 class observer {
  public:
   virtual ~observer() = default;

@@ -1,5 +1,5 @@
-// pending.h — an operation whose end comes from elsewhere: a question in another actor's mailbox, a wait for
-// an exit.
+// pending.h — an operation whose end comes from elsewhere: a question in another actor's mailbox, a wait
+// for an exit.
 //
 // Three parties may want to end it: whoever answers, the asker's cancellation slot, and the death of the
 // asker's context. The lifeline of that context decides which of them does.
@@ -16,6 +16,7 @@
 #include <boost/asio/error.hpp>
 #include <boost/system/error_code.hpp>
 #include <memory>
+#include <type_traits>
 #include <utility>
 
 #include "completion.h"
@@ -27,16 +28,27 @@ template <class... Values>
 class pending final : public lifeline::member {
  public:
   using error_code = boost::system::error_code;
+  using operation = completion<waits::for_others, error_code, Values...>;
 
+  // A handler without an executor of its own runs on home's. Gives nothing, the handler destroyed, where
+  // the context that it would run on is gone.
   template <class Handler>
-  static std::shared_ptr<pending> start(Handler&& handler, const boost::asio::any_io_executor& fallback,
-                                        const std::shared_ptr<lifeline>& near) {
+  static std::shared_ptr<pending> start(Handler handler, const lifeline::guest& home) {
     auto slot = boost::asio::get_associated_cancellation_slot(handler);
-    auto line = lifeline::of(boost::asio::get_associated_executor(handler, fallback), near);
-    completion<waits::for_others, error_code, Values...> done(std::forward<Handler>(handler), fallback);
-    auto p = std::make_shared<pending>(std::move(line), std::move(done));
-    p->line_->enlist(p);
-    if (slot.is_connected()) {
+    std::shared_ptr<pending> p;
+    const auto make = [&](const std::shared_ptr<lifeline>& line,
+                          const boost::asio::any_io_executor& fallback) {
+      line->visit([&] {
+        p = std::make_shared<pending>(line, operation(std::move(handler), fallback));
+        line->enlist_visiting(p);
+      });
+    };
+    if constexpr (std::is_same_v<boost::asio::associated_executor_t<Handler, nowhere>, nowhere>) {
+      make(home.line(), home.get_executor());
+    } else {
+      make(lifeline::of(boost::asio::get_associated_executor(handler, home.get_executor()), home.line()), {});
+    }
+    if (p && slot.is_connected()) {
       slot.assign([weak = std::weak_ptr(p)](boost::asio::cancellation_type type) {
         auto p = type == boost::asio::cancellation_type::none ? nullptr : weak.lock();
         if (p) p->fail(boost::asio::error::operation_aborted);
@@ -45,7 +57,7 @@ class pending final : public lifeline::member {
     return p;
   }
 
-  pending(std::shared_ptr<lifeline> line, completion<waits::for_others, error_code, Values...> done)
+  pending(std::shared_ptr<lifeline> line, operation done)
       : member([](member& m) { static_cast<pending&>(m).let_go(); }),
         line_(std::move(line)),
         done_(std::move(done)) {}
@@ -63,10 +75,12 @@ class pending final : public lifeline::member {
   bool fail(error_code ec) { return complete(ec, Values()...); }
 
  private:
+  struct nowhere {};
+
   void let_go() { auto unrun = std::move(done_); }
 
   const std::shared_ptr<lifeline> line_;
-  completion<waits::for_others, error_code, Values...> done_;  // touched by whoever claimed
+  operation done_;  // touched by whoever claimed
 };
 
 }  // namespace weir::detail

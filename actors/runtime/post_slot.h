@@ -2,13 +2,14 @@
 //
 // Asio allocates an operation for each post, and recycles it only within one thread: a thread that posts to
 // another would allocate every time. A post_slot sits inside the object that posts and lends its bytes
-// instead, on io_context and on strands of one; on other executors the post is an ordinary one.
+// instead, on io_context; elsewhere the post is an ordinary one. (A strand would take the bytes twice, and
+// again later, for itself.)
 //
 // Thread safety: none of its own.
 //
 // Invariants:
-//   1. At most one function posted through a slot is waiting; Asio gives its memory back before the function
-//   runs.
+//   1. At most one function posted through a slot is waiting; Asio gives its memory back before the
+//      function runs.
 //   2. The function owns, directly or not, the object that the slot is in.
 #pragma once
 
@@ -18,7 +19,6 @@
 #include <boost/asio/post.hpp>
 #include <boost/asio/prefer.hpp>
 #include <boost/asio/require.hpp>
-#include <boost/asio/strand.hpp>
 #include <cstddef>
 #include <new>
 #include <type_traits>
@@ -36,15 +36,14 @@ class post_slot {
   template <class Executor, class F>
   void post(const Executor& ex, F f) {
     using io = boost::asio::io_context::executor_type;
-    if constexpr (!std::is_same_v<Executor, boost::asio::any_io_executor>) {
-      post_typed(ex, std::move(f));
-    } else if (auto* plain = ex.template target<io>()) {
-      post_typed(*plain, std::move(f));
-    } else if (auto* counted = ex.template target<tracked<io>>()) {
-      post_typed(boost::asio::prefer(*counted, boost::asio::execution::outstanding_work.untracked),
-                 std::move(f));
-    } else if (auto* strand = ex.template target<boost::asio::strand<io>>()) {
-      post_typed(*strand, std::move(f));
+    if constexpr (std::is_same_v<Executor, io>) {
+      post_to(ex, std::move(f));
+    } else if constexpr (std::is_same_v<Executor, tracked<io>>) {
+      post_to(boost::asio::prefer(ex, boost::asio::execution::outstanding_work.untracked), std::move(f));
+    } else if constexpr (std::is_same_v<Executor, boost::asio::any_io_executor>) {
+      if (auto* plain = ex.template target<io>()) return post(*plain, std::move(f));
+      if (auto* counted = ex.template target<tracked<io>>()) return post(*counted, std::move(f));
+      boost::asio::post(ex, std::move(f));
     } else {
       boost::asio::post(ex, std::move(f));
     }
@@ -73,8 +72,8 @@ class post_slot {
     post_slot* slot_;
   };
 
-  template <class Executor, class F>
-  void post_typed(const Executor& ex, F f) {
+  template <class F>
+  void post_to(const boost::asio::io_context::executor_type& ex, F f) {
     namespace execution = boost::asio::execution;
     boost::asio::prefer(boost::asio::require(ex, execution::blocking.never),
                         execution::allocator(allocator<void>(this)))

@@ -1,7 +1,8 @@
 // ref.h — how everybody else sees an actor: a place to send to.
 //
 // Thread safety: every member from any thread; copies are cheap and may outlive the actor and its context.
-// A ref does not keep the actor running.
+// A ref does not keep the actor running. Handlers without an executor of their own run on the actor's; they
+// are destroyed unrun where its context is gone.
 #pragma once
 
 #include <boost/asio/async_result.hpp>
@@ -31,7 +32,8 @@ class ref {
     using wait = typename reply<typename Q::result>::wait;
     using signature = typename detail::question<typename Q::result>::signature;
     auto initiate = [](auto handler, std::shared_ptr<detail::cell<Msg>> c, auto... a) {
-      auto asker = wait::start(std::move(handler), c->get_executor(), c->line());
+      auto asker = wait::start(std::move(handler), *c);
+      if (!asker) return;
       Msg m(Q{std::move(a)..., reply<typename Q::result>(asker)});
       const sent how = c->tell(m);
       if (how != sent::ok) {
@@ -47,8 +49,8 @@ class ref {
   template <class Token>
   auto async_tell(Msg m, Token&& token) const {
     auto initiate = [](auto handler, std::shared_ptr<detail::cell<Msg>> c, Msg m) {
-      c->tell_when_room(std::move(m),
-                        detail::pending<>::start(std::move(handler), c->get_executor(), c->line()));
+      if (auto p = detail::pending<>::start(std::move(handler), *c))
+        c->tell_when_room(std::move(m), std::move(p));
     };
     return boost::asio::async_initiate<Token, void(boost::system::error_code)>(std::move(initiate), token,
                                                                                cell_, std::move(m));
@@ -58,7 +60,7 @@ class ref {
   template <class Token>
   auto async_join(Token&& token) const {
     auto initiate = [](auto handler, std::shared_ptr<detail::cell<Msg>> c) {
-      c->join(detail::pending<exit_status>::start(std::move(handler), c->get_executor(), c->line()));
+      if (auto p = detail::pending<exit_status>::start(std::move(handler), *c)) c->join(std::move(p));
     };
     return boost::asio::async_initiate<Token, void(boost::system::error_code, exit_status)>(
         std::move(initiate), token, cell_);

@@ -5,8 +5,8 @@
 //
 // Invariants:
 //   1. Items are read in the order written, each once; the reason for the end comes after the last of them.
-//   2. try_write never blocks, allocates or posts: it takes what there is room for. Wakes go with the batch's
-//   flush.
+//   2. try_write never blocks, allocates or posts: it takes what there is room for. Wakes go with the
+//      batch's flush.
 //   3. Items are taken from the queue when the reading handler runs: cancelling a read loses none.
 #pragma once
 
@@ -55,8 +55,6 @@ class stream_state final : public waker, public lifeline::member {
       : waker(std::move(ex), [](waker& w) { static_cast<stream_state&>(w).deliver(); }),
         member([](member& m) { static_cast<stream_state&>(m).let_go(); }),
         queue(stream_slots(capacity)) {}
-
-  using waker::line;
 
   // ---- the writer's
 

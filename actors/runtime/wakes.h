@@ -1,29 +1,31 @@
 // wakes.h — tells readers on other threads that there is news: one post an executor, however many readers.
 //
-// Posting to a sleeping io_context costs microseconds, moving a token nanoseconds. So a producer collects the
-// wakes of a whole step and flushes them together:
+// Posting to a sleeping io_context costs microseconds, moving a token nanoseconds. So a producer collects
+// the wakes of a whole step and flushes them together:
 //
-//   struct inbox final : weir::waker {                        // the reader's side, held by shared_ptr
+//   struct inbox final : weir::waker {  // the reader's side, held by shared_ptr
 //     explicit inbox(executor ex) : waker(ex, [](waker& w) { static_cast<inbox&>(w).drain(); }) {}
 //     void drain() { arm(); while (queue.try_dequeue(x)) use(x); }
 //     moodycamel::ReaderWriterQueue<item> queue;
 //   };
-//   in->queue.try_enqueue(x);  in->signal(wakes);             // the producer's, for every inbox it wrote to
-//   wakes.flush();                                            // once a step
+//   in->queue.try_enqueue(x);  in->signal(wakes);  // the producer's, for every inbox it wrote to
+//   wakes.flush();                                 // once a step
 //
 // Thread safety: signal() from any thread; arm() and on_wake on the waker's executor. A `wakes` belongs to
 // one thread.
 //
 // Invariants:
-//   1. What was written before a signal is seen by a reader that looks after arm(), or a wake is on its way:
-//   nothing
-//      lies unnoticed. One wake at most is on its way to a waker; signals in between add nothing.
+//   1. What was written before a signal is seen by a reader that looks after arm(), or a wake is on its
+//      way: nothing lies unnoticed. One wake at most is on its way to a waker; signals in between add
+//      nothing.
 //   2. A waker lives until its wake has run or its context is gone; then nothing is posted, and nothing
-//   leaks.
-//   3. signal() and flush() allocate nothing once the producer has seen its executors (io_context and strands
-//   of one).
+//      leaks.
+//   3. signal() and flush() allocate nothing once the producer has seen its contexts (io_context; a
+//      strand's posts do).
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <atomic>
 #include <boost/asio/any_io_executor.hpp>
 #include <memory>
@@ -37,15 +39,10 @@ namespace weir {
 
 class wakes;
 
-class waker : public std::enable_shared_from_this<waker> {
+class waker : public std::enable_shared_from_this<waker>, public detail::lifeline::guest {
  public:
   using function = void (*)(waker&);
-  waker(boost::asio::any_io_executor ex, function on_wake)
-      : executor_(std::move(ex)), line_(detail::lifeline::of(executor_)), on_wake_(on_wake) {}
-  waker(const waker&) = delete;
-  waker& operator=(const waker&) = delete;
-
-  const boost::asio::any_io_executor& get_executor() const noexcept { return executor_; }
+  waker(boost::asio::any_io_executor ex, function on_wake) : guest(std::move(ex)), on_wake_(on_wake) {}
 
   // From now on the next signal brings one wake. Arm first, then look for news: the other order can miss
   // some.
@@ -59,7 +56,6 @@ class waker : public std::enable_shared_from_this<waker> {
 
  protected:
   ~waker() = default;
-  const std::shared_ptr<detail::lifeline>& line() const noexcept { return line_; }
 
  private:
   friend class wakes;
@@ -71,15 +67,13 @@ class waker : public std::enable_shared_from_this<waker> {
 
   std::atomic<bool> armed_{false};
   bool waiting_ = false;  // the reader's: armed, and no wake has run since
-  const boost::asio::any_io_executor executor_;
-  const std::shared_ptr<detail::lifeline> line_;
   const function on_wake_;
   detail::post_slot slot_;
   waker* next_ = nullptr;  // these two: whoever fired, until the wake runs
   std::shared_ptr<waker> keep_;
 };
 
-// Wakers of one executor on their way there. Owns them; runs each once.
+// Wakers on their way. Owns them; runs each once.
 class waker::chain {
  public:
   chain() = default;
@@ -100,9 +94,28 @@ class waker::chain {
     last_ = it;
   }
 
+  // One post an executor. REQUIRES: all of one context, and not empty.
   void send() && {
-    const auto line = first_->line_;
-    line->visit([&] { std::move(*this).post(); });
+    const auto line = first_->line();
+    line->visit([this] {
+      // By executor. Where there are more of them (a strand a session, say), the oldest goes early.
+      std::array<chain, 8> to;
+      std::size_t next = 0;
+      while (first_) {
+        auto w = pop();
+        auto same = std::find_if(to.begin(), to.end(), [&](const chain& c) {
+          return c.front() && c.front()->get_executor() == w->get_executor();
+        });
+        if (same == to.end()) {
+          same = to.begin() + next++ % to.size();
+          if (same->front()) std::move(*same).post();
+        }
+        same->push(std::move(w));
+      }
+      for (chain& c : to) {
+        if (c.front()) std::move(c).post();
+      }
+    });
   }
 
   void operator()() {
@@ -121,7 +134,7 @@ class waker::chain {
  private:
   void post() && {
     waker& head = *first_;
-    head.slot_.post(head.executor_, std::move(*this));
+    head.slot_.post(head.get_executor(), std::move(*this));
   }
 
   std::shared_ptr<waker> pop() noexcept {
@@ -149,14 +162,12 @@ class wakes {
   friend class waker;
   void add(std::shared_ptr<waker> w) {
     for (waker::chain& lane : lanes_) {
-      const waker& front = *lane.front();
-      if (front.line_ == w->line_ && front.executor_ == w->executor_) return lane.push(std::move(w));
+      if (lane.front()->line() == w->line()) return lane.push(std::move(w));
     }
     lanes_.emplace_back().push(std::move(w));
   }
 
-  std::vector<waker::chain>
-      lanes_;  // one an executor; emptied by each flush, so that no executor outlives its context
+  std::vector<waker::chain> lanes_;  // one a context
 };
 
 inline void waker::signal(wakes& batch) {

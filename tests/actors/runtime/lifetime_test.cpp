@@ -40,6 +40,32 @@ TEST_CASE("a context destroyed under an idle actor takes the actor with it; its 
   CHECK(alive.use_count() == 1);
 }
 
+TEST_CASE("without its context a ref still refuses, and a handler that would run there is destroyed unrun") {
+  const auto alive = std::make_shared<int>();
+  ref<message> a;
+  {
+    net::io_context io;
+    a = spawn<message>(io.get_executor(), {}, count);
+    io.poll();
+  }
+  a.ask<get>([alive](error_code, int) { FAIL("nowhere to run"); });
+  a.async_join([alive](error_code, exit_status) { FAIL("nowhere to run"); });
+  a.async_tell(add{1}, [alive](error_code) { FAIL("nowhere to run"); });
+  CHECK(alive.use_count() == 1);
+  CHECK_THROWS_AS(a.ask<get>(net::use_future).get(), std::exception);
+}
+
+TEST_CASE("a new context at a dead one's address is not taken for it") {
+  std::optional<net::io_context> io(std::in_place);
+  auto a = spawn<message>(io->get_executor(), {}, count);
+  io->poll();
+  io.emplace();
+  error_code heard;
+  a.ask<get>(net::bind_executor(*io, [&](error_code ec, int) { heard = ec; }));
+  io->run();
+  CHECK(heard == actor_error::mailbox_closed);
+}
+
 TEST_CASE("a context destroyed before its actor began, or while it waits for a timer, abandons it") {
   const bool begun = GENERATE(false, true);
   std::optional<net::io_context> io(std::in_place);

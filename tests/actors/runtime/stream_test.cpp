@@ -2,6 +2,7 @@
 #include <array>
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/bind_cancellation_slot.hpp>
+#include <boost/asio/strand.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/asio/use_future.hpp>
 #include <catch2/catch.hpp>
@@ -182,6 +183,21 @@ TEST_CASE("a flush is one post an executor, whatever the number of wakers and si
   batch.flush();
   one.restart();
   CHECK(one.poll() == 1);
+}
+
+TEST_CASE("strands of one context are told apart, however many there are") {
+  net::io_context io;
+  std::vector<std::shared_ptr<news>> all;
+  for (int s = 0; s < 12; ++s) {
+    const auto strand = net::make_strand(io);
+    for (int i = 0; i < 3; ++i) all.push_back(std::make_shared<news>(strand));
+  }
+  for (auto& n : all) n->arm();
+  wakes batch;
+  for (auto& n : all) n->signal(batch);
+  batch.flush();
+  CHECK(io.poll() == 12);  // one invocation of each strand
+  for (auto& n : all) CHECK(n->looks == 1);
 }
 
 TEST_CASE("a wake that throws costs no other its wake") {
