@@ -163,6 +163,6 @@ token_id sim_token(std::uint64_t seed, std::uint32_t index) {
   return static_cast<token_id>(splitmix64((seed << 32) + index) % sim_vocab_size);
 }
 
-std::unique_ptr<model> make_sim(const sim_spec& spec) { return std::make_unique<sim_model>(spec); }
+std::unique_ptr<model> make_sim_model(const sim_spec& spec) { return std::make_unique<sim_model>(spec); }
 
 }  // namespace weir::core

@@ -38,6 +38,6 @@ result<sim_spec> parse_sim_spec(std::string_view text);
 inline constexpr std::uint32_t sim_vocab_size = 1000;
 token_id sim_token(std::uint64_t seed, std::uint32_t index);
 
-std::unique_ptr<model> make_sim(const sim_spec& spec);
+std::unique_ptr<model> make_sim_model(const sim_spec& spec);
 
 }  // namespace weir::core

@@ -34,7 +34,7 @@ struct engine_rig {
     build(std::move(m), std::move(t), c);
   }
   explicit engine_rig(const core::sim_spec& spec, core::engine_config c = small_config()) {
-    build(core::make_sim(spec), letters(core::sim_vocab_size), c);
+    build(core::make_sim_model(spec), letters(core::sim_vocab_size), c);
   }
 
   // One step, a microsecond long, after which everything must hold.
