@@ -80,7 +80,7 @@ struct engine::state {
   std::optional<error> fault;
   time_point now{};  // when the step began
   time_point earliest_deadline = time_point::max();
-  std::uint64_t admissions = 0, steps = 0, tokens = 0;
+  std::uint64_t admissions = 0, steps = 0, tokens = 0, finished = 0;
   step_report report;  // of this step, and of what cancel() ended since the last
 };
 
@@ -121,6 +121,7 @@ void engine::submit(job j) {
     how.reason = finish_reason::error;
     how.input_tokens = static_cast<std::uint32_t>(j.prompt.size());
     how.fault = std::move(why);
+    ++s_->finished;
     j.sink->finish(how);
     return;
   }
@@ -265,6 +266,7 @@ void engine::state::drop(std::unique_ptr<sequence> s, finish_reason why, std::op
 
 void engine::state::forget(const sequence& s) {
   ++report.finished;
+  ++finished;
   known.erase(s.asked.id);
 }
 
@@ -306,7 +308,22 @@ engine_counts engine::counts() const noexcept {
   c.pages_used = s_->pool.used();
   c.steps = s_->steps;
   c.tokens = s_->tokens;
+  c.finished = s_->finished;
   return c;
+}
+
+engine_counts& engine_counts::operator+=(const engine_counts& o) noexcept {
+  queued += o.queued;
+  prefilling += o.prefilling;
+  decoding += o.decoding;
+  finishing += o.finishing;
+  pages_total += o.pages_total;
+  pages_free += o.pages_free;
+  pages_used += o.pages_used;
+  steps += o.steps;
+  tokens += o.tokens;
+  finished += o.finished;
+  return *this;
 }
 
 void engine::list(std::vector<sequence_view>& out) const {

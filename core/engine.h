@@ -65,7 +65,10 @@ struct engine_counts {
   std::uint32_t queued = 0, prefilling = 0, decoding = 0;
   std::uint32_t finishing = 0;  // ended and without pages, but their sinks have not taken the last tokens
   std::uint32_t pages_total = 0, pages_free = 0, pages_used = 0;
-  std::uint64_t steps = 0, tokens = 0;
+  std::uint64_t steps = 0, tokens = 0, finished = 0;  // since the engine was made
+
+  // Of several engines together.
+  engine_counts& operator+=(const engine_counts& o) noexcept;
 };
 
 class engine {

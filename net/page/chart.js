@@ -15,7 +15,8 @@ export class GapChart {
   #newest = 0;
   #counted_at = 0;
   #stats = null;          // {median, p99, longest} of the dots in view, ms
-  #top = 0;               // the scale's end, eased towards what the dots need
+  #top = 0;               // the scale's end, eased towards …
+  #goal = 50;             // … what the dots need; it grows at once and shrinks only when much too large
   #inks = null;
 
   /** @param {HTMLCanvasElement} canvas sized by the style sheet */
@@ -34,6 +35,7 @@ export class GapChart {
     this.#dots = [];
     this.#last.clear();
     this.#began = this.#newest = this.#counted_at = this.#top = 0;
+    this.#goal = 50;
     this.#stats = null;
   }
 
@@ -50,16 +52,16 @@ export class GapChart {
     if (before !== undefined) this.#dots.push({ at, gap: at - before, n, slot });
   }
 
-  /** @param {number} [now] the chart's right edge moves with it; left out, it stays at the newest frame */
-  draw(now = this.#newest) {
+  /** @param {number} [now] the view moves along with it; left out, it rests at the newest frame */
+  draw(now) {
     const { width, height } = this.#fit();
     if (width === 0) return;
-    const from = Math.max(this.#began, now - view_ms);
+    const resting = now === undefined;
+    const from = Math.max(this.#began, (resting ? this.#newest : now) - view_ms);
     const gone = this.#dots.findIndex(({ at }) => at >= from);
     if (gone > 0) this.#dots.splice(0, gone);
-    if (Math.abs(now - this.#counted_at) >= quantiles_every_ms) this.#count(now);
-    const wanted = this.#stats ? scale_end(this.#stats) : 50;
-    this.#top = this.#top === 0 || Math.abs(wanted - this.#top) < 0.5 ? wanted : this.#top + (wanted - this.#top) * 0.2;
+    if (resting || now - this.#counted_at >= quantiles_every_ms) this.#count(now);
+    this.#top = resting || this.#top === 0 ? this.#goal : this.#top + (this.#goal - this.#top) * 0.2;
 
     const x = (at) => margin.left + ((at - from) / view_ms) * (width - margin.left - margin.right);
     const y = (gap) => height - margin.bottom - (gap / this.#top) * (height - margin.top - margin.bottom);
@@ -69,12 +71,14 @@ export class GapChart {
     if (this.#stats) this.#draw_levels(y, width);
   }
 
-  #count(now) {
+  #count(now = 0) {
     this.#counted_at = now;
     const gaps = Float64Array.from(this.#dots, ({ gap }) => gap).sort();
     if (gaps.length === 0) return;
     const quantile = (q) => gaps[Math.ceil(q * gaps.length) - 1];
     this.#stats = { median: quantile(0.5), p99: quantile(0.99), longest: gaps[gaps.length - 1] };
+    const wanted = scale_end(this.#stats);
+    if (wanted > this.#goal || wanted < 0.6 * this.#goal) this.#goal = wanted;
   }
 
   #draw_grid(x, y, from, width, height) {

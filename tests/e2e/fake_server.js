@@ -117,7 +117,7 @@ function run({ id, model = "story-teller" }, { pieces, gap_ms, finish_reason = "
 /** Six sentences, begun at one that the seed chooses, told again and again up to max_tokens. */
 export function story({ seed = 0, max_tokens = 120 }, gap) {
   const order = sentences.map((_, i) => sentences[(seed + i) % sentences.length]);
-  const words = order.join(" ").match(/\S{1,5} ?|\S+ ?/g);
+  const words = order.map((sentence) => " " + sentence).join("").match(/ ?[^ ]{1,5}/g);
   const pieces = Array.from({ length: max_tokens }, (_, i) => ({ delta: words[i % words.length] }));
   return { pieces, gap_ms: (i) => (i === 0 ? 60 : gap), finish_reason: "length" };
 }

@@ -200,7 +200,7 @@ describe("the page, on a scripted server", { skip: no_browser }, () => {
     const page = await visit(t, await fake(t, { plan: () => ({ refuse }) }));
     await ask(page, "hello");
     await button(page, /^Run/).click();
-    await page.getByText("The server has too much to do right now. Try again in 2 s.").waitFor();
+    await card_state(page).getByText("The server has too much to do right now. Try again in 2 s.").waitFor();
   });
 
   test("an error of the request is said in the server's words", async (t) => {
@@ -216,7 +216,7 @@ describe("the page, on a scripted server", { skip: no_browser }, () => {
     const page = await visit(t, await fake(t, { plan: () => ({ pieces, gap_ms: () => 5 }) }));
     await ask(page, "hello");
     await button(page, /^Run/).click();
-    await page.getByText(/Tokens 2 to 8 never arrived/).waitFor();
+    await card_state(page).getByText(/Tokens 2 to 8 never arrived/).waitFor();
     assert.equal(await made(page).textContent(), "right ");
   });
 
