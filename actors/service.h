@@ -5,7 +5,6 @@
 // called from inside the call that takes them.
 #pragma once
 
-#include <boost/asio/any_io_executor.hpp>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -13,13 +12,13 @@
 #include <string>
 #include <vector>
 
+#include "actors/gpu_owner.h"
 #include "actors/job_stream.h"
+#include "actors/messages.h"
 #include "actors/request.h"
 #include "core/error.h"
 
 namespace weir::actors {
-
-using executor = boost::asio::any_io_executor;
 
 struct model_entry {
   std::string name;
@@ -51,8 +50,24 @@ struct readiness { bool ready = false; std::string reason; };
 
 struct tokenized { std::vector<core::token_id> ids; std::vector<std::string> pieces; };
 
+struct service_options {
+  std::vector<model_spec> models;
+  owner_options owner;
+  unsigned text_threads = 1;
+};
+
 class service {
  public:
+  // `time` must outlive it. Nothing is loaded yet: submit() refuses with unavailable until load() is done.
+  service(service_options o, const core::clock& time);
+  ~service();
+  service(const service&) = delete;
+  service& operator=(const service&) = delete;
+
+  // Loads every model, one after the other, on its owner's thread (which also calls `progress`); `done` learns of the
+  // first failure, and nothing is served then.
+  void load(load_progress progress, executor ex, std::function<void(core::result<>)> done);
+
   // A new job whose news go to `shard`'s thread. `changed` is followed from the first moment. Never fails: a refusal
   // is a state of the stream.
   // REQUIRES: called on `shard`'s thread.
@@ -75,11 +90,8 @@ class service {
   // No new jobs from now on (they are refused: unavailable); `idle` is called once the last one has ended.
   void drain(executor ex, std::function<void()> idle);
 
-  struct parts;
-  explicit service(std::unique_ptr<parts> p);
-  ~service();
-
  private:
+  struct parts;
   std::unique_ptr<parts> p_;
 };
 

@@ -1,0 +1,32 @@
+#include "actors/board.h"
+
+#include <algorithm>
+
+namespace weir::actors {
+
+void step_meter::add(core::time_point now, std::uint32_t tokens, core::duration took) {
+  const std::int64_t slot = now.time_since_epoch() / slot_;
+  auto& b = buckets_[static_cast<std::size_t>(slot) % buckets_.size()];
+  if (b.slot != slot) b = {slot, 0};
+  b.tokens += tokens;
+  times_[steps_++ % times_.size()] = std::chrono::duration<float, std::milli>(took).count();
+}
+
+double step_meter::tokens_per_s(core::time_point now) const {
+  const std::int64_t slot = now.time_since_epoch() / slot_;  // the one still filling is left out
+  std::uint64_t sum = 0;
+  for (const auto& b : buckets_)
+    if (b.slot < slot && b.slot >= slot - static_cast<std::int64_t>(slots_)) sum += b.tokens;
+  return static_cast<double>(sum) / std::chrono::duration<double>(slot_ * slots_).count();
+}
+
+double step_meter::step_ms(double q) const {
+  const auto n = std::min(steps_, times_.size());
+  if (n == 0) return 0;
+  auto sorted = times_;
+  const auto nth = sorted.begin() + static_cast<std::ptrdiff_t>(q * static_cast<double>(n - 1) + 0.5);
+  std::nth_element(sorted.begin(), nth, sorted.begin() + static_cast<std::ptrdiff_t>(n));
+  return *nth;
+}
+
+}  // namespace weir::actors

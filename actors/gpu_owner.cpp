@@ -1,0 +1,191 @@
+#include "actors/gpu_owner.h"
+
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/experimental/awaitable_operators.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <cassert>
+
+#include "actors/job_state.h"
+#include "actors/open_model.h"
+#include "actors/runtime/context.h"
+#include "actors/runtime/spawn.h"
+#include "core/engine.h"
+
+namespace weir::actors {
+namespace {
+
+namespace asio = boost::asio;
+using core::time_point;
+
+constexpr core::duration publish_every = std::chrono::milliseconds(50);
+
+class owner {
+ public:
+  owner(owner_options o, const core::clock& time, std::shared_ptr<board> b)
+      : options_(std::move(o)), time_(time), board_(std::move(b)) {}
+
+  // Engines end what is left as they go; their sinks must still find the outbox.
+  ~owner() {
+    engines_.clear();
+    outbox_.flush();
+  }
+
+  void bind(ref<owner_msg> self) { self_ = std::move(self); }
+
+  void accept(owner_msg& m) {
+    std::visit([this](auto& what) { on(what); }, m);
+  }
+
+  bool idle() const {
+    for (const auto& e : engines_)
+      if (!e.does->idle()) return false;
+    return true;
+  }
+
+  // Every engine that has something due takes one step.
+  void step() {
+    board_->beat(time_.now(), true);
+    for (auto& e : engines_) {
+      if (e.does->idle() || e.due > time_.now()) continue;
+      const auto done = e.does->step();
+      e.due = done.wait_until;
+      meter_.add(time_.now(), done.tokens, done.took);
+      if (const auto& fault = e.does->fault()) board_->fail(fault->message);
+    }
+    board_->beat(time_.now(), true);
+    outbox_.flush();
+    if (time_.now() >= publish_at_) publish();
+  }
+
+  // When the next step is due; in the past where something is due now. REQUIRES !idle().
+  time_point due() const {
+    auto first = time_point::max();
+    for (const auto& e : engines_)
+      if (!e.does->idle()) first = std::min(first, e.due);
+    return first;
+  }
+
+  time_point now() const { return time_.now(); }
+
+  // Before the owner waits for a step to fall due: it is not late meanwhile.
+  void pause() {
+    outbox_.flush();
+    board_->beat(time_.now(), false);
+  }
+
+  // Before the owner waits for mail: what there was to tell is told.
+  void rest() {
+    outbox_.flush();
+    publish();
+    board_->beat(time_.now(), false);
+  }
+
+ private:
+  void on(submit_job& m) {
+    static_cast<job_stream::state_block&>(*m.job.sink).out = &outbox_;
+    engines_[m.engine].does->submit(std::move(m.job));
+    engines_[m.engine].due = {};
+  }
+
+  void on(cancel_job& m) {
+    engines_[m.engine].does->cancel(m.id, m.why);
+    engines_[m.engine].due = {};
+  }
+
+  void on(load_model& m) {
+    if (!backend_ && options_.device != "sim")
+      backend_ = core::make_backend(
+          options_.device == "reference" ? core::device_kind::reference : core::device_kind::cpu, options_.threads);
+    auto opened = open_model(m.spec, options_, backend_, m.progress);
+    if (!opened) return m.answer(load_model::result(opened.error()));
+    const std::shared_ptr<opened_model> model = std::move(*opened);
+    const std::shared_ptr<served_model> served(model, &model->served);
+    const auto index = engines_.size();
+    served->submit = [to = self_, index](core::job j) {
+      [[maybe_unused]] const auto how = to.tell(submit_job(std::move(j), index));
+      assert(how != sent::full);  // admission keeps the mailbox from filling
+    };
+    served->cancel = [to = self_, index](const core::job_id& id, core::finish_reason why) {
+      to.tell(cancel_job(id, index, why));
+    };
+    auto engine = std::make_unique<core::engine>(std::move(model->weights), served->tokenizer, model->config, time_);
+    engines_.push_back({std::move(engine), {}});
+    publish();
+    m.answer(load_model::result(served));
+  }
+
+  void publish() {
+    publish_at_ = time_.now() + publish_every;
+    auto p = std::make_shared<owner_picture>();
+    p->at = time_.now();
+    for (std::size_t i = 0; i < engines_.size(); ++i) {
+      p->counts += engines_[i].does->counts();
+      listed_.clear();
+      engines_[i].does->list(listed_);
+      for (const auto& s : listed_) p->jobs.push_back({s, i});
+    }
+    p->tokens_per_s = meter_.tokens_per_s(p->at);
+    p->step_p50_ms = meter_.step_ms(0.5);
+    p->step_p99_ms = meter_.step_ms(0.99);
+    board_->publish(std::move(p));
+  }
+
+  owner_options options_;
+  const core::clock& time_;
+  std::shared_ptr<board> board_;
+  ref<owner_msg> self_;
+  outbox outbox_;
+  struct running {
+    std::unique_ptr<core::engine> does;
+    time_point due{};  // nothing to do before then, unless a message comes
+  };
+  std::vector<running> engines_;
+  std::shared_ptr<const kernels::backend> backend_;  // of the device; none for sim
+  std::vector<core::sequence_view> listed_;
+  step_meter meter_;
+  time_point publish_at_{};
+};
+
+// Waits for mail, at most until `due`.
+asio::awaitable<std::optional<owner_msg>> mail_until(context<owner_msg>& self, time_point due) {
+  using namespace asio::experimental::awaitable_operators;
+  asio::steady_timer timer(self.get_executor(), due);
+  auto first = co_await (self.async_receive() || timer.async_wait(asio::use_awaitable));
+  if (first.index() == 0) co_return std::move(std::get<0>(first));
+  co_return std::nullopt;
+}
+
+asio::awaitable<void> run(context<owner_msg> self, std::shared_ptr<owner> o) {
+  o->bind(self.self());
+  while (!self.stopping()) {
+    while (auto m = self.try_receive()) o->accept(*m);
+    if (o->idle()) {
+      o->rest();
+      if (auto m = co_await self.async_receive()) o->accept(*m);
+    } else if (const auto due = o->due(); due > o->now()) {
+      o->pause();  // a simulated device: nothing to do before then but read the mail
+      if (auto m = co_await mail_until(self, due)) o->accept(*m);
+    } else {
+      o->step();
+      co_await asio::post(self.get_executor(), asio::use_awaitable);  // lets stop in
+    }
+  }
+}
+
+}  // namespace
+
+gpu_owner::gpu_owner(owner_options o, const core::clock& time)
+    : thread_("weir-" + o.device) {
+  options opt;
+  opt.name = "owner-" + o.device;
+  opt.mailbox = 2 * o.models * std::size_t{o.queue + o.max_batch} + 64;  // every admitted job, its cancel, loads
+  auto mind = std::make_shared<owner>(std::move(o), time, board_);
+  mail_ = spawn<owner_msg>(thread_.get_executor(), opt,
+                           [mind](context<owner_msg> self) { return run(std::move(self), mind); });
+}
+
+gpu_owner::~gpu_owner() { mail_.stop(); }
+
+}  // namespace weir::actors

@@ -1,0 +1,46 @@
+// gpu_owner.h — the actor that owns a device: its memory, its engines, every sequence on it.
+//
+// It lives on a thread of its own and is the only code that touches the device. Its loop is: read the mail, step every
+// engine that has something to do, flush the tokens' wakes, publish, repeat.
+//
+// Thread safety: the handle's members from any thread. The destructor ends every job with an error, and joins.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "actors/board.h"
+#include "actors/messages.h"
+#include "actors/runtime/exclusive_thread.h"
+
+namespace weir::actors {
+
+struct owner_options {
+  std::string device = "cpu";        // cpu, reference, sim
+  unsigned threads = 0;              // that compute, the owner's own among them; 0: every core
+  std::uint64_t kv_tokens = 0;       // 0: auto
+  std::uint32_t max_batch = 64;
+  std::uint32_t max_seq_len = 0;     // 0: the model's own
+  core::duration prefill_time{};     // longest prefill slice while others decode
+  core::duration step_time{};        // longest step with nothing decoding
+  std::uint32_t queue = 256;         // jobs waiting before a refusal
+  std::uint32_t max_tokens_default = 4096;
+  std::size_t models = 1;            // how many will be loaded: the mailbox has room for all their jobs
+};
+
+class gpu_owner {
+ public:
+  // `time` must outlive the owner.
+  gpu_owner(owner_options o, const core::clock& time);
+  ~gpu_owner();
+
+  const ref<owner_msg>& mail() const noexcept { return mail_; }
+  const board& published() const noexcept { return *board_; }
+
+ private:
+  std::shared_ptr<board> board_ = std::make_shared<board>();
+  exclusive_thread thread_;
+  ref<owner_msg> mail_;
+};
+
+}  // namespace weir::actors

@@ -1,0 +1,202 @@
+#include "actors/job_stream.h"
+
+#include <boost/asio/post.hpp>
+
+#include "actors/job_state.h"
+
+namespace weir::actors {
+namespace {
+
+namespace asio = boost::asio;
+using core::finish_reason;
+
+double ms(core::duration d) { return std::chrono::duration<double, std::milli>(d).count(); }
+
+outcome outcome_of(const core::ending& e, core::time_point created) {
+  outcome o;
+  o.reason = e.reason;
+  o.input_tokens = e.input_tokens;
+  o.output_tokens = e.output_tokens;
+  o.cached_tokens = e.cached_tokens;
+  o.fault = e.fault;
+  o.max_gap_ms = ms(e.max_gap);
+  if (e.scheduled) o.queue_ms = ms(*e.scheduled - created);
+  if (e.first_token) {
+    o.ttft_ms = ms(*e.first_token - created);
+    if (e.scheduled) o.prefill_ms = ms(*e.first_token - *e.scheduled);
+    if (e.last_token) o.decode_ms = ms(*e.last_token - *e.first_token);
+  }
+  return o;
+}
+
+}  // namespace
+
+const char* outcome::status() const noexcept {
+  switch (reason) {
+    case finish_reason::stop: return "completed";
+    case finish_reason::cancel: return "cancelled";
+    case finish_reason::error: return "failed";
+    default: return "incomplete";
+  }
+}
+
+// --- the owner's side
+
+job_stream::state_block::state_block(core::job_id i, executor s, core::time_point t, end_hook h)
+    : waker(s, [](waker& w) { static_cast<state_block&>(w).read_news(); }),
+      id(i),
+      shard(std::move(s)),
+      created(t),
+      at_end(std::move(h)) {
+  arm();
+}
+
+std::size_t job_stream::state_block::write(std::span<const core::token> tokens) {
+  std::size_t n = 0;
+  while (n < tokens.size() && queue.try_enqueue(tokens[n])) ++n;
+  pushed += static_cast<std::uint32_t>(n);
+  if (n != 0 && out) out->add(*this);
+  return n;
+}
+
+void job_stream::state_block::finish(const core::ending& how) {
+  how_it_ended = how;
+  finished = true;
+  taken_by->jobs.fetch_sub(1, std::memory_order_relaxed);
+  if (out) out->add(*this);
+}
+
+void job_stream::state_block::publish() noexcept {
+  readable.store(std::uint64_t{pushed} << 1 | (finished ? 1 : 0), std::memory_order_release);
+}
+
+void outbox::add(job_stream::state_block& job) {
+  if (std::exchange(job.has_news, true)) return;
+  news_.push_back(std::static_pointer_cast<job_stream::state_block>(job.shared_from_this()));
+}
+
+void outbox::flush() {
+  for (auto& job : news_) {
+    job->has_news = false;
+    job->publish();
+    job->signal(wakes_);
+  }
+  news_.clear();
+  wakes_.flush();
+}
+
+// --- the shard's side
+
+void job_stream::state_block::read_news() {
+  arm();
+  if (now == phase::done || now == phase::refused) {  // cancelled before the owner heard of it
+    core::token t;
+    while (queue.try_dequeue(t)) {
+    }
+    return;
+  }
+  const auto word = readable.load(std::memory_order_acquire);
+  const auto count = static_cast<std::uint32_t>(word >> 1);
+  const bool ended = word & 1;
+  if (ended && text) text->limit(how_it_ended.shown_bytes);
+  for (core::token t; taken < count && queue.try_dequeue(t); ++taken) {
+    const bool whole = text->push(t.id, log.text());
+    log.append(t.id, std::chrono::duration_cast<std::chrono::microseconds>(t.at - created).count(), whole);
+  }
+  if (!ended) return changed();
+  if (text) text->flush(log.text());
+  log.close();
+  end(outcome_of(how_it_ended, created));
+}
+
+void job_stream::state_block::admitted(std::shared_ptr<const served_model> by, std::uint32_t position) {
+  if (now != phase::pending) return by->cancel(id, wanted_end);  // ended here meanwhile: the owner has to hear of it
+  now = phase::running;
+  model = std::move(by);
+  queue_position = position;
+  text.emplace(model->tokenizer, skip_special);
+  changed();
+}
+
+void job_stream::state_block::refused(core::error e) {
+  if (now != phase::pending) return;
+  now = phase::refused;
+  why_refused = std::move(e);
+  outcome o;
+  o.reason = finish_reason::error;
+  if (at_end) std::exchange(at_end, nullptr)(o, *this);
+  changed();
+}
+
+void job_stream::state_block::cancel(finish_reason why) {
+  if (cancelled.exchange(true, std::memory_order_acq_rel)) return;
+  auto self = std::static_pointer_cast<state_block>(shared_from_this());
+  asio::post(shard, [s = std::move(self), why] { s->cancel_here(why); });
+}
+
+void job_stream::state_block::cancel_here(finish_reason why) {
+  if (now == phase::pending) {
+    wanted_end = why;
+    outcome o;
+    o.reason = why;
+    end(std::move(o));
+  } else if (now == phase::running) {
+    model->cancel(id, why);
+  }
+}
+
+void job_stream::state_block::end(outcome o) {
+  now = phase::done;
+  result = std::move(o);
+  if (at_end) std::exchange(at_end, nullptr)(result, *this);
+  changed();
+}
+
+void job_stream::state_block::changed() {
+  ++telling;
+  for (auto& r : readers)
+    if (!r.gone) r.tell();
+  if (--telling == 0) readers.remove_if([](const follower& r) { return r.gone; });
+}
+
+// --- the reader's side
+
+job_stream::job_stream(std::shared_ptr<state_block> s) : s_(std::move(s)) {}
+
+job_stream::~job_stream() {
+  if (s_->now == phase::pending || s_->now == phase::running) cancel();
+}
+
+const core::job_id& job_stream::id() const noexcept { return s_->id; }
+
+void job_stream::cancel(finish_reason why) { s_->cancel(why); }
+
+job_stream::phase job_stream::state() const noexcept { return s_->now; }
+const core::error& job_stream::refusal() const { return s_->why_refused; }
+const outcome& job_stream::ended() const { return s_->result; }
+std::uint32_t job_stream::queue_position() const noexcept { return s_->queue_position; }
+std::uint32_t job_stream::published() const noexcept { return s_->log.whole(); }
+core::token_id job_stream::token_at(std::uint32_t i) const { return s_->log.id(i); }
+std::int64_t job_stream::sampled_at_us(std::uint32_t i) const { return s_->log.at_us(i); }
+
+const std::string& job_stream::model() const noexcept {
+  static const std::string none;
+  return s_->model ? s_->model->name : none;
+}
+
+void job_stream::text_of(std::uint32_t from, std::uint32_t to, std::string& out) const {
+  out += s_->log.text_of(from, to);
+}
+
+std::uint64_t job_stream::follow(reader r) {
+  s_->readers.push_back({s_->next_reader, std::move(r)});
+  return s_->next_reader++;
+}
+
+void job_stream::leave(std::uint64_t handle) {
+  for (auto& r : s_->readers)
+    if (r.handle == handle) r.gone = true;
+  if (s_->telling == 0) s_->readers.remove_if([](const auto& r) { return r.gone; });
+}
+
+}  // namespace weir::actors

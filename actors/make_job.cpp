@@ -1,0 +1,119 @@
+#include "actors/make_job.h"
+
+#include <cmath>
+#include <random>
+
+namespace weir::actors {
+namespace {
+
+using core::bad_param;
+using core::result;
+using core::token_id;
+
+constexpr std::size_t most_stop_strings = 64, longest_stop_string = 1024;
+
+// Copies a field that was sent, if it lies in [low, high] (or (low, high]), over the model's default.
+template <class To, class From>
+result<void> take(const char* name, const std::optional<From>& sent, double low, double high, To& out,
+                  bool open_low = false) {
+  if (!sent) return {};
+  const double v = static_cast<double>(*sent);
+  if (!std::isfinite(v) || v > high || v < low || (open_low && v == low))
+    return bad_param(name, "{} must be in {}{}, {}], not {}", name, open_low ? "(" : "[", low, high, *sent);
+  out = static_cast<To>(*sent);
+  return {};
+}
+
+result<void> check_id(const char* name, std::int64_t id, const served_model& m) {
+  if (id < 0 || id >= static_cast<std::int64_t>(m.info.vocab_size))
+    return bad_param(name, "{}: token id {} is outside the vocabulary of {} (0 to {})", name, id, m.name,
+                     m.info.vocab_size - 1);
+  return {};
+}
+
+result<std::vector<token_id>> prompt_of(const request& r, const served_model& m) {
+  std::vector<token_id> ids;
+  if (const auto* text = std::get_if<std::string>(&r.input)) {
+    if (!text->empty())
+      ids = m.tokenizer->encode(*text, {.add_special = r.add_special_tokens, .parse_special = true});
+  } else if (const auto* messages = std::get_if<prompt_messages>(&r.input)) {
+    auto encoded = m.chat->encode(*messages, *m.tokenizer);
+    if (!encoded) return encoded.error();
+    ids = std::move(*encoded);
+  } else {
+    ids = std::get<prompt_ids>(r.input);
+    for (auto id : ids)
+      if (auto ok = check_id(r.input_param.c_str(), id, m); !ok) return ok.error();
+  }
+  if (ids.empty()) {
+    if (!m.tokenizer->bos())
+      return bad_param(r.input_param, "{} is empty, and {} has no BOS token to begin with", r.input_param, m.name);
+    ids.push_back(*m.tokenizer->bos());
+  }
+  for (auto id : ids)  // a tokenizer may know more ids than the model has rows for
+    if (auto ok = check_id(r.input_param.c_str(), id, m); !ok) return ok.error();
+  if (ids.size() >= m.context) {
+    auto e = core::make_error(core::errc::prompt_too_long,
+                              "the prompt has {} tokens; {} takes {} in all, one of them for the answer", ids.size(),
+                              m.name, m.context);
+    e.param = r.input_param;
+    return e;
+  }
+  return ids;
+}
+
+result<void> take_sampling(const request& r, const served_model& m, core::sampling_params& s) {
+  s = m.defaults;
+  for (const auto& checked : {
+           take("temperature", r.temperature, 0, 2, s.temperature),
+           take("top_k", r.top_k, 0, 1 << 30, s.top_k),
+           take("top_p", r.top_p, 0, 1, s.top_p, true),
+           take("min_p", r.min_p, 0, 1, s.min_p),
+           take("repetition_penalty", r.repetition_penalty, 0, 2, s.repetition_penalty, true),
+           take("frequency_penalty", r.frequency_penalty, -2, 2, s.frequency_penalty),
+           take("presence_penalty", r.presence_penalty, -2, 2, s.presence_penalty),
+       })
+    if (!checked) return checked.error();
+  s.seed = r.seed ? *r.seed : std::random_device{}() | std::uint64_t{std::random_device{}()} << 32;
+  for (const auto& [id, bias] : r.logit_bias) {
+    if (auto ok = check_id("logit_bias", id, m); !ok) return ok;
+    if (!(bias >= -100 && bias <= 100))
+      return bad_param("logit_bias", "logit_bias of token {} must be in [-100, 100], not {}", id, bias);
+    s.logit_bias.emplace_back(static_cast<token_id>(id), static_cast<float>(bias));
+  }
+  return {};
+}
+
+result<void> take_endings(const request& r, const served_model& m, core::job& j) {
+  constexpr double most = std::numeric_limits<std::uint32_t>::max();
+  j.max_tokens = m.max_tokens_default;
+  if (auto ok = take("max_tokens", r.max_tokens, 1, most, j.max_tokens); !ok) return ok;
+  if (auto ok = take("min_tokens", r.min_tokens, 0, most, j.min_tokens); !ok) return ok;
+  j.ignore_eos = r.ignore_eos;
+  for (auto id : r.stop_token_ids) {
+    if (auto ok = check_id("stop_token_ids", id, m); !ok) return ok;
+    j.stop_token_ids.push_back(static_cast<token_id>(id));
+  }
+  if (r.stop.size() > most_stop_strings)
+    return bad_param("stop", "stop has {} strings; at most {} are taken", r.stop.size(), most_stop_strings);
+  for (const auto& s : r.stop)
+    if (s.empty() || s.size() > longest_stop_string)
+      return bad_param("stop", "a stop string must have 1 to {} bytes, not {}", longest_stop_string, s.size());
+  j.stop = r.stop;
+  return {};
+}
+
+}  // namespace
+
+result<core::job> make_job(const request& r, const served_model& m) {
+  core::job j;
+  if (auto ok = take_sampling(r, m, j.sampling); !ok) return ok.error();
+  if (auto ok = take_endings(r, m, j); !ok) return ok.error();
+  auto prompt = prompt_of(r, m);
+  if (!prompt) return prompt.error();
+  j.prompt = std::move(*prompt);
+  j.priority = r.priority;
+  return j;
+}
+
+}  // namespace weir::actors

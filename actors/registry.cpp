@@ -1,0 +1,107 @@
+#include "actors/registry.h"
+
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/use_awaitable.hpp>
+
+namespace weir::actors {
+namespace {
+
+constexpr std::size_t kept_lines = 1000;
+
+class registry {
+ public:
+  registry(const core::clock& time, std::function<void(std::vector<job_view>&)> look)
+      : time_(time), look_(std::move(look)) {}
+
+  void on(job_born& m) { live_.emplace(m.id, living{m.created, std::move(m.cancel), {}}); }
+
+  void on(job_ended& m) {
+    const auto it = live_.find(m.last.id);
+    if (it == live_.end()) return;
+    m.last.age_s = age(it->second);
+    for (auto& tell : it->second.waiting) tell(m.last);
+    if (m.was_accepted) ended_.push_back({it->second.created, m.last});
+    live_.erase(it);
+    if (ended_.size() > kept_lines) ended_.pop_front();
+    if (live_.empty()) tell_empty();
+  }
+
+  void on(list_jobs& m) {
+    std::vector<job_view> all;
+    all.reserve(live_.size() + ended_.size());
+    for (const auto& [id, j] : live_) all.push_back(view(id, j));
+    look_(all);
+    for (const auto& e : ended_) all.push_back(view(e));
+    m.done(std::move(all));
+  }
+
+  void on(find_job& m) {
+    if (const auto it = live_.find(m.id); it != live_.end()) {
+      if (m.cancel) {
+        it->second.waiting.push_back(std::move(m.done));
+        it->second.cancel();
+        return;
+      }
+      std::vector<job_view> one{view(m.id, it->second)};
+      look_(one);
+      return m.done(std::move(one.front()));
+    }
+    for (const auto& e : ended_)
+      if (e.last.id == m.id) return m.done(view(e));
+    m.done(std::nullopt);
+  }
+
+  void on(when_empty& m) {
+    waiting_empty_.push_back(std::move(m.done));
+    if (live_.empty()) tell_empty();
+  }
+
+ private:
+  struct living {
+    core::time_point created;
+    std::function<void()> cancel;
+    std::vector<std::function<void(std::optional<job_view>)>> waiting;
+  };
+  struct line {
+    core::time_point created;
+    job_view last;
+  };
+
+  double age(const living& j) const { return std::chrono::duration<double>(time_.now() - j.created).count(); }
+  job_view view(const core::job_id& id, const living& j) const {
+    job_view v;
+    v.id = id;
+    v.state = "queued";
+    v.age_s = age(j);
+    return v;
+  }
+  job_view view(const line& e) const {
+    job_view v = e.last;
+    v.age_s = std::chrono::duration<double>(time_.now() - e.created).count();
+    return v;
+  }
+  void tell_empty() {
+    for (auto& done : std::exchange(waiting_empty_, {})) done();
+  }
+
+  const core::clock& time_;
+  std::function<void(std::vector<job_view>&)> look_;
+  std::unordered_map<core::job_id, living, core::job_id_hash> live_;
+  std::deque<line> ended_;
+  std::vector<std::function<void()>> waiting_empty_;
+};
+
+}  // namespace
+
+ref<registry_msg> spawn_registry(executor where, const core::clock& time,
+                                 std::function<void(std::vector<job_view>&)> look) {
+  options o;
+  o.name = "registry";
+  o.mailbox = std::size_t{1} << 24;  // births and endings are never refused: live jobs are bounded at admission
+  auto mind = std::make_shared<registry>(time, std::move(look));
+  return spawn<registry_msg>(where, o, [mind](context<registry_msg> self) -> boost::asio::awaitable<void> {
+    while (auto m = co_await self.async_receive()) std::visit([&](auto& what) { mind->on(what); }, *m);
+  });
+}
+
+}  // namespace weir::actors

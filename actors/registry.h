@@ -1,0 +1,58 @@
+// registry.h — which jobs there are and were: the actor behind /v1/jobs, cancelling by id, and draining.
+//
+// It keeps every job from its birth to its ending, and one line for each of the last 1,000 that ended.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <unordered_map>
+#include <variant>
+#include <vector>
+
+#include "actors/job_stream.h"
+#include "actors/runtime/context.h"
+#include "actors/runtime/spawn.h"
+#include "actors/service.h"
+
+namespace weir::actors {
+
+struct job_born {
+  core::job_id id;
+  core::time_point created;
+  std::function<void()> cancel;  // any thread
+  job_born(core::job_id i, core::time_point t, std::function<void()> c) : id(i), created(t), cancel(std::move(c)) {}
+};
+
+struct job_ended {
+  job_view last;
+  bool was_accepted;  // a refused one leaves no line
+  job_ended(job_view v, bool accepted) : last(std::move(v)), was_accepted(accepted) {}
+};
+
+struct list_jobs {
+  std::function<void(std::vector<job_view>)> done;
+  explicit list_jobs(std::function<void(std::vector<job_view>)> d) : done(std::move(d)) {}
+};
+
+// Answers at once, or with `cancel` once the job has ended.
+struct find_job {
+  core::job_id id;
+  bool cancel;
+  std::function<void(std::optional<job_view>)> done;
+  find_job(core::job_id i, bool c, std::function<void(std::optional<job_view>)> d)
+      : id(i), cancel(c), done(std::move(d)) {}
+};
+
+struct when_empty {
+  std::function<void()> done;
+  explicit when_empty(std::function<void()> d) : done(std::move(d)) {}
+};
+
+using registry_msg = std::variant<job_born, job_ended, list_jobs, find_job, when_empty>;
+
+// `look` fills a live job's state, tokens and pages from what its owner published.
+ref<registry_msg> spawn_registry(executor where, const core::clock& time, std::function<void(std::vector<job_view>&)> look);
+
+}  // namespace weir::actors

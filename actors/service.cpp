@@ -1,0 +1,248 @@
+#include "actors/service.h"
+
+#include <atomic>
+#include <boost/asio/bind_executor.hpp>
+#include <boost/asio/post.hpp>
+#include <random>
+#include <unordered_map>
+
+#include "actors/job_state.h"
+#include "actors/make_job.h"
+#include "actors/model_host.h"
+#include "actors/registry.h"
+#include "actors/text_pool.h"
+
+namespace weir::actors {
+namespace {
+
+namespace asio = boost::asio;
+using core::errc;
+
+// An owner that has had work for this long without finishing a step is not healthy.
+constexpr core::duration wedged_after = std::chrono::seconds(10);
+
+core::job_id random_id() {
+  thread_local std::random_device device;
+  const auto word = [] { return std::uint64_t{device()} << 32 | device(); };
+  return {word(), word()};
+}
+
+template <class F, class... A>
+void post_call(const executor& ex, F f, A... a) {
+  asio::post(ex, [f = std::move(f), ... a = std::move(a)]() mutable { f(std::move(a)...); });
+}
+
+}  // namespace
+
+struct service::parts {
+  parts(service_options o, const core::clock& t)
+      : time(t),
+        owner(with_mailbox_for(o), t),
+        registry(spawn_registry(control.get_executor(), t, [this](auto& views) { look(views); })),
+        specs(std::move(o.models)),
+        pool(o.text_threads) {}
+
+  ~parts() { registry.stop(); }
+
+  static owner_options with_mailbox_for(const service_options& o) {
+    auto own = o.owner;
+    own.models = std::max<std::size_t>(1, o.models.size());
+    return own;
+  }
+
+  // Fills in what the owner published of live jobs.
+  void look(std::vector<job_view>& views) const {
+    const auto picture = owner.published().look();
+    std::unordered_map<core::job_id, const listed_job*, core::job_id_hash> by_id;
+    for (const auto& j : picture->jobs) by_id.emplace(j.sequence.id, &j);
+    const auto models = host.models();
+    for (auto& v : views) {
+      const auto it = by_id.find(v.id);
+      if (it == by_id.end()) continue;
+      const auto& s = it->second->sequence;
+      v.state = core::name(s.state);
+      v.prompt_tokens = s.prompt_tokens;
+      v.output_tokens = s.output_tokens;
+      v.pages = s.pages;
+      if (it->second->engine < models->size()) v.model = (*models)[it->second->engine]->name;
+    }
+  }
+
+  // On a text thread: the request becomes a job and enters its model, or the stream learns why not.
+  void bring_in(const request& r, const std::shared_ptr<job_stream::state_block>& s) {
+    if (s->abandoned()) return;  // its stream has already ended it
+    const auto refuse = [&](core::error e) { post_call(s->shard, [s](core::error why) { s->refused(std::move(why)); }, std::move(e)); };
+    const auto model = host.find(r.model);
+    if (!model) return refuse(model.error());
+    auto job = make_job(r, **model);
+    if (!job) return refuse(job.error());
+    if (const auto room = model_host::admit(**model); !room) return refuse(room.error());
+
+    job->id = s->id;
+    job->created = s->created;
+    if (r.deadline) job->deadline = s->created + *r.deadline;
+    job->sink = s;
+    s->taken_by = *model;
+    const auto ahead = waiting_in(**model);
+    post_call(s->shard, [s, ahead](auto by) { s->admitted(std::move(by), ahead); }, *model);
+    (*model)->submit(std::move(*job));
+  }
+
+  std::uint32_t waiting_in(const served_model& m) const {
+    const auto batch = m.capacity - queue_limit;
+    const auto jobs = m.jobs.load(std::memory_order_relaxed);
+    return jobs > batch ? jobs - batch : 0;
+  }
+
+  const core::clock& time;
+  std::uint32_t queue_limit = 0;
+  std::atomic<bool> draining{false};
+  model_host host;
+  gpu_owner owner;
+  exclusive_thread control{"weir-control"};
+  ref<registry_msg> registry;
+  std::vector<model_spec> specs;
+  text_pool pool;  // last: its threads use everything above
+};
+
+service::service(service_options o, const core::clock& time) {
+  const auto queue = o.owner.queue;
+  p_ = std::make_unique<parts>(std::move(o), time);
+  p_->queue_limit = queue;
+}
+
+service::~service() = default;
+
+void service::load(load_progress progress, executor ex, std::function<void(core::result<>)> done) {
+  // One after the other: `next` asks for the first spec that is not there yet.
+  auto next = std::make_shared<std::function<void(std::size_t)>>();
+  *next = [p = p_.get(), progress, ex, done, again = std::weak_ptr(next)](std::size_t i) {
+    if (i == p->specs.size()) {
+      p->host.complete();
+      return post_call(ex, done, core::result<>());
+    }
+    p->owner.mail().ask<load_model>(
+        asio::bind_executor(ex, [=, keep = again.lock()](boost::system::error_code lost, load_model::result r) {
+          if (lost) return done(core::make_error(errc::internal, "the owner of the device is gone: {}", lost.message()));
+          if (!r) return done(r.error());
+          p->host.add(std::move(*r));
+          (*keep)(i + 1);
+        }),
+        p->specs[i], progress);
+  };
+  (*next)(0);
+}
+
+std::shared_ptr<job_stream> service::submit(request r, executor shard, job_stream::reader changed) {
+  const auto id = random_id();
+  auto s = std::make_shared<job_stream::state_block>(
+      id, shard, p_->time.now(), [registry = p_->registry](const outcome& o, const job_stream::state_block& job) {
+        job_view v;
+        v.id = job.id;
+        v.state = core::name(core::sequence_state::finished);
+        v.finish_reason = core::name(o.reason);
+        if (job.model) v.model = job.model->name;
+        v.prompt_tokens = o.input_tokens;
+        v.output_tokens = o.output_tokens;
+        registry.tell(job_ended(std::move(v), job.now != job_stream::phase::refused));
+      });
+  s->skip_special = r.skip_special_tokens;
+  auto stream = std::make_shared<job_stream>(s);
+  stream->follow(std::move(changed));
+  p_->registry.tell(job_born(id, s->created, [weak = std::weak_ptr(s)] {
+    if (auto alive = weak.lock()) alive->cancel(core::finish_reason::cancel);
+  }));
+  if (p_->draining.load(std::memory_order_relaxed)) {
+    post_call(shard, [s](core::error e) { s->refused(std::move(e)); },
+              core::make_error(errc::unavailable, "the server is shutting down"));
+    return stream;
+  }
+  p_->pool.post([p = p_.get(), r = std::move(r), s] { p->bring_in(r, s); });
+  return stream;
+}
+
+std::vector<model_entry> service::models() const {
+  std::vector<model_entry> out;
+  for (const auto& m : *p_->host.models())
+    out.push_back({m->name, m->created_s, m->context, m->info.vocab_size, m->device});
+  return out;
+}
+
+void service::tokenize(std::string model, std::string text, bool add_special, executor ex,
+                       std::function<void(core::result<tokenized>)> done) {
+  p_->pool.post([p = p_.get(), model = std::move(model), text = std::move(text), add_special, ex, done] {
+    const auto m = p->host.find(model);
+    if (!m) return post_call(ex, done, core::result<tokenized>(m.error()));
+    tokenized t;
+    t.ids = (*m)->tokenizer->encode(text, {.add_special = add_special, .parse_special = true});
+    for (auto id : t.ids) t.pieces.push_back((*m)->tokenizer->piece(id));
+    post_call(ex, done, core::result<tokenized>(std::move(t)));
+  });
+}
+
+void service::detokenize(std::string model, std::vector<std::int64_t> ids, executor ex,
+                         std::function<void(core::result<std::string>)> done) {
+  p_->pool.post([p = p_.get(), model = std::move(model), ids = std::move(ids), ex, done] {
+    const auto m = p->host.find(model);
+    if (!m) return post_call(ex, done, core::result<std::string>(m.error()));
+    const auto& t = *(*m)->tokenizer;
+    std::vector<core::token_id> known;
+    for (auto id : ids) {
+      if (id < 0 || id >= t.vocab_size())
+        return post_call(ex, done, core::result<std::string>(core::bad_param(
+                                       "ids", "ids: {} is outside the vocabulary (0 to {})", id, t.vocab_size() - 1)));
+      known.push_back(static_cast<core::token_id>(id));
+    }
+    post_call(ex, done, core::result<std::string>(t.decode(known, {.skip_special = false, .clean_up_spaces = t.clean_up_spaces()})));
+  });
+}
+
+void service::list_jobs(executor ex, std::function<void(std::vector<job_view>)> done) {
+  p_->registry.tell(actors::list_jobs([ex, done](std::vector<job_view> v) { post_call(ex, done, std::move(v)); }));
+}
+
+void service::find_job(core::job_id id, executor ex, std::function<void(std::optional<job_view>)> done) {
+  p_->registry.tell(actors::find_job(id, false, [ex, done](auto v) { post_call(ex, done, std::move(v)); }));
+}
+
+void service::cancel_job(core::job_id id, executor ex, std::function<void(std::optional<job_view>)> done) {
+  p_->registry.tell(actors::find_job(id, true, [ex, done](auto v) { post_call(ex, done, std::move(v)); }));
+}
+
+snapshot service::stats() const {
+  const auto p = p_->owner.published().look();
+  snapshot s;
+  s.jobs.queued = p->counts.queued;
+  s.jobs.prefilling = p->counts.prefilling;
+  s.jobs.decoding = p->counts.decoding;
+  s.jobs.finished = p->counts.finished;
+  s.pages.total = p->counts.pages_total;
+  s.pages.free = p->counts.pages_free;
+  s.pages.used = p->counts.pages_used;
+  s.queue = p->counts.queued;
+  // A picture is not made anew while nothing happens; a rate in it is then a thing of the past.
+  const bool old = p_->time.now() - p->at > std::chrono::seconds(1);
+  s.tokens_per_s = old ? 0 : p->tokens_per_s;
+  s.step_p50_ms = p->step_p50_ms;
+  s.step_p99_ms = p->step_p99_ms;
+  s.steps = p->counts.steps;
+  s.tokens = p->counts.tokens;
+  return s;
+}
+
+readiness service::ready() const {
+  if (p_->host.loading()) return {false, "models are loading"};
+  if (p_->draining) return {false, "shutting down"};
+  if (auto why = p_->owner.published().fault(); !why.empty()) return {false, "the device failed: " + why};
+  if (const auto silent = p_->owner.published().silent_for(p_->time.now()); silent && *silent > wedged_after)
+    return {false, fmt::format("the engine has not finished a step for {} s",
+                               std::chrono::duration_cast<std::chrono::seconds>(*silent).count())};
+  return {true, {}};
+}
+
+void service::drain(executor ex, std::function<void()> idle) {
+  p_->draining = true;
+  p_->registry.tell(when_empty([ex, idle] { asio::post(ex, idle); }));
+}
+
+}  // namespace weir::actors

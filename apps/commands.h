@@ -1,0 +1,19 @@
+// commands.h — the subcommands of `weir`: each adds its options to an app and leaves behind what to do when it is
+// chosen. The returned number is the exit code.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <functional>
+
+namespace weir::apps {
+
+// Exit codes, as documented.
+enum exit_code { done = 0, internal_error = 1, bad_usage = 2, does_not_fit = 3, interrupted = 130 };
+
+using command = std::function<int()>;
+
+command add_serve(CLI::App& app);
+command add_generate(CLI::App& app);
+command add_tokenize(CLI::App& app);
+
+}  // namespace weir::apps

@@ -1,0 +1,94 @@
+#include "apps/engine_options.h"
+
+#include <charconv>
+#include <filesystem>
+#include <set>
+#include <thread>
+
+namespace weir::apps {
+namespace {
+
+using core::bad_param;
+
+// A number, or nothing for auto.
+core::result<std::optional<std::uint64_t>> number_or_auto(const char* option, const std::string& text) {
+  if (text == "auto") return std::optional<std::uint64_t>{};
+  std::uint64_t n = 0;
+  const auto [end, ec] = std::from_chars(text.data(), text.data() + text.size(), n);
+  if (ec != std::errc{} || end != text.data() + text.size() || n == 0)
+    return bad_param(option, "--{} must be a number above 0, or auto, not '{}'", option, text);
+  return std::optional(n);
+}
+
+// NAME=SOURCE, or SOURCE alone: then the last part of its path is the name.
+actors::model_spec spec_of(const std::string& text) {
+  actors::model_spec m;
+  const auto eq = text.find('=');
+  m.source = eq == text.npos ? text : text.substr(eq + 1);
+  if (eq != text.npos) {
+    m.name = text.substr(0, eq);
+  } else if (m.source.starts_with("random:")) {
+    m.name = m.source.substr(7, m.source.find(':', 7) - 7);
+  } else {
+    const auto path = std::filesystem::absolute(m.source).lexically_normal();
+    m.name = (path.has_filename() ? path : path.parent_path()).filename().string();
+  }
+  return m;
+}
+
+core::result<std::string> device_of(const std::string& asked) {
+  if (asked == "auto") return std::string("cpu");
+  if (asked == "cpu" || asked == "reference") return asked;
+  if (asked == "sim" || asked.starts_with("sim:")) return std::string("sim");
+  if (asked.starts_with("cuda")) return bad_param("device", "--device {}: cuda is not supported yet", asked);
+  return bad_param("device", "--device must be auto, cpu, reference or sim[:K=V,...], not '{}'", asked);
+}
+
+core::result<std::vector<actors::model_spec>> models_of(const core::engine_settings& s, const std::string& device) {
+  std::vector<actors::model_spec> out;
+  if (device == "sim") {
+    if (!s.model.empty()) return bad_param("model", "--model: the simulated device serves its own model, called sim");
+    out.push_back({"sim", s.device, false});
+    return out;
+  }
+  if (s.model.empty())
+    return bad_param("model", "--model is missing: a directory in Hugging Face layout, or random:SHAPE");
+  std::set<std::string> names;
+  for (const auto& text : s.model) {
+    auto m = spec_of(text);
+    m.force_chatml = s.chatml;
+    if (m.name.empty()) return bad_param("model", "--model {}: the name is empty", text);
+    if (!names.insert(m.name).second)
+      return bad_param("model", "--model: two models are called '{}'; give one another name: NAME=DIR", m.name);
+    out.push_back(std::move(m));
+  }
+  return out;
+}
+
+}  // namespace
+
+core::result<actors::service_options> service_options_of(const core::engine_settings& s, std::uint32_t queue) {
+  auto device = device_of(s.device);
+  if (!device) return device.error();
+  auto models = models_of(s, *device);
+  if (!models) return models.error();
+  const auto kv = number_or_auto("kv-tokens", s.kv_tokens);
+  if (!kv) return kv.error();
+  const auto prefill = number_or_auto("prefill-ms", s.prefill_ms);
+  if (!prefill) return prefill.error();
+
+  actors::service_options o;
+  o.models = std::move(*models);
+  o.owner.device = *device;
+  o.owner.threads = s.threads ? s.threads : std::max(1u, std::thread::hardware_concurrency());
+  o.owner.kv_tokens = kv->value_or(0);
+  o.owner.max_batch = s.max_batch;
+  o.owner.max_seq_len = s.max_seq_len;
+  o.owner.prefill_time = std::chrono::milliseconds(prefill->value_or(30));
+  o.owner.step_time = std::chrono::milliseconds(s.step_ms);
+  o.owner.queue = queue;
+  o.owner.max_tokens_default = s.max_tokens_default;
+  return o;
+}
+
+}  // namespace weir::apps

@@ -1,0 +1,80 @@
+#include "apps/options.h"
+
+#include <spdlog/spdlog.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <set>
+
+namespace weir::apps {
+namespace {
+
+std::string variable(std::string name) {
+  std::ranges::transform(name, name.begin(), [](char c) { return c == '-' ? '_' : static_cast<char>(std::toupper(c)); });
+  return "WEIR_" + name;
+}
+
+// Registers one setting after the other; the field's type says what kind of option it is.
+struct adder {
+  CLI::App& app;
+
+  void operator()(const core::setting& s, bool& field) const { finish(app.add_flag(flag(s), field, s.meaning), s); }
+  void operator()(const core::setting& s, std::vector<std::string>& field) const {
+    finish(app.add_option(flag(s), field, s.meaning)->take_all(), s);
+  }
+  template <class T>
+  void operator()(const core::setting& s, T& field) const {
+    auto* o = app.add_option(flag(s), field, s.meaning)->capture_default_str();
+    if constexpr (std::is_arithmetic_v<T>)
+      if (s.low != s.high) o->check(CLI::Range(static_cast<T>(s.low), static_cast<T>(s.high)));
+    finish(o, s);
+  }
+
+  static std::string flag(const core::setting& s) { return std::string("--") + s.name; }
+  static void finish(CLI::Option* o, const core::setting& s) {
+    o->envname(variable(s.name));
+    if (*s.unit) o->type_name(s.unit);
+  }
+};
+
+}  // namespace
+
+void add_settings(CLI::App& app, core::engine_settings& s) { core::visit_settings(s, adder{app}); }
+void add_settings(CLI::App& app, core::server_settings& s) { core::visit_settings(s, adder{app}); }
+
+void add_common(CLI::App& app) {
+  app.set_config("--config", "", "a TOML file with any of these options");
+  app.allow_config_extras(CLI::config_extras_mode::error);
+  app.add_option_function<std::string>(
+         "--log-level", [](const std::string& level) { spdlog::set_level(spdlog::level::from_str(level)); },
+         "least important message to log")
+      ->check(CLI::IsMember({"trace", "debug", "info", "warn", "error", "off"}))
+      ->envname("WEIR_LOG_LEVEL")
+      ->default_str("info");
+}
+
+void refuse(CLI::App& app, std::initializer_list<const char*> names) {
+  for (const char* name : names)
+    app.add_option_function<std::vector<std::string>>(
+           std::string("--") + name,
+           [name](const std::vector<std::string>&) {
+             throw CLI::ValidationError(std::string("--") + name, "not supported yet");
+           },
+           "not supported yet")
+        ->expected(0, 1)
+        ->envname(variable(name))
+        ->group("");
+}
+
+void warn_of_unknown_variables(const CLI::App& app) {
+  std::set<std::string> known;
+  for (const auto* o : app.get_options()) known.insert(o->get_envname());
+  for (char** v = environ; *v; ++v) {
+    const std::string_view entry = *v;
+    if (!entry.starts_with("WEIR_")) continue;
+    const std::string name(entry.substr(0, entry.find('=')));
+    if (!known.contains(name)) spdlog::warn("{} is set, and no option reads it", name);
+  }
+}
+
+}  // namespace weir::apps

@@ -1,0 +1,36 @@
+#include "apps/progress.h"
+
+#include <spdlog/spdlog.h>
+#include <unistd.h>
+
+#include <cstdio>
+
+namespace weir::apps {
+namespace {
+
+void bar(const std::string& model, std::uint64_t done, std::uint64_t total) {
+  constexpr int width = 30;
+  const double part = total ? static_cast<double>(done) / static_cast<double>(total) : 1.0;
+  const int full = static_cast<int>(part * width);
+  std::string line(static_cast<std::size_t>(full), '#');
+  line.resize(width, '.');
+  std::fprintf(stderr, "\rloading %s [%s] %5.1f %%  %.1f MB%s", model.c_str(), line.c_str(), part * 100,
+               static_cast<double>(done) / 1e6, done == total ? "\n" : "");
+  std::fflush(stderr);
+}
+
+}  // namespace
+
+actors::load_progress show_load_progress() {
+  const bool terminal = isatty(STDERR_FILENO);
+  // A line for each quarter is enough where nobody watches.
+  return [terminal, quarter = -1](const std::string& model, std::uint64_t done, std::uint64_t total) mutable {
+    if (terminal) return bar(model, done, total);
+    const int now = total ? static_cast<int>(done * 4 / total) : 4;
+    if (now == quarter) return;
+    quarter = now == 4 ? -1 : now;
+    spdlog::info("loading {}: {} % of {:.1f} MB", model, now * 25, static_cast<double>(total) / 1e6);
+  };
+}
+
+}  // namespace weir::apps

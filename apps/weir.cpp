@@ -1,0 +1,68 @@
+// The `weir` command: chooses a subcommand and turns what it says into an exit code.
+#include <spdlog/sinks/stdout_color_sinks.h>
+#include <spdlog/spdlog.h>
+#include <sys/resource.h>
+
+#include <exception>
+#include <map>
+
+#include "apps/commands.h"
+#include "apps/options.h"
+
+namespace {
+
+using namespace weir::apps;
+
+// A server of thousands of sockets needs as many descriptors; the soft limit is often 1,024.
+void raise_descriptor_limit() {
+  rlimit r{};
+  if (getrlimit(RLIMIT_NOFILE, &r) == 0 && r.rlim_cur < r.rlim_max) {
+    r.rlim_cur = r.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &r);
+  }
+}
+
+// Subcommands that are documented and not there yet.
+void add_missing(CLI::App& app) {
+  for (const char* name : {"chat", "load", "plan", "render", "bench"}) {
+    auto* sub = app.add_subcommand(name, "not supported yet");
+    sub->allow_extras();
+    sub->callback([name] { throw CLI::ValidationError(name, "not supported yet"); });
+  }
+}
+
+int run(int argc, char** argv) {
+  CLI::App app{"weir: a language-model server that streams evenly"};
+  app.require_subcommand(1);
+  app.set_version_flag("--version", "weir " WEIR_VERSION);
+  std::map<CLI::App*, command> commands;
+  const auto add = [&](const char* name, const char* what, command (*make)(CLI::App&)) {
+    auto* sub = app.add_subcommand(name, what);
+    commands[sub] = make(*sub);
+  };
+  add("serve", "serve models over HTTP and WebSocket, with a page to try them", add_serve);
+  add("generate", "write an answer, or a file of answers, to standard output", add_generate);
+  add("tokenize", "text to token ids and pieces, or back", add_tokenize);
+  add_missing(app);
+
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& e) {
+    return app.exit(e) == 0 ? exit_code::done : exit_code::bad_usage;
+  }
+  auto* chosen = app.get_subcommands().front();
+  warn_of_unknown_variables(*chosen);
+  return commands.at(chosen)();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) try {
+  spdlog::set_default_logger(spdlog::stderr_color_mt("weir"));
+  spdlog::set_pattern("%Y-%m-%d %H:%M:%S.%e %^%l%$ %v");
+  raise_descriptor_limit();
+  return run(argc, argv);
+} catch (const std::exception& e) {
+  spdlog::critical("{}", e.what());
+  return exit_code::internal_error;
+}

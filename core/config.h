@@ -1,0 +1,71 @@
+// config.h — every setting there is, once: name, meaning, unit, range and default.
+//
+// The command line, the TOML file, the WEIR_… environment variables and `--help` all come from visit_settings();
+// nothing else knows a setting's name. Plain data: any thread, once filled.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace weir::core {
+
+// What decides how a model runs: taken by serve, generate and chat alike.
+struct engine_settings {
+  std::vector<std::string> model;
+  std::string device = "auto";
+  std::uint32_t threads = 0;
+  std::string kv_tokens = "auto";
+  std::uint32_t max_batch = 64;
+  std::uint32_t max_seq_len = 0;
+  std::string prefill_ms = "auto";
+  std::uint32_t step_ms = 250;
+  std::uint32_t max_tokens_default = 4096;
+  bool chatml = false;
+};
+
+struct server_settings {
+  std::string listen = "127.0.0.1:8080";
+  std::uint32_t io_threads = 1;
+  std::uint32_t queue = 256;
+  std::vector<std::string> allow_origin;
+  std::uint32_t drain_s = 30;
+};
+
+// What a setting is, beside its field and default.
+struct setting {
+  const char* name;     // --name, name = … in a file, WEIR_NAME in the environment
+  const char* meaning;
+  const char* unit;     // what a value is: ms, tokens, HOST:PORT, …
+  double low = 0, high = 0;  // range of a number; low == high: no range
+};
+
+// Calls v(setting, field) for each; a field's value at the time is its default.
+template <class V>
+void visit_settings(engine_settings& s, V&& v) {
+  v(setting{"model", "a model to serve: a directory in Hugging Face layout, or random:SHAPE[:f32|bf16]; repeatable",
+            "[NAME=]DIR"}, s.model);
+  v(setting{"device", "where models run: auto, cpu, reference, or sim[:K=V,...]", "DEVICE"}, s.device);
+  v(setting{"threads", "threads that compute, 0 = one per core", "threads", 0, 1024}, s.threads);
+  v(setting{"kv-tokens", "KV memory for all sequences together, or auto", "tokens"}, s.kv_tokens);
+  v(setting{"max-batch", "sequences that run at once", "sequences", 1, 4096}, s.max_batch);
+  v(setting{"max-seq-len", "longest sequence, prompt and answer; 0 = the model's own", "tokens", 0, 1 << 24},
+    s.max_seq_len);
+  v(setting{"prefill-ms", "longest slice of a prompt while others decode, or auto (30 on cpu)", "ms"}, s.prefill_ms);
+  v(setting{"step-ms", "longest step with nothing decoding", "ms", 1, 60000}, s.step_ms);
+  v(setting{"max-tokens-default", "answer length where a request names none", "tokens", 1, 1 << 24},
+    s.max_tokens_default);
+  v(setting{"chatml", "use ChatML for messages whatever template the model has", ""}, s.chatml);
+}
+
+template <class V>
+void visit_settings(server_settings& s, V&& v) {
+  v(setting{"listen", "address to listen on; port 0 picks a free one", "HOST:PORT"}, s.listen);
+  v(setting{"io-threads", "threads that serve sockets", "threads", 1, 256}, s.io_threads);
+  v(setting{"queue", "jobs that wait before a request is refused with 429", "jobs", 0, 1 << 20}, s.queue);
+  v(setting{"allow-origin", "origin whose pages may connect, beside the server's own; repeatable", "ORIGIN"},
+    s.allow_origin);
+  v(setting{"drain-s", "how long running jobs may finish after SIGTERM", "s", 0, 86400}, s.drain_s);
+}
+
+}  // namespace weir::core

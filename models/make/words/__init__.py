@@ -1,0 +1,1 @@
+"""Every word the corpus knows, by kind. All lists were written for this project."""

@@ -1,0 +1,41 @@
+// json.h — the little JSON that both protocols share: a bounded parser, strict readers, and a string escaper.
+//
+// Pure functions: any thread. What a client sends is parsed by Boost.JSON; what is sent for every token is written by
+// hand, appending to a string that the caller reuses.
+#pragma once
+
+#include <boost/json/value.hpp>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/error.h"
+
+namespace weir::net {
+
+namespace json = boost::json;
+
+// One whole JSON text, at most `max_depth` arrays and objects deep. The error has no param.
+core::result<json::value> parse_json(std::string_view text, std::size_t max_depth);
+
+// What `v` is, for people: "a string", "an object", …
+const char* kind_of(const json::value& v);
+
+// Strict readers: a value of another kind is invalid_param naming `name`. An integer may be written 5 or 5.0.
+core::result<std::int64_t> read_integer(std::string_view name, const json::value& v);
+core::result<double> read_number(std::string_view name, const json::value& v);
+core::result<bool> read_bool(std::string_view name, const json::value& v);
+core::result<std::string> read_string(std::string_view name, const json::value& v);
+core::result<std::vector<std::int64_t>> read_integers(std::string_view name, const json::value& v);
+
+// Appends `utf8` as a JSON string with its quotes; only what JSON demands is escaped.
+void append_json_string(std::string& out, std::string_view utf8);
+void append_number(std::string& out, std::int64_t value);
+void append_number(std::string& out, std::uint64_t value);
+void append_number(std::string& out, double value);  // three decimals; not finite: null
+
+// Appends `,"key":` (without the comma after an opening bracket). REQUIRES: `key` needs no escaping.
+void append_key(std::string& out, std::string_view key);
+
+}  // namespace weir::net

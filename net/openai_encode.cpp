@@ -1,0 +1,138 @@
+// What OpenAI's clients read: response objects, and the events of a stream.
+#include "net/json.h"
+#include "net/openai.h"
+#include "net/reply.h"
+
+namespace weir::net::openai {
+namespace {
+
+void append_text(std::string& out, std::string_view key, std::string_view text) {
+  append_key(out, key);
+  append_json_string(out, text);
+}
+
+void append_int(std::string& out, std::string_view key, std::int64_t value) {
+  append_key(out, key);
+  append_number(out, value);
+}
+
+void append_ids(std::string& out, std::span<const core::token_id> ids) {
+  append_key(out, "token_ids");
+  out += '[';
+  for (core::token_id id : ids) {
+    if (out.back() != '[') out += ',';
+    append_number(out, static_cast<std::int64_t>(id));
+  }
+  out += ']';
+}
+
+void append_usage(std::string& out, const actors::outcome& how) {
+  append_key(out, "usage");
+  out += '{';
+  append_int(out, "prompt_tokens", how.input_tokens);
+  append_int(out, "completion_tokens", how.output_tokens);
+  append_int(out, "total_tokens", std::int64_t{how.input_tokens} + how.output_tokens);
+  append_key(out, "prompt_tokens_details");
+  out += '{';
+  append_int(out, "cached_tokens", how.cached_tokens);
+  out += "}}";
+}
+
+void append_head(std::string& out, std::string_view object, std::string_view id, std::int64_t created_s,
+                 std::string_view model) {
+  out += '{';
+  append_text(out, "id", id);
+  append_text(out, "object", object);
+  append_int(out, "created", created_s);
+  append_text(out, "model", model);
+  append_key(out, "choices");
+  out += '[';
+}
+
+}  // namespace
+
+std::string_view finish_reason(core::finish_reason r) {
+  switch (r) {
+    case core::finish_reason::stop: return "stop";
+    case core::finish_reason::length:
+    case core::finish_reason::timeout:
+    case core::finish_reason::repetition: return "length";
+    case core::finish_reason::cancel: return "cancel";
+    case core::finish_reason::error: break;
+  }
+  return "error";
+}
+
+std::string response_body(dialect d, std::string_view id, std::int64_t created_s, std::string_view model,
+                          std::string_view text, std::optional<std::span<const core::token_id>> token_ids,
+                          const actors::outcome& how) {
+  std::string out;
+  append_head(out, d == dialect::chat ? "chat.completion" : "text_completion", id, created_s, model);
+  out += '{';
+  append_int(out, "index", 0);
+  if (d == dialect::chat) {
+    append_key(out, "message");
+    out += "{\"role\":\"assistant\"";
+    append_text(out, "content", text);
+    out += '}';
+  } else {
+    append_text(out, "text", text);
+  }
+  append_key(out, "logprobs");
+  out += "null";
+  append_text(out, "finish_reason", finish_reason(how.reason));
+  if (token_ids) append_ids(out, *token_ids);
+  out += "}]";
+  append_usage(out, how);
+  out += '}';
+  return out;
+}
+
+event_writer::event_writer(dialect d, std::string_view id, std::int64_t created_s, std::string_view model,
+                           bool include_usage)
+    : dialect_(d), include_usage_(include_usage), head_("data: ") {
+  append_head(head_, d == dialect::chat ? "chat.completion.chunk" : "text_completion", id, created_s, model);
+}
+
+void event_writer::open(std::string& out) const {
+  if (dialect_ != dialect::chat) return;
+  out += head_;
+  out += R"({"index":0,"delta":{"role":"assistant","content":""},"logprobs":null,"finish_reason":null}])";
+  out += include_usage_ ? ",\"usage\":null}\n\n" : "}\n\n";
+}
+
+void event_writer::piece(std::string& out, std::string_view text, std::span<const core::token_id> token_ids,
+                         std::string_view finish) const {
+  out += head_;
+  const bool chat = dialect_ == dialect::chat;
+  out += chat ? R"({"index":0,"delta":{"content":)" : R"({"index":0,"text":)";
+  append_json_string(out, text);
+  if (chat) out += '}';
+  out += R"(,"logprobs":null,"finish_reason":)";
+  if (finish.empty()) {
+    out += "null";
+  } else {
+    append_json_string(out, finish);
+  }
+  if (!token_ids.empty()) append_ids(out, token_ids);
+  out += include_usage_ ? "}],\"usage\":null}\n\n" : "}]}\n\n";
+}
+
+void event_writer::usage(std::string& out, const actors::outcome& how) const {
+  if (!include_usage_) return;
+  out += head_;
+  out += ']';
+  append_usage(out, how);
+  out += "}\n\n";
+}
+
+void event_writer::error(std::string& out, const core::error& e) const {
+  const reply r = error_reply(e);
+  out += "data: ";
+  out += r.body;
+  out += "\n\n";
+}
+
+void event_writer::close(std::string& out) const { out += "data: [DONE]\n\n"; }
+
+}  // namespace weir::net::openai

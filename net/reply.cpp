@@ -1,0 +1,72 @@
+#include "net/reply.h"
+
+#include "net/json.h"
+#include "net/ws_protocol.h"
+
+namespace weir::net {
+namespace {
+
+std::string_view type_of(unsigned status) {
+  if (status == 401) return "authentication_error";
+  if (status == 403) return "permission_error";
+  if (status == 429) return "rate_limit_error";
+  return status < 500 ? "invalid_request_error" : "server_error";
+}
+
+void append_text_or_null(std::string& out, std::string_view key, std::string_view text) {
+  append_key(out, key);
+  if (text.empty()) {
+    out += "null";
+  } else {
+    append_json_string(out, text);
+  }
+}
+
+}  // namespace
+
+unsigned status_of(core::errc code) {
+  switch (code) {
+    case core::errc::invalid_param:
+    case core::errc::not_supported:
+    case core::errc::prompt_too_long:
+    case core::errc::does_not_fit: return 400;
+    case core::errc::model_not_found:
+    case core::errc::not_found: return 404;
+    case core::errc::overloaded: return 429;
+    case core::errc::unavailable: return 503;
+    case core::errc::bad_file:
+    case core::errc::internal: break;
+  }
+  return 500;
+}
+
+void append_error_body(std::string& out, unsigned status, std::string_view code, std::string_view message,
+                       std::string_view param) {
+  out += "{\"error\":{";
+  append_key(out, "message");
+  append_json_string(out, message);
+  append_text_or_null(out, "type", type_of(status));
+  append_text_or_null(out, "param", param);
+  append_text_or_null(out, "code", code);
+  out += "}}";
+}
+
+reply json_reply(std::string body) {
+  reply r;
+  r.body = std::move(body);
+  return r;
+}
+
+reply error_reply(unsigned status, std::string_view code, std::string_view message, std::string_view param) {
+  reply r;
+  r.status = status;
+  append_error_body(r.body, status, code, message, param);
+  if (status == 429 || status == 503) r.headers.emplace_back("Retry-After", "1");
+  return r;
+}
+
+reply error_reply(const core::error& e) {
+  return error_reply(status_of(e.code), ws::code_of(e.code), e.message, e.param);
+}
+
+}  // namespace weir::net

@@ -1,0 +1,31 @@
+// reply.h — an HTTP answer before it meets a socket, and errors in OpenAI's shape.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "core/error.h"
+
+namespace weir::net {
+
+struct reply {
+  unsigned status = 200;
+  std::string content_type = "application/json";
+  std::string body;
+  std::vector<std::pair<std::string, std::string>> headers;  // beside those that every answer has
+  bool close = false;                                        // end the connection after it
+};
+
+reply json_reply(std::string body);
+// {"error":{message,type,param,code}}; 429 and 503 carry Retry-After. An empty param or code is null.
+reply error_reply(unsigned status, std::string_view code, std::string_view message, std::string_view param = {});
+reply error_reply(const core::error& e);
+
+// The error object alone, as a broken stream sends it too.
+void append_error_body(std::string& out, unsigned status, std::string_view code, std::string_view message,
+                       std::string_view param);
+unsigned status_of(core::errc code);
+
+}  // namespace weir::net

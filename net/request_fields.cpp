@@ -1,0 +1,244 @@
+#include "net/request_fields.h"
+
+#include <boost/json/serialize.hpp>
+#include <charconv>
+#include <limits>
+
+namespace weir::net {
+namespace {
+
+using actors::request;
+
+core::error wrong(std::string_view name, std::string message) {
+  return core::error{core::errc::invalid_param, std::move(message), std::string(name)};
+}
+
+// Reads with `read` and stores in the request's `member`.
+template <auto read, auto member>
+core::result<void> store(std::string_view name, const json::value& v, request& r) {
+  auto value = read(name, v);
+  if (!value) return value.error();
+  r.*member = std::move(*value);
+  return {};
+}
+
+// Any 64-bit integer is a seed; a negative one is taken by its bits.
+core::result<void> store_seed(std::string_view name, const json::value& v, request& r) {
+  if (v.is_uint64()) {
+    r.seed = v.get_uint64();
+    return {};
+  }
+  auto value = read_integer(name, v);
+  if (!value) return value.error();
+  r.seed = static_cast<std::uint64_t>(*value);
+  return {};
+}
+
+core::result<void> store_stop(std::string_view name, const json::value& v, request& r) {
+  if (v.is_string()) {
+    r.stop = {std::string(v.get_string())};
+    return {};
+  }
+  if (!v.is_array()) {
+    return wrong(name, fmt::format("{} must be a string or an array of strings, not {}", name, kind_of(v)));
+  }
+  std::vector<std::string> stop;
+  for (const json::value& item : v.get_array()) {
+    if (!item.is_string()) {
+      return wrong(name, fmt::format("{}[{}] must be a string, not {}", name, stop.size(), kind_of(item)));
+    }
+    stop.emplace_back(item.get_string());
+  }
+  r.stop = std::move(stop);
+  return {};
+}
+
+// {"token id": bias}, as OpenAI writes it.
+core::result<void> store_logit_bias(std::string_view name, const json::value& v, request& r) {
+  if (!v.is_object()) {
+    return wrong(name, fmt::format("{} must be an object of token ids and numbers, not {}", name, kind_of(v)));
+  }
+  std::vector<std::pair<std::int64_t, double>> biases;
+  for (const auto& [key, value] : v.get_object()) {
+    std::int64_t id = 0;
+    auto parsed = std::from_chars(key.data(), key.data() + key.size(), id);
+    if (parsed.ec != std::errc() || parsed.ptr != key.data() + key.size()) {
+      return wrong(name, fmt::format("{}: \"{}\" is not a token id", name, std::string_view(key)));
+    }
+    auto bias = read_number(name, value);
+    if (!bias) return bias.error();
+    biases.emplace_back(id, *bias);
+  }
+  r.logit_bias = std::move(biases);
+  return {};
+}
+
+core::result<void> store_priority(std::string_view name, const json::value& v, request& r) {
+  auto value = read_integer(name, v);
+  if (!value) return value.error();
+  if (*value < std::numeric_limits<int>::min() || *value > std::numeric_limits<int>::max()) {
+    return wrong(name, fmt::format("{}: {} is out of range", name, *value));
+  }
+  r.priority = static_cast<int>(*value);
+  return {};
+}
+
+core::result<void> store_deadline(std::string_view name, const json::value& v, request& r) {
+  auto value = read_integer(name, v);
+  if (!value) return value.error();
+  r.deadline = std::chrono::milliseconds(*value);
+  return {};
+}
+
+struct field {
+  std::string_view name;
+  core::result<void> (*read)(std::string_view, const json::value&, request&);
+};
+
+constexpr field fields[] = {
+    {"model", store<read_string, &request::model>},
+    {"max_tokens", store<read_integer, &request::max_tokens>},
+    {"min_tokens", store<read_integer, &request::min_tokens>},
+    {"ignore_eos", store<read_bool, &request::ignore_eos>},
+    {"stop", store_stop},
+    {"stop_token_ids", store<read_integers, &request::stop_token_ids>},
+    {"add_special_tokens", store<read_bool, &request::add_special_tokens>},
+    {"skip_special_tokens", store<read_bool, &request::skip_special_tokens>},
+    {"temperature", store<read_number, &request::temperature>},
+    {"top_k", store<read_integer, &request::top_k>},
+    {"top_p", store<read_number, &request::top_p>},
+    {"min_p", store<read_number, &request::min_p>},
+    {"repetition_penalty", store<read_number, &request::repetition_penalty>},
+    {"frequency_penalty", store<read_number, &request::frequency_penalty>},
+    {"presence_penalty", store<read_number, &request::presence_penalty>},
+    {"seed", store_seed},
+    {"logit_bias", store_logit_bias},
+    {"priority", store_priority},
+    {"deadline_ms", store_deadline},
+};
+
+// Refused by name unless the value changes nothing.
+struct later_field {
+  std::string_view name, neutral;
+};
+
+constexpr later_field later[] = {
+    {"n", "1"},
+    {"best_of", "1"},
+    {"logprobs", "false"},
+    {"top_logprobs", "0"},
+    {"prompt_logprobs", "0"},
+    {"response_format", R"({"type":"text"})"},
+    {"grammar", "\"\""},
+    {"json_schema", "{}"},
+    {"regex", "\"\""},
+    {"structured_outputs", "{}"},
+    {"tools", "[]"},
+    {"tool_choice", "\"none\""},
+    {"top_a", "0"},
+    {"typical_p", "1"},
+    {"tfs", "1"},
+    {"mirostat", "false"},
+    {"mirostat_mode", "0"},
+    {"dry_multiplier", "0"},
+    {"xtc_probability", "0"},
+    {"smoothing_factor", "0"},
+    {"temperature_last", "false"},
+    {"banned_strings", "[]"},
+    {"disallow_tokens", "[]"},
+    {"token_healing", "false"},
+};
+
+// A message's content: a string, or OpenAI's list of text parts.
+core::result<std::string> read_content(const std::string& name, const json::value& v) {
+  if (!v.is_array()) return read_string(name, v);
+  std::string text;
+  for (const json::value& part : v.get_array()) {
+    const json::value* type = part.is_object() ? part.get_object().if_contains("type") : nullptr;
+    if (!type || !type->is_string()) return wrong(name, name + ": each part must be an object with a type");
+    if (type->get_string() != "text") {
+      return wrong(name, fmt::format("{}: parts of type '{}' are not supported yet", name,
+                                     std::string_view(type->get_string())));
+    }
+    const json::value* piece = part.get_object().if_contains("text");
+    if (!piece || !piece->is_string()) return wrong(name, name + ": a text part must have a string 'text'");
+    text += std::string_view(piece->get_string());
+  }
+  return text;
+}
+
+core::result<core::message> read_message(const std::string& name, const json::value& v) {
+  if (!v.is_object()) return wrong(name, fmt::format("{} must be an object, not {}", name, kind_of(v)));
+  const json::object& o = v.get_object();
+  for (const char* refused : {"tool_calls", "tool_call_id", "function_call"}) {
+    const json::value* found = o.if_contains(refused);
+    if (found && !found->is_null()) return not_supported_yet(fmt::format("{}.{}", name, refused));
+  }
+  const json::value* role = o.if_contains("role");
+  if (!role || !role->is_string()) return wrong(name, name + " must have a string 'role'");
+  const json::value* content = o.if_contains("content");
+  if (!content) return wrong(name, name + " must have a 'content'");
+  auto text = read_content(name + ".content", *content);
+  if (!text) return text.error();
+  return core::message{std::string(role->get_string()), std::move(*text)};
+}
+
+}  // namespace
+
+core::error not_supported_yet(std::string_view name) {
+  return wrong(name, fmt::format("{} is not supported yet", name));
+}
+
+bool is_neutral(const json::value& v, std::string_view neutral) {
+  if (v.is_null()) return true;
+  json::value same = json::parse(json::string_view(neutral.data(), neutral.size()));
+  if (!v.is_number() || !same.is_number()) return v == same;
+  return *read_number("", v) == *read_number("", same);
+}
+
+core::result<field_use> read_request_field(std::string_view name, const json::value& v, request& r) {
+  for (const field& f : fields) {
+    if (f.name != name) continue;
+    if (v.is_null()) return field_use::neutral;
+    if (auto read = f.read(name, v, r); !read) return read.error();
+    return field_use::taken;
+  }
+  for (const later_field& f : later) {
+    if (f.name != name) continue;
+    if (is_neutral(v, f.neutral)) return field_use::neutral;
+    return not_supported_yet(name);
+  }
+  return field_use::unknown;
+}
+
+core::result<actors::prompt_messages> read_messages(std::string_view name, const json::value& v) {
+  if (!v.is_array()) return wrong(name, fmt::format("{} must be an array, not {}", name, kind_of(v)));
+  actors::prompt_messages out;
+  for (const json::value& item : v.get_array()) {
+    auto m = read_message(fmt::format("{}[{}]", name, out.size()), item);
+    if (!m) {
+      core::error e = m.error();
+      e.param = name;
+      return e;
+    }
+    out.push_back(std::move(*m));
+  }
+  if (out.empty()) return wrong(name, fmt::format("{} is empty", name));
+  return out;
+}
+
+core::result<actors::prompt_ids> read_token_ids(std::string_view name, const json::value& v) {
+  auto wide = read_integers(name, v);
+  if (!wide) return wide.error();
+  actors::prompt_ids ids;
+  ids.reserve(wide->size());
+  for (std::int64_t id : *wide) {
+    if (id < 0 || id > std::numeric_limits<core::token_id>::max()) {
+      return wrong(name, fmt::format("{}[{}]: {} is not a token id", name, ids.size(), id));
+    }
+    ids.push_back(static_cast<core::token_id>(id));
+  }
+  return ids;
+}
+
+}  // namespace weir::net

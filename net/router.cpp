@@ -1,0 +1,84 @@
+#include "net/router.h"
+
+#include <optional>
+
+namespace weir::net {
+namespace {
+
+struct route {
+  std::string_view method, pattern;
+  endpoint to;
+};
+
+constexpr route routes[] = {
+    {"GET", "/", endpoint::asset},
+    {"GET", "/page.js", endpoint::asset},
+    {"GET", "/style.css", endpoint::asset},
+    {"GET", "/weir.js", endpoint::asset},
+    {"GET", "/v1/stream", endpoint::stream},
+    {"POST", "/v1/completions", endpoint::completions},
+    {"POST", "/v1/chat/completions", endpoint::chat_completions},
+    {"GET", "/v1/models", endpoint::list_models},
+    {"GET", "/v1/models/{id}", endpoint::show_model},
+    {"POST", "/v1/tokenize", endpoint::tokenize},
+    {"POST", "/v1/detokenize", endpoint::detokenize},
+    {"GET", "/v1/jobs", endpoint::list_jobs},
+    {"GET", "/v1/jobs/{id}", endpoint::show_job},
+    {"DELETE", "/v1/jobs/{id}", endpoint::cancel_job},
+    {"GET", "/v1/stats", endpoint::stats},
+    {"GET", "/health/live", endpoint::live},
+    {"GET", "/health/ready", endpoint::ready},
+    {"GET", "/metrics", endpoint::planned},
+};
+
+int hex_digit(char c) {
+  if (c >= '0' && c <= '9') return c - '0';
+  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
+  return -1;
+}
+
+std::string percent_decode(std::string_view text) {
+  std::string out;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    int high = text[i] == '%' && i + 2 < text.size() ? hex_digit(text[i + 1]) : -1;
+    int low = high >= 0 ? hex_digit(text[i + 2]) : -1;
+    if (low < 0) {
+      out += text[i];
+    } else {
+      out += static_cast<char>(high * 16 + low);
+      i += 2;
+    }
+  }
+  return out;
+}
+
+// The id in `path` if it fits `pattern`; empty for a pattern without one.
+std::optional<std::string> fit(std::string_view pattern, std::string_view path) {
+  auto brace = pattern.find('{');
+  if (brace == pattern.npos) return pattern == path ? std::optional<std::string>("") : std::nullopt;
+  if (path.size() <= brace || !path.starts_with(pattern.substr(0, brace))) return std::nullopt;
+  return percent_decode(path.substr(brace));
+}
+
+}  // namespace
+
+std::string_view path_of(std::string_view target) { return target.substr(0, target.find_first_of("?#")); }
+
+std::variant<route_match, wrong_method, no_route> find_route(std::string_view method, std::string_view target) {
+  std::string_view path = path_of(target);
+  std::string_view asked = method == "HEAD" ? "GET" : method;
+  std::string allow;
+  for (const route& r : routes) {
+    auto id = fit(r.pattern, path);
+    if (!id) continue;
+    if (r.method == asked) return route_match{r.to, std::move(*id)};
+    if (!allow.empty()) allow += ", ";
+    allow += r.method;
+    if (r.method == "GET") allow += ", HEAD";
+  }
+  if (allow.empty()) return no_route{};
+  return wrong_method{std::move(allow)};
+}
+
+}  // namespace weir::net

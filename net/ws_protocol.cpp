@@ -1,0 +1,222 @@
+#include "net/ws_protocol.h"
+
+#include <boost/json/serialize.hpp>
+
+#include "net/json.h"
+#include "net/request_fields.h"
+
+namespace weir::net::ws {
+namespace {
+
+bool is_lane_id(std::string_view s) {
+  constexpr std::string_view allowed = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-";
+  return !s.empty() && s.size() <= max_lane_id && s.find_first_not_of(allowed) == s.npos;
+}
+
+std::string_view text_member(const json::object& o, std::string_view name) {
+  const json::value* v = o.if_contains(name);
+  return v && v->is_string() ? std::string_view(v->get_string()) : std::string_view();
+}
+
+// The lane that a faulty frame meant, if it said so legibly.
+std::string lane_of(const json::object& o) {
+  std::string_view id = text_member(o, "id");
+  return is_lane_id(id) ? std::string(id) : std::string();
+}
+
+protocol_error invalid(const json::object& o, core::error e) {
+  return protocol_error{lane_of(o), "invalid_param", std::move(e.message), std::move(e.param), std::nullopt, false};
+}
+
+core::result<void> read_input(const json::value& v, actors::request& r) {
+  if (v.is_string()) {
+    r.input = std::string(v.get_string());
+    return {};
+  }
+  if (!v.is_array()) {
+    return core::bad_param("input", "input must be a string, messages or token ids, not {}", kind_of(v));
+  }
+  if (!v.get_array().empty() && v.get_array().front().is_object()) {
+    auto messages = read_messages("input", v);
+    if (!messages) return messages.error();
+    r.input = std::move(*messages);
+    return {};
+  }
+  auto ids = read_token_ids("input", v);
+  if (!ids) return ids.error();
+  r.input = std::move(*ids);
+  return {};
+}
+
+// The fields of response.create that only a socket has; the others are in request_fields.
+struct create_field {
+  std::string_view name;
+  core::result<void> (*read)(std::string_view name, const json::value& v, response_create& c);
+};
+
+core::result<void> read_input_field(std::string_view, const json::value& v, response_create& c) {
+  return read_input(v, c.request);
+}
+
+core::result<void> read_elsewhere(std::string_view, const json::value&, response_create&) { return {}; }
+
+template <auto member>
+core::result<void> read_flag(std::string_view name, const json::value& v, response_create& c) {
+  auto value = read_bool(name, v);
+  if (!value) return value.error();
+  c.*member = *value;
+  return {};
+}
+
+core::result<void> read_on_disconnect(std::string_view name, const json::value& v, response_create& c) {
+  if (v != "continue" && v != "cancel") {
+    return core::bad_param(std::string(name), "{} must be \"continue\" or \"cancel\"", name);
+  }
+  c.cancel_on_disconnect = v == "cancel";
+  return {};
+}
+
+core::result<void> read_metadata(std::string_view name, const json::value& v, response_create&) {
+  if (v.is_object()) return {};
+  return core::bad_param(std::string(name), "{} must be an object, not {}", name, kind_of(v));
+}
+
+// Not there yet: accepted where the value is the default, refused by name where it would matter.
+template <const char* usual, const char* other>
+core::result<void> only_usual(std::string_view name, const json::value& v, response_create&) {
+  if (v == usual) return {};
+  if (v == other) return core::bad_param(std::string(name), "{}: \"{}\" is not supported yet", name, other);
+  return core::bad_param(std::string(name), "{} must be \"{}\" or \"{}\"", name, usual, other);
+}
+
+core::result<void> only_false(std::string_view name, const json::value& v, response_create&) {
+  auto value = read_bool(name, v);
+  if (!value) return value.error();
+  if (*value) return not_supported_yet(name);
+  return {};
+}
+
+core::result<void> refuse(std::string_view name, const json::value&, response_create&) {
+  return not_supported_yet(name);
+}
+
+constexpr char live[] = "live", even[] = "even", buffer[] = "buffer", pause[] = "pause";
+
+constexpr create_field create_fields[] = {
+    {"type", read_elsewhere},
+    {"id", read_elsewhere},
+    {"input", read_input_field},
+    {"on_disconnect", read_on_disconnect},
+    {"timing", read_flag<&response_create::timing>},
+    {"return_token_ids", read_flag<&response_create::return_token_ids>},
+    {"metadata", read_metadata},
+    {"pace", only_usual<live, even>},
+    {"on_lag", only_usual<buffer, pause>},
+    {"pad", only_false},
+    {"window", refuse},
+};
+
+core::result<void> read_create_field(std::string_view name, const json::value& v, response_create& c) {
+  for (const create_field& f : create_fields) {
+    if (f.name != name) continue;
+    if (v.is_null() && name != "input") return {};
+    return f.read(name, v, c);
+  }
+  auto use = read_request_field(name, v, c.request);
+  if (!use) return use.error();
+  if (*use == field_use::unknown) c.ignored.emplace_back(name);
+  return {};
+}
+
+client_message parse_create(const json::object& o) {
+  std::string_view id = text_member(o, "id");
+  if (!is_lane_id(id)) {
+    return invalid(o, core::bad_param("id", "id must be a string of 1 to {} of [A-Za-z0-9_.-]", max_lane_id));
+  }
+  response_create c;
+  c.id = id;
+  c.request.input_param = "input";
+  if (!o.if_contains("input")) return invalid(o, core::bad_param("input", "input is missing"));
+  for (const auto& [key, value] : o) {
+    if (auto read = read_create_field(std::string_view(key), value, c); !read) return invalid(o, read.error());
+  }
+  return c;
+}
+
+client_message parse_cancel(const json::object& o) {
+  const json::value* id = o.if_contains("id");
+  const json::value* response_id = o.if_contains("response_id");
+  if ((id != nullptr) == (response_id != nullptr)) {
+    return invalid(o, core::bad_param("id", "response.cancel needs either id or response_id"));
+  }
+  const char* name = id ? "id" : "response_id";
+  auto text = read_string(name, id ? *id : *response_id);
+  if (!text) return invalid(o, text.error());
+  response_cancel c;
+  (id ? c.id : c.response_id) = std::move(*text);
+  return c;
+}
+
+client_message parse_auth(const json::object& o) {
+  const json::value* token = o.if_contains("token");
+  if (!token) return invalid(o, core::bad_param("token", "token is missing"));
+  auto text = read_string("token", *token);
+  if (!text) return invalid(o, text.error());
+  return session_auth{std::move(*text)};
+}
+
+client_message parse_ping(const json::object& o) {
+  const json::value* ts = o.if_contains("ts");
+  return ping{ts ? json::serialize(*ts) : std::string()};
+}
+
+protocol_error planned(const json::object& o, std::string_view type) {
+  return protocol_error{lane_of(o), "unknown_type", fmt::format("{} is not supported yet", type), "type", {}, false};
+}
+
+}  // namespace
+
+client_message parse(std::string_view frame) {
+  auto parsed = parse_json(frame, max_depth);
+  if (!parsed) return protocol_error{{}, "bad_json", parsed.error().message, {}, {}, false};
+  if (!parsed->is_object()) {
+    return protocol_error{{}, "bad_message", fmt::format("a frame is an object, not {}", kind_of(*parsed)), {}, {}, false};
+  }
+  const json::object& o = parsed->get_object();
+  const json::value* type_value = o.if_contains("type");
+  if (!type_value || !type_value->is_string()) {
+    return protocol_error{lane_of(o), "bad_message", "a frame must have a string 'type'", "type", {}, false};
+  }
+  std::string_view type(type_value->get_string());
+  if (type == "response.create") return parse_create(o);
+  if (type == "response.cancel") return parse_cancel(o);
+  if (type == "session.auth") return parse_auth(o);
+  if (type == "ping") return parse_ping(o);
+  if (type == "pong") return pong{};
+  if (type == "response.resume" || type == "response.ack") return planned(o, type);
+  return protocol_error{lane_of(o), "unknown_type", fmt::format("unknown type '{}'", type), "type", {}, false};
+}
+
+std::string_view code_of(core::errc code) {
+  switch (code) {
+    case core::errc::invalid_param:
+    case core::errc::not_supported: return "invalid_param";
+    case core::errc::prompt_too_long:
+    case core::errc::does_not_fit: return "prompt_too_long";
+    case core::errc::model_not_found: return "model_not_found";
+    case core::errc::not_found: return "not_found";
+    case core::errc::overloaded:
+    case core::errc::unavailable: return "overloaded";
+    case core::errc::bad_file:
+    case core::errc::internal: break;
+  }
+  return "internal";
+}
+
+protocol_error refusal(std::string_view id, const core::error& e) {
+  protocol_error out{std::string(id), code_of(e.code), e.message, e.param, std::nullopt, false};
+  if (out.code == "overloaded") out.retry_after_ms = 1000;
+  return out;
+}
+
+}  // namespace weir::net::ws
