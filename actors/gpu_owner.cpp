@@ -1,8 +1,11 @@
 #include "actors/gpu_owner.h"
 
 #include <boost/asio/awaitable.hpp>
+#include <boost/asio/experimental/awaitable_operators.hpp>
 #include <boost/asio/post.hpp>
+#include <boost/asio/steady_timer.hpp>
 #include <boost/asio/use_awaitable.hpp>
+#include <cassert>
 
 #include "actors/job_state.h"
 #include "actors/open_model.h"
@@ -37,7 +40,7 @@ class owner {
 
   bool idle() const {
     for (const auto& e : engines_)
-      if (!e->idle()) return false;
+      if (!e.does->idle()) return false;
     return true;
   }
 
@@ -45,11 +48,13 @@ class owner {
   void step() {
     board_->beat(time_.now(), true);
     for (auto& e : engines_) {
-      if (e->idle() || e->due() > time_.now()) continue;
-      const auto done = e->step();
+      if (e.does->idle() || e.due > time_.now()) continue;
+      const auto done = e.does->step();
+      e.due = done.wait_until;
       meter_.add(time_.now(), done.tokens, done.took);
-      if (const auto& fault = e->fault()) board_->fail(fault->message);
+      if (const auto& fault = e.does->fault()) board_->fail(fault->message);
     }
+    board_->beat(time_.now(), true);
     outbox_.flush();
     if (time_.now() >= publish_at_) publish();
   }
@@ -58,11 +63,17 @@ class owner {
   time_point due() const {
     auto first = time_point::max();
     for (const auto& e : engines_)
-      if (!e->idle()) first = std::min(first, e->due());
+      if (!e.does->idle()) first = std::min(first, e.due);
     return first;
   }
 
   time_point now() const { return time_.now(); }
+
+  // Before the owner waits for a step to fall due: it is not late meanwhile.
+  void pause() {
+    outbox_.flush();
+    board_->beat(time_.now(), false);
+  }
 
   // Before the owner waits for mail: what there was to tell is told.
   void rest() {
@@ -74,18 +85,24 @@ class owner {
  private:
   void on(submit_job& m) {
     static_cast<job_stream::state_block&>(*m.job.sink).out = &outbox_;
-    engines_[m.engine]->submit(std::move(m.job));
+    engines_[m.engine].does->submit(std::move(m.job));
+    engines_[m.engine].due = {};
   }
 
-  void on(cancel_job& m) { engines_[m.engine]->cancel(m.id, m.why); }
+  void on(cancel_job& m) {
+    engines_[m.engine].does->cancel(m.id, m.why);
+    engines_[m.engine].due = {};
+  }
 
   void on(load_model& m) {
-    auto opened = open_model(m.spec, options_, m.progress);
+    if (!backend_ && options_.device != "sim")
+      backend_ = core::make_backend(
+          options_.device == "reference" ? core::device_kind::reference : core::device_kind::cpu, options_.threads);
+    auto opened = open_model(m.spec, options_, backend_, m.progress);
     if (!opened) return m.answer(load_model::result(opened.error()));
-    auto served = std::make_shared<served_model>(std::move(opened->served));
+    const std::shared_ptr<opened_model> model = std::move(*opened);
+    const std::shared_ptr<served_model> served(model, &model->served);
     const auto index = engines_.size();
-    served->device = options_.device;
-    served->capacity = options_.queue + options_.max_batch;
     served->submit = [to = self_, index](core::job j) {
       [[maybe_unused]] const auto how = to.tell(submit_job(std::move(j), index));
       assert(how != sent::full);  // admission keeps the mailbox from filling
@@ -93,10 +110,10 @@ class owner {
     served->cancel = [to = self_, index](const core::job_id& id, core::finish_reason why) {
       to.tell(cancel_job(id, index, why));
     };
-    engines_.push_back(std::make_unique<core::engine>(std::move(opened->weights), served->tokenizer,
-                                                      opened->config, time_));
+    auto engine = std::make_unique<core::engine>(std::move(model->weights), served->tokenizer, model->config, time_);
+    engines_.push_back({std::move(engine), {}});
     publish();
-    m.answer(load_model::result(std::move(served)));
+    m.answer(load_model::result(served));
   }
 
   void publish() {
@@ -104,9 +121,9 @@ class owner {
     auto p = std::make_shared<owner_picture>();
     p->at = time_.now();
     for (std::size_t i = 0; i < engines_.size(); ++i) {
-      p->counts += engines_[i]->counts();
+      p->counts += engines_[i].does->counts();
       listed_.clear();
-      engines_[i]->list(listed_);
+      engines_[i].does->list(listed_);
       for (const auto& s : listed_) p->jobs.push_back({s, i});
     }
     p->tokens_per_s = meter_.tokens_per_s(p->at);
@@ -120,11 +137,25 @@ class owner {
   std::shared_ptr<board> board_;
   ref<owner_msg> self_;
   outbox outbox_;
-  std::vector<std::unique_ptr<core::engine>> engines_;
+  struct running {
+    std::unique_ptr<core::engine> does;
+    time_point due{};  // nothing to do before then, unless a message comes
+  };
+  std::vector<running> engines_;
+  std::shared_ptr<const kernels::backend> backend_;  // of the device; none for sim
   std::vector<core::sequence_view> listed_;
   step_meter meter_;
   time_point publish_at_{};
 };
+
+// Waits for mail, at most until `due`.
+asio::awaitable<std::optional<owner_msg>> mail_until(context<owner_msg>& self, time_point due) {
+  using namespace asio::experimental::awaitable_operators;
+  asio::steady_timer timer(self.get_executor(), due);
+  auto first = co_await (self.async_receive() || timer.async_wait(asio::use_awaitable));
+  if (first.index() == 0) co_return std::move(std::get<0>(first));
+  co_return std::nullopt;
+}
 
 asio::awaitable<void> run(context<owner_msg> self, std::shared_ptr<owner> o) {
   o->bind(self.self());
@@ -132,24 +163,21 @@ asio::awaitable<void> run(context<owner_msg> self, std::shared_ptr<owner> o) {
     while (auto m = self.try_receive()) o->accept(*m);
     if (o->idle()) {
       o->rest();
-      auto m = co_await self.async_receive();
-      o->accept(m);
-      continue;
+      if (auto m = co_await self.async_receive()) o->accept(*m);
+    } else if (const auto due = o->due(); due > o->now()) {
+      o->pause();  // a simulated device: nothing to do before then but read the mail
+      if (auto m = co_await mail_until(self, due)) o->accept(*m);
+    } else {
+      o->step();
+      co_await asio::post(self.get_executor(), asio::use_awaitable);  // lets stop in
     }
-    const auto due = o->due();
-    if (due > o->now()) {
-      co_await self.async_wait_mail(due);  // a simulated device: nothing to do before then but read the mail
-      continue;
-    }
-    o->step();
-    co_await asio::post(self.get_executor(), asio::use_awaitable);  // lets stop in
   }
 }
 
 }  // namespace
 
 gpu_owner::gpu_owner(owner_options o, const core::clock& time)
-    : thread_({.name = "weir-" + o.device, .cpu = {}, .on_start = {}}) {
+    : thread_("weir-" + o.device) {
   options opt;
   opt.name = "owner-" + o.device;
   opt.mailbox = 2 * o.models * std::size_t{o.queue + o.max_batch} + 64;  // every admitted job, its cancel, loads

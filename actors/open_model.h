@@ -5,6 +5,7 @@
 
 #include "actors/messages.h"
 #include "core/engine.h"
+#include "core/model/load.h"
 
 namespace weir::actors {
 
@@ -16,7 +17,9 @@ struct opened_model {
   served_model served;                   // without the way to its owner
 };
 
-// Called on the owner's thread. Reads files; errors name the file and the field.
-core::result<opened_model> open_model(const model_spec& spec, const owner_options& o, const load_progress& progress);
+// Called on the owner's thread; `backend` is null for the simulated device. Reads files; errors name file and field.
+core::result<std::unique_ptr<opened_model>> open_model(const model_spec& spec, const owner_options& o,
+                                                       std::shared_ptr<const kernels::backend> backend,
+                                                       const load_progress& progress);
 
 }  // namespace weir::actors

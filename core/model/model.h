@@ -22,6 +22,16 @@ struct model_info {
   std::vector<token_id> stop_ids;       // the model's own ending tokens (generation_config.json, else config.json)
   std::uint64_t weight_bytes = 0;       // on the device
   std::uint64_t page_bytes = 0;         // keys and values of one page, all layers
+  bool paced = false;                   // rows wait for their due(); otherwise they are computed as soon as asked
+};
+
+// Rows of one sequence that could be computed next, as model::due() is told of them.
+struct upcoming {
+  std::uint64_t ordinal = 0;        // of the sequence: 0, 1, … in order of admission
+  std::uint32_t position = 0;       // of the first row
+  std::uint32_t rows = 0;
+  std::uint32_t prompt_tokens = 0;
+  time_point last{};                // when the sequence's previous rows were computed; before that, when admitted
 };
 
 // One sequence's draw in a step.
@@ -45,6 +55,10 @@ class model {
 
   // Takes the KV memory for `count` pages at once and touches it. Called once, before the first forward.
   virtual result<void> allocate_pages(std::uint32_t count) = 0;
+
+  // Where info().paced: when these rows may be computed at the earliest. A pure function; the engine leaves rows that
+  // are not due out of the batch, and says through step_report::wait_until when the next ones are.
+  virtual time_point due(const upcoming&) const { return {}; }
 
   // One pass over the batch. An error is the device's fault, and concerns every job on it.
   virtual result<void> forward(const batch& b) = 0;

@@ -1,0 +1,129 @@
+#include "actors/open_model.h"
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+
+#include "actors/gpu_owner.h"
+#include "core/model/sim.h"
+
+namespace weir::actors {
+namespace {
+
+using core::errc;
+
+constexpr std::uint32_t random_context = 8192;
+
+// Memory that the system says it could give right now; nothing where it does not say.
+std::optional<std::uint64_t> available_memory() {
+  std::ifstream in("/proc/meminfo");
+  for (std::string key, unit; in >> key;) {
+    std::uint64_t kb = 0;
+    in >> kb >> unit;
+    if (key == "MemAvailable:") return kb * 1024;
+  }
+  return std::nullopt;
+}
+
+std::uint32_t pages_for(std::uint64_t tokens) {
+  return static_cast<std::uint32_t>((tokens + core::page_tokens - 1) / core::page_tokens);
+}
+
+// --kv-tokens, or auto: room for every sequence at its longest, within a quarter of the memory that is free.
+core::result<std::uint32_t> pages_of(const owner_options& o, const core::model_info& info, std::uint32_t context) {
+  const auto free = info.page_bytes == 0 ? std::nullopt : available_memory();
+  if (o.kv_tokens != 0) {
+    const auto pages = pages_for(o.kv_tokens);
+    if (free && pages * info.page_bytes > *free)
+      return core::make_error(errc::does_not_fit, "--kv-tokens {} takes {} MB, {} MB more than is free", o.kv_tokens,
+                              pages * info.page_bytes >> 20, (pages * info.page_bytes - *free) >> 20);
+    return pages;
+  }
+  const auto wanted = std::uint64_t{pages_for(context)} * o.max_batch;
+  if (!free) return static_cast<std::uint32_t>(std::min<std::uint64_t>(wanted, 1u << 24));
+  const auto room = *free / 4 / info.page_bytes;
+  if (room == 0) return core::make_error(errc::does_not_fit, "no memory is left for a page of {} bytes", info.page_bytes);
+  return static_cast<std::uint32_t>(std::min(wanted, room));
+}
+
+core::result<std::unique_ptr<opened_model>> open_sim(const model_spec& spec) {
+  const auto colon = spec.source.find(':');
+  const auto sim = core::parse_sim_spec(colon == spec.source.npos ? "" : spec.source.substr(colon + 1));
+  if (!sim) return sim.error();
+  auto m = std::make_unique<opened_model>();
+  m->weights = core::make_sim(*sim);
+  m->served.tokenizer = core::make_sim_tokenizer();
+  m->served.chat = core::chat_template::chatml();
+  return m;
+}
+
+core::result<std::unique_ptr<opened_model>> open_random(const model_spec& spec, const owner_options& o,
+                                                        std::shared_ptr<const kernels::backend> backend) {
+  const auto shape = core::parse_random_model(std::string_view(spec.source).substr(7),
+                                              o.max_seq_len ? o.max_seq_len : random_context);
+  if (!shape) return shape.error();
+  auto loaded = core::make_random_model(*shape, std::move(backend));
+  if (!loaded) return loaded.error();
+  auto m = std::make_unique<opened_model>();
+  m->weights = std::move(loaded->weights);
+  m->served.tokenizer = core::make_numbered_tokenizer(m->weights->info().vocab_size);
+  m->served.chat = core::chat_template::chatml();
+  return m;
+}
+
+core::result<std::unique_ptr<opened_model>> open_directory(const model_spec& spec,
+                                                           std::shared_ptr<const kernels::backend> backend,
+                                                           const load_progress& progress) {
+  if (!std::filesystem::is_directory(spec.source))
+    return core::bad_param("model", "--model {}: there is no such directory", spec.source);
+  auto m = std::make_unique<opened_model>();
+  auto tokenizer = core::load_tokenizer(spec.source);
+  if (!tokenizer) return tokenizer.error();
+  m->served.tokenizer = std::move(*tokenizer);
+  auto chat = core::chat_template::load(spec.source, spec.force_chatml);
+  if (!chat) return chat.error();
+  m->served.chat = std::move(*chat);
+  auto loaded = core::load_model(spec.source, std::move(backend), [&](std::uint64_t done, std::uint64_t total) {
+    if (progress) progress(spec.name, done, total);
+  });
+  if (!loaded) return loaded.error();
+  m->weights = std::move(loaded->weights);
+  m->served.defaults = loaded->generation.defaults;
+  return m;
+}
+
+}  // namespace
+
+core::result<std::unique_ptr<opened_model>> open_model(const model_spec& spec, const owner_options& o,
+                                                       std::shared_ptr<const kernels::backend> backend,
+                                                       const load_progress& progress) {
+  auto opened = o.device == "sim"                        ? open_sim(spec)
+                : spec.source.starts_with("random:")     ? open_random(spec, o, std::move(backend))
+                                                         : open_directory(spec, std::move(backend), progress);
+  if (!opened) return opened;
+  auto& m = **opened;
+  const auto& info = m.weights->info();
+  const auto context = o.max_seq_len ? std::min(o.max_seq_len, info.context) : info.context;
+  const auto pages = pages_of(o, info, context);
+  if (!pages) return pages.error();
+  if (auto ok = m.weights->allocate_pages(*pages); !ok) return ok.error();
+
+  m.config.max_batch = o.max_batch;
+  m.config.kv_pages = *pages;
+  m.config.max_seq_len = context;
+  m.config.step_target = o.prefill_time;
+  m.config.lone_step_target = o.step_time;
+
+  m.served.name = spec.name;
+  m.served.device = o.device;
+  m.served.info = info;
+  m.served.context = context;
+  m.served.max_tokens_default = o.max_tokens_default;
+  m.served.created_s =
+      std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch()).count();
+  m.served.capacity = o.queue + o.max_batch;
+  return opened;
+}
+
+}  // namespace weir::actors

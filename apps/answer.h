@@ -1,0 +1,15 @@
+// answer.h — what one job of `weir generate` gave, as JSON: the same for --json and for each line of --batch.
+#pragma once
+
+#include <boost/json/object.hpp>
+#include <string>
+
+#include "actors/job_stream.h"
+
+namespace weir::apps {
+
+// REQUIRES: the stream is done or refused.
+boost::json::object answer_of(const actors::job_stream& stream);
+boost::json::object answer_of(const core::error& e);
+
+}  // namespace weir::apps

@@ -1,0 +1,129 @@
+#include <boost/asio/signal_set.hpp>
+#include <boost/json/serialize.hpp>
+#include <csignal>
+#include <fstream>
+#include <iostream>
+
+#include "apps/answer.h"
+#include "apps/commands.h"
+#include "apps/generate_batch.h"
+#include "apps/local_service.h"
+#include "apps/options.h"
+
+namespace weir::apps {
+namespace {
+
+struct generate_options {
+  core::engine_settings engine;
+  actors::request request;
+  std::string prompt, prompt_file, batch;
+  std::vector<core::token_id> prompt_ids;
+  bool json = false;
+};
+
+using phase = actors::job_stream::phase;
+
+// One job: its text as it comes, or one JSON object at its end.
+int generate_one(local_service& local, const generate_options& o) {
+  auto& io = local.io();
+  std::shared_ptr<actors::job_stream> stream;
+  boost::asio::signal_set interrupt(io, SIGINT, SIGTERM);
+  bool stopped = false;
+  interrupt.async_wait([&](auto ec, int) {
+    if (ec) return;
+    stopped = true;
+    stream->cancel();
+  });
+
+  std::uint32_t shown = 0;
+  std::string text;
+  stream = local.get().submit(o.request, io.get_executor(), [&] {
+    if (!o.json && stream->published() > shown) {
+      text.clear();
+      stream->text_of(shown, stream->published(), text);
+      shown = stream->published();
+      std::cout << text << std::flush;
+    }
+    if (stream->state() == phase::done || stream->state() == phase::refused) interrupt.cancel();
+  });
+  io.run();
+
+  const bool refused = stream->state() == phase::refused;
+  if (o.json) std::cout << boost::json::serialize(answer_of(*stream)) << '\n';
+  if (!o.json && !refused) std::cout << '\n';
+  const core::error* fault = nullptr;
+  if (refused) {
+    fault = &stream->refusal();
+  } else if (stream->ended().fault) {
+    fault = &*stream->ended().fault;
+  }
+  if (fault) {
+    std::cerr << fault->message << '\n';
+    return exit_of(*fault);
+  }
+  return stopped ? exit_code::interrupted : exit_code::done;
+}
+
+// The prompt from wherever it was given.
+core::result<> take_prompt(generate_options& o) {
+  const int given = !o.prompt.empty() + !o.prompt_file.empty() + !o.prompt_ids.empty();
+  if (given > 1) return core::bad_param("prompt", "--prompt, --prompt-file and --prompt-ids: give only one");
+  o.request.input_param = "prompt";
+  if (!o.prompt_ids.empty()) {
+    o.request.input = actors::prompt_ids(o.prompt_ids);
+    return {};
+  }
+  if (!o.prompt_file.empty()) {
+    std::ifstream in(o.prompt_file);
+    if (!in) return core::bad_param("prompt-file", "--prompt-file {}: cannot be read", o.prompt_file);
+    o.prompt.assign(std::istreambuf_iterator<char>(in), {});
+  }
+  o.request.input = o.prompt;
+  return {};
+}
+
+int run(generate_options& o) {
+  if (auto ok = take_prompt(o); !ok) {
+    std::cerr << ok.error().message << '\n';
+    return exit_code::bad_usage;
+  }
+  if (o.batch.empty()) {
+    local_service local(o.engine, 1);
+    return local.ok() ? generate_one(local, o) : local.exit();
+  }
+  std::ifstream in(o.batch);
+  if (!in) {
+    std::cerr << "--batch " << o.batch << ": cannot be read\n";
+    return exit_code::bad_usage;
+  }
+  local_service local(o.engine, o.engine.max_batch);
+  return local.ok() ? generate_batch(local, in, 2 * o.engine.max_batch) : local.exit();
+}
+
+}  // namespace
+
+command add_generate(CLI::App& app) {
+  auto o = std::make_shared<generate_options>();
+  auto& r = o->request;
+  app.add_option("--prompt", o->prompt, "a raw prompt");
+  app.add_option("--prompt-file", o->prompt_file, "the same from a file")->type_name("F");
+  app.add_option("--prompt-ids", o->prompt_ids, "the prompt as token ids")->delimiter(',')->type_name("1,2,3");
+  app.add_option("--batch", o->batch,
+                 "a request a line (response.create's fields) in; results in the same order out, one a line")
+      ->type_name("F.jsonl");
+  app.add_flag("--json", o->json, "one JSON object instead of text");
+  app.add_option("--max-tokens", r.max_tokens, "longest answer")->type_name("tokens");
+  app.add_option("--temperature", r.temperature, "0 = always the likeliest token; 0 to 2");
+  app.add_option("--top-k", r.top_k, "only the k likeliest tokens; 0 = off");
+  app.add_option("--top-p", r.top_p, "only the likeliest tokens that hold this share; (0, 1]");
+  app.add_option("--min-p", r.min_p, "only tokens at least this likely beside the likeliest; [0, 1]");
+  app.add_option("--repetition-penalty", r.repetition_penalty, "(0, 2]; 1 = off");
+  app.add_option("--seed", r.seed, "same seed, same tokens; random where it is missing");
+  app.add_option("--stop", r.stop, "a string that ends the answer; repeatable")->allow_extra_args(false);
+  app.add_flag("--ignore-eos", r.ignore_eos, "go on past the model's own ending token");
+  add_settings(app, o->engine);
+  add_common(app);
+  return [o] { return run(*o); };
+}
+
+}  // namespace weir::apps

@@ -1,0 +1,149 @@
+#include "apps/generate_batch.h"
+
+#include <unistd.h>
+
+#include <boost/asio/signal_set.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/json.hpp>
+#include <csignal>
+#include <cstdio>
+#include <deque>
+#include <iostream>
+#include <istream>
+
+#include "apps/answer.h"
+#include "apps/commands.h"
+#include "net/ws_protocol.h"
+
+namespace weir::apps {
+namespace {
+
+namespace json = boost::json;
+using phase = actors::job_stream::phase;
+
+class batch {
+ public:
+  batch(local_service& local, std::istream& in, std::size_t at_once)
+      : local_(local), in_(in), at_once_(at_once), interrupt_(local.io(), SIGINT, SIGTERM), tick_(local.io()) {}
+
+  int run() {
+    interrupt_.async_wait([this](auto ec, int) {
+      if (ec) return;
+      interrupted_ = true;
+      for (auto& l : lines_)
+        if (l.stream) l.stream->cancel();
+    });
+    show_progress();
+    more();
+    local_.io().run();
+    if (interrupted_) return exit_code::interrupted;
+    return failed_ ? exit_code::bad_usage : exit_code::done;
+  }
+
+ private:
+  struct line {
+    json::value id;
+    std::shared_ptr<actors::job_stream> stream;
+    json::object result;
+    bool ready = false;
+  };
+
+  // Starts jobs until enough are under way; the file's end and the last result end the run.
+  void more() {
+    std::string text;
+    while (!interrupted_ && running_ < at_once_ && lines_.size() < 4 * at_once_ && std::getline(in_, text)) {
+      ++number_;
+      if (text.find_first_not_of(" \t\r") == text.npos) continue;
+      start(text);
+    }
+    write_ready();
+    if (running_ != 0 || !lines_.empty()) return;
+    interrupt_.cancel();
+    tick_.cancel();
+    if (terminal_) std::fprintf(stderr, "\n");
+  }
+
+  void start(const std::string& text) {
+    auto& l = lines_.emplace_back();
+    auto request = parse(text, l.id);
+    if (!request) {
+      l.result = answer_of(request.error());
+      l.ready = failed_ = true;
+      return;
+    }
+    ++running_;
+    l.stream = local_.get().submit(std::move(*request), local_.io().get_executor(), [this, &l] { news(l); });
+  }
+
+  core::result<actors::request> parse(const std::string& text, json::value& id) {
+    json::error_code ec;
+    auto value = json::parse(text, ec);
+    auto* o = ec ? nullptr : value.if_object();
+    if (!o) return core::bad_param("", "line {}: not a JSON object", number_);
+    if (const auto* given = o->if_contains("id")) id = *given;
+    (*o)["type"] = "response.create";
+    (*o)["id"] = "line";
+    auto message = net::ws::parse(json::serialize(*o));
+    if (auto* create = std::get_if<net::ws::response_create>(&message)) return std::move(create->request);
+    const auto& e = std::get<net::ws::protocol_error>(message);
+    return core::bad_param(e.param, "line {}: {}", number_, e.message);
+  }
+
+  void news(line& l) {
+    if (l.ready || (l.stream->state() != phase::done && l.stream->state() != phase::refused)) return;
+    l.result = answer_of(*l.stream);
+    l.ready = true;
+    failed_ |= l.result.contains("error");
+    if (l.stream->state() == phase::done) tokens_ += l.stream->ended().output_tokens;
+    --running_;
+    ++ended_;
+    more();
+  }
+
+  // A deque keeps its lines in place, so that a stream's callback can name its own.
+  void write_ready() {
+    while (!lines_.empty() && lines_.front().ready) {
+      auto& l = lines_.front();
+      json::object out;
+      if (!l.id.is_null()) out["id"] = l.id;
+      for (auto& [key, v] : l.result) out[key] = std::move(v);
+      std::cout << json::serialize(out) << '\n';
+      done_streams_.push_back(std::move(l.stream));  // may be the one whose callback is running
+      lines_.pop_front();
+    }
+    std::cout.flush();
+  }
+
+  void show_progress() {
+    done_streams_.clear();
+    const auto s = std::chrono::duration<double>(std::chrono::steady_clock::now() - began_).count();
+    if (terminal_ && s > 0)
+      std::fprintf(stderr, "\r%zu done, %zu running, %.0f tok/s ", ended_, running_,
+                   static_cast<double>(tokens_) / s);
+    tick_.expires_after(std::chrono::milliseconds(500));
+    tick_.async_wait([this](auto ec) {
+      if (!ec) show_progress();
+    });
+  }
+
+  local_service& local_;
+  std::istream& in_;
+  const std::size_t at_once_;
+  boost::asio::signal_set interrupt_;
+  boost::asio::steady_timer tick_;
+  const bool terminal_ = isatty(STDERR_FILENO);
+  const std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
+  std::deque<line> lines_;
+  std::vector<std::shared_ptr<actors::job_stream>> done_streams_;
+  std::size_t number_ = 0, running_ = 0, ended_ = 0;
+  std::uint64_t tokens_ = 0;
+  bool interrupted_ = false, failed_ = false;
+};
+
+}  // namespace
+
+int generate_batch(local_service& local, std::istream& requests, std::size_t at_once) {
+  return batch(local, requests, at_once).run();
+}
+
+}  // namespace weir::apps

@@ -1,0 +1,38 @@
+#include "apps/local_service.h"
+
+#include <iostream>
+
+#include "apps/commands.h"
+#include "apps/engine_options.h"
+#include "apps/progress.h"
+
+namespace weir::apps {
+
+int exit_of(const core::error& e) {
+  switch (e.code) {
+    case core::errc::does_not_fit: return exit_code::does_not_fit;
+    case core::errc::internal: return exit_code::internal_error;
+    default: return exit_code::bad_usage;
+  }
+}
+
+local_service::local_service(const core::engine_settings& s, std::uint32_t queue) {
+  core::result<> loaded;
+  if (auto o = service_options_of(s, queue); o) {
+    service_ = std::make_unique<actors::service>(std::move(*o), clock_);
+    const auto work = boost::asio::make_work_guard(io_);
+    service_->load(show_load_progress(), io_.get_executor(), [&](core::result<> r) {
+      loaded = std::move(r);
+      io_.stop();
+    });
+    io_.run();
+    io_.restart();
+  } else {
+    loaded = o.error();
+  }
+  if (loaded) return;
+  std::cerr << loaded.error().message << '\n';
+  exit_ = exit_of(loaded.error());
+}
+
+}  // namespace weir::apps

@@ -1,0 +1,32 @@
+// local_service.h — a service inside this process, for subcommands that generate without a server.
+#pragma once
+
+#include <boost/asio/io_context.hpp>
+
+#include "actors/service.h"
+#include "core/clock.h"
+#include "core/config.h"
+
+namespace weir::apps {
+
+// Loads what the settings name, with progress on stderr. Errors are printed; `exit` is the code to leave with then.
+class local_service {
+ public:
+  local_service(const core::engine_settings& s, std::uint32_t queue);
+
+  bool ok() const { return exit_ == 0; }
+  int exit() const { return exit_; }
+  actors::service& get() { return *service_; }
+  boost::asio::io_context& io() { return io_; }
+
+ private:
+  core::system_clock clock_;
+  boost::asio::io_context io_{1};
+  std::unique_ptr<actors::service> service_;
+  int exit_ = 0;
+};
+
+// The exit code that an error deserves.
+int exit_of(const core::error& e);
+
+}  // namespace weir::apps

@@ -1,0 +1,155 @@
+#include "core/model/llama.h"
+
+#include <cassert>
+#include <cmath>
+
+namespace weir::core {
+namespace {
+
+// Grows, never shrinks: what is past the step's rows is left over from a larger one.
+void make_room(std::vector<float>& v, std::size_t elements) {
+  if (v.size() < elements) v.resize(elements);
+}
+
+}  // namespace
+
+std::uint64_t page_bytes(const model_config& c) noexcept {
+  return std::uint64_t{c.layers} * 2 * c.kv_width() * page_tokens * sizeof(float);
+}
+
+llama::llama(model_config config, std::vector<token_id> stop_ids, model_weights weights,
+             std::shared_ptr<const kernels::backend> backend)
+    : config_(std::move(config)),
+      weights_(std::move(weights)),
+      backend_(std::move(backend)),
+      frequencies_(rope_frequencies(config_.rope, config_.head_dim)) {
+  info_.architecture = config_.architecture;
+  info_.vocab_size = config_.vocab_size;
+  info_.context = config_.context;
+  info_.stop_ids = std::move(stop_ids);
+  info_.weight_bytes = weights_.memory.size();
+  info_.page_bytes = page_bytes(config_);
+}
+
+result<void> llama::allocate_pages(std::uint32_t count) {
+  auto memory = memory_block::allocate(count * info_.page_bytes, "keys and values");
+  if (!memory) return memory.error();
+  pages_ = std::move(*memory);
+  pages_.touch();
+  page_count_ = count;
+  return {};
+}
+
+result<void> llama::forward(const batch& b) {
+  const auto rows = static_cast<std::uint32_t>(b.tokens.size());
+  place(b);
+  backend_->run(kernels::gather{weights_.embedding, b.tokens, x_.data()});
+  backend_->run(kernels::rotary_angles{positions_, frequencies_, cos_.data(), sin_.data()});
+  for (std::uint32_t layer = 0; layer < config_.layers; ++layer) {
+    attend(layer, rows);
+    feed_forward(layer, rows);
+  }
+  compute_logits(b.logits_rows);
+  return {};
+}
+
+void llama::place(const batch& b) {
+  positions_.clear();
+  slices_.clear();
+  logits_from_.clear();
+  for (const batch_slice& s : b.slices) {
+    assert(s.first_row == positions_.size() && s.rows >= 1);
+    for (std::uint32_t i = 0; i < s.rows; ++i) positions_.push_back(s.position + i);
+    slices_.push_back({s.first_row, s.rows, s.position, s.pages.data()});
+    if (s.logits_row >= 0) logits_from_.push_back(static_cast<std::int32_t>(s.first_row + s.rows - 1));
+  }
+  assert(positions_.size() == b.tokens.size() && logits_from_.size() == b.logits_rows);
+
+  const std::size_t rows = b.tokens.size();
+  make_room(x_, rows * config_.hidden);
+  make_room(normed_, rows * config_.hidden);
+  make_room(cos_, rows * config_.head_dim / 2);
+  make_room(sin_, rows * config_.head_dim / 2);
+  make_room(qkv_, rows * config_.qkv_width());
+  make_room(attended_, rows * config_.q_width());
+  make_room(gate_up_, rows * 2 * config_.inter);
+  make_room(inner_, rows * config_.inter);
+  make_room(branch_, rows * config_.hidden);
+  make_room(logits_, std::size_t{b.logits_rows} * config_.vocab_size);
+}
+
+void llama::attend(std::uint32_t layer, std::uint32_t rows) {
+  const layer_weights& w = weights_.layers[layer];
+  const model_config& c = config_;
+  normalise(w.attention_norm, rows);
+  multiply(w.qkv, normed_, qkv_, rows);
+  float* q = qkv_.data();
+  float* k = q + c.q_width();
+  const float* v = k + c.kv_width();
+  if (c.qk_norm) {
+    backend_->run(kernels::head_norm{q, w.q_norm, rows, c.qkv_width(), c.heads, c.head_dim, c.norm_eps});
+    backend_->run(kernels::head_norm{k, w.k_norm, rows, c.qkv_width(), c.kv_heads, c.head_dim, c.norm_eps});
+  }
+  // Queries and keys lie side by side, so their heads turn as one.
+  backend_->run(kernels::rotary{q, cos_.data(), sin_.data(), rows, c.qkv_width(), c.heads + c.kv_heads, c.head_dim});
+  const kernels::kv_pages kv = pages_of(layer);
+  const float scale = 1.0f / std::sqrt(static_cast<float>(c.head_dim));
+  backend_->run(kernels::kv_write{k, v, c.qkv_width(), kv, slices_});
+  backend_->run(kernels::attention{q, c.qkv_width(), c.heads, kv, slices_, c.windows[layer], scale, attended_.data()});
+  multiply(w.out, attended_, branch_, rows);
+  backend_->run(kernels::add{x_.data(), branch_.data(), std::size_t{rows} * c.hidden});
+}
+
+void llama::feed_forward(std::uint32_t layer, std::uint32_t rows) {
+  const layer_weights& w = weights_.layers[layer];
+  normalise(w.mlp_norm, rows);
+  multiply(w.gate_up, normed_, gate_up_, rows);
+  backend_->run(kernels::silu_mul{gate_up_.data(), inner_.data(), rows, config_.inter});
+  multiply(w.down, inner_, branch_, rows);
+  backend_->run(kernels::add{x_.data(), branch_.data(), std::size_t{rows} * config_.hidden});
+}
+
+// Only the rows that somebody will draw from.
+void llama::compute_logits(std::uint32_t rows) {
+  logits_rows_ = rows;
+  if (rows == 0) return;
+  const auto total = static_cast<std::uint32_t>(positions_.size());
+  const kernels::matrix stream{x_.data(), kernels::dtype::f32, total, config_.hidden};
+  backend_->run(kernels::gather{stream, logits_from_, branch_.data()});
+  backend_->run(kernels::rms_norm{branch_.data(), weights_.norm, normed_.data(), rows, config_.hidden, config_.norm_eps});
+  backend_->run(kernels::linear{weights_.head, nullptr, normed_.data(), logits_.data(), rows});
+}
+
+void llama::normalise(const float* weight, std::uint32_t rows) {
+  backend_->run(kernels::rms_norm{x_.data(), weight, normed_.data(), rows, config_.hidden, config_.norm_eps});
+}
+
+void llama::multiply(const linear_weight& by, const std::vector<float>& x, std::vector<float>& out,
+                     std::uint32_t rows) {
+  backend_->run(kernels::linear{by.w, by.bias, x.data(), out.data(), rows});
+}
+
+kernels::kv_pages llama::pages_of(std::uint32_t layer) const noexcept {
+  const std::size_t half = std::size_t{page_count_} * config_.kv_width() * page_tokens;
+  float* keys = reinterpret_cast<float*>(pages_.data()) + layer * 2 * half;
+  return {keys, keys + half, config_.kv_heads, config_.head_dim, page_tokens};
+}
+
+result<void> llama::sample(std::span<const draw> draws, std::span<drawn> out) {
+  for (std::size_t i = 0; i < draws.size(); ++i) {
+    const auto row = logits(draws[i].logits_row);
+    token_id best = -1;
+    for (std::size_t id = 0; id < row.size(); ++id)
+      if (std::isfinite(row[id]) && (best < 0 || row[id] > row[static_cast<std::size_t>(best)]))
+        best = static_cast<token_id>(id);
+    out[i] = {best, best < 0};
+  }
+  return {};
+}
+
+std::span<const float> llama::logits(std::uint32_t row) const {
+  assert(row < logits_rows_);
+  return {logits_.data() + std::size_t{row} * config_.vocab_size, config_.vocab_size};
+}
+
+}  // namespace weir::core

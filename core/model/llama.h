@@ -1,0 +1,75 @@
+// llama.h — Llama and its kin (Mistral, Qwen2, Qwen3) over any backend: config and weights in, logits out.
+//
+// The forward pass reads like the paper (llama.cpp): embed, then for each layer attend and feed forward, then logits.
+//
+// Thread safety: as core/model/model.h says.
+//
+// Invariants:
+//   1. A step runs each weight through one product, whatever the batch holds.
+//   2. A row's logits depend on its own sequence alone; on the reference backend bit for bit.
+//   3. forward allocates only when it sees more rows than ever before.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "core/model/config.h"
+#include "core/model/memory_block.h"
+#include "core/model/model.h"
+#include "core/model/weights.h"
+#include "kernels/ops.h"
+
+namespace weir::core {
+
+// Keys and values of one page in all layers: f32 on these backends.
+std::uint64_t page_bytes(const model_config& config) noexcept;
+
+class llama final : public model {
+ public:
+  llama(model_config config, std::vector<token_id> stop_ids, model_weights weights,
+        std::shared_ptr<const kernels::backend> backend);
+
+  const model_info& info() const noexcept override { return info_; }
+  result<void> allocate_pages(std::uint32_t count) override;
+  result<void> forward(const batch& b) override;
+  result<void> sample(std::span<const draw> draws, std::span<drawn> out) override;
+  std::span<const float> logits(std::uint32_t row) const override;
+
+ private:
+  void place(const batch& b);
+  void attend(std::uint32_t layer, std::uint32_t rows);
+  void feed_forward(std::uint32_t layer, std::uint32_t rows);
+  void compute_logits(std::uint32_t rows);
+  void normalise(const float* weight, std::uint32_t rows);
+  void multiply(const linear_weight& by, const std::vector<float>& x, std::vector<float>& out, std::uint32_t rows);
+  kernels::kv_pages pages_of(std::uint32_t layer) const noexcept;
+
+  const model_config config_;
+  const model_weights weights_;
+  const std::shared_ptr<const kernels::backend> backend_;
+  const std::vector<float> frequencies_;  // [head_dim / 2]
+  model_info info_;
+
+  memory_block pages_;  // [layers, keys then values, page_count_, kv_heads, page_tokens * head_dim]
+  std::uint32_t page_count_ = 0;
+
+  // Where this step's rows are.
+  std::vector<std::uint32_t> positions_;       // [rows]
+  std::vector<kernels::kv_slice> slices_;      // [slices]
+  std::vector<std::int32_t> logits_from_;      // [logits_rows] the row that each row of logits is made from
+
+  // This step's activations.
+  std::vector<float> x_;           // [rows, hidden] the residual stream
+  std::vector<float> normed_;      // [rows, hidden]
+  std::vector<float> cos_, sin_;   // [rows, head_dim / 2]
+  std::vector<float> qkv_;         // [rows, qkv_width]
+  std::vector<float> attended_;    // [rows, q_width]
+  std::vector<float> gate_up_;     // [rows, 2 * inter]
+  std::vector<float> inner_;       // [rows, inter]
+  std::vector<float> branch_;      // [rows, hidden] what a block adds to the residual stream
+  std::vector<float> logits_;      // [logits_rows, vocab_size]
+  std::uint32_t logits_rows_ = 0;
+};
+
+}  // namespace weir::core

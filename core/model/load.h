@@ -1,0 +1,50 @@
+// load.h — a model directory, or a random model's name, made into a model on a device.
+//
+// Thread safety: any thread; loads are independent of each other. Nothing is kept between calls.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "core/error.h"
+#include "core/model/config.h"
+#include "core/model/generation_config.h"
+#include "core/model/model.h"
+#include "core/model/weights.h"
+#include "kernels/ops.h"
+
+namespace weir::core {
+
+enum class device_kind { reference, cpu };
+
+// `threads` compute, the owner's own included.
+std::shared_ptr<const kernels::backend> make_backend(device_kind device, unsigned threads);
+
+// What a directory says before any weight is read: its config, its defaults, and to the byte what it will take.
+struct model_summary {
+  model_config config;
+  generation_config generation;
+  std::uint64_t weight_bytes = 0;
+  std::uint64_t page_bytes = 0;
+};
+result<model_summary> inspect_model(const std::string& dir);
+
+struct loaded_model {
+  std::unique_ptr<model> weights;
+  generation_config generation;  // its stop ids are the model's info().stop_ids too
+};
+result<loaded_model> load_model(const std::string& dir, std::shared_ptr<const kernels::backend> backend,
+                                const load_progress& progress = {});
+
+// «tiny-110m», «llama-3.2-1b» or «llama-3.1-8b», then «:f32» or «:bf16» (the default): that shape, random weights.
+struct random_model {
+  model_config config;
+  kernels::dtype type = kernels::dtype::bf16;
+};
+result<random_model> parse_random_model(std::string_view spec, std::uint32_t context);
+result<loaded_model> make_random_model(const random_model& shape, std::shared_ptr<const kernels::backend> backend,
+                                       std::uint64_t seed = 1);
+
+}  // namespace weir::core

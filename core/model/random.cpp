@@ -1,0 +1,60 @@
+// Models that need no file: real shapes, random weights, for load tests and benchmarks.
+#include <array>
+
+#include "core/model/llama.h"
+#include "core/model/load.h"
+
+namespace weir::core {
+namespace {
+
+struct shape {
+  std::string_view name;
+  std::uint32_t vocab_size, hidden, inter, layers, heads, kv_heads, head_dim;
+  bool tied;
+};
+constexpr std::array shapes{
+    shape{"tiny-110m", 32000, 768, 2048, 12, 12, 12, 64, true},
+    shape{"llama-3.2-1b", 128256, 2048, 8192, 16, 32, 8, 64, true},
+    shape{"llama-3.1-8b", 128256, 4096, 14336, 32, 32, 8, 128, false},
+};
+
+model_config config_of(const shape& s, std::uint32_t context) {
+  model_config c;
+  c.architecture = "LlamaForCausalLM";
+  c.vocab_size = s.vocab_size;
+  c.context = context;
+  c.hidden = s.hidden;
+  c.inter = s.inter;
+  c.layers = s.layers;
+  c.heads = s.heads;
+  c.kv_heads = s.kv_heads;
+  c.head_dim = s.head_dim;
+  c.norm_eps = 1e-5f;
+  c.tied = s.tied;
+  c.windows.assign(s.layers, 0);
+  return c;
+}
+
+}  // namespace
+
+result<random_model> parse_random_model(std::string_view spec, std::uint32_t context) {
+  const std::size_t colon = spec.find(':');
+  const std::string_view name = spec.substr(0, colon);
+  const std::string_view type = colon == spec.npos ? "bf16" : spec.substr(colon + 1);
+  if (type != "f32" && type != "bf16")
+    return bad_param("model", "random:{}: '{}' is not a type of random weights (f32, bf16)", spec, type);
+  for (const shape& s : shapes)
+    if (s.name == name)
+      return random_model{config_of(s, context), type == "f32" ? kernels::dtype::f32 : kernels::dtype::bf16};
+  return bad_param("model", "random:{}: '{}' is not a random model (tiny-110m, llama-3.2-1b, llama-3.1-8b)", spec, name);
+}
+
+result<loaded_model> make_random_model(const random_model& shape, std::shared_ptr<const kernels::backend> backend,
+                                       std::uint64_t seed) {
+  auto weights = random_weights(shape.config, shape.type, seed);
+  if (!weights) return weights.error();
+  auto made = std::make_unique<llama>(shape.config, std::vector<token_id>{}, std::move(*weights), std::move(backend));
+  return loaded_model{std::move(made), default_generation(shape.config)};
+}
+
+}  // namespace weir::core

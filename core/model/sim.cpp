@@ -1,0 +1,168 @@
+#include "core/model/sim.h"
+
+#include <charconv>
+#include <cmath>
+#include <string>
+
+namespace weir::core {
+namespace {
+
+std::uint64_t splitmix64(std::uint64_t x) {
+  x += 0x9E3779B97F4A7C15;
+  x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9;
+  x = (x ^ (x >> 27)) * 0x94D049BB133111EB;
+  return x ^ (x >> 31);
+}
+
+duration seconds(double s) { return duration(static_cast<std::int64_t>(s * 1e9)); }
+
+class sim_model final : public model {
+ public:
+  explicit sim_model(const sim_spec& spec) : spec_(spec), grid_(seconds(spec.burst / spec.rate)) {
+    info_.architecture = "sim";
+    info_.vocab_size = sim_vocab_size;
+    info_.context = spec.context;
+    info_.paced = true;
+  }
+
+  const model_info& info() const noexcept override { return info_; }
+  result<void> allocate_pages(std::uint32_t) override { return {}; }
+
+  time_point due(const upcoming& u) const override {
+    const std::uint32_t end = u.position + u.rows;
+    time_point when = u.last;
+    if (u.position < u.prompt_tokens) when += seconds(u.rows / spec_.prefill);
+    if (end >= u.prompt_tokens && (end - u.prompt_tokens) % spec_.burst == 0) when = next_on_grid(when, u.ordinal);
+    return after_stall(when);
+  }
+
+  result<void> forward(const batch&) override {
+    if (++forwards_ == spec_.device_fault) {
+      return make_error(errc::internal, "the simulated device failed at step {}, as fault=device@{} asks", forwards_,
+                        forwards_);
+    }
+    return {};
+  }
+
+  result<void> sample(std::span<const draw> draws, std::span<drawn> out) override {
+    for (std::size_t i = 0; i < draws.size(); ++i) {
+      if (++draws_ == spec_.sampler_fault) {
+        out[i].fault = true;
+      } else {
+        out[i].id = sim_token(draws[i].seed, draws[i].position - draws[i].prompt_tokens);
+      }
+    }
+    return {};
+  }
+
+  std::span<const float> logits(std::uint32_t) const override { return {}; }
+
+ private:
+  // The first point after `t`. Staggered grids are shifted by multiples of the golden ratio, which lie evenly however
+  // many there are.
+  time_point next_on_grid(time_point t, std::uint64_t ordinal) const {
+    duration phase{};
+    if (spec_.staggered) {
+      const double turns = static_cast<double>(ordinal) * 0.6180339887498949;
+      phase = duration(static_cast<std::int64_t>((turns - std::floor(turns)) * static_cast<double>(grid_.count())));
+    }
+    const duration since = t.time_since_epoch() - phase;
+    return time_point((since / grid_ + (since.count() >= 0 ? 1 : 0)) * grid_ + phase);
+  }
+
+  time_point after_stall(time_point t) const {
+    if (spec_.stall_every == duration::zero()) return t;
+    const duration since = t.time_since_epoch();
+    const duration into = since % spec_.stall_every;
+    if (since < spec_.stall_every || into >= spec_.stall_for) return t;
+    return t - into + spec_.stall_for;
+  }
+
+  sim_spec spec_;
+  duration grid_;
+  model_info info_;
+  std::uint64_t forwards_ = 0, draws_ = 0;
+};
+
+error bad(std::string_view key, std::string_view value, std::string_view wanted) {
+  return bad_param("device", "sim: {}={} is not {}", key, value, wanted);
+}
+
+template <class T>
+bool number(std::string_view text, T& out) {
+  const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), out);
+  return failed == std::errc{} && end == text.data() + text.size();
+}
+
+template <class T>
+result<void> set(T& field, std::string_view key, std::string_view value, T least, T most) {
+  T n{};
+  if (!number(value, n) || !(n >= least && n <= most)) {
+    return bad(key, value, fmt::format("a number from {} to {}", least, most));
+  }
+  field = n;
+  return {};
+}
+
+result<void> set_stall(sim_spec& s, std::string_view value) {
+  const auto slash = value.find('/');
+  std::uint32_t every = 0, lasts = 0;
+  const bool read = slash != value.npos && number(value.substr(0, slash), every) &&
+                    number(value.substr(slash + 1), lasts);
+  if (!read || lasts == 0 || lasts >= every) return bad("stall", value, "EVERY_MS/FOR_MS with 0 < FOR_MS < EVERY_MS");
+  s.stall_every = std::chrono::milliseconds(every);
+  s.stall_for = std::chrono::milliseconds(lasts);
+  return {};
+}
+
+result<void> set_fault(sim_spec& s, std::string_view value) {
+  const auto at = value.find('@');
+  std::uint64_t n = 0;
+  const std::string_view kind = value.substr(0, at);
+  const bool read = at != value.npos && number(value.substr(at + 1), n) && n > 0;
+  if (!read || (kind != "sampler" && kind != "device")) return bad("fault", value, "sampler@N or device@N with N >= 1");
+  (kind == "sampler" ? s.sampler_fault : s.device_fault) = n;
+  return {};
+}
+
+result<void> set_key(sim_spec& s, std::string_view key, std::string_view value) {
+  if (key == "rate") {
+    if (auto ok = set(s.rate, key, value, 0.0, 1e6); !ok) return ok;
+    if (s.rate == 0) s.rate = sim_spec{}.rate;
+    return s.rate < 1e-3 ? result<void>(bad(key, value, "0 (the default) or at least 0.001")) : result<void>();
+  }
+  if (key == "arrive") {
+    if (value != "together" && value != "staggered") return bad(key, value, "together or staggered");
+    s.staggered = value == "staggered";
+    return {};
+  }
+  if (key == "prefill") return set(s.prefill, key, value, 1e-3, 1e9);
+  if (key == "burst") return set<std::uint32_t>(s.burst, key, value, 1, 10000);
+  if (key == "stall") return set_stall(s, value);
+  if (key == "fault") return set_fault(s, value);
+  if (key == "ctx") return set<std::uint32_t>(s.context, key, value, 2, 1u << 24);
+  return bad_param("device", "sim: no key «{}» (there are rate arrive prefill burst stall fault ctx)", key);
+}
+
+}  // namespace
+
+result<sim_spec> parse_sim_spec(std::string_view text) {
+  sim_spec spec;
+  while (!text.empty()) {
+    const auto comma = text.find(',');
+    const std::string_view item = text.substr(0, comma);
+    text = comma == text.npos ? std::string_view{} : text.substr(comma + 1);
+    const auto equals = item.find('=');
+    if (equals == item.npos) return bad_param("device", "sim: «{}» is not KEY=VALUE", item);
+    if (auto ok = set_key(spec, item.substr(0, equals), item.substr(equals + 1)); !ok) return ok.error();
+  }
+  return spec;
+}
+
+token_id sim_token(std::uint64_t seed, std::uint32_t index) {
+  return static_cast<token_id>(splitmix64((seed << 32) + index) % sim_vocab_size);
+}
+
+std::unique_ptr<model> make_sim_model(const sim_spec& spec) { return std::make_unique<sim_model>(spec); }
+
+}  // namespace weir::core

@@ -1,0 +1,15 @@
+// token_ids.h — eos_token_id and the like: Hugging Face writes one id, a list of ids, or null.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "core/model/load/strict_json.h"
+#include "core/token_sink.h"
+
+namespace weir::core {
+
+// Empty where the key is missing or null. An id outside the vocabulary is an error in `in`.
+std::vector<token_id> read_token_ids(json_reader& in, std::string_view key, std::uint32_t vocab_size);
+
+}  // namespace weir::core

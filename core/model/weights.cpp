@@ -1,0 +1,267 @@
+#include "core/model/weights.h"
+
+#include <algorithm>
+#include <cstring>
+#include <initializer_list>
+#include <optional>
+#include <set>
+#include <string>
+
+namespace weir::core {
+namespace {
+
+using kernels::dtype;
+using u64 = std::uint64_t;
+
+constexpr u64 alignment = 64;  // a cache line, and the widest vector
+
+std::optional<dtype> supported_type(std::string_view stored) {
+  if (stored == "F32") return dtype::f32;
+  if (stored == "BF16") return dtype::bf16;
+  if (stored == "F16") return dtype::f16;
+  return std::nullopt;
+}
+
+// One tensor of the file and where its elements go.
+struct piece {
+  std::byte* to = nullptr;
+  dtype type = dtype::f32;              // in memory
+  u64 elements = 0;
+  const stored_tensor* from = nullptr;  // null: random
+  bool norm = false;                    // random norms lie around 1
+};
+
+struct part {
+  std::string name;
+  std::uint32_t rows;
+};
+
+// Walks the weights that a config implies in the order in which they lie in memory. With no base it only checks and
+// adds up; with one it binds pointers and collects what to fill.
+class placer {
+ public:
+  placer(const checkpoint* from, dtype random_type, std::byte* base)
+      : from_(from), random_type_(random_type), base_(base) {}
+
+  // Parts stacked along their rows. Parts of different types are all widened to f32.
+  kernels::matrix matrix(std::initializer_list<part> parts, std::uint32_t cols) {
+    kernels::matrix m{nullptr, random_type_, 0, cols};
+    bool first = true;
+    for (const part& p : parts) {
+      const dtype type = check(p.name, {p.rows, cols});
+      m.type = first || m.type == type ? type : dtype::f32;
+      m.rows += p.rows;
+      first = false;
+    }
+    std::byte* to = take(m.bytes());
+    m.data = to;
+    for (const part& p : parts) to = add(p.name, to, m.type, u64{p.rows} * cols, false);
+    return m;
+  }
+
+  const float* vector(std::initializer_list<part> parts, bool norm) {
+    u64 elements = 0;
+    for (const part& p : parts) {
+      check(p.name, {p.rows});
+      elements += p.rows;
+    }
+    std::byte* const start = take(elements * sizeof(float));
+    std::byte* to = start;
+    for (const part& p : parts) to = add(p.name, to, dtype::f32, p.rows, norm);
+    return reinterpret_cast<const float*>(start);
+  }
+
+  // Refuses tensors that the config does not imply: leaving one out silently would change what the model says.
+  void check_nothing_left() {
+    if (!from_) return;
+    for (const auto& [name, tensor] : from_->tensors()) {
+      const bool harmless = name.ends_with(".rotary_emb.inv_freq") || name == "lm_head.weight";
+      if (!used_.contains(name) && !harmless)
+        fail(errc::bad_file, fmt::format("tensor '{}' {} is in the file, but config.json implies no such tensor", name,
+                                         tensor.shape_text()));
+    }
+  }
+
+  u64 bytes() const noexcept { return offset_; }
+  const std::vector<piece>& pieces() const noexcept { return pieces_; }
+  const std::optional<error>& failure() const noexcept { return failure_; }
+
+ private:
+  dtype check(const std::string& name, std::vector<u64> shape) {
+    if (!from_) return random_type_;
+    used_.insert(name);
+    const stored_tensor* t = from_->find(name);
+    const std::string wanted = fmt::format("[{}]", fmt::join(shape, ", "));
+    if (!t) return fail(errc::bad_file, fmt::format("tensor '{}' {} is missing", name, wanted));
+    if (t->shape != shape)
+      return fail(errc::bad_file, fmt::format("tensor '{}' is {} in the file, but config.json implies {}", name,
+                                              t->shape_text(), wanted));
+    const auto type = supported_type(t->dtype);
+    if (!type) return fail(errc::not_supported, fmt::format("tensor '{}': dtype {} is not supported yet", name, t->dtype));
+    return *type;
+  }
+
+  std::byte* take(u64 bytes) {
+    std::byte* at = base_ ? base_ + offset_ : nullptr;
+    offset_ += (bytes + alignment - 1) / alignment * alignment;
+    return at;
+  }
+
+  std::byte* add(const std::string& name, std::byte* to, dtype type, u64 elements, bool norm) {
+    if (!base_) return nullptr;
+    pieces_.push_back({to, type, elements, from_ ? from_->find(name) : nullptr, norm});
+    return to + elements * kernels::size_of(type);
+  }
+
+  dtype fail(errc code, std::string message) {
+    if (!failure_) failure_ = error{code, std::move(message), {}};
+    return random_type_;
+  }
+
+  const checkpoint* from_;
+  dtype random_type_;
+  std::byte* base_;
+  u64 offset_ = 0;
+  std::vector<piece> pieces_;
+  std::set<std::string, std::less<>> used_;
+  std::optional<error> failure_;
+};
+
+layer_weights lay_out_layer(const model_config& c, const std::string& at, placer& place) {
+  const std::uint32_t q = c.q_width(), kv = c.kv_width();
+  const std::string attn = at + ".self_attn.", mlp = at + ".mlp.";
+  layer_weights w;
+  w.attention_norm = place.vector({{at + ".input_layernorm.weight", c.hidden}}, true);
+  w.qkv.w = place.matrix({{attn + "q_proj.weight", q}, {attn + "k_proj.weight", kv}, {attn + "v_proj.weight", kv}},
+                         c.hidden);
+  if (c.qkv_bias)
+    w.qkv.bias = place.vector({{attn + "q_proj.bias", q}, {attn + "k_proj.bias", kv}, {attn + "v_proj.bias", kv}},
+                              false);
+  if (c.qk_norm) {
+    w.q_norm = place.vector({{attn + "q_norm.weight", c.head_dim}}, true);
+    w.k_norm = place.vector({{attn + "k_norm.weight", c.head_dim}}, true);
+  }
+  w.out.w = place.matrix({{attn + "o_proj.weight", c.hidden}}, q);
+  if (c.out_bias) w.out.bias = place.vector({{attn + "o_proj.bias", c.hidden}}, false);
+  w.mlp_norm = place.vector({{at + ".post_attention_layernorm.weight", c.hidden}}, true);
+  w.gate_up.w = place.matrix({{mlp + "gate_proj.weight", c.inter}, {mlp + "up_proj.weight", c.inter}}, c.hidden);
+  w.down.w = place.matrix({{mlp + "down_proj.weight", c.hidden}}, c.inter);
+  if (c.mlp_bias) {
+    w.gate_up.bias = place.vector({{mlp + "gate_proj.bias", c.inter}, {mlp + "up_proj.bias", c.inter}}, false);
+    w.down.bias = place.vector({{mlp + "down_proj.bias", c.hidden}}, false);
+  }
+  return w;
+}
+
+model_weights lay_out(const model_config& c, placer& place) {
+  model_weights w;
+  w.embedding = place.matrix({{"model.embed_tokens.weight", c.vocab_size}}, c.hidden);
+  for (std::uint32_t i = 0; i < c.layers; ++i)
+    w.layers.push_back(lay_out_layer(c, fmt::format("model.layers.{}", i), place));
+  w.norm = place.vector({{"model.norm.weight", c.hidden}}, true);
+  w.head = c.tied ? w.embedding : place.matrix({{"lm_head.weight", c.vocab_size}}, c.hidden);
+  place.check_nothing_left();
+  return w;
+}
+
+// In slices, so that progress is seen inside a large tensor too.
+void fill_from_file(const piece& p, const std::function<void(u64)>& moved) {
+  const dtype stored = *supported_type(p.from->dtype);
+  const u64 slice = 4u << 20;
+  for (u64 at = 0; at < p.elements; at += slice) {
+    const u64 count = std::min(slice, p.elements - at);
+    const std::byte* from = p.from->bytes.data() + at * kernels::size_of(stored);
+    if (stored == p.type) {
+      std::memcpy(p.to + at * kernels::size_of(stored), from, count * kernels::size_of(stored));
+    } else {
+      for (u64 i = 0; i < count; ++i) {
+        // A file need not align its tensors.
+        std::byte element[4] = {};
+        std::memcpy(element, from + i * kernels::size_of(stored), kernels::size_of(stored));
+        reinterpret_cast<float*>(p.to)[at + i] = kernels::load(element, stored, 0);
+      }
+    }
+    moved(count * kernels::size_of(p.type));
+  }
+}
+
+u64 mix(u64 x) noexcept {  // splitmix64's finaliser: neighbours in, unrelated bits out
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+  return x ^ (x >> 31);
+}
+
+// 16 random bits become a sign, one of two exponents and a mantissa: magnitudes from 1/64 to 1/16, none of them zero.
+std::uint16_t random_bf16(u64 bits) noexcept {
+  return static_cast<std::uint16_t>((bits & 0x8000u) | (0x3c80u + (bits & 0xffu)));
+}
+
+void fill_random(const piece& p, u64 seed) noexcept {
+  for (u64 i = 0; i < p.elements; i += 4) {
+    const u64 bits = mix(seed + i * 0x9e3779b97f4a7c15u);
+    for (u64 j = 0; j < 4 && i + j < p.elements; ++j) {
+      const std::uint16_t value = random_bf16(bits >> (16 * j));
+      const float wide = kernels::from_bf16(value) + (p.norm ? 1.0f : 0.0f);
+      if (p.type == dtype::bf16) {
+        reinterpret_cast<std::uint16_t*>(p.to)[i + j] = value;
+      } else {
+        reinterpret_cast<float*>(p.to)[i + j] = wide;
+      }
+    }
+  }
+}
+
+struct planned {
+  model_weights weights;
+  std::vector<piece> pieces;
+};
+
+result<planned> allocate(const model_config& config, const checkpoint* from, dtype type) {
+  placer measure(from, type, nullptr);
+  lay_out(config, measure);
+  if (measure.failure()) return *measure.failure();
+  auto memory = memory_block::allocate(measure.bytes(), "weights");
+  if (!memory) return memory.error();
+  placer bind(from, type, memory->data());
+  planned p{lay_out(config, bind), bind.pieces()};
+  p.weights.memory = std::move(*memory);
+  return p;
+}
+
+}  // namespace
+
+result<u64> plan_weights(const model_config& config, const checkpoint& from) {
+  placer measure(&from, dtype::f32, nullptr);
+  lay_out(config, measure);
+  if (measure.failure()) return *measure.failure();
+  return measure.bytes();
+}
+
+u64 plan_random_weights(const model_config& config, dtype type) {
+  placer measure(nullptr, type, nullptr);
+  lay_out(config, measure);
+  return measure.bytes();
+}
+
+result<model_weights> load_weights(const model_config& config, const checkpoint& from, const load_progress& progress) {
+  auto p = allocate(config, &from, dtype::f32);
+  if (!p) return p.error();
+  u64 total = 0, done = 0;
+  for (const piece& piece : p->pieces) total += piece.elements * kernels::size_of(piece.type);
+  for (const piece& piece : p->pieces)
+    fill_from_file(piece, [&](u64 bytes) {
+      done += bytes;
+      if (progress) progress(done, total);
+    });
+  return std::move(p->weights);
+}
+
+result<model_weights> random_weights(const model_config& config, dtype type, u64 seed) {
+  auto p = allocate(config, nullptr, type);
+  if (!p) return p.error();
+  u64 index = 0;
+  for (const piece& piece : p->pieces) fill_random(piece, mix(seed + ++index));
+  return std::move(p->weights);
+}
+
+}  // namespace weir::core

@@ -1,0 +1,61 @@
+#include "core/schedule/scheduler.h"
+
+#include <algorithm>
+
+namespace weir::core {
+
+scheduler::scheduler(std::uint32_t max_batch, prefill_budget::limits l) : budget_(l) {
+  batch_.tokens.reserve(std::size_t{max_batch} + l.rows);
+  batch_.slices.reserve(max_batch);
+  chosen_.reserve(max_batch);
+}
+
+const batch& scheduler::plan(std::span<const std::unique_ptr<sequence>> running, const model& m, time_point now) {
+  batch_.clear();
+  chosen_.clear();
+  next_due_ = time_point::max();
+  for (const auto& s : running) {
+    if (s->decoding()) take(*s, 1, m, now);
+  }
+  decode_rows_ = static_cast<std::uint32_t>(batch_.tokens.size());
+
+  const bool others_decode =
+      std::any_of(running.begin(), running.end(), [](const auto& s) { return s->decoding(); });
+  const std::uint32_t most = decode_rows_ + budget_.rows(others_decode);
+  for (const auto& s : running) {
+    const auto left = most - static_cast<std::uint32_t>(batch_.tokens.size());
+    if (left == 0) break;
+    if (!s->decoding()) take(*s, std::min(left, s->pending()), m, now);
+  }
+  prompt_rows_ = static_cast<std::uint32_t>(batch_.tokens.size()) - decode_rows_;
+  return batch_;
+}
+
+void scheduler::take(sequence& s, std::uint32_t rows, const model& m, time_point now) {
+  if (m.info().paced) {
+    const time_point due = m.due({.ordinal = s.ordinal, .position = s.computed, .rows = rows,
+                                  .prompt_tokens = s.prompt_tokens(), .last = s.computed_at});
+    if (due > now) {
+      next_due_ = std::min(next_due_, due);
+      return;
+    }
+  }
+  const bool draws = rows == s.pending();
+  batch_.slices.push_back({.first_row = static_cast<std::uint32_t>(batch_.tokens.size()), .rows = rows,
+                           .position = s.computed, .pages = s.pages.holding(s.computed + rows),
+                           .logits_row = draws ? static_cast<std::int32_t>(batch_.logits_rows++) : -1,
+                           .seed = s.asked.sampling.seed, .prompt_tokens = s.prompt_tokens()});
+  for (std::uint32_t i = 0; i < rows; ++i) batch_.tokens.push_back(s.token_at(s.computed + i));
+  if (!s.scheduled) s.scheduled = now;
+  chosen_.push_back(&s);
+}
+
+void scheduler::computed(time_point now, duration took) {
+  for (std::size_t i = 0; i < chosen_.size(); ++i) {
+    chosen_[i]->computed += batch_.slices[i].rows;
+    chosen_[i]->computed_at = now;
+  }
+  budget_.observe(decode_rows_, prompt_rows_, took);
+}
+
+}  // namespace weir::core

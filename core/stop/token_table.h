@@ -1,0 +1,39 @@
+// token_table.h — the bytes that each token adds to a job's text, flat in memory: what stop strings are judged on.
+//
+// A copy of tokenizer::token_bytes, made once an engine, so that judging a token costs no virtual call. Special tokens
+// add none, as do ids that the tokenizer does not know (a model's vocabulary is often padded).
+// Immutable once built: any thread.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/text/tokenizer.h"
+
+namespace weir::core {
+
+class token_table {
+ public:
+  explicit token_table(const tokenizer& t) {
+    starts_.reserve(t.vocab_size() + 1);
+    for (std::uint32_t id = 0; id < t.vocab_size(); ++id) {
+      starts_.push_back(bytes_.size());
+      if (!t.is_special(static_cast<token_id>(id))) bytes_ += t.token_bytes(static_cast<token_id>(id));
+    }
+    starts_.push_back(bytes_.size());
+  }
+
+  std::string_view operator[](token_id id) const {
+    const auto i = static_cast<std::size_t>(id);
+    if (i + 1 >= starts_.size()) return {};
+    return std::string_view(bytes_).substr(starts_[i], starts_[i + 1] - starts_[i]);
+  }
+
+ private:
+  std::string bytes_;                 // of all tokens, one after the other
+  std::vector<std::size_t> starts_;   // [vocab + 1]
+};
+
+}  // namespace weir::core

@@ -1,0 +1,158 @@
+// ops.h — the complete list of operations that a model is made of, and the table through which a backend offers them.
+//
+// An operation is a struct of what it reads and writes; `reference/ops.cpp` defines each by plain loops, every other
+// backend is tested against it, and traffic.h says how many bytes and flops each must move. To add one: a struct and
+// a table entry here, its definition, its traffic, its test (docs/kernels.md walks through it).
+//
+// Thread safety: one backend serves one thread at a time (it may use threads of its own); data is the caller's.
+//
+// Invariants, for every backend:
+//   1. Inputs and outputs do not overlap, except where an operation says «in place».
+//   2. Every element of an output is written, whatever was there before; nothing beside it is.
+//   3. A row's result depends on that row alone: never on values in other rows of the same call.
+//   4. No call allocates once the largest shape has been seen.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string_view>
+
+#include "kernels/tensor.h"
+
+namespace weir::kernels {
+
+// out[i, :] = table[ids[i], :], widened to f32.  REQUIRES: 0 <= ids[i] < table.rows
+struct gather {
+  matrix table;
+  std::span<const std::int32_t> ids;
+  float* out = nullptr;  // [ids.size(), table.cols]
+};
+
+// out[r, :] = x[r, :] / sqrt(mean(x[r, :]²) + eps) * weight
+struct rms_norm {
+  const float* x = nullptr;       // [rows, width]
+  const float* weight = nullptr;  // [width]
+  float* out = nullptr;           // [rows, width]
+  std::uint32_t rows = 0, width = 0;
+  float eps = 0;
+};
+
+// The same over each head of a row, in place: x[r, h * head_dim + i].
+struct head_norm {
+  float* x = nullptr;             // [rows, heads * head_dim], rows `stride` apart
+  const float* weight = nullptr;  // [head_dim]
+  std::uint32_t rows = 0, stride = 0, heads = 0, head_dim = 0;
+  float eps = 0;
+};
+
+// out = x · wᵀ + bias: the only operation that reads weight matrices in bulk.
+struct linear {
+  matrix w;                     // [n, k] = [w.rows, w.cols]
+  const float* bias = nullptr;  // [n], or none
+  const float* x = nullptr;     // [rows, k]
+  float* out = nullptr;         // [rows, n]
+  std::uint32_t rows = 0;
+};
+
+// cos[r, i] and sin[r, i] of the f32 product positions[r] * frequencies[i]: once a step, for all layers.
+struct rotary_angles {
+  std::span<const std::uint32_t> positions;  // [rows]
+  std::span<const float> frequencies;        // [head_dim / 2]
+  float* cos = nullptr;                      // [rows, head_dim / 2]
+  float* sin = nullptr;
+};
+
+// Turns the pair (x[i], x[i + head_dim / 2]) of each head by angle i of its row, in place.
+struct rotary {
+  float* x = nullptr;          // [rows, heads * head_dim], rows `stride` apart
+  const float* cos = nullptr;  // [rows, head_dim / 2]
+  const float* sin = nullptr;
+  std::uint32_t rows = 0, stride = 0, heads = 0, head_dim = 0;
+};
+
+// Keys and values of one layer, in pages. Keys lie transposed, so that a step over head_dim meets a whole page.
+struct kv_pages {
+  float* keys = nullptr;    // [pages, heads, head_dim, page_tokens]
+  float* values = nullptr;  // [pages, heads, page_tokens, head_dim]
+  std::uint32_t heads = 0, head_dim = 0, page_tokens = 0;
+};
+
+// Consecutive rows of one sequence: row first_row + i has position `position + i`.
+struct kv_slice {
+  std::uint32_t first_row = 0, rows = 0, position = 0;
+  const std::int32_t* pages = nullptr;  // [ceil((position + rows) / page_tokens)]
+};
+
+// Puts each row's keys and values at its position in its slice's pages.
+struct kv_write {
+  const float* k = nullptr;  // [rows, heads * head_dim], rows `stride` apart
+  const float* v = nullptr;
+  std::uint32_t stride = 0;
+  kv_pages to;
+  std::span<const kv_slice> slices;
+};
+
+// Softmax attention of each row over its own sequence, from position max(0, p - window + 1) to p; window 0: from 0.
+// Query head h uses key head h / (heads / kv.heads).
+struct attention {
+  const float* q = nullptr;  // [rows, heads * head_dim], rows `stride` apart
+  std::uint32_t stride = 0, heads = 0;
+  kv_pages kv;
+  std::span<const kv_slice> slices;
+  std::uint32_t window = 0;
+  float scale = 1;
+  float* out = nullptr;  // [rows, heads * head_dim]
+};
+
+// out[r, i] = silu(x[r, i]) * x[r, width + i]
+struct silu_mul {
+  const float* x = nullptr;  // [rows, 2 * width]
+  float* out = nullptr;      // [rows, width]
+  std::uint32_t rows = 0, width = 0;
+};
+
+// x += y, in place.
+struct add {
+  float* x = nullptr;
+  const float* y = nullptr;
+  std::size_t count = 0;
+};
+
+// The table. `self` is the backend's own state (threads, scratch) and the first argument of every entry.
+struct backend {
+  std::string_view name;
+  void* self = nullptr;
+
+  void (*do_gather)(void* self, const gather&) = nullptr;
+  void (*do_rms_norm)(void* self, const rms_norm&) = nullptr;
+  void (*do_head_norm)(void* self, const head_norm&) = nullptr;
+  void (*do_linear)(void* self, const linear&) = nullptr;
+  void (*do_rotary_angles)(void* self, const rotary_angles&) = nullptr;
+  void (*do_rotary)(void* self, const rotary&) = nullptr;
+  void (*do_kv_write)(void* self, const kv_write&) = nullptr;
+  void (*do_attention)(void* self, const attention&) = nullptr;
+  void (*do_silu_mul)(void* self, const silu_mul&) = nullptr;
+  void (*do_add)(void* self, const add&) = nullptr;
+
+  void run(const gather& op) const { do_gather(self, op); }
+  void run(const rms_norm& op) const { do_rms_norm(self, op); }
+  void run(const head_norm& op) const { do_head_norm(self, op); }
+  void run(const linear& op) const { do_linear(self, op); }
+  void run(const rotary_angles& op) const { do_rotary_angles(self, op); }
+  void run(const rotary& op) const { do_rotary(self, op); }
+  void run(const kv_write& op) const { do_kv_write(self, op); }
+  void run(const attention& op) const { do_attention(self, op); }
+  void run(const silu_mul& op) const { do_silu_mul(self, op); }
+  void run(const add& op) const { do_add(self, op); }
+};
+
+// Plain loops, one thread: the definition. Stateless, so any number of threads may use it.
+std::shared_ptr<const backend> reference_backend();
+
+// `threads` compute, the calling one included (>= 1). Which instruction set and which matrix products it found here
+// is in `name`, for example "cpu (avx512, oneDNN)".
+std::shared_ptr<const backend> cpu_backend(unsigned threads);
+
+}  // namespace weir::kernels

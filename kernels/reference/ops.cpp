@@ -1,0 +1,165 @@
+// The definition of every operation: plain loops, one row at a time, sums in double in index order.
+#include "kernels/ops.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace weir::kernels {
+namespace {
+
+void run_gather(void*, const gather& op) {
+  const std::size_t width = op.table.cols;
+  for (std::size_t r = 0; r < op.ids.size(); ++r)
+    for (std::size_t i = 0; i < width; ++i)
+      op.out[r * width + i] = load(op.table.data, op.table.type, static_cast<std::size_t>(op.ids[r]) * width + i);
+}
+
+float inverse_rms(const float* x, std::size_t width, float eps) {
+  double squares = 0;
+  for (std::size_t i = 0; i < width; ++i) squares += double{x[i]} * x[i];
+  return static_cast<float>(1.0 / std::sqrt(squares / static_cast<double>(width) + eps));
+}
+
+void run_rms_norm(void*, const rms_norm& op) {
+  for (std::size_t r = 0; r < op.rows; ++r) {
+    const float* x = op.x + r * op.width;
+    const float scale = inverse_rms(x, op.width, op.eps);
+    for (std::size_t i = 0; i < op.width; ++i) op.out[r * op.width + i] = x[i] * scale * op.weight[i];
+  }
+}
+
+void run_head_norm(void*, const head_norm& op) {
+  for (std::size_t r = 0; r < op.rows; ++r)
+    for (std::size_t h = 0; h < op.heads; ++h) {
+      float* x = op.x + r * op.stride + h * op.head_dim;
+      const float scale = inverse_rms(x, op.head_dim, op.eps);
+      for (std::size_t i = 0; i < op.head_dim; ++i) x[i] = x[i] * scale * op.weight[i];
+    }
+}
+
+void run_linear(void*, const linear& op) {
+  const std::size_t n = op.w.rows, k = op.w.cols;
+  for (std::size_t r = 0; r < op.rows; ++r)
+    for (std::size_t j = 0; j < n; ++j) {
+      double sum = op.bias ? op.bias[j] : 0.0;
+      for (std::size_t i = 0; i < k; ++i) sum += double{op.x[r * k + i]} * load(op.w.data, op.w.type, j * k + i);
+      op.out[r * n + j] = static_cast<float>(sum);
+    }
+}
+
+void run_rotary_angles(void*, const rotary_angles& op) {
+  const std::size_t half = op.frequencies.size();
+  for (std::size_t r = 0; r < op.positions.size(); ++r)
+    for (std::size_t i = 0; i < half; ++i) {
+      const float angle = static_cast<float>(op.positions[r]) * op.frequencies[i];
+      op.cos[r * half + i] = std::cos(angle);
+      op.sin[r * half + i] = std::sin(angle);
+    }
+}
+
+void run_rotary(void*, const rotary& op) {
+  const std::size_t half = op.head_dim / 2;
+  for (std::size_t r = 0; r < op.rows; ++r)
+    for (std::size_t h = 0; h < op.heads; ++h) {
+      float* x = op.x + r * op.stride + h * op.head_dim;
+      for (std::size_t i = 0; i < half; ++i) {
+        const float c = op.cos[r * half + i], s = op.sin[r * half + i];
+        const float a = x[i], b = x[i + half];
+        x[i] = a * c - b * s;
+        x[i + half] = b * c + a * s;
+      }
+    }
+}
+
+// Where one token of one head lies: its keys are `page_tokens` apart, its values are together.
+float* keys_at(const kv_pages& kv, const kv_slice& slice, std::size_t position, std::size_t head) {
+  const auto page = static_cast<std::size_t>(slice.pages[position / kv.page_tokens]);
+  return kv.keys + (page * kv.heads + head) * kv.head_dim * kv.page_tokens + position % kv.page_tokens;
+}
+
+float* values_at(const kv_pages& kv, const kv_slice& slice, std::size_t position, std::size_t head) {
+  const auto page = static_cast<std::size_t>(slice.pages[position / kv.page_tokens]);
+  return kv.values + ((page * kv.heads + head) * kv.page_tokens + position % kv.page_tokens) * kv.head_dim;
+}
+
+void run_kv_write(void*, const kv_write& op) {
+  for (const kv_slice& slice : op.slices)
+    for (std::size_t r = 0; r < slice.rows; ++r)
+      for (std::size_t h = 0; h < op.to.heads; ++h) {
+        const std::size_t from = (slice.first_row + r) * op.stride + h * op.to.head_dim;
+        float* keys = keys_at(op.to, slice, slice.position + r, h);
+        float* values = values_at(op.to, slice, slice.position + r, h);
+        for (std::size_t i = 0; i < op.to.head_dim; ++i) {
+          keys[i * op.to.page_tokens] = op.k[from + i];
+          values[i] = op.v[from + i];
+        }
+      }
+}
+
+double score(const attention& op, const float* q, const float* keys) {
+  double sum = 0;
+  for (std::size_t i = 0; i < op.kv.head_dim; ++i) sum += double{q[i]} * keys[i * op.kv.page_tokens];
+  return sum * op.scale;
+}
+
+// One query over positions [from, to]. Scores are computed twice, so that no scratch is needed.
+void attend(const attention& op, const kv_slice& slice, const float* q, std::size_t head, std::size_t from,
+            std::size_t to, float* out) {
+  double largest = score(op, q, keys_at(op.kv, slice, from, head));
+  for (std::size_t p = from + 1; p <= to; ++p)
+    largest = std::max(largest, score(op, q, keys_at(op.kv, slice, p, head)));
+  double total = 0;
+  std::fill_n(out, op.kv.head_dim, 0.0f);
+  for (std::size_t p = from; p <= to; ++p) {
+    const double weight = std::exp(score(op, q, keys_at(op.kv, slice, p, head)) - largest);
+    const float* values = values_at(op.kv, slice, p, head);
+    total += weight;
+    for (std::size_t i = 0; i < op.kv.head_dim; ++i) out[i] += static_cast<float>(weight * values[i]);
+  }
+  for (std::size_t i = 0; i < op.kv.head_dim; ++i) out[i] = static_cast<float>(out[i] / total);
+}
+
+void run_attention(void*, const attention& op) {
+  const std::size_t group = op.heads / op.kv.heads;
+  for (const kv_slice& slice : op.slices)
+    for (std::size_t r = 0; r < slice.rows; ++r)
+      for (std::size_t h = 0; h < op.heads; ++h) {
+        const std::size_t row = slice.first_row + r, to = slice.position + r;
+        const std::size_t from = op.window != 0 && to + 1 > op.window ? to + 1 - op.window : 0;
+        attend(op, slice, op.q + row * op.stride + h * op.kv.head_dim, h / group, from, to,
+               op.out + (row * op.heads + h) * op.kv.head_dim);
+      }
+}
+
+void run_silu_mul(void*, const silu_mul& op) {
+  for (std::size_t r = 0; r < op.rows; ++r)
+    for (std::size_t i = 0; i < op.width; ++i) {
+      const float gate = op.x[r * 2 * op.width + i], up = op.x[r * 2 * op.width + op.width + i];
+      op.out[r * op.width + i] = gate / (1.0f + std::exp(-gate)) * up;
+    }
+}
+
+void run_add(void*, const add& op) {
+  for (std::size_t i = 0; i < op.count; ++i) op.x[i] += op.y[i];
+}
+
+constexpr backend table{
+    .name = "reference",
+    .self = nullptr,
+    .do_gather = run_gather,
+    .do_rms_norm = run_rms_norm,
+    .do_head_norm = run_head_norm,
+    .do_linear = run_linear,
+    .do_rotary_angles = run_rotary_angles,
+    .do_rotary = run_rotary,
+    .do_kv_write = run_kv_write,
+    .do_attention = run_attention,
+    .do_silu_mul = run_silu_mul,
+    .do_add = run_add,
+};
+
+}  // namespace
+
+std::shared_ptr<const backend> reference_backend() { return {std::shared_ptr<void>{}, &table}; }
+
+}  // namespace weir::kernels

@@ -1,0 +1,60 @@
+// tensor.h — what kernels compute on: element types as they are stored, and a weight matrix somewhere in memory.
+//
+// Plain data: any thread. Activations are always f32; only weights come in other types.
+#pragma once
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+
+namespace weir::kernels {
+
+enum class dtype : std::uint8_t { f32, bf16, f16 };
+
+constexpr std::size_t size_of(dtype t) noexcept { return t == dtype::f32 ? 4 : 2; }
+
+constexpr const char* name(dtype t) noexcept {
+  constexpr const char* names[] = {"f32", "bf16", "f16"};
+  return names[static_cast<int>(t)];
+}
+
+// A weight as a file stores it: [rows, cols], row-major, no padding. Not owned.
+struct matrix {
+  const void* data = nullptr;
+  dtype type = dtype::f32;
+  std::uint32_t rows = 0, cols = 0;
+
+  std::uint64_t bytes() const noexcept { return std::uint64_t{rows} * cols * size_of(type); }
+};
+
+inline float from_bf16(std::uint16_t bits) noexcept {
+  return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16);
+}
+
+// Rounds to the nearest, ties to even; a NaN stays a NaN.
+inline std::uint16_t to_bf16(float x) noexcept {
+  const auto bits = std::bit_cast<std::uint32_t>(x);
+  if ((bits & 0x7fffffffu) > 0x7f800000u) return static_cast<std::uint16_t>((bits >> 16) | 0x40u);
+  return static_cast<std::uint16_t>((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);
+}
+
+// Every f16 is exactly a float: the exponent is rebiased by a multiplication, which also makes subnormals right.
+inline float from_f16(std::uint16_t bits) noexcept {
+  const std::uint32_t sign = (bits & 0x8000u) << 16;
+  const std::uint32_t rest = (bits & 0x7fffu) << 13;
+  if (rest >= 0x0f800000u) return std::bit_cast<float>(sign | rest | 0x7f800000u);  // infinity or NaN
+  const float magnitude = std::bit_cast<float>(rest) * 0x1p112f;
+  return std::bit_cast<float>(sign | std::bit_cast<std::uint32_t>(magnitude));
+}
+
+// The element at `index` of `type`s in memory, widened.
+inline float load(const void* data, dtype type, std::size_t index) noexcept {
+  switch (type) {
+    case dtype::f32: return static_cast<const float*>(data)[index];
+    case dtype::bf16: return from_bf16(static_cast<const std::uint16_t*>(data)[index]);
+    case dtype::f16: return from_f16(static_cast<const std::uint16_t*>(data)[index]);
+  }
+  return 0.0f;
+}
+
+}  // namespace weir::kernels

@@ -1,0 +1,211 @@
+// weir.js and pace.js in Node, against the scripted server.
+import assert from "node:assert/strict";
+import { after, test } from "node:test";
+import { WebSocket } from "ws";
+import { connect } from "../../net/page/weir.js";
+import { even } from "../../net/page/pace.js";
+import { start_fake } from "./fake_server.js";
+
+const clients = [], servers = [];
+after(() => {
+  clients.forEach((client) => client.close());
+  return Promise.all(servers.map((server) => server.stop()));
+});
+
+async function fake(options) {
+  const server = await start_fake(options);
+  servers.push(server);
+  return server;
+}
+
+function client_of(server, options) {
+  const client = connect(server.url, { WebSocket, ...options });
+  clients.push(client);
+  return client;
+}
+
+/** Resolves with the next state change that `wanted` accepts. */
+const state = (client, wanted) =>
+  new Promise((resolve) => {
+    const off = client.on("state", (change) => wanted(change) && (off(), resolve(change)));
+  });
+
+const say = (...pieces) => () => ({ pieces, gap_ms: () => 1 });
+const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
+
+test("a stream yields every delta in order and one result", async () => {
+  const client = client_of(await fake({ plan: say({ delta: "Ot" }, { delta: "ters ", n: 3 }, { delta: "swim" }) }));
+  const stream = client.create({ input: "hello" });
+  const seen = [];
+  for await (const { text, seq, n } of stream) seen.push([text, seq, n]);
+  assert.deepEqual(seen, [["Ot", 1, 1], ["ters ", 4, 3], ["swim", 5, 1]]);
+  const result = await stream.done;
+  assert.equal(result.status, "completed");
+  assert.equal(result.usage.output_tokens, 5);
+  assert.equal(client.session.models[0], "story-teller");
+});
+
+test("every field of a request is sent as it is, on a lane of the client's choosing", async () => {
+  const server = await fake({ plan: say({ delta: "x" }) });
+  const client = client_of(server);
+  await client.create({ input: [1, 2, 3], top_k: 4, stop: ["a"], seed: 7 }).done;
+  await client.create({ input: "again" }).done;
+  const [first, second] = server.received.filter(({ type }) => type === "response.create");
+  assert.deepEqual(first, { input: [1, 2, 3], top_k: 4, stop: ["a"], seed: 7, type: "response.create", id: "1" });
+  assert.equal(second.id, "2");
+});
+
+test("an iterator made after the end still starts with the first delta", async () => {
+  const client = client_of(await fake({ plan: say({ delta: "a" }, { delta: "b" }) }));
+  const stream = client.create({ input: "" });
+  await stream.done;
+  const texts = [];
+  for await (const { text } of stream) texts.push(text);
+  assert.equal(texts.join(""), "ab");
+});
+
+test("streams on one socket do not mix", async () => {
+  const server = await fake({ plan: ({ input }) => ({ pieces: Array(30).fill({ delta: input }), gap_ms: () => 1 }) });
+  const client = client_of(server);
+  const streams = ["a", "b", "c", "d", "e", "f", "g", "h"].map((input) => client.create({ input }));
+  await Promise.all(streams.map(({ done }) => done));
+  for (const { deltas, request } of streams)
+    assert.equal(deltas.map(({ text }) => text).join(""), request.input.repeat(30));
+});
+
+for (const [code, pieces] of [
+  ["gap", [{ delta: "a" }, { delta: "c", seq: 3 }, { delta: "d" }]],
+  ["gap", [{ delta: "a" }, { delta: "bcd", seq: 5, n: 3 }]],
+  ["repeat", [{ delta: "a" }, { delta: "b" }, { delta: "b", seq: 2 }]],
+])
+  test(`a ${code} in seq ends the stream before wrong text is shown: ${JSON.stringify(pieces.at(-1))}`, async () => {
+    const server = await fake({ plan: say(...pieces) });
+    const stream = client_of(server).create({ input: "" });
+    const { status, error } = await stream.done;
+    assert.equal(status, "failed");
+    assert.equal(error.code, code);
+    const good = pieces.findIndex(({ seq }) => seq !== undefined);
+    assert.equal(stream.deltas.length, good);
+    await pause(20);
+    assert.equal(stream.deltas.length, good, "what comes after is ignored");
+    assert.ok(server.received.some(({ type }) => type === "response.cancel"), "and the server is told to stop");
+  });
+
+test("an end that counts more tokens than came is a gap", async () => {
+  const server = await fake({ plan: () => ({ refuse: { id: "1", type: "response.done", seq: 2, status: "completed" } }) });
+  const { error } = await client_of(server).create({ input: "" }).done;
+  assert.equal(error.code, "gap");
+  assert.match(error.message, /Tokens 1 to 2/);
+});
+
+test("cancel stops the stream at the server and ends it as cancelled", async () => {
+  const server = await fake();
+  const stream = client_of(server).create({ input: "", max_tokens: 500 });
+  await new Promise((resolve) => stream.on("delta", ({ seq }) => seq === 3 && resolve()));
+  stream.cancel();
+  stream.cancel();
+  const { status, finish_reason } = await stream.done;
+  assert.deepEqual([status, finish_reason], ["cancelled", "cancel"]);
+  assert.ok(stream.seq < 100);
+  stream.cancel();
+});
+
+test("leaving the loop cancels the stream", async () => {
+  const server = await fake();
+  const stream = client_of(server).create({ input: "", max_tokens: 500 });
+  for await (const { seq } of stream) if (seq === 2) break;
+  assert.equal((await stream.done).status, "cancelled");
+});
+
+test("a refused request ends its stream with the server's error, and the next one runs", async () => {
+  const refuse = { code: "model_not_found", message: "no model is called «gpt»", param: "model" };
+  const server = await fake({ plan: ({ model }) => (model === "gpt" ? { refuse } : say({ delta: "ok" })()) });
+  const client = client_of(server);
+  const stream = client.create({ input: "", model: "gpt" });
+  assert.deepEqual((await stream.done).error, refuse);
+  await assert.rejects(async () => { for await (const _ of stream); }, { name: "WeirError", ...refuse });
+  assert.equal((await client.create({ input: "" }).done).status, "completed");
+});
+
+test("a lost socket ends what ran on it in plain words, and is dialled again", async () => {
+  const server = await fake();
+  const client = client_of(server);
+  const stream = client.create({ input: "", max_tokens: 500 });
+  await new Promise((resolve) => stream.on("delta", resolve));
+  server.drop();
+  const { status, error } = await stream.done;
+  assert.equal(status, "failed");
+  assert.deepEqual(error, { code: "connection_lost", message: "The connection to the server was lost." });
+  await state(client, ({ state }) => state === "open");
+  assert.equal((await client.create({ input: "", max_tokens: 2 }).done).status, "incomplete");
+});
+
+test("the back-off doubles, keeps its jitter within half, and ends when the server is back", async () => {
+  const server = await fake();
+  const client = client_of(server);
+  await state(client, ({ state }) => state === "open");
+  await server.stop();
+  const waits = [];
+  client.on("state", ({ state, retry_ms }) => state === "waiting" && waits.push(retry_ms));
+  while (waits.length < 3) await state(client, ({ state }) => state === "waiting");
+  waits.forEach((ms, i) => assert.ok(ms >= 125 * 2 ** i && ms <= 250 * 2 ** i, `attempt ${i} waits ${ms} ms`));
+  await fake({ port: server.port });
+  client.retry();
+  await state(client, ({ state }) => state === "open");
+});
+
+test("a stream asked for while nobody answers fails with plain words", async () => {
+  const server = await fake();
+  await server.stop();
+  const client = client_of(server);
+  const { error } = await client.create({ input: "" }).done;
+  assert.deepEqual(error, { code: "connection_lost", message: "The server is not answering." });
+});
+
+test("the key travels in the handshake; a wrong one is not tried again", async () => {
+  const server = await fake({ key: "sésame+/", plan: say({ delta: "in" }) });
+  assert.equal((await client_of(server, { key: "sésame+/" }).create({ input: "" }).done).status, "completed");
+  const client = client_of(server, { key: "wrong" });
+  const { error } = await state(client, ({ state }) => state === "closed");
+  assert.equal(error.code, "bad_key");
+  assert.equal((await client.create({ input: "" }).done).error.code, "closed");
+});
+
+test("close ends every stream", async () => {
+  const client = client_of(await fake());
+  const stream = client.create({ input: "", max_tokens: 500 });
+  await state(client, ({ state }) => state === "open");
+  client.close();
+  assert.equal((await stream.done).error.code, "closed");
+});
+
+/** Feeds a paced stream from a list of arrival times and says when each delta was shown. */
+async function played(arrivals, status = "completed") {
+  const listeners = {};
+  const stream = { on: (name, listener) => (listeners[name] = listener) };
+  const shown = [];
+  const over = new Promise((resolve) => even(stream, ({ seq, at }) => shown.push({ seq, late: performance.now() - at }), resolve));
+  const start = performance.now();
+  for (const [i, at] of arrivals.entries()) {
+    await pause(Math.max(0, start + at - performance.now()));
+    listeners.delta({ text: "x", n: 1, seq: i + 1, at: performance.now() });
+  }
+  listeners.done({ status });
+  const at_done = shown.length;
+  await over;
+  return { shown, at_done };
+}
+
+test("even pacing shows everything once, in order, and plays clumps out", async () => {
+  const clumps = Array.from({ length: 40 }, (_, i) => Math.floor(i / 8) * 80);
+  const { shown, at_done } = await played(clumps);
+  assert.deepEqual(shown.map(({ seq }) => seq), clumps.map((_, i) => i + 1));
+  assert.ok(shown.some(({ late }) => late > 5), "the tokens of a clump are spread");
+  assert.ok(at_done < 40, "and its last ones wait for their turn");
+});
+
+test("a cancelled stream is shown to its end at once", async () => {
+  const { shown, at_done } = await played(Array.from({ length: 16 }, (_, i) => Math.floor(i / 8) * 60), "cancelled");
+  assert.equal(at_done, 16);
+  assert.equal(shown.length, 16);
+});

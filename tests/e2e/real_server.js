@@ -1,0 +1,29 @@
+// real_server.js — the binary that WEIR_BIN names, serving its simulated device.
+import { spawn } from "node:child_process";
+import { createInterface } from "node:readline";
+
+/** @returns {Promise<{url: string, port: number, stop: () => Promise<void>}>} once it says that it is ready */
+export async function start_real({ port = 0 } = {}) {
+  const server = spawn(process.env.WEIR_BIN, ["serve", "--device", "sim", "--listen", `127.0.0.1:${port}`], {
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+  const ended = new Promise((resolve) => server.once("close", resolve));
+  let log = "";
+  server.stderr.on("data", (text) => (log += text));
+  const url = await new Promise((resolve, reject) => {
+    createInterface({ input: server.stdout }).on("line", (line) => {
+      const ready = /^weir ready (http:\/\/\S+)/.exec(line);
+      if (ready) resolve(ready[1]);
+    });
+    server.once("error", reject);
+    ended.then((code) => reject(new Error(`weir serve ended with ${code} before it was ready:\n${log}`)));
+  });
+  return {
+    url,
+    port: Number(new URL(url).port),
+    stop: async () => {
+      server.kill("SIGKILL");
+      await ended;
+    },
+  };
+}

@@ -1,0 +1,94 @@
+// engine_rig.h — an engine over a toy model or a sim, a clock that the test moves, and jobs by number.
+#pragma once
+
+#include <catch2/catch.hpp>
+#include <memory>
+#include <utility>
+
+#include "core/engine.h"
+#include "core/model/sim.h"
+#include "tests/support/manual_clock.h"
+#include "tests/support/recording_sink.h"
+#include "tests/support/toy_model.h"
+#include "tests/support/toy_tokenizer.h"
+
+namespace weir::test {
+
+inline core::engine_config small_config() {
+  core::engine_config c;
+  c.max_batch = 32;
+  c.kv_pages = 256;
+  c.prefill_rows = 64;
+  return c;
+}
+
+struct engine_rig {
+  manual_clock clock;
+  toy_model* toy = nullptr;
+  std::unique_ptr<core::engine> engine;
+
+  explicit engine_rig(core::engine_config c = small_config(), std::shared_ptr<const core::tokenizer> t = letters(61),
+                      std::uint32_t context = 4096) {
+    auto m = std::make_unique<toy_model>(t->vocab_size(), context);
+    toy = m.get();
+    build(std::move(m), std::move(t), c);
+  }
+  explicit engine_rig(const core::sim_spec& spec, core::engine_config c = small_config()) {
+    build(core::make_sim_model(spec), letters(core::sim_vocab_size), c);
+  }
+
+  // One step, a microsecond long, after which everything must hold.
+  core::step_report step() {
+    const auto report = engine->step();
+    clock.advance(std::chrono::microseconds(1));
+    INFO(engine->check_integrity());
+    REQUIRE(engine->check_integrity().empty());
+    return report;
+  }
+
+  // Steps until nothing is left, moving the clock to what the engine waits for.
+  void run(int most = 100000) {
+    while (!engine->idle()) {
+      REQUIRE(most-- > 0);
+      const auto report = step();
+      if (report.wait_until > clock.now()) clock.set(report.wait_until);
+    }
+    REQUIRE(engine->counts().pages_used == 0);
+  }
+
+  static core::job_id id(std::uint64_t n) { return {7, n}; }
+
+  // Job `n`: its prompt, seed and id follow from the number; change what the test is about, then submit.
+  core::job job(std::uint64_t n, std::uint32_t max_tokens = 16, std::size_t prompt = 5) {
+    core::job j;
+    j.id = id(n);
+    for (std::size_t i = 0; i < prompt; ++i) j.prompt.push_back(static_cast<core::token_id>((n * 7 + i * 3) % 60));
+    j.max_tokens = max_tokens;
+    j.sampling.seed = n;
+    j.created = clock.now();
+    return j;
+  }
+
+  std::shared_ptr<recording_sink> submit(core::job j) {
+    auto sink = std::make_shared<recording_sink>();
+    j.sink = sink;
+    engine->submit(std::move(j));
+    return sink;
+  }
+
+  // What the job gives alone: the same engine must be idle before and after.
+  std::vector<core::token_id> solo(core::job j) {
+    REQUIRE(engine->idle());
+    auto sink = submit(std::move(j));
+    run();
+    return sink->ids();
+  }
+
+ private:
+  void build(std::unique_ptr<core::model> m, std::shared_ptr<const core::tokenizer> t, core::engine_config c) {
+    REQUIRE(m->allocate_pages(c.kv_pages).has_value());
+    engine = std::make_unique<core::engine>(std::move(m), std::move(t), c, clock);
+  }
+};
+
+}  // namespace weir::test

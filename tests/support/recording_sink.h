@@ -1,0 +1,43 @@
+// recording_sink.h — a sink that keeps what it is given, checks the door's rules, and may have little room.
+#pragma once
+
+#include <catch2/catch.hpp>
+#include <functional>
+#include <limits>
+#include <optional>
+#include <vector>
+
+#include "core/token_sink.h"
+
+namespace weir::test {
+
+class recording_sink final : public core::token_sink {
+ public:
+  std::size_t room = std::numeric_limits<std::size_t>::max();  // tokens that the coming writes may still leave here
+  bool left = false;                                           // what abandoned() says
+  std::vector<core::token> tokens;
+  std::optional<core::ending> end;
+  int finishes = 0;
+
+  std::size_t write(std::span<const core::token> t) override {
+    REQUIRE(!end);
+    REQUIRE(!t.empty());
+    const std::size_t n = std::min(room, t.size());
+    tokens.insert(tokens.end(), t.begin(), t.begin() + static_cast<std::ptrdiff_t>(n));
+    if (room != std::numeric_limits<std::size_t>::max()) room -= n;
+    return n;
+  }
+  void finish(const core::ending& how) override {
+    ++finishes;
+    end = how;
+  }
+  bool abandoned() const noexcept override { return left; }
+
+  std::vector<core::token_id> ids() const {
+    std::vector<core::token_id> out;
+    for (const auto& t : tokens) out.push_back(t.id);
+    return out;
+  }
+};
+
+}  // namespace weir::test

@@ -1,0 +1,111 @@
+// toy_model.h — a model whose logits are a hash of everything before: small, exact, and easily offended.
+//
+// It stores each row's token in the pages that the batch names and computes logits from what it reads back there, so
+// that a wrong page, a row twice, a row left out or a stranger's row changes every later token. `script` replaces the
+// logits: what it returns is drawn for certain.
+#pragma once
+
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <optional>
+#include <vector>
+
+#include "core/model/model.h"
+#include "core/sample/pipeline.h"
+
+namespace weir::test {
+
+class toy_model final : public core::model {
+ public:
+  static constexpr std::uint32_t default_vocab = 61;
+
+  explicit toy_model(std::uint32_t vocab = default_vocab, std::uint32_t context = 4096) : scratch_(vocab) {
+    info_.architecture = "toy";
+    info_.vocab_size = vocab;
+    info_.context = context;
+  }
+
+  // seed, index of the output token -> the token
+  std::function<core::token_id(std::uint64_t, std::uint32_t)> script;
+  // Called before each forward; an error is the device's.
+  std::function<core::result<void>(const core::batch&)> before_forward;
+  // Draws whose logits are NaN: seed, index of the output token.
+  std::function<bool(std::uint64_t, std::uint32_t)> broken;
+  std::uint32_t forwards = 0;
+
+  core::model_info& change_info() { return info_; }
+  const core::model_info& info() const noexcept override { return info_; }
+
+  core::result<void> allocate_pages(std::uint32_t count) override {
+    memory_.assign(std::size_t{count} * core::page_tokens, -1);
+    return {};
+  }
+
+  core::result<void> forward(const core::batch& b) override {
+    ++forwards;
+    if (before_forward) {
+      if (auto ok = before_forward(b); !ok) return ok;
+    }
+    rows_.assign(b.logits_rows, {});
+    std::uint32_t first_row = 0;
+    for (const auto& s : b.slices) {
+      REQUIRE(s.first_row == first_row);
+      REQUIRE(s.rows >= 1);
+      REQUIRE(s.pages.size() == (s.position + s.rows + core::page_tokens - 1) / core::page_tokens);
+      for (std::uint32_t i = 0; i < s.rows; ++i) slot(s, s.position + i) = b.tokens[s.first_row + i];
+      if (s.logits_row >= 0) fill(rows_[static_cast<std::size_t>(s.logits_row)], s);
+      first_row += s.rows;
+    }
+    REQUIRE(first_row == b.tokens.size());
+    return {};
+  }
+
+  core::result<void> sample(std::span<const core::draw> draws, std::span<core::drawn> out) override {
+    REQUIRE(draws.size() == rows_.size());
+    for (std::size_t i = 0; i < draws.size(); ++i) {
+      const auto& d = draws[i];
+      auto& row = rows_[d.logits_row];
+      if (broken && broken(d.seed, d.position - d.prompt_tokens)) row[0] = std::nanf("");
+      const auto id = d.from->pick(row, d.position, scratch_);
+      out[i] = id ? core::drawn{*id, false} : core::drawn{-1, true};
+    }
+    return {};
+  }
+
+  std::span<const float> logits(std::uint32_t row) const override { return rows_.at(row); }
+
+ private:
+  core::token_id& slot(const core::batch_slice& s, std::uint32_t position) {
+    const auto page = static_cast<std::size_t>(s.pages[position / core::page_tokens]);
+    return memory_.at(page * core::page_tokens + position % core::page_tokens);
+  }
+
+  void fill(std::vector<float>& row, const core::batch_slice& s) {
+    std::uint64_t h = 1;
+    const std::uint32_t length = s.position + s.rows;
+    for (std::uint32_t p = 0; p < length; ++p) h = mix(h + static_cast<std::uint32_t>(slot(s, p)));
+    row.resize(info_.vocab_size);
+    for (std::uint32_t i = 0; i < row.size(); ++i) {
+      row[i] = static_cast<float>(mix(h ^ (i * 0x1000193ULL)) >> 40) * 0x1p-22f - 2;  // [-2, 2)
+    }
+    if (script) {
+      std::fill(row.begin(), row.end(), -std::numeric_limits<float>::infinity());
+      row.at(static_cast<std::size_t>(script(s.seed, length - s.prompt_tokens))) = 0;
+    }
+  }
+
+  static std::uint64_t mix(std::uint64_t x) {
+    x = (x ^ (x >> 33)) * 0xFF51AFD7ED558CCDULL;
+    x = (x ^ (x >> 33)) * 0xC4CEB9FE1A85EC53ULL;
+    return x ^ (x >> 33);
+  }
+
+  core::model_info info_;
+  core::sample_scratch scratch_;
+  std::vector<core::token_id> memory_;    // [pages, page_tokens]
+  std::vector<std::vector<float>> rows_;  // [logits rows, vocab]
+};
+
+}  // namespace weir::test
