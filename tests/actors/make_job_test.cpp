@@ -105,8 +105,9 @@ TEST_CASE("the edges of each range are taken") {
 
 TEST_CASE("a prompt must leave room for one token of the answer") {
   const sim_model m;
-  CHECK(make_job(text(std::string(99, 'x')), m).has_value());
-  const auto j = make_job(text(std::string(100, 'x')), m);
+  const std::string longest(99, 'x'), too_long(100, 'x');
+  CHECK(make_job(text(longest), m).has_value());
+  const auto j = make_job(text(too_long), m);
   REQUIRE_FALSE(j.has_value());
   CHECK(j.error().code == core::errc::prompt_too_long);
   CHECK(j.error().message.find("100") != std::string::npos);

@@ -10,7 +10,7 @@ _LAND = [x for x in dict.fromkeys(kinds.WILD + kinds.FARM + kinds.PETS + kinds.B
 _SEA = [x for x in dict.fromkeys(kinds.SEA + kinds.FISH[:10]) if x not in ("penguin", "turtle")] + ["mermaid", "sea turtle", "goldfish", "hermit crab"]
 _WONDER = kinds.MONSTERS[:15] + ["robot", "snowman", "scarecrow", "tin soldier", "teapot", "lantern", "cloud", "rag doll", "little star", "garden gnome", "stone lion", "paper boat", "toy train", "shadow", "moonbeam", "raindrop", "pumpkin", "teddy bear", "puppet", "kite", "clock", "umbrella", "astronaut", "time traveller", "alien", "talking tree"]
 BIRDS = set(kinds.BIRDS) - {"penguin", "ostrich"}
-GROUPS = {"people": _PEOPLE, "land": _LAND, "sea": _SEA, "wonder": _WONDER}
+GROUPS = {g: list(dict.fromkeys(ks)) for g, ks in (("people", _PEOPLE), ("land", _LAND), ("sea", _SEA), ("wonder", _WONDER))}
 KIND_OF = {k: g for g, ks in GROUPS.items() for k in ks}
 _FEMALE = {"girl", "old woman", "princess", "grandmother", "schoolgirl", "hen", "cow", "witch", "mermaid"}
 _MALE = {"boy", "old man", "prince", "grandfather", "schoolboy", "rooster", "bull", "wizard", "postman", "ferryman", "king"}
@@ -67,9 +67,9 @@ def draw(rng: random.Random, want_held: bool, **given) -> dict:
     group = KIND_OF.get(kind, "land")
     # the others come from the same world; a place belongs to the water or to the land
     pool = GROUPS[group] if rng.random() < 0.75 or group == "sea" else GROUPS["land"] + GROUPS["people"]
-    others = [k for k in rng.sample(pool, 3) if k != kind]
+    others = [k for k in rng.sample(pool, 5) if k != kind]
     if given.get("other"):
-        others[0] = given["other"]
+        others = [given["other"]] + [k for k in others if k != given["other"]]
     traits = rng.sample(TRAITS, 3)
     sexes = [given.get("sex") or _sex(rng, kind), _sex(rng, others[0]), _sex(rng, others[1])]
     called: list[str] = []
