@@ -56,7 +56,7 @@ function start(request) {
     given: chat ? prompt + "\n\n" : prompt,
     pace: $("pace").value,
     changed: ask_frame,
-    ended: (card) => (say(card.summary), show_controls()),
+    ended,
     removed: remove,
   });
   cards.push(card);
@@ -65,6 +65,11 @@ function start(request) {
   $("gaps").hidden = false;
   show_controls();
   ask_frame();
+}
+
+function ended(card) {
+  if (cards.includes(card)) say(card.summary);
+  show_controls();
 }
 
 function remove(card) {
