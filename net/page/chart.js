@@ -5,7 +5,7 @@
 
 const view_ms = 12_000;
 const quantiles_every_ms = 250;
-const margin = { left: 46, right: 12, top: 12, bottom: 22 };
+const margin = { left: 54, right: 12, top: 12, bottom: 22 };
 
 export class GapChart {
   #canvas;

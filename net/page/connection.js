@@ -71,7 +71,7 @@ function notice(words, { retry = false, key = false } = {}) {
   $("key-form").hidden = !key;
 }
 
-/** A browser does not tell why a socket is refused or left waiting; a plain request is answered with the reason. */
+/** A browser does not tell why a socket is refused or left waiting; a plain request gets the reason. */
 async function ask_why() {
   const asked = client;
   const key = sessionStorage.getItem("key");

@@ -49,7 +49,6 @@ function start(request) {
   const prompt = $("prompt").value;
   chart.forget(slot);
   const stream = client.create(request);
-  stream.on("delta", ({ at, n }) => (chart.add(slot, at, n), ask_frame()));
   const card = new Card(stream, {
     slot,
     about: `seed ${request.seed}`,
@@ -58,6 +57,10 @@ function start(request) {
     changed: ask_frame,
     ended,
     removed: remove,
+  });
+  stream.on("delta", ({ at, n }) => {
+    if (cards.includes(card)) chart.add(slot, at, n); // a removed one's last tokens may still arrive
+    ask_frame();
   });
   cards.push(card);
   $("streams").append(card.element);
