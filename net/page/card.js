@@ -42,6 +42,7 @@ export class Card {
 
     const show = ({ text }) => ((this.#fresh += text), changed());
     const finish = (result) => {
+      this.render(performance.now());
       this.#to(result.status, in_words(result, stream.request));
       changed();
       ended(this);

@@ -5,7 +5,7 @@
 
 const view_ms = 12_000;
 const quantiles_every_ms = 250;
-const margin = { left: 46, right: 12, top: 12, bottom: 22 };
+const margin = { left: 54, right: 12, top: 12, bottom: 22 };
 
 export class GapChart {
   #canvas;
@@ -59,10 +59,12 @@ export class GapChart {
     if (width === 0) return;
     const resting = now === undefined;
     const from = Math.max(this.#began, (resting ? this.#newest : now) - view_ms);
-    const gone = this.#dots.findIndex(({ at }) => at >= from);
+    let gone = 0;
+    while (gone < this.#dots.length && this.#dots[gone].at < from) gone++;
     if (gone > 0) this.#dots.splice(0, gone);
     if (resting || now - this.#counted_at >= quantiles_every_ms) this.#count(now);
-    this.#top = resting || this.#top === 0 ? this.#goal : this.#top + (this.#goal - this.#top) * 0.2;
+    const near = Math.abs(this.#goal - this.#top) < 0.01 * this.#goal;
+    this.#top = resting || near || this.#top === 0 ? this.#goal : this.#top + (this.#goal - this.#top) * 0.2;
 
     const x = (at) => margin.left + ((at - from) / view_ms) * (width - margin.left - margin.right);
     const y = (gap) => height - margin.bottom - (gap / this.#top) * (height - margin.top - margin.bottom);

@@ -25,6 +25,7 @@ export function stay_connected(page) {
     client.on("error", ({ message }) => page.say(message));
     client.on("closing", () => notice("The server is about to close this connection."));
     page.use(client);
+    ask_why();
   };
   $("retry").onclick = () => client.retry();
   $("key-form").onsubmit = (event) => {
@@ -70,16 +71,20 @@ function notice(words, { retry = false, key = false } = {}) {
   $("key-form").hidden = !key;
 }
 
-/** A browser does not tell why a socket was refused, but a plain request is answered with the reason. */
+/** A browser does not tell why a socket is refused or left waiting; a plain request gets the reason. */
 async function ask_why() {
   const asked = client;
   const key = sessionStorage.getItem("key");
   try {
     const answer = await fetch("v1/models", key ? { headers: { authorization: `Bearer ${key}` } } : {});
     if (answer.ok || client !== asked || asked.state === "open") return;
-    const { error } = await answer.json();
-    const no_key = answer.status === 401;
-    notice(no_key ? "The server asks for a key." : error.message, { retry: !no_key, key: no_key });
+    if (answer.status === 401) {
+      asked.close();
+      return notice(key ? "The server does not accept this key." : "The server asks for a key.", {
+        key: true,
+      });
+    }
+    notice((await answer.json()).error.message, { retry: true });
   } catch {
     // Nobody answers at all: the words that stand there already say so.
   }

@@ -49,15 +49,18 @@ function start(request) {
   const prompt = $("prompt").value;
   chart.forget(slot);
   const stream = client.create(request);
-  stream.on("delta", ({ at, n }) => (chart.add(slot, at, n), ask_frame()));
   const card = new Card(stream, {
     slot,
     about: `seed ${request.seed}`,
     given: chat ? prompt + "\n\n" : prompt,
     pace: $("pace").value,
     changed: ask_frame,
-    ended: (card) => (say(card.summary), show_controls()),
+    ended,
     removed: remove,
+  });
+  stream.on("delta", ({ at, n }) => {
+    if (cards.includes(card)) chart.add(slot, at, n); // a removed one's last tokens may still arrive
+    ask_frame();
   });
   cards.push(card);
   $("streams").append(card.element);
@@ -65,6 +68,11 @@ function start(request) {
   $("gaps").hidden = false;
   show_controls();
   ask_frame();
+}
+
+function ended(card) {
+  if (cards.includes(card)) say(card.summary);
+  show_controls();
 }
 
 function remove(card) {

@@ -17,7 +17,7 @@
 const protocol = "weir.v1";
 const first_retry_ms = 250;
 const longest_retry_ms = 8_000;
-const answer_within_ms = 10_000; // from dialling to session.created
+const answer_within_ms = 12_000; // from dialling to session.created, where a missing key is said after 10 s
 const ping_every_ms = 15_000; // nothing at all heard between two pings: the socket is dead
 const steady_after_ms = 5_000; // a session that lasted this long starts the back-off anew
 

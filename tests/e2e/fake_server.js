@@ -29,7 +29,11 @@ export function load_module(name) {
  *   undefined}} [options] plan: what to do with a request; undefined means a story told at tokens_per_s
  */
 export async function start_fake({ port = 0, key, tokens_per_s = 50, plan = () => undefined } = {}) {
-  const http = createServer(serve_file);
+  const http = createServer((request, response) => {
+    if (request.url !== "/v1/models") return serve_file(request, response);
+    const known = !key || request.headers.authorization === `Bearer ${key}`;
+    response.writeHead(known ? 200 : 401).end('{"data":[],"error":{"message":"a key is needed"}}');
+  });
   const sockets = new WebSocketServer({
     noServer: true,
     handleProtocols: (offered) => (offered.has("weir.v1") ? "weir.v1" : false),
@@ -40,6 +44,7 @@ export async function start_fake({ port = 0, key, tokens_per_s = 50, plan = () =
     sockets.handleUpgrade(request, socket, head, (ws) => {
       const offered = request.headers["sec-websocket-protocol"] ?? "";
       const bearer = "bearer." + Buffer.from(key ?? "").toString("base64url");
+      if (key && !offered.includes("bearer.")) return; // session.auth may still come
       if (key && !offered.split(/, */).includes(bearer)) return ws.close(4401, "bad key");
       session(ws, (asked) => plan(asked) ?? story(asked, 1000 / tokens_per_s), received);
     });

@@ -270,6 +270,9 @@ describe("the page, on a scripted server", { skip: no_browser }, () => {
     t.after(() => context.close());
     const page = await context.newPage();
     await page.goto(server.url);
+    await page.getByText("The server asks for a key.").waitFor();
+    await page.getByLabel("Key", { exact: true }).fill("open barley");
+    await button(page, "Connect").click();
     await page.getByText("The server does not accept this key.").waitFor();
     await page.getByLabel("Key", { exact: true }).fill("open sesame");
     await button(page, "Connect").click();
