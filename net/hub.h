@@ -51,7 +51,7 @@ struct hall {
   std::map<std::uint16_t, std::uint64_t> closed_;
 };
 
-class hub {
+class hub : public std::enable_shared_from_this<hub> {
  public:
   enum class event { tick, drain, close };
   // Told on the shard. It must not join or leave while it is told.

@@ -42,14 +42,15 @@ constexpr std::size_t remembered_lanes = 256;
 
 class session : public std::enable_shared_from_this<session> {
  public:
-  session(hub& h, beast::tcp_stream stream, admission how)
-      : hub_(h),
-        in_hall_(h.all_ptr()),
+  session(std::shared_ptr<hub> h, beast::tcp_stream stream, admission how)
+      : at_(std::move(h)),
+        hub_(*at_),
+        in_hall_(hub_.all_ptr()),
         ws_(std::move(stream)),
-        news_(std::make_shared<wake>(h.executor())),
+        news_(std::make_shared<wake>(hub_.executor())),
         how_(std::move(how)),
         opened_(steady_clock::now()),
-        rate_(h.limits().messages_per_s, h.limits().message_burst, h.limits().message_abuse, opened_) {}
+        rate_(hub_.limits().messages_per_s, hub_.limits().message_burst, hub_.limits().message_abuse, opened_) {}
 
   asio::awaitable<void> run(http::request<http::string_body> upgrade);
 
@@ -81,6 +82,7 @@ class session : public std::enable_shared_from_this<session> {
   std::uint16_t reason_it_ended(const error_code& ec) const;
   void let_lanes_go();
 
+  std::shared_ptr<hub> at_;
   hub& hub_;
   guest in_hall_;
   websocket::stream<beast::tcp_stream, false> ws_;
@@ -121,12 +123,14 @@ asio::awaitable<void> session::run(http::request<http::string_body> upgrade) {
   error_code ec;
   co_await ws_.async_accept(upgrade, asio::redirect_error(asio::use_awaitable, ec));
   if (ec) co_return;
+  upgrade = {};
   hub_.all().sessions.fetch_add(1, std::memory_order_relaxed);
   auto self = shared_from_this();
   auto place = hub_.join([this](hub::event e) { hear(e); });
   asio::co_spawn(hub_.executor(), [self]() { return self->write_frames(); }, asio::detached);
   if (how_.authenticated) welcome();
-  if (hub_.all().draining) hear(hub::event::drain);
+  if (hub_.all().draining) hear(hub::event::drain);  // it was said before we could hear it
+  if (hub_.all().stopping) hear(hub::event::close);
   co_await read_frames();
   hub_.leave(place);
   hub_.all().sessions.fetch_sub(1, std::memory_order_relaxed);
@@ -372,7 +376,7 @@ bool session::too_far_behind() {
 
 std::uint16_t session::reason_it_ended(const error_code& ec) const {
   if (closing_) return *closing_;
-  if (ec == websocket::error::closed) return ws_.reason().code == 0 ? no_status : ws_.reason().code;
+  if (ec == websocket::error::closed) return ws_.reason().code ? ws_.reason().code : std::uint16_t{no_status};
   if (ec == websocket::error::message_too_big) return too_big;
   if (ec == websocket::error::bad_frame_payload) return bad_payload;
   if (ec == websocket::condition::protocol_violation) return protocol_fault;
@@ -381,11 +385,13 @@ std::uint16_t session::reason_it_ended(const error_code& ec) const {
 
 }  // namespace
 
-asio::awaitable<void> serve_websocket(hub& h, beast::tcp_stream stream, http::request<http::string_body> upgrade,
-                                      admission how) {
+void serve_websocket(std::shared_ptr<hub> h, beast::tcp_stream stream, http::request<http::string_body> upgrade,
+                     admission how) {
   stream.expires_never();
-  auto s = std::make_shared<session>(h, std::move(stream), std::move(how));
-  co_await s->run(std::move(upgrade));
+  const auto executor = h->executor();
+  auto s = std::make_shared<session>(std::move(h), std::move(stream), std::move(how));
+  auto run = [s, upgrade = std::move(upgrade)]() mutable { return s->run(std::move(upgrade)); };
+  asio::co_spawn(executor, std::move(run), asio::detached);
 }
 
 }  // namespace weir::net

@@ -7,7 +7,6 @@
 // Thread safety: everything on the shard.
 #pragma once
 
-#include <boost/asio/awaitable.hpp>
 #include <boost/beast/core/tcp_stream.hpp>
 #include <boost/beast/http/message.hpp>
 #include <boost/beast/http/string_body.hpp>
@@ -22,10 +21,9 @@ struct admission {
   std::string request_id;
 };
 
-// Completes the handshake and lives until the socket is gone.
+// Completes the handshake; the session lives by itself until the socket is gone.
 // REQUIRES: `upgrade` is a WebSocket upgrade that may come in; called on the hub's shard.
-boost::asio::awaitable<void> serve_websocket(
-    hub& h, boost::beast::tcp_stream stream,
-    boost::beast::http::request<boost::beast::http::string_body> upgrade, admission how);
+void serve_websocket(std::shared_ptr<hub> h, boost::beast::tcp_stream stream,
+                     boost::beast::http::request<boost::beast::http::string_body> upgrade, admission how);
 
 }  // namespace weir::net
