@@ -10,7 +10,8 @@ void read_range(json_reader& in, std::string_view key, double above, double most
   const auto x = in.number(key);
   if (!x) return;
   if (!(*x > above && *x <= most))
-    return in.fail(errc::bad_file, fmt::format("{}: '{}' is {}, outside ({}, {}]", in.what(), key, *x, above, most));
+    return in.fail(errc::bad_file,
+                   fmt::format("{}: '{}' is {}, outside ({}, {}]", in.what(), key, *x, above, most));
   out = static_cast<float>(*x);
 }
 
@@ -37,7 +38,8 @@ result<generation_config> parse_generation_config(std::string_view text, const m
   json_reader in(*document, std::string(what));
   generation_config g = default_generation(config);
   if (in.has("eos_token_id")) g.stop_ids = read_token_ids(in, "eos_token_id", config.vocab_size);
-  if (const auto bos = read_token_ids(in, "bos_token_id", config.vocab_size); !bos.empty()) g.bos = bos.front();
+  if (const auto bos = read_token_ids(in, "bos_token_id", config.vocab_size); !bos.empty())
+    g.bos = bos.front();
   read_sampling(in, g.defaults);
   if (in.failure()) return *in.failure();
   return g;

@@ -1,7 +1,7 @@
 """Who a story is about and where it happens: one draw gives every slot that the plots may use."""
 import random
 
-from grammar import a, pick, plural, pronoun_slots
+from grammar import a, pronoun_slots
 from split import held
 from words import kinds, names
 
@@ -85,9 +85,9 @@ def draw(rng: random.Random, want_held: bool, **given) -> dict:
     p = given.get("place") or p
     while p2 == p:
         p2 = rng.choice(places)
-    if not given:
-        while held("story", kind, p) != want_held:
-            p = rng.choice([x for x in places if x != p2])
+    if not given.get("place"):
+        fitting = [x for x in places if x != p2 and held("story", kind, x) == want_held]
+        p = rng.choice(fitting or [p])
     obj = given.get("object") or f"{rng.choice(MATERIAL)} {rng.choice(OBJECTS)}"
     home = rng.choice(_HOMES["bird" if kind in BIRDS else group])
     second = rng.choice([s for s in SECOND if not s.endswith(obj.split()[-1])])
