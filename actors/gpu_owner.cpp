@@ -1,7 +1,9 @@
 #include "actors/gpu_owner.h"
 
 #include <boost/asio/awaitable.hpp>
+#include <boost/asio/experimental/awaitable_operators.hpp>
 #include <boost/asio/post.hpp>
+#include <boost/asio/steady_timer.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <cassert>
 
@@ -98,8 +100,8 @@ class owner {
           options_.device == "reference" ? core::device_kind::reference : core::device_kind::cpu, options_.threads);
     auto opened = open_model(m.spec, options_, backend_, m.progress);
     if (!opened) return m.answer(load_model::result(opened.error()));
-    auto& model = **opened;
-    auto served = std::shared_ptr<served_model>(std::move(*opened), &model.served);
+    const std::shared_ptr<opened_model> model = std::move(*opened);
+    const std::shared_ptr<served_model> served(model, &model->served);
     const auto index = engines_.size();
     served->submit = [to = self_, index](core::job j) {
       [[maybe_unused]] const auto how = to.tell(submit_job(std::move(j), index));
@@ -108,9 +110,10 @@ class owner {
     served->cancel = [to = self_, index](const core::job_id& id, core::finish_reason why) {
       to.tell(cancel_job(id, index, why));
     };
-    engines_.push_back({std::make_unique<core::engine>(std::move(model.weights), served->tokenizer, model.config, time_)});
+    auto engine = std::make_unique<core::engine>(std::move(model->weights), served->tokenizer, model->config, time_);
+    engines_.push_back({std::move(engine), {}});
     publish();
-    m.answer(load_model::result(std::move(served)));
+    m.answer(load_model::result(served));
   }
 
   void publish() {
@@ -145,30 +148,36 @@ class owner {
   time_point publish_at_{};
 };
 
+// Waits for mail, at most until `due`.
+asio::awaitable<std::optional<owner_msg>> mail_until(context<owner_msg>& self, time_point due) {
+  using namespace asio::experimental::awaitable_operators;
+  asio::steady_timer timer(self.get_executor(), due);
+  auto first = co_await (self.async_receive() || timer.async_wait(asio::use_awaitable));
+  if (first.index() == 0) co_return std::move(std::get<0>(first));
+  co_return std::nullopt;
+}
+
 asio::awaitable<void> run(context<owner_msg> self, std::shared_ptr<owner> o) {
   o->bind(self.self());
   while (!self.stopping()) {
     while (auto m = self.try_receive()) o->accept(*m);
     if (o->idle()) {
       o->rest();
-      auto m = co_await self.async_receive();
-      o->accept(m);
-      continue;
+      if (auto m = co_await self.async_receive()) o->accept(*m);
+    } else if (const auto due = o->due(); due > o->now()) {
+      o->pause();  // a simulated device: nothing to do before then but read the mail
+      if (auto m = co_await mail_until(self, due)) o->accept(*m);
+    } else {
+      o->step();
+      co_await asio::post(self.get_executor(), asio::use_awaitable);  // lets stop in
     }
-    if (const auto due = o->due(); due > o->now()) {
-      o->pause();
-      co_await self.async_wait_mail(due);  // a simulated device: nothing to do before then but read the mail
-      continue;
-    }
-    o->step();
-    co_await asio::post(self.get_executor(), asio::use_awaitable);  // lets stop in
   }
 }
 
 }  // namespace
 
 gpu_owner::gpu_owner(owner_options o, const core::clock& time)
-    : thread_({.name = "weir-" + o.device, .cpu = {}, .on_start = {}}) {
+    : thread_("weir-" + o.device) {
   options opt;
   opt.name = "owner-" + o.device;
   opt.mailbox = 2 * o.models * std::size_t{o.queue + o.max_batch} + 64;  // every admitted job, its cancel, loads

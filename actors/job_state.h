@@ -15,7 +15,6 @@
 #include <readerwriterqueue/readerwriterqueue.h>
 
 #include <atomic>
-#include <boost/asio/any_io_executor.hpp>
 #include <functional>
 #include <list>
 #include <memory>
@@ -45,6 +44,8 @@ struct job_stream::state_block final : core::token_sink, waker {
   void finish(const core::ending& how) override;
   bool abandoned() const noexcept override { return cancelled.load(std::memory_order_acquire); }
   void publish() noexcept;     // what was written and how it ended, in one store
+
+  void cancel(core::finish_reason why);  // any thread
 
   // --- on the shard
   void read_news();

@@ -128,6 +128,12 @@ void job_stream::state_block::refused(core::error e) {
   changed();
 }
 
+void job_stream::state_block::cancel(finish_reason why) {
+  if (cancelled.exchange(true, std::memory_order_acq_rel)) return;
+  auto self = std::static_pointer_cast<state_block>(shared_from_this());
+  asio::post(shard, [s = std::move(self), why] { s->cancel_here(why); });
+}
+
 void job_stream::state_block::cancel_here(finish_reason why) {
   if (now == phase::pending) {
     wanted_end = why;
@@ -163,10 +169,7 @@ job_stream::~job_stream() {
 
 const core::job_id& job_stream::id() const noexcept { return s_->id; }
 
-void job_stream::cancel(finish_reason why) {
-  if (s_->cancelled.exchange(true, std::memory_order_acq_rel)) return;
-  asio::post(s_->shard, [s = s_, why] { s->cancel_here(why); });
-}
+void job_stream::cancel(finish_reason why) { s_->cancel(why); }
 
 job_stream::phase job_stream::state() const noexcept { return s_->now; }
 const core::error& job_stream::refusal() const { return s_->why_refused; }

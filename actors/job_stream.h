@@ -25,6 +25,8 @@
 
 namespace weir::actors {
 
+using executor = boost::asio::any_io_executor;
+
 // How a job ended, as the wire tells it.
 struct outcome {
   core::finish_reason reason = core::finish_reason::stop;

@@ -100,10 +100,7 @@ ref<registry_msg> spawn_registry(executor where, const core::clock& time,
   o.mailbox = std::size_t{1} << 24;  // births and endings are never refused: live jobs are bounded at admission
   auto mind = std::make_shared<registry>(time, std::move(look));
   return spawn<registry_msg>(where, o, [mind](context<registry_msg> self) -> boost::asio::awaitable<void> {
-    for (;;) {
-      auto m = co_await self.async_receive();
-      std::visit([&](auto& what) { mind->on(what); }, m);
-    }
+    while (auto m = co_await self.async_receive()) std::visit([&](auto& what) { mind->on(what); }, *m);
   });
 }
 

@@ -99,7 +99,7 @@ struct service::parts {
   std::atomic<bool> draining{false};
   model_host host;
   gpu_owner owner;
-  exclusive_thread control{{.name = "weir-control", .cpu = {}, .on_start = {}}};
+  exclusive_thread control{"weir-control"};
   ref<registry_msg> registry;
   std::vector<model_spec> specs;
   text_pool pool;  // last: its threads use everything above

@@ -5,7 +5,6 @@
 // called from inside the call that takes them.
 #pragma once
 
-#include <boost/asio/any_io_executor.hpp>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -20,8 +19,6 @@
 #include "core/error.h"
 
 namespace weir::actors {
-
-using executor = boost::asio::any_io_executor;
 
 struct model_entry {
   std::string name;

@@ -1,7 +1,7 @@
 // page_table.h — one sequence's pages, in order: row r of its keys and values lies in page r / page_tokens.
 //
-// Thread safety: the owner's thread. A table must be empty before it is destroyed (its pages belong to a pool that it
-// does not know), which an assertion checks.
+// Thread safety: the owner's thread. A table must be empty before it is destroyed (its pages belong to a pool
+// that it does not know), which an assertion checks.
 #pragma once
 
 #include <cassert>

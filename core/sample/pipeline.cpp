@@ -28,7 +28,8 @@ candidate cut(std::span<const float> values, candidate top, const sampling_param
 
 }  // namespace
 
-sampler::sampler(const sampling_params& params, std::uint32_t vocab_size, std::span<const token_id> prompt, limits l)
+sampler::sampler(const sampling_params& params, std::uint32_t vocab_size, std::span<const token_id> prompt,
+                 limits l)
     : params_(params), endings_(l.endings.begin(), l.endings.end()), min_tokens_(l.min_tokens) {
   if (!has_penalty(params_)) return;
   const std::uint64_t most = prompt.size() + std::uint64_t{l.max_tokens};

@@ -13,7 +13,8 @@ float& at(std::span<float> logits, token_id id) { return logits[static_cast<std:
 
 }  // namespace
 
-void apply_penalties(std::span<float> logits, std::span<const token_counts::entry> seen, const sampling_params& p) {
+void apply_penalties(std::span<float> logits, std::span<const token_counts::entry> seen,
+                     const sampling_params& p) {
   for (const auto& e : seen) {
     float& l = at(logits, e.id);
     l = l > 0 ? l / p.repetition_penalty : l * p.repetition_penalty;
@@ -65,8 +66,8 @@ candidate keep_top_p(std::vector<candidate>& c, float top_p, candidate top) {
   double total = 0;
   for (const candidate& x : c) total += std::exp(x.logit - top.logit);
   const double wanted = static_cast<double>(top_p) * total;
-  // Ranks a piece of the remainder at a time, each four times as long as the one before: most of the mass usually
-  // lies in the first.
+  // Ranks a piece of the remainder at a time, each four times as long as the one before: most of the mass
+  // usually lies in the first.
   double mass = 0;
   auto from = c.begin();
   for (std::ptrdiff_t piece = 64; from != c.end(); piece *= 4) {
@@ -81,9 +82,7 @@ candidate keep_top_p(std::vector<candidate>& c, float top_p, candidate top) {
   return c.back();  // rounding kept the sum just below the total
 }
 
-candidate keep_min_p(float min_p, candidate top) {
-  return {top.logit + std::log(min_p), no_edge.id};
-}
+candidate keep_min_p(float min_p, candidate top) { return {top.logit + std::log(min_p), no_edge.id}; }
 
 token_id draw_token(std::span<const float> logits, candidate edge, candidate top, double u,
                     std::span<float> weights) {

@@ -2,19 +2,25 @@
 import { connect } from "./weir.js";
 
 const $ = (id) => document.getElementById(id);
-const pill = { connecting: "connecting…", open: "connected", waiting: "not connected", closed: "not connected" };
+const pill = {
+  connecting: "connecting…",
+  open: "connected",
+  waiting: "not connected",
+  closed: "not connected",
+};
 /** @type {import("./weir.js").Client} */ let client;
-let again_at = 0, clock = 0;
+let again_at = 0;
+let clock = 0;
 
 /**
  * Connects to the server that this page came from, and anew with each key that is typed.
- * @param {{use: (client: import("./weir.js").Client) => void, greet: (session: import("./weir.js").Session) => void,
- *   say: (words: string) => void}} page use: the client from now on
+ * @param {{use: (client: import("./weir.js").Client) => void, say: (words: string) => void,
+ *   greet: (session: import("./weir.js").Session) => void}} page use: the client from now on
  */
 export function stay_connected(page) {
   const begin = () => {
     client?.close();
-    client = connect(new URL("v1/stream", location.href), { key: sessionStorage.getItem("key") || undefined });
+    client = connect(new URL("v1/stream", location.href), { key: sessionStorage.getItem("key") });
     client.on("state", (change) => show(change, page));
     client.on("error", ({ message }) => page.say(message));
     client.on("closing", () => notice("The server is about to close this connection."));
@@ -58,7 +64,7 @@ function count_down() {
 
 /** Empty words take it away. */
 function notice(words, { retry = false, key = false } = {}) {
-  if ($("notice-text").textContent !== words) $("notice-text").textContent = words;  // said aloud once
+  if ($("notice-text").textContent !== words) $("notice-text").textContent = words; // said aloud once
   $("notice").hidden = words === "";
   $("retry").hidden = !retry;
   $("key-form").hidden = !key;

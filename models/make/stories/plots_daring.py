@@ -35,7 +35,7 @@ STORM = """
 The storm came [in the middle of the night|without any warning]. [It shook the windows and tore at the roof.|The rain drummed on the roof like a thousand fingers.] {A} was just about to go to bed when somebody knocked.
 It was the worst night of {season}. Rain fell so thick that one could not see the next house. {A} had barred the door and lit the fire, when there came three slow knocks.
 
-On the step stood {B}, {aB} whom {Ahe} had never seen before. {BHe} was wet to the bone. "[Please, may I come in until it is over?|I saw your light,]" {Bhe} said. {hefirst}
+On the step stood {B}, {aB} whom {Ahe} had never seen before. {BHe} was wet to the bone. "[Please, may I come in until it is over?|I saw your light,]" {Bhe} said.
 Outside stood a stranger: {aB}, soaked and shaking, with {ao} under one arm. "My name is {B}," {Bhe} said. "I have knocked at every door in {town}. Yours is the last."
 
 {A} had been told never to open to strangers. {AHe} also had very little: one chair, one bowl, and [the heel of a loaf|half a pot of soup]. {AHe} opened the door wide. "Come in," {Ahe} said, "before the storm comes in with you."
@@ -50,7 +50,7 @@ They sat by the fire and listened to the wind. {B} told of [cities with golden r
 In the morning the sky was clear and the chair was empty. {B} had gone without a sound. But on the table lay {ao2}, and beside it a note: "For the one who opened."
 When {A} woke up, the sun was shining. The blanket was folded and {B} was gone. Only [{Bhis} footprints|a trail of wet steps] led to the door. On the table stood {ao2}.
 
-{A} showed it to {C}, the {Ck}, who knew about such things. {C} turned pale. "Do you know who that was?" {Che} asked. "That was [the king of the mountains|the North Wind|the old storm master]. {CHe} visits one town every year." "{BHe} seemed lonely," said {A}.
+{A} showed it to {C}, the {Ck}, who knew about such things. {C} turned pale. "Do you know who that was?" {Che} asked. "That was [the king of the mountains|the North Wind|the old storm master]. {BHe} visits one town every year." "{BHe} seemed lonely," said {A}.
 The neighbours came running. "We heard knocking all night," said {C} the {Ck}, "and we hid under our beds!" {A} looked at the {o2}. "It was only {B}," {Ahe} said. "You would have liked {Bhim}."
 
 From that day on, no storm ever touched {As} roof. [Rain fell to the left of it and hail to the right.|The wind went around it on tiptoe.] And on wild nights {Ahe} always put a second bowl on the table.
@@ -125,7 +125,7 @@ MYSTERY = """
 Something was wrong in {town}. Every night something disappeared: first [a pie|a cake], then [a left shoe|one red sock], then the {o} from the wall of {P}. And nobody had seen a thing.
 "My {o} has been stolen!" cried {C}, and the whole of {town} woke up. {C} was a {Ct} {Ck}, and the {o} had [been in the family for a hundred years|hung at {P} as long as anyone could remember].
 
-There was only one who could solve this: {A}. {AHe} was {aA} with [a notebook, a magnifying glass and a good nose|sharp eyes and a great deal of patience]. {first_detective}
+There was only one who could solve this: {A}. {AHe} was {aA} with [a notebook, a magnifying glass and a good nose|sharp eyes and a great deal of patience]. {AHis} friend {B}, {aB}, always came along to carry the lamp.
 {A} loved riddles. {AHe} took {Ahis} notebook and [sharpened {Ahis} pencil|put on {Ahis} hat]. {AHis} friend {B}, {aB}, came along to hold the lamp. 
 
 "Let us look at what we have," said {A}. On the windowsill there was [a green feather|a thread of blue wool|a little flour]. On the floor there were small wet footprints. "The thief came from the river," said {A}.
@@ -172,7 +172,7 @@ In the morning {A} heard that {C} was ill, so ill that the doctor only shook his
 "My last wish is not for me," {Ahe} said. "Make {C} well again." {B} looked at {Ahim} for a long time, and {Bhis} light grew very bright. "Nobody has ever used the last one like that," {Bhe} said.
 
 The next day {C} stood in {Chis} garden and sang so loudly that [the cats ran away|the windows shook]. {B} was never seen again. But on {As} windowsill lay {ao}, and when it is dark, it glows a little.
-When {A} came home, {C} was sitting on the steps and [laughing at a joke {Che} had told {Chim2}|eating bread and butter]. "I feel as if I were new," {Che} said. {A} sat down beside {Chim} and wished for nothing at all.
+When {A} came home, {C} was sitting on the steps and [laughing at a joke {Che} had told {Cself}|eating bread and butter]. "I feel as if I were new," {Che} said. {A} sat down beside {Chim} and wished for nothing at all.
 """
 WISH_MORAL = ["The best wish is for somebody else.", "Be careful what you wish for, and careful for whom.", "Happiness shared is the only kind that stays."]
 WISH_QA = [("Who granted the wish?", "{B} granted the wish."), ("Who did {Aname} help with the last wish?", "{Aname} helped {C}."), ("Where did {Aname} meet {B}?", "{Aname} met {B} at {P}.")]

@@ -61,7 +61,7 @@ By noon {A} was home. [Half the town was waiting.|Everybody stood and watched.] 
 [The people cheered.|How they cheered!] Even {C} [clapped|took off {Chis} hat], and {Che} said quietly, "I was wrong. I am glad of it." 
 [Somebody began to sing.|The bells rang.] {C} came up to {A} and coughed. "I said it was too old," {Che} said. "[I had forgotten that some things are worth the trouble.|Next time I shall hold your lamp.]"
 
-And the {o}? [It still turns, deep inside, where nobody sees it.|It is still there, in a way.] Whenever {A} hears that steady tick, {Ahe} smiles, because a piece of {Ahim2} is in it.
+And the {o}? [It still turns, deep inside, where nobody sees it.|It is still there, in a way.] Whenever {A} hears that steady tick, {Ahe} smiles, because there is a little of the old days in it.
 {A} never got another {o}, and never wanted one. When people ask {Ahim} where it went, {Ahe} takes them to {machine}, and tells them to listen. "There," {Ahe} says. "Do you hear it?"
 """
 BROKEN_MORAL = ["A small part may carry the whole.", "What we give away is not lost if it keeps something going.", "Old things are worth the trouble of those who love them."]

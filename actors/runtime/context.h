@@ -1,0 +1,53 @@
+// context.h — what an actor's body is handed: its own end of the mailbox.
+//
+//   boost::asio::awaitable<void> counter(weir::context<message> self) {
+//     while (auto m = co_await self.async_receive()) use(*m);
+//   }
+//
+// Thread safety: the body's alone, on the actor's executor.
+#pragma once
+
+#include <boost/asio/async_result.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "cell.h"
+#include "ref.h"
+
+namespace weir {
+
+template <class Msg>
+class context {
+ public:
+  using executor_type = boost::asio::any_io_executor;
+
+  explicit context(std::shared_ptr<detail::cell<Msg>> c) noexcept : cell_(std::move(c)) {}
+
+  executor_type get_executor() const noexcept { return cell_->get_executor(); }
+  ref<Msg> self() const { return ref<Msg>(cell_); }
+
+  // Completes with void(error_code, std::optional<Msg>): the next message, or nothing once the actor was
+  // stopped and all mail in front of the stop has been read. Cancelling (or kill) completes with
+  // operation_aborted and loses no mail. One at a time.
+  template <class Token = boost::asio::use_awaitable_t<>>
+  auto async_receive(Token&& token = {}) {
+    auto initiate = [](auto handler, std::shared_ptr<detail::cell<Msg>> c) {
+      c->receive(std::move(handler));
+    };
+    return boost::asio::async_initiate<Token, typename detail::cell<Msg>::receive_signature>(
+        std::move(initiate), token, cell_);
+  }
+
+  // What is there now, without suspending: how an owner drains its mail between two steps.
+  std::optional<Msg> try_receive() { return cell_->try_receive(); }
+
+  // True from the moment of stop() or kill(), whatever mail is still unread.
+  bool stopping() const noexcept { return cell_->stopping(); }
+
+ private:
+  std::shared_ptr<detail::cell<Msg>> cell_;
+};
+
+}  // namespace weir

@@ -1,0 +1,103 @@
+// exclusive_thread.h — one OS thread and the io_context that it alone runs: a device's home.
+//
+// Thread safety: get_executor() and here() from any thread. Construct and destroy from another thread than
+// its own.
+//
+// Invariants:
+//   1. Every handler, and the destruction of whatever was still pending at the end, happens on the thread:
+//   what is
+//      bound to it (a CUDA context) is never touched elsewhere.
+//   2. The destructor ends the loop after the handler that is running, then joins. Actors still alive are
+//   abandoned:
+//      stop and join those that have something to finish.
+#pragma once
+
+#include <pthread.h>
+#include <sched.h>
+
+#include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/io_context.hpp>
+#include <cerrno>
+#include <functional>
+#include <future>
+#include <memory>
+#include <optional>
+#include <semaphore>
+#include <string>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+namespace weir {
+
+class exclusive_thread {
+ public:
+  using executor_type = boost::asio::io_context::executor_type;
+
+  struct options {
+    std::string name = "weir";            // as the operating system shows it: its first 15 bytes
+    std::optional<int> cpu = {};          // pinned to this core
+    std::function<void()> on_start = {};  // on the thread, before anything else there
+  };
+
+  // Returns once on_start has; throws what it threw, or system_error where the core cannot be had.
+  explicit exclusive_thread(options o) : io_(std::make_unique<boost::asio::io_context>(1)) {
+    std::promise<void> started;
+    auto ready = started.get_future();
+    thread_ =
+        std::thread([this, o = std::move(o), started = std::move(started)]() mutable { run(o, started); });
+    try {
+      ready.get();
+    } catch (...) {
+      thread_.join();
+      throw;
+    }
+  }
+  explicit exclusive_thread(std::string name) : exclusive_thread(options{.name = std::move(name)}) {}
+  exclusive_thread(const exclusive_thread&) = delete;
+  exclusive_thread& operator=(const exclusive_thread&) = delete;
+
+  ~exclusive_thread() {
+    io_->stop();
+    leave_.release();
+    thread_.join();
+  }
+
+  executor_type get_executor() noexcept { return io_->get_executor(); }
+  bool here() const noexcept { return std::this_thread::get_id() == id_; }
+
+ private:
+  void run(options& o, std::promise<void>& started) {
+    id_ = std::this_thread::get_id();
+    try {
+      pthread_setname_np(pthread_self(), o.name.substr(0, 15).c_str());
+      if (o.cpu) pin(*o.cpu);
+      if (o.on_start) o.on_start();
+    } catch (...) {
+      io_.reset();
+      return started.set_exception(std::current_exception());
+    }
+    auto work = boost::asio::make_work_guard(*io_);
+    started.set_value();
+    io_->run();
+    leave_.acquire();  // not while the destructor is still inside stop()
+    work.reset();
+    io_.reset();
+  }
+
+  static void pin(int cpu) {
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    if (cpu < 0 || cpu >= CPU_SETSIZE) throw std::system_error(EINVAL, std::generic_category(), "cpu");
+    CPU_SET(cpu, &set);
+    const int error = pthread_setaffinity_np(pthread_self(), sizeof set, &set);
+    if (error) throw std::system_error(error, std::generic_category(), "cpu " + std::to_string(cpu));
+  }
+
+  std::unique_ptr<boost::asio::io_context> io_;
+  std::binary_semaphore leave_{0};
+  std::thread::id id_;
+  std::thread thread_;
+};
+
+}  // namespace weir

@@ -1,0 +1,223 @@
+// stream.h — items from one thread to a reader on another's executor: written without waiting, read like a
+// socket.
+//
+// Thread safety: the writer belongs to one thread at a time, the reader to its executor.
+//
+// Invariants:
+//   1. Items are read in the order written, each once; the reason for the end comes after the last of them.
+//   2. try_write never blocks, allocates or posts: it takes what there is room for. Wakes go with the batch's
+//   flush.
+//   3. Items are taken from the queue when the reading handler runs: cancelling a read loses none.
+#pragma once
+
+#include <readerwriterqueue/readerwriterqueue.h>
+
+#include <atomic>
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/associated_cancellation_slot.hpp>
+#include <boost/asio/async_result.hpp>
+#include <boost/asio/error.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <boost/system/error_code.hpp>
+#include <cassert>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <utility>
+
+#include "actor_error.h"
+#include "completion.h"
+#include "lifeline.h"
+#include "wakes.h"
+
+namespace weir {
+
+namespace detail {
+
+// The queue holds 2^k - 1 items in one block: this many at least.
+constexpr std::size_t stream_slots(std::size_t capacity) {
+  std::size_t slots = 1;
+  while (slots < capacity) slots = 2 * slots + 1;
+  return slots;
+}
+
+template <class T>
+class stream_state final : public waker, public lifeline::member {
+ public:
+  using error_code = boost::system::error_code;
+  using read_signature = void(error_code, std::size_t);
+
+  stream_state(boost::asio::any_io_executor ex, std::size_t capacity)
+      : waker(std::move(ex), [](waker& w) { static_cast<stream_state&>(w).deliver(); }),
+        member([](member& m) { static_cast<stream_state&>(m).let_go(); }),
+        line(lifeline::of(get_executor())),
+        queue(stream_slots(capacity)) {}
+
+  std::shared_ptr<stream_state> self() { return std::static_pointer_cast<stream_state>(shared_from_this()); }
+
+  // ---- the writer's
+
+  std::size_t write(std::span<const T> items) {
+    std::size_t n = 0;
+    while (n < items.size() && queue.try_enqueue(items[n])) ++n;
+    return n;
+  }
+  void close(error_code why) {
+    end = why;
+    closed.store(true);
+  }
+
+  // ---- the reader's
+
+  std::size_t read(std::span<T> into) {
+    std::size_t n = 0;
+    while (n < into.size() && queue.try_dequeue(into[n])) ++n;
+    return n;
+  }
+  // closed is looked at first: what was written before it is then in the queue.
+  bool drained() const { return closed.load() && queue.peek() == nullptr; }
+
+  template <class Handler>
+  void async_read(Handler&& handler, std::span<T> into) {
+    assert(!reading_ && "one async_read_some at a time");
+    auto slot = boost::asio::get_associated_cancellation_slot(handler);
+    reading_ = completion<error_code, std::size_t>(std::forward<Handler>(handler), get_executor());
+    into_ = into;
+    ++read_no_;
+    if (slot.is_connected()) {
+      slot.assign([weak = weak_from_this(), no = read_no_](boost::asio::cancellation_type type) {
+        auto w = type == boost::asio::cancellation_type::none ? nullptr : weak.lock();
+        if (w) static_cast<stream_state&>(*w).cancel(no);
+      });
+    }
+    listen();
+  }
+
+  const std::shared_ptr<lifeline> line;
+  moodycamel::ReaderWriterQueue<T> queue;
+  std::atomic<bool> closed{false}, abandoned{false};
+  error_code end;  // written before closed, read after
+
+ private:
+  void listen() {
+    arm();
+    if (into_.empty() || queue.peek() || closed.load()) signal();
+  }
+
+  void deliver() {
+    if (!reading_) return;
+    const bool last = closed.load();
+    const std::size_t n = read(into_);
+    if (n > 0 || into_.empty()) return reading_.dispatch({}, n);
+    if (last) return reading_.dispatch(end, 0);
+    listen();
+  }
+
+  void cancel(std::uint64_t no) {
+    if (reading_ && no == read_no_) reading_.post(boost::asio::error::operation_aborted, 0);
+  }
+
+  void let_go() { auto unrun = std::move(reading_); }
+
+  completion<error_code, std::size_t> reading_;
+  std::span<T> into_;
+  std::uint64_t read_no_ = 0;
+};
+
+}  // namespace detail
+
+template <class T>
+class stream_writer {
+ public:
+  explicit stream_writer(std::shared_ptr<detail::stream_state<T>> s) noexcept : state_(std::move(s)) {}
+  stream_writer(stream_writer&&) noexcept = default;
+  stream_writer& operator=(stream_writer&& other) noexcept {
+    stream_writer old(std::move(*this));
+    state_ = std::move(other.state_);
+    return *this;
+  }
+  // Without close: the reader finds writer_gone after the last item.
+  ~stream_writer() {
+    if (!state_ || state_->closed.load()) return;
+    state_->close(actor_error::writer_gone);
+    state_->signal();
+  }
+
+  // How many items, from the front, there was room for: fewer than given means that the reader is slow.
+  std::size_t try_write(std::span<const T> items, wakes& w) {
+    const std::size_t n = state_->write(items);
+    if (n > 0) state_->signal(w);
+    return n;
+  }
+
+  // The reader gets `why` after everything written; boost::asio::error::eof is the normal end. REQUIRES:
+  // open.
+  void close(boost::system::error_code why, wakes& w) {
+    state_->close(why);
+    state_->signal(w);
+  }
+
+  bool abandoned() const noexcept {
+    return state_->abandoned.load(std::memory_order_relaxed);
+  }  // reader gone
+
+ private:
+  std::shared_ptr<detail::stream_state<T>> state_;
+};
+
+template <class T>
+class stream_reader {
+ public:
+  using executor_type = boost::asio::any_io_executor;
+
+  explicit stream_reader(std::shared_ptr<detail::stream_state<T>> s) noexcept : state_(std::move(s)) {}
+  stream_reader(stream_reader&&) noexcept = default;
+  stream_reader& operator=(stream_reader&& other) noexcept {
+    stream_reader old(std::move(*this));
+    state_ = std::move(other.state_);
+    return *this;
+  }
+  ~stream_reader() {
+    if (!state_) return;
+    state_->abandoned.store(true);
+    state_->line->claim(*state_);
+  }
+
+  executor_type get_executor() const noexcept { return state_->get_executor(); }
+
+  // Completes with void(error_code, std::size_t): some items, or none and the reason for the end. The items
+  // are written into `into` just before the handler runs. One at a time.
+  template <class Token = boost::asio::use_awaitable_t<>>
+  auto async_read_some(std::span<T> into, Token&& token = {}) {
+    auto initiate = [](auto handler, std::shared_ptr<detail::stream_state<T>> s, std::span<T> out) {
+      s->async_read(std::move(handler), out);
+    };
+    return boost::asio::async_initiate<Token, typename detail::stream_state<T>::read_signature>(
+        std::move(initiate), token, state_, into);
+  }
+
+  // What is there now. REQUIRES: no async_read_some pending.
+  std::size_t try_read(std::span<T> into) { return state_->read(into); }
+
+  // The reason for the end, once everything before it has been read.
+  std::optional<boost::system::error_code> ended() const {
+    return state_->drained() ? std::optional(state_->end) : std::nullopt;
+  }
+
+ private:
+  std::shared_ptr<detail::stream_state<T>> state_;
+};
+
+// Room for `capacity` items at least (2^k - 1 wastes nothing). The reader's handlers run on `reader` by
+// default.
+template <class T>
+std::pair<stream_writer<T>, stream_reader<T>> make_stream(boost::asio::any_io_executor reader,
+                                                          std::size_t capacity) {
+  auto s = std::make_shared<detail::stream_state<T>>(std::move(reader), capacity);
+  s->line->enlist(s);
+  return {stream_writer<T>(s), stream_reader<T>(s)};
+}
+
+}  // namespace weir

@@ -1,0 +1,172 @@
+// wakes.h — tells readers on other threads that there is news: one post an executor, however many readers.
+//
+// Posting to a sleeping io_context costs microseconds, moving a token nanoseconds. So a producer collects the
+// wakes of a whole step and flushes them together:
+//
+//   struct inbox final : weir::waker {                        // the reader's side, held by shared_ptr
+//     explicit inbox(executor ex) : waker(ex, [](waker& w) { static_cast<inbox&>(w).drain(); }) {}
+//     void drain() { arm(); while (queue.try_dequeue(x)) use(x); }
+//     moodycamel::ReaderWriterQueue<item> queue;
+//   };
+//   in->queue.try_enqueue(x);  in->signal(wakes);             // the producer's, for every inbox it wrote to
+//   wakes.flush();                                            // once a step
+//
+// Thread safety: signal() from any thread; arm() and on_wake on the waker's executor. A `wakes` belongs to
+// one thread.
+//
+// Invariants:
+//   1. What was written before a signal is seen by a reader that looks after arm(), or a wake is on its way:
+//   nothing
+//      lies unnoticed. One wake at most is on its way to a waker; signals in between add nothing.
+//   2. A waker lives until its wake has run or its context is gone; then nothing is posted, and nothing
+//   leaks.
+//   3. signal() and flush() allocate nothing once the producer has seen its executors (io_context and strands
+//   of one).
+#pragma once
+
+#include <atomic>
+#include <boost/asio/any_io_executor.hpp>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "lifeline.h"
+#include "post_slot.h"
+
+namespace weir {
+
+class wakes;
+
+class waker : public std::enable_shared_from_this<waker> {
+ public:
+  using function = void (*)(waker&);
+  waker(boost::asio::any_io_executor ex, function on_wake)
+      : executor_(std::move(ex)), line_(detail::lifeline::of(executor_)), on_wake_(on_wake) {}
+  waker(const waker&) = delete;
+  waker& operator=(const waker&) = delete;
+
+  const boost::asio::any_io_executor& get_executor() const noexcept { return executor_; }
+
+  // From now on the next signal brings one wake. Arm first, then look for news: the other order can miss
+  // some.
+  void arm() noexcept {
+    if (std::exchange(waiting_, true)) return;
+    armed_.exchange(true);
+  }
+
+  void signal(wakes& batch);
+  void signal();  // posts at once
+
+ protected:
+  ~waker() = default;
+
+ private:
+  friend class wakes;
+  class chain;
+
+  // Read-modify-writes of one atomic, on both sides: whichever comes second has seen what the first one did
+  // before.
+  bool fire() noexcept { return armed_.exchange(false); }
+
+  std::atomic<bool> armed_{false};
+  bool waiting_ = false;  // the reader's: armed, and no wake has run since
+  const boost::asio::any_io_executor executor_;
+  const std::shared_ptr<detail::lifeline> line_;
+  const function on_wake_;
+  detail::post_slot slot_;
+  waker* next_ = nullptr;  // these two: whoever fired, until the wake runs
+  std::shared_ptr<waker> keep_;
+};
+
+// Wakers of one executor on their way there. Owns them; runs each once.
+class waker::chain {
+ public:
+  chain() = default;
+  chain(chain&& other) noexcept
+      : first_(std::exchange(other.first_, nullptr)), last_(std::exchange(other.last_, nullptr)) {}
+  chain& operator=(chain&&) = delete;
+  ~chain() {
+    while (first_) pop();
+  }
+
+  const waker* front() const noexcept { return first_; }
+
+  void push(std::shared_ptr<waker> w) noexcept {
+    waker* it = w.get();
+    it->next_ = nullptr;
+    it->keep_ = std::move(w);
+    (first_ ? last_->next_ : first_) = it;
+    last_ = it;
+  }
+
+  void send() && {
+    const auto line = first_->line_;
+    line->visit([&] { std::move(*this).post(); });
+  }
+
+  void operator()() {
+    while (first_) {
+      const auto w = pop();
+      w->waiting_ = false;
+      try {
+        w->on_wake_(*w);
+      } catch (...) {
+        if (first_) std::move(*this).post();  // the others must not miss their wake
+        throw;
+      }
+    }
+  }
+
+ private:
+  void post() && {
+    waker& head = *first_;
+    head.slot_.post(head.executor_, std::move(*this));
+  }
+
+  std::shared_ptr<waker> pop() noexcept {
+    waker* it = std::exchange(first_, first_->next_);
+    return std::move(it->keep_);
+  }
+
+  waker* first_ = nullptr;
+  waker* last_ = nullptr;
+};
+
+class wakes {
+ public:
+  wakes() { lanes_.reserve(8); }
+  wakes(const wakes&) = delete;
+  wakes& operator=(const wakes&) = delete;
+  ~wakes() { flush(); }
+
+  void flush() {
+    for (waker::chain& lane : lanes_) std::move(lane).send();
+    lanes_.clear();
+  }
+
+ private:
+  friend class waker;
+  void add(std::shared_ptr<waker> w) {
+    for (waker::chain& lane : lanes_) {
+      const waker& front = *lane.front();
+      if (front.line_ == w->line_ && front.executor_ == w->executor_) return lane.push(std::move(w));
+    }
+    lanes_.emplace_back().push(std::move(w));
+  }
+
+  std::vector<waker::chain>
+      lanes_;  // one an executor; emptied by each flush, so that no executor outlives its context
+};
+
+inline void waker::signal(wakes& batch) {
+  if (fire()) batch.add(shared_from_this());
+}
+
+inline void waker::signal() {
+  if (!fire()) return;
+  chain alone;
+  alone.push(shared_from_this());
+  std::move(alone).send();
+}
+
+}  // namespace weir

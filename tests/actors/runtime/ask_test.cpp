@@ -1,0 +1,175 @@
+// Questions: every asker hears exactly once, whatever becomes of the question.
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/bind_cancellation_slot.hpp>
+#include <boost/asio/bind_executor.hpp>
+#include <boost/asio/deferred.hpp>
+#include <boost/asio/strand.hpp>
+#include <boost/asio/thread_pool.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <boost/asio/use_future.hpp>
+#include <catch2/catch.hpp>
+#include <optional>
+#include <vector>
+
+#include "counter.h"
+#include "tests/support/seeded_executor.h"
+
+using namespace weir;
+using namespace weir::tests;
+
+TEST_CASE("an answer, an error of the actor's own, and a dropped question all reach the asker") {
+  for_each_seed(1000, [](seeded_context& sim) {
+    auto a = spawn<message>(sim.get_executor(), {}, count);
+    bool done = false;
+    go(sim.get_executor(), [&]() -> net::awaitable<void> {
+      a.tell(add{20});
+      a.tell(add{1});
+      REQUIRE(co_await a.ask<get>(net::use_awaitable) == 21);
+      REQUIRE(co_await a.ask<scale>(net::use_awaitable, 2) == 42);
+      auto [refused, v] = co_await a.ask<scale>(net::as_tuple(net::use_awaitable), 0);
+      REQUIRE(refused == net::error::invalid_argument);
+      auto [lost] = co_await a.ask<lose>(net::as_tuple(net::use_awaitable));
+      REQUIRE(lost == actor_error::no_reply);
+      a.stop();
+      done = true;
+    });
+    sim.run();
+    REQUIRE(done);
+  });
+}
+
+TEST_CASE("a refused question says why") {
+  net::io_context io;
+  auto a = spawn<message>(io.get_executor(), {.mailbox = 1}, count);
+  std::vector<error_code> heard;
+  const auto note = [&](error_code ec, int) { heard.push_back(ec); };
+  a.ask<get>(note);
+  a.ask<get>(note);
+  CHECK(heard.empty());  // never inside the call
+  io.poll();
+  a.stop();
+  a.ask<get>(note);
+  io.run();
+  REQUIRE(heard.size() == 3);
+  CHECK(heard[0] == actor_error::mailbox_full);  // known before the actor ran
+  CHECK(heard[1] == error_code());
+  CHECK(heard[2] == actor_error::mailbox_closed);
+}
+
+TEST_CASE("a question that dies unread, with the actor, is answered no_reply") {
+  for_each_seed(1000, [](seeded_context& sim) {
+    auto a = spawn<message>(sim.get_executor(), {}, count);
+    int heard = 0;
+    a.tell(fail{});
+    for (int i = 0; i < 3; ++i) {
+      a.ask<get>([&](error_code ec, int) {
+        REQUIRE(ec == actor_error::no_reply);
+        ++heard;
+      });
+    }
+    sim.run();
+    REQUIRE(heard == 3);
+  });
+}
+
+TEST_CASE("a cancelled question completes at once, and its late answer goes nowhere") {
+  for_each_seed(1000, [](seeded_context& sim) {
+    std::optional<reply<int>> kept;
+    auto a = spawn<message>(sim.get_executor(), {}, [&](context<message> self) -> net::awaitable<void> {
+      while (auto m = co_await self.async_receive()) kept.emplace(std::move(std::get<get>(*m).done));
+    });
+    net::cancellation_signal cancel;
+    int heard = 0;
+    a.ask<get>(net::bind_cancellation_slot(cancel.slot(), [&](error_code ec, int) {
+      ++heard;
+      REQUIRE(ec == net::error::operation_aborted);
+    }));
+    net::post(sim.get_executor(), [&] { cancel.emit(net::cancellation_type::terminal); });
+    sim.run();
+    REQUIRE(heard == 1);
+    (*kept)(7);
+    a.stop();
+    sim.run();
+    REQUIRE(heard == 1);
+  });
+}
+
+TEST_CASE("ask takes any completion token") {
+  exclusive_thread home("home");
+  auto a = spawn<message>(home.get_executor(), {}, count);
+  a.tell(add{5});
+  SECTION("use_future") { CHECK(a.ask<get>(net::use_future).get() == 5); }
+  SECTION("deferred") {
+    auto later = a.ask<scale>(net::deferred, 3);
+    CHECK(std::move(later)(net::use_future).get() == 15);
+  }
+  SECTION("a callback, on its own executor") {
+    net::io_context io;
+    std::optional<int> got;
+    a.ask<get>(net::bind_executor(io, [&](error_code, int v) {
+      CHECK(io.get_executor().running_in_this_thread());
+      got = v;
+    }));
+    io.run();  // waits: a pending question is outstanding work
+    CHECK(got == 5);
+  }
+  SECTION("an error through use_future is an exception") {
+    CHECK_THROWS_AS(a.ask<lose>(net::use_future).get(), boost::system::system_error);
+  }
+  a.stop();
+}
+
+TEST_CASE("actors run on strands of a pool as well") {
+  net::thread_pool pool(2);
+  std::vector<ref<message>> all;
+  for (int i = 0; i < 16; ++i) all.push_back(spawn<message>(net::make_strand(pool), {}, count));
+  for (int round = 0; round < 100; ++round) {
+    for (auto& a : all) a.tell(add{1});
+  }
+  for (auto& a : all) {
+    CHECK(a.ask<get>(net::use_future).get() == 100);
+    a.stop();
+  }
+  pool.join();
+}
+
+// Counts what is allocated through it.
+template <class T>
+struct counting_allocator {
+  using value_type = T;
+  explicit counting_allocator(int* n) : live(n) {}
+  template <class U>
+  counting_allocator(const counting_allocator<U>& o) : live(o.live) {}
+  T* allocate(std::size_t n) {
+    ++*live;
+    return std::allocator<T>().allocate(n);
+  }
+  void deallocate(T* p, std::size_t n) {
+    --*live;
+    std::allocator<T>().deallocate(p, n);
+  }
+  template <class U>
+  bool operator==(const counting_allocator<U>& o) const {
+    return live == o.live;
+  }
+  int* live;
+};
+
+struct allocating_handler {
+  using allocator_type = counting_allocator<void>;
+  allocator_type get_allocator() const { return allocator_type(live); }
+  void operator()(error_code, int) { *live_when_run = *live; }
+  int* live;
+  int* live_when_run;
+};
+
+TEST_CASE("the handler's allocator holds the operation, and has its memory back before the handler runs") {
+  net::io_context io;
+  auto a = spawn<message>(io.get_executor(), {}, count);
+  int live = 0, live_when_run = -1;
+  a.ask<get>(allocating_handler{&live, &live_when_run});
+  CHECK(live == 1);
+  a.stop();
+  io.run();
+  CHECK(live_when_run == 0);
+}
