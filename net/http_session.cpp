@@ -35,7 +35,7 @@ asio::awaitable<void> http_session::run() {
   });
   if (hub_.all().stopping) hang_up();  // it was said before we could hear it
   try {
-    while (co_await one_request()) {
+    while (co_await one_request() && !hub_.all().draining) {
     }
   } catch (const boost::system::system_error&) {  // this connection is over
   }
