@@ -38,7 +38,6 @@ class page_table {
     const std::uint32_t wanted = pages_for(rows);
     if (wanted <= size()) return true;
     if (wanted - size() > pool.free()) return false;
-    pages_.reserve(wanted);
     while (size() < wanted) pages_.push_back(pool.take());
     return true;
   }

@@ -36,8 +36,8 @@ constexpr bool before(candidate a, candidate b) {
   return a.logit > b.logit || (a.logit == b.logit && a.id < b.id);
 }
 
-// The edge that keeps everything.
-inline constexpr candidate no_edge{-std::numeric_limits<float>::infinity(),
+// The edge that keeps every token that is not masked.
+inline constexpr candidate no_edge{std::numeric_limits<float>::lowest(),
                                    std::numeric_limits<token_id>::max()};
 
 constexpr bool inside(candidate c, candidate edge) { return !before(edge, c); }

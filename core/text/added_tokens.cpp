@@ -54,13 +54,13 @@ std::size_t without_trailing_space(std::string_view text) noexcept {
   return text.size();
 }
 
-bool overlaps(const std::vector<span_of_text>& plain, std::size_t begin, std::size_t end) noexcept {
-  const auto after =
-      std::partition_point(plain.begin(), plain.end(), [&](auto& p) { return p.end <= begin; });
-  return after != plain.end() && after->begin < end;
-}
-
 }  // namespace
+
+bool overlaps_any(const std::vector<span_of_text>& spans, span_of_text at) noexcept {
+  const auto first =
+      std::partition_point(spans.begin(), spans.end(), [&](auto& s) { return s.end <= at.begin; });
+  return first != spans.end() && first->begin < at.end;
+}
 
 std::int32_t trie::child(std::int32_t of, char byte) const noexcept {
   std::int32_t at = nodes_[of].first_child;
@@ -99,7 +99,7 @@ added_tokens::match added_tokens::longest_at(const trie& t, std::string_view tex
   match best;
   t.walk(text.substr(at), [&](std::int32_t place, std::size_t size) {
     const added_token& token = tokens_[static_cast<std::size_t>(place)];
-    if (token.special && overlaps(plain, at, at + size)) return;
+    if (token.special && overlaps_any(plain, {at, at + size})) return;
     best = {&token, size};
   });
   return best;

@@ -31,6 +31,9 @@ struct text_segment {
   std::optional<token_id> id;
 };
 
+// Whether one of `spans` (in order, apart) has a byte in common with `at`.
+bool overlaps_any(const std::vector<span_of_text>& spans, span_of_text at) noexcept;
+
 // Strings to find, the longest at the leftmost place first.
 class trie {
  public:

@@ -25,8 +25,8 @@ class detokenizer {
   // The end: appends what was held, broken UTF-8 as U+FFFD.
   void flush(std::string& out);
 
-  // Bytes (tokenizer::token_bytes of every token, special ones too) pushed so far: what ending::shown_bytes
-  // counts.
+  // Bytes pushed so far: tokenizer::token_bytes of every token that is not special, shown or not. What
+  // ending::shown_bytes counts.
   std::uint64_t bytes() const noexcept { return bytes_; }
 
   // Bytes past this many are dropped: how a stop string cuts the last token. May be set at any time before

@@ -22,11 +22,6 @@ vocabulary pieces_of(const std::vector<added_token>& tokens) {
   return vocabulary(pieces);
 }
 
-bool overlaps(const std::vector<span_of_text>& plain, const span_of_text& at) noexcept {
-  return std::any_of(plain.begin(), plain.end(),
-                     [&](auto& p) { return p.begin < at.end && at.begin < p.end; });
-}
-
 }  // namespace
 
 // `truncation` and `padding` are for training's batches, and left unread on purpose.
@@ -105,7 +100,7 @@ std::vector<token_id> hf_tokenizer::encode_text(std::string_view text,
     if (segment.id) {
       ids.push_back(*segment.id);
     } else {
-      encode_segment(segment.at.of(text), segment.at.begin == 0, overlaps(plain, segment.at), s, ids);
+      encode_segment(segment.at.of(text), segment.at.begin == 0, overlaps_any(plain, segment.at), s, ids);
     }
   }
   return ids;

@@ -30,9 +30,12 @@ def answer(model, requests: list[dict], batch: int = 500):
     encoder = Encoder()
     end = encoder.end
     torch.manual_seed(SEED)
-    work = sorted(((encoder.tokenizer.encode(render(r["input"])).ids, r) for r in requests), key=lambda x: (x[1]["max_tokens"], len(x[0])))
-    for i in range(0, len(work), batch):
-        part = work[i:i + batch]
+    work = sorted(((encoder.tokenizer.encode(render(r["input"])).ids, r) for r in requests), key=lambda x: (x[1]["max_tokens"], x[1]["temperature"], len(x[0])))
+    at = 0
+    while at < len(work):
+        how_many, heat = work[at][1]["max_tokens"], work[at][1]["temperature"]
+        part = [w for w in work[at:at + batch] if (w[1]["max_tokens"], w[1]["temperature"]) == (how_many, heat)]
+        at += len(part)
         longest = max(len(ids) for ids, _ in part)
         ids = torch.tensor([[end] * (longest - len(x)) + x for x, _ in part]).cuda()
         mask = torch.tensor([[0] * (longest - len(x)) + [1] * len(x) for x, _ in part]).cuda()

@@ -2,20 +2,20 @@
 import random
 
 from sample import Sample, turns
-from tasks import arithmetic, dates, dialogue, extraction, lists, numbers, passages, small_talk, spelling, system, telling_stories
+from tasks import arithmetic, dates, dialogue, extraction, lists, numbers, passages, small_talk, spelling, system, telling_stories, verses
 
-TASKS = {name: make for module in (arithmetic, numbers, spelling, dates, lists, small_talk, passages, extraction, system, dialogue, telling_stories) for name, make in module.TASKS.items()}
+TASKS = {name: make for module in (arithmetic, numbers, spelling, dates, lists, small_talk, passages, extraction, system, dialogue, telling_stories, verses) for name, make in module.TASKS.items()}
 
 # Shares of documents, not of tokens: a story is as long as a dozen sums.
 WEIGHTS = {
     "addition": 7, "subtraction": 8, "word problems": 5, "three terms": 3, "times tables": 1,
-    "sorting numbers": 6, "sorting words": 4, "reversing lists": 2, "counting": 6, "counting up": 2, "comparing": 4,
-    "spelling backwards": 7, "spelling": 4, "letters": 3,
-    "days": 3, "months": 2, "dates": 5,
-    "lists": 4, "lists by letter": 2, "kinds": 2,
-    "small talk": 1, "not knowing": 3,
-    "reading": 8, "JSON": 9, "system prompt": 10, "turns": 8,
-    "stories": 7, "continuing": 3, "raw stories": 2, "story questions": 2.2, "several stories": 0.5, "stories by rule": 1.5,
+    "sorting numbers": 7, "sorting words": 5, "reversing lists": 3, "counting": 12, "counting up": 2, "comparing": 5,
+    "spelling backwards": 13, "spelling": 6, "letters": 6, "both ways": 3,
+    "days": 4, "months": 2.5, "dates": 8,
+    "lists": 7, "lists by letter": 2, "kinds": 2.5,
+    "small talk": 1.2, "not knowing": 4, "poems": 1.5, "jokes": 0.4, "opposites": 0.7, "plurals": 0.7,
+    "reading": 12, "JSON": 11, "system prompt": 13, "turns": 10,
+    "stories": 6.5, "continuing": 2.7, "raw stories": 2, "story questions": 3, "several stories": 0.5, "stories by rule": 1.6,
 }
 _NAMES, _SHARES = list(WEIGHTS), list(WEIGHTS.values())
 _SINGLE = [n for n in _NAMES if n not in ("turns", "system prompt", "several stories", "raw stories", "stories by rule", "story questions", "continuing")]

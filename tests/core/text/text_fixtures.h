@@ -2,47 +2,20 @@
 #pragma once
 
 #include <boost/json.hpp>
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
-#include <functional>
-#include <iterator>
 
 #include "core/text/tokenizer.h"
+#include "tests/support/data.h"
 
 namespace weir::core::test {
 
-inline std::filesystem::path data_dir() {
-  const char* set = std::getenv("TEST_DATA_DIR");
-  return set != nullptr ? std::filesystem::path(set)
-                        : std::filesystem::path(WEIR_SOURCE_DIR "/../shared/data");
-}
-
-inline std::string read_text(const std::filesystem::path& path) {
-  std::ifstream in(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
-
 inline boost::json::value read_json(const std::filesystem::path& path) {
-  return boost::json::parse(read_text(path));
+  return boost::json::parse(tests::read_file(path));
 }
 
 inline std::vector<token_id> to_ids(const boost::json::value& list) {
   std::vector<token_id> ids;
   for (const auto& id : list.as_array()) ids.push_back(static_cast<token_id>(id.as_int64()));
   return ids;
-}
-
-// The folders below `data_dir()/kind` that hold `file`; none where there is no data.
-inline std::vector<std::filesystem::path> folders_with(const char* kind, const char* file) {
-  std::vector<std::filesystem::path> out;
-  const auto root = data_dir() / kind;
-  if (!std::filesystem::exists(root)) return out;
-  for (const auto& entry : std::filesystem::directory_iterator(root)) {
-    if (std::filesystem::exists(entry.path() / file)) out.push_back(entry.path());
-  }
-  std::sort(out.begin(), out.end());
-  return out;
 }
 
 inline std::shared_ptr<const tokenizer> parsed(const boost::json::object& file,

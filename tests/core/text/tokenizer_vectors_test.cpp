@@ -41,8 +41,9 @@ void check_run(const boost::json::object& run, const std::shared_ptr<const token
 }  // namespace
 
 TEST_CASE("every tokenizer gives the ids and the text of its vectors") {
-  const auto folders = folders_with("tokenizers", "vectors.json");
-  if (folders.empty()) WARN("no vectors below " << data_dir() << ": set TEST_DATA_DIR to run them");
+  const auto folders = weir::tests::data_folders("tokenizers", "vectors.json");
+  if (folders.empty())
+    WARN("no vectors below " << weir::tests::data_dir() << ": set TEST_DATA_DIR to run them");
   for (const auto& folder : folders) {
     INFO(folder);
     const auto t = load_tokenizer(folder.string());
@@ -54,8 +55,9 @@ TEST_CASE("every tokenizer gives the ids and the text of its vectors") {
 }
 
 TEST_CASE("every model's tokenizer gives its reference's prompt ids and output text") {
-  const auto folders = folders_with("models", "reference.json");
-  if (folders.empty()) WARN("no references below " << data_dir() << ": set TEST_DATA_DIR to run them");
+  const auto folders = weir::tests::data_folders("models", "reference.json");
+  if (folders.empty())
+    WARN("no references below " << weir::tests::data_dir() << ": set TEST_DATA_DIR to run them");
   for (const auto& folder : folders) {
     INFO(folder);
     const auto t = load_tokenizer(folder.string());
