@@ -60,12 +60,14 @@ TEST_CASE("http: health, stats and models say what they know") {
   CHECK(c.get("/health/live").status == 200);
   CHECK(c.get("/health/ready").status == 200);
   auto stats = c.get("/v1/stats").json();
-  for (const char* field : {"jobs", "pages", "tokens_per_s", "queue", "step_ms", "sessions", "closed", "rss_bytes"}) {
+  for (const char* field :
+       {"jobs", "pages", "tokens_per_s", "queue", "step_ms", "sessions", "closed", "rss_bytes"}) {
     CAPTURE(field);
     CHECK(stats.as_object().contains(field));
   }
   CHECK(stats.at("rss_bytes").as_int64() > 1 << 20);
-  for (const char* state : {"queued", "prefilling", "decoding", "paused", "finished"}) CHECK(stats.at("jobs").at(state) == 0);
+  for (const char* state : {"queued", "prefilling", "decoding", "paused", "finished"})
+    CHECK(stats.at("jobs").at(state) == 0);
   auto models = c.get("/v1/models").json();
   CHECK(models.at("object") == "list");
   CHECK(models.at("data").at(0).at("id") == "sim");
@@ -118,7 +120,8 @@ TEST_CASE("http: every answer has a request id, and every refusal OpenAI's shape
 TEST_CASE("http: a completion is the job's text, with ids if asked, and its usage") {
   server_fixture f;
   http_client c(f.port());
-  auto a = c.post("/v1/completions", R"({"prompt":"hello","max_tokens":50,"seed":7,"return_token_ids":true})");
+  auto a =
+      c.post("/v1/completions", R"({"prompt":"hello","max_tokens":50,"seed":7,"return_token_ids":true})");
   REQUIRE(a.status == 200);
   auto o = a.json();
   CHECK(o.at("object") == "text_completion");
@@ -133,7 +136,8 @@ TEST_CASE("http: a completion is the job's text, with ids if asked, and its usag
   auto ids = c.post("/v1/completions", R"({"prompt":[104,105],"max_tokens":3,"seed":7})").json();
   CHECK(ids.at("choices").at(0).at("text") == json_text(sim_text(7, 3)));
   CHECK(ids.at("usage").at("prompt_tokens") == 2);
-  auto chat = c.post("/v1/chat/completions", R"({"messages":[{"role":"user","content":"hi"}],"max_tokens":4,"seed":2})");
+  auto chat = c.post("/v1/chat/completions",
+                     R"({"messages":[{"role":"user","content":"hi"}],"max_tokens":4,"seed":2})");
   CHECK(chat.json().at("object") == "chat.completion");
   CHECK(chat.json().at("choices").at(0).at("message").at("content") == json_text(sim_text(2, 4)));
 }
@@ -169,7 +173,9 @@ TEST_CASE("http: a streamed completion's pieces join to the same text, then usag
   CHECK(reason == "length");
   CHECK(c.get("/health/live").status == 200);  // the connection goes on
 
-  auto chat = c.post("/v1/chat/completions", R"({"messages":[{"role":"user","content":"hi"}],"max_tokens":4,"seed":2,"stream":true})");
+  auto chat =
+      c.post("/v1/chat/completions",
+             R"({"messages":[{"role":"user","content":"hi"}],"max_tokens":4,"seed":2,"stream":true})");
   std::string said;
   for (const auto& e : events_of(chat.body())) {
     if (e == "[DONE]") continue;
@@ -190,8 +196,10 @@ TEST_CASE("http: HTTP/1.0 gets its stream without chunks, until the connection e
   server_fixture f;
   http_client c(f.port());
   const std::string body = R"({"prompt":"x","max_tokens":5,"seed":1,"stream":true})";
-  c.send(fmt::format("POST /v1/completions HTTP/1.0\r\nHost: localhost\r\nContent-Type: application/json\r\n"
-                     "Content-Length: {}\r\n\r\n{}", body.size(), body));
+  c.send(
+      fmt::format("POST /v1/completions HTTP/1.0\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+                  "Content-Length: {}\r\n\r\n{}",
+                  body.size(), body));
   auto a = c.read();
   CHECK(a.status == 200);
   CHECK(events_of(a.body()).back() == "[DONE]");
@@ -202,7 +210,8 @@ TEST_CASE("http: a client that goes away takes its job along") {
   CAPTURE(stream);
   server_fixture f(slow());
   http_client c(f.port());
-  c.send(c.request("POST", "/v1/completions", fmt::format(R"({{"prompt":"x","max_tokens":100000,"stream":{}}})", stream), {}));
+  c.send(c.request("POST", "/v1/completions",
+                   fmt::format(R"({{"prompt":"x","max_tokens":100000,"stream":{}}})", stream), {}));
   if (stream) wait_for(c, "w");
   f.until([&] { return f.service->stats().jobs.decoding == 1; });
   c.drop();
@@ -255,8 +264,9 @@ TEST_CASE("http: a body that is too large is refused readably, declared or chunk
   }
   {
     http_client c(f.port());
-    c.send("POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
-           "Transfer-Encoding: chunked\r\n\r\n");
+    c.send(
+        "POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+        "Transfer-Encoding: chunked\r\n\r\n");
     for (int i = 0; i < 3; ++i) c.send("100000\r\n" + big.substr(0, 1 << 20) + "\r\n");
     CHECK(c.read().status == 413);
   }
@@ -276,15 +286,19 @@ TEST_CASE("http: headers that are too long, and bytes that are no request, are r
 TEST_CASE("http: chunked bodies, Expect, pipelined requests and Connection: close work") {
   server_fixture f;
   http_client c(f.port());
-  c.send("POST /v1/tokenize HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json; charset=utf-8\r\n"
-         "Transfer-Encoding: chunked\r\n\r\n8\r\n{\"text\":\r\n5\r\n\"hi\"}\r\n0\r\n\r\n");
+  c.send(
+      "POST /v1/tokenize HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json; charset=utf-8\r\n"
+      "Transfer-Encoding: chunked\r\n\r\n8\r\n{\"text\":\r\n5\r\n\"hi\"}\r\n0\r\n\r\n");
   CHECK(c.read().status == 200);
-  c.send("POST /v1/tokenize HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nExpect: 100-continue\r\n"
-         "Content-Length: 13\r\n\r\n");
+  c.send(
+      "POST /v1/tokenize HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nExpect: "
+      "100-continue\r\n"
+      "Content-Length: 13\r\n\r\n");
   CHECK(wait_for(c, "\r\n\r\n").starts_with("HTTP/1.1 100"));
   c.send("{\"text\":\"hi\"}");
   CHECK(c.read().status == 200);
-  c.send(c.request("GET", "/health/live", {}, {}) + c.request("GET", "/v1/models", {}, "Connection: close\r\n"));
+  c.send(c.request("GET", "/health/live", {}, {}) +
+         c.request("GET", "/v1/models", {}, "Connection: close\r\n"));
   CHECK(c.read().json().at("status") == "live");
   auto last = c.read();
   CHECK(last.json().at("object") == "list");
@@ -308,7 +322,8 @@ TEST_CASE("http: a full queue is 429 with Retry-After") {
   o.owner.queue = 0;
   server_fixture f(o);
   http_client busy(f.port()), c(f.port());
-  busy.send(busy.request("POST", "/v1/completions", R"({"prompt":"x","max_tokens":100000,"stream":true})", {}));
+  busy.send(
+      busy.request("POST", "/v1/completions", R"({"prompt":"x","max_tokens":100000,"stream":true})", {}));
   wait_for(busy, "w");
   auto a = c.post("/v1/completions", R"({"prompt":"x","stream":true})");
   CHECK(a.status == 429);
@@ -332,7 +347,8 @@ TEST_CASE("http: with keys every /v1 route needs one, the page and health do not
 TEST_CASE("http: draining refuses new jobs with 503 and lets a stream finish") {
   server_fixture f(slow());
   http_client c(f.port());
-  c.send(c.request("POST", "/v1/completions", R"({"prompt":"x","max_tokens":40,"seed":1,"stream":true})", {}));
+  c.send(
+      c.request("POST", "/v1/completions", R"({"prompt":"x","max_tokens":40,"seed":1,"stream":true})", {}));
   const auto first = wait_for(c, "w");
   std::promise<void> over;
   f.server->drain([&] { over.set_value(); });
@@ -354,7 +370,8 @@ TEST_CASE("http: an event reader that stops loses its connection, and its job is
   o.net.limits.write_time = std::chrono::milliseconds(300);
   server_fixture f(o);
   http_client stuck(f.port());
-  stuck.send(stuck.request("POST", "/v1/completions", R"({"prompt":"x","max_tokens":130000,"stream":true})", {}));
+  stuck.send(
+      stuck.request("POST", "/v1/completions", R"({"prompt":"x","max_tokens":130000,"stream":true})", {}));
   http_client other(f.port());
   f.until([&] {
     auto jobs = other.get("/v1/jobs").json().at("jobs").as_array();

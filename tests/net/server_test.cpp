@@ -10,7 +10,8 @@ TEST_CASE("server: an address to listen on is read strictly") {
   const struct {
     const char *text, *host;
     int port;
-  } good[] = {{"127.0.0.1:8080", "127.0.0.1", 8080}, {"[::1]:0", "::1", 0}, {"localhost:65535", "localhost", 65535}};
+  } good[] = {
+      {"127.0.0.1:8080", "127.0.0.1", 8080}, {"[::1]:0", "::1", 0}, {"localhost:65535", "localhost", 65535}};
   for (const auto& g : good) {
     auto a = net::parse_listen(g.text);
     REQUIRE(a.has_value());

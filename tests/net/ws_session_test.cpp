@@ -11,8 +11,8 @@ using std::chrono::milliseconds;
 namespace {
 
 std::string create(std::string_view id, std::string_view fields = {}) {
-  return fmt::format(R"({{"type":"response.create","id":"{}","input":"hello"{}{}}})", id, fields.empty() ? "" : ",",
-                     fields);
+  return fmt::format(R"({{"type":"response.create","id":"{}","input":"hello"{}{}}})", id,
+                     fields.empty() ? "" : ",", fields);
 }
 
 // Reads a lane to its end; frames of other lanes are an error.
@@ -56,7 +56,8 @@ TEST_CASE("ws: the session introduces itself, and selects its subprotocol alone"
   CHECK(hello.at("session_id").as_string().size() == 32);
   CHECK(hello.at("server").is_string());
   CHECK(hello.at("models") == boost::json::array{"sim"});
-  for (const char* limit : {"max_jobs", "max_frame", "max_tokens", "detach_grace_ms", "retain_ms", "max_age_ms"}) {
+  for (const char* limit :
+       {"max_jobs", "max_frame", "max_tokens", "detach_grace_ms", "retain_ms", "max_age_ms"}) {
     CHECK(hello.at("limits").at(limit).is_number());
   }
   CHECK(hello.at("limits").at("max_jobs") == 32);
@@ -98,7 +99,8 @@ TEST_CASE("ws: 32 lanes on one socket each show their own text; a 33rd is refuse
   server_fixture f(o);
   ws_client c(f.port());
   c.read("session.created");
-  for (int i = 0; i < 32; ++i) c.send(create("lane" + std::to_string(i), fmt::format(R"("max_tokens":60,"seed":{})", i)));
+  for (int i = 0; i < 32; ++i)
+    c.send(create("lane" + std::to_string(i), fmt::format(R"("max_tokens":60,"seed":{})", i)));
   c.send(create("lane3"));
   c.send(create("more"));
   std::map<std::string, lane_reader> lanes;
@@ -116,7 +118,8 @@ TEST_CASE("ws: 32 lanes on one socket each show their own text; a 33rd is refuse
   }
   CHECK(duplicate == 1);
   CHECK(too_many == 1);
-  for (int i = 0; i < 32; ++i) CHECK(lanes["lane" + std::to_string(i)].text == sim_text(static_cast<unsigned>(i), 60));
+  for (int i = 0; i < 32; ++i)
+    CHECK(lanes["lane" + std::to_string(i)].text == sim_text(static_cast<unsigned>(i), 60));
   c.send(create("lane3", R"("max_tokens":2,"seed":1)"));  // over: the id is free
   c.read("response.created");
   CHECK(read_lane(c).text == sim_text(1, 2));
@@ -139,7 +142,8 @@ TEST_CASE("ws: cancel ends a lane with done; again it is ignored; an unknown one
   c.send(fmt::format(R"({{"type":"response.cancel","response_id":"{}"}})", response_id));
   c.send(R"({"type":"ping","ts":1})");
   CHECK(c.read().at("type") == "pong");
-  for (const char* unknown : {R"("id":"b")", R"("response_id":"b")", R"("response_id":"00000000000000000000000000000000")"}) {
+  for (const char* unknown :
+       {R"("id":"b")", R"("response_id":"b")", R"("response_id":"00000000000000000000000000000000")"}) {
     c.send(fmt::format(R"({{"type":"response.cancel",{}}})", unknown));
     auto e = c.read();
     CHECK(e.at("code") == "not_found");
@@ -153,7 +157,8 @@ TEST_CASE("ws: a response can be cancelled by its id from another socket") {
   one.read("session.created");
   one.send(create("a", R"("max_tokens":100000)"));
   auto created = one.read("response.created");
-  two.send(fmt::format(R"({{"type":"response.cancel","response_id":"{}"}})", std::string(created.at("response_id").as_string())));
+  two.send(fmt::format(R"({{"type":"response.cancel","response_id":"{}"}})",
+                       std::string(created.at("response_id").as_string())));
   CHECK(one.read("response.done").at("status") == "cancelled");
 }
 
@@ -173,7 +178,8 @@ TEST_CASE("ws: what is out of range is one error with the lane's id, and the id 
   server_fixture f;
   ws_client c(f.port());
   c.read("session.created");
-  for (const char* bad : {R"("temperature":3)", R"("top_p":0)", R"("max_tokens":0)", R"("window":5)", R"("top_k":"x")"}) {
+  for (const char* bad :
+       {R"("temperature":3)", R"("top_p":0)", R"("max_tokens":0)", R"("window":5)", R"("top_k":"x")"}) {
     CAPTURE(bad);
     c.send(create("a", bad));
     auto e = c.read();
@@ -193,9 +199,11 @@ TEST_CASE("ws: bad frames are answered, and the socket lives on") {
   server_fixture f;
   ws_client c(f.port());
   c.read("session.created");
-  const std::pair<const char*, const char*> rows[] = {
-      {"{", "bad_json"}, {"[]", "bad_message"}, {"{}", "bad_message"}, {R"({"type":"nonsense"})", "unknown_type"},
-      {R"({"type":"response.resume"})", "unknown_type"}};
+  const std::pair<const char*, const char*> rows[] = {{"{", "bad_json"},
+                                                      {"[]", "bad_message"},
+                                                      {"{}", "bad_message"},
+                                                      {R"({"type":"nonsense"})", "unknown_type"},
+                                                      {R"({"type":"response.resume"})", "unknown_type"}};
   for (const auto& [frame, code] : rows) {
     c.send(frame);
     CHECK(c.read().at("code") == code);
@@ -399,11 +407,14 @@ TEST_CASE("ws: a client that drops in the middle of anything leaves nothing behi
   server_fixture f(slow());
   for (int i = 0; i < 60; ++i) {
     ws_client c(f.port());
-    for (int k = 0; k <= i % 4; ++k) c.send(create("l" + std::to_string(k), R"("max_tokens":100000,"on_disconnect":"cancel")"));
+    for (int k = 0; k <= i % 4; ++k)
+      c.send(create("l" + std::to_string(k), R"("max_tokens":100000,"on_disconnect":"cancel")"));
     if (i % 3 == 0) c.read("response.delta");
     if (i % 3 == 1) c.read("response.created");
-    if (i % 2) c.drop();
-    else c.close();
+    if (i % 2)
+      c.drop();
+    else
+      c.close();
   }
   f.until_quiet();
 }

@@ -1,4 +1,5 @@
-// http_client.h — an HTTP client for tests that sends any bytes it is told to, and reads answers with a limit.
+// http_client.h — an HTTP client for tests that sends any bytes it is told to, and reads answers with a
+// limit.
 #pragma once
 
 #include <fmt/format.h>
@@ -16,7 +17,9 @@
 
 namespace weir::tests {
 
-inline boost::json::value json_text(std::string_view text) { return boost::json::string(text.data(), text.size()); }
+inline boost::json::value json_text(std::string_view text) {
+  return boost::json::string(text.data(), text.size());
+}
 
 struct http_answer {
   unsigned status = 0;  // 0: the connection ended without one
@@ -38,11 +41,14 @@ class http_client {
     socket_.connect({boost::asio::ip::make_address("127.0.0.1"), port});
   }
 
-  http_answer get(std::string_view target, std::string_view more = {}) { return ask("GET", target, {}, more); }
+  http_answer get(std::string_view target, std::string_view more = {}) {
+    return ask("GET", target, {}, more);
+  }
   http_answer post(std::string_view target, std::string_view body, std::string_view more = {}) {
     return ask("POST", target, body, more);
   }
-  http_answer ask(std::string_view method, std::string_view target, std::string_view body, std::string_view more) {
+  http_answer ask(std::string_view method, std::string_view target, std::string_view body,
+                  std::string_view more) {
     send(request(method, target, body, more));
     return read(method == "HEAD");
   }
@@ -67,7 +73,8 @@ class http_client {
     boost::beast::http::response_parser<boost::beast::http::string_body> parser;
     parser.skip(head);
     parser.body_limit(64 << 20);
-    const error_code ec = wait([&](auto done) { boost::beast::http::async_read(socket_, buffer_, parser, done); });
+    const error_code ec =
+        wait([&](auto done) { boost::beast::http::async_read(socket_, buffer_, parser, done); });
     http_answer out;
     if (ec) return out;
     out.message = parser.release();

@@ -1,11 +1,12 @@
-// ws_client.h — a WebSocket client for tests: one call at a time, each with a limit, on whatever thread calls.
+// ws_client.h — a WebSocket client for tests: one call at a time, each with a limit, on whatever thread
+// calls.
 #pragma once
 
 #include <boost/asio/connect.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
-#include <boost/beast/core/flat_buffer.hpp>
 #include <boost/beast/core/buffers_to_string.hpp>
+#include <boost/beast/core/flat_buffer.hpp>
 #include <boost/beast/websocket/stream.hpp>
 #include <boost/json/parse.hpp>
 #include <boost/json/serialize.hpp>
