@@ -1,6 +1,6 @@
 #include "net/request_fields.h"
 
-#include <boost/json/serialize.hpp>
+#include <boost/json/parse.hpp>
 #include <charconv>
 #include <limits>
 

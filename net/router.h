@@ -1,4 +1,4 @@
-// router.h — every path that the server knows, in one table.
+// router.h — every path that the server knows: one table, and the files of the page.
 //
 // A pattern that ends in {id} takes the rest of the path, percent-decoded. GET serves HEAD too.
 // Pure functions: any thread.

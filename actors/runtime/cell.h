@@ -67,14 +67,17 @@ class cell : public waker, public lifeline::member {
   using error_code = boost::system::error_code;
   using receive_signature = void(error_code, std::optional<Msg>);
 
-  // `launch` starts the body's coroutine, with an exit_guard as its completion handler.
-  cell(boost::asio::any_io_executor ex, options o, void (*launch)(cell&))
+  // What only the cell with the body knows how to do: start its coroutine, with an exit_guard as its
+  // completion handler; and let go of the body, whose captures may well hold refs to this very actor.
+  enum class body_action { launch, drop };
+
+  cell(boost::asio::any_io_executor ex, options o, void (*body)(cell&, body_action))
       : waker(std::move(ex), [](waker& w) { static_cast<cell&>(w).on_wake(); }),
         member([](member& m) { static_cast<cell&>(m).let_go(); }),
         line_(lifeline::of(get_executor())),
         options_(std::move(o)),
         mail_(options_.mailbox),
-        launch_(launch) {}
+        body_(body) {}
 
   std::shared_ptr<cell> self() { return std::static_pointer_cast<cell>(shared_from_this()); }
   const options& opts() const noexcept { return options_; }
@@ -117,6 +120,12 @@ class cell : public waker, public lifeline::member {
 
   // ---- the actor's executor
 
+  // The body's first moment; false where it was killed before.
+  bool begin() noexcept {
+    begun_ = true;
+    return !killed();
+  }
+
   std::optional<Msg> try_receive() { return killed() ? std::nullopt : mail_.pop(); }
 
   template <class Handler>
@@ -150,7 +159,7 @@ class cell : public waker, public lifeline::member {
     if (!started_) {
       started_ = true;
       if (killed()) return finish({exit_reason::killed, nullptr});
-      return launch_(*this);
+      return body_(*this, body_action::launch);
     }
     if (!receiver_) return;
     if (killed()) return receiver_.dispatch(boost::asio::error::operation_aborted, std::nullopt);
@@ -163,14 +172,14 @@ class cell : public waker, public lifeline::member {
     if (receiver_ && no == receive_no_) receiver_.post(boost::asio::error::operation_aborted, std::nullopt);
   }
 
+  // A coroutine cancelled before its body began would throw out of co_spawn itself.
   void on_kill() {
-    if (!running_) return;
+    if (!running_ || !begun_) return;
     life_.emit(boost::asio::cancellation_type::all);
     cancel_receive(receive_no_);
   }
 
   void body_ended(std::exception_ptr error) {
-    running_ = false;
     if (killed()) return finish({exit_reason::killed, nullptr});
     if (error) return finish({exit_reason::failed, std::move(error)});
     finish({stopping() ? exit_reason::stopped : exit_reason::finished, nullptr});
@@ -193,6 +202,7 @@ class cell : public waker, public lifeline::member {
     }
     control_.fetch_or(stop_bit);
     mail_.close();
+    if (!running_) body_(*this, body_action::drop);
     line_->claim(*this);
     for (auto& w : waiting) w->complete({}, how);
   }
@@ -203,8 +213,8 @@ class cell : public waker, public lifeline::member {
   std::atomic<unsigned> control_{0};
 
   // The actor's executor alone:
-  void (*const launch_)(cell&);
-  bool started_ = false, running_ = false;
+  void (*const body_)(cell&, body_action);
+  bool started_ = false, running_ = false, begun_ = false;
   completion<error_code, std::optional<Msg>> receiver_;
   std::uint64_t receive_no_ = 0;
   boost::asio::cancellation_signal life_;
@@ -214,22 +224,30 @@ class cell : public waker, public lifeline::member {
   std::optional<exit_status> ended_;
 };
 
-// The coroutine's completion handler; destroyed without having run, it reports the death of the context.
+// The coroutine's completion handler; destroyed without having run, it reports the death of the context. By
+// the time either happens the body's frame is gone.
 template <class Msg>
 class cell<Msg>::exit_guard {
  public:
   explicit exit_guard(cell& c) : cell_(c.self()) { c.running_ = true; }
   exit_guard(exit_guard&&) noexcept = default;
   ~exit_guard() {
-    if (cell_) cell_->finish({exit_reason::abandoned, nullptr});
+    if (cell_) leave()->finish({exit_reason::abandoned, nullptr});
   }
 
-  void operator()(std::exception_ptr error) { std::exchange(cell_, nullptr)->body_ended(std::move(error)); }
+  void operator()(std::exception_ptr error) { leave()->body_ended(std::move(error)); }
 
   using cancellation_slot_type = boost::asio::cancellation_slot;
   cancellation_slot_type get_cancellation_slot() const noexcept { return cell_->life_.slot(); }
 
  private:
+  std::shared_ptr<cell> leave() {
+    auto c = std::move(cell_);
+    c->running_ = false;
+    if (c->ended_) c->body_(*c, body_action::drop);  // let go of before its frame was
+    return c;
+  }
+
   std::shared_ptr<cell> cell_;
 };
 

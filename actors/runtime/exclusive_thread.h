@@ -53,7 +53,7 @@ class exclusive_thread {
       throw;
     }
   }
-  explicit exclusive_thread(std::string name) : exclusive_thread(options{.name = std::move(name)}) {}
+  explicit exclusive_thread(const char* name) : exclusive_thread(options{.name = name}) {}
   exclusive_thread(const exclusive_thread&) = delete;
   exclusive_thread& operator=(const exclusive_thread&) = delete;
 

@@ -9,6 +9,7 @@
 #include <boost/asio/co_spawn.hpp>
 #include <concepts>
 #include <memory>
+#include <optional>
 #include <type_traits>
 #include <utility>
 
@@ -19,21 +20,32 @@
 namespace weir {
 
 namespace detail {
-// The body lives as long as its coroutine may: a lambda's captures are safe to use in it.
+// The body lives until its coroutine's frame is gone: a lambda's captures are safe to use in it.
 template <class Msg, class Body>
 class cell_of final : public cell<Msg> {
  public:
+  using action = typename cell<Msg>::body_action;
+
   cell_of(boost::asio::any_io_executor ex, options o, Body body)
-      : cell<Msg>(std::move(ex), std::move(o), [](cell<Msg>& c) { static_cast<cell_of&>(c).launch(); }),
-        body_(std::move(body)) {}
+      : cell<Msg>(std::move(ex), std::move(o), &cell_of::perform), body_(std::move(body)) {}
 
  private:
+  static void perform(cell<Msg>& c, action what) {
+    auto& self = static_cast<cell_of&>(c);
+    if (what == action::launch) return self.launch();
+    self.body_.reset();
+  }
+
   void launch() {
-    auto start = [self = this->self(), this] { return body_(context<Msg>(self)); };
+    auto start = [self = this->self(), this] {
+      return this->begin() ? (*body_)(context<Msg>(self)) : nothing();
+    };
     boost::asio::co_spawn(this->get_executor(), std::move(start), typename cell<Msg>::exit_guard(*this));
   }
 
-  Body body_;
+  static boost::asio::awaitable<void> nothing() { co_return; }
+
+  std::optional<Body> body_;
 };
 }  // namespace detail
 

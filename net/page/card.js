@@ -1,8 +1,8 @@
 // card.js — one stream on the page: its text, its numbers, its state in plain words, and its own Stop button.
 //
 // 1. Text reaches the document through text nodes alone.
-// 2. Deltas are only noted when they arrive; render() shows what is new, once a drawn frame, and numbers at a pace at
-//    which they can be read.
+// 2. Deltas are only noted when they arrive; render() shows the new text, once a drawn frame, and the numbers
+//    as seldom as they can be read.
 import { even } from "./pace.js";
 
 const template = document.getElementById("card");
@@ -13,7 +13,7 @@ export class Card {
   #parts = parts_of(this.element);
   #stream;
   #made = document.createTextNode("");
-  #fresh = "";            // arrived (and due, where paced), not yet in the document
+  #fresh = ""; // arrived (and due, where paced), not yet in the document
   #asked_at = performance.now();
   #first_at = 0;
   #first_n = 0;
@@ -23,8 +23,9 @@ export class Card {
 
   /**
    * @param {import("./weir.js").Stream} stream
-   * @param {{slot: number, about: string, given: string, pace: string, changed: () => void, ended: (card: Card) => void,
-   *   removed: (card: Card) => void}} more slot: number and colour; given: what the text goes on from
+   * @param {{slot: number, about: string, given: string, pace: string, changed: () => void,
+   *   ended: (card: Card) => void, removed: (card: Card) => void}} more
+   *   slot: number and colour; given: what the text goes on from
    */
   constructor(stream, { slot, about, given, pace, changed, ended, removed }) {
     this.#stream = stream;
@@ -41,6 +42,7 @@ export class Card {
 
     const show = ({ text }) => ((this.#fresh += text), changed());
     const finish = (result) => {
+      this.render(performance.now());
       this.#to(result.status, in_words(result, stream.request));
       changed();
       ended(this);
@@ -113,7 +115,8 @@ function parts_of(element) {
 
 /** @param {number} value */
 export function ms(value) {
-  return value < 10 ? `${value.toFixed(1)} ms` : value < 10_000 ? `${Math.round(value)} ms` : `${(value / 1000).toFixed(1)} s`;
+  if (value >= 10_000) return `${(value / 1000).toFixed(1)} s`;
+  return `${value < 10 ? value.toFixed(1) : Math.round(value)} ms`;
 }
 
 /** @param {number} value */
@@ -135,9 +138,10 @@ function in_words({ finish_reason, error }, { max_tokens }) {
 }
 
 function failure_in_words({ code, message, retry_after_ms }) {
-  const when = retry_after_ms ? `Try again in ${Math.ceil(retry_after_ms / 1000)} s.` : "Try again in a moment.";
+  const when = retry_after_ms ? `in ${Math.ceil(retry_after_ms / 1000)} s` : "in a moment";
   if (code === "rate_limited" || code === "overloaded" || code === "too_many_jobs")
-    return `The server has too much to do right now. ${when}`;
-  if (code === "gap" || code === "repeat") return `${message} The text is not shown further, because it would be wrong.`;
+    return `The server has too much to do right now. Try again ${when}.`;
+  if (code === "gap" || code === "repeat")
+    return `${message} The text is not shown further, because it would be wrong.`;
   return message;
 }

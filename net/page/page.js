@@ -4,7 +4,7 @@ import { GapChart } from "./chart.js";
 import { stay_connected } from "./connection.js";
 
 const most_streams = 8;
-const frame_ms = 30;  // what is drawn more often is seen by nobody, and keeps frames waiting that arrive meanwhile
+const frame_ms = 30; // drawing more often is seen by nobody, and keeps tokens waiting that arrive meanwhile
 const examples = [
   { name: "A story", mode: "raw", text: "Once upon a time, there was a little otter who" },
   { name: "A letter", mode: "raw", text: "Dear neighbour,\n\nI am writing to you about the river, because" },
@@ -17,7 +17,8 @@ const form = $("ask");
 const chart = new GapChart($("chart"));
 /** @type {import("./weir.js").Client} */ let client;
 /** @type {Card[]} */ let cards = [];
-let frame_asked = false, drawn_at = 0;
+let frame_asked = false;
+let drawn_at = 0;
 
 const running = () => cards.filter((card) => card.running);
 const say = (words) => ($("spoken").textContent = words);
@@ -48,10 +49,18 @@ function start(request) {
   const prompt = $("prompt").value;
   chart.forget(slot);
   const stream = client.create(request);
-  stream.on("delta", ({ at, n }) => (chart.add(slot, at, n), ask_frame()));
   const card = new Card(stream, {
-    slot, about: `seed ${request.seed}`, given: chat ? prompt + "\n\n" : prompt,
-    pace: $("pace").value, changed: ask_frame, ended: (card) => (say(card.summary), show_controls()), removed: remove,
+    slot,
+    about: `seed ${request.seed}`,
+    given: chat ? prompt + "\n\n" : prompt,
+    pace: $("pace").value,
+    changed: ask_frame,
+    ended,
+    removed: remove,
+  });
+  stream.on("delta", ({ at, n }) => {
+    if (cards.includes(card)) chart.add(slot, at, n); // a removed one's last tokens may still arrive
+    ask_frame();
   });
   cards.push(card);
   $("streams").append(card.element);
@@ -59,6 +68,11 @@ function start(request) {
   $("gaps").hidden = false;
   show_controls();
   ask_frame();
+}
+
+function ended(card) {
+  if (cards.includes(card)) say(card.summary);
+  show_controls();
 }
 
 function remove(card) {
@@ -84,8 +98,8 @@ function read_request() {
   if ($("model").value) request.model = $("model").value;
   for (const field of $("settings").querySelectorAll("input[type=number]"))
     if (field.value !== "") request[field.name] = field.valueAsNumber;
-  const stops = $("stops").value.split("\n").filter((line) => line !== "");
-  if (stops.length > 0) request.stop = stops.map((line) => line.replaceAll("\\n", "\n"));
+  const stops = $("stops").value.match(/.+/g);
+  if (stops) request.stop = stops.map((line) => line.replaceAll("\\n", "\n"));
   request.seed ??= Math.floor(Math.random() * 1e6);
   return request;
 }
@@ -149,9 +163,10 @@ function offer_examples() {
 }
 
 function show_mode() {
-  $("prompt").placeholder = form.elements.mode.value === "chat"
-    ? "Ask something, and the model answers."
-    : "Write the beginning of something, and the model goes on.";
+  $("prompt").placeholder =
+    form.elements.mode.value === "chat"
+      ? "Ask something, and the model answers."
+      : "Write the beginning of something, and the model goes on.";
 }
 
 form.onsubmit = (event) => {

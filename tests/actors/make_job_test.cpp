@@ -8,16 +8,16 @@ using namespace weir::actors;
 
 namespace {
 
-served_model sim_model() {
-  served_model m;
-  m.name = "m";
-  m.info.vocab_size = 1000;
-  m.context = 100;
-  m.tokenizer = core::make_sim_tokenizer();
-  m.chat = core::chat_template::chatml();
-  m.max_tokens_default = 55;
-  return m;
-}
+struct sim_model : served_model {
+  sim_model() {
+    name = "m";
+    info.vocab_size = 1000;
+    context = 100;
+    tokenizer = core::make_sim_tokenizer();
+    chat = core::chat_template::chatml();
+    max_tokens_default = 55;
+  }
+};
 
 request text(std::string prompt) {
   request r;
@@ -28,9 +28,9 @@ request text(std::string prompt) {
 }  // namespace
 
 TEST_CASE("what a request leaves open is the model's default, else neutral") {
-  auto m = sim_model();
+  sim_model m;
   auto j = make_job(text("hi"), m);
-  REQUIRE(j);
+  REQUIRE(j.has_value());
   CHECK(j->prompt == std::vector<core::token_id>{'h', 'i'});
   CHECK(j->max_tokens == 55);
   CHECK(j->sampling.temperature == 1.0f);
@@ -40,18 +40,18 @@ TEST_CASE("what a request leaves open is the model's default, else neutral") {
   auto r = text("hi");
   r.top_k = 5;
   j = make_job(r, m);
-  REQUIRE(j);
+  REQUIRE(j.has_value());
   CHECK(j->sampling.temperature == 0.6f);
   CHECK(j->sampling.top_k == 5);
 }
 
 TEST_CASE("without a seed two jobs draw differently") {
-  const auto m = sim_model();
+  const sim_model m;
   CHECK(make_job(text("hi"), m)->sampling.seed != make_job(text("hi"), m)->sampling.seed);
 }
 
 TEST_CASE("a value out of its range is refused, naming the field") {
-  const auto m = sim_model();
+  const sim_model m;
   const std::vector<std::pair<std::string, std::function<void(request&)>>> bad = {
       {"temperature", [](auto& r) { r.temperature = 2.1; }},
       {"temperature", [](auto& r) { r.temperature = -0.1; }},
@@ -80,7 +80,7 @@ TEST_CASE("a value out of its range is refused, naming the field") {
     spoil(r);
     const auto j = make_job(r, m);
     INFO(field);
-    REQUIRE_FALSE(j);
+    REQUIRE_FALSE(j.has_value());
     CHECK(j.error().code == core::errc::invalid_param);
     CHECK(j.error().param == field);
     CHECK(j.error().message.find(field) != std::string::npos);
@@ -88,7 +88,7 @@ TEST_CASE("a value out of its range is refused, naming the field") {
 }
 
 TEST_CASE("the edges of each range are taken") {
-  const auto m = sim_model();
+  const sim_model m;
   auto r = text("hi");
   r.temperature = 0;
   r.top_p = 1;
@@ -100,14 +100,15 @@ TEST_CASE("the edges of each range are taken") {
   r.max_tokens = 1;
   r.stop_token_ids = {0, 999};
   r.logit_bias = {{999, -100}};
-  CHECK(make_job(r, m));
+  CHECK(make_job(r, m).has_value());
 }
 
 TEST_CASE("a prompt must leave room for one token of the answer") {
-  const auto m = sim_model();
-  CHECK(make_job(text(std::string(99, 'x')), m));
-  const auto j = make_job(text(std::string(100, 'x')), m);
-  REQUIRE_FALSE(j);
+  const sim_model m;
+  const std::string longest(99, 'x'), too_long(100, 'x');
+  CHECK(make_job(text(longest), m).has_value());
+  const auto j = make_job(text(too_long), m);
+  REQUIRE_FALSE(j.has_value());
   CHECK(j.error().code == core::errc::prompt_too_long);
   CHECK(j.error().message.find("100") != std::string::npos);
 }

@@ -38,7 +38,7 @@ struct service_fixture {
       answered = true;
     });
     run_until([&] { return answered; });
-    REQUIRE(r);
+    REQUIRE(r.has_value());
     return *this;
   }
 

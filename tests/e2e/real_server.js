@@ -2,7 +2,7 @@
 import { spawn } from "node:child_process";
 import { createInterface } from "node:readline";
 
-/** @returns {Promise<{url: string, port: number, stop: () => Promise<void>}>} once it says that it is ready */
+/** @returns {Promise<{url: string, port: number, stop: () => Promise<void>}>} once it says it is ready */
 export async function start_real({ port = 0 } = {}) {
   const server = spawn(process.env.WEIR_BIN, ["serve", "--device", "sim", "--listen", `127.0.0.1:${port}`], {
     stdio: ["ignore", "pipe", "pipe"],

@@ -1,7 +1,7 @@
 // data.h — where tests find reference data, and files of their own.
 //
-// TEST_DATA_DIR names the folder; without it, shared/data beside the checkout. Data may be missing: a test then says
-// so with WARN and falls back on what it can make itself.
+// TEST_DATA_DIR names the folder; without it, shared/data beside the checkout. Data may be missing: a test
+// then says so with WARN and falls back on what it can make itself.
 #pragma once
 
 #include <unistd.h>
@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-namespace weir::tests {
+namespace weir::test {
 
 inline std::filesystem::path data_dir() {
   if (const char* named = std::getenv("TEST_DATA_DIR")) return named;
@@ -63,4 +63,4 @@ inline std::string read_file(const std::filesystem::path& path) {
   return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
 }
 
-}  // namespace weir::tests
+}  // namespace weir::test

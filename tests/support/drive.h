@@ -8,14 +8,15 @@
 
 #include "core/model/model.h"
 
-namespace weir::tests {
+namespace weir::test {
 
 // One sequence and its pages. Feed it, then read logits() until the next forward of the model.
 class driven_sequence {
  public:
   // Pages come from `first` on, in an order of their own: nobody may count on neighbours.
   driven_sequence(core::model& m, core::page_id first, std::uint32_t count) : model_(m) {
-    for (std::uint32_t i = 0; i < count; ++i) pages_.push_back(first + static_cast<core::page_id>(count - 1 - i));
+    for (std::uint32_t i = 0; i < count; ++i)
+      pages_.push_back(first + static_cast<core::page_id>(count - 1 - i));
   }
 
   // The slice that the next `rows` tokens make; `row` is where they begin in the batch.
@@ -57,8 +58,8 @@ inline core::token_id argmax(std::span<const float> logits) {
 }
 
 // REQUIRES: the model has pages for the whole sequence.
-inline std::vector<core::token_id> greedy(core::model& m, std::span<const core::token_id> prompt, std::size_t count,
-                                          std::size_t chunk) {
+inline std::vector<core::token_id> greedy(core::model& m, std::span<const core::token_id> prompt,
+                                          std::size_t count, std::size_t chunk) {
   const auto tokens = static_cast<std::uint32_t>(prompt.size() + count);
   driven_sequence s(m, 0, (tokens + core::page_tokens - 1) / core::page_tokens);
   std::vector<core::token_id> out;
@@ -70,4 +71,4 @@ inline std::vector<core::token_id> greedy(core::model& m, std::span<const core::
   return out;
 }
 
-}  // namespace weir::tests
+}  // namespace weir::test

@@ -11,35 +11,36 @@
 #include "core/token_sink.h"
 #include "tests/support/data.h"
 
-namespace weir::tests {
+namespace weir::test {
 
 struct golden_generation {
-  std::string prompt;                  // empty where only ids are given
+  std::string prompt;  // empty where only ids are given
   std::vector<core::token_id> prompt_ids;
   std::vector<core::token_id> greedy_ids;
-  std::vector<double> margins;         // between the best and the second best, at each step; may be empty
-  std::string text;                    // of greedy_ids; may be empty
+  std::vector<double> margins;  // between the best and the second best, at each step; may be empty
+  std::string text;             // of greedy_ids; may be empty
 
   // Tokens that a backend must reproduce: up to the first step whose margin is too small to tell.
   std::size_t certain(double least_margin = 2e-3) const {
-    const auto first = std::find_if(margins.begin(), margins.end(), [&](double m) { return m < least_margin; });
+    const auto first =
+        std::find_if(margins.begin(), margins.end(), [&](double m) { return m < least_margin; });
     return margins.empty() ? greedy_ids.size() : static_cast<std::size_t>(first - margins.begin());
   }
 };
 
 struct golden_logits {
-  std::size_t position = 0;            // index into golden::input_ids of the last token that was fed
-  std::vector<core::token_id> ids;     // the twenty most likely
+  std::size_t position = 0;         // index into golden::input_ids of the last token that was fed
+  std::vector<core::token_id> ids;  // the twenty most likely
   std::vector<double> logits;
 };
 
 struct golden {
   std::vector<golden_generation> generations;
   std::optional<golden_generation> long_greedy;
-  double long_least_margin = 0;        // the smallest margin of long_greedy
+  double long_least_margin = 0;  // the smallest margin of long_greedy
   std::vector<core::token_id> input_ids;
   std::vector<golden_logits> at;
-  std::vector<double> last_logits;     // the whole vector at the last of `at`; may be empty
+  std::vector<double> last_logits;  // the whole vector at the last of `at`; may be empty
 };
 
 namespace detail {
@@ -67,7 +68,8 @@ inline golden_generation generation(const boost::json::object& o) {
 inline golden read_golden(const std::filesystem::path& model_dir) {
   const auto document = boost::json::parse(read_file(model_dir / "reference.json")).as_object();
   golden g;
-  for (const auto& one : document.at("generations").as_array()) g.generations.push_back(detail::generation(one.as_object()));
+  for (const auto& one : document.at("generations").as_array())
+    g.generations.push_back(detail::generation(one.as_object()));
   if (const auto* all = document.if_contains("long_greedy")) {
     g.long_greedy = detail::generation(all->as_object());
     g.long_least_margin = all->as_object().at("min_top1_top2_margin").to_number<double>();
@@ -83,4 +85,4 @@ inline golden read_golden(const std::filesystem::path& model_dir) {
   return g;
 }
 
-}  // namespace weir::tests
+}  // namespace weir::test

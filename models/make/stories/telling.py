@@ -7,7 +7,7 @@ import random
 import re
 from dataclasses import dataclass
 
-from grammar import capitalise, fill, pick
+from grammar import capitalise, fill, pick, plural
 from stories import plots_daring, plots_finding, plots_quiet, world
 
 MOODS = {
@@ -65,7 +65,6 @@ def tell(rng: random.Random, want_held: bool, *, plot: str = "", mood: str = "",
     mood = mood or rng.choice(list(MOODS))
     style = style or rng.choice(("fairy", "fairy", "plain", "plain", "first"))
     slots = world.draw(rng, want_held, **given)
-    from grammar import plural
     slots |= {"oT": slots["o"].title(), "AtT": slots["At"].title(), "AkT": slots["Ak"].title(), "BkT": slots["Bk"].title(), "Ak2": plural(slots["Ak"])}
     me = style == "first"
     told = world.in_first_person(slots) if me else slots
@@ -93,7 +92,7 @@ def tell(rng: random.Random, want_held: bool, *, plot: str = "", mood: str = "",
         else:
             paragraphs.append(text)
     last = fill(rng, pick(rng, CLOSINGS[mood]), told) if rng.random() < 0.6 else ""
-    plot_, morals, questions, themes = PLOTS[plot]
+    _, morals, questions, _ = PLOTS[plot]
     lesson = pick(rng, morals) if moral or rng.random() < 0.12 else ""
     if last:
         paragraphs[-1] += " " + last

@@ -1,4 +1,8 @@
-"""Days of the week, months, dates. February has 28 days here unless a leap year is named."""
+"""Days of the week, months, dates. February has 28 days.
+
+There are few weekdays and few months, so what is held out is a question: these numbers in this wording. Of dates there are
+enough to hold out the date and the step themselves.
+"""
 import random
 
 from grammar import fill, number_word, pick
@@ -53,11 +57,16 @@ def days(rng, want_held):
         return Sample("days", turns((fill(rng, pick(rng, DAY_NTH), {"o": ORDINALS[k]}), DAYS[k])))
     while True:
         n, back = rng.randint(2, rng.choice((7, 14, 31))), rng.random() < 0.3
-        if held("day", day, n, back) == want_held:
+        question = fill(rng, pick(rng, EARLIER if back else LATER), {"d": DAYS[day], "n": _count(rng, n)})
+        if held("day", question) == want_held:
             break
         day = rng.randrange(7)
-    question = fill(rng, pick(rng, EARLIER if back else LATER), {"d": DAYS[day], "n": _count(rng, n)})
     return Sample("days", turns((loosely(rng, question), DAYS[(day + (-n if back else n)) % 7])))
+
+
+def _months_later(rng) -> tuple[int, int, str]:
+    month, n = rng.randrange(12), rng.randint(2, 11)
+    return month, n, fill(rng, pick(rng, MONTH_LATER), {"m": MONTHS[month], "n": _count(rng, n)})
 
 
 def months(rng, want_held):
@@ -74,8 +83,8 @@ def months(rng, want_held):
     elif kind == 4:
         question, answer = fill(rng, pick(rng, MONTH_NUMBER), {"m": MONTHS[month]}), str(month + 1)
     else:
-        month, n = draw(want_held, lambda: (rng.randrange(12), rng.randint(2, 11)), lambda t: ("month",) + t)
-        question, answer = fill(rng, pick(rng, MONTH_LATER), {"m": MONTHS[month], "n": _count(rng, n)}), MONTHS[(month + n) % 12]
+        month, n, question = draw(want_held, lambda: _months_later(rng), lambda t: ("month", t[2]))
+        answer = MONTHS[(month + n) % 12]
     return Sample("months", turns((loosely(rng, question), answer)))
 
 

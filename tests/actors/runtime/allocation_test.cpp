@@ -2,6 +2,7 @@
 #include <atomic>
 #include <catch2/catch.hpp>
 #include <cstdlib>
+#include <functional>
 #include <new>
 #include <vector>
 
@@ -20,13 +21,14 @@ int allocations_in(const std::function<void()>& f) {
 }
 }  // namespace
 
-void* operator new(std::size_t n) {
+// Not inlined: the compiler would pair the malloc inside one with the delete outside the other, and complain.
+[[gnu::noinline]] void* operator new(std::size_t n) {
   if (counting) ++allocated;
   if (void* p = std::malloc(n)) return p;
   throw std::bad_alloc();
 }
-void operator delete(void* p) noexcept { std::free(p); }
-void operator delete(void* p, std::size_t) noexcept { std::free(p); }
+[[gnu::noinline]] void operator delete(void* p) noexcept { std::free(p); }
+[[gnu::noinline]] void operator delete(void* p, std::size_t) noexcept { std::free(p); }
 
 using namespace weir;
 using namespace weir::tests;

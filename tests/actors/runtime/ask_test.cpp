@@ -95,7 +95,7 @@ TEST_CASE("a cancelled question completes at once, and its late answer goes nowh
 }
 
 TEST_CASE("ask takes any completion token") {
-  exclusive_thread home("home");
+  exclusive_thread home({.name = "home"});
   auto a = spawn<message>(home.get_executor(), {}, count);
   a.tell(add{5});
   SECTION("use_future") { CHECK(a.ask<get>(net::use_future).get() == 5); }

@@ -36,6 +36,6 @@ TEST_CASE("it can be pinned to a core, and says so where that fails") {
 }
 
 TEST_CASE("it outlives a stop of its loop by somebody else, and still joins") {
-  exclusive_thread t("stopped");
+  exclusive_thread t({.name = "stopped"});
   t.get_executor().context().stop();
 }

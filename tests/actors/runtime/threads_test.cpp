@@ -23,7 +23,7 @@ struct numbered {
 
 TEST_CASE("many senders: each message once, each sender's in order, none told ok is lost") {
   constexpr int senders = 4, each = 5000;
-  exclusive_thread home("reader");
+  exclusive_thread home({.name = "reader"});
   std::array<int, senders> next{};
   auto a = spawn<numbered>(home.get_executor(), {.mailbox = 256},
                            [&](context<numbered> self) -> net::awaitable<void> {
@@ -47,7 +47,7 @@ TEST_CASE("many senders: each message once, each sender's in order, none told ok
 
 TEST_CASE("every question asked while the actor is being stopped or killed is answered") {
   for (int round = 0; round < 200; ++round) {
-    exclusive_thread home("answers");
+    exclusive_thread home({.name = "answers"});
     auto a = spawn<message>(home.get_executor(), {.mailbox = 8}, count);
     std::atomic<int> heard{0};
     std::thread asker([&] {
@@ -69,7 +69,7 @@ TEST_CASE("every question asked while the actor is being stopped or killed is an
 
 TEST_CASE("refs may be used while the actor's context is being destroyed") {
   for (int round = 0; round < 200; ++round) {
-    std::optional<exclusive_thread> home(std::in_place, "short");
+    std::optional<exclusive_thread> home(std::in_place, exclusive_thread::options{.name = "short"});
     auto a = spawn<message>(home->get_executor(), {}, count);
     std::thread teller([&] {
       while (a.tell(add{1}) != sent::closed) {
@@ -128,7 +128,7 @@ TEST_CASE("an owner thread steps many streams and each reader gets every token, 
 
 TEST_CASE("a reader's context may be destroyed while the owner goes on writing") {
   for (int round = 0; round < 100; ++round) {
-    std::optional<exclusive_thread> shard(std::in_place, "shard");
+    std::optional<exclusive_thread> shard(std::in_place, exclusive_thread::options{.name = "shard"});
     auto [w, r] = make_stream<int>(shard->get_executor(), 7);
     go(shard->get_executor(), [r = std::move(r)]() mutable -> net::awaitable<void> {
       std::array<int, 4> some;
@@ -150,10 +150,10 @@ TEST_CASE("a reader's context may be destroyed while the owner goes on writing")
 
 TEST_CASE("an asker's context may be destroyed while its question is being answered") {
   for (int round = 0; round < 100; ++round) {
-    exclusive_thread home("answers");
+    exclusive_thread home({.name = "answers"});
     auto a = spawn<message>(home.get_executor(), {}, count);
     {
-      exclusive_thread asker("asks");
+      exclusive_thread asker({.name = "asks"});
       for (int i = 0; i < 20; ++i) {
         net::post(asker.get_executor(), [&a] { a.ask<get>([](error_code, int) {}); });
         go(asker.get_executor(), [a]() -> net::awaitable<void> { co_await a.ask<get>(net::use_awaitable); });
