@@ -15,7 +15,8 @@ using phase = actors::job_stream::phase;
 namespace {
 
 std::int64_t unix_seconds() {
-  return std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch()).count();
+  return std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch())
+      .count();
 }
 
 std::string whole_answer(openai::dialect d, const actors::job_stream& job, bool with_ids) {
@@ -69,7 +70,8 @@ asio::awaitable<bool> http_session::complete(openai::dialect d, const request& r
 asio::awaitable<bool> http_session::stream_events(openai::dialect d, const openai::parsed_request& p,
                                                   std::shared_ptr<actors::job_stream> job) {
   http::response<http::empty_body> head{http::status::ok, version_};
-  if (version_ < 11) keep_alive_ = false;  // no chunks before HTTP/1.1: the end of the connection ends the stream
+  if (version_ < 11)
+    keep_alive_ = false;  // no chunks before HTTP/1.1: the end of the connection ends the stream
   head.keep_alive(keep_alive_);
   head.chunked(version_ >= 11);
   head.set(http::field::server, "weir");
@@ -92,9 +94,11 @@ asio::awaitable<bool> http_session::stream_events(openai::dialect d, const opena
     job->text_of(shown, published, text_);
     if (!text_.empty() || ended) {
       ids_.clear();
-      for (std::uint32_t i = shown; p.return_token_ids && i < published; ++i) ids_.push_back(job->token_at(i));
+      for (std::uint32_t i = shown; p.return_token_ids && i < published; ++i)
+        ids_.push_back(job->token_at(i));
       const bool broken = ended && job->ended().fault;
-      events.piece(out_, text_, ids_, ended ? openai::finish_reason(job->ended().reason) : std::string_view());
+      events.piece(out_, text_, ids_,
+                   ended ? openai::finish_reason(job->ended().reason) : std::string_view());
       if (broken) events.error(out_, *job->ended().fault);
       if (ended) {
         events.usage(out_, job->ended());

@@ -19,10 +19,12 @@ namespace asio = boost::asio;
 template <class T, class Begin>
 asio::awaitable<T> answer_of(Begin& begin) {
   auto initiate = [&begin](auto handler) {
-    auto shared = std::make_shared<decltype(handler)>(std::move(handler));  // a std::function has to be copyable
+    auto shared =
+        std::make_shared<decltype(handler)>(std::move(handler));  // a std::function has to be copyable
     begin([shared](T value) { std::move (*shared)(std::move(value)); });
   };
-  co_return co_await asio::async_initiate<const asio::use_awaitable_t<>, void(T)>(initiate, asio::use_awaitable);
+  co_return co_await asio::async_initiate<const asio::use_awaitable_t<>, void(T)>(initiate,
+                                                                                  asio::use_awaitable);
 }
 
 void append_text(std::string& out, std::string_view key, std::string_view text) {
@@ -214,23 +216,37 @@ reply show_stats(hub& h) {
 
 }  // namespace
 
-asio::awaitable<reply> answer_route(hub& h, const route_match& route, std::string_view target, std::string_view body) {
+asio::awaitable<reply> answer_route(hub& h, const route_match& route, std::string_view target,
+                                    std::string_view body) {
   switch (route.to) {
-    case endpoint::asset: co_return show_asset(target);
-    case endpoint::list_models: co_return list_models(h);
-    case endpoint::show_model: co_return show_model(h, route.id);
-    case endpoint::tokenize: co_return co_await tokenize(h, body);
-    case endpoint::detokenize: co_return co_await detokenize(h, body);
-    case endpoint::list_jobs: co_return co_await list_jobs(h);
+    case endpoint::asset:
+      co_return show_asset(target);
+    case endpoint::list_models:
+      co_return list_models(h);
+    case endpoint::show_model:
+      co_return show_model(h, route.id);
+    case endpoint::tokenize:
+      co_return co_await tokenize(h, body);
+    case endpoint::detokenize:
+      co_return co_await detokenize(h, body);
+    case endpoint::list_jobs:
+      co_return co_await list_jobs(h);
     case endpoint::show_job:
-    case endpoint::cancel_job: co_return co_await one_job(h, route);
-    case endpoint::live: co_return json_reply(R"({"status":"live"})");
-    case endpoint::ready: co_return show_ready(h);
-    case endpoint::stats: co_return show_stats(h);
-    case endpoint::stream: co_return error_reply(426, "upgrade_required", "this path is a WebSocket: weir.v1");
-    case endpoint::planned: co_return not_found(fmt::format("{} is not supported yet", path_of(target)));
+    case endpoint::cancel_job:
+      co_return co_await one_job(h, route);
+    case endpoint::live:
+      co_return json_reply(R"({"status":"live"})");
+    case endpoint::ready:
+      co_return show_ready(h);
+    case endpoint::stats:
+      co_return show_stats(h);
+    case endpoint::stream:
+      co_return error_reply(426, "upgrade_required", "this path is a WebSocket: weir.v1");
+    case endpoint::planned:
+      co_return not_found(fmt::format("{} is not supported yet", path_of(target)));
     case endpoint::completions:
-    case endpoint::chat_completions: break;
+    case endpoint::chat_completions:
+      break;
   }
   co_return error_reply(500, "internal", "no handler for this path");
 }

@@ -35,7 +35,7 @@ asio::awaitable<void> http_session::run() {
   });
   if (hub_.all().stopping) hang_up();  // it was said before we could hear it
   try {
-    while (co_await one_request()) {
+    while (co_await one_request() && !hub_.all().draining) {
     }
   } catch (const boost::system::system_error&) {  // this connection is over
   }
@@ -102,7 +102,8 @@ asio::awaitable<bool> http_session::refuse_header(error_code ec) {
 
 asio::awaitable<bool> http_session::refuse_body() {
   keep_alive_ = false;
-  reply r = error_reply(413, "body_too_large", fmt::format("the body is over {} bytes", hub_.limits().body_bytes));
+  reply r =
+      error_reply(413, "body_too_large", fmt::format("the body is over {} bytes", hub_.limits().body_bytes));
   co_await write(std::move(r));
   co_await read_away_the_rest();
   co_return false;
@@ -129,13 +130,16 @@ asio::awaitable<void> http_session::read_away_the_rest() {
 std::optional<reply> http_session::gate(const request& r, const route_match& route) const {
   const hall& all = hub_.all();
   if (all.loopback && !host_is_local(r[http::field::host], all.listen_host)) {
-    return error_reply(403, "host_forbidden", "a server on the loopback address is reached as localhost only");
+    return error_reply(403, "host_forbidden",
+                       "a server on the loopback address is reached as localhost only");
   }
-  const bool is_public = route.to == endpoint::asset || route.to == endpoint::live || route.to == endpoint::ready;
+  const bool is_public =
+      route.to == endpoint::asset || route.to == endpoint::live || route.to == endpoint::ready;
   if (all.options.api_keys.empty() || is_public) return std::nullopt;
   const auto key = bearer_of(r[http::field::authorization]);
   if (key && key_known(*key, all.options.api_keys)) return std::nullopt;
-  return error_reply(401, "invalid_api_key", key ? "this key is not known" : "a key is needed: Authorization: Bearer …");
+  return error_reply(401, "invalid_api_key",
+                     key ? "this key is not known" : "a key is needed: Authorization: Bearer …");
 }
 
 asio::awaitable<bool> http_session::upgrade(request r) {
@@ -151,8 +155,10 @@ asio::awaitable<bool> http_session::upgrade(request r) {
   how.subprotocol = offered.weir_v1;
   how.authenticated = all.options.api_keys.empty() || (key && key_known(*key, all.options.api_keys));
   if (all.loopback && !host_is_local(r[http::field::host], all.listen_host)) {
-    refusal = error_reply(403, "host_forbidden", "a server on the loopback address is reached as localhost only");
-  } else if (origin != r.end() && !origin_allowed(origin->value(), r[http::field::host], all.options.allow_origin)) {
+    refusal =
+        error_reply(403, "host_forbidden", "a server on the loopback address is reached as localhost only");
+  } else if (origin != r.end() &&
+             !origin_allowed(origin->value(), r[http::field::host], all.options.allow_origin)) {
     refusal = error_reply(403, "origin_forbidden", "pages of this origin may not connect");
   } else if (key && !how.authenticated) {
     refusal = error_reply(401, "invalid_api_key", "this key is not known");
@@ -183,7 +189,8 @@ asio::awaitable<bool> http_session::answer(const request& r) {
     co_return co_await write(std::move(*refused));
   }
   if (const auto* wrong = std::get_if<wrong_method>(&found)) {
-    reply no = error_reply(405, "method_not_allowed", "this path does not take " + std::string(r.method_string()));
+    reply no =
+        error_reply(405, "method_not_allowed", "this path does not take " + std::string(r.method_string()));
     no.headers.emplace_back("Allow", wrong->allow);
     co_return co_await write(std::move(no));
   }

@@ -1,7 +1,7 @@
 // http_session.h — one connection that speaks HTTP/1.1, until it ends or becomes a WebSocket.
 //
-// One coroutine on one shard: read a request, answer it, again. While a job runs the socket is watched, so that a
-// client that goes away takes its job with it.
+// One coroutine on one shard: read a request, answer it, again. While a job runs the socket is watched, so
+// that a client that goes away takes its job with it.
 //
 // Thread safety: everything on the shard.
 #pragma once
@@ -34,7 +34,7 @@ class http_session : public std::enable_shared_from_this<http_session> {
   boost::asio::awaitable<bool> refuse_body();
   boost::asio::awaitable<bool> upgrade(request r);
   boost::asio::awaitable<bool> answer(const request& r);
-  boost::asio::awaitable<bool> complete(openai::dialect d, const request& r);          // http_completion.cpp
+  boost::asio::awaitable<bool> complete(openai::dialect d, const request& r);  // http_completion.cpp
   boost::asio::awaitable<bool> stream_events(openai::dialect d, const openai::parsed_request& p,
                                              std::shared_ptr<actors::job_stream> job);
   boost::asio::awaitable<void> write_chunk(std::string_view data, bool last);
@@ -43,7 +43,7 @@ class http_session : public std::enable_shared_from_this<http_session> {
   boost::asio::awaitable<void> read_away_the_rest();
   std::optional<reply> gate(const request& r, const route_match& route) const;
 
-  void watch_peer();         // until stop_watching(): notifies news_ when the client is gone
+  void watch_peer();  // until stop_watching(): notifies news_ when the client is gone
   void stop_watching();
 
   std::shared_ptr<hub> at_;
@@ -53,13 +53,13 @@ class http_session : public std::enable_shared_from_this<http_session> {
   boost::beast::flat_buffer buffer_;
   std::shared_ptr<wake> news_;
   std::string request_id_;
-  unsigned version_ = 11;    // of the request being answered
+  unsigned version_ = 11;  // of the request being answered
   bool keep_alive_ = true;
   bool head_only_ = false;
   bool between_requests_ = true;
   bool first_ = true;
   bool peer_gone_ = false;
-  std::string out_, text_;   // of a stream, kept so that they need not grow again
+  std::string out_, text_;  // of a stream, kept so that they need not grow again
   std::vector<core::token_id> ids_;
 };
 

@@ -1,7 +1,8 @@
 // hub.h — what the connections of one server share: the hall (all shards) and the hub (one shard).
 //
-// The hall counts, and knows when the server drains or stops. A hub keeps the list of its shard's connections, tells
-// them four times a second that time has passed, and looks after jobs whose socket is gone until their grace is over.
+// The hall counts, and knows when the server drains or stops. A hub keeps the list of its shard's
+// connections, tells them four times a second that time has passed, and looks after jobs whose socket is gone
+// until their grace is over.
 //
 // Thread safety: the hall from any thread; a hub on its shard alone.
 //
@@ -30,7 +31,7 @@ struct hall {
 
   actors::service& service;
   const server_options options;
-  std::string listen_host;             // as bound; constant once the server has started
+  std::string listen_host;  // as bound; constant once the server has started
   bool loopback = false;
   std::atomic<bool> draining{false}, stopping{false};
   std::atomic<std::int64_t> sessions{0};  // WebSockets

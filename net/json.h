@@ -1,7 +1,7 @@
 // json.h — the little JSON that both protocols share: a bounded parser, strict readers, and a string escaper.
 //
-// Pure functions: any thread. What a client sends is parsed by Boost.JSON; what is sent for every token is written by
-// hand, appending to a string that the caller reuses.
+// Pure functions: any thread. What a client sends is parsed by Boost.JSON; what is sent for every token is
+// written by hand, appending to a string that the caller reuses.
 #pragma once
 
 #include <boost/json/value.hpp>

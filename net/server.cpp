@@ -66,8 +66,8 @@ struct server::parts : std::enable_shared_from_this<parts> {
   tcp::acceptor acceptor;
   std::string host;
   unsigned short port = 0;
-  std::atomic<bool> jobs_over{false};   // the service has nothing left
-  std::function<void()> on_idle;        // used on shard 0
+  std::atomic<bool> jobs_over{false};  // the service has nothing left
+  std::function<void()> on_idle;       // used on shard 0
 };
 
 core::result<void> server::parts::listen() {
@@ -116,7 +116,8 @@ void server::parts::settle(tcp::socket socket, const std::shared_ptr<hub>& h) {
   auto begin = [h, s = std::move(socket)]() mutable {
     if (h->all().stopping) return;
     auto session = std::make_shared<http_session>(h, std::move(s));
-    asio::co_spawn(h->executor(), [session]() { return session->run(); }, asio::detached);
+    asio::co_spawn(
+        h->executor(), [session]() { return session->run(); }, asio::detached);
   };
   asio::post(h->executor(), std::move(begin));
 }
@@ -125,11 +126,13 @@ void server::parts::settle(tcp::socket socket, const std::shared_ptr<hub>& h) {
 asio::awaitable<void> server::parts::keep_time(std::shared_ptr<hub> h) {
   auto self = shared_from_this();
   const guest here(all);
-  const std::int64_t ours = static_cast<std::int64_t>(hubs.size()) + 1;  // clock hands and acceptor are in the hall too
+  const std::int64_t ours =
+      static_cast<std::int64_t>(hubs.size()) + 1;  // clock hands and acceptor are in the hall too
   while (!all->stopping) {
     h->tell(hub::event::tick);
     const bool first = h == hubs.front();
-    if (first && on_idle && jobs_over && all->sessions == 0 && all->inside() <= ours) std::exchange(on_idle, nullptr)();
+    if (first && on_idle && jobs_over && all->sessions == 0 && all->inside() <= ours)
+      std::exchange(on_idle, nullptr)();
     co_await pause(h->executor(), tick_every);
   }
   h->let_go_of_all();
@@ -149,9 +152,11 @@ server::~server() { stop(); }
 core::result<void> server::start() {
   if (auto listening = p_->listen(); !listening) return listening.error();
   for (auto& h : p_->hubs) {
-    asio::co_spawn(h->executor(), [p = p_, h] { return p->keep_time(h); }, asio::detached);
+    asio::co_spawn(
+        h->executor(), [p = p_, h] { return p->keep_time(h); }, asio::detached);
   }
-  asio::co_spawn(p_->acceptor.get_executor(), [p = p_] { return p->accept(); }, asio::detached);
+  asio::co_spawn(
+      p_->acceptor.get_executor(), [p = p_] { return p->accept(); }, asio::detached);
   return {};
 }
 

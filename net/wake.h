@@ -11,7 +11,8 @@ namespace weir::net {
 
 class wake {
  public:
-  explicit wake(boost::asio::any_io_executor ex) : timer_(std::move(ex), boost::asio::steady_timer::time_point::max()) {}
+  explicit wake(boost::asio::any_io_executor ex)
+      : timer_(std::move(ex), boost::asio::steady_timer::time_point::max()) {}
 
   // Not lost where nobody waits yet.
   void notify() {

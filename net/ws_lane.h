@@ -1,7 +1,7 @@
 // ws_lane.h — one response on a socket: a cursor into a job's log, and the frame that comes next.
 //
-// Used on the session's shard. Order of frames: created, deltas, done; or one error where the job was refused; or
-// done alone where it was cancelled on its way in.
+// Used on the session's shard. Order of frames: created, deltas, done; or one error where the job was
+// refused; or done alone where it was cancelled on its way in.
 #pragma once
 
 #include <memory>
@@ -29,7 +29,8 @@ class lane {
   const std::shared_ptr<actors::job_stream>& job() const noexcept { return job_; }
 
   enum class next { nothing, frame, last_frame };
-  // Appends the next frame, with everything that is queued for this lane now. After last_frame the lane is over.
+  // Appends the next frame, with everything that is queued for this lane now. After last_frame the lane is
+  // over.
   next take(std::string& out, scratch& s);
 
   // Bytes of text that wait for the socket.

@@ -1,10 +1,10 @@
 #include "net/ws_session.h"
 
+#include <algorithm>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
 #include <boost/beast/websocket/stream.hpp>
-#include <algorithm>
 #include <deque>
 
 #include "net/handshake.h"
@@ -50,7 +50,8 @@ class session : public std::enable_shared_from_this<session> {
         news_(std::make_shared<wake>(hub_.executor())),
         how_(std::move(how)),
         opened_(steady_clock::now()),
-        rate_(hub_.limits().messages_per_s, hub_.limits().message_burst, hub_.limits().message_abuse, opened_) {}
+        rate_(hub_.limits().messages_per_s, hub_.limits().message_burst, hub_.limits().message_abuse,
+              opened_) {}
 
   asio::awaitable<void> run(http::request<http::string_body> upgrade);
 
@@ -94,14 +95,14 @@ class session : public std::enable_shared_from_this<session> {
   std::deque<std::string> to_say_;  // whole frames that belong to no lane
   std::size_t to_say_bytes_ = 0;
   std::vector<std::unique_ptr<ws::lane>> lanes_;
-  std::size_t turn_ = 0;            // the lane that is looked at first
+  std::size_t turn_ = 0;  // the lane that is looked at first
   std::deque<std::string> over_;
 
-  std::string frame_;               // being written
+  std::string frame_;  // being written
   ws::scratch scratch_;
   std::optional<steady_clock::time_point> write_began_;
   std::optional<close_code> closing_;
-  bool announced_ = false;          // session.closing was said
+  bool announced_ = false;  // session.closing was said
   bool gone_ = false;
 };
 
@@ -114,7 +115,9 @@ void session::prepare_socket() {
     r.set("x-request-id", how.request_id);
     if (how.subprotocol) r.set(http::field::sec_websocket_protocol, subprotocol);
   }));
-  ws_.read_message_max(hub_.limits().frame_bytes);
+  // Ours is the limit: at Beast's it hangs up with the rest unread, and the client sees a reset instead of
+  // the 1009.
+  ws_.read_message_max(0);
   ws_.auto_fragment(false);
 }
 
@@ -127,7 +130,8 @@ asio::awaitable<void> session::run(http::request<http::string_body> upgrade) {
   hub_.all().sessions.fetch_add(1, std::memory_order_relaxed);
   auto self = shared_from_this();
   auto place = hub_.join([this](hub::event e) { hear(e); });
-  asio::co_spawn(hub_.executor(), [self]() { return self->write_frames(); }, asio::detached);
+  asio::co_spawn(
+      hub_.executor(), [self]() { return self->write_frames(); }, asio::detached);
   if (how_.authenticated) welcome();
   if (hub_.all().draining) hear(hub::event::drain);  // it was said before we could hear it
   if (hub_.all().stopping) hear(hub::event::close);
@@ -140,8 +144,10 @@ asio::awaitable<void> session::read_frames() {
   beast::flat_buffer buffer;
   error_code ec;
   for (;;) {
-    co_await ws_.async_read(buffer, asio::redirect_error(asio::use_awaitable, ec));
+    co_await ws_.async_read_some(buffer, 0, asio::redirect_error(asio::use_awaitable, ec));
     if (ec) break;
+    if (!closing_ && buffer.size() > hub_.limits().frame_bytes) close(too_big);
+    if (!closing_ && !ws_.is_message_done()) continue;
     if (!closing_) {
       const auto data = buffer.cdata();
       understand({static_cast<const char*>(data.data()), data.size()});
@@ -217,7 +223,8 @@ void session::hang_up() {
 // ---- what clients say
 
 void session::understand(std::string_view frame) {
-  if (!ws_.got_text()) return say_error({{}, "bad_message", "only text frames are understood", {}, {}, false});
+  if (!ws_.got_text())
+    return say_error({{}, "bad_message", "only text frames are understood", {}, {}, false});
   auto message = ws::parse(frame);
   const bool free_of_charge = std::holds_alternative<ws::pong>(message);
   const auto verdict = free_of_charge ? rate_meter::verdict::fine : rate_.spend(steady_clock::now());
@@ -226,8 +233,12 @@ void session::understand(std::string_view frame) {
   // A cancel only ever makes less work: it is never refused.
   if (verdict == rate_meter::verdict::too_fast && !std::holds_alternative<ws::response_cancel>(message)) {
     auto* create = std::get_if<ws::response_create>(&message);
-    return say_error({create ? create->id : std::string(), "rate_limited", "too many messages in a second", {},
-                      rate_.wait().count(), false});
+    return say_error({create ? create->id : std::string(),
+                      "rate_limited",
+                      "too many messages in a second",
+                      {},
+                      rate_.wait().count(),
+                      false});
   }
   std::visit([this](auto& m) { on(m); }, message);
 }
@@ -244,8 +255,12 @@ void session::on(ws::response_create& m) {
     return say_error({m.id, "duplicate_id", "a response with this id is still running", "id", {}, false});
   }
   if (lanes_.size() >= hub_.limits().jobs) {
-    return say_error({m.id, "too_many_jobs",
-                      fmt::format("a socket has at most {} responses at a time", hub_.limits().jobs), {}, {}, false});
+    return say_error({m.id,
+                      "too_many_jobs",
+                      fmt::format("a socket has at most {} responses at a time", hub_.limits().jobs),
+                      {},
+                      {},
+                      false});
   }
   auto request = std::move(m.request);
   auto job = hub_.all().service.submit(std::move(request), hub_.executor(), [news = std::weak_ptr(news_)] {
@@ -332,7 +347,8 @@ void session::cut_off_slow_reader() {
 void session::hear(hub::event e) {
   if (gone_) return;
   switch (e) {
-    case hub::event::tick: return tick();
+    case hub::event::tick:
+      return tick();
     case hub::event::drain:
       announce_close("shutdown", hub_.all().options.drain);
       if (lanes_.empty()) close(going_away);
@@ -360,7 +376,8 @@ void session::tick() {
   const auto age = now - opened_;
   if (!how_.authenticated && age > hub_.limits().authenticate) return close(not_authenticated);
   if (age > hub_.limits().max_age) return close(too_old);
-  if (age > hub_.limits().max_age - hub_.limits().closing_notice) announce_close("max_age", hub_.limits().closing_notice);
+  if (age > hub_.limits().max_age - hub_.limits().closing_notice)
+    announce_close("max_age", hub_.limits().closing_notice);
   if (write_began_ && too_far_behind()) cut_off_slow_reader();
 }
 
@@ -377,7 +394,6 @@ bool session::too_far_behind() {
 std::uint16_t session::reason_it_ended(const error_code& ec) const {
   if (closing_) return *closing_;
   if (ec == websocket::error::closed) return ws_.reason().code ? ws_.reason().code : std::uint16_t{no_status};
-  if (ec == websocket::error::message_too_big) return too_big;
   if (ec == websocket::error::bad_frame_payload) return bad_payload;
   if (ec == websocket::condition::protocol_violation) return protocol_fault;
   return abnormal;
@@ -385,8 +401,8 @@ std::uint16_t session::reason_it_ended(const error_code& ec) const {
 
 }  // namespace
 
-void serve_websocket(std::shared_ptr<hub> h, beast::tcp_stream stream, http::request<http::string_body> upgrade,
-                     admission how) {
+void serve_websocket(std::shared_ptr<hub> h, beast::tcp_stream stream,
+                     http::request<http::string_body> upgrade, admission how) {
   stream.expires_never();
   const auto executor = h->executor();
   auto s = std::make_shared<session>(std::move(h), std::move(stream), std::move(how));

@@ -1,4 +1,5 @@
-// Any bytes as a text frame: an answer, never a crash; and what is refused says why with one of the wire's codes.
+// Any bytes as a text frame: an answer, never a crash; and what is refused says why with one of the wire's
+// codes.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

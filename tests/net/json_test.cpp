@@ -55,7 +55,8 @@ TEST_CASE("json: depth 16 is read, depth 17 is refused by saying so") {
 }
 
 TEST_CASE("json: text that is not JSON is an error") {
-  for (const char* bad : {"", " ", "{", "{\"a\":}", "nul", "1 2", "\"\x80\"", "\"\\ud800\"", "{\"a\":1,}", "'a'"}) {
+  for (const char* bad :
+       {"", " ", "{", "{\"a\":}", "nul", "1 2", "\"\x80\"", "\"\\ud800\"", "{\"a\":1,}", "'a'"}) {
     CAPTURE(bad);
     CHECK(!net::parse_json(bad, 16));
   }

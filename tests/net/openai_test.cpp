@@ -63,8 +63,10 @@ TEST_CASE("openai: a bad body is refused naming the field") {
       {R"({"prompt":"x","logprobs":0})", "logprobs", "not supported yet"},
       {R"({"prompt":"x","stream":"yes"})", "stream", "true or false"},
       {R"({"prompt":"x","stream":true,"stream_options":5})", "stream_options", "object"},
-      {R"({"prompt":"x","stream":true,"stream_options":{"include_usage":1}})", "stream_options.include_usage", "true"},
-      {R"({"prompt":"x","stream":true,"stream_options":{"other":true}})", "stream_options.other", "not supported yet"},
+      {R"({"prompt":"x","stream":true,"stream_options":{"include_usage":1}})", "stream_options.include_usage",
+       "true"},
+      {R"({"prompt":"x","stream":true,"stream_options":{"other":true}})", "stream_options.other",
+       "not supported yet"},
       {R"({"prompt":"x","stream_options":{"include_usage":true}})", "stream_options", "stream:true"},
       {R"({"prompt":"x","temprature":1})", "temprature", "unknown field"},
       {R"({"prompt":"x","messages":[]})", "messages", "unknown field"},
@@ -93,7 +95,8 @@ TEST_CASE("openai: a chat takes messages, and max_completion_tokens") {
     REQUIRE(!r);
     CHECK(r.error().param == "messages");
   }
-  CHECK(!openai::parse(dialect::chat, R"({"messages":[{"role":"user","content":"x"}],"tools":[{"type":"function"}]})"));
+  CHECK(!openai::parse(dialect::chat,
+                       R"({"messages":[{"role":"user","content":"x"}],"tools":[{"type":"function"}]})"));
   CHECK(!openai::parse(dialect::completion, R"({"prompt":"x","max_completion_tokens":9})"));
 }
 
@@ -115,8 +118,9 @@ TEST_CASE("openai: tokenize and detokenize bodies are strict") {
 TEST_CASE("openai: endings map to their words") {
   using core::finish_reason;
   const std::pair<finish_reason, const char*> rows[] = {
-      {finish_reason::stop, "stop"},         {finish_reason::length, "length"}, {finish_reason::timeout, "length"},
-      {finish_reason::repetition, "length"}, {finish_reason::cancel, "cancel"}, {finish_reason::error, "error"},
+      {finish_reason::stop, "stop"},      {finish_reason::length, "length"},
+      {finish_reason::timeout, "length"}, {finish_reason::repetition, "length"},
+      {finish_reason::cancel, "cancel"},  {finish_reason::error, "error"},
   };
   for (const auto& [reason, word] : rows) CHECK(openai::finish_reason(reason) == word);
 }
@@ -127,7 +131,8 @@ TEST_CASE("openai: a response object has text, reason, ids if asked, and usage")
   how.output_tokens = 2;
   how.cached_tokens = 1;
   const core::token_id ids[] = {7, 8};
-  auto o = boost::json::parse(openai::response_body(dialect::completion, "id1", 12, "m", "a\"b", ids, how)).as_object();
+  auto o = boost::json::parse(openai::response_body(dialect::completion, "id1", 12, "m", "a\"b", ids, how))
+               .as_object();
   CHECK(o.at("id") == "id1");
   CHECK(o.at("object") == "text_completion");
   CHECK(o.at("created") == 12);
@@ -140,7 +145,8 @@ TEST_CASE("openai: a response object has text, reason, ids if asked, and usage")
                                                "prompt_tokens_details":{"cached_tokens":1}})"));
   auto chat = boost::json::parse(openai::response_body(dialect::chat, "id1", 12, "m", "x", {}, how));
   CHECK(chat.at("object") == "chat.completion");
-  CHECK(chat.at("choices").at(0).at("message") == boost::json::parse(R"({"role":"assistant","content":"x"})"));
+  CHECK(chat.at("choices").at(0).at("message") ==
+        boost::json::parse(R"({"role":"assistant","content":"x"})"));
   CHECK(!chat.at("choices").at(0).as_object().contains("token_ids"));
 }
 
@@ -189,9 +195,10 @@ TEST_CASE("openai: a stream's events are framed and carry their pieces") {
 TEST_CASE("openai: errors have their shape, status and Retry-After") {
   using core::errc;
   const std::pair<errc, unsigned> rows[] = {
-      {errc::invalid_param, 400},   {errc::not_supported, 400}, {errc::prompt_too_long, 400}, {errc::does_not_fit, 400},
-      {errc::model_not_found, 404}, {errc::not_found, 404},     {errc::overloaded, 429},      {errc::unavailable, 503},
-      {errc::bad_file, 500},        {errc::internal, 500},
+      {errc::invalid_param, 400}, {errc::not_supported, 400},   {errc::prompt_too_long, 400},
+      {errc::does_not_fit, 400},  {errc::model_not_found, 404}, {errc::not_found, 404},
+      {errc::overloaded, 429},    {errc::unavailable, 503},     {errc::bad_file, 500},
+      {errc::internal, 500},
   };
   for (const auto& [code, status] : rows) {
     reply r = error_reply(core::error{code, "because", "field"});
@@ -201,7 +208,8 @@ TEST_CASE("openai: errors have their shape, status and Retry-After") {
     CHECK(e.at("param") == "field");
     CHECK(e.at("type").is_string());
     CHECK(e.at("code").is_string());
-    bool later = std::any_of(r.headers.begin(), r.headers.end(), [](auto& h) { return h.first == "Retry-After"; });
+    bool later =
+        std::any_of(r.headers.begin(), r.headers.end(), [](auto& h) { return h.first == "Retry-After"; });
     CHECK(later == (status == 429 || status == 503));
   }
   CHECK(boost::json::parse(error_reply(404, "not_found", "x").body).at("error").at("param").is_null());

@@ -59,7 +59,8 @@ TEST_CASE("router: a known path with another method names those that it takes") 
 }
 
 TEST_CASE("router: any other path is unknown") {
-  for (const char* target : {"", "/nothing", "/v1", "/v1/", "/v1/jobs/", "/v1/models/", "//", "/V1/models", "*", "/../etc/passwd"}) {
+  for (const char* target : {"", "/nothing", "/v1", "/v1/", "/v1/jobs/", "/v1/models/", "//", "/V1/models",
+                             "*", "/../etc/passwd"}) {
     CAPTURE(target);
     CHECK(std::holds_alternative<no_route>(find_route("GET", target)));
   }

@@ -56,7 +56,8 @@ TEST_CASE("weir.v1: each kind of bad frame has its own code") {
       {R"({"type":"response.create","input":"x"})", "invalid_param", "id"},
       {R"({"type":"response.create","id":"","input":"x"})", "invalid_param", "id"},
       {R"({"type":"response.create","id":"a b","input":"x"})", "invalid_param", "id"},
-      {R"({"type":"response.create","id":")" + std::string(65, 'a') + R"(","input":"x"})", "invalid_param", "id"},
+      {R"({"type":"response.create","id":")" + std::string(65, 'a') + R"(","input":"x"})", "invalid_param",
+       "id"},
       {R"({"type":"response.create","id":"a"})", "invalid_param", "input"},
   };
   for (const row& r : rows) {
@@ -191,7 +192,8 @@ TEST_CASE("weir.v1: null is the same as a field left out") {
 
 TEST_CASE("weir.v1: input is text, messages or token ids") {
   auto input = [](const std::string& json) {
-    return as<ws::response_create>(R"({"type":"response.create","id":"a","input":)" + json + "}").request.input;
+    return as<ws::response_create>(R"({"type":"response.create","id":"a","input":)" + json + "}")
+        .request.input;
   };
   CHECK(std::get<std::string>(input("\"\"")).empty());
   CHECK(std::get<actors::prompt_ids>(input("[]")).empty());
@@ -202,12 +204,14 @@ TEST_CASE("weir.v1: input is text, messages or token ids") {
   CHECK(messages[0].role == "user");
   CHECK(messages[0].content == "hi");
   CHECK(messages[1].content == "ab");
-  for (const char* bad : {"5", "{}", "null", "[\"a\"]", "[1,\"a\"]", "[-1]", "[99999999999]", "[{}]", "[{\"role\":\"user\"}]",
-                          "[{\"role\":5,\"content\":\"x\"}]", "[{\"role\":\"user\",\"content\":5}]", "[{\"role\":\"user\",\"content\":\"x\"},5]",
+  for (const char* bad : {"5", "{}", "null", "[\"a\"]", "[1,\"a\"]", "[-1]", "[99999999999]", "[{}]",
+                          "[{\"role\":\"user\"}]", "[{\"role\":5,\"content\":\"x\"}]",
+                          "[{\"role\":\"user\",\"content\":5}]", "[{\"role\":\"user\",\"content\":\"x\"},5]",
                           "[{\"role\":\"user\",\"content\":[{\"type\":\"image_url\"}]}]",
                           "[{\"role\":\"assistant\",\"content\":\"\",\"tool_calls\":[]}]"}) {
     CAPTURE(bad);
-    auto e = as<ws::protocol_error>(std::string(R"({"type":"response.create","id":"a","input":)") + bad + "}");
+    auto e =
+        as<ws::protocol_error>(std::string(R"({"type":"response.create","id":"a","input":)") + bad + "}");
     CHECK(e.code == "invalid_param");
     CHECK(e.param == "input");
   }
@@ -226,17 +230,19 @@ TEST_CASE("weir.v1: server frames have the fields of the wire page") {
   std::string out;
   const std::vector<std::string> models{"m", "n\""};
   ws::append_session_created(out, "s1", "weir/0", models, {32, 262144, 4096, 30000, 120000, 3600000});
-  CHECK(out == R"({"type":"session.created","session_id":"s1","server":"weir/0","models":["m","n\""],"limits":{)"
-               R"("max_jobs":32,"max_frame":262144,"max_tokens":4096,"detach_grace_ms":30000,"retain_ms":120000,)"
-               R"("max_age_ms":3600000}})");
+  CHECK(out ==
+        R"({"type":"session.created","session_id":"s1","server":"weir/0","models":["m","n\""],"limits":{)"
+        R"("max_jobs":32,"max_frame":262144,"max_tokens":4096,"detach_grace_ms":30000,"retain_ms":120000,)"
+        R"("max_age_ms":3600000}})");
   out.clear();
   ws::append_created(out, "a", "r1", "m", 0, {});
   CHECK(out == R"({"type":"response.created","id":"a","response_id":"r1","seq":0,"model":"m"})");
   out.clear();
   const std::vector<std::string> ignored{"typo"};
   ws::append_created(out, "a", "r1", "m", 2, ignored);
-  CHECK(out == R"({"type":"response.created","id":"a","response_id":"r1","seq":0,"model":"m","queue_position":2,)"
-               R"("ignored":["typo"]})");
+  CHECK(out ==
+        R"({"type":"response.created","id":"a","response_id":"r1","seq":0,"model":"m","queue_position":2,)"
+        R"("ignored":["typo"]})");
   out.clear();
   ws::append_pong(out, "");
   CHECK(out == R"({"type":"pong"})");
@@ -288,11 +294,16 @@ TEST_CASE("weir.v1: done carries status, reason, usage, timing and the fault") {
 TEST_CASE("weir.v1: every error of ours has one of the wire's codes") {
   using core::errc;
   const std::pair<errc, const char*> rows[] = {
-      {errc::invalid_param, "invalid_param"},   {errc::not_supported, "invalid_param"},
-      {errc::prompt_too_long, "prompt_too_long"}, {errc::does_not_fit, "prompt_too_long"},
-      {errc::model_not_found, "model_not_found"}, {errc::not_found, "not_found"},
-      {errc::overloaded, "overloaded"},         {errc::unavailable, "overloaded"},
-      {errc::bad_file, "internal"},             {errc::internal, "internal"},
+      {errc::invalid_param, "invalid_param"},
+      {errc::not_supported, "invalid_param"},
+      {errc::prompt_too_long, "prompt_too_long"},
+      {errc::does_not_fit, "prompt_too_long"},
+      {errc::model_not_found, "model_not_found"},
+      {errc::not_found, "not_found"},
+      {errc::overloaded, "overloaded"},
+      {errc::unavailable, "overloaded"},
+      {errc::bad_file, "internal"},
+      {errc::internal, "internal"},
   };
   for (const auto& [code, name] : rows) CHECK(ws::code_of(code) == name);
   CHECK(ws::refusal("a", core::error{errc::overloaded, "full", ""}).retry_after_ms.has_value());
