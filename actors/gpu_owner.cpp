@@ -177,7 +177,7 @@ asio::awaitable<void> run(context<owner_msg> self, std::shared_ptr<owner> o) {
 }  // namespace
 
 gpu_owner::gpu_owner(owner_options o, const core::clock& time)
-    : thread_("weir-" + o.device) {
+    : thread_(exclusive_thread::options{.name = "weir-" + o.device}) {
   options opt;
   opt.name = "owner-" + o.device;
   opt.mailbox = 2 * o.models * std::size_t{o.queue + o.max_batch} + 64;  // every admitted job, its cancel, loads

@@ -117,10 +117,10 @@ class serving {
 int run(const serve_options& o) {
   auto service = service_options_of(o.engine, o.server.queue);
   auto keys = read_keys(o.server.api_key_file);
-  for (const auto* e : {service ? nullptr : &service.error(), keys ? nullptr : &keys.error()})
-    if (e) {
-      std::cerr << e->message << '\n';
-      return exit_of(*e);
+  for (const auto& e : {service.error(), keys.error()})
+    if (!e.message.empty()) {
+      std::cerr << e.message << '\n';
+      return exit_of(e);
     }
   net::server_options n;
   n.listen = o.server.listen;

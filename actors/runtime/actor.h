@@ -4,6 +4,7 @@
 #include "actor_error.h"
 #include "context.h"
 #include "exclusive_thread.h"
+#include "options.h"
 #include "ref.h"
 #include "reply.h"
 #include "spawn.h"

@@ -1,7 +1,8 @@
 // cell.h — what an actor is made of: its mailbox, its control bits, its coroutine, and who waits for its end.
 //
 // A ref is a pointer to a cell, a context is the body's view of it. The coroutine is the body's; the cell
-// hands it mail, tells it to stop, cancels it, and says how it ended.
+// hands it mail, tells it to stop, cancels it, calls it again where the options say so, and says how it
+// ended.
 //
 // Thread safety: tell, stop, kill, join from any thread; the rest on the actor's executor.
 //
@@ -9,74 +10,58 @@
 //   1. Control is bits, not mail: it is never refused, and looked at before mail.
 //   2. Mail is taken from the mailbox when the receiving handler runs, not before: cancelling a receive loses
 //   none.
-//   3. finish() happens once, whatever ends the actor: the body, a kill, or the death of its context. It
-//   leaves the
-//      mailbox closed and empty, so that every question told to the actor is answered or dropped.
+//   3. finish() happens once, whatever ends the actor: the body, a kill, or the death of its context. By then
+//   the
+//      mailbox is closed and empty, every question told to the actor is answered or dropped, every child has
+//      ended.
 #pragma once
 
 #include <atomic>
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/associated_cancellation_slot.hpp>
-#include <boost/asio/awaitable.hpp>
 #include <boost/asio/cancellation_signal.hpp>
-#include <boost/asio/co_spawn.hpp>
 #include <boost/asio/error.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/system/error_code.hpp>
 #include <cassert>
+#include <chrono>
 #include <cstdint>
 #include <exception>
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <string>
 #include <utility>
 #include <vector>
 
 #include "completion.h"
+#include "household.h"
 #include "lifeline.h"
 #include "mailbox.h"
+#include "options.h"
 #include "pending.h"
+#include "waiting_room.h"
 #include "wakes.h"
 
-namespace weir {
-
-struct options {
-  std::string name = "actor";
-  std::size_t mailbox = 1024;  // unread messages; more are refused. Control is not counted
-};
-
-enum class exit_reason {
-  finished,   // the body returned
-  stopped,    // the body returned after stop()
-  killed,     // kill()
-  failed,     // the body threw: see error
-  abandoned,  // its execution context was destroyed
-};
-
-struct exit_status {
-  exit_reason reason = exit_reason::finished;
-  std::exception_ptr error;
-};
-
-namespace detail {
+namespace weir::detail {
 
 template <class Msg>
 class cell : public waker, public lifeline::member {
  public:
   using error_code = boost::system::error_code;
   using receive_signature = void(error_code, std::optional<Msg>);
+  using waker::line;
 
   // What only the cell with the body knows how to do: start its coroutine, with an exit_guard as its
-  // completion handler; and let go of the body, whose captures may well hold refs to this very actor.
-  enum class body_action { launch, drop };
+  // completion handler; decide about a restart, and wait for its moment; let go of the body, whose captures
+  // may hold refs to this very actor. `ask_again` says yes by returning true.
+  enum class body_action { launch, ask_again, rest, drop };
+  using body_function = bool (*)(cell&, body_action);
 
-  cell(boost::asio::any_io_executor ex, options o, void (*body)(cell&, body_action))
+  cell(boost::asio::any_io_executor ex, options o, body_function body)
       : waker(std::move(ex), [](waker& w) { static_cast<cell&>(w).on_wake(); }),
         member([](member& m) { static_cast<cell&>(m).let_go(); }),
-        line_(lifeline::of(get_executor())),
         options_(std::move(o)),
-        mail_(options_.mailbox),
+        mail_(options_.mailbox, options_.watch != nullptr),
         body_(body) {}
 
   std::shared_ptr<cell> self() { return std::static_pointer_cast<cell>(shared_from_this()); }
@@ -86,28 +71,37 @@ class cell : public waker, public lifeline::member {
   // ---- any thread
 
   void start() {
-    if (!line_->enlist(self())) return finish({exit_reason::abandoned, nullptr});
+    if (!line()->enlist(self())) return end({exit_reason::abandoned, nullptr});
     arm();
     signal();
   }
 
+  // Moves from m only where it says ok.
   sent tell(Msg& m) {
-    if (stopping()) return sent::closed;
-    const sent how = mail_.push(m);
-    if (how == sent::ok) signal();
-    return how;
+    if (stopping()) return refused(sent::closed);
+    if (!waiting_.empty() || !mail_.reserve()) return refused(sent::full);
+    if (!mail_.push(m)) return refused(sent::closed);
+    signal();
+    return sent::ok;
+  }
+
+  void tell_when_room(Msg m, std::shared_ptr<pending<>> sender) {
+    waiting_.enter(std::move(m), std::move(sender));
+    if (waiting_.admit(mail_)) signal();
   }
 
   bool stopping() const noexcept { return control_.load() != 0; }
 
   void stop() {
     control_.fetch_or(stop_bit);
+    waiting_.close();
     signal();
   }
 
   void kill() {
     control_.fetch_or(stop_bit | kill_bit);
-    line_->visit([this] { boost::asio::post(get_executor(), [c = self()] { c->on_kill(); }); });
+    waiting_.close();
+    line()->visit([this] { boost::asio::post(get_executor(), [c = self()] { c->on_kill(); }); });
   }
 
   void join(std::shared_ptr<pending<exit_status>> waiter) {
@@ -126,13 +120,15 @@ class cell : public waker, public lifeline::member {
     return !killed();
   }
 
-  std::optional<Msg> try_receive() { return killed() ? std::nullopt : mail_.pop(); }
+  std::optional<Msg> try_receive() { return killed() ? std::nullopt : take(); }
 
   template <class Handler>
   void receive(Handler&& handler) {
     assert(!receiver_ && "one async_receive at a time");
+    note_worked();
     auto slot = boost::asio::get_associated_cancellation_slot(handler);
-    receiver_ = completion<error_code, std::optional<Msg>>(std::forward<Handler>(handler), get_executor());
+    receiver_ = completion<waits::for_own_mail, error_code, std::optional<Msg>>(
+        std::forward<Handler>(handler), get_executor());
     ++receive_no_;
     if (slot.is_connected()) {
       slot.assign([weak = weak_from_this(), no = receive_no_](boost::asio::cancellation_type type) {
@@ -140,15 +136,50 @@ class cell : public waker, public lifeline::member {
         if (w) static_cast<cell&>(*w).cancel_receive(no);
       });
     }
-    listen();
+    if (!delivering_) listen();
+  }
+
+  // The actor's own, from a timer: never refused while it lives.
+  void remind(Msg m) {
+    mail_.reserve_beyond();
+    if (mail_.push(m)) signal();
+  }
+
+  household& house() {
+    if (!house_) house_ = std::make_unique<household>();
+    return *house_;
+  }
+
+  void child_joined(std::uint64_t no) {
+    house_->joined(no);
+    if (now_ == phase::ending && house_->childless()) settle();
+  }
+
+  bool failed() const noexcept { return last_exit_.reason == exit_reason::failed; }
+
+  // The end of a rest.
+  void awake() {
+    if (now_ != phase::resting) return;
+    now_ = phase::created;
+    arm();
+    signal();
   }
 
   class exit_guard;
 
  private:
   static constexpr unsigned stop_bit = 1, kill_bit = 2;
+  static constexpr int burst = 16;  // messages read before other handlers of the executor have their turn
+
+  // created -> running -> ending (children are being joined) -> over, or -> resting -> created again
+  enum class phase { created, running, ending, resting, over };
 
   bool killed() const noexcept { return control_.load() & kill_bit; }
+
+  sent refused(sent why) {
+    if (options_.watch) options_.watch->dead_letters(options_.name, 1, why);
+    return why;
+  }
 
   void listen() {
     arm();
@@ -156,16 +187,67 @@ class cell : public waker, public lifeline::member {
   }
 
   void on_wake() {
-    if (!started_) {
-      started_ = true;
-      if (killed()) return finish({exit_reason::killed, nullptr});
-      return body_(*this, body_action::launch);
+    switch (now_) {
+      case phase::created:
+        if (stopping() && restarted_) return end(last_exit_);
+        if (killed()) return end({exit_reason::killed, nullptr});
+        body_(*this, body_action::launch);
+        return;
+      case phase::running:
+        return deliver_some();
+      case phase::resting:
+        if (stopping()) return end(last_exit_);
+        return doze();
+      default:
+        return;
     }
-    if (!receiver_) return;
-    if (killed()) return receiver_.dispatch(boost::asio::error::operation_aborted, std::nullopt);
-    if (auto m = mail_.pop()) return receiver_.dispatch({}, std::move(m));
-    if (stopping() && mail_.close_if_empty()) return receiver_.dispatch({}, std::nullopt);
-    listen();
+  }
+
+  void deliver_some() {
+    struct scope {  // a handler that throws leaves it too
+      cell& c;
+      explicit scope(cell& c) : c(c) { c.delivering_ = true; }
+      ~scope() {
+        c.delivering_ = false;
+        if (c.receiver_) c.listen();
+      }
+    } const delivering(*this);
+    for (int n = 0; n < burst && receiver_ && deliver(); ++n) {
+    }
+  }
+
+  // Gives the waiting receive what there is for it; false where there is nothing. Its handler may well
+  // receive again.
+  bool deliver() {
+    if (killed()) {
+      receiver_.dispatch(boost::asio::error::operation_aborted, std::nullopt);
+    } else if (auto m = take()) {
+      receiver_.dispatch({}, std::move(m));
+    } else if (stopping() && mail_.close_if_empty()) {
+      receiver_.dispatch({}, std::nullopt);
+    } else {
+      return false;
+    }
+    return true;
+  }
+
+  std::optional<Msg> take() {
+    note_worked();
+    auto letter = mail_.pop();
+    if (!letter) return std::nullopt;
+    if (!waiting_.empty()) waiting_.admit(mail_);
+    if (options_.watch) {
+      const auto now = std::chrono::steady_clock::now();
+      options_.watch->read(options_.name, now - letter->sent, mail_.size());
+      read_at_ = now;
+    }
+    return std::optional<Msg>(std::move(letter->message));
+  }
+
+  void note_worked() {
+    if (!options_.watch || read_at_ == time_point()) return;
+    options_.watch->worked(options_.name,
+                           std::chrono::steady_clock::now() - std::exchange(read_at_, time_point()));
   }
 
   void cancel_receive(std::uint64_t no) {
@@ -174,25 +256,71 @@ class cell : public waker, public lifeline::member {
 
   // A coroutine cancelled before its body began would throw out of co_spawn itself.
   void on_kill() {
-    if (!running_ || !begun_) return;
+    if (now_ == phase::resting) return end({exit_reason::killed, nullptr});
+    if (now_ == phase::ending) house_->end_children(true);
+    if (now_ != phase::running || !begun_) return;
     life_.emit(boost::asio::cancellation_type::all);
     cancel_receive(receive_no_);
   }
 
   void body_ended(std::exception_ptr error) {
-    if (killed()) return finish({exit_reason::killed, nullptr});
-    if (error) return finish({exit_reason::failed, std::move(error)});
-    finish({stopping() ? exit_reason::stopped : exit_reason::finished, nullptr});
+    note_worked();
+    const auto why = killed()     ? exit_reason::killed
+                     : error      ? exit_reason::failed
+                     : stopping() ? exit_reason::stopped
+                                  : exit_reason::finished;
+    last_exit_ = {why, why == exit_reason::failed ? std::move(error) : nullptr};
+    restarts_ = !stopping() && body_(*this, body_action::ask_again);
+    if (!restarts_) close();
+    now_ = phase::ending;
+    if (house_) {
+      house_->silence();
+      house_->end_children(killed());
+      if (!house_->childless()) return;
+    }
+    settle();
+  }
+
+  // The body has ended, and so has every child.
+  void settle() {
+    if (!restarts_ || stopping()) return end(last_exit_);
+    if (options_.watch) options_.watch->ended(options_.name, last_exit_, true);
+    restarted_ = true;
+    begun_ = false;
+    now_ = phase::resting;
+    doze();
+    body_(*this, body_action::rest);
+  }
+
+  void doze() {
+    arm();
+    if (stopping()) signal();
   }
 
   // The context is being destroyed: the coroutine, which waits for mail or elsewhere, will never go on.
   void let_go() {
     auto unrun = std::move(receiver_);
-    finish({exit_reason::abandoned, nullptr});
+    end({exit_reason::abandoned, nullptr});
+  }
+
+  void close() {
+    control_.fetch_or(stop_bit);
+    const std::size_t unread = mail_.close();
+    if (unread && options_.watch) options_.watch->dead_letters(options_.name, unread, sent::ok);
+    waiting_.close();
+  }
+
+  void end(exit_status how) {
+    const auto keep = self();
+    close();
+    if (now_ != phase::running) {
+      now_ = phase::over;
+      body_(*this, body_action::drop);
+    }
+    finish(std::move(how));
   }
 
   void finish(exit_status how) {
-    const auto keep = self();
     std::vector<std::shared_ptr<pending<exit_status>>> waiting;
     {
       const std::lock_guard lock(joining_);
@@ -200,24 +328,28 @@ class cell : public waker, public lifeline::member {
       ended_ = how;
       waiting.swap(joiners_);
     }
-    control_.fetch_or(stop_bit);
-    mail_.close();
-    if (!running_) body_(*this, body_action::drop);
-    line_->claim(*this);
+    line()->claim(*this);
+    if (options_.watch) options_.watch->ended(options_.name, how, false);
     for (auto& w : waiting) w->complete({}, how);
   }
 
-  const std::shared_ptr<lifeline> line_;
+  using time_point = std::chrono::steady_clock::time_point;
+
   const options options_;
   mailbox<Msg> mail_;
+  waiting_room<Msg> waiting_;
   std::atomic<unsigned> control_{0};
 
   // The actor's executor alone:
-  void (*const body_)(cell&, body_action);
-  bool started_ = false, running_ = false, begun_ = false;
-  completion<error_code, std::optional<Msg>> receiver_;
+  const body_function body_;
+  phase now_ = phase::created;
+  bool begun_ = false, delivering_ = false, restarts_ = false, restarted_ = false;
+  completion<waits::for_own_mail, error_code, std::optional<Msg>> receiver_;
   std::uint64_t receive_no_ = 0;
   boost::asio::cancellation_signal life_;
+  std::unique_ptr<household> house_;
+  exit_status last_exit_;
+  time_point read_at_{};  // the message being worked on, where that is watched
 
   std::mutex joining_;  // guards these two
   std::vector<std::shared_ptr<pending<exit_status>>> joiners_;
@@ -229,10 +361,10 @@ class cell : public waker, public lifeline::member {
 template <class Msg>
 class cell<Msg>::exit_guard {
  public:
-  explicit exit_guard(cell& c) : cell_(c.self()) { c.running_ = true; }
+  explicit exit_guard(cell& c) : cell_(c.self()) { c.now_ = phase::running; }
   exit_guard(exit_guard&&) noexcept = default;
   ~exit_guard() {
-    if (cell_) leave()->finish({exit_reason::abandoned, nullptr});
+    if (cell_) leave()->end({exit_reason::abandoned, nullptr});
   }
 
   void operator()(std::exception_ptr error) { leave()->body_ended(std::move(error)); }
@@ -242,14 +374,11 @@ class cell<Msg>::exit_guard {
 
  private:
   std::shared_ptr<cell> leave() {
-    auto c = std::move(cell_);
-    c->running_ = false;
-    if (c->ended_) c->body_(*c, body_action::drop);  // let go of before its frame was
-    return c;
+    cell_->now_ = phase::over;
+    return std::move(cell_);
   }
 
   std::shared_ptr<cell> cell_;
 };
 
-}  // namespace detail
-}  // namespace weir
+}  // namespace weir::detail

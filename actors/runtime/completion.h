@@ -16,6 +16,7 @@
 #include <boost/asio/associated_executor.hpp>
 #include <boost/asio/dispatch.hpp>
 #include <boost/asio/execution.hpp>
+#include <boost/asio/post.hpp>
 #include <boost/asio/prefer.hpp>
 #include <memory>
 #include <optional>
@@ -27,7 +28,41 @@
 
 namespace weir::detail {
 
-template <class... Args>
+// Where a handler runs, and how it gets there.
+enum class waits { for_own_mail, for_others };
+
+template <class Executor, waits Kind>
+struct place {
+  explicit place(const Executor& e)
+      : ex(boost::asio::prefer(e, boost::asio::execution::outstanding_work.tracked)) {}
+  template <class F>
+  void post(F f) {
+    slot.post(ex, std::move(f));
+  }
+  template <class F>
+  void dispatch(F f) {
+    boost::asio::dispatch(ex, std::move(f));
+  }
+  post_slot::tracked<Executor> ex;
+  post_slot slot;
+};
+
+// The coroutine that waits counts as work itself.
+template <class Executor>
+struct place<Executor, waits::for_own_mail> {
+  explicit place(const Executor& e) : ex(e) {}
+  template <class F>
+  void post(F f) {
+    boost::asio::post(ex, std::move(f));
+  }
+  template <class F>
+  void dispatch(F f) {
+    boost::asio::dispatch(ex, std::move(f));
+  }
+  Executor ex;
+};
+
+template <waits Kind, class... Args>
 class completion {
  public:
   completion() = default;
@@ -98,9 +133,7 @@ class completion {
     }
 
     block(Handler&& h, const boost::asio::any_io_executor& fallback)
-        : work(boost::asio::prefer(boost::asio::get_associated_executor(h, fallback),
-                                   boost::asio::execution::outstanding_work.tracked)),
-          handler(std::move(h)) {
+        : where(boost::asio::get_associated_executor(h, fallback)), handler(std::move(h)) {
       this->act = &block::perform;
     }
 
@@ -108,23 +141,16 @@ class completion {
       auto* self = static_cast<block*>(n);
       switch (what) {
         case enqueue:
-          self->slot.post(self->work, runner(self));
-          return;
-        case run_here: {
-          const auto ex = self->work;  // outlives the block, which the handler's run frees
-          boost::asio::dispatch(ex, runner(self));
-          return;
-        }
+          return self->where.post(runner(self));
+        case run_here:
+          return self->where.dispatch(runner(self));
         case run: {
-          const auto keep_working = self->work;
           auto args = std::move(*self->args);
           Handler h = take(self);
-          std::apply(std::move(h), std::move(args));
-          return;
+          return std::apply(std::move(h), std::move(args));
         }
         case drop:
           (void)take(self);
-          return;
       }
     }
 
@@ -137,8 +163,7 @@ class completion {
       return h;
     }
 
-    post_slot::tracked<executor> work;
-    post_slot slot;
+    place<executor, Kind> where;
     Handler handler;
   };
 

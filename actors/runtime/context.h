@@ -8,7 +8,10 @@
 #pragma once
 
 #include <boost/asio/async_result.hpp>
+#include <boost/asio/basic_waitable_timer.hpp>
+#include <boost/asio/bind_cancellation_slot.hpp>
 #include <boost/asio/use_awaitable.hpp>
+#include <chrono>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -42,6 +45,25 @@ class context {
 
   // What is there now, without suspending: how an owner drains its mail between two steps.
   std::optional<Msg> try_receive() { return cell_->try_receive(); }
+
+  // Puts m into this actor's own mailbox after a while, full or not, unless the body has ended by then.
+  template <class Clock = std::chrono::steady_clock, class Rep, class Period>
+  void send_after(std::chrono::duration<Rep, Period> delay, Msg m) {
+    using timer = boost::asio::basic_waitable_timer<Clock>;
+    auto t =
+        std::make_unique<timer>(get_executor(), std::chrono::duration_cast<typename timer::duration>(delay));
+    auto& waits = *t;
+    const auto alarm = cell_->house().set_alarm();
+    auto ring = [t = std::move(t), c = cell_, alarm, m = std::move(m)](boost::system::error_code ec) mutable {
+      c->house().unset(alarm);
+      if (!ec) c->remind(std::move(m));
+    };
+    waits.async_wait(boost::asio::bind_cancellation_slot(alarm->slot(), std::move(ring)));
+  }
+
+  // Defined in spawn.h: a child, on this actor's executor, which the actor outlives.
+  template <class M, class Body>
+  ref<M> spawn(options o, Body body);
 
   // True from the moment of stop() or kill(), whatever mail is still unread.
   bool stopping() const noexcept { return cell_->stopping(); }

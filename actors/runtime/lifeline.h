@@ -40,9 +40,14 @@ class lifeline {
     member* prev_ = nullptr;
   };
 
+  explicit lifeline(const boost::asio::execution_context* context) : context_(context) {}
+
+  // `near`, where given, is the lifeline of an executor that often has the same context: it saves looking it
+  // up.
   template <class Executor>
-  static std::shared_ptr<lifeline> of(const Executor& ex) {
+  static std::shared_ptr<lifeline> of(const Executor& ex, const std::shared_ptr<lifeline>& near = nullptr) {
     boost::asio::execution_context& context = boost::asio::query(ex, boost::asio::execution::context);
+    if (near && near->context_ == &context) return near;
     // Services die in the reverse order of their birth. The strands' one is made first, so that it outlives
     // ours: posting to a strand whose service is gone destroys handlers on the spot, under our lock.
     if (!boost::asio::has_service<service>(context)) (void)boost::asio::make_strand(ex);
@@ -89,9 +94,10 @@ class lifeline {
  private:
   struct service final : boost::asio::execution_context::service {
     static inline boost::asio::execution_context::id id;
-    explicit service(boost::asio::execution_context& c) : boost::asio::execution_context::service(c) {}
+    explicit service(boost::asio::execution_context& c)
+        : boost::asio::execution_context::service(c), line(std::make_shared<lifeline>(&c)) {}
     void shutdown() override { line->end(); }
-    std::shared_ptr<lifeline> line = std::make_shared<lifeline>();
+    const std::shared_ptr<lifeline> line;
   };
 
   void end() {
@@ -113,6 +119,7 @@ class lifeline {
     return std::move(m.self_);
   }
 
+  const boost::asio::execution_context* const context_;  // to compare; never followed
   std::mutex mutex_;
   bool alive_ = true;
   member* first_ = nullptr;

@@ -4,57 +4,72 @@
 // Senders push onto a shared list with one compare-and-swap; the reader takes the whole list at once and
 // turns it round. (moodycamel's queue orders per producer only: a cancel could overtake its submit.)
 //
-// Thread safety: push and size from any thread; everything else by the reader alone.
+// Thread safety: reserve, release, push and size from any thread; everything else by the reader alone.
 //
 // Invariants:
-//   1. At most `capacity` messages are unread; a refused message stays with its sender.
-//   2. Once close() or close_if_empty() has succeeded, every push says closed, and nothing is left behind
+//   1. At most `capacity` messages are reserved or unread, but for those pushed without a reservation.
+//   2. Once close() or close_if_empty() has succeeded, every push is refused, and nothing is left behind
 //   unseen.
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <optional>
 #include <utility>
 
-namespace weir {
-
-enum class sent { ok, full, closed };  // the sender always learns
-
-namespace detail {
+namespace weir::detail {
 
 template <class Msg>
 class mailbox {
  public:
-  explicit mailbox(std::size_t capacity) : capacity_(capacity) {}
+  using time_point = std::chrono::steady_clock::time_point;
+  struct letter {
+    Msg message;
+    time_point sent{};  // where the mailbox is timed
+  };
+
+  mailbox(std::size_t capacity, bool timed) : capacity_(capacity), timed_(timed) {}
   mailbox(const mailbox&) = delete;
   mailbox& operator=(const mailbox&) = delete;
   ~mailbox() { close(); }
 
-  // Moves from m only where it says ok.
-  sent push(Msg& m) {
-    if (inbox_.load() == closed()) return sent::closed;
-    if (size_.fetch_add(1, std::memory_order_relaxed) >= capacity_) return refuse(sent::full);
-    node* n = new node{nullptr, std::move(m)};
+  // Room for one message, to be pushed or released.
+  bool reserve() noexcept {
+    if (size_.fetch_add(1) < capacity_) return true;
+    release();
+    return false;
+  }
+  void reserve_beyond() noexcept { size_.fetch_add(1); }
+  void release() noexcept { size_.fetch_sub(1); }
+
+  // Takes m, or leaves it as it was, with the room released, where the mailbox is closed.
+  // REQUIRES: a reservation.
+  bool push(Msg& m) {
+    node* n = new node{nullptr, {std::move(m), timed_ ? std::chrono::steady_clock::now() : time_point()}};
     n->next = inbox_.load();
     do {
       if (n->next == closed()) {
-        m = std::move(n->message);
+        m = std::move(n->content.message);
         delete n;
-        return refuse(sent::closed);
+        release();
+        return false;
       }
     } while (!inbox_.compare_exchange_weak(n->next, n));
-    return sent::ok;
+    return true;
   }
 
-  std::optional<Msg> pop() {
+  bool is_closed() const noexcept { return inbox_.load() == closed(); }
+  std::size_t size() const noexcept { return size_.load(std::memory_order_relaxed); }
+
+  std::optional<letter> pop() {
     if (!ready_) refill();
     if (!ready_) return std::nullopt;
     node* n = std::exchange(ready_, ready_->next);
-    std::optional<Msg> m(std::move(n->message));
+    std::optional<letter> l(std::move(n->content));
     delete n;
-    size_.fetch_sub(1, std::memory_order_relaxed);
-    return m;
+    release();
+    return l;
   }
 
   bool empty() const noexcept {
@@ -70,33 +85,27 @@ class mailbox {
     return inbox_.compare_exchange_strong(none, closed()) || none == closed();
   }
 
-  // Takes nothing more, and gives what is unread to `each`, oldest first.
-  template <class F>
-  void close(F&& each) {
+  // Takes nothing more and destroys what is unread, oldest first; returns how many.
+  std::size_t close() {
     node* newest = inbox_.exchange(closed());
     if (newest != closed()) append(newest);
-    while (auto m = pop_ready()) each(*m);
+    std::size_t n = 0;
+    while (ready_) {
+      pop();
+      ++n;
+    }
+    return n;
   }
-  void close() {
-    close([](Msg&) {});
-  }
-
-  std::size_t size() const noexcept { return size_.load(std::memory_order_relaxed); }
 
  private:
   struct node {
     node* next;
-    Msg message;
+    letter content;
   };
 
   static node* closed() noexcept {
     static char tag;
     return reinterpret_cast<node*>(&tag);
-  }
-
-  sent refuse(sent why) {
-    size_.fetch_sub(1, std::memory_order_relaxed);
-    return why;
   }
 
   void refill() {
@@ -105,7 +114,7 @@ class mailbox {
     append(inbox_.exchange(nullptr));
   }
 
-  // Turns a list, newest first, round and behind what is ready.
+  // Turns a list, newest first, round and puts it behind what is ready.
   void append(node* newest) {
     node* oldest = nullptr;
     while (newest) {
@@ -117,13 +126,11 @@ class mailbox {
     *end = oldest;
   }
 
-  std::optional<Msg> pop_ready() { return ready_ ? pop() : std::nullopt; }
-
   std::atomic<node*> inbox_{nullptr};  // newest first
   std::atomic<std::size_t> size_{0};
   const std::size_t capacity_;
+  const bool timed_;
   node* ready_ = nullptr;  // the reader's: oldest first
 };
 
-}  // namespace detail
-}  // namespace weir
+}  // namespace weir::detail

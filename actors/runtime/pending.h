@@ -29,10 +29,11 @@ class pending final : public lifeline::member {
   using error_code = boost::system::error_code;
 
   template <class Handler>
-  static std::shared_ptr<pending> start(Handler&& handler, const boost::asio::any_io_executor& fallback) {
+  static std::shared_ptr<pending> start(Handler&& handler, const boost::asio::any_io_executor& fallback,
+                                        const std::shared_ptr<lifeline>& near) {
     auto slot = boost::asio::get_associated_cancellation_slot(handler);
-    auto line = lifeline::of(boost::asio::get_associated_executor(handler, fallback));
-    completion<error_code, Values...> done(std::forward<Handler>(handler), fallback);
+    auto line = lifeline::of(boost::asio::get_associated_executor(handler, fallback), near);
+    completion<waits::for_others, error_code, Values...> done(std::forward<Handler>(handler), fallback);
     auto p = std::make_shared<pending>(std::move(line), std::move(done));
     p->line_->enlist(p);
     if (slot.is_connected()) {
@@ -44,7 +45,7 @@ class pending final : public lifeline::member {
     return p;
   }
 
-  pending(std::shared_ptr<lifeline> line, completion<error_code, Values...> done)
+  pending(std::shared_ptr<lifeline> line, completion<waits::for_others, error_code, Values...> done)
       : member([](member& m) { static_cast<pending&>(m).let_go(); }),
         line_(std::move(line)),
         done_(std::move(done)) {}
@@ -53,13 +54,19 @@ class pending final : public lifeline::member {
   bool complete(error_code ec, Values... values) {
     return line_->claim(*this, [&] { done_.post(ec, std::move(values)...); });
   }
+  // `last` decides, at the last moment, with which error; it runs only where the operation has not ended
+  // already.
+  template <class F>
+  bool complete_with(F&& last) {
+    return line_->claim(*this, [&] { done_.post(last(), Values()...); });
+  }
   bool fail(error_code ec) { return complete(ec, Values()...); }
 
  private:
   void let_go() { auto unrun = std::move(done_); }
 
   const std::shared_ptr<lifeline> line_;
-  completion<error_code, Values...> done_;  // touched by whoever claimed
+  completion<waits::for_others, error_code, Values...> done_;  // touched by whoever claimed
 };
 
 }  // namespace weir::detail

@@ -41,7 +41,8 @@ class post_slot {
     } else if (auto* plain = ex.template target<io>()) {
       post_typed(*plain, std::move(f));
     } else if (auto* counted = ex.template target<tracked<io>>()) {
-      post_typed(*counted, std::move(f));
+      post_typed(boost::asio::prefer(*counted, boost::asio::execution::outstanding_work.untracked),
+                 std::move(f));
     } else if (auto* strand = ex.template target<boost::asio::strand<io>>()) {
       post_typed(*strand, std::move(f));
     } else {

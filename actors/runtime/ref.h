@@ -31,7 +31,7 @@ class ref {
     using wait = typename reply<typename Q::result>::wait;
     using signature = typename detail::question<typename Q::result>::signature;
     auto initiate = [](auto handler, std::shared_ptr<detail::cell<Msg>> c, auto... a) {
-      auto asker = wait::start(std::move(handler), c->get_executor());
+      auto asker = wait::start(std::move(handler), c->get_executor(), c->line());
       Msg m(Q{std::move(a)..., reply<typename Q::result>(asker)});
       const sent how = c->tell(m);
       if (how != sent::ok) {
@@ -42,11 +42,23 @@ class ref {
                                                          std::forward<Args>(args)...);
   }
 
+  // Waits for room: completes with void(error_code) once m is in the mailbox (first come, first served), or
+  // with mailbox_closed. Cancelling takes m back.
+  template <class Token>
+  auto async_tell(Msg m, Token&& token) const {
+    auto initiate = [](auto handler, std::shared_ptr<detail::cell<Msg>> c, Msg m) {
+      c->tell_when_room(std::move(m),
+                        detail::pending<>::start(std::move(handler), c->get_executor(), c->line()));
+    };
+    return boost::asio::async_initiate<Token, void(boost::system::error_code)>(std::move(initiate), token,
+                                                                               cell_, std::move(m));
+  }
+
   // Completes with void(error_code, exit_status) once the actor has ended; at once where it has already.
   template <class Token>
   auto async_join(Token&& token) const {
     auto initiate = [](auto handler, std::shared_ptr<detail::cell<Msg>> c) {
-      c->join(detail::pending<exit_status>::start(std::move(handler), c->get_executor()));
+      c->join(detail::pending<exit_status>::start(std::move(handler), c->get_executor(), c->line()));
     };
     return boost::asio::async_initiate<Token, void(boost::system::error_code, exit_status)>(
         std::move(initiate), token, cell_);

@@ -5,9 +5,13 @@
 // at a time (an io_context run by one thread, or a strand).
 #pragma once
 
+#include <algorithm>
 #include <boost/asio/awaitable.hpp>
+#include <boost/asio/basic_waitable_timer.hpp>
 #include <boost/asio/co_spawn.hpp>
+#include <chrono>
 #include <concepts>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <type_traits>
@@ -20,8 +24,10 @@
 namespace weir {
 
 namespace detail {
-// The body lives until its coroutine's frame is gone: a lambda's captures are safe to use in it.
-template <class Msg, class Body>
+
+// The body lives until its coroutine's frame is gone, for the last time: a lambda's captures are safe to use
+// in it.
+template <class Msg, class Clock, class Body>
 class cell_of final : public cell<Msg> {
  public:
   using action = typename cell<Msg>::body_action;
@@ -30,10 +36,23 @@ class cell_of final : public cell<Msg> {
       : cell<Msg>(std::move(ex), std::move(o), &cell_of::perform), body_(std::move(body)) {}
 
  private:
-  static void perform(cell<Msg>& c, action what) {
+  static bool perform(cell<Msg>& c, action what) {
     auto& self = static_cast<cell_of&>(c);
-    if (what == action::launch) return self.launch();
-    self.body_.reset();
+    switch (what) {
+      case action::launch:
+        self.launch();
+        return true;
+      case action::ask_again:
+        return self.wants_again();
+      case action::rest:
+        self.rest();
+        return true;
+      case action::drop:
+        self.rest_.reset();
+        self.body_.reset();
+        return true;
+    }
+    return false;
   }
 
   void launch() {
@@ -45,16 +64,58 @@ class cell_of final : public cell<Msg> {
 
   static boost::asio::awaitable<void> nothing() { co_return; }
 
+  struct resting {
+    explicit resting(const boost::asio::any_io_executor& ex) : timer(ex) {}
+    boost::asio::basic_waitable_timer<Clock> timer;
+    std::deque<typename Clock::time_point> restarts;  // those that count against the limit
+  };
+
+  bool wants_again() {
+    const restart& policy = this->opts().again;
+    if (policy.again == restart::when::never) return false;
+    if (policy.again == restart::when::on_error && !this->failed()) return false;
+    if (!rest_) rest_ = std::make_unique<resting>(this->get_executor());
+    auto& past = rest_->restarts;
+    while (!past.empty() && past.front() + policy.within <= Clock::now()) past.pop_front();
+    if (past.size() >= static_cast<std::size_t>(policy.max)) return false;
+    past.push_back(Clock::now());
+    return true;
+  }
+
+  void rest() {
+    const auto first = this->opts().again.first_delay;
+    if (first.count() == 0) return this->awake();
+    rest_->timer.expires_after(first * (1 << std::min<std::size_t>(rest_->restarts.size() - 1, 20)));
+    rest_->timer.async_wait([self = this->self()](boost::system::error_code ec) {
+      if (!ec) self->awake();
+    });
+  }
+
+  std::unique_ptr<resting> rest_;  // only for actors that restart
   std::optional<Body> body_;
 };
 }  // namespace detail
 
-template <class Msg, class Body>
+// Clock is the one that delays restarts.
+template <class Msg, class Clock = std::chrono::steady_clock, class Body>
 requires std::same_as<std::invoke_result_t<Body&, context<Msg>>, boost::asio::awaitable<void>> ref<Msg> spawn(
     boost::asio::any_io_executor where, options o, Body body) {
-  auto c = std::make_shared<detail::cell_of<Msg, Body>>(std::move(where), std::move(o), std::move(body));
+  auto c =
+      std::make_shared<detail::cell_of<Msg, Clock, Body>>(std::move(where), std::move(o), std::move(body));
   c->start();
   return ref<Msg>(std::move(c));
+}
+
+// A child: the parent's exit, or restart, stops it (kills it, where the parent was killed) and waits for its
+// end.
+template <class Msg>
+template <class M, class Body>
+ref<M> context<Msg>::spawn(options o, Body body) {
+  auto child = weir::spawn<M>(get_executor(), std::move(o), std::move(body));
+  const auto no = cell_->house().adopt([child](bool kill) { kill ? child.kill() : child.stop(); });
+  child.async_join(
+      [parent = cell_, no](boost::system::error_code, exit_status) { parent->child_joined(no); });
+  return child;
 }
 
 }  // namespace weir

@@ -25,6 +25,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <type_traits>
 #include <utility>
 
 #include "actor_error.h"
@@ -46,16 +47,16 @@ constexpr std::size_t stream_slots(std::size_t capacity) {
 template <class T>
 class stream_state final : public waker, public lifeline::member {
  public:
+  static_assert(std::is_trivially_copyable_v<T>, "items are copied, as tokens are");
   using error_code = boost::system::error_code;
   using read_signature = void(error_code, std::size_t);
 
   stream_state(boost::asio::any_io_executor ex, std::size_t capacity)
       : waker(std::move(ex), [](waker& w) { static_cast<stream_state&>(w).deliver(); }),
         member([](member& m) { static_cast<stream_state&>(m).let_go(); }),
-        line(lifeline::of(get_executor())),
         queue(stream_slots(capacity)) {}
 
-  std::shared_ptr<stream_state> self() { return std::static_pointer_cast<stream_state>(shared_from_this()); }
+  using waker::line;
 
   // ---- the writer's
 
@@ -83,7 +84,8 @@ class stream_state final : public waker, public lifeline::member {
   void async_read(Handler&& handler, std::span<T> into) {
     assert(!reading_ && "one async_read_some at a time");
     auto slot = boost::asio::get_associated_cancellation_slot(handler);
-    reading_ = completion<error_code, std::size_t>(std::forward<Handler>(handler), get_executor());
+    reading_ = completion<waits::for_others, error_code, std::size_t>(std::forward<Handler>(handler),
+                                                                      get_executor());
     into_ = into;
     ++read_no_;
     if (slot.is_connected()) {
@@ -95,7 +97,6 @@ class stream_state final : public waker, public lifeline::member {
     listen();
   }
 
-  const std::shared_ptr<lifeline> line;
   moodycamel::ReaderWriterQueue<T> queue;
   std::atomic<bool> closed{false}, abandoned{false};
   error_code end;  // written before closed, read after
@@ -121,7 +122,7 @@ class stream_state final : public waker, public lifeline::member {
 
   void let_go() { auto unrun = std::move(reading_); }
 
-  completion<error_code, std::size_t> reading_;
+  completion<waits::for_others, error_code, std::size_t> reading_;
   std::span<T> into_;
   std::uint64_t read_no_ = 0;
 };
@@ -182,7 +183,7 @@ class stream_reader {
   ~stream_reader() {
     if (!state_) return;
     state_->abandoned.store(true);
-    state_->line->claim(*state_);
+    state_->line()->claim(*state_);
   }
 
   executor_type get_executor() const noexcept { return state_->get_executor(); }
@@ -216,7 +217,7 @@ template <class T>
 std::pair<stream_writer<T>, stream_reader<T>> make_stream(boost::asio::any_io_executor reader,
                                                           std::size_t capacity) {
   auto s = std::make_shared<detail::stream_state<T>>(std::move(reader), capacity);
-  s->line->enlist(s);
+  s->line()->enlist(s);
   return {stream_writer<T>(s), stream_reader<T>(s)};
 }
 

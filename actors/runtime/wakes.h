@@ -59,6 +59,7 @@ class waker : public std::enable_shared_from_this<waker> {
 
  protected:
   ~waker() = default;
+  const std::shared_ptr<detail::lifeline>& line() const noexcept { return line_; }
 
  private:
   friend class wakes;

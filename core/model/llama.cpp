@@ -33,7 +33,11 @@ llama::llama(model_config config, std::vector<token_id> stop_ids, model_weights 
 }
 
 result<void> llama::allocate_pages(std::uint32_t count) {
-  auto memory = memory_block::allocate(count * info_.page_bytes, "keys and values");
+  std::uint64_t bytes = 0;
+  if (__builtin_mul_overflow(std::uint64_t{count}, info_.page_bytes, &bytes))
+    return make_error(errc::does_not_fit, "{} pages of {} bytes are more than 64 bits can count", count,
+                      info_.page_bytes);
+  auto memory = memory_block::allocate(bytes, "keys and values");
   if (!memory) return memory.error();
   pages_ = std::move(*memory);
   pages_.touch();

@@ -8,8 +8,8 @@ namespace {
 
 // docs/chatml.jinja.
 constexpr std::string_view chatml_source =
-    R"({% for message in messages %}{{'<|im_start|>' + message['role'] + '\n' + message['content'])"
-    R"( + '<|im_end|>' + '\n'}}{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %})";
+    R"({% for message in messages %}{{'<|im_start|>' + message['role'] + '\n' + message['content'] + )"
+    R"('<|im_end|>' + '\n'}}{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %})";
 
 std::vector<tokenizer::part> chatml_parts(const std::vector<message>& messages) {
   std::vector<tokenizer::part> parts;

@@ -19,9 +19,8 @@
 namespace weir::core {
 
 struct encode_options {
-  bool add_special = true;  // let the post-processor add BOS and the like
-  bool parse_special =
-      true;  // control tokens written out in the text become those tokens; false for user text
+  bool add_special = true;    // let the post-processor add BOS and the like
+  bool parse_special = true;  // control tokens spelled in the text become those tokens; false for user text
 };
 
 class tokenizer {
@@ -52,7 +51,8 @@ class tokenizer {
   virtual std::string_view token_bytes(token_id id) const = 0;
   virtual bool is_special(token_id id) const = 0;
 
-  // Whether token_bytes(id) is one byte of a run that is text only as a whole (byte_joiner.h).
+  // Whether `id` is a byte piece ("<0x0A>"): what is broken in a run of them reads differently
+  // (byte_joiner.h).
   virtual bool is_byte_piece(token_id) const { return false; }
 
   // The piece as the vocabulary spells it (for people: `weir tokenize`, /v1/tokenize).

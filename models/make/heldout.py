@@ -15,7 +15,7 @@ EACH = 150
 STORIES = 1000
 FOLDER = HERE / "heldout"
 QUESTIONS = ["addition", "subtraction", "word problems", "three terms", "sorting numbers", "sorting words", "reversing lists", "counting", "counting up", "comparing", "spelling backwards", "spelling", "letters",
-             "days", "months", "dates", "lists", "lists by letter", "kinds", "reading", "story questions", "JSON", "system prompt", "turns", "not knowing"]
+             "days", "months", "dates", "weekdays of dates", "lists", "lists by letter", "kinds", "reading", "story questions", "JSON", "system prompt", "turns", "not knowing"]
 STORY_TASKS = ["stories"] * 6 + ["continuing"] * 2 + ["raw stories", "stories by rule"]
 
 

@@ -1,6 +1,6 @@
 """Makes rill and rill-draft from nothing: `python3 models/make/make.py all`. Needs PyTorch, tokenizers, safetensors, transformers and one GPU.
 
-Steps, each of which can be run alone: heldout tokenizer shards rill draft export evaluate reference; `look [TASK] [N]` prints samples.
+Steps, each of which can be run alone: heldout tokenizer shards rill finish draft export evaluate reference; `look [TASK] [N]` prints samples.
 """
 import random
 import subprocess
@@ -12,7 +12,8 @@ import settings  # noqa: E402
 
 
 def shards_needed() -> int:
-    return -(-max(settings.STEPS.values()) * settings.ROWS // settings.SHARD_ROWS)
+    steps = settings.STEPS
+    return -(-steps["rill"] * settings.ROWS // settings.SHARD_ROWS) - (-max(steps["finish"], steps["rill-draft"]) * settings.ROWS // settings.SHARD_ROWS)
 
 
 def look(task: str = "", count: str = "5") -> None:
@@ -37,14 +38,20 @@ def main(steps: list[str]) -> None:
             tokenizer.train()
         elif step == "shards":
             import shards
-            shards.make_all(shards_needed())
+            shards.make_all(0, shards_needed())
         elif step == "training":                       # the corpus is written while rill learns from it
             writer = subprocess.Popen([sys.executable, __file__, "shards"])
-            main(["rill", "draft"])
+            main(["rill", "finish", "draft"])
             writer.wait()
-        elif step in ("rill", "draft"):
+        elif step == "rill":
             import train
-            train.train("rill") if step == "rill" else train.train("rill-draft", teacher="rill")
+            train.train("rill")
+        elif step == "finish":
+            import train
+            train.train("rill", finish=True)
+        elif step == "draft":
+            import train
+            train.train("rill-draft", teacher="rill")
         elif step == "export":
             import export
             for name in settings.SHAPES:

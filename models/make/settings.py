@@ -19,7 +19,8 @@ SHAPES = {
 }
 ROWS = 64                        # rows of CONTEXT tokens a step
 SHARD_ROWS = 4096                # rows a shard
-STEPS = {"rill": 10000, "rill-draft": 4000}
+STEPS = {"rill": 15000, "finish": 1500, "rill-draft": 3000}
+FINISH_RATE = 0.3                # rill is finished on fresh documents at a lower rate
 WARMUP = 200
 DECAY = 0.6                      # the last 60 % of the steps bring the learning rate down to zero
 MUON_RATE = {"rill": 0.02, "rill-draft": 0.02}

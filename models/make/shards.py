@@ -57,13 +57,13 @@ def make(index: int) -> int:
     return count
 
 
-def make_all(count: int) -> None:
+def make_all(first: int, last: int) -> None:
     started = time.time()
     done = 0
     with ProcessPoolExecutor(WORKERS) as pool:
-        for i, n in enumerate(pool.map(make, range(count))):
+        for i, n in enumerate(pool.map(make, range(first, last))):
             done += n
-            print(f"shard {i + 1}/{count}, {done} documents, {(i + 1) * SHARD_ROWS * CONTEXT / 1e6:.0f} M tokens in {time.time() - started:.0f} s", file=sys.stderr, flush=True)
+            print(f"shard {first + i + 1}/{last}, {done} documents, {(i + 1) * SHARD_ROWS * CONTEXT / 1e6:.0f} M tokens in {time.time() - started:.0f} s", file=sys.stderr, flush=True)
 
 
 def read(index: int):
@@ -81,4 +81,4 @@ def read(index: int):
 
 
 if __name__ == "__main__":
-    make_all(int(sys.argv[1]))
+    make_all(int(sys.argv[1]), int(sys.argv[2]))

@@ -28,6 +28,12 @@ def train() -> None:
     with ProcessPoolExecutor(WORKERS) as pool:
         texts = [t for part in pool.map(_texts, jobs) for t in part]
     tokenizer.train_from_iterator(texts, trainer)
+    write(tokenizer)
+    print(f"tokenizer: {tokenizer.get_vocab_size()} tokens from {sum(map(len, texts)) / 1e6:.1f} MB", file=sys.stderr)
+
+
+def write(tokenizer) -> None:
+    """tokenizer.json and tokenizer_config.json of both models."""
     for name in ("rill", "rill-draft"):
         folder = MODELS / name
         folder.mkdir(parents=True, exist_ok=True)
@@ -36,7 +42,6 @@ def train() -> None:
         config = {"added_tokens_decoder": special, "additional_special_tokens": [IM_START, IM_END], "bos_token": None, "eos_token": IM_END, "pad_token": IM_END, "unk_token": None,
                   "add_bos_token": False, "add_eos_token": False, "clean_up_tokenization_spaces": False, "model_max_length": CONTEXT, "tokenizer_class": "PreTrainedTokenizerFast", "chat_template": CHATML}
         (folder / "tokenizer_config.json").write_text(json.dumps(config, indent=2) + "\n")
-    print(f"tokenizer: {tokenizer.get_vocab_size()} tokens from {sum(map(len, texts)) / 1e6:.1f} MB", file=sys.stderr)
 
 
 def load():

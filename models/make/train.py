@@ -8,7 +8,7 @@ import torch.nn.functional as F
 
 import shards
 from network import Llama, document_mask
-from settings import ADAM_RATE, CONTEXT, DECAY, MUON_RATE, ROWS, SEED, SHARD_ROWS, STEPS, WARMUP, WORK
+from settings import ADAM_RATE, CONTEXT, DECAY, FINISH_RATE, MUON_RATE, ROWS, SEED, SHARD_ROWS, STEPS, WARMUP, WORK
 
 
 class Muon:
@@ -44,13 +44,13 @@ class Muon:
             torch._foreach_add_(group, list(update.unbind()), alpha=-rate)
 
 
-def batches(steps: int):
+def batches(steps: int, shard: int = 0):
     """(tokens, owner, weights, positions) on the device, step after step through the shards."""
     per_shard = SHARD_ROWS // ROWS
     arrays = None
     for step in range(steps):
         if step % per_shard == 0:
-            arrays = shards.read(step // per_shard)
+            arrays = shards.read(shard + step // per_shard)
         at = slice(step % per_shard * ROWS, (step % per_shard + 1) * ROWS)
         tokens, owner, weights = (torch.from_numpy(a[at]).pin_memory().cuda(non_blocking=True) for a in arrays)
         tokens, owner, weights = tokens.to(torch.int64), owner.to(torch.int32), weights.float()
@@ -65,11 +65,19 @@ def rate_at(step: int, steps: int) -> float:
     return min(1.0, (step + 1) / WARMUP, (steps - step) / (steps * DECAY))
 
 
-def train(name: str, teacher: str | None = None) -> None:
+def fresh_shards() -> int:
+    """The first shard that the first training of rill has not seen."""
+    return -(-STEPS["rill"] * ROWS // SHARD_ROWS)
+
+
+def train(name: str, teacher: str | None = None, finish: bool = False) -> None:
+    """finish: take rill up again where it stands, on fresh shards."""
     torch.manual_seed(SEED)
     torch.set_float32_matmul_precision("high")
-    steps = STEPS[name]
+    steps = STEPS["finish" if finish else name]
     model = Llama(name).cuda()
+    if finish:
+        model.load_state_dict(torch.load(WORK / f"{name}.pt"))
     count = sum(p.numel() for p in model.parameters())
     matrices = [p for n, p in model.layers.named_parameters() if p.dim() == 2]
     others = [p for p in model.parameters() if not any(p is m for m in matrices)]
@@ -94,13 +102,13 @@ def train(name: str, teacher: str | None = None) -> None:
 
     loss_of = torch.compile(loss_of)
     started = time.time()
-    for step, (tokens, owner, weights, positions) in enumerate(batches(steps)):
+    for step, (tokens, owner, weights, positions) in enumerate(batches(steps, fresh_shards() if finish or teacher else 0)):
         targets = tokens.roll(-1, 1)
         goal = weights.roll(-1, 1) * (owner == owner.roll(-1, 1))
         goal[:, -1] = 0
         loss = loss_of(tokens, targets, goal, positions, document_mask(owner))
         loss.backward()
-        rate = rate_at(step, steps)
+        rate = rate_at(step, steps) * (FINISH_RATE if finish else 1)
         for g in adam.param_groups:
             g["lr"] = ADAM_RATE[name] * rate
         muon.step(MUON_RATE[name] * rate)
@@ -119,4 +127,4 @@ def train(name: str, teacher: str | None = None) -> None:
 
 
 if __name__ == "__main__":
-    train(sys.argv[1], sys.argv[2] if len(sys.argv) > 2 else None)
+    train(sys.argv[1], "rill" if sys.argv[1] != "rill" else None)

@@ -6,10 +6,15 @@ import { stay_connected } from "./connection.js";
 const most_streams = 8;
 const frame_ms = 30; // drawing more often is seen by nobody, and keeps tokens waiting that arrive meanwhile
 const examples = [
-  { name: "A story", mode: "raw", text: "Once upon a time, there was a little otter who" },
-  { name: "A letter", mode: "raw", text: "Dear neighbour,\n\nI am writing to you about the river, because" },
-  { name: "A question", mode: "chat", text: "Why is the sky blue? Answer in three sentences." },
-  { name: "A haiku", mode: "chat", text: "Write a haiku about a river at night." },
+  { name: "A story", mode: "chat", text: "Tell me a story about a fox who finds a lantern." },
+  { name: "The rest of it", mode: "raw", text: "Once upon a time, there was a little otter who" },
+  { name: "A sum", mode: "chat", text: "What is 128 + 57?" },
+  { name: "A list", mode: "chat", text: "Name four animals that live in the forest." },
+  {
+    name: "JSON",
+    mode: "chat",
+    text: 'Give me "name" (string) and "age" (number) as JSON: Mara is 31 years old and lives in Beckton.',
+  },
 ];
 
 const $ = (id) => document.getElementById(id);

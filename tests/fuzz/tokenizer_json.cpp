@@ -33,8 +33,8 @@ void try_text(const std::shared_ptr<const tokenizer>& t, std::string_view text) 
     for (const token_id id : ids) require(id >= 0 && static_cast<std::uint32_t>(id) < t->vocab_size());
     require(is_valid_utf8(t->decode(ids, {.clean_up_spaces = special})));
     detokenizer stream(t, special);
-    std::string out;
     for (const token_id id : ids) {
+      std::string out;
       stream.push(id, out);
       require(is_valid_utf8(out));
     }

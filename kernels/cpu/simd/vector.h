@@ -49,10 +49,17 @@ WEIR_INLINE void store_as(T* to, V v) {
 WEIR_INLINE vec all(float x) { return x - vec{}; }  // not x + 0, which would have to turn -0 into 0
 WEIR_INLINE vec load_f32(const float* from) { return load_as<vec>(from); }
 
-WEIR_INLINE vec load_bf16(const std::uint16_t* from) {
-  const uvec bits = __builtin_convertvector(load_as<hvec>(from), uvec) << 16;
-  return reinterpret_cast<vec>(bits);
+WEIR_INLINE uvec load_halves(const std::uint16_t* from) {
+#if defined(__AVX512F__)
+  return reinterpret_cast<uvec>(_mm512_maskz_cvtepu16_epi32(0xffff, load_as<__m256i>(from)));
+#elif defined(__AVX2__)
+  return reinterpret_cast<uvec>(_mm256_cvtepu16_epi32(load_as<__m128i>(from)));
+#else
+  return __builtin_convertvector(load_as<hvec>(from), uvec);
+#endif
 }
+
+WEIR_INLINE vec load_bf16(const std::uint16_t* from) { return reinterpret_cast<vec>(load_halves(from) << 16); }
 
 WEIR_INLINE vec load_f16(const std::uint16_t* from) {
 #if defined(__AVX512F__)
@@ -61,7 +68,7 @@ WEIR_INLINE vec load_f16(const std::uint16_t* from) {
   return reinterpret_cast<vec>(_mm256_cvtph_ps(load_as<__m128i>(from)));
 #else
   // The exponent is rebiased by a multiplication, as in from_f16.
-  const uvec bits = __builtin_convertvector(load_as<hvec>(from), uvec);
+  const uvec bits = load_halves(from);
   const uvec rest = (bits & 0x7fffu) << 13;
   const vec scaled = reinterpret_cast<vec>(rest) * 0x1p112f;
   const uvec special = rest | 0x7f800000u;

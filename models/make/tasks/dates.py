@@ -99,12 +99,14 @@ def _shift(month: int, day: int, n: int) -> tuple[int, int]:
     return month, day
 
 
-def dates(rng, want_held):
+def dates(rng, want_held, weekday=False):
     styles = [lambda m, d: f"{MONTHS[m]} {d}", lambda m, d: f"{d} {MONTHS[m]}", lambda m, d: f"{MONTHS[m]} {_th(d)}", lambda m, d: f"the {_th(d)} of {MONTHS[m]}"]
     style = rng.choice(styles[:2] + styles)
     answer_style = styles[1] if style is styles[1] or style is styles[3] else styles[0]
     kind = rng.random()
-    n = rng.randint(2, rng.choice((7, 14, 30, 30))) if kind < 0.6 else 1 if kind < 0.8 else -1 if kind < 0.9 else rng.randint(1, 20)
+    n = rng.randint(2, rng.choice((7, 14, 30, 30))) if kind < 0.65 else 1 if kind < 0.85 else -1
+    if weekday:
+        n = rng.randint(1, 20)
 
     def day():
         m = rng.randrange(12)
@@ -115,12 +117,18 @@ def dates(rng, want_held):
     month, date = draw(want_held, day, lambda t: ("date", n) + t)
     new = _shift(month, date, n)
     slots = {"d": style(month, date), "n": _count(rng, n) if n > 0 else ""}
-    if kind >= 0.9:
+    if weekday:
         start = rng.randrange(7)
         question = fill(rng, pick(rng, WEEKDAY_DATE), slots | {"w": DAYS[start], "e": style(*new)})
-        return Sample("dates", turns((question[0].upper() + question[1:], DAYS[(start + n) % 7])))
+        later = "one day" if n == 1 else f"{n} days"        # the step in between is what makes it possible
+        return Sample("weekdays of dates", turns((question[0].upper() + question[1:], f"That is {later} later, so it is a {DAYS[(start + n) % 7]}.")))
     question = fill(rng, pick(rng, DATE_LATER if n > 1 else DATE_TOMORROW if n == 1 else DATE_YESTERDAY), slots)
     return Sample("dates", turns((loosely(rng, question), answer_style(*new))))
 
 
-TASKS = {"days": days, "months": months, "dates": dates}
+def weekdays(rng, want_held):
+    """A date is a Monday; what is another?"""
+    return dates(rng, want_held, weekday=True)
+
+
+TASKS = {"days": days, "months": months, "dates": dates, "weekdays of dates": weekdays}

@@ -35,7 +35,7 @@ TOLD = sorted({w.lower() for text in [t for plot in telling.PLOTS.values() for t
                for w in re.findall(r"[A-Za-z]{2,}", re.sub(r"\{\w+\}", " ", text))})
 REAL = list(dict.fromkeys(REAL + COMMON + TOLD))
 
-# Real words that are never spelled in training and stand nowhere else in it: held out.
+# Real words that are never spelled in training, and hardly stand in it at all: held out.
 UNSEEN = [w for w in """cactus helmet napkin blizzard parachute lantana gravel sponge turban velvet cobweb dolphin igloo jungle kimono lagoon magnet nectar origami pebble quiver rodeo saddle tunnel vacuum walnut yogurt zipper avocado bamboo
 canyon dragonet eclipse fossil gazette hammock insect jigsaw kernel lobby mammal noodle orbit panther quartz radio saxophone tadpole utensil volcano wigwam abacus beacon cobra denim ember fungus garage husky ivory jelly kayak lava mitten nylon oxygen pillar
 quota rumba syrup tornado urban vinegar wallet xenon yodel zigzag plastic orchard paprika monsoon labyrinth kangaroo hazelnut gondola ferry emblem diploma cabaret badminton acrobat vertigo triumph shuttle python pumpkin printer pixel module laptop cursor

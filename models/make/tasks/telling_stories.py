@@ -118,7 +118,7 @@ CONTINUE = ["Continue this story: {t}", "Continue the story: {t}", "Go on with t
 def continuing(rng, want_held):
     s = telling.tell(rng, want_held, short=rng.random() < 0.2, style=rng.choice(("fairy", "fairy", "plain", "first", "")))
     begin, _, rest = _cut(rng, s.text)
-    return Sample("continuing", turns((pick(rng, CONTINUE).replace("{t}", begin), rest)), check="story", expect={"must": [s.slots["Aname"]] if s.slots["Aname"] in begin else []})
+    return Sample("continuing", turns((pick(rng, CONTINUE).replace("{t}", begin), rest)), check="story", expect={"must": [s.slots["Aname"]] if s.slots["Aname"] in begin and s.style != "first" else []})
 
 
 def raw(rng, want_held):

@@ -158,7 +158,7 @@ TEST_CASE("an exclusive thread destroys what was pending on itself") {
     spawn<int>(t.get_executor(), {}, [&](context<int> self) -> net::awaitable<void> {
       home = std::this_thread::get_id();
       const noted on_stack(&destroyed);
-      while (co_await self.async_receive()) {
+      while (auto m = co_await self.async_receive()) {
       }
     });
     net::post(t.get_executor(), net::use_future).get();

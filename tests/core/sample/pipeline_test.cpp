@@ -29,9 +29,7 @@ sampler make(const definition& d, std::uint32_t vocab) {
   return s;
 }
 
-// The probability that the pipeline draws each token: measured exactly, by finding for many equally spaced
-// numbers which token they fall on, is not possible through pick(); so its definition is inverted instead:
-// the token of a uniform number u is the first whose running sum exceeds u.
+// The token of a uniform number u: the first whose running sum exceeds it.
 token_id by_definition(const std::vector<double>& q, double u) {
   double sum = 0;
   token_id last = -1;

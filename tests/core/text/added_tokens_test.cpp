@@ -3,7 +3,7 @@
 #include "tests/core/text/text_fixtures.h"
 
 using namespace weir::core;
-using namespace weir::core::test;
+using namespace weir::test;
 
 namespace {
 

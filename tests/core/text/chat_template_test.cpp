@@ -3,7 +3,7 @@
 #include "tests/core/text/text_fixtures.h"
 
 using namespace weir::core;
-using namespace weir::core::test;
+using namespace weir::test;
 
 namespace {
 
@@ -11,7 +11,7 @@ const std::vector<message> hello = {{"system", "Be kind."}, {"user", "hello"}};
 constexpr const char* hello_text =
     "<|im_start|>system\nBe kind.<|im_end|>\n<|im_start|>user\nhello<|im_end|>\n<|im_start|>assistant\n";
 
-std::string chatml_file() { return weir::tests::read_file(WEIR_SOURCE_DIR "/docs/chatml.jinja"); }
+std::string chatml_file() { return weir::test::read_file(WEIR_SOURCE_DIR "/docs/chatml.jinja"); }
 
 bool takes_messages(const std::string& dir, bool force = false) {
   const auto chat = chat_template::load(dir, force);
@@ -50,20 +50,20 @@ TEST_CASE("where a tokenizer has no ChatML tokens the template is plain text") {
 }
 
 TEST_CASE("a directory's template counts wherever it is kept, and none means ChatML") {
-  weir::tests::temporary_dir dir;
+  weir::test::temporary_dir dir;
   const std::string path = dir.path().string();
   CHECK(takes_messages(path));
-  weir::tests::write_file(dir / "tokenizer_config.json", R"({"chat_template":"{{ messages }}"})");
+  weir::test::write_file(dir / "tokenizer_config.json", R"({"chat_template":"{{ messages }}"})");
   CHECK_FALSE(takes_messages(path));
   CHECK(takes_messages(path, true));
   const boost::json::object list{
       {"chat_template",
        {{{"name", "tool_use"}, {"template", "x"}}, {{"name", "default"}, {"template", chatml_file()}}}}};
-  weir::tests::write_file(dir / "tokenizer_config.json", boost::json::serialize(list));
+  weir::test::write_file(dir / "tokenizer_config.json", boost::json::serialize(list));
   CHECK(takes_messages(path));
-  weir::tests::write_file(dir / "chat_template.jinja", "{{ messages }}");
+  weir::test::write_file(dir / "chat_template.jinja", "{{ messages }}");
   CHECK_FALSE(takes_messages(path));
-  weir::tests::write_file(dir / "chat_template.jinja", chatml_file());
+  weir::test::write_file(dir / "chat_template.jinja", chatml_file());
   CHECK(takes_messages(path));
 }
 
@@ -77,8 +77,8 @@ TEST_CASE("a template that is not supported is refused when messages come, namin
 }
 
 TEST_CASE("a configuration that is no configuration is an error at load") {
-  weir::tests::temporary_dir dir;
-  weir::tests::write_file(dir / "tokenizer_config.json", R"({"chat_template":3})");
+  weir::test::temporary_dir dir;
+  weir::test::write_file(dir / "tokenizer_config.json", R"({"chat_template":3})");
   const auto chat = chat_template::load(dir.path().string(), false);
   REQUIRE(chat.has_error());
   CHECK(chat.error().message.find("chat_template: must be a string") != std::string::npos);

@@ -2,13 +2,13 @@
 
 #include "core/text/byte_level.h"
 
-namespace weir::core::test {
+namespace weir::test {
 
 boost::json::object byte_level_file() {
   boost::json::object vocab;
   for (int b = 0; b < 256; ++b) {
     std::string piece;
-    append_byte_level(piece, std::string(1, static_cast<char>(b)));
+    core::append_byte_level(piece, std::string(1, static_cast<char>(b)));
     vocab[piece] = b;
   }
   for (const char* piece : {"he", "ll", "hell", "hello", "Ġhello"}) vocab[piece] = vocab.size();
@@ -46,4 +46,4 @@ boost::json::object byte_fallback_file() {
             {"merges", {"a b", "▁ a", "▁ ab"}}}}};
 }
 
-}  // namespace weir::core::test
+}  // namespace weir::test

@@ -6,10 +6,13 @@
 #include "core/text/tokenizer.h"
 #include "tests/support/data.h"
 
-namespace weir::core::test {
+namespace weir::test {
+
+using core::token_id;
+using core::tokenizer;
 
 inline boost::json::value read_json(const std::filesystem::path& path) {
-  return boost::json::parse(tests::read_file(path));
+  return boost::json::parse(read_file(path));
 }
 
 inline std::vector<token_id> to_ids(const boost::json::value& list) {
@@ -20,7 +23,7 @@ inline std::vector<token_id> to_ids(const boost::json::value& list) {
 
 inline std::shared_ptr<const tokenizer> parsed(const boost::json::object& file,
                                                const std::string& config = "") {
-  auto t = parse_tokenizer(boost::json::serialize(file), config);
+  auto t = core::parse_tokenizer(boost::json::serialize(file), config);
   if (!t) throw std::runtime_error(t.error().message);
   return *t;
 }
@@ -41,4 +44,4 @@ inline constexpr token_id im_start = 261, im_end = 262;
 // merges.
 boost::json::object byte_fallback_file();
 
-}  // namespace weir::core::test
+}  // namespace weir::test

@@ -3,7 +3,7 @@
 #include "tests/core/text/text_fixtures.h"
 
 using namespace weir::core;
-using namespace weir::core::test;
+using namespace weir::test;
 
 namespace {
 
@@ -41,9 +41,9 @@ void check_run(const boost::json::object& run, const std::shared_ptr<const token
 }  // namespace
 
 TEST_CASE("every tokenizer gives the ids and the text of its vectors") {
-  const auto folders = weir::tests::data_folders("tokenizers", "vectors.json");
+  const auto folders = weir::test::data_folders("tokenizers", "vectors.json");
   if (folders.empty())
-    WARN("no vectors below " << weir::tests::data_dir() << ": set TEST_DATA_DIR to run them");
+    WARN("no vectors below " << weir::test::data_dir() << ": set TEST_DATA_DIR to run them");
   for (const auto& folder : folders) {
     INFO(folder);
     const auto t = load_tokenizer(folder.string());
@@ -55,9 +55,9 @@ TEST_CASE("every tokenizer gives the ids and the text of its vectors") {
 }
 
 TEST_CASE("every model's tokenizer gives its reference's prompt ids and output text") {
-  const auto folders = weir::tests::data_folders("models", "reference.json");
+  const auto folders = weir::test::data_folders("models", "reference.json");
   if (folders.empty())
-    WARN("no references below " << weir::tests::data_dir() << ": set TEST_DATA_DIR to run them");
+    WARN("no references below " << weir::test::data_dir() << ": set TEST_DATA_DIR to run them");
   for (const auto& folder : folders) {
     INFO(folder);
     const auto t = load_tokenizer(folder.string());

@@ -1,0 +1,51 @@
+// household.h — what ends with an actor's body: its children and its timers.
+//
+// Thread safety: the actor's executor alone.
+#pragma once
+
+#include <algorithm>
+#include <boost/asio/cancellation_signal.hpp>
+#include <boost/asio/cancellation_type.hpp>
+#include <cstdint>
+#include <functional>
+#include <list>
+#include <utility>
+#include <vector>
+
+namespace weir::detail {
+
+class household {
+ public:
+  using end_child = std::function<void(bool kill)>;
+
+  // A child, from its spawn until it has been joined.
+  std::uint64_t adopt(end_child end) {
+    children_.push_back({++last_, std::move(end)});
+    return last_;
+  }
+  void joined(std::uint64_t child) {
+    std::erase_if(children_, [child](const auto& c) { return c.no == child; });
+  }
+  bool childless() const noexcept { return children_.empty(); }
+  void end_children(bool kill) {
+    for (auto& c : children_) c.end(kill);
+  }
+
+  using alarm = std::list<boost::asio::cancellation_signal>::iterator;
+  alarm set_alarm() { return alarms_.emplace(alarms_.end()); }
+  void unset(alarm a) { alarms_.erase(a); }
+  void silence() {
+    for (auto& a : alarms_) a.emit(boost::asio::cancellation_type::terminal);
+  }
+
+ private:
+  struct child {
+    std::uint64_t no;
+    end_child end;
+  };
+  std::vector<child> children_;
+  std::list<boost::asio::cancellation_signal> alarms_;
+  std::uint64_t last_ = 0;
+};
+
+}  // namespace weir::detail
