@@ -43,8 +43,8 @@ std::string url_host(const std::string& host) { return host.find(':') == host.np
 class serving {
  public:
   serving(const serve_options& o, actors::service_options s, net::server_options n)
-      : service_(std::move(s), clock_),
-        shards_(o.server.io_threads),
+      : shards_(o.server.io_threads),
+        service_(std::move(s), clock_),
         server_(service_, shards_, std::move(n)),
         signals_(io_, SIGINT, SIGTERM),
         timer_(io_),
@@ -104,8 +104,8 @@ class serving {
 
   core::system_clock clock_;
   boost::asio::io_context io_{1};
+  net::shards shards_;  // outlive the service, whose streams post to them
   actors::service service_;
-  net::shards shards_;
   net::server server_;
   boost::asio::signal_set signals_;
   boost::asio::steady_timer timer_;

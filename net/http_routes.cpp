@@ -84,7 +84,7 @@ reply show_model(hub& h, const std::string& name) {
     append_model(out, m);
     return json_reply(out.substr(1));
   }
-  return error_reply(404, "model_not_found", fmt::format("no model is called '{}'", name), "model");
+  return error_reply(404, "model_not_found", fmt::format("no model is called '{}'", legible(name)), "model");
 }
 
 // ---- text
@@ -243,7 +243,7 @@ asio::awaitable<reply> answer_route(hub& h, const route_match& route, std::strin
     case endpoint::stream:
       co_return error_reply(426, "upgrade_required", "this path is a WebSocket: weir.v1");
     case endpoint::planned:
-      co_return not_found(fmt::format("{} is not supported yet", path_of(target)));
+      co_return not_found(fmt::format("{} is not supported yet", legible(path_of(target))));
     case endpoint::completions:
     case endpoint::chat_completions:
       break;
