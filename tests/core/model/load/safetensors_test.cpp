@@ -128,7 +128,7 @@ TEST_CASE("a shard index may name plain files only") {
   CHECK(!parse_shard_index(R"({"weight_map":[]})", "index.json"));
 }
 
-TEST_CASE("a sharded checkpoint is one set of tensors; a shard or tensor that is missing is named") {
+TEST_CASE("a sharded checkpoint is one set of tensors, and a shard or tensor that is missing is named") {
   const test::temporary_dir dir;
   const auto write = [&](const std::string& file, std::vector<test::toy_tensor> tensors) {
     test::write_file(dir / file, test::safetensors_bytes(tensors));
