@@ -16,6 +16,7 @@ std::string file_with(const std::string& header, std::size_t data_bytes) {
   return length + header + std::string(data_bytes, 'x');
 }
 
+// The tensors' bytes are those of `file`.
 result<tensor_map> parse(const std::string& file) {
   return parse_safetensors(std::as_bytes(std::span(file)), "m.safetensors");
 }
@@ -34,10 +35,11 @@ std::string entry(const std::string& shape, int begin, int end) {
 }  // namespace
 
 TEST_CASE("a safetensors file gives each tensor's type, shape and bytes") {
-  const auto r = parse(test::safetensors_bytes({{"a", "F32", {2, 3}, std::string(24, 'a')},
-                                                {"b", "BF16", {5}, std::string(10, 'b')},
-                                                {"scalar", "F16", {}, "ss"},
-                                                {"empty", "I64", {0, 7}, ""}}));
+  const std::string file = test::safetensors_bytes({{"a", "F32", {2, 3}, std::string(24, 'a')},
+                                                    {"b", "BF16", {5}, std::string(10, 'b')},
+                                                    {"scalar", "F16", {}, "ss"},
+                                                    {"empty", "I64", {0, 7}, ""}});
+  const auto r = parse(file);
   REQUIRE(r.has_value());
   REQUIRE(r->size() == 4);
   CHECK(r->at("a").shape == std::vector<std::uint64_t>{2, 3});
