@@ -135,7 +135,7 @@ void append_job(std::string& out, const actors::job_view& j) {
   append_count(out, "prompt_tokens", j.prompt_tokens);
   append_count(out, "tokens", j.output_tokens);
   append_count(out, "pages", j.pages);
-  append_count(out, "age_s", j.age_s);
+  append_count(out, "age", j.age_s);
   out += '}';
 }
 

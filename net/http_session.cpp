@@ -163,7 +163,7 @@ std::optional<reply> http_session::judge_upgrade(const request& r, admission& ho
   auto key = offered.bearer;
   if (auto header = bearer_of(r[http::field::authorization])) key = std::string(*header);
   how.authenticated = all.options.api_keys.empty() || (key && key_known(*key, all.options.api_keys));
-  if (key && !how.authenticated) return error_reply(401, "invalid_api_key", "this key is not known");
+  how.wrong_key = key && !how.authenticated;  // closed with 4401 after the upgrade: a browser cannot read a 401
   if (!protocols.empty() && !offered.weir_v1) {
     return error_reply(400, "bad_subprotocol", "this server speaks the subprotocol weir.v1 only");
   }

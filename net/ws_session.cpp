@@ -134,6 +134,7 @@ asio::awaitable<void> session::run(http::request<http::string_body> upgrade) {
   asio::co_spawn(
       hub_.executor(), [self]() { return self->write_frames(); }, asio::detached);
   if (how_.authenticated) welcome();
+  if (how_.wrong_key) close(bad_key);
   if (hub_.all().draining) hear(hub::event::drain);  // it was said before we could hear it
   if (hub_.all().stopping) hear(hub::event::close);
   try {
