@@ -45,7 +45,7 @@ int run(int argc, char** argv) {
   add("generate", "write an answer, or a file of answers, to standard output", add_generate);
   add("tokenize", "text to token ids and pieces, or back", add_tokenize);
   add_missing(app);
-  if (argc > 1 && argv[1][0] != '-' && !app.get_subcommand_no_throw(argv[1])) {
+  if (argc > 1 && argv[1][0] != '-' && app.get_subcommands([&](CLI::App* s) { return s->check_name(argv[1]); }).empty()) {
     std::cerr << "'" << argv[1] << "' is no subcommand; weir --help lists them\n";
     return exit_code::bad_usage;
   }
