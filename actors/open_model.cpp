@@ -52,7 +52,7 @@ core::result<std::unique_ptr<opened_model>> open_sim(const model_spec& spec) {
   const auto sim = core::parse_sim_spec(colon == spec.source.npos ? "" : spec.source.substr(colon + 1));
   if (!sim) return sim.error();
   auto m = std::make_unique<opened_model>();
-  m->weights = core::make_sim(*sim);
+  m->weights = core::make_sim_model(*sim);
   m->served.tokenizer = core::make_sim_tokenizer();
   m->served.chat = core::chat_template::chatml();
   return m;

@@ -36,6 +36,14 @@ actors::model_spec spec_of(const std::string& text) {
   return m;
 }
 
+// The model that ships with weir: beside an installed binary, or in the source tree that it was built from.
+std::string bundled_model() {
+  namespace fs = std::filesystem;
+  std::error_code ec;
+  const auto installed = fs::read_symlink("/proc/self/exe", ec).parent_path() / "../share/weir/models/rill";
+  return (fs::is_directory(installed, ec) ? installed.lexically_normal() : fs::path(WEIR_MODELS_DIR "/rill")).string();
+}
+
 core::result<std::string> device_of(const std::string& asked) {
   if (asked == "auto") return std::string("cpu");
   if (asked == "cpu" || asked == "reference") return asked;
@@ -51,8 +59,10 @@ core::result<std::vector<actors::model_spec>> models_of(const core::engine_setti
     out.push_back({"sim", s.device, false});
     return out;
   }
-  if (s.model.empty())
-    return bad_param("model", "--model is missing: a directory in Hugging Face layout, or random:SHAPE");
+  if (s.model.empty()) {
+    out.push_back({"rill", bundled_model(), s.chatml});
+    return out;
+  }
   std::set<std::string> names;
   for (const auto& text : s.model) {
     auto m = spec_of(text);

@@ -20,10 +20,10 @@ local_service::local_service(const core::engine_settings& s, std::uint32_t queue
   core::result<> loaded;
   if (auto o = service_options_of(s, queue); o) {
     service_ = std::make_unique<actors::service>(std::move(*o), clock_);
-    const auto work = boost::asio::make_work_guard(io_);
+    auto work = boost::asio::make_work_guard(io_);
     service_->load(show_load_progress(), io_.get_executor(), [&](core::result<> r) {
       loaded = std::move(r);
-      io_.stop();
+      work.reset();
     });
     io_.run();
     io_.restart();

@@ -29,6 +29,8 @@ struct server_settings {
   std::uint32_t io_threads = 1;
   std::uint32_t queue = 256;
   std::vector<std::string> allow_origin;
+  std::string api_key_file;
+  std::uint32_t detach_grace_ms = 30000;
   std::uint32_t drain_s = 30;
 };
 
@@ -43,7 +45,7 @@ struct setting {
 // Calls v(setting, field) for each; a field's value at the time is its default.
 template <class V>
 void visit_settings(engine_settings& s, V&& v) {
-  v(setting{"model", "a model to serve: a directory in Hugging Face layout, or random:SHAPE[:f32|bf16]; repeatable",
+  v(setting{"model", "a model: a directory in Hugging Face layout, or random:SHAPE[:f32|bf16]; repeatable; none: the bundled rill",
             "[NAME=]DIR"}, s.model);
   v(setting{"device", "where models run: auto, cpu, reference, or sim[:K=V,...]", "DEVICE"}, s.device);
   v(setting{"threads", "threads that compute, 0 = one per core", "threads", 0, 1024}, s.threads);
@@ -65,6 +67,10 @@ void visit_settings(server_settings& s, V&& v) {
   v(setting{"queue", "jobs that wait before a request is refused with 429", "jobs", 0, 1 << 20}, s.queue);
   v(setting{"allow-origin", "origin whose pages may connect, beside the server's own; repeatable", "ORIGIN"},
     s.allow_origin);
+  v(setting{"api-key-file", "file of keys, one a line, any of which lets a client in; none: everybody may", "FILE"},
+    s.api_key_file);
+  v(setting{"detach-grace-ms", "how long a running job waits for its reader to come back", "ms", 0, 1 << 30},
+    s.detach_grace_ms);
   v(setting{"drain-s", "how long running jobs may finish after SIGTERM", "s", 0, 86400}, s.drain_s);
 }
 

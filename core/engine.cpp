@@ -1,12 +1,8 @@
-#include "core/engine.h"
-
 #include <algorithm>
 #include <cassert>
-#include <unordered_map>
 #include <utility>
 
-#include "core/schedule/scheduler.h"
-#include "core/schedule/waiting_line.h"
+#include "core/engine_state.h"
 
 namespace weir::core {
 namespace {
@@ -26,66 +22,27 @@ std::unique_ptr<sequence> take(sequences& from, const sequence& s) {
 
 }  // namespace
 
-struct engine::state {
-  state(std::unique_ptr<model> m, std::shared_ptr<const tokenizer> t, engine_config c, const clock& clk)
-      : device(std::move(m)), text(*t), config(c), time(clk), pool(c.kv_pages),
-        plan(c.max_batch, {c.prefill_rows, c.step_target, c.lone_step_target}) {
-    assert(config.kv_pages > 0 && config.max_batch > 0 && config.prefill_rows > 0);
-    const std::uint64_t room = std::uint64_t{config.kv_pages} * page_tokens;
-    longest = device->info().context;
-    if (config.max_seq_len > 0) longest = std::min(longest, config.max_seq_len);
-    longest = static_cast<std::uint32_t>(std::min<std::uint64_t>(longest, room));
-    draws.reserve(config.max_batch);
-    results.reserve(config.max_batch);
-    drawing.reserve(config.max_batch);
-    running.reserve(config.max_batch);
-  }
-
-  // The five parts of a step.
-  void begin();
-  void expire();
-  void admit();
-  const batch& schedule() { return plan.plan(running, *device, now); }
-  void forward(const batch& work);
-  void sample(const batch& work);
-  void deliver();
-  step_report close_step(const batch& work);
-
-  std::optional<error> refusal(const job& j) const;
-  void drop(std::unique_ptr<sequence> s, finish_reason why, std::optional<error> with = {});
-  void fail_all(const error& e);
-  void forget(const sequence& s);
-  time_point next_event() const;
-
-  std::unique_ptr<model> device;
-  token_table text;
-  engine_config config;
-  const clock& time;
-  std::uint32_t longest = 0;  // tokens of one sequence, prompt and output
-
-  page_pool pool;
-  waiting_line waiting;
-  sequences running;    // in the batch, in order of admission
-  sequences finishing;  // ended, but the sink has not taken the last tokens
-  std::unordered_map<job_id, sequence*, job_id_hash> known;  // all three
-  scheduler plan;
-  std::vector<draw> draws;          // of this step, and
-  std::vector<drawn> results;       // what came of them, and
-  std::vector<sequence*> drawing;   // for whom
-
-  std::optional<error> fault;
-  time_point now{};                               // when the step began
-  time_point earliest_deadline = time_point::max();
-  std::uint64_t admissions = 0, steps = 0, tokens = 0, finished = 0;
-  step_report report;  // of this step, and of what cancel() ended since the last
-};
-
-const char* name(sequence_state s) noexcept {
-  constexpr const char* names[] = {"queued", "prefilling", "decoding", "finished"};
-  return names[static_cast<int>(s)];
+engine::state::state(std::unique_ptr<model> m, std::shared_ptr<const tokenizer> t, engine_config c,
+                     const clock& clk)
+    : device(std::move(m)),
+      text(*t),
+      config(c),
+      time(clk),
+      pool(c.kv_pages),
+      plan(c.max_batch, {c.prefill_rows, c.step_target, c.lone_step_target}) {
+  assert(config.kv_pages > 0 && config.max_batch > 0 && config.prefill_rows > 0);
+  const std::uint64_t room = std::uint64_t{config.kv_pages} * page_tokens;
+  longest = device->info().context;
+  if (config.max_seq_len > 0) longest = std::min(longest, config.max_seq_len);
+  longest = static_cast<std::uint32_t>(std::min<std::uint64_t>(longest, room));
+  draws.reserve(config.max_batch);
+  results.reserve(config.max_batch);
+  drawing.reserve(config.max_batch);
+  running.reserve(config.max_batch);
 }
 
-engine::engine(std::unique_ptr<model> m, std::shared_ptr<const tokenizer> t, engine_config config, const clock& time)
+engine::engine(std::unique_ptr<model> m, std::shared_ptr<const tokenizer> t, engine_config config,
+               const clock& time)
     : s_(std::make_unique<state>(std::move(m), std::move(t), config, time)) {}
 
 engine::~engine() {
@@ -172,7 +129,8 @@ void engine::state::admit() {
       drop(waiting.take_front(), finish_reason::cancel);
       continue;
     }
-    if (!s.pages.grow(pool, s.prompt_tokens() + s.max_output - 1)) return;  // the last token is never computed
+    if (!s.pages.grow(pool, s.prompt_tokens() + s.max_output - 1))
+      return;  // the last token is never computed
     s.enter(admissions++, now, device->info().vocab_size);
     running.push_back(waiting.take_front());
   }
@@ -191,8 +149,11 @@ void engine::state::sample(const batch& work) {
     if (work.slices[i].logits_row < 0) continue;
     sequence& s = *chosen[i];
     drawing.push_back(&s);
-    draws.push_back({.from = &*s.chooser, .logits_row = static_cast<std::uint32_t>(work.slices[i].logits_row),
-                     .position = s.length(), .seed = s.asked.sampling.seed, .prompt_tokens = s.prompt_tokens()});
+    draws.push_back({.from = &*s.chooser,
+                     .logits_row = static_cast<std::uint32_t>(work.slices[i].logits_row),
+                     .position = s.length(),
+                     .seed = s.asked.sampling.seed,
+                     .prompt_tokens = s.prompt_tokens()});
   }
   results.assign(draws.size(), {});
   if (!draws.empty()) {
@@ -203,8 +164,9 @@ void engine::state::sample(const batch& work) {
   for (std::size_t i = 0; i < draws.size(); ++i) {
     sequence& s = *drawing[i];
     if (results[i].fault) {
-      s.close(finish_reason::error, pool,
-              make_error(errc::internal, "the model gave logits that are not finite at position {}", s.length()));
+      s.close(
+          finish_reason::error, pool,
+          make_error(errc::internal, "the model gave logits that are not finite at position {}", s.length()));
       continue;
     }
     ++report.tokens;
@@ -236,7 +198,8 @@ step_report engine::state::close_step(const batch& work) {
 // When a step could next do anything, if no message comes.
 time_point engine::state::next_event() const {
   time_point next = std::min(plan.next_due(), earliest_deadline);
-  const bool full = std::any_of(running.begin(), running.end(), [](const auto& s) { return s->tail_waits(); });
+  const bool full =
+      std::any_of(running.begin(), running.end(), [](const auto& s) { return s->tail_waits(); });
   if (full || !finishing.empty()) next = std::min(next, now + offer_again);
   return next == time_point::max() ? time_point{} : next;
 }
@@ -276,83 +239,15 @@ std::optional<error> engine::state::refusal(const job& j) const {
   const std::uint64_t room = std::uint64_t{config.kv_pages} * page_tokens;
   if (prompt >= room) {
     return make_error(errc::does_not_fit,
-                      "the prompt has {} tokens and needs {} pages of {} with its first output; there are {}", prompt,
-                      pages_for(prompt + 1), page_tokens, config.kv_pages);
+                      "the prompt has {} tokens and needs {} pages of {} with its first output; there are {}",
+                      prompt, pages_for(prompt + 1), page_tokens, config.kv_pages);
   }
-  return make_error(errc::prompt_too_long, "the prompt has {} tokens; prompt and output together may have {}", prompt,
-                    longest);
+  return make_error(errc::prompt_too_long, "the prompt has {} tokens; prompt and output together may have {}",
+                    prompt, longest);
 }
 
 bool engine::idle() const noexcept { return s_->known.empty(); }
 const std::optional<error>& engine::fault() const noexcept { return s_->fault; }
 const model_info& engine::info() const noexcept { return s_->device->info(); }
-
-engine_counts engine::counts() const noexcept {
-  engine_counts c;
-  c.queued = static_cast<std::uint32_t>(s_->waiting.size());
-  c.finishing = static_cast<std::uint32_t>(s_->finishing.size());
-  for (const auto& s : s_->running) ++(s->output.empty() ? c.prefilling : c.decoding);
-  c.pages_total = s_->pool.total();
-  c.pages_free = s_->pool.free();
-  c.pages_used = s_->pool.used();
-  c.steps = s_->steps;
-  c.tokens = s_->tokens;
-  c.finished = s_->finished;
-  return c;
-}
-
-engine_counts& engine_counts::operator+=(const engine_counts& o) noexcept {
-  queued += o.queued;
-  prefilling += o.prefilling;
-  decoding += o.decoding;
-  finishing += o.finishing;
-  pages_total += o.pages_total;
-  pages_free += o.pages_free;
-  pages_used += o.pages_used;
-  steps += o.steps;
-  tokens += o.tokens;
-  finished += o.finished;
-  return *this;
-}
-
-void engine::list(std::vector<sequence_view>& out) const {
-  out.clear();
-  const auto add = [&](const sequence& s, sequence_state state) {
-    out.push_back({.id = s.asked.id, .state = state, .prompt_tokens = s.prompt_tokens(),
-                   .output_tokens = s.sampled, .pages = s.pages.size(), .created = s.asked.created});
-  };
-  for (const auto& s : s_->running) {
-    add(*s, s->output.empty() ? sequence_state::prefilling : sequence_state::decoding);
-  }
-  s_->waiting.each([&](const sequence& s) { add(s, sequence_state::queued); });
-  for (const auto& s : s_->finishing) add(*s, sequence_state::finished);
-}
-
-std::string engine::check_integrity() const {
-  const page_pool& pool = s_->pool;
-  std::vector<std::uint32_t> references(pool.total(), 0);
-  for (const auto& s : s_->running) {
-    for (const page_id p : s->pages.all()) ++references[static_cast<std::size_t>(p)];
-    if (s->ended) return fmt::format("job {} has ended and is in the batch", s->asked.id.text());
-    if (s->computed > s->length() || pages_for(s->computed) > s->pages.size()) {
-      return fmt::format("job {} has {} rows in {} pages", s->asked.id.text(), s->computed, s->pages.size());
-    }
-    if (s->delivered > s->decided || s->decided > s->output.size() || s->output.size() > s->max_output) {
-      return fmt::format("job {}: {} delivered, {} decided, {} sampled of {}", s->asked.id.text(), s->delivered,
-                         s->decided, s->output.size(), s->max_output);
-    }
-  }
-  for (std::size_t p = 0; p < references.size(); ++p) {
-    if (references[p] != pool.references(static_cast<page_id>(p))) {
-      return fmt::format("page {} has {} references, tables hold {}", p, pool.references(static_cast<page_id>(p)),
-                         references[p]);
-    }
-  }
-  const auto taken = std::count_if(references.begin(), references.end(), [](auto r) { return r > 0; });
-  if (taken + pool.free() != pool.total()) return fmt::format("{} of {} pages are lost", pool.total() - taken - pool.free(), pool.total());
-  const std::size_t all = s_->waiting.size() + s_->running.size() + s_->finishing.size();
-  if (all != s_->known.size()) return fmt::format("{} jobs are known, {} are somewhere", s_->known.size(), all);
-  return {};
-}
 
 }  // namespace weir::core

@@ -2,19 +2,20 @@
 //
 // A step reads like its name says: admit, schedule, forward, sample, deliver (engine.cpp).
 //
-// Thread safety: everything on the owner's thread. The engine starts no thread, reads no clock but the one passed in,
-// and calls out only through each job's token_sink.
+// Thread safety: everything on the owner's thread. The engine starts no thread, reads no clock but the one
+// passed in, and calls out only through each job's token_sink.
 //
-// Pages are reserved when a job is admitted, for its prompt and all the output it may make (max_tokens, or what its
-// longest possible length leaves): an admitted job always runs to its end, so jobs cannot wait for one another.
-// A sequence is at most as long as the smallest of the model's context, max_seq_len and the page pool; output that
-// reaches it ends with length. Jobs enter in order of priority, then age; one whose pages are not free yet waits,
-// and those behind it too.
+// Pages are reserved when a job is admitted, for its prompt and all the output it may make (max_tokens, or
+// what its longest possible length leaves): an admitted job always runs to its end, so jobs cannot wait for
+// one another. A sequence is at most as long as the smallest of the model's context, max_seq_len and the page
+// pool; output that reaches it ends with length. Jobs enter in order of priority, then age; one whose pages
+// are not free yet waits, and those behind it too.
 //
 // Invariants:
 //   1. Pages used + free = total; reference counts equal the page tables (check_integrity).
 //   2. Every job given to submit() gets exactly one finish(), whatever happens.
-//   3. After cancel(id), the next step() starts without that sequence, and its pages are free before the step's forward.
+//   3. After cancel(id), the next step() starts without that sequence, and its pages are free before the
+//      step's forward.
 //   4. A job's tokens depend on the model, its prompt, parameters and seed alone, whatever runs beside it.
 #pragma once
 
@@ -32,12 +33,12 @@
 namespace weir::core {
 
 struct engine_config {
-  std::uint32_t max_batch = 64;        // sequences that run at once
-  std::uint32_t kv_pages = 0;          // of page_tokens each; the model has already allocated them; >= 1
-  std::uint32_t max_seq_len = 0;       // 0: the model's context
-  std::uint32_t prefill_rows = 512;    // most prompt rows in one step
-  duration step_target{};              // longest step while others decode; zero: unbounded (rows bound it)
-  duration lone_step_target{};         // the same while nothing decodes: how long a cancel may wait
+  std::uint32_t max_batch = 64;      // sequences that run at once
+  std::uint32_t kv_pages = 0;        // of page_tokens each; the model has already allocated them; >= 1
+  std::uint32_t max_seq_len = 0;     // 0: the model's context
+  std::uint32_t prefill_rows = 512;  // most prompt rows in one step
+  duration step_target{};            // longest step while others decode; zero: unbounded (rows bound it)
+  duration lone_step_target{};       // the same while nothing decodes: how long a cancel may wait
 };
 
 enum class sequence_state { queued, prefilling, decoding, finished };
@@ -54,14 +55,15 @@ struct sequence_view {
 struct step_report {
   std::uint32_t rows = 0, sequences = 0, tokens = 0, finished = 0;
   duration took{};
-  // Nothing can happen before then, unless a message comes: the next due() of a paced model, the next deadline, the
-  // next offer to a full sink. In the past (as here): step again at once, if the engine is not idle.
+  // Nothing can happen before then, unless a message comes: the next due() of a paced model, the next
+  // deadline, the next offer to a full sink. In the past (as here): step again at once, if the engine is not
+  // idle.
   time_point wait_until{};
 };
 
 struct engine_counts {
   std::uint32_t queued = 0, prefilling = 0, decoding = 0;
-  std::uint32_t finishing = 0;          // ended and without pages, but their sinks have not taken the last tokens
+  std::uint32_t finishing = 0;  // ended and without pages, but their sinks have not taken the last tokens
   std::uint32_t pages_total = 0, pages_free = 0, pages_used = 0;
   std::uint64_t steps = 0, tokens = 0, finished = 0;  // since the engine was made
 
@@ -71,15 +73,17 @@ struct engine_counts {
 
 class engine {
  public:
-  engine(std::unique_ptr<model> m, std::shared_ptr<const tokenizer> t, engine_config config, const clock& time);
+  engine(std::unique_ptr<model> m, std::shared_ptr<const tokenizer> t, engine_config config,
+         const clock& time);
   ~engine();  // ends what is left with error
 
-  // Takes a job; the queue has no bound here (admission is decided before). A job that can never fit the pages or
-  // the context is finished with a fault that carries the numbers. REQUIRES: no unfinished job has its id.
+  // Takes a job; the queue has no bound here (admission is decided before). A job that can never fit the
+  // pages or the context is finished with a fault that carries the numbers. REQUIRES: no unfinished job has
+  // its id.
   void submit(job j);
 
-  // Idempotent; false if the engine does not know the job (or has finished it). Frees its pages at once and finishes
-  // it with `why`, now: tokens that its sink has no room for are dropped.
+  // Idempotent; false if the engine does not know the job (or has finished it). Frees its pages at once and
+  // finishes it with `why`, now: tokens that its sink has no room for are dropped.
   bool cancel(const job_id& id, finish_reason why = finish_reason::cancel);
 
   // Nothing queued, running, or still waiting for room in a sink.
@@ -87,8 +91,8 @@ class engine {
 
   step_report step();
 
-  // Why the device failed, once it has: the jobs of that moment ended with it, and so does every job submitted
-  // since. Only a new engine helps.
+  // Why the device failed, once it has: the jobs of that moment ended with it, and so does every job
+  // submitted since. Only a new engine helps.
   const std::optional<error>& fault() const noexcept;
 
   const model_info& info() const noexcept;

@@ -1,10 +1,13 @@
-// ops.h — the complete list of operations that a model is made of, and the table through which a backend offers them.
+// ops.h — the complete list of operations that a model is made of, and the table through which a backend
+// offers them.
 //
-// An operation is a struct of what it reads and writes; `reference/ops.cpp` defines each by plain loops, every other
-// backend is tested against it, and traffic.h says how many bytes and flops each must move. To add one: a struct and
-// a table entry here, its definition, its traffic, its test (docs/kernels.md walks through it).
+// An operation is a struct of what it reads and writes; `reference/ops.cpp` defines each by plain loops,
+// every other backend is tested against it, and traffic.h says how many bytes and flops each must move. To
+// add one: a struct and a table entry here, its definition, its traffic, its test (docs/kernels.md walks
+// through it).
 //
-// Thread safety: one backend serves one thread at a time (it may use threads of its own); data is the caller's.
+// Thread safety: one backend serves one thread at a time (it may use threads of its own); data is the
+// caller's.
 //
 // Invariants, for every backend:
 //   1. Inputs and outputs do not overlap, except where an operation says «in place».
@@ -72,7 +75,8 @@ struct rotary {
   std::uint32_t rows = 0, stride = 0, heads = 0, head_dim = 0;
 };
 
-// Keys and values of one layer, in pages. Keys lie transposed, so that a step over head_dim meets a whole page.
+// Keys and values of one layer, in pages. Keys lie transposed, so that a step over head_dim meets a whole
+// page.
 struct kv_pages {
   float* keys = nullptr;    // [pages, heads, head_dim, page_tokens]
   float* values = nullptr;  // [pages, heads, page_tokens, head_dim]
@@ -94,8 +98,8 @@ struct kv_write {
   std::span<const kv_slice> slices;
 };
 
-// Softmax attention of each row over its own sequence, from position max(0, p - window + 1) to p; window 0: from 0.
-// Query head h uses key head h / (heads / kv.heads).
+// Softmax attention of each row over its own sequence, from position max(0, p - window + 1) to p; window 0:
+// from 0. Query head h uses key head h / (heads / kv.heads).
 struct attention {
   const float* q = nullptr;  // [rows, heads * head_dim], rows `stride` apart
   std::uint32_t stride = 0, heads = 0;
@@ -151,8 +155,8 @@ struct backend {
 // Plain loops, one thread: the definition. Stateless, so any number of threads may use it.
 std::shared_ptr<const backend> reference_backend();
 
-// `threads` compute, the calling one included (>= 1). Which instruction set and which matrix products it found here
-// is in `name`, for example "cpu (avx512, oneDNN)".
+// `threads` compute, the calling one included (>= 1). Which instruction set and which matrix products it
+// found here is in `name`, for example "cpu (avx512, oneDNN)".
 std::shared_ptr<const backend> cpu_backend(unsigned threads);
 
 }  // namespace weir::kernels

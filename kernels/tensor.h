@@ -1,4 +1,5 @@
-// tensor.h — what kernels compute on: element types as they are stored, and a weight matrix somewhere in memory.
+// tensor.h — what kernels compute on: element types as they are stored, and a weight matrix somewhere in
+// memory.
 //
 // Plain data: any thread. Activations are always f32; only weights come in other types.
 #pragma once
@@ -38,7 +39,8 @@ inline std::uint16_t to_bf16(float x) noexcept {
   return static_cast<std::uint16_t>((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);
 }
 
-// Every f16 is exactly a float: the exponent is rebiased by a multiplication, which also makes subnormals right.
+// Every f16 is exactly a float: the exponent is rebiased by a multiplication, which also makes subnormals
+// right.
 inline float from_f16(std::uint16_t bits) noexcept {
   const std::uint32_t sign = (bits & 0x8000u) << 16;
   const std::uint32_t rest = (bits & 0x7fffu) << 13;
@@ -50,9 +52,12 @@ inline float from_f16(std::uint16_t bits) noexcept {
 // The element at `index` of `type`s in memory, widened.
 inline float load(const void* data, dtype type, std::size_t index) noexcept {
   switch (type) {
-    case dtype::f32: return static_cast<const float*>(data)[index];
-    case dtype::bf16: return from_bf16(static_cast<const std::uint16_t*>(data)[index]);
-    case dtype::f16: return from_f16(static_cast<const std::uint16_t*>(data)[index]);
+    case dtype::f32:
+      return static_cast<const float*>(data)[index];
+    case dtype::bf16:
+      return from_bf16(static_cast<const std::uint16_t*>(data)[index]);
+    case dtype::f16:
+      return from_f16(static_cast<const std::uint16_t*>(data)[index]);
   }
   return 0.0f;
 }

@@ -1,7 +1,7 @@
 // traffic.h — how many bytes an operation must move and how many flops it must do, whoever does it.
 //
-// Each input byte is counted as read once and each output byte as written once: the floor that a measured time is
-// divided into. Pure functions: any thread.
+// Each input byte is counted as read once and each output byte as written once: the floor that a measured
+// time is divided into. Pure functions: any thread.
 #pragma once
 
 #include <cstdint>

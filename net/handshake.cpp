@@ -7,9 +7,8 @@ namespace weir::net {
 namespace {
 
 bool same_letters(std::string_view a, std::string_view b) {
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](unsigned char x, unsigned char y) {
-    return std::tolower(x) == std::tolower(y);
-  });
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                    [](unsigned char x, unsigned char y) { return std::tolower(x) == std::tolower(y); });
 }
 
 std::string_view trim(std::string_view s) {
@@ -46,8 +45,12 @@ int base64url_digit(char c) {
 
 }  // namespace
 
-bool host_is_local(std::string_view host, std::string_view listen_host) {
+bool host_allowed(std::string_view host, std::string_view listen_host, std::span<const std::string> origins) {
   if (host.empty()) return false;
+  for (std::string_view origin : origins) {
+    const auto scheme_end = origin.find("://");
+    if (scheme_end != origin.npos && same_letters(origin.substr(scheme_end + 3), host)) return true;
+  }
   std::string_view name = without_brackets(without_port(host));
   return same_letters(name, "localhost") || is_loopback_v4(name) || name == "::1" ||
          same_letters(name, without_brackets(listen_host));
@@ -84,7 +87,8 @@ offered_protocols parse_protocols(std::string_view header) {
 std::optional<std::string_view> bearer_of(std::string_view authorization) {
   authorization = trim(authorization);
   auto space = authorization.find(' ');
-  if (space == authorization.npos || !same_letters(authorization.substr(0, space), "bearer")) return std::nullopt;
+  if (space == authorization.npos || !same_letters(authorization.substr(0, space), "bearer"))
+    return std::nullopt;
   return trim(authorization.substr(space + 1));
 }
 
@@ -111,7 +115,8 @@ bool key_known(std::string_view key, std::span<const std::string> keys) {
   for (const std::string& k : keys) {
     unsigned difference = key.size() == k.size() ? 0 : 1;
     for (std::size_t i = 0; i < k.size(); ++i) {
-      difference |= static_cast<unsigned char>(k[i]) ^ static_cast<unsigned char>(i < key.size() ? key[i] : 0);
+      difference |=
+          static_cast<unsigned char>(k[i]) ^ static_cast<unsigned char>(i < key.size() ? key[i] : 0);
     }
     known |= difference == 0 && !key.empty();
   }

@@ -21,22 +21,31 @@ core::result<json::value> parse_json(std::string_view text, std::size_t max_dept
 
 const char* kind_of(const json::value& v) {
   switch (v.kind()) {
-    case json::kind::null: return "null";
-    case json::kind::bool_: return "a boolean";
-    case json::kind::string: return "a string";
-    case json::kind::array: return "an array";
-    case json::kind::object: return "an object";
-    default: return "a number";
+    case json::kind::null:
+      return "null";
+    case json::kind::bool_:
+      return "a boolean";
+    case json::kind::string:
+      return "a string";
+    case json::kind::array:
+      return "an array";
+    case json::kind::object:
+      return "an object";
+    default:
+      return "a number";
   }
 }
 
 core::result<std::int64_t> read_integer(std::string_view name, const json::value& v) {
   if (v.is_int64()) return v.get_int64();
-  if (v.is_uint64()) return core::bad_param(std::string(name), "{}: {} is out of range", name, v.get_uint64());
-  if (!v.is_double()) return core::bad_param(std::string(name), "{} must be an integer, not {}", name, kind_of(v));
+  if (v.is_uint64())
+    return core::bad_param(std::string(name), "{}: {} is out of range", name, v.get_uint64());
+  if (!v.is_double())
+    return core::bad_param(std::string(name), "{} must be an integer, not {}", name, kind_of(v));
   double d = v.get_double();
   if (d != std::floor(d)) return core::bad_param(std::string(name), "{} must be an integer, not {}", name, d);
-  if (std::abs(d) > 9007199254740992.0) return core::bad_param(std::string(name), "{}: {} is out of range", name, d);
+  if (std::abs(d) > 9007199254740992.0)
+    return core::bad_param(std::string(name), "{}: {} is out of range", name, d);
   return static_cast<std::int64_t>(d);
 }
 
@@ -78,11 +87,21 @@ constexpr bool needs_escape(unsigned char c) { return c < 0x20 || c == '"' || c 
 
 void append_escaped(std::string& out, unsigned char c) {
   switch (c) {
-    case '"': out += "\\\""; return;
-    case '\\': out += "\\\\"; return;
-    case '\n': out += "\\n"; return;
-    case '\r': out += "\\r"; return;
-    case '\t': out += "\\t"; return;
+    case '"':
+      out += "\\\"";
+      return;
+    case '\\':
+      out += "\\\\";
+      return;
+    case '\n':
+      out += "\\n";
+      return;
+    case '\r':
+      out += "\\r";
+      return;
+    case '\t':
+      out += "\\t";
+      return;
     default: {
       constexpr char hex[] = "0123456789abcdef";
       out += "\\u00";
@@ -100,6 +119,14 @@ void append_chars(std::string& out, T value) {
 }
 
 }  // namespace
+
+std::string legible(std::string_view bytes) {
+  std::string out(bytes);
+  for (char& c : out) {
+    if (c < 0x20 || c > 0x7e) c = '?';
+  }
+  return out;
+}
 
 void append_json_string(std::string& out, std::string_view utf8) {
   out += '"';

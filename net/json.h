@@ -1,7 +1,7 @@
 // json.h — the little JSON that both protocols share: a bounded parser, strict readers, and a string escaper.
 //
-// Pure functions: any thread. What a client sends is parsed by Boost.JSON; what is sent for every token is written by
-// hand, appending to a string that the caller reuses.
+// Pure functions: any thread. What a client sends is parsed by Boost.JSON; what is sent for every token is
+// written by hand, appending to a string that the caller reuses.
 #pragma once
 
 #include <boost/json/value.hpp>
@@ -28,6 +28,9 @@ core::result<double> read_number(std::string_view name, const json::value& v);
 core::result<bool> read_bool(std::string_view name, const json::value& v);
 core::result<std::string> read_string(std::string_view name, const json::value& v);
 core::result<std::vector<std::int64_t>> read_integers(std::string_view name, const json::value& v);
+
+// `bytes` that came from outside, fit for a JSON string: what is not printable ASCII becomes '?'.
+std::string legible(std::string_view bytes);
 
 // Appends `utf8` as a JSON string with its quotes; only what JSON demands is escaped.
 void append_json_string(std::string& out, std::string_view utf8);

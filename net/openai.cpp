@@ -8,11 +8,18 @@ namespace {
 
 // OpenAI's fields that change nothing here, whatever their value.
 constexpr std::string_view without_effect[] = {
-    "user", "metadata", "store", "service_tier", "safety_identifier", "prompt_cache_key", "prompt_cache_retention",
+    "user",
+    "metadata",
+    "store",
+    "service_tier",
+    "safety_identifier",
+    "prompt_cache_key",
+    "prompt_cache_retention",
     "parallel_tool_calls",
 };
 
-// Theirs too, refused unless the value changes nothing; those that a socket knows as well are in request_fields.
+// Theirs too, refused unless the value changes nothing; those that a socket knows as well are in
+// request_fields.
 struct later_field {
   std::string_view name, neutral;
 };
@@ -33,7 +40,8 @@ core::result<json::object> parse_body(std::string_view body) {
   auto parsed = parse_json(body, max_depth);
   if (!parsed) return parsed.error();
   if (!parsed->is_object()) {
-    return core::make_error(core::errc::invalid_param, "the body must be an object, not {}", kind_of(*parsed));
+    return core::make_error(core::errc::invalid_param, "the body must be an object, not {}",
+                            kind_of(*parsed));
   }
   return std::move(parsed->get_object());
 }
@@ -50,9 +58,11 @@ core::result<void> read_prompt(const json::value& v, actors::request& r) {
     r.input = std::string(v.get_string());
     return {};
   }
-  if (!v.is_array()) return core::bad_param("prompt", "prompt must be a string or token ids, not {}", kind_of(v));
+  if (!v.is_array())
+    return core::bad_param("prompt", "prompt must be a string or token ids, not {}", kind_of(v));
   if (!v.get_array().empty() && !v.get_array().front().is_number()) {
-    return core::bad_param("prompt", "prompt: a list of prompts is not supported yet; send one text, or token ids");
+    return core::bad_param("prompt",
+                           "prompt: a list of prompts is not supported yet; send one text, or token ids");
   }
   auto ids = read_token_ids("prompt", v);
   if (!ids) return ids.error();
@@ -61,11 +71,13 @@ core::result<void> read_prompt(const json::value& v, actors::request& r) {
 }
 
 core::result<void> read_stream_options(const json::value& v, parsed_request& p) {
-  if (!v.is_object()) return core::bad_param("stream_options", "stream_options must be an object, not {}", kind_of(v));
+  if (!v.is_object())
+    return core::bad_param("stream_options", "stream_options must be an object, not {}", kind_of(v));
   for (const auto& [key, value] : v.get_object()) {
     std::string_view name(key);
     if (name == "include_usage" && !value.is_null()) {
-      if (auto read = read_flag(p.include_usage, "stream_options.include_usage", value); !read) return read.error();
+      if (auto read = read_flag(p.include_usage, "stream_options.include_usage", value); !read)
+        return read.error();
     } else if (!is_neutral(value, "false")) {
       return not_supported_yet(fmt::format("stream_options.{}", name));
     }
@@ -112,7 +124,8 @@ core::result<void> read_field(dialect d, std::string_view name, const json::valu
   return read_foreign(name, v);
 }
 
-// An object of exactly these members: calls `read` for each; it answers false for a name that it does not know.
+// An object of exactly these members: calls `read` for each; it answers false for a name that it does not
+// know.
 template <class F>
 core::result<void> read_members(std::string_view body, std::string_view required, F read) {
   auto parsed = parse_body(body);
@@ -156,23 +169,25 @@ core::result<parsed_request> parse(dialect d, std::string_view body) {
 
 core::result<text_to_tokenize> parse_tokenize(std::string_view body) {
   text_to_tokenize out;
-  auto read = read_members(body, "text", [&](std::string_view name, const json::value& v) -> core::result<bool> {
-    if (name == "text") return take(read_string(name, v), out.text);
-    if (name == "model") return v.is_null() ? true : take(read_string(name, v), out.model);
-    if (name == "add_special") return v.is_null() ? true : take(read_bool(name, v), out.add_special);
-    return false;
-  });
+  auto read =
+      read_members(body, "text", [&](std::string_view name, const json::value& v) -> core::result<bool> {
+        if (name == "text") return take(read_string(name, v), out.text);
+        if (name == "model") return v.is_null() ? true : take(read_string(name, v), out.model);
+        if (name == "add_special") return v.is_null() ? true : take(read_bool(name, v), out.add_special);
+        return false;
+      });
   if (!read) return read.error();
   return out;
 }
 
 core::result<ids_to_detokenize> parse_detokenize(std::string_view body) {
   ids_to_detokenize out;
-  auto read = read_members(body, "ids", [&](std::string_view name, const json::value& v) -> core::result<bool> {
-    if (name == "ids") return take(read_integers(name, v), out.ids);
-    if (name == "model") return v.is_null() ? true : take(read_string(name, v), out.model);
-    return false;
-  });
+  auto read =
+      read_members(body, "ids", [&](std::string_view name, const json::value& v) -> core::result<bool> {
+        if (name == "ids") return take(read_integers(name, v), out.ids);
+        if (name == "model") return v.is_null() ? true : take(read_string(name, v), out.model);
+        return false;
+      });
   if (!read) return read.error();
   return out;
 }

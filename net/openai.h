@@ -1,8 +1,8 @@
-// openai.h — OpenAI's dialect without a socket: bodies of /v1/completions and /v1/chat/completions become requests,
-// and a job's text becomes a response object or the events of a stream.
+// openai.h — OpenAI's dialect without a socket: bodies of /v1/completions and /v1/chat/completions become
+// requests, and a job's text becomes a response object or the events of a stream.
 //
-// finish_reason is theirs where they have a word: stop; length (also for timeout and repetition). A job that somebody
-// cancelled says cancel: only who cancels it sees that.
+// finish_reason is theirs where they have a word: stop; length (also for timeout and repetition). A job that
+// somebody cancelled says cancel: only who cancels it sees that.
 //
 // Pure functions: any thread. Chunks are written by hand into a string that the caller keeps.
 #pragma once
@@ -55,7 +55,8 @@ std::string response_body(dialect d, std::string_view id, std::int64_t created_s
 // Writes the server-sent events of one streamed answer.
 class event_writer {
  public:
-  event_writer(dialect d, std::string_view id, std::int64_t created_s, std::string_view model, bool include_usage);
+  event_writer(dialect d, std::string_view id, std::int64_t created_s, std::string_view model,
+               bool include_usage);
 
   // Chat begins with the role; completions with nothing.
   void open(std::string& out) const;
@@ -64,7 +65,7 @@ class event_writer {
              std::string_view finish) const;
   void usage(std::string& out, const actors::outcome& how) const;  // nothing unless it was asked for
   void error(std::string& out, const core::error& e) const;
-  void close(std::string& out) const;                              // data: [DONE]
+  void close(std::string& out) const;  // data: [DONE]
 
  private:
   dialect dialect_;

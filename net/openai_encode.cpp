@@ -53,12 +53,16 @@ void append_head(std::string& out, std::string_view object, std::string_view id,
 
 std::string_view finish_reason(core::finish_reason r) {
   switch (r) {
-    case core::finish_reason::stop: return "stop";
+    case core::finish_reason::stop:
+      return "stop";
     case core::finish_reason::length:
     case core::finish_reason::timeout:
-    case core::finish_reason::repetition: return "length";
-    case core::finish_reason::cancel: return "cancel";
-    case core::finish_reason::error: break;
+    case core::finish_reason::repetition:
+      return "length";
+    case core::finish_reason::cancel:
+      return "cancel";
+    case core::finish_reason::error:
+      break;
   }
   return "error";
 }

@@ -29,13 +29,18 @@ unsigned status_of(core::errc code) {
     case core::errc::invalid_param:
     case core::errc::not_supported:
     case core::errc::prompt_too_long:
-    case core::errc::does_not_fit: return 400;
+    case core::errc::does_not_fit:
+      return 400;
     case core::errc::model_not_found:
-    case core::errc::not_found: return 404;
-    case core::errc::overloaded: return 429;
-    case core::errc::unavailable: return 503;
+    case core::errc::not_found:
+      return 404;
+    case core::errc::overloaded:
+      return 429;
+    case core::errc::unavailable:
+      return 503;
     case core::errc::bad_file:
-    case core::errc::internal: break;
+    case core::errc::internal:
+      break;
   }
   return 500;
 }

@@ -20,7 +20,8 @@ struct reply {
 
 reply json_reply(std::string body);
 // {"error":{message,type,param,code}}; 429 and 503 carry Retry-After. An empty param or code is null.
-reply error_reply(unsigned status, std::string_view code, std::string_view message, std::string_view param = {});
+reply error_reply(unsigned status, std::string_view code, std::string_view message,
+                  std::string_view param = {});
 reply error_reply(const core::error& e);
 
 // The error object alone, as a broken stream sends it too.

@@ -1,6 +1,6 @@
 #include "net/request_fields.h"
 
-#include <boost/json/serialize.hpp>
+#include <boost/json/parse.hpp>
 #include <charconv>
 #include <limits>
 
@@ -56,7 +56,8 @@ core::result<void> store_stop(std::string_view name, const json::value& v, reque
 // {"token id": bias}, as OpenAI writes it.
 core::result<void> store_logit_bias(std::string_view name, const json::value& v, request& r) {
   if (!v.is_object()) {
-    return wrong(name, fmt::format("{} must be an object of token ids and numbers, not {}", name, kind_of(v)));
+    return wrong(name,
+                 fmt::format("{} must be an object of token ids and numbers, not {}", name, kind_of(v)));
   }
   std::vector<std::pair<std::int64_t, double>> biases;
   for (const auto& [key, value] : v.get_object()) {

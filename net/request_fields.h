@@ -1,7 +1,8 @@
-// request_fields.h — the fields of a request that every way in calls by the same name: one table for both protocols.
+// request_fields.h — the fields of a request that every way in calls by the same name: one table for both
+// protocols.
 //
-// Types are strict, ranges are not looked at here: actors judges them once for every way in. `null` is «not set».
-// Pure functions: any thread.
+// Types are strict, ranges are not looked at here: actors judges them once for every way in. `null` is «not
+// set». Pure functions: any thread.
 #pragma once
 
 #include <string_view>
@@ -17,8 +18,8 @@ enum class field_use {
   unknown,  // no field of a request
 };
 
-// Puts one member into `r`. A known field of another type, or one that is not there yet with a value that would
-// matter, is invalid_param naming it.
+// Puts one member into `r`. A known field of another type, or one that is not there yet with a value that
+// would matter, is invalid_param naming it.
 core::result<field_use> read_request_field(std::string_view name, const json::value& v, actors::request& r);
 
 // True for the value that means the same as leaving the field out. `neutral` is JSON text.

@@ -2,6 +2,8 @@
 
 #include <optional>
 
+#include "net/page_assets.h"
+
 namespace weir::net {
 namespace {
 
@@ -11,10 +13,6 @@ struct route {
 };
 
 constexpr route routes[] = {
-    {"GET", "/", endpoint::asset},
-    {"GET", "/page.js", endpoint::asset},
-    {"GET", "/style.css", endpoint::asset},
-    {"GET", "/weir.js", endpoint::asset},
     {"GET", "/v1/stream", endpoint::stream},
     {"POST", "/v1/completions", endpoint::completions},
     {"POST", "/v1/chat/completions", endpoint::chat_completions},
@@ -65,10 +63,15 @@ std::optional<std::string> fit(std::string_view pattern, std::string_view path) 
 
 std::string_view path_of(std::string_view target) { return target.substr(0, target.find_first_of("?#")); }
 
-std::variant<route_match, wrong_method, no_route> find_route(std::string_view method, std::string_view target) {
+std::variant<route_match, wrong_method, no_route> find_route(std::string_view method,
+                                                             std::string_view target) {
   std::string_view path = path_of(target);
   std::string_view asked = method == "HEAD" ? "GET" : method;
   std::string allow;
+  if (find_asset(path)) {
+    if (asked == "GET") return route_match{endpoint::asset, {}};
+    allow = "GET, HEAD";
+  }
   for (const route& r : routes) {
     auto id = fit(r.pattern, path);
     if (!id) continue;

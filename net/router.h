@@ -1,4 +1,4 @@
-// router.h — every path that the server knows, in one table.
+// router.h — every path that the server knows: one table, and the files of the page.
 //
 // A pattern that ends in {id} takes the rest of the path, percent-decoded. GET serves HEAD too.
 // Pure functions: any thread.
@@ -11,8 +11,8 @@
 namespace weir::net {
 
 enum class endpoint {
-  asset,           // the page and the browser client
-  stream,          // WebSocket upgrade
+  asset,   // the page and the browser client
+  stream,  // WebSocket upgrade
   completions,
   chat_completions,
   list_models,
@@ -25,19 +25,20 @@ enum class endpoint {
   live,
   ready,
   stats,
-  planned,         // on wire.md, and not there yet
+  planned,  // on wire.md, and not there yet
 };
 
 struct route_match {
   endpoint to = endpoint::asset;
-  std::string id;              // what {id} stands for
+  std::string id;  // what {id} stands for
 };
 struct wrong_method {
-  std::string allow;           // for the Allow header
+  std::string allow;  // for the Allow header
 };
 struct no_route {};
 
-std::variant<route_match, wrong_method, no_route> find_route(std::string_view method, std::string_view target);
+std::variant<route_match, wrong_method, no_route> find_route(std::string_view method,
+                                                             std::string_view target);
 
 // The path of a request target: without query and fragment, not decoded.
 std::string_view path_of(std::string_view target);

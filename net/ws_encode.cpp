@@ -75,8 +75,9 @@ void append_session_created(std::string& out, std::string_view session_id, std::
   out += "}}";
 }
 
-void append_created(std::string& out, std::string_view id, std::string_view response_id, std::string_view model,
-                    std::uint32_t queue_position, std::span<const std::string> ignored) {
+void append_created(std::string& out, std::string_view id, std::string_view response_id,
+                    std::string_view model, std::uint32_t queue_position,
+                    std::span<const std::string> ignored) {
   open(out, "response.created");
   append_text(out, "id", id);
   append_text(out, "response_id", response_id);

@@ -25,7 +25,8 @@ std::string lane_of(const json::object& o) {
 }
 
 protocol_error invalid(const json::object& o, core::error e) {
-  return protocol_error{lane_of(o), "invalid_param", std::move(e.message), std::move(e.param), std::nullopt, false};
+  return protocol_error{lane_of(o),         "invalid_param", std::move(e.message),
+                        std::move(e.param), std::nullopt,    false};
 }
 
 core::result<void> read_input(const json::value& v, actors::request& r) {
@@ -138,7 +139,8 @@ client_message parse_create(const json::object& o) {
   c.request.input_param = "input";
   if (!o.if_contains("input")) return invalid(o, core::bad_param("input", "input is missing"));
   for (const auto& [key, value] : o) {
-    if (auto read = read_create_field(std::string_view(key), value, c); !read) return invalid(o, read.error());
+    if (auto read = read_create_field(std::string_view(key), value, c); !read)
+      return invalid(o, read.error());
   }
   return c;
 }
@@ -171,7 +173,8 @@ client_message parse_ping(const json::object& o) {
 }
 
 protocol_error planned(const json::object& o, std::string_view type) {
-  return protocol_error{lane_of(o), "unknown_type", fmt::format("{} is not supported yet", type), "type", {}, false};
+  return protocol_error{lane_of(o), "unknown_type", fmt::format("{} is not supported yet", type), "type",
+                        {},         false};
 }
 
 }  // namespace
@@ -180,7 +183,8 @@ client_message parse(std::string_view frame) {
   auto parsed = parse_json(frame, max_depth);
   if (!parsed) return protocol_error{{}, "bad_json", parsed.error().message, {}, {}, false};
   if (!parsed->is_object()) {
-    return protocol_error{{}, "bad_message", fmt::format("a frame is an object, not {}", kind_of(*parsed)), {}, {}, false};
+    return protocol_error{
+        {}, "bad_message", fmt::format("a frame is an object, not {}", kind_of(*parsed)), {}, {}, false};
   }
   const json::object& o = parsed->get_object();
   const json::value* type_value = o.if_contains("type");
@@ -194,21 +198,28 @@ client_message parse(std::string_view frame) {
   if (type == "ping") return parse_ping(o);
   if (type == "pong") return pong{};
   if (type == "response.resume" || type == "response.ack") return planned(o, type);
-  return protocol_error{lane_of(o), "unknown_type", fmt::format("unknown type '{}'", type), "type", {}, false};
+  return protocol_error{lane_of(o), "unknown_type", fmt::format("unknown type '{}'", type), "type",
+                        {},         false};
 }
 
 std::string_view code_of(core::errc code) {
   switch (code) {
     case core::errc::invalid_param:
-    case core::errc::not_supported: return "invalid_param";
+    case core::errc::not_supported:
+      return "invalid_param";
     case core::errc::prompt_too_long:
-    case core::errc::does_not_fit: return "prompt_too_long";
-    case core::errc::model_not_found: return "model_not_found";
-    case core::errc::not_found: return "not_found";
+    case core::errc::does_not_fit:
+      return "prompt_too_long";
+    case core::errc::model_not_found:
+      return "model_not_found";
+    case core::errc::not_found:
+      return "not_found";
     case core::errc::overloaded:
-    case core::errc::unavailable: return "overloaded";
+    case core::errc::unavailable:
+      return "overloaded";
     case core::errc::bad_file:
-    case core::errc::internal: break;
+    case core::errc::internal:
+      break;
   }
   return "internal";
 }

@@ -1,10 +1,10 @@
-// ws_protocol.h — weir.v1 without a socket: a text frame becomes a client message or a precise error, and what the
-// server says is appended to a string that the caller keeps.
+// ws_protocol.h — weir.v1 without a socket: a text frame becomes a client message or a precise error, and
+// what the server says is appended to a string that the caller keeps.
 //
 // Pure functions: any thread. Deltas are written by hand and allocate nothing once the string has grown.
 //
-// Order of judgement: bad_json, bad_message, unknown_type, invalid_param. An error carries the lane's id wherever the
-// frame had one, so that a client can tell which of its requests was meant.
+// Order of judgement: bad_json, bad_message, unknown_type, invalid_param. An error carries the lane's id
+// wherever the frame had one, so that a client can tell which of its requests was meant.
 #pragma once
 
 #include <cstdint>
@@ -66,7 +66,8 @@ client_message parse(std::string_view frame);
 // ---- server to client; each appends one JSON object
 
 struct limits {
-  std::uint64_t max_jobs = 0, max_frame = 0, max_tokens = 0, detach_grace_ms = 0, retain_ms = 0, max_age_ms = 0;
+  std::uint64_t max_jobs = 0, max_frame = 0, max_tokens = 0, detach_grace_ms = 0, retain_ms = 0,
+                max_age_ms = 0;
 };
 
 struct delta {
@@ -78,8 +79,9 @@ struct delta {
 
 void append_session_created(std::string& out, std::string_view session_id, std::string_view server,
                             std::span<const std::string> models, const limits& l);
-void append_created(std::string& out, std::string_view id, std::string_view response_id, std::string_view model,
-                    std::uint32_t queue_position, std::span<const std::string> ignored);
+void append_created(std::string& out, std::string_view id, std::string_view response_id,
+                    std::string_view model, std::uint32_t queue_position,
+                    std::span<const std::string> ignored);
 void append_delta(std::string& out, const delta& d);
 void append_done(std::string& out, std::string_view id, std::string_view response_id, std::uint32_t seq,
                  const actors::outcome& how);

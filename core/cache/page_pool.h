@@ -1,7 +1,7 @@
 // page_pool.h — which pages of KV memory are free, and how many tables refer to each that is not.
 //
-// The memory itself belongs to the model; a page is only a number here. Where a page lies does not matter to paged
-// attention, so nothing is ever moved together.
+// The memory itself belongs to the model; a page is only a number here. Where a page lies does not matter to
+// paged attention, so nothing is ever moved together.
 //
 // Thread safety: the owner's thread. No call allocates after construction.
 //
@@ -54,7 +54,7 @@ class page_pool {
   static std::size_t index(page_id p) { return static_cast<std::size_t>(p); }
 
   std::vector<std::uint32_t> references_;  // [total]
-  std::vector<page_id> free_;              // a stack: the page freed last is taken first, while caches know it
+  std::vector<page_id> free_;  // a stack: the page freed last is taken first, while caches know it
 };
 
 }  // namespace weir::core

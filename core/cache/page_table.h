@@ -1,7 +1,7 @@
 // page_table.h — one sequence's pages, in order: row r of its keys and values lies in page r / page_tokens.
 //
-// Thread safety: the owner's thread. A table must be empty before it is destroyed (its pages belong to a pool that it
-// does not know), which an assertion checks.
+// Thread safety: the owner's thread. A table must be empty before it is destroyed (its pages belong to a pool
+// that it does not know), which an assertion checks.
 #pragma once
 
 #include <cassert>
@@ -38,7 +38,6 @@ class page_table {
     const std::uint32_t wanted = pages_for(rows);
     if (wanted <= size()) return true;
     if (wanted - size() > pool.free()) return false;
-    pages_.reserve(wanted);
     while (size() < wanted) pages_.push_back(pool.take());
     return true;
   }

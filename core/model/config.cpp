@@ -39,7 +39,8 @@ void not_supported(json_reader& in, std::string_view thing) {
 
 const family* read_family(json_reader& in, model_config& c) {
   const json::value* names = in.find("architectures");
-  const bool one = names && names->is_array() && names->get_array().size() == 1 && names->get_array()[0].is_string();
+  const bool one =
+      names && names->is_array() && names->get_array().size() == 1 && names->get_array()[0].is_string();
   if (!one) {
     in.fail(errc::bad_file, fmt::format("{}: 'architectures' must be a list of one name", in.what()));
     return nullptr;
@@ -74,13 +75,16 @@ void read_sizes(json_reader& in, const family& f, model_config& c) {
   if (c.head_dim == 0 && c.hidden % c.heads == 0) c.head_dim = c.hidden / c.heads;
   c.norm_eps = static_cast<float>(in.number("rms_norm_eps").value_or(1e-6));
   if (c.heads % c.kv_heads != 0)
-    in.fail(errc::bad_file, fmt::format("{}: num_attention_heads {} is not a multiple of num_key_value_heads {}",
-                                        in.what(), c.heads, c.kv_heads));
+    in.fail(errc::bad_file,
+            fmt::format("{}: num_attention_heads {} is not a multiple of num_key_value_heads {}", in.what(),
+                        c.heads, c.kv_heads));
   if (c.head_dim == 0 || c.head_dim % 2 != 0 || c.head_dim > max_head_dim)
-    in.fail(errc::bad_file, fmt::format("{}: heads of {} elements (hidden_size {}, num_attention_heads {}): must be "
-                                        "an even number up to {}",
-                                        in.what(), c.head_dim, c.hidden, c.heads, max_head_dim));
-  if (!(c.norm_eps > 0)) in.fail(errc::bad_file, fmt::format("{}: 'rms_norm_eps' must be above 0", in.what()));
+    in.fail(errc::bad_file,
+            fmt::format("{}: heads of {} elements (hidden_size {}, num_attention_heads {}): must be "
+                        "an even number up to {}",
+                        in.what(), c.head_dim, c.hidden, c.heads, max_head_dim));
+  if (!(c.norm_eps > 0))
+    in.fail(errc::bad_file, fmt::format("{}: 'rms_norm_eps' must be above 0", in.what()));
 }
 
 void read_switches(json_reader& in, const family& f, model_config& c) {
@@ -102,7 +106,8 @@ void read_llama3(json_reader& in, rope_config& rope) {
   rope.low_freq_factor = in.number("low_freq_factor").value_or(1);
   rope.high_freq_factor = in.number("high_freq_factor").value_or(4);
   rope.original_context = in.number("original_max_position_embeddings").value_or(1);
-  if (!(rope.low_freq_factor > 0 && rope.high_freq_factor > rope.low_freq_factor && rope.original_context >= 1))
+  if (!(rope.low_freq_factor > 0 && rope.high_freq_factor > rope.low_freq_factor &&
+        rope.original_context >= 1))
     in.fail(errc::bad_file, fmt::format("{}: needs 0 < low_freq_factor < high_freq_factor and "
                                         "original_max_position_embeddings >= 1",
                                         in.what()));
@@ -128,12 +133,14 @@ void read_rope(json_reader& in, model_config& c) {
   // Files written for old and new readers carry both; the newer one is the whole truth.
   const char* key = in.has("rope_parameters") ? "rope_parameters" : "rope_scaling";
   if (const json::value* v = in.find(key)) {
-    if (!v->is_object()) return in.fail(errc::bad_file, fmt::format("{}: '{}' must be an object", in.what(), key));
+    if (!v->is_object())
+      return in.fail(errc::bad_file, fmt::format("{}: '{}' must be an object", in.what(), key));
     json_reader rope(v->get_object(), fmt::format("{}: {}", in.what(), key));
     read_rope_object(rope, c.rope);
     if (rope.failure()) in.fail(rope.failure()->code, rope.failure()->message);
   }
-  if (!(c.rope.theta > 0)) in.fail(errc::bad_file, fmt::format("{}: 'rope_theta' must be above 0", in.what()));
+  if (!(c.rope.theta > 0))
+    in.fail(errc::bad_file, fmt::format("{}: 'rope_theta' must be above 0", in.what()));
 }
 
 // The window that the family's keys name, 0 for none. A missing key is not the same as null.
@@ -147,7 +154,8 @@ std::uint32_t read_window(json_reader& in, const family& f, const model_config& 
   return in.count("sliding_window", 1u << 30).value_or(0);
 }
 
-// layer_types, where there, says which layers slide; else all do, or in Qwen's families those from max_window_layers.
+// layer_types, where there, says which layers slide; else all do, or in Qwen's families those from
+// max_window_layers.
 void read_windows(json_reader& in, const family& f, model_config& c) {
   const std::uint32_t window = read_window(in, f, c);
   c.windows.assign(c.layers, window);
@@ -158,14 +166,16 @@ void read_windows(json_reader& in, const family& f, model_config& c) {
   const json::value* kinds = in.find("layer_types");
   if (!kinds) return;
   if (!kinds->is_array() || kinds->get_array().size() != c.layers)
-    return in.fail(errc::bad_file, fmt::format("{}: 'layer_types' must have an entry a layer ({})", in.what(), c.layers));
+    return in.fail(errc::bad_file,
+                   fmt::format("{}: 'layer_types' must have an entry a layer ({})", in.what(), c.layers));
   for (std::uint32_t i = 0; i < c.layers; ++i) {
     const json::value& kind = kinds->get_array()[i];
     const bool slides = kind == "sliding_attention";
     if (!slides && kind != "full_attention")
       not_supported(in, fmt::format("layer type {}", json::serialize(kind).substr(0, 60)));
     if (slides && window == 0)
-      in.fail(errc::bad_file, fmt::format("{}: layer_types[{}] slides, but there is no sliding_window", in.what(), i));
+      in.fail(errc::bad_file,
+              fmt::format("{}: layer_types[{}] slides, but there is no sliding_window", in.what(), i));
     c.windows[i] = slides ? window : 0;
   }
 }
@@ -200,7 +210,8 @@ std::vector<float> rope_frequencies(const rope_config& rope, std::uint32_t head_
     const auto slow = static_cast<float>(plain / rope.factor);
     frequencies[i] = rope.type == rope_type::plain ? plain : slow;
     if (rope.type != rope_type::llama3) continue;
-    const double turns = rope.original_context * plain / (2 * std::numbers::pi);  // within the original context
+    const double turns =
+        rope.original_context * plain / (2 * std::numbers::pi);  // within the original context
     if (turns > rope.high_freq_factor) frequencies[i] = plain;
     if (turns < rope.low_freq_factor || turns > rope.high_freq_factor) continue;
     const double mix = (turns - rope.low_freq_factor) / (rope.high_freq_factor - rope.low_freq_factor);

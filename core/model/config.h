@@ -30,18 +30,18 @@ struct rope_config {
 };
 
 struct model_config {
-  std::string architecture;    // "LlamaForCausalLM", …
+  std::string architecture;  // "LlamaForCausalLM", …
   std::uint32_t vocab_size = 0;
-  std::uint32_t context = 0;   // max_position_embeddings
+  std::uint32_t context = 0;  // max_position_embeddings
   std::uint32_t hidden = 0;
-  std::uint32_t inter = 0;     // width of the feed-forward
+  std::uint32_t inter = 0;  // width of the feed-forward
   std::uint32_t layers = 0;
   std::uint32_t heads = 0, kv_heads = 0, head_dim = 0;
   float norm_eps = 1e-6f;
   rope_config rope;
-  bool tied = false;           // the output matrix is the embedding
+  bool tied = false;  // the output matrix is the embedding
   bool qkv_bias = false, out_bias = false, mlp_bias = false;
-  bool qk_norm = false;        // rms norm over each head of queries and keys
+  bool qk_norm = false;                // rms norm over each head of queries and keys
   std::vector<std::uint32_t> windows;  // [layers] how many tokens a layer attends to; 0 = all
   std::vector<token_id> stop_ids;      // eos_token_id; generation_config.json overrides it
   token_id bos = -1;                   // -1: none

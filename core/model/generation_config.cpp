@@ -6,21 +6,30 @@
 namespace weir::core {
 namespace {
 
-void read_range(json_reader& in, std::string_view key, double above, double most, float& out) {
+constexpr std::uint32_t max_top_k = 1u << 24;  // as large as a vocabulary gets
+
+enum class lower { included, excluded };
+
+void read_range(json_reader& in, std::string_view key, lower zero, double most, float& out) {
   const auto x = in.number(key);
   if (!x) return;
-  if (!(*x > above && *x <= most))
-    return in.fail(errc::bad_file, fmt::format("{}: '{}' is {}, outside ({}, {}]", in.what(), key, *x, above, most));
+  const bool fits = (zero == lower::included ? *x >= 0 : *x > 0) && *x <= most;
+  if (!fits)
+    return in.fail(errc::bad_file, fmt::format("{}: '{}' is {}, out of its range", in.what(), key, *x));
   out = static_cast<float>(*x);
 }
 
+// The ranges that requests have too.
 void read_sampling(json_reader& in, sampling_params& p) {
-  constexpr double below_zero = -1e-30;  // so that 0 itself is inside
-  read_range(in, "temperature", below_zero, 2, p.temperature);
-  read_range(in, "top_p", 0, 1, p.top_p);
-  read_range(in, "min_p", below_zero, 1, p.min_p);
-  read_range(in, "repetition_penalty", 0, 2, p.repetition_penalty);
-  if (const auto k = in.number("top_k"); k && *k >= 0 && *k < 4e9) p.top_k = static_cast<std::uint32_t>(*k);
+  read_range(in, "temperature", lower::included, 2, p.temperature);
+  read_range(in, "top_p", lower::excluded, 1, p.top_p);
+  read_range(in, "min_p", lower::included, 1, p.min_p);
+  read_range(in, "repetition_penalty", lower::excluded, 2, p.repetition_penalty);
+  if (in.number("top_k") == 0.0) {
+    p.top_k = 0;
+  } else {
+    p.top_k = in.count("top_k", max_top_k).value_or(p.top_k);
+  }
   if (!in.boolean("do_sample").value_or(true)) p.temperature = 0;
 }
 
@@ -37,7 +46,8 @@ result<generation_config> parse_generation_config(std::string_view text, const m
   json_reader in(*document, std::string(what));
   generation_config g = default_generation(config);
   if (in.has("eos_token_id")) g.stop_ids = read_token_ids(in, "eos_token_id", config.vocab_size);
-  if (const auto bos = read_token_ids(in, "bos_token_id", config.vocab_size); !bos.empty()) g.bos = bos.front();
+  if (const auto bos = read_token_ids(in, "bos_token_id", config.vocab_size); !bos.empty())
+    g.bos = bos.front();
   read_sampling(in, g.defaults);
   if (in.failure()) return *in.failure();
   return g;

@@ -22,7 +22,8 @@ llama::llama(model_config config, std::vector<token_id> stop_ids, model_weights 
     : config_(std::move(config)),
       weights_(std::move(weights)),
       backend_(std::move(backend)),
-      frequencies_(rope_frequencies(config_.rope, config_.head_dim)) {
+      frequencies_(rope_frequencies(config_.rope, config_.head_dim)),
+      scratch_(config_.vocab_size) {
   info_.architecture = config_.architecture;
   info_.vocab_size = config_.vocab_size;
   info_.context = config_.context;
@@ -32,7 +33,11 @@ llama::llama(model_config config, std::vector<token_id> stop_ids, model_weights 
 }
 
 result<void> llama::allocate_pages(std::uint32_t count) {
-  auto memory = memory_block::allocate(count * info_.page_bytes, "keys and values");
+  std::uint64_t bytes = 0;
+  if (__builtin_mul_overflow(std::uint64_t{count}, info_.page_bytes, &bytes))
+    return make_error(errc::does_not_fit, "{} pages of {} bytes are more than 64 bits can count", count,
+                      info_.page_bytes);
+  auto memory = memory_block::allocate(bytes, "keys and values");
   if (!memory) return memory.error();
   pages_ = std::move(*memory);
   pages_.touch();
@@ -91,11 +96,13 @@ void llama::attend(std::uint32_t layer, std::uint32_t rows) {
     backend_->run(kernels::head_norm{k, w.k_norm, rows, c.qkv_width(), c.kv_heads, c.head_dim, c.norm_eps});
   }
   // Queries and keys lie side by side, so their heads turn as one.
-  backend_->run(kernels::rotary{q, cos_.data(), sin_.data(), rows, c.qkv_width(), c.heads + c.kv_heads, c.head_dim});
+  backend_->run(
+      kernels::rotary{q, cos_.data(), sin_.data(), rows, c.qkv_width(), c.heads + c.kv_heads, c.head_dim});
   const kernels::kv_pages kv = pages_of(layer);
   const float scale = 1.0f / std::sqrt(static_cast<float>(c.head_dim));
   backend_->run(kernels::kv_write{k, v, c.qkv_width(), kv, slices_});
-  backend_->run(kernels::attention{q, c.qkv_width(), c.heads, kv, slices_, c.windows[layer], scale, attended_.data()});
+  backend_->run(
+      kernels::attention{q, c.qkv_width(), c.heads, kv, slices_, c.windows[layer], scale, attended_.data()});
   multiply(w.out, attended_, branch_, rows);
   backend_->run(kernels::add{x_.data(), branch_.data(), std::size_t{rows} * c.hidden});
 }
@@ -116,7 +123,8 @@ void llama::compute_logits(std::uint32_t rows) {
   const auto total = static_cast<std::uint32_t>(positions_.size());
   const kernels::matrix stream{x_.data(), kernels::dtype::f32, total, config_.hidden};
   backend_->run(kernels::gather{stream, logits_from_, branch_.data()});
-  backend_->run(kernels::rms_norm{branch_.data(), weights_.norm, normed_.data(), rows, config_.hidden, config_.norm_eps});
+  backend_->run(kernels::rms_norm{branch_.data(), weights_.norm, normed_.data(), rows, config_.hidden,
+                                  config_.norm_eps});
   backend_->run(kernels::linear{weights_.head, nullptr, normed_.data(), logits_.data(), rows});
 }
 
@@ -137,12 +145,9 @@ kernels::kv_pages llama::pages_of(std::uint32_t layer) const noexcept {
 
 result<void> llama::sample(std::span<const draw> draws, std::span<drawn> out) {
   for (std::size_t i = 0; i < draws.size(); ++i) {
-    const auto row = logits(draws[i].logits_row);
-    token_id best = -1;
-    for (std::size_t id = 0; id < row.size(); ++id)
-      if (std::isfinite(row[id]) && (best < 0 || row[id] > row[static_cast<std::size_t>(best)]))
-        best = static_cast<token_id>(id);
-    out[i] = {best, best < 0};
+    const draw& d = draws[i];
+    const auto id = d.from->pick(logits(d.logits_row), d.position, scratch_);
+    out[i] = {id.value_or(-1), !id};
   }
   return {};
 }

@@ -1,6 +1,7 @@
 // llama.h — Llama and its kin (Mistral, Qwen2, Qwen3) over any backend: config and weights in, logits out.
 //
-// The forward pass reads like the paper (llama.cpp): embed, then for each layer attend and feed forward, then logits.
+// The forward pass reads like the paper (llama.cpp): embed, then for each layer attend and feed forward, then
+// logits.
 //
 // Thread safety: as core/model/model.h says.
 //
@@ -18,6 +19,7 @@
 #include "core/model/memory_block.h"
 #include "core/model/model.h"
 #include "core/model/weights.h"
+#include "core/sample/pipeline.h"
 #include "kernels/ops.h"
 
 namespace weir::core {
@@ -42,33 +44,35 @@ class llama final : public model {
   void feed_forward(std::uint32_t layer, std::uint32_t rows);
   void compute_logits(std::uint32_t rows);
   void normalise(const float* weight, std::uint32_t rows);
-  void multiply(const linear_weight& by, const std::vector<float>& x, std::vector<float>& out, std::uint32_t rows);
+  void multiply(const linear_weight& by, const std::vector<float>& x, std::vector<float>& out,
+                std::uint32_t rows);
   kernels::kv_pages pages_of(std::uint32_t layer) const noexcept;
 
   const model_config config_;
   const model_weights weights_;
   const std::shared_ptr<const kernels::backend> backend_;
   const std::vector<float> frequencies_;  // [head_dim / 2]
+  sample_scratch scratch_;
   model_info info_;
 
   memory_block pages_;  // [layers, keys then values, page_count_, kv_heads, page_tokens * head_dim]
   std::uint32_t page_count_ = 0;
 
   // Where this step's rows are.
-  std::vector<std::uint32_t> positions_;       // [rows]
-  std::vector<kernels::kv_slice> slices_;      // [slices]
-  std::vector<std::int32_t> logits_from_;      // [logits_rows] the row that each row of logits is made from
+  std::vector<std::uint32_t> positions_;   // [rows]
+  std::vector<kernels::kv_slice> slices_;  // [slices]
+  std::vector<std::int32_t> logits_from_;  // [logits_rows] the row that each row of logits is made from
 
   // This step's activations.
-  std::vector<float> x_;           // [rows, hidden] the residual stream
-  std::vector<float> normed_;      // [rows, hidden]
-  std::vector<float> cos_, sin_;   // [rows, head_dim / 2]
-  std::vector<float> qkv_;         // [rows, qkv_width]
-  std::vector<float> attended_;    // [rows, q_width]
-  std::vector<float> gate_up_;     // [rows, 2 * inter]
-  std::vector<float> inner_;       // [rows, inter]
-  std::vector<float> branch_;      // [rows, hidden] what a block adds to the residual stream
-  std::vector<float> logits_;      // [logits_rows, vocab_size]
+  std::vector<float> x_;          // [rows, hidden] the residual stream
+  std::vector<float> normed_;     // [rows, hidden]
+  std::vector<float> cos_, sin_;  // [rows, head_dim / 2]
+  std::vector<float> qkv_;        // [rows, qkv_width]
+  std::vector<float> attended_;   // [rows, q_width]
+  std::vector<float> gate_up_;    // [rows, 2 * inter]
+  std::vector<float> inner_;      // [rows, inter]
+  std::vector<float> branch_;     // [rows, hidden] what a block adds to the residual stream
+  std::vector<float> logits_;     // [logits_rows, vocab_size]
   std::uint32_t logits_rows_ = 0;
 };
 

@@ -22,7 +22,8 @@ enum class device_kind { reference, cpu };
 // `threads` compute, the owner's own included.
 std::shared_ptr<const kernels::backend> make_backend(device_kind device, unsigned threads);
 
-// What a directory says before any weight is read: its config, its defaults, and to the byte what it will take.
+// What a directory says before any weight is read: its config, its defaults, and to the byte what it will
+// take.
 struct model_summary {
   model_config config;
   generation_config generation;
@@ -38,13 +39,15 @@ struct loaded_model {
 result<loaded_model> load_model(const std::string& dir, std::shared_ptr<const kernels::backend> backend,
                                 const load_progress& progress = {});
 
-// «tiny-110m», «llama-3.2-1b» or «llama-3.1-8b», then «:f32» or «:bf16» (the default): that shape, random weights.
+// «tiny-110m», «llama-3.2-1b» or «llama-3.1-8b», then «:f32» or «:bf16» (the default): that shape, random
+// weights.
 struct random_model {
   model_config config;
   kernels::dtype type = kernels::dtype::bf16;
 };
 result<random_model> parse_random_model(std::string_view spec, std::uint32_t context);
-result<loaded_model> make_random_model(const random_model& shape, std::shared_ptr<const kernels::backend> backend,
+result<loaded_model> make_random_model(const random_model& shape,
+                                       std::shared_ptr<const kernels::backend> backend,
                                        std::uint64_t seed = 1);
 
 }  // namespace weir::core

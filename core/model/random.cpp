@@ -46,14 +46,16 @@ result<random_model> parse_random_model(std::string_view spec, std::uint32_t con
   for (const shape& s : shapes)
     if (s.name == name)
       return random_model{config_of(s, context), type == "f32" ? kernels::dtype::f32 : kernels::dtype::bf16};
-  return bad_param("model", "random:{}: '{}' is not a random model (tiny-110m, llama-3.2-1b, llama-3.1-8b)", spec, name);
+  return bad_param("model", "random:{}: '{}' is not a random model (tiny-110m, llama-3.2-1b, llama-3.1-8b)",
+                   spec, name);
 }
 
-result<loaded_model> make_random_model(const random_model& shape, std::shared_ptr<const kernels::backend> backend,
-                                       std::uint64_t seed) {
+result<loaded_model> make_random_model(const random_model& shape,
+                                       std::shared_ptr<const kernels::backend> backend, std::uint64_t seed) {
   auto weights = random_weights(shape.config, shape.type, seed);
   if (!weights) return weights.error();
-  auto made = std::make_unique<llama>(shape.config, std::vector<token_id>{}, std::move(*weights), std::move(backend));
+  auto made =
+      std::make_unique<llama>(shape.config, std::vector<token_id>{}, std::move(*weights), std::move(backend));
   return loaded_model{std::move(made), default_generation(shape.config)};
 }
 

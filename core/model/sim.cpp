@@ -32,14 +32,15 @@ class sim_model final : public model {
     const std::uint32_t end = u.position + u.rows;
     time_point when = u.last;
     if (u.position < u.prompt_tokens) when += seconds(u.rows / spec_.prefill);
-    if (end >= u.prompt_tokens && (end - u.prompt_tokens) % spec_.burst == 0) when = next_on_grid(when, u.ordinal);
+    if (end >= u.prompt_tokens && (end - u.prompt_tokens) % spec_.burst == 0)
+      when = next_on_grid(when, u.ordinal);
     return after_stall(when);
   }
 
   result<void> forward(const batch&) override {
     if (++forwards_ == spec_.device_fault) {
-      return make_error(errc::internal, "the simulated device failed at step {}, as fault=device@{} asks", forwards_,
-                        forwards_);
+      return make_error(errc::internal, "the simulated device failed at step {}, as fault=device@{} asks",
+                        forwards_, forwards_);
     }
     return {};
   }
@@ -58,13 +59,14 @@ class sim_model final : public model {
   std::span<const float> logits(std::uint32_t) const override { return {}; }
 
  private:
-  // The first point after `t`. Staggered grids are shifted by multiples of the golden ratio, which lie evenly however
-  // many there are.
+  // The first point after `t`. Staggered grids are shifted by multiples of the golden ratio, which lie evenly
+  // however many there are.
   time_point next_on_grid(time_point t, std::uint64_t ordinal) const {
     duration phase{};
     if (spec_.staggered) {
       const double turns = static_cast<double>(ordinal) * 0.6180339887498949;
-      phase = duration(static_cast<std::int64_t>((turns - std::floor(turns)) * static_cast<double>(grid_.count())));
+      phase = duration(
+          static_cast<std::int64_t>((turns - std::floor(turns)) * static_cast<double>(grid_.count())));
     }
     const duration since = t.time_since_epoch() - phase;
     return time_point((since / grid_ + (since.count() >= 0 ? 1 : 0)) * grid_ + phase);
@@ -107,9 +109,10 @@ result<void> set(T& field, std::string_view key, std::string_view value, T least
 result<void> set_stall(sim_spec& s, std::string_view value) {
   const auto slash = value.find('/');
   std::uint32_t every = 0, lasts = 0;
-  const bool read = slash != value.npos && number(value.substr(0, slash), every) &&
-                    number(value.substr(slash + 1), lasts);
-  if (!read || lasts == 0 || lasts >= every) return bad("stall", value, "EVERY_MS/FOR_MS with 0 < FOR_MS < EVERY_MS");
+  const bool read =
+      slash != value.npos && number(value.substr(0, slash), every) && number(value.substr(slash + 1), lasts);
+  if (!read || lasts == 0 || lasts >= every)
+    return bad("stall", value, "EVERY_MS/FOR_MS with 0 < FOR_MS < EVERY_MS");
   s.stall_every = std::chrono::milliseconds(every);
   s.stall_for = std::chrono::milliseconds(lasts);
   return {};
@@ -120,7 +123,8 @@ result<void> set_fault(sim_spec& s, std::string_view value) {
   std::uint64_t n = 0;
   const std::string_view kind = value.substr(0, at);
   const bool read = at != value.npos && number(value.substr(at + 1), n) && n > 0;
-  if (!read || (kind != "sampler" && kind != "device")) return bad("fault", value, "sampler@N or device@N with N >= 1");
+  if (!read || (kind != "sampler" && kind != "device"))
+    return bad("fault", value, "sampler@N or device@N with N >= 1");
   (kind == "sampler" ? s.sampler_fault : s.device_fault) = n;
   return {};
 }
@@ -129,7 +133,8 @@ result<void> set_key(sim_spec& s, std::string_view key, std::string_view value) 
   if (key == "rate") {
     if (auto ok = set(s.rate, key, value, 0.0, 1e6); !ok) return ok;
     if (s.rate == 0) s.rate = sim_spec{}.rate;
-    return s.rate < 1e-3 ? result<void>(bad(key, value, "0 (the default) or at least 0.001")) : result<void>();
+    return s.rate < 1e-3 ? result<void>(bad(key, value, "0 (the default) or at least 0.001"))
+                         : result<void>();
   }
   if (key == "arrive") {
     if (value != "together" && value != "staggered") return bad(key, value, "together or staggered");
@@ -163,6 +168,6 @@ token_id sim_token(std::uint64_t seed, std::uint32_t index) {
   return static_cast<token_id>(splitmix64((seed << 32) + index) % sim_vocab_size);
 }
 
-std::unique_ptr<model> make_sim(const sim_spec& spec) { return std::make_unique<sim_model>(spec); }
+std::unique_ptr<model> make_sim_model(const sim_spec& spec) { return std::make_unique<sim_model>(spec); }
 
 }  // namespace weir::core

@@ -10,8 +10,8 @@ std::vector<token_id> read_token_ids(json_reader& in, std::string_view key, std:
   const auto take = [&](const json::value& item) {
     const bool whole = item.is_int64() && item.get_int64() >= 0 && item.get_int64() < vocab_size;
     if (whole) return ids.push_back(static_cast<token_id>(item.get_int64()));
-    in.fail(errc::bad_file, fmt::format("{}: '{}' has {}, which is not a token id below vocab_size {}", in.what(), key,
-                                        json::serialize(item).substr(0, 60), vocab_size));
+    in.fail(errc::bad_file, fmt::format("{}: '{}' has {}, which is not a token id below vocab_size {}",
+                                        in.what(), key, json::serialize(item).substr(0, 60), vocab_size));
   };
   if (!v->is_array()) {
     take(*v);

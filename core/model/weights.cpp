@@ -25,7 +25,7 @@ std::optional<dtype> supported_type(std::string_view stored) {
 // One tensor of the file and where its elements go.
 struct piece {
   std::byte* to = nullptr;
-  dtype type = dtype::f32;              // in memory
+  dtype type = dtype::f32;  // in memory
   u64 elements = 0;
   const stored_tensor* from = nullptr;  // null: random
   bool norm = false;                    // random norms lie around 1
@@ -36,8 +36,8 @@ struct part {
   std::uint32_t rows;
 };
 
-// Walks the weights that a config implies in the order in which they lie in memory. With no base it only checks and
-// adds up; with one it binds pointers and collects what to fill.
+// Walks the weights that a config implies in the order in which they lie in memory. With no base it only
+// checks and adds up; with one it binds pointers and collects what to fill.
 class placer {
  public:
   placer(const checkpoint* from, dtype random_type, std::byte* base)
@@ -71,14 +71,16 @@ class placer {
     return reinterpret_cast<const float*>(start);
   }
 
-  // Refuses tensors that the config does not imply: leaving one out silently would change what the model says.
+  // Refuses tensors that the config does not imply: leaving one out silently would change what the model
+  // says.
   void check_nothing_left() {
     if (!from_) return;
     for (const auto& [name, tensor] : from_->tensors()) {
       const bool harmless = name.ends_with(".rotary_emb.inv_freq") || name == "lm_head.weight";
       if (!used_.contains(name) && !harmless)
-        fail(errc::bad_file, fmt::format("tensor '{}' {} is in the file, but config.json implies no such tensor", name,
-                                         tensor.shape_text()));
+        fail(errc::bad_file,
+             fmt::format("tensor '{}' {} is in the file, but config.json implies no such tensor", name,
+                         tensor.shape_text()));
     }
   }
 
@@ -94,10 +96,12 @@ class placer {
     const std::string wanted = fmt::format("[{}]", fmt::join(shape, ", "));
     if (!t) return fail(errc::bad_file, fmt::format("tensor '{}' {} is missing", name, wanted));
     if (t->shape != shape)
-      return fail(errc::bad_file, fmt::format("tensor '{}' is {} in the file, but config.json implies {}", name,
-                                              t->shape_text(), wanted));
+      return fail(errc::bad_file, fmt::format("tensor '{}' is {} in the file, but config.json implies {}",
+                                              name, t->shape_text(), wanted));
     const auto type = supported_type(t->dtype);
-    if (!type) return fail(errc::not_supported, fmt::format("tensor '{}': dtype {} is not supported yet", name, t->dtype));
+    if (!type)
+      return fail(errc::not_supported,
+                  fmt::format("tensor '{}': dtype {} is not supported yet", name, t->dtype));
     return *type;
   }
 
@@ -132,11 +136,11 @@ layer_weights lay_out_layer(const model_config& c, const std::string& at, placer
   const std::string attn = at + ".self_attn.", mlp = at + ".mlp.";
   layer_weights w;
   w.attention_norm = place.vector({{at + ".input_layernorm.weight", c.hidden}}, true);
-  w.qkv.w = place.matrix({{attn + "q_proj.weight", q}, {attn + "k_proj.weight", kv}, {attn + "v_proj.weight", kv}},
-                         c.hidden);
+  w.qkv.w = place.matrix(
+      {{attn + "q_proj.weight", q}, {attn + "k_proj.weight", kv}, {attn + "v_proj.weight", kv}}, c.hidden);
   if (c.qkv_bias)
-    w.qkv.bias = place.vector({{attn + "q_proj.bias", q}, {attn + "k_proj.bias", kv}, {attn + "v_proj.bias", kv}},
-                              false);
+    w.qkv.bias = place.vector(
+        {{attn + "q_proj.bias", q}, {attn + "k_proj.bias", kv}, {attn + "v_proj.bias", kv}}, false);
   if (c.qk_norm) {
     w.q_norm = place.vector({{attn + "q_norm.weight", c.head_dim}}, true);
     w.k_norm = place.vector({{attn + "k_norm.weight", c.head_dim}}, true);
@@ -144,10 +148,12 @@ layer_weights lay_out_layer(const model_config& c, const std::string& at, placer
   w.out.w = place.matrix({{attn + "o_proj.weight", c.hidden}}, q);
   if (c.out_bias) w.out.bias = place.vector({{attn + "o_proj.bias", c.hidden}}, false);
   w.mlp_norm = place.vector({{at + ".post_attention_layernorm.weight", c.hidden}}, true);
-  w.gate_up.w = place.matrix({{mlp + "gate_proj.weight", c.inter}, {mlp + "up_proj.weight", c.inter}}, c.hidden);
+  w.gate_up.w =
+      place.matrix({{mlp + "gate_proj.weight", c.inter}, {mlp + "up_proj.weight", c.inter}}, c.hidden);
   w.down.w = place.matrix({{mlp + "down_proj.weight", c.hidden}}, c.inter);
   if (c.mlp_bias) {
-    w.gate_up.bias = place.vector({{mlp + "gate_proj.bias", c.inter}, {mlp + "up_proj.bias", c.inter}}, false);
+    w.gate_up.bias =
+        place.vector({{mlp + "gate_proj.bias", c.inter}, {mlp + "up_proj.bias", c.inter}}, false);
     w.down.bias = place.vector({{mlp + "down_proj.bias", c.hidden}}, false);
   }
   return w;
@@ -176,7 +182,7 @@ void fill_from_file(const piece& p, const std::function<void(u64)>& moved) {
     } else {
       for (u64 i = 0; i < count; ++i) {
         // A file need not align its tensors.
-        std::byte element[4] = {};
+        alignas(float) std::byte element[4] = {};
         std::memcpy(element, from + i * kernels::size_of(stored), kernels::size_of(stored));
         reinterpret_cast<float*>(p.to)[at + i] = kernels::load(element, stored, 0);
       }
@@ -191,7 +197,8 @@ u64 mix(u64 x) noexcept {  // splitmix64's finaliser: neighbours in, unrelated b
   return x ^ (x >> 31);
 }
 
-// 16 random bits become a sign, one of two exponents and a mantissa: magnitudes from 1/64 to 1/16, none of them zero.
+// 16 random bits become a sign, one of two exponents and a mantissa: magnitudes from 1/64 to 1/16, none of
+// them zero.
 std::uint16_t random_bf16(u64 bits) noexcept {
   return static_cast<std::uint16_t>((bits & 0x8000u) | (0x3c80u + (bits & 0xffu)));
 }
@@ -243,7 +250,8 @@ u64 plan_random_weights(const model_config& config, dtype type) {
   return measure.bytes();
 }
 
-result<model_weights> load_weights(const model_config& config, const checkpoint& from, const load_progress& progress) {
+result<model_weights> load_weights(const model_config& config, const checkpoint& from,
+                                   const load_progress& progress) {
   auto p = allocate(config, &from, dtype::f32);
   if (!p) return p.error();
   u64 total = 0, done = 0;

@@ -1,13 +1,15 @@
-// weights.h — the matrices and vectors of a Llama-like model, in one block of memory, bound by name to its layers.
+// weights.h — the matrices and vectors of a Llama-like model, in one block of memory, bound by name to its
+// layers.
 //
-// Matrices keep the type that the file stores; norms and biases are widened to f32. Matrices that read the same
-// input are stacked into one (q, k, v; gate, up), so that a step needs one product for them.
+// Matrices keep the type that the file stores; norms and biases are widened to f32. Matrices that read the
+// same input are stacked into one (q, k, v; gate, up), so that a step needs one product for them.
 //
 // Thread safety: immutable once filled; any thread.
 //
 // Invariants:
 //   1. plan_weights' bytes are exactly the block's size.
-//   2. Every tensor of the checkpoint is used, or is known to carry nothing; every one the config implies is there.
+//   2. Every tensor of the checkpoint is used, or is known to carry nothing; every one the config implies is
+//   there.
 #pragma once
 
 #include <cstdint>
@@ -31,18 +33,18 @@ struct layer_weights {
   linear_weight qkv;                      // [q_width + 2 * kv_width, hidden]
   const float* q_norm = nullptr;          // [head_dim], or none
   const float* k_norm = nullptr;
-  linear_weight out;                      // [hidden, q_width]
-  const float* mlp_norm = nullptr;        // [hidden]
-  linear_weight gate_up;                  // [2 * inter, hidden]
-  linear_weight down;                     // [hidden, inter]
+  linear_weight out;                // [hidden, q_width]
+  const float* mlp_norm = nullptr;  // [hidden]
+  linear_weight gate_up;            // [2 * inter, hidden]
+  linear_weight down;               // [hidden, inter]
 };
 
 struct model_weights {
   memory_block memory;
-  kernels::matrix embedding;        // [vocab_size, hidden]
+  kernels::matrix embedding;  // [vocab_size, hidden]
   std::vector<layer_weights> layers;
-  const float* norm = nullptr;      // [hidden]
-  kernels::matrix head;             // [vocab_size, hidden]; the embedding where they are tied
+  const float* norm = nullptr;  // [hidden]
+  kernels::matrix head;         // [vocab_size, hidden]; the embedding where they are tied
 };
 
 using load_progress = std::function<void(std::uint64_t done, std::uint64_t total)>;
@@ -51,7 +53,8 @@ using load_progress = std::function<void(std::uint64_t done, std::uint64_t total
 result<std::uint64_t> plan_weights(const model_config& config, const checkpoint& from);
 std::uint64_t plan_random_weights(const model_config& config, kernels::dtype type);
 
-result<model_weights> load_weights(const model_config& config, const checkpoint& from, const load_progress& progress);
+result<model_weights> load_weights(const model_config& config, const checkpoint& from,
+                                   const load_progress& progress);
 
 // Weights that no training made: seeded, never zero, of a size that keeps activations finite.
 result<model_weights> random_weights(const model_config& config, kernels::dtype type, std::uint64_t seed);

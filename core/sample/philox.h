@@ -1,8 +1,8 @@
 // philox.h — Philox4x32-10: random numbers that are a pure function of a key and a counter.
 //
-// A draw needs no state but its own coordinates, so that a token depends on its job's seed and its position alone,
-// whatever ran beside it and however often it is drawn again. Salmon, Moraes, Dror, Shaw: «Parallel random numbers:
-// as easy as 1, 2, 3», SC 2011; tests hold it to the authors' known answers (Random123).
+// A draw needs no state but its own coordinates, so that a token depends on its job's seed and its position
+// alone, whatever ran beside it and however often it is drawn again. Salmon, Moraes, Dror, Shaw: «Parallel
+// random numbers: as easy as 1, 2, 3», SC 2011; tests hold it to the authors' known answers (Random123).
 #pragma once
 
 #include <array>
@@ -24,8 +24,8 @@ constexpr philox_counter philox(philox_counter c, philox_key k) {
   return c;
 }
 
-// Where a random number is used: which token of the sequence, which of a request's parallel choices, which attempt
-// (a draw after a ban is a fresh one), which number of that attempt.
+// Where a random number is used: which token of the sequence, which of a request's parallel choices, which
+// attempt (a draw after a ban is a fresh one), which number of that attempt.
 struct draw_site {
   std::uint32_t position = 0, choice = 0, attempt = 0, draw = 0;
 };

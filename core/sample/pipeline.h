@@ -3,12 +3,12 @@
 //   penalties (repetition; frequency and presence) -> logit bias -> mask of ending tokens (min_tokens)
 //   -> temperature -> top_k -> top_p -> min_p -> draw
 //
-// Each step is defined in core/sample/steps.h. Temperature 0 skips what follows it and takes the largest logit;
-// ties go to the lowest id, here and in every step.
+// Each step is defined in core/sample/steps.h. Temperature 0 skips what follows it and takes the largest
+// logit; ties go to the lowest id, here and in every step.
 //
-// Thread safety: a sampler belongs to its sequence's owner; pick() changes nothing in it, so that a model may call
-// different sequences' pick() from several threads, each with a scratch of its own.
-// Nothing here allocates once the sampler and the scratch are built.
+// Thread safety: a sampler belongs to its sequence's owner; pick() changes nothing in it, so that a model may
+// call different sequences' pick() from several threads, each with a scratch of its own. Nothing here
+// allocates once the sampler and the scratch are built.
 #pragma once
 
 #include <cstdint>
@@ -34,17 +34,19 @@ struct sample_scratch {
 class sampler {
  public:
   struct limits {
-    std::uint32_t max_tokens = 1;        // most tokens that accept() will see
-    std::uint32_t min_tokens = 0;        // before that many were accepted, `endings` cannot be drawn
-    std::span<const token_id> endings;   // stop ids
+    std::uint32_t max_tokens = 1;       // most tokens that accept() will see
+    std::uint32_t min_tokens = 0;       // before that many were accepted, `endings` cannot be drawn
+    std::span<const token_id> endings;  // stop ids
   };
 
   // REQUIRES: ids of `prompt`, `endings` and the bias are inside the vocabulary.
-  sampler(const sampling_params& params, std::uint32_t vocab_size, std::span<const token_id> prompt, limits l);
+  sampler(const sampling_params& params, std::uint32_t vocab_size, std::span<const token_id> prompt,
+          limits l);
 
-  // The token at `position` (prompt included) from its logits [vocab]: nothing where they have no finite maximum, or
-  // hold a NaN or +inf. REQUIRES: scratch made for at least as large a vocabulary.
-  std::optional<token_id> pick(std::span<const float> logits, std::uint32_t position, sample_scratch& scratch) const;
+  // The token at `position` (prompt included) from its logits [vocab]: nothing where they have no finite
+  // maximum, or hold a NaN or +inf. REQUIRES: scratch made for at least as large a vocabulary.
+  std::optional<token_id> pick(std::span<const float> logits, std::uint32_t position,
+                               sample_scratch& scratch) const;
 
   // The token that was chosen for the sequence: the penalties' memory, and the count for min_tokens.
   void accept(token_id id);
@@ -56,7 +58,7 @@ class sampler {
   void reshape(std::span<float> values) const;
 
   sampling_params params_;
-  token_counts seen_;               // empty where no penalty is set
+  token_counts seen_;  // empty where no penalty is set
   std::vector<token_id> endings_;
   std::uint32_t min_tokens_ = 0, accepted_ = 0;
 };

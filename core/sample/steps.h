@@ -1,20 +1,23 @@
 // steps.h — the steps of sampling, one function each, with its definition.
 //
-// l_i are logits, p_i = exp(l_i) / sum_j exp(l_j) over the tokens that are still candidates. Sums are kept in double,
-// always in the same order: the same logits give the same token on every run.
+// The first steps change logits l_i. Then each token gets a weight, w_i = exp((l_i - l_top) / temperature): 1
+// for the best, and p_i = w_i / sum_j w_j. The cuts (top_k, top_p, min_p) set the weights of what they drop
+// to 0, so that each cut's p_i are over what the cuts before it left. Sums are kept in double, always in the
+// same order: the same logits give the same token on every run.
 //
-// The cuts (top_k, top_p, min_p) each keep the best so many tokens of one ranking: larger logit first, then lower
-// id. What a cut keeps is therefore told by the last token that it keeps, its edge, and cuts combine by taking the
-// tighter edge; nothing sorts a vocabulary.
+// «Better» is a larger logit, then a lower id. Nothing sorts a vocabulary: what top_k and top_p keep ends at
+// one token of that ranking, their edge, which is found by selection among few candidates.
 //
-// Sources: penalties as in OpenAI's API reference (frequency, presence) and in Keskar et al. 2019 as Hugging Face
-// transformers has it (RepetitionPenaltyLogitsProcessor: a positive logit is divided, a negative one multiplied);
-// top_p of Holtzman et al. 2020 (TopPLogitsWarper); min_p of Nguyen et al. 2024 (MinPLogitsWarper). One difference:
-// TopKLogitsWarper keeps every token that ties with the k-th, here exactly k stay.
+// Sources: penalties as in OpenAI's API reference (frequency, presence) and in Keskar et al. 2019 as Hugging
+// Face transformers has it (RepetitionPenaltyLogitsProcessor: a positive logit is divided, a negative one
+// multiplied); top_p of Holtzman et al. 2020 (TopPLogitsWarper); min_p of Nguyen et al. 2024
+// (MinPLogitsWarper). One difference: TopKLogitsWarper keeps every token that ties with the k-th, here
+// exactly k stay.
+//
+// All logits and weights are [vocab]. Nothing allocates where `room` has the vocabulary's capacity.
 #pragma once
 
 #include <cstdint>
-#include <limits>
 #include <optional>
 #include <span>
 #include <utility>
@@ -30,19 +33,15 @@ struct candidate {
   token_id id = 0;
 };
 
-// The ranking: true where a comes before b.
-constexpr bool before(candidate a, candidate b) {
+constexpr bool better(candidate a, candidate b) {
   return a.logit > b.logit || (a.logit == b.logit && a.id < b.id);
 }
 
-// The edge that keeps everything.
-inline constexpr candidate no_edge{-std::numeric_limits<float>::infinity(), std::numeric_limits<token_id>::max()};
-
-constexpr bool inside(candidate c, candidate edge) { return !before(edge, c); }
-
-// l_i := l_i / r where l_i > 0, l_i * r where not, for every token of prompt and output (r = repetition_penalty);
-// then l_i := l_i - frequency * (times in the output) - presence * (1 where it is in the output).
-void apply_penalties(std::span<float> logits, std::span<const token_counts::entry> seen, const sampling_params& p);
+// l_i := l_i / r where l_i > 0, l_i * r where not, for every token of prompt and output (r =
+// repetition_penalty); then l_i := l_i - frequency * (times in the output) - presence * (1 where it is in the
+// output).
+void apply_penalties(std::span<float> logits, std::span<const token_counts::entry> seen,
+                     const sampling_params& p);
 
 // l_i := l_i + bias_i.
 void apply_bias(std::span<float> logits, std::span<const std::pair<token_id, float>> bias);
@@ -50,27 +49,27 @@ void apply_bias(std::span<float> logits, std::span<const std::pair<token_id, flo
 // l_i := -inf.
 void apply_mask(std::span<float> logits, std::span<const token_id> ids);
 
-// l_i := (l_i - l_top) / temperature: the shift changes no p_i, and keeps any temperature > 0 from overflowing.
-void apply_temperature(std::span<float> logits, float temperature, float top);
-
-// The first of the ranking: nothing where no logit is finite, or one is NaN or +inf.
+// The best token: nothing where no logit is finite, or one is NaN or +inf.
 std::optional<candidate> largest(std::span<const float> logits);
 
-// Fills `out` with every token whose logit is above -inf, in order of ids.
-void list_candidates(std::span<const float> logits, std::vector<candidate>& out);
+// w_i as above, within 1e-6 of it relatively; 0 below 1e-37. REQUIRES: no logit is above top; temperature >
+// 0.
+void weigh(std::span<const float> logits, float top, float temperature, std::span<float> weights);
 
-// Keeps the k best. `c` is shortened to them, in no particular order. REQUIRES: k >= 1.
-candidate keep_top_k(std::vector<candidate>& c, std::uint32_t k);
+// Keeps the k best. REQUIRES: k >= 1.
+void keep_top_k(std::span<const float> logits, std::uint32_t k, std::span<float> weights,
+                std::vector<candidate>& room);
 
-// Keeps the shortest beginning of the ranking whose p_i add up to at least top_p: the token that crosses is kept.
-// Reorders `c`. REQUIRES: `top` is the best of c.
-candidate keep_top_p(std::vector<candidate>& c, float top_p, candidate top);
+// Keeps the shortest beginning of the ranking whose p_i add up to at least top_p: the token that crosses is
+// kept.
+void keep_top_p(std::span<const float> logits, float top_p, std::span<float> weights,
+                std::vector<candidate>& room);
 
-// Keeps where p_i >= min_p * p_top. REQUIRES: 0 < min_p <= 1.
-candidate keep_min_p(float min_p, candidate top);
+// Keeps where p_i >= min_p * p_top.
+void keep_min_p(float min_p, std::span<float> weights);
 
-// The token where the running sum of p_i over the kept ids, in their order, first exceeds u. `weights` [vocab] is
-// room for the unnormalised p_i. REQUIRES: 0 <= u < 1, `top` is inside the edge.
-token_id draw_token(std::span<const float> logits, candidate edge, candidate top, double u, std::span<float> weights);
+// The token where the running sum of p_i, in order of ids, first exceeds u. REQUIRES: 0 <= u < 1, a weight is
+// not 0.
+token_id draw_token(std::span<const float> weights, double u);
 
 }  // namespace weir::core

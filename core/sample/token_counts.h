@@ -1,7 +1,7 @@
 // token_counts.h — which tokens a sequence holds, and how often its output has each: what penalties look at.
 //
-// An open-addressing table sized once for all that the sequence can ever hold; adding never allocates, and walking
-// costs the distinct tokens, not the vocabulary. Owner's thread.
+// An open-addressing table sized once for all that the sequence can ever hold; adding never allocates, and
+// walking costs the distinct tokens, not the vocabulary. Owner's thread.
 #pragma once
 
 #include <cstdint>

@@ -5,9 +5,10 @@
 namespace weir::core {
 namespace {
 
-constexpr std::uint32_t first_slice = 64;     // before anything was measured
-constexpr std::uint32_t smallest_slice = 16;  // a prompt moves on even where decoding alone exceeds the target
-constexpr double weight = 0.25;               // of the newest measurement
+constexpr std::uint32_t first_slice = 64;  // before anything was measured
+constexpr std::uint32_t smallest_slice =
+    16;                          // a prompt moves on even where decoding alone exceeds the target
+constexpr double weight = 0.25;  // of the newest measurement
 
 double blend(double mean, double value) { return mean + weight * (value - mean); }
 

@@ -10,7 +10,8 @@ scheduler::scheduler(std::uint32_t max_batch, prefill_budget::limits l) : budget
   chosen_.reserve(max_batch);
 }
 
-const batch& scheduler::plan(std::span<const std::unique_ptr<sequence>> running, const model& m, time_point now) {
+const batch& scheduler::plan(std::span<const std::unique_ptr<sequence>> running, const model& m,
+                             time_point now) {
   batch_.clear();
   chosen_.clear();
   next_due_ = time_point::max();
@@ -33,18 +34,24 @@ const batch& scheduler::plan(std::span<const std::unique_ptr<sequence>> running,
 
 void scheduler::take(sequence& s, std::uint32_t rows, const model& m, time_point now) {
   if (m.info().paced) {
-    const time_point due = m.due({.ordinal = s.ordinal, .position = s.computed, .rows = rows,
-                                  .prompt_tokens = s.prompt_tokens(), .last = s.computed_at});
+    const time_point due = m.due({.ordinal = s.ordinal,
+                                  .position = s.computed,
+                                  .rows = rows,
+                                  .prompt_tokens = s.prompt_tokens(),
+                                  .last = s.computed_at});
     if (due > now) {
       next_due_ = std::min(next_due_, due);
       return;
     }
   }
   const bool draws = rows == s.pending();
-  batch_.slices.push_back({.first_row = static_cast<std::uint32_t>(batch_.tokens.size()), .rows = rows,
-                           .position = s.computed, .pages = s.pages.holding(s.computed + rows),
+  batch_.slices.push_back({.first_row = static_cast<std::uint32_t>(batch_.tokens.size()),
+                           .rows = rows,
+                           .position = s.computed,
+                           .pages = s.pages.holding(s.computed + rows),
                            .logits_row = draws ? static_cast<std::int32_t>(batch_.logits_rows++) : -1,
-                           .seed = s.asked.sampling.seed, .prompt_tokens = s.prompt_tokens()});
+                           .seed = s.asked.sampling.seed,
+                           .prompt_tokens = s.prompt_tokens()});
   for (std::uint32_t i = 0; i < rows; ++i) batch_.tokens.push_back(s.token_at(s.computed + i));
   if (!s.scheduled) s.scheduled = now;
   chosen_.push_back(&s);

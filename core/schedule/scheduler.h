@@ -1,4 +1,5 @@
-// scheduler.h — chooses a step's rows: one for every decoding sequence, and slices of the prompts that are not done.
+// scheduler.h — chooses a step's rows: one for every decoding sequence, and slices of the prompts that are
+// not done.
 //
 // Prompts are served in order of admission. Rows that a paced model says are not due yet stay out.
 //
@@ -22,8 +23,8 @@ class scheduler {
   // The next step's work; empty where nothing is due. REQUIRES: no sequence of `running` has ended.
   const batch& plan(std::span<const std::unique_ptr<sequence>> running, const model& m, time_point now);
 
-  // Of the last plan: whose rows each slice holds, and when the earliest row that was left out falls due (time_point
-  // max: none was).
+  // Of the last plan: whose rows each slice holds, and when the earliest row that was left out falls due
+  // (time_point max: none was).
   std::span<sequence* const> sequences() const noexcept { return chosen_; }
   time_point next_due() const noexcept { return next_due_; }
 

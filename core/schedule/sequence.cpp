@@ -15,8 +15,9 @@ void sequence::enter(std::uint64_t admission, time_point now, std::uint32_t voca
   ordinal = admission;
   computed_at = now;
   if (chooser) return;
-  chooser.emplace(asked.sampling, vocab_size, asked.prompt,
-                  sampler::limits{.max_tokens = max_output, .min_tokens = asked.min_tokens, .endings = endings});
+  chooser.emplace(
+      asked.sampling, vocab_size, asked.prompt,
+      sampler::limits{.max_tokens = max_output, .min_tokens = asked.min_tokens, .endings = endings});
   stops = stop_matcher(asked.stop);
   output.reserve(max_output);
 }
@@ -26,7 +27,8 @@ std::optional<finish_reason> sequence::accept(token t, const token_table& text) 
   note_time(t.at);
   ++sampled;
   const bool may_stop = output.size() >= asked.min_tokens;
-  if (may_stop && std::find(endings.begin(), endings.end(), t.id) != endings.end()) return finish_reason::stop;
+  if (may_stop && std::find(endings.begin(), endings.end(), t.id) != endings.end())
+    return finish_reason::stop;
   output.push_back(t);
   chooser->accept(t.id);
   if (stops.empty()) {
@@ -45,8 +47,8 @@ std::optional<finish_reason> sequence::accept(token t, const token_table& text) 
   return std::nullopt;
 }
 
-// Where in the output's bytes the stop string begins that this token completes. Stop strings are looked for behind
-// the first min_tokens tokens only.
+// Where in the output's bytes the stop string begins that this token completes. Stop strings are looked for
+// behind the first min_tokens tokens only.
 std::optional<std::uint64_t> sequence::judge(token_id id, const token_table& text) {
   const std::uint64_t watched_from = text_bytes_ - stops.fed();
   text_bytes_ += text[id].size();

@@ -1,12 +1,13 @@
 // sequence.h — a job inside the engine: what was asked, how far it is, and what its sink has been given.
 //
-// Life: made when the job is submitted, enter()ed when it is admitted, accept()s one token a step, close()d with a
-// reason, settle()d once the sink has everything.
+// Life: made when the job is submitted, enter()ed when it is admitted, accept()s one token a step, close()d
+// with a reason, settle()d once the sink has everything.
 //
 // Thread safety: the owner's thread. accept() and offer() do not allocate.
 //
 // Invariants:
-//   1. delivered <= decided <= output.size() <= max_output. Tokens up to `decided` will be delivered whatever comes;
+//   1. delivered <= decided <= output.size() <= max_output. Tokens up to `decided` will be delivered whatever
+//   comes;
 //      those after it may still belong to a stop string.
 //   2. computed <= length(); a closed sequence has no pages.
 #pragma once
@@ -30,27 +31,29 @@ struct sequence {
 
   // --- asked, and constant ---
   job asked;
-  std::uint32_t max_output;            // what was asked, or what the context leaves; >= 1
-  std::vector<token_id> endings;       // stop ids: the model's, unless ignored, and the job's
+  std::uint32_t max_output;       // what was asked, or what the context leaves; >= 1
+  std::vector<token_id> endings;  // stop ids: the model's, unless ignored, and the job's
 
   // --- the scheduler's ---
-  std::uint64_t arrival = 0;           // order of submission, of all jobs
-  std::uint64_t ordinal = 0;           // order of admission
+  std::uint64_t arrival = 0;  // order of submission, of all jobs
+  std::uint64_t ordinal = 0;  // order of admission
   page_table pages;
-  std::uint32_t computed = 0;          // rows whose keys and values are in the pages
-  time_point computed_at{};            // when the last of them were; before that, when admitted
-  std::optional<time_point> scheduled; // when it first entered a batch
+  std::uint32_t computed = 0;           // rows whose keys and values are in the pages
+  time_point computed_at{};             // when the last of them were; before that, when admitted
+  std::optional<time_point> scheduled;  // when it first entered a batch
 
   // --- what it says ---
-  std::optional<sampler> chooser;      // from enter() on
+  std::optional<sampler> chooser;  // from enter() on
   stop_matcher stops;
-  std::vector<token> output;           // the truth; the ending stop id is not in it
-  std::uint32_t sampled = 0;           // output and the ending stop id
+  std::vector<token> output;  // the truth; the ending stop id is not in it
+  std::uint32_t sampled = 0;  // output and the ending stop id
   std::uint32_t decided = 0, delivered = 0;
   std::optional<ending> ended;
 
   std::uint32_t prompt_tokens() const noexcept { return static_cast<std::uint32_t>(asked.prompt.size()); }
-  std::uint32_t length() const noexcept { return prompt_tokens() + static_cast<std::uint32_t>(output.size()); }
+  std::uint32_t length() const noexcept {
+    return prompt_tokens() + static_cast<std::uint32_t>(output.size());
+  }
   std::uint32_t pending() const noexcept { return length() - computed; }  // rows to compute
   bool decoding() const noexcept { return !output.empty() && pending() == 1; }
   token_id token_at(std::uint32_t position) const {
@@ -82,9 +85,10 @@ struct sequence {
   void cut(std::uint64_t bytes, const token_table& text);
   void note_time(time_point at);
 
-  std::uint64_t text_bytes_ = 0, decided_bytes_ = 0;  // of output, and of its decided part; counted with stops only
-  bool matched_ = false;                              // by a stop string: what is not decided is not shown
-  ending times_;                                      // the fields of the ending that grow on the way
+  std::uint64_t text_bytes_ = 0,
+                decided_bytes_ = 0;  // of output, and of its decided part; counted with stops only
+  bool matched_ = false;             // by a stop string: what is not decided is not shown
+  ending times_;                     // the fields of the ending that grow on the way
 };
 
 }  // namespace weir::core

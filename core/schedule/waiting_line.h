@@ -42,7 +42,9 @@ class waiting_line {
   struct place {
     int priority;
     std::uint64_t arrival;
-    bool operator<(const place& o) const { return std::tie(o.priority, arrival) < std::tie(priority, o.arrival); }
+    bool operator<(const place& o) const {
+      return std::tie(o.priority, arrival) < std::tie(priority, o.arrival);
+    }
   };
   static place place_of(const sequence& s) { return {s.asked.priority, s.arrival}; }
 

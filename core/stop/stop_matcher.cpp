@@ -34,8 +34,8 @@ void stop_matcher::add(std::string_view stop) {
   nodes_[n].matched = nodes_[n].depth;
 }
 
-// Breadth first: fills each node's missing edges from its fallback, the node of its longest proper end, whose edges
-// are complete by then.
+// Breadth first: fills each node's missing edges from its fallback, the node of its longest proper end, whose
+// edges are complete by then.
 void stop_matcher::link() {
   std::vector<std::uint32_t> order{0}, fallback(nodes_.size(), 0);
   order.reserve(nodes_.size());

@@ -1,12 +1,14 @@
-// stop_matcher.h — finds the first of several stop strings in a text that comes piece by piece (Aho and Corasick, 1975).
+// stop_matcher.h — finds the first of several stop strings in a text that comes piece by piece (Aho and
+// Corasick, 1975).
 //
-// Built once a job; then feed() is one table look-up a byte and never allocates. Pieces are bytes, not characters: a
-// stop string may begin and end inside a token.
+// Built once a job; then feed() is one table look-up a byte and never allocates. Pieces are bytes, not
+// characters: a stop string may begin and end inside a token.
 //
 // Thread safety: one owner.
 //
 // Invariants:
-//   1. pending() is the length of the longest end of the text so far that begins a stop string: those bytes may
+//   1. pending() is the length of the longest end of the text so far that begins a stop string: those bytes
+//   may
 //      still turn out to belong to one, all bytes before them cannot.
 //   2. The match is the one that ends first; of several that end there, the longest.
 #pragma once
@@ -29,8 +31,8 @@ class stop_matcher {
 
   bool empty() const noexcept { return nodes_.empty(); }
 
-  // Goes on over the text's next bytes. On a match: the offset of its first byte, counted from the first byte ever
-  // fed; nothing may be fed after that.
+  // Goes on over the text's next bytes. On a match: the offset of its first byte, counted from the first byte
+  // ever fed; nothing may be fed after that.
   std::optional<std::uint64_t> feed(std::string_view bytes);
 
   std::uint64_t fed() const noexcept { return fed_; }

@@ -1,7 +1,8 @@
-// token_table.h — the bytes that each token adds to a job's text, flat in memory: what stop strings are judged on.
+// token_table.h — the bytes that each token adds to a job's text, flat in memory: what stop strings are
+// judged on.
 //
-// A copy of tokenizer::token_bytes, made once an engine, so that judging a token costs no virtual call. Special tokens
-// add none, as do ids that the tokenizer does not know (a model's vocabulary is often padded).
+// A copy of tokenizer::token_bytes, made once an engine, so that judging a token costs no virtual call.
+// Special tokens add none, as do ids that the tokenizer does not know (a model's vocabulary is often padded).
 // Immutable once built: any thread.
 #pragma once
 
@@ -32,8 +33,8 @@ class token_table {
   }
 
  private:
-  std::string bytes_;                 // of all tokens, one after the other
-  std::vector<std::size_t> starts_;   // [vocab + 1]
+  std::string bytes_;                // of all tokens, one after the other
+  std::vector<std::size_t> starts_;  // [vocab + 1]
 };
 
 }  // namespace weir::core

@@ -13,15 +13,16 @@
 namespace weir::core {
 
 struct message {
-  std::string role;     // system, user, assistant, …
+  std::string role;  // system, user, assistant, …
   std::string content;
 };
 
 // Immutable once built: any thread.
 class chat_template {
  public:
-  // The template of a model directory: ChatML where it has none or has it byte for byte (docs/chatml.jinja); any
-  // other is kept, and refused by name when messages come. `force_chatml`: ChatML whatever the model says.
+  // The template of a model directory: ChatML where it has none or has it byte for byte (docs/chatml.jinja);
+  // any other is kept, and refused by name when messages come. `force_chatml`: ChatML whatever the model
+  // says.
   static result<std::shared_ptr<const chat_template>> load(const std::string& dir, bool force_chatml);
   static std::shared_ptr<const chat_template> chatml();
   // REQUIRES nothing of `source`: the text of a chat_template field.
@@ -33,8 +34,10 @@ class chat_template {
   result<std::string> render(const std::vector<message>& messages) const;
 
  private:
-  explicit chat_template(std::string unsupported) : unsupported_(std::move(unsupported)) {}
-  std::string unsupported_;  // source of a template that is not ChatML; empty: ChatML
+  explicit chat_template(std::optional<std::string> unsupported) : unsupported_(std::move(unsupported)) {}
+  result<> check() const;
+
+  std::optional<std::string> unsupported_;  // source of a template that is not ChatML
 };
 
 }  // namespace weir::core

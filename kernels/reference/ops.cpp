@@ -11,7 +11,8 @@ void run_gather(void*, const gather& op) {
   const std::size_t width = op.table.cols;
   for (std::size_t r = 0; r < op.ids.size(); ++r)
     for (std::size_t i = 0; i < width; ++i)
-      op.out[r * width + i] = load(op.table.data, op.table.type, static_cast<std::size_t>(op.ids[r]) * width + i);
+      op.out[r * width + i] =
+          load(op.table.data, op.table.type, static_cast<std::size_t>(op.ids[r]) * width + i);
 }
 
 float inverse_rms(const float* x, std::size_t width, float eps) {
@@ -37,14 +38,26 @@ void run_head_norm(void*, const head_norm& op) {
     }
 }
 
-void run_linear(void*, const linear& op) {
+template <dtype type>
+void multiply(const linear& op) {
   const std::size_t n = op.w.rows, k = op.w.cols;
   for (std::size_t r = 0; r < op.rows; ++r)
     for (std::size_t j = 0; j < n; ++j) {
       double sum = op.bias ? op.bias[j] : 0.0;
-      for (std::size_t i = 0; i < k; ++i) sum += double{op.x[r * k + i]} * load(op.w.data, op.w.type, j * k + i);
+      for (std::size_t i = 0; i < k; ++i) sum += double{op.x[r * k + i]} * load(op.w.data, type, j * k + i);
       op.out[r * n + j] = static_cast<float>(sum);
     }
+}
+
+void run_linear(void*, const linear& op) {
+  switch (op.w.type) {
+    case dtype::f32:
+      return multiply<dtype::f32>(op);
+    case dtype::bf16:
+      return multiply<dtype::bf16>(op);
+    case dtype::f16:
+      return multiply<dtype::f16>(op);
+  }
 }
 
 void run_rotary_angles(void*, const rotary_angles& op) {

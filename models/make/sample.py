@@ -47,7 +47,8 @@ def loosely(rng: random.Random, text: str) -> str:
     if r < 0.84:
         return (text[0].lower() + text[1:]).rstrip("?.!")
     if r < 0.92:
-        return pick(rng, _OPENERS) + text
+        opener = pick(rng, _OPENERS)
+        return opener + (text[0].lower() + text[1:] if opener.endswith(", ") else text)
     if r < 0.96 and text[-1] in ".?!":
         return text + pick(rng, _CLOSERS)
     return text.lower() if not any(c in text for c in "'\"\n") and text[-1] in "?." and rng.random() < 0.3 else text

@@ -1,51 +1,54 @@
 // card.js — one stream on the page: its text, its numbers, its state in plain words, and its own Stop button.
 //
 // 1. Text reaches the document through text nodes alone.
-// 2. Deltas are only noted when they arrive; render() shows what is new, once a drawn frame.
+// 2. Deltas are only noted when they arrive; render() shows the new text, once a drawn frame, and the numbers
+//    as seldom as they can be read.
 import { even } from "./pace.js";
 
 const template = document.getElementById("card");
+const numbers_every_ms = 200;
 
 export class Card {
   element = template.content.firstElementChild.cloneNode(true);
+  #parts = parts_of(this.element);
   #stream;
   #made = document.createTextNode("");
-  #fresh = "";            // arrived (and due, where paced), not yet in the document
+  #fresh = ""; // arrived (and due, where paced), not yet in the document
   #asked_at = performance.now();
   #first_at = 0;
   #first_n = 0;
   #last_at = 0;
   #longest = 0;
-  #dirty = true;
-  #state = "waiting for the first token";
+  #numbers_at = 0;
 
   /**
    * @param {import("./weir.js").Stream} stream
-   * @param {{slot: number, about: string, given: string, pace: string, changed: () => void, ended: (card: Card) => void,
-   *   removed: (card: Card) => void}} more slot: number and colour; given: what the text goes on from
+   * @param {{slot: number, about: string, given: string, pace: string, changed: () => void,
+   *   ended: (card: Card) => void, removed: (card: Card) => void}} more
+   *   slot: number and colour; given: what the text goes on from
    */
   constructor(stream, { slot, about, given, pace, changed, ended, removed }) {
     this.#stream = stream;
     this.slot = slot;
     this.element.dataset.slot = slot;
     this.element.setAttribute("aria-label", `Stream ${slot}`);
-    this.#part("text").setAttribute("aria-label", `Text of stream ${slot}`);
-    this.#part("number").textContent = slot;
-    this.#part("about").textContent = about;
-    this.#part("given").textContent = given;
-    this.#part("made").append(this.#made);
-    this.#part("end").onclick = () => (this.running ? this.stop() : removed(this));
-    this.#to("waiting", this.#state);
+    this.#parts.text.setAttribute("aria-label", `Text of stream ${slot}`);
+    this.#parts.number.textContent = slot;
+    this.#parts.about.textContent = about;
+    this.#parts.given.textContent = given;
+    this.#parts.made.append(this.#made);
+    this.#parts.end.onclick = () => (this.running ? this.stop() : removed(this));
+    this.#to("waiting", "waiting for the first token");
 
-    const show = ({ text }) => ((this.#fresh += text), this.#touch(changed));
+    const show = ({ text }) => ((this.#fresh += text), changed());
     const finish = (result) => {
+      this.render(performance.now());
       this.#to(result.status, in_words(result, stream.request));
-      this.#touch(changed);
+      changed();
       ended(this);
     };
     stream.on("created", ({ queue_position }) => {
       if (queue_position > 0) this.#to("waiting", `waiting: ${queue_position} before it`);
-      this.#touch(changed);
     });
     stream.on("delta", (delta) => this.#measure(delta));
     if (pace === "even") {
@@ -61,7 +64,7 @@ export class Card {
   }
 
   get summary() {
-    return `Stream ${this.slot}, ${this.#stream.seq} tokens: ${this.#state}.`;
+    return `Stream ${this.slot}: ${this.#parts.state.textContent}. Tokens: ${this.#stream.seq}.`;
   }
 
   stop() {
@@ -74,16 +77,15 @@ export class Card {
     return seconds > 0 ? (this.#stream.seq - this.#first_n) / seconds : 0;
   }
 
-  render() {
-    if (!this.#dirty) return;
-    this.#dirty = false;
-    this.#made.appendData(this.#fresh);
+  render(now) {
+    if (this.#fresh !== "") this.#made.appendData(this.#fresh);
     this.#fresh = "";
-    this.#part("tokens").textContent = this.#stream.seq;
-    this.#part("speed").textContent = this.speed > 0 ? this.speed.toFixed(this.speed < 10 ? 1 : 0) : "–";
-    this.#part("first").textContent = this.#first_at ? ms(this.#first_at - this.#asked_at) : "–";
-    this.#part("longest").textContent = this.#longest ? ms(this.#longest) : "–";
-    this.#part("state").textContent = this.#state;
+    if (now - this.#numbers_at < numbers_every_ms && this.running) return;
+    this.#numbers_at = now;
+    this.#parts.tokens.textContent = this.#stream.seq;
+    this.#parts.speed.textContent = this.speed > 0 ? per_second(this.speed) : "–";
+    this.#parts.first.textContent = this.#first_at ? ms(this.#first_at - this.#asked_at) : "–";
+    this.#parts.longest.textContent = this.#longest ? ms(this.#longest) : "–";
   }
 
   #measure({ at, n }) {
@@ -98,26 +100,28 @@ export class Card {
   }
 
   #to(name, words) {
-    this.#state = words;
+    this.#parts.state.textContent = words;
     this.element.dataset.state = name;
-    const end = this.#part("end");
+    const end = this.#parts.end;
     end.textContent = this.running ? "Stop" : "Remove";
     end.setAttribute("aria-label", `${end.textContent} stream ${this.slot}`);
   }
+}
 
-  #touch(changed) {
-    this.#dirty = true;
-    changed();
-  }
-
-  #part(name) {
-    return this.element.querySelector("." + name);
-  }
+/** The elements inside, by class. */
+function parts_of(element) {
+  return Object.fromEntries([...element.querySelectorAll("[class]")].map((part) => [part.className, part]));
 }
 
 /** @param {number} value */
 export function ms(value) {
-  return value < 10 ? `${value.toFixed(1)} ms` : value < 10_000 ? `${Math.round(value)} ms` : `${(value / 1000).toFixed(1)} s`;
+  if (value >= 10_000) return `${(value / 1000).toFixed(1)} s`;
+  return `${value < 10 ? value.toFixed(1) : Math.round(value)} ms`;
+}
+
+/** @param {number} value */
+export function per_second(value) {
+  return value.toFixed(value < 10 ? 1 : 0);
 }
 
 /** Why a stream ended. */
@@ -134,9 +138,10 @@ function in_words({ finish_reason, error }, { max_tokens }) {
 }
 
 function failure_in_words({ code, message, retry_after_ms }) {
-  const when = retry_after_ms ? `Try again in ${Math.ceil(retry_after_ms / 1000)} s.` : "Try again in a moment.";
+  const when = retry_after_ms ? `in ${Math.ceil(retry_after_ms / 1000)} s` : "in a moment";
   if (code === "rate_limited" || code === "overloaded" || code === "too_many_jobs")
-    return `The server has too much to do right now. ${when}`;
-  if (code === "gap" || code === "repeat") return `${message} The text is not shown further, because it would be wrong.`;
+    return `The server has too much to do right now. Try again ${when}.`;
+  if (code === "gap" || code === "repeat")
+    return `${message} The text is not shown further, because it would be wrong.`;
   return message;
 }

@@ -1,28 +1,30 @@
-// chart.js — the time between tokens, live: a dot a frame, the last seconds of all streams, with median and p99.
+// chart.js — the time between tokens, live: a dot a frame, the last seconds of all streams, median and p99.
 //
 // 1. One frame a gap: n tokens that arrive together are one dot (a ring), for that is what a reader sees.
 // 2. Drawing costs at most one pass over the dots in view; the quantiles are sorted anew four times a second.
 
 const view_ms = 12_000;
 const quantiles_every_ms = 250;
-const margin = { left: 46, right: 12, top: 12, bottom: 22 };
+const margin = { left: 54, right: 12, top: 12, bottom: 22 };
 
 export class GapChart {
-  #canvas; #pen;
-  #dots = [];             // {at, gap, n, slot}, in order of arrival
-  #last = new Map();      // slot → when its last frame arrived
+  #canvas;
+  #pen;
+  #dots = []; // {at, gap, n, slot}, in order of arrival
+  #last = new Map(); // slot → when its last frame arrived
   #began = 0;
   #newest = 0;
   #counted_at = 0;
-  #stats = null;          // {median, p99, longest} of the dots in view, ms
-  #top = 0;               // the scale's end, eased towards what the dots need
+  #stats = null; // {median, p99, longest} of the dots in view, ms
+  #top = 0; // the scale's end, eased towards …
+  #goal = 50; // … what the dots need; it grows at once and shrinks only when much too large
   #inks = null;
 
   /** @param {HTMLCanvasElement} canvas sized by the style sheet */
   constructor(canvas) {
     this.#canvas = canvas;
     this.#pen = canvas.getContext("2d");
-    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => ((this.#inks = null), this.draw()));
+    matchMedia("(prefers-color-scheme: dark)").onchange = () => ((this.#inks = null), this.draw());
     new ResizeObserver(() => this.draw()).observe(canvas);
   }
 
@@ -34,6 +36,7 @@ export class GapChart {
     this.#dots = [];
     this.#last.clear();
     this.#began = this.#newest = this.#counted_at = this.#top = 0;
+    this.#goal = 50;
     this.#stats = null;
   }
 
@@ -50,16 +53,18 @@ export class GapChart {
     if (before !== undefined) this.#dots.push({ at, gap: at - before, n, slot });
   }
 
-  /** @param {number} [now] the chart's right edge moves with it; left out, it stays at the newest frame */
-  draw(now = this.#newest) {
+  /** @param {number} [now] the view moves along with it; left out, it rests at the newest frame */
+  draw(now) {
     const { width, height } = this.#fit();
     if (width === 0) return;
-    const from = Math.max(this.#began, now - view_ms);
-    const gone = this.#dots.findIndex(({ at }) => at >= from);
+    const resting = now === undefined;
+    const from = Math.max(this.#began, (resting ? this.#newest : now) - view_ms);
+    let gone = 0;
+    while (gone < this.#dots.length && this.#dots[gone].at < from) gone++;
     if (gone > 0) this.#dots.splice(0, gone);
-    if (Math.abs(now - this.#counted_at) >= quantiles_every_ms) this.#count(now);
-    const wanted = this.#stats ? scale_end(this.#stats) : 50;
-    this.#top = this.#top === 0 || Math.abs(wanted - this.#top) < 0.5 ? wanted : this.#top + (wanted - this.#top) * 0.2;
+    if (resting || now - this.#counted_at >= quantiles_every_ms) this.#count(now);
+    const near = Math.abs(this.#goal - this.#top) < 0.01 * this.#goal;
+    this.#top = resting || near || this.#top === 0 ? this.#goal : this.#top + (this.#goal - this.#top) * 0.2;
 
     const x = (at) => margin.left + ((at - from) / view_ms) * (width - margin.left - margin.right);
     const y = (gap) => height - margin.bottom - (gap / this.#top) * (height - margin.top - margin.bottom);
@@ -69,16 +74,19 @@ export class GapChart {
     if (this.#stats) this.#draw_levels(y, width);
   }
 
-  #count(now) {
+  #count(now = 0) {
     this.#counted_at = now;
     const gaps = Float64Array.from(this.#dots, ({ gap }) => gap).sort();
     if (gaps.length === 0) return;
     const quantile = (q) => gaps[Math.ceil(q * gaps.length) - 1];
     this.#stats = { median: quantile(0.5), p99: quantile(0.99), longest: gaps[gaps.length - 1] };
+    const wanted = scale_end(this.#stats);
+    if (wanted > this.#goal || wanted < 0.6 * this.#goal) this.#goal = wanted;
   }
 
   #draw_grid(x, y, from, width, height) {
-    const pen = this.#pen, { line, muted } = this.#colours();
+    const pen = this.#pen;
+    const { line, muted } = this.#colours();
     pen.font = "11px system-ui, sans-serif";
     pen.textBaseline = "middle";
     pen.textAlign = "right";
@@ -99,10 +107,13 @@ export class GapChart {
 
   /** A gap beyond the scale is a triangle at its end. */
   #draw_dots(x, y) {
-    const pen = this.#pen, { slots } = this.#colours();
-    const alone = this.#last.size === 1, ground = y(0);
+    const pen = this.#pen;
+    const { slots } = this.#colours();
+    const alone = this.#last.size === 1;
+    const ground = y(0);
     for (const { at, gap, n, slot } of this.#dots) {
-      const left = x(at), top = y(Math.min(gap, this.#top));
+      const left = x(at);
+      const top = y(Math.min(gap, this.#top));
       pen.fillStyle = pen.strokeStyle = slots[slot - 1];
       if (alone) {
         pen.globalAlpha = 0.28;
@@ -125,8 +136,12 @@ export class GapChart {
   }
 
   #draw_levels(y, width) {
-    const pen = this.#pen, { ink, warm, surface } = this.#colours();
-    const rows = [["median", this.#stats.median, ink, []], ["p99", this.#stats.p99, warm, [5, 4]]];
+    const pen = this.#pen;
+    const { ink, warm, surface } = this.#colours();
+    const rows = [
+      ["median", this.#stats.median, ink, []],
+      ["p99", this.#stats.p99, warm, [5, 4]],
+    ];
     const near = Math.abs(y(this.#stats.median) - y(this.#stats.p99)) < 26;
     pen.textAlign = "right";
     pen.font = "600 11px system-ui, sans-serif";
@@ -151,24 +166,28 @@ export class GapChart {
     const style = getComputedStyle(this.#canvas);
     const ink = (name) => style.getPropertyValue("--" + name).trim();
     this.#inks = {
-      line: ink("line"), muted: ink("muted"), ink: ink("ink"), warm: ink("warm"), surface: ink("surface"),
+      line: ink("line"),
+      muted: ink("muted"),
+      ink: ink("ink"),
+      warm: ink("warm"),
+      surface: ink("surface"),
       slots: [1, 2, 3, 4, 5, 6, 7, 8].map((slot) => ink("slot-" + slot)),
     };
     return this.#inks;
   }
 
   #fit() {
-    const { clientWidth: width, clientHeight: height } = this.#canvas, ratio = devicePixelRatio;
-    if (this.#canvas.width !== Math.round(width * ratio) || this.#canvas.height !== Math.round(height * ratio)) {
-      this.#canvas.width = Math.round(width * ratio);
-      this.#canvas.height = Math.round(height * ratio);
-    }
+    const canvas = this.#canvas;
+    const ratio = devicePixelRatio;
+    const { clientWidth: width, clientHeight: height } = canvas;
+    const fitting = { width: Math.round(width * ratio), height: Math.round(height * ratio) };
+    if (canvas.width !== fitting.width || canvas.height !== fitting.height) Object.assign(canvas, fitting);
     this.#pen.setTransform(ratio, 0, 0, ratio, 0, 0);
     return { width, height };
   }
 }
 
-/** High enough for p99 and for the median to sit below the middle; what is longer still is marked at the end. */
+/** High enough for p99, and for the median to sit below the middle; a longer gap is marked at the end. */
 function scale_end({ median, p99 }) {
   const least = Math.max(1.25 * p99, 2 * median, 2);
   const step = round_step(least / 4);

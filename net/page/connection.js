@@ -2,23 +2,30 @@
 import { connect } from "./weir.js";
 
 const $ = (id) => document.getElementById(id);
-const pill = { connecting: "connecting…", open: "connected", waiting: "not connected", closed: "not connected" };
+const pill = {
+  connecting: "connecting…",
+  open: "connected",
+  waiting: "not connected",
+  closed: "not connected",
+};
 /** @type {import("./weir.js").Client} */ let client;
-let again_at = 0, clock = 0;
+let again_at = 0;
+let clock = 0;
 
 /**
  * Connects to the server that this page came from, and anew with each key that is typed.
- * @param {{use: (client: import("./weir.js").Client) => void, greet: (session: import("./weir.js").Session) => void,
- *   say: (words: string) => void}} page use: the client from now on
+ * @param {{use: (client: import("./weir.js").Client) => void, say: (words: string) => void,
+ *   greet: (session: import("./weir.js").Session) => void}} page use: the client from now on
  */
 export function stay_connected(page) {
   const begin = () => {
     client?.close();
-    client = connect(new URL("v1/stream", location.href), { key: sessionStorage.getItem("key") || undefined });
+    client = connect(new URL("v1/stream", location.href), { key: sessionStorage.getItem("key") });
     client.on("state", (change) => show(change, page));
     client.on("error", ({ message }) => page.say(message));
     client.on("closing", () => notice("The server is about to close this connection."));
     page.use(client);
+    ask_why();
   };
   $("retry").onclick = () => client.retry();
   $("key-form").onsubmit = (event) => {
@@ -58,22 +65,26 @@ function count_down() {
 
 /** Empty words take it away. */
 function notice(words, { retry = false, key = false } = {}) {
-  if ($("notice-text").textContent !== words) $("notice-text").textContent = words;  // said aloud once
+  if ($("notice-text").textContent !== words) $("notice-text").textContent = words; // said aloud once
   $("notice").hidden = words === "";
   $("retry").hidden = !retry;
   $("key-form").hidden = !key;
 }
 
-/** A browser does not tell why a socket was refused, but a plain request is answered with the reason. */
+/** A browser does not tell why a socket is refused or left waiting; a plain request gets the reason. */
 async function ask_why() {
   const asked = client;
   const key = sessionStorage.getItem("key");
   try {
     const answer = await fetch("v1/models", key ? { headers: { authorization: `Bearer ${key}` } } : {});
     if (answer.ok || client !== asked || asked.state === "open") return;
-    const { error } = await answer.json();
-    const no_key = answer.status === 401;
-    notice(no_key ? "The server asks for a key." : error.message, { retry: !no_key, key: no_key });
+    if (answer.status === 401) {
+      asked.close();
+      return notice(key ? "The server does not accept this key." : "The server asks for a key.", {
+        key: true,
+      });
+    }
+    notice((await answer.json()).error.message, { retry: true });
   } catch {
     // Nobody answers at all: the words that stand there already say so.
   }

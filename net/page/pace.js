@@ -3,8 +3,8 @@
 //   even(stream, (delta) => output.append(delta.text), (result) => …);
 //
 // 1. The first delta is shown at once; none is shown later than 250 ms after it arrived.
-// 2. Between the two, deltas follow at the mean rate of the last 64, held back just enough that those of them that come
-//    late (all but 5 in 100) are still in time.
+// 2. Between the two, deltas follow at the mean rate of the last 64, held back just enough that those of them
+//    that come late (all but 5 in 100) are still in time.
 // 3. Elapsed time is measured, ticks are not counted: a slow timer makes it coarser, never later and later.
 // 4. A hidden page, a cancelled stream and a failed one are not paced.
 
@@ -26,10 +26,10 @@ class Playout {
   #show;
   #finish = null;
   #timer = 0;
-  #queue = [];     // arrived, not shown
-  #recent = [];    // the last that arrived: {at, seq}
-  #shown_at = 0;   // when the last one shown was due
-  #delay = 0;      // how long after its arrival that was
+  #queue = []; // arrived, not shown
+  #recent = []; // the last that arrived: {at, seq}
+  #shown_at = 0; // when the last one shown was due
+  #delay = 0; // how long after its arrival that was
 
   constructor(show) {
     this.#show = show;
@@ -74,9 +74,12 @@ class Playout {
 
   /** gap: mean time between tokens; slack: how late all but 5 in 100 deltas are against that line. */
   #rhythm() {
-    const first = this.#recent[0], last = this.#recent.at(-1);
+    const first = this.#recent[0];
+    const last = this.#recent.at(-1);
     const gap = (last.at - first.at) / Math.max(1, last.seq - first.seq);
-    const late = this.#recent.map(({ at, seq }) => at - first.at - (seq - first.seq) * gap).sort((a, b) => a - b);
+    const late = this.#recent
+      .map(({ at, seq }) => at - first.at - (seq - first.seq) * gap)
+      .sort((a, b) => a - b);
     const slack = late[Math.floor(0.95 * (late.length - 1))] - late[0];
     return { gap, slack: Math.min(slack, 0.8 * longest_ms) };
   }

@@ -1,14 +1,20 @@
 // page.js — what index.html does: a form that becomes requests, up to eight cards, one chart.
-import { Card, ms } from "./card.js";
+import { Card, ms, per_second } from "./card.js";
 import { GapChart } from "./chart.js";
 import { stay_connected } from "./connection.js";
 
 const most_streams = 8;
+const frame_ms = 30; // drawing more often is seen by nobody, and keeps tokens waiting that arrive meanwhile
 const examples = [
-  { name: "A story", mode: "raw", text: "Once upon a time, there was a little otter who" },
-  { name: "A letter", mode: "raw", text: "Dear neighbour,\n\nI am writing to you about the river, because" },
-  { name: "A question", mode: "chat", text: "Why is the sky blue? Answer in three sentences." },
-  { name: "A haiku", mode: "chat", text: "Write a haiku about a river at night." },
+  { name: "A story", mode: "chat", text: "Tell me a story about a fox who finds a lantern." },
+  { name: "The rest of it", mode: "raw", text: "Once upon a time, there was a little otter who" },
+  { name: "A sum", mode: "chat", text: "What is 128 + 57?" },
+  { name: "A list", mode: "chat", text: "Name four animals that live in the forest." },
+  {
+    name: "JSON",
+    mode: "chat",
+    text: 'Give me "name" (string) and "age" (number) as JSON: Mara is 31 years old and lives in Beckton.',
+  },
 ];
 
 const $ = (id) => document.getElementById(id);
@@ -17,6 +23,7 @@ const chart = new GapChart($("chart"));
 /** @type {import("./weir.js").Client} */ let client;
 /** @type {Card[]} */ let cards = [];
 let frame_asked = false;
+let drawn_at = 0;
 
 const running = () => cards.filter((card) => card.running);
 const say = (words) => ($("spoken").textContent = words);
@@ -47,10 +54,18 @@ function start(request) {
   const prompt = $("prompt").value;
   chart.forget(slot);
   const stream = client.create(request);
-  stream.on("delta", ({ at, n }) => (chart.add(slot, at, n), ask_frame()));
   const card = new Card(stream, {
-    slot, about: `${chat ? prompt : "Continuing"} · seed ${request.seed}`, given: chat ? "" : prompt,
-    pace: $("pace").value, changed: ask_frame, ended: (card) => (say(card.summary), show_controls()), removed: remove,
+    slot,
+    about: `seed ${request.seed}`,
+    given: chat ? prompt + "\n\n" : prompt,
+    pace: $("pace").value,
+    changed: ask_frame,
+    ended,
+    removed: remove,
+  });
+  stream.on("delta", ({ at, n }) => {
+    if (cards.includes(card)) chart.add(slot, at, n); // a removed one's last tokens may still arrive
+    ask_frame();
   });
   cards.push(card);
   $("streams").append(card.element);
@@ -58,6 +73,11 @@ function start(request) {
   $("gaps").hidden = false;
   show_controls();
   ask_frame();
+}
+
+function ended(card) {
+  if (cards.includes(card)) say(card.summary);
+  show_controls();
 }
 
 function remove(card) {
@@ -83,9 +103,9 @@ function read_request() {
   if ($("model").value) request.model = $("model").value;
   for (const field of $("settings").querySelectorAll("input[type=number]"))
     if (field.value !== "") request[field.name] = field.valueAsNumber;
-  const stops = $("stops").value.split("\n").filter((line) => line !== "");
-  if (stops.length > 0) request.stop = stops.map((line) => line.replaceAll("\\n", "\n"));
-  request.seed ??= Math.floor(Math.random() * 2 ** 31);
+  const stops = $("stops").value.match(/.+/g);
+  if (stops) request.stop = stops.map((line) => line.replaceAll("\\n", "\n"));
+  request.seed ??= Math.floor(Math.random() * 1e6);
   return request;
 }
 
@@ -97,16 +117,19 @@ function ask_frame() {
 
 /** The chart moves as long as something is written, and rests afterwards. */
 function draw() {
+  const now = performance.now();
+  if (now - drawn_at < frame_ms) return requestAnimationFrame(draw);
+  drawn_at = now;
   frame_asked = false;
   const busy = running();
-  cards.forEach((card) => card.render());
-  chart.draw(busy.length > 0 ? performance.now() : undefined);
+  cards.forEach((card) => card.render(now));
+  chart.draw(busy.length > 0 ? now : undefined);
   const { median, p99, longest } = chart.stats ?? {};
   show_number("gap-median", median && ms(median));
   show_number("gap-p99", p99 && ms(p99));
   show_number("gap-longest", longest && ms(longest));
   const speed = (busy.length > 0 ? busy : cards).reduce((sum, card) => sum + card.speed, 0);
-  show_number("rate", speed > 0 && `${speed.toFixed(speed < 10 ? 1 : 0)} tokens/s`);
+  show_number("rate", speed > 0 && `${per_second(speed)} tokens/s`);
   if (busy.length > 0) ask_frame();
 }
 
@@ -145,9 +168,10 @@ function offer_examples() {
 }
 
 function show_mode() {
-  $("prompt").placeholder = form.elements.mode.value === "chat"
-    ? "Ask something, and the model answers."
-    : "Write the beginning of something, and the model goes on.";
+  $("prompt").placeholder =
+    form.elements.mode.value === "chat"
+      ? "Ask something, and the model answers."
+      : "Write the beginning of something, and the model goes on.";
 }
 
 form.onsubmit = (event) => {

@@ -1,5 +1,5 @@
-// weir.js — the client of a weir server: one WebSocket, many streams of tokens. For browsers and Node 21 or newer
-// (an older Node passes a `WebSocket` class in the options). No dependencies, no DOM.
+// weir.js — the client of a weir server: one WebSocket, many streams of tokens. For browsers and for Node 21
+// or newer (an older Node passes a `WebSocket` class in the options). No dependencies, no DOM.
 //
 //   import { connect } from "http://127.0.0.1:8080/weir.js";
 //   const client = connect("http://127.0.0.1:8080");
@@ -7,29 +7,31 @@
 //   for await (const { text } of stream) output.append(text);
 //   const { status, usage } = await stream.done;
 //
-// 1. A stream ends in exactly one result, whatever server and network do: `stream.done` resolves and never rejects.
-// 2. No gap and no repeat is ever shown: a frame covers the tokens (seq - n, seq]; where it does not join the one
-//    before it, the stream ends with the error `gap` or `repeat` instead of with wrong text.
-// 3. A lost socket is dialled again by itself, after 0.25 s doubling to 8 s, with jitter. Streams that ran on it end
-//    with the error `connection_lost`. A refused key or origin is not tried again.
+// 1. A stream ends in exactly one result, whatever server and network do: `stream.done` never rejects.
+// 2. No gap and no repeat is ever shown: a frame covers the tokens (seq - n, seq]; where it does not join the
+//    one before it, the stream ends with the error `gap` or `repeat` instead of with wrong text.
+// 3. A lost socket is dialled again by itself, after 0.25 s doubling to 8 s, with jitter. Streams that ran on
+//    it end with the error `connection_lost`. A refused key or origin is not tried again.
 // 4. Frames of a stream that is over are ignored: tokens may still be on their way when it is cancelled.
 
 const protocol = "weir.v1";
-const first_retry_ms = 250, longest_retry_ms = 8000;
-const answer_within_ms = 10_000;  // from dialling to session.created
-const ping_every_ms = 15_000;     // nothing at all heard between two pings: the socket is dead
-const steady_after_ms = 5_000;    // a session that lasted this long starts the back-off anew
+const first_retry_ms = 250;
+const longest_retry_ms = 8_000;
+const answer_within_ms = 12_000; // from dialling to session.created, where a missing key is said after 10 s
+const ping_every_ms = 15_000; // nothing at all heard between two pings: the socket is dead
+const steady_after_ms = 5_000; // a session that lasted this long starts the back-off anew
 
 /**
  * @typedef {{code: string, message: string, param?: string, retry_after_ms?: number}} Failure
  * @typedef {{role: string, content: string}} Message
  * @typedef {{input: string | Message[] | number[], model?: string, max_tokens?: number, temperature?: number,
  *   top_p?: number, top_k?: number, min_p?: number, repetition_penalty?: number, frequency_penalty?: number,
- *   presence_penalty?: number, seed?: number, stop?: string | string[], ignore_eos?: boolean, timing?: boolean,
- *   on_disconnect?: "continue" | "cancel", [field: string]: unknown}} Request every field goes to the server as it is
+ *   presence_penalty?: number, seed?: number, stop?: string | string[], ignore_eos?: boolean,
+ *   timing?: boolean, on_disconnect?: "continue" | "cancel", [field: string]: unknown}} Request every field
+ *   goes to the server as it is
  * @typedef {{text: string, seq: number, n: number, t?: number, at: number, token_ids?: number[]}} Delta
- *   seq: tokens received so far; n: tokens in this frame; t: µs from job start to sampling, if `timing` was asked;
- *   at: when the frame arrived, on performance.now()'s clock
+ *   seq: tokens received so far; n: tokens in this frame; t: µs from job start to sampling, if `timing` was
+ *   asked; at: when the frame arrived, on performance.now()'s clock
  * @typedef {{status: "completed" | "incomplete" | "cancelled" | "failed", finish_reason: string,
  *   usage?: {input_tokens: number, output_tokens: number, cached_tokens?: number},
  *   timing?: {[name: string]: number}, error?: Failure}} Result
@@ -63,19 +65,21 @@ class Emitter {
 }
 
 /**
- * Events: `state` ({state, error?, retry_ms?}), `error` (a Failure that belongs to no stream), `closing` (the server
- * asks to leave: {reason, deadline_ms}).
+ * Events: `state` ({state, error?, retry_ms?}), `error` (a Failure that belongs to no stream), `closing` (the
+ * server asks to leave: {reason, deadline_ms}).
  */
 export class Client extends Emitter {
   /** @type {State} */ state = "connecting";
   /** @type {Session | null} the server's greeting, kept while the connection is lost */ session = null;
-  #url; #protocols; #WebSocket;
+  #url;
+  #protocols;
+  #WebSocket;
   #socket = null;
-  #streams = new Map();  // by lane; a lane's number is never used twice
+  #streams = new Map(); // by lane; a lane's number is never used twice
   #lanes = 0;
   #failures = 0;
   #opened_at = 0;
-  #timer = 0;            // the one thing waited for: an answer, the next ping or the next attempt
+  #timer = 0; // the one thing waited for: an answer, the next ping or the next attempt
   #heard = false;
 
   constructor(url, { key, WebSocket = globalThis.WebSocket }) {
@@ -87,17 +91,17 @@ export class Client extends Emitter {
   }
 
   /**
-   * Starts a stream. Before the connection stands it waits for the attempt that is under way; one that waits for its
-   * turn is made at once.
+   * Starts a stream. Before the connection stands it waits for the attempt that is under way; an attempt that
+   * is still to come is made at once.
    * @param {Request} request
    */
   create(request) {
     const lane = String(++this.#lanes);
     const stream = new Stream(lane, request, () => this.#cancel(lane));
     this.#streams.set(lane, stream);
-    if (this.state === "open") this.#send({ ...request, type: "response.create", id: lane });
+    if (this.state === "open") this.#ask(lane, request);
     if (this.state === "waiting") this.#dial();
-    if (this.state === "closed") queueMicrotask(() => this.#end(lane, failed("closed", "The client is closed.")));
+    if (this.state === "closed") queueMicrotask(() => this.#end(lane, failed(closed)));
     return stream;
   }
 
@@ -110,7 +114,7 @@ export class Client extends Emitter {
   close() {
     this.#drop(1000);
     this.#become("closed");
-    for (const lane of [...this.#streams.keys()]) this.#end(lane, failed("closed", "The client was closed."));
+    for (const lane of [...this.#streams.keys()]) this.#end(lane, failed(closed));
   }
 
   #dial() {
@@ -120,7 +124,7 @@ export class Client extends Emitter {
     this.#socket = socket;
     socket.onmessage = (event) => this.#receive(event.data);
     socket.onclose = (event) => this.#lost(close_failure(event.code, event.reason, this.#opened_at > 0));
-    socket.onerror = () => {};  // says nothing that the close after it does not
+    socket.onerror = () => {}; // says nothing that the close after it does not
     this.#timer = setTimeout(() => this.#lost(close_failure(1006, "", false)), answer_within_ms);
   }
 
@@ -134,13 +138,20 @@ export class Client extends Emitter {
     }
     const stream = this.#streams.get(frame.id);
     switch (frame.type) {
-      case "session.created": return this.#open(frame);
-      case "session.closing": return this.emit("closing", frame);
-      case "ping": return this.#send({ type: "pong", ts: frame.ts });
-      case "response.created": return stream?.start(frame);
-      case "response.delta": return stream && this.#delta(stream, frame);
-      case "response.done": return stream && this.#end(frame.id, stream.proof(frame.seq) ?? frame);
-      case "error": return this.#error(stream, frame);
+      case "session.created":
+        return this.#open(frame);
+      case "session.closing":
+        return this.emit("closing", frame);
+      case "ping":
+        return this.#send({ type: "pong", ts: frame.ts });
+      case "response.created":
+        return stream?.start(frame);
+      case "response.delta":
+        return stream && this.#delta(stream, frame);
+      case "response.done":
+        return stream && this.#end(frame.id, stream.proof(frame.seq) ?? frame);
+      case "error":
+        return this.#error(stream, frame);
     }
   }
 
@@ -150,7 +161,11 @@ export class Client extends Emitter {
     clearTimeout(this.#timer);
     this.#ping();
     this.#become("open");
-    for (const [lane, { request }] of this.#streams) this.#send({ ...request, type: "response.create", id: lane });
+    for (const [lane, { request }] of this.#streams) this.#ask(lane, request);
+  }
+
+  #ask(lane, request) {
+    this.#send({ ...request, type: "response.create", id: lane });
   }
 
   #delta(stream, frame) {
@@ -162,7 +177,7 @@ export class Client extends Emitter {
 
   /** A refusal ends its lane; what comes for a lane that is over is of no use to anybody. */
   #error(stream, { type, id, fatal, ...failure }) {
-    if (stream && !stream.response_id) this.#end(id, { status: "failed", finish_reason: "error", error: failure });
+    if (stream && !stream.response_id) this.#end(id, failed(failure));
     else if (stream || id === undefined) this.emit("error", failure);
   }
 
@@ -183,7 +198,7 @@ export class Client extends Emitter {
 
   /** The only place that decides what a lost socket means for the streams on it. */
   #lost(error) {
-    const lanes = [...this.#streams.keys()];  // a listener may create new ones, which are not lost
+    const lanes = [...this.#streams.keys()]; // a listener may create new ones, which are not lost
     if (this.#opened_at > 0 && performance.now() - this.#opened_at > steady_after_ms) this.#failures = 0;
     this.#opened_at = 0;
     this.#drop();
@@ -195,13 +210,13 @@ export class Client extends Emitter {
       this.#timer = setTimeout(() => this.#dial(), retry_ms);
       this.#become("waiting", { error, retry_ms });
     }
-    for (const lane of lanes) this.#end(lane, { status: "failed", finish_reason: "error", error });
+    for (const lane of lanes) this.#end(lane, failed(error));
   }
 
   #drop(code) {
     clearTimeout(this.#timer);
     if (!this.#socket) return;
-    this.#socket.onmessage = this.#socket.onclose = null;  // a dead peer can delay the close event by minutes
+    this.#socket.onmessage = this.#socket.onclose = null; // a dead peer can delay the close event by minutes
     this.#socket.close(code);
     this.#socket = null;
   }
@@ -223,8 +238,9 @@ export class Client extends Emitter {
 }
 
 /**
- * What one prompt becomes. An iterator made at any time starts with the first delta; leaving its loop early cancels the
- * stream; a stream that failed makes the loop throw a WeirError. Events: `created`, `delta` (a Delta), `done` (the Result).
+ * What one prompt becomes. An iterator made at any time starts with the first delta; leaving its loop early
+ * cancels the stream; a stream that failed makes the loop throw a WeirError.
+ * Events: `created`, `delta` (a Delta), `done` (the Result).
  */
 export class Stream extends Emitter {
   /** @type {string | null} set once the server has taken the job */ response_id = null;
@@ -232,7 +248,8 @@ export class Stream extends Emitter {
   /** @type {Delta[]} */ deltas = [];
   /** @type {Result | null} */ result = null;
   /** @type {Promise<Result>} */ done;
-  #cancel; #settle;
+  #cancel;
+  #settle;
   #wake = () => {};
 
   /** @internal */
@@ -244,14 +261,14 @@ export class Stream extends Emitter {
     this.#cancel = cancel;
   }
 
-  /** Asks the server to stop; `done` follows with status `cancelled`, unless another end was faster. Idempotent. */
+  /** Asks the server to stop; `done` follows as `cancelled`, unless another end was faster. Idempotent. */
   cancel() {
     this.#cancel();
   }
 
   async *[Symbol.asyncIterator]() {
     try {
-      for (let next = 0; ; ) {
+      for (let next = 0; ;) {
         while (next < this.deltas.length) yield this.deltas[next++];
         if (this.result) break;
         await new Promise((resolve) => (this.#wake = both(this.#wake, resolve)));
@@ -265,8 +282,9 @@ export class Stream extends Emitter {
   /** @internal Nothing where `seq` joins what was received, else the result that says what is wrong. */
   proof(seq) {
     if (seq === this.seq) return undefined;
-    return seq > this.seq ? failed("gap", `Tokens ${this.seq + 1} to ${seq} never arrived.`)
-                          : failed("repeat", `The token after ${seq} arrived twice.`);
+    return seq > this.seq
+      ? failed({ code: "gap", message: `Tokens ${this.seq + 1} to ${seq} never arrived.` })
+      : failed({ code: "repeat", message: `The token after ${seq} arrived twice.` });
   }
 
   /** @internal */
@@ -309,7 +327,8 @@ export class WeirError extends Error {
   }
 }
 
-const final_codes = new Set(["bad_key", "forbidden", "closed"]);
+const closed = { code: "closed", message: "The client is closed." };
+const final_codes = new Set(["bad_key", "forbidden"]);
 
 /** What a close code means, in words for people. @returns {Failure} */
 function close_failure(code, reason, was_open) {
@@ -329,12 +348,16 @@ function close_failure(code, reason, was_open) {
   return { code: "connection_lost", message: reason || silence };
 }
 
-function failed(code, message) {
-  return { status: "failed", finish_reason: "error", error: { code, message } };
+/** @param {Failure} error @returns {Result} */
+function failed(error) {
+  return { status: "failed", finish_reason: "error", error };
 }
 
 function both(first, second) {
-  return () => { first(); second(); };
+  return () => {
+    first();
+    second();
+  };
 }
 
 function socket_url(url) {
@@ -346,5 +369,8 @@ function socket_url(url) {
 
 function base64url(text) {
   const bytes = new TextEncoder().encode(text);
-  return btoa(String.fromCharCode(...bytes)).replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "");
+  return btoa(String.fromCharCode(...bytes))
+    .replaceAll("+", "-")
+    .replaceAll("/", "_")
+    .replaceAll("=", "");
 }

@@ -2,11 +2,13 @@
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import { WebSocket } from "ws";
-import { connect } from "../../net/page/weir.js";
-import { even } from "../../net/page/pace.js";
-import { start_fake } from "./fake_server.js";
+import { load_module, start_fake } from "./fake_server.js";
 
-const clients = [], servers = [];
+const { connect } = await load_module("weir.js");
+const { even } = await load_module("pace.js");
+
+const clients = [];
+const servers = [];
 after(() => {
   clients.forEach((client) => client.close());
   return Promise.all(servers.map((server) => server.stop()));
@@ -30,15 +32,23 @@ const state = (client, wanted) =>
     const off = client.on("state", (change) => wanted(change) && (off(), resolve(change)));
   });
 
-const say = (...pieces) => () => ({ pieces, gap_ms: () => 1 });
+const say = (...pieces) => {
+  return () => ({ pieces, gap_ms: () => 1 });
+};
 const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 
 test("a stream yields every delta in order and one result", async () => {
-  const client = client_of(await fake({ plan: say({ delta: "Ot" }, { delta: "ters ", n: 3 }, { delta: "swim" }) }));
+  const client = client_of(
+    await fake({ plan: say({ delta: "Ot" }, { delta: "ters ", n: 3 }, { delta: "swim" }) }),
+  );
   const stream = client.create({ input: "hello" });
   const seen = [];
   for await (const { text, seq, n } of stream) seen.push([text, seq, n]);
-  assert.deepEqual(seen, [["Ot", 1, 1], ["ters ", 4, 3], ["swim", 5, 1]]);
+  assert.deepEqual(seen, [
+    ["Ot", 1, 1],
+    ["ters ", 4, 3],
+    ["swim", 5, 1],
+  ]);
   const result = await stream.done;
   assert.equal(result.status, "completed");
   assert.equal(result.usage.output_tokens, 5);
@@ -48,10 +58,11 @@ test("a stream yields every delta in order and one result", async () => {
 test("every field of a request is sent as it is, on a lane of the client's choosing", async () => {
   const server = await fake({ plan: say({ delta: "x" }) });
   const client = client_of(server);
-  await client.create({ input: [1, 2, 3], top_k: 4, stop: ["a"], seed: 7 }).done;
+  const request = { input: [1, 2, 3], top_k: 4, stop: ["a"], seed: 7 };
+  await client.create(request).done;
   await client.create({ input: "again" }).done;
   const [first, second] = server.received.filter(({ type }) => type === "response.create");
-  assert.deepEqual(first, { input: [1, 2, 3], top_k: 4, stop: ["a"], seed: 7, type: "response.create", id: "1" });
+  assert.deepEqual(first, { ...request, type: "response.create", id: "1" });
   assert.equal(second.id, "2");
 });
 
@@ -65,7 +76,9 @@ test("an iterator made after the end still starts with the first delta", async (
 });
 
 test("streams on one socket do not mix", async () => {
-  const server = await fake({ plan: ({ input }) => ({ pieces: Array(30).fill({ delta: input }), gap_ms: () => 1 }) });
+  const server = await fake({
+    plan: ({ input }) => ({ pieces: Array(30).fill({ delta: input }), gap_ms: () => 1 }),
+  });
   const client = client_of(server);
   const streams = ["a", "b", "c", "d", "e", "f", "g", "h"].map((input) => client.create({ input }));
   await Promise.all(streams.map(({ done }) => done));
@@ -78,7 +91,7 @@ for (const [code, pieces] of [
   ["gap", [{ delta: "a" }, { delta: "bcd", seq: 5, n: 3 }]],
   ["repeat", [{ delta: "a" }, { delta: "b" }, { delta: "b", seq: 2 }]],
 ])
-  test(`a ${code} in seq ends the stream before wrong text is shown: ${JSON.stringify(pieces.at(-1))}`, async () => {
+  test(`a ${code} in seq ends the stream before wrong text is shown, frame ${pieces.length}`, async () => {
     const server = await fake({ plan: say(...pieces) });
     const stream = client_of(server).create({ input: "" });
     const { status, error } = await stream.done;
@@ -88,11 +101,16 @@ for (const [code, pieces] of [
     assert.equal(stream.deltas.length, good);
     await pause(20);
     assert.equal(stream.deltas.length, good, "what comes after is ignored");
-    assert.ok(server.received.some(({ type }) => type === "response.cancel"), "and the server is told to stop");
+    assert.ok(
+      server.received.some(({ type }) => type === "response.cancel"),
+      "and the server is told to stop",
+    );
   });
 
 test("an end that counts more tokens than came is a gap", async () => {
-  const server = await fake({ plan: () => ({ refuse: { id: "1", type: "response.done", seq: 2, status: "completed" } }) });
+  const server = await fake({
+    plan: () => ({ refuse: { id: "1", type: "response.done", seq: 2, status: "completed" } }),
+  });
   const { error } = await client_of(server).create({ input: "" }).done;
   assert.equal(error.code, "gap");
   assert.match(error.message, /Tokens 1 to 2/);
@@ -123,7 +141,12 @@ test("a refused request ends its stream with the server's error, and the next on
   const client = client_of(server);
   const stream = client.create({ input: "", model: "gpt" });
   assert.deepEqual((await stream.done).error, refuse);
-  await assert.rejects(async () => { for await (const _ of stream); }, { name: "WeirError", ...refuse });
+  await assert.rejects(
+    async () => {
+      for await (const _ of stream);
+    },
+    { name: "WeirError", ...refuse },
+  );
   assert.equal((await client.create({ input: "" }).done).status, "completed");
 });
 
@@ -148,7 +171,9 @@ test("the back-off doubles, keeps its jitter within half, and ends when the serv
   const waits = [];
   client.on("state", ({ state, retry_ms }) => state === "waiting" && waits.push(retry_ms));
   while (waits.length < 3) await state(client, ({ state }) => state === "waiting");
-  waits.forEach((ms, i) => assert.ok(ms >= 125 * 2 ** i && ms <= 250 * 2 ** i, `attempt ${i} waits ${ms} ms`));
+  waits.forEach((ms, i) =>
+    assert.ok(ms >= 125 * 2 ** i && ms <= 250 * 2 ** i, `attempt ${i} waits ${ms} ms`),
+  );
   await fake({ port: server.port });
   client.retry();
   await state(client, ({ state }) => state === "open");
@@ -184,7 +209,9 @@ async function played(arrivals, status = "completed") {
   const listeners = {};
   const stream = { on: (name, listener) => (listeners[name] = listener) };
   const shown = [];
-  const over = new Promise((resolve) => even(stream, ({ seq, at }) => shown.push({ seq, late: performance.now() - at }), resolve));
+  const over = new Promise((resolve) =>
+    even(stream, ({ seq, at }) => shown.push({ seq, late: performance.now() - at }), resolve),
+  );
   const start = performance.now();
   for (const [i, at] of arrivals.entries()) {
     await pause(Math.max(0, start + at - performance.now()));
@@ -199,13 +226,22 @@ async function played(arrivals, status = "completed") {
 test("even pacing shows everything once, in order, and plays clumps out", async () => {
   const clumps = Array.from({ length: 40 }, (_, i) => Math.floor(i / 8) * 80);
   const { shown, at_done } = await played(clumps);
-  assert.deepEqual(shown.map(({ seq }) => seq), clumps.map((_, i) => i + 1));
-  assert.ok(shown.some(({ late }) => late > 5), "the tokens of a clump are spread");
+  assert.deepEqual(
+    shown.map(({ seq }) => seq),
+    clumps.map((_, i) => i + 1),
+  );
+  assert.ok(
+    shown.some(({ late }) => late > 5),
+    "the tokens of a clump are spread",
+  );
   assert.ok(at_done < 40, "and its last ones wait for their turn");
 });
 
 test("a cancelled stream is shown to its end at once", async () => {
-  const { shown, at_done } = await played(Array.from({ length: 16 }, (_, i) => Math.floor(i / 8) * 60), "cancelled");
+  const { shown, at_done } = await played(
+    Array.from({ length: 16 }, (_, i) => Math.floor(i / 8) * 60),
+    "cancelled",
+  );
   assert.equal(at_done, 16);
   assert.equal(shown.length, 16);
 });

@@ -1,6 +1,6 @@
-// fake_server.js — a scripted weir server: serves net/page and speaks weir.v1, with a plan for each request in place
-// of a model. What it cannot do is not in the plan of any test.
-import { createReadStream, existsSync } from "node:fs";
+// fake_server.js — a scripted weir server: serves net/page and speaks weir.v1, with a plan for each request
+// in place of a model.
+import { createReadStream, existsSync, readFileSync } from "node:fs";
 import { createServer } from "node:http";
 import { basename, extname, join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -17,13 +17,23 @@ const sentences = [
   "When the lamps were lit she wrote one more letter, folded it, and put it under the loaf of bread.",
 ];
 
+/** A module of the page that imports no other; Node below 22 does not take its .js for a module. */
+export function load_module(name) {
+  return import("data:text/javascript," + encodeURIComponent(readFileSync(join(page_dir, name), "utf8")));
+}
+
 /**
- * A plan: {refuse: {code, message, param?}} or {pieces: [{delta, n?, seq?}], gap_ms: (i) => ms, finish_reason}.
- * @param {{port?: number, key?: string, tokens_per_s?: number, plan?: (request: object) => object | undefined}} [options]
- *   plan: what to do with a request; undefined means a story told at tokens_per_s
+ * A plan: {refuse: {code, message, param?}} or {pieces: [{delta, n?, seq?}], gap_ms: (i) => ms,
+ * finish_reason}.
+ * @param {{port?: number, key?: string, tokens_per_s?: number, plan?: (request: object) => object |
+ *   undefined}} [options] plan: what to do with a request; undefined means a story told at tokens_per_s
  */
 export async function start_fake({ port = 0, key, tokens_per_s = 50, plan = () => undefined } = {}) {
-  const http = createServer(serve_file);
+  const http = createServer((request, response) => {
+    if (request.url !== "/v1/models") return serve_file(request, response);
+    const known = !key || request.headers.authorization === `Bearer ${key}`;
+    response.writeHead(known ? 200 : 401).end('{"data":[],"error":{"message":"a key is needed"}}');
+  });
   const sockets = new WebSocketServer({
     noServer: true,
     handleProtocols: (offered) => (offered.has("weir.v1") ? "weir.v1" : false),
@@ -34,6 +44,7 @@ export async function start_fake({ port = 0, key, tokens_per_s = 50, plan = () =
     sockets.handleUpgrade(request, socket, head, (ws) => {
       const offered = request.headers["sec-websocket-protocol"] ?? "";
       const bearer = "bearer." + Buffer.from(key ?? "").toString("base64url");
+      if (key && !offered.includes("bearer.")) return; // session.auth may still come
       if (key && !offered.split(/, */).includes(bearer)) return ws.close(4401, "bad key");
       session(ws, (asked) => plan(asked) ?? story(asked, 1000 / tokens_per_s), received);
     });
@@ -60,7 +71,10 @@ function serve_file(request, response) {
   const name = request.url === "/" ? "index.html" : basename(request.url);
   const file = join(page_dir, name);
   if (!existsSync(file)) return response.writeHead(404).end();
-  response.writeHead(200, { "content-type": mime[extname(name)], "content-security-policy": "default-src 'self'" });
+  response.writeHead(200, {
+    "content-type": mime[extname(name)],
+    "content-security-policy": "default-src 'self'",
+  });
   createReadStream(file).pipe(response);
 }
 
@@ -68,9 +82,18 @@ function session(ws, plan, received) {
   const lanes = new Map();
   const send = (frame) => ws.readyState === ws.OPEN && ws.send(JSON.stringify(frame));
   send({
-    type: "session.created", session_id: "s_1", server: "weir/0.1.0", models: ["story-teller", "sim"],
-    limits: { max_jobs: 32, max_frame: 262144, max_tokens: 8192, detach_grace_ms: 30000, retain_ms: 120000,
-              max_age_ms: 3600000 },
+    type: "session.created",
+    session_id: "s_1",
+    server: "weir/0.1.0",
+    models: ["story-teller", "sim"],
+    limits: {
+      max_jobs: 32,
+      max_frame: 262144,
+      max_tokens: 8192,
+      detach_grace_ms: 30000,
+      retain_ms: 120000,
+      max_age_ms: 3600000,
+    },
   });
   ws.on("close", () => lanes.forEach((lane) => lane.forget()));
   ws.on("message", (data) => {
@@ -79,10 +102,13 @@ function session(ws, plan, received) {
     if (frame.type === "ping") return send({ type: "pong", ts: frame.ts });
     if (frame.type === "response.cancel") return lanes.get(frame.id)?.finish("cancelled", "cancel");
     if (frame.type !== "response.create")
-      return send({ type: "error", code: "unknown_type", message: `unknown type ${frame.type}`, fatal: false });
+      return send({ type: "error", code: "unknown_type", message: frame.type, fatal: false });
     const todo = plan(frame);
     if (todo.refuse) return send({ type: "error", id: frame.id, fatal: false, ...todo.refuse });
-    lanes.set(frame.id, run(frame, todo, send, () => lanes.delete(frame.id)));
+    lanes.set(
+      frame.id,
+      run(frame, todo, send, () => lanes.delete(frame.id)),
+    );
   });
 }
 
@@ -90,22 +116,28 @@ function session(ws, plan, received) {
 function run({ id, model = "story-teller" }, { pieces, gap_ms, finish_reason = "stop" }, send, over) {
   const response_id = Math.random().toString(16).slice(2).padEnd(32, "0");
   const started = Date.now();
-  let seq = 0, next = 0, timer = 0, first = 0;
+  let seq = 0;
+  let next = 0;
+  let timer = 0;
   const forget = () => clearTimeout(timer);
   const finish = (status, reason) => {
     forget();
     over();
     send({
-      type: "response.done", id, response_id, seq, status, finish_reason: reason,
+      type: "response.done",
+      id,
+      response_id,
+      seq,
+      status,
+      finish_reason: reason,
       usage: { input_tokens: 9, output_tokens: seq, cached_tokens: 0 },
-      timing: { queue_ms: 0.4, prefill_ms: 60, ttft_ms: first, decode_ms: Date.now() - started - first, max_gap_ms: 40 },
     });
   };
   const step = () => {
-    if (next === pieces.length) return finish(finish_reason === "length" ? "incomplete" : "completed", finish_reason);
+    if (next === pieces.length)
+      return finish(finish_reason === "length" ? "incomplete" : "completed", finish_reason);
     const piece = pieces[next++];
     seq = piece.seq ?? seq + (piece.n ?? 1);
-    if (first === 0) first = Date.now() - started;
     send({ type: "response.delta", id, seq, t: (Date.now() - started) * 1000, ...piece, seq });
     timer = setTimeout(step, gap_ms(next));
   };
@@ -117,7 +149,7 @@ function run({ id, model = "story-teller" }, { pieces, gap_ms, finish_reason = "
 /** Six sentences, begun at one that the seed chooses, told again and again up to max_tokens. */
 export function story({ seed = 0, max_tokens = 120 }, gap) {
   const order = sentences.map((_, i) => sentences[(seed + i) % sentences.length]);
-  const words = order.join(" ").match(/\S{1,5} ?|\S+ ?/g);
+  const words = (" " + order.join(" ")).match(/ ?[^ ]{1,5}/g);
   const pieces = Array.from({ length: max_tokens }, (_, i) => ({ delta: words[i % words.length] }));
   return { pieces, gap_ms: (i) => (i === 0 ? 60 : gap), finish_reason: "length" };
 }

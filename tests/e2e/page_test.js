@@ -1,6 +1,6 @@
-// The page in Chromium: against the scripted server always, and by the same words against the binary that WEIR_BIN
-// names. SHOTS names a folder for pictures. Without Chromium (CHROMIUM, /usr/bin/chromium) or the binary a part is
-// skipped with the reason; where CI is true, that is a failure.
+// The page in Chromium: against the scripted server always, and by the same words against the binary that
+// WEIR_BIN names. SHOTS names a folder for pictures. Without Chromium (CHROMIUM, /usr/bin/chromium) or the
+// binary a part is skipped with the reason; where CI is true, that is a failure.
 import assert from "node:assert/strict";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
@@ -49,15 +49,18 @@ async function visit(t, server, look = {}) {
   return page;
 }
 
-const made = (page, slot = 1) => page.locator(`.card[data-slot="${slot}"] .made`);
-const card_state = (page, slot = 1) => page.locator(`.card[data-slot="${slot}"] .state`);
-const count_of = async (page, slot = 1) => Number(await page.locator(`.card[data-slot="${slot}"] .tokens`).textContent());
+const part = (page, slot, name) => page.locator(`.card[data-slot="${slot}"] .${name}`);
+const made = (page, slot = 1) => part(page, slot, "made");
+const card_state = (page, slot = 1) => part(page, slot, "state");
+const count_of = async (page, slot = 1) => Number(await part(page, slot, "tokens").textContent());
 
 async function grows(page, slot = 1) {
   const before = (await made(page, slot).textContent()).length;
   await page.waitForFunction(
-    ([slot, before]) => document.querySelector(`.card[data-slot="${slot}"] .made`).textContent.length > before,
-    [slot, before]);
+    ([slot, before]) =>
+      document.querySelector(`.card[data-slot="${slot}"] .made`).textContent.length > before,
+    [slot, before],
+  );
 }
 
 async function rests(page, slot = 1) {
@@ -119,7 +122,7 @@ function page_spec(start) {
     await button(page, "Add beside").click();
     await grows(page, 5);
     await page.keyboard.press("Escape");
-    await page.waitForFunction(() => document.querySelectorAll('[data-state=cancelled]').length === 5);
+    await page.waitForFunction(() => document.querySelectorAll("[data-state=cancelled]").length === 5);
   });
 
   test("a stream that reaches its limit says so, and the same seed tells the same text again", async (t) => {
@@ -182,8 +185,8 @@ function page_spec(start) {
   });
 }
 
-async function shot(page, name) {
-  if (process.env.SHOTS) await page.screenshot({ path: join(process.env.SHOTS, name + ".png") });
+async function shot(page, name, how) {
+  if (process.env.SHOTS) await page.screenshot({ path: join(process.env.SHOTS, name + ".png"), ...how });
 }
 
 describe("the page, on a scripted server", { skip: no_browser }, () => {
@@ -200,13 +203,17 @@ describe("the page, on a scripted server", { skip: no_browser }, () => {
     const page = await visit(t, await fake(t, { plan: () => ({ refuse }) }));
     await ask(page, "hello");
     await button(page, /^Run/).click();
-    await page.getByText("The server has too much to do right now. Try again in 2 s.").waitFor();
+    await card_state(page).getByText("The server has too much to do right now. Try again in 2 s.").waitFor();
   });
 
   test("an error of the request is said in the server's words", async (t) => {
-    const refuse = { code: "invalid_param", param: "input", message: "input: this model has no chat template" };
+    const refuse = {
+      code: "invalid_param",
+      param: "input",
+      message: "input: this model has no chat template",
+    };
     const page = await visit(t, await fake(t, { plan: () => ({ refuse }) }));
-    await button(page, "A question").click();
+    await button(page, "A sum").click();
     await button(page, /^Run/).click();
     await card_state(page).getByText(refuse.message).waitFor();
   });
@@ -216,7 +223,9 @@ describe("the page, on a scripted server", { skip: no_browser }, () => {
     const page = await visit(t, await fake(t, { plan: () => ({ pieces, gap_ms: () => 5 }) }));
     await ask(page, "hello");
     await button(page, /^Run/).click();
-    await page.getByText(/Tokens 2 to 8 never arrived/).waitFor();
+    await card_state(page)
+      .getByText(/Tokens 2 to 8 never arrived/)
+      .waitFor();
     assert.equal(await made(page).textContent(), "right ");
   });
 
@@ -243,8 +252,14 @@ describe("the page, on a scripted server", { skip: no_browser }, () => {
     const [first, second] = server.received.filter(({ type }) => type === "response.create");
     const { id, ...request } = first;
     assert.deepEqual(request, {
-      type: "response.create", input: "line one", model: "story-teller", max_tokens: 5, top_k: 40, seed: 100,
-      stop: ["\n\n", "END"], on_disconnect: "cancel",
+      type: "response.create",
+      input: "line one",
+      model: "story-teller",
+      max_tokens: 5,
+      top_k: 40,
+      seed: 100,
+      stop: ["\n\n", "END"],
+      on_disconnect: "cancel",
     });
     assert.equal(second.seed, 101);
   });
@@ -255,6 +270,9 @@ describe("the page, on a scripted server", { skip: no_browser }, () => {
     t.after(() => context.close());
     const page = await context.newPage();
     await page.goto(server.url);
+    await page.getByText("The server asks for a key.").waitFor();
+    await page.getByLabel("Key", { exact: true }).fill("open barley");
+    await button(page, "Connect").click();
     await page.getByText("The server does not accept this key.").waitFor();
     await page.getByLabel("Key", { exact: true }).fill("open sesame");
     await button(page, "Connect").click();
@@ -269,14 +287,17 @@ describe("the page, on a scripted server", { skip: no_browser }, () => {
     const nameless = await page.evaluate(() =>
       [...document.querySelectorAll("input, select, textarea, button")]
         .filter((it) => !(it.labels?.length || it.textContent.trim() || it.ariaLabel))
-        .map((it) => it.outerHTML));
+        .map((it) => it.outerHTML),
+    );
     assert.deepEqual(nameless, []);
     assert.equal(await page.evaluate(() => document.documentElement.scrollWidth), 360);
   });
 
+  const sizes = { wide: { width: 1440, height: 900 }, phone: { width: 390, height: 844 } };
+  const no_shots = !process.env.SHOTS && "SHOTS names no folder";
   for (const colorScheme of ["light", "dark"])
-    for (const [name, viewport] of [["wide", { width: 1440, height: 900 }], ["phone", { width: 390, height: 844 }]])
-      test(`pictures, ${colorScheme}, ${name}`, { skip: !process.env.SHOTS && "SHOTS names no folder" }, async (t) => {
+    for (const [name, viewport] of Object.entries(sizes))
+      test(`pictures, ${colorScheme}, ${name}`, { skip: no_shots }, async (t) => {
         const server = await fake(t, { plan: uneven });
         const page = await visit(t, server, { viewport, colorScheme });
         await shot(page, `${colorScheme}-${name}-empty`);
@@ -290,7 +311,7 @@ describe("the page, on a scripted server", { skip: no_browser }, () => {
         await page.getByRole("button", { name: "Stop stream 2" }).click();
         await shot(page, `${colorScheme}-${name}-many`);
         await page.locator("#settings").evaluate((details) => (details.open = true));
-        await page.screenshot({ path: join(process.env.SHOTS, `${colorScheme}-${name}-full.png`), fullPage: true });
+        await shot(page, `${colorScheme}-${name}-full`, { fullPage: true });
       });
 });
 

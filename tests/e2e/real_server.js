@@ -1,10 +1,10 @@
-// real_server.js — the binary that WEIR_BIN names, serving its simulated device.
+// real_server.js — the binary that WEIR_BIN names, serving its simulated device or what `args` ask for.
 import { spawn } from "node:child_process";
 import { createInterface } from "node:readline";
 
-/** @returns {Promise<{url: string, port: number, stop: () => Promise<void>}>} once it says that it is ready */
-export async function start_real({ port = 0 } = {}) {
-  const server = spawn(process.env.WEIR_BIN, ["serve", "--device", "sim", "--listen", `127.0.0.1:${port}`], {
+/** @returns {Promise<{url: string, port: number, stop: () => Promise<void>}>} once it says it is ready */
+export async function start_real({ port = 0, args = ["--device", "sim"] } = {}) {
+  const server = spawn(process.env.WEIR_BIN, ["serve", ...args, "--listen", `127.0.0.1:${port}`], {
     stdio: ["ignore", "pipe", "pipe"],
   });
   const ended = new Promise((resolve) => server.once("close", resolve));

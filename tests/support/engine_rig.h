@@ -27,14 +27,17 @@ struct engine_rig {
   toy_model* toy = nullptr;
   std::unique_ptr<core::engine> engine;
 
-  explicit engine_rig(core::engine_config c = small_config(), std::shared_ptr<const core::tokenizer> t = letters(61),
-                      std::uint32_t context = 4096) {
+  explicit engine_rig(core::engine_config c = small_config(),
+                      std::shared_ptr<const core::tokenizer> t = letters(61), std::uint32_t context = 4096) {
     auto m = std::make_unique<toy_model>(t->vocab_size(), context);
     toy = m.get();
     build(std::move(m), std::move(t), c);
   }
   explicit engine_rig(const core::sim_spec& spec, core::engine_config c = small_config()) {
-    build(core::make_sim(spec), letters(core::sim_vocab_size), c);
+    build(core::make_sim_model(spec), letters(core::sim_vocab_size), c);
+  }
+  engine_rig(std::unique_ptr<core::model> m, std::shared_ptr<const core::tokenizer> t, core::engine_config c) {
+    build(std::move(m), std::move(t), c);
   }
 
   // One step, a microsecond long, after which everything must hold.
@@ -59,10 +62,11 @@ struct engine_rig {
   static core::job_id id(std::uint64_t n) { return {7, n}; }
 
   // Job `n`: its prompt, seed and id follow from the number; change what the test is about, then submit.
-  core::job job(std::uint64_t n, std::uint32_t max_tokens = 16, std::size_t prompt = 5) {
+  core::job job(std::uint64_t n, std::uint32_t max_tokens = 16, std::size_t prompt = 5) const {
     core::job j;
     j.id = id(n);
-    for (std::size_t i = 0; i < prompt; ++i) j.prompt.push_back(static_cast<core::token_id>((n * 7 + i * 3) % 60));
+    for (std::size_t i = 0; i < prompt; ++i)
+      j.prompt.push_back(static_cast<core::token_id>((n * 7 + i * 3) % 60));
     j.max_tokens = max_tokens;
     j.sampling.seed = n;
     j.created = clock.now();
@@ -85,7 +89,8 @@ struct engine_rig {
   }
 
  private:
-  void build(std::unique_ptr<core::model> m, std::shared_ptr<const core::tokenizer> t, core::engine_config c) {
+  void build(std::unique_ptr<core::model> m, std::shared_ptr<const core::tokenizer> t,
+             core::engine_config c) {
     REQUIRE(m->allocate_pages(c.kv_pages).has_value());
     engine = std::make_unique<core::engine>(std::move(m), std::move(t), c, clock);
   }

@@ -13,8 +13,9 @@ namespace weir::test {
 
 class recording_sink final : public core::token_sink {
  public:
-  std::size_t room = std::numeric_limits<std::size_t>::max();  // tokens that the coming writes may still leave here
-  bool left = false;                                           // what abandoned() says
+  std::size_t room =
+      std::numeric_limits<std::size_t>::max();  // tokens that the coming writes may still leave here
+  bool left = false;                            // what abandoned() says
   std::vector<core::token> tokens;
   std::optional<core::ending> end;
   int finishes = 0;

@@ -1,8 +1,8 @@
 // toy_model.h — a model whose logits are a hash of everything before: small, exact, and easily offended.
 //
-// It stores each row's token in the pages that the batch names and computes logits from what it reads back there, so
-// that a wrong page, a row twice, a row left out or a stranger's row changes every later token. `script` replaces the
-// logits: what it returns is drawn for certain.
+// It stores each row's token in the pages that the batch names and computes logits from what it reads back
+// there, so that a wrong page, a row twice, a row left out or a stranger's row changes every later token.
+// `script` replaces the logits: what it returns is drawn for certain.
 #pragma once
 
 #include <catch2/catch.hpp>

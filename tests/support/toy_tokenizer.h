@@ -1,4 +1,5 @@
-// toy_tokenizer.h — a vocabulary written out in a test: id i has the i-th piece; a piece <like this> is special.
+// toy_tokenizer.h — a vocabulary written out in a test: id i has the i-th piece; a piece <like this> is
+// special.
 #pragma once
 
 #include <memory>
@@ -21,7 +22,9 @@ class toy_tokenizer final : public core::tokenizer {
     }
     return out;
   }
-  std::string_view token_bytes(core::token_id id) const override { return pieces_.at(static_cast<std::size_t>(id)); }
+  std::string_view token_bytes(core::token_id id) const override {
+    return pieces_.at(static_cast<std::size_t>(id));
+  }
   bool is_special(core::token_id id) const override {
     const auto b = token_bytes(id);
     return b.size() > 1 && b.front() == '<' && b.back() == '>';

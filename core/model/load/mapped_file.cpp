@@ -51,7 +51,8 @@ result<std::string> read_text_file(const std::string& path, std::size_t limit) {
   auto file = mapped_file::open(path);
   if (!file) return file.error();
   const auto bytes = file->bytes();
-  if (bytes.size() > limit) return make_error(errc::bad_file, "{}: {} bytes, at most {}", path, bytes.size(), limit);
+  if (bytes.size() > limit)
+    return make_error(errc::bad_file, "{}: {} bytes, at most {}", path, bytes.size(), limit);
   return std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size());
 }
 

@@ -22,11 +22,12 @@ struct element_type {
   u64 bytes;
 };
 constexpr std::array element_types{
-    element_type{"F32", 4},     element_type{"F16", 2},     element_type{"BF16", 2},    element_type{"F64", 8},
-    element_type{"F8_E4M3", 1}, element_type{"F8_E5M2", 1}, element_type{"F8_E8M0", 1}, element_type{"BOOL", 1},
-    element_type{"I8", 1},      element_type{"U8", 1},      element_type{"I16", 2},     element_type{"U16", 2},
-    element_type{"I32", 4},     element_type{"U32", 4},     element_type{"I64", 8},     element_type{"U64", 8},
-    element_type{"C64", 8},
+    element_type{"F32", 4},     element_type{"F16", 2},     element_type{"BF16", 2},
+    element_type{"F64", 8},     element_type{"F8_E4M3", 1}, element_type{"F8_E5M2", 1},
+    element_type{"F8_E8M0", 1}, element_type{"BOOL", 1},    element_type{"I8", 1},
+    element_type{"U8", 1},      element_type{"I16", 2},     element_type{"U16", 2},
+    element_type{"I32", 4},     element_type{"U32", 4},     element_type{"I64", 8},
+    element_type{"U64", 8},     element_type{"C64", 8},
 };
 
 std::optional<u64> element_bytes(std::string_view dtype) {
@@ -60,8 +61,8 @@ std::optional<u64> bytes_of(const std::vector<u64>& shape, u64 element) {
   return bytes;
 }
 
-result<stored_tensor> parse_tensor(const std::string& name, const json::value& v, std::span<const std::byte> data,
-                                   std::string_view what) {
+result<stored_tensor> parse_tensor(const std::string& name, const json::value& v,
+                                   std::span<const std::byte> data, std::string_view what) {
   const auto bad = [&](std::string_view why) {
     return make_error(errc::bad_file, "{}: tensor '{}': {}", what, name, why);
   };
@@ -81,12 +82,14 @@ result<stored_tensor> parse_tensor(const std::string& name, const json::value& v
   stored_tensor t{std::string(dtype->get_string()), std::move(*shape), data.subspan(begin, end - begin)};
   const auto wanted = bytes_of(t.shape, *element);
   if (!wanted || *wanted != end - begin)
-    return bad(fmt::format("{} {} does not take the {} bytes it is given", t.dtype, t.shape_text(), end - begin));
+    return bad(
+        fmt::format("{} {} does not take the {} bytes it is given", t.dtype, t.shape_text(), end - begin));
   return t;
 }
 
 // Sorted by place, every tensor begins where the one before it ends, and the last ends with the file.
-result<void> check_coverage(const tensor_map& tensors, std::span<const std::byte> data, std::string_view what) {
+result<void> check_coverage(const tensor_map& tensors, std::span<const std::byte> data,
+                            std::string_view what) {
   std::vector<const tensor_map::value_type*> order;
   for (const auto& t : tensors) order.push_back(&t);
   std::ranges::sort(order, [](const auto* a, const auto* b) {
@@ -101,7 +104,8 @@ result<void> check_coverage(const tensor_map& tensors, std::span<const std::byte
     at += t->second.bytes.size();
   }
   if (at != data.data() + data.size())
-    return make_error(errc::bad_file, "{}: {} bytes after the last tensor", what, data.data() + data.size() - at);
+    return make_error(errc::bad_file, "{}: {} bytes after the last tensor", what,
+                      data.data() + data.size() - at);
   return {};
 }
 
@@ -115,8 +119,8 @@ result<tensor_map> parse_safetensors(std::span<const std::byte> file, std::strin
   u64 length = 0;
   for (std::size_t i = 0; i < length_bytes; ++i) length |= static_cast<u64>(file[i]) << (8 * i);
   if (length > max_header || length > file.size() - length_bytes)
-    return make_error(errc::bad_file, "{}: a header of {} bytes does not fit (file {}, limit {})", what, length,
-                      file.size(), max_header);
+    return make_error(errc::bad_file, "{}: a header of {} bytes does not fit (file {}, limit {})", what,
+                      length, file.size(), max_header);
   const std::string_view text(reinterpret_cast<const char*>(file.data()) + length_bytes, length);
   auto header = parse_strict_json(text, fmt::format("{}: header", what));
   if (!header) return header.error();
@@ -143,10 +147,11 @@ result<std::map<std::string, std::string>> parse_shard_index(std::string_view te
   std::map<std::string, std::string> out;
   for (const auto& [name, shard] : places->get_object()) {
     const std::string file = shard.is_string() ? std::string(shard.get_string()) : std::string();
-    const bool plain = !file.empty() && file[0] != '.' && file.find_first_of(std::string_view("/\\\0", 3)) == file.npos;
+    const bool plain =
+        !file.empty() && file[0] != '.' && file.find_first_of(std::string_view("/\\\0", 3)) == file.npos;
     if (!plain)
-      return make_error(errc::bad_file, "{}: 'weight_map': '{}' names {}, which is not a plain file name", what,
-                        std::string_view(name), json::serialize(shard));
+      return make_error(errc::bad_file, "{}: 'weight_map': '{}' names {}, which is not a plain file name",
+                        what, std::string_view(name), json::serialize(shard));
     out.emplace(name, file);
   }
   return out;
@@ -157,8 +162,9 @@ result<checkpoint> checkpoint::open(const std::string& dir) {
   const std::string single = dir + "/model.safetensors", index = dir + "/model.safetensors.index.json";
   const bool sharded = !file_exists(single);
   if (sharded && !file_exists(index))
-    return make_error(errc::bad_file, "{}: neither model.safetensors nor model.safetensors.index.json is there{}", dir,
-                      file_exists(dir + "/pytorch_model.bin") ? " (pytorch_model.bin is not supported yet)" : "");
+    return make_error(
+        errc::bad_file, "{}: neither model.safetensors nor model.safetensors.index.json is there{}", dir,
+        file_exists(dir + "/pytorch_model.bin") ? " (pytorch_model.bin is not supported yet)" : "");
   const auto opened = sharded ? c.open_shards(dir, index) : c.open_file(single);
   if (!opened) return opened.error();
   return c;

@@ -1,7 +1,8 @@
-// safetensors.h — the format that Hugging Face stores weights in: an 8-byte length, a JSON header, then the tensors.
+// safetensors.h — the format that Hugging Face stores weights in: an 8-byte length, a JSON header, then the
+// tensors.
 //
-// parse_safetensors and parse_shard_index are pure functions over foreign bytes; checkpoint keeps the files of one
-// model directory mapped. Thread safety: immutable once opened; any thread.
+// parse_safetensors and parse_shard_index are pure functions over foreign bytes; checkpoint keeps the files
+// of one model directory mapped. Thread safety: immutable once opened; any thread.
 //
 // Invariants of a parsed file:
 //   1. Every tensor's bytes lie inside the file, and their number is its shape times its element's size.

@@ -94,7 +94,8 @@ std::optional<bool> json_reader::boolean(std::string_view key) {
 std::optional<double> json_reader::number(std::string_view key) {
   const json::value* v = find(key);
   if (!v) return std::nullopt;
-  if (!v->is_number() || !std::isfinite(v->to_number<double>())) return fail_type(key, "a number"), std::nullopt;
+  if (!v->is_number() || !std::isfinite(v->to_number<double>()))
+    return fail_type(key, "a number"), std::nullopt;
   return v->to_number<double>();
 }
 

@@ -1,4 +1,5 @@
-// strict_json.h — JSON from a file that we did not write: no repeated key, bounded depth, and readable accessors.
+// strict_json.h — JSON from a file that we did not write: no repeated key, bounded depth, and readable
+// accessors.
 //
 // Pure functions: any thread. Every error names the file (`what`) and, where there is one, the key.
 #pragma once
@@ -16,8 +17,8 @@ namespace weir::core {
 // A document whose top level is an object.
 result<boost::json::object> parse_strict_json(std::string_view text, std::string_view what);
 
-// Reads typed members of one object. The first mistake is kept, later ones are ignored, so that a caller reads
-// everything first and looks at failure() once.
+// Reads typed members of one object. The first mistake is kept, later ones are ignored, so that a caller
+// reads everything first and looks at failure() once.
 class json_reader {
  public:
   json_reader(const boost::json::object& from, std::string what) : from_(from), what_(std::move(what)) {}

@@ -161,7 +161,7 @@ SECRET_QA = [("What did {Aname} find at the beginning?", "{Aname} found a map.")
 
 GIFT = """
 {day} was {Bs} birthday, and {A} had no present. {B} was {Ahis} best friend, {aB} with [a big laugh|kind eyes], and {A} had been thinking about it for weeks. [But every idea was either too small or too dear.|Every idea seemed wrong.]
-{A} had promised {B}, {Ahis} friend, a present that nobody else would think of. That was easy to say. Now it was the evening before the birthday, and {A} had [nothing at all|only an empty box].
+{A} had promised {B}, {aB} and {Ahis} dear friend, a present that nobody else would think of. That was easy to say. Now it was the evening before the birthday, and {A} had [nothing at all|only an empty box].
 
 First {Ahe} tried to bake {food}. It [came out black on one side and white on the other|rose, and rose, and then fell flat with a sigh]. Even the [birds|mice] would not touch it.
 First {Ahe} made a drawing of {B}. But the nose went wrong, and the more {A} mended it, [the more it looked like a potato|the longer it grew].

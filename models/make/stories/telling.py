@@ -7,7 +7,7 @@ import random
 import re
 from dataclasses import dataclass
 
-from grammar import capitalise, fill, pick
+from grammar import capitalise, fill, pick, plural
 from stories import plots_daring, plots_finding, plots_quiet, world
 
 MOODS = {
@@ -41,6 +41,7 @@ BRIDGES = ["[That was how it stood|So it was] until one day.", "But this is what
 
 PLOTS = {name: (plot, morals, questions, themes) for module in (plots_finding, plots_daring, plots_quiet) for name, plot, morals, questions, themes in module.PLOTS}
 THEMES = [(theme, name) for name, (_, _, _, themes) in PLOTS.items() for theme in themes]
+WITH_OBJECT = ["lost", "broken", "trade", "gift", "trick", "quarrel", "learn", "farewell", "mystery"]     # their {o} is sure to be named
 _STAGES = {name: [[line for line in stage.strip().split("\n")] for stage in plot.strip().split("\n\n")] for name, (plot, *_) in PLOTS.items()}
 _VERBS = {"is": "am", "has": "have", "does": "do", "hears": "hear", "smiles": "smile", "takes": "take", "says": "say", "knows": "know", "puts": "put", "counts": "count", "keeps": "keep", "looks": "look", "wants": "want", "goes": "go", "thinks": "think", "tells": "tell", "still counts": "still count", "still keeps": "still keep",
           "still thinks": "still think", "never goes": "never go", "sits": "sit", "lives": "live", "works": "work", "gets": "get", "visits": "visit", "writes": "write", "still": "still", "remembers": "remember", "wears": "wear", "sleeps": "sleep", "comes": "come"}
@@ -61,11 +62,10 @@ class Story:
 
 def tell(rng: random.Random, want_held: bool, *, plot: str = "", mood: str = "", style: str = "", short: bool = False, moral: bool = False, title: bool = False, **given) -> Story:
     """One story. Everything not asked for is drawn; a trait that is given is sure to be named."""
-    plot = plot or rng.choice(list(PLOTS))
+    plot = plot or rng.choice(WITH_OBJECT if "object" in given else list(PLOTS))
     mood = mood or rng.choice(list(MOODS))
     style = style or rng.choice(("fairy", "fairy", "plain", "plain", "first"))
     slots = world.draw(rng, want_held, **given)
-    from grammar import plural
     slots |= {"oT": slots["o"].title(), "AtT": slots["At"].title(), "AkT": slots["Ak"].title(), "BkT": slots["Bk"].title(), "Ak2": plural(slots["Ak"])}
     me = style == "first"
     told = world.in_first_person(slots) if me else slots
@@ -93,7 +93,7 @@ def tell(rng: random.Random, want_held: bool, *, plot: str = "", mood: str = "",
         else:
             paragraphs.append(text)
     last = fill(rng, pick(rng, CLOSINGS[mood]), told) if rng.random() < 0.6 else ""
-    plot_, morals, questions, themes = PLOTS[plot]
+    _, morals, questions, _ = PLOTS[plot]
     lesson = pick(rng, morals) if moral or rng.random() < 0.12 else ""
     if last:
         paragraphs[-1] += " " + last

@@ -1,7 +1,7 @@
 """Who a story is about and where it happens: one draw gives every slot that the plots may use."""
 import random
 
-from grammar import a, pick, plural, pronoun_slots
+from grammar import a, pronoun_slots
 from split import held
 from words import kinds, names
 
@@ -10,7 +10,7 @@ _LAND = [x for x in dict.fromkeys(kinds.WILD + kinds.FARM + kinds.PETS + kinds.B
 _SEA = [x for x in dict.fromkeys(kinds.SEA + kinds.FISH[:10]) if x not in ("penguin", "turtle")] + ["mermaid", "sea turtle", "goldfish", "hermit crab"]
 _WONDER = kinds.MONSTERS[:15] + ["robot", "snowman", "scarecrow", "tin soldier", "teapot", "lantern", "cloud", "rag doll", "little star", "garden gnome", "stone lion", "paper boat", "toy train", "shadow", "moonbeam", "raindrop", "pumpkin", "teddy bear", "puppet", "kite", "clock", "umbrella", "astronaut", "time traveller", "alien", "talking tree"]
 BIRDS = set(kinds.BIRDS) - {"penguin", "ostrich"}
-GROUPS = {"people": _PEOPLE, "land": _LAND, "sea": _SEA, "wonder": _WONDER}
+GROUPS = {g: list(dict.fromkeys(ks)) for g, ks in (("people", _PEOPLE), ("land", _LAND), ("sea", _SEA), ("wonder", _WONDER))}
 KIND_OF = {k: g for g, ks in GROUPS.items() for k in ks}
 _FEMALE = {"girl", "old woman", "princess", "grandmother", "schoolgirl", "hen", "cow", "witch", "mermaid"}
 _MALE = {"boy", "old man", "prince", "grandfather", "schoolboy", "rooster", "bull", "wizard", "postman", "ferryman", "king"}
@@ -67,9 +67,9 @@ def draw(rng: random.Random, want_held: bool, **given) -> dict:
     group = KIND_OF.get(kind, "land")
     # the others come from the same world; a place belongs to the water or to the land
     pool = GROUPS[group] if rng.random() < 0.75 or group == "sea" else GROUPS["land"] + GROUPS["people"]
-    others = [k for k in rng.sample(pool, 3) if k != kind]
+    others = [k for k in rng.sample(pool, 5) if k != kind]
     if given.get("other"):
-        others[0] = given["other"]
+        others = [given["other"]] + [k for k in others if k != given["other"]]
     traits = rng.sample(TRAITS, 3)
     sexes = [given.get("sex") or _sex(rng, kind), _sex(rng, others[0]), _sex(rng, others[1])]
     called: list[str] = []
@@ -85,9 +85,9 @@ def draw(rng: random.Random, want_held: bool, **given) -> dict:
     p = given.get("place") or p
     while p2 == p:
         p2 = rng.choice(places)
-    if not given:
-        while held("story", kind, p) != want_held:
-            p = rng.choice([x for x in places if x != p2])
+    if not given.get("place"):
+        fitting = [x for x in places if x != p2 and held("story", kind, x) == want_held]
+        p = rng.choice(fitting or [p])
     obj = given.get("object") or f"{rng.choice(MATERIAL)} {rng.choice(OBJECTS)}"
     home = rng.choice(_HOMES["bird" if kind in BIRDS else group])
     second = rng.choice([s for s in SECOND if not s.endswith(obj.split()[-1])])

@@ -6,13 +6,13 @@ from sample import Sample, loosely, turns
 from split import draw, held
 from words import kinds, names
 
-PLUS = ["What is {a} + {b}?"] * 4 + ["What's {a} + {b}?", "What is {a} plus {b}?", "What's {a} plus {b}?", "{a} + {b}", "{a} + {b} =", "{a}+{b}", "{a}+{b}=", "{a} + {b} = ?",
+PLUS = ["What is {a} + {b}?"] * 4 + ["What is {a}+{b}?", "what is {a}+{b}", "whats {a} + {b}", "{a}+{b}?", "{a} + {b}?", "What's {a} + {b}?", "What is {a} plus {b}?", "What's {a} plus {b}?", "{a} + {b}", "{a} + {b} =", "{a}+{b}", "{a}+{b}=", "{a} + {b} = ?",
         "How much is {a} + {b}?", "How much is {a} plus {b}?", "Add {a} and {b}.", "Add {b} to {a}.", "Calculate {a} + {b}.", "Compute {a} + {b}.",
         "What is the sum of {a} and {b}?", "[Can|Could] you add {a} and {b}?", "Work out {a} plus {b}.", "What do you get if you add {a} and {b}?",
         "If I add {b} to {a}, what do I get?", "Please add {a} and {b}.", "Sum: {a} + {b}", "What does {a} plus {b} make?", "Tell me what {a} + {b} is.",
         "I need the sum of {a} and {b}.", "[Can|Could] you tell me what {a} + {b} is?", "[Can|Could] you calculate {a} + {b}?", "{a} plus {b} is what?",
         "What number is {b} more than {a}?", "{a} plus {b}", "What is {a} and {b} together?", "Find {a} + {b}.", "Solve {a} + {b}.", "What does {a} + {b} equal?"]
-MINUS = ["What is {a} - {b}?"] * 4 + ["What's {a} - {b}?", "What is {a} minus {b}?", "What's {a} minus {b}?", "{a} - {b}", "{a} - {b} =", "{a}-{b}", "{a}-{b}=", "{a} - {b} = ?",
+MINUS = ["What is {a} - {b}?"] * 4 + ["What is {a}-{b}?", "what is {a}-{b}", "whats {a} - {b}", "{a}-{b}?", "{a} - {b}?", "What's {a} - {b}?", "What is {a} minus {b}?", "What's {a} minus {b}?", "{a} - {b}", "{a} - {b} =", "{a}-{b}", "{a}-{b}=", "{a} - {b} = ?",
          "How much is {a} - {b}?", "How much is {a} minus {b}?", "Subtract {b} from {a}.", "Take {b} away from {a}.", "Calculate {a} - {b}.", "Compute {a} - {b}.",
          "[Can|Could] you subtract {b} from {a}?", "Work out {a} minus {b}.", "What do you get if you take {b} from {a}?", "What is {a} take away {b}?",
          "If I take {b} from {a}, what is left?", "Please subtract {b} from {a}.", "What does {a} minus {b} make?", "Tell me what {a} - {b} is.",

@@ -1,4 +1,8 @@
-"""Days of the week, months, dates. February has 28 days here unless a leap year is named."""
+"""Days of the week, months, dates. February has 28 days.
+
+There are few weekdays and few months, so what is held out is a question: these numbers in this wording. Of dates there are
+enough to hold out the date and the step themselves.
+"""
 import random
 
 from grammar import fill, number_word, pick
@@ -53,11 +57,16 @@ def days(rng, want_held):
         return Sample("days", turns((fill(rng, pick(rng, DAY_NTH), {"o": ORDINALS[k]}), DAYS[k])))
     while True:
         n, back = rng.randint(2, rng.choice((7, 14, 31))), rng.random() < 0.3
-        if held("day", day, n, back) == want_held:
+        question = fill(rng, pick(rng, EARLIER if back else LATER), {"d": DAYS[day], "n": _count(rng, n)})
+        if held("day", question) == want_held:
             break
         day = rng.randrange(7)
-    question = fill(rng, pick(rng, EARLIER if back else LATER), {"d": DAYS[day], "n": _count(rng, n)})
     return Sample("days", turns((loosely(rng, question), DAYS[(day + (-n if back else n)) % 7])))
+
+
+def _months_later(rng) -> tuple[int, int, str]:
+    month, n = rng.randrange(12), rng.randint(2, 11)
+    return month, n, fill(rng, pick(rng, MONTH_LATER), {"m": MONTHS[month], "n": _count(rng, n)})
 
 
 def months(rng, want_held):
@@ -74,8 +83,8 @@ def months(rng, want_held):
     elif kind == 4:
         question, answer = fill(rng, pick(rng, MONTH_NUMBER), {"m": MONTHS[month]}), str(month + 1)
     else:
-        month, n = draw(want_held, lambda: (rng.randrange(12), rng.randint(2, 11)), lambda t: ("month",) + t)
-        question, answer = fill(rng, pick(rng, MONTH_LATER), {"m": MONTHS[month], "n": _count(rng, n)}), MONTHS[(month + n) % 12]
+        month, n, question = draw(want_held, lambda: _months_later(rng), lambda t: ("month", t[2]))
+        answer = MONTHS[(month + n) % 12]
     return Sample("months", turns((loosely(rng, question), answer)))
 
 
@@ -90,12 +99,14 @@ def _shift(month: int, day: int, n: int) -> tuple[int, int]:
     return month, day
 
 
-def dates(rng, want_held):
+def dates(rng, want_held, weekday=False):
     styles = [lambda m, d: f"{MONTHS[m]} {d}", lambda m, d: f"{d} {MONTHS[m]}", lambda m, d: f"{MONTHS[m]} {_th(d)}", lambda m, d: f"the {_th(d)} of {MONTHS[m]}"]
     style = rng.choice(styles[:2] + styles)
     answer_style = styles[1] if style is styles[1] or style is styles[3] else styles[0]
     kind = rng.random()
-    n = rng.randint(2, rng.choice((7, 14, 30, 30))) if kind < 0.6 else 1 if kind < 0.8 else -1 if kind < 0.9 else rng.randint(1, 20)
+    n = rng.randint(2, rng.choice((7, 14, 30, 30))) if kind < 0.65 else 1 if kind < 0.85 else -1
+    if weekday:
+        n = rng.randint(1, 20)
 
     def day():
         m = rng.randrange(12)
@@ -106,12 +117,18 @@ def dates(rng, want_held):
     month, date = draw(want_held, day, lambda t: ("date", n) + t)
     new = _shift(month, date, n)
     slots = {"d": style(month, date), "n": _count(rng, n) if n > 0 else ""}
-    if kind >= 0.9:
+    if weekday:
         start = rng.randrange(7)
         question = fill(rng, pick(rng, WEEKDAY_DATE), slots | {"w": DAYS[start], "e": style(*new)})
-        return Sample("dates", turns((question[0].upper() + question[1:], DAYS[(start + n) % 7])))
+        later = "one day" if n == 1 else f"{n} days"        # the step in between is what makes it possible
+        return Sample("weekdays of dates", turns((question[0].upper() + question[1:], f"That is {later} later, so it is a {DAYS[(start + n) % 7]}.")))
     question = fill(rng, pick(rng, DATE_LATER if n > 1 else DATE_TOMORROW if n == 1 else DATE_YESTERDAY), slots)
     return Sample("dates", turns((loosely(rng, question), answer_style(*new))))
 
 
-TASKS = {"days": days, "months": months, "dates": dates}
+def weekdays(rng, want_held):
+    """A date is a Monday; what is another?"""
+    return dates(rng, want_held, weekday=True)
+
+
+TASKS = {"days": days, "months": months, "dates": dates, "weekdays of dates": weekdays}

@@ -4,7 +4,7 @@ import random
 from grammar import fill, join, number_word, pick
 from sample import Sample, loosely, turns
 from split import held
-from words.kinds import KINDS
+from words.kinds import KINDS, MONTHS
 
 NUMBERED = ["List {n} {k}.", "List {n} {k}.", "Give me a list of {n} {k}.", "Make a list of {n} {k}.", "Write a list of {n} {k}.", "I need a list of {n} {k}.", "[Can|Could] you list {n} {k}?", "Please list {n} {k}.",
             "List {n} different {k}.", "A list of {n} {k}, please.", "Write down {n} {k}.", "[Can|Could] you make a list of {n} {k}?", "List {n} {k} for me.", "Show me a list of {n} {k}.", "{n} {k}"]
@@ -16,7 +16,7 @@ ONE = ["Name one of the {k}.", "Give me an example of {k}.", "Tell me one exampl
 def of_a_kind(rng, want_held):
     while True:
         kind, pool = rng.choice(list(KINDS.items()))
-        most = min(12, len(pool))
+        most = min(10, len(pool)) if pool is not MONTHS else 12
         n = rng.randint(2, rng.choice((5, most))) if most > 5 else rng.randint(2, most)
         if held("list", kind, n) == want_held:
             break

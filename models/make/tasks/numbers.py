@@ -35,6 +35,8 @@ def _numbers(rng: random.Random) -> tuple[int, ...]:
 def _written(rng: random.Random, items) -> str:
     sep = rng.choice((", ",) * 7 + (" ", ",", "; ", " and "))
     items = [str(x) for x in items]
+    if rng.random() < 0.04:
+        return "[" + ", ".join(items) + "]"
     if sep == " and ":
         return ", ".join(items[:-1]) + " and " + items[-1]
     return sep.join(items)
@@ -76,12 +78,12 @@ SENTENCES = ["the {a} {n} {v} [in|near|behind|under] the {p}", "[my|our|her|his]
 def counting(rng, want_held):
     kind = rng.random()
     while True:
-        if kind < 0.33:
+        if kind < 0.3:
             name, pool = rng.choice([("animals", kinds.ANIMALS), ("fruits", kinds.FRUITS), ("tools", kinds.TOOLS), ("colours", kinds.COLOURS), ("birds", kinds.BIRDS), ("clothes", kinds.CLOTHES), ("words", WORDS)])
             items = rng.sample(pool, rng.randint(2, 10))
             key, answer = ("items",) + tuple(items), len(items)
             question = fill(rng, pick(rng, COUNT_ITEMS), {"l": ", ".join(items), "k": name if rng.random() < 0.8 else "words"})
-        elif kind < 0.62:
+        elif kind < 0.68:
             pool = rng.sample(WORDS, rng.randint(2, 5))
             items = [rng.choice(pool) for _ in range(rng.randint(3, 10))]
             word = rng.choice(items)

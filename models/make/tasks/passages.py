@@ -38,7 +38,7 @@ def _frame(rng, text, question):
 
 def reading(rng, want_held):
     text, told, people = passage(rng, want_held)
-    if rng.random() < 0.12:
+    if rng.random() < 0.18:
         who = rng.choice(people)
         known = {f.key for f in told if f.person == who[0]}
         pairs = {k for c in facts._CONFLICTS if c & known for k in c}

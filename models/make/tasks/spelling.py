@@ -4,10 +4,12 @@ A model that reads pieces of words can only learn the letters of a piece by bein
 spelled somewhere; invented words teach that the rule has no end.
 """
 import random
+import re
 
 from grammar import fill, pick
 from sample import Sample, loosely, turns
 from split import held
+from stories import telling
 from words import kinds, names
 
 REAL = [w for w in dict.fromkeys(sum(kinds.KINDS.values(), []) + kinds.ADJECTIVES + kinds.VERBS + names.GIRLS + names.BOYS + names.TOWNS + names.SURNAMES) if w.isalpha()]
@@ -28,7 +30,16 @@ nature neighbor neighbour never noise nothing object often only outside perfect 
 several shadow simple single smile something special strange strawberry banana elephant giraffe butterfly umbrella dictionary chocolate breakfast birthday adventure
 surprise tomorrow yesterday together treasure trouble useful usually visit voice weather welcome whisper wisdom yellow zebra level radar noon civic kayak racecar
 mississippi alphabet keyboard screen mouse internet server token stream weir rill""".split()]
-REAL = list(dict.fromkeys(REAL + COMMON))
+# every word of the stories, too: whatever is one token must have been spelled once
+TOLD = sorted({w.lower() for text in [t for plot in telling.PLOTS.values() for t in (plot[0], *plot[1])] + sum(telling.MOODS.values(), []) + sum(telling.CLOSINGS.values(), []) + sum(telling.OPENINGS.values(), [])
+               for w in re.findall(r"[A-Za-z]{2,}", re.sub(r"\{\w+\}", " ", text))})
+REAL = list(dict.fromkeys(REAL + COMMON + TOLD))
+
+# Real words that are never spelled in training, and hardly stand in it at all: held out.
+UNSEEN = [w for w in """cactus helmet napkin blizzard parachute lantana gravel sponge turban velvet cobweb dolphin igloo jungle kimono lagoon magnet nectar origami pebble quiver rodeo saddle tunnel vacuum walnut yogurt zipper avocado bamboo
+canyon dragonet eclipse fossil gazette hammock insect jigsaw kernel lobby mammal noodle orbit panther quartz radio saxophone tadpole utensil volcano wigwam abacus beacon cobra denim ember fungus garage husky ivory jelly kayak lava mitten nylon oxygen pillar
+quota rumba syrup tornado urban vinegar wallet xenon yodel zigzag plastic orchard paprika monsoon labyrinth kangaroo hazelnut gondola ferry emblem diploma cabaret badminton acrobat vertigo triumph shuttle python pumpkin printer pixel module laptop cursor
+buffer packet socket router kettle drummer farmer grocery hospital tractor subway taxi ticket travel vendor vowel wagon wrist zinc blossom candid dapper elbow frosty glimmer harvest index jovial""".split() if w not in set(REAL)]
 
 BACK = ["Spell '{w}' backwards."] * 2 + ["Spell {w} backwards.", "Spell \"{w}\" backwards.", "Spell the word {w} backwards.", "Spell the word '{w}' backwards.", "Write '{w}' backwards.",
         "How do you spell {w} backwards?", "Reverse the word {w}.", "Reverse the letters of '{w}'.", "What is {w} backwards?", "What is '{w}' spelled backwards?",
@@ -43,22 +54,26 @@ JOINED = ["Put these letters together: {l}", "Which word do these letters make: 
 
 
 def _word(rng: random.Random) -> str:
+    """A real word or one that nobody has read before."""
     r = rng.random()
-    if r < 0.62:
+    if r < 0.55:
         return rng.choice(REAL)
     while True:
-        word = names.invented(rng, rng.choice((1, 2, 2, 3, 3, 4)))
-        if len(word) <= 12:
+        word = names.spliced(rng, REAL) if r < 0.85 else names.invented(rng, rng.choice((1, 2, 2, 3, 3, 4)))
+        if len(word) <= 12 and word not in _UNSEEN:
             return word if rng.random() < 0.85 else word.capitalize()
 
 
+_UNSEEN, _REAL = set(UNSEEN), set(REAL)
+
+
 def _held_word(rng, want_held):
+    """All the usual words are learnt; held out are UNSEEN and one invented word in sixteen."""
     while True:
-        word = _word(rng)
-        if len(word) > 1 and held("spell", word.lower()) == want_held:
-            if word.islower() and rng.random() < 0.06:
-                word = word.capitalize()
-            return word
+        word = rng.choice(UNSEEN) if want_held and rng.random() < 0.5 else _word(rng)
+        out = word in _UNSEEN or word not in _REAL and held("spell", word.lower())
+        if len(word) > 1 and out == want_held:
+            return word.capitalize() if word.islower() and rng.random() < 0.08 else word
 
 
 def backwards(rng, want_held):
@@ -70,8 +85,7 @@ def backwards(rng, want_held):
 
 
 def forwards(rng, want_held):
-    """Every word is spelled forwards in training; only invented ones can be held out."""
-    word = _held_word(rng, True) if want_held else _word(rng)
+    word = _held_word(rng, want_held)
     if rng.random() < 0.15:
         return Sample("spelling", turns((fill(rng, pick(rng, JOINED), {"l": " ".join(word)}), word)))
     return Sample("spelling", turns((loosely(rng, fill(rng, pick(rng, FORTH), {"w": word})), " ".join(word))))
@@ -86,4 +100,19 @@ def letters(rng, want_held):
     return Sample("letters", turns((question, word[0] if kind == 2 else word[-1])))
 
 
-TASKS = {"spelling backwards": backwards, "spelling": forwards, "letters": letters}
+BOTH = ["Spell {w}, then spell it backwards.", "Spell '{w}' forwards and backwards.", "Spell {w} forwards and then backwards."]
+
+
+def both_ways(rng, want_held):
+    """One after the other, in one answer or in two turns."""
+    word = _held_word(rng, want_held)
+    forth, back = " ".join(word), " ".join(reversed(word))
+    if rng.random() < 0.4:
+        return Sample("both ways", turns((fill(rng, pick(rng, BOTH), {"w": word}), forth + ", " + back)))
+    if rng.random() < 0.5:
+        forth, back = back, forth
+    first = pick(rng, FORTH if forth[0] == word[0] and forth == " ".join(word) else BACK)
+    return Sample("both ways", turns((fill(rng, first, {"w": word}), forth), (rng.choice(("And backwards?", "Now backwards.", "Now the other way round.", "Backwards, please.", "Now reverse it.") if forth == " ".join(word) else ("And forwards?", "Now forwards.", "Now the other way round.", "Now reverse it.")), back)))
+
+
+TASKS = {"both ways": both_ways, "spelling backwards": backwards, "spelling": forwards, "letters": letters}

@@ -35,15 +35,27 @@ Whitby Wildmoor Willowdale Windham Winterbourne Woodvale Yarrow Zennor Oslo Pari
 Lima Cairo Delhi Tokyo Boston Chicago Denver Seattle Toronto Sydney Bergen Hamburg Geneva Milan Athens Warsaw""".replace("Port Ellis", "Port_Ellis").split()
 TOWNS = [t.replace("_", " ") for t in TOWNS]
 
-_ONSET = "b bl br c cl cr d dr f fl fr g gl gr h j k kl kr l m n p pl pr qu r s sh sk sl sn st str t th tr v w z".split()
-_VOWEL = "a e i o u a e i o ai ea ee oo ou ia".split()
+_ONSET = "b bl br c ch cl cr d dr f fl fr g gl gr h j k kl kr l m n p ph pl pr qu r s sc sh sk sl sm sn sp st str sw t th tr tw v w wh y z".split()
+_VOWEL = "a e i o u a e i o u a e i o ai ea ee oo ou ia ie io au oa y".split()
 _CODA = ["", "", "", "", "l", "n", "r", "s", "m", "t", "d", "k", "nd", "st", "x", "lt", "rn", "ck", "p", "b"]
 
 
 def invented(rng: random.Random, syllables: int) -> str:
     """A word nobody has read before, in lower case."""
     c = rng.choice
-    return "".join(c(_ONSET) + c(_VOWEL) + (c(_CODA) if i == syllables - 1 or rng.random() < 0.3 else "") for i in range(syllables))
+    return "".join(("" if i == 0 and rng.random() < 0.2 else c(_ONSET)) + c(_VOWEL) + (c(_CODA) if i == syllables - 1 or rng.random() < 0.3 else "") for i in range(syllables))
+
+
+def spliced(rng: random.Random, words: list[str]) -> str:
+    """The head of one word with the tail of another: new, and yet made of the pieces that words are made of."""
+    while True:
+        head, tail = rng.choice(words).lower(), rng.choice(words).lower()
+        word = head[:rng.randint(1, len(head))] + tail[rng.randint(0, len(tail) - 1):]
+        if 3 <= len(word) <= 11 and word.isalpha() and set(word) & set("aeiouy"):
+            return word
+
+
+_ALL = GIRLS + BOYS + SURNAMES + [t for t in TOWNS if " " not in t]
 
 
 def _choose(rng: random.Random, pool: list[str], want_held: bool, salt: str) -> str:
@@ -55,12 +67,12 @@ def _choose(rng: random.Random, pool: list[str], want_held: bool, salt: str) -> 
 
 def _fresh(rng: random.Random, want_held: bool, salt: str, low: int, high: int) -> str:
     while True:
-        name = invented(rng, rng.randint(low, high))
+        name = (spliced(rng, _ALL) if rng.random() < 0.6 else invented(rng, rng.randint(low, high))).capitalize()
         if 3 <= len(name) <= 11 and held(salt, name) == want_held:
-            return name.capitalize()
+            return name
 
 
-def person(rng: random.Random, want_held: bool = False, strange: float = 0.25) -> tuple[str, str]:
+def person(rng: random.Random, want_held: bool = False, strange: float = 0.35) -> tuple[str, str]:
     """(first name, 'f' or 'm'). `strange` is the share of invented names."""
     sex = rng.choice("fm")
     if rng.random() < strange:
@@ -76,7 +88,7 @@ def town(rng: random.Random, want_held: bool = False) -> str:
     return _fresh(rng, want_held, "town", 2, 3) if rng.random() < 0.3 else _choose(rng, TOWNS, want_held, "town")
 
 
-def people(rng: random.Random, n: int, want_held: bool = False, strange: float = 0.25) -> list[tuple[str, str]]:
+def people(rng: random.Random, n: int, want_held: bool = False, strange: float = 0.35) -> list[tuple[str, str]]:
     """n people with different names."""
     found: dict[str, str] = {}
     while len(found) < n:

@@ -1,0 +1,158 @@
+#include <spdlog/spdlog.h>
+
+#include <boost/asio/signal_set.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <csignal>
+#include <cstdio>
+#include <fstream>
+#include <iostream>
+#include <thread>
+
+#include "apps/commands.h"
+#include "apps/engine_options.h"
+#include "apps/local_service.h"
+#include "apps/options.h"
+#include "apps/progress.h"
+#include "net/server.h"
+
+namespace weir::apps {
+namespace {
+
+struct serve_options {
+  core::engine_settings engine;
+  core::server_settings server;
+};
+
+// One key a line; empty lines and lines that begin with # are not keys.
+core::result<std::vector<std::string>> read_keys(const std::string& file) {
+  std::vector<std::string> keys;
+  if (file.empty()) return keys;
+  std::ifstream in(file);
+  if (!in) return core::bad_param("api-key-file", "--api-key-file {}: cannot be read", file);
+  for (std::string line; std::getline(in, line);) {
+    if (!line.empty() && line.back() == '\r') line.pop_back();
+    if (!line.empty() && line.front() != '#') keys.push_back(line);
+  }
+  if (keys.empty()) return core::bad_param("api-key-file", "--api-key-file {}: there is no key in it", file);
+  return keys;
+}
+
+std::string url_host(const std::string& host) { return host.find(':') == host.npos ? host : "[" + host + "]"; }
+
+// How long clients have to take their last frames when the server ends before their jobs do.
+constexpr std::chrono::milliseconds last_words{500};
+
+// The life of a server: listen, load, say so, serve until a signal, drain, stop.
+class serving {
+ public:
+  serving(const serve_options& o, actors::service_options s, net::server_options n)
+      : shards_(o.server.io_threads),
+        service_(std::move(s), clock_),
+        server_(service_, shards_, std::move(n)),
+        signals_(io_, SIGINT, SIGTERM),
+        timer_(io_),
+        drain_s_(o.server.drain_s) {}
+
+  int run() {
+    if (auto ok = server_.start(); !ok) return fail(ok.error());
+    wait_for_signal();
+    service_.load(show_load_progress(), io_.get_executor(), [this](core::result<> r) { loaded(r); });
+    io_.run();
+    server_.stop();
+    return exit_;
+  }
+
+ private:
+  void loaded(const core::result<>& r) {
+    if (!r) {
+      exit_ = fail(r.error());
+      return io_.stop();
+    }
+    const auto models = service_.models();
+    std::string names;
+    for (const auto& m : models) names += (names.empty() ? "" : ",") + m.name;
+    std::printf("weir ready http://%s:%u model=%s device=%s\n", url_host(server_.host()).c_str(), server_.port(),
+                names.c_str(), models.front().device.c_str());
+    std::fflush(stdout);
+  }
+
+  void wait_for_signal() {
+    signals_.async_wait([this](boost::system::error_code ec, int number) {
+      if (!ec) on_signal(number);
+    });
+  }
+
+  // The first one drains, a second one stops at once.
+  void on_signal(int number) {
+    if (std::exchange(draining_, true)) {
+      spdlog::warn("stopping at once");
+      exit_ = number == SIGINT ? exit_code::interrupted : exit_code::done;
+      return cut_short();
+    }
+    spdlog::info("draining: no new jobs; running ones have {} s", drain_s_);
+    wait_for_signal();
+    server_.drain([this] { io_.stop(); });
+    timer_.expires_after(std::chrono::seconds(drain_s_));
+    timer_.async_wait([this](boost::system::error_code ec) {
+      if (ec) return;
+      spdlog::warn("jobs still run after {} s: stopping", drain_s_);
+      cut_short();
+    });
+  }
+
+  // What still runs is cancelled, so that every client hears how its job ended; those that do not listen are left.
+  void cut_short() {
+    service_.cancel_all();
+    timer_.expires_after(last_words);
+    timer_.async_wait([this](boost::system::error_code ec) {
+      if (!ec) io_.stop();
+    });
+  }
+
+
+  static int fail(const core::error& e) {
+    std::cerr << e.message << '\n';
+    return exit_of(e);
+  }
+
+  core::system_clock clock_;
+  boost::asio::io_context io_{1};
+  net::shards shards_;  // outlive the service, whose streams post to them
+  actors::service service_;
+  net::server server_;
+  boost::asio::signal_set signals_;
+  boost::asio::steady_timer timer_;
+  const std::uint32_t drain_s_;
+  bool draining_ = false;
+  int exit_ = exit_code::done;
+};
+
+int run(const serve_options& o) {
+  auto service = service_options_of(o.engine, o.server.queue);
+  auto keys = read_keys(o.server.api_key_file);
+  for (const auto& e : {service.error(), keys.error()})
+    if (!e.message.empty()) {
+      std::cerr << e.message << '\n';
+      return exit_of(e);
+    }
+  net::server_options n;
+  n.listen = o.server.listen;
+  n.allow_origin = o.server.allow_origin;
+  n.api_keys = std::move(*keys);
+  n.drain = std::chrono::seconds(o.server.drain_s);
+  n.limits.detach_grace = std::chrono::milliseconds(o.server.detach_grace_ms);
+  return serving(o, std::move(*service), std::move(n)).run();
+}
+
+}  // namespace
+
+command add_serve(CLI::App& app) {
+  auto o = std::make_shared<serve_options>();
+  add_settings(app, o->server);
+  add_settings(app, o->engine);
+  refuse(app, {"retain-mb", "metrics-listen", "deterministic", "trusted-proxy", "share", "reserve-vram"});
+  add_common(app);
+  return [o] { return run(*o); };
+}
+
+}  // namespace weir::apps

@@ -1,0 +1,87 @@
+// What others may see of an engine: counts, the list of its jobs, and whether its books balance.
+#include <algorithm>
+
+#include "core/engine_state.h"
+
+namespace weir::core {
+
+const char* name(sequence_state s) noexcept {
+  constexpr const char* names[] = {"queued", "prefilling", "decoding", "finished"};
+  return names[static_cast<int>(s)];
+}
+
+engine_counts engine::counts() const noexcept {
+  engine_counts c;
+  c.queued = static_cast<std::uint32_t>(s_->waiting.size());
+  c.finishing = static_cast<std::uint32_t>(s_->finishing.size());
+  for (const auto& s : s_->running) ++(s->output.empty() ? c.prefilling : c.decoding);
+  c.pages_total = s_->pool.total();
+  c.pages_free = s_->pool.free();
+  c.pages_used = s_->pool.used();
+  c.steps = s_->steps;
+  c.tokens = s_->tokens;
+  c.finished = s_->finished;
+  return c;
+}
+
+engine_counts& engine_counts::operator+=(const engine_counts& o) noexcept {
+  queued += o.queued;
+  prefilling += o.prefilling;
+  decoding += o.decoding;
+  finishing += o.finishing;
+  pages_total += o.pages_total;
+  pages_free += o.pages_free;
+  pages_used += o.pages_used;
+  steps += o.steps;
+  tokens += o.tokens;
+  finished += o.finished;
+  return *this;
+}
+
+void engine::list(std::vector<sequence_view>& out) const {
+  out.clear();
+  const auto add = [&](const sequence& s, sequence_state state) {
+    out.push_back({.id = s.asked.id,
+                   .state = state,
+                   .prompt_tokens = s.prompt_tokens(),
+                   .output_tokens = s.sampled,
+                   .pages = s.pages.size(),
+                   .created = s.asked.created});
+  };
+  for (const auto& s : s_->running) {
+    add(*s, s->output.empty() ? sequence_state::prefilling : sequence_state::decoding);
+  }
+  s_->waiting.each([&](const sequence& s) { add(s, sequence_state::queued); });
+  for (const auto& s : s_->finishing) add(*s, sequence_state::finished);
+}
+
+std::string engine::check_integrity() const {
+  const page_pool& pool = s_->pool;
+  std::vector<std::uint32_t> references(pool.total(), 0);
+  for (const auto& s : s_->running) {
+    for (const page_id p : s->pages.all()) ++references[static_cast<std::size_t>(p)];
+    if (s->ended) return fmt::format("job {} has ended and is in the batch", s->asked.id.text());
+    if (s->computed > s->length() || pages_for(s->computed) > s->pages.size()) {
+      return fmt::format("job {} has {} rows in {} pages", s->asked.id.text(), s->computed, s->pages.size());
+    }
+    if (s->delivered > s->decided || s->decided > s->output.size() || s->output.size() > s->max_output) {
+      return fmt::format("job {}: {} delivered, {} decided, {} sampled of {}", s->asked.id.text(),
+                         s->delivered, s->decided, s->output.size(), s->max_output);
+    }
+  }
+  for (std::size_t p = 0; p < references.size(); ++p) {
+    if (references[p] != pool.references(static_cast<page_id>(p))) {
+      return fmt::format("page {} has {} references, tables hold {}", p,
+                         pool.references(static_cast<page_id>(p)), references[p]);
+    }
+  }
+  const auto taken = std::count_if(references.begin(), references.end(), [](auto r) { return r > 0; });
+  if (taken + pool.free() != pool.total())
+    return fmt::format("{} of {} pages are lost", pool.total() - taken - pool.free(), pool.total());
+  const std::size_t all = s_->waiting.size() + s_->running.size() + s_->finishing.size();
+  if (all != s_->known.size())
+    return fmt::format("{} jobs are known, {} are somewhere", s_->known.size(), all);
+  return {};
+}
+
+}  // namespace weir::core

@@ -1,0 +1,59 @@
+// engine_state.h — what an engine keeps, and the parts of its step (engine.cpp).
+//
+// A sequence is in exactly one of three places: waiting, running (in the batch, with pages) or finishing
+// (ended, but its sink has not taken the last tokens). `known` finds it in any of them.
+//
+// Thread safety: the owner's thread.
+#pragma once
+
+#include <unordered_map>
+
+#include "core/engine.h"
+#include "core/schedule/scheduler.h"
+#include "core/schedule/waiting_line.h"
+
+namespace weir::core {
+
+struct engine::state {
+  state(std::unique_ptr<model> m, std::shared_ptr<const tokenizer> t, engine_config c, const clock& clk);
+
+  // The parts of a step, in order.
+  void begin();
+  void expire();
+  void admit();
+  const batch& schedule() { return plan.plan(running, *device, now); }
+  void forward(const batch& work);
+  void sample(const batch& work);
+  void deliver();
+  step_report close_step(const batch& work);
+
+  std::optional<error> refusal(const job& j) const;
+  void drop(std::unique_ptr<sequence> s, finish_reason why, std::optional<error> with = {});
+  void fail_all(const error& e);
+  void forget(const sequence& s);
+  time_point next_event() const;
+
+  std::unique_ptr<model> device;
+  token_table text;
+  engine_config config;
+  const clock& time;
+  std::uint32_t longest = 0;  // tokens of one sequence, prompt and output
+
+  page_pool pool;
+  waiting_line waiting;
+  std::vector<std::unique_ptr<sequence>> running;    // in the batch, in order of admission
+  std::vector<std::unique_ptr<sequence>> finishing;  // ended, the last tokens not all taken
+  std::unordered_map<job_id, sequence*, job_id_hash> known;
+  scheduler plan;
+  std::vector<draw> draws;         // of this step, and
+  std::vector<drawn> results;      // what came of them, and
+  std::vector<sequence*> drawing;  // for whom
+
+  std::optional<error> fault;
+  time_point now{};  // when the step began
+  time_point earliest_deadline = time_point::max();
+  std::uint64_t admissions = 0, steps = 0, tokens = 0, finished = 0;
+  step_report report;  // of this step, and of what cancel() ended since the last
+};
+
+}  // namespace weir::core

@@ -1,0 +1,30 @@
+// post_processor.h — the `post_processor` of tokenizer.json: the tokens put around a text.
+//
+// Immutable once built: any thread. Pairs of texts do not occur here, so only the single template is read.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "core/text/json_field.h"
+#include "core/token_sink.h"
+
+namespace weir::core {
+
+class post_processor {
+ public:
+  // No field: nothing is put around. Throws refusal.
+  explicit post_processor(const std::optional<json_field>& field);
+
+  const std::vector<token_id>& before() const noexcept { return before_; }
+  const std::vector<token_id>& after() const noexcept { return after_; }
+
+ private:
+  void add(const json_field& field);
+  void add_template(const json_field& field);
+  void wrap(const std::vector<token_id>& before, const std::vector<token_id>& after);
+
+  std::vector<token_id> before_, after_;
+};
+
+}  // namespace weir::core

@@ -1,0 +1,81 @@
+// Operations whose rows know nothing of each other. Small ones run on the caller: waking a worker costs more.
+#include "kernels/cpu/backend.h"
+
+namespace weir::kernels {
+namespace {
+
+constexpr std::size_t worth_sharing = 1u << 15;  // elements
+constexpr std::size_t shared_piece = 1u << 13;
+
+// work(first, last) over [0, rows) in pieces of some thousand elements.
+template <class F>
+void for_rows(cpu_state& cpu, std::size_t rows, std::size_t width, const F& work) {
+  if (rows * width < worth_sharing) return work(std::size_t{0}, rows);
+  const std::size_t piece = width >= shared_piece ? 1 : shared_piece / width;
+  cpu.workers.run(static_cast<std::uint32_t>((rows + piece - 1) / piece), [&](std::uint32_t item, unsigned) {
+    const std::size_t first = item * piece;
+    work(first, first + piece < rows ? first + piece : rows);
+  });
+}
+
+}  // namespace
+
+void cpu_gather(void* self, const gather& op) {
+  auto& cpu = *static_cast<cpu_state*>(self);
+  const std::size_t width = op.table.cols, row_bytes = width * size_of(op.table.type);
+  for_rows(cpu, op.ids.size(), width, [&](std::size_t first, std::size_t last) {
+    for (std::size_t r = first; r < last; ++r) {
+      const auto* from =
+          static_cast<const std::byte*>(op.table.data) + static_cast<std::size_t>(op.ids[r]) * row_bytes;
+      cpu.simd.widen(from, op.table.type, op.out + r * width, width);
+    }
+  });
+}
+
+void cpu_rms_norm(void* self, const rms_norm& op) {
+  auto& cpu = *static_cast<cpu_state*>(self);
+  const std::size_t width = op.width;
+  for_rows(cpu, op.rows, width, [&](std::size_t first, std::size_t last) {
+    for (std::size_t r = first; r < last; ++r)
+      cpu.simd.rms_norm(op.x + r * width, op.weight, op.out + r * width, width, op.eps);
+  });
+}
+
+void cpu_head_norm(void* self, const head_norm& op) {
+  auto& cpu = *static_cast<cpu_state*>(self);
+  for_rows(cpu, op.rows, std::size_t{op.heads} * op.head_dim, [&](std::size_t first, std::size_t last) {
+    for (std::size_t r = first; r < last; ++r)
+      for (std::size_t h = 0; h < op.heads; ++h) {
+        float* x = op.x + r * op.stride + h * op.head_dim;
+        cpu.simd.rms_norm(x, op.weight, x, op.head_dim, op.eps);
+      }
+  });
+}
+
+void cpu_rotary(void* self, const rotary& op) {
+  auto& cpu = *static_cast<cpu_state*>(self);
+  const std::size_t half = op.head_dim / 2;
+  for_rows(cpu, op.rows, std::size_t{op.heads} * op.head_dim, [&](std::size_t first, std::size_t last) {
+    for (std::size_t r = first; r < last; ++r)
+      for (std::size_t h = 0; h < op.heads; ++h)
+        cpu.simd.rotate(op.x + r * op.stride + h * op.head_dim, op.cos + r * half, op.sin + r * half, half);
+  });
+}
+
+void cpu_silu_mul(void* self, const silu_mul& op) {
+  auto& cpu = *static_cast<cpu_state*>(self);
+  const std::size_t width = op.width;
+  for_rows(cpu, op.rows, width, [&](std::size_t first, std::size_t last) {
+    for (std::size_t r = first; r < last; ++r)
+      cpu.simd.silu_mul(op.x + r * 2 * width, op.x + r * 2 * width + width, op.out + r * width, width);
+  });
+}
+
+void cpu_add(void* self, const add& op) {
+  auto& cpu = *static_cast<cpu_state*>(self);
+  for_rows(cpu, op.count, 1, [&](std::size_t first, std::size_t last) {
+    cpu.simd.add(op.x + first, op.y + first, last - first);
+  });
+}
+
+}  // namespace weir::kernels

@@ -1,0 +1,7 @@
+#include "kernels/cpu/simd/table.h"
+
+namespace weir::kernels {
+
+const simd_kernels* avx512_kernels() { return &table; }
+
+}  // namespace weir::kernels

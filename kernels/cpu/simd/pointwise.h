@@ -1,0 +1,102 @@
+// pointwise.h — element by element, one row at a time.
+#pragma once
+
+#include "kernels/cpu/simd/vector.h"
+
+namespace weir::kernels {
+namespace {
+
+template <dtype type>
+void widen_typed(const void* from, float* to, std::size_t count) {
+  std::size_t i = 0;
+  for (; i + lanes <= count; i += lanes) store_as(to + i, load_vec<type>(from, i));
+  if (i == count) return;
+  const vec rest = load_part<type>(from, i, count - i);
+  std::memcpy(to + i, &rest, (count - i) * sizeof(float));
+}
+
+void widen(const void* from, dtype type, float* to, std::size_t count) {
+  switch (type) {
+    case dtype::f32:
+      return static_cast<void>(std::memcpy(to, from, count * sizeof(float)));
+    case dtype::bf16:
+      return widen_typed<dtype::bf16>(from, to, count);
+    case dtype::f16:
+      return widen_typed<dtype::f16>(from, to, count);
+  }
+}
+
+// Calls f(whole vector at i) for each, then once for the padded rest; f returns what to store at out + i.
+template <class F>
+WEIR_INLINE void map(float* out, std::size_t count, const F& f) {
+  std::size_t i = 0;
+  for (; i + lanes <= count; i += lanes)
+    store_as(out + i, f([&](const float* p) __attribute__((always_inline)) { return load_f32(p + i); }));
+  if (i == count) return;
+  const vec rest = f([&](const float* p)
+                         __attribute__((always_inline)) { return load_part<dtype::f32>(p, i, count - i); });
+  std::memcpy(out + i, &rest, (count - i) * sizeof(float));
+}
+
+// Rounding to bf16 as to_bf16 does it, but for NaN, whose high half keeps a payload that is never zero here.
+WEIR_INLINE uvec round_to_bf16(vec x) {
+  const uvec bits = reinterpret_cast<uvec>(x);
+  const uvec rounded = (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16;
+  return (bits & 0x7fffffffu) > 0x7f800000u ? ((bits >> 16) | 0x40u) : rounded;
+}
+
+void split(const float* x, std::uint16_t* high, std::uint16_t* low, std::size_t count) {
+  for (std::size_t i = 0; i < count; i += lanes) {
+    const std::size_t n = count - i < lanes ? count - i : lanes;
+    const vec value = n == lanes ? load_f32(x + i) : load_part<dtype::f32>(x, i, n);
+    const uvec top = round_to_bf16(value);
+    const uvec top_bits = top << 16;
+    const uvec bottom = round_to_bf16(value - reinterpret_cast<vec>(top_bits));
+    const hvec tops = __builtin_convertvector(top, hvec), bottoms = __builtin_convertvector(bottom, hvec);
+    std::memcpy(high + i, &tops, n * sizeof(std::uint16_t));
+    std::memcpy(low + i, &bottoms, n * sizeof(std::uint16_t));
+  }
+}
+
+void rms_norm_row(const float* x, const float* weight, float* out, std::size_t width, float eps) {
+  vec squares = {};
+  std::size_t i = 0;
+  for (; i + lanes <= width; i += lanes) squares += load_f32(x + i) * load_f32(x + i);
+  if (i < width) {
+    const vec rest = load_part<dtype::f32>(x, i, width - i);
+    squares += rest * rest;
+  }
+  const float scale = 1.0f / __builtin_sqrtf(sum_of(squares) / static_cast<float>(width) + eps);
+  map(
+      out, width, [&](const auto& at) __attribute__((always_inline)) { return at(x) * scale * at(weight); });
+}
+
+void rotate(float* x, const float* cos, const float* sin, std::size_t half) {
+  std::size_t i = 0;
+  for (; i + lanes <= half; i += lanes) {
+    const vec a = load_f32(x + i), b = load_f32(x + half + i), c = load_f32(cos + i), s = load_f32(sin + i);
+    store_as(x + i, a * c - b * s);
+    store_as(x + half + i, b * c + a * s);
+  }
+  for (; i < half; ++i) {
+    const float a = x[i], b = x[half + i];
+    x[i] = a * cos[i] - b * sin[i];
+    x[half + i] = b * cos[i] + a * sin[i];
+  }
+}
+
+void silu_mul_row(const float* gate, const float* up, float* out, std::size_t count) {
+  map(
+      out, count, [&](const auto& at) __attribute__((always_inline)) {
+        const vec g = at(gate);
+        return g / (exp_of(-g) + 1.0f) * at(up);
+      });
+}
+
+void add_row(float* x, const float* y, std::size_t count) {
+  map(
+      x, count, [&](const auto& at) __attribute__((always_inline)) { return at(x) + at(y); });
+}
+
+}  // namespace
+}  // namespace weir::kernels

@@ -1,0 +1,26 @@
+// table.h — this instruction set's loops, as one table. Included by simd/<instruction set>.cpp alone.
+#pragma once
+
+#include "kernels/cpu/simd/attention.h"
+#include "kernels/cpu/simd/linear.h"
+#include "kernels/cpu/simd/pointwise.h"
+
+namespace weir::kernels {
+namespace {
+
+constexpr simd_kernels table{
+    .name = lanes == 16  ? "avx512"
+            : lanes == 8 ? "avx2"
+                         : "baseline",
+    .multiply = multiply,
+    .attend = attend,
+    .widen = widen,
+    .split = split,
+    .rms_norm = rms_norm_row,
+    .rotate = rotate,
+    .silu_mul = silu_mul_row,
+    .add = add_row,
+};
+
+}  // namespace
+}  // namespace weir::kernels

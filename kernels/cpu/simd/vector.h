@@ -1,0 +1,133 @@
+// vector.h — the one vector type of the inner loops: as many floats as the instruction set of this file's
+// flags holds.
+//
+// Included only by simd/<instruction set>.cpp, each compiled with flags of its own. Everything is in an
+// unnamed namespace and nothing inline from elsewhere is called with vectors: a copy made for AVX-512 must
+// never be the one that the linker keeps for all.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+#include "kernels/cpu/simd.h"
+
+namespace weir::kernels {
+namespace {
+
+#if defined(__AVX512F__)
+constexpr std::size_t lanes = 16;
+#elif defined(__AVX2__)
+constexpr std::size_t lanes = 8;
+#else
+constexpr std::size_t lanes = 4;
+#endif
+
+typedef float vec __attribute__((vector_size(4 * lanes)));
+typedef std::int32_t ivec __attribute__((vector_size(4 * lanes)));
+typedef std::uint32_t uvec __attribute__((vector_size(4 * lanes)));
+typedef std::uint16_t hvec __attribute__((vector_size(2 * lanes)));
+
+#define WEIR_INLINE __attribute__((always_inline)) inline
+
+template <class V, class T>
+WEIR_INLINE V load_as(const T* from) {
+  V v;
+  std::memcpy(&v, from, sizeof v);
+  return v;
+}
+
+template <class V, class T>
+WEIR_INLINE void store_as(T* to, V v) {
+  std::memcpy(to, &v, sizeof v);
+}
+
+WEIR_INLINE vec all(float x) { return x - vec{}; }  // not x + 0, which turns -0 into 0
+WEIR_INLINE vec load_f32(const float* from) { return load_as<vec>(from); }
+
+WEIR_INLINE uvec load_halves(const std::uint16_t* from) {
+#if defined(__AVX512F__)
+  return reinterpret_cast<uvec>(_mm512_maskz_cvtepu16_epi32(0xffff, load_as<__m256i>(from)));
+#elif defined(__AVX2__)
+  return reinterpret_cast<uvec>(_mm256_cvtepu16_epi32(load_as<__m128i>(from)));
+#else
+  return __builtin_convertvector(load_as<hvec>(from), uvec);
+#endif
+}
+
+WEIR_INLINE vec load_bf16(const std::uint16_t* from) {
+  return reinterpret_cast<vec>(load_halves(from) << 16);
+}
+
+WEIR_INLINE vec load_f16(const std::uint16_t* from) {
+#if defined(__AVX512F__)
+  return reinterpret_cast<vec>(_mm512_maskz_cvtph_ps(0xffff, load_as<__m256i>(from)));
+#elif defined(__F16C__)
+  return reinterpret_cast<vec>(_mm256_cvtph_ps(load_as<__m128i>(from)));
+#else
+  // The exponent is rebiased by a multiplication, as in from_f16.
+  const uvec bits = load_halves(from);
+  const uvec rest = (bits & 0x7fffu) << 13;
+  const vec scaled = reinterpret_cast<vec>(rest) * 0x1p112f;
+  const uvec special = rest | 0x7f800000u;
+  const uvec magnitude = rest >= 0x0f800000u ? special : reinterpret_cast<uvec>(scaled);
+  const uvec whole = ((bits & 0x8000u) << 16) | magnitude;
+  return reinterpret_cast<vec>(whole);
+#endif
+}
+
+template <dtype type>
+WEIR_INLINE vec load_vec(const void* base, std::size_t index) {
+  if constexpr (type == dtype::f32) return load_f32(static_cast<const float*>(base) + index);
+  if constexpr (type == dtype::bf16) return load_bf16(static_cast<const std::uint16_t*>(base) + index);
+  if constexpr (type == dtype::f16) return load_f16(static_cast<const std::uint16_t*>(base) + index);
+}
+
+// The first `count` < lanes elements; the rest is zero.
+template <dtype type>
+WEIR_INLINE vec load_part(const void* base, std::size_t index, std::size_t count) {
+  alignas(64) unsigned char padded[4 * lanes] = {};
+  std::memcpy(padded, static_cast<const unsigned char*>(base) + index * size_of(type), count * size_of(type));
+  return load_vec<type>(padded, 0);
+}
+
+// Folded in halves, always in the same order.
+WEIR_INLINE float sum_of(vec v) {
+  float part[lanes];
+  store_as(part, v);
+  for (std::size_t width = lanes / 2; width > 0; width /= 2)
+    for (std::size_t i = 0; i < width; ++i) part[i] += part[i + width];
+  return part[0];
+}
+
+WEIR_INLINE float largest_of(vec v) {
+  float part[lanes];
+  store_as(part, v);
+  for (std::size_t i = 1; i < lanes; ++i) part[0] = part[i] > part[0] ? part[i] : part[0];
+  return part[0];
+}
+
+// e^x within 2 ulp for x in [-87, 88], clamped outside; NaN stays NaN.
+WEIR_INLINE vec exp_of(vec x) {
+  x = x < all(-87.0f) ? all(-87.0f) : x;
+  x = x > all(88.0f) ? all(88.0f) : x;
+  const vec shift = all(0x1.8p23f);  // adding it rounds to a whole number
+  const vec n = (x * 1.44269504f + shift) - shift;
+  const vec r = (x - n * 0.693359375f) + n * 2.12194440e-4f;
+  vec p = all(1.9875691e-4f);
+  p = p * r + 1.3981999e-3f;
+  p = p * r + 8.3334519e-3f;
+  p = p * r + 4.1665796e-2f;
+  p = p * r + 1.6666665e-1f;
+  p = p * r + 5.0000001e-1f;
+  p = p * (r * r) + r + 1.0f;
+  const ivec power = (__builtin_convertvector(n, ivec) + 127) << 23;
+  return p * reinterpret_cast<vec>(power);
+}
+
+}  // namespace
+}  // namespace weir::kernels

@@ -1,0 +1,54 @@
+// team.h — the threads that compute: the caller and its workers, who share the items of one job at a time.
+//
+// Thread safety: run() from one thread at a time. Workers watch for the next job for some microseconds, then
+// park: an idle team takes no CPU from anybody.
+//
+// Invariants:
+//   1. run() returns when every item has been done, each exactly once; what items wrote is visible to the
+//   caller.
+//   2. Who does which item is chance; results must not depend on it. `worker` names scratch memory, nothing
+//   else.
+//   3. A worker reads a job only while it holds an unfinished item of it, so that the caller may forget it
+//   after run().
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <thread>
+#include <vector>
+
+namespace weir::kernels {
+
+class team {
+ public:
+  explicit team(unsigned threads);  // the caller included; 0 counts as 1
+  ~team();
+  team(const team&) = delete;
+  team& operator=(const team&) = delete;
+
+  unsigned size() const noexcept { return static_cast<unsigned>(workers_.size()) + 1; }
+
+  // work(item, worker) for every item in [0, items); worker < size(). It must not throw.
+  template <class F>
+  void run(std::uint32_t items, const F& work) {
+    constexpr auto call = [](const void* f, std::uint32_t item, unsigned worker) {
+      (*static_cast<const F*>(f))(item, worker);
+    };
+    run_items(items, call, &work);
+  }
+
+ private:
+  using item_function = void (*)(const void* context, std::uint32_t item, unsigned worker);
+
+  void run_items(std::uint32_t items, item_function f, const void* context);
+  bool do_one(unsigned worker);
+  void serve(unsigned worker);
+
+  std::atomic<std::uint32_t> left_{0};        // items that nobody has taken; `stopping` ends the workers
+  std::atomic<std::uint32_t> unfinished_{0};  // items that nobody has finished
+  item_function function_ = nullptr;          // written by the caller while left_ and unfinished_ are 0
+  const void* context_ = nullptr;
+  std::vector<std::thread> workers_;
+};
+
+}  // namespace weir::kernels

@@ -1,0 +1,254 @@
+#include "net/http_routes.h"
+
+#include <unistd.h>
+
+#include <boost/asio/async_result.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <fstream>
+
+#include "net/json.h"
+#include "net/openai.h"
+#include "net/page_assets.h"
+
+namespace weir::net {
+namespace {
+
+namespace asio = boost::asio;
+
+// Waits for a call of the service that takes a callback. `begin` is given the callback.
+template <class T, class Begin>
+asio::awaitable<T> answer_of(Begin& begin) {
+  auto initiate = [&begin](auto handler) {
+    auto shared =
+        std::make_shared<decltype(handler)>(std::move(handler));  // a std::function has to be copyable
+    begin([shared](T value) { std::move (*shared)(std::move(value)); });
+  };
+  co_return co_await asio::async_initiate<const asio::use_awaitable_t<>, void(T)>(initiate,
+                                                                                  asio::use_awaitable);
+}
+
+void append_text(std::string& out, std::string_view key, std::string_view text) {
+  append_key(out, key);
+  append_json_string(out, text);
+}
+
+template <class T>
+void append_count(std::string& out, std::string_view key, T value) {
+  append_key(out, key);
+  if constexpr (std::is_floating_point_v<T>) {
+    append_number(out, static_cast<double>(value));
+  } else {
+    append_number(out, static_cast<std::uint64_t>(value));
+  }
+}
+
+reply not_found(std::string_view what) { return error_reply(404, "not_found", what); }
+
+// ---- the page
+
+reply show_asset(std::string_view target) {
+  const page_asset* asset = find_asset(path_of(target));
+  reply r;
+  r.content_type = content_type_of(asset->name);
+  r.body = asset->body;
+  r.headers.emplace_back("Cache-Control", "no-cache");
+  if (asset->name == "weir.js") r.headers.emplace_back("Access-Control-Allow-Origin", "*");
+  return r;
+}
+
+// ---- models
+
+void append_model(std::string& out, const actors::model_entry& m) {
+  if (out.back() == '}') out += ',';
+  out += '{';
+  append_text(out, "id", m.name);
+  append_text(out, "object", "model");
+  append_count(out, "created", m.created_s);
+  append_text(out, "owned_by", "weir");
+  append_count(out, "context_length", m.context);
+  append_count(out, "vocab_size", m.vocab_size);
+  append_text(out, "device", m.device);
+  out += '}';
+}
+
+reply list_models(hub& h) {
+  std::string out = R"({"object":"list","data":[)";
+  for (const auto& m : h.all().service.models()) append_model(out, m);
+  return json_reply(out + "]}");
+}
+
+reply show_model(hub& h, const std::string& name) {
+  for (const auto& m : h.all().service.models()) {
+    if (m.name != name) continue;
+    std::string out(1, ' ');
+    append_model(out, m);
+    return json_reply(out.substr(1));
+  }
+  return error_reply(404, "model_not_found", fmt::format("no model is called '{}'", legible(name)), "model");
+}
+
+// ---- text
+
+asio::awaitable<reply> tokenize(hub& h, std::string_view body) {
+  auto asked = openai::parse_tokenize(body);
+  if (!asked) co_return error_reply(asked.error());
+  auto begin = [&](auto done) {
+    h.all().service.tokenize(asked->model, asked->text, asked->add_special, h.executor(), std::move(done));
+  };
+  auto got = co_await answer_of<core::result<actors::tokenized>>(begin);
+  if (!got) co_return error_reply(got.error());
+  std::string out = R"({"ids":[)";
+  for (core::token_id id : got->ids) {
+    if (out.back() != '[') out += ',';
+    append_number(out, std::int64_t{id});
+  }
+  out += R"(],"pieces":[)";
+  for (const std::string& piece : got->pieces) {
+    if (out.back() != '[') out += ',';
+    append_json_string(out, piece);
+  }
+  co_return json_reply(out + "]}");
+}
+
+asio::awaitable<reply> detokenize(hub& h, std::string_view body) {
+  auto asked = openai::parse_detokenize(body);
+  if (!asked) co_return error_reply(asked.error());
+  auto begin = [&](auto done) {
+    h.all().service.detokenize(asked->model, asked->ids, h.executor(), std::move(done));
+  };
+  auto got = co_await answer_of<core::result<std::string>>(begin);
+  if (!got) co_return error_reply(got.error());
+  std::string out = "{";
+  append_text(out, "text", *got);
+  co_return json_reply(out + "}");
+}
+
+// ---- jobs
+
+void append_job(std::string& out, const actors::job_view& j) {
+  if (out.back() == '}') out += ',';
+  out += '{';
+  append_text(out, "id", j.id.text());
+  append_text(out, "state", j.state);
+  append_text(out, "model", j.model);
+  if (!j.finish_reason.empty()) append_text(out, "finish_reason", j.finish_reason);
+  append_count(out, "prompt_tokens", j.prompt_tokens);
+  append_count(out, "tokens", j.output_tokens);
+  append_count(out, "pages", j.pages);
+  append_count(out, "age", j.age_s);
+  out += '}';
+}
+
+asio::awaitable<reply> list_jobs(hub& h) {
+  auto begin = [&](auto done) { h.all().service.list_jobs(h.executor(), std::move(done)); };
+  auto jobs = co_await answer_of<std::vector<actors::job_view>>(begin);
+  std::string out = R"({"jobs":[)";
+  for (const auto& j : jobs) append_job(out, j);
+  co_return json_reply(out + "]}");
+}
+
+asio::awaitable<reply> one_job(hub& h, const route_match& route) {
+  const auto id = core::job_id::parse(route.id);
+  if (!id) co_return not_found("there is no such job");
+  const bool cancel = route.to == endpoint::cancel_job;
+  auto begin = [&](auto done) {
+    auto& service = h.all().service;
+    cancel ? service.cancel_job(*id, h.executor(), std::move(done))
+           : service.find_job(*id, h.executor(), std::move(done));
+  };
+  auto job = co_await answer_of<std::optional<actors::job_view>>(begin);
+  if (!job) co_return not_found("there is no such job, or it is no longer kept");
+  std::string out(1, ' ');
+  append_job(out, *job);
+  co_return json_reply(out.substr(1));
+}
+
+// ---- health
+
+reply show_ready(hub& h) {
+  const auto state = h.all().service.ready();
+  if (state.ready) return json_reply(R"({"status":"ready"})");
+  return error_reply(503, "unavailable", state.reason);
+}
+
+std::uint64_t resident_bytes() {
+  std::ifstream file("/proc/self/statm");
+  std::uint64_t size = 0, resident = 0;
+  file >> size >> resident;
+  return resident * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
+}
+
+reply show_stats(hub& h) {
+  const actors::snapshot s = h.all().service.stats();
+  std::string out = "{";
+  append_key(out, "jobs");
+  out += '{';
+  append_count(out, "queued", s.jobs.queued);
+  append_count(out, "prefilling", s.jobs.prefilling);
+  append_count(out, "decoding", s.jobs.decoding);
+  append_count(out, "paused", s.jobs.paused);
+  append_count(out, "finished", s.jobs.finished);
+  out += '}';
+  append_key(out, "pages");
+  out += '{';
+  append_count(out, "total", s.pages.total);
+  append_count(out, "free", s.pages.free);
+  append_count(out, "cached", s.pages.cached);
+  append_count(out, "used", s.pages.used);
+  out += '}';
+  append_count(out, "tokens_per_s", s.tokens_per_s);
+  append_count(out, "queue", s.queue);
+  append_key(out, "step_ms");
+  out += '{';
+  append_count(out, "p50", s.step_p50_ms);
+  append_count(out, "p99", s.step_p99_ms);
+  out += '}';
+  append_count(out, "steps", s.steps);
+  append_count(out, "tokens", s.tokens);
+  append_count(out, "sessions", h.all().sessions.load(std::memory_order_relaxed));
+  append_key(out, "closed");
+  out += '{';
+  for (const auto& [code, count] : h.all().closed()) append_count(out, std::to_string(code), count);
+  out += '}';
+  append_count(out, "rss_bytes", resident_bytes());
+  return json_reply(out + "}");
+}
+
+}  // namespace
+
+asio::awaitable<reply> answer_route(hub& h, const route_match& route, std::string_view target,
+                                    std::string_view body) {
+  switch (route.to) {
+    case endpoint::asset:
+      co_return show_asset(target);
+    case endpoint::list_models:
+      co_return list_models(h);
+    case endpoint::show_model:
+      co_return show_model(h, route.id);
+    case endpoint::tokenize:
+      co_return co_await tokenize(h, body);
+    case endpoint::detokenize:
+      co_return co_await detokenize(h, body);
+    case endpoint::list_jobs:
+      co_return co_await list_jobs(h);
+    case endpoint::show_job:
+    case endpoint::cancel_job:
+      co_return co_await one_job(h, route);
+    case endpoint::live:
+      co_return json_reply(R"({"status":"live"})");
+    case endpoint::ready:
+      co_return show_ready(h);
+    case endpoint::stats:
+      co_return show_stats(h);
+    case endpoint::stream:
+      co_return error_reply(426, "upgrade_required", "this path is a WebSocket: weir.v1");
+    case endpoint::planned:
+      co_return not_found(fmt::format("{} is not supported yet", legible(path_of(target))));
+    case endpoint::completions:
+    case endpoint::chat_completions:
+      break;
+  }
+  co_return error_reply(500, "internal", "no handler for this path");
+}
+
+}  // namespace weir::net

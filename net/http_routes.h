@@ -1,0 +1,19 @@
+// http_routes.h — the routes that answer with one reply and no stream: everything but completions and the
+// WebSocket.
+//
+// Thread safety: called on the hub's shard.
+#pragma once
+
+#include <boost/asio/awaitable.hpp>
+
+#include "net/hub.h"
+#include "net/reply.h"
+#include "net/router.h"
+
+namespace weir::net {
+
+// Waits for nothing but the service's own answers. `target` is the request's, `body` that of a POST.
+boost::asio::awaitable<reply> answer_route(hub& h, const route_match& route, std::string_view target,
+                                           std::string_view body);
+
+}  // namespace weir::net

@@ -1,0 +1,184 @@
+#include "net/server.h"
+
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/redirect_error.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <charconv>
+
+#include "net/http_session.h"
+#include "net/hub.h"
+
+namespace weir::net {
+
+namespace asio = boost::asio;
+using asio::ip::tcp;
+using boost::system::error_code;
+
+namespace {
+
+constexpr std::chrono::milliseconds tick_every{250};
+constexpr std::chrono::seconds longest_stop{10};
+
+asio::awaitable<void> pause(const actors::executor& ex, std::chrono::milliseconds how_long) {
+  asio::steady_timer timer(ex, how_long);
+  error_code ignored;
+  co_await timer.async_wait(asio::redirect_error(asio::use_awaitable, ignored));
+}
+
+core::error cannot_listen(std::string_view text, std::string_view why) {
+  return core::bad_param("listen", "--listen {}: {}", text, why);
+}
+
+}  // namespace
+
+core::result<listen_address> parse_listen(std::string_view text) {
+  const auto colon = text.rfind(':');
+  if (colon == text.npos || colon == 0) return cannot_listen(text, "has to be HOST:PORT");
+  listen_address out;
+  std::string_view host = text.substr(0, colon), port = text.substr(colon + 1);
+  if (host.size() > 2 && host.front() == '[' && host.back() == ']') host = host.substr(1, host.size() - 2);
+  const auto parsed = std::from_chars(port.data(), port.data() + port.size(), out.port);
+  if (port.empty() || parsed.ec != std::errc() || parsed.ptr != port.data() + port.size()) {
+    return cannot_listen(text, "the port has to be a number from 0 to 65535");
+  }
+  out.host = host;
+  return out;
+}
+
+struct server::parts : std::enable_shared_from_this<parts> {
+  parts(actors::service& s, shards& io, server_options o)
+      : all(std::make_shared<hall>(s, std::move(o))), acceptor(io.at(0)) {
+    for (std::size_t i = 0; i < io.size(); ++i) hubs.push_back(std::make_shared<hub>(all, io.at(i)));
+  }
+
+  core::result<void> listen();
+  asio::awaitable<void> accept();
+  asio::awaitable<void> keep_time(std::shared_ptr<hub> h);
+  void settle(tcp::socket socket, const std::shared_ptr<hub>& h);
+  void tell_all(hub::event e);
+
+  std::shared_ptr<hall> all;
+  std::vector<std::shared_ptr<hub>> hubs;
+  tcp::acceptor acceptor;
+  std::string host;
+  unsigned short port = 0;
+  std::atomic<bool> jobs_over{false};  // the service has nothing left
+  std::function<void()> on_idle;       // used on shard 0
+};
+
+core::result<void> server::parts::listen() {
+  const std::string& text = all->options.listen;
+  auto address = parse_listen(text);
+  if (!address) return address.error();
+  error_code ec;
+  tcp::resolver resolver(acceptor.get_executor());
+  const auto found = resolver.resolve(address->host, std::to_string(address->port),
+                                      tcp::resolver::passive | tcp::resolver::numeric_service, ec);
+  if (ec) return cannot_listen(text, ec.message());
+  const tcp::endpoint at = *found.begin();
+  acceptor.open(at.protocol(), ec);
+  if (!ec) acceptor.set_option(tcp::acceptor::reuse_address(true), ec);
+  if (!ec) acceptor.bind(at, ec);
+  if (!ec) acceptor.listen(asio::socket_base::max_listen_connections, ec);
+  if (ec) return cannot_listen(text, ec.message());
+  host = address->host;
+  port = acceptor.local_endpoint().port();
+  all->listen_host = host;
+  all->loopback = at.address().is_loopback();
+  return {};
+}
+
+asio::awaitable<void> server::parts::accept() {
+  auto self = shared_from_this();
+  const guest here(all);
+  for (std::size_t turn = 0; !all->stopping; turn = (turn + 1) % hubs.size()) {
+    const auto& h = hubs[turn];
+    tcp::socket socket(h->executor());
+    error_code ec;
+    co_await acceptor.async_accept(socket, asio::redirect_error(asio::use_awaitable, ec));
+    if (all->stopping || ec == asio::error::operation_aborted) co_return;
+    if (ec) {  // out of descriptors, or a peer that was gone at once: neither ends the server
+      co_await pause(acceptor.get_executor(), std::chrono::milliseconds(50));
+      continue;
+    }
+    settle(std::move(socket), h);
+  }
+}
+
+void server::parts::settle(tcp::socket socket, const std::shared_ptr<hub>& h) {
+  error_code ignored;
+  socket.set_option(tcp::no_delay(true), ignored);
+  socket.set_option(asio::socket_base::send_buffer_size(h->limits().send_buffer), ignored);
+  auto begin = [h, s = std::move(socket)]() mutable {
+    if (h->all().stopping) return;
+    auto session = std::make_shared<http_session>(h, std::move(s));
+    asio::co_spawn(
+        h->executor(), [session]() { return session->run(); }, asio::detached);
+  };
+  asio::post(h->executor(), std::move(begin));
+}
+
+// The shard's own clock hand: connections and orphans are looked at four times a second.
+asio::awaitable<void> server::parts::keep_time(std::shared_ptr<hub> h) {
+  auto self = shared_from_this();
+  const guest here(all);
+  const std::int64_t ours =
+      static_cast<std::int64_t>(hubs.size()) + 1;  // clock hands and acceptor are in the hall too
+  while (!all->stopping) {
+    h->tell(hub::event::tick);
+    const bool first = h == hubs.front();
+    if (first && on_idle && jobs_over && all->sessions == 0 && all->inside() <= ours)
+      std::exchange(on_idle, nullptr)();
+    co_await pause(h->executor(), tick_every);
+  }
+  h->let_go_of_all();
+}
+
+void server::parts::tell_all(hub::event e) {
+  for (auto& h : hubs) {
+    asio::post(h->executor(), [h, e] { h->tell(e); });
+  }
+}
+
+server::server(actors::service& service, shards& io, server_options options)
+    : p_(std::make_shared<parts>(service, io, std::move(options))) {}
+
+server::~server() { stop(); }
+
+core::result<void> server::start() {
+  if (auto listening = p_->listen(); !listening) return listening.error();
+  for (auto& h : p_->hubs) {
+    asio::co_spawn(
+        h->executor(), [p = p_, h] { return p->keep_time(h); }, asio::detached);
+  }
+  asio::co_spawn(
+      p_->acceptor.get_executor(), [p = p_] { return p->accept(); }, asio::detached);
+  return {};
+}
+
+std::string server::host() const { return p_->host; }
+unsigned short server::port() const { return p_->port; }
+
+void server::drain(std::function<void()> idle) {
+  if (p_->all->draining.exchange(true)) return;
+  auto set = [p = p_, idle = std::move(idle)]() mutable { p->on_idle = std::move(idle); };
+  asio::post(p_->hubs.front()->executor(), std::move(set));
+  p_->tell_all(hub::event::drain);
+  p_->all->service.drain(p_->hubs.front()->executor(), [p = p_] { p->jobs_over = true; });
+}
+
+void server::stop() {
+  if (p_->all->stopping.exchange(true)) return;
+  asio::post(p_->acceptor.get_executor(), [p = p_] {
+    error_code ignored;
+    p->acceptor.close(ignored);
+  });
+  p_->tell_all(hub::event::close);
+  p_->all->wait_empty(longest_stop);
+}
+
+}  // namespace weir::net

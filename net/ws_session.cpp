@@ -1,0 +1,420 @@
+#include "net/ws_session.h"
+
+#include <algorithm>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <boost/beast/core/flat_buffer.hpp>
+#include <boost/beast/websocket/stream.hpp>
+#include <deque>
+
+#include "net/handshake.h"
+#include "net/random_hex.h"
+#include "net/rate.h"
+#include "net/wake.h"
+#include "net/ws_lane.h"
+
+namespace weir::net {
+namespace {
+
+namespace asio = boost::asio;
+namespace beast = boost::beast;
+namespace http = beast::http;
+namespace websocket = beast::websocket;
+using boost::system::error_code;
+using std::chrono::steady_clock;
+
+enum close_code : std::uint16_t {
+  going_away = 1001,
+  protocol_fault = 1002,
+  no_status = 1005,
+  abnormal = 1006,
+  bad_payload = 1007,
+  too_big = 1009,
+  bad_key = 4401,
+  not_authenticated = 4408,
+  too_many_messages = 4429,
+  slow_consumer = 4440,
+  too_old = 4441,
+};
+
+// Ids of lanes that are over, so that a late cancel is ignored and not called unknown.
+constexpr std::size_t remembered_lanes = 256;
+
+class session : public std::enable_shared_from_this<session> {
+ public:
+  session(std::shared_ptr<hub> h, beast::tcp_stream stream, admission how)
+      : at_(std::move(h)),
+        hub_(*at_),
+        in_hall_(hub_.all_ptr()),
+        ws_(std::move(stream)),
+        news_(std::make_shared<wake>(hub_.executor())),
+        how_(std::move(how)),
+        opened_(steady_clock::now()),
+        rate_(hub_.limits().messages_per_s, hub_.limits().message_burst, hub_.limits().message_abuse,
+              opened_) {}
+
+  asio::awaitable<void> run(http::request<http::string_body> upgrade);
+
+ private:
+  asio::awaitable<void> read_frames(error_code& ec);
+  asio::awaitable<void> write_frames();
+  void prepare_socket();
+  void end(const error_code& ec);
+  bool next_frame();
+
+  void understand(std::string_view frame);
+  void on(ws::protocol_error& e) { say_error(std::move(e)); }
+  void on(ws::session_auth& m);
+  void on(ws::response_create& m);
+  void on(ws::response_cancel& m);
+  void on(ws::ping& m);
+  void on(ws::pong&) {}
+
+  void welcome();
+  void say(std::string frame);
+  void say_error(ws::protocol_error e);
+  void close(close_code code);
+  void cut_off_slow_reader();
+  void hang_up();
+
+  void hear(hub::event e);
+  void tick();
+  void announce_close(std::string_view reason, std::chrono::milliseconds notice);
+  bool too_far_behind();
+  std::uint16_t reason_it_ended(const error_code& ec) const;
+  void let_lanes_go();
+
+  std::shared_ptr<hub> at_;
+  hub& hub_;
+  guest in_hall_;
+  websocket::stream<beast::tcp_stream, false> ws_;
+  std::shared_ptr<wake> news_;
+  admission how_;
+  const steady_clock::time_point opened_;
+  rate_meter rate_;
+
+  std::deque<std::string> to_say_;  // whole frames that belong to no lane
+  std::size_t to_say_bytes_ = 0;
+  std::vector<std::unique_ptr<ws::lane>> lanes_;
+  std::size_t turn_ = 0;  // the lane that is looked at first
+  std::deque<std::string> over_;
+
+  std::string frame_;  // being written
+  ws::scratch scratch_;
+  std::optional<steady_clock::time_point> write_began_;
+  std::optional<close_code> closing_;
+  bool announced_ = false;  // session.closing was said
+  bool gone_ = false;
+};
+
+// ---- life
+
+void session::prepare_socket() {
+  ws_.set_option(websocket::stream_base::timeout{hub_.limits().handshake, hub_.limits().silent, true});
+  ws_.set_option(websocket::stream_base::decorator([how = how_](websocket::response_type& r) {
+    r.set(http::field::server, "weir");
+    r.set("x-request-id", how.request_id);
+    if (how.subprotocol) r.set(http::field::sec_websocket_protocol, subprotocol);
+  }));
+  // Ours is the limit: at Beast's it hangs up with the rest unread, and the client sees a reset instead of
+  // the 1009.
+  ws_.read_message_max(0);
+  ws_.auto_fragment(false);
+}
+
+asio::awaitable<void> session::run(http::request<http::string_body> upgrade) {
+  prepare_socket();
+  error_code ec;
+  co_await ws_.async_accept(upgrade, asio::redirect_error(asio::use_awaitable, ec));
+  if (ec) co_return;
+  upgrade = {};
+  auto self = shared_from_this();
+  const hub::seat seat(hub_, [this](hub::event e) { hear(e); });
+  hub_.all().sessions.fetch_add(1, std::memory_order_relaxed);
+  asio::co_spawn(
+      hub_.executor(), [self]() { return self->write_frames(); }, asio::detached);
+  if (how_.authenticated) welcome();
+  if (how_.wrong_key) close(bad_key);
+  if (hub_.all().draining) hear(hub::event::drain);  // it was said before we could hear it
+  if (hub_.all().stopping) hear(hub::event::close);
+  try {
+    co_await read_frames(ec);
+  } catch (const std::exception&) {  // out of memory: this session is over, the others are not
+  }
+  end(ec);
+}
+
+asio::awaitable<void> session::read_frames(error_code& ec) {
+  beast::flat_buffer buffer;
+  for (;;) {
+    co_await ws_.async_read_some(buffer, 0, asio::redirect_error(asio::use_awaitable, ec));
+    if (ec) co_return;
+    if (!closing_ && buffer.size() > hub_.limits().frame_bytes) close(too_big);
+    if (!closing_ && !ws_.is_message_done()) continue;
+    if (!closing_) {
+      const auto data = buffer.cdata();
+      understand({static_cast<const char*>(data.data()), data.size()});
+    }
+    buffer.clear();
+    if (buffer.capacity() > 16 * 1024) buffer.shrink_to_fit();
+  }
+}
+
+void session::end(const error_code& ec) {
+  gone_ = true;
+  hub_.all().sessions.fetch_sub(1, std::memory_order_relaxed);
+  hub_.all().count_close(reason_it_ended(ec));
+  let_lanes_go();
+  hang_up();
+  news_->notify();
+}
+
+asio::awaitable<void> session::write_frames() {
+  error_code ec;
+  while (!gone_) {
+    if (!next_frame()) {
+      if (closing_) break;
+      co_await news_->wait();
+      continue;
+    }
+    write_began_ = steady_clock::now();
+    co_await ws_.async_write(asio::buffer(frame_), asio::redirect_error(asio::use_awaitable, ec));
+    write_began_.reset();
+    if (ec) break;
+  }
+  if (!gone_ && !ec && closing_) {
+    const websocket::close_reason reason(*closing_);
+    co_await ws_.async_close(reason, asio::redirect_error(asio::use_awaitable, ec));
+  }
+  if (ec) hang_up();  // the pending read ends with it
+}
+
+bool session::next_frame() {
+  frame_.clear();
+  if (!to_say_.empty()) {
+    frame_.swap(to_say_.front());
+    to_say_.pop_front();
+    to_say_bytes_ -= frame_.size();
+    return true;
+  }
+  for (std::size_t i = 0; i < lanes_.size() && !closing_; ++i) {
+    const std::size_t at = (turn_ + i) % lanes_.size();
+    const auto next = lanes_[at]->take(frame_, scratch_);
+    if (next == ws::lane::next::nothing) continue;
+    turn_ = at + 1;
+    if (next == ws::lane::next::last_frame) {
+      over_.push_back(lanes_[at]->id());
+      if (over_.size() > remembered_lanes) over_.pop_front();
+      lanes_.erase(lanes_.begin() + static_cast<std::ptrdiff_t>(at));
+      turn_ = at;
+      if (announced_ && lanes_.empty() && hub_.all().draining) close(going_away);
+    }
+    return true;
+  }
+  return false;
+}
+
+void session::let_lanes_go() {
+  for (auto& l : lanes_) {
+    // Letting go of a stream whose job still runs cancels it.
+    if (!l->cancel_on_disconnect() && !hub_.all().stopping) hub_.adopt(l->job());
+  }
+  lanes_.clear();
+}
+
+void session::hang_up() {
+  error_code ignored;
+  beast::get_lowest_layer(ws_).socket().close(ignored);
+}
+
+// ---- what clients say
+
+void session::understand(std::string_view frame) {
+  if (!ws_.got_text())
+    return say_error({{}, "bad_message", "only text frames are understood", {}, {}, false});
+  auto message = ws::parse(frame);
+  const bool free_of_charge = std::holds_alternative<ws::pong>(message);
+  const auto verdict = free_of_charge ? rate_meter::verdict::fine : rate_.spend(steady_clock::now());
+  if (verdict == rate_meter::verdict::abuse) return close(too_many_messages);
+  if (!how_.authenticated && !std::holds_alternative<ws::session_auth>(message)) return close(bad_key);
+  // A cancel only ever makes less work: it is never refused.
+  if (verdict == rate_meter::verdict::too_fast && !std::holds_alternative<ws::response_cancel>(message)) {
+    auto* create = std::get_if<ws::response_create>(&message);
+    return say_error({create ? create->id : std::string(),
+                      "rate_limited",
+                      "too many messages in a second",
+                      {},
+                      rate_.wait().count(),
+                      false});
+  }
+  std::visit([this](auto& m) { on(m); }, message);
+}
+
+void session::on(ws::session_auth& m) {
+  const auto& keys = hub_.all().options.api_keys;
+  if (!keys.empty() && !key_known(m.token, keys)) return close(bad_key);
+  if (!std::exchange(how_.authenticated, true)) welcome();
+}
+
+void session::on(ws::response_create& m) {
+  for (const auto& l : lanes_) {
+    if (l->id() != m.id) continue;
+    return say_error({m.id, "duplicate_id", "a response with this id is still running", "id", {}, false});
+  }
+  if (lanes_.size() >= hub_.limits().jobs) {
+    return say_error({m.id,
+                      "too_many_jobs",
+                      fmt::format("a socket has at most {} responses at a time", hub_.limits().jobs),
+                      {},
+                      {},
+                      false});
+  }
+  auto request = std::move(m.request);
+  auto job = hub_.all().service.submit(std::move(request), hub_.executor(), [news = std::weak_ptr(news_)] {
+    if (auto n = news.lock()) n->notify();
+  });
+  lanes_.push_back(std::make_unique<ws::lane>(std::move(m), std::move(job)));
+}
+
+void session::on(ws::response_cancel& m) {
+  for (const auto& l : lanes_) {
+    if (l->id() == m.id || l->response_id() == m.response_id) return l->job()->cancel();
+  }
+  const auto unknown = [](std::string id) {
+    return ws::protocol_error{std::move(id), "not_found", "there is no such response", {}, {}, false};
+  };
+  if (!m.id.empty()) {
+    if (std::find(over_.begin(), over_.end(), m.id) == over_.end()) say_error(unknown(m.id));
+    return;
+  }
+  // It may be a job whose own socket is gone.
+  const auto id = core::job_id::parse(m.response_id);
+  if (!id) return say_error(unknown({}));
+  hub_.all().service.cancel_job(*id, hub_.executor(), [self = weak_from_this(), unknown](auto found) {
+    auto alive = self.lock();
+    if (alive && !found) alive->say_error(unknown({}));
+  });
+}
+
+void session::on(ws::ping& m) {
+  std::string frame;
+  ws::append_pong(frame, m.ts);
+  say(std::move(frame));
+}
+
+// ---- what the server says
+
+void session::welcome() {
+  ws::limits l;
+  const server_limits& have = hub_.limits();
+  std::vector<std::string> names;
+  for (const auto& m : hub_.all().service.models()) {
+    names.push_back(m.name);
+    l.max_tokens = std::max<std::uint64_t>(l.max_tokens, m.context);
+  }
+  l.max_jobs = have.jobs;
+  l.max_frame = have.frame_bytes;
+  l.detach_grace_ms = static_cast<std::uint64_t>(have.detach_grace.count());
+  l.retain_ms = static_cast<std::uint64_t>(have.retain.count());
+  l.max_age_ms = static_cast<std::uint64_t>(have.max_age.count());
+  std::string frame;
+  ws::append_session_created(frame, random_hex(), "weir", names, l);
+  say(std::move(frame));
+}
+
+void session::say(std::string frame) {
+  if (closing_ || gone_) return;
+  to_say_bytes_ += frame.size();
+  to_say_.push_back(std::move(frame));
+  news_->notify();
+}
+
+void session::say_error(ws::protocol_error e) {
+  std::string frame;
+  ws::append_error(frame, e);
+  say(std::move(frame));
+}
+
+void session::close(close_code code) {
+  if (closing_) return;
+  closing_ = code;
+  news_->notify();
+}
+
+void session::cut_off_slow_reader() {
+  closing_ = slow_consumer;
+  error_code ignored;
+  auto& socket = beast::get_lowest_layer(ws_).socket();
+  socket.set_option(asio::socket_base::linger(true, 0), ignored);  // what the kernel still holds is dropped
+  hang_up();
+}
+
+// ---- as time passes
+
+void session::hear(hub::event e) {
+  if (gone_) return;
+  switch (e) {
+    case hub::event::tick:
+      return tick();
+    case hub::event::drain:
+      announce_close("shutdown", hub_.all().options.drain);
+      if (lanes_.empty()) close(going_away);
+      return;
+    case hub::event::close:
+      close(going_away);
+      hang_up();
+      return;
+  }
+}
+
+void session::announce_close(std::string_view reason, std::chrono::milliseconds notice) {
+  if (std::exchange(announced_, true)) return;
+  std::string frame;
+  ws::append_closing(frame, reason, notice.count());
+  say(std::move(frame));
+}
+
+void session::tick() {
+  const auto now = steady_clock::now();
+  if (closing_) {  // the closing handshake has a timeout of its own, a write before it does not
+    if (write_began_ && now - *write_began_ > hub_.limits().write_time) hang_up();
+    return;
+  }
+  const auto age = now - opened_;
+  if (!how_.authenticated && age > hub_.limits().authenticate) return close(not_authenticated);
+  if (age > hub_.limits().max_age) return close(too_old);
+  if (age > hub_.limits().max_age - hub_.limits().closing_notice)
+    announce_close("max_age", hub_.limits().closing_notice);
+  if (write_began_ && too_far_behind()) cut_off_slow_reader();
+}
+
+bool session::too_far_behind() {
+  if (steady_clock::now() - *write_began_ > hub_.limits().write_time) return true;
+  std::size_t backlog = to_say_bytes_;
+  for (const auto& l : lanes_) {
+    backlog += l->backlog(scratch_);
+    if (backlog > hub_.limits().backlog_bytes) return true;
+  }
+  return backlog > hub_.limits().backlog_bytes;
+}
+
+std::uint16_t session::reason_it_ended(const error_code& ec) const {
+  if (closing_) return *closing_;
+  if (ec == websocket::error::closed) return ws_.reason().code ? ws_.reason().code : std::uint16_t{no_status};
+  if (ec == websocket::error::bad_frame_payload) return bad_payload;
+  if (ec == websocket::condition::protocol_violation) return protocol_fault;
+  return abnormal;
+}
+
+}  // namespace
+
+void serve_websocket(std::shared_ptr<hub> h, beast::tcp_stream stream,
+                     http::request<http::string_body> upgrade, admission how) {
+  stream.expires_never();
+  const auto executor = h->executor();
+  auto s = std::make_shared<session>(std::move(h), std::move(stream), std::move(how));
+  auto run = [s, upgrade = std::move(upgrade)]() mutable { return s->run(std::move(upgrade)); };
+  asio::co_spawn(executor, std::move(run), asio::detached);
+}
+
+}  // namespace weir::net

@@ -1,0 +1,31 @@
+// ws_session.h — one WebSocket that speaks weir.v1: a thin loop around ws_protocol and its lanes.
+//
+// Two coroutines on one shard: the reader always has a read pending (pongs, closes and timeouts happen inside
+// it), the writer takes one frame at a time, round-robin over lanes. Whatever is queued for a lane when its
+// turn comes goes into one frame; there is no timer. Ends with the socket: its jobs are cancelled, or left to
+// the hub for their grace.
+//
+// Thread safety: everything on the shard.
+#pragma once
+
+#include <boost/beast/core/tcp_stream.hpp>
+#include <boost/beast/http/message.hpp>
+#include <boost/beast/http/string_body.hpp>
+
+#include "net/hub.h"
+
+namespace weir::net {
+
+struct admission {
+  bool authenticated = false;  // else session.auth has to come first
+  bool wrong_key = false;      // a key came with the handshake, and nobody knows it
+  bool subprotocol = false;    // the client offered weir.v1
+  std::string request_id;
+};
+
+// Completes the handshake; the session lives by itself until the socket is gone.
+// REQUIRES: `upgrade` is a WebSocket upgrade that may come in; called on the hub's shard.
+void serve_websocket(std::shared_ptr<hub> h, boost::beast::tcp_stream stream,
+                     boost::beast::http::request<boost::beast::http::string_body> upgrade, admission how);
+
+}  // namespace weir::net

@@ -1,0 +1,115 @@
+#include "actors/make_job.h"
+
+#include <catch2/catch.hpp>
+#include <functional>
+
+using namespace weir;
+using namespace weir::actors;
+
+namespace {
+
+struct sim_model : served_model {
+  sim_model() {
+    name = "m";
+    info.vocab_size = 1000;
+    context = 100;
+    tokenizer = core::make_sim_tokenizer();
+    chat = core::chat_template::chatml();
+    max_tokens_default = 55;
+  }
+};
+
+request text(std::string prompt) {
+  request r;
+  r.input = std::move(prompt);
+  return r;
+}
+
+}  // namespace
+
+TEST_CASE("what a request leaves open is the model's default, else neutral") {
+  sim_model m;
+  auto j = make_job(text("hi"), m);
+  REQUIRE(j.has_value());
+  CHECK(j->prompt == std::vector<core::token_id>{'h', 'i'});
+  CHECK(j->max_tokens == 55);
+  CHECK(j->sampling.temperature == 1.0f);
+  CHECK(j->sampling.repetition_penalty == 1.0f);
+  m.defaults.temperature = 0.6f;
+  m.defaults.top_k = 20;
+  auto r = text("hi");
+  r.top_k = 5;
+  j = make_job(r, m);
+  REQUIRE(j.has_value());
+  CHECK(j->sampling.temperature == 0.6f);
+  CHECK(j->sampling.top_k == 5);
+}
+
+TEST_CASE("without a seed two jobs draw differently") {
+  const sim_model m;
+  CHECK(make_job(text("hi"), m)->sampling.seed != make_job(text("hi"), m)->sampling.seed);
+}
+
+TEST_CASE("a value out of its range is refused, naming the field") {
+  const sim_model m;
+  const std::vector<std::pair<std::string, std::function<void(request&)>>> bad = {
+      {"temperature", [](auto& r) { r.temperature = 2.1; }},
+      {"temperature", [](auto& r) { r.temperature = -0.1; }},
+      {"top_p", [](auto& r) { r.top_p = 0; }},
+      {"top_p", [](auto& r) { r.top_p = 1.01; }},
+      {"top_k", [](auto& r) { r.top_k = -1; }},
+      {"min_p", [](auto& r) { r.min_p = 1.5; }},
+      {"repetition_penalty", [](auto& r) { r.repetition_penalty = 0; }},
+      {"repetition_penalty", [](auto& r) { r.repetition_penalty = 2.5; }},
+      {"frequency_penalty", [](auto& r) { r.frequency_penalty = 3; }},
+      {"presence_penalty", [](auto& r) { r.presence_penalty = -3; }},
+      {"max_tokens", [](auto& r) { r.max_tokens = 0; }},
+      {"min_tokens", [](auto& r) { r.min_tokens = -1; }},
+      {"deadline_ms", [](auto& r) { r.deadline = std::chrono::milliseconds(0); }},
+      {"stop_token_ids", [](auto& r) { r.stop_token_ids = {1000}; }},
+      {"stop", [](auto& r) { r.stop = {""}; }},
+      {"stop", [](auto& r) { r.stop.assign(65, "x"); }},
+      {"logit_bias", [](auto& r) { r.logit_bias = {{1000, 1.0}}; }},
+      {"logit_bias", [](auto& r) { r.logit_bias = {{1, 101.0}}; }},
+      {"input", [](auto& r) { r.input = prompt_ids{5, 1000}; }},
+      {"input", [](auto& r) { r.input = prompt_ids{-1}; }},
+      {"input", [](auto& r) { r.input = std::string(); }},
+      {"input", [](auto& r) { r.input = prompt_ids{}; }},
+  };
+  for (const auto& [field, spoil] : bad) {
+    auto r = text("hi");
+    spoil(r);
+    const auto j = make_job(r, m);
+    INFO(field);
+    REQUIRE_FALSE(j.has_value());
+    CHECK(j.error().code == core::errc::invalid_param);
+    CHECK(j.error().param == field);
+    CHECK(j.error().message.find(field) != std::string::npos);
+  }
+}
+
+TEST_CASE("the edges of each range are taken") {
+  const sim_model m;
+  auto r = text("hi");
+  r.temperature = 0;
+  r.top_p = 1;
+  r.top_k = 0;
+  r.min_p = 1;
+  r.repetition_penalty = 2;
+  r.frequency_penalty = -2;
+  r.presence_penalty = 2;
+  r.max_tokens = 1;
+  r.stop_token_ids = {0, 999};
+  r.logit_bias = {{999, -100}};
+  CHECK(make_job(r, m).has_value());
+}
+
+TEST_CASE("a prompt must leave room for one token of the answer") {
+  const sim_model m;
+  const std::string longest(99, 'x'), too_long(100, 'x');
+  CHECK(make_job(text(longest), m).has_value());
+  const auto j = make_job(text(too_long), m);
+  REQUIRE_FALSE(j.has_value());
+  CHECK(j.error().code == core::errc::prompt_too_long);
+  CHECK(j.error().message.find("100") != std::string::npos);
+}

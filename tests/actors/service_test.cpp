@@ -1,0 +1,254 @@
+#include "actors/service.h"
+
+#include <random>
+
+#include "tests/actors/service_fixture.h"
+
+using namespace weir;
+using namespace weir::tests;
+
+TEST_CASE("a job's tokens arrive whole and in order, with how it ended") {
+  service_fixture f;
+  f.load();
+  const auto s = f.submit(ask("hello", 300));
+  f.run_to_end(s);
+  REQUIRE(s->state() == phase::done);
+  CHECK(s->published() == 300);
+  CHECK(text_of(*s) == sim_text(7, 300));
+  CHECK(s->model() == "sim");
+  const auto& how = s->ended();
+  CHECK(how.reason == core::finish_reason::length);
+  CHECK(std::string(how.status()) == "incomplete");
+  CHECK(how.input_tokens == 5);
+  CHECK(how.output_tokens == 300);
+  for (std::uint32_t i = 1; i < 300; ++i) REQUIRE(s->sampled_at_us(i) >= s->sampled_at_us(i - 1));
+}
+
+TEST_CASE("a reader that wakes late finds everything, though the queue holds 127 tokens") {
+  service_fixture f("rate=100000,prefill=100000000");
+  f.load();
+  const auto s = f.submit(ask("hello", 1000));
+  std::this_thread::sleep_for(std::chrono::milliseconds(60));  // the owner runs into the full queue meanwhile
+  f.run_to_end(s);
+  CHECK(text_of(*s) == sim_text(7, 1000));
+}
+
+TEST_CASE("jobs beside each other get what each gets alone") {
+  service_fixture f;
+  f.load();
+  std::vector<std::shared_ptr<job_stream>> all;
+  for (std::uint64_t seed = 0; seed < 32; ++seed) all.push_back(f.submit(ask("x", 20 + static_cast<int>(seed), seed)));
+  for (auto& s : all) f.run_to_end(s);
+  for (std::uint64_t seed = 0; seed < 32; ++seed)
+    CHECK(text_of(*all[seed]) == sim_text(seed, 20 + static_cast<std::uint32_t>(seed)));
+}
+
+TEST_CASE("a stop string cuts the text in the middle of a token, and is not shown") {
+  service_fixture f;
+  f.load();
+  const auto whole = sim_text(7, 20);
+  const auto stop = whole.substr(33, 4);  // begins inside the seventh token
+  auto r = ask("x", 20);
+  r.stop = {stop};
+  const auto s = f.submit(r);
+  f.run_to_end(s);
+  CHECK(text_of(*s) == whole.substr(0, whole.find(stop)));
+  CHECK(s->ended().reason == core::finish_reason::stop);
+}
+
+TEST_CASE("cancel ends a job in every state, once, and its pages are free") {
+  service_fixture f("rate=200,prefill=2000", [](auto& o) { o.owner.max_batch = 1; });
+  f.load();
+  int endings = 0;
+  std::shared_ptr<job_stream> s;
+  const auto count = [&] { endings += s->state() == phase::done; };
+
+  SECTION("before it is tokenised") {
+    s = f.submit(ask("x", 100), count);
+    s->cancel();
+  }
+  SECTION("while it waits for a place in the batch") {
+    const auto first = f.submit(ask("x", 100000));
+    f.await_stats([](const auto& st) { return st.jobs.decoding == 1; });
+    s = f.submit(ask("x", 100), count);
+    f.await_stats([](const auto& st) { return st.jobs.queued == 1; });
+    s->cancel();
+    f.run_to_end(s);
+    first->cancel();
+    f.run_to_end(first);
+  }
+  SECTION("in the middle of its prompt") {
+    s = f.submit(ask(std::string(20000, 'x'), 100), count);  // ten seconds of prefill
+    f.await_stats([](const auto& st) { return st.jobs.prefilling == 1; });
+    s->cancel();
+  }
+  SECTION("while it decodes") {
+    s = f.submit(ask("x", 100000), count);
+    f.run_until([&] { return s->published() > 3; });
+    s->cancel();
+  }
+  SECTION("twice, and again after its end") {
+    s = f.submit(ask("x", 100000), count);
+    f.run_until([&] { return s->published() > 3; });
+    s->cancel();
+    s->cancel();
+    f.run_to_end(s);
+    s->cancel();
+  }
+  f.run_to_end(s);
+  f.await_stats([](const auto& st) { return st.pages.used == 0 && st.jobs.decoding + st.jobs.queued == 0; });
+  CHECK(s->state() == phase::done);
+  CHECK(s->ended().reason == core::finish_reason::cancel);
+  CHECK(std::string(s->ended().status()) == "cancelled");
+  f.io.restart();
+  f.io.poll();
+  CHECK(endings == 1);
+  CHECK(text_of(*s) == sim_text(7, s->published()));
+}
+
+TEST_CASE("a stream that nobody holds any more cancels its job") {
+  service_fixture f("rate=200");
+  f.load();
+  auto s = f.submit(ask("x", 1000000));
+  f.run_until([&] { return s->published() > 0; });
+  s.reset();
+  f.await_stats([](const auto& st) { return st.jobs.decoding == 0 && st.pages.used == 0; });
+}
+
+TEST_CASE("what does not fit the queue is refused, and a place is free again after each ending") {
+  service_fixture f("rate=100", [](auto& o) {
+    o.owner.max_batch = 2;
+    o.owner.queue = 3;
+  });
+  f.load();
+  std::vector<std::shared_ptr<job_stream>> taken;
+  for (int i = 0; i < 5; ++i) taken.push_back(f.submit(ask("x", 100000)));
+  f.run_until([&] { return std::all_of(taken.begin(), taken.end(), [](auto& s) { return s->state() == phase::running; }); });
+  const auto refused = f.submit(ask("x", 1));
+  f.run_to_end(refused);
+  REQUIRE(refused->state() == phase::refused);
+  CHECK(refused->refusal().code == core::errc::overloaded);
+  taken.front()->cancel();
+  f.run_to_end(taken.front());
+  const auto next = f.submit(ask("x", 1));
+  f.run_until([&] { return next->state() != phase::pending; });
+  CHECK(next->state() == phase::running);
+}
+
+TEST_CASE("before its models are loaded a service says so, and is not ready") {
+  service_fixture f;
+  const auto s = f.submit(ask("x", 1));
+  f.run_to_end(s);
+  REQUIRE(s->state() == phase::refused);
+  CHECK(s->refusal().code == core::errc::unavailable);
+  CHECK_FALSE(f.service->ready().ready);
+  f.load();
+  CHECK(f.service->ready().ready);
+}
+
+TEST_CASE("an unknown model is refused by name") {
+  service_fixture f;
+  f.load();
+  auto r = ask("x", 1);
+  r.model = "gpt-99";
+  const auto s = f.submit(r);
+  f.run_to_end(s);
+  REQUIRE(s->state() == phase::refused);
+  CHECK(s->refusal().code == core::errc::model_not_found);
+  CHECK(s->refusal().param == "model");
+  CHECK(s->refusal().message.find("gpt-99") != std::string::npos);
+}
+
+TEST_CASE("jobs are listed while they live, remembered when they ended, and cancelled by id") {
+  service_fixture f("rate=200");
+  f.load();
+  const auto s = f.submit(ask("x", 100000));
+  f.await_stats([](const auto& st) { return st.jobs.decoding == 1; });
+
+  std::optional<std::vector<actors::job_view>> list;
+  f.service->list_jobs(f.io.get_executor(), [&](auto v) { list = std::move(v); });
+  f.run_until([&] { return list.has_value(); });
+  REQUIRE(list->size() == 1);
+  CHECK(list->front().id == s->id());
+  CHECK(list->front().state == "decoding");
+  CHECK(list->front().model == "sim");
+  CHECK(list->front().pages > 0);
+
+  std::optional<std::optional<actors::job_view>> gone;
+  f.service->cancel_job(s->id(), f.io.get_executor(), [&](auto v) { gone = std::move(v); });
+  f.run_until([&] { return gone.has_value(); });
+  REQUIRE(gone->has_value());
+  CHECK((*gone)->state == "finished");
+  CHECK((*gone)->finish_reason == "cancel");
+  CHECK(s->state() == phase::done);
+
+  for (const bool known : {true, false}) {
+    std::optional<std::optional<actors::job_view>> again;
+    f.service->cancel_job(known ? s->id() : core::job_id{1, 2}, f.io.get_executor(), [&](auto v) { again = std::move(v); });
+    f.run_until([&] { return again.has_value(); });
+    CHECK(again->has_value() == known);
+  }
+}
+
+TEST_CASE("draining takes no new job and tells when the last one has ended") {
+  service_fixture f("rate=200");
+  f.load();
+  const auto s = f.submit(ask("x", 50));
+  f.run_until([&] { return s->published() > 0; });
+  bool idle = false;
+  f.service->drain(f.io.get_executor(), [&] { idle = true; });
+  const auto late = f.submit(ask("x", 1));
+  f.run_to_end(late);
+  CHECK(late->state() == phase::refused);
+  CHECK_FALSE(idle);
+  f.run_until([&] { return idle; });
+  CHECK(s->state() == phase::done);
+  CHECK(s->ended().output_tokens == 50);
+}
+
+TEST_CASE("a job with a deadline ends with timeout") {
+  service_fixture f("rate=100");
+  f.load();
+  auto r = ask("x", 100000);
+  r.deadline = std::chrono::milliseconds(80);
+  const auto s = f.submit(r);
+  f.run_to_end(s);
+  CHECK(s->ended().reason == core::finish_reason::timeout);
+  CHECK(text_of(*s) == sim_text(7, s->published()));
+}
+
+TEST_CASE("a device that fails ends its jobs with an error, and readiness says why") {
+  service_fixture f("rate=1000,fault=device@5");
+  f.load();
+  const auto s = f.submit(ask("x", 1000));
+  f.run_to_end(s);
+  REQUIRE(s->state() == phase::done);
+  CHECK(s->ended().reason == core::finish_reason::error);
+  CHECK(std::string(s->ended().status()) == "failed");
+  REQUIRE(s->ended().fault);
+  f.run_until([&] { return !f.service->ready().ready; });
+}
+
+TEST_CASE("random lives: every job ends once, with the tokens that its seed gives") {
+  service_fixture f("rate=20000,prefill=100000000", [](auto& o) {
+    o.owner.max_batch = 8;
+    o.owner.queue = 1000;
+  });
+  f.load();
+  std::mt19937 random(42);
+  std::vector<std::shared_ptr<job_stream>> all;
+  for (int i = 0; i < 400; ++i) {
+    all.push_back(f.submit(ask("x", 1 + static_cast<int>(random() % 60), static_cast<std::uint64_t>(i))));
+    if (random() % 3 == 0) all[random() % all.size()]->cancel();
+    if (random() % 8 == 0) {
+      f.io.restart();
+      f.io.poll();
+    }
+  }
+  for (auto& s : all) f.run_to_end(s);
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    REQUIRE(all[i]->state() == phase::done);
+    REQUIRE(text_of(*all[i]) == sim_text(i, all[i]->published()));
+  }
+  f.await_stats([](const auto& st) { return st.pages.used == 0 && st.jobs.queued == 0; });
+}

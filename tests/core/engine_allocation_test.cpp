@@ -1,0 +1,94 @@
+// The hot path allocates nothing: a step of running sequences, stop strings and penalties included.
+#include <atomic>
+#include <cstdlib>
+#include <new>
+
+#include "core/engine.h"
+#include "tests/support/engine_rig.h"
+
+namespace {
+std::atomic<std::uint64_t> allocations{0};
+}
+
+[[gnu::noinline]] void* operator new(std::size_t n) {
+  allocations.fetch_add(1, std::memory_order_relaxed);
+  if (void* p = std::malloc(n > 0 ? n : 1)) return p;
+  throw std::bad_alloc();
+}
+[[gnu::noinline]] void operator delete(void* p) noexcept { std::free(p); }
+[[gnu::noinline]] void operator delete(void* p, std::size_t) noexcept { std::free(p); }
+
+using namespace weir::core;
+using namespace weir::test;
+
+namespace {
+
+// Takes what it is given, two tokens at a time, and keeps none of it.
+class counting_sink final : public token_sink {
+ public:
+  std::uint64_t tokens = 0;
+  std::size_t write(std::span<const token> t) override {
+    const std::size_t n = std::min<std::size_t>(t.size(), 2);
+    tokens += n;
+    return n;
+  }
+  void finish(const ending&) override {}
+  bool abandoned() const noexcept override { return false; }
+};
+
+// Logits that do not change, and the sampler as every model calls it.
+class steady_model final : public model {
+ public:
+  steady_model() : logits_(1000), scratch_(1000) {
+    info_.vocab_size = 1000;
+    info_.context = 100000;
+    for (std::size_t i = 0; i < logits_.size(); ++i) logits_[i] = static_cast<float>(i * 7919 % 1000) / 100;
+  }
+  const model_info& info() const noexcept override { return info_; }
+  result<void> allocate_pages(std::uint32_t) override { return {}; }
+  result<void> forward(const batch&) override { return {}; }
+  result<void> sample(std::span<const draw> draws, std::span<drawn> out) override {
+    for (std::size_t i = 0; i < draws.size(); ++i) {
+      out[i].id = draws[i].from->pick(logits_, draws[i].position, scratch_).value();
+    }
+    return {};
+  }
+  std::span<const float> logits(std::uint32_t) const override { return logits_; }
+
+ private:
+  model_info info_;
+  std::vector<float> logits_;
+  sample_scratch scratch_;
+};
+
+}  // namespace
+
+TEST_CASE("a step of running sequences allocates nothing") {
+  manual_clock clock;
+  auto c = small_config();
+  c.kv_pages = 4096;
+  engine e(std::make_unique<steady_model>(), letters(1000), c, clock);
+  auto sink = std::make_shared<counting_sink>();
+  for (std::uint64_t n = 0; n < 32; ++n) {
+    job j;
+    j.id = {1, n};
+    j.prompt = {1, 2, 3};
+    j.max_tokens = 3000;
+    j.sampling.seed = n;
+    if (n % 2 == 0) j.sampling.top_p = 0.9f;
+    if (n % 3 == 0) j.sampling.repetition_penalty = 1.1f;
+    if (n % 4 == 0) j.sampling.top_k = 50;
+    if (n % 5 == 0) j.stop = {"abcabcabc", "zyx", "qqqqq"};
+    j.sink = sink;
+    e.submit(std::move(j));
+  }
+  for (int i = 0; i < 10; ++i) e.step();
+  const auto before = allocations.load();
+  const auto tokens = sink->tokens;
+  for (int i = 0; i < 1000; ++i) {
+    clock.advance(std::chrono::milliseconds(1));
+    e.step();
+  }
+  CHECK(allocations.load() == before);
+  CHECK(sink->tokens > tokens + 20000);
+}

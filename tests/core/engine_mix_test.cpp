@@ -1,0 +1,166 @@
+// Random mixes of everything that can happen to jobs, by seed: whatever comes, each job's tokens are a
+// beginning of what it gives alone, it ends once, and the books balance after every step.
+#include <map>
+#include <random>
+
+#include "core/engine.h"
+#include "tests/support/engine_rig.h"
+
+using namespace weir::core;
+using namespace weir::test;
+using namespace std::chrono_literals;
+
+namespace {
+
+constexpr std::uint64_t kinds = 24;
+
+// One of a few kinds of job, so that each kind's solo run is made once.
+job of_kind(const engine_rig& rig, std::uint64_t kind) {
+  auto j = rig.job(kind, 1 + static_cast<std::uint32_t>(kind * 5 % 60), 1 + kind * 17 % 150);
+  if (kind % 3 == 1) j.stop = {"ab", "bca", "q"};
+  if (kind % 3 == 2) j.stop = {"zzz", "e"};
+  if (kind % 4 == 0) j.sampling.temperature = 0;
+  if (kind % 5 == 0) j.sampling.top_p = 0.7f;
+  if (kind % 7 == 0) j.sampling.presence_penalty = 0.5f;
+  if (kind % 6 == 0) j.min_tokens = 10;
+  if (kind % 8 == 0) j.stop_token_ids = {3, 11};
+  return j;
+}
+
+struct known_job {
+  std::uint64_t kind = 0;
+  std::shared_ptr<recording_sink> sink;
+  std::uint64_t shown = 0;
+};
+
+struct solo_run {
+  std::vector<token_id> ids;
+  ending end;
+};
+
+class mix {
+ public:
+  mix(engine_rig& rig, const std::vector<solo_run>& alone, unsigned seed)
+      : rig_(rig), alone_(alone), random_(seed) {}
+
+  void turn() {
+    switch (pick(8)) {
+      case 0:
+      case 1:
+        submit();
+        break;
+      case 2:
+        cancel();
+        break;
+      case 3:
+        make_room();
+        break;
+      default:
+        step();
+        break;
+    }
+  }
+
+  void finish() {
+    for (auto& [id, j] : jobs_) j.sink->room = std::numeric_limits<std::size_t>::max();
+    rig_.run();
+    for (auto& [id, j] : jobs_) check(j);
+  }
+
+  std::map<finish_reason, int> endings;
+
+ private:
+  std::uint64_t pick(std::uint64_t n) { return random_() % n; }
+
+  void submit() {
+    const std::uint64_t kind = pick(kinds);
+    auto j = of_kind(rig_, kind);
+    j.id = rig_.id(1000 + jobs_.size());
+    j.priority = static_cast<int>(pick(3));
+    if (pick(6) == 0) j.deadline = rig_.clock.now() + std::chrono::microseconds(pick(60));
+    auto sink = std::make_shared<recording_sink>();
+    if (pick(2) == 0) sink->room = pick(5);
+    if (pick(20) == 0) sink->left = true;
+    j.sink = sink;
+    jobs_[j.id] = {kind, sink};
+    rig_.engine->submit(std::move(j));
+  }
+
+  void cancel() {
+    if (jobs_.empty()) return;
+    auto it = jobs_.begin();
+    std::advance(it, static_cast<std::ptrdiff_t>(pick(jobs_.size())));
+    const bool over = it->second.sink->end.has_value();
+    REQUIRE(rig_.engine->cancel(it->first) == !over);
+    REQUIRE(it->second.sink->finishes == 1);
+  }
+
+  void make_room() {
+    for (auto& [id, j] : jobs_) {
+      if (j.sink->room < 100 && pick(3) == 0) j.sink->room += pick(20);
+    }
+  }
+
+  void step() {
+    const auto report = rig_.step();
+    if (report.wait_until > rig_.clock.now()) rig_.clock.set(report.wait_until);
+  }
+
+  void check(const known_job& j) {
+    const auto& whole = alone_[j.kind];
+    const auto ids = j.sink->ids();
+    REQUIRE(j.sink->finishes == 1);
+    const auto reason = j.sink->end->reason;
+    ++endings[reason];
+    REQUIRE(reason != finish_reason::error);
+    if (reason == whole.end.reason) {
+      REQUIRE(ids == whole.ids);
+      REQUIRE(j.sink->end->shown_bytes == whole.end.shown_bytes);
+      REQUIRE(j.sink->end->output_tokens == whole.end.output_tokens);
+      return;
+    }
+    // Cut short: withheld tokens that the whole run dropped into a stop string may be there, so that the
+    // beginning is compared as far as both go.
+    REQUIRE((reason == finish_reason::cancel || reason == finish_reason::timeout));
+    REQUIRE(ids.size() <= j.sink->end->output_tokens);
+    const auto both = std::min(ids.size(), whole.ids.size());
+    REQUIRE(std::equal(ids.begin(), ids.begin() + static_cast<std::ptrdiff_t>(both), whole.ids.begin()));
+    for (std::size_t i = 1; i < j.sink->tokens.size(); ++i) {
+      REQUIRE(j.sink->tokens[i - 1].at < j.sink->tokens[i].at);
+    }
+  }
+
+  engine_rig& rig_;
+  const std::vector<solo_run>& alone_;
+  std::mt19937 random_;
+  std::map<job_id, known_job> jobs_;
+};
+
+}  // namespace
+
+TEST_CASE("random mixes of jobs: each ends once, as a beginning of what it gives alone") {
+  auto c = small_config();
+  c.max_batch = 6;
+  c.kv_pages = 12;
+  c.prefill_rows = 40;
+  engine_rig rig(c);
+  std::vector<solo_run> alone;
+  for (std::uint64_t k = 0; k < kinds; ++k) {
+    auto sink = rig.submit(of_kind(rig, k));
+    rig.run();
+    alone.push_back({sink->ids(), *sink->end});
+  }
+  std::map<finish_reason, int> endings;
+  for (unsigned seed = 0; seed < 40; ++seed) {
+    INFO("seed " << seed);
+    mix m(rig, alone, seed);
+    for (int i = 0; i < 600; ++i) m.turn();
+    m.finish();
+    for (const auto& [reason, n] : m.endings) endings[reason] += n;
+  }
+  for (const auto reason :
+       {finish_reason::stop, finish_reason::length, finish_reason::cancel, finish_reason::timeout}) {
+    INFO(name(reason));
+    CHECK(endings[reason] > 20);
+  }
+}

@@ -1,0 +1,192 @@
+#include "core/model/config.h"
+
+#include <catch2/catch.hpp>
+
+#include "core/model/load.h"
+#include "tests/support/toy_directory.h"
+
+using namespace weir;
+using namespace weir::core;
+using Catch::Matchers::Contains;
+namespace json = boost::json;
+
+namespace {
+
+result<model_config> parse(const std::string& architecture, json::object more) {
+  test::toy_options o;
+  o.architecture = architecture;
+  o.config = std::move(more);
+  return parse_config(json::serialize(test::toy_config(o)), "config.json");
+}
+
+result<model_config> llama(json::object more) { return parse("LlamaForCausalLM", std::move(more)); }
+
+std::string refusal(const result<model_config>& r) { return r ? "accepted" : r.error().message; }
+
+json::object without(json::object o, const char* key) {
+  o.erase(key);
+  return o;
+}
+
+}  // namespace
+
+TEST_CASE("a Llama config is read as it stands") {
+  const auto c = llama({});
+  REQUIRE(c.has_value());
+  CHECK(c->architecture == "LlamaForCausalLM");
+  CHECK(c->vocab_size == 258);
+  CHECK(c->context == 512);
+  CHECK(c->head_dim == 8);
+  CHECK(c->qkv_width() == 64);
+  CHECK(c->stop_ids == std::vector<token_id>{257});
+  CHECK(c->bos == 256);
+  CHECK(c->windows == std::vector<std::uint32_t>{0, 0});
+  CHECK(!c->qkv_bias);
+}
+
+TEST_CASE("what a config leaves out takes the family's default") {
+  auto o = test::toy_config({});
+  for (const char* key :
+       {"head_dim", "num_key_value_heads", "rope_theta", "rms_norm_eps", "tie_word_embeddings"})
+    o = without(std::move(o), key);
+  const auto c = parse_config(json::serialize(o), "config.json");
+  REQUIRE(c.has_value());
+  CHECK(c->head_dim == 8);  // 32 / 4
+  CHECK(c->kv_heads == 4);
+  CHECK(c->rope.theta == 10000);
+  CHECK(c->norm_eps == 1e-6f);
+  CHECK(!c->tied);
+  o["architectures"] = {"Qwen3ForCausalLM"};
+  CHECK(parse_config(json::serialize(o), "config.json")->head_dim == 128);
+}
+
+TEST_CASE("each family has the biases and norms that it is known for") {
+  const auto qwen2 = parse("Qwen2ForCausalLM", {});
+  CHECK((qwen2->qkv_bias && !qwen2->out_bias && !qwen2->mlp_bias && !qwen2->qk_norm));
+  const auto qwen3 = parse("Qwen3ForCausalLM", {{"attention_bias", true}});
+  CHECK((qwen3->qkv_bias && qwen3->out_bias && qwen3->qk_norm));
+  const auto biased = llama({{"attention_bias", true}, {"mlp_bias", true}});
+  CHECK((biased->qkv_bias && biased->out_bias && biased->mlp_bias));
+  CHECK_THAT(refusal(parse("MistralForCausalLM", {{"attention_bias", true}})), Contains("not supported yet"));
+  CHECK_THAT(refusal(parse("Qwen2ForCausalLM", {{"mlp_bias", true}})), Contains("not supported yet"));
+}
+
+TEST_CASE("sliding windows follow each family's keys") {
+  using windows = std::vector<std::uint32_t>;
+  CHECK(parse("MistralForCausalLM", {{"sliding_window", 32}})->windows == windows{32, 32});
+  CHECK(parse("MistralForCausalLM", {{"sliding_window", nullptr}})->windows == windows{0, 0});
+  CHECK(parse("MistralForCausalLM", {})->windows == windows{4096, 4096});
+  CHECK(parse("Qwen2ForCausalLM", {{"sliding_window", 32}})->windows == windows{0, 0});
+  CHECK(parse("Qwen2ForCausalLM",
+              {{"sliding_window", 32}, {"use_sliding_window", true}, {"max_window_layers", 1}})
+            ->windows == windows{0, 32});
+  CHECK(parse("Qwen2ForCausalLM", {{"sliding_window", 32},
+                                   {"use_sliding_window", true},
+                                   {"layer_types", {"sliding_attention", "full_attention"}}})
+            ->windows == windows{32, 0});
+  CHECK_THAT(refusal(llama({{"sliding_window", 32}})), Contains("sliding_window"));
+  CHECK_THAT(refusal(llama({{"layer_types", {"full_attention", "chunked_attention"}}})),
+             Contains("chunked_attention"));
+  CHECK_THAT(refusal(llama({{"layer_types", {"full_attention"}}})), Contains("layer_types"));
+  CHECK_THAT(refusal(llama({{"layer_types", {"full_attention", "sliding_attention"}}})),
+             Contains("no sliding_window"));
+}
+
+TEST_CASE("rope is read from the old keys and from the new one, and the new one wins") {
+  const json::object llama3{{"rope_type", "llama3"},
+                            {"factor", 8.0},
+                            {"low_freq_factor", 1.0},
+                            {"high_freq_factor", 4.0},
+                            {"original_max_position_embeddings", 128}};
+  const auto old_form = llama({{"rope_scaling", llama3}, {"rope_theta", 5e5}});
+  REQUIRE(old_form.has_value());
+  CHECK(old_form->rope.type == rope_type::llama3);
+  CHECK(old_form->rope.theta == 5e5);
+  auto with_theta = llama3;
+  with_theta["rope_theta"] = 7e5;
+  const auto new_form = llama({{"rope_parameters", with_theta}, {"rope_scaling", {{"type", "yarn"}}}});
+  REQUIRE(new_form.has_value());
+  CHECK(new_form->rope.theta == 7e5);
+  CHECK(new_form->rope.original_context == 128);
+  const auto linear = llama({{"rope_scaling", {{"type", "linear"}, {"factor", 4}}}});
+  REQUIRE(linear.has_value());
+  CHECK(linear->rope.type == rope_type::linear);
+  CHECK(linear->rope.factor == 4);
+  CHECK(llama({{"rope_scaling", nullptr}})->rope.type == rope_type::plain);
+}
+
+TEST_CASE("a rope that is not supported, or not whole, is refused by name") {
+  for (const char* type : {"yarn", "dynamic", "longrope", "mrope"})
+    CHECK_THAT(refusal(llama({{"rope_scaling", {{"rope_type", type}, {"factor", 2.0}}}})),
+               Contains(std::string("rope type '") + type + "' is not supported yet"));
+  CHECK_THAT(refusal(llama({{"rope_scaling", {{"rope_type", "linear"}}}})), Contains("'factor' is missing"));
+  CHECK_THAT(refusal(llama({{"rope_scaling", {{"rope_type", "linear"}, {"factor", 0.5}}}})),
+             Contains("'factor'"));
+  CHECK_THAT(refusal(llama({{"rope_scaling", {{"rope_type", "llama3"}, {"factor", 8}}}})),
+             Contains("low_freq_factor"));
+  CHECK_THAT(refusal(llama({{"rope_scaling", "linear"}})), Contains("'rope_scaling' must be an object"));
+  CHECK_THAT(refusal(llama({{"rope_theta", 0}})), Contains("'rope_theta'"));
+  CHECK_THAT(refusal(llama({{"partial_rotary_factor", 0.5}})), Contains("partial_rotary_factor"));
+}
+
+TEST_CASE("llama3's scaling keeps fast frequencies, slows slow ones, and mixes between") {
+  rope_config rope{rope_type::llama3, 500000, 8, 1, 4, 8192};
+  const auto plain = rope_frequencies({rope_type::plain, 500000}, 128), scaled = rope_frequencies(rope, 128);
+  CHECK(scaled[0] == plain[0]);
+  CHECK(scaled[63] == Approx(plain[63] / 8));
+  int between = 0;
+  for (std::size_t i = 0; i < 64; ++i)
+    between += scaled[i] < plain[i] * 0.99 && scaled[i] > plain[i] / 8 * 1.01;
+  CHECK(between > 3);
+  CHECK(rope_frequencies({rope_type::linear, 10000, 4}, 16)[3] ==
+        Approx(rope_frequencies({rope_type::plain, 10000}, 16)[3] / 4));
+}
+
+TEST_CASE("what would change the arithmetic and is not supported is refused by name") {
+  CHECK_THAT(refusal(parse("GPTNeoXForCausalLM", {})),
+             Contains("architecture GPTNeoXForCausalLM is not supported yet"));
+  CHECK_THAT(refusal(llama({{"hidden_act", "gelu"}})), Contains("hidden_act 'gelu'"));
+  CHECK_THAT(refusal(llama({{"quantization_config", {{"quant_method", "gptq"}}}})), Contains("gptq"));
+  CHECK(llama({{"quantization_config", nullptr}}).has_value());
+  CHECK(llama({{"hidden_act", "swish"}}).has_value());
+}
+
+TEST_CASE("a size that is missing, of another kind or out of range is refused by name") {
+  for (const char* key : {"vocab_size", "hidden_size", "intermediate_size", "num_hidden_layers",
+                          "num_attention_heads", "max_position_embeddings"}) {
+    CAPTURE(key);
+    const auto gone = without(test::toy_config({}), key);
+    CHECK_THAT(refusal(parse_config(json::serialize(gone), "config.json")),
+               Contains(key) && Contains("missing"));
+    for (const json::value& wrong : {json::value(0), json::value(-1), json::value(1.5), json::value("8"),
+                                     json::value(1ull << 40), json::value(1e300), json::value(json::array{})})
+      CHECK_THAT(refusal(llama({{key, wrong}})), Contains(std::string("config.json: '") + key));
+  }
+  CHECK_THAT(refusal(llama({{"num_key_value_heads", 3}})), Contains("num_key_value_heads 3"));
+  CHECK_THAT(refusal(llama({{"head_dim", 7}})), Contains("7"));
+  CHECK_THAT(refusal(llama({{"rms_norm_eps", 0}})), Contains("rms_norm_eps"));
+  CHECK_THAT(refusal(llama({{"rms_norm_eps", "1e-5"}})), Contains("rms_norm_eps"));
+  CHECK_THAT(refusal(llama({{"attention_bias", 1}})), Contains("attention_bias"));
+  CHECK_THAT(refusal(llama({{"eos_token_id", 258}})), Contains("eos_token_id"));
+  CHECK_THAT(refusal(llama({{"eos_token_id", json::array{257, "x"}}})), Contains("eos_token_id"));
+}
+
+TEST_CASE("a config that is not one is refused") {
+  for (const char* text : {"", "{", "[]", "null", "{}", R"({"architectures":[]})",
+                           R"({"architectures":"Llama"})", R"({"architectures":["A","B"]})"})
+    CHECK(!parse_config(text, "config.json"));
+  CHECK_THAT(refusal(parse_config(R"({"vocab_size":1,"vocab_size":2})", "config.json")),
+             Contains("there twice"));
+}
+
+TEST_CASE("families and ropes that come later are refused by name, each") {
+  const auto dirs = test::data_folders("models-later", "config.json");
+  if (dirs.empty()) WARN("no models below " << test::data_dir() / "models-later");
+  for (const auto& dir : dirs) {
+    const auto r = inspect_model(dir.string());
+    CAPTURE(dir.filename());
+    REQUIRE(!r);
+    CHECK(r.error().code == errc::not_supported);
+    CHECK_THAT(r.error().message, Contains("is not supported yet"));
+  }
+}

@@ -1,0 +1,75 @@
+// Every model that has a reference generates what the reference says, on both backends, however its prompt is
+// cut.
+#include <catch2/catch.hpp>
+#include <cmath>
+
+#include "core/model/load.h"
+#include "tests/support/drive.h"
+#include "tests/support/golden.h"
+
+using namespace weir;
+using namespace weir::core;
+
+namespace {
+
+constexpr std::size_t whole = 1u << 20;
+
+std::unique_ptr<model> open(const std::filesystem::path& dir, device_kind device) {
+  auto loaded = load_model(dir.string(), make_backend(device, 2));
+  if (!loaded) FAIL(loaded.error().message);
+  auto m = std::move(loaded->weights);
+  m->allocate_pages(m->info().context / page_tokens + 1).value();
+  return m;
+}
+
+void check_tokens(model& m, const test::golden_generation& wanted, std::size_t count, std::size_t chunk) {
+  CAPTURE(wanted.prompt, chunk);
+  const auto got = test::greedy(m, wanted.prompt_ids, count, chunk);
+  CHECK(got ==
+        std::vector<token_id>(wanted.greedy_ids.begin(), wanted.greedy_ids.begin() + std::ptrdiff_t(count)));
+}
+
+void check_logits(model& m, const test::golden& g, const test::golden_logits& wanted, std::size_t chunk) {
+  CAPTURE(wanted.position, chunk);
+  const std::uint32_t pages = static_cast<std::uint32_t>(wanted.position) / page_tokens + 1;
+  test::driven_sequence s(m, 0, pages);
+  const auto got = s.feed(std::span(g.input_ids).first(wanted.position + 1), chunk);
+  double largest = 0, worst = 0;
+  for (const double x : wanted.logits) largest = std::max(largest, std::abs(x));
+  for (std::size_t i = 0; i < wanted.ids.size(); ++i)
+    worst = std::max(worst, std::abs(got[static_cast<std::size_t>(wanted.ids[i])] - wanted.logits[i]));
+  if (&wanted == &g.at.back())
+    for (std::size_t i = 0; i < g.last_logits.size(); ++i)
+      worst = std::max(worst, std::abs(got[i] - g.last_logits[i]));
+  CHECK(worst <= 1e-3 * largest);
+}
+
+void check_all(device_kind device) {
+  const auto dirs = test::data_folders("models", "reference.json");
+  if (dirs.empty())
+    WARN("no models with references below " << test::data_dir() << ": nothing to compare with");
+  for (const auto& dir : dirs) {
+    CAPTURE(dir.filename());
+    const auto m = open(dir, device);
+    const test::golden g = test::read_golden(dir);
+    for (const auto& generation : g.generations)
+      if (!generation.prompt_ids.empty()) check_tokens(*m, generation, generation.certain(), whole);
+    for (const std::size_t chunk : {whole, std::size_t{7}, std::size_t{1}}) {
+      check_tokens(*m, g.generations.back(), std::min<std::size_t>(g.generations.back().certain(), 20),
+                   chunk);
+      for (const auto& logits : g.at) check_logits(*m, g, logits, chunk);
+    }
+    if (g.long_greedy && g.long_least_margin >= 2e-3)
+      check_tokens(*m, *g.long_greedy, g.long_greedy->greedy_ids.size(), whole);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("every reference model's greedy tokens and logits are reproduced on the reference backend") {
+  check_all(device_kind::reference);
+}
+
+TEST_CASE("every reference model's greedy tokens and logits are reproduced on the cpu backend") {
+  check_all(device_kind::cpu);
+}

@@ -1,0 +1,213 @@
+#include "core/model/llama.h"
+
+#include <catch2/catch.hpp>
+#include <map>
+
+#include "core/model/load.h"
+#include "tests/support/drive.h"
+#include "tests/support/toy_directory.h"
+
+using namespace weir;
+using namespace weir::core;
+
+namespace {
+
+std::unique_ptr<model> load_toy(const test::toy_options& o, std::shared_ptr<const kernels::backend> backend,
+                                std::uint32_t pages) {
+  const test::temporary_dir dir;
+  test::write_toy_directory(dir.path(), o);
+  auto m = load_model(dir.path().string(), std::move(backend)).value();
+  m.weights->allocate_pages(pages).value();
+  return std::move(m.weights);
+}
+
+test::toy_options qwen3_like() {
+  test::toy_options o;
+  o.architecture = "Qwen3ForCausalLM";
+  o.qk_norm = o.tied = true;
+  o.dtype = "BF16";
+  return o;
+}
+
+test::toy_options sliding() {
+  test::toy_options o;
+  o.architecture = "MistralForCausalLM";
+  o.config = {{"sliding_window", 20}};
+  return o;
+}
+
+std::vector<token_id> random_ids(std::mt19937& r, std::size_t count) {
+  std::vector<token_id> ids(count);
+  for (auto& id : ids) id = static_cast<token_id>(r() % 256);
+  return ids;
+}
+
+// Counts products by the weights that they read, and passes them on to the reference.
+std::map<const void*, int> products;
+std::shared_ptr<const kernels::backend> counting_backend() {
+  static const auto real = kernels::reference_backend();
+  auto counting = std::make_shared<kernels::backend>(*real);
+  counting->do_linear = [](void* self, const kernels::linear& op) {
+    ++products[op.w.data];
+    real->do_linear(self, op);
+  };
+  return counting;
+}
+
+// Prompts of many lengths, each with the logits of every step of its own generation.
+struct lane {
+  std::vector<token_id> prompt;
+  std::vector<token_id> output;
+  std::vector<std::vector<float>> logits;
+};
+
+constexpr std::size_t steps = 12;
+constexpr std::uint32_t pages_each = 3;
+
+void generate_alone(model& m, lane& l) {
+  test::driven_sequence s(m, 0, pages_each);
+  auto logits = s.feed(l.prompt, l.prompt.size());
+  for (std::size_t i = 0; i < steps; ++i) {
+    l.logits.emplace_back(logits.begin(), logits.end());
+    l.output.push_back(test::argmax(logits));
+    logits = s.feed(std::span(&l.output.back(), 1), 1);
+  }
+}
+
+// All at once: every step takes a random slice of each prompt that is not through, and a token of each that
+// is.
+void generate_together(model& m, std::vector<lane>& lanes, std::mt19937& r) {
+  std::vector<test::driven_sequence> sequences;
+  for (std::size_t i = 0; i < lanes.size(); ++i)
+    sequences.emplace_back(m, static_cast<page_id>(i * pages_each), pages_each);
+  for (bool more = true; more;) {
+    more = false;
+    batch b;
+    std::vector<std::size_t> drawing;
+    for (std::size_t i = 0; i < lanes.size(); ++i) {
+      lane& l = lanes[i];
+      if (l.output.size() == steps) continue;
+      more = true;
+      const std::uint32_t at = sequences[i].position(), prompt = static_cast<std::uint32_t>(l.prompt.size());
+      const std::uint32_t rows = at >= prompt ? 1 : std::min<std::uint32_t>(prompt - at, 1 + r() % 30);
+      const bool draws = at + rows >= prompt;
+      const auto first = static_cast<std::uint32_t>(b.tokens.size());
+      for (std::uint32_t j = 0; j < rows; ++j)
+        b.tokens.push_back(at >= prompt ? l.output.back() : l.prompt[at + j]);
+      b.slices.push_back(
+          sequences[i].slice(first, rows, draws ? static_cast<std::int32_t>(drawing.size()) : -1));
+      if (draws) drawing.push_back(i);
+      sequences[i].advance(rows);
+    }
+    b.logits_rows = static_cast<std::uint32_t>(drawing.size());
+    if (!more) break;
+    m.forward(b).value();
+    for (std::uint32_t row = 0; row < drawing.size(); ++row) {
+      const auto logits = m.logits(row);
+      lanes[drawing[row]].logits.emplace_back(logits.begin(), logits.end());
+      lanes[drawing[row]].output.push_back(test::argmax(logits));
+    }
+  }
+}
+
+}  // namespace
+
+TEST_CASE("a step runs each weight through one product, whatever the batch holds") {
+  const auto m = load_toy({}, counting_backend(), 40);
+  std::mt19937 r(1);
+  std::vector<test::driven_sequence> sequences;
+  for (page_id i = 0; i < 8; ++i) sequences.emplace_back(*m, i * 5, 5);
+  for (int step = 0; step < 3; ++step) {
+    batch b;
+    for (auto& s : sequences) {
+      const std::uint32_t rows = step == 0 ? 1 + r() % 40 : 1;
+      b.slices.push_back(s.slice(static_cast<std::uint32_t>(b.tokens.size()), rows,
+                                 static_cast<std::int32_t>(b.logits_rows++)));
+      for (const token_id id : random_ids(r, rows)) b.tokens.push_back(id);
+      s.advance(rows);
+    }
+    products.clear();
+    m->forward(b).value();
+    CHECK(products.size() == 2 * 4 + 1);  // two layers of qkv, out, gate and up, down; then the logits
+    for (const auto& [weight, count] : products) CHECK(count == 1);
+  }
+}
+
+TEST_CASE("a step that nobody draws from computes no logits") {
+  const auto m = load_toy({}, counting_backend(), 4);
+  test::driven_sequence s(*m, 0, 4);
+  batch b;
+  b.tokens = {1, 2, 3};
+  b.slices.push_back(s.slice(0, 3, -1));
+  products.clear();
+  m->forward(b).value();
+  CHECK(products.size() == 2 * 4);
+}
+
+TEST_CASE("32 sequences at once give, one by one, the bits that each gives alone, on the reference backend") {
+  for (const auto& options : {test::toy_options{}, qwen3_like(), sliding()}) {
+    const auto m = load_toy(options, kernels::reference_backend(), 32 * pages_each);
+    std::mt19937 r(7);
+    std::vector<lane> together(32);
+    for (lane& l : together) l.prompt = random_ids(r, 1 + r() % 150);
+    auto alone = together;
+    generate_together(*m, together, r);
+    CAPTURE(options.architecture);
+    for (std::size_t i = 0; i < together.size(); ++i) {
+      generate_alone(*m, alone[i]);
+      REQUIRE(together[i].output == alone[i].output);
+      REQUIRE(together[i].logits == alone[i].logits);
+    }
+  }
+}
+
+TEST_CASE("a model over the cpu backend agrees with the reference for every kind of weight") {
+  for (const char* dtype : {"F32", "BF16", "F16"}) {
+    test::toy_options o;
+    o.dtype = dtype;
+    o.qkv_bias = o.out_bias = o.mlp_bias = true;
+    std::mt19937 r(3);
+    const auto prompt = random_ids(r, 100);
+    const auto reference = load_toy(o, kernels::reference_backend(), 4),
+               cpu = load_toy(o, kernels::cpu_backend(2), 4);
+    test::driven_sequence a(*reference, 0, 4), b(*cpu, 0, 4);
+    for (const std::size_t rows : {50u, 1u, 49u}) {
+      const auto part = std::span(prompt).subspan(a.position(), rows);
+      const auto wanted = a.feed(part, rows), got = b.feed(part, rows);
+      double largest = 0, worst = 0;
+      for (std::size_t i = 0; i < wanted.size(); ++i) {
+        largest = std::max(largest, std::abs(double{wanted[i]}));
+        worst = std::max(worst, std::abs(double{wanted[i]} - got[i]));
+      }
+      CAPTURE(dtype, rows, largest);
+      CHECK(worst <= 1e-3 * largest);
+    }
+  }
+}
+
+TEST_CASE(
+    "sampling goes through each sequence's own sampler, and a row without a maximum is that draw's fault") {
+  const auto m = load_toy({}, kernels::reference_backend(), 8);
+  test::driven_sequence first(*m, 0, 2), second(*m, 2, 2);
+  batch b;
+  b.tokens = {5, 6};
+  b.slices = {first.slice(0, 1, 0), second.slice(1, 1, 1)};
+  b.logits_rows = 2;
+  m->forward(b).value();
+  sampling_params greedy, forced;
+  greedy.temperature = forced.temperature = 0;
+  forced.logit_bias = {{42, 1000.0f}};
+  const token_id prompt[] = {5};
+  const sampler plain(greedy, test::toy_vocab, prompt, {}), biased(forced, test::toy_vocab, prompt, {});
+  const draw draws[] = {{const_cast<sampler*>(&biased), 0, 1, 0, 1},
+                        {const_cast<sampler*>(&plain), 1, 1, 0, 1}};
+  drawn out[2];
+  m->sample(draws, out).value();
+  CHECK(out[0].id == 42);
+  CHECK(out[1].id == test::argmax(m->logits(1)));
+  CHECK(!out[1].fault);
+  const_cast<float&>(m->logits(0)[3]) = std::nanf("");
+  m->sample(draws, out).value();
+  CHECK(out[0].fault);
+  CHECK(!out[1].fault);
+}

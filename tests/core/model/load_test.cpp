@@ -1,0 +1,156 @@
+#include "core/model/load.h"
+
+#include <catch2/catch.hpp>
+
+#include "tests/support/drive.h"
+#include "tests/support/toy_directory.h"
+
+using namespace weir;
+using namespace weir::core;
+using Catch::Matchers::Contains;
+
+namespace {
+
+// A toy directory whose tensors were changed before they were written.
+template <class F>
+std::string refusal(const test::toy_options& o, const F& change) {
+  const test::temporary_dir dir;
+  test::write_toy_directory(dir.path(), o);
+  auto tensors = test::toy_tensors(o);
+  change(tensors);
+  test::write_file(dir / "model.safetensors", test::safetensors_bytes(tensors));
+  const auto inspected = inspect_model(dir.path().string());
+  const auto loaded = load_model(dir.path().string(), kernels::reference_backend());
+  if (inspected || loaded) return "accepted";
+  CHECK(inspected.error().message == loaded.error().message);
+  CHECK_THAT(loaded.error().message, Contains(dir.path().string()));
+  return loaded.error().message;
+}
+
+test::toy_tensor& named(std::vector<test::toy_tensor>& tensors, const std::string& name) {
+  return *std::find_if(tensors.begin(), tensors.end(), [&](const auto& t) { return t.name == name; });
+}
+
+using tensors = std::vector<test::toy_tensor>;
+
+}  // namespace
+
+TEST_CASE("a directory's bytes are known before it is loaded, and are what it then takes") {
+  for (const char* dtype : {"F32", "BF16", "F16"}) {
+    test::toy_options o;
+    o.dtype = dtype;
+    o.qkv_bias = o.out_bias = true;
+    const test::temporary_dir dir;
+    test::write_toy_directory(dir.path(), o);
+    const auto summary = inspect_model(dir.path().string()).value();
+    std::uint64_t done = 0, total = 0, calls = 0;
+    const auto loaded =
+        load_model(dir.path().string(), kernels::reference_backend(), [&](std::uint64_t d, std::uint64_t t) {
+          CHECK(d > done);
+          done = d;
+          total = t;
+          ++calls;
+        }).value();
+    const model_info& info = loaded.weights->info();
+    CHECK(info.weight_bytes == summary.weight_bytes);
+    CHECK(info.page_bytes == summary.page_bytes);
+    CHECK(info.page_bytes ==
+          2ull * 2 * 2 * 8 * page_tokens * 4);  // layers, k and v, kv_heads, head_dim, tokens, f32
+    CHECK(info.stop_ids == std::vector<token_id>{test::toy_eos});
+    CHECK(info.context == 512);
+    CHECK(done == total);
+    CHECK(total <= info.weight_bytes);  // but for what alignment adds
+    CHECK(calls > 10);
+    CHECK(loaded.generation.bos == test::toy_bos);
+  }
+}
+
+TEST_CASE("a tensor that is missing or of another shape is refused, naming it and both shapes") {
+  CHECK_THAT(refusal({}, [](tensors& t) { t.pop_back(); }),
+             Contains("tensor 'lm_head.weight' [258, 32] is missing"));
+  CHECK_THAT(refusal({}, [](tensors& t) { named(t, "model.norm.weight").name = "other"; }),
+             Contains("'model.norm.weight' [32] is missing"));
+  CHECK_THAT(
+      refusal({},
+              [](tensors& t) {
+                named(t, "model.layers.1.mlp.down_proj.weight").shape = {48, 32};
+              }),
+      Contains(
+          "'model.layers.1.mlp.down_proj.weight' is [48, 32] in the file, but config.json implies [32, 48]"));
+  CHECK_THAT(
+      refusal({}, [](tensors& t) { named(t, "model.layers.0.self_attn.k_proj.weight").shape = {16 * 32}; }),
+      Contains("is [512] in the file, but config.json implies [16, 32]"));
+}
+
+TEST_CASE("a tensor of a type that cannot be computed with is refused by name") {
+  CHECK_THAT(refusal({}, [](tensors& t) { named(t, "model.norm.weight").dtype = "I32"; }),
+             Contains("tensor 'model.norm.weight': dtype I32 is not supported yet"));
+}
+
+TEST_CASE("a tensor that the config does not imply is refused, but for those that carry nothing") {
+  std::mt19937 r(1);
+  const auto extra = [&](const std::string& name, const test::toy_options& o = {}) {
+    return refusal(o, [&](tensors& t) { t.push_back(test::random_tensor(r, name, "F32", {8})); });
+  };
+  CHECK_THAT(extra("model.layers.0.self_attn.q_proj.bias"), Contains("implies no such tensor"));
+  CHECK_THAT(extra("model.layers.2.mlp.up_proj.weight"), Contains("implies no such tensor"));
+  CHECK(extra("model.layers.0.self_attn.rotary_emb.inv_freq") == "accepted");
+  test::toy_options tied;
+  tied.tied = true;
+  CHECK(extra("lm_head.weight", tied) == "accepted");
+}
+
+TEST_CASE("weights of several types in one file give what each gives widened") {
+  // Queries in f32 beside keys and values in f16: stacked, they are all f32.
+  test::toy_options o;
+  const test::temporary_dir mixed, wide;
+  test::write_toy_directory(mixed.path(), o);
+  test::write_toy_directory(wide.path(), o);
+  auto narrow_ones = test::toy_tensors(o);
+  auto widened = narrow_ones;
+  std::mt19937 r(5);
+  for (const char* name : {"model.layers.0.self_attn.k_proj.weight", "model.layers.1.mlp.down_proj.weight",
+                           "model.norm.weight"}) {
+    test::toy_tensor& half = named(narrow_ones, name);
+    half = test::random_tensor(r, name, "F16", half.shape);
+    test::toy_tensor& full = named(widened, name);
+    for (std::size_t i = 0; i < half.bytes.size() / 2; ++i) {
+      const float x = kernels::load(half.bytes.data(), kernels::dtype::f16, i);
+      std::memcpy(full.bytes.data() + 4 * i, &x, 4);
+    }
+  }
+  test::write_file(mixed / "model.safetensors", test::safetensors_bytes(narrow_ones));
+  test::write_file(wide / "model.safetensors", test::safetensors_bytes(widened));
+  std::vector<std::vector<token_id>> out;
+  for (const auto* dir : {&mixed, &wide}) {
+    auto m = load_model(dir->path().string(), kernels::reference_backend()).value();
+    m.weights->allocate_pages(2).value();
+    const token_id prompt[] = {1, 2, 3};
+    out.push_back(test::greedy(*m.weights, prompt, 30, 3));
+  }
+  CHECK(out[0] == out[1]);
+}
+
+TEST_CASE("a directory without its files is refused, naming the file") {
+  const test::temporary_dir dir;
+  const auto message = [&] { return inspect_model(dir.path().string()).error().message; };
+  CHECK_THAT(message(), Contains("config.json"));
+  test::write_toy_directory(dir.path());
+  std::filesystem::remove(dir / "model.safetensors");
+  CHECK_THAT(message(), Contains("model.safetensors"));
+  test::write_toy_directory(dir.path());
+  std::filesystem::resize_file(dir / "model.safetensors", 1000);
+  CHECK_THAT(message(), Contains("model.safetensors") && Contains("1000"));
+  test::write_toy_directory(dir.path());
+  test::write_file(dir / "generation_config.json", R"({"top_p":7})");
+  CHECK_THAT(message(), Contains("generation_config.json: 'top_p'"));
+}
+
+TEST_CASE("without generation_config.json, config.json says what ends a text") {
+  const test::temporary_dir dir;
+  test::write_toy_directory(dir.path());
+  std::filesystem::remove(dir / "generation_config.json");
+  const auto s = inspect_model(dir.path().string()).value();
+  CHECK(s.generation.stop_ids == std::vector<token_id>{test::toy_eos});
+  CHECK(s.generation.defaults.temperature == 1);
+}

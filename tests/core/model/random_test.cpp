@@ -1,0 +1,58 @@
+#include <catch2/catch.hpp>
+#include <cmath>
+
+#include "core/model/load.h"
+#include "tests/support/drive.h"
+
+using namespace weir;
+using namespace weir::core;
+using Catch::Matchers::Contains;
+
+TEST_CASE("random models have the shapes that their names promise") {
+  const auto bytes = [](const char* spec) {
+    const auto m = parse_random_model(spec, 8192).value();
+    CHECK(m.config.context == 8192);
+    return static_cast<double>(plan_random_weights(m.config, m.type));
+  };
+  CHECK(bytes("tiny-110m:f32") == Approx(109.53e6 * 4).epsilon(0.001));
+  CHECK(bytes("llama-3.2-1b") == Approx(2.4716e9).epsilon(0.001));
+  CHECK(bytes("llama-3.1-8b:bf16") == Approx(16.0605e9).epsilon(0.001));
+}
+
+TEST_CASE("a random model that does not exist is refused, listing those that do") {
+  CHECK_THAT(parse_random_model("llama-7b", 100).error().message,
+             Contains("llama-7b") && Contains("tiny-110m"));
+  CHECK_THAT(parse_random_model("tiny-110m:q4", 100).error().message, Contains("q4") && Contains("bf16"));
+  CHECK(!parse_random_model("", 100));
+}
+
+TEST_CASE("random weights are never zero, repeat with their seed, and keep logits finite") {
+  random_model shape = parse_random_model("tiny-110m:f32", 64).value();
+  shape.config.layers = 2;
+  shape.config.windows.resize(2);
+  shape.config.vocab_size = 500;
+  for (const auto type : {kernels::dtype::f32, kernels::dtype::bf16}) {
+    shape.type = type;
+    const auto w = random_weights(shape.config, type, 1).value();
+    double square = 0;
+    const std::size_t count = std::size_t{w.embedding.rows} * w.embedding.cols;
+    for (std::size_t i = 0; i < count; ++i) {
+      const float x = kernels::load(w.embedding.data, type, i);
+      REQUIRE(x != 0);
+      square += double{x} * x;
+    }
+    CHECK(std::sqrt(square / static_cast<double>(count)) == Approx(0.035).epsilon(0.1));
+
+    std::vector<std::vector<token_id>> out;
+    for (const std::uint64_t seed : {1, 1, 2}) {
+      const auto m = make_random_model(shape, kernels::cpu_backend(2), seed).value();
+      m.weights->allocate_pages(1).value();
+      const token_id prompt[] = {3, 4};
+      out.push_back(test::greedy(*m.weights, prompt, 20, 2));
+      for (const float x : m.weights->logits(0)) REQUIRE(std::isfinite(x));
+    }
+    CHECK(out[0] == out[1]);
+    CHECK(out[0] != out[2]);
+    CHECK(out[0] != std::vector<token_id>(20, out[0][0]));
+  }
+}

@@ -1,0 +1,185 @@
+#include "core/model/sim.h"
+
+#include <catch2/catch.hpp>
+
+#include "tests/support/engine_rig.h"
+
+using namespace weir::core;
+using namespace weir::test;
+using namespace std::chrono_literals;
+
+namespace {
+
+std::string message_of(const char* text) {
+  const auto spec = parse_sim_spec(text);
+  REQUIRE_FALSE(spec.has_value());
+  CHECK(spec.error().code == errc::invalid_param);
+  CHECK(spec.error().param == "device");
+  return spec.error().message;
+}
+
+// When each token of a job was sampled, from the first on.
+std::vector<duration> gaps(const recording_sink& s) {
+  std::vector<duration> out;
+  for (std::size_t i = 1; i < s.tokens.size(); ++i) out.push_back(s.tokens[i].at - s.tokens[i - 1].at);
+  return out;
+}
+
+bool near(duration a, duration b) { return std::chrono::abs(a - b) < 50us; }
+
+}  // namespace
+
+TEST_CASE("a sim's text is splitmix64 of seed and index") {
+  // Of the reference implementation: splitmix64 seeded with 1234567 gives 6457827717110365317 first.
+  CHECK(sim_token(0, 1234567) == 317);
+  // And seeded with 0 gives 0xe220a8397b1dcdaf first.
+  CHECK(sim_token(0, 0) == static_cast<token_id>(0xe220a8397b1dcdaf % 1000));
+  CHECK(sim_token(3, 5) == sim_token(0, 0) * 0 + sim_token(3 + (1ULL << 32), 5));
+  CHECK(sim_token(3, 5) != sim_token(4, 5));
+}
+
+TEST_CASE("a sim's spec: every key, and defaults for what is not there") {
+  const auto none = parse_sim_spec("");
+  REQUIRE(none.has_value());
+  CHECK(none->rate == 50);
+  CHECK(none->prefill == 20000);
+  CHECK(none->context == 131072);
+  CHECK_FALSE(none->staggered);
+  const auto all = parse_sim_spec(
+      "rate=12.5,arrive=staggered,prefill=1000,burst=4,stall=1000/200,fault=device@7,ctx=2048");
+  REQUIRE(all.has_value());
+  CHECK(all->rate == 12.5);
+  CHECK(all->staggered);
+  CHECK(all->prefill == 1000);
+  CHECK(all->burst == 4);
+  CHECK(all->stall_every == 1000ms);
+  CHECK(all->stall_for == 200ms);
+  CHECK(all->device_fault == 7);
+  CHECK(all->sampler_fault == 0);
+  CHECK(all->context == 2048);
+  CHECK(parse_sim_spec("rate=0")->rate == 50);
+  CHECK(parse_sim_spec("fault=sampler@3")->sampler_fault == 3);
+}
+
+TEST_CASE("a sim's spec that is wrong is refused naming the key") {
+  for (const char* text : {"rate=fast", "rate=-1", "rate=nan", "rate=inf", "rate=1e9", "rate=", "rate=5x"}) {
+    INFO(text);
+    CHECK(message_of(text).find("rate") != std::string::npos);
+  }
+  for (const char* text : {"stall=5", "stall=5/5", "stall=0/0", "stall=9/", "stall=/3", "stall=9/3/1"}) {
+    INFO(text);
+    CHECK(message_of(text).find("stall=") != std::string::npos);
+  }
+  for (const char* text :
+       {"fault=none", "fault=sampler", "fault=sampler@0", "fault=disk@4", "fault=device@-1"}) {
+    INFO(text);
+    CHECK(message_of(text).find("fault=") != std::string::npos);
+  }
+  CHECK(message_of("arrive=late").find("arrive") != std::string::npos);
+  CHECK(message_of("burst=0").find("burst") != std::string::npos);
+  CHECK(message_of("burst=1.5").find("burst") != std::string::npos);
+  CHECK(message_of("ctx=1").find("ctx") != std::string::npos);
+  CHECK(message_of("prefill=0").find("prefill") != std::string::npos);
+  CHECK(message_of("speed=4").find("speed") != std::string::npos);
+  CHECK(message_of("rate").find("rate") != std::string::npos);
+  CHECK(message_of("rate=5,,burst=2").find("KEY=VALUE") != std::string::npos);
+}
+
+TEST_CASE("sequences that arrive together share each step, at the rate asked") {
+  engine_rig rig(sim_spec{.rate = 100});
+  auto a = rig.submit(rig.job(1, 20));
+  rig.clock.set(rig.step().wait_until);
+  rig.step();
+  rig.clock.advance(4ms);
+  auto b = rig.submit(rig.job(2, 10));
+  rig.run();
+  for (const auto g : gaps(*a)) CHECK(near(g, 10ms));
+  for (const auto g : gaps(*b)) CHECK(near(g, 10ms));
+  CHECK(std::any_of(a->tokens.begin(), a->tokens.end(), [&](auto& t) { return t.at == b->tokens[0].at; }));
+}
+
+TEST_CASE("staggered sequences keep the rate, each at moments of its own") {
+  engine_rig rig(sim_spec{.rate = 100, .staggered = true});
+  std::vector<std::shared_ptr<recording_sink>> sinks;
+  for (std::uint64_t n = 0; n < 10; ++n) sinks.push_back(rig.submit(rig.job(n, 20)));
+  rig.run();
+  std::vector<duration> phases;
+  for (const auto& s : sinks) {
+    for (const auto g : gaps(*s)) CHECK(near(g, 10ms));
+    phases.push_back(s->tokens[5].at.time_since_epoch() % 10ms);
+  }
+  std::sort(phases.begin(), phases.end());
+  for (std::size_t i = 1; i < phases.size(); ++i) {
+    CHECK(phases[i] - phases[i - 1] > 300us);
+    CHECK(phases[i] - phases[i - 1] < 2500us);
+  }
+}
+
+TEST_CASE("a prompt takes its time, slice by slice, beside running streams") {
+  engine_rig rig(sim_spec{.rate = 100, .prefill = 1000});
+  auto quick = rig.submit(rig.job(1, 60, 1));
+  const auto start = rig.clock.now();
+  auto slow = rig.submit(rig.job(2, 1, 256));
+  rig.run();
+  const duration took = *slow->end->first_token - start;
+  CHECK(took > 256ms);
+  CHECK(took < 270ms);
+  for (const auto g : gaps(*quick)) CHECK(near(g, 10ms));
+}
+
+TEST_CASE("bursts come together and keep the mean rate") {
+  engine_rig rig(sim_spec{.rate = 100, .burst = 4});
+  auto sink = rig.submit(rig.job(1, 40));
+  rig.run();
+  const auto g = gaps(*sink);
+  for (std::size_t i = 0; i < g.size(); ++i) CHECK(near(g[i], i % 4 == 3 ? 40ms : 0ms));
+}
+
+TEST_CASE("a stall moves what would fall into it to its end") {
+  engine_rig rig(sim_spec{.rate = 100, .stall_every = 1000ms, .stall_for = 95ms});
+  rig.clock.advance(900ms);
+  auto sink = rig.submit(rig.job(1, 30));
+  rig.run();
+  int stalls = 0;
+  for (const auto g : gaps(*sink)) {
+    if (near(g, 10ms) || near(g, 5ms)) continue;
+    ++stalls;
+    CHECK(g > 90ms);
+    CHECK(g < 110ms);
+  }
+  CHECK(stalls == 1);
+}
+
+TEST_CASE("an owner that comes late finds one token due, not all that it missed") {
+  engine_rig rig(sim_spec{.rate = 100});
+  auto sink = rig.submit(rig.job(1, 30));
+  rig.step();
+  rig.clock.advance(500ms);
+  CHECK(rig.step().tokens == 1);
+  CHECK(rig.step().tokens == 0);
+  rig.run();
+}
+
+TEST_CASE("the N-th draw of a sim is a fault of its job alone, and the N-th forward of every job") {
+  SECTION("sampler") {
+    engine_rig rig(sim_spec{.sampler_fault = 5});
+    auto a = rig.submit(rig.job(1, 10));
+    auto b = rig.submit(rig.job(2, 10));
+    rig.run();
+    CHECK(a->end->reason == finish_reason::error);
+    CHECK(a->tokens.size() == 2);
+    CHECK(b->end->reason == finish_reason::length);
+    CHECK_FALSE(rig.engine->fault());
+  }
+  SECTION("device") {
+    engine_rig rig(sim_spec{.device_fault = 5});
+    auto a = rig.submit(rig.job(1, 10));
+    auto b = rig.submit(rig.job(2, 10));
+    rig.run();
+    CHECK(a->end->reason == finish_reason::error);
+    CHECK(a->tokens.size() == 4);
+    CHECK(b->end->reason == finish_reason::error);
+    REQUIRE(rig.engine->fault());
+    CHECK(rig.engine->fault()->message.find("device@5") != std::string::npos);
+  }
+}

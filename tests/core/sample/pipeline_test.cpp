@@ -1,0 +1,190 @@
+#include "core/sample/pipeline.h"
+
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <limits>
+#include <random>
+
+#include "core/sample/philox.h"
+#include "tests/core/sample/definition.h"
+
+using namespace weir::core;
+using weir::test::definition;
+
+namespace {
+
+constexpr float inf = std::numeric_limits<float>::infinity();
+
+std::vector<float> random_logits(std::mt19937& random, std::size_t n, float spread) {
+  std::normal_distribution<float> d(0, spread);
+  std::vector<float> l(n);
+  for (float& x : l) x = d(random);
+  return l;
+}
+
+sampler make(const definition& d, std::uint32_t vocab) {
+  sampler s(d.p, vocab, d.prompt,
+            {.max_tokens = 1000, .min_tokens = d.masked.empty() ? 0u : 1000u, .endings = d.masked});
+  for (const auto id : d.output) s.accept(id);
+  return s;
+}
+
+// The token of a uniform number u: the first whose running sum exceeds it.
+token_id by_definition(const std::vector<double>& q, double u) {
+  double sum = 0;
+  token_id last = -1;
+  for (std::size_t i = 0; i < q.size(); ++i) {
+    if (q[i] == 0) continue;
+    sum += q[i];
+    last = static_cast<token_id>(i);
+    if (sum > u) break;
+  }
+  return last;
+}
+
+// True where u lies so near an edge between two tokens that float32 may fall on the other side.
+bool near_edge(const std::vector<double>& q, double u, double within) {
+  double sum = 0;
+  for (const double x : q) {
+    sum += x;
+    if (std::abs(sum - u) < within) return true;
+  }
+  return false;
+}
+
+sampling_params random_params(std::mt19937& random) {
+  const auto one_of = [&](std::initializer_list<float> v) { return v.begin()[random() % v.size()]; };
+  sampling_params p;
+  p.temperature = one_of({0, 0.3f, 0.7f, 1, 1, 1.5f, 2});
+  p.top_k = static_cast<std::uint32_t>(one_of({0, 0, 1, 5, 40, 100000}));
+  p.top_p = one_of({1, 1, 0.95f, 0.5f, 0.01f});
+  p.min_p = one_of({0, 0, 0.05f, 0.3f, 1});
+  p.repetition_penalty = one_of({1, 1, 1.3f, 0.7f, 2});
+  p.frequency_penalty = one_of({0, 0, 0.5f, -1, 2});
+  p.presence_penalty = one_of({0, 0, 0.7f, -0.5f});
+  p.seed = random();
+  return p;
+}
+
+}  // namespace
+
+TEST_CASE("the pipeline draws what its float64 definition draws") {
+  std::mt19937 random(1);
+  int compared = 0, skipped = 0;
+  for (int round = 0; round < 400; ++round) {
+    const std::uint32_t vocab = round % 3 == 0 ? 5000 : round % 3 == 1 ? 300 : 7;
+    definition d{.p = random_params(random)};
+    for (int i = 0; i < 20; ++i) d.prompt.push_back(static_cast<token_id>(random() % vocab));
+    for (int i = 0; i < 30; ++i) d.output.push_back(static_cast<token_id>(random() % vocab));
+    if (round % 4 == 0) d.p.logit_bias = {{1, 3.5f}, {2, -100.0f}, {5, 0.25f}};
+    if (round % 5 == 0) d.masked = {0, 3};
+    const auto logits = random_logits(random, vocab, round % 2 ? 1.0f : 4.0f);
+    const sampler s = make(d, vocab);
+    sample_scratch scratch(vocab);
+    const auto q = d.probabilities(logits);
+    INFO("round " << round);
+    for (std::uint32_t position = 0; position < 25; ++position) {
+      const double u = uniform(d.p.seed, {.position = position});
+      if (near_edge(q, u, 1e-5)) {
+        ++skipped;
+        continue;
+      }
+      ++compared;
+      REQUIRE(s.pick(logits, position, scratch) == by_definition(q, u));
+    }
+  }
+  CHECK(compared > 9000);
+  CHECK(skipped < 1000);
+}
+
+TEST_CASE("greedy takes the largest logit, and of equal ones the lowest id") {
+  sample_scratch scratch(6);
+  const sampler s({.temperature = 0}, 6, {}, {});
+  CHECK(s.pick(std::vector<float>{1, 3, 2, 3, 3, -1}, 0, scratch) == 1);
+  CHECK(s.pick(std::vector<float>{-5, -5, -5, -5, -5, -5}, 0, scratch) == 0);
+  CHECK(s.pick(std::vector<float>{-inf, -inf, -7, -inf, -7, -8}, 0, scratch) == 2);
+}
+
+TEST_CASE("penalties follow what was accepted") {
+  sample_scratch scratch(4);
+  sampler s({.temperature = 0, .presence_penalty = 1.0f}, 4, std::vector<token_id>{2}, {.max_tokens = 9});
+  const std::vector<float> logits{1.0f, 0.5f, 1.5f, -3};
+  std::vector<token_id> said;
+  for (std::uint32_t i = 0; i < 4; ++i) {
+    said.push_back(*s.pick(logits, i, scratch));
+    s.accept(said.back());
+  }
+  CHECK(said ==
+        std::vector<token_id>{2, 0, 1, 2});  // 1.5; 1.0 (2 is at 0.5); 0.5 before the later 0.5; 0.5 again
+}
+
+TEST_CASE("logits that are not finite are a fault, and masked ones are not") {
+  sample_scratch scratch(4);
+  for (const float t : {0.0f, 1.0f}) {
+    const sampler s({.temperature = t}, 4, {}, {});
+    CHECK_FALSE(s.pick(std::vector<float>{1, std::nanf(""), 0, 0}, 0, scratch));
+    CHECK_FALSE(s.pick(std::vector<float>{std::nanf(""), 1, 2, 3}, 0, scratch));
+    CHECK_FALSE(s.pick(std::vector<float>{1, inf, 0, 0}, 0, scratch));
+    CHECK_FALSE(s.pick(std::vector<float>{-inf, -inf, -inf, -inf}, 0, scratch));
+    CHECK(s.pick(std::vector<float>{-inf, -inf, 5, -inf}, 0, scratch) == 2);
+  }
+  const sampler all_masked({}, 2, {}, {.min_tokens = 1, .endings = std::vector<token_id>{0, 1}});
+  CHECK_FALSE(all_masked.pick(std::vector<float>{1, 1}, 0, scratch));
+}
+
+TEST_CASE("the smallest temperatures and the largest logits do not overflow") {
+  sample_scratch scratch(4);
+  for (const float t : {1e-45f, 1e-30f, 1e-6f}) {
+    const sampler s({.temperature = t}, 4, {}, {});
+    CHECK(s.pick(std::vector<float>{1, 9, 8.999f, -50}, 3, scratch) == 1);
+    CHECK(s.pick(std::vector<float>{3e38f, -3e38f, 2e38f, 1}, 3, scratch) == 0);
+  }
+}
+
+TEST_CASE("a million draws have the distribution that is asked for") {
+  std::mt19937 random(7);
+  const auto logits = random_logits(random, 40, 1.5f);
+  const auto chi_square = [&](sampling_params p) {
+    definition d{.p = p};
+    const auto q = d.probabilities(logits);
+    const sampler s = make(d, 40);
+    sample_scratch scratch(40);
+    std::vector<double> seen(40, 0);
+    constexpr int draws = 1000000;
+    for (std::uint32_t i = 0; i < draws; ++i) ++seen[static_cast<std::size_t>(*s.pick(logits, i, scratch))];
+    double x = 0;
+    int kept = 0;
+    for (std::size_t i = 0; i < q.size(); ++i) {
+      if (q[i] == 0) {
+        REQUIRE(seen[i] == 0);
+        continue;
+      }
+      const double expected = q[i] * draws;
+      x += (seen[i] - expected) * (seen[i] - expected) / expected;
+      ++kept;
+    }
+    // Wilson and Hilferty: the cube root of chi square over its degrees of freedom is nearly normal.
+    const double k = kept - 1, c = 2 / (9 * k);
+    return (std::cbrt(x / k) - (1 - c)) / std::sqrt(c);
+  };
+  CHECK(std::abs(chi_square({.temperature = 1, .seed = 1})) < 4);
+  CHECK(std::abs(chi_square({.temperature = 0.6f, .top_k = 12, .seed = 2})) < 4);
+  CHECK(std::abs(chi_square({.temperature = 1.4f, .top_p = 0.9f, .seed = 3})) < 4);
+  CHECK(std::abs(chi_square({.temperature = 1, .min_p = 0.08f, .seed = 1ULL << 40})) < 4);
+}
+
+TEST_CASE("a seed replays, and different seeds and positions differ") {
+  std::mt19937 random(3);
+  const auto logits = random_logits(random, 1000, 0.5f);
+  sample_scratch scratch(1000);
+  const auto run = [&](std::uint64_t seed, std::uint32_t from) {
+    const sampler s({.seed = seed}, 1000, {}, {});
+    std::vector<token_id> out;
+    for (std::uint32_t i = 0; i < 50; ++i) out.push_back(*s.pick(logits, from + i, scratch));
+    return out;
+  };
+  CHECK(run(5, 0) == run(5, 0));
+  CHECK(run(5, 0) != run(6, 0));
+  CHECK(run(5, 0) != run(5 + (1ULL << 32), 0));
+  CHECK(run(5, 0) != run(5, 1));
+}

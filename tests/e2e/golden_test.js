@@ -1,0 +1,112 @@
+// Real models, every way in: greedy tokens through `weir generate`, the WebSocket and /v1/completions equal those of
+// an independent float64 implementation, on both devices.
+//
+// reference.json tells the margin between the two best logits of each step; from the first one under 2e-3 on, rounding
+// may decide, and the comparison ends there.
+import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { dirname, join, resolve } from "node:path";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+import { after, before, describe, test } from "node:test";
+import WebSocket from "ws";
+
+import { start_real } from "./real_server.js";
+
+const here = dirname(fileURLToPath(import.meta.url));
+const models = join(process.env.TEST_DATA_DIR ?? resolve(here, "../../../shared/data"), "models");
+const binary = process.env.WEIR_BIN;
+const skip = !binary
+  ? "WEIR_BIN is not set"
+  : !existsSync(models)
+    ? `no models under ${models}; set TEST_DATA_DIR`
+    : false;
+
+const least_margin = 2e-3;
+const folders = skip ? [] : readdirSync(models).filter((m) => existsSync(join(models, m, "reference.json")));
+
+// {prompt_ids, prompt?, ids, text?}: as many ids as nobody may differ in.
+function cases(folder) {
+  const reference = JSON.parse(readFileSync(join(models, folder, "reference.json"), "utf8"));
+  const all = reference.generations.map((g) => {
+    const first = g.margins.findIndex((m) => m < least_margin);
+    const ids = g.greedy_ids.slice(0, first < 0 ? undefined : first);
+    return { prompt: g.prompt, prompt_ids: g.prompt_ids, ids, text: first < 0 ? g.text : undefined };
+  });
+  const long = reference.long_greedy; // of its margins only the smallest is told
+  if (long && long.min_top1_top2_margin >= least_margin) all.push({ prompt_ids: long.prompt_ids, ids: long.greedy_ids });
+  return all;
+}
+
+const wanted = (c) => ({ max_tokens: c.ids.length, temperature: 0, ignore_eos: true, return_token_ids: true });
+
+async function completion(url, model, prompt, c) {
+  const answer = await fetch(`${url}/v1/completions`, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify({ model, prompt, ...wanted(c) }),
+  });
+  const body = await answer.json();
+  assert.equal(answer.status, 200, JSON.stringify(body));
+  if (c.text !== undefined) assert.equal(body.choices[0].text, c.text);
+  return body.choices[0].token_ids;
+}
+
+// One socket, every case a lane of its own, all at once: neighbours in the batch.
+function over_socket(url, model, all) {
+  return new Promise((done, fail) => {
+    const socket = new WebSocket(url.replace("http", "ws") + "/v1/stream", ["weir.v1"]);
+    const got = all.map(() => []);
+    let open = all.length;
+    socket.on("error", fail);
+    socket.on("message", (data) => {
+      const m = JSON.parse(data);
+      if (m.type === "session.created") {
+        all.forEach((c, i) => {
+          const input = c.prompt_ids;
+          socket.send(JSON.stringify({ type: "response.create", id: `${i}`, model, input, ...wanted(c) }));
+        });
+      } else if (m.type === "response.delta") {
+        assert.equal(m.seq - (m.n ?? 1), got[m.id].length, "no gap and no repeat");
+        got[m.id].push(...m.token_ids);
+      } else if (m.type === "response.done") {
+        if (--open === 0) socket.close(1000), done(got);
+      } else if (m.type === "error") {
+        fail(new Error(m.message));
+      }
+    });
+  });
+}
+
+for (const device of ["reference", "cpu"]) {
+  describe(`golden models on ${device}`, { skip }, () => {
+    let server;
+    before(async () => {
+      const served = folders.flatMap((f) => ["--model", `${f}=${join(models, f)}`]);
+      server = await start_real({ args: ["--device", device, "--kv-tokens", "8192", ...served] });
+    });
+    after(() => server?.stop());
+
+    for (const folder of folders) {
+      test(folder, async () => {
+        const all = cases(folder).filter((c) => c.ids.length > 0);
+        assert.ok(all.length > 0);
+        for (const c of all) {
+          assert.deepEqual(await completion(server.url, folder, c.prompt_ids, c), c.ids);
+          if (c.prompt !== undefined) assert.deepEqual(await completion(server.url, folder, c.prompt, c), c.ids);
+        }
+        assert.deepEqual(
+          await over_socket(server.url, folder, all),
+          all.map((c) => c.ids),
+        );
+        const c = all[0];
+        const { stdout } = await promisify(execFile)(binary, [
+          "generate", "--device", device, "--model", join(models, folder), "--json", "--ignore-eos",
+          "--temperature", "0", "--max-tokens", `${c.ids.length}`, "--prompt-ids", c.prompt_ids.join(","),
+        ]);
+        assert.deepEqual(JSON.parse(stdout).token_ids, c.ids);
+      });
+    }
+  });
+}

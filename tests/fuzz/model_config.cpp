@@ -1,0 +1,27 @@
+// Any bytes as config.json and as generation_config.json; a config that is accepted must be one that can be
+// planned.
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+
+#include "core/model/generation_config.h"
+#include "core/model/llama.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using namespace weir;
+  const std::string_view text(reinterpret_cast<const char*>(data), size);
+  core::model_config known;
+  known.vocab_size = 1000;
+  if (const auto g = core::parse_generation_config(text, known, "fuzz"))
+    for (const core::token_id id : g->stop_ids)
+      if (id < 0 || id >= 1000) std::abort();
+  const auto c = core::parse_config(text, "fuzz");
+  if (!c) return 0;
+  if (c->heads % c->kv_heads != 0 || c->head_dim % 2 != 0 || c->windows.size() != c->layers) std::abort();
+  // Sizes are bounded so that no sum or product overflows, however large the model claims to be.
+  if (core::plan_random_weights(*c, kernels::dtype::f32) / 4 < std::uint64_t{c->vocab_size} * c->hidden)
+    std::abort();
+  if (core::page_bytes(*c) == 0) std::abort();
+  (void)core::rope_frequencies(c->rope, c->head_dim);
+  return 0;
+}

@@ -1,0 +1,169 @@
+// kv_write and attention, on pages that lie anywhere, for batches of many sequences at once.
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <cstring>
+#include <numeric>
+
+#include "kernels/cpu/backend.h"
+#include "kernels/ops.h"
+#include "tests/kernels/random_data.h"
+
+using namespace weir;
+using namespace weir::kernels;
+using test::pick;
+
+namespace {
+
+struct paged_memory {
+  std::vector<float> keys, values;
+  kv_pages view;
+
+  paged_memory(std::uint32_t pages, std::uint32_t heads, std::uint32_t head_dim, std::uint32_t page_tokens)
+      : keys(test::poison(std::size_t{pages} * heads * head_dim * page_tokens)), values(keys) {
+    view = {keys.data(), values.data(), heads, head_dim, page_tokens};
+  }
+};
+
+// A batch of sequences whose earlier tokens are written first, in one pass, and whose last rows are the
+// batch.
+struct scene {
+  std::uint32_t heads, group, head_dim, page_tokens, stride;
+  std::vector<std::vector<std::int32_t>> pages;
+  std::vector<kv_slice> history, slices;
+  std::vector<float> history_kv, qkv;
+  std::uint32_t rows = 0, history_rows = 0, page_count = 0;
+
+  explicit scene(test::rng& r, std::uint32_t sequences) {
+    heads = pick(r, 1, 4);
+    group = pick(r, 1, 8);
+    head_dim = pick(r, 4, 128) * 2;
+    page_tokens = 16 * pick(r, 1, 4);
+    stride = (heads * group + 2 * heads) * head_dim + pick(r, 0, 5);
+    std::vector<std::uint32_t> lengths;
+    for (std::uint32_t s = 0; s < sequences; ++s) {
+      const std::uint32_t before = pick(r, 0, 2) ? pick(r, 0, 200) : 0,
+                          now = pick(r, 0, 1) ? 1 : pick(r, 1, 40);
+      slices.push_back({rows, now, before, nullptr});
+      if (before) history.push_back({history_rows, before, 0, nullptr});
+      rows += now;
+      history_rows += before;
+      lengths.push_back(before + now);
+    }
+    give_pages(r, lengths);
+    history_kv = test::random_floats(r, std::size_t{history_rows} * stride);
+    qkv = test::random_floats(r, std::size_t{rows} * stride);
+  }
+
+  void give_pages(test::rng& r, const std::vector<std::uint32_t>& lengths) {
+    for (const std::uint32_t n : lengths) page_count += (n + page_tokens - 1) / page_tokens;
+    std::vector<std::int32_t> all(page_count);
+    std::iota(all.begin(), all.end(), 0);
+    std::shuffle(all.begin(), all.end(), r);
+    auto next = all.begin();
+    for (const std::uint32_t n : lengths) {
+      const auto count = (n + page_tokens - 1) / page_tokens;
+      pages.emplace_back(next, next + count);
+      next += count;
+    }
+    std::size_t h = 0;
+    for (std::size_t s = 0; s < slices.size(); ++s) {
+      slices[s].pages = pages[s].data();
+      if (slices[s].position) history[h++].pages = pages[s].data();
+    }
+  }
+
+  std::uint32_t q_width() const { return heads * group * head_dim; }
+
+  // REQUIRES: memory made for this scene
+  void write(const backend& b, paged_memory& memory) const {
+    const std::uint32_t k = q_width(), v = k + heads * head_dim;
+    if (history_rows)
+      b.run(kv_write{history_kv.data() + k, history_kv.data() + v, stride, memory.view, history});
+    b.run(kv_write{qkv.data() + k, qkv.data() + v, stride, memory.view, slices});
+  }
+
+  std::vector<float> attend(const backend& b, paged_memory& memory, std::uint32_t window) const {
+    auto out = test::poison(std::size_t{rows} * q_width());
+    const float scale = 1.0f / std::sqrt(static_cast<float>(head_dim));
+    b.run(attention{qkv.data(), stride, heads * group, memory.view, slices, window, scale, out.data()});
+    return out;
+  }
+
+  paged_memory memory() const { return {page_count, heads, head_dim, page_tokens}; }
+};
+
+bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
+  return std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
+}
+
+}  // namespace
+
+TEST_CASE("cpu: kv_write fills the same slots as the reference, and no others") {
+  test::rng r(1);
+  const auto defined = reference_backend();
+  for (int round = 0; round < 20; ++round) {
+    const scene s(r, pick(r, 1, 5));
+    auto wanted = s.memory(), got = s.memory();
+    s.write(*defined, wanted);
+    s.write(*make_cpu_backend(3, *simd_choices().front(), false), got);
+    CHECK(same_bits(wanted.keys, got.keys));
+    CHECK(same_bits(wanted.values, got.values));
+  }
+}
+
+TEST_CASE("cpu: attention equals the reference over random shapes, windows and pages") {
+  const auto defined = reference_backend();
+  for (const simd_kernels* simd : simd_choices())
+    for (const unsigned threads : {1u, 3u}) {
+      const auto b = make_cpu_backend(threads, *simd, false);
+      test::rng r(2);
+      for (int round = 0; round < 16; ++round) {
+        const scene s(r, pick(r, 1, 5));
+        const std::uint32_t window = pick(r, 0, 1) ? pick(r, 1, 100) : 0;
+        auto memory = s.memory();
+        s.write(*b, memory);
+        CAPTURE(b->name, threads, s.heads, s.group, s.head_dim, s.page_tokens, s.rows, window);
+        CHECK(test::worst_difference(s.attend(*defined, memory, window), s.attend(*b, memory, window)) <=
+              3e-6);
+      }
+    }
+}
+
+TEST_CASE("attention to one position gives that position's values") {
+  test::rng r(3);
+  for (const auto& b : {reference_backend(), cpu_backend(2)}) {
+    const scene s(r, 3);
+    auto memory = s.memory();
+    s.write(*b, memory);
+    const auto out = s.attend(*b, memory, 1);  // a window of one token: itself
+    const std::uint32_t v = s.q_width() + s.heads * s.head_dim;
+    for (std::uint32_t row = 0; row < s.rows; ++row)
+      for (std::uint32_t h = 0; h < s.heads * s.group; ++h)
+        for (std::uint32_t i = 0; i < s.head_dim; ++i)
+          REQUIRE(out[row * s.q_width() + h * s.head_dim + i] ==
+                  Approx(s.qkv[row * s.stride + v + h / s.group * s.head_dim + i]));
+  }
+}
+
+TEST_CASE(
+    "a row's attention has the same bits whatever slice, batch and number of threads it is computed with") {
+  test::rng r(4);
+  for (const auto& b : {reference_backend(), cpu_backend(3)}) {
+    const auto single = b->name == "reference" ? reference_backend() : cpu_backend(1);
+    const scene s(r, 4);
+    auto memory = s.memory();
+    s.write(*b, memory);
+    const auto together = s.attend(*b, memory, 50);
+    for (const kv_slice& slice : s.slices)
+      for (std::uint32_t i = 0; i < slice.rows; ++i) {
+        const kv_slice alone{0, 1, slice.position + i, slice.pages};
+        auto out = test::poison(s.q_width());
+        const float scale = 1.0f / std::sqrt(static_cast<float>(s.head_dim));
+        const float* q = s.qkv.data() + (slice.first_row + i) * s.stride;
+        single->run(
+            attention{q, s.stride, s.heads * s.group, memory.view, {&alone, 1}, 50, scale, out.data()});
+        const float* wanted = together.data() + (slice.first_row + i) * s.q_width();
+        REQUIRE(std::equal(out.begin(), out.end(), wanted));
+      }
+  }
+}

@@ -1,0 +1,180 @@
+// Every operation of the cpu backend against the reference, over random shapes, on every instruction set that
+// this machine has, with and without the library, with one thread and with three.
+#include <catch2/catch.hpp>
+#include <functional>
+
+#include "kernels/cpu/backend.h"
+#include "kernels/ops.h"
+#include "tests/kernels/random_data.h"
+
+using namespace weir;
+using namespace weir::kernels;
+using test::pick;
+using test::poison;
+using test::random_floats;
+
+namespace {
+
+const backend& defined() {
+  static const auto b = reference_backend();
+  return *b;
+}
+
+void on_every_backend(const std::function<void(const backend&)>& check) {
+  for (const simd_kernels* simd : simd_choices())
+    for (const bool library : {false, true})
+      for (const unsigned threads : {1u, 3u}) {
+        const auto b = make_cpu_backend(threads, *simd, library);
+        CAPTURE(b->name, threads);
+        check(*b);
+      }
+}
+
+constexpr dtype types[] = {dtype::f32, dtype::bf16, dtype::f16};
+
+// Runs op into both backends' poisoned outputs and compares.
+template <class Op>
+void compare(const backend& b, Op op, std::size_t out_size, double tolerance) {
+  auto wanted = poison(out_size), got = poison(out_size);
+  op.out = wanted.data();
+  defined().run(op);
+  op.out = got.data();
+  b.run(op);
+  CHECK(test::worst_difference(wanted, got) <= tolerance);
+}
+
+// The same for operations in place: both start from the same x.
+template <class Op>
+void compare_in_place(const backend& b, Op op, const std::vector<float>& x, double tolerance) {
+  auto wanted = x, got = x;
+  op.x = wanted.data();
+  defined().run(op);
+  op.x = got.data();
+  b.run(op);
+  CHECK(test::worst_difference(wanted, got) <= tolerance);
+}
+
+}  // namespace
+
+TEST_CASE("cpu: linear equals the reference") {
+  on_every_backend([](const backend& b) {
+    test::rng r(1);
+    for (int round = 0; round < 24; ++round) {
+      const dtype type = types[round % 3];
+      const std::uint32_t rows = pick(r, 1, 70), n = pick(r, 1, 400), k = pick(r, 1, 300);
+      const test::random_matrix w(r, type, n, k);
+      const auto x = random_floats(r, std::size_t{rows} * k), bias = random_floats(r, n);
+      CAPTURE(name(type), rows, n, k);
+      compare(b, linear{w.view, pick(r, 0, 1) ? bias.data() : nullptr, x.data(), nullptr, rows}, rows * n,
+              3e-5);
+    }
+  });
+}
+
+TEST_CASE("cpu: linear equals the reference where the weights are worth sharing") {
+  on_every_backend([](const backend& b) {
+    test::rng r(2);
+    for (const dtype type : types)
+      for (const std::uint32_t rows : {1u, 5u, 16u, 47u, 130u, 165u}) {
+        const std::uint32_t n = 384 + pick(r, 0, 3), k = 256 + pick(r, 0, 17);
+        const test::random_matrix w(r, type, n, k);
+        const auto x = random_floats(r, std::size_t{rows} * k);
+        CAPTURE(name(type), rows, n, k);
+        compare(b, linear{w.view, nullptr, x.data(), nullptr, rows}, rows * n, 3e-5);
+      }
+  });
+}
+
+TEST_CASE(
+    "cpu: a row of linear by our own kernel has the same bits in any batch, with any number of threads") {
+  for (const simd_kernels* simd : simd_choices())
+    for (const dtype type : types) {
+      test::rng r(3);
+      const std::uint32_t rows = 23, n = 391, k = 517;
+      const test::random_matrix w(r, type, n, k);
+      const auto x = random_floats(r, std::size_t{rows} * k);
+      const auto one = make_cpu_backend(1, *simd, false), three = make_cpu_backend(3, *simd, false);
+      auto together = poison(rows * n), alone = poison(rows * n);
+      three->run(linear{w.view, nullptr, x.data(), together.data(), rows});
+      for (std::uint32_t i = 0; i < rows; ++i)
+        one->run(linear{w.view, nullptr, x.data() + i * k, alone.data() + i * n, 1});
+      CAPTURE(simd->name, name(type));
+      CHECK(together == alone);
+    }
+}
+
+TEST_CASE("cpu: gather equals the reference bit for bit, and widens special values") {
+  on_every_backend([](const backend& b) {
+    test::rng r(4);
+    for (const dtype type : types) {
+      const std::uint32_t rows = 50, width = pick(r, 1, 1400);
+      test::random_matrix table(r, type, rows, width);
+      if (type == dtype::f16) reinterpret_cast<std::uint16_t*>(table.memory.data())[0] = 0x7c00;  // infinity
+      std::vector<std::int32_t> ids(40);
+      for (auto& id : ids) id = static_cast<std::int32_t>(pick(r, 1, rows - 1));
+      CAPTURE(name(type), width);
+      compare(b, gather{table.view, ids, nullptr}, ids.size() * width, 0);
+      std::vector<float> first(width);
+      ids = {0};
+      b.run(gather{table.view, ids, first.data()});
+      CHECK(first[0] == load(table.view.data, type, 0));
+    }
+  });
+}
+
+TEST_CASE("cpu: norms equal the reference") {
+  on_every_backend([](const backend& b) {
+    test::rng r(5);
+    for (int round = 0; round < 12; ++round) {
+      const std::uint32_t rows = pick(r, 1, 40), width = pick(r, 1, 2000), heads = pick(r, 1, 8);
+      const auto x = random_floats(r, std::size_t{rows} * width, 3), weight = random_floats(r, width);
+      CAPTURE(rows, width, heads);
+      compare(b, rms_norm{x.data(), weight.data(), nullptr, rows, width, 1e-5f}, rows * width, 2e-6);
+      const std::uint32_t head_dim = pick(r, 4, 128) * 2, stride = heads * head_dim + pick(r, 0, 9);
+      const auto per_head = random_floats(r, std::size_t{rows} * stride),
+                 head_weight = random_floats(r, head_dim);
+      compare_in_place(b, head_norm{nullptr, head_weight.data(), rows, stride, heads, head_dim, 1e-6f},
+                       per_head, 2e-6);
+    }
+  });
+}
+
+TEST_CASE("cpu: rotary equals the reference") {
+  on_every_backend([](const backend& b) {
+    test::rng r(6);
+    for (int round = 0; round < 12; ++round) {
+      const std::uint32_t rows = pick(r, 1, 40), heads = pick(r, 1, 8), half = pick(r, 1, 128);
+      const std::uint32_t stride = heads * half * 2 + pick(r, 0, 9);
+      std::vector<std::uint32_t> positions(rows);
+      for (auto& p : positions) p = pick(r, 0, 100000);
+      const auto frequencies = random_floats(r, half);
+      auto cos = poison(rows * half), sin = poison(rows * half);
+      b.run(rotary_angles{positions, frequencies, cos.data(), sin.data()});
+      CHECK(cos[0] == std::cos(static_cast<float>(positions[0]) * frequencies[0]));
+      const auto x = random_floats(r, std::size_t{rows} * stride);
+      CAPTURE(rows, heads, half);
+      compare_in_place(b, rotary{nullptr, cos.data(), sin.data(), rows, stride, heads, 2 * half}, x, 1e-6);
+    }
+  });
+}
+
+TEST_CASE("cpu: silu_mul and add equal the reference, at the edges of exp too") {
+  on_every_backend([](const backend& b) {
+    test::rng r(7);
+    for (int round = 0; round < 8; ++round) {
+      const std::uint32_t rows = pick(r, 1, 40), width = pick(r, 1, 1500);
+      auto x = random_floats(r, std::size_t{rows} * 2 * width, 4), y = random_floats(r, x.size());
+      CAPTURE(rows, width);
+      compare(b, silu_mul{x.data(), nullptr, rows, width}, rows * width, 1e-6);
+      compare_in_place(b, add{nullptr, y.data(), y.size()}, x, 0);
+    }
+    std::vector<float> edges{-1e30f, -200, -88, -87, -0.0f, 0, 87, 88, 200, 1e30f};
+    auto x = edges;
+    x.resize(2 * edges.size(), 1.0f);
+    compare(b, silu_mul{x.data(), nullptr, 1, static_cast<std::uint32_t>(edges.size())}, edges.size(), 1e-6);
+    auto out = poison(1);
+    const float broken[] = {std::nanf(""), 1};
+    b.run(silu_mul{broken, out.data(), 1, 1});
+    CHECK(std::isnan(out[0]));
+  });
+}

@@ -1,0 +1,67 @@
+#include "kernels/cpu/team.h"
+
+#include <atomic>
+#include <catch2/catch.hpp>
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <numeric>
+#include <string>
+#include <thread>
+#include <vector>
+
+using weir::kernels::team;
+
+namespace {
+
+// Of this process, by the kernel's own account: /proc/self/task/N/stat is «pid (name) state …».
+int sleeping_threads() {
+  int count = 0;
+  for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
+    std::ifstream in(task.path() / "stat");
+    const std::string text{std::istreambuf_iterator<char>(in), {}};
+    const std::size_t name_end = text.rfind(')');
+    if (name_end != text.npos && name_end + 2 < text.size() && text[name_end + 2] == 'S') ++count;
+  }
+  return count;
+}
+
+}  // namespace
+
+TEST_CASE("every item of a job is done exactly once, whatever the number of threads") {
+  for (const unsigned threads : {0u, 1u, 2u, 5u}) {
+    team t(threads);
+    CHECK(t.size() == std::max(threads, 1u));
+    for (std::uint32_t items = 0; items < 200; ++items) {
+      std::vector<int> done(items, 0);
+      t.run(items, [&](std::uint32_t item, unsigned worker) {
+        if (worker < t.size()) ++done[item];
+      });
+      CHECK(std::accumulate(done.begin(), done.end(), 0) == static_cast<int>(items));
+      CHECK(std::all_of(done.begin(), done.end(), [](int n) { return n == 1; }));
+    }
+  }
+}
+
+TEST_CASE("a worker's number is its own while an item runs") {
+  team t(4);
+  std::vector<std::atomic<int>> inside(t.size());
+  std::atomic<int> clashes{0};
+  t.run(2000, [&](std::uint32_t, unsigned worker) {
+    if (inside[worker].fetch_add(1) != 0) ++clashes;
+    inside[worker].fetch_sub(1);
+  });
+  CHECK(clashes == 0);
+}
+
+TEST_CASE("an idle team's workers sleep") {
+  team t(3);
+  t.run(64, [](std::uint32_t, unsigned) {});
+  // They may watch for a moment first. A team that never parked would be seen running for ever.
+  int in_a_row = 0;
+  for (int look = 0; look < 2000 && in_a_row < 20; ++look) {
+    in_a_row = sleeping_threads() == 2 ? in_a_row + 1 : 0;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  CHECK(in_a_row == 20);
+}

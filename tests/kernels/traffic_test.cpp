@@ -1,0 +1,45 @@
+#include "kernels/traffic.h"
+
+#include <catch2/catch.hpp>
+
+using namespace weir::kernels;
+
+TEST_CASE("a product moves its weights once, whatever the batch") {
+  const matrix w{nullptr, dtype::bf16, 1000, 500};
+  const traffic one = traffic_of(linear{w, nullptr, nullptr, nullptr, 1});
+  const traffic eight = traffic_of(linear{w, nullptr, nullptr, nullptr, 8});
+  CHECK(one == traffic{1000 * 500 * 2 + (500 + 1000) * 4, 2 * 1000 * 500});
+  CHECK(eight == traffic{1000 * 500 * 2 + 8 * (500 + 1000) * 4, 8 * 2 * 1000 * 500});
+  const float bias = 0;
+  CHECK(traffic_of(linear{w, &bias, nullptr, nullptr, 1}).bytes == one.bytes + 1000 * 4);
+}
+
+TEST_CASE(
+    "attention reads a sequence's keys and values once for all query heads, and no more than the window") {
+  kv_pages kv;
+  kv.heads = 2;
+  kv.head_dim = 16;
+  kv.page_tokens = 64;
+  const kv_slice slices[] = {{0, 1, 99, nullptr}, {1, 3, 0, nullptr}};
+  const traffic all = traffic_of(attention{nullptr, 0, 8, kv, slices, 0, 1, nullptr});
+  const std::uint64_t rows = 2 * 4 * 8 * 16 * 4;  // queries and outputs
+  CHECK(all.bytes == rows + 2 * (100 + 3) * 2 * 16 * 4);
+  CHECK(all.flops == 4 * (100 + 1 + 2 + 3) * 8 * 16);
+  const traffic window = traffic_of(attention{nullptr, 0, 8, kv, slices, 2, 1, nullptr});
+  CHECK(window.bytes == rows + 2 * (2 + 3) * 2 * 16 * 4);
+  CHECK(window.flops == 4 * (2 + 1 + 2 + 2) * 8 * 16);
+}
+
+TEST_CASE("the small operations move each element in and out once") {
+  const std::int32_t ids[] = {1, 2, 3};
+  CHECK(traffic_of(gather{{nullptr, dtype::f16, 9, 10}, ids, nullptr}).bytes == 3 * 10 * (2 + 4) + 3 * 4);
+  CHECK(traffic_of(rms_norm{nullptr, nullptr, nullptr, 3, 10, 0}).bytes == (2 * 30 + 10) * 4);
+  CHECK(traffic_of(head_norm{nullptr, nullptr, 3, 99, 2, 10, 0}).bytes == (2 * 60 + 10) * 4);
+  CHECK(traffic_of(rotary{nullptr, nullptr, nullptr, 3, 99, 2, 10}).bytes == (2 * 60 + 30) * 4);
+  CHECK(traffic_of(silu_mul{nullptr, nullptr, 3, 10}).bytes == 3 * 30 * 4);
+  CHECK(traffic_of(add{nullptr, nullptr, 30}) == traffic{3 * 30 * 4, 30});
+  traffic sum;
+  sum += traffic_of(add{nullptr, nullptr, 1});
+  sum += traffic_of(add{nullptr, nullptr, 2});
+  CHECK(sum == traffic{36, 3});
+}

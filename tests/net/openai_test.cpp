@@ -1,0 +1,216 @@
+#include "net/openai.h"
+
+#include <boost/json/parse.hpp>
+#include <catch2/catch.hpp>
+
+#include "net/reply.h"
+
+using namespace weir;
+using namespace weir::net;
+using openai::dialect;
+
+namespace {
+
+core::result<openai::parsed_request> completion(const std::string& fields) {
+  return openai::parse(dialect::completion, R"({"prompt":"hi")" + (fields.empty() ? "" : "," + fields) + "}");
+}
+
+boost::json::object event(std::string_view text) {
+  REQUIRE(text.starts_with("data: "));
+  REQUIRE(text.ends_with("\n\n"));
+  return boost::json::parse(boost::json::string_view(text.data() + 6, text.size() - 8)).as_object();
+}
+
+}  // namespace
+
+TEST_CASE("openai: a completion's fields reach the request") {
+  auto p = completion(R"("model":"m","max_tokens":5,"temperature":0,"stream":true,
+      "stream_options":{"include_usage":true},"return_token_ids":true,"stop":"x","user":"me","n":1,"logprobs":null,
+      "ignore_eos":true,"top_k":5,"add_special_tokens":false,"skip_special_tokens":false,"seed":-1)");
+  REQUIRE(p.has_value());
+  CHECK(p->request.model == "m");
+  CHECK(p->request.input_param == "prompt");
+  CHECK(std::get<std::string>(p->request.input) == "hi");
+  CHECK(p->request.max_tokens == 5);
+  CHECK(p->request.temperature == 0.0);
+  CHECK(p->request.stop == std::vector<std::string>{"x"});
+  CHECK(p->request.seed == 18446744073709551615ull);
+  CHECK(p->stream);
+  CHECK(p->include_usage);
+  CHECK(p->return_token_ids);
+  auto ids = openai::parse(dialect::completion, R"({"prompt":[1,2,3]})");
+  REQUIRE(ids.has_value());
+  CHECK(std::get<actors::prompt_ids>(ids->request.input) == actors::prompt_ids{1, 2, 3});
+}
+
+TEST_CASE("openai: a bad body is refused naming the field") {
+  const struct {
+    const char *body, *param, *says;
+  } rows[] = {
+      {"", "", "not JSON"},
+      {"[]", "", "object"},
+      {"{}", "prompt", "missing"},
+      {R"({"prompt":null})", "prompt", "must be"},
+      {R"({"prompt":5})", "prompt", "must be"},
+      {R"({"prompt":["a","b"]})", "prompt", "not supported yet"},
+      {R"({"prompt":[[1],[2]]})", "prompt", "not supported yet"},
+      {R"({"prompt":[1,"a"]})", "prompt", "integer"},
+      {R"({"prompt":"x","max_tokens":"5"})", "max_tokens", "integer"},
+      {R"({"prompt":"x","n":2})", "n", "not supported yet"},
+      {R"({"prompt":"x","best_of":2})", "best_of", "not supported yet"},
+      {R"({"prompt":"x","echo":true})", "echo", "not supported yet"},
+      {R"({"prompt":"x","suffix":"y"})", "suffix", "not supported yet"},
+      {R"({"prompt":"x","logprobs":0})", "logprobs", "not supported yet"},
+      {R"({"prompt":"x","stream":"yes"})", "stream", "true or false"},
+      {R"({"prompt":"x","stream":true,"stream_options":5})", "stream_options", "object"},
+      {R"({"prompt":"x","stream":true,"stream_options":{"include_usage":1}})", "stream_options.include_usage",
+       "true"},
+      {R"({"prompt":"x","stream":true,"stream_options":{"other":true}})", "stream_options.other",
+       "not supported yet"},
+      {R"({"prompt":"x","stream_options":{"include_usage":true}})", "stream_options", "stream:true"},
+      {R"({"prompt":"x","temprature":1})", "temprature", "unknown field"},
+      {R"({"prompt":"x","messages":[]})", "messages", "unknown field"},
+  };
+  for (const auto& r : rows) {
+    CAPTURE(r.body);
+    auto p = openai::parse(dialect::completion, r.body);
+    REQUIRE(!p);
+    CHECK(p.error().code == core::errc::invalid_param);
+    CHECK(p.error().param == r.param);
+    CHECK_THAT(p.error().message, Catch::Contains(r.says));
+  }
+}
+
+TEST_CASE("openai: a chat takes messages, and max_completion_tokens") {
+  auto p = openai::parse(dialect::chat, R"({"messages":[{"role":"system","content":"be brief"},
+      {"role":"user","content":[{"type":"text","text":"hi"}]}],"max_completion_tokens":9,"tools":[],"tool_choice":"none"})");
+  REQUIRE(p.has_value());
+  CHECK(p->request.max_tokens == 9);
+  const auto& messages = std::get<actors::prompt_messages>(p->request.input);
+  REQUIRE(messages.size() == 2);
+  CHECK(messages[1].content == "hi");
+  for (const char* bad : {R"({})", R"({"messages":"hi"})", R"({"messages":[]})", R"({"messages":[5]})"}) {
+    CAPTURE(bad);
+    auto r = openai::parse(dialect::chat, bad);
+    REQUIRE(!r);
+    CHECK(r.error().param == "messages");
+  }
+  CHECK(!openai::parse(dialect::chat,
+                       R"({"messages":[{"role":"user","content":"x"}],"tools":[{"type":"function"}]})"));
+  CHECK(!openai::parse(dialect::completion, R"({"prompt":"x","max_completion_tokens":9})"));
+}
+
+TEST_CASE("openai: tokenize and detokenize bodies are strict") {
+  auto t = openai::parse_tokenize(R"({"model":"m","text":"a","add_special":false})");
+  REQUIRE(t.has_value());
+  CHECK(t->model == "m");
+  CHECK(t->text == "a");
+  CHECK(!t->add_special);
+  CHECK(openai::parse_tokenize("{}").error().param == "text");
+  CHECK(openai::parse_tokenize(R"({"text":5})").error().param == "text");
+  CHECK(openai::parse_tokenize(R"({"text":"a","more":1})").error().param == "more");
+  auto d = openai::parse_detokenize(R"({"ids":[1,2]})");
+  REQUIRE(d.has_value());
+  CHECK(d->ids == std::vector<std::int64_t>{1, 2});
+  CHECK(openai::parse_detokenize(R"({"ids":["1"]})").error().param == "ids");
+}
+
+TEST_CASE("openai: endings map to their words") {
+  using core::finish_reason;
+  const std::pair<finish_reason, const char*> rows[] = {
+      {finish_reason::stop, "stop"},      {finish_reason::length, "length"},
+      {finish_reason::timeout, "length"}, {finish_reason::repetition, "length"},
+      {finish_reason::cancel, "cancel"},  {finish_reason::error, "error"},
+  };
+  for (const auto& [reason, word] : rows) CHECK(openai::finish_reason(reason) == word);
+}
+
+TEST_CASE("openai: a response object has text, reason, ids if asked, and usage") {
+  actors::outcome how;
+  how.input_tokens = 3;
+  how.output_tokens = 2;
+  how.cached_tokens = 1;
+  const core::token_id ids[] = {7, 8};
+  auto o = boost::json::parse(openai::response_body(dialect::completion, "id1", 12, "m", "a\"b", ids, how))
+               .as_object();
+  CHECK(o.at("id") == "id1");
+  CHECK(o.at("object") == "text_completion");
+  CHECK(o.at("created") == 12);
+  CHECK(o.at("model") == "m");
+  auto choice = o.at("choices").at(0);
+  CHECK(choice.at("text") == "a\"b");
+  CHECK(choice.at("finish_reason") == "stop");
+  CHECK(choice.at("token_ids") == boost::json::array{7, 8});
+  CHECK(o.at("usage") == boost::json::parse(R"({"prompt_tokens":3,"completion_tokens":2,"total_tokens":5,
+                                               "prompt_tokens_details":{"cached_tokens":1}})"));
+  auto chat = boost::json::parse(openai::response_body(dialect::chat, "id1", 12, "m", "x", {}, how));
+  CHECK(chat.at("object") == "chat.completion");
+  CHECK(chat.at("choices").at(0).at("message") ==
+        boost::json::parse(R"({"role":"assistant","content":"x"})"));
+  CHECK(!chat.at("choices").at(0).as_object().contains("token_ids"));
+}
+
+TEST_CASE("openai: a stream's events are framed and carry their pieces") {
+  openai::event_writer w(dialect::completion, "id1", 12, "m", true);
+  std::string out;
+  w.open(out);
+  CHECK(out.empty());
+  w.piece(out, "a\n", {}, "");
+  auto first = event(out);
+  CHECK(first.at("object") == "text_completion");
+  CHECK(first.at("choices").at(0).at("text") == "a\n");
+  CHECK(first.at("choices").at(0).at("finish_reason").is_null());
+  CHECK(first.at("usage").is_null());
+  out.clear();
+  const core::token_id ids[] = {7};
+  w.piece(out, "b", ids, "stop");
+  CHECK(event(out).at("choices").at(0).at("finish_reason") == "stop");
+  CHECK(event(out).at("choices").at(0).at("token_ids") == boost::json::array{7});
+  out.clear();
+  actors::outcome how;
+  how.output_tokens = 2;
+  w.usage(out, how);
+  CHECK(event(out).at("choices").as_array().empty());
+  CHECK(event(out).at("usage").at("completion_tokens") == 2);
+  out.clear();
+  w.close(out);
+  CHECK(out == "data: [DONE]\n\n");
+
+  openai::event_writer chat(dialect::chat, "id1", 12, "m", false);
+  out.clear();
+  chat.open(out);
+  CHECK(event(out).at("choices").at(0).at("delta").at("role") == "assistant");
+  CHECK(!event(out).contains("usage"));
+  out.clear();
+  chat.piece(out, "x", {}, "");
+  CHECK(event(out).at("object") == "chat.completion.chunk");
+  CHECK(event(out).at("choices").at(0).at("delta").at("content") == "x");
+  out.clear();
+  chat.usage(out, how);
+  CHECK(out.empty());
+  chat.error(out, core::error{core::errc::internal, "broken", ""});
+  CHECK(event(out).at("error").at("message") == "broken");
+}
+
+TEST_CASE("openai: errors have their shape, status and Retry-After") {
+  using core::errc;
+  const std::pair<errc, unsigned> rows[] = {
+      {errc::invalid_param, 400}, {errc::not_supported, 400},   {errc::prompt_too_long, 400},
+      {errc::does_not_fit, 400},  {errc::model_not_found, 404}, {errc::not_found, 404},
+      {errc::overloaded, 429},    {errc::unavailable, 503},     {errc::bad_file, 500},
+      {errc::internal, 500},
+  };
+  for (const auto& [code, status] : rows) {
+    reply r = error_reply(core::error{code, "because", "field"});
+    CHECK(r.status == status);
+    auto e = boost::json::parse(r.body).at("error").as_object();
+    CHECK(e.at("message") == "because");
+    CHECK(e.at("param") == "field");
+    CHECK(e.at("type").is_string());
+    CHECK(e.at("code").is_string());
+    bool later =
+        std::any_of(r.headers.begin(), r.headers.end(), [](auto& h) { return h.first == "Retry-After"; });
+    CHECK(later == (status == 429 || status == 503));
+  }
+  CHECK(boost::json::parse(error_reply(404, "not_found", "x").body).at("error").at("param").is_null());
+}

@@ -1,0 +1,29 @@
+#include "net/page_assets.h"
+
+#include <catch2/catch.hpp>
+#include <fstream>
+#include <sstream>
+
+using namespace weir::net;
+
+TEST_CASE("page: every file of net/page is in the binary, byte for byte") {
+  for (const char* name : {"index.html", "page.js", "style.css", "weir.js"}) {
+    CAPTURE(name);
+    std::ifstream file(std::string(WEIR_SOURCE_DIR) + "/net/page/" + name, std::ios::binary);
+    std::stringstream bytes;
+    bytes << file.rdbuf();
+    const page_asset* asset = find_asset(std::string("/") + name);
+    REQUIRE(asset);
+    CHECK(asset->body == bytes.str());
+  }
+  REQUIRE(find_asset("/"));
+  CHECK(find_asset("/")->name == "index.html");
+  CHECK(!find_asset("/nothing"));
+  CHECK(!find_asset(""));
+}
+
+TEST_CASE("page: content types are those that browsers insist on") {
+  CHECK(content_type_of("weir.js") == "text/javascript; charset=utf-8");
+  CHECK(content_type_of("index.html") == "text/html; charset=utf-8");
+  CHECK(content_type_of("style.css") == "text/css; charset=utf-8");
+}

@@ -1,0 +1,66 @@
+// data.h — where tests find reference data, and files of their own.
+//
+// TEST_DATA_DIR names the folder; without it, shared/data beside the checkout. Data may be missing: a test
+// then says so with WARN and falls back on what it can make itself.
+#pragma once
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+namespace weir::test {
+
+inline std::filesystem::path data_dir() {
+  if (const char* named = std::getenv("TEST_DATA_DIR")) return named;
+  return std::filesystem::path(WEIR_SOURCE_DIR) / ".." / "shared" / "data";
+}
+
+// Folders below data_dir()/`below` that hold `file`, sorted by name; empty where the data is missing.
+inline std::vector<std::filesystem::path> data_folders(const std::string& below, const std::string& file) {
+  std::vector<std::filesystem::path> out;
+  std::error_code ec;
+  for (const auto& entry : std::filesystem::directory_iterator(data_dir() / below, ec))
+    if (std::filesystem::exists(entry.path() / file)) out.push_back(entry.path());
+  std::sort(out.begin(), out.end());
+  return out;
+}
+
+// A folder that lives as long as the object.
+class temporary_dir {
+ public:
+  temporary_dir() {
+    static std::atomic<unsigned> count{0};
+    path_ = std::filesystem::temp_directory_path() /
+            ("weir-test-" + std::to_string(::getpid()) + "-" + std::to_string(++count));
+    std::filesystem::create_directories(path_);
+  }
+  temporary_dir(const temporary_dir&) = delete;
+  temporary_dir& operator=(const temporary_dir&) = delete;
+  ~temporary_dir() {
+    std::error_code ec;
+    std::filesystem::remove_all(path_, ec);
+  }
+
+  const std::filesystem::path& path() const { return path_; }
+  std::string operator/(const std::string& name) const { return (path_ / name).string(); }
+
+ private:
+  std::filesystem::path path_;
+};
+
+inline void write_file(const std::filesystem::path& path, const std::string& text) {
+  std::ofstream(path, std::ios::binary) << text;
+}
+
+inline std::string read_file(const std::filesystem::path& path) {
+  std::ifstream in(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+}
+
+}  // namespace weir::test
