@@ -46,15 +46,15 @@ class owner {
 
   // Every engine that has something due takes one step.
   void step() {
-    board_->beat(time_.now(), true);
     for (auto& e : engines_) {
       if (e.does->idle() || e.due > time_.now()) continue;
       const auto done = e.does->step();
       e.due = done.wait_until;
+      if (done.rows == 0) continue;
       meter_.add(time_.now(), done.tokens, done.took);
+      board_->beat(time_.now(), true);
       if (const auto& fault = e.does->fault()) board_->fail(fault->message);
     }
-    board_->beat(time_.now(), true);
     outbox_.flush();
     if (time_.now() >= publish_at_) publish();
   }
@@ -69,10 +69,11 @@ class owner {
 
   time_point now() const { return time_.now(); }
 
-  // Before the owner waits for a step to fall due: it is not late meanwhile.
+  // Before the owner waits for a step to fall due. Its pulse goes on from the last step: a device that lets it wait
+  // for long is not well.
   void pause() {
     outbox_.flush();
-    board_->beat(time_.now(), false);
+    if (time_.now() >= publish_at_) publish();
   }
 
   // Before the owner waits for mail: what there was to tell is told.
@@ -85,6 +86,7 @@ class owner {
  private:
   void on(submit_job& m) {
     static_cast<job_stream::state_block&>(*m.job.sink).out = &outbox_;
+    if (idle()) board_->beat(time_.now(), true);
     engines_[m.engine].does->submit(std::move(m.job));
     engines_[m.engine].due = {};
   }

@@ -51,6 +51,10 @@ class registry {
     m.done(std::nullopt);
   }
 
+  void on(cancel_all&) {
+    for (auto& [id, j] : live_) j.cancel();
+  }
+
   void on(when_empty& m) {
     waiting_empty_.push_back(std::move(m.done));
     if (live_.empty()) tell_empty();

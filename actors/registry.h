@@ -45,12 +45,14 @@ struct find_job {
       : id(i), cancel(c), done(std::move(d)) {}
 };
 
+struct cancel_all {};
+
 struct when_empty {
   std::function<void()> done;
   explicit when_empty(std::function<void()> d) : done(std::move(d)) {}
 };
 
-using registry_msg = std::variant<job_born, job_ended, list_jobs, find_job, when_empty>;
+using registry_msg = std::variant<job_born, job_ended, list_jobs, find_job, cancel_all, when_empty>;
 
 // `look` fills a live job's state, tokens and pages from what its owner published.
 ref<registry_msg> spawn_registry(executor where, const core::clock& time, std::function<void(std::vector<job_view>&)> look);

@@ -240,6 +240,8 @@ readiness service::ready() const {
   return {true, {}};
 }
 
+void service::cancel_all() { p_->registry.tell(actors::cancel_all{}); }
+
 void service::drain(executor ex, std::function<void()> idle) {
   p_->draining = true;
   p_->registry.tell(when_empty([ex, idle] { asio::post(ex, idle); }));

@@ -87,6 +87,9 @@ class service {
   snapshot stats() const;
   readiness ready() const;
 
+  // Every job that lives now ends with cancel.
+  void cancel_all();
+
   // No new jobs from now on (they are refused: unavailable); `idle` is called once the last one has ended.
   void drain(executor ex, std::function<void()> idle);
 

@@ -27,6 +27,7 @@ using phase = actors::job_stream::phase;
 int generate_one(local_service& local, const generate_options& o) {
   auto& io = local.io();
   std::shared_ptr<actors::job_stream> stream;
+  auto until_it_ends = boost::asio::make_work_guard(io);
   boost::asio::signal_set interrupt(io, SIGINT, SIGTERM);
   bool stopped = false;
   interrupt.async_wait([&](auto ec, int) {
@@ -44,7 +45,9 @@ int generate_one(local_service& local, const generate_options& o) {
       shown = stream->published();
       std::cout << text << std::flush;
     }
-    if (stream->state() == phase::done || stream->state() == phase::refused) interrupt.cancel();
+    if (stream->state() != phase::done && stream->state() != phase::refused) return;
+    interrupt.cancel();
+    until_it_ends.reset();
   });
   io.run();
 
@@ -121,7 +124,9 @@ command add_generate(CLI::App& app) {
   app.add_option("--seed", r.seed, "same seed, same tokens; random where it is missing");
   app.add_option("--stop", r.stop, "a string that ends the answer; repeatable")->allow_extra_args(false);
   app.add_flag("--ignore-eos", r.ignore_eos, "go on past the model's own ending token");
+  name_variables(app);
   add_settings(app, o->engine);
+  refuse(app, {"deterministic", "share", "reserve-vram"});
   add_common(app);
   return [o] { return run(*o); };
 }

@@ -4,6 +4,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <fstream>
+#include <map>
 #include <set>
 
 namespace weir::apps {
@@ -20,7 +22,7 @@ struct adder {
 
   void operator()(const core::setting& s, bool& field) const { finish(app.add_flag(flag(s), field, s.meaning), s); }
   void operator()(const core::setting& s, std::vector<std::string>& field) const {
-    finish(app.add_option(flag(s), field, s.meaning)->take_all(), s);
+    finish(app.add_option(flag(s), field, s.meaning)->take_all()->allow_extra_args(false), s);
   }
   template <class T>
   void operator()(const core::setting& s, T& field) const {
@@ -43,14 +45,43 @@ void add_settings(CLI::App& app, core::engine_settings& s) { core::visit_setting
 void add_settings(CLI::App& app, core::server_settings& s) { core::visit_settings(s, adder{app}); }
 
 void add_common(CLI::App& app) {
-  app.set_config("--config", "", "a TOML file with any of these options");
-  app.allow_config_extras(CLI::config_extras_mode::error);
+  app.add_option("--config", "a TOML file with any of these options")->type_name("FILE")->envname("WEIR_CONFIG");
   app.add_option_function<std::string>(
          "--log-level", [](const std::string& level) { spdlog::set_level(spdlog::level::from_str(level)); },
          "least important message to log")
       ->check(CLI::IsMember({"trace", "debug", "info", "warn", "error", "off"}))
       ->envname("WEIR_LOG_LEVEL")
       ->default_str("info");
+}
+
+void name_variables(CLI::App& app) {
+  for (auto* o : app.get_options())
+    if (!o->get_lnames().empty() && o->get_lnames().front() != "help") o->envname(variable(o->get_lnames().front()));
+}
+
+// CLI11 reads configuration files for the topmost command alone, with a section for each subcommand; ours are flat.
+void apply_config(CLI::App& app) {
+  const auto* given = app.get_option_no_throw("--config");
+  if (!given || given->count() == 0) return;
+  const auto file = given->as<std::string>();
+  std::ifstream in(file);
+  if (!in) throw CLI::FileError("--config " + file + ": cannot be read");
+  std::map<CLI::Option*, std::vector<std::string>> values;
+  for (const auto& item : CLI::ConfigTOML().from_config(in)) {
+    auto* option = item.parents.empty() ? app.get_option_no_throw("--" + item.name) : nullptr;
+    if (!option || option == given) throw CLI::ConfigError("--config " + file + ": '" + item.fullname() + "' is no option");
+    auto& all = values[option];
+    all.insert(all.end(), item.inputs.begin(), item.inputs.end());
+  }
+  for (auto& [option, inputs] : values) {
+    if (option->count() != 0) continue;
+    const bool flag = option->get_expected_max() == 0;
+    if (flag && inputs == std::vector<std::string>{"false"}) continue;
+    if (flag && inputs != std::vector<std::string>{"true"})
+      throw CLI::ConfigError("--config " + file + ": " + option->get_name() + " is true or false");
+    for (const auto& i : inputs) option->add_result(i);
+    option->run_callback();
+  }
 }
 
 void refuse(CLI::App& app, std::initializer_list<const char*> names) {

@@ -11,8 +11,16 @@ namespace weir::apps {
 void add_settings(CLI::App& app, core::engine_settings& s);
 void add_settings(CLI::App& app, core::server_settings& s);
 
-// --config FILE and --log-level L. Unknown keys of the file are errors.
+// Gives each option that is there now its WEIR_… variable.
+void name_variables(CLI::App& app);
+
+// --config FILE and --log-level L.
 void add_common(CLI::App& app);
+
+// Reads the TOML file of --config, if one was given, into every option that neither the command line nor the
+// environment has set. Throws CLI::ParseError for a file that cannot be read, a key that is no option, a value out of
+// range.
+void apply_config(CLI::App& app);
 
 // Options that have a place in the command line but no code behind them yet: refused by name.
 void refuse(CLI::App& app, std::initializer_list<const char*> names);

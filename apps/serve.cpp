@@ -39,12 +39,15 @@ core::result<std::vector<std::string>> read_keys(const std::string& file) {
 
 std::string url_host(const std::string& host) { return host.find(':') == host.npos ? host : "[" + host + "]"; }
 
+// How long clients have to take their last frames when the server ends before their jobs do.
+constexpr std::chrono::milliseconds last_words{500};
+
 // The life of a server: listen, load, say so, serve until a signal, drain, stop.
 class serving {
  public:
   serving(const serve_options& o, actors::service_options s, net::server_options n)
-      : service_(std::move(s), clock_),
-        shards_(o.server.io_threads),
+      : shards_(o.server.io_threads),
+        service_(std::move(s), clock_),
         server_(service_, shards_, std::move(n)),
         signals_(io_, SIGINT, SIGTERM),
         timer_(io_),
@@ -84,7 +87,7 @@ class serving {
     if (std::exchange(draining_, true)) {
       spdlog::warn("stopping at once");
       exit_ = number == SIGINT ? exit_code::interrupted : exit_code::done;
-      return io_.stop();
+      return cut_short();
     }
     spdlog::info("draining: no new jobs; running ones have {} s", drain_s_);
     wait_for_signal();
@@ -93,9 +96,19 @@ class serving {
     timer_.async_wait([this](boost::system::error_code ec) {
       if (ec) return;
       spdlog::warn("jobs still run after {} s: stopping", drain_s_);
-      io_.stop();
+      cut_short();
     });
   }
+
+  // What still runs is cancelled, so that every client hears how its job ended; those that do not listen are left.
+  void cut_short() {
+    service_.cancel_all();
+    timer_.expires_after(last_words);
+    timer_.async_wait([this](boost::system::error_code ec) {
+      if (!ec) io_.stop();
+    });
+  }
+
 
   static int fail(const core::error& e) {
     std::cerr << e.message << '\n';
@@ -104,8 +117,8 @@ class serving {
 
   core::system_clock clock_;
   boost::asio::io_context io_{1};
+  net::shards shards_;  // outlive the service, whose streams post to them
   actors::service service_;
-  net::shards shards_;
   net::server server_;
   boost::asio::signal_set signals_;
   boost::asio::steady_timer timer_;
@@ -137,7 +150,7 @@ command add_serve(CLI::App& app) {
   auto o = std::make_shared<serve_options>();
   add_settings(app, o->server);
   add_settings(app, o->engine);
-  refuse(app, {"retain-mb", "metrics-listen", "deterministic", "share", "reserve-vram"});
+  refuse(app, {"retain-mb", "metrics-listen", "deterministic", "trusted-proxy", "share", "reserve-vram"});
   add_common(app);
   return [o] { return run(*o); };
 }

@@ -4,6 +4,7 @@
 #include <sys/resource.h>
 
 #include <exception>
+#include <iostream>
 #include <map>
 
 #include "apps/commands.h"
@@ -44,15 +45,24 @@ int run(int argc, char** argv) {
   add("generate", "write an answer, or a file of answers, to standard output", add_generate);
   add("tokenize", "text to token ids and pieces, or back", add_tokenize);
   add_missing(app);
+  if (argc > 1 && argv[1][0] != '-' && app.get_subcommands([&](CLI::App* s) { return s->check_name(argv[1]); }).empty()) {
+    std::cerr << "'" << argv[1] << "' is no subcommand; weir --help lists them\n";
+    return exit_code::bad_usage;
+  }
 
   try {
     app.parse(argc, argv);
+    apply_config(*app.get_subcommands().front());
   } catch (const CLI::ParseError& e) {
     return app.exit(e) == 0 ? exit_code::done : exit_code::bad_usage;
   }
   auto* chosen = app.get_subcommands().front();
   warn_of_unknown_variables(*chosen);
-  return commands.at(chosen)();
+  const int code = commands.at(chosen)();
+  std::cout.flush();
+  if (std::cout) return code;
+  spdlog::critical("standard output could not be written");
+  return exit_code::internal_error;
 }
 
 }  // namespace

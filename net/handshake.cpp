@@ -45,8 +45,12 @@ int base64url_digit(char c) {
 
 }  // namespace
 
-bool host_is_local(std::string_view host, std::string_view listen_host) {
+bool host_allowed(std::string_view host, std::string_view listen_host, std::span<const std::string> origins) {
   if (host.empty()) return false;
+  for (std::string_view origin : origins) {
+    const auto scheme_end = origin.find("://");
+    if (scheme_end != origin.npos && same_letters(origin.substr(scheme_end + 3), host)) return true;
+  }
   std::string_view name = without_brackets(without_port(host));
   return same_letters(name, "localhost") || is_loopback_v4(name) || name == "::1" ||
          same_letters(name, without_brackets(listen_host));

@@ -14,8 +14,9 @@ namespace weir::net {
 inline constexpr std::string_view subprotocol = "weir.v1";
 
 // On a loopback bind a page elsewhere must not reach us by a name that it made point here: Host has to be
-// localhost, a loopback address, or `listen_host` itself, with any port.
-bool host_is_local(std::string_view host, std::string_view listen_host);
+// localhost, a loopback address, or `listen_host` itself, with any port; or, behind a proxy, an allowed
+// origin's.
+bool host_allowed(std::string_view host, std::string_view listen_host, std::span<const std::string> origins);
 
 // A browser's page may open a socket from the same host, or from an origin on the list, compared exactly.
 // Only an Origin that was sent is judged: who sends none is not a browser.

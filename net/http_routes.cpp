@@ -84,7 +84,7 @@ reply show_model(hub& h, const std::string& name) {
     append_model(out, m);
     return json_reply(out.substr(1));
   }
-  return error_reply(404, "model_not_found", fmt::format("no model is called '{}'", name), "model");
+  return error_reply(404, "model_not_found", fmt::format("no model is called '{}'", legible(name)), "model");
 }
 
 // ---- text
@@ -135,7 +135,7 @@ void append_job(std::string& out, const actors::job_view& j) {
   append_count(out, "prompt_tokens", j.prompt_tokens);
   append_count(out, "tokens", j.output_tokens);
   append_count(out, "pages", j.pages);
-  append_count(out, "age_s", j.age_s);
+  append_count(out, "age", j.age_s);
   out += '}';
 }
 
@@ -243,7 +243,7 @@ asio::awaitable<reply> answer_route(hub& h, const route_match& route, std::strin
     case endpoint::stream:
       co_return error_reply(426, "upgrade_required", "this path is a WebSocket: weir.v1");
     case endpoint::planned:
-      co_return not_found(fmt::format("{} is not supported yet", path_of(target)));
+      co_return not_found(fmt::format("{} is not supported yet", legible(path_of(target))));
     case endpoint::completions:
     case endpoint::chat_completions:
       break;

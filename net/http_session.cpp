@@ -7,8 +7,8 @@
 #include <boost/beast/websocket/rfc6455.hpp>
 
 #include "net/handshake.h"
+#include "net/json.h"
 #include "net/random_hex.h"
-#include "net/ws_session.h"
 
 namespace weir::net {
 
@@ -30,7 +30,7 @@ asio::awaitable<void> http_session::run() {
     error_code ignored;
     stream_.socket().close(ignored);
   };
-  auto place = hub_.join([this, hang_up](hub::event e) {
+  const hub::seat seat(hub_, [this, hang_up](hub::event e) {
     if (e == hub::event::close || (e == hub::event::drain && between_requests_ && !first_)) hang_up();
   });
   if (hub_.all().stopping) hang_up();  // it was said before we could hear it
@@ -39,7 +39,6 @@ asio::awaitable<void> http_session::run() {
     }
   } catch (const boost::system::system_error&) {  // this connection is over
   }
-  hub_.leave(place);
   error_code ignored;
   stream_.socket().shutdown(asio::ip::tcp::socket::shutdown_send, ignored);
   stream_.close();
@@ -127,52 +126,58 @@ asio::awaitable<void> http_session::read_away_the_rest() {
 
 // ---- who may come in
 
-std::optional<reply> http_session::gate(const request& r, const route_match& route) const {
+std::optional<reply> http_session::judge_host(const request& r) const {
   const hall& all = hub_.all();
-  if (all.loopback && !host_is_local(r[http::field::host], all.listen_host)) {
-    return error_reply(403, "host_forbidden",
-                       "a server on the loopback address is reached as localhost only");
+  if (!all.loopback || host_allowed(r[http::field::host], all.listen_host, all.options.allow_origin)) {
+    return std::nullopt;
   }
+  return error_reply(
+      403, "host_forbidden",
+      "a server on a loopback address is reached as localhost, or by an allowed origin's name");
+}
+
+std::optional<reply> http_session::judge(const request& r, const route_match& route) const {
+  const auto& keys = hub_.all().options.api_keys;
+  if (auto refused = judge_host(r)) return refused;
   const bool is_public =
       route.to == endpoint::asset || route.to == endpoint::live || route.to == endpoint::ready;
-  if (all.options.api_keys.empty() || is_public) return std::nullopt;
+  if (keys.empty() || is_public) return std::nullopt;
   const auto key = bearer_of(r[http::field::authorization]);
-  if (key && key_known(*key, all.options.api_keys)) return std::nullopt;
+  if (key && key_known(*key, keys)) return std::nullopt;
   return error_reply(401, "invalid_api_key",
                      key ? "this key is not known" : "a key is needed: Authorization: Bearer …");
 }
 
-asio::awaitable<bool> http_session::upgrade(request r) {
+std::optional<reply> http_session::judge_upgrade(const request& r, admission& how) const {
   const hall& all = hub_.all();
-  admission how;
-  how.request_id = request_id_;
-  std::optional<reply> refusal;
+  if (auto refused = judge_host(r)) return refused;
   const auto origin = r.find(http::field::origin);
-  const std::string_view protocols = r[http::field::sec_websocket_protocol];
+  if (origin != r.end() && !origin_allowed(origin->value(), r[http::field::host], all.options.allow_origin)) {
+    return error_reply(403, "origin_forbidden", "pages of this origin may not connect");
+  }
+  std::string protocols;  // a client may send several such lines
+  const auto lines = r.equal_range(http::field::sec_websocket_protocol);
+  for (auto line = lines.first; line != lines.second; ++line) protocols.append(line->value()).append(",");
   const offered_protocols offered = parse_protocols(protocols);
+  how.subprotocol = offered.weir_v1;
   auto key = offered.bearer;
   if (auto header = bearer_of(r[http::field::authorization])) key = std::string(*header);
-  how.subprotocol = offered.weir_v1;
   how.authenticated = all.options.api_keys.empty() || (key && key_known(*key, all.options.api_keys));
-  if (all.loopback && !host_is_local(r[http::field::host], all.listen_host)) {
-    refusal =
-        error_reply(403, "host_forbidden", "a server on the loopback address is reached as localhost only");
-  } else if (origin != r.end() &&
-             !origin_allowed(origin->value(), r[http::field::host], all.options.allow_origin)) {
-    refusal = error_reply(403, "origin_forbidden", "pages of this origin may not connect");
-  } else if (key && !how.authenticated) {
-    refusal = error_reply(401, "invalid_api_key", "this key is not known");
-  } else if (!protocols.empty() && !offered.weir_v1) {
-    refusal = error_reply(400, "bad_subprotocol", "this server speaks the subprotocol weir.v1 only");
-  } else if (buffer_.size() > 0) {
-    refusal = error_reply(400, "bad_request", "frames came before the handshake was done");
-  } else if (all.draining) {
-    refusal = error_reply(503, "unavailable", "the server is shutting down");
+  how.wrong_key = key && !how.authenticated;  // closed with 4401 after the upgrade: a browser cannot read a 401
+  if (!protocols.empty() && !offered.weir_v1) {
+    return error_reply(400, "bad_subprotocol", "this server speaks the subprotocol weir.v1 only");
   }
-  if (refusal) {
-    refusal->close = true;
-    co_await write(std::move(*refusal));
-    co_return false;
+  if (buffer_.size() > 0) return error_reply(400, "bad_request", "frames came before the handshake was done");
+  if (all.draining) return error_reply(503, "unavailable", "the server is shutting down");
+  return std::nullopt;
+}
+
+asio::awaitable<bool> http_session::upgrade(request r) {
+  admission how;
+  how.request_id = request_id_;
+  if (auto refused = judge_upgrade(r, how)) {
+    refused->close = true;
+    co_return co_await write(std::move(*refused));
   }
   // The socket goes on by itself: what this session held for HTTP is not kept beside it.
   serve_websocket(at_, std::move(stream_), std::move(r), std::move(how));
@@ -185,7 +190,7 @@ asio::awaitable<bool> http_session::answer(const request& r) {
   const std::string_view target = r.target();
   const auto found = find_route(std::string_view(r.method_string()), target);
   const auto* route = std::get_if<route_match>(&found);
-  if (auto refused = gate(r, route ? *route : route_match{endpoint::planned, {}})) {
+  if (auto refused = judge(r, route ? *route : route_match{endpoint::planned, {}})) {
     co_return co_await write(std::move(*refused));
   }
   if (const auto* wrong = std::get_if<wrong_method>(&found)) {
@@ -195,7 +200,7 @@ asio::awaitable<bool> http_session::answer(const request& r) {
     co_return co_await write(std::move(no));
   }
   if (!route) {
-    reply no = error_reply(404, "not_found", fmt::format("there is nothing at {}", path_of(target)));
+    reply no = error_reply(404, "not_found", fmt::format("there is nothing at {}", legible(path_of(target))));
     co_return co_await write(std::move(no));
   }
   if (r.method() == http::verb::post) {

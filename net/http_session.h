@@ -16,6 +16,7 @@
 #include "net/hub.h"
 #include "net/openai.h"
 #include "net/wake.h"
+#include "net/ws_session.h"
 
 namespace weir::net {
 
@@ -41,7 +42,10 @@ class http_session : public std::enable_shared_from_this<http_session> {
 
   boost::asio::awaitable<bool> write(reply r);
   boost::asio::awaitable<void> read_away_the_rest();
-  std::optional<reply> gate(const request& r, const route_match& route) const;
+  // What speaks against it, if anything does.
+  std::optional<reply> judge_host(const request& r) const;
+  std::optional<reply> judge(const request& r, const route_match& route) const;
+  std::optional<reply> judge_upgrade(const request& r, admission& how) const;
 
   void watch_peer();  // until stop_watching(): notifies news_ when the client is gone
   void stop_watching();

@@ -55,10 +55,8 @@ struct hall {
 class hub : public std::enable_shared_from_this<hub> {
  public:
   enum class event { tick, drain, close };
-  // Told on the shard. It must not join or leave while it is told.
+  // Told on the shard. It must not come or go while it is told.
   using listener = std::function<void(event)>;
-  using place = std::list<listener>::iterator;
-
   hub(std::shared_ptr<hall> h, actors::executor ex) : hall_(std::move(h)), executor_(std::move(ex)) {}
 
   hall& all() const noexcept { return *hall_; }
@@ -66,9 +64,20 @@ class hub : public std::enable_shared_from_this<hub> {
   const actors::executor& executor() const noexcept { return executor_; }
   const server_limits& limits() const noexcept { return hall_->options.limits; }
 
-  place join(listener l) { return listeners_.insert(listeners_.end(), std::move(l)); }
-  void leave(place p) { listeners_.erase(p); }
   void tell(event e);
+
+  // Listens for as long as it lives.
+  class seat {
+   public:
+    seat(hub& h, listener l) : hub_(h), at_(h.listeners_.insert(h.listeners_.end(), std::move(l))) {}
+    seat(const seat&) = delete;
+    seat& operator=(const seat&) = delete;
+    ~seat() { hub_.listeners_.erase(at_); }
+
+   private:
+    hub& hub_;
+    std::list<listener>::iterator at_;
+  };
 
   // Keeps a job that has lost its reader until the grace is over.
   void adopt(std::shared_ptr<actors::job_stream> job);

@@ -120,6 +120,14 @@ void append_chars(std::string& out, T value) {
 
 }  // namespace
 
+std::string legible(std::string_view bytes) {
+  std::string out(bytes);
+  for (char& c : out) {
+    if (c < 0x20 || c > 0x7e) c = '?';
+  }
+  return out;
+}
+
 void append_json_string(std::string& out, std::string_view utf8) {
   out += '"';
   std::size_t run = 0;

@@ -29,6 +29,9 @@ core::result<bool> read_bool(std::string_view name, const json::value& v);
 core::result<std::string> read_string(std::string_view name, const json::value& v);
 core::result<std::vector<std::int64_t>> read_integers(std::string_view name, const json::value& v);
 
+// `bytes` that came from outside, fit for a JSON string: what is not printable ASCII becomes '?'.
+std::string legible(std::string_view bytes);
+
 // Appends `utf8` as a JSON string with its quotes; only what JSON demands is escaped.
 void append_json_string(std::string& out, std::string_view utf8);
 void append_number(std::string& out, std::int64_t value);

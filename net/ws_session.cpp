@@ -56,9 +56,10 @@ class session : public std::enable_shared_from_this<session> {
   asio::awaitable<void> run(http::request<http::string_body> upgrade);
 
  private:
-  asio::awaitable<void> read_frames();
+  asio::awaitable<void> read_frames(error_code& ec);
   asio::awaitable<void> write_frames();
   void prepare_socket();
+  void end(const error_code& ec);
   bool next_frame();
 
   void understand(std::string_view frame);
@@ -127,25 +128,27 @@ asio::awaitable<void> session::run(http::request<http::string_body> upgrade) {
   co_await ws_.async_accept(upgrade, asio::redirect_error(asio::use_awaitable, ec));
   if (ec) co_return;
   upgrade = {};
-  hub_.all().sessions.fetch_add(1, std::memory_order_relaxed);
   auto self = shared_from_this();
-  auto place = hub_.join([this](hub::event e) { hear(e); });
+  const hub::seat seat(hub_, [this](hub::event e) { hear(e); });
+  hub_.all().sessions.fetch_add(1, std::memory_order_relaxed);
   asio::co_spawn(
       hub_.executor(), [self]() { return self->write_frames(); }, asio::detached);
   if (how_.authenticated) welcome();
+  if (how_.wrong_key) close(bad_key);
   if (hub_.all().draining) hear(hub::event::drain);  // it was said before we could hear it
   if (hub_.all().stopping) hear(hub::event::close);
-  co_await read_frames();
-  hub_.leave(place);
-  hub_.all().sessions.fetch_sub(1, std::memory_order_relaxed);
+  try {
+    co_await read_frames(ec);
+  } catch (const std::exception&) {  // out of memory: this session is over, the others are not
+  }
+  end(ec);
 }
 
-asio::awaitable<void> session::read_frames() {
+asio::awaitable<void> session::read_frames(error_code& ec) {
   beast::flat_buffer buffer;
-  error_code ec;
   for (;;) {
     co_await ws_.async_read_some(buffer, 0, asio::redirect_error(asio::use_awaitable, ec));
-    if (ec) break;
+    if (ec) co_return;
     if (!closing_ && buffer.size() > hub_.limits().frame_bytes) close(too_big);
     if (!closing_ && !ws_.is_message_done()) continue;
     if (!closing_) {
@@ -155,8 +158,12 @@ asio::awaitable<void> session::read_frames() {
     buffer.clear();
     if (buffer.capacity() > 16 * 1024) buffer.shrink_to_fit();
   }
-  hub_.all().count_close(reason_it_ended(ec));
+}
+
+void session::end(const error_code& ec) {
   gone_ = true;
+  hub_.all().sessions.fetch_sub(1, std::memory_order_relaxed);
+  hub_.all().count_close(reason_it_ended(ec));
   let_lanes_go();
   hang_up();
   news_->notify();

@@ -18,6 +18,7 @@ namespace weir::net {
 
 struct admission {
   bool authenticated = false;  // else session.auth has to come first
+  bool wrong_key = false;      // a key came with the handshake, and nobody knows it
   bool subprotocol = false;    // the client offered weir.v1
   std::string request_id;
 };

@@ -182,7 +182,7 @@ void fill_from_file(const piece& p, const std::function<void(u64)>& moved) {
     } else {
       for (u64 i = 0; i < count; ++i) {
         // A file need not align its tensors.
-        std::byte element[4] = {};
+        alignas(float) std::byte element[4] = {};
         std::memcpy(element, from + i * kernels::size_of(stored), kernels::size_of(stored));
         reinterpret_cast<float*>(p.to)[at + i] = kernels::load(element, stored, 0);
       }

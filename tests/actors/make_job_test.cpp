@@ -65,6 +65,7 @@ TEST_CASE("a value out of its range is refused, naming the field") {
       {"presence_penalty", [](auto& r) { r.presence_penalty = -3; }},
       {"max_tokens", [](auto& r) { r.max_tokens = 0; }},
       {"min_tokens", [](auto& r) { r.min_tokens = -1; }},
+      {"deadline_ms", [](auto& r) { r.deadline = std::chrono::milliseconds(0); }},
       {"stop_token_ids", [](auto& r) { r.stop_token_ids = {1000}; }},
       {"stop", [](auto& r) { r.stop = {""}; }},
       {"stop", [](auto& r) { r.stop.assign(65, "x"); }},

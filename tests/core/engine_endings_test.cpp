@@ -90,7 +90,7 @@ TEST_CASE("min_tokens lets stop strings pass that begin before then") {
   CHECK(sink->end->output_tokens == 5);
 }
 
-TEST_CASE("a stop string inside a token cuts it; tokens wholly inside it are not delivered") {
+TEST_CASE("a stop string inside a token cuts it, and tokens wholly inside it are not delivered") {
   SECTION("inside one token") {
     scripted rig({"a", "xSTOPy", "b"});
     auto sink = rig.submit(rig.ask(10, {"STOP"}));

@@ -213,7 +213,7 @@ describe("the page, on a scripted server", { skip: no_browser }, () => {
       message: "input: this model has no chat template",
     };
     const page = await visit(t, await fake(t, { plan: () => ({ refuse }) }));
-    await button(page, "A question").click();
+    await button(page, "A sum").click();
     await button(page, /^Run/).click();
     await card_state(page).getByText(refuse.message).waitFor();
   });

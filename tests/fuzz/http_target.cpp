@@ -10,7 +10,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   const std::vector<std::string> allowed{"https://app.example"};
   (void)find_route("GET", text);
-  (void)host_is_local(text, "127.0.0.1");
+  (void)host_allowed(text, "127.0.0.1", allowed);
   (void)origin_allowed(text, "127.0.0.1:8080", allowed);
   (void)parse_protocols(text);
   if (auto key = bearer_of(text)) (void)key_known(*key, allowed);

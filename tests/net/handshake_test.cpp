@@ -8,12 +8,15 @@ TEST_CASE("handshake: on loopback only local names may be the Host") {
   for (const char* host : {"localhost", "LocalHost:8080", "127.0.0.1", "127.0.0.1:1", "127.1.2.3:80", "[::1]",
                            "[::1]:8080", "::1", "box:9"}) {
     CAPTURE(host);
-    CHECK(host_is_local(host, "box"));
+    CHECK(host_allowed(host, "box", {}));
   }
+  const std::vector<std::string> origins{"https://chat.example", "chat.other"};
+  CHECK(host_allowed("chat.example", "127.0.0.1", origins));
+  CHECK(!host_allowed("chat.other", "127.0.0.1", origins));
   for (const char* host : {"", "example.com", "evil.com:8080", "localhost.evil.com", "127.0.0.1.evil.com",
                            "[::2]:8080", "10.0.0.1", ":8080", "["}) {
     CAPTURE(host);
-    CHECK(!host_is_local(host, "127.0.0.1"));
+    CHECK(!host_allowed(host, "127.0.0.1", origins));
   }
 }
 

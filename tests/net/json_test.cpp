@@ -27,6 +27,10 @@ TEST_CASE("json: every byte that JSON forbids in a string is escaped, and nothin
   CHECK(escaped("é 中 🙂") == "\"é 中 🙂\"");
 }
 
+TEST_CASE("json: bytes of unknown origin become something that may stand in JSON") {
+  CHECK(net::legible("a/b\xff\x01\x7f\xc3\xa9") == "a/b?????");
+}
+
 TEST_CASE("json: escaping any string gives JSON that reads back as the same string") {
   for (int seed = 0; seed < 200; ++seed) {
     std::string text;

@@ -46,7 +46,7 @@ WEIR_INLINE void store_as(T* to, V v) {
   std::memcpy(to, &v, sizeof v);
 }
 
-WEIR_INLINE vec all(float x) { return x - vec{}; }  // not x + 0, which would have to turn -0 into 0
+WEIR_INLINE vec all(float x) { return x - vec{}; }  // not x + 0, which turns -0 into 0
 WEIR_INLINE vec load_f32(const float* from) { return load_as<vec>(from); }
 
 WEIR_INLINE uvec load_halves(const std::uint16_t* from) {
@@ -59,7 +59,9 @@ WEIR_INLINE uvec load_halves(const std::uint16_t* from) {
 #endif
 }
 
-WEIR_INLINE vec load_bf16(const std::uint16_t* from) { return reinterpret_cast<vec>(load_halves(from) << 16); }
+WEIR_INLINE vec load_bf16(const std::uint16_t* from) {
+  return reinterpret_cast<vec>(load_halves(from) << 16);
+}
 
 WEIR_INLINE vec load_f16(const std::uint16_t* from) {
 #if defined(__AVX512F__)

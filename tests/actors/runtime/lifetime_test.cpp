@@ -19,7 +19,7 @@
 using namespace weir;
 using namespace weir::tests;
 
-TEST_CASE("a context destroyed under an idle actor takes the actor with it; its refs stay safe") {
+TEST_CASE("a context destroyed under an idle actor takes the actor with it, and its refs stay safe") {
   const auto alive = std::make_shared<int>();
   std::optional<net::io_context> io(std::in_place);
   auto a = spawn<message>(io->get_executor(), {}, [alive](context<message> self) { return count(self); });

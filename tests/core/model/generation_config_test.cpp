@@ -31,10 +31,9 @@ TEST_CASE("sampling defaults are neutral until the file says otherwise") {
   CHECK(neutral.temperature == 1);
   CHECK(neutral.top_k == 0);
   CHECK(neutral.top_p == 1);
-  const auto set =
-      parse(
-          R"({"do_sample":true,"temperature":0.6,"top_p":0.9,"top_k":20,"min_p":0.05,"repetition_penalty":1.1})")
-          ->defaults;
+  const auto set = parse(R"({"do_sample": true, "temperature": 0.6, "top_p": 0.9, "top_k": 20,
+                             "min_p": 0.05, "repetition_penalty": 1.1})")
+                       ->defaults;
   CHECK(set.temperature == 0.6f);
   CHECK(set.top_p == 0.9f);
   CHECK(set.top_k == 20);

@@ -160,7 +160,7 @@ TEST_CASE("an owner that comes late finds one token due, not all that it missed"
   rig.run();
 }
 
-TEST_CASE("the N-th draw of a sim is a fault of its job alone; the N-th forward of every job") {
+TEST_CASE("the N-th draw of a sim is a fault of its job alone, and the N-th forward of every job") {
   SECTION("sampler") {
     engine_rig rig(sim_spec{.sampler_fault = 5});
     auto a = rig.submit(rig.job(1, 10));

@@ -16,6 +16,7 @@ std::string file_with(const std::string& header, std::size_t data_bytes) {
   return length + header + std::string(data_bytes, 'x');
 }
 
+// The tensors' bytes are those of `file`.
 result<tensor_map> parse(const std::string& file) {
   return parse_safetensors(std::as_bytes(std::span(file)), "m.safetensors");
 }
@@ -34,10 +35,11 @@ std::string entry(const std::string& shape, int begin, int end) {
 }  // namespace
 
 TEST_CASE("a safetensors file gives each tensor's type, shape and bytes") {
-  const auto r = parse(test::safetensors_bytes({{"a", "F32", {2, 3}, std::string(24, 'a')},
-                                                {"b", "BF16", {5}, std::string(10, 'b')},
-                                                {"scalar", "F16", {}, "ss"},
-                                                {"empty", "I64", {0, 7}, ""}}));
+  const std::string file = test::safetensors_bytes({{"a", "F32", {2, 3}, std::string(24, 'a')},
+                                                    {"b", "BF16", {5}, std::string(10, 'b')},
+                                                    {"scalar", "F16", {}, "ss"},
+                                                    {"empty", "I64", {0, 7}, ""}});
+  const auto r = parse(file);
   REQUIRE(r.has_value());
   REQUIRE(r->size() == 4);
   CHECK(r->at("a").shape == std::vector<std::uint64_t>{2, 3});
@@ -128,7 +130,7 @@ TEST_CASE("a shard index may name plain files only") {
   CHECK(!parse_shard_index(R"({"weight_map":[]})", "index.json"));
 }
 
-TEST_CASE("a sharded checkpoint is one set of tensors; a shard or tensor that is missing is named") {
+TEST_CASE("a sharded checkpoint is one set of tensors, and a shard or tensor that is missing is named") {
   const test::temporary_dir dir;
   const auto write = [&](const std::string& file, std::vector<test::toy_tensor> tensors) {
     test::write_file(dir / file, test::safetensors_bytes(tensors));
