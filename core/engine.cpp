@@ -46,10 +46,10 @@ engine::engine(std::unique_ptr<model> m, std::shared_ptr<const tokenizer> t, eng
     : s_(std::make_unique<state>(std::move(m), std::move(t), config, time)) {}
 
 engine::~engine() {
-  s_->fail_all(make_error(errc::unavailable, "the engine was stopped"));
-  while (!s_->finishing.empty()) {
-    s_->finishing.back()->settle_now();
-    s_->finishing.pop_back();
+  const error stopped = make_error(errc::unavailable, "the engine was stopped");
+  s_->fail_all(stopped);
+  for (auto& s : s_->finishing) {
+    if (!s->settle()) s_->drop(std::move(s), finish_reason::error, stopped);
   }
 }
 

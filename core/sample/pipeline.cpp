@@ -1,7 +1,7 @@
 #include "core/sample/pipeline.h"
 
 #include <algorithm>
-#include <cassert>
+#include <iterator>
 
 #include "core/sample/philox.h"
 
@@ -16,7 +16,10 @@ bool has_penalty(const sampling_params& p) {
 
 sampler::sampler(const sampling_params& params, std::uint32_t vocab_size, std::span<const token_id> prompt,
                  limits l)
-    : params_(params), endings_(l.endings.begin(), l.endings.end()), min_tokens_(l.min_tokens) {
+    : params_(params), min_tokens_(l.min_tokens) {
+  // A model's files may name ending tokens that it has no logits for.
+  std::copy_if(l.endings.begin(), l.endings.end(), std::back_inserter(endings_),
+               [&](token_id id) { return static_cast<std::uint32_t>(id) < vocab_size; });
   if (!has_penalty(params_)) return;
   const std::uint64_t most = prompt.size() + std::uint64_t{l.max_tokens};
   seen_ = token_counts(static_cast<std::uint32_t>(std::min<std::uint64_t>(most, vocab_size)));

@@ -39,7 +39,7 @@ class sampler {
     std::span<const token_id> endings;  // stop ids
   };
 
-  // REQUIRES: ids of `prompt`, `endings` and the bias are inside the vocabulary.
+  // REQUIRES: ids of `prompt` and the bias are inside the vocabulary.
   sampler(const sampling_params& params, std::uint32_t vocab_size, std::span<const token_id> prompt,
           limits l);
 
