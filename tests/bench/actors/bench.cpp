@@ -1,10 +1,13 @@
 #include "tests/bench/actors/bench.h"
 
+#include <sys/resource.h>
+
 #include <algorithm>
 #include <charconv>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
+#include <sstream>
 #include <string>
 
 namespace bench {
@@ -45,6 +48,7 @@ const std::vector<description> descriptions = {
      [](const params& p) { return p[1] * p[3]; }},
     {"idle", "ACTORS", {100'000}, "actor", first},
     {"token_streams", "STREAMS TOKENS", {64, 100'000}, "token", first_two},
+    {"token_push", "STREAMS TOKENS PERIOD_US", {64, 2'000, 1000}, "token", first_two},
 };
 
 int usage() {
@@ -73,19 +77,27 @@ std::uint64_t memory(const std::string& field) {
   fail("no " + field + " in /proc/self/status");
 }
 
-void report(std::string_view impl, const description& d, const task& t, std::uint64_t base,
-            std::uint64_t peak) {
-  const double s = t.watch.seconds();
+std::uint64_t weighed = 0;
+
+double cpu_seconds() {
+  rusage used;
+  getrusage(RUSAGE_SELF, &used);
+  const auto seconds = [](timeval v) { return double(v.tv_sec) + double(v.tv_usec) * 1e-6; };
+  return seconds(used.ru_utime) + seconds(used.ru_stime);
+}
+
+void report(std::string_view impl, const description& d, const task& t, std::uint64_t base) {
   const auto ops = d.operations(t.params);
-  std::string list;
-  for (const auto n : t.params) list += (list.empty() ? "" : ", ") + std::to_string(n);
-  std::printf(
-      "{\"program\": \"%s\", \"params\": [%s], \"impl\": \"%s\", \"threads\": %u, \"seconds\": %.6f, "
-      "\"base_rss_bytes\": %llu, \"peak_rss_bytes\": %llu, \"operation\": \"%s\", \"ops\": %llu, "
-      "\"ops_per_s\": %.0f}\n",
-      std::string(d.name).c_str(), list.c_str(), std::string(impl).c_str(), t.threads, s,
-      static_cast<unsigned long long>(base), static_cast<unsigned long long>(peak),
-      std::string(d.operation).c_str(), static_cast<unsigned long long>(ops), static_cast<double>(ops) / s);
+  std::ostringstream line;
+  line << "{\"program\": \"" << d.name << "\", \"params\": [";
+  for (std::size_t i = 0; i < t.params.size(); ++i) line << (i ? ", " : "") << t.params[i];
+  line << "], \"impl\": \"" << impl << "\", \"threads\": " << t.threads
+       << ", \"seconds\": " << t.watch.seconds() << ", \"cpu_seconds\": " << cpu_seconds()
+       << ", \"base_rss_bytes\": " << base << ", \"peak_rss_bytes\": " << memory("VmHWM:");
+  if (weighed) line << ", \"weighed_rss_bytes\": " << weighed;
+  line << ", \"operation\": \"" << d.operation << "\", \"ops\": " << ops
+       << ", \"ops_per_s\": " << static_cast<std::uint64_t>(double(ops) / t.watch.seconds()) << "}";
+  std::puts(line.str().c_str());
 }
 
 }  // namespace
@@ -94,6 +106,8 @@ void fail(std::string_view why) {
   std::fprintf(stderr, "bench: %.*s\n", int(why.size()), why.data());
   std::exit(1);
 }
+
+void task::weigh() const { weighed = memory("VmRSS:"); }
 
 int main(std::string_view impl, int argc, char** argv, const std::vector<program>& programs) {
   const std::vector<std::string_view> args(argv + 1, argv + argc);
@@ -123,7 +137,7 @@ int main(std::string_view impl, int argc, char** argv, const std::vector<program
 
   const auto base = memory("VmRSS:");
   p->run(t);
-  report(impl, *d, t, base, memory("VmHWM:"));
+  report(impl, *d, t, base);
   return 0;
 }
 

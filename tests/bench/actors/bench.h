@@ -18,7 +18,7 @@ namespace bench {
 class stopwatch {
  public:
   void start() { from_ = clock::now(); }
-  void stop() { took_ = clock::now() - from_; }
+  void stop() { took_ += clock::now() - from_; }  // several stretches add up
   double seconds() const { return std::chrono::duration<double>(took_).count(); }
 
  private:
@@ -32,6 +32,8 @@ struct task {
   std::vector<std::uint64_t> params;
   stopwatch& watch;
   std::uint64_t operator[](std::size_t i) const { return params[i]; }
+  // Notes what the process holds at this moment, for programs whose peak is not the point.
+  void weigh() const;
 };
 
 struct program {

@@ -1,6 +1,7 @@
-// contexts.h — io_contexts, each run by a thread of its own: what actors are spread over.
+// contexts.h — io_contexts, each run by one thread: what actors are spread over. The first is run by the
+// caller, as in most Asio programs, the others by threads that are there from the start.
 //
-// Thread safety: any thread may ask for an executor; construct and finish from outside.
+// Thread safety: any thread may ask for an executor or call release; the rest is the owner's.
 #pragma once
 
 #include <boost/asio/executor_work_guard.hpp>
@@ -18,6 +19,7 @@ class contexts {
 
   explicit contexts(unsigned n) {
     for (unsigned i = 0; i < n; ++i) all_.push_back(std::make_unique<one>());
+    for (unsigned i = 1; i < n; ++i) all_[i]->thread = std::thread([c = all_[i].get()] { c->io.run(); });
   }
   ~contexts() { finish(); }
 
@@ -28,19 +30,29 @@ class contexts {
   // The i-th of n: neighbours on one thread, mostly.
   executor_type by_block(std::size_t i, std::size_t n) { return round_robin(i * all_.size() / n); }
 
-  // Returns once nothing is left to do anywhere: the last actor has ended.
-  void finish() {
+  // Nothing more comes from outside: each context ends once nothing is left to do on it.
+  void release() {
     for (auto& c : all_) c->work.reset();
+  }
+
+  // Returns once every context has ended.
+  void run() {
+    all_.front()->io.run();
     for (auto& c : all_) {
       if (c->thread.joinable()) c->thread.join();
     }
+  }
+
+  void finish() {
+    release();
+    run();
   }
 
  private:
   struct one {
     boost::asio::io_context io{1};
     boost::asio::executor_work_guard<executor_type> work{io.get_executor()};
-    std::thread thread{[this] { io.run(); }};
+    std::thread thread;
   };
   std::vector<std::unique_ptr<one>> all_;
 };

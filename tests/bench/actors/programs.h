@@ -16,5 +16,6 @@ void big(const task& t);
 void bndbuffer(const task& t);
 void idle(const task& t);
 void token_streams(const task& t);
+void token_push(const task& t);
 
 }  // namespace bench

@@ -1,5 +1,4 @@
 // A binary tree of actors: each tells its children to spread, adds up what they say and tells its parent.
-#include <boost/asio/use_future.hpp>
 #include <variant>
 
 #include "actors/runtime/actor.h"
@@ -61,8 +60,8 @@ void actor_creation(const task& t) {
   t.watch.start();
   const auto root = weir::spawn<message>(where.round_robin(0), {.mailbox = 4}, node{where, 0, 0, {}, total});
   root.tell(spread{t[0]});
-  root.async_join(boost::asio::use_future).get();
-  where.finish();
+  root.async_join([&](auto&&...) { where.release(); });
+  where.run();
   t.watch.stop();
   expect(total == (std::uint64_t(1) << t[0]) - 1, "actors are missing");
 }
