@@ -52,7 +52,7 @@ const std::vector<description> descriptions = {
 };
 
 int usage() {
-  std::fprintf(stderr, "usage: PROGRAM [--threads=N] [PARAMETERS]\n");
+  std::fprintf(stderr, "usage: PROGRAM [--threads=N] [--newest-first] [PARAMETERS]\n");
   for (const description& d : descriptions) {
     std::fprintf(stderr, "  %-20.*s %.*s  (", int(d.name.size()), d.name.data(), int(d.parameters.size()),
                  d.parameters.data());
@@ -91,9 +91,10 @@ void report(std::string_view impl, const description& d, const task& t, std::uin
   std::ostringstream line;
   line << "{\"program\": \"" << d.name << "\", \"params\": [";
   for (std::size_t i = 0; i < t.params.size(); ++i) line << (i ? ", " : "") << t.params[i];
-  line << "], \"impl\": \"" << impl << "\", \"threads\": " << t.threads
-       << ", \"seconds\": " << t.watch.seconds() << ", \"cpu_seconds\": " << cpu_seconds()
-       << ", \"base_rss_bytes\": " << base << ", \"peak_rss_bytes\": " << memory("VmHWM:");
+  line << "], \"impl\": \"" << impl << (t.newest_first ? ", newest first" : "")
+       << "\", \"threads\": " << t.threads << ", \"seconds\": " << t.watch.seconds()
+       << ", \"cpu_seconds\": " << cpu_seconds() << ", \"base_rss_bytes\": " << base
+       << ", \"peak_rss_bytes\": " << memory("VmHWM:");
   if (weighed) line << ", \"weighed_rss_bytes\": " << weighed;
   line << ", \"operation\": \"" << d.operation << "\", \"ops\": " << ops
        << ", \"ops_per_s\": " << static_cast<std::uint64_t>(double(ops) / t.watch.seconds()) << "}";
@@ -122,6 +123,10 @@ int main(std::string_view impl, int argc, char** argv, const std::vector<program
   stopwatch watch;
   task t{1, {}, watch};
   for (std::size_t i = 1; i < args.size(); ++i) {
+    if (args[i] == "--newest-first") {
+      t.newest_first = true;
+      continue;
+    }
     constexpr std::string_view threads = "--threads=";
     std::uint64_t n = 0;
     const bool option = args[i].starts_with(threads);

@@ -31,6 +31,7 @@ struct task {
   unsigned threads;
   std::vector<std::uint64_t> params;
   stopwatch& watch;
+  bool newest_first = false;  // weir's executors: see weir/newest_first.h
   std::uint64_t operator[](std::size_t i) const { return params[i]; }
   // Notes what the process holds at this moment, for programs whose peak is not the point.
   void weigh() const;

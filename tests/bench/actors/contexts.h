@@ -30,6 +30,8 @@ class contexts {
   // The i-th of n: neighbours on one thread, mostly.
   executor_type by_block(std::size_t i, std::size_t n) { return round_robin(i * all_.size() / n); }
 
+  boost::asio::io_context& context(std::size_t i) { return all_[i]->io; }
+
   // Nothing more comes from outside: each context ends once nothing is left to do on it.
   void release() {
     for (auto& c : all_) c->work.reset();

@@ -2,8 +2,8 @@
 #include <variant>
 
 #include "actors/runtime/actor.h"
-#include "tests/bench/actors/contexts.h"
 #include "tests/bench/actors/programs.h"
+#include "tests/bench/actors/weir/places.h"
 
 namespace bench {
 namespace {
@@ -19,7 +19,7 @@ using message = std::variant<spread, actors>;
 // Subtrees are spread over the contexts while there are fewer of them than contexts, then stay where they
 // are.
 struct node {
-  contexts& where;
+  places& where;
   std::uint64_t index;  // in its generation
   std::uint64_t generation;
   weir::ref<message> parent;
@@ -55,7 +55,7 @@ struct node {
 }  // namespace
 
 void actor_creation(const task& t) {
-  contexts where(t.threads);
+  places where(t);
   std::uint64_t total = 0;
   t.watch.start();
   const auto root = weir::spawn<message>(where.round_robin(0), {.mailbox = 4}, node{where, 0, 0, {}, total});

@@ -4,8 +4,8 @@
 #include <variant>
 
 #include "actors/runtime/actor.h"
-#include "tests/bench/actors/contexts.h"
 #include "tests/bench/actors/programs.h"
+#include "tests/bench/actors/weir/places.h"
 #include "tests/bench/actors/work.h"
 
 namespace bench {
@@ -75,7 +75,7 @@ boost::asio::awaitable<void> supervise(weir::context<report> self, std::uint64_t
 
 void mixed_case(const task& t) {
   const bool factorising = t[4] != 0;
-  contexts where(t.threads);
+  places where(t);
   std::vector<std::unique_ptr<weir::exclusive_thread>> workers;
   t.watch.start();
   const auto reports = t[0] + (factorising ? t[0] * t[3] : 0);
@@ -92,7 +92,8 @@ void mixed_case(const task& t) {
     }
     weir::spawn<token>(where.round_robin(i), {}, master{t[1], t[2], t[3], worker, supervisor});
   }
-  where.finish();
+  supervisor.async_join([&](auto&&...) { where.release(); });
+  where.run();
   workers.clear();
   t.watch.stop();
 }
