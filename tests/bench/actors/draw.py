@@ -1,4 +1,4 @@
-"""Small multiples as SVG, with nothing but the standard library: a panel a program, a line a peer and thread count.
+"""Small multiples as SVG, from the standard library alone: a panel a program, a line a peer and thread count.
 
 Colours are middle tones on no background, so that a page may be light or dark.
 """
@@ -6,7 +6,7 @@ import math
 from html import escape
 
 INK, GRID = "#7d8590", "#7d859044"
-COLOURS = {"weir": "#2f81f7", "caf": "#e3742f", "asio": "#8b949e"}
+COLOURS = {"weir": "#2f81f7", "weir, newest first": "#3fa45b", "caf": "#e3742f", "asio": "#8b949e"}
 WIDTH, HEIGHT, COLUMNS = 300, 220, 3
 LEFT, RIGHT, TOP, BOTTOM = 46, 14, 34, 36
 
@@ -93,7 +93,8 @@ def legend(names, threads):
         entries.append((INK, dash, f"{t} thread" + ("s" if t > 1 else "")))
     out, x = [], LEFT
     for colour, dash, what in entries:
-        out.append(f'<line x1="{x:.0f}" x2="{x + 28:.0f}" y1="14" y2="14" stroke="{colour}" stroke-width="2"{dash}/>')
+        out.append(f'<line x1="{x:.0f}" x2="{x + 28:.0f}" y1="14" y2="14" stroke="{colour}" '
+                   f'stroke-width="2"{dash}/>')
         out.append(text(x + 34, 18, what))
         x += 62 + 6.5 * len(what)
     return out
