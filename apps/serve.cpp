@@ -115,7 +115,7 @@ class serving {
     return exit_of(e);
   }
 
-  core::system_clock clock_;
+  actors::system_time clock_;
   boost::asio::io_context io_{1};
   net::shards shards_;  // outlive the service, whose streams post to them
   actors::service service_;

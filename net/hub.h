@@ -86,7 +86,7 @@ class hub : public std::enable_shared_from_this<hub> {
  private:
   struct orphan {
     std::shared_ptr<actors::job_stream> job;
-    std::chrono::steady_clock::time_point until;
+    core::time_point until;
   };
   void look_after_orphans();
 
