@@ -86,6 +86,7 @@ class service {
   void detokenize(std::string model, std::vector<std::int64_t> ids, executor ex,
                   std::function<void(core::result<std::string>)> done);
 
+  // Live jobs, the youngest first, then the ended ones, the last first.
   void list_jobs(executor ex, std::function<void(std::vector<job_view>)> done);
   void find_job(core::job_id id, executor ex, std::function<void(std::optional<job_view>)> done);
   // Cancels and answers with the final state, or nothing where the job is unknown or no longer kept.
