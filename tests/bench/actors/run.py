@@ -175,7 +175,7 @@ def curves(args):
             title += ", with factorising" if params[4] else ", rings alone"
         for peer, runs in peers.items():
             x = runs[0]["ops"]
-            unit = runs[0]["operation"] + "s"
+            unit = "passes" if name == "threadring" else runs[0]["operation"] + "s"
             if name.startswith("token"):
                 x, unit = params[0], "streams"
             line = (peer, threads)
