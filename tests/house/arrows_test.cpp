@@ -17,6 +17,7 @@ const std::map<std::string, std::set<std::string>> allowed = {
     {"actors/runtime", {"actors/runtime"}},
     {"actors", {"actors", "actors/runtime", "core", "kernels"}},
     {"net", {"net", "actors", "actors/runtime", "core"}},
+    {"weir", {"weir", "net", "actors", "actors/runtime", "core"}},
     {"apps", {"apps", "net", "actors", "actors/runtime", "core", "kernels"}},
 };
 

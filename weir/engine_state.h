@@ -1,0 +1,22 @@
+// engine_state.h — what engine.hpp hides, for those that stand on it.
+#pragma once
+
+#include "actors/service.h"
+#include "core/clock.h"
+#include "weir/engine.hpp"
+
+namespace weir {
+
+struct engine::state {
+  state(boost::asio::any_io_executor e, actors::service_options o)
+      : ex(std::move(e)), service(std::move(o), clock) {}
+
+  boost::asio::any_io_executor ex;
+  core::system_clock clock;
+  actors::service service;
+  loading handler;
+};
+
+inline engine_error to_exception(const core::error& e) { return {e.param, e.message}; }
+
+}  // namespace weir
