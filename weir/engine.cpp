@@ -81,9 +81,20 @@ actors::request request_of(request r) {
 // --- a job: a cursor into its stream's log
 
 struct job::state {
-  explicit state(asio::any_io_executor e) : ex(std::move(e)) {}
+  explicit state(const std::shared_ptr<engine::state>& e) : ex(e->ex), by(e) { e->jobs.insert(this); }
+  ~state() {
+    if (const auto e = by.lock()) e->jobs.erase(this);
+  }
 
-  bool over() const { return stream->state() == phase::done || stream->state() == phase::refused; }
+  bool over() const {
+    return abandoned || stream->state() == phase::done || stream->state() == phase::refused;
+  }
+
+  // The engine goes: its reader must not wait for what nobody will make.
+  void abandon() {
+    abandoned = true;
+    news();
+  }
 
   // Gives the pending read what there is, or the end.
   void news() {
@@ -101,6 +112,7 @@ struct job::state {
 
   ending ending_of() const {
     if (stream->state() == phase::refused) return {"refused", stream->refusal().message};
+    if (stream->state() != phase::done) return {"error", "the engine is gone"};
     const auto& o = stream->ended();
     return {core::name(o.reason),
             o.fault ? o.fault->message : "",
@@ -112,6 +124,8 @@ struct job::state {
   }
 
   const asio::any_io_executor ex;
+  const std::weak_ptr<engine::state> by;
+  bool abandoned = false;
   std::shared_ptr<actors::job_stream> stream;
   std::string id;
   std::uint32_t next = 0;  // token to be read
@@ -169,6 +183,7 @@ engine::engine(asio::any_io_executor yours, engine_options o)
     : state_(std::make_shared<state>(std::move(yours), options_of(o))) {}
 
 engine::~engine() {
+  for (job::state* j : state_->jobs) j->abandon();
   if (!state_->handler) return;
   const auto gone = boost::system::system_error(asio::error::operation_aborted);
   state_->handler.post(std::make_exception_ptr(gone));
@@ -187,7 +202,7 @@ void engine::load(loading handler) {
 }
 
 job engine::submit(request r) {
-  auto s = std::make_shared<job::state>(state_->ex);
+  auto s = std::make_shared<job::state>(state_);
   s->stream = state_->service.submit(request_of(std::move(r)), state_->ex, [weak = std::weak_ptr(s)] {
     if (auto alive = weak.lock()) alive->news();
   });

@@ -96,6 +96,8 @@ struct ending {
   double ttft_ms = 0, decode_ms = 0, max_gap_ms = 0;
 };
 
+class engine;
+
 class job {
  public:
   using executor_type = boost::asio::any_io_executor;
@@ -172,6 +174,7 @@ class engine {
   job submit(request r);
 
  private:
+  friend class job;
   friend class server;
   struct state;
   using loading = detail::completion<detail::waits::for_others, std::exception_ptr>;

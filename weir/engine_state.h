@@ -1,6 +1,8 @@
 // engine_state.h — what engine.hpp hides, for those that stand on it.
 #pragma once
 
+#include <unordered_set>
+
 #include "actors/service.h"
 #include "core/clock.h"
 #include "weir/engine.hpp"
@@ -15,6 +17,7 @@ struct engine::state {
   core::system_clock clock;
   actors::service service;
   loading handler;
+  std::unordered_set<job::state*> jobs;  // those that somebody still holds
 };
 
 inline engine_error to_exception(const core::error& e) { return {e.param, e.message}; }
