@@ -1,9 +1,7 @@
 #include "actors/gpu_owner.h"
 
 #include <boost/asio/awaitable.hpp>
-#include <boost/asio/experimental/awaitable_operators.hpp>
 #include <boost/asio/post.hpp>
-#include <boost/asio/steady_timer.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <cassert>
 
@@ -23,7 +21,7 @@ constexpr core::duration publish_every = std::chrono::milliseconds(50);
 
 class owner {
  public:
-  owner(owner_options o, const core::clock& time, std::shared_ptr<board> b)
+  owner(owner_options o, const timekeeper& time, std::shared_ptr<board> b)
       : options_(std::move(o)), time_(time), board_(std::move(b)) {}
 
   // Engines end what is left as they go; their sinks must still find the outbox.
@@ -32,7 +30,10 @@ class owner {
     outbox_.flush();
   }
 
-  void bind(ref<owner_msg> self) { self_ = std::move(self); }
+  void begin(const context<owner_msg>& self) {
+    self_ = self.self();
+    bell_ = time_.make_bell(self.get_executor(), [to = self_] { to.tell(time_came()); });
+  }
 
   void accept(owner_msg& m) {
     std::visit([this](auto& what) { on(what); }, m);
@@ -54,6 +55,7 @@ class owner {
       meter_.add(time_.now(), done.tokens, done.took);
       board_->beat(time_.now(), true);
       if (const auto& fault = e.does->fault()) board_->fail(fault->message);
+      if (options_.audit) check_books();
     }
     outbox_.flush();
     if (time_.now() >= publish_at_) publish();
@@ -69,17 +71,19 @@ class owner {
 
   time_point now() const { return time_.now(); }
 
-  // Before the owner waits for a step to fall due. Its pulse goes on from the last step: a device that lets it wait
-  // for long is not well.
-  void pause() {
+  // Before the owner waits for mail or for a step to fall due. Its pulse goes on from the last step: a device that lets
+  // it wait for long is not well.
+  void pause(time_point until) {
     outbox_.flush();
     if (time_.now() >= publish_at_) publish();
+    bell_->set(until);
   }
 
   // Before the owner waits for mail: what there was to tell is told.
   void rest() {
     outbox_.flush();
     publish();
+    check_books();
     board_->beat(time_.now(), false);
   }
 
@@ -95,6 +99,8 @@ class owner {
     engines_[m.engine].does->cancel(m.id, m.why);
     engines_[m.engine].due = {};
   }
+
+  void on(time_came&) {}
 
   void on(load_model& m) {
     if (!backend_ && options_.device != "sim")
@@ -118,6 +124,12 @@ class owner {
     m.answer(load_model::result(served));
   }
 
+  // A page lost is a fault of ours: readiness says so, before memory runs out without a reason.
+  void check_books() {
+    for (const auto& e : engines_)
+      if (auto wrong = e.does->check_integrity(); !wrong.empty()) board_->fail("the books do not balance: " + wrong);
+  }
+
   void publish() {
     publish_at_ = time_.now() + publish_every;
     auto p = std::make_shared<owner_picture>();
@@ -135,9 +147,10 @@ class owner {
   }
 
   owner_options options_;
-  const core::clock& time_;
+  const timekeeper& time_;
   std::shared_ptr<board> board_;
   ref<owner_msg> self_;
+  std::unique_ptr<timekeeper::bell> bell_;
   outbox outbox_;
   struct running {
     std::unique_ptr<core::engine> does;
@@ -150,25 +163,16 @@ class owner {
   time_point publish_at_{};
 };
 
-// Waits for mail, at most until `due`.
-asio::awaitable<std::optional<owner_msg>> mail_until(context<owner_msg>& self, time_point due) {
-  using namespace asio::experimental::awaitable_operators;
-  asio::steady_timer timer(self.get_executor(), due);
-  auto first = co_await (self.async_receive() || timer.async_wait(asio::use_awaitable));
-  if (first.index() == 0) co_return std::move(std::get<0>(first));
-  co_return std::nullopt;
-}
-
 asio::awaitable<void> run(context<owner_msg> self, std::shared_ptr<owner> o) {
-  o->bind(self.self());
+  o->begin(self);
   while (!self.stopping()) {
     while (auto m = self.try_receive()) o->accept(*m);
     if (o->idle()) {
       o->rest();
       if (auto m = co_await self.async_receive()) o->accept(*m);
     } else if (const auto due = o->due(); due > o->now()) {
-      o->pause();  // a simulated device: nothing to do before then but read the mail
-      if (auto m = co_await mail_until(self, due)) o->accept(*m);
+      o->pause(due);  // nothing to do before then but read the mail
+      if (auto m = co_await self.async_receive()) o->accept(*m);
     } else {
       o->step();
       co_await asio::post(self.get_executor(), asio::use_awaitable);  // lets stop in
@@ -178,13 +182,13 @@ asio::awaitable<void> run(context<owner_msg> self, std::shared_ptr<owner> o) {
 
 }  // namespace
 
-gpu_owner::gpu_owner(owner_options o, const core::clock& time)
-    : thread_(exclusive_thread::options{.name = "weir-" + o.device}) {
+gpu_owner::gpu_owner(owner_options o, const timekeeper& time, asio::any_io_executor where) {
+  if (!where) where = thread_.emplace(exclusive_thread::options{.name = "weir-" + o.device}).get_executor();
   options opt;
   opt.name = "owner-" + o.device;
   opt.mailbox = 2 * o.models * std::size_t{o.queue + o.max_batch} + 64;  // every admitted job, its cancel, loads
   auto mind = std::make_shared<owner>(std::move(o), time, board_);
-  mail_ = spawn<owner_msg>(thread_.get_executor(), opt,
+  mail_ = spawn<owner_msg>(where, opt,
                            [mind](context<owner_msg> self) { return run(std::move(self), mind); });
 }
 

@@ -1,17 +1,19 @@
 // gpu_owner.h — the actor that owns a device: its memory, its engines, every sequence on it.
 //
-// It lives on a thread of its own and is the only code that touches the device. Its loop is: read the mail, step every
-// engine that has something to do, flush the tokens' wakes, publish, repeat.
+// It lives on a thread of its own and is the only code that touches the device (in a simulation, on the executor it is
+// given). Its loop is: read the mail, step every engine that has something to do, flush the tokens' wakes, publish, repeat.
 //
 // Thread safety: the handle's members from any thread. The destructor ends every job with an error, and joins.
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "actors/board.h"
 #include "actors/messages.h"
 #include "actors/runtime/exclusive_thread.h"
+#include "actors/timekeeper.h"
 
 namespace weir::actors {
 
@@ -25,13 +27,14 @@ struct owner_options {
   core::duration step_time{};        // longest step with nothing decoding
   std::uint32_t queue = 256;         // jobs waiting before a refusal
   std::uint32_t max_tokens_default = 4096;
+  bool audit = false;                // check the engines' books after every step, not only when idle
   std::size_t models = 1;            // how many will be loaded: the mailbox has room for all their jobs
 };
 
 class gpu_owner {
  public:
-  // `time` must outlive the owner.
-  gpu_owner(owner_options o, const core::clock& time);
+  // `time` must outlive the owner. Without an executor it makes its own thread.
+  gpu_owner(owner_options o, const timekeeper& time, boost::asio::any_io_executor where = {});
   ~gpu_owner();
 
   const ref<owner_msg>& mail() const noexcept { return mail_; }
@@ -39,7 +42,7 @@ class gpu_owner {
 
  private:
   std::shared_ptr<board> board_ = std::make_shared<board>();
-  exclusive_thread thread_;
+  std::optional<exclusive_thread> thread_;
   ref<owner_msg> mail_;
 };
 

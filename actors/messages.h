@@ -50,6 +50,9 @@ struct load_model {
       : spec(std::move(s)), progress(std::move(p)), answer(std::move(a)) {}
 };
 
-using owner_msg = std::variant<submit_job, cancel_job, load_model>;
+// The time that the owner waited for has come.
+struct time_came {};
+
+using owner_msg = std::variant<submit_job, cancel_job, load_model, time_came>;
 
 }  // namespace weir::actors

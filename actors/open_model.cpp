@@ -118,7 +118,7 @@ core::result<std::unique_ptr<opened_model>> open_model(const model_spec& spec, c
   m.served.name = spec.name;
   m.served.device = o.device;
   m.served.info = info;
-  m.served.context = context;
+  m.served.context = static_cast<std::uint32_t>(std::min<std::uint64_t>(context, std::uint64_t{*pages} * core::page_tokens));
   m.served.max_tokens_default = o.max_tokens_default;
   m.served.created_s =
       std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch()).count();

@@ -1,5 +1,6 @@
 #include "actors/registry.h"
 
+#include <algorithm>
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/use_awaitable.hpp>
 
@@ -30,8 +31,9 @@ class registry {
     std::vector<job_view> all;
     all.reserve(live_.size() + ended_.size());
     for (const auto& [id, j] : live_) all.push_back(view(id, j));
+    std::ranges::sort(all, {}, &job_view::age_s);
     look_(all);
-    for (const auto& e : ended_) all.push_back(view(e));
+    std::for_each(ended_.rbegin(), ended_.rend(), [&](const line& e) { all.push_back(view(e)); });
     m.done(std::move(all));
   }
 

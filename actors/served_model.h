@@ -21,7 +21,7 @@ struct served_model {
   std::string name;
   std::string device;                 // cpu, reference, sim
   core::model_info info;
-  std::uint32_t context = 0;          // min of the model's own and --max-seq-len
+  std::uint32_t context = 0;          // longest sequence: the least of the model's own, --max-seq-len and the page pool
   std::shared_ptr<const core::tokenizer> tokenizer;
   std::shared_ptr<const core::chat_template> chat;
   core::sampling_params defaults;     // generation_config.json

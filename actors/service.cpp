@@ -35,14 +35,19 @@ void post_call(const executor& ex, F f, A... a) {
 }  // namespace
 
 struct service::parts {
-  parts(service_options o, const core::clock& t)
+  parts(service_options o, const timekeeper& t)
       : time(t),
-        owner(with_mailbox_for(o), t),
-        registry(spawn_registry(control.get_executor(), t, [this](auto& views) { look(views); })),
+        queue_limit(o.owner.queue),
+        next_id(o.simulated ? o.simulated->next_id : random_id),
+        owner(with_mailbox_for(o), t, place(o)),
+        registry(spawn_registry(o.simulated ? place(o) : control.emplace("weir-control").get_executor(), t,
+                                [this](auto& views) { look(views); })),
         specs(std::move(o.models)),
-        pool(o.text_threads) {}
+        pool(o.text_threads, place(o)) {}
 
   ~parts() { registry.stop(); }
+
+  static executor place(const service_options& o) { return o.simulated ? o.simulated->everything : executor(); }
 
   static owner_options with_mailbox_for(const service_options& o) {
     auto own = o.owner;
@@ -94,22 +99,20 @@ struct service::parts {
     return jobs > batch ? jobs - batch : 0;
   }
 
-  const core::clock& time;
-  std::uint32_t queue_limit = 0;
+  const timekeeper& time;
+  const std::uint32_t queue_limit;
+  const std::function<core::job_id()> next_id;
   std::atomic<bool> draining{false};
   model_host host;
   gpu_owner owner;
-  exclusive_thread control{"weir-control"};
+  std::optional<exclusive_thread> control;
   ref<registry_msg> registry;
   std::vector<model_spec> specs;
   text_pool pool;  // last: its threads use everything above
 };
 
-service::service(service_options o, const core::clock& time) {
-  const auto queue = o.owner.queue;
-  p_ = std::make_shared<parts>(std::move(o), time);
-  p_->queue_limit = queue;
-}
+service::service(service_options o, const timekeeper& time)
+    : p_(std::make_shared<parts>(std::move(o), time)) {}
 
 service::~service() = default;
 
@@ -137,7 +140,7 @@ void service::load(load_progress progress, executor ex, std::function<void(core:
 }
 
 std::shared_ptr<job_stream> service::submit(request r, executor shard, job_stream::reader changed) {
-  const auto id = random_id();
+  const auto id = p_->next_id();
   auto s = std::make_shared<job_stream::state_block>(
       id, shard, p_->time.now(), [registry = p_->registry](const outcome& o, const job_stream::state_block& job) {
         job_view v;
@@ -211,6 +214,8 @@ void service::find_job(core::job_id id, executor ex, std::function<void(std::opt
 void service::cancel_job(core::job_id id, executor ex, std::function<void(std::optional<job_view>)> done) {
   p_->registry.tell(actors::find_job(id, true, [ex, done](auto v) { post_call(ex, done, std::move(v)); }));
 }
+
+core::time_point service::now() const noexcept { return p_->time.now(); }
 
 snapshot service::stats() const {
   const auto p = p_->owner.published().look();

@@ -50,16 +50,23 @@ struct readiness { bool ready = false; std::string reason; };
 
 struct tokenized { std::vector<core::token_id> ids; std::vector<std::string> pieces; };
 
+// A service without threads of its own, every step of which is a function of the executor's order: for tests.
+struct simulation {
+  executor everything;                    // runs every actor and every text task, one at a time
+  std::function<core::job_id()> next_id;  // never the same twice
+};
+
 struct service_options {
   std::vector<model_spec> models;
   owner_options owner;
   unsigned text_threads = 1;
+  std::optional<simulation> simulated;
 };
 
 class service {
  public:
   // `time` must outlive it. Nothing is loaded yet: submit() refuses with unavailable until load() is done.
-  service(service_options o, const core::clock& time);
+  service(service_options o, const timekeeper& time);
   ~service();
   service(const service&) = delete;
   service& operator=(const service&) = delete;
@@ -79,11 +86,13 @@ class service {
   void detokenize(std::string model, std::vector<std::int64_t> ids, executor ex,
                   std::function<void(core::result<std::string>)> done);
 
+  // Live jobs, the youngest first, then the ended ones, the last first.
   void list_jobs(executor ex, std::function<void(std::vector<job_view>)> done);
   void find_job(core::job_id id, executor ex, std::function<void(std::optional<job_view>)> done);
   // Cancels and answers with the final state, or nothing where the job is unknown or no longer kept.
   void cancel_job(core::job_id id, executor ex, std::function<void(std::optional<job_view>)> done);
 
+  core::time_point now() const noexcept;  // as its clock has it
   snapshot stats() const;
   readiness ready() const;
 

@@ -3,10 +3,12 @@
 #include <pthread.h>
 
 #include <algorithm>
+#include <boost/asio/post.hpp>
 
 namespace weir::actors {
 
-text_pool::text_pool(unsigned threads) {
+text_pool::text_pool(unsigned threads, boost::asio::any_io_executor instead) : instead_(std::move(instead)) {
+  if (instead_) return;
   for (unsigned i = 0; i < std::max(1u, threads); ++i) threads_.emplace_back([this] { run(); });
 }
 
@@ -16,6 +18,11 @@ text_pool::~text_pool() {
   }
   for (std::size_t i = 0; i < threads_.size(); ++i) work_.enqueue(task{});
   threads_.clear();
+}
+
+void text_pool::post(task t) {
+  if (instead_) return boost::asio::post(instead_, std::move(t));
+  work_.enqueue(std::move(t));
 }
 
 void text_pool::run() {

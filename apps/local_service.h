@@ -4,7 +4,6 @@
 #include <boost/asio/io_context.hpp>
 
 #include "actors/service.h"
-#include "core/clock.h"
 #include "core/config.h"
 
 namespace weir::apps {
@@ -20,7 +19,7 @@ class local_service {
   boost::asio::io_context& io() { return io_; }
 
  private:
-  core::system_clock clock_;
+  actors::system_time clock_;
   boost::asio::io_context io_{1};
   std::unique_ptr<actors::service> service_;
   int exit_ = 0;

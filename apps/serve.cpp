@@ -115,7 +115,7 @@ class serving {
     return exit_of(e);
   }
 
-  core::system_clock clock_;
+  actors::system_time clock_;
   boost::asio::io_context io_{1};
   net::shards shards_;  // outlive the service, whose streams post to them
   actors::service service_;
@@ -126,6 +126,27 @@ class serving {
   bool draining_ = false;
   int exit_ = exit_code::done;
 };
+
+net::server_limits limits_of(const core::server_settings& s) {
+  using std::chrono::milliseconds;
+  net::server_limits l;
+  l.sockets_per_address = s.sockets_per_address;
+  l.trusted.insert(l.trusted.end(), s.trusted_proxy.begin(), s.trusted_proxy.end());
+  l.jobs = s.max_jobs;
+  l.messages_per_s = s.messages_per_s;
+  l.frame_bytes = s.max_frame;
+  l.body_bytes = s.max_body;
+  l.drained_bytes = 2 * l.body_bytes;
+  l.header_bytes = s.max_header;
+  l.json_depth = s.json_depth;
+  l.handshake = milliseconds(s.handshake_ms);
+  l.authenticate = milliseconds(s.auth_ms);
+  l.write_time = milliseconds(s.write_ms);
+  l.backlog_bytes = s.max_backlog;
+  l.max_age = std::chrono::seconds(s.max_age_s);
+  l.detach_grace = milliseconds(s.detach_grace_ms);
+  return l;
+}
 
 int run(const serve_options& o) {
   auto service = service_options_of(o.engine, o.server.queue);
@@ -140,7 +161,7 @@ int run(const serve_options& o) {
   n.allow_origin = o.server.allow_origin;
   n.api_keys = std::move(*keys);
   n.drain = std::chrono::seconds(o.server.drain_s);
-  n.limits.detach_grace = std::chrono::milliseconds(o.server.detach_grace_ms);
+  n.limits = limits_of(o.server);
   return serving(o, std::move(*service), std::move(n)).run();
 }
 
@@ -150,7 +171,7 @@ command add_serve(CLI::App& app) {
   auto o = std::make_shared<serve_options>();
   add_settings(app, o->server);
   add_settings(app, o->engine);
-  refuse(app, {"retain-mb", "metrics-listen", "deterministic", "trusted-proxy", "share", "reserve-vram"});
+  refuse(app, {"retain-mb", "metrics-listen", "deterministic", "share", "reserve-vram"});
   add_common(app);
   return [o] { return run(*o); };
 }

@@ -53,14 +53,16 @@ int run_batch(const tokenizer& t, const std::string& file) {
   std::ifstream in(file);
   if (!in) return fail("--batch " + file + ": cannot be read");
   std::size_t number = 0;
+  int exit = exit_code::done;
   for (std::string line; std::getline(in, line);) {
     ++number;
     if (line.empty()) continue;
     const auto out = answer(t, line);
-    if (!out) return fail(file + ", line " + std::to_string(number) + ": " + out.error().message);
-    std::cout << json::serialize(*out) << '\n';
+    // A line out for each line in, so that they can be told apart.
+    std::cout << json::serialize(out ? *out : json::object{{"error", out.error().message}}) << '\n';
+    if (!out) exit = fail(file + ", line " + std::to_string(number) + ": " + out.error().message);
   }
-  return exit_code::done;
+  return exit;
 }
 
 int run(const tokenize_options& o) {

@@ -30,6 +30,19 @@ struct server_settings {
   std::uint32_t queue = 256;
   std::vector<std::string> allow_origin;
   std::string api_key_file;
+  std::vector<std::string> trusted_proxy;
+  std::uint32_t sockets_per_address = 64;
+  std::uint32_t max_jobs = 32;
+  std::uint32_t messages_per_s = 20;
+  std::uint32_t max_frame = 256 * 1024;
+  std::uint32_t max_body = 2 * 1024 * 1024;
+  std::uint32_t max_header = 8 * 1024;
+  std::uint32_t json_depth = 16;
+  std::uint32_t handshake_ms = 5000;
+  std::uint32_t auth_ms = 10000;
+  std::uint32_t write_ms = 10000;
+  std::uint32_t max_backlog = 256 * 1024;
+  std::uint32_t max_age_s = 3600;
   std::uint32_t detach_grace_ms = 30000;
   std::uint32_t drain_s = 30;
 };
@@ -69,6 +82,23 @@ void visit_settings(server_settings& s, V&& v) {
     s.allow_origin);
   v(setting{"api-key-file", "file of keys, one a line, any of which lets a client in; none: everybody may", "FILE"},
     s.api_key_file);
+  v(setting{"trusted-proxy", "address whose sockets are not counted, beside the machine's own; repeatable", "ADDRESS"},
+    s.trusted_proxy);
+  v(setting{"sockets-per-address", "connections that one address may have", "sockets", 1, 1 << 20}, s.sockets_per_address);
+  v(setting{"max-jobs", "responses at a time on one WebSocket", "jobs", 1, 1 << 16}, s.max_jobs);
+  v(setting{"messages-per-s", "frames that one WebSocket may send, not counting pongs", "frames/s", 1, 1 << 20},
+    s.messages_per_s);
+  v(setting{"max-frame", "largest WebSocket frame that is taken", "bytes", 1024, 1 << 30}, s.max_frame);
+  v(setting{"max-body", "largest HTTP body that is taken", "bytes", 1024, 1 << 30}, s.max_body);
+  v(setting{"max-header", "longest HTTP header that is taken", "bytes", 512, 1 << 20}, s.max_header);
+  v(setting{"json-depth", "deepest nesting of a WebSocket frame's JSON", "levels", 4, 1024}, s.json_depth);
+  v(setting{"handshake-ms", "how long a connection may take over its first header", "ms", 100, 1 << 30},
+    s.handshake_ms);
+  v(setting{"auth-ms", "how long a WebSocket may take to say its key", "ms", 100, 1 << 30}, s.auth_ms);
+  v(setting{"write-ms", "how long one write may take before its reader is cut off", "ms", 100, 1 << 30}, s.write_ms);
+  v(setting{"max-backlog", "unsent bytes before a WebSocket's reader is cut off", "bytes", 1024, 1 << 30},
+    s.max_backlog);
+  v(setting{"max-age-s", "how long a WebSocket may live", "s", 1, 1 << 30}, s.max_age_s);
   v(setting{"detach-grace-ms", "how long a running job waits for its reader to come back", "ms", 0, 1 << 30},
     s.detach_grace_ms);
   v(setting{"drain-s", "how long running jobs may finish after SIGTERM", "s", 0, 86400}, s.drain_s);

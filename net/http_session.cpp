@@ -17,10 +17,11 @@ namespace beast = boost::beast;
 namespace http = beast::http;
 using boost::system::error_code;
 
-http_session::http_session(std::shared_ptr<hub> h, asio::ip::tcp::socket socket)
+http_session::http_session(std::shared_ptr<hub> h, asio::ip::tcp::socket socket, address_book::entry caller)
     : at_(std::move(h)),
       hub_(*at_),
       in_hall_(hub_.all_ptr()),
+      caller_(std::move(caller)),
       stream_(std::move(socket)),
       news_(std::make_shared<wake>(hub_.executor())) {}
 
@@ -31,6 +32,7 @@ asio::awaitable<void> http_session::run() {
     stream_.socket().close(ignored);
   };
   const hub::seat seat(hub_, [this, hang_up](hub::event e) {
+    if (e == hub::event::tick) tick();
     if (e == hub::event::close || (e == hub::event::drain && between_requests_ && !first_)) hang_up();
   });
   if (hub_.all().stopping) hang_up();  // it was said before we could hear it
@@ -53,11 +55,11 @@ asio::awaitable<bool> http_session::one_request() {
   head_only_ = false;
   version_ = 11;
   between_requests_ = true;
-  stream_.expires_after(first_ ? hub_.limits().handshake : hub_.limits().keep_alive);
   error_code ec;
-  co_await http::async_read_header(stream_, buffer_, p, asio::redirect_error(asio::use_awaitable, ec));
+  co_await read_header(p, ec);
   between_requests_ = false;
   first_ = false;
+  if (ec && late_ && !p.got_some() && buffer_.size() == 0) co_return false;  // it never began a request
   if (ec) co_return co_await refuse_header(ec);
 
   const auto& head = p.get();
@@ -70,22 +72,51 @@ asio::awaitable<bool> http_session::one_request() {
   const auto length = p.content_length();
   if (length && *length > hub_.limits().body_bytes) co_return co_await refuse_body();
   p.body_limit(hub_.limits().body_bytes);
-  stream_.expires_after(hub_.limits().body_time);
-  if (!p.is_done() && beast::iequals(head[http::field::expect], "100-continue")) {
-    constexpr std::string_view go_on = "HTTP/1.1 100 Continue\r\n\r\n";
-    co_await asio::async_write(stream_, asio::buffer(go_on), asio::use_awaitable);
-  }
-  co_await http::async_read(stream_, buffer_, p, asio::redirect_error(asio::use_awaitable, ec));
+  co_await read_body(p, ec);
   if (ec == http::error::body_limit) co_return co_await refuse_body();
   if (ec) co_return co_await refuse_header(ec);
   const request r = p.release();
   co_return co_await answer(r);
 }
 
+asio::awaitable<void> http_session::read_header(parser& p, error_code& ec) {
+  read_within(first_ ? hub_.limits().handshake : hub_.limits().keep_alive);
+  co_await http::async_read_header(stream_, buffer_, p, asio::redirect_error(asio::use_awaitable, ec));
+  read_done();
+}
+
+asio::awaitable<void> http_session::read_body(parser& p, error_code& ec) {
+  if (!p.is_done() && beast::iequals(p.get()[http::field::expect], "100-continue")) {
+    constexpr std::string_view go_on = "HTTP/1.1 100 Continue\r\n\r\n";
+    stream_.expires_after(hub_.limits().body_time);
+    co_await asio::async_write(stream_, asio::buffer(go_on), asio::use_awaitable);
+  }
+  read_within(hub_.limits().body_time);
+  co_await http::async_read(stream_, buffer_, p, asio::redirect_error(asio::use_awaitable, ec));
+  read_done();
+}
+
+void http_session::read_within(std::chrono::milliseconds most) {
+  stream_.expires_never();
+  late_ = false;
+  read_by_ = std::chrono::steady_clock::now() + most;
+}
+
+void http_session::tick() {
+  if (!read_by_ || std::chrono::steady_clock::now() < *read_by_) return;
+  read_by_.reset();
+  late_ = true;
+  stream_.cancel();
+}
+
 // ---- refusals of what is no request
 
 asio::awaitable<bool> http_session::refuse_header(error_code ec) {
   const error_code parse_error = http::make_error_code(http::error::bad_method);
+  if (late_) {
+    co_await write(error_reply(408, "timeout", "the request did not come to its end in time"));
+    co_return false;
+  }
   if (ec.category() != parse_error.category() || ec == http::error::end_of_stream ||
       ec == http::error::partial_message) {
     co_return false;
@@ -128,6 +159,9 @@ asio::awaitable<void> http_session::read_away_the_rest() {
 
 std::optional<reply> http_session::judge_host(const request& r) const {
   const hall& all = hub_.all();
+  const auto hosts = r.count(http::field::host);
+  if (hosts > 1 || (hosts == 0 && r.version() >= 11))
+    return error_reply(400, "bad_request", hosts ? "several Host headers" : "the Host header is missing");
   if (!all.loopback || host_allowed(r[http::field::host], all.listen_host, all.options.allow_origin)) {
     return std::nullopt;
   }
@@ -144,13 +178,20 @@ std::optional<reply> http_session::judge(const request& r, const route_match& ro
   if (keys.empty() || is_public) return std::nullopt;
   const auto key = bearer_of(r[http::field::authorization]);
   if (key && key_known(*key, keys)) return std::nullopt;
-  return error_reply(401, "invalid_api_key",
-                     key ? "this key is not known" : "a key is needed: Authorization: Bearer …");
+  reply no = error_reply(401, "invalid_api_key",
+                         key ? "this key is not known" : "a key is needed: Authorization: Bearer …");
+  no.headers.emplace_back("WWW-Authenticate", "Bearer");
+  return no;
 }
 
 std::optional<reply> http_session::judge_upgrade(const request& r, admission& how) const {
   const hall& all = hub_.all();
   if (auto refused = judge_host(r)) return refused;
+  if (r[http::field::sec_websocket_version] != "13") {
+    reply no = error_reply(426, "upgrade_required", "this server speaks version 13 of the WebSocket protocol");
+    no.headers.emplace_back("Sec-WebSocket-Version", "13");
+    return no;
+  }
   const auto origin = r.find(http::field::origin);
   if (origin != r.end() && !origin_allowed(origin->value(), r[http::field::host], all.options.allow_origin)) {
     return error_reply(403, "origin_forbidden", "pages of this origin may not connect");
@@ -179,6 +220,7 @@ asio::awaitable<bool> http_session::upgrade(request r) {
     refused->close = true;
     co_return co_await write(std::move(*refused));
   }
+  how.caller = std::move(caller_);
   // The socket goes on by itself: what this session held for HTTP is not kept beside it.
   serve_websocket(at_, std::move(stream_), std::move(r), std::move(how));
   co_return false;
@@ -187,6 +229,12 @@ asio::awaitable<bool> http_session::upgrade(request r) {
 // ---- answers
 
 asio::awaitable<bool> http_session::answer(const request& r) {
+  if (caller_.crowded()) {
+    reply no = error_reply(429, "overloaded",
+                           fmt::format("an address may have {} connections", hub_.limits().sockets_per_address));
+    no.close = true;
+    co_return co_await write(std::move(no));
+  }
   const std::string_view target = r.target();
   const auto found = find_route(std::string_view(r.method_string()), target);
   const auto* route = std::get_if<route_match>(&found);

@@ -22,7 +22,7 @@ namespace weir::net {
 
 class http_session : public std::enable_shared_from_this<http_session> {
  public:
-  http_session(std::shared_ptr<hub> h, boost::asio::ip::tcp::socket socket);
+  http_session(std::shared_ptr<hub> h, boost::asio::ip::tcp::socket socket, address_book::entry caller);
   boost::asio::awaitable<void> run();
 
  private:
@@ -31,6 +31,8 @@ class http_session : public std::enable_shared_from_this<http_session> {
 
   // Each answers whether the connection goes on.
   boost::asio::awaitable<bool> one_request();
+  boost::asio::awaitable<void> read_header(parser& p, boost::system::error_code& ec);
+  boost::asio::awaitable<void> read_body(parser& p, boost::system::error_code& ec);
   boost::asio::awaitable<bool> refuse_header(boost::system::error_code ec);
   boost::asio::awaitable<bool> refuse_body();
   boost::asio::awaitable<bool> upgrade(request r);
@@ -42,6 +44,10 @@ class http_session : public std::enable_shared_from_this<http_session> {
 
   boost::asio::awaitable<bool> write(reply r);
   boost::asio::awaitable<void> read_away_the_rest();
+  void tick();
+  // Ends the read in progress once `most` has passed, without closing the socket: the client is still told.
+  void read_within(std::chrono::milliseconds most);
+  void read_done() { read_by_.reset(); }
   // What speaks against it, if anything does.
   std::optional<reply> judge_host(const request& r) const;
   std::optional<reply> judge(const request& r, const route_match& route) const;
@@ -53,11 +59,14 @@ class http_session : public std::enable_shared_from_this<http_session> {
   std::shared_ptr<hub> at_;
   hub& hub_;
   guest in_hall_;
+  address_book::entry caller_;
   boost::beast::tcp_stream stream_;
   boost::beast::flat_buffer buffer_;
   std::shared_ptr<wake> news_;
   std::string request_id_;
   unsigned version_ = 11;  // of the request being answered
+  std::optional<std::chrono::steady_clock::time_point> read_by_;
+  bool late_ = false;  // the read in progress was ended
   bool keep_alive_ = true;
   bool head_only_ = false;
   bool between_requests_ = true;

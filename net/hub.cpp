@@ -38,13 +38,13 @@ void hub::tell(event e) {
 }
 
 void hub::adopt(std::shared_ptr<actors::job_stream> job) {
-  orphans_.push_back({std::move(job), std::chrono::steady_clock::now() + limits().detach_grace});
+  orphans_.push_back({std::move(job), hall_->service.now() + limits().detach_grace});
 }
 
 void hub::let_go_of_all() { orphans_.clear(); }
 
 void hub::look_after_orphans() {
-  const auto now = std::chrono::steady_clock::now();
+  const auto now = hall_->service.now();
   // A stream that is let go while its job runs cancels it.
   orphans_.remove_if([now](const orphan& o) {
     using phase = actors::job_stream::phase;

@@ -22,15 +22,20 @@
 #include <mutex>
 
 #include "actors/service.h"
+#include "net/address_book.h"
 #include "net/limits.h"
 
 namespace weir::net {
 
 struct hall {
-  hall(actors::service& s, server_options o) : service(s), options(std::move(o)) {}
+  hall(actors::service& s, server_options o)
+      : service(s),
+        options(std::move(o)),
+        callers(std::make_shared<address_book>(options.limits.sockets_per_address, options.limits.trusted)) {}
 
   actors::service& service;
   const server_options options;
+  const std::shared_ptr<address_book> callers;
   std::string listen_host;  // as bound; constant once the server has started
   bool loopback = false;
   std::atomic<bool> draining{false}, stopping{false};
@@ -86,7 +91,7 @@ class hub : public std::enable_shared_from_this<hub> {
  private:
   struct orphan {
     std::shared_ptr<actors::job_stream> job;
-    std::chrono::steady_clock::time_point until;
+    core::time_point until;
   };
   void look_after_orphans();
 

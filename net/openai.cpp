@@ -60,9 +60,10 @@ core::result<void> read_prompt(const json::value& v, actors::request& r) {
   }
   if (!v.is_array())
     return core::bad_param("prompt", "prompt must be a string or token ids, not {}", kind_of(v));
-  if (!v.get_array().empty() && !v.get_array().front().is_number()) {
-    return core::bad_param("prompt",
-                           "prompt: a list of prompts is not supported yet; send one text, or token ids");
+  const json::array& list = v.get_array();
+  if (list.size() == 1 && !list.front().is_number()) return read_prompt(list.front(), r);  // one, in a list
+  if (!list.empty() && !list.front().is_number()) {
+    return core::bad_param("prompt", "prompt: several prompts in one request are not supported yet");
   }
   auto ids = read_token_ids("prompt", v);
   if (!ids) return ids.error();

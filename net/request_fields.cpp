@@ -207,6 +207,8 @@ core::result<field_use> read_request_field(std::string_view name, const json::va
   for (const later_field& f : later) {
     if (f.name != name) continue;
     if (is_neutral(v, f.neutral)) return field_use::neutral;
+    if (f.neutral == "1" && v.is_int64() && v.get_int64() < 1)
+      return wrong(name, fmt::format("{} must be at least 1, not {}", name, v.get_int64()));
     return not_supported_yet(name);
   }
   return field_use::unknown;

@@ -61,7 +61,16 @@ std::optional<std::string> fit(std::string_view pattern, std::string_view path) 
 
 }  // namespace
 
-std::string_view path_of(std::string_view target) { return target.substr(0, target.find_first_of("?#")); }
+std::string_view path_of(std::string_view target) {
+  // "http://host/path", as a client sends it to a proxy and every server has to take it (RFC 9112, 3.2.2).
+  for (const std::string_view scheme : {"http://", "https://"}) {
+    if (!target.starts_with(scheme)) continue;
+    const auto slash = target.find('/', scheme.size());
+    target = slash == target.npos ? std::string_view("/") : target.substr(slash);
+    break;
+  }
+  return target.substr(0, target.find_first_of("?#"));
+}
 
 std::variant<route_match, wrong_method, no_route> find_route(std::string_view method,
                                                              std::string_view target) {

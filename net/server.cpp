@@ -114,9 +114,12 @@ void server::parts::settle(tcp::socket socket, const std::shared_ptr<hub>& h) {
   error_code ignored;
   socket.set_option(tcp::no_delay(true), ignored);
   socket.set_option(asio::socket_base::send_buffer_size(h->limits().send_buffer), ignored);
-  auto begin = [h, s = std::move(socket)]() mutable {
+  const auto from = socket.remote_endpoint(ignored).address();
+  auto caller = all->callers->enter(from.to_string(ignored));
+  if (caller.hopeless()) return;
+  auto begin = [h, s = std::move(socket), caller = std::move(caller)]() mutable {
     if (h->all().stopping) return;
-    auto session = std::make_shared<http_session>(h, std::move(s));
+    auto session = std::make_shared<http_session>(h, std::move(s), std::move(caller));
     asio::co_spawn(
         h->executor(), [session]() { return session->run(); }, asio::detached);
   };

@@ -179,7 +179,7 @@ protocol_error planned(const json::object& o, std::string_view type) {
 
 }  // namespace
 
-client_message parse(std::string_view frame) {
+client_message parse(std::string_view frame, std::size_t max_depth) {
   auto parsed = parse_json(frame, max_depth);
   if (!parsed) return protocol_error{{}, "bad_json", parsed.error().message, {}, {}, false};
   if (!parsed->is_object()) {

@@ -20,7 +20,6 @@
 
 namespace weir::net::ws {
 
-inline constexpr std::size_t max_depth = 16;
 inline constexpr std::size_t max_lane_id = 64;
 
 // ---- client to server
@@ -61,7 +60,7 @@ struct protocol_error {
 using client_message =
     std::variant<protocol_error, session_auth, response_create, response_cancel, ping, pong>;
 
-client_message parse(std::string_view frame);
+client_message parse(std::string_view frame, std::size_t max_depth = 16);
 
 // ---- server to client; each appends one JSON object
 

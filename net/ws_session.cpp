@@ -30,6 +30,8 @@ enum close_code : std::uint16_t {
   abnormal = 1006,
   bad_payload = 1007,
   too_big = 1009,
+  our_fault = 1011,
+  overloaded = 1013,
   bad_key = 4401,
   not_authenticated = 4408,
   too_many_messages = 4429,
@@ -111,10 +113,10 @@ class session : public std::enable_shared_from_this<session> {
 
 void session::prepare_socket() {
   ws_.set_option(websocket::stream_base::timeout{hub_.limits().handshake, hub_.limits().silent, true});
-  ws_.set_option(websocket::stream_base::decorator([how = how_](websocket::response_type& r) {
+  ws_.set_option(websocket::stream_base::decorator([id = how_.request_id, ours = how_.subprotocol](websocket::response_type& r) {
     r.set(http::field::server, "weir");
-    r.set("x-request-id", how.request_id);
-    if (how.subprotocol) r.set(http::field::sec_websocket_protocol, subprotocol);
+    r.set("x-request-id", id);
+    if (ours) r.set(http::field::sec_websocket_protocol, subprotocol);
   }));
   // Ours is the limit: at Beast's it hangs up with the rest unread, and the client sees a reset instead of
   // the 1009.
@@ -133,13 +135,23 @@ asio::awaitable<void> session::run(http::request<http::string_body> upgrade) {
   hub_.all().sessions.fetch_add(1, std::memory_order_relaxed);
   asio::co_spawn(
       hub_.executor(), [self]() { return self->write_frames(); }, asio::detached);
-  if (how_.authenticated) welcome();
-  if (how_.wrong_key) close(bad_key);
+  if (how_.caller.crowded()) {
+    close(overloaded);
+  } else if (how_.wrong_key) {
+    close(bad_key);
+  } else if (how_.authenticated) {
+    welcome();
+  }
   if (hub_.all().draining) hear(hub::event::drain);  // it was said before we could hear it
   if (hub_.all().stopping) hear(hub::event::close);
-  try {
-    co_await read_frames(ec);
-  } catch (const std::exception&) {  // out of memory: this session is over, the others are not
+  for (bool again = true; again;) {
+    again = false;
+    try {
+      co_await read_frames(ec);
+    } catch (const std::exception&) {  // out of memory: this session is over, the others are not
+      again = !closing_;
+      close(our_fault);
+    }
   }
   end(ec);
 }
@@ -232,7 +244,7 @@ void session::hang_up() {
 void session::understand(std::string_view frame) {
   if (!ws_.got_text())
     return say_error({{}, "bad_message", "only text frames are understood", {}, {}, false});
-  auto message = ws::parse(frame);
+  auto message = ws::parse(frame, hub_.limits().json_depth);
   const bool free_of_charge = std::holds_alternative<ws::pong>(message);
   const auto verdict = free_of_charge ? rate_meter::verdict::fine : rate_.spend(steady_clock::now());
   if (verdict == rate_meter::verdict::abuse) return close(too_many_messages);

@@ -20,6 +20,7 @@ struct admission {
   bool authenticated = false;  // else session.auth has to come first
   bool wrong_key = false;      // a key came with the handshake, and nobody knows it
   bool subprotocol = false;    // the client offered weir.v1
+  address_book::entry caller;
   std::string request_id;
 };
 

@@ -4,7 +4,7 @@
 #include <unordered_set>
 
 #include "actors/service.h"
-#include "core/clock.h"
+#include "actors/timekeeper.h"
 #include "weir/engine.hpp"
 
 namespace weir {
@@ -14,7 +14,7 @@ struct engine::state {
       : ex(std::move(e)), service(std::move(o), clock) {}
 
   boost::asio::any_io_executor ex;
-  core::system_clock clock;
+  actors::system_time clock;
   actors::service service;
   loading handler;
   std::unordered_set<job::state*> jobs;  // those that somebody still holds

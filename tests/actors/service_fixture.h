@@ -66,7 +66,7 @@ struct service_fixture {
     run_until([&] { return says(service->stats()); });
   }
 
-  core::system_clock clock;
+  actors::system_time clock;
   boost::asio::io_context io{1};
   std::unique_ptr<actors::service> service;
 };

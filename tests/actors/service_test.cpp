@@ -1,6 +1,7 @@
 #include "actors/service.h"
 
 #include <random>
+#include <thread>
 
 #include "tests/actors/service_fixture.h"
 
@@ -229,26 +230,95 @@ TEST_CASE("a device that fails ends its jobs with an error, and readiness says w
   f.run_until([&] { return !f.service->ready().ready; });
 }
 
-TEST_CASE("random lives: every job ends once, with the tokens that its seed gives") {
-  service_fixture f("rate=20000,prefill=100000000", [](auto& o) {
+namespace {
+
+// A shard of its own thread, with jobs that are read, cancelled, deserted and late.
+class random_shard {
+ public:
+  random_shard(actors::service& s, std::uint32_t seed, int lives)
+      : service_(s), random_(seed), thread_([this, lives] { run(lives); }) {}
+
+  void join() { thread_.join(); }
+  const std::string& wrong() const { return wrong_; }  // empty: nothing
+
+ private:
+  struct one {
+    std::shared_ptr<job_stream> stream;
+    std::uint64_t seed;
+    bool may_be_cut;
+  };
+
+  void run(int lives) {
+    std::vector<one> mine;
+    for (int i = 0; i < lives; ++i) {
+      const auto seed = random_();
+      auto r = ask("x", 1 + static_cast<int>(random_() % 60), seed);
+      const bool late = random_() % 6 == 0;
+      if (late) r.deadline = std::chrono::milliseconds(1 + random_() % 3);
+      mine.push_back({service_.submit(std::move(r), io_.get_executor(), [] {}), seed, late});
+      auto& victim = mine[random_() % mine.size()];
+      if (random_() % 3 == 0) {
+        victim.may_be_cut = true;
+        victim.stream->cancel();
+      } else if (random_() % 6 == 0) {
+        std::swap(victim, mine.back());
+        mine.pop_back();  // nobody holds it any more
+      } else if (random_() % 8 == 0) {
+        victim.may_be_cut = true;
+        service_.cancel_job(victim.stream->id(), io_.get_executor(), [](const auto&) {});
+      }
+      if (random_() % 8 == 0) poll();
+      if (mine.size() > 100) settle(mine);
+    }
+    settle(mine);
+  }
+
+  void poll() {
+    io_.restart();
+    io_.poll();
+  }
+
+  void settle(std::vector<one>& mine) {
+    for (auto& l : mine) {
+      while (l.stream->state() != phase::done && l.stream->state() != phase::refused) {
+        io_.restart();
+        io_.run_one_for(std::chrono::milliseconds(20));
+      }
+      if (l.stream->state() == phase::refused) {
+        wrong_ = "refused: " + l.stream->refusal().message;
+        continue;
+      }
+      const auto& how = l.stream->ended();
+      const bool cut = how.reason == core::finish_reason::cancel || how.reason == core::finish_reason::timeout;
+      if (cut && !l.may_be_cut) wrong_ = "cut, though nobody asked";
+      if (text_of(*l.stream) != sim_text(l.seed, l.stream->published())) wrong_ = "another job's text";
+    }
+    mine.clear();
+  }
+
+  actors::service& service_;
+  boost::asio::io_context io_{1};
+  std::mt19937 random_;
+  std::string wrong_;
+  std::thread thread_;
+};
+
+}  // namespace
+
+TEST_CASE("random lives on three threads: every job ends once, with the tokens that its seed gives") {
+  service_fixture f("rate=1000000,prefill=1000000000", [](auto& o) {
     o.owner.max_batch = 8;
     o.owner.queue = 1000;
+    o.owner.audit = true;
   });
   f.load();
-  std::mt19937 random(42);
-  std::vector<std::shared_ptr<job_stream>> all;
-  for (int i = 0; i < 400; ++i) {
-    all.push_back(f.submit(ask("x", 1 + static_cast<int>(random() % 60), static_cast<std::uint64_t>(i))));
-    if (random() % 3 == 0) all[random() % all.size()]->cancel();
-    if (random() % 8 == 0) {
-      f.io.restart();
-      f.io.poll();
-    }
-  }
-  for (auto& s : all) f.run_to_end(s);
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    REQUIRE(all[i]->state() == phase::done);
-    REQUIRE(text_of(*all[i]) == sim_text(i, all[i]->published()));
-  }
+  std::vector<std::unique_ptr<random_shard>> shards;
+  for (std::uint32_t s = 0; s < 3; ++s) shards.push_back(std::make_unique<random_shard>(*f.service, s, 3334));
+  for (auto& s : shards) s->join();
+  for (auto& s : shards) CHECK(s->wrong() == "");
+  bool idle = false;
+  f.service->drain(f.io.get_executor(), [&] { idle = true; });
+  f.run_until([&] { return idle; });
   f.await_stats([](const auto& st) { return st.pages.used == 0 && st.jobs.queued == 0; });
+  CHECK(f.service->ready().reason == "shutting down");  // the books balanced all along
 }

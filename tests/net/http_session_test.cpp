@@ -313,6 +313,7 @@ TEST_CASE("http: a client that says nothing is not waited for") {
   http_client silent(f.port()), slow(f.port());
   slow.send("GET / HT");
   CHECK(silent.ended());
+  CHECK(slow.read().status == 408);
   CHECK(slow.ended());
 }
 

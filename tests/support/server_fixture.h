@@ -6,7 +6,6 @@
 #include <thread>
 
 #include "actors/service.h"
-#include "core/clock.h"
 #include "core/model/sim.h"
 #include "net/server.h"
 
@@ -57,7 +56,7 @@ struct server_fixture {
     });
   }
 
-  core::system_clock clock;
+  actors::system_time clock;
   net::shards io;  // outlives the service, whose streams post to it
   std::unique_ptr<actors::service> service;
   std::unique_ptr<net::server> server;

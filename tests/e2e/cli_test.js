@@ -1,0 +1,86 @@
+// The command line's exit codes, each with a message that names what was wrong.
+import assert from "node:assert/strict";
+import { execFile, spawn } from "node:child_process";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, describe, test } from "node:test";
+
+const binary = process.env.WEIR_BIN;
+const folder = mkdtempSync(join(tmpdir(), "weir-cli-"));
+after(() => rmSync(folder, { recursive: true }));
+
+function file(name, text) {
+  writeFileSync(join(folder, name), text);
+  return join(folder, name);
+}
+
+const sim = ["generate", "--device", "sim:rate=1000000,prefill=1000000000", "--prompt", "x", "--max-tokens", "3"];
+
+// [what, arguments, exit code, what stderr or (with 0) stdout says, environment]
+const rows = [
+  ["help", ["--help"], 0, /serve.*generate/s],
+  ["version", ["--version"], 0, /\d+\.\d+\.\d+/],
+  ["a subcommand's help has units, defaults and ranges", ["serve", "--help"], 0, /--max-frame bytes:UINT in \[1024 - 1073741824\]=262144/],
+  ["a job", sim, 0, /^(w\d{3} ){3}\n$/],
+  ["a job's object", [...sim, "--json", "--seed", "7"], 0, /"finish_reason":"length"/],
+  ["an empty set of options from a file", [...sim, "--config", file("empty.toml", "")], 0, /^w/],
+  ["the device fails", ["generate", "--device", "sim:fault=device@1", "--prompt", "x"], 1, /fault=device@1/],
+  ["no subcommand", [], 2, /subcommand/],
+  ["an unknown subcommand", ["dance"], 2, /'dance'/],
+  ["an unknown option", ["serve", "--dance"], 2, /--dance/],
+  ["a value out of its range", ["serve", "--max-frame", "3"], 2, /--max-frame/],
+  ["a value out of its range in the environment", ["serve"], 2, /--max-frame/, { WEIR_MAX_FRAME: "3" }],
+  ["a value of another kind", ["serve", "--threads", "many"], 2, /--threads/],
+  ["a value that is missing", ["serve", "--listen"], 2, /--listen/],
+  ["an option that is not there yet", ["serve", "--retain-mb", "3"], 2, /--retain-mb.*not supported yet/],
+  ["a device that is not there", ["serve", "--device", "abacus"], 2, /--device/],
+  ["a key of the simulated device", ["serve", "--device", "sim:rat=3"], 2, /no key «rat»/],
+  ["an address", ["serve", "--device", "sim", "--listen", "nowhere"], 2, /--listen nowhere/],
+  ["a model's directory", ["serve", "--model", "/nowhere"], 2, /--model \/nowhere/],
+  ["two models of one name", ["serve", "--model", "a=/x", "--model", "a=/y"], 2, /'a'/],
+  ["a file of keys", ["serve", "--device", "sim", "--api-key-file", "/nowhere"], 2, /\/nowhere/],
+  ["a configuration file", [...sim, "--config", "/nowhere"], 2, /--config \/nowhere/],
+  ["a configuration file's key", [...sim, "--config", file("odd.toml", "dance = 1\n")], 2, /'dance'/],
+  ["a configuration file's value", [...sim, "--config", file("bad.toml", "max-batch = 0\n")], 2, /max-batch/],
+  ["a sampling parameter", [...sim, "--temperature", "9"], 2, /temperature/],
+  ["two prompts", [...sim, "--prompt-ids", "1"], 2, /--prompt-ids/],
+  ["a token id", ["generate", "--device", "sim", "--prompt-ids", "99999"], 2, /99999/],
+  ["a batch file", ["generate", "--device", "sim", "--batch", "/nowhere"], 2, /--batch \/nowhere/],
+  ["more memory than there is", [...sim.slice(0, 1), "--prompt", "x", "--kv-tokens", "99999999999999"], 3, /--kv-tokens 99999999999999 takes/],
+];
+
+function run(args, env) {
+  return new Promise((resolve) => {
+    execFile(binary, args, { env: { ...process.env, ...env }, timeout: 60000 }, (error, stdout, stderr) => {
+      resolve({ code: error ? error.code : 0, stdout, stderr });
+    });
+  });
+}
+
+describe("exit codes", { skip: binary ? false : "WEIR_BIN is not set" }, () => {
+  for (const [what, args, code, says, env] of rows) {
+    test(`${code}: ${what}`, async () => {
+      const got = await run(args, env);
+      assert.equal(got.code, code, got.stderr);
+      assert.match(code === 0 ? got.stdout : got.stderr, says);
+    });
+  }
+
+  test("130: a job interrupted", async () => {
+    const child = spawn(binary, ["generate", "--device", "sim", "--prompt", "x", "--max-tokens", "100000"]);
+    child.stdout.once("data", () => child.kill("SIGINT"));
+    const code = await new Promise((resolve) => child.once("close", resolve));
+    assert.equal(code, 130);
+  });
+
+  test("2: one bad line of a batch, and the others are answered", async () => {
+    const lines = file("lines.jsonl", '{"text":"a"}\n{"txt":"b"}\n{"text":"c"}\n');
+    const model = join(import.meta.dirname ?? new URL(".", import.meta.url).pathname, "../../models/rill");
+    const got = await run(["tokenize", "--model", model, "--batch", lines]);
+    assert.equal(got.code, 2);
+    const answers = got.stdout.trim().split("\n").map((l) => JSON.parse(l));
+    assert.deepEqual(answers.map((a) => "error" in a), [false, true, false]);
+    assert.match(got.stderr, /line 2/);
+  });
+});

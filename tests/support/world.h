@@ -1,0 +1,85 @@
+// world.h — a service in virtual time on one thread, whose every turn is a function of the seed: the order of handlers,
+// and the moments at which bells ring. Hours of life take seconds.
+//
+// Thread safety: none; everything on the thread that calls run().
+#pragma once
+
+#include <map>
+
+#include "actors/service.h"
+#include "tests/support/seeded_executor.h"
+
+namespace weir::tests {
+
+class world final : public actors::timekeeper {
+ public:
+  explicit world(std::uint64_t seed) : handlers_(seed), random(seed ^ 0x9E3779B97F4A7C15) {}
+
+  actors::executor get_executor() { return handlers_.get_executor(); }
+  core::time_point now() const noexcept override { return now_; }
+  std::unique_ptr<bell> make_bell(boost::asio::any_io_executor, std::function<void()> ring) const override {
+    return std::make_unique<rope>(*this, std::move(ring));
+  }
+
+  // Calls f after `delay`.
+  void after(core::duration delay, std::function<void()> f) { due_.emplace(now_ + delay, std::move(f)); }
+
+  // Runs whatever can run; where nothing can, it is the next bell's time. Returns when `done` holds, or false where
+  // nothing would ever happen again, or not before `limit`.
+  bool run(const std::function<bool()>& done, core::duration limit = std::chrono::hours(1000)) {
+    const auto end = now_ + limit;
+    while (!done()) {
+      if (handlers_.run_one()) continue;
+      if (due_.empty() || due_.begin()->first > end) return false;
+      auto first = due_.extract(due_.begin());
+      now_ = std::max(now_, first.key());
+      first.mapped()();
+    }
+    return true;
+  }
+
+  // A service whose actors all live here.
+  std::unique_ptr<actors::service> make_service(actors::service_options o) {
+    o.simulated.emplace(actors::simulation{get_executor(), [this] { return core::job_id{random(), random()}; }});
+    auto s = std::make_unique<actors::service>(std::move(o), *this);
+    std::optional<core::result<>> loaded;
+    s->load({}, get_executor(), [&](core::result<> r) { loaded = std::move(r); });
+    REQUIRE(run([&] { return loaded.has_value(); }));
+    REQUIRE(loaded->has_value());
+    return s;
+  }
+
+ private:
+  using timetable = std::multimap<core::time_point, std::function<void()>>;
+
+  class rope final : public bell {
+   public:
+    rope(const world& w, std::function<void()> ring) : due_(w.due_), ring_(std::move(ring)) {}
+    ~rope() override { unset(); }
+    void set(core::time_point at) override {
+      unset();
+      at_ = due_.emplace(at, [this] {
+        at_.reset();
+        ring_();
+      });
+    }
+
+   private:
+    void unset() {
+      if (at_) due_.erase(*at_);
+      at_.reset();
+    }
+    timetable& due_;
+    std::function<void()> ring_;
+    std::optional<timetable::iterator> at_;
+  };
+
+  seeded_context handlers_;
+  core::time_point now_{std::chrono::seconds(1)};
+  mutable timetable due_;
+
+ public:
+  std::mt19937_64 random;  // for whoever lives here: not the one that orders handlers
+};
+
+}  // namespace weir::tests
