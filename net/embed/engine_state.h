@@ -4,6 +4,7 @@
 #include <unordered_set>
 
 #include "actors/service.h"
+#include "actors/timekeeper.h"
 #include "weir/engine.hpp"
 
 namespace weir {

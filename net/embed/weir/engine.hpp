@@ -26,7 +26,9 @@
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/associated_cancellation_slot.hpp>
 #include <boost/asio/async_result.hpp>
+#include <boost/asio/cancellation_type.hpp>
 #include <boost/asio/use_awaitable.hpp>
+#include <boost/system/error_code.hpp>
 #include <chrono>
 #include <cstdint>
 #include <exception>
@@ -37,7 +39,7 @@
 #include <string>
 #include <vector>
 
-#include "weir/actors.hpp"
+#include "weir/saved_handler.hpp"
 
 namespace weir {
 
@@ -137,7 +139,7 @@ class job {
  private:
   friend class engine;
   struct state;
-  using waiting = detail::completion<detail::waits::for_others, boost::system::error_code, std::size_t>;
+  using waiting = detail::saved_handler<boost::system::error_code, std::size_t>;
   explicit job(std::shared_ptr<state> s) noexcept;
 
   static const boost::asio::any_io_executor& executor_of(const state& s);
@@ -177,7 +179,7 @@ class engine {
   friend class job;
   friend class server;
   struct state;
-  using loading = detail::completion<detail::waits::for_others, std::exception_ptr>;
+  using loading = detail::saved_handler<std::exception_ptr>;
   void load(loading handler);
 
   std::shared_ptr<state> state_;

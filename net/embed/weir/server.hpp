@@ -50,7 +50,7 @@ class server {
 
  private:
   struct state;
-  using draining = detail::completion<detail::waits::for_others>;
+  using draining = detail::saved_handler<>;
   void drain(draining handler);
 
   std::shared_ptr<state> state_;

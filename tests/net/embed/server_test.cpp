@@ -40,8 +40,8 @@ TEST_CASE("sockets and jobs of the program itself share engine, context and toke
   go(io, [](engine& e, server& s) -> net::awaitable<void> {
     co_await e.async_load();
     job mine = e.submit(ask(50));
-    const std::string over_http =
-        co_await exchange(s, "POST", "/v1/completions", R"({"prompt":"a b","max_tokens":50,"seed":7})");
+    const std::string question = R"({"prompt":"a b","max_tokens":50,"seed":7})";
+    const std::string over_http = co_await exchange(s, "POST", "/v1/completions", question);
     const std::string read_here = co_await read_all(mine, 16);
     CHECK(read_here == sim_text(7, 50));
     CHECK(over_http.find(sim_text(7, 49)) != std::string::npos);
@@ -105,7 +105,8 @@ TEST_CASE("engine and server may go while connections and jobs are alive") {
     go(io, e.async_load());
     server s(e, anywhere());
     const auto client = [&]() -> net::awaitable<void> {
-      co_await exchange(s, "POST", "/v1/completions", R"({"prompt":"a","max_tokens":5000,"stream":true})");
+      const std::string question = R"({"prompt":"a","max_tokens":5000,"stream":true})";
+      co_await exchange(s, "POST", "/v1/completions", question);
     };
     for (int c = 0; c < 3; ++c) net::co_spawn(io, client(), net::detached);
     io.restart();
