@@ -7,10 +7,8 @@
 // Thread safety: the body's alone, on the actor's executor.
 #pragma once
 
-#include <boost/asio/async_result.hpp>
 #include <boost/asio/basic_waitable_timer.hpp>
 #include <boost/asio/bind_cancellation_slot.hpp>
-#include <boost/asio/use_awaitable.hpp>
 #include <chrono>
 #include <memory>
 #include <optional>
@@ -18,6 +16,7 @@
 
 #include "cell.h"
 #include "ref.h"
+#include "unstarted.h"
 
 namespace weir {
 
@@ -34,13 +33,10 @@ class context {
   // Completes with void(error_code, std::optional<Msg>): the next message, or nothing once the actor was
   // stopped and all mail in front of the stop has been read. Cancelling (or kill) completes with
   // operation_aborted and loses no mail. One at a time.
-  template <class Token = boost::asio::use_awaitable_t<>>
-  auto async_receive(Token&& token = {}) {
-    auto initiate = [](auto handler, std::shared_ptr<detail::cell<Msg>> c) {
-      c->receive(std::move(handler));
-    };
-    return boost::asio::async_initiate<Token, typename detail::cell<Msg>::receive_signature>(
-        std::move(initiate), token, cell_);
+  auto async_receive() { return unstarted<std::optional<Msg>, receive>(receive(cell_)); }
+  template <class Token>
+  auto async_receive(Token&& token) {
+    return async_receive()(std::forward<Token>(token));
   }
 
   // What is there now, without suspending: how an owner drains its mail between two steps.
@@ -69,6 +65,15 @@ class context {
   bool stopping() const noexcept { return cell_->stopping(); }
 
  private:
+  struct receive {
+    explicit receive(std::shared_ptr<detail::cell<Msg>> c) noexcept : cell(std::move(c)) {}
+    template <class Handler>
+    void operator()(Handler handler) {
+      cell->receive(std::move(handler));
+    }
+    std::shared_ptr<detail::cell<Msg>> cell;
+  };
+
   std::shared_ptr<detail::cell<Msg>> cell_;
 };
 

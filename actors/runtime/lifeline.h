@@ -2,25 +2,31 @@
 //
 // Actors, questions and streams reach from one context into another, and either may be destroyed first.
 // Each context gets one lifeline (an Asio service, made on first use). Whoever posts to a context from
-// outside does it through the lifeline; whatever waits for a handler there is its member and is let go,
-// handler unrun, when the context dies: what Asio does with its own pending operations.
+// outside does it during a visit; whatever waits for a handler there is a member and is let go, handler
+// unrun, when the context dies: what Asio does with its own pending operations.
 //
 // Thread safety: every member function from any thread.
 //
 // Invariants:
-//   1. After end() nothing is posted to the context, nobody is enlisted, and no guest holds an executor of
-//      it.
-//   2. A member leaves exactly once: by claim() or by end(), whichever is first.
-//   3. No member is destroyed, and no handler run or destroyed, while the lock is held.
+//   1. The context outlives every visit. After end() nothing is posted to it, nobody is a member, and no
+//      guest holds an executor of it.
+//   2. A member leaves exactly once: by withdraw() or by end(), whichever is first. A ticket is good for
+//      one stay: a later member at the same place is not taken for the earlier one.
+//   3. No member is let go, and nothing is posted, while the lock is held.
 #pragma once
 
 #include <atomic>
 #include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/execution.hpp>
 #include <boost/asio/execution_context.hpp>
 #include <boost/asio/query.hpp>
 #include <boost/asio/strand.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
 #include <memory>
 #include <mutex>
+#include <thread>
 #include <utility>
 
 namespace weir::detail {
@@ -37,40 +43,52 @@ class lifeline {
    private:
     friend class lifeline;
     void (*let_go_)(member&);
-    std::shared_ptr<member> self_;  // set while enlisted: the list keeps its members alive
-    member* next_ = nullptr;
-    member* prev_ = nullptr;
   };
 
-  // An executor kept by something that may outlive its context, which executors must not (a strand's
-  // destructor reaches for its service): it is given up in time.
-  class guest {
-   public:
-    // For the executor's own thread; elsewhere while visiting. Empty once the context is gone.
-    const boost::asio::any_io_executor& get_executor() const noexcept { return executor_; }
-    const std::shared_ptr<lifeline>& line() const noexcept { return line_; }
+  struct ticket {
+    std::uint64_t turn = 0;  // 0: nobody's
+    std::uint32_t place = 0;
+  };
 
-   protected:
-    explicit guest(boost::asio::any_io_executor ex) : executor_(std::move(ex)), line_(of(executor_)) {
-      const std::lock_guard lock(line_->mutex_);
-      if (!line_->alive_) return;
-      next_ = line_->guests_;
-      if (next_) next_->prev_ = this;
-      line_->guests_ = this;
+  // Around a handler that runs on the context, which therefore lives: visits from inside are free.
+  class stay {
+   public:
+    explicit stay(const lifeline& l) noexcept : before_(std::exchange(here_, &l)) {}
+    stay(const stay&) = delete;
+    stay& operator=(const stay&) = delete;
+    ~stay() { here_ = before_; }
+
+   private:
+    const lifeline* const before_;
+  };
+
+  // Keeps the context alive while it is open; says no where it is gone already.
+  class visit {
+   public:
+    explicit visit(lifeline& l) noexcept : stays_(here_ == &l), line_(stays_ || !l.enter() ? nullptr : &l) {}
+    visit(const visit&) = delete;
+    visit& operator=(const visit&) = delete;
+    ~visit() {
+      if (line_) line_->leave();
     }
+    explicit operator bool() const noexcept { return stays_ || line_; }
+
+   private:
+    const bool stays_;
+    lifeline* const line_;
+  };
+
+  // An executor that may not outlive its context, though who holds it does: it is given up in time.
+  class guest {
+   protected:
+    guest() = default;
     guest(const guest&) = delete;
     guest& operator=(const guest&) = delete;
-    ~guest() {
-      const std::lock_guard lock(line_->mutex_);
-      if (line_->guests_ == this) line_->guests_ = next_;
-      if (prev_) prev_->next_ = next_;
-      if (next_) next_->prev_ = prev_;
-    }
+    ~guest() = default;
+    boost::asio::any_io_executor executor_;
 
    private:
     friend class lifeline;
-    boost::asio::any_io_executor executor_;
-    const std::shared_ptr<lifeline> line_;
     guest* next_ = nullptr;
     guest* prev_ = nullptr;
   };
@@ -82,62 +100,98 @@ class lifeline {
   template <class Executor>
   static std::shared_ptr<lifeline> of(const Executor& ex, const std::shared_ptr<lifeline>& near = nullptr) {
     boost::asio::execution_context& context = boost::asio::query(ex, boost::asio::execution::context);
-    if (near && near->context_ == &context && near->alive_) return near;
-    // Services die in the reverse order of their birth. The strands' one is made first, so that it outlives
-    // ours: posting to a strand whose service is gone destroys handlers on the spot, under our lock.
-    if (!boost::asio::has_service<service>(context)) (void)boost::asio::make_strand(ex);
+    if (near && near->serves(context)) return near;
     return boost::asio::use_service<service>(context).line;
   }
-
-  // False where the context is gone already: m was not taken.
-  bool enlist(std::shared_ptr<member> m) {
-    return visit([&] { enlist_visiting(std::move(m)); });
-  }
-  // REQUIRES: called from inside visit().
-  void enlist_visiting(std::shared_ptr<member> m) {
-    member& it = *m;
-    it.prev_ = nullptr;
-    it.next_ = first_;
-    if (first_) first_->prev_ = &it;
-    first_ = &it;
-    it.self_ = std::move(m);
+  bool serves(const boost::asio::execution_context& c) const noexcept {
+    return context_ == &c && !(state_.load() & gone);
   }
 
-  // True for the one caller that takes m off the list; `then` runs under the lock, while the context surely
-  // lives.
-  template <class F>
-  bool claim(member& m, F&& then) {
-    std::shared_ptr<member> keep;  // released after the lock
+  // REQUIRES: a visit. m is let go at the context's end, unless it withdraws before.
+  ticket enroll(member& m) {
     const std::lock_guard lock(mutex_);
-    if (!m.self_) return false;
-    keep = unlink(m);
-    std::forward<F>(then)();
+    if (free_ == none) {
+      free_ = static_cast<std::uint32_t>(places_.size());
+      places_.emplace_back();
+    }
+    const std::uint32_t here = free_;
+    place& p = places_[here];
+    free_ = p.next_free;
+    p.who = &m;
+    p.turn = ++last_turn_;
+    return {p.turn, here};
+  }
+
+  // The member, to the one caller that takes it off; nothing to everybody else.
+  member* withdraw(const ticket& t) noexcept {
+    const std::lock_guard lock(mutex_);
+    if (t.turn == 0 || places_[t.place].turn != t.turn) return nullptr;
+    return vacate(t.place);
+  }
+
+  // False where the context is gone already.
+  bool take_in(guest& g) {
+    const visit open(*this);
+    if (!open) return false;
+    const std::lock_guard lock(mutex_);
+    g.next_ = guests_;
+    if (g.next_) g.next_->prev_ = &g;
+    guests_ = &g;
     return true;
   }
-  bool claim(member& m) {
-    return claim(m, [] {});
-  }
-
-  // Runs f (a post to the context, say) while the context surely lives; false where it does not, f not run.
-  template <class F>
-  bool visit(F&& f) {
+  void see_out(guest& g) noexcept {
     const std::lock_guard lock(mutex_);
-    if (!alive_) return false;
-    std::forward<F>(f)();
-    return true;
+    if (guests_ == &g) guests_ = g.next_;
+    if (g.prev_) g.prev_->next_ = g.next_;
+    if (g.next_) g.next_->prev_ = g.prev_;
   }
 
  private:
+  static constexpr std::uint32_t gone = 1, visitor = 2;  // the bits of state_
+  static constexpr std::uint32_t none = ~std::uint32_t(0);
+
+  struct place {
+    member* who = nullptr;
+    std::uint64_t turn = 0;
+    std::uint32_t next_free = none;
+  };
+
+  // Just enough of an executor for a strand to be made of it.
+  struct of_context {
+    boost::asio::execution_context* context;
+    boost::asio::execution_context& query(boost::asio::execution::context_t) const noexcept {
+      return *context;
+    }
+    template <class F>
+    void execute(F&&) const {}
+    friend bool operator==(const of_context&, const of_context&) = default;
+  };
+
+  // Services die in the reverse order of their birth. The strands' one is made first, so that it outlives
+  // ours: posting to a strand whose service is gone would destroy handlers on the spot.
   struct service final : boost::asio::execution_context::service {
     static inline boost::asio::execution_context::id id;
     explicit service(boost::asio::execution_context& c)
-        : boost::asio::execution_context::service(c), line(std::make_shared<lifeline>(&c)) {}
+        : boost::asio::execution_context::service(c), line(std::make_shared<lifeline>(&c)) {
+      (void)boost::asio::strand<of_context>(of_context{&c});
+    }
     void shutdown() override { line->end(); }
     const std::shared_ptr<lifeline> line;
   };
 
+  bool enter() noexcept {
+    if (!(state_.fetch_add(visitor) & gone)) return true;
+    leave();
+    return false;
+  }
+  void leave() noexcept { state_.fetch_sub(visitor); }
+
   void end() {
-    while (auto m = next_to_go()) m->let_go_(*m);
+    state_.fetch_or(gone);
+    while (state_.load() != gone) std::this_thread::yield();  // visits are short: one post
+    for (std::uint32_t i = 0; i < places_.size(); ++i) {      // grows no more
+      if (member* m = next_to_go(i)) m->let_go_(*m);
+    }
     const std::lock_guard lock(mutex_);
     while (guest* g = guests_) {
       guests_ = std::exchange(g->next_, nullptr);
@@ -146,22 +200,26 @@ class lifeline {
     }
   }
 
-  std::shared_ptr<member> next_to_go() {
+  member* next_to_go(std::uint32_t at) {
     const std::lock_guard lock(mutex_);
-    alive_ = false;
-    return first_ ? unlink(*first_) : nullptr;
+    return places_[at].turn ? vacate(at) : nullptr;
   }
 
-  std::shared_ptr<member> unlink(member& m) {
-    (m.prev_ ? m.prev_->next_ : first_) = m.next_;
-    if (m.next_) m.next_->prev_ = m.prev_;
-    return std::move(m.self_);
+  member* vacate(std::uint32_t at) noexcept {
+    place& p = places_[at];
+    p.turn = 0;
+    p.next_free = std::exchange(free_, at);
+    return std::exchange(p.who, nullptr);
   }
+
+  static inline thread_local const lifeline* here_ = nullptr;  // where this thread stays; only compared
 
   const boost::asio::execution_context* const context_;  // to compare; never followed
-  std::mutex mutex_;
-  std::atomic<bool> alive_{true};  // written under the lock
-  member* first_ = nullptr;
+  std::atomic<std::uint32_t> state_{0};
+  std::mutex mutex_;  // guards the rest
+  std::deque<place> places_;
+  std::uint32_t free_ = none;
+  std::uint64_t last_turn_ = 0;
   guest* guests_ = nullptr;
 };
 

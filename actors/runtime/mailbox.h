@@ -7,7 +7,7 @@
 // Thread safety: reserve, release, push and size from any thread; everything else by the reader alone.
 //
 // Invariants:
-//   1. At most `capacity` messages are reserved or unread, but for those pushed without a reservation.
+//   1. At most options::mailbox messages are reserved or unread, but for those pushed without a reservation.
 //   2. Once close() or close_if_empty() has succeeded, every push is refused, and nothing is left behind
 //      unseen.
 #pragma once
@@ -17,6 +17,9 @@
 #include <cstddef>
 #include <optional>
 #include <utility>
+
+#include "closing_list.h"
+#include "options.h"
 
 namespace weir::detail {
 
@@ -29,71 +32,67 @@ class mailbox {
     time_point sent{};  // where the mailbox is timed
   };
 
-  mailbox(std::size_t capacity, bool timed) : capacity_(capacity), timed_(timed) {}
+  explicit mailbox(options o) : options_(std::move(o)) {}
   mailbox(const mailbox&) = delete;
   mailbox& operator=(const mailbox&) = delete;
   ~mailbox() { close(); }
 
+  const options& opts() const noexcept { return options_; }
+
   // Room for one message, to be pushed or released.
   bool reserve() noexcept {
-    if (size_.fetch_add(1) < capacity_) return true;
+    const std::size_t before = taken_.fetch_add(1);
+    if (fits(before, freed_seen_.load(std::memory_order_relaxed))) return true;
+    const std::size_t freed = freed_.load();  // the reader's: looked at only where there seems to be no room
+    freed_seen_.store(freed, std::memory_order_relaxed);
+    if (fits(before, freed)) return true;
     release();
     return false;
   }
-  void reserve_beyond() noexcept { size_.fetch_add(1); }
-  void release() noexcept { size_.fetch_sub(1); }
+  void reserve_beyond() noexcept { taken_.fetch_add(1); }
+  void release() noexcept { taken_.fetch_sub(1); }
 
   // Takes m, or leaves it as it was, with the room released, where the mailbox is closed. REQUIRES: a
   // reservation.
   bool push(Msg& m) {
-    node* n = new node{nullptr, {std::move(m), timed_ ? std::chrono::steady_clock::now() : time_point()}};
-    n->next = inbox_.load();
-    do {
-      if (n->next == closed()) {
-        m = std::move(n->content.message);
-        delete n;
-        release();
-        return false;
-      }
-    } while (!inbox_.compare_exchange_weak(n->next, n));
-    return true;
+    if (inbox_.is_closed()) return release(), false;
+    node* n =
+        new node{nullptr, {std::move(m), options_.watch ? std::chrono::steady_clock::now() : time_point()}};
+    if (inbox_.add(n)) return true;
+    m = std::move(n->content.message);
+    delete n;
+    release();
+    return false;
   }
 
-  bool is_closed() const noexcept { return inbox_.load() == closed(); }
-  std::size_t size() const noexcept { return size_.load(std::memory_order_relaxed); }
+  bool is_closed() const noexcept { return inbox_.is_closed(); }
+  std::size_t size() const noexcept {
+    const std::size_t freed = freed_.load(std::memory_order_acquire);  // first: never less than none
+    return taken_.load(std::memory_order_relaxed) - freed;
+  }
 
   std::optional<letter> pop() {
-    if (!ready_) refill();
+    if (!ready_) ready_ = inbox_.take();
     if (!ready_) return std::nullopt;
     node* n = std::exchange(ready_, ready_->next);
     std::optional<letter> l(std::move(n->content));
     delete n;
-    release();
+    freed_.store(freed_.load(std::memory_order_relaxed) + 1);
     return l;
   }
 
-  bool empty() const noexcept {
-    if (ready_) return false;
-    const node* n = inbox_.load();
-    return n == nullptr || n == closed();
-  }
+  bool empty() const noexcept { return !ready_ && inbox_.empty(); }
 
   // True where nothing was unread: from then on nothing is taken.
-  bool close_if_empty() {
-    if (ready_) return false;
-    node* none = nullptr;
-    return inbox_.compare_exchange_strong(none, closed()) || none == closed();
-  }
+  bool close_if_empty() { return !ready_ && inbox_.close_if_empty(); }
 
   // Takes nothing more and destroys what is unread, oldest first; returns how many.
   std::size_t close() {
-    node* newest = inbox_.exchange(closed());
-    if (newest != closed()) append(newest);
+    node** end = &ready_;
+    while (*end) end = &(*end)->next;
+    *end = inbox_.close();
     std::size_t n = 0;
-    while (ready_) {
-      pop();
-      ++n;
-    }
+    while (pop()) ++n;
     return n;
   }
 
@@ -103,34 +102,20 @@ class mailbox {
     letter content;
   };
 
-  static node* closed() noexcept {
-    static char tag;
-    return reinterpret_cast<node*>(&tag);
+  // More may have been freed than were taken before.
+  bool fits(std::size_t before, std::size_t freed) const noexcept {
+    return before < freed || before - freed < options_.mailbox;
   }
 
-  void refill() {
-    node* newest = inbox_.load();
-    if (newest == nullptr || newest == closed()) return;
-    append(inbox_.exchange(nullptr));
-  }
-
-  // Turns a list, newest first, round and puts it behind what is ready.
-  void append(node* newest) {
-    node* oldest = nullptr;
-    while (newest) {
-      node* next = std::exchange(newest->next, oldest);
-      oldest = std::exchange(newest, next);
-    }
-    node** end = &ready_;
-    while (*end) end = &(*end)->next;
-    *end = oldest;
-  }
-
-  std::atomic<node*> inbox_{nullptr};  // newest first
-  std::atomic<std::size_t> size_{0};
-  const std::size_t capacity_;
-  const bool timed_;
-  node* ready_ = nullptr;  // the reader's: oldest first
+  // The senders':
+  closing_list<node> inbox_;
+  std::atomic<std::size_t> taken_{0};       // rooms, ever
+  std::atomic<std::size_t> freed_seen_{0};  // freed_ as a sender saw it last: never ahead of it
+  // What never changes, and keeps the cache lines of the two sides apart:
+  const options options_;
+  // The reader's:
+  std::atomic<std::size_t> freed_{0};  // rooms, ever
+  node* ready_ = nullptr;              // oldest first
 };
 
 }  // namespace weir::detail

@@ -2,8 +2,7 @@
 //
 // Asio allocates an operation for each post, and recycles it only within one thread: a thread that posts to
 // another would allocate every time. A post_slot sits inside the object that posts and lends its bytes
-// instead, on io_context; elsewhere the post is an ordinary one. (A strand would take the bytes twice, and
-// again later, for itself.)
+// instead, on io_context. (A strand would take the bytes twice, and again later, for itself.)
 //
 // Thread safety: none of its own.
 //
@@ -13,10 +12,8 @@
 //   2. The function owns, directly or not, the object that the slot is in.
 #pragma once
 
-#include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/execution.hpp>
 #include <boost/asio/io_context.hpp>
-#include <boost/asio/post.hpp>
 #include <boost/asio/prefer.hpp>
 #include <boost/asio/require.hpp>
 #include <cstddef>
@@ -26,33 +23,32 @@
 
 namespace weir::detail {
 
+using io_executor = boost::asio::io_context::executor_type;
+
+// The executor that counts as outstanding work on its context while it exists.
+template <class Executor>
+using tracked = std::decay_t<typename boost::asio::prefer_result<
+    Executor, boost::asio::execution::outstanding_work_t::tracked_t>::type>;
+
 class post_slot {
  public:
   post_slot() = default;
   post_slot(const post_slot&) = delete;
   post_slot& operator=(const post_slot&) = delete;
 
-  // f runs on ex, never inside this call.
-  template <class Executor, class F>
-  void post(const Executor& ex, F f) {
-    using io = boost::asio::io_context::executor_type;
-    if constexpr (std::is_same_v<Executor, io>) {
-      post_to(ex, std::move(f));
-    } else if constexpr (std::is_same_v<Executor, tracked<io>>) {
-      post_to(boost::asio::prefer(ex, boost::asio::execution::outstanding_work.untracked), std::move(f));
-    } else if constexpr (std::is_same_v<Executor, boost::asio::any_io_executor>) {
-      if (auto* plain = ex.template target<io>()) return post(*plain, std::move(f));
-      if (auto* counted = ex.template target<tracked<io>>()) return post(*counted, std::move(f));
-      boost::asio::post(ex, std::move(f));
+  // f runs on ex, never inside this call. `alone`: one thread runs ex's context. What it posts to itself
+  // then needs no lock; where several do, another one could have begun at once.
+  template <class F>
+  void post(const io_executor& ex, F f, bool alone) {
+    namespace execution = boost::asio::execution;
+    const auto from_here = boost::asio::prefer(boost::asio::require(ex, execution::blocking.never),
+                                               execution::allocator(allocator<void>(this)));
+    if (alone) {
+      boost::asio::prefer(from_here, execution::relationship.continuation).execute(std::move(f));
     } else {
-      boost::asio::post(ex, std::move(f));
+      from_here.execute(std::move(f));
     }
   }
-
-  // The executor that counts as outstanding work on its context while it exists.
-  template <class Executor>
-  using tracked = std::decay_t<typename boost::asio::prefer_result<
-      Executor, boost::asio::execution::outstanding_work_t::tracked_t>::type>;
 
  private:
   template <class T>
@@ -71,14 +67,6 @@ class post_slot {
     friend bool operator==(allocator a, allocator b) noexcept { return a.slot_ == b.slot_; }
     post_slot* slot_;
   };
-
-  template <class F>
-  void post_to(const boost::asio::io_context::executor_type& ex, F f) {
-    namespace execution = boost::asio::execution;
-    boost::asio::prefer(boost::asio::require(ex, execution::blocking.never),
-                        execution::allocator(allocator<void>(this)))
-        .execute(std::move(f));
-  }
 
   alignas(std::max_align_t) std::byte bytes_[64];
 };

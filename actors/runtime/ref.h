@@ -32,12 +32,13 @@ class ref {
     using wait = typename reply<typename Q::result>::wait;
     using signature = typename detail::question<typename Q::result>::signature;
     auto initiate = [](auto handler, std::shared_ptr<detail::cell<Msg>> c, auto... a) {
-      auto asker = wait::start(std::move(handler), *c);
+      auto asker = wait::start(std::move(handler), c->where());
       if (!asker) return;
-      Msg m(Q{std::move(a)..., reply<typename Q::result>(asker)});
+      const typename wait::alias same(asker);
+      Msg m(Q{std::move(a)..., reply<typename Q::result>(std::move(asker))});
       const sent how = c->tell(m);
       if (how != sent::ok) {
-        asker->fail(how == sent::full ? actor_error::mailbox_full : actor_error::mailbox_closed);
+        same.fail(how == sent::full ? actor_error::mailbox_full : actor_error::mailbox_closed);
       }
     };
     return boost::asio::async_initiate<Token, signature>(std::move(initiate), token, cell_,
@@ -49,7 +50,7 @@ class ref {
   template <class Token>
   auto async_tell(Msg m, Token&& token) const {
     auto initiate = [](auto handler, std::shared_ptr<detail::cell<Msg>> c, Msg m) {
-      if (auto p = detail::pending<>::start(std::move(handler), *c))
+      if (auto p = detail::pending<>::start(std::move(handler), c->where()))
         c->tell_when_room(std::move(m), std::move(p));
     };
     return boost::asio::async_initiate<Token, void(boost::system::error_code)>(std::move(initiate), token,
@@ -60,7 +61,7 @@ class ref {
   template <class Token>
   auto async_join(Token&& token) const {
     auto initiate = [](auto handler, std::shared_ptr<detail::cell<Msg>> c) {
-      if (auto p = detail::pending<exit_status>::start(std::move(handler), *c)) c->join(std::move(p));
+      if (auto p = detail::pending<exit_status>::start(std::move(handler), c->where())) c->join(std::move(p));
     };
     return boost::asio::async_initiate<Token, void(boost::system::error_code, exit_status)>(
         std::move(initiate), token, cell_);

@@ -12,7 +12,6 @@
 #pragma once
 
 #include <concepts>
-#include <memory>
 #include <type_traits>
 #include <utility>
 
@@ -39,7 +38,7 @@ template <class R = void>
 class reply {
  public:
   using wait = typename detail::question<R>::wait;
-  explicit reply(std::shared_ptr<wait> asker) noexcept : asker_(std::move(asker)) {}
+  explicit reply(wait asker) noexcept : asker_(std::move(asker)) {}
   reply(reply&&) noexcept = default;
   reply& operator=(reply&& other) noexcept {
     reply old(std::move(*this));
@@ -47,21 +46,21 @@ class reply {
     return *this;
   }
   ~reply() {
-    if (asker_) asker_->fail(actor_error::no_reply);
+    if (asker_) asker_.fail(actor_error::no_reply);
   }
 
   // Either, once. REQUIRES: not answered yet.
   template <class... V>
   requires(sizeof...(V) == (std::is_void_v<R> ? 0 : 1)) void operator()(V&&... value) {
-    take()->complete({}, std::forward<V>(value)...);
+    take().complete({}, std::forward<V>(value)...);
   }
-  void fail(boost::system::error_code why) { take()->fail(why); }
+  void fail(boost::system::error_code why) { take().fail(why); }
 
-  explicit operator bool() const noexcept { return asker_ != nullptr; }  // not answered yet
+  explicit operator bool() const noexcept { return static_cast<bool>(asker_); }  // not answered yet
 
  private:
-  std::shared_ptr<wait> take() noexcept { return std::move(asker_); }
-  std::shared_ptr<wait> asker_;
+  wait take() noexcept { return std::move(asker_); }
+  wait asker_;
 };
 
 }  // namespace weir

@@ -56,8 +56,8 @@ class cell_of final : public cell<Msg> {
   }
 
   void launch() {
-    auto start = [self = this->self(), this] {
-      return this->begin() ? (*body_)(context<Msg>(self)) : nothing();
+    auto start = [this] {  // alive as long as the guard
+      return this->begin() ? (*body_)(context<Msg>(this->self())) : nothing();
     };
     boost::asio::co_spawn(this->get_executor(), std::move(start), typename cell<Msg>::exit_guard(*this));
   }

@@ -19,9 +19,7 @@
 #include <atomic>
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/associated_cancellation_slot.hpp>
-#include <boost/asio/async_result.hpp>
 #include <boost/asio/error.hpp>
-#include <boost/asio/use_awaitable.hpp>
 #include <boost/system/error_code.hpp>
 #include <cassert>
 #include <cstddef>
@@ -33,8 +31,9 @@
 #include <utility>
 
 #include "actor_error.h"
-#include "completion.h"
 #include "lifeline.h"
+#include "own_handler.h"
+#include "unstarted.h"
 #include "wakes.h"
 
 namespace weir {
@@ -53,16 +52,23 @@ class stream_state final : public waker, public lifeline::member {
  public:
   static_assert(std::is_trivially_copyable_v<T>, "items are copied, as tokens are");
   using error_code = boost::system::error_code;
-  using read_signature = void(error_code, std::size_t);
 
   stream_state(boost::asio::any_io_executor ex, std::size_t capacity)
       : waker(std::move(ex), [](waker& w) { static_cast<stream_state&>(w).deliver(); }),
         member([](member& m) { static_cast<stream_state&>(m).let_go(); }),
         queue(stream_slots(capacity)) {}
 
+  void start() {
+    const lifeline::visit open(*where().line());
+    if (!open) return;
+    self_ = shared_from_this();
+    ticket_ = where().line()->enroll(*this);
+  }
+
   // ---- the writer's
 
   std::size_t write(std::span<const T> items) {
+    fetch_ahead();
     std::size_t n = 0;
     while (n < items.size() && queue.try_enqueue(items[n])) ++n;
     return n;
@@ -74,6 +80,11 @@ class stream_state final : public waker, public lifeline::member {
 
   // ---- the reader's
 
+  void leave() {
+    abandoned.store(true);
+    if (where().line()->withdraw(ticket_)) self_.reset();
+  }
+
   std::size_t read(std::span<T> into) {
     std::size_t n = 0;
     while (n < into.size() && queue.try_dequeue(into[n])) ++n;
@@ -83,12 +94,12 @@ class stream_state final : public waker, public lifeline::member {
   bool drained() const { return closed.load() && queue.peek() == nullptr; }
 
   template <class Handler>
-  void async_read(Handler&& handler, std::span<T> into) {
+  void async_read(Handler handler, std::span<T> into) {
     assert(!reading_ && "one async_read_some at a time");
     auto slot = boost::asio::get_associated_cancellation_slot(handler);
-    reading_ = completion<waits::for_others, error_code, std::size_t>(std::forward<Handler>(handler),
-                                                                      get_executor());
+    reading_.set(std::move(handler), where(), true);
     into_ = into;
+    cancelled_ = false;
     ++read_no_;
     if (slot.is_connected()) {
       slot.assign([weak = weak_from_this(), no = read_no_](boost::asio::cancellation_type type) {
@@ -106,27 +117,39 @@ class stream_state final : public waker, public lifeline::member {
  private:
   void listen() {
     arm();
-    if (into_.empty() || queue.peek() || closed.load()) signal();
+    if (into_.empty() || queue.peek() || closed.load() || cancelled_) signal();
   }
 
   void deliver() {
     if (!reading_) return;
+    if (cancelled_) return reading_.complete(boost::asio::error::operation_aborted, 0);
     const bool last = closed.load();
     const std::size_t n = read(into_);
-    if (n > 0 || into_.empty()) return reading_.dispatch({}, n);
-    if (last) return reading_.dispatch(end, 0);
+    if (n > 0 || into_.empty()) return reading_.complete({}, n);
+    if (last) return reading_.complete(end, 0);
     listen();
   }
 
   void cancel(std::uint64_t no) {
-    if (reading_ && no == read_no_) reading_.post(boost::asio::error::operation_aborted, 0);
+    if (!reading_ || no != read_no_) return;
+    cancelled_ = true;
+    arm();
+    signal();
   }
 
-  void let_go() { auto unrun = std::move(reading_); }
+  void let_go() {
+    const auto keep = std::move(self_);
+    reading_.drop();
+  }
 
-  completion<waits::for_others, error_code, std::size_t> reading_;
+  std::shared_ptr<waker> self_;  // while it is a member of its context's lifeline
+  lifeline::ticket ticket_;
+
+  // The reader's:
+  own_handler<error_code, std::size_t> reading_;
   std::span<T> into_;
   std::uint64_t read_no_ = 0;
+  bool cancelled_ = false;  // the read that waits
 };
 
 }  // namespace detail
@@ -183,22 +206,17 @@ class stream_reader {
     return *this;
   }
   ~stream_reader() {
-    if (!state_) return;
-    state_->abandoned.store(true);
-    state_->line()->claim(*state_);
+    if (state_) state_->leave();
   }
 
   executor_type get_executor() const noexcept { return state_->get_executor(); }
 
   // Completes with void(error_code, std::size_t): some items, or none and the reason for the end. The items
   // are written into `into` just before the handler runs. One at a time.
-  template <class Token = boost::asio::use_awaitable_t<>>
-  auto async_read_some(std::span<T> into, Token&& token = {}) {
-    auto initiate = [](auto handler, std::shared_ptr<detail::stream_state<T>> s, std::span<T> out) {
-      s->async_read(std::move(handler), out);
-    };
-    return boost::asio::async_initiate<Token, typename detail::stream_state<T>::read_signature>(
-        std::move(initiate), token, state_, into);
+  auto async_read_some(std::span<T> into) { return unstarted<std::size_t, read>(read(state_, into)); }
+  template <class Token>
+  auto async_read_some(std::span<T> into, Token&& token) {
+    return async_read_some(into)(std::forward<Token>(token));
   }
 
   // What is there now. REQUIRES: no async_read_some pending.
@@ -210,6 +228,17 @@ class stream_reader {
   }
 
  private:
+  struct read {
+    read(std::shared_ptr<detail::stream_state<T>> s, std::span<T> into) noexcept
+        : state(std::move(s)), out(into) {}
+    template <class Handler>
+    void operator()(Handler handler) {
+      state->async_read(std::move(handler), out);
+    }
+    std::shared_ptr<detail::stream_state<T>> state;
+    std::span<T> out;
+  };
+
   std::shared_ptr<detail::stream_state<T>> state_;
 };
 
@@ -219,7 +248,7 @@ template <class T>
 std::pair<stream_writer<T>, stream_reader<T>> make_stream(boost::asio::any_io_executor reader,
                                                           std::size_t capacity) {
   auto s = std::make_shared<detail::stream_state<T>>(std::move(reader), capacity);
-  s->line()->enlist(s);
+  s->start();
   return {stream_writer<T>(s), stream_reader<T>(s)};
 }
 

@@ -25,9 +25,9 @@ class waiting_room {
  public:
   bool empty() const noexcept { return waiting_.load() == 0; }
 
-  void enter(Msg m, std::shared_ptr<pending<>> sender) {
+  void enter(Msg m, pending<> sender) {
     const std::lock_guard lock(mutex_);
-    if (closed_) return (void)sender->fail(actor_error::mailbox_closed);
+    if (closed_) return (void)sender.fail(actor_error::mailbox_closed);
     queue_.push_back({std::move(m), std::move(sender)});
     waiting_.fetch_add(1);
   }
@@ -54,19 +54,19 @@ class waiting_room {
       refused.swap(queue_);
       waiting_.store(0);
     }
-    for (auto& p : refused) p.sender->fail(actor_error::mailbox_closed);
+    for (auto& p : refused) p.sender.fail(actor_error::mailbox_closed);
   }
 
  private:
   struct place {
     Msg message;
-    std::shared_ptr<pending<>> sender;
+    pending<> sender;
   };
 
   // REQUIRES: a reservation.
   bool settle(place& p, mailbox<Msg>& mail) {
     bool taken = false;
-    const bool waited = p.sender->complete_with([&]() -> boost::system::error_code {
+    const bool waited = p.sender.complete_with([&]() -> boost::system::error_code {
       taken = mail.push(p.message);
       return taken ? boost::system::error_code() : actor_error::mailbox_closed;
     });

@@ -32,6 +32,7 @@
 #include <utility>
 #include <vector>
 
+#include "home.h"
 #include "lifeline.h"
 #include "post_slot.h"
 
@@ -39,10 +40,15 @@ namespace weir {
 
 class wakes;
 
-class waker : public std::enable_shared_from_this<waker>, public detail::lifeline::guest {
+class waker : public std::enable_shared_from_this<waker> {
  public:
   using function = void (*)(waker&);
-  waker(boost::asio::any_io_executor ex, function on_wake) : guest(std::move(ex)), on_wake_(on_wake) {}
+  waker(boost::asio::any_io_executor ex, function on_wake) : on_wake_(on_wake), home_(std::move(ex)) {}
+  waker(const waker&) = delete;
+  waker& operator=(const waker&) = delete;
+
+  // For the executor's own thread. Empty once the context is gone.
+  const boost::asio::any_io_executor& get_executor() const noexcept { return home_.get_executor(); }
 
   // From now on the next signal brings one wake. Arm first, then look for news: the other order can miss
   // some.
@@ -57,6 +63,19 @@ class waker : public std::enable_shared_from_this<waker>, public detail::lifelin
  protected:
   ~waker() = default;
 
+  const detail::home& where() const noexcept { return home_; }
+
+  // A hint: the reader's core has what a signal touches, and it takes a while to get.
+  void fetch_ahead() const noexcept {
+    __builtin_prefetch(this, 1);
+    __builtin_prefetch(&keep_, 1);
+  }
+
+  // The same for news that was published by a read-modify-write: spares one where the reader is awake.
+  void signal_published() {
+    if (armed_.load()) signal();
+  }
+
  private:
   friend class wakes;
   class chain;
@@ -65,12 +84,14 @@ class waker : public std::enable_shared_from_this<waker>, public detail::lifelin
   // before.
   bool fire() noexcept { return armed_.exchange(false); }
 
+  // What a signal touches comes first, beside the reference count.
   std::atomic<bool> armed_{false};
-  bool waiting_ = false;  // the reader's: armed, and no wake has run since
-  const function on_wake_;
-  detail::post_slot slot_;
+  bool waiting_ = false;   // the reader's: armed, and no wake has run since
   waker* next_ = nullptr;  // these two: whoever fired, until the wake runs
   std::shared_ptr<waker> keep_;
+  const function on_wake_;
+  const detail::home home_;
+  detail::post_slot slot_;
 };
 
 // Wakers on their way. Owns them; runs each once.
@@ -94,31 +115,21 @@ class waker::chain {
     last_ = it;
   }
 
-  // One post an executor. REQUIRES: all of one context, and not empty.
+  // True where w would travel with these, for all that can be told without a visit.
+  bool takes(const waker& w) const noexcept {
+    return first_->home_.line() == w.home_.line() && first_->home_.plain() == w.home_.plain();
+  }
+
+  // One post an executor. REQUIRES: takes() held for each, and not empty.
   void send() && {
-    const auto line = first_->line();
-    line->visit([this] {
-      // By executor. Where there are more of them (a strand a session, say), the oldest goes early.
-      std::array<chain, 8> to;
-      std::size_t next = 0;
-      while (first_) {
-        auto w = pop();
-        auto same = std::find_if(to.begin(), to.end(), [&](const chain& c) {
-          return c.front() && c.front()->get_executor() == w->get_executor();
-        });
-        if (same == to.end()) {
-          same = to.begin() + next++ % to.size();
-          if (same->front()) std::move(*same).post();
-        }
-        same->push(std::move(w));
-      }
-      for (chain& c : to) {
-        if (c.front()) std::move(c).post();
-      }
-    });
+    const detail::lifeline::visit open(*first_->home_.line());
+    if (!open) return;
+    if (first_->home_.plain() || !first_->next_) return std::move(*this).post();
+    std::move(*this).post_apart();
   }
 
   void operator()() {
+    const detail::lifeline::stay here(*first_->home_.line());
     while (first_) {
       const auto w = pop();
       w->waiting_ = false;
@@ -134,7 +145,26 @@ class waker::chain {
  private:
   void post() && {
     waker& head = *first_;
-    head.slot_.post(head.get_executor(), std::move(*this));
+    head.home_.post(head.slot_, std::move(*this));
+  }
+
+  // By executor. Where there are many (a strand a session, say), the oldest goes early.
+  void post_apart() && {
+    std::array<chain, 8> to;
+    std::size_t next = 0;
+    while (first_) {
+      auto w = pop();
+      auto same = std::find_if(to.begin(), to.end(),
+                               [&](const chain& c) { return c.front() && c.front()->home_ == w->home_; });
+      if (same == to.end()) {
+        same = to.begin() + next++ % to.size();
+        if (same->front()) std::move(*same).post();
+      }
+      same->push(std::move(w));
+    }
+    for (chain& c : to) {
+      if (c.front()) std::move(c).post();
+    }
   }
 
   std::shared_ptr<waker> pop() noexcept {
@@ -162,7 +192,7 @@ class wakes {
   friend class waker;
   void add(std::shared_ptr<waker> w) {
     for (waker::chain& lane : lanes_) {
-      if (lane.front()->line() == w->line()) return lane.push(std::move(w));
+      if (lane.takes(*w)) return lane.push(std::move(w));
     }
     lanes_.emplace_back().push(std::move(w));
   }

@@ -1,6 +1,9 @@
-// g++ 12 destroys twice an aggregate temporary with a non-trivial member inside a co_await expression (GCC 107288,
-// fixed in 13); the same goes for ?: of aggregates and for capturing lambdas passed as arguments. This looks for the
-// spellings.
+// Two faults of g++ 12 with coroutines; this looks for the spellings.
+//
+//   - It destroys twice an aggregate temporary with a non-trivial member inside a co_await expression (GCC 107288,
+//     fixed in 13); the same goes for ?: of aggregates and for capturing lambdas passed as arguments.
+//   - A coroutine runs into the void when it ends, where it awaits in the condition of an if, while or for, and no
+//     block around that declares a variable. A condition that declares its own, or a try around it, is safe.
 #include <catch2/catch.hpp>
 #include <filesystem>
 #include <fstream>
@@ -41,9 +44,74 @@ std::string without_comments(const std::string& text) {
   return std::regex_replace(text, std::regex(R"(//[^\n]*)"), "");
 }
 
+// The place of the closing counterpart of the bracket at `open`.
+std::size_t closing(const std::string& text, std::size_t open) {
+  int depth = 0;
+  for (std::size_t at = open; at < text.size(); ++at) {
+    const char c = text[at];
+    if (c == '(' || c == '{' || c == '[') ++depth;
+    if ((c == ')' || c == '}' || c == ']') && --depth == 0) return at;
+  }
+  return text.size();
+}
+
+// The opening brace of the innermost block around `at`, or npos.
+std::size_t block_around(const std::string& text, std::size_t at) {
+  int depth = 0;
+  while (at-- > 0) {
+    if (text[at] == '}') ++depth;
+    if (text[at] == '{' && depth-- == 0) return at;
+  }
+  return text.npos;
+}
+
+// Whether a block declares a variable itself, not in a block inside it.
+bool declares(const std::string& text, std::size_t open) {
+  static const std::regex statement(
+      R"(^\s*(const\s+|static\s+)*(?!return|co_return|co_await|throw|using|else|case|goto|delete)[A-Za-z_][\w:]*(<.*>)?(\s*[&*]+\s*|\s+)[A-Za-z_\[]\w*[^;]*$)");
+  std::string one;
+  for (std::size_t at = open + 1; at < closing(text, open); ++at) {
+    if (text[at] == '(' || text[at] == '{') {
+      const bool body = text[at] == '{';
+      at = closing(text, at);
+      if (!body) one += "()";
+      const bool ends = body && text.find_first_not_of(" \n", at + 1) != text.npos &&
+                        std::string(";,)=.").find(text[text.find_first_not_of(" \n", at + 1)]) == std::string::npos;
+      if (ends) one.clear();
+    } else if (text[at] == ';') {
+      if (std::regex_search(one, statement)) return true;
+      one.clear();
+    } else {
+      one += text[at] == '\n' ? ' ' : text[at];
+    }
+  }
+  return false;
+}
+
+// The conditions from which a coroutine would run into the void.
+std::vector<std::string> into_the_void(const std::string& text) {
+  static const std::regex head(R"(\b(if|while|for)\s*\()");
+  static const std::regex declaration(R"(^\(\s*(const\s+)?(auto|bool|int|std::[\w:<>]+)[\s&*]+[\w\[])");
+  std::vector<std::string> found;
+  for (std::sregex_iterator it(text.begin(), text.end(), head), end; it != end; ++it) {
+    const auto open = static_cast<std::size_t>(it->position() + it->length() - 1);
+    const std::string condition = text.substr(open, closing(text, open) + 1 - open);
+    if (condition.find("co_await") == condition.npos || condition.find(" : ") != condition.npos) continue;
+    if (std::regex_search(condition, declaration)) continue;
+    bool safe = false;
+    for (auto b = block_around(text, open); b != text.npos && !safe; b = block_around(text, b)) {
+      const std::string before = text.substr(b > 200 ? b - 200 : 0, b > 200 ? 200 : b);
+      safe = declares(text, b) || std::regex_search(before, std::regex(R"(\btry\s*$)"));
+      if (std::regex_search(before, std::regex(R"(awaitable<[^;{}]*$)"))) break;  // the coroutine's own block
+    }
+    if (!safe) found.push_back(condition);
+  }
+  return found;
+}
+
 }  // namespace
 
-TEST_CASE("no co_await expression holds what g++ 12 destroys twice") {
+TEST_CASE("no coroutine is spelled in a way that g++ 12 gets wrong") {
   std::vector<std::string> wrong;
   std::size_t seen = 0;
   for (const char* room : {"actors", "net", "apps", "tests", "docs"}) {
@@ -58,6 +126,8 @@ TEST_CASE("no co_await expression holds what g++ 12 destroys twice") {
         ++seen;
         if (dangerous(e)) wrong.push_back(entry.path().string() + ": " + e);
       }
+      for (const auto& c : into_the_void(without_comments(text.str())))
+        wrong.push_back(entry.path().string() + ": " + c + " and no variable around it");
     }
   }
   for (const auto& w : wrong) UNSCOPED_INFO(w);
@@ -74,4 +144,20 @@ TEST_CASE("the spellings that g++ 12 gets wrong are noticed") {
   CHECK_FALSE(dangerous("co_await self.async_receive()"));
   CHECK_FALSE(dangerous("co_await a.ask<get>(use_awaitable, 1)"));
   CHECK_FALSE(dangerous("co_await f(v[1], [] { return 1; })"));
+}
+
+TEST_CASE("a condition that awaits with no variable around it is noticed") {
+  const auto void_in = [](const std::string& body) {
+    return !into_the_void("asio::awaitable<void> f(context<int> self) {\n  " + body + "\n}\n").empty();
+  };
+  CHECK(void_in("while (co_await more()) use();"));
+  CHECK(void_in("if (co_await more()) use();"));
+  CHECK(void_in("for (;;) {\n    if (!co_await more()) co_return;\n    use();\n  }"));
+  CHECK(void_in("while (ready && co_await more()) {\n    int inside = 1;\n  }"));
+  CHECK_FALSE(void_in("int n = 0;\n  while (co_await more()) ++n;"));
+  CHECK_FALSE(void_in("std::vector<int> all;\n  while (co_await more()) all.push_back(1);"));
+  CHECK_FALSE(void_in("while (auto m = co_await more()) use(*m);"));
+  CHECK_FALSE(void_in("try {\n    while (co_await more()) use();\n  } catch (int) {\n  }"));
+  CHECK_FALSE(void_in("for (;;) {\n    const bool on = co_await more();\n    if (!on) co_return;\n  }"));
+  CHECK_FALSE(void_in("while (busy()) co_await pause();"));
 }

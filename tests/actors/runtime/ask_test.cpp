@@ -1,8 +1,6 @@
 // Questions: every asker hears exactly once, whatever becomes of the question.
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/bind_cancellation_slot.hpp>
-#include <boost/asio/bind_executor.hpp>
-#include <boost/asio/deferred.hpp>
 #include <boost/asio/strand.hpp>
 #include <boost/asio/thread_pool.hpp>
 #include <boost/asio/use_awaitable.hpp>
@@ -94,31 +92,6 @@ TEST_CASE("a cancelled question completes at once, and its late answer goes nowh
   });
 }
 
-TEST_CASE("ask takes any completion token") {
-  exclusive_thread home({.name = "home"});
-  auto a = spawn<message>(home.get_executor(), {}, count);
-  a.tell(add{5});
-  SECTION("use_future") { CHECK(a.ask<get>(net::use_future).get() == 5); }
-  SECTION("deferred") {
-    auto later = a.ask<scale>(net::deferred, 3);
-    CHECK(std::move(later)(net::use_future).get() == 15);
-  }
-  SECTION("a callback, on its own executor") {
-    net::io_context io;
-    std::optional<int> got;
-    a.ask<get>(net::bind_executor(io, [&](error_code, int v) {
-      CHECK(io.get_executor().running_in_this_thread());
-      got = v;
-    }));
-    io.run();  // waits: a pending question is outstanding work
-    CHECK(got == 5);
-  }
-  SECTION("an error through use_future is an exception") {
-    CHECK_THROWS_AS(a.ask<lose>(net::use_future).get(), boost::system::system_error);
-  }
-  a.stop();
-}
-
 TEST_CASE("actors run on strands of a pool as well") {
   net::thread_pool pool(2);
   std::vector<ref<message>> all;
@@ -131,45 +104,4 @@ TEST_CASE("actors run on strands of a pool as well") {
     a.stop();
   }
   pool.join();
-}
-
-// Counts what is allocated through it.
-template <class T>
-struct counting_allocator {
-  using value_type = T;
-  explicit counting_allocator(int* n) : live(n) {}
-  template <class U>
-  counting_allocator(const counting_allocator<U>& o) : live(o.live) {}
-  T* allocate(std::size_t n) {
-    ++*live;
-    return std::allocator<T>().allocate(n);
-  }
-  void deallocate(T* p, std::size_t n) {
-    --*live;
-    std::allocator<T>().deallocate(p, n);
-  }
-  template <class U>
-  bool operator==(const counting_allocator<U>& o) const {
-    return live == o.live;
-  }
-  int* live;
-};
-
-struct allocating_handler {
-  using allocator_type = counting_allocator<void>;
-  allocator_type get_allocator() const { return allocator_type(live); }
-  void operator()(error_code, int) { *live_when_run = *live; }
-  int* live;
-  int* live_when_run;
-};
-
-TEST_CASE("the handler's allocator holds the operation, and has its memory back before the handler runs") {
-  net::io_context io;
-  auto a = spawn<message>(io.get_executor(), {}, count);
-  int live = 0, live_when_run = -1;
-  a.ask<get>(allocating_handler{&live, &live_when_run});
-  CHECK(live == 1);
-  a.stop();
-  io.run();
-  CHECK(live_when_run == 0);
 }

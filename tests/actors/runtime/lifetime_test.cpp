@@ -157,7 +157,7 @@ TEST_CASE("actors on a strand of a pool are abandoned with the pool") {
 
 TEST_CASE("actors end with their context even where they hold refs to each other") {
   const auto alive = std::make_shared<int>();
-  for_each_seed(100, [&](seeded_context& sim) {
+  for_each_seed(1000, [&](seeded_context& sim) {
     const auto partner = std::make_shared<ref<message>>();
     auto a = spawn<message>(sim.get_executor(), {},
                             [alive, partner](context<message> self) { return count(self); });

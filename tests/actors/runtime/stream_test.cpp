@@ -77,7 +77,7 @@ TEST_CASE("a full stream takes what there is room for and says how much") {
 }
 
 TEST_CASE("a writer that goes away without closing ends the stream all the same") {
-  for_each_seed(200, [](seeded_context& sim) {
+  for_each_seed(1000, [](seeded_context& sim) {
     everything got;
     {
       auto [w, r] = make_stream<int>(sim.get_executor(), 7);
@@ -183,6 +183,36 @@ TEST_CASE("a flush is one post an executor, whatever the number of wakers and si
   batch.flush();
   one.restart();
   CHECK(one.poll() == 1);
+}
+
+TEST_CASE("what was written is seen by the reader's next look, or brings a wake") {
+  struct board final : waker {
+    explicit board(net::any_io_executor ex)
+        : waker(std::move(ex), [](waker& w) { static_cast<board&>(w).look(); }) {}
+    void look() {
+      arm();
+      seen = written;
+    }
+    int written = 0, seen = 0;
+  };
+  for_each_seed(1000, [](seeded_context& sim) {
+    std::vector<std::shared_ptr<board>> all;
+    for (int i = 0; i < 3; ++i) all.push_back(std::make_shared<board>(sim.get_executor()));
+    for (auto& b : all) net::post(sim.get_executor(), [b] { b->look(); });
+    go(sim.get_executor(), [&]() -> net::awaitable<void> {
+      wakes batch;
+      for (int i = 1; i <= 20; ++i) {
+        for (auto& b : all) {
+          b->written = i;
+          b->signal(batch);
+        }
+        batch.flush();
+        co_await net::post(net::use_awaitable);
+      }
+    });
+    sim.run();
+    for (auto& b : all) REQUIRE(b->seen == 20);
+  });
 }
 
 TEST_CASE("strands of one context are told apart, however many there are") {

@@ -78,7 +78,7 @@ TEST_CASE("a parent's exit is not heard while a child lives") {
 }
 
 TEST_CASE("killing a parent kills its children") {
-  for_each_seed(500, [](seeded_context& sim) {
+  for_each_seed(1000, [](seeded_context& sim) {
     std::optional<exit_status> child_end;
     auto parent = spawn<int>(sim.get_executor(), {}, [&](context<int> self) -> net::awaitable<void> {
       self.spawn<int>({}, read_on).async_join([&](error_code, exit_status how) { child_end = how; });
@@ -225,7 +225,7 @@ TEST_CASE("async_tell waits for room, in turn, and nobody overtakes") {
 }
 
 TEST_CASE("a waiting sender is told of the stop, and one that gives up takes its message back") {
-  for_each_seed(500, [](seeded_context& sim) {
+  for_each_seed(1000, [](seeded_context& sim) {
     std::vector<int> read;
     auto a = spawn<int>(sim.get_executor(), {.mailbox = 1}, [&](context<int> self) -> net::awaitable<void> {
       while (auto m = co_await self.async_receive()) read.push_back(*m);

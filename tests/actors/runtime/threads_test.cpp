@@ -162,3 +162,41 @@ TEST_CASE("an asker's context may be destroyed while its question is being answe
     a.stop();
   }
 }
+
+TEST_CASE("senders who wait, joins and a stop from several threads: everybody hears once") {
+  for (int round = 0; round < 200; ++round) {
+    exclusive_thread home({.name = "hears"});
+    int read = 0;
+    auto a = spawn<int>(home.get_executor(), {.mailbox = 2}, [&](context<int> self) -> net::awaitable<void> {
+      while (auto m = co_await self.async_receive()) ++read;
+    });
+    int taken = 0;
+    std::thread sender([&] {
+      std::vector<std::future<void>> sends;
+      for (int i = 0; i < 30; ++i) sends.push_back(a.async_tell(i, net::use_future));
+      for (auto& f : sends) {
+        try {
+          f.get();
+          ++taken;
+        } catch (const boost::system::system_error& e) {
+          if (e.code() != actor_error::mailbox_closed) throw;
+        }
+      }
+    });
+    std::thread joiner([&] {
+      std::vector<std::future<exit_status>> joins;
+      for (int i = 0; i < 30; ++i) joins.push_back(a.async_join(net::use_future));
+      for (auto& f : joins) {
+        if (f.get().reason != exit_reason::stopped) throw std::runtime_error("how?");
+      }
+    });
+    std::thread stopper([&] {
+      for (int i = 0; i < round; ++i) std::this_thread::yield();
+      a.stop();
+    });
+    sender.join();
+    joiner.join();
+    stopper.join();
+    REQUIRE(read == taken);
+  }
+}

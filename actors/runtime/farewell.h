@@ -1,0 +1,57 @@
+// farewell.h — who waits for an actor's end, and how it ended.
+//
+// Thread safety: wait from any thread, say once by one.
+//
+// Invariant: everybody hears once, in the order of coming; who comes late hears at once.
+#pragma once
+
+#include <boost/system/error_code.hpp>
+#include <memory>
+#include <utility>
+
+#include "closing_list.h"
+#include "options.h"
+#include "pending.h"
+
+namespace weir::detail {
+
+class farewell {
+ public:
+  using waiter = pending<exit_status>;
+
+  farewell() = default;
+  farewell(const farewell&) = delete;
+  farewell& operator=(const farewell&) = delete;
+  ~farewell() { tell_all(); }
+
+  void wait(waiter who) {
+    auto n = std::make_unique<node>(std::move(who));
+    if (waiting_.add(n.get())) return (void)n.release();
+    n->who.complete({}, how_);
+  }
+
+  bool said() const noexcept { return waiting_.is_closed(); }
+  void say(exit_status how) {
+    how_ = std::move(how);
+    tell_all();
+  }
+
+ private:
+  struct node {
+    explicit node(waiter w) : who(std::move(w)) {}
+    node* next = nullptr;
+    waiter who;
+  };
+
+  void tell_all() {
+    for (node* n = waiting_.close(); n;) {
+      const std::unique_ptr<node> now(std::exchange(n, n->next));
+      now->who.complete({}, how_);
+    }
+  }
+
+  exit_status how_;  // written before the list closes, read after
+  closing_list<node> waiting_;
+};
+
+}  // namespace weir::detail
