@@ -44,13 +44,14 @@ def reading(rng, want_held):
         pairs = {k for c in facts._CONFLICTS if c & known for k in c}
         missing = [k for k in facts.FACTS if k not in known | pairs and k not in ("reason", "price", "count", "relation", "travel", "lost", "thing", "pet", "gift", "giver")]
         return Sample("reading", turns((_frame(rng, text, facts.ask_only(rng, who, rng.choice(missing), want_held)), NOT_SAID)))
-    f = rng.choice(told)
-    if rng.random() < 0.12 and f.key in ("job", "town", "hobby", "age", "animal", "food"):
+    alike = [f for f in told if any(g.key == f.key and g.person != f.person for g in told)]
+    f = rng.choice(alike if alike and rng.random() < 0.3 else told)         # of several people the same is told: who is meant?
+    if rng.random() < 0.25 and f.key in ("job", "town", "hobby", "age", "animal", "food"):
         others = {"job": "Who is {ajob}?", "town": "Who lives in {town}?", "hobby": "Who likes {hobby}?", "age": "Who is {age} years old?", "animal": "Who has {apet}?", "food": "Who likes {food}?"}
         same = [g for g in told if g.key == f.key and g.short == f.short]
         if len(same) == 1:
             return Sample("reading", turns((_frame(rng, text, fill(rng, others[f.key], f.slots)), f.person)))
-    if rng.random() < 0.12 and f.key in ("job", "town", "hobby", "age", "food", "drink"):
+    if rng.random() < 0.3 and f.key in ("job", "town", "hobby", "age", "food", "drink"):
         claim = {"job": "Is {n} {ajob}?", "town": "Does {n} live in {town}?", "hobby": "Does {n} like {hobby}?", "age": "Is {n} {age} years old?", "food": "Does {n} like {food}?", "drink": "Does {n} drink {drink} in the morning?"}[f.key]
         true = rng.random() < 0.5
         slots = f.slots
