@@ -14,11 +14,11 @@ WEIGHTS = {
     "days": 4, "months": 2.5, "dates": 8, "weekdays of dates": 8,
     "lists": 7, "lists by letter": 2, "kinds": 2.5,
     "small talk": 1.2, "not knowing": 6, "poems": 1.5, "jokes": 0.4, "opposites": 0.7, "plurals": 0.7,
-    "reading": 18, "JSON": 11, "system prompt": 13, "turns": 10,
+    "reading": 17, "several questions": 13, "JSON": 11, "system prompt": 13, "turns": 10,
     "stories": 6.5, "continuing": 2.7, "raw stories": 2, "story questions": 3, "several stories": 0.5, "stories by rule": 1.6,
 }
 _NAMES, _SHARES = list(WEIGHTS), list(WEIGHTS.values())
-_SINGLE = [n for n in _NAMES if n not in ("turns", "system prompt", "several stories", "raw stories", "stories by rule", "story questions", "continuing")]
+_SINGLE = [n for n in _NAMES if n not in ("turns", "system prompt", "several stories", "raw stories", "stories by rule", "story questions", "continuing", "several questions")]
 
 
 def document(rng: random.Random) -> Sample:
