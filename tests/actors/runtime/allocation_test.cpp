@@ -82,3 +82,19 @@ TEST_CASE("writing tokens, and waking their readers, allocates nothing") {
   }
   CHECK(read == 640);
 }
+
+TEST_CASE("a question allocates its block and its message, and the answer nothing") {
+  net::io_context io;
+  auto a = spawn<message>(io.get_executor(), {}, count);
+  io.poll();
+  int heard = 0;
+  for (int round = 0; round < 3; ++round) {
+    const int asked = allocations_in([&] { a.ask<get>([&](error_code, int) { ++heard; }); });
+    io.restart();
+    const int answered = allocations_in([&] { io.poll(); });
+    if (round == 0) continue;  // the first one makes room among the context's members
+    CHECK(asked == 2);
+    CHECK(answered == 0);
+  }
+  CHECK(heard == 3);
+}

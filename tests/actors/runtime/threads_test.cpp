@@ -170,18 +170,17 @@ TEST_CASE("senders who wait, joins and a stop from several threads: everybody he
     auto a = spawn<int>(home.get_executor(), {.mailbox = 2}, [&](context<int> self) -> net::awaitable<void> {
       while (auto m = co_await self.async_receive()) ++read;
     });
-    int taken = 0;
+    // By callbacks: ThreadSanitizer does not see how libstdc++ counts the exceptions that futures carry.
+    int taken = 0, refused = 0, other = 0;
+    std::atomic<int> heard{0};
     std::thread sender([&] {
-      std::vector<std::future<void>> sends;
-      for (int i = 0; i < 30; ++i) sends.push_back(a.async_tell(i, net::use_future));
-      for (auto& f : sends) {
-        try {
-          f.get();
-          ++taken;
-        } catch (const boost::system::system_error& e) {
-          if (e.code() != actor_error::mailbox_closed) throw;
-        }
+      for (int i = 0; i < 30; ++i) {
+        a.async_tell(i, [&](error_code ec) {
+          ++(!ec ? taken : ec == actor_error::mailbox_closed ? refused : other);
+          ++heard;
+        });
       }
+      while (heard < 30) std::this_thread::yield();
     });
     std::thread joiner([&] {
       std::vector<std::future<exit_status>> joins;
@@ -197,6 +196,8 @@ TEST_CASE("senders who wait, joins and a stop from several threads: everybody he
     sender.join();
     joiner.join();
     stopper.join();
+    REQUIRE(heard == 30);
+    REQUIRE(other == 0);
     REQUIRE(read == taken);
   }
 }

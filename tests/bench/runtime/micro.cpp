@@ -1,6 +1,6 @@
 // micro.cpp — what the runtime's single operations cost, beside bare Asio in the same run.
 //
-//   build/release/tests/bench/runtime/bench_runtime_micro [--json FILE] [--only TEXT]
+//   build/release/tests/bench/runtime/bench_runtime_micro [--json FILE] [--only TEXT]...
 //
 // Plain medians rather than Google Benchmark: most of these cross threads, one is memory, and ours and
 // Asio's samples are taken in turn so that a drifting machine moves both. Each sample is many operations;
@@ -59,28 +59,41 @@ net::awaitable<void> count(context<message> self) {
   }
 }
 
-// ---- tell: bursts of a thousand from one thread, which another reads meanwhile. What the sender pays, and
-// the time until the last of a burst is read.
+// ---- tell: bursts of a thousand from one thread to another. What the sender pays, while the reader reads
+// and while it is busy elsewhere, and the time until the last of a burst is read.
 
 constexpr int bursts = 100, burst = 1000;
 
 struct sending {
-  double ns_sender, ns_until_read;
+  double ns_to_reading = 0, ns_to_busy = 0, ns_until_read = 0;
 };
 
-// send() sends one; read() says how many were read.
+// send() sends one; read() says how many were read, on the thread of `home`.
 template <class Send, class Read>
-sending in_bursts(Send send, Read read) {
-  double sender = 0, until_read = 0;
+sending in_bursts(exclusive_thread& home, Send send, Read read) {
+  sending sum;
   for (int b = 1; b <= bursts; ++b) {
+    std::atomic<int> busy{0};  // 1: it is, 2: no longer
+    const bool keep_busy = b % 2 == 0;
+    if (keep_busy) {
+      net::post(home.get_executor(), [&busy] {
+        busy = 1;
+        while (busy != 2) {
+        }
+      });
+      while (busy != 1) {
+      }
+    }
     const auto start = clock_type::now();
     for (int i = 0; i < burst; ++i) send();
-    sender += ns_since(start, burst);
+    (keep_busy ? sum.ns_to_busy : sum.ns_to_reading) += ns_since(start, burst) / (bursts / 2);
+    busy = 2;
     while (read() != b * burst) {
     }
-    until_read += ns_since(start, burst);
+    if (!keep_busy) sum.ns_until_read += ns_since(start, burst) / (bursts / 2);
+    net::post(home.get_executor(), net::use_future).get();  // busy is no longer looked at
   }
-  return {sender / bursts, until_read / bursts};
+  return sum;
 }
 
 using counter = std::atomic<int>;
@@ -95,6 +108,7 @@ sending tell_across_threads() {
                           });
   net::post(home.get_executor(), net::use_future).get();
   return in_bursts(
+      home,
       [&] {
         if (a.tell(add{1}) != sent::ok) std::abort();
       },
@@ -105,7 +119,8 @@ sending post_across_threads() {
   counter n{0};
   exclusive_thread home("reader");
   net::post(home.get_executor(), net::use_future).get();
-  return in_bursts([&] { net::post(home.get_executor(), [&n] { more(n); }); }, [&] { return n.load(); });
+  return in_bursts(
+      home, [&] { net::post(home.get_executor(), [&n] { more(n); }); }, [&] { return n.load(); });
 }
 
 sending channel_across_threads() {
@@ -123,6 +138,7 @@ sending channel_across_threads() {
       net::detached);
   net::post(home.get_executor(), net::use_future).get();
   return in_bursts(
+      home,
       [&] {
         if (!channel.try_send(error_code(), add{1})) std::abort();
       },
@@ -296,10 +312,10 @@ crowd co_spawn_crowd() {
 program one(const char* name, double (*run)()) {
   return {{{name}}, [run] { return std::vector<double>{run()}; }};
 }
-program bursts_of(const char* sender, const char* until_read, sending (*run)()) {
-  return {{{sender}, {until_read}}, [run] {
+program bursts_of(const char* to_busy, const char* to_reading, const char* until_read, sending (*run)()) {
+  return {{{to_busy}, {to_reading}, {until_read}}, [run] {
             const sending s = run();
-            return std::vector<double>{s.ns_sender, s.ns_until_read};
+            return std::vector<double>{s.ns_to_busy, s.ns_to_reading, s.ns_until_read};
           }};
 }
 program crowd_of(const char* begin, const char* end, const char* idle, crowd (*run)()) {
@@ -311,10 +327,11 @@ program crowd_of(const char* begin, const char* end, const char* idle, crowd (*r
 
 std::vector<program> all_programs() {
   return {
-      bursts_of("tell across threads, sender", "tell across threads, until read", tell_across_threads),
-      bursts_of("  Asio: post, sender", "  Asio: post, until run", post_across_threads),
-      bursts_of("  Asio: concurrent_channel, sender", "  Asio: concurrent_channel, until read",
-                channel_across_threads),
+      bursts_of("tell to a busy thread", "tell to a reading thread", "tell until read", tell_across_threads),
+      bursts_of("  Asio: post to a busy thread", "  Asio: post to a running thread", "  Asio: post until run",
+                post_across_threads),
+      bursts_of("  Asio: concurrent_channel to a busy thread", "  Asio: concurrent_channel to a reading",
+                "  Asio: concurrent_channel until read", channel_across_threads),
       one("ask on one context", ask_on_one_context),
       one("  Asio: post there and back", post_on_one_context),
       one("  Asio: two channels", channels_on_one_context),
@@ -340,21 +357,24 @@ std::vector<program> all_programs() {
 int main(int argc, char** argv) {
   constexpr int rounds = 11;
   const char* json = nullptr;
-  std::string only;
+  std::vector<std::string> only;
   for (int i = 1; i < argc; ++i) {
     const bool has_value = i + 1 < argc;
     if (has_value && std::strcmp(argv[i], "--json") == 0) {
       json = argv[++i];
     } else if (has_value && std::strcmp(argv[i], "--only") == 0) {
-      only = argv[++i];
+      only.emplace_back(argv[++i]);
     } else {
-      return std::fprintf(stderr, "usage: %s [--json FILE] [--only TEXT]\n", argv[0]), 2;
+      return std::fprintf(stderr, "usage: %s [--json FILE] [--only TEXT]...\n", argv[0]), 2;
     }
   }
   auto programs = all_programs();
+  const auto wanted = [&](const figure& f) {
+    return std::any_of(only.begin(), only.end(),
+                       [&](const auto& text) { return std::strstr(f.name, text.c_str()); });
+  };
   std::erase_if(programs, [&](const program& p) {
-    return std::none_of(p.figures.begin(), p.figures.end(),
-                        [&](const figure& f) { return std::string(f.name).find(only) != std::string::npos; });
+    return !only.empty() && std::none_of(p.figures.begin(), p.figures.end(), wanted);
   });
   for (int round = 0; round < rounds; ++round) {
     for (auto& p : programs) p.sample();
