@@ -68,7 +68,6 @@ class stream_state final : public waker, public lifeline::member {
   // ---- the writer's
 
   std::size_t write(std::span<const T> items) {
-    fetch_ahead();
     std::size_t n = 0;
     while (n < items.size() && queue.try_enqueue(items[n])) ++n;
     return n;

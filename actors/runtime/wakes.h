@@ -65,12 +65,6 @@ class waker : public std::enable_shared_from_this<waker> {
 
   const detail::home& where() const noexcept { return home_; }
 
-  // A hint: the reader's core has what a signal touches, and it takes a while to get.
-  void fetch_ahead() const noexcept {
-    __builtin_prefetch(this, 1);
-    __builtin_prefetch(&keep_, 1);
-  }
-
   // The same for news that was published by a read-modify-write: spares one where the reader is awake.
   void signal_published() {
     if (armed_.load()) signal();
