@@ -112,23 +112,26 @@ struct service::parts {
 };
 
 service::service(service_options o, const timekeeper& time)
-    : p_(std::make_unique<parts>(std::move(o), time)) {}
+    : p_(std::make_shared<parts>(std::move(o), time)) {}
 
 service::~service() = default;
 
 void service::load(load_progress progress, executor ex, std::function<void(core::result<>)> done) {
   // One after the other: `next` asks for the first spec that is not there yet.
   auto next = std::make_shared<std::function<void(std::size_t)>>();
-  *next = [p = p_.get(), progress, ex, done, again = std::weak_ptr(next)](std::size_t i) {
+  *next = [weak = std::weak_ptr(p_), progress, ex, done, again = std::weak_ptr(next)](std::size_t i) {
+    const auto p = weak.lock();
     if (i == p->specs.size()) {
       p->host.complete();
       return post_call(ex, done, core::result<>());
     }
     p->owner.mail().ask<load_model>(
-        asio::bind_executor(ex, [=, keep = again.lock()](boost::system::error_code lost, load_model::result r) {
+        asio::bind_executor(ex, [weak, done, i, keep = again.lock()](boost::system::error_code lost, load_model::result r) {
           if (lost) return done(core::make_error(errc::internal, "the owner of the device is gone: {}", lost.message()));
           if (!r) return done(r.error());
-          p->host.add(std::move(*r));
+          const auto alive = weak.lock();
+          if (!alive) return done(core::make_error(errc::unavailable, "the service has ended"));
+          alive->host.add(std::move(*r));
           (*keep)(i + 1);
         }),
         p->specs[i], progress);

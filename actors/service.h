@@ -104,7 +104,7 @@ class service {
 
  private:
   struct parts;
-  std::unique_ptr<parts> p_;
+  std::shared_ptr<parts> p_;  // shared with nobody: watched by what is still under way when it goes
 };
 
 }  // namespace weir::actors

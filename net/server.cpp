@@ -51,7 +51,7 @@ core::result<listen_address> parse_listen(std::string_view text) {
 
 struct server::parts : std::enable_shared_from_this<parts> {
   parts(actors::service& s, shards& io, server_options o)
-      : all(std::make_shared<hall>(s, std::move(o))), acceptor(io.at(0)) {
+      : all(std::make_shared<hall>(s, std::move(o))), acceptor(io.at(0)), waits(io.run_themselves()) {
     for (std::size_t i = 0; i < io.size(); ++i) hubs.push_back(std::make_shared<hub>(all, io.at(i)));
   }
 
@@ -64,6 +64,7 @@ struct server::parts : std::enable_shared_from_this<parts> {
   std::shared_ptr<hall> all;
   std::vector<std::shared_ptr<hub>> hubs;
   tcp::acceptor acceptor;
+  const bool waits;  // until everything has ended, in stop()
   std::string host;
   unsigned short port = 0;
   std::atomic<bool> jobs_over{false};  // the service has nothing left
@@ -181,7 +182,7 @@ void server::stop() {
     p->acceptor.close(ignored);
   });
   p_->tell_all(hub::event::close);
-  p_->all->wait_empty(longest_stop);
+  if (p_->waits) p_->all->wait_empty(longest_stop);
 }
 
 }  // namespace weir::net

@@ -13,14 +13,18 @@ struct shards::one {
 };
 
 shards::shards(std::size_t count) {
-  for (std::size_t i = 0; i < count; ++i) all_.push_back(std::make_unique<one>());
+  for (std::size_t i = 0; i < count; ++i) {
+    threads_.push_back(std::make_unique<one>());
+    all_.push_back(threads_.back()->io.get_executor());
+  }
 }
+
+shards::shards(boost::asio::any_io_executor yours) { all_.push_back(std::move(yours)); }
 
 shards::~shards() {
-  for (auto& s : all_) s->io.stop();
-  for (auto& s : all_) s->thread.join();
+  all_.clear();
+  for (auto& s : threads_) s->io.stop();
+  for (auto& s : threads_) s->thread.join();
 }
-
-boost::asio::any_io_executor shards::at(std::size_t i) const { return all_[i]->io.get_executor(); }
 
 }  // namespace weir::net

@@ -1,5 +1,6 @@
 // shards.h — the I/O threads: one io_context each, so that whatever lives on a shard needs no lock.
 //
+// Or one shard that somebody else runs: an embedding program's own executor.
 // Make them before the service whose streams post to them, and let them go after it.
 // Thread safety: at() and size() from any thread.
 #pragma once
@@ -14,14 +15,18 @@ namespace weir::net {
 class shards {
  public:
   explicit shards(std::size_t count);
+  // REQUIRES: runs one handler at a time.
+  explicit shards(boost::asio::any_io_executor yours);
   ~shards();  // stops the threads and joins them; what was still posted is dropped
 
   std::size_t size() const noexcept { return all_.size(); }
-  boost::asio::any_io_executor at(std::size_t i) const;
+  const boost::asio::any_io_executor& at(std::size_t i) const noexcept { return all_[i]; }
+  bool run_themselves() const noexcept { return !threads_.empty(); }
 
  private:
   struct one;
-  std::vector<std::unique_ptr<one>> all_;
+  std::vector<std::unique_ptr<one>> threads_;
+  std::vector<boost::asio::any_io_executor> all_;
 };
 
 }  // namespace weir::net

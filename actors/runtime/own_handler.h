@@ -106,7 +106,8 @@ class own_handler {
         if (all) std::apply(std::move(h), std::move(*all));
       };
     } else {
-      keep_in_block(std::move(h), boost::asio::get_associated_allocator(h));
+      const allocator from = boost::asio::get_associated_allocator(h);
+      keep_in_block(std::move(h), from);
     }
   }
 

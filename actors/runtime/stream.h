@@ -10,7 +10,11 @@
 //   3. Items are taken from the queue when the reading handler runs: cancelling a read loses none.
 #pragma once
 
+#if __has_include(<readerwriterqueue/readerwriterqueue.h>)  // as packages install it
 #include <readerwriterqueue/readerwriterqueue.h>
+#else  // as its repository, or somebody's copy, has it
+#include <readerwriterqueue.h>
+#endif
 
 #include <atomic>
 #include <boost/asio/any_io_executor.hpp>

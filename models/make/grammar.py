@@ -73,7 +73,7 @@ def pick(rng: random.Random, options: list):
     return options[int(rng.random() * len(options))]
 
 
-_SENTENCE_START = re.compile(r"(^|[.!?]\s+[\"]?|\n[\"]?|^[\"])([a-z])")
+_SENTENCE_START = re.compile(r"(^|[.!?]\s+[\"]?|(?<!\.)\.[\"]\s+|\n[\"]?|^[\"])([a-z])")
 
 
 _CARET = re.compile(r"\^([a-z]?)")

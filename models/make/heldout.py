@@ -9,34 +9,49 @@ import random
 import sys
 
 import mixture
-from settings import HERE, SEED
+from settings import HELDOUT_SEED, HERE
 
 EACH = 150
 STORIES = 1000
 FOLDER = HERE / "heldout"
 QUESTIONS = ["addition", "subtraction", "word problems", "three terms", "sorting numbers", "sorting words", "reversing lists", "counting", "counting up", "comparing", "spelling backwards", "spelling", "letters",
-             "days", "months", "dates", "weekdays of dates", "lists", "lists by letter", "kinds", "reading", "story questions", "JSON", "system prompt", "turns", "not knowing"]
+             "days", "months", "dates", "weekdays of dates", "lists", "lists by letter", "kinds", "reading", "story questions", "JSON", "system prompt", "turns", "accents", "not knowing"]
+ACCENTS = ("reading", "JSON", "turns", "system prompt")      # where names are copied: those of their answers that hold an accent
 STORY_TASKS = ["stories"] * 6 + ["continuing"] * 2 + ["raw stories", "stories by rule"]
 
 
 def sample(rng: random.Random, task: str):
-    s = mixture.TASKS[task](rng, True)
-    while s.check == "free":
-        s = mixture.TASKS[task](rng, True)
+    while True:
+        s = mixture.TASKS[rng.choice(ACCENTS) if task == "accents" else task](rng, True)
+        if s.check != "free" and (task != "accents" or not s.answer.isascii()):
+            return s
+
+
+def new_sample(rng: random.Random, task: str, asked: set):
+    """One that was not asked yet, where a task has enough of them."""
+    for _ in range(50):
+        s = sample(rng, task)
+        key = json.dumps(s.messages[:-1])
+        if key not in asked:
+            break
+    asked.add(key)
     return s
 
 
 def write() -> None:
     FOLDER.mkdir(exist_ok=True)
-    rng = random.Random(SEED + 1)
+    rng = random.Random(HELDOUT_SEED)
     answers = []
     with open(FOLDER / "questions.jsonl", "w") as f:
         for task in QUESTIONS:
+            asked: set = set()
             for i in range(EACH):
-                s = sample(rng, task)
+                s = new_sample(rng, task, asked)
                 name = f"{task.replace(' ', '-')}-{i}"
                 f.write(json.dumps({"id": name, "input": s.messages[:-1], "max_tokens": 256, "temperature": 0, "seed": i}) + "\n")
                 answers.append({"id": name, "task": task, "check": s.check, "answer": s.answer, **({"expect": s.expect} if s.expect else {})})
+            if len(asked) < EACH:
+                print(f"{task}: {len(asked)} of {EACH} prompts differ", file=sys.stderr)
     with open(FOLDER / "stories.jsonl", "w") as f:
         for i in range(STORIES):
             task = STORY_TASKS[i % len(STORY_TASKS)]

@@ -1,6 +1,7 @@
 """Makes rill and rill-draft from nothing: `python3 models/make/make.py all`. Needs PyTorch, tokenizers, safetensors, transformers and one GPU.
 
-Steps, each of which can be run alone: heldout tokenizer shards rill finish draft export evaluate reference; `look [TASK] [N]` prints samples.
+Steps, each of which can be run alone: heldout tokenizer training export evaluate reference; `heldout finish evaluate reference`
+takes the stored rill up again after a change of the corpus; `look [TASK] [N]` prints samples.
 """
 import random
 import subprocess
@@ -11,9 +12,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 import settings  # noqa: E402
 
 
-def shards_needed() -> int:
-    steps = settings.STEPS
-    return -(-steps["rill"] * settings.ROWS // settings.SHARD_ROWS) - (-max(steps["finish"], steps["rill-draft"]) * settings.ROWS // settings.SHARD_ROWS)
+def writer(first: str, last: str) -> subprocess.Popen:
+    """The corpus of these runs is written while the models learn from it."""
+    import shards
+    return subprocess.Popen([sys.executable, shards.__file__, str(shards.span(first)[0]), str(shards.span(last)[1])])
 
 
 def look(task: str = "", count: str = "5") -> None:
@@ -36,19 +38,20 @@ def main(steps: list[str]) -> None:
         elif step == "tokenizer":
             import tokenizer
             tokenizer.train()
-        elif step == "shards":
-            import shards
-            shards.make_all(0, shards_needed())
-        elif step == "training":                       # the corpus is written while rill learns from it
-            writer = subprocess.Popen([sys.executable, __file__, "shards"])
-            main(["rill", "finish", "draft"])
-            writer.wait()
+        elif step == "training":
+            corpus = writer("rill", "rill-draft")
+            main(["rill", "draft"])
+            corpus.wait()
+        elif step == "finish":
+            import export
+            import train
+            corpus = writer("finish", "finish")
+            train.train("rill", finish=True)
+            corpus.wait()
+            export.export("rill")
         elif step == "rill":
             import train
             train.train("rill")
-        elif step == "finish":
-            import train
-            train.train("rill", finish=True)
         elif step == "draft":
             import train
             train.train("rill-draft", teacher="rill")

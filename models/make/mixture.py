@@ -9,16 +9,16 @@ TASKS = {name: make for module in (arithmetic, numbers, spelling, dates, lists, 
 # Shares of documents, not of tokens: a story is as long as a dozen sums.
 WEIGHTS = {
     "addition": 7, "subtraction": 8, "word problems": 5, "three terms": 3, "times tables": 1,
-    "sorting numbers": 7, "sorting words": 5, "reversing lists": 3, "counting": 12, "counting up": 2, "comparing": 5,
+    "sorting numbers": 7, "sorting words": 5, "reversing lists": 5, "counting": 12, "counting up": 2, "comparing": 5,
     "spelling backwards": 13, "spelling": 6, "letters": 6, "both ways": 3,
     "days": 4, "months": 2.5, "dates": 8, "weekdays of dates": 8,
     "lists": 7, "lists by letter": 2, "kinds": 2.5,
     "small talk": 1.2, "not knowing": 6, "poems": 1.5, "jokes": 0.4, "opposites": 0.7, "plurals": 0.7,
-    "reading": 12, "JSON": 11, "system prompt": 13, "turns": 10,
+    "reading": 17, "several questions": 13, "JSON": 11, "system prompt": 13, "turns": 10,
     "stories": 6.5, "continuing": 2.7, "raw stories": 2, "story questions": 3, "several stories": 0.5, "stories by rule": 1.6,
 }
 _NAMES, _SHARES = list(WEIGHTS), list(WEIGHTS.values())
-_SINGLE = [n for n in _NAMES if n not in ("turns", "system prompt", "several stories", "raw stories", "stories by rule", "story questions", "continuing")]
+_SINGLE = [n for n in _NAMES if n not in ("turns", "system prompt", "several stories", "raw stories", "stories by rule", "story questions", "continuing", "several questions")]
 
 
 def document(rng: random.Random) -> Sample:

@@ -1,6 +1,8 @@
-"""reference.json: greedy tokens, margins and logits of the stored weights in float64, by transformers' own Llama on the CPU.
+"""What other implementations are compared with, beside the weights.
 
-Greedy runs ignore the end token; first_eos_index says where a stop would have been.
+reference.json: greedy tokens, margins and logits of the stored weights in float64, by transformers' own Llama on the CPU.
+Greedy runs ignore the end token; first_eos_index says where a stop would have been. Texts are without special tokens.
+vectors.json: texts, and the ids that the tokenizers library makes of them.
 """
 import json
 import sys
@@ -13,6 +15,19 @@ PROMPTS = ["Once upon a time", "There was once a fox", "It was winter in Larkhil
            [{"role": "user", "content": "What is 12 + 30?"}], [{"role": "user", "content": "Tell me a story about a fox."}],
            [{"role": "system", "content": "Answer in capitals."}, {"role": "user", "content": "What day comes after Monday?"}],
            [{"role": "user", "content": "Extract name, age (integer) and city as JSON: Zoë Åberg is 41 years old and lives in Málaga."}]]
+
+
+TEXTS = ["", " ", "a", "Hello, world!", "What is 12 + 30?", "Sort these numbers: 7, 3, 9", "Spell 'river' backwards.", "r e v i r", "1234567890", "3.14 and -15, 2:30", "it's we'll I'd they've don't 'tis o'clock 's'", "IT'S",
+         "  two  spaces   three", "trailing   ", "tab\tand\ttabs\t\t", "line\nline\n\nline\r\n \n  indented", "\n", "{\"name\": \"Zoë Åberg\", \"age\": 41, \"info\": {\"city\": \"Málaga\"}}", "Zoë, José, Øyvind, Łódź, Ångström", "Zoe\u0308 (two code points)", "naïve café", "ALL CAPITALS ÀÉÎ",
+         "日本語とEnglish", "Привет, мир", "שלום", "emoji 😀👍🏽👩‍👩‍👧", "…—“quotes”„", "½ ² ٣ Ⅷ", "\u00a0no-break\u2003em", "a\u0000b", "x" * 70, "unbelievable antidisestablishmentarianism", "<|im_start|>user\nWhat is 12 + 30?<|im_end|>\n<|im_start|>assistant\n",
+         "<|im_end|><|im_end|> <|im_start|>", "<|im_start", "Once upon a time there was a fox named Ada who lived in a small house by the river in Larkhill."]
+
+
+def write_vectors(name: str) -> None:
+    tokenizer = load_tokenizer()
+    encoded = [(text, tokenizer.encode(text).ids) for text in TEXTS]
+    vectors = [{"text": text, "ids": ids, "add_special_tokens": True, "decoded": tokenizer.decode(ids, skip_special_tokens=False), "source": "tokenizers"} for text, ids in encoded]
+    (MODELS / name / "vectors.json").write_text(json.dumps(vectors) + "\n")
 
 
 def write(name: str, tokens: int = 100, long: int = 400) -> None:
@@ -36,7 +51,7 @@ def write(name: str, tokens: int = 100, long: int = 400) -> None:
             out.append(int(top.indices[0]))
             margins.append(round(float(top.values[0] - top.values[1]), 5))
             feed = torch.tensor([[out[-1]]])
-        return {"prompt": render(prompt), "prompt_ids": ids, "greedy_ids": out, "margins": margins, "text": tokenizer.decode(out, skip_special_tokens=False),
+        return {"prompt": render(prompt), "prompt_ids": ids, "greedy_ids": out, "margins": margins, "text": tokenizer.decode(out), "full_text": tokenizer.decode(ids + out),
                 "first_eos_index": out.index(end) if end in out else None, "min_top1_top2_margin": min(margins)}
 
     made = [greedy(p, tokens) for p in PROMPTS]
@@ -51,6 +66,7 @@ def write(name: str, tokens: int = 100, long: int = 400) -> None:
                  "note": name, "max_abs_float32_vs_float64_logit_error": float((logits - again.double()).abs().max()), "generations": made,
                  "logits": {"input_ids": ids, "positions": positions, "full_logits_last_position": logits[-1].float().tolist()}, "long_greedy": greedy(PROMPTS[4], long)}
     (MODELS / name / "reference.json").write_text(json.dumps(reference) + "\n")
+    write_vectors(name)
     print(f"{name}: reference written; smallest margin {min(g['min_top1_top2_margin'] for g in made)}", file=sys.stderr)
 
 

@@ -10,7 +10,7 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 import mixture
-from settings import CONTEXT, SEED, SHARD_ROWS, TASK_WEIGHT, WORK, WORKERS
+from settings import CONTEXT, ROWS, SEED, SHARD_ROWS, STEPS, TASK_WEIGHT, WORK, WORKERS
 
 
 def weight(length: int) -> int:
@@ -19,6 +19,17 @@ def weight(length: int) -> int:
 
 def _path(index: int) -> Path:
     return WORK / "shards" / f"{index:05d}.npz"
+
+
+def span(run: str) -> tuple[int, int]:
+    """The shards of a run. Runs share none, so every document is read once."""
+    first = 0
+    for name, steps in STEPS.items():
+        last = first - (-steps * ROWS // SHARD_ROWS)
+        if name == run:
+            return first, last
+        first = last
+    raise KeyError(run)
 
 
 def make(index: int) -> int:

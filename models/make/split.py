@@ -7,7 +7,7 @@ import zlib
 
 
 def held(*key) -> bool:
-    return zlib.crc32(repr(key).encode()) % 16 == 3
+    return zlib.crc32(repr(key).encode()) % 16 == 11
 
 
 def draw(want_held: bool, make, key):

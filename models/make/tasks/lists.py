@@ -1,10 +1,14 @@
-"""N things of a kind, none twice."""
+"""N things of a kind, none twice.
+
+A kind is told in its own order, from anywhere and around, with small gaps: then what comes next follows from the last thing
+said, and nothing has to be remembered to keep from saying it twice.
+"""
 import random
 
 from grammar import fill, join, number_word, pick
 from sample import Sample, loosely, turns
 from split import held
-from words.kinds import KINDS, MONTHS
+from words.kinds import DAYS, KINDS, MONTHS, SEASONS
 
 NUMBERED = ["List {n} {k}.", "List {n} {k}.", "Give me a list of {n} {k}.", "Make a list of {n} {k}.", "Write a list of {n} {k}.", "I need a list of {n} {k}.", "[Can|Could] you list {n} {k}?", "Please list {n} {k}.",
             "List {n} different {k}.", "A list of {n} {k}, please.", "Write down {n} {k}.", "[Can|Could] you make a list of {n} {k}?", "List {n} {k} for me.", "Show me a list of {n} {k}.", "{n} {k}"]
@@ -13,14 +17,27 @@ INLINE = ["Name {n} {k}.", "Name {n} {k}.", "Tell me {n} {k}.", "What are {n} {k
 ONE = ["Name one of the {k}.", "Give me an example of {k}.", "Tell me one example of {k}."]
 
 
+def around(rng: random.Random, pool: list[str], n: int) -> list[str]:
+    """n members of the pool in its order, from a random one on; what has a first one (the months, say) from there, without gaps."""
+    at, spare = (0, 0) if pool in (MONTHS, DAYS, SEASONS) else (rng.randrange(len(pool)), len(pool) - n)
+    out = []
+    for _ in range(n):
+        out.append(pool[at % len(pool)])
+        gap = 0
+        while gap < min(3, spare) and rng.random() < 0.5:
+            gap += 1
+        at, spare = at + 1 + gap, spare - gap
+    return out
+
+
 def of_a_kind(rng, want_held):
     while True:
         kind, pool = rng.choice(list(KINDS.items()))
         most = min(10, len(pool)) if pool is not MONTHS else 12
-        n = rng.randint(2, rng.choice((5, most))) if most > 5 else rng.randint(2, most)
+        n = rng.randint(2, rng.choice((5, most, most))) if most > 5 else rng.randint(2, most)
         if held("list", kind, n) == want_held:
             break
-    items = rng.sample(pool, n)
+    items = around(rng, pool, n)
     numbered = rng.random() < 0.55
     said = str(n) if rng.random() < 0.45 else number_word(n)
     question = fill(rng, pick(rng, NUMBERED if numbered else INLINE), {"n": said, "k": kind})

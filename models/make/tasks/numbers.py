@@ -58,7 +58,7 @@ def reversing(rng, want_held):
     if rng.random() < 0.5:
         items = tuple(str(x) for x in _numbers(rng))
     else:
-        items = tuple(rng.sample(WORDS, rng.randint(2, 6)))
+        items = tuple(rng.sample(WORDS, rng.randint(2, 8)))
     while held("reverse", *items) != want_held:
         items = items[1:] + (rng.choice(WORDS),)
     return Sample("reversing lists", turns((loosely(rng, fill(rng, pick(rng, REVERSE), {"l": ", ".join(items)})), ", ".join(reversed(items)))))

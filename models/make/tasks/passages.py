@@ -3,7 +3,7 @@ import random
 
 from grammar import fill, pick
 from sample import Sample, turns
-from tasks import facts
+from tasks import claims, facts
 from words import names
 
 NOT_SAID = "The text does not say."
@@ -36,30 +36,49 @@ def _frame(rng, text, question):
     return frame.replace("{p}", text).replace("{q}", question)
 
 
+# key: (the question, the slot that must be one person's alone)
+WHO = {"job": ("Who is {ajob}?", "ajob"), "town": ("Who lives in {town}?", "town"), "hobby": ("Who likes {hobby}?", "hobby"), "age": ("Who is {age} years old?", "age"), "animal": ("Who has {apet}?", "apet"),
+       "food": ("Who likes {food}?", "food"), "drink": ("Who drinks {drink} in the morning?", "drink"), "born": ("Who was born on {month} {day}?", "day"), "goal": ("Who went to {town}?", "town"), "count": ("Who has {K} {things}?", "K")}
+
+
+def _not_said(rng, told, people, want_held):
+    who = rng.choice(people)
+    known = {f.key for f in told if f.person == who[0]}
+    pairs = {k for c in facts._CONFLICTS if c & known for k in c}
+    missing = [k for k in facts.FACTS if k not in known | pairs and k not in ("reason", "price", "count", "relation", "travel", "lost", "thing", "pet", "gift", "giver")]
+    return facts.ask_only(rng, who, rng.choice(missing), want_held), NOT_SAID
+
+
+def _question(rng, told, people, want_held) -> tuple[str, str]:
+    """A question and its answer."""
+    r = rng.random()
+    if r < 0.15:
+        return _not_said(rng, told, people, want_held)
+    alike = [f for f in told if any(g.key == f.key and g.person != f.person for g in told)]         # of several people the same is told: who is meant?
+    pool = alike if alike and rng.random() < 0.4 else told
+    f = rng.choice(pool)
+    if r < 0.45 and f.key in claims.CLAIMS:
+        return claims.claim(rng, f, told, want_held)
+    askable = [(g, WHO[g.key]) for g in pool if g.key in WHO]
+    askable = [(g, question) for g, (question, slot) in askable if sum(h.slots.get(slot) == g.slots[slot] for h in told) == 1]
+    if r > 0.82 and askable:
+        g, question = rng.choice(askable)
+        return fill(rng, question, g.slots), g.person
+    return f.question, f.answer
+
+
 def reading(rng, want_held):
     text, told, people = passage(rng, want_held)
-    if rng.random() < 0.18:
-        who = rng.choice(people)
-        known = {f.key for f in told if f.person == who[0]}
-        pairs = {k for c in facts._CONFLICTS if c & known for k in c}
-        missing = [k for k in facts.FACTS if k not in known | pairs and k not in ("reason", "price", "count", "relation", "travel", "lost", "thing", "pet", "gift", "giver")]
-        return Sample("reading", turns((_frame(rng, text, facts.ask_only(rng, who, rng.choice(missing), want_held)), NOT_SAID)))
-    f = rng.choice(told)
-    if rng.random() < 0.12 and f.key in ("job", "town", "hobby", "age", "animal", "food"):
-        others = {"job": "Who is {ajob}?", "town": "Who lives in {town}?", "hobby": "Who likes {hobby}?", "age": "Who is {age} years old?", "animal": "Who has {apet}?", "food": "Who likes {food}?"}
-        same = [g for g in told if g.key == f.key and g.short == f.short]
-        if len(same) == 1:
-            return Sample("reading", turns((_frame(rng, text, fill(rng, others[f.key], f.slots)), f.person)))
-    if rng.random() < 0.12 and f.key in ("job", "town", "hobby", "age", "food", "drink"):
-        claim = {"job": "Is {n} {ajob}?", "town": "Does {n} live in {town}?", "hobby": "Does {n} like {hobby}?", "age": "Is {n} {age} years old?", "food": "Does {n} like {food}?", "drink": "Does {n} drink {drink} in the morning?"}[f.key]
-        true = rng.random() < 0.5
-        slots = f.slots
-        while not true:
-            slots = facts.fact(rng, (f.person, "f"), f.key, want_held).slots
-            if fill(rng, claim, slots) != fill(rng, claim, f.slots):
-                break
-        return Sample("reading", turns((_frame(rng, text, fill(rng, claim, slots)), "Yes" if true else "No")))
-    return Sample("reading", turns((_frame(rng, text, f.question), f.answer)))
+    question, answer = _question(rng, told, people, want_held)
+    return Sample("reading", turns((_frame(rng, text, question), answer)))
 
 
-TASKS = {"reading": reading}
+def several(rng, want_held):
+    """A few questions in a row about one text."""
+    text, told, people = passage(rng, want_held)
+    asked = dict(_question(rng, told, people, want_held) for _ in range(rng.randint(2, 4)))
+    (first, answer), *more = asked.items()
+    return Sample("several questions", turns((_frame(rng, text, first), answer), *more))
+
+
+TASKS = {"reading": reading, "several questions": several}

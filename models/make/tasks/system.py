@@ -91,7 +91,7 @@ def form_rule(rng, want_held):
         return _made("system prompt", both + rng.choice(SPELL_NUMBERS), *_several(rng, want_held, _COUNTS, lambda x: ("minus " if x[0] == "-" else "") + (number_word(abs(int(x))) if abs(int(x)) < 1000 else "one thousand" + _rest(int(x)))))
     if kind == 4:
         key = rng.choice(["answer", "reply", "result", "value", "text", "response", "a", "out", names.invented(rng, 2)])
-        return _made("system prompt", both + rng.choice(JSON_ANSWER).replace("{k}", key), *_several(rng, want_held, _BASES, lambda x: json.dumps({key: x})))
+        return _made("system prompt", both + rng.choice(JSON_ANSWER).replace("{k}", key), *_several(rng, want_held, _BASES, lambda x: json.dumps({key: x}, ensure_ascii=False)))
     word = rng.choice(WORDS) if rng.random() < 0.6 else names.invented(rng, 2).capitalize()
     while held("word", word) != want_held:
         word = names.invented(rng, 2).capitalize()

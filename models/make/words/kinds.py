@@ -2,8 +2,8 @@
 the stories and the passages draw from the same lists, so that a word is seen in many uses."""
 
 def _w(text: str) -> list[str]:
-    """Comma-separated words; line ends do not matter."""
-    return [w for w in (" ".join(p.split()) for p in text.split(",")) if w]
+    """Comma-separated words, each once; line ends do not matter."""
+    return list(dict.fromkeys(w for w in (" ".join(p.split()) for p in text.split(",")) if w))
 
 WILD = _w("""fox, wolf, bear, deer, hare, badger, otter, beaver, squirrel, hedgehog, lynx, moose, boar, weasel, mole,
 lion, tiger, leopard, cheetah, elephant, giraffe, zebra, rhino, hippo, monkey, gorilla, panda, koala, kangaroo, camel,

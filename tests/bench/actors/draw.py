@@ -37,7 +37,9 @@ class Panel:
 
     @staticmethod
     def span(values, margin):
-        return min(values) / margin, max(values) * margin
+        low, high = min(values) / margin, max(values) * margin
+        widen = max(1.0, 5 / (high / low)) ** 0.5  # room for two ticks
+        return low / widen, high * widen
 
     def at(self, px, py):
         def part(value, span):

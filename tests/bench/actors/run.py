@@ -86,14 +86,15 @@ def run_one(bin_dir, peer, name, params, threads):
 
 def measure(args):
     bin_dir, out = Path(args.bin), Path(args.out)
-    built = [p for p in PEERS if executable(bin_dir, p).exists()]
-    for peer in PEERS.keys() - set(built):
+    asked = args.peers or PEERS
+    built = [p for p in asked if executable(bin_dir, p).exists()]
+    for peer in set(asked) - set(built):
         print(f"{NAMES[peer]} is left out: {executable(bin_dir, peer).name} was not built", file=sys.stderr)
     runs = json.loads(out.read_text())["runs"] if args.add and out.exists() else []
     for repetition in range(args.repeat):
         for name, params, threads in cases(args):
             peers = [p for p in built if name not in WITHOUT.get(p, [])]
-            turn = repetition % len(peers)
+            turn = repetition % len(peers) if peers else 0
             for peer in peers[turn:] + peers[:turn]:
                 runs.append(run_one(bin_dir, peer, name, params, threads))
                 took = runs[-1]["seconds"]
@@ -174,7 +175,7 @@ def curves(args):
             title += ", with factorising" if params[4] else ", rings alone"
         for peer, runs in peers.items():
             x = runs[0]["ops"]
-            unit = runs[0]["operation"] + "s"
+            unit = "passes" if name == "threadring" else runs[0]["operation"] + "s"
             if name.startswith("token"):
                 x, unit = params[0], "streams"
             line = (peer, threads)
@@ -198,6 +199,7 @@ def main():
     m.add_argument("--threads", type=lambda s: [int(n) for n in s.split(",")], default=[1, os.cpu_count()])
     m.add_argument("--sizes", choices=["small", "all", "published"], default="all")
     m.add_argument("--params", type=lambda s: [int(n) for n in s.split(",")], help="one size alone")
+    m.add_argument("--peers", type=lambda s: s.split(";"), help=f"some of them: {';'.join(PEERS)}")
     m.add_argument("--bin", default=ROOT / "build/release/tests/bench/actors")
     m.add_argument("--out", default=ROOT / "build/release/bench_actors.json")
     m.add_argument("--add", action="store_true", help="to what FILE holds already")

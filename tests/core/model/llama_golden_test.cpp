@@ -45,21 +45,21 @@ void check_logits(model& m, const test::golden& g, const test::golden_logits& wa
 }
 
 void check_all(device_kind device) {
-  const auto dirs = test::data_folders("models", "reference.json");
-  if (dirs.empty())
-    WARN("no models with references below " << test::data_dir() << ": nothing to compare with");
-  for (const auto& dir : dirs) {
+  for (const auto& dir : test::reference_models()) {
     CAPTURE(dir.filename());
     const auto m = open(dir, device);
     const test::golden g = test::read_golden(dir);
+    // The reference backend needs a minute for all of rill where the compiler does not optimise.
+    const bool slow = device == device_kind::reference && dir.filename() == "rill";
     for (const auto& generation : g.generations)
-      if (!generation.prompt_ids.empty()) check_tokens(*m, generation, generation.certain(), whole);
+      if (!generation.prompt_ids.empty())
+        check_tokens(*m, generation, std::min<std::size_t>(generation.certain(), slow ? 20 : whole), whole);
     for (const std::size_t chunk : {whole, std::size_t{7}, std::size_t{1}}) {
       check_tokens(*m, g.generations.back(), std::min<std::size_t>(g.generations.back().certain(), 20),
                    chunk);
       for (const auto& logits : g.at) check_logits(*m, g, logits, chunk);
     }
-    if (g.long_greedy && g.long_least_margin >= 2e-3)
+    if (g.long_greedy && g.long_least_margin >= 2e-3 && !slow)
       check_tokens(*m, *g.long_greedy, g.long_greedy->greedy_ids.size(), whole);
   }
 }

@@ -41,9 +41,10 @@ void check_run(const boost::json::object& run, const std::shared_ptr<const token
 }  // namespace
 
 TEST_CASE("every tokenizer gives the ids and the text of its vectors") {
-  const auto folders = weir::test::data_folders("tokenizers", "vectors.json");
+  auto folders = weir::test::data_folders("tokenizers", "vectors.json");
   if (folders.empty())
-    WARN("no vectors below " << weir::test::data_dir() << ": set TEST_DATA_DIR to run them");
+    WARN("no vectors below " << weir::test::data_dir() << ": set TEST_DATA_DIR to run more than rill's");
+  for (const auto& bundled : weir::test::bundled_models()) folders.push_back(bundled);
   for (const auto& folder : folders) {
     INFO(folder);
     const auto t = load_tokenizer(folder.string());
@@ -55,10 +56,7 @@ TEST_CASE("every tokenizer gives the ids and the text of its vectors") {
 }
 
 TEST_CASE("every model's tokenizer gives its reference's prompt ids and output text") {
-  const auto folders = weir::test::data_folders("models", "reference.json");
-  if (folders.empty())
-    WARN("no references below " << weir::test::data_dir() << ": set TEST_DATA_DIR to run them");
-  for (const auto& folder : folders) {
+  for (const auto& folder : weir::test::reference_models()) {
     INFO(folder);
     const auto t = load_tokenizer(folder.string());
     if (!t) FAIL_CHECK(t.error().message);

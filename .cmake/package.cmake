@@ -1,0 +1,46 @@
+# cmake --install, and what find_package(weir COMPONENTS …) finds afterwards. A component has the same name in both, in
+# WEIR_COMPONENTS and in cmake --install --component.
+include(CMakePackageConfigHelpers)
+set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/weir)
+
+# install_component(NAME TARGETS...)
+function(install_component name)
+  install(TARGETS ${ARGN} EXPORT weir-${name} COMPONENT ${name})
+  install(EXPORT weir-${name} NAMESPACE weir:: DESTINATION ${package_dir} COMPONENT ${name})
+endfunction()
+
+install_component(runtime weir_runtime)
+install(DIRECTORY actors/runtime/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/weir COMPONENT runtime
+        FILES_MATCHING PATTERN "*.h" PATTERN "*.hpp")
+
+# Static libraries: whoever links them links what they stand on.
+set(weir_engine_dependencies "")
+if(WEIR_ENGINE)
+  set(parts weir_kernels weir_core weir_actors weir_engine)
+  get_target_property(below weir_kernels LINK_LIBRARIES)
+  if("DNNL::dnnl" IN_LIST below)
+    string(APPEND weir_engine_dependencies "  find_dependency(dnnl)\n  find_dependency(OpenMP)\n")
+  endif()
+  if(TARGET weir_cuda)
+    list(APPEND parts weir_cuda)
+    string(APPEND weir_engine_dependencies "  find_dependency(CUDAToolkit)\n")
+  endif()
+  install_component(engine ${parts})
+  install(FILES net/embed/weir/engine.hpp net/embed/weir/saved_handler.hpp
+          DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/weir COMPONENT engine)
+endif()
+if(WEIR_SERVER)
+  install_component(server weir_net weir_server)
+  install(FILES net/embed/weir/server.hpp DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/weir COMPONENT server)
+endif()
+if(WEIR_COMMAND)
+  install(TARGETS weir COMPONENT command)
+  install(DIRECTORY models/rill DESTINATION ${CMAKE_INSTALL_DATADIR}/weir/models COMPONENT command)
+endif()
+
+configure_file(.cmake/weir-config.cmake.in ${PROJECT_BINARY_DIR}/weir-config.cmake @ONLY)
+# Until 1.0 a minor version may change names.
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/weir-config-version.cmake COMPATIBILITY SameMinorVersion)
+install(FILES ${PROJECT_BINARY_DIR}/weir-config.cmake ${PROJECT_BINARY_DIR}/weir-config-version.cmake
+              .cmake/Findreaderwriterqueue.cmake
+        DESTINATION ${package_dir} COMPONENT runtime)

@@ -1,0 +1,213 @@
+#include "weir/engine.hpp"
+
+#include <boost/asio/error.hpp>
+#include <cassert>
+#include <filesystem>
+#include <thread>
+
+#include "net/embed/engine_state.h"
+
+namespace weir {
+namespace {
+
+namespace asio = boost::asio;
+using phase = actors::job_stream::phase;
+
+// random:SHAPE[:TYPE] is called SHAPE, a directory by its last part.
+std::string name_of(const std::string& model) {
+  if (model.starts_with("random:")) return model.substr(7, model.find(':', 7) - 7);
+  const auto path = std::filesystem::absolute(model).lexically_normal();
+  return (path.has_filename() ? path : path.parent_path()).filename().string();
+}
+
+actors::service_options options_of(const engine_options& o) {
+  actors::service_options s;
+  const bool sim = o.device == "sim" || o.device.starts_with("sim:");
+  if (!sim && o.device != "cpu" && o.device != "reference")
+    throw engine_error("device", "device: '" + o.device + "' is not one of cpu, reference, sim[:K=V,...]");
+  if (sim != o.model.empty())
+    throw engine_error("model",
+                       sim ? "model: the simulated device has its own" : "model: has to name a directory");
+  if (o.max_batch == 0) throw engine_error("max_batch", "max_batch: must be 1 at least");
+  if (sim) {
+    s.models.push_back({"sim", o.device, false});
+  } else {
+    s.models.push_back({name_of(o.model), o.model, false});
+  }
+  s.owner.device = sim ? "sim" : o.device;
+  s.owner.threads = o.threads ? o.threads : std::max(1u, std::thread::hardware_concurrency());
+  s.owner.kv_tokens = o.kv_tokens;
+  s.owner.max_batch = o.max_batch;
+  s.owner.max_seq_len = o.max_seq_len;
+  s.owner.prefill_time = std::chrono::milliseconds(30);
+  s.owner.step_time = std::chrono::milliseconds(250);
+  s.owner.queue = o.queue;
+  return s;
+}
+
+actors::request request_of(request r) {
+  actors::request out;
+  out.input_param = "prompt";
+  if (!r.ids.empty()) {
+    out.input = std::move(r.ids);
+    out.input_param = "ids";
+  } else if (!r.messages.empty()) {
+    actors::prompt_messages said;
+    for (auto& m : r.messages) said.push_back({std::move(m.role), std::move(m.content)});
+    out.input = std::move(said);
+    out.input_param = "messages";
+  } else {
+    out.input = std::move(r.prompt);
+  }
+  out.max_tokens = r.max_tokens;
+  out.min_tokens = r.min_tokens;
+  out.temperature = r.temperature;
+  out.top_p = r.top_p;
+  out.min_p = r.min_p;
+  out.top_k = r.top_k;
+  out.repetition_penalty = r.repetition_penalty;
+  out.frequency_penalty = r.frequency_penalty;
+  out.presence_penalty = r.presence_penalty;
+  out.seed = r.seed;
+  out.stop = std::move(r.stop);
+  out.ignore_eos = r.ignore_eos;
+  out.priority = r.priority;
+  out.deadline = r.deadline;
+  return out;
+}
+
+}  // namespace
+
+// --- a job: a cursor into its stream's log
+
+struct job::state {
+  explicit state(const std::shared_ptr<engine::state>& e) : ex(e->ex), by(e) { e->jobs.insert(this); }
+  ~state() {
+    if (const auto e = by.lock()) e->jobs.erase(this);
+  }
+
+  bool over() const {
+    return abandoned || stream->state() == phase::done || stream->state() == phase::refused;
+  }
+
+  // The engine goes: its reader must not wait for what nobody will make.
+  void abandon() {
+    abandoned = true;
+    news();
+  }
+
+  // Gives the pending read what there is, or the end.
+  void news() {
+    if (!handler) return;
+    std::size_t n = 0;
+    for (; n < into.size() && next < stream->published(); ++n, ++next)
+      into[n] = {stream->token_at(next), next, std::chrono::microseconds(stream->sampled_at_us(next))};
+    if (n == 0 && !into.empty()) {
+      if (!over()) return;
+      how = ending_of();
+      return handler.post(asio::error::eof, 0);
+    }
+    handler.post({}, n);
+  }
+
+  ending ending_of() const {
+    if (stream->state() == phase::refused) return {"refused", stream->refusal().message};
+    if (stream->state() != phase::done) return {"error", "the engine is gone"};
+    const auto& o = stream->ended();
+    return {core::name(o.reason),
+            o.fault ? o.fault->message : "",
+            o.input_tokens,
+            o.output_tokens,
+            o.ttft_ms,
+            o.decode_ms,
+            o.max_gap_ms};
+  }
+
+  const asio::any_io_executor ex;
+  const std::weak_ptr<engine::state> by;
+  bool abandoned = false;
+  std::shared_ptr<actors::job_stream> stream;
+  std::string id;
+  std::uint32_t next = 0;  // token to be read
+  waiting handler;
+  std::span<token> into;
+  std::uint64_t reads = 0;
+  std::optional<ending> how;
+};
+
+job::job(std::shared_ptr<state> s) noexcept : state_(std::move(s)) {}
+
+job::~job() {
+  if (state_ && state_->handler) state_->handler.post(asio::error::operation_aborted, 0);
+}
+
+job& job::operator=(job&& other) noexcept {
+  job old(std::move(*this));
+  state_ = std::move(other.state_);
+  return *this;
+}
+
+job::executor_type job::get_executor() const noexcept { return state_->ex; }
+const std::string& job::id() const noexcept { return state_->id; }
+const asio::any_io_executor& job::executor_of(const state& s) { return s.ex; }
+
+std::uint64_t job::read(state& s, waiting handler, std::span<token> into) {
+  assert(!s.handler && "one async_read_some at a time");
+  s.handler = std::move(handler);
+  s.into = into;
+  const auto number = ++s.reads;
+  s.news();
+  return number;
+}
+
+void job::cancel_read(state& s, std::uint64_t number) {
+  if (s.handler && s.reads == number) s.handler.post(asio::error::operation_aborted, 0);
+}
+
+std::string job::text(std::span<const token> tokens) const {
+  std::string out;
+  if (!tokens.empty()) state_->stream->text_of(tokens.front().index, tokens.back().index + 1, out);
+  return out;
+}
+
+void job::cancel() { state_->stream->cancel(); }
+
+const ending& job::ended() const {
+  assert(state_->how && "not before eof");
+  return *state_->how;
+}
+
+// --- the engine
+
+engine::engine(asio::any_io_executor yours, engine_options o)
+    : state_(std::make_shared<state>(std::move(yours), options_of(o))) {}
+
+engine::~engine() {
+  for (job::state* j : state_->jobs) j->abandon();
+  if (!state_->handler) return;
+  const auto gone = boost::system::system_error(asio::error::operation_aborted);
+  state_->handler.post(std::make_exception_ptr(gone));
+}
+
+engine::executor_type engine::get_executor() const noexcept { return state_->ex; }
+
+void engine::load(loading handler) {
+  assert(!state_->handler && "loaded once");
+  state_->handler = std::move(handler);
+  state_->service.load({}, state_->ex, [weak = std::weak_ptr(state_)](const core::result<>& r) {
+    const auto s = weak.lock();
+    if (!s || !s->handler) return;
+    s->handler.post(r ? nullptr : std::make_exception_ptr(to_exception(r.error())));
+  });
+}
+
+job engine::submit(request r) {
+  auto s = std::make_shared<job::state>(state_);
+  s->stream = state_->service.submit(request_of(std::move(r)), state_->ex, [weak = std::weak_ptr(s)] {
+    if (auto alive = weak.lock()) alive->news();
+  });
+  s->id = s->stream->id().text();
+  return job(std::move(s));
+}
+
+}  // namespace weir

@@ -1,0 +1,25 @@
+// engine_state.h — what engine.hpp hides, for those that stand on it.
+#pragma once
+
+#include <unordered_set>
+
+#include "actors/service.h"
+#include "actors/timekeeper.h"
+#include "weir/engine.hpp"
+
+namespace weir {
+
+struct engine::state {
+  state(boost::asio::any_io_executor e, actors::service_options o)
+      : ex(std::move(e)), service(std::move(o), clock) {}
+
+  boost::asio::any_io_executor ex;
+  actors::system_time clock;
+  actors::service service;
+  loading handler;
+  std::unordered_set<job::state*> jobs;  // those that somebody still holds
+};
+
+inline engine_error to_exception(const core::error& e) { return {e.param, e.message}; }
+
+}  // namespace weir

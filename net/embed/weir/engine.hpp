@@ -1,0 +1,188 @@
+// engine.hpp — a language model inside your own program: load it, give it requests, read tokens like a
+// socket.
+//
+//   boost::asio::io_context io(1);
+//   weir::engine engine(io.get_executor(), {.model = "models/rill"});
+//   co_await engine.async_load();
+//   weir::job story = engine.submit({.prompt = "Once upon a time", .max_tokens = 40});
+//   std::array<weir::token, 16> t;
+//   std::size_t n = co_await story.async_read_some(t);        // throws eof once the job has ended
+//   std::cout << story.text(std::span(t).first(n));
+//
+// The model computes on threads of its own; what you see of it runs on your executor, which must run one
+// handler at a time (an io_context run by one thread, or a strand). A loaded engine that nobody asks is no
+// outstanding work.
+//
+// Thread safety: everything on that executor's thread, or before it runs.
+//
+// Invariants:
+//   1. Every submitted job ends: its reads give all its tokens in order, each once, and then eof; ended()
+//   says how.
+//   2. Cancelling a read loses no tokens. Destroying a job, or the engine, cancels what is not finished.
+//   3. The engine goes before its context does. Jobs may outlive it: what it could not finish ended with an
+//   error.
+#pragma once
+
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/associated_cancellation_slot.hpp>
+#include <boost/asio/async_result.hpp>
+#include <boost/asio/cancellation_type.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <boost/system/error_code.hpp>
+#include <chrono>
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <optional>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "weir/saved_handler.hpp"
+
+namespace weir {
+
+// An option or a file that will not do. what() is a sentence that names it.
+class engine_error : public std::runtime_error {
+ public:
+  engine_error(std::string field, const std::string& message)
+      : std::runtime_error(message), field_(std::move(field)) {}
+  const std::string& field() const noexcept { return field_; }  // may be empty
+
+ private:
+  std::string field_;
+};
+
+struct engine_options {
+  std::string model;  // a directory in Hugging Face layout, or random:SHAPE[:f32|bf16]; none with sim
+  std::string device = "cpu";     // cpu, reference, or sim[:K=V,...]
+  unsigned threads = 0;           // that compute; 0: one a core
+  std::uint64_t kv_tokens = 0;    // KV memory for all sequences together; 0: as much as is reasonable
+  std::uint32_t max_batch = 64;   // sequences that run at once
+  std::uint32_t max_seq_len = 0;  // prompt and answer; 0: the model's own
+  std::uint32_t queue = 256;      // jobs that wait before one is refused
+};
+
+struct chat_message {
+  std::string role, content;
+};
+
+// What is not set takes the model's own default. Ranges are those of docs/wire.md; one that is broken refuses
+// the job.
+struct request {
+  std::string prompt;
+  std::vector<chat_message> messages = {};  // in place of a prompt, for models that chat
+  std::vector<std::int32_t> ids = {};       // in place of either
+  std::optional<std::int64_t> max_tokens = {}, min_tokens = {};
+  std::optional<double> temperature = {}, top_p = {}, min_p = {};
+  std::optional<std::int64_t> top_k = {};
+  std::optional<double> repetition_penalty = {}, frequency_penalty = {}, presence_penalty = {};
+  std::optional<std::uint64_t> seed = {};  // the same seed gives the same tokens
+  std::vector<std::string> stop = {};
+  bool ignore_eos = false;
+  int priority = 0;  // higher first
+  std::optional<std::chrono::milliseconds> deadline = {};
+};
+
+struct token {
+  std::int32_t id = 0;
+  std::uint32_t index = 0;          // 0, 1, 2, … in its job
+  std::chrono::microseconds at{0};  // sampled, since the job was submitted
+};
+
+struct ending {
+  std::string reason;  // stop, length, cancel, timeout, error; refused, where the job never ran
+  std::string error;   // why, for the last two
+  std::uint32_t input_tokens = 0, output_tokens = 0;
+  double ttft_ms = 0, decode_ms = 0, max_gap_ms = 0;
+};
+
+class engine;
+
+class job {
+ public:
+  using executor_type = boost::asio::any_io_executor;
+
+  ~job();
+  job(job&&) noexcept = default;
+  job& operator=(job&&) noexcept;
+
+  executor_type get_executor() const noexcept;
+  const std::string& id() const noexcept;  // 32 hex digits, as in the server's lists
+
+  // Completes with void(error_code, std::size_t): some tokens, or none and boost::asio::error::eof. One at a
+  // time.
+  template <class Token = boost::asio::use_awaitable_t<>>
+  auto async_read_some(std::span<token> into, Token&& completion = {}) {
+    auto initiate = [](auto handler, std::shared_ptr<state> s, std::span<token> out) {
+      auto slot = boost::asio::get_associated_cancellation_slot(handler);
+      const auto number = read(*s, waiting(std::move(handler), executor_of(*s)), out);
+      if (slot.is_connected()) {
+        slot.assign([s = std::weak_ptr(s), number](boost::asio::cancellation_type type) {
+          const auto alive = s.lock();
+          if (alive && type != boost::asio::cancellation_type::none) cancel_read(*alive, number);
+        });
+      }
+    };
+    return boost::asio::async_initiate<Token, void(boost::system::error_code, std::size_t)>(
+        std::move(initiate), completion, state_, into);
+  }
+
+  // The text of consecutive tokens that were read from this job: whole UTF-8 characters, special tokens left
+  // out.
+  std::string text(std::span<const token> tokens) const;
+
+  void cancel();
+  const ending& ended() const;  // REQUIRES: a read gave eof
+
+ private:
+  friend class engine;
+  struct state;
+  using waiting = detail::saved_handler<boost::system::error_code, std::size_t>;
+  explicit job(std::shared_ptr<state> s) noexcept;
+
+  static const boost::asio::any_io_executor& executor_of(const state& s);
+  static std::uint64_t read(state& s, waiting handler, std::span<token> into);
+  static void cancel_read(state& s, std::uint64_t number);
+
+  std::shared_ptr<state> state_;
+};
+
+class engine {
+ public:
+  using executor_type = boost::asio::any_io_executor;
+
+  // Throws engine_error where an option will not do; reads no file yet.
+  engine(boost::asio::any_io_executor yours, engine_options o);
+  ~engine();
+  engine(const engine&) = delete;
+  engine& operator=(const engine&) = delete;
+
+  executor_type get_executor() const noexcept;
+
+  // Completes with void(std::exception_ptr): null once jobs may be submitted, or an engine_error. Once.
+  template <class Token = boost::asio::use_awaitable_t<>>
+  auto async_load(Token&& completion = {}) {
+    auto initiate = [](auto handler, engine* self) {
+      self->load(loading(std::move(handler), self->get_executor()));
+    };
+    return boost::asio::async_initiate<Token, void(std::exception_ptr)>(std::move(initiate), completion,
+                                                                        this);
+  }
+
+  // Never fails: a job that is refused ends at once, and ended() says why.
+  // (With g++ 12 keep the braces of a request outside of co_await expressions.)
+  job submit(request r);
+
+ private:
+  friend class job;
+  friend class server;
+  struct state;
+  using loading = detail::saved_handler<std::exception_ptr>;
+  void load(loading handler);
+
+  std::shared_ptr<state> state_;
+};
+
+}  // namespace weir
