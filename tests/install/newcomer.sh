@@ -62,7 +62,7 @@ case $way in
     build_and_run "${alone[@]}"
     ;;
   FetchContent)
-    tar czf ../weir.tar.gz -C "$source" --transform 's,^,weir/,' CMakeLists.txt .cmake actors net/embed
+    tar czf ../weir.tar.gz -C "$source" --transform 's,^,weir/,' CMakeLists.txt .cmake actors
     instead_of_find_package "include(FetchContent)\nFetchContent_Declare(weir URL $work/weir.tar.gz)\nFetchContent_MakeAvailable(weir)"
     build_and_run "${alone[@]}"
     ;;

@@ -1,4 +1,4 @@
-// producer.h — the thread that makes tokens, a step at a time, as an engine does: one for each stream a step.
+// producer.h — the thread that makes tokens, as an engine does: a step at a time, one token for each stream.
 #pragma once
 
 #include <chrono>

@@ -25,13 +25,13 @@ NEWEST = "weir, newest first"  # the same actors on another executor: see weir/n
 PEERS = {"weir": ["weir"], NEWEST: ["weir", "--newest-first"], "caf": ["caf"], "asio": ["asio"]}
 NAMES = {"weir": "weir", NEWEST: NEWEST, "caf": "CAF 0.17", "asio": "bare Asio"}
 
-# Each program at several sizes, smallest first; the published ones are those its authors chose (for our own, what
-# an engine is like).
+# Each program at several sizes, smallest first; the published ones are those its authors chose (for our own,
+# what an engine is like).
 SIZES = {
     "actor_creation": [[12], [14], [16], [18], [20]],
     "mailbox_performance": [[100, 1_000], [100, 10_000], [100, 100_000], [100, 1_000_000]],
     "mixed_case": [[10, 100, 1000, 4, 0], [30, 100, 1000, 4, 0], [100, 100, 1000, 4, 0],
-                   [10, 100, 1000, 4, 1], [100, 100, 1000, 4, 1]],
+                   [5, 100, 1000, 4, 1], [100, 100, 1000, 4, 1]],
     "pingpong": [[4_000], [40_000], [400_000]],
     "count": [[10_000], [100_000], [1_000_000], [10_000_000]],
     "fjthrput": [[1_000, 60], [10_000, 60], [100_000, 60]],
