@@ -55,8 +55,8 @@ class owner {
       meter_.add(time_.now(), done.tokens, done.took);
       board_->beat(time_.now(), true);
       if (const auto& fault = e.does->fault()) board_->fail(fault->message);
-      if (options_.audit) check_books();
     }
+    if (options_.audit) check_books();
     outbox_.flush();
     if (time_.now() >= publish_at_) publish();
   }

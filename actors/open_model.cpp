@@ -95,6 +95,12 @@ core::result<std::unique_ptr<opened_model>> open_directory(const model_spec& spe
 
 }  // namespace
 
+std::string name_of_source(const std::string& source) {
+  if (source.starts_with("random:")) return source.substr(7, source.find(':', 7) - 7);
+  const auto path = std::filesystem::absolute(source).lexically_normal();
+  return (path.has_filename() ? path : path.parent_path()).filename().string();
+}
+
 core::result<std::unique_ptr<opened_model>> open_model(const model_spec& spec, const owner_options& o,
                                                        std::shared_ptr<const kernels::backend> backend,
                                                        const load_progress& progress) {

@@ -5,6 +5,8 @@
 #include <set>
 #include <thread>
 
+#include "actors/open_model.h"
+
 namespace weir::apps {
 namespace {
 
@@ -20,19 +22,12 @@ core::result<std::optional<std::uint64_t>> number_or_auto(const char* option, co
   return std::optional(n);
 }
 
-// NAME=SOURCE, or SOURCE alone: then the last part of its path is the name.
+// NAME=SOURCE, or SOURCE alone.
 actors::model_spec spec_of(const std::string& text) {
   actors::model_spec m;
   const auto eq = text.find('=');
   m.source = eq == text.npos ? text : text.substr(eq + 1);
-  if (eq != text.npos) {
-    m.name = text.substr(0, eq);
-  } else if (m.source.starts_with("random:")) {
-    m.name = m.source.substr(7, m.source.find(':', 7) - 7);
-  } else {
-    const auto path = std::filesystem::absolute(m.source).lexically_normal();
-    m.name = (path.has_filename() ? path : path.parent_path()).filename().string();
-  }
+  m.name = eq == text.npos ? actors::name_of_source(m.source) : text.substr(0, eq);
   return m;
 }
 

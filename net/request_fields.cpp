@@ -121,11 +121,12 @@ constexpr field fields[] = {
 // Refused by name unless the value changes nothing.
 struct later_field {
   std::string_view name, neutral;
+  bool counts = false;  // something of which there is at least one
 };
 
 constexpr later_field later[] = {
-    {"n", "1"},
-    {"best_of", "1"},
+    {"n", "1", true},
+    {"best_of", "1", true},
     {"logprobs", "false"},
     {"top_logprobs", "0"},
     {"prompt_logprobs", "0"},
@@ -207,7 +208,7 @@ core::result<field_use> read_request_field(std::string_view name, const json::va
   for (const later_field& f : later) {
     if (f.name != name) continue;
     if (is_neutral(v, f.neutral)) return field_use::neutral;
-    if (f.neutral == "1" && v.is_int64() && v.get_int64() < 1)
+    if (f.counts && v.is_int64() && v.get_int64() < 1)
       return wrong(name, fmt::format("{} must be at least 1, not {}", name, v.get_int64()));
     return not_supported_yet(name);
   }

@@ -2,9 +2,9 @@
 
 #include <boost/asio/error.hpp>
 #include <cassert>
-#include <filesystem>
 #include <thread>
 
+#include "actors/open_model.h"
 #include "net/embed/engine_state.h"
 
 namespace weir {
@@ -12,13 +12,6 @@ namespace {
 
 namespace asio = boost::asio;
 using phase = actors::job_stream::phase;
-
-// random:SHAPE[:TYPE] is called SHAPE, a directory by its last part.
-std::string name_of(const std::string& model) {
-  if (model.starts_with("random:")) return model.substr(7, model.find(':', 7) - 7);
-  const auto path = std::filesystem::absolute(model).lexically_normal();
-  return (path.has_filename() ? path : path.parent_path()).filename().string();
-}
 
 actors::service_options options_of(const engine_options& o) {
   actors::service_options s;
@@ -32,7 +25,7 @@ actors::service_options options_of(const engine_options& o) {
   if (sim) {
     s.models.push_back({"sim", o.device, false});
   } else {
-    s.models.push_back({name_of(o.model), o.model, false});
+    s.models.push_back({actors::name_of_source(o.model), o.model, false});
   }
   s.owner.device = sim ? "sim" : o.device;
   s.owner.threads = o.threads ? o.threads : std::max(1u, std::thread::hardware_concurrency());

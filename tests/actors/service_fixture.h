@@ -7,7 +7,7 @@
 #include <functional>
 
 #include "actors/service.h"
-#include "core/model/sim.h"
+#include "tests/support/sim_text.h"
 
 namespace weir::tests {
 
@@ -82,12 +82,6 @@ inline actors::request ask(std::string prompt, std::int64_t max_tokens, std::uin
 inline std::string text_of(const job_stream& s) {
   std::string out;
   s.text_of(0, s.published(), out);
-  return out;
-}
-
-inline std::string sim_text(std::uint64_t seed, std::uint32_t tokens) {
-  std::string out;
-  for (std::uint32_t i = 0; i < tokens; ++i) out += fmt::format("w{:03d} ", core::sim_token(seed, i));
   return out;
 }
 

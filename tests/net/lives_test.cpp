@@ -6,21 +6,15 @@
 #include <catch2/catch.hpp>
 #include <map>
 
-#include "core/model/sim.h"
 #include "net/hub.h"
 #include "net/ws_lane.h"
+#include "tests/support/sim_text.h"
 
 using namespace weir;
 using namespace weir::tests;
 using namespace std::chrono_literals;
 
 namespace {
-
-std::string sim_text(std::uint64_t seed, std::uint32_t tokens) {
-  std::string out;
-  for (std::uint32_t i = 0; i < tokens; ++i) out += fmt::format("w{:03d} ", core::sim_token(seed, i));
-  return out;
-}
 
 // One job and its client. Frames are judged as a client would: what they add up to, not how they were made.
 class life : public std::enable_shared_from_this<life> {

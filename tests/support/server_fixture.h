@@ -6,8 +6,8 @@
 #include <thread>
 
 #include "actors/service.h"
-#include "core/model/sim.h"
 #include "net/server.h"
+#include "tests/support/sim_text.h"
 
 namespace weir::tests {
 
@@ -61,11 +61,5 @@ struct server_fixture {
   std::unique_ptr<actors::service> service;
   std::unique_ptr<net::server> server;
 };
-
-inline std::string sim_text(std::uint64_t seed, std::uint32_t tokens) {
-  std::string out;
-  for (std::uint32_t i = 0; i < tokens; ++i) out += fmt::format("w{:03d} ", core::sim_token(seed, i));
-  return out;
-}
 
 }  // namespace weir::tests

@@ -10,7 +10,7 @@
 #include <optional>
 #include <string>
 
-#include "core/model/sim.h"
+#include "tests/support/sim_text.h"
 #include "weir/engine.hpp"
 
 namespace weir::tests {
@@ -36,12 +36,6 @@ inline engine_options sim(const std::string& spec = "rate=5000,prefill=100000000
 
 inline request ask(std::int64_t tokens, std::uint64_t seed = 7) {
   return {.prompt = "a b", .max_tokens = tokens, .seed = seed};
-}
-
-inline std::string sim_text(std::uint64_t seed, std::uint32_t tokens) {
-  std::string out;
-  for (std::uint32_t i = 0; i < tokens; ++i) out += fmt::format("w{:03d} ", core::sim_token(seed, i));
-  return out;
 }
 
 // Everything that is left of a job, read `at_once` tokens at a time; checks that none is missing or comes
