@@ -81,7 +81,7 @@ TEST_CASE("slow readers are counted and left out of the others' figures") {
   CHECK(p.found().empty());
 }
 
-TEST_CASE("answers to one prompt are compared; one that goes on further is no mismatch") {
+TEST_CASE("answers to one prompt are compared, and one that goes on further is no mismatch") {
   pool p({});
   const auto say = [&](std::size_t prompt, std::string text) {
     stream_record r;

@@ -38,7 +38,7 @@ TEST_CASE("Azure's traces, whose times are dates, across midnight") {
   CHECK(t.requests[1].out == 8);
 }
 
-TEST_CASE("BurstGPT's traces; a request without an answer is left out") {
+TEST_CASE("BurstGPT's traces, of which a request without an answer is left out") {
   const auto t = read(
       "Timestamp,Model,Request tokens,Response tokens,Total tokens,Log Type\n"
       "5,ChatGPT,472,18,490,Conversation log\n"
