@@ -5,7 +5,9 @@
 
 #include "apps/commands.h"
 #include "apps/options.h"
+#include "net/load/compare.h"
 #include "net/load/options.h"
+#include "net/load/page.h"
 
 namespace weir::apps {
 namespace {
@@ -36,18 +38,47 @@ bool write(const std::string& file, const std::string& text) {
   return out.good();
 }
 
+bool interrupted() { return interrupts > 0; }
+
+// One run against one server.
+int run_one(const load::typed_options& o, const load::plan& plan, load::place& at) {
+  load::report r = load::run(plan.run, at, show, interrupted);
+  r.judge(plan.conditions);
+  std::cout << load::as_text(r);
+  const bool written = write(o.json, boost::json::serialize(load::as_json(r)) + "\n") && write(o.html, load::as_page(r));
+  if (!written) return exit_code::internal_error;
+  if (r.interrupted) return exit_code::interrupted;
+  return plan.conditions.empty() || r.good() ? exit_code::done : exit_code::condition_broken;
+}
+
+// Two servers in turns.
+int run_two(const load::typed_options& o, load::plan& plan, load::place& at, load::place& other) {
+  const auto pairs = std::max<std::size_t>(2, static_cast<std::size_t>(plan.run.duration_s / plan.window_s));
+  std::size_t windows = 0;
+  const auto measure = [&](bool second) {
+    load::run_options window = second ? *plan.vs : plan.run;
+    window.duration_s = plan.window_s;
+    window.seed += windows / 2;  // both servers of a pair are asked the same
+    ++windows;
+    std::cerr << fmt::format("window {} of {}: {}\n", windows, 2 * pairs, window.url);
+    return load::run(window, second ? other : at, {}, interrupted);
+  };
+  const auto r = load::compare(pairs, measure, interrupted);
+  std::cout << load::as_text(r);
+  if (!write(o.json, boost::json::serialize(load::as_json(r)) + "\n")) return exit_code::internal_error;
+  return r.interrupted ? exit_code::interrupted : exit_code::done;
+}
+
 int run(const load::typed_options& o) {
   auto plan = load::resolve(o);
   if (!plan) return fail(plan.error());
-  auto place = load::place::find(plan->run.how.to, plan->run.insecure);
-  if (!place) return fail(place.error());
+  auto at = load::place::find(plan->run.how.to, plan->run.insecure);
+  if (!at) return fail(at.error());
   listen_for_interrupts();
-  load::report r = load::run(plan->run, **place, show, [] { return interrupts > 0; });
-  r.judge(plan->conditions);
-  std::cout << load::as_text(r);
-  if (!write(o.json, boost::json::serialize(load::as_json(r)) + "\n")) return exit_code::internal_error;
-  if (r.interrupted) return exit_code::interrupted;
-  return plan->conditions.empty() || r.good() ? exit_code::done : exit_code::condition_broken;
+  if (!plan->vs) return run_one(o, *plan, **at);
+  auto other = load::place::find(plan->vs->how.to, plan->vs->insecure);
+  if (!other) return fail(other.error());
+  return run_two(o, *plan, **at, **other);
 }
 
 }  // namespace
@@ -78,11 +109,14 @@ command add_load(CLI::App& app) {
   app.add_option("--slo", o->slo, "what a good request keeps: ttft=200ms,tpot=50ms,e2el=5s");
   app.add_option("--assert", o->conditions, "what the run has to keep, as added_jitter_p99<5ms; repeatable; else exit 4")->allow_extra_args(false);
   app.add_option("--json", o->json, "the whole report")->type_name("FILE");
+  app.add_option("--html", o->html, "one page with curves and every token of some streams, to be looked at")->type_name("FILE");
+  app.add_option("--vs", o->vs, "another server: both in turns, and the ratios of their figures")->type_name("URL");
+  app.add_option("--window", o->window, "length of such a turn, in s")->check(CLI::Range(0.5, 600.0))->capture_default_str();
   app.add_option("--threads", o->threads, "threads of this harness; 0: half of the cores, at most 4")->check(CLI::Range(0, 64));
   app.add_option("--seed", o->seed, "of prompts, lengths and times")->capture_default_str();
   app.add_flag("--insecure", o->insecure, "take any certificate");
   name_variables(app);
-  refuse(app, {"vs", "html", "resume"});
+  refuse(app, {"resume"});
   add_common(app);
   return [o] { return run(*o); };
 }
