@@ -1,5 +1,6 @@
 #include "core/model/llama.h"
 
+#include <algorithm>
 #include <cassert>
 #include <cmath>
 
@@ -47,6 +48,7 @@ result<void> llama::allocate_pages(std::uint32_t count) {
 
 result<void> llama::forward(const batch& b) {
   const auto rows = static_cast<std::uint32_t>(b.tokens.size());
+  copy_pages(b.copies);
   place(b);
   backend_->run(kernels::gather{weights_.embedding, b.tokens, x_.data()});
   backend_->run(kernels::rotary_angles{positions_, frequencies_, cos_.data(), sin_.data()});
@@ -141,6 +143,19 @@ kernels::kv_pages llama::pages_of(std::uint32_t layer) const noexcept {
   const std::size_t half = std::size_t{page_count_} * config_.kv_width() * page_tokens;
   float* keys = reinterpret_cast<float*>(pages_.data()) + layer * 2 * half;
   return {keys, keys + half, config_.kv_heads, config_.head_dim, page_tokens};
+}
+
+void llama::copy_pages(std::span<const page_copy> copies) {
+  const std::size_t page = std::size_t{config_.kv_width()} * page_tokens;
+  for (const page_copy& c : copies) {
+    for (std::uint32_t layer = 0; layer < config_.layers; ++layer) {
+      const kernels::kv_pages kv = pages_of(layer);
+      for (float* half : {kv.keys, kv.values}) {
+        const float* from = half + static_cast<std::size_t>(c.from) * page;
+        std::copy_n(from, page, half + static_cast<std::size_t>(c.to) * page);
+      }
+    }
+  }
 }
 
 result<void> llama::sample(std::span<const draw> draws, std::span<drawn> out) {
