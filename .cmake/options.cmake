@@ -18,11 +18,14 @@ endif()
 if(WEIR_SANITIZE STREQUAL "address")
   target_compile_options(weir_options INTERFACE -fsanitize=address,undefined -fno-sanitize-recover=undefined)
   target_link_options(weir_options INTERFACE -fsanitize=address,undefined)
+elseif(WEIR_SANITIZE STREQUAL "fuzzer")  # clang alone has it; the targets bring libFuzzer's main
+  target_compile_options(weir_options INTERFACE -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined)
+  target_link_options(weir_options INTERFACE -fsanitize=address,undefined)
 elseif(WEIR_SANITIZE STREQUAL "thread")
   target_compile_options(weir_options INTERFACE -fsanitize=thread -Wno-tsan)
   target_link_options(weir_options INTERFACE -fsanitize=thread)
 elseif(NOT WEIR_SANITIZE STREQUAL "")
-  message(FATAL_ERROR "WEIR_SANITIZE: '${WEIR_SANITIZE}' is not one of '', address, thread")
+  message(FATAL_ERROR "WEIR_SANITIZE: '${WEIR_SANITIZE}' is not one of '', address, thread, fuzzer")
 endif()
 
 # weir_room(NAME LIBS...) — one static library from every .cpp below the current folder.
