@@ -71,11 +71,12 @@ std::string text_of(const boost::json::value& v) {
   return std::abs(x) >= 1000 ? fmt::format("{:.0f}", x) : fmt::format("{:.4g}", x);
 }
 
+// The first column names the row.
 void print_row(const std::string& name, const boost::json::object& row) {
-  std::string line = fmt::format("{:20}", name);
-  for (const auto& [key, value] : row)
-    line += fmt::format(" {} {:12}", std::string_view(key), text_of(value));
-  std::cout << line << '\n';
+  std::cout << fmt::format("{} {:24}", name, text_of(row.begin()->value()));
+  for (auto column = row.begin() + 1; column != row.end(); ++column)
+    std::cout << fmt::format(" {}={:<10}", std::string_view(column->key()), text_of(column->value()));
+  std::cout << '\n';
 }
 
 void print_lines(const boost::json::object& figures, const std::string& before) {

@@ -118,7 +118,7 @@ boost::json::object decode(rig& r, const engine_options& o, profile* kernels) {
       all += steps.back();
     }
     r.stop();
-    rates.push_back(double{o.tokens} * o.batch / all);
+    rates.push_back(double(o.tokens) * o.batch / all);
   }
   const double step = median(steps), read = median(reads);
   const auto bytes = static_cast<double>(r.weights().size());
@@ -135,7 +135,7 @@ boost::json::object decode(rig& r, const engine_options& o, profile* kernels) {
 // A row of a prompt passes through the matrices of all layers, two flops a weight (only the last one needs
 // logits).
 double flops_of_a_row(const core::model_config& c) {
-  const double layer = double{c.hidden} * (c.qkv_width() + c.q_width()) + 3.0 * c.hidden * c.inter;
+  const double layer = double(c.hidden) * (c.qkv_width() + c.q_width()) + 3.0 * c.hidden * c.inter;
   return 2 * c.layers * layer;
 }
 

@@ -67,19 +67,28 @@ class stage {
   }
 
   void pointwise(std::uint32_t rows) {
-    const std::uint64_t wide = std::uint64_t{rows} * std::max(2 * c_.inter, c_.qkv_width());
-    const auto a = floats(wide), b = floats(wide), weight = floats(c_.hidden);
-    const auto cos = floats(std::uint64_t{rows} * c_.head_dim),
-               sin = floats(std::uint64_t{rows} * c_.head_dim);
-    measure("rms_norm", rows, [&] {
-      return kernels::rms_norm{a.floats(), weight.floats(), b.floats(), rows, c_.hidden, 1e-5f};
+    const auto h = c_.hidden;
+    const auto weight = floats(h), x = floats(std::uint64_t{rows} * h), y = floats(std::uint64_t{rows} * h);
+    measure("rms_norm", rows,
+            [&] { return kernels::rms_norm{x.floats(), weight.floats(), y.floats(), rows, h, 1e-5f}; });
+    measure("add", rows, [&] { return kernels::add{x.floats(), y.floats(), std::size_t{rows} * h}; });
+
+    const auto gate_up = floats(std::uint64_t{rows} * 2 * c_.inter),
+               inner = floats(std::uint64_t{rows} * c_.inter);
+    measure("silu_mul", rows, [&] {
+      return kernels::silu_mul{gate_up.floats(), inner.floats(), rows, c_.inter};
     });
+
+    // Real angles: a row is turned again and again, and must keep its length.
+    const std::vector<std::uint32_t> positions(rows, 7);
+    const std::vector<float> frequencies(c_.head_dim / 2, 0.5f);
+    const auto cos = floats(rows * frequencies.size()), sin = floats(rows * frequencies.size());
+    backend_->run(kernels::rotary_angles{positions, frequencies, cos.floats(), sin.floats()});
+    const auto qkv = floats(std::uint64_t{rows} * c_.qkv_width());
     measure("rotary", rows, [&] {
-      return kernels::rotary{a.floats(),     cos.floats(),           sin.floats(), rows,
+      return kernels::rotary{qkv.floats(),   cos.floats(),           sin.floats(), rows,
                              c_.qkv_width(), c_.heads + c_.kv_heads, c_.head_dim};
     });
-    measure("silu_mul", rows, [&] { return kernels::silu_mul{a.floats(), b.floats(), rows, c_.inter}; });
-    measure("add", rows, [&] { return kernels::add{a.floats(), b.floats(), std::size_t{rows} * c_.hidden}; });
   }
 
   // `sequences` of `rows` rows each that end at the context's last position.
