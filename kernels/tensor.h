@@ -19,11 +19,16 @@ constexpr const char* name(dtype t) noexcept {
   return names[static_cast<int>(t)];
 }
 
-// A weight as a file stores it: [rows, cols], row-major, no padding. Not owned.
+// How a matrix lies in memory: `rows` as a file stores it, row-major without padding; `packed` in the backend's
+// own layout, made by its do_pack.
+enum class layout : std::uint8_t { rows, packed };
+
+// A weight: [rows, cols]. Not owned.
 struct matrix {
   const void* data = nullptr;
   dtype type = dtype::f32;
   std::uint32_t rows = 0, cols = 0;
+  layout order = layout::rows;
 
   std::uint64_t bytes() const noexcept { return std::uint64_t{rows} * cols * size_of(type); }
 };

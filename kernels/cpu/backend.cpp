@@ -5,8 +5,9 @@ namespace {
 
 // The table, its name and the state that its entries get as `self`: one allocation, shared by all who use it.
 struct cpu_device {
-  cpu_device(unsigned threads, const simd_kernels& kernels, bool library) : state(threads, kernels, library) {
-    name = std::string("cpu (") + kernels.name + (state.library.available() ? ", oneDNN)" : ")");
+  cpu_device(unsigned threads, const simd_kernels& kernels, const product_path* amx)
+      : state(threads, kernels, amx) {
+    name = std::string("cpu (") + kernels.name + (amx ? ", amx-bf16)" : ")");
     table = backend{
         .name = name,
         .self = &state,
@@ -30,17 +31,22 @@ struct cpu_device {
 
 }  // namespace
 
-cpu_state::cpu_state(unsigned threads, const simd_kernels& kernels, bool use_library)
-    : simd(kernels), workers(threads), library(use_library), attention_scratch(workers.size()) {}
+cpu_state::cpu_state(unsigned threads, const simd_kernels& kernels, const product_path* matrix_unit)
+    : simd(kernels),
+      workers(threads),
+      amx(matrix_unit),
+      multiplier(workers.size()),
+      attention_scratch(workers.size()) {}
 
-std::shared_ptr<const backend> make_cpu_backend(unsigned threads, const simd_kernels& kernels, bool library) {
-  auto device = std::make_shared<cpu_device>(threads, kernels, library);
+std::shared_ptr<const backend> make_cpu_backend(unsigned threads, const simd_kernels& kernels,
+                                                const product_path* amx) {
+  auto device = std::make_shared<cpu_device>(threads, kernels, amx);
   const backend* table = &device->table;
   return {std::move(device), table};
 }
 
 std::shared_ptr<const backend> cpu_backend(unsigned threads) {
-  return make_cpu_backend(threads, *simd_choices().front(), true);
+  return make_cpu_backend(threads, *simd_choices().front(), amx_products());
 }
 
 }  // namespace weir::kernels

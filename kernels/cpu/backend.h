@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "kernels/cpu/amx.h"
 #include "kernels/cpu/products.h"
 #include "kernels/cpu/simd.h"
 #include "kernels/cpu/team.h"
@@ -20,17 +21,19 @@ struct attention_block {
 };
 
 struct cpu_state {
-  cpu_state(unsigned threads, const simd_kernels& kernels, bool library);
+  cpu_state(unsigned threads, const simd_kernels& kernels, const product_path* amx);
 
   const simd_kernels& simd;
   team workers;
-  products library;                                   // oneDNN's matrix products, or nothing
+  const product_path* amx;  // how bf16 weights are multiplied, if not by simd
+  products multiplier;
   std::vector<std::vector<float>> attention_scratch;  // one a worker
   std::vector<attention_block> attention_blocks;
 };
 
-// The same as cpu_backend with a choice of instruction set, with or without the library: for tests.
-std::shared_ptr<const backend> make_cpu_backend(unsigned threads, const simd_kernels& kernels, bool library);
+// The same as cpu_backend with a choice of instruction set, with the matrix unit or (null) without: for tests.
+std::shared_ptr<const backend> make_cpu_backend(unsigned threads, const simd_kernels& kernels,
+                                                const product_path* amx);
 
 void cpu_gather(void* self, const gather&);
 void cpu_rms_norm(void* self, const rms_norm&);

@@ -12,10 +12,9 @@ constexpr simd_kernels table{
     .name = lanes == 16  ? "avx512"
             : lanes == 8 ? "avx2"
                          : "baseline",
-    .multiply = multiply,
+    .products = &products,
     .attend = attend,
     .widen = widen,
-    .split = split,
     .rms_norm = rms_norm_row,
     .rotate = rotate,
     .silu_mul = silu_mul_row,
