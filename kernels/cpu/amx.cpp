@@ -77,10 +77,8 @@ constexpr std::size_t streams = 8;  // see simd/linear.h
 
 template <bool two>
 void multiply_tiles(const product_tile& t) {
-  constexpr std::size_t stride = panel_rows * sizeof(float);
   const std::size_t first = two ? tile_rows : t.rows, second = t.rows - first;
-  float* lower = t.sums + tile_rows * panel_rows;
-  if (t.first) {
+  if (!t.from) {
     _tile_zero(0);
     _tile_zero(1);
     if constexpr (two) {
@@ -88,8 +86,10 @@ void multiply_tiles(const product_tile& t) {
       _tile_zero(3);
     }
   } else {
-    _tile_loadd(0, t.sums, stride);
-    _tile_loadd(1, t.sums + 16, stride);
+    const std::size_t stride = t.from_stride * sizeof(float);
+    const float* lower = t.from + tile_rows * t.from_stride;
+    _tile_loadd(0, t.from, stride);
+    _tile_loadd(1, t.from + 16, stride);
     if constexpr (two) {
       _tile_loadd(2, lower, stride);
       _tile_loadd(3, lower + 16, stride);
@@ -105,6 +105,9 @@ void multiply_tiles(const product_tile& t) {
           __builtin_prefetch(next + s * part + line, 0, 2);
       next += 2 * tile_bytes / streams;
     }
+    if constexpr (two)
+      for (std::size_t line = 0; line < 2 * tile_bytes; line += 64)
+        __builtin_prefetch(w + 4 * tile_bytes + line, 0, 3);
     _tile_loadd(6, w, row_bytes);
     _tile_loadd(4, x, row_bytes);
     _tile_dpbf16ps(0, 4, 6);
@@ -126,9 +129,11 @@ void multiply_tiles(const product_tile& t) {
       _tile_dpbf16ps(1, 5, 7);
     }
   }
-  _tile_stored(0, t.sums, stride);
-  _tile_stored(1, t.sums + 16, stride);
+  const std::size_t stride = t.to_stride * sizeof(float);
+  _tile_stored(0, t.to, stride);
+  _tile_stored(1, t.to + 16, stride);
   if constexpr (two) {
+    float* lower = t.to + tile_rows * t.to_stride;
     _tile_stored(2, lower, stride);
     _tile_stored(3, lower + 16, stride);
   }

@@ -134,14 +134,21 @@ void products::multiply_chunk(const job& j, const share& from, std::uint32_t chu
     for (std::size_t k = 0; k < j.k; k += j.slice) {
       const std::size_t n = std::min(j.slice, j.k - k);
       for (std::size_t p = first; p < last; ++p) {
+        const std::size_t column = p * panel_rows;
         product_tile t;
         t.panel = w + (p - first) * j.panel_size + panel_bytes(j.op.w.type, k);
         t.type = j.op.w.type;
         t.x = x + j.path.prepared_bytes(rows, k);
-        t.sums = at.sums.data() + (p - first) * rows * panel_rows;
         t.rows = rows;
         t.k = n;
-        t.first = k == 0;
+        float* sums = at.sums.data() + (p - first) * rows * panel_rows;
+        t.from = k == 0 ? nullptr : sums;
+        t.to = sums;
+        t.from_stride = t.to_stride = panel_rows;
+        if (k + n == j.k && column + panel_rows <= j.op.w.rows) {
+          t.to = j.op.out + row * j.op.w.rows + column;
+          t.to_stride = j.op.w.rows;
+        }
         if (j.blocks == 1 && j.packed)
           t.next = more || k + n < j.k ? t.panel + panel_bytes(j.op.w.type, n) : from.then;
         else if (more && j.packed)
@@ -150,16 +157,21 @@ void products::multiply_chunk(const job& j, const share& from, std::uint32_t chu
       }
     }
     if (j.path.end) j.path.end();
-    for (std::size_t p = first; p < last; ++p) {
-      const std::size_t column = p * panel_rows, width = std::min<std::size_t>(panel_rows, j.op.w.rows - column);
-      for (std::size_t r = 0; r < rows; ++r) {
-        const float* sums = at.sums.data() + ((p - first) * rows + r) * panel_rows;
-        float* out = j.op.out + (row + r) * j.op.w.rows + column;
-        if (j.op.bias)
-          for (std::size_t i = 0; i < width; ++i) out[i] = sums[i] + j.op.bias[column + i];
-        else
-          std::copy_n(sums, width, out);
-      }
+    finish(j, first, last, row, rows, at.sums.data());
+  }
+}
+
+// What is left when all slices are multiplied: the bias, and outputs that do not fill a panel.
+void products::finish(const job& j, std::size_t first, std::size_t last, std::size_t row, std::size_t rows,
+                      const float* sums) {
+  for (std::size_t p = first; p < last; ++p) {
+    const std::size_t column = p * panel_rows, width = std::min<std::size_t>(panel_rows, j.op.w.rows - column);
+    if (width == panel_rows && !j.op.bias) continue;
+    for (std::size_t r = 0; r < rows; ++r) {
+      float* out = j.op.out + (row + r) * j.op.w.rows + column;
+      if (width < panel_rows) std::copy_n(sums + ((p - first) * rows + r) * panel_rows, width, out);
+      if (j.op.bias)
+        for (std::size_t i = 0; i < width; ++i) out[i] += j.op.bias[column + i];
     }
   }
 }

@@ -45,6 +45,8 @@ class products {
   void share_out(const job& j);
   void work(const job& j, unsigned worker);
   void multiply_chunk(const job& j, const share& from, std::uint32_t chunk, worker& at);
+  static void finish(const job& j, std::size_t first, std::size_t last, std::size_t row, std::size_t rows,
+                     const float* sums);
   void remember(const matrix& w);
 
   std::vector<share> shares_;

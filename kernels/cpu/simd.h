@@ -19,14 +19,15 @@
 namespace weir::kernels {
 
 // A block of prepared activations against one panel of packed weights (packing.h), or a slice of both along k:
-// sums[r, j] += x[r, :] · w[j, :], from zero if it is the first slice.
+// to[r, j] = from[r, j] + x[r, :] · w[j, :]. Rows of panel_rows sums lie `stride` floats apart.
 struct product_tile {
   const std::byte* panel = nullptr;  // at the first k
   dtype type = dtype::f32;
   const std::byte* x = nullptr;  // prepared, at the first k
-  float* sums = nullptr;         // [rows, panel_rows]
   std::size_t rows = 0, k = 0;
-  bool first = true;
+  const float* from = nullptr;  // null: zeros
+  float* to = nullptr;
+  std::size_t from_stride = 0, to_stride = 0;
   const std::byte* next = nullptr;  // as many bytes as the panel's, to be brought near meanwhile; or nothing
 };
 

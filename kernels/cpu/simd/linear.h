@@ -89,11 +89,12 @@ WEIR_INLINE void product_step(vec (&sums)[rows][vectors], const product_tile& t,
 
 template <dtype type, std::size_t rows, std::size_t vectors>
 WEIR_INLINE void multiply_vectors(const product_tile& t, std::size_t first_vector) {
-  float* at = t.sums + first_vector * lanes;
+  const std::size_t column = first_vector * lanes;
   vec sums[rows][vectors] = {};
-  if (!t.first)
+  if (t.from)
     for (std::size_t r = 0; r < rows; ++r)
-      for (std::size_t v = 0; v < vectors; ++v) sums[r][v] = load_f32(at + r * panel_rows + v * lanes);
+      for (std::size_t v = 0; v < vectors; ++v)
+        sums[r][v] = load_f32(t.from + r * t.from_stride + column + v * lanes);
 
   const std::size_t steps = type == dtype::bf16 ? (t.k + 1) / 2 : t.k;
   coming next(first_vector == 0 ? t.next : nullptr, panel_bytes(type, t.k));
@@ -111,7 +112,8 @@ WEIR_INLINE void multiply_vectors(const product_tile& t, std::size_t first_vecto
   for (; i < steps; ++i) product_step<type, rows, vectors>(sums, t, first_vector, i);
 
   for (std::size_t r = 0; r < rows; ++r)
-    for (std::size_t v = 0; v < vectors; ++v) store_as(at + r * panel_rows + v * lanes, sums[r][v]);
+    for (std::size_t v = 0; v < vectors; ++v)
+      store_as(t.to + r * t.to_stride + column + v * lanes, sums[r][v]);
 }
 
 template <dtype type, std::size_t rows>
