@@ -19,8 +19,8 @@ constexpr const char* name(dtype t) noexcept {
   return names[static_cast<int>(t)];
 }
 
-// How a matrix lies in memory: `rows` as a file stores it, row-major without padding; `packed` in the backend's
-// own layout, made by its do_pack.
+// How a matrix lies in memory: row-major without padding, or in the layout that a backend made of it
+// (backend::do_pack), which nobody else can read.
 enum class layout : std::uint8_t { rows, packed };
 
 // A weight: [rows, cols]. Not owned.
@@ -30,6 +30,7 @@ struct matrix {
   std::uint32_t rows = 0, cols = 0;
   layout order = layout::rows;
 
+  // Of its elements; a packed one may take more (backend::weight_bytes).
   std::uint64_t bytes() const noexcept { return std::uint64_t{rows} * cols * size_of(type); }
 };
 

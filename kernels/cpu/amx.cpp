@@ -143,12 +143,25 @@ void multiply(const product_tile& t) {
   t.rows > tile_rows ? multiply_tiles<true>(t) : multiply_tiles<false>(t);
 }
 
+double spin(std::size_t rounds) {
+  begin(2 * tile_rows);
+  for (std::size_t i = 0; i < rounds; ++i) {
+    _tile_dpbf16ps(0, 4, 6);
+    _tile_dpbf16ps(1, 4, 7);
+    _tile_dpbf16ps(2, 5, 6);
+    _tile_dpbf16ps(3, 5, 7);
+  }
+  end();
+  return 4.0 * 2 * tile_rows * 16 * tile_k * static_cast<double>(rounds);
+}
+
 constexpr product_path tiles{
     .most_rows = 2 * tile_rows,
     .slice_k = 256,
     .prepared_bytes = prepared_bytes,
     .prepare = prepare,
     .multiply = multiply,
+    .spin = spin,
     .begin = begin,
     .end = end,
 };

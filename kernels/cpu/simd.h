@@ -38,6 +38,7 @@ struct product_path {
   std::size_t (*prepared_bytes)(std::size_t rows, std::size_t k);  // also where element k of a block starts
   void (*prepare)(const float* x, std::size_t rows, std::size_t k, std::byte* to);
   void (*multiply)(const product_tile&);
+  double (*spin)(std::size_t rounds);  // multiplies in registers alone; returns the flops done
   // Around the products of blocks of `rows` rows, on the thread that computes them; or nothing.
   void (*begin)(std::size_t rows) = nullptr;
   void (*end)() = nullptr;
@@ -69,6 +70,7 @@ struct simd_kernels {
   const char* name;
   const product_path* products;
   void (*attend)(const attention_tile&);
+  void (*read)(const void* at, std::size_t bytes);  // and nothing else
   void (*widen)(const void* from, dtype type, float* to, std::size_t count);
   void (*rms_norm)(const float* x, const float* weight, float* out, std::size_t width,
                    float eps);  // out may be x

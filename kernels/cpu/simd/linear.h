@@ -5,6 +5,7 @@
 #pragma once
 
 #include "kernels/cpu/packing.h"
+#include "kernels/cpu/simd/limits.h"
 #include "kernels/cpu/simd/vector.h"
 
 namespace weir::kernels {
@@ -12,26 +13,6 @@ namespace {
 
 constexpr std::size_t panel_vectors = panel_rows / lanes;
 constexpr std::size_t most_rows = lanes == 16 ? 12 : 6;  // as many accumulators as the registers hold
-
-WEIR_INLINE vec multiply_add(vec a, vec b, vec c) {
-#if defined(__AVX512F__)
-  return _mm512_fmadd_ps(a, b, c);
-#elif defined(__FMA__)
-  return _mm256_fmadd_ps(a, b, c);
-#else
-  return c + a * b;
-#endif
-}
-
-WEIR_INLINE vec broadcast(float x) {
-#if defined(__AVX512F__)
-  return _mm512_set1_ps(x);
-#elif defined(__AVX2__)
-  return _mm256_set1_ps(x);
-#else
-  return vec{x, x, x, x};
-#endif
-}
 
 // sums[r][v] += x[r] * w[v]
 template <std::size_t rows, std::size_t vectors>
@@ -159,6 +140,7 @@ constexpr product_path products{
     .prepared_bytes = interleaved_bytes,
     .prepare = interleave,
     .multiply = multiply,
+    .spin = spin,
 };
 
 }  // namespace

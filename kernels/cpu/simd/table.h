@@ -2,6 +2,7 @@
 #pragma once
 
 #include "kernels/cpu/simd/attention.h"
+#include "kernels/cpu/simd/limits.h"
 #include "kernels/cpu/simd/linear.h"
 #include "kernels/cpu/simd/pointwise.h"
 
@@ -14,6 +15,7 @@ constexpr simd_kernels table{
                          : "baseline",
     .products = &products,
     .attend = attend,
+    .read = read,
     .widen = widen,
     .rms_norm = rms_norm_row,
     .rotate = rotate,

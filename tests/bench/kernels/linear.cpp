@@ -73,7 +73,6 @@ int main(int count, char** args) {
   const auto cpu = cpu_backend(threads);
   std::printf("%s, %u threads\n", std::string(cpu->name).c_str(), threads);
   for (const dtype type : {dtype::f32, dtype::bf16, dtype::f16}) {
-    if (const char* only = std::getenv("TYPE"); only && std::string(only) != name(type)) continue;
     const stack model = lay_out(type);
     for (const std::uint32_t m : rows) {
       std::vector<float> x(m * 2048, 0.25f), out(m * 32000);
