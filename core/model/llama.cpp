@@ -23,6 +23,12 @@ llama::llama(model_config config, std::vector<token_id> stop_ids, model_weights 
   info_.page_bytes = page_bytes(config_);
 }
 
+// All but an embedding that is not the head too: of that a step reads a row a token.
+std::span<const std::byte> llama::weights_of_a_step() const noexcept {
+  const std::span<const std::byte> all(weights_.memory.data(), weights_.memory.size());
+  return config_.tied ? all : all.subspan(reinterpret_cast<const std::byte*>(weights_.layers.front().attention_norm) - all.data());
+}
+
 result<void> llama::allocate_pages(std::uint32_t count) {
   std::uint64_t bytes = 0;
   if (__builtin_mul_overflow(std::uint64_t{count}, info_.page_bytes, &bytes))

@@ -3,6 +3,7 @@
 
 #if defined(__x86_64__)
 
+#include <cpuid.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -20,9 +21,13 @@ bool permitted() {
 
 bool supported() {
   __builtin_cpu_init();
-  return __builtin_cpu_supports("amx-tile") && __builtin_cpu_supports("amx-bf16") &&
-         __builtin_cpu_supports("avx512bf16") && __builtin_cpu_supports("avx512bw") &&
-         __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq");
+  const bool vectors = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+                       __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq");
+  constexpr unsigned features = 7, amx_bf16 = 1u << 22, amx_tile = 1u << 24, avx512_bf16 = 1u << 5;
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  const bool tiles = __get_cpuid_count(features, 0, &a, &b, &c, &d) && (d & amx_bf16) && (d & amx_tile);
+  const bool halves = __get_cpuid_count(features, 1, &a, &b, &c, &d) && (a & avx512_bf16);
+  return vectors && tiles && halves;
 }
 
 }  // namespace
