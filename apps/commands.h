@@ -16,5 +16,6 @@ command add_serve(CLI::App& app);
 command add_generate(CLI::App& app);
 command add_tokenize(CLI::App& app);
 command add_load(CLI::App& app);
+command add_bench(CLI::App& app);
 
 }  // namespace weir::apps

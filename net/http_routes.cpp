@@ -218,6 +218,11 @@ reply show_stats(hub& h) {
   append_count(out, "late", h.all().lag.late.load(std::memory_order_relaxed));
   append_count(out, "bytes", h.all().lag.bytes.load(std::memory_order_relaxed));
   out += '}';
+  append_key(out, "prefix");
+  out += '{';
+  append_count(out, "hits", s.prefix.hits);
+  append_count(out, "tokens", s.prefix.tokens);
+  out += '}';
   append_count(out, "sessions", h.all().sessions.load(std::memory_order_relaxed));
   append_key(out, "closed");
   out += '{';

@@ -95,6 +95,27 @@ WEIR_INLINE vec load_part(const void* base, std::size_t index, std::size_t count
   return load_vec<type>(padded, 0);
 }
 
+// a * b + c, rounded once where the instruction set can.
+WEIR_INLINE vec multiply_add(vec a, vec b, vec c) {
+#if defined(__AVX512F__)
+  return _mm512_fmadd_ps(a, b, c);
+#elif defined(__FMA__)
+  return _mm256_fmadd_ps(a, b, c);
+#else
+  return c + a * b;
+#endif
+}
+
+WEIR_INLINE vec broadcast(float x) {
+#if defined(__AVX512F__)
+  return _mm512_set1_ps(x);
+#elif defined(__AVX2__)
+  return _mm256_set1_ps(x);
+#else
+  return vec{x, x, x, x};
+#endif
+}
+
 // Folded in halves, always in the same order.
 WEIR_INLINE float sum_of(vec v) {
   float part[lanes];
