@@ -105,8 +105,7 @@ std::string as_page(const report& r) {
   data["explain"] = std::move(explain);
   data["raster"] = std::move(raster);
   std::string text = json::serialize(data);
-  for (std::size_t at = 0; (at = text.find("</", at)) != text.npos; at += 3) text.replace(at, 2, "<\\/");  // ends no script
-  for (std::size_t at = 0; (at = text.find("<!", at)) != text.npos; at += 7) text.replace(at, 2, "\\u003c!");
+  for (std::size_t at = 0; (at = text.find('<', at)) != text.npos; at += 6) text.replace(at, 1, "\\u003c");  // no tag begins in it
   std::string out(page);
   const auto at = out.find("@DATA@");
   return out.replace(at, 6, text);

@@ -193,9 +193,8 @@ TEST_CASE("readers that stop are kept apart, and the run ends all the same") {
 }
 
 TEST_CASE("OpenAI's streams: one connection, answer after answer, with usage") {
-  scripted_server s([&](const std::string& said, bool&) -> std::string {
-    if (said.starts_with("GET")) return "HTTP/1.1 404 Not Found\r\nContent-Length: 2\r\n\r\n{}";
-    std::string body = "data: {\"choices\":[{\"text\":\"a\",\"finish_reason\":null}]}\n\ndata: {\"choices\":[{\"text\":\"b\",\"finish_reason\":\"length\"}]}\n\n"
+  scripted_server s([&](const std::string&, bool&) {
+    const std::string body = "data: {\"choices\":[{\"text\":\"a\",\"finish_reason\":null}]}\n\ndata: {\"choices\":[{\"text\":\"b\",\"finish_reason\":\"length\"}]}\n\n"
                        "data: {\"choices\":[],\"usage\":{\"prompt_tokens\":9,\"completion_tokens\":3}}\n\ndata: [DONE]\n\n";
     return fmt::format("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n{:x}\r\n{}\r\n0\r\n\r\n", body.size(), body);
   });

@@ -66,7 +66,8 @@ class scripted_server {
     c.socket.async_read_some(boost::asio::buffer(c.bytes), [this, &c](boost::system::error_code ec, std::size_t n) {
       if (ec) {
         ++hung_up;
-        return c.socket.close(ec);
+        c.socket.close(ec);
+        return;
       }
       c.heard.append(c.bytes, n);
       std::string said;
@@ -83,6 +84,8 @@ class scripted_server {
       c.upgraded = true;
       out = "HTTP/1.1 101 Switching Protocols\r\nSec-WebSocket-Accept: " + load::ws_accept(nonce) + "\r\n\r\n" +
             server_frame(R"({"type":"session.created"})");
+    } else if (said.starts_with("GET ")) {  // no statistics
+      out = "HTTP/1.1 404 Not Found\r\nContent-Length: 2\r\n\r\n{}";
     } else {
       out = script_(said, hang_up);
     }
