@@ -31,7 +31,7 @@ struct cpu_device {
 }  // namespace
 
 cpu_state::cpu_state(unsigned threads, const simd_kernels& kernels, bool use_library)
-    : simd(kernels), workers(threads), library(use_library), attention_scratch(workers.size()) {}
+    : simd(kernels), workers(threads), library(use_library), scratch(workers.size()) {}
 
 std::shared_ptr<const backend> make_cpu_backend(unsigned threads, const simd_kernels& kernels, bool library) {
   auto device = std::make_shared<cpu_device>(threads, kernels, library);

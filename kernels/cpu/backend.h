@@ -14,8 +14,8 @@
 
 namespace weir::kernels {
 
-// Consecutive rows of one slice: what one worker attends to at a time, for one key head.
-struct attention_block {
+// Consecutive rows of one slice.
+struct row_block {
   std::uint32_t slice = 0, first = 0, rows = 0;
 };
 
@@ -24,9 +24,10 @@ struct cpu_state {
 
   const simd_kernels& simd;
   team workers;
-  products library;                                   // oneDNN's matrix products, or nothing
-  std::vector<std::vector<float>> attention_scratch;  // one a worker
-  std::vector<attention_block> attention_blocks;
+  products library;                         // oneDNN's matrix products, or nothing
+  std::vector<std::vector<float>> scratch;  // one a worker
+  std::vector<row_block> blocks;            // of the operation at hand
+  std::vector<float> parts;                 // of attention that several workers share
 };
 
 // The same as cpu_backend with a choice of instruction set, with or without the library: for tests.

@@ -14,6 +14,8 @@ constexpr simd_kernels table{
                          : "baseline",
     .multiply = multiply,
     .attend = attend,
+    .merge = merge,
+    .finish = finish,
     .widen = widen,
     .split = split,
     .rms_norm = rms_norm_row,
