@@ -42,7 +42,7 @@ struct attention_sums {
 
 // Queries that share a key head of one sequence, over some of its pages.
 struct attention_tile {
-  static constexpr std::size_t most_queries = 96;
+  static constexpr std::size_t most_queries = 144;
 
   const attention_query* queries = nullptr;  // [count]
   std::size_t count = 0;                     // <= most_queries

@@ -14,12 +14,19 @@ namespace {
 
 constexpr std::size_t most = 6;                    // queries in registers at once
 constexpr std::size_t wide = lanes == 16 ? 4 : 2;  // vectors beside them: most * wide running sums
+constexpr std::size_t line = 16;                   // floats of a cache line
 
 struct attention_room {
   float* q;       // [count, head_dim] scaled
   float* keys;    // [head_dim, page_tokens] of the page at hand
   float* scores;  // [most, page_tokens] of the queries at hand, then their weights
   float* totals;  // [count, lanes] sums of weights so far
+};
+
+// One head's part of a page.
+struct page_rows {
+  const float *keys, *values;  // [page_tokens, head_dim]
+  const float* next_keys;      // of the page after it, or these
 };
 
 // Positions [from, to) inside a page.
@@ -39,19 +46,24 @@ WEIR_INLINE part_of_page both(part_of_page a, part_of_page b) {
   return {a.from < b.from ? a.from : b.from, a.to > b.to ? a.to : b.to};
 }
 
-// Rows become columns by `log2(lanes)` perfect shuffles.
+// Lane by lane, half of a and half of b in turn.
+template <std::size_t half, std::size_t... i>
+WEIR_INLINE vec mingled(vec a, vec b, std::index_sequence<i...>) {
+  return __builtin_shufflevector(a, b, static_cast<int>(i / 2 + i % 2 * lanes + half * lanes / 2)...);
+}
+
+// Rows become columns by log2(lanes) perfect shuffles.
 WEIR_INLINE void transpose(vec (&rows)[lanes]) {
-  ivec low, high;
-  for (std::size_t i = 0; i < lanes; ++i) {
-    low[i] = static_cast<std::int32_t>(i / 2 + i % 2 * lanes);
-    high[i] = static_cast<std::int32_t>(i / 2 + i % 2 * lanes + lanes / 2);
-  }
+  constexpr auto all_lanes = std::make_index_sequence<lanes>{};
+  WEIR_UNROLL
   for (std::size_t step = 1; step < lanes; step *= 2) {
     vec next[lanes];
+    WEIR_UNROLL
     for (std::size_t i = 0; i < lanes / 2; ++i) {
-      next[2 * i] = __builtin_shuffle(rows[i], rows[i + lanes / 2], low);
-      next[2 * i + 1] = __builtin_shuffle(rows[i], rows[i + lanes / 2], high);
+      next[2 * i] = mingled<0>(rows[i], rows[i + lanes / 2], all_lanes);
+      next[2 * i + 1] = mingled<1>(rows[i], rows[i + lanes / 2], all_lanes);
     }
+    WEIR_UNROLL
     for (std::size_t i = 0; i < lanes; ++i) rows[i] = next[i];
   }
 }
@@ -90,6 +102,40 @@ WEIR_INLINE void score_block(const attention_room& room, std::size_t width, std:
   for (std::size_t j = 0; j < queries; ++j)
     WEIR_UNROLL
     for (std::size_t v = 0; v < vectors; ++v) store_as(room.scores + j * tokens + at + v * lanes, sums[j][v]);
+}
+
+// The same straight from the keys' rows, which are turned in registers: where no other queries need them turned.
+// What comes next, keys and these tokens' values, is asked for meanwhile, in the order in which it lies.
+template <std::size_t queries>
+void score_rows(const attention_room& room, const page_rows& page, std::size_t width, std::size_t tokens,
+                part_of_page block) {
+  for (std::size_t p = block.from; p < block.to; p += lanes) {
+    const float* coming = p + lanes < block.to ? page.keys + (p + lanes) * width : page.next_keys;
+    const float* values = page.values + p * width;
+    vec sums[queries] = {};
+    std::size_t i = 0;
+    for (; i + lanes <= width; i += lanes) {
+      vec rows[lanes];
+      WEIR_UNROLL
+      for (std::size_t r = 0; r < lanes; ++r) rows[r] = load_f32(page.keys + (p + r) * width + i);
+      WEIR_UNROLL
+      for (std::size_t r = 0; r < lanes * lanes / line; ++r) {
+        __builtin_prefetch(coming + i * lanes + r * line);
+        __builtin_prefetch(values + i * lanes + r * line);
+      }
+      transpose(rows);
+      WEIR_UNROLL
+      for (std::size_t r = 0; r < lanes; ++r)
+        WEIR_UNROLL
+        for (std::size_t j = 0; j < queries; ++j) sums[j] += rows[r] * room.q[j * width + i + r];
+    }
+    for (; i < width; ++i) {
+      vec column;
+      for (std::size_t r = 0; r < lanes; ++r) column[r] = page.keys[(p + r) * width + i];
+      for (std::size_t j = 0; j < queries; ++j) sums[j] += column * room.q[j * width + i];
+    }
+    for (std::size_t j = 0; j < queries; ++j) store_as(room.scores + j * tokens + p, sums[j]);
+  }
 }
 
 // sums = sums * shrink + weights · values over positions `seen`, for `vectors` vectors of the head; or for the last
@@ -134,14 +180,21 @@ WEIR_INLINE void in_blocks(std::size_t at, std::size_t end, const F& f) {
   if (at + lanes <= end) f.template operator()<1>(at);
 }
 
-// The largest of a query's scores in `block` (whole vectors), where those outside `seen` become -inf, and of
-// `so_far`.
-WEIR_INLINE float mask(float* scores, part_of_page seen, part_of_page block, float so_far) {
-  for (std::size_t p = block.from; p < seen.from; ++p) scores[p] = -__builtin_inff();
-  for (std::size_t p = seen.to; p < block.to; ++p) scores[p] = -__builtin_inff();
+// The largest of a query's scores in `block` (whole vectors) and of `so_far`. Scores outside `seen` become -inf.
+template <bool masked>
+WEIR_INLINE float largest_in(float* scores, part_of_page seen, part_of_page block, float so_far) {
   vec in_lane = all(so_far);
-  for (std::size_t p = block.from; p < block.to; p += lanes) in_lane = larger(in_lane, load_f32(scores + p));
-  return largest_of(in_lane);
+  for (std::size_t p = block.from; p < block.to; p += lanes) {
+    vec x = load_f32(scores + p);
+    if constexpr (masked) {
+      const ivec at = lane_numbers() + static_cast<std::int32_t>(p);
+      const ivec inside = (at >= static_cast<std::int32_t>(seen.from)) & (at < static_cast<std::int32_t>(seen.to));
+      x = inside != 0 ? x : all(-__builtin_inff());
+      store_as(scores + p, x);
+    }
+    in_lane = larger(in_lane, x);
+  }
+  return any_above(in_lane, so_far) ? largest_of(in_lane) : so_far;  // it seldom grows
 }
 
 // Scores become weights, exp(score - largest), and their sums by lane are added to totals * shrink.
@@ -166,9 +219,12 @@ void weigh_queries(const attention_tile& t, const attention_room& room, const pa
   const std::size_t tokens = t.kv.page_tokens;
   float* largest = t.into.largest + first;
   float grown[padded] = {};
+  const auto whole = [&](part_of_page seen) { return seen.from == block.from && seen.to == block.to; };
   for (std::size_t j = 0; j < queries; ++j) {
     if (of_each[j].empty()) continue;
-    const float now = mask(room.scores + j * tokens, of_each[j], block, largest[j]);
+    float* scores = room.scores + j * tokens;
+    const float now = whole(of_each[j]) ? largest_in<false>(scores, of_each[j], block, largest[j])
+                                        : largest_in<true>(scores, of_each[j], block, largest[j]);
     grown[j] = largest[j] - now;
     largest[j] = now;
   }
@@ -178,16 +234,16 @@ void weigh_queries(const attention_tile& t, const attention_room& room, const pa
     float* totals = room.totals + (first + j) * lanes;
     if (of_each[j].empty())
       std::memset(scores + block.from, 0, (block.to - block.from) * sizeof(float));
-    else if (of_each[j].from == block.from && of_each[j].to == block.to)
+    else if (whole(of_each[j]))
       weigh<false>(scores, block, largest[j], shrink[j], totals);
     else
       weigh<true>(scores, block, largest[j], shrink[j], totals);
   }
 }
 
-// Queries [first, first + queries) over one page.
+// Queries [first, first + queries) over one page, whose keys are turned already if there are more queries than these.
 template <std::size_t queries>
-void fold_queries(const attention_tile& t, const attention_room& room, const float* values, std::uint32_t begin,
+void fold_queries(const attention_tile& t, const attention_room& room, const page_rows& page, std::uint32_t begin,
                   std::size_t first) {
   const std::size_t width = t.kv.head_dim, tokens = t.kv.page_tokens;
   part_of_page of_each[queries], seen{0, 0};
@@ -199,46 +255,55 @@ void fold_queries(const attention_tile& t, const attention_room& room, const flo
   constexpr std::uint32_t step = lanes;
   const part_of_page block{seen.from / step * step, (seen.to + step - 1) / step * step};
 
-  in_blocks(block.from, block.to, [&]<std::size_t n>(std::size_t at) __attribute__((always_inline)) {
-    score_block<queries, n>(room, width, tokens, first, at);
-  });
+  if (t.count <= most)
+    score_rows<queries>(room, page, width, tokens, block);
+  else
+    in_blocks(block.from, block.to, [&]<std::size_t n>(std::size_t at) __attribute__((always_inline)) {
+      score_block<queries, n>(room, width, tokens, first, at);
+    });
   float shrink[(queries + lanes - 1) / lanes * lanes];
   weigh_queries(t, room, of_each, block, first, shrink);
   float* sums = t.into.sums + first * width;
   in_blocks(0, width, [&]<std::size_t n>(std::size_t at) __attribute__((always_inline)) {
-    gather_block<queries, n>(room, values, width, tokens, seen, shrink, sums, at);
+    gather_block<queries, n>(room, page.values, width, tokens, seen, shrink, sums, at);
   });
   if (const std::size_t rest = width % lanes)
-    gather_block<queries, 1>(room, values, width, tokens, seen, shrink, sums, width - rest, rest);
+    gather_block<queries, 1>(room, page.values, width, tokens, seen, shrink, sums, width - rest, rest);
 }
 
-void fold_page(const attention_tile& t, const attention_room& room, std::uint32_t page) {
-  const std::uint32_t begin = page * t.kv.page_tokens;
-  const std::size_t width = t.kv.head_dim;
+page_rows rows_of(const attention_tile& t, std::uint32_t page) {
+  const auto place = [&](std::uint32_t p) {
+    return (static_cast<std::size_t>(t.pages[p]) * t.kv.heads + t.head) * t.kv.page_tokens * t.kv.head_dim;
+  };
+  const float* next = t.kv.keys + place(page + 1 < t.last_page ? page + 1 : page);
+  return {t.kv.keys + place(page), t.kv.values + place(page), next};
+}
+
+void fold_page(const attention_tile& t, const attention_room& room, std::uint32_t index) {
+  const std::uint32_t begin = index * t.kv.page_tokens;
   part_of_page seen{0, 0};
   for (std::size_t j = 0; j < t.count; ++j) seen = both(seen, seen_by(t.queries[j], begin, t.kv.page_tokens));
   if (seen.empty()) return;
-  const std::size_t place =
-      (static_cast<std::size_t>(t.pages[page]) * t.kv.heads + t.head) * t.kv.page_tokens * width;
-  turn_keys(t.kv.keys + place, width, t.kv.page_tokens, seen, room.keys);
-  const float* values = t.kv.values + place;
+  const page_rows page = rows_of(t, index);
+  if (t.count > most) turn_keys(page.keys, t.kv.head_dim, t.kv.page_tokens, seen, room.keys);
   std::size_t j = 0;
-  for (; j + most <= t.count; j += most) fold_queries<most>(t, room, values, begin, j);
+  for (; j + most <= t.count; j += most) fold_queries<most>(t, room, page, begin, j);
   switch (t.count - j) {
     case 1:
-      return fold_queries<1>(t, room, values, begin, j);
+      return fold_queries<1>(t, room, page, begin, j);
     case 2:
-      return fold_queries<2>(t, room, values, begin, j);
+      return fold_queries<2>(t, room, page, begin, j);
     case 3:
-      return fold_queries<3>(t, room, values, begin, j);
+      return fold_queries<3>(t, room, page, begin, j);
     case 4:
-      return fold_queries<4>(t, room, values, begin, j);
+      return fold_queries<4>(t, room, page, begin, j);
     case 5:
-      return fold_queries<5>(t, room, values, begin, j);
+      return fold_queries<5>(t, room, page, begin, j);
   }
 }
 
 void attend(const attention_tile& t) {
+  constexpr std::size_t ahead = 8;  // queries lie far apart: asked for some rows before they are needed
   const std::size_t width = t.kv.head_dim, tokens = t.kv.page_tokens;
   attention_room room{};
   room.q = t.scratch;
@@ -246,6 +311,8 @@ void attend(const attention_tile& t) {
   room.scores = room.keys + width * tokens;
   room.totals = room.scores + most * tokens;
   for (std::size_t j = 0; j < t.count; ++j) {
+    if (j + ahead < t.count)
+      for (std::size_t i = 0; i < width; i += line) __builtin_prefetch(t.queries[j + ahead].q + i);
     for (std::size_t i = 0; i < width; ++i) room.q[j * width + i] = t.queries[j].q[i] * t.scale;
     t.into.largest[j] = -__builtin_inff();
   }
@@ -262,20 +329,22 @@ void merge(const attention_sums& into, const attention_sums& part, std::size_t c
     const float largest = part.largest[j] > into.largest[j] ? part.largest[j] : into.largest[j];
     const float old = into.total[j] == 0 ? 0.0f : exp_of(all(into.largest[j] - largest))[0];
     const float more = exp_of(all(part.largest[j] - largest))[0];
-    into.total[j] = __builtin_assoc_barrier(into.total[j] * old) + part.total[j] * more;
+    into.total[j] = rounded(into.total[j] * old) + part.total[j] * more;
     into.largest[j] = largest;
-    for (std::size_t i = 0; i < width; ++i)
-      into.sums[j * width + i] =
-          __builtin_assoc_barrier(into.sums[j * width + i] * old) + part.sums[j * width + i] * more;
+    float *sums = into.sums + j * width, *from = part.sums + j * width;
+    for (std::size_t i = 0; i < width; ++i) sums[i] *= old;
+    for (std::size_t i = 0; i < width; ++i) sums[i] += from[i] * more;
   }
 }
 
 // The zero that is added makes -0, which depends on how many zeros were added before, into 0.
 void finish(const attention_tile& t) {
   const std::size_t width = t.kv.head_dim;
-  for (std::size_t j = 0; j < t.count; ++j)
-    for (std::size_t i = 0; i < width; ++i)
-      t.queries[j].out[i] = t.into.sums[j * width + i] / t.into.total[j] + 0.0f;
+  for (std::size_t j = 0; j < t.count; ++j) {
+    const float share = 1.0f / t.into.total[j], *sums = t.into.sums + j * width;
+    float* out = t.queries[j].out;
+    for (std::size_t i = 0; i < width; ++i) out[i] = sums[i] * share + 0.0f;
+  }
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <utility>
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -46,6 +47,12 @@ template <class V, class T>
 WEIR_INLINE void store_as(T* to, V v) {
   std::memcpy(to, &v, sizeof v);
 }
+
+template <std::size_t... i>
+WEIR_INLINE ivec numbers(std::index_sequence<i...>) {
+  return ivec{static_cast<std::int32_t>(i)...};
+}
+WEIR_INLINE ivec lane_numbers() { return numbers(std::make_index_sequence<lanes>{}); }
 
 WEIR_INLINE vec all(float x) { return x - vec{}; }  // not x + 0, which turns -0 into 0
 WEIR_INLINE vec load_f32(const float* from) { return load_as<vec>(from); }
@@ -100,9 +107,20 @@ WEIR_INLINE vec load_part(const void* base, std::size_t index, std::size_t count
   return load_vec<type>(padded, 0);
 }
 
-// A product that is rounded before it is added to: without it the compiler may fuse either product of a * b + c * d,
-// and choose differently in two copies of a loop.
-WEIR_INLINE vec rounded(vec x) { return __builtin_assoc_barrier(x); }
+// A product that is rounded before it is added to: the compiler may fuse either product of a * b + c * d, and choose
+// differently in two copies of a loop; what went through here is not fused. (GCC 12 takes vectors apart to put
+// __builtin_assoc_barrier around each element.)
+template <class T>
+WEIR_INLINE T rounded(T x) {
+#if defined(__x86_64__)
+  asm("" : "+v"(x));
+#elif defined(__aarch64__)
+  asm("" : "+w"(x));
+#else
+  asm("" : "+m"(x));
+#endif
+  return x;
+}
 
 // The larger or smaller of each lane; where x is NaN, x.
 WEIR_INLINE vec larger(vec than, vec x) {
@@ -124,15 +142,34 @@ WEIR_INLINE vec smaller(vec than, vec x) {
 #endif
 }
 
+WEIR_INLINE bool any_above(vec x, float bound) {
+#if defined(__AVX512F__)
+  return _mm512_cmp_ps_mask(x, all(bound), _CMP_GT_OQ) != 0;
+#elif defined(__AVX__)
+  return _mm256_movemask_ps(_mm256_cmp_ps(x, all(bound), _CMP_GT_OQ)) != 0;
+#elif defined(__SSE__)
+  return _mm_movemask_ps(_mm_cmpgt_ps(x, all(bound))) != 0;
+#else
+  bool any = false;
+  for (std::size_t i = 0; i < lanes; ++i) any |= x[i] > bound;
+  return any;
+#endif
+}
+
+// v[(i + by) % lanes] in lane i.
+template <std::size_t by, std::size_t... i>
+WEIR_INLINE vec turned(vec v, std::index_sequence<i...>) {
+  return __builtin_shufflevector(v, v, static_cast<int>((i + by) % lanes)...);
+}
+
 // Folded in halves, always in the same order.
-template <class F>
+template <std::size_t width = lanes / 2, class F>
 WEIR_INLINE float fold_lanes(vec v, const F& f) {
-  for (std::size_t width = lanes / 2; width > 0; width /= 2) {
-    ivec from;
-    for (std::size_t i = 0; i < lanes; ++i) from[i] = static_cast<std::int32_t>((i + width) % lanes);
-    v = f(v, __builtin_shuffle(v, from));
-  }
-  return v[0];
+  v = f(v, turned<width>(v, std::make_index_sequence<lanes>{}));
+  if constexpr (width > 1)
+    return fold_lanes<width / 2>(v, f);
+  else
+    return v[0];
 }
 
 WEIR_INLINE float sum_of(vec v) {
