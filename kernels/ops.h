@@ -6,6 +6,10 @@
 // add one: a struct and a table entry here, its definition, its traffic, its test (docs/kernels.md walks
 // through it).
 //
+// Operations read and write memory of their backend (do_allocate; kernels/buffer.h owns it); spans are read
+// on the host before the call returns. Weight matrices may come as rows or packed, activations are always
+// rows.
+//
 // Thread safety: one backend serves one thread at a time (it may use threads of its own); data is the
 // caller's.
 //
@@ -13,7 +17,8 @@
 //   1. Inputs and outputs do not overlap, except where an operation says «in place».
 //   2. Every element of an output is written, whatever was there before; nothing beside it is.
 //   3. A row's result depends on that row alone: never on values in other rows of the same call.
-//   4. No call allocates once the largest shape has been seen.
+//   4. No operation allocates once the largest shape has been seen.
+//   5. Memory from do_allocate is zeroed, aligned to 256 bytes, and all there: no page of it comes later.
 #pragma once
 
 #include <cstddef>
@@ -139,6 +144,27 @@ struct backend {
   void (*do_attention)(void* self, const attention&) = nullptr;
   void (*do_silu_mul)(void* self, const silu_mul&) = nullptr;
   void (*do_add)(void* self, const add&) = nullptr;
+
+  // Memory. Where it is the host's own, code above may read it where it lies; else it is copied, and every
+  // copy returns when it is done.
+  bool on_host = true;
+  void* (*do_allocate)(void* self, std::uint64_t bytes) = nullptr;  // null: not there
+  void (*do_free)(void* self, void* at, std::uint64_t bytes) = nullptr;
+  void (*do_upload)(void* self, void* to, const void* from_host, std::uint64_t bytes) = nullptr;
+  void (*do_download)(void* self, void* to_host, const void* from, std::uint64_t bytes) = nullptr;
+  void (*do_copy)(void* self, void* to, const void* from, std::uint64_t bytes) = nullptr;
+  // Of the device's memory, for those who ask before they allocate; 0: it does not say.
+  std::uint64_t (*free_bytes)(void* self) = nullptr;
+
+  // A weight matrix in the backend's own layout: what it takes, and how a row-major one on the host becomes
+  // one at `to`, memory of the backend.
+  std::uint64_t (*weight_bytes)(void* self, dtype, std::uint32_t rows, std::uint32_t cols) = nullptr;
+  void (*do_pack)(void* self, const matrix& rows_on_host, void* to) = nullptr;
+
+  // The limits of this machine, for benchmarks: reads every byte once with all it has and does nothing else;
+  // flops a second of products with weights of a type, measured now (0: it has no such limit).
+  void (*do_read)(void* self, const void* at, std::uint64_t bytes) = nullptr;
+  double (*peak_flops)(void* self, dtype weights) = nullptr;
 
   void run(const gather& op) const { do_gather(self, op); }
   void run(const rms_norm& op) const { do_rms_norm(self, op); }

@@ -19,12 +19,18 @@ constexpr const char* name(dtype t) noexcept {
   return names[static_cast<int>(t)];
 }
 
-// A weight as a file stores it: [rows, cols], row-major, no padding. Not owned.
+// How a matrix lies in memory: row-major without padding, or in the layout that a backend made of it
+// (backend::do_pack), which nobody else can read.
+enum class layout : std::uint8_t { rows, packed };
+
+// A weight: [rows, cols]. Not owned.
 struct matrix {
   const void* data = nullptr;
   dtype type = dtype::f32;
   std::uint32_t rows = 0, cols = 0;
+  layout order = layout::rows;
 
+  // Of its elements; a packed one may take more (backend::weight_bytes).
   std::uint64_t bytes() const noexcept { return std::uint64_t{rows} * cols * size_of(type); }
 };
 

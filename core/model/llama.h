@@ -16,11 +16,10 @@
 #include <vector>
 
 #include "core/model/config.h"
-#include "core/model/memory_block.h"
 #include "core/model/model.h"
 #include "core/model/weights.h"
 #include "core/sample/pipeline.h"
-#include "kernels/ops.h"
+#include "kernels/buffer.h"
 
 namespace weir::core {
 
@@ -44,8 +43,9 @@ class llama final : public model {
   void feed_forward(std::uint32_t layer, std::uint32_t rows);
   void compute_logits(std::uint32_t rows);
   void normalise(const float* weight, std::uint32_t rows);
-  void multiply(const linear_weight& by, const std::vector<float>& x, std::vector<float>& out,
+  void multiply(const linear_weight& by, const kernels::buffer& x, const kernels::buffer& out,
                 std::uint32_t rows);
+  bool make_room(std::size_t rows, std::size_t logits_rows);
   kernels::kv_pages pages_of(std::uint32_t layer) const noexcept;
 
   const model_config config_;
@@ -55,7 +55,7 @@ class llama final : public model {
   sample_scratch scratch_;
   model_info info_;
 
-  memory_block pages_;  // [layers, keys then values, page_count_, kv_heads, page_tokens * head_dim]
+  kernels::buffer pages_;  // [layers, keys then values, page_count_, kv_heads, page_tokens * head_dim]
   std::uint32_t page_count_ = 0;
 
   // Where this step's rows are.
@@ -63,16 +63,17 @@ class llama final : public model {
   std::vector<kernels::kv_slice> slices_;  // [slices]
   std::vector<std::int32_t> logits_from_;  // [logits_rows] the row that each row of logits is made from
 
-  // This step's activations.
-  std::vector<float> x_;          // [rows, hidden] the residual stream
-  std::vector<float> normed_;     // [rows, hidden]
-  std::vector<float> cos_, sin_;  // [rows, head_dim / 2]
-  std::vector<float> qkv_;        // [rows, qkv_width]
-  std::vector<float> attended_;   // [rows, q_width]
-  std::vector<float> gate_up_;    // [rows, 2 * inter]
-  std::vector<float> inner_;      // [rows, inter]
-  std::vector<float> branch_;     // [rows, hidden] what a block adds to the residual stream
-  std::vector<float> logits_;     // [logits_rows, vocab_size]
+  // This step's activations, f32.
+  kernels::buffer x_;             // [rows, hidden] the residual stream
+  kernels::buffer normed_;        // [rows, hidden]
+  kernels::buffer cos_, sin_;     // [rows, head_dim / 2]
+  kernels::buffer qkv_;           // [rows, qkv_width]
+  kernels::buffer attended_;      // [rows, q_width]
+  kernels::buffer gate_up_;       // [rows, 2 * inter]
+  kernels::buffer inner_;         // [rows, inter]
+  kernels::buffer branch_;        // [rows, hidden] what a block adds to the residual stream
+  kernels::buffer logits_;        // [logits_rows, vocab_size]
+  std::vector<float> read_back_;  // the same on the host, where the backend's memory is elsewhere
   std::uint32_t logits_rows_ = 0;
 };
 

@@ -46,10 +46,10 @@ std::shared_ptr<const kernels::backend> make_backend(device_kind device, unsigne
   return device == device_kind::cpu ? kernels::cpu_backend(threads) : kernels::reference_backend();
 }
 
-result<model_summary> inspect_model(const std::string& dir) {
+result<model_summary> inspect_model(const std::string& dir, const kernels::backend& on) {
   auto m = open_model(dir);
   if (!m) return m.error();
-  const auto weight_bytes = plan_weights(m->config, m->weights);
+  const auto weight_bytes = plan_weights(m->config, m->weights, on);
   if (!weight_bytes) return in_directory(dir, weight_bytes.error());
   const std::uint64_t page = page_bytes(m->config);
   return model_summary{std::move(m->config), std::move(m->generation), *weight_bytes, page};
@@ -59,7 +59,7 @@ result<loaded_model> load_model(const std::string& dir, std::shared_ptr<const ke
                                 const load_progress& progress) {
   auto m = open_model(dir);
   if (!m) return m.error();
-  auto weights = load_weights(m->config, m->weights, progress);
+  auto weights = load_weights(m->config, m->weights, backend, progress);
   if (!weights) return in_directory(dir, weights.error());
   auto made = std::make_unique<llama>(std::move(m->config), m->generation.stop_ids, std::move(*weights),
                                       std::move(backend));

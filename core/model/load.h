@@ -23,14 +23,14 @@ enum class device_kind { reference, cpu };
 std::shared_ptr<const kernels::backend> make_backend(device_kind device, unsigned threads);
 
 // What a directory says before any weight is read: its config, its defaults, and to the byte what it will
-// take.
+// take on a backend.
 struct model_summary {
   model_config config;
   generation_config generation;
   std::uint64_t weight_bytes = 0;
   std::uint64_t page_bytes = 0;
 };
-result<model_summary> inspect_model(const std::string& dir);
+result<model_summary> inspect_model(const std::string& dir, const kernels::backend& on);
 
 struct loaded_model {
   std::unique_ptr<model> weights;

@@ -52,7 +52,7 @@ result<random_model> parse_random_model(std::string_view spec, std::uint32_t con
 
 result<loaded_model> make_random_model(const random_model& shape,
                                        std::shared_ptr<const kernels::backend> backend, std::uint64_t seed) {
-  auto weights = random_weights(shape.config, shape.type, seed);
+  auto weights = random_weights(shape.config, shape.type, seed, backend);
   if (!weights) return weights.error();
   auto made =
       std::make_unique<llama>(shape.config, std::vector<token_id>{}, std::move(*weights), std::move(backend));

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <initializer_list>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -13,7 +14,7 @@ namespace {
 using kernels::dtype;
 using u64 = std::uint64_t;
 
-constexpr u64 alignment = 64;  // a cache line, and the widest vector
+constexpr u64 alignment = 256;  // as a backend aligns its memory
 
 std::optional<dtype> supported_type(std::string_view stored) {
   if (stored == "F32") return dtype::f32;
@@ -22,13 +23,19 @@ std::optional<dtype> supported_type(std::string_view stored) {
   return std::nullopt;
 }
 
-// One tensor of the file and where its elements go.
+// One tensor of the file, of the rows that it makes.
 struct piece {
-  std::byte* to = nullptr;
-  dtype type = dtype::f32;  // in memory
   u64 elements = 0;
   const stored_tensor* from = nullptr;  // null: random
-  bool norm = false;                    // random norms lie around 1
+};
+
+// A matrix or vector in the backend's memory and what it is made of.
+struct placed {
+  std::byte* to = nullptr;
+  kernels::matrix rows;  // a vector: one row. As it lies on the host before the backend gets it
+  bool weight = false;   // laid out by the backend; a vector is copied as it is
+  bool norm = false;     // random norms lie around 1
+  std::vector<piece> pieces;
 };
 
 struct part {
@@ -40,8 +47,8 @@ struct part {
 // checks and adds up; with one it binds pointers and collects what to fill.
 class placer {
  public:
-  placer(const checkpoint* from, dtype random_type, std::byte* base)
-      : from_(from), random_type_(random_type), base_(base) {}
+  placer(const checkpoint* from, dtype random_type, const kernels::backend& on, std::byte* base)
+      : from_(from), random_type_(random_type), on_(on), base_(base) {}
 
   // Parts stacked along their rows. Parts of different types are all widened to f32.
   kernels::matrix matrix(std::initializer_list<part> parts, std::uint32_t cols) {
@@ -53,22 +60,22 @@ class placer {
       m.rows += p.rows;
       first = false;
     }
-    std::byte* to = take(m.bytes());
+    std::byte* to = take(on_.weight_bytes(on_.self, m.type, m.rows, m.cols));
+    add({to, m, true, false, {}}, parts, cols);
     m.data = to;
-    for (const part& p : parts) to = add(p.name, to, m.type, u64{p.rows} * cols, false);
+    m.order = kernels::layout::packed;
     return m;
   }
 
   const float* vector(std::initializer_list<part> parts, bool norm) {
-    u64 elements = 0;
+    std::uint32_t elements = 0;
     for (const part& p : parts) {
       check(p.name, {p.rows});
       elements += p.rows;
     }
-    std::byte* const start = take(elements * sizeof(float));
-    std::byte* to = start;
-    for (const part& p : parts) to = add(p.name, to, dtype::f32, p.rows, norm);
-    return reinterpret_cast<const float*>(start);
+    std::byte* to = take(u64{elements} * sizeof(float));
+    add({to, {nullptr, dtype::f32, 1, elements}, false, norm, {}}, parts, 1);
+    return reinterpret_cast<const float*>(to);
   }
 
   // Refuses tensors that the config does not imply: leaving one out silently would change what the model
@@ -85,7 +92,7 @@ class placer {
   }
 
   u64 bytes() const noexcept { return offset_; }
-  const std::vector<piece>& pieces() const noexcept { return pieces_; }
+  std::vector<placed>& all() noexcept { return all_; }
   const std::optional<error>& failure() const noexcept { return failure_; }
 
  private:
@@ -111,10 +118,11 @@ class placer {
     return at;
   }
 
-  std::byte* add(const std::string& name, std::byte* to, dtype type, u64 elements, bool norm) {
-    if (!base_) return nullptr;
-    pieces_.push_back({to, type, elements, from_ ? from_->find(name) : nullptr, norm});
-    return to + elements * kernels::size_of(type);
+  void add(placed p, std::initializer_list<part> parts, std::uint32_t cols) {
+    if (!base_) return;
+    for (const part& q : parts)
+      p.pieces.push_back({u64{q.rows} * cols, from_ ? from_->find(q.name) : nullptr});
+    all_.push_back(std::move(p));
   }
 
   dtype fail(errc code, std::string message) {
@@ -124,9 +132,10 @@ class placer {
 
   const checkpoint* from_;
   dtype random_type_;
+  const kernels::backend& on_;
   std::byte* base_;
   u64 offset_ = 0;
-  std::vector<piece> pieces_;
+  std::vector<placed> all_;
   std::set<std::string, std::less<>> used_;
   std::optional<error> failure_;
 };
@@ -171,23 +180,23 @@ model_weights lay_out(const model_config& c, placer& place) {
 }
 
 // In slices, so that progress is seen inside a large tensor too.
-void fill_from_file(const piece& p, const std::function<void(u64)>& moved) {
+void fill_from_file(const piece& p, std::byte* to, dtype type, const std::function<void(u64)>& moved) {
   const dtype stored = *supported_type(p.from->dtype);
   const u64 slice = 4u << 20;
   for (u64 at = 0; at < p.elements; at += slice) {
     const u64 count = std::min(slice, p.elements - at);
     const std::byte* from = p.from->bytes.data() + at * kernels::size_of(stored);
-    if (stored == p.type) {
-      std::memcpy(p.to + at * kernels::size_of(stored), from, count * kernels::size_of(stored));
+    if (stored == type) {
+      std::memcpy(to + at * kernels::size_of(stored), from, count * kernels::size_of(stored));
     } else {
       for (u64 i = 0; i < count; ++i) {
         // A file need not align its tensors.
         alignas(float) std::byte element[4] = {};
         std::memcpy(element, from + i * kernels::size_of(stored), kernels::size_of(stored));
-        reinterpret_cast<float*>(p.to)[at + i] = kernels::load(element, stored, 0);
+        reinterpret_cast<float*>(to)[at + i] = kernels::load(element, stored, 0);
       }
     }
-    moved(count * kernels::size_of(p.type));
+    moved(count * kernels::size_of(type));
   }
 }
 
@@ -203,16 +212,16 @@ std::uint16_t random_bf16(u64 bits) noexcept {
   return static_cast<std::uint16_t>((bits & 0x8000u) | (0x3c80u + (bits & 0xffu)));
 }
 
-void fill_random(const piece& p, u64 seed) noexcept {
-  for (u64 i = 0; i < p.elements; i += 4) {
+void fill_random(u64 elements, std::byte* to, dtype type, bool norm, u64 seed) noexcept {
+  for (u64 i = 0; i < elements; i += 4) {
     const u64 bits = mix(seed + i * 0x9e3779b97f4a7c15u);
-    for (u64 j = 0; j < 4 && i + j < p.elements; ++j) {
+    for (u64 j = 0; j < 4 && i + j < elements; ++j) {
       const std::uint16_t value = random_bf16(bits >> (16 * j));
-      const float wide = kernels::from_bf16(value) + (p.norm ? 1.0f : 0.0f);
-      if (p.type == dtype::bf16) {
-        reinterpret_cast<std::uint16_t*>(p.to)[i + j] = value;
+      const float wide = kernels::from_bf16(value) + (norm ? 1.0f : 0.0f);
+      if (type == dtype::bf16) {
+        reinterpret_cast<std::uint16_t*>(to)[i + j] = value;
       } else {
-        reinterpret_cast<float*>(p.to)[i + j] = wide;
+        reinterpret_cast<float*>(to)[i + j] = wide;
       }
     }
   }
@@ -220,55 +229,84 @@ void fill_random(const piece& p, u64 seed) noexcept {
 
 struct planned {
   model_weights weights;
-  std::vector<piece> pieces;
+  std::vector<placed> all;
 };
 
-result<planned> allocate(const model_config& config, const checkpoint* from, dtype type) {
-  placer measure(from, type, nullptr);
+result<planned> allocate(const model_config& config, const checkpoint* from, dtype type,
+                         const backend_ptr& to) {
+  placer measure(from, type, *to, nullptr);
   lay_out(config, measure);
   if (measure.failure()) return *measure.failure();
-  auto memory = memory_block::allocate(measure.bytes(), "weights");
-  if (!memory) return memory.error();
-  placer bind(from, type, memory->data());
-  planned p{lay_out(config, bind), bind.pieces()};
-  p.weights.memory = std::move(*memory);
+  kernels::buffer memory(to, measure.bytes());
+  if (!memory.data())
+    return make_error(errc::does_not_fit, "no memory for weights: {} bytes, {} are free", measure.bytes(),
+                      to->free_bytes(to->self));
+  placer bind(from, type, *to, memory.data());
+  planned p{lay_out(config, bind), std::move(bind.all())};
+  p.weights.memory = std::move(memory);
   return p;
+}
+
+// Puts each together on the host by fill(piece, to, placed) and gives it to the backend.
+template <class F>
+void fill_all(const std::vector<placed>& all, const kernels::backend& on, const F& fill) {
+  u64 largest = 0;
+  for (const placed& p : all) largest = std::max(largest, p.rows.bytes());
+  const auto staging = std::make_unique_for_overwrite<std::byte[]>(largest);
+  for (const placed& p : all) {
+    std::byte* at = staging.get();
+    for (const piece& q : p.pieces) {
+      fill(q, at, p);
+      at += q.elements * kernels::size_of(p.rows.type);
+    }
+    kernels::matrix rows = p.rows;
+    rows.data = staging.get();
+    if (p.weight) {
+      on.do_pack(on.self, rows, p.to);
+    } else {
+      on.do_upload(on.self, p.to, rows.data, rows.bytes());
+    }
+  }
 }
 
 }  // namespace
 
-result<u64> plan_weights(const model_config& config, const checkpoint& from) {
-  placer measure(&from, dtype::f32, nullptr);
+result<u64> plan_weights(const model_config& config, const checkpoint& from, const kernels::backend& on) {
+  placer measure(&from, dtype::f32, on, nullptr);
   lay_out(config, measure);
   if (measure.failure()) return *measure.failure();
   return measure.bytes();
 }
 
-u64 plan_random_weights(const model_config& config, dtype type) {
-  placer measure(nullptr, type, nullptr);
+u64 plan_random_weights(const model_config& config, dtype type, const kernels::backend& on) {
+  placer measure(nullptr, type, on, nullptr);
   lay_out(config, measure);
   return measure.bytes();
 }
 
-result<model_weights> load_weights(const model_config& config, const checkpoint& from,
+result<model_weights> load_weights(const model_config& config, const checkpoint& from, const backend_ptr& to,
                                    const load_progress& progress) {
-  auto p = allocate(config, &from, dtype::f32);
+  auto p = allocate(config, &from, dtype::f32, to);
   if (!p) return p.error();
   u64 total = 0, done = 0;
-  for (const piece& piece : p->pieces) total += piece.elements * kernels::size_of(piece.type);
-  for (const piece& piece : p->pieces)
-    fill_from_file(piece, [&](u64 bytes) {
+  for (const placed& each : p->all) total += each.rows.bytes();
+  fill_all(p->all, *to, [&](const piece& q, std::byte* at, const placed& whole) {
+    fill_from_file(q, at, whole.rows.type, [&](u64 bytes) {
       done += bytes;
       if (progress) progress(done, total);
     });
+  });
   return std::move(p->weights);
 }
 
-result<model_weights> random_weights(const model_config& config, dtype type, u64 seed) {
-  auto p = allocate(config, nullptr, type);
+result<model_weights> random_weights(const model_config& config, dtype type, u64 seed,
+                                     const backend_ptr& to) {
+  auto p = allocate(config, nullptr, type, to);
   if (!p) return p.error();
   u64 index = 0;
-  for (const piece& piece : p->pieces) fill_random(piece, mix(seed + ++index));
+  fill_all(p->all, *to, [&](const piece& q, std::byte* at, const placed& whole) {
+    fill_random(q.elements, at, whole.rows.type, whole.norm, mix(seed + ++index));
+  });
   return std::move(p->weights);
 }
 

@@ -1,25 +1,27 @@
-// weights.h — the matrices and vectors of a Llama-like model, in one block of memory, bound by name to its
-// layers.
+// weights.h — the matrices and vectors of a Llama-like model, in one buffer of a backend, bound by name to
+// its layers.
 //
 // Matrices keep the type that the file stores; norms and biases are widened to f32. Matrices that read the
 // same input are stacked into one (q, k, v; gate, up), so that a step needs one product for them.
 //
+// A matrix is put together on the host, one at a time, and then laid out by the backend (do_pack).
+//
 // Thread safety: immutable once filled; any thread.
 //
 // Invariants:
-//   1. plan_weights' bytes are exactly the block's size.
+//   1. plan_weights' bytes are exactly the buffer's size.
 //   2. Every tensor of the checkpoint is used, or is known to carry nothing; every one the config implies is
 //   there.
 #pragma once
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <vector>
 
 #include "core/model/config.h"
 #include "core/model/load/safetensors.h"
-#include "core/model/memory_block.h"
-#include "kernels/tensor.h"
+#include "kernels/buffer.h"
 
 namespace weir::core {
 
@@ -40,7 +42,7 @@ struct layer_weights {
 };
 
 struct model_weights {
-  memory_block memory;
+  kernels::buffer memory;
   kernels::matrix embedding;  // [vocab_size, hidden]
   std::vector<layer_weights> layers;
   const float* norm = nullptr;  // [hidden]
@@ -49,14 +51,20 @@ struct model_weights {
 
 using load_progress = std::function<void(std::uint64_t done, std::uint64_t total)>;
 
-// Bytes that the weights will take, from headers alone. An error names the tensor and both shapes.
-result<std::uint64_t> plan_weights(const model_config& config, const checkpoint& from);
-std::uint64_t plan_random_weights(const model_config& config, kernels::dtype type);
+using backend_ptr = std::shared_ptr<const kernels::backend>;
 
-result<model_weights> load_weights(const model_config& config, const checkpoint& from,
+// Bytes that the weights will take on a backend, from headers alone. An error names the tensor and both
+// shapes.
+result<std::uint64_t> plan_weights(const model_config& config, const checkpoint& from,
+                                   const kernels::backend& on);
+std::uint64_t plan_random_weights(const model_config& config, kernels::dtype type,
+                                  const kernels::backend& on);
+
+result<model_weights> load_weights(const model_config& config, const checkpoint& from, const backend_ptr& to,
                                    const load_progress& progress);
 
 // Weights that no training made: seeded, never zero, of a size that keeps activations finite.
-result<model_weights> random_weights(const model_config& config, kernels::dtype type, std::uint64_t seed);
+result<model_weights> random_weights(const model_config& config, kernels::dtype type, std::uint64_t seed,
+                                     const backend_ptr& to);
 
 }  // namespace weir::core

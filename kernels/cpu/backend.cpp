@@ -1,7 +1,20 @@
 #include "kernels/cpu/backend.h"
 
+#include <algorithm>
+
+#include "kernels/host_memory.h"
+
 namespace weir::kernels {
 namespace {
+
+void cpu_read(void* self, const void* at, std::uint64_t bytes) {
+  constexpr std::uint64_t piece = 1u << 20;
+  const auto* from = static_cast<const std::byte*>(at);
+  static_cast<cpu_state*>(self)->workers.run(
+      static_cast<std::uint32_t>((bytes + piece - 1) / piece), [&](std::uint32_t item, unsigned) {
+        host_read(nullptr, from + item * piece, std::min(piece, bytes - item * piece));
+      });
+}
 
 // The table, its name and the state that its entries get as `self`: one allocation, shared by all who use it.
 struct cpu_device {
@@ -20,6 +33,17 @@ struct cpu_device {
         .do_attention = cpu_attention,
         .do_silu_mul = cpu_silu_mul,
         .do_add = cpu_add,
+        .on_host = true,
+        .do_allocate = host_allocate,
+        .do_free = host_free,
+        .do_upload = host_copy,
+        .do_download = host_copy,
+        .do_copy = host_copy,
+        .free_bytes = host_free_bytes,
+        .weight_bytes = host_rows_bytes,
+        .do_pack = host_pack_rows,
+        .do_read = cpu_read,
+        .peak_flops = [](void*, dtype) { return 0.0; },
     };
   }
 

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "kernels/host_memory.h"
+
 namespace weir::kernels {
 namespace {
 
@@ -163,6 +165,17 @@ constexpr backend table{
     .do_attention = run_attention,
     .do_silu_mul = run_silu_mul,
     .do_add = run_add,
+    .on_host = true,
+    .do_allocate = host_allocate,
+    .do_free = host_free,
+    .do_upload = host_copy,
+    .do_download = host_copy,
+    .do_copy = host_copy,
+    .free_bytes = host_free_bytes,
+    .weight_bytes = host_rows_bytes,
+    .do_pack = host_pack_rows,
+    .do_read = host_read,
+    .peak_flops = [](void*, dtype) { return 0.0; },
 };
 
 }  // namespace

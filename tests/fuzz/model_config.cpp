@@ -19,7 +19,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (!c) return 0;
   if (c->heads % c->kv_heads != 0 || c->head_dim % 2 != 0 || c->windows.size() != c->layers) std::abort();
   // Sizes are bounded so that no sum or product overflows, however large the model claims to be.
-  if (core::plan_random_weights(*c, kernels::dtype::f32) / 4 < std::uint64_t{c->vocab_size} * c->hidden)
+  if (core::plan_random_weights(*c, kernels::dtype::f32, *kernels::reference_backend()) / 4 <
+      std::uint64_t{c->vocab_size} * c->hidden)
     std::abort();
   if (core::page_bytes(*c) == 0) std::abort();
   (void)core::rope_frequencies(c->rope, c->head_dim);

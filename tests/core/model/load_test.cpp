@@ -19,7 +19,7 @@ std::string refusal(const test::toy_options& o, const F& change) {
   auto tensors = test::toy_tensors(o);
   change(tensors);
   test::write_file(dir / "model.safetensors", test::safetensors_bytes(tensors));
-  const auto inspected = inspect_model(dir.path().string());
+  const auto inspected = inspect_model(dir.path().string(), *kernels::reference_backend());
   const auto loaded = load_model(dir.path().string(), kernels::reference_backend());
   if (inspected || loaded) return "accepted";
   CHECK(inspected.error().message == loaded.error().message);
@@ -42,7 +42,7 @@ TEST_CASE("a directory's bytes are known before it is loaded, and are what it th
     o.qkv_bias = o.out_bias = true;
     const test::temporary_dir dir;
     test::write_toy_directory(dir.path(), o);
-    const auto summary = inspect_model(dir.path().string()).value();
+    const auto summary = inspect_model(dir.path().string(), *kernels::reference_backend()).value();
     std::uint64_t done = 0, total = 0, calls = 0;
     const auto loaded =
         load_model(dir.path().string(), kernels::reference_backend(), [&](std::uint64_t d, std::uint64_t t) {
@@ -133,7 +133,9 @@ TEST_CASE("weights of several types in one file give what each gives widened") {
 
 TEST_CASE("a directory without its files is refused, naming the file") {
   const test::temporary_dir dir;
-  const auto message = [&] { return inspect_model(dir.path().string()).error().message; };
+  const auto message = [&] {
+    return inspect_model(dir.path().string(), *kernels::reference_backend()).error().message;
+  };
   CHECK_THAT(message(), Contains("config.json"));
   test::write_toy_directory(dir.path());
   std::filesystem::remove(dir / "model.safetensors");
@@ -150,7 +152,65 @@ TEST_CASE("without generation_config.json, config.json says what ends a text") {
   const test::temporary_dir dir;
   test::write_toy_directory(dir.path());
   std::filesystem::remove(dir / "generation_config.json");
-  const auto s = inspect_model(dir.path().string()).value();
+  const auto s = inspect_model(dir.path().string(), *kernels::reference_backend()).value();
   CHECK(s.generation.stop_ids == std::vector<token_id>{test::toy_eos});
   CHECK(s.generation.defaults.temperature == 1);
+}
+
+namespace {
+
+// Weights with a header in front of their rows, so that whoever reads them without knowing the layout is
+// seen.
+constexpr std::uint64_t header = 512;
+std::shared_ptr<const kernels::backend> packing_backend() {
+  using kernels::matrix;
+  static const auto real = kernels::reference_backend();
+  static const auto rows_of = [](matrix m) {
+    REQUIRE(m.order == kernels::layout::packed);
+    m.data = static_cast<const std::byte*>(m.data) + header;
+    return m;
+  };
+  auto b = std::make_shared<kernels::backend>(*real);
+  b->weight_bytes = [](void*, kernels::dtype t, std::uint32_t rows, std::uint32_t cols) {
+    return matrix{nullptr, t, rows, cols}.bytes() + header;
+  };
+  b->do_pack = [](void* self, const matrix& m, void* to) {
+    real->do_pack(self, m, static_cast<std::byte*>(to) + header);
+  };
+  b->do_gather = [](void* self, const kernels::gather& op) {
+    kernels::gather inner = op;
+    if (op.table.order == kernels::layout::packed) inner.table = rows_of(op.table);
+    real->do_gather(self, inner);
+  };
+  b->do_linear = [](void* self, const kernels::linear& op) {
+    kernels::linear inner = op;
+    inner.w = rows_of(op.w);
+    real->do_linear(self, inner);
+  };
+  return b;
+}
+
+}  // namespace
+
+TEST_CASE("weights are laid out by their backend, which is asked what they take") {
+  for (const bool tied : {false, true}) {
+    test::toy_options o;
+    o.tied = tied;
+    const test::temporary_dir dir;
+    test::write_toy_directory(dir.path(), o);
+    const auto b = packing_backend();
+    const auto packed = load_model(dir.path().string(), b).value();
+    const auto plain = load_model(dir.path().string(), kernels::reference_backend()).value();
+    const auto bytes = inspect_model(dir.path().string(), *b).value().weight_bytes;
+    CHECK(packed.weights->info().weight_bytes == bytes);
+    // Two layers of four matrices, the embedding and, where it is not tied, the head.
+    CHECK(bytes == plain.weights->info().weight_bytes + header * (2 * 4 + (tied ? 1 : 2)));
+    std::vector<std::vector<token_id>> out;
+    for (model* m : {packed.weights.get(), plain.weights.get()}) {
+      m->allocate_pages(2).value();
+      const token_id prompt[] = {3, 4, 5};
+      out.push_back(test::greedy(*m, prompt, 20, 3));
+    }
+    CHECK(out[0] == out[1]);
+  }
 }

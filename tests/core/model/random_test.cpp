@@ -12,7 +12,7 @@ TEST_CASE("random models have the shapes that their names promise") {
   const auto bytes = [](const char* spec) {
     const auto m = parse_random_model(spec, 8192).value();
     CHECK(m.config.context == 8192);
-    return static_cast<double>(plan_random_weights(m.config, m.type));
+    return static_cast<double>(plan_random_weights(m.config, m.type, *kernels::reference_backend()));
   };
   CHECK(bytes("tiny-110m:f32") == Approx(109.53e6 * 4).epsilon(0.001));
   CHECK(bytes("llama-3.2-1b") == Approx(2.4716e9).epsilon(0.001));
@@ -33,7 +33,7 @@ TEST_CASE("random weights are never zero, repeat with their seed, and keep logit
   shape.config.vocab_size = 500;
   for (const auto type : {kernels::dtype::f32, kernels::dtype::bf16}) {
     shape.type = type;
-    const auto w = random_weights(shape.config, type, 1).value();
+    const auto w = random_weights(shape.config, type, 1, kernels::reference_backend()).value();
     double square = 0;
     const std::size_t count = std::size_t{w.embedding.rows} * w.embedding.cols;
     for (std::size_t i = 0; i < count; ++i) {

@@ -1,0 +1,57 @@
+#include "kernels/host_memory.h"
+
+#include <sys/mman.h>
+
+#include <cstring>
+#include <fstream>
+#include <string>
+
+namespace weir::kernels {
+
+// Huge pages where the system has them. Each is touched, so that the system hands it over now and not in the
+// middle of a step.
+void* host_allocate(void*, std::uint64_t bytes) {
+  void* data = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (data == MAP_FAILED) return nullptr;
+  ::madvise(data, bytes, MADV_HUGEPAGE);
+  constexpr std::uint64_t smallest_page = 4096;
+  for (std::uint64_t at = 0; at < bytes; at += smallest_page)
+    static_cast<volatile std::byte*>(data)[at] = std::byte{0};
+  return data;
+}
+
+void host_free(void*, void* at, std::uint64_t bytes) { ::munmap(at, bytes); }
+
+void host_copy(void*, void* to, const void* from, std::uint64_t bytes) { std::memcpy(to, from, bytes); }
+
+std::uint64_t host_free_bytes(void*) {
+  std::ifstream in("/proc/meminfo");
+  for (std::string key, unit; in >> key;) {
+    std::uint64_t kb = 0;
+    in >> kb >> unit;
+    if (key == "MemAvailable:") return kb * 1024;
+  }
+  return 0;
+}
+
+std::uint64_t host_rows_bytes(void*, dtype type, std::uint32_t rows, std::uint32_t cols) {
+  return matrix{nullptr, type, rows, cols}.bytes();
+}
+
+void host_pack_rows(void*, const matrix& rows_on_host, void* to) {
+  std::memcpy(to, rows_on_host.data, rows_on_host.bytes());
+}
+
+void host_read(void*, const void* at, std::uint64_t bytes) {
+  const auto* from = static_cast<const std::byte*>(at);
+  std::uint64_t sums[8] = {}, i = 0;
+  for (; i + sizeof sums <= bytes; i += sizeof sums) {
+    std::uint64_t words[8];
+    std::memcpy(words, from + i, sizeof words);
+    for (int j = 0; j < 8; ++j) sums[j] += words[j];
+  }
+  for (; i < bytes; ++i) sums[0] += static_cast<std::uint64_t>(from[i]);
+  for (const std::uint64_t& sum : sums) asm volatile("" : : "r"(sum));  // or it would all be left out
+}
+
+}  // namespace weir::kernels

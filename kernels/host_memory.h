@@ -1,0 +1,18 @@
+// host_memory.h — the memory entries of backends that compute on the host, with weights as rows.
+//
+// Thread safety: any thread. `self` is not looked at.
+#pragma once
+
+#include "kernels/ops.h"
+
+namespace weir::kernels {
+
+void* host_allocate(void* self, std::uint64_t bytes);
+void host_free(void* self, void* at, std::uint64_t bytes);
+void host_copy(void* self, void* to, const void* from, std::uint64_t bytes);
+std::uint64_t host_free_bytes(void* self);  // what the system says it could give right now
+std::uint64_t host_rows_bytes(void* self, dtype, std::uint32_t rows, std::uint32_t cols);
+void host_pack_rows(void* self, const matrix& rows_on_host, void* to);
+void host_read(void* self, const void* at, std::uint64_t bytes);
+
+}  // namespace weir::kernels
