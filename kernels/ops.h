@@ -181,8 +181,8 @@ struct backend {
 // Plain loops, one thread: the definition. Stateless, so any number of threads may use it.
 std::shared_ptr<const backend> reference_backend();
 
-// `threads` compute, the calling one included (>= 1). Which instruction set and which matrix products it
-// found here is in `name`, for example "cpu (avx512, oneDNN)".
+// `threads` compute, the calling one included (>= 1). What it found here is in `name`, for example
+// "cpu (avx512, amx-bf16)", as is what was found and failed its self-test (cpu/self_test.h).
 std::shared_ptr<const backend> cpu_backend(unsigned threads);
 
 }  // namespace weir::kernels

@@ -23,6 +23,12 @@ llama::llama(model_config config, std::vector<token_id> stop_ids, model_weights 
   info_.page_bytes = page_bytes(config_);
 }
 
+// All but an embedding that is not the head too: of that a step reads a row a token.
+std::span<const std::byte> llama::weights_of_a_step() const noexcept {
+  const std::span<const std::byte> all(weights_.memory.data(), weights_.memory.size());
+  return config_.tied ? all : all.subspan(reinterpret_cast<const std::byte*>(weights_.layers.front().attention_norm) - all.data());
+}
+
 result<void> llama::allocate_pages(std::uint32_t count) {
   std::uint64_t bytes = 0;
   if (__builtin_mul_overflow(std::uint64_t{count}, info_.page_bytes, &bytes))
@@ -41,6 +47,7 @@ result<void> llama::forward(const batch& b) {
   if (!make_room(rows, b.logits_rows))
     return make_error(errc::does_not_fit, "no memory for the activations of {} rows, {} bytes are free", rows,
                       backend_->free_bytes(backend_->self));
+  copy_pages(b.copies);
   place(b);
   backend_->run(kernels::gather{weights_.embedding, b.tokens, x_.floats()});
   backend_->run(kernels::rotary_angles{positions_, frequencies_, cos_.floats(), sin_.floats()});
@@ -144,6 +151,20 @@ kernels::kv_pages llama::pages_of(std::uint32_t layer) const noexcept {
   const std::size_t half = std::size_t{page_count_} * config_.kv_width() * page_tokens;
   float* keys = reinterpret_cast<float*>(pages_.data()) + layer * 2 * half;
   return {keys, keys + half, config_.kv_heads, config_.head_dim, page_tokens};
+}
+
+void llama::copy_pages(std::span<const page_copy> copies) {
+  const std::size_t page = std::size_t{config_.kv_width()} * page_tokens;  // elements of keys, and of values
+  for (const page_copy& c : copies) {
+    for (std::uint32_t layer = 0; layer < config_.layers; ++layer) {
+      const kernels::kv_pages kv = pages_of(layer);
+      for (float* half : {kv.keys, kv.values}) {
+        const float* from = half + static_cast<std::size_t>(c.from) * page;
+        float* to = half + static_cast<std::size_t>(c.to) * page;
+        backend_->do_copy(backend_->self, to, from, page * sizeof(float));
+      }
+    }
+  }
 }
 
 result<void> llama::sample(std::span<const draw> draws, std::span<drawn> out) {

@@ -32,12 +32,16 @@ class llama final : public model {
         std::shared_ptr<const kernels::backend> backend);
 
   const model_info& info() const noexcept override { return info_; }
+
+  // The weights that every step reads, in the order in which it does, in memory of the backend: a limit for benchmarks.
+  std::span<const std::byte> weights_of_a_step() const noexcept;
   result<void> allocate_pages(std::uint32_t count) override;
   result<void> forward(const batch& b) override;
   result<void> sample(std::span<const draw> draws, std::span<drawn> out) override;
   std::span<const float> logits(std::uint32_t row) const override;
 
  private:
+  void copy_pages(std::span<const page_copy> copies);
   void place(const batch& b);
   void attend(std::uint32_t layer, std::uint32_t rows);
   void feed_forward(std::uint32_t layer, std::uint32_t rows);

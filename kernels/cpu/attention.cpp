@@ -81,7 +81,7 @@ struct attention_job {
   void attend_whole(std::uint32_t item, unsigned worker) const {
     const row_block& block = cpu.blocks[item / op.kv.heads];
     attention_query list[attention_tile::most_queries];
-    float* scratch = cpu.scratch[worker].data();
+    float* scratch = cpu.attention_scratch[worker].data();
     attention_tile t = tile(block, item % op.kv.heads, list, scratch + 2 * sums_floats());
     const attention_sums all = sums_at(scratch), more = sums_at(scratch + sums_floats());
     std::uint32_t part = t.queries[0].from / (op.kv.page_tokens * part_pages);
@@ -100,8 +100,8 @@ struct attention_job {
     const row_block& block = cpu.blocks[item / most_parts / op.kv.heads];
     if (item % most_parts >= parts_of(block)) return;
     attention_query list[attention_tile::most_queries];
-    attention_tile t = tile(block, item / most_parts % op.kv.heads, list, cpu.scratch[worker].data());
-    t.into = sums_at(cpu.parts.data() + item * sums_floats());
+    attention_tile t = tile(block, item / most_parts % op.kv.heads, list, cpu.attention_scratch[worker].data());
+    t.into = sums_at(cpu.attention_parts.data() + item * sums_floats());
     attend_part(t, item % most_parts);
   }
 
@@ -109,7 +109,7 @@ struct attention_job {
     const row_block& block = cpu.blocks[item / op.kv.heads];
     attention_query list[attention_tile::most_queries];
     attention_tile t = tile(block, item % op.kv.heads, list, nullptr);
-    float* first = cpu.parts.data() + std::size_t{item} * most_parts * sums_floats();
+    float* first = cpu.attention_parts.data() + std::size_t{item} * most_parts * sums_floats();
     t.into = sums_at(first);
     for (std::uint32_t part = 1; part < parts_of(block); ++part)
       cpu.simd.merge(t.into, sums_at(first + part * sums_floats()), t.count, op.kv.head_dim);
@@ -125,14 +125,13 @@ struct attention_job {
   // In items; those with the most to do usually come last, and the team begins there.
   void run(bool shared) {
     const std::size_t floats = 2 * sums_floats() + attention_tile::scratch_floats(op.kv);
-    for (auto& scratch : cpu.scratch)
-      if (scratch.size() < floats) scratch.resize(floats);
+    for (auto& room : cpu.attention_scratch) room.room_for(floats);
     const auto items = static_cast<std::uint32_t>(cpu.blocks.size()) * op.kv.heads;
     const auto whole = [&](std::uint32_t item, unsigned worker) { attend_whole(item, worker); };
     if (!shared) return cpu.workers.run_here(items, whole);
     if (items >= 4 * cpu.workers.size() || most_parts == 1) return cpu.workers.run(items, whole);
 
-    if (cpu.parts.size() < items * most_parts * sums_floats()) cpu.parts.resize(items * most_parts * sums_floats());
+    cpu.attention_parts.room_for(items * most_parts * sums_floats());
     cpu.workers.run(items * most_parts, [&](std::uint32_t item, unsigned worker) { attend_one(item, worker); });
     cpu.workers.run(items, [&](std::uint32_t item, unsigned) { merge_parts(item); });
   }

@@ -156,6 +156,27 @@ WEIR_INLINE bool any_above(vec x, float bound) {
 #endif
 }
 
+// a * b + c, rounded once where the instruction set can.
+WEIR_INLINE vec multiply_add(vec a, vec b, vec c) {
+#if defined(__AVX512F__)
+  return _mm512_fmadd_ps(a, b, c);
+#elif defined(__FMA__)
+  return _mm256_fmadd_ps(a, b, c);
+#else
+  return c + a * b;
+#endif
+}
+
+WEIR_INLINE vec broadcast(float x) {
+#if defined(__AVX512F__)
+  return _mm512_set1_ps(x);
+#elif defined(__AVX2__)
+  return _mm256_set1_ps(x);
+#else
+  return vec{x, x, x, x};
+#endif
+}
+
 // v[(i + by) % lanes] in lane i.
 template <std::size_t by, std::size_t... i>
 WEIR_INLINE vec turned(vec v, std::index_sequence<i...>) {

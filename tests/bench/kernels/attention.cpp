@@ -89,8 +89,7 @@ class scene {
 int main(int argc, char** argv) {
   const unsigned threads = argc > 1 ? static_cast<unsigned>(std::atoi(argv[1])) : 2;
   const auto b = cpu_backend(threads);
-  team measuring(threads);
-  const auto l = bench::measure(measuring);
+  const auto l = bench::measure(*b);
   bench::print_header(l, threads);
   const struct {
     const shape& s;

@@ -6,19 +6,13 @@
 #include <sys/mman.h>
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <random>
-#include <span>
 #include <vector>
 
-#if defined(__x86_64__)
-#include <immintrin.h>
-#endif
-
-#include "kernels/cpu/team.h"
+#include "kernels/ops.h"
 #include "kernels/traffic.h"
 
 namespace weir::bench {
@@ -71,46 +65,11 @@ struct limits {
   double flops = 0;  // f32 fused multiply-adds, each counted twice, a second
 };
 
-#if defined(__x86_64__)
-// Eight sums of 16 lanes, `rounds` times; the flops of one round are 256.
-__attribute__((target("avx512f"), noinline)) inline float multiply_add(std::size_t rounds) {
-  __m512 sums[8], x = _mm512_set1_ps(0.999f);
-  for (auto& s : sums) s = x;
-  for (std::size_t i = 0; i < rounds; ++i) {
-#pragma GCC unroll 8
-    for (auto& s : sums) s = _mm512_fmadd_ps(s, x, x);
-    asm volatile("" : "+v"(x));
-  }
-  for (int i = 1; i < 8; ++i) sums[0] = _mm512_add_ps(sums[0], sums[i]);
-  return _mm512_cvtss_f32(sums[0]);
-}
-#endif
-
-inline limits measure(kernels::team& team) {
-  limits found;
-  constexpr std::size_t pieces = 512, piece = 1 << 18;
-  floats memory(pieces * piece);
-  std::vector<double> sums(pieces);
-  const double read = seconds([&](std::size_t) {
-    team.run(pieces, [&](std::uint32_t item, unsigned) {
-      std::array<std::uint32_t, 64> part{};
-      const auto* from = reinterpret_cast<const std::uint32_t*>(memory.data() + item * piece);
-      for (std::size_t i = 0; i < piece; i += 64)
-        for (std::size_t j = 0; j < 64; ++j) part[j] |= from[i + j];
-      sums[item] = part[0];
-      for (const auto x : part) sums[item] += x;
-    });
-  });
-  found.bytes = double(pieces * piece * sizeof(float)) / read;
-#if defined(__x86_64__)
-  if (!__builtin_cpu_supports("avx512f")) return found;
-  constexpr std::size_t rounds = 1 << 18;
-  const double multiplied = seconds([&](std::size_t) {
-    team.run(team.size(), [&](std::uint32_t item, unsigned) { sums[item] = multiply_add(rounds); });
-  });
-  found.flops = double(team.size()) * rounds * 256 / multiplied;
-#endif
-  return found;
+inline limits measure(const kernels::backend& b) {
+  const floats memory(std::size_t{1} << 27);
+  const double bytes = double(memory.size() * sizeof(float));
+  return {bytes / seconds([&](std::size_t) { b.do_read(b.self, memory.data(), memory.size() * sizeof(float)); }),
+          b.peak_flops(b.self, kernels::dtype::f32)};
 }
 
 inline void print_header(const limits& l, unsigned threads) {
