@@ -17,7 +17,8 @@ volatile std::sig_atomic_t interrupts = 0;
 // The first Ctrl-C ends the run with what was measured, a second one ends the program.
 void listen_for_interrupts() {
   std::signal(SIGINT, [](int) {
-    if (++interrupts > 1) std::_Exit(exit_code::interrupted);
+    if (interrupts > 0) std::_Exit(exit_code::interrupted);
+    interrupts = 1;
   });
 }
 
