@@ -90,20 +90,21 @@ TEST_CASE("a team may end inside a step") {
 bool all_park(int threads) {
   int in_a_row = 0;
   for (int look = 0; look < 2000 && in_a_row < 20; ++look) {
-    in_a_row = sleeping_threads() == threads ? in_a_row + 1 : 0;
+    in_a_row = sleeping_threads() >= threads ? in_a_row + 1 : 0;
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
   return in_a_row == 20;
 }
 
 TEST_CASE("an idle team's workers sleep, after a step and in one that nothing comes of") {
+  const int others = sleeping_threads();  // a sanitizer's own
   team t(3);
   t.run(64, [](std::uint32_t, unsigned) {});
-  CHECK(all_park(2));
+  CHECK(all_park(others + 2));
   t.begin_step();
   t.run(64, [](std::uint32_t, unsigned) {});
   t.end_step();
-  CHECK(all_park(2));
+  CHECK(all_park(others + 2));
   t.begin_step();
-  CHECK(all_park(2));
+  CHECK(all_park(others + 2));
 }
