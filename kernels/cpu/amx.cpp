@@ -134,46 +134,54 @@ void multiply_tiles(const product_tile& t) {
   const std::size_t part = steps * 2 * tile_bytes / streams;
   const std::byte *x = t.x, *w = t.panel, *next = t.next;
   for (std::size_t i = 0; i < steps; ++i, w += 2 * tile_bytes, x += 2 * t.rows * row_bytes) {
-    if (next) {
-      for (std::size_t s = 0; s < streams; ++s)
-        for (std::size_t line = 0; line < 2 * tile_bytes / streams; line += 64)
-          __builtin_prefetch(next + s * part + line, 0, 2);
-      next += 2 * tile_bytes / streams;
-    }
-    // What is multiplied two steps later is brought into the nearest cache meanwhile, some lines at a time.
-    const auto soon = [at = w + 4 * tile_bytes](std::size_t eighth) {
-      if constexpr (two)
-        for (std::size_t line = 0; line < 2 * tile_bytes / 8; line += 64)
-          __builtin_prefetch(at + eighth * (2 * tile_bytes / 8) + line, 0, 3);
+    // Between the tiles some lines are asked for: of several blocks' weights what is multiplied two steps later, to be
+    // in the nearest cache; of a single block's what follows this panel.
+    const auto ask = [&](std::size_t part_of_8) {
+      if constexpr (two) {
+        if (!next) {
+          for (std::size_t line = 0; line < 4; ++line)
+            __builtin_prefetch(w + 4 * tile_bytes + (4 * part_of_8 + line) * 64, 0, 3);
+          return;
+        }
+      }
+      if (next)
+        for (std::size_t line = 0; line < 4; ++line) __builtin_prefetch(next + part_of_8 * part + line * 64, 0, 2);
     };
     _tile_loadd(6, w, row_bytes);
     _tile_loadd(4, x, row_bytes);
-    soon(0);
+    ask(0);
     _tile_dpbf16ps(0, 4, 6);
     _tile_loadd(7, w + tile_bytes, row_bytes);
-    soon(1);
+    ask(1);
     _tile_dpbf16ps(1, 4, 7);
     if constexpr (two) {
       _tile_loadd(5, x + 2 * first * row_bytes, row_bytes);
-      soon(2);
+      ask(2);
       _tile_dpbf16ps(2, 5, 6);
-      soon(3);
+      ask(3);
       _tile_dpbf16ps(3, 5, 7);
       _tile_loadd(4, x + first * row_bytes, row_bytes);
-      soon(4);
+      ask(4);
       _tile_dpbf16ps(0, 4, 6);
-      soon(5);
+      ask(5);
       _tile_dpbf16ps(1, 4, 7);
       _tile_loadd(5, x + (2 * first + second) * row_bytes, row_bytes);
-      soon(6);
+      ask(6);
       _tile_dpbf16ps(2, 5, 6);
-      soon(7);
+      ask(7);
       _tile_dpbf16ps(3, 5, 7);
     } else {
+      ask(2);
+      ask(3);
       _tile_loadd(5, x + first * row_bytes, row_bytes);
+      ask(4);
+      ask(5);
       _tile_dpbf16ps(0, 5, 6);
+      ask(6);
+      ask(7);
       _tile_dpbf16ps(1, 5, 7);
     }
+    if (next) next += 2 * tile_bytes / streams;
   }
   const std::size_t stride = t.to_stride * sizeof(float);
   _tile_stored(0, t.to, stride);
