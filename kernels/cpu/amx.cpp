@@ -201,29 +201,29 @@ __attribute__((noinline)) void multiply_vectors(const product_tile& t) {
     for (std::size_t v = 0; v < 2; ++v) sums[v] = _mm512_loadu_ps(t.from + 16 * v);
   const std::size_t steps = (t.k + tile_k - 1) / tile_k;
   const std::size_t part = steps * 2 * tile_bytes / streams;
-  const std::byte *w = t.panel, *next = t.next;
+  const std::byte *w = t.panel, *next = t.next ? t.next : t.panel;
   const auto* x = reinterpret_cast<const float*>(t.x);
   for (std::size_t i = 0; i < steps; ++i, w += 2 * tile_bytes, x += 64) {
     __m512 chains[2][2][2] = {};  // [output tile][high, low][even, odd]
+    for (std::size_t quarter = 0; quarter < 16; quarter += 4, next += 64) {
+      const std::byte* stream = next;
 #pragma GCC unroll 4
-    for (std::size_t p = 0; p < 16; ++p) {
+      for (std::size_t p = quarter; p < quarter + 4; ++p, stream += 2 * part) {
+        __builtin_prefetch(stream, 0, 2);
+        __builtin_prefetch(stream + part, 0, 2);
 #pragma GCC unroll 2
-      for (std::size_t v = 0; v < 2; ++v) {
-        const __m512i pair = _mm512_loadu_si512(w + v * tile_bytes + p * row_bytes);
-        const __m512 even = _mm512_castsi512_ps(_mm512_maskz_slli_epi32(0xffff, pair, 16));
-        const __m512 odd = _mm512_castsi512_ps(_mm512_and_si512(pair, upper));
+        for (std::size_t v = 0; v < 2; ++v) {
+          const __m512i pair = _mm512_loadu_si512(w + v * tile_bytes + p * row_bytes);
+          const __m512 even = _mm512_castsi512_ps(_mm512_maskz_slli_epi32(0xffff, pair, 16));
+          const __m512 odd = _mm512_castsi512_ps(_mm512_and_si512(pair, upper));
 #pragma GCC unroll 2
-        for (std::size_t half = 0; half < 2; ++half) {
-          chains[v][half][0] = _mm512_fmadd_ps(_mm512_set1_ps(x[32 * half + p]), even, chains[v][half][0]);
-          chains[v][half][1] = _mm512_fmadd_ps(_mm512_set1_ps(x[32 * half + 16 + p]), odd, chains[v][half][1]);
+          for (std::size_t half = 0; half < 2; ++half) {
+            chains[v][half][0] = _mm512_fmadd_ps(_mm512_set1_ps(x[32 * half + p]), even, chains[v][half][0]);
+            chains[v][half][1] = _mm512_fmadd_ps(_mm512_set1_ps(x[32 * half + 16 + p]), odd, chains[v][half][1]);
+          }
         }
       }
-      if (next) {
-        __builtin_prefetch(next + p % 4 * 2 * part + p / 4 * 64, 0, 2);
-        __builtin_prefetch(next + (p % 4 * 2 + 1) * part + p / 4 * 64, 0, 2);
-      }
     }
-    if (next) next += 2 * tile_bytes / streams;
     for (std::size_t half = 0; half < 2; ++half)
       for (std::size_t v = 0; v < 2; ++v)
         sums[v] = _mm512_add_ps(sums[v], _mm512_add_ps(chains[v][half][0], chains[v][half][1]));
