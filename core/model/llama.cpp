@@ -47,6 +47,7 @@ result<void> llama::forward(const batch& b) {
   if (!make_room(rows, b.logits_rows))
     return make_error(errc::does_not_fit, "no memory for the activations of {} rows, {} bytes are free", rows,
                       backend_->free_bytes(backend_->self));
+  copy_pages(b.copies);
   place(b);
   backend_->run(kernels::gather{weights_.embedding, b.tokens, x_.floats()});
   backend_->run(kernels::rotary_angles{positions_, frequencies_, cos_.floats(), sin_.floats()});
@@ -150,6 +151,20 @@ kernels::kv_pages llama::pages_of(std::uint32_t layer) const noexcept {
   const std::size_t half = std::size_t{page_count_} * config_.kv_width() * page_tokens;
   float* keys = reinterpret_cast<float*>(pages_.data()) + layer * 2 * half;
   return {keys, keys + half, config_.kv_heads, config_.head_dim, page_tokens};
+}
+
+void llama::copy_pages(std::span<const page_copy> copies) {
+  const std::size_t page = std::size_t{config_.kv_width()} * page_tokens;  // elements of keys, and of values
+  for (const page_copy& c : copies) {
+    for (std::uint32_t layer = 0; layer < config_.layers; ++layer) {
+      const kernels::kv_pages kv = pages_of(layer);
+      for (float* half : {kv.keys, kv.values}) {
+        const float* from = half + static_cast<std::size_t>(c.from) * page;
+        float* to = half + static_cast<std::size_t>(c.to) * page;
+        backend_->do_copy(backend_->self, to, from, page * sizeof(float));
+      }
+    }
+  }
 }
 
 result<void> llama::sample(std::span<const draw> draws, std::span<drawn> out) {

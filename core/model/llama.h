@@ -41,6 +41,7 @@ class llama final : public model {
   std::span<const float> logits(std::uint32_t row) const override;
 
  private:
+  void copy_pages(std::span<const page_copy> copies);
   void place(const batch& b);
   void attend(std::uint32_t layer, std::uint32_t rows);
   void feed_forward(std::uint32_t layer, std::uint32_t rows);
