@@ -177,6 +177,21 @@ WEIR_INLINE vec broadcast(float x) {
 #endif
 }
 
+// Bit i for a lane i that is `least` or above.
+WEIR_INLINE unsigned reaching(vec x, float least) {
+#if defined(__AVX512F__)
+  return _mm512_cmp_ps_mask(x, all(least), _CMP_GE_OQ);
+#elif defined(__AVX__)
+  return static_cast<unsigned>(_mm256_movemask_ps(_mm256_cmp_ps(x, all(least), _CMP_GE_OQ)));
+#elif defined(__SSE__)
+  return static_cast<unsigned>(_mm_movemask_ps(_mm_cmpge_ps(x, all(least))));
+#else
+  unsigned bits = 0;
+  for (std::size_t i = 0; i < lanes; ++i) bits |= x[i] >= least ? 1u << i : 0u;
+  return bits;
+#endif
+}
+
 // v[(i + by) % lanes] in lane i.
 template <std::size_t by, std::size_t... i>
 WEIR_INLINE vec turned(vec v, std::index_sequence<i...>) {
@@ -201,10 +216,13 @@ WEIR_INLINE float largest_of(vec v) {
   return fold_lanes(v, [](vec a, vec b) __attribute__((always_inline)) { return larger(a, b); });
 }
 
-// e^x within 2 ulp for x in [-87, 88], clamped outside; NaN stays NaN. Two to the whole part of x / ln 2, which the
+// e^x within 2 ulp for x in [-87, most], clamped below; NaN stays NaN. Two to the whole part of x / ln 2, which the
 // shift leaves in the low bits and which goes into the exponent, times a polynomial (Cephes' expf) of the rest.
-WEIR_INLINE vec exp_of(vec x) {
-  x = smaller(all(88.0f), larger(all(-87.0f), x));
+// REQUIRES: x <= most, or NaN
+template <int most>
+WEIR_INLINE vec exp_below(vec x) {
+  static_assert(most <= 88);
+  x = larger(all(-87.0f), x);
   const vec shift = all(0x1.8p23f);  // adding it rounds to a whole number
   const vec shifted = x * 1.44269504f + shift;
   const vec n = shifted - shift;
@@ -219,6 +237,9 @@ WEIR_INLINE vec exp_of(vec x) {
   const uvec scaled = reinterpret_cast<uvec>(p) + (reinterpret_cast<uvec>(shifted) << 23);
   return reinterpret_cast<vec>(scaled);
 }
+
+// The same for any x, clamped above too.
+WEIR_INLINE vec exp_of(vec x) { return exp_below<88>(smaller(all(88.0f), x)); }
 
 }  // namespace
 }  // namespace weir::kernels
