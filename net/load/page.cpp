@@ -35,13 +35,13 @@ svg text { fill:var(--muted); font:11px system-ui,sans-serif; } .grid { stroke:v
 <script>
 const d = JSON.parse(document.getElementById("data").textContent), f = d.figures, main = document.getElementById("main");
 const esc = s => String(s).replace(/[&<>"]/g, c => "&#" + c.charCodeAt(0) + ";");
-const num = v => v == null ? "–" : v === 0 ? "0" : Math.abs(v) >= 1000 ? Math.round(v).toLocaleString("en") : Math.abs(v) >= 10 ? v.toFixed(1) : Math.abs(v) >= .01 ? v.toFixed(3) : v.toPrecision(2);
+const num = v => v == null ? "–" : Number.isInteger(v) ? v.toLocaleString("en") : Math.abs(v) >= 1000 ? Math.round(v).toLocaleString("en") : Math.abs(v) >= 10 ? v.toFixed(1) : Math.abs(v) >= .01 ? v.toFixed(3) : v.toPrecision(2);
 const add = html => main.insertAdjacentHTML("beforeend", html);
 const W = 500, H = 230, L = 48, B = 26, T = 10, R = 12;
 const ticks = (lo, hi, n) => { const raw = (hi - lo) / n || 1, p = 10 ** Math.floor(Math.log10(raw)); const step = [1, 2, 5, 10].find(m => m * p >= raw) * p; const out = []; for (let v = Math.ceil(lo / step - 1e-9) * step; v <= hi + step * 1e-9; v += step) out.push(v); return out; };
 const frame = (w, h, x0, x1, y0, y1, xl, yl) => { let s = ""; const X = v => L + (v - x0) / (x1 - x0 || 1) * (w - L - R), Y = v => h - B - (v - y0) / (y1 - y0 || 1) * (h - B - T);
-  for (const v of ticks(x0, x1, 6)) s += `<line class="grid" x1="${X(v)}" x2="${X(v)}" y1="${T}" y2="${h - B}"/><text x="${X(v)}" y="${h - 11}" text-anchor="middle">${num(v)}</text>`;
-  for (const v of ticks(y0, y1, 4)) s += `<line class="grid" x1="${L}" x2="${w - R}" y1="${Y(v)}" y2="${Y(v)}"/><text x="${L - 5}" y="${Y(v) + 4}" text-anchor="end">${num(v)}</text>`;
+  for (const v of ticks(x0, x1, 6)) s += `<line class="grid" x1="${X(v)}" x2="${X(v)}" y1="${T}" y2="${h - B}"/><text x="${X(v)}" y="${h - 11}" text-anchor="middle">${+v.toPrecision(4)}</text>`;
+  for (const v of ticks(y0, y1, 4)) s += `<line class="grid" x1="${L}" x2="${w - R}" y1="${Y(v)}" y2="${Y(v)}"/><text x="${L - 5}" y="${Y(v) + 4}" text-anchor="end">${+v.toPrecision(4)}</text>`;
   return { s: s + `<text x="${w - R}" y="${h - 1}" text-anchor="end">${xl}</text><text x="4" y="${T + 2}">${yl}</text>`, X, Y }; };
 const path = (cls, pts, X, Y) => pts.length ? `<path class="${cls}" d="M${pts.map(p => X(p[0]).toFixed(1) + " " + Y(p[1]).toFixed(1)).join("L")}"/>` : "";
 const svg = (w, h, inside, name) => `<svg viewBox="0 0 ${w} ${h}" role="img" aria-label="${name}">${inside}</svg>`;
@@ -51,8 +51,9 @@ if (d.bottleneck) add(`<div class="verdict bad"><b>Not a measurement of the serv
 const found = Object.entries(d.found);
 add(found.length ? `<div class="verdict bad"><b>Found:</b> ${found.map(([k, n]) => esc(k) + " in " + n + (n == 1 ? " stream" : " streams")).join(", ")}.</div>` : `<div class="verdict"><b>Found: nothing.</b> No token lost or repeated, no stall, no burst, no error.</div>`);
 for (const c of d.conditions) add(`<div class="verdict ${c.holds ? "" : "bad"}">${c.holds ? "Holds" : "<b>Broken</b>"}: ${esc(c.condition)} (measured ${num(c.value)})</div>`);
+const tick = v => String(+v.toPrecision(4)), ms = v => v == null ? "–" : num(v) + " ms";
 const tile = (v, t) => `<div class="tile"><b>${v}</b><span>${t}</span></div>`;
-add(`<div class="tiles">${tile(num(f.output_throughput), "tokens a second")}${tile(num(f.ttft_ms.p50) + " ms", "to the first token, median")}${tile(num(f.itl_ms.p50) + " / " + num(f.itl_ms.p99) + " ms", "between frames, median / 99th")}${tile(num(f.gap_max_ms.max) + " ms", "longest gap of any stream")}${f.added_jitter_ms.count ? tile(num(f.added_jitter_ms.p99) + " ms", "added by delivery, 99th") : ""}${tile(num(100 * f.coalesced_frac.all) + " %", "of tokens came in company")}</div>`);
+add(`<div class="tiles">${tile(num(f.output_throughput), "tokens a second")}${tile(ms(f.ttft_ms.p50), "to the first token, median")}${tile(num(f.itl_ms.p50) + " / " + num(f.itl_ms.p99) + " ms", "between frames, median / 99th")}${tile(num(f.gap_max_ms.max) + " ms", "longest gap of any stream")}${f.added_jitter_ms.count ? tile(num(f.added_jitter_ms.p99) + " ms", "added by delivery, 99th") : ""}${tile(num(100 * f.coalesced_frac.all) + " %", "of tokens came in company")}</div>`);
 
 add(`<h2>How evenly tokens came</h2><p>Each curve: what share of the values (upwards) is at most so large (to the right). A metronome is one vertical step. The tail above 99 % is cut off; the table has it.</p><div class="pair">` +
   d.cdfs.map(c => { const hi = c.points[c.points.length - 1][0], lo = Math.min(c.points[0][0], hi * .5); const g = frame(W, H, hi > lo ? lo : 0, hi || 1, 0, 100, c.unit, "%"); return `<div><p style="margin:0">${esc(c.name)}: ${esc(c.what)}</p>${svg(W, H, g.s + path("l1", c.points.map(p => [p[0], p[1] * 100]), g.X, g.Y), c.name)}</div>`; }).join("") + `</div>`);
@@ -63,7 +64,7 @@ const s = d.seconds; if (s.length) { const w = 1000, top = Math.max(...s.map(x =
 
 if (d.raster.length) { const w = 1000, row = 13, h = d.raster.length * row + B + T, begin = Math.min(...d.raster.map(r => r.frames[0][0])), all = Math.max(...d.raster.map(r => r.frames[r.frames.length - 1][0])), end = Math.min(all, begin + 3000);
   const X = t => L + (t - begin) / (end - begin || 1) * (w - L - R); let t = "";
-  for (const v of ticks(0, (end - begin) / 1000, 8)) t += `<line class="grid" x1="${X(begin + v * 1000)}" x2="${X(begin + v * 1000)}" y1="${T}" y2="${h - B}"/><text x="${X(begin + v * 1000)}" y="${h - 10}" text-anchor="middle">${num(v)} s</text>`;
+  for (const v of ticks(0, (end - begin) / 1000, 8)) t += `<line class="grid" x1="${X(begin + v * 1000)}" x2="${X(begin + v * 1000)}" y1="${T}" y2="${h - B}"/><text x="${X(begin + v * 1000)}" y="${h - 10}" text-anchor="middle">${tick(v)} s</text>`;
   d.raster.forEach((r, i) => { const y = T + i * row; t += `<text x="${L - 6}" y="${y + 10}" text-anchor="end">${r.stream}</text>`;
     for (const [at, n] of r.frames) if (at <= end) t += `<rect class="${n > 1 ? "many" : "tok"}" x="${X(at).toFixed(1)}" y="${y + 2}" width="1.4" height="${row - 4}"/>`; });
   add(`<h2>Every token of some streams</h2><p>A line is a stream, by the number of its request; a stroke is a frame when it came (the first three seconds). Even strokes are an even stream, a gap in one line is that stream waiting, a gap in all lines is the server. Frames of several tokens are in the other colour.</p>` + svg(w, h, t, "raster of token arrivals")); }

@@ -13,7 +13,7 @@ constexpr double late_ms = 5, busy = 0.9;
 
 // As many digits as are of use.
 std::string brief(double v) {
-  if (v == 0) return "0";
+  if (v == std::floor(v)) return fmt::format("{:.0f}", v);
   const double size = std::abs(v);
   return size >= 1000 ? fmt::format("{:.0f}", v) : size >= 10 ? fmt::format("{:.1f}", v) : size >= 0.01 ? fmt::format("{:.3f}", v) : fmt::format("{:.2g}", v);
 }
