@@ -258,7 +258,7 @@ double spin(std::size_t rounds) {
 
 constexpr product_path tiles{
     .most_rows = 2 * tile_rows,
-    .slice_k = 256,
+    .slice_k = 2048,
     .prepared_bytes = prepared_bytes,
     .prepare = prepare,
     .multiply = multiply,
