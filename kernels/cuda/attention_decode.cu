@@ -114,10 +114,7 @@ __global__ void __launch_bounds__(warps * 32) decode_kernel(decode_args g) {
   const int first_piece = from / piece, pieces = to / piece + 1 - first_piece;
   // Fewer parts than there could be where the context is short; each at least a piece a warp.
   const int parts = min(static_cast<int>(g.splits), max(1, pieces / warps));
-  if (static_cast<int>(split) >= parts) {
-    wait_for_previous();
-    return;
-  }
+  if (static_cast<int>(split) >= parts) return;
   const int begin = first_piece + static_cast<int>(static_cast<long long>(pieces) * split / parts);
   const int end = first_piece + static_cast<int>(static_cast<long long>(pieces) * (split + 1) / parts);
 

@@ -35,8 +35,8 @@ __global__ void __launch_bounds__(warps * 32, 1) prefill_kernel(rows_view v, att
   extern __shared__ __align__(128) unsigned char shared[];
   constexpr int steps = head_dim / 16, units = head_dim / 8, tiles = page_tokens / 8;
   const head_shape& h = a.heads;
-  wait_for_previous();
   let_next_start();
+  wait_for_previous();
   const prefill_block b = v.blocks[blockIdx.y];
   const std::uint32_t kv_head = blockIdx.x;
   const int warp = static_cast<int>(threadIdx.x / 32), lane = static_cast<int>(threadIdx.x % 32);

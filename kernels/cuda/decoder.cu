@@ -92,8 +92,9 @@ class cuda_decoder final : public decoder {
 
   grown frequencies_, x_, normed_, qkv_, attended_, gate_up_, inner_, cos_, sin_, logits_, scratch_, parts_,
       arrived_;
-  grown input_, input_host_;                                     // a step's rows
-  grown orders_, orders_host_, saved_, results_, results_host_;  // a step's draws
+  grown input_, input_host_;       // a step's rows
+  cudaEvent_t brought_ = nullptr;  // they are on the device: the next step may write over the host's copy
+  grown orders_, orders_host_, saved_, results_;  // a step's draws
   split_scratch split_;
   std::uint32_t rows_ = 0, logits_rows_ = 0;
 
@@ -127,8 +128,7 @@ cuda_decoder::cuda_decoder(device& d, const decoder_shape& s)
       orders_(d),
       orders_host_(d, true),
       saved_(d),
-      results_(d),
-      results_host_(d, true) {
+      results_(d, true) {
   frequencies_.reserve(s_.frequencies.size() * sizeof(float));
   if (!d_.failed())
     WEIR_CUDA(d_, cudaMemcpyAsync(frequencies_.as<float>(), s_.frequencies.data(),
@@ -145,6 +145,7 @@ cuda_decoder::cuda_decoder(device& d, const decoder_shape& s)
     samples_[2].push_back(l.gate_up.data);
     samples_[3].push_back(l.down.data);
   }
+  if (!d_.failed()) WEIR_CUDA(d_, cudaEventCreateWithFlags(&brought_, cudaEventDisableTiming));
   make_room(least_rows, 64);
   d_.sync();
 }
@@ -153,6 +154,7 @@ cuda_decoder::~cuda_decoder() {
   d_.use();
   d_.sync();
   drop_graphs();
+  if (brought_) cudaEventDestroy(brought_);
 }
 
 void cuda_decoder::drop_graphs() {
@@ -200,6 +202,8 @@ rows_view cuda_decoder::bring(const decoder_step& step, std::uint32_t rows) {
   // Twice what is needed: contexts grow, and the graphs know where this lies.
   if (input_.reserve(words * 8) | input_host_.reserve(words * 8)) drop_graphs();
   rows_view v{};
+  // Nobody may have waited for the step before: a slice of a prompt draws nothing.
+  if (!d_.failed()) WEIR_CUDA(d_, cudaEventSynchronize(brought_));
   if (d_.failed()) return v;
 
   auto* host = input_host_.as<std::int32_t>();
@@ -241,6 +245,7 @@ rows_view cuda_decoder::bring(const decoder_step& step, std::uint32_t rows) {
   for (std::uint32_t i = 0; i < logits; ++i)
     host[logits_at + i] = i < step.logits_from.size() ? step.logits_from[i] : static_cast<std::int32_t>(i);
   WEIR_CUDA(d_, cudaMemcpyAsync(there, host, at * 4, cudaMemcpyHostToDevice, d_.stream));
+  WEIR_CUDA(d_, cudaEventRecord(brought_, d_.stream));
   v.tokens = there + tokens_at;
   v.positions = reinterpret_cast<const std::uint32_t*>(there + positions_at);
   v.pages_at = there + row_pages_at;
@@ -368,7 +373,6 @@ bool cuda_decoder::sample(std::span<const decoder_draw> draws, std::span<decoder
   orders_host_.reserve(2 * (orders + words * 4));
   saved_.reserve(std::max<std::size_t>(1, 2 * words) * sizeof(float));
   results_.reserve(2 * draws.size() * sizeof(decoder_result));
-  results_host_.reserve(2 * draws.size() * sizeof(decoder_result));
   if (d_.failed()) return false;
   auto* order = orders_host_.as<draw_order>();
   auto* word = reinterpret_cast<std::uint32_t*>(orders_host_.as<std::byte>() + orders);
@@ -401,12 +405,9 @@ bool cuda_decoder::sample(std::span<const decoder_draw> draws, std::span<decoder
   sample_rows(d_, orders_.as<draw_order>(), static_cast<std::uint32_t>(draws.size()),
               reinterpret_cast<const std::uint32_t*>(orders_.as<std::byte>() + orders), saved_.as<float>(),
               logits_.as<float>(), s_.vocab, results_.as<decoder_result>());
-  if (!d_.failed())
-    WEIR_CUDA(d_, cudaMemcpyAsync(results_host_.as<void>(), results_.as<void>(),
-                                  draws.size() * sizeof(decoder_result), cudaMemcpyDeviceToHost, d_.stream));
   d_.sync();
   if (d_.failed()) return false;
-  std::copy_n(results_host_.as<decoder_result>(), draws.size(), out.begin());
+  std::copy_n(results_.as<decoder_result>(), draws.size(), out.begin());
   return true;
 }
 

@@ -13,8 +13,8 @@ constexpr unsigned threads = 256;
 
 __global__ void embed_kernel(const std::int32_t* tokens, const __nv_bfloat16* table, std::uint32_t hidden,
                              float* x) {
-  wait_for_previous();
   let_next_start();
+  wait_for_previous();
   const __nv_bfloat16* from = table + static_cast<std::size_t>(tokens[blockIdx.x]) * hidden;
   for (std::uint32_t i = threadIdx.x * 2; i < hidden; i += blockDim.x * 2)
     *reinterpret_cast<float2*>(x + std::size_t{blockIdx.x} * hidden + i) =
@@ -23,38 +23,47 @@ __global__ void embed_kernel(const std::int32_t* tokens, const __nv_bfloat16* ta
 
 __global__ void angles_kernel(const std::uint32_t* positions, const float* frequencies, std::uint32_t rows,
                               std::uint32_t half, float* cos, float* sin) {
-  wait_for_previous();
   let_next_start();
+  wait_for_previous();
   const std::uint32_t i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i >= rows * half) return;
   const float angle = __fmul_rn(static_cast<float>(positions[i / half]), frequencies[i % half]);
   sincosf(angle, &sin[i], &cos[i]);
 }
 
-// A block a row, which stays in shared memory between the two passes.
+// A block a row, which stays in registers: a block that takes no shared memory finds room beside those of the
+// product before it, so that the product after it may start in time.
+template <int quads>
 __global__ void norm_kernel(float* x, const float* bias, const std::int32_t* from, const float* weight,
                             std::uint32_t width, float eps, __nv_bfloat16* out) {
-  extern __shared__ float4 row[];
   __shared__ float room[32];
-  wait_for_previous();
   let_next_start();
+  wait_for_previous();
   const std::size_t source = from ? static_cast<std::size_t>(from[blockIdx.x]) : blockIdx.x;
   auto* at = reinterpret_cast<float4*>(x + source * width);
+  float4 row[quads];
   float squares = 0;
-  for (std::uint32_t i = threadIdx.x; i < width / 4; i += blockDim.x) {
+#pragma unroll
+  for (int j = 0; j < quads; ++j) {
+    const std::uint32_t i = threadIdx.x + static_cast<std::uint32_t>(j) * blockDim.x;
+    row[j] = make_float4(0, 0, 0, 0);
+    if (i >= width / 4) continue;
     float4 v = __ldcg(at + i);
     if (bias) {
       const float4 b = reinterpret_cast<const float4*>(bias)[i];
       v = make_float4(v.x + b.x, v.y + b.y, v.z + b.z, v.w + b.w);
       if (!from) at[i] = v;
     }
-    row[i] = v;
+    row[j] = v;
     squares += v.x * v.x + v.y * v.y + v.z * v.z + v.w * v.w;
   }
   const float scale = rsqrtf(block_sum(squares, room) / static_cast<float>(width) + eps);
   auto* to = reinterpret_cast<uint2*>(out + std::size_t{blockIdx.x} * width);
-  for (std::uint32_t i = threadIdx.x; i < width / 4; i += blockDim.x) {
-    const float4 v = row[i], w = reinterpret_cast<const float4*>(weight)[i];
+#pragma unroll
+  for (int j = 0; j < quads; ++j) {
+    const std::uint32_t i = threadIdx.x + static_cast<std::uint32_t>(j) * blockDim.x;
+    if (i >= width / 4) continue;
+    const float4 v = row[j], w = reinterpret_cast<const float4*>(weight)[i];
     to[i] = make_uint2(pair_of(v.x * scale * w.x, v.y * scale * w.y),
                        pair_of(v.z * scale * w.z, v.w * scale * w.w));
   }
@@ -63,8 +72,8 @@ __global__ void norm_kernel(float* x, const float* bias, const std::int32_t* fro
 // A warp a head of a row: queries, keys, then values.
 template <int head_dim>
 __global__ void turn_kernel(rows_view v, head_shape h, turning t, __nv_bfloat16* qkv, layer_pages to) {
-  wait_for_previous();
   let_next_start();
+  wait_for_previous();
   const std::uint32_t all = h.heads + 2 * h.kv_heads;
   const std::size_t item = (blockIdx.x * std::size_t{blockDim.x} + threadIdx.x) / 32;
   const int lane = static_cast<int>(threadIdx.x % 32);
@@ -107,8 +116,8 @@ __global__ void turn_kernel(rows_view v, head_shape h, turning t, __nv_bfloat16*
 
 __global__ void silu_kernel(const __nv_bfloat16* x, const float* bias, std::uint32_t width,
                             __nv_bfloat16* out) {
-  wait_for_previous();
   let_next_start();
+  wait_for_previous();
   const __nv_bfloat16* gate = x + std::size_t{blockIdx.y} * 2 * width;
   const std::uint32_t i = (blockIdx.x * blockDim.x + threadIdx.x) * 8;
   if (i >= width) return;
@@ -153,8 +162,14 @@ void angles(device& d, const rows_view& v, const float* frequencies, std::uint32
 void norm(device& d, float* x, const float* bias, const std::int32_t* from, const float* weight,
           std::uint32_t rows, std::uint32_t width, float eps, __nv_bfloat16* out) {
   // Few rows: more threads a row, since it is then latency that counts.
-  const unsigned wide = rows <= 64 ? std::clamp(width / 4 / 32 * 32, 32u, 1024u) : threads;
-  launch(d, norm_kernel, dim3(rows), wide, width * sizeof(float), x, bias, from, weight, width, eps, out);
+  const std::uint32_t all = width / 4;
+  const auto start = [&](auto kernel, std::uint32_t quads) {
+    launch(d, kernel, dim3(rows), ((all + quads - 1) / quads + 31) / 32 * 32, 0, x, bias, from, weight, width,
+           eps, out);
+  };
+  if (rows <= 64 && all <= 1024) return start(norm_kernel<1>, 1);
+  if (all <= 2048) return start(norm_kernel<2>, 2);
+  start(norm_kernel<4>, 4);
 }
 
 void turn_and_write(device& d, const rows_view& v, const head_shape& h, const turning& t, __nv_bfloat16* qkv,

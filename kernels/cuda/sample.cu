@@ -6,7 +6,7 @@
 namespace weir::kernels::cuda {
 namespace {
 
-constexpr int threads = 1024, most_candidates = 4096, bins = 512;
+constexpr int threads = 1024, most_candidates = 2048, bins = 512;
 constexpr float bins_a_logit = 8;
 constexpr float smallest_weight = 1e-37f;
 
@@ -32,12 +32,13 @@ __device__ float weight_of(float logit, float top, float temperature) {
 struct room {
   u64 candidates[most_candidates];
   std::uint32_t counts[bins];
-  float masses[bins];
+  std::uint32_t low[bins], high[bins];  // sums of weights in units of 2^-28, in two halves
   double sums[32];
   u64 keys[32];
   std::uint32_t found;
-  int bound;
-  int kept;
+  int bin;
+  double above;  // of what lies before the bin: weights, or tokens
+  u64 edge;
   bool decided;
   std::int32_t id;
 };
@@ -46,12 +47,29 @@ struct room {
 __device__ u64 best_of(const float* logits, std::uint32_t vocab, room& s) {
   u64 best = 0;
   bool sound = true;
-  for (std::uint32_t i = threadIdx.x; i < vocab; i += threads) {
-    const float l = logits[i];
+  const auto look = [&](float l, std::uint32_t i) {
     sound &= l <= 3.4028234e38f;
     const u64 key = key_of(l, i);
     best = key > best ? key : best;
+  };
+  // Several loads at once: it is their latency that this costs.
+  constexpr std::uint32_t ahead = 8;
+  std::uint32_t first = 0;
+  for (; vocab % 4 == 0 && first + ahead * threads * 4 <= vocab; first += ahead * threads * 4) {
+    float4 v[ahead];
+#pragma unroll
+    for (std::uint32_t j = 0; j < ahead; ++j)
+      v[j] = reinterpret_cast<const float4*>(logits + first)[j * threads + threadIdx.x];
+#pragma unroll
+    for (std::uint32_t j = 0; j < ahead; ++j) {
+      const std::uint32_t i = first + (j * threads + threadIdx.x) * 4;
+      look(v[j].x, i);
+      look(v[j].y, i + 1);
+      look(v[j].z, i + 2);
+      look(v[j].w, i + 3);
+    }
   }
+  for (std::uint32_t i = first + threadIdx.x; i < vocab; i += threads) look(logits[i], i);
   for (int o = 16; o; o >>= 1) {
     const u64 other = __shfl_xor_sync(~0u, best, o);
     best = other > best ? other : best;
@@ -126,40 +144,54 @@ __device__ int first_beyond(int count, double target, double& sum, int lane, Wei
   return last;
 }
 
-// Over the whole vocabulary, without a cut but min_p: each warp sums a stretch of ids, then one walks its
-// own.
-__device__ void draw_from_all(const draw_order& o, const float* logits, std::uint32_t vocab, float top,
-                              room& s) {
+// Of one value a thread, over the block; the same in every thread.
+__device__ double block_total(double v, room& s) {
+  for (int o = 16; o; o >>= 1) v += __shfl_xor_sync(~0u, v, o);
+  __syncthreads();
+  if (threadIdx.x % 32 == 0) s.sums[threadIdx.x / 32] = v;
+  __syncthreads();
+  double total = 0;
+  for (int w = 0; w < threads / 32; ++w) total += s.sums[w];
+  return total;
+}
+
+// What a draw keeps: keys from `edge` on, and weights from `least` on.
+struct kept {
+  const float* logits;
+  float top, temperature, least;
+  u64 edge;
+
+  __device__ float weight(std::uint32_t i) const {
+    const float w = weight_of(logits[i], top, temperature);
+    return w >= least && (edge == 0 || key_of(logits[i], i) >= edge) ? w : 0.0f;
+  }
+};
+
+// In order of ids: each warp sums a stretch of them, then one walks its own.
+__device__ void draw_among(const kept& k, double uniform, std::uint32_t vocab, room& s) {
   const int warp = static_cast<int>(threadIdx.x / 32), lane = static_cast<int>(threadIdx.x % 32);
   const int stretch = static_cast<int>((vocab + threads - 1) / threads) * 32;
   const int begin = warp * stretch, count = max(0, min(stretch, static_cast<int>(vocab) - begin));
-  const auto weight = [&](int i) {
-    const float w = weight_of(logits[begin + i], top, o.temperature);
-    return w >= o.min_p ? w : 0.0f;
-  };
+  const auto weight = [&](int i) { return k.weight(static_cast<std::uint32_t>(begin + i)); };
   double sum = 0;
   for (int i = lane; i < count; i += 32) sum += weight(i);
   for (int d = 16; d; d >>= 1) sum += __shfl_xor_sync(~0u, sum, d);
+  __syncthreads();
   if (lane == 0) s.sums[warp] = sum;
   __syncthreads();
-  double total = 0, before = 0;
+  double total = 0, before = 0, before_last = 0;
   for (int w = 0; w < threads / 32; ++w) total += s.sums[w];
-  const double target = o.uniform * total;
+  const double target = uniform * total;
   int chosen = -1, last = 0;
   for (int w = 0; w < threads / 32 && chosen < 0; ++w) {
     if (s.sums[w] == 0) continue;
     last = w;
-    if (before + s.sums[w] > target)
-      chosen = w;
-    else
-      before += s.sums[w];
+    before_last = before;
+    if (before + s.sums[w] > target) chosen = w;
+    before += s.sums[w];
   }
-  if (chosen < 0) {
-    chosen = last;
-    before -= s.sums[last];
-  }
-  if (warp != chosen) return;
-  const int at = first_beyond<false>(count, target, before, lane, weight);
+  if (warp != (chosen < 0 ? last : chosen)) return;
+  const int at = first_beyond<false>(count, target, before_last, lane, weight);
   if (lane == 0) {
     s.id = begin + at;
     s.decided = at >= 0;
@@ -184,101 +216,119 @@ __device__ void sort_descending(u64* keys, int count) {
   __syncthreads();
 }
 
-// Ranks the candidates that a cut could keep, cuts, and draws among what stays, in order of ids.
-__device__ void draw_from_best(const draw_order& o, const float* logits, std::uint32_t vocab, float top,
-                               room& s) {
-  const int warp = static_cast<int>(threadIdx.x / 32), lane = static_cast<int>(threadIdx.x % 32);
-  for (int i = static_cast<int>(threadIdx.x); i < bins; i += threads) {
-    s.counts[i] = 0;
-    s.masses[i] = 0;
+// The bin of a logit by how far it is below the top: coarse ones, then fine ones inside one of those.
+struct binning {
+  float top;
+  int inside;  // a coarse bin, or -1: these are the coarse ones
+
+  __device__ int operator()(float logit) const {
+    const float distance = (top - logit) * bins_a_logit;
+    const float coarse = fminf(floorf(distance), bins - 1.0f);
+    if (inside < 0) return static_cast<int>(coarse);
+    if (static_cast<int>(coarse) != inside) return -1;
+    return static_cast<int>(fminf((distance - coarse) * bins, bins - 1.0f));
   }
+};
+
+// The bin in which the running count or weight of what is kept reaches `wanted`, in s.bin, and what lies
+// before it, `above` included, in s.above.
+__device__ void find_bin(const kept& k, const binning& bin_of, bool by_rank, double wanted, double above,
+                         std::uint32_t vocab, room& s) {
+  __syncthreads();
+  for (int i = static_cast<int>(threadIdx.x); i < bins; i += threads) s.counts[i] = s.low[i] = s.high[i] = 0;
+  __syncthreads();
+  for (std::uint32_t i = threadIdx.x; i < vocab; i += threads) {
+    const float w = k.weight(i);
+    const int bin = w > 0 ? bin_of(k.logits[i]) : -1;
+    if (bin < 0) continue;
+    atomicAdd(&s.counts[bin], 1u);
+    if (by_rank) continue;
+    const auto units = static_cast<std::uint32_t>(w * 0x1p28f);
+    atomicAdd(&s.low[bin], units & 0x3fffu);
+    atomicAdd(&s.high[bin], units >> 14);
+  }
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    s.bin = -1;
+    for (int b = 0; b < bins; ++b) {
+      if (s.counts[b] == 0) continue;
+      const double more = by_rank ? s.counts[b] : (s.high[b] * 16384.0 + s.low[b]) * 0x1p-28;
+      s.bin = b;
+      s.above = above;
+      if (above + more >= wanted) break;
+      above += more;
+    }
+  }
+  __syncthreads();
+}
+
+// The key of the last token that a cut keeps: the rank `wanted` among what is kept so far, or the first one
+// at which the weights of the ranking add up to `wanted`. s.decided is false where too many are alike.
+__device__ u64 find_edge(const kept& k, bool by_rank, double wanted, std::uint32_t vocab, room& s) {
+  const int lane = static_cast<int>(threadIdx.x % 32);
+  const binning all{k.top, -1};
+  find_bin(k, all, by_rank, wanted, 0, vocab, s);
+  const int coarse = s.bin;
+  const double before_coarse = s.above;
+  const binning fine{k.top, coarse};
+  find_bin(k, fine, by_rank, wanted, before_coarse, vocab, s);
+  const int bin = s.bin;
   if (threadIdx.x == 0) s.found = 0;
   __syncthreads();
-  const auto bin_of = [&](float l) { return static_cast<int>(fminf((top - l) * bins_a_logit, bins - 1.0f)); };
-  double sum = 0;
+  double above = 0;
   for (std::uint32_t i = threadIdx.x; i < vocab; i += threads) {
-    const float w = weight_of(logits[i], top, o.temperature);
+    const float w = k.weight(i);
     if (w == 0) continue;
-    sum += w;
-    const int bin = bin_of(logits[i]);
-    atomicAdd(&s.counts[bin], 1u);
-    atomicAdd(&s.masses[bin], w);
+    const int here = fine(k.logits[i]);
+    if (here >= 0 ? here < bin : all(k.logits[i]) < coarse) above += by_rank ? 1.0 : w;
+    if (here != bin) continue;
+    const std::uint32_t at = atomicAdd(&s.found, 1u);
+    if (at < most_candidates) s.candidates[at] = key_of(k.logits[i], i);
   }
-  for (int d = 16; d; d >>= 1) sum += __shfl_xor_sync(~0u, sum, d);
-  if (lane == 0) s.sums[warp] = sum;
-  __syncthreads();
-  double total = 0;
-  for (int w = 0; w < threads / 32; ++w) total += s.sums[w];
-  const bool by_rank = o.top_k > 0 && o.top_k < vocab;
-  if (threadIdx.x == 0) {
-    std::uint32_t count = 0, all = 0;
-    double mass = 0;
-    s.bound = -1;
-    for (int b = 0; b < bins; ++b) all += s.counts[b];
-    for (int b = 0; b < bins; ++b) {
-      if (count + s.counts[b] > most_candidates) break;
-      count += s.counts[b];
-      mass += s.masses[b];
-      s.bound = b;
-      if (by_rank ? count >= o.top_k : mass >= static_cast<double>(o.top_p) * total * 1.0001) break;
-    }
-    s.decided =
-        count == all || (by_rank ? count >= o.top_k : mass >= static_cast<double>(o.top_p) * total * 1.0001);
-  }
-  __syncthreads();
-  if (!s.decided) return;
-  for (std::uint32_t i = threadIdx.x; i < vocab; i += threads)
-    if (weight_of(logits[i], top, o.temperature) > 0 && bin_of(logits[i]) <= s.bound)
-      s.candidates[atomicAdd(&s.found, 1u)] = key_of(logits[i], i);
-  __syncthreads();
+  above = block_total(above, s);
   const int found = static_cast<int>(s.found);
+  if (threadIdx.x == 0) s.decided = found <= most_candidates;
+  __syncthreads();
+  if (found > most_candidates) return 0;
   int size = 32;
   while (size < found) size *= 2;
   for (int i = found + static_cast<int>(threadIdx.x); i < size; i += threads) s.candidates[i] = 0;
   sort_descending(s.candidates, size);
-
-  const auto weight = [&](int i) { return weight_of(logit_of(s.candidates[i]), top, o.temperature); };
-  if (warp == 0) {
-    int kept = by_rank ? min(found, static_cast<int>(o.top_k)) : found;
-    if (o.top_p < 1) {
-      double of = total, running = 0;
-      if (by_rank) {
-        of = 0;
-        (void)first_beyond<false>(kept, INFINITY, of, lane, weight);
-      }
-      kept = first_beyond<true>(kept, static_cast<double>(o.top_p) * of, running, lane, weight) + 1;
-    }
-    if (o.min_p > 0)
-      while (kept > 1 && weight(kept - 1) < o.min_p) --kept;
-    if (lane == 0) s.kept = kept;
+  if (threadIdx.x < 32) {
+    const auto weight = [&](int i) {
+      return by_rank ? 1.0f : weight_of(logit_of(s.candidates[i]), k.top, k.temperature);
+    };
+    const int at = first_beyond<true>(found, wanted, above, lane, weight);
+    if (lane == 0) s.edge = s.candidates[at < 0 ? 0 : at];
   }
   __syncthreads();
-  // By id from here: the key's lower half above its upper one.
-  for (int i = static_cast<int>(threadIdx.x); i < size; i += threads) {
-    const u64 key = s.candidates[i];
-    s.candidates[i] = i < s.kept ? key << 32 | key >> 32 : 0;
+  return s.edge;
+}
+
+// Cuts, then draws among what stays.
+__device__ void draw(const draw_order& o, const float* logits, std::uint32_t vocab, float top, room& s) {
+  kept k{logits, top, o.temperature, 0, 0};
+  if (o.top_k > 0 && o.top_k < vocab) {
+    k.edge = find_edge(k, true, o.top_k, vocab, s);
+    if (!s.decided) return;
   }
-  sort_descending(s.candidates, size);
-  if (warp != 0) return;
-  const auto turned = [&](int i) {
-    const u64 key = s.candidates[i];
-    return weight_of(logit_of(key << 32 | key >> 32), top, o.temperature);
-  };
-  double of = 0, running = 0;
-  (void)first_beyond<false>(s.kept, INFINITY, of, lane, turned);
-  const int at = first_beyond<false>(s.kept, o.uniform * of, running, lane, turned);
-  if (lane == 0) {
-    const u64 key = s.candidates[at];
-    s.id = static_cast<std::int32_t>(id_of(key << 32 | key >> 32));
+  if (o.top_p < 1) {
+    double sum = 0;
+    for (std::uint32_t i = threadIdx.x; i < vocab; i += threads) sum += k.weight(i);
+    const double total = block_total(sum, s);
+    k.edge = find_edge(k, false, static_cast<double>(o.top_p) * total, vocab, s);
+    if (!s.decided) return;
   }
+  k.least = o.min_p;
+  draw_among(k, o.uniform, vocab, s);
 }
 
 __global__ void __launch_bounds__(threads)
     sample_kernel(const draw_order* draws, const std::uint32_t* words, float* saved, float* all_logits,
                   std::uint32_t vocab, decoder_result* out) {
   __shared__ room s;
-  wait_for_previous();
   let_next_start();
+  wait_for_previous();
   const draw_order o = draws[blockIdx.x];
   float* logits = all_logits + std::size_t{o.row} * vocab;
   const bool changes = o.seen + o.biases + o.masked > 0;
@@ -295,17 +345,12 @@ __global__ void __launch_bounds__(threads)
       s.decided = true;
     }
     __syncthreads();
-    if (o.temperature > 0) {
-      if (o.top_p < 1 || (o.top_k > 0 && o.top_k < vocab))
-        draw_from_best(o, logits, vocab, top, s);
-      else
-        draw_from_all(o, logits, vocab, top, s);
-    }
+    if (o.temperature > 0) draw(o, logits, vocab, top, s);
     __syncthreads();
     result = {s.id, s.decided ? draw_state::drawn : draw_state::undecided};
   }
   if (changes && best) restore_row(o, words, saved, logits);
-  if (threadIdx.x == 0) out[blockIdx.x] = result;
+  if (threadIdx.x == 0) out[blockIdx.x] = result;  // on the host, who reads it when the stream is done
 }
 
 }  // namespace

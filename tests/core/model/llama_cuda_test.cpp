@@ -5,6 +5,7 @@
 #include <iostream>
 
 #include "core/model/load.h"
+#include "core/sample/pipeline.h"
 #include "kernels/cuda/backend.h"
 #include "tests/support/drive.h"
 #include "tests/support/golden.h"
