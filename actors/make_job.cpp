@@ -11,6 +11,7 @@ using core::result;
 using core::token_id;
 
 constexpr std::size_t most_stop_strings = 64, longest_stop_string = 1024;
+constexpr std::size_t longest_cache_salt = 256;
 
 // Copies a field that was sent, if it lies in [low, high] (or (low, high]), over the model's default.
 template <class To, class From>
@@ -114,6 +115,9 @@ result<core::job> make_job(const request& r, const served_model& m) {
   auto prompt = prompt_of(r, m);
   if (!prompt) return prompt.error();
   j.prompt = std::move(*prompt);
+  if (r.cache_salt.size() > longest_cache_salt)
+    return bad_param("cache_salt", "cache_salt must have at most {} bytes, not {}", longest_cache_salt, r.cache_salt.size());
+  j.cache_salt = r.cache_salt;
   j.priority = r.priority;
   return j;
 }

@@ -14,6 +14,7 @@ namespace {
 using core::errc;
 
 constexpr std::uint32_t random_context = 8192;
+constexpr std::uint32_t usual_length = 16384;
 
 // Memory that the device says it could give right now; nothing where it does not say.
 std::optional<std::uint64_t> available_memory(const kernels::backend* on) {
@@ -38,7 +39,10 @@ core::result<std::uint32_t> pages_of(const owner_options& o, const core::model_i
     return pages;
   }
   const auto wanted = std::uint64_t{pages_for(context)} * o.max_batch;
-  if (!free) return static_cast<std::uint32_t>(std::min<std::uint64_t>(wanted, 1u << 24));
+  if (!free) {  // pages without memory, but what is known of each takes some: no more than are likely to be used
+    const auto usual = std::uint64_t{pages_for(std::min(context, usual_length))} * o.max_batch;
+    return static_cast<std::uint32_t>(std::clamp<std::uint64_t>(usual, pages_for(context), 1u << 24));
+  }
   const auto room = (on->on_host ? *free / 4 : *free / 10 * 9) / info.page_bytes;
   if (room == 0) return core::make_error(errc::does_not_fit, "no memory is left for a page of {} bytes", info.page_bytes);
   return static_cast<std::uint32_t>(std::min(wanted, room));

@@ -36,6 +36,7 @@ struct request {
   std::optional<std::int64_t> top_k;
   std::optional<std::uint64_t> seed;                             // none: drawn at random
   std::vector<std::pair<std::int64_t, double>> logit_bias;
+  std::string cache_salt;                                        // shares computed prefixes within the salt alone
   int priority = 0;
   std::optional<std::chrono::milliseconds> deadline;             // from the moment the request was read
 };

@@ -226,6 +226,7 @@ snapshot service::stats() const {
   s.jobs.finished = p->counts.finished;
   s.pages.total = p->counts.pages_total;
   s.pages.free = p->counts.pages_free;
+  s.pages.cached = p->counts.pages_cached;
   s.pages.used = p->counts.pages_used;
   s.queue = p->counts.queued;
   // A picture is not made anew while nothing happens; a rate in it is then a thing of the past.
@@ -235,6 +236,7 @@ snapshot service::stats() const {
   s.step_p99_ms = p->step_p99_ms;
   s.steps = p->counts.steps;
   s.tokens = p->counts.tokens;
+  s.prefix = {p->counts.prefix_hits, p->counts.cached_tokens};
   return s;
 }
 

@@ -44,6 +44,7 @@ struct snapshot {
   std::uint32_t queue = 0;
   double step_p50_ms = 0, step_p99_ms = 0;
   std::uint64_t steps = 0, tokens = 0;
+  struct { std::uint64_t hits = 0, tokens = 0; } prefix;  // jobs that found part of their prompt computed; how much
 };
 
 struct readiness { bool ready = false; std::string reason; };

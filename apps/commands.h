@@ -15,5 +15,6 @@ using command = std::function<int()>;
 command add_serve(CLI::App& app);
 command add_generate(CLI::App& app);
 command add_tokenize(CLI::App& app);
+command add_bench(CLI::App& app);
 
 }  // namespace weir::apps

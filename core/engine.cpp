@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "core/engine_state.h"
+#include "core/schedule/prefix_reuse.h"
 
 namespace weir::core {
 namespace {
@@ -39,6 +40,7 @@ engine::state::state(std::unique_ptr<model> m, std::shared_ptr<const tokenizer> 
   results.reserve(config.max_batch);
   drawing.reserve(config.max_batch);
   running.reserve(config.max_batch);
+  computing.reserve(config.max_batch);
 }
 
 engine::engine(std::unique_ptr<model> m, std::shared_ptr<const tokenizer> t, engine_config config,
@@ -129,11 +131,39 @@ void engine::state::admit() {
       drop(waiting.take_front(), finish_reason::cancel);
       continue;
     }
-    if (!s.pages.grow(pool, s.prompt_tokens() + s.max_output - 1))
-      return;  // the last token is never computed
+    if (!enter(s)) return;
     s.enter(admissions++, now, device->info().vocab_size);
     running.push_back(waiting.take_front());
   }
+}
+
+// Takes the pages that the sequence needs, those first that are computed already.
+bool engine::state::enter(sequence& s) {
+  const std::uint32_t cached = s.cached;
+  share_pages(s, pool);
+  // The last token is never computed.
+  if (take_pages(s, pool, s.prompt_tokens() + s.max_output - 1, plan.copies())) return true;
+  s.give_back(pool);
+  s.cached = cached;
+  return false;
+}
+
+// Of those that would compute the same page in this step the first does; the others find it computed in a later one.
+void engine::state::share() {
+  computing.clear();
+  for (const auto& s : running) {
+    s->held = false;
+    if (s->decoding()) continue;
+    const auto next = share_pages(*s, pool);
+    if (!next) continue;
+    s->held = std::find(computing.begin(), computing.end(), *next) != computing.end();
+    if (!s->held) computing.push_back(*next);
+  }
+}
+
+const batch& engine::state::schedule() {
+  share();
+  return plan.plan(running, *device, now);
 }
 
 void engine::state::forward(const batch& work) {
@@ -161,6 +191,7 @@ void engine::state::sample(const batch& work) {
   }
   const time_point at = time.now();
   plan.computed(at, at - now);
+  for (sequence* s : chosen) name_pages(*s, pool);
   for (std::size_t i = 0; i < draws.size(); ++i) {
     sequence& s = *drawing[i];
     if (results[i].fault) {
@@ -219,6 +250,8 @@ void engine::state::drop(std::unique_ptr<sequence> s, finish_reason why, std::op
 void engine::state::forget(const sequence& s) {
   ++report.finished;
   ++finished;
+  cached_tokens += s.cached;
+  if (s.cached > 0) ++prefix_hits;
   known.erase(s.asked.id);
 }
 

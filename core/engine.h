@@ -5,6 +5,10 @@
 // Thread safety: everything on the owner's thread. The engine starts no thread, reads no clock but the one
 // passed in, and calls out only through each job's token_sink.
 //
+// Full pages are named by what they hold (core/cache/prefix_tree.h): a job takes those that were computed before,
+// by a job that runs or by one that is gone, and starts where they end. Jobs that would compute the same page in
+// the same step do so once.
+//
 // Pages are reserved when a job is admitted, for its prompt and all the output it may make (max_tokens, or
 // what its longest possible length leaves): an admitted job always runs to its end, so jobs cannot wait for
 // one another. A sequence is at most as long as the smallest of the model's context, max_seq_len and the page
@@ -12,11 +16,12 @@
 // are not free yet waits, and those behind it too.
 //
 // Invariants:
-//   1. Pages used + free = total; reference counts equal the page tables (check_integrity).
+//   1. Pages used + cached + free = total; reference counts equal the page tables (check_integrity).
 //   2. Every job given to submit() gets exactly one finish(), whatever happens.
 //   3. After cancel(id), the next step() starts without that sequence, and its pages are free before the
 //      step's forward.
-//   4. A job's tokens depend on the model, its prompt, parameters and seed alone, whatever runs beside it.
+//   4. A job's tokens depend on the model, its prompt, parameters and seed alone, whatever runs beside it and
+//      whatever the cache holds.
 #pragma once
 
 #include <cstdint>
@@ -64,8 +69,10 @@ struct step_report {
 struct engine_counts {
   std::uint32_t queued = 0, prefilling = 0, decoding = 0;
   std::uint32_t finishing = 0;  // ended and without pages, but their sinks have not taken the last tokens
-  std::uint32_t pages_total = 0, pages_free = 0, pages_used = 0;
-  std::uint64_t steps = 0, tokens = 0, finished = 0;  // since the engine was made
+  std::uint32_t pages_total = 0, pages_free = 0, pages_cached = 0, pages_used = 0;
+  // Since the engine was made:
+  std::uint64_t steps = 0, tokens = 0, finished = 0;
+  std::uint64_t prefix_hits = 0, cached_tokens = 0;  // jobs that found part of their prompt; how much they found
 
   // Of several engines together.
   engine_counts& operator+=(const engine_counts& o) noexcept;

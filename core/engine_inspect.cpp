@@ -17,10 +17,13 @@ engine_counts engine::counts() const noexcept {
   for (const auto& s : s_->running) ++(s->output.empty() ? c.prefilling : c.decoding);
   c.pages_total = s_->pool.total();
   c.pages_free = s_->pool.free();
+  c.pages_cached = s_->pool.cached();
   c.pages_used = s_->pool.used();
   c.steps = s_->steps;
   c.tokens = s_->tokens;
   c.finished = s_->finished;
+  c.prefix_hits = s_->prefix_hits;
+  c.cached_tokens = s_->cached_tokens;
   return c;
 }
 
@@ -31,10 +34,13 @@ engine_counts& engine_counts::operator+=(const engine_counts& o) noexcept {
   finishing += o.finishing;
   pages_total += o.pages_total;
   pages_free += o.pages_free;
+  pages_cached += o.pages_cached;
   pages_used += o.pages_used;
   steps += o.steps;
   tokens += o.tokens;
   finished += o.finished;
+  prefix_hits += o.prefix_hits;
+  cached_tokens += o.cached_tokens;
   return *this;
 }
 
@@ -76,8 +82,9 @@ std::string engine::check_integrity() const {
     }
   }
   const auto taken = std::count_if(references.begin(), references.end(), [](auto r) { return r > 0; });
-  if (taken + pool.free() != pool.total())
-    return fmt::format("{} of {} pages are lost", pool.total() - taken - pool.free(), pool.total());
+  if (taken + pool.cached() + pool.free() != pool.total())
+    return fmt::format("of {} pages {} are used, {} cached, {} free", pool.total(), taken, pool.cached(), pool.free());
+  if (auto wrong = pool.names().check([&](page_id p) { return pool.references(p) > 0; }); !wrong.empty()) return wrong;
   const std::size_t all = s_->waiting.size() + s_->running.size() + s_->finishing.size();
   if (all != s_->known.size())
     return fmt::format("{} jobs are known, {} are somewhere", s_->known.size(), all);

@@ -21,7 +21,9 @@ struct engine::state {
   void begin();
   void expire();
   void admit();
-  const batch& schedule() { return plan.plan(running, *device, now); }
+  bool enter(sequence& s);
+  void share();
+  const batch& schedule();
   void forward(const batch& work);
   void sample(const batch& work);
   void deliver();
@@ -45,6 +47,7 @@ struct engine::state {
   std::vector<std::unique_ptr<sequence>> finishing;  // ended, the last tokens not all taken
   std::unordered_map<job_id, sequence*, job_id_hash> known;
   scheduler plan;
+  std::vector<page_name> computing;  // the pages that are being computed in this step
   std::vector<draw> draws;         // of this step, and
   std::vector<drawn> results;      // what came of them, and
   std::vector<sequence*> drawing;  // for whom
@@ -53,6 +56,7 @@ struct engine::state {
   time_point now{};  // when the step began
   time_point earliest_deadline = time_point::max();
   std::uint64_t admissions = 0, steps = 0, tokens = 0, finished = 0;
+  std::uint64_t prefix_hits = 0, cached_tokens = 0;
   step_report report;  // of this step, and of what cancel() ended since the last
 };
 

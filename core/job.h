@@ -35,6 +35,7 @@ struct job {
   bool ignore_eos = false;                 // the model's own stop ids do not stop it; stop_token_ids still do
   std::vector<token_id> stop_token_ids;    // beside the model's own
   std::vector<std::string> stop;           // judged on bytes; none is empty
+  std::string cache_salt;                  // jobs share computed prefixes with jobs of the same salt alone
   int priority = 0;                        // higher first
   std::optional<time_point> deadline;
   time_point created{};                    // when the client's request was read: t = 0 of its timings

@@ -83,10 +83,10 @@ struct rotary {
   std::uint32_t rows = 0, stride = 0, heads = 0, head_dim = 0;
 };
 
-// Keys and values of one layer, in pages. Keys lie transposed, so that a step over head_dim meets a whole
-// page.
+// Keys and values of one layer, in pages: a token's are written, and a page's of one head are read, as they lie.
+// REQUIRES: page_tokens is a multiple of 16
 struct kv_pages {
-  float* keys = nullptr;    // [pages, heads, head_dim, page_tokens]
+  float* keys = nullptr;    // [pages, heads, page_tokens, head_dim]
   float* values = nullptr;  // [pages, heads, page_tokens, head_dim]
   std::uint32_t heads = 0, head_dim = 0, page_tokens = 0;
 };
@@ -148,8 +148,8 @@ struct backend {
   void (*do_silu_mul)(void* self, const silu_mul&) = nullptr;
   void (*do_add)(void* self, const add&) = nullptr;
 
-  // Memory. Where it is the host's own, code above may read it where it lies; else it is copied, and every
-  // copy returns when it is done.
+  // Memory. Where it is the host's own, code above may read it where it lies; else it is copied. Uploads and
+  // downloads return when they are done, a copy is done before the next operation begins.
   bool on_host = true;
   void* (*do_allocate)(void* self, std::uint64_t bytes) = nullptr;  // null: not there
   void (*do_free)(void* self, void* at, std::uint64_t bytes) = nullptr;
@@ -194,8 +194,8 @@ struct backend {
 // Plain loops, one thread: the definition. Stateless, so any number of threads may use it.
 std::shared_ptr<const backend> reference_backend();
 
-// `threads` compute, the calling one included (>= 1). Which instruction set and which matrix products it
-// found here is in `name`, for example "cpu (avx512, oneDNN)".
+// `threads` compute, the calling one included (>= 1). What it found here is in `name`, for example
+// "cpu (avx512, amx-bf16)", as is what was found and failed its self-test (cpu/self_test.h).
 std::shared_ptr<const backend> cpu_backend(unsigned threads);
 
 }  // namespace weir::kernels

@@ -205,6 +205,11 @@ reply show_stats(hub& h) {
   out += '}';
   append_count(out, "steps", s.steps);
   append_count(out, "tokens", s.tokens);
+  append_key(out, "prefix");
+  out += '{';
+  append_count(out, "hits", s.prefix.hits);
+  append_count(out, "tokens", s.prefix.tokens);
+  out += '}';
   append_count(out, "sessions", h.all().sessions.load(std::memory_order_relaxed));
   append_key(out, "closed");
   out += '{';

@@ -114,6 +114,7 @@ constexpr field fields[] = {
     {"presence_penalty", store<read_number, &request::presence_penalty>},
     {"seed", store_seed},
     {"logit_bias", store_logit_bias},
+    {"cache_salt", store<read_string, &request::cache_salt>},
     {"priority", store_priority},
     {"deadline_ms", store_deadline},
 };

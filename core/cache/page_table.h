@@ -7,6 +7,7 @@
 #include <cassert>
 #include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "core/cache/page_pool.h"
@@ -37,14 +38,23 @@ class page_table {
   bool grow(page_pool& pool, std::uint32_t rows) {
     const std::uint32_t wanted = pages_for(rows);
     if (wanted <= size()) return true;
-    if (wanted - size() > pool.free()) return false;
+    if (wanted - size() > pool.available()) return false;
     while (size() < wanted) pages_.push_back(pool.take());
     return true;
   }
 
+  // The next page is one that somebody computed already; its reference becomes the table's.
+  void append(page_id p) { pages_.push_back(p); }
+
+  // The page at `index` is another from now on: its reference becomes the table's, and the old one's goes.
+  void replace(page_pool& pool, std::uint32_t index, page_id p) {
+    std::swap(pages_[index], p);
+    pool.release(p);
+  }
+
+  // The last page goes first, so that no page is in use behind one that is not.
   void release(page_pool& pool) {
-    for (const page_id p : pages_) pool.release(p);
-    pages_.clear();
+    for (; !pages_.empty(); pages_.pop_back()) pool.release(pages_.back());
   }
 
  private:

@@ -65,6 +65,12 @@ llama::llama(model_config config, std::vector<token_id> stop_ids, model_weights 
   info_.page_bytes = whole_ ? whole_->page_bytes() : page_bytes(config_);
 }
 
+// All but an embedding that is not the head too: of that a step reads a row a token.
+std::span<const std::byte> llama::weights_of_a_step() const noexcept {
+  const std::span<const std::byte> all(weights_.memory.data(), weights_.memory.size());
+  return config_.tied ? all : all.subspan(reinterpret_cast<const std::byte*>(weights_.layers.front().attention_norm) - all.data());
+}
+
 result<void> llama::allocate_pages(std::uint32_t count) {
   std::uint64_t bytes = 0;
   if (__builtin_mul_overflow(std::uint64_t{count}, info_.page_bytes, &bytes))
@@ -82,6 +88,7 @@ result<void> llama::allocate_pages(std::uint32_t count) {
 result<void> llama::forward(const batch& b) {
   const auto rows = static_cast<std::uint32_t>(b.tokens.size());
   if (whole_) {
+    copy_pages(b.copies);
     place(b);
     logits_rows_ = b.logits_rows;
     if (!whole_->forward({b.tokens, positions_, slices_, logits_from_})) return device_state();
@@ -90,6 +97,7 @@ result<void> llama::forward(const batch& b) {
   if (!make_room(rows, b.logits_rows))
     return make_error(errc::does_not_fit, "no memory for the activations of {} rows, {} bytes are free", rows,
                       backend_->free_bytes(backend_->self));
+  copy_pages(b.copies);
   place(b);
   backend_->run(kernels::gather{weights_.embedding, b.tokens, x_.floats()});
   backend_->run(kernels::rotary_angles{positions_, frequencies_, cos_.floats(), sin_.floats()});
@@ -199,6 +207,18 @@ kernels::kv_pages llama::pages_of(std::uint32_t layer) const noexcept {
   const std::size_t half = std::size_t{page_count_} * config_.kv_width() * page_tokens;
   float* keys = reinterpret_cast<float*>(pages_.data()) + layer * 2 * half;
   return {keys, keys + half, config_.kv_heads, config_.head_dim, page_tokens};
+}
+
+// Pages lie alike for single operations and for a whole decoder: [layers, keys then values, pages].
+void llama::copy_pages(std::span<const page_copy> copies) {
+  const std::uint64_t one = info_.page_bytes / (2 * config_.layers);
+  for (const page_copy& c : copies) {
+    for (std::uint64_t half = 0; half < 2 * std::uint64_t{config_.layers}; ++half) {
+      std::byte* all = pages_.data() + half * page_count_ * one;
+      backend_->do_copy(backend_->self, all + static_cast<std::uint64_t>(c.to) * one,
+                        all + static_cast<std::uint64_t>(c.from) * one, one);
+    }
+  }
 }
 
 kernels::decoder_draw llama::draw_of(const draw& d) {

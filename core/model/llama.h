@@ -35,6 +35,9 @@ class llama final : public model {
         std::shared_ptr<const kernels::backend> backend);
 
   const model_info& info() const noexcept override { return info_; }
+
+  // The weights that every step reads, in the order in which it does, in memory of the backend: a limit for benchmarks.
+  std::span<const std::byte> weights_of_a_step() const noexcept;
   result<void> allocate_pages(std::uint32_t count) override;
   result<void> forward(const batch& b) override;
   result<void> sample(std::span<const draw> draws, std::span<drawn> out) override;
@@ -42,6 +45,7 @@ class llama final : public model {
 
  private:
   result<void> device_state() const;
+  void copy_pages(std::span<const page_copy> copies);
   void place(const batch& b);
   kernels::decoder_draw draw_of(const draw& d);
   result<void> sample_whole(std::span<const draw> draws, std::span<drawn> out);

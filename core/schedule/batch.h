@@ -30,11 +30,18 @@ struct batch_slice {
   std::uint32_t prompt_tokens = 0;  // length of the sequence's prompt
 };
 
+// Keys and values of a page, of all layers, that another page begins with.
+struct page_copy {
+  page_id from = -1, to = -1;
+};
+
 struct batch {
+  std::vector<page_copy> copies;         // done in this order, before any row is computed
   std::vector<token_id> tokens;          // [rows]
   std::vector<batch_slice> slices;       // [sequences in this step]
   std::uint32_t logits_rows = 0;         // slices with logits_row >= 0; they are numbered 0, 1, … in slice order
 
+  // All but the copies: they are owed until a forward has made them.
   void clear() { tokens.clear(); slices.clear(); logits_rows = 0; }
   bool empty() const { return slices.empty(); }
 };

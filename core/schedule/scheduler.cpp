@@ -7,6 +7,7 @@ namespace weir::core {
 scheduler::scheduler(std::uint32_t max_batch, prefill_budget::limits l) : budget_(l) {
   batch_.tokens.reserve(std::size_t{max_batch} + l.rows);
   batch_.slices.reserve(max_batch);
+  batch_.copies.reserve(max_batch);
   chosen_.reserve(max_batch);
 }
 
@@ -26,7 +27,7 @@ const batch& scheduler::plan(std::span<const std::unique_ptr<sequence>> running,
   for (const auto& s : running) {
     const auto left = most - static_cast<std::uint32_t>(batch_.tokens.size());
     if (left == 0) break;
-    if (!s->decoding()) take(*s, std::min(left, s->pending()), m, now);
+    if (!s->decoding() && !s->held) take(*s, std::min(left, s->pending()), m, now);
   }
   prompt_rows_ = static_cast<std::uint32_t>(batch_.tokens.size()) - decode_rows_;
   return batch_;
@@ -58,6 +59,7 @@ void scheduler::take(sequence& s, std::uint32_t rows, const model& m, time_point
 }
 
 void scheduler::computed(time_point now, duration took) {
+  batch_.copies.clear();
   for (std::size_t i = 0; i < chosen_.size(); ++i) {
     chosen_[i]->computed += batch_.slices[i].rows;
     chosen_[i]->computed_at = now;

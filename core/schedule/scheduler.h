@@ -1,7 +1,7 @@
 // scheduler.h — chooses a step's rows: one for every decoding sequence, and slices of the prompts that are
 // not done.
 //
-// Prompts are served in order of admission. Rows that a paced model says are not due yet stay out.
+// Prompts are served in order of admission, but for those that are held. Rows that a paced model says are not due yet stay out.
 //
 // Thread safety: the owner's thread. plan() does not allocate once the vectors have reached a batch's size.
 #pragma once
@@ -22,6 +22,9 @@ class scheduler {
 
   // The next step's work; empty where nothing is due. REQUIRES: no sequence of `running` has ended.
   const batch& plan(std::span<const std::unique_ptr<sequence>> running, const model& m, time_point now);
+
+  // Copies that the next forward owes.
+  std::vector<page_copy>& copies() noexcept { return batch_.copies; }
 
   // Of the last plan: whose rows each slice holds, and when the earliest row that was left out falls due
   // (time_point max: none was).

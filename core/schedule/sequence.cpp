@@ -6,7 +6,9 @@
 namespace weir::core {
 
 sequence::sequence(job j, const model_info& m, std::uint32_t longest)
-    : asked(std::move(j)), max_output(std::min(asked.max_tokens, longest - prompt_tokens())) {
+    : asked(std::move(j)),
+      max_output(std::min(asked.max_tokens, longest - prompt_tokens())),
+      last_name(root_name(asked.cache_salt)) {
   if (!asked.ignore_eos) endings = m.stop_ids;
   endings.insert(endings.end(), asked.stop_token_ids.begin(), asked.stop_token_ids.end());
 }
@@ -20,6 +22,17 @@ void sequence::enter(std::uint64_t admission, time_point now, std::uint32_t voca
       sampler::limits{.max_tokens = max_output, .min_tokens = asked.min_tokens, .endings = endings});
   stops = stop_matcher(asked.stop);
   output.reserve(max_output);
+}
+
+void sequence::found(std::uint32_t rows) noexcept {
+  cached += std::min(rows, prompt_tokens()) - std::min(computed, prompt_tokens());
+  computed = rows;
+}
+
+void sequence::give_back(page_pool& pool) {
+  pages.release(pool);
+  computed = named = 0;
+  last_name = root_name(asked.cache_salt);
 }
 
 std::optional<finish_reason> sequence::accept(token t, const token_table& text) {
@@ -82,12 +95,13 @@ void sequence::note_time(time_point at) {
 
 void sequence::close(finish_reason why, page_pool& pool, std::optional<error> fault) {
   assert(!ended);
-  pages.release(pool);
+  give_back(pool);
   if (!matched_) decided = static_cast<std::uint32_t>(output.size());
   ended = times_;
   ended->reason = why;
   ended->input_tokens = prompt_tokens();
   ended->output_tokens = sampled;
+  ended->cached_tokens = cached;
   ended->scheduled = scheduled;
   ended->fault = std::move(fault);
 }

@@ -10,6 +10,7 @@
 //   comes;
 //      those after it may still belong to a stop string.
 //   2. computed <= length(); a closed sequence has no pages.
+//   3. The first `named` pages of the table are in the prefix tree, and named * page_tokens <= computed.
 #pragma once
 
 #include <cstdint>
@@ -39,6 +40,9 @@ struct sequence {
   std::uint64_t ordinal = 0;  // order of admission
   page_table pages;
   std::uint32_t computed = 0;           // rows whose keys and values are in the pages
+  std::uint32_t named = 0;              // pages at the beginning that the prefix tree knows, and
+  page_name last_name;                  // the name of the last of them
+  bool held = false;                    // this step: somebody else computes the page that it needs next
   time_point computed_at{};             // when the last of them were; before that, when admitted
   std::optional<time_point> scheduled;  // when it first entered a batch
 
@@ -47,6 +51,7 @@ struct sequence {
   stop_matcher stops;
   std::vector<token> output;  // the truth; the ending stop id is not in it
   std::uint32_t sampled = 0;  // output and the ending stop id
+  std::uint32_t cached = 0;   // tokens of the prompt that it never had to compute
   std::uint32_t decided = 0, delivered = 0;
   std::optional<ending> ended;
 
@@ -63,6 +68,12 @@ struct sequence {
 
   // Makes the state that only a running sequence has.
   void enter(std::uint64_t admission, time_point now, std::uint32_t vocab_size);
+
+  // Its rows before `rows` are in its pages, computed by others.
+  void found(std::uint32_t rows) noexcept;
+
+  // Its pages go back; what it said stays.
+  void give_back(page_pool& pool);
 
   // A sampled token. Returns why it was the last one, if it was. REQUIRES: entered, not ended.
   std::optional<finish_reason> accept(token t, const token_table& text);

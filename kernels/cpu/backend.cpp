@@ -1,25 +1,17 @@
 #include "kernels/cpu/backend.h"
 
-#include <algorithm>
+#include <stdexcept>
 
+#include "kernels/cpu/self_test.h"
 #include "kernels/host_memory.h"
 
 namespace weir::kernels {
 namespace {
 
-void cpu_read(void* self, const void* at, std::uint64_t bytes) {
-  constexpr std::uint64_t piece = 1u << 20;
-  const auto* from = static_cast<const std::byte*>(at);
-  static_cast<cpu_state*>(self)->workers.run(
-      static_cast<std::uint32_t>((bytes + piece - 1) / piece), [&](std::uint32_t item, unsigned) {
-        host_read(nullptr, from + item * piece, std::min(piece, bytes - item * piece));
-      });
-}
-
 // The table, its name and the state that its entries get as `self`: one allocation, shared by all who use it.
 struct cpu_device {
-  cpu_device(unsigned threads, const simd_kernels& kernels, bool library) : state(threads, kernels, library) {
-    name = std::string("cpu (") + kernels.name + (state.library.available() ? ", oneDNN)" : ")");
+  cpu_device(unsigned threads, const cpu_paths& paths)
+      : state(threads, *paths.simd, paths.amx), name(paths.name) {
     table = backend{
         .name = name,
         .self = &state,
@@ -40,10 +32,10 @@ struct cpu_device {
         .do_download = host_copy,
         .do_copy = host_copy,
         .free_bytes = host_free_bytes,
-        .weight_bytes = host_rows_bytes,
-        .do_pack = host_pack_rows,
+        .weight_bytes = cpu_weight_bytes,
+        .do_pack = cpu_pack,
         .do_read = cpu_read,
-        .peak_flops = [](void*, dtype) { return 0.0; },
+        .peak_flops = cpu_peak_flops,
     };
   }
 
@@ -52,19 +44,50 @@ struct cpu_device {
   backend table;
 };
 
-}  // namespace
-
-cpu_state::cpu_state(unsigned threads, const simd_kernels& kernels, bool use_library)
-    : simd(kernels), workers(threads), library(use_library), attention_scratch(workers.size()) {}
-
-std::shared_ptr<const backend> make_cpu_backend(unsigned threads, const simd_kernels& kernels, bool library) {
-  auto device = std::make_shared<cpu_device>(threads, kernels, library);
+std::shared_ptr<const backend> make(unsigned threads, const cpu_paths& paths) {
+  auto device = std::make_shared<cpu_device>(threads, paths);
   const backend* table = &device->table;
   return {std::move(device), table};
 }
 
+}  // namespace
+
+cpu_state::cpu_state(unsigned threads, const simd_kernels& kernels, const product_path* matrix_unit)
+    : simd(kernels),
+      workers(threads),
+      amx(matrix_unit),
+      multiplier(workers.size()),
+      attention_scratch(workers.size()) {}
+
+// A path that fails is named and left out.
+cpu_paths choose_paths(std::span<const simd_kernels* const> simd, const product_path* amx) {
+  cpu_paths p;
+  std::string failed;
+  for (const simd_kernels* each : simd) {
+    bool exact = true;
+    for (const dtype type : {dtype::f32, dtype::bf16, dtype::f16}) exact = exact && is_exact(*each->products, type);
+    if (exact) {
+      p.simd = each;
+      break;
+    }
+    failed += std::string("; ") + each->name + " failed its self-test";
+  }
+  if (!p.simd) throw std::runtime_error("cpu" + failed);
+  if (amx && is_exact(*amx, dtype::bf16)) p.amx = amx;
+  if (amx && !p.amx) failed += "; amx-bf16 failed its self-test";
+  p.name = std::string("cpu (") + p.simd->name + (p.amx ? ", amx-bf16" : "") + failed + ")";
+  return p;
+}
+
+std::shared_ptr<const backend> make_cpu_backend(unsigned threads, const simd_kernels& kernels,
+                                                bool matrix_unit) {
+  const simd_kernels* only[] = {&kernels};
+  return make(threads, choose_paths(only, matrix_unit ? amx_products() : nullptr));
+}
+
 std::shared_ptr<const backend> cpu_backend(unsigned threads) {
-  return make_cpu_backend(threads, *simd_choices().front(), true);
+  static const cpu_paths found = choose_paths(simd_choices(), amx_products());
+  return make(threads, found);
 }
 
 }  // namespace weir::kernels

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "kernels/cpu/amx.h"
 #include "kernels/cpu/products.h"
 #include "kernels/cpu/simd.h"
 #include "kernels/cpu/team.h"
@@ -14,24 +15,46 @@
 
 namespace weir::kernels {
 
-// Consecutive rows of one slice: what one worker attends to at a time, for one key head.
-struct attention_block {
+// Consecutive rows of one slice.
+struct row_block {
   std::uint32_t slice = 0, first = 0, rows = 0;
 };
 
 struct cpu_state {
-  cpu_state(unsigned threads, const simd_kernels& kernels, bool library);
+  cpu_state(unsigned threads, const simd_kernels& kernels, const product_path* amx);
+
+  // How matrices of a type are multiplied.
+  const product_path& path_of(dtype type) const noexcept {
+    return type == dtype::bf16 && amx ? *amx : *simd.products;
+  }
 
   const simd_kernels& simd;
   team workers;
-  products library;                                   // oneDNN's matrix products, or nothing
-  std::vector<std::vector<float>> attention_scratch;  // one a worker
-  std::vector<attention_block> attention_blocks;
+  const product_path* amx;  // or null
+  products multiplier;
+  std::vector<scratch<float>> attention_scratch;  // one a worker
+  std::vector<row_block> blocks;                  // of the operation at hand
+  scratch<float> attention_parts;                 // of attention that several workers share
 };
 
-// The same as cpu_backend with a choice of instruction set, with or without the library: for tests.
-std::shared_ptr<const backend> make_cpu_backend(unsigned threads, const simd_kernels& kernels, bool library);
+// What a backend is made of: the best of `simd` and the matrix unit whose products pass the self-test, and a
+// name that says what was found, and what was found wanting.
+struct cpu_paths {
+  const simd_kernels* simd = nullptr;
+  const product_path* amx = nullptr;
+  std::string name;
+};
+cpu_paths choose_paths(std::span<const simd_kernels* const> simd, const product_path* amx);
 
+// The same as cpu_backend with a choice of instruction set, with the matrix unit (if it is there) or without:
+// for tests.
+std::shared_ptr<const backend> make_cpu_backend(unsigned threads, const simd_kernels& kernels,
+                                                bool matrix_unit);
+
+std::uint64_t cpu_weight_bytes(void* self, dtype, std::uint32_t rows, std::uint32_t cols);
+void cpu_pack(void* self, const matrix& rows_on_host, void* to);
+void cpu_read(void* self, const void* at, std::uint64_t bytes);
+double cpu_peak_flops(void* self, dtype weights);
 void cpu_gather(void* self, const gather&);
 void cpu_rms_norm(void* self, const rms_norm&);
 void cpu_head_norm(void* self, const head_norm&);

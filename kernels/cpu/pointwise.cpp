@@ -20,18 +20,6 @@ void for_rows(cpu_state& cpu, std::size_t rows, std::size_t width, const F& work
 
 }  // namespace
 
-void cpu_gather(void* self, const gather& op) {
-  auto& cpu = *static_cast<cpu_state*>(self);
-  const std::size_t width = op.table.cols, row_bytes = width * size_of(op.table.type);
-  for_rows(cpu, op.ids.size(), width, [&](std::size_t first, std::size_t last) {
-    for (std::size_t r = first; r < last; ++r) {
-      const auto* from =
-          static_cast<const std::byte*>(op.table.data) + static_cast<std::size_t>(op.ids[r]) * row_bytes;
-      cpu.simd.widen(from, op.table.type, op.out + r * width, width);
-    }
-  });
-}
-
 void cpu_rms_norm(void* self, const rms_norm& op) {
   auto& cpu = *static_cast<cpu_state*>(self);
   const std::size_t width = op.width;

@@ -1,15 +1,22 @@
-// products.h — matrix products through oneDNN, where it was found at build time and is asked for.
+// products.h — out = x · wᵀ + bias on all threads: who multiplies which panels of the weights, in which order.
 //
-// The weights are cut along their rows into pieces of one size, the batch into blocks of a few sizes, so that
-// few primitives serve every shape. Each worker of our team runs its pieces on one thread: the library starts
-// none. bf16 weights meet activations as the sum of two bf16 halves, which keeps 16 bits of each.
+// Each worker has a share of the panels, always the same one, so that it streams through one piece of memory
+// and can ask for what comes next: the next panel, and at the end of its share the beginning of it in the
+// matrix that followed this one the last time. A worker that has done its share helps the others.
+//
+// One block of rows (what the registers hold) streams the weights once. More blocks are multiplied chunk by
+// chunk: the chunk of weights stays in the second cache for all blocks, a block's slice along k in the first.
 //
 // Thread safety: multiply() from the owner of the backend alone.
 #pragma once
 
+#include <array>
+#include <atomic>
+#include <cstddef>
 #include <cstdint>
-#include <memory>
+#include <vector>
 
+#include "kernels/cpu/scratch.h"
 #include "kernels/cpu/simd.h"
 #include "kernels/cpu/team.h"
 #include "kernels/ops.h"
@@ -18,18 +25,42 @@ namespace weir::kernels {
 
 class products {
  public:
-  explicit products(bool wanted);
-  ~products();
+  explicit products(unsigned workers) : shares_(workers), workers_(workers) {}
 
-  bool available() const noexcept { return impl_ != nullptr; }
-
-  // Computes the first rows of op.out and returns how many: whole blocks only; 0 where there is nothing to
-  // gain.
-  std::uint32_t multiply(const linear& op, const simd_kernels& simd, team& workers);
+  void multiply(const linear& op, const product_path& path, team& workers);
 
  private:
-  struct impl;
-  std::unique_ptr<impl> impl_;
+  struct job;
+  struct alignas(64) share {
+    std::atomic<std::uint32_t> next{0};  // chunk that nobody has taken
+    std::uint32_t last = 0;
+    const std::byte* then = nullptr;  // what its worker will read after this product
+  };
+  struct worker {
+    scratch<float> sums;       // [panels of a chunk, rows of a block, panel_rows]
+    scratch<std::byte> panel;  // where weights that are not packed are laid out, panel by panel
+  };
+
+  void prepare(const job& j, team& workers);
+  void share_out(const job& j);
+  void work(const job& j, unsigned worker);
+  void multiply_chunk(const job& j, const share& from, std::uint32_t chunk, worker& at);
+  static void finish(const job& j, std::size_t first, std::size_t last, std::size_t row, std::size_t rows,
+                     const float* sums);
+  void remember(const matrix& w);
+
+  std::vector<share> shares_;
+  std::vector<worker> workers_;
+  scratch<std::byte> prepared_;  // the activations, block by block
+
+  // What was multiplied after what: hints for fetching ahead, nothing else.
+  static constexpr std::size_t remembered = 1024;
+  struct succession {
+    const void* before = nullptr;
+    matrix after;
+  };
+  std::array<succession, remembered> successions_;
+  const void* previous_ = nullptr;
 };
 
 }  // namespace weir::kernels

@@ -50,7 +50,6 @@ void copy(void* self, void* to, const void* from, std::uint64_t bytes) {
   device& d = of(self);
   if (d.failed()) return;
   WEIR_CUDA(d, cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, d.stream));
-  d.sync();
 }
 
 std::uint64_t free_bytes(void* self) {

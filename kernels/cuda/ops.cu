@@ -120,7 +120,7 @@ __global__ void kv_write_kernel(const float* k, const float* v, std::uint32_t st
     const std::size_t slot = position % to.page_tokens, from = std::size_t{slice.first_row + r} * stride;
     for (std::uint32_t i = threadIdx.x; i < to.heads * to.head_dim; i += blockDim.x) {
       const std::size_t at = (page * to.heads + i / to.head_dim) * to.head_dim * to.page_tokens;
-      to.keys[at + i % to.head_dim * to.page_tokens + slot] = k[from + i];
+      to.keys[at + slot * to.head_dim + i % to.head_dim] = k[from + i];
       to.values[at + slot * to.head_dim + i % to.head_dim] = v[from + i];
     }
   }
@@ -148,9 +148,9 @@ __global__ void attention_kernel(attention op, slices_view view) {
     float score = -INFINITY;
     if (p <= to) {
       const std::size_t page = static_cast<std::size_t>(slice.pages[p / tokens]);
-      const float* keys = op.kv.keys + (page * op.kv.heads + kv_head) * width * tokens + p % tokens;
+      const float* keys = op.kv.keys + ((page * op.kv.heads + kv_head) * tokens + p % tokens) * width;
       score = 0;
-      for (std::uint32_t i = 0; i < width; ++i) score += q[i] * keys[i * tokens];
+      for (std::uint32_t i = 0; i < width; ++i) score += q[i] * keys[i];
       score *= op.scale;
     }
     float most = warp_max(score);

@@ -66,6 +66,7 @@ TEST_CASE("a value out of its range is refused, naming the field") {
       {"max_tokens", [](auto& r) { r.max_tokens = 0; }},
       {"min_tokens", [](auto& r) { r.min_tokens = -1; }},
       {"deadline_ms", [](auto& r) { r.deadline = std::chrono::milliseconds(0); }},
+      {"cache_salt", [](auto& r) { r.cache_salt.assign(257, 's'); }},
       {"stop_token_ids", [](auto& r) { r.stop_token_ids = {1000}; }},
       {"stop", [](auto& r) { r.stop = {""}; }},
       {"stop", [](auto& r) { r.stop.assign(65, "x"); }},

@@ -24,7 +24,7 @@ instead_of_find_package() { sed -i "s|^find_package.*|$1|" CMakeLists.txt; }
 configure=(cmake -G Ninja -DCMAKE_CXX_COMPILER="$compiler" -DCMAKE_BUILD_TYPE=Debug)
 if command -v ccache >/dev/null; then configure+=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache); fi
 # What the runtime has no business to look for.
-alone=(fmt PkgConfig OpenSSL dnnl OpenMP CLI11 Catch2)
+alone=(fmt PkgConfig OpenSSL CLI11 Catch2)
 alone=("${alone[@]/#/-DCMAKE_DISABLE_FIND_PACKAGE_}")
 alone=("${alone[@]/%/=ON}")
 

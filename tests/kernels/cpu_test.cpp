@@ -1,5 +1,5 @@
 // Every operation of the cpu backend against the reference, over random shapes, on every instruction set that
-// this machine has, with and without the library, with one thread and with three.
+// this machine has, with the matrix unit and without, with one thread and with three.
 #include <catch2/catch.hpp>
 #include <functional>
 
@@ -22,9 +22,9 @@ const backend& defined() {
 
 void on_every_backend(const std::function<void(const backend&)>& check) {
   for (const simd_kernels* simd : simd_choices())
-    for (const bool library : {false, true})
+    for (const bool matrix_unit : {false, true})
       for (const unsigned threads : {1u, 3u}) {
-        const auto b = make_cpu_backend(threads, *simd, library);
+        const auto b = make_cpu_backend(threads, *simd, matrix_unit);
         CAPTURE(b->name, threads);
         check(*b);
       }
@@ -55,53 +55,6 @@ void compare_in_place(const backend& b, Op op, const std::vector<float>& x, doub
 }
 
 }  // namespace
-
-TEST_CASE("cpu: linear equals the reference") {
-  on_every_backend([](const backend& b) {
-    test::rng r(1);
-    for (int round = 0; round < 24; ++round) {
-      const dtype type = types[round % 3];
-      const std::uint32_t rows = pick(r, 1, 70), n = pick(r, 1, 400), k = pick(r, 1, 300);
-      const test::random_matrix w(r, type, n, k);
-      const auto x = random_floats(r, std::size_t{rows} * k), bias = random_floats(r, n);
-      CAPTURE(name(type), rows, n, k);
-      compare(b, linear{w.view, pick(r, 0, 1) ? bias.data() : nullptr, x.data(), nullptr, rows}, rows * n,
-              3e-5);
-    }
-  });
-}
-
-TEST_CASE("cpu: linear equals the reference where the weights are worth sharing") {
-  on_every_backend([](const backend& b) {
-    test::rng r(2);
-    for (const dtype type : types)
-      for (const std::uint32_t rows : {1u, 5u, 16u, 47u, 130u, 165u}) {
-        const std::uint32_t n = 384 + pick(r, 0, 3), k = 256 + pick(r, 0, 17);
-        const test::random_matrix w(r, type, n, k);
-        const auto x = random_floats(r, std::size_t{rows} * k);
-        CAPTURE(name(type), rows, n, k);
-        compare(b, linear{w.view, nullptr, x.data(), nullptr, rows}, rows * n, 3e-5);
-      }
-  });
-}
-
-TEST_CASE(
-    "cpu: a row of linear by our own kernel has the same bits in any batch, with any number of threads") {
-  for (const simd_kernels* simd : simd_choices())
-    for (const dtype type : types) {
-      test::rng r(3);
-      const std::uint32_t rows = 23, n = 391, k = 517;
-      const test::random_matrix w(r, type, n, k);
-      const auto x = random_floats(r, std::size_t{rows} * k);
-      const auto one = make_cpu_backend(1, *simd, false), three = make_cpu_backend(3, *simd, false);
-      auto together = poison(rows * n), alone = poison(rows * n);
-      three->run(linear{w.view, nullptr, x.data(), together.data(), rows});
-      for (std::uint32_t i = 0; i < rows; ++i)
-        one->run(linear{w.view, nullptr, x.data() + i * k, alone.data() + i * n, 1});
-      CAPTURE(simd->name, name(type));
-      CHECK(together == alone);
-    }
-}
 
 TEST_CASE("cpu: gather equals the reference bit for bit, and widens special values") {
   on_every_backend([](const backend& b) {

@@ -117,6 +117,27 @@ TEST_CASE("http: every answer has a request id, and every refusal OpenAI's shape
   CHECK(c.post("/v1/completions", R"({"prompt":"x","top_p":0})").error().at("param") == "top_p");
 }
 
+TEST_CASE("http: what a prompt shares with earlier ones is not computed again, within its salt") {
+  server_fixture f;
+  http_client c(f.port());
+  const std::string prompt(200, 'p');
+  const auto cached = [&](const std::string& more) {
+    const auto a = c.post("/v1/completions", R"({"max_tokens":2,"prompt":")" + prompt + '"' + more + "}");
+    REQUIRE(a.status == 200);
+    return a.json().at("usage").at("prompt_tokens_details").at("cached_tokens").to_number<int>();
+  };
+  CHECK(cached("") == 0);
+  CHECK(cached("") == 192);
+  CHECK(cached(R"(,"cache_salt":"mine")") == 0);
+  CHECK(cached(R"(,"cache_salt":"mine")") == 192);
+  server_fixture::until([&] { return c.get("/v1/stats").json().at("jobs").at("finished") == 4; });
+  const auto stats = c.get("/v1/stats").json();
+  CHECK(stats.at("pages").at("cached") == 6);
+  CHECK(stats.at("pages").at("used") == 0);
+  CHECK(stats.at("prefix").at("hits") == 2);
+  CHECK(stats.at("prefix").at("tokens") == 384);
+}
+
 TEST_CASE("http: a completion is the job's text, with ids if asked, and its usage") {
   server_fixture f;
   http_client c(f.port());

@@ -27,7 +27,7 @@ class life : public std::enable_shared_from_this<life> {
     max_tokens_ = 1 + static_cast<std::uint32_t>(random() % 150);
     net::ws::response_create c;
     c.id = "l";
-    c.request.input = std::string(1 + random() % 400, 'x');
+    c.request.input = std::string(1 + random() % 400, static_cast<char>('a' + random() % 26));
     c.request.max_tokens = max_tokens_;
     c.request.seed = seed_;
     c.request.priority = static_cast<int>(random() % 3);

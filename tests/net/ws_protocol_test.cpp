@@ -97,6 +97,7 @@ TEST_CASE("weir.v1: a field of the wrong type is invalid_param naming it, with t
       {"priority", "\"high\""},
       {"priority", "99999999999"},
       {"deadline_ms", "\"soon\""},
+      {"cache_salt", "5"},
       {"on_disconnect", "\"later\""},
       {"on_disconnect", "true"},
       {"timing", "1"},
@@ -148,7 +149,7 @@ TEST_CASE("weir.v1: response.create carries every field into the request") {
     "type":"response.create","id":"Lane_1.a-b","input":"Once","model":"m","max_tokens":7,"min_tokens":2,
     "ignore_eos":true,"stop_token_ids":[1,2],"stop":["a","b"],"add_special_tokens":false,"skip_special_tokens":false,
     "temperature":0.5,"top_k":40,"top_p":0.9,"min_p":0.1,"repetition_penalty":1.1,"frequency_penalty":-0.5,
-    "presence_penalty":1,"seed":18446744073709551615,"logit_bias":{"5":-100,"6":1.5},"priority":-3,"deadline_ms":1500,
+    "presence_penalty":1,"seed":18446744073709551615,"logit_bias":{"5":-100,"6":1.5},"priority":-3,"cache_salt":"ours","deadline_ms":1500,
     "on_disconnect":"cancel","timing":true,"return_token_ids":true,"metadata":{"a":1},"typo":1,"other":null})");
   const actors::request& r = c.request;
   CHECK(c.id == "Lane_1.a-b");
@@ -172,6 +173,7 @@ TEST_CASE("weir.v1: response.create carries every field into the request") {
   CHECK(r.seed == 18446744073709551615ull);
   CHECK(r.logit_bias == std::vector<std::pair<std::int64_t, double>>{{5, -100.0}, {6, 1.5}});
   CHECK(r.priority == -3);
+  CHECK(r.cache_salt == "ours");
   CHECK(r.deadline == std::chrono::milliseconds(1500));
   CHECK(c.cancel_on_disconnect);
   CHECK(c.timing);

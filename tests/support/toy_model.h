@@ -48,6 +48,10 @@ class toy_model final : public core::model {
     if (before_forward) {
       if (auto ok = before_forward(b); !ok) return ok;
     }
+    for (const auto& c : b.copies) {
+      REQUIRE(c.from != c.to);
+      std::copy_n(memory_.begin() + c.from * page_span, page_span, memory_.begin() + c.to * page_span);
+    }
     rows_.assign(b.logits_rows, {});
     std::uint32_t first_row = 0;
     for (const auto& s : b.slices) {
@@ -77,6 +81,7 @@ class toy_model final : public core::model {
   std::span<const float> logits(std::uint32_t row) const override { return rows_.at(row); }
 
  private:
+  static constexpr std::ptrdiff_t page_span = core::page_tokens;
   core::token_id& slot(const core::batch_slice& s, std::uint32_t position) {
     const auto page = static_cast<std::size_t>(s.pages[position / core::page_tokens]);
     return memory_.at(page * core::page_tokens + position % core::page_tokens);

@@ -1,67 +1,118 @@
-// linear.h — dot products in tiles: a few rows of x against a few rows of w, so that neither is loaded twice.
+// linear.h — a block of activation rows against one panel of packed weights: outer products, an output a lane.
 //
-// Each output has one vector accumulator, filled in the order of k and summed by one tree: the same bits
-// whatever the tile, the batch and the number of threads.
+// Every output has one accumulator, to which the products are added in the order of k by one fused
+// multiply-add each: the same bits whatever the block of rows, the slice of k or the number of threads.
 #pragma once
 
+#include "kernels/cpu/packing.h"
+#include "kernels/cpu/simd/limits.h"
 #include "kernels/cpu/simd/vector.h"
 
 namespace weir::kernels {
 namespace {
 
-constexpr std::size_t tile_rows = 4;     // of x
-constexpr std::size_t tile_outputs = 4;  // rows of w
+constexpr std::size_t panel_vectors = panel_rows / lanes;
+constexpr std::size_t most_rows = lanes == 16 ? 12 : 6;  // as many accumulators as the registers hold
 
-template <dtype type, std::size_t rows, std::size_t outputs>
-WEIR_INLINE void multiply_one(const linear_tile& t, std::size_t row, std::size_t output) {
-  const std::size_t k = t.w.cols;
-  const float* x = t.x + row * k;
-  const std::size_t w = output * k;
-  vec sums[rows][outputs] = {};
-  const auto step = [&](const auto& load_x, const auto& load_w) __attribute__((always_inline)) {
-    vec xs[rows];
-    for (std::size_t r = 0; r < rows; ++r) xs[r] = load_x(r);
-    for (std::size_t j = 0; j < outputs; ++j) {
-      const vec ws = load_w(j);
-      for (std::size_t r = 0; r < rows; ++r) sums[r][j] += xs[r] * ws;
+// sums[r][v] += x[r] * w[v]
+template <std::size_t rows, std::size_t vectors>
+WEIR_INLINE void add_products(vec (&sums)[rows][vectors], const float* x, const vec (&w)[vectors]) {
+#pragma GCC unroll 12
+  for (std::size_t r = 0; r < rows; ++r) {
+    const vec xs = broadcast(x[r]);
+#pragma GCC unroll 4
+    for (std::size_t v = 0; v < vectors; ++v) sums[r][v] = multiply_add(xs, w[v], sums[r][v]);
+  }
+}
+
+// While a panel is read, what comes next is asked for, in several streams: the processor's own prefetcher runs
+// a little way ahead of each, and eight keep the memory busy where one does not.
+struct coming {
+  static constexpr std::size_t streams = 8;
+  const std::byte* at;
+  std::size_t part;  // bytes between streams
+
+  coming(const std::byte* first, std::size_t bytes) : at(first), part(bytes / streams / 64 * 64) {}
+  template <std::size_t lines>
+  WEIR_INLINE void ask(std::size_t first) const {
+#pragma GCC unroll 2
+    for (std::size_t i = 0; i < lines; ++i) __builtin_prefetch(at + (first * lines + i) * part, 0, 2);
+  }
+};
+
+// One step reads 128 bytes of weights (64 of f16): one k, or a pair of them in bf16.
+template <dtype type, std::size_t rows, std::size_t vectors>
+WEIR_INLINE void product_step(vec (&sums)[rows][vectors], const product_tile& t, std::size_t first_vector,
+                              std::size_t step) {
+  const float* x = reinterpret_cast<const float*>(t.x);
+  vec w[vectors];
+  if constexpr (type == dtype::bf16) {
+    constexpr std::size_t per_tile = 16 / lanes;
+    const std::byte* tiles = t.panel + step / 16 * 2 * tile_bytes + step % 16 * 64;
+    uvec pair[vectors];
+#pragma GCC unroll 4
+    for (std::size_t v = 0; v < vectors; ++v) {
+      const std::size_t at = first_vector + v;
+      pair[v] = load_as<uvec>(tiles + at / per_tile * tile_bytes + at % per_tile * lanes * 4);
+      w[v] = reinterpret_cast<vec>(pair[v] << 16);
     }
-  };
+    add_products<rows, vectors>(sums, x + 2 * step * rows, w);
+#pragma GCC unroll 4
+    for (std::size_t v = 0; v < vectors; ++v) w[v] = reinterpret_cast<vec>(pair[v] & 0xffff0000u);
+    add_products<rows, vectors>(sums, x + (2 * step + 1) * rows, w);
+  } else {
+#pragma GCC unroll 4
+    for (std::size_t v = 0; v < vectors; ++v)
+      w[v] = load_vec<type>(t.panel, step * panel_rows + (first_vector + v) * lanes);
+    add_products<rows, vectors>(sums, x + step * rows, w);
+  }
+}
+
+template <dtype type, std::size_t rows, std::size_t vectors>
+WEIR_INLINE void multiply_vectors(const product_tile& t, std::size_t first_vector) {
+  const std::size_t column = first_vector * lanes;
+  vec sums[rows][vectors] = {};
+  if (t.from)
+    for (std::size_t r = 0; r < rows; ++r)
+      for (std::size_t v = 0; v < vectors; ++v)
+        sums[r][v] = load_f32(t.from + r * t.from_stride + column + v * lanes);
+
+  const std::size_t steps = type == dtype::bf16 ? (t.k + 1) / 2 : t.k;
+  coming next(first_vector == 0 ? t.next : nullptr, panel_bytes(type, t.k));
+  constexpr std::size_t lines = type == dtype::f16 ? 1 : 2;  // of weights in a step
+  constexpr std::size_t turn = coming::streams / lines;      // steps until each stream has been asked
   std::size_t i = 0;
-  for (; i + lanes <= k; i += lanes)
-    step(
-        [&](std::size_t r) __attribute__((always_inline)) { return load_f32(x + r * k + i); },
-        [&](std::size_t j)
-            __attribute__((always_inline)) { return load_vec<type>(t.w.data, w + j * k + i); });
-  if (i < k)
-    step(
-        [&](std::size_t r)
-            __attribute__((always_inline)) { return load_part<dtype::f32>(x, r * k + i, k - i); },
-        [&](std::size_t j)
-            __attribute__((always_inline)) { return load_part<type>(t.w.data, w + j * k + i, k - i); });
+  if (next.at) {
+    for (; i + turn <= steps; i += turn, next.at += 64)
+#pragma GCC unroll 8
+      for (std::size_t j = 0; j < turn; ++j) {
+        product_step<type, rows, vectors>(sums, t, first_vector, i + j);
+        next.template ask<lines>(j);
+      }
+  }
+  for (; i < steps; ++i) product_step<type, rows, vectors>(sums, t, first_vector, i);
+
   for (std::size_t r = 0; r < rows; ++r)
-    for (std::size_t j = 0; j < outputs; ++j)
-      t.out[(row + r) * t.out_stride + output + j] =
-          sum_of(sums[r][j]) + (t.bias ? t.bias[output + j] : 0.0f);
+    for (std::size_t v = 0; v < vectors; ++v)
+      store_as(t.to + r * t.to_stride + column + v * lanes, sums[r][v]);
 }
 
-template <dtype type, std::size_t outputs>
-WEIR_INLINE void multiply_rows(const linear_tile& t, std::size_t output) {
-  std::size_t row = 0;
-  for (; row + tile_rows <= t.rows; row += tile_rows) multiply_one<type, tile_rows, outputs>(t, row, output);
-  for (; row + 2 <= t.rows; row += 2) multiply_one<type, 2, outputs>(t, row, output);
-  if (row < t.rows) multiply_one<type, 1, outputs>(t, row, output);
+template <dtype type, std::size_t rows>
+void multiply_rows(const product_tile& t) {
+  constexpr std::size_t vectors = lanes == 16 ? 2 : rows <= 3 ? 4 : 2;
+  for (std::size_t v = 0; v < panel_vectors; v += vectors) multiply_vectors<type, rows, vectors>(t, v);
 }
 
-template <dtype type>
-void multiply_typed(const linear_tile& t) {
-  std::size_t output = t.first;
-  for (; output + tile_outputs <= t.last; output += tile_outputs)
-    multiply_rows<type, tile_outputs>(t, output);
-  for (; output < t.last; ++output) multiply_rows<type, 1>(t, output);
+template <dtype type, std::size_t rows = 1>
+void multiply_typed(const product_tile& t) {
+  if constexpr (rows <= most_rows) {
+    if (t.rows == rows) return multiply_rows<type, rows>(t);
+    multiply_typed<type, rows + 1>(t);
+  }
 }
 
-void multiply(const linear_tile& t) {
-  switch (t.w.type) {
+void multiply(const product_tile& t) {
+  switch (t.type) {
     case dtype::f32:
       return multiply_typed<dtype::f32>(t);
     case dtype::bf16:
@@ -70,6 +121,27 @@ void multiply(const linear_tile& t) {
       return multiply_typed<dtype::f16>(t);
   }
 }
+
+// [rows, k] becomes [k, rows], with zeros up to an even k: bf16 weights come in pairs.
+void interleave(const float* x, std::size_t rows, std::size_t k, std::byte* to) {
+  auto* out = reinterpret_cast<float*>(to);
+  for (std::size_t i = 0; i < k; ++i)
+    for (std::size_t r = 0; r < rows; ++r) out[i * rows + r] = x[r * k + i];
+  if (k % 2 != 0) std::memset(out + k * rows, 0, rows * sizeof(float));
+}
+
+std::size_t interleaved_bytes(std::size_t rows, std::size_t k) {
+  return (k + k % 2) * rows * sizeof(float);
+}
+
+constexpr product_path products{
+    .most_rows = most_rows,
+    .slice_k = 512,
+    .prepared_bytes = interleaved_bytes,
+    .prepare = interleave,
+    .multiply = multiply,
+    .spin = spin,
+};
 
 }  // namespace
 }  // namespace weir::kernels

@@ -38,26 +38,6 @@ WEIR_INLINE void map(float* out, std::size_t count, const F& f) {
   std::memcpy(out + i, &rest, (count - i) * sizeof(float));
 }
 
-// Rounding to bf16 as to_bf16 does it, but for NaN, whose high half keeps a payload that is never zero here.
-WEIR_INLINE uvec round_to_bf16(vec x) {
-  const uvec bits = reinterpret_cast<uvec>(x);
-  const uvec rounded = (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16;
-  return (bits & 0x7fffffffu) > 0x7f800000u ? ((bits >> 16) | 0x40u) : rounded;
-}
-
-void split(const float* x, std::uint16_t* high, std::uint16_t* low, std::size_t count) {
-  for (std::size_t i = 0; i < count; i += lanes) {
-    const std::size_t n = count - i < lanes ? count - i : lanes;
-    const vec value = n == lanes ? load_f32(x + i) : load_part<dtype::f32>(x, i, n);
-    const uvec top = round_to_bf16(value);
-    const uvec top_bits = top << 16;
-    const uvec bottom = round_to_bf16(value - reinterpret_cast<vec>(top_bits));
-    const hvec tops = __builtin_convertvector(top, hvec), bottoms = __builtin_convertvector(bottom, hvec);
-    std::memcpy(high + i, &tops, n * sizeof(std::uint16_t));
-    std::memcpy(low + i, &bottoms, n * sizeof(std::uint16_t));
-  }
-}
-
 void rms_norm_row(const float* x, const float* weight, float* out, std::size_t width, float eps) {
   vec squares = {};
   std::size_t i = 0;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "kernels/cpu/simd/attention.h"
+#include "kernels/cpu/simd/limits.h"
 #include "kernels/cpu/simd/linear.h"
 #include "kernels/cpu/simd/pointwise.h"
 
@@ -12,10 +13,12 @@ constexpr simd_kernels table{
     .name = lanes == 16  ? "avx512"
             : lanes == 8 ? "avx2"
                          : "baseline",
-    .multiply = multiply,
+    .products = &products,
     .attend = attend,
+    .merge = merge,
+    .finish = finish,
+    .read = read,
     .widen = widen,
-    .split = split,
     .rms_norm = rms_norm_row,
     .rotate = rotate,
     .silu_mul = silu_mul_row,

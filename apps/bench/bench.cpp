@@ -1,0 +1,113 @@
+#include "apps/bench/bench.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <boost/json/serialize.hpp>
+#include <cmath>
+#include <iostream>
+#include <thread>
+
+#include "apps/local_service.h"
+#include "core/model/load.h"
+
+namespace weir::apps {
+namespace {
+
+struct benchmark {
+  const char* name;
+  const char* what;
+  command (*add)(CLI::App&);
+};
+
+constexpr std::array benchmarks{
+    benchmark{"engine", "decode and prefill of a whole model with random weights, beside the device's limits",
+              bench::add_engine},
+    benchmark{"kernels", "each operation of a model alone: time, bytes a second, share of the limit",
+              bench::add_kernels},
+};
+
+}  // namespace
+
+command add_bench(CLI::App& app) {
+  auto list = std::make_shared<bool>(false);
+  auto chosen = std::make_shared<command>();
+  app.add_flag("--list", *list, "the benchmarks by name");
+  app.require_subcommand(0, 1);
+  for (const auto& b : benchmarks) {
+    auto* sub = app.add_subcommand(b.name, b.what);
+    sub->callback([chosen, run = b.add(*sub)] { *chosen = run; });
+  }
+  return [list, chosen]() -> int {
+    if (*chosen) return (*chosen)();
+    for (const auto& b : benchmarks) std::cout << fmt::format("{:10} {}\n", b.name, b.what);
+    if (*list) return exit_code::done;
+    std::cerr << "weir bench NAME: which of these?\n";
+    return exit_code::bad_usage;
+  };
+}
+
+namespace bench {
+
+void add_options(CLI::App& app, device_options& o) {
+  app.add_option("--device", o.device, "what computes")->capture_default_str();
+  app.add_option("--threads", o.threads, "that compute; 0: one a core")->capture_default_str();
+  app.add_flag("--json", o.json, "one JSON object instead of a table");
+}
+
+core::result<std::shared_ptr<const kernels::backend>> open(const device_options& o) {
+  const auto threads = o.threads ? o.threads : std::max(1u, std::thread::hardware_concurrency());
+  return core::make_backend(o.device, threads);
+}
+
+namespace {
+
+std::string text_of(const boost::json::value& v) {
+  if (!v.is_double()) return v.is_string() ? std::string(v.get_string()) : boost::json::serialize(v);
+  const double x = v.get_double();
+  return std::abs(x) >= 1000 ? fmt::format("{:.0f}", x) : fmt::format("{:.4g}", x);
+}
+
+// The first column names the row.
+void print_row(const std::string& name, const boost::json::object& row) {
+  std::cout << fmt::format("{} {:24}", name, text_of(row.begin()->value()));
+  for (auto column = row.begin() + 1; column != row.end(); ++column)
+    std::cout << fmt::format(" {}={:<10}", std::string_view(column->key()), text_of(column->value()));
+  std::cout << '\n';
+}
+
+void print_lines(const boost::json::object& figures, const std::string& before) {
+  for (const auto& [key, value] : figures) {
+    const std::string name = before + std::string(key);
+    if (value.is_object())
+      print_lines(value.get_object(), name + ".");
+    else if (value.is_array())
+      for (const auto& row : value.get_array()) print_row(name, row.get_object());
+    else
+      std::cout << fmt::format("{:36} {}\n", name, text_of(value));
+  }
+}
+
+}  // namespace
+
+int fail(const core::error& e) {
+  std::cerr << e.message << '\n';
+  return exit_of(e);
+}
+
+void print(const boost::json::object& figures, bool json) {
+  if (json)
+    std::cout << boost::json::serialize(figures) << '\n';
+  else
+    print_lines(figures, "");
+}
+
+double percentile(std::span<double> samples, double share) {
+  std::ranges::sort(samples);
+  const auto rank = static_cast<std::size_t>(std::ceil(share * static_cast<double>(samples.size())));
+  return samples[rank == 0 ? 0 : rank - 1];
+}
+
+}  // namespace bench
+}  // namespace weir::apps

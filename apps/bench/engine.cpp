@@ -1,0 +1,223 @@
+// A whole model with random weights through the engine, without sockets: tokens a second in decode and
+// prefill, and beside them what the device could do at most: reading the same weights once, and multiplying.
+#include <algorithm>
+#include <optional>
+#include <random>
+#include <vector>
+
+#include "apps/bench/bench.h"
+#include "apps/bench/profile.h"
+#include "core/engine.h"
+#include "core/model/llama.h"
+#include "core/model/load.h"
+#include "core/text/tokenizer.h"
+
+namespace weir::apps::bench {
+namespace {
+
+struct engine_options {
+  device_options on;
+  std::string shape = "tiny-110m", type = "bf16";
+  std::uint32_t batch = 1, context = 128, tokens = 128, prefill = 512, slice = 0, repeat = 3;
+  bool kernels = false;
+};
+
+struct nobody final : core::token_sink {
+  std::size_t write(std::span<const core::token> tokens) override { return tokens.size(); }
+  void finish(const core::ending& how) override { failed |= how.reason == core::finish_reason::error; }
+  bool abandoned() const noexcept override { return false; }
+  bool failed = false;
+};
+
+// An engine over a model of random weights, and jobs of random prompts (no two alike, so that nothing is
+// shared).
+class rig {
+ public:
+  rig(const engine_options& o, core::random_model shape, std::shared_ptr<const kernels::backend> backend)
+      : shape_(std::move(shape)), backend_(std::move(backend)), sink_(std::make_shared<nobody>()) {
+    config_.max_batch = o.batch;
+    if (o.slice) config_.prefill_rows = o.slice;
+  }
+
+  core::result<> open(std::uint64_t pages) {
+    auto loaded = core::make_random_model(shape_, backend_);
+    if (!loaded) return loaded.error();
+    weights_ = static_cast<const core::llama&>(*loaded->weights).weights_of_a_step();
+    config_.kv_pages = static_cast<std::uint32_t>(pages);
+    if (auto ok = loaded->weights->allocate_pages(config_.kv_pages); !ok) return ok;
+    auto words = core::make_numbered_tokenizer(shape_.config.vocab_size);
+    engine_ = std::make_unique<core::engine>(std::move(loaded->weights), std::move(words), config_, clock_);
+    return {};
+  }
+
+  void submit(std::uint32_t prompt, std::uint32_t tokens) {
+    core::job j;
+    j.id = {1, ++jobs_};
+    std::uniform_int_distribution<core::token_id> any(
+        0, static_cast<core::token_id>(shape_.config.vocab_size) - 1);
+    for (std::uint32_t i = 0; i < prompt; ++i) j.prompt.push_back(any(random_));
+    j.sampling.temperature = 0;
+    j.max_tokens = tokens;
+    j.ignore_eos = true;
+    j.created = clock_.now();
+    j.sink = sink_;
+    engine_->submit(std::move(j));
+  }
+
+  // One more step; its length in seconds.
+  double step() {
+    return seconds_of([&] { last_ = engine_->step(); });
+  }
+  // Ends every job that there is.
+  void stop() {
+    for (; stopped_ < jobs_;) engine_->cancel({1, ++stopped_});
+    while (!engine_->idle()) engine_->step();
+  }
+
+  const core::step_report& last() const { return last_; }
+  core::engine_counts counts() const { return engine_->counts(); }
+  bool failed() const { return sink_->failed || engine_->fault(); }
+  std::span<const std::byte> weights() const { return weights_; }
+  double read() const {
+    return seconds_of([&] { backend_->do_read(backend_->self, weights_.data(), weights_.size()); });
+  }
+
+ private:
+  core::random_model shape_;
+  std::shared_ptr<const kernels::backend> backend_;
+  std::shared_ptr<nobody> sink_;
+  core::system_clock clock_;
+  core::engine_config config_;
+  std::span<const std::byte> weights_;
+  std::unique_ptr<core::engine> engine_;
+  core::step_report last_;
+  std::uint64_t jobs_ = 0, stopped_ = 0;
+  std::mt19937 random_{1};
+};
+
+double median(std::vector<double> v) { return percentile(v, 0.5); }
+
+// What the first of a batch writes until the last has been read, and then the tokens that are timed.
+std::uint32_t longest_output(const engine_options& o) {
+  const core::engine_config usual;
+  const std::uint32_t rows = std::max(o.slice ? o.slice : usual.prefill_rows, 2 * o.batch);
+  return o.tokens + 2 * (o.batch * o.context / (rows - o.batch) + o.batch) + 2;
+}
+
+// Steps in which all of the batch decodes, between reads of the weights alone.
+boost::json::object decode(rig& r, const engine_options& o, profile* kernels) {
+  std::vector<double> steps, reads, rates;
+  for (std::uint32_t round = 0; round < o.repeat; ++round) {
+    for (int i = 0; i < 3; ++i) reads.push_back(r.read());
+    for (std::uint32_t i = 0; i < o.batch; ++i) r.submit(o.context, longest_output(o));
+    while (r.counts().decoding < o.batch && !r.failed()) r.step();
+    if (kernels) kernels->clear();
+    double all = 0;
+    for (std::uint32_t i = 0; i < o.tokens && !r.failed(); ++i) {
+      steps.push_back(r.step());
+      all += steps.back();
+    }
+    r.stop();
+    rates.push_back(double(o.tokens) * o.batch / all);
+  }
+  const double step = median(steps), read = median(reads);
+  const auto bytes = static_cast<double>(r.weights().size());
+  boost::json::object out{{"tokens_per_s", median(rates)},
+                          {"step_ms", {{"p50", step * 1e3}, {"p99", percentile(steps, 0.99) * 1e3}}},
+                          {"weight_bytes", r.weights().size()},
+                          {"read_limit_gb_per_s", bytes / read * 1e-9},
+                          {"limit_tokens_per_s", o.batch / read},
+                          {"share_of_read_limit", read / step}};
+  if (kernels) out["operations"] = kernels->figures();
+  return out;
+}
+
+// A row of a prompt passes through the matrices of all layers, two flops a weight (only the last one needs
+// logits).
+double flops_of_a_row(const core::model_config& c) {
+  const double layer = double(c.hidden) * (c.qkv_width() + c.q_width()) + 3.0 * c.hidden * c.inter;
+  return 2 * c.layers * layer;
+}
+
+// One prompt at a time, from its first row to its first token.
+boost::json::object prefill(rig& r, const engine_options& o, const kernels::backend& backend,
+                            const core::random_model& shape, profile* kernels) {
+  std::vector<double> times, peaks;
+  for (std::uint32_t round = 0; round <= o.repeat; ++round) {
+    peaks.push_back(backend.peak_flops(backend.self, shape.type));
+    if (kernels) kernels->clear();
+    r.submit(o.prefill, 1);
+    double all = 0;
+    while (r.counts().queued + r.counts().prefilling > 0) all += r.step();
+    r.stop();
+    if (round > 0) times.push_back(all);  // the first one warms up
+  }
+  const double peak = median(peaks), rate = o.prefill / median(times);
+  const double flops = rate * flops_of_a_row(shape.config);
+  boost::json::object out{{"tokens", o.prefill},
+                          {"tokens_per_s", rate},
+                          {"flops_per_s", flops},
+                          {"peak_flops_per_s", peak},
+                          {"share_of_peak", peak > 0 ? flops / peak : 0}};
+  if (kernels) out["operations"] = kernels->figures();
+  return out;
+}
+
+std::uint64_t pages_for(std::uint32_t tokens) { return (tokens + core::page_tokens - 1) / core::page_tokens; }
+
+core::result<boost::json::object> measure(const engine_options& o) {
+  auto backend = open(o.on);
+  if (!backend) return backend.error();
+  const std::uint32_t one = o.context + longest_output(o), longest = std::max(one, o.prefill + 1);
+  auto shape = core::parse_random_model(o.shape + ":" + o.type, longest);
+  if (!shape) return shape.error();
+  std::optional<profile> timed;
+  if (o.kernels) timed.emplace(*backend);
+  rig r(o, *shape, timed ? timed->table() : *backend);
+  if (auto ok = r.open(std::max(o.batch * pages_for(one), pages_for(longest))); !ok) return ok.error();
+  boost::json::object out{{"benchmark", "engine"}, {"backend", std::string((*backend)->name)},
+                          {"shape", o.shape},      {"dtype", o.type},
+                          {"batch", o.batch},      {"context", o.context}};
+  if (o.tokens > 0) out["decode"] = decode(r, o, timed ? &*timed : nullptr);
+  if (o.prefill > 0) out["prefill"] = prefill(r, o, **backend, *shape, timed ? &*timed : nullptr);
+  if (r.failed())
+    return core::make_error(core::errc::internal, "a job failed; the figures would mean nothing");
+  return out;
+}
+
+int run(const engine_options& o) {
+  const auto figures = measure(o);
+  if (!figures) return fail(figures.error());
+  print(*figures, o.on.json);
+  return exit_code::done;
+}
+
+}  // namespace
+
+command add_engine(CLI::App& app) {
+  auto o = std::make_shared<engine_options>();
+  add_options(app, o->on);
+  app.add_option("--shape", o->shape, "tiny-110m, llama-3.2-1b or llama-3.1-8b")->capture_default_str();
+  app.add_option("--dtype", o->type, "of the weights: f32 or bf16")->capture_default_str();
+  app.add_option("--batch", o->batch, "sequences that decode at once")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 4096));
+  app.add_option("--context", o->context, "tokens before the first that is timed")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 1 << 20));
+  app.add_option("--tokens", o->tokens, "that each sequence decodes; 0: no decoding")
+      ->capture_default_str()
+      ->check(CLI::Range(0, 1 << 20));
+  app.add_option("--prefill", o->prefill, "tokens of the prompt that is timed; 0: none")
+      ->capture_default_str()
+      ->check(CLI::Range(0, 1 << 20));
+  app.add_option("--slice", o->slice, "most prompt rows in a step; 0: the engine's own")
+      ->capture_default_str();
+  app.add_option("--repeat", o->repeat, "rounds, of which medians are told")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 1000));
+  app.add_flag("--kernels", o->kernels, "time each operation too: where the last round's steps went");
+  return [o] { return run(*o); };
+}
+
+}  // namespace weir::apps::bench

@@ -1,0 +1,265 @@
+// Each operation of a model alone, at the shapes of that model: microseconds, bytes a second beside the limit
+// of reading, flops a second beside the limit of multiplying, both measured in the same run.
+//
+// Weights are taken from more memory than any cache holds, as in a model; activations stay where they are.
+#include <fmt/format.h>
+
+#include <boost/json/array.hpp>
+#include <iostream>
+#include <map>
+#include <new>
+#include <random>
+#include <vector>
+
+#include "apps/bench/bench.h"
+#include "core/model/load.h"
+#include "kernels/buffer.h"
+#include "kernels/traffic.h"
+
+namespace weir::apps::bench {
+namespace {
+
+using kernels::dtype;
+
+struct kernel_options {
+  device_options on;
+  std::string shape = "tiny-110m", type = "bf16";
+  std::vector<std::uint32_t> rows{1, 8, 64, 512};
+  std::uint32_t context = 512, ms = 100;
+};
+
+struct figure {
+  std::string operation;
+  std::uint32_t rows = 0;
+  double us = 0, bytes_per_s = 0, flops_per_s = 0;
+};
+
+class stage {
+ public:
+  stage(const kernel_options& o, core::model_config c, dtype type, std::shared_ptr<const kernels::backend> b)
+      : o_(o), c_(std::move(c)), type_(type), backend_(std::move(b)) {}
+
+  // Products by each matrix of the model, then what a step does beside them.
+  void run(std::uint32_t rows) {
+    const auto h = c_.hidden;
+    product("linear qkv", c_.qkv_width(), h, rows);
+    product("linear out", h, c_.q_width(), rows);
+    product("linear gate_up", 2 * c_.inter, h, rows);
+    product("linear down", h, c_.inter, rows);
+    if (rows <= o_.context) product("linear head", c_.vocab_size, h, rows);
+    pointwise(rows);
+    paged("decode", rows, 1);
+    paged("prefill", 1, rows);
+  }
+
+  const std::vector<figure>& figures() const { return figures_; }
+
+ private:
+  static constexpr std::uint64_t past_caches = 512u << 20;
+
+  void product(const char* name, std::uint32_t n, std::uint32_t k, std::uint32_t rows) {
+    const auto& w = weights(n, k);
+    const auto x = floats(std::uint64_t{rows} * k), out = floats(std::uint64_t{rows} * n);
+    std::size_t next = 0;
+    measure(name, rows, [&] {
+      return kernels::linear{w[next++ % w.size()], nullptr, x.floats(), out.floats(), rows};
+    });
+  }
+
+  void pointwise(std::uint32_t rows) {
+    const auto h = c_.hidden;
+    const auto weight = floats(h), x = floats(std::uint64_t{rows} * h), y = floats(std::uint64_t{rows} * h);
+    measure("rms_norm", rows,
+            [&] { return kernels::rms_norm{x.floats(), weight.floats(), y.floats(), rows, h, 1e-5f}; });
+    measure("add", rows, [&] { return kernels::add{x.floats(), y.floats(), std::size_t{rows} * h}; });
+
+    const auto gate_up = floats(std::uint64_t{rows} * 2 * c_.inter),
+               inner = floats(std::uint64_t{rows} * c_.inter);
+    measure("silu_mul", rows, [&] {
+      return kernels::silu_mul{gate_up.floats(), inner.floats(), rows, c_.inter};
+    });
+
+    // Real angles: a row is turned again and again, and must keep its length.
+    const std::vector<std::uint32_t> positions(rows, 7);
+    const std::vector<float> frequencies(c_.head_dim / 2, 0.5f);
+    const auto cos = floats(rows * frequencies.size()), sin = floats(rows * frequencies.size());
+    backend_->run(kernels::rotary_angles{positions, frequencies, cos.floats(), sin.floats()});
+    const auto qkv = floats(std::uint64_t{rows} * c_.qkv_width());
+    measure("rotary", rows, [&] {
+      return kernels::rotary{qkv.floats(),   cos.floats(),           sin.floats(), rows,
+                             c_.qkv_width(), c_.heads + c_.kv_heads, c_.head_dim};
+    });
+  }
+
+  // `sequences` of `rows` rows each that end at the context's last position.
+  void paged(const char* what, std::uint32_t sequences, std::uint32_t rows) {
+    const std::uint32_t length = std::max(o_.context, rows);
+    const std::uint32_t each = (length + core::page_tokens - 1) / core::page_tokens;
+    const std::uint64_t half = std::uint64_t{sequences} * each * core::page_tokens * c_.kv_width();
+    const auto keys = floats(half), values = floats(half);
+    const std::uint32_t total = sequences * rows;
+    const auto qkv = floats(std::uint64_t{total} * c_.qkv_width()),
+               out = floats(std::uint64_t{total} * c_.q_width());
+    std::vector<std::int32_t> pages(sequences * each);
+    for (std::size_t i = 0; i < pages.size(); ++i) pages[i] = static_cast<std::int32_t>(i);
+    std::vector<kernels::kv_slice> slices;
+    for (std::uint32_t s = 0; s < sequences; ++s)
+      slices.push_back({s * rows, rows, length - rows, pages.data() + s * each});
+    const kernels::kv_pages kv{keys.floats(), values.floats(), c_.kv_heads, c_.head_dim, core::page_tokens};
+    float* q = qkv.floats();
+    measure(fmt::format("kv_write {}", what), total, [&] {
+      return kernels::kv_write{q + c_.q_width(), q + c_.q_width() + c_.kv_width(), c_.qkv_width(), kv,
+                               slices};
+    });
+    measure(fmt::format("attention {}", what), total, [&] {
+      return kernels::attention{q, c_.qkv_width(), c_.heads, kv, slices, 0, 0.125f, out.floats()};
+    });
+  }
+
+  template <class Next>
+  void measure(std::string name, std::uint32_t rows, Next&& next) {
+    backend_->run(next());
+    std::vector<double> samples;
+    for (double all = 0; all < o_.ms * 1e-3 || samples.size() < 5; all += samples.back()) {
+      const auto op = next();
+      samples.push_back(seconds_of([&] { backend_->run(op); }));
+    }
+    const double s = percentile(samples, 0.5);
+    const auto t = kernels::traffic_of(next());
+    figures_.push_back({std::move(name), rows, s * 1e6, double(t.bytes) / s, double(t.flops) / s});
+  }
+
+  // Of random values around zero.
+  kernels::buffer floats(std::uint64_t count) {
+    kernels::buffer b(backend_, count * sizeof(float));
+    if (!b.data()) throw std::bad_alloc();
+    std::vector<float> v(count);
+    for (float& x : v) x = uniform_(random_);
+    backend_->do_upload(backend_->self, b.data(), v.data(), count * sizeof(float));
+    return b;
+  }
+
+  // As many equal matrices as it takes to be larger than any cache.
+  struct copies {
+    kernels::buffer memory;
+    std::vector<kernels::matrix> all;
+  };
+  const std::vector<kernels::matrix>& weights(std::uint32_t n, std::uint32_t k) {
+    auto& w = weights_[{n, k}];
+    if (!w.all.empty()) return w.all;
+    const auto one = (backend_->weight_bytes(backend_->self, type_, n, k) + 255) / 256 * 256;
+    const auto count = (past_caches + one - 1) / one;
+    w.memory = kernels::buffer(backend_, one * count);
+    if (!w.memory.data()) throw std::bad_alloc();
+    const auto rows = random_matrix(std::uint64_t{n} * k);
+    for (std::uint64_t i = 0; i < count; ++i) {
+      backend_->do_pack(backend_->self, {rows.data(), type_, n, k}, w.memory.data() + i * one);
+      w.all.push_back({w.memory.data() + i * one, type_, n, k, kernels::layout::packed});
+    }
+    return w.all;
+  }
+
+  std::vector<std::byte> random_matrix(std::uint64_t elements) {
+    std::vector<std::byte> bytes(elements * kernels::size_of(type_));
+    for (std::uint64_t i = 0; i < elements; ++i) {
+      const float x = uniform_(random_);
+      if (type_ == dtype::f32)
+        reinterpret_cast<float*>(bytes.data())[i] = x;
+      else
+        reinterpret_cast<std::uint16_t*>(bytes.data())[i] = kernels::to_bf16(x);
+    }
+    return bytes;
+  }
+
+  const kernel_options& o_;
+  const core::model_config c_;
+  const dtype type_;
+  const std::shared_ptr<const kernels::backend> backend_;
+  std::map<std::pair<std::uint32_t, std::uint32_t>, copies> weights_;
+  std::vector<figure> figures_;
+  std::mt19937 random_{1};
+  std::uniform_real_distribution<float> uniform_{-1, 1};
+};
+
+struct limits {
+  double bytes_per_s = 0, flops_per_s = 0;
+};
+
+limits limits_of(const std::shared_ptr<const kernels::backend>& b, dtype type) {
+  constexpr std::uint64_t bytes = 512u << 20;
+  const kernels::buffer memory(b, bytes);
+  if (!memory.data()) throw std::bad_alloc();
+  std::vector<double> reads, peaks;
+  for (int i = 0; i < 5; ++i) {
+    reads.push_back(seconds_of([&] { b->do_read(b->self, memory.data(), bytes); }));
+    peaks.push_back(b->peak_flops(b->self, type));
+  }
+  return {double(bytes) / percentile(reads, 0.5), percentile(peaks, 0.5)};
+}
+
+boost::json::object object_of(const figure& f, const limits& most) {
+  boost::json::object o{{"operation", f.operation},
+                        {"rows", f.rows},
+                        {"us", f.us},
+                        {"gb_per_s", f.bytes_per_s * 1e-9},
+                        {"share_of_read_limit", f.bytes_per_s / most.bytes_per_s},
+                        {"gflop_per_s", f.flops_per_s * 1e-9}};
+  if (most.flops_per_s > 0) o["share_of_peak"] = f.flops_per_s / most.flops_per_s;
+  return o;
+}
+
+void print_table(const std::vector<figure>& figures, const limits& most) {
+  std::cout << fmt::format("read limit {:.1f} GB/s, products at most {:.0f} GFLOP/s\n\n",
+                           most.bytes_per_s * 1e-9, most.flops_per_s * 1e-9);
+  std::cout << fmt::format("{:20} {:>6} {:>10} {:>8} {:>7} {:>9} {:>7}\n", "operation", "rows", "us", "GB/s",
+                           "%", "GFLOP/s", "%");
+  for (const auto& f : figures)
+    std::cout << fmt::format("{:20} {:6} {:10.1f} {:8.2f} {:6.1f}% {:9.1f} {:6.1f}%\n", f.operation, f.rows,
+                             f.us, f.bytes_per_s * 1e-9, 100 * f.bytes_per_s / most.bytes_per_s,
+                             f.flops_per_s * 1e-9,
+                             most.flops_per_s > 0 ? 100 * f.flops_per_s / most.flops_per_s : 0.0);
+}
+
+int run(const kernel_options& o) {
+  auto backend = open(o.on);
+  if (!backend) return fail(backend.error());
+  const auto shape = core::parse_random_model(o.shape + ":" + o.type, o.context);
+  if (!shape) return fail(shape.error());
+  const auto most = limits_of(*backend, shape->type);
+  stage all(o, shape->config, shape->type, *backend);
+  for (const auto rows : o.rows) all.run(rows);
+  if (!o.on.json) {
+    print_table(all.figures(), most);
+    return exit_code::done;
+  }
+  boost::json::array list;
+  for (const auto& f : all.figures()) list.push_back(object_of(f, most));
+  print({{"benchmark", "kernels"},
+         {"backend", std::string((*backend)->name)},
+         {"shape", o.shape},
+         {"dtype", o.type},
+         {"read_limit_gb_per_s", most.bytes_per_s * 1e-9},
+         {"peak_gflop_per_s", most.flops_per_s * 1e-9},
+         {"operations", std::move(list)}},
+        true);
+  return exit_code::done;
+}
+
+}  // namespace
+
+command add_kernels(CLI::App& app) {
+  auto o = std::make_shared<kernel_options>();
+  add_options(app, o->on);
+  app.add_option("--shape", o->shape, "tiny-110m, llama-3.2-1b or llama-3.1-8b")->capture_default_str();
+  app.add_option("--dtype", o->type, "of the weights: f32 or bf16")->capture_default_str();
+  app.add_option("--rows", o->rows, "tokens at once; repeatable")->delimiter(',')->capture_default_str();
+  app.add_option("--context", o->context, "tokens that attention sees")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 1 << 20));
+  app.add_option("--ms", o->ms, "to spend on each operation at least")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 60000));
+  return [o] { return run(*o); };
+}
+
+}  // namespace weir::apps::bench

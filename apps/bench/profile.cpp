@@ -1,0 +1,112 @@
+#include "apps/bench/profile.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <type_traits>
+
+#include "apps/bench/bench.h"
+
+namespace weir::apps::bench {
+namespace {
+
+using kernels::backend;
+
+// One entry of the table: to the other backend with its own `self`, timed where it is an operation.
+template <auto entry>
+struct through;
+template <class R, class... A, R (*backend::*entry)(void*, A...)>
+struct through<entry> {
+  static R call(void* self, A... a) {
+    const backend& inner = static_cast<profile*>(self)->inner();
+    return (inner.*entry)(inner.self, a...);
+  }
+};
+
+template <auto entry>
+struct timed;
+template <class Op, void (*backend::*entry)(void*, const Op&)>
+struct timed<entry> {
+  static void call(void* self, const Op& op) {
+    auto& p = *static_cast<profile*>(self);
+    const double took = seconds_of([&] { (p.inner().*entry)(p.inner().self, op); });
+    const kernels::matrix* by = nullptr;
+    if constexpr (std::is_same_v<Op, kernels::linear>) by = &op.w;
+    p.add(name(op), by, took, traffic_of(op));
+  }
+
+  static const char* name(const kernels::gather&) { return "gather"; }
+  static const char* name(const kernels::rms_norm&) { return "rms_norm"; }
+  static const char* name(const kernels::head_norm&) { return "head_norm"; }
+  static const char* name(const kernels::linear&) { return "linear"; }
+  static const char* name(const kernels::rotary_angles&) { return "rotary_angles"; }
+  static const char* name(const kernels::rotary&) { return "rotary"; }
+  static const char* name(const kernels::kv_write&) { return "kv_write"; }
+  static const char* name(const kernels::attention&) { return "attention"; }
+  static const char* name(const kernels::silu_mul&) { return "silu_mul"; }
+  static const char* name(const kernels::add&) { return "add"; }
+};
+
+}  // namespace
+
+profile::profile(std::shared_ptr<const backend> of)
+    : of_(std::move(of)),
+      table_{
+          .name = of_->name,
+          .self = this,
+          .do_gather = timed<&backend::do_gather>::call,
+          .do_rms_norm = timed<&backend::do_rms_norm>::call,
+          .do_head_norm = timed<&backend::do_head_norm>::call,
+          .do_linear = timed<&backend::do_linear>::call,
+          .do_rotary_angles = timed<&backend::do_rotary_angles>::call,
+          .do_rotary = timed<&backend::do_rotary>::call,
+          .do_kv_write = timed<&backend::do_kv_write>::call,
+          .do_attention = timed<&backend::do_attention>::call,
+          .do_silu_mul = timed<&backend::do_silu_mul>::call,
+          .do_add = timed<&backend::do_add>::call,
+          .on_host = of_->on_host,
+          .do_allocate = through<&backend::do_allocate>::call,
+          .do_free = through<&backend::do_free>::call,
+          .do_upload = through<&backend::do_upload>::call,
+          .do_download = through<&backend::do_download>::call,
+          .do_copy = through<&backend::do_copy>::call,
+          .free_bytes = through<&backend::free_bytes>::call,
+          .weight_bytes = through<&backend::weight_bytes>::call,
+          .do_pack = through<&backend::do_pack>::call,
+          .do_read = through<&backend::do_read>::call,
+          .peak_flops = through<&backend::peak_flops>::call,
+      } {
+  static_assert(sizeof(backend) == sizeof(std::string_view) + 22 * sizeof(void*),
+                "a new entry goes through here too");
+}
+
+std::shared_ptr<const backend> profile::table() const { return {of_, &table_}; }
+
+void profile::add(const char* operation, const kernels::matrix* by, double seconds,
+                  const kernels::traffic& t) {
+  const std::uint32_t rows = by ? by->rows : 0, cols = by ? by->cols : 0;
+  auto at = std::ranges::find_if(
+      lines_, [&](const line& l) { return l.operation == operation && l.rows == rows && l.cols == cols; });
+  if (at == lines_.end()) at = lines_.insert(at, line{operation, rows, cols});
+  ++at->calls;
+  at->bytes += t.bytes;
+  at->seconds += seconds;
+}
+
+boost::json::array profile::figures() const {
+  auto lines = lines_;
+  std::ranges::sort(lines, [](const line& a, const line& b) { return a.seconds > b.seconds; });
+  double all = 0;
+  for (const auto& l : lines) all += l.seconds;
+  boost::json::array out;
+  for (const auto& l : lines)
+    out.push_back(
+        {{"operation", l.rows ? fmt::format("{} [{}, {}]", l.operation, l.rows, l.cols) : l.operation},
+         {"calls", l.calls},
+         {"us", l.seconds * 1e6},
+         {"share", l.seconds / all},
+         {"gb_per_s", static_cast<double>(l.bytes) / l.seconds * 1e-9}});
+  return out;
+}
+
+}  // namespace weir::apps::bench

@@ -1,0 +1,62 @@
+// page_index.h — pages by a key, several to a key, the newest first: a hash table whose chains run through
+// arrays.
+//
+// Thread safety: the owner's thread. No call allocates after construction; memory is touched as pages come
+// into use.
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <cassert>
+#include <cstdint>
+#include <vector>
+
+#include "core/schedule/batch.h"
+
+namespace weir::core {
+
+inline constexpr page_id no_page = -1;
+
+class page_index {
+ public:
+  explicit page_index(std::uint32_t pages) : heads_(std::bit_ceil(std::max(pages, 1u)), no_page) {
+    links_.reserve(pages);
+  }
+
+  // REQUIRES: the page is not in the index.
+  void add(std::uint64_t key, page_id p) {
+    page_id& head = heads_[bucket(key)];
+    if (index(p) >= links_.size()) links_.resize(index(p) + 1);
+    links_[index(p)] = {key, no_page, head};
+    if (head != no_page) links_[index(head)].before = p;
+    head = p;
+  }
+
+  // REQUIRES: the page is in the index.
+  void remove(page_id p) {
+    const link& l = links_[index(p)];
+    (l.before == no_page ? heads_[bucket(l.key)] : links_[index(l.before)].after) = l.after;
+    if (l.after != no_page) links_[index(l.after)].before = l.before;
+  }
+
+  // The newest page with this key, and the next older one with the same key; no_page where there is none.
+  page_id first(std::uint64_t key) const { return same(key, heads_[bucket(key)]); }
+  page_id next(page_id p) const { return same(links_[index(p)].key, links_[index(p)].after); }
+
+ private:
+  struct link {
+    std::uint64_t key = 0;
+    page_id before = no_page, after = no_page;
+  };
+  static std::size_t index(page_id p) { return static_cast<std::size_t>(p); }
+  std::size_t bucket(std::uint64_t key) const { return key & (heads_.size() - 1); }
+  page_id same(std::uint64_t key, page_id p) const {
+    while (p != no_page && links_[index(p)].key != key) p = links_[index(p)].after;
+    return p;
+  }
+
+  std::vector<page_id> heads_;  // [a power of two >= pages]
+  std::vector<link> links_;     // [pages in use so far]
+};
+
+}  // namespace weir::core

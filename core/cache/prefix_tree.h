@@ -1,0 +1,130 @@
+// prefix_tree.h — full pages of KV memory by what they hold: the cache that lets an equal prefix be computed
+// once.
+//
+// A node is a page that was computed to its end; its parent is the page before it. A node is `busy` while a
+// sequence has it in its table and `idle` otherwise: idle nodes are the cache, and memory for whoever needs a
+// page. The tree knows nothing of references: page_pool tells it when the first came and the last went.
+//
+// Idle leaves are given up first, the one that rested longest before all others, so that a conversation
+// nobody continues loses its tail, not its head.
+//
+// Thread safety: the owner's thread. No call allocates after construction; memory is touched as pages come
+// into use.
+//
+// Invariants:
+//   1. A node's parent is a node; a busy node's parent is busy. So while there is an idle node, there is an
+//   idle leaf.
+//   2. Names are unique: no two nodes hold the same ids behind the same parent under the same salt.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/cache/page_index.h"
+#include "core/cache/page_name.h"
+
+namespace weir::core {
+
+using page_ids = std::span<const token_id, page_tokens>;
+
+class prefix_tree {
+ public:
+  explicit prefix_tree(std::uint32_t pages);
+
+  // The page called `name` which holds `ids`, or no_page.
+  page_id find(page_name name, page_ids ids) const;
+
+  // Of the pages that follow the one called `before`: the one whose ids agree longest with the beginning of
+  // `ids`, and in how many. It looks at the `siblings_looked_at` newest, so that a crowded place costs no
+  // more than others.
+  struct likeness {
+    page_id page = no_page;
+    std::uint32_t equal = 0;
+  };
+  likeness closest(page_name before, std::span<const token_id> ids) const;
+
+  // A page becomes a busy node. REQUIRES: it is none; find(name, ids) is no_page; `parent` is what is called
+  // `before`, or no_page where that is a root.
+  void insert(page_id p, page_id parent, page_name before, page_name name, page_ids ids);
+
+  bool holds(page_id p) const { return index(p) < nodes_.size() && nodes_[index(p)].held; }
+
+  // Its last reference went; its first came again. REQUIRES: a busy node without busy children; an idle node.
+  void rest(page_id p);
+  void wake(page_id p);
+
+  // Takes the idle leaf that rested longest out of the tree. REQUIRES: idle() > 0.
+  page_id evict();
+
+  std::uint32_t size() const noexcept { return size_; }
+  std::uint32_t idle() const noexcept { return idle_; }
+
+  // Empty where the invariants hold, else what does not. `busy(page)`: whether a table has it.
+  template <class F>
+  std::string check(F busy) const;
+
+  static constexpr int siblings_looked_at = 16;
+
+ private:
+  struct node {
+    page_name name, before;
+    page_id parent = no_page;
+    std::uint32_t children = 0;
+    std::uint64_t rested = 0;  // when it became idle: a count of such moments
+    std::uint32_t place = 0;   // in leaves_, while it is an idle leaf
+    bool held = false, busy = false;
+  };
+  static std::size_t index(page_id p) { return static_cast<std::size_t>(p); }
+  page_ids ids_of(page_id p) const { return page_ids(ids_.get() + index(p) * page_tokens, page_tokens); }
+  bool idle_leaf(const node& n) const { return n.held && !n.busy && n.children == 0; }
+
+  // leaves_: idle leaves as a binary heap, the longest rested at the front.
+  bool before(page_id a, page_id b) const { return nodes_[index(a)].rested < nodes_[index(b)].rested; }
+  void put(std::size_t place, page_id p);
+  void lift(std::size_t place);
+  void sink(std::size_t place);
+  void add_leaf(page_id p);
+  void remove_leaf(page_id p);
+
+  std::vector<node> nodes_;          // [pages in use so far], by page
+  std::unique_ptr<token_id[]> ids_;  // [pages, page_tokens]; a page's are there while it is a node
+  page_index by_name_, by_before_;
+  std::vector<page_id> leaves_;
+  std::uint32_t size_ = 0, idle_ = 0;
+  std::uint64_t rests_ = 0;
+};
+
+template <class F>
+std::string prefix_tree::check(F busy) const {
+  std::vector<std::uint32_t> children(nodes_.size(), 0);
+  std::uint32_t held = 0, idle = 0, leaves = 0;
+  for (std::size_t i = 0; i < nodes_.size(); ++i) {
+    const node& n = nodes_[i];
+    if (!n.held) continue;
+    ++held;
+    idle += n.busy ? 0 : 1;
+    leaves += idle_leaf(n) ? 1 : 0;
+    const auto p = static_cast<page_id>(i);
+    if (n.busy != busy(p))
+      return "page " + std::to_string(p) + " is busy in the tree or in a table, not in both";
+    if (idle_leaf(n) && (n.place >= leaves_.size() || leaves_[n.place] != p))
+      return "page " + std::to_string(p) + " is an idle leaf that cannot be evicted";
+    if (n.parent == no_page) continue;
+    const node& parent = nodes_[index(n.parent)];
+    if (!parent.held || parent.name != n.before) return "page " + std::to_string(p) + " has lost its parent";
+    if (n.busy && !parent.busy) return "page " + std::to_string(p) + " is busy behind an idle parent";
+    ++children[index(n.parent)];
+  }
+  for (std::size_t i = 0; i < nodes_.size(); ++i) {
+    if (nodes_[i].held && nodes_[i].children != children[i])
+      return "page " + std::to_string(i) + " counts its children wrongly";
+  }
+  if (held != size_ || idle != idle_ || leaves != leaves_.size())
+    return "the prefix tree counts its nodes wrongly";
+  return {};
+}
+
+}  // namespace weir::core

@@ -1,0 +1,179 @@
+#include "kernels/cpu/products.h"
+
+#include <algorithm>
+
+#include "kernels/cpu/packing.h"
+
+namespace weir::kernels {
+namespace {
+
+constexpr std::size_t chunk_bytes = 640u << 10;   // of weights that stay in the second cache
+constexpr std::size_t stream_bytes = 128u << 10;  // of weights read in one go
+constexpr std::size_t most_chunk_panels = 64;     // bounds the sums of a chunk
+constexpr std::size_t worth_sharing = 64u << 10;  // bytes of weights, or of activations
+
+std::size_t divide_up(std::size_t a, std::size_t b) { return (a + b - 1) / b; }
+
+// Item i of `count` things dealt out evenly to `parts`.
+std::size_t start_of(std::size_t i, std::size_t count, std::size_t parts) { return i * count / parts; }
+
+}  // namespace
+
+// One product, cut up.
+struct products::job {
+  const linear& op;
+  const product_path& path;
+  std::size_t k, rows, blocks;
+  std::size_t panels, panel_size;     // of the weights
+  std::size_t parts, chunk_panels;    // shares of the panels; panels that stay near for all blocks
+  std::size_t slice;                  // of k
+  bool packed;
+
+  job(const linear& l, const product_path& p, std::size_t threads) : op(l), path(p) {
+    k = op.w.cols, rows = op.rows;
+    packed = op.w.order == layout::packed;
+    blocks = divide_up(rows, path.most_rows);
+    panels = panels_of(op.w.rows);
+    panel_size = panel_bytes(op.w.type, k);
+    const bool small = panels * panel_size * blocks < worth_sharing;
+    parts = small ? 1 : std::min(threads, panels);
+    const std::size_t per_share = divide_up(panels, parts);
+    const std::size_t fits = std::clamp<std::size_t>(chunk_bytes / panel_size, 1, most_chunk_panels);
+    chunk_panels = !packed || blocks == 1 ? 1 : divide_up(per_share, divide_up(per_share, fits));
+    const std::size_t in_a_go = std::max<std::size_t>(1, stream_bytes / panel_bytes(op.w.type, tile_k)) * tile_k;
+    slice = blocks == 1 ? in_a_go : path.slice_k;
+  }
+
+  std::size_t first_row(std::size_t block) const { return start_of(block, rows, blocks); }
+  std::size_t first_panel(std::size_t share) const { return start_of(share, panels, parts); }
+  const std::byte* panel(std::size_t i) const {
+    return static_cast<const std::byte*>(op.w.data) + i * panel_size;
+  }
+};
+
+void products::multiply(const linear& op, const product_path& path, team& workers) {
+  if (op.rows == 0) return;
+  const job j(op, path, workers.size());
+  prepare(j, workers);
+  share_out(j);
+  remember(op.w);
+  for (worker& w : workers_) {
+    w.sums.room_for(j.chunk_panels * path.most_rows * panel_rows);
+    if (!j.packed) w.panel.room_for(j.panel_size);
+  }
+  if (j.parts == 1) return work(j, 0);
+  workers.run(static_cast<std::uint32_t>(j.parts), [&](std::uint32_t, unsigned worker) { work(j, worker); });
+}
+
+// Blocks lie one after the other; where a block starts is what all rows before it take.
+void products::prepare(const job& j, team& workers) {
+  std::byte* to = prepared_.room_for(j.path.prepared_bytes(j.rows, j.k) + 64 * j.blocks);
+  const auto one = [&](std::uint32_t block, unsigned) {
+    const std::size_t first = j.first_row(block), n = j.first_row(block + 1) - first;
+    j.path.prepare(j.op.x + first * j.k, n, j.k, to + j.path.prepared_bytes(first, j.k));
+  };
+  if (j.rows * j.k * sizeof(float) < worth_sharing)
+    for (std::uint32_t b = 0; b < j.blocks; ++b) one(b, 0);
+  else
+    workers.run(static_cast<std::uint32_t>(j.blocks), one);
+}
+
+void products::share_out(const job& j) {
+  const succession& s = successions_[reinterpret_cast<std::uintptr_t>(j.op.w.data) / 256 % remembered];
+  const bool known = s.before == j.op.w.data && s.after.order == layout::packed;
+  for (std::size_t i = 0; i < j.parts; ++i) {
+    const std::size_t first = j.first_panel(i), last = j.first_panel(i + 1);
+    shares_[i].last = static_cast<std::uint32_t>(divide_up(last - first, j.chunk_panels));
+    shares_[i].then = nullptr;
+    if (known)
+      shares_[i].then = static_cast<const std::byte*>(s.after.data) +
+                        start_of(i, panels_of(s.after.rows), j.parts) * panel_bytes(s.after.type, s.after.cols);
+    shares_[i].next.store(0, std::memory_order_relaxed);  // the team's start publishes it
+  }
+}
+
+void products::remember(const matrix& w) {
+  succession& s = successions_[reinterpret_cast<std::uintptr_t>(previous_) / 256 % remembered];
+  s.before = previous_;
+  s.after = w;
+  previous_ = w.data;
+}
+
+// First the worker's own share, then what the others have not begun.
+void products::work(const job& j, unsigned worker) {
+  for (std::size_t i = 0; i < j.parts; ++i) {
+    share& s = shares_[(worker + i) % j.parts];
+    for (;;) {
+      const std::uint32_t chunk = s.next.fetch_add(1, std::memory_order_relaxed);
+      if (chunk >= s.last) break;
+      multiply_chunk(j, s, chunk, workers_[worker]);
+    }
+  }
+}
+
+void products::multiply_chunk(const job& j, const share& from, std::uint32_t chunk, worker& at) {
+  const auto index = static_cast<std::size_t>(&from - shares_.data());
+  const std::size_t end = j.first_panel(index + 1);
+  const std::size_t first = j.first_panel(index) + chunk * j.chunk_panels;
+  const std::size_t last = std::min(first + j.chunk_panels, end);
+  const std::byte* w = j.panel(first);
+  if (!j.packed) {
+    pack_panel(j.op.w, first, at.panel.data());
+    w = at.panel.data();
+  }
+  // While the blocks are multiplied with this chunk, the next one comes near, some lines with each tile.
+  const bool more = last < end;
+  const std::size_t slices = divide_up(j.k, j.slice);
+  const std::byte* ahead = w + (last - first) * j.panel_size;
+  const std::size_t lines = divide_up(j.panel_size / 64, j.blocks * slices) + 1;
+
+  for (std::size_t b = 0; b < j.blocks; ++b) {
+    const std::size_t row = j.first_row(b), rows = j.first_row(b + 1) - row;
+    const std::byte* x = prepared_.data() + j.path.prepared_bytes(row, j.k);
+    if (j.path.begin) j.path.begin(rows);
+    for (std::size_t k = 0; k < j.k; k += j.slice) {
+      const std::size_t n = std::min(j.slice, j.k - k);
+      for (std::size_t p = first; p < last; ++p) {
+        const std::size_t column = p * panel_rows;
+        product_tile t;
+        t.panel = w + (p - first) * j.panel_size + panel_bytes(j.op.w.type, k);
+        t.type = j.op.w.type;
+        t.x = x + j.path.prepared_bytes(rows, k);
+        t.rows = rows;
+        t.k = n;
+        float* sums = at.sums.data() + (p - first) * rows * panel_rows;
+        t.from = k == 0 ? nullptr : sums;
+        t.to = sums;
+        t.from_stride = t.to_stride = panel_rows;
+        if (k + n == j.k && column + panel_rows <= j.op.w.rows) {
+          t.to = j.op.out + row * j.op.w.rows + column;
+          t.to_stride = j.op.w.rows;
+        }
+        if (j.blocks == 1 && j.packed)
+          t.next = more || k + n < j.k ? t.panel + panel_bytes(j.op.w.type, n) : from.then;
+        else if (more && j.packed)
+          for (std::size_t line = 0; line < lines; ++line, ahead += 64) __builtin_prefetch(ahead, 0, 2);
+        j.path.multiply(t);
+      }
+    }
+    if (j.path.end) j.path.end();
+    finish(j, first, last, row, rows, at.sums.data());
+  }
+}
+
+// What is left when all slices are multiplied: the bias, and outputs that do not fill a panel.
+void products::finish(const job& j, std::size_t first, std::size_t last, std::size_t row, std::size_t rows,
+                      const float* sums) {
+  for (std::size_t p = first; p < last; ++p) {
+    const std::size_t column = p * panel_rows, width = std::min<std::size_t>(panel_rows, j.op.w.rows - column);
+    if (width == panel_rows && !j.op.bias) continue;
+    for (std::size_t r = 0; r < rows; ++r) {
+      float* out = j.op.out + (row + r) * j.op.w.rows + column;
+      if (width < panel_rows) std::copy_n(sums + ((p - first) * rows + r) * panel_rows, width, out);
+      if (j.op.bias)
+        for (std::size_t i = 0; i < width; ++i) out[i] += j.op.bias[column + i];
+    }
+  }
+}
+
+}  // namespace weir::kernels

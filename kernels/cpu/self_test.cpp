@@ -1,0 +1,96 @@
+#include "kernels/cpu/self_test.h"
+
+#include <cmath>
+#include <cstring>
+#include <vector>
+
+#include "kernels/cpu/packing.h"
+#include "kernels/cpu/scratch.h"
+
+namespace weir::kernels {
+namespace {
+
+constexpr std::size_t k = 101;        // odd, with whole tiles and a part of one
+constexpr std::size_t cut = 2 * tile_k;  // where the slices meet
+
+// Small numbers of all sizes and signs, always the same.
+float number(std::size_t i) {
+  const auto bits = static_cast<std::uint32_t>(i * 2654435761u + 12345u);
+  return std::ldexp(static_cast<float>(static_cast<std::int32_t>(bits) >> 8), -20 - static_cast<int>(bits % 7));
+}
+
+struct example {
+  std::vector<float> x;
+  std::vector<std::uint32_t> rows;  // of the weights, as bytes
+  scratch<std::byte> packed;
+  matrix w;
+
+  example(dtype type, std::size_t most) {
+    for (std::size_t i = 0; i < most * k; ++i) x.push_back(number(i));
+    rows.resize(panel_rows * k);
+    for (std::size_t i = 0; i < panel_rows * k; ++i) {
+      const std::uint32_t bits = std::bit_cast<std::uint32_t>(number(i + 7919));
+      const auto half = static_cast<std::uint16_t>(type == dtype::bf16 ? bits >> 16 : 0x2c00u + (bits >> 8) % 0x1000u);
+      if (type == dtype::f32)
+        rows[i] = bits;
+      else
+        std::memcpy(reinterpret_cast<std::byte*>(rows.data()) + 2 * i, &half, 2);
+    }
+    w = {rows.data(), type, panel_rows, static_cast<std::uint32_t>(k)};
+    pack_panel(w, 0, packed.room_for(panel_bytes(type, k)));
+  }
+
+  // [rows, panel_rows] for rows [first, first + count) of x, in one slice or in two.
+  std::vector<float> multiply(const product_path& path, std::size_t first, std::size_t count, bool sliced) {
+    scratch<std::byte> prepared;
+    path.prepare(x.data() + first * k, count, k, prepared.room_for(path.prepared_bytes(count, k)));
+    std::vector<float> out(count * panel_rows, NAN);
+    if (path.begin) path.begin(count);
+    for (std::size_t at = 0; at < k; at = sliced && at == 0 ? cut : k) {
+      product_tile t;
+      t.panel = packed.data() + panel_bytes(w.type, at);
+      t.type = w.type;
+      t.x = prepared.data() + path.prepared_bytes(count, at);
+      t.rows = count;
+      t.k = sliced && at == 0 ? cut : k - at;
+      t.from = at == 0 ? nullptr : out.data();
+      t.to = out.data();
+      t.from_stride = t.to_stride = panel_rows;
+      path.multiply(t);
+    }
+    if (path.end) path.end();
+    return out;
+  }
+
+  bool close(const std::vector<float>& out, std::size_t row) const {
+    for (std::size_t j = 0; j < panel_rows; ++j) {
+      double sum = 0, size = 0;
+      for (std::size_t i = 0; i < k; ++i) {
+        const double product = double{x[row * k + i]} * load(w.data, w.type, j * k + i);
+        sum += product;
+        size += std::abs(product);
+      }
+      if (!(std::abs(sum - double{out[j]}) <= 1e-4 * size)) return false;
+    }
+    return true;
+  }
+};
+
+bool same_bits(const float* a, const float* b) { return std::memcmp(a, b, panel_rows * sizeof(float)) == 0; }
+
+}  // namespace
+
+bool is_exact(const product_path& path, dtype type) {
+  example e(type, path.most_rows);
+  for (std::size_t count = 1; count <= path.most_rows; ++count)
+    for (const bool sliced : {false, true}) {
+      const std::vector<float> together = e.multiply(path, 0, count, sliced);
+      for (std::size_t r = 0; r < count; ++r) {
+        const std::vector<float> alone = e.multiply(path, r, 1, false);
+        if (!same_bits(alone.data(), together.data() + r * panel_rows) || !e.close(alone, r)) return false;
+      }
+    }
+  return true;
+}
+
+}  // namespace weir::kernels

@@ -1,0 +1,53 @@
+// limits.h — reading and multiplying with nothing else to do.
+#pragma once
+
+#include "kernels/cpu/simd/vector.h"
+
+namespace weir::kernels {
+namespace {
+
+// Eight streams at once: the processor's own prefetcher follows each, and one does not keep the memory busy.
+void read(const void* at, std::size_t bytes) {
+  constexpr std::size_t streams = 8, line = 64, length = 48u << 10;
+  const auto* from = static_cast<const std::byte*>(at);
+  uvec seen[streams] = {};
+  std::size_t done = 0;
+  while (bytes - done >= streams * line) {
+    const std::size_t part = (bytes - done) / streams / line * line, n = part < length ? part : length;
+    for (std::size_t i = 0; i < n; i += line)
+#pragma GCC unroll 8
+      for (std::size_t s = 0; s < streams; ++s)
+#pragma GCC unroll 4
+        for (std::size_t v = 0; v < line / sizeof(uvec); ++v)
+          seen[s] ^= load_as<uvec>(from + done + s * n + i + v * sizeof(uvec));
+    done += streams * n;
+  }
+  for (; done < bytes; ++done) seen[0][0] ^= static_cast<std::uint32_t>(from[done]);
+  for (std::size_t s = 1; s < streams; ++s) seen[0] ^= seen[s];
+  std::uint32_t all = 0;
+  for (std::size_t i = 0; i < lanes; ++i) all ^= seen[0][i];
+  asm volatile("" : : "r"(all));  // or it would all be left out
+}
+
+// Multiplies and adds in registers alone; returns the flops done.
+double spin(std::size_t rounds) {
+  constexpr std::size_t chains = 12;  // more than the latency of a multiplication
+  const vec factor = broadcast(0.5f), term = broadcast(1.0f);
+  vec sums[chains] = {};
+  for (std::size_t i = 0; i < rounds; ++i)
+#pragma GCC unroll 12
+    for (std::size_t c = 0; c < chains; ++c) {
+      sums[c] = multiply_add(sums[c], factor, term);
+#if defined(__AVX512F__)
+      asm volatile("" : "+v"(sums[c]));  // each as if it were needed
+#elif defined(__x86_64__)
+      asm volatile("" : "+x"(sums[c]));
+#elif defined(__aarch64__)
+      asm volatile("" : "+w"(sums[c]));
+#endif
+    }
+  return 2.0 * static_cast<double>(rounds * chains * lanes);
+}
+
+}  // namespace
+}  // namespace weir::kernels

@@ -1,0 +1,41 @@
+// Weight matrices in this backend's layout: made once, read row by row by gather.
+#include <algorithm>
+
+#include "kernels/cpu/backend.h"
+#include "kernels/cpu/packing.h"
+
+namespace weir::kernels {
+
+std::uint64_t cpu_weight_bytes(void*, dtype type, std::uint32_t rows, std::uint32_t cols) {
+  return packed_bytes(type, rows, cols);
+}
+
+void cpu_pack(void* self, const matrix& rows_on_host, void* to) {
+  const std::size_t bytes = panel_bytes(rows_on_host.type, rows_on_host.cols);
+  const auto one = [&](std::uint32_t panel, unsigned) {
+    pack_panel(rows_on_host, panel, static_cast<std::byte*>(to) + panel * bytes);
+  };
+  static_cast<cpu_state*>(self)->workers.run(static_cast<std::uint32_t>(panels_of(rows_on_host.rows)), one);
+}
+
+void cpu_gather(void* self, const gather& op) {
+  auto& cpu = *static_cast<cpu_state*>(self);
+  const std::size_t width = op.table.cols, row_bytes = width * size_of(op.table.type);
+  const auto one = [&](std::size_t r) {
+    const auto row = static_cast<std::size_t>(op.ids[r]);
+    float* out = op.out + r * width;
+    if (op.table.order == layout::packed) return unpack_row(op.table, row, out);
+    cpu.simd.widen(static_cast<const std::byte*>(op.table.data) + row * row_bytes, op.table.type, out, width);
+  };
+  constexpr std::size_t worth_sharing = 1u << 15, piece = 16;  // elements; rows
+  if (op.ids.size() * width < worth_sharing) {
+    for (std::size_t r = 0; r < op.ids.size(); ++r) one(r);
+    return;
+  }
+  const auto pieces = static_cast<std::uint32_t>((op.ids.size() + piece - 1) / piece);
+  cpu.workers.run(pieces, [&](std::uint32_t item, unsigned) {
+    for (std::size_t r = item * piece; r < std::min<std::size_t>((item + 1) * piece, op.ids.size()); ++r) one(r);
+  });
+}
+
+}  // namespace weir::kernels

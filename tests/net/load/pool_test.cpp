@@ -1,0 +1,151 @@
+#include "net/load/pool.h"
+
+#include <catch2/catch.hpp>
+
+using namespace weir::load;
+
+namespace {
+
+stream_record steady(std::uint64_t index, int n, double first, double every) {
+  stream_record r;
+  r.index = index;
+  r.how = ending::completed;
+  for (int i = 0; i < n; ++i) r.take(static_cast<micros>((first + i * every) * 1000), 1, i + 1);
+  r.ended = r.frames.back().at;
+  return r;
+}
+
+pool with(std::initializer_list<stream_record> streams, pool_options o = {}) {
+  pool p(o);
+  for (const auto& r : streams) p.add(r);
+  p.conclude(10);
+  return p;
+}
+
+}  // namespace
+
+TEST_CASE("a clean run has nothing found, and its sums are the sums of its streams") {
+  const auto p = with({steady(0, 51, 100, 20), steady(1, 51, 110, 20), steady(2, 51, 90, 20)});
+  CHECK(p.found().empty());
+  CHECK(p.number(figure::output_tokens) == 153);
+  CHECK(p.number(figure::frames) == 153);
+  CHECK(p.number(figure::completed) == 3);
+  CHECK(p.number(figure::output_throughput) == Approx(15.3));
+  CHECK(p.number(figure::request_throughput) == Approx(0.3));
+  CHECK(*p.value("ttft_ms", "p50") == Approx(100).epsilon(0.001));  // as fine as a histogram is
+  CHECK(*p.value("ttft_ms", "max") == 110);
+  CHECK(*p.value("itl_ms", "p99") == Approx(20).epsilon(0.001));
+  CHECK(*p.value("tpot_ms", "mean") == Approx(20));
+  CHECK(*p.value("coalesced_frac") == 0);
+  CHECK(*p.value("on_schedule_frac") == 1);
+  CHECK(p.of(figure::itl_per_token_ms).count() == 150);
+  CHECK(!p.value("added_jitter_ms", "p99"));  // nothing said when it was sampled
+}
+
+TEST_CASE("goodput counts completed requests that met every objective") {
+  pool_options o;
+  o.slo.ttft = 105;
+  o.slo.tpot = 20.5;
+  const auto p = with({steady(0, 51, 100, 20), steady(1, 51, 110, 20), steady(2, 51, 100, 21)}, o);
+  CHECK(p.number(figure::request_goodput) == Approx(0.1));
+}
+
+TEST_CASE("each fault is found by its name, with its stream") {
+  auto burst = steady(1, 20, 100, 20);
+  for (int i = 0; i < 16; ++i) burst.take(600'000, 1, 21 + i);
+  auto lost = steady(2, 20, 100, 20);
+  lost.take(520'000, 1, 22);
+  auto twice = steady(3, 20, 100, 20);
+  twice.take(500'000, 1, 20);
+  auto stall = steady(4, 20, 100, 20);
+  stall.take(480'000 + 300'000, 1, 21);
+  const auto late = steady(5, 20, 900, 20);
+  for (const auto& [r, name] : {std::pair{burst, "burst"}, {lost, "lost token"}, {twice, "repeated token"},
+                                {stall, "stall"}, {late, "late first token"}}) {
+    const auto p = with({steady(0, 51, 100, 20), r, steady(6, 51, 100, 20), steady(7, 51, 100, 20)});
+    CAPTURE(name);
+    CHECK(p.found().size() == 1);
+    REQUIRE(p.findings().size() == 1);
+    CHECK(p.findings()[0].name == name);
+    CHECK(p.findings()[0].stream == r.index);
+  }
+}
+
+TEST_CASE("slow readers are counted and left out of the others' figures") {
+  auto slow = steady(1, 51, 4000, 500);
+  slow.slow = true;
+  const auto p = with({steady(0, 51, 100, 20), slow});
+  CHECK(p.number(figure::slow_readers) == 1);
+  CHECK(*p.value("ttft_ms", "max") == 100);
+  CHECK(p.number(figure::output_tokens) == 51);
+  CHECK(p.found().empty());
+}
+
+TEST_CASE("answers to one prompt are compared, and one that goes on further is no mismatch") {
+  pool p({});
+  const auto say = [&](std::size_t prompt, std::string text) {
+    stream_record r;
+    r.text = std::move(text);
+    p.compare_text(prompt, r);
+  };
+  say(0, "one two");
+  say(1, "three");
+  say(0, "one two three");
+  say(0, "one");
+  CHECK(p.number(figure::text_mismatches) == 0);
+  CHECK(p.number(figure::texts_compared) == 2);
+  say(0, "one two five");
+  CHECK(p.number(figure::text_mismatches) == 1);
+  CHECK(p.found().at("text mismatch") == 1);
+}
+
+TEST_CASE("answers that differ on two workers are found when their pools come together") {
+  pool a({}), b({});
+  stream_record r;
+  r.text = "one";
+  a.compare_text(0, r);
+  r.text = "two";
+  b.compare_text(0, r);
+  a.merge(b);
+  CHECK(a.number(figure::text_mismatches) == 1);
+}
+
+TEST_CASE("two workers' pools together are one") {
+  pool whole({}), a({}), b({});
+  for (int i = 0; i < 8; ++i) {
+    auto r = steady(i, 30, 100 + i, 10 + i);
+    whole.add(r);
+    (i % 2 ? a : b).add(r);
+  }
+  a.merge(b);
+  a.conclude(2);
+  whole.conclude(2);
+  for (std::size_t i = 0; i < figure_count; ++i) {
+    CAPTURE(figure_table[i].name);
+    CHECK(a.number(figure{i}) == whole.number(figure{i}));
+    if (i < distribution_count) CHECK(a.of(figure{i}).quantile(0.9) == whole.of(figure{i}).quantile(0.9));
+  }
+  CHECK(a.seconds().size() == whole.seconds().size());
+}
+
+TEST_CASE("the warm-up leaves no trace") {
+  pool_options o;
+  o.from = 1'000'000;
+  auto before = steady(0, 20, 100, 20);
+  before.scheduled = 0;
+  auto after = steady(1, 20, 1200, 20);
+  after.scheduled = 1'100'000;
+  const auto p = with({before, after}, o);
+  CHECK(p.number(figure::requests) == 1);
+  CHECK(*p.value("ttft_ms", "max") == 100);
+  CHECK(p.number(figure::output_tokens) == 20);
+}
+
+TEST_CASE("errors are counted by what they say") {
+  stream_record r;
+  r.how = ending::refused;
+  r.error = "429 overloaded";
+  const auto p = with({r, r});
+  CHECK(p.number(figure::errors) == 2);
+  CHECK(p.error_texts().at("429 overloaded") == 2);
+}

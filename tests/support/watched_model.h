@@ -1,0 +1,56 @@
+// watched_model.h — any model, with an eye on the logits that each draw was made from, and faults on demand.
+#pragma once
+
+#include <cstring>
+#include <functional>
+#include <map>
+#include <memory>
+#include <utility>
+
+#include "core/model/model.h"
+
+namespace weir::test {
+
+class watched_model final : public core::model {
+ public:
+  explicit watched_model(std::unique_ptr<core::model> m) : model_(std::move(m)) {}
+
+  // seed, position -> a digest of the logits' bits, of every draw since the last clear().
+  std::map<std::pair<std::uint64_t, std::uint32_t>, std::uint64_t> seen;
+  // Draws that fail as if their logits were not finite: seed, index of the output token.
+  std::function<bool(std::uint64_t, std::uint32_t)> broken;
+  std::uint64_t copies = 0;
+
+  const core::model_info& info() const noexcept override { return model_->info(); }
+  core::result<void> allocate_pages(std::uint32_t count) override { return model_->allocate_pages(count); }
+  core::time_point due(const core::upcoming& u) const override { return model_->due(u); }
+  core::result<void> forward(const core::batch& b) override {
+    copies += b.copies.size();
+    return model_->forward(b);
+  }
+  core::result<void> sample(std::span<const core::draw> draws, std::span<core::drawn> out) override {
+    auto done = model_->sample(draws, out);
+    for (std::size_t i = 0; i < draws.size(); ++i) {
+      const auto& d = draws[i];
+      seen[{d.seed, d.position}] = digest(model_->logits(d.logits_row));
+      if (broken && broken(d.seed, d.position - d.prompt_tokens)) out[i] = {-1, true};
+    }
+    return done;
+  }
+  std::span<const float> logits(std::uint32_t row) const override { return model_->logits(row); }
+
+ private:
+  static std::uint64_t digest(std::span<const float> row) {
+    std::uint64_t h = 0xCBF29CE484222325;
+    for (const float x : row) {
+      std::uint32_t bits = 0;
+      std::memcpy(&bits, &x, sizeof bits);
+      h = (h ^ bits) * 0x100000001B3;
+    }
+    return h;
+  }
+
+  std::unique_ptr<core::model> model_;
+};
+
+}  // namespace weir::test
