@@ -60,10 +60,10 @@ result<std::shared_ptr<const kernels::backend>> make_backend(const std::string& 
   if (device == "cpu") return kernels::cpu_backend(threads);
   if (device == "reference") return kernels::reference_backend();
   const auto index = cuda_index(device);
-  if (!index) return bad_param("device", "device '{}' is not one of cpu, reference, cuda, cuda:N", device);
+  if (!index) return bad_param("device", "--device must be cpu, reference or cuda[:N], not '{}'", device);
   std::string why;
   auto b = kernels::cuda_backend(*index, why);
-  if (!b) return make_error(errc::unavailable, "device {}: {}", device, why);
+  if (!b) return make_error(errc::unavailable, "--device {}: {}", device, why);
   return b;
 }
 

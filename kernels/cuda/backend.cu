@@ -74,11 +74,14 @@ const char* fault(void* self) {
 }  // namespace cuda
 
 int cuda_devices(std::string& why_none) {
-  int count = 0;
+  int count = 0, driver = 0;
   const cudaError_t e = cudaGetDeviceCount(&count);
   if (e == cudaSuccess && count > 0) return count;
   (void)cudaGetLastError();
-  why_none = e == cudaSuccess ? "no CUDA device is there" : cudaGetErrorString(e);
+  const bool installed = cudaDriverGetVersion(&driver) == cudaSuccess && driver > 0;
+  why_none = !installed         ? "no CUDA driver is installed"
+             : e == cudaSuccess ? "no CUDA device is there"
+                                : cudaGetErrorString(e);
   return 0;
 }
 
