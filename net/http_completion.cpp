@@ -84,7 +84,7 @@ asio::awaitable<bool> http_session::stream_events(openai::dialect d, const opena
   co_await http::async_write_header(stream_, serializer, asio::use_awaitable);
 
   const openai::event_writer events(d, job->id().text(), unix_seconds(), job->model(), p.include_usage);
-  std::uint32_t shown = 0;
+  std::uint32_t shown = 0, sent = 0;
   out_.clear();
   events.open(out_);
   for (;;) {
@@ -106,7 +106,10 @@ asio::awaitable<bool> http_session::stream_events(openai::dialect d, const opena
       }
       shown = published;
     }
+    const std::uint32_t fresh = shown - sent;
     if (!out_.empty()) co_await write_chunk(out_, ended);
+    if (fresh > 0) hub_.all().sampled_to_sent.add(hub_.all().service.now() - job->sampled_at(shown - 1));
+    sent = shown;
     out_.clear();
     if (ended) co_return keep_alive_;
     if (peer_gone_) co_return false;
