@@ -103,9 +103,11 @@ class owner {
   void on(time_came&) {}
 
   void on(load_model& m) {
-    if (!backend_ && options_.device != "sim")
-      backend_ = core::make_backend(
-          options_.device == "reference" ? core::device_kind::reference : core::device_kind::cpu, options_.threads);
+    if (!backend_ && options_.device != "sim") {
+      auto made = core::make_backend(options_.device, options_.threads);
+      if (!made) return m.answer(load_model::result(made.error()));
+      backend_ = std::move(*made);
+    }
     auto opened = open_model(m.spec, options_, backend_, m.progress);
     if (!opened) return m.answer(load_model::result(opened.error()));
     const std::shared_ptr<opened_model> model = std::move(*opened);
