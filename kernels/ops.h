@@ -80,10 +80,10 @@ struct rotary {
   std::uint32_t rows = 0, stride = 0, heads = 0, head_dim = 0;
 };
 
-// Keys and values of one layer, in pages. Keys lie transposed, so that a step over head_dim meets a whole
-// page.
+// Keys and values of one layer, in pages: a token's are written, and a page's of one head are read, as they lie.
+// REQUIRES: page_tokens is a multiple of 16
 struct kv_pages {
-  float* keys = nullptr;    // [pages, heads, head_dim, page_tokens]
+  float* keys = nullptr;    // [pages, heads, page_tokens, head_dim]
   float* values = nullptr;  // [pages, heads, page_tokens, head_dim]
   std::uint32_t heads = 0, head_dim = 0, page_tokens = 0;
 };

@@ -1,3 +1,4 @@
+// Keys, values and attention: slices are cut into blocks of rows, blocks times key heads are the team's items.
 #include <algorithm>
 
 #include "kernels/cpu/backend.h"
@@ -5,92 +6,162 @@
 namespace weir::kernels {
 namespace {
 
-constexpr std::uint32_t block_rows = 16;           // of a prefill, for one worker at a time
-constexpr std::uint64_t worth_sharing = 1u << 16;  // multiplications
+constexpr std::uint64_t worth_sharing = 1u << 14;  // bytes of keys and values that are moved or met
+constexpr std::uint32_t write_rows = 32;           // of one slice, for one worker at a time
 
-// Keys are written along a page, which is how they lie: the strided side is the reading one.
-void write_head(const kv_write& op, const kv_slice& slice, std::size_t head) {
-  const std::size_t width = op.to.head_dim, tokens = op.to.page_tokens;
-  for (std::size_t r = 0; r < slice.rows;) {
-    const std::size_t position = slice.position + r, at = position % tokens;
-    const std::size_t count =
-        std::min<std::size_t>(tokens - at, slice.rows - r);  // rows that go to this page
-    const auto page = static_cast<std::size_t>(slice.pages[position / tokens]);
-    const std::size_t place = (page * op.to.heads + head) * tokens * width;
-    const std::size_t from = (slice.first_row + r) * op.stride + head * width;
-    for (std::size_t i = 0; i < width; ++i)
-      for (std::size_t j = 0; j < count; ++j)
-        op.to.keys[place + i * tokens + at + j] = op.k[from + j * op.stride + i];
-    for (std::size_t j = 0; j < count; ++j)
-      std::copy_n(op.v + from + j * op.stride, width, op.to.values + place + (at + j) * width);
-    r += count;
-  }
-}
+// A row's attention is computed over parts of this many pages, each part anew, and the parts are merged in order:
+// for every row, alone or in company, on one thread or on many, so that parts may go to different workers.
+constexpr std::uint32_t part_pages = 8;
 
-// Cuts every slice into blocks and says how many multiplications they make for one key head.
-std::uint64_t cut_into_blocks(const attention& op, std::vector<attention_block>& blocks) {
-  std::uint64_t pairs = 0;
+// Cuts every slice into blocks of at most `most` rows.
+void cut_into_blocks(std::span<const kv_slice> slices, std::uint32_t most, std::vector<row_block>& blocks) {
   blocks.clear();
-  for (std::uint32_t s = 0; s < op.slices.size(); ++s) {
-    const kv_slice& slice = op.slices[s];
-    for (std::uint32_t r = 0; r < slice.rows; r += block_rows)
-      blocks.push_back({s, r, std::min(block_rows, slice.rows - r)});
-    pairs += std::uint64_t{slice.rows} * (slice.position + slice.rows);
-  }
-  return pairs * (op.heads / op.kv.heads) * op.kv.head_dim;
+  for (std::uint32_t s = 0; s < slices.size(); ++s)
+    for (std::uint32_t r = 0; r < slices[s].rows; r += most)
+      blocks.push_back({s, r, std::min(most, slices[s].rows - r)});
 }
 
-// All queries of a block that share one key head, a tile at a time.
-void attend_block(const simd_kernels& simd, const attention& op, const attention_block& block,
-                  std::uint32_t head, float* scratch) {
+// A block's rows of all heads. Rows that follow each other in a page lie so for each head.
+void write_block(const kv_write& op, const row_block& block) {
   const kv_slice& slice = op.slices[block.slice];
-  const std::uint32_t group = op.heads / op.kv.heads, width = op.kv.head_dim;
-  attention_tile tile;
-  tile.kv = op.kv;
-  tile.pages = slice.pages;
-  tile.head = head;
-  tile.scale = op.scale;
-  tile.scratch = scratch;
-  const std::uint32_t queries = block.rows * group;
-  for (std::uint32_t i = 0; i < queries; ++i) {
-    const std::uint32_t r = block.first + i / group, query_head = head * group + i % group;
-    const std::size_t row = slice.first_row + r;
-    const std::uint32_t to = slice.position + r + 1;
-    const std::uint32_t from = op.window != 0 && to > op.window ? to - op.window : 0;
-    tile.queries[tile.count++] = {op.q + row * op.stride + query_head * width,
-                                  op.out + (row * op.heads + query_head) * width, from, to};
-    if (tile.count < attention_tile::most_queries && i + 1 < queries) continue;
-    simd.attend(tile);
-    tile.count = 0;
+  const std::size_t width = op.to.head_dim, tokens = op.to.page_tokens;
+  for (std::size_t r = block.first; r < block.first + block.rows; ++r) {
+    const std::size_t position = slice.position + r, from = (slice.first_row + r) * op.stride;
+    const auto page = static_cast<std::size_t>(slice.pages[position / tokens]);
+    for (std::size_t head = 0; head < op.to.heads; ++head) {
+      const std::size_t to = ((page * op.to.heads + head) * tokens + position % tokens) * width;
+      std::copy_n(op.k + from + head * width, width, op.to.keys + to);
+      std::copy_n(op.v + from + head * width, width, op.to.values + to);
+    }
   }
 }
+
+// One operation, and how its parts are laid out.
+struct attention_job {
+  cpu_state& cpu;
+  const attention& op;
+  std::uint32_t group;       // query heads of one key head
+  std::uint32_t most_parts;  // of any block
+
+  std::uint32_t parts_of(const row_block& block) const {
+    const std::uint32_t tokens = op.kv.page_tokens * part_pages;
+    return (op.slices[block.slice].position + block.first + block.rows + tokens - 1) / tokens;
+  }
+
+  // The queries of a block that share one key head, in `list`.
+  attention_tile tile(const row_block& block, std::uint32_t head, attention_query* list, float* scratch) const {
+    const kv_slice& slice = op.slices[block.slice];
+    const std::size_t width = op.kv.head_dim;
+    attention_tile t;
+    t.queries = list;
+    t.count = std::size_t{block.rows} * group;
+    t.kv = op.kv;
+    t.pages = slice.pages;
+    t.head = head;
+    t.scale = op.scale;
+    t.scratch = scratch;
+    for (std::uint32_t i = 0; i < t.count; ++i) {
+      const std::uint32_t r = block.first + i / group, query_head = head * group + i % group;
+      const std::size_t row = slice.first_row + r;
+      const std::uint32_t to = slice.position + r + 1;
+      list[i] = {op.q + row * op.stride + query_head * width, op.out + (row * op.heads + query_head) * width,
+                 op.window != 0 && to > op.window ? to - op.window : 0, to};
+    }
+    return t;
+  }
+
+  void attend_part(attention_tile& t, std::uint32_t part) const {
+    const std::uint32_t pages = (t.queries[t.count - 1].to + t.kv.page_tokens - 1) / t.kv.page_tokens;
+    t.first_page = part * part_pages;
+    t.last_page = std::min(t.first_page + part_pages, pages);
+    cpu.simd.attend(t);
+  }
+
+  // A block's parts one after the other.
+  void attend_whole(std::uint32_t item, unsigned worker) const {
+    const row_block& block = cpu.blocks[item / op.kv.heads];
+    attention_query list[attention_tile::most_queries];
+    float* scratch = cpu.attention_scratch[worker].data();
+    attention_tile t = tile(block, item % op.kv.heads, list, scratch + 2 * sums_floats());
+    const attention_sums all = sums_at(scratch), more = sums_at(scratch + sums_floats());
+    std::uint32_t part = t.queries[0].from / (op.kv.page_tokens * part_pages);
+    t.into = all;
+    attend_part(t, part);
+    for (t.into = more; ++part < parts_of(block);) {
+      attend_part(t, part);
+      cpu.simd.merge(all, more, t.count, op.kv.head_dim);
+    }
+    t.into = all;
+    cpu.simd.finish(t);
+  }
+
+  // One part of a block, kept until all are there.
+  void attend_one(std::uint32_t item, unsigned worker) const {
+    const row_block& block = cpu.blocks[item / most_parts / op.kv.heads];
+    if (item % most_parts >= parts_of(block)) return;
+    attention_query list[attention_tile::most_queries];
+    attention_tile t = tile(block, item / most_parts % op.kv.heads, list, cpu.attention_scratch[worker].data());
+    t.into = sums_at(cpu.attention_parts.data() + item * sums_floats());
+    attend_part(t, item % most_parts);
+  }
+
+  void merge_parts(std::uint32_t item) const {
+    const row_block& block = cpu.blocks[item / op.kv.heads];
+    attention_query list[attention_tile::most_queries];
+    attention_tile t = tile(block, item % op.kv.heads, list, nullptr);
+    float* first = cpu.attention_parts.data() + std::size_t{item} * most_parts * sums_floats();
+    t.into = sums_at(first);
+    for (std::uint32_t part = 1; part < parts_of(block); ++part)
+      cpu.simd.merge(t.into, sums_at(first + part * sums_floats()), t.count, op.kv.head_dim);
+    cpu.simd.finish(t);
+  }
+
+  std::size_t sums_floats() const { return attention_tile::most_queries * (std::size_t{op.kv.head_dim} + 2); }
+  attention_sums sums_at(float* place) const {
+    float* largest = place + attention_tile::most_queries * std::size_t{op.kv.head_dim};
+    return {place, largest, largest + attention_tile::most_queries};
+  }
+
+  // In items; those with the most to do usually come last, and the team begins there.
+  void run(bool shared) {
+    const std::size_t floats = 2 * sums_floats() + attention_tile::scratch_floats(op.kv);
+    for (auto& room : cpu.attention_scratch) room.room_for(floats);
+    const auto items = static_cast<std::uint32_t>(cpu.blocks.size()) * op.kv.heads;
+    const auto whole = [&](std::uint32_t item, unsigned worker) { attend_whole(item, worker); };
+    if (!shared) return cpu.workers.run_here(items, whole);
+    if (items >= 4 * cpu.workers.size() || most_parts == 1) return cpu.workers.run(items, whole);
+
+    cpu.attention_parts.room_for(items * most_parts * sums_floats());
+    cpu.workers.run(items * most_parts, [&](std::uint32_t item, unsigned worker) { attend_one(item, worker); });
+    cpu.workers.run(items, [&](std::uint32_t item, unsigned) { merge_parts(item); });
+  }
+};
 
 }  // namespace
 
 void cpu_kv_write(void* self, const kv_write& op) {
   auto& cpu = *static_cast<cpu_state*>(self);
+  cut_into_blocks(op.slices, write_rows, cpu.blocks);
   std::uint64_t rows = 0;
   for (const kv_slice& slice : op.slices) rows += slice.rows;
-  const auto write = [&](std::uint32_t head, unsigned) {
-    for (const kv_slice& slice : op.slices) write_head(op, slice, head);
-  };
-  if (rows * op.to.heads * op.to.head_dim >= worth_sharing) return cpu.workers.run(op.to.heads, write);
-  for (std::uint32_t head = 0; head < op.to.heads; ++head) write(head, 0);
+  const auto blocks = static_cast<std::uint32_t>(cpu.blocks.size());
+  const auto write = [&](std::uint32_t item, unsigned) { write_block(op, cpu.blocks[item]); };
+  if (2 * rows * op.to.heads * op.to.head_dim * sizeof(float) < worth_sharing)
+    return cpu.workers.run_here(blocks, write);
+  cpu.workers.run(blocks, write);
 }
 
 void cpu_attention(void* self, const attention& op) {
   auto& cpu = *static_cast<cpu_state*>(self);
-  const std::uint64_t work = cut_into_blocks(op, cpu.attention_blocks) * op.kv.heads;
-  const std::size_t floats = attention_tile::scratch_floats(op.kv);
-  for (auto& scratch : cpu.attention_scratch)
-    if (scratch.size() < floats) scratch.resize(floats);
-  const auto attend = [&](std::uint32_t item, unsigned worker) {
-    const attention_block& block = cpu.attention_blocks[item / op.kv.heads];
-    attend_block(cpu.simd, op, block, item % op.kv.heads, cpu.attention_scratch[worker].data());
-  };
-  const auto items = static_cast<std::uint32_t>(cpu.attention_blocks.size()) * op.kv.heads;
-  if (work >= worth_sharing) return cpu.workers.run(items, attend);
-  for (std::uint32_t item = 0; item < items; ++item) attend(item, 0);
+  attention_job job{cpu, op, op.heads / op.kv.heads, 1};
+  cut_into_blocks(op.slices, std::max(1u, std::uint32_t{attention_tile::most_queries} / job.group), cpu.blocks);
+  std::uint64_t met = 0;  // by whole rows
+  for (const row_block& block : cpu.blocks) {
+    job.most_parts = std::max(job.most_parts, job.parts_of(block));
+    const kv_slice& slice = op.slices[block.slice];
+    met += slice.position + slice.rows;
+  }
+  job.run(2 * met * op.kv.heads * op.kv.head_dim * sizeof(float) >= worth_sharing);
 }
 
 }  // namespace weir::kernels

@@ -15,8 +15,8 @@
 
 namespace weir::kernels {
 
-// Consecutive rows of one slice: what one worker attends to at a time, for one key head.
-struct attention_block {
+// Consecutive rows of one slice.
+struct row_block {
   std::uint32_t slice = 0, first = 0, rows = 0;
 };
 
@@ -32,8 +32,9 @@ struct cpu_state {
   team workers;
   const product_path* amx;  // or null
   products multiplier;
-  std::vector<std::vector<float>> attention_scratch;  // one a worker
-  std::vector<attention_block> attention_blocks;
+  std::vector<scratch<float>> attention_scratch;  // one a worker
+  std::vector<row_block> blocks;                  // of the operation at hand
+  scratch<float> attention_parts;                 // of attention that several workers share
 };
 
 // What a backend is made of: the best of `simd` and the matrix unit whose products pass the self-test, and a

@@ -44,32 +44,44 @@ struct product_path {
   void (*end)() = nullptr;
 };
 
-// Queries that share a key head of one sequence.
-struct attention_tile {
-  static constexpr std::size_t most_queries = 4;
+struct attention_query {
+  const float* q = nullptr;        // [head_dim]
+  float* out = nullptr;            // [head_dim]
+  std::uint32_t from = 0, to = 0;  // positions [from, to)
+};
 
-  struct query {
-    const float* q = nullptr;        // [head_dim]
-    float* out = nullptr;            // [head_dim]
-    std::uint32_t from = 0, to = 0;  // positions [from, to)
-  };
-  query queries[most_queries];
-  std::size_t count = 0;
+// Attention so far: outputs are sums / total, and weights are relative to exp(largest).
+struct attention_sums {
+  float* sums = nullptr;     // [count, head_dim]
+  float* largest = nullptr;  // [count]
+  float* total = nullptr;    // [count]
+};
+
+// Queries that share a key head of one sequence, over some of its pages.
+struct attention_tile {
+  static constexpr std::size_t most_queries = 144;
+
+  const attention_query* queries = nullptr;  // [count]
+  std::size_t count = 0;                     // <= most_queries
   kv_pages kv;
   const std::int32_t* pages = nullptr;
-  std::uint32_t head = 0;
+  std::uint32_t head = 0, first_page = 0, last_page = 0;  // indices into pages, [first, last)
   float scale = 1;
+  attention_sums into;
   float* scratch = nullptr;  // [scratch_floats(kv)]
 
   static std::size_t scratch_floats(const kv_pages& kv) {
-    return most_queries * (2 * std::size_t{kv.head_dim} + kv.page_tokens);
+    constexpr std::size_t lanes = 16, at_once = 8;  // no instruction set has more
+    return most_queries * (kv.head_dim + lanes) + (kv.head_dim + at_once) * std::size_t{kv.page_tokens};
   }
 };
 
 struct simd_kernels {
   const char* name;
   const product_path* products;
-  void (*attend)(const attention_tile&);
+  void (*attend)(const attention_tile&);  // over these pages alone: `into` is begun anew
+  void (*merge)(const attention_sums& into, const attention_sums& part, std::size_t count, std::size_t head_dim);
+  void (*finish)(const attention_tile&);            // from `into` to the queries' outputs
   void (*read)(const void* at, std::size_t bytes);  // and nothing else
   void (*widen)(const void* from, dtype type, float* to, std::size_t count);
   void (*rms_norm)(const float* x, const float* weight, float* out, std::size_t width,

@@ -86,15 +86,10 @@ void run_rotary(void*, const rotary& op) {
     }
 }
 
-// Where one token of one head lies: its keys are `page_tokens` apart, its values are together.
-float* keys_at(const kv_pages& kv, const kv_slice& slice, std::size_t position, std::size_t head) {
+// Where one token of one head lies, among keys as among values.
+std::size_t place_of(const kv_pages& kv, const kv_slice& slice, std::size_t position, std::size_t head) {
   const auto page = static_cast<std::size_t>(slice.pages[position / kv.page_tokens]);
-  return kv.keys + (page * kv.heads + head) * kv.head_dim * kv.page_tokens + position % kv.page_tokens;
-}
-
-float* values_at(const kv_pages& kv, const kv_slice& slice, std::size_t position, std::size_t head) {
-  const auto page = static_cast<std::size_t>(slice.pages[position / kv.page_tokens]);
-  return kv.values + ((page * kv.heads + head) * kv.page_tokens + position % kv.page_tokens) * kv.head_dim;
+  return ((page * kv.heads + head) * kv.page_tokens + position % kv.page_tokens) * kv.head_dim;
 }
 
 void run_kv_write(void*, const kv_write& op) {
@@ -102,32 +97,31 @@ void run_kv_write(void*, const kv_write& op) {
     for (std::size_t r = 0; r < slice.rows; ++r)
       for (std::size_t h = 0; h < op.to.heads; ++h) {
         const std::size_t from = (slice.first_row + r) * op.stride + h * op.to.head_dim;
-        float* keys = keys_at(op.to, slice, slice.position + r, h);
-        float* values = values_at(op.to, slice, slice.position + r, h);
+        const std::size_t to = place_of(op.to, slice, slice.position + r, h);
         for (std::size_t i = 0; i < op.to.head_dim; ++i) {
-          keys[i * op.to.page_tokens] = op.k[from + i];
-          values[i] = op.v[from + i];
+          op.to.keys[to + i] = op.k[from + i];
+          op.to.values[to + i] = op.v[from + i];
         }
       }
 }
 
 double score(const attention& op, const float* q, const float* keys) {
   double sum = 0;
-  for (std::size_t i = 0; i < op.kv.head_dim; ++i) sum += double{q[i]} * keys[i * op.kv.page_tokens];
+  for (std::size_t i = 0; i < op.kv.head_dim; ++i) sum += double{q[i]} * keys[i];
   return sum * op.scale;
 }
 
 // One query over positions [from, to]. Scores are computed twice, so that no scratch is needed.
 void attend(const attention& op, const kv_slice& slice, const float* q, std::size_t head, std::size_t from,
             std::size_t to, float* out) {
-  double largest = score(op, q, keys_at(op.kv, slice, from, head));
-  for (std::size_t p = from + 1; p <= to; ++p)
-    largest = std::max(largest, score(op, q, keys_at(op.kv, slice, p, head)));
+  const auto keys = [&](std::size_t p) { return op.kv.keys + place_of(op.kv, slice, p, head); };
+  double largest = score(op, q, keys(from));
+  for (std::size_t p = from + 1; p <= to; ++p) largest = std::max(largest, score(op, q, keys(p)));
   double total = 0;
   std::fill_n(out, op.kv.head_dim, 0.0f);
   for (std::size_t p = from; p <= to; ++p) {
-    const double weight = std::exp(score(op, q, keys_at(op.kv, slice, p, head)) - largest);
-    const float* values = values_at(op.kv, slice, p, head);
+    const double weight = std::exp(score(op, q, keys(p)) - largest);
+    const float* values = op.kv.values + place_of(op.kv, slice, p, head);
     total += weight;
     for (std::size_t i = 0; i < op.kv.head_dim; ++i) out[i] += static_cast<float>(weight * values[i]);
   }

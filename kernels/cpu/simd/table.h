@@ -15,6 +15,8 @@ constexpr simd_kernels table{
                          : "baseline",
     .products = &products,
     .attend = attend,
+    .merge = merge,
+    .finish = finish,
     .read = read,
     .widen = widen,
     .rms_norm = rms_norm_row,

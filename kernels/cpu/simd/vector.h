@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <utility>
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -33,6 +34,7 @@ typedef std::uint32_t uvec __attribute__((vector_size(4 * lanes)));
 typedef std::uint16_t hvec __attribute__((vector_size(2 * lanes)));
 
 #define WEIR_INLINE __attribute__((always_inline)) inline
+#define WEIR_UNROLL _Pragma("GCC unroll 16")  // whole: what the loop fills then lives in registers
 
 template <class V, class T>
 WEIR_INLINE V load_as(const T* from) {
@@ -45,6 +47,12 @@ template <class V, class T>
 WEIR_INLINE void store_as(T* to, V v) {
   std::memcpy(to, &v, sizeof v);
 }
+
+template <std::size_t... i>
+WEIR_INLINE ivec numbers(std::index_sequence<i...>) {
+  return ivec{static_cast<std::int32_t>(i)...};
+}
+WEIR_INLINE ivec lane_numbers() { return numbers(std::make_index_sequence<lanes>{}); }
 
 WEIR_INLINE vec all(float x) { return x - vec{}; }  // not x + 0, which turns -0 into 0
 WEIR_INLINE vec load_f32(const float* from) { return load_as<vec>(from); }
@@ -90,9 +98,62 @@ WEIR_INLINE vec load_vec(const void* base, std::size_t index) {
 // The first `count` < lanes elements; the rest is zero.
 template <dtype type>
 WEIR_INLINE vec load_part(const void* base, std::size_t index, std::size_t count) {
+#if defined(__AVX512F__)
+  if constexpr (type == dtype::f32)
+    return _mm512_maskz_loadu_ps(static_cast<__mmask16>((1u << count) - 1), static_cast<const float*>(base) + index);
+#endif
   alignas(64) unsigned char padded[4 * lanes] = {};
   std::memcpy(padded, static_cast<const unsigned char*>(base) + index * size_of(type), count * size_of(type));
   return load_vec<type>(padded, 0);
+}
+
+// A product that is rounded before it is added to: the compiler may fuse either product of a * b + c * d, and choose
+// differently in two copies of a loop; what went through here is not fused. (GCC 12 takes vectors apart to put
+// __builtin_assoc_barrier around each element.)
+template <class T>
+WEIR_INLINE T rounded(T x) {
+#if defined(__x86_64__)
+  asm("" : "+v"(x));
+#elif defined(__aarch64__)
+  asm("" : "+w"(x));
+#else
+  asm("" : "+m"(x));
+#endif
+  return x;
+}
+
+// The larger or smaller of each lane; where x is NaN, x.
+WEIR_INLINE vec larger(vec than, vec x) {
+#if defined(__AVX512F__)
+  return _mm512_maskz_max_ps(0xffff, than, x);
+#elif defined(__AVX__)
+  return _mm256_max_ps(than, x);
+#else
+  return than > x ? than : x;
+#endif
+}
+WEIR_INLINE vec smaller(vec than, vec x) {
+#if defined(__AVX512F__)
+  return _mm512_maskz_min_ps(0xffff, than, x);
+#elif defined(__AVX__)
+  return _mm256_min_ps(than, x);
+#else
+  return than < x ? than : x;
+#endif
+}
+
+WEIR_INLINE bool any_above(vec x, float bound) {
+#if defined(__AVX512F__)
+  return _mm512_cmp_ps_mask(x, all(bound), _CMP_GT_OQ) != 0;
+#elif defined(__AVX__)
+  return _mm256_movemask_ps(_mm256_cmp_ps(x, all(bound), _CMP_GT_OQ)) != 0;
+#elif defined(__SSE__)
+  return _mm_movemask_ps(_mm_cmpgt_ps(x, all(bound))) != 0;
+#else
+  bool any = false;
+  for (std::size_t i = 0; i < lanes; ++i) any |= x[i] > bound;
+  return any;
+#endif
 }
 
 // a * b + c, rounded once where the instruction set can.
@@ -116,28 +177,37 @@ WEIR_INLINE vec broadcast(float x) {
 #endif
 }
 
+// v[(i + by) % lanes] in lane i.
+template <std::size_t by, std::size_t... i>
+WEIR_INLINE vec turned(vec v, std::index_sequence<i...>) {
+  return __builtin_shufflevector(v, v, static_cast<int>((i + by) % lanes)...);
+}
+
 // Folded in halves, always in the same order.
+template <std::size_t width = lanes / 2, class F>
+WEIR_INLINE float fold_lanes(vec v, const F& f) {
+  v = f(v, turned<width>(v, std::make_index_sequence<lanes>{}));
+  if constexpr (width > 1)
+    return fold_lanes<width / 2>(v, f);
+  else
+    return v[0];
+}
+
 WEIR_INLINE float sum_of(vec v) {
-  float part[lanes];
-  store_as(part, v);
-  for (std::size_t width = lanes / 2; width > 0; width /= 2)
-    for (std::size_t i = 0; i < width; ++i) part[i] += part[i + width];
-  return part[0];
+  return fold_lanes(v, [](vec a, vec b) __attribute__((always_inline)) { return a + b; });
 }
 
 WEIR_INLINE float largest_of(vec v) {
-  float part[lanes];
-  store_as(part, v);
-  for (std::size_t i = 1; i < lanes; ++i) part[0] = part[i] > part[0] ? part[i] : part[0];
-  return part[0];
+  return fold_lanes(v, [](vec a, vec b) __attribute__((always_inline)) { return larger(a, b); });
 }
 
-// e^x within 2 ulp for x in [-87, 88], clamped outside; NaN stays NaN.
+// e^x within 2 ulp for x in [-87, 88], clamped outside; NaN stays NaN. Two to the whole part of x / ln 2, which the
+// shift leaves in the low bits and which goes into the exponent, times a polynomial (Cephes' expf) of the rest.
 WEIR_INLINE vec exp_of(vec x) {
-  x = x < all(-87.0f) ? all(-87.0f) : x;
-  x = x > all(88.0f) ? all(88.0f) : x;
+  x = smaller(all(88.0f), larger(all(-87.0f), x));
   const vec shift = all(0x1.8p23f);  // adding it rounds to a whole number
-  const vec n = (x * 1.44269504f + shift) - shift;
+  const vec shifted = x * 1.44269504f + shift;
+  const vec n = shifted - shift;
   const vec r = (x - n * 0.693359375f) + n * 2.12194440e-4f;
   vec p = all(1.9875691e-4f);
   p = p * r + 1.3981999e-3f;
@@ -146,8 +216,8 @@ WEIR_INLINE vec exp_of(vec x) {
   p = p * r + 1.6666665e-1f;
   p = p * r + 5.0000001e-1f;
   p = p * (r * r) + r + 1.0f;
-  const ivec power = (__builtin_convertvector(n, ivec) + 127) << 23;
-  return p * reinterpret_cast<vec>(power);
+  const uvec scaled = reinterpret_cast<uvec>(p) + (reinterpret_cast<uvec>(shifted) << 23);
+  return reinterpret_cast<vec>(scaled);
 }
 
 }  // namespace

@@ -1,0 +1,135 @@
+// A row's bits depend on that row alone: not on its slice, its batch, where its pages lie, or the number of threads.
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <numeric>
+
+#include "kernels/cpu/backend.h"
+#include "kernels/ops.h"
+#include "tests/kernels/random_data.h"
+
+using namespace weir;
+using namespace weir::kernels;
+using test::pick;
+
+namespace {
+
+// One sequence of `tokens` tokens, whose queries, keys and values are given.
+struct sequence {
+  std::uint32_t heads, kv_heads, head_dim, page_tokens, tokens, window;
+  std::vector<float> qkv;
+
+  sequence(test::rng& r, std::uint32_t head_dim, std::uint32_t group, std::uint32_t page_tokens,
+           std::uint32_t tokens, std::uint32_t window)
+      : kv_heads(pick(r, 1, 3)), head_dim(head_dim), page_tokens(page_tokens), tokens(tokens), window(window) {
+    heads = kv_heads * group;
+    qkv = test::random_floats(r, std::size_t{tokens} * stride(), 2);
+  }
+  std::uint32_t stride() const { return (heads + 2 * kv_heads) * head_dim; }
+  std::uint32_t q_width() const { return heads * head_dim; }
+  std::uint32_t pages() const { return (tokens + page_tokens - 1) / page_tokens; }
+};
+
+// A sequence's run through a backend: the rows that each call takes, on pages that lie anywhere among other people's.
+class run {
+ public:
+  run(const sequence& s, const backend& b, test::rng& r) : s_(s), b_(b) {
+    std::vector<std::int32_t> all(s.pages() + 7);
+    std::iota(all.begin(), all.end(), 0);
+    std::shuffle(all.begin(), all.end(), r);
+    pages_.assign(all.begin(), all.begin() + s.pages());
+    const std::size_t floats = all.size() * s.kv_heads * s.page_tokens * s.head_dim;
+    keys_ = test::random_floats(r, floats, 30);  // stale, and finite
+    values_ = test::random_floats(r, floats, 30);
+    out_ = test::poison(std::size_t{s.tokens} * s.q_width());
+  }
+
+  // `rows` from `position` on, cut into slices of one call wherever `cuts` says.
+  void take(std::uint32_t position, const std::vector<std::uint32_t>& cuts) {
+    std::vector<kv_slice> slices;
+    std::uint32_t row = 0;
+    for (const std::uint32_t rows : cuts) {
+      slices.push_back({row, rows, position + row, pages_.data()});
+      row += rows;
+    }
+    const float* q = s_.qkv.data() + std::size_t{position} * s_.stride();
+    const float *k = q + s_.q_width(), *v = k + s_.kv_heads * s_.head_dim;
+    const kv_pages kv{keys_.data(), values_.data(), s_.kv_heads, s_.head_dim, s_.page_tokens};
+    b_.run(kv_write{k, v, s_.stride(), kv, slices});
+    b_.run(kernels::attention{q, s_.stride(), s_.heads, kv, slices, s_.window, 0.3f,
+                              out_.data() + std::size_t{position} * s_.q_width()});
+  }
+  const std::vector<float>& out() const { return out_; }
+
+ private:
+  const sequence& s_;
+  const backend& b_;
+  std::vector<std::int32_t> pages_;
+  std::vector<float> keys_, values_, out_;
+};
+
+std::vector<float> in_one(const sequence& s, const backend& b, test::rng& r) {
+  run whole(s, b, r);
+  whole.take(0, {s.tokens});
+  return whole.out();
+}
+
+std::vector<float> one_by_one(const sequence& s, const backend& b, test::rng& r) {
+  run single(s, b, r);
+  for (std::uint32_t p = 0; p < s.tokens; ++p) single.take(p, {1});
+  return single.out();
+}
+
+// Calls of random lengths, each cut into slices at random.
+std::vector<float> at_random(const sequence& s, const backend& b, test::rng& r) {
+  run chunked(s, b, r);
+  for (std::uint32_t p = 0; p < s.tokens;) {
+    const std::uint32_t rows = std::min(s.tokens - p, pick(r, 1, 150));
+    std::vector<std::uint32_t> cuts;
+    for (std::uint32_t left = rows; left > 0; left -= cuts.back()) cuts.push_back(pick(r, 1, left));
+    chunked.take(p, cuts);
+    p += rows;
+  }
+  return chunked.out();
+}
+
+bool same_bits(float a, float b) { return std::bit_cast<std::uint32_t>(a) == std::bit_cast<std::uint32_t>(b); }
+constexpr std::size_t none = ~std::size_t{0};  // of the rows differs
+
+void check_all_ways(const sequence& s, const simd_kernels& simd, test::rng& r) {
+  const auto one = make_cpu_backend(1, simd, false), two = make_cpu_backend(2, simd, false),
+             five = make_cpu_backend(5, simd, false);
+  const auto wanted = in_one(s, *one, r);
+  CAPTURE(simd.name, s.heads, s.kv_heads, s.head_dim, s.page_tokens, s.tokens, s.window);
+  CHECK(std::none_of(wanted.begin(), wanted.end(), [](float x) { return std::isnan(x); }));
+  const auto first_difference = [&](const std::vector<float>& got) {
+    const auto at = std::mismatch(got.begin(), got.end(), wanted.begin(), same_bits).first - got.begin();
+    return static_cast<std::size_t>(at) == got.size() ? none : static_cast<std::size_t>(at) / s.q_width();
+  };
+  CHECK(first_difference(in_one(s, *two, r)) == none);
+  CHECK(first_difference(in_one(s, *five, r)) == none);
+  CHECK(first_difference(one_by_one(s, *two, r)) == none);
+  CHECK(first_difference(one_by_one(s, *five, r)) == none);
+  CHECK(first_difference(at_random(s, *two, r)) == none);
+}
+
+}  // namespace
+
+TEST_CASE("a row's attention has the same bits however its prompt is cut, for every head size and group") {
+  for (const simd_kernels* simd : simd_choices()) {
+    test::rng r(1);
+    for (const std::uint32_t head_dim : {32u, 64u, 80u, 96u, 128u, 256u})
+      for (const std::uint32_t group : {1u, 2u, 3u, 4u, 5u, 6u, 7u, 8u})
+        check_all_ways(sequence(r, head_dim, group, 64, pick(r, 65, 150), pick(r, 0, 2) ? 0 : pick(r, 1, 90)), *simd,
+                       r);
+  }
+}
+
+TEST_CASE("a row's attention has the same bits where it is computed in parts") {
+  for (const simd_kernels* simd : simd_choices()) {
+    test::rng r(2);
+    for (const std::uint32_t window : {0u, 100u, 300u})
+      for (const std::uint32_t page_tokens : {16u, 32u})
+        check_all_ways(sequence(r, 20 + pick(r, 0, 6) * 2, pick(r, 1, 9), page_tokens, pick(r, 500, 700), window), *simd,
+                       r);
+  }
+}
