@@ -248,8 +248,8 @@ snapshot service::stats() const {
 
 readiness service::ready() const {
   if (p_->host.loading()) return {false, "models are loading"};
-  if (p_->draining) return {false, "shutting down"};
   if (auto why = p_->owner.published().fault(); !why.empty()) return {false, "the device failed: " + why};
+  if (p_->draining) return {false, "shutting down"};
   if (const auto silent = p_->owner.published().silent_for(p_->time.now()); silent && *silent > wedged_after)
     return {false, fmt::format("the engine has not finished a step for {} s",
                                std::chrono::duration_cast<std::chrono::seconds>(*silent).count())};
