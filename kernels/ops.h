@@ -134,6 +134,10 @@ struct backend {
   std::string_view name;
   void* self = nullptr;
 
+  // Around the operations of a step, which follow each other closely: a backend may keep its threads awake meanwhile.
+  void (*begin_step)(void* self) = [](void*) {};
+  void (*end_step)(void* self) = [](void*) {};
+
   void (*do_gather)(void* self, const gather&) = nullptr;
   void (*do_rms_norm)(void* self, const rms_norm&) = nullptr;
   void (*do_head_norm)(void* self, const head_norm&) = nullptr;

@@ -49,6 +49,7 @@ result<void> llama::forward(const batch& b) {
                       backend_->free_bytes(backend_->self));
   copy_pages(b.copies);
   place(b);
+  backend_->begin_step(backend_->self);
   backend_->run(kernels::gather{weights_.embedding, b.tokens, x_.floats()});
   backend_->run(kernels::rotary_angles{positions_, frequencies_, cos_.floats(), sin_.floats()});
   for (std::uint32_t layer = 0; layer < config_.layers; ++layer) {
@@ -56,6 +57,7 @@ result<void> llama::forward(const batch& b) {
     feed_forward(layer, rows);
   }
   compute_logits(b.logits_rows);
+  backend_->end_step(backend_->self);
   return {};
 }
 

@@ -1,50 +1,24 @@
 #include "core/sample/steps.h"
 
 #include <algorithm>
-#include <bit>
+#include <array>
 #include <cassert>
+#include <functional>
 #include <limits>
 
-// The loops over a vocabulary are written for a compiler that vectorises: no branches, and as many running
-// values as fit a register, joined at the end in one order.
+#include "kernels/logits.h"
 
 namespace weir::core {
 namespace {
 
 constexpr float minus_inf = -std::numeric_limits<float>::infinity();
-constexpr std::size_t lanes = 16;
 constexpr std::size_t block = 512;
 
 float& at(std::span<float> logits, token_id id) { return logits[static_cast<std::size_t>(id)]; }
 
-constexpr float smallest_exponent = -86;  // exp of it is a normal number, and below
-constexpr float smallest_weight = 1e-37f;
-
-// exp(x) for smallest_exponent <= x <= 0: 2^n times a polynomial of degree 6 on [-ln 2 / 2, ln 2 / 2].
-inline float exp_between(float x) {
-  const float n = (x * 1.44269504f + 12582912.0f) - 12582912.0f;  // rounds to the nearest whole number
-  const float r = (x - n * 0.693359375f) + n * 2.12194440e-4f;
-  float p = 1.0f / 720;
-  p = p * r + 1.0f / 120;
-  p = p * r + 1.0f / 24;
-  p = p * r + 1.0f / 6;
-  p = p * r + 0.5f;
-  p = p * r + 1.0f;
-  p = p * r + 1.0f;
-  return p * std::bit_cast<float>((static_cast<std::int32_t>(n) + 127) << 23);
-}
-
 // Of the weights that reach `least`.
 double sum_from(std::span<const float> weights, float least) {
-  double part[lanes] = {};
-  std::size_t i = 0;
-  for (; i + lanes <= weights.size(); i += lanes) {
-    for (std::size_t k = 0; k < lanes; ++k) part[k] += weights[i + k] >= least ? weights[i + k] : 0.0f;
-  }
-  double sum = 0;
-  for (; i < weights.size(); ++i) sum += weights[i] >= least ? weights[i] : 0.0f;
-  for (const double p : part) sum += p;
-  return sum;
+  return kernels::logits().sum_from(weights.data(), weights.size(), least);
 }
 
 // Block by block, so that a walk over blocks meets the very same sums.
@@ -58,23 +32,28 @@ double sum_of(std::span<const float> weights) {
 
 // Drops what is worse than the edge.
 void keep_through(candidate edge, std::span<const float> logits, std::span<float> weights) {
-  for (std::size_t i = 0; i < logits.size(); ++i) {
-    const bool tie = (logits[i] == edge.logit) & (static_cast<token_id>(i) <= edge.id);
-    weights[i] = (logits[i] > edge.logit) | tie ? weights[i] : 0.0f;
-  }
+  kernels::logits().keep_through(logits.data(), logits.size(), edge.logit, edge.id, weights.data());
 }
 
-// A logit that at least k tokens reach, and not many more: the k-th largest of the largest of small groups.
-float reached_by(std::span<const float> logits, std::uint32_t k, std::vector<candidate>& room) {
+// Into `room`: tokens whose value reaches `least`, with their logits.
+void collect(std::span<const float> values, float least, std::span<const float> logits,
+             std::vector<candidate>& room) {
+  const auto next = [&](std::size_t from) {
+    return kernels::logits().next(values.data(), from, values.size(), least);
+  };
   room.clear();
-  for (std::size_t i = 0; i + lanes <= logits.size(); i += lanes) {
-    float most = logits[i];
-    for (std::size_t j = 1; j < lanes; ++j) most = logits[i + j] > most ? logits[i + j] : most;
-    room.push_back({most, static_cast<token_id>(i)});
-  }
-  if (k > room.size()) return minus_inf;
-  std::nth_element(room.begin(), room.begin() + (k - 1), room.end(), better);
-  return room[k - 1].logit;
+  for (std::size_t i = next(0); i < values.size(); i = next(i + 1))
+    room.push_back({logits[i], static_cast<token_id>(i)});
+}
+
+// A logit that at least k tokens reach, and not many more: the k-th largest of the largest of many groups.
+float reached_by(std::span<const float> logits, std::uint32_t k) {
+  std::array<float, 4096> peaks;
+  const std::size_t wanted = std::clamp<std::size_t>(std::size_t{k} * 8, 256, peaks.size());
+  const std::size_t groups = kernels::logits().group_peaks(logits.data(), logits.size(), wanted, peaks.data());
+  if (k > groups) return minus_inf;
+  std::nth_element(peaks.begin(), peaks.begin() + (k - 1), peaks.begin() + groups, std::greater{});
+  return peaks[k - 1];
 }
 
 }  // namespace
@@ -98,42 +77,21 @@ void apply_mask(std::span<float> logits, std::span<const token_id> ids) {
 }
 
 std::optional<candidate> largest(std::span<const float> logits) {
-  float most[lanes];
-  std::int32_t finite[lanes];
-  std::fill_n(most, lanes, minus_inf);
-  std::fill_n(finite, lanes, -1);
-  const auto look = [&](std::size_t k, float l) {
-    most[k] = l > most[k] ? l : most[k];
-    finite[k] &= l <= std::numeric_limits<float>::max() ? -1 : 0;  // neither NaN nor +inf
-  };
-  std::size_t i = 0;
-  for (; i + lanes <= logits.size(); i += lanes) {
-    for (std::size_t k = 0; k < lanes; ++k) look(k, logits[i + k]);
-  }
-  for (; i < logits.size(); ++i) look(0, logits[i]);
-  const float top = *std::max_element(most, most + lanes);
-  const bool sound = std::all_of(finite, finite + lanes, [](std::int32_t f) { return f != 0; });
+  const auto& loops = kernels::logits();
+  const auto [top, sound] = loops.largest(logits.data(), logits.size());
   if (!sound || top == minus_inf) return std::nullopt;
-  return candidate{top, static_cast<token_id>(std::find(logits.begin(), logits.end(), top) - logits.begin())};
+  return candidate{top, static_cast<token_id>(loops.next(logits.data(), 0, logits.size(), top))};
 }
 
-// Four short loops instead of one: each has a form that the compiler vectorises.
 void weigh(std::span<const float> logits, float top, float temperature, std::span<float> weights) {
-  for (std::size_t i = 0; i < logits.size(); ++i) weights[i] = (logits[i] - top) / temperature;
-  for (float& w : weights) w = w > smallest_exponent ? w : smallest_exponent;
-  for (float& w : weights) w = exp_between(w);
-  keep_min_p(smallest_weight, weights);
+  kernels::logits().weigh(logits.data(), logits.size(), top, temperature, weights.data());
 }
 
 void keep_top_k(std::span<const float> logits, std::uint32_t k, std::span<float> weights,
                 std::vector<candidate>& room) {
   assert(k >= 1);
   if (k >= logits.size()) return;
-  const float least = reached_by(logits, k, room);
-  room.clear();
-  for (std::size_t i = 0; i < logits.size(); ++i) {
-    if (logits[i] >= least) room.push_back({logits[i], static_cast<token_id>(i)});
-  }
+  collect(logits, reached_by(logits, k), logits, room);
   std::nth_element(room.begin(), room.begin() + (k - 1), room.end(), better);
   keep_through(room[k - 1], logits, weights);
 }
@@ -148,10 +106,7 @@ void keep_top_p(std::span<const float> logits, float top_p, std::span<float> wei
     least = bound;
     break;
   }
-  room.clear();
-  for (std::size_t i = 0; i < weights.size(); ++i) {
-    if (weights[i] >= least) room.push_back({logits[i], static_cast<token_id>(i)});
-  }
+  collect(weights, least, logits, room);
   // Halves the candidates around the one that crosses, then ranks the few that are left.
   const auto weight = [&](candidate c) -> double { return weights[static_cast<std::size_t>(c.id)]; };
   double mass = 0;
@@ -174,7 +129,7 @@ void keep_top_p(std::span<const float> logits, float top_p, std::span<float> wei
 }
 
 void keep_min_p(float min_p, std::span<float> weights) {
-  for (float& w : weights) w = w >= min_p ? w : 0.0f;
+  kernels::logits().keep_from(min_p, weights.data(), weights.size());
 }
 
 token_id draw_token(std::span<const float> weights, double u) {

@@ -2,7 +2,13 @@
 // weights meets first the high halves of a block, then the low ones, in one accumulator: 16 bits of each
 // activation count, and every row's sum has one order, k by k.
 //
-// Prepared activations: [k / 32][tile of 16 rows][high, low][row][32], zero beyond k.
+// What a tile multiplication does is defined to the last bit (Intel's Software Developer's Manual, TDPBF16PS):
+// over 16 pairs of k one chain of fused multiply-adds for the even ones, one for the odd ones, rounded to nearest,
+// without subnormals; their sum is added to the accumulator. A row alone is multiplied by vectors that do just
+// that: loading tiles for one row is slower than memory where two threads share a core.
+//
+// Prepared activations: [k / 32][tile of 16 rows][high, low][row][32], zero beyond k; of a row alone
+// [k / 32][high, low][even, odd][16], widened.
 #include "kernels/cpu/amx.h"
 
 #include "kernels/cpu/packing.h"
@@ -29,6 +35,7 @@ struct alignas(64) tile_config {
 };
 
 void begin(std::size_t rows) {
+  if (rows == 1) return;
   const auto first = static_cast<std::uint8_t>(smaller(rows, tile_rows));
   const auto second = static_cast<std::uint8_t>(rows - first);
   tile_config config;
@@ -41,34 +48,62 @@ void begin(std::size_t rows) {
   _tile_loadconfig(&config);
 }
 
-void end() { _tile_release(); }
+void end() { _tile_release(); }  // harmless where there is nothing to release
 
 std::size_t prepared_bytes(std::size_t rows, std::size_t k) {
-  return (k + tile_k - 1) / tile_k * 2 * rows * row_bytes;
+  return (k + tile_k - 1) / tile_k * (rows == 1 ? 4 : 2 * rows) * row_bytes;
 }
 
-// 32 activations as halves whose sum has 16 bits of each.
-void split(__m512 a, __m512 b, std::byte* high, std::byte* low) {
-  const auto halves = [](__m512 even, __m512 odd) { return _mm512_cvtne2ps_pbh(odd, even); };
-  const auto rest = [](__m512 x) {
-    const __m512i top = _mm512_maskz_cvtepu16_epi32(0xffff, reinterpret_cast<__m256i>(_mm512_cvtneps_pbh(x)));
-    return _mm512_sub_ps(x, _mm512_castsi512_ps(_mm512_maskz_slli_epi32(0xffff, top, 16)));
-  };
-  _mm512_storeu_si512(high, reinterpret_cast<__m512i>(halves(a, b)));
-  _mm512_storeu_si512(low, reinterpret_cast<__m512i>(halves(rest(a), rest(b))));
+using half_vector = __m256i;  // 16 of bf16
+
+__m512 widen(half_vector x) {
+  return _mm512_castsi512_ps(_mm512_maskz_slli_epi32(0xffff, _mm512_maskz_cvtepu16_epi32(0xffff, x), 16));
+}
+
+// The two halves whose sum has 16 bits of each activation.
+struct halves {
+  half_vector high, low;
+  explicit halves(__m512 x)
+      : high(reinterpret_cast<half_vector>(_mm512_cvtneps_pbh(x))),
+        low(reinterpret_cast<half_vector>(_mm512_cvtneps_pbh(_mm512_sub_ps(x, widen(high))))) {}
+};
+
+// calls f(the first 16, the other 16) for each 32 of a row.
+template <class F>
+void for_tiles(const float* row, std::size_t k, const F& f) {
+  for (std::size_t i = 0; i < k; i += tile_k) {
+    const __mmask16 a = first_lanes(k - i), b = first_lanes(k - i > 16 ? k - i - 16 : 0);
+    f(_mm512_maskz_loadu_ps(a, row + i), _mm512_maskz_loadu_ps(b, row + i + 16));
+  }
+}
+
+void prepare_alone(const float* x, std::size_t k, std::byte* to) {
+  const __m512i evens = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
+  const __m512i odds = _mm512_setr_epi32(1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31);
+  for_tiles(x, k, [&](__m512 a, __m512 b) {
+    const halves even(_mm512_permutex2var_ps(a, evens, b)), odd(_mm512_permutex2var_ps(a, odds, b));
+    for (const half_vector each : {even.high, odd.high, even.low, odd.low}) {
+      _mm512_storeu_ps(to, widen(each));
+      to += row_bytes;
+    }
+  });
 }
 
 void prepare(const float* x, std::size_t rows, std::size_t k, std::byte* to) {
+  if (rows == 1) return prepare_alone(x, k, to);
   for (std::size_t first = 0; first < rows; first += tile_rows) {
     const std::size_t n = smaller(tile_rows, rows - first);
     for (std::size_t r = 0; r < n; ++r) {
-      std::byte* out = to + first * 2 * row_bytes + r * row_bytes;
-      const float* row = x + (first + r) * k;
-      for (std::size_t i = 0; i < k; i += tile_k, out += rows * 2 * row_bytes) {
-        const __mmask16 a = first_lanes(k - i), b = first_lanes(k - i > 16 ? k - i - 16 : 0);
-        split(_mm512_maskz_loadu_ps(a, row + i), _mm512_maskz_loadu_ps(b, row + i + 16), out,
-              out + n * row_bytes);
-      }
+      std::byte* high = to + first * 2 * row_bytes + r * row_bytes;
+      for_tiles(x + (first + r) * k, k, [&](__m512 a, __m512 b) {
+        std::byte* low = high + n * row_bytes;
+        const halves left(a), right(b);
+        _mm256_storeu_si256(reinterpret_cast<__m256i*>(high), left.high);
+        _mm256_storeu_si256(reinterpret_cast<__m256i*>(high + 32), right.high);
+        _mm256_storeu_si256(reinterpret_cast<__m256i*>(low), left.low);
+        _mm256_storeu_si256(reinterpret_cast<__m256i*>(low + 32), right.low);
+        high += rows * 2 * row_bytes;
+      });
     }
   }
 }
@@ -99,46 +134,54 @@ void multiply_tiles(const product_tile& t) {
   const std::size_t part = steps * 2 * tile_bytes / streams;
   const std::byte *x = t.x, *w = t.panel, *next = t.next;
   for (std::size_t i = 0; i < steps; ++i, w += 2 * tile_bytes, x += 2 * t.rows * row_bytes) {
-    if (next) {
-      for (std::size_t s = 0; s < streams; ++s)
-        for (std::size_t line = 0; line < 2 * tile_bytes / streams; line += 64)
-          __builtin_prefetch(next + s * part + line, 0, 2);
-      next += 2 * tile_bytes / streams;
-    }
-    // What is multiplied two steps later is brought into the nearest cache meanwhile, some lines at a time.
-    const auto soon = [at = w + 4 * tile_bytes](std::size_t eighth) {
-      if constexpr (two)
-        for (std::size_t line = 0; line < 2 * tile_bytes / 8; line += 64)
-          __builtin_prefetch(at + eighth * (2 * tile_bytes / 8) + line, 0, 3);
+    // Between the tiles some lines are asked for: of several blocks' weights what is multiplied two steps later, to be
+    // in the nearest cache; of a single block's what follows this panel.
+    const auto ask = [&](std::size_t part_of_8) {
+      if constexpr (two) {
+        if (!next) {
+          for (std::size_t line = 0; line < 4; ++line)
+            __builtin_prefetch(w + 4 * tile_bytes + (4 * part_of_8 + line) * 64, 0, 3);
+          return;
+        }
+      }
+      if (next)
+        for (std::size_t line = 0; line < 4; ++line) __builtin_prefetch(next + part_of_8 * part + line * 64, 0, 2);
     };
     _tile_loadd(6, w, row_bytes);
     _tile_loadd(4, x, row_bytes);
-    soon(0);
+    ask(0);
     _tile_dpbf16ps(0, 4, 6);
     _tile_loadd(7, w + tile_bytes, row_bytes);
-    soon(1);
+    ask(1);
     _tile_dpbf16ps(1, 4, 7);
     if constexpr (two) {
       _tile_loadd(5, x + 2 * first * row_bytes, row_bytes);
-      soon(2);
+      ask(2);
       _tile_dpbf16ps(2, 5, 6);
-      soon(3);
+      ask(3);
       _tile_dpbf16ps(3, 5, 7);
       _tile_loadd(4, x + first * row_bytes, row_bytes);
-      soon(4);
+      ask(4);
       _tile_dpbf16ps(0, 4, 6);
-      soon(5);
+      ask(5);
       _tile_dpbf16ps(1, 4, 7);
       _tile_loadd(5, x + (2 * first + second) * row_bytes, row_bytes);
-      soon(6);
+      ask(6);
       _tile_dpbf16ps(2, 5, 6);
-      soon(7);
+      ask(7);
       _tile_dpbf16ps(3, 5, 7);
     } else {
+      ask(2);
+      ask(3);
       _tile_loadd(5, x + first * row_bytes, row_bytes);
+      ask(4);
+      ask(5);
       _tile_dpbf16ps(0, 5, 6);
+      ask(6);
+      ask(7);
       _tile_dpbf16ps(1, 5, 7);
     }
+    if (next) next += 2 * tile_bytes / streams;
   }
   const std::size_t stride = t.to_stride * sizeof(float);
   _tile_stored(0, t.to, stride);
@@ -150,7 +193,54 @@ void multiply_tiles(const product_tile& t) {
   }
 }
 
+// One row, as the tiles would.
+__attribute__((noinline)) void multiply_vectors(const product_tile& t) {
+  const __m512i upper = _mm512_set1_epi32(static_cast<int>(0xffff0000u));
+  __m512 sums[2] = {_mm512_setzero_ps(), _mm512_setzero_ps()};
+  if (t.from)
+    for (std::size_t v = 0; v < 2; ++v) sums[v] = _mm512_loadu_ps(t.from + 16 * v);
+  const std::size_t steps = (t.k + tile_k - 1) / tile_k;
+  const std::size_t part = steps * 2 * tile_bytes / streams;
+  const std::byte *w = t.panel, *next = t.next ? t.next : t.panel;
+  const auto* x = reinterpret_cast<const float*>(t.x);
+  for (std::size_t i = 0; i < steps; ++i, w += 2 * tile_bytes, x += 64) {
+    __m512 chains[2][2][2] = {};  // [output tile][high, low][even, odd]
+    for (std::size_t quarter = 0; quarter < 16; quarter += 4, next += 64) {
+      const std::byte* stream = next;
+#pragma GCC unroll 4
+      for (std::size_t p = quarter; p < quarter + 4; ++p, stream += 2 * part) {
+        __builtin_prefetch(stream, 0, 2);
+        __builtin_prefetch(stream + part, 0, 2);
+#pragma GCC unroll 2
+        for (std::size_t v = 0; v < 2; ++v) {
+          const __m512i pair = _mm512_loadu_si512(w + v * tile_bytes + p * row_bytes);
+          const __m512 even = _mm512_castsi512_ps(_mm512_maskz_slli_epi32(0xffff, pair, 16));
+          const __m512 odd = _mm512_castsi512_ps(_mm512_and_si512(pair, upper));
+#pragma GCC unroll 2
+          for (std::size_t half = 0; half < 2; ++half) {
+            chains[v][half][0] = _mm512_fmadd_ps(_mm512_set1_ps(x[32 * half + p]), even, chains[v][half][0]);
+            chains[v][half][1] = _mm512_fmadd_ps(_mm512_set1_ps(x[32 * half + 16 + p]), odd, chains[v][half][1]);
+          }
+        }
+      }
+    }
+    for (std::size_t half = 0; half < 2; ++half)
+      for (std::size_t v = 0; v < 2; ++v)
+        sums[v] = _mm512_add_ps(sums[v], _mm512_add_ps(chains[v][half][0], chains[v][half][1]));
+  }
+  for (std::size_t v = 0; v < 2; ++v) _mm512_storeu_ps(t.to + 16 * v, sums[v]);
+}
+
+void multiply_alone(const product_tile& t) {
+  constexpr unsigned no_subnormals = 0x8040;  // neither read nor made
+  const unsigned before = _mm_getcsr();
+  _mm_setcsr(before | no_subnormals);
+  multiply_vectors(t);
+  _mm_setcsr(before);
+}
+
 void multiply(const product_tile& t) {
+  if (t.rows == 1) return multiply_alone(t);
   t.rows > tile_rows ? multiply_tiles<true>(t) : multiply_tiles<false>(t);
 }
 

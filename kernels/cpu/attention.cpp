@@ -41,6 +41,8 @@ struct attention_job {
   cpu_state& cpu;
   const attention& op;
   std::uint32_t group;       // query heads of one key head
+  std::uint32_t at_once;     // of them, in one tile
+  std::uint32_t tile_heads;  // tiles of a block's rows: all key heads, and each as often as its group needs
   std::uint32_t most_parts;  // of any block
 
   std::uint32_t parts_of(const row_block& block) const {
@@ -48,20 +50,23 @@ struct attention_job {
     return (op.slices[block.slice].position + block.first + block.rows + tokens - 1) / tokens;
   }
 
-  // The queries of a block that share one key head, in `list`.
-  attention_tile tile(const row_block& block, std::uint32_t head, attention_query* list, float* scratch) const {
+  // The queries of a block that share one key head, or as many of them as a tile takes, in `list`.
+  attention_tile tile(const row_block& block, std::uint32_t tile_head, attention_query* list,
+                      float* scratch) const {
     const kv_slice& slice = op.slices[block.slice];
     const std::size_t width = op.kv.head_dim;
+    const std::uint32_t tiles = tile_heads / op.kv.heads, head = tile_head / tiles;
+    const std::uint32_t first = tile_head % tiles * at_once, some = std::min(at_once, group - first);
     attention_tile t;
     t.queries = list;
-    t.count = std::size_t{block.rows} * group;
+    t.count = std::size_t{block.rows} * some;
     t.kv = op.kv;
     t.pages = slice.pages;
     t.head = head;
     t.scale = op.scale;
     t.scratch = scratch;
     for (std::uint32_t i = 0; i < t.count; ++i) {
-      const std::uint32_t r = block.first + i / group, query_head = head * group + i % group;
+      const std::uint32_t r = block.first + i / some, query_head = head * group + first + i % some;
       const std::size_t row = slice.first_row + r;
       const std::uint32_t to = slice.position + r + 1;
       list[i] = {op.q + row * op.stride + query_head * width, op.out + (row * op.heads + query_head) * width,
@@ -79,10 +84,10 @@ struct attention_job {
 
   // A block's parts one after the other.
   void attend_whole(std::uint32_t item, unsigned worker) const {
-    const row_block& block = cpu.blocks[item / op.kv.heads];
+    const row_block& block = cpu.blocks[item / tile_heads];
     attention_query list[attention_tile::most_queries];
     float* scratch = cpu.attention_scratch[worker].data();
-    attention_tile t = tile(block, item % op.kv.heads, list, scratch + 2 * sums_floats());
+    attention_tile t = tile(block, item % tile_heads, list, scratch + 2 * sums_floats());
     const attention_sums all = sums_at(scratch), more = sums_at(scratch + sums_floats());
     std::uint32_t part = t.queries[0].from / (op.kv.page_tokens * part_pages);
     t.into = all;
@@ -97,18 +102,18 @@ struct attention_job {
 
   // One part of a block, kept until all are there.
   void attend_one(std::uint32_t item, unsigned worker) const {
-    const row_block& block = cpu.blocks[item / most_parts / op.kv.heads];
+    const row_block& block = cpu.blocks[item / most_parts / tile_heads];
     if (item % most_parts >= parts_of(block)) return;
     attention_query list[attention_tile::most_queries];
-    attention_tile t = tile(block, item / most_parts % op.kv.heads, list, cpu.attention_scratch[worker].data());
+    attention_tile t = tile(block, item / most_parts % tile_heads, list, cpu.attention_scratch[worker].data());
     t.into = sums_at(cpu.attention_parts.data() + item * sums_floats());
     attend_part(t, item % most_parts);
   }
 
   void merge_parts(std::uint32_t item) const {
-    const row_block& block = cpu.blocks[item / op.kv.heads];
+    const row_block& block = cpu.blocks[item / tile_heads];
     attention_query list[attention_tile::most_queries];
-    attention_tile t = tile(block, item % op.kv.heads, list, nullptr);
+    attention_tile t = tile(block, item % tile_heads, list, nullptr);
     float* first = cpu.attention_parts.data() + std::size_t{item} * most_parts * sums_floats();
     t.into = sums_at(first);
     for (std::uint32_t part = 1; part < parts_of(block); ++part)
@@ -126,7 +131,7 @@ struct attention_job {
   void run(bool shared) {
     const std::size_t floats = 2 * sums_floats() + attention_tile::scratch_floats(op.kv);
     for (auto& room : cpu.attention_scratch) room.room_for(floats);
-    const auto items = static_cast<std::uint32_t>(cpu.blocks.size()) * op.kv.heads;
+    const auto items = static_cast<std::uint32_t>(cpu.blocks.size()) * tile_heads;
     const auto whole = [&](std::uint32_t item, unsigned worker) { attend_whole(item, worker); };
     if (!shared) return cpu.workers.run_here(items, whole);
     if (items >= 4 * cpu.workers.size() || most_parts == 1) return cpu.workers.run(items, whole);
@@ -153,8 +158,10 @@ void cpu_kv_write(void* self, const kv_write& op) {
 
 void cpu_attention(void* self, const attention& op) {
   auto& cpu = *static_cast<cpu_state*>(self);
-  attention_job job{cpu, op, op.heads / op.kv.heads, 1};
-  cut_into_blocks(op.slices, std::max(1u, std::uint32_t{attention_tile::most_queries} / job.group), cpu.blocks);
+  const std::uint32_t group = op.heads / op.kv.heads, most = attention_tile::most_queries;
+  const std::uint32_t at_once = std::min(group, most), tiles = (group + at_once - 1) / at_once;
+  attention_job job{cpu, op, group, at_once, op.kv.heads * tiles, 1};
+  cut_into_blocks(op.slices, most / at_once, cpu.blocks);
   std::uint64_t met = 0;  // by whole rows
   for (const row_block& block : cpu.blocks) {
     job.most_parts = std::max(job.most_parts, job.parts_of(block));

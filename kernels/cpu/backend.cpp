@@ -15,6 +15,8 @@ struct cpu_device {
     table = backend{
         .name = name,
         .self = &state,
+        .begin_step = [](void* self) { static_cast<cpu_state*>(self)->workers.begin_step(); },
+        .end_step = [](void* self) { static_cast<cpu_state*>(self)->workers.end_step(); },
         .do_gather = cpu_gather,
         .do_rms_norm = cpu_rms_norm,
         .do_head_norm = cpu_head_norm,

@@ -26,7 +26,7 @@ struct example {
   matrix w;
 
   example(dtype type, std::size_t most) {
-    for (std::size_t i = 0; i < most * k; ++i) x.push_back(number(i));
+    for (std::size_t i = 0; i < most * k; ++i) x.push_back(i % 17 == 3 ? 1e-40f : number(i));  // subnormals too
     rows.resize(panel_rows * k);
     for (std::size_t i = 0; i < panel_rows * k; ++i) {
       const std::uint32_t bits = std::bit_cast<std::uint32_t>(number(i + 7919));

@@ -31,4 +31,9 @@ std::span<const simd_kernels* const> simd_choices() {
   return {all.list.data(), all.count};
 }
 
+const logit_loops& logits() {
+  static const logit_loops& best = *simd_choices().front()->logits;
+  return best;
+}
+
 }  // namespace weir::kernels

@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <span>
 
+#include "kernels/logits.h"
 #include "kernels/ops.h"
 
 namespace weir::kernels {
@@ -79,6 +80,7 @@ struct attention_tile {
 struct simd_kernels {
   const char* name;
   const product_path* products;
+  const logit_loops* logits;
   void (*attend)(const attention_tile&);  // over these pages alone: `into` is begun anew
   void (*merge)(const attention_sums& into, const attention_sums& part, std::size_t count, std::size_t head_dim);
   void (*finish)(const attention_tile&);            // from `into` to the queries' outputs

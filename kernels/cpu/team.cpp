@@ -1,27 +1,38 @@
 #include "kernels/cpu/team.h"
 
 #include <algorithm>
-#include <limits>
+#include <chrono>
 
 namespace weir::kernels {
 namespace {
 
-constexpr std::uint32_t stopping = std::numeric_limits<std::uint32_t>::max();
-constexpr int spins =
-    2000;  // some 20 to 40 microseconds: longer than the gaps between the operations of a step
+// Flags of left_, above the count of items.
+constexpr std::uint32_t hot = 1u << 31;       // a step is running: more will come soon
+constexpr std::uint32_t stopping = 1u << 30;  // the workers end
+constexpr std::uint32_t odd = 1u << 29;       // every other step: who parked in the last one sees that this is another
+constexpr std::uint32_t count_of = odd - 1;
+
+// Longer than what a step does on one thread between two jobs; a wake costs some microseconds.
+constexpr std::chrono::microseconds patience{50};
 
 void relax() noexcept {
 #if defined(__x86_64__)
   __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
 #endif
 }
 
-// Until `value` is no longer `old`: spinning first, then parked.
+// Returns when `value` is no longer `old`: watches as long as `patience`, then parks.
 void await_change(const std::atomic<std::uint32_t>& value, std::uint32_t old) noexcept {
-  for (int i = 0; i < spins; ++i) {
-    if (value.load(std::memory_order_acquire) != old) return;
-    relax();
-  }
+  constexpr int looks = 16;  // between two looks at the clock
+  const auto give_up = std::chrono::steady_clock::now() + patience;
+  do {
+    for (int i = 0; i < looks; ++i) {
+      if (value.load(std::memory_order_acquire) != old) return;
+      relax();
+    }
+  } while (std::chrono::steady_clock::now() < give_up);
   value.wait(old, std::memory_order_acquire);
 }
 
@@ -37,6 +48,20 @@ team::~team() {
   for (std::thread& t : workers_) t.join();
 }
 
+void team::begin_step() noexcept {
+  if (workers_.empty()) return;
+  base_ = (base_ ^ odd) | hot;
+  left_.store(base_, std::memory_order_release);
+  left_.notify_all();
+}
+
+// Those who watch see it and park; those who are parked stay so.
+void team::end_step() noexcept {
+  if (workers_.empty()) return;
+  base_ &= ~hot;
+  left_.store(base_, std::memory_order_release);
+}
+
 void team::run_items(std::uint32_t items, item_function f, const void* context) {
   if (items == 0) return;
   if (workers_.empty() || items == 1) {
@@ -46,7 +71,7 @@ void team::run_items(std::uint32_t items, item_function f, const void* context) 
   function_ = f;
   context_ = context;
   unfinished_.store(items, std::memory_order_relaxed);
-  left_.store(items, std::memory_order_release);
+  left_.store(base_ | items, std::memory_order_release);
   left_.notify_all();
   while (do_one(0)) {
   }
@@ -58,16 +83,25 @@ void team::run_items(std::uint32_t items, item_function f, const void* context) 
 bool team::do_one(unsigned worker) {
   std::uint32_t n = left_.load(std::memory_order_acquire);
   do {
-    if (n == 0 || n == stopping) return false;
+    if ((n & count_of) == 0) return false;
   } while (!left_.compare_exchange_weak(n, n - 1, std::memory_order_acq_rel, std::memory_order_acquire));
-  function_(context_, n - 1, worker);
+  function_(context_, (n & count_of) - 1, worker);
   if (unfinished_.fetch_sub(1, std::memory_order_acq_rel) == 1) unfinished_.notify_all();
   return true;
 }
 
 void team::serve(unsigned worker) {
-  while (left_.load(std::memory_order_acquire) != stopping)
-    if (!do_one(worker)) await_change(left_, 0);
+  for (;;) {
+    while (do_one(worker)) {
+    }
+    const std::uint32_t n = left_.load(std::memory_order_acquire);
+    if (n & stopping) return;
+    if (n & count_of) continue;
+    if (n & hot)
+      await_change(left_, n);
+    else
+      left_.wait(n, std::memory_order_acquire);
+  }
 }
 
 }  // namespace weir::kernels

@@ -1,7 +1,10 @@
 // team.h — the threads that compute: the caller and its workers, who share the items of one job at a time.
 //
-// Thread safety: run() from one thread at a time. Workers watch for the next job for some microseconds, then
-// park: an idle team takes no CPU from anybody.
+// Thread safety: run(), begin_step() and end_step() from one thread at a time.
+//
+// Between begin_step() and end_step() jobs follow each other closely: workers watch for the next one, and park only
+// when none has come for a while. Outside a step they park at once, so that an idle team takes no CPU from anybody, and
+// the threads that serve sockets find the cores free between steps. Jobs may be run outside steps too.
 //
 // Invariants:
 //   1. run() returns when every item has been done, each exactly once; what items wrote is visible to the
@@ -28,6 +31,10 @@ class team {
 
   unsigned size() const noexcept { return static_cast<unsigned>(workers_.size()) + 1; }
 
+  // Wakes the workers, so that they are there for the first job of many; and lets them sleep.
+  void begin_step() noexcept;
+  void end_step() noexcept;
+
   // work(item, worker) for every item in [0, items); worker < size(). It must not throw.
   template <class F>
   void run(std::uint32_t items, const F& work) {
@@ -37,7 +44,7 @@ class team {
     run_items(items, call, &work);
   }
 
-  // The same on the caller alone: for what costs less than waking anybody.
+  // The same on the caller alone: for what costs less than sharing it.
   template <class F>
   void run_here(std::uint32_t items, const F& work) {
     for (std::uint32_t item = 0; item < items; ++item) work(item, 0u);
@@ -50,10 +57,13 @@ class team {
   bool do_one(unsigned worker);
   void serve(unsigned worker);
 
-  std::atomic<std::uint32_t> left_{0};        // items that nobody has taken; `stopping` ends the workers
-  std::atomic<std::uint32_t> unfinished_{0};  // items that nobody has finished
-  item_function function_ = nullptr;          // written by the caller while left_ and unfinished_ are 0
+  // The job, on a line of the cache that the caller hands over and the takers pass round.
+  alignas(64) std::atomic<std::uint32_t> left_{0};  // items that nobody has taken, and the flags of team.cpp
+  std::uint32_t base_ = 0;                          // left_ between jobs; the caller's own
+  item_function function_ = nullptr;                // written by the caller while no item is left or unfinished
   const void* context_ = nullptr;
+  // On another line, which the caller watches.
+  alignas(64) std::atomic<std::uint32_t> unfinished_{0};  // items that nobody has finished
   std::vector<std::thread> workers_;
 };
 

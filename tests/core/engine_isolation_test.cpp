@@ -77,7 +77,7 @@ std::unique_ptr<engine_rig> make_rig(kernels::dtype type, std::shared_ptr<const 
 }
 
 job of_kind(const engine_rig& rig, std::size_t kind) {
-  auto j = rig.job(kind, 1 + static_cast<std::uint32_t>(kind * 7 % 12), 1 + kind * kind * 13 % 90);
+  auto j = rig.job(kind, 1 + static_cast<std::uint32_t>(kind * 7 % 8), 1 + kind * kind * 13 % 50);
   j.sampling.temperature = kind % 2 == 0 ? 0.0f : 0.9f;
   if (kind % 3 == 1) j.sampling.top_p = 0.8f;
   if (kind % 5 == 2) j.sampling.repetition_penalty = 1.3f;

@@ -133,3 +133,13 @@ TEST_CASE("a row's attention has the same bits where it is computed in parts") {
                        r);
   }
 }
+
+TEST_CASE("a group of more query heads than a tile takes is cut") {
+  test::rng r(3);
+  for (const simd_kernels* simd : simd_choices()) {
+    const sequence s(r, 8, 150, 16, 40, 0);
+    const auto b = make_cpu_backend(2, *simd, false);
+    CHECK(test::worst_difference(in_one(s, *reference_backend(), r), in_one(s, *b, r)) <= 3e-6);
+    check_all_ways(s, *simd, r);
+  }
+}

@@ -54,14 +54,57 @@ TEST_CASE("a worker's number is its own while an item runs") {
   CHECK(clashes == 0);
 }
 
-TEST_CASE("an idle team's workers sleep") {
+TEST_CASE("jobs are done inside steps and outside, and after workers have parked in either") {
   team t(3);
-  t.run(64, [](std::uint32_t, unsigned) {});
-  // They may watch for a moment first. A team that never parked would be seen running for ever.
+  std::uint32_t done = 0;
+  const auto run = [&] {
+    std::atomic<std::uint32_t> sum{0};
+    t.run(17, [&](std::uint32_t item, unsigned) { sum += item + 1; });
+    done += sum == 17 * 18 / 2;
+  };
+  for (int step = 0; step < 40; ++step) {
+    t.begin_step();
+    for (int i = 0; i < 20; ++i) run();
+    if (step % 4 == 0) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));  // longer than they watch
+      run();
+    }
+    if (step % 3 == 0) t.begin_step();  // a step that nobody ended
+    run();
+    t.end_step();
+    if (step % 5 == 0) run();
+    if (step % 8 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  CHECK(done == 40 * 21 + 10 + 8);
+}
+
+TEST_CASE("a team may end inside a step") {
+  for (int i = 0; i < 20; ++i) {
+    team t(3);
+    t.begin_step();
+    if (i % 2) t.run(5, [](std::uint32_t, unsigned) {});
+  }
+}
+
+// They may watch for a moment first. A team that never parked would be seen running for ever.
+bool all_park(int threads) {
   int in_a_row = 0;
   for (int look = 0; look < 2000 && in_a_row < 20; ++look) {
-    in_a_row = sleeping_threads() == 2 ? in_a_row + 1 : 0;
+    in_a_row = sleeping_threads() >= threads ? in_a_row + 1 : 0;
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
-  CHECK(in_a_row == 20);
+  return in_a_row == 20;
+}
+
+TEST_CASE("an idle team's workers sleep, after a step and in one that nothing comes of") {
+  const int others = sleeping_threads();  // a sanitizer's own
+  team t(3);
+  t.run(64, [](std::uint32_t, unsigned) {});
+  CHECK(all_park(others + 2));
+  t.begin_step();
+  t.run(64, [](std::uint32_t, unsigned) {});
+  t.end_step();
+  CHECK(all_park(others + 2));
+  t.begin_step();
+  CHECK(all_park(others + 2));
 }

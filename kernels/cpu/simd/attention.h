@@ -68,18 +68,24 @@ WEIR_INLINE void transpose(vec (&rows)[lanes]) {
   }
 }
 
-// to[i, p] = keys[p, i] for p in whole vectors that cover `seen`.
-void turn_keys(const float* keys, std::size_t width, std::size_t tokens, part_of_page seen, float* to) {
+// to[i, p] = keys[p, i] for p in whole vectors that cover `seen`; their values are asked for meanwhile.
+void turn_keys(const page_rows& page, std::size_t width, std::size_t tokens, part_of_page seen, float* to) {
   for (std::size_t p = seen.from / lanes * lanes; p < seen.to; p += lanes) {
+    const float* keys = page.keys + p * width;
     std::size_t i = 0;
     for (; i + lanes <= width; i += lanes) {
       vec rows[lanes];
-      for (std::size_t r = 0; r < lanes; ++r) rows[r] = load_f32(keys + (p + r) * width + i);
+      WEIR_UNROLL
+      for (std::size_t r = 0; r < lanes; ++r) rows[r] = load_f32(keys + r * width + i);
+      WEIR_UNROLL
+      for (std::size_t r = 0; r < lanes * lanes / line; ++r)
+        __builtin_prefetch(page.values + p * width + i * lanes + r * line);
       transpose(rows);
+      WEIR_UNROLL
       for (std::size_t r = 0; r < lanes; ++r) store_as(to + (i + r) * tokens + p, rows[r]);
     }
     for (; i < width; ++i)
-      for (std::size_t r = 0; r < lanes; ++r) to[i * tokens + p + r] = keys[(p + r) * width + i];
+      for (std::size_t r = 0; r < lanes; ++r) to[i * tokens + p + r] = keys[r * width + i];
   }
 }
 
@@ -285,7 +291,7 @@ void fold_page(const attention_tile& t, const attention_room& room, std::uint32_
   for (std::size_t j = 0; j < t.count; ++j) seen = both(seen, seen_by(t.queries[j], begin, t.kv.page_tokens));
   if (seen.empty()) return;
   const page_rows page = rows_of(t, index);
-  if (t.count > most) turn_keys(page.keys, t.kv.head_dim, t.kv.page_tokens, seen, room.keys);
+  if (t.count > most) turn_keys(page, t.kv.head_dim, t.kv.page_tokens, seen, room.keys);
   std::size_t j = 0;
   for (; j + most <= t.count; j += most) fold_queries<most>(t, room, page, begin, j);
   switch (t.count - j) {

@@ -39,13 +39,21 @@ WEIR_INLINE void map(float* out, std::size_t count, const F& f) {
 }
 
 void rms_norm_row(const float* x, const float* weight, float* out, std::size_t width, float eps) {
-  vec squares = {};
+  constexpr std::size_t chains = 4;  // so that no addition waits for the one before
+  vec sums[chains] = {};
   std::size_t i = 0;
-  for (; i + lanes <= width; i += lanes) squares += load_f32(x + i) * load_f32(x + i);
+  for (; i + chains * lanes <= width; i += chains * lanes)
+    WEIR_UNROLL
+    for (std::size_t c = 0; c < chains; ++c) {
+      const vec part = load_f32(x + i + c * lanes);
+      sums[c] += part * part;
+    }
+  for (; i + lanes <= width; i += lanes) sums[0] += load_f32(x + i) * load_f32(x + i);
   if (i < width) {
     const vec rest = load_part<dtype::f32>(x, i, width - i);
-    squares += rest * rest;
+    sums[1] += rest * rest;
   }
+  const vec squares = (sums[0] + sums[1]) + (sums[2] + sums[3]);
   const float scale = 1.0f / __builtin_sqrtf(sum_of(squares) / static_cast<float>(width) + eps);
   map(
       out, width, [&](const auto& at) __attribute__((always_inline)) { return at(x) * scale * at(weight); });

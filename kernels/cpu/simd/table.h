@@ -4,6 +4,7 @@
 #include "kernels/cpu/simd/attention.h"
 #include "kernels/cpu/simd/limits.h"
 #include "kernels/cpu/simd/linear.h"
+#include "kernels/cpu/simd/logits.h"
 #include "kernels/cpu/simd/pointwise.h"
 
 namespace weir::kernels {
@@ -14,6 +15,7 @@ constexpr simd_kernels table{
             : lanes == 8 ? "avx2"
                          : "baseline",
     .products = &products,
+    .logits = &loops_over_logits,
     .attend = attend,
     .merge = merge,
     .finish = finish,

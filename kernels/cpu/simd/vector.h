@@ -177,6 +177,21 @@ WEIR_INLINE vec broadcast(float x) {
 #endif
 }
 
+// Bit i for a lane i that is `least` or above.
+WEIR_INLINE unsigned reaching(vec x, float least) {
+#if defined(__AVX512F__)
+  return _mm512_cmp_ps_mask(x, all(least), _CMP_GE_OQ);
+#elif defined(__AVX__)
+  return static_cast<unsigned>(_mm256_movemask_ps(_mm256_cmp_ps(x, all(least), _CMP_GE_OQ)));
+#elif defined(__SSE__)
+  return static_cast<unsigned>(_mm_movemask_ps(_mm_cmpge_ps(x, all(least))));
+#else
+  unsigned bits = 0;
+  for (std::size_t i = 0; i < lanes; ++i) bits |= x[i] >= least ? 1u << i : 0u;
+  return bits;
+#endif
+}
+
 // v[(i + by) % lanes] in lane i.
 template <std::size_t by, std::size_t... i>
 WEIR_INLINE vec turned(vec v, std::index_sequence<i...>) {

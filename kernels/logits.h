@@ -1,0 +1,44 @@
+// logits.h — loops over one row of logits, or of the weights made from them, as wide as this machine's vectors.
+//
+// core/sample/steps.h says what they are for. Their results are the same bits on every instruction set: products are
+// rounded before they are added to, and sums are kept in 16 parts, part i % 16 for element i.
+//
+// Thread safety: pure functions.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace weir::kernels {
+
+struct logit_loops {
+  struct peak {
+    float largest = 0;   // -inf where there is nothing else
+    bool sound = false;  // neither a NaN nor +inf anywhere
+  };
+  peak (*largest)(const float* x, std::size_t count);
+
+  // The first i >= from with x[i] >= least; count where there is none.
+  std::size_t (*next)(const float* x, std::size_t from, std::size_t count, float least);
+
+  // The largest of each of some groups of elements, into `out` [most]; returns how many groups. Elements at the end
+  // may be in no group.
+  std::size_t (*group_peaks)(const float* x, std::size_t count, std::size_t most, float* out);
+
+  // out[i] = exp((x[i] - top) / temperature), within 1e-6 of it; 0 below 1e-37.
+  void (*weigh)(const float* x, std::size_t count, float top, float temperature, float* out);
+
+  // The sum of the weights that reach `least`.
+  double (*sum_from)(const float* weights, std::size_t count, float least);
+
+  // weights[i] = 0 where x[i] is below `least`, or equal to it behind element `last`.
+  void (*keep_through)(const float* x, std::size_t count, float least, std::int32_t last, float* weights);
+
+  // weights[i] = 0 where it is below `least`.
+  void (*keep_from)(float least, float* weights, std::size_t count);
+};
+
+// This machine's.
+const logit_loops& logits();
+
+}  // namespace weir::kernels
