@@ -21,7 +21,7 @@ struct arrival {
   std::uint32_t prompt = 1, output = 1;
 };
 
-// An hour of a real conversation service, an eighth as long in tokens; empty where the trace is not there.
+// An hour of a real conversation service, a quarter as long in tokens; empty where the trace is not there.
 std::vector<arrival> traced() {
   std::ifstream in(test::data_dir() / "traces" / "AzureLLMInferenceTrace_conv.csv");
   std::vector<arrival> all;
@@ -34,7 +34,7 @@ std::vector<arrival> traced() {
     if (std::sscanf(line.c_str(), "%*s %u:%u:%lf,%u,%u", &hour, &minute, &second, &prompt, &output) != 5) continue;
     const double t = hour * 3600.0 + minute * 60.0 + second;
     if (!first) first = t;
-    all.push_back({core::duration(static_cast<std::int64_t>((t - *first) * 1e9)), 1 + prompt / 8, 1 + output / 8});
+    all.push_back({core::duration(static_cast<std::int64_t>((t - *first) * 1e9)), 1 + prompt / 4, 1 + output / 4});
   }
   return all;
 }
@@ -45,14 +45,14 @@ std::vector<arrival> made(std::mt19937_64& random, std::size_t count) {
   core::duration at{};
   for (std::size_t i = 0; i < count; ++i) {
     const bool surge = i / 64 % 4 == 3;
-    at += std::chrono::microseconds(random() % (surge ? 40000 : 900000));
+    at += std::chrono::microseconds(random() % (surge ? 20000 : 300000));
     all.push_back({at, 1 + static_cast<std::uint32_t>(random() % (8u << random() % 7)),
-                   1 + static_cast<std::uint32_t>(random() % (4u << random() % 6))});
+                   1 + static_cast<std::uint32_t>(random() % (16u << random() % 5))});
   }
   return all;
 }
 
-constexpr std::uint32_t batch = 12, queue = 60, pages = 40;
+constexpr std::uint32_t batch = 12, queue = 60, pages = 24;
 constexpr std::uint32_t longest_prompt = 1000, longest_output = 200;
 constexpr double rate = 50, prefill = 20000;
 
