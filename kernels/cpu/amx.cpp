@@ -136,7 +136,7 @@ void multiply_tiles(const product_tile& t) {
   for (std::size_t i = 0; i < steps; ++i, w += 2 * tile_bytes, x += 2 * t.rows * row_bytes) {
     // Between the tiles some lines are asked for: of several blocks' weights what is multiplied two steps later, to be
     // in the nearest cache; of a single block's what follows this panel.
-    const auto ask = [&](std::size_t part_of_8) {
+    const auto ask = [&](std::size_t part_of_8) __attribute__((always_inline)) {
       if constexpr (two) {
         if (!next) {
           for (std::size_t line = 0; line < 4; ++line)
@@ -258,7 +258,7 @@ double spin(std::size_t rounds) {
 
 constexpr product_path tiles{
     .most_rows = 2 * tile_rows,
-    .slice_k = 256,
+    .slice_k = 2048,
     .prepared_bytes = prepared_bytes,
     .prepare = prepare,
     .multiply = multiply,

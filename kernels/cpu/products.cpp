@@ -7,7 +7,7 @@
 namespace weir::kernels {
 namespace {
 
-constexpr std::size_t chunk_bytes = 640u << 10;   // of weights that stay in the second cache
+constexpr std::size_t chunk_bytes = 1u << 20;     // of weights that stay in the second cache
 constexpr std::size_t stream_bytes = 128u << 10;  // of weights read in one go
 constexpr std::size_t most_chunk_panels = 64;     // bounds the sums of a chunk
 constexpr std::size_t worth_sharing = 64u << 10;  // bytes of weights, or of activations

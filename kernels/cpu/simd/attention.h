@@ -15,6 +15,7 @@ namespace {
 constexpr std::size_t most = 6;                    // queries in registers at once
 constexpr std::size_t wide = lanes == 16 ? 4 : 2;  // vectors beside them: most * wide running sums
 constexpr std::size_t line = 16;                   // floats of a cache line
+constexpr std::size_t ahead = 8;                   // queries and outputs lie far apart, and are asked for so many early
 
 struct attention_room {
   float* q;       // [count, head_dim] scaled
@@ -26,7 +27,7 @@ struct attention_room {
 // One head's part of a page.
 struct page_rows {
   const float *keys, *values;  // [page_tokens, head_dim]
-  const float* next_keys;      // of the page after it, or these
+  const float *next_keys, *next_values;  // of the page after it, or these
 };
 
 // Positions [from, to) inside a page.
@@ -68,24 +69,20 @@ WEIR_INLINE void transpose(vec (&rows)[lanes]) {
   }
 }
 
-// to[i, p] = keys[p, i] for p in whole vectors that cover `seen`; their values are asked for meanwhile.
-void turn_keys(const page_rows& page, std::size_t width, std::size_t tokens, part_of_page seen, float* to) {
+// to[i, p] = keys[p, i] for p in whole vectors that cover `seen`.
+void turn_keys(const float* keys, std::size_t width, std::size_t tokens, part_of_page seen, float* to) {
   for (std::size_t p = seen.from / lanes * lanes; p < seen.to; p += lanes) {
-    const float* keys = page.keys + p * width;
     std::size_t i = 0;
     for (; i + lanes <= width; i += lanes) {
       vec rows[lanes];
       WEIR_UNROLL
-      for (std::size_t r = 0; r < lanes; ++r) rows[r] = load_f32(keys + r * width + i);
-      WEIR_UNROLL
-      for (std::size_t r = 0; r < lanes * lanes / line; ++r)
-        __builtin_prefetch(page.values + p * width + i * lanes + r * line);
+      for (std::size_t r = 0; r < lanes; ++r) rows[r] = load_f32(keys + (p + r) * width + i);
       transpose(rows);
       WEIR_UNROLL
       for (std::size_t r = 0; r < lanes; ++r) store_as(to + (i + r) * tokens + p, rows[r]);
     }
     for (; i < width; ++i)
-      for (std::size_t r = 0; r < lanes; ++r) to[i * tokens + p + r] = keys[r * width + i];
+      for (std::size_t r = 0; r < lanes; ++r) to[i * tokens + p + r] = keys[(p + r) * width + i];
   }
 }
 
@@ -209,7 +206,7 @@ WEIR_INLINE void weigh(float* scores, part_of_page block, float largest, float s
   vec total = rounded(load_f32(totals) * shrink);
   for (std::size_t p = block.from; p < block.to; p += lanes) {
     const vec x = load_f32(scores + p);
-    vec weights = exp_of(x - largest);
+    vec weights = exp_below<0>(x - largest);
     if constexpr (masked) weights = x == all(-__builtin_inff()) ? vec{} : weights;
     store_as(scores + p, weights);
     total += weights;
@@ -281,8 +278,16 @@ page_rows rows_of(const attention_tile& t, std::uint32_t page) {
   const auto place = [&](std::uint32_t p) {
     return (static_cast<std::size_t>(t.pages[p]) * t.kv.heads + t.head) * t.kv.page_tokens * t.kv.head_dim;
   };
-  const float* next = t.kv.keys + place(page + 1 < t.last_page ? page + 1 : page);
-  return {t.kv.keys + place(page), t.kv.values + place(page), next};
+  const std::size_t here = place(page), next = place(page + 1 < t.last_page ? page + 1 : page);
+  return {t.kv.keys + here, t.kv.values + here, t.kv.keys + next, t.kv.values + next};
+}
+
+// Of the next page, floats [from, to) of its keys and of its values.
+WEIR_INLINE void ask_for(const page_rows& page, std::size_t from, std::size_t to) {
+  for (std::size_t i = from; i < to; i += line) {
+    __builtin_prefetch(page.next_keys + i);
+    __builtin_prefetch(page.next_values + i);
+  }
 }
 
 void fold_page(const attention_tile& t, const attention_room& room, std::uint32_t index) {
@@ -291,9 +296,13 @@ void fold_page(const attention_tile& t, const attention_room& room, std::uint32_
   for (std::size_t j = 0; j < t.count; ++j) seen = both(seen, seen_by(t.queries[j], begin, t.kv.page_tokens));
   if (seen.empty()) return;
   const page_rows page = rows_of(t, index);
-  if (t.count > most) turn_keys(page, t.kv.head_dim, t.kv.page_tokens, seen, room.keys);
+  const std::size_t floats = std::size_t{t.kv.page_tokens} * t.kv.head_dim, share = floats * most / t.count;
+  if (t.count > most) turn_keys(page.keys, t.kv.head_dim, t.kv.page_tokens, seen, room.keys);
   std::size_t j = 0;
-  for (; j + most <= t.count; j += most) fold_queries<most>(t, room, page, begin, j);
+  for (std::size_t at = 0; j + most <= t.count; j += most, at += share) {
+    if (t.count > most) ask_for(page, at, at + share < floats ? at + share : floats);
+    fold_queries<most>(t, room, page, begin, j);
+  }
   switch (t.count - j) {
     case 1:
       return fold_queries<1>(t, room, page, begin, j);
@@ -309,7 +318,6 @@ void fold_page(const attention_tile& t, const attention_room& room, std::uint32_
 }
 
 void attend(const attention_tile& t) {
-  constexpr std::size_t ahead = 8;  // queries lie far apart: asked for some rows before they are needed
   const std::size_t width = t.kv.head_dim, tokens = t.kv.page_tokens;
   attention_room room{};
   room.q = t.scratch;
@@ -349,6 +357,8 @@ void finish(const attention_tile& t) {
   for (std::size_t j = 0; j < t.count; ++j) {
     const float share = 1.0f / t.into.total[j], *sums = t.into.sums + j * width;
     float* out = t.queries[j].out;
+    if (j + ahead < t.count)
+      for (std::size_t i = 0; i < width; i += line) __builtin_prefetch(t.queries[j + ahead].out + i, 1);
     for (std::size_t i = 0; i < width; ++i) out[i] = sums[i] * share + 0.0f;
   }
 }

@@ -216,10 +216,13 @@ WEIR_INLINE float largest_of(vec v) {
   return fold_lanes(v, [](vec a, vec b) __attribute__((always_inline)) { return larger(a, b); });
 }
 
-// e^x within 2 ulp for x in [-87, 88], clamped outside; NaN stays NaN. Two to the whole part of x / ln 2, which the
+// e^x within 2 ulp for x in [-87, most], clamped below; NaN stays NaN. Two to the whole part of x / ln 2, which the
 // shift leaves in the low bits and which goes into the exponent, times a polynomial (Cephes' expf) of the rest.
-WEIR_INLINE vec exp_of(vec x) {
-  x = smaller(all(88.0f), larger(all(-87.0f), x));
+// REQUIRES: x <= most, or NaN
+template <int most>
+WEIR_INLINE vec exp_below(vec x) {
+  static_assert(most <= 88);
+  x = larger(all(-87.0f), x);
   const vec shift = all(0x1.8p23f);  // adding it rounds to a whole number
   const vec shifted = x * 1.44269504f + shift;
   const vec n = shifted - shift;
@@ -234,6 +237,9 @@ WEIR_INLINE vec exp_of(vec x) {
   const uvec scaled = reinterpret_cast<uvec>(p) + (reinterpret_cast<uvec>(shifted) << 23);
   return reinterpret_cast<vec>(scaled);
 }
+
+// The same for any x, clamped above too.
+WEIR_INLINE vec exp_of(vec x) { return exp_below<88>(smaller(all(88.0f), x)); }
 
 }  // namespace
 }  // namespace weir::kernels
