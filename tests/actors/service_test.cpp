@@ -219,7 +219,7 @@ TEST_CASE("a job with a deadline ends with timeout") {
   CHECK(text_of(*s) == sim_text(7, s->published()));
 }
 
-TEST_CASE("a device that fails ends its jobs with an error, and starts again; twice in a minute it stays down") {
+TEST_CASE("a device that fails ends its jobs with an error, and starts again, but not twice in a minute") {
   service_fixture f("rate=1000,fault=device@5");
   f.load();
   const auto fails = [&] {
