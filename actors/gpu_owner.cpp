@@ -119,9 +119,11 @@ class owner {
   void on(time_came&) {}
 
   core::result<std::unique_ptr<opened_model>> open(const model_spec& spec, const load_progress& progress) {
-    if (!backend_ && options_.device != "sim")
-      backend_ = core::make_backend(
-          options_.device == "reference" ? core::device_kind::reference : core::device_kind::cpu, options_.threads);
+    if (!backend_ && options_.device != "sim") {
+      auto made = core::make_backend(options_.device, options_.threads);
+      if (!made) return made.error();
+      backend_ = std::move(*made);
+    }
     return open_model(spec, options_, backend_, progress);
   }
 

@@ -178,6 +178,9 @@ std::uint32_t job_stream::queue_position() const noexcept { return s_->queue_pos
 std::uint32_t job_stream::published() const noexcept { return s_->log.whole(); }
 core::token_id job_stream::token_at(std::uint32_t i) const { return s_->log.id(i); }
 std::int64_t job_stream::sampled_at_us(std::uint32_t i) const { return s_->log.at_us(i); }
+core::time_point job_stream::sampled_at(std::uint32_t i) const {
+  return s_->created + std::chrono::microseconds(s_->log.at_us(i));
+}
 
 const std::string& job_stream::model() const noexcept {
   static const std::string none;

@@ -56,6 +56,7 @@ class job_stream : public std::enable_shared_from_this<job_stream> {
   void text_of(std::uint32_t from, std::uint32_t to, std::string& out) const;
   core::token_id token_at(std::uint32_t index) const;            // index < published()
   std::int64_t sampled_at_us(std::uint32_t index) const;         // µs from the job's creation
+  core::time_point sampled_at(std::uint32_t index) const;        // the same on the service's clock
 
   // Called on the shard after any change (never from inside one of these calls, never after the reader left).
   using reader = std::function<void()>;

@@ -16,24 +16,21 @@ using core::errc;
 constexpr std::uint32_t random_context = 8192;
 constexpr std::uint32_t usual_length = 16384;
 
-// Memory that the system says it could give right now; nothing where it does not say.
-std::optional<std::uint64_t> available_memory() {
-  std::ifstream in("/proc/meminfo");
-  for (std::string key, unit; in >> key;) {
-    std::uint64_t kb = 0;
-    in >> kb >> unit;
-    if (key == "MemAvailable:") return kb * 1024;
-  }
-  return std::nullopt;
+// Memory that the device says it could give right now; nothing where it does not say.
+std::optional<std::uint64_t> available_memory(const kernels::backend* on) {
+  const std::uint64_t free = on ? on->free_bytes(on->self) : 0;
+  return free ? std::optional(free) : std::nullopt;
 }
 
 std::uint32_t pages_for(std::uint64_t tokens) {
   return static_cast<std::uint32_t>((tokens + core::page_tokens - 1) / core::page_tokens);
 }
 
-// --kv-tokens, or auto: room for every sequence at its longest, within a quarter of the memory that is free.
-core::result<std::uint32_t> pages_of(const owner_options& o, const core::model_info& info, std::uint32_t context) {
-  const auto free = info.page_bytes == 0 ? std::nullopt : available_memory();
+// --kv-tokens, or auto: room for every sequence at its longest, within a quarter of the memory that is free; on a
+// device of its own, which nobody else needs, within nine tenths.
+core::result<std::uint32_t> pages_of(const owner_options& o, const core::model_info& info, std::uint32_t context,
+                                     const kernels::backend* on) {
+  const auto free = info.page_bytes == 0 ? std::nullopt : available_memory(on);
   if (o.kv_tokens != 0) {
     const auto pages = pages_for(o.kv_tokens);
     if (free && pages * info.page_bytes > *free)
@@ -46,7 +43,7 @@ core::result<std::uint32_t> pages_of(const owner_options& o, const core::model_i
     const auto usual = std::uint64_t{pages_for(std::min(context, usual_length))} * o.max_batch;
     return static_cast<std::uint32_t>(std::clamp<std::uint64_t>(usual, pages_for(context), 1u << 24));
   }
-  const auto room = *free / 4 / info.page_bytes;
+  const auto room = (on->on_host ? *free / 4 : *free / 10 * 9) / info.page_bytes;
   if (room == 0) return core::make_error(errc::does_not_fit, "no memory is left for a page of {} bytes", info.page_bytes);
   return static_cast<std::uint32_t>(std::min(wanted, room));
 }
@@ -108,14 +105,14 @@ std::string name_of_source(const std::string& source) {
 core::result<std::unique_ptr<opened_model>> open_model(const model_spec& spec, const owner_options& o,
                                                        std::shared_ptr<const kernels::backend> backend,
                                                        const load_progress& progress) {
-  auto opened = o.device == "sim"                        ? open_sim(spec)
-                : spec.source.starts_with("random:")     ? open_random(spec, o, std::move(backend))
-                                                         : open_directory(spec, std::move(backend), progress);
+  auto opened = o.device == "sim"                    ? open_sim(spec)
+                : spec.source.starts_with("random:") ? open_random(spec, o, backend)
+                                                     : open_directory(spec, backend, progress);
   if (!opened) return opened;
   auto& m = **opened;
   const auto& info = m.weights->info();
   const auto context = o.max_seq_len ? std::min(o.max_seq_len, info.context) : info.context;
-  const auto pages = pages_of(o, info, context);
+  const auto pages = pages_of(o, info, context, backend.get());
   if (!pages) return pages.error();
   if (auto ok = m.weights->allocate_pages(*pages); !ok) return ok.error();
 

@@ -19,7 +19,7 @@ namespace weir::actors {
 
 struct served_model {
   std::string name;
-  std::string device;                 // cpu, reference, sim
+  std::string device;                 // cpu, reference, cuda:N, sim
   core::model_info info;
   std::uint32_t context = 0;          // longest sequence: the least of the model's own, --max-seq-len and the page pool
   std::shared_ptr<const core::tokenizer> tokenizer;

@@ -8,13 +8,14 @@
 namespace weir::apps {
 
 // Exit codes, as documented.
-enum exit_code { done = 0, internal_error = 1, bad_usage = 2, does_not_fit = 3, interrupted = 130 };
+enum exit_code { done = 0, internal_error = 1, bad_usage = 2, does_not_fit = 3, condition_broken = 4, interrupted = 130 };
 
 using command = std::function<int()>;
 
 command add_serve(CLI::App& app);
 command add_generate(CLI::App& app);
 command add_tokenize(CLI::App& app);
+command add_load(CLI::App& app);
 command add_bench(CLI::App& app);
 
 }  // namespace weir::apps

@@ -1,11 +1,14 @@
 #include "apps/engine_options.h"
 
+#include <algorithm>
 #include <charconv>
+#include <cstdio>
 #include <filesystem>
 #include <set>
 #include <thread>
 
 #include "actors/open_model.h"
+#include "core/model/load.h"
 
 namespace weir::apps {
 namespace {
@@ -36,21 +39,34 @@ std::string bundled_model() {
   namespace fs = std::filesystem;
   std::error_code ec;
   const auto installed = fs::read_symlink("/proc/self/exe", ec).parent_path() / "../share/weir/models/rill";
-  return (fs::is_directory(installed, ec) ? installed.lexically_normal() : fs::path(WEIR_MODELS_DIR "/rill")).string();
+  return (fs::is_directory(installed, ec) ? installed.lexically_normal() : fs::path(WEIR_MODELS_DIR "/rill"))
+      .string();
 }
 
 core::result<std::string> device_of(const std::string& asked) {
-  if (asked == "auto") return std::string("cpu");
+  if (asked == "auto") {
+    std::string why;
+    auto best = core::best_device(why);
+    if (!why.empty()) std::fprintf(stderr, "weir: device cpu (%s)\n", why.c_str());
+    return best;
+  }
   if (asked == "cpu" || asked == "reference") return asked;
   if (asked == "sim" || asked.starts_with("sim:")) return std::string("sim");
-  if (asked.starts_with("cuda")) return bad_param("device", "--device {}: cuda is not supported yet", asked);
-  return bad_param("device", "--device must be auto, cpu, reference or sim[:K=V,...], not '{}'", asked);
+  if (asked == "cuda") return std::string("cuda:0");
+  const bool numbered =
+      asked.starts_with("cuda:") && asked.size() > 5 && asked.size() < 9 &&
+      std::all_of(asked.begin() + 5, asked.end(), [](char c) { return c >= '0' && c <= '9'; });
+  if (numbered) return asked;
+  return bad_param("device", "--device must be auto, cuda[:N], cpu, reference or sim[:K=V,...], not '{}'",
+                   asked);
 }
 
-core::result<std::vector<actors::model_spec>> models_of(const core::engine_settings& s, const std::string& device) {
+core::result<std::vector<actors::model_spec>> models_of(const core::engine_settings& s,
+                                                        const std::string& device) {
   std::vector<actors::model_spec> out;
   if (device == "sim") {
-    if (!s.model.empty()) return bad_param("model", "--model: the simulated device serves its own model, called sim");
+    if (!s.model.empty())
+      return bad_param("model", "--model: the simulated device serves its own model, called sim");
     out.push_back({"sim", s.device, false});
     return out;
   }
@@ -64,7 +80,8 @@ core::result<std::vector<actors::model_spec>> models_of(const core::engine_setti
     m.force_chatml = s.chatml;
     if (m.name.empty()) return bad_param("model", "--model {}: the name is empty", text);
     if (!names.insert(m.name).second)
-      return bad_param("model", "--model: two models are called '{}'; give one another name: NAME=DIR", m.name);
+      return bad_param("model", "--model: two models are called '{}'; give one another name: NAME=DIR",
+                       m.name);
     out.push_back(std::move(m));
   }
   return out;
@@ -72,7 +89,8 @@ core::result<std::vector<actors::model_spec>> models_of(const core::engine_setti
 
 }  // namespace
 
-core::result<actors::service_options> service_options_of(const core::engine_settings& s, std::uint32_t queue) {
+core::result<actors::service_options> service_options_of(const core::engine_settings& s,
+                                                         std::uint32_t queue) {
   auto device = device_of(s.device);
   if (!device) return device.error();
   auto models = models_of(s, *device);

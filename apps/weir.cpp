@@ -1,31 +1,22 @@
 // The `weir` command: chooses a subcommand and turns what it says into an exit code.
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
-#include <sys/resource.h>
 
 #include <exception>
 #include <iostream>
 #include <map>
 
 #include "apps/commands.h"
+#include "apps/descriptors.h"
 #include "apps/options.h"
 
 namespace {
 
 using namespace weir::apps;
 
-// A server of thousands of sockets needs as many descriptors; the soft limit is often 1,024.
-void raise_descriptor_limit() {
-  rlimit r{};
-  if (getrlimit(RLIMIT_NOFILE, &r) == 0 && r.rlim_cur < r.rlim_max) {
-    r.rlim_cur = r.rlim_max;
-    setrlimit(RLIMIT_NOFILE, &r);
-  }
-}
-
 // Subcommands that are documented and not there yet.
 void add_missing(CLI::App& app) {
-  for (const char* name : {"chat", "load", "plan", "render"}) {
+  for (const char* name : {"chat", "plan", "render"}) {
     auto* sub = app.add_subcommand(name, "not supported yet");
     sub->allow_extras();
     sub->callback([name] { throw CLI::ValidationError(name, "not supported yet"); });
@@ -44,6 +35,7 @@ int run(int argc, char** argv) {
   add("serve", "serve models over HTTP and WebSocket, with a page to try them", add_serve);
   add("generate", "write an answer, or a file of answers, to standard output", add_generate);
   add("tokenize", "text to token ids and pieces, or back", add_tokenize);
+  add("load", "load a server with streams, and measure every gap", add_load);
   add("bench", "the project's own benchmarks", add_bench);
   add_missing(app);
   if (argc > 1 && argv[1][0] != '-' && app.get_subcommands([&](CLI::App* s) { return s->check_name(argv[1]); }).empty()) {

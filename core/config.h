@@ -60,7 +60,7 @@ template <class V>
 void visit_settings(engine_settings& s, V&& v) {
   v(setting{"model", "a model: a directory in Hugging Face layout, or random:SHAPE[:f32|bf16]; repeatable; none: the bundled rill",
             "[NAME=]DIR"}, s.model);
-  v(setting{"device", "where models run: auto, cpu, reference, or sim[:K=V,...]", "DEVICE"}, s.device);
+  v(setting{"device", "where models run: auto (cuda:0 where there is one, else cpu), cuda[:N], cpu, reference, or sim[:K=V,...]", "DEVICE"}, s.device);
   v(setting{"threads", "threads that compute, 0 = one per core", "threads", 0, 1024}, s.threads);
   v(setting{"kv-tokens", "KV memory for all sequences together, or auto", "tokens"}, s.kv_tokens);
   v(setting{"max-batch", "sequences that run at once", "sequences", 1, 4096}, s.max_batch);

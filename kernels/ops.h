@@ -31,6 +31,9 @@
 
 namespace weir::kernels {
 
+class decoder;
+struct decoder_shape;
+
 // out[i, :] = table[ids[i], :], widened to f32.  REQUIRES: 0 <= ids[i] < table.rows
 struct gather {
   matrix table;
@@ -149,14 +152,16 @@ struct backend {
   void (*do_silu_mul)(void* self, const silu_mul&) = nullptr;
   void (*do_add)(void* self, const add&) = nullptr;
 
-  // Memory. Where it is the host's own, code above may read it where it lies; else it is copied, and every
-  // copy returns when it is done.
+  // Memory. Where it is the host's own, code above may read it where it lies; else it is copied. Uploads and
+  // downloads return when they are done, a copy is done before the next operation begins.
   bool on_host = true;
   void* (*do_allocate)(void* self, std::uint64_t bytes) = nullptr;  // null: not there
   void (*do_free)(void* self, void* at, std::uint64_t bytes) = nullptr;
   void (*do_upload)(void* self, void* to, const void* from_host, std::uint64_t bytes) = nullptr;
   void (*do_download)(void* self, void* to_host, const void* from, std::uint64_t bytes) = nullptr;
   void (*do_copy)(void* self, void* to, const void* from, std::uint64_t bytes) = nullptr;
+  // Why the device failed, once it has: it then computes nothing more. Null entry: it cannot.
+  const char* (*fault)(void* self) = nullptr;
   // Of the device's memory, for those who ask before they allocate; 0: it does not say.
   std::uint64_t (*free_bytes)(void* self) = nullptr;
 
@@ -164,6 +169,14 @@ struct backend {
   // one at `to`, memory of the backend.
   std::uint64_t (*weight_bytes)(void* self, dtype, std::uint32_t rows, std::uint32_t cols) = nullptr;
   void (*do_pack)(void* self, const matrix& rows_on_host, void* to) = nullptr;
+
+  // Random weights (kernels/random_weights.h) where they lie, row-major; null entry: they are made on the
+  // host.
+  void (*do_fill_random)(void* self, void* to, dtype, std::uint64_t elements, bool norm,
+                         std::uint64_t seed) = nullptr;
+
+  // A whole model as one operation (kernels/decoder.h); null, as entry or answer: not for this one.
+  std::unique_ptr<decoder> (*make_decoder)(void* self, const decoder_shape& shape) = nullptr;
 
   // The limits of this machine, for benchmarks: reads every byte once with all it has and does nothing else;
   // flops a second of products with weights of a type, measured now (0: it has no such limit).

@@ -119,6 +119,11 @@ asio::awaitable<bool> http_session::stream_events(openai::dialect d, const opena
       events.close(out_);
     }
     if (!out_.empty()) co_await write_chunk(out_, ended);
+    for (std::size_t i = 0; i < jobs.size(); ++i) {
+      if (shown[i].sent == shown[i].tokens) continue;
+      hub_.all().sampled_to_sent.add(hub_.all().service.now() - jobs[i]->sampled_at(shown[i].tokens - 1));
+      shown[i].sent = shown[i].tokens;
+    }
     out_.clear();
     if (ended) co_return keep_alive_;
     if (peer_gone_) co_return false;

@@ -41,7 +41,7 @@ class http_session : public std::enable_shared_from_this<http_session> {
   boost::asio::awaitable<bool> stream_events(openai::dialect d, const openai::parsed_request& p,
                                              std::span<const std::shared_ptr<actors::job_stream>> jobs);
   struct shown_choice {
-    std::uint32_t tokens = 0;
+    std::uint32_t tokens = 0, sent = 0;
     bool ended = false;
   };
   void show_news(const openai::event_writer& events, const actors::job_stream& job, std::uint32_t index,

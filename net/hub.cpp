@@ -35,6 +35,14 @@ std::map<std::uint16_t, std::uint64_t> hall::closed() const {
 void hub::tell(event e) {
   if (e == event::tick) look_after_orphans();
   for (auto& l : listeners_) l(e);
+  if (e == event::tick) publish_lag();
+}
+
+void hub::publish_lag() {
+  hall_->lag.late += late_ - published_late_;
+  hall_->lag.bytes += lag_bytes_ - published_lag_bytes_;
+  published_late_ = std::exchange(late_, 0);
+  published_lag_bytes_ = std::exchange(lag_bytes_, 0);
 }
 
 void hub::adopt(std::shared_ptr<actors::job_stream> job) {

@@ -23,6 +23,7 @@
 
 #include "actors/service.h"
 #include "net/address_book.h"
+#include "net/delays.h"
 #include "net/limits.h"
 
 namespace weir::net {
@@ -40,6 +41,8 @@ struct hall {
   bool loopback = false;
   std::atomic<bool> draining{false}, stopping{false};
   std::atomic<std::int64_t> sessions{0};  // WebSockets
+  delays sampled_to_sent;                 // of each frame's last token, when the system has taken the frame
+  client_lag lag;
 
   void enter();
   void leave();
@@ -71,6 +74,12 @@ class hub : public std::enable_shared_from_this<hub> {
 
   void tell(event e);
 
+  // What one client has not taken, while it is told that time has passed.
+  void count_lag(std::chrono::nanoseconds writing, std::size_t waiting_bytes) noexcept {
+    if (writing > late_write) ++late_;
+    lag_bytes_ += static_cast<std::int64_t>(waiting_bytes);
+  }
+
   // Listens for as long as it lives.
   class seat {
    public:
@@ -94,11 +103,15 @@ class hub : public std::enable_shared_from_this<hub> {
     core::time_point until;
   };
   void look_after_orphans();
+  void publish_lag();
 
+  static constexpr std::chrono::milliseconds late_write{250};
   std::shared_ptr<hall> hall_;
   actors::executor executor_;
   std::list<listener> listeners_;
   std::list<orphan> orphans_;
+  std::int64_t late_ = 0, lag_bytes_ = 0;                      // of this round
+  std::int64_t published_late_ = 0, published_lag_bytes_ = 0;  // this shard's part of the hall's
 };
 
 // An entry in the hall, for as long as it lives.

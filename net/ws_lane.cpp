@@ -49,6 +49,7 @@ bool lane::take_delta(std::string& out, scratch& s, bool ended) {
   if (timing_) d.t_us = job_->sampled_at_us(published - 1);
   d.token_ids = s.ids;
   append_delta(out, d);
+  s.sampled = job_->sampled_at(published - 1);
   shown_ = published;
   return true;
 }

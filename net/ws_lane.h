@@ -17,6 +17,7 @@ namespace weir::net::ws {
 struct scratch {
   std::string text;
   std::vector<core::token_id> ids;
+  std::optional<core::time_point> sampled;  // the last token of the frame that was taken, where it has one
 };
 
 class lane {

@@ -82,7 +82,7 @@ class session : public std::enable_shared_from_this<session> {
   void hear(hub::event e);
   void tick();
   void announce_close(std::string_view reason, std::chrono::milliseconds notice);
-  bool too_far_behind();
+  std::size_t backlog();  // bytes that wait for the socket
   std::uint16_t reason_it_ended(const error_code& ec) const;
   void let_lanes_go();
 
@@ -193,6 +193,7 @@ asio::awaitable<void> session::write_frames() {
     co_await ws_.async_write(asio::buffer(frame_), asio::redirect_error(asio::use_awaitable, ec));
     write_began_.reset();
     if (ec) break;
+    if (scratch_.sampled) hub_.all().sampled_to_sent.add(hub_.all().service.now() - *scratch_.sampled);
   }
   if (!gone_ && !ec && closing_) {
     const websocket::close_reason reason(*closing_);
@@ -203,6 +204,7 @@ asio::awaitable<void> session::write_frames() {
 
 bool session::next_frame() {
   frame_.clear();
+  scratch_.sampled.reset();
   if (!to_say_.empty()) {
     frame_.swap(to_say_.front());
     to_say_.pop_front();
@@ -397,17 +399,17 @@ void session::tick() {
   if (age > hub_.limits().max_age) return close(too_old);
   if (age > hub_.limits().max_age - hub_.limits().closing_notice)
     announce_close("max_age", hub_.limits().closing_notice);
-  if (write_began_ && too_far_behind()) cut_off_slow_reader();
+  if (!write_began_) return;
+  const auto writing = now - *write_began_;
+  const std::size_t waiting = backlog();
+  hub_.count_lag(writing, waiting);
+  if (writing > hub_.limits().write_time || waiting > hub_.limits().backlog_bytes) cut_off_slow_reader();
 }
 
-bool session::too_far_behind() {
-  if (steady_clock::now() - *write_began_ > hub_.limits().write_time) return true;
-  std::size_t backlog = to_say_bytes_;
-  for (const auto& l : lanes_) {
-    backlog += l->backlog(scratch_);
-    if (backlog > hub_.limits().backlog_bytes) return true;
-  }
-  return backlog > hub_.limits().backlog_bytes;
+std::size_t session::backlog() {
+  std::size_t bytes = to_say_bytes_;
+  for (const auto& l : lanes_) bytes += l->backlog(scratch_);
+  return bytes;
 }
 
 std::uint16_t session::reason_it_ended(const error_code& ec) const {

@@ -223,6 +223,9 @@ void print_table(const std::vector<figure>& figures, const limits& most) {
 int run(const kernel_options& o) {
   auto backend = open(o.on);
   if (!backend) return fail(backend.error());
+  if (!(*backend)->on_host)
+    return fail(core::bad_param("device", "bench kernels fills memory on the host: not on device '{}' yet",
+                                o.on.device));
   const auto shape = core::parse_random_model(o.shape + ":" + o.type, o.context);
   if (!shape) return fail(shape.error());
   const auto most = limits_of(*backend, shape->type);

@@ -54,6 +54,8 @@ profile::profile(std::shared_ptr<const backend> of)
       table_{
           .name = of_->name,
           .self = this,
+          .begin_step = through<&backend::begin_step>::call,
+          .end_step = through<&backend::end_step>::call,
           .do_gather = timed<&backend::do_gather>::call,
           .do_rms_norm = timed<&backend::do_rms_norm>::call,
           .do_head_norm = timed<&backend::do_head_norm>::call,
@@ -76,7 +78,7 @@ profile::profile(std::shared_ptr<const backend> of)
           .do_read = through<&backend::do_read>::call,
           .peak_flops = through<&backend::peak_flops>::call,
       } {
-  static_assert(sizeof(backend) == sizeof(std::string_view) + 22 * sizeof(void*),
+  static_assert(sizeof(backend) == sizeof(std::string_view) + 24 * sizeof(void*),
                 "a new entry goes through here too");
 }
 

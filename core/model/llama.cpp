@@ -3,7 +3,48 @@
 #include <cassert>
 #include <cmath>
 
+#include "core/sample/philox.h"
+
 namespace weir::core {
+namespace {
+
+std::unique_ptr<kernels::decoder> make_whole(const model_config& c, const model_weights& w,
+                                             const kernels::backend& on) {
+  if (!on.make_decoder) return nullptr;
+  kernels::decoder_shape s;
+  s.hidden = c.hidden;
+  s.inter = c.inter;
+  s.heads = c.heads;
+  s.kv_heads = c.kv_heads;
+  s.head_dim = c.head_dim;
+  s.vocab = c.vocab_size;
+  s.page_tokens = page_tokens;
+  s.norm_eps = c.norm_eps;
+  s.frequencies = rope_frequencies(c.rope, c.head_dim);
+  s.embedding = w.embedding;
+  s.norm = w.norm;
+  s.head = w.head;
+  for (std::size_t i = 0; i < w.layers.size(); ++i) {
+    const layer_weights& l = w.layers[i];
+    s.layers.push_back({.attention_norm = l.attention_norm,
+                        .qkv = l.qkv.w,
+                        .q_norm = l.q_norm,
+                        .k_norm = l.k_norm,
+                        .out = l.out.w,
+                        .mlp_norm = l.mlp_norm,
+                        .gate_up = l.gate_up.w,
+                        .down = l.down.w,
+                        .qkv_bias = l.qkv.bias,
+                        .out_bias = l.out.bias,
+                        .gate_up_bias = l.gate_up.bias,
+                        .down_bias = l.down.bias,
+                        .window = c.windows[i]});
+  }
+  return on.make_decoder(on.self, s);
+}
+
+}  // namespace
+
 std::uint64_t page_bytes(const model_config& c) noexcept {
   return std::uint64_t{c.layers} * 2 * c.kv_width() * page_tokens * sizeof(float);
 }
@@ -14,13 +55,14 @@ llama::llama(model_config config, std::vector<token_id> stop_ids, model_weights 
       weights_(std::move(weights)),
       backend_(std::move(backend)),
       frequencies_(rope_frequencies(config_.rope, config_.head_dim)),
-      scratch_(config_.vocab_size) {
+      scratch_(config_.vocab_size),
+      whole_(make_whole(config_, weights_, *backend_)) {
   info_.architecture = config_.architecture;
   info_.vocab_size = config_.vocab_size;
   info_.context = config_.context;
   info_.stop_ids = std::move(stop_ids);
   info_.weight_bytes = weights_.memory.size();
-  info_.page_bytes = page_bytes(config_);
+  info_.page_bytes = whole_ ? whole_->page_bytes() : page_bytes(config_);
 }
 
 // All but an embedding that is not the head too: of that a step reads a row a token.
@@ -39,11 +81,19 @@ result<void> llama::allocate_pages(std::uint32_t count) {
     return make_error(errc::does_not_fit, "no memory for keys and values: {} bytes, {} are free", bytes,
                       backend_->free_bytes(backend_->self));
   page_count_ = count;
+  if (whole_) whole_->set_pages(pages_.data(), count);
   return {};
 }
 
 result<void> llama::forward(const batch& b) {
   const auto rows = static_cast<std::uint32_t>(b.tokens.size());
+  if (whole_) {
+    copy_pages(b.copies);
+    place(b);
+    logits_rows_ = b.logits_rows;
+    if (!whole_->forward({b.tokens, positions_, slices_, logits_from_})) return device_state();
+    return {};
+  }
   if (!make_room(rows, b.logits_rows))
     return make_error(errc::does_not_fit, "no memory for the activations of {} rows, {} bytes are free", rows,
                       backend_->free_bytes(backend_->self));
@@ -58,6 +108,12 @@ result<void> llama::forward(const batch& b) {
   }
   compute_logits(b.logits_rows);
   backend_->end_step(backend_->self);
+  return device_state();
+}
+
+result<void> llama::device_state() const {
+  if (const char* why = backend_->fault ? backend_->fault(backend_->self) : nullptr)
+    return make_error(errc::internal, "the device failed: {}", why);
   return {};
 }
 
@@ -155,21 +211,65 @@ kernels::kv_pages llama::pages_of(std::uint32_t layer) const noexcept {
   return {keys, keys + half, config_.kv_heads, config_.head_dim, page_tokens};
 }
 
+// Pages lie alike for single operations and for a whole decoder: [layers, keys then values, pages].
 void llama::copy_pages(std::span<const page_copy> copies) {
-  const std::size_t page = std::size_t{config_.kv_width()} * page_tokens;  // elements of keys, and of values
+  const std::uint64_t one = info_.page_bytes / (2 * config_.layers);
   for (const page_copy& c : copies) {
-    for (std::uint32_t layer = 0; layer < config_.layers; ++layer) {
-      const kernels::kv_pages kv = pages_of(layer);
-      for (float* half : {kv.keys, kv.values}) {
-        const float* from = half + static_cast<std::size_t>(c.from) * page;
-        float* to = half + static_cast<std::size_t>(c.to) * page;
-        backend_->do_copy(backend_->self, to, from, page * sizeof(float));
-      }
+    for (std::uint64_t half = 0; half < 2 * std::uint64_t{config_.layers}; ++half) {
+      std::byte* all = pages_.data() + half * page_count_ * one;
+      backend_->do_copy(backend_->self, all + static_cast<std::uint64_t>(c.to) * one,
+                        all + static_cast<std::uint64_t>(c.from) * one, one);
     }
   }
 }
 
+kernels::decoder_draw llama::draw_of(const draw& d) {
+  const sampling_params& p = d.from->params();
+  kernels::decoder_draw o;
+  o.row = d.logits_row;
+  o.temperature = p.temperature;
+  o.top_k = p.top_k;
+  o.top_p = p.top_p;
+  o.min_p = p.min_p;
+  o.repetition = p.repetition_penalty;
+  o.frequency = p.frequency_penalty;
+  o.presence = p.presence_penalty;
+  o.uniform = uniform(p.seed, {.position = d.position});
+  const auto seen = d.from->seen();
+  for (const auto& e : seen) seen_.push_back({e.id, e.in_output});
+  for (const auto& [id, value] : p.logit_bias) biases_.push_back({id, value});
+  o.seen = std::span(seen_).last(seen.size());
+  o.biases = std::span(biases_).last(p.logit_bias.size());
+  o.masked = d.from->masked();
+  return o;
+}
+
+result<void> llama::sample_whole(std::span<const draw> draws, std::span<drawn> out) {
+  draws_.clear();
+  seen_.clear();
+  biases_.clear();
+  std::size_t seen = 0, biases = 0;
+  for (const draw& d : draws) {
+    seen += d.from->seen().size();
+    biases += d.from->params().logit_bias.size();
+  }
+  seen_.reserve(seen);  // the draws look into them while they grow
+  biases_.reserve(biases);
+  for (const draw& d : draws) draws_.push_back(draw_of(d));
+  results_.resize(draws.size());
+  if (!whole_->sample(draws_, results_)) return device_state();
+  for (std::size_t i = 0; i < draws.size(); ++i) {
+    const bool decided = results_[i].state != kernels::draw_state::undecided;
+    out[i] = {results_[i].id, results_[i].state == kernels::draw_state::fault};
+    if (decided) continue;
+    const auto id = draws[i].from->pick(logits(draws[i].logits_row), draws[i].position, scratch_);
+    out[i] = {id.value_or(-1), !id};
+  }
+  return device_state();
+}
+
 result<void> llama::sample(std::span<const draw> draws, std::span<drawn> out) {
+  if (whole_) return sample_whole(draws, out);
   for (std::size_t i = 0; i < draws.size(); ++i) {
     const draw& d = draws[i];
     const auto id = d.from->pick(logits(d.logits_row), d.position, scratch_);
@@ -180,6 +280,11 @@ result<void> llama::sample(std::span<const draw> draws, std::span<drawn> out) {
 
 std::span<const float> llama::logits(std::uint32_t row) const {
   assert(row < logits_rows_);
+  if (whole_) {
+    read_back_.resize(config_.vocab_size);
+    if (!whole_->read_logits(row, read_back_.data())) return {};
+    return read_back_;
+  }
   const float* all = backend_->on_host ? logits_.floats() : read_back_.data();
   return {all + std::size_t{row} * config_.vocab_size, config_.vocab_size};
 }

@@ -8,7 +8,9 @@
 // Invariants:
 //   1. A step runs each weight through one product, whatever the batch holds.
 //   2. A row's logits depend on its own sequence alone; on the reference backend bit for bit.
-//   3. forward allocates only when it sees more rows than ever before.
+//   3. Where the backend offers the whole decoder as one operation, that computes and draws; the single
+//   operations define what it has to agree with.
+//   4. forward allocates only when it sees more rows than ever before.
 #pragma once
 
 #include <memory>
@@ -20,10 +22,11 @@
 #include "core/model/weights.h"
 #include "core/sample/pipeline.h"
 #include "kernels/buffer.h"
+#include "kernels/decoder.h"
 
 namespace weir::core {
 
-// Keys and values of one page in all layers: f32 on these backends.
+// Keys and values of one page in all layers where single operations compute them: f32.
 std::uint64_t page_bytes(const model_config& config) noexcept;
 
 class llama final : public model {
@@ -41,8 +44,11 @@ class llama final : public model {
   std::span<const float> logits(std::uint32_t row) const override;
 
  private:
+  result<void> device_state() const;
   void copy_pages(std::span<const page_copy> copies);
   void place(const batch& b);
+  kernels::decoder_draw draw_of(const draw& d);
+  result<void> sample_whole(std::span<const draw> draws, std::span<drawn> out);
   void attend(std::uint32_t layer, std::uint32_t rows);
   void feed_forward(std::uint32_t layer, std::uint32_t rows);
   void compute_logits(std::uint32_t rows);
@@ -59,6 +65,8 @@ class llama final : public model {
   sample_scratch scratch_;
   model_info info_;
 
+  const std::unique_ptr<kernels::decoder> whole_;  // none: single operations
+
   kernels::buffer pages_;  // [layers, keys then values, page_count_, kv_heads, page_tokens * head_dim]
   std::uint32_t page_count_ = 0;
 
@@ -68,17 +76,23 @@ class llama final : public model {
   std::vector<std::int32_t> logits_from_;  // [logits_rows] the row that each row of logits is made from
 
   // This step's activations, f32.
-  kernels::buffer x_;             // [rows, hidden] the residual stream
-  kernels::buffer normed_;        // [rows, hidden]
-  kernels::buffer cos_, sin_;     // [rows, head_dim / 2]
-  kernels::buffer qkv_;           // [rows, qkv_width]
-  kernels::buffer attended_;      // [rows, q_width]
-  kernels::buffer gate_up_;       // [rows, 2 * inter]
-  kernels::buffer inner_;         // [rows, inter]
-  kernels::buffer branch_;        // [rows, hidden] what a block adds to the residual stream
-  kernels::buffer logits_;        // [logits_rows, vocab_size]
-  std::vector<float> read_back_;  // the same on the host, where the backend's memory is elsewhere
+  kernels::buffer x_;                     // [rows, hidden] the residual stream
+  kernels::buffer normed_;                // [rows, hidden]
+  kernels::buffer cos_, sin_;             // [rows, head_dim / 2]
+  kernels::buffer qkv_;                   // [rows, qkv_width]
+  kernels::buffer attended_;              // [rows, q_width]
+  kernels::buffer gate_up_;               // [rows, 2 * inter]
+  kernels::buffer inner_;                 // [rows, inter]
+  kernels::buffer branch_;                // [rows, hidden] what a block adds to the residual stream
+  kernels::buffer logits_;                // [logits_rows, vocab_size]
+  mutable std::vector<float> read_back_;  // the same on the host, where the backend's memory is elsewhere
   std::uint32_t logits_rows_ = 0;
+
+  // A whole decoder's draws, and what they look at.
+  std::vector<kernels::decoder_draw> draws_;
+  std::vector<kernels::decoder_result> results_;
+  std::vector<kernels::decoder_draw::seen_token> seen_;
+  std::vector<kernels::decoder_draw::bias> biases_;
 };
 
 }  // namespace weir::core

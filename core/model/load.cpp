@@ -1,8 +1,12 @@
 #include "core/model/load.h"
 
+#include <charconv>
+#include <optional>
+
 #include "core/model/llama.h"
 #include "core/model/load/mapped_file.h"
 #include "core/model/load/safetensors.h"
+#include "kernels/cuda/backend.h"
 
 namespace weir::core {
 namespace {
@@ -40,11 +44,30 @@ result<opened_model> open_model(const std::string& dir) {
   return opened_model{std::move(*config), std::move(generation), std::move(*weights)};
 }
 
+// cuda, cuda:N
+std::optional<int> cuda_index(std::string_view device) {
+  if (device == "cuda") return 0;
+  if (!device.starts_with("cuda:")) return std::nullopt;
+  int n = -1;
+  const auto [end, ec] = std::from_chars(device.data() + 5, device.data() + device.size(), n);
+  if (ec != std::errc{} || end != device.data() + device.size() || n < 0) return std::nullopt;
+  return n;
+}
+
 }  // namespace
 
-std::shared_ptr<const kernels::backend> make_backend(device_kind device, unsigned threads) {
-  return device == device_kind::cpu ? kernels::cpu_backend(threads) : kernels::reference_backend();
+result<std::shared_ptr<const kernels::backend>> make_backend(const std::string& device, unsigned threads) {
+  if (device == "cpu") return kernels::cpu_backend(threads);
+  if (device == "reference") return kernels::reference_backend();
+  const auto index = cuda_index(device);
+  if (!index) return bad_param("device", "--device must be cpu, reference or cuda[:N], not '{}'", device);
+  std::string why;
+  auto b = kernels::cuda_backend(*index, why);
+  if (!b) return make_error(errc::unavailable, "--device {}: {}", device, why);
+  return b;
 }
+
+std::string best_device(std::string& why) { return kernels::cuda_devices(why) > 0 ? "cuda:0" : "cpu"; }
 
 result<model_summary> inspect_model(const std::string& dir, const kernels::backend& on) {
   auto m = open_model(dir);

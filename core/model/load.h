@@ -17,10 +17,12 @@
 
 namespace weir::core {
 
-enum class device_kind { reference, cpu };
+// A device by its name: cpu, reference, or cuda:N (cuda alone is cuda:0). On the host `threads` compute, the
+// owner's own included. The error says why it cannot be had.
+result<std::shared_ptr<const kernels::backend>> make_backend(const std::string& device, unsigned threads);
 
-// `threads` compute, the owner's own included.
-std::shared_ptr<const kernels::backend> make_backend(device_kind device, unsigned threads);
+// What «auto» is here: cuda:0 where there is a device, else cpu, and then `why` says why.
+std::string best_device(std::string& why);
 
 // What a directory says before any weight is read: its config, its defaults, and to the byte what it will
 // take on a backend.

@@ -1,4 +1,5 @@
-// model.h — weights on a device, behind the seam that every backend fills: llama on reference, cpu and cuda, and sim.
+// model.h — weights on a device, behind the seam that every backend fills: llama on reference, cpu and cuda,
+// and sim.
 //
 // Thread safety: info() from any thread once loaded; everything else on the owner's thread.
 #pragma once
@@ -16,36 +17,36 @@ namespace weir::core {
 class sampler;  // core/sample/pipeline.h: one sequence's sampling state
 
 struct model_info {
-  std::string architecture;             // as config.json names it, or "sim"
+  std::string architecture;  // as config.json names it, or "sim"
   std::uint32_t vocab_size = 0;
-  std::uint32_t context = 0;            // longest sequence, prompt and output together
-  std::vector<token_id> stop_ids;       // the model's own ending tokens (generation_config.json, else config.json)
-  std::uint64_t weight_bytes = 0;       // on the device
-  std::uint64_t page_bytes = 0;         // keys and values of one page, all layers
-  bool paced = false;                   // rows wait for their due(); otherwise they are computed as soon as asked
+  std::uint32_t context = 0;       // longest sequence, prompt and output together
+  std::vector<token_id> stop_ids;  // the model's own ending tokens (generation_config.json, else config.json)
+  std::uint64_t weight_bytes = 0;  // on the device
+  std::uint64_t page_bytes = 0;    // keys and values of one page, all layers
+  bool paced = false;              // rows wait for their due(); otherwise they are computed as soon as asked
 };
 
 // Rows of one sequence that could be computed next, as model::due() is told of them.
 struct upcoming {
-  std::uint64_t ordinal = 0;        // of the sequence: 0, 1, … in order of admission
-  std::uint32_t position = 0;       // of the first row
+  std::uint64_t ordinal = 0;   // of the sequence: 0, 1, … in order of admission
+  std::uint32_t position = 0;  // of the first row
   std::uint32_t rows = 0;
   std::uint32_t prompt_tokens = 0;
-  time_point last{};                // when the sequence's previous rows were computed; before that, when admitted
+  time_point last{};  // when the sequence's previous rows were computed; before that, when admitted
 };
 
 // One sequence's draw in a step.
 struct draw {
-  sampler* from = nullptr;          // the sequence's own state; never null
-  std::uint32_t logits_row = 0;     // of this step's forward
-  std::uint32_t position = 0;       // index of the token being drawn in the sequence (prompt included)
-  std::uint64_t seed = 0;           // as in batch_slice
+  sampler* from = nullptr;       // the sequence's own state; never null
+  std::uint32_t logits_row = 0;  // of this step's forward
+  std::uint32_t position = 0;    // index of the token being drawn in the sequence (prompt included)
+  std::uint64_t seed = 0;        // as in batch_slice
   std::uint32_t prompt_tokens = 0;
 };
 
 struct drawn {
   token_id id = -1;
-  bool fault = false;               // logits without a finite maximum: ends that job alone
+  bool fault = false;  // logits without a finite maximum: ends that job alone
 };
 
 class model {
@@ -56,8 +57,8 @@ class model {
   // Takes the KV memory for `count` pages at once and touches it. Called once, before the first forward.
   virtual result<void> allocate_pages(std::uint32_t count) = 0;
 
-  // Where info().paced: when these rows may be computed at the earliest. A pure function; the engine leaves rows that
-  // are not due out of the batch, and says through step_report::wait_until when the next ones are.
+  // Where info().paced: when these rows may be computed at the earliest. A pure function; the engine leaves
+  // rows that are not due out of the batch, and says through step_report::wait_until when the next ones are.
   virtual time_point due(const upcoming&) const { return {}; }
 
   // One pass over the batch. An error is the device's fault, and concerns every job on it.
@@ -66,7 +67,8 @@ class model {
   // Chooses one token for each draw, from the logits of the last forward. Same length: draws and out.
   virtual result<void> sample(std::span<const draw> draws, std::span<drawn> out) = 0;
 
-  // The last forward's logits [vocab_size] of one row, for tests and logprobs; empty where a model has none (sim).
+  // The last forward's logits [vocab_size] of one row, for tests and logprobs; empty where a model has none
+  // (sim).
   virtual std::span<const float> logits(std::uint32_t row) const = 0;
 };
 

@@ -8,6 +8,8 @@
 #include <set>
 #include <string>
 
+#include "kernels/random_weights.h"
+
 namespace weir::core {
 namespace {
 
@@ -200,29 +202,13 @@ void fill_from_file(const piece& p, std::byte* to, dtype type, const std::functi
   }
 }
 
-u64 mix(u64 x) noexcept {  // splitmix64's finaliser: neighbours in, unrelated bits out
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-  return x ^ (x >> 31);
-}
-
-// 16 random bits become a sign, one of two exponents and a mantissa: magnitudes from 1/64 to 1/16, none of
-// them zero.
-std::uint16_t random_bf16(u64 bits) noexcept {
-  return static_cast<std::uint16_t>((bits & 0x8000u) | (0x3c80u + (bits & 0xffu)));
-}
-
 void fill_random(u64 elements, std::byte* to, dtype type, bool norm, u64 seed) noexcept {
-  for (u64 i = 0; i < elements; i += 4) {
-    const u64 bits = mix(seed + i * 0x9e3779b97f4a7c15u);
-    for (u64 j = 0; j < 4 && i + j < elements; ++j) {
-      const std::uint16_t value = random_bf16(bits >> (16 * j));
-      const float wide = kernels::from_bf16(value) + (norm ? 1.0f : 0.0f);
-      if (type == dtype::bf16) {
-        reinterpret_cast<std::uint16_t*>(to)[i + j] = value;
-      } else {
-        reinterpret_cast<float*>(to)[i + j] = wide;
-      }
+  for (u64 i = 0; i < elements; ++i) {
+    const std::uint16_t value = kernels::random_weight(seed, i);
+    if (type == dtype::bf16) {
+      reinterpret_cast<std::uint16_t*>(to)[i] = value;
+    } else {
+      reinterpret_cast<float*>(to)[i] = kernels::from_bf16(value) + (norm ? 1.0f : 0.0f);
     }
   }
 }
@@ -304,8 +290,19 @@ result<model_weights> random_weights(const model_config& config, dtype type, u64
   auto p = allocate(config, nullptr, type, to);
   if (!p) return p.error();
   u64 index = 0;
+  const auto next_seed = [&] { return kernels::mix_bits(seed + ++index); };
+  if (to->do_fill_random) {
+    for (const placed& whole : p->all) {
+      std::byte* at = whole.to;
+      for (const piece& q : whole.pieces) {
+        to->do_fill_random(to->self, at, whole.rows.type, q.elements, whole.norm, next_seed());
+        at += q.elements * kernels::size_of(whole.rows.type);
+      }
+    }
+    return std::move(p->weights);
+  }
   fill_all(p->all, *to, [&](const piece& q, std::byte* at, const placed& whole) {
-    fill_random(q.elements, at, whole.rows.type, whole.norm, mix(seed + ++index));
+    fill_random(q.elements, at, whole.rows.type, whole.norm, next_seed());
   });
   return std::move(p->weights);
 }

@@ -53,6 +53,12 @@ class sampler {
 
   const sampling_params& params() const noexcept { return params_; }
 
+  // What pick() would look at now, for models that draw elsewhere.
+  std::span<const token_counts::entry> seen() const noexcept { return seen_.entries(); }
+  std::span<const token_id> masked() const noexcept {
+    return accepted_ < min_tokens_ ? std::span<const token_id>(endings_) : std::span<const token_id>();
+  }
+
  private:
   bool changes_logits() const noexcept;
   void reshape(std::span<float> values) const;

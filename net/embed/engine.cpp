@@ -16,8 +16,9 @@ using phase = actors::job_stream::phase;
 actors::service_options options_of(const engine_options& o) {
   actors::service_options s;
   const bool sim = o.device == "sim" || o.device.starts_with("sim:");
-  if (!sim && o.device != "cpu" && o.device != "reference")
-    throw engine_error("device", "device: '" + o.device + "' is not one of cpu, reference, sim[:K=V,...]");
+  const bool cuda = o.device == "cuda" || o.device.starts_with("cuda:");
+  if (!sim && !cuda && o.device != "cpu" && o.device != "reference")
+    throw engine_error("device", "device: '" + o.device + "' is not one of cpu, reference, cuda[:N], sim[:K=V,...]");
   if (sim != o.model.empty())
     throw engine_error("model",
                        sim ? "model: the simulated device has its own" : "model: has to name a directory");

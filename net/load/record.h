@@ -44,7 +44,6 @@ struct stream_record {
   std::vector<frame> frames;
   std::uint64_t tokens = 0;
   std::uint64_t gaps = 0, repeats = 0;
-  std::uint32_t asked_tokens = 0;
   std::uint64_t input_tokens = 0, output_tokens = 0;  // as the server counts them; 0: it does not say
   std::optional<micros> cancel_sent;
   std::string text;               // kept only where texts are compared

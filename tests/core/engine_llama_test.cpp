@@ -14,7 +14,7 @@ TEST_CASE("32 jobs over real layers give, job by job, what each gives alone, on 
   write_toy_directory(dir.path());
   auto c = small_config();
   c.prefill_rows = 48;  // prompts of up to 150 tokens are cut in several places
-  auto loaded = load_model(dir.path().string(), make_backend(device_kind::reference, 1));
+  auto loaded = load_model(dir.path().string(), make_backend("reference", 1).value());
   INFO((loaded ? std::string() : loaded.error().message));
   REQUIRE(loaded.has_value());
   engine_rig rig(std::move(loaded->weights), *load_tokenizer(dir.path().string()), c);

@@ -1,6 +1,7 @@
 #include <map>
 #include <set>
 
+#include "tests/support/http_client.h"
 #include "tests/support/server_fixture.h"
 #include "tests/support/ws_client.h"
 
@@ -256,6 +257,33 @@ TEST_CASE("ws: a reader that stops is cut off by its write or its backlog, and m
   CHECK(finish_reasons(f) == std::multiset<std::string>{"cancel", "length"});
   stuck.until_closed();
   CHECK(stuck.error());
+}
+
+TEST_CASE("ws: how long frames took to leave, and who is behind, can be read") {
+  server_options o;
+  o.sim = "rate=50000,prefill=100000000";
+  o.net.limits.write_time = milliseconds(600000);
+  o.net.limits.backlog_bytes = 1 << 30;
+  server_fixture f(o);
+  const auto stats = [&] { return http_client(f.port()).get("/v1/stats").json(); };
+  CHECK(stats().at("sampled_to_sent_ms").at("count") == 0);
+  ws_client quick(f.port());
+  quick.send(create("a", R"("max_tokens":50)"));
+  quick.read("response.created");
+  read_lane(quick);
+  const auto sent = stats().at("sampled_to_sent_ms");
+  CHECK(sent.at("count").as_int64() >= 1);
+  CHECK(sent.at("count").as_int64() <= 50);
+  CHECK(sent.at("p50").as_double() <= sent.at("p99").as_double());
+  CHECK(sent.at("p99").as_double() <= sent.at("max").as_double());
+  CHECK(stats().at("client_lag").at("late") == 0);
+  {
+    ws_client stuck(f.port(), {.receive_buffer = 4096});
+    stuck.send(create("b", R"("max_tokens":130000,"on_disconnect":"cancel")"));
+    server_fixture::until([&] { return stats().at("client_lag").at("late") == 1; });
+    server_fixture::until([&] { return stats().at("client_lag").at("bytes").as_int64() > 100000; });
+  }
+  server_fixture::until([&] { return stats().at("client_lag").at("late") == 0 && stats().at("client_lag").at("bytes") == 0; });
 }
 
 TEST_CASE("ws: frames that are too large, not text, or not WebSocket end the session with the right code") {

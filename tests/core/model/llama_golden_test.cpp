@@ -14,8 +14,8 @@ namespace {
 
 constexpr std::size_t whole = 1u << 20;
 
-std::unique_ptr<model> open(const std::filesystem::path& dir, device_kind device) {
-  auto loaded = load_model(dir.string(), make_backend(device, 2));
+std::unique_ptr<model> open(const std::filesystem::path& dir, const std::string& device) {
+  auto loaded = load_model(dir.string(), make_backend(device, 2).value());
   if (!loaded) FAIL(loaded.error().message);
   auto m = std::move(loaded->weights);
   m->allocate_pages(m->info().context / page_tokens + 1).value();
@@ -44,13 +44,13 @@ void check_logits(model& m, const test::golden& g, const test::golden_logits& wa
   CHECK(worst <= 1e-3 * largest);
 }
 
-void check_all(device_kind device) {
+void check_all(const std::string& device) {
   for (const auto& dir : test::reference_models()) {
     CAPTURE(dir.filename());
     const auto m = open(dir, device);
     const test::golden g = test::read_golden(dir);
     // The reference backend needs a minute for all of rill where the compiler does not optimise.
-    const bool slow = device == device_kind::reference && dir.filename() == "rill";
+    const bool slow = device == "reference" && dir.filename() == "rill";
     for (const auto& generation : g.generations)
       if (!generation.prompt_ids.empty())
         check_tokens(*m, generation, std::min<std::size_t>(generation.certain(), slow ? 20 : whole), whole);
@@ -67,9 +67,9 @@ void check_all(device_kind device) {
 }  // namespace
 
 TEST_CASE("every reference model's greedy tokens and logits are reproduced on the reference backend") {
-  check_all(device_kind::reference);
+  check_all("reference");
 }
 
 TEST_CASE("every reference model's greedy tokens and logits are reproduced on the cpu backend") {
-  check_all(device_kind::cpu);
+  check_all("cpu");
 }

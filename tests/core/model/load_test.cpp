@@ -214,3 +214,14 @@ TEST_CASE("weights are laid out by their backend, which is asked what they take"
     CHECK(out[0] == out[1]);
   }
 }
+
+TEST_CASE("a device that is not one, or not there, is refused by name, and auto is one that is there") {
+  CHECK_THAT(make_backend("abacus", 1).error().message, Contains("'abacus'") && Contains("cuda[:N]"));
+  for (const char* bad : {"cuda:", "cuda:x", "cuda:-1", "cuda:1x"})
+    CHECK_THAT(make_backend(bad, 1).error().message, Contains(bad));
+  CHECK_THAT(make_backend("cuda:999", 1).error().message, Contains("--device cuda:999: "));
+  std::string why;
+  const std::string best = best_device(why);
+  CHECK(make_backend(best, 1).has_value());
+  CHECK((best == "cuda:0" || !why.empty()));
+}

@@ -1,0 +1,364 @@
+// Attention of rows that are alone in their slice: as fast as keys and values can be read.
+//
+// A block has one row and one key head, with all its query heads as the rows of one tensor-core tile, and a
+// part of the context where there are few rows. Its warps take pieces of 16 tokens in turns, each through a
+// ring of its own, with a running maximum (Dao et al. 2022, «FlashAttention»; Dao, Haziza et al. 2023,
+// «Flash-Decoding»). The last block to finish a row joins the parts.
+//
+// The row's own key and value may still lie in qkv: they are turned here, put into the page, and laid over
+// the piece that came from there. So nothing that is read early depends on the kernel before.
+#include <algorithm>
+
+#include "kernels/cuda/launch.h"
+#include "kernels/cuda/layers.h"
+#include "kernels/cuda/turn.h"
+
+namespace weir::kernels::cuda {
+namespace {
+
+constexpr int warps = 4, piece = 16, stages = 3;
+constexpr std::uint32_t most_splits = 16;
+
+struct decode_args {
+  rows_view v;
+  attention_args a;
+  turning t;
+  bool fresh;
+  split_scratch scratch;
+  std::uint32_t splits;
+};
+
+template <int head_dim>
+constexpr int stage_bytes() {
+  return 2 * piece * head_dim * 2;
+}
+constexpr int query_stride(int head_dim) { return head_dim + 8; }  // elements; no bank met twice
+
+template <int head_dim>
+constexpr std::size_t shared_bytes() {
+  const std::size_t rings = std::size_t{warps} * stages * stage_bytes<head_dim>();
+  const std::size_t parts = std::size_t{warps} * 16 * (head_dim + 2) * sizeof(float);
+  return (rings > parts ? rings : parts) + 16 * query_stride(head_dim) * 2;
+}
+
+// The piece's keys and values, both [16, head_dim], go to `to`.
+template <int head_dim>
+__device__ void fetch(const decode_args& g, std::uint32_t kv_head, std::int32_t pages_at, int at,
+                      std::uint32_t to, int lane) {
+  const auto page = static_cast<std::size_t>(g.v.pages[pages_at + at * piece / page_tokens]);
+  const std::size_t from =
+      ((page * g.a.heads.kv_heads + kv_head) * page_tokens + at * piece % page_tokens) * head_dim;
+#pragma unroll
+  for (int i = lane; i < piece * head_dim / 8; i += 32) {
+    copy_async(to + i * 16, g.a.pages.keys + from + i * 8);
+    copy_async(to + piece * head_dim * 2 + i * 16, g.a.pages.values + from + i * 8);
+  }
+}
+
+// This row's key and value over what the piece has in their place, and into the page.
+template <int head_dim>
+__device__ void lay_fresh(const decode_args& g, std::uint32_t row, std::uint32_t kv_head,
+                          std::uint32_t position, std::int32_t pages_at, __nv_bfloat16* stage, int lane) {
+  const head_shape& h = g.a.heads;
+  const int token = static_cast<int>(position % page_tokens), here = token % piece;
+  const auto page = static_cast<std::size_t>(g.v.pages[pages_at + position / page_tokens]);
+  const std::size_t place = ((page * h.kv_heads + kv_head) * page_tokens + token) * head_dim;
+  const std::uint32_t key = (h.heads + kv_head) * head_dim, value = key + h.kv_heads * head_dim;
+  const __nv_bfloat16* from = g.a.qkv + std::size_t{row} * h.width();
+  const auto put = [&](int i, std::uint32_t two) {
+    const int at = place_of<head_dim>(i, token);
+    *reinterpret_cast<std::uint32_t*>(stage + here * head_dim + at) = two;
+    *reinterpret_cast<std::uint32_t*>(g.a.pages.keys + place + at) = two;
+  };
+  turn_head<head_dim>(from + key, g.t.bias ? g.t.bias + key : nullptr, g.t.k_norm, g.t.eps,
+                      g.t.cos + row * (head_dim / 2), g.t.sin + row * (head_dim / 2), lane,
+                      [&](int i, std::uint32_t a, std::uint32_t b) {
+                        put(i, a);
+                        put(head_dim / 2 + i, b);
+                      });
+  for (int i = lane * 2; i < head_dim; i += 64) {
+    float2 two = __bfloat1622float2(*reinterpret_cast<const __nv_bfloat162*>(from + value + i));
+    if (g.t.bias) two = make_float2(two.x + g.t.bias[value + i], two.y + g.t.bias[value + i + 1]);
+    const std::uint32_t bits = pair_of(two.x, two.y);
+    const int at = place_of<head_dim>(i, token);
+    *reinterpret_cast<std::uint32_t*>(stage + piece * head_dim + here * head_dim + at) = bits;
+    *reinterpret_cast<std::uint32_t*>(g.a.pages.values + place + at) = bits;
+  }
+}
+
+template <int head_dim>
+__global__ void __launch_bounds__(warps * 32) decode_kernel(decode_args g) {
+  extern __shared__ __align__(128) unsigned char shared[];
+  constexpr int steps = head_dim / 16, units = head_dim / 8;
+  const head_shape& h = g.a.heads;
+  const int warp = static_cast<int>(threadIdx.x / 32), lane = static_cast<int>(threadIdx.x % 32);
+  const std::uint32_t kv_head = blockIdx.x, split = blockIdx.y;
+  const int group = static_cast<int>(h.heads / h.kv_heads);
+  let_next_start();
+  // The rows were there before the step's first kernel. Pages are too, but where the kernel in front of this
+  // one writes to them.
+  if (!g.fresh) wait_for_previous();
+  const auto row = static_cast<std::uint32_t>(g.v.decode_rows[blockIdx.z]);
+  const std::int32_t pages_at = g.v.pages_at[row];
+  __nv_bfloat16* out = g.a.out + (std::size_t{row} * h.heads + kv_head * group) * head_dim;
+  if (pages_at < 0) {
+    wait_for_previous();
+    if (split == 0)
+      for (int i = static_cast<int>(threadIdx.x); i < group * head_dim; i += warps * 32)
+        out[i] = __float2bfloat16(0);
+    return;
+  }
+  const auto to = static_cast<int>(g.v.positions[row]);
+  const int from =
+      g.a.window != 0 && to + 1 > static_cast<int>(g.a.window) ? to + 1 - static_cast<int>(g.a.window) : 0;
+  const int first_piece = from / piece, pieces = to / piece + 1 - first_piece;
+  // Fewer parts than there could be where the context is short; each at least a piece a warp.
+  const int parts = min(static_cast<int>(g.splits), max(1, pieces / warps));
+  if (static_cast<int>(split) >= parts) return;
+  const int begin = first_piece + static_cast<int>(static_cast<long long>(pieces) * split / parts);
+  const int end = first_piece + static_cast<int>(static_cast<long long>(pieces) * (split + 1) / parts);
+
+  unsigned char* ring = shared + warp * stages * stage_bytes<head_dim>();
+  constexpr std::size_t rings = std::size_t{warps} * stages * stage_bytes<head_dim>();
+  constexpr std::size_t merge = std::size_t{warps} * 16 * (head_dim + 2) * sizeof(float);
+  auto* queries = reinterpret_cast<__nv_bfloat16*>(shared + (rings > merge ? rings : merge));
+  int next = begin + warp;
+#pragma unroll
+  for (int s = 0; s < stages - 1; ++s) {
+    if (next < end)
+      fetch<head_dim>(g, kv_head, pages_at, next, shared_address(ring + s * stage_bytes<head_dim>()), lane);
+    copies_end_group();
+    next += warps;
+  }
+  for (int i = static_cast<int>(threadIdx.x); i < 16 * query_stride(head_dim) / 2; i += warps * 32)
+    reinterpret_cast<std::uint32_t*>(queries)[i] = 0;
+  __syncthreads();
+  wait_for_previous();
+
+  for (int i = warp; i < group; i += warps) {
+    const std::uint32_t at = (kv_head * group + i) * head_dim;
+    const __nv_bfloat16* q = g.a.qkv + std::size_t{row} * h.width() + at;
+    __nv_bfloat16* dest = queries + i * query_stride(head_dim);
+    if (g.fresh) {
+      turn_head<head_dim>(q, g.t.bias ? g.t.bias + at : nullptr, g.t.q_norm, g.t.eps,
+                          g.t.cos + row * (head_dim / 2), g.t.sin + row * (head_dim / 2), lane,
+                          [&](int j, std::uint32_t a, std::uint32_t b) {
+                            *reinterpret_cast<std::uint32_t*>(dest + j) = a;
+                            *reinterpret_cast<std::uint32_t*>(dest + head_dim / 2 + j) = b;
+                          });
+    } else {
+      for (int j = lane * 2; j < head_dim; j += 64)
+        *reinterpret_cast<std::uint32_t*>(dest + j) = *reinterpret_cast<const std::uint32_t*>(q + j);
+    }
+  }
+  __syncthreads();
+  std::uint32_t q[steps][4];
+#pragma unroll
+  for (int s = 0; s < steps; ++s) {
+    const __nv_bfloat16* at = queries + lane / 4 * query_stride(head_dim) + s * 16 + lane % 4 * 2;
+    q[s][0] = *reinterpret_cast<const std::uint32_t*>(at);
+    q[s][1] = *reinterpret_cast<const std::uint32_t*>(at + 8 * query_stride(head_dim));
+    q[s][2] = *reinterpret_cast<const std::uint32_t*>(at + 8);
+    q[s][3] = *reinterpret_cast<const std::uint32_t*>(at + 8 * query_stride(head_dim) + 8);
+  }
+
+  const float log2_scale = g.a.scale * 1.44269504f;
+  float result[units][4] = {};
+  float largest[2] = {-INFINITY, -INFINITY}, total[2] = {0, 0};
+  int stage = 0;
+  for (int at = begin + warp; at < end; at += warps) {
+    const int last = (stage + stages - 1) % stages;
+    if (next < end)
+      fetch<head_dim>(g, kv_head, pages_at, next, shared_address(ring + last * stage_bytes<head_dim>()),
+                      lane);
+    copies_end_group();
+    next += warps;
+    copies_wait<stages - 1>();
+    __syncwarp();
+    auto* keys = reinterpret_cast<__nv_bfloat16*>(ring + stage * stage_bytes<head_dim>());
+    if (g.fresh && at == to / piece) {
+      lay_fresh<head_dim>(g, row, kv_head, static_cast<std::uint32_t>(to), pages_at, keys, lane);
+      __syncwarp();
+    }
+    const std::uint32_t key_at = shared_address(keys), value_at = key_at + piece * head_dim * 2;
+    const int token_base = at * piece % page_tokens;  // the exchange of units goes by place in the page
+
+    float scores[2][4] = {};
+    const int key_token = (lane >> 4) * 8 + lane % 8;
+#pragma unroll
+    for (int s = 0; s < steps; ++s) {
+      std::uint32_t b[4];
+      const int unit = unit_of(s * 2 + (lane >> 3) % 2, token_base + key_token, units);
+      load_matrices(b, key_at + (key_token * units + unit) * 16);
+      mma_bf16(scores[0], q[s][0], q[s][1], q[s][2], q[s][3], b[0], b[1]);
+      mma_bf16(scores[1], q[s][0], q[s][1], q[s][2], q[s][3], b[2], b[3]);
+    }
+    float most[2] = {largest[0], largest[1]};
+#pragma unroll
+    for (int n = 0; n < 2; ++n)
+#pragma unroll
+      for (int j = 0; j < 4; ++j) {
+        const int token = at * piece + n * 8 + lane % 4 * 2 + j % 2;
+        scores[n][j] = token >= from && token <= to ? scores[n][j] * log2_scale : -INFINITY;
+        most[j / 2] = fmaxf(most[j / 2], scores[n][j]);
+      }
+    float sums[2] = {0, 0}, shrink[2];
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+      most[r] = fmaxf(most[r], __shfl_xor_sync(~0u, most[r], 1));
+      most[r] = fmaxf(most[r], __shfl_xor_sync(~0u, most[r], 2));
+      shrink[r] = most[r] == -INFINITY ? 1.0f : exp2f(largest[r] - most[r]);
+      largest[r] = most[r];
+    }
+#pragma unroll
+    for (int n = 0; n < 2; ++n)
+#pragma unroll
+      for (int j = 0; j < 4; ++j) {
+        scores[n][j] = most[j / 2] == -INFINITY ? 0.0f : exp2f(scores[n][j] - most[j / 2]);
+        sums[j / 2] += scores[n][j];
+      }
+    total[0] = total[0] * shrink[0] + sums[0];
+    total[1] = total[1] * shrink[1] + sums[1];
+    const std::uint32_t p0 = pair_of(scores[0][0], scores[0][1]), p1 = pair_of(scores[0][2], scores[0][3]);
+    const std::uint32_t p2 = pair_of(scores[1][0], scores[1][1]), p3 = pair_of(scores[1][2], scores[1][3]);
+    const int value_token = (lane >> 3) % 2 * 8 + lane % 8;
+#pragma unroll
+    for (int u = 0; u < units; u += 2) {
+      std::uint32_t b[4];
+      const int unit = unit_of(u + (lane >> 4), token_base + value_token, units);
+      load_matrices_transposed(b, value_at + (value_token * units + unit) * 16);
+#pragma unroll
+      for (int n = 0; n < 2; ++n) {
+        float(&r)[4] = result[u + n];
+        r[0] *= shrink[0];
+        r[1] *= shrink[0];
+        r[2] *= shrink[1];
+        r[3] *= shrink[1];
+        mma_bf16(r, p0, p1, p2, p3, b[2 * n], b[2 * n + 1]);
+      }
+    }
+    __syncwarp();
+    stage = (stage + 1) % stages;
+  }
+#pragma unroll
+  for (int r = 0; r < 2; ++r) {
+    total[r] += __shfl_xor_sync(~0u, total[r], 1);
+    total[r] += __shfl_xor_sync(~0u, total[r], 2);
+  }
+
+  // The warps' parts, joined in shared memory: [warps][16][head_dim], then maxima and totals.
+  copies_wait<0>();
+  __syncthreads();
+  auto* parts_at = reinterpret_cast<float*>(shared);
+  float* tops = parts_at + warps * 16 * head_dim;
+  float* totals = tops + warps * 16;
+#pragma unroll
+  for (int r = 0; r < 2; ++r) {
+    const int line = lane / 4 + r * 8;
+    if (line >= group) continue;
+#pragma unroll
+    for (int u = 0; u < units; ++u)
+      *reinterpret_cast<float2*>(parts_at + (warp * 16 + line) * head_dim + u * 8 + lane % 4 * 2) =
+          make_float2(result[u][2 * r], result[u][2 * r + 1]);
+    if (lane % 4 == 0) {
+      tops[warp * 16 + line] = largest[r];
+      totals[warp * 16 + line] = total[r];
+    }
+  }
+  __syncthreads();
+  const std::size_t item = std::size_t{blockIdx.z} * h.kv_heads + kv_head;
+  float* mine = g.scratch.parts + (item * g.splits + split) * group * (head_dim + 2);
+  for (int i = static_cast<int>(threadIdx.x); i < group * head_dim; i += warps * 32) {
+    const int line = i / head_dim;
+    float top = -INFINITY, sum = 0, weight = 0;
+    for (int w = 0; w < warps; ++w) top = fmaxf(top, tops[w * 16 + line]);
+    for (int w = 0; w < warps; ++w) {
+      if (tops[w * 16 + line] == -INFINITY) continue;
+      const float f = exp2f(tops[w * 16 + line] - top);
+      sum += f * parts_at[(w * 16 + line) * head_dim + i % head_dim];
+      weight += f * totals[w * 16 + line];
+    }
+    if (parts == 1) {
+      out[i] = __float2bfloat16(sum / weight);
+    } else {
+      mine[i] = sum;
+      if (i % head_dim == 0) {
+        mine[group * head_dim + line * 2] = top;
+        mine[group * head_dim + line * 2 + 1] = weight;
+      }
+    }
+  }
+  if (parts == 1) return;
+
+  // The last of a row's blocks joins what all left.
+  __shared__ bool last_block;
+  __threadfence();
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    const unsigned before = atomicAdd(g.scratch.arrived + item, 1);
+    last_block = before + 1 == static_cast<unsigned>(parts);
+    if (last_block) g.scratch.arrived[item] = 0;
+  }
+  __syncthreads();
+  if (!last_block) return;
+  __threadfence();
+  const float* all = g.scratch.parts + item * g.splits * group * (head_dim + 2);
+  for (int i = static_cast<int>(threadIdx.x); i < group * head_dim; i += warps * 32) {
+    const int line = i / head_dim, one = group * (head_dim + 2);
+    float top = -INFINITY, sum = 0, weight = 0;
+    for (int s = 0; s < parts; ++s) top = fmaxf(top, __ldcg(all + s * one + group * head_dim + line * 2));
+    for (int s = 0; s < parts; ++s) {
+      const float t = __ldcg(all + s * one + group * head_dim + line * 2);
+      const float f = t == -INFINITY ? 0.0f : exp2f(t - top);
+      sum += f * __ldcg(all + s * one + i);
+      weight += f * __ldcg(all + s * one + group * head_dim + line * 2 + 1);
+    }
+    out[i] = __float2bfloat16(sum / weight);
+  }
+}
+
+template <int head_dim>
+void start(device& d, const decode_args& g) {
+  allow_shared(d, decode_kernel<head_dim>, shared_bytes<head_dim>());
+  launch(d, decode_kernel<head_dim>, dim3(g.a.heads.kv_heads, g.splits, g.v.decodes), warps * 32,
+         shared_bytes<head_dim>(), g);
+}
+
+}  // namespace
+
+std::uint64_t split_floats(const head_shape& h, std::uint32_t blocks) {
+  return std::uint64_t{blocks} * (h.heads / h.kv_heads) * (h.head_dim + 2);
+}
+
+bool attention_supports(const device&, const head_shape& h) {
+  for (const std::uint32_t w : {16u, 32u, 64u, 96u, 128u, 256u})
+    if (h.head_dim == w) return h.heads / h.kv_heads <= 16;
+  return false;
+}
+
+void decode_attention(device& d, const rows_view& v, const attention_args& a, const turning& t, bool fresh,
+                      const split_scratch& scratch) {
+  const std::uint32_t items = v.decodes * a.heads.kv_heads;
+  if (items == 0) return;
+  const auto wanted = 2 * static_cast<std::uint32_t>(d.multiprocessors);
+  const bool fits = items <= scratch.most_items;
+  const std::uint32_t splits =
+      fits ? std::clamp(std::min(wanted / items, scratch.most_blocks / items), 1u, most_splits) : 1;
+  const decode_args g{v, a, t, fresh, scratch, splits};
+  switch (a.heads.head_dim) {
+    case 16:
+      return start<16>(d, g);
+    case 32:
+      return start<32>(d, g);
+    case 64:
+      return start<64>(d, g);
+    case 96:
+      return start<96>(d, g);
+    case 128:
+      return start<128>(d, g);
+    case 256:
+      return start<256>(d, g);
+  }
+}
+
+}  // namespace weir::kernels::cuda

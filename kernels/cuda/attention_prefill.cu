@@ -1,0 +1,194 @@
+// Attention of many rows of one sequence, on tensor cores (Dao 2023, «FlashAttention-2»).
+//
+// A block has up to 128 lines, each one query head of one row: the query heads of a key head are packed, so
+// that they share its pages. Eight warps have 16 lines each; a page of keys and values is in shared memory
+// while the next one comes.
+#include <algorithm>
+
+#include "kernels/cuda/launch.h"
+#include "kernels/cuda/layers.h"
+#include "kernels/cuda/mma.h"
+
+namespace weir::kernels::cuda {
+namespace {
+
+constexpr int warps = 8, lines = warps * 16;
+
+template <int head_dim>
+constexpr int page_bytes() {
+  return 2 * page_tokens * head_dim * 2;
+}  // keys and values
+
+template <int head_dim>
+__device__ void fetch(const rows_view& v, const attention_args& a, std::uint32_t kv_head,
+                      std::int32_t pages_at, int index, std::uint32_t to) {
+  const auto page = static_cast<std::size_t>(v.pages[pages_at + index]);
+  const std::size_t from = (page * a.heads.kv_heads + kv_head) * page_tokens * head_dim;
+  for (int i = static_cast<int>(threadIdx.x); i < page_tokens * head_dim / 8; i += warps * 32) {
+    copy_async(to + i * 16, a.pages.keys + from + i * 8);
+    copy_async(to + page_tokens * head_dim * 2 + i * 16, a.pages.values + from + i * 8);
+  }
+}
+
+template <int head_dim>
+__global__ void __launch_bounds__(warps * 32, 1) prefill_kernel(rows_view v, attention_args a) {
+  extern __shared__ __align__(128) unsigned char shared[];
+  constexpr int steps = head_dim / 16, units = head_dim / 8, tiles = page_tokens / 8;
+  const head_shape& h = a.heads;
+  let_next_start();
+  wait_for_previous();
+  const prefill_block b = v.blocks[blockIdx.y];
+  const std::uint32_t kv_head = blockIdx.x;
+  const int warp = static_cast<int>(threadIdx.x / 32), lane = static_cast<int>(threadIdx.x % 32);
+  const int group = static_cast<int>(h.heads / h.kv_heads);
+
+  // This lane's two lines: their row, head and position.
+  int position[2];
+  std::size_t out_at[2];
+  bool there[2];
+  std::uint32_t q[steps][4];
+#pragma unroll
+  for (int r = 0; r < 2; ++r) {
+    const int line = warp * 16 + lane / 4 + r * 8, token = line / group;
+    there[r] = token < b.rows;
+    position[r] = b.position + min(token, b.rows - 1);
+    const auto row = static_cast<std::size_t>(b.row + min(token, b.rows - 1));
+    const std::size_t head = kv_head * group + line % group;
+    out_at[r] = (row * h.heads + head) * head_dim;
+    const __nv_bfloat16* from = a.qkv + row * h.width() + head * head_dim + lane % 4 * 2;
+#pragma unroll
+    for (int s = 0; s < steps; ++s) {
+      q[s][r] = *reinterpret_cast<const std::uint32_t*>(from + s * 16);
+      q[s][r + 2] = *reinterpret_cast<const std::uint32_t*>(from + s * 16 + 8);
+    }
+  }
+  const int window = static_cast<int>(a.window);
+  const auto from_of = [&](int p) { return window != 0 && p + 1 > window ? p + 1 - window : 0; };
+  const int first_page = from_of(b.position) / page_tokens;
+  const int last_page = (b.position + b.rows - 1) / page_tokens;
+  const float log2_scale = a.scale * 1.44269504f;
+
+  float result[units][4] = {};
+  float largest[2] = {-INFINITY, -INFINITY}, total[2] = {0, 0};
+  fetch<head_dim>(v, a, kv_head, b.pages_at, first_page, shared_address(shared));
+  copies_end_group();
+  for (int page = first_page; page <= last_page; ++page) {
+    const int stage = (page - first_page) % 2;
+    if (page < last_page)
+      fetch<head_dim>(v, a, kv_head, b.pages_at, page + 1,
+                      shared_address(shared + (1 - stage) * page_bytes<head_dim>()));
+    copies_end_group();
+    copies_wait<1>();
+    __syncthreads();
+    const std::uint32_t key_at = shared_address(shared + stage * page_bytes<head_dim>());
+    const std::uint32_t value_at = key_at + page_tokens * head_dim * 2;
+
+    float scores[tiles][4] = {};
+#pragma unroll
+    for (int s = 0; s < steps; ++s)
+#pragma unroll
+      for (int n = 0; n < tiles; n += 2) {
+        std::uint32_t k[4];
+        const int token = n * 8 + (lane >> 4) * 8 + lane % 8;
+        load_matrices(k, key_at + (token * units + unit_of(s * 2 + (lane >> 3) % 2, token, units)) * 16);
+        mma_bf16(scores[n], q[s][0], q[s][1], q[s][2], q[s][3], k[0], k[1]);
+        mma_bf16(scores[n + 1], q[s][0], q[s][1], q[s][2], q[s][3], k[2], k[3]);
+      }
+    // Only pages at an edge of what some line sees are looked at token by token.
+    const bool edge =
+        (page + 1) * page_tokens - 1 > b.position || page * page_tokens < from_of(b.position + b.rows - 1);
+    float most[2] = {largest[0], largest[1]};
+#pragma unroll
+    for (int n = 0; n < tiles; ++n)
+#pragma unroll
+      for (int j = 0; j < 4; ++j) {
+        scores[n][j] *= log2_scale;
+        if (edge) {
+          const int token = page * page_tokens + n * 8 + lane % 4 * 2 + j % 2;
+          if (token > position[j / 2] || token < from_of(position[j / 2])) scores[n][j] = -INFINITY;
+        }
+        most[j / 2] = fmaxf(most[j / 2], scores[n][j]);
+      }
+    float shrink[2], base[2];
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+      most[r] = fmaxf(most[r], __shfl_xor_sync(~0u, most[r], 1));
+      most[r] = fmaxf(most[r], __shfl_xor_sync(~0u, most[r], 2));
+      base[r] = most[r] == -INFINITY ? 0.0f : most[r];
+      shrink[r] = exp2f(largest[r] - base[r]);
+      largest[r] = most[r];
+      total[r] *= shrink[r];
+    }
+#pragma unroll
+    for (int n = 0; n < tiles; ++n)
+#pragma unroll
+      for (int j = 0; j < 4; ++j) {
+        scores[n][j] = exp2f(scores[n][j] - base[j / 2]);
+        total[j / 2] += scores[n][j];
+      }
+#pragma unroll
+    for (int u = 0; u < units; ++u) {
+      result[u][0] *= shrink[0];
+      result[u][1] *= shrink[0];
+      result[u][2] *= shrink[1];
+      result[u][3] *= shrink[1];
+    }
+#pragma unroll
+    for (int n = 0; n < tiles; n += 2) {
+      const std::uint32_t p0 = pair_of(scores[n][0], scores[n][1]), p1 = pair_of(scores[n][2], scores[n][3]);
+      const std::uint32_t p2 = pair_of(scores[n + 1][0], scores[n + 1][1]),
+                          p3 = pair_of(scores[n + 1][2], scores[n + 1][3]);
+      const int token = n * 8 + (lane >> 3) % 2 * 8 + lane % 8;
+#pragma unroll
+      for (int u = 0; u < units; u += 2) {
+        std::uint32_t w[4];
+        load_matrices_transposed(w, value_at + (token * units + unit_of(u + (lane >> 4), token, units)) * 16);
+        mma_bf16(result[u], p0, p1, p2, p3, w[0], w[1]);
+        mma_bf16(result[u + 1], p0, p1, p2, p3, w[2], w[3]);
+      }
+    }
+    __syncthreads();
+  }
+#pragma unroll
+  for (int r = 0; r < 2; ++r) {
+    total[r] += __shfl_xor_sync(~0u, total[r], 1);
+    total[r] += __shfl_xor_sync(~0u, total[r], 2);
+    if (!there[r]) continue;
+    const float inverse = 1.0f / total[r];
+#pragma unroll
+    for (int u = 0; u < units; ++u)
+      *reinterpret_cast<std::uint32_t*>(a.out + out_at[r] + u * 8 + lane % 4 * 2) =
+          pair_of(result[u][2 * r] * inverse, result[u][2 * r + 1] * inverse);
+  }
+}
+
+template <int head_dim>
+void start(device& d, const rows_view& v, const attention_args& a) {
+  constexpr std::size_t shared = 2 * page_bytes<head_dim>();
+  allow_shared(d, prefill_kernel<head_dim>, shared);
+  launch(d, prefill_kernel<head_dim>, dim3(a.heads.kv_heads, v.block_count), warps * 32, shared, v, a);
+}
+
+}  // namespace
+
+std::uint32_t prefill_tokens(const head_shape& h) { return lines / (h.heads / h.kv_heads); }
+
+void prefill_attention(device& d, const rows_view& v, const attention_args& a) {
+  if (v.block_count == 0) return;
+  switch (a.heads.head_dim) {
+    case 16:
+      return start<16>(d, v, a);
+    case 32:
+      return start<32>(d, v, a);
+    case 64:
+      return start<64>(d, v, a);
+    case 96:
+      return start<96>(d, v, a);
+    case 128:
+      return start<128>(d, v, a);
+    case 256:
+      return start<256>(d, v, a);
+  }
+}
+
+}  // namespace weir::kernels::cuda

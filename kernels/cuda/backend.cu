@@ -1,0 +1,122 @@
+// The table of a CUDA device: its memory, and who it is.
+#include "kernels/cuda/backend.h"
+
+#include "kernels/cuda/decoder.h"
+#include "kernels/cuda/device.h"
+#include "kernels/cuda/limits.h"
+#include "kernels/cuda/random.h"
+
+namespace weir::kernels {
+namespace cuda {
+namespace {
+
+// No memory is an answer here, not a fault of the device.
+void* allocate(void* self, std::uint64_t bytes) {
+  device& d = of(self);
+  if (d.failed()) return nullptr;
+  void* at = nullptr;
+  const cudaError_t e = cudaMalloc(&at, bytes);
+  if (e == cudaErrorMemoryAllocation) {
+    (void)cudaGetLastError();  // it is not sticky, but is reported once more otherwise
+    return nullptr;
+  }
+  WEIR_CUDA(d, e);
+  if (at) WEIR_CUDA(d, cudaMemsetAsync(at, 0, bytes, d.stream));
+  d.sync();
+  return d.failed() ? nullptr : at;
+}
+
+void release(void* self, void* at, std::uint64_t) {
+  device& d = of(self);
+  d.sync();
+  WEIR_CUDA(d, cudaFree(at));
+}
+
+void upload(void* self, void* to, const void* from, std::uint64_t bytes) {
+  device& d = of(self);
+  if (d.failed()) return;
+  WEIR_CUDA(d, cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, d.stream));
+  d.sync();
+}
+
+void download(void* self, void* to, const void* from, std::uint64_t bytes) {
+  device& d = of(self);
+  if (d.failed()) return;
+  WEIR_CUDA(d, cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, d.stream));
+  d.sync();
+}
+
+void copy(void* self, void* to, const void* from, std::uint64_t bytes) {
+  device& d = of(self);
+  if (d.failed()) return;
+  WEIR_CUDA(d, cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, d.stream));
+}
+
+std::uint64_t free_bytes(void* self) {
+  device& d = of(self);
+  std::size_t free = 0, total = 0;
+  if (!WEIR_CUDA(d, cudaMemGetInfo(&free, &total))) return 0;
+  return free;
+}
+
+std::uint64_t rows_bytes(void*, dtype type, std::uint32_t rows, std::uint32_t cols) {
+  return matrix{nullptr, type, rows, cols}.bytes();
+}
+
+void pack(void* self, const matrix& rows, void* to) { upload(self, to, rows.data, rows.bytes()); }
+
+const char* fault(void* self) {
+  device& d = of(self);
+  return d.failed() ? d.fault.c_str() : nullptr;
+}
+
+}  // namespace
+}  // namespace cuda
+
+int cuda_devices(std::string& why_none) {
+  int count = 0, driver = 0;
+  const cudaError_t e = cudaGetDeviceCount(&count);
+  if (e == cudaSuccess && count > 0) return count;
+  (void)cudaGetLastError();
+  const bool installed = cudaDriverGetVersion(&driver) == cudaSuccess && driver > 0;
+  why_none = !installed         ? "no CUDA driver is installed"
+             : e == cudaSuccess ? "no CUDA device is there"
+                                : cudaGetErrorString(e);
+  return 0;
+}
+
+std::shared_ptr<const backend> cuda_backend(int index, std::string& why_not) {
+  const int count = cuda_devices(why_not);
+  if (count == 0) return nullptr;
+  if (index < 0 || index >= count) {
+    why_not =
+        "cuda:" + std::to_string(index) + " is not there, devices are 0 to " + std::to_string(count - 1);
+    return nullptr;
+  }
+  auto d = std::make_shared<cuda::device>();
+  if (!d->open(index)) {
+    why_not = d->fault;
+    return nullptr;
+  }
+  backend& t = d->table;
+  cuda::fill_table(t);
+  t.name = d->name;
+  t.self = d.get();
+  t.on_host = false;
+  t.do_allocate = cuda::allocate;
+  t.do_free = cuda::release;
+  t.do_upload = cuda::upload;
+  t.do_download = cuda::download;
+  t.do_copy = cuda::copy;
+  t.free_bytes = cuda::free_bytes;
+  t.fault = cuda::fault;
+  t.weight_bytes = cuda::rows_bytes;
+  t.do_pack = cuda::pack;
+  t.do_fill_random = cuda::fill_random;
+  t.do_read = cuda::read;
+  t.peak_flops = cuda::peak_flops;
+  t.make_decoder = cuda::make_decoder;
+  return {d, &t};
+}
+
+}  // namespace weir::kernels

@@ -1,0 +1,19 @@
+// backend.h — CUDA devices as backends; in a build without CUDA the same functions say so (none.cpp).
+//
+// Thread safety: cuda_devices() from any thread; a backend as kernels/ops.h says.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "kernels/ops.h"
+
+namespace weir::kernels {
+
+// How many devices there are; 0: `why_none` says why.
+int cuda_devices(std::string& why_none);
+
+// Null where it cannot be had, and `why_not` says why.
+std::shared_ptr<const backend> cuda_backend(int index, std::string& why_not);
+
+}  // namespace weir::kernels

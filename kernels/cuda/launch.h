@@ -1,0 +1,54 @@
+// launch.h — launches along a chain of dependent kernels.
+//
+// A kernel launched with `chained` may start while the one before it still runs (programmatic dependent
+// launch, 9.0): it must call wait_for_previous() before it touches what that one writes, and every kernel of
+// a chain calls it, so that completion carries along.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <utility>
+
+#include "kernels/cuda/device.h"
+
+namespace weir::kernels::cuda {
+
+__device__ __forceinline__ void wait_for_previous() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+
+__device__ __forceinline__ void let_next_start() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+#endif
+}
+
+template <class... P, class... A>
+void launch(device& d, void (*kernel)(P...), dim3 grid, unsigned threads, std::size_t shared, A&&... args) {
+  if (d.failed()) return;
+  cudaLaunchConfig_t how{};
+  how.gridDim = grid;
+  how.blockDim = dim3(threads);
+  how.dynamicSmemBytes = shared;
+  how.stream = d.stream;
+  cudaLaunchAttribute early;
+  early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  early.val.programmaticStreamSerializationAllowed = 1;
+  if (d.capability >= 90) {
+    how.attrs = &early;
+    how.numAttrs = 1;
+  }
+  WEIR_CUDA(d, cudaLaunchKernelEx(&how, kernel, std::forward<A>(args)...));
+}
+
+// Once a kernel and device: lets a block have that much shared memory.
+template <class... P>
+bool allow_shared(device& d, void (*kernel)(P...), std::size_t bytes) {
+  return WEIR_CUDA(
+      d, cudaFuncSetAttribute(reinterpret_cast<const void*>(kernel),
+                              cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes)));
+}
+
+}  // namespace weir::kernels::cuda

@@ -1,0 +1,98 @@
+// layers.h — what a decoder does between its products: embedding, norms, rotary with the write into pages,
+// attention, SwiGLU. Rows are bf16 but for the residual stream, which is f32.
+//
+// A page of one layer holds keys [kv_heads, page_tokens, head_dim], and values alike, in bf16. A token's row
+// lies in units of 16 bytes whose places are exchanged by the token's index (unit_of), so that eight tokens
+// read at once meet no bank of shared memory twice, and a page is copied there as it is.
+#pragma once
+
+#include <cuda_bf16.h>
+
+#include <cstdint>
+
+#include "kernels/cuda/device.h"
+
+namespace weir::kernels::cuda {
+
+constexpr int page_tokens = 64;
+
+// Where unit `unit` of token `token` lies in its row of `units`.
+constexpr __host__ __device__ int unit_of(int unit, int token, int units) {
+  return unit ^ (token & (units % 8 == 0 ? 7 : units % 4 == 0 ? 3 : units % 2 == 0 ? 1 : 0));
+}
+
+// Consecutive rows of one sequence with more rows than one, for one block of prefill_attention.
+struct prefill_block {
+  std::int32_t row, rows, position, pages_at;
+};
+
+// A step's rows on the device. A row without pages (-1) fills up a batch class: nothing of it is kept.
+struct rows_view {
+  const std::int32_t* tokens;       // [rows]
+  const std::uint32_t* positions;   // [rows]
+  const std::int32_t* pages_at;     // [rows] where the pages of its sequence begin in `pages`
+  const std::int32_t* decode_rows;  // [decodes] rows that are alone in their slice
+  const std::int32_t* logits_from;  // [logits]
+  const prefill_block* blocks;      // [block_count]
+  const std::int32_t* pages;
+  std::uint32_t rows = 0, decodes = 0, logits = 0, block_count = 0;
+};
+
+struct layer_pages {
+  __nv_bfloat16 *keys, *values;  // [pages, kv_heads, page_tokens, head_dim]
+};
+
+struct head_shape {
+  std::uint32_t heads, kv_heads, head_dim;
+  __host__ __device__ std::uint32_t width() const { return (heads + 2 * kv_heads) * head_dim; }
+};
+
+// What makes queries and keys of a row of qkv.
+struct turning {
+  const float *bias, *q_norm, *k_norm;  // each may be null
+  const float *cos, *sin;               // [rows, head_dim / 2]
+  float eps;
+};
+
+void embed(device& d, const rows_view& v, const __nv_bfloat16* table, std::uint32_t hidden, float* x);
+void angles(device& d, const rows_view& v, const float* frequencies, std::uint32_t half, float* cos,
+            float* sin);
+
+// x += bias where there is one; out[i] = norm of x[from[i]] (from null: of row i) as bf16.
+void norm(device& d, float* x, const float* bias, const std::int32_t* from, const float* weight,
+          std::uint32_t rows, std::uint32_t width, float eps, __nv_bfloat16* out);
+
+// Turns queries in place and puts keys and values into their pages; all rows.
+void turn_and_write(device& d, const rows_view& v, const head_shape& h, const turning& t, __nv_bfloat16* qkv,
+                    layer_pages to);
+
+struct attention_args {
+  head_shape heads;
+  layer_pages pages;
+  const __nv_bfloat16* qkv;  // [rows, width]
+  __nv_bfloat16* out;        // [rows, heads * head_dim]
+  std::uint32_t window;
+  float scale;
+};
+
+// Scratch for contexts that several blocks share; zeroed once.
+struct split_scratch {
+  float* parts = nullptr;
+  unsigned* arrived = nullptr;
+  std::uint32_t most_items = 0;  // (row, kv head) pairs that may be split
+  std::uint32_t most_blocks = 0;
+};
+std::uint64_t split_floats(const head_shape& h, std::uint32_t blocks);
+
+bool attention_supports(const device& d, const head_shape& h);
+// `fresh`: the row's own key and value are not in its page yet, its query is not turned: both are done here.
+void decode_attention(device& d, const rows_view& v, const attention_args& a, const turning& t, bool fresh,
+                      const split_scratch& scratch);
+void prefill_attention(device& d, const rows_view& v, const attention_args& a);
+std::uint32_t prefill_tokens(const head_shape& h);  // most tokens of one prefill_block
+
+// out[r, i] = silu(x[r, i] + bias[i]) * (x[r, width + i] + bias[width + i])
+void silu_mul_bf16(device& d, const __nv_bfloat16* x, const float* bias, std::uint32_t rows,
+                   std::uint32_t width, __nv_bfloat16* out);
+
+}  // namespace weir::kernels::cuda

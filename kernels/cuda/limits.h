@@ -1,0 +1,11 @@
+// limits.h — what this device can do at most, measured: reading, and products of bf16.
+#pragma once
+
+#include "kernels/ops.h"
+
+namespace weir::kernels::cuda {
+
+void read(void* self, const void* at, std::uint64_t bytes);
+double peak_flops(void* self, dtype weights);
+
+}  // namespace weir::kernels::cuda

@@ -1,0 +1,298 @@
+// Every operation by one simple kernel, f32 inside: what models outside the decoder's reach are computed
+// with, and what each operation of it can be compared with on the device.
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "kernels/cuda/device.h"
+#include "kernels/cuda/warp.h"
+
+namespace weir::kernels::cuda {
+namespace {
+
+constexpr unsigned threads = 256;
+
+__device__ float widen(const void* data, dtype type, std::size_t i) {
+  if (type == dtype::f32) return static_cast<const float*>(data)[i];
+  if (type == dtype::bf16) return __bfloat162float(static_cast<const __nv_bfloat16*>(data)[i]);
+  return __half2float(static_cast<const __half*>(data)[i]);
+}
+
+unsigned blocks_for(std::size_t items) {
+  return static_cast<unsigned>(std::clamp<std::size_t>((items + threads - 1) / threads, 1, 1u << 16));
+}
+
+#define WEIR_EACH(i, count)                                                             \
+  for (std::size_t i = blockIdx.x * std::size_t{blockDim.x} + threadIdx.x; i < (count); \
+       i += std::size_t{gridDim.x} * blockDim.x)
+
+__global__ void gather_kernel(matrix table, const std::int32_t* ids, std::size_t count, float* out) {
+  WEIR_EACH(i, count * table.cols) {
+    const std::size_t r = i / table.cols, c = i % table.cols;
+    out[i] = widen(table.data, table.type, static_cast<std::size_t>(ids[r]) * table.cols + c);
+  }
+}
+
+// A block a row.
+__global__ void norm_kernel(rms_norm op) {
+  __shared__ float room[32];
+  const float* x = op.x + std::size_t{blockIdx.x} * op.width;
+  float squares = 0;
+  for (std::uint32_t i = threadIdx.x; i < op.width; i += blockDim.x) squares += x[i] * x[i];
+  const float scale = rsqrtf(block_sum(squares, room) / static_cast<float>(op.width) + op.eps);
+  for (std::uint32_t i = threadIdx.x; i < op.width; i += blockDim.x)
+    op.out[std::size_t{blockIdx.x} * op.width + i] = x[i] * scale * op.weight[i];
+}
+
+// A warp a head.
+__global__ void head_norm_kernel(head_norm op) {
+  const std::size_t item = (blockIdx.x * std::size_t{blockDim.x} + threadIdx.x) / 32;
+  const unsigned lane = threadIdx.x % 32;
+  if (item >= std::size_t{op.rows} * op.heads) return;
+  float* x = op.x + item / op.heads * op.stride + item % op.heads * op.head_dim;
+  float squares = 0;
+  for (std::uint32_t i = lane; i < op.head_dim; i += 32) squares += x[i] * x[i];
+  const float scale = rsqrtf(warp_sum(squares) / static_cast<float>(op.head_dim) + op.eps);
+  for (std::uint32_t i = lane; i < op.head_dim; i += 32) x[i] = x[i] * scale * op.weight[i];
+}
+
+// A warp computes one column of the output for a few rows at a time.
+constexpr std::uint32_t linear_rows = 4;
+__global__ void linear_kernel(linear op) {
+  const std::size_t n = (blockIdx.x * std::size_t{blockDim.x} + threadIdx.x) / 32;
+  const unsigned lane = threadIdx.x % 32;
+  if (n >= op.w.rows) return;
+  const std::size_t k = op.w.cols;
+  const std::uint32_t first = blockIdx.y * linear_rows;
+  const std::uint32_t rows = min(linear_rows, op.rows - first);
+  float sums[linear_rows] = {};
+  for (std::size_t i = lane; i < k; i += 32) {
+    const float w = widen(op.w.data, op.w.type, n * k + i);
+    for (std::uint32_t r = 0; r < linear_rows; ++r)
+      if (r < rows) sums[r] += w * op.x[(first + r) * k + i];
+  }
+  for (std::uint32_t r = 0; r < linear_rows; ++r) {
+    const float sum = warp_sum(sums[r]);
+    if (lane == 0 && r < rows)
+      op.out[std::size_t{first + r} * op.w.rows + n] = sum + (op.bias ? op.bias[n] : 0.0f);
+  }
+}
+
+__global__ void angles_kernel(const std::uint32_t* positions, const float* frequencies, std::size_t rows,
+                              std::size_t half, float* cos, float* sin) {
+  WEIR_EACH(i, rows * half) {
+    const float angle = __fmul_rn(static_cast<float>(positions[i / half]), frequencies[i % half]);
+    sincosf(angle, &sin[i], &cos[i]);
+  }
+}
+
+__global__ void rotary_kernel(rotary op) {
+  const std::size_t half = op.head_dim / 2;
+  WEIR_EACH(i, op.rows * op.heads * half) {
+    const std::size_t r = i / (op.heads * half), h = i / half % op.heads, j = i % half;
+    float* x = op.x + r * op.stride + h * op.head_dim;
+    const float c = op.cos[r * half + j], s = op.sin[r * half + j], a = x[j], b = x[j + half];
+    x[j] = a * c - b * s;
+    x[j + half] = b * c + a * s;
+  }
+}
+
+// Slices with their pages on the device; slice s has the rows up to ends[s].
+struct slices_view {
+  const kv_slice* slices;
+  std::uint32_t count;
+};
+
+__device__ const kv_slice& slice_of(const slices_view& v, std::uint32_t row) {
+  std::uint32_t s = 0;
+  while (row < v.slices[s].first_row || row >= v.slices[s].first_row + v.slices[s].rows) ++s;
+  return v.slices[s];
+}
+
+__global__ void kv_write_kernel(const float* k, const float* v, std::uint32_t stride, kv_pages to,
+                                slices_view view) {
+  const kv_slice& slice = view.slices[blockIdx.x];
+  for (std::uint32_t r = blockIdx.y; r < slice.rows; r += gridDim.y) {
+    const std::uint32_t position = slice.position + r;
+    const std::size_t page = static_cast<std::size_t>(slice.pages[position / to.page_tokens]);
+    const std::size_t slot = position % to.page_tokens, from = std::size_t{slice.first_row + r} * stride;
+    for (std::uint32_t i = threadIdx.x; i < to.heads * to.head_dim; i += blockDim.x) {
+      const std::size_t at = (page * to.heads + i / to.head_dim) * to.head_dim * to.page_tokens;
+      to.keys[at + slot * to.head_dim + i % to.head_dim] = k[from + i];
+      to.values[at + slot * to.head_dim + i % to.head_dim] = v[from + i];
+    }
+  }
+}
+
+// A block a row and query head; positions in pieces of one a thread, with a running maximum.
+constexpr unsigned attention_threads = 128;
+__global__ void attention_kernel(attention op, slices_view view) {
+  extern __shared__ float q[];  // [head_dim], then out [head_dim]
+  __shared__ float weights[attention_threads], room[32];
+  const kv_slice& slice = slice_of(view, blockIdx.x);
+  const std::uint32_t width = op.kv.head_dim, tokens = op.kv.page_tokens, head = blockIdx.y;
+  const std::uint32_t kv_head = head / (op.heads / op.kv.heads);
+  const std::uint32_t to = slice.position + blockIdx.x - slice.first_row;
+  const std::uint32_t from = op.window != 0 && to + 1 > op.window ? to + 1 - op.window : 0;
+  float* out = q + width;
+  for (std::uint32_t i = threadIdx.x; i < width; i += blockDim.x) {
+    q[i] = op.q[std::size_t{blockIdx.x} * op.stride + head * width + i];
+    out[i] = 0;
+  }
+  float largest = -INFINITY, total = 0;
+  for (std::uint32_t first = from; first <= to; first += attention_threads) {
+    __syncthreads();
+    const std::uint32_t p = first + threadIdx.x;
+    float score = -INFINITY;
+    if (p <= to) {
+      const std::size_t page = static_cast<std::size_t>(slice.pages[p / tokens]);
+      const float* keys = op.kv.keys + ((page * op.kv.heads + kv_head) * tokens + p % tokens) * width;
+      score = 0;
+      for (std::uint32_t i = 0; i < width; ++i) score += q[i] * keys[i];
+      score *= op.scale;
+    }
+    float most = warp_max(score);
+    if (threadIdx.x % 32 == 0) room[threadIdx.x / 32] = most;
+    __syncthreads();
+    most = warp_max(threadIdx.x % 32 < attention_threads / 32 ? room[threadIdx.x % 32] : -INFINITY);
+    const float now = fmaxf(largest, most), shrink = expf(largest - now);
+    const float weight = p <= to ? expf(score - now) : 0.0f;
+    weights[threadIdx.x] = weight;
+    total = total * shrink + block_sum(weight, room);
+    largest = now;
+    __syncthreads();
+    for (std::uint32_t i = threadIdx.x; i < width; i += blockDim.x) {
+      float sum = out[i] * shrink;
+      for (std::uint32_t j = 0; j < attention_threads && first + j <= to; ++j) {
+        const std::size_t page = static_cast<std::size_t>(slice.pages[(first + j) / tokens]);
+        sum += weights[j] *
+               op.kv.values[((page * op.kv.heads + kv_head) * tokens + (first + j) % tokens) * width + i];
+      }
+      out[i] = sum;
+    }
+  }
+  __syncthreads();
+  for (std::uint32_t i = threadIdx.x; i < width; i += blockDim.x)
+    op.out[(std::size_t{blockIdx.x} * op.heads + head) * width + i] = out[i] / total;
+}
+
+__global__ void silu_kernel(silu_mul op) {
+  WEIR_EACH(i, std::size_t{op.rows} * op.width) {
+    const std::size_t r = i / op.width, c = i % op.width;
+    const float gate = op.x[r * 2 * op.width + c], up = op.x[r * 2 * op.width + op.width + c];
+    op.out[i] = gate / (1.0f + expf(-gate)) * up;
+  }
+}
+
+__global__ void add_kernel(add op) { WEIR_EACH(i, op.count) op.x[i] += op.y[i]; }
+
+void run_gather(void* self, const gather& op) {
+  device& d = of(self);
+  d.begin_staging();
+  const auto* ids = d.stage_array(op.ids.data(), op.ids.size());
+  if (d.failed() || op.ids.empty()) return;
+  gather_kernel<<<blocks_for(op.ids.size() * op.table.cols), threads, 0, d.stream>>>(op.table, ids,
+                                                                                     op.ids.size(), op.out);
+  WEIR_CUDA(d, cudaGetLastError());
+}
+
+void run_rms_norm(void* self, const rms_norm& op) {
+  device& d = of(self);
+  if (d.failed() || op.rows == 0) return;
+  norm_kernel<<<op.rows, threads, 0, d.stream>>>(op);
+  WEIR_CUDA(d, cudaGetLastError());
+}
+
+void run_head_norm(void* self, const head_norm& op) {
+  device& d = of(self);
+  if (d.failed() || op.rows == 0) return;
+  head_norm_kernel<<<(op.rows * op.heads * 32 + threads - 1) / threads, threads, 0, d.stream>>>(op);
+  WEIR_CUDA(d, cudaGetLastError());
+}
+
+void run_linear(void* self, const linear& op) {
+  device& d = of(self);
+  if (d.failed() || op.rows == 0) return;
+  const dim3 grid((op.w.rows + threads / 32 - 1) / (threads / 32), (op.rows + linear_rows - 1) / linear_rows);
+  linear_kernel<<<grid, threads, 0, d.stream>>>(op);
+  WEIR_CUDA(d, cudaGetLastError());
+}
+
+void run_rotary_angles(void* self, const rotary_angles& op) {
+  device& d = of(self);
+  d.begin_staging();
+  const auto* positions = d.stage_array(op.positions.data(), op.positions.size());
+  const auto* frequencies = d.stage_array(op.frequencies.data(), op.frequencies.size());
+  const std::size_t count = op.positions.size() * op.frequencies.size();
+  if (d.failed() || count == 0) return;
+  angles_kernel<<<blocks_for(count), threads, 0, d.stream>>>(positions, frequencies, op.positions.size(),
+                                                             op.frequencies.size(), op.cos, op.sin);
+  WEIR_CUDA(d, cudaGetLastError());
+}
+
+void run_rotary(void* self, const rotary& op) {
+  device& d = of(self);
+  if (d.failed() || op.rows == 0) return;
+  rotary_kernel<<<blocks_for(std::size_t{op.rows} * op.heads * op.head_dim / 2), threads, 0, d.stream>>>(op);
+  WEIR_CUDA(d, cudaGetLastError());
+}
+
+slices_view stage_slices(device& d, std::span<const kv_slice> slices, std::uint32_t page_tokens) {
+  std::vector<kv_slice> there(slices.begin(), slices.end());
+  for (kv_slice& s : there)
+    s.pages = d.stage_array(s.pages, (s.position + s.rows + page_tokens - 1) / page_tokens);
+  return {d.stage_array(there.data(), there.size()), static_cast<std::uint32_t>(there.size())};
+}
+
+void run_kv_write(void* self, const kv_write& op) {
+  device& d = of(self);
+  d.begin_staging();
+  const slices_view view = stage_slices(d, op.slices, op.to.page_tokens);
+  if (d.failed() || op.slices.empty()) return;
+  kv_write_kernel<<<dim3(view.count, 64), threads, 0, d.stream>>>(op.k, op.v, op.stride, op.to, view);
+  WEIR_CUDA(d, cudaGetLastError());
+}
+
+void run_attention(void* self, const attention& op) {
+  device& d = of(self);
+  d.begin_staging();
+  const slices_view view = stage_slices(d, op.slices, op.kv.page_tokens);
+  if (d.failed() || op.slices.empty()) return;
+  const std::uint32_t rows = op.slices.back().first_row + op.slices.back().rows;
+  const std::size_t room = 2 * op.kv.head_dim * sizeof(float);
+  attention_kernel<<<dim3(rows, op.heads), attention_threads, room, d.stream>>>(op, view);
+  WEIR_CUDA(d, cudaGetLastError());
+}
+
+void run_silu_mul(void* self, const silu_mul& op) {
+  device& d = of(self);
+  if (d.failed() || op.rows == 0) return;
+  silu_kernel<<<blocks_for(std::size_t{op.rows} * op.width), threads, 0, d.stream>>>(op);
+  WEIR_CUDA(d, cudaGetLastError());
+}
+
+void run_add(void* self, const add& op) {
+  device& d = of(self);
+  if (d.failed() || op.count == 0) return;
+  add_kernel<<<blocks_for(op.count), threads, 0, d.stream>>>(op);
+  WEIR_CUDA(d, cudaGetLastError());
+}
+
+}  // namespace
+
+void fill_table(backend& t) {
+  t.do_gather = run_gather;
+  t.do_rms_norm = run_rms_norm;
+  t.do_head_norm = run_head_norm;
+  t.do_linear = run_linear;
+  t.do_rotary_angles = run_rotary_angles;
+  t.do_rotary = run_rotary;
+  t.do_kv_write = run_kv_write;
+  t.do_attention = run_attention;
+  t.do_silu_mul = run_silu_mul;
+  t.do_add = run_add;
+}
+
+}  // namespace weir::kernels::cuda

@@ -1,0 +1,59 @@
+// products.h — bf16 products x · wᵀ for a decoder: weights streamed by our own kernel for few rows, cuBLASLt
+// with an algorithm searched once per shape for many.
+//
+// Thread safety: one thread at a time.
+#pragma once
+
+#include <cuda_bf16.h>
+
+#include <cstdint>
+#include <map>
+#include <span>
+#include <tuple>
+#include <vector>
+
+#include "kernels/cuda/device.h"
+
+namespace weir::kernels::cuda {
+
+enum class product_out {
+  bf16,      // out[m, n], bf16
+  f32,       // out[m, n], f32
+  add_f32,   // out[m, n] += , f32
+  silu_bf16  // rows are gate then up: out[m, n / 2] = silu(gate) * up, bf16
+};
+
+struct product {
+  const __nv_bfloat16* w = nullptr;  // [n, k]
+  std::uint32_t n = 0, k = 0;
+  const __nv_bfloat16* x = nullptr;  // [m, k]
+  std::uint32_t m = 0;
+  void* out = nullptr;
+  product_out kind = product_out::bf16;
+};
+
+// Our own kernel (stream.cu): up to 16 rows, on devices that have bulk copies (9.0).
+bool can_stream(const device& d, const product& p);
+void stream_product(device& d, const product& p);
+
+class products {
+ public:
+  explicit products(device& d) : d_(d) {}
+
+  // `samples`: other weights of the same shape, to search with cold caches; `scratch`: at least as large as
+  // the output, f32. A search synchronises, so it must not happen while a graph is recorded: run a shape once
+  // before.
+  void run(const product& p, std::span<const void* const> samples, void* scratch);
+
+ private:
+  using key = std::tuple<std::uint32_t, std::uint32_t, std::uint32_t, product_out>;
+  struct setup;
+  bool find(const product& p, std::span<const void* const> samples, void* scratch,
+            cublasLtMatmulAlgo_t& best);
+  bool multiply(const setup& s, const product& p, const void* w, void* out, const cublasLtMatmulAlgo_t* algo);
+
+  device& d_;
+  std::map<key, cublasLtMatmulAlgo_t> chosen_;
+};
+
+}  // namespace weir::kernels::cuda

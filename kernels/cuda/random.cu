@@ -1,0 +1,30 @@
+#include "kernels/cuda/random.h"
+
+#include "kernels/cuda/device.h"
+#include "kernels/random_weights.h"
+
+namespace weir::kernels::cuda {
+namespace {
+
+__global__ void fill(void* to, dtype type, std::uint64_t elements, bool norm, std::uint64_t seed) {
+  const std::uint64_t step = std::uint64_t{gridDim.x} * blockDim.x;
+  for (std::uint64_t i = blockIdx.x * std::uint64_t{blockDim.x} + threadIdx.x; i < elements; i += step) {
+    const std::uint16_t value = random_weight(seed, i);
+    if (type == dtype::bf16) {
+      static_cast<std::uint16_t*>(to)[i] = value;
+    } else {
+      static_cast<float*>(to)[i] = __uint_as_float(std::uint32_t{value} << 16) + (norm ? 1.0f : 0.0f);
+    }
+  }
+}
+
+}  // namespace
+
+void fill_random(void* self, void* to, dtype type, std::uint64_t elements, bool norm, std::uint64_t seed) {
+  device& d = of(self);
+  if (d.failed()) return;
+  fill<<<static_cast<unsigned>(d.multiprocessors * 8), 256, 0, d.stream>>>(to, type, elements, norm, seed);
+  WEIR_CUDA(d, cudaGetLastError());
+}
+
+}  // namespace weir::kernels::cuda

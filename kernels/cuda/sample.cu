@@ -1,0 +1,363 @@
+#include "kernels/cuda/sample.h"
+
+#include "kernels/cuda/launch.h"
+#include "kernels/cuda/warp.h"
+
+namespace weir::kernels::cuda {
+namespace {
+
+constexpr int threads = 1024, most_candidates = 2048, bins = 512;
+constexpr float bins_a_logit = 8;
+constexpr float smallest_weight = 1e-37f;
+
+using u64 = unsigned long long;
+
+// Larger keys are better candidates: a larger logit, then a lower id.
+__device__ u64 key_of(float logit, std::uint32_t id) {
+  const std::uint32_t bits = __float_as_uint(logit + 0.0f);  // -0 ties with 0
+  const std::uint32_t order = bits & 0x80000000u ? ~bits : bits | 0x80000000u;
+  return static_cast<u64>(order) << 32 | ~id;
+}
+__device__ std::uint32_t id_of(u64 key) { return ~static_cast<std::uint32_t>(key); }
+__device__ float logit_of(u64 key) {
+  const auto order = static_cast<std::uint32_t>(key >> 32);
+  return __uint_as_float(order & 0x80000000u ? order & 0x7fffffffu : ~order);
+}
+
+__device__ float weight_of(float logit, float top, float temperature) {
+  const float w = expf((logit - top) / temperature);
+  return w >= smallest_weight ? w : 0.0f;
+}
+
+struct room {
+  u64 candidates[most_candidates];
+  std::uint32_t counts[bins];
+  std::uint32_t low[bins], high[bins];  // sums of weights in units of 2^-28, in two halves
+  double sums[32];
+  u64 keys[32];
+  std::uint32_t found;
+  int bin;
+  double above;  // of what lies before the bin: weights, or tokens
+  u64 edge;
+  bool decided;
+  std::int32_t id;
+};
+
+// The best key of the row; 0 where it has no finite maximum, or holds a NaN or +inf.
+__device__ u64 best_of(const float* logits, std::uint32_t vocab, room& s) {
+  u64 best = 0;
+  bool sound = true;
+  const auto look = [&](float l, std::uint32_t i) {
+    sound &= l <= 3.4028234e38f;
+    const u64 key = key_of(l, i);
+    best = key > best ? key : best;
+  };
+  // Several loads at once: it is their latency that this costs.
+  constexpr std::uint32_t ahead = 8;
+  std::uint32_t first = 0;
+  for (; vocab % 4 == 0 && first + ahead * threads * 4 <= vocab; first += ahead * threads * 4) {
+    float4 v[ahead];
+#pragma unroll
+    for (std::uint32_t j = 0; j < ahead; ++j)
+      v[j] = reinterpret_cast<const float4*>(logits + first)[j * threads + threadIdx.x];
+#pragma unroll
+    for (std::uint32_t j = 0; j < ahead; ++j) {
+      const std::uint32_t i = first + (j * threads + threadIdx.x) * 4;
+      look(v[j].x, i);
+      look(v[j].y, i + 1);
+      look(v[j].z, i + 2);
+      look(v[j].w, i + 3);
+    }
+  }
+  for (std::uint32_t i = first + threadIdx.x; i < vocab; i += threads) look(logits[i], i);
+  for (int o = 16; o; o >>= 1) {
+    const u64 other = __shfl_xor_sync(~0u, best, o);
+    best = other > best ? other : best;
+  }
+  sound = __syncthreads_and(sound);
+  if (threadIdx.x % 32 == 0) s.keys[threadIdx.x / 32] = best;
+  __syncthreads();
+  best = 0;
+  for (int w = 0; w < threads / 32; ++w) best = s.keys[w] > best ? s.keys[w] : best;
+  __syncthreads();
+  return sound && logit_of(best) > -INFINITY ? best : 0;
+}
+
+// Penalties, bias, mask, each on what the one before left; or all of it back, in the other order.
+__device__ void change_row(const draw_order& o, const std::uint32_t* words, float* saved, float* logits) {
+  for (std::uint32_t i = threadIdx.x; i < o.seen; i += threads) {
+    const std::uint32_t at = o.seen_at + 2 * i;
+    float& l = logits[words[at]];
+    saved[at] = l;
+    float changed = l > 0 ? l / o.repetition : l * o.repetition;
+    if (words[at + 1] != 0) changed -= o.frequency * static_cast<float>(words[at + 1]) + o.presence;
+    l = changed;
+  }
+  __syncthreads();
+  for (std::uint32_t i = threadIdx.x; i < o.biases; i += threads) {
+    const std::uint32_t at = o.bias_at + 2 * i;
+    saved[at] = logits[words[at]];
+    logits[words[at]] += __uint_as_float(words[at + 1]);
+  }
+  __syncthreads();
+  for (std::uint32_t i = threadIdx.x; i < o.masked; i += threads) {
+    const std::uint32_t at = o.masked_at + i;
+    saved[at] = logits[words[at]];
+    logits[words[at]] = -INFINITY;
+  }
+  __syncthreads();
+}
+
+__device__ void restore_row(const draw_order& o, const std::uint32_t* words, const float* saved,
+                            float* logits) {
+  __syncthreads();
+  for (std::uint32_t i = threadIdx.x; i < o.masked; i += threads)
+    logits[words[o.masked_at + i]] = saved[o.masked_at + i];
+  __syncthreads();
+  for (std::uint32_t i = threadIdx.x; i < o.biases; i += threads)
+    logits[words[o.bias_at + 2 * i]] = saved[o.bias_at + 2 * i];
+  __syncthreads();
+  for (std::uint32_t i = threadIdx.x; i < o.seen; i += threads)
+    logits[words[o.seen_at + 2 * i]] = saved[o.seen_at + 2 * i];
+}
+
+// By one warp: the first of `count` items, in order, at which the running sum of weight(i) exceeds `target`
+// (or reaches it); the last item of any weight where none does. `sum` gets the sum so far.
+template <bool reaches, class Weight>
+__device__ int first_beyond(int count, double target, double& sum, int lane, Weight weight) {
+  int last = -1;
+  for (int base = 0; base < count; base += 32) {
+    const int i = base + lane;
+    const double w = i < count ? static_cast<double>(weight(i)) : 0.0;
+    double running = w;
+    for (int o = 1; o < 32; o *= 2) {
+      const double below = __shfl_up_sync(~0u, running, o);
+      if (lane >= o) running += below;
+    }
+    running += sum;
+    const bool beyond = w > 0 && (reaches ? running >= target : running > target);
+    const unsigned hits = __ballot_sync(~0u, beyond), any = __ballot_sync(~0u, w > 0);
+    if (hits) return base + __ffs(static_cast<int>(hits)) - 1;
+    if (any) last = base + 31 - __clz(static_cast<int>(any));
+    sum = __shfl_sync(~0u, running, 31);
+  }
+  return last;
+}
+
+// Of one value a thread, over the block; the same in every thread.
+__device__ double block_total(double v, room& s) {
+  for (int o = 16; o; o >>= 1) v += __shfl_xor_sync(~0u, v, o);
+  __syncthreads();
+  if (threadIdx.x % 32 == 0) s.sums[threadIdx.x / 32] = v;
+  __syncthreads();
+  double total = 0;
+  for (int w = 0; w < threads / 32; ++w) total += s.sums[w];
+  return total;
+}
+
+// What a draw keeps: keys from `edge` on, and weights from `least` on.
+struct kept {
+  const float* logits;
+  float top, temperature, least;
+  u64 edge;
+
+  __device__ float weight(std::uint32_t i) const {
+    const float w = weight_of(logits[i], top, temperature);
+    return w >= least && (edge == 0 || key_of(logits[i], i) >= edge) ? w : 0.0f;
+  }
+};
+
+// In order of ids: each warp sums a stretch of them, then one walks its own.
+__device__ void draw_among(const kept& k, double uniform, std::uint32_t vocab, room& s) {
+  const int warp = static_cast<int>(threadIdx.x / 32), lane = static_cast<int>(threadIdx.x % 32);
+  const int stretch = static_cast<int>((vocab + threads - 1) / threads) * 32;
+  const int begin = warp * stretch, count = max(0, min(stretch, static_cast<int>(vocab) - begin));
+  const auto weight = [&](int i) { return k.weight(static_cast<std::uint32_t>(begin + i)); };
+  double sum = 0;
+  for (int i = lane; i < count; i += 32) sum += weight(i);
+  for (int d = 16; d; d >>= 1) sum += __shfl_xor_sync(~0u, sum, d);
+  __syncthreads();
+  if (lane == 0) s.sums[warp] = sum;
+  __syncthreads();
+  double total = 0, before = 0, before_last = 0;
+  for (int w = 0; w < threads / 32; ++w) total += s.sums[w];
+  const double target = uniform * total;
+  int chosen = -1, last = 0;
+  for (int w = 0; w < threads / 32 && chosen < 0; ++w) {
+    if (s.sums[w] == 0) continue;
+    last = w;
+    before_last = before;
+    if (before + s.sums[w] > target) chosen = w;
+    before += s.sums[w];
+  }
+  if (warp != (chosen < 0 ? last : chosen)) return;
+  const int at = first_beyond<false>(count, target, before_last, lane, weight);
+  if (lane == 0) {
+    s.id = begin + at;
+    s.decided = at >= 0;
+  }
+}
+
+__device__ void sort_descending(u64* keys, int count) {
+  for (int size = 2; size <= count; size *= 2)
+    for (int step = size / 2; step > 0; step /= 2) {
+      __syncthreads();
+      for (int i = static_cast<int>(threadIdx.x); i < count; i += threads) {
+        const int other = i ^ step;
+        if (other <= i) continue;
+        const bool descending = (i & size) == 0;
+        if ((keys[i] < keys[other]) == descending) {
+          const u64 held = keys[i];
+          keys[i] = keys[other];
+          keys[other] = held;
+        }
+      }
+    }
+  __syncthreads();
+}
+
+// The bin of a logit by how far it is below the top: coarse ones, then fine ones inside one of those.
+struct binning {
+  float top;
+  int inside;  // a coarse bin, or -1: these are the coarse ones
+
+  __device__ int operator()(float logit) const {
+    const float distance = (top - logit) * bins_a_logit;
+    const float coarse = fminf(floorf(distance), bins - 1.0f);
+    if (inside < 0) return static_cast<int>(coarse);
+    if (static_cast<int>(coarse) != inside) return -1;
+    return static_cast<int>(fminf((distance - coarse) * bins, bins - 1.0f));
+  }
+};
+
+// The bin in which the running count or weight of what is kept reaches `wanted`, in s.bin, and what lies
+// before it, `above` included, in s.above.
+__device__ void find_bin(const kept& k, const binning& bin_of, bool by_rank, double wanted, double above,
+                         std::uint32_t vocab, room& s) {
+  __syncthreads();
+  for (int i = static_cast<int>(threadIdx.x); i < bins; i += threads) s.counts[i] = s.low[i] = s.high[i] = 0;
+  __syncthreads();
+  for (std::uint32_t i = threadIdx.x; i < vocab; i += threads) {
+    const float w = k.weight(i);
+    const int bin = w > 0 ? bin_of(k.logits[i]) : -1;
+    if (bin < 0) continue;
+    atomicAdd(&s.counts[bin], 1u);
+    if (by_rank) continue;
+    const auto units = static_cast<std::uint32_t>(w * 0x1p28f);
+    atomicAdd(&s.low[bin], units & 0x3fffu);
+    atomicAdd(&s.high[bin], units >> 14);
+  }
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    s.bin = -1;
+    for (int b = 0; b < bins; ++b) {
+      if (s.counts[b] == 0) continue;
+      const double more = by_rank ? s.counts[b] : (s.high[b] * 16384.0 + s.low[b]) * 0x1p-28;
+      s.bin = b;
+      s.above = above;
+      if (above + more >= wanted) break;
+      above += more;
+    }
+  }
+  __syncthreads();
+}
+
+// The key of the last token that a cut keeps: the rank `wanted` among what is kept so far, or the first one
+// at which the weights of the ranking add up to `wanted`. s.decided is false where too many are alike.
+__device__ u64 find_edge(const kept& k, bool by_rank, double wanted, std::uint32_t vocab, room& s) {
+  const int lane = static_cast<int>(threadIdx.x % 32);
+  const binning all{k.top, -1};
+  find_bin(k, all, by_rank, wanted, 0, vocab, s);
+  const int coarse = s.bin;
+  const double before_coarse = s.above;
+  const binning fine{k.top, coarse};
+  find_bin(k, fine, by_rank, wanted, before_coarse, vocab, s);
+  const int bin = s.bin;
+  if (threadIdx.x == 0) s.found = 0;
+  __syncthreads();
+  double above = 0;
+  for (std::uint32_t i = threadIdx.x; i < vocab; i += threads) {
+    const float w = k.weight(i);
+    if (w == 0) continue;
+    const int here = fine(k.logits[i]);
+    if (here >= 0 ? here < bin : all(k.logits[i]) < coarse) above += by_rank ? 1.0 : w;
+    if (here != bin) continue;
+    const std::uint32_t at = atomicAdd(&s.found, 1u);
+    if (at < most_candidates) s.candidates[at] = key_of(k.logits[i], i);
+  }
+  above = block_total(above, s);
+  const int found = static_cast<int>(s.found);
+  if (threadIdx.x == 0) s.decided = found <= most_candidates;
+  __syncthreads();
+  if (found > most_candidates) return 0;
+  int size = 32;
+  while (size < found) size *= 2;
+  for (int i = found + static_cast<int>(threadIdx.x); i < size; i += threads) s.candidates[i] = 0;
+  sort_descending(s.candidates, size);
+  if (threadIdx.x < 32) {
+    const auto weight = [&](int i) {
+      return by_rank ? 1.0f : weight_of(logit_of(s.candidates[i]), k.top, k.temperature);
+    };
+    const int at = first_beyond<true>(found, wanted, above, lane, weight);
+    if (lane == 0) s.edge = s.candidates[at < 0 ? 0 : at];
+  }
+  __syncthreads();
+  return s.edge;
+}
+
+// Cuts, then draws among what stays.
+__device__ void draw(const draw_order& o, const float* logits, std::uint32_t vocab, float top, room& s) {
+  kept k{logits, top, o.temperature, 0, 0};
+  if (o.top_k > 0 && o.top_k < vocab) {
+    k.edge = find_edge(k, true, o.top_k, vocab, s);
+    if (!s.decided) return;
+  }
+  if (o.top_p < 1) {
+    double sum = 0;
+    for (std::uint32_t i = threadIdx.x; i < vocab; i += threads) sum += k.weight(i);
+    const double total = block_total(sum, s);
+    k.edge = find_edge(k, false, static_cast<double>(o.top_p) * total, vocab, s);
+    if (!s.decided) return;
+  }
+  k.least = o.min_p;
+  draw_among(k, o.uniform, vocab, s);
+}
+
+__global__ void __launch_bounds__(threads)
+    sample_kernel(const draw_order* draws, const std::uint32_t* words, float* saved, float* all_logits,
+                  std::uint32_t vocab, decoder_result* out) {
+  __shared__ room s;
+  let_next_start();
+  wait_for_previous();
+  const draw_order o = draws[blockIdx.x];
+  float* logits = all_logits + std::size_t{o.row} * vocab;
+  const bool changes = o.seen + o.biases + o.masked > 0;
+  u64 best = best_of(logits, vocab, s);
+  if (best && changes) {
+    change_row(o, words, saved, logits);
+    best = best_of(logits, vocab, s);
+  }
+  decoder_result result{-1, draw_state::fault};
+  if (best) {
+    const float top = logit_of(best);
+    if (threadIdx.x == 0) {
+      s.id = static_cast<std::int32_t>(id_of(best));
+      s.decided = true;
+    }
+    __syncthreads();
+    if (o.temperature > 0) draw(o, logits, vocab, top, s);
+    __syncthreads();
+    result = {s.id, s.decided ? draw_state::drawn : draw_state::undecided};
+  }
+  if (changes && best) restore_row(o, words, saved, logits);
+  if (threadIdx.x == 0) out[blockIdx.x] = result;  // on the host, who reads it when the stream is done
+}
+
+}  // namespace
+
+void sample_rows(device& d, const draw_order* draws, std::uint32_t count, const std::uint32_t* words,
+                 float* saved, float* logits, std::uint32_t vocab, decoder_result* out) {
+  launch(d, sample_kernel, dim3(count), threads, 0, draws, words, saved, logits, vocab, out);
+}
+
+}  // namespace weir::kernels::cuda

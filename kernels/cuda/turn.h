@@ -1,0 +1,57 @@
+// turn.h — one head of one row, by one warp: bias, norm, rotation.
+#pragma once
+
+#include "kernels/cuda/layers.h"
+#include "kernels/cuda/mma.h"
+#include "kernels/cuda/warp.h"
+
+namespace weir::kernels::cuda {
+
+// Calls put(i, low, high) with the pairs i, i + 1 of the first half and of the second, as bf16. All lanes
+// call it.
+template <int head_dim, class Put>
+__device__ __forceinline__ void turn_head(const __nv_bfloat16* from, const float* bias, const float* weight,
+                                          float eps, const float* cos, const float* sin, int lane, Put put) {
+  constexpr int half = head_dim / 2, rounds = (half + 63) / 64;
+  float2 low[rounds], high[rounds];
+  float squares = 0;
+#pragma unroll
+  for (int r = 0; r < rounds; ++r) {
+    const int i = r * 64 + lane * 2;
+    low[r] = high[r] = make_float2(0, 0);
+    if (i >= half) continue;
+    low[r] = __bfloat1622float2(*reinterpret_cast<const __nv_bfloat162*>(from + i));
+    high[r] = __bfloat1622float2(*reinterpret_cast<const __nv_bfloat162*>(from + half + i));
+    if (bias) {
+      low[r].x += bias[i];
+      low[r].y += bias[i + 1];
+      high[r].x += bias[half + i];
+      high[r].y += bias[half + i + 1];
+    }
+    squares += low[r].x * low[r].x + low[r].y * low[r].y + high[r].x * high[r].x + high[r].y * high[r].y;
+  }
+  const float scale = weight ? rsqrtf(warp_sum(squares) / head_dim + eps) : 1.0f;
+#pragma unroll
+  for (int r = 0; r < rounds; ++r) {
+    const int i = r * 64 + lane * 2;
+    if (i >= half) continue;
+    float2 a = low[r], b = high[r];
+    if (weight) {
+      a.x *= scale * weight[i];
+      a.y *= scale * weight[i + 1];
+      b.x *= scale * weight[half + i];
+      b.y *= scale * weight[half + i + 1];
+    }
+    const float2 c = *reinterpret_cast<const float2*>(cos + i), s = *reinterpret_cast<const float2*>(sin + i);
+    put(i, pair_of(a.x * c.x - b.x * s.x, a.y * c.y - b.y * s.y),
+        pair_of(b.x * c.x + a.x * s.x, b.y * c.y + a.y * s.y));
+  }
+}
+
+// Where element `i` of a token lies in its page's row of one head.
+template <int head_dim>
+__device__ __forceinline__ int place_of(int i, int token) {
+  return unit_of(i / 8, token, head_dim / 8) * 8 + i % 8;
+}
+
+}  // namespace weir::kernels::cuda

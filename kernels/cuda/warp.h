@@ -1,0 +1,27 @@
+// warp.h — sums and maxima over a warp or a block, the same in every lane.
+#pragma once
+
+#include <cuda_runtime.h>
+
+namespace weir::kernels::cuda {
+
+__device__ __forceinline__ float warp_sum(float v) {
+  for (int o = 16; o; o >>= 1) v += __shfl_xor_sync(~0u, v, o);
+  return v;
+}
+
+__device__ __forceinline__ float warp_max(float v) {
+  for (int o = 16; o; o >>= 1) v = fmaxf(v, __shfl_xor_sync(~0u, v, o));
+  return v;
+}
+
+// `room`: [32] in shared memory. Every thread of the block calls it.
+__device__ __forceinline__ float block_sum(float v, float* room) {
+  v = warp_sum(v);
+  __syncthreads();
+  if (threadIdx.x % 32 == 0) room[threadIdx.x / 32] = v;
+  __syncthreads();
+  return warp_sum(threadIdx.x % 32 < blockDim.x / 32 ? room[threadIdx.x % 32] : 0.0f);
+}
+
+}  // namespace weir::kernels::cuda

@@ -1,0 +1,29 @@
+// random_weights.h — the bits of weights that no training made, the same on every backend.
+#pragma once
+
+#include <cstdint>
+
+#ifdef __CUDACC__
+#define WEIR_ON_DEVICE __host__ __device__
+#else
+#define WEIR_ON_DEVICE
+#endif
+
+namespace weir::kernels {
+
+// splitmix64's finaliser: neighbours in, unrelated bits out.
+WEIR_ON_DEVICE constexpr std::uint64_t mix_bits(std::uint64_t x) noexcept {
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+  return x ^ (x >> 31);
+}
+
+// The bf16 at `index`: 16 random bits become a sign, one of two exponents and a mantissa, magnitudes from
+// 1/64 to 1/16, none of them zero.
+WEIR_ON_DEVICE constexpr std::uint16_t random_weight(std::uint64_t seed, std::uint64_t index) noexcept {
+  const std::uint64_t four = mix_bits(seed + index / 4 * 4 * 0x9e3779b97f4a7c15u);
+  const std::uint64_t bits = four >> (16 * (index % 4));
+  return static_cast<std::uint16_t>((bits & 0x8000u) | (0x3c80u + (bits & 0xffu)));
+}
+
+}  // namespace weir::kernels

@@ -1,0 +1,37 @@
+// desk.h — what the users of one worker share. Thread safety: the worker's thread, but for the counters.
+#pragma once
+
+#include <boost/asio/io_context.hpp>
+#include <random>
+
+#include "net/load/worker.h"
+
+namespace weir::load {
+
+class user;
+
+struct desk {
+  explicit desk(work what) : w(std::move(what)), measured(w.measure), random(w.seed + 77 * w.part) {}
+
+  micros now() const { return std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now() - w.zero).count(); }
+  std::chrono::steady_clock::time_point moment(micros t) const { return w.zero + std::chrono::microseconds(t); }
+
+  void fold(const stream_record& r) {
+    measured.add(r);
+    if (r.how == ending::refused || r.how == ending::failed) ++counts.errors;
+    if (const auto prompt = w.ask->prompt_of(r.index); prompt && !r.slow) measured.compare_text(*prompt, r);
+  }
+
+  const work w;
+  boost::asio::io_context io{1};
+  worker::counters counts;
+  pool measured;
+  std::mt19937_64 random;
+  std::vector<user*> idle;                // open loop: connections that wait for a request
+  std::uint64_t asked = 0;                // closed loop: requests so far
+  std::uint64_t reads = 0, frames = 0;    // of sockets, and how many frames of tokens were in them
+  histogram recent;                       // gaps since the last second
+  bool stopping = false;
+};
+
+}  // namespace weir::load

@@ -1,0 +1,39 @@
+// options.h — the command line of `weir load` as it was typed, and what a run makes of it.
+// Pure but for the files that it is given the names of.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "net/load/run.h"
+
+namespace weir::load {
+
+struct typed_options {
+  std::string url, vs, protocol, model, api_key, prompts, extra;
+  std::size_t streams = 0, distinct = 0;
+  double rate = 0;
+  std::string arrivals = "poisson", trace;
+  std::string prompt_tokens = "64", max_tokens = "128";
+  double duration = 30, warmup = -1, ramp = 0, drain = 10, window = 3;
+  std::string slow_readers, disconnect, cancel;
+  double read_rate = 0;
+  std::string slo;
+  std::vector<std::string> conditions;
+  std::string json, html;
+  unsigned threads = 0;
+  std::uint64_t seed = 1;
+  bool insecure = false;
+};
+
+struct plan {
+  run_options run;
+  std::optional<run_options> vs;      // the same against the other server
+  std::vector<condition> conditions;
+  double window_s = 3;
+};
+
+// Errors name the option.
+core::result<plan> resolve(const typed_options& o);
+
+}  // namespace weir::load

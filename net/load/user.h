@@ -1,0 +1,59 @@
+// user.h — one of the streams: one connection after the other, one request after the other.
+//
+// Thread safety: the worker's thread. Invariants: once the desk is stopping and hurry() was called, live() comes to its
+// end; every request that was begun is folded into the desk's pool once.
+#pragma once
+
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <optional>
+
+#include "net/load/desk.h"
+#include "net/load/hearing.h"
+#include "net/load/line.h"
+
+namespace weir::load {
+
+struct request {
+  std::uint64_t index = 0;
+  micros at = 0;  // when it is due
+};
+
+class user {
+ public:
+  user(desk& d, std::size_t number);
+
+  boost::asio::awaitable<void> live();
+  void give(const request& r);  // open loop. REQUIRES: it is idle, or new
+  bool streams() const { return answer_.has_value(); }
+  void drop();                  // hangs up in the middle of its stream
+  void hurry();                 // ends whatever it waits for
+
+ private:
+  using awaitable = boost::asio::awaitable<void>;
+  awaitable sleep_until(std::chrono::steady_clock::time_point t);
+  boost::asio::awaitable<bool> connected();
+  boost::asio::awaitable<std::string> shake_hands();
+  awaitable serve(request asked);
+  awaitable exchange(request asked);
+  awaitable talk_back();
+  void understand(micros at);
+  std::size_t at_once() const;
+  void hang_up();
+
+  desk& desk_;
+  const std::size_t number_;
+  bool slow_ = false;
+  boost::asio::steady_timer wake_;
+  std::optional<request> next_;
+  std::optional<line> phone_;
+  std::optional<talk> speech_;
+  std::optional<hearing> answer_;   // while one is under way
+  bool cut_off_ = false;            // it, by us
+  std::uint64_t cancel_after_ = 0;  // tokens; 0: never
+  bool failed_ = false;             // the last one did
+  std::string last_error_;
+  char bytes_[4096];
+};
+
+}  // namespace weir::load

@@ -1,0 +1,150 @@
+#include "net/load/worker.h"
+
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/redirect_error.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <thread>
+
+#include "net/load/desk.h"
+#include "net/load/user.h"
+
+namespace weir::load {
+
+namespace asio = boost::asio;
+using boost::system::error_code;
+using std::chrono::steady_clock;
+
+namespace {
+
+constexpr auto pulse = std::chrono::milliseconds(10);
+constexpr std::size_t most_users = 60'000;
+
+}  // namespace
+
+class worker::self {
+ public:
+  explicit self(work w) : desk_(std::move(w)), pulse_(desk_.io), arrival_(desk_.io) {}
+
+  void start() {
+    asio::co_spawn(desk_.io, beat(), asio::detached);
+    if (desk_.w.streams) {
+      for (std::size_t n = desk_.w.part; n < desk_.w.streams; n += desk_.w.parts) begin_user(n);
+    } else {
+      asio::co_spawn(desk_.io, dispatch(), asio::detached);
+    }
+    thread_ = std::thread([this] { desk_.io.run(); });
+  }
+  void stop_asking() {
+    asio::post(desk_.io, [this] { ask_no_more(); });
+  }
+  void stop() {
+    asio::post(desk_.io, [this] {
+      ask_no_more();
+      desk_.stopping = true;
+      pulse_.cancel();
+      for (auto& u : users_) u->hurry();
+    });
+  }
+  void join() {
+    if (!thread_.joinable()) return;
+    thread_.join();
+    if (desk_.reads) desk_.measured.number(figure::frames_per_read) = static_cast<double>(desk_.frames) / static_cast<double>(desk_.reads);
+  }
+  const desk& result() const { return desk_; }
+
+ private:
+  user& begin_user(std::size_t number) {
+    users_.push_back(std::make_unique<user>(desk_, number));
+    asio::co_spawn(desk_.io, users_.back()->live(), asio::detached);
+    return *users_.back();
+  }
+
+  void ask_no_more() {
+    asking_ = false;
+    arrival_.cancel();
+  }
+
+  // Open loop: each request at its time, on a connection that is free, or on a new one.
+  asio::awaitable<void> dispatch() {
+    const work& w = desk_.w;
+    arrivals when(w.arrive);
+    for (std::uint64_t i = 0; asking_; ++i) {
+      if (w.times && i >= w.times->requests.size()) break;
+      request r;
+      r.index = i;
+      r.at = static_cast<micros>(1e6 * (w.times ? w.times->requests[i].at_s : when.next()));
+      if (i % w.parts != w.part) continue;
+      arrival_.expires_at(desk_.moment(r.at));
+      error_code ec;
+      co_await arrival_.async_wait(asio::redirect_error(asio::use_awaitable, ec));
+      if (asking_) give(r);
+    }
+    desk_.counts.asked_all = true;
+  }
+
+  void give(const request& r) {
+    if (!desk_.idle.empty()) {
+      user* u = desk_.idle.back();
+      desk_.idle.pop_back();
+      return u->give(r);
+    }
+    if (users_.size() < most_users) return begin_user(users_.size() * desk_.w.parts + desk_.w.part).give(r);
+    stream_record lost;
+    lost.index = r.index;
+    lost.scheduled = lost.sent = lost.ended = r.at;
+    lost.how = ending::failed;
+    lost.error = "not sent: this harness has no connection left";
+    desk_.fold(lost);
+  }
+
+  // The worker's own pulse: how late it comes, and what is decided now and then.
+  asio::awaitable<void> beat() {
+    std::uint64_t beats = 0;
+    auto due = steady_clock::now();
+    while (!desk_.stopping) {
+      due += pulse;
+      pulse_.expires_at(due);
+      error_code ec;
+      co_await pulse_.async_wait(asio::redirect_error(asio::use_awaitable, ec));
+      if (desk_.stopping) break;
+      const auto late = steady_clock::now() - due;
+      if (desk_.now() >= desk_.w.measure.from)
+        desk_.measured.of(figure::loop_lag_ms).add(std::chrono::duration<double, std::milli>(late).count());
+      if (late > 10 * pulse) due = steady_clock::now();
+      if (++beats % 10 == 0) disconnect_some();
+      if (beats % 100 != 0) continue;
+      desk_.counts.gap_p99_ms = desk_.recent.quantile(0.99);
+      desk_.recent = histogram();
+    }
+  }
+
+  // Ten times a second.
+  void disconnect_some() {
+    if (desk_.w.disconnect_per_s <= 0) return;
+    std::uniform_real_distribution<double> chance(0, 1);
+    for (auto& u : users_)
+      if (u->streams() && chance(desk_.random) < desk_.w.disconnect_per_s / 10) u->drop();
+  }
+
+  desk desk_;
+  std::thread thread_;
+  std::vector<std::unique_ptr<user>> users_;
+  asio::steady_timer pulse_, arrival_;
+  bool asking_ = true;
+};
+
+worker::worker(work w) : self_(std::make_unique<self>(std::move(w))) {}
+worker::~worker() {
+  stop();
+  join();
+}
+void worker::start() { self_->start(); }
+void worker::stop_asking() { self_->stop_asking(); }
+void worker::stop() { self_->stop(); }
+void worker::join() { self_->join(); }
+const pool& worker::result() const { return self_->result().measured; }
+const worker::counters& worker::now() const { return self_->result().counts; }
+
+}  // namespace weir::load

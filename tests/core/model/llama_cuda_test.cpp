@@ -1,0 +1,211 @@
+// A whole decoder on a cuda device: it agrees with the single operations of the host, whatever the batch, and
+// draws what the host draws. Skipped, saying so, where there is no device.
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <iostream>
+
+#include "core/model/load.h"
+#include "core/sample/pipeline.h"
+#include "kernels/cuda/backend.h"
+#include "tests/support/drive.h"
+#include "tests/support/golden.h"
+
+using namespace weir;
+using namespace weir::core;
+
+namespace {
+
+std::shared_ptr<const kernels::backend> cuda() {
+  static std::string why;
+  static const auto b = kernels::cuda_backend(0, why);
+  if (!b) std::cerr << "skipped: " << why << "\n";
+  return b;
+}
+
+struct shape {
+  std::uint32_t hidden, inter, heads, kv_heads, head_dim, vocab;
+  bool tied, bias, qk_norm;
+  std::uint32_t window;
+};
+
+random_model toy(const shape& s) {
+  random_model m = parse_random_model("tiny-110m:bf16", 4096).value();
+  model_config& c = m.config;
+  c.hidden = s.hidden;
+  c.inter = s.inter;
+  c.layers = 2;
+  c.heads = s.heads;
+  c.kv_heads = s.kv_heads;
+  c.head_dim = s.head_dim;
+  c.vocab_size = s.vocab;
+  c.tied = s.tied;
+  c.qkv_bias = c.out_bias = c.mlp_bias = s.bias;
+  c.qk_norm = s.qk_norm;
+  c.windows = {s.window, 0};
+  return m;
+}
+
+std::unique_ptr<model> make(const random_model& shape, std::shared_ptr<const kernels::backend> b) {
+  auto m = std::move(make_random_model(shape, std::move(b), 5).value().weights);
+  m->allocate_pages(400).value();
+  return m;
+}
+
+// Largest difference of a row of logits, in units of the largest.
+double difference(std::span<const float> wanted, std::span<const float> got) {
+  double largest = 1e-30, worst = 0;
+  if (wanted.size() != got.size()) return 1e9;
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
+    largest = std::max(largest, std::abs(double{wanted[i]}));
+    const double d = std::abs(double{wanted[i]} - got[i]);
+    worst = d <= 1e30 ? std::max(worst, d) : 1e30;
+  }
+  return worst / largest;
+}
+
+}  // namespace
+
+TEST_CASE("cuda: a decoder's logits agree with the host's over batches of prompts, slices and decoding") {
+  const auto b = cuda();
+  if (!b) return;
+  const shape shapes[] = {
+      {256, 512, 4, 2, 64, 512, true, false, false, 0},
+      {512, 1024, 8, 2, 128, 1024, false, false, false, 0},
+      {512, 1536, 4, 4, 128, 512, false, true, true, 100},
+      {256, 768, 8, 1, 32, 640, true, true, false, 40},
+      {384, 640, 6, 2, 96, 520, false, false, true, 0},
+      {512, 4096, 2, 1, 256, 512, true, false, false, 70},
+      {128, 256, 8, 4, 16, 104, true, false, false, 0},
+      {4096, 14336, 32, 8, 128, 512, false, false, false, 0},
+      {2048, 8192, 32, 8, 64, 2048, true, false, false, 0},
+  };
+  for (const shape& s : shapes) {
+    const auto host = make(toy(s), kernels::cpu_backend(2)), device = make(toy(s), b);
+    CAPTURE(s.hidden, s.inter, s.heads, s.kv_heads, s.head_dim, s.bias, s.qk_norm, s.window);
+    const std::size_t sequences = s.hidden > 1000 ? 6 : 20;
+    std::mt19937 r(11);
+    std::vector<test::driven_sequence> of_host, of_device;
+    std::vector<std::uint32_t> prompts;
+    for (std::size_t i = 0; i < sequences; ++i) {
+      of_host.emplace_back(*host, static_cast<page_id>(i * 7), 7);
+      of_device.emplace_back(*device, static_cast<page_id>(i * 7), 7);
+      prompts.push_back(1 + r() % (s.hidden > 1000 ? 90 : 300));
+    }
+    for (int step = 0; step < 14; ++step) {
+      // A mixed step: prompts in slices, and decoding for those that are through. Later ones only decode, so
+      // that graphs are recorded and replayed, with batches of other sizes between.
+      batch bh, bd;
+      const std::size_t some = step < 8 ? sequences : 1 + r() % sequences;
+      for (std::size_t i = 0; i < some; ++i) {
+        const std::uint32_t at = of_host[i].position();
+        const std::uint32_t rows = step >= 5 || at >= prompts[i]
+                                       ? 1
+                                       : std::min(prompts[i] - at, 1 + static_cast<std::uint32_t>(r() % 150));
+        const auto first = static_cast<std::uint32_t>(bh.tokens.size());
+        for (std::uint32_t j = 0; j < rows; ++j) bh.tokens.push_back(static_cast<token_id>(r() % s.vocab));
+        bh.slices.push_back(of_host[i].slice(first, rows, static_cast<std::int32_t>(i)));
+        bd.slices.push_back(of_device[i].slice(first, rows, static_cast<std::int32_t>(i)));
+        of_host[i].advance(rows);
+        of_device[i].advance(rows);
+      }
+      bd.tokens = bh.tokens;
+      bh.logits_rows = bd.logits_rows = static_cast<std::uint32_t>(some);
+      host->forward(bh).value();
+      device->forward(bd).value();
+      double worst = 0;
+      for (std::uint32_t row = 0; row < some; ++row)
+        worst = std::max(worst, difference(host->logits(row), device->logits(row)));
+      CAPTURE(step, some);
+      CHECK(worst <= 4e-2);
+    }
+  }
+}
+
+TEST_CASE("cuda: draws are the host's, from the same logits") {
+  const auto b = cuda();
+  if (!b) return;
+  const auto m = make(toy({256, 512, 4, 2, 64, 5000, false, false, false, 0}), b);
+  std::mt19937 r(3);
+  std::vector<test::driven_sequence> sequences;
+  for (int i = 0; i < 16; ++i) sequences.emplace_back(*m, i * 4, 4);
+  const auto real = [&](double low, double high) {
+    return static_cast<float>(std::uniform_real_distribution<double>(low, high)(r));
+  };
+  int equal = 0, all = 0;
+  for (int step = 0; step < 40; ++step) {
+    batch work;
+    std::vector<sampler> samplers;
+    samplers.reserve(16);
+    std::vector<draw> draws;
+    for (std::uint32_t i = 0; i < 16; ++i) {
+      work.tokens.push_back(static_cast<token_id>(r() % 5000));
+      work.slices.push_back(sequences[i].slice(i, 1, static_cast<std::int32_t>(i)));
+      sequences[i].advance(1);
+      sampling_params p;
+      p.seed = r();
+      p.temperature = r() % 5 == 0 ? 0.0f : real(0.05, 2);
+      if (r() % 2) p.top_k = 1 + r() % (r() % 3 ? 60 : 4000);
+      if (r() % 2) p.top_p = real(0.05, 1);
+      if (r() % 3 == 0) p.min_p = real(0, 0.5);
+      if (r() % 3 == 0) p.repetition_penalty = real(0.5, 2);
+      if (r() % 3 == 0) p.frequency_penalty = real(-2, 2);
+      if (r() % 3 == 0) p.presence_penalty = real(-2, 2);
+      if (r() % 4 == 0)
+        for (token_id id = 7; id < 5000; id += 701) p.logit_bias.push_back({id, real(-9, 9)});
+      std::vector<token_id> prompt(50), endings{1, 2, 3};
+      for (auto& id : prompt) id = static_cast<token_id>(r() % 5000);
+      samplers.emplace_back(p, 5000, prompt, sampler::limits{10, r() % 2 ? 5u : 0u, endings});
+      samplers.back().accept(static_cast<token_id>(r() % 5000));
+      draws.push_back({&samplers.back(), i, 30, p.seed, 10});
+    }
+    work.logits_rows = 16;
+    m->forward(work).value();
+    std::vector<drawn> out(16);
+    m->sample(draws, out).value();
+    sample_scratch scratch(5000);
+    for (std::uint32_t i = 0; i < 16; ++i) {
+      // After sampling: a row that a draw changed was put back.
+      const auto wanted = samplers[i].pick(m->logits(i), 30, scratch);
+      REQUIRE(wanted.has_value());
+      CHECK(!out[i].fault);
+      ++all;
+      equal += out[i].id == *wanted;
+      if (samplers[i].params().temperature == 0) CHECK(out[i].id == *wanted);
+    }
+  }
+  // A draw that falls on a boundary between two tokens may take the other one: sums differ by rounding.
+  CHECK(equal >= all - 1);
+}
+
+TEST_CASE("cuda: every reference model's tokens and logits are reproduced within what its types allow") {
+  const auto b = cuda();
+  if (!b) return;
+  for (const auto& dir : test::reference_models()) {
+    CAPTURE(dir.filename());
+    auto m = std::move(load_model(dir.string(), b).value().weights);
+    m->allocate_pages(m->info().context / page_tokens + 1).value();
+    const test::golden g = test::read_golden(dir);
+    for (const std::size_t chunk : {std::size_t{1} << 20, std::size_t{7}, std::size_t{1}}) {
+      for (const auto& wanted : g.at) {
+        test::driven_sequence s(*m, 0, static_cast<std::uint32_t>(wanted.position) / page_tokens + 1);
+        const auto got = s.feed(std::span(g.input_ids).first(wanted.position + 1), chunk);
+        double largest = 0, worst = 0;
+        for (const double x : wanted.logits) largest = std::max(largest, std::abs(x));
+        for (std::size_t i = 0; i < wanted.ids.size(); ++i)
+          worst = std::max(worst, std::abs(got[static_cast<std::size_t>(wanted.ids[i])] - wanted.logits[i]));
+        CAPTURE(wanted.position, chunk, largest);
+        CHECK(worst <= 8e-2 * largest);
+      }
+      // Teacher-forced: the same best token wherever the margin is not within rounding.
+      const auto& wanted = g.generations.back();
+      if (wanted.margins.empty()) continue;
+      test::driven_sequence s(*m, 0, m->info().context / page_tokens + 1);
+      auto got = s.feed(wanted.prompt_ids, chunk);
+      for (std::size_t i = 0; i < wanted.greedy_ids.size() && i < 60; ++i) {
+        CAPTURE(i, chunk);
+        if (wanted.margins[i] > 0.4) CHECK(test::argmax(got) == wanted.greedy_ids[i]);
+        if (i + 1 < wanted.greedy_ids.size()) got = s.feed(std::span(&wanted.greedy_ids[i], 1), 1);
+      }
+    }
+  }
+}

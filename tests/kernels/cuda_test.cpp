@@ -1,0 +1,265 @@
+// Every operation of the cuda backend against the reference, over random shapes; skipped, saying so, where
+// there is no device.
+#include <catch2/catch.hpp>
+#include <cstring>
+#include <functional>
+#include <iostream>
+#include <numeric>
+
+#include "kernels/buffer.h"
+#include "kernels/cuda/backend.h"
+#include "kernels/random_weights.h"
+#include "tests/kernels/random_data.h"
+
+using namespace weir;
+using namespace weir::kernels;
+using test::pick;
+using test::random_floats;
+
+namespace {
+
+using backend_ptr = std::shared_ptr<const backend>;
+
+constexpr dtype types[] = {dtype::f32, dtype::bf16, dtype::f16};
+
+void on_cuda(const std::function<void(const backend_ptr&)>& check) {
+  static std::string why;
+  static const backend_ptr b = cuda_backend(0, why);
+  if (!b) {
+    std::cerr << "skipped: " << why << "\n";
+    return;
+  }
+  check(b);
+  const char* fault = b->fault(b->self);
+  CHECK(std::string(fault ? fault : "") == "");
+}
+
+const backend& defined() {
+  static const auto b = reference_backend();
+  return *b;
+}
+
+// Host data on the device, and back.
+class on_device {
+ public:
+  on_device(const backend_ptr& b, const void* from, std::size_t bytes) : b_(b), memory_(b, bytes) {
+    REQUIRE((bytes == 0 || memory_.data() != nullptr));
+    if (bytes) b->do_upload(b->self, memory_.data(), from, bytes);
+  }
+  on_device(const backend_ptr& b, const std::vector<float>& v)
+      : on_device(b, v.data(), v.size() * sizeof(float)) {}
+  float* floats() const { return memory_.floats(); }
+  std::vector<float> back() const {
+    std::vector<float> v(memory_.size() / sizeof(float));
+    b_->do_download(b_->self, v.data(), memory_.data(), memory_.size());
+    return v;
+  }
+
+ private:
+  backend_ptr b_;
+  buffer memory_;
+};
+
+matrix packed(const backend_ptr& b, const buffer& memory, matrix m) {
+  b->do_pack(b->self, m, memory.data());
+  m.data = memory.data();
+  m.order = layout::packed;
+  return m;
+}
+
+}  // namespace
+
+TEST_CASE("cuda: memory is zeroed, and copies both ways keep every byte") {
+  on_cuda([](const backend_ptr& b) {
+    test::rng r(1);
+    const auto v = random_floats(r, 100003);
+    const buffer zeroed(b, 1000), copy(b, v.size() * sizeof(float));
+    std::vector<std::byte> bytes(1000, std::byte{7});
+    b->do_download(b->self, bytes.data(), zeroed.data(), bytes.size());
+    CHECK(bytes == std::vector<std::byte>(1000));
+    CHECK(reinterpret_cast<std::uintptr_t>(copy.data()) % 256 == 0);
+    const on_device there(b, v);
+    b->do_copy(b->self, copy.data(), there.floats(), copy.size());
+    std::vector<float> back(v.size());
+    b->do_download(b->self, back.data(), copy.data(), copy.size());
+    CHECK(back == v);
+    CHECK(b->free_bytes(b->self) > 0);
+  });
+}
+
+TEST_CASE("cuda: more memory than there is is an answer, and leaves the device whole") {
+  on_cuda([](const backend_ptr& b) {
+    CHECK(buffer(b, std::uint64_t{1} << 50).data() == nullptr);
+    CHECK(buffer(b, 1 << 20).data() != nullptr);
+  });
+}
+
+TEST_CASE("cuda: linear equals the reference") {
+  on_cuda([](const backend_ptr& b) {
+    test::rng r(2);
+    for (int round = 0; round < 30; ++round) {
+      const dtype type = types[round % 3];
+      const std::uint32_t rows = pick(r, 1, 70), n = pick(r, 1, 400), k = pick(r, 1, 600);
+      const test::random_matrix w(r, type, n, k);
+      const buffer memory(b, b->weight_bytes(b->self, type, n, k));
+      const auto x = random_floats(r, std::size_t{rows} * k), bias = random_floats(r, n);
+      const bool biased = pick(r, 0, 1) == 1;
+      auto wanted = test::poison(std::size_t{rows} * n);
+      const on_device dx(b, x), dbias(b, bias), out(b, wanted);
+      defined().run(linear{w.view, biased ? bias.data() : nullptr, x.data(), wanted.data(), rows});
+      b->run(linear{packed(b, memory, w.view), biased ? dbias.floats() : nullptr, dx.floats(), out.floats(),
+                    rows});
+      CAPTURE(name(type), rows, n, k);
+      CHECK(test::worst_difference(wanted, out.back()) <= 3e-5);
+    }
+  });
+}
+
+TEST_CASE("cuda: gather equals the reference bit for bit") {
+  on_cuda([](const backend_ptr& b) {
+    test::rng r(3);
+    for (const dtype type : types) {
+      const std::uint32_t rows = 50, width = pick(r, 1, 1400);
+      const test::random_matrix table(r, type, rows, width);
+      const buffer memory(b, b->weight_bytes(b->self, type, rows, width));
+      std::vector<std::int32_t> ids(40);
+      for (auto& id : ids) id = static_cast<std::int32_t>(pick(r, 0, rows - 1));
+      auto wanted = test::poison(ids.size() * width);
+      const on_device out(b, wanted);
+      defined().run(gather{table.view, ids, wanted.data()});
+      b->run(gather{packed(b, memory, table.view), ids, out.floats()});
+      CHECK(wanted == out.back());
+    }
+  });
+}
+
+TEST_CASE("cuda: norms, rotary, silu_mul and add equal the reference") {
+  on_cuda([](const backend_ptr& b) {
+    test::rng r(4);
+    for (int round = 0; round < 12; ++round) {
+      const std::uint32_t rows = pick(r, 1, 40), width = pick(r, 1, 2000), heads = pick(r, 1, 8);
+      const std::uint32_t half = pick(r, 2, 128), stride = heads * half * 2 + pick(r, 0, 9);
+      CAPTURE(rows, width, heads, half);
+      {
+        const auto x = random_floats(r, std::size_t{rows} * width, 3), weight = random_floats(r, width);
+        auto wanted = test::poison(x.size());
+        const on_device dx(b, x), dweight(b, weight), out(b, wanted);
+        defined().run(rms_norm{x.data(), weight.data(), wanted.data(), rows, width, 1e-5f});
+        b->run(rms_norm{dx.floats(), dweight.floats(), out.floats(), rows, width, 1e-5f});
+        CHECK(test::worst_difference(wanted, out.back()) <= 3e-6);
+      }
+      auto x = random_floats(r, std::size_t{rows} * stride);
+      const auto weight = random_floats(r, 2 * half), frequencies = random_floats(r, half);
+      const on_device dx(b, x), dweight(b, weight);
+      defined().run(head_norm{x.data(), weight.data(), rows, stride, heads, 2 * half, 1e-6f});
+      b->run(head_norm{dx.floats(), dweight.floats(), rows, stride, heads, 2 * half, 1e-6f});
+      CHECK(test::worst_difference(x, dx.back()) <= 3e-6);
+      std::vector<std::uint32_t> positions(rows);
+      for (auto& p : positions) p = pick(r, 0, 100000);
+      auto cos = test::poison(std::size_t{rows} * half), sin = cos;
+      const on_device dcos(b, cos), dsin(b, sin);
+      defined().run(rotary_angles{positions, frequencies, cos.data(), sin.data()});
+      b->run(rotary_angles{positions, frequencies, dcos.floats(), dsin.floats()});
+      CHECK(test::worst_difference(cos, dcos.back()) <= 1e-6);
+      CHECK(test::worst_difference(sin, dsin.back()) <= 1e-6);
+      x = dx.back();
+      defined().run(rotary{x.data(), cos.data(), sin.data(), rows, stride, heads, 2 * half});
+      b->run(rotary{dx.floats(), dcos.floats(), dsin.floats(), rows, stride, heads, 2 * half});
+      CHECK(test::worst_difference(x, dx.back()) <= 3e-6);
+      {
+        const auto both = random_floats(r, std::size_t{rows} * 2 * width, 4);
+        auto wanted = test::poison(std::size_t{rows} * width);
+        const on_device dboth(b, both), out(b, wanted);
+        defined().run(silu_mul{both.data(), wanted.data(), rows, width});
+        b->run(silu_mul{dboth.floats(), out.floats(), rows, width});
+        CHECK(test::worst_difference(wanted, out.back()) <= 1e-6);
+        b->run(add{out.floats(), dboth.floats(), wanted.size()});
+        const auto sum = out.back();
+        for (std::size_t i = 0; i < sum.size(); ++i)
+          REQUIRE(sum[i] == Approx(wanted[i] + both[i]).margin(1e-4));
+      }
+    }
+  });
+}
+
+TEST_CASE("cuda: kv_write fills the reference's slots and no others, attention equals it") {
+  on_cuda([](const backend_ptr& b) {
+    test::rng r(5);
+    for (int round = 0; round < 20; ++round) {
+      const std::uint32_t heads = pick(r, 1, 4), group = pick(r, 1, 8), head_dim = pick(r, 4, 128) * 2,
+                          page_tokens = 16 * pick(r, 1, 4), window = pick(r, 0, 1) ? pick(r, 1, 100) : 0;
+      const std::uint32_t q_width = heads * group * head_dim, kv_width = heads * head_dim;
+      const std::uint32_t stride = q_width + 2 * kv_width + pick(r, 0, 5);
+      std::vector<kv_slice> history, now;
+      std::vector<std::vector<std::int32_t>> pages;
+      std::uint32_t before_rows = 0, rows = 0, page_count = 0;
+      for (std::uint32_t s = 0; s < pick(r, 1, 5); ++s) {
+        const std::uint32_t before = pick(r, 1, 200), more = pick(r, 0, 1) ? 1 : pick(r, 1, 40);
+        history.push_back({before_rows, before, 0, nullptr});
+        now.push_back({rows, more, before, nullptr});
+        before_rows += before;
+        rows += more;
+        pages.emplace_back((before + more + page_tokens - 1) / page_tokens);
+        page_count += static_cast<std::uint32_t>(pages.back().size());
+      }
+      std::vector<std::int32_t> order(page_count);
+      std::iota(order.begin(), order.end(), 0);
+      std::shuffle(order.begin(), order.end(), r);
+      for (std::size_t s = 0; s < pages.size(); ++s) {
+        for (auto& p : pages[s]) {
+          p = order.back();
+          order.pop_back();
+        }
+        history[s].pages = now[s].pages = pages[s].data();
+      }
+      const auto old = random_floats(r, std::size_t{before_rows} * stride),
+                 qkv = random_floats(r, std::size_t{rows} * stride);
+      auto keys = test::poison(std::size_t{page_count} * kv_width * page_tokens), values = keys;
+      auto wanted = test::poison(std::size_t{rows} * q_width);
+      const on_device dold(b, old), dqkv(b, qkv), dkeys(b, keys), dvalues(b, values), out(b, wanted);
+      const kv_pages host{keys.data(), values.data(), heads, head_dim, page_tokens};
+      const kv_pages there{dkeys.floats(), dvalues.floats(), heads, head_dim, page_tokens};
+      const auto run = [&](const backend& on, const float* o, const float* n, const kv_pages& kv, float* to) {
+        on.run(kv_write{o + q_width, o + q_width + kv_width, stride, kv, history});
+        on.run(kv_write{n + q_width, n + q_width + kv_width, stride, kv, now});
+        const float scale = 1.0f / std::sqrt(static_cast<float>(head_dim));
+        on.run(attention{n, stride, heads * group, kv, now, window, scale, to});
+      };
+      run(defined(), old.data(), qkv.data(), host, wanted.data());
+      run(*b, dold.floats(), dqkv.floats(), there, out.floats());
+      CAPTURE(heads, group, head_dim, page_tokens, rows, window);
+      const auto same = [](const std::vector<float>& x, const std::vector<float>& y) {
+        return std::memcmp(x.data(), y.data(), x.size() * sizeof(float)) == 0;
+      };
+      CHECK(same(keys, dkeys.back()));
+      CHECK(same(values, dvalues.back()));
+      CHECK(test::worst_difference(wanted, out.back()) <= 1e-5);
+    }
+  });
+}
+
+TEST_CASE("cuda: random weights are the host's, bit for bit") {
+  on_cuda([](const backend_ptr& b) {
+    const std::uint64_t count = 100003;
+    const buffer memory(b, count * 4);
+    std::vector<std::uint16_t> halves(count);
+    b->do_fill_random(b->self, memory.data(), dtype::bf16, count, false, 77);
+    b->do_download(b->self, halves.data(), memory.data(), count * 2);
+    std::vector<float> norms(count);
+    b->do_fill_random(b->self, memory.data(), dtype::f32, count, true, 78);
+    b->do_download(b->self, norms.data(), memory.data(), count * 4);
+    bool same = true;
+    for (std::uint64_t i = 0; i < count; ++i)
+      same = same && halves[i] == random_weight(77, i) && norms[i] == from_bf16(random_weight(78, i)) + 1.0f;
+    CHECK(same);
+  });
+}
+
+TEST_CASE("a cuda device that is not there is refused, saying why") {
+  std::string why;
+  const int count = cuda_devices(why);
+  CHECK((count > 0 || !why.empty()));
+  why.clear();
+  CHECK(cuda_backend(count + 5, why) == nullptr);
+  CHECK(!why.empty());
+}

@@ -1,0 +1,37 @@
+#include "net/delays.h"
+
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <random>
+#include <vector>
+
+using weir::net::delays;
+
+TEST_CASE("delays: quantiles are never below the truth and at most a sixteenth above it") {
+  std::mt19937_64 random(3);
+  std::lognormal_distribution<double> draw(6, 2);
+  delays d;
+  std::vector<double> all;
+  for (int i = 0; i < 20000; ++i) {
+    all.push_back(std::floor(draw(random)));
+    d.add(std::chrono::microseconds(static_cast<std::int64_t>(all.back())));
+  }
+  std::sort(all.begin(), all.end());
+  CHECK(d.count() == 20000);
+  for (double q : {0.01, 0.5, 0.99, 1.0}) {
+    const double exact = all[static_cast<std::size_t>(std::ceil(q * 20000)) - 1] / 1000;
+    CAPTURE(q);
+    CHECK(d.quantile_ms(q) >= exact);
+    CHECK(d.quantile_ms(q) <= exact * (1 + 1.0 / 16) + 0.001);
+  }
+}
+
+TEST_CASE("delays: nothing, less than nothing, and more than an hour") {
+  delays d;
+  CHECK(d.quantile_ms(0.99) == 0);
+  d.add(std::chrono::microseconds(-5));
+  CHECK(d.quantile_ms(1) == 0);
+  d.add(std::chrono::hours(100));
+  CHECK(d.quantile_ms(1) > 3'600'000);
+  CHECK(d.count() == 2);
+}
