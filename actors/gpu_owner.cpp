@@ -19,6 +19,9 @@ using core::time_point;
 
 constexpr core::duration publish_every = std::chrono::milliseconds(50);
 
+// A device that fails is given another chance, unless it has just had one.
+constexpr core::duration second_chance_after = std::chrono::minutes(1);
+
 class owner {
  public:
   owner(owner_options o, const timekeeper& time, std::shared_ptr<board> b)
@@ -41,20 +44,23 @@ class owner {
 
   bool idle() const {
     for (const auto& e : engines_)
-      if (!e.does->idle()) return false;
+      if (e.does && !e.does->idle()) return false;
     return true;
   }
 
   // Every engine that has something due takes one step.
   void step() {
     for (auto& e : engines_) {
-      if (e.does->idle() || e.due > time_.now()) continue;
+      if (!e.does || e.does->idle() || e.due > time_.now()) continue;
       const auto done = e.does->step();
       e.due = done.wait_until;
       if (done.rows == 0) continue;
       meter_.add(time_.now(), done.tokens, done.took);
       board_->beat(time_.now(), true);
-      if (const auto& fault = e.does->fault()) board_->fail(fault->message);
+      if (const auto fault = e.does->fault()) {
+        device_failed(*fault);
+        break;
+      }
     }
     if (options_.audit) check_books();
     outbox_.flush();
@@ -65,7 +71,7 @@ class owner {
   time_point due() const {
     auto first = time_point::max();
     for (const auto& e : engines_)
-      if (!e.does->idle()) first = std::min(first, e.due);
+      if (e.does && !e.does->idle()) first = std::min(first, e.due);
     return first;
   }
 
@@ -91,24 +97,58 @@ class owner {
   void on(submit_job& m) {
     static_cast<job_stream::state_block&>(*m.job.sink).out = &outbox_;
     if (idle()) board_->beat(time_.now(), true);
-    engines_[m.engine].does->submit(std::move(m.job));
-    engines_[m.engine].due = {};
+    auto& e = engines_[m.engine];
+    if (!e.does) return finish_at_once(*m.job.sink);
+    e.does->submit(std::move(m.job));
+    e.due = {};
+  }
+
+  void finish_at_once(core::token_sink& sink) const {
+    core::ending how;
+    how.reason = core::finish_reason::error;
+    how.fault = core::make_error(core::errc::unavailable, "the device failed: {}", board_->fault());
+    sink.finish(how);
   }
 
   void on(cancel_job& m) {
+    if (!engines_[m.engine].does) return;
     engines_[m.engine].does->cancel(m.id, m.why);
     engines_[m.engine].due = {};
   }
 
   void on(time_came&) {}
 
-  void on(load_model& m) {
+  core::result<std::unique_ptr<opened_model>> open(const model_spec& spec, const load_progress& progress) {
     if (!backend_ && options_.device != "sim") {
       auto made = core::make_backend(options_.device, options_.threads);
-      if (!made) return m.answer(load_model::result(made.error()));
+      if (!made) return made.error();
       backend_ = std::move(*made);
     }
-    auto opened = open_model(m.spec, options_, backend_, m.progress);
+    return open_model(spec, options_, backend_, progress);
+  }
+
+  // The engine has ended its jobs with `why`. Everything on the device is made anew, once; if it fails again within a
+  // minute, or cannot be made, it stays down and readiness says why.
+  void device_failed(const core::error& why) {
+    board_->fail(why.message);
+    outbox_.flush();
+    const auto now = time_.now();
+    if (restarted_at_ && now - *restarted_at_ < second_chance_after) return;
+    restarted_at_ = now;
+    for (auto& e : engines_) e.does.reset();  // their memory is needed
+    backend_.reset();
+    for (auto& e : engines_) {
+      auto again = open(e.spec, {});
+      if (!again) return board_->fail(why.message + "; it cannot be started again: " + again.error().message);
+      e.does = std::make_unique<core::engine>(std::move((*again)->weights), e.tokenizer, (*again)->config, time_);
+      e.due = {};
+    }
+    board_->fail({});
+    board_->beat(time_.now(), false);
+  }
+
+  void on(load_model& m) {
+    auto opened = open(m.spec, m.progress);
     if (!opened) return m.answer(load_model::result(opened.error()));
     const std::shared_ptr<opened_model> model = std::move(*opened);
     const std::shared_ptr<served_model> served(model, &model->served);
@@ -121,7 +161,7 @@ class owner {
       to.tell(cancel_job(id, index, why));
     };
     auto engine = std::make_unique<core::engine>(std::move(model->weights), served->tokenizer, model->config, time_);
-    engines_.push_back({std::move(engine), {}});
+    engines_.push_back({std::move(engine), {}, m.spec, served->tokenizer});
     publish();
     m.answer(load_model::result(served));
   }
@@ -129,7 +169,7 @@ class owner {
   // A page lost is a fault of ours: readiness says so, before memory runs out without a reason.
   void check_books() {
     for (const auto& e : engines_)
-      if (auto wrong = e.does->check_integrity(); !wrong.empty()) board_->fail("the books do not balance: " + wrong);
+      if (auto wrong = e.does ? e.does->check_integrity() : std::string(); !wrong.empty()) board_->fail("the books do not balance: " + wrong);
   }
 
   void publish() {
@@ -137,6 +177,7 @@ class owner {
     auto p = std::make_shared<owner_picture>();
     p->at = time_.now();
     for (std::size_t i = 0; i < engines_.size(); ++i) {
+      if (!engines_[i].does) continue;
       p->counts += engines_[i].does->counts();
       listed_.clear();
       engines_[i].does->list(listed_);
@@ -157,9 +198,12 @@ class owner {
   struct running {
     std::unique_ptr<core::engine> does;
     time_point due{};  // nothing to do before then, unless a message comes
+    model_spec spec;   // what it was made from
+    std::shared_ptr<const core::tokenizer> tokenizer;
   };
   std::vector<running> engines_;
   std::shared_ptr<const kernels::backend> backend_;  // of the device; none for sim
+  std::optional<time_point> restarted_at_;
   std::vector<core::sequence_view> listed_;
   step_meter meter_;
   time_point publish_at_{};

@@ -76,6 +76,7 @@ result<void> take_sampling(const request& r, const served_model& m, core::sampli
        })
     if (!checked) return checked.error();
   s.seed = r.seed ? *r.seed : std::random_device{}() | std::uint64_t{std::random_device{}()} << 32;
+  s.choice = r.choice;
   for (const auto& [id, bias] : r.logit_bias) {
     if (auto ok = check_id("logit_bias", id, m); !ok) return ok;
     if (!(bias >= -100 && bias <= 100))
@@ -119,6 +120,7 @@ result<core::job> make_job(const request& r, const served_model& m) {
     return bad_param("cache_salt", "cache_salt must have at most {} bytes, not {}", longest_cache_salt, r.cache_salt.size());
   j.cache_salt = r.cache_salt;
   j.priority = r.priority;
+  j.key = r.key;
   return j;
 }
 

@@ -68,7 +68,10 @@ struct service::parts {
       v.state = core::name(s.state);
       v.prompt_tokens = s.prompt_tokens;
       v.output_tokens = s.output_tokens;
+      v.cached_tokens = s.cached_tokens;
       v.pages = s.pages;
+      v.preemptions = s.preemptions;
+      v.priority = s.priority;
       if (it->second->engine < models->size()) v.model = (*models)[it->second->engine]->name;
     }
   }
@@ -150,6 +153,7 @@ std::shared_ptr<job_stream> service::submit(request r, executor shard, job_strea
         if (job.model) v.model = job.model->name;
         v.prompt_tokens = o.input_tokens;
         v.output_tokens = o.output_tokens;
+        v.cached_tokens = o.cached_tokens;
         registry.tell(job_ended(std::move(v), job.now != job_stream::phase::refused));
       });
   s->skip_special = r.skip_special_tokens;
@@ -236,14 +240,16 @@ snapshot service::stats() const {
   s.step_p99_ms = p->step_p99_ms;
   s.steps = p->counts.steps;
   s.tokens = p->counts.tokens;
+  s.preemptions = p->counts.preemptions;
+  s.queued_tokens = p->counts.queued_tokens;
   s.prefix = {p->counts.prefix_hits, p->counts.cached_tokens};
   return s;
 }
 
 readiness service::ready() const {
   if (p_->host.loading()) return {false, "models are loading"};
-  if (p_->draining) return {false, "shutting down"};
   if (auto why = p_->owner.published().fault(); !why.empty()) return {false, "the device failed: " + why};
+  if (p_->draining) return {false, "shutting down"};
   if (const auto silent = p_->owner.published().silent_for(p_->time.now()); silent && *silent > wedged_after)
     return {false, fmt::format("the engine has not finished a step for {} s",
                                std::chrono::duration_cast<std::chrono::seconds>(*silent).count())};

@@ -32,7 +32,8 @@ struct job_view {
   std::string state;               // queued prefilling decoding paused finished
   std::string model;
   std::string finish_reason;       // with finished
-  std::uint32_t prompt_tokens = 0, output_tokens = 0, pages = 0;
+  std::uint32_t prompt_tokens = 0, output_tokens = 0, cached_tokens = 0, pages = 0, preemptions = 0;
+  int priority = 0;
   double age_s = 0;
 };
 
@@ -43,7 +44,7 @@ struct snapshot {
   double tokens_per_s = 0;
   std::uint32_t queue = 0;
   double step_p50_ms = 0, step_p99_ms = 0;
-  std::uint64_t steps = 0, tokens = 0;
+  std::uint64_t steps = 0, tokens = 0, preemptions = 0, queued_tokens = 0;
   struct { std::uint64_t hits = 0, tokens = 0; } prefix;  // jobs that found part of their prompt computed; how much
 };
 

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cassert>
+#include <tuple>
 #include <utility>
 
 #include "core/engine_state.h"
@@ -10,6 +11,9 @@ namespace {
 
 // A sink that had no room is offered its tokens again after this long, where no step comes sooner.
 constexpr duration offer_again = std::chrono::milliseconds(1);
+
+// Jobs without room that admit() looks behind for one that has it.
+constexpr std::size_t most_blocked = 16;
 
 using sequences = std::vector<std::unique_ptr<sequence>>;
 
@@ -41,6 +45,7 @@ engine::state::state(std::unique_ptr<model> m, std::shared_ptr<const tokenizer> 
   drawing.reserve(config.max_batch);
   running.reserve(config.max_batch);
   computing.reserve(config.max_batch);
+  blocked.reserve(most_blocked);
 }
 
 engine::engine(std::unique_ptr<model> m, std::shared_ptr<const tokenizer> t, engine_config config,
@@ -58,6 +63,7 @@ engine::~engine() {
 step_report engine::step() {
   s_->begin();
   s_->expire();
+  s_->grow();
   s_->admit();
   const batch& work = s_->schedule();
   if (!work.empty()) {
@@ -124,25 +130,58 @@ void engine::state::expire() {
   }
 }
 
-void engine::state::admit() {
-  while (!waiting.empty() && running.size() < config.max_batch) {
-    sequence& s = waiting.front();
-    if (s.asked.sink->abandoned()) {
-      drop(waiting.take_front(), finish_reason::cancel);
-      continue;
+// Every running sequence gets the page of the row that it computes next. Where none is left, the youngest of the
+// lowest priority gives its own back.
+void engine::state::grow() {
+  const auto keeps_longer = [](const auto& a, const auto& b) {
+    return std::tuple(a->preempted, a->asked.priority, b->arrival) > std::tuple(b->preempted, b->asked.priority, a->arrival);
+  };
+  const std::uint64_t before = preemptions;
+  for (const auto& s : running) {
+    while (!s->preempted && !s->pages.grow(pool, s->length())) {
+      (*std::ranges::max_element(running, keeps_longer))->preempt(pool);
+      ++preemptions;
     }
-    if (!enter(s)) return;
-    s.enter(admissions++, now, device->info().vocab_size);
-    running.push_back(waiting.take_front());
   }
+  if (preemptions == before) return;
+  std::erase_if(running, [&](auto& s) {
+    if (s->preempted) waiting.add_preempted(std::move(s));
+    return s == nullptr;
+  });
+}
+
+engine::state::outlook engine::state::look() const {
+  return {pool.releases(), waiting.arrivals(), running.size()};
+}
+
+void engine::state::admit() {
+  if (waiting.empty() || look() == seen) return;
+  blocked.clear();
+  const auto passed_often = [](const sequence* s) { return s->passed >= most_passes; };
+  for (auto at = waiting.begin(); at != waiting.end() && running.size() < config.max_batch;) {
+    sequence& s = *at->second;
+    if (s.asked.sink->abandoned()) {
+      drop(waiting.take(at), finish_reason::cancel);
+    } else if (enter(s)) {
+      for (sequence* b : blocked) ++b->passed;
+      running.push_back(waiting.take(at));
+      s.enter(admissions++, now, device->info().vocab_size);
+      s.prompt_turn = plan.prompt_rows();
+      ++report.entered;
+    } else {
+      blocked.push_back(&s);
+      ++at;
+    }
+    if (blocked.size() == most_blocked || std::ranges::any_of(blocked, passed_often)) break;
+  }
+  seen = look();
 }
 
 // Takes the pages that the sequence needs, those first that are computed already.
 bool engine::state::enter(sequence& s) {
   const std::uint32_t cached = s.cached;
   share_pages(s, pool);
-  // The last token is never computed.
-  if (take_pages(s, pool, s.prompt_tokens() + s.max_output - 1, plan.copies())) return true;
+  if (take_pages(s, pool, static_cast<std::uint32_t>(running.size()), plan.copies())) return true;
   s.give_back(pool);
   s.cached = cached;
   return false;
@@ -211,6 +250,7 @@ void engine::state::deliver() {
     finishing.push_back(std::move(s));
     return true;
   });
+  waiting.each_preempted([](sequence& s) { s.offer(); });
   std::erase_if(finishing, [&](auto& s) {
     if (!s->settle()) return false;
     forget(*s);
@@ -227,10 +267,10 @@ step_report engine::state::close_step(const batch& work) {
 }
 
 // When a step could next do anything, if no message comes.
-time_point engine::state::next_event() const {
+time_point engine::state::next_event() {
   time_point next = std::min(plan.next_due(), earliest_deadline);
-  const bool full =
-      std::any_of(running.begin(), running.end(), [](const auto& s) { return s->tail_waits(); });
+  bool full = std::ranges::any_of(running, [](const auto& s) { return s->tail_waits(); });
+  waiting.each_preempted([&](const sequence& s) { full = full || s.tail_waits(); });
   if (full || !finishing.empty()) next = std::min(next, now + offer_again);
   return next == time_point::max() ? time_point{} : next;
 }

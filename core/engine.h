@@ -9,11 +9,15 @@
 // by a job that runs or by one that is gone, and starts where they end. Jobs that would compute the same page in
 // the same step do so once.
 //
-// Pages are reserved when a job is admitted, for its prompt and all the output it may make (max_tokens, or
-// what its longest possible length leaves): an admitted job always runs to its end, so jobs cannot wait for
-// one another. A sequence is at most as long as the smallest of the model's context, max_seq_len and the page
-// pool; output that reaches it ends with length. Jobs enter in order of priority, then age; one whose pages
-// are not free yet waits, and those behind it too.
+// A job enters when there are pages for all its tokens, and one more for every running sequence; from then on it
+// takes a page as it grows. When there is none left, the youngest sequence of the lowest priority is preempted: it
+// keeps its tokens, gives its pages back and waits in front of the line, until the same rule lets it enter again
+// and compute what it lost (most of which the cache may still hold). The oldest of the highest priority is never
+// preempted, so somebody always gets on. A sequence is at most as long as the smallest of the model's context,
+// max_seq_len and the page pool; output that reaches it ends with length.
+//
+// Jobs enter in the order of schedule/waiting_line.h. One that finds no room lets smaller ones pass, but no more
+// than `most_passes` of them.
 //
 // Invariants:
 //   1. Pages used + cached + free = total; reference counts equal the page tables (check_integrity).
@@ -46,19 +50,22 @@ struct engine_config {
   duration lone_step_target{};       // the same while nothing decodes: how long a cancel may wait
 };
 
+inline constexpr std::uint32_t most_passes = 4;
+
 enum class sequence_state { queued, prefilling, decoding, finished };
 const char* name(sequence_state s) noexcept;
 
 struct sequence_view {
   job_id id;
   sequence_state state = sequence_state::queued;
-  std::uint32_t prompt_tokens = 0, output_tokens = 0, pages = 0;
+  std::uint32_t prompt_tokens = 0, output_tokens = 0, cached_tokens = 0, pages = 0, preemptions = 0;
+  int priority = 0;
   time_point created{};
 };
 
 // What one step did, for telemetry.
 struct step_report {
-  std::uint32_t rows = 0, sequences = 0, tokens = 0, finished = 0;
+  std::uint32_t rows = 0, sequences = 0, tokens = 0, finished = 0, entered = 0;
   duration took{};
   // Nothing can happen before then, unless a message comes: the next due() of a paced model, the next
   // deadline, the next offer to a full sink. In the past (as here): step again at once, if the engine is not
@@ -67,12 +74,14 @@ struct step_report {
 };
 
 struct engine_counts {
+  std::uint64_t queued_tokens = 0;
   std::uint32_t queued = 0, prefilling = 0, decoding = 0;
   std::uint32_t finishing = 0;  // ended and without pages, but their sinks have not taken the last tokens
   std::uint32_t pages_total = 0, pages_free = 0, pages_cached = 0, pages_used = 0;
   // Since the engine was made:
   std::uint64_t steps = 0, tokens = 0, finished = 0;
   std::uint64_t prefix_hits = 0, cached_tokens = 0;  // jobs that found part of their prompt; how much they found
+  std::uint64_t preemptions = 0;
 
   // Of several engines together.
   engine_counts& operator+=(const engine_counts& o) noexcept;

@@ -14,7 +14,8 @@ engine_counts engine::counts() const noexcept {
   engine_counts c;
   c.queued = static_cast<std::uint32_t>(s_->waiting.size());
   c.finishing = static_cast<std::uint32_t>(s_->finishing.size());
-  for (const auto& s : s_->running) ++(s->output.empty() ? c.prefilling : c.decoding);
+  c.queued_tokens = s_->waiting.tokens();
+  for (const auto& s : s_->running) ++(s->decoding() ? c.decoding : c.prefilling);
   c.pages_total = s_->pool.total();
   c.pages_free = s_->pool.free();
   c.pages_cached = s_->pool.cached();
@@ -24,11 +25,13 @@ engine_counts engine::counts() const noexcept {
   c.finished = s_->finished;
   c.prefix_hits = s_->prefix_hits;
   c.cached_tokens = s_->cached_tokens;
+  c.preemptions = s_->preemptions;
   return c;
 }
 
 engine_counts& engine_counts::operator+=(const engine_counts& o) noexcept {
   queued += o.queued;
+  queued_tokens += o.queued_tokens;
   prefilling += o.prefilling;
   decoding += o.decoding;
   finishing += o.finishing;
@@ -41,6 +44,7 @@ engine_counts& engine_counts::operator+=(const engine_counts& o) noexcept {
   finished += o.finished;
   prefix_hits += o.prefix_hits;
   cached_tokens += o.cached_tokens;
+  preemptions += o.preemptions;
   return *this;
 }
 
@@ -51,11 +55,14 @@ void engine::list(std::vector<sequence_view>& out) const {
                    .state = state,
                    .prompt_tokens = s.prompt_tokens(),
                    .output_tokens = s.sampled,
+                   .cached_tokens = s.cached,
                    .pages = s.pages.size(),
+                   .preemptions = s.preemptions,
+                   .priority = s.asked.priority,
                    .created = s.asked.created});
   };
   for (const auto& s : s_->running) {
-    add(*s, s->output.empty() ? sequence_state::prefilling : sequence_state::decoding);
+    add(*s, s->decoding() ? sequence_state::decoding : sequence_state::prefilling);
   }
   s_->waiting.each([&](const sequence& s) { add(s, sequence_state::queued); });
   for (const auto& s : s_->finishing) add(*s, sequence_state::finished);
@@ -66,7 +73,8 @@ std::string engine::check_integrity() const {
   std::vector<std::uint32_t> references(pool.total(), 0);
   for (const auto& s : s_->running) {
     for (const page_id p : s->pages.all()) ++references[static_cast<std::size_t>(p)];
-    if (s->ended) return fmt::format("job {} has ended and is in the batch", s->asked.id.text());
+    if (s->ended || s->preempted) return fmt::format("job {} has left, and is in the batch", s->asked.id.text());
+    if (s->named * page_tokens > s->computed) return fmt::format("job {} has named rows that are not computed", s->asked.id.text());
     if (s->computed > s->length() || pages_for(s->computed) > s->pages.size()) {
       return fmt::format("job {} has {} rows in {} pages", s->asked.id.text(), s->computed, s->pages.size());
     }

@@ -20,6 +20,7 @@ struct engine::state {
   // The parts of a step, in order.
   void begin();
   void expire();
+  void grow();
   void admit();
   bool enter(sequence& s);
   void share();
@@ -33,7 +34,7 @@ struct engine::state {
   void drop(std::unique_ptr<sequence> s, finish_reason why, std::optional<error> with = {});
   void fail_all(const error& e);
   void forget(const sequence& s);
-  time_point next_event() const;
+  time_point next_event();
 
   std::unique_ptr<model> device;
   token_table text;
@@ -47,6 +48,7 @@ struct engine::state {
   std::vector<std::unique_ptr<sequence>> finishing;  // ended, the last tokens not all taken
   std::unordered_map<job_id, sequence*, job_id_hash> known;
   scheduler plan;
+  std::vector<sequence*> blocked;    // waiting, and without room when admit() looked
   std::vector<page_name> computing;  // the pages that are being computed in this step
   std::vector<draw> draws;         // of this step, and
   std::vector<drawn> results;      // what came of them, and
@@ -56,7 +58,16 @@ struct engine::state {
   time_point now{};  // when the step began
   time_point earliest_deadline = time_point::max();
   std::uint64_t admissions = 0, steps = 0, tokens = 0, finished = 0;
-  std::uint64_t prefix_hits = 0, cached_tokens = 0;
+  std::uint64_t prefix_hits = 0, cached_tokens = 0, preemptions = 0;
+
+  // What admit() found when it last looked: while nothing of it changes, nobody new can enter.
+  struct outlook {
+    std::uint64_t releases = 0, arrivals = 0;
+    std::size_t running = 0;
+    bool operator==(const outlook&) const = default;
+  };
+  outlook look() const;
+  outlook seen;
   step_report report;  // of this step, and of what cancel() ended since the last
 };
 

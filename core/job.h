@@ -37,6 +37,7 @@ struct job {
   std::vector<std::string> stop;           // judged on bytes; none is empty
   std::string cache_salt;                  // jobs share computed prefixes with jobs of the same salt alone
   int priority = 0;                        // higher first
+  std::uint64_t key = 0;                   // whose it is: waiting jobs of different keys take turns
   std::optional<time_point> deadline;
   time_point created{};                    // when the client's request was read: t = 0 of its timings
   std::shared_ptr<token_sink> sink;        // never null

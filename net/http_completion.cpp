@@ -1,4 +1,5 @@
 // POST /v1/completions and /v1/chat/completions: a job, and its text as one object or as server-sent events.
+#include <algorithm>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/beast/http/chunk_encode.hpp>
 #include <boost/beast/http/empty_body.hpp>
@@ -19,14 +20,28 @@ std::int64_t unix_seconds() {
       .count();
 }
 
-std::string whole_answer(openai::dialect d, const actors::job_stream& job, bool with_ids) {
-  std::string text;
-  job.text_of(0, job.published(), text);
-  std::vector<core::token_id> ids;
-  for (std::uint32_t i = 0; with_ids && i < job.published(); ++i) ids.push_back(job.token_at(i));
-  std::optional<std::span<const core::token_id>> shown_ids;
-  if (with_ids) shown_ids = ids;
-  return openai::response_body(d, job.id().text(), unix_seconds(), job.model(), text, shown_ids, job.ended());
+using jobs = std::vector<std::shared_ptr<actors::job_stream>>;
+
+std::string whole_answer(openai::dialect d, const jobs& all, bool with_ids) {
+  std::vector<openai::choice> choices;
+  for (const auto& job : all) {
+    openai::choice& c = choices.emplace_back();
+    job->text_of(0, job->published(), c.text);
+    c.how = job->ended();
+    if (!with_ids) continue;
+    c.token_ids.emplace();
+    for (std::uint32_t i = 0; i < job->published(); ++i) c.token_ids->push_back(job->token_at(i));
+  }
+  return openai::response_body(d, all.front()->id().text(), unix_seconds(), all.front()->model(), choices);
+}
+
+// The first that was refused, or failed where a whole answer is wanted: it is the answer then.
+std::optional<core::error> failure_of(const jobs& all, bool whole) {
+  for (const auto& job : all) {
+    if (job->state() == phase::refused) return job->refusal();
+    if (whole && job->state() == phase::done && job->ended().fault) return job->ended().fault;
+  }
+  return std::nullopt;
 }
 
 }  // namespace
@@ -38,37 +53,43 @@ asio::awaitable<bool> http_session::complete(openai::dialect d, const request& r
     reply no = error_reply(parsed.error());
     co_return co_await write(std::move(no));
   }
-  auto asked = std::move(parsed->request);
-  auto job = hub_.all().service.submit(std::move(asked), hub_.executor(), [news = std::weak_ptr(news_)] {
-    if (auto n = news.lock()) n->notify();
-  });
+  jobs all;
+  for (std::uint32_t i = 0; i < parsed->n; ++i) {
+    auto asked = parsed->request;
+    asked.choice = i;
+    all.push_back(hub_.all().service.submit(std::move(asked), hub_.executor(), [news = std::weak_ptr(news_)] {
+      if (auto n = news.lock()) n->notify();
+    }));
+  }
   watch_peer();
+  const bool streamed = parsed->stream;
   const auto settled = [&] {
-    const phase p = job->state();
-    return p == phase::done || p == phase::refused || (p == phase::running && parsed->stream);
+    if (failure_of(all, !streamed)) return true;
+    return std::ranges::all_of(all, [&](const auto& job) {
+      return job->state() == phase::done || (job->state() == phase::running && streamed);
+    });
   };
   while (!settled() && !peer_gone_) co_await news_->wait();
   if (peer_gone_) co_return false;
-  const bool refused = job->state() == phase::refused;
-  if (!refused && parsed->stream) {
-    const bool goes_on = co_await stream_events(d, *parsed, job);
+  const auto failed = failure_of(all, !streamed);
+  if (!failed && streamed) {
+    const bool goes_on = co_await stream_events(d, *parsed, all);
     stop_watching();
     co_return goes_on;
   }
   stop_watching();
   reply out;
-  if (refused) {
-    out = error_reply(job->refusal());
-  } else if (job->ended().fault) {
-    out = error_reply(*job->ended().fault);
+  if (failed) {
+    out = error_reply(*failed);
   } else {
-    out.body = whole_answer(d, *job, parsed->return_token_ids);
+    out.body = whole_answer(d, all, parsed->return_token_ids);
   }
+  all.clear();  // one choice that is refused ends the others
   co_return co_await write(std::move(out));
 }
 
 asio::awaitable<bool> http_session::stream_events(openai::dialect d, const openai::parsed_request& p,
-                                                  std::shared_ptr<actors::job_stream> job) {
+                                                  std::span<const std::shared_ptr<actors::job_stream>> jobs) {
   http::response<http::empty_body> head{http::status::ok, version_};
   if (version_ < 11)
     keep_alive_ = false;  // no chunks before HTTP/1.1: the end of the connection ends the stream
@@ -83,38 +104,48 @@ asio::awaitable<bool> http_session::stream_events(openai::dialect d, const opena
   stream_.expires_after(hub_.limits().write_time);
   co_await http::async_write_header(stream_, serializer, asio::use_awaitable);
 
-  const openai::event_writer events(d, job->id().text(), unix_seconds(), job->model(), p.include_usage);
-  std::uint32_t shown = 0, sent = 0;
+  const openai::event_writer events(d, jobs.front()->id().text(), unix_seconds(), jobs.front()->model(),
+                                    p.include_usage);
+  std::vector<shown_choice> shown(jobs.size());
   out_.clear();
-  events.open(out_);
+  for (std::uint32_t i = 0; i < jobs.size(); ++i) events.open(out_, i);
   for (;;) {
-    const bool ended = job->state() == phase::done;
-    const std::uint32_t published = job->published();
-    text_.clear();
-    job->text_of(shown, published, text_);
-    if (!text_.empty() || ended) {
-      ids_.clear();
-      for (std::uint32_t i = shown; p.return_token_ids && i < published; ++i)
-        ids_.push_back(job->token_at(i));
-      const bool broken = ended && job->ended().fault;
-      events.piece(out_, text_, ids_,
-                   ended ? openai::finish_reason(job->ended().reason) : std::string_view());
-      if (broken) events.error(out_, *job->ended().fault);
-      if (ended) {
-        events.usage(out_, job->ended());
-        events.close(out_);
-      }
-      shown = published;
+    for (std::uint32_t i = 0; i < jobs.size(); ++i) show_news(events, *jobs[i], i, p.return_token_ids, shown[i]);
+    const bool ended = std::ranges::all_of(shown, &shown_choice::ended);
+    if (ended) {
+      std::vector<actors::outcome> used;
+      for (const auto& job : jobs) used.push_back(job->ended());
+      events.usage(out_, openai::usage_of(used));
+      events.close(out_);
     }
-    const std::uint32_t fresh = shown - sent;
     if (!out_.empty()) co_await write_chunk(out_, ended);
-    if (fresh > 0) hub_.all().sampled_to_sent.add(hub_.all().service.now() - job->sampled_at(shown - 1));
-    sent = shown;
+    for (std::size_t i = 0; i < jobs.size(); ++i) {
+      if (shown[i].sent == shown[i].tokens) continue;
+      hub_.all().sampled_to_sent.add(hub_.all().service.now() - jobs[i]->sampled_at(shown[i].tokens - 1));
+      shown[i].sent = shown[i].tokens;
+    }
     out_.clear();
     if (ended) co_return keep_alive_;
     if (peer_gone_) co_return false;
     co_await news_->wait();
   }
+}
+
+// Appends to out_ what a choice has to say that was not shown yet.
+void http_session::show_news(const openai::event_writer& events, const actors::job_stream& job, std::uint32_t index,
+                             bool with_ids, shown_choice& shown) {
+  if (shown.ended) return;
+  shown.ended = job.state() == phase::done;
+  const std::uint32_t published = job.published();
+  text_.clear();
+  job.text_of(shown.tokens, published, text_);
+  if (text_.empty() && !shown.ended) return;
+  ids_.clear();
+  for (std::uint32_t i = shown.tokens; with_ids && i < published; ++i) ids_.push_back(job.token_at(i));
+  shown.tokens = published;
+  events.piece(out_, index, text_, ids_,
+               shown.ended ? openai::finish_reason(job.ended().reason) : std::string_view());
+  if (shown.ended && job.ended().fault) events.error(out_, *job.ended().fault);
 }
 
 asio::awaitable<void> http_session::write_chunk(std::string_view data, bool last) {

@@ -134,7 +134,11 @@ void append_job(std::string& out, const actors::job_view& j) {
   if (!j.finish_reason.empty()) append_text(out, "finish_reason", j.finish_reason);
   append_count(out, "prompt_tokens", j.prompt_tokens);
   append_count(out, "tokens", j.output_tokens);
+  append_count(out, "cached_tokens", j.cached_tokens);
   append_count(out, "pages", j.pages);
+  append_count(out, "preemptions", j.preemptions);
+  append_key(out, "priority");
+  append_number(out, std::int64_t{j.priority});
   append_count(out, "age", j.age_s);
   out += '}';
 }
@@ -198,6 +202,8 @@ reply show_stats(hub& h) {
   out += '}';
   append_count(out, "tokens_per_s", s.tokens_per_s);
   append_count(out, "queue", s.queue);
+  append_count(out, "queued_tokens", s.queued_tokens);
+  append_count(out, "preemptions", s.preemptions);
   append_key(out, "step_ms");
   out += '{';
   append_count(out, "p50", s.step_p50_ms);

@@ -39,7 +39,13 @@ class http_session : public std::enable_shared_from_this<http_session> {
   boost::asio::awaitable<bool> answer(const request& r);
   boost::asio::awaitable<bool> complete(openai::dialect d, const request& r);  // http_completion.cpp
   boost::asio::awaitable<bool> stream_events(openai::dialect d, const openai::parsed_request& p,
-                                             std::shared_ptr<actors::job_stream> job);
+                                             std::span<const std::shared_ptr<actors::job_stream>> jobs);
+  struct shown_choice {
+    std::uint32_t tokens = 0, sent = 0;
+    bool ended = false;
+  };
+  void show_news(const openai::event_writer& events, const actors::job_stream& job, std::uint32_t index,
+                 bool with_ids, shown_choice& shown);
   boost::asio::awaitable<void> write_chunk(std::string_view data, bool last);
 
   boost::asio::awaitable<bool> write(reply r);

@@ -93,6 +93,16 @@ core::result<void> read_max_tokens(std::string_view name, const json::value& v, 
   return {};
 }
 
+core::result<void> read_choices(const json::value& v, parsed_request& p) {
+  if (v.is_null()) return {};
+  auto value = read_integer("n", v);
+  if (!value) return value.error();
+  if (*value < 1 || *value > most_choices)
+    return core::bad_param("n", "n must be in [1, {}], not {}", most_choices, *value);
+  p.n = static_cast<std::uint32_t>(*value);
+  return {};
+}
+
 core::result<void> read_foreign(std::string_view name, const json::value& v) {
   for (std::string_view known : without_effect) {
     if (known == name) return {};
@@ -114,6 +124,7 @@ core::result<void> read_field(dialect d, std::string_view name, const json::valu
     p.request.input = std::move(*messages);
     return {};
   }
+  if (name == "n") return read_choices(v, p);
   // OpenAI's own default of logprobs in a chat is false, in a completion null; 0 already asks for something.
   auto use = read_request_field(name, v, p.request);
   if (!use) return use.error();

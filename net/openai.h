@@ -28,7 +28,10 @@ struct parsed_request {
   bool stream = false;
   bool include_usage = false;  // in a stream: one more event with the usage
   bool return_token_ids = false;
+  std::uint32_t n = 1;  // choices; they share what is computed of the prompt
 };
+
+inline constexpr std::uint32_t most_choices = 64;
 
 // An unknown field is invalid_param naming it, as OpenAI does; one of theirs without effect here is accepted.
 core::result<parsed_request> parse(dialect d, std::string_view body);
@@ -47,22 +50,31 @@ core::result<ids_to_detokenize> parse_detokenize(std::string_view body);
 
 std::string_view finish_reason(core::finish_reason r);
 
-// The whole answer of a job that has ended.
-std::string response_body(dialect d, std::string_view id, std::int64_t created_s, std::string_view model,
-                          std::string_view text, std::optional<std::span<const core::token_id>> token_ids,
-                          const actors::outcome& how);
+// One answer of those that were asked for, by a job that has ended.
+struct choice {
+  std::string text;
+  std::optional<std::vector<core::token_id>> token_ids;
+  actors::outcome how;
+};
 
-// Writes the server-sent events of one streamed answer.
+// The whole answer, in order of the choices' indices. The prompt is counted once.
+std::string response_body(dialect d, std::string_view id, std::int64_t created_s, std::string_view model,
+                          std::span<const choice> choices);
+
+// What all of them used: the prompt once, as the first one found it, and every output.
+actors::outcome usage_of(std::span<const actors::outcome> choices);
+
+// Writes the server-sent events of one streamed answer, which may have several choices.
 class event_writer {
  public:
   event_writer(dialect d, std::string_view id, std::int64_t created_s, std::string_view model,
                bool include_usage);
 
-  // Chat begins with the role; completions with nothing.
-  void open(std::string& out) const;
-  // `finish` is empty but for the last piece. `token_ids` is empty where they were not asked for.
-  void piece(std::string& out, std::string_view text, std::span<const core::token_id> token_ids,
-             std::string_view finish) const;
+  // Chat begins each choice with the role; completions with nothing.
+  void open(std::string& out, std::uint32_t index) const;
+  // `finish` is empty but for the choice's last piece. `token_ids` is empty where they were not asked for.
+  void piece(std::string& out, std::uint32_t index, std::string_view text,
+             std::span<const core::token_id> token_ids, std::string_view finish) const;
   void usage(std::string& out, const actors::outcome& how) const;  // nothing unless it was asked for
   void error(std::string& out, const core::error& e) const;
   void close(std::string& out) const;  // data: [DONE]

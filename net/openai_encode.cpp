@@ -49,6 +49,23 @@ void append_head(std::string& out, std::string_view object, std::string_view id,
   out += '[';
 }
 
+// What follows a choice's index, through its end.
+void append_choice(std::string& out, dialect d, const choice& c) {
+  if (d == dialect::chat) {
+    append_key(out, "message");
+    out += "{\"role\":\"assistant\"";
+    append_text(out, "content", c.text);
+    out += '}';
+  } else {
+    append_text(out, "text", c.text);
+  }
+  append_key(out, "logprobs");
+  out += "null";
+  append_text(out, "finish_reason", finish_reason(c.how.reason));
+  if (c.token_ids) append_ids(out, *c.token_ids);
+  out += '}';
+}
+
 }  // namespace
 
 std::string_view finish_reason(core::finish_reason r) {
@@ -67,27 +84,27 @@ std::string_view finish_reason(core::finish_reason r) {
   return "error";
 }
 
+actors::outcome usage_of(std::span<const actors::outcome> choices) {
+  actors::outcome all;
+  all.input_tokens = choices.front().input_tokens;
+  all.cached_tokens = choices.front().cached_tokens;
+  for (const auto& c : choices) all.output_tokens += c.output_tokens;
+  return all;
+}
+
 std::string response_body(dialect d, std::string_view id, std::int64_t created_s, std::string_view model,
-                          std::string_view text, std::optional<std::span<const core::token_id>> token_ids,
-                          const actors::outcome& how) {
+                          std::span<const choice> choices) {
   std::string out;
   append_head(out, d == dialect::chat ? "chat.completion" : "text_completion", id, created_s, model);
-  out += '{';
-  append_int(out, "index", 0);
-  if (d == dialect::chat) {
-    append_key(out, "message");
-    out += "{\"role\":\"assistant\"";
-    append_text(out, "content", text);
-    out += '}';
-  } else {
-    append_text(out, "text", text);
+  std::vector<actors::outcome> used;
+  for (const choice& c : choices) {
+    out += used.empty() ? "{" : ",{";
+    append_int(out, "index", static_cast<std::int64_t>(used.size()));
+    append_choice(out, d, c);
+    used.push_back(c.how);
   }
-  append_key(out, "logprobs");
-  out += "null";
-  append_text(out, "finish_reason", finish_reason(how.reason));
-  if (token_ids) append_ids(out, *token_ids);
-  out += "}]";
-  append_usage(out, how);
+  out += ']';
+  append_usage(out, usage_of(used));
   out += '}';
   return out;
 }
@@ -98,18 +115,22 @@ event_writer::event_writer(dialect d, std::string_view id, std::int64_t created_
   append_head(head_, d == dialect::chat ? "chat.completion.chunk" : "text_completion", id, created_s, model);
 }
 
-void event_writer::open(std::string& out) const {
+void event_writer::open(std::string& out, std::uint32_t index) const {
   if (dialect_ != dialect::chat) return;
   out += head_;
-  out += R"({"index":0,"delta":{"role":"assistant","content":""},"logprobs":null,"finish_reason":null}])";
+  out += '{';
+  append_int(out, "index", index);
+  out += R"(,"delta":{"role":"assistant","content":""},"logprobs":null,"finish_reason":null}])";
   out += include_usage_ ? ",\"usage\":null}\n\n" : "}\n\n";
 }
 
-void event_writer::piece(std::string& out, std::string_view text, std::span<const core::token_id> token_ids,
-                         std::string_view finish) const {
+void event_writer::piece(std::string& out, std::uint32_t index, std::string_view text,
+                         std::span<const core::token_id> token_ids, std::string_view finish) const {
   out += head_;
   const bool chat = dialect_ == dialect::chat;
-  out += chat ? R"({"index":0,"delta":{"content":)" : R"({"index":0,"text":)";
+  out += '{';
+  append_int(out, "index", index);
+  out += chat ? R"(,"delta":{"content":)" : R"(,"text":)";
   append_json_string(out, text);
   if (chat) out += '}';
   out += R"(,"logprobs":null,"finish_reason":)";

@@ -126,7 +126,7 @@ struct later_field {
 };
 
 constexpr later_field later[] = {
-    {"n", "1", true},
+    {"n", "1", true},  // on a socket: OpenAI's dialect has it
     {"best_of", "1", true},
     {"logprobs", "false"},
     {"top_logprobs", "0"},

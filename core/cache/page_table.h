@@ -28,6 +28,9 @@ class page_table {
   std::uint32_t size() const noexcept { return static_cast<std::uint32_t>(pages_.size()); }
   std::span<const page_id> all() const noexcept { return pages_; }
 
+  // Room for so many pages, so that growing does not allocate.
+  void reserve(std::uint32_t pages) { pages_.reserve(pages); }
+
   // The pages that hold the first `rows` rows. REQUIRES: pages_for(rows) <= size().
   std::span<const page_id> holding(std::uint32_t rows) const {
     assert(pages_for(rows) <= size());

@@ -60,7 +60,7 @@ std::optional<token_id> sampler::pick(std::span<const float> logits, std::uint32
   if (params_.top_k > 0) keep_top_k(logits, params_.top_k, weights, scratch.candidates);
   if (params_.top_p < 1) keep_top_p(logits, params_.top_p, weights, scratch.candidates);
   if (params_.min_p > 0) keep_min_p(params_.min_p, weights);
-  return draw_token(weights, uniform(params_.seed, {.position = position}));
+  return draw_token(weights, uniform(params_.seed, {.position = position, .choice = params_.choice}));
 }
 
 }  // namespace weir::core

@@ -51,11 +51,11 @@ std::optional<page_name> share_pages(sequence& s, page_pool& pool) {
   return std::nullopt;
 }
 
-bool take_pages(sequence& s, page_pool& pool, std::uint32_t rows, std::vector<page_copy>& copies) {
+bool take_pages(sequence& s, page_pool& pool, std::uint32_t spare, std::vector<page_copy>& copies) {
   const std::uint32_t own = s.pages.size();  // the first page that will be its own
   assert(own == s.named);
-  const std::uint32_t missing = pages_for(rows) - own;
-  if (missing > pool.available()) return false;
+  const std::uint32_t missing = pages_for(s.length()) - own;
+  if (missing + spare > pool.available()) return false;
   auto like = beginning_of(s, pool);
   if (like.equal > 0) {
     pool.share(like.page);  // so that growing does not take it away
@@ -64,7 +64,7 @@ bool take_pages(sequence& s, page_pool& pool, std::uint32_t rows, std::vector<pa
       like.equal = 0;
     }
   }
-  s.pages.grow(pool, rows);
+  s.pages.grow(pool, s.length());
   if (like.equal > 0) {
     copies.push_back({like.page, s.pages.all()[own]});
     s.found(own * page_tokens + like.equal);

@@ -19,10 +19,11 @@ namespace weir::core {
 // is in it.
 std::optional<page_name> share_pages(sequence& s, page_pool& pool);
 
-// REQUIRES: share_pages, and no page of its own. Makes the table large enough for `rows` rows, and begins the
+// REQUIRES: share_pages, and no page of its own. Makes the table large enough for all tokens of the sequence, if
+// `spare` pages more could be had, and begins the
 // first page of its own with a copy, where another page begins with the same tokens. False, and nothing
 // changed, where the pool has not enough.
-bool take_pages(sequence& s, page_pool& pool, std::uint32_t rows, std::vector<page_copy>& copies);
+bool take_pages(sequence& s, page_pool& pool, std::uint32_t spare, std::vector<page_copy>& copies);
 
 // Names the pages that have become full. One that somebody else has named meanwhile is given up for theirs.
 void name_pages(sequence& s, page_pool& pool);

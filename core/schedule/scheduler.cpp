@@ -1,6 +1,7 @@
 #include "core/schedule/scheduler.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace weir::core {
 
@@ -9,6 +10,7 @@ scheduler::scheduler(std::uint32_t max_batch, prefill_budget::limits l) : budget
   batch_.slices.reserve(max_batch);
   batch_.copies.reserve(max_batch);
   chosen_.reserve(max_batch);
+  prompts_.reserve(max_batch);
 }
 
 const batch& scheduler::plan(std::span<const std::unique_ptr<sequence>> running, const model& m,
@@ -16,20 +18,27 @@ const batch& scheduler::plan(std::span<const std::unique_ptr<sequence>> running,
   batch_.clear();
   chosen_.clear();
   next_due_ = time_point::max();
+  prompts_.clear();
+  bool others_decode = false;
   for (const auto& s : running) {
-    if (s->decoding()) take(*s, 1, m, now);
+    if (s->decoding()) {
+      others_decode = true;
+      take(*s, 1, m, now);
+    } else if (!s->held) {
+      prompts_.push_back(s.get());
+    }
   }
   decode_rows_ = static_cast<std::uint32_t>(batch_.tokens.size());
 
-  const bool others_decode =
-      std::any_of(running.begin(), running.end(), [](const auto& s) { return s->decoding(); });
+  std::ranges::sort(prompts_, {}, [](const sequence* s) { return std::pair(s->pending() + s->prompt_turn, s->ordinal); });
   const std::uint32_t most = decode_rows_ + budget_.rows(others_decode);
-  for (const auto& s : running) {
+  for (sequence* s : prompts_) {
     const auto left = most - static_cast<std::uint32_t>(batch_.tokens.size());
     if (left == 0) break;
-    if (!s->decoding() && !s->held) take(*s, std::min(left, s->pending()), m, now);
+    take(*s, std::min(left, s->pending()), m, now);
   }
   prompt_rows_ = static_cast<std::uint32_t>(batch_.tokens.size()) - decode_rows_;
+  all_prompt_rows_ += prompt_rows_;
   return batch_;
 }
 

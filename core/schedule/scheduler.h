@@ -1,7 +1,9 @@
 // scheduler.h — chooses a step's rows: one for every decoding sequence, and slices of the prompts that are
 // not done.
 //
-// Prompts are served in order of admission, but for those that are held. Rows that a paced model says are not due yet stay out.
+// Several prompts share a step: the one with the fewest rows left first, and as old as it is. A prompt of R rows lets
+// those that entered later compute at most R rows before its last, so that short ones are quick and long ones end.
+// Those that are held are left out. Rows that a paced model says are not due yet stay out.
 //
 // Thread safety: the owner's thread. plan() does not allocate once the vectors have reached a batch's size.
 #pragma once
@@ -23,6 +25,9 @@ class scheduler {
   // The next step's work; empty where nothing is due. REQUIRES: no sequence of `running` has ended.
   const batch& plan(std::span<const std::unique_ptr<sequence>> running, const model& m, time_point now);
 
+  // Prompt rows chosen so far, of all plans.
+  std::uint64_t prompt_rows() const noexcept { return all_prompt_rows_; }
+
   // Copies that the next forward owes.
   std::vector<page_copy>& copies() noexcept { return batch_.copies; }
 
@@ -40,7 +45,9 @@ class scheduler {
   prefill_budget budget_;
   batch batch_;
   std::vector<sequence*> chosen_;  // [slices]
+  std::vector<sequence*> prompts_;  // not done, in order
   std::uint32_t decode_rows_ = 0, prompt_rows_ = 0;
+  std::uint64_t all_prompt_rows_ = 0;
   time_point next_due_{};
 };
 

@@ -15,6 +15,7 @@ sequence::sequence(job j, const model_info& m, std::uint32_t longest)
 
 void sequence::enter(std::uint64_t admission, time_point now, std::uint32_t vocab_size) {
   ordinal = admission;
+  preempted = false;
   computed_at = now;
   if (chooser) return;
   chooser.emplace(
@@ -22,10 +23,12 @@ void sequence::enter(std::uint64_t admission, time_point now, std::uint32_t voca
       sampler::limits{.max_tokens = max_output, .min_tokens = asked.min_tokens, .endings = endings});
   stops = stop_matcher(asked.stop);
   output.reserve(max_output);
+  pages.reserve(pages_for(std::uint64_t{prompt_tokens()} + max_output));
 }
 
 void sequence::found(std::uint32_t rows) noexcept {
-  cached += std::min(rows, prompt_tokens()) - std::min(computed, prompt_tokens());
+  const std::uint32_t known = std::max(computed, furthest_);
+  if (rows > known) cached += std::min(rows, prompt_tokens()) - std::min(known, prompt_tokens());
   computed = rows;
 }
 
@@ -33,6 +36,13 @@ void sequence::give_back(page_pool& pool) {
   pages.release(pool);
   computed = named = 0;
   last_name = root_name(asked.cache_salt);
+}
+
+void sequence::preempt(page_pool& pool) {
+  furthest_ = std::max(furthest_, computed);
+  give_back(pool);
+  preempted = true;
+  ++preemptions;
 }
 
 std::optional<finish_reason> sequence::accept(token t, const token_table& text) {

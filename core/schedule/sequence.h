@@ -37,11 +37,16 @@ struct sequence {
 
   // --- the scheduler's ---
   std::uint64_t arrival = 0;  // order of submission, of all jobs
+  std::uint64_t turn = 0;     // where it stands in the waiting line; see there
+  std::uint32_t passed = 0;   // smaller jobs that entered while it found no room
+  bool preempted = false;     // it was in the batch, and waits to go on
+  std::uint32_t preemptions = 0;
   std::uint64_t ordinal = 0;  // order of admission
   page_table pages;
   std::uint32_t computed = 0;           // rows whose keys and values are in the pages
   std::uint32_t named = 0;              // pages at the beginning that the prefix tree knows, and
   page_name last_name;                  // the name of the last of them
+  std::uint64_t prompt_turn = 0;        // prompt rows that the scheduler had chosen when it entered
   bool held = false;                    // this step: somebody else computes the page that it needs next
   time_point computed_at{};             // when the last of them were; before that, when admitted
   std::optional<time_point> scheduled;  // when it first entered a batch
@@ -75,6 +80,9 @@ struct sequence {
   // Its pages go back; what it said stays.
   void give_back(page_pool& pool);
 
+  // The same for the sake of others: it will go on.
+  void preempt(page_pool& pool);
+
   // A sampled token. Returns why it was the last one, if it was. REQUIRES: entered, not ended.
   std::optional<finish_reason> accept(token t, const token_table& text);
 
@@ -96,6 +104,7 @@ struct sequence {
   void cut(std::uint64_t bytes, const token_table& text);
   void note_time(time_point at);
 
+  std::uint32_t furthest_ = 0;  // rows that it had when it was preempted, at most
   std::uint64_t text_bytes_ = 0,
                 decided_bytes_ = 0;  // of output, and of its decided part; counted with stops only
   bool matched_ = false;             // by a stop string: what is not decided is not shown

@@ -4,6 +4,7 @@
 #include <thread>
 
 #include "tests/actors/service_fixture.h"
+#include "tests/support/world.h"
 
 using namespace weir;
 using namespace weir::tests;
@@ -218,16 +219,43 @@ TEST_CASE("a job with a deadline ends with timeout") {
   CHECK(text_of(*s) == sim_text(7, s->published()));
 }
 
-TEST_CASE("a device that fails ends its jobs with an error, and readiness says why") {
+TEST_CASE("a device that fails ends its jobs with an error, and starts again, but not twice in a minute") {
   service_fixture f("rate=1000,fault=device@5");
   f.load();
-  const auto s = f.submit(ask("x", 1000));
-  f.run_to_end(s);
-  REQUIRE(s->state() == phase::done);
-  CHECK(s->ended().reason == core::finish_reason::error);
-  CHECK(std::string(s->ended().status()) == "failed");
-  REQUIRE(s->ended().fault);
+  const auto fails = [&] {
+    const auto s = f.submit(ask("x", 1000));
+    f.run_to_end(s);
+    REQUIRE(s->state() == phase::done);
+    CHECK(s->ended().reason == core::finish_reason::error);
+    CHECK(std::string(s->ended().status()) == "failed");
+    REQUIRE(s->ended().fault);
+  };
+  fails();
+  f.run_until([&] { return f.service->ready().ready; });
+  const auto quick = f.submit(ask("x", 3));
+  f.run_to_end(quick);
+  CHECK(text_of(*quick) == sim_text(7, 3));
+  fails();
   f.run_until([&] { return !f.service->ready().ready; });
+  CHECK(f.service->ready().reason.find("fault=device@5") != std::string::npos);
+  fails();  // at once: nothing is computed any more
+}
+
+TEST_CASE("a device that fails again after more than a minute is started again") {
+  world w(3);
+  actors::service_options o;
+  o.models.push_back({"sim", "sim:rate=1000,fault=device@5", false});
+  o.owner.device = "sim";
+  const auto service = w.make_service(std::move(o));
+  for (int i = 0; i < 5; ++i) {
+    const auto s = service->submit(ask("x", 1000), w.get_executor(), [] {});
+    REQUIRE(w.run([&] { return s->state() == phase::done; }));
+    CHECK(s->ended().reason == core::finish_reason::error);
+    bool later = false;
+    w.after(std::chrono::seconds(61), [&] { later = true; });
+    REQUIRE(w.run([&] { return later; }));
+    CHECK(service->ready().ready);
+  }
 }
 
 namespace {

@@ -150,19 +150,21 @@ TEST_CASE("waiting jobs enter by priority, then age") {
   CHECK(order == std::vector<int>{2, 4, 0, 1, 3});
 }
 
-TEST_CASE("a job waits until all its pages are free, and then runs to its end") {
+TEST_CASE("a job waits until its pages are free, and one for each that runs") {
   auto c = small_config();
   c.kv_pages = 4;
   engine_rig rig(c);
-  auto a = rig.submit(rig.job(1, 100, 64));  // 163 rows: 3 pages
-  auto b = rig.submit(rig.job(2, 60, 64));   // 123 rows: 2 pages
+  auto a = rig.submit(rig.job(1, 10, 129));  // 3 pages
+  auto b = rig.submit(rig.job(2, 60, 64));   // 1 page, and 1 for the other
+  rig.step();
   rig.step();
   CHECK(rig.engine->counts().pages_used == 3);
   CHECK(rig.engine->counts().queued == 1);
+  CHECK(rig.engine->counts().queued_tokens == 64);
   while (!a->end) rig.step();
   CHECK(b->tokens.empty());
   rig.run();
-  CHECK(a->tokens.size() == 100);
+  CHECK(a->tokens.size() == 10);
   CHECK(b->tokens.size() == 60);
 }
 

@@ -139,6 +139,48 @@ TEST_CASE("http: what a prompt shares with earlier ones is not computed again, w
   CHECK(stats.at("prefix").at("tokens") == 384);
 }
 
+TEST_CASE("http: n choices are n answers to one prompt, computed once, streamed or not") {
+  server_fixture f;
+  http_client c(f.port());
+  const std::string prompt(200, 'p');
+  const std::string body = R"({"max_tokens":5,"n":3,"prompt":")" + prompt + '"';
+  const auto whole = c.post("/v1/completions", body + "}").json();
+  REQUIRE(whole.at("choices").as_array().size() == 3);
+  std::vector<std::string> texts;
+  for (int i = 0; i < 3; ++i) {
+    CHECK(whole.at("choices").at(i).at("index") == i);
+    texts.emplace_back(whole.at("choices").at(i).at("text").as_string());
+    CHECK(texts.back().size() == 5 * 5);
+  }
+  CHECK(texts[0] != texts[1]);  // without a seed each has its own
+  CHECK(whole.at("usage").at("prompt_tokens") == 200);
+  CHECK(whole.at("usage").at("completion_tokens") == 15);
+  server_fixture::until([&] { return c.get("/v1/stats").json().at("jobs").at("finished") == 3; });
+  CHECK(c.get("/v1/stats").json().at("prefix").at("hits") == 2);  // all but the first that came
+
+  const auto stream = c.post("/v1/completions", body + R"(,"seed":7,"stream":true,"stream_options":{"include_usage":true}})");
+  std::vector<std::string> streamed(3);
+  int usages = 0;
+  std::istringstream lines(stream.body());
+  std::vector<int> finished(3, 0);
+  for (std::string line; std::getline(lines, line);) {
+    if (!line.starts_with("data: {")) continue;
+    const auto o = boost::json::parse(line.substr(6)).as_object();
+    usages += o.at("usage").is_object();
+    for (const auto& choice : o.at("choices").as_array()) {
+      const auto i = choice.at("index").to_number<std::size_t>();
+      streamed.at(i) += choice.at("text").as_string();
+      finished.at(i) += choice.at("finish_reason").is_string();
+    }
+  }
+  for (int i = 0; i < 3; ++i) {
+    CHECK(boost::json::value(streamed[i]) == json_text(sim_text(7, 5)));
+    CHECK(finished[i] == 1);
+  }
+  CHECK(usages == 1);
+  CHECK(stream.body().ends_with("data: [DONE]\n\n"));
+}
+
 TEST_CASE("http: a completion is the job's text, with ids if asked, and its usage") {
   server_fixture f;
   http_client c(f.port());

@@ -56,7 +56,7 @@ TEST_CASE("openai: a bad body is refused naming the field") {
       {R"({"prompt":[[1],[2]]})", "prompt", "not supported yet"},
       {R"({"prompt":[1,"a"]})", "prompt", "integer"},
       {R"({"prompt":"x","max_tokens":"5"})", "max_tokens", "integer"},
-      {R"({"prompt":"x","n":2})", "n", "not supported yet"},
+      {R"({"prompt":"x","n":65})", "n", "[1, 64]"},
       {R"({"prompt":"x","best_of":2})", "best_of", "not supported yet"},
       {R"({"prompt":"x","echo":true})", "echo", "not supported yet"},
       {R"({"prompt":"x","suffix":"y"})", "suffix", "not supported yet"},
@@ -130,9 +130,8 @@ TEST_CASE("openai: a response object has text, reason, ids if asked, and usage")
   how.input_tokens = 3;
   how.output_tokens = 2;
   how.cached_tokens = 1;
-  const core::token_id ids[] = {7, 8};
-  auto o = boost::json::parse(openai::response_body(dialect::completion, "id1", 12, "m", "a\"b", ids, how))
-               .as_object();
+  const std::vector<openai::choice> two = {{"a\"b", std::vector<core::token_id>{7, 8}, how}, {"c", std::nullopt, how}};
+  auto o = boost::json::parse(openai::response_body(dialect::completion, "id1", 12, "m", two)).as_object();
   CHECK(o.at("id") == "id1");
   CHECK(o.at("object") == "text_completion");
   CHECK(o.at("created") == 12);
@@ -141,9 +140,12 @@ TEST_CASE("openai: a response object has text, reason, ids if asked, and usage")
   CHECK(choice.at("text") == "a\"b");
   CHECK(choice.at("finish_reason") == "stop");
   CHECK(choice.at("token_ids") == boost::json::array{7, 8});
-  CHECK(o.at("usage") == boost::json::parse(R"({"prompt_tokens":3,"completion_tokens":2,"total_tokens":5,
+  CHECK(o.at("choices").at(1).at("index") == 1);
+  CHECK(o.at("choices").at(1).at("text") == "c");
+  CHECK(o.at("usage") == boost::json::parse(R"({"prompt_tokens":3,"completion_tokens":4,"total_tokens":7,
                                                "prompt_tokens_details":{"cached_tokens":1}})"));
-  auto chat = boost::json::parse(openai::response_body(dialect::chat, "id1", 12, "m", "x", {}, how));
+  const std::vector<openai::choice> one = {{"x", std::nullopt, how}};
+  auto chat = boost::json::parse(openai::response_body(dialect::chat, "id1", 12, "m", one));
   CHECK(chat.at("object") == "chat.completion");
   CHECK(chat.at("choices").at(0).at("message") ==
         boost::json::parse(R"({"role":"assistant","content":"x"})"));
@@ -153,9 +155,9 @@ TEST_CASE("openai: a response object has text, reason, ids if asked, and usage")
 TEST_CASE("openai: a stream's events are framed and carry their pieces") {
   openai::event_writer w(dialect::completion, "id1", 12, "m", true);
   std::string out;
-  w.open(out);
+  w.open(out, 0);
   CHECK(out.empty());
-  w.piece(out, "a\n", {}, "");
+  w.piece(out, 0, "a\n", {}, "");
   auto first = event(out);
   CHECK(first.at("object") == "text_completion");
   CHECK(first.at("choices").at(0).at("text") == "a\n");
@@ -163,7 +165,8 @@ TEST_CASE("openai: a stream's events are framed and carry their pieces") {
   CHECK(first.at("usage").is_null());
   out.clear();
   const core::token_id ids[] = {7};
-  w.piece(out, "b", ids, "stop");
+  w.piece(out, 3, "b", ids, "stop");
+  CHECK(event(out).at("choices").at(0).at("index") == 3);
   CHECK(event(out).at("choices").at(0).at("finish_reason") == "stop");
   CHECK(event(out).at("choices").at(0).at("token_ids") == boost::json::array{7});
   out.clear();
@@ -178,11 +181,12 @@ TEST_CASE("openai: a stream's events are framed and carry their pieces") {
 
   openai::event_writer chat(dialect::chat, "id1", 12, "m", false);
   out.clear();
-  chat.open(out);
+  chat.open(out, 1);
+  CHECK(event(out).at("choices").at(0).at("index") == 1);
   CHECK(event(out).at("choices").at(0).at("delta").at("role") == "assistant");
   CHECK(!event(out).contains("usage"));
   out.clear();
-  chat.piece(out, "x", {}, "");
+  chat.piece(out, 0, "x", {}, "");
   CHECK(event(out).at("object") == "chat.completion.chunk");
   CHECK(event(out).at("choices").at(0).at("delta").at("content") == "x");
   out.clear();

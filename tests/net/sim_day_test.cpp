@@ -1,0 +1,203 @@
+// Hours of a server's life in seconds: a simulated device that fails now and then, a pool of pages far too small, and
+// clients of every temper, in virtual time. Everything is a function of the seed: WEIR_SIM_DAY=SEED replays one day.
+#include <cstdlib>
+#include <fstream>
+#include <iostream>
+#include <map>
+#include <random>
+#include <sstream>
+
+#include "tests/support/data.h"
+#include "tests/support/life.h"
+
+using namespace weir;
+using namespace weir::tests;
+using namespace std::chrono_literals;
+
+namespace {
+
+struct arrival {
+  core::duration at{};
+  std::uint32_t prompt = 1, output = 1;
+};
+
+// An hour of a real conversation service, a quarter as long in tokens; empty where the trace is not there.
+std::vector<arrival> traced() {
+  std::ifstream in(test::data_dir() / "traces" / "AzureLLMInferenceTrace_conv.csv");
+  std::vector<arrival> all;
+  std::string line;
+  std::getline(in, line);
+  std::optional<double> first;
+  while (std::getline(in, line)) {
+    unsigned hour = 0, minute = 0, prompt = 0, output = 0;
+    double second = 0;
+    if (std::sscanf(line.c_str(), "%*s %u:%u:%lf,%u,%u", &hour, &minute, &second, &prompt, &output) != 5) continue;
+    const double t = hour * 3600.0 + minute * 60.0 + second;
+    if (!first) first = t;
+    all.push_back({core::duration(static_cast<std::int64_t>((t - *first) * 1e9)), 1 + prompt / 4, 1 + output / 4});
+  }
+  return all;
+}
+
+// The same sort of hour, made: arrivals in surges, lengths over two orders of magnitude.
+std::vector<arrival> made(std::mt19937_64& random, std::size_t count) {
+  std::vector<arrival> all;
+  core::duration at{};
+  for (std::size_t i = 0; i < count; ++i) {
+    const bool surge = i / 64 % 4 == 3;
+    at += std::chrono::microseconds(random() % (surge ? 20000 : 300000));
+    all.push_back({at, 1 + static_cast<std::uint32_t>(random() % (8u << random() % 7)),
+                   1 + static_cast<std::uint32_t>(random() % (16u << random() % 5))});
+  }
+  return all;
+}
+
+constexpr std::uint32_t batch = 12, queue = 60, pages = 24;
+constexpr std::uint32_t longest_prompt = 1000, longest_output = 200;
+constexpr double rate = 50, prefill = 20000;
+
+struct day {
+  explicit day(std::uint64_t seed) : here(seed) {
+    const auto fault = [&](const char* what, std::uint64_t n) { return fmt::format(",fault={}@{}", what, n); };
+    std::string sim = fmt::format("rate={},prefill={},arrive={}", rate, prefill, seed % 2 ? "staggered" : "together");
+    if (seed % 4 == 1) sim += ",stall=60000/3000";
+    if (seed % 3 == 0) sim += fault("device", 20000 + here.random() % 20000);
+    if (seed % 3 == 1) sim += fault("sampler", 1 + here.random() % 20000);
+    faults = seed % 3 != 2;
+    actors::service_options o;
+    o.models.push_back({"sim", "sim:" + sim, false});
+    o.owner.device = "sim";
+    o.owner.max_batch = batch;
+    o.owner.queue = queue;
+    o.owner.kv_tokens = pages * core::page_tokens;
+    o.owner.audit = true;
+    service = here.make_service(std::move(o));
+    hall = std::make_shared<net::hall>(*service, net::server_options{});
+    hub = std::make_shared<net::hub>(hall, here.get_executor());
+    tick();
+  }
+
+  void tick() {
+    hub->tell(net::hub::event::tick);
+    if (!closed) here.after(1s, [this] { tick(); });
+  }
+
+  // What clients ask: one of a few long openings, which are shared, and something of their own.
+  actors::request asked(const arrival& a) {
+    auto& random = here.random;
+    actors::request r;
+    const std::uint64_t opening = random() % 6;
+    std::string prompt;
+    for (std::uint32_t i = 0; i < std::min(a.prompt, longest_prompt) * 3 / 4; ++i)
+      prompt += static_cast<char>('a' + (opening * 7 + i * i) % 26);
+    for (std::uint32_t i = 0; i <= std::min(a.prompt, longest_prompt) / 4; ++i)
+      prompt += static_cast<char>('a' + random() % 26);
+    r.input = std::move(prompt);
+    r.max_tokens = std::min(a.output, longest_output);
+    r.cache_salt = random() % 5 == 0 ? "tenant" : "";
+    r.priority = random() % 10 == 0 ? 1 : 0;
+    r.key = random() % 3;
+    if (random() % 12 == 0) r.deadline = std::chrono::milliseconds(1 + random() % 10000);
+    if (random() % 8 == 0) r.stop = {fmt::format("w{:02d}", random() % 100)};
+    return r;
+  }
+
+  void live(const std::vector<arrival>& arrivals) {
+    const habits h{.slow_one_in = 4, .cancel_one_in = 8, .desert_one_in = 10, .patience = 20s, .faults = faults};
+    for (const auto& a : arrivals) {
+      lives.push_back(std::make_shared<life>(here, hub));
+      here.after(a.at, [this, a, h, l = lives.back()] { l->begin(asked(a), h); });
+    }
+    here.after(arrivals.back().at + 1s, [this] { service->drain(here.get_executor(), [this] { closed = true; }); });
+    REQUIRE(here.run([&] { return closed; }));
+    here.run([] { return false; }, 2s);  // what the last ones still have to say
+  }
+
+  // Everything that any client ever saw, and when it was over.
+  std::size_t digest() const {
+    std::string all = std::to_string(here.now().time_since_epoch().count());
+    for (const auto& l : lives) all += l->ending() + l->text();
+    return std::hash<std::string>()(all);
+  }
+
+  world here;
+  bool faults = false, closed = false;
+  std::unique_ptr<actors::service> service;
+  std::shared_ptr<net::hall> hall;
+  std::shared_ptr<net::hub> hub;
+  std::vector<std::shared_ptr<life>> lives;
+};
+
+struct tally {
+  std::map<std::string, int> endings;
+  std::uint64_t preemptions = 0, prefix_hits = 0;
+};
+
+// Nobody waits longer than it would take to serve all that may stand before it, one by one.
+constexpr double longest_wait_ms =
+    (batch + queue) * 1000.0 * (longest_output / rate + longest_prompt / prefill + 2 / rate) + 3000;
+
+std::size_t run_day(std::uint64_t seed, const std::vector<arrival>& arrivals, tally& t) {
+  CAPTURE(seed);
+  day d(seed);
+  d.live(arrivals);
+  for (const auto& l : d.lives) {
+    REQUIRE(l->over());
+    l->judge();
+    ++t.endings[l->ending()];
+    if (l->ending() != "deserted") REQUIRE(l->queued_ms() < longest_wait_ms);
+  }
+  const auto stats = d.service->stats();
+  REQUIRE(stats.pages.used == 0);
+  REQUIRE(stats.pages.cached + stats.pages.free == stats.pages.total);
+  REQUIRE(stats.jobs.queued + stats.jobs.prefilling + stats.jobs.decoding == 0);
+  REQUIRE(d.service->ready().reason == "shutting down");  // and not that the books do not balance
+  t.preemptions += stats.preemptions;
+  t.prefix_hits += stats.prefix.hits;
+  return d.digest();
+}
+
+}  // namespace
+
+TEST_CASE("sim_day: an hour of every kind of client and fault leaves nothing behind, and each is served as promised") {
+  tally t;
+  std::vector<std::uint64_t> seeds = {3, 4, 5, 6};
+  if (const char* replay = std::getenv("WEIR_SIM_DAY")) {
+    seeds = {std::strtoull(replay, nullptr, 10)};
+  } else {
+    std::random_device fresh;
+    for (int i = 0; i < 2; ++i) seeds.push_back(fresh());
+  }
+  for (const auto seed : seeds) {
+    std::cout << "sim_day: WEIR_SIM_DAY=" << seed << std::endl;
+    std::mt19937_64 random(seed);
+    run_day(seed, made(random, 6000), t);
+  }
+  if (std::getenv("WEIR_SIM_DAY")) return;
+  for (const char* every : {"length", "stop", "timeout", "cancel", "overloaded", "deserted", "error"}) {
+    CAPTURE(every);
+    CHECK(t.endings[every] > 0);
+  }
+  CHECK(t.preemptions > 0);
+  CHECK(t.prefix_hits > 1000);
+}
+
+TEST_CASE("sim_day: the arrivals of a real service") {
+  const auto arrivals = traced();
+  if (arrivals.empty()) {
+    WARN("no trace below " << test::data_dir() << "; arrivals are made alone");
+    return;
+  }
+  tally t;
+  run_day(5, arrivals, t);
+  CHECK(t.preemptions > 0);
+}
+
+TEST_CASE("sim_day: the same seed is the same day") {
+  tally t;
+  std::mt19937_64 random(1);
+  const auto arrivals = made(random, 1500);
+  const auto first = run_day(9, arrivals, t);
+  CHECK(run_day(9, arrivals, t) == first);
+  CHECK(run_day(10, arrivals, t) != first);
+}

@@ -1,0 +1,176 @@
+// life.h — one job and its client in a world: asked for, read fast or slowly, cancelled, deserted or late, through the
+// protocol that sockets speak and the service behind it. judge() says whether it was served as promised.
+//
+// Thread safety: none; everything on the world's thread.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <boost/json/parse.hpp>
+#include <catch2/catch.hpp>
+#include <memory>
+#include <string>
+
+#include "net/hub.h"
+#include "net/ws_lane.h"
+#include "tests/support/sim_text.h"
+#include "tests/support/world.h"
+
+namespace weir::tests {
+
+// How clients behave; 0: never.
+struct habits {
+  unsigned slow_one_in = 3, cancel_one_in = 4, desert_one_in = 6;
+  core::duration patience = std::chrono::milliseconds(1500);  // they cancel or leave within this
+  bool faults = false;                                        // the device may fail: errors are no surprise
+};
+
+// One job and its client. Frames are judged as a client would: what they add up to, not how they were made.
+class life : public std::enable_shared_from_this<life> {
+ public:
+  life(world& w, std::shared_ptr<net::hub> h) : world_(w), hub_(std::move(h)) {}
+
+  // Asks for `request`, and lives with it as `habits` say. Its seed, limit and stop string are known to the judge.
+  void begin(actors::request request, const habits& h) {
+    auto& random = world_.random;
+    request.seed = seed_ = random() % 1000000;
+    max_tokens_ = static_cast<std::uint32_t>(*request.max_tokens);
+    if (!request.stop.empty()) stop_ = request.stop.front();
+    may_time_out_ = request.deadline.has_value();
+    may_fail_ = h.faults;
+    net::ws::response_create c;
+    c.id = "l";
+    c.request = std::move(request);
+    c.cancel_on_disconnect = chance(2);
+    if (chance(h.slow_one_in)) reads_every_ = std::chrono::milliseconds(1 + random() % 500);
+
+    auto asked = c.request;
+    auto job = hub_->all().service.submit(std::move(asked), world_.get_executor(), [me = weak_from_this()] {
+      if (auto self = me.lock()) self->news();
+    });
+    id_ = job->id();
+    lane_.emplace(std::move(c), std::move(job));
+    const auto moment = [&] { return core::duration(static_cast<std::int64_t>(random() % h.patience.count())); };
+    if (chance(h.cancel_one_in)) later(moment(), &life::cancel);
+    if (chance(2 * h.cancel_one_in)) later(moment(), &life::cancel_by_id);
+    if (chance(h.desert_one_in)) later(moment(), &life::desert);
+  }
+
+  bool over() const { return !lane_; }
+  const core::job_id& id() const { return id_; }
+
+  const std::string& text() const { return text_; }
+  double queued_ms() const { return queued_ms_; }
+
+  // How it ended, as its client knows.
+  const std::string& ending() const {
+    static const std::string deserted = "deserted";
+    return deserted_ ? deserted : refused_.empty() ? reason_ : refused_;
+  }
+
+  // Once nothing can happen any more.
+  void judge() const {
+    CAPTURE(seed_, max_tokens_, stop_, reason_, seq_, text_.size());
+    REQUIRE(endings_ == (deserted_ ? 0 : 1));
+    if (deserted_) return;
+    if (!refused_.empty()) {
+      REQUIRE((refused_ == "overloaded" || may_fail_));
+      return;
+    }
+    const std::string whole = sim_text(seed_, max_tokens_);
+    REQUIRE(whole.starts_with(text_));
+    const auto stop_at = stop_.empty() ? std::string::npos : whole.find(stop_);
+    if (reason_ == "length") {
+      REQUIRE(seq_ == max_tokens_);
+      REQUIRE(text_ == whole);
+      REQUIRE(stop_at == std::string::npos);
+    } else if (reason_ == "stop") {
+      REQUIRE(text_ == whole.substr(0, stop_at));
+    } else {
+      REQUIRE(((reason_ == "timeout" && may_time_out_) || (reason_ == "cancel" && cancelled_) ||
+               (reason_ == "error" && may_fail_)));
+      REQUIRE(text_.size() <= 5 * std::size_t{seq_});
+    }
+  }
+
+ private:
+  bool chance(unsigned one_in) { return one_in > 0 && world_.random() % one_in == 0; }
+
+  void later(core::duration delay, void (life::*what)()) {
+    world_.after(delay, [me = weak_from_this(), what] {
+      if (auto self = me.lock(); self && self->lane_) ((*self).*what)();
+    });
+  }
+
+  void cancel() {
+    cancelled_ = true;
+    lane_->job()->cancel();
+  }
+
+  void cancel_by_id() {
+    cancelled_ = true;
+    hub_->all().service.cancel_job(id_, world_.get_executor(), [](const auto&) {});
+  }
+
+  // As a session does whose socket is gone.
+  void desert() {
+    deserted_ = true;
+    if (!lane_->cancel_on_disconnect()) hub_->adopt(lane_->job());
+    lane_.reset();
+  }
+
+  void news() {
+    if (!lane_ || std::exchange(will_read_, true)) return;
+    later(reads_every_, &life::read);
+  }
+
+  void read() {
+    will_read_ = false;
+    for (std::string frame; lane_; frame.clear()) {
+      const auto next = lane_->take(frame, scratch_);
+      if (next == net::ws::lane::next::nothing) return;
+      understand(boost::json::parse(frame).as_object());
+      if (next == net::ws::lane::next::last_frame) lane_.reset();
+    }
+  }
+
+  void understand(const boost::json::object& frame) {
+    const auto type = frame.at("type").as_string();
+    REQUIRE(endings_ == 0);
+    if (type == "response.created") {
+      REQUIRE_FALSE(std::exchange(created_, true));
+    } else if (type == "response.delta") {
+      REQUIRE(created_);
+      const auto n = frame.contains("n") ? frame.at("n").to_number<std::uint32_t>() : 1;
+      REQUIRE(frame.at("seq").to_number<std::uint32_t>() == seq_ + n);
+      seq_ += n;
+      text_ += frame.at("delta").as_string();
+    } else if (type == "response.done") {
+      ++endings_;
+      reason_ = frame.at("finish_reason").as_string();
+      queued_ms_ = frame.at("timing").at("queue_ms").to_number<double>();
+      REQUIRE(frame.at("seq").to_number<std::uint32_t>() == seq_);
+      REQUIRE((created_ || reason_ == "cancel"));
+    } else {
+      ++endings_;
+      REQUIRE_FALSE(created_);
+      refused_ = frame.at("code").as_string();
+    }
+  }
+
+  world& world_;
+  std::shared_ptr<net::hub> hub_;
+  core::job_id id_;
+  std::optional<net::ws::lane> lane_;
+  net::ws::scratch scratch_;
+  std::uint64_t seed_ = 0;
+  std::uint32_t max_tokens_ = 0, seq_ = 0;
+  std::string stop_, text_, reason_, refused_;
+  core::duration reads_every_{};
+  double queued_ms_ = 0;
+  bool may_time_out_ = false, may_fail_ = false, cancelled_ = false, deserted_ = false, created_ = false,
+       will_read_ = false;
+  int endings_ = 0;
+};
+
+}  // namespace weir::tests
