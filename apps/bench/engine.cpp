@@ -171,6 +171,9 @@ core::result<boost::json::object> measure(const engine_options& o) {
   const std::uint32_t one = o.context + longest_output(o), longest = std::max(one, o.prefill + 1);
   auto shape = core::parse_random_model(o.shape + ":" + o.type, longest);
   if (!shape) return shape.error();
+  if (o.kernels && !(*backend)->on_host)
+    return core::bad_param("kernels", "--kernels: {} goes on while an operation runs; a profiler of its own sees more",
+                           (*backend)->name);
   std::optional<profile> timed;
   if (o.kernels) timed.emplace(*backend);
   rig r(o, *shape, timed ? timed->table() : *backend);

@@ -72,13 +72,16 @@ profile::profile(std::shared_ptr<const backend> of)
           .do_upload = through<&backend::do_upload>::call,
           .do_download = through<&backend::do_download>::call,
           .do_copy = through<&backend::do_copy>::call,
+          .fault = of_->fault ? through<&backend::fault>::call : nullptr,
           .free_bytes = through<&backend::free_bytes>::call,
           .weight_bytes = through<&backend::weight_bytes>::call,
           .do_pack = through<&backend::do_pack>::call,
+          .do_fill_random = of_->do_fill_random ? through<&backend::do_fill_random>::call : nullptr,
+          .make_decoder = nullptr,  // as one operation it could not be told apart
           .do_read = through<&backend::do_read>::call,
           .peak_flops = through<&backend::peak_flops>::call,
       } {
-  static_assert(sizeof(backend) == sizeof(std::string_view) + 24 * sizeof(void*),
+  static_assert(sizeof(backend) == sizeof(std::string_view) + 27 * sizeof(void*),
                 "a new entry goes through here too");
 }
 
