@@ -76,7 +76,8 @@ class rig {
 
   const core::step_report& last() const { return last_; }
   core::engine_counts counts() const { return engine_->counts(); }
-  bool failed() const { return sink_->failed || engine_->fault(); }
+  // A job, the device, or what was to run together did not.
+  bool failed() const { return sink_->failed || engine_->fault() || (stopped_ < jobs_ && engine_->idle()); }
   std::span<const std::byte> weights() const { return weights_; }
   double read() const {
     return seconds_of([&] { backend_->do_read(backend_->self, weights_.data(), weights_.size()); });
@@ -163,6 +164,7 @@ boost::json::object prefill(rig& r, const engine_options& o, const kernels::back
   return out;
 }
 
+// (A sequence enters where its pages and one more for each that runs are free.)
 std::uint64_t pages_for(std::uint32_t tokens) { return (tokens + core::page_tokens - 1) / core::page_tokens; }
 
 core::result<boost::json::object> measure(const engine_options& o) {
@@ -177,7 +179,7 @@ core::result<boost::json::object> measure(const engine_options& o) {
   std::optional<profile> timed;
   if (o.kernels) timed.emplace(*backend);
   rig r(o, *shape, timed ? timed->table() : *backend);
-  if (auto ok = r.open(std::max(o.batch * pages_for(one), pages_for(longest))); !ok) return ok.error();
+  if (auto ok = r.open(std::max(o.batch * (pages_for(one) + 1), pages_for(longest) + 1)); !ok) return ok.error();
   boost::json::object out{{"benchmark", "engine"}, {"backend", std::string((*backend)->name)},
                           {"shape", o.shape},      {"dtype", o.type},
                           {"batch", o.batch},      {"context", o.context}};
