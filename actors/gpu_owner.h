@@ -20,6 +20,7 @@ namespace weir::actors {
 struct owner_options {
   std::string device = "cpu";        // cpu, reference, cuda:N, sim
   unsigned threads = 0;              // that compute, the owner's own among them; 0: every core
+  bool deterministic = false;        // a job's bits are its own on cuda too
   std::uint64_t kv_tokens = 0;       // 0: auto
   std::uint32_t max_batch = 64;
   std::uint32_t max_seq_len = 0;     // 0: the model's own

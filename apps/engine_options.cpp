@@ -104,6 +104,7 @@ core::result<actors::service_options> service_options_of(const core::engine_sett
   o.models = std::move(*models);
   o.owner.device = *device;
   o.owner.threads = s.threads ? s.threads : std::max(1u, std::thread::hardware_concurrency());
+  o.owner.deterministic = s.deterministic;
   o.owner.kv_tokens = kv->value_or(0);
   o.owner.max_batch = s.max_batch;
   o.owner.max_seq_len = s.max_seq_len;

@@ -26,6 +26,8 @@ constexpr std::array benchmarks{
               bench::add_engine},
     benchmark{"kernels", "each operation of a model alone: time, bytes a second, share of the limit",
               bench::add_kernels},
+    benchmark{"serve", "the server under load, beside the same streams on its engine without sockets",
+              bench::add_serve_bench},
 };
 
 }  // namespace

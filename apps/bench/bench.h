@@ -18,6 +18,7 @@ namespace weir::apps::bench {
 
 command add_engine(CLI::App& app);
 command add_kernels(CLI::App& app);
+command add_serve_bench(CLI::App& app);
 
 // What every benchmark on a device takes.
 struct device_options {
