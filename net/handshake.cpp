@@ -110,17 +110,19 @@ std::optional<std::string> decode_base64url(std::string_view text) {
   return out;
 }
 
-bool key_known(std::string_view key, std::span<const std::string> keys) {
-  bool known = false;
-  for (const std::string& k : keys) {
+std::uint64_t number_of_key(std::string_view key, std::span<const std::string> keys) {
+  std::uint64_t number = 0;
+  for (std::size_t n = 0; n < keys.size(); ++n) {
+    const std::string& k = keys[n];
     unsigned difference = key.size() == k.size() ? 0 : 1;
     for (std::size_t i = 0; i < k.size(); ++i) {
       difference |=
           static_cast<unsigned char>(k[i]) ^ static_cast<unsigned char>(i < key.size() ? key[i] : 0);
     }
-    known |= difference == 0 && !key.empty();
+    const bool is_it = difference == 0 && !key.empty();
+    number |= is_it ? n + 1 : 0;
   }
-  return known;
+  return number;
 }
 
 }  // namespace weir::net

@@ -3,6 +3,7 @@
 // Pure functions: any thread.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
@@ -34,7 +35,7 @@ std::optional<std::string_view> bearer_of(std::string_view authorization);
 
 std::optional<std::string> decode_base64url(std::string_view text);  // padding allowed, not needed
 
-// Whether `key` is one of `keys`, in a time that does not tell how much of it was right.
-bool key_known(std::string_view key, std::span<const std::string> keys);
+// Which of `keys` it is, counted from 1, or 0: none; in a time that does not tell how much of it was right.
+std::uint64_t number_of_key(std::string_view key, std::span<const std::string> keys);
 
 }  // namespace weir::net

@@ -53,6 +53,7 @@ asio::awaitable<bool> http_session::complete(openai::dialect d, const request& r
     reply no = error_reply(parsed.error());
     co_return co_await write(std::move(no));
   }
+  parsed->request.key = key_of(r);
   jobs all;
   for (std::uint32_t i = 0; i < parsed->n; ++i) {
     auto asked = parsed->request;

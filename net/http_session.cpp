@@ -170,16 +170,20 @@ std::optional<reply> http_session::judge_host(const request& r) const {
       "a server on a loopback address is reached as localhost, or by an allowed origin's name");
 }
 
+std::uint64_t http_session::key_of(const request& r) const {
+  const auto key = bearer_of(r[http::field::authorization]);
+  return key ? number_of_key(*key, hub_.all().options.api_keys) : 0;
+}
+
 std::optional<reply> http_session::judge(const request& r, const route_match& route) const {
   const auto& keys = hub_.all().options.api_keys;
   if (auto refused = judge_host(r)) return refused;
   const bool is_public =
       route.to == endpoint::asset || route.to == endpoint::live || route.to == endpoint::ready;
   if (keys.empty() || is_public) return std::nullopt;
-  const auto key = bearer_of(r[http::field::authorization]);
-  if (key && key_known(*key, keys)) return std::nullopt;
+  if (key_of(r)) return std::nullopt;
   reply no = error_reply(401, "invalid_api_key",
-                         key ? "this key is not known" : "a key is needed: Authorization: Bearer …");
+                         bearer_of(r[http::field::authorization]) ? "this key is not known" : "a key is needed: Authorization: Bearer …");
   no.headers.emplace_back("WWW-Authenticate", "Bearer");
   return no;
 }
@@ -203,7 +207,8 @@ std::optional<reply> http_session::judge_upgrade(const request& r, admission& ho
   how.subprotocol = offered.weir_v1;
   auto key = offered.bearer;
   if (auto header = bearer_of(r[http::field::authorization])) key = std::string(*header);
-  how.authenticated = all.options.api_keys.empty() || (key && key_known(*key, all.options.api_keys));
+  how.key = key ? number_of_key(*key, all.options.api_keys) : 0;
+  how.authenticated = all.options.api_keys.empty() || how.key;
   how.wrong_key = key && !how.authenticated;  // closed with 4401 after the upgrade: a browser cannot read a 401
   if (!protocols.empty() && !offered.weir_v1) {
     return error_reply(400, "bad_subprotocol", "this server speaks the subprotocol weir.v1 only");

@@ -266,7 +266,9 @@ void session::understand(std::string_view frame) {
 
 void session::on(ws::session_auth& m) {
   const auto& keys = hub_.all().options.api_keys;
-  if (!keys.empty() && !key_known(m.token, keys)) return close(bad_key);
+  const auto key = number_of_key(m.token, keys);
+  if (!keys.empty() && !key) return close(bad_key);
+  how_.key = key;
   if (!std::exchange(how_.authenticated, true)) welcome();
 }
 
@@ -284,6 +286,7 @@ void session::on(ws::response_create& m) {
                       false});
   }
   auto request = std::move(m.request);
+  request.key = how_.key;
   auto job = hub_.all().service.submit(std::move(request), hub_.executor(), [news = std::weak_ptr(news_)] {
     if (auto n = news.lock()) n->notify();
   });

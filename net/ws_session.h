@@ -19,6 +19,7 @@ namespace weir::net {
 struct admission {
   bool authenticated = false;  // else session.auth has to come first
   bool wrong_key = false;      // a key came with the handshake, and nobody knows it
+  std::uint64_t key = 0;       // which of the server's keys let it in; 0: none
   bool subprotocol = false;    // the client offered weir.v1
   address_book::entry caller;
   std::string request_id;

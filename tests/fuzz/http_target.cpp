@@ -13,6 +13,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   (void)host_allowed(text, "127.0.0.1", allowed);
   (void)origin_allowed(text, "127.0.0.1:8080", allowed);
   (void)parse_protocols(text);
-  if (auto key = bearer_of(text)) (void)key_known(*key, allowed);
+  if (auto key = bearer_of(text)) (void)number_of_key(*key, allowed);
   return 0;
 }
