@@ -24,6 +24,7 @@ command add_serve_bench(CLI::App& app);
 struct device_options {
   std::string device = "cpu";
   unsigned threads = 0;  // 0: as many as there are cores
+  bool deterministic = false;
   bool json = false;
 };
 void add_options(CLI::App& app, device_options& o);
