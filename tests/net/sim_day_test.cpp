@@ -1,6 +1,11 @@
 // Hours of a server's life in seconds: a simulated device that fails now and then, a pool of pages far too small, and
-// clients of every temper, in virtual time. Everything is a function of the seed: WEIR_SIM_DAY=SEED replays one day.
+// clients of every temper, in virtual time. Everything is a function of the seed: WEIR_SIM_DAY=SEED replays one day, and
+// WEIR_SIM_DAY=SEED:COUNT its first COUNT arrivals. A day that fails is replayed shorter and shorter until it is told
+// how few arrivals fail.
+#include <unistd.h>
+
 #include <cstdlib>
+#include <exception>
 #include <fstream>
 #include <iostream>
 #include <map>
@@ -9,6 +14,7 @@
 
 #include "tests/support/data.h"
 #include "tests/support/life.h"
+#include "tests/support/shrink.h"
 
 using namespace weir;
 using namespace weir::tests;
@@ -39,19 +45,25 @@ std::vector<arrival> traced() {
   return all;
 }
 
-// The same sort of hour, made: arrivals in surges, lengths over two orders of magnitude.
+// The same sort of hour, made: arrivals in surges, lengths over two orders of magnitude; and storms of short prompts
+// with long answers, which all fit when they enter and do not when they grow.
 std::vector<arrival> made(std::mt19937_64& random, std::size_t count) {
   std::vector<arrival> all;
   core::duration at{};
   for (std::size_t i = 0; i < count; ++i) {
-    const bool surge = i / 64 % 4 == 3;
-    at += std::chrono::microseconds(random() % (surge ? 20000 : 300000));
+    const bool surge = i / 64 % 4 == 3, storm = i / 64 % 4 == 1;
+    at += std::chrono::microseconds(random() % (surge || storm ? 20000 : 300000));
+    if (storm) {
+      all.push_back({at, 1 + static_cast<std::uint32_t>(random() % 40), 150 + static_cast<std::uint32_t>(random() % 50)});
+      continue;
+    }
     all.push_back({at, 1 + static_cast<std::uint32_t>(random() % (8u << random() % 7)),
                    1 + static_cast<std::uint32_t>(random() % (16u << random() % 5))});
   }
   return all;
 }
 
+constexpr std::size_t made_arrivals = 6000;
 constexpr std::uint32_t batch = 12, queue = 60, pages = 24;
 constexpr std::uint32_t longest_prompt = 1000, longest_output = 200;
 constexpr double rate = 50, prefill = 20000;
@@ -157,28 +169,59 @@ std::size_t run_day(std::uint64_t seed, const std::vector<arrival>& arrivals, ta
   return d.digest();
 }
 
+// Which day WEIR_SIM_DAY names, if it does.
+struct replay {
+  std::uint64_t seed = 0;
+  std::size_t count = made_arrivals;
+};
+std::optional<replay> asked_for() {
+  const char* what = std::getenv("WEIR_SIM_DAY");
+  if (!what) return std::nullopt;
+  replay r;
+  char* end = nullptr;
+  r.seed = std::strtoull(what, &end, 10);
+  if (*end == ':') r.count = std::strtoull(end + 1, nullptr, 10);
+  return r;
+}
+
+bool fails(std::uint64_t seed, std::size_t count) {
+  const auto again = fmt::format("WEIR_SIM_DAY={}:{} /proc/{}/exe 'sim_day: an hour*' > /dev/null 2>&1", seed, count, ::getpid());
+  return std::system(again.c_str()) != 0;
+}
+
+// Told of a day that did not come to its good end.
+struct mourner {
+  std::uint64_t seed;
+  const int before = std::uncaught_exceptions();
+  ~mourner() {
+    if (std::uncaught_exceptions() == before || asked_for()) return;
+    const auto few = test::shrink(made_arrivals, [this](std::size_t n) { return fails(seed, n); });
+    std::cout << "sim_day: it fails with WEIR_SIM_DAY=" << seed << ":" << few << std::endl;
+  }
+};
+
 }  // namespace
 
 TEST_CASE("sim_day: an hour of every kind of client and fault leaves nothing behind, and each is served as promised") {
   tally t;
-  std::vector<std::uint64_t> seeds = {3, 4, 5, 6};
-  if (const char* replay = std::getenv("WEIR_SIM_DAY")) {
-    seeds = {std::strtoull(replay, nullptr, 10)};
-  } else {
-    std::random_device fresh;
-    for (int i = 0; i < 2; ++i) seeds.push_back(fresh());
-  }
-  for (const auto seed : seeds) {
+  const auto one_day = [&](std::uint64_t seed, std::size_t count) {
     std::cout << "sim_day: WEIR_SIM_DAY=" << seed << std::endl;
+    const mourner at_its_end{seed};
     std::mt19937_64 random(seed);
-    run_day(seed, made(random, 6000), t);
-  }
-  if (std::getenv("WEIR_SIM_DAY")) return;
+    auto arrivals = made(random, made_arrivals);
+    arrivals.resize(count);
+    run_day(seed, arrivals, t);
+  };
+  if (const auto day = asked_for()) return one_day(day->seed, day->count);
+  std::random_device fresh;
+  for (const std::uint64_t seed : {std::uint64_t{3}, std::uint64_t{4}, std::uint64_t{5}, std::uint64_t{6}, std::uint64_t{fresh()}, std::uint64_t{fresh()}})
+    one_day(seed, made_arrivals);
   for (const char* every : {"length", "stop", "timeout", "cancel", "overloaded", "deserted", "error"}) {
     CAPTURE(every);
     CHECK(t.endings[every] > 0);
   }
-  CHECK(t.preemptions > 0);
+  CAPTURE(t.preemptions);
+  CHECK(t.preemptions > 1000);
   CHECK(t.prefix_hits > 1000);
 }
 
@@ -200,4 +243,12 @@ TEST_CASE("sim_day: the same seed is the same day") {
   const auto first = run_day(9, arrivals, t);
   CHECK(run_day(9, arrivals, t) == first);
   CHECK(run_day(10, arrivals, t) != first);
+}
+
+TEST_CASE("sim_day: a failing day is cut down to as few arrivals as fail") {
+  for (const std::size_t least : {1u, 2u, 137u, 5999u, 6000u}) {
+    std::size_t runs = 0;
+    CHECK(test::shrink(6000, [&](std::size_t n) { return ++runs, n >= least; }) == least);
+    CHECK(runs <= 13);
+  }
 }
