@@ -22,6 +22,11 @@ using namespace std::chrono_literals;
 
 namespace {
 
+constexpr std::size_t made_arrivals = 6000;
+constexpr std::uint32_t batch = 12, queue = 60, pages = 24;
+constexpr std::uint32_t longest_prompt = 1000, longest_output = 200;
+constexpr double rate = 50, prefill = 20000;
+
 struct arrival {
   core::duration at{};
   std::uint32_t prompt = 1, output = 1;
@@ -45,15 +50,16 @@ std::vector<arrival> traced() {
   return all;
 }
 
-// The same sort of hour, made: arrivals in surges, lengths over two orders of magnitude; and storms of short prompts
-// with long answers, which all fit when they enter and do not when they grow.
+// The same sort of hour, made: arrivals in surges, lengths over two orders of magnitude; and storms: after
+// a calm a batchful of short prompts at once, which all fit when they enter and do not when they have grown.
 std::vector<arrival> made(std::mt19937_64& random, std::size_t count) {
   std::vector<arrival> all;
   core::duration at{};
   for (std::size_t i = 0; i < count; ++i) {
     const bool surge = i / 64 % 4 == 3, storm = i / 64 % 4 == 1;
-    at += std::chrono::microseconds(random() % (surge || storm ? 20000 : 300000));
+    at += std::chrono::microseconds(random() % (surge ? 20000 : storm ? 1000 : 300000));
     if (storm) {
+      if (i % 64 % batch == 0) at += 12s;
       all.push_back({at, 1 + static_cast<std::uint32_t>(random() % 40), 150 + static_cast<std::uint32_t>(random() % 50)});
       continue;
     }
@@ -63,10 +69,6 @@ std::vector<arrival> made(std::mt19937_64& random, std::size_t count) {
   return all;
 }
 
-constexpr std::size_t made_arrivals = 6000;
-constexpr std::uint32_t batch = 12, queue = 60, pages = 24;
-constexpr std::uint32_t longest_prompt = 1000, longest_output = 200;
-constexpr double rate = 50, prefill = 20000;
 
 struct day {
   explicit day(std::uint64_t seed) : here(seed) {
