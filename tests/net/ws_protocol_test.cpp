@@ -308,6 +308,7 @@ TEST_CASE("weir.v1: every error of ours has one of the wire's codes") {
       {errc::internal, "internal"},
   };
   for (const auto& [code, name] : rows) CHECK(ws::code_of(code) == name);
-  CHECK(ws::refusal("a", core::error{errc::overloaded, "full", ""}).retry_after_ms.has_value());
+  CHECK(ws::refusal("a", core::error{errc::overloaded, "full", ""}).retry_after_ms == 1000);
+  CHECK(ws::refusal("a", core::error{errc::overloaded, "full", "", 2300}).retry_after_ms == 2300);
   CHECK(!ws::refusal("a", core::error{errc::invalid_param, "no", "x"}).retry_after_ms.has_value());
 }
