@@ -123,7 +123,7 @@ class owner {
 
   core::result<std::unique_ptr<opened_model>> open(const model_spec& spec, const load_progress& progress) {
     if (!backend_ && options_.device != "sim") {
-      auto made = core::make_backend(options_.device, options_.threads);
+      auto made = core::make_backend(options_.device, options_.threads, options_.deterministic);
       if (!made) return made.error();
       backend_ = std::move(*made);
     }

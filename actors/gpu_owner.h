@@ -21,10 +21,11 @@ namespace weir::actors {
 struct owner_options {
   std::string device = "cpu";        // cpu, reference, cuda:N, sim
   unsigned threads = 0;              // that compute, the owner's own among them; 0: every core
+  bool deterministic = false;        // a job's bits are its own on cuda too
   std::uint64_t kv_tokens = 0;       // 0: auto
   std::uint32_t max_batch = 64;
   std::uint32_t max_seq_len = 0;     // 0: the model's own
-  core::duration prefill_time{};     // longest prefill slice while others decode
+  std::optional<core::duration> prefill_time;  // longest step with a prompt's slice while others decode; none: auto
   core::duration step_time{};        // longest step with nothing decoding
   // What may wait before a refusal; see way_in.
   std::uint32_t queue = 256;         // jobs

@@ -48,6 +48,15 @@ core::result<std::uint32_t> pages_of(const owner_options& o, const core::model_i
   return static_cast<std::uint32_t>(std::min(wanted, room));
 }
 
+// --prefill-ms, or auto: 30 ms on the host. On a device of its own what decodes is quick, and a step with a slice of a
+// prompt is to take at most one and a half of a step without: the slice aims at less, since not all take the same time.
+void set_slices(core::engine_config& c, const owner_options& o, const kernels::backend* on) {
+  if (!o.prefill_time && on && !on->on_host)
+    c.prompt_share = 0.4;
+  else
+    c.step_target = o.prefill_time.value_or(std::chrono::milliseconds(30));
+}
+
 core::result<std::unique_ptr<opened_model>> open_sim(const model_spec& spec) {
   const auto colon = spec.source.find(':');
   const auto sim = core::parse_sim_spec(colon == spec.source.npos ? "" : spec.source.substr(colon + 1));
@@ -119,7 +128,7 @@ core::result<std::unique_ptr<opened_model>> open_model(const model_spec& spec, c
   m.config.max_batch = o.max_batch;
   m.config.kv_pages = *pages;
   m.config.max_seq_len = context;
-  m.config.step_target = o.prefill_time;
+  set_slices(m.config, o, backend.get());
   m.config.lone_step_target = o.step_time;
 
   m.served.name = spec.name;

@@ -104,10 +104,11 @@ core::result<actors::service_options> service_options_of(const core::engine_sett
   o.models = std::move(*models);
   o.owner.device = *device;
   o.owner.threads = s.threads ? s.threads : std::max(1u, std::thread::hardware_concurrency());
+  o.owner.deterministic = s.deterministic;
   o.owner.kv_tokens = kv->value_or(0);
   o.owner.max_batch = s.max_batch;
   o.owner.max_seq_len = s.max_seq_len;
-  o.owner.prefill_time = std::chrono::milliseconds(prefill->value_or(30));
+  if (*prefill) o.owner.prefill_time = std::chrono::milliseconds(**prefill);
   o.owner.step_time = std::chrono::milliseconds(s.step_ms);
   o.owner.queue = queue;
   o.owner.max_tokens_default = s.max_tokens_default;

@@ -18,6 +18,7 @@ struct engine_settings {
   std::string kv_tokens = "auto";
   std::uint32_t max_batch = 64;
   std::uint32_t max_seq_len = 0;
+  bool deterministic = false;
   std::string prefill_ms = "auto";
   std::uint32_t step_ms = 250;
   std::uint32_t max_tokens_default = 4096;
@@ -68,7 +69,9 @@ void visit_settings(engine_settings& s, V&& v) {
   v(setting{"max-batch", "sequences that run at once", "sequences", 1, 4096}, s.max_batch);
   v(setting{"max-seq-len", "longest sequence, prompt and answer; 0 = the model's own", "tokens", 0, 1 << 24},
     s.max_seq_len);
-  v(setting{"prefill-ms", "longest slice of a prompt while others decode, or auto (30 on cpu)", "ms"}, s.prefill_ms);
+  v(setting{"deterministic", "the same tokens whatever runs beside a job, bit for bit, on cuda too (slower there; on cpu it is always so)", ""},
+    s.deterministic);
+  v(setting{"prefill-ms", "longest step with a slice of a prompt while others decode, or auto (30 on cpu; half as long again as one without on cuda)", "ms"}, s.prefill_ms);
   v(setting{"step-ms", "longest step with nothing decoding", "ms", 1, 60000}, s.step_ms);
   v(setting{"max-tokens-default", "answer length where a request names none", "tokens", 1, 1 << 24},
     s.max_tokens_default);

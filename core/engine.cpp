@@ -34,7 +34,7 @@ engine::state::state(std::unique_ptr<model> m, std::shared_ptr<const tokenizer> 
       config(c),
       time(clk),
       pool(c.kv_pages),
-      plan(c.max_batch, {c.prefill_rows, c.step_target, c.lone_step_target}) {
+      plan(c.max_batch, {c.prefill_rows, c.step_target, c.lone_step_target, c.prompt_share}) {
   assert(config.kv_pages > 0 && config.max_batch > 0 && config.prefill_rows > 0);
   const std::uint64_t room = std::uint64_t{config.kv_pages} * page_tokens;
   longest = device->info().context;

@@ -48,6 +48,7 @@ struct engine_config {
   std::uint32_t prefill_rows = 512;  // most prompt rows in one step
   duration step_target{};            // longest step while others decode; zero: unbounded (rows bound it)
   duration lone_step_target{};       // the same while nothing decodes: how long a cancel may wait
+  double prompt_share = 0;           // of a step of decoding alone, that prompts may add to it; 0: unbounded
 };
 
 inline constexpr std::uint32_t most_passes = 4;

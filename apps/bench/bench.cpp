@@ -26,6 +26,8 @@ constexpr std::array benchmarks{
               bench::add_engine},
     benchmark{"kernels", "each operation of a model alone: time, bytes a second, share of the limit",
               bench::add_kernels},
+    benchmark{"serve", "the server under load, beside the same streams on its engine without sockets",
+              bench::add_serve_bench},
 };
 
 }  // namespace
@@ -53,12 +55,13 @@ namespace bench {
 void add_options(CLI::App& app, device_options& o) {
   app.add_option("--device", o.device, "what computes")->capture_default_str();
   app.add_option("--threads", o.threads, "that compute; 0: one a core")->capture_default_str();
+  app.add_flag("--deterministic", o.deterministic, "as `weir serve` has it");
   app.add_flag("--json", o.json, "one JSON object instead of a table");
 }
 
 core::result<std::shared_ptr<const kernels::backend>> open(const device_options& o) {
   const auto threads = o.threads ? o.threads : std::max(1u, std::thread::hardware_concurrency());
-  return core::make_backend(o.device, threads);
+  return core::make_backend(o.device, threads, o.deterministic);
 }
 
 namespace {

@@ -18,11 +18,13 @@ namespace weir::apps::bench {
 
 command add_engine(CLI::App& app);
 command add_kernels(CLI::App& app);
+command add_serve_bench(CLI::App& app);
 
 // What every benchmark on a device takes.
 struct device_options {
   std::string device = "cpu";
   unsigned threads = 0;  // 0: as many as there are cores
+  bool deterministic = false;
   bool json = false;
 };
 void add_options(CLI::App& app, device_options& o);

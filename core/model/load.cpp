@@ -56,13 +56,14 @@ std::optional<int> cuda_index(std::string_view device) {
 
 }  // namespace
 
-result<std::shared_ptr<const kernels::backend>> make_backend(const std::string& device, unsigned threads) {
+result<std::shared_ptr<const kernels::backend>> make_backend(const std::string& device, unsigned threads,
+                                                             bool deterministic) {
   if (device == "cpu") return kernels::cpu_backend(threads);
   if (device == "reference") return kernels::reference_backend();
   const auto index = cuda_index(device);
   if (!index) return bad_param("device", "--device must be cpu, reference or cuda[:N], not '{}'", device);
   std::string why;
-  auto b = kernels::cuda_backend(*index, why);
+  auto b = kernels::cuda_backend(*index, why, deterministic);
   if (!b) return make_error(errc::unavailable, "--device {}: {}", device, why);
   return b;
 }

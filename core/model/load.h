@@ -18,8 +18,10 @@
 namespace weir::core {
 
 // A device by its name: cpu, reference, or cuda:N (cuda alone is cuda:0). On the host `threads` compute, the
-// owner's own included. The error says why it cannot be had.
-result<std::shared_ptr<const kernels::backend>> make_backend(const std::string& device, unsigned threads);
+// owner's own included. `deterministic`: a row's bits depend on that row alone, on cuda too; on the host they
+// always do. The error says why it cannot be had.
+result<std::shared_ptr<const kernels::backend>> make_backend(const std::string& device, unsigned threads,
+                                                             bool deterministic = false);
 
 // What «auto» is here: cuda:0 where there is a device, else cpu, and then `why` says why.
 std::string best_device(std::string& why);

@@ -5,33 +5,60 @@
 namespace weir::core {
 namespace {
 
-constexpr std::uint32_t first_slice = 64;  // before anything was measured
-constexpr std::uint32_t smallest_slice =
-    16;                          // a prompt moves on even where decoding alone exceeds the target
-constexpr double weight = 0.25;  // of the newest measurement
+constexpr std::uint32_t first_slice = 64;     // before anything was measured
+constexpr std::uint32_t smallest_slice = 16;  // a prompt moves on even where decoding alone exceeds the target
+constexpr std::uint32_t trusted_for = 64;     // steps with prompt rows, for which a step without is remembered
+constexpr double weight = 0.25;               // of the newest measurement
+constexpr double surprise = 4;                // a row costs at most so many times the mean, as far as that goes
 
 double blend(double mean, double value) { return mean + weight * (value - mean); }
 
 }  // namespace
 
-std::uint32_t prefill_budget::rows(bool others_decode) const noexcept {
-  const duration target = others_decode ? limits_.while_decoding : limits_.alone;
-  if (target <= duration::zero()) return limits_.rows;
-  if (row_ns_ == unknown) return std::min(first_slice, limits_.rows);
-  const double room = static_cast<double>(target.count()) - (others_decode ? step_ns_ : 0);
-  if (room >= row_ns_ * limits_.rows) return limits_.rows;
-  const double fit = std::max(room / row_ns_, static_cast<double>(smallest_slice));
-  return std::min(static_cast<std::uint32_t>(fit), limits_.rows);
+// A step of half as many rows, or twice, says little about this one.
+bool prefill_budget::knows_step(std::uint32_t decoding) const noexcept {
+  return step_ns_ != unknown && since_step_ < trusted_for && decoding < 2 * step_rows_ && step_rows_ < 2 * decoding;
+}
+
+// Time for prompt rows beside those that decode.
+double prefill_budget::room(std::uint32_t decoding, std::uint32_t waiting) const noexcept {
+  const double step = std::max(0.0, step_ns_);
+  const double whole = static_cast<double>(limits_.while_decoding.count()) - step;
+  const double crowd = std::max(1.0, static_cast<double>(waiting) / decoding);
+  const double part = limits_.share * crowd * step;
+  if (limits_.share <= 0) return whole;
+  return limits_.while_decoding > duration::zero() ? std::min(whole, part) : part;
+}
+
+std::uint32_t prefill_budget::rows(std::uint32_t decoding, std::uint32_t waiting) noexcept {
+  granted_ = limits_.rows;
+  const bool beside = decoding > 0;
+  if (beside && limits_.share > 0 && !knows_step(decoding)) return granted_ = 0;
+  const bool bounded = beside ? limits_.share > 0 || limits_.while_decoding > duration::zero()
+                              : limits_.alone > duration::zero();
+  if (!bounded) return granted_;
+  if (row_ns_ == unknown) return granted_ = std::min(first_slice, limits_.rows);
+  const double time = beside ? room(decoding, waiting) : static_cast<double>(limits_.alone.count());
+  if (time >= row_ns_ * limits_.rows) return granted_;
+  const double fit = std::max(time / row_ns_, static_cast<double>(smallest_slice));
+  return granted_ = std::min(static_cast<std::uint32_t>(fit), limits_.rows);
 }
 
 void prefill_budget::observe(std::uint32_t decode_rows, std::uint32_t prompt_rows, duration took) noexcept {
   const auto ns = static_cast<double>(took.count());
   if (prompt_rows == 0) {
-    step_ns_ = step_ns_ == 0 ? ns : blend(step_ns_, ns);
+    step_ns_ = knows_step(decode_rows) ? blend(step_ns_, ns) : ns;
+    step_rows_ = decode_rows;
+    since_step_ = 0;
     return;
   }
-  const double cost = std::max(0.0, ns - (decode_rows > 0 ? step_ns_ : 0)) / prompt_rows;
-  row_ns_ = row_ns_ == unknown ? cost : blend(row_ns_, cost);
+  ++since_step_;
+  const double cost = std::max(0.0, ns - (decode_rows > 0 ? std::max(0.0, step_ns_) : 0)) / prompt_rows;
+  if (row_ns_ == unknown) {
+    row_ns_ = cost;
+  } else if (prompt_rows >= granted_) {
+    row_ns_ = blend(row_ns_, row_ns_ > 0 ? std::min(cost, surprise * row_ns_) : cost);
+  }
 }
 
 }  // namespace weir::core

@@ -19,10 +19,10 @@ const batch& scheduler::plan(std::span<const std::unique_ptr<sequence>> running,
   chosen_.clear();
   next_due_ = time_point::max();
   prompts_.clear();
-  bool others_decode = false;
+  std::uint32_t decoding = 0;
   for (const auto& s : running) {
     if (s->decoding()) {
-      others_decode = true;
+      ++decoding;
       take(*s, 1, m, now);
     } else if (!s->held) {
       prompts_.push_back(s.get());
@@ -31,7 +31,7 @@ const batch& scheduler::plan(std::span<const std::unique_ptr<sequence>> running,
   decode_rows_ = static_cast<std::uint32_t>(batch_.tokens.size());
 
   std::ranges::sort(prompts_, {}, [](const sequence* s) { return std::pair(s->pending() + s->prompt_turn, s->ordinal); });
-  const std::uint32_t most = decode_rows_ + budget_.rows(others_decode);
+  const std::uint32_t most = decode_rows_ + budget_.rows(decoding, static_cast<std::uint32_t>(prompts_.size()));
   for (sequence* s : prompts_) {
     const auto left = most - static_cast<std::uint32_t>(batch_.tokens.size());
     if (left == 0) break;

@@ -1,7 +1,7 @@
 // Attention of many rows of one sequence, on tensor cores (Dao 2023, «FlashAttention-2»).
 //
 // A block has up to 128 lines, each one query head of one row: the query heads of a key head are packed, so
-// that they share its pages. Eight warps have 16 lines each; a page of keys and values is in shared memory
+// that they share its pages. Eight warps have 16 lines each (or one warp, for single rows); a page of keys and values is in shared memory
 // while the next one comes.
 #include <algorithm>
 
@@ -12,14 +12,12 @@
 namespace weir::kernels::cuda {
 namespace {
 
-constexpr int warps = 8, lines = warps * 16;
-
 template <int head_dim>
 constexpr int page_bytes() {
   return 2 * page_tokens * head_dim * 2;
 }  // keys and values
 
-template <int head_dim>
+template <int head_dim, int warps>
 __device__ void fetch(const rows_view& v, const attention_args& a, std::uint32_t kv_head,
                       std::int32_t pages_at, int index, std::uint32_t to) {
   const auto page = static_cast<std::size_t>(v.pages[pages_at + index]);
@@ -30,7 +28,7 @@ __device__ void fetch(const rows_view& v, const attention_args& a, std::uint32_t
   }
 }
 
-template <int head_dim>
+template <int head_dim, int warps>
 __global__ void __launch_bounds__(warps * 32, 1) prefill_kernel(rows_view v, attention_args a) {
   extern __shared__ __align__(128) unsigned char shared[];
   constexpr int steps = head_dim / 16, units = head_dim / 8, tiles = page_tokens / 8;
@@ -38,6 +36,7 @@ __global__ void __launch_bounds__(warps * 32, 1) prefill_kernel(rows_view v, att
   let_next_start();
   wait_for_previous();
   const prefill_block b = v.blocks[blockIdx.y];
+  if (b.rows == 0) return;
   const std::uint32_t kv_head = blockIdx.x;
   const int warp = static_cast<int>(threadIdx.x / 32), lane = static_cast<int>(threadIdx.x % 32);
   const int group = static_cast<int>(h.heads / h.kv_heads);
@@ -70,12 +69,12 @@ __global__ void __launch_bounds__(warps * 32, 1) prefill_kernel(rows_view v, att
 
   float result[units][4] = {};
   float largest[2] = {-INFINITY, -INFINITY}, total[2] = {0, 0};
-  fetch<head_dim>(v, a, kv_head, b.pages_at, first_page, shared_address(shared));
+  fetch<head_dim, warps>(v, a, kv_head, b.pages_at, first_page, shared_address(shared));
   copies_end_group();
   for (int page = first_page; page <= last_page; ++page) {
     const int stage = (page - first_page) % 2;
     if (page < last_page)
-      fetch<head_dim>(v, a, kv_head, b.pages_at, page + 1,
+      fetch<head_dim, warps>(v, a, kv_head, b.pages_at, page + 1,
                       shared_address(shared + (1 - stage) * page_bytes<head_dim>()));
     copies_end_group();
     copies_wait<1>();
@@ -162,16 +161,24 @@ __global__ void __launch_bounds__(warps * 32, 1) prefill_kernel(rows_view v, att
   }
 }
 
-template <int head_dim>
+template <int head_dim, int warps>
 void start(device& d, const rows_view& v, const attention_args& a) {
   constexpr std::size_t shared = 2 * page_bytes<head_dim>();
-  allow_shared(d, prefill_kernel<head_dim>, shared);
-  launch(d, prefill_kernel<head_dim>, dim3(a.heads.kv_heads, v.block_count), warps * 32, shared, v, a);
+  allow_shared(d, prefill_kernel<head_dim, warps>, shared);
+  launch(d, prefill_kernel<head_dim, warps>, dim3(a.heads.kv_heads, v.block_count), warps * 32, shared, v, a);
+}
+
+template <int head_dim>
+void start(device& d, const rows_view& v, const attention_args& a) {
+  if (v.block_lines == 16) return start<head_dim, 1>(d, v, a);
+  start<head_dim, 8>(d, v, a);
 }
 
 }  // namespace
 
-std::uint32_t prefill_tokens(const head_shape& h) { return lines / (h.heads / h.kv_heads); }
+std::uint32_t prefill_tokens(const head_shape& h, std::uint32_t block_lines) {
+  return block_lines / (h.heads / h.kv_heads);
+}
 
 void prefill_attention(device& d, const rows_view& v, const attention_args& a) {
   if (v.block_count == 0) return;

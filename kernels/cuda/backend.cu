@@ -85,7 +85,7 @@ int cuda_devices(std::string& why_none) {
   return 0;
 }
 
-std::shared_ptr<const backend> cuda_backend(int index, std::string& why_not) {
+std::shared_ptr<const backend> cuda_backend(int index, std::string& why_not, bool deterministic) {
   const int count = cuda_devices(why_not);
   if (count == 0) return nullptr;
   if (index < 0 || index >= count) {
@@ -94,6 +94,7 @@ std::shared_ptr<const backend> cuda_backend(int index, std::string& why_not) {
     return nullptr;
   }
   auto d = std::make_shared<cuda::device>();
+  d->deterministic = deterministic;
   if (!d->open(index)) {
     why_not = d->fault;
     return nullptr;

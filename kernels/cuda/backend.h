@@ -13,7 +13,8 @@ namespace weir::kernels {
 // How many devices there are; 0: `why_none` says why.
 int cuda_devices(std::string& why_none);
 
-// Null where it cannot be had, and `why_not` says why.
-std::shared_ptr<const backend> cuda_backend(int index, std::string& why_not);
+// Null where it cannot be had, and `why_not` says why. `deterministic`: a row's bits depend on that row alone, whatever
+// is computed beside it, at the cost of what is quicker for few rows or many.
+std::shared_ptr<const backend> cuda_backend(int index, std::string& why_not, bool deterministic = false);
 
 }  // namespace weir::kernels

@@ -75,7 +75,11 @@ class cuda_decoder final : public decoder {
 
  private:
   bool make_room(std::uint32_t rows, std::uint32_t logits);
-  rows_view bring(const decoder_step& step, std::uint32_t rows);
+  struct extent {  // of a step as the device computes it: some of it fills up a class
+    std::uint32_t rows = 0, logits = 0, decodes = 0, blocks = 0, block_lines = 0;
+  };
+  extent extent_of(const decoder_step& step, bool decoding) const;
+  rows_view bring(const decoder_step& step, const extent& e);
   void record(const rows_view& v, bool decoding);
   void layer(std::size_t i, const rows_view& v, bool decoding, const float* bias_before);
   void multiply(const matrix& w, matrix decoder_layer::*which, const bf16* x, std::uint32_t rows, void* out,
@@ -183,21 +187,39 @@ bool cuda_decoder::make_room(std::uint32_t rows, std::uint32_t logits) {
   return !d_.failed();
 }
 
-// Everything a step needs to know goes to the device in one copy. Rows past the step's own fill up a class.
-rows_view cuda_decoder::bring(const decoder_step& step, std::uint32_t rows) {
-  const bool filled = rows != step.tokens.size();
-  std::uint32_t decodes = 0, blocks = 0;
-  std::size_t pages = 0;
-  const std::uint32_t most = prefill_tokens(heads_);
+// Single rows have a kernel of their own, unless all rows must have the same bits in every company: then there is one
+// kernel for all of them, and products of whole units.
+cuda_decoder::extent cuda_decoder::extent_of(const decoder_step& step, bool decoding) const {
+  const auto up = [](std::size_t n) {
+    return static_cast<std::uint32_t>((n + products::unit - 1) / products::unit * products::unit);
+  };
+  extent e;
+  e.rows = static_cast<std::uint32_t>(step.tokens.size());
+  e.logits = static_cast<std::uint32_t>(step.logits_from.size());
+  e.block_lines = d_.deterministic && decoding ? 16 : 128;
+  const std::uint32_t most = prefill_tokens(heads_, e.block_lines);
   for (const kv_slice& s : step.slices) {
-    pages += (s.position + s.rows + page_tokens - 1) / page_tokens;
-    if (s.rows == 1)
-      ++decodes;
+    if (s.rows == 1 && !d_.deterministic)
+      ++e.decodes;
     else
-      blocks += (s.rows + most - 1) / most;
+      e.blocks += (s.rows + most - 1) / most;
   }
-  if (filled) decodes = rows;
-  const std::uint32_t logits = filled ? rows : static_cast<std::uint32_t>(step.logits_from.size());
+  if (d_.deterministic) {
+    e.rows = up(e.rows);
+    e.logits = up(e.logits);
+    if (decoding) e.blocks = e.rows;
+  } else if (decoding) {
+    e.rows = e.logits = e.decodes = *std::lower_bound(std::begin(classes), std::end(classes), e.rows);
+  }
+  return e;
+}
+
+// Everything a step needs to know goes to the device in one copy.
+rows_view cuda_decoder::bring(const decoder_step& step, const extent& e) {
+  const auto [rows, logits, decodes, blocks, block_lines] = e;
+  std::size_t pages = 0;
+  const std::uint32_t most = prefill_tokens(heads_, block_lines);
+  for (const kv_slice& s : step.slices) pages += (s.position + s.rows + page_tokens - 1) / page_tokens;
   const std::size_t words = std::size_t{rows} * 3 + decodes + logits + std::size_t{blocks} * 4 + pages;
   // Twice what is needed: contexts grow, and the graphs know where this lies.
   if (input_.reserve(words * 8) | input_host_.reserve(words * 8)) drop_graphs();
@@ -229,7 +251,7 @@ rows_view cuda_decoder::bring(const decoder_step& step, std::uint32_t rows) {
     std::copy_n(s.pages, count, host + pages_at + page);
     for (std::uint32_t i = 0; i < s.rows; ++i)
       host[row_pages_at + s.first_row + i] = static_cast<std::int32_t>(page);
-    if (s.rows == 1)
+    if (s.rows == 1 && decodes > 0)
       host[decode_at + decode++] = static_cast<std::int32_t>(s.first_row);
     else
       for (std::uint32_t i = 0; i < s.rows; i += most)
@@ -241,6 +263,7 @@ rows_view cuda_decoder::bring(const decoder_step& step, std::uint32_t rows) {
   for (; decode < decodes; ++decode) host[decode_at + decode] = static_cast<std::int32_t>(decode);
   // Long contexts first, so that the last blocks to run are short ones.
   auto* first = reinterpret_cast<prefill_block*>(host + blocks_at);
+  while (block < first + blocks) *block++ = {0, 0, -1, 0};
   std::sort(first, block, [](const auto& a, const auto& b) { return a.position > b.position; });
   for (std::uint32_t i = 0; i < logits; ++i)
     host[logits_at + i] = i < step.logits_from.size() ? step.logits_from[i] : static_cast<std::int32_t>(i);
@@ -257,6 +280,7 @@ rows_view cuda_decoder::bring(const decoder_step& step, std::uint32_t rows) {
   v.decodes = decodes;
   v.logits = logits;
   v.block_count = blocks;
+  v.block_lines = block_lines;
   return v;
 }
 
@@ -266,17 +290,15 @@ bool cuda_decoder::forward(const decoder_step& step) {
   // A step of decoding alone, each row wanting logits, is one that will come again.
   const bool decoding =
       step.slices.size() == rows && step.logits_from.size() == rows && rows <= std::end(classes)[-1];
-  const std::uint32_t padded =
-      decoding ? *std::lower_bound(std::begin(classes), std::end(classes), rows) : rows;
-  const auto logits = decoding ? padded : static_cast<std::uint32_t>(step.logits_from.size());
-  if (!make_room(padded, logits)) return false;
-  const rows_view v = bring(step, padded);
+  const extent e = extent_of(step, decoding);
+  if (!make_room(e.rows, e.logits)) return false;
+  const rows_view v = bring(step, e);
   if (d_.failed()) return false;
   if (!decoding) {
     record(v, false);
     return !d_.failed();
   }
-  graph& g = graphs_[padded];
+  graph& g = graphs_[e.rows];
   if (!g.seen) {
     record(v, true);
     g.seen = true;
@@ -330,9 +352,10 @@ void cuda_decoder::layer(std::size_t i, const rows_view& v, bool decoding, const
 
   norm(d_, x, bias_before, nullptr, w.attention_norm, v.rows, s_.hidden, s_.norm_eps, normed);
   multiply(w.qkv, &decoder_layer::qkv, normed, v.rows, qkv_.as<bf16>(), product_out::bf16);
-  if (!decoding) turn_and_write(d_, v, heads_, turn, qkv_.as<bf16>(), pages);
+  const bool fresh = decoding && !d_.deterministic;
+  if (!fresh) turn_and_write(d_, v, heads_, turn, qkv_.as<bf16>(), pages);
   prefill_attention(d_, v, attention);
-  decode_attention(d_, v, attention, turn, decoding, split_);
+  decode_attention(d_, v, attention, turn, fresh, split_);
   multiply(w.out, &decoder_layer::out, attended_.as<bf16>(), v.rows, x, product_out::add_f32);
 
   norm(d_, x, w.out_bias, nullptr, w.mlp_norm, v.rows, s_.hidden, s_.norm_eps, normed);

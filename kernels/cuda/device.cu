@@ -31,6 +31,7 @@ const blas_library* blas_library::load(std::string& why_not) {
     bind(library.matmul, "cublasLtMatmul");
     bind(library.heuristic, "cublasLtMatmulAlgoGetHeuristic");
     bind(library.check, "cublasLtMatmulAlgoCheck");
+    bind(library.config, "cublasLtMatmulAlgoConfigGetAttribute");
     bind(library.desc_create, "cublasLtMatmulDescCreate");
     bind(library.desc_destroy, "cublasLtMatmulDescDestroy");
     bind(library.desc_set, "cublasLtMatmulDescSetAttribute");

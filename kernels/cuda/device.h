@@ -27,6 +27,7 @@ struct blas_library {
   decltype(&cublasLtMatmul) matmul = nullptr;
   decltype(&cublasLtMatmulAlgoGetHeuristic) heuristic = nullptr;
   decltype(&cublasLtMatmulAlgoCheck) check = nullptr;
+  decltype(&cublasLtMatmulAlgoConfigGetAttribute) config = nullptr;
   decltype(&cublasLtMatmulDescCreate) desc_create = nullptr;
   decltype(&cublasLtMatmulDescDestroy) desc_destroy = nullptr;
   decltype(&cublasLtMatmulDescSetAttribute) desc_set = nullptr;
@@ -50,6 +51,7 @@ struct device {
   int multiprocessors = 0;
   int capability = 0;                // 10 * major + minor
   std::size_t shared_per_block = 0;  // most dynamic shared memory of one block
+  bool deterministic = false;        // a row's bits depend on that row alone
   std::string label, name;
   cudaStream_t stream = nullptr;
   const blas_library* blas = nullptr;

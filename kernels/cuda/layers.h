@@ -21,7 +21,7 @@ constexpr __host__ __device__ int unit_of(int unit, int token, int units) {
   return unit ^ (token & (units % 8 == 0 ? 7 : units % 4 == 0 ? 3 : units % 2 == 0 ? 1 : 0));
 }
 
-// Consecutive rows of one sequence with more rows than one, for one block of prefill_attention.
+// Consecutive rows of one sequence, for one block of prefill_attention. No rows: it fills up a batch class.
 struct prefill_block {
   std::int32_t row, rows, position, pages_at;
 };
@@ -36,6 +36,7 @@ struct rows_view {
   const prefill_block* blocks;      // [block_count]
   const std::int32_t* pages;
   std::uint32_t rows = 0, decodes = 0, logits = 0, block_count = 0;
+  std::uint32_t block_lines = 0;  // 128, or 16 where every block has one row
 };
 
 struct layer_pages {
@@ -88,8 +89,9 @@ bool attention_supports(const device& d, const head_shape& h);
 // `fresh`: the row's own key and value are not in its page yet, its query is not turned: both are done here.
 void decode_attention(device& d, const rows_view& v, const attention_args& a, const turning& t, bool fresh,
                       const split_scratch& scratch);
+// A line's bits do not depend on the block it is in, nor on the block's lines.
 void prefill_attention(device& d, const rows_view& v, const attention_args& a);
-std::uint32_t prefill_tokens(const head_shape& h);  // most tokens of one prefill_block
+std::uint32_t prefill_tokens(const head_shape& h, std::uint32_t block_lines);  // most tokens of one prefill_block
 
 // out[r, i] = silu(x[r, i] + bias[i]) * (x[r, width + i] + bias[width + i])
 void silu_mul_bf16(device& d, const __nv_bfloat16* x, const float* bias, std::uint32_t rows,

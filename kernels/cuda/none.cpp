@@ -8,7 +8,7 @@ int cuda_devices(std::string& why_none) {
   return 0;
 }
 
-std::shared_ptr<const backend> cuda_backend(int, std::string& why_not) {
+std::shared_ptr<const backend> cuda_backend(int, std::string& why_not, bool) {
   cuda_devices(why_not);
   return nullptr;
 }

@@ -6,6 +6,22 @@
 namespace weir::kernels::cuda {
 namespace {
 
+bool sums_in_one_go(const blas_library& b, const cublasLtMatmulAlgo_t& algo) {
+  std::int32_t parts = 0;
+  std::uint32_t scheme = 0;
+  std::size_t written = 0;
+  return b.config(&algo, CUBLASLT_ALGO_CONFIG_SPLITK_NUM, &parts, sizeof parts, &written) == CUBLAS_STATUS_SUCCESS &&
+         b.config(&algo, CUBLASLT_ALGO_CONFIG_REDUCTION_SCHEME, &scheme, sizeof scheme, &written) ==
+             CUBLAS_STATUS_SUCCESS &&
+         parts <= 1 && scheme == CUBLASLT_REDUCTION_SCHEME_NONE;
+}
+
+__global__ void differ_kernel(const std::uint32_t* a, const std::uint32_t* b, std::size_t words, int* differ) {
+  for (std::size_t i = blockIdx.x * std::size_t{blockDim.x} + threadIdx.x; i < words;
+       i += std::size_t{gridDim.x} * blockDim.x)
+    if (a[i] != b[i]) *differ = 1;
+}
+
 // Rows of one class share an algorithm.
 std::uint32_t class_of(std::uint32_t m) {
   if (m <= 64) return (m + 7) / 8 * 8;
@@ -51,7 +67,8 @@ bool products::multiply(const setup& s, const product& p, const void* w, void* o
 // Times what the heuristic proposes, each over weights that are not in the cache.
 bool products::find(const product& p, std::span<const void* const> samples, void* scratch,
                     cublasLtMatmulAlgo_t& best) {
-  constexpr int most = 8, rounds = 3;
+  constexpr int most = 16, rounds = 3;
+  const int asked = d_.deterministic ? most : 8;  // some of them may not be used
   const auto& b = *d_.blas;
   const setup s(d_, p);
   cublasLtMatmulPreference_t preference = nullptr;
@@ -59,8 +76,12 @@ bool products::find(const product& p, std::span<const void* const> samples, void
   std::array<cublasLtMatmulHeuristicResult_t, most> found{};
   int count = 0;
   if (d_.failed() || !WEIR_CUDA(d_, b.preference_create(&preference))) return false;
+  if (d_.deterministic) {
+    const std::uint32_t none = CUBLASLT_REDUCTION_SCHEME_NONE;
+    WEIR_CUDA(d_, b.preference_set(preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &none, sizeof none));
+  }
   WEIR_CUDA(d_, b.preference_set(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &room, sizeof room));
-  WEIR_CUDA(d_, b.heuristic(d_.lt, s.desc, s.w, s.x, s.out, s.out, preference, most, found.data(), &count));
+  WEIR_CUDA(d_, b.heuristic(d_.lt, s.desc, s.w, s.x, s.out, s.out, preference, asked, found.data(), &count));
   b.preference_destroy(preference);
   if (d_.failed()) return false;
   if (count == 0) {
@@ -72,9 +93,9 @@ bool products::find(const product& p, std::span<const void* const> samples, void
   WEIR_CUDA(d_, cudaEventCreate(&from));
   WEIR_CUDA(d_, cudaEventCreate(&to));
   float least = 1e30f;
-  best = found[0].algo;
   for (int i = 0; i < count && !d_.failed(); ++i) {
     if (found[i].state != CUBLAS_STATUS_SUCCESS) continue;
+    if (d_.deterministic && !sums_in_one_go(b, found[i].algo)) continue;
     float sum = 0;
     for (int round = -1; round < rounds; ++round) {
       const void* w =
@@ -94,11 +115,19 @@ bool products::find(const product& p, std::span<const void* const> samples, void
   }
   if (from) cudaEventDestroy(from);
   if (to) cudaEventDestroy(to);
+  if (least == 1e30f && !d_.failed())
+    d_.fault = d_.label + ": cuBLASLt has no product of " + std::to_string(p.m) + " x " + std::to_string(p.n) +
+               " x " + std::to_string(p.k) + (d_.deterministic ? " that sums in one go" : "");
   return !d_.failed();
 }
 
 void products::run(const product& p, std::span<const void* const> samples, void* scratch) {
   if (d_.failed()) return;
+  if (d_.deterministic) {
+    fixed* f = find_fixed(p, samples, scratch);
+    if (f) run_fixed(p, *f, f->whole.at(p.m), p.out);
+    return;
+  }
   const key k{class_of(p.m), p.n, p.k, p.kind};
   auto it = chosen_.find(k);
   if (it == chosen_.end()) {
@@ -114,6 +143,63 @@ void products::run(const product& p, std::span<const void* const> samples, void*
       d_.blas->check(d_.lt, s.desc, s.w, s.x, s.out, s.out, &it->second, &fits) == CUBLAS_STATUS_SUCCESS &&
       fits.workspaceSize <= device::workspace_bytes;
   multiply(s, p, p.w, p.out, good ? &it->second : nullptr);
+}
+
+// The algorithm of the shape, and whether p.m rows may be computed at once.
+products::fixed* products::find_fixed(const product& p, std::span<const void* const> samples, void* scratch) {
+  const key k{0, p.n, p.k, p.kind};
+  auto it = fixed_.find(k);
+  if (it == fixed_.end()) {
+    product one = p;
+    one.m = unit;
+    fixed f{};
+    if (!find(one, samples, scratch, f.algo)) return nullptr;
+    it = fixed_.emplace(k, std::move(f)).first;
+  }
+  fixed& f = it->second;
+  if (!f.whole.contains(p.m)) f.whole[p.m] = p.m == unit || same_bits(p, f);
+  return d_.failed() ? nullptr : &f;
+}
+
+void products::run_fixed(const product& p, const fixed& f, bool whole, void* out) {
+  product part = p;
+  part.m = whole ? p.m : unit;
+  const setup s(d_, part);
+  const std::size_t wide = p.kind == product_out::bf16 ? sizeof(__nv_bfloat16) : sizeof(float);
+  for (std::uint32_t row = 0; row < p.m && !d_.failed(); row += part.m) {
+    part.x = p.x + std::size_t{row} * p.k;
+    multiply(s, part, p.w, static_cast<std::byte*>(out) + std::size_t{row} * p.n * wide, &f.algo);
+  }
+}
+
+// Computes the rows both ways, from what they hold now.
+bool products::same_bits(const product& p, const fixed& f) {
+  cublasLtMatmulHeuristicResult_t fits{};
+  {
+    const setup s(d_, p);
+    if (d_.failed() || d_.blas->check(d_.lt, s.desc, s.w, s.x, s.out, s.out, &f.algo, &fits) != CUBLAS_STATUS_SUCCESS ||
+        fits.workspaceSize > device::workspace_bytes)
+      return false;
+  }
+  const std::size_t bytes = std::size_t{p.m} * p.n * (p.kind == product_out::bf16 ? 2 : 4);
+  std::byte* both = nullptr;
+  int* differ = nullptr;
+  int answer = 1;
+  if (cudaMalloc(&both, 2 * bytes + sizeof(int)) != cudaSuccess) {
+    (void)cudaGetLastError();
+    return false;  // in units, then
+  }
+  differ = reinterpret_cast<int*>(both + 2 * bytes);
+  WEIR_CUDA(d_, cudaMemsetAsync(both, 0, 2 * bytes + sizeof(int), d_.stream));
+  run_fixed(p, f, true, both);
+  run_fixed(p, f, false, both + bytes);
+  differ_kernel<<<256, 256, 0, d_.stream>>>(reinterpret_cast<const std::uint32_t*>(both),
+                                            reinterpret_cast<const std::uint32_t*>(both + bytes), bytes / 4, differ);
+  WEIR_CUDA(d_, cudaGetLastError());
+  WEIR_CUDA(d_, cudaMemcpyAsync(&answer, differ, sizeof answer, cudaMemcpyDeviceToHost, d_.stream));
+  d_.sync();
+  WEIR_CUDA(d_, cudaFree(both));
+  return answer == 0 && !d_.failed();
 }
 
 }  // namespace weir::kernels::cuda

@@ -32,7 +32,8 @@ struct product {
   product_out kind = product_out::bf16;
 };
 
-// Our own kernel (stream.cu): up to 16 rows, on devices that have bulk copies (9.0).
+// Our own kernel (stream.cu): up to 16 rows, on devices that have bulk copies (9.0), where rows need not have the same
+// bits in every company.
 bool can_stream(const device& d, const product& p);
 void stream_product(device& d, const product& p);
 
@@ -43,17 +44,30 @@ class products {
   // `samples`: other weights of the same shape, to search with cold caches; `scratch`: at least as large as
   // the output, f32. A search synchronises, so it must not happen while a graph is recorded: run a shape once
   // before.
+  //
+  // On a deterministic device a row's bits do not depend on m: one algorithm a shape, that of `unit` rows, which sums
+  // over k in one go; m is a multiple of `unit`, and where so many rows at once do not give the bits of `unit` at a
+  // time (which is tried once for each m), they are computed so.
+  static constexpr std::uint32_t unit = 64;
   void run(const product& p, std::span<const void* const> samples, void* scratch);
 
  private:
   using key = std::tuple<std::uint32_t, std::uint32_t, std::uint32_t, product_out>;
   struct setup;
+  struct fixed {
+    cublasLtMatmulAlgo_t algo;
+    std::map<std::uint32_t, bool> whole;  // by m: the same bits as in units
+  };
+  fixed* find_fixed(const product& p, std::span<const void* const> samples, void* scratch);
+  void run_fixed(const product& p, const fixed& f, bool whole, void* out);
+  bool same_bits(const product& p, const fixed& f);
   bool find(const product& p, std::span<const void* const> samples, void* scratch,
             cublasLtMatmulAlgo_t& best);
   bool multiply(const setup& s, const product& p, const void* w, void* out, const cublasLtMatmulAlgo_t* algo);
 
   device& d_;
   std::map<key, cublasLtMatmulAlgo_t> chosen_;
+  std::map<key, fixed> fixed_;  // m of the key: 0
 };
 
 }  // namespace weir::kernels::cuda

@@ -216,7 +216,7 @@ void start(device& d, const stream_args& a) {
 
 bool can_stream(const device& d, const product& p) {
   const std::uint32_t unit = p.kind == product_out::silu_bf16 ? 16 : rows_of_tile;
-  return d.capability >= 90 && d.shared_per_block >= shared_bytes(2) && p.m <= 16 && p.n % unit == 0 &&
+  return !d.deterministic && d.capability >= 90 && d.shared_per_block >= shared_bytes(2) && p.m <= 16 && p.n % unit == 0 &&
          splits_for(p) != 0;
 }
 

@@ -33,7 +33,6 @@ actors::service_options options_of(const engine_options& o) {
   s.owner.kv_tokens = o.kv_tokens;
   s.owner.max_batch = o.max_batch;
   s.owner.max_seq_len = o.max_seq_len;
-  s.owner.prefill_time = std::chrono::milliseconds(30);
   s.owner.step_time = std::chrono::milliseconds(250);
   s.owner.queue = o.queue;
   return s;

@@ -1,11 +1,13 @@
 // A job's tokens, and the bits of the logits that they are drawn from, over a thousand random mixes on real
 // layers: prompts with common beginnings, slices of every size, too few pages, cancels, and neighbours that
 // fault.
+#include <iostream>
 #include <random>
 
 #include "core/engine.h"
 #include "core/model/load.h"
 #include "core/text/tokenizer.h"
+#include "kernels/cuda/backend.h"
 #include "tests/support/data.h"
 #include "tests/support/engine_rig.h"
 #include "tests/support/toy_directory.h"
@@ -25,19 +27,43 @@ struct lone_run {
 };
 
 struct bench {
-  temporary_dir dir;
+  std::function<std::unique_ptr<model>()> make;
+  std::shared_ptr<const tokenizer> words;
   watched_model* watched = nullptr;
 
-  bench() { write_toy_directory(dir.path()); }
-
-  std::unique_ptr<engine_rig> engine_on(const std::string& device, engine_config c) {
-    auto loaded = load_model(dir.path().string(), make_backend(device, 1).value());
-    REQUIRE(loaded.has_value());
-    auto m = std::make_unique<watched_model>(std::move(loaded->weights));
+  std::unique_ptr<engine_rig> engine(engine_config c) {
+    auto m = std::make_unique<watched_model>(make());
     watched = m.get();
-    return std::make_unique<engine_rig>(std::move(m), *load_tokenizer(dir.path().string()), c);
+    return std::make_unique<engine_rig>(std::move(m), words, c);
   }
 };
+
+// Files, as users have them.
+bench on_host(const std::string& device) {
+  const auto dir = std::make_shared<temporary_dir>();
+  write_toy_directory(dir->path());
+  const auto make = [dir, backend = make_backend(device, 1).value()] {
+    return std::move(load_model(dir->path().string(), backend).value().weights);
+  };
+  return {make, *load_tokenizer(dir->path().string())};
+}
+
+// Real widths in bf16, which a cuda device runs by its fused kernels.
+bench on_cuda(std::shared_ptr<const weir::kernels::backend> backend, std::uint32_t hidden, std::uint32_t inter,
+              std::uint32_t heads, std::uint32_t kv_heads, std::uint32_t head_dim) {
+  random_model shape = parse_random_model("tiny-110m:bf16", 4096).value();
+  model_config& c = shape.config;
+  c.hidden = hidden;
+  c.inter = inter;
+  c.layers = 2;
+  c.heads = heads;
+  c.kv_heads = kv_heads;
+  c.head_dim = head_dim;
+  c.vocab_size = 512;
+  c.windows = {0, 40};
+  return {[shape, backend] { return std::move(make_random_model(shape, backend).value().weights); },
+          make_numbered_tokenizer(512)};
+}
 
 // Prompts are cut from three texts at random, with tails of their own.
 job of_kind(const engine_rig& rig, std::uint64_t kind) {
@@ -55,12 +81,16 @@ job of_kind(const engine_rig& rig, std::uint64_t kind) {
   return j;
 }
 
-void thousand_mixes(const std::string& device) {
-  bench at;
+struct mix_counts {
+  unsigned mixes = 1000;
+  std::uint32_t most_rows = 100;  // of a slice
+};
+
+void check_mixes(bench at, mix_counts n) {
   auto c = small_config();
   std::vector<lone_run> alone;
   {
-    const auto rig = at.engine_on(device, c);
+    const auto rig = at.engine(c);
     for (std::uint64_t k = 0; k < kinds; ++k) {
       auto j = of_kind(*rig, k);
       j.cache_salt = std::to_string(k);  // finds nothing that was computed before
@@ -75,21 +105,21 @@ void thousand_mixes(const std::string& device) {
   std::unique_ptr<engine_rig> rig;
   engine_counts total;
   std::uint64_t copies = 0, compared = 0;
-  for (unsigned seed = 0; seed < 1000; ++seed) {
+  for (unsigned seed = 0; seed < n.mixes; ++seed) {
     INFO("mix " << seed);
     std::mt19937 random(seed);
     if (seed % 50 ==
         0) {  // another engine, with other slices and another pool; its cache lives on over 50 mixes
       c.max_batch = 2 + random() % 8;
       c.kv_pages = 6 + random() % 10;
-      c.prefill_rows = 1 + random() % 100;
+      c.prefill_rows = 1 + random() % n.most_rows;
     }
-    if (seed % 50 == 0) rig = at.engine_on(device, c);
+    if (seed % 50 == 0) rig = at.engine(c);
     at.watched->seen.clear();
     at.watched->broken = [&](std::uint64_t s, std::uint32_t i) { return s == faulty_kind && i == 2; };
 
     std::map<std::uint64_t, std::shared_ptr<recording_sink>> sinks;
-    for (int n = 0; n < 6; ++n) {
+    for (int jobs = 0; jobs < 6; ++jobs) {
       const std::uint64_t kind = random() % kinds;
       if (sinks.contains(kind)) continue;
       sinks[kind] = rig->submit(of_kind(*rig, kind));
@@ -119,18 +149,31 @@ void thousand_mixes(const std::string& device) {
       rig.reset();
     }
   }
-  CHECK(compared > 50000);
-  CHECK(total.prefix_hits > 1000);
-  CHECK(copies > 500);
+  CHECK(compared > 50 * n.mixes);
+  CHECK(total.prefix_hits > n.mixes);
+  CHECK(copies > n.mixes / 2);
 }
 
 }  // namespace
 
 TEST_CASE(
     "a thousand mixes over real layers: tokens and logits are those of a job alone, bit for bit, reference") {
-  thousand_mixes("reference");
+  check_mixes(on_host("reference"), {});
 }
 
 TEST_CASE("a thousand mixes over real layers: tokens and logits are those of a job alone, bit for bit, cpu") {
-  thousand_mixes("cpu");
+  check_mixes(on_host("cpu"), {});
+}
+
+TEST_CASE("200 mixes over real widths: tokens and logits are those of a job alone, bit for bit, cuda --deterministic") {
+  std::string why;
+  const auto backend = weir::kernels::cuda_backend(0, why, true);
+  if (!backend) {
+    std::cerr << "skipped: " << why << "\n";
+    return;
+  }
+  check_mixes(on_cuda(backend, 768, 2048, 12, 4, 64), {.mixes = 200});
+  check_mixes(on_cuda(backend, 4096, 14336, 32, 8, 128), {.mixes = 100, .most_rows = 700});
+  const char* fault = backend->fault(backend->self);
+  CHECK(std::string(fault ? fault : "") == "");
 }

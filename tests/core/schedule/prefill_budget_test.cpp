@@ -1,5 +1,6 @@
 #include "core/schedule/prefill_budget.h"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 
 using namespace weir::core;
@@ -7,40 +8,138 @@ using namespace std::chrono_literals;
 
 TEST_CASE("without a target the rows alone bound a slice") {
   prefill_budget b({.rows = 300});
-  CHECK(b.rows(true) == 300);
+  CHECK(b.rows(4, 1) == 300);
   b.observe(4, 300, 10s);
-  CHECK(b.rows(true) == 300);
+  CHECK(b.rows(4, 1) == 300);
 }
 
 TEST_CASE("the budget finds the slice that meets the target, and follows when rows grow dearer") {
   prefill_budget b({.rows = 512, .while_decoding = 30ms, .alone = 250ms});
-  CHECK(b.rows(true) <= 64);  // a careful first guess
+  CHECK(b.rows(8, 1) <= 64);  // a careful first guess
   const auto run = [&](duration decode, duration row) {
     for (int i = 0; i < 60; ++i) {
       b.observe(8, 0, decode);
-      const auto rows = b.rows(true);
+      const auto rows = b.rows(8, 1);
       b.observe(8, rows, decode + row * rows);
     }
-    return decode + row * b.rows(true);
+    return decode + row * b.rows(8, 1);
   };
   CHECK(run(10ms, 100us) <= 30ms);
   CHECK(run(10ms, 100us) > 29ms);
   CHECK(run(10ms, 400us) <= 30ms);
   CHECK(run(10ms, 400us) > 29ms);
-  CHECK(b.rows(false) == 512);  // 250 ms hold 625 of them
+  CHECK(b.rows(0, 1) == 512);  // 250 ms hold 625 of them
   CHECK(run(10ms, 1ms) <= 30ms);
-  CHECK(b.rows(false) == 250);
+  CHECK(b.rows(0, 1) == 250);
 }
 
 TEST_CASE("a prompt moves on even where decoding alone exceeds the target") {
   prefill_budget b({.rows = 512, .while_decoding = 30ms});
   for (int i = 0; i < 20; ++i) b.observe(64, 0, 100ms);
   b.observe(64, 16, 110ms);
-  CHECK(b.rows(true) == 16);
+  CHECK(b.rows(64, 1) == 16);
 }
 
 TEST_CASE("where rows cost nothing that can be measured, the slice is as long as it may be") {
   prefill_budget b({.rows = 512, .while_decoding = 30ms});
   b.observe(1, 64, 0ms);
-  CHECK(b.rows(true) == 512);
+  CHECK(b.rows(1, 1) == 512);
+}
+
+namespace {
+
+// A device whose products read the weights once for up to 160 rows, and then take time for each; what a slice does
+// beside that takes as long for one row as for many.
+duration device_step(std::uint32_t decode_rows, std::uint32_t prompt_rows) {
+  const std::uint32_t rows = decode_rows + prompt_rows;
+  duration took = 4ms + 30us * decode_rows + (prompt_rows ? duration(300us) : duration{});
+  if (rows > 160) took += 24us * (rows - 160);
+  return took;
+}
+
+// Prompts of so many rows one after the other, each behind some steps of decoding alone. The longest step of the last.
+struct prompts_beside {
+  prefill_budget& budget;
+  std::uint32_t decoding, waiting = 1;
+
+  duration run(int prompts, std::uint32_t length, int steps_between = 20) {
+    duration longest{};
+    for (int p = 0; p < prompts; ++p) {
+      longest = {};
+      for (int i = 0; i < steps_between; ++i) budget.observe(decoding, 0, device_step(decoding, 0));
+      for (std::uint32_t left = length; left > 0;) {
+        const auto rows = std::min(left, budget.rows(decoding, waiting));
+        const auto took = device_step(decoding, rows);
+        budget.observe(decoding, rows, took);
+        longest = std::max(longest, took);
+        left -= rows;
+      }
+    }
+    return longest;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("a share of a step: slices end up at it, and short ones that end a prompt do not mislead") {
+  for (const std::uint32_t decoding : {1u, 8u, 64u, 256u}) {
+    prefill_budget b({.rows = 512, .share = 0.4});
+    for (int i = 0; i < 4; ++i) b.observe(0, 512, 12ms);  // prompts that were alone
+    const double step = std::chrono::duration<double>(device_step(decoding, 0)).count();
+    const double longest =
+        std::chrono::duration<double>(prompts_beside{b, decoding}.run(40, 2000 + 7)).count();
+    CAPTURE(decoding, step, longest);
+    CHECK(longest <= 1.45 * step);
+    CHECK(longest >= 1.3 * step);
+  }
+}
+
+TEST_CASE("a share of a step: one slice that took long is not believed for long") {
+  prefill_budget b({.rows = 512, .share = 0.4});
+  prompts_beside d{b, 64};
+  d.run(10, 2000);
+  const auto usual = b.rows(64, 1);
+  b.observe(64, usual, 200ms);
+  CHECK(b.rows(64, 1) >= usual / 2);
+  d.run(2, 2000);
+  CHECK(b.rows(64, 1) == Approx(usual).epsilon(0.1));
+}
+
+TEST_CASE("a share of a step is one of a step like this, measured not long ago") {
+  prefill_budget b({.rows = 512, .share = 0.4});
+  CHECK(b.rows(8, 1) == 0);  // how long is a step?
+  b.observe(8, 0, 4ms);
+  CHECK(b.rows(8, 1) == 64);
+  b.observe(8, 64, 5ms);
+  CHECK(b.rows(8, 1) > 0);
+  CHECK(b.rows(15, 1) > 0);
+  CHECK(b.rows(16, 1) == 0);  // twice as many
+  CHECK(b.rows(4, 1) == 0);
+  CHECK(b.rows(0, 1) == 512);  // nobody waits for this one
+  int slices = 0;
+  for (; b.rows(8, 1) > 0; ++slices) b.observe(8, b.rows(8, 1), 5ms);
+  CHECK(slices >= 50);
+  CHECK(slices <= 64);
+  b.observe(8, 0, 6ms);
+  CHECK(b.rows(8, 1) > 0);
+}
+
+TEST_CASE("a share of a step grows with how many wait for each that decodes") {
+  prefill_budget b({.rows = 512, .share = 0.4});
+  b.observe(64, 0, 6ms);
+  b.observe(64, 64, 6ms + 64 * 24us);
+  const auto few = b.rows(64, 64);
+  CHECK(few == 100);  // 2.4 ms
+  CHECK(b.rows(64, 1) == few);
+  CHECK(b.rows(64, 128) == 2 * few);
+  CHECK(b.rows(64, 192) == 3 * few);
+}
+
+TEST_CASE("of a whole step and a share of one the tighter bound counts") {
+  prefill_budget b({.rows = 512, .while_decoding = 8ms, .share = 0.4});
+  b.observe(8, 0, 4ms);
+  b.observe(8, 64, 4ms + 64 * 20us);
+  CHECK(b.rows(8, 1) == 80);  // 1.6 ms
+  b.observe(8, 0, 20ms);
+  CHECK(b.rows(8, 1) == 16);
 }

@@ -1,0 +1,130 @@
+#include "apps/bench/closed_loop.h"
+
+#include <algorithm>
+#include <optional>
+
+namespace weir::apps::bench {
+namespace {
+
+using core::time_point;
+
+double ms(core::duration d) { return std::chrono::duration<double, std::milli>(d).count(); }
+
+// What all answers come to, once measuring has begun.
+struct tally {
+  loop_figures figures;
+  time_point from{};
+  std::uint64_t tokens = 0;
+  std::vector<std::uint64_t> ended;  // streams that have to ask again
+};
+
+class listener final : public core::token_sink {
+ public:
+  // No stream: a prompt beside them, of which nothing is counted.
+  listener(tally& all, std::optional<std::uint64_t> stream, time_point asked)
+      : all_(all), stream_(stream), asked_(asked) {}
+
+  std::size_t write(std::span<const core::token> tokens) override {
+    if (!stream_) return tokens.size();
+    for (const core::token& t : tokens) {
+      if (t.at >= all_.from) {
+        ++all_.tokens;
+        if (last_) all_.figures.gaps_ms.add(ms(t.at - *last_));
+        else all_.figures.first_ms.add(ms(t.at - asked_));
+      }
+      last_ = t.at;
+    }
+    return tokens.size();
+  }
+  void finish(const core::ending& how) override {
+    all_.figures.failed |= how.reason == core::finish_reason::error;
+    if (stream_ && how.reason == core::finish_reason::length) all_.ended.push_back(*stream_);
+  }
+  bool abandoned() const noexcept override { return false; }
+
+ private:
+  tally& all_;
+  std::optional<std::uint64_t> stream_;
+  time_point asked_;
+  std::optional<time_point> last_;
+};
+
+class loop {
+ public:
+  loop(core::engine& e, const core::tokenizer& words, const core::clock& time, const loop_options& o)
+      : engine_(e), words_(words), time_(time), o_(o), ask_(questions_of(o)), beside_(beside_of(o)) {}
+
+  loop_figures run() {
+    using std::chrono::duration;
+    const auto in = [start = time_.now()](double s) {
+      return start + std::chrono::duration_cast<core::duration>(duration<double>(s));
+    };
+    all_.from = in(o_.warmup_s);
+    const auto end = in(o_.warmup_s + o_.duration_s);
+    for (std::uint64_t s = 0; s < o_.streams; ++s) submit(s);
+    std::uint64_t sent_beside = 0;
+    while (time_.now() < end && !engine_.fault()) {
+      if (time_.now() >= all_.from && !measuring_from_) measuring_from_ = engine_.counts().steps;
+      if (o_.beside_per_s > 0 && time_.now() >= in(static_cast<double>(sent_beside) / o_.beside_per_s))
+        submit_beside(sent_beside++);
+      engine_.step();
+      for (const auto s : std::exchange(all_.ended, {})) submit(s);
+    }
+    all_.figures.steps = engine_.counts().steps - measuring_from_.value_or(0);
+    all_.figures.tokens_per_s = static_cast<double>(all_.tokens) / o_.duration_s;
+    all_.figures.failed |= engine_.fault().has_value();
+    for (std::uint64_t id = 1; id <= jobs_; ++id) engine_.cancel({1, id});
+    while (!engine_.idle()) engine_.step();
+    return std::move(all_.figures);
+  }
+
+ private:
+  static load::question_options beside_of(const loop_options& o) {
+    auto q = questions_of(o);
+    q.prompt_tokens = {o.beside_tokens, o.beside_tokens};
+    q.max_tokens = {1, 1};
+    q.seed += other_prompts;
+    return q;
+  }
+
+  void submit(std::uint64_t stream) { submit(ask_.ask(asked_++), stream); }
+  void submit_beside(std::uint64_t index) { submit(beside_.ask(index), std::nullopt); }
+
+  void submit(const load::question& q, std::optional<std::uint64_t> stream) {
+    core::job j;
+    j.id = {1, ++jobs_};
+    j.prompt = words_.encode(q.prompt, {});
+    j.sampling.temperature = 0;
+    j.max_tokens = q.max_tokens;
+    j.ignore_eos = true;
+    j.created = time_.now();
+    j.sink = std::make_shared<listener>(all_, stream, j.created);
+    engine_.submit(std::move(j));
+  }
+
+  core::engine& engine_;
+  const core::tokenizer& words_;
+  const core::clock& time_;
+  const loop_options o_;
+  const load::questions ask_, beside_;
+  tally all_;
+  std::uint64_t jobs_ = 0, asked_ = 0;
+  std::optional<std::uint64_t> measuring_from_;  // step
+};
+
+}  // namespace
+
+load::question_options questions_of(const loop_options& o) {
+  load::question_options q;
+  q.prompt_tokens = {o.prompt_tokens, o.prompt_tokens};
+  q.max_tokens = {o.max_tokens, o.max_tokens};
+  q.seed = o.streams;  // prompts that no other loop has left in the cache
+  return q;
+}
+
+loop_figures run_closed_loop(core::engine& e, const core::tokenizer& words, const core::clock& time,
+                             const loop_options& o) {
+  return loop(e, words, time, o).run();
+}
+
+}  // namespace weir::apps::bench

@@ -1,0 +1,153 @@
+// A hundred thousand jobs that nobody waits for any more: cancelled, disconnected, or out of time, wherever they are.
+#include <map>
+#include <random>
+
+#include "core/engine.h"
+#include "tests/support/engine_rig.h"
+
+using namespace weir::core;
+using namespace weir::test;
+using namespace std::chrono_literals;
+
+namespace {
+
+constexpr std::uint64_t ends = 100'000;  // that somebody asked for
+constexpr std::uint32_t prompt_kinds = 12;
+
+// More jobs than the batch holds, and longer ones than the pages do: they wait, grow, and are preempted.
+engine_config crowded() {
+  auto c = small_config();
+  c.max_batch = 12;
+  c.kv_pages = 24;
+  c.prefill_rows = 96;
+  return c;
+}
+
+sim_spec quick() {
+  sim_spec s;
+  s.rate = 1e6;
+  s.prefill = 1e9;
+  return s;
+}
+
+// One engine, and a crowd of jobs whose ends are drawn by chance.
+class crowd {
+ public:
+  explicit crowd(std::uint64_t seed) : rig_(quick(), crowded()), random_(seed) {}
+
+  void live() {
+    while (asked() < ends || !jobs_.empty()) {
+      while (asked() < ends && jobs_.size() < 24) begin_one();
+      if (!jobs_.empty() && pick(0, 99) < 12) end_one();
+      one_step();
+    }
+  }
+
+  // Where jobs were when their end was asked for, by name.
+  std::map<std::string, std::uint64_t> ended_while, ended_by;
+  const engine_rig& rig() const { return rig_; }
+  std::uint64_t started() const { return started_; }
+
+ private:
+  struct life {
+    std::shared_ptr<recording_sink> sink;
+    time_point deadline = time_point::max();
+  };
+
+  std::uint64_t asked() { return ended_by["cancel"] + ended_by["disconnect"] + ended_by["deadline"]; }
+
+  void begin_one() {
+    const std::uint64_t n = started_++;
+    job j = rig_.job(n, pick(1, 600), 1);
+    const std::uint32_t kind = pick(0, prompt_kinds - 1), tokens = pick(1, 160);
+    j.prompt.clear();  // kinds of prompts begin alike, so that jobs share pages
+    for (std::uint32_t i = 0; i < tokens; ++i) j.prompt.push_back(static_cast<token_id>((kind * 31 + i * 7) % 250));
+    j.priority = static_cast<int>(pick(0, 2));
+    j.key = pick(0, 3);
+    life& it = jobs_[n];
+    if (pick(0, 2) == 0) {
+      j.deadline = rig_.clock.now() + std::chrono::microseconds(pick(1, 400));
+      it.deadline = *j.deadline;
+    }
+    auto sink = std::make_shared<recording_sink>();
+    if (pick(0, 4) == 0) sink->room = pick(0, 20);  // its reader has stopped
+    it.sink = sink;
+    j.sink = sink;
+    rig_.engine->submit(std::move(j));
+  }
+
+  // A cancel, or the disconnect of one whose tokens nobody else wants: that says so first, and then cancels.
+  void end_one() {
+    auto it = jobs_.begin();
+    std::advance(it, static_cast<std::ptrdiff_t>(pick(0, static_cast<std::uint32_t>(jobs_.size() - 1))));
+    const std::uint64_t n = it->first;
+    const sequence_view before = view_of(n);
+    ++ended_while[before.preemptions > 0 && before.pages == 0 ? "preempted" : name(before.state)];
+    if (pick(0, 1)) it->second.sink->left = true;
+    ++ended_by[it->second.sink->left ? "disconnect" : "cancel"];
+    REQUIRE(rig_.engine->cancel(engine_rig::id(n)));
+    REQUIRE_FALSE(rig_.engine->cancel(engine_rig::id(n)));
+    REQUIRE(it->second.sink->finishes == 1);
+    REQUIRE(view_of(n).prompt_tokens == 0);
+    REQUIRE(rig_.engine->check_integrity().empty());  // no page is held but by those that are listed
+    jobs_.erase(it);
+  }
+
+  void one_step() {
+    const time_point began = rig_.clock.now();
+    rig_.step();
+    rig_.engine->list(seen_);
+    for (const sequence_view& v : seen_) {
+      // A deadline that had passed when the step began holds no page in it, though its last tokens may still wait.
+      if (jobs_.at(v.id.lo).deadline <= began) REQUIRE(v.pages == 0);
+    }
+    std::erase_if(jobs_, [&](const auto& each) {
+      if (each.second.sink->finishes == 0) {
+        if (each.second.sink->room < 20 && pick(0, 9) == 0) ++each.second.sink->room;
+        return false;
+      }
+      REQUIRE(each.second.sink->finishes == 1);
+      if (each.second.sink->end->reason == finish_reason::timeout) ++ended_by["deadline"];
+      return true;
+    });
+  }
+
+  std::uint32_t pick(std::uint32_t from, std::uint32_t to) {
+    return std::uniform_int_distribution<std::uint32_t>(from, to)(random_);
+  }
+
+  sequence_view view_of(std::uint64_t n) {
+    rig_.engine->list(seen_);
+    for (const auto& v : seen_)
+      if (v.id == engine_rig::id(n)) return v;
+    return {};
+  }
+
+  engine_rig rig_;
+  std::mt19937_64 random_;
+  std::uint64_t started_ = 0;
+  std::map<std::uint64_t, life> jobs_;
+  std::vector<sequence_view> seen_;
+};
+
+}  // namespace
+
+TEST_CASE("a hundred thousand cancels, disconnects and deadlines give their pages back before the next step") {
+  crowd all(20261122);
+  all.live();
+  for (const char* where : {"queued", "prefilling", "decoding", "preempted", "finished"}) {
+    CAPTURE(where, all.ended_while[where]);
+    CHECK(all.ended_while[where] > 200);
+  }
+  for (const char* how : {"cancel", "disconnect", "deadline"}) {
+    CAPTURE(how, all.ended_by[how]);
+    CHECK(all.ended_by[how] > 10'000);
+  }
+  const auto counts = all.rig().engine->counts();
+  CHECK(counts.pages_used == 0);
+  CHECK(counts.pages_free + counts.pages_cached == counts.pages_total);
+  CHECK(counts.finished == all.started());
+  CHECK(counts.preemptions > 1000);
+  CHECK(counts.prefix_hits > 1000);
+  CHECK(all.rig().engine->idle());
+}
