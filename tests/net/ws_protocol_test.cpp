@@ -88,6 +88,7 @@ TEST_CASE("weir.v1: a field of the wrong type is invalid_param naming it, with t
       {"top_p", "true"},
       {"min_p", "{}"},
       {"repetition_penalty", "[]"},
+      {"max_repeats", "1.5"},
       {"frequency_penalty", "\"\""},
       {"presence_penalty", "\"\""},
       {"seed", "0.5"},
