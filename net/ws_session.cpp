@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/redirect_error.hpp>
+#include <boost/asio/use_awaitable.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
 #include <boost/beast/websocket/stream.hpp>
 #include <deque>
@@ -10,7 +13,6 @@
 #include "net/handshake.h"
 #include "net/random_hex.h"
 #include "net/rate.h"
-#include "net/wake.h"
 #include "net/ws_lane.h"
 
 namespace weir::net {
@@ -44,12 +46,11 @@ constexpr std::size_t remembered_lanes = 256;
 
 class session : public std::enable_shared_from_this<session> {
  public:
-  session(std::shared_ptr<hub> h, beast::tcp_stream stream, admission how)
+  session(std::shared_ptr<hub> h, asio::ip::tcp::socket socket, admission how)
       : at_(std::move(h)),
         hub_(*at_),
         in_hall_(hub_.all_ptr()),
-        ws_(std::move(stream)),
-        news_(std::make_shared<wake>(hub_.executor())),
+        ws_(std::move(socket)),
         how_(std::move(how)),
         opened_(steady_clock::now()),
         rate_(hub_.limits().messages_per_s, hub_.limits().message_burst, hub_.limits().message_abuse,
@@ -59,7 +60,9 @@ class session : public std::enable_shared_from_this<session> {
 
  private:
   asio::awaitable<void> read_frames(error_code& ec);
-  asio::awaitable<void> write_frames();
+  void write_next();
+  void write_frame();
+  void say_goodbye();
   void prepare_socket();
   void end(const error_code& ec);
   bool next_frame();
@@ -89,8 +92,7 @@ class session : public std::enable_shared_from_this<session> {
   std::shared_ptr<hub> at_;
   hub& hub_;
   guest in_hall_;
-  websocket::stream<beast::tcp_stream, false> ws_;
-  std::shared_ptr<wake> news_;
+  websocket::stream<asio::ip::tcp::socket, false> ws_;
   admission how_;
   const steady_clock::time_point opened_;
   rate_meter rate_;
@@ -101,7 +103,8 @@ class session : public std::enable_shared_from_this<session> {
   std::size_t turn_ = 0;  // the lane that is looked at first
   std::deque<std::string> over_;
 
-  std::string frame_;  // being written
+  std::string frame_;     // being written
+  bool writing_ = false;  // a frame is chosen or on its way, or the last one was
   ws::scratch scratch_;
   std::optional<steady_clock::time_point> write_began_;
   std::optional<close_code> closing_;
@@ -130,11 +133,8 @@ asio::awaitable<void> session::run(http::request<http::string_body> upgrade) {
   co_await ws_.async_accept(upgrade, asio::redirect_error(asio::use_awaitable, ec));
   if (ec) co_return;
   upgrade = {};
-  auto self = shared_from_this();
   const hub::seat seat(hub_, [this](hub::event e) { hear(e); });
   hub_.all().sessions.fetch_add(1, std::memory_order_relaxed);
-  asio::co_spawn(
-      hub_.executor(), [self]() { return self->write_frames(); }, asio::detached);
   if (how_.caller.crowded()) {
     close(overloaded);
   } else if (how_.wrong_key) {
@@ -178,28 +178,39 @@ void session::end(const error_code& ec) {
   hub_.all().count_close(reason_it_ended(ec));
   let_lanes_go();
   hang_up();
-  news_->notify();
 }
 
-asio::awaitable<void> session::write_frames() {
-  error_code ec;
-  while (!gone_) {
-    if (!next_frame()) {
-      if (closing_) break;
-      co_await news_->wait();
-      continue;
-    }
-    write_began_ = steady_clock::now();
-    co_await ws_.async_write(asio::buffer(frame_), asio::redirect_error(asio::use_awaitable, ec));
-    write_began_.reset();
-    if (ec) break;
-    if (scratch_.sampled) hub_.all().sampled_to_sent.add(hub_.all().service.now() - *scratch_.sampled);
+// Called wherever there may be something to write, most often by a job's news: then the frame leaves while the job is
+// at hand, without another turn of the executor.
+void session::write_next() {
+  if (writing_ || gone_) return;
+  writing_ = true;
+  try {
+    if (next_frame()) return write_frame();
+  } catch (const std::exception&) {  // out of memory: this session is over, the others are not
+    return hang_up();
   }
-  if (!gone_ && !ec && closing_) {
-    const websocket::close_reason reason(*closing_);
-    co_await ws_.async_close(reason, asio::redirect_error(asio::use_awaitable, ec));
-  }
-  if (ec) hang_up();  // the pending read ends with it
+  writing_ = false;
+  if (closing_) say_goodbye();
+}
+
+void session::write_frame() {
+  write_began_ = steady_clock::now();
+  ws_.async_write(asio::buffer(frame_), [self = shared_from_this()](const error_code& ec, std::size_t) {
+    self->write_began_.reset();
+    if (ec) return self->hang_up();  // the pending read ends with it
+    hall& all = self->hub_.all();
+    if (self->scratch_.sampled) all.sampled_to_sent.add(all.service.now() - *self->scratch_.sampled);
+    self->writing_ = false;
+    self->write_next();
+  });
+}
+
+void session::say_goodbye() {
+  writing_ = true;  // nothing comes after it
+  ws_.async_close(websocket::close_reason(*closing_), [self = shared_from_this()](const error_code& ec) {
+    if (ec) self->hang_up();
+  });
 }
 
 bool session::next_frame() {
@@ -238,7 +249,7 @@ void session::let_lanes_go() {
 
 void session::hang_up() {
   error_code ignored;
-  beast::get_lowest_layer(ws_).socket().close(ignored);
+  beast::get_lowest_layer(ws_).close(ignored);
 }
 
 // ---- what clients say
@@ -287,8 +298,8 @@ void session::on(ws::response_create& m) {
   }
   auto request = std::move(m.request);
   request.key = how_.key;
-  auto job = hub_.all().service.submit(std::move(request), hub_.executor(), [news = std::weak_ptr(news_)] {
-    if (auto n = news.lock()) n->notify();
+  auto job = hub_.all().service.submit(std::move(request), hub_.executor(), [self = weak_from_this()] {
+    if (auto alive = self.lock()) alive->write_next();
   });
   lanes_.push_back(std::make_unique<ws::lane>(std::move(m), std::move(job)));
 }
@@ -343,7 +354,7 @@ void session::say(std::string frame) {
   if (closing_ || gone_) return;
   to_say_bytes_ += frame.size();
   to_say_.push_back(std::move(frame));
-  news_->notify();
+  write_next();
 }
 
 void session::say_error(ws::protocol_error e) {
@@ -355,14 +366,13 @@ void session::say_error(ws::protocol_error e) {
 void session::close(close_code code) {
   if (closing_) return;
   closing_ = code;
-  news_->notify();
+  write_next();
 }
 
 void session::cut_off_slow_reader() {
   closing_ = slow_consumer;
   error_code ignored;
-  auto& socket = beast::get_lowest_layer(ws_).socket();
-  socket.set_option(asio::socket_base::linger(true, 0), ignored);  // what the kernel still holds is dropped
+  beast::get_lowest_layer(ws_).set_option(asio::socket_base::linger(true, 0), ignored);  // what the kernel still holds is dropped
   hang_up();
 }
 
@@ -429,7 +439,7 @@ void serve_websocket(std::shared_ptr<hub> h, beast::tcp_stream stream,
                      http::request<http::string_body> upgrade, admission how) {
   stream.expires_never();
   const auto executor = h->executor();
-  auto s = std::make_shared<session>(std::move(h), std::move(stream), std::move(how));
+  auto s = std::make_shared<session>(std::move(h), stream.release_socket(), std::move(how));
   auto run = [s, upgrade = std::move(upgrade)]() mutable { return s->run(std::move(upgrade)); };
   asio::co_spawn(executor, std::move(run), asio::detached);
 }

@@ -35,18 +35,24 @@ std::optional<double> number(std::string_view s) {
   return v;
 }
 
+std::optional<unsigned> digits(std::string_view s) {
+  unsigned v = 0;
+  const auto [end, ec] = std::from_chars(s.data(), s.data() + s.size(), v);
+  if (ec != std::errc() || end != s.data() + s.size()) return std::nullopt;
+  return v;
+}
+
 // `2023-11-16 18:17:03.9799600` (or with a T, and what follows the seconds' digits ignored) in seconds; or a number.
 std::optional<double> seconds(std::string_view s) {
   if (auto plain = number(s)) return plain;
   if (s.size() < 19 || s[4] != '-' || s[7] != '-' || s[13] != ':' || s[16] != ':') return std::nullopt;
-  const auto part = [&](std::size_t at, std::size_t n) { return number(s.substr(at, n)); };
+  const auto part = [&](std::size_t at, std::size_t n) { return digits(s.substr(at, n)); };
   const auto year = part(0, 4), month = part(5, 2), day = part(8, 2), hour = part(11, 2), minute = part(14, 2);
   auto end = s.find_first_not_of("0123456789.", 17);
   const auto second = number(s.substr(17, end == s.npos ? s.npos : end - 17));
   if (!year || !month || !day || !hour || !minute || !second) return std::nullopt;
-  const std::chrono::year_month_day date{std::chrono::year(static_cast<int>(*year)),
-                                         std::chrono::month(static_cast<unsigned>(std::abs(*month))),
-                                         std::chrono::day(static_cast<unsigned>(std::abs(*day)))};
+  const std::chrono::year_month_day date{std::chrono::year(static_cast<int>(*year)), std::chrono::month(*month),
+                                         std::chrono::day(*day)};
   if (!date.ok()) return std::nullopt;
   const auto days = std::chrono::sys_days(date).time_since_epoch().count();
   return static_cast<double>(days) * 86400 + *hour * 3600 + *minute * 60 + *second;

@@ -82,4 +82,5 @@ TEST_CASE("what is no trace is refused, naming the line") {
   CHECK_THAT(message("t,in,out\n1,x,3\n"), Catch::Contains("line 2"));
   CHECK_THAT(message("{\"timestamp\":0}\n"), Catch::Contains("line 1"));
   CHECK_THAT(message("TIMESTAMP,ContextTokens,GeneratedTokens\n2023-13-16 18:17:03,1,1\n"), Catch::Contains("line 2"));
+  CHECK_THAT(message("t,in,out\n4e78--0-16 18:17:9=,4,2\n"), Catch::Contains("line 2"));
 }
