@@ -3,7 +3,6 @@
 
 #include "core/cache/page_table.h"
 #include "tests/actors/service_fixture.h"
-#include "tests/support/toy_directory.h"
 #include "tests/support/world.h"
 
 using namespace weir;
@@ -110,8 +109,5 @@ void crowd(const std::string& device, const std::string& source, std::uint64_t s
 }  // namespace
 
 TEST_CASE("ten times more demand than the pool holds is waiting and 429s, and each job gets the tokens it gives alone") {
-  for (std::uint64_t seed = 1; seed <= 5; ++seed) crowd("sim", "sim:rate=100,prefill=20000", seed, 80);
-  const test::temporary_dir dir;
-  test::write_toy_directory(dir.path(), {});
-  for (const char* device : {"reference", "cpu"}) crowd(device, dir.path().string(), 3, 60);
+  for (std::uint64_t seed = 1; seed <= 10; ++seed) crowd("sim", "sim:rate=100,prefill=20000", seed, 80);
 }
