@@ -125,6 +125,8 @@ core::result<std::unique_ptr<opened_model>> open_model(const model_spec& spec, c
   if (!pages) return pages.error();
   if (auto ok = m.weights->allocate_pages(*pages); !ok) return ok.error();
 
+  if (auto ok = m.weights->warm_up(o.max_batch, m.config.prefill_rows); !ok) return ok.error();
+
   m.config.max_batch = o.max_batch;
   m.config.kv_pages = *pages;
   m.config.max_seq_len = context;

@@ -86,6 +86,10 @@ class decoder {
   virtual std::uint64_t page_bytes() const noexcept = 0;
   virtual void set_pages(void* memory, std::uint32_t count) = 0;
 
+  // Does once what a step of its kind does the first time: up to so many rows of decoding, and so many rows of a prompt.
+  // After set_pages and before the first step; what is in the pages is lost. As forward() otherwise.
+  virtual bool warm_up(std::uint32_t decode_rows, std::uint32_t prompt_rows) = 0;
+
   // The pass over a step's rows; false: the device failed (backend::fault says how), or memory is short.
   virtual bool forward(const decoder_step& step) = 0;
 

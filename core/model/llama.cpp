@@ -85,6 +85,11 @@ result<void> llama::allocate_pages(std::uint32_t count) {
   return {};
 }
 
+result<void> llama::warm_up(std::uint32_t max_batch, std::uint32_t prompt_rows) {
+  if (whole_ && !whole_->warm_up(max_batch, prompt_rows)) return device_state();
+  return {};
+}
+
 result<void> llama::forward(const batch& b) {
   const auto rows = static_cast<std::uint32_t>(b.tokens.size());
   if (whole_) {

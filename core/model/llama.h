@@ -39,6 +39,7 @@ class llama final : public model {
   // The weights that every step reads, in the order in which it does, in memory of the backend: a limit for benchmarks.
   std::span<const std::byte> weights_of_a_step() const noexcept;
   result<void> allocate_pages(std::uint32_t count) override;
+  result<void> warm_up(std::uint32_t max_batch, std::uint32_t prompt_rows) override;
   result<void> forward(const batch& b) override;
   result<void> sample(std::span<const draw> draws, std::span<drawn> out) override;
   std::span<const float> logits(std::uint32_t row) const override;

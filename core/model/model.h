@@ -57,6 +57,12 @@ class model {
   // Takes the KV memory for `count` pages at once and touches it. Called once, before the first forward.
   virtual result<void> allocate_pages(std::uint32_t count) = 0;
 
+  // Does now what the first steps would take longer for: at most so many sequences decode, with so many rows of prompts.
+  // After allocate_pages and before the first forward.
+  virtual result<void> warm_up([[maybe_unused]] std::uint32_t max_batch, [[maybe_unused]] std::uint32_t prompt_rows) {
+    return {};
+  }
+
   // Where info().paced: when these rows may be computed at the earliest. A pure function; the engine leaves
   // rows that are not due out of the batch, and says through step_report::wait_until when the next ones are.
   virtual time_point due(const upcoming&) const { return {}; }

@@ -7,6 +7,9 @@ namespace {
 
 constexpr std::uint32_t first_slice = 64;     // before anything was measured
 constexpr std::uint32_t smallest_slice = 16;  // a prompt moves on even where decoding alone exceeds the target
+// The same beside a share of a step, on a device that reads its weights once for so many rows and more: fewer would
+// hardly take less time, and prompts would pile up.
+constexpr std::uint32_t smallest_shared = 128;
 constexpr std::uint32_t trusted_for = 64;     // steps with prompt rows, for which a step without is remembered
 constexpr double weight = 0.25;               // of the newest measurement
 constexpr double surprise = 4;                // a row costs at most so many times the mean, as far as that goes
@@ -40,7 +43,7 @@ std::uint32_t prefill_budget::rows(std::uint32_t decoding, std::uint32_t waiting
   if (row_ns_ == unknown) return granted_ = std::min(first_slice, limits_.rows);
   const double time = beside ? room(decoding, waiting) : static_cast<double>(limits_.alone.count());
   if (time >= row_ns_ * limits_.rows) return granted_;
-  const double fit = std::max(time / row_ns_, static_cast<double>(smallest_slice));
+  const double fit = std::max(time / row_ns_, static_cast<double>(limits_.share > 0 ? smallest_shared : smallest_slice));
   return granted_ = std::min(static_cast<std::uint32_t>(fit), limits_.rows);
 }
 

@@ -57,6 +57,13 @@ struct products::setup {
   }
 };
 
+// A step has five products a layer: making their descriptions anew took longer than few rows do on the device.
+const products::setup& products::setup_of(const product& p) {
+  auto& s = setups_[{p.m, p.n, p.k, p.kind}];
+  if (!s) s = std::make_shared<const setup>(d_, p);
+  return *s;
+}
+
 bool products::multiply(const setup& s, const product& p, const void* w, void* out,
                         const cublasLtMatmulAlgo_t* algo) {
   const float one = 1, keep = p.kind == product_out::add_f32 ? 1 : 0;
@@ -128,21 +135,33 @@ void products::run(const product& p, std::span<const void* const> samples, void*
     if (f) run_fixed(p, *f, f->whole.at(p.m), p.out);
     return;
   }
-  const key k{class_of(p.m), p.n, p.k, p.kind};
-  auto it = chosen_.find(k);
-  if (it == chosen_.end()) {
+  const setup& s = setup_of(p);
+  const key exact{p.m, p.n, p.k, p.kind};
+  auto it = checked_.find(exact);
+  if (it == checked_.end()) {
     cublasLtMatmulAlgo_t best;
-    if (!find(p, samples, scratch, best)) return;
-    it = chosen_.emplace(k, best).first;
+    if (!choose(p, s, samples, scratch, best)) return;
+    it = checked_.emplace(exact, best).first;
   }
-  const setup s(d_, p);
-  if (d_.failed()) return;
-  // Chosen for the class; another row count in it may have needs of its own.
+  if (!d_.failed()) multiply(s, p, p.w, p.out, &it->second);
+}
+
+// What its class of row counts uses; another one where this count has needs of its own.
+bool products::choose(const product& p, const setup& s, std::span<const void* const> samples, void* scratch,
+                      cublasLtMatmulAlgo_t& best) {
+  const key k{class_of(p.m), p.n, p.k, p.kind};
+  const auto it = chosen_.find(k);
+  if (it == chosen_.end()) {
+    if (!find(p, samples, scratch, best)) return false;
+    chosen_.emplace(k, best);
+    return true;
+  }
   cublasLtMatmulHeuristicResult_t fits{};
+  best = it->second;
   const bool good =
-      d_.blas->check(d_.lt, s.desc, s.w, s.x, s.out, s.out, &it->second, &fits) == CUBLAS_STATUS_SUCCESS &&
+      d_.blas->check(d_.lt, s.desc, s.w, s.x, s.out, s.out, &best, &fits) == CUBLAS_STATUS_SUCCESS &&
       fits.workspaceSize <= device::workspace_bytes;
-  multiply(s, p, p.w, p.out, good ? &it->second : nullptr);
+  return good || find(p, samples, scratch, best);
 }
 
 // The algorithm of the shape, and whether p.m rows may be computed at once.
@@ -164,7 +183,7 @@ products::fixed* products::find_fixed(const product& p, std::span<const void* co
 void products::run_fixed(const product& p, const fixed& f, bool whole, void* out) {
   product part = p;
   part.m = whole ? p.m : unit;
-  const setup s(d_, part);
+  const setup& s = setup_of(part);
   const std::size_t wide = p.kind == product_out::bf16 ? sizeof(__nv_bfloat16) : sizeof(float);
   for (std::uint32_t row = 0; row < p.m && !d_.failed(); row += part.m) {
     part.x = p.x + std::size_t{row} * p.k;

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <span>
 #include <tuple>
 #include <vector>
@@ -61,12 +62,17 @@ class products {
   fixed* find_fixed(const product& p, std::span<const void* const> samples, void* scratch);
   void run_fixed(const product& p, const fixed& f, bool whole, void* out);
   bool same_bits(const product& p, const fixed& f);
+  const setup& setup_of(const product& p);
+  bool choose(const product& p, const setup& s, std::span<const void* const> samples, void* scratch,
+              cublasLtMatmulAlgo_t& best);
   bool find(const product& p, std::span<const void* const> samples, void* scratch,
             cublasLtMatmulAlgo_t& best);
   bool multiply(const setup& s, const product& p, const void* w, void* out, const cublasLtMatmulAlgo_t* algo);
 
   device& d_;
-  std::map<key, cublasLtMatmulAlgo_t> chosen_;
+  std::map<key, std::shared_ptr<const setup>> setups_;
+  std::map<key, cublasLtMatmulAlgo_t> chosen_;   // by class of m, and
+  std::map<key, cublasLtMatmulAlgo_t> checked_;  // by m: the class's, or another where that does not fit
   std::map<key, fixed> fixed_;  // m of the key: 0
 };
 

@@ -48,6 +48,7 @@ random_model toy(const shape& s) {
 std::unique_ptr<model> make(const random_model& shape, std::shared_ptr<const kernels::backend> b) {
   auto m = std::move(make_random_model(shape, std::move(b), 5).value().weights);
   m->allocate_pages(400).value();
+  m->warm_up(20, 300).value();  // as a server's models are: nothing of it may be seen
   return m;
 }
 

@@ -125,21 +125,31 @@ TEST_CASE("a share of a step is one of a step like this, measured not long ago")
 }
 
 TEST_CASE("a share of a step grows with how many wait for each that decodes") {
-  prefill_budget b({.rows = 512, .share = 0.4});
-  b.observe(64, 0, 6ms);
-  b.observe(64, 64, 6ms + 64 * 24us);
+  prefill_budget b({.rows = 1000, .share = 0.4});
+  b.observe(64, 0, 10ms);
+  b.observe(64, 64, 10ms + 64 * 20us);
   const auto few = b.rows(64, 64);
-  CHECK(few == 100);  // 2.4 ms
+  CHECK(few == 200);  // 4 ms
   CHECK(b.rows(64, 1) == few);
   CHECK(b.rows(64, 128) == 2 * few);
   CHECK(b.rows(64, 192) == 3 * few);
 }
 
 TEST_CASE("of a whole step and a share of one the tighter bound counts") {
-  prefill_budget b({.rows = 512, .while_decoding = 8ms, .share = 0.4});
+  prefill_budget b({.rows = 512, .while_decoding = 10ms, .share = 0.8});
   b.observe(8, 0, 4ms);
   b.observe(8, 64, 4ms + 64 * 20us);
-  CHECK(b.rows(8, 1) == 80);  // 1.6 ms
-  b.observe(8, 0, 20ms);
-  CHECK(b.rows(8, 1) == 16);
+  CHECK(b.rows(8, 1) == 160);  // 3.2 ms
+  b.observe(16, 0, 6ms);
+  CHECK(b.rows(16, 1) == 200);  // 4 ms, not 4.8
+}
+
+TEST_CASE("a share of a step: where any slice takes longer than that, slices are those that take no longer") {
+  prefill_budget b({.rows = 512, .share = 0.4});
+  b.observe(8, 0, 4ms);
+  for (int i = 0; i < 50; ++i) b.observe(8, b.rows(8, 1), 7ms);
+  CHECK(b.rows(8, 1) == 128);
+  b.observe(8, 0, 4ms);
+  for (int i = 0; i < 50; ++i) b.observe(8, b.rows(8, 1), 5ms);
+  CHECK(b.rows(8, 1) > 128);
 }
