@@ -2,6 +2,7 @@
 import { Card, ms, per_second } from "./card.js";
 import { GapChart } from "./chart.js";
 import { stay_connected } from "./connection.js";
+import { watch_device } from "./device.js";
 
 const most_streams = 8;
 const frame_ms = 30; // drawing more often is seen by nobody, and keeps tokens waiting that arrive meanwhile
@@ -142,6 +143,7 @@ function show_controls() {
   $("stop").disabled = running().length === 0;
   $("add").disabled = free_slot() === undefined;
   $("streams").dataset.count = cards.length;
+  if (cards.length > 0) watch_device(running().length > 0);
 }
 
 /** The server's greeting fills in which models there are and how far the settings go. */

@@ -22,6 +22,14 @@ export function load_module(name) {
   return import("data:text/javascript," + encodeURIComponent(readFileSync(join(page_dir, name), "utf8")));
 }
 
+/** What a server tells of itself while four streams are written, one prompt is read and two wait. */
+const busy = {
+  jobs: { queued: 2, prefilling: 1, decoding: 4, paused: 0, finished: 9 },
+  pages: { total: 1024, free: 700, cached: 260, used: 64 },
+  tokens_per_s: 812.4,
+  step_ms: { p50: 4.9, p99: 7.2 },
+};
+
 /**
  * A plan: {refuse: {code, message, param?}} or {pieces: [{delta, n?, seq?}], gap_ms: (i) => ms,
  * finish_reason}.
@@ -30,9 +38,11 @@ export function load_module(name) {
  */
 export async function start_fake({ port = 0, key, tokens_per_s = 50, plan = () => undefined } = {}) {
   const http = createServer((request, response) => {
-    if (request.url !== "/v1/models") return serve_file(request, response);
     const known = !key || request.headers.authorization === `Bearer ${key}`;
-    response.writeHead(known ? 200 : 401).end('{"data":[],"error":{"message":"a key is needed"}}');
+    const answers = { "/v1/models": { data: [] }, "/v1/stats": busy };
+    if (!(request.url in answers)) return serve_file(request, response);
+    const answer = known ? answers[request.url] : { error: { message: "a key is needed" } };
+    response.writeHead(known ? 200 : 401).end(JSON.stringify(answer));
   });
   const sockets = new WebSocketServer({
     noServer: true,

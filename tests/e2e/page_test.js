@@ -125,6 +125,18 @@ function page_spec(start) {
     await page.waitForFunction(() => document.querySelectorAll("[data-state=cancelled]").length === 5);
   });
 
+  test("the server's batch and pages are seen while it writes", async (t) => {
+    const page = await visit(t, server);
+    assert.ok(!(await page.locator("#device").isVisible()));
+    await ask(page, "Once upon a time", { streams: 4 });
+    await button(page, /^Run/).click();
+    await page.getByText(/^4 writing/).waitFor();
+    assert.equal(await page.locator("#sequences [data-state=decoding]").count(), 4);
+    assert.match(await page.locator("#pages-words").textContent(), /^[1-9][\d,]* in use · [\d,]+ kept .* free$/);
+    assert.ok(await page.locator("#pages-used").evaluate((bar) => bar.offsetWidth > 0 || +bar.style.flexGrow > 0));
+    assert.match(await page.locator("#device-step").textContent(), /^[\d.]+ ms$/);
+  });
+
   test("a stream that reaches its limit says so, and the same seed tells the same text again", async (t) => {
     const page = await visit(t, server);
     await ask(page, "Once upon a time", { max_tokens: 12 });
