@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "core/clock.h"
+#include "core/delays.h"
 #include "core/engine.h"
 
 namespace weir::actors {
@@ -60,6 +61,8 @@ class board {
     std::lock_guard hold(lock_);
     return fault_;
   }
+
+  core::delays cancel_to_release;  // from a cancel or a deadline to the moment when the pages were free
 
  private:
   mutable std::mutex lock_;

@@ -7,6 +7,7 @@
 
 #include "actors/job_state.h"
 #include "actors/open_model.h"
+#include "actors/pace_meter.h"
 #include "actors/runtime/context.h"
 #include "actors/runtime/spawn.h"
 #include "core/engine.h"
@@ -54,6 +55,7 @@ class owner {
       if (!e.does || e.does->idle() || e.due > time_.now()) continue;
       const auto done = e.does->step();
       e.due = done.wait_until;
+      e.note_pace(time_.now(), done, options_.max_batch);
       if (done.rows == 0) continue;
       meter_.add(time_.now(), done.tokens, done.took);
       board_->beat(time_.now(), true);
@@ -99,6 +101,7 @@ class owner {
     if (idle()) board_->beat(time_.now(), true);
     auto& e = engines_[m.engine];
     if (!e.does) return finish_at_once(*m.job.sink);
+    if (e.does->idle()) e.pace.wake(time_.now());
     e.does->submit(std::move(m.job));
     e.due = {};
   }
@@ -140,7 +143,7 @@ class owner {
     for (auto& e : engines_) {
       auto again = open(e.spec, {});
       if (!again) return board_->fail(why.message + "; it cannot be started again: " + again.error().message);
-      e.does = std::make_unique<core::engine>(std::move((*again)->weights), e.tokenizer, (*again)->config, time_);
+      e.does = std::make_unique<core::engine>(std::move((*again)->weights), e.served->tokenizer, (*again)->config, time_);
       e.due = {};
     }
     board_->fail({});
@@ -161,7 +164,7 @@ class owner {
       to.tell(cancel_job(id, index, why));
     };
     auto engine = std::make_unique<core::engine>(std::move(model->weights), served->tokenizer, model->config, time_);
-    engines_.push_back({std::move(engine), {}, m.spec, served->tokenizer});
+    engines_.push_back({std::move(engine), {}, m.spec, served, {}});
     publish();
     m.answer(load_model::result(served));
   }
@@ -194,12 +197,20 @@ class owner {
   std::shared_ptr<board> board_;
   ref<owner_msg> self_;
   std::unique_ptr<timekeeper::bell> bell_;
-  outbox outbox_;
+  outbox outbox_{board_->cancel_to_release};
   struct running {
     std::unique_ptr<core::engine> does;
     time_point due{};  // nothing to do before then, unless a message comes
     model_spec spec;   // what it was made from
-    std::shared_ptr<const core::tokenizer> tokenizer;
+    std::shared_ptr<const served_model> served;
+    pace_meter pace;
+
+    // Places: while jobs wait beside a batch that is not full it is pages that they lack.
+    void note_pace(time_point now, const core::step_report& r, std::uint32_t max_batch) {
+      pace.add(now, r);
+      const auto places = r.waiting > 0 ? std::max(1u, r.running) : max_batch;
+      served->door->set_pace({places, pace.prompt_tokens_per_s(), pace.tokens_per_s()});
+    }
   };
   std::vector<running> engines_;
   std::shared_ptr<const kernels::backend> backend_;  // of the device; none for sim

@@ -6,6 +6,7 @@
 // Thread safety: the handle's members from any thread. The destructor ends every job with an error, and joins.
 #pragma once
 
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -26,7 +27,10 @@ struct owner_options {
   std::uint32_t max_seq_len = 0;     // 0: the model's own
   std::optional<core::duration> prefill_time;  // longest step with a prompt's slice while others decode; none: auto
   core::duration step_time{};        // longest step with nothing decoding
-  std::uint32_t queue = 256;         // jobs waiting before a refusal
+  // What may wait before a refusal; see way_in.
+  std::uint32_t queue = 256;         // jobs
+  std::uint64_t queue_tokens = std::numeric_limits<std::uint64_t>::max();  // of prompts
+  core::duration queue_wait = core::duration::max();
   std::uint32_t max_tokens_default = 4096;
   bool audit = false;                // check the engines' books after every step, not only when idle
   std::size_t models = 1;            // how many will be loaded: the mailbox has room for all their jobs

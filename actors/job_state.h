@@ -26,6 +26,7 @@
 #include "actors/runtime/wakes.h"
 #include "actors/served_model.h"
 #include "actors/token_log.h"
+#include "core/delays.h"
 #include "core/text/detokenizer.h"
 #include "core/token_sink.h"
 
@@ -37,12 +38,14 @@ using end_hook = std::function<void(const outcome&, const job_stream::state_bloc
 class outbox;
 
 struct job_stream::state_block final : core::token_sink, waker {
-  state_block(core::job_id i, executor s, core::time_point now, end_hook at_end);
+  state_block(core::job_id i, executor s, std::shared_ptr<const core::clock> time, end_hook at_end);
 
   // --- token_sink: owner
   std::size_t write(std::span<const core::token> tokens) override;
   void finish(const core::ending& how) override;
   bool abandoned() const noexcept override { return cancelled.load(std::memory_order_acquire); }
+  void leave_prompts() noexcept;
+  void note_release(const core::ending& how) noexcept;
   void publish() noexcept;     // what was written and how it ended, in one store
 
   void cancel(core::finish_reason why);  // any thread
@@ -58,18 +61,23 @@ struct job_stream::state_block final : core::token_sink, waker {
   // constant
   const core::job_id id;
   const executor shard;
+  const std::shared_ptr<const core::clock> time;
   const core::time_point created;
   bool skip_special = true;
 
   // any thread
   std::atomic<bool> cancelled{false};
+  std::atomic<core::time_point> cancelled_at{core::time_point::max()};  // the first time
 
-  // the way in, then owner
-  std::shared_ptr<const served_model> taken_by;  // set before the owner learns of the job; counts it until finish
+  // the way in, then owner; set before the owner learns of the job
+  std::shared_ptr<const served_model> taken_by;  // its door counts the job until finish
+  std::uint32_t prompt_tokens = 0;
+  std::optional<core::time_point> deadline;
 
   // owner
   outbox* out = nullptr;       // set when the owner takes the job
   std::uint32_t pushed = 0;
+  bool prompt_waits = true;    // as the door counts
   core::ending how_it_ended;
   bool finished = false;
   bool has_news = false;       // in the outbox
@@ -104,8 +112,11 @@ struct job_stream::state_block final : core::token_sink, waker {
 // Used on the owner's thread.
 class outbox {
  public:
+  explicit outbox(core::delays& cancel_to_release) : released(cancel_to_release) {}
   void add(job_stream::state_block& job);
   void flush();
+
+  core::delays& released;
 
  private:
   std::vector<std::shared_ptr<job_stream::state_block>> news_;

@@ -42,11 +42,12 @@ const char* outcome::status() const noexcept {
 
 // --- the owner's side
 
-job_stream::state_block::state_block(core::job_id i, executor s, core::time_point t, end_hook h)
+job_stream::state_block::state_block(core::job_id i, executor s, std::shared_ptr<const core::clock> t, end_hook h)
     : waker(s, [](waker& w) { static_cast<state_block&>(w).read_news(); }),
       id(i),
       shard(std::move(s)),
-      created(t),
+      time(std::move(t)),
+      created(time->now()),
       at_end(std::move(h)) {
   arm();
 }
@@ -55,6 +56,7 @@ std::size_t job_stream::state_block::write(std::span<const core::token> tokens) 
   std::size_t n = 0;
   while (n < tokens.size() && queue.try_enqueue(tokens[n])) ++n;
   pushed += static_cast<std::uint32_t>(n);
+  leave_prompts();
   if (n != 0 && out) out->add(*this);
   return n;
 }
@@ -62,8 +64,21 @@ std::size_t job_stream::state_block::write(std::span<const core::token> tokens) 
 void job_stream::state_block::finish(const core::ending& how) {
   how_it_ended = how;
   finished = true;
-  taken_by->jobs.fetch_sub(1, std::memory_order_relaxed);
-  if (out) out->add(*this);
+  leave_prompts();
+  taken_by->door->job_done(how.output_tokens);
+  if (!out) return;
+  note_release(how);
+  out->add(*this);
+}
+
+void job_stream::state_block::leave_prompts() noexcept {
+  if (std::exchange(prompt_waits, false)) taken_by->door->prompt_done(prompt_tokens);
+}
+
+void job_stream::state_block::note_release(const core::ending& how) noexcept {
+  if (!how.released || (how.reason != finish_reason::cancel && how.reason != finish_reason::timeout)) return;
+  const auto asked = std::min(cancelled_at.load(std::memory_order_relaxed), deadline.value_or(core::time_point::max()));
+  if (asked != core::time_point::max()) out->released.add(*how.released - asked);
 }
 
 void job_stream::state_block::publish() noexcept {
@@ -129,7 +144,9 @@ void job_stream::state_block::refused(core::error e) {
 }
 
 void job_stream::state_block::cancel(finish_reason why) {
-  if (cancelled.exchange(true, std::memory_order_acq_rel)) return;
+  auto never = core::time_point::max();
+  if (!cancelled_at.compare_exchange_strong(never, time->now(), std::memory_order_relaxed)) return;
+  cancelled.store(true, std::memory_order_release);
   auto self = std::static_pointer_cast<state_block>(shared_from_this());
   asio::post(shard, [s = std::move(self), why] { s->cancel_here(why); });
 }

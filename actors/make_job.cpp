@@ -91,6 +91,7 @@ result<void> take_endings(const request& r, const served_model& m, core::job& j)
   j.max_tokens = m.max_tokens_default;
   if (auto ok = take("max_tokens", r.max_tokens, 1, most, j.max_tokens); !ok) return ok;
   if (auto ok = take("min_tokens", r.min_tokens, 0, most, j.min_tokens); !ok) return ok;
+  if (auto ok = take("max_repeats", r.max_repeats, 2, 1000, j.max_repeats); !ok) return ok;
   if (r.deadline && r.deadline->count() <= 0)
     return bad_param("deadline_ms", "deadline_ms must be above 0, not {}", r.deadline->count());
   j.ignore_eos = r.ignore_eos;

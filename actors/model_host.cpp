@@ -42,14 +42,4 @@ core::result<model_host::model_ptr> model_host::find(std::string_view name) cons
   return e;
 }
 
-core::result<void> model_host::admit(const served_model& m) {
-  auto n = m.jobs.load(std::memory_order_relaxed);
-  do {
-    if (n >= m.capacity)
-      return core::make_error(core::errc::overloaded, "{} has {} jobs running or waiting, and takes no more for now",
-                              m.name, n);
-  } while (!m.jobs.compare_exchange_weak(n, n + 1, std::memory_order_relaxed));
-  return {};
-}
-
 }  // namespace weir::actors

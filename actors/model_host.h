@@ -1,4 +1,4 @@
-// model_host.h — which models there are, and whether a job may enter one.
+// model_host.h — which models there are. Whether one takes a job is decided at its door (way_in.h).
 //
 // Thread safety: add() from one thread at a time; everything else from any thread. The list is replaced whole, so a
 // reader never waits for a load.
@@ -27,9 +27,6 @@ class model_host {
 
   // The model called `name`; the only one where the name is empty.
   core::result<model_ptr> find(std::string_view name) const;
-
-  // Takes one place in the model, or refuses: overloaded. The owner gives it back when the job ends.
-  static core::result<void> admit(const served_model& m);
 
  private:
   mutable std::mutex lock_;  // guards one pointer copy

@@ -140,7 +140,8 @@ core::result<std::unique_ptr<opened_model>> open_model(const model_spec& spec, c
   m.served.max_tokens_default = o.max_tokens_default;
   m.served.created_s =
       std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch()).count();
-  m.served.capacity = o.queue + o.max_batch;
+  m.served.door = std::make_unique<way_in>(
+      way_in::limits{.batch = o.max_batch, .queue = o.queue, .queue_tokens = o.queue_tokens, .queue_wait = o.queue_wait});
   return opened;
 }
 

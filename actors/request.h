@@ -29,6 +29,7 @@ struct request {
   bool add_special_tokens = true;
   bool skip_special_tokens = true;
   std::optional<std::int64_t> max_tokens, min_tokens;            // as sent: range errors are found later
+  std::optional<std::int64_t> max_repeats;                       // a loop of so many ends the job; none: no loop does
   bool ignore_eos = false;
   std::vector<std::int64_t> stop_token_ids;
   std::vector<std::string> stop;

@@ -1,14 +1,14 @@
 // served_model.h — what everybody but the owner knows of a model that is being served: immutable, shared by pointer.
 //
-// The counter is the exception: admission is decided on it, from any thread.
+// Its door is the exception: admission is decided there, from any thread.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
 
+#include "actors/way_in.h"
 #include "core/job.h"
 #include "core/model/model.h"
 #include "core/sample/params.h"
@@ -27,11 +27,10 @@ struct served_model {
   core::sampling_params defaults;     // generation_config.json
   std::uint32_t max_tokens_default = 4096;
   std::int64_t created_s = 0;
-  // The way to its owner, from any thread. Never refused: the owner's mailbox holds more than `capacity` jobs.
+  std::unique_ptr<way_in> door;       // never null once it is served
+  // The way to its owner, from any thread. Never refused: the owner's mailbox holds more jobs than the door lets in.
   std::function<void(core::job)> submit;
   std::function<void(const core::job_id&, core::finish_reason)> cancel;
-  std::uint32_t capacity = 0;         // jobs at once: --queue and --max-batch together
-  mutable std::atomic<std::uint32_t> jobs{0};  // admitted and not yet ended
 };
 
 }  // namespace weir::actors

@@ -37,7 +37,7 @@ void post_call(const executor& ex, F f, A... a) {
 struct service::parts {
   parts(service_options o, const timekeeper& t)
       : time(t),
-        queue_limit(o.owner.queue),
+        lasting(t.lasting()),
         next_id(o.simulated ? o.simulated->next_id : random_id),
         owner(with_mailbox_for(o), t, place(o)),
         registry(spawn_registry(o.simulated ? place(o) : control.emplace("weir-control").get_executor(), t,
@@ -84,26 +84,23 @@ struct service::parts {
     if (!model) return refuse(model.error());
     auto job = make_job(r, **model);
     if (!job) return refuse(job.error());
-    if (const auto room = model_host::admit(**model); !room) return refuse(room.error());
+    auto& door = *(*model)->door;
+    const auto prompt = static_cast<std::uint32_t>(job->prompt.size());
+    if (const auto room = door.admit((*model)->name, prompt); !room) return refuse(room.error());
 
     job->id = s->id;
     job->created = s->created;
     if (r.deadline) job->deadline = s->created + *r.deadline;
     job->sink = s;
     s->taken_by = *model;
-    const auto ahead = waiting_in(**model);
-    post_call(s->shard, [s, ahead](auto by) { s->admitted(std::move(by), ahead); }, *model);
+    s->prompt_tokens = prompt;
+    s->deadline = job->deadline;
+    post_call(s->shard, [s, ahead = door.waiting()](auto by) { s->admitted(std::move(by), ahead); }, *model);
     (*model)->submit(std::move(*job));
   }
 
-  std::uint32_t waiting_in(const served_model& m) const {
-    const auto batch = m.capacity - queue_limit;
-    const auto jobs = m.jobs.load(std::memory_order_relaxed);
-    return jobs > batch ? jobs - batch : 0;
-  }
-
   const timekeeper& time;
-  const std::uint32_t queue_limit;
+  const std::shared_ptr<const core::clock> lasting;  // for the streams
   const std::function<core::job_id()> next_id;
   std::atomic<bool> draining{false};
   model_host host;
@@ -145,7 +142,7 @@ void service::load(load_progress progress, executor ex, std::function<void(core:
 std::shared_ptr<job_stream> service::submit(request r, executor shard, job_stream::reader changed) {
   const auto id = p_->next_id();
   auto s = std::make_shared<job_stream::state_block>(
-      id, shard, p_->time.now(), [registry = p_->registry](const outcome& o, const job_stream::state_block& job) {
+      id, shard, p_->lasting, [registry = p_->registry](const outcome& o, const job_stream::state_block& job) {
         job_view v;
         v.id = job.id;
         v.state = core::name(core::sequence_state::finished);
@@ -242,9 +239,13 @@ snapshot service::stats() const {
   s.tokens = p->counts.tokens;
   s.preemptions = p->counts.preemptions;
   s.queued_tokens = p->counts.queued_tokens;
+  for (const auto& m : *p_->host.models())
+    s.predicted_wait_ms = std::max(s.predicted_wait_ms, std::chrono::duration<double, std::milli>(m->door->predicted_wait()).count());
   s.prefix = {p->counts.prefix_hits, p->counts.cached_tokens};
   return s;
 }
+
+const core::delays& service::cancel_to_release() const noexcept { return p_->owner.published().cancel_to_release; }
 
 readiness service::ready() const {
   if (p_->host.loading()) return {false, "models are loading"};

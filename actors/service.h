@@ -43,6 +43,7 @@ struct snapshot {
   struct { std::uint32_t total = 0, free = 0, cached = 0, used = 0; } pages;
   double tokens_per_s = 0;
   std::uint32_t queue = 0;
+  double predicted_wait_ms = 0;  // of a job that came now, to the busiest model (way_in.h)
   double step_p50_ms = 0, step_p99_ms = 0;
   std::uint64_t steps = 0, tokens = 0, preemptions = 0, queued_tokens = 0;
   struct { std::uint64_t hits = 0, tokens = 0; } prefix;  // jobs that found part of their prompt computed; how much
@@ -97,6 +98,8 @@ class service {
   core::time_point now() const noexcept;  // as its clock has it
   snapshot stats() const;
   readiness ready() const;
+  // Of every job that was cancelled or came to its deadline: how long until its pages were free.
+  const core::delays& cancel_to_release() const noexcept;
 
   // Every job that lives now ends with cancel.
   void cancel_all();

@@ -21,6 +21,9 @@ class timekeeper : public core::clock {
     virtual void set(core::time_point at) = 0;
   };
   virtual std::unique_ptr<bell> make_bell(boost::asio::any_io_executor where, std::function<void()> ring) const = 0;
+
+  // Tells the same time, also after this one is gone: streams may outlive their service.
+  virtual std::shared_ptr<const core::clock> lasting() const = 0;
 };
 
 // The machine's own steady clock.
@@ -28,6 +31,7 @@ class system_time final : public timekeeper {
  public:
   core::time_point now() const noexcept override { return core::system_clock().now(); }
   std::unique_ptr<bell> make_bell(boost::asio::any_io_executor where, std::function<void()> ring) const override;
+  std::shared_ptr<const core::clock> lasting() const override { return std::make_shared<core::system_clock>(); }
 };
 
 }  // namespace weir::actors

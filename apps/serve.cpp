@@ -156,6 +156,8 @@ int run(const serve_options& o) {
       std::cerr << e.message << '\n';
       return exit_of(e);
     }
+  service->owner.queue_tokens = o.server.queue_tokens;
+  service->owner.queue_wait = std::chrono::seconds(o.server.queue_wait_s);
   net::server_options n;
   n.listen = o.server.listen;
   n.allow_origin = o.server.allow_origin;

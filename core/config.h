@@ -29,6 +29,8 @@ struct server_settings {
   std::string listen = "127.0.0.1:8080";
   std::uint32_t io_threads = 1;
   std::uint32_t queue = 256;
+  std::uint32_t queue_tokens = 1 << 20;
+  std::uint32_t queue_wait_s = 600;
   std::vector<std::string> allow_origin;
   std::string api_key_file;
   std::vector<std::string> trusted_proxy;
@@ -81,6 +83,9 @@ void visit_settings(server_settings& s, V&& v) {
   v(setting{"listen", "address to listen on; port 0 picks a free one", "HOST:PORT"}, s.listen);
   v(setting{"io-threads", "threads that serve sockets", "threads", 1, 256}, s.io_threads);
   v(setting{"queue", "jobs that wait before a request is refused with 429", "jobs", 0, 1 << 20}, s.queue);
+  v(setting{"queue-tokens", "tokens of prompts that wait to be computed before a request is refused with 429", "tokens", 1, 1 << 30},
+    s.queue_tokens);
+  v(setting{"queue-wait-s", "longest wait, as predicted, before a request is refused with 429", "s", 1, 86400}, s.queue_wait_s);
   v(setting{"allow-origin", "origin whose pages may connect, beside the server's own; repeatable", "ORIGIN"},
     s.allow_origin);
   v(setting{"api-key-file", "file of keys, one a line, any of which lets a client in; none: everybody may", "FILE"},

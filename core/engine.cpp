@@ -126,6 +126,7 @@ void engine::state::expire() {
     auto found = waiting.take(*s);
     if (!found) found = take(running, *s);
     found->close(finish_reason::timeout, pool);
+    found->ended->released = now;
     finishing.push_back(std::move(found));
   }
 }
@@ -181,7 +182,10 @@ void engine::state::admit() {
 bool engine::state::enter(sequence& s) {
   const std::uint32_t cached = s.cached;
   share_pages(s, pool);
-  if (take_pages(s, pool, static_cast<std::uint32_t>(running.size()), plan.copies())) return true;
+  if (take_pages(s, pool, static_cast<std::uint32_t>(running.size()), plan.copies())) {
+    report.prompt_tokens += s.cached - cached;
+    return true;
+  }
   s.give_back(pool);
   s.cached = cached;
   return false;
@@ -193,7 +197,10 @@ void engine::state::share() {
   for (const auto& s : running) {
     s->held = false;
     if (s->decoding()) continue;
+    ++report.prefilling;
+    const std::uint32_t cached = s->cached;
     const auto next = share_pages(*s, pool);
+    report.prompt_tokens += s->cached - cached;
     if (!next) continue;
     s->held = std::find(computing.begin(), computing.end(), *next) != computing.end();
     if (!s->held) computing.push_back(*next);
@@ -202,7 +209,10 @@ void engine::state::share() {
 
 const batch& engine::state::schedule() {
   share();
-  return plan.plan(running, *device, now);
+  const std::uint64_t rows = plan.prompt_rows();
+  const batch& work = plan.plan(running, *device, now);
+  report.prompt_tokens += plan.prompt_rows() - rows;
+  return work;
 }
 
 void engine::state::forward(const batch& work) {
@@ -262,6 +272,8 @@ step_report engine::state::close_step(const batch& work) {
   if (report.rows > 0) ++steps;
   tokens += report.tokens;
   report.took = time.now() - now;
+  report.running = static_cast<std::uint32_t>(running.size());
+  report.waiting = static_cast<std::uint32_t>(waiting.size());
   if (work.empty()) report.wait_until = next_event();
   return std::exchange(report, {});
 }
@@ -283,6 +295,7 @@ void engine::state::drop(std::unique_ptr<sequence> s, finish_reason why, std::op
   } else {
     s->close(why, pool, std::move(with));
   }
+  s->ended->released = time.now();
   s->settle_now();
   forget(*s);
 }

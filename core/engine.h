@@ -67,6 +67,9 @@ struct sequence_view {
 // What one step did, for telemetry.
 struct step_report {
   std::uint32_t rows = 0, sequences = 0, tokens = 0, finished = 0, entered = 0;
+  std::uint32_t running = 0, waiting = 0;  // when it was over
+  std::uint32_t prefilling = 0;            // sequences whose prompts were not done when it began
+  std::uint64_t prompt_tokens = 0;         // that it computed, or found computed
   duration took{};
   // Nothing can happen before then, unless a message comes: the next due() of a paced model, the next
   // deadline, the next offer to a full sink. In the past (as here): step again at once, if the engine is not

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include <boost/system/result.hpp>
+#include <cstdint>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -31,6 +32,7 @@ struct error {
   errc code = errc::internal;
   std::string message;
   std::string param;
+  std::uint32_t retry_after_ms = 0;  // with overloaded: when to come again; 0: nobody knows
 };
 
 template <class T = void>

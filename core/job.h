@@ -35,6 +35,7 @@ struct job {
   bool ignore_eos = false;                 // the model's own stop ids do not stop it; stop_token_ids still do
   std::vector<token_id> stop_token_ids;    // beside the model's own
   std::vector<std::string> stop;           // judged on bytes; none is empty
+  std::uint32_t max_repeats = 0;           // a loop of so many (core/stop/repeats.h) ends it with repetition; 0: none does
   std::string cache_salt;                  // jobs share computed prefixes with jobs of the same salt alone
   int priority = 0;                        // higher first
   std::uint64_t key = 0;                   // whose it is: waiting jobs of different keys take turns

@@ -44,6 +44,7 @@ struct ending {
   std::uint32_t cached_tokens = 0;  // of the prompt, taken from the prefix cache
   // When the sequence first entered a batch, when its first and last tokens were sampled; unset where it never was.
   std::optional<time_point> scheduled, first_token, last_token;
+  std::optional<time_point> released;  // when a cancel or a deadline had its pages given back
   duration max_gap{};               // longest time between two sampled tokens
   std::optional<error> fault;       // with reason == error
 };

@@ -182,6 +182,16 @@ std::uint64_t resident_bytes() {
   return resident * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
 }
 
+void append_delays(std::string& out, std::string_view key, const core::delays& d) {
+  append_key(out, key);
+  out += '{';
+  append_count(out, "count", d.count());
+  append_count(out, "p50", d.quantile_ms(0.5));
+  append_count(out, "p99", d.quantile_ms(0.99));
+  append_count(out, "max", d.quantile_ms(1));
+  out += '}';
+}
+
 reply show_stats(hub& h) {
   const actors::snapshot s = h.all().service.stats();
   std::string out = "{";
@@ -203,6 +213,7 @@ reply show_stats(hub& h) {
   append_count(out, "tokens_per_s", s.tokens_per_s);
   append_count(out, "queue", s.queue);
   append_count(out, "queued_tokens", s.queued_tokens);
+  append_count(out, "predicted_wait_ms", s.predicted_wait_ms);
   append_count(out, "preemptions", s.preemptions);
   append_key(out, "step_ms");
   out += '{';
@@ -211,14 +222,8 @@ reply show_stats(hub& h) {
   out += '}';
   append_count(out, "steps", s.steps);
   append_count(out, "tokens", s.tokens);
-  const delays& sent = h.all().sampled_to_sent;
-  append_key(out, "sampled_to_sent_ms");
-  out += '{';
-  append_count(out, "count", sent.count());
-  append_count(out, "p50", sent.quantile_ms(0.5));
-  append_count(out, "p99", sent.quantile_ms(0.99));
-  append_count(out, "max", sent.quantile_ms(1));
-  out += '}';
+  append_delays(out, "sampled_to_sent_ms", h.all().sampled_to_sent);
+  append_delays(out, "cancel_to_release_ms", h.all().service.cancel_to_release());
   append_key(out, "client_lag");
   out += '{';
   append_count(out, "late", h.all().lag.late.load(std::memory_order_relaxed));

@@ -22,11 +22,17 @@
 #include <mutex>
 
 #include "actors/service.h"
+#include "core/delays.h"
 #include "net/address_book.h"
-#include "net/delays.h"
 #include "net/limits.h"
 
 namespace weir::net {
+
+// What the clients of a server have not taken yet, as its shards last counted it.
+struct client_lag {
+  std::atomic<std::int64_t> late{0};   // sockets in the middle of a write that has taken over a quarter of a second
+  std::atomic<std::int64_t> bytes{0};  // of text and frames that wait for their sockets
+};
 
 struct hall {
   hall(actors::service& s, server_options o)
@@ -41,7 +47,7 @@ struct hall {
   bool loopback = false;
   std::atomic<bool> draining{false}, stopping{false};
   std::atomic<std::int64_t> sessions{0};  // WebSockets
-  delays sampled_to_sent;                 // of each frame's last token, when the system has taken the frame
+  core::delays sampled_to_sent;           // of each frame's last token, when the system has taken the frame
   client_lag lag;
 
   void enter();

@@ -71,7 +71,11 @@ reply error_reply(unsigned status, std::string_view code, std::string_view messa
 }
 
 reply error_reply(const core::error& e) {
-  return error_reply(status_of(e.code), ws::code_of(e.code), e.message, e.param);
+  reply r = error_reply(status_of(e.code), ws::code_of(e.code), e.message, e.param);
+  if (e.retry_after_ms > 0)
+    for (auto& [name, value] : r.headers)
+      if (name == "Retry-After") value = std::to_string((e.retry_after_ms + 999) / 1000);
+  return r;
 }
 
 }  // namespace weir::net

@@ -100,6 +100,7 @@ constexpr field fields[] = {
     {"model", store<read_string, &request::model>},
     {"max_tokens", store<read_integer, &request::max_tokens>},
     {"min_tokens", store<read_integer, &request::min_tokens>},
+    {"max_repeats", store<read_integer, &request::max_repeats>},
     {"ignore_eos", store<read_bool, &request::ignore_eos>},
     {"stop", store_stop},
     {"stop_token_ids", store<read_integers, &request::stop_token_ids>},

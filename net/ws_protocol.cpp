@@ -226,7 +226,7 @@ std::string_view code_of(core::errc code) {
 
 protocol_error refusal(std::string_view id, const core::error& e) {
   protocol_error out{std::string(id), code_of(e.code), e.message, e.param, std::nullopt, false};
-  if (out.code == "overloaded") out.retry_after_ms = 1000;
+  if (out.code == "overloaded") out.retry_after_ms = e.retry_after_ms > 0 ? e.retry_after_ms : 1000;
   return out;
 }
 

@@ -22,6 +22,7 @@ void sequence::enter(std::uint64_t admission, time_point now, std::uint32_t voca
       asked.sampling, vocab_size, asked.prompt,
       sampler::limits{.max_tokens = max_output, .min_tokens = asked.min_tokens, .endings = endings});
   stops = stop_matcher(asked.stop);
+  if (asked.max_repeats > 0) loops.emplace(asked.max_repeats);
   output.reserve(max_output);
   pages.reserve(pages_for(std::uint64_t{prompt_tokens()} + max_output));
 }
@@ -66,6 +67,7 @@ std::optional<finish_reason> sequence::accept(token t, const token_table& text) 
     text_bytes_ += text[t.id].size();
     decide(text_bytes_, text);
   }
+  if (loops && loops->feed(output) && output.size() >= asked.min_tokens) return finish_reason::repetition;
   if (output.size() == max_output) return finish_reason::length;
   return std::nullopt;
 }

@@ -21,6 +21,7 @@
 #include "core/job.h"
 #include "core/model/model.h"
 #include "core/sample/pipeline.h"
+#include "core/stop/repeats.h"
 #include "core/stop/stop_matcher.h"
 #include "core/stop/token_table.h"
 
@@ -54,6 +55,7 @@ struct sequence {
   // --- what it says ---
   std::optional<sampler> chooser;  // from enter() on
   stop_matcher stops;
+  std::optional<repeats> loops;    // where it asked
   std::vector<token> output;  // the truth; the ending stop id is not in it
   std::uint32_t sampled = 0;  // output and the ending stop id
   std::uint32_t cached = 0;   // tokens of the prompt that it never had to compute

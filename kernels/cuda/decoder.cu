@@ -292,27 +292,29 @@ bool cuda_decoder::warm_up(std::uint32_t decode_rows, std::uint32_t prompt_rows)
   d_.use();
   const std::uint32_t most = decode_rows + prompt_rows;
   const std::vector<std::int32_t> tokens(most), pages(most / page_tokens + 1);
-  std::vector<std::uint32_t> positions(most);
+  const std::vector<std::uint32_t> positions(most);
+  std::vector<std::uint32_t> rising(most);
   std::vector<std::int32_t> from(most);
   std::vector<kv_slice> single(most);
   std::iota(from.begin(), from.end(), 0);
+  std::iota(rising.begin(), rising.end(), 0);
   for (std::uint32_t i = 0; i < most; ++i) single[i] = {i, 1, 0, pages.data()};
   const auto first = [](auto& all, std::uint32_t n) { return std::span(all).first(n); };
   // Room for all of it first, and for lists of pages twice as long as there are pages: graphs know where it lies.
   const std::size_t words = std::size_t{most} * 16 + 2 * std::size_t{page_count_};
   input_.reserve(words * 4), input_host_.reserve(words * 4);
   make_room(most, *std::lower_bound(std::begin(classes), std::end(classes) - 1, decode_rows));
+  // The most rows of each class first: what is quickest for its fewest may be slow for those.
+  for (std::uint32_t n = 8; n <= most && !d_.failed(); n += n < 64 ? 8 : 64) {
+    const kv_slice slice{0, n, 0, pages.data()};
+    const auto last = static_cast<std::int32_t>(n - 1);
+    forward({first(tokens, n), first(rising, n), std::span(&slice, 1), std::span(&last, 1)});
+  }
   for (const std::uint32_t c : classes) {
     const std::uint32_t n = std::min(c, decode_rows);
     for (int i = 0; i < 3 && !d_.failed(); ++i)  // as it is, recorded, replayed
       forward({first(tokens, n), first(positions, n), first(single, n), first(from, n)});
     if (n == decode_rows) break;
-  }
-  std::iota(positions.begin(), positions.end(), 0);
-  for (std::uint32_t n = 8; n <= most && !d_.failed(); n += n < 64 ? 8 : 64) {
-    const kv_slice slice{0, n, 0, pages.data()};
-    const auto last = static_cast<std::int32_t>(n - 1);
-    forward({first(tokens, n), first(positions, n), std::span(&slice, 1), std::span(&last, 1)});
   }
   d_.sync();
   return !d_.failed();

@@ -60,6 +60,8 @@ TEST_CASE("a value out of its range is refused, naming the field") {
       {"top_k", [](auto& r) { r.top_k = -1; }},
       {"min_p", [](auto& r) { r.min_p = 1.5; }},
       {"repetition_penalty", [](auto& r) { r.repetition_penalty = 0; }},
+      {"max_repeats", [](auto& r) { r.max_repeats = 1; }},
+      {"max_repeats", [](auto& r) { r.max_repeats = 1001; }},
       {"repetition_penalty", [](auto& r) { r.repetition_penalty = 2.5; }},
       {"frequency_penalty", [](auto& r) { r.frequency_penalty = 3; }},
       {"presence_penalty", [](auto& r) { r.presence_penalty = -3; }},

@@ -214,6 +214,26 @@ TEST_CASE("special tokens have no bytes for a stop string to be found in") {
   }
 }
 
+TEST_CASE("a cancel and a deadline say when the pages were free, and no other ending does") {
+  engine_rig rig;
+  auto late = rig.job(1, 1000);
+  late.deadline = rig.clock.now() + 10ms;
+  auto a = rig.submit(late), b = rig.submit(rig.job(2, 1000)), c = rig.submit(rig.job(3, 4));
+  for (int i = 0; i < 6; ++i) rig.step();
+  REQUIRE(c->end);
+  CHECK_FALSE(c->end->released);
+  rig.clock.set(*late.deadline + 7ms);  // the step before took so long
+  const auto at = rig.clock.now();
+  rig.step();
+  REQUIRE(a->end);
+  CHECK(a->end->released == at);
+  rig.clock.advance(3ms);
+  rig.engine->cancel(rig.id(2));
+  REQUIRE(b->end);
+  CHECK(b->end->released == rig.clock.now());
+  CHECK(rig.engine->counts().pages_used == 0);
+}
+
 TEST_CASE("a deadline ends a job wherever it is, and the engine says when it must look") {
   auto c = small_config();
   c.max_batch = 1;

@@ -217,4 +217,11 @@ TEST_CASE("openai: errors have their shape, status and Retry-After") {
     CHECK(later == (status == 429 || status == 503));
   }
   CHECK(boost::json::parse(error_reply(404, "not_found", "x").body).at("error").at("param").is_null());
+  const auto told = [](std::uint32_t ms) {
+    return error_reply(core::error{errc::overloaded, "full", "", ms}).headers;
+  };
+  using headers = std::vector<std::pair<std::string, std::string>>;
+  CHECK(told(0) == headers{{"Retry-After", "1"}});
+  CHECK(told(1000) == headers{{"Retry-After", "1"}});
+  CHECK(told(2300) == headers{{"Retry-After", "3"}});
 }

@@ -88,6 +88,7 @@ TEST_CASE("weir.v1: a field of the wrong type is invalid_param naming it, with t
       {"top_p", "true"},
       {"min_p", "{}"},
       {"repetition_penalty", "[]"},
+      {"max_repeats", "1.5"},
       {"frequency_penalty", "\"\""},
       {"presence_penalty", "\"\""},
       {"seed", "0.5"},
@@ -308,6 +309,7 @@ TEST_CASE("weir.v1: every error of ours has one of the wire's codes") {
       {errc::internal, "internal"},
   };
   for (const auto& [code, name] : rows) CHECK(ws::code_of(code) == name);
-  CHECK(ws::refusal("a", core::error{errc::overloaded, "full", ""}).retry_after_ms.has_value());
+  CHECK(ws::refusal("a", core::error{errc::overloaded, "full", ""}).retry_after_ms == 1000);
+  CHECK(ws::refusal("a", core::error{errc::overloaded, "full", "", 2300}).retry_after_ms == 2300);
   CHECK(!ws::refusal("a", core::error{errc::invalid_param, "no", "x"}).retry_after_ms.has_value());
 }

@@ -21,6 +21,8 @@ class world final : public actors::timekeeper {
     return std::make_unique<rope>(*this, std::move(ring));
   }
 
+  std::shared_ptr<const core::clock> lasting() const override { return {std::shared_ptr<const core::clock>(), this}; }
+
   // Calls f after `delay`.
   void after(core::duration delay, std::function<void()> f) { due_.emplace(now_ + delay, std::move(f)); }
 
@@ -74,8 +76,8 @@ class world final : public actors::timekeeper {
     std::optional<timetable::iterator> at_;
   };
 
-  seeded_context handlers_;
   core::time_point now_{std::chrono::seconds(1)};
+  seeded_context handlers_;
   mutable timetable due_;
 
  public:

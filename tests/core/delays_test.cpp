@@ -1,11 +1,11 @@
-#include "net/delays.h"
+#include "core/delays.h"
 
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <random>
 #include <vector>
 
-using weir::net::delays;
+using weir::core::delays;
 
 TEST_CASE("delays: quantiles are never below the truth and at most a sixteenth above it") {
   std::mt19937_64 random(3);

@@ -1,4 +1,4 @@
-// delays.h — how long tokens took from being sampled to being handed to the system: a histogram that every shard adds to.
+// delays.h — how long something took, many times over: a histogram that any thread adds to.
 //
 // 16 buckets to a power of two of microseconds, so a quantile is at most 1/16 above the truth; the last bucket holds
 // everything over two hours. Thread safety: any thread; a reader may miss what is added meanwhile.
@@ -11,7 +11,7 @@
 #include <chrono>
 #include <cstdint>
 
-namespace weir::net {
+namespace weir::core {
 
 class delays {
  public:
@@ -53,10 +53,4 @@ class delays {
   std::array<std::atomic<std::uint64_t>, buckets> counts_{};
 };
 
-// What the clients of a server have not taken yet, as its shards last counted it.
-struct client_lag {
-  std::atomic<std::int64_t> late{0};   // sockets in the middle of a write that has taken over a quarter of a second
-  std::atomic<std::int64_t> bytes{0};  // of text and frames that wait for their sockets
-};
-
-}  // namespace weir::net
+}  // namespace weir::core

@@ -1,0 +1,81 @@
+#include "actors/way_in.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace weir::actors {
+namespace {
+
+constexpr auto relaxed = std::memory_order_relaxed;
+constexpr double newest_answer = 1.0 / 16;  // its weight in the mean
+constexpr double least_retry_s = 1, most_retry_s = 3600, most_wait_s = 1e6;
+
+double seconds(core::duration d) { return std::chrono::duration<double>(d).count(); }
+
+core::error overloaded(double retry_s, std::string message) {
+  core::error e;
+  e.code = core::errc::overloaded;
+  e.message = std::move(message);
+  e.retry_after_ms = static_cast<std::uint32_t>(std::clamp(retry_s, least_retry_s, most_retry_s) * 1000);
+  return e;
+}
+
+}  // namespace
+
+core::result<void> way_in::admit(std::string_view model, std::uint32_t prompt_tokens) {
+  const auto tokens = prompt_tokens_.load(relaxed);
+  if (tokens >= limits_.queue_tokens)
+    return overloaded(wait_for_prompts(tokens - limits_.queue_tokens + 1),
+                      fmt::format("prompts of {} tokens wait for {}, which takes no more from {} on", tokens, model,
+                                  limits_.queue_tokens));
+  if (const double wait = seconds(predicted_wait()), most = seconds(limits_.queue_wait); wait > most)
+    return overloaded(wait - most, fmt::format("{} would begin this in about {:.0f} s, and lets nobody wait longer than {:.0f} s",
+                                               model, wait, most));
+  auto jobs = jobs_.load(relaxed);
+  do {
+    if (jobs >= limits_.batch + limits_.queue)
+      return overloaded(wait_for_place(places_.load(relaxed)),
+                        fmt::format("{} has {} jobs running or waiting, and takes no more for now", model, jobs));
+  } while (!jobs_.compare_exchange_weak(jobs, jobs + 1, relaxed));
+  prompt_tokens_.fetch_add(prompt_tokens, relaxed);
+  return {};
+}
+
+std::uint32_t way_in::waiting() const noexcept {
+  const auto jobs = jobs_.load(relaxed);
+  return jobs > limits_.batch ? jobs - limits_.batch : 0;
+}
+
+core::duration way_in::predicted_wait() const noexcept {
+  const double s = std::max(wait_for_prompts(prompt_tokens_.load(relaxed)), wait_for_place(jobs_.load(relaxed)));
+  return std::chrono::duration_cast<core::duration>(std::chrono::duration<double>(std::min(s, most_wait_s)));
+}
+
+double way_in::wait_for_prompts(std::uint64_t tokens) const noexcept {
+  const double rate = prompt_rate_.load(relaxed);
+  return rate > 0 ? static_cast<double>(tokens) / rate : 0;
+}
+
+double way_in::wait_for_place(std::uint32_t jobs) const noexcept {
+  const auto places = places_.load(relaxed);
+  const double rate = rate_.load(relaxed);
+  if (places == 0 || jobs < places || rate <= 0) return 0;
+  return (jobs - places + 1.0) * answer_.load(relaxed) / rate;
+}
+
+void way_in::prompt_done(std::uint32_t prompt_tokens) noexcept { prompt_tokens_.fetch_sub(prompt_tokens, relaxed); }
+
+void way_in::job_done(std::uint32_t output_tokens) noexcept {
+  jobs_.fetch_sub(1, relaxed);
+  if (output_tokens == 0) return;  // it never had a place
+  const double mean = answer_.load(relaxed);
+  answer_.store(mean == 0 ? output_tokens : mean + newest_answer * (output_tokens - mean), relaxed);
+}
+
+void way_in::set_pace(const pace& p) noexcept {
+  places_.store(p.places, relaxed);
+  prompt_rate_.store(p.prompt_tokens_per_s, relaxed);
+  rate_.store(p.tokens_per_s, relaxed);
+}
+
+}  // namespace weir::actors

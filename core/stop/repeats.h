@@ -1,0 +1,44 @@
+// repeats.h — notices that a job says the same thing over and over.
+//
+// An output ends in a loop of k if its last k * p tokens are p tokens, k times in a row, for a period p of 1 to
+// `longest_period`. For each period one number says how many of the last tokens equal the one p before it: the loop is
+// there once that is (k - 1) * p. A token costs `longest_period` comparisons, however long the output is.
+//
+// Thread safety: the owner's thread. feed() does not allocate.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <span>
+
+#include "core/token_sink.h"
+
+namespace weir::core {
+
+class repeats {
+ public:
+  static constexpr std::uint32_t longest_period = 64;
+
+  // REQUIRES: times >= 2.
+  explicit repeats(std::uint32_t times) : times_(times) {}
+
+  // The output has grown by its last token: true if it ends in a loop of `times` now.
+  bool feed(std::span<const token> output) noexcept {
+    const std::size_t n = output.size();
+    const auto periods = static_cast<std::uint32_t>(std::min<std::size_t>(longest_period, n - 1));
+    bool looped = false;
+    for (std::uint32_t p = 1; p <= periods; ++p) {
+      std::uint32_t& equal = equal_[p - 1];
+      equal = output[n - 1].id == output[n - 1 - p].id ? equal + 1 : 0;
+      looped |= equal >= std::uint64_t{times_ - 1} * p;
+    }
+    return looped;
+  }
+
+ private:
+  std::uint32_t times_;
+  std::array<std::uint32_t, longest_period> equal_{};  // by period: of the last tokens
+};
+
+}  // namespace weir::core

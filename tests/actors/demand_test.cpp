@@ -1,0 +1,113 @@
+// Far more demand than there is memory: refusals that say when to come again, waiting, preemption, and nothing else.
+#include <map>
+
+#include "core/cache/page_table.h"
+#include "tests/actors/service_fixture.h"
+#include "tests/support/world.h"
+
+using namespace weir;
+using namespace weir::tests;
+using namespace std::chrono_literals;
+
+namespace {
+
+constexpr std::uint32_t pages = 16, batch = 8, queue = 12;
+
+actors::service_options service_on(const std::string& device, const std::string& source, std::uint32_t kv_pages) {
+  actors::service_options o;
+  o.models.push_back({"m", source, false});
+  o.owner.device = device;
+  o.owner.threads = 1;
+  o.owner.max_batch = batch;
+  o.owner.queue = queue;
+  o.owner.kv_tokens = std::uint64_t{kv_pages} * core::page_tokens;
+  o.owner.audit = true;
+  return o;
+}
+
+// Job `n` of the crowd: three to five pages, some with the same opening.
+actors::request member(std::uint64_t n) {
+  std::string prompt(20 + n % 3 * 30, static_cast<char>('a' + n % 4));
+  prompt += std::to_string(n * n);
+  auto r = ask(std::move(prompt), 100 + static_cast<std::int64_t>(n * 37 % 100), n);
+  r.ignore_eos = true;
+  r.temperature = 1.0;
+  return r;
+}
+
+std::vector<core::token_id> ids_of(const job_stream& s) {
+  std::vector<core::token_id> ids;
+  for (std::uint32_t i = 0; i < s.published(); ++i) ids.push_back(s.token_at(i));
+  return ids;
+}
+
+// A client that comes again as often as it is told to.
+struct client : std::enable_shared_from_this<client> {
+  client(world& w, actors::service& s, std::uint64_t number) : here(w), service(s), n(number) {}
+
+  void come() {
+    stream = service.submit(member(n), here.get_executor(), [me = weak_from_this()] {
+      if (auto self = me.lock()) self->news();
+    });
+  }
+  void news() {
+    if (stream->state() == phase::done) ++endings;
+    if (stream->state() != phase::refused) return;
+    REQUIRE(stream->refusal().code == core::errc::overloaded);
+    REQUIRE(stream->refusal().retry_after_ms >= 1000);
+    ++refusals;
+    here.after(std::chrono::milliseconds(stream->refusal().retry_after_ms), [me = shared_from_this()] { me->come(); });
+  }
+
+  world& here;
+  actors::service& service;
+  const std::uint64_t n;
+  std::shared_ptr<job_stream> stream;
+  int endings = 0, refusals = 0;
+};
+
+void crowd(const std::string& device, const std::string& source, std::uint64_t seed, std::uint64_t count) {
+  CAPTURE(device, seed);
+  world here(seed);
+  const auto service = here.make_service(service_on(device, source, pages));
+  std::vector<std::shared_ptr<client>> all;
+  std::uint64_t wanted = 0;  // pages
+  for (std::uint64_t n = 0; n < count; ++n) {
+    const auto r = member(n);
+    wanted += core::pages_for(std::get<std::string>(r.input).size() + static_cast<std::uint64_t>(*r.max_tokens));
+    all.push_back(std::make_shared<client>(here, *service, n));
+    all.back()->come();
+  }
+  REQUIRE(wanted > 10 * pages);
+  REQUIRE(here.run([&] { return std::ranges::all_of(all, [](const auto& c) { return c->endings > 0; }); }, 10h));
+  here.run([] { return false; }, 1s);
+
+  int refusals = 0;
+  for (const auto& c : all) {
+    CAPTURE(c->n);
+    REQUIRE(c->endings == 1);
+    REQUIRE(c->stream->ended().reason == core::finish_reason::length);
+    refusals += c->refusals;
+  }
+  CHECK(refusals > 0);
+  const auto stats = service->stats();
+  CHECK(stats.preemptions > 5);
+  CHECK(stats.pages.used == 0);
+  CHECK(stats.pages.free + stats.pages.cached == pages);
+  CHECK(service->ready().ready);
+
+  const auto alone = here.make_service(service_on(device, source, 64));
+  for (const auto& c : all) {
+    CAPTURE(c->n);
+    const auto solo = alone->submit(member(c->n), here.get_executor(), [] {});
+    REQUIRE(here.run([&] { return solo->state() == phase::done; }));
+    REQUIRE(ids_of(*c->stream) == ids_of(*solo));
+  }
+  CHECK(alone->stats().preemptions == 0);
+}
+
+}  // namespace
+
+TEST_CASE("ten times more demand than the pool holds is waiting and 429s, and each job gets the tokens it gives alone") {
+  for (std::uint64_t seed = 1; seed <= 10; ++seed) crowd("sim", "sim:rate=100,prefill=20000", seed, 80);
+}

@@ -1,0 +1,308 @@
+// Who is let in, who is sent away until when, and whether what was predicted comes true.
+#include "actors/way_in.h"
+
+#include <random>
+#include <thread>
+
+#include "actors/pace_meter.h"
+#include "tests/actors/service_fixture.h"
+#include "tests/support/world.h"
+
+using namespace weir;
+using namespace weir::tests;
+using actors::pace_meter;
+using actors::way_in;
+using namespace std::chrono_literals;
+
+namespace {
+
+double seconds(core::duration d) { return std::chrono::duration<double>(d).count(); }
+
+// The door after `jobs` jobs with prompts of `each` tokens, of which nothing was done.
+void fill(way_in& door, unsigned jobs, std::uint32_t each) {
+  for (unsigned i = 0; i < jobs; ++i) REQUIRE(door.admit("m", each).has_value());
+}
+
+// An answer of so many tokens, so that lengths are known.
+void answer_once(way_in& door, std::uint32_t tokens) {
+  REQUIRE(door.admit("m", 1).has_value());
+  door.prompt_done(1);
+  door.job_done(tokens);
+}
+
+}  // namespace
+
+TEST_CASE("way_in: the batch and the queue together, not one more") {
+  way_in door({.batch = 2, .queue = 3});
+  fill(door, 5, 10);
+  CHECK(door.waiting() == 3);
+  const auto no = door.admit("m", 10);
+  REQUIRE(no.has_error());
+  CHECK(no.error().code == core::errc::overloaded);
+  CHECK(no.error().message == "m has 5 jobs running or waiting, and takes no more for now");
+  CHECK(no.error().retry_after_ms == 1000);
+  door.prompt_done(10);
+  door.job_done(4);
+  CHECK(door.admit("m", 10).has_value());
+  CHECK_FALSE(door.admit("m", 10).has_value());
+}
+
+TEST_CASE("way_in: a full queue says when the next answer is likely to end") {
+  way_in door({.batch = 2, .queue = 0});
+  answer_once(door, 600);
+  fill(door, 2, 10);
+  door.set_pace({.places = 2, .prompt_tokens_per_s = 1000, .tokens_per_s = 40});
+  CHECK(door.admit("m", 10).error().retry_after_ms == 15000);  // 600 tokens at 40/s
+}
+
+TEST_CASE("way_in: prompts wait up to a number of tokens, whatever the next one brings") {
+  way_in door({.batch = 2, .queue = 100, .queue_tokens = 1000});
+  door.set_pace({.places = 2, .prompt_tokens_per_s = 50, .tokens_per_s = 0});
+  REQUIRE(door.admit("m", 999).has_value());
+  REQUIRE(door.admit("m", 5000).has_value());  // less than 1000 waited
+  const auto no = door.admit("m", 1);
+  REQUIRE(no.has_error());
+  CHECK(no.error().code == core::errc::overloaded);
+  CHECK(no.error().message == "prompts of 5999 tokens wait for m, which takes no more from 1000 on");
+  CHECK(no.error().retry_after_ms == 100000);  // 5000 tokens at 50/s
+  door.prompt_done(5000);
+  CHECK(door.admit("m", 1).has_value());
+}
+
+TEST_CASE("way_in: the predicted wait is the longer of prompts and places, and nothing that was not measured") {
+  struct row {
+    way_in::pace pace;
+    unsigned jobs;
+    double wait;
+  };
+  // Answers of 100 tokens, prompts of 30, a batch of 4.
+  const row rows[] = {
+      {{0, 0, 0}, 40, 0},
+      {{4, 0, 50}, 3, 0},                   // a place is free
+      {{4, 0, 50}, 4, 1 * 100 / 50.0},      // one has to end
+      {{4, 0, 50}, 13, 10 * 100 / 50.0},
+      {{2, 0, 50}, 13, 12 * 100 / 50.0},    // pages for two only
+      {{4, 10, 0}, 8, 8 * 30 / 10.0},
+      {{4, 10, 50}, 13, 13 * 30 / 10.0},    // prompts take longer
+      {{4, 1000, 50}, 13, 10 * 100 / 50.0}, // places take longer
+  };
+  for (const auto& r : rows) {
+    way_in door({.batch = 4, .queue = 100});
+    answer_once(door, 100);
+    fill(door, r.jobs, 30);
+    door.set_pace(r.pace);
+    CAPTURE(r.jobs, r.pace.places, r.pace.prompt_tokens_per_s, r.pace.tokens_per_s);
+    CHECK(seconds(door.predicted_wait()) == Approx(r.wait));
+  }
+}
+
+TEST_CASE("way_in: who would wait too long is told by how much") {
+  way_in door({.batch = 1, .queue = 100, .queue_wait = 60s});
+  answer_once(door, 100);
+  door.set_pace({.places = 1, .prompt_tokens_per_s = 0, .tokens_per_s = 10});  // 10 s a job
+  fill(door, 7, 1);  // the last found six before it: 60 s
+  const auto no = door.admit("m", 1);
+  REQUIRE(no.has_error());
+  CHECK(no.error().code == core::errc::overloaded);
+  CHECK(no.error().message == "m would begin this in about 70 s, and lets nobody wait longer than 60 s");
+  CHECK(no.error().retry_after_ms == 10000);
+}
+
+TEST_CASE("way_in: rates that are next to nothing give no nonsense") {
+  way_in door({.batch = 1, .queue = 100, .queue_wait = 60s});
+  answer_once(door, 4000000000u);
+  door.set_pace({.places = 1, .prompt_tokens_per_s = 1e-9, .tokens_per_s = 1e-9});
+  fill(door, 1, 1000000);
+  CHECK(door.admit("m", 1).error().retry_after_ms == 3600 * 1000);
+}
+
+TEST_CASE("way_in: the number of jobs is exact, whoever comes at once") {
+  way_in door({.batch = 10, .queue = 90});
+  std::atomic<int> in{0};
+  std::vector<std::thread> crowd;
+  for (int t = 0; t < 4; ++t)
+    crowd.emplace_back([&] {
+      for (int i = 0; i < 1000; ++i) in += door.admit("m", 1).has_value() ? 1 : 0;
+    });
+  for (auto& t : crowd) t.join();
+  CHECK(in == 100);
+}
+
+TEST_CASE("pace_meter: rates count the time in which there was work, and prompts only while there were some") {
+  pace_meter m;
+  core::time_point now{1000s};
+  CHECK(m.tokens_per_s() == 0);
+  m.wake(now);
+  const auto step = [&](core::duration took, core::step_report r) { m.add(now += took, r); };
+  for (int i = 0; i < 10; ++i) step(100ms, {.tokens = 5, .prefilling = 2, .prompt_tokens = 64});
+  CHECK(m.prompt_tokens_per_s() == Approx(640).epsilon(0.02));
+  CHECK(m.tokens_per_s() == Approx(50).epsilon(0.02));
+  now += 1h;  // nothing to do
+  m.wake(now);
+  for (int i = 0; i < 10; ++i) step(100ms, {.tokens = 5});
+  CHECK(m.prompt_tokens_per_s() == Approx(640).epsilon(0.02));
+  CHECK(m.tokens_per_s() == Approx(50).epsilon(0.02));
+  for (int i = 0; i < 2000; ++i) step(100ms, {.tokens = 20});  // what was is forgotten
+  CHECK(m.tokens_per_s() == Approx(200).epsilon(0.01));
+}
+
+namespace {
+
+struct door_rig {
+  explicit door_rig(std::uint64_t seed, const std::function<void(actors::owner_options&)>& change,
+                    const std::string& sim = "rate=100,prefill=100000")
+      : here(seed) {
+    actors::service_options o;
+    o.models.push_back({"sim", "sim:" + sim, false});
+    o.owner.device = "sim";
+    change(o.owner);
+    service = here.make_service(std::move(o));
+  }
+  std::shared_ptr<job_stream> submit(std::size_t prompt, std::int64_t tokens) {
+    auto r = ask(std::string(prompt, 'x'), tokens, here.random());
+    r.cache_salt = std::to_string(++submitted);  // nothing is found computed
+    auto s = service->submit(std::move(r), here.get_executor(), [] {});
+    REQUIRE(here.run([&] { return s->state() != phase::pending; }));
+    return s;
+  }
+  void finish(const std::vector<std::shared_ptr<job_stream>>& all) {
+    for (const auto& s : all) REQUIRE(here.run([&] { return s->state() == phase::done; }));
+  }
+  void wait(core::duration d) {
+    bool over = false;
+    here.after(d, [&] { over = true; });
+    REQUIRE(here.run([&] { return over; }));
+  }
+
+  world here;
+  std::unique_ptr<actors::service> service;
+  int submitted = 0;
+};
+
+}  // namespace
+
+TEST_CASE("the predicted wait is the wait, whether the batch is full or the pages are") {
+  const bool few_pages = GENERATE(false, true);
+  CAPTURE(few_pages);
+  for (std::uint64_t seed = 1; seed <= 5; ++seed) {
+    CAPTURE(seed);
+    door_rig r(seed, [&](auto& o) {
+      o.max_batch = few_pages ? 32 : 4;
+      o.queue = 1000;
+      if (few_pages) o.kv_tokens = 11 * core::page_tokens;  // four jobs of two pages, and room to grow
+    });
+    std::vector<std::shared_ptr<job_stream>> all;
+    for (int i = 0; i < 80; ++i) all.push_back(r.submit(10, 100));
+    r.finish(all);
+    all.clear();
+    for (int i = 0; i < 40; ++i) all.push_back(r.submit(10, 100));
+    r.wait(500ms);  // the batch is full again
+    const double predicted = r.service->stats().predicted_wait_ms;
+    const auto asked = r.here.now();
+    all.push_back(r.submit(10, 100));
+    r.finish(all);
+    const double waited = all.back()->ended().queue_ms;
+    CAPTURE(predicted, waited, asked.time_since_epoch().count());
+    CHECK(waited > 5000);
+    CHECK(predicted == Approx(waited).epsilon(0.25));
+  }
+}
+
+TEST_CASE("prompts that take long to compute are predicted, too") {
+  door_rig r(
+      3, [](auto& o) { o.max_batch = 1; }, "rate=1000,prefill=1000");
+  std::vector<std::shared_ptr<job_stream>> all;
+  for (int i = 0; i < 8; ++i) all.push_back(r.submit(500, 2));
+  r.finish(all);
+  all.clear();
+  for (int i = 0; i < 30; ++i) all.push_back(r.submit(500, 2));
+  const double predicted = r.service->stats().predicted_wait_ms;
+  all.push_back(r.submit(500, 2));
+  r.finish(all);
+  CHECK(predicted > 100);
+  CHECK(predicted == Approx(all.back()->ended().queue_ms).epsilon(0.35));
+}
+
+TEST_CASE("who is sent away by the predicted wait and comes when told is let in, the second time at the latest") {
+  door_rig r(5, [](auto& o) {
+    o.max_batch = 2;
+    o.queue = 1000;
+    o.queue_wait = 10s;
+  });
+  std::vector<std::shared_ptr<job_stream>> all;
+  for (int i = 0; i < 10; ++i) all.push_back(r.submit(10, 100));
+  r.finish(all);
+  all.clear();
+  for (;;) {
+    auto s = r.submit(10, 100);
+    if (s->state() == phase::refused) {
+      CHECK(s->refusal().code == core::errc::overloaded);
+      CHECK(s->refusal().message.find("lets nobody wait longer than 10 s") != s->refusal().message.npos);
+      r.wait(std::chrono::milliseconds(s->refusal().retry_after_ms));
+      break;
+    }
+    REQUIRE(all.size() < 200);
+    all.push_back(s);
+  }
+  CHECK(all.size() > 15);  // two a second for ten seconds
+  CHECK(all.size() < 25);
+  auto again = r.submit(10, 100);
+  if (again->state() == phase::refused) {  // jobs end two at a time: nobody may have ended yet
+    r.wait(std::chrono::milliseconds(again->refusal().retry_after_ms));
+    again = r.submit(10, 100);
+  }
+  CHECK(again->state() == phase::running);
+  all.push_back(again);
+  r.finish(all);
+}
+
+TEST_CASE("prompts count until their first token, or until they end without one") {
+  door_rig r(7, [](auto& o) {
+    o.max_batch = 2;
+    o.queue_tokens = 1000;
+  });
+  std::vector<std::shared_ptr<job_stream>> all;
+  const auto full = [&] {
+    auto s = r.submit(1, 1);
+    if (s->state() == phase::refused) return s->refusal().message.find("takes no more from 1000 on") != std::string::npos;
+    all.push_back(s);
+    return false;
+  };
+  CHECK_FALSE(full());
+  for (int i = 0; i < 2; ++i) all.push_back(r.submit(600, 300));
+  CHECK(full());
+  REQUIRE(r.here.run([&] { return all[1]->published() > 0 && all[2]->published() > 0; }));
+  all.push_back(r.submit(600, 300));  // cannot begin before another ends
+  CHECK_FALSE(full());
+  auto fourth = r.submit(600, 300);
+  CHECK(full());
+  fourth->cancel();
+  REQUIRE(r.here.run([&] { return fourth->state() == phase::done; }));
+  CHECK_FALSE(full());
+  r.finish(all);
+  CHECK_FALSE(full());
+  r.finish(all);
+  CHECK(r.service->stats().predicted_wait_ms == 0);
+}
+
+TEST_CASE("every cancelled or late job counts once in cancel_to_release, at its true delay, and no other") {
+  door_rig r(9, [](auto& o) {
+    o.max_batch = 2;
+    o.audit = true;
+  });
+  const auto& released = r.service->cancel_to_release();
+  std::vector<std::shared_ptr<job_stream>> all;
+  all.push_back(r.submit(5, 3));
+  r.finish(all);
+  CHECK(released.count() == 0);
+  auto late = ask("x", 100000);
+  late.deadline = 700ms;
+  all.push_back(r.service->submit(late, r.here.get_executor(), [] {}));
+  for (int i = 0; i < 4; ++i) all.push_back(r.submit(5, 100000));
+  REQUIRE(r.here.run([&] { return all[1]->published() > 3; }));
+  for (std::size_t i = 2; i < all.size(); ++i) all[i]->cancel();
+  for (std::size_t i = 2; i < all.size(); ++i) all[i]->cancel();
+  r.finish(all);
+  CHECK(released.count() == 5);
+  CHECK(released.quantile_ms(1) == 0);  // in virtual time: nothing that takes time lies between
+}
