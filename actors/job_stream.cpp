@@ -104,22 +104,27 @@ void outbox::flush() {
 
 void job_stream::state_block::read_news() {
   arm();
+  if (now == phase::pending) return;  // admitted() is on its way, and reads them
   if (now == phase::done || now == phase::refused) {  // cancelled before the owner heard of it
     core::token t;
     while (queue.try_dequeue(t)) {
     }
     return;
   }
+  take_news();
+}
+
+void job_stream::state_block::take_news() {
   const auto word = readable.load(std::memory_order_acquire);
   const auto count = static_cast<std::uint32_t>(word >> 1);
   const bool ended = word & 1;
-  if (ended && text) text->limit(how_it_ended.shown_bytes);
+  if (ended) text->limit(how_it_ended.shown_bytes);
   for (core::token t; taken < count && queue.try_dequeue(t); ++taken) {
     const bool whole = text->push(t.id, log.text());
     log.append(t.id, std::chrono::duration_cast<std::chrono::microseconds>(t.at - created).count(), whole);
   }
   if (!ended) return changed();
-  if (text) text->flush(log.text());
+  text->flush(log.text());
   log.close();
   end(outcome_of(how_it_ended, created));
 }
@@ -130,7 +135,7 @@ void job_stream::state_block::admitted(std::shared_ptr<const served_model> by, s
   model = std::move(by);
   queue_position = position;
   text.emplace(model->tokenizer, skip_special);
-  changed();
+  take_news();  // an executor may have run the first wake before this
 }
 
 void job_stream::state_block::refused(core::error e) {

@@ -66,7 +66,7 @@ void visit_settings(engine_settings& s, V&& v) {
   v(setting{"device", "where models run: auto (cuda:0 where there is one, else cpu), cuda[:N], cpu, reference, or sim[:K=V,...]", "DEVICE"}, s.device);
   v(setting{"threads", "threads that compute, 0 = one per core", "threads", 0, 1024}, s.threads);
   v(setting{"kv-tokens", "KV memory for all sequences together, or auto", "tokens"}, s.kv_tokens);
-  v(setting{"max-batch", "sequences that run at once", "sequences", 1, 4096}, s.max_batch);
+  v(setting{"max-batch", "sequences that run at once", "sequences", 1, 8192}, s.max_batch);
   v(setting{"max-seq-len", "longest sequence, prompt and answer; 0 = the model's own", "tokens", 0, 1 << 24},
     s.max_seq_len);
   v(setting{"deterministic", "the same tokens whatever runs beside a job, bit for bit, on cuda too (slower there; on cpu it is always so)", ""},

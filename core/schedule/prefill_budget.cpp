@@ -12,6 +12,8 @@ constexpr std::uint32_t smallest_slice = 16;  // a prompt moves on even where de
 constexpr std::uint32_t smallest_shared = 128;
 constexpr std::uint32_t trusted_for = 64;     // steps with prompt rows, for which a step without is remembered
 constexpr double weight = 0.25;               // of the newest measurement
+constexpr std::uint32_t few = 8;              // prompts that wait are no crowd
+constexpr double crowding = 8;                // times the share by which more of them than sequences decode would be met
 constexpr double surprise = 4;                // a row costs at most so many times the mean, as far as that goes
 
 double blend(double mean, double value) { return mean + weight * (value - mean); }
@@ -27,7 +29,8 @@ bool prefill_budget::knows_step(std::uint32_t decoding) const noexcept {
 double prefill_budget::room(std::uint32_t decoding, std::uint32_t waiting) const noexcept {
   const double step = std::max(0.0, step_ns_);
   const double whole = static_cast<double>(limits_.while_decoding.count()) - step;
-  const double crowd = std::max(1.0, static_cast<double>(waiting) / decoding);
+  const double crowd = std::max({1.0, static_cast<double>(waiting) / decoding,
+                                 waiting > few ? crowding * (waiting - few) / decoding : 0.0});
   const double part = limits_.share * crowd * step;
   if (limits_.share <= 0) return whole;
   return limits_.while_decoding > duration::zero() ? std::min(whole, part) : part;

@@ -8,7 +8,8 @@
 //
 // Two bounds while others decode, of which the tighter one counts: a step's whole time, and what prompts may
 // add to a step of decoding alone, as a share of it. The share is for each sequence that decodes: where more
-// wait for their first token than decode, it grows with them, so that a crowd's prompts are not starved.
+// wait for their first token than decode, or many (an eighth of those that decode, and eight more), it grows with them, so
+// that a crowd's prompts are not starved.
 //
 // Thread safety: the owner's thread.
 #pragma once

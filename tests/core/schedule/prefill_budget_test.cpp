@@ -153,3 +153,13 @@ TEST_CASE("a share of a step: where any slice takes longer than that, slices are
   for (int i = 0; i < 50; ++i) b.observe(8, b.rows(8, 1), 5ms);
   CHECK(b.rows(8, 1) > 128);
 }
+
+TEST_CASE("a share of a step grows where many wait, and not for a few") {
+  prefill_budget b({.rows = 4096, .share = 0.4});
+  prompts_beside{b, 192}.run(20, 2000);
+  const auto alone = b.rows(192, 1);
+  CHECK(b.rows(192, 8) == alone);
+  CHECK(b.rows(192, 8 + 24) == alone);
+  CHECK(b.rows(192, 8 + 48) >= 1.9 * alone);
+  CHECK(b.rows(192, 8 + 72) >= 2.8 * alone);
+}
