@@ -3,6 +3,7 @@
 
 #include "core/cache/page_table.h"
 #include "tests/actors/service_fixture.h"
+#include "tests/support/toy_directory.h"
 #include "tests/support/world.h"
 
 using namespace weir;
@@ -66,7 +67,8 @@ struct client : std::enable_shared_from_this<client> {
   int endings = 0, refusals = 0;
 };
 
-void crowd(const std::string& device, const std::string& source, std::uint64_t seed, std::uint64_t count) {
+// How often a job was preempted.
+std::uint64_t crowd(const std::string& device, const std::string& source, std::uint64_t seed, std::uint64_t count) {
   CAPTURE(device, seed);
   world here(seed);
   const auto service = here.make_service(service_on(device, source, pages));
@@ -91,7 +93,6 @@ void crowd(const std::string& device, const std::string& source, std::uint64_t s
   }
   CHECK(refusals > 0);
   const auto stats = service->stats();
-  CHECK(stats.preemptions > 5);
   CHECK(stats.pages.used == 0);
   CHECK(stats.pages.free + stats.pages.cached == pages);
   CHECK(service->ready().ready);
@@ -104,10 +105,19 @@ void crowd(const std::string& device, const std::string& source, std::uint64_t s
     REQUIRE(ids_of(*c->stream) == ids_of(*solo));
   }
   CHECK(alone->stats().preemptions == 0);
+  return stats.preemptions;
 }
 
 }  // namespace
 
 TEST_CASE("ten times more demand than the pool holds is waiting and 429s, and each job gets the tokens it gives alone") {
-  for (std::uint64_t seed = 1; seed <= 10; ++seed) crowd("sim", "sim:rate=100,prefill=20000", seed, 80);
+  for (std::uint64_t seed = 1; seed <= 10; ++seed) CHECK(crowd("sim", "sim:rate=100,prefill=20000", seed, 80) > 5);
+}
+
+TEST_CASE("the same on a model that computes: news may overtake an admission on its way to the stream") {
+  const test::temporary_dir dir;
+  test::write_toy_directory(dir.path());
+  std::uint64_t preemptions = 0;
+  for (std::uint64_t seed = 1; seed <= 4; ++seed) preemptions += crowd("reference", dir.path().string(), seed, 60);
+  CHECK(preemptions > 10);
 }
