@@ -48,6 +48,15 @@ core::result<std::uint32_t> pages_of(const owner_options& o, const core::model_i
   return static_cast<std::uint32_t>(std::min(wanted, room));
 }
 
+// --kv-host-mb, in whole pages.
+core::result<std::uint32_t> host_pages_of(const owner_options& o, const core::model_info& info) {
+  if (o.kv_host_bytes == 0) return 0u;
+  if (info.page_bytes == 0) return core::bad_param("kv-host-mb", "--kv-host-mb: {} has no keys and values to keep", info.architecture);
+  const std::uint64_t pages = o.kv_host_bytes / info.page_bytes;
+  if (pages == 0) return core::bad_param("kv-host-mb", "--kv-host-mb {}: a page takes {} bytes", o.kv_host_bytes >> 20, info.page_bytes);
+  return static_cast<std::uint32_t>(std::min<std::uint64_t>(pages, 1u << 24));
+}
+
 // --prefill-ms, or auto: 30 ms on the host. On a device of its own what decodes is quick, and a step with a slice of a
 // prompt is to take at most one and a half of a step without: the slice aims at less, since not all take the same time.
 void set_slices(core::engine_config& c, const owner_options& o, const kernels::backend* on) {
@@ -123,12 +132,15 @@ core::result<std::unique_ptr<opened_model>> open_model(const model_spec& spec, c
   const auto context = o.max_seq_len ? std::min(o.max_seq_len, info.context) : info.context;
   const auto pages = pages_of(o, info, context, backend.get());
   if (!pages) return pages.error();
+  const auto host = host_pages_of(o, info);
+  if (!host) return host.error();
   if (auto ok = m.weights->allocate_pages(*pages); !ok) return ok.error();
 
   if (auto ok = m.weights->warm_up(o.max_batch, m.config.prefill_rows); !ok) return ok.error();
 
   m.config.max_batch = o.max_batch;
   m.config.kv_pages = *pages;
+  m.config.host_pages = *host;
   m.config.max_seq_len = context;
   set_slices(m.config, o, backend.get());
   m.config.lone_step_target = o.step_time;

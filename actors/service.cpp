@@ -229,6 +229,7 @@ snapshot service::stats() const {
   s.pages.free = p->counts.pages_free;
   s.pages.cached = p->counts.pages_cached;
   s.pages.used = p->counts.pages_used;
+  s.host_pages = {p->counts.host_total, p->counts.host_used, p->counts.restored};
   s.queue = p->counts.queued;
   // A picture is not made anew while nothing happens; a rate in it is then a thing of the past.
   const bool old = p_->time.now() - p->at > std::chrono::seconds(1);

@@ -106,6 +106,7 @@ core::result<actors::service_options> service_options_of(const core::engine_sett
   o.owner.threads = s.threads ? s.threads : std::max(1u, std::thread::hardware_concurrency());
   o.owner.deterministic = s.deterministic;
   o.owner.kv_tokens = kv->value_or(0);
+  o.owner.kv_host_bytes = std::uint64_t{s.kv_host_mb} << 20;
   o.owner.max_batch = s.max_batch;
   o.owner.max_seq_len = s.max_seq_len;
   if (*prefill) o.owner.prefill_time = std::chrono::milliseconds(**prefill);

@@ -16,6 +16,7 @@ struct engine_settings {
   std::string device = "auto";
   std::uint32_t threads = 0;
   std::string kv_tokens = "auto";
+  std::uint32_t kv_host_mb = 0;
   std::uint32_t max_batch = 64;
   std::uint32_t max_seq_len = 0;
   bool deterministic = false;
@@ -66,6 +67,8 @@ void visit_settings(engine_settings& s, V&& v) {
   v(setting{"device", "where models run: auto (cuda:0 where there is one, else cpu), cuda[:N], cpu, reference, or sim[:K=V,...]", "DEVICE"}, s.device);
   v(setting{"threads", "threads that compute, 0 = one per core", "threads", 0, 1024}, s.threads);
   v(setting{"kv-tokens", "KV memory for all sequences together, or auto", "tokens"}, s.kv_tokens);
+  v(setting{"kv-host-mb", "host memory for pages of KV memory that have to give way, so that they need not be computed again; 0 = none", "MB", 0, 1 << 24},
+    s.kv_host_mb);
   v(setting{"max-batch", "sequences that run at once", "sequences", 1, 8192}, s.max_batch);
   v(setting{"max-seq-len", "longest sequence, prompt and answer; 0 = the model's own", "tokens", 0, 1 << 24},
     s.max_seq_len);

@@ -33,7 +33,8 @@ engine::state::state(std::unique_ptr<model> m, std::shared_ptr<const tokenizer> 
       text(*t),
       config(c),
       time(clk),
-      pool(c.kv_pages),
+      tier(c.host_pages > 0 ? std::make_unique<host_tier>(*device, c.host_pages) : nullptr),
+      pool(c.kv_pages, tier.get()),
       plan(c.max_batch, {c.prefill_rows, c.step_target, c.lone_step_target, c.prompt_share}) {
   assert(config.kv_pages > 0 && config.max_batch > 0 && config.prefill_rows > 0);
   const std::uint64_t room = std::uint64_t{config.kv_pages} * page_tokens;
@@ -181,7 +182,7 @@ void engine::state::admit() {
 // Takes the pages that the sequence needs, those first that are computed already.
 bool engine::state::enter(sequence& s) {
   const std::uint32_t cached = s.cached;
-  share_pages(s, pool);
+  share_pages(s, pool, plan.copies().empty());
   if (take_pages(s, pool, static_cast<std::uint32_t>(running.size()), plan.copies())) {
     report.prompt_tokens += s.cached - cached;
     return true;
@@ -199,7 +200,7 @@ void engine::state::share() {
     if (s->decoding()) continue;
     ++report.prefilling;
     const std::uint32_t cached = s->cached;
-    const auto next = share_pages(*s, pool);
+    const auto next = share_pages(*s, pool, plan.copies().empty());
     report.prompt_tokens += s->cached - cached;
     if (!next) continue;
     s->held = std::find(computing.begin(), computing.end(), *next) != computing.end();

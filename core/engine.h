@@ -44,6 +44,7 @@ namespace weir::core {
 struct engine_config {
   std::uint32_t max_batch = 64;      // sequences that run at once
   std::uint32_t kv_pages = 0;        // of page_tokens each; the model has already allocated them; >= 1
+  std::uint32_t host_pages = 0;      // in host memory, for those that the device has no room for; 0: none
   std::uint32_t max_seq_len = 0;     // 0: the model's context
   std::uint32_t prefill_rows = 512;  // most prompt rows in one step
   duration step_target{};            // longest step while others decode; zero: unbounded (rows bound it)
@@ -82,10 +83,12 @@ struct engine_counts {
   std::uint32_t queued = 0, prefilling = 0, decoding = 0;
   std::uint32_t finishing = 0;  // ended and without pages, but their sinks have not taken the last tokens
   std::uint32_t pages_total = 0, pages_free = 0, pages_cached = 0, pages_used = 0;
+  std::uint32_t host_total = 0, host_used = 0;  // pages of the host tier
   // Since the engine was made:
   std::uint64_t steps = 0, tokens = 0, finished = 0;
   std::uint64_t prefix_hits = 0, cached_tokens = 0;  // jobs that found part of their prompt; how much they found
   std::uint64_t preemptions = 0;
+  std::uint64_t restored = 0;  // pages that came back from the host tier
 
   // Of several engines together.
   engine_counts& operator+=(const engine_counts& o) noexcept;

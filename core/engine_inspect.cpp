@@ -26,6 +26,11 @@ engine_counts engine::counts() const noexcept {
   c.prefix_hits = s_->prefix_hits;
   c.cached_tokens = s_->cached_tokens;
   c.preemptions = s_->preemptions;
+  if (const auto& tier = s_->tier) {
+    c.host_total = tier->total();
+    c.host_used = tier->used();
+    c.restored = tier->restored();
+  }
   return c;
 }
 
@@ -45,6 +50,9 @@ engine_counts& engine_counts::operator+=(const engine_counts& o) noexcept {
   prefix_hits += o.prefix_hits;
   cached_tokens += o.cached_tokens;
   preemptions += o.preemptions;
+  host_total += o.host_total;
+  host_used += o.host_used;
+  restored += o.restored;
   return *this;
 }
 

@@ -42,6 +42,7 @@ struct engine::state {
   const clock& time;
   std::uint32_t longest = 0;  // tokens of one sequence, prompt and output
 
+  std::unique_ptr<host_tier> tier;  // none where it was not asked for
   page_pool pool;
   waiting_line waiting;
   std::vector<std::unique_ptr<sequence>> running;    // in the batch, in order of admission

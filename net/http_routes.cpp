@@ -210,6 +210,12 @@ reply show_stats(hub& h) {
   append_count(out, "cached", s.pages.cached);
   append_count(out, "used", s.pages.used);
   out += '}';
+  append_key(out, "host_pages");
+  out += '{';
+  append_count(out, "total", s.host_pages.total);
+  append_count(out, "used", s.host_pages.used);
+  append_count(out, "restored", s.host_pages.restored);
+  out += '}';
   append_count(out, "tokens_per_s", s.tokens_per_s);
   append_count(out, "queue", s.queue);
   append_count(out, "queued_tokens", s.queued_tokens);

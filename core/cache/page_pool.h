@@ -16,13 +16,15 @@
 #include <cstdint>
 #include <vector>
 
+#include "core/cache/host_tier.h"
 #include "core/cache/prefix_tree.h"
 
 namespace weir::core {
 
 class page_pool {
  public:
-  explicit page_pool(std::uint32_t total) : references_(total, 0), names_(total) {
+  // `below` keeps what is given up; none: it is gone.
+  explicit page_pool(std::uint32_t total, host_tier* below = nullptr) : references_(total, 0), names_(total), below_(below) {
     free_.reserve(total);
     for (std::uint32_t i = total; i > 0; --i) free_.push_back(static_cast<page_id>(i - 1));
   }
@@ -42,12 +44,26 @@ class page_pool {
     page_id p = no_page;
     if (free_.empty()) {
       p = names_.evict();
+      if (below_) below_->put(p, names_.name_of(p), names_.ids_of(p));
     } else {
       p = free_.back();
       free_.pop_back();
     }
     references_[index(p)] = 1;
     return p;
+  }
+
+  // A page called `name` that was given up comes back into a page of the pool, with one reference; no_page where nobody
+  // kept it, or no page can be had. REQUIRES: as prefix_tree::insert.
+  page_id revive(page_id parent, page_name before, page_name name, page_ids ids) {
+    if (!below_ || available() == 0 || !below_->holds(name, ids)) return no_page;
+    const page_id p = take();
+    if (below_->take_back(name, ids, p)) {
+      names_.insert(p, parent, before, name, ids);
+      return p;
+    }
+    release(p);
+    return no_page;
   }
 
   // One more reference. REQUIRES: the page is used or cached.
@@ -83,6 +99,7 @@ class page_pool {
   std::vector<std::uint32_t> references_;  // [total]
   std::vector<page_id> free_;  // a stack: the page freed last is taken first, while caches know it
   prefix_tree names_;
+  host_tier* below_;
   std::uint64_t releases_ = 0;
 };
 

@@ -50,6 +50,10 @@ class prefix_tree {
   // `before`, or no_page where that is a root.
   void insert(page_id p, page_id parent, page_name before, page_name name, page_ids ids);
 
+  // What a node is called and holds; of one that was evicted, until its page is a node again.
+  page_name name_of(page_id p) const { return nodes_[index(p)].name; }
+  page_ids ids_of(page_id p) const { return page_ids(ids_.get() + index(p) * page_tokens, page_tokens); }
+
   bool holds(page_id p) const { return index(p) < nodes_.size() && nodes_[index(p)].held; }
 
   // Its last reference went; its first came again. REQUIRES: a busy node without busy children; an idle node.
@@ -78,7 +82,6 @@ class prefix_tree {
     bool held = false, busy = false;
   };
   static std::size_t index(page_id p) { return static_cast<std::size_t>(p); }
-  page_ids ids_of(page_id p) const { return page_ids(ids_.get() + index(p) * page_tokens, page_tokens); }
   bool idle_leaf(const node& n) const { return n.held && !n.busy && n.children == 0; }
 
   // leaves_: idle leaves as a binary heap, the longest rested at the front.

@@ -217,15 +217,28 @@ kernels::kv_pages llama::pages_of(std::uint32_t layer) const noexcept {
 }
 
 // Pages lie alike for single operations and for a whole decoder: [layers, keys then values, pages].
+std::uint64_t llama::part_bytes() const noexcept { return info_.page_bytes / (2 * config_.layers); }
+
+std::byte* llama::part_of(page_id page, std::uint32_t part) const noexcept {
+  return pages_.data() + (std::uint64_t{part} * page_count_ + static_cast<std::uint64_t>(page)) * part_bytes();
+}
+
 void llama::copy_pages(std::span<const page_copy> copies) {
-  const std::uint64_t one = info_.page_bytes / (2 * config_.layers);
-  for (const page_copy& c : copies) {
-    for (std::uint64_t half = 0; half < 2 * std::uint64_t{config_.layers}; ++half) {
-      std::byte* all = pages_.data() + half * page_count_ * one;
-      backend_->do_copy(backend_->self, all + static_cast<std::uint64_t>(c.to) * one,
-                        all + static_cast<std::uint64_t>(c.from) * one, one);
-    }
-  }
+  for (const page_copy& c : copies)
+    for (std::uint32_t part = 0; part < 2 * config_.layers; ++part)
+      backend_->do_copy(backend_->self, part_of(c.to, part), part_of(c.from, part), part_bytes());
+}
+
+result<void> llama::save_page(page_id page, std::span<std::byte> to) {
+  for (std::uint32_t part = 0; part < 2 * config_.layers; ++part)
+    backend_->do_download(backend_->self, to.data() + part * part_bytes(), part_of(page, part), part_bytes());
+  return device_state();
+}
+
+result<void> llama::restore_page(page_id page, std::span<const std::byte> from) {
+  for (std::uint32_t part = 0; part < 2 * config_.layers; ++part)
+    backend_->do_upload(backend_->self, part_of(page, part), from.data() + part * part_bytes(), part_bytes());
+  return device_state();
 }
 
 kernels::decoder_draw llama::draw_of(const draw& d) {

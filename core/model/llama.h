@@ -40,6 +40,8 @@ class llama final : public model {
   std::span<const std::byte> weights_of_a_step() const noexcept;
   result<void> allocate_pages(std::uint32_t count) override;
   result<void> warm_up(std::uint32_t max_batch, std::uint32_t prompt_rows) override;
+  result<void> save_page(page_id page, std::span<std::byte> to) override;
+  result<void> restore_page(page_id page, std::span<const std::byte> from) override;
   result<void> forward(const batch& b) override;
   result<void> sample(std::span<const draw> draws, std::span<drawn> out) override;
   std::span<const float> logits(std::uint32_t row) const override;
@@ -47,6 +49,8 @@ class llama final : public model {
  private:
   result<void> device_state() const;
   void copy_pages(std::span<const page_copy> copies);
+  std::uint64_t part_bytes() const noexcept;  // of a page: a layer's keys, or its values
+  std::byte* part_of(page_id page, std::uint32_t part) const noexcept;
   void place(const batch& b);
   kernels::decoder_draw draw_of(const draw& d);
   result<void> sample_whole(std::span<const draw> draws, std::span<drawn> out);

@@ -4,6 +4,7 @@
 // Thread safety: info() from any thread once loaded; everything else on the owner's thread.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -61,6 +62,14 @@ class model {
   // After allocate_pages and before the first forward.
   virtual result<void> warm_up([[maybe_unused]] std::uint32_t max_batch, [[maybe_unused]] std::uint32_t prompt_rows) {
     return {};
+  }
+
+  // A page's keys and values, info().page_bytes of them, to host memory and back, between steps. Only where page_bytes > 0.
+  virtual result<void> save_page([[maybe_unused]] page_id page, [[maybe_unused]] std::span<std::byte> to) {
+    return make_error(errc::internal, "{} has no pages to save", info().architecture);
+  }
+  virtual result<void> restore_page([[maybe_unused]] page_id page, [[maybe_unused]] std::span<const std::byte> from) {
+    return make_error(errc::internal, "{} has no pages to restore", info().architecture);
   }
 
   // Where info().paced: when these rows may be computed at the earliest. A pure function; the engine leaves

@@ -16,6 +16,8 @@ std::span<const token_id> read_ids(const sequence& s, std::uint32_t position, fu
   return std::span(into).first(count);
 }
 
+page_id last_named(const sequence& s) { return s.named > 0 ? s.pages.all()[s.named - 1] : no_page; }
+
 void push_named(sequence& s, page_name name) {
   s.last_name = name;
   ++s.named;
@@ -32,14 +34,18 @@ prefix_tree::likeness beginning_of(const sequence& s, const page_pool& pool) {
 
 }  // namespace
 
-std::optional<page_name> share_pages(sequence& s, page_pool& pool) {
+std::optional<page_name> share_pages(sequence& s, page_pool& pool, bool revive) {
   full_page ids;
   while ((s.named + 1) * page_tokens < s.length()) {
     read_ids(s, s.named * page_tokens, ids);
     const page_name name = name_of(s.last_name, ids);
-    const page_id p = pool.names().find(name, ids);
-    if (p == no_page) return name;
-    pool.share(p);
+    page_id p = pool.names().find(name, ids);
+    if (p != no_page) {
+      pool.share(p);
+    } else {
+      if (revive) p = pool.revive(last_named(s), s.last_name, name, ids);
+      if (p == no_page) return name;
+    }
     if (s.named < s.pages.size()) {
       s.pages.replace(pool, s.named, p);
     } else {
@@ -82,8 +88,7 @@ void name_pages(sequence& s, page_pool& pool) {
       pool.share(theirs);
       s.pages.replace(pool, s.named, theirs);
     } else {
-      const page_id parent = s.named > 0 ? s.pages.all()[s.named - 1] : no_page;
-      pool.name(s.pages.all()[s.named], parent, s.last_name, name, ids);
+      pool.name(s.pages.all()[s.named], last_named(s), s.last_name, name, ids);
     }
     push_named(s, name);
   }

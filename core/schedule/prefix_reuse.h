@@ -17,7 +17,9 @@ namespace weir::core {
 // Takes every whole page that comes next and is there; pages that the sequence had in their place go back.
 // Returns the name of the first that is not there, which is the page it computes now, unless its last token
 // is in it.
-std::optional<page_name> share_pages(sequence& s, page_pool& pool);
+// `revive`: pages that the pool has given up may come back. Not while copies of pages wait for the step: they are made
+// later than that.
+std::optional<page_name> share_pages(sequence& s, page_pool& pool, bool revive);
 
 // REQUIRES: share_pages, and no page of its own. Makes the table large enough for all tokens of the sequence, if
 // `spare` pages more could be had, and begins the

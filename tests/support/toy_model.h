@@ -7,6 +7,7 @@
 
 #include <catch2/catch.hpp>
 #include <cmath>
+#include <cstring>
 #include <functional>
 #include <limits>
 #include <optional>
@@ -25,6 +26,7 @@ class toy_model final : public core::model {
     info_.architecture = "toy";
     info_.vocab_size = vocab;
     info_.context = context;
+    info_.page_bytes = page_span * sizeof(core::token_id);
   }
 
   // seed, index of the output token -> the token
@@ -40,6 +42,17 @@ class toy_model final : public core::model {
 
   core::result<void> allocate_pages(std::uint32_t count) override {
     memory_.assign(std::size_t{count} * core::page_tokens, -1);
+    return {};
+  }
+
+  core::result<void> save_page(core::page_id page, std::span<std::byte> to) override {
+    REQUIRE(to.size() == info_.page_bytes);
+    std::memcpy(to.data(), &memory_.at(static_cast<std::size_t>(page) * page_span), to.size());
+    return {};
+  }
+  core::result<void> restore_page(core::page_id page, std::span<const std::byte> from) override {
+    REQUIRE(from.size() == info_.page_bytes);
+    std::memcpy(&memory_.at(static_cast<std::size_t>(page) * page_span), from.data(), from.size());
     return {};
   }
 
