@@ -124,15 +124,26 @@ TEST_CASE("a share of a step is one of a step like this, measured not long ago")
   CHECK(b.rows(8, 1) > 0);
 }
 
-TEST_CASE("a share of a step grows with how many wait for each that decodes") {
+TEST_CASE("a share of a step grows where many wait, and not for a few") {
   prefill_budget b({.rows = 1000, .share = 0.4});
   b.observe(64, 0, 10ms);
   b.observe(64, 64, 10ms + 64 * 20us);
-  const auto few = b.rows(64, 64);
+  const auto few = b.rows(64, 1);
   CHECK(few == 200);  // 4 ms
-  CHECK(b.rows(64, 1) == few);
-  CHECK(b.rows(64, 128) == 2 * few);
-  CHECK(b.rows(64, 192) == 3 * few);
+  CHECK(b.rows(64, 8) == few);
+  CHECK(b.rows(64, 16) == few);  // an eighth of those that decode, and eight more
+  CHECK(b.rows(64, 24) == 2 * few);
+  CHECK(b.rows(64, 32) == 3 * few);
+  CHECK(b.rows(64, 64) == 1000);
+}
+
+TEST_CASE("a share of a step grows where fewer decode than wait, however few they are") {
+  prefill_budget b({.rows = 1000, .share = 0.4});
+  b.observe(2, 0, 10ms);
+  b.observe(2, 64, 10ms + 64 * 20us);
+  CHECK(b.rows(2, 2) == 200);
+  CHECK(b.rows(2, 4) == 400);
+  CHECK(b.rows(2, 6) == 600);
 }
 
 TEST_CASE("of a whole step and a share of one the tighter bound counts") {
@@ -152,14 +163,4 @@ TEST_CASE("a share of a step: where any slice takes longer than that, slices are
   b.observe(8, 0, 4ms);
   for (int i = 0; i < 50; ++i) b.observe(8, b.rows(8, 1), 5ms);
   CHECK(b.rows(8, 1) > 128);
-}
-
-TEST_CASE("a share of a step grows where many wait, and not for a few") {
-  prefill_budget b({.rows = 4096, .share = 0.4});
-  prompts_beside{b, 192}.run(20, 2000);
-  const auto alone = b.rows(192, 1);
-  CHECK(b.rows(192, 8) == alone);
-  CHECK(b.rows(192, 8 + 24) == alone);
-  CHECK(b.rows(192, 8 + 48) >= 1.9 * alone);
-  CHECK(b.rows(192, 8 + 72) >= 2.8 * alone);
 }
