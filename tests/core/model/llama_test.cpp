@@ -211,3 +211,35 @@ TEST_CASE(
   CHECK(out[0].fault);
   CHECK(!out[1].fault);
 }
+
+// On the host, and on a device where there is one: a page's bytes leave it and come back into another.
+TEST_CASE("a page that was saved and restored elsewhere holds the same keys and values") {
+  std::mt19937 r(5);
+  for (const char* device : {"reference", "cpu", "cuda"}) {
+    CAPTURE(device);
+    const auto backend = make_backend(device, 2);
+    if (!backend) {
+      WARN("skipped on " << device << ": " << backend.error().message);
+      continue;
+    }
+    for (const char* dtype : {"F32", "BF16"}) {
+      test::toy_options o;
+      o.dtype = dtype;
+      const auto m = load_toy(o, *backend, 6);
+      const auto prompt = random_ids(r, page_tokens + 30), next = random_ids(r, 1);
+      test::driven_sequence first(*m, 0, 3), other(*m, 3, 3);
+      first.feed(prompt, prompt.size());
+      std::vector<std::byte> kept(m->info().page_bytes), garbage(m->info().page_bytes, std::byte{0xff});
+      for (const page_id p : {2, 1}) {  // a driven sequence begins with its last page
+        m->save_page(p, kept).value();
+        m->restore_page(p + 3, garbage).value();
+        m->restore_page(p + 3, kept).value();
+      }
+      const auto wanted = first.feed(next, 1);
+      const std::vector<float> copy(wanted.begin(), wanted.end());
+      other.advance(static_cast<std::uint32_t>(prompt.size()));
+      const auto got = other.feed(next, 1);
+      CHECK(std::vector<float>(got.begin(), got.end()) == copy);
+    }
+  }
+}
