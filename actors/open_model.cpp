@@ -49,8 +49,10 @@ core::result<std::uint32_t> pages_of(const owner_options& o, const core::model_i
 }
 
 // --kv-host-mb, in whole pages.
-core::result<std::uint32_t> host_pages_of(const owner_options& o, const core::model_info& info) {
+core::result<std::uint32_t> host_pages_of(const owner_options& o, const core::model_info& info, const kernels::backend* on) {
   if (o.kv_host_bytes == 0) return 0u;
+  if (on && !on->on_host)  // page by page, from memory that is not pinned, a copy takes longer than the computation
+    return core::bad_param("kv-host-mb", "--kv-host-mb is not supported yet on {}", o.device);
   if (info.page_bytes == 0) return core::bad_param("kv-host-mb", "--kv-host-mb: {} has no keys and values to keep", info.architecture);
   const std::uint64_t pages = o.kv_host_bytes / info.page_bytes;
   if (pages == 0) return core::bad_param("kv-host-mb", "--kv-host-mb {}: a page takes {} bytes", o.kv_host_bytes >> 20, info.page_bytes);
@@ -132,7 +134,7 @@ core::result<std::unique_ptr<opened_model>> open_model(const model_spec& spec, c
   const auto context = o.max_seq_len ? std::min(o.max_seq_len, info.context) : info.context;
   const auto pages = pages_of(o, info, context, backend.get());
   if (!pages) return pages.error();
-  const auto host = host_pages_of(o, info);
+  const auto host = host_pages_of(o, info, backend.get());
   if (!host) return host.error();
   if (auto ok = m.weights->allocate_pages(*pages); !ok) return ok.error();
 

@@ -54,6 +54,7 @@ const rows = [
   ["two prompts", [...sim, "--prompt-ids", "1"], 2, /--prompt-ids/],
   ["a token id", ["generate", "--device", "sim", "--prompt-ids", "99999"], 2, /99999/],
   ["a batch file", ["generate", "--device", "sim", "--batch", "/nowhere"], 2, /--batch \/nowhere/],
+  ["host memory for pages that have no bytes", [...sim, "--kv-host-mb", "16"], 2, /--kv-host-mb: sim has no keys and values/],
   ["more memory than there is", [...sim.slice(0, 1), "--prompt", "x", "--kv-tokens", "99999999999999"], 3, /--kv-tokens 99999999999999 takes/],
 ];
 
