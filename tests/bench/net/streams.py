@@ -25,7 +25,7 @@ if a.bare:
     url = server.stdout.readline().strip()
 else:
     sim = f"sim:rate={a.rate},prefill=100000000" + (",arrive=staggered" if a.staggered else "")
-    server = subprocess.Popen([weir, "serve", "--device", sim, "--listen", "127.0.0.1:0", "--max-batch", str(min(4096, max(64, a.streams))),
+    server = subprocess.Popen([weir, "serve", "--device", sim, "--listen", "127.0.0.1:0", "--max-batch", str(min(8192, max(64, a.streams))),
                                "--queue", "8192", "--kv-tokens", "30000000", "--log-level", "warn"], stdout=subprocess.PIPE, text=True)
     url = server.stdout.readline().split()[2].replace("http", "http" if a.sse else "ws")
 
