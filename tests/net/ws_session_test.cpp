@@ -29,14 +29,12 @@ void round_trip(ws_client& c) {
   CHECK(c.read("pong").at("ts") == 77);
 }
 
-// Of every job, once each is known to have ended: the list hears of an end a message later than the engine.
+// Of every job, once each is known to have ended.
 std::multiset<std::string> finish_reasons(server_fixture& f) {
   std::multiset<std::string> reasons;
   f.until([&] {
-    std::promise<std::vector<actors::job_view>> listed;
-    f.service->list_jobs(f.io.at(0), [&](auto jobs) { listed.set_value(std::move(jobs)); });
     reasons.clear();
-    for (const auto& j : listed.get_future().get()) reasons.insert(j.finish_reason);
+    for (const auto& j : f.list_jobs()) reasons.insert(j.finish_reason);
     return !reasons.contains("");
   });
   return reasons;
