@@ -16,7 +16,13 @@
 namespace weir::kernels::cuda {
 namespace {
 
-constexpr int warps = 4, piece = 16, stages = 3;
+#ifndef DEC_WARPS
+#define DEC_WARPS 4
+#endif
+#ifndef DEC_STAGES
+#define DEC_STAGES 3
+#endif
+constexpr int warps = DEC_WARPS, piece = 16, stages = DEC_STAGES;
 constexpr std::uint32_t most_splits = 16;
 
 struct decode_args {
@@ -43,15 +49,16 @@ constexpr std::size_t shared_bytes() {
 
 // The piece's keys and values, both [16, head_dim], go to `to`.
 template <int head_dim>
-__device__ void fetch(const decode_args& g, std::uint32_t kv_head, std::int32_t pages_at, int at,
-                      std::uint32_t to, int lane) {
-  const auto page = static_cast<std::size_t>(g.v.pages[pages_at + at * piece / page_tokens]);
-  const std::size_t from =
-      ((page * g.a.heads.kv_heads + kv_head) * page_tokens + at * piece % page_tokens) * head_dim;
+__device__ void fetch(const decode_args& g, std::uint32_t kv_head, std::int32_t page, int at, std::uint32_t to,
+                      int lane) {
+  constexpr int wide = panel_units(head_dim / 8), panel = piece * wide;  // units
+  const std::size_t from = (std::size_t(page) * g.a.heads.kv_heads + kv_head) * page_tokens * head_dim +
+                           static_cast<std::size_t>(at * piece % page_tokens) * wide * 8;
 #pragma unroll
   for (int i = lane; i < piece * head_dim / 8; i += 32) {
-    copy_async(to + i * 16, g.a.pages.keys + from + i * 8);
-    copy_async(to + piece * head_dim * 2 + i * 16, g.a.pages.values + from + i * 8);
+    const std::size_t unit = from + (i / panel * page_tokens * wide + i % panel) * 8;
+    copy_async(to + i * 16, g.a.pages.keys + unit);
+    copy_async(to + piece * head_dim * 2 + i * 16, g.a.pages.values + unit);
   }
 }
 
@@ -62,13 +69,12 @@ __device__ void lay_fresh(const decode_args& g, std::uint32_t row, std::uint32_t
   const head_shape& h = g.a.heads;
   const int token = static_cast<int>(position % page_tokens), here = token % piece;
   const auto page = static_cast<std::size_t>(g.v.pages[pages_at + position / page_tokens]);
-  const std::size_t place = ((page * h.kv_heads + kv_head) * page_tokens + token) * head_dim;
+  const std::size_t place = (page * h.kv_heads + kv_head) * page_tokens * head_dim;
   const std::uint32_t key = (h.heads + kv_head) * head_dim, value = key + h.kv_heads * head_dim;
   const __nv_bfloat16* from = g.a.qkv + std::size_t{row} * h.width();
   const auto put = [&](int i, std::uint32_t two) {
-    const int at = place_of<head_dim>(i, token);
-    *reinterpret_cast<std::uint32_t*>(stage + here * head_dim + at) = two;
-    *reinterpret_cast<std::uint32_t*>(g.a.pages.keys + place + at) = two;
+    *reinterpret_cast<std::uint32_t*>(stage + place_of<head_dim>(i, here, piece)) = two;
+    *reinterpret_cast<std::uint32_t*>(g.a.pages.keys + place + place_of<head_dim>(i, token)) = two;
   };
   turn_head<head_dim>(from + key, g.t.bias ? g.t.bias + key : nullptr, g.t.k_norm, g.t.eps,
                       g.t.cos + row * (head_dim / 2), g.t.sin + row * (head_dim / 2), lane,
@@ -80,9 +86,8 @@ __device__ void lay_fresh(const decode_args& g, std::uint32_t row, std::uint32_t
     float2 two = __bfloat1622float2(*reinterpret_cast<const __nv_bfloat162*>(from + value + i));
     if (g.t.bias) two = make_float2(two.x + g.t.bias[value + i], two.y + g.t.bias[value + i + 1]);
     const std::uint32_t bits = pair_of(two.x, two.y);
-    const int at = place_of<head_dim>(i, token);
-    *reinterpret_cast<std::uint32_t*>(stage + piece * head_dim + here * head_dim + at) = bits;
-    *reinterpret_cast<std::uint32_t*>(g.a.pages.values + place + at) = bits;
+    *reinterpret_cast<std::uint32_t*>(stage + piece * head_dim + place_of<head_dim>(i, here, piece)) = bits;
+    *reinterpret_cast<std::uint32_t*>(g.a.pages.values + place + place_of<head_dim>(i, token)) = bits;
   }
 }
 
@@ -122,14 +127,21 @@ __global__ void __launch_bounds__(warps * 32) decode_kernel(decode_args g) {
   constexpr std::size_t rings = std::size_t{warps} * stages * stage_bytes<head_dim>();
   constexpr std::size_t merge = std::size_t{warps} * 16 * (head_dim + 2) * sizeof(float);
   auto* queries = reinterpret_cast<__nv_bfloat16*>(shared + (rings > merge ? rings : merge));
-  int next = begin + warp;
-#pragma unroll
-  for (int s = 0; s < stages - 1; ++s) {
-    if (next < end)
-      fetch<head_dim>(g, kv_head, pages_at, next, shared_address(ring + s * stage_bytes<head_dim>()), lane);
+  int asked = 0;
+  std::int32_t ids = 0;  // pages of this warp's next 32 pieces, one a lane
+  const auto ask = [&](int stage) {
+    if (asked % 32 == 0) {
+      const int at = min(begin + warp + (asked + lane) * warps, end - 1);
+      ids = g.v.pages[pages_at + at * piece / page_tokens];
+    }
+    const int at = begin + warp + asked * warps;
+    const std::int32_t page = __shfl_sync(~0u, ids, asked++ % 32);
+    if (at < end)
+      fetch<head_dim>(g, kv_head, page, at, shared_address(ring + stage * stage_bytes<head_dim>()), lane);
     copies_end_group();
-    next += warps;
-  }
+  };
+#pragma unroll
+  for (int s = 0; s < stages - 1; ++s) ask(s);
   for (int i = static_cast<int>(threadIdx.x); i < 16 * query_stride(head_dim) / 2; i += warps * 32)
     reinterpret_cast<std::uint32_t*>(queries)[i] = 0;
   __syncthreads();
@@ -167,12 +179,7 @@ __global__ void __launch_bounds__(warps * 32) decode_kernel(decode_args g) {
   float largest[2] = {-INFINITY, -INFINITY}, total[2] = {0, 0};
   int stage = 0;
   for (int at = begin + warp; at < end; at += warps) {
-    const int last = (stage + stages - 1) % stages;
-    if (next < end)
-      fetch<head_dim>(g, kv_head, pages_at, next, shared_address(ring + last * stage_bytes<head_dim>()),
-                      lane);
-    copies_end_group();
-    next += warps;
+    ask((stage + stages - 1) % stages);
     copies_wait<stages - 1>();
     __syncwarp();
     auto* keys = reinterpret_cast<__nv_bfloat16*>(ring + stage * stage_bytes<head_dim>());
@@ -181,15 +188,13 @@ __global__ void __launch_bounds__(warps * 32) decode_kernel(decode_args g) {
       __syncwarp();
     }
     const std::uint32_t key_at = shared_address(keys), value_at = key_at + piece * head_dim * 2;
-    const int token_base = at * piece % page_tokens;  // the exchange of units goes by place in the page
 
     float scores[2][4] = {};
     const int key_token = (lane >> 4) * 8 + lane % 8;
 #pragma unroll
     for (int s = 0; s < steps; ++s) {
       std::uint32_t b[4];
-      const int unit = unit_of(s * 2 + (lane >> 3) % 2, token_base + key_token, units);
-      load_matrices(b, key_at + (key_token * units + unit) * 16);
+      load_matrices(b, key_at + unit_at(s * 2 + (lane >> 3) % 2, key_token, units, piece) * 16);
       mma_bf16(scores[0], q[s][0], q[s][1], q[s][2], q[s][3], b[0], b[1]);
       mma_bf16(scores[1], q[s][0], q[s][1], q[s][2], q[s][3], b[2], b[3]);
     }
@@ -225,8 +230,7 @@ __global__ void __launch_bounds__(warps * 32) decode_kernel(decode_args g) {
 #pragma unroll
     for (int u = 0; u < units; u += 2) {
       std::uint32_t b[4];
-      const int unit = unit_of(u + (lane >> 4), token_base + value_token, units);
-      load_matrices_transposed(b, value_at + (value_token * units + unit) * 16);
+      load_matrices_transposed(b, value_at + unit_at(u + (lane >> 4), value_token, units, piece) * 16);
 #pragma unroll
       for (int n = 0; n < 2; ++n) {
         float(&r)[4] = result[u + n];

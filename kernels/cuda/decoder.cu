@@ -247,19 +247,22 @@ rows_view cuda_decoder::bring(const decoder_step& step, const extent& e) {
     host[row_pages_at + i] = -1;
   }
   std::size_t page = 0, decode = 0;
+  std::uint32_t context = 0;
   auto* block = reinterpret_cast<prefill_block*>(host + blocks_at);
   for (const kv_slice& s : step.slices) {
     const std::size_t count = (s.position + s.rows + page_tokens - 1) / page_tokens;
     std::copy_n(s.pages, count, host + pages_at + page);
     for (std::uint32_t i = 0; i < s.rows; ++i)
       host[row_pages_at + s.first_row + i] = static_cast<std::int32_t>(page);
-    if (s.rows == 1 && decodes > 0)
+    if (s.rows == 1 && decodes > 0) {
       host[decode_at + decode++] = static_cast<std::int32_t>(s.first_row);
-    else
+    } else {
+      context = std::max(context, s.position + s.rows);
       for (std::uint32_t i = 0; i < s.rows; i += most)
         *block++ = {static_cast<std::int32_t>(s.first_row + i),
                     static_cast<std::int32_t>(std::min(most, s.rows - i)),
                     static_cast<std::int32_t>(s.position + i), static_cast<std::int32_t>(page)};
+    }
     page += count;
   }
   for (; decode < decodes; ++decode) host[decode_at + decode] = static_cast<std::int32_t>(decode);
@@ -283,6 +286,7 @@ rows_view cuda_decoder::bring(const decoder_step& step, const extent& e) {
   v.logits = logits;
   v.block_count = blocks;
   v.block_lines = block_lines;
+  v.context = context;
   return v;
 }
 
