@@ -16,13 +16,19 @@
 namespace weir::kernels::cuda {
 namespace {
 
-#ifndef DEC_WARPS
-#define DEC_WARPS 4
+#ifndef DEC_FEW
+#define DEC_FEW 8, 2
 #endif
-#ifndef DEC_STAGES
-#define DEC_STAGES 3
+#ifndef DEC_MANY
+#define DEC_MANY 4, 3
 #endif
-constexpr int warps = DEC_WARPS, piece = 16, stages = DEC_STAGES;
+#ifndef DEC_LEAST
+#define DEC_LEAST 1
+#endif
+#ifndef DEC_FEW_ITEMS
+#define DEC_FEW_ITEMS 16
+#endif
+constexpr int piece = 16;
 constexpr std::uint32_t most_splits = 16;
 
 struct decode_args {
@@ -40,11 +46,16 @@ constexpr int stage_bytes() {
 }
 constexpr int query_stride(int head_dim) { return head_dim + 8; }  // elements; no bank met twice
 
-template <int head_dim>
-constexpr std::size_t shared_bytes() {
+// The warps' rings, then their parts in the same place.
+template <int head_dim, int warps, int stages>
+constexpr std::size_t ring_bytes() {
   const std::size_t rings = std::size_t{warps} * stages * stage_bytes<head_dim>();
   const std::size_t parts = std::size_t{warps} * 16 * (head_dim + 2) * sizeof(float);
-  return (rings > parts ? rings : parts) + 16 * query_stride(head_dim) * 2;
+  return rings > parts ? rings : parts;
+}
+template <int head_dim, int warps, int stages>
+constexpr std::size_t shared_bytes() {
+  return ring_bytes<head_dim, warps, stages>() + 16 * query_stride(head_dim) * 2;
 }
 
 // The piece's keys and values, both [16, head_dim], go to `to`.
@@ -91,7 +102,37 @@ __device__ void lay_fresh(const decode_args& g, std::uint32_t row, std::uint32_t
   }
 }
 
+// What a row's blocks left, joined: everything is asked for at once.
 template <int head_dim>
+__device__ __forceinline__ void join(const float* all, int parts, int group, int threads, __nv_bfloat16* out) {
+  const int one = group * (head_dim + 2);
+  for (int i = static_cast<int>(threadIdx.x) * 2; i < group * head_dim; i += threads * 2) {
+    float2 x[most_splits], top_and_weight[most_splits];
+#pragma unroll
+    for (int s = 0; s < static_cast<int>(most_splits); ++s) {
+      if (s >= parts) continue;
+      x[s] = __ldcg(reinterpret_cast<const float2*>(all + s * one + i));
+      top_and_weight[s] =
+          __ldcg(reinterpret_cast<const float2*>(all + s * one + group * head_dim + i / head_dim * 2));
+    }
+    float top = -INFINITY, weight = 0;
+    float2 sum = {0, 0};
+#pragma unroll
+    for (int s = 0; s < static_cast<int>(most_splits); ++s)
+      if (s < parts) top = fmaxf(top, top_and_weight[s].x);
+#pragma unroll
+    for (int s = 0; s < static_cast<int>(most_splits); ++s) {
+      if (s >= parts || top_and_weight[s].x == -INFINITY) continue;
+      const float f = exp2f(top_and_weight[s].x - top);
+      sum.x += f * x[s].x;
+      sum.y += f * x[s].y;
+      weight += f * top_and_weight[s].y;
+    }
+    *reinterpret_cast<std::uint32_t*>(out + i) = pair_of(sum.x / weight, sum.y / weight);
+  }
+}
+
+template <int head_dim, int warps, int stages>
 __global__ void __launch_bounds__(warps * 32) decode_kernel(decode_args g) {
   extern __shared__ __align__(128) unsigned char shared[];
   constexpr int steps = head_dim / 16, units = head_dim / 8;
@@ -103,8 +144,9 @@ __global__ void __launch_bounds__(warps * 32) decode_kernel(decode_args g) {
   // The rows were there before the step's first kernel. Pages are too, but where the kernel in front of this
   // one writes to them.
   if (!g.fresh) wait_for_previous();
-  const auto row = static_cast<std::uint32_t>(g.v.decode_rows[blockIdx.z]);
-  const std::int32_t pages_at = g.v.pages_at[row];
+  const decode_row item = g.v.decode_rows[blockIdx.z];
+  const auto row = static_cast<std::uint32_t>(item.row);
+  const std::int32_t pages_at = item.pages_at;
   __nv_bfloat16* out = g.a.out + (std::size_t{row} * h.heads + kv_head * group) * head_dim;
   if (pages_at < 0) {
     wait_for_previous();
@@ -113,20 +155,18 @@ __global__ void __launch_bounds__(warps * 32) decode_kernel(decode_args g) {
         out[i] = __float2bfloat16(0);
     return;
   }
-  const auto to = static_cast<int>(g.v.positions[row]);
+  const int to = item.position;
   const int from =
       g.a.window != 0 && to + 1 > static_cast<int>(g.a.window) ? to + 1 - static_cast<int>(g.a.window) : 0;
   const int first_piece = from / piece, pieces = to / piece + 1 - first_piece;
   // Fewer parts than there could be where the context is short; each at least a piece a warp.
-  const int parts = min(static_cast<int>(g.splits), max(1, pieces / warps));
+  const int parts = min(static_cast<int>(g.splits), max(1, pieces / (DEC_LEAST * warps)));
   if (static_cast<int>(split) >= parts) return;
   const int begin = first_piece + static_cast<int>(static_cast<long long>(pieces) * split / parts);
   const int end = first_piece + static_cast<int>(static_cast<long long>(pieces) * (split + 1) / parts);
 
   unsigned char* ring = shared + warp * stages * stage_bytes<head_dim>();
-  constexpr std::size_t rings = std::size_t{warps} * stages * stage_bytes<head_dim>();
-  constexpr std::size_t merge = std::size_t{warps} * 16 * (head_dim + 2) * sizeof(float);
-  auto* queries = reinterpret_cast<__nv_bfloat16*>(shared + (rings > merge ? rings : merge));
+  auto* queries = reinterpret_cast<__nv_bfloat16*>(shared + ring_bytes<head_dim, warps, stages>());
   int asked = 0;
   std::int32_t ids = 0;  // pages of this warp's next 32 pieces, one a lane
   const auto ask = [&](int stage) {
@@ -270,8 +310,9 @@ __global__ void __launch_bounds__(warps * 32) decode_kernel(decode_args g) {
     }
   }
   __syncthreads();
-  const std::size_t item = std::size_t{blockIdx.z} * h.kv_heads + kv_head;
-  float* mine = g.scratch.parts + (item * g.splits + split) * group * (head_dim + 2);
+  const std::size_t index = std::size_t{blockIdx.z} * h.kv_heads + kv_head;
+  float* left = g.scratch.parts + index * g.splits * group * (head_dim + 2);
+  float* mine = left + split * group * (head_dim + 2);
   for (int i = static_cast<int>(threadIdx.x); i < group * head_dim; i += warps * 32) {
     const int line = i / head_dim;
     float top = -INFINITY, sum = 0, weight = 0;
@@ -296,36 +337,34 @@ __global__ void __launch_bounds__(warps * 32) decode_kernel(decode_args g) {
 
   // The last of a row's blocks joins what all left.
   __shared__ bool last_block;
-  __threadfence();
   __syncthreads();
   if (threadIdx.x == 0) {
-    const unsigned before = atomicAdd(g.scratch.arrived + item, 1);
+    unsigned before;
+    __threadfence();
+    asm volatile("atom.add.acq_rel.gpu.global.u32 %0, [%1], 1;"
+                 : "=r"(before)
+                 : "l"(g.scratch.arrived + index)
+                 : "memory");
     last_block = before + 1 == static_cast<unsigned>(parts);
-    if (last_block) g.scratch.arrived[item] = 0;
+    if (last_block) g.scratch.arrived[index] = 0;
   }
   __syncthreads();
-  if (!last_block) return;
-  __threadfence();
-  const float* all = g.scratch.parts + item * g.splits * group * (head_dim + 2);
-  for (int i = static_cast<int>(threadIdx.x); i < group * head_dim; i += warps * 32) {
-    const int line = i / head_dim, one = group * (head_dim + 2);
-    float top = -INFINITY, sum = 0, weight = 0;
-    for (int s = 0; s < parts; ++s) top = fmaxf(top, __ldcg(all + s * one + group * head_dim + line * 2));
-    for (int s = 0; s < parts; ++s) {
-      const float t = __ldcg(all + s * one + group * head_dim + line * 2);
-      const float f = t == -INFINITY ? 0.0f : exp2f(t - top);
-      sum += f * __ldcg(all + s * one + i);
-      weight += f * __ldcg(all + s * one + group * head_dim + line * 2 + 1);
-    }
-    out[i] = __float2bfloat16(sum / weight);
-  }
+  if (last_block) join<head_dim>(left, parts, group, warps * 32, out);
+}
+
+template <int head_dim, int warps, int stages>
+void start(device& d, const decode_args& g) {
+  constexpr std::size_t shared = shared_bytes<head_dim, warps, stages>();
+  allow_shared(d, decode_kernel<head_dim, warps, stages>, shared);
+  launch(d, decode_kernel<head_dim, warps, stages>, dim3(g.a.heads.kv_heads, g.splits, g.v.decodes), warps * 32,
+         shared, g);
 }
 
 template <int head_dim>
 void start(device& d, const decode_args& g) {
-  allow_shared(d, decode_kernel<head_dim>, shared_bytes<head_dim>());
-  launch(d, decode_kernel<head_dim>, dim3(g.a.heads.kv_heads, g.splits, g.v.decodes), warps * 32,
-         shared_bytes<head_dim>(), g);
+  if constexpr (head_dim <= 128)
+    if (g.v.decodes * g.a.heads.kv_heads <= DEC_FEW_ITEMS) return start<head_dim, DEC_FEW>(d, g);
+  start<head_dim, DEC_MANY>(d, g);
 }
 
 }  // namespace

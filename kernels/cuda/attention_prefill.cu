@@ -182,7 +182,7 @@ std::uint32_t prefill_tokens(const head_shape& h, std::uint32_t block_lines) {
 
 void prefill_attention(device& d, const rows_view& v, const attention_args& a) {
   if (v.block_count == 0) return;
-  if (can_use_wgmma(d, v, a)) return wgmma_attention(d, v, a);
+  if (can_use_wgmma(d, v, a.heads)) return wgmma_attention(d, v, a);
   switch (a.heads.head_dim) {
     case 16:
       return start<16>(d, v, a);

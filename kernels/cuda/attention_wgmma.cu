@@ -2,9 +2,8 @@
 // al. 2024, «FlashAttention-3»).
 //
 // A block has 128 lines as in attention_prefill.cu, 64 for each of two warpgroups; a third one only asks for
-// pages, two at a time, by bulk copies into rings of keys and values. A warpgroup has the next tile's Q·Kᵀ and
-// this tile's P·V under way while it takes the exponentials of what came before; the two take turns in giving
-// the tensor cores work, so that one's products cover the other's exponentials.
+// pages, two at a time, by bulk copies into rings of keys and values. A warpgroup has this tile's P·V under way
+// while it takes the next tile's exponentials, and the other's products cover what is left of them.
 //
 // Where there are fewer blocks than multiprocessors, as for a short slice behind a long prompt, the blocks of a
 // cluster share a context and each joins its part of the lines out of the others' shared memory.
@@ -19,13 +18,7 @@
 namespace weir::kernels::cuda {
 namespace {
 
-#ifndef ATT_STAGES
-#define ATT_STAGES 2
-#endif
-#ifndef ATT_TURNS
-#define ATT_TURNS 1
-#endif
-constexpr int lines = 128, tile = 2 * page_tokens, stages = ATT_STAGES;
+constexpr int lines = 128, tile = 2 * page_tokens, stages = 2;
 constexpr int consumers = 256, threads = consumers + 128;
 constexpr int panel_bytes = lines * 128;  // 64 columns of 128 lines, or of 128 tokens
 static_assert(tile == lines);
@@ -43,12 +36,9 @@ static_assert(lines * (sum_stride<64> + 2) * 4 <= 2 * stages * tile_bytes<64>);
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 
-// Named barriers: 1 and 2 are each warpgroup's turn at the tensor cores, 3 and 4 its own, 5 both's.
+// Named barriers: 1 and 2 are each warpgroup's own, 3 is both's.
 __device__ __forceinline__ void meet(int name, int count) {
   asm volatile("bar.sync %0, %1;" ::"r"(name), "r"(count) : "memory");
-}
-__device__ __forceinline__ void pass_on(int name, int count) {
-  asm volatile("bar.arrive %0, %1;" ::"r"(name), "r"(count) : "memory");
 }
 
 __device__ __forceinline__ void cluster_meet() {
@@ -143,7 +133,7 @@ __device__ void bring_queries(const attention_args& a, const part& p, int group_
     *reinterpret_cast<uint4*>(queries + unit_at(unit, line, units, lines) * 16) = q;
   }
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
-  meet(3 + group_of_warps, 128);
+  meet(1 + group_of_warps, 128);
 }
 
 // A thread's two lines: running maxima and its share of the totals.
@@ -230,19 +220,16 @@ __device__ __forceinline__ void consume(const part& p, const rings& r, int group
   if (tells) barrier_arrive(r.key_free);
   take_exponentials(s, w, p, p.begin, log2_scale, shrink);
   pack(s, weights);
-  if (ATT_TURNS && group_of_warps == 1) pass_on(1, consumers);
   int stage = 0;
   std::uint32_t parity = 0;  // of `stage`
   for (int t = p.begin + 1; t < p.end; ++t) {
     const int next = stage + 1 == stages ? 0 : stage + 1;
     const std::uint32_t next_parity = next == 0 ? parity ^ 1 : parity;
     barrier_wait(r.key_full + next * 8, next_parity);
-    if (ATT_TURNS) meet(1 + group_of_warps, consumers);
     products_begin();
     multiply_keys<head_dim>(s, queries, r.keys + next * bytes);
     barrier_wait(r.value_full + stage * 8, parity);
     multiply_values<head_dim>(o, weights, r.values + stage * bytes);
-    if (ATT_TURNS) pass_on(2 - group_of_warps, consumers);
     wait_products<1>(s);
     if (tells) barrier_arrive(r.key_free + next * 8);
     take_exponentials(s, w, p, t, log2_scale, shrink);
@@ -254,7 +241,6 @@ __device__ __forceinline__ void consume(const part& p, const rings& r, int group
     stage = next;
     parity = next_parity;
   }
-  if (ATT_TURNS && group_of_warps == 0) meet(1, consumers);  // takes the other's last turn
   barrier_wait(r.value_full + stage * 8, parity);
   products_begin();
   multiply_values<head_dim>(o, weights, r.values + stage * bytes);
@@ -276,7 +262,7 @@ __device__ __nv_bfloat16* out_of(const attention_args& a, const part& p, int lin
 template <int head_dim>
 __device__ void join(const attention_args& a, const part& p, std::uint32_t sums, int thread) {
   constexpr int quads = head_dim / 4, stride = sum_stride<head_dim>;
-  const int parts = static_cast<int>(gridDim.z), share = lines / parts;
+  const int parts = static_cast<int>(gridDim.z), share = (lines + parts - 1) / parts;
   const auto far = [&](std::uint32_t at, int of) {
     std::uint32_t there;
     asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(at), "r"(of));
@@ -284,7 +270,7 @@ __device__ void join(const attention_args& a, const part& p, std::uint32_t sums,
   };
   for (int i = thread; i < share * quads; i += consumers) {
     const int line = static_cast<int>(blockIdx.z) * share + i / quads;
-    if (line / p.group >= p.b.rows) continue;
+    if (line >= lines || line / p.group >= p.b.rows) continue;
     float top = -INFINITY, weight = 0, sum[4] = {};
     for (int part = 0; part < parts; ++part) {
       float most, total, x[4];
@@ -385,7 +371,7 @@ __global__ void __launch_bounds__(threads, 1) wgmma_kernel(rows_view v, attentio
     if (gridDim.z == 1) {
       write<head_dim>(a, p, w, o, line);
     } else {
-      meet(5, consumers);  // nobody reads the rings any more
+      meet(3, consumers);  // nobody reads the rings any more
       leave_part<head_dim>(w, o, log2_scale, line, reinterpret_cast<float*>(shared + tile_bytes<head_dim>));
       cluster_meet();
       join<head_dim>(a, p, r.keys, static_cast<int>(threadIdx.x));
@@ -395,29 +381,69 @@ __global__ void __launch_bounds__(threads, 1) wgmma_kernel(rows_view v, attentio
 #endif
 }
 
+// How many clusters of so many blocks run at once.
 template <int head_dim>
-void start(device& d, const rows_view& v, const attention_args& a, std::uint32_t parts) {
+std::uint32_t clusters_at_once(device& d, std::uint32_t parts) {
+  if (parts == 1) return static_cast<std::uint32_t>(d.multiprocessors);
+  int& known = d.clusters[parts];
+  if (known >= 0) return static_cast<std::uint32_t>(known);
+  cudaLaunchConfig_t how{};
+  how.gridDim = dim3(1, 1, parts);
+  how.blockDim = dim3(threads);
+  how.dynamicSmemBytes = shared_bytes<head_dim>;
+  cudaLaunchAttribute cluster;
+  cluster.id = cudaLaunchAttributeClusterDimension;
+  cluster.val.clusterDim = {1, 1, parts};
+  how.attrs = &cluster;
+  how.numAttrs = 1;
+  // A size that this device does not have is an answer.
+  if (cudaOccupancyMaxActiveClusters(&known, wgmma_kernel<head_dim>, &how) != cudaSuccess) {
+    (void)cudaGetLastError();
+    known = 0;
+  }
+  return static_cast<std::uint32_t>(known);
+}
+
+// Blocks that share a context: what takes the fewest tiles one after the other. A block begins and ends for
+// about three tiles' time, and joining takes one more.
+template <int head_dim>
+std::uint32_t parts_for(device& d, std::uint32_t blocks, std::uint32_t context) {
+  if (2 * blocks > static_cast<std::uint32_t>(d.multiprocessors)) return 1;
+  const std::uint32_t tiles = (context + tile - 1) / tile;
+  std::uint32_t best = 1, least = tiles + 3;
+  for (std::uint32_t parts = 2; parts <= 8 && 2 * parts <= tiles; ++parts) {
+    const std::uint32_t at_once = clusters_at_once<head_dim>(d, parts);
+    if (at_once == 0) continue;
+    const std::uint32_t time = (blocks + at_once - 1) / at_once * ((tiles + parts - 1) / parts + 4);
+    if (time < least) best = parts, least = time;
+  }
+  return best;
+}
+
+template <int head_dim>
+void start(device& d, const rows_view& v, const attention_args& a) {
   allow_shared(d, wgmma_kernel<head_dim>, shared_bytes<head_dim>);
-  launch_clusters(d, wgmma_kernel<head_dim>, dim3(a.heads.kv_heads, v.block_count, parts), dim3(1, 1, parts), threads,
-                  shared_bytes<head_dim>, v, a);
+  if (d.failed()) return;
+  const std::uint32_t seen = a.window != 0 ? std::min(v.context, a.window + tile) : v.context;
+  const std::uint32_t parts = parts_for<head_dim>(d, v.block_count * a.heads.kv_heads, seen);
+  launch_clusters(d, wgmma_kernel<head_dim>, dim3(a.heads.kv_heads, v.block_count, parts), dim3(1, 1, parts),
+                  threads, shared_bytes<head_dim>, v, a);
 }
 
 }  // namespace
 
-bool can_use_wgmma(const device& d, const rows_view& v, const attention_args& a) {
+bool can_use_wgmma(const device& d, const rows_view& v, const head_shape& h) {
 #ifdef WEIR_CUDA_90A
-  return d.capability == 90 && !d.deterministic && (a.heads.head_dim == 64 || a.heads.head_dim == 128) && v.block_lines == lines;
+  return d.capability == 90 && !d.deterministic && (h.head_dim == 64 || h.head_dim == 128) &&
+         v.block_lines == lines;
 #else
-  return (void)d, (void)v, (void)a, false;
+  return (void)d, (void)v, (void)h, false;
 #endif
 }
 
 void wgmma_attention(device& d, const rows_view& v, const attention_args& a) {
-  const std::uint32_t blocks = v.block_count * a.heads.kv_heads, most = v.context / (4 * tile);
-  std::uint32_t parts = 1;
-  while (parts < 8 && 2 * parts * blocks <= static_cast<std::uint32_t>(d.multiprocessors) && 2 * parts <= most) parts *= 2;
-  if (a.heads.head_dim == 64) return start<64>(d, v, a, parts);
-  start<128>(d, v, a, parts);
+  if (a.heads.head_dim == 64) return start<64>(d, v, a);
+  start<128>(d, v, a);
 }
 
 }  // namespace weir::kernels::cuda

@@ -29,8 +29,13 @@ constexpr __host__ __device__ int unit_at(int unit, int token, int units, int to
 }
 
 // Consecutive rows of one sequence, for one block of prefill_attention. No rows: it fills up a batch class.
-struct prefill_block {
+struct alignas(16) prefill_block {
   std::int32_t row, rows, position, pages_at;
+};
+
+// A row that is alone in its slice. No pages (-1): as below.
+struct alignas(16) decode_row {
+  std::int32_t row, position, pages_at, unused;
 };
 
 // A step's rows on the device. A row without pages (-1) fills up a batch class: nothing of it is kept.
@@ -38,7 +43,7 @@ struct rows_view {
   const std::int32_t* tokens;       // [rows]
   const std::uint32_t* positions;   // [rows]
   const std::int32_t* pages_at;     // [rows] where the pages of its sequence begin in `pages`
-  const std::int32_t* decode_rows;  // [decodes] rows that are alone in their slice
+  const decode_row* decode_rows;    // [decodes]
   const std::int32_t* logits_from;  // [logits]
   const prefill_block* blocks;      // [block_count]
   const std::int32_t* pages;
@@ -99,7 +104,7 @@ void decode_attention(device& d, const rows_view& v, const attention_args& a, co
                       const split_scratch& scratch);
 // On a deterministic device a line's bits do not depend on the block it is in, nor on the block's lines.
 void prefill_attention(device& d, const rows_view& v, const attention_args& a);
-bool can_use_wgmma(const device& d, const rows_view& v, const attention_args& a);
+bool can_use_wgmma(const device& d, const rows_view& v, const head_shape& h);
 void wgmma_attention(device& d, const rows_view& v, const attention_args& a);  // REQUIRES: can_use_wgmma
 std::uint32_t prefill_tokens(const head_shape& h, std::uint32_t block_lines);  // most tokens of one prefill_block
 
