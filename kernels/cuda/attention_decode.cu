@@ -16,20 +16,9 @@
 namespace weir::kernels::cuda {
 namespace {
 
-#ifndef DEC_FEW
-#define DEC_FEW 8, 2
-#endif
-#ifndef DEC_MANY
-#define DEC_MANY 4, 3
-#endif
-#ifndef DEC_LEAST
-#define DEC_LEAST 1
-#endif
-#ifndef DEC_FEW_ITEMS
-#define DEC_FEW_ITEMS 16
-#endif
 constexpr int piece = 16;
 constexpr std::uint32_t most_splits = 16;
+constexpr std::uint32_t few_items = 8;  // (row, key head) pairs that get wider blocks
 
 struct decode_args {
   rows_view v;
@@ -60,8 +49,8 @@ constexpr std::size_t shared_bytes() {
 
 // The piece's keys and values, both [16, head_dim], go to `to`.
 template <int head_dim>
-__device__ void fetch(const decode_args& g, std::uint32_t kv_head, std::int32_t page, int at, std::uint32_t to,
-                      int lane) {
+__device__ void fetch(const decode_args& g, std::uint32_t kv_head, std::int32_t page, int at,
+                      std::uint32_t to, int lane) {
   constexpr int wide = panel_units(head_dim / 8), panel = piece * wide;  // units
   const std::size_t from = (std::size_t(page) * g.a.heads.kv_heads + kv_head) * page_tokens * head_dim +
                            static_cast<std::size_t>(at * piece % page_tokens) * wide * 8;
@@ -104,7 +93,8 @@ __device__ void lay_fresh(const decode_args& g, std::uint32_t row, std::uint32_t
 
 // What a row's blocks left, joined: everything is asked for at once.
 template <int head_dim>
-__device__ __forceinline__ void join(const float* all, int parts, int group, int threads, __nv_bfloat16* out) {
+__device__ __forceinline__ void join(const float* all, int parts, int group, int threads,
+                                     __nv_bfloat16* out) {
   const int one = group * (head_dim + 2);
   for (int i = static_cast<int>(threadIdx.x) * 2; i < group * head_dim; i += threads * 2) {
     float2 x[most_splits], top_and_weight[most_splits];
@@ -160,7 +150,7 @@ __global__ void __launch_bounds__(warps * 32) decode_kernel(decode_args g) {
       g.a.window != 0 && to + 1 > static_cast<int>(g.a.window) ? to + 1 - static_cast<int>(g.a.window) : 0;
   const int first_piece = from / piece, pieces = to / piece + 1 - first_piece;
   // Fewer parts than there could be where the context is short; each at least a piece a warp.
-  const int parts = min(static_cast<int>(g.splits), max(1, pieces / (DEC_LEAST * warps)));
+  const int parts = min(static_cast<int>(g.splits), max(1, pieces / warps));
   if (static_cast<int>(split) >= parts) return;
   const int begin = first_piece + static_cast<int>(static_cast<long long>(pieces) * split / parts);
   const int end = first_piece + static_cast<int>(static_cast<long long>(pieces) * (split + 1) / parts);
@@ -356,15 +346,15 @@ template <int head_dim, int warps, int stages>
 void start(device& d, const decode_args& g) {
   constexpr std::size_t shared = shared_bytes<head_dim, warps, stages>();
   allow_shared(d, decode_kernel<head_dim, warps, stages>, shared);
-  launch(d, decode_kernel<head_dim, warps, stages>, dim3(g.a.heads.kv_heads, g.splits, g.v.decodes), warps * 32,
-         shared, g);
+  launch(d, decode_kernel<head_dim, warps, stages>, dim3(g.a.heads.kv_heads, g.splits, g.v.decodes),
+         warps * 32, shared, g);
 }
 
 template <int head_dim>
 void start(device& d, const decode_args& g) {
   if constexpr (head_dim <= 128)
-    if (g.v.decodes * g.a.heads.kv_heads <= DEC_FEW_ITEMS) return start<head_dim, DEC_FEW>(d, g);
-  start<head_dim, DEC_MANY>(d, g);
+    if (g.v.decodes * g.a.heads.kv_heads <= few_items) return start<head_dim, 8, 2>(d, g);
+  start<head_dim, 4, 3>(d, g);
 }
 
 }  // namespace

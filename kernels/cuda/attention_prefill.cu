@@ -1,8 +1,8 @@
 // Attention of many rows of one sequence, on tensor cores (Dao 2023, «FlashAttention-2»).
 //
 // A block has up to 128 lines, each one query head of one row: the query heads of a key head are packed, so
-// that they share its pages. Eight warps have 16 lines each (or one warp, for single rows); a page of keys and values is in shared memory
-// while the next one comes.
+// that they share its pages. Eight warps have 16 lines each (or one warp, for single rows); a page of keys
+// and values is in shared memory while the next one comes.
 #include <algorithm>
 
 #include "kernels/cuda/launch.h"
@@ -75,7 +75,7 @@ __global__ void __launch_bounds__(warps * 32, 1) prefill_kernel(rows_view v, att
     const int stage = (page - first_page) % 2;
     if (page < last_page)
       fetch<head_dim, warps>(v, a, kv_head, b.pages_at, page + 1,
-                      shared_address(shared + (1 - stage) * page_bytes<head_dim>()));
+                             shared_address(shared + (1 - stage) * page_bytes<head_dim>()));
     copies_end_group();
     copies_wait<1>();
     __syncthreads();

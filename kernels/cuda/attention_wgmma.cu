@@ -1,12 +1,12 @@
-// Attention of many rows of one sequence on 9.0a, where products run while a warpgroup does other things (Shah et
-// al. 2024, «FlashAttention-3»).
+// Attention of many rows of one sequence on 9.0a, where products run while a warpgroup does other things
+// (Shah et al. 2024, «FlashAttention-3»).
 //
 // A block has 128 lines as in attention_prefill.cu, 64 for each of two warpgroups; a third one only asks for
-// pages, two at a time, by bulk copies into rings of keys and values. A warpgroup has this tile's P·V under way
-// while it takes the next tile's exponentials, and the other's products cover what is left of them.
+// pages, two at a time, by bulk copies into rings of keys and values. A warpgroup has this tile's P·V under
+// way while it takes the next tile's exponentials, and the other's products cover what is left of them.
 //
-// Where there are fewer blocks than multiprocessors, as for a short slice behind a long prompt, the blocks of a
-// cluster share a context and each joins its part of the lines out of the others' shared memory.
+// Where there are fewer blocks than multiprocessors, as for a short slice behind a long prompt, the blocks of
+// a cluster share a context and each joins its part of the lines out of the others' shared memory.
 #include <algorithm>
 
 #include "kernels/cuda/barrier.h"
@@ -101,7 +101,8 @@ __device__ void ask(const rows_view& v, const attention_args& a, const part& p, 
     if (slot == 0) ids = v.pages[p.b.pages_at + min(p.first_page + t * 2 + lane, p.last_page)];
     const std::int32_t page[2] = {__shfl_sync(~0u, ids, slot), __shfl_sync(~0u, ids, slot + 1)};
     if (lane != 0) continue;
-    const auto bring = [&](const __nv_bfloat16* from, std::uint32_t to, std::uint32_t full, std::uint32_t free) {
+    const auto bring = [&](const __nv_bfloat16* from, std::uint32_t to, std::uint32_t full,
+                           std::uint32_t free) {
       barrier_wait(free + stage * 8, parity);
       barrier_expect(full + stage * 8, tile_bytes<head_dim>);
 #pragma unroll
@@ -128,8 +129,8 @@ __device__ void bring_queries(const attention_args& a, const part& p, int group_
     const int line = group_of_warps * 64 + i / units, unit = i % units;
     const auto row = static_cast<std::size_t>(p.b.row + min(line / p.group, p.b.rows - 1));
     const std::size_t head = blockIdx.x * p.group + line % p.group;
-    const uint4 q = __ldcg(
-        reinterpret_cast<const uint4*>(a.qkv + row * a.heads.width() + head * head_dim + unit * 8));
+    const uint4 q =
+        __ldcg(reinterpret_cast<const uint4*>(a.qkv + row * a.heads.width() + head * head_dim + unit * 8));
     *reinterpret_cast<uint4*>(queries + unit_at(unit, line, units, lines) * 16) = q;
   }
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
@@ -288,8 +289,8 @@ __device__ void join(const attention_args& a, const part& p, std::uint32_t sums,
       for (int j = 0; j < 4; ++j) sum[j] = sum[j] * before + x[j] * now;
     }
     const float inverse = 1.0f / weight;
-    *reinterpret_cast<uint2*>(out_of<head_dim>(a, p, line) + i % quads * 4) = make_uint2(
-        pair_of(sum[0] * inverse, sum[1] * inverse), pair_of(sum[2] * inverse, sum[3] * inverse));
+    *reinterpret_cast<uint2*>(out_of<head_dim>(a, p, line) + i % quads * 4) =
+        make_uint2(pair_of(sum[0] * inverse, sum[1] * inverse), pair_of(sum[2] * inverse, sum[3] * inverse));
   }
 }
 
@@ -312,8 +313,8 @@ __device__ void leave_part(const running& w, const float (&o)[head_dim / 2], flo
 }
 
 template <int head_dim>
-__device__ void write(const attention_args& a, const part& p, const running& w, const float (&o)[head_dim / 2],
-                      int line) {
+__device__ void write(const attention_args& a, const part& p, const running& w,
+                      const float (&o)[head_dim / 2], int line) {
   const int lane = static_cast<int>(threadIdx.x % 32);
 #pragma unroll
   for (int l = 0; l < 2; ++l) {
@@ -364,8 +365,7 @@ __global__ void __launch_bounds__(threads, 1) wgmma_kernel(rows_view v, attentio
     bring_queries<head_dim>(a, p, group_of_warps, thread, shared);
     running w;
 #pragma unroll
-    for (int l = 0; l < 2; ++l)
-      w.position[l] = p.b.position + min((line + l * 8) / p.group, p.b.rows - 1);
+    for (int l = 0; l < 2; ++l) w.position[l] = p.b.position + min((line + l * 8) / p.group, p.b.rows - 1);
     float o[head_dim / 2];
     consume<head_dim>(p, r, group_of_warps, log2_scale, w, o);
     if (gridDim.z == 1) {

@@ -1,5 +1,5 @@
-// barrier.h — barriers in shared memory that count arrivals and the bytes of bulk copies (PTX ISA, «mbarrier»), from
-// 9.0 on.
+// barrier.h — barriers in shared memory that count arrivals and the bytes of bulk copies (PTX ISA,
+// «mbarrier»), from 9.0 on.
 #pragma once
 
 #include <cstdint>

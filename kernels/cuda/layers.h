@@ -21,7 +21,8 @@ constexpr int page_tokens = 64;
 // Units of a token's row in one panel, of `units` in all.
 constexpr __host__ __device__ int panel_units(int units) { return units % 8 == 0 ? 8 : units; }
 
-// Where unit `unit` of token `token` lies among `tokens` tokens of a head, which begin at a multiple of eight.
+// Where unit `unit` of token `token` lies among `tokens` tokens of a head, which begin at a multiple of
+// eight.
 constexpr __host__ __device__ int unit_at(int unit, int token, int units, int tokens) {
   const int wide = panel_units(units);
   const int mask = wide == 8 ? 7 : units % 4 == 0 ? 3 : units % 2 == 0 ? 1 : 0;
@@ -106,7 +107,8 @@ void decode_attention(device& d, const rows_view& v, const attention_args& a, co
 void prefill_attention(device& d, const rows_view& v, const attention_args& a);
 bool can_use_wgmma(const device& d, const rows_view& v, const head_shape& h);
 void wgmma_attention(device& d, const rows_view& v, const attention_args& a);  // REQUIRES: can_use_wgmma
-std::uint32_t prefill_tokens(const head_shape& h, std::uint32_t block_lines);  // most tokens of one prefill_block
+std::uint32_t prefill_tokens(const head_shape& h,
+                             std::uint32_t block_lines);  // most tokens of one prefill_block
 
 // out[r, i] = silu(x[r, i] + bias[i]) * (x[r, width + i] + bias[width + i])
 void silu_mul_bf16(device& d, const __nv_bfloat16* x, const float* bias, std::uint32_t rows,

@@ -105,7 +105,8 @@ struct scene {
     const auto page = static_cast<std::size_t>(pages[static_cast<std::size_t>(first + token / page_tokens)]);
     const int units = static_cast<int>(h.head_dim) / 8;
     const int place = unit_at(i / 8, token % page_tokens, units, page_tokens) * 8 + i % 8;
-    return from_bf16(in[(page * h.kv_heads + head) * page_tokens * h.head_dim + static_cast<std::size_t>(place)]);
+    return from_bf16(
+        in[(page * h.kv_heads + head) * page_tokens * h.head_dim + static_cast<std::size_t>(place)]);
   }
 
   // Of one row and head.
@@ -143,7 +144,8 @@ struct scene {
     const on_device page_list(pages);
     const on_device block_list(blocks);
     const on_device lone_list(lone);
-    const on_device cos(std::vector<float>(rows * h.head_dim / 2, 1)), sin(std::vector<float>(rows * h.head_dim / 2, 0));
+    const on_device cos(std::vector<float>(rows * h.head_dim / 2, 1)),
+        sin(std::vector<float>(rows * h.head_dim / 2, 0));
     rows_view view{};
     view.pages = page_list.get();
     view.blocks = block_list.get();
@@ -188,12 +190,14 @@ struct scene {
     for (const decode_row& l : lone)
       for (std::uint32_t head = 0; head < h.kv_heads; ++head)
         for (int i = 0; i < static_cast<int>(h.head_dim); ++i) {
-          const auto page = static_cast<std::size_t>(pages[static_cast<std::size_t>(l.pages_at + l.position / page_tokens)]);
+          const auto page = static_cast<std::size_t>(
+              pages[static_cast<std::size_t>(l.pages_at + l.position / page_tokens)]);
           const int units = static_cast<int>(h.head_dim) / 8;
           const int place = unit_at(i / 8, l.position % page_tokens, units, page_tokens) * 8 + i % 8;
-          const std::size_t there = (page * h.kv_heads + head) * page_tokens * h.head_dim + static_cast<std::size_t>(place);
-          const std::size_t from = static_cast<std::size_t>(l.row) * h.width() + (h.heads + head) * h.head_dim +
-                                   static_cast<std::size_t>(i);
+          const std::size_t there =
+              (page * h.kv_heads + head) * page_tokens * h.head_dim + static_cast<std::size_t>(place);
+          const std::size_t from = static_cast<std::size_t>(l.row) * h.width() +
+                                   (h.heads + head) * h.head_dim + static_cast<std::size_t>(i);
           expected_.push_back({there, qkv[from], qkv[from + h.kv_heads * h.head_dim]});
           keys[there] = values[there] = to_bf16(100);
         }
@@ -207,7 +211,8 @@ struct scene {
       for (std::uint32_t head = row % heads; head < h.heads; head += heads) {
         const auto w = wanted(row, head);
         for (std::uint32_t i = 0; i < h.head_dim; ++i) {
-          const double d = std::abs(w[i] - from_bf16(got[(std::size_t{row} * h.heads + head) * h.head_dim + i]));
+          const double d =
+              std::abs(w[i] - from_bf16(got[(std::size_t{row} * h.heads + head) * h.head_dim + i]));
           worst = d <= 1e30 ? std::max(worst, d) : 1e30;
           largest = std::max(largest, std::abs(w[i]));
         }
@@ -249,7 +254,8 @@ constexpr double rounding = 8e-3;  // of weights to bf16, two or three of them i
 
 }  // namespace
 
-TEST_CASE("cuda: attention of prompts equals a loop in double, wherever a slice begins and whatever it sees") {
+TEST_CASE(
+    "cuda: attention of prompts equals a loop in double, wherever a slice begins and whatever it sees") {
   for (const bool deterministic : {false, true}) {
     device* d = opened(deterministic);
     if (!d) return;
@@ -260,9 +266,11 @@ TEST_CASE("cuda: attention of prompts equals a loop in double, wherever a slice 
       const std::uint32_t window = pick(r, 0, 2) == 0 ? pick(r, 1, 900) : 0;
       std::vector<slice> slices;
       for (std::uint32_t i = pick(r, 1, 3); i > 0; --i)
-        slices.push_back({static_cast<int>(pick(r, 0, 2) ? pick(r, 0, 3000) : 0), static_cast<int>(pick(r, 1, pick(r, 0, 1) ? 20 : 300))});
+        slices.push_back({static_cast<int>(pick(r, 0, 2) ? pick(r, 0, 3000) : 0),
+                          static_cast<int>(pick(r, 1, pick(r, 0, 1) ? 20 : 300))});
       scene s(r, h, window, slices, 128);
-      CAPTURE(deterministic, h.head_dim, h.heads, h.kv_heads, window, slices.size(), slices[0].position, slices[0].rows);
+      CAPTURE(deterministic, h.head_dim, h.heads, h.kv_heads, window, slices.size(), slices[0].position,
+              slices[0].rows);
       CHECK(s.difference(*d, r, 128, false) <= rounding);
     }
   }
@@ -282,7 +290,9 @@ TEST_CASE("cuda: a few rows behind thousands of tokens, which blocks share, equa
       }
 }
 
-TEST_CASE("cuda: attention of single rows equals a loop in double, with their key and value in the page or on the way") {
+TEST_CASE(
+    "cuda: attention of single rows equals a loop in double, with their key and value in the page or on the "
+    "way") {
   device* d = opened(false);
   if (!d) return;
   test::rng r(23);
