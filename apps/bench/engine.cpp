@@ -108,7 +108,7 @@ double median(std::vector<double> v) { return percentile(v, 0.5); }
 std::uint32_t longest_output(const engine_options& o) {
   const core::engine_config usual;
   const std::uint32_t rows = std::max(o.slice ? o.slice : usual.prefill_rows, 2 * o.batch);
-  return o.tokens + 2 * (o.batch * o.context / (rows - o.batch) + o.batch) + 2;
+  return o.tokens + 2 * (o.batch * o.context / (rows - o.batch) + o.batch) + 4;
 }
 
 // Steps in which all of the batch decodes, between reads of the weights alone.
@@ -117,7 +117,8 @@ boost::json::object decode(rig& r, const engine_options& o, profile* kernels) {
   for (std::uint32_t round = 0; round < o.repeat; ++round) {
     for (int i = 0; i < 3; ++i) reads.push_back(r.read());
     for (std::uint32_t i = 0; i < o.batch; ++i) r.submit(o.context, longest_output(o));
-    while (r.counts().decoding < o.batch && !r.failed()) r.step();
+    // Until a step of decoding alone has ended: where steps overlap, the last slice of a prompt is still under way when all decode.
+    while ((r.counts().decoding < o.batch || r.last().rows != o.batch) && !r.failed()) r.step();
     if (kernels) kernels->clear();
     double all = 0;
     for (std::uint32_t i = 0; i < o.tokens && !r.failed(); ++i) {

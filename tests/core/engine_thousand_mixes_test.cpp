@@ -31,10 +31,11 @@ struct bench {
   std::shared_ptr<const tokenizer> words;
   watched_model* watched = nullptr;
 
-  std::unique_ptr<engine_rig> engine(engine_config c) {
+  std::unique_ptr<engine_rig> engine(engine_config c, loop_kind how = loop_kind::plain) {
     auto m = std::make_unique<watched_model>(make());
     watched = m.get();
-    return std::make_unique<engine_rig>(std::move(m), words, c);
+    if (how == loop_kind::plain) return std::make_unique<engine_rig>(std::move(m), words, c);
+    return std::make_unique<engine_rig>(std::make_unique<late_model>(std::move(m)), words, c);
   }
 };
 
@@ -84,6 +85,7 @@ job of_kind(const engine_rig& rig, std::uint64_t kind) {
 struct mix_counts {
   unsigned mixes = 1000;
   std::uint32_t most_rows = 100;  // of a slice
+  loop_kind how = loop_kind::plain;  // of the mixes; a job alone always has the plain one
 };
 
 void check_mixes(bench at, mix_counts n) {
@@ -114,7 +116,7 @@ void check_mixes(bench at, mix_counts n) {
       c.kv_pages = 6 + random() % 10;
       c.prefill_rows = 1 + random() % n.most_rows;
     }
-    if (seed % 50 == 0) rig = at.engine(c);
+    if (seed % 50 == 0) rig = at.engine(c, n.how);
     at.watched->seen.clear();
     at.watched->broken = [&](std::uint64_t s, std::uint32_t i) { return s == faulty_kind && i == 2; };
 
@@ -159,6 +161,11 @@ void check_mixes(bench at, mix_counts n) {
 TEST_CASE(
     "a thousand mixes over real layers: tokens and logits are those of a job alone, bit for bit, reference") {
   check_mixes(on_host("reference"), {});
+}
+
+TEST_CASE("200 mixes over real layers, steps overlapping: tokens and logits are those of a job alone, bit for bit") {
+  check_mixes(on_host("reference"), {.mixes = 200, .how = loop_kind::overlapped});
+  check_mixes(on_host("cpu"), {.mixes = 200, .how = loop_kind::overlapped});
 }
 
 TEST_CASE("a thousand mixes over real layers: tokens and logits are those of a job alone, bit for bit, cpu") {
