@@ -93,7 +93,7 @@ cuda_decoder::cuda_decoder(device& d, const decoder_shape& s)
   if (!d_.failed())
     WEIR_CUDA(d_, cudaMemcpyAsync(frequencies_.as<float>(), s_.frequencies.data(),
                                   s_.frequencies.size() * sizeof(float), cudaMemcpyHostToDevice, d_.stream));
-  split_.most_blocks = 2 * static_cast<std::uint32_t>(d_.multiprocessors) + 16;
+  split_.most_blocks = 4 * static_cast<std::uint32_t>(d_.multiprocessors);
   split_.most_items = static_cast<std::uint32_t>(d_.multiprocessors);
   parts_.reserve(split_floats(heads_, split_.most_blocks) * sizeof(float));
   arrived_.reserve(split_.most_items * sizeof(unsigned));
