@@ -36,6 +36,7 @@ engine::state::state(std::unique_ptr<model> m, std::shared_ptr<const tokenizer> 
       tier(c.host_pages > 0 ? std::make_unique<host_tier>(*device, c.host_pages) : nullptr),
       pool(c.kv_pages, tier.get()),
       plan(c.max_batch, {c.prefill_rows, c.step_target, c.lone_step_target, c.prompt_share}) {
+  assert(!(device->info().paced && device->info().runs_ahead));
   assert(config.kv_pages > 0 && config.max_batch > 0 && config.prefill_rows > 0);
   const std::uint64_t room = std::uint64_t{config.kv_pages} * page_tokens;
   longest = device->info().context;
@@ -43,7 +44,6 @@ engine::state::state(std::unique_ptr<model> m, std::shared_ptr<const tokenizer> 
   longest = static_cast<std::uint32_t>(std::min<std::uint64_t>(longest, room));
   draws.reserve(config.max_batch);
   results.reserve(config.max_batch);
-  drawing.reserve(config.max_batch);
   running.reserve(config.max_batch);
   computing.reserve(config.max_batch);
   blocked.reserve(most_blocked);
@@ -62,17 +62,23 @@ engine::~engine() {
 }
 
 step_report engine::step() {
-  s_->begin();
-  s_->expire();
-  s_->grow();
-  s_->admit();
-  const batch& work = s_->schedule();
+  const bool ahead = s_->config.run_ahead && s_->device->info().runs_ahead;
+  return ahead ? s_->overlapped_step() : s_->plain_step();
+}
+
+step_report engine::state::plain_step() {
+  begin();
+  expire();
+  grow();
+  admit();
+  const batch& work = schedule();
   if (!work.empty()) {
-    s_->forward(work);
-    s_->sample(work);
+    forward(work);
+    sample(work);
   }
-  s_->deliver();
-  return s_->close_step(work);
+  deliver();
+  report.took = time.now() - now;
+  return close_step(!work.empty());
 }
 
 void engine::submit(job j) {
@@ -105,8 +111,6 @@ bool engine::cancel(const job_id& id, finish_reason why) {
 
 void engine::state::begin() {
   now = time.now();
-  draws.clear();
-  drawing.clear();
 }
 
 void engine::state::expire() {
@@ -140,7 +144,7 @@ void engine::state::grow() {
   };
   const std::uint64_t before = preemptions;
   for (const auto& s : running) {
-    while (!s->preempted && !s->pages.grow(pool, s->length())) {
+    while (!s->preempted && !s->pages.grow(pool, s->expected())) {
       (*std::ranges::max_element(running, keeps_longer))->preempt(pool);
       ++preemptions;
     }
@@ -224,34 +228,48 @@ void engine::state::forward(const batch& work) {
 
 void engine::state::sample(const batch& work) {
   if (fault) return;
+  ask(work);
+  results.assign(draws.size(), {});
+  if (!draws.empty()) {
+    if (auto done = device->sample(draws, results); !done) return fail_all(done.error());
+  }
+  const time_point at = time.now();
+  plan.computed(at);
+  plan.observe(plan.last_load(), at - now);
+  for (sequence* s : plan.sequences()) name_pages(*s, pool);
+  judge(at);
+}
+
+// A draw for each row of logits, unless its sequence has ended meanwhile.
+void engine::state::ask(const batch& work) {
+  draws.clear();
   const auto chosen = plan.sequences();
   for (std::size_t i = 0; i < chosen.size(); ++i) {
-    if (work.slices[i].logits_row < 0) continue;
     sequence& s = *chosen[i];
-    drawing.push_back(&s);
+    if (work.slices[i].logits_row < 0 || s.ended) continue;
+    s.draw_at = static_cast<std::int32_t>(draws.size());
     draws.push_back({.from = &*s.chooser,
                      .logits_row = static_cast<std::uint32_t>(work.slices[i].logits_row),
                      .position = s.length(),
                      .seed = s.asked.sampling.seed,
                      .prompt_tokens = s.prompt_tokens()});
   }
-  results.assign(draws.size(), {});
-  if (!draws.empty()) {
-    if (auto done = device->sample(draws, results); !done) return fail_all(done.error());
-  }
-  const time_point at = time.now();
-  plan.computed(at, at - now);
-  for (sequence* s : chosen) name_pages(*s, pool);
-  for (std::size_t i = 0; i < draws.size(); ++i) {
-    sequence& s = *drawing[i];
-    if (results[i].fault) {
-      s.close(
+}
+
+// What was drawn, for those that still await it.
+void engine::state::judge(time_point at) {
+  for (const auto& s : running) {
+    if (!s->awaits()) continue;
+    const drawn& got = results[static_cast<std::size_t>(std::exchange(s->draw_at, -1))];
+    if (got.fault) {
+      s->close(
           finish_reason::error, pool,
-          make_error(errc::internal, "the model gave logits that are not finite at position {}", s.length()));
+          make_error(errc::internal, "the model gave logits that are not finite at position {}", s->length()));
       continue;
     }
     ++report.tokens;
-    if (const auto why = s.accept({results[i].id, at}, text)) s.close(*why, pool);
+    if (const auto why = s->accept({got.id, at}, text)) s->close(*why, pool);
+    else name_pages(*s, pool);
   }
 }
 
@@ -269,13 +287,13 @@ void engine::state::deliver() {
   });
 }
 
-step_report engine::state::close_step(const batch& work) {
+// `busy`: there is something to do at once.
+step_report engine::state::close_step(bool busy) {
   if (report.rows > 0) ++steps;
   tokens += report.tokens;
-  report.took = time.now() - now;
   report.running = static_cast<std::uint32_t>(running.size());
   report.waiting = static_cast<std::uint32_t>(waiting.size());
-  if (work.empty()) report.wait_until = next_event();
+  if (!busy) report.wait_until = next_event();
   return std::exchange(report, {});
 }
 
@@ -318,6 +336,7 @@ void engine::state::fail_all(const error& e) {
     finishing.push_back(std::move(s));
   }
   running.clear();
+  under_way = next = {};
 }
 
 std::optional<error> engine::state::refusal(const job& j) const {
@@ -333,7 +352,7 @@ std::optional<error> engine::state::refusal(const job& j) const {
                     prompt, longest);
 }
 
-bool engine::idle() const noexcept { return s_->known.empty(); }
+bool engine::idle() const noexcept { return s_->known.empty() && !s_->under_way.up; }
 const std::optional<error>& engine::fault() const noexcept { return s_->fault; }
 const model_info& engine::info() const noexcept { return s_->device->info(); }
 

@@ -1,6 +1,8 @@
 // engine.h — the generator inside a GPU owner: one model on one device, and every sequence that uses it.
 //
-// A step reads like its name says: admit, schedule, forward, sample, deliver (engine.cpp).
+// A step reads like its name says: admit, schedule, forward, sample, deliver (engine.cpp). Where the model can, and unless
+// the configuration says otherwise, the next step is begun before the device is done with this one
+// (engine_overlapped.cpp): the tokens are the same, and the device never waits for the host.
 //
 // Thread safety: everything on the owner's thread. The engine starts no thread, reads no clock but the one
 // passed in, and calls out only through each job's token_sink.
@@ -49,6 +51,7 @@ struct engine_config {
   std::uint32_t prefill_rows = 512;  // most prompt rows in one step
   duration step_target{};            // longest step while others decode; zero: unbounded (rows bound it)
   duration lone_step_target{};       // the same while nothing decodes: how long a cancel may wait
+  bool run_ahead = true;             // where the model can: a step is begun while the one before it runs
   double prompt_share = 0;           // of a step of decoding alone, that prompts may add to it; 0: unbounded
 };
 
@@ -65,13 +68,15 @@ struct sequence_view {
   time_point created{};
 };
 
-// What one step did, for telemetry.
+// What one step did, for telemetry. Where a step is begun ahead, rows, sequences, tokens and took are those of the step
+// that came to its end meanwhile (none: rows is 0), and the rest is of the one that was begun.
 struct step_report {
   std::uint32_t rows = 0, sequences = 0, tokens = 0, finished = 0, entered = 0;
   std::uint32_t running = 0, waiting = 0;  // when it was over
   std::uint32_t prefilling = 0;            // sequences whose prompts were not done when it began
   std::uint64_t prompt_tokens = 0;         // that it computed, or found computed
-  duration took{};
+  duration took{};    // from the end of the step before it, where it began no later
+  duration waited{};  // of that the host waited for the device
   // Nothing can happen before then, unless a message comes: the next due() of a paced model, the next
   // deadline, the next offer to a full sink. In the past (as here): step again at once, if the engine is not
   // idle.
@@ -109,7 +114,7 @@ class engine {
   // finishes it with `why`, now: tokens that its sink has no room for are dropped.
   bool cancel(const job_id& id, finish_reason why = finish_reason::cancel);
 
-  // Nothing queued, running, or still waiting for room in a sink.
+  // Nothing queued, running, under way on the device, or still waiting for room in a sink.
   bool idle() const noexcept;
 
   step_report step();

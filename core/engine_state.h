@@ -1,4 +1,4 @@
-// engine_state.h — what an engine keeps, and the parts of its step (engine.cpp).
+// engine_state.h — what an engine keeps, and the parts of its step (engine.cpp, engine_overlapped.cpp).
 //
 // A sequence is in exactly one of three places: waiting, running (in the batch, with pages) or finishing
 // (ended, but its sink has not taken the last tokens). `known` finds it in any of them.
@@ -17,6 +17,9 @@ namespace weir::core {
 struct engine::state {
   state(std::unique_ptr<model> m, std::shared_ptr<const tokenizer> t, engine_config c, const clock& clk);
 
+  step_report plain_step();
+  step_report overlapped_step();
+
   // The parts of a step, in order.
   void begin();
   void expire();
@@ -27,8 +30,16 @@ struct engine::state {
   const batch& schedule();
   void forward(const batch& work);
   void sample(const batch& work);
+  void ask(const batch& work);
+  void judge(time_point at);
   void deliver();
-  step_report close_step(const batch& work);
+  step_report close_step(bool busy);
+
+  // Those of a step that is begun ahead, instead of forward and sample.
+  step_report land();
+  void start(const batch& work);
+  void collect();
+  void draw_ahead(const batch& work);
 
   std::optional<error> refusal(const job& j) const;
   void drop(std::unique_ptr<sequence> s, finish_reason why, std::optional<error> with = {});
@@ -51,9 +62,18 @@ struct engine::state {
   scheduler plan;
   std::vector<sequence*> blocked;    // waiting, and without room when admit() looked
   std::vector<page_name> computing;  // the pages that are being computed in this step
-  std::vector<draw> draws;         // of this step, and
-  std::vector<drawn> results;      // what came of them, and
-  std::vector<sequence*> drawing;  // for whom
+  std::vector<draw> draws;     // that were asked for last (sequence::draw_at), and
+  std::vector<drawn> results;  // what came of them
+
+  // A step that was begun, and whose tokens are not here yet.
+  struct flight {
+    bool up = false;
+    std::uint32_t rows = 0, sequences = 0;
+    scheduler::load load;
+    time_point begun{};
+  };
+  flight under_way, next;  // the step that the device runs, and during overlapped_step() the one behind it
+  time_point landed{};     // when a step of the device last ended
 
   std::optional<error> fault;
   time_point now{};  // when the step began

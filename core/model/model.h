@@ -25,6 +25,7 @@ struct model_info {
   std::uint64_t weight_bytes = 0;  // on the device
   std::uint64_t page_bytes = 0;    // keys and values of one page, all layers
   bool paced = false;              // rows wait for their due(); otherwise they are computed as soon as asked
+  bool runs_ahead = false;         // a step may begin before the one before it has given its tokens; never with paced
 };
 
 // Rows of one sequence that could be computed next, as model::due() is told of them.
@@ -81,6 +82,19 @@ class model {
 
   // Chooses one token for each draw, from the logits of the last forward. Same length: draws and out.
   virtual result<void> sample(std::span<const draw> draws, std::span<drawn> out) = 0;
+
+  // Where info().runs_ahead, a device works off in order what it is given: forward() and begin_draws() return at once, and
+  // collect() waits. Each forward is followed by one begin_draws(), and that by one collect(); the next forward may come
+  // between those two, and take rows' tokens from these draws (drawn_by in batch.h).
+  // What `draws` refer to is read before begin_draws() returns; there may be none. A draw that is a fault gives later rows
+  // any token.
+  virtual result<void> begin_draws([[maybe_unused]] std::span<const draw> draws) {
+    return make_error(errc::internal, "{} does not run ahead", info().architecture);
+  }
+  // Waits for the draws that were begun, and for nothing that was begun after them. Same length: those draws and out.
+  virtual result<void> collect([[maybe_unused]] std::span<drawn> out) {
+    return make_error(errc::internal, "{} does not run ahead", info().architecture);
+  }
 
   // The last forward's logits [vocab_size] of one row, for tests and logprobs; empty where a model has none
   // (sim).

@@ -17,6 +17,10 @@ namespace weir::core {
 
 using page_id = std::int32_t;
 
+// Stands in batch::tokens for what draw `i` of the step before gives, where the host does not know it yet: only for
+// models that run ahead.
+constexpr token_id drawn_by(std::int32_t i) { return -1 - i; }
+
 // Tokens in a page of KV memory: one constant for every backend.
 inline constexpr std::uint32_t page_tokens = 64;
 
@@ -37,7 +41,7 @@ struct page_copy {
 
 struct batch {
   std::vector<page_copy> copies;         // done in this order, before any row is computed
-  std::vector<token_id> tokens;          // [rows]
+  std::vector<token_id> tokens;          // [rows] ids, or drawn_by()
   std::vector<batch_slice> slices;       // [sequences in this step]
   std::uint32_t logits_rows = 0;         // slices with logits_row >= 0; they are numbered 0, 1, … in slice order
 

@@ -50,7 +50,8 @@ std::uint32_t prefill_budget::rows(std::uint32_t decoding, std::uint32_t waiting
   return granted_ = std::min(static_cast<std::uint32_t>(fit), limits_.rows);
 }
 
-void prefill_budget::observe(std::uint32_t decode_rows, std::uint32_t prompt_rows, duration took) noexcept {
+void prefill_budget::observe(std::uint32_t decode_rows, std::uint32_t prompt_rows, duration took,
+                             std::uint32_t granted) noexcept {
   const auto ns = static_cast<double>(took.count());
   if (prompt_rows == 0) {
     step_ns_ = knows_step(decode_rows) ? blend(step_ns_, ns) : ns;
@@ -62,7 +63,7 @@ void prefill_budget::observe(std::uint32_t decode_rows, std::uint32_t prompt_row
   const double cost = std::max(0.0, ns - (decode_rows > 0 ? std::max(0.0, step_ns_) : 0)) / prompt_rows;
   if (row_ns_ == unknown) {
     row_ns_ = cost;
-  } else if (prompt_rows >= granted_) {
+  } else if (prompt_rows >= granted) {
     row_ns_ = blend(row_ns_, row_ns_ > 0 ? std::min(cost, surprise * row_ns_) : cost);
   }
 }

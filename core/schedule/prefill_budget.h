@@ -34,7 +34,13 @@ class prefill_budget {
   // Most prompt rows of the next step, in which so many sequences decode and so many have a prompt to compute.
   // 0 where the share of a step is asked for and that step's time is not known, or long ago: it is measured then.
   std::uint32_t rows(std::uint32_t decoding, std::uint32_t waiting) noexcept;
-  void observe(std::uint32_t decode_rows, std::uint32_t prompt_rows, duration took) noexcept;
+
+  // What rows() said last: observe() is told of it where it has been asked again since.
+  std::uint32_t granted() const noexcept { return granted_; }
+  void observe(std::uint32_t decode_rows, std::uint32_t prompt_rows, duration took) noexcept {
+    observe(decode_rows, prompt_rows, took, granted_);
+  }
+  void observe(std::uint32_t decode_rows, std::uint32_t prompt_rows, duration took, std::uint32_t granted) noexcept;
 
  private:
   static constexpr double unknown = -1;
@@ -47,7 +53,7 @@ class prefill_budget {
   std::uint32_t step_rows_ = 0;    // of so many,
   std::uint32_t since_step_ = 0;   // and steps with prompt rows since the last one
   double row_ns_ = unknown;        // what one more prompt row costs
-  std::uint32_t granted_ = 0;      // rows of the next step, or of the one that runs
+  std::uint32_t granted_ = 0;      // rows of the step that was planned last
 };
 
 }  // namespace weir::core

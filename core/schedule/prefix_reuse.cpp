@@ -81,7 +81,8 @@ bool take_pages(sequence& s, page_pool& pool, std::uint32_t spare, std::vector<p
 
 void name_pages(sequence& s, page_pool& pool) {
   full_page ids;
-  while ((s.named + 1) * page_tokens <= s.computed) {
+  const std::uint32_t known = std::min(s.computed, s.length());
+  while ((s.named + 1) * page_tokens <= known) {
     read_ids(s, s.named * page_tokens, ids);
     const page_name name = name_of(s.last_name, ids);
     if (const page_id theirs = pool.names().find(name, ids); theirs != no_page) {

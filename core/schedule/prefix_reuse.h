@@ -27,7 +27,7 @@ std::optional<page_name> share_pages(sequence& s, page_pool& pool, bool revive);
 // changed, where the pool has not enough.
 bool take_pages(sequence& s, page_pool& pool, std::uint32_t spare, std::vector<page_copy>& copies);
 
-// Names the pages that have become full. One that somebody else has named meanwhile is given up for theirs.
+// Names the pages that have become full, as far as their tokens are known. One that somebody else has named meanwhile is given up for theirs.
 void name_pages(sequence& s, page_pool& pool);
 
 }  // namespace weir::core

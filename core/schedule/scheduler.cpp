@@ -22,6 +22,7 @@ const batch& scheduler::plan(std::span<const std::unique_ptr<sequence>> running,
   std::uint32_t decoding = 0;
   for (const auto& s : running) {
     if (s->decoding()) {
+      if (s->pending() == 0) continue;  // its last token is under way
       ++decoding;
       take(*s, 1, m, now);
     } else if (!s->held) {
@@ -62,18 +63,22 @@ void scheduler::take(sequence& s, std::uint32_t rows, const model& m, time_point
                            .logits_row = draws ? static_cast<std::int32_t>(batch_.logits_rows++) : -1,
                            .seed = s.asked.sampling.seed,
                            .prompt_tokens = s.prompt_tokens()});
-  for (std::uint32_t i = 0; i < rows; ++i) batch_.tokens.push_back(s.token_at(s.computed + i));
+  for (std::uint32_t at = s.computed; at < s.computed + rows; ++at)
+    batch_.tokens.push_back(at < s.length() ? s.token_at(at) : drawn_by(s.draw_at));
   if (!s.scheduled) s.scheduled = now;
   chosen_.push_back(&s);
 }
 
-void scheduler::computed(time_point now, duration took) {
+void scheduler::computed(time_point now) {
   batch_.copies.clear();
   for (std::size_t i = 0; i < chosen_.size(); ++i) {
     chosen_[i]->computed += batch_.slices[i].rows;
     chosen_[i]->computed_at = now;
   }
-  budget_.observe(decode_rows_, prompt_rows_, took);
+}
+
+void scheduler::observe(const load& l, duration took) {
+  budget_.observe(l.decode_rows, l.prompt_rows, took, l.granted);
 }
 
 }  // namespace weir::core

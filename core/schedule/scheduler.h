@@ -36,8 +36,17 @@ class scheduler {
   std::span<sequence* const> sequences() const noexcept { return chosen_; }
   time_point next_due() const noexcept { return next_due_; }
 
-  // The last plan was computed, at `now`, in so much time.
-  void computed(time_point now, duration took);
+  // What a plan costs, by kind of row; `granted`: prompt rows that it might have had.
+  struct load {
+    std::uint32_t decode_rows = 0, prompt_rows = 0, granted = 0;
+  };
+  load last_load() const noexcept { return {decode_rows_, prompt_rows_, budget_.granted()}; }
+
+  // The last plan's rows are computed before anything that is planned from now on.
+  void computed(time_point now);
+
+  // A plan of such a load took so long.
+  void observe(const load& l, duration took);
 
  private:
   void take(sequence& s, std::uint32_t rows, const model& m, time_point now);

@@ -36,6 +36,7 @@ void sequence::found(std::uint32_t rows) noexcept {
 void sequence::give_back(page_pool& pool) {
   pages.release(pool);
   computed = named = 0;
+  draw_at = -1;  // whatever comes of it: it will be drawn again, if it is wanted
   last_name = root_name(asked.cache_salt);
 }
 

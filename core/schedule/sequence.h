@@ -9,7 +9,7 @@
 //   1. delivered <= decided <= output.size() <= max_output. Tokens up to `decided` will be delivered whatever
 //   comes;
 //      those after it may still belong to a stop string.
-//   2. computed <= length(); a closed sequence has no pages.
+//   2. computed <= expected(); a closed sequence has no pages.
 //   3. The first `named` pages of the table are in the prefix tree, and named * page_tokens <= computed.
 #pragma once
 
@@ -44,7 +44,8 @@ struct sequence {
   std::uint32_t preemptions = 0;
   std::uint64_t ordinal = 0;  // order of admission
   page_table pages;
-  std::uint32_t computed = 0;           // rows whose keys and values are in the pages
+  std::uint32_t computed = 0;           // rows whose keys and values are in the pages, or will be before anything else is computed
+  std::int32_t draw_at = -1;            // where its token is among the draws under way; -1: none is
   std::uint32_t named = 0;              // pages at the beginning that the prefix tree knows, and
   page_name last_name;                  // the name of the last of them
   std::uint64_t prompt_turn = 0;        // prompt rows that the scheduler had chosen when it entered
@@ -66,8 +67,11 @@ struct sequence {
   std::uint32_t length() const noexcept {
     return prompt_tokens() + static_cast<std::uint32_t>(output.size());
   }
-  std::uint32_t pending() const noexcept { return length() - computed; }  // rows to compute
-  bool decoding() const noexcept { return !output.empty() && pending() == 1; }
+  bool awaits() const noexcept { return draw_at >= 0; }
+  // The same with the token under way, unless that is the last that it may have: nothing will be computed from it.
+  std::uint32_t expected() const noexcept { return length() + (awaits() && output.size() + 1 < max_output ? 1 : 0); }
+  std::uint32_t pending() const noexcept { return expected() - computed; }  // rows to compute
+  bool decoding() const noexcept { return (awaits() || !output.empty()) && pending() <= 1; }
   token_id token_at(std::uint32_t position) const {
     return position < prompt_tokens() ? asked.prompt[position] : output[position - prompt_tokens()].id;
   }

@@ -49,9 +49,18 @@ class steady_model final : public model {
     info_.context = 100000;
     for (std::size_t i = 0; i < logits_.size(); ++i) logits_[i] = static_cast<float>(i * 7919 % 1000) / 100;
   }
+  model_info& change_info() { return info_; }
   const model_info& info() const noexcept override { return info_; }
   result<void> allocate_pages(std::uint32_t) override { return {}; }
   result<void> forward(const batch&) override { return {}; }
+  result<void> begin_draws(std::span<const draw> draws) override {
+    begun_.assign(draws.size(), {});
+    return sample(draws, begun_);
+  }
+  result<void> collect(std::span<drawn> out) override {
+    std::copy(begun_.begin(), begun_.end(), out.begin());
+    return {};
+  }
   result<void> sample(std::span<const draw> draws, std::span<drawn> out) override {
     for (std::size_t i = 0; i < draws.size(); ++i) {
       out[i].id = draws[i].from->pick(logits_, draws[i].position, scratch_).value();
@@ -64,15 +73,17 @@ class steady_model final : public model {
   model_info info_;
   std::vector<float> logits_;
   sample_scratch scratch_;
+  std::vector<drawn> begun_;
 };
 
-}  // namespace
+void check_steps(bool ahead) {
 
-TEST_CASE("a step of running sequences allocates nothing") {
   manual_clock clock;
   auto c = small_config();
   c.kv_pages = 4096;
-  engine e(std::make_unique<steady_model>(), letters(1000), c, clock);
+  auto m = std::make_unique<steady_model>();
+  m->change_info().runs_ahead = ahead;
+  engine e(std::move(m), letters(1000), c, clock);
   auto sink = std::make_shared<counting_sink>();
   for (std::uint64_t n = 0; n < 32; ++n) {
     job j;
@@ -97,3 +108,9 @@ TEST_CASE("a step of running sequences allocates nothing") {
   CHECK(allocations.load() == before);
   CHECK(sink->tokens > tokens + 20000);
 }
+
+}  // namespace
+
+TEST_CASE("a step of running sequences allocates nothing") { check_steps(false); }
+
+TEST_CASE("a step that is begun ahead allocates nothing") { check_steps(true); }

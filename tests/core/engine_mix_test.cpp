@@ -136,18 +136,17 @@ class mix {
   std::map<job_id, known_job> jobs_;
 };
 
-}  // namespace
-
-TEST_CASE("random mixes of jobs: each ends once, as a beginning of what it gives alone") {
+// `alone` is the plain loop's, whichever runs the mixes.
+void check_mixes(loop_kind how) {
   auto c = small_config();
   c.max_batch = 6;
   c.kv_pages = 12;
   c.prefill_rows = 40;
-  engine_rig rig(c);
+  engine_rig plain(c), rig(c, how);
   std::vector<solo_run> alone;
   for (std::uint64_t k = 0; k < kinds; ++k) {
-    auto sink = rig.submit(of_kind(rig, k));
-    rig.run();
+    auto sink = plain.submit(of_kind(plain, k));
+    plain.run();
     alone.push_back({sink->ids(), *sink->end});
   }
   std::map<finish_reason, int> endings;
@@ -164,3 +163,11 @@ TEST_CASE("random mixes of jobs: each ends once, as a beginning of what it gives
     CHECK(endings[reason] > 20);
   }
 }
+
+}  // namespace
+
+TEST_CASE("random mixes of jobs: each ends once, as a beginning of what it gives alone") {
+  check_mixes(loop_kind::plain);
+}
+
+TEST_CASE("random mixes of jobs, steps overlapping: the same") { check_mixes(loop_kind::overlapped); }

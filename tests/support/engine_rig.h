@@ -7,6 +7,7 @@
 
 #include "core/engine.h"
 #include "core/model/sim.h"
+#include "tests/support/late_model.h"
 #include "tests/support/manual_clock.h"
 #include "tests/support/recording_sink.h"
 #include "tests/support/toy_model.h"
@@ -22,17 +23,29 @@ inline core::engine_config small_config() {
   return c;
 }
 
+enum class loop_kind { plain, overlapped };
+
 struct engine_rig {
   manual_clock clock;
   toy_model* toy = nullptr;
+  late_model* late = nullptr;  // around it, where steps overlap
   std::unique_ptr<core::engine> engine;
 
   explicit engine_rig(core::engine_config c = small_config(),
-                      std::shared_ptr<const core::tokenizer> t = letters(61), std::uint32_t context = 4096) {
+                      std::shared_ptr<const core::tokenizer> t = letters(61), std::uint32_t context = 4096,
+                      loop_kind how = loop_kind::plain) {
     auto m = std::make_unique<toy_model>(t->vocab_size(), context);
     toy = m.get();
-    build(std::move(m), std::move(t), c);
+    if (how == loop_kind::plain) {
+      build(std::move(m), std::move(t), c);
+    } else {
+      toy->some_rows_unwanted = true;
+      auto around = std::make_unique<late_model>(std::move(m));
+      late = around.get();
+      build(std::move(around), std::move(t), c);
+    }
   }
+  engine_rig(core::engine_config c, loop_kind how) : engine_rig(c, letters(61), 4096, how) {}
   explicit engine_rig(const core::sim_spec& spec, core::engine_config c = small_config()) {
     build(core::make_sim_model(spec), letters(core::sim_vocab_size), c);
   }

@@ -36,6 +36,7 @@ class toy_model final : public core::model {
   // Draws whose logits are NaN: seed, index of the output token.
   std::function<bool(std::uint64_t, std::uint32_t)> broken;
   std::uint32_t forwards = 0;
+  bool some_rows_unwanted = false;  // by a loop that runs ahead: their sequences ended meanwhile
 
   core::model_info& change_info() { return info_; }
   const core::model_info& info() const noexcept override { return info_; }
@@ -80,7 +81,7 @@ class toy_model final : public core::model {
   }
 
   core::result<void> sample(std::span<const core::draw> draws, std::span<core::drawn> out) override {
-    REQUIRE(draws.size() == rows_.size());
+    REQUIRE((some_rows_unwanted ? draws.size() <= rows_.size() : draws.size() == rows_.size()));
     for (std::size_t i = 0; i < draws.size(); ++i) {
       const auto& d = draws[i];
       auto& row = rows_[d.logits_row];

@@ -1,0 +1,285 @@
+// Steps that overlap: whatever happens to jobs, each gets from the overlapped loop what the plain one gives it, and the
+// books balance after every step. The device is one that answers as late as it may (tests/support/late_model.h).
+#include <map>
+#include <random>
+
+#include "core/engine.h"
+#include "tests/support/engine_rig.h"
+
+using namespace weir::core;
+using namespace weir::test;
+using namespace std::chrono_literals;
+
+namespace {
+
+// A day in the life of an engine, by seed.
+struct asked_job {
+  job what;
+  int round = 0;                              // when it comes
+  std::optional<std::size_t> cancel_after;    // once its reader has so many tokens
+  std::optional<int> cancel_in;               // or after so many rounds, wherever it is
+};
+
+struct day {
+  engine_config config;
+  std::vector<asked_job> jobs;
+  std::uint64_t faulty_seed = 0;  // its third draw fails
+};
+
+// Prompts are cut from three texts, so that they share pages, and may be longer than a page.
+job random_job(std::mt19937& r, std::uint64_t n) {
+  job j;
+  j.id = engine_rig::id(n);
+  const auto text = r() % 3;
+  for (std::size_t i = 0, most = r() % 180; i < most; ++i)
+    j.prompt.push_back(static_cast<token_id>((text * 11 + i * i + 3 * i) % 60));
+  for (std::size_t i = 0, most = 1 + r() % 12; i < most; ++i) j.prompt.push_back(static_cast<token_id>(r() % 60));
+  j.max_tokens = r() % 8 == 0 ? 1 : 1 + r() % (r() % 3 == 0 ? 40 : 300);
+  j.sampling.seed = n;
+  j.sampling.temperature = r() % 3 == 0 ? 0.0f : 0.9f;
+  if (r() % 3 == 0) j.sampling.repetition_penalty = 1.3f;
+  if (r() % 4 == 0) j.sampling.presence_penalty = 0.6f;
+  if (r() % 4 == 0) j.sampling.top_p = 0.8f;
+  if (r() % 5 == 0) j.sampling.top_k = 9;
+  if (r() % 3 == 0) j.stop = {"ab", "bca", r() % 2 ? "q" : "zz"};
+  if (r() % 5 == 0) j.min_tokens = r() % 12;
+  if (r() % 4 == 0) j.stop_token_ids = {3, 11};
+  if (r() % 7 == 0) {  // says one thing
+    j.sampling.logit_bias = {{5, 40.0f}};
+    j.max_repeats = 2 + r() % 9;
+  }
+  j.priority = static_cast<int>(r() % 3);
+  if (r() % 6 == 0) j.cache_salt = "apart";
+  return j;
+}
+
+day random_day(unsigned seed) {
+  std::mt19937 r(seed);
+  day d;
+  d.config.max_batch = 1 + r() % 12;
+  d.config.kv_pages = 5 + r() % 6;
+  d.config.host_pages = r() % 3 == 0 ? 20 : 0;
+  d.config.prefill_rows = 10 + r() % 100;
+  const std::uint64_t jobs = 2 + r() % 24;
+  for (std::uint64_t n = 0; n < jobs; ++n) {
+    asked_job a;
+    a.what = random_job(r, n);
+    a.round = static_cast<int>(r() % 30);
+    switch (r() % 8) {
+      case 0:
+      case 1:
+        a.cancel_after = 1 + r() % 60;
+        break;
+      case 2:
+        a.cancel_in = static_cast<int>(r() % 40);
+        break;
+      case 3:
+        a.what.deadline = time_point(1s) + std::chrono::microseconds(r() % 400);
+        break;
+      default:
+        break;
+    }
+    d.jobs.push_back(std::move(a));
+  }
+  d.faulty_seed = r() % (2 * jobs);
+  return d;
+}
+
+struct outcome {
+  std::vector<token_id> ids;
+  ending end;
+};
+
+struct totals {
+  engine_counts counts;
+  std::uint64_t behind = 0, wasted = 0;
+};
+
+std::vector<outcome> live(const day& d, loop_kind how, totals& all) {
+  engine_rig rig(d.config, how);
+  rig.toy->broken = [&](std::uint64_t s, std::uint32_t i) { return s == d.faulty_seed && i == 2; };
+  std::vector<std::shared_ptr<recording_sink>> sinks(d.jobs.size());
+  const auto come = [&](int round) {
+    for (std::size_t i = 0; i < sinks.size(); ++i)
+      if (d.jobs[i].round == round) sinks[i] = rig.submit(d.jobs[i].what);
+  };
+  const auto go = [&](int round) {
+    for (std::size_t i = 0; i < sinks.size(); ++i) {
+      const asked_job& a = d.jobs[i];
+      if (!sinks[i] || sinks[i]->end) continue;
+      if ((a.cancel_after && sinks[i]->tokens.size() >= *a.cancel_after) || (a.cancel_in && a.round + *a.cancel_in == round)) {
+        REQUIRE(rig.engine->cancel(a.what.id));
+        REQUIRE(rig.engine->check_integrity().empty());
+      }
+    }
+  };
+  for (int round = 0; round < 60 || !rig.engine->idle(); ++round) {
+    REQUIRE(round < 20000);
+    come(round);
+    go(round);
+    const auto report = rig.step();
+    if (report.wait_until > rig.clock.now()) rig.clock.set(report.wait_until);
+  }
+  std::vector<outcome> out;
+  for (const auto& s : sinks) {
+    REQUIRE(s->finishes == 1);
+    out.push_back({s->ids(), *s->end});
+  }
+  all.counts += rig.engine->counts();
+  if (rig.late) {
+    all.behind += rig.late->behind;
+    all.wasted += rig.late->wasted;
+  }
+  return out;
+}
+
+bool begins(const std::vector<token_id>& a, const std::vector<token_id>& b) {
+  return std::equal(a.begin(), a.begin() + static_cast<std::ptrdiff_t>(std::min(a.size(), b.size())), b.begin());
+}
+
+engine_rig overlapped(engine_config c = small_config()) { return engine_rig(c, loop_kind::overlapped); }
+
+}  // namespace
+
+TEST_CASE("overlapped steps: over a thousand random days every job gets what the plain loop gives it") {
+  totals plain, ahead;
+  std::map<finish_reason, int> reasons;
+  for (unsigned seed = 0; seed < 1000; ++seed) {
+    const day d = random_day(seed);
+    const auto wanted = live(d, loop_kind::plain, plain), got = live(d, loop_kind::overlapped, ahead);
+    for (std::size_t i = 0; i < wanted.size(); ++i) {
+      INFO("day " << seed << ", job " << i);
+      const outcome &w = wanted[i], &g = got[i];
+      // Rounds and times are not the same moments of both; everything else is.
+      const bool by_time = d.jobs[i].cancel_in || d.jobs[i].what.deadline;
+      REQUIRE(begins(w.ids, g.ids));
+      if (by_time && (w.end.reason != g.end.reason || w.end.reason == finish_reason::cancel ||
+                      w.end.reason == finish_reason::timeout))
+        continue;
+      REQUIRE(g.ids == w.ids);
+      REQUIRE(g.end.reason == w.end.reason);
+      REQUIRE(g.end.shown_bytes == w.end.shown_bytes);
+      REQUIRE(g.end.output_tokens == w.end.output_tokens);
+      REQUIRE(g.end.fault.has_value() == w.end.fault.has_value());
+      if (w.end.fault) REQUIRE(g.end.fault->message == w.end.fault->message);
+      ++reasons[w.end.reason];
+    }
+  }
+  for (const auto why : {finish_reason::stop, finish_reason::length, finish_reason::cancel, finish_reason::repetition,
+                         finish_reason::error}) {
+    INFO(name(why));
+    CHECK(reasons[why] > 100);
+  }
+  for (const totals* t : {&plain, &ahead}) {
+    CHECK(t->counts.preemptions > 300);
+    CHECK(t->counts.prefix_hits > 300);
+    CHECK(t->counts.restored > 30);
+  }
+  CHECK(ahead.behind > 30000);
+  CHECK(ahead.wasted > 1000);
+}
+
+TEST_CASE("overlapped steps: a token is delivered while the step behind it runs, one token a step") {
+  engine_rig rig = overlapped();
+  auto a = rig.submit(rig.job(1, 10));
+  CHECK(rig.step().rows == 0);  // the prompt is begun
+  CHECK(a->tokens.empty());
+  CHECK(rig.step().rows == 5);  // and alone in its step: nothing is begun behind it
+  CHECK(a->tokens.size() == 1);
+  CHECK(rig.late->behind == 0);
+  CHECK(rig.step().rows == 0);
+  for (std::uint32_t i = 1; i < 9; ++i) {
+    const auto report = rig.step();
+    CHECK(report.rows == 1);
+    CHECK(report.tokens == 1);
+    CHECK(a->tokens.size() == i + 1);
+    CHECK(rig.late->behind == std::min(i, 8u));
+  }
+  CHECK(rig.step().tokens == 1);
+  CHECK(a->end->reason == finish_reason::length);
+  CHECK(rig.engine->idle());
+  CHECK(rig.late->wasted == 0);  // that the tenth is the last was known
+  CHECK(rig.toy->forwards == 10);
+}
+
+TEST_CASE("overlapped steps: a cancel frees its pages at once, and what was under way for it reaches nobody") {
+  engine_rig rig = overlapped();
+  auto other = rig.job(2, 30);
+  const auto alone = engine_rig().solo(other);
+  auto a = rig.submit(rig.job(1, 100)), b = rig.submit(other);
+  while (a->tokens.size() < 7) rig.step();
+  const auto said = a->tokens.size();
+  CHECK(rig.engine->counts().pages_used == 2);
+  REQUIRE(rig.engine->cancel(rig.id(1)));
+  CHECK(rig.engine->counts().pages_used == 1);
+  CHECK(a->end->reason == finish_reason::cancel);
+  auto c = rig.submit(rig.job(3, 30));  // takes the page while the other's row is under way
+  rig.run();
+  CHECK(a->tokens.size() == said);
+  CHECK(b->ids() == alone);
+  CHECK(c->ids() == engine_rig().solo(rig.job(3, 30)));
+}
+
+TEST_CASE("overlapped steps: the last job's cancel leaves a step under way, which comes to its end") {
+  engine_rig rig = overlapped();
+  auto a = rig.submit(rig.job(1, 100));
+  while (a->tokens.size() < 3) rig.step();
+  REQUIRE(rig.engine->cancel(rig.id(1)));
+  CHECK_FALSE(rig.engine->idle());
+  CHECK(rig.step().rows == 1);
+  CHECK(rig.engine->idle());
+  CHECK(rig.engine->counts().pages_used == 0);
+  CHECK(a->tokens.size() == 3);
+}
+
+TEST_CASE("overlapped steps: a page that decoding filled is found by the next prompt that begins so") {
+  engine_rig rig = overlapped();
+  auto first = rig.job(1, 150, 20);
+  auto a = rig.submit(first);
+  rig.run();
+  auto second = rig.job(2, 4, 0);
+  second.prompt = first.prompt;
+  for (const auto id : a->ids()) second.prompt.push_back(id);
+  auto b = rig.submit(second);
+  rig.run();
+  CHECK(b->end->cached_tokens >= 128);
+  CHECK(b->ids() == engine_rig().solo(second));
+}
+
+TEST_CASE("overlapped steps: a device that fails is found out late, and ends every job with its error") {
+  engine_rig rig = overlapped();
+  rig.toy->before_forward = [&](const batch&) -> result<void> {
+    if (rig.toy->forwards == 6) return make_error(errc::internal, "the device caught fire");
+    return {};
+  };
+  auto a = rig.submit(rig.job(1, 50)), b = rig.submit(rig.job(2, 50));
+  rig.step();
+  auto waits = rig.submit(rig.job(3, 50, 200));
+  bool told = false;
+  for (int i = 0; i < 10 && !told; ++i) {
+    const auto report = rig.step();
+    told = rig.engine->fault().has_value();
+    if (told) CHECK(report.rows > 0);  // the owner looks at steps that were
+  }
+  REQUIRE(told);
+  CHECK(rig.engine->idle());
+  for (const auto& s : {a, b, waits}) {
+    REQUIRE(s->finishes == 1);
+    CHECK(s->end->fault->message == "the device caught fire");
+  }
+  CHECK(rig.engine->counts().pages_used == 0);
+  auto late = rig.submit(rig.job(4, 5));
+  CHECK(late->end->fault.has_value());
+}
+
+TEST_CASE("overlapped steps: they can be switched off") {
+  auto c = small_config();
+  c.run_ahead = false;
+  auto toy = std::make_unique<toy_model>();
+  toy->change_info().runs_ahead = true;
+  engine_rig rig(std::move(toy), letters(61), c);
+  auto a = rig.submit(rig.job(1, 9));
+  CHECK(rig.step().tokens == 1);
+  rig.run();
+  CHECK(a->ids() == engine_rig().solo(rig.job(1, 9)));
+}

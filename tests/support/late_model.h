@@ -1,0 +1,109 @@
+// late_model.h — any model as one that runs ahead: what it is told to begin is done when the tokens are asked for, in
+// order, and not before.
+//
+// Nothing is known too early (a row's token is put in when the draw has been made), and nothing that was handed over is
+// looked at again: batches and samplers are copied when they come, as a device would read them then.
+#pragma once
+
+#include <catch2/catch.hpp>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "core/model/model.h"
+#include "core/sample/pipeline.h"
+
+namespace weir::test {
+
+class late_model final : public core::model {
+ public:
+  explicit late_model(std::unique_ptr<core::model> m) : model_(std::move(m)), info_(model_->info()) {
+    info_.paced = false;
+    info_.runs_ahead = true;
+  }
+
+  std::uint32_t behind = 0;  // forwards that were begun while another was under way
+  std::uint32_t wasted = 0;  // rows of logits that nobody drew from
+
+  const core::model_info& info() const noexcept override { return info_; }
+  core::result<void> allocate_pages(std::uint32_t count) override { return model_->allocate_pages(count); }
+  core::result<void> save_page(core::page_id page, std::span<std::byte> to) override {
+    catch_up();
+    return model_->save_page(page, to);
+  }
+  core::result<void> restore_page(core::page_id page, std::span<const std::byte> from) override {
+    catch_up();
+    return model_->restore_page(page, from);
+  }
+
+  core::result<void> forward(const core::batch& b) override {
+    REQUIRE(steps_.size() < 2);
+    REQUIRE((steps_.empty() || steps_.back().draws));
+    behind += !steps_.empty();
+    step& s = steps_.emplace_back();
+    s.work = b;
+    for (const auto& slice : b.slices) s.pages.emplace_back(slice.pages.begin(), slice.pages.end());
+    for (std::size_t i = 0; i < s.pages.size(); ++i) s.work.slices[i].pages = s.pages[i];
+    return {};
+  }
+
+  core::result<void> begin_draws(std::span<const core::draw> draws) override {
+    REQUIRE(!steps_.empty());
+    step& s = steps_.back();
+    REQUIRE(!s.draws);
+    wasted += s.work.logits_rows - static_cast<std::uint32_t>(draws.size());
+    s.draws.emplace(draws.begin(), draws.end());
+    for (auto& d : *s.draws) d.from = &s.samplers.emplace_back(*d.from);
+    return {};
+  }
+
+  core::result<void> collect(std::span<core::drawn> out) override {
+    REQUIRE(!steps_.empty());
+    REQUIRE(steps_.front().draws);
+    REQUIRE(steps_.front().draws->size() == out.size());
+    if (auto done = run(steps_.front()); !done) return done;
+    std::copy(drawn_.begin(), drawn_.end(), out.begin());
+    steps_.pop_front();
+    return {};
+  }
+
+  core::result<void> sample(std::span<const core::draw>, std::span<core::drawn>) override {
+    return core::make_error(core::errc::internal, "asked to sample at once");
+  }
+  std::span<const float> logits(std::uint32_t row) const override { return model_->logits(row); }
+
+ private:
+  struct step {
+    core::batch work;
+    std::deque<std::vector<core::page_id>> pages;
+    std::optional<std::vector<core::draw>> draws;
+    std::deque<core::sampler> samplers;
+    bool computed = false, drawn = false;
+  };
+
+  core::result<void> run(step& s) {
+    if (!s.computed) {
+      for (auto& t : s.work.tokens)
+        if (t < 0) t = std::max(0, drawn_.at(static_cast<std::size_t>(-1 - t)).id);
+      s.computed = true;
+      if (auto done = model_->forward(s.work); !done) return done;
+    }
+    if (s.drawn || !s.draws) return {};
+    s.drawn = true;
+    drawn_.assign(s.draws->size(), {});
+    return s.draws->empty() ? core::result<void>() : model_->sample(*s.draws, drawn_);
+  }
+
+  // Before pages are looked at: what was begun is done. (The draws of the step behind come later.)
+  void catch_up() {
+    for (auto& s : steps_) REQUIRE(run(s).has_value());
+  }
+
+  std::unique_ptr<core::model> model_;
+  core::model_info info_;
+  std::deque<step> steps_;          // under way
+  std::vector<core::drawn> drawn_;  // by the step that was done last
+};
+
+}  // namespace weir::test
