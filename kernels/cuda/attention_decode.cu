@@ -16,8 +16,9 @@
 namespace weir::kernels::cuda {
 namespace {
 
-constexpr int warps = 4, piece = 16, stages = 3;
+constexpr int piece = 16;
 constexpr std::uint32_t most_splits = 16;
+constexpr std::uint32_t few_items = 8;  // (row, key head) pairs that get wider blocks
 
 struct decode_args {
   rows_view v;
@@ -34,24 +35,30 @@ constexpr int stage_bytes() {
 }
 constexpr int query_stride(int head_dim) { return head_dim + 8; }  // elements; no bank met twice
 
-template <int head_dim>
-constexpr std::size_t shared_bytes() {
+// The warps' rings, then their parts in the same place.
+template <int head_dim, int warps, int stages>
+constexpr std::size_t ring_bytes() {
   const std::size_t rings = std::size_t{warps} * stages * stage_bytes<head_dim>();
   const std::size_t parts = std::size_t{warps} * 16 * (head_dim + 2) * sizeof(float);
-  return (rings > parts ? rings : parts) + 16 * query_stride(head_dim) * 2;
+  return rings > parts ? rings : parts;
+}
+template <int head_dim, int warps, int stages>
+constexpr std::size_t shared_bytes() {
+  return ring_bytes<head_dim, warps, stages>() + 16 * query_stride(head_dim) * 2;
 }
 
 // The piece's keys and values, both [16, head_dim], go to `to`.
 template <int head_dim>
-__device__ void fetch(const decode_args& g, std::uint32_t kv_head, std::int32_t pages_at, int at,
+__device__ void fetch(const decode_args& g, std::uint32_t kv_head, std::int32_t page, int at,
                       std::uint32_t to, int lane) {
-  const auto page = static_cast<std::size_t>(g.v.pages[pages_at + at * piece / page_tokens]);
-  const std::size_t from =
-      ((page * g.a.heads.kv_heads + kv_head) * page_tokens + at * piece % page_tokens) * head_dim;
+  constexpr int wide = panel_units(head_dim / 8), panel = piece * wide;  // units
+  const std::size_t from = (std::size_t(page) * g.a.heads.kv_heads + kv_head) * page_tokens * head_dim +
+                           static_cast<std::size_t>(at * piece % page_tokens) * wide * 8;
 #pragma unroll
   for (int i = lane; i < piece * head_dim / 8; i += 32) {
-    copy_async(to + i * 16, g.a.pages.keys + from + i * 8);
-    copy_async(to + piece * head_dim * 2 + i * 16, g.a.pages.values + from + i * 8);
+    const std::size_t unit = from + (i / panel * page_tokens * wide + i % panel) * 8;
+    copy_async(to + i * 16, g.a.pages.keys + unit);
+    copy_async(to + piece * head_dim * 2 + i * 16, g.a.pages.values + unit);
   }
 }
 
@@ -62,13 +69,12 @@ __device__ void lay_fresh(const decode_args& g, std::uint32_t row, std::uint32_t
   const head_shape& h = g.a.heads;
   const int token = static_cast<int>(position % page_tokens), here = token % piece;
   const auto page = static_cast<std::size_t>(g.v.pages[pages_at + position / page_tokens]);
-  const std::size_t place = ((page * h.kv_heads + kv_head) * page_tokens + token) * head_dim;
+  const std::size_t place = (page * h.kv_heads + kv_head) * page_tokens * head_dim;
   const std::uint32_t key = (h.heads + kv_head) * head_dim, value = key + h.kv_heads * head_dim;
   const __nv_bfloat16* from = g.a.qkv + std::size_t{row} * h.width();
   const auto put = [&](int i, std::uint32_t two) {
-    const int at = place_of<head_dim>(i, token);
-    *reinterpret_cast<std::uint32_t*>(stage + here * head_dim + at) = two;
-    *reinterpret_cast<std::uint32_t*>(g.a.pages.keys + place + at) = two;
+    *reinterpret_cast<std::uint32_t*>(stage + place_of<head_dim>(i, here, piece)) = two;
+    *reinterpret_cast<std::uint32_t*>(g.a.pages.keys + place + place_of<head_dim>(i, token)) = two;
   };
   turn_head<head_dim>(from + key, g.t.bias ? g.t.bias + key : nullptr, g.t.k_norm, g.t.eps,
                       g.t.cos + row * (head_dim / 2), g.t.sin + row * (head_dim / 2), lane,
@@ -80,13 +86,43 @@ __device__ void lay_fresh(const decode_args& g, std::uint32_t row, std::uint32_t
     float2 two = __bfloat1622float2(*reinterpret_cast<const __nv_bfloat162*>(from + value + i));
     if (g.t.bias) two = make_float2(two.x + g.t.bias[value + i], two.y + g.t.bias[value + i + 1]);
     const std::uint32_t bits = pair_of(two.x, two.y);
-    const int at = place_of<head_dim>(i, token);
-    *reinterpret_cast<std::uint32_t*>(stage + piece * head_dim + here * head_dim + at) = bits;
-    *reinterpret_cast<std::uint32_t*>(g.a.pages.values + place + at) = bits;
+    *reinterpret_cast<std::uint32_t*>(stage + piece * head_dim + place_of<head_dim>(i, here, piece)) = bits;
+    *reinterpret_cast<std::uint32_t*>(g.a.pages.values + place + place_of<head_dim>(i, token)) = bits;
   }
 }
 
+// What a row's blocks left, joined: everything is asked for at once.
 template <int head_dim>
+__device__ __forceinline__ void join(const float* all, int parts, int group, int threads,
+                                     __nv_bfloat16* out) {
+  const int one = group * (head_dim + 2);
+  for (int i = static_cast<int>(threadIdx.x) * 2; i < group * head_dim; i += threads * 2) {
+    float2 x[most_splits], top_and_weight[most_splits];
+#pragma unroll
+    for (int s = 0; s < static_cast<int>(most_splits); ++s) {
+      if (s >= parts) continue;
+      x[s] = __ldcg(reinterpret_cast<const float2*>(all + s * one + i));
+      top_and_weight[s] =
+          __ldcg(reinterpret_cast<const float2*>(all + s * one + group * head_dim + i / head_dim * 2));
+    }
+    float top = -INFINITY, weight = 0;
+    float2 sum = {0, 0};
+#pragma unroll
+    for (int s = 0; s < static_cast<int>(most_splits); ++s)
+      if (s < parts) top = fmaxf(top, top_and_weight[s].x);
+#pragma unroll
+    for (int s = 0; s < static_cast<int>(most_splits); ++s) {
+      if (s >= parts || top_and_weight[s].x == -INFINITY) continue;
+      const float f = exp2f(top_and_weight[s].x - top);
+      sum.x += f * x[s].x;
+      sum.y += f * x[s].y;
+      weight += f * top_and_weight[s].y;
+    }
+    *reinterpret_cast<std::uint32_t*>(out + i) = pair_of(sum.x / weight, sum.y / weight);
+  }
+}
+
+template <int head_dim, int warps, int stages>
 __global__ void __launch_bounds__(warps * 32) decode_kernel(decode_args g) {
   extern __shared__ __align__(128) unsigned char shared[];
   constexpr int steps = head_dim / 16, units = head_dim / 8;
@@ -98,8 +134,9 @@ __global__ void __launch_bounds__(warps * 32) decode_kernel(decode_args g) {
   // The rows were there before the step's first kernel. Pages are too, but where the kernel in front of this
   // one writes to them.
   if (!g.fresh) wait_for_previous();
-  const auto row = static_cast<std::uint32_t>(g.v.decode_rows[blockIdx.z]);
-  const std::int32_t pages_at = g.v.pages_at[row];
+  const decode_row item = g.v.decode_rows[blockIdx.z];
+  const auto row = static_cast<std::uint32_t>(item.row);
+  const std::int32_t pages_at = item.pages_at;
   __nv_bfloat16* out = g.a.out + (std::size_t{row} * h.heads + kv_head * group) * head_dim;
   if (pages_at < 0) {
     wait_for_previous();
@@ -108,7 +145,7 @@ __global__ void __launch_bounds__(warps * 32) decode_kernel(decode_args g) {
         out[i] = __float2bfloat16(0);
     return;
   }
-  const auto to = static_cast<int>(g.v.positions[row]);
+  const int to = item.position;
   const int from =
       g.a.window != 0 && to + 1 > static_cast<int>(g.a.window) ? to + 1 - static_cast<int>(g.a.window) : 0;
   const int first_piece = from / piece, pieces = to / piece + 1 - first_piece;
@@ -119,17 +156,22 @@ __global__ void __launch_bounds__(warps * 32) decode_kernel(decode_args g) {
   const int end = first_piece + static_cast<int>(static_cast<long long>(pieces) * (split + 1) / parts);
 
   unsigned char* ring = shared + warp * stages * stage_bytes<head_dim>();
-  constexpr std::size_t rings = std::size_t{warps} * stages * stage_bytes<head_dim>();
-  constexpr std::size_t merge = std::size_t{warps} * 16 * (head_dim + 2) * sizeof(float);
-  auto* queries = reinterpret_cast<__nv_bfloat16*>(shared + (rings > merge ? rings : merge));
-  int next = begin + warp;
-#pragma unroll
-  for (int s = 0; s < stages - 1; ++s) {
-    if (next < end)
-      fetch<head_dim>(g, kv_head, pages_at, next, shared_address(ring + s * stage_bytes<head_dim>()), lane);
+  auto* queries = reinterpret_cast<__nv_bfloat16*>(shared + ring_bytes<head_dim, warps, stages>());
+  int asked = 0;
+  std::int32_t ids = 0;  // pages of this warp's next 32 pieces, one a lane
+  const auto ask = [&](int stage) {
+    if (asked % 32 == 0) {
+      const int at = min(begin + warp + (asked + lane) * warps, end - 1);
+      ids = g.v.pages[pages_at + at * piece / page_tokens];
+    }
+    const int at = begin + warp + asked * warps;
+    const std::int32_t page = __shfl_sync(~0u, ids, asked++ % 32);
+    if (at < end)
+      fetch<head_dim>(g, kv_head, page, at, shared_address(ring + stage * stage_bytes<head_dim>()), lane);
     copies_end_group();
-    next += warps;
-  }
+  };
+#pragma unroll
+  for (int s = 0; s < stages - 1; ++s) ask(s);
   for (int i = static_cast<int>(threadIdx.x); i < 16 * query_stride(head_dim) / 2; i += warps * 32)
     reinterpret_cast<std::uint32_t*>(queries)[i] = 0;
   __syncthreads();
@@ -167,12 +209,7 @@ __global__ void __launch_bounds__(warps * 32) decode_kernel(decode_args g) {
   float largest[2] = {-INFINITY, -INFINITY}, total[2] = {0, 0};
   int stage = 0;
   for (int at = begin + warp; at < end; at += warps) {
-    const int last = (stage + stages - 1) % stages;
-    if (next < end)
-      fetch<head_dim>(g, kv_head, pages_at, next, shared_address(ring + last * stage_bytes<head_dim>()),
-                      lane);
-    copies_end_group();
-    next += warps;
+    ask((stage + stages - 1) % stages);
     copies_wait<stages - 1>();
     __syncwarp();
     auto* keys = reinterpret_cast<__nv_bfloat16*>(ring + stage * stage_bytes<head_dim>());
@@ -181,15 +218,13 @@ __global__ void __launch_bounds__(warps * 32) decode_kernel(decode_args g) {
       __syncwarp();
     }
     const std::uint32_t key_at = shared_address(keys), value_at = key_at + piece * head_dim * 2;
-    const int token_base = at * piece % page_tokens;  // the exchange of units goes by place in the page
 
     float scores[2][4] = {};
     const int key_token = (lane >> 4) * 8 + lane % 8;
 #pragma unroll
     for (int s = 0; s < steps; ++s) {
       std::uint32_t b[4];
-      const int unit = unit_of(s * 2 + (lane >> 3) % 2, token_base + key_token, units);
-      load_matrices(b, key_at + (key_token * units + unit) * 16);
+      load_matrices(b, key_at + unit_at(s * 2 + (lane >> 3) % 2, key_token, units, piece) * 16);
       mma_bf16(scores[0], q[s][0], q[s][1], q[s][2], q[s][3], b[0], b[1]);
       mma_bf16(scores[1], q[s][0], q[s][1], q[s][2], q[s][3], b[2], b[3]);
     }
@@ -225,8 +260,7 @@ __global__ void __launch_bounds__(warps * 32) decode_kernel(decode_args g) {
 #pragma unroll
     for (int u = 0; u < units; u += 2) {
       std::uint32_t b[4];
-      const int unit = unit_of(u + (lane >> 4), token_base + value_token, units);
-      load_matrices_transposed(b, value_at + (value_token * units + unit) * 16);
+      load_matrices_transposed(b, value_at + unit_at(u + (lane >> 4), value_token, units, piece) * 16);
 #pragma unroll
       for (int n = 0; n < 2; ++n) {
         float(&r)[4] = result[u + n];
@@ -266,8 +300,9 @@ __global__ void __launch_bounds__(warps * 32) decode_kernel(decode_args g) {
     }
   }
   __syncthreads();
-  const std::size_t item = std::size_t{blockIdx.z} * h.kv_heads + kv_head;
-  float* mine = g.scratch.parts + (item * g.splits + split) * group * (head_dim + 2);
+  const std::size_t index = std::size_t{blockIdx.z} * h.kv_heads + kv_head;
+  float* left = g.scratch.parts + index * g.splits * group * (head_dim + 2);
+  float* mine = left + split * group * (head_dim + 2);
   for (int i = static_cast<int>(threadIdx.x); i < group * head_dim; i += warps * 32) {
     const int line = i / head_dim;
     float top = -INFINITY, sum = 0, weight = 0;
@@ -292,36 +327,34 @@ __global__ void __launch_bounds__(warps * 32) decode_kernel(decode_args g) {
 
   // The last of a row's blocks joins what all left.
   __shared__ bool last_block;
-  __threadfence();
   __syncthreads();
   if (threadIdx.x == 0) {
-    const unsigned before = atomicAdd(g.scratch.arrived + item, 1);
+    unsigned before;
+    __threadfence();
+    asm volatile("atom.add.acq_rel.gpu.global.u32 %0, [%1], 1;"
+                 : "=r"(before)
+                 : "l"(g.scratch.arrived + index)
+                 : "memory");
     last_block = before + 1 == static_cast<unsigned>(parts);
-    if (last_block) g.scratch.arrived[item] = 0;
+    if (last_block) g.scratch.arrived[index] = 0;
   }
   __syncthreads();
-  if (!last_block) return;
-  __threadfence();
-  const float* all = g.scratch.parts + item * g.splits * group * (head_dim + 2);
-  for (int i = static_cast<int>(threadIdx.x); i < group * head_dim; i += warps * 32) {
-    const int line = i / head_dim, one = group * (head_dim + 2);
-    float top = -INFINITY, sum = 0, weight = 0;
-    for (int s = 0; s < parts; ++s) top = fmaxf(top, __ldcg(all + s * one + group * head_dim + line * 2));
-    for (int s = 0; s < parts; ++s) {
-      const float t = __ldcg(all + s * one + group * head_dim + line * 2);
-      const float f = t == -INFINITY ? 0.0f : exp2f(t - top);
-      sum += f * __ldcg(all + s * one + i);
-      weight += f * __ldcg(all + s * one + group * head_dim + line * 2 + 1);
-    }
-    out[i] = __float2bfloat16(sum / weight);
-  }
+  if (last_block) join<head_dim>(left, parts, group, warps * 32, out);
+}
+
+template <int head_dim, int warps, int stages>
+void start(device& d, const decode_args& g) {
+  constexpr std::size_t shared = shared_bytes<head_dim, warps, stages>();
+  allow_shared(d, decode_kernel<head_dim, warps, stages>, shared);
+  launch(d, decode_kernel<head_dim, warps, stages>, dim3(g.a.heads.kv_heads, g.splits, g.v.decodes),
+         warps * 32, shared, g);
 }
 
 template <int head_dim>
 void start(device& d, const decode_args& g) {
-  allow_shared(d, decode_kernel<head_dim>, shared_bytes<head_dim>());
-  launch(d, decode_kernel<head_dim>, dim3(g.a.heads.kv_heads, g.splits, g.v.decodes), warps * 32,
-         shared_bytes<head_dim>(), g);
+  if constexpr (head_dim <= 128)
+    if (g.v.decodes * g.a.heads.kv_heads <= few_items) return start<head_dim, 8, 2>(d, g);
+  start<head_dim, 4, 3>(d, g);
 }
 
 }  // namespace

@@ -1,8 +1,8 @@
 // Attention of many rows of one sequence, on tensor cores (Dao 2023, «FlashAttention-2»).
 //
 // A block has up to 128 lines, each one query head of one row: the query heads of a key head are packed, so
-// that they share its pages. Eight warps have 16 lines each (or one warp, for single rows); a page of keys and values is in shared memory
-// while the next one comes.
+// that they share its pages. Eight warps have 16 lines each (or one warp, for single rows); a page of keys
+// and values is in shared memory while the next one comes.
 #include <algorithm>
 
 #include "kernels/cuda/launch.h"
@@ -75,7 +75,7 @@ __global__ void __launch_bounds__(warps * 32, 1) prefill_kernel(rows_view v, att
     const int stage = (page - first_page) % 2;
     if (page < last_page)
       fetch<head_dim, warps>(v, a, kv_head, b.pages_at, page + 1,
-                      shared_address(shared + (1 - stage) * page_bytes<head_dim>()));
+                             shared_address(shared + (1 - stage) * page_bytes<head_dim>()));
     copies_end_group();
     copies_wait<1>();
     __syncthreads();
@@ -89,7 +89,7 @@ __global__ void __launch_bounds__(warps * 32, 1) prefill_kernel(rows_view v, att
       for (int n = 0; n < tiles; n += 2) {
         std::uint32_t k[4];
         const int token = n * 8 + (lane >> 4) * 8 + lane % 8;
-        load_matrices(k, key_at + (token * units + unit_of(s * 2 + (lane >> 3) % 2, token, units)) * 16);
+        load_matrices(k, key_at + unit_at(s * 2 + (lane >> 3) % 2, token, units, page_tokens) * 16);
         mma_bf16(scores[n], q[s][0], q[s][1], q[s][2], q[s][3], k[0], k[1]);
         mma_bf16(scores[n + 1], q[s][0], q[s][1], q[s][2], q[s][3], k[2], k[3]);
       }
@@ -141,7 +141,7 @@ __global__ void __launch_bounds__(warps * 32, 1) prefill_kernel(rows_view v, att
 #pragma unroll
       for (int u = 0; u < units; u += 2) {
         std::uint32_t w[4];
-        load_matrices_transposed(w, value_at + (token * units + unit_of(u + (lane >> 4), token, units)) * 16);
+        load_matrices_transposed(w, value_at + unit_at(u + (lane >> 4), token, units, page_tokens) * 16);
         mma_bf16(result[u], p0, p1, p2, p3, w[0], w[1]);
         mma_bf16(result[u + 1], p0, p1, p2, p3, w[2], w[3]);
       }
@@ -182,6 +182,7 @@ std::uint32_t prefill_tokens(const head_shape& h, std::uint32_t block_lines) {
 
 void prefill_attention(device& d, const rows_view& v, const attention_args& a) {
   if (v.block_count == 0) return;
+  if (can_use_wgmma(d, v, a.heads)) return wgmma_attention(d, v, a);
   switch (a.heads.head_dim) {
     case 16:
       return start<16>(d, v, a);

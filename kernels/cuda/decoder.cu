@@ -222,7 +222,7 @@ rows_view cuda_decoder::bring(const decoder_step& step, const extent& e) {
   std::size_t pages = 0;
   const std::uint32_t most = prefill_tokens(heads_, block_lines);
   for (const kv_slice& s : step.slices) pages += (s.position + s.rows + page_tokens - 1) / page_tokens;
-  const std::size_t words = std::size_t{rows} * 3 + decodes + logits + std::size_t{blocks} * 4 + pages;
+  const std::size_t words = std::size_t{rows} * 3 + std::size_t{decodes} * 4 + logits + std::size_t{blocks} * 4 + pages;
   // Twice what is needed: contexts grow, and the graphs know where this lies.
   if (input_.reserve(words * 8) | input_host_.reserve(words * 8)) drop_graphs();
   rows_view v{};
@@ -237,32 +237,39 @@ rows_view cuda_decoder::bring(const decoder_step& step, const extent& e) {
     at += count;
     return at - count;
   };
-  const std::size_t tokens_at = take(rows), positions_at = take(rows), row_pages_at = take(rows),
-                    decode_at = take(decodes), logits_at = take(logits),
-                    blocks_at = take(std::size_t{blocks} * 4), pages_at = take(pages);
+  // Those that are read as fours first.
+  const std::size_t decode_at = take(std::size_t{decodes} * 4), blocks_at = take(std::size_t{blocks} * 4),
+                    tokens_at = take(rows), positions_at = take(rows), row_pages_at = take(rows),
+                    logits_at = take(logits), pages_at = take(pages);
   for (std::uint32_t i = 0; i < rows; ++i) {
     const bool real = i < step.tokens.size();
     host[tokens_at + i] = real ? step.tokens[i] : 0;
     host[positions_at + i] = real ? static_cast<std::int32_t>(step.positions[i]) : 0;
     host[row_pages_at + i] = -1;
   }
-  std::size_t page = 0, decode = 0;
+  std::size_t page = 0;
+  std::uint32_t context = 0;
+  auto* single = reinterpret_cast<decode_row*>(host + decode_at);
   auto* block = reinterpret_cast<prefill_block*>(host + blocks_at);
   for (const kv_slice& s : step.slices) {
     const std::size_t count = (s.position + s.rows + page_tokens - 1) / page_tokens;
     std::copy_n(s.pages, count, host + pages_at + page);
     for (std::uint32_t i = 0; i < s.rows; ++i)
       host[row_pages_at + s.first_row + i] = static_cast<std::int32_t>(page);
-    if (s.rows == 1 && decodes > 0)
-      host[decode_at + decode++] = static_cast<std::int32_t>(s.first_row);
-    else
+    if (s.rows == 1 && decodes > 0) {
+      *single++ = {static_cast<std::int32_t>(s.first_row), static_cast<std::int32_t>(s.position),
+                   static_cast<std::int32_t>(page), 0};
+    } else {
+      context = std::max(context, s.position + s.rows);
       for (std::uint32_t i = 0; i < s.rows; i += most)
         *block++ = {static_cast<std::int32_t>(s.first_row + i),
                     static_cast<std::int32_t>(std::min(most, s.rows - i)),
                     static_cast<std::int32_t>(s.position + i), static_cast<std::int32_t>(page)};
+    }
     page += count;
   }
-  for (; decode < decodes; ++decode) host[decode_at + decode] = static_cast<std::int32_t>(decode);
+  const auto* singles = reinterpret_cast<const decode_row*>(host + decode_at);
+  while (single < singles + decodes) *single = {static_cast<std::int32_t>(single - singles), 0, -1, 0}, ++single;
   // Long contexts first, so that the last blocks to run are short ones.
   auto* first = reinterpret_cast<prefill_block*>(host + blocks_at);
   while (block < first + blocks) *block++ = {0, 0, -1, 0};
@@ -274,7 +281,7 @@ rows_view cuda_decoder::bring(const decoder_step& step, const extent& e) {
   v.tokens = there + tokens_at;
   v.positions = reinterpret_cast<const std::uint32_t*>(there + positions_at);
   v.pages_at = there + row_pages_at;
-  v.decode_rows = there + decode_at;
+  v.decode_rows = reinterpret_cast<const decode_row*>(there + decode_at);
   v.logits_from = there + logits_at;
   v.blocks = reinterpret_cast<const prefill_block*>(there + blocks_at);
   v.pages = there + pages_at;
@@ -283,6 +290,7 @@ rows_view cuda_decoder::bring(const decoder_step& step, const extent& e) {
   v.logits = logits;
   v.block_count = blocks;
   v.block_lines = block_lines;
+  v.context = context;
   return v;
 }
 

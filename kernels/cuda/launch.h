@@ -25,22 +25,31 @@ __device__ __forceinline__ void let_next_start() {
 #endif
 }
 
+// The blocks of a cluster run at once and see each other's shared memory (9.0).
 template <class... P, class... A>
-void launch(device& d, void (*kernel)(P...), dim3 grid, unsigned threads, std::size_t shared, A&&... args) {
+void launch_clusters(device& d, void (*kernel)(P...), dim3 grid, dim3 cluster, unsigned threads,
+                     std::size_t shared, A&&... args) {
   if (d.failed()) return;
   cudaLaunchConfig_t how{};
   how.gridDim = grid;
   how.blockDim = dim3(threads);
   how.dynamicSmemBytes = shared;
   how.stream = d.stream;
-  cudaLaunchAttribute early;
-  early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-  early.val.programmaticStreamSerializationAllowed = 1;
+  cudaLaunchAttribute attributes[2];
+  attributes[0].id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  attributes[0].val.programmaticStreamSerializationAllowed = 1;
+  attributes[1].id = cudaLaunchAttributeClusterDimension;
+  attributes[1].val.clusterDim = {cluster.x, cluster.y, cluster.z};
   if (d.capability >= 90) {
-    how.attrs = &early;
-    how.numAttrs = 1;
+    how.attrs = attributes;
+    how.numAttrs = cluster.x * cluster.y * cluster.z > 1 ? 2 : 1;
   }
   WEIR_CUDA(d, cudaLaunchKernelEx(&how, kernel, std::forward<A>(args)...));
+}
+
+template <class... P, class... A>
+void launch(device& d, void (*kernel)(P...), dim3 grid, unsigned threads, std::size_t shared, A&&... args) {
+  launch_clusters(d, kernel, grid, dim3(1), threads, shared, std::forward<A>(args)...);
 }
 
 // Once a kernel and device: lets a block have that much shared memory.

@@ -96,7 +96,7 @@ __global__ void turn_kernel(rows_view v, head_shape h, turning t, __nv_bfloat16*
   const int token = static_cast<int>(position % page_tokens);
   const auto page = static_cast<std::size_t>(v.pages[v.pages_at[row] + position / page_tokens]);
   const std::uint32_t kv_head = (head - h.heads) % h.kv_heads;
-  const std::size_t place = ((page * h.kv_heads + kv_head) * page_tokens + token) * head_dim;
+  const std::size_t place = (page * h.kv_heads + kv_head) * page_tokens * head_dim;
   if (head < h.heads + h.kv_heads) {
     __nv_bfloat16* keys = to.keys + place;
     turn_head<head_dim>(

@@ -1,9 +1,11 @@
 // layers.h — what a decoder does between its products: embedding, norms, rotary with the write into pages,
 // attention, SwiGLU. Rows are bf16 but for the residual stream, which is f32.
 //
-// A page of one layer holds keys [kv_heads, page_tokens, head_dim], and values alike, in bf16. A token's row
-// lies in units of 16 bytes whose places are exchanged by the token's index (unit_of), so that eight tokens
-// read at once meet no bank of shared memory twice, and a page is copied there as it is.
+// A page of one layer holds keys [kv_heads, page_tokens, head_dim], and values alike, in bf16. A head of it
+// lies in panels of 64 elements a token where its size is a multiple of 64, else in one panel, and a token's
+// row of a panel in units of 16 bytes whose places are exchanged by the token's index (unit_at): so eight
+// tokens read at once meet no bank of shared memory twice, and a panel is copied there as it is. Panels of 64
+// are what wgmma calls the 128-byte swizzle.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -16,14 +18,25 @@ namespace weir::kernels::cuda {
 
 constexpr int page_tokens = 64;
 
-// Where unit `unit` of token `token` lies in its row of `units`.
-constexpr __host__ __device__ int unit_of(int unit, int token, int units) {
-  return unit ^ (token & (units % 8 == 0 ? 7 : units % 4 == 0 ? 3 : units % 2 == 0 ? 1 : 0));
+// Units of a token's row in one panel, of `units` in all.
+constexpr __host__ __device__ int panel_units(int units) { return units % 8 == 0 ? 8 : units; }
+
+// Where unit `unit` of token `token` lies among `tokens` tokens of a head, which begin at a multiple of
+// eight.
+constexpr __host__ __device__ int unit_at(int unit, int token, int units, int tokens) {
+  const int wide = panel_units(units);
+  const int mask = wide == 8 ? 7 : units % 4 == 0 ? 3 : units % 2 == 0 ? 1 : 0;
+  return (unit / wide * tokens + token) * wide + (unit % wide ^ (token & mask));
 }
 
 // Consecutive rows of one sequence, for one block of prefill_attention. No rows: it fills up a batch class.
-struct prefill_block {
+struct alignas(16) prefill_block {
   std::int32_t row, rows, position, pages_at;
+};
+
+// A row that is alone in its slice. No pages (-1): as below.
+struct alignas(16) decode_row {
+  std::int32_t row, position, pages_at, unused;
 };
 
 // A step's rows on the device. A row without pages (-1) fills up a batch class: nothing of it is kept.
@@ -31,12 +44,13 @@ struct rows_view {
   const std::int32_t* tokens;       // [rows]
   const std::uint32_t* positions;   // [rows]
   const std::int32_t* pages_at;     // [rows] where the pages of its sequence begin in `pages`
-  const std::int32_t* decode_rows;  // [decodes] rows that are alone in their slice
+  const decode_row* decode_rows;    // [decodes]
   const std::int32_t* logits_from;  // [logits]
   const prefill_block* blocks;      // [block_count]
   const std::int32_t* pages;
   std::uint32_t rows = 0, decodes = 0, logits = 0, block_count = 0;
   std::uint32_t block_lines = 0;  // 128, or 16 where every block has one row
+  std::uint32_t context = 0;      // most tokens that a row of a block sees
 };
 
 struct layer_pages {
@@ -89,9 +103,12 @@ bool attention_supports(const device& d, const head_shape& h);
 // `fresh`: the row's own key and value are not in its page yet, its query is not turned: both are done here.
 void decode_attention(device& d, const rows_view& v, const attention_args& a, const turning& t, bool fresh,
                       const split_scratch& scratch);
-// A line's bits do not depend on the block it is in, nor on the block's lines.
+// On a deterministic device a line's bits do not depend on the block it is in, nor on the block's lines.
 void prefill_attention(device& d, const rows_view& v, const attention_args& a);
-std::uint32_t prefill_tokens(const head_shape& h, std::uint32_t block_lines);  // most tokens of one prefill_block
+bool can_use_wgmma(const device& d, const rows_view& v, const head_shape& h);
+void wgmma_attention(device& d, const rows_view& v, const attention_args& a);  // REQUIRES: can_use_wgmma
+std::uint32_t prefill_tokens(const head_shape& h,
+                             std::uint32_t block_lines);  // most tokens of one prefill_block
 
 // out[r, i] = silu(x[r, i] + bias[i]) * (x[r, width + i] + bias[width + i])
 void silu_mul_bf16(device& d, const __nv_bfloat16* x, const float* bias, std::uint32_t rows,

@@ -36,7 +36,7 @@ __device__ std::uint32_t row_of(const stream_args& a, std::uint32_t tile, std::u
 }
 
 // Eight warps' sums of element `e` of a tile: lane e / 4 of the fragment, its value e % 4.
-__device__ float sum_of_warps(const float* part, int e) {
+__device__ __forceinline__ float sum_of_warps(const float* part, int e) {
   float sum = 0;
 #pragma unroll
   for (int w = 0; w < warps; ++w) sum += part[w * tile + e];

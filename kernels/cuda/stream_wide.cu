@@ -15,14 +15,16 @@
 
 #include <algorithm>
 
+#include "kernels/cuda/barrier.h"
 #include "kernels/cuda/launch.h"
+#include "kernels/cuda/mma.h"
 #include "kernels/cuda/products.h"
 #include "kernels/cuda/wgmma.h"
 
 namespace weir::kernels::cuda {
 namespace {
 
-constexpr int columns = 64;  // of a swizzled row
+constexpr int columns = 64;  // of a panel
 constexpr int warps = 5;     // the last one asks
 constexpr std::uint32_t most_rows = 64;
 
@@ -46,7 +48,7 @@ struct wide_args {
   std::uint32_t n, m, tiles, chunks;
 };
 
-#if WEIR_WGMMA
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
 // One element of the tile: row of the weights, row of x.
 template <product_out kind>
 __device__ __forceinline__ void put(const wide_args& a, std::uint32_t row, std::uint32_t column, float v) {
@@ -130,7 +132,7 @@ template <product_out kind, int wide, int blocks>
 __global__ void __launch_bounds__(warps * 32, 1)
     wide_kernel(const __grid_constant__ CUtensorMap w, const __grid_constant__ CUtensorMap x,
                 const wide_args a) {
-#if WEIR_WGMMA
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
   using r = ring<wide, blocks>;
   constexpr int stages = r::stages, atoms = r::atoms;
   extern __shared__ __align__(1024) unsigned char shared[];
@@ -147,8 +149,8 @@ __global__ void __launch_bounds__(warps * 32, 1)
     barrier_expect(full + 8 * stage, r::stage);
 #pragma unroll
     for (int i = 0; i < atoms; ++i)
-      copy_box_once(base + stage * r::stage + i * r::weights, w, (chunk * atoms + i) * columns,
-                    tile * 64 * (kind == product_out::silu_bf16 ? 1 : blocks), 0, full + 8 * stage);
+      copy_boxes_once(base + stage * r::stage + i * r::weights, w, (chunk * atoms + i) * columns,
+                      tile * 64 * (kind == product_out::silu_bf16 ? 1 : blocks), full + 8 * stage);
   };
   const auto ask_x = [&](std::uint32_t unit, int stage) {
 #pragma unroll
@@ -162,7 +164,7 @@ __global__ void __launch_bounds__(warps * 32, 1)
       barrier_init(full + 8 * i, 1);
       barrier_init(empty + 8 * i, 1);
     }
-    barriers_ready();
+    barrier_inits_end();
     for (std::uint32_t i = 0; i < stages && begin + i < end; ++i) ask_weights(begin + i, i);
   }
   let_next_start();
@@ -202,20 +204,19 @@ __global__ void __launch_bounds__(warps * 32, 1)
     }
     for (std::uint32_t chunk = first; chunk < stop; ++chunk) {
       barrier_wait(full + 8 * stage, phase);
-      group_begin();
+      products_begin();
 #pragma unroll
       for (int i = 0; i < atoms * columns / 16; ++i) {
         const int atom = i / 4;
-        const std::uint64_t from_x = tile_at(base + stage * r::stage + atoms * r::weights + atom * r::x);
+        const std::uint32_t weights = base + stage * r::stage + atom * r::weights,
+                            rows = base + stage * r::stage + atoms * r::weights + atom * r::x;
 #pragma unroll
         for (int b = 0; b < blocks; ++b)
-          multiply_group<wide>(sums[b],
-                               tile_at(base + stage * r::stage + atom * r::weights + b * 64 * columns * 2) +
-                                   i % 4 * next_columns,
-                               from_x + i % 4 * next_columns);
+          multiply_ss(sums[b], panels_at(weights + b * 64 * columns * 2, 16) + i % 4 * 2,
+                      panels_at(rows, 16) + i % 4 * 2, 1);
       }
-      group_end();
-      groups_wait<1>();
+      products_end_group();
+      wait_products<1>();
       if (chunk > first && threadIdx.x == 0) barrier_arrive(empty + 8 * ((stage ? stage : stages) - 1));
       if (++stage == stages) {
         stage = 0;
@@ -223,10 +224,7 @@ __global__ void __launch_bounds__(warps * 32, 1)
       }
     }
 #pragma unroll
-    for (int b = 0; b < blocks; ++b) hold(sums[b]);
-    groups_wait<0>();
-#pragma unroll
-    for (int b = 0; b < blocks; ++b) hold(sums[b]);
+    for (int b = 0; b < blocks; ++b) wait_products<0>(sums[b]);
     if (threadIdx.x == 0) barrier_arrive(empty + 8 * ((stage ? stage : stages) - 1));
     unit += stop - first;
 
@@ -250,8 +248,6 @@ __global__ void __launch_bounds__(warps * 32, 1)
   }
 #endif
 }
-
-__global__ void built_kernel(int* answer) { *answer = WEIR_WGMMA; }
 
 using encode_function = decltype(&cuTensorMapEncodeTiled);
 
@@ -303,21 +299,16 @@ void start(device& d, const product& p) {
 }  // namespace
 
 bool open_wide(device& d) {
+#ifdef WEIR_CUDA_90A
   if (d.capability != 90 || d.shared_per_block < ring<32, 2>::bytes) return true;
-  int built = 0, *there = nullptr;
-  WEIR_CUDA(d, cudaMalloc(&there, sizeof built));
-  if (!d.failed()) built_kernel<<<1, 1, 0, d.stream>>>(there);
-  WEIR_CUDA(d, cudaGetLastError());
-  WEIR_CUDA(d, cudaMemcpyAsync(&built, there, sizeof built, cudaMemcpyDeviceToHost, d.stream));
-  d.sync();
-  if (there) cudaFree(there);
-  if (d.failed() || !built) return !d.failed();
   cudaDriverEntryPointQueryResult found;
   WEIR_CUDA(d, cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &d.encode_map, 12000,
                                                 cudaEnableDefault, &found));
   const std::size_t bytes = static_cast<std::size_t>(d.multiprocessors) * sizeof(unsigned);
   WEIR_CUDA(d, cudaMalloc(&d.arrived, bytes));
-  return !d.failed() && WEIR_CUDA(d, cudaMemsetAsync(d.arrived, 0, bytes, d.stream));
+  WEIR_CUDA(d, cudaMemsetAsync(d.arrived, 0, bytes, d.stream));
+#endif
+  return !d.failed();
 }
 
 bool can_stream_wide(const device& d, const product& p) {

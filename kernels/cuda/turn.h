@@ -48,10 +48,10 @@ __device__ __forceinline__ void turn_head(const __nv_bfloat16* from, const float
   }
 }
 
-// Where element `i` of a token lies in its page's row of one head.
+// Where element `i` of token `token` lies among `tokens` tokens of one head.
 template <int head_dim>
-__device__ __forceinline__ int place_of(int i, int token) {
-  return unit_of(i / 8, token, head_dim / 8) * 8 + i % 8;
+__device__ __forceinline__ int place_of(int i, int token, int tokens = page_tokens) {
+  return unit_at(i / 8, token, head_dim / 8, tokens) * 8 + i % 8;
 }
 
 }  // namespace weir::kernels::cuda

@@ -1,5 +1,6 @@
 // Products on the device against their definition in double, over shapes that are whole tiles and shapes that
 // are not; skipped, saying so, where there is no device.
+#ifdef WEIR_WITH_CUDA
 #include <cmath>
 #include <cstring>
 #include <iostream>
@@ -215,3 +216,4 @@ TEST_CASE("cuda: what our own products cannot do is left to others") {
   CHECK_FALSE(can_stream(*d, fits));
   d->deterministic = false;
 }
+#endif

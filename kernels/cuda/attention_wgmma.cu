@@ -1,0 +1,449 @@
+// Attention of many rows of one sequence on 9.0a, where products run while a warpgroup does other things
+// (Shah et al. 2024, «FlashAttention-3»).
+//
+// A block has 128 lines as in attention_prefill.cu, 64 for each of two warpgroups; a third one only asks for
+// pages, two at a time, by bulk copies into rings of keys and values. A warpgroup has this tile's P·V under
+// way while it takes the next tile's exponentials, and the other's products cover what is left of them.
+//
+// Where there are fewer blocks than multiprocessors, as for a short slice behind a long prompt, the blocks of
+// a cluster share a context and each joins its part of the lines out of the others' shared memory.
+#include <algorithm>
+
+#include "kernels/cuda/barrier.h"
+#include "kernels/cuda/launch.h"
+#include "kernels/cuda/layers.h"
+#include "kernels/cuda/mma.h"
+#include "kernels/cuda/wgmma.h"
+
+namespace weir::kernels::cuda {
+namespace {
+
+constexpr int lines = 128, tile = 2 * page_tokens, stages = 2;
+constexpr int consumers = 256, threads = consumers + 128;
+constexpr int panel_bytes = lines * 128;  // 64 columns of 128 lines, or of 128 tokens
+static_assert(tile == lines);
+
+template <int head_dim>
+constexpr int tile_bytes = head_dim / 64 * panel_bytes;
+
+// Shared memory: queries, then keys, then values, then barriers. The join lays sums over the rings.
+template <int head_dim>
+constexpr std::size_t shared_bytes = (1 + 2 * stages) * tile_bytes<head_dim> + 4 * stages * 8;
+template <int head_dim>
+constexpr int sum_stride = head_dim + 4;  // floats
+static_assert(lines * (sum_stride<128> + 2) * 4 <= 2 * stages * tile_bytes<128>);
+static_assert(lines * (sum_stride<64> + 2) * 4 <= 2 * stages * tile_bytes<64>);
+
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+
+// Named barriers: 1 and 2 are each warpgroup's own, 3 is both's.
+__device__ __forceinline__ void meet(int name, int count) {
+  asm volatile("bar.sync %0, %1;" ::"r"(name), "r"(count) : "memory");
+}
+
+__device__ __forceinline__ void cluster_meet() {
+  asm volatile("barrier.cluster.arrive.release;\nbarrier.cluster.wait.acquire;" ::: "memory");
+}
+
+__device__ __forceinline__ float exp2_fast(float x) {
+  float y;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+
+struct rings {
+  std::uint32_t queries, keys, values, key_full, value_full, key_free, value_free;
+};
+
+template <int head_dim>
+__device__ rings rings_at(std::uint32_t shared) {
+  rings r;
+  r.queries = shared;
+  r.keys = r.queries + tile_bytes<head_dim>;
+  r.values = r.keys + stages * tile_bytes<head_dim>;
+  r.key_full = r.values + stages * tile_bytes<head_dim>;
+  r.value_full = r.key_full + stages * 8;
+  r.key_free = r.value_full + stages * 8;
+  r.value_free = r.key_free + stages * 8;
+  return r;
+}
+
+// What a block does: tiles [begin, end) of its lines' pages, counted from `first_page`.
+struct part {
+  prefill_block b;
+  int group, window, first_page, last_page, begin, end;
+  __device__ int from_of(int p) const { return window != 0 && p + 1 > window ? p + 1 - window : 0; }
+};
+
+__device__ part part_of(const rows_view& v, const attention_args& a) {
+  part p;
+  p.b = v.blocks[blockIdx.y];
+  p.group = static_cast<int>(a.heads.heads / a.heads.kv_heads);
+  p.window = static_cast<int>(a.window);
+  p.first_page = p.from_of(p.b.position) / page_tokens;
+  p.last_page = (p.b.position + p.b.rows - 1) / page_tokens;
+  const int tiles = (p.last_page - p.first_page + 2) / 2, parts = static_cast<int>(gridDim.z);
+  p.begin = tiles * static_cast<int>(blockIdx.z) / parts;
+  p.end = tiles * (static_cast<int>(blockIdx.z) + 1) / parts;
+  return p;
+}
+
+// One warp asks for all tiles. An odd last page comes twice: nobody sees its second coming, but it must be
+// numbers.
+template <int head_dim>
+__device__ void ask(const rows_view& v, const attention_args& a, const part& p, const rings& r) {
+  constexpr int panels = head_dim / 64, half = panel_bytes / 2;
+  const int lane = static_cast<int>(threadIdx.x % 32);
+  std::int32_t ids = 0;
+  for (int t = p.begin; t < p.end; ++t) {
+    const int n = t - p.begin, stage = n % stages, slot = n * 2 % 32;
+    const std::uint32_t parity = n / stages % 2 ^ 1;
+    if (slot == 0) ids = v.pages[p.b.pages_at + min(p.first_page + t * 2 + lane, p.last_page)];
+    const std::int32_t page[2] = {__shfl_sync(~0u, ids, slot), __shfl_sync(~0u, ids, slot + 1)};
+    if (lane != 0) continue;
+    const auto bring = [&](const __nv_bfloat16* from, std::uint32_t to, std::uint32_t full,
+                           std::uint32_t free) {
+      barrier_wait(free + stage * 8, parity);
+      barrier_expect(full + stage * 8, tile_bytes<head_dim>);
+#pragma unroll
+      for (int i = 0; i < 2; ++i) {
+        const __nv_bfloat16* at =
+            from + (std::size_t(page[i]) * a.heads.kv_heads + blockIdx.x) * page_tokens * head_dim;
+#pragma unroll
+        for (int panel = 0; panel < panels; ++panel)
+          copy_bulk(to + stage * tile_bytes<head_dim> + panel * panel_bytes + i * half, at + panel * half / 2,
+                    half, full + stage * 8);
+      }
+    };
+    bring(a.pages.keys, r.keys, r.key_full, r.key_free);
+    bring(a.pages.values, r.values, r.value_full, r.value_free);
+  }
+}
+
+// A warpgroup's lines of Q go to shared memory; lines behind the last repeat its row.
+template <int head_dim>
+__device__ void bring_queries(const attention_args& a, const part& p, int group_of_warps, int thread,
+                              unsigned char* queries) {
+  constexpr int units = head_dim / 8;
+  for (int i = thread; i < 64 * units; i += 128) {
+    const int line = group_of_warps * 64 + i / units, unit = i % units;
+    const auto row = static_cast<std::size_t>(p.b.row + min(line / p.group, p.b.rows - 1));
+    const std::size_t head = blockIdx.x * p.group + line % p.group;
+    const uint4 q =
+        __ldcg(reinterpret_cast<const uint4*>(a.qkv + row * a.heads.width() + head * head_dim + unit * 8));
+    *reinterpret_cast<uint4*>(queries + unit_at(unit, line, units, lines) * 16) = q;
+  }
+  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+  meet(1 + group_of_warps, 128);
+}
+
+// A thread's two lines: running maxima and its share of the totals.
+struct running {
+  int position[2];
+  float largest[2] = {-INFINITY, -INFINITY}, total[2] = {0, 0};
+};
+
+// Scores become exponentials; `shrink` is what came before in units of the new maximum.
+__device__ __forceinline__ void take_exponentials(float (&s)[tile / 2], running& w, const part& p, int t,
+                                                  float log2_scale, float (&shrink)[2]) {
+  const int lane = static_cast<int>(threadIdx.x % 32), token = (p.first_page + t * 2) * page_tokens;
+  // Only tiles at an edge of what some line sees are looked at token by token.
+  if (token + tile - 1 > p.b.position || token < p.from_of(p.b.position + p.b.rows - 1)) {
+    const int from[2] = {p.from_of(w.position[0]), p.from_of(w.position[1])};
+#pragma unroll
+    for (int i = 0; i < tile / 2; ++i) {
+      const int at = token + i / 4 * 8 + lane % 4 * 2 + i % 2;
+      if (at > w.position[i / 2 % 2] || at < from[i / 2 % 2]) s[i] = -INFINITY;
+    }
+  }
+  float most[2] = {w.largest[0], w.largest[1]}, base[2];
+#pragma unroll
+  for (int i = 0; i < tile / 2; ++i) most[i / 2 % 2] = fmaxf(most[i / 2 % 2], s[i]);
+#pragma unroll
+  for (int r = 0; r < 2; ++r) {
+    most[r] = fmaxf(most[r], __shfl_xor_sync(~0u, most[r], 1));
+    most[r] = fmaxf(most[r], __shfl_xor_sync(~0u, most[r], 2));
+    base[r] = most[r] == -INFINITY ? 0.0f : most[r] * log2_scale;
+    shrink[r] = exp2_fast(w.largest[r] * log2_scale - base[r]);
+    w.largest[r] = most[r];
+    w.total[r] *= shrink[r];
+  }
+#pragma unroll
+  for (int i = 0; i < tile / 2; ++i) {
+    s[i] = exp2_fast(s[i] * log2_scale - base[i / 2 % 2]);
+    w.total[i / 2 % 2] += s[i];
+  }
+}
+
+__device__ __forceinline__ void pack(const float (&s)[tile / 2], std::uint32_t (&p)[tile / 4]) {
+#pragma unroll
+  for (int i = 0; i < tile / 4; ++i) p[i] = pair_of(s[2 * i], s[2 * i + 1]);
+}
+
+template <int head_dim>
+__device__ __forceinline__ void multiply_keys(float (&s)[tile / 2], std::uint32_t queries,
+                                              std::uint32_t keys) {
+  const std::uint64_t a = panels_at(queries, panel_bytes), b = panels_at(keys, panel_bytes);
+#pragma unroll
+  for (int k = 0; k < head_dim / 16; ++k) {
+    const std::uint64_t step = k / 4 * (panel_bytes >> 4) + k % 4 * 2;
+    multiply_ss(s, a + step, b + step, k != 0);
+  }
+  products_end_group();
+}
+
+template <int head_dim>
+__device__ __forceinline__ void multiply_values(float (&o)[head_dim / 2], const std::uint32_t (&p)[tile / 4],
+                                                std::uint32_t values) {
+  const std::uint64_t b = panels_at(values, panel_bytes);
+#pragma unroll
+  for (int k = 0; k < tile / 16; ++k) multiply_rs(o, p + 4 * k, b + k * 128);
+  products_end_group();
+}
+
+// All tiles of a warpgroup's 64 lines; o is in units of the largest.
+template <int head_dim>
+__device__ __forceinline__ void consume(const part& p, const rings& r, int group_of_warps, float log2_scale,
+                                        running& w, float (&o)[head_dim / 2]) {
+  constexpr int bytes = tile_bytes<head_dim>;
+  const bool tells = threadIdx.x % 32 == 0;  // one arrival a warp
+  const std::uint32_t queries = r.queries + group_of_warps * 64 * 128;
+  float s[tile / 2], shrink[2];
+  std::uint32_t weights[tile / 4];
+#pragma unroll
+  for (float& x : o) x = 0;
+  if (p.begin == p.end) return;
+
+  barrier_wait(r.key_full, 0);
+  products_begin();
+  multiply_keys<head_dim>(s, queries, r.keys);
+  wait_products<0>(s);
+  if (tells) barrier_arrive(r.key_free);
+  take_exponentials(s, w, p, p.begin, log2_scale, shrink);
+  pack(s, weights);
+  int stage = 0;
+  std::uint32_t parity = 0;  // of `stage`
+  for (int t = p.begin + 1; t < p.end; ++t) {
+    const int next = stage + 1 == stages ? 0 : stage + 1;
+    const std::uint32_t next_parity = next == 0 ? parity ^ 1 : parity;
+    barrier_wait(r.key_full + next * 8, next_parity);
+    products_begin();
+    multiply_keys<head_dim>(s, queries, r.keys + next * bytes);
+    barrier_wait(r.value_full + stage * 8, parity);
+    multiply_values<head_dim>(o, weights, r.values + stage * bytes);
+    wait_products<1>(s);
+    if (tells) barrier_arrive(r.key_free + next * 8);
+    take_exponentials(s, w, p, t, log2_scale, shrink);
+    wait_products<0>(o);
+    if (tells) barrier_arrive(r.value_free + stage * 8);
+#pragma unroll
+    for (int i = 0; i < head_dim / 2; ++i) o[i] *= shrink[i / 2 % 2];
+    pack(s, weights);
+    stage = next;
+    parity = next_parity;
+  }
+  barrier_wait(r.value_full + stage * 8, parity);
+  products_begin();
+  multiply_values<head_dim>(o, weights, r.values + stage * bytes);
+  wait_products<0>(o);
+#pragma unroll
+  for (int l = 0; l < 2; ++l) {
+    w.total[l] += __shfl_xor_sync(~0u, w.total[l], 1);
+    w.total[l] += __shfl_xor_sync(~0u, w.total[l], 2);
+  }
+}
+
+template <int head_dim>
+__device__ __nv_bfloat16* out_of(const attention_args& a, const part& p, int line) {
+  const auto row = static_cast<std::size_t>(p.b.row + line / p.group);
+  return a.out + (row * a.heads.heads + blockIdx.x * p.group + line % p.group) * head_dim;
+}
+
+// The cluster's parts of some lines, out of the shared memory of all its blocks.
+template <int head_dim>
+__device__ void join(const attention_args& a, const part& p, std::uint32_t sums, int thread) {
+  constexpr int quads = head_dim / 4, stride = sum_stride<head_dim>;
+  const int parts = static_cast<int>(gridDim.z), share = (lines + parts - 1) / parts;
+  const auto far = [&](std::uint32_t at, int of) {
+    std::uint32_t there;
+    asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(at), "r"(of));
+    return there;
+  };
+  for (int i = thread; i < share * quads; i += consumers) {
+    const int line = static_cast<int>(blockIdx.z) * share + i / quads;
+    if (line >= lines || line / p.group >= p.b.rows) continue;
+    float top = -INFINITY, weight = 0, sum[4] = {};
+    for (int part = 0; part < parts; ++part) {
+      float most, total, x[4];
+      asm volatile("ld.shared::cluster.v2.f32 {%0, %1}, [%2];"
+                   : "=f"(most), "=f"(total)
+                   : "r"(far(sums + (lines * stride + line * 2) * 4, part)));
+      asm volatile("ld.shared::cluster.v4.f32 {%0, %1, %2, %3}, [%4];"
+                   : "=f"(x[0]), "=f"(x[1]), "=f"(x[2]), "=f"(x[3])
+                   : "r"(far(sums + (line * stride + i % quads * 4) * 4, part)));
+      if (most == -INFINITY) continue;
+      const float larger = fmaxf(top, most), before = exp2_fast(top - larger), now = exp2_fast(most - larger);
+      top = larger;
+      weight = weight * before + total * now;
+#pragma unroll
+      for (int j = 0; j < 4; ++j) sum[j] = sum[j] * before + x[j] * now;
+    }
+    const float inverse = 1.0f / weight;
+    *reinterpret_cast<uint2*>(out_of<head_dim>(a, p, line) + i % quads * 4) =
+        make_uint2(pair_of(sum[0] * inverse, sum[1] * inverse), pair_of(sum[2] * inverse, sum[3] * inverse));
+  }
+}
+
+template <int head_dim>
+__device__ void leave_part(const running& w, const float (&o)[head_dim / 2], float log2_scale, int line,
+                           float* sums) {
+  constexpr int stride = sum_stride<head_dim>;
+  const int lane = static_cast<int>(threadIdx.x % 32);
+#pragma unroll
+  for (int l = 0; l < 2; ++l) {
+    const int at = line + l * 8;
+#pragma unroll
+    for (int u = 0; u < head_dim / 8; ++u)
+      *reinterpret_cast<float2*>(sums + at * stride + u * 8 + lane % 4 * 2) =
+          make_float2(o[u * 4 + l * 2], o[u * 4 + l * 2 + 1]);
+    if (lane % 4 == 0)
+      *reinterpret_cast<float2*>(sums + lines * stride + at * 2) =
+          make_float2(w.largest[l] * log2_scale, w.total[l]);
+  }
+}
+
+template <int head_dim>
+__device__ void write(const attention_args& a, const part& p, const running& w,
+                      const float (&o)[head_dim / 2], int line) {
+  const int lane = static_cast<int>(threadIdx.x % 32);
+#pragma unroll
+  for (int l = 0; l < 2; ++l) {
+    if ((line + l * 8) / p.group >= p.b.rows) continue;
+    const float inverse = 1.0f / w.total[l];
+    __nv_bfloat16* to = out_of<head_dim>(a, p, line + l * 8) + lane % 4 * 2;
+#pragma unroll
+    for (int u = 0; u < head_dim / 8; ++u)
+      *reinterpret_cast<std::uint32_t*>(to + u * 8) =
+          pair_of(o[u * 4 + l * 2] * inverse, o[u * 4 + l * 2 + 1] * inverse);
+  }
+}
+#endif
+
+template <int head_dim>
+__global__ void __launch_bounds__(threads, 1) wgmma_kernel(rows_view v, attention_args a) {
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+  extern __shared__ __align__(1024) unsigned char shared[];
+  const part p = part_of(v, a);
+  if (p.b.rows == 0) return;
+  const rings r = rings_at<head_dim>(shared_address(shared));
+  if (threadIdx.x == 0) {
+    for (int i = 0; i < stages; ++i) {
+      barrier_init(r.key_full + i * 8, 1);
+      barrier_init(r.value_full + i * 8, 1);
+      barrier_init(r.key_free + i * 8, consumers / 32);
+      barrier_init(r.value_free + i * 8, consumers / 32);
+    }
+    barrier_inits_end();
+  }
+  __syncthreads();
+  let_next_start();
+  const int group_of_warps = static_cast<int>(threadIdx.x / 128);
+  if (group_of_warps == consumers / 128) {
+    asm volatile("setmaxnreg.dec.sync.aligned.u32 24;");
+    wait_for_previous();
+    if (threadIdx.x < consumers + 32) ask<head_dim>(v, a, p, r);
+    if (gridDim.z > 1) {
+      cluster_meet();
+      cluster_meet();
+    }
+  } else {
+    asm volatile("setmaxnreg.inc.sync.aligned.u32 240;");
+    wait_for_previous();
+    const int thread = static_cast<int>(threadIdx.x % 128), lane = thread % 32;
+    const int line = group_of_warps * 64 + thread / 32 * 16 + lane / 4;
+    const float log2_scale = a.scale * 1.44269504f;
+    bring_queries<head_dim>(a, p, group_of_warps, thread, shared);
+    running w;
+#pragma unroll
+    for (int l = 0; l < 2; ++l) w.position[l] = p.b.position + min((line + l * 8) / p.group, p.b.rows - 1);
+    float o[head_dim / 2];
+    consume<head_dim>(p, r, group_of_warps, log2_scale, w, o);
+    if (gridDim.z == 1) {
+      write<head_dim>(a, p, w, o, line);
+    } else {
+      meet(3, consumers);  // nobody reads the rings any more
+      leave_part<head_dim>(w, o, log2_scale, line, reinterpret_cast<float*>(shared + tile_bytes<head_dim>));
+      cluster_meet();
+      join<head_dim>(a, p, r.keys, static_cast<int>(threadIdx.x));
+      cluster_meet();  // nobody reads this block's shared memory any more
+    }
+  }
+#endif
+}
+
+// How many clusters of so many blocks run at once.
+template <int head_dim>
+std::uint32_t clusters_at_once(device& d, std::uint32_t parts) {
+  if (parts == 1) return static_cast<std::uint32_t>(d.multiprocessors);
+  int& known = d.clusters[parts];
+  if (known >= 0) return static_cast<std::uint32_t>(known);
+  cudaLaunchConfig_t how{};
+  how.gridDim = dim3(1, 1, parts);
+  how.blockDim = dim3(threads);
+  how.dynamicSmemBytes = shared_bytes<head_dim>;
+  cudaLaunchAttribute cluster;
+  cluster.id = cudaLaunchAttributeClusterDimension;
+  cluster.val.clusterDim = {1, 1, parts};
+  how.attrs = &cluster;
+  how.numAttrs = 1;
+  // A size that this device does not have is an answer.
+  if (cudaOccupancyMaxActiveClusters(&known, wgmma_kernel<head_dim>, &how) != cudaSuccess) {
+    (void)cudaGetLastError();
+    known = 0;
+  }
+  return static_cast<std::uint32_t>(known);
+}
+
+// Blocks that share a context: what takes the fewest tiles one after the other. A block begins and ends for
+// about three tiles' time, and joining takes one more.
+template <int head_dim>
+std::uint32_t parts_for(device& d, std::uint32_t blocks, std::uint32_t context) {
+  if (2 * blocks > static_cast<std::uint32_t>(d.multiprocessors)) return 1;
+  const std::uint32_t tiles = (context + tile - 1) / tile;
+  std::uint32_t best = 1, least = tiles + 3;
+  for (std::uint32_t parts = 2; parts <= 8 && 2 * parts <= tiles; ++parts) {
+    const std::uint32_t at_once = clusters_at_once<head_dim>(d, parts);
+    if (at_once == 0) continue;
+    const std::uint32_t time = (blocks + at_once - 1) / at_once * ((tiles + parts - 1) / parts + 4);
+    if (time < least) best = parts, least = time;
+  }
+  return best;
+}
+
+template <int head_dim>
+void start(device& d, const rows_view& v, const attention_args& a) {
+  allow_shared(d, wgmma_kernel<head_dim>, shared_bytes<head_dim>);
+  if (d.failed()) return;
+  const std::uint32_t seen = a.window != 0 ? std::min(v.context, a.window + tile) : v.context;
+  const std::uint32_t parts = parts_for<head_dim>(d, v.block_count * a.heads.kv_heads, seen);
+  launch_clusters(d, wgmma_kernel<head_dim>, dim3(a.heads.kv_heads, v.block_count, parts), dim3(1, 1, parts),
+                  threads, shared_bytes<head_dim>, v, a);
+}
+
+}  // namespace
+
+bool can_use_wgmma(const device& d, const rows_view& v, const head_shape& h) {
+#ifdef WEIR_CUDA_90A
+  return d.capability == 90 && !d.deterministic && (h.head_dim == 64 || h.head_dim == 128) &&
+         v.block_lines == lines;
+#else
+  return (void)d, (void)v, (void)h, false;
+#endif
+}
+
+void wgmma_attention(device& d, const rows_view& v, const attention_args& a) {
+  if (a.heads.head_dim == 64) return start<64>(d, v, a);
+  start<128>(d, v, a);
+}
+
+}  // namespace weir::kernels::cuda

@@ -1,0 +1,68 @@
+// barrier.h — barriers in shared memory that count arrivals and the bytes of bulk copies (PTX ISA,
+// «mbarrier»), from 9.0 on.
+#pragma once
+
+#include <cuda.h>
+
+#include <cstdint>
+
+namespace weir::kernels::cuda {
+
+__device__ __forceinline__ void barrier_init(std::uint32_t barrier, std::uint32_t arrivals) {
+  asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(arrivals));
+}
+// Inits are seen by copies after this.
+__device__ __forceinline__ void barrier_inits_end() {
+  asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+}
+
+__device__ __forceinline__ void barrier_arrive(std::uint32_t barrier) {
+  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier) : "memory");
+}
+__device__ __forceinline__ void barrier_expect(std::uint32_t barrier, std::uint32_t bytes) {
+  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes)
+               : "memory");
+}
+
+// Until the phase of this parity is over.
+__device__ __forceinline__ void barrier_wait(std::uint32_t barrier, std::uint32_t parity) {
+  std::uint32_t over = 0;
+  while (!over)
+    asm volatile(
+        "{ .reg .pred p; mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2; selp.u32 %0, 1, 0, p; }"
+        : "=r"(over)
+        : "r"(barrier), "r"(parity)
+        : "memory");
+}
+
+// `bytes` from device to shared memory, counted by the barrier.
+__device__ __forceinline__ void copy_bulk(std::uint32_t to, const void* from, std::uint32_t bytes,
+                                          std::uint32_t barrier) {
+  asm volatile(
+      "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(to),
+      "l"(from), "r"(bytes), "r"(barrier)
+      : "memory");
+}
+
+// A box of a matrix to shared memory; `column` and `row` say where it begins, what lies outside is zeros.
+__device__ __forceinline__ void copy_box(std::uint32_t to, const CUtensorMap& from, int column, int row,
+                                         std::uint32_t barrier) {
+  asm volatile(
+      "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3}], "
+      "[%4];" ::"r"(to),
+      "l"(&from), "r"(column), "r"(row), "r"(barrier)
+      : "memory");
+}
+// The same of several matrices at once, from the first one on, that are read once: they leave the second
+// cache first.
+__device__ __forceinline__ void copy_boxes_once(std::uint32_t to, const CUtensorMap& from, int column, int row,
+                                                std::uint32_t barrier) {
+  constexpr std::uint64_t evict_first = 0x12f0000000000000;
+  asm volatile(
+      "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.L2::cache_hint [%0], "
+      "[%1, {%2, %3, 0}], [%4], %5;" ::"r"(to),
+      "l"(&from), "r"(column), "r"(row), "r"(barrier), "l"(evict_first)
+      : "memory");
+}
+
+}  // namespace weir::kernels::cuda
