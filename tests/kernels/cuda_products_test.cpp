@@ -35,7 +35,9 @@ class on_device {
  public:
   on_device(device& d, const void* from, std::size_t bytes) : d_(d), bytes_(bytes) {
     REQUIRE(WEIR_CUDA(d_, cudaMalloc(&at_, bytes)));
-    REQUIRE(WEIR_CUDA(d_, cudaMemcpy(at_, from, bytes, cudaMemcpyHostToDevice)));
+    // Along its stream: a plain copy may return before the bytes are there.
+    REQUIRE(WEIR_CUDA(d_, cudaMemcpyAsync(at_, from, bytes, cudaMemcpyHostToDevice, d_.stream)));
+    d_.sync();
   }
   on_device(const on_device&) = delete;
   ~on_device() { cudaFree(at_); }
