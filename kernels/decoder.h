@@ -40,7 +40,7 @@ struct decoder_shape {
 };
 
 struct decoder_step {
-  std::span<const std::int32_t> tokens;       // [rows]
+  std::span<const std::int32_t> tokens;       // [rows]; -1 - i: what draw i of the last draw() gives
   std::span<const std::uint32_t> positions;   // [rows]
   std::span<const kv_slice> slices;           // of these rows, in order
   std::span<const std::int32_t> logits_from;  // [logits rows] the row that each is made from
@@ -69,13 +69,12 @@ struct decoder_draw {
 
 enum class draw_state : std::int32_t {
   drawn,
-  fault,     // no finite maximum, a NaN or +inf
-  undecided  // the cut keeps more candidates than the device ranks: the host has to draw from this row
+  fault  // no finite maximum, a NaN or +inf
 };
 
 struct decoder_result {
   std::int32_t id = -1;
-  draw_state state = draw_state::undecided;
+  draw_state state = draw_state::fault;
 };
 
 class decoder {
@@ -90,13 +89,19 @@ class decoder {
   // After set_pages and before the first step; what is in the pages is lost. As forward() otherwise.
   virtual bool warm_up(std::uint32_t decode_rows, std::uint32_t prompt_rows) = 0;
 
+  // The device works off in order what it is given: forward() and draw() only begin, collect() waits. Every draw() is
+  // collected before the next; a forward() may come between the two.
+  //
   // The pass over a step's rows; false: the device failed (backend::fault says how), or memory is short.
   virtual bool forward(const decoder_step& step) = 0;
 
-  // Tokens from the last pass's logits. Same length: draws and out.
-  virtual bool sample(std::span<const decoder_draw> draws, std::span<decoder_result> out) = 0;
+  // Tokens from the last pass's logits. There may be none.
+  virtual bool draw(std::span<const decoder_draw> draws) = 0;
 
-  // A row of them, [vocab], to host memory.
+  // What they were, as many: waits for those draws, and for nothing that was begun later.
+  virtual bool collect(std::span<decoder_result> out) = 0;
+
+  // A row of the last pass's logits, [vocab], to host memory.
   virtual bool read_logits(std::uint32_t row, float* to_host) = 0;
 };
 

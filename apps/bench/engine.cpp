@@ -19,6 +19,7 @@ struct engine_options {
   device_options on;
   std::string shape = "tiny-110m", type = "bf16";
   std::uint32_t batch = 1, context = 128, tokens = 128, prefill = 512, slice = 0, repeat = 3;
+  std::string loop = "overlapped";
   bool kernels = false;
 };
 
@@ -37,6 +38,7 @@ class rig {
       : shape_(std::move(shape)), backend_(std::move(backend)), sink_(std::make_shared<nobody>()) {
     config_.max_batch = o.batch;
     if (o.slice) config_.prefill_rows = o.slice;
+    config_.run_ahead = o.loop == "overlapped";
   }
 
   core::result<> open(std::uint64_t pages) {
@@ -45,6 +47,7 @@ class rig {
     weights_ = static_cast<const core::llama&>(*loaded->weights).weights_of_a_step();
     config_.kv_pages = static_cast<std::uint32_t>(pages);
     if (auto ok = loaded->weights->allocate_pages(config_.kv_pages); !ok) return ok;
+    if (auto ok = loaded->weights->warm_up(config_.max_batch, config_.prefill_rows); !ok) return ok;
     auto words = core::make_numbered_tokenizer(shape_.config.vocab_size);
     engine_ = std::make_unique<core::engine>(std::move(loaded->weights), std::move(words), config_, clock_);
     return {};
@@ -75,6 +78,9 @@ class rig {
   }
 
   const core::step_report& last() const { return last_; }
+  // Whether steps overlap here: the loop was asked for, and the model can.
+  bool overlaps() const { return config_.run_ahead && engine_->info().runs_ahead; }
+  bool idle() const { return engine_->idle(); }
   core::engine_counts counts() const { return engine_->counts(); }
   // A job, the device, or what was to run together did not.
   bool failed() const { return sink_->failed || engine_->fault() || (stopped_ < jobs_ && engine_->idle()); }
@@ -107,7 +113,7 @@ std::uint32_t longest_output(const engine_options& o) {
 
 // Steps in which all of the batch decodes, between reads of the weights alone.
 boost::json::object decode(rig& r, const engine_options& o, profile* kernels) {
-  std::vector<double> steps, reads, rates;
+  std::vector<double> steps, reads, rates, host;
   for (std::uint32_t round = 0; round < o.repeat; ++round) {
     for (int i = 0; i < 3; ++i) reads.push_back(r.read());
     for (std::uint32_t i = 0; i < o.batch; ++i) r.submit(o.context, longest_output(o));
@@ -117,6 +123,7 @@ boost::json::object decode(rig& r, const engine_options& o, profile* kernels) {
     for (std::uint32_t i = 0; i < o.tokens && !r.failed(); ++i) {
       steps.push_back(r.step());
       all += steps.back();
+      host.push_back(steps.back() - std::chrono::duration<double>(r.last().waited).count());
     }
     r.stop();
     rates.push_back(double(o.tokens) * o.batch / all);
@@ -128,7 +135,9 @@ boost::json::object decode(rig& r, const engine_options& o, profile* kernels) {
                           {"weight_bytes", r.weights().size()},
                           {"read_limit_gb_per_s", bytes / read * 1e-9},
                           {"limit_tokens_per_s", o.batch / read},
-                          {"share_of_read_limit", read / step}};
+                          {"share_of_read_limit", read / step},
+                          {"loop", r.overlaps() ? "overlapped" : "plain"}};
+  if (r.overlaps()) out["host_us"] = {{"p50", median(host) * 1e6}, {"p99", percentile(host, 0.99) * 1e6}};
   if (kernels) out["operations"] = kernels->figures();
   return out;
 }
@@ -149,7 +158,7 @@ boost::json::object prefill(rig& r, const engine_options& o, const kernels::back
     if (kernels) kernels->clear();
     r.submit(o.prefill, 1);
     double all = 0;
-    while (r.counts().queued + r.counts().prefilling > 0) all += r.step();
+    while (!r.idle()) all += r.step();
     r.stop();
     if (round > 0) times.push_back(all);  // the first one warms up
   }
@@ -221,6 +230,9 @@ command add_engine(CLI::App& app) {
   app.add_option("--repeat", o->repeat, "rounds, of which medians are told")
       ->capture_default_str()
       ->check(CLI::Range(1, 1000));
+  app.add_option("--loop", o->loop, "overlapped: a step is begun while the one before it runs, where the model can; or plain")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"overlapped", "plain"}));
   app.add_flag("--kernels", o->kernels, "time each operation too: where the last round's steps went");
   return [o] { return run(*o); };
 }

@@ -62,6 +62,7 @@ llama::llama(model_config config, std::vector<token_id> stop_ids, model_weights 
   info_.context = config_.context;
   info_.stop_ids = std::move(stop_ids);
   info_.weight_bytes = weights_.memory.size();
+  info_.runs_ahead = whole_ != nullptr;
   info_.page_bytes = whole_ ? whole_->page_bytes() : page_bytes(config_);
 }
 
@@ -252,7 +253,7 @@ kernels::decoder_draw llama::draw_of(const draw& d) {
   o.repetition = p.repetition_penalty;
   o.frequency = p.frequency_penalty;
   o.presence = p.presence_penalty;
-  o.uniform = uniform(p.seed, {.position = d.position});
+  o.uniform = uniform(p.seed, {.position = d.position, .choice = p.choice});
   const auto seen = d.from->seen();
   for (const auto& e : seen) seen_.push_back({e.id, e.in_output});
   for (const auto& [id, value] : p.logit_bias) biases_.push_back({id, value});
@@ -262,7 +263,8 @@ kernels::decoder_draw llama::draw_of(const draw& d) {
   return o;
 }
 
-result<void> llama::sample_whole(std::span<const draw> draws, std::span<drawn> out) {
+result<void> llama::begin_draws(std::span<const draw> draws) {
+  assert(whole_);
   draws_.clear();
   seen_.clear();
   biases_.clear();
@@ -274,20 +276,23 @@ result<void> llama::sample_whole(std::span<const draw> draws, std::span<drawn> o
   seen_.reserve(seen);  // the draws look into them while they grow
   biases_.reserve(biases);
   for (const draw& d : draws) draws_.push_back(draw_of(d));
-  results_.resize(draws.size());
-  if (!whole_->sample(draws_, results_)) return device_state();
-  for (std::size_t i = 0; i < draws.size(); ++i) {
-    const bool decided = results_[i].state != kernels::draw_state::undecided;
+  if (!whole_->draw(draws_)) return device_state();
+  return {};
+}
+
+result<void> llama::collect(std::span<drawn> out) {
+  results_.resize(out.size());
+  if (!whole_->collect(results_)) return device_state();
+  for (std::size_t i = 0; i < out.size(); ++i)
     out[i] = {results_[i].id, results_[i].state == kernels::draw_state::fault};
-    if (decided) continue;
-    const auto id = draws[i].from->pick(logits(draws[i].logits_row), draws[i].position, scratch_);
-    out[i] = {id.value_or(-1), !id};
-  }
-  return device_state();
+  return {};
 }
 
 result<void> llama::sample(std::span<const draw> draws, std::span<drawn> out) {
-  if (whole_) return sample_whole(draws, out);
+  if (whole_) {
+    if (auto begun = begin_draws(draws); !begun) return begun;
+    return collect(out);
+  }
   for (std::size_t i = 0; i < draws.size(); ++i) {
     const draw& d = draws[i];
     const auto id = d.from->pick(logits(d.logits_row), d.position, scratch_);

@@ -8,7 +8,7 @@
 // Invariants:
 //   1. A step runs each weight through one product, whatever the batch holds.
 //   2. A row's logits depend on its own sequence alone; on the reference backend bit for bit.
-//   3. Where the backend offers the whole decoder as one operation, that computes and draws; the single
+//   3. Where the backend offers the whole decoder as one operation, that computes and draws, and runs ahead; the single
 //   operations define what it has to agree with.
 //   4. forward allocates only when it sees more rows than ever before.
 #pragma once
@@ -44,6 +44,8 @@ class llama final : public model {
   result<void> restore_page(page_id page, std::span<const std::byte> from) override;
   result<void> forward(const batch& b) override;
   result<void> sample(std::span<const draw> draws, std::span<drawn> out) override;
+  result<void> begin_draws(std::span<const draw> draws) override;
+  result<void> collect(std::span<drawn> out) override;
   std::span<const float> logits(std::uint32_t row) const override;
 
  private:
@@ -53,7 +55,6 @@ class llama final : public model {
   std::byte* part_of(page_id page, std::uint32_t part) const noexcept;
   void place(const batch& b);
   kernels::decoder_draw draw_of(const draw& d);
-  result<void> sample_whole(std::span<const draw> draws, std::span<drawn> out);
   void attend(std::uint32_t layer, std::uint32_t rows);
   void feed_forward(std::uint32_t layer, std::uint32_t rows);
   void compute_logits(std::uint32_t rows);

@@ -18,7 +18,6 @@ namespace {
 
 constexpr int piece = 16;
 constexpr std::uint32_t most_splits = 16;
-constexpr std::uint32_t few_items = 8;  // (row, key head) pairs that get wider blocks
 
 struct decode_args {
   rows_view v;
@@ -343,8 +342,14 @@ __global__ void __launch_bounds__(warps * 32) decode_kernel(decode_args g) {
 }
 
 template <int head_dim, int warps, int stages>
-void start(device& d, const decode_args& g) {
+void start(device& d, decode_args g) {
   constexpr std::size_t shared = shared_bytes<head_dim, warps, stages>();
+  // Contexts are split into as many blocks as find room at once.
+  const std::uint32_t items = g.v.decodes * g.a.heads.kv_heads;
+  const auto room = static_cast<std::uint32_t>(d.shared_per_block / (shared + 1024) *
+                                               static_cast<std::size_t>(d.multiprocessors));
+  if (items <= g.scratch.most_items)
+    g.splits = std::clamp(std::min(room, g.scratch.most_blocks) / items, 1u, most_splits);
   allow_shared(d, decode_kernel<head_dim, warps, stages>, shared);
   launch(d, decode_kernel<head_dim, warps, stages>, dim3(g.a.heads.kv_heads, g.splits, g.v.decodes),
          warps * 32, shared, g);
@@ -352,9 +357,12 @@ void start(device& d, const decode_args& g) {
 
 template <int head_dim>
 void start(device& d, const decode_args& g) {
+  // A multiprocessor for each of them: more warps get it more quickly through its context.
+  const bool few = g.v.decodes * g.a.heads.kv_heads <= static_cast<std::uint32_t>(d.multiprocessors);
   if constexpr (head_dim <= 128)
-    if (g.v.decodes * g.a.heads.kv_heads <= few_items) return start<head_dim, 8, 2>(d, g);
-  start<head_dim, 4, 3>(d, g);
+    if (few && shared_bytes<head_dim, 8, 2>() <= d.shared_per_block) return start<head_dim, 8, 2>(d, g);
+  if (shared_bytes<head_dim, 4, 3>() <= d.shared_per_block) return start<head_dim, 4, 3>(d, g);
+  start<head_dim, 4, 2>(d, g);
 }
 
 }  // namespace
@@ -363,21 +371,18 @@ std::uint64_t split_floats(const head_shape& h, std::uint32_t blocks) {
   return std::uint64_t{blocks} * (h.heads / h.kv_heads) * (h.head_dim + 2);
 }
 
-bool attention_supports(const device&, const head_shape& h) {
-  for (const std::uint32_t w : {16u, 32u, 64u, 96u, 128u, 256u})
-    if (h.head_dim == w) return h.heads / h.kv_heads <= 16;
-  return false;
+bool attention_supports(const device& d, const head_shape& h) {
+  const bool known = h.head_dim == 16 || h.head_dim == 32 || h.head_dim == 64 || h.head_dim == 96 ||
+                     h.head_dim == 128 || h.head_dim == 256;
+  // The least that a block of either kernel takes: what a prompt's has is less.
+  const std::size_t shared = std::size_t{4} * 2 * (2 * piece * h.head_dim * 2) + 16 * (h.head_dim + 8) * 2;
+  return known && h.heads / h.kv_heads <= 16 && shared <= d.shared_per_block;
 }
 
 void decode_attention(device& d, const rows_view& v, const attention_args& a, const turning& t, bool fresh,
                       const split_scratch& scratch) {
-  const std::uint32_t items = v.decodes * a.heads.kv_heads;
-  if (items == 0) return;
-  const auto wanted = 2 * static_cast<std::uint32_t>(d.multiprocessors);
-  const bool fits = items <= scratch.most_items;
-  const std::uint32_t splits =
-      fits ? std::clamp(std::min(wanted / items, scratch.most_blocks / items), 1u, most_splits) : 1;
-  const decode_args g{v, a, t, fresh, scratch, splits};
+  if (v.decodes == 0) return;
+  const decode_args g{v, a, t, fresh, scratch, 1};
   switch (a.heads.head_dim) {
     case 16:
       return start<16>(d, g);

@@ -1,60 +1,21 @@
 #include "kernels/cuda/decoder.h"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
-#include <cstring>
 #include <map>
 #include <numeric>
 
-#include "kernels/cuda/device.h"
+#include "kernels/cuda/draws.h"
+#include "kernels/cuda/grown.h"
 #include "kernels/cuda/layers.h"
 #include "kernels/cuda/products.h"
-#include "kernels/cuda/sample.h"
+#include "kernels/cuda/step_rows.h"
 
 namespace weir::kernels::cuda {
 namespace {
 
 using bf16 = __nv_bfloat16;
 
-// Device memory that grows, pinned host memory that grows; both lose what they held.
-class grown {
- public:
-  explicit grown(device& d, bool host = false) : d_(d), host_(host) {}
-  grown(const grown&) = delete;
-  ~grown() { release(); }
-
-  // True where it moved. A failure is the device's.
-  bool reserve(std::size_t bytes) {
-    if (bytes <= size_) return false;
-    d_.sync();
-    release();
-    const cudaError_t e = host_ ? cudaMallocHost(&at_, bytes) : cudaMalloc(&at_, bytes);
-    if (!WEIR_CUDA(d_, e)) at_ = nullptr;
-    size_ = at_ ? bytes : 0;
-    if (at_ && !host_) WEIR_CUDA(d_, cudaMemsetAsync(at_, 0, bytes, d_.stream));
-    return true;
-  }
-  template <class T>
-  T* as() const {
-    return static_cast<T*>(at_);
-  }
-
- private:
-  void release() {
-    if (at_) host_ ? cudaFreeHost(at_) : cudaFree(at_);
-    at_ = nullptr;
-    size_ = 0;
-  }
-  device& d_;
-  bool host_;
-  void* at_ = nullptr;
-  std::size_t size_ = 0;
-};
-
-// Batches of decoding are filled up to one of these, so that few graphs serve all.
-constexpr std::uint32_t classes[] = {1,  2,  4,  6,   8,   12,  16,  20,  24,  28,  32,  40,  48, 56,
-                                     64, 80, 96, 112, 128, 160, 192, 224, 256, 320, 384, 448, 512};
 constexpr std::uint32_t least_rows = 1024;  // room for these is there from the start
 
 class cuda_decoder final : public decoder {
@@ -72,16 +33,14 @@ class cuda_decoder final : public decoder {
   }
   bool warm_up(std::uint32_t decode_rows, std::uint32_t prompt_rows) override;
   bool forward(const decoder_step& step) override;
-  bool sample(std::span<const decoder_draw> draws, std::span<decoder_result> out) override;
+  bool draw(std::span<const decoder_draw> draws) override {
+    return draws_.begin(draws, logits_.as<float>(), s_.vocab);
+  }
+  bool collect(std::span<decoder_result> out) override { return draws_.collect(out); }
   bool read_logits(std::uint32_t row, float* to_host) override;
 
  private:
   bool make_room(std::uint32_t rows, std::uint32_t logits);
-  struct extent {  // of a step as the device computes it: some of it fills up a class
-    std::uint32_t rows = 0, logits = 0, decodes = 0, blocks = 0, block_lines = 0;
-  };
-  extent extent_of(const decoder_step& step, bool decoding) const;
-  rows_view bring(const decoder_step& step, const extent& e);
   void record(const rows_view& v, bool decoding);
   void layer(std::size_t i, const rows_view& v, bool decoding, const float* bias_before);
   void multiply(const matrix& w, matrix decoder_layer::*which, const bf16* x, std::uint32_t rows, void* out,
@@ -98,9 +57,8 @@ class cuda_decoder final : public decoder {
 
   grown frequencies_, x_, normed_, qkv_, attended_, gate_up_, inner_, cos_, sin_, logits_, scratch_, parts_,
       arrived_;
-  grown input_, input_host_;       // a step's rows
-  cudaEvent_t brought_ = nullptr;  // they are on the device: the next step may write over the host's copy
-  grown orders_, orders_host_, saved_, results_;  // a step's draws
+  step_rows rows_here_;
+  draw_desk draws_;
   split_scratch split_;
   std::uint32_t rows_ = 0, logits_rows_ = 0;
 
@@ -129,17 +87,13 @@ cuda_decoder::cuda_decoder(device& d, const decoder_shape& s)
       scratch_(d),
       parts_(d),
       arrived_(d),
-      input_(d),
-      input_host_(d, true),
-      orders_(d),
-      orders_host_(d, true),
-      saved_(d),
-      results_(d, true) {
+      rows_here_(d, heads_),
+      draws_(d) {
   frequencies_.reserve(s_.frequencies.size() * sizeof(float));
   if (!d_.failed())
     WEIR_CUDA(d_, cudaMemcpyAsync(frequencies_.as<float>(), s_.frequencies.data(),
                                   s_.frequencies.size() * sizeof(float), cudaMemcpyHostToDevice, d_.stream));
-  split_.most_blocks = 2 * static_cast<std::uint32_t>(d_.multiprocessors) + 16;
+  split_.most_blocks = 4 * static_cast<std::uint32_t>(d_.multiprocessors);
   split_.most_items = static_cast<std::uint32_t>(d_.multiprocessors);
   parts_.reserve(split_floats(heads_, split_.most_blocks) * sizeof(float));
   arrived_.reserve(split_.most_items * sizeof(unsigned));
@@ -151,7 +105,6 @@ cuda_decoder::cuda_decoder(device& d, const decoder_shape& s)
     samples_[2].push_back(l.gate_up.data);
     samples_[3].push_back(l.down.data);
   }
-  if (!d_.failed()) WEIR_CUDA(d_, cudaEventCreateWithFlags(&brought_, cudaEventDisableTiming));
   make_room(least_rows, 64);
   d_.sync();
 }
@@ -160,7 +113,6 @@ cuda_decoder::~cuda_decoder() {
   d_.use();
   d_.sync();
   drop_graphs();
-  if (brought_) cudaEventDestroy(brought_);
 }
 
 void cuda_decoder::drop_graphs() {
@@ -183,115 +135,11 @@ bool cuda_decoder::make_room(std::uint32_t rows, std::uint32_t logits) {
   moved |= cos_.reserve(r * s_.head_dim / 2 * sizeof(float));
   moved |= sin_.reserve(r * s_.head_dim / 2 * sizeof(float));
   moved |= logits_.reserve(l * s_.vocab * sizeof(float));
+  moved |= draws_.reserve(static_cast<std::uint32_t>(l));
   if (moved) drop_graphs();
   rows_ = static_cast<std::uint32_t>(r);
   logits_rows_ = static_cast<std::uint32_t>(l);
   return !d_.failed();
-}
-
-// Single rows have a kernel of their own, unless all rows must have the same bits in every company: then there is one
-// kernel for all of them, and products of whole units.
-cuda_decoder::extent cuda_decoder::extent_of(const decoder_step& step, bool decoding) const {
-  const auto up = [](std::size_t n) {
-    return static_cast<std::uint32_t>((n + products::unit - 1) / products::unit * products::unit);
-  };
-  extent e;
-  e.rows = static_cast<std::uint32_t>(step.tokens.size());
-  e.logits = static_cast<std::uint32_t>(step.logits_from.size());
-  e.block_lines = d_.deterministic && decoding ? 16 : 128;
-  const std::uint32_t most = prefill_tokens(heads_, e.block_lines);
-  for (const kv_slice& s : step.slices) {
-    if (s.rows == 1 && !d_.deterministic)
-      ++e.decodes;
-    else
-      e.blocks += (s.rows + most - 1) / most;
-  }
-  if (d_.deterministic) {
-    e.rows = up(e.rows);
-    e.logits = up(e.logits);
-    if (decoding) e.blocks = e.rows;
-  } else if (decoding) {
-    e.rows = e.logits = e.decodes = *std::lower_bound(std::begin(classes), std::end(classes), e.rows);
-  }
-  return e;
-}
-
-// Everything a step needs to know goes to the device in one copy.
-rows_view cuda_decoder::bring(const decoder_step& step, const extent& e) {
-  const auto [rows, logits, decodes, blocks, block_lines] = e;
-  std::size_t pages = 0;
-  const std::uint32_t most = prefill_tokens(heads_, block_lines);
-  for (const kv_slice& s : step.slices) pages += (s.position + s.rows + page_tokens - 1) / page_tokens;
-  const std::size_t words = std::size_t{rows} * 3 + std::size_t{decodes} * 4 + logits + std::size_t{blocks} * 4 + pages;
-  // Twice what is needed: contexts grow, and the graphs know where this lies.
-  if (input_.reserve(words * 8) | input_host_.reserve(words * 8)) drop_graphs();
-  rows_view v{};
-  // Nobody may have waited for the step before: a slice of a prompt draws nothing.
-  if (!d_.failed()) WEIR_CUDA(d_, cudaEventSynchronize(brought_));
-  if (d_.failed()) return v;
-
-  auto* host = input_host_.as<std::int32_t>();
-  auto* there = input_.as<std::int32_t>();
-  std::size_t at = 0;
-  const auto take = [&](std::size_t count) {
-    at += count;
-    return at - count;
-  };
-  // Those that are read as fours first.
-  const std::size_t decode_at = take(std::size_t{decodes} * 4), blocks_at = take(std::size_t{blocks} * 4),
-                    tokens_at = take(rows), positions_at = take(rows), row_pages_at = take(rows),
-                    logits_at = take(logits), pages_at = take(pages);
-  for (std::uint32_t i = 0; i < rows; ++i) {
-    const bool real = i < step.tokens.size();
-    host[tokens_at + i] = real ? step.tokens[i] : 0;
-    host[positions_at + i] = real ? static_cast<std::int32_t>(step.positions[i]) : 0;
-    host[row_pages_at + i] = -1;
-  }
-  std::size_t page = 0;
-  std::uint32_t context = 0;
-  auto* single = reinterpret_cast<decode_row*>(host + decode_at);
-  auto* block = reinterpret_cast<prefill_block*>(host + blocks_at);
-  for (const kv_slice& s : step.slices) {
-    const std::size_t count = (s.position + s.rows + page_tokens - 1) / page_tokens;
-    std::copy_n(s.pages, count, host + pages_at + page);
-    for (std::uint32_t i = 0; i < s.rows; ++i)
-      host[row_pages_at + s.first_row + i] = static_cast<std::int32_t>(page);
-    if (s.rows == 1 && decodes > 0) {
-      *single++ = {static_cast<std::int32_t>(s.first_row), static_cast<std::int32_t>(s.position),
-                   static_cast<std::int32_t>(page), 0};
-    } else {
-      context = std::max(context, s.position + s.rows);
-      for (std::uint32_t i = 0; i < s.rows; i += most)
-        *block++ = {static_cast<std::int32_t>(s.first_row + i),
-                    static_cast<std::int32_t>(std::min(most, s.rows - i)),
-                    static_cast<std::int32_t>(s.position + i), static_cast<std::int32_t>(page)};
-    }
-    page += count;
-  }
-  const auto* singles = reinterpret_cast<const decode_row*>(host + decode_at);
-  while (single < singles + decodes) *single = {static_cast<std::int32_t>(single - singles), 0, -1, 0}, ++single;
-  // Long contexts first, so that the last blocks to run are short ones.
-  auto* first = reinterpret_cast<prefill_block*>(host + blocks_at);
-  while (block < first + blocks) *block++ = {0, 0, -1, 0};
-  std::sort(first, block, [](const auto& a, const auto& b) { return a.position > b.position; });
-  for (std::uint32_t i = 0; i < logits; ++i)
-    host[logits_at + i] = i < step.logits_from.size() ? step.logits_from[i] : static_cast<std::int32_t>(i);
-  WEIR_CUDA(d_, cudaMemcpyAsync(there, host, at * 4, cudaMemcpyHostToDevice, d_.stream));
-  WEIR_CUDA(d_, cudaEventRecord(brought_, d_.stream));
-  v.tokens = there + tokens_at;
-  v.positions = reinterpret_cast<const std::uint32_t*>(there + positions_at);
-  v.pages_at = there + row_pages_at;
-  v.decode_rows = reinterpret_cast<const decode_row*>(there + decode_at);
-  v.logits_from = there + logits_at;
-  v.blocks = reinterpret_cast<const prefill_block*>(there + blocks_at);
-  v.pages = there + pages_at;
-  v.rows = rows;
-  v.decodes = decodes;
-  v.logits = logits;
-  v.block_count = blocks;
-  v.block_lines = block_lines;
-  v.context = context;
-  return v;
 }
 
 // Searches the products' algorithms and records the graphs, by steps whose rows all write into the first page.
@@ -310,15 +158,15 @@ bool cuda_decoder::warm_up(std::uint32_t decode_rows, std::uint32_t prompt_rows)
   const auto first = [](auto& all, std::uint32_t n) { return std::span(all).first(n); };
   // Room for all of it first, and for lists of pages twice as long as there are pages: graphs know where it lies.
   const std::size_t words = std::size_t{most} * 16 + 2 * std::size_t{page_count_};
-  input_.reserve(words * 4), input_host_.reserve(words * 4);
-  make_room(most, *std::lower_bound(std::begin(classes), std::end(classes) - 1, decode_rows));
+  rows_here_.reserve(words);
+  make_room(most, *std::lower_bound(std::begin(step_rows::classes), std::end(step_rows::classes) - 1, decode_rows));
   // The most rows of each class first: what is quickest for its fewest may be slow for those.
   for (std::uint32_t n = 8; n <= most && !d_.failed(); n += n < 64 ? 8 : 64) {
     const kv_slice slice{0, n, 0, pages.data()};
     const auto last = static_cast<std::int32_t>(n - 1);
     forward({first(tokens, n), first(rising, n), std::span(&slice, 1), std::span(&last, 1)});
   }
-  for (const std::uint32_t c : classes) {
+  for (const std::uint32_t c : step_rows::classes) {
     const std::uint32_t n = std::min(c, decode_rows);
     for (int i = 0; i < 3 && !d_.failed(); ++i)  // as it is, recorded, replayed
       forward({first(tokens, n), first(positions, n), first(single, n), first(from, n)});
@@ -333,10 +181,13 @@ bool cuda_decoder::forward(const decoder_step& step) {
   const auto rows = static_cast<std::uint32_t>(step.tokens.size());
   // A step of decoding alone, each row wanting logits, is one that will come again.
   const bool decoding =
-      step.slices.size() == rows && step.logits_from.size() == rows && rows <= std::end(classes)[-1];
-  const extent e = extent_of(step, decoding);
+      step.slices.size() == rows && step.logits_from.size() == rows && rows <= step_rows::largest_class;
+  const step_extent e = rows_here_.extent_of(step, decoding);
   if (!make_room(e.rows, e.logits)) return false;
-  const rows_view v = bring(step, e);
+  bool moved = false;
+  rows_view v = rows_here_.bring(step, e, moved);
+  v.drawn = draws_.ids();
+  if (moved) drop_graphs();
   if (d_.failed()) return false;
   if (!decoding) {
     record(v, false);
@@ -428,54 +279,6 @@ void cuda_decoder::multiply(const matrix& w, matrix decoder_layer::*which, const
                     : which == &decoder_layer::gate_up ? 2
                                                        : 3;
   products_.run(p, samples_[index], kind == product_out::add_f32 ? scratch_.as<float>() : out);
-}
-
-bool cuda_decoder::sample(std::span<const decoder_draw> draws, std::span<decoder_result> out) {
-  d_.use();
-  if (draws.empty()) return !d_.failed();
-  std::size_t words = 0;
-  for (const decoder_draw& w : draws) words += 2 * w.seen.size() + 2 * w.biases.size() + w.masked.size();
-  const std::size_t orders = draws.size() * sizeof(draw_order);
-  orders_.reserve(2 * (orders + words * 4));
-  orders_host_.reserve(2 * (orders + words * 4));
-  saved_.reserve(std::max<std::size_t>(1, 2 * words) * sizeof(float));
-  results_.reserve(2 * draws.size() * sizeof(decoder_result));
-  if (d_.failed()) return false;
-  auto* order = orders_host_.as<draw_order>();
-  auto* word = reinterpret_cast<std::uint32_t*>(orders_host_.as<std::byte>() + orders);
-  std::uint32_t at = 0;
-  for (const decoder_draw& w : draws) {
-    draw_order o{w.row,       w.top_k,    w.temperature,
-                 w.top_p,     w.min_p,    w.repetition,
-                 w.frequency, w.presence, w.uniform,
-                 0,           0,          0,
-                 0,           0,          0};
-    o.seen_at = at;
-    o.seen = static_cast<std::uint32_t>(w.seen.size());
-    for (const auto& e : w.seen) {
-      word[at++] = static_cast<std::uint32_t>(e.id);
-      word[at++] = e.in_output;
-    }
-    o.bias_at = at;
-    o.biases = static_cast<std::uint32_t>(w.biases.size());
-    for (const auto& e : w.biases) {
-      word[at++] = static_cast<std::uint32_t>(e.id);
-      word[at++] = std::bit_cast<std::uint32_t>(e.value);
-    }
-    o.masked_at = at;
-    o.masked = static_cast<std::uint32_t>(w.masked.size());
-    for (const std::int32_t id : w.masked) word[at++] = static_cast<std::uint32_t>(id);
-    *order++ = o;
-  }
-  WEIR_CUDA(d_, cudaMemcpyAsync(orders_.as<void>(), orders_host_.as<void>(), orders + words * 4,
-                                cudaMemcpyHostToDevice, d_.stream));
-  sample_rows(d_, orders_.as<draw_order>(), static_cast<std::uint32_t>(draws.size()),
-              reinterpret_cast<const std::uint32_t*>(orders_.as<std::byte>() + orders), saved_.as<float>(),
-              logits_.as<float>(), s_.vocab, results_.as<decoder_result>());
-  d_.sync();
-  if (d_.failed()) return false;
-  std::copy_n(results_.as<decoder_result>(), draws.size(), out.begin());
-  return true;
 }
 
 bool cuda_decoder::read_logits(std::uint32_t row, float* to_host) {

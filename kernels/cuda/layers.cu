@@ -11,11 +11,12 @@ namespace {
 
 constexpr unsigned threads = 256;
 
-__global__ void embed_kernel(const std::int32_t* tokens, const __nv_bfloat16* table, std::uint32_t hidden,
-                             float* x) {
+__global__ void embed_kernel(const std::int32_t* tokens, const std::int32_t* drawn, const __nv_bfloat16* table,
+                             std::uint32_t hidden, float* x) {
   let_next_start();
   wait_for_previous();
-  const __nv_bfloat16* from = table + static_cast<std::size_t>(tokens[blockIdx.x]) * hidden;
+  const std::int32_t said = tokens[blockIdx.x], token = said < 0 ? drawn[-1 - said] : said;
+  const __nv_bfloat16* from = table + static_cast<std::size_t>(token) * hidden;
   for (std::uint32_t i = threadIdx.x * 2; i < hidden; i += blockDim.x * 2)
     *reinterpret_cast<float2*>(x + std::size_t{blockIdx.x} * hidden + i) =
         __bfloat1622float2(*reinterpret_cast<const __nv_bfloat162*>(from + i));
@@ -150,7 +151,7 @@ void turn(device& d, const rows_view& v, const head_shape& h, const turning& t, 
 }  // namespace
 
 void embed(device& d, const rows_view& v, const __nv_bfloat16* table, std::uint32_t hidden, float* x) {
-  launch(d, embed_kernel, dim3(v.rows), threads, 0, v.tokens, table, hidden, x);
+  launch(d, embed_kernel, dim3(v.rows), threads, 0, v.tokens, v.drawn, table, hidden, x);
 }
 
 void angles(device& d, const rows_view& v, const float* frequencies, std::uint32_t half, float* cos,

@@ -41,13 +41,14 @@ struct alignas(16) decode_row {
 
 // A step's rows on the device. A row without pages (-1) fills up a batch class: nothing of it is kept.
 struct rows_view {
-  const std::int32_t* tokens;       // [rows]
+  const std::int32_t* tokens;       // [rows] a negative one, -1 - i, is drawn[i]
   const std::uint32_t* positions;   // [rows]
   const std::int32_t* pages_at;     // [rows] where the pages of its sequence begin in `pages`
   const decode_row* decode_rows;    // [decodes]
   const std::int32_t* logits_from;  // [logits]
   const prefill_block* blocks;      // [block_count]
   const std::int32_t* pages;
+  const std::int32_t* drawn;        // tokens of the step before
   std::uint32_t rows = 0, decodes = 0, logits = 0, block_count = 0;
   std::uint32_t block_lines = 0;  // 128, or 16 where every block has one row
   std::uint32_t context = 0;      // most tokens that a row of a block sees

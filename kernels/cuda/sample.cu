@@ -39,7 +39,6 @@ struct room {
   int bin;
   double above;  // of what lies before the bin: weights, or tokens
   u64 edge;
-  bool decided;
   std::int32_t id;
 };
 
@@ -192,10 +191,7 @@ __device__ void draw_among(const kept& k, double uniform, std::uint32_t vocab, r
   }
   if (warp != (chosen < 0 ? last : chosen)) return;
   const int at = first_beyond<false>(count, target, before_last, lane, weight);
-  if (lane == 0) {
-    s.id = begin + at;
-    s.decided = at >= 0;
-  }
+  if (lane == 0 && at >= 0) s.id = begin + at;
 }
 
 __device__ void sort_descending(u64* keys, int count) {
@@ -262,8 +258,47 @@ __device__ void find_bin(const kept& k, const binning& bin_of, bool by_rank, dou
   __syncthreads();
 }
 
+// Where more are alike than are sorted: the key of that token digit by digit, the largest digit of 256 first. `among`: the
+// logits in question; `above`: what lies before all of them.
+template <class Among>
+__device__ u64 find_edge_by_digits(const kept& k, bool by_rank, double wanted, double above, std::uint32_t vocab,
+                                   const Among& among, room& s) {
+  constexpr int digits = 256;
+  u64* sums = s.candidates;  // counts, or weights in units of 2^-44: sums in any order are the same
+  u64 edge = 0;
+  for (int shift = 56; shift >= 0; shift -= 8) {
+    __syncthreads();
+    for (int i = static_cast<int>(threadIdx.x); i < digits; i += threads) s.counts[i] = 0, sums[i] = 0;
+    __syncthreads();
+    for (std::uint32_t i = threadIdx.x; i < vocab; i += threads) {
+      const float w = k.weight(i);
+      if (w == 0 || !among(k.logits[i])) continue;
+      const u64 key = key_of(k.logits[i], i);
+      if (shift < 56 && key >> (shift + 8) != edge) continue;
+      const int digit = static_cast<int>(key >> shift & (digits - 1));
+      atomicAdd(&s.counts[digit], 1u);
+      atomicAdd(&sums[digit], by_rank ? 1ull : static_cast<u64>(w * 0x1p44f));
+    }
+    __syncthreads();
+    if (threadIdx.x == 0) {
+      for (int digit = digits - 1; digit >= 0; --digit) {
+        if (s.counts[digit] == 0) continue;
+        const double more = static_cast<double>(sums[digit]) * (by_rank ? 1.0 : 0x1p-44);
+        s.bin = digit;
+        s.above = above;
+        if (above + more >= wanted) break;
+        above += more;
+      }
+    }
+    __syncthreads();
+    edge = edge << 8 | static_cast<u64>(s.bin);
+    above = s.above;
+  }
+  return edge;
+}
+
 // The key of the last token that a cut keeps: the rank `wanted` among what is kept so far, or the first one
-// at which the weights of the ranking add up to `wanted`. s.decided is false where too many are alike.
+// at which the weights of the ranking add up to `wanted`.
 __device__ u64 find_edge(const kept& k, bool by_rank, double wanted, std::uint32_t vocab, room& s) {
   const int lane = static_cast<int>(threadIdx.x % 32);
   const binning all{k.top, -1};
@@ -287,9 +322,8 @@ __device__ u64 find_edge(const kept& k, bool by_rank, double wanted, std::uint32
   }
   above = block_total(above, s);
   const int found = static_cast<int>(s.found);
-  if (threadIdx.x == 0) s.decided = found <= most_candidates;
-  __syncthreads();
-  if (found > most_candidates) return 0;
+  if (found > most_candidates)
+    return find_edge_by_digits(k, by_rank, wanted, above, vocab, [&](float l) { return fine(l) == bin; }, s);
   int size = 32;
   while (size < found) size *= 2;
   for (int i = found + static_cast<int>(threadIdx.x); i < size; i += threads) s.candidates[i] = 0;
@@ -310,14 +344,12 @@ __device__ void draw(const draw_order& o, const float* logits, std::uint32_t voc
   kept k{logits, top, o.temperature, 0, 0};
   if (o.top_k > 0 && o.top_k < vocab) {
     k.edge = find_edge(k, true, o.top_k, vocab, s);
-    if (!s.decided) return;
   }
   if (o.top_p < 1) {
     double sum = 0;
     for (std::uint32_t i = threadIdx.x; i < vocab; i += threads) sum += k.weight(i);
     const double total = block_total(sum, s);
     k.edge = find_edge(k, false, static_cast<double>(o.top_p) * total, vocab, s);
-    if (!s.decided) return;
   }
   k.least = o.min_p;
   draw_among(k, o.uniform, vocab, s);
@@ -325,7 +357,7 @@ __device__ void draw(const draw_order& o, const float* logits, std::uint32_t voc
 
 __global__ void __launch_bounds__(threads)
     sample_kernel(const draw_order* draws, const std::uint32_t* words, float* saved, float* all_logits,
-                  std::uint32_t vocab, decoder_result* out) {
+                  std::uint32_t vocab, decoder_result* out, std::int32_t* ids) {
   __shared__ room s;
   let_next_start();
   wait_for_previous();
@@ -340,24 +372,24 @@ __global__ void __launch_bounds__(threads)
   decoder_result result{-1, draw_state::fault};
   if (best) {
     const float top = logit_of(best);
-    if (threadIdx.x == 0) {
-      s.id = static_cast<std::int32_t>(id_of(best));
-      s.decided = true;
-    }
+    if (threadIdx.x == 0) s.id = static_cast<std::int32_t>(id_of(best));
     __syncthreads();
     if (o.temperature > 0) draw(o, logits, vocab, top, s);
     __syncthreads();
-    result = {s.id, s.decided ? draw_state::drawn : draw_state::undecided};
+    result = {s.id, draw_state::drawn};
   }
   if (changes && best) restore_row(o, words, saved, logits);
-  if (threadIdx.x == 0) out[blockIdx.x] = result;  // on the host, who reads it when the stream is done
+  if (threadIdx.x == 0) {
+    out[blockIdx.x] = result;  // on the host, who reads it when the draws are done
+    ids[blockIdx.x] = best ? result.id : 0;
+  }
 }
 
 }  // namespace
 
 void sample_rows(device& d, const draw_order* draws, std::uint32_t count, const std::uint32_t* words,
-                 float* saved, float* logits, std::uint32_t vocab, decoder_result* out) {
-  launch(d, sample_kernel, dim3(count), threads, 0, draws, words, saved, logits, vocab, out);
+                 float* saved, float* logits, std::uint32_t vocab, decoder_result* out, std::int32_t* ids) {
+  launch(d, sample_kernel, dim3(count), threads, 0, draws, words, saved, logits, vocab, out, ids);
 }
 
 }  // namespace weir::kernels::cuda

@@ -1,9 +1,12 @@
 // Steps that overlap: whatever happens to jobs, each gets from the overlapped loop what the plain one gives it, and the
 // books balance after every step. The device is one that answers as late as it may (tests/support/late_model.h).
+#include <iostream>
 #include <map>
 #include <random>
 
 #include "core/engine.h"
+#include "core/model/load.h"
+#include "kernels/cuda/backend.h"
 #include "tests/support/engine_rig.h"
 
 using namespace weir::core;
@@ -95,9 +98,8 @@ struct totals {
   std::uint64_t behind = 0, wasted = 0;
 };
 
-std::vector<outcome> live(const day& d, loop_kind how, totals& all) {
-  engine_rig rig(d.config, how);
-  rig.toy->broken = [&](std::uint64_t s, std::uint32_t i) { return s == d.faulty_seed && i == 2; };
+std::vector<outcome> live(const day& d, engine_rig& rig, totals& all) {
+  if (rig.toy) rig.toy->broken = [&](std::uint64_t s, std::uint32_t i) { return s == d.faulty_seed && i == 2; };
   std::vector<std::shared_ptr<recording_sink>> sinks(d.jobs.size());
   const auto come = [&](int round) {
     for (std::size_t i = 0; i < sinks.size(); ++i)
@@ -139,31 +141,39 @@ bool begins(const std::vector<token_id>& a, const std::vector<token_id>& b) {
 
 engine_rig overlapped(engine_config c = small_config()) { return engine_rig(c, loop_kind::overlapped); }
 
+// What both loops made of a day.
+void compare(const day& d, const std::vector<outcome>& plain, const std::vector<outcome>& ahead,
+             std::map<finish_reason, int>& reasons) {
+  for (std::size_t i = 0; i < plain.size(); ++i) {
+    INFO("job " << i);
+    const outcome &w = plain[i], &g = ahead[i];
+    // Rounds and times are not the same moments of both; everything else is.
+    const bool by_time = d.jobs[i].cancel_in || d.jobs[i].what.deadline;
+    REQUIRE(begins(w.ids, g.ids));
+    if (by_time && (w.end.reason != g.end.reason || w.end.reason == finish_reason::cancel ||
+                    w.end.reason == finish_reason::timeout))
+      continue;
+    REQUIRE(g.ids == w.ids);
+    REQUIRE(g.end.reason == w.end.reason);
+    REQUIRE(g.end.shown_bytes == w.end.shown_bytes);
+    REQUIRE(g.end.output_tokens == w.end.output_tokens);
+    REQUIRE(g.end.fault.has_value() == w.end.fault.has_value());
+    if (w.end.fault) REQUIRE(g.end.fault->message == w.end.fault->message);
+    ++reasons[w.end.reason];
+  }
+}
+
 }  // namespace
 
 TEST_CASE("overlapped steps: over a thousand random days every job gets what the plain loop gives it") {
   totals plain, ahead;
   std::map<finish_reason, int> reasons;
   for (unsigned seed = 0; seed < 1000; ++seed) {
+    INFO("day " << seed);
     const day d = random_day(seed);
-    const auto wanted = live(d, loop_kind::plain, plain), got = live(d, loop_kind::overlapped, ahead);
-    for (std::size_t i = 0; i < wanted.size(); ++i) {
-      INFO("day " << seed << ", job " << i);
-      const outcome &w = wanted[i], &g = got[i];
-      // Rounds and times are not the same moments of both; everything else is.
-      const bool by_time = d.jobs[i].cancel_in || d.jobs[i].what.deadline;
-      REQUIRE(begins(w.ids, g.ids));
-      if (by_time && (w.end.reason != g.end.reason || w.end.reason == finish_reason::cancel ||
-                      w.end.reason == finish_reason::timeout))
-        continue;
-      REQUIRE(g.ids == w.ids);
-      REQUIRE(g.end.reason == w.end.reason);
-      REQUIRE(g.end.shown_bytes == w.end.shown_bytes);
-      REQUIRE(g.end.output_tokens == w.end.output_tokens);
-      REQUIRE(g.end.fault.has_value() == w.end.fault.has_value());
-      if (w.end.fault) REQUIRE(g.end.fault->message == w.end.fault->message);
-      ++reasons[w.end.reason];
-    }
+    engine_rig one(d.config, loop_kind::plain), other(d.config, loop_kind::overlapped);
+    const auto wanted = live(d, one, plain), got = live(d, other, ahead);
+    compare(d, wanted, got, reasons);
   }
   for (const auto why : {finish_reason::stop, finish_reason::length, finish_reason::cancel, finish_reason::repetition,
                          finish_reason::error}) {
@@ -177,6 +187,43 @@ TEST_CASE("overlapped steps: over a thousand random days every job gets what the
   }
   CHECK(ahead.behind > 30000);
   CHECK(ahead.wasted > 1000);
+}
+
+TEST_CASE("overlapped steps: over random days on cuda --deterministic every job gets what the plain loop gives it") {
+  std::string why;
+  const auto backend = weir::kernels::cuda_backend(0, why, true);
+  if (!backend) {
+    std::cerr << "skipped: " << why << "\n";
+    return;
+  }
+  random_model shape = parse_random_model("tiny-110m:bf16", 4096).value();
+  model_config& m = shape.config;
+  m.hidden = 768;
+  m.inter = 2048;
+  m.layers = 2;
+  m.heads = 12;
+  m.kv_heads = 4;
+  m.head_dim = 64;
+  m.vocab_size = 512;
+  m.windows = {0, 40};
+  totals plain, ahead;
+  std::map<finish_reason, int> reasons;
+  for (unsigned seed = 0; seed < 60; ++seed) {
+    INFO("day " << seed);
+    day d = random_day(seed);
+    const auto rig = [&](bool run_ahead) {
+      d.config.run_ahead = run_ahead;
+      auto made = make_random_model(shape, backend).value();
+      REQUIRE(made.weights->info().runs_ahead);
+      return engine_rig(std::move(made.weights), letters(512), d.config);
+    };
+    auto one = rig(false), other = rig(true);
+    const auto wanted = live(d, one, plain), got = live(d, other, ahead);
+    compare(d, wanted, got, reasons);
+  }
+  CHECK(reasons[finish_reason::length] > 50);
+  CHECK(ahead.counts.preemptions > 10);
+  CHECK(ahead.counts.prefix_hits > 10);
 }
 
 TEST_CASE("overlapped steps: a token is delivered while the step behind it runs, one token a step") {

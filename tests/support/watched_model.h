@@ -13,7 +13,9 @@ namespace weir::test {
 
 class watched_model final : public core::model {
  public:
-  explicit watched_model(std::unique_ptr<core::model> m) : model_(std::move(m)) {}
+  explicit watched_model(std::unique_ptr<core::model> m) : model_(std::move(m)), info_(model_->info()) {
+    info_.runs_ahead = false;  // the logits would be gone when the draws are known
+  }
 
   // seed, position -> a digest of the logits' bits, of every draw since the last clear().
   std::map<std::pair<std::uint64_t, std::uint32_t>, std::uint64_t> seen;
@@ -21,7 +23,7 @@ class watched_model final : public core::model {
   std::function<bool(std::uint64_t, std::uint32_t)> broken;
   std::uint64_t copies = 0;
 
-  const core::model_info& info() const noexcept override { return model_->info(); }
+  const core::model_info& info() const noexcept override { return info_; }
   core::result<void> allocate_pages(std::uint32_t count) override { return model_->allocate_pages(count); }
   core::time_point due(const core::upcoming& u) const override { return model_->due(u); }
   core::result<void> forward(const core::batch& b) override {
@@ -51,6 +53,7 @@ class watched_model final : public core::model {
   }
 
   std::unique_ptr<core::model> model_;
+  core::model_info info_;
 };
 
 }  // namespace weir::test

@@ -21,7 +21,8 @@ namespace {
 
 class no_model final : public model {
  public:
-  no_model() {
+  explicit no_model(bool ahead) {
+    info_.runs_ahead = ahead;
     info_.vocab_size = 1000;
     info_.context = 1u << 20;
   }
@@ -33,10 +34,19 @@ class no_model final : public model {
       out[i].id = static_cast<token_id>((draws[i].seed + draws[i].position * 7) % 1000);
     return {};
   }
+  result<void> begin_draws(std::span<const draw> draws) override {
+    begun_.resize(draws.size());
+    return sample(draws, begun_);
+  }
+  result<void> collect(std::span<drawn> out) override {
+    std::copy(begun_.begin(), begun_.end(), out.begin());
+    return {};
+  }
   std::span<const float> logits(std::uint32_t) const override { return {}; }
 
  private:
   model_info info_;
+  std::vector<drawn> begun_;
 };
 
 class open_sink final : public token_sink {
@@ -48,8 +58,8 @@ class open_sink final : public token_sink {
 
 class bench {
  public:
-  bench(std::uint32_t sequences, std::uint32_t pages)
-      : engine_(std::make_unique<no_model>(), make_numbered_tokenizer(1000), config(sequences, pages),
+  bench(std::uint32_t sequences, std::uint32_t pages, bool ahead = false)
+      : engine_(std::make_unique<no_model>(ahead), make_numbered_tokenizer(1000), config(sequences, pages),
                 time_) {}
 
   void submit(std::uint64_t n, std::size_t prompt, std::uint64_t text, std::uint32_t max_tokens) {
@@ -107,6 +117,12 @@ int main(int argc, char** argv) {
     for (std::uint32_t n = 0; n < sequences; ++n) b.submit(n, 100 + n % 64, n, 3000);
     b.steps(200);
     print("decoding, a page named and another taken every 64 tokens", b.steps(2000));
+  }
+  {
+    bench b(sequences, sequences * 64, true);
+    for (std::uint32_t n = 0; n < sequences; ++n) b.submit(n, 100 + n % 64, n, 3000);
+    b.steps(200);
+    print("the same, steps overlapping", b.steps(2000));
   }
   {
     bench b(sequences, sequences * 64);

@@ -144,6 +144,7 @@ TEST_CASE("cuda: draws are the host's, from the same logits") {
       sequences[i].advance(1);
       sampling_params p;
       p.seed = r();
+      p.choice = r() % 4;
       p.temperature = r() % 5 == 0 ? 0.0f : real(0.05, 2);
       if (r() % 2) p.top_k = 1 + r() % (r() % 3 ? 60 : 4000);
       if (r() % 2) p.top_p = real(0.05, 1);
@@ -153,6 +154,12 @@ TEST_CASE("cuda: draws are the host's, from the same logits") {
       if (r() % 3 == 0) p.presence_penalty = real(-2, 2);
       if (r() % 4 == 0)
         for (token_id id = 7; id < 5000; id += 701) p.logit_bias.push_back({id, real(-9, 9)});
+      // Thousands of tokens whose logits are the same: what is left of them beside so large a number.
+      if (step % 4 == 1) {
+        const float large = std::ldexp(1.0f, i % 2 ? 24 : 26);
+        p.logit_bias.clear();
+        for (token_id id = 0; id < 5000; ++id) p.logit_bias.push_back({id, r() % 9 ? large : 0.0f});
+      }
       std::vector<token_id> prompt(50), endings{1, 2, 3};
       for (auto& id : prompt) id = static_cast<token_id>(r() % 5000);
       samplers.emplace_back(p, 5000, prompt, sampler::limits{10, r() % 2 ? 5u : 0u, endings});
@@ -208,5 +215,76 @@ TEST_CASE("cuda: every reference model's tokens and logits are reproduced within
         if (i + 1 < wanted.greedy_ids.size()) got = s.feed(std::span(&wanted.greedy_ids[i], 1), 1);
       }
     }
+  }
+}
+
+// Each row's token is what the row before drew; two models are told so, one by the host, one in advance.
+TEST_CASE("cuda: steps that run ahead draw what steps draw whose tokens the host brings") {
+  std::string why;
+  const auto b = kernels::cuda_backend(0, why, true);
+  if (!b) {
+    std::cerr << "skipped: " << why << "\n";
+    return;
+  }
+  const shape small{256, 512, 4, 2, 64, 5000, false, false, false, 0};
+  const auto plain = make(toy(small), b), ahead = make(toy(small), b);
+  constexpr std::uint32_t most = 20;
+  std::vector<test::driven_sequence> of_plain, of_ahead;
+  std::vector<sampler> samplers;
+  samplers.reserve(most);
+  const std::vector<token_id> prompt{1, 2, 3};
+  for (std::uint32_t i = 0; i < most; ++i) {
+    of_plain.emplace_back(*plain, static_cast<page_id>(i * 4), 4);
+    of_ahead.emplace_back(*ahead, static_cast<page_id>(i * 4), 4);
+    sampling_params p;
+    p.seed = i;
+    if (i % 3 == 0) p.top_p = 0.7f;
+    samplers.emplace_back(p, 5000, prompt, sampler::limits{});
+  }
+  const auto step_of = [](auto& sequences, std::span<const token_id> tokens) {
+    batch work;
+    for (std::uint32_t i = 0; i < tokens.size(); ++i) {
+      work.tokens.push_back(tokens[i]);
+      work.slices.push_back(sequences[i].slice(i, 1, static_cast<std::int32_t>(i)));
+      sequences[i].advance(1);
+    }
+    work.logits_rows = static_cast<std::uint32_t>(tokens.size());
+    return work;
+  };
+  const auto draws_at = [&](std::uint32_t position, std::uint32_t count) {
+    std::vector<draw> draws;
+    for (std::uint32_t i = 0; i < count; ++i) draws.push_back({&samplers[i], i, position, i, 3});
+    return draws;
+  };
+  std::vector<token_id> first(most);
+  for (std::uint32_t i = 0; i < most; ++i) first[i] = static_cast<token_id>(i * 7);
+  std::vector<drawn> wanted(most), got(most);
+  std::vector<std::vector<token_id>> all;
+  auto tokens = first;
+  for (std::uint32_t at = 0; at < 80; ++at) {  // the batch shrinks, so that classes change
+    const std::uint32_t count = most - at / 8;
+    tokens.resize(count);
+    wanted.resize(count);
+    const auto work = step_of(of_plain, tokens);
+    plain->forward(work).value();
+    plain->sample(draws_at(at, count), wanted).value();
+    for (std::uint32_t i = 0; i < count; ++i) tokens[i] = wanted[i].id;
+    all.push_back(tokens);
+  }
+  ahead->forward(step_of(of_ahead, first)).value();
+  ahead->begin_draws(draws_at(0, most)).value();
+  for (std::uint32_t at = 1; at <= 80; ++at) {
+    const std::uint32_t before = most - (at - 1) / 8, count = most - at / 8;
+    std::vector<token_id> unknown;
+    for (std::uint32_t i = 0; i < count; ++i) unknown.push_back(drawn_by(static_cast<std::int32_t>(i)));
+    if (at < 80) ahead->forward(step_of(of_ahead, unknown)).value();
+    got.assign(before, {});
+    ahead->collect(got).value();
+    for (std::uint32_t i = 0; i < before; ++i) {
+      CAPTURE(at, i);
+      REQUIRE(!got[i].fault);
+      REQUIRE(got[i].id == all[at - 1][i]);
+    }
+    if (at < 80) ahead->begin_draws(draws_at(at, count)).value();
   }
 }
