@@ -14,6 +14,7 @@
 #include "net/random_hex.h"
 #include "net/rate.h"
 #include "net/ws_lane.h"
+#include "net/ws_transport.h"
 
 namespace weir::net {
 namespace {
@@ -61,7 +62,8 @@ class session : public std::enable_shared_from_this<session> {
  private:
   asio::awaitable<void> read_frames(error_code& ec);
   void write_next();
-  void write_frame();
+  bool write_frame();
+  void frame_left();
   void say_goodbye();
   void prepare_socket();
   void end(const error_code& ec);
@@ -92,7 +94,7 @@ class session : public std::enable_shared_from_this<session> {
   std::shared_ptr<hub> at_;
   hub& hub_;
   guest in_hall_;
-  websocket::stream<asio::ip::tcp::socket, false> ws_;
+  websocket::stream<ws_transport, false> ws_;
   admission how_;
   const steady_clock::time_point opened_;
   rate_meter rate_;
@@ -103,7 +105,7 @@ class session : public std::enable_shared_from_this<session> {
   std::size_t turn_ = 0;  // the lane that is looked at first
   std::deque<std::string> over_;
 
-  std::string frame_;     // being written
+  text_frame frame_;      // being written
   bool writing_ = false;  // a frame is chosen or on its way, or the last one was
   ws::scratch scratch_;
   std::optional<steady_clock::time_point> write_began_;
@@ -124,7 +126,6 @@ void session::prepare_socket() {
   // Ours is the limit: at Beast's it hangs up with the rest unread, and the client sees a reset instead of
   // the 1009.
   ws_.read_message_max(0);
-  ws_.auto_fragment(false);
 }
 
 asio::awaitable<void> session::run(http::request<http::string_body> upgrade) {
@@ -183,10 +184,11 @@ void session::end(const error_code& ec) {
 // Called wherever there may be something to write, most often by a job's news: then the frame leaves while the job is
 // at hand, without another turn of the executor.
 void session::write_next() {
-  if (writing_ || gone_) return;
+  if (writing_ || gone_ || !ws_.is_open()) return;
   writing_ = true;
   try {
-    if (next_frame()) return write_frame();
+    while (next_frame())
+      if (!write_frame()) return;
   } catch (const std::exception&) {  // out of memory: this session is over, the others are not
     return hang_up();
   }
@@ -194,16 +196,24 @@ void session::write_next() {
   if (closing_) say_goodbye();
 }
 
-void session::write_frame() {
+// False: the kernel has no room for all of it. What comes meanwhile is merged.
+bool session::write_frame() {
+  const auto rest = ws_.next_layer().try_write(frame_.finish());
+  if (rest.empty()) return frame_left(), true;
   write_began_ = steady_clock::now();
-  ws_.async_write(asio::buffer(frame_), [self = shared_from_this()](const error_code& ec, std::size_t) {
-    self->write_began_.reset();
+  ws_.next_layer().write(rest, [self = shared_from_this()](const error_code& ec) {
     if (ec) return self->hang_up();  // the pending read ends with it
-    hall& all = self->hub_.all();
-    if (self->scratch_.sampled) all.sampled_to_sent.add(all.service.now() - *self->scratch_.sampled);
+    self->write_began_.reset();
+    self->frame_left();
     self->writing_ = false;
     self->write_next();
   });
+  return false;
+}
+
+void session::frame_left() {
+  hall& all = hub_.all();
+  if (scratch_.sampled) all.sampled_to_sent.add(all.service.now() - *scratch_.sampled);
 }
 
 void session::say_goodbye() {
@@ -217,14 +227,14 @@ bool session::next_frame() {
   frame_.clear();
   scratch_.sampled.reset();
   if (!to_say_.empty()) {
-    frame_.swap(to_say_.front());
+    frame_.payload() += to_say_.front();
+    to_say_bytes_ -= to_say_.front().size();
     to_say_.pop_front();
-    to_say_bytes_ -= frame_.size();
     return true;
   }
   for (std::size_t i = 0; i < lanes_.size() && !closing_; ++i) {
     const std::size_t at = (turn_ + i) % lanes_.size();
-    const auto next = lanes_[at]->take(frame_, scratch_);
+    const auto next = lanes_[at]->take(frame_.payload(), scratch_);
     if (next == ws::lane::next::nothing) continue;
     turn_ = at + 1;
     if (next == ws::lane::next::last_frame) {
@@ -247,10 +257,7 @@ void session::let_lanes_go() {
   lanes_.clear();
 }
 
-void session::hang_up() {
-  error_code ignored;
-  beast::get_lowest_layer(ws_).close(ignored);
-}
+void session::hang_up() { ws_.next_layer().close(); }
 
 // ---- what clients say
 
@@ -372,7 +379,7 @@ void session::close(close_code code) {
 void session::cut_off_slow_reader() {
   closing_ = slow_consumer;
   error_code ignored;
-  beast::get_lowest_layer(ws_).set_option(asio::socket_base::linger(true, 0), ignored);  // what the kernel still holds is dropped
+  ws_.next_layer().get_socket().set_option(asio::socket_base::linger(true, 0), ignored);  // what the kernel still holds is dropped
   hang_up();
 }
 

@@ -59,14 +59,13 @@ class sim_model final : public model {
   std::span<const float> logits(std::uint32_t) const override { return {}; }
 
  private:
-  // The first point after `t`. Staggered grids are shifted by multiples of the golden ratio, which lie evenly
-  // however many there are.
+  // The first point after `t`. Staggered grids are shifted by turns: those of multiples of the golden ratio, which lie
+  // evenly however many there are.
   time_point next_on_grid(time_point t, std::uint64_t ordinal) const {
     duration phase{};
     if (spec_.staggered) {
       const double turns = static_cast<double>(ordinal) * 0.6180339887498949;
-      phase = duration(
-          static_cast<std::int64_t>((turns - std::floor(turns)) * static_cast<double>(grid_.count())));
+      phase = grid_ * static_cast<std::int64_t>((turns - std::floor(turns)) * sim_turns) / sim_turns;
     }
     const duration since = t.time_since_epoch() - phase;
     return time_point((since / grid_ + (since.count() >= 0 ? 1 : 0)) * grid_ + phase);

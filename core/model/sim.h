@@ -23,7 +23,7 @@ namespace weir::core {
 
 struct sim_spec {
   double rate = 50;         // rate=N: tokens a second of one sequence, (0, 1e6]; 0 is the default, too
-  bool staggered = false;   // arrive=together: one grid for all; staggered: each on its own, evenly apart
+  bool staggered = false;   // arrive=together: one grid for all; staggered: sim_turns of them, evenly apart
   double prefill = 20000;   // prefill=N: prompt tokens a second of one sequence, (0, 1e9]
   std::uint32_t burst = 1;  // burst=N: tokens come N at once, every N/rate seconds; [1, 10000]
   duration stall_every{};   // stall=EVERY_MS/FOR_MS: every EVERY_MS nothing falls due for FOR_MS; zero: never
@@ -36,6 +36,10 @@ struct sim_spec {
 
 // What follows `sim:` in `--device sim[:K=V,…]`; empty: all defaults. Errors name the key.
 result<sim_spec> parse_sim_spec(std::string_view text);
+
+// Enough that tokens flow and do not come in surges; no more, since every turn is a step, in which an engine looks at all
+// its sequences.
+inline constexpr int sim_turns = 16;
 
 inline constexpr std::uint32_t sim_vocab_size = 1000;
 token_id sim_token(std::uint64_t seed, std::uint32_t index);

@@ -2,6 +2,8 @@
 // «mbarrier»), from 9.0 on.
 #pragma once
 
+#include <cuda.h>
+
 #include <cstdint>
 
 namespace weir::kernels::cuda {
@@ -39,6 +41,27 @@ __device__ __forceinline__ void copy_bulk(std::uint32_t to, const void* from, st
   asm volatile(
       "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(to),
       "l"(from), "r"(bytes), "r"(barrier)
+      : "memory");
+}
+
+// A box of a matrix to shared memory; `column` and `row` say where it begins, what lies outside is zeros.
+__device__ __forceinline__ void copy_box(std::uint32_t to, const CUtensorMap& from, int column, int row,
+                                         std::uint32_t barrier) {
+  asm volatile(
+      "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3}], "
+      "[%4];" ::"r"(to),
+      "l"(&from), "r"(column), "r"(row), "r"(barrier)
+      : "memory");
+}
+// The same of several matrices at once, from the first one on, that are read once: they leave the second
+// cache first.
+__device__ __forceinline__ void copy_boxes_once(std::uint32_t to, const CUtensorMap& from, int column, int row,
+                                                std::uint32_t barrier) {
+  constexpr std::uint64_t evict_first = 0x12f0000000000000;
+  asm volatile(
+      "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.L2::cache_hint [%0], "
+      "[%1, {%2, %3, 0}], [%4], %5;" ::"r"(to),
+      "l"(&from), "r"(column), "r"(row), "r"(barrier), "l"(evict_first)
       : "memory");
 }
 

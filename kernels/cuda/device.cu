@@ -4,6 +4,8 @@
 
 #include <cstring>
 
+#include "kernels/cuda/products.h"
+
 namespace weir::kernels::cuda {
 namespace {
 
@@ -87,7 +89,7 @@ bool device::open(int at) {
   return WEIR_CUDA(*this, cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking)) &&
          WEIR_CUDA(*this, blas->create(&lt)) && WEIR_CUDA(*this, cudaMalloc(&workspace, workspace_bytes)) &&
          WEIR_CUDA(*this, cudaMalloc(&small.device, small.size)) &&
-         WEIR_CUDA(*this, cudaMallocHost(&small.host, small.size));
+         WEIR_CUDA(*this, cudaMallocHost(&small.host, small.size)) && open_wide(*this);
 }
 
 device::~device() {
@@ -95,6 +97,7 @@ device::~device() {
   if (stream) cudaStreamSynchronize(stream);
   if (lt) blas->destroy(lt);
   if (workspace) cudaFree(workspace);
+  if (arrived) cudaFree(arrived);
   if (small.device) cudaFree(small.device);
   if (small.host) cudaFreeHost(small.host);
   if (stream) cudaStreamDestroy(stream);

@@ -61,6 +61,9 @@ struct device {
   void* workspace = nullptr;  // of cuBLASLt
   static constexpr std::size_t workspace_bytes = 64u << 20;
   staging small;
+  // Of products by warpgroups (stream_wide.cu); null: the device or the build has none.
+  void* encode_map = nullptr;   // cuTensorMapEncodeTiled
+  unsigned* arrived = nullptr;  // [multiprocessors], zero between kernels
   std::string fault;  // the first failure, with its place; empty: none
   backend table;
 

@@ -33,10 +33,15 @@ struct product {
   product_out kind = product_out::bf16;
 };
 
-// Our own kernel (stream.cu): up to 16 rows, on devices that have bulk copies (9.0), where rows need not have the same
-// bits in every company.
+// Our own kernels, which read the weights once: up to 8 rows (stream.cu) and up to 64 (stream_wide.cu), on devices
+// that have bulk copies and warpgroups (9.0), where rows need not have the same bits in every company.
 bool can_stream(const device& d, const product& p);
 void stream_product(device& d, const product& p);
+
+bool can_stream_wide(const device& d, const product& p);
+void stream_wide_product(device& d, const product& p);
+// Once a device: what the wide ones need, if it has them. False: it failed.
+bool open_wide(device& d);
 
 class products {
  public:

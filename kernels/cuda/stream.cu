@@ -1,4 +1,4 @@
-// Products of up to 16 rows: the weights are read once, at the speed of the memory.
+// Products of up to 8 rows: the weights are read once, at the speed of the memory.
 //
 // A block works on tiles of 16 weight rows; its warps share K in pieces of 256 columns. Each warp has a ring
 // of pieces in shared memory, filled by bulk copies and its own alone, so nothing but the sum over the warps
@@ -17,18 +17,16 @@ constexpr int warps = 8, piece = 256, rows_of_tile = 16, stages = 3, pieces_of_w
 constexpr int row_stride = piece * 2 + 64, stage_bytes = rows_of_tile * row_stride;
 constexpr int ring_bytes = warps * stages * stage_bytes;
 
-// Where warps leave their sums: two rooms in turns where there is space, so that a warp that is a tile ahead
-// writes into the other.
-constexpr int rooms(int tiles_of_x) { return tiles_of_x == 1 ? 2 : 1; }
-constexpr std::size_t shared_bytes(int tiles_of_x) {
-  return ring_bytes + static_cast<std::size_t>(rooms(tiles_of_x) * warps * tiles_of_x * 128) * sizeof(float);
-}
+// Where warps leave their sums of a tile: two rooms in turns, so that a warp that is a tile ahead writes into
+// the other.
+constexpr int tile = rows_of_tile * 8, room = warps * tile;
+constexpr std::size_t shared_bytes = ring_bytes + 2 * room * sizeof(float);
 
 struct stream_args {
   const __nv_bfloat16* w;
   const __nv_bfloat16* x;
   void* out;
-  std::uint32_t n, k, m, tiles, splits;
+  std::uint32_t n, k, m, tiles;
 };
 
 template <product_out kind>
@@ -38,52 +36,40 @@ __device__ std::uint32_t row_of(const stream_args& a, std::uint32_t tile, std::u
 }
 
 // Eight warps' sums of element `e` of a tile: lane e / 4 of the fragment, its value e % 4.
-__device__ float sum_of_warps(const float* part, int stride, int e) {
+__device__ __forceinline__ float sum_of_warps(const float* part, int e) {
   float sum = 0;
 #pragma unroll
-  for (int w = 0; w < warps; ++w) sum += part[w * stride + e];
+  for (int w = 0; w < warps; ++w) sum += part[w * tile + e];
   return sum;
 }
 
-template <product_out kind, int tiles_of_x>
-__device__ void finish_tile(const stream_args& a, const float* part, std::uint32_t tile) {
-  constexpr int stride = tiles_of_x * 128;
-  for (int e = static_cast<int>(threadIdx.x); e < stride; e += warps * 32) {
-    const int lane = e % 128 / 4, j = e % 4;
-    const std::uint32_t column = static_cast<std::uint32_t>(e / 128 * 8 + lane % 4 * 2 + j % 2);
-    if (column >= a.m) continue;
-    if constexpr (kind == product_out::silu_bf16) {
-      if (j >= 2) continue;
-      const float gate = sum_of_warps(part, stride, e), up = sum_of_warps(part, stride, e + 2);
-      static_cast<__nv_bfloat16*>(a.out)[std::size_t{column} * (a.n / 2) + tile * 8 + lane / 4] =
-          __float2bfloat16(gate / (1.0f + __expf(-gate)) * up);
-    } else {
-      const float sum = sum_of_warps(part, stride, e);
-      const std::size_t at = std::size_t{column} * a.n + tile * rows_of_tile + lane / 4 + (j >= 2 ? 8 : 0);
-      if constexpr (kind == product_out::bf16) static_cast<__nv_bfloat16*>(a.out)[at] = __float2bfloat16(sum);
-      if constexpr (kind == product_out::f32) static_cast<float*>(a.out)[at] = sum;
-      if constexpr (kind == product_out::add_f32) {
-        if (a.splits == 1) {
-          static_cast<float*>(a.out)[at] += sum;
-        } else {
-          atomicAdd(static_cast<float*>(a.out) + at, sum);
-        }
-      }
-    }
+template <product_out kind>
+__device__ void finish_tile(const stream_args& a, const float* part, std::uint32_t index) {
+  const int e = static_cast<int>(threadIdx.x), lane = e / 4, j = e % 4;
+  const std::uint32_t column = static_cast<std::uint32_t>(lane % 4 * 2 + j % 2);
+  if (e >= tile || column >= a.m) return;
+  if constexpr (kind == product_out::silu_bf16) {
+    if (j >= 2) return;
+    const float gate = sum_of_warps(part, e), up = sum_of_warps(part, e + 2);
+    static_cast<__nv_bfloat16*>(a.out)[std::size_t{column} * (a.n / 2) + index * 8 + lane / 4] =
+        __float2bfloat16(gate / (1.0f + __expf(-gate)) * up);
+  } else {
+    const float sum = sum_of_warps(part, e);
+    const std::size_t at = std::size_t{column} * a.n + index * rows_of_tile + lane / 4 + (j >= 2 ? 8 : 0);
+    if constexpr (kind == product_out::bf16) static_cast<__nv_bfloat16*>(a.out)[at] = __float2bfloat16(sum);
+    if constexpr (kind == product_out::f32) static_cast<float*>(a.out)[at] = sum;
   }
 }
 
-template <product_out kind, int tiles_of_x>
+template <product_out kind>
 __global__ void __launch_bounds__(warps * 32, 1) stream_kernel(stream_args a) {
 #if __CUDA_ARCH__ >= 900
   extern __shared__ __align__(128) unsigned char shared[];
   __shared__ __align__(8) std::uint64_t arrived[warps * stages];
   const int warp = static_cast<int>(threadIdx.x / 32), lane = static_cast<int>(threadIdx.x % 32);
-  const std::uint32_t split = blockIdx.x % a.splits, first = blockIdx.x / a.splits,
-                      step = gridDim.x / a.splits;
-  const int pieces = static_cast<int>(a.k / piece / a.splits);  // of this block's part of K
+  const std::uint32_t first = blockIdx.x, step = gridDim.x;
+  const int pieces = static_cast<int>(a.k / piece);
   const int mine = pieces > warp + warps ? 2 : pieces > warp ? 1 : 0;
-  const std::uint32_t column = split * static_cast<std::uint32_t>(pieces) * piece;
   const int tiles = first < a.tiles ? static_cast<int>((a.tiles - first + step - 1) / step) : 0;
 
   unsigned char* ring = shared + warp * stages * stage_bytes;
@@ -108,8 +94,8 @@ __global__ void __launch_bounds__(warps * 32, 1) stream_kernel(stream_args a) {
                    : "memory");
     __syncwarp();
     if (lane < rows_of_tile) {
-      const std::uint32_t tile = first + static_cast<std::uint32_t>(asked / mine) * step;
-      const __nv_bfloat16* from = a.w + std::size_t{row_of<kind>(a, tile, lane)} * a.k + column +
+      const std::uint32_t index = first + static_cast<std::uint32_t>(asked / mine) * step;
+      const __nv_bfloat16* from = a.w + std::size_t{row_of<kind>(a, index, lane)} * a.k +
                                   static_cast<std::uint32_t>(warp + ask_piece * warps) * piece;
       asm volatile(
           "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(
@@ -125,28 +111,25 @@ __global__ void __launch_bounds__(warps * 32, 1) stream_kernel(stream_args a) {
   let_next_start();
   wait_for_previous();
 
-  // Lane: rows lane/4 of x, eight columns of each 32. Which column is which k of an instruction does not
+  // Lane: row lane/4 of x, eight columns of each 32. Which column is which k of an instruction does not
   // matter, as long as the weights are read alike.
-  uint4 x[tiles_of_x][pieces_of_warp][8];
+  uint4 x[pieces_of_warp][8];
+  const std::uint32_t row = static_cast<std::uint32_t>(lane / 4);
 #pragma unroll
-  for (int t = 0; t < tiles_of_x; ++t) {
-    const std::uint32_t row = static_cast<std::uint32_t>(t * 8 + lane / 4);
+  for (int c = 0; c < pieces_of_warp; ++c)
 #pragma unroll
-    for (int c = 0; c < pieces_of_warp; ++c)
-#pragma unroll
-      for (int i = 0; i < 8; ++i) {
-        x[t][c][i] = make_uint4(0, 0, 0, 0);
-        if (row < a.m && c < mine)
-          x[t][c][i] = __ldcg(reinterpret_cast<const uint4*>(
-              a.x + std::size_t{row} * a.k + column + static_cast<std::uint32_t>(warp + c * warps) * piece +
-              i * 32 + lane % 4 * 8));
-      }
-  }
+    for (int i = 0; i < 8; ++i) {
+      x[c][i] = make_uint4(0, 0, 0, 0);
+      if (row < a.m && c < mine)
+        x[c][i] = __ldcg(reinterpret_cast<const uint4*>(a.x + std::size_t{row} * a.k +
+                                                        static_cast<std::uint32_t>(warp + c * warps) * piece +
+                                                        i * 32 + lane % 4 * 8));
+    }
 
   int stage = 0;
   std::uint32_t phase = 0;
   for (int t = 0; t < tiles; ++t) {
-    float sums[tiles_of_x][4] = {};
+    float sums[4] = {};
 #pragma unroll
     for (int c = 0; c < pieces_of_warp; ++c) {
       if (c >= mine) continue;
@@ -162,11 +145,8 @@ __global__ void __launch_bounds__(warps * 32, 1) stream_kernel(stream_args a) {
       for (int i = 0; i < 8; ++i) {
         const uint4 low = *reinterpret_cast<const uint4*>(at + i * 64);
         const uint4 high = *reinterpret_cast<const uint4*>(at + 8 * row_stride + i * 64);
-#pragma unroll
-        for (int u = 0; u < tiles_of_x; ++u) {
-          mma_bf16(sums[u], low.x, high.x, low.y, high.y, x[u][c][i].x, x[u][c][i].y);
-          mma_bf16(sums[u], low.z, high.z, low.w, high.w, x[u][c][i].z, x[u][c][i].w);
-        }
+        mma_bf16(sums, low.x, high.x, low.y, high.y, x[c][i].x, x[c][i].y);
+        mma_bf16(sums, low.z, high.z, low.w, high.w, x[c][i].z, x[c][i].w);
       }
       __syncwarp();
       if (++stage == stages) {
@@ -175,62 +155,46 @@ __global__ void __launch_bounds__(warps * 32, 1) stream_kernel(stream_args a) {
       }
       ask();
     }
-    float* room = part + t % rooms(tiles_of_x) * warps * tiles_of_x * 128;
-#pragma unroll
-    for (int u = 0; u < tiles_of_x; ++u)
-      *reinterpret_cast<float4*>(room + (warp * tiles_of_x + u) * 128 + lane * 4) =
-          make_float4(sums[u][0], sums[u][1], sums[u][2], sums[u][3]);
+    float* sums_of_tile = part + t % 2 * room;
+    *reinterpret_cast<float4*>(sums_of_tile + warp * tile + lane * 4) =
+        make_float4(sums[0], sums[1], sums[2], sums[3]);
     __syncthreads();
-    finish_tile<kind, tiles_of_x>(a, room, first + static_cast<std::uint32_t>(t) * step);
-    if constexpr (rooms(tiles_of_x) == 1) __syncthreads();
+    finish_tile<kind>(a, sums_of_tile, first + static_cast<std::uint32_t>(t) * step);
   }
 #endif
 }
 
-// Parts of K that blocks share, 0: not for this kernel.
-std::uint32_t splits_for(const product& p) {
-  constexpr std::uint32_t most = warps * pieces_of_warp;
-  if (p.k % piece != 0) return 0;
-  const std::uint32_t pieces = p.k / piece;
-  for (std::uint32_t s = (pieces + most - 1) / most; s <= 16; ++s)
-    if (pieces % s == 0) return s == 1 || p.kind == product_out::add_f32 ? s : 0;
-  return 0;
-}
-
-template <product_out kind, int tiles_of_x>
-void start(device& d, const stream_args& a) {
-  constexpr std::size_t shared = shared_bytes(tiles_of_x);
-  const auto kernel = stream_kernel<kind, tiles_of_x>;
-  allow_shared(d, kernel, shared);
-  const auto blocks = static_cast<unsigned>(d.multiprocessors) / a.splits * a.splits;
-  launch(d, kernel, dim3(blocks), warps * 32, shared, a);
-}
-
 template <product_out kind>
-void start(device& d, const stream_args& a) {
-  if (a.m <= 8) return start<kind, 1>(d, a);
-  start<kind, 2>(d, a);
+void start(device& d, const product& p) {
+  const stream_args a{p.w, p.x, p.out, p.n, p.k, p.m, p.n / rows_of_tile};
+  const auto kernel = stream_kernel<kind>;
+  allow_shared(d, kernel, shared_bytes);
+  launch(d, kernel, dim3(static_cast<unsigned>(d.multiprocessors)), warps * 32, shared_bytes, a);
+}
+
+// Residuals are left to the other kernel, which shares K between blocks: it was 1.05 to 1.25 times as fast.
+bool is_narrow(const device& d, const product& p) {
+  return d.capability >= 90 && d.shared_per_block >= shared_bytes && p.kind != product_out::add_f32 &&
+         p.m <= 8 && p.n % rows_of_tile == 0 && p.k % piece == 0 && p.k <= warps * pieces_of_warp * piece;
 }
 
 }  // namespace
 
 bool can_stream(const device& d, const product& p) {
-  const std::uint32_t unit = p.kind == product_out::silu_bf16 ? 16 : rows_of_tile;
-  return !d.deterministic && d.capability >= 90 && d.shared_per_block >= shared_bytes(2) && p.m <= 16 && p.n % unit == 0 &&
-         splits_for(p) != 0;
+  return !d.deterministic && (is_narrow(d, p) || can_stream_wide(d, p));
 }
 
 void stream_product(device& d, const product& p) {
-  const stream_args a{p.w, p.x, p.out, p.n, p.k, p.m, p.n / rows_of_tile, splits_for(p)};
+  if (!is_narrow(d, p)) return stream_wide_product(d, p);
   switch (p.kind) {
     case product_out::bf16:
-      return start<product_out::bf16>(d, a);
+      return start<product_out::bf16>(d, p);
     case product_out::f32:
-      return start<product_out::f32>(d, a);
-    case product_out::add_f32:
-      return start<product_out::add_f32>(d, a);
+      return start<product_out::f32>(d, p);
     case product_out::silu_bf16:
-      return start<product_out::silu_bf16>(d, a);
+      return start<product_out::silu_bf16>(d, p);
+    case product_out::add_f32:
+      return;
   }
 }
 

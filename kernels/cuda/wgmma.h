@@ -21,15 +21,58 @@ __device__ __forceinline__ void products_end_group() {
   asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
 }
 
-// All groups but the last `left` are done; `c` is what is read next.
+// All groups but the last `left` are done with what they read.
+template <int left>
+__device__ __forceinline__ void wait_products() {
+  asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(left) : "memory");
+}
+
+// The same; `c` is what is read next.
 template <int left, int n>
 __device__ __forceinline__ void wait_products(float (&c)[n]) {
-  asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(left) : "memory");
+  wait_products<left>();
 #pragma unroll
   for (int i = 0; i < n; ++i) asm volatile("" : "+f"(c[i])::"memory");
 }
 
 // c (+)= a · bᵀ, k 16: both in shared memory, a [64, 16], b [n, 16].
+__device__ __forceinline__ void multiply_ss(float (&c)[4], std::uint64_t a, std::uint64_t b, int add) {
+  asm volatile(
+      "{ .reg .pred p; setp.ne.b32 p, %6, 0;\n"
+      "wgmma.mma_async.sync.aligned.m64n8k16.f32.bf16.bf16 {"
+      "%0, %1, %2, %3}, "
+      "%4, %5, p, 1, 1, 0, 0; }"
+      : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+      : "l"(a), "l"(b), "r"(add));
+}
+__device__ __forceinline__ void multiply_ss(float (&c)[8], std::uint64_t a, std::uint64_t b, int add) {
+  asm volatile(
+      "{ .reg .pred p; setp.ne.b32 p, %10, 0;\n"
+      "wgmma.mma_async.sync.aligned.m64n16k16.f32.bf16.bf16 {"
+      "%0, %1, %2, %3, %4, %5, %6, %7}, "
+      "%8, %9, p, 1, 1, 0, 0; }"
+      : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3]), "+f"(c[4]), "+f"(c[5]), "+f"(c[6]), "+f"(c[7])
+      : "l"(a), "l"(b), "r"(add));
+}
+__device__ __forceinline__ void multiply_ss(float (&c)[16], std::uint64_t a, std::uint64_t b, int add) {
+  asm volatile(
+      "{ .reg .pred p; setp.ne.b32 p, %18, 0;\n"
+      "wgmma.mma_async.sync.aligned.m64n32k16.f32.bf16.bf16 {"
+      "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15}, "
+      "%16, %17, p, 1, 1, 0, 0; }"
+      : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3]), "+f"(c[4]), "+f"(c[5]), "+f"(c[6]), "+f"(c[7]), "+f"(c[8]), "+f"(c[9]), "+f"(c[10]), "+f"(c[11]), "+f"(c[12]), "+f"(c[13]), "+f"(c[14]), "+f"(c[15])
+      : "l"(a), "l"(b), "r"(add));
+}
+__device__ __forceinline__ void multiply_ss(float (&c)[24], std::uint64_t a, std::uint64_t b, int add) {
+  asm volatile(
+      "{ .reg .pred p; setp.ne.b32 p, %26, 0;\n"
+      "wgmma.mma_async.sync.aligned.m64n48k16.f32.bf16.bf16 {"
+      "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
+      "%16, %17, %18, %19, %20, %21, %22, %23}, "
+      "%24, %25, p, 1, 1, 0, 0; }"
+      : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3]), "+f"(c[4]), "+f"(c[5]), "+f"(c[6]), "+f"(c[7]), "+f"(c[8]), "+f"(c[9]), "+f"(c[10]), "+f"(c[11]), "+f"(c[12]), "+f"(c[13]), "+f"(c[14]), "+f"(c[15]), "+f"(c[16]), "+f"(c[17]), "+f"(c[18]), "+f"(c[19]), "+f"(c[20]), "+f"(c[21]), "+f"(c[22]), "+f"(c[23])
+      : "l"(a), "l"(b), "r"(add));
+}
 __device__ __forceinline__ void multiply_ss(float (&c)[32], std::uint64_t a, std::uint64_t b, int add) {
   asm volatile(
       "{ .reg .pred p; setp.ne.b32 p, %34, 0;\n"

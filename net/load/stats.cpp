@@ -14,7 +14,7 @@ using boost::system::error_code;
 namespace {
 
 // The body of a 200, or nothing.
-asio::awaitable<void> get(line& phone, const endpoints& at, std::string request, std::optional<std::string>& out) {
+task<void> get(line& phone, const endpoints& at, std::string request, std::optional<std::string>& out) {
   error_code ec = co_await phone.open(at, 0);
   if (!ec) ec = co_await phone.write(request);
   http_reader answer;

@@ -1,7 +1,6 @@
 #include "net/load/user.h"
 
 #include <boost/asio/redirect_error.hpp>
-#include <boost/asio/use_awaitable.hpp>
 
 namespace weir::load {
 
@@ -25,7 +24,7 @@ user::user(desk& d, std::size_t n) : desk_(d), number_(n), wake_(d.io) {
   slow_ = std::floor(static_cast<double>(n + 1) * share) > std::floor(static_cast<double>(n) * share);
 }
 
-asio::awaitable<void> user::live() {
+task<void> user::live() {
   const std::size_t streams = desk_.w.streams;
   if (streams) co_await sleep_until(desk_.w.zero + duration_of(desk_.w.ramp_s * static_cast<double>(number_) / static_cast<double>(streams)));
   while (!desk_.stopping) {
@@ -72,15 +71,15 @@ void user::hang_up() {
   speech_.reset();
 }
 
-asio::awaitable<void> user::sleep_until(steady_clock::time_point t) {
+task<void> user::sleep_until(steady_clock::time_point t) {
   if (desk_.stopping) co_return;
   wake_.expires_at(t);
   error_code ec;
-  co_await wake_.async_wait(asio::redirect_error(asio::use_awaitable, ec));
+  co_await wake_.async_wait(asio::redirect_error(use_task, ec));
 }
 
 // A connection on which something can be asked. Where that fails it is counted, and may be tried again after a breath.
-asio::awaitable<bool> user::connected() {
+task<bool> user::connected() {
   if (phone_ && speech_->reusable()) co_return true;
   hang_up();
   phone_.emplace(desk_.io, desk_.w.tls, desk_.w.how.to.host);
@@ -108,7 +107,7 @@ asio::awaitable<bool> user::connected() {
 }
 
 // What is wrong, or nothing.
-asio::awaitable<std::string> user::shake_hands() {
+task<std::string> user::shake_hands() {
   if (speech_->opens_itself()) co_return std::string();
   const std::string hello = speech_->hello();
   error_code ec = co_await phone_->write(hello);
@@ -121,7 +120,7 @@ asio::awaitable<std::string> user::shake_hands() {
   co_return fmt::format("no answer to the upgrade: {}", ec.message());
 }
 
-asio::awaitable<void> user::serve(request asked) {
+task<void> user::serve(request asked) {
   stream_record r;
   r.index = asked.index;
   r.scheduled = r.sent = asked.at;
@@ -145,15 +144,15 @@ asio::awaitable<void> user::serve(request asked) {
   answer_.reset();
 }
 
-asio::awaitable<void> user::exchange(request asked) {
+task<void> user::exchange(request asked) {
   const question q = desk_.w.ask->ask(asked.index);
   auto& record = answer_->record();
   cancel_after_ = 0;
   if (std::uniform_real_distribution<double>(0, 1)(desk_.random) < desk_.w.cancel_share)
     cancel_after_ = std::uniform_int_distribution<std::uint64_t>(1, q.max_tokens)(desk_.random);
-  const std::string words = speech_->ask(q);
+  const std::string asks = speech_->ask(q);
   record.sent = desk_.now();
-  error_code ec = co_await phone_->write(words);
+  error_code ec = co_await phone_->write(asks);
   while (!answer_->over() && !ec && !cut_off_ && !desk_.stopping) {
     if (slow_ && desk_.w.read_rate <= 0) {  // it stops here, and never reads
       co_await sleep_until(steady_clock::time_point::max());
@@ -164,7 +163,8 @@ asio::awaitable<void> user::exchange(request asked) {
     if (n > 0) {
       speech_->feed({bytes_, n});
       understand(at);
-      co_await talk_back();
+      const std::string words = reply();
+      if (!words.empty()) co_await phone_->write(words);
     }
     if (slow_ && !ec) co_await sleep_until(steady_clock::now() + duration_of(static_cast<double>(n) / desk_.w.read_rate));
   }
@@ -195,21 +195,19 @@ void user::understand(micros at) {
 }
 
 // Pongs, and a cancel where its token has come.
-asio::awaitable<void> user::talk_back() {
+std::string user::reply() {
   std::string words = speech_->take_to_send();
   auto& record = answer_->record();
-  if (cancel_after_ && !answer_->over() && !record.cancel_sent && record.tokens >= cancel_after_) {
-    const std::string cancel = speech_->cancel();
-    if (cancel.empty()) {  // no word for it: it is cancelled by hanging up
-      record.how = ending::cancelled;
-      cut_off_ = true;
-      phone_->cut();
-      co_return;
-    }
-    record.cancel_sent = desk_.now();
-    words += cancel;
+  if (!cancel_after_ || answer_->over() || record.cancel_sent || record.tokens < cancel_after_) return words;
+  const std::string cancel = speech_->cancel();
+  if (cancel.empty()) {  // no word for it: it is cancelled by hanging up
+    record.how = ending::cancelled;
+    cut_off_ = true;
+    phone_->cut();
+    return {};
   }
-  if (!words.empty()) co_await phone_->write(words);
+  record.cancel_sent = desk_.now();
+  return words + cancel;
 }
 
 }  // namespace weir::load

@@ -5,7 +5,6 @@
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
-#include <boost/asio/steady_timer.hpp>
 #include <optional>
 
 #include "net/load/desk.h"
@@ -23,20 +22,19 @@ class user {
  public:
   user(desk& d, std::size_t number);
 
-  boost::asio::awaitable<void> live();
+  task<void> live();
   void give(const request& r);  // open loop. REQUIRES: it is idle, or new
   bool streams() const { return answer_.has_value(); }
   void drop();                  // hangs up in the middle of its stream
   void hurry();                 // ends whatever it waits for
 
  private:
-  using awaitable = boost::asio::awaitable<void>;
-  awaitable sleep_until(std::chrono::steady_clock::time_point t);
-  boost::asio::awaitable<bool> connected();
-  boost::asio::awaitable<std::string> shake_hands();
-  awaitable serve(request asked);
-  awaitable exchange(request asked);
-  awaitable talk_back();
+  task<void> sleep_until(std::chrono::steady_clock::time_point t);
+  task<bool> connected();
+  task<std::string> shake_hands();
+  task<void> serve(request asked);
+  task<void> exchange(request asked);
+  std::string reply();
   void understand(micros at);
   std::size_t at_once() const;
   void hang_up();
@@ -44,7 +42,7 @@ class user {
   desk& desk_;
   const std::size_t number_;
   bool slow_ = false;
-  boost::asio::steady_timer wake_;
+  timer wake_;
   std::optional<request> next_;
   std::optional<line> phone_;
   std::optional<talk> speech_;

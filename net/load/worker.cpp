@@ -4,7 +4,6 @@
 #include <boost/asio/detached.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/redirect_error.hpp>
-#include <boost/asio/use_awaitable.hpp>
 #include <thread>
 
 #include "net/load/desk.h"
@@ -67,7 +66,7 @@ class worker::self {
   }
 
   // Open loop: each request at its time, on a connection that is free, or on a new one.
-  asio::awaitable<void> dispatch() {
+  task<void> dispatch() {
     const work& w = desk_.w;
     arrivals when(w.arrive);
     for (std::uint64_t i = 0; asking_; ++i) {
@@ -78,7 +77,7 @@ class worker::self {
       if (i % w.parts != w.part) continue;
       arrival_.expires_at(desk_.moment(r.at));
       error_code ec;
-      co_await arrival_.async_wait(asio::redirect_error(asio::use_awaitable, ec));
+      co_await arrival_.async_wait(asio::redirect_error(use_task, ec));
       if (asking_) give(r);
     }
     desk_.counts.asked_all = true;
@@ -100,14 +99,14 @@ class worker::self {
   }
 
   // The worker's own pulse: how late it comes, and what is decided now and then.
-  asio::awaitable<void> beat() {
+  task<void> beat() {
     std::uint64_t beats = 0;
     auto due = steady_clock::now();
     while (!desk_.stopping) {
       due += pulse;
       pulse_.expires_at(due);
       error_code ec;
-      co_await pulse_.async_wait(asio::redirect_error(asio::use_awaitable, ec));
+      co_await pulse_.async_wait(asio::redirect_error(use_task, ec));
       if (desk_.stopping) break;
       const auto late = steady_clock::now() - due;
       if (desk_.now() >= desk_.w.measure.from)
@@ -131,7 +130,7 @@ class worker::self {
   desk desk_;
   std::thread thread_;
   std::vector<std::unique_ptr<user>> users_;
-  asio::steady_timer pulse_, arrival_;
+  timer pulse_, arrival_;
   bool asking_ = true;
 };
 

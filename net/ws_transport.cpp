@@ -1,0 +1,62 @@
+#include "net/ws_transport.h"
+
+#include <boost/asio/write.hpp>
+
+namespace weir::net {
+
+namespace asio = boost::asio;
+
+std::string_view text_frame::finish() noexcept {
+  constexpr unsigned char final_text = 0x81, in_two_bytes = 126, in_eight_bytes = 127;
+  const std::uint64_t size = bytes_.size() - room;
+  const std::size_t length_bytes = size < in_two_bytes ? 0 : size <= 0xFFFF ? 2 : 8;
+  const std::size_t begins = room - 2 - length_bytes;
+  bytes_[begins] = static_cast<char>(final_text);
+  bytes_[begins + 1] = static_cast<char>(length_bytes == 0 ? size : length_bytes == 2 ? in_two_bytes : in_eight_bytes);
+  for (std::size_t i = 0; i < length_bytes; ++i) bytes_[room - 1 - i] = static_cast<char>(size >> 8 * i);
+  return std::string_view(bytes_).substr(begins);
+}
+
+ws_transport::ws_transport(socket s) : s_(std::make_shared<state>(std::move(s))) {
+  error_code ignored;  // without it writes block the shard; a socket that refuses is closed already
+  s_->socket.non_blocking(true, ignored);
+}
+
+std::string_view ws_transport::state::try_write(std::string_view frame) {
+  error_code ec;  // an error that lasts comes again, to write_rest
+  if (!beast_writes) frame.remove_prefix(socket.write_some(asio::buffer(frame), ec));
+  return frame;
+}
+
+void ws_transport::state::write(std::string_view rest_of_frame, std::function<void(error_code)> done) {
+  rest = rest_of_frame;
+  told = std::move(done);
+  if (!beast_writes) write_rest();
+}
+
+void ws_transport::state::write_rest() {
+  asio::async_write(socket, asio::buffer(rest), [s = shared_from_this()](error_code ec, std::size_t) {
+    s->rest = {};
+    s->let_beast_write();
+    std::exchange(s->told, nullptr)(ec);
+  });
+}
+
+void ws_transport::state::beast_is_done() {
+  beast_writes = false;
+  if (!rest.empty()) write_rest();
+}
+
+void ws_transport::state::let_beast_write() {
+  if (!std::exchange(beast_waits, false)) return;
+  beast_writes = true;  // no frame of ours comes before it
+  turn.cancel();
+}
+
+void ws_transport::close() {
+  error_code ignored;
+  s_->socket.close(ignored);
+  s_->let_beast_write();  // to learn that there is no socket any more
+}
+
+}  // namespace weir::net
