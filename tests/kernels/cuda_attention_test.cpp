@@ -11,43 +11,19 @@
 #include "kernels/cuda/backend.h"
 #include "kernels/cuda/layers.h"
 #include "kernels/tensor.h"
+#include "tests/kernels/on_device.h"
 #include "tests/kernels/random_data.h"
 
 using namespace weir;
 using namespace weir::kernels;
 using namespace weir::kernels::cuda;
+using test::on_device;
 using test::pick;
 
 namespace {
 
 struct slice {
   int position, rows;
-};
-
-// The device's copy of some values.
-template <class T>
-class on_device {
- public:
-  explicit on_device(const std::vector<T>& v) : count_(v.size()) {
-    REQUIRE(cudaMalloc(&at_, std::max<std::size_t>(count_, 1) * sizeof(T)) == cudaSuccess);
-    REQUIRE(cudaMemcpy(at_, v.data(), count_ * sizeof(T), cudaMemcpyHostToDevice) == cudaSuccess);
-  }
-  on_device(const on_device&) = delete;
-  ~on_device() { cudaFree(at_); }
-  T* get() const { return static_cast<T*>(at_); }
-  template <class U>
-  U* as() const {
-    return static_cast<U*>(at_);
-  }
-  std::vector<T> back() const {
-    std::vector<T> v(count_);
-    REQUIRE(cudaMemcpy(v.data(), at_, count_ * sizeof(T), cudaMemcpyDeviceToHost) == cudaSuccess);
-    return v;
-  }
-
- private:
-  void* at_ = nullptr;
-  std::size_t count_;
 };
 
 using halves = std::vector<std::uint16_t>;  // bf16
@@ -139,13 +115,13 @@ struct scene {
   double difference(device& d, test::rng& r, std::uint32_t lines, bool fresh) {
     const std::size_t rows = row_slice.size();
     if (fresh) take_out_fresh();
-    const on_device k(keys), v(values), q(qkv);
-    const on_device out(halves(rows * h.heads * h.head_dim, 0x7fc0));
-    const on_device page_list(pages);
-    const on_device block_list(blocks);
-    const on_device lone_list(lone);
-    const on_device cos(std::vector<float>(rows * h.head_dim / 2, 1)),
-        sin(std::vector<float>(rows * h.head_dim / 2, 0));
+    const on_device k(d, keys), v(d, values), q(d, qkv);
+    const on_device out(d, halves(rows * h.heads * h.head_dim, 0x7fc0));
+    const on_device page_list(d, pages);
+    const on_device block_list(d, blocks);
+    const on_device lone_list(d, lone);
+    const on_device cos(d, std::vector<float>(rows * h.head_dim / 2, 1)),
+        sin(d, std::vector<float>(rows * h.head_dim / 2, 0));
     rows_view view{};
     view.pages = page_list.get();
     view.blocks = block_list.get();
@@ -162,8 +138,8 @@ struct scene {
     split_scratch scratch;
     scratch.most_items = static_cast<std::uint32_t>(d.multiprocessors);
     scratch.most_blocks = 2 * scratch.most_items + 16;
-    const on_device parts(std::vector<float>(split_floats(h, scratch.most_blocks)));
-    const on_device arrived(std::vector<unsigned>(scratch.most_items));
+    const on_device parts(d, std::vector<float>(split_floats(h, scratch.most_blocks)));
+    const on_device arrived(d, std::vector<unsigned>(scratch.most_items));
     scratch.parts = parts.get();
     scratch.arrived = arrived.get();
     if (single) {

@@ -7,9 +7,11 @@
 
 #include "kernels/cuda/device.h"
 #include "kernels/cuda/products.h"
+#include "tests/kernels/on_device.h"
 #include "tests/kernels/random_data.h"
 
 using namespace weir::kernels::cuda;
+using weir::test::on_device;
 using weir::test::random_floats;
 
 namespace {
@@ -30,34 +32,6 @@ std::vector<__nv_bfloat16> random_bf16(weir::test::rng& r, std::size_t count) {
   for (std::size_t i = 0; i < count; ++i) out[i] = __float2bfloat16(v[i]);
   return out;
 }
-
-class on_device {
- public:
-  on_device(device& d, const void* from, std::size_t bytes) : d_(d), bytes_(bytes) {
-    REQUIRE(WEIR_CUDA(d_, cudaMalloc(&at_, bytes)));
-    // Along its stream: a plain copy may return before the bytes are there.
-    REQUIRE(WEIR_CUDA(d_, cudaMemcpyAsync(at_, from, bytes, cudaMemcpyHostToDevice, d_.stream)));
-    d_.sync();
-  }
-  on_device(const on_device&) = delete;
-  ~on_device() { cudaFree(at_); }
-  template <class T>
-  T* as() const {
-    return static_cast<T*>(at_);
-  }
-  template <class T>
-  std::vector<T> back() const {
-    std::vector<T> v(bytes_ / sizeof(T));
-    d_.sync();
-    REQUIRE(WEIR_CUDA(d_, cudaMemcpy(v.data(), at_, bytes_, cudaMemcpyDeviceToHost)));
-    return v;
-  }
-
- private:
-  device& d_;
-  void* at_ = nullptr;
-  std::size_t bytes_;
-};
 
 struct shape {
   std::uint32_t n, k;
@@ -86,7 +60,7 @@ struct sample {
 
 // Runs it into poisoned memory with a margin behind, and looks at every element, at some of them closely.
 template <class Run>
-void check(device& d, weir::test::rng& r, const sample& of, const on_device& w, const on_device& x,
+void check(device& d, weir::test::rng& r, const sample& of, const on_device<__nv_bfloat16>& w, const on_device<__nv_bfloat16>& x,
            std::uint32_t m, product_out kind, const Run& run) {
   const bool narrow = kind == product_out::bf16 || kind == product_out::silu_bf16;
   const std::uint32_t n = kind == product_out::silu_bf16 ? of.s.n / 2 : of.s.n;
@@ -97,8 +71,8 @@ void check(device& d, weir::test::rng& r, const sample& of, const on_device& w, 
     before = random_floats(r, count);
     std::memcpy(memory.data(), before.data(), count * size);
   }
-  const on_device out(d, memory.data(), memory.size());
-  run(product{w.as<__nv_bfloat16>(), of.s.n, of.s.k, x.as<__nv_bfloat16>(), m, out.as<void>(), kind});
+  const on_device<std::byte> out(d, memory);
+  run(product{w.get(), of.s.n, of.s.k, x.get(), m, out.as<void>(), kind});
   std::vector<float> got(count + margin);
   if (narrow) {
     const auto v = out.back<__nv_bfloat16>();
@@ -134,10 +108,10 @@ TEST_CASE("cuda: products of up to 64 rows by our own kernels equal their defini
   for (const shape s : {shape{6144, 2048}, shape{2048, 8192}, shape{896, 4864}, shape{1040, 1096},
                         shape{20016, 256}, shape{64, 4096}, shape{16, 64}, shape{208, 8}}) {
     const sample of(r, s, 64);
-    const on_device w(*d, of.w.data(), of.w.size() * 2), x(*d, of.x.data(), of.x.size() * 2);
+    const on_device w(*d, of.w), x(*d, of.x);
     for (const std::uint32_t m : {1u, 2u, 7u, 8u, 9u, 16u, 17u, 31u, 32u, 33u, 48u, 49u, 63u, 64u})
       for (const product_out kind : kinds) {
-        const product p{w.as<__nv_bfloat16>(), s.n, s.k, x.as<__nv_bfloat16>(), m, nullptr, kind};
+        const product p{w.get(), s.n, s.k, x.get(), m, nullptr, kind};
         if (!can_stream(*d, p)) continue;  // a device without what they need
         check(*d, r, of, w, x, m, kind, [&](const product& it) { stream_product(*d, it); });
         check(*d, r, of, w, x, m, kind,
@@ -153,11 +127,11 @@ TEST_CASE("cuda: a chain of our own products has the sum of all of them") {
   weir::test::rng r(12);
   const shape s{4096, 1024};
   const sample of(r, s, 64);
-  const on_device w(*d, of.w.data(), of.w.size() * 2), x(*d, of.x.data(), of.x.size() * 2);
+  const on_device w(*d, of.w), x(*d, of.x);
   for (const std::uint32_t m : {1u, 16u, 33u, 64u}) {
     const std::vector<float> zeros(std::size_t{m} * s.n);
-    const on_device out(*d, zeros.data(), zeros.size() * 4), other(*d, zeros.data(), zeros.size() * 4);
-    product p{w.as<__nv_bfloat16>(), s.n, s.k, x.as<__nv_bfloat16>(), m, out.as<void>(),
+    const on_device out(*d, zeros), other(*d, zeros);
+    product p{w.get(), s.n, s.k, x.get(), m, out.as<void>(),
               product_out::add_f32};
     product between = p;
     between.kind = product_out::bf16;
@@ -183,9 +157,9 @@ TEST_CASE("cuda: products of more rows equal their definition") {
   products all(*d);
   const shape s{1040, 1096};
   const sample of(r, s, 128);
-  const on_device w(*d, of.w.data(), of.w.size() * 2), x(*d, of.x.data(), of.x.size() * 2);
+  const on_device w(*d, of.w), x(*d, of.x);
   const std::vector<float> zeros(std::size_t{128} * s.n);
-  const on_device scratch(*d, zeros.data(), zeros.size() * 4);
+  const on_device scratch(*d, zeros);
   for (const std::uint32_t m : {65u, 100u, 128u})
     for (const product_out kind : {product_out::bf16, product_out::f32, product_out::add_f32})
       check(*d, r, of, w, x, m, kind, [&](const product& it) {

@@ -1,0 +1,45 @@
+// on_device.h — a device's copy of some values, for tests of its kernels.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <vector>
+
+#include "kernels/cuda/device.h"
+
+namespace weir::test {
+
+template <class T>
+class on_device {
+ public:
+  on_device(kernels::cuda::device& d, const std::vector<T>& v) : d_(d), count_(v.size()) {
+    REQUIRE(cudaMalloc(&at_, std::max<std::size_t>(count_, 1) * sizeof(T)) == cudaSuccess);
+    // Along the device's stream: a plain copy may return before the bytes are there.
+    REQUIRE(cudaMemcpyAsync(at_, v.data(), count_ * sizeof(T), cudaMemcpyHostToDevice, d_.stream) == cudaSuccess);
+    d_.sync();
+  }
+  on_device(const on_device&) = delete;
+  ~on_device() { cudaFree(at_); }
+
+  T* get() const { return static_cast<T*>(at_); }
+  template <class U>
+  U* as() const {
+    return static_cast<U*>(at_);
+  }
+  template <class U = T>
+  std::vector<U> back() const {
+    std::vector<U> v(count_ * sizeof(T) / sizeof(U));
+    d_.sync();
+    REQUIRE(cudaMemcpy(v.data(), at_, count_ * sizeof(T), cudaMemcpyDeviceToHost) == cudaSuccess);
+    return v;
+  }
+
+ private:
+  kernels::cuda::device& d_;
+  void* at_ = nullptr;
+  std::size_t count_;
+};
+
+}  // namespace weir::test
