@@ -99,6 +99,7 @@ void engine::submit(job j) {
 }
 
 bool engine::cancel(const job_id& id, finish_reason why) {
+  s_->begin_draws();  // its own may be among them
   const auto it = s_->known.find(id);
   if (it == s_->known.end()) return false;
   const sequence& s = *it->second;

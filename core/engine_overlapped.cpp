@@ -1,17 +1,19 @@
 // The overlapped loop: step N + 1 is begun while the device runs step N, and N's tokens are judged and delivered while it
 // runs N + 1. The plain loop (engine.cpp) is the definition; both give every job the same tokens.
 //
-//   host    | begin N+1 | wait for N's tokens, judge, ask for N+1's, deliver | mail | begin N+2 | wait for N+1's …
-//   device  | forward N, draws N                  | forward N+1, draws N+1                           | forward N+2 …
+//   host    | draws N, begin N+1 | wait for N's tokens, judge, ask for N+1's, deliver | mail | draws N+1, begin N+2 | wait …
+//   device  | forward N, draws N                            | forward N+1                     , draws N+1 | forward N+2 …
 //
 // A row of N + 1 whose token N still has to draw takes it on the device. What host work needs the token for (penalties,
-// bans, masks) is done before N + 1's draws are begun, while its forward runs.
+// bans, masks) is done before N + 1's draws are begun, while its forward runs. They are begun in the next step, so that
+// no token waits for its way out while a device that has much to do takes no more orders.
 //
 // The device works off in order what it is given. Pages may therefore go from one sequence to another while rows of the
 // first are under way: whatever the second puts there is put there later. And whoever was cancelled, ran out of time,
 // was preempted or ended by its last token leaves at most one row that was computed for nothing: its draw finds nobody
 // who awaits it.
 #include <algorithm>
+#include <utility>
 
 #include "core/engine_state.h"
 #include "core/schedule/prefix_reuse.h"
@@ -20,6 +22,7 @@ namespace weir::core {
 
 step_report engine::state::overlapped_step() {
   begin();
+  begin_draws();
   expire();
   if (under_way.up && under_way.load.decode_rows == 0) return land();
   grow();
@@ -27,7 +30,7 @@ step_report engine::state::overlapped_step() {
   const batch& work = schedule();
   start(work);
   collect();
-  draw_ahead(work);
+  await_draws(work);
   deliver();
   return close_step(under_way.up);
 }
@@ -73,10 +76,15 @@ void engine::state::collect() {
   judge(at);
 }
 
-void engine::state::draw_ahead(const batch& work) {
+void engine::state::await_draws(const batch& work) {
   under_way = next;
-  if (!under_way.up) return;
-  ask(work);
+  draws_wait = under_way.up;
+  if (draws_wait) ask(work);
+}
+
+// REQUIRES: since ask() no sequence was let go.
+void engine::state::begin_draws() {
+  if (!std::exchange(draws_wait, false) || fault) return;
   if (auto done = device->begin_draws(draws); !done) fail_all(done.error());
 }
 

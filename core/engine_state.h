@@ -39,7 +39,8 @@ struct engine::state {
   step_report land();
   void start(const batch& work);
   void collect();
-  void draw_ahead(const batch& work);
+  void await_draws(const batch& work);
+  void begin_draws();
 
   std::optional<error> refusal(const job& j) const;
   void drop(std::unique_ptr<sequence> s, finish_reason why, std::optional<error> with = {});
@@ -64,6 +65,7 @@ struct engine::state {
   std::vector<page_name> computing;  // the pages that are being computed in this step
   std::vector<draw> draws;     // that were asked for last (sequence::draw_at), and
   std::vector<drawn> results;  // what came of them
+  bool draws_wait = false;     // they were asked for, and are not begun
 
   // A step that was begun, and whose tokens are not here yet.
   struct flight {

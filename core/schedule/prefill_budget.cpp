@@ -7,9 +7,9 @@ namespace {
 
 constexpr std::uint32_t first_slice = 64;     // before anything was measured
 constexpr std::uint32_t smallest_slice = 16;  // a prompt moves on even where decoding alone exceeds the target
-// The same beside a share of a step, on a device that reads its weights once for so many rows and more: fewer would
-// hardly take less time, and prompts would pile up.
-constexpr std::uint32_t smallest_shared = 128;
+// The same beside a share of a step, on a device that reads its weights once for so many rows and a few that decode: fewer
+// would hardly take less time, and prompts would pile up.
+constexpr std::uint32_t smallest_shared = 56;
 constexpr std::uint32_t trusted_for = 64;     // steps with prompt rows, for which a step without is remembered
 constexpr double weight = 0.25;               // of the newest measurement
 constexpr std::uint32_t few = 8;              // prompts that wait are no crowd

@@ -249,6 +249,18 @@ TEST_CASE("overlapped steps: a token is delivered while the step behind it runs,
   CHECK(rig.toy->forwards == 10);
 }
 
+TEST_CASE("overlapped steps: what is known is on its way before the device is given more draws") {
+  engine_rig rig = overlapped();
+  auto a = rig.submit(rig.job(1, 20)), b = rig.submit(rig.job(2, 30, 90));
+  int looked = 0;
+  rig.late->on_draws = [&] {
+    ++looked;
+    CHECK(a->tokens.size() + b->tokens.size() == rig.late->told);
+  };
+  rig.run();
+  CHECK(looked > 20);
+}
+
 TEST_CASE("overlapped steps: a cancel frees its pages at once, and what was under way for it reaches nobody") {
   engine_rig rig = overlapped();
   auto other = rig.job(2, 30);

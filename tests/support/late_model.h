@@ -7,6 +7,7 @@
 
 #include <catch2/catch.hpp>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -25,6 +26,8 @@ class late_model final : public core::model {
 
   std::uint32_t behind = 0;  // forwards that were begun while another was under way
   std::uint32_t wasted = 0;  // rows of logits that nobody drew from
+  std::uint32_t told = 0;    // tokens that were collected
+  std::function<void()> on_draws;  // called as draws are begun, which may take a busy device long
 
   const core::model_info& info() const noexcept override { return info_; }
   core::result<void> allocate_pages(std::uint32_t count) override { return model_->allocate_pages(count); }
@@ -52,6 +55,7 @@ class late_model final : public core::model {
     REQUIRE(!steps_.empty());
     step& s = steps_.back();
     REQUIRE(!s.draws);
+    if (on_draws) on_draws();
     wasted += s.work.logits_rows - static_cast<std::uint32_t>(draws.size());
     s.draws.emplace(draws.begin(), draws.end());
     for (auto& d : *s.draws) d.from = &s.samplers.emplace_back(*d.from);
@@ -65,6 +69,7 @@ class late_model final : public core::model {
     if (auto done = run(steps_.front()); !done) return done;
     std::copy(drawn_.begin(), drawn_.end(), out.begin());
     steps_.pop_front();
+    told += static_cast<std::uint32_t>(out.size());
     return {};
   }
 

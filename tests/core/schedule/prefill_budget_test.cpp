@@ -159,8 +159,8 @@ TEST_CASE("a share of a step: where any slice takes longer than that, slices are
   prefill_budget b({.rows = 512, .share = 0.4});
   b.observe(8, 0, 4ms);
   for (int i = 0; i < 50; ++i) b.observe(8, b.rows(8, 1), 7ms);
-  CHECK(b.rows(8, 1) == 128);
+  CHECK(b.rows(8, 1) == 56);
   b.observe(8, 0, 4ms);
   for (int i = 0; i < 50; ++i) b.observe(8, b.rows(8, 1), 5ms);
-  CHECK(b.rows(8, 1) > 128);
+  CHECK(b.rows(8, 1) > 56);
 }
