@@ -156,11 +156,13 @@ TEST_CASE("of a whole step and a share of one the tighter bound counts") {
 }
 
 TEST_CASE("a share of a step: where any slice takes longer than that, slices are those that take no longer") {
-  prefill_budget b({.rows = 512, .share = 0.4});
-  b.observe(8, 0, 4ms);
-  for (int i = 0; i < 50; ++i) b.observe(8, b.rows(8, 1), 7ms);
-  CHECK(b.rows(8, 1) == 56);
-  b.observe(8, 0, 4ms);
-  for (int i = 0; i < 50; ++i) b.observe(8, b.rows(8, 1), 5ms);
-  CHECK(b.rows(8, 1) > 56);
+  for (const auto& [decoding, least] : {std::pair(1u, 63u), std::pair(8u, 56u), std::pair(9u, 128u), std::pair(64u, 128u)}) {
+    prefill_budget b({.rows = 512, .share = 0.4});
+    b.observe(decoding, 0, 4ms);
+    for (int i = 0; i < 50; ++i) b.observe(decoding, b.rows(decoding, 1), 9ms);
+    CHECK(b.rows(decoding, 1) == least);
+    b.observe(decoding, 0, 4ms);
+    for (int i = 0; i < 50; ++i) b.observe(decoding, b.rows(decoding, 1), 4500us);
+    CHECK(b.rows(decoding, 1) > least);
+  }
 }
