@@ -8,7 +8,8 @@ namespace {
 constexpr std::uint32_t first_slice = 64;     // before anything was measured
 constexpr std::uint32_t smallest_slice = 16;  // a prompt moves on even where decoding alone exceeds the target
 // The same beside a share of a step, on a device that reads its weights once for so many rows and more: fewer would
-// hardly take less time, and prompts would pile up. Where few decode, once for as many rows as the quickest products take.
+// hardly take less time, and prompts would pile up. Where few decode, a step of at most `quickest` rows, which the narrowest
+// products take, is shorter; one of a few more takes as long as if it were full.
 constexpr std::uint32_t smallest_shared = 128, quickest = 64, few_decode = 8;
 constexpr std::uint32_t trusted_for = 64;     // steps with prompt rows, for which a step without is remembered
 constexpr double weight = 0.25;               // of the newest measurement
@@ -36,8 +37,10 @@ double prefill_budget::room(std::uint32_t decoding, std::uint32_t waiting) const
   return limits_.while_decoding > duration::zero() ? std::min(whole, part) : part;
 }
 
-std::uint32_t prefill_budget::least(std::uint32_t decoding) const noexcept {
-  if (limits_.share <= 0) return smallest_slice;
+// Of a step that has time for `fit` rows: how many it carries.
+double prefill_budget::worthwhile(double fit, std::uint32_t decoding) const noexcept {
+  if (limits_.share <= 0) return std::max<double>(fit, smallest_slice);
+  if (fit >= smallest_shared) return fit;
   return decoding <= few_decode ? quickest - decoding : smallest_shared;
 }
 
@@ -51,8 +54,7 @@ std::uint32_t prefill_budget::rows(std::uint32_t decoding, std::uint32_t waiting
   if (row_ns_ == unknown) return granted_ = std::min(first_slice, limits_.rows);
   const double time = beside ? room(decoding, waiting) : static_cast<double>(limits_.alone.count());
   if (time >= row_ns_ * limits_.rows) return granted_;
-  const double fit = std::max(time / row_ns_, static_cast<double>(least(decoding)));
-  return granted_ = std::min(static_cast<std::uint32_t>(fit), limits_.rows);
+  return granted_ = std::min(static_cast<std::uint32_t>(worthwhile(time / row_ns_, decoding)), limits_.rows);
 }
 
 void prefill_budget::observe(std::uint32_t decode_rows, std::uint32_t prompt_rows, duration took,

@@ -47,7 +47,7 @@ class prefill_budget {
 
   bool knows_step(std::uint32_t decoding) const noexcept;
   double room(std::uint32_t decoding, std::uint32_t waiting) const noexcept;
-  std::uint32_t least(std::uint32_t decoding) const noexcept;  // rows of a slice beside so many, whatever it takes
+  double worthwhile(double fit, std::uint32_t decoding) const noexcept;
 
   limits limits_;
   double step_ns_ = unknown;       // a step of decode rows alone,

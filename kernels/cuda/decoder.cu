@@ -160,8 +160,9 @@ bool cuda_decoder::warm_up(std::uint32_t decode_rows, std::uint32_t prompt_rows)
   const std::size_t words = std::size_t{most} * 16 + 2 * std::size_t{page_count_};
   rows_here_.reserve(words);
   make_room(most, *std::lower_bound(std::begin(step_rows::classes), std::end(step_rows::classes) - 1, decode_rows));
-  // The most rows of each class first: what is quickest for its fewest may be slow for those.
-  for (std::uint32_t n = 8; n <= most && !d_.failed(); n += n < 64 ? 8 : 64) {
+  // Of each class of products the most rows that there will be: what is quickest for its fewest may be slow for those.
+  for (std::uint32_t n = 0; n < most && !d_.failed();) {
+    n = std::min(products::next_class(n), most);
     const kv_slice slice{0, n, 0, pages.data()};
     const auto last = static_cast<std::int32_t>(n - 1);
     forward({first(tokens, n), first(rising, n), std::span(&slice, 1), std::span(&last, 1)});

@@ -22,7 +22,7 @@ __global__ void differ_kernel(const std::uint32_t* a, const std::uint32_t* b, st
     if (a[i] != b[i]) *differ = 1;
 }
 
-// Rows of one class share an algorithm.
+// Rows of one class share an algorithm: the class is the most that it has.
 std::uint32_t class_of(std::uint32_t m) {
   if (m <= 64) return (m + 7) / 8 * 8;
   if (m <= 512) return (m + 63) / 64 * 64;
@@ -127,6 +127,8 @@ bool products::find(const product& p, std::span<const void* const> samples, void
                " x " + std::to_string(p.k) + (d_.deterministic ? " that sums in one go" : "");
   return !d_.failed();
 }
+
+std::uint32_t products::next_class(std::uint32_t m) { return class_of(m + 1); }
 
 void products::run(const product& p, std::span<const void* const> samples, void* scratch) {
   if (d_.failed()) return;

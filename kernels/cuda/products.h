@@ -47,6 +47,9 @@ class products {
  public:
   explicit products(device& d) : d_(d) {}
 
+  // The most rows that share an algorithm with m + 1 of them.
+  static std::uint32_t next_class(std::uint32_t m);
+
   // `samples`: other weights of the same shape, to search with cold caches; `scratch`: at least as large as
   // the output, f32. A search synchronises, so it must not happen while a graph is recorded: run a shape once
   // before.

@@ -162,7 +162,10 @@ TEST_CASE("a share of a step: where any slice takes longer than that, slices are
     for (int i = 0; i < 50; ++i) b.observe(decoding, b.rows(decoding, 1), 9ms);
     CHECK(b.rows(decoding, 1) == least);
     b.observe(decoding, 0, 4ms);
+    for (int i = 0; i < 50; ++i) b.observe(decoding, b.rows(decoding, 1), 4ms + least * 15us);
+    CHECK(b.rows(decoding, 1) == least);  // 1.6 ms have room for 106 rows, which would take as long as 128
+    b.observe(decoding, 0, 4ms);
     for (int i = 0; i < 50; ++i) b.observe(decoding, b.rows(decoding, 1), 4500us);
-    CHECK(b.rows(decoding, 1) > least);
+    CHECK(b.rows(decoding, 1) > 128);
   }
 }
