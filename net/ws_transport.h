@@ -117,7 +117,7 @@ class ws_transport {
         const Buffers data = from;
         return w->socket.async_write_some(data, std::move(self));
       }
-      if (at == wrote && (ec || n == boost::asio::buffer_size(from))) w->beast_is_done();
+      if (ec || n == boost::asio::buffer_size(from)) w->beast_is_done();
       self.complete(ec, n);
     }
   };

@@ -4,6 +4,7 @@
 // of pieces in shared memory, filled by bulk copies and its own alone, so nothing but the sum over the warps
 // at a tile's end makes them meet. A warp's part of x stays in registers. The first pieces are asked for
 // before the kernel waits for the one that makes x.
+#include "kernels/cuda/barrier.h"
 #include "kernels/cuda/launch.h"
 #include "kernels/cuda/mma.h"
 #include "kernels/cuda/products.h"
@@ -76,9 +77,8 @@ __global__ void __launch_bounds__(warps * 32, 1) stream_kernel(stream_args a) {
   auto* part = reinterpret_cast<float*>(shared + ring_bytes);
   const std::uint32_t barriers = shared_address(arrived + warp * stages);
   if (lane == 0) {
-    for (int i = 0; i < stages; ++i)
-      asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(barriers + 8 * i));
-    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+    for (int i = 0; i < stages; ++i) barrier_init(barriers + 8 * i, 1);
+    barrier_inits_end();
   }
   __syncwarp();
 
@@ -88,20 +88,13 @@ __global__ void __launch_bounds__(warps * 32, 1) stream_kernel(stream_args a) {
   const auto ask = [&]() {
     if (asked == total) return;
     const std::uint32_t barrier = barriers + 8 * ask_stage;
-    if (lane == 0)
-      asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier),
-                   "r"(rows_of_tile * piece * 2)
-                   : "memory");
+    if (lane == 0) barrier_expect(barrier, rows_of_tile * piece * 2);
     __syncwarp();
     if (lane < rows_of_tile) {
       const std::uint32_t index = first + static_cast<std::uint32_t>(asked / mine) * step;
       const __nv_bfloat16* from = a.w + std::size_t{row_of<kind>(a, index, lane)} * a.k +
                                   static_cast<std::uint32_t>(warp + ask_piece * warps) * piece;
-      asm volatile(
-          "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(
-              shared_address(ring + ask_stage * stage_bytes + lane * row_stride)),
-          "l"(from), "r"(piece * 2), "r"(barrier)
-          : "memory");
+      copy_bulk(shared_address(ring + ask_stage * stage_bytes + lane * row_stride), from, piece * 2, barrier);
     }
     ++asked;
     if (++ask_stage == stages) ask_stage = 0;
@@ -133,13 +126,7 @@ __global__ void __launch_bounds__(warps * 32, 1) stream_kernel(stream_args a) {
 #pragma unroll
     for (int c = 0; c < pieces_of_warp; ++c) {
       if (c >= mine) continue;
-      std::uint32_t here = 0;
-      while (!here)
-        asm volatile(
-            "{ .reg .pred p; mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2; selp.u32 %0, 1, 0, p; }"
-            : "=r"(here)
-            : "r"(barriers + 8 * stage), "r"(phase)
-            : "memory");
+      barrier_wait(barriers + 8 * stage, phase);
       const unsigned char* at = ring + stage * stage_bytes + lane / 4 * row_stride + lane % 4 * 16;
 #pragma unroll
       for (int i = 0; i < 8; ++i) {

@@ -77,7 +77,6 @@ class steady_model final : public model {
 };
 
 void check_steps(bool ahead) {
-
   manual_clock clock;
   auto c = small_config();
   c.kv_pages = 4096;

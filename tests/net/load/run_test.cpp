@@ -6,53 +6,12 @@
 #include <catch2/catch.hpp>
 #include <fstream>
 
-#include "net/load/options.h"
-#include "tests/net/load/scripted_server.h"
+#include "tests/net/load/runs.h"
 
 using namespace weir::load;
-using weir::tests::scripted_server;
-using weir::tests::server_frame;
+using namespace weir::tests;
 
 namespace {
-
-std::string id_of(const std::string& said) {
-  const auto o = boost::json::parse(said).as_object();
-  return std::string(o.at("id").as_string());
-}
-bool creates(const std::string& said) { return said.find("response.create") != said.npos; }
-bool cancels(const std::string& said) { return said.find("response.cancel") != said.npos; }
-
-std::string delta(const std::string& id, int seq) {
-  return server_frame(fmt::format(R"({{"type":"response.delta","id":"{}","seq":{},"delta":"w","t":{}}})", id, seq, seq * 1000));
-}
-std::string done(const std::string& id, int seq, const char* status = "completed") {
-  return server_frame(fmt::format(R"({{"type":"response.done","id":"{}","seq":{},"status":"{}","usage":{{"input_tokens":2,"output_tokens":{}}}}})", id, seq, status, seq));
-}
-std::string answer(const std::string& id, std::initializer_list<int> seqs) {
-  std::string out;
-  for (int s : seqs) out += delta(id, s);
-  return out + done(id, *(seqs.end() - 1));
-}
-
-report run_at(const typed_options& o) {
-  auto p = resolve(o);
-  INFO((p ? "" : p.error().message));
-  REQUIRE(p.has_value());
-  auto at = place::find(p->run.how.to, false);
-  REQUIRE(at.has_value());
-  report r = run(p->run, **at, {}, [] { return false; });
-  r.judge(p->conditions);
-  return r;
-}
-
-typed_options closed(const std::string& url, std::size_t streams) {
-  typed_options o;
-  o.url = url;
-  o.streams = streams;
-  o.duration = 0.4;
-  o.threads = 2;
-  return o;
-}
 
 std::string temporary(const std::string& text) {
   char name[] = "/tmp/weir_load_test_XXXXXX";

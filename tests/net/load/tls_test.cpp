@@ -1,65 +1,37 @@
 // The harness over TLS: a certificate that is trusted, one that is not, one that nobody looks at.
 #include "tests/net/load/tls_front.h"
 
-#include <catch2/catch.hpp>
 #include <cstdlib>
-#include <fstream>
 
-#include "net/load/options.h"
-#include "net/load/run.h"
-#include "tests/net/load/scripted_server.h"
+#include "tests/net/load/runs.h"
+#include "tests/support/data.h"
 
 using namespace weir::load;
-using weir::tests::scripted_server;
-using weir::tests::self_signed;
-using weir::tests::server_frame;
-using weir::tests::tls_front;
+using namespace weir::tests;
 
 namespace {
-
-// Four tokens, then done.
-std::string answer(const std::string& said, bool&) {
-  if (said.find("response.create") == said.npos) return {};
-  const auto at = said.find("\"id\":\"") + 6;
-  const std::string id = said.substr(at, said.find('"', at) - at);
-  std::string out;
-  for (int i = 1; i <= 4; ++i) out += server_frame(fmt::format(R"({{"type":"response.delta","id":"{}","seq":{},"delta":"w","t":{}}})", id, i, i));
-  return out + server_frame(fmt::format(R"({{"type":"response.done","id":"{}","seq":4,"status":"completed","usage":{{"output_tokens":4}}}})", id));
-}
-
-report run_at(const std::string& url, bool insecure) {
-  typed_options o;
-  o.url = url;
-  o.streams = 4;
-  o.duration = 0.4;
-  o.insecure = insecure;
-  const auto p = resolve(o);
-  REQUIRE(p.has_value());
-  const auto at = place::find(p->run.how.to, insecure);
-  REQUIRE(at.has_value());
-  return run(p->run, **at, {}, [] { return false; });
-}
 
 // Certificates that this process trusts while it lives: those of this file alone.
 struct trusting {
   explicit trusting(const std::string& pem) {
-    const int fd = mkstemp(name);
-    REQUIRE(fd >= 0);
-    close(fd);
-    std::ofstream(name) << pem;
-    setenv("SSL_CERT_FILE", name, 1);
+    const std::string file = dir / "certificates.pem";
+    weir::test::write_file(file, pem);
+    setenv("SSL_CERT_FILE", file.c_str(), 1);
   }
-  ~trusting() {
-    unsetenv("SSL_CERT_FILE");
-    unlink(name);
-  }
-  char name[40] = "/tmp/weir_load_tls_XXXXXX";
+  ~trusting() { unsetenv("SSL_CERT_FILE"); }
+  weir::test::temporary_dir dir;
 };
+
+report run_tls(const std::string& url, bool insecure) {
+  auto o = closed(url, 4);
+  o.insecure = insecure;
+  return run_at(o);
+}
 
 }  // namespace
 
 TEST_CASE("a run over TLS: with a trusted certificate, and with any where nobody looks, but not with a stranger's") {
-  scripted_server s(answer);
+  scripted_server s([](const std::string& said, bool&) { return creates(said) ? answer(id_of(said), {1, 2, 3, 4}) : std::string(); });
   const self_signed known, stranger;
   const std::string plain = s.url("ws");
   const auto behind = static_cast<unsigned short>(std::stoi(plain.substr(plain.rfind(':') + 1)));
@@ -67,14 +39,14 @@ TEST_CASE("a run over TLS: with a trusted certificate, and with any where nobody
   const trusting only(known.certificate);
 
   for (const auto& [front, insecure] : {std::pair(&good, false), std::pair(&bad, true)}) {
-    const auto r = run_at(front->url("wss"), insecure);
+    const auto r = run_tls(front->url("wss"), insecure);
     CHECK(r.all.number(figure::completed) >= 4);
     CHECK(r.all.number(figure::output_tokens) >= 4 * r.all.number(figure::completed));
     CHECK(r.all.number(figure::errors) == 0);
     CHECK(r.all.number(figure::gaps) == 0);
   }
   const int before = s.connections;
-  const auto refused = run_at(bad.url("wss"), false);
+  const auto refused = run_tls(bad.url("wss"), false);
   CHECK(refused.all.number(figure::completed) == 0);
   CHECK(refused.all.number(figure::errors) > 0);
   REQUIRE_FALSE(refused.all.error_texts().empty());
