@@ -62,38 +62,38 @@ __device__ void fetch(const decode_args& g, std::uint32_t kv_head, std::int32_t 
 }
 
 // This row's key and value over what the piece has in their place, and into the page.
-template <int head_dim>
+template <dtype type, int head_dim>
 __device__ void lay_fresh(const decode_args& g, std::uint32_t row, std::uint32_t kv_head,
-                          std::uint32_t position, std::int32_t pages_at, __nv_bfloat16* stage, int lane) {
+                          std::uint32_t position, std::int32_t pages_at, element* stage, int lane) {
   const head_shape& h = g.a.heads;
   const int token = static_cast<int>(position % page_tokens), here = token % piece;
   const auto page = static_cast<std::size_t>(g.v.pages[pages_at + position / page_tokens]);
   const std::size_t place = (page * h.kv_heads + kv_head) * page_tokens * head_dim;
   const std::uint32_t key = (h.heads + kv_head) * head_dim, value = key + h.kv_heads * head_dim;
-  const __nv_bfloat16* from = g.a.qkv + std::size_t{row} * h.width();
+  const element* from = g.a.qkv + std::size_t{row} * h.width();
   const auto put = [&](int i, std::uint32_t two) {
     *reinterpret_cast<std::uint32_t*>(stage + place_of<head_dim>(i, here, piece)) = two;
     *reinterpret_cast<std::uint32_t*>(g.a.pages.keys + place + place_of<head_dim>(i, token)) = two;
   };
-  turn_head<head_dim>(from + key, g.t.bias ? g.t.bias + key : nullptr, g.t.k_norm, g.t.eps,
+  turn_head<type, head_dim>(from + key, g.t.bias ? g.t.bias + key : nullptr, g.t.k_norm, g.t.eps,
                       g.t.cos + row * (head_dim / 2), g.t.sin + row * (head_dim / 2), lane,
                       [&](int i, std::uint32_t a, std::uint32_t b) {
                         put(i, a);
                         put(head_dim / 2 + i, b);
                       });
   for (int i = lane * 2; i < head_dim; i += 64) {
-    float2 two = __bfloat1622float2(*reinterpret_cast<const __nv_bfloat162*>(from + value + i));
+    float2 two = floats_of<type>(from + value + i);
     if (g.t.bias) two = make_float2(two.x + g.t.bias[value + i], two.y + g.t.bias[value + i + 1]);
-    const std::uint32_t bits = pair_of(two.x, two.y);
+    const std::uint32_t bits = pair_of<type>(two.x, two.y);
     *reinterpret_cast<std::uint32_t*>(stage + piece * head_dim + place_of<head_dim>(i, here, piece)) = bits;
     *reinterpret_cast<std::uint32_t*>(g.a.pages.values + place + place_of<head_dim>(i, token)) = bits;
   }
 }
 
 // What a row's blocks left, joined: everything is asked for at once.
-template <int head_dim>
+template <dtype type, int head_dim>
 __device__ __forceinline__ void join(const float* all, int parts, int group, int threads,
-                                     __nv_bfloat16* out) {
+                                     element* out) {
   const int one = group * (head_dim + 2);
   for (int i = static_cast<int>(threadIdx.x) * 2; i < group * head_dim; i += threads * 2) {
     float2 x[most_splits], top_and_weight[most_splits];
@@ -117,11 +117,11 @@ __device__ __forceinline__ void join(const float* all, int parts, int group, int
       sum.y += f * x[s].y;
       weight += f * top_and_weight[s].y;
     }
-    *reinterpret_cast<std::uint32_t*>(out + i) = pair_of(sum.x / weight, sum.y / weight);
+    *reinterpret_cast<std::uint32_t*>(out + i) = pair_of<type>(sum.x / weight, sum.y / weight);
   }
 }
 
-template <int head_dim, int warps, int stages>
+template <dtype type, int head_dim, int warps, int stages>
 __global__ void __launch_bounds__(warps * 32) decode_kernel(decode_args g) {
   extern __shared__ __align__(128) unsigned char shared[];
   constexpr int steps = head_dim / 16, units = head_dim / 8;
@@ -136,12 +136,12 @@ __global__ void __launch_bounds__(warps * 32) decode_kernel(decode_args g) {
   const decode_row item = g.v.decode_rows[blockIdx.z];
   const auto row = static_cast<std::uint32_t>(item.row);
   const std::int32_t pages_at = item.pages_at;
-  __nv_bfloat16* out = g.a.out + (std::size_t{row} * h.heads + kv_head * group) * head_dim;
+  element* out = g.a.out + (std::size_t{row} * h.heads + kv_head * group) * head_dim;
   if (pages_at < 0) {
     wait_for_previous();
     if (split == 0)
       for (int i = static_cast<int>(threadIdx.x); i < group * head_dim; i += warps * 32)
-        out[i] = __float2bfloat16(0);
+        out[i] = element_of<type>(0);
     return;
   }
   const int to = item.position;
@@ -155,7 +155,7 @@ __global__ void __launch_bounds__(warps * 32) decode_kernel(decode_args g) {
   const int end = first_piece + static_cast<int>(static_cast<long long>(pieces) * (split + 1) / parts);
 
   unsigned char* ring = shared + warp * stages * stage_bytes<head_dim>();
-  auto* queries = reinterpret_cast<__nv_bfloat16*>(shared + ring_bytes<head_dim, warps, stages>());
+  auto* queries = reinterpret_cast<element*>(shared + ring_bytes<head_dim, warps, stages>());
   int asked = 0;
   std::int32_t ids = 0;  // pages of this warp's next 32 pieces, one a lane
   const auto ask = [&](int stage) {
@@ -178,10 +178,10 @@ __global__ void __launch_bounds__(warps * 32) decode_kernel(decode_args g) {
 
   for (int i = warp; i < group; i += warps) {
     const std::uint32_t at = (kv_head * group + i) * head_dim;
-    const __nv_bfloat16* q = g.a.qkv + std::size_t{row} * h.width() + at;
-    __nv_bfloat16* dest = queries + i * query_stride(head_dim);
+    const element* q = g.a.qkv + std::size_t{row} * h.width() + at;
+    element* dest = queries + i * query_stride(head_dim);
     if (g.fresh) {
-      turn_head<head_dim>(q, g.t.bias ? g.t.bias + at : nullptr, g.t.q_norm, g.t.eps,
+      turn_head<type, head_dim>(q, g.t.bias ? g.t.bias + at : nullptr, g.t.q_norm, g.t.eps,
                           g.t.cos + row * (head_dim / 2), g.t.sin + row * (head_dim / 2), lane,
                           [&](int j, std::uint32_t a, std::uint32_t b) {
                             *reinterpret_cast<std::uint32_t*>(dest + j) = a;
@@ -196,7 +196,7 @@ __global__ void __launch_bounds__(warps * 32) decode_kernel(decode_args g) {
   std::uint32_t q[steps][4];
 #pragma unroll
   for (int s = 0; s < steps; ++s) {
-    const __nv_bfloat16* at = queries + lane / 4 * query_stride(head_dim) + s * 16 + lane % 4 * 2;
+    const element* at = queries + lane / 4 * query_stride(head_dim) + s * 16 + lane % 4 * 2;
     q[s][0] = *reinterpret_cast<const std::uint32_t*>(at);
     q[s][1] = *reinterpret_cast<const std::uint32_t*>(at + 8 * query_stride(head_dim));
     q[s][2] = *reinterpret_cast<const std::uint32_t*>(at + 8);
@@ -211,9 +211,9 @@ __global__ void __launch_bounds__(warps * 32) decode_kernel(decode_args g) {
     ask((stage + stages - 1) % stages);
     copies_wait<stages - 1>();
     __syncwarp();
-    auto* keys = reinterpret_cast<__nv_bfloat16*>(ring + stage * stage_bytes<head_dim>());
+    auto* keys = reinterpret_cast<element*>(ring + stage * stage_bytes<head_dim>());
     if (g.fresh && at == to / piece) {
-      lay_fresh<head_dim>(g, row, kv_head, static_cast<std::uint32_t>(to), pages_at, keys, lane);
+      lay_fresh<type, head_dim>(g, row, kv_head, static_cast<std::uint32_t>(to), pages_at, keys, lane);
       __syncwarp();
     }
     const std::uint32_t key_at = shared_address(keys), value_at = key_at + piece * head_dim * 2;
@@ -224,8 +224,8 @@ __global__ void __launch_bounds__(warps * 32) decode_kernel(decode_args g) {
     for (int s = 0; s < steps; ++s) {
       std::uint32_t b[4];
       load_matrices(b, key_at + unit_at(s * 2 + (lane >> 3) % 2, key_token, units, piece) * 16);
-      mma_bf16(scores[0], q[s][0], q[s][1], q[s][2], q[s][3], b[0], b[1]);
-      mma_bf16(scores[1], q[s][0], q[s][1], q[s][2], q[s][3], b[2], b[3]);
+      mma<type>(scores[0], q[s][0], q[s][1], q[s][2], q[s][3], b[0], b[1]);
+      mma<type>(scores[1], q[s][0], q[s][1], q[s][2], q[s][3], b[2], b[3]);
     }
     float most[2] = {largest[0], largest[1]};
 #pragma unroll
@@ -253,8 +253,8 @@ __global__ void __launch_bounds__(warps * 32) decode_kernel(decode_args g) {
       }
     total[0] = total[0] * shrink[0] + sums[0];
     total[1] = total[1] * shrink[1] + sums[1];
-    const std::uint32_t p0 = pair_of(scores[0][0], scores[0][1]), p1 = pair_of(scores[0][2], scores[0][3]);
-    const std::uint32_t p2 = pair_of(scores[1][0], scores[1][1]), p3 = pair_of(scores[1][2], scores[1][3]);
+    const std::uint32_t p0 = pair_of<type>(scores[0][0], scores[0][1]), p1 = pair_of<type>(scores[0][2], scores[0][3]);
+    const std::uint32_t p2 = pair_of<type>(scores[1][0], scores[1][1]), p3 = pair_of<type>(scores[1][2], scores[1][3]);
     const int value_token = (lane >> 3) % 2 * 8 + lane % 8;
 #pragma unroll
     for (int u = 0; u < units; u += 2) {
@@ -267,7 +267,7 @@ __global__ void __launch_bounds__(warps * 32) decode_kernel(decode_args g) {
         r[1] *= shrink[0];
         r[2] *= shrink[1];
         r[3] *= shrink[1];
-        mma_bf16(r, p0, p1, p2, p3, b[2 * n], b[2 * n + 1]);
+        mma<type>(r, p0, p1, p2, p3, b[2 * n], b[2 * n + 1]);
       }
     }
     __syncwarp();
@@ -313,7 +313,7 @@ __global__ void __launch_bounds__(warps * 32) decode_kernel(decode_args g) {
       weight += f * totals[w * 16 + line];
     }
     if (parts == 1) {
-      out[i] = __float2bfloat16(sum / weight);
+      out[i] = element_of<type>(sum / weight);
     } else {
       mine[i] = sum;
       if (i % head_dim == 0) {
@@ -338,10 +338,10 @@ __global__ void __launch_bounds__(warps * 32) decode_kernel(decode_args g) {
     if (last_block) g.scratch.arrived[index] = 0;
   }
   __syncthreads();
-  if (last_block) join<head_dim>(left, parts, group, warps * 32, out);
+  if (last_block) join<type, head_dim>(left, parts, group, warps * 32, out);
 }
 
-template <int head_dim, int warps, int stages>
+template <dtype type, int head_dim, int warps, int stages>
 void start(device& d, decode_args g) {
   constexpr std::size_t shared = shared_bytes<head_dim, warps, stages>();
   // Contexts are split into as many blocks as find room at once.
@@ -350,19 +350,37 @@ void start(device& d, decode_args g) {
                                                static_cast<std::size_t>(d.multiprocessors));
   if (items <= g.scratch.most_items)
     g.splits = std::clamp(std::min(room, g.scratch.most_blocks) / items, 1u, most_splits);
-  allow_shared(d, decode_kernel<head_dim, warps, stages>, shared);
-  launch(d, decode_kernel<head_dim, warps, stages>, dim3(g.a.heads.kv_heads, g.splits, g.v.decodes),
+  allow_shared(d, decode_kernel<type, head_dim, warps, stages>, shared);
+  launch(d, decode_kernel<type, head_dim, warps, stages>, dim3(g.a.heads.kv_heads, g.splits, g.v.decodes),
          warps * 32, shared, g);
 }
 
-template <int head_dim>
+template <dtype type, int head_dim>
 void start(device& d, const decode_args& g) {
   // A multiprocessor for each of them: more warps get it more quickly through its context.
   const bool few = g.v.decodes * g.a.heads.kv_heads <= static_cast<std::uint32_t>(d.multiprocessors);
   if constexpr (head_dim <= 128)
-    if (few && shared_bytes<head_dim, 8, 2>() <= d.shared_per_block) return start<head_dim, 8, 2>(d, g);
-  if (shared_bytes<head_dim, 4, 3>() <= d.shared_per_block) return start<head_dim, 4, 3>(d, g);
-  start<head_dim, 4, 2>(d, g);
+    if (few && shared_bytes<head_dim, 8, 2>() <= d.shared_per_block) return start<type, head_dim, 8, 2>(d, g);
+  if (shared_bytes<head_dim, 4, 3>() <= d.shared_per_block) return start<type, head_dim, 4, 3>(d, g);
+  start<type, head_dim, 4, 2>(d, g);
+}
+
+template <dtype type>
+void start(device& d, const decode_args& g) {
+  switch (g.a.heads.head_dim) {
+    case 16:
+      return start<type, 16>(d, g);
+    case 32:
+      return start<type, 32>(d, g);
+    case 64:
+      return start<type, 64>(d, g);
+    case 96:
+      return start<type, 96>(d, g);
+    case 128:
+      return start<type, 128>(d, g);
+    case 256:
+      return start<type, 256>(d, g);
+  }
 }
 
 }  // namespace
@@ -383,20 +401,8 @@ void decode_attention(device& d, const rows_view& v, const attention_args& a, co
                       const split_scratch& scratch) {
   if (v.decodes == 0) return;
   const decode_args g{v, a, t, fresh, scratch, 1};
-  switch (a.heads.head_dim) {
-    case 16:
-      return start<16>(d, g);
-    case 32:
-      return start<32>(d, g);
-    case 64:
-      return start<64>(d, g);
-    case 96:
-      return start<96>(d, g);
-    case 128:
-      return start<128>(d, g);
-    case 256:
-      return start<256>(d, g);
-  }
+  if (a.type == dtype::f16) return start<dtype::f16>(d, g);
+  start<dtype::bf16>(d, g);
 }
 
 }  // namespace weir::kernels::cuda

@@ -28,7 +28,7 @@ __device__ void fetch(const rows_view& v, const attention_args& a, std::uint32_t
   }
 }
 
-template <int head_dim, int warps>
+template <dtype type, int head_dim, int warps>
 __global__ void __launch_bounds__(warps * 32, 1) prefill_kernel(rows_view v, attention_args a) {
   extern __shared__ __align__(128) unsigned char shared[];
   constexpr int steps = head_dim / 16, units = head_dim / 8, tiles = page_tokens / 8;
@@ -54,7 +54,7 @@ __global__ void __launch_bounds__(warps * 32, 1) prefill_kernel(rows_view v, att
     const auto row = static_cast<std::size_t>(b.row + min(token, b.rows - 1));
     const std::size_t head = kv_head * group + line % group;
     out_at[r] = (row * h.heads + head) * head_dim;
-    const __nv_bfloat16* from = a.qkv + row * h.width() + head * head_dim + lane % 4 * 2;
+    const element* from = a.qkv + row * h.width() + head * head_dim + lane % 4 * 2;
 #pragma unroll
     for (int s = 0; s < steps; ++s) {
       q[s][r] = *reinterpret_cast<const std::uint32_t*>(from + s * 16);
@@ -90,8 +90,8 @@ __global__ void __launch_bounds__(warps * 32, 1) prefill_kernel(rows_view v, att
         std::uint32_t k[4];
         const int token = n * 8 + (lane >> 4) * 8 + lane % 8;
         load_matrices(k, key_at + unit_at(s * 2 + (lane >> 3) % 2, token, units, page_tokens) * 16);
-        mma_bf16(scores[n], q[s][0], q[s][1], q[s][2], q[s][3], k[0], k[1]);
-        mma_bf16(scores[n + 1], q[s][0], q[s][1], q[s][2], q[s][3], k[2], k[3]);
+        mma<type>(scores[n], q[s][0], q[s][1], q[s][2], q[s][3], k[0], k[1]);
+        mma<type>(scores[n + 1], q[s][0], q[s][1], q[s][2], q[s][3], k[2], k[3]);
       }
     // Only pages at an edge of what some line sees are looked at token by token.
     const bool edge =
@@ -134,16 +134,16 @@ __global__ void __launch_bounds__(warps * 32, 1) prefill_kernel(rows_view v, att
     }
 #pragma unroll
     for (int n = 0; n < tiles; n += 2) {
-      const std::uint32_t p0 = pair_of(scores[n][0], scores[n][1]), p1 = pair_of(scores[n][2], scores[n][3]);
-      const std::uint32_t p2 = pair_of(scores[n + 1][0], scores[n + 1][1]),
-                          p3 = pair_of(scores[n + 1][2], scores[n + 1][3]);
+      const std::uint32_t p0 = pair_of<type>(scores[n][0], scores[n][1]), p1 = pair_of<type>(scores[n][2], scores[n][3]);
+      const std::uint32_t p2 = pair_of<type>(scores[n + 1][0], scores[n + 1][1]),
+                          p3 = pair_of<type>(scores[n + 1][2], scores[n + 1][3]);
       const int token = n * 8 + (lane >> 3) % 2 * 8 + lane % 8;
 #pragma unroll
       for (int u = 0; u < units; u += 2) {
         std::uint32_t w[4];
         load_matrices_transposed(w, value_at + unit_at(u + (lane >> 4), token, units, page_tokens) * 16);
-        mma_bf16(result[u], p0, p1, p2, p3, w[0], w[1]);
-        mma_bf16(result[u + 1], p0, p1, p2, p3, w[2], w[3]);
+        mma<type>(result[u], p0, p1, p2, p3, w[0], w[1]);
+        mma<type>(result[u + 1], p0, p1, p2, p3, w[2], w[3]);
       }
     }
     __syncthreads();
@@ -157,21 +157,39 @@ __global__ void __launch_bounds__(warps * 32, 1) prefill_kernel(rows_view v, att
 #pragma unroll
     for (int u = 0; u < units; ++u)
       *reinterpret_cast<std::uint32_t*>(a.out + out_at[r] + u * 8 + lane % 4 * 2) =
-          pair_of(result[u][2 * r] * inverse, result[u][2 * r + 1] * inverse);
+          pair_of<type>(result[u][2 * r] * inverse, result[u][2 * r + 1] * inverse);
   }
 }
 
-template <int head_dim, int warps>
+template <dtype type, int head_dim, int warps>
 void start(device& d, const rows_view& v, const attention_args& a) {
   constexpr std::size_t shared = 2 * page_bytes<head_dim>();
-  allow_shared(d, prefill_kernel<head_dim, warps>, shared);
-  launch(d, prefill_kernel<head_dim, warps>, dim3(a.heads.kv_heads, v.block_count), warps * 32, shared, v, a);
+  allow_shared(d, prefill_kernel<type, head_dim, warps>, shared);
+  launch(d, prefill_kernel<type, head_dim, warps>, dim3(a.heads.kv_heads, v.block_count), warps * 32, shared, v, a);
 }
 
-template <int head_dim>
+template <dtype type, int head_dim>
 void start(device& d, const rows_view& v, const attention_args& a) {
-  if (v.block_lines == 16) return start<head_dim, 1>(d, v, a);
-  start<head_dim, 8>(d, v, a);
+  if (v.block_lines == 16) return start<type, head_dim, 1>(d, v, a);
+  start<type, head_dim, 8>(d, v, a);
+}
+
+template <dtype type>
+void start(device& d, const rows_view& v, const attention_args& a) {
+  switch (a.heads.head_dim) {
+    case 16:
+      return start<type, 16>(d, v, a);
+    case 32:
+      return start<type, 32>(d, v, a);
+    case 64:
+      return start<type, 64>(d, v, a);
+    case 96:
+      return start<type, 96>(d, v, a);
+    case 128:
+      return start<type, 128>(d, v, a);
+    case 256:
+      return start<type, 256>(d, v, a);
+  }
 }
 
 }  // namespace
@@ -183,20 +201,8 @@ std::uint32_t prefill_tokens(const head_shape& h, std::uint32_t block_lines) {
 void prefill_attention(device& d, const rows_view& v, const attention_args& a) {
   if (v.block_count == 0) return;
   if (can_use_wgmma(d, v, a.heads)) return wgmma_attention(d, v, a);
-  switch (a.heads.head_dim) {
-    case 16:
-      return start<16>(d, v, a);
-    case 32:
-      return start<32>(d, v, a);
-    case 64:
-      return start<64>(d, v, a);
-    case 96:
-      return start<96>(d, v, a);
-    case 128:
-      return start<128>(d, v, a);
-    case 256:
-      return start<256>(d, v, a);
-  }
+  if (a.type == dtype::f16) return start<dtype::f16>(d, v, a);
+  start<dtype::bf16>(d, v, a);
 }
 
 }  // namespace weir::kernels::cuda

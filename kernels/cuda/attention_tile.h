@@ -117,29 +117,30 @@ __device__ __forceinline__ void take_exponentials(float (&s)[tile / 2], running&
   }
 }
 
+template <dtype type>
 __device__ __forceinline__ void pack(const float (&s)[tile / 2], std::uint32_t (&p)[tile / 4]) {
 #pragma unroll
-  for (int i = 0; i < tile / 4; ++i) p[i] = pair_of(s[2 * i], s[2 * i + 1]);
+  for (int i = 0; i < tile / 4; ++i) p[i] = pair_of<type>(s[2 * i], s[2 * i + 1]);
 }
 
-template <int head_dim>
+template <dtype type, int head_dim>
 __device__ __forceinline__ void multiply_keys(float (&s)[tile / 2], std::uint32_t queries,
                                               std::uint32_t keys) {
   const std::uint64_t a = panels_at(queries, panel_bytes), b = panels_at(keys, panel_bytes);
 #pragma unroll
   for (int k = 0; k < head_dim / 16; ++k) {
     const std::uint64_t step = k / 4 * (panel_bytes >> 4) + k % 4 * 2;
-    multiply_ss(s, a + step, b + step, k != 0);
+    multiply_ss<type>(s, a + step, b + step, k != 0);
   }
   products_end_group();
 }
 
-template <int head_dim>
+template <dtype type, int head_dim>
 __device__ __forceinline__ void multiply_values(float (&o)[head_dim / 2], const std::uint32_t (&p)[tile / 4],
                                                 std::uint32_t values) {
   const std::uint64_t b = panels_at(values, panel_bytes);
 #pragma unroll
-  for (int k = 0; k < tile / 16; ++k) multiply_rs(o, p + 4 * k, b + k * 128);
+  for (int k = 0; k < tile / 16; ++k) multiply_rs<type>(o, p + 4 * k, b + k * 128);
   products_end_group();
 }
 

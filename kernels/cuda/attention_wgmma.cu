@@ -30,13 +30,13 @@ __device__ void ask(const rows_view& v, const attention_args& a, const part& p, 
     if (slot == 0) ids = v.pages[p.b.pages_at + min(p.first_page + t * 2 + lane, p.last_page)];
     const std::int32_t page[2] = {__shfl_sync(~0u, ids, slot), __shfl_sync(~0u, ids, slot + 1)};
     if (lane != 0) continue;
-    const auto bring = [&](const __nv_bfloat16* from, std::uint32_t to, std::uint32_t full,
+    const auto bring = [&](const element* from, std::uint32_t to, std::uint32_t full,
                            std::uint32_t free) {
       barrier_wait(free + stage * 8, parity);
       barrier_expect(full + stage * 8, tile_bytes<head_dim>);
 #pragma unroll
       for (int i = 0; i < 2; ++i) {
-        const __nv_bfloat16* at =
+        const element* at =
             from + (std::size_t(page[i]) * a.heads.kv_heads + blockIdx.x) * page_tokens * head_dim;
 #pragma unroll
         for (int panel = 0; panel < panels; ++panel)
@@ -67,7 +67,7 @@ __device__ void bring_queries(const attention_args& a, const part& p, int group_
 }
 
 // All tiles of a warpgroup's 64 lines; o is in units of the largest.
-template <int head_dim>
+template <dtype type, int head_dim>
 __device__ __forceinline__ void consume(const part& p, const rings& r, int group_of_warps, float log2_scale,
                                         running& w, float (&o)[head_dim / 2]) {
   constexpr int bytes = tile_bytes<head_dim>;
@@ -81,11 +81,11 @@ __device__ __forceinline__ void consume(const part& p, const rings& r, int group
 
   barrier_wait(r.key_full, 0);
   products_begin();
-  multiply_keys<head_dim>(s, queries, r.keys);
+  multiply_keys<type, head_dim>(s, queries, r.keys);
   wait_products<0>(s);
   if (tells) barrier_arrive(r.key_free);
   take_exponentials(s, w, p, p.begin, log2_scale, shrink);
-  pack(s, weights);
+  pack<type>(s, weights);
   int stage = 0;
   std::uint32_t parity = 0;  // of `stage`
   for (int t = p.begin + 1; t < p.end; ++t) {
@@ -93,9 +93,9 @@ __device__ __forceinline__ void consume(const part& p, const rings& r, int group
     const std::uint32_t next_parity = next == 0 ? parity ^ 1 : parity;
     barrier_wait(r.key_full + next * 8, next_parity);
     products_begin();
-    multiply_keys<head_dim>(s, queries, r.keys + next * bytes);
+    multiply_keys<type, head_dim>(s, queries, r.keys + next * bytes);
     barrier_wait(r.value_full + stage * 8, parity);
-    multiply_values<head_dim>(o, weights, r.values + stage * bytes);
+    multiply_values<type, head_dim>(o, weights, r.values + stage * bytes);
     wait_products<1>(s);
     if (tells) barrier_arrive(r.key_free + next * 8);
     take_exponentials(s, w, p, t, log2_scale, shrink);
@@ -103,13 +103,13 @@ __device__ __forceinline__ void consume(const part& p, const rings& r, int group
     if (tells) barrier_arrive(r.value_free + stage * 8);
 #pragma unroll
     for (int i = 0; i < head_dim / 2; ++i) o[i] *= shrink[i / 2 % 2];
-    pack(s, weights);
+    pack<type>(s, weights);
     stage = next;
     parity = next_parity;
   }
   barrier_wait(r.value_full + stage * 8, parity);
   products_begin();
-  multiply_values<head_dim>(o, weights, r.values + stage * bytes);
+  multiply_values<type, head_dim>(o, weights, r.values + stage * bytes);
   wait_products<0>(o);
 #pragma unroll
   for (int l = 0; l < 2; ++l) {
@@ -119,13 +119,13 @@ __device__ __forceinline__ void consume(const part& p, const rings& r, int group
 }
 
 template <int head_dim>
-__device__ __nv_bfloat16* out_of(const attention_args& a, const part& p, int line) {
+__device__ element* out_of(const attention_args& a, const part& p, int line) {
   const auto row = static_cast<std::size_t>(p.b.row + line / p.group);
   return a.out + (row * a.heads.heads + blockIdx.x * p.group + line % p.group) * head_dim;
 }
 
 // The cluster's parts of some lines, out of the shared memory of all its blocks.
-template <int head_dim>
+template <dtype type, int head_dim>
 __device__ void join(const attention_args& a, const part& p, std::uint32_t sums, int thread) {
   constexpr int quads = head_dim / 4, stride = sum_stride<head_dim>;
   const int parts = static_cast<int>(gridDim.z), share = (lines + parts - 1) / parts;
@@ -155,7 +155,7 @@ __device__ void join(const attention_args& a, const part& p, std::uint32_t sums,
     }
     const float inverse = 1.0f / weight;
     *reinterpret_cast<uint2*>(out_of<head_dim>(a, p, line) + i % quads * 4) =
-        make_uint2(pair_of(sum[0] * inverse, sum[1] * inverse), pair_of(sum[2] * inverse, sum[3] * inverse));
+        make_uint2(pair_of<type>(sum[0] * inverse, sum[1] * inverse), pair_of<type>(sum[2] * inverse, sum[3] * inverse));
   }
 }
 
@@ -177,7 +177,7 @@ __device__ void leave_part(const running& w, const float (&o)[head_dim / 2], flo
   }
 }
 
-template <int head_dim>
+template <dtype type, int head_dim>
 __device__ void write(const attention_args& a, const part& p, const running& w,
                       const float (&o)[head_dim / 2], int line) {
   const int lane = static_cast<int>(threadIdx.x % 32);
@@ -185,16 +185,16 @@ __device__ void write(const attention_args& a, const part& p, const running& w,
   for (int l = 0; l < 2; ++l) {
     if ((line + l * 8) / p.group >= p.b.rows) continue;
     const float inverse = 1.0f / w.total[l];
-    __nv_bfloat16* to = out_of<head_dim>(a, p, line + l * 8) + lane % 4 * 2;
+    element* to = out_of<head_dim>(a, p, line + l * 8) + lane % 4 * 2;
 #pragma unroll
     for (int u = 0; u < head_dim / 8; ++u)
       *reinterpret_cast<std::uint32_t*>(to + u * 8) =
-          pair_of(o[u * 4 + l * 2] * inverse, o[u * 4 + l * 2 + 1] * inverse);
+          pair_of<type>(o[u * 4 + l * 2] * inverse, o[u * 4 + l * 2 + 1] * inverse);
   }
 }
 #endif
 
-template <int head_dim>
+template <dtype type, int head_dim>
 __global__ void __launch_bounds__(threads, 1) wgmma_kernel(rows_view v, attention_args a) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
   extern __shared__ __align__(1024) unsigned char shared[];
@@ -232,14 +232,14 @@ __global__ void __launch_bounds__(threads, 1) wgmma_kernel(rows_view v, attentio
 #pragma unroll
     for (int l = 0; l < 2; ++l) w.position[l] = p.b.position + min((line + l * 8) / p.group, p.b.rows - 1);
     float o[head_dim / 2];
-    consume<head_dim>(p, r, group_of_warps, log2_scale, w, o);
+    consume<type, head_dim>(p, r, group_of_warps, log2_scale, w, o);
     if (gridDim.z == 1) {
-      write<head_dim>(a, p, w, o, line);
+      write<type, head_dim>(a, p, w, o, line);
     } else {
       meet(3, consumers);  // nobody reads the rings any more
       leave_part<head_dim>(w, o, log2_scale, line, reinterpret_cast<float*>(shared + tile_bytes<head_dim>));
       cluster_meet();
-      join<head_dim>(a, p, r.keys, static_cast<int>(threadIdx.x));
+      join<type, head_dim>(a, p, r.keys, static_cast<int>(threadIdx.x));
       cluster_meet();  // nobody reads this block's shared memory any more
     }
   }
@@ -247,7 +247,7 @@ __global__ void __launch_bounds__(threads, 1) wgmma_kernel(rows_view v, attentio
 }
 
 // How many clusters of so many blocks run at once.
-template <int head_dim>
+template <dtype type, int head_dim>
 std::uint32_t clusters_at_once(device& d, std::uint32_t parts) {
   if (parts == 1) return static_cast<std::uint32_t>(d.multiprocessors);
   int& known = d.clusters[parts];
@@ -262,7 +262,7 @@ std::uint32_t clusters_at_once(device& d, std::uint32_t parts) {
   how.attrs = &cluster;
   how.numAttrs = 1;
   // A size that this device does not have is an answer.
-  if (cudaOccupancyMaxActiveClusters(&known, wgmma_kernel<head_dim>, &how) != cudaSuccess) {
+  if (cudaOccupancyMaxActiveClusters(&known, wgmma_kernel<type, head_dim>, &how) != cudaSuccess) {
     (void)cudaGetLastError();
     known = 0;
   }
@@ -271,13 +271,13 @@ std::uint32_t clusters_at_once(device& d, std::uint32_t parts) {
 
 // Blocks that share a context: what takes the fewest tiles one after the other. A block begins and ends for
 // about three tiles' time, and joining takes one more.
-template <int head_dim>
+template <dtype type, int head_dim>
 std::uint32_t parts_for(device& d, std::uint32_t blocks, std::uint32_t context) {
   if (2 * blocks > static_cast<std::uint32_t>(d.multiprocessors)) return 1;
   const std::uint32_t tiles = (context + tile - 1) / tile;
   std::uint32_t best = 1, least = tiles + 3;
   for (std::uint32_t parts = 2; parts <= 8 && 2 * parts <= tiles; ++parts) {
-    const std::uint32_t at_once = clusters_at_once<head_dim>(d, parts);
+    const std::uint32_t at_once = clusters_at_once<type, head_dim>(d, parts);
     if (at_once == 0) continue;
     const std::uint32_t time = (blocks + at_once - 1) / at_once * ((tiles + parts - 1) / parts + 4);
     if (time < least) best = parts, least = time;
@@ -285,14 +285,20 @@ std::uint32_t parts_for(device& d, std::uint32_t blocks, std::uint32_t context) 
   return best;
 }
 
-template <int head_dim>
+template <dtype type, int head_dim>
 void start(device& d, const rows_view& v, const attention_args& a) {
-  allow_shared(d, wgmma_kernel<head_dim>, shared_bytes<head_dim>);
+  allow_shared(d, wgmma_kernel<type, head_dim>, shared_bytes<head_dim>);
   if (d.failed()) return;
   const std::uint32_t seen = a.window != 0 ? std::min(v.context, a.window + tile) : v.context;
-  const std::uint32_t parts = parts_for<head_dim>(d, v.block_count * a.heads.kv_heads, seen);
-  launch_clusters(d, wgmma_kernel<head_dim>, dim3(a.heads.kv_heads, v.block_count, parts), dim3(1, 1, parts),
+  const std::uint32_t parts = parts_for<type, head_dim>(d, v.block_count * a.heads.kv_heads, seen);
+  launch_clusters(d, wgmma_kernel<type, head_dim>, dim3(a.heads.kv_heads, v.block_count, parts), dim3(1, 1, parts),
                   threads, shared_bytes<head_dim>, v, a);
+}
+
+template <dtype type>
+void start(device& d, const rows_view& v, const attention_args& a) {
+  if (a.heads.head_dim == 64) return start<type, 64>(d, v, a);
+  start<type, 128>(d, v, a);
 }
 
 }  // namespace
@@ -307,8 +313,8 @@ bool can_use_wgmma(const device& d, const rows_view& v, const head_shape& h) {
 }
 
 void wgmma_attention(device& d, const rows_view& v, const attention_args& a) {
-  if (a.heads.head_dim == 64) return start<64>(d, v, a);
-  start<128>(d, v, a);
+  if (a.type == dtype::f16) return start<dtype::f16>(d, v, a);
+  start<dtype::bf16>(d, v, a);
 }
 
 }  // namespace weir::kernels::cuda

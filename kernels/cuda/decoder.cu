@@ -14,8 +14,6 @@
 namespace weir::kernels::cuda {
 namespace {
 
-using bf16 = __nv_bfloat16;
-
 constexpr std::uint32_t least_rows = 1024;  // room for these is there from the start
 
 class cuda_decoder final : public decoder {
@@ -24,10 +22,10 @@ class cuda_decoder final : public decoder {
   ~cuda_decoder() override;
 
   std::uint64_t page_bytes() const noexcept override {
-    return s_.layers.size() * 2 * std::uint64_t{s_.kv_heads} * page_tokens * s_.head_dim * sizeof(bf16);
+    return s_.layers.size() * 2 * std::uint64_t{s_.kv_heads} * page_tokens * s_.head_dim * sizeof(element);
   }
   void set_pages(void* memory, std::uint32_t count) override {
-    pages_ = static_cast<bf16*>(memory);
+    pages_ = static_cast<element*>(memory);
     page_count_ = count;
     drop_graphs();
   }
@@ -43,16 +41,17 @@ class cuda_decoder final : public decoder {
   bool make_room(std::uint32_t rows, std::uint32_t logits);
   void record(const rows_view& v, bool decoding);
   void layer(std::size_t i, const rows_view& v, bool decoding, const float* bias_before);
-  void multiply(const matrix& w, matrix decoder_layer::*which, const bf16* x, std::uint32_t rows, void* out,
+  void multiply(const matrix& w, matrix decoder_layer::*which, const element* x, std::uint32_t rows, void* out,
                 product_out kind);
   void drop_graphs();
 
   device& d_;
   const decoder_shape s_;
+  const dtype type_;  // of weights, rows and pages
   const head_shape heads_;
   products products_;
   std::vector<const void*> samples_[4];  // of qkv, out, gate_up, down: all layers' weights
-  bf16* pages_ = nullptr;
+  element* pages_ = nullptr;
   std::uint32_t page_count_ = 0;
 
   grown frequencies_, x_, normed_, qkv_, attended_, gate_up_, inner_, cos_, sin_, logits_, scratch_, parts_,
@@ -72,6 +71,7 @@ class cuda_decoder final : public decoder {
 cuda_decoder::cuda_decoder(device& d, const decoder_shape& s)
     : d_(d),
       s_(s),
+      type_(s.embedding.type),
       heads_{s.heads, s.kv_heads, s.head_dim},
       products_(d),
       frequencies_(d),
@@ -127,11 +127,11 @@ bool cuda_decoder::make_room(std::uint32_t rows, std::uint32_t logits) {
   bool moved = false;
   moved |= x_.reserve(r * s_.hidden * sizeof(float));
   moved |= scratch_.reserve(r * std::max(s_.hidden, heads_.width()) * sizeof(float));
-  moved |= normed_.reserve(r * s_.hidden * sizeof(bf16));
-  moved |= qkv_.reserve(r * heads_.width() * sizeof(bf16));
-  moved |= attended_.reserve(r * s_.heads * s_.head_dim * sizeof(bf16));
-  moved |= gate_up_.reserve(r * 2 * s_.inter * sizeof(bf16));
-  moved |= inner_.reserve(r * s_.inter * sizeof(bf16));
+  moved |= normed_.reserve(r * s_.hidden * sizeof(element));
+  moved |= qkv_.reserve(r * heads_.width() * sizeof(element));
+  moved |= attended_.reserve(r * s_.heads * s_.head_dim * sizeof(element));
+  moved |= gate_up_.reserve(r * 2 * s_.inter * sizeof(element));
+  moved |= inner_.reserve(r * s_.inter * sizeof(element));
   moved |= cos_.reserve(r * s_.head_dim / 2 * sizeof(float));
   moved |= sin_.reserve(r * s_.head_dim / 2 * sizeof(float));
   moved |= logits_.reserve(l * s_.vocab * sizeof(float));
@@ -214,7 +214,7 @@ bool cuda_decoder::forward(const decoder_step& step) {
 
 void cuda_decoder::record(const rows_view& v, bool decoding) {
   const auto half = s_.head_dim / 2;
-  embed(d_, v, static_cast<const bf16*>(s_.embedding.data), s_.hidden, x_.as<float>());
+  embed(d_, v, s_.embedding, x_.as<float>());
   angles(d_, v, frequencies_.as<float>(), half, cos_.as<float>(), sin_.as<float>());
   const float* bias = nullptr;  // of the layer before: its last product adds to x without one
   for (std::size_t i = 0; i < s_.layers.size(); ++i) {
@@ -222,12 +222,13 @@ void cuda_decoder::record(const rows_view& v, bool decoding) {
     bias = s_.layers[i].down_bias;
   }
   if (v.logits == 0) return;
-  norm(d_, x_.as<float>(), bias, v.logits_from, s_.norm, v.logits, s_.hidden, s_.norm_eps,
-       normed_.as<bf16>());
-  const product p{static_cast<const bf16*>(s_.head.data),
+  norm(d_, type_, x_.as<float>(), bias, v.logits_from, s_.norm, v.logits, s_.hidden, s_.norm_eps,
+       normed_.as<element>());
+  const product p{type_,
+                  s_.head.data,
                   s_.vocab,
                   s_.hidden,
-                  normed_.as<bf16>(),
+                  normed_.as<element>(),
                   v.logits,
                   logits_.as<float>(),
                   product_out::f32};
@@ -240,40 +241,41 @@ void cuda_decoder::layer(std::size_t i, const rows_view& v, bool decoding, const
   const std::size_t half = std::size_t{page_count_} * s_.kv_heads * page_tokens * s_.head_dim;
   const layer_pages pages{pages_ + i * 2 * half, pages_ + i * 2 * half + half};
   const turning turn{w.qkv_bias, w.q_norm, w.k_norm, cos_.as<float>(), sin_.as<float>(), s_.norm_eps};
-  const attention_args attention{heads_,          pages,
-                                 qkv_.as<bf16>(), attended_.as<bf16>(),
+  const attention_args attention{heads_,          type_,           pages,
+                                 qkv_.as<element>(), attended_.as<element>(),
                                  w.window,        1.0f / std::sqrt(static_cast<float>(s_.head_dim))};
   float* x = x_.as<float>();
-  bf16* normed = normed_.as<bf16>();
+  element* normed = normed_.as<element>();
 
-  norm(d_, x, bias_before, nullptr, w.attention_norm, v.rows, s_.hidden, s_.norm_eps, normed);
-  multiply(w.qkv, &decoder_layer::qkv, normed, v.rows, qkv_.as<bf16>(), product_out::bf16);
+  norm(d_, type_, x, bias_before, nullptr, w.attention_norm, v.rows, s_.hidden, s_.norm_eps, normed);
+  multiply(w.qkv, &decoder_layer::qkv, normed, v.rows, qkv_.as<element>(), product_out::element);
   const bool fresh = decoding && !d_.deterministic;
-  if (!fresh) turn_and_write(d_, v, heads_, turn, qkv_.as<bf16>(), pages);
+  if (!fresh) turn_and_write(d_, type_, v, heads_, turn, qkv_.as<element>(), pages);
   prefill_attention(d_, v, attention);
   decode_attention(d_, v, attention, turn, fresh, split_);
-  multiply(w.out, &decoder_layer::out, attended_.as<bf16>(), v.rows, x, product_out::add_f32);
+  multiply(w.out, &decoder_layer::out, attended_.as<element>(), v.rows, x, product_out::add_f32);
 
-  norm(d_, x, w.out_bias, nullptr, w.mlp_norm, v.rows, s_.hidden, s_.norm_eps, normed);
-  const product fused{static_cast<const bf16*>(w.gate_up.data),
+  norm(d_, type_, x, w.out_bias, nullptr, w.mlp_norm, v.rows, s_.hidden, s_.norm_eps, normed);
+  const product fused{type_,
+                      w.gate_up.data,
                       2 * s_.inter,
                       s_.hidden,
                       normed,
                       v.rows,
-                      inner_.as<bf16>(),
-                      product_out::silu_bf16};
+                      inner_.as<element>(),
+                      product_out::silu};
   if (!w.gate_up_bias && can_stream(d_, fused)) {
     stream_product(d_, fused);
   } else {
-    multiply(w.gate_up, &decoder_layer::gate_up, normed, v.rows, gate_up_.as<bf16>(), product_out::bf16);
-    silu_mul_bf16(d_, gate_up_.as<bf16>(), w.gate_up_bias, v.rows, s_.inter, inner_.as<bf16>());
+    multiply(w.gate_up, &decoder_layer::gate_up, normed, v.rows, gate_up_.as<element>(), product_out::element);
+    silu_mul_rows(d_, type_, gate_up_.as<element>(), w.gate_up_bias, v.rows, s_.inter, inner_.as<element>());
   }
-  multiply(w.down, &decoder_layer::down, inner_.as<bf16>(), v.rows, x, product_out::add_f32);
+  multiply(w.down, &decoder_layer::down, inner_.as<element>(), v.rows, x, product_out::add_f32);
 }
 
-void cuda_decoder::multiply(const matrix& w, matrix decoder_layer::*which, const bf16* x, std::uint32_t rows,
+void cuda_decoder::multiply(const matrix& w, matrix decoder_layer::*which, const element* x, std::uint32_t rows,
                             void* out, product_out kind) {
-  const product p{static_cast<const bf16*>(w.data), w.rows, w.cols, x, rows, out, kind};
+  const product p{type_, w.data, w.rows, w.cols, x, rows, out, kind};
   if (can_stream(d_, p)) return stream_product(d_, p);
   const int index = which == &decoder_layer::qkv       ? 0
                     : which == &decoder_layer::out     ? 1
@@ -291,17 +293,19 @@ bool cuda_decoder::read_logits(std::uint32_t row, float* to_host) {
   return !d_.failed();
 }
 
-bool is_rows_of_bf16(const matrix& m) { return m.type == dtype::bf16 && m.cols % 8 == 0 && m.rows % 8 == 0; }
+// One type for all of them: of mixed ones each would need rows of its own type. Rows are read by 16 bytes.
+bool fits_with(const matrix& m, dtype type) { return m.type == type && m.cols % 8 == 0; }
 
 }  // namespace
 
 std::unique_ptr<decoder> make_decoder(void* self, const decoder_shape& s) {
   device& d = of(self);
   const head_shape h{s.heads, s.kv_heads, s.head_dim};
-  bool fits = s.page_tokens == page_tokens && attention_supports(d, h) && is_rows_of_bf16(s.embedding) &&
-              is_rows_of_bf16(s.head) && s.inter % 8 == 0 && s.hidden * sizeof(float) <= 48u << 10;
+  const dtype type = s.embedding.type;
+  bool fits = is_element(type) && s.page_tokens == page_tokens && attention_supports(d, h) &&
+              fits_with(s.embedding, type) && fits_with(s.head, type) && s.inter % 8 == 0 && s.hidden * sizeof(float) <= 48u << 10;
   for (const decoder_layer& l : s.layers)
-    for (const matrix* m : {&l.qkv, &l.out, &l.gate_up, &l.down}) fits &= is_rows_of_bf16(*m);
+    for (const matrix* m : {&l.qkv, &l.out, &l.gate_up, &l.down}) fits &= fits_with(*m, type) && m->rows % 8 == 0;
   if (!fits || d.failed()) return nullptr;
   return std::make_unique<cuda_decoder>(d, s);
 }

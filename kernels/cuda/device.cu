@@ -95,6 +95,7 @@ bool device::open(int at) {
 device::~device() {
   if (cudaSetDevice(index) != cudaSuccess) return;  // the driver is gone, and its memory with it
   if (stream) cudaStreamSynchronize(stream);
+  linears.reset();
   if (lt) blas->destroy(lt);
   if (workspace) cudaFree(workspace);
   if (arrived) cudaFree(arrived);

@@ -46,6 +46,8 @@ class staging {
   std::size_t size = 0, used = 0;
 };
 
+class products;
+
 struct device {
   int index = 0;
   int multiprocessors = 0;
@@ -64,6 +66,7 @@ struct device {
   // Of products by warpgroups (stream_wide.cu); null: the device or the build has none.
   void* encode_map = nullptr;   // cuTensorMapEncodeTiled
   unsigned* arrived = nullptr;  // [multiprocessors], zero between kernels
+  std::shared_ptr<products> linears;  // of f32 weights by single operations; made with the first of them
   std::string fault;  // the first failure, with its place; empty: none
   backend table;
 

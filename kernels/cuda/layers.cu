@@ -11,15 +11,16 @@ namespace {
 
 constexpr unsigned threads = 256;
 
-__global__ void embed_kernel(const std::int32_t* tokens, const std::int32_t* drawn, const __nv_bfloat16* table,
+template <dtype type>
+__global__ void embed_kernel(const std::int32_t* tokens, const std::int32_t* drawn, const element* table,
                              std::uint32_t hidden, float* x) {
   let_next_start();
   wait_for_previous();
   const std::int32_t said = tokens[blockIdx.x], token = said < 0 ? drawn[-1 - said] : said;
-  const __nv_bfloat16* from = table + static_cast<std::size_t>(token) * hidden;
+  const element* from = table + static_cast<std::size_t>(token) * hidden;
   for (std::uint32_t i = threadIdx.x * 2; i < hidden; i += blockDim.x * 2)
     *reinterpret_cast<float2*>(x + std::size_t{blockIdx.x} * hidden + i) =
-        __bfloat1622float2(*reinterpret_cast<const __nv_bfloat162*>(from + i));
+        floats_of<type>(from + i);
 }
 
 __global__ void angles_kernel(const std::uint32_t* positions, const float* frequencies, std::uint32_t rows,
@@ -34,9 +35,9 @@ __global__ void angles_kernel(const std::uint32_t* positions, const float* frequ
 
 // A block a row, which stays in registers: a block that takes no shared memory finds room beside those of the
 // product before it, so that the product after it may start in time.
-template <int quads>
+template <dtype type, int quads>
 __global__ void norm_kernel(float* x, const float* bias, const std::int32_t* from, const float* weight,
-                            std::uint32_t width, float eps, __nv_bfloat16* out) {
+                            std::uint32_t width, float eps, element* out) {
   __shared__ float room[32];
   let_next_start();
   wait_for_previous();
@@ -65,14 +66,14 @@ __global__ void norm_kernel(float* x, const float* bias, const std::int32_t* fro
     const std::uint32_t i = threadIdx.x + static_cast<std::uint32_t>(j) * blockDim.x;
     if (i >= width / 4) continue;
     const float4 v = row[j], w = reinterpret_cast<const float4*>(weight)[i];
-    to[i] = make_uint2(pair_of(v.x * scale * w.x, v.y * scale * w.y),
-                       pair_of(v.z * scale * w.z, v.w * scale * w.w));
+    to[i] = make_uint2(pair_of<type>(v.x * scale * w.x, v.y * scale * w.y),
+                       pair_of<type>(v.z * scale * w.z, v.w * scale * w.w));
   }
 }
 
 // A warp a head of a row: queries, keys, then values.
-template <int head_dim>
-__global__ void turn_kernel(rows_view v, head_shape h, turning t, __nv_bfloat16* qkv, layer_pages to) {
+template <dtype type, int head_dim>
+__global__ void turn_kernel(rows_view v, head_shape h, turning t, element* qkv, layer_pages to) {
   let_next_start();
   wait_for_previous();
   const std::uint32_t all = h.heads + 2 * h.kv_heads;
@@ -81,12 +82,12 @@ __global__ void turn_kernel(rows_view v, head_shape h, turning t, __nv_bfloat16*
   const std::size_t row = item / all;
   const auto head = static_cast<std::uint32_t>(item % all);
   if (row >= v.rows || v.pages_at[row] < 0) return;
-  __nv_bfloat16* at = qkv + row * h.width() + head * head_dim;
+  element* at = qkv + row * h.width() + head * head_dim;
   const float* bias = t.bias ? t.bias + head * head_dim : nullptr;
   const float* cos = t.cos + row * (head_dim / 2);
   const float* sin = t.sin + row * (head_dim / 2);
   if (head < h.heads) {
-    turn_head<head_dim>(at, bias, t.q_norm, t.eps, cos, sin, lane,
+    turn_head<type, head_dim>(at, bias, t.q_norm, t.eps, cos, sin, lane,
                         [&](int i, std::uint32_t a, std::uint32_t b) {
                           *reinterpret_cast<std::uint32_t*>(at + i) = a;
                           *reinterpret_cast<std::uint32_t*>(at + head_dim / 2 + i) = b;
@@ -99,8 +100,8 @@ __global__ void turn_kernel(rows_view v, head_shape h, turning t, __nv_bfloat16*
   const std::uint32_t kv_head = (head - h.heads) % h.kv_heads;
   const std::size_t place = (page * h.kv_heads + kv_head) * page_tokens * head_dim;
   if (head < h.heads + h.kv_heads) {
-    __nv_bfloat16* keys = to.keys + place;
-    turn_head<head_dim>(
+    element* keys = to.keys + place;
+    turn_head<type, head_dim>(
         at, bias, t.k_norm, t.eps, cos, sin, lane, [&](int i, std::uint32_t a, std::uint32_t b) {
           *reinterpret_cast<std::uint32_t*>(keys + place_of<head_dim>(i, token)) = a;
           *reinterpret_cast<std::uint32_t*>(keys + place_of<head_dim>(head_dim / 2 + i, token)) = b;
@@ -108,18 +109,19 @@ __global__ void turn_kernel(rows_view v, head_shape h, turning t, __nv_bfloat16*
     return;
   }
   for (int i = lane * 2; i < head_dim; i += 64) {
-    float2 two = __bfloat1622float2(*reinterpret_cast<const __nv_bfloat162*>(at + i));
+    float2 two = floats_of<type>(at + i);
     if (bias) two = make_float2(two.x + bias[i], two.y + bias[i + 1]);
     *reinterpret_cast<std::uint32_t*>(to.values + place + place_of<head_dim>(i, token)) =
-        pair_of(two.x, two.y);
+        pair_of<type>(two.x, two.y);
   }
 }
 
-__global__ void silu_kernel(const __nv_bfloat16* x, const float* bias, std::uint32_t width,
-                            __nv_bfloat16* out) {
+template <dtype type>
+__global__ void silu_kernel(const element* x, const float* bias, std::uint32_t width,
+                            element* out) {
   let_next_start();
   wait_for_previous();
-  const __nv_bfloat16* gate = x + std::size_t{blockIdx.y} * 2 * width;
+  const element* gate = x + std::size_t{blockIdx.y} * 2 * width;
   const std::uint32_t i = (blockIdx.x * blockDim.x + threadIdx.x) * 8;
   if (i >= width) return;
   const uint4 g = __ldcg(reinterpret_cast<const uint4*>(gate + i));
@@ -128,30 +130,65 @@ __global__ void silu_kernel(const __nv_bfloat16* x, const float* bias, std::uint
   std::uint32_t results[4];
 #pragma unroll
   for (int j = 0; j < 4; ++j) {
-    float2 a = __bfloat1622float2(*reinterpret_cast<const __nv_bfloat162*>(&gs[j]));
-    float2 b = __bfloat1622float2(*reinterpret_cast<const __nv_bfloat162*>(&us[j]));
+    float2 a = floats_of<type>(gs[j]);
+    float2 b = floats_of<type>(us[j]);
     if (bias) {
       a = make_float2(a.x + bias[i + 2 * j], a.y + bias[i + 2 * j + 1]);
       b = make_float2(b.x + bias[width + i + 2 * j], b.y + bias[width + i + 2 * j + 1]);
     }
-    results[j] = pair_of(a.x / (1.0f + __expf(-a.x)) * b.x, a.y / (1.0f + __expf(-a.y)) * b.y);
+    results[j] = pair_of<type>(a.x / (1.0f + __expf(-a.x)) * b.x, a.y / (1.0f + __expf(-a.y)) * b.y);
   }
   *reinterpret_cast<uint4*>(out + std::size_t{blockIdx.y} * width + i) =
       make_uint4(results[0], results[1], results[2], results[3]);
 }
 
-template <int head_dim>
-void turn(device& d, const rows_view& v, const head_shape& h, const turning& t, __nv_bfloat16* qkv,
+template <dtype type, int head_dim>
+void turn(device& d, const rows_view& v, const head_shape& h, const turning& t, element* qkv,
           layer_pages to) {
   const std::size_t lanes = std::size_t{v.rows} * (h.heads + 2 * h.kv_heads) * 32;
-  launch(d, turn_kernel<head_dim>, dim3(static_cast<unsigned>((lanes + threads - 1) / threads)), threads, 0,
+  launch(d, turn_kernel<type, head_dim>, dim3(static_cast<unsigned>((lanes + threads - 1) / threads)), threads, 0,
          v, h, t, qkv, to);
+}
+
+template <dtype type>
+void norm_rows(device& d, float* x, const float* bias, const std::int32_t* from, const float* weight,
+               std::uint32_t rows, std::uint32_t width, float eps, element* out) {
+  // Few rows: more threads a row, since it is then latency that counts.
+  const std::uint32_t all = width / 4;
+  const auto start = [&](auto kernel, std::uint32_t quads) {
+    launch(d, kernel, dim3(rows), ((all + quads - 1) / quads + 31) / 32 * 32, 0, x, bias, from, weight, width,
+           eps, out);
+  };
+  if (!d.deterministic && rows <= 64 && all <= 1024) return start(norm_kernel<type, 1>, 1);
+  if (all <= 2048) return start(norm_kernel<type, 2>, 2);
+  start(norm_kernel<type, 4>, 4);
+}
+
+template <dtype type>
+void turn_all(device& d, const rows_view& v, const head_shape& h, const turning& t, element* qkv,
+              layer_pages to) {
+  switch (h.head_dim) {
+    case 16:
+      return turn<type, 16>(d, v, h, t, qkv, to);
+    case 32:
+      return turn<type, 32>(d, v, h, t, qkv, to);
+    case 64:
+      return turn<type, 64>(d, v, h, t, qkv, to);
+    case 96:
+      return turn<type, 96>(d, v, h, t, qkv, to);
+    case 128:
+      return turn<type, 128>(d, v, h, t, qkv, to);
+    case 256:
+      return turn<type, 256>(d, v, h, t, qkv, to);
+  }
 }
 
 }  // namespace
 
-void embed(device& d, const rows_view& v, const __nv_bfloat16* table, std::uint32_t hidden, float* x) {
-  launch(d, embed_kernel, dim3(v.rows), threads, 0, v.tokens, v.drawn, table, hidden, x);
+void embed(device& d, const rows_view& v, const matrix& table, float* x) {
+  const auto kernel = table.type == dtype::f16 ? embed_kernel<dtype::f16> : embed_kernel<dtype::bf16>;
+  launch(d, kernel, dim3(v.rows), threads, 0, v.tokens, v.drawn, static_cast<const element*>(table.data),
+         table.cols, x);
 }
 
 void angles(device& d, const rows_view& v, const float* frequencies, std::uint32_t half, float* cos,
@@ -160,41 +197,23 @@ void angles(device& d, const rows_view& v, const float* frequencies, std::uint32
          frequencies, v.rows, half, cos, sin);
 }
 
-void norm(device& d, float* x, const float* bias, const std::int32_t* from, const float* weight,
-          std::uint32_t rows, std::uint32_t width, float eps, __nv_bfloat16* out) {
-  // Few rows: more threads a row, since it is then latency that counts.
-  const std::uint32_t all = width / 4;
-  const auto start = [&](auto kernel, std::uint32_t quads) {
-    launch(d, kernel, dim3(rows), ((all + quads - 1) / quads + 31) / 32 * 32, 0, x, bias, from, weight, width,
-           eps, out);
-  };
-  if (!d.deterministic && rows <= 64 && all <= 1024) return start(norm_kernel<1>, 1);
-  if (all <= 2048) return start(norm_kernel<2>, 2);
-  start(norm_kernel<4>, 4);
+void norm(device& d, dtype type, float* x, const float* bias, const std::int32_t* from, const float* weight,
+          std::uint32_t rows, std::uint32_t width, float eps, element* out) {
+  if (type == dtype::f16) return norm_rows<dtype::f16>(d, x, bias, from, weight, rows, width, eps, out);
+  norm_rows<dtype::bf16>(d, x, bias, from, weight, rows, width, eps, out);
 }
 
-void turn_and_write(device& d, const rows_view& v, const head_shape& h, const turning& t, __nv_bfloat16* qkv,
-                    layer_pages to) {
-  switch (h.head_dim) {
-    case 16:
-      return turn<16>(d, v, h, t, qkv, to);
-    case 32:
-      return turn<32>(d, v, h, t, qkv, to);
-    case 64:
-      return turn<64>(d, v, h, t, qkv, to);
-    case 96:
-      return turn<96>(d, v, h, t, qkv, to);
-    case 128:
-      return turn<128>(d, v, h, t, qkv, to);
-    case 256:
-      return turn<256>(d, v, h, t, qkv, to);
-  }
+void turn_and_write(device& d, dtype type, const rows_view& v, const head_shape& h, const turning& t,
+                    element* qkv, layer_pages to) {
+  if (type == dtype::f16) return turn_all<dtype::f16>(d, v, h, t, qkv, to);
+  turn_all<dtype::bf16>(d, v, h, t, qkv, to);
 }
 
-void silu_mul_bf16(device& d, const __nv_bfloat16* x, const float* bias, std::uint32_t rows,
-                   std::uint32_t width, __nv_bfloat16* out) {
+void silu_mul_rows(device& d, dtype type, const element* x, const float* bias, std::uint32_t rows,
+                   std::uint32_t width, element* out) {
+  const auto kernel = type == dtype::f16 ? silu_kernel<dtype::f16> : silu_kernel<dtype::bf16>;
   const dim3 grid((width / 8 + threads - 1) / threads, rows);
-  launch(d, silu_kernel, grid, threads, 0, x, bias, width, out);
+  launch(d, kernel, grid, threads, 0, x, bias, width, out);
 }
 
 }  // namespace weir::kernels::cuda

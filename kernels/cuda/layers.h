@@ -1,18 +1,17 @@
 // layers.h — what a decoder does between its products: embedding, norms, rotary with the write into pages,
-// attention, SwiGLU. Rows are bf16 but for the residual stream, which is f32.
+// attention, SwiGLU. Rows are elements (element.h) but for the residual stream, which is f32.
 //
-// A page of one layer holds keys [kv_heads, page_tokens, head_dim], and values alike, in bf16. A head of it
+// A page of one layer holds keys [kv_heads, page_tokens, head_dim], and values alike. A head of it
 // lies in panels of 64 elements a token where its size is a multiple of 64, else in one panel, and a token's
 // row of a panel in units of 16 bytes whose places are exchanged by the token's index (unit_at): so eight
 // tokens read at once meet no bank of shared memory twice, and a panel is copied there as it is. Panels of 64
 // are what wgmma calls the 128-byte swizzle.
 #pragma once
 
-#include <cuda_bf16.h>
-
 #include <cstdint>
 
 #include "kernels/cuda/device.h"
+#include "kernels/cuda/element.h"
 
 namespace weir::kernels::cuda {
 
@@ -55,7 +54,7 @@ struct rows_view {
 };
 
 struct layer_pages {
-  __nv_bfloat16 *keys, *values;  // [pages, kv_heads, page_tokens, head_dim]
+  element *keys, *values;  // [pages, kv_heads, page_tokens, head_dim]
 };
 
 struct head_shape {
@@ -70,23 +69,24 @@ struct turning {
   float eps;
 };
 
-void embed(device& d, const rows_view& v, const __nv_bfloat16* table, std::uint32_t hidden, float* x);
+void embed(device& d, const rows_view& v, const matrix& table, float* x);
 void angles(device& d, const rows_view& v, const float* frequencies, std::uint32_t half, float* cos,
             float* sin);
 
-// x += bias where there is one; out[i] = norm of x[from[i]] (from null: of row i) as bf16.
-void norm(device& d, float* x, const float* bias, const std::int32_t* from, const float* weight,
-          std::uint32_t rows, std::uint32_t width, float eps, __nv_bfloat16* out);
+// x += bias where there is one; out[i] = norm of x[from[i]] (from null: of row i).
+void norm(device& d, dtype type, float* x, const float* bias, const std::int32_t* from, const float* weight,
+          std::uint32_t rows, std::uint32_t width, float eps, element* out);
 
 // Turns queries in place and puts keys and values into their pages; all rows.
-void turn_and_write(device& d, const rows_view& v, const head_shape& h, const turning& t, __nv_bfloat16* qkv,
-                    layer_pages to);
+void turn_and_write(device& d, dtype type, const rows_view& v, const head_shape& h, const turning& t,
+                    element* qkv, layer_pages to);
 
 struct attention_args {
   head_shape heads;
+  dtype type;
   layer_pages pages;
-  const __nv_bfloat16* qkv;  // [rows, width]
-  __nv_bfloat16* out;        // [rows, heads * head_dim]
+  const element* qkv;  // [rows, width]
+  element* out;        // [rows, heads * head_dim]
   std::uint32_t window;
   float scale;
 };
@@ -112,7 +112,7 @@ std::uint32_t prefill_tokens(const head_shape& h,
                              std::uint32_t block_lines);  // most tokens of one prefill_block
 
 // out[r, i] = silu(x[r, i] + bias[i]) * (x[r, width + i] + bias[width + i])
-void silu_mul_bf16(device& d, const __nv_bfloat16* x, const float* bias, std::uint32_t rows,
-                   std::uint32_t width, __nv_bfloat16* out);
+void silu_mul_rows(device& d, dtype type, const element* x, const float* bias, std::uint32_t rows,
+                   std::uint32_t width, element* out);
 
 }  // namespace weir::kernels::cuda

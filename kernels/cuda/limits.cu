@@ -1,7 +1,5 @@
 #include "kernels/cuda/limits.h"
 
-#include <cuda_bf16.h>
-
 #include <algorithm>
 
 #include "kernels/cuda/device.h"
@@ -39,15 +37,16 @@ void read(void* self, const void* at, std::uint64_t bytes) {
 
 double peak_flops(void* self, dtype weights) {
   device& d = of(self);
-  if (d.failed() || weights != dtype::bf16) return 0;
+  if (d.failed()) return 0;
   constexpr std::uint32_t n = 8192;
   constexpr std::uint64_t elements = std::uint64_t{n} * n;
-  __nv_bfloat16* memory = nullptr;
-  if (!WEIR_CUDA(d, cudaMalloc(&memory, 3 * elements * 2))) return 0;
-  fill_random(self, memory, dtype::bf16, 2 * elements, false, 1);
+  const std::uint64_t bytes = elements * size_of(weights);
+  std::byte* memory = nullptr;
+  if (!WEIR_CUDA(d, cudaMalloc(&memory, 3 * bytes))) return 0;
+  fill_random(self, memory, weights, 2 * elements, false, 1);
   products p(d);
-  const product what{memory, n, n, memory + elements, n, memory + 2 * elements, product_out::bf16};
-  p.run(what, {}, memory + 2 * elements);
+  const product what{weights, memory, n, n, memory + bytes, n, memory + 2 * bytes, product_out::element};
+  p.run(what, {}, what.out);
   cudaEvent_t from = nullptr, to = nullptr;
   WEIR_CUDA(d, cudaEventCreate(&from));
   WEIR_CUDA(d, cudaEventCreate(&to));
@@ -55,7 +54,7 @@ double peak_flops(void* self, dtype weights) {
   for (int i = 0; i < 5 && !d.failed(); ++i) {
     float ms = 0;
     WEIR_CUDA(d, cudaEventRecord(from, d.stream));
-    p.run(what, {}, memory + 2 * elements);
+    p.run(what, {}, what.out);
     WEIR_CUDA(d, cudaEventRecord(to, d.stream));
     WEIR_CUDA(d, cudaEventSynchronize(to));
     WEIR_CUDA(d, cudaEventElapsedTime(&ms, from, to));

@@ -1,4 +1,4 @@
-// limits.h — what this device can do at most, measured: reading, and products of bf16.
+// limits.h — what this device can do at most, measured: reading, and products of each type.
 #pragma once
 
 #include "kernels/ops.h"

@@ -2,9 +2,9 @@
 // «ldmatrix»): which lane holds which element.
 #pragma once
 
-#include <cuda_bf16.h>
-
 #include <cstdint>
+
+#include "kernels/cuda/element.h"
 
 namespace weir::kernels::cuda {
 
@@ -15,13 +15,19 @@ __device__ __forceinline__ std::uint32_t shared_address(const void* p) {
 // c [16, 8] += a [16, 16] · b [16, 8]. Lane: c rows lane/4 and +8, columns lane%4*2 and +1; a the same rows,
 // columns lane%4*2 and +8 (a0 row, a1 row + 8, a2 and a3 the columns + 8); b row pairs lane%4*2 and +8 of
 // column lane/4.
-__device__ __forceinline__ void mma_bf16(float (&c)[4], std::uint32_t a0, std::uint32_t a1, std::uint32_t a2,
-                                         std::uint32_t a3, std::uint32_t b0, std::uint32_t b1) {
-  asm volatile(
-      "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
-      "{%0,%1,%2,%3};"
-      : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
-      : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
+template <dtype type>
+__device__ __forceinline__ void mma(float (&c)[4], std::uint32_t a0, std::uint32_t a1, std::uint32_t a2,
+                                    std::uint32_t a3, std::uint32_t b0, std::uint32_t b1) {
+#define WEIR_MMA(name)                                                                                       \
+  asm volatile("mma.sync.aligned.m16n8k16.row.col.f32." name "." name                                        \
+               ".f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"                                  \
+               : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])                                              \
+               : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1))
+  if constexpr (type == dtype::bf16)
+    WEIR_MMA("bf16");
+  else
+    WEIR_MMA("f16");
+#undef WEIR_MMA
 }
 
 // Four 8 x 8 matrices; lane i gives the address of row i % 8 of matrix i / 8.
@@ -37,11 +43,6 @@ __device__ __forceinline__ void load_matrices_transposed(std::uint32_t (&r)[4], 
                : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
                : "r"(at)
                : "memory");
-}
-
-__device__ __forceinline__ std::uint32_t pair_of(float low, float high) {
-  const __nv_bfloat162 v = __floats2bfloat162_rn(low, high);
-  return *reinterpret_cast<const std::uint32_t*>(&v);
 }
 
 // 16 bytes from device to shared memory, asynchronously.

@@ -1,5 +1,6 @@
 // Every operation by one simple kernel, f32 inside: what models outside the decoder's reach are computed
-// with, and what each operation of it can be compared with on the device.
+// with, and what each operation of it can be compared with on the device. Products of f32 weights go through cuBLASLt,
+// in f32 throughout, where a row's bits may depend on how many there are.
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
@@ -7,6 +8,7 @@
 #include <vector>
 
 #include "kernels/cuda/device.h"
+#include "kernels/cuda/products.h"
 #include "kernels/cuda/warp.h"
 
 namespace weir::kernels::cuda {
@@ -78,6 +80,10 @@ __global__ void linear_kernel(linear op) {
     if (lane == 0 && r < rows)
       op.out[std::size_t{first + r} * op.w.rows + n] = sum + (op.bias ? op.bias[n] : 0.0f);
   }
+}
+
+__global__ void bias_kernel(float* x, const float* bias, std::size_t rows, std::size_t width) {
+  WEIR_EACH(i, rows * width) x[i] += bias[i % width];
 }
 
 __global__ void angles_kernel(const std::uint32_t* positions, const float* frequencies, std::size_t rows,
@@ -212,9 +218,27 @@ void run_head_norm(void* self, const head_norm& op) {
   WEIR_CUDA(d, cudaGetLastError());
 }
 
+// From a few rows on, which the simple kernel takes at once. Memory as the backend allocates it: cuBLASLt takes for granted
+// that it begins at a multiple of 256 bytes.
+bool goes_by_blas(const device& d, const linear& op) {
+  const auto aligned = [](const void* at) { return reinterpret_cast<std::uintptr_t>(at) % 256 == 0; };
+  return op.w.type == dtype::f32 && !d.deterministic && op.rows > linear_rows && aligned(op.w.data) &&
+         aligned(op.x) && aligned(op.out);
+}
+
+void multiply_by_blas(device& d, const linear& op) {
+  if (!d.linears) d.linears = std::make_shared<products>(d);
+  d.linears->run({dtype::f32, op.w.data, op.w.rows, op.w.cols, op.x, op.rows, op.out, product_out::f32}, {}, op.out);
+  const std::size_t count = std::size_t{op.rows} * op.w.rows;
+  if (d.failed() || !op.bias) return;
+  bias_kernel<<<blocks_for(count), threads, 0, d.stream>>>(op.out, op.bias, op.rows, op.w.rows);
+  WEIR_CUDA(d, cudaGetLastError());
+}
+
 void run_linear(void* self, const linear& op) {
   device& d = of(self);
   if (d.failed() || op.rows == 0) return;
+  if (goes_by_blas(d, op)) return multiply_by_blas(d, op);
   const dim3 grid((op.w.rows + threads / 32 - 1) / (threads / 32), (op.rows + linear_rows - 1) / linear_rows);
   linear_kernel<<<grid, threads, 0, d.stream>>>(op);
   WEIR_CUDA(d, cudaGetLastError());

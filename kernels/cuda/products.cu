@@ -22,6 +22,12 @@ __global__ void differ_kernel(const std::uint32_t* a, const std::uint32_t* b, st
     if (a[i] != b[i]) *differ = 1;
 }
 
+cudaDataType_t cuda_type(dtype t) {
+  return t == dtype::f32 ? CUDA_R_32F : t == dtype::f16 ? CUDA_R_16F : CUDA_R_16BF;
+}
+
+std::size_t out_size(const product& p) { return p.kind == product_out::element ? size_of(p.type) : sizeof(float); }
+
 // Rows of one class share an algorithm: the class is the most that it has.
 std::uint32_t class_of(std::uint32_t m) {
   if (m <= 64) return (m + 7) / 8 * 8;
@@ -40,11 +46,11 @@ struct products::setup {
   setup(device& dev, const product& p) : d(dev) {
     const auto& b = *d.blas;
     const cublasOperation_t transposed = CUBLAS_OP_T;
-    const cudaDataType_t type = p.kind == product_out::bf16 ? CUDA_R_16BF : CUDA_R_32F;
+    const cudaDataType_t type = p.kind == product_out::element ? cuda_type(p.type) : CUDA_R_32F;
     WEIR_CUDA(d, b.desc_create(&desc, CUBLAS_COMPUTE_32F, CUDA_R_32F));
     if (desc) WEIR_CUDA(d, b.desc_set(desc, CUBLASLT_MATMUL_DESC_TRANSA, &transposed, sizeof transposed));
-    WEIR_CUDA(d, b.layout_create(&w, CUDA_R_16BF, p.k, p.n, p.k));
-    WEIR_CUDA(d, b.layout_create(&x, CUDA_R_16BF, p.k, p.m, p.k));
+    WEIR_CUDA(d, b.layout_create(&w, cuda_type(p.type), p.k, p.n, p.k));
+    WEIR_CUDA(d, b.layout_create(&x, cuda_type(p.type), p.k, p.m, p.k));
     WEIR_CUDA(d, b.layout_create(&out, type, p.n, p.m, p.n));
   }
   setup(const setup&) = delete;
@@ -59,7 +65,7 @@ struct products::setup {
 
 // A step has five products a layer: making their descriptions anew took longer than few rows do on the device.
 const products::setup& products::setup_of(const product& p) {
-  auto& s = setups_[{p.m, p.n, p.k, p.kind}];
+  auto& s = setups_[{p.type, p.m, p.n, p.k, p.kind}];
   if (!s) s = std::make_shared<const setup>(d_, p);
   return *s;
 }
@@ -75,7 +81,9 @@ bool products::multiply(const setup& s, const product& p, const void* w, void* o
 bool products::find(const product& p, std::span<const void* const> samples, void* scratch,
                     cublasLtMatmulAlgo_t& best) {
   constexpr int most = 16, rounds = 3;
-  const int asked = d_.deterministic ? most : 8;  // some of them may not be used
+  // On a deterministic device some may not be used. f32 gets the heuristic's first: such models are not warmed up, and a
+  // step should not wait for a search.
+  const int asked = p.type == dtype::f32 ? 1 : d_.deterministic ? most : 8;
   const auto& b = *d_.blas;
   const setup s(d_, p);
   cublasLtMatmulPreference_t preference = nullptr;
@@ -138,7 +146,7 @@ void products::run(const product& p, std::span<const void* const> samples, void*
     return;
   }
   const setup& s = setup_of(p);
-  const key exact{p.m, p.n, p.k, p.kind};
+  const key exact{p.type, p.m, p.n, p.k, p.kind};
   auto it = checked_.find(exact);
   if (it == checked_.end()) {
     cublasLtMatmulAlgo_t best;
@@ -151,7 +159,7 @@ void products::run(const product& p, std::span<const void* const> samples, void*
 // What its class of row counts uses; another one where this count has needs of its own.
 bool products::choose(const product& p, const setup& s, std::span<const void* const> samples, void* scratch,
                       cublasLtMatmulAlgo_t& best) {
-  const key k{class_of(p.m), p.n, p.k, p.kind};
+  const key k{p.type, class_of(p.m), p.n, p.k, p.kind};
   const auto it = chosen_.find(k);
   if (it == chosen_.end()) {
     if (!find(p, samples, scratch, best)) return false;
@@ -168,7 +176,7 @@ bool products::choose(const product& p, const setup& s, std::span<const void* co
 
 // The algorithm of the shape, and whether p.m rows may be computed at once.
 products::fixed* products::find_fixed(const product& p, std::span<const void* const> samples, void* scratch) {
-  const key k{0, p.n, p.k, p.kind};
+  const key k{p.type, 0, p.n, p.k, p.kind};
   auto it = fixed_.find(k);
   if (it == fixed_.end()) {
     product one = p;
@@ -186,10 +194,9 @@ void products::run_fixed(const product& p, const fixed& f, bool whole, void* out
   product part = p;
   part.m = whole ? p.m : unit;
   const setup& s = setup_of(part);
-  const std::size_t wide = p.kind == product_out::bf16 ? sizeof(__nv_bfloat16) : sizeof(float);
   for (std::uint32_t row = 0; row < p.m && !d_.failed(); row += part.m) {
-    part.x = p.x + std::size_t{row} * p.k;
-    multiply(s, part, p.w, static_cast<std::byte*>(out) + std::size_t{row} * p.n * wide, &f.algo);
+    part.x = static_cast<const std::byte*>(p.x) + std::size_t{row} * p.k * size_of(p.type);
+    multiply(s, part, p.w, static_cast<std::byte*>(out) + std::size_t{row} * p.n * out_size(p), &f.algo);
   }
 }
 
@@ -202,7 +209,7 @@ bool products::same_bits(const product& p, const fixed& f) {
         fits.workspaceSize > device::workspace_bytes)
       return false;
   }
-  const std::size_t bytes = std::size_t{p.m} * p.n * (p.kind == product_out::bf16 ? 2 : 4);
+  const std::size_t bytes = std::size_t{p.m} * p.n * out_size(p);
   std::byte* both = nullptr;
   int* differ = nullptr;
   int answer = 1;

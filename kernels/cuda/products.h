@@ -1,10 +1,8 @@
-// products.h — bf16 products x · wᵀ for a decoder: weights streamed by our own kernel for few rows, cuBLASLt
-// with an algorithm searched once per shape for many.
+// products.h — products x · wᵀ: of elements for a decoder, the weights streamed by our own kernels for few rows, else by
+// cuBLASLt with an algorithm searched once per shape; and of f32, by cuBLASLt in f32 throughout (no TF32).
 //
 // Thread safety: one thread at a time.
 #pragma once
-
-#include <cuda_bf16.h>
 
 #include <cstdint>
 #include <map>
@@ -18,19 +16,20 @@
 namespace weir::kernels::cuda {
 
 enum class product_out {
-  bf16,      // out[m, n], bf16
-  f32,       // out[m, n], f32
-  add_f32,   // out[m, n] += , f32
-  silu_bf16  // rows are gate then up: out[m, n / 2] = silu(gate) * up, bf16
+  element,  // out[m, n], of the weights' type
+  f32,      // out[m, n], f32
+  add_f32,  // out[m, n] += , f32
+  silu      // rows are gate then up: out[m, n / 2] = silu(gate) * up, of the weights' type
 };
 
 struct product {
-  const __nv_bfloat16* w = nullptr;  // [n, k]
+  dtype type = dtype::bf16;  // of w and x
+  const void* w = nullptr;   // [n, k]
   std::uint32_t n = 0, k = 0;
-  const __nv_bfloat16* x = nullptr;  // [m, k]
+  const void* x = nullptr;  // [m, k]
   std::uint32_t m = 0;
   void* out = nullptr;
-  product_out kind = product_out::bf16;
+  product_out kind = product_out::element;
 };
 
 // Our own kernels, which read the weights once: up to 8 rows (stream.cu) and up to 64 (stream_wide.cu), on devices
@@ -61,7 +60,7 @@ class products {
   void run(const product& p, std::span<const void* const> samples, void* scratch);
 
  private:
-  using key = std::tuple<std::uint32_t, std::uint32_t, std::uint32_t, product_out>;
+  using key = std::tuple<dtype, std::uint32_t, std::uint32_t, std::uint32_t, product_out>;
   struct setup;
   struct fixed {
     cublasLtMatmulAlgo_t algo;

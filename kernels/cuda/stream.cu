@@ -24,15 +24,15 @@ constexpr int tile = rows_of_tile * 8, room = warps * tile;
 constexpr std::size_t shared_bytes = ring_bytes + 2 * room * sizeof(float);
 
 struct stream_args {
-  const __nv_bfloat16* w;
-  const __nv_bfloat16* x;
+  const element* w;
+  const element* x;
   void* out;
   std::uint32_t n, k, m, tiles;
 };
 
 template <product_out kind>
 __device__ std::uint32_t row_of(const stream_args& a, std::uint32_t tile, std::uint32_t r) {
-  if constexpr (kind == product_out::silu_bf16) return (r < 8 ? 0 : a.n / 2 - 8) + tile * 8 + r;
+  if constexpr (kind == product_out::silu) return (r < 8 ? 0 : a.n / 2 - 8) + tile * 8 + r;
   return tile * rows_of_tile + r;
 }
 
@@ -44,25 +44,25 @@ __device__ __forceinline__ float sum_of_warps(const float* part, int e) {
   return sum;
 }
 
-template <product_out kind>
+template <dtype type, product_out kind>
 __device__ void finish_tile(const stream_args& a, const float* part, std::uint32_t index) {
   const int e = static_cast<int>(threadIdx.x), lane = e / 4, j = e % 4;
   const std::uint32_t column = static_cast<std::uint32_t>(lane % 4 * 2 + j % 2);
   if (e >= tile || column >= a.m) return;
-  if constexpr (kind == product_out::silu_bf16) {
+  if constexpr (kind == product_out::silu) {
     if (j >= 2) return;
     const float gate = sum_of_warps(part, e), up = sum_of_warps(part, e + 2);
-    static_cast<__nv_bfloat16*>(a.out)[std::size_t{column} * (a.n / 2) + index * 8 + lane / 4] =
-        __float2bfloat16(gate / (1.0f + __expf(-gate)) * up);
+    static_cast<element*>(a.out)[std::size_t{column} * (a.n / 2) + index * 8 + lane / 4] =
+        element_of<type>(gate / (1.0f + __expf(-gate)) * up);
   } else {
     const float sum = sum_of_warps(part, e);
     const std::size_t at = std::size_t{column} * a.n + index * rows_of_tile + lane / 4 + (j >= 2 ? 8 : 0);
-    if constexpr (kind == product_out::bf16) static_cast<__nv_bfloat16*>(a.out)[at] = __float2bfloat16(sum);
+    if constexpr (kind == product_out::element) static_cast<element*>(a.out)[at] = element_of<type>(sum);
     if constexpr (kind == product_out::f32) static_cast<float*>(a.out)[at] = sum;
   }
 }
 
-template <product_out kind>
+template <dtype type, product_out kind>
 __global__ void __launch_bounds__(warps * 32, 1) stream_kernel(stream_args a) {
 #if __CUDA_ARCH__ >= 900
   extern __shared__ __align__(128) unsigned char shared[];
@@ -92,7 +92,7 @@ __global__ void __launch_bounds__(warps * 32, 1) stream_kernel(stream_args a) {
     __syncwarp();
     if (lane < rows_of_tile) {
       const std::uint32_t index = first + static_cast<std::uint32_t>(asked / mine) * step;
-      const __nv_bfloat16* from = a.w + std::size_t{row_of<kind>(a, index, lane)} * a.k +
+      const element* from = a.w + std::size_t{row_of<kind>(a, index, lane)} * a.k +
                                   static_cast<std::uint32_t>(warp + ask_piece * warps) * piece;
       copy_bulk(shared_address(ring + ask_stage * stage_bytes + lane * row_stride), from, piece * 2, barrier);
     }
@@ -132,8 +132,8 @@ __global__ void __launch_bounds__(warps * 32, 1) stream_kernel(stream_args a) {
       for (int i = 0; i < 8; ++i) {
         const uint4 low = *reinterpret_cast<const uint4*>(at + i * 64);
         const uint4 high = *reinterpret_cast<const uint4*>(at + 8 * row_stride + i * 64);
-        mma_bf16(sums, low.x, high.x, low.y, high.y, x[c][i].x, x[c][i].y);
-        mma_bf16(sums, low.z, high.z, low.w, high.w, x[c][i].z, x[c][i].w);
+        mma<type>(sums, low.x, high.x, low.y, high.y, x[c][i].x, x[c][i].y);
+        mma<type>(sums, low.z, high.z, low.w, high.w, x[c][i].z, x[c][i].w);
       }
       __syncwarp();
       if (++stage == stages) {
@@ -146,22 +146,36 @@ __global__ void __launch_bounds__(warps * 32, 1) stream_kernel(stream_args a) {
     *reinterpret_cast<float4*>(sums_of_tile + warp * tile + lane * 4) =
         make_float4(sums[0], sums[1], sums[2], sums[3]);
     __syncthreads();
-    finish_tile<kind>(a, sums_of_tile, first + static_cast<std::uint32_t>(t) * step);
+    finish_tile<type, kind>(a, sums_of_tile, first + static_cast<std::uint32_t>(t) * step);
   }
 #endif
 }
 
-template <product_out kind>
+template <dtype type, product_out kind>
 void start(device& d, const product& p) {
-  const stream_args a{p.w, p.x, p.out, p.n, p.k, p.m, p.n / rows_of_tile};
-  const auto kernel = stream_kernel<kind>;
+  const stream_args a{static_cast<const element*>(p.w), static_cast<const element*>(p.x), p.out, p.n, p.k, p.m, p.n / rows_of_tile};
+  const auto kernel = stream_kernel<type, kind>;
   allow_shared(d, kernel, shared_bytes);
   launch(d, kernel, dim3(static_cast<unsigned>(d.multiprocessors)), warps * 32, shared_bytes, a);
 }
 
+template <dtype type>
+void start(device& d, const product& p) {
+  switch (p.kind) {
+    case product_out::element:
+      return start<type, product_out::element>(d, p);
+    case product_out::f32:
+      return start<type, product_out::f32>(d, p);
+    case product_out::silu:
+      return start<type, product_out::silu>(d, p);
+    case product_out::add_f32:
+      return;  // never narrow
+  }
+}
+
 // Residuals are left to the other kernel, which shares K between blocks: it was 1.05 to 1.25 times as fast.
 bool is_narrow(const device& d, const product& p) {
-  return d.capability >= 90 && d.shared_per_block >= shared_bytes && p.kind != product_out::add_f32 &&
+  return is_element(p.type) && d.capability >= 90 && d.shared_per_block >= shared_bytes && p.kind != product_out::add_f32 &&
          p.m <= 8 && p.n % rows_of_tile == 0 && p.k % piece == 0 && p.k <= warps * pieces_of_warp * piece;
 }
 
@@ -173,16 +187,8 @@ bool can_stream(const device& d, const product& p) {
 
 void stream_product(device& d, const product& p) {
   if (!is_narrow(d, p)) return stream_wide_product(d, p);
-  switch (p.kind) {
-    case product_out::bf16:
-      return start<product_out::bf16>(d, p);
-    case product_out::f32:
-      return start<product_out::f32>(d, p);
-    case product_out::silu_bf16:
-      return start<product_out::silu_bf16>(d, p);
-    case product_out::add_f32:
-      return;
-  }
+  if (p.type == dtype::f16) return start<dtype::f16>(d, p);
+  start<dtype::bf16>(d, p);
 }
 
 }  // namespace weir::kernels::cuda

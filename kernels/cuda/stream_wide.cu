@@ -39,7 +39,7 @@ struct ring {
 
 // Gate and up have a block of a tile each.
 template <product_out kind>
-constexpr int blocks_of = kind == product_out::silu_bf16 ? 2 : 1;
+constexpr int blocks_of = kind == product_out::silu ? 2 : 1;
 
 struct wide_args {
   void* out;
@@ -50,15 +50,15 @@ struct wide_args {
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 // One element of the tile: row of the weights, row of x.
-template <product_out kind>
+template <dtype type, product_out kind>
 __device__ __forceinline__ void put(const wide_args& a, std::uint32_t row, std::uint32_t column, float v) {
   const std::size_t at = std::size_t{column} * a.n + row;
-  if constexpr (kind == product_out::bf16) static_cast<__nv_bfloat16*>(a.out)[at] = __float2bfloat16(v);
+  if constexpr (kind == product_out::element) static_cast<element*>(a.out)[at] = element_of<type>(v);
   if constexpr (kind == product_out::f32) static_cast<float*>(a.out)[at] = v;
   if constexpr (kind == product_out::add_f32) atomicAdd(static_cast<float*>(a.out) + at, v);
 }
 
-template <product_out kind, int wide, int blocks>
+template <dtype type, product_out kind, int wide, int blocks>
 __device__ __forceinline__ void put_tile(const wide_args& a, std::uint32_t tile,
                                          const float (&sums)[blocks][wide / 2]) {
   const std::uint32_t lane = threadIdx.x % 32, in_block = threadIdx.x / 32 * 16 + lane / 4;
@@ -66,17 +66,17 @@ __device__ __forceinline__ void put_tile(const wide_args& a, std::uint32_t tile,
   for (int j = 0; j < wide / 2; ++j) {
     const std::uint32_t column = j / 4 * 8 + lane % 4 * 2 + j % 2, half = j % 4 >= 2 ? 8 : 0;
     if (column >= a.m) continue;
-    if constexpr (kind == product_out::silu_bf16) {
+    if constexpr (kind == product_out::silu) {
       const std::uint32_t row = tile * 64 + in_block + half;
       const float gate = sums[0][j], up = sums[1][j];
       if (row < a.n / 2)
-        static_cast<__nv_bfloat16*>(a.out)[std::size_t{column} * (a.n / 2) + row] =
-            __float2bfloat16(gate / (1.0f + __expf(-gate)) * up);
+        static_cast<element*>(a.out)[std::size_t{column} * (a.n / 2) + row] =
+            element_of<type>(gate / (1.0f + __expf(-gate)) * up);
     } else {
 #pragma unroll
       for (int b = 0; b < blocks; ++b) {
         const std::uint32_t row = (tile * blocks + b) * 64 + in_block + half;
-        if (row < a.n) put<kind>(a, row, column, sums[b][j]);
+        if (row < a.n) put<type, kind>(a, row, column, sums[b][j]);
       }
     }
   }
@@ -128,7 +128,7 @@ __device__ __forceinline__ void add_parts(const wide_args& a, std::uint32_t firs
 }
 #endif
 
-template <product_out kind, int wide, int blocks>
+template <dtype type, product_out kind, int wide, int blocks>
 __global__ void __launch_bounds__(warps * 32, 1)
     wide_kernel(const __grid_constant__ CUtensorMap w, const __grid_constant__ CUtensorMap x,
                 const wide_args a) {
@@ -150,7 +150,7 @@ __global__ void __launch_bounds__(warps * 32, 1)
 #pragma unroll
     for (int i = 0; i < atoms; ++i)
       copy_boxes_once(base + stage * r::stage + i * r::weights, w, (chunk * atoms + i) * columns,
-                      tile * 64 * (kind == product_out::silu_bf16 ? 1 : blocks), full + 8 * stage);
+                      tile * 64 * (kind == product_out::silu ? 1 : blocks), full + 8 * stage);
   };
   const auto ask_x = [&](std::uint32_t unit, int stage) {
 #pragma unroll
@@ -212,7 +212,7 @@ __global__ void __launch_bounds__(warps * 32, 1)
                             rows = base + stage * r::stage + atoms * r::weights + atom * r::x;
 #pragma unroll
         for (int b = 0; b < blocks; ++b)
-          multiply_ss(sums[b], panels_at(weights + b * 64 * columns * 2, 16) + i % 4 * 2,
+          multiply_ss<type>(sums[b], panels_at(weights + b * 64 * columns * 2, 16) + i % 4 * 2,
                       panels_at(rows, 16) + i % 4 * 2, 1);
       }
       products_end_group();
@@ -244,33 +244,33 @@ __global__ void __launch_bounds__(warps * 32, 1)
     for (int b = 0; b < blocks; ++b)
 #pragma unroll
       for (int j = 0; j < wide / 2; ++j) sums[b][j] += rest[b][j];
-    put_tile<kind, wide, blocks>(a, tile, sums);
+    put_tile<type, kind, wide, blocks>(a, tile, sums);
   }
 #endif
 }
 
 using encode_function = decltype(&cuTensorMapEncodeTiled);
 
-// [planes, rows, k] in boxes of `box_rows` rows (of each plane) by 64 columns.
+// [planes, rows, k] in boxes of `box_rows` rows (of each plane) by 64 columns. They are moved as 16 bits of whatever type.
 CUtensorMap map_of(device& d, const void* at, std::uint64_t k, std::uint64_t rows, std::uint32_t box_rows,
                    std::uint64_t planes = 0) {
   CUtensorMap map{};
   const cuuint64_t sizes[] = {k, rows, planes}, strides[] = {k * 2, rows * k * 2};
   const cuuint32_t box[] = {columns, box_rows, static_cast<cuuint32_t>(planes)}, steps[] = {1, 1, 1};
   const CUresult e = reinterpret_cast<encode_function>(d.encode_map)(
-      &map, CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, planes ? 3 : 2, const_cast<void*>(at), sizes, strides, box,
+      &map, CU_TENSOR_MAP_DATA_TYPE_UINT16, planes ? 3 : 2, const_cast<void*>(at), sizes, strides, box,
       steps, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
       CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
   WEIR_CUDA(d, e == CUDA_SUCCESS ? cudaSuccess : cudaErrorInvalidValue);
   return map;
 }
 
-template <product_out kind, int wide>
+template <dtype type, product_out kind, int wide>
 void start(device& d, const product& p) {
   constexpr int blocks = blocks_of<kind>;
-  constexpr bool halves = kind == product_out::silu_bf16;
+  constexpr bool halves = kind == product_out::silu;
   using r = ring<wide, blocks>;
-  const auto kernel = wide_kernel<kind, wide, blocks>;
+  const auto kernel = wide_kernel<type, kind, wide, blocks>;
   allow_shared(d, kernel, r::bytes);
   const CUtensorMap w =
       map_of(d, p.w, p.k, halves ? p.n / 2 : p.n, halves ? 64 : 64 * blocks, halves ? 2 : 1);
@@ -287,13 +287,27 @@ void start(device& d, const product& p) {
   launch(d, kernel, dim3(grid), warps * 32, r::bytes, w, x, a);
 }
 
-template <product_out kind>
+template <dtype type, product_out kind>
 void start(device& d, const product& p) {
-  if (p.m <= 8) return start<kind, 8>(d, p);
-  if (p.m <= 16) return start<kind, 16>(d, p);
-  if (p.m <= 32) return start<kind, 32>(d, p);
-  if (p.m <= 48) return start<kind, 48>(d, p);
-  start<kind, 64>(d, p);
+  if (p.m <= 8) return start<type, kind, 8>(d, p);
+  if (p.m <= 16) return start<type, kind, 16>(d, p);
+  if (p.m <= 32) return start<type, kind, 32>(d, p);
+  if (p.m <= 48) return start<type, kind, 48>(d, p);
+  start<type, kind, 64>(d, p);
+}
+
+template <dtype type>
+void start(device& d, const product& p) {
+  switch (p.kind) {
+    case product_out::element:
+      return start<type, product_out::element>(d, p);
+    case product_out::f32:
+      return start<type, product_out::f32>(d, p);
+    case product_out::add_f32:
+      return start<type, product_out::add_f32>(d, p);
+    case product_out::silu:
+      return start<type, product_out::silu>(d, p);
+  }
 }
 
 }  // namespace
@@ -313,21 +327,13 @@ bool open_wide(device& d) {
 
 bool can_stream_wide(const device& d, const product& p) {
   const auto aligned = [](const void* at) { return reinterpret_cast<std::uintptr_t>(at) % 16 == 0; };
-  return !d.deterministic && d.encode_map && p.m <= most_rows && p.n % 8 == 0 && p.k % 8 == 0 &&
+  return is_element(p.type) && !d.deterministic && d.encode_map && p.m <= most_rows && p.n % 8 == 0 && p.k % 8 == 0 &&
          aligned(p.w) && aligned(p.x);
 }
 
 void stream_wide_product(device& d, const product& p) {
-  switch (p.kind) {
-    case product_out::bf16:
-      return start<product_out::bf16>(d, p);
-    case product_out::f32:
-      return start<product_out::f32>(d, p);
-    case product_out::add_f32:
-      return start<product_out::add_f32>(d, p);
-    case product_out::silu_bf16:
-      return start<product_out::silu_bf16>(d, p);
-  }
+  if (p.type == dtype::f16) return start<dtype::f16>(d, p);
+  start<dtype::bf16>(d, p);
 }
 
 }  // namespace weir::kernels::cuda

@@ -7,10 +7,10 @@
 
 namespace weir::kernels::cuda {
 
-// Calls put(i, low, high) with the pairs i, i + 1 of the first half and of the second, as bf16. All lanes
-// call it.
-template <int head_dim, class Put>
-__device__ __forceinline__ void turn_head(const __nv_bfloat16* from, const float* bias, const float* weight,
+// Calls put(i, low, high) with the pairs i, i + 1 of the first half and of the second, as elements. All
+// lanes call it.
+template <dtype type, int head_dim, class Put>
+__device__ __forceinline__ void turn_head(const element* from, const float* bias, const float* weight,
                                           float eps, const float* cos, const float* sin, int lane, Put put) {
   constexpr int half = head_dim / 2, rounds = (half + 63) / 64;
   float2 low[rounds], high[rounds];
@@ -20,8 +20,8 @@ __device__ __forceinline__ void turn_head(const __nv_bfloat16* from, const float
     const int i = r * 64 + lane * 2;
     low[r] = high[r] = make_float2(0, 0);
     if (i >= half) continue;
-    low[r] = __bfloat1622float2(*reinterpret_cast<const __nv_bfloat162*>(from + i));
-    high[r] = __bfloat1622float2(*reinterpret_cast<const __nv_bfloat162*>(from + half + i));
+    low[r] = floats_of<type>(from + i);
+    high[r] = floats_of<type>(from + half + i);
     if (bias) {
       low[r].x += bias[i];
       low[r].y += bias[i + 1];
@@ -43,8 +43,8 @@ __device__ __forceinline__ void turn_head(const __nv_bfloat16* from, const float
       b.y *= scale * weight[half + i + 1];
     }
     const float2 c = *reinterpret_cast<const float2*>(cos + i), s = *reinterpret_cast<const float2*>(sin + i);
-    put(i, pair_of(a.x * c.x - b.x * s.x, a.y * c.y - b.y * s.y),
-        pair_of(b.x * c.x + a.x * s.x, b.y * c.y + a.y * s.y));
+    put(i, pair_of<type>(a.x * c.x - b.x * s.x, a.y * c.y - b.y * s.y),
+        pair_of<type>(b.x * c.x + a.x * s.x, b.y * c.y + a.y * s.y));
   }
 }
 

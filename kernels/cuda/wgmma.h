@@ -6,6 +6,8 @@
 
 #include <cstdint>
 
+#include "kernels/tensor.h"
+
 namespace weir::kernels::cuda {
 
 // A matrix in shared memory in panels of 64 columns: rows of 128 bytes, swizzled by 128 bytes; `panel` bytes
@@ -35,111 +37,77 @@ __device__ __forceinline__ void wait_products(float (&c)[n]) {
   for (int i = 0; i < n; ++i) asm volatile("" : "+f"(c[i])::"memory");
 }
 
-// c (+)= a · bᵀ, k 16: both in shared memory, a [64, 16], b [n, 16].
-__device__ __forceinline__ void multiply_ss(float (&c)[4], std::uint64_t a, std::uint64_t b, int add) {
-  asm volatile(
-      "{ .reg .pred p; setp.ne.b32 p, %6, 0;\n"
-      "wgmma.mma_async.sync.aligned.m64n8k16.f32.bf16.bf16 {"
-      "%0, %1, %2, %3}, "
-      "%4, %5, p, 1, 1, 0, 0; }"
-      : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
-      : "l"(a), "l"(b), "r"(add));
-}
-__device__ __forceinline__ void multiply_ss(float (&c)[8], std::uint64_t a, std::uint64_t b, int add) {
-  asm volatile(
-      "{ .reg .pred p; setp.ne.b32 p, %10, 0;\n"
-      "wgmma.mma_async.sync.aligned.m64n16k16.f32.bf16.bf16 {"
-      "%0, %1, %2, %3, %4, %5, %6, %7}, "
-      "%8, %9, p, 1, 1, 0, 0; }"
-      : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3]), "+f"(c[4]), "+f"(c[5]), "+f"(c[6]), "+f"(c[7])
-      : "l"(a), "l"(b), "r"(add));
-}
-__device__ __forceinline__ void multiply_ss(float (&c)[16], std::uint64_t a, std::uint64_t b, int add) {
-  asm volatile(
-      "{ .reg .pred p; setp.ne.b32 p, %18, 0;\n"
-      "wgmma.mma_async.sync.aligned.m64n32k16.f32.bf16.bf16 {"
-      "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15}, "
-      "%16, %17, p, 1, 1, 0, 0; }"
-      : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3]), "+f"(c[4]), "+f"(c[5]), "+f"(c[6]), "+f"(c[7]), "+f"(c[8]), "+f"(c[9]), "+f"(c[10]), "+f"(c[11]), "+f"(c[12]), "+f"(c[13]), "+f"(c[14]), "+f"(c[15])
-      : "l"(a), "l"(b), "r"(add));
-}
-__device__ __forceinline__ void multiply_ss(float (&c)[24], std::uint64_t a, std::uint64_t b, int add) {
-  asm volatile(
-      "{ .reg .pred p; setp.ne.b32 p, %26, 0;\n"
-      "wgmma.mma_async.sync.aligned.m64n48k16.f32.bf16.bf16 {"
-      "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
-      "%16, %17, %18, %19, %20, %21, %22, %23}, "
-      "%24, %25, p, 1, 1, 0, 0; }"
-      : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3]), "+f"(c[4]), "+f"(c[5]), "+f"(c[6]), "+f"(c[7]), "+f"(c[8]), "+f"(c[9]), "+f"(c[10]), "+f"(c[11]), "+f"(c[12]), "+f"(c[13]), "+f"(c[14]), "+f"(c[15]), "+f"(c[16]), "+f"(c[17]), "+f"(c[18]), "+f"(c[19]), "+f"(c[20]), "+f"(c[21]), "+f"(c[22]), "+f"(c[23])
-      : "l"(a), "l"(b), "r"(add));
-}
-__device__ __forceinline__ void multiply_ss(float (&c)[32], std::uint64_t a, std::uint64_t b, int add) {
-  asm volatile(
-      "{ .reg .pred p; setp.ne.b32 p, %34, 0;\n"
-      "wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 {"
-      "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
-      "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31}, "
-      "%32, %33, p, 1, 1, 0, 0; }"
-      : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3]), "+f"(c[4]), "+f"(c[5]), "+f"(c[6]), "+f"(c[7]),
-        "+f"(c[8]), "+f"(c[9]), "+f"(c[10]), "+f"(c[11]), "+f"(c[12]), "+f"(c[13]), "+f"(c[14]), "+f"(c[15]),
-        "+f"(c[16]), "+f"(c[17]), "+f"(c[18]), "+f"(c[19]), "+f"(c[20]), "+f"(c[21]), "+f"(c[22]),
-        "+f"(c[23]), "+f"(c[24]), "+f"(c[25]), "+f"(c[26]), "+f"(c[27]), "+f"(c[28]), "+f"(c[29]),
-        "+f"(c[30]), "+f"(c[31])
-      : "l"(a), "l"(b), "r"(add));
-}
-__device__ __forceinline__ void multiply_ss(float (&c)[64], std::uint64_t a, std::uint64_t b, int add) {
-  asm volatile(
-      "{ .reg .pred p; setp.ne.b32 p, %66, 0;\n"
-      "wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 {"
-      "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
-      "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "
-      "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "
-      "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63}, "
-      "%64, %65, p, 1, 1, 0, 0; }"
-      : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3]), "+f"(c[4]), "+f"(c[5]), "+f"(c[6]), "+f"(c[7]),
-        "+f"(c[8]), "+f"(c[9]), "+f"(c[10]), "+f"(c[11]), "+f"(c[12]), "+f"(c[13]), "+f"(c[14]), "+f"(c[15]),
-        "+f"(c[16]), "+f"(c[17]), "+f"(c[18]), "+f"(c[19]), "+f"(c[20]), "+f"(c[21]), "+f"(c[22]),
-        "+f"(c[23]), "+f"(c[24]), "+f"(c[25]), "+f"(c[26]), "+f"(c[27]), "+f"(c[28]), "+f"(c[29]),
-        "+f"(c[30]), "+f"(c[31]), "+f"(c[32]), "+f"(c[33]), "+f"(c[34]), "+f"(c[35]), "+f"(c[36]),
-        "+f"(c[37]), "+f"(c[38]), "+f"(c[39]), "+f"(c[40]), "+f"(c[41]), "+f"(c[42]), "+f"(c[43]),
-        "+f"(c[44]), "+f"(c[45]), "+f"(c[46]), "+f"(c[47]), "+f"(c[48]), "+f"(c[49]), "+f"(c[50]),
-        "+f"(c[51]), "+f"(c[52]), "+f"(c[53]), "+f"(c[54]), "+f"(c[55]), "+f"(c[56]), "+f"(c[57]),
-        "+f"(c[58]), "+f"(c[59]), "+f"(c[60]), "+f"(c[61]), "+f"(c[62]), "+f"(c[63])
-      : "l"(a), "l"(b), "r"(add));
-}
+// The operands of c, n of them from %0 on.
+#define WEIR_C4(i) "+f"(c[i]), "+f"(c[i + 1]), "+f"(c[i + 2]), "+f"(c[i + 3])
+#define WEIR_C8(i) WEIR_C4(i), WEIR_C4(i + 4)
+#define WEIR_C16(i) WEIR_C8(i), WEIR_C8(i + 8)
+#define WEIR_C24(i) WEIR_C16(i), WEIR_C8(i + 16)
+#define WEIR_C32(i) WEIR_C16(i), WEIR_C16(i + 16)
+#define WEIR_C64(i) WEIR_C32(i), WEIR_C32(i + 32)
+#define WEIR_LIST4 "%0, %1, %2, %3"
+#define WEIR_LIST8 WEIR_LIST4 ", %4, %5, %6, %7"
+#define WEIR_LIST16 WEIR_LIST8 ", %8, %9, %10, %11, %12, %13, %14, %15"
+#define WEIR_LIST24 WEIR_LIST16 ", %16, %17, %18, %19, %20, %21, %22, %23"
+#define WEIR_LIST32 WEIR_LIST24 ", %24, %25, %26, %27, %28, %29, %30, %31"
+#define WEIR_LIST64                                                         \
+  WEIR_LIST32 ", %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, " \
+              "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
 
-// c += a · b, k 16: a in registers as mma_bf16 has it, b [16, n] in shared memory.
-__device__ __forceinline__ void multiply_rs(float (&c)[32], const std::uint32_t* a, std::uint64_t b) {
-  asm volatile(
-      "wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 {"
-      "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
-      "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31}, "
-      "{%32, %33, %34, %35}, %36, 1, 1, 1, 1;"
-      : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3]), "+f"(c[4]), "+f"(c[5]), "+f"(c[6]), "+f"(c[7]),
-        "+f"(c[8]), "+f"(c[9]), "+f"(c[10]), "+f"(c[11]), "+f"(c[12]), "+f"(c[13]), "+f"(c[14]), "+f"(c[15]),
-        "+f"(c[16]), "+f"(c[17]), "+f"(c[18]), "+f"(c[19]), "+f"(c[20]), "+f"(c[21]), "+f"(c[22]),
-        "+f"(c[23]), "+f"(c[24]), "+f"(c[25]), "+f"(c[26]), "+f"(c[27]), "+f"(c[28]), "+f"(c[29]),
-        "+f"(c[30]), "+f"(c[31])
-      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b));
-}
-__device__ __forceinline__ void multiply_rs(float (&c)[64], const std::uint32_t* a, std::uint64_t b) {
-  asm volatile(
-      "wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 {"
-      "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
-      "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "
-      "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "
-      "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63}, "
-      "{%64, %65, %66, %67}, %68, 1, 1, 1, 1;"
-      : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3]), "+f"(c[4]), "+f"(c[5]), "+f"(c[6]), "+f"(c[7]),
-        "+f"(c[8]), "+f"(c[9]), "+f"(c[10]), "+f"(c[11]), "+f"(c[12]), "+f"(c[13]), "+f"(c[14]), "+f"(c[15]),
-        "+f"(c[16]), "+f"(c[17]), "+f"(c[18]), "+f"(c[19]), "+f"(c[20]), "+f"(c[21]), "+f"(c[22]),
-        "+f"(c[23]), "+f"(c[24]), "+f"(c[25]), "+f"(c[26]), "+f"(c[27]), "+f"(c[28]), "+f"(c[29]),
-        "+f"(c[30]), "+f"(c[31]), "+f"(c[32]), "+f"(c[33]), "+f"(c[34]), "+f"(c[35]), "+f"(c[36]),
-        "+f"(c[37]), "+f"(c[38]), "+f"(c[39]), "+f"(c[40]), "+f"(c[41]), "+f"(c[42]), "+f"(c[43]),
-        "+f"(c[44]), "+f"(c[45]), "+f"(c[46]), "+f"(c[47]), "+f"(c[48]), "+f"(c[49]), "+f"(c[50]),
-        "+f"(c[51]), "+f"(c[52]), "+f"(c[53]), "+f"(c[54]), "+f"(c[55]), "+f"(c[56]), "+f"(c[57]),
-        "+f"(c[58]), "+f"(c[59]), "+f"(c[60]), "+f"(c[61]), "+f"(c[62]), "+f"(c[63])
-      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b));
-}
+#define WEIR_SS(name, n, count, a_at, b_at, add_at)                                                       \
+  asm volatile("{ .reg .pred p; setp.ne.b32 p, " add_at ", 0;\n"                                          \
+               "wgmma.mma_async.sync.aligned.m64n" n "k16.f32." name "." name " {" WEIR_LIST##count "}, " \
+               a_at ", " b_at ", p, 1, 1, 0, 0; }"                                                        \
+               : WEIR_C##count(0)                                                                         \
+               : "l"(a), "l"(b), "r"(add))
+#define WEIR_RS(name, n, count, a_at, b_at)                                                                         \
+  asm volatile("wgmma.mma_async.sync.aligned.m64n" n "k16.f32." name "." name " {" WEIR_LIST##count "}, {" a_at "}, " \
+               b_at ", 1, 1, 1, 1;"                                                                                 \
+               : WEIR_C##count(0)                                                                                   \
+               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b))
+
+// c (+)= a · bᵀ, k 16: both in shared memory, a [64, 16], b [n, 16].
+#define WEIR_MULTIPLY_SS(n, count, a_at, b_at, add_at)                                                          \
+  template <dtype type>                                                                                         \
+  __device__ __forceinline__ void multiply_ss(float (&c)[count], std::uint64_t a, std::uint64_t b, int add) {   \
+    if constexpr (type == dtype::bf16)                                                                          \
+      WEIR_SS("bf16", n, count, a_at, b_at, add_at);                                                            \
+    else                                                                                                        \
+      WEIR_SS("f16", n, count, a_at, b_at, add_at);                                                             \
+  }
+WEIR_MULTIPLY_SS("8", 4, "%4", "%5", "%6")
+WEIR_MULTIPLY_SS("16", 8, "%8", "%9", "%10")
+WEIR_MULTIPLY_SS("32", 16, "%16", "%17", "%18")
+WEIR_MULTIPLY_SS("48", 24, "%24", "%25", "%26")
+WEIR_MULTIPLY_SS("64", 32, "%32", "%33", "%34")
+WEIR_MULTIPLY_SS("128", 64, "%64", "%65", "%66")
+
+// c += a · b, k 16: a in registers as mma() has it, b [16, n] in shared memory.
+#define WEIR_MULTIPLY_RS(n, count, a_at, b_at)                                                                \
+  template <dtype type>                                                                                       \
+  __device__ __forceinline__ void multiply_rs(float (&c)[count], const std::uint32_t* a, std::uint64_t b) {   \
+    if constexpr (type == dtype::bf16)                                                                        \
+      WEIR_RS("bf16", n, count, a_at, b_at);                                                                  \
+    else                                                                                                      \
+      WEIR_RS("f16", n, count, a_at, b_at);                                                                   \
+  }
+WEIR_MULTIPLY_RS("64", 32, "%32, %33, %34, %35", "%36")
+WEIR_MULTIPLY_RS("128", 64, "%64, %65, %66, %67", "%68")
+
+#undef WEIR_MULTIPLY_RS
+#undef WEIR_MULTIPLY_SS
+#undef WEIR_RS
+#undef WEIR_SS
+#undef WEIR_LIST64
+#undef WEIR_LIST32
+#undef WEIR_LIST24
+#undef WEIR_LIST16
+#undef WEIR_LIST8
+#undef WEIR_LIST4
+#undef WEIR_C64
+#undef WEIR_C32
+#undef WEIR_C24
+#undef WEIR_C16
+#undef WEIR_C8
+#undef WEIR_C4
 
 }  // namespace weir::kernels::cuda

@@ -24,30 +24,31 @@ struct slice {
   int position, rows;
 };
 
-using halves = std::vector<std::uint16_t>;  // bf16
+using elements = std::vector<element>;
 
-halves random_halves(test::rng& r, std::size_t count) {
-  halves v(count);
+elements random_elements(test::rng& r, dtype type, std::size_t count) {
+  elements v(count);
   std::normal_distribution<float> normal;
-  for (auto& x : v) x = to_bf16(normal(r));
+  for (auto& x : v) x = test::rounded(type, normal(r));
   return v;
 }
 
 // Slices of sequences whose keys and values lie in pages anywhere. Where every slice is one row they are for
 // decode_attention.
 struct scene {
+  dtype type;
   head_shape h;
   std::uint32_t window;
   std::vector<slice> slices;
   bool single;
-  halves keys, values, qkv;  // keys and values by page, as on the device
+  elements keys, values, qkv;  // keys and values by page, as on the device
   std::vector<std::int32_t> pages, pages_at, row_slice, row_position;
   std::vector<prefill_block> blocks;
   std::vector<decode_row> lone;
   std::uint32_t context = 0;
 
-  scene(test::rng& r, head_shape shape, std::uint32_t w, std::vector<slice> s, std::uint32_t lines)
-      : h(shape), window(w), slices(std::move(s)) {
+  scene(test::rng& r, dtype t, head_shape shape, std::uint32_t w, std::vector<slice> s, std::uint32_t lines)
+      : type(t), h(shape), window(w), slices(std::move(s)) {
     single = lines == 0;
     const int most = single ? 1 : static_cast<int>(prefill_tokens(h, lines));
     std::int32_t count = 0, row = 0;
@@ -70,17 +71,17 @@ struct scene {
     pages.resize(static_cast<std::size_t>(count));
     std::iota(pages.begin(), pages.end(), 0);
     std::shuffle(pages.begin(), pages.end(), r);
-    keys = random_halves(r, std::size_t(count) * h.kv_heads * page_tokens * h.head_dim);
-    values = random_halves(r, keys.size());
-    qkv = random_halves(r, static_cast<std::size_t>(row) * h.width());
+    keys = random_elements(r, type, std::size_t(count) * h.kv_heads * page_tokens * h.head_dim);
+    values = random_elements(r, type, keys.size());
+    qkv = random_elements(r, type, static_cast<std::size_t>(row) * h.width());
   }
 
-  float at(const halves& in, std::int32_t first, int token, std::uint32_t head, int i) const {
+  float at(const elements& in, std::int32_t first, int token, std::uint32_t head, int i) const {
     const auto page = static_cast<std::size_t>(pages[static_cast<std::size_t>(first + token / page_tokens)]);
     const int units = static_cast<int>(h.head_dim) / 8;
     const int place = unit_at(i / 8, token % page_tokens, units, page_tokens) * 8 + i % 8;
-    return from_bf16(
-        in[(page * h.kv_heads + head) * page_tokens * h.head_dim + static_cast<std::size_t>(place)]);
+    return test::number(
+        type, in[(page * h.kv_heads + head) * page_tokens * h.head_dim + static_cast<std::size_t>(place)]);
   }
 
   // Of one row and head.
@@ -95,7 +96,7 @@ struct scene {
     for (std::int32_t t = from; t <= to; ++t) {
       double sum = 0;
       for (int i = 0; i < width; ++i)
-        sum += double{from_bf16(qkv[row * h.width() + head * h.head_dim + static_cast<std::size_t>(i)])} *
+        sum += double{test::number(type, qkv[row * h.width() + head * h.head_dim + static_cast<std::size_t>(i)])} *
                at(keys, first, t, kv_head, i);
       weights.push_back(sum / std::sqrt(double(width)));
       largest = std::max(largest, weights.back());
@@ -114,7 +115,7 @@ struct scene {
     const std::size_t rows = row_slice.size();
     if (fresh) take_out_fresh();
     const on_device k(d, keys), v(d, values), q(d, qkv);
-    const on_device out(d, halves(rows * h.heads * h.head_dim, 0x7fc0));
+    const on_device out(d, elements(rows * h.heads * h.head_dim, element{0x7fc0}));
     const on_device page_list(d, pages);
     const on_device block_list(d, blocks);
     const on_device lone_list(d, lone);
@@ -128,9 +129,10 @@ struct scene {
     view.context = context;
     view.block_lines = lines;
     const attention_args a{h,
-                           {k.as<__nv_bfloat16>(), v.as<__nv_bfloat16>()},
-                           q.as<__nv_bfloat16>(),
-                           out.as<__nv_bfloat16>(),
+                           type,
+                           {k.get(), v.get()},
+                           q.get(),
+                           out.get(),
                            window,
                            1.0f / std::sqrt(static_cast<float>(h.head_dim))};
     split_scratch scratch;
@@ -173,11 +175,11 @@ struct scene {
           const std::size_t from = static_cast<std::size_t>(l.row) * h.width() +
                                    (h.heads + head) * h.head_dim + static_cast<std::size_t>(i);
           expected_.push_back({there, qkv[from], qkv[from + h.kv_heads * h.head_dim]});
-          keys[there] = values[there] = to_bf16(100);
+          keys[there] = values[there] = test::rounded(type, 100);
         }
   }
 
-  double worst(const halves& got, test::rng& r) const {
+  double worst(const elements& got, test::rng& r) const {
     double worst = 0, largest = 0;
     const auto rows = static_cast<std::uint32_t>(row_slice.size());
     const std::uint32_t step = pick(r, 1, 1 + rows / 4), heads = pick(r, 1, 1 + h.heads / 5);
@@ -186,19 +188,19 @@ struct scene {
         const auto w = wanted(row, head);
         for (std::uint32_t i = 0; i < h.head_dim; ++i) {
           const double d =
-              std::abs(w[i] - from_bf16(got[(std::size_t{row} * h.heads + head) * h.head_dim + i]));
+              std::abs(w[i] - test::number(type, got[(std::size_t{row} * h.heads + head) * h.head_dim + i]));
           worst = d <= 1e30 ? std::max(worst, d) : 1e30;
           largest = std::max(largest, std::abs(w[i]));
         }
       }
     for (const auto& e : expected_)
-      if (keys[e.place] != e.key || values[e.place] != e.value) return 1e30;
+      if (keys[e.place].bits != e.key.bits || values[e.place].bits != e.value.bits) return 1e30;
     return worst / largest;
   }
 
   struct expected {
     std::size_t place;
-    std::uint16_t key, value;
+    element key, value;
   };
   std::vector<expected> expected_;
 };
@@ -210,7 +212,10 @@ head_shape random_heads(test::rng& r, std::uint32_t head_dim, std::uint32_t most
   return {kv_heads * group, kv_heads, head_dim};
 }
 
-constexpr double rounding = 8e-3;  // of weights to bf16, two or three of them in a sum, and of the result
+constexpr dtype types[] = {dtype::bf16, dtype::f16};
+
+// Of weights to elements, two or three of them in a sum, and of the result.
+double rounding(dtype type) { return type == dtype::bf16 ? 8e-3 : 1e-3; }
 
 }  // namespace
 
@@ -222,16 +227,17 @@ TEST_CASE(
     test::rng r(21);
     for (int round = 0; round < 40; ++round) {
       const std::uint32_t widths[] = {64, 128, 64, 128, 64, 128, 32, 96, 16, 256};
+      const dtype type = types[round / 10 % 2];
       const head_shape h = random_heads(r, widths[round % 10], 16);
       const std::uint32_t window = pick(r, 0, 2) == 0 ? pick(r, 1, 900) : 0;
       std::vector<slice> slices;
       for (std::uint32_t i = pick(r, 1, 3); i > 0; --i)
         slices.push_back({static_cast<int>(pick(r, 0, 2) ? pick(r, 0, 3000) : 0),
                           static_cast<int>(pick(r, 1, pick(r, 0, 1) ? 20 : 300))});
-      scene s(r, h, window, slices, 128);
-      CAPTURE(deterministic, h.head_dim, h.heads, h.kv_heads, window, slices.size(), slices[0].position,
+      scene s(r, type, h, window, slices, 128);
+      CAPTURE(deterministic, name(type), h.head_dim, h.heads, h.kv_heads, window, slices.size(), slices[0].position,
               slices[0].rows);
-      CHECK(s.difference(*d, r, 128, false) <= rounding);
+      CHECK(s.difference(*d, r, 128, false) <= rounding(type));
     }
   }
 }
@@ -240,13 +246,15 @@ TEST_CASE("cuda: a few rows behind thousands of tokens, which blocks share, equa
   device* d = test::the_device();
   if (!d) return;
   test::rng r(22);
+  int count = 0;
   for (const std::uint32_t head_dim : {64u, 128u})
     for (const int position : {500, 1023, 2048, 4000, 8100})
       for (const int rows : {2, 33, 128}) {
         const head_shape h = random_heads(r, head_dim, 8);
-        scene s(r, h, 0, {{position, rows}}, 128);
-        CAPTURE(head_dim, position, rows, h.heads, h.kv_heads);
-        CHECK(s.difference(*d, r, 128, false) <= rounding);
+        const dtype type = types[++count % 2];
+        scene s(r, type, h, 0, {{position, rows}}, 128);
+        CAPTURE(name(type), head_dim, position, rows, h.heads, h.kv_heads);
+        CHECK(s.difference(*d, r, 128, false) <= rounding(type));
       }
 }
 
@@ -258,15 +266,16 @@ TEST_CASE(
   test::rng r(23);
   for (int round = 0; round < 60; ++round) {
     const std::uint32_t widths[] = {64, 128, 32, 96, 16, 256};
+    const dtype type = types[round / 6 % 2];
     const head_shape h = random_heads(r, widths[round % 6], 16);
     const std::uint32_t window = pick(r, 0, 2) == 0 ? pick(r, 1, 900) : 0;
     std::vector<slice> slices;
     for (std::uint32_t i = pick(r, 0, 1) ? pick(r, 1, 4) : pick(r, 5, 60); i > 0; --i)
       slices.push_back({static_cast<int>(pick(r, 0, pick(r, 0, 2) ? 700 : 6000)), 1});
-    scene s(r, h, window, slices, 0);
+    scene s(r, type, h, window, slices, 0);
     const bool fresh = pick(r, 0, 1) == 1;
-    CAPTURE(h.head_dim, h.heads, h.kv_heads, window, slices.size(), slices[0].position, fresh);
-    CHECK(s.difference(*d, r, 128, fresh) <= rounding);
+    CAPTURE(name(type), h.head_dim, h.heads, h.kv_heads, window, slices.size(), slices[0].position, fresh);
+    CHECK(s.difference(*d, r, 128, fresh) <= rounding(type));
   }
 }
 #endif

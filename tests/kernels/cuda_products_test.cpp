@@ -1,28 +1,33 @@
 // Products on the device against their definition in double, over shapes that are whole tiles and shapes that
 // are not; skipped, saying so, where there is no device.
 #ifdef WEIR_WITH_CUDA
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 
 #include "kernels/cuda/device.h"
+#include "kernels/cuda/layers.h"
 #include "kernels/cuda/products.h"
 #include "tests/kernels/on_device.h"
 #include "tests/kernels/random_data.h"
 
+using namespace weir::kernels;
 using namespace weir::kernels::cuda;
+using weir::test::number;
 using weir::test::on_device;
 using weir::test::random_floats;
+using weir::test::rounded;
 using weir::test::the_device;
 
 namespace {
 
-constexpr product_out kinds[] = {product_out::bf16, product_out::f32, product_out::add_f32,
-                                 product_out::silu_bf16};
+constexpr product_out kinds[] = {product_out::element, product_out::f32, product_out::add_f32, product_out::silu};
+constexpr dtype types[] = {dtype::bf16, dtype::f16};
 
-std::vector<__nv_bfloat16> random_bf16(weir::test::rng& r, std::size_t count) {
+std::vector<element> random_elements(weir::test::rng& r, dtype type, std::size_t count) {
   const auto v = random_floats(r, count);
-  std::vector<__nv_bfloat16> out(count);
-  for (std::size_t i = 0; i < count; ++i) out[i] = __float2bfloat16(v[i]);
+  std::vector<element> out(count);
+  for (std::size_t i = 0; i < count; ++i) out[i] = rounded(type, v[i]);
   return out;
 }
 
@@ -32,31 +37,36 @@ struct shape {
 
 // x · wᵀ of random data for one shape and the most rows that are asked for.
 struct sample {
+  dtype type;
   shape s;
-  std::vector<__nv_bfloat16> w, x;
-  sample(weir::test::rng& r, shape of, std::uint32_t rows)
-      : s(of), w(random_bf16(r, std::size_t{of.n} * of.k)), x(random_bf16(r, std::size_t{rows} * of.k)) {}
+  std::vector<element> w, x;
+  sample(weir::test::rng& r, dtype t, shape of, std::uint32_t rows)
+      : type(t),
+        s(of),
+        w(random_elements(r, t, std::size_t{of.n} * of.k)),
+        x(random_elements(r, t, std::size_t{rows} * of.k)) {}
 
   double sum(std::uint32_t row, std::uint32_t column) const {
     double v = 0;
     for (std::uint32_t i = 0; i < s.k; ++i)
-      v += double{__bfloat162float(x[std::size_t{row} * s.k + i])} *
-           __bfloat162float(w[std::size_t{column} * s.k + i]);
+      v += double{number(type, x[std::size_t{row} * s.k + i])} * number(type, w[std::size_t{column} * s.k + i]);
     return v;
   }
   double wanted(product_out kind, std::uint32_t row, std::uint32_t column, double before) const {
-    if (kind != product_out::silu_bf16) return sum(row, column) + before;
-    const double gate = sum(row, column), up = sum(row, column + s.n / 2);
-    return gate / (1 + std::exp(-gate)) * up;
+    const double first = sum(row, column);
+    const double v = kind == product_out::silu ? first / (1 + std::exp(-first)) * sum(row, column + s.n / 2)
+                                               : first + before;
+    const bool narrow = kind == product_out::element || kind == product_out::silu;
+    return narrow && type == dtype::f16 ? std::clamp(v, -65504.0, 65504.0) : v;
   }
 };
 
 // Runs it into poisoned memory with a margin behind, and looks at every element, at some of them closely.
 template <class Run>
-void check(device& d, weir::test::rng& r, const sample& of, const on_device<__nv_bfloat16>& w, const on_device<__nv_bfloat16>& x,
+void check(device& d, weir::test::rng& r, const sample& of, const on_device<element>& w, const on_device<element>& x,
            std::uint32_t m, product_out kind, const Run& run) {
-  const bool narrow = kind == product_out::bf16 || kind == product_out::silu_bf16;
-  const std::uint32_t n = kind == product_out::silu_bf16 ? of.s.n / 2 : of.s.n;
+  const bool narrow = kind == product_out::element || kind == product_out::silu;
+  const std::uint32_t n = kind == product_out::silu ? of.s.n / 2 : of.s.n;
   const std::size_t count = std::size_t{m} * n, margin = 64, size = narrow ? 2 : 4;
   std::vector<float> before(count);
   std::vector<std::byte> memory((count + margin) * size, std::byte{0xff});
@@ -65,23 +75,23 @@ void check(device& d, weir::test::rng& r, const sample& of, const on_device<__nv
     std::memcpy(memory.data(), before.data(), count * size);
   }
   const on_device<std::byte> out(d, memory);
-  run(product{w.get(), of.s.n, of.s.k, x.get(), m, out.as<void>(), kind});
+  run(product{of.type, w.get(), of.s.n, of.s.k, x.get(), m, out.as<void>(), kind});
   std::vector<float> got(count + margin);
   if (narrow) {
-    const auto v = out.back<__nv_bfloat16>();
-    for (std::size_t i = 0; i < v.size(); ++i) got[i] = __bfloat162float(v[i]);
+    const auto v = out.back<element>();
+    for (std::size_t i = 0; i < v.size(); ++i) got[i] = number(of.type, v[i]);
   } else {
     got = out.back<float>();
   }
-  INFO("m " << m << " n " << of.s.n << " k " << of.s.k << " kind " << static_cast<int>(kind));
+  INFO(name(of.type) << " m " << m << " n " << of.s.n << " k " << of.s.k << " kind " << static_cast<int>(kind));
   std::size_t unwritten = 0, over = 0;
   for (std::size_t i = 0; i < count; ++i) unwritten += std::isnan(got[i]);
   for (std::size_t i = count; i < got.size(); ++i) over += !std::isnan(got[i]);
   REQUIRE(unwritten == 0);
   REQUIRE(over == 0);
   const double unit = std::sqrt(static_cast<double>(of.s.k)) / 3;  // about a sum's size
-  // bf16 keeps 8 bits; tensor cores cut a sum off once for each 16 columns.
-  const double tolerance = narrow ? 0.01 : std::ldexp(of.s.k / 16 + 16, -23);
+  // bf16 keeps 8 bits, f16 11; tensor cores cut a sum off once for each 16 columns.
+  const double tolerance = narrow ? (of.type == dtype::f16 ? 0.00125 : 0.01) : std::ldexp(of.s.k / 16 + 16, -23);
   for (int i = 0; i < 400; ++i) {
     const std::uint32_t row = i < 8 ? m - 1 : weir::test::pick(r, 0, m - 1),
                         column = i < 8 ? n - 1 - i % n : weir::test::pick(r, 0, n - 1);
@@ -98,13 +108,16 @@ TEST_CASE("cuda: products of up to 64 rows by our own kernels equal their defini
   if (!d) return;
   weir::test::rng r(11);
   // Tiles shared by many blocks, by none, more blocks than work; ends within a tile and within a stage.
-  for (const shape s : {shape{6144, 2048}, shape{2048, 8192}, shape{896, 4864}, shape{1040, 1096},
-                        shape{20016, 256}, shape{64, 4096}, shape{16, 64}, shape{208, 8}}) {
-    const sample of(r, s, 64);
+  constexpr shape shapes[] = {{6144, 2048}, {2048, 8192}, {896, 4864}, {1040, 1096},
+                              {20016, 256}, {64, 4096},   {16, 64},    {208, 8}};
+  for (std::size_t i = 0; i < 2 * std::size(shapes); ++i) {
+    const dtype type = types[i % 2];
+    const shape s = shapes[i / 2];
+    const sample of(r, type, s, 64);
     const on_device w(*d, of.w), x(*d, of.x);
     for (const std::uint32_t m : {1u, 2u, 7u, 8u, 9u, 16u, 17u, 31u, 32u, 33u, 48u, 49u, 63u, 64u})
       for (const product_out kind : kinds) {
-        const product p{w.get(), s.n, s.k, x.get(), m, nullptr, kind};
+        const product p{type, w.get(), s.n, s.k, x.get(), m, nullptr, kind};
         if (!can_stream(*d, p)) continue;  // a device without what they need
         check(*d, r, of, w, x, m, kind, [&](const product& it) { stream_product(*d, it); });
         check(*d, r, of, w, x, m, kind,
@@ -119,15 +132,14 @@ TEST_CASE("cuda: a chain of our own products has the sum of all of them") {
   if (!d) return;
   weir::test::rng r(12);
   const shape s{4096, 1024};
-  const sample of(r, s, 64);
+  const sample of(r, dtype::bf16, s, 64);
   const on_device w(*d, of.w), x(*d, of.x);
   for (const std::uint32_t m : {1u, 16u, 33u, 64u}) {
     const std::vector<float> zeros(std::size_t{m} * s.n);
     const on_device out(*d, zeros), other(*d, zeros);
-    product p{w.get(), s.n, s.k, x.get(), m, out.as<void>(),
-              product_out::add_f32};
+    product p{dtype::bf16, w.get(), s.n, s.k, x.get(), m, out.as<void>(), product_out::add_f32};
     product between = p;
-    between.kind = product_out::bf16;
+    between.kind = product_out::element;
     between.out = other.as<void>();
     if (!can_stream(*d, p) || !can_stream(*d, between)) return;
     for (int i = 0; i < 20; ++i) {
@@ -148,29 +160,67 @@ TEST_CASE("cuda: products of more rows equal their definition") {
   if (!d) return;
   weir::test::rng r(13);
   products all(*d);
-  const shape s{1040, 1096};
-  const sample of(r, s, 128);
-  const on_device w(*d, of.w), x(*d, of.x);
+  const shape s{1040, 1096}, odd{105, 128};  // the other one is a small vocabulary's
   const std::vector<float> zeros(std::size_t{128} * s.n);
   const on_device scratch(*d, zeros);
-  for (const std::uint32_t m : {65u, 100u, 128u})
-    for (const product_out kind : {product_out::bf16, product_out::f32, product_out::add_f32})
-      check(*d, r, of, w, x, m, kind, [&](const product& it) {
-        all.run(it, {}, kind == product_out::add_f32 ? scratch.as<void>() : it.out);
+  for (const dtype type : types) {
+    const sample of(r, type, s, 128);
+    const on_device w(*d, of.w), x(*d, of.x);
+    for (const std::uint32_t m : {65u, 100u, 128u})
+      for (const product_out kind : {product_out::element, product_out::f32, product_out::add_f32})
+        check(*d, r, of, w, x, m, kind, [&](const product& it) {
+          all.run(it, {}, kind == product_out::add_f32 ? scratch.as<void>() : it.out);
+        });
+    const sample words(r, type, odd, 128);
+    const on_device table(*d, words.w), few(*d, words.x);
+    for (const std::uint32_t m : {1u, 3u, 64u, 100u})
+      check(*d, r, words, table, few, m, product_out::f32, [&](const product& it) {
+        REQUIRE_FALSE(can_stream(*d, it));
+        all.run(it, {}, it.out);
       });
+  }
+  CHECK(d->fault == "");
+}
+
+// Gates are 76,800 and, in every second row, as far below zero; what they gate is -76,800.
+TEST_CASE("cuda: what f16 cannot hold becomes its largest number, and a NaN stays one") {
+  device* d = the_device();
+  if (!d) return;
+  constexpr std::uint32_t inter = 64, k = 256, most = 80;
+  std::vector<element> w(2 * inter * k), x(most * k);
+  for (std::uint32_t i = 0; i < w.size(); ++i)
+    w[i] = rounded(dtype::f16, i < inter * k && i / k % 2 == 0 ? 1.0f : -1.0f);
+  for (element& e : x) e = rounded(dtype::f16, 300);
+  x[3] = {0x7e00};  // the first row is NaN
+  const on_device there(*d, w), rows(*d, x);
+  products all(*d);
+  for (const std::uint32_t m : {2u, 40u, most}) {
+    const on_device both(*d, std::vector<element>(m * 2 * inter)), inner(*d, std::vector<element>(m * inter));
+    const product p{dtype::f16, there.get(), 2 * inter, k, rows.get(), m, inner.as<void>(), product_out::silu};
+    if (can_stream(*d, p)) {
+      stream_product(*d, p);
+    } else {  // as a decoder does it
+      all.run({dtype::f16, p.w, p.n, k, p.x, m, both.as<void>(), product_out::element}, {}, both.as<void>());
+      silu_mul_rows(*d, dtype::f16, both.get(), nullptr, m, inter, inner.get());
+    }
+    const auto got = inner.back();
+    std::size_t wrong = 0;
+    for (std::uint32_t i = 0; i < m * inter; ++i) {
+      const float v = number(dtype::f16, got[i]);
+      wrong += i < inter ? !std::isnan(v) : v != (i % 2 == 0 ? -65504.0f : 0.0f);
+    }
+    CAPTURE(m, can_stream(*d, p));
+    CHECK(wrong == 0);
+  }
   CHECK(d->fault == "");
 }
 
 TEST_CASE("cuda: what our own products cannot do is left to others") {
   device* d = the_device();
+  const device* exact = the_device(true);
   if (!d) return;
-  const product fits{reinterpret_cast<const __nv_bfloat16*>(1 << 20),
-                     1024,
-                     1024,
-                     reinterpret_cast<const __nv_bfloat16*>(1 << 10),
-                     64,
-                     nullptr,
-                     product_out::add_f32};
+  const auto at = [](std::uintptr_t address) { return reinterpret_cast<const void*>(address); };
+  const product fits{dtype::f16, at(1 << 20), 1024, 1024, at(1 << 10), 64, nullptr, product_out::add_f32};
   CHECK(can_stream(*d, fits) == (d->encode_map != nullptr));
   product p = fits;
   p.m = 65;
@@ -179,10 +229,10 @@ TEST_CASE("cuda: what our own products cannot do is left to others") {
   CHECK_FALSE(can_stream(*d, p));
   p = fits, p.k = 1020;
   CHECK_FALSE(can_stream(*d, p));
-  p = fits, p.x += 1;
+  p = fits, p.x = at((1 << 10) + 2);
   CHECK_FALSE(can_stream(*d, p));
-  d->deterministic = true;
-  CHECK_FALSE(can_stream(*d, fits));
-  d->deterministic = false;
+  p = fits, p.type = dtype::f32;
+  CHECK_FALSE(can_stream(*d, p));
+  CHECK_FALSE(can_stream(*exact, fits));
 }
 #endif

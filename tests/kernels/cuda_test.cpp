@@ -95,7 +95,7 @@ TEST_CASE("cuda: linear equals the reference") {
     test::rng r(2);
     for (int round = 0; round < 30; ++round) {
       const dtype type = types[round % 3];
-      const std::uint32_t rows = pick(r, 1, 70), n = pick(r, 1, 400), k = pick(r, 1, 600);
+      const std::uint32_t rows = pick(r, 1, 140), n = pick(r, 1, 400), k = pick(r, 1, 600);
       const test::random_matrix w(r, type, n, k);
       const buffer memory(b, b->weight_bytes(b->self, type, n, k));
       const auto x = random_floats(r, std::size_t{rows} * k), bias = random_floats(r, n);

@@ -1,6 +1,7 @@
 // on_device.h — for tests of kernels: the device itself, and a device's copy of some values.
 #pragma once
 
+#include <cuda_fp16.h>
 #include <cuda_runtime.h>
 
 #include <algorithm>
@@ -8,6 +9,7 @@
 #include <vector>
 
 #include "kernels/cuda/device.h"
+#include "kernels/cuda/element.h"
 #include "tests/support/cuda_device.h"
 
 namespace weir::test {
@@ -17,6 +19,13 @@ inline kernels::cuda::device* the_device(bool deterministic = false) {
   const auto b = cuda_device(deterministic);
   return b ? &kernels::cuda::of(b->self) : nullptr;
 }
+
+// The nearest element of a type, and the number that it is.
+inline kernels::cuda::element rounded(kernels::dtype type, float x) {
+  if (type == kernels::dtype::bf16) return {kernels::to_bf16(x)};
+  return {__half_as_ushort(__float2half(x))};
+}
+inline float number(kernels::dtype type, kernels::cuda::element e) { return kernels::load(&e, type, 0); }
 
 template <class T>
 class on_device {
