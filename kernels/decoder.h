@@ -77,6 +77,14 @@ struct decoder_result {
   draw_state state = draw_state::fault;
 };
 
+// A piece of a step (a product, attention) measured alone, with what it moves and computes as traffic.h counts it.
+struct decoder_piece {
+  const char* name = "";
+  std::uint32_t rows = 0;
+  double seconds = 0;
+  std::uint64_t bytes = 0, flops = 0;
+};
+
 class decoder {
  public:
   virtual ~decoder() = default;

@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include "kernels/tensor.h"
+
 #ifdef __CUDACC__
 #define WEIR_ON_DEVICE __host__ __device__
 #else
@@ -30,6 +32,18 @@ WEIR_ON_DEVICE constexpr std::uint16_t random_weight(std::uint64_t seed, std::ui
 WEIR_ON_DEVICE constexpr std::uint16_t random_weight_f16(std::uint64_t seed, std::uint64_t index) noexcept {
   const std::uint16_t value = random_weight(seed, index);
   return static_cast<std::uint16_t>((value & 0x8000u) | ((value & 0x7fffu) - ((127u - 15u) << 7)) << 3);
+}
+
+// Fills memory of the host; norms lie around 1. REQUIRES: norms are f32
+inline void fill_random_weights(void* to, dtype type, std::uint64_t elements, bool norm, std::uint64_t seed) noexcept {
+  for (std::uint64_t i = 0; i < elements; ++i) {
+    if (type == dtype::bf16)
+      static_cast<std::uint16_t*>(to)[i] = random_weight(seed, i);
+    else if (type == dtype::f16)
+      static_cast<std::uint16_t*>(to)[i] = random_weight_f16(seed, i);
+    else
+      static_cast<float*>(to)[i] = from_bf16(random_weight(seed, i)) + (norm ? 1.0f : 0.0f);
+  }
 }
 
 }  // namespace weir::kernels

@@ -1,19 +1,23 @@
-// Each operation of a model alone, at the shapes of that model: microseconds, bytes a second beside the limit
+// Each operation of a model alone, and each piece of a device's own decoder, at the shapes of that model: microseconds, bytes a second beside the limit
 // of reading, flops a second beside the limit of multiplying, both measured in the same run.
 //
-// Weights are taken from more memory than any cache holds, as in a model; activations stay where they are.
+// Weights are taken from more memory than any cache holds, as in a model; activations stay where they are. A device that
+// goes on while it computes is given many operations one behind the other: what is told is the time from one to the next.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <boost/json/array.hpp>
 #include <iostream>
 #include <map>
 #include <new>
-#include <random>
 #include <vector>
 
 #include "apps/bench/bench.h"
 #include "core/model/load.h"
 #include "kernels/buffer.h"
+#include "kernels/cuda/backend.h"
+#include "kernels/decoder.h"
+#include "kernels/random_weights.h"
 #include "kernels/traffic.h"
 
 namespace weir::apps::bench {
@@ -50,6 +54,7 @@ class stage {
     pointwise(rows);
     paged("decode", rows, 1);
     paged("prefill", 1, rows);
+    whole(rows);
   }
 
   const std::vector<figure>& figures() const { return figures_; }
@@ -116,26 +121,52 @@ class stage {
     });
   }
 
+  // What the device's decoder does in place of the single operations, measured by itself.
+  void whole(std::uint32_t rows) {
+    kernels::decoder_shape s;
+    s.hidden = c_.hidden;
+    s.inter = c_.inter;
+    s.heads = c_.heads;
+    s.kv_heads = c_.kv_heads;
+    s.head_dim = c_.head_dim;
+    s.vocab = c_.vocab_size;
+    s.page_tokens = core::page_tokens;
+    s.embedding.type = type_;
+    for (const auto& p : kernels::time_cuda_decoder(*backend_, s, rows, o_.context))
+      figures_.push_back({fmt::format("decoder: {}", p.name), p.rows, p.seconds * 1e6, double(p.bytes) / p.seconds,
+                          double(p.flops) / p.seconds});
+  }
+
   template <class Next>
   void measure(std::string name, std::uint32_t rows, Next&& next) {
     backend_->run(next());
+    const double once = seconds_of([&] {
+      backend_->run(next());
+      wait();
+    });
+    const int together = backend_->on_host ? 1 : std::clamp(static_cast<int>(2e-3 / once), 1, 64);
     std::vector<double> samples;
-    for (double all = 0; all < o_.ms * 1e-3 || samples.size() < 5; all += samples.back()) {
-      const auto op = next();
-      samples.push_back(seconds_of([&] { backend_->run(op); }));
-    }
-    const double s = percentile(samples, 0.5);
+    for (double all = 0; all < o_.ms * 1e-3 || samples.size() < 5; all += samples.back())
+      samples.push_back(seconds_of([&] {
+        for (int i = 0; i < together; ++i) backend_->run(next());
+        wait();
+      }));
+    const double s = percentile(samples, 0.5) / together;
     const auto t = kernels::traffic_of(next());
     figures_.push_back({std::move(name), rows, s * 1e6, double(t.bytes) / s, double(t.flops) / s});
+  }
+
+  // A download returns when what was begun before it is done.
+  void wait() {
+    float word = 0;
+    if (!backend_->on_host) backend_->do_download(backend_->self, &word, last_.data(), sizeof word);
   }
 
   // Of random values around zero.
   kernels::buffer floats(std::uint64_t count) {
     kernels::buffer b(backend_, count * sizeof(float));
     if (!b.data()) throw std::bad_alloc();
-    std::vector<float> v(count);
-    for (float& x : v) x = uniform_(random_);
-    backend_->do_upload(backend_->self, b.data(), v.data(), count * sizeof(float));
+    fill(b.data(), dtype::f32, count);
     return b;
   }
 
@@ -151,24 +182,26 @@ class stage {
     const auto count = (past_caches + one - 1) / one;
     w.memory = kernels::buffer(backend_, one * count);
     if (!w.memory.data()) throw std::bad_alloc();
-    const auto rows = random_matrix(std::uint64_t{n} * k);
+    const std::uint64_t elements = std::uint64_t{n} * k;
+    std::vector<std::byte> rows(backend_->do_fill_random ? 0 : elements * kernels::size_of(type_));
+    kernels::fill_random_weights(rows.data(), type_, rows.size() / kernels::size_of(type_), false, ++seed_);
     for (std::uint64_t i = 0; i < count; ++i) {
-      backend_->do_pack(backend_->self, {rows.data(), type_, n, k}, w.memory.data() + i * one);
-      w.all.push_back({w.memory.data() + i * one, type_, n, k, kernels::layout::packed});
+      std::byte* at = w.memory.data() + i * one;
+      if (backend_->do_fill_random)
+        backend_->do_fill_random(backend_->self, at, type_, elements, false, ++seed_);
+      else
+        backend_->do_pack(backend_->self, {rows.data(), type_, n, k}, at);
+      w.all.push_back({at, type_, n, k, kernels::layout::packed});
     }
     return w.all;
   }
 
-  std::vector<std::byte> random_matrix(std::uint64_t elements) {
-    std::vector<std::byte> bytes(elements * kernels::size_of(type_));
-    for (std::uint64_t i = 0; i < elements; ++i) {
-      const float x = uniform_(random_);
-      if (type_ == dtype::f32)
-        reinterpret_cast<float*>(bytes.data())[i] = x;
-      else
-        reinterpret_cast<std::uint16_t*>(bytes.data())[i] = kernels::to_bf16(x);
-    }
-    return bytes;
+  void fill(std::byte* to, dtype type, std::uint64_t elements) {
+    if (backend_->do_fill_random)
+      return backend_->do_fill_random(backend_->self, to, type, elements, false, ++seed_);
+    std::vector<std::byte> values(elements * kernels::size_of(type));
+    kernels::fill_random_weights(values.data(), type, elements, false, ++seed_);
+    backend_->do_upload(backend_->self, to, values.data(), values.size());
   }
 
   const kernel_options& o_;
@@ -177,8 +210,8 @@ class stage {
   const std::shared_ptr<const kernels::backend> backend_;
   std::map<std::pair<std::uint32_t, std::uint32_t>, copies> weights_;
   std::vector<figure> figures_;
-  std::mt19937 random_{1};
-  std::uniform_real_distribution<float> uniform_{-1, 1};
+  const kernels::buffer last_{backend_, sizeof(float)};
+  std::uint64_t seed_ = 0;
 };
 
 struct limits {
@@ -211,10 +244,10 @@ boost::json::object object_of(const figure& f, const limits& most) {
 void print_table(const std::vector<figure>& figures, const limits& most) {
   std::cout << fmt::format("read limit {:.1f} GB/s, products at most {:.0f} GFLOP/s\n\n",
                            most.bytes_per_s * 1e-9, most.flops_per_s * 1e-9);
-  std::cout << fmt::format("{:20} {:>6} {:>10} {:>8} {:>7} {:>9} {:>7}\n", "operation", "rows", "us", "GB/s",
+  std::cout << fmt::format("{:30} {:>6} {:>10} {:>8} {:>7} {:>9} {:>7}\n", "operation", "rows", "us", "GB/s",
                            "%", "GFLOP/s", "%");
   for (const auto& f : figures)
-    std::cout << fmt::format("{:20} {:6} {:10.1f} {:8.2f} {:6.1f}% {:9.1f} {:6.1f}%\n", f.operation, f.rows,
+    std::cout << fmt::format("{:30} {:6} {:10.1f} {:8.2f} {:6.1f}% {:9.1f} {:6.1f}%\n", f.operation, f.rows,
                              f.us, f.bytes_per_s * 1e-9, 100 * f.bytes_per_s / most.bytes_per_s,
                              f.flops_per_s * 1e-9,
                              most.flops_per_s > 0 ? 100 * f.flops_per_s / most.flops_per_s : 0.0);
@@ -223,14 +256,13 @@ void print_table(const std::vector<figure>& figures, const limits& most) {
 int run(const kernel_options& o) {
   auto backend = open(o.on);
   if (!backend) return fail(backend.error());
-  if (!(*backend)->on_host)
-    return fail(core::bad_param("device", "bench kernels fills memory on the host: not on device '{}' yet",
-                                o.on.device));
   const auto shape = core::parse_random_model(o.shape + ":" + o.type, o.context);
   if (!shape) return fail(shape.error());
   const auto most = limits_of(*backend, shape->type);
   stage all(o, shape->config, shape->type, *backend);
   for (const auto rows : o.rows) all.run(rows);
+  if (const char* why = (*backend)->fault ? (*backend)->fault((*backend)->self) : nullptr)
+    return fail(core::make_error(core::errc::internal, "{}; the figures would mean nothing", why));
   if (!o.on.json) {
     print_table(all.figures(), most);
     return exit_code::done;

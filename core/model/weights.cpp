@@ -202,19 +202,6 @@ void fill_from_file(const piece& p, std::byte* to, dtype type, const std::functi
   }
 }
 
-void fill_random(u64 elements, std::byte* to, dtype type, bool norm, u64 seed) noexcept {
-  for (u64 i = 0; i < elements; ++i) {
-    if (type == dtype::bf16) {
-      reinterpret_cast<std::uint16_t*>(to)[i] = kernels::random_weight(seed, i);
-    } else if (type == dtype::f16) {
-      reinterpret_cast<std::uint16_t*>(to)[i] = kernels::random_weight_f16(seed, i);
-    } else {
-      const float value = kernels::from_bf16(kernels::random_weight(seed, i));
-      reinterpret_cast<float*>(to)[i] = value + (norm ? 1.0f : 0.0f);
-    }
-  }
-}
-
 struct planned {
   model_weights weights;
   std::vector<placed> all;
@@ -304,7 +291,7 @@ result<model_weights> random_weights(const model_config& config, dtype type, u64
     return std::move(p->weights);
   }
   fill_all(p->all, *to, [&](const piece& q, std::byte* at, const placed& whole) {
-    fill_random(q.elements, at, whole.rows.type, whole.norm, next_seed());
+    kernels::fill_random_weights(at, whole.rows.type, q.elements, whole.norm, next_seed());
   });
   return std::move(p->weights);
 }

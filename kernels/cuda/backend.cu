@@ -4,6 +4,7 @@
 #include "kernels/cuda/decoder.h"
 #include "kernels/cuda/device.h"
 #include "kernels/cuda/limits.h"
+#include "kernels/cuda/pieces.h"
 #include "kernels/cuda/random.h"
 
 namespace weir::kernels {
@@ -118,6 +119,12 @@ std::shared_ptr<const backend> cuda_backend(int index, std::string& why_not, boo
   t.peak_flops = cuda::peak_flops;
   t.make_decoder = cuda::make_decoder;
   return {d, &t};
+}
+
+std::vector<decoder_piece> time_cuda_decoder(const backend& b, const decoder_shape& shape, std::uint32_t rows,
+                                             std::uint32_t context) {
+  if (b.make_decoder != cuda::make_decoder) return {};
+  return cuda::time_decoder(b.self, shape, rows, context);
 }
 
 }  // namespace weir::kernels

@@ -298,12 +298,16 @@ bool fits_with(const matrix& m, dtype type) { return m.type == type && m.cols % 
 
 }  // namespace
 
+bool decoder_takes(const device& d, const decoder_shape& s) {
+  return is_element(s.embedding.type) && s.page_tokens == page_tokens &&
+         attention_supports(d, {s.heads, s.kv_heads, s.head_dim}) && s.hidden % 8 == 0 && s.inter % 8 == 0 &&
+         s.hidden * sizeof(float) <= 48u << 10;
+}
+
 std::unique_ptr<decoder> make_decoder(void* self, const decoder_shape& s) {
   device& d = of(self);
-  const head_shape h{s.heads, s.kv_heads, s.head_dim};
   const dtype type = s.embedding.type;
-  bool fits = is_element(type) && s.page_tokens == page_tokens && attention_supports(d, h) &&
-              fits_with(s.embedding, type) && fits_with(s.head, type) && s.inter % 8 == 0 && s.hidden * sizeof(float) <= 48u << 10;
+  bool fits = decoder_takes(d, s) && fits_with(s.embedding, type) && fits_with(s.head, type);
   for (const decoder_layer& l : s.layers)
     for (const matrix* m : {&l.qkv, &l.out, &l.gate_up, &l.down}) fits &= fits_with(*m, type) && m->rows % 8 == 0;
   if (!fits || d.failed()) return nullptr;

@@ -4,6 +4,7 @@
 
 #include <memory>
 
+#include "kernels/cuda/device.h"
 #include "kernels/decoder.h"
 
 namespace weir::kernels::cuda {
@@ -11,5 +12,8 @@ namespace weir::kernels::cuda {
 // Null where the model is not one of these: f32 weights, or of several types; head sizes that the attention kernels do
 // not have. It then runs by single operations.
 std::unique_ptr<decoder> make_decoder(void* self, const decoder_shape& shape);
+
+// Whether it would, as far as a shape without its layers says.
+bool decoder_takes(const device& d, const decoder_shape& shape);
 
 }  // namespace weir::kernels::cuda

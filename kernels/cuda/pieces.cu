@@ -1,0 +1,177 @@
+// Every piece runs many times between two events, chained as in a step, over weights and pages of more memory than any
+// cache holds.
+#include "kernels/cuda/pieces.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "kernels/cuda/decoder.h"
+#include "kernels/cuda/grown.h"
+#include "kernels/cuda/layers.h"
+#include "kernels/cuda/products.h"
+#include "kernels/cuda/random.h"
+#include "kernels/cuda/step_rows.h"
+#include "kernels/traffic.h"
+
+namespace weir::kernels::cuda {
+namespace {
+
+constexpr std::uint64_t past_caches = 512u << 20;
+
+class bench {
+ public:
+  bench(device& d, const decoder_shape& s, std::uint32_t rows, std::uint32_t context)
+      : d_(d), s_(s), type_(s.embedding.type), heads_{s.heads, s.kv_heads, s.head_dim}, rows_(rows), context_(context) {
+    WEIR_CUDA(d_, cudaEventCreate(&from_));
+    WEIR_CUDA(d_, cudaEventCreate(&to_));
+    // Padded as a deterministic device's steps are.
+    const std::uint64_t r = (rows + products::unit - 1) / products::unit * products::unit;
+    const std::uint64_t widest = std::max({2 * s.inter, heads_.width(), s.hidden});
+    weights_bytes_ = std::max(past_caches, std::uint64_t{std::max(s.vocab, 2 * s.inter)} * std::max(s.hidden, s.inter) * 2);
+    fill(weights_, type_, weights_bytes_ / 2);
+    fill(x_, dtype::f32, r * widest);
+    fill(in_, type_, r * widest);
+    fill(norm_, dtype::f32, s.hidden);
+    fill(angles_, dtype::f32, r * s.head_dim);
+    out_.reserve(r * widest * sizeof(float));
+    logits_.reserve(r * s.vocab * sizeof(float));
+    scratch_.most_blocks = 4 * static_cast<std::uint32_t>(d.multiprocessors);
+    scratch_.most_items = static_cast<std::uint32_t>(d.multiprocessors);
+    parts_.reserve(split_floats(heads_, scratch_.most_blocks) * sizeof(float));
+    arrived_.reserve(scratch_.most_items * sizeof(unsigned));
+    scratch_.parts = parts_.as<float>();
+    scratch_.arrived = arrived_.as<unsigned>();
+  }
+  ~bench() {
+    d_.sync();
+    if (from_) cudaEventDestroy(from_);
+    if (to_) cudaEventDestroy(to_);
+  }
+
+  std::vector<decoder_piece> run() {
+    const auto h = s_.hidden;
+    const std::uint32_t padded = (rows_ + products::unit - 1) / products::unit * products::unit;
+    const std::uint32_t m = d_.deterministic ? padded : rows_;
+    time("norm", {(4 + 2) * std::uint64_t{m} * h, 4 * std::uint64_t{m} * h}, [&](std::size_t) {
+      norm(d_, type_, x_.as<float>(), nullptr, nullptr, norm_.as<float>(), m, h, 1e-5f, out_.as<element>());
+    });
+    multiply("product qkv", heads_.width(), h, m, product_out::element);
+    multiply("product out", h, s_.heads * s_.head_dim, m, product_out::add_f32);
+    const product fused{type_, nullptr, 2 * s_.inter, h, in_.as<void>(), m, nullptr, product_out::silu};
+    if (can_stream(d_, fused)) {
+      multiply("product gate_up, silu", 2 * s_.inter, h, m, product_out::silu);
+    } else {
+      multiply("product gate_up", 2 * s_.inter, h, m, product_out::element);
+      time("silu", {3 * 2 * std::uint64_t{m} * s_.inter, 5 * std::uint64_t{m} * s_.inter}, [&](std::size_t) {
+        silu_mul_rows(d_, type_, in_.as<element>(), nullptr, m, s_.inter, out_.as<element>());
+      });
+    }
+    multiply("product down", h, s_.inter, m, product_out::add_f32);
+    multiply("product head", s_.vocab, h, m, product_out::f32);
+    attend("attention decode", rows_, 1);
+    if (rows_ > 1) attend("attention prefill", 1, rows_);
+    return d_.failed() ? std::vector<decoder_piece>() : std::move(pieces_);
+  }
+
+ private:
+  void fill(grown& memory, dtype type, std::uint64_t elements) {
+    memory.reserve(elements * size_of(type));
+    if (!d_.failed()) fill_random(&d_, memory.as<void>(), type, elements, false, ++seed_);
+  }
+
+  // As cuda_decoder::multiply does.
+  void multiply(const char* name, std::uint32_t n, std::uint32_t k, std::uint32_t m, product_out kind) {
+    const std::uint64_t bytes = std::uint64_t{n} * k * 2, each = (bytes + 255) / 256 * 256;
+    std::vector<const void*> w;
+    for (std::uint64_t at = 0; at + bytes <= weights_bytes_; at += each) w.push_back(weights_.as<std::byte>() + at);
+    const bool adds = kind == product_out::add_f32, halved = kind == product_out::silu;
+    void* out = adds ? x_.as<void>() : kind == product_out::f32 ? logits_.as<void>() : out_.as<void>();
+    const std::uint64_t size = adds ? 8 : kind == product_out::f32 ? 4 : 2;
+    const traffic moved{bytes + std::uint64_t{m} * k * 2 + std::uint64_t{m} * (halved ? n / 2 : n) * size,
+                        2 * std::uint64_t{m} * n * k};
+    time(name, moved, [&](std::size_t i) {
+      const product p{type_, w[i % w.size()], n, k, in_.as<void>(), m, out, kind};
+      if (can_stream(d_, p)) return stream_product(d_, p);
+      products_.run(p, w, adds ? out_.as<void>() : out);
+    });
+  }
+
+  // Sequences of so many rows that end at the context's last position.
+  void attend(const char* name, std::uint32_t sequences, std::uint32_t rows) {
+    const std::uint32_t length = std::max(context_, rows), each = (length + page_tokens - 1) / page_tokens;
+    std::vector<std::int32_t> pages(sequences * each), tokens(sequences * rows);
+    std::iota(pages.begin(), pages.end(), 0);
+    std::vector<std::uint32_t> positions;
+    std::vector<kv_slice> slices;
+    for (std::uint32_t i = 0; i < sequences; ++i) {
+      slices.push_back({i * rows, rows, length - rows, pages.data() + i * each});
+      for (std::uint32_t j = 0; j < rows; ++j) positions.push_back(length - rows + j);
+    }
+    const std::uint64_t half = std::uint64_t{pages.size()} * s_.kv_heads * page_tokens * s_.head_dim;
+    const std::uint64_t copies = std::max<std::uint64_t>(1, past_caches / (half * 2 * sizeof(element)));
+    grown kv(d_);
+    fill(kv, type_, copies * 2 * half);
+    step_rows here(d_, heads_);
+    bool moved = false;
+    const decoder_step step{tokens, positions, slices, {}};
+    const rows_view v = here.bring(step, here.extent_of(step, false), moved);
+    const turning turn{nullptr, nullptr, nullptr, angles_.as<float>(), angles_.as<float>(), 1e-5f};
+    const bool fresh = rows == 1 && !d_.deterministic;
+    // The same counts as the single operation's, but for what an element takes.
+    traffic all = traffic_of(attention{nullptr, 0, s_.heads, {nullptr, nullptr, s_.kv_heads, s_.head_dim, page_tokens},
+                                       slices, 0, 1, nullptr});
+    all.bytes /= 2;
+    time(name, all, [&](std::size_t i) {
+      element* keys = kv.as<element>() + i % copies * 2 * half;
+      const attention_args a{heads_, type_, {keys, keys + half}, in_.as<element>(), out_.as<element>(), 0,
+                             1.0f / std::sqrt(static_cast<float>(s_.head_dim))};
+      prefill_attention(d_, v, a);
+      decode_attention(d_, v, a, turn, fresh, scratch_);
+    });
+  }
+
+  // Once to search what is to be searched, a few times to know how often, then so often.
+  template <class F>
+  void time(const char* name, traffic moved, F&& piece) {
+    if (d_.failed()) return;
+    piece(0);
+    d_.sync();
+    float ms = run(4, piece);
+    const std::size_t count = std::clamp<std::size_t>(static_cast<std::size_t>(10.0f / std::max(ms / 4, 1e-3f)), 8, 500);
+    ms = run(count, piece);
+    pieces_.push_back({name, rows_, ms * 1e-3 / static_cast<double>(count), moved.bytes, moved.flops});
+  }
+  template <class F>
+  float run(std::size_t count, F&& piece) {
+    float ms = 0;
+    WEIR_CUDA(d_, cudaEventRecord(from_, d_.stream));
+    for (std::size_t i = 0; i < count && !d_.failed(); ++i) piece(i);
+    WEIR_CUDA(d_, cudaEventRecord(to_, d_.stream));
+    d_.sync();
+    if (!d_.failed()) WEIR_CUDA(d_, cudaEventElapsedTime(&ms, from_, to_));
+    return ms;
+  }
+
+  device& d_;
+  const decoder_shape& s_;
+  const dtype type_;
+  const head_shape heads_;
+  const std::uint32_t rows_, context_;
+  products products_{d_};
+  grown weights_{d_}, x_{d_}, in_{d_}, norm_{d_}, angles_{d_}, out_{d_}, logits_{d_}, parts_{d_}, arrived_{d_};
+  std::uint64_t weights_bytes_ = 0, seed_ = 0;
+  split_scratch scratch_;
+  cudaEvent_t from_ = nullptr, to_ = nullptr;
+  std::vector<decoder_piece> pieces_;
+};
+
+}  // namespace
+
+std::vector<decoder_piece> time_decoder(void* self, const decoder_shape& s, std::uint32_t rows, std::uint32_t context) {
+  device& d = of(self);
+  if (d.failed() || !decoder_takes(d, s)) return {};
+  return bench(d, s, rows, context).run();
+}
+
+}  // namespace weir::kernels::cuda
