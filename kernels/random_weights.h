@@ -1,4 +1,5 @@
-// random_weights.h — the bits of weights that no training made: the same numbers on every backend and in every type.
+// random_weights.h — the bits of weights that no training made: the same numbers on every backend and in
+// every type.
 #pragma once
 
 #include <cstdint>
@@ -35,7 +36,8 @@ WEIR_ON_DEVICE constexpr std::uint16_t random_weight_f16(std::uint64_t seed, std
 }
 
 // Fills memory of the host; norms lie around 1. REQUIRES: norms are f32
-inline void fill_random_weights(void* to, dtype type, std::uint64_t elements, bool norm, std::uint64_t seed) noexcept {
+inline void fill_random_weights(void* to, dtype type, std::uint64_t elements, bool norm,
+                                std::uint64_t seed) noexcept {
   for (std::uint64_t i = 0; i < elements; ++i) {
     if (type == dtype::bf16)
       static_cast<std::uint16_t*>(to)[i] = random_weight(seed, i);

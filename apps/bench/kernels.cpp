@@ -1,8 +1,10 @@
-// Each operation of a model alone, and each piece of a device's own decoder, at the shapes of that model: microseconds, bytes a second beside the limit
-// of reading, flops a second beside the limit of multiplying, both measured in the same run.
+// Each operation of a model alone, and each piece of a device's own decoder, at the shapes of that model:
+// microseconds, bytes a second beside the limit of reading, flops a second beside the limit of multiplying,
+// both measured in the same run.
 //
-// Weights are taken from more memory than any cache holds, as in a model; activations stay where they are. A device that
-// goes on while it computes is given many operations one behind the other: what is told is the time from one to the next.
+// Weights are taken from more memory than any cache holds, as in a model; activations stay where they are. A
+// device that goes on while it computes is given many operations one behind the other: what is told is the
+// time from one to the next.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -133,8 +135,8 @@ class stage {
     s.page_tokens = core::page_tokens;
     s.embedding.type = type_;
     for (const auto& p : kernels::time_cuda_decoder(*backend_, s, rows, o_.context))
-      figures_.push_back({fmt::format("decoder: {}", p.name), p.rows, p.seconds * 1e6, double(p.bytes) / p.seconds,
-                          double(p.flops) / p.seconds});
+      figures_.push_back({fmt::format("decoder: {}", p.name), p.rows, p.seconds * 1e6,
+                          double(p.bytes) / p.seconds, double(p.flops) / p.seconds});
   }
 
   template <class Next>

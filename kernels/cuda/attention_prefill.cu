@@ -134,7 +134,8 @@ __global__ void __launch_bounds__(warps * 32, 1) prefill_kernel(rows_view v, att
     }
 #pragma unroll
     for (int n = 0; n < tiles; n += 2) {
-      const std::uint32_t p0 = pair_of<type>(scores[n][0], scores[n][1]), p1 = pair_of<type>(scores[n][2], scores[n][3]);
+      const std::uint32_t p0 = pair_of<type>(scores[n][0], scores[n][1]),
+                          p1 = pair_of<type>(scores[n][2], scores[n][3]);
       const std::uint32_t p2 = pair_of<type>(scores[n + 1][0], scores[n + 1][1]),
                           p3 = pair_of<type>(scores[n + 1][2], scores[n + 1][3]);
       const int token = n * 8 + (lane >> 3) % 2 * 8 + lane % 8;
@@ -165,7 +166,8 @@ template <dtype type, int head_dim, int warps>
 void start(device& d, const rows_view& v, const attention_args& a) {
   constexpr std::size_t shared = 2 * page_bytes<head_dim>();
   allow_shared(d, prefill_kernel<type, head_dim, warps>, shared);
-  launch(d, prefill_kernel<type, head_dim, warps>, dim3(a.heads.kv_heads, v.block_count), warps * 32, shared, v, a);
+  launch(d, prefill_kernel<type, head_dim, warps>, dim3(a.heads.kv_heads, v.block_count), warps * 32, shared,
+         v, a);
 }
 
 template <dtype type, int head_dim>

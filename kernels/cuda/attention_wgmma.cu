@@ -30,8 +30,7 @@ __device__ void ask(const rows_view& v, const attention_args& a, const part& p, 
     if (slot == 0) ids = v.pages[p.b.pages_at + min(p.first_page + t * 2 + lane, p.last_page)];
     const std::int32_t page[2] = {__shfl_sync(~0u, ids, slot), __shfl_sync(~0u, ids, slot + 1)};
     if (lane != 0) continue;
-    const auto bring = [&](const element* from, std::uint32_t to, std::uint32_t full,
-                           std::uint32_t free) {
+    const auto bring = [&](const element* from, std::uint32_t to, std::uint32_t full, std::uint32_t free) {
       barrier_wait(free + stage * 8, parity);
       barrier_expect(full + stage * 8, tile_bytes<head_dim>);
 #pragma unroll
@@ -154,8 +153,8 @@ __device__ void join(const attention_args& a, const part& p, std::uint32_t sums,
       for (int j = 0; j < 4; ++j) sum[j] = sum[j] * before + x[j] * now;
     }
     const float inverse = 1.0f / weight;
-    *reinterpret_cast<uint2*>(out_of<head_dim>(a, p, line) + i % quads * 4) =
-        make_uint2(pair_of<type>(sum[0] * inverse, sum[1] * inverse), pair_of<type>(sum[2] * inverse, sum[3] * inverse));
+    *reinterpret_cast<uint2*>(out_of<head_dim>(a, p, line) + i % quads * 4) = make_uint2(
+        pair_of<type>(sum[0] * inverse, sum[1] * inverse), pair_of<type>(sum[2] * inverse, sum[3] * inverse));
   }
 }
 
@@ -291,8 +290,8 @@ void start(device& d, const rows_view& v, const attention_args& a) {
   if (d.failed()) return;
   const std::uint32_t seen = a.window != 0 ? std::min(v.context, a.window + tile) : v.context;
   const std::uint32_t parts = parts_for<type, head_dim>(d, v.block_count * a.heads.kv_heads, seen);
-  launch_clusters(d, wgmma_kernel<type, head_dim>, dim3(a.heads.kv_heads, v.block_count, parts), dim3(1, 1, parts),
-                  threads, shared_bytes<head_dim>, v, a);
+  launch_clusters(d, wgmma_kernel<type, head_dim>, dim3(a.heads.kv_heads, v.block_count, parts),
+                  dim3(1, 1, parts), threads, shared_bytes<head_dim>, v, a);
 }
 
 template <dtype type>

@@ -15,12 +15,12 @@ namespace weir::kernels {
 // How many devices there are; 0: `why_none` says why.
 int cuda_devices(std::string& why_none);
 
-// Null where it cannot be had, and `why_not` says why. `deterministic`: a row's bits depend on that row alone, whatever
-// is computed beside it, at the cost of what is quicker for few rows or many.
+// Null where it cannot be had, and `why_not` says why. `deterministic`: a row's bits depend on that row
+// alone, whatever is computed beside it, at the cost of what is quicker for few rows or many.
 std::shared_ptr<const backend> cuda_backend(int index, std::string& why_not, bool deterministic = false);
 
-// For benchmarks: each piece of its decoder of that shape alone. Of the matrices only the embedding's type is looked at.
-// Empty where `b` is no such backend, or has no such decoder.
+// For benchmarks: each piece of its decoder of that shape alone. Of the matrices only the embedding's type is
+// looked at. Empty where `b` is no such backend, or has no such decoder.
 std::vector<decoder_piece> time_cuda_decoder(const backend& b, const decoder_shape& shape, std::uint32_t rows,
                                              std::uint32_t context);
 

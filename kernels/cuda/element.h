@@ -1,9 +1,11 @@
-// element.h — what a decoder's weights, its rows between products, and its keys and values are made of: 16 bits, bf16 or
-// f16. Who moves them need not know which; who computes has `type` as a parameter. All sums are f32.
+// element.h — what a decoder's weights, its rows between products, and its keys and values are made of: 16
+// bits, bf16 or f16. Who moves them need not know which; who computes has `type` as a parameter. All sums are
+// f32.
 //
-// f16 ends at 65,504. What is rounded to it here stops there and does not become infinite: a row with one number too small
-// is still that row, one with an infinity is NaN after the next norm, and every later row of its sequence through the pages.
-// cuBLASLt rounds to infinity, so an infinity is read as the largest number. A NaN stays one.
+// f16 ends at 65,504. What is rounded to it here stops there and does not become infinite: a row with one
+// number too small is still that row, one with an infinity is NaN after the next norm, and every later row of
+// its sequence through the pages. cuBLASLt rounds to infinity, so an infinity is read as the largest number.
+// A NaN stays one.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -44,7 +46,8 @@ __device__ __forceinline__ std::uint32_t pair_of(float low, float high) {
 
 template <dtype type>
 __device__ __forceinline__ float2 floats_of(std::uint32_t pair) {
-  if constexpr (type == dtype::bf16) return __bfloat1622float2(*reinterpret_cast<const __nv_bfloat162*>(&pair));
+  if constexpr (type == dtype::bf16)
+    return __bfloat1622float2(*reinterpret_cast<const __nv_bfloat162*>(&pair));
   const __half2 most = __half2half2(__ushort_as_half(0x7bff)), v = *reinterpret_cast<const __half2*>(&pair);
   return __half22float2(__hmax2_nan(__hmin2_nan(v, most), __hneg2(most)));
 }

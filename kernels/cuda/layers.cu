@@ -19,8 +19,7 @@ __global__ void embed_kernel(const std::int32_t* tokens, const std::int32_t* dra
   const std::int32_t said = tokens[blockIdx.x], token = said < 0 ? drawn[-1 - said] : said;
   const element* from = table + static_cast<std::size_t>(token) * hidden;
   for (std::uint32_t i = threadIdx.x * 2; i < hidden; i += blockDim.x * 2)
-    *reinterpret_cast<float2*>(x + std::size_t{blockIdx.x} * hidden + i) =
-        floats_of<type>(from + i);
+    *reinterpret_cast<float2*>(x + std::size_t{blockIdx.x} * hidden + i) = floats_of<type>(from + i);
 }
 
 __global__ void angles_kernel(const std::uint32_t* positions, const float* frequencies, std::uint32_t rows,
@@ -88,10 +87,10 @@ __global__ void turn_kernel(rows_view v, head_shape h, turning t, element* qkv, 
   const float* sin = t.sin + row * (head_dim / 2);
   if (head < h.heads) {
     turn_head<type, head_dim>(at, bias, t.q_norm, t.eps, cos, sin, lane,
-                        [&](int i, std::uint32_t a, std::uint32_t b) {
-                          *reinterpret_cast<std::uint32_t*>(at + i) = a;
-                          *reinterpret_cast<std::uint32_t*>(at + head_dim / 2 + i) = b;
-                        });
+                              [&](int i, std::uint32_t a, std::uint32_t b) {
+                                *reinterpret_cast<std::uint32_t*>(at + i) = a;
+                                *reinterpret_cast<std::uint32_t*>(at + head_dim / 2 + i) = b;
+                              });
     return;
   }
   const std::uint32_t position = v.positions[row];
@@ -117,8 +116,7 @@ __global__ void turn_kernel(rows_view v, head_shape h, turning t, element* qkv, 
 }
 
 template <dtype type>
-__global__ void silu_kernel(const element* x, const float* bias, std::uint32_t width,
-                            element* out) {
+__global__ void silu_kernel(const element* x, const float* bias, std::uint32_t width, element* out) {
   let_next_start();
   wait_for_previous();
   const element* gate = x + std::size_t{blockIdx.y} * 2 * width;
@@ -146,8 +144,8 @@ template <dtype type, int head_dim>
 void turn(device& d, const rows_view& v, const head_shape& h, const turning& t, element* qkv,
           layer_pages to) {
   const std::size_t lanes = std::size_t{v.rows} * (h.heads + 2 * h.kv_heads) * 32;
-  launch(d, turn_kernel<type, head_dim>, dim3(static_cast<unsigned>((lanes + threads - 1) / threads)), threads, 0,
-         v, h, t, qkv, to);
+  launch(d, turn_kernel<type, head_dim>, dim3(static_cast<unsigned>((lanes + threads - 1) / threads)),
+         threads, 0, v, h, t, qkv, to);
 }
 
 template <dtype type>

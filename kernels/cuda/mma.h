@@ -18,10 +18,10 @@ __device__ __forceinline__ std::uint32_t shared_address(const void* p) {
 template <dtype type>
 __device__ __forceinline__ void mma(float (&c)[4], std::uint32_t a0, std::uint32_t a1, std::uint32_t a2,
                                     std::uint32_t a3, std::uint32_t b0, std::uint32_t b1) {
-#define WEIR_MMA(name)                                                                                       \
-  asm volatile("mma.sync.aligned.m16n8k16.row.col.f32." name "." name                                        \
-               ".f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"                                  \
-               : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])                                              \
+#define WEIR_MMA(name)                                                      \
+  asm volatile("mma.sync.aligned.m16n8k16.row.col.f32." name "." name       \
+               ".f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};" \
+               : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])             \
                : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1))
   if constexpr (type == dtype::bf16)
     WEIR_MMA("bf16");

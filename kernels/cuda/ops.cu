@@ -1,6 +1,6 @@
 // Every operation by one simple kernel, f32 inside: what models outside the decoder's reach are computed
-// with, and what each operation of it can be compared with on the device. Products of f32 weights go through cuBLASLt,
-// in f32 throughout, where a row's bits may depend on how many there are.
+// with, and what each operation of it can be compared with on the device. Products of f32 weights go through
+// cuBLASLt, in f32 throughout, where a row's bits may depend on how many there are.
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
@@ -218,8 +218,8 @@ void run_head_norm(void* self, const head_norm& op) {
   WEIR_CUDA(d, cudaGetLastError());
 }
 
-// From a few rows on, which the simple kernel takes at once. Memory as the backend allocates it: cuBLASLt takes for granted
-// that it begins at a multiple of 256 bytes.
+// From a few rows on, which the simple kernel takes at once. Memory as the backend allocates it: cuBLASLt
+// takes for granted that it begins at a multiple of 256 bytes.
 bool goes_by_blas(const device& d, const linear& op) {
   const auto aligned = [](const void* at) { return reinterpret_cast<std::uintptr_t>(at) % 256 == 0; };
   return op.w.type == dtype::f32 && !d.deterministic && op.rows > linear_rows && aligned(op.w.data) &&
@@ -228,7 +228,8 @@ bool goes_by_blas(const device& d, const linear& op) {
 
 void multiply_by_blas(device& d, const linear& op) {
   if (!d.linears) d.linears = std::make_shared<products>(d);
-  d.linears->run({dtype::f32, op.w.data, op.w.rows, op.w.cols, op.x, op.rows, op.out, product_out::f32}, {}, op.out);
+  d.linears->run({dtype::f32, op.w.data, op.w.rows, op.w.cols, op.x, op.rows, op.out, product_out::f32}, {},
+                 op.out);
   const std::size_t count = std::size_t{op.rows} * op.w.rows;
   if (d.failed() || !op.bias) return;
   bias_kernel<<<blocks_for(count), threads, 0, d.stream>>>(op.out, op.bias, op.rows, op.w.rows);

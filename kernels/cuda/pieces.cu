@@ -1,5 +1,5 @@
-// Every piece runs many times between two events, chained as in a step, over weights and pages of more memory than any
-// cache holds.
+// Every piece runs many times between two events, chained as in a step, over weights and pages of more memory
+// than any cache holds.
 #include "kernels/cuda/pieces.h"
 
 #include <algorithm>
@@ -22,13 +22,19 @@ constexpr std::uint64_t past_caches = 512u << 20;
 class bench {
  public:
   bench(device& d, const decoder_shape& s, std::uint32_t rows, std::uint32_t context)
-      : d_(d), s_(s), type_(s.embedding.type), heads_{s.heads, s.kv_heads, s.head_dim}, rows_(rows), context_(context) {
+      : d_(d),
+        s_(s),
+        type_(s.embedding.type),
+        heads_{s.heads, s.kv_heads, s.head_dim},
+        rows_(rows),
+        context_(context) {
     WEIR_CUDA(d_, cudaEventCreate(&from_));
     WEIR_CUDA(d_, cudaEventCreate(&to_));
     // Padded as a deterministic device's steps are.
     const std::uint64_t r = (rows + products::unit - 1) / products::unit * products::unit;
     const std::uint64_t widest = std::max({2 * s.inter, heads_.width(), s.hidden});
-    weights_bytes_ = std::max(past_caches, std::uint64_t{std::max(s.vocab, 2 * s.inter)} * std::max(s.hidden, s.inter) * 2);
+    weights_bytes_ = std::max(
+        past_caches, std::uint64_t{std::max(s.vocab, 2 * s.inter)} * std::max(s.hidden, s.inter) * 2);
     fill(weights_, type_, weights_bytes_ / 2);
     fill(x_, dtype::f32, r * widest);
     fill(in_, type_, r * widest);
@@ -84,7 +90,8 @@ class bench {
   void multiply(const char* name, std::uint32_t n, std::uint32_t k, std::uint32_t m, product_out kind) {
     const std::uint64_t bytes = std::uint64_t{n} * k * 2, each = (bytes + 255) / 256 * 256;
     std::vector<const void*> w;
-    for (std::uint64_t at = 0; at + bytes <= weights_bytes_; at += each) w.push_back(weights_.as<std::byte>() + at);
+    for (std::uint64_t at = 0; at + bytes <= weights_bytes_; at += each)
+      w.push_back(weights_.as<std::byte>() + at);
     const bool adds = kind == product_out::add_f32, halved = kind == product_out::silu;
     void* out = adds ? x_.as<void>() : kind == product_out::f32 ? logits_.as<void>() : out_.as<void>();
     const std::uint64_t size = adds ? 8 : kind == product_out::f32 ? 4 : 2;
@@ -119,12 +126,23 @@ class bench {
     const turning turn{nullptr, nullptr, nullptr, angles_.as<float>(), angles_.as<float>(), 1e-5f};
     const bool fresh = rows == 1 && !d_.deterministic;
     // The same counts as the single operation's, but for what an element takes.
-    traffic all = traffic_of(attention{nullptr, 0, s_.heads, {nullptr, nullptr, s_.kv_heads, s_.head_dim, page_tokens},
-                                       slices, 0, 1, nullptr});
+    traffic all = traffic_of(attention{nullptr,
+                                       0,
+                                       s_.heads,
+                                       {nullptr, nullptr, s_.kv_heads, s_.head_dim, page_tokens},
+                                       slices,
+                                       0,
+                                       1,
+                                       nullptr});
     all.bytes /= 2;
     time(name, all, [&](std::size_t i) {
       element* keys = kv.as<element>() + i % copies * 2 * half;
-      const attention_args a{heads_, type_, {keys, keys + half}, in_.as<element>(), out_.as<element>(), 0,
+      const attention_args a{heads_,
+                             type_,
+                             {keys, keys + half},
+                             in_.as<element>(),
+                             out_.as<element>(),
+                             0,
                              1.0f / std::sqrt(static_cast<float>(s_.head_dim))};
       prefill_attention(d_, v, a);
       decode_attention(d_, v, a, turn, fresh, scratch_);
@@ -138,7 +156,8 @@ class bench {
     piece(0);
     d_.sync();
     float ms = run(4, piece);
-    const std::size_t count = std::clamp<std::size_t>(static_cast<std::size_t>(10.0f / std::max(ms / 4, 1e-3f)), 8, 500);
+    const std::size_t count =
+        std::clamp<std::size_t>(static_cast<std::size_t>(10.0f / std::max(ms / 4, 1e-3f)), 8, 500);
     ms = run(count, piece);
     pieces_.push_back({name, rows_, ms * 1e-3 / static_cast<double>(count), moved.bytes, moved.flops});
   }
@@ -159,7 +178,8 @@ class bench {
   const head_shape heads_;
   const std::uint32_t rows_, context_;
   products products_{d_};
-  grown weights_{d_}, x_{d_}, in_{d_}, norm_{d_}, angles_{d_}, out_{d_}, logits_{d_}, parts_{d_}, arrived_{d_};
+  grown weights_{d_}, x_{d_}, in_{d_}, norm_{d_}, angles_{d_}, out_{d_}, logits_{d_}, parts_{d_},
+      arrived_{d_};
   std::uint64_t weights_bytes_ = 0, seed_ = 0;
   split_scratch scratch_;
   cudaEvent_t from_ = nullptr, to_ = nullptr;
@@ -168,7 +188,8 @@ class bench {
 
 }  // namespace
 
-std::vector<decoder_piece> time_decoder(void* self, const decoder_shape& s, std::uint32_t rows, std::uint32_t context) {
+std::vector<decoder_piece> time_decoder(void* self, const decoder_shape& s, std::uint32_t rows,
+                                        std::uint32_t context) {
   device& d = of(self);
   if (d.failed() || !decoder_takes(d, s)) return {};
   return bench(d, s, rows, context).run();

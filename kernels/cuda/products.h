@@ -1,5 +1,6 @@
-// products.h — products x · wᵀ: of elements for a decoder, the weights streamed by our own kernels for few rows, else by
-// cuBLASLt with an algorithm searched once per shape; and of f32, by cuBLASLt in f32 throughout (no TF32).
+// products.h — products x · wᵀ: of elements for a decoder, the weights streamed by our own kernels for few
+// rows, else by cuBLASLt with an algorithm searched once per shape; and of f32, by cuBLASLt in f32 throughout
+// (no TF32).
 //
 // Thread safety: one thread at a time.
 #pragma once
@@ -32,8 +33,9 @@ struct product {
   product_out kind = product_out::element;
 };
 
-// Our own kernels, which read the weights once: up to 8 rows (stream.cu) and up to 64 (stream_wide.cu), on devices
-// that have bulk copies and warpgroups (9.0), where rows need not have the same bits in every company.
+// Our own kernels, which read the weights once: up to 8 rows (stream.cu) and up to 64 (stream_wide.cu), on
+// devices that have bulk copies and warpgroups (9.0), where rows need not have the same bits in every
+// company.
 bool can_stream(const device& d, const product& p);
 void stream_product(device& d, const product& p);
 
@@ -53,9 +55,9 @@ class products {
   // the output, f32. A search synchronises, so it must not happen while a graph is recorded: run a shape once
   // before.
   //
-  // On a deterministic device a row's bits do not depend on m: one algorithm a shape, that of `unit` rows, which sums
-  // over k in one go; m is a multiple of `unit`, and where so many rows at once do not give the bits of `unit` at a
-  // time (which is tried once for each m), they are computed so.
+  // On a deterministic device a row's bits do not depend on m: one algorithm a shape, that of `unit` rows,
+  // which sums over k in one go; m is a multiple of `unit`, and where so many rows at once do not give the
+  // bits of `unit` at a time (which is tried once for each m), they are computed so.
   static constexpr std::uint32_t unit = 64;
   void run(const product& p, std::span<const void* const> samples, void* scratch);
 
@@ -80,7 +82,7 @@ class products {
   std::map<key, std::shared_ptr<const setup>> setups_;
   std::map<key, cublasLtMatmulAlgo_t> chosen_;   // by class of m, and
   std::map<key, cublasLtMatmulAlgo_t> checked_;  // by m: the class's, or another where that does not fit
-  std::map<key, fixed> fixed_;  // m of the key: 0
+  std::map<key, fixed> fixed_;                   // m of the key: 0
 };
 
 }  // namespace weir::kernels::cuda

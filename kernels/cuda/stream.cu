@@ -93,7 +93,7 @@ __global__ void __launch_bounds__(warps * 32, 1) stream_kernel(stream_args a) {
     if (lane < rows_of_tile) {
       const std::uint32_t index = first + static_cast<std::uint32_t>(asked / mine) * step;
       const element* from = a.w + std::size_t{row_of<kind>(a, index, lane)} * a.k +
-                                  static_cast<std::uint32_t>(warp + ask_piece * warps) * piece;
+                            static_cast<std::uint32_t>(warp + ask_piece * warps) * piece;
       copy_bulk(shared_address(ring + ask_stage * stage_bytes + lane * row_stride), from, piece * 2, barrier);
     }
     ++asked;
@@ -153,7 +153,13 @@ __global__ void __launch_bounds__(warps * 32, 1) stream_kernel(stream_args a) {
 
 template <dtype type, product_out kind>
 void start(device& d, const product& p) {
-  const stream_args a{static_cast<const element*>(p.w), static_cast<const element*>(p.x), p.out, p.n, p.k, p.m, p.n / rows_of_tile};
+  const stream_args a{static_cast<const element*>(p.w),
+                      static_cast<const element*>(p.x),
+                      p.out,
+                      p.n,
+                      p.k,
+                      p.m,
+                      p.n / rows_of_tile};
   const auto kernel = stream_kernel<type, kind>;
   allow_shared(d, kernel, shared_bytes);
   launch(d, kernel, dim3(static_cast<unsigned>(d.multiprocessors)), warps * 32, shared_bytes, a);
@@ -175,8 +181,9 @@ void start(device& d, const product& p) {
 
 // Residuals are left to the other kernel, which shares K between blocks: it was 1.05 to 1.25 times as fast.
 bool is_narrow(const device& d, const product& p) {
-  return is_element(p.type) && d.capability >= 90 && d.shared_per_block >= shared_bytes && p.kind != product_out::add_f32 &&
-         p.m <= 8 && p.n % rows_of_tile == 0 && p.k % piece == 0 && p.k <= warps * pieces_of_warp * piece;
+  return is_element(p.type) && d.capability >= 90 && d.shared_per_block >= shared_bytes &&
+         p.kind != product_out::add_f32 && p.m <= 8 && p.n % rows_of_tile == 0 && p.k % piece == 0 &&
+         p.k <= warps * pieces_of_warp * piece;
 }
 
 }  // namespace

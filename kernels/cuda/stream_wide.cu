@@ -213,7 +213,7 @@ __global__ void __launch_bounds__(warps * 32, 1)
 #pragma unroll
         for (int b = 0; b < blocks; ++b)
           multiply_ss<type>(sums[b], panels_at(weights + b * 64 * columns * 2, 16) + i % 4 * 2,
-                      panels_at(rows, 16) + i % 4 * 2, 1);
+                            panels_at(rows, 16) + i % 4 * 2, 1);
       }
       products_end_group();
       wait_products<1>();
@@ -251,15 +251,16 @@ __global__ void __launch_bounds__(warps * 32, 1)
 
 using encode_function = decltype(&cuTensorMapEncodeTiled);
 
-// [planes, rows, k] in boxes of `box_rows` rows (of each plane) by 64 columns. They are moved as 16 bits of whatever type.
+// [planes, rows, k] in boxes of `box_rows` rows (of each plane) by 64 columns. They are moved as 16 bits of
+// whatever type.
 CUtensorMap map_of(device& d, const void* at, std::uint64_t k, std::uint64_t rows, std::uint32_t box_rows,
                    std::uint64_t planes = 0) {
   CUtensorMap map{};
   const cuuint64_t sizes[] = {k, rows, planes}, strides[] = {k * 2, rows * k * 2};
   const cuuint32_t box[] = {columns, box_rows, static_cast<cuuint32_t>(planes)}, steps[] = {1, 1, 1};
   const CUresult e = reinterpret_cast<encode_function>(d.encode_map)(
-      &map, CU_TENSOR_MAP_DATA_TYPE_UINT16, planes ? 3 : 2, const_cast<void*>(at), sizes, strides, box,
-      steps, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
+      &map, CU_TENSOR_MAP_DATA_TYPE_UINT16, planes ? 3 : 2, const_cast<void*>(at), sizes, strides, box, steps,
+      CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
       CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
   WEIR_CUDA(d, e == CUDA_SUCCESS ? cudaSuccess : cudaErrorInvalidValue);
   return map;
@@ -327,8 +328,8 @@ bool open_wide(device& d) {
 
 bool can_stream_wide(const device& d, const product& p) {
   const auto aligned = [](const void* at) { return reinterpret_cast<std::uintptr_t>(at) % 16 == 0; };
-  return is_element(p.type) && !d.deterministic && d.encode_map && p.m <= most_rows && p.n % 8 == 0 && p.k % 8 == 0 &&
-         aligned(p.w) && aligned(p.x);
+  return is_element(p.type) && !d.deterministic && d.encode_map && p.m <= most_rows && p.n % 8 == 0 &&
+         p.k % 8 == 0 && aligned(p.w) && aligned(p.x);
 }
 
 void stream_wide_product(device& d, const product& p) {

@@ -49,30 +49,32 @@ __device__ __forceinline__ void wait_products(float (&c)[n]) {
 #define WEIR_LIST16 WEIR_LIST8 ", %8, %9, %10, %11, %12, %13, %14, %15"
 #define WEIR_LIST24 WEIR_LIST16 ", %16, %17, %18, %19, %20, %21, %22, %23"
 #define WEIR_LIST32 WEIR_LIST24 ", %24, %25, %26, %27, %28, %29, %30, %31"
-#define WEIR_LIST64                                                         \
-  WEIR_LIST32 ", %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, " \
-              "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
+#define WEIR_LIST64                                                                        \
+  WEIR_LIST32                                                                              \
+      ", %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, " \
+      "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
 
-#define WEIR_SS(name, n, count, a_at, b_at, add_at)                                                       \
-  asm volatile("{ .reg .pred p; setp.ne.b32 p, " add_at ", 0;\n"                                          \
-               "wgmma.mma_async.sync.aligned.m64n" n "k16.f32." name "." name " {" WEIR_LIST##count "}, " \
-               a_at ", " b_at ", p, 1, 1, 0, 0; }"                                                        \
-               : WEIR_C##count(0)                                                                         \
+#define WEIR_SS(name, n, count, a_at, b_at, add_at)                                                 \
+  asm volatile("{ .reg .pred p; setp.ne.b32 p, " add_at                                             \
+               ", 0;\n"                                                                             \
+               "wgmma.mma_async.sync.aligned.m64n" n "k16.f32." name "." name " {" WEIR_LIST##count \
+               "}, " a_at ", " b_at ", p, 1, 1, 0, 0; }"                                            \
+               : WEIR_C##count(0)                                                                   \
                : "l"(a), "l"(b), "r"(add))
-#define WEIR_RS(name, n, count, a_at, b_at)                                                                         \
-  asm volatile("wgmma.mma_async.sync.aligned.m64n" n "k16.f32." name "." name " {" WEIR_LIST##count "}, {" a_at "}, " \
-               b_at ", 1, 1, 1, 1;"                                                                                 \
-               : WEIR_C##count(0)                                                                                   \
+#define WEIR_RS(name, n, count, a_at, b_at)                                                         \
+  asm volatile("wgmma.mma_async.sync.aligned.m64n" n "k16.f32." name "." name " {" WEIR_LIST##count \
+               "}, {" a_at "}, " b_at ", 1, 1, 1, 1;"                                               \
+               : WEIR_C##count(0)                                                                   \
                : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b))
 
 // c (+)= a · bᵀ, k 16: both in shared memory, a [64, 16], b [n, 16].
-#define WEIR_MULTIPLY_SS(n, count, a_at, b_at, add_at)                                                          \
-  template <dtype type>                                                                                         \
-  __device__ __forceinline__ void multiply_ss(float (&c)[count], std::uint64_t a, std::uint64_t b, int add) {   \
-    if constexpr (type == dtype::bf16)                                                                          \
-      WEIR_SS("bf16", n, count, a_at, b_at, add_at);                                                            \
-    else                                                                                                        \
-      WEIR_SS("f16", n, count, a_at, b_at, add_at);                                                             \
+#define WEIR_MULTIPLY_SS(n, count, a_at, b_at, add_at)                                                       \
+  template <dtype type>                                                                                      \
+  __device__ __forceinline__ void multiply_ss(float(&c)[count], std::uint64_t a, std::uint64_t b, int add) { \
+    if constexpr (type == dtype::bf16)                                                                       \
+      WEIR_SS("bf16", n, count, a_at, b_at, add_at);                                                         \
+    else                                                                                                     \
+      WEIR_SS("f16", n, count, a_at, b_at, add_at);                                                          \
   }
 WEIR_MULTIPLY_SS("8", 4, "%4", "%5", "%6")
 WEIR_MULTIPLY_SS("16", 8, "%8", "%9", "%10")
@@ -82,13 +84,13 @@ WEIR_MULTIPLY_SS("64", 32, "%32", "%33", "%34")
 WEIR_MULTIPLY_SS("128", 64, "%64", "%65", "%66")
 
 // c += a · b, k 16: a in registers as mma() has it, b [16, n] in shared memory.
-#define WEIR_MULTIPLY_RS(n, count, a_at, b_at)                                                                \
-  template <dtype type>                                                                                       \
-  __device__ __forceinline__ void multiply_rs(float (&c)[count], const std::uint32_t* a, std::uint64_t b) {   \
-    if constexpr (type == dtype::bf16)                                                                        \
-      WEIR_RS("bf16", n, count, a_at, b_at);                                                                  \
-    else                                                                                                      \
-      WEIR_RS("f16", n, count, a_at, b_at);                                                                   \
+#define WEIR_MULTIPLY_RS(n, count, a_at, b_at)                                                             \
+  template <dtype type>                                                                                    \
+  __device__ __forceinline__ void multiply_rs(float(&c)[count], const std::uint32_t* a, std::uint64_t b) { \
+    if constexpr (type == dtype::bf16)                                                                     \
+      WEIR_RS("bf16", n, count, a_at, b_at);                                                               \
+    else                                                                                                   \
+      WEIR_RS("f16", n, count, a_at, b_at);                                                                \
   }
 WEIR_MULTIPLY_RS("64", 32, "%32, %33, %34, %35", "%36")
 WEIR_MULTIPLY_RS("128", 64, "%64, %65, %66, %67", "%68")

@@ -96,7 +96,8 @@ struct scene {
     for (std::int32_t t = from; t <= to; ++t) {
       double sum = 0;
       for (int i = 0; i < width; ++i)
-        sum += double{test::number(type, qkv[row * h.width() + head * h.head_dim + static_cast<std::size_t>(i)])} *
+        sum += double{test::number(type,
+                                   qkv[row * h.width() + head * h.head_dim + static_cast<std::size_t>(i)])} *
                at(keys, first, t, kv_head, i);
       weights.push_back(sum / std::sqrt(double(width)));
       largest = std::max(largest, weights.back());
@@ -235,8 +236,8 @@ TEST_CASE(
         slices.push_back({static_cast<int>(pick(r, 0, 2) ? pick(r, 0, 3000) : 0),
                           static_cast<int>(pick(r, 1, pick(r, 0, 1) ? 20 : 300))});
       scene s(r, type, h, window, slices, 128);
-      CAPTURE(deterministic, name(type), h.head_dim, h.heads, h.kv_heads, window, slices.size(), slices[0].position,
-              slices[0].rows);
+      CAPTURE(deterministic, name(type), h.head_dim, h.heads, h.kv_heads, window, slices.size(),
+              slices[0].position, slices[0].rows);
       CHECK(s.difference(*d, r, 128, false) <= rounding(type));
     }
   }

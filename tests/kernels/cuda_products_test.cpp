@@ -21,7 +21,8 @@ using weir::test::the_device;
 
 namespace {
 
-constexpr product_out kinds[] = {product_out::element, product_out::f32, product_out::add_f32, product_out::silu};
+constexpr product_out kinds[] = {product_out::element, product_out::f32, product_out::add_f32,
+                                 product_out::silu};
 constexpr dtype types[] = {dtype::bf16, dtype::f16};
 
 std::vector<element> random_elements(weir::test::rng& r, dtype type, std::size_t count) {
@@ -49,7 +50,8 @@ struct sample {
   double sum(std::uint32_t row, std::uint32_t column) const {
     double v = 0;
     for (std::uint32_t i = 0; i < s.k; ++i)
-      v += double{number(type, x[std::size_t{row} * s.k + i])} * number(type, w[std::size_t{column} * s.k + i]);
+      v += double{number(type, x[std::size_t{row} * s.k + i])} *
+           number(type, w[std::size_t{column} * s.k + i]);
     return v;
   }
   double wanted(product_out kind, std::uint32_t row, std::uint32_t column, double before) const {
@@ -63,8 +65,8 @@ struct sample {
 
 // Runs it into poisoned memory with a margin behind, and looks at every element, at some of them closely.
 template <class Run>
-void check(device& d, weir::test::rng& r, const sample& of, const on_device<element>& w, const on_device<element>& x,
-           std::uint32_t m, product_out kind, const Run& run) {
+void check(device& d, weir::test::rng& r, const sample& of, const on_device<element>& w,
+           const on_device<element>& x, std::uint32_t m, product_out kind, const Run& run) {
   const bool narrow = kind == product_out::element || kind == product_out::silu;
   const std::uint32_t n = kind == product_out::silu ? of.s.n / 2 : of.s.n;
   const std::size_t count = std::size_t{m} * n, margin = 64, size = narrow ? 2 : 4;
@@ -83,7 +85,8 @@ void check(device& d, weir::test::rng& r, const sample& of, const on_device<elem
   } else {
     got = out.back<float>();
   }
-  INFO(name(of.type) << " m " << m << " n " << of.s.n << " k " << of.s.k << " kind " << static_cast<int>(kind));
+  INFO(name(of.type) << " m " << m << " n " << of.s.n << " k " << of.s.k << " kind "
+                     << static_cast<int>(kind));
   std::size_t unwritten = 0, over = 0;
   for (std::size_t i = 0; i < count; ++i) unwritten += std::isnan(got[i]);
   for (std::size_t i = count; i < got.size(); ++i) over += !std::isnan(got[i]);
@@ -91,7 +94,8 @@ void check(device& d, weir::test::rng& r, const sample& of, const on_device<elem
   REQUIRE(over == 0);
   const double unit = std::sqrt(static_cast<double>(of.s.k)) / 3;  // about a sum's size
   // bf16 keeps 8 bits, f16 11; tensor cores cut a sum off once for each 16 columns.
-  const double tolerance = narrow ? (of.type == dtype::f16 ? 0.00125 : 0.01) : std::ldexp(of.s.k / 16 + 16, -23);
+  const double tolerance =
+      narrow ? (of.type == dtype::f16 ? 0.00125 : 0.01) : std::ldexp(of.s.k / 16 + 16, -23);
   for (int i = 0; i < 400; ++i) {
     const std::uint32_t row = i < 8 ? m - 1 : weir::test::pick(r, 0, m - 1),
                         column = i < 8 ? n - 1 - i % n : weir::test::pick(r, 0, n - 1);
@@ -196,7 +200,8 @@ TEST_CASE("cuda: what f16 cannot hold becomes its largest number, and a NaN stay
   products all(*d);
   for (const std::uint32_t m : {2u, 40u, most}) {
     const on_device both(*d, std::vector<element>(m * 2 * inter)), inner(*d, std::vector<element>(m * inter));
-    const product p{dtype::f16, there.get(), 2 * inter, k, rows.get(), m, inner.as<void>(), product_out::silu};
+    const product p{dtype::f16, there.get(), 2 * inter,        k,
+                    rows.get(), m,           inner.as<void>(), product_out::silu};
     if (can_stream(*d, p)) {
       stream_product(*d, p);
     } else {  // as a decoder does it

@@ -1,5 +1,5 @@
-// cuda_device.h — the device that tests of the cuda backend share, and the one way of opening it. A test that gets none
-// says why on stderr and passes.
+// cuda_device.h — the device that tests of the cuda backend share, and the one way of opening it. A test that
+// gets none says why on stderr and passes.
 #pragma once
 
 #include <iostream>
