@@ -129,6 +129,7 @@ boost::json::object decode(rig& r, const engine_options& o, profile* kernels) {
     for (const auto& p : prompts) r.submit(p, longest_output(o));
     // Until a step of decoding alone has ended: where steps overlap, the last slice of a prompt is still under way when all decode.
     while ((r.counts().decoding < o.batch || r.last().rows != o.batch) && !r.failed()) r.step();
+    for (int i = 0; i < 4 && !r.failed(); ++i) r.step();  // what entering took of the host has left no step half done
     if (kernels) kernels->clear();
     double all = 0;
     for (std::uint32_t i = 0; i < o.tokens && !r.failed(); ++i) {
