@@ -42,10 +42,9 @@ class bench {
     fill(angles_, dtype::f32, r * s.head_dim);
     out_.reserve(r * widest * sizeof(float));
     logits_.reserve(r * s.vocab * sizeof(float));
-    scratch_.most_blocks = 4 * static_cast<std::uint32_t>(d.multiprocessors);
-    scratch_.most_items = static_cast<std::uint32_t>(d.multiprocessors);
-    parts_.reserve(split_floats(heads_, scratch_.most_blocks) * sizeof(float));
-    arrived_.reserve(scratch_.most_items * sizeof(unsigned));
+    const split_room room = split_room_of(d, heads_);
+    parts_.reserve(room.floats * sizeof(float));
+    arrived_.reserve(room.counters * sizeof(unsigned));
     scratch_.parts = parts_.as<float>();
     scratch_.arrived = arrived_.as<unsigned>();
   }
