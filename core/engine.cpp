@@ -17,6 +17,13 @@ constexpr std::size_t most_blocked = 16;
 
 using sequences = std::vector<std::unique_ptr<sequence>>;
 
+// The first pass of a step over its sequences finds few of their lines in the caches: it asks for them in time.
+void fetch_ahead(const sequences& all, std::size_t i) {
+  constexpr std::size_t lines = 16, ends = 8;  // sequences ahead
+  if (i + lines < all.size()) all[i + lines]->fetch();
+  if (i + ends < all.size()) all[i + ends]->fetch_ends();
+}
+
 std::unique_ptr<sequence> take(sequences& from, const sequence& s) {
   const auto it = std::find_if(from.begin(), from.end(), [&](const auto& p) { return p.get() == &s; });
   if (it == from.end()) return nullptr;
@@ -45,6 +52,7 @@ engine::state::state(std::unique_ptr<model> m, std::shared_ptr<const tokenizer> 
   draws.reserve(config.max_batch);
   results.reserve(config.max_batch);
   running.reserve(config.max_batch);
+  prompts.reserve(config.max_batch);
   computing.reserve(config.max_batch);
   blocked.reserve(most_blocked);
 }
@@ -132,7 +140,7 @@ void engine::state::expire() {
     auto found = waiting.take(*s);
     if (!found) found = take(running, *s);
     found->close(finish_reason::timeout, pool);
-    found->ended->released = now;
+    found->how.released = now;
     finishing.push_back(std::move(found));
   }
 }
@@ -144,13 +152,18 @@ void engine::state::grow() {
     return std::tuple(a->preempted, a->asked.priority, b->arrival) > std::tuple(b->preempted, b->asked.priority, a->arrival);
   };
   const std::uint64_t before = preemptions;
-  for (const auto& s : running) {
+  prompts.clear();
+  for (std::size_t i = 0; i < running.size(); ++i) {
+    fetch_ahead(running, i);
+    const auto& s = running[i];
+    if (!s->decoding()) prompts.push_back(s.get());
     while (!s->preempted && !s->pages.grow(pool, s->expected())) {
       (*std::ranges::max_element(running, keeps_longer))->preempt(pool);
       ++preemptions;
     }
   }
   if (preemptions == before) return;
+  std::erase_if(prompts, [](const sequence* s) { return s->preempted; });
   std::erase_if(running, [&](auto& s) {
     if (s->preempted) waiting.add_preempted(std::move(s));
     return s == nullptr;
@@ -174,6 +187,7 @@ void engine::state::admit() {
       running.push_back(waiting.take(at));
       s.enter(admissions++, now, device->info().vocab_size);
       s.prompt_turn = plan.prompt_rows();
+      prompts.push_back(&s);
       ++report.entered;
     } else {
       blocked.push_back(&s);
@@ -200,7 +214,7 @@ bool engine::state::enter(sequence& s) {
 // Of those that would compute the same page in this step the first does; the others find it computed in a later one.
 void engine::state::share() {
   computing.clear();
-  for (const auto& s : running) {
+  for (sequence* s : prompts) {
     s->held = false;
     if (s->decoding()) continue;
     ++report.prefilling;
@@ -235,10 +249,16 @@ void engine::state::sample(const batch& work) {
     if (auto done = device->sample(draws, results); !done) return fail_all(done.error());
   }
   const time_point at = time.now();
-  plan.computed(at);
   plan.observe(plan.last_load(), at - now);
-  for (sequence* s : plan.sequences()) name_pages(*s, pool);
+  settle_rows(at);
   judge(at);
+}
+
+// The plan's rows are computed before anything that comes later; pages that they fill get their names.
+void engine::state::settle_rows(time_point at) {
+  plan.computed(at);
+  for (sequence* s : plan.sequences())
+    if (s->fills_page()) name_pages(*s, pool);
 }
 
 // A draw for each row of logits, unless its sequence has ended meanwhile.
@@ -249,11 +269,12 @@ void engine::state::ask(const batch& work) {
     sequence& s = *chosen[i];
     if (work.slices[i].logits_row < 0 || s.ended) continue;
     s.draw_at = static_cast<std::int32_t>(draws.size());
-    draws.push_back({.from = &*s.chooser,
-                     .logits_row = static_cast<std::uint32_t>(work.slices[i].logits_row),
-                     .position = s.length(),
-                     .seed = s.asked.sampling.seed,
-                     .prompt_tokens = s.prompt_tokens()});
+    draw& d = draws.emplace_back();  // field by field in its place: copying what was just written stalls the processor
+    d.from = &*s.chooser;
+    d.logits_row = static_cast<std::uint32_t>(work.slices[i].logits_row);
+    d.position = s.length();
+    d.seed = s.chooser->params().seed;
+    d.prompt_tokens = s.prompt_tokens();
   }
 }
 
@@ -269,8 +290,8 @@ void engine::state::judge(time_point at) {
       continue;
     }
     ++report.tokens;
-    if (const auto why = s->accept({got.id, at}, text)) s->close(*why, pool);
-    else name_pages(*s, pool);
+    if (!s->accept({got.id, at}, text)) s->close(s->how.reason, pool);
+    else if (s->fills_page()) name_pages(*s, pool);
   }
 }
 
@@ -310,12 +331,12 @@ time_point engine::state::next_event() {
 // Ends a job here and now, and is done with it.
 void engine::state::drop(std::unique_ptr<sequence> s, finish_reason why, std::optional<error> with) {
   if (s->ended) {
-    s->ended->reason = why;
-    s->ended->fault = std::move(with);
+    s->how.reason = why;
+    s->how.fault = std::move(with);
   } else {
     s->close(why, pool, std::move(with));
   }
-  s->ended->released = time.now();
+  s->how.released = time.now();
   s->settle_now();
   forget(*s);
 }

@@ -16,7 +16,6 @@
 #include <utility>
 
 #include "core/engine_state.h"
-#include "core/schedule/prefix_reuse.h"
 
 namespace weir::core {
 
@@ -56,8 +55,7 @@ void engine::state::start(const batch& work) {
     report.rows = next.rows;
     return fail_all(done.error());
   }
-  plan.computed(now);
-  for (sequence* s : plan.sequences()) name_pages(*s, pool);
+  settle_rows(now);
 }
 
 void engine::state::collect() {

@@ -30,6 +30,7 @@ struct engine::state {
   const batch& schedule();
   void forward(const batch& work);
   void sample(const batch& work);
+  void settle_rows(time_point at);
   void ask(const batch& work);
   void judge(time_point at);
   void deliver();
@@ -61,6 +62,7 @@ struct engine::state {
   std::vector<std::unique_ptr<sequence>> finishing;  // ended, the last tokens not all taken
   std::unordered_map<job_id, sequence*, job_id_hash> known;
   scheduler plan;
+  std::vector<sequence*> prompts;    // of the running, those that do not decode: grow() and admit() list them
   std::vector<sequence*> blocked;    // waiting, and without room when admit() looked
   std::vector<page_name> computing;  // the pages that are being computed in this step
   std::vector<draw> draws;     // that were asked for last (sequence::draw_at), and

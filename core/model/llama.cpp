@@ -284,7 +284,8 @@ kernels::decoder_draw llama::draw_of(const draw& d) {
   o.repetition = p.repetition_penalty;
   o.frequency = p.frequency_penalty;
   o.presence = p.presence_penalty;
-  o.uniform = uniform(p.seed, {.position = d.position, .choice = p.choice});
+  if (p.temperature > 0) o.uniform = uniform(p.seed, {.position = d.position, .choice = p.choice});
+  if (!d.from->changes_logits()) return o;
   const auto seen = d.from->seen();
   for (const auto& e : seen) seen_.push_back({e.id, e.in_output});
   for (const auto& [id, value] : p.logit_bias) biases_.push_back({id, value});
@@ -301,6 +302,7 @@ result<void> llama::begin_draws(std::span<const draw> draws) {
   biases_.clear();
   std::size_t seen = 0, biases = 0;
   for (const draw& d : draws) {
+    if (!d.from->changes_logits()) continue;
     seen += d.from->seen().size();
     biases += d.from->params().logit_bias.size();
   }

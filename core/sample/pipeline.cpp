@@ -16,7 +16,7 @@ bool has_penalty(const sampling_params& p) {
 
 sampler::sampler(const sampling_params& params, std::uint32_t vocab_size, std::span<const token_id> prompt,
                  limits l)
-    : params_(params), min_tokens_(l.min_tokens) {
+    : min_tokens_(l.min_tokens), lists_(has_penalty(params) || !params.logit_bias.empty()), params_(params) {
   // A model's files may name ending tokens that it has no logits for.
   std::copy_if(l.endings.begin(), l.endings.end(), std::back_inserter(endings_),
                [&](token_id id) { return static_cast<std::uint32_t>(id) < vocab_size; });
@@ -28,11 +28,7 @@ sampler::sampler(const sampling_params& params, std::uint32_t vocab_size, std::s
 
 void sampler::accept(token_id id) {
   ++accepted_;
-  if (seen_.enabled()) seen_.add(id, true);
-}
-
-bool sampler::changes_logits() const noexcept {
-  return seen_.enabled() || !params_.logit_bias.empty() || (accepted_ < min_tokens_ && !endings_.empty());
+  if (lists_ && seen_.enabled()) seen_.add(id, true);
 }
 
 void sampler::reshape(std::span<float> values) const {

@@ -53,6 +53,9 @@ class sampler {
 
   const sampling_params& params() const noexcept { return params_; }
 
+  // Whether pick() would change a logit now: else seen() and masked() are empty, and there is no bias.
+  bool changes_logits() const noexcept { return lists_ || (accepted_ < min_tokens_ && !endings_.empty()); }
+
   // What pick() would look at now, for models that draw elsewhere.
   std::span<const token_counts::entry> seen() const noexcept { return seen_.entries(); }
   std::span<const token_id> masked() const noexcept {
@@ -60,13 +63,14 @@ class sampler {
   }
 
  private:
-  bool changes_logits() const noexcept;
   void reshape(std::span<float> values) const;
 
+  // What a plain draw looks at lies in front, in one cache line.
+  std::uint32_t min_tokens_ = 0, accepted_ = 0;
+  bool lists_ = false;  // there are penalties or biases
   sampling_params params_;
   token_counts seen_;  // empty where no penalty is set
   std::vector<token_id> endings_;
-  std::uint32_t min_tokens_ = 0, accepted_ = 0;
 };
 
 }  // namespace weir::core

@@ -18,6 +18,7 @@ const batch& scheduler::plan(std::span<const std::unique_ptr<sequence>> running,
   batch_.clear();
   chosen_.clear();
   next_due_ = time_point::max();
+  paced_ = m.info().paced;
   prompts_.clear();
   std::uint32_t decoding = 0;
   for (const auto& s : running) {
@@ -44,7 +45,7 @@ const batch& scheduler::plan(std::span<const std::unique_ptr<sequence>> running,
 }
 
 void scheduler::take(sequence& s, std::uint32_t rows, const model& m, time_point now) {
-  if (m.info().paced) {
+  if (paced_) {
     const time_point due = m.due({.ordinal = s.ordinal,
                                   .position = s.computed,
                                   .rows = rows,
@@ -56,16 +57,17 @@ void scheduler::take(sequence& s, std::uint32_t rows, const model& m, time_point
     }
   }
   const bool draws = rows == s.pending();
-  batch_.slices.push_back({.first_row = static_cast<std::uint32_t>(batch_.tokens.size()),
-                           .rows = rows,
-                           .position = s.computed,
-                           .pages = s.pages.holding(s.computed + rows),
-                           .logits_row = draws ? static_cast<std::int32_t>(batch_.logits_rows++) : -1,
-                           .seed = s.asked.sampling.seed,
-                           .prompt_tokens = s.prompt_tokens()});
+  batch_slice& slice = batch_.slices.emplace_back();  // field by field in its place: copying what was just written stalls
+  slice.first_row = static_cast<std::uint32_t>(batch_.tokens.size());
+  slice.rows = rows;
+  slice.position = s.computed;
+  slice.pages = s.pages.holding(s.computed + rows);
+  if (draws) slice.logits_row = static_cast<std::int32_t>(batch_.logits_rows++);
+  slice.seed = s.chooser->params().seed;
+  slice.prompt_tokens = s.prompt_tokens();
   for (std::uint32_t at = s.computed; at < s.computed + rows; ++at)
     batch_.tokens.push_back(at < s.length() ? s.token_at(at) : drawn_by(s.draw_at));
-  if (!s.scheduled) s.scheduled = now;
+  if (s.output.empty() && !s.scheduled) s.scheduled = now;
   chosen_.push_back(&s);
 }
 
@@ -73,7 +75,7 @@ void scheduler::computed(time_point now) {
   batch_.copies.clear();
   for (std::size_t i = 0; i < chosen_.size(); ++i) {
     chosen_[i]->computed += batch_.slices[i].rows;
-    chosen_[i]->computed_at = now;
+    if (paced_) chosen_[i]->computed_at = now;
   }
 }
 

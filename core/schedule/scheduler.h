@@ -58,6 +58,7 @@ class scheduler {
   std::uint32_t decode_rows_ = 0, prompt_rows_ = 0;
   std::uint64_t all_prompt_rows_ = 0;
   time_point next_due_{};
+  bool paced_ = false;  // the model of the last plan
 };
 
 }  // namespace weir::core

@@ -4,13 +4,22 @@
 #include <cassert>
 
 namespace weir::core {
+namespace {
+
+std::uint64_t bit_of(token_id id) { return std::uint64_t{1} << (static_cast<std::uint32_t>(id) % 64); }
+
+}  // namespace
 
 sequence::sequence(job j, const model_info& m, std::uint32_t longest)
-    : asked(std::move(j)),
-      max_output(std::min(asked.max_tokens, longest - prompt_tokens())),
-      last_name(root_name(asked.cache_salt)) {
+    : asked(std::move(j)), last_name(root_name(asked.cache_salt)) {
+  prompt_tokens_ = static_cast<std::uint32_t>(asked.prompt.size());
+  max_output = std::min(asked.max_tokens, longest - prompt_tokens_);
+  min_tokens_ = asked.min_tokens;
+  watched_ = !asked.stop.empty() || asked.max_repeats > 0;
+  sink_ = asked.sink.get();
   if (!asked.ignore_eos) endings = m.stop_ids;
   endings.insert(endings.end(), asked.stop_token_ids.begin(), asked.stop_token_ids.end());
+  for (const token_id id : endings) ending_bits_ |= bit_of(id);
 }
 
 void sequence::enter(std::uint64_t admission, time_point now, std::uint32_t vocab_size) {
@@ -47,30 +56,47 @@ void sequence::preempt(page_pool& pool) {
   ++preemptions;
 }
 
-std::optional<finish_reason> sequence::accept(token t, const token_table& text) {
+bool sequence::accept(token t, const token_table& text) {
   assert(chooser && !ended);
-  note_time(t.at);
-  ++sampled;
-  const bool may_stop = output.size() >= asked.min_tokens;
-  if (may_stop && std::find(endings.begin(), endings.end(), t.id) != endings.end())
-    return finish_reason::stop;
+  if (sampled++ > 0) {
+    max_gap_ = std::max(max_gap_, t.at - last_at_);
+  } else {
+    how.first_token = t.at;
+  }
+  last_at_ = t.at;
+  const bool may_stop = output.size() >= min_tokens_;
+  if (may_stop && is_ending(t.id)) return last(finish_reason::stop);
   output.push_back(t);
   chooser->accept(t.id);
+  if (!watched_) {
+    decided = static_cast<std::uint32_t>(output.size());
+  } else if (!watch(t.id, may_stop, text)) {
+    return false;
+  }
+  if (output.size() == max_output) return last(finish_reason::length);
+  return true;
+}
+
+bool sequence::is_ending(token_id id) const noexcept {
+  return (ending_bits_ & bit_of(id)) && std::find(endings.begin(), endings.end(), id) != endings.end();
+}
+
+// Stop strings, then loops.
+bool sequence::watch(token_id id, bool may_stop, const token_table& text) {
   if (stops.empty()) {
     decided = static_cast<std::uint32_t>(output.size());
   } else if (may_stop) {
-    if (const auto start = judge(t.id, text)) {
+    if (const auto start = judge(id, text)) {
       cut(*start, text);
-      return finish_reason::stop;
+      return last(finish_reason::stop);
     }
     decide(text_bytes_ - stops.pending(), text);
   } else {
-    text_bytes_ += text[t.id].size();
+    text_bytes_ += text[id].size();
     decide(text_bytes_, text);
   }
-  if (loops && loops->feed(output) && output.size() >= asked.min_tokens) return finish_reason::repetition;
-  if (output.size() == max_output) return finish_reason::length;
-  return std::nullopt;
+  if (loops && loops->feed(output) && output.size() >= min_tokens_) return last(finish_reason::repetition);
+  return true;
 }
 
 // Where in the output's bytes the stop string begins that this token completes. Stop strings are looked for
@@ -97,48 +123,42 @@ void sequence::decide(std::uint64_t bytes, const token_table& text) {
 void sequence::cut(std::uint64_t bytes, const token_table& text) {
   matched_ = true;
   while (decided_bytes_ < bytes) decided_bytes_ += text[output[decided++].id].size();
-  if (decided_bytes_ > bytes) times_.shown_bytes = bytes;
-}
-
-void sequence::note_time(time_point at) {
-  if (times_.last_token) times_.max_gap = std::max(times_.max_gap, at - *times_.last_token);
-  if (!times_.first_token) times_.first_token = at;
-  times_.last_token = at;
+  if (decided_bytes_ > bytes) how.shown_bytes = bytes;
 }
 
 void sequence::close(finish_reason why, page_pool& pool, std::optional<error> fault) {
   assert(!ended);
   give_back(pool);
   if (!matched_) decided = static_cast<std::uint32_t>(output.size());
-  ended = times_;
-  ended->reason = why;
-  ended->input_tokens = prompt_tokens();
-  ended->output_tokens = sampled;
-  ended->cached_tokens = cached;
-  ended->scheduled = scheduled;
-  ended->fault = std::move(fault);
+  ended = true;
+  how.reason = why;
+  how.input_tokens = prompt_tokens();
+  how.output_tokens = sampled;
+  how.cached_tokens = cached;
+  how.scheduled = scheduled;
+  if (sampled > 0) how.last_token = last_at_;
+  how.max_gap = max_gap_;
+  how.fault = std::move(fault);
 }
 
-std::size_t sequence::offer() {
-  if (!tail_waits()) return 0;
-  const std::size_t taken = asked.sink->write(std::span(output).subspan(delivered, decided - delivered));
+void sequence::write_tail() {
+  const std::size_t taken = sink_->write(std::span(output).subspan(delivered, decided - delivered));
   assert(taken <= decided - delivered);
   delivered += static_cast<std::uint32_t>(taken);
-  return taken;
 }
 
 bool sequence::settle() {
   assert(ended);
   offer();
   if (tail_waits()) return false;
-  asked.sink->finish(*ended);
+  sink_->finish(how);
   return true;
 }
 
 void sequence::settle_now() {
   if (settle()) return;
   decided = delivered;
-  asked.sink->finish(*ended);
+  sink_->finish(how);
 }
 
 }  // namespace weir::core

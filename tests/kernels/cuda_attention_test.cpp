@@ -4,11 +4,9 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <cmath>
-#include <iostream>
 #include <memory>
 #include <numeric>
 
-#include "kernels/cuda/backend.h"
 #include "kernels/cuda/layers.h"
 #include "kernels/tensor.h"
 #include "tests/kernels/on_device.h"
@@ -205,20 +203,6 @@ struct scene {
   std::vector<expected> expected_;
 };
 
-device* opened(bool deterministic) {
-  static device plain, exact;
-  static std::string why;
-  static const bool there = cuda_devices(why) > 0;
-  if (!there) {
-    std::cerr << "skipped: " << why << "\n";
-    return nullptr;
-  }
-  device& d = deterministic ? exact : plain;
-  d.deterministic = deterministic;
-  if (!d.stream) REQUIRE(d.open(0));
-  return &d;
-}
-
 head_shape random_heads(test::rng& r, std::uint32_t head_dim, std::uint32_t most_groups) {
   const std::uint32_t kv_heads = pick(r, 1, 3), groups[] = {1, 2, 3, 4, 7, 8, 16};
   std::uint32_t group = groups[pick(r, 0, 6)];
@@ -233,7 +217,7 @@ constexpr double rounding = 8e-3;  // of weights to bf16, two or three of them i
 TEST_CASE(
     "cuda: attention of prompts equals a loop in double, wherever a slice begins and whatever it sees") {
   for (const bool deterministic : {false, true}) {
-    device* d = opened(deterministic);
+    device* d = test::the_device(deterministic);
     if (!d) return;
     test::rng r(21);
     for (int round = 0; round < 40; ++round) {
@@ -253,7 +237,7 @@ TEST_CASE(
 }
 
 TEST_CASE("cuda: a few rows behind thousands of tokens, which blocks share, equal a loop in double") {
-  device* d = opened(false);
+  device* d = test::the_device();
   if (!d) return;
   test::rng r(22);
   for (const std::uint32_t head_dim : {64u, 128u})
@@ -269,7 +253,7 @@ TEST_CASE("cuda: a few rows behind thousands of tokens, which blocks share, equa
 TEST_CASE(
     "cuda: attention of single rows equals a loop in double, with their key and value in the page or on the "
     "way") {
-  device* d = opened(false);
+  device* d = test::the_device();
   if (!d) return;
   test::rng r(23);
   for (int round = 0; round < 60; ++round) {
