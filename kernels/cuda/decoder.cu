@@ -18,6 +18,14 @@ using bf16 = __nv_bfloat16;
 
 constexpr std::uint32_t least_rows = 1024;  // room for these is there from the start
 
+// For kernels' code, which is brought as they first run, and for graphs: of a driver that lacks it steps fail for good.
+constexpr std::size_t least_free = std::size_t{192} << 20;
+
+std::size_t free_bytes(device& d) {
+  std::size_t free = 0, total = 0;
+  return WEIR_CUDA(d, cudaMemGetInfo(&free, &total)) ? free : 0;
+}
+
 class cuda_decoder final : public decoder {
  public:
   cuda_decoder(device& d, const decoder_shape& s);
@@ -171,7 +179,7 @@ bool cuda_decoder::warm_up(std::uint32_t decode_rows, std::uint32_t prompt_rows,
       whole(decode_rows), *std::lower_bound(std::begin(step_rows::classes), std::end(step_rows::classes) - 1, decode_rows));
   const std::uint32_t rows = std::max(whole(most), logits);
   rows_here_.reserve(std::size_t{rows} * 16 + std::size_t{decode_rows} * most_pages);
-  if (!make_room(rows, logits)) return false;
+  if (!make_room(rows, logits) || free_bytes(d_) < least_free) return false;
   // Of each class of products the most rows that there will be: what is quickest for its fewest may be slow for those.
   // Rows that have the same bits in every company are tried for each number of them.
   const auto next = [&](std::uint32_t n) { return d_.deterministic ? whole(n + 1) : products::next_class(n); };

@@ -53,8 +53,10 @@ result<void> read_elements(const checkpoint& from, const stored_tensor& t, kerne
 result<void> read_piece(const checkpoint& from, const piece& p, kernels::dtype type, std::byte* to,
                         const moved_bytes& moved);
 
-// By several readers. REQUIRES: `on` has do_begin_upload, and lays out weights as rows.
+// By several readers (0: as many as are quickest), in slices of at most `lane` bytes.
+// REQUIRES: `on` has do_begin_upload, and lays out weights as rows; lane is a multiple of 4.
 result<void> upload_slices(const std::vector<placed>& all, const checkpoint& from,
-                           const std::shared_ptr<const kernels::backend>& on, const moved_bytes& moved);
+                           const std::shared_ptr<const kernels::backend>& on, const moved_bytes& moved,
+                           unsigned readers = 0, std::uint64_t lane = 8u << 20);
 
 }  // namespace weir::core

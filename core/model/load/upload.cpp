@@ -16,8 +16,6 @@ namespace {
 
 using u64 = std::uint64_t;
 
-constexpr u64 lane_bytes = 8u << 20;
-
 struct slice {
   const stored_tensor* from;
   kernels::dtype type;
@@ -26,11 +24,11 @@ struct slice {
   u64 bytes() const { return count * kernels::size_of(type); }
 };
 
-std::vector<slice> slices_of(const std::vector<placed>& all) {
+std::vector<slice> slices_of(const std::vector<placed>& all, u64 lane) {
   std::vector<slice> out;
   for (const placed& p : all) {
     std::byte* to = p.to;
-    const u64 wide = kernels::size_of(p.rows.type), most = lane_bytes / wide;
+    const u64 wide = kernels::size_of(p.rows.type), most = lane / wide;
     for (const piece& q : p.pieces) {
       for (u64 at = 0; at < q.elements; at += most)
         out.push_back({q.from, p.rows.type, at, std::min(most, q.elements - at), to + at * wide});
@@ -101,18 +99,23 @@ class exchange {
   std::optional<error> failed_;
 };
 
-// More readers than this find the link full, or the memory that both share.
-unsigned reader_count() { return std::clamp(std::thread::hardware_concurrency() / 2, 1u, 8u); }
+// A thread reads about 5 GB/s out of the page cache, a link takes 55: half of the cores, and no more than eight, since what more of
+// them gain is lost on pinning their memory (docs/performance.md).
+unsigned reader_count() {
+  return std::clamp(std::thread::hardware_concurrency() / 2, 1u, 8u);
+}
 
 }  // namespace
 
 result<void> upload_slices(const std::vector<placed>& all, const checkpoint& from,
-                           const std::shared_ptr<const kernels::backend>& on, const moved_bytes& moved) {
-  const unsigned readers = reader_count(), lanes = std::min(2 * readers, kernels::backend::upload_lanes);
-  const auto slices = slices_of(all);
-  const kernels::host_buffer memory(on, lanes * lane_bytes);
-  if (!memory.data()) return make_error(errc::does_not_fit, "no host memory that the device can reach: {} bytes", lanes * lane_bytes);
-  const auto lane_at = [&](unsigned lane) { return memory.data() + lane * lane_bytes; };
+                           const std::shared_ptr<const kernels::backend>& on, const moved_bytes& moved, unsigned readers,
+                           u64 lane) {
+  if (readers == 0) readers = reader_count();
+  const unsigned lanes = std::min(2 * readers, kernels::backend::upload_lanes);
+  const auto slices = slices_of(all, lane);
+  const kernels::host_buffer memory(on, lanes * lane);
+  if (!memory.data()) return make_error(errc::does_not_fit, "no host memory that the device can reach: {} bytes", lanes * lane);
+  const auto lane_at = [&](unsigned n) { return memory.data() + n * lane; };
 
   exchange desk(slices.size(), lanes);
   std::vector<std::jthread> threads;
