@@ -139,6 +139,7 @@ core::result<std::unique_ptr<opened_model>> open_model(const model_spec& spec, c
   auto& m = **opened;
   const auto& info = m.weights->info();
   const auto context = o.max_seq_len ? std::min(o.max_seq_len, info.context) : info.context;
+  m.config.prefill_rows = info.prompt_rows;
   if (backend && !backend->on_host) {  // what steps take they take now: what is left then is the pages'
     if (auto ok = m.weights->allocate_pages(1); !ok) return ok.error();
     if (auto ok = m.weights->warm_up(o.max_batch, m.config.prefill_rows); !ok) return ok.error();

@@ -39,6 +39,7 @@ class cuda_decoder final : public decoder {
     page_count_ = count;
     drop_graphs();
   }
+  std::uint32_t prompt_rows() const noexcept override { return 2048; }  // docs/performance.md, «CUDA: one H200»
   bool warm_up(std::uint32_t decode_rows, std::uint32_t prompt_rows, std::uint32_t most_pages) override;
   bool forward(const decoder_step& step) override;
   bool draw(std::span<const decoder_draw> draws) override {
@@ -74,7 +75,7 @@ class cuda_decoder final : public decoder {
     bool seen = false;  // run once already, so that every product's algorithm is known
     cudaGraphExec_t ready = nullptr;
   };
-  std::map<std::uint32_t, graph> graphs_;
+  std::map<std::pair<std::uint32_t, bool>, graph> graphs_;  // by rows, and whether contexts are uneven
 };
 
 cuda_decoder::cuda_decoder(device& d, const decoder_shape& s)
@@ -97,8 +98,6 @@ cuda_decoder::cuda_decoder(device& d, const decoder_shape& s)
       arrived_(d),
       rows_here_(d, heads_),
       draws_(d) {
-  split_.most_blocks = 4 * static_cast<std::uint32_t>(d_.multiprocessors);
-  split_.most_items = static_cast<std::uint32_t>(d_.multiprocessors);
   for (const decoder_layer& l : s_.layers) {
     samples_[0].push_back(l.qkv.data);
     samples_[1].push_back(l.out.data);
@@ -116,7 +115,7 @@ cuda_decoder::~cuda_decoder() {
 }
 
 void cuda_decoder::drop_graphs() {
-  for (auto& [rows, g] : graphs_)
+  for (auto& [of, g] : graphs_)
     if (g.ready) cudaGraphExecDestroy(g.ready);
   graphs_.clear();
 }
@@ -142,8 +141,9 @@ bool cuda_decoder::make_room(std::uint32_t rows, std::uint32_t logits) {
   take(cos_, r * s_.head_dim / 2 * sizeof(float));
   take(sin_, r * s_.head_dim / 2 * sizeof(float));
   take(logits_, l * s_.vocab * sizeof(float));
-  take(parts_, split_floats(heads_, split_.most_blocks) * sizeof(float));
-  take(arrived_, split_.most_items * sizeof(unsigned));
+  const split_room room = split_room_of(d_, heads_);
+  take(parts_, room.floats * sizeof(float));
+  take(arrived_, room.counters * sizeof(unsigned));
   const std::size_t frequencies = s_.frequencies.size() * sizeof(float);
   if (take(frequencies_, frequencies) && there)
     WEIR_CUDA(d_, cudaMemcpyAsync(frequencies_.as<float>(), s_.frequencies.data(), frequencies, cudaMemcpyHostToDevice,
@@ -164,9 +164,8 @@ bool cuda_decoder::warm_up(std::uint32_t decode_rows, std::uint32_t prompt_rows,
   d_.use();
   const std::uint32_t most = decode_rows + prompt_rows;
   const auto whole = [](std::uint32_t n) { return (n + products::unit - 1) / products::unit * products::unit; };
-  const std::vector<std::int32_t> tokens(most), pages(most / page_tokens + 1);
-  const std::vector<std::uint32_t> positions(most);
-  std::vector<std::uint32_t> rising(most);
+  const std::vector<std::int32_t> tokens(most), pages(most / page_tokens + decode_rows / 4 + 2);
+  std::vector<std::uint32_t> positions(most), rising(most);
   std::vector<std::int32_t> from(most);
   std::vector<kv_slice> single(most);
   std::iota(from.begin(), from.end(), 0);
@@ -194,8 +193,11 @@ bool cuda_decoder::warm_up(std::uint32_t decode_rows, std::uint32_t prompt_rows,
   };
   for (const std::uint32_t c : step_rows::classes) {
     const std::uint32_t n = std::min(c, decode_rows);
-    for (int i = 0; i < 3; ++i)  // as it is, recorded, replayed
-      if (!decode(n)) return false;
+    for (const std::uint32_t longest : {0u, 16 * n}) {  // contexts alike, and one behind as much as all others
+      positions[0] = single[0].position = longest;
+      for (int i = 0; i < 3; ++i)  // as it is, recorded, replayed
+        if (!decode(n)) return false;
+    }
     if (n == decode_rows) break;
   }
   for (std::uint32_t n = step_rows::largest_class; n < decode_rows;) {  // there are no graphs of so many
@@ -224,7 +226,7 @@ bool cuda_decoder::forward(const decoder_step& step) {
     record(v, false);
     return !d_.failed();
   }
-  graph& g = graphs_[e.rows];
+  graph& g = graphs_[{e.rows, e.uneven}];
   if (!g.seen) {
     record(v, true);
     g.seen = true;
