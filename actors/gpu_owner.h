@@ -24,6 +24,7 @@ struct owner_options {
   bool deterministic = false;        // a job's bits are its own on cuda too
   std::uint64_t kv_tokens = 0;       // 0: auto
   std::uint64_t kv_host_bytes = 0;   // of the host tier; 0: none
+  std::uint64_t reserve_bytes = 0;   // of a device's memory that nothing here takes
   std::uint32_t max_batch = 64;
   std::uint32_t max_seq_len = 0;     // 0: the model's own
   std::optional<core::duration> prefill_time;  // longest step with a prompt's slice while others decode; none: auto

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
-#include <fstream>
 
 #include "actors/gpu_owner.h"
 #include "core/model/sim.h"
@@ -22,37 +21,43 @@ std::optional<std::uint64_t> available_memory(const kernels::backend* on) {
   return free ? std::optional(free) : std::nullopt;
 }
 
-std::uint32_t pages_for(std::uint64_t tokens) {
-  return static_cast<std::uint32_t>((tokens + core::page_tokens - 1) / core::page_tokens);
-}
+std::uint64_t pages_for(std::uint64_t tokens) { return tokens / core::page_tokens + (tokens % core::page_tokens != 0); }
+
+constexpr std::uint64_t most_pages = 1u << 30;  // a page is a number of 31 bits
 
 // --kv-tokens, or auto: room for every sequence at its longest, within a quarter of the memory that is free; on a
-// device of its own, which nobody else needs, within nine tenths.
+// device, where all else is there by now, within all of it but --reserve-vram.
 core::result<std::uint32_t> pages_of(const owner_options& o, const core::model_info& info, std::uint32_t context,
                                      const kernels::backend* on) {
   const auto free = info.page_bytes == 0 ? std::nullopt : available_memory(on);
+  const bool device = on && !on->on_host;
+  const std::uint64_t kept = device ? o.reserve_bytes : 0;
+  const auto beside = device ? fmt::format(" beside --reserve-vram, {} MB", kept >> 20) : std::string();
   if (o.kv_tokens != 0) {
-    const auto pages = pages_for(o.kv_tokens);
-    if (free && pages * info.page_bytes > *free)
-      return core::make_error(errc::does_not_fit, "--kv-tokens {} takes {} MB, {} MB more than is free", o.kv_tokens,
-                              pages * info.page_bytes >> 20, (pages * info.page_bytes - *free) >> 20);
-    return pages;
+    const std::uint64_t pages = pages_for(o.kv_tokens);
+    std::uint64_t bytes = 0;
+    if (pages > most_pages || __builtin_mul_overflow(pages, info.page_bytes, &bytes))
+      return core::make_error(errc::does_not_fit, "--kv-tokens {} takes {} pages, {} are the most", o.kv_tokens, pages, most_pages);
+    if (free && bytes + kept > *free)
+      return core::make_error(errc::does_not_fit, "--kv-tokens {} takes {} MB, {} MB more than is free{}", o.kv_tokens,
+                              bytes >> 20, (bytes + kept - *free) >> 20, beside);
+    return static_cast<std::uint32_t>(pages);
   }
   const auto wanted = std::uint64_t{pages_for(context)} * o.max_batch;
   if (!free) {  // pages without memory, but what is known of each takes some: no more than are likely to be used
     const auto usual = std::uint64_t{pages_for(std::min(context, usual_length))} * o.max_batch;
     return static_cast<std::uint32_t>(std::clamp<std::uint64_t>(usual, pages_for(context), 1u << 24));
   }
-  const auto room = (on->on_host ? *free / 4 : *free / 10 * 9) / info.page_bytes;
-  if (room == 0) return core::make_error(errc::does_not_fit, "no memory is left for a page of {} bytes", info.page_bytes);
-  return static_cast<std::uint32_t>(std::min(wanted, room));
+  const auto room = (device ? *free - std::min(*free, kept) : *free / 4) / info.page_bytes;
+  if (room == 0)
+    return core::make_error(errc::does_not_fit, "no memory is left for a page of {} bytes: {} MB are free{}", info.page_bytes,
+                            *free >> 20, beside);
+  return static_cast<std::uint32_t>(std::min({wanted, room, most_pages}));
 }
 
 // --kv-host-mb, in whole pages.
-core::result<std::uint32_t> host_pages_of(const owner_options& o, const core::model_info& info, const kernels::backend* on) {
+core::result<std::uint32_t> host_pages_of(const owner_options& o, const core::model_info& info) {
   if (o.kv_host_bytes == 0) return 0u;
-  if (on && !on->on_host)  // page by page, from memory that is not pinned, a copy takes longer than the computation
-    return core::bad_param("kv-host-mb", "--kv-host-mb is not supported yet on {}", o.device);
   if (info.page_bytes == 0) return core::bad_param("kv-host-mb", "--kv-host-mb: {} has no keys and values to keep", info.architecture);
   const std::uint64_t pages = o.kv_host_bytes / info.page_bytes;
   if (pages == 0) return core::bad_param("kv-host-mb", "--kv-host-mb {}: a page takes {} bytes", o.kv_host_bytes >> 20, info.page_bytes);
@@ -125,6 +130,8 @@ std::string name_of_source(const std::string& source) {
 core::result<std::unique_ptr<opened_model>> open_model(const model_spec& spec, const owner_options& o,
                                                        std::shared_ptr<const kernels::backend> backend,
                                                        const load_progress& progress) {
+  const auto memory = [&] { return backend && backend->memory ? backend->memory(backend->self) : kernels::device_memory{}; };
+  const auto before = memory();
   auto opened = o.device == "sim"                    ? open_sim(spec)
                 : spec.source.starts_with("random:") ? open_random(spec, o, backend)
                                                      : open_directory(spec, backend, progress);
@@ -132,13 +139,18 @@ core::result<std::unique_ptr<opened_model>> open_model(const model_spec& spec, c
   auto& m = **opened;
   const auto& info = m.weights->info();
   const auto context = o.max_seq_len ? std::min(o.max_seq_len, info.context) : info.context;
+  m.config.prefill_rows = info.prompt_rows;
+  if (backend && !backend->on_host) {  // what steps take they take now: what is left then is the pages'
+    if (auto ok = m.weights->allocate_pages(1); !ok) return ok.error();
+    if (auto ok = m.weights->warm_up(o.max_batch, m.config.prefill_rows); !ok) return ok.error();
+  }
   const auto pages = pages_of(o, info, context, backend.get());
   if (!pages) return pages.error();
-  const auto host = host_pages_of(o, info, backend.get());
+  const auto host = host_pages_of(o, info);
   if (!host) return host.error();
   if (auto ok = m.weights->allocate_pages(*pages); !ok) return ok.error();
-
-  m.config.prefill_rows = info.prompt_rows;
+  if (*host > 0)
+    if (auto ok = m.weights->allocate_host_pages(*host); !ok) return ok.error();
   if (auto ok = m.weights->warm_up(o.max_batch, m.config.prefill_rows); !ok) return ok.error();
 
   m.config.max_batch = o.max_batch;
@@ -151,6 +163,10 @@ core::result<std::unique_ptr<opened_model>> open_model(const model_spec& spec, c
   m.served.name = spec.name;
   m.served.device = o.device;
   m.served.info = info;
+  m.served.memory.weights = info.weight_bytes;
+  m.served.memory.pages = *pages * info.page_bytes;
+  m.served.memory.host_pages = *host * info.page_bytes;
+  if (backend && backend->memory) m.served.memory.reconcile(before, memory());
   m.served.context = static_cast<std::uint32_t>(std::min<std::uint64_t>(context, std::uint64_t{*pages} * core::page_tokens));
   m.served.max_tokens_default = o.max_tokens_default;
   m.served.created_s =

@@ -8,6 +8,7 @@
 #include <memory>
 #include <string>
 
+#include "actors/memory_use.h"
 #include "actors/way_in.h"
 #include "core/job.h"
 #include "core/model/model.h"
@@ -21,6 +22,7 @@ struct served_model {
   std::string name;
   std::string device;                 // cpu, reference, cuda:N, sim
   core::model_info info;
+  memory_use memory;
   std::uint32_t context = 0;          // longest sequence: the least of the model's own, --max-seq-len and the page pool
   std::shared_ptr<const core::tokenizer> tokenizer;
   std::shared_ptr<const core::chat_template> chat;

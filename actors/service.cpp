@@ -240,8 +240,10 @@ snapshot service::stats() const {
   s.tokens = p->counts.tokens;
   s.preemptions = p->counts.preemptions;
   s.queued_tokens = p->counts.queued_tokens;
-  for (const auto& m : *p_->host.models())
+  for (const auto& m : *p_->host.models()) {
     s.predicted_wait_ms = std::max(s.predicted_wait_ms, std::chrono::duration<double, std::milli>(m->door->predicted_wait()).count());
+    s.memory += m->memory;
+  }
   s.prefix = {p->counts.prefix_hits, p->counts.cached_tokens};
   return s;
 }

@@ -42,6 +42,7 @@ struct snapshot {
   struct { std::uint32_t queued = 0, prefilling = 0, decoding = 0, paused = 0; std::uint64_t finished = 0; } jobs;
   struct { std::uint32_t total = 0, free = 0, cached = 0, used = 0; } pages;
   struct { std::uint32_t total = 0, used = 0; std::uint64_t restored = 0; } host_pages;  // of the host tier
+  memory_use memory;  // of all models together
   double tokens_per_s = 0;
   std::uint32_t queue = 0;
   double predicted_wait_ms = 0;  // of a job that came now, to the busiest model (way_in.h)

@@ -25,6 +25,17 @@ core::result<std::optional<std::uint64_t>> number_or_auto(const char* option, co
   return std::optional(n);
 }
 
+// A number of bytes, or of K, M or G of them.
+core::result<std::uint64_t> bytes_of(const char* option, const std::string& text) {
+  std::uint64_t n = 0;
+  const auto [end, ec] = std::from_chars(text.data(), text.data() + text.size(), n);
+  const std::string_view unit(end, static_cast<std::size_t>(text.data() + text.size() - end));
+  const int shift = unit.empty() ? 0 : unit == "K" ? 10 : unit == "M" ? 20 : unit == "G" ? 30 : -1;
+  if (ec != std::errc{} || shift < 0 || n > (std::uint64_t{1} << 50) >> shift)
+    return bad_param(option, "--{} must be bytes, or a number and K, M or G, not '{}'", option, text);
+  return n << shift;
+}
+
 // NAME=SOURCE, or SOURCE alone.
 actors::model_spec spec_of(const std::string& text) {
   actors::model_spec m;
@@ -99,6 +110,8 @@ core::result<actors::service_options> service_options_of(const core::engine_sett
   if (!kv) return kv.error();
   const auto prefill = number_or_auto("prefill-ms", s.prefill_ms);
   if (!prefill) return prefill.error();
+  const auto reserve = bytes_of("reserve-vram", s.reserve_vram);
+  if (!reserve) return reserve.error();
 
   actors::service_options o;
   o.models = std::move(*models);
@@ -107,6 +120,7 @@ core::result<actors::service_options> service_options_of(const core::engine_sett
   o.owner.deterministic = s.deterministic;
   o.owner.kv_tokens = kv->value_or(0);
   o.owner.kv_host_bytes = std::uint64_t{s.kv_host_mb} << 20;
+  o.owner.reserve_bytes = *reserve;
   o.owner.max_batch = s.max_batch;
   o.owner.max_seq_len = s.max_seq_len;
   if (*prefill) o.owner.prefill_time = std::chrono::milliseconds(**prefill);

@@ -126,7 +126,7 @@ command add_generate(CLI::App& app) {
   app.add_flag("--ignore-eos", r.ignore_eos, "go on past the model's own ending token");
   name_variables(app);
   add_settings(app, o->engine);
-  refuse(app, {"share", "reserve-vram"});
+  refuse(app, {"share"});
   add_common(app);
   return [o] { return run(*o); };
 }

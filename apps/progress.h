@@ -7,4 +7,7 @@ namespace weir::apps {
 
 actors::load_progress show_load_progress();
 
+// What all models together took, as a line of the log.
+void show_memory(const actors::memory_use& m);
+
 }  // namespace weir::apps

@@ -68,6 +68,7 @@ class serving {
       exit_ = fail(r.error());
       return io_.stop();
     }
+    show_memory(service_.stats().memory);
     const auto models = service_.models();
     std::string names;
     for (const auto& m : models) names += (names.empty() ? "" : ",") + m.name;
@@ -173,7 +174,7 @@ command add_serve(CLI::App& app) {
   auto o = std::make_shared<serve_options>();
   add_settings(app, o->server);
   add_settings(app, o->engine);
-  refuse(app, {"retain-mb", "metrics-listen", "share", "reserve-vram"});
+  refuse(app, {"retain-mb", "metrics-listen", "share"});
   add_common(app);
   return [o] { return run(*o); };
 }

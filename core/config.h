@@ -17,6 +17,7 @@ struct engine_settings {
   std::uint32_t threads = 0;
   std::string kv_tokens = "auto";
   std::uint32_t kv_host_mb = 0;
+  std::string reserve_vram = "512M";
   std::uint32_t max_batch = 64;
   std::uint32_t max_seq_len = 0;
   bool deterministic = false;
@@ -69,6 +70,8 @@ void visit_settings(engine_settings& s, V&& v) {
   v(setting{"kv-tokens", "KV memory for all sequences together, or auto", "tokens"}, s.kv_tokens);
   v(setting{"kv-host-mb", "host memory for pages of KV memory that have to give way, so that they need not be computed again; 0 = none", "MB", 0, 1 << 24},
     s.kv_host_mb);
+  v(setting{"reserve-vram", "memory of a cuda device that is left free when all else is there; K, M and G are powers of 1024", "bytes"},
+    s.reserve_vram);
   v(setting{"max-batch", "sequences that run at once", "sequences", 1, 8192}, s.max_batch);
   v(setting{"max-seq-len", "longest sequence, prompt and answer; 0 = the model's own", "tokens", 0, 1 << 24},
     s.max_seq_len);

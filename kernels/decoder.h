@@ -95,9 +95,10 @@ class decoder {
   // Rows of prompts in a step from which on more of them are hardly quicker.
   virtual std::uint32_t prompt_rows() const noexcept = 0;
 
-  // Does once what a step of its kind does the first time: up to so many rows of decoding, and so many rows of a prompt.
+  // Does once what a step of its kind does the first time: up to so many rows of decoding, and so many rows of a prompt, in
+  // sequences of at most so many pages. Steps within that take no more of the device's memory later.
   // After set_pages and before the first step; what is in the pages is lost. As forward() otherwise.
-  virtual bool warm_up(std::uint32_t decode_rows, std::uint32_t prompt_rows) = 0;
+  virtual bool warm_up(std::uint32_t decode_rows, std::uint32_t prompt_rows, std::uint32_t most_pages) = 0;
 
   // The device works off in order what it is given: forward() and draw() only begin, collect() waits. Every draw() is
   // collected before the next; a forward() may come between the two.

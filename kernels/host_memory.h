@@ -9,7 +9,8 @@ namespace weir::kernels {
 
 void* host_allocate(void* self, std::uint64_t bytes);
 void host_free(void* self, void* at, std::uint64_t bytes);
-void host_copy(void* self, void* to, const void* from, std::uint64_t bytes);
+void host_move(void* self, void* to, const void* from, std::uint64_t bytes);  // up or down
+void host_copy(void* self, const copy&);
 std::uint64_t host_free_bytes(void* self);  // what the system says it could give right now
 std::uint64_t host_rows_bytes(void* self, dtype, std::uint32_t rows, std::uint32_t cols);
 void host_pack_rows(void* self, const matrix& rows_on_host, void* to);

@@ -132,6 +132,21 @@ struct add {
   std::size_t count = 0;
 };
 
+// `count` pieces of `bytes` each, as far apart as each side says; either side may be memory from do_allocate_host.
+struct copy {
+  void* to = nullptr;
+  std::uint64_t to_stride = 0;
+  const void* from = nullptr;
+  std::uint64_t from_stride = 0;
+  std::uint64_t bytes = 0;
+  std::uint32_t count = 1;
+};
+
+// Of a device's memory: all of it, what nobody has, and what the backend took for itself beside do_allocate.
+struct device_memory {
+  std::uint64_t total = 0, free = 0, workspaces = 0;
+};
+
 // The table. `self` is the backend's own state (threads, scratch) and the first argument of every entry.
 struct backend {
   std::string_view name;
@@ -153,17 +168,28 @@ struct backend {
   void (*do_add)(void* self, const add&) = nullptr;
 
   // Memory. Where it is the host's own, code above may read it where it lies; else it is copied. Uploads and
-  // downloads return when they are done, a copy is done before the next operation begins.
+  // downloads return when they are done; a copy may only begin, and is done before the next operation begins.
   bool on_host = true;
   void* (*do_allocate)(void* self, std::uint64_t bytes) = nullptr;  // null: not there
   void (*do_free)(void* self, void* at, std::uint64_t bytes) = nullptr;
   void (*do_upload)(void* self, void* to, const void* from_host, std::uint64_t bytes) = nullptr;
   void (*do_download)(void* self, void* to_host, const void* from, std::uint64_t bytes) = nullptr;
-  void (*do_copy)(void* self, void* to, const void* from, std::uint64_t bytes) = nullptr;
+  void (*do_copy)(void* self, const copy&) = nullptr;
   // Why the device failed, once it has: it then computes nothing more. Null entry: it cannot.
   const char* (*fault)(void* self) = nullptr;
   // Of the device's memory, for those who ask before they allocate; 0: it does not say.
   std::uint64_t (*free_bytes)(void* self) = nullptr;
+  // Null entry: the memory is the host's.
+  device_memory (*memory)(void* self) = nullptr;
+
+  // Memory of the host that the device reaches by itself, for copies and for uploads that only begin: what such an
+  // upload reads stays as it is until its lane was awaited. Null entries: any memory of the host will do
+  // (kernels/host_buffer.h), and uploads are do_upload's.
+  static constexpr unsigned upload_lanes = 32;
+  void* (*do_allocate_host)(void* self, std::uint64_t bytes) = nullptr;  // null: not there
+  void (*do_free_host)(void* self, void* at, std::uint64_t bytes) = nullptr;
+  void (*do_begin_upload)(void* self, void* to, const void* from_host, std::uint64_t bytes, unsigned lane) = nullptr;
+  void (*do_await_upload)(void* self, unsigned lane) = nullptr;
 
   // A weight matrix in the backend's own layout: what it takes, and how a row-major one on the host becomes
   // one at `to`, memory of the backend.
@@ -193,6 +219,7 @@ struct backend {
   void run(const attention& op) const { do_attention(self, op); }
   void run(const silu_mul& op) const { do_silu_mul(self, op); }
   void run(const add& op) const { do_add(self, op); }
+  void run(const copy& op) const { do_copy(self, op); }
 };
 
 // Plain loops, one thread: the definition. Stateless, so any number of threads may use it.

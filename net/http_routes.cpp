@@ -216,6 +216,16 @@ reply show_stats(hub& h) {
   append_count(out, "used", s.host_pages.used);
   append_count(out, "restored", s.host_pages.restored);
   out += '}';
+  append_key(out, "memory");
+  out += '{';
+  append_count(out, "weights", s.memory.weights);
+  append_count(out, "pages", s.memory.pages);
+  append_count(out, "host_pages", s.memory.host_pages);
+  append_count(out, "workspaces", s.memory.workspaces);
+  append_count(out, "runtime", s.memory.runtime);
+  append_count(out, "free", s.memory.free);
+  append_count(out, "total", s.memory.total);
+  out += '}';
   append_count(out, "tokens_per_s", s.tokens_per_s);
   append_count(out, "queue", s.queue);
   append_count(out, "queued_tokens", s.queued_tokens);

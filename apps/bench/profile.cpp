@@ -74,6 +74,11 @@ profile::profile(std::shared_ptr<const backend> of)
           .do_copy = through<&backend::do_copy>::call,
           .fault = of_->fault ? through<&backend::fault>::call : nullptr,
           .free_bytes = through<&backend::free_bytes>::call,
+          .memory = of_->memory ? through<&backend::memory>::call : nullptr,
+          .do_allocate_host = of_->do_allocate_host ? through<&backend::do_allocate_host>::call : nullptr,
+          .do_free_host = of_->do_free_host ? through<&backend::do_free_host>::call : nullptr,
+          .do_begin_upload = of_->do_begin_upload ? through<&backend::do_begin_upload>::call : nullptr,
+          .do_await_upload = of_->do_await_upload ? through<&backend::do_await_upload>::call : nullptr,
           .weight_bytes = through<&backend::weight_bytes>::call,
           .do_pack = through<&backend::do_pack>::call,
           .do_fill_random = of_->do_fill_random ? through<&backend::do_fill_random>::call : nullptr,
@@ -81,7 +86,7 @@ profile::profile(std::shared_ptr<const backend> of)
           .do_read = through<&backend::do_read>::call,
           .peak_flops = through<&backend::peak_flops>::call,
       } {
-  static_assert(sizeof(backend) == sizeof(std::string_view) + 27 * sizeof(void*),
+  static_assert(sizeof(backend) == sizeof(std::string_view) + 32 * sizeof(void*),
                 "a new entry goes through here too");
 }
 

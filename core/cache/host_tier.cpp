@@ -6,11 +6,8 @@
 namespace weir::core {
 
 host_tier::host_tier(model& device, std::uint32_t pages)
-    : device_(device),
-      slots_(pages),
-      bytes_(std::make_unique_for_overwrite<std::byte[]>(std::size_t{pages} * device.info().page_bytes)),
-      by_name_(pages) {
-  assert(pages > 0 && device.info().page_bytes > 0);
+    : device_(device), slots_(pages), by_name_(pages) {
+  assert(pages > 0);
 }
 
 void host_tier::put(page_id p, page_name name, page_ids ids) {
@@ -18,7 +15,7 @@ void host_tier::put(page_id p, page_name name, page_ids ids) {
   const auto at = static_cast<std::int32_t>(next_);
   slot& s = slots_[next_];
   if (s.held) drop(at);
-  if (!device_.save_page(p, bytes_of(at))) return;
+  if (!device_.save_page(p, next_)) return;
   s.name = name;
   std::ranges::copy(ids, s.ids.begin());
   s.held = true;
@@ -30,7 +27,7 @@ void host_tier::put(page_id p, page_name name, page_ids ids) {
 bool host_tier::take_back(page_name name, page_ids ids, page_id to) {
   const std::int32_t at = find(name, ids);
   if (at == no_page) return false;
-  const bool done = device_.restore_page(to, bytes_of(at)).has_value();
+  const bool done = device_.restore_page(to, static_cast<std::uint32_t>(at)).has_value();
   drop(at);
   if (done) ++restored_;
   return done;
@@ -42,11 +39,6 @@ std::int32_t host_tier::find(page_name name, page_ids ids) const {
     if (s.name == name && std::ranges::equal(s.ids, ids)) return at;
   }
   return no_page;
-}
-
-std::span<std::byte> host_tier::bytes_of(std::int32_t slot) const {
-  const std::size_t one = device_.info().page_bytes;
-  return {bytes_.get() + static_cast<std::size_t>(slot) * one, one};
 }
 
 void host_tier::drop(std::int32_t slot) {

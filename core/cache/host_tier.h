@@ -4,12 +4,13 @@
 // Pages leave in the order in which they came, to make room for others, or when they are taken back. A copy that fails is
 // no copy: its page will be computed again, and a device that is broken says so at its next step.
 //
-// Thread safety: the owner's thread. Memory is reserved at construction and touched as pages come; no call allocates.
+// Copies begin in order with the device's work and are not waited for: a page is saved before its new owner writes, and what
+// comes back is there before a step reads it. The bytes are the model's, and nobody looks at them here.
+//
+// Thread safety: the owner's thread. No call allocates after construction.
 #pragma once
 
 #include <array>
-#include <cstddef>
-#include <memory>
 #include <vector>
 
 #include "core/cache/page_index.h"
@@ -21,7 +22,7 @@ namespace weir::core {
 
 class host_tier {
  public:
-  // Room for so many pages of the model, which outlives the tier. REQUIRES: the model's pages have bytes; pages > 0.
+  // REQUIRES: the model, which outlives the tier, has host memory for so many pages; pages > 0.
   host_tier(model& device, std::uint32_t pages);
 
   std::uint32_t total() const noexcept { return static_cast<std::uint32_t>(slots_.size()); }
@@ -43,13 +44,11 @@ class host_tier {
     bool held = false;
   };
   std::int32_t find(page_name name, page_ids ids) const;
-  std::span<std::byte> bytes_of(std::int32_t slot) const;
   void drop(std::int32_t slot);
 
   model& device_;
-  std::vector<slot> slots_;             // [pages], a ring
-  std::unique_ptr<std::byte[]> bytes_;  // [pages, page_bytes]
-  page_index by_name_;                  // of slots
+  std::vector<slot> slots_;  // [pages], a ring
+  page_index by_name_;       // of slots
   std::uint32_t next_ = 0, used_ = 0;
   std::uint64_t restored_ = 0;
 };

@@ -78,6 +78,7 @@ result<void> llama::allocate_pages(std::uint32_t count) {
   if (__builtin_mul_overflow(std::uint64_t{count}, info_.page_bytes, &bytes))
     return make_error(errc::does_not_fit, "{} pages of {} bytes are more than 64 bits can count", count,
                       info_.page_bytes);
+  pages_ = {};  // first, so that both need not fit
   pages_ = kernels::buffer(backend_, bytes);
   if (!pages_.data())
     return make_error(errc::does_not_fit, "no memory for keys and values: {} bytes, {} are free", bytes,
@@ -87,9 +88,21 @@ result<void> llama::allocate_pages(std::uint32_t count) {
   return {};
 }
 
-result<void> llama::warm_up(std::uint32_t max_batch, std::uint32_t prompt_rows) {
-  if (whole_ && !whole_->warm_up(max_batch, prompt_rows)) return device_state();
+result<void> llama::allocate_host_pages(std::uint32_t count) {
+  const std::uint64_t bytes = count * info_.page_bytes;
+  host_pages_ = {};
+  host_pages_ = kernels::host_buffer(backend_, bytes);
+  if (count > 0 && !host_pages_.data())
+    return make_error(errc::does_not_fit, "no host memory for {} pages: {} bytes, which the device can reach", count, bytes);
   return {};
+}
+
+result<void> llama::warm_up(std::uint32_t max_batch, std::uint32_t prompt_rows) {
+  if (!whole_) return {};
+  const page_copy nowhere{0, 0};  // brings the kernel that copies pages
+  copy_pages({&nowhere, 1});
+  const std::uint32_t longest = (info_.context + page_tokens - 1) / page_tokens;
+  return whole_->warm_up(max_batch, prompt_rows, longest) ? device_state() : refusal();
 }
 
 result<void> llama::forward(const batch& b) {
@@ -98,7 +111,7 @@ result<void> llama::forward(const batch& b) {
     copy_pages(b.copies);
     place(b);
     logits_rows_ = b.logits_rows;
-    if (!whole_->forward({b.tokens, positions_, slices_, logits_from_})) return device_state();
+    if (!whole_->forward({b.tokens, positions_, slices_, logits_from_})) return refusal();
     return {};
   }
   if (!make_room(rows, b.logits_rows))
@@ -122,6 +135,13 @@ result<void> llama::device_state() const {
   if (const char* why = backend_->fault ? backend_->fault(backend_->self) : nullptr)
     return make_error(errc::internal, "the device failed: {}", why);
   return {};
+}
+
+// Of a decoder that did not do what it was asked for: the device failed, or memory is short.
+result<void> llama::refusal() const {
+  if (auto ok = device_state(); !ok) return ok;
+  return make_error(errc::does_not_fit, "no memory for what a step computes in, {} bytes are free",
+                    backend_->free_bytes(backend_->self));
 }
 
 void llama::place(const batch& b) {
@@ -218,28 +238,39 @@ kernels::kv_pages llama::pages_of(std::uint32_t layer) const noexcept {
   return {keys, keys + half, config_.kv_heads, config_.head_dim, page_tokens};
 }
 
-// Pages lie alike for single operations and for a whole decoder: [layers, keys then values, pages].
-std::uint64_t llama::part_bytes() const noexcept { return info_.page_bytes / (2 * config_.layers); }
+// A page of all layers: 2 * layers pieces, each a layer's keys or its values.
+struct llama::pieces {
+  std::byte* first;
+  std::uint64_t stride;
+};
 
-std::byte* llama::part_of(page_id page, std::uint32_t part) const noexcept {
-  return pages_.data() + (std::uint64_t{part} * page_count_ + static_cast<std::uint64_t>(page)) * part_bytes();
+// Pages lie alike for single operations and for a whole decoder: [layers, keys then values, pages].
+llama::pieces llama::pieces_of(page_id page) const noexcept {
+  const std::uint64_t one = info_.page_bytes / (2 * config_.layers);
+  return {pages_.data() + static_cast<std::uint64_t>(page) * one, page_count_ * one};
+}
+
+llama::pieces llama::host_pieces_of(std::uint32_t slot) const noexcept {
+  assert((slot + 1) * info_.page_bytes <= host_pages_.size());
+  return {host_pages_.data() + slot * info_.page_bytes, info_.page_bytes / (2 * config_.layers)};
+}
+
+void llama::copy(const pieces& to, const pieces& from) {
+  backend_->run(kernels::copy{to.first, to.stride, from.first, from.stride, info_.page_bytes / (2 * config_.layers),
+                              2 * config_.layers});
 }
 
 void llama::copy_pages(std::span<const page_copy> copies) {
-  for (const page_copy& c : copies)
-    for (std::uint32_t part = 0; part < 2 * config_.layers; ++part)
-      backend_->do_copy(backend_->self, part_of(c.to, part), part_of(c.from, part), part_bytes());
+  for (const page_copy& c : copies) copy(pieces_of(c.to), pieces_of(c.from));
 }
 
-result<void> llama::save_page(page_id page, std::span<std::byte> to) {
-  for (std::uint32_t part = 0; part < 2 * config_.layers; ++part)
-    backend_->do_download(backend_->self, to.data() + part * part_bytes(), part_of(page, part), part_bytes());
+result<void> llama::save_page(page_id page, std::uint32_t slot) {
+  copy(host_pieces_of(slot), pieces_of(page));
   return device_state();
 }
 
-result<void> llama::restore_page(page_id page, std::span<const std::byte> from) {
-  for (std::uint32_t part = 0; part < 2 * config_.layers; ++part)
-    backend_->do_upload(backend_->self, part_of(page, part), from.data() + part * part_bytes(), part_bytes());
+result<void> llama::restore_page(page_id page, std::uint32_t slot) {
+  copy(pieces_of(page), host_pieces_of(slot));
   return device_state();
 }
 
@@ -279,7 +310,7 @@ result<void> llama::begin_draws(std::span<const draw> draws) {
   seen_.reserve(seen);  // the draws look into them while they grow
   biases_.reserve(biases);
   for (const draw& d : draws) draws_.push_back(draw_of(d));
-  if (!whole_->draw(draws_)) return device_state();
+  if (!whole_->draw(draws_)) return refusal();
   return {};
 }
 

@@ -23,6 +23,7 @@
 #include "core/sample/pipeline.h"
 #include "kernels/buffer.h"
 #include "kernels/decoder.h"
+#include "kernels/host_buffer.h"
 
 namespace weir::core {
 
@@ -39,9 +40,10 @@ class llama final : public model {
   // The weights that every step reads, in the order in which it does, in memory of the backend: a limit for benchmarks.
   std::span<const std::byte> weights_of_a_step() const noexcept;
   result<void> allocate_pages(std::uint32_t count) override;
+  result<void> allocate_host_pages(std::uint32_t count) override;
   result<void> warm_up(std::uint32_t max_batch, std::uint32_t prompt_rows) override;
-  result<void> save_page(page_id page, std::span<std::byte> to) override;
-  result<void> restore_page(page_id page, std::span<const std::byte> from) override;
+  result<void> save_page(page_id page, std::uint32_t slot) override;
+  result<void> restore_page(page_id page, std::uint32_t slot) override;
   result<void> forward(const batch& b) override;
   result<void> sample(std::span<const draw> draws, std::span<drawn> out) override;
   result<void> begin_draws(std::span<const draw> draws) override;
@@ -50,9 +52,12 @@ class llama final : public model {
 
  private:
   result<void> device_state() const;
+  result<void> refusal() const;
   void copy_pages(std::span<const page_copy> copies);
-  std::uint64_t part_bytes() const noexcept;  // of a page: a layer's keys, or its values
-  std::byte* part_of(page_id page, std::uint32_t part) const noexcept;
+  struct pieces;
+  pieces pieces_of(page_id page) const noexcept;
+  pieces host_pieces_of(std::uint32_t slot) const noexcept;
+  void copy(const pieces& to, const pieces& from);
   void place(const batch& b);
   kernels::decoder_draw draw_of(const draw& d);
   void attend(std::uint32_t layer, std::uint32_t rows);
@@ -75,6 +80,7 @@ class llama final : public model {
 
   kernels::buffer pages_;  // [layers, keys then values, page_count_, kv_heads, page_tokens * head_dim]
   std::uint32_t page_count_ = 0;
+  kernels::host_buffer host_pages_;  // [slots, layers, keys then values, kv_heads, page_tokens * head_dim]
 
   // Where this step's rows are.
   std::vector<std::uint32_t> positions_;   // [rows]

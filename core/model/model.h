@@ -57,8 +57,14 @@ class model {
   virtual ~model() = default;
   virtual const model_info& info() const noexcept = 0;
 
-  // Takes the KV memory for `count` pages at once and touches it. Called once, before the first forward.
+  // Takes the KV memory for `count` pages at once and touches it. Before the first forward; called again it takes other
+  // pages instead, and what was in the old ones is lost.
   virtual result<void> allocate_pages(std::uint32_t count) = 0;
+
+  // Takes host memory for `count` pages besides: slots that save_page() and restore_page() name. Only where page_bytes > 0.
+  virtual result<void> allocate_host_pages([[maybe_unused]] std::uint32_t count) {
+    return make_error(errc::internal, "{} has no pages to save", info().architecture);
+  }
 
   // Does now what the first steps would take longer for: at most so many sequences decode, with so many rows of prompts.
   // After allocate_pages and before the first forward.
@@ -66,11 +72,12 @@ class model {
     return {};
   }
 
-  // A page's keys and values, info().page_bytes of them, to host memory and back, between steps. Only where page_bytes > 0.
-  virtual result<void> save_page([[maybe_unused]] page_id page, [[maybe_unused]] std::span<std::byte> to) {
+  // A page's keys and values to a slot in host memory, and back. A copy may only begin: it comes behind every forward that
+  // was begun before it, and before every one that is begun later.
+  virtual result<void> save_page([[maybe_unused]] page_id page, [[maybe_unused]] std::uint32_t slot) {
     return make_error(errc::internal, "{} has no pages to save", info().architecture);
   }
-  virtual result<void> restore_page([[maybe_unused]] page_id page, [[maybe_unused]] std::span<const std::byte> from) {
+  virtual result<void> restore_page([[maybe_unused]] page_id page, [[maybe_unused]] std::uint32_t slot) {
     return make_error(errc::internal, "{} has no pages to restore", info().architecture);
   }
 

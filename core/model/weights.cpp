@@ -1,13 +1,13 @@
 #include "core/model/weights.h"
 
 #include <algorithm>
-#include <cstring>
 #include <initializer_list>
 #include <memory>
 #include <optional>
 #include <set>
 #include <string>
 
+#include "core/model/load/fill.h"
 #include "kernels/random_weights.h"
 
 namespace weir::core {
@@ -17,28 +17,6 @@ using kernels::dtype;
 using u64 = std::uint64_t;
 
 constexpr u64 alignment = 256;  // as a backend aligns its memory
-
-std::optional<dtype> supported_type(std::string_view stored) {
-  if (stored == "F32") return dtype::f32;
-  if (stored == "BF16") return dtype::bf16;
-  if (stored == "F16") return dtype::f16;
-  return std::nullopt;
-}
-
-// One tensor of the file, of the rows that it makes.
-struct piece {
-  u64 elements = 0;
-  const stored_tensor* from = nullptr;  // null: random
-};
-
-// A matrix or vector in the backend's memory and what it is made of.
-struct placed {
-  std::byte* to = nullptr;
-  kernels::matrix rows;  // a vector: one row. As it lies on the host before the backend gets it
-  bool weight = false;   // laid out by the backend; a vector is copied as it is
-  bool norm = false;     // random norms lie around 1
-  std::vector<piece> pieces;
-};
 
 struct part {
   std::string name;
@@ -181,27 +159,6 @@ model_weights lay_out(const model_config& c, placer& place) {
   return w;
 }
 
-// In slices, so that progress is seen inside a large tensor too.
-void fill_from_file(const piece& p, std::byte* to, dtype type, const std::function<void(u64)>& moved) {
-  const dtype stored = *supported_type(p.from->dtype);
-  const u64 slice = 4u << 20;
-  for (u64 at = 0; at < p.elements; at += slice) {
-    const u64 count = std::min(slice, p.elements - at);
-    const std::byte* from = p.from->bytes.data() + at * kernels::size_of(stored);
-    if (stored == type) {
-      std::memcpy(to + at * kernels::size_of(stored), from, count * kernels::size_of(stored));
-    } else {
-      for (u64 i = 0; i < count; ++i) {
-        // A file need not align its tensors.
-        alignas(float) std::byte element[4] = {};
-        std::memcpy(element, from + i * kernels::size_of(stored), kernels::size_of(stored));
-        reinterpret_cast<float*>(to)[at + i] = kernels::load(element, stored, 0);
-      }
-    }
-    moved(count * kernels::size_of(type));
-  }
-}
-
 struct planned {
   model_weights weights;
   std::vector<placed> all;
@@ -220,28 +177,6 @@ result<planned> allocate(const model_config& config, const checkpoint* from, dty
   planned p{lay_out(config, bind), std::move(bind.all())};
   p.weights.memory = std::move(memory);
   return p;
-}
-
-// Puts each together on the host by fill(piece, to, placed) and gives it to the backend.
-template <class F>
-void fill_all(const std::vector<placed>& all, const kernels::backend& on, const F& fill) {
-  u64 largest = 0;
-  for (const placed& p : all) largest = std::max(largest, p.rows.bytes());
-  const auto staging = std::make_unique_for_overwrite<std::byte[]>(largest);
-  for (const placed& p : all) {
-    std::byte* at = staging.get();
-    for (const piece& q : p.pieces) {
-      fill(q, at, p);
-      at += q.elements * kernels::size_of(p.rows.type);
-    }
-    kernels::matrix rows = p.rows;
-    rows.data = staging.get();
-    if (p.weight) {
-      on.do_pack(on.self, rows, p.to);
-    } else {
-      on.do_upload(on.self, p.to, rows.data, rows.bytes());
-    }
-  }
 }
 
 }  // namespace
@@ -265,12 +200,16 @@ result<model_weights> load_weights(const model_config& config, const checkpoint&
   if (!p) return p.error();
   u64 total = 0, done = 0;
   for (const placed& each : p->all) total += each.rows.bytes();
-  fill_all(p->all, *to, [&](const piece& q, std::byte* at, const placed& whole) {
-    fill_from_file(q, at, whole.rows.type, [&](u64 bytes) {
-      done += bytes;
-      if (progress) progress(done, total);
-    });
-  });
+  const moved_bytes moved = [&](u64 bytes) {
+    done += bytes;
+    if (progress) progress(done, total);
+  };
+  const auto filled = to->do_begin_upload
+                          ? upload_slices(p->all, from, to, moved)
+                          : fill_in_turn(p->all, *to, [&](const piece& q, std::byte* at, const placed& whole) {
+                              return read_piece(from, q, whole.rows.type, at, moved);
+                            });
+  if (!filled) return filled.error();
   return std::move(p->weights);
 }
 
@@ -290,9 +229,11 @@ result<model_weights> random_weights(const model_config& config, dtype type, u64
     }
     return std::move(p->weights);
   }
-  fill_all(p->all, *to, [&](const piece& q, std::byte* at, const placed& whole) {
+  const auto filled = fill_in_turn(p->all, *to, [&](const piece& q, std::byte* at, const placed& whole) -> result<void> {
     kernels::fill_random_weights(at, whole.rows.type, q.elements, whole.norm, next_seed());
+    return {};
   });
+  if (!filled) return filled.error();
   return std::move(p->weights);
 }
 

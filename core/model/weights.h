@@ -4,7 +4,7 @@
 // Matrices keep the type that the file stores; norms and biases are widened to f32. Matrices that read the
 // same input are stacked into one (q, k, v; gate, up), so that a step needs one product for them.
 //
-// A matrix is put together on the host, one at a time, and then laid out by the backend (do_pack).
+// How they get from files into the backend's memory: load/fill.h.
 //
 // Thread safety: immutable once filled; any thread.
 //

@@ -1,6 +1,7 @@
 // The table of a CUDA device: its memory, and who it is.
 #include "kernels/cuda/backend.h"
 
+#include "kernels/cuda/copy.h"
 #include "kernels/cuda/decoder.h"
 #include "kernels/cuda/device.h"
 #include "kernels/cuda/limits.h"
@@ -47,10 +48,38 @@ void download(void* self, void* to, const void* from, std::uint64_t bytes) {
   d.sync();
 }
 
-void copy(void* self, void* to, const void* from, std::uint64_t bytes) {
+void run_copy(void* self, const copy& c) { copy_pieces(of(self), c); }
+
+void* allocate_host(void* self, std::uint64_t bytes) {
+  device& d = of(self);
+  if (d.failed()) return nullptr;
+  void* at = nullptr;
+  const cudaError_t e = cudaMallocHost(&at, bytes);
+  if (e == cudaErrorMemoryAllocation) {
+    (void)cudaGetLastError();
+    return nullptr;
+  }
+  return WEIR_CUDA(d, e) ? at : nullptr;
+}
+
+void release_host(void* self, void* at, std::uint64_t) {
+  device& d = of(self);
+  d.sync();
+  WEIR_CUDA(d, cudaFreeHost(at));
+}
+
+void begin_upload(void* self, void* to, const void* from, std::uint64_t bytes, unsigned lane) {
   device& d = of(self);
   if (d.failed()) return;
-  WEIR_CUDA(d, cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, d.stream));
+  cudaEvent_t& e = d.uploaded[lane];
+  if (!e && !WEIR_CUDA(d, cudaEventCreateWithFlags(&e, cudaEventDisableTiming))) return;
+  WEIR_CUDA(d, cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, d.stream));
+  WEIR_CUDA(d, cudaEventRecord(e, d.stream));
+}
+
+void await_upload(void* self, unsigned lane) {
+  device& d = of(self);
+  if (!d.failed() && d.uploaded[lane]) WEIR_CUDA(d, cudaEventSynchronize(d.uploaded[lane]));
 }
 
 std::uint64_t free_bytes(void* self) {
@@ -58,6 +87,13 @@ std::uint64_t free_bytes(void* self) {
   std::size_t free = 0, total = 0;
   if (!WEIR_CUDA(d, cudaMemGetInfo(&free, &total))) return 0;
   return free;
+}
+
+device_memory memory(void* self) {
+  device& d = of(self);
+  std::size_t free = 0, total = 0;
+  if (!WEIR_CUDA(d, cudaMemGetInfo(&free, &total))) return {};
+  return {total, free, d.workspaces};
 }
 
 std::uint64_t rows_bytes(void*, dtype type, std::uint32_t rows, std::uint32_t cols) {
@@ -109,8 +145,13 @@ std::shared_ptr<const backend> cuda_backend(int index, std::string& why_not, boo
   t.do_free = cuda::release;
   t.do_upload = cuda::upload;
   t.do_download = cuda::download;
-  t.do_copy = cuda::copy;
+  t.do_copy = cuda::run_copy;
   t.free_bytes = cuda::free_bytes;
+  t.memory = cuda::memory;
+  t.do_allocate_host = cuda::allocate_host;
+  t.do_free_host = cuda::release_host;
+  t.do_begin_upload = cuda::begin_upload;
+  t.do_await_upload = cuda::await_upload;
   t.fault = cuda::fault;
   t.weight_bytes = cuda::rows_bytes;
   t.do_pack = cuda::pack;

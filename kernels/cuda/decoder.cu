@@ -16,6 +16,14 @@ namespace {
 
 constexpr std::uint32_t least_rows = 1024;  // room for these is there from the start
 
+// For kernels' code, which is brought as they first run, and for graphs: of a driver that lacks it steps fail for good.
+constexpr std::size_t least_free = std::size_t{192} << 20;
+
+std::size_t free_bytes(device& d) {
+  std::size_t free = 0, total = 0;
+  return WEIR_CUDA(d, cudaMemGetInfo(&free, &total)) ? free : 0;
+}
+
 class cuda_decoder final : public decoder {
  public:
   cuda_decoder(device& d, const decoder_shape& s);
@@ -30,7 +38,7 @@ class cuda_decoder final : public decoder {
     drop_graphs();
   }
   std::uint32_t prompt_rows() const noexcept override { return 2048; }  // docs/performance.md, «CUDA: one H200»
-  bool warm_up(std::uint32_t decode_rows, std::uint32_t prompt_rows) override;
+  bool warm_up(std::uint32_t decode_rows, std::uint32_t prompt_rows, std::uint32_t most_pages) override;
   bool forward(const decoder_step& step) override;
   bool draw(std::span<const decoder_draw> draws) override {
     return draws_.begin(draws, logits_.as<float>(), s_.vocab);
@@ -90,15 +98,6 @@ cuda_decoder::cuda_decoder(device& d, const decoder_shape& s)
       arrived_(d),
       rows_here_(d, heads_),
       draws_(d) {
-  frequencies_.reserve(s_.frequencies.size() * sizeof(float));
-  if (!d_.failed())
-    WEIR_CUDA(d_, cudaMemcpyAsync(frequencies_.as<float>(), s_.frequencies.data(),
-                                  s_.frequencies.size() * sizeof(float), cudaMemcpyHostToDevice, d_.stream));
-  const split_room room = split_room_of(d_, heads_);
-  parts_.reserve(room.floats * sizeof(float));
-  arrived_.reserve(room.counters * sizeof(unsigned));
-  split_.parts = parts_.as<float>();
-  split_.arrived = arrived_.as<unsigned>();
   for (const decoder_layer& l : s_.layers) {
     samples_[0].push_back(l.qkv.data);
     samples_[1].push_back(l.out.data);
@@ -121,32 +120,50 @@ void cuda_decoder::drop_graphs() {
   graphs_.clear();
 }
 
+// False where memory is short, too: the next call tries again.
 bool cuda_decoder::make_room(std::uint32_t rows, std::uint32_t logits) {
   const std::size_t r = std::max(rows, rows_), l = std::max(logits, logits_rows_);
   if (r == rows_ && l == logits_rows_) return !d_.failed();
-  bool moved = false;
-  moved |= x_.reserve(r * s_.hidden * sizeof(float));
-  moved |= scratch_.reserve(r * std::max(s_.hidden, heads_.width()) * sizeof(float));
-  moved |= normed_.reserve(r * s_.hidden * sizeof(element));
-  moved |= qkv_.reserve(r * heads_.width() * sizeof(element));
-  moved |= attended_.reserve(r * s_.heads * s_.head_dim * sizeof(element));
-  moved |= gate_up_.reserve(r * 2 * s_.inter * sizeof(element));
-  moved |= inner_.reserve(r * s_.inter * sizeof(element));
-  moved |= cos_.reserve(r * s_.head_dim / 2 * sizeof(float));
-  moved |= sin_.reserve(r * s_.head_dim / 2 * sizeof(float));
-  moved |= logits_.reserve(l * s_.vocab * sizeof(float));
-  moved |= draws_.reserve(static_cast<std::uint32_t>(l));
+  bool moved = false, there = true;
+  const auto take = [&](grown& g, std::size_t bytes) {
+    const bool anew = g.reserve(bytes);
+    moved |= anew;
+    there &= g.holds(bytes);
+    return anew;
+  };
+  take(x_, r * s_.hidden * sizeof(float));
+  take(scratch_, r * std::max(s_.hidden, heads_.width()) * sizeof(float));
+  take(normed_, r * s_.hidden * sizeof(element));
+  take(qkv_, r * heads_.width() * sizeof(element));
+  take(attended_, r * s_.heads * s_.head_dim * sizeof(element));
+  take(gate_up_, r * 2 * s_.inter * sizeof(element));
+  take(inner_, r * s_.inter * sizeof(element));
+  take(cos_, r * s_.head_dim / 2 * sizeof(float));
+  take(sin_, r * s_.head_dim / 2 * sizeof(float));
+  take(logits_, l * s_.vocab * sizeof(float));
+  const split_room room = split_room_of(d_, heads_);
+  take(parts_, room.floats * sizeof(float));
+  take(arrived_, room.counters * sizeof(unsigned));
+  const std::size_t frequencies = s_.frequencies.size() * sizeof(float);
+  if (take(frequencies_, frequencies) && there)
+    WEIR_CUDA(d_, cudaMemcpyAsync(frequencies_.as<float>(), s_.frequencies.data(), frequencies, cudaMemcpyHostToDevice,
+                                  d_.stream));
+  moved |= draws_.reserve(static_cast<std::uint32_t>(l), s_.vocab);
+  there &= draws_.has_room();
   if (moved) drop_graphs();
-  rows_ = static_cast<std::uint32_t>(r);
-  logits_rows_ = static_cast<std::uint32_t>(l);
-  return !d_.failed();
+  split_.parts = parts_.as<float>();
+  split_.arrived = arrived_.as<unsigned>();
+  rows_ = there ? static_cast<std::uint32_t>(r) : 0;
+  logits_rows_ = there ? static_cast<std::uint32_t>(l) : 0;
+  return there && !d_.failed();
 }
 
 // Searches the products' algorithms and records the graphs, by steps whose rows all write into the first page.
-bool cuda_decoder::warm_up(std::uint32_t decode_rows, std::uint32_t prompt_rows) {
+bool cuda_decoder::warm_up(std::uint32_t decode_rows, std::uint32_t prompt_rows, std::uint32_t most_pages) {
   if (page_count_ == 0) return !d_.failed();
   d_.use();
   const std::uint32_t most = decode_rows + prompt_rows;
+  const auto whole = [](std::uint32_t n) { return (n + products::unit - 1) / products::unit * products::unit; };
   const std::vector<std::int32_t> tokens(most), pages(most / page_tokens + decode_rows / 4 + 2);
   std::vector<std::uint32_t> positions(most), rising(most);
   std::vector<std::int32_t> from(most);
@@ -155,28 +172,41 @@ bool cuda_decoder::warm_up(std::uint32_t decode_rows, std::uint32_t prompt_rows)
   std::iota(rising.begin(), rising.end(), 0);
   for (std::uint32_t i = 0; i < most; ++i) single[i] = {i, 1, 0, pages.data()};
   const auto first = [](auto& all, std::uint32_t n) { return std::span(all).first(n); };
-  // Room for all of it first, and for lists of pages twice as long as there are pages: graphs know where it lies.
-  const std::size_t words = std::size_t{most} * 16 + 2 * std::size_t{page_count_};
-  rows_here_.reserve(words);
-  make_room(most, *std::lower_bound(std::begin(step_rows::classes), std::end(step_rows::classes) - 1, decode_rows));
+  // Room for all of it first, as steps are filled up, and for a list of pages for each that decodes: graphs know where it
+  // lies.
+  const std::uint32_t logits = std::max(
+      whole(decode_rows), *std::lower_bound(std::begin(step_rows::classes), std::end(step_rows::classes) - 1, decode_rows));
+  const std::uint32_t rows = std::max(whole(most), logits);
+  rows_here_.reserve(std::size_t{rows} * 16 + std::size_t{decode_rows} * most_pages);
+  if (!make_room(rows, logits) || free_bytes(d_) < least_free) return false;
   // Of each class of products the most rows that there will be: what is quickest for its fewest may be slow for those.
-  for (std::uint32_t n = 0; n < most && !d_.failed();) {
-    n = std::min(products::next_class(n), most);
+  // Rows that have the same bits in every company are tried for each number of them.
+  const auto next = [&](std::uint32_t n) { return d_.deterministic ? whole(n + 1) : products::next_class(n); };
+  for (std::uint32_t n = 0; n < most;) {
+    n = std::min(next(n), most);
     const kv_slice slice{0, n, 0, pages.data()};
     const auto last = static_cast<std::int32_t>(n - 1);
-    forward({first(tokens, n), first(rising, n), std::span(&slice, 1), std::span(&last, 1)});
+    if (!forward({first(tokens, n), first(rising, n), std::span(&slice, 1), std::span(&last, 1)})) return false;
   }
+  const auto decode = [&](std::uint32_t n) {
+    return forward({first(tokens, n), first(positions, n), first(single, n), first(from, n)});
+  };
   for (const std::uint32_t c : step_rows::classes) {
     const std::uint32_t n = std::min(c, decode_rows);
     for (const std::uint32_t longest : {0u, 16 * n}) {  // contexts alike, and one behind as much as all others
       positions[0] = single[0].position = longest;
-      for (int i = 0; i < 3 && !d_.failed(); ++i)  // as it is, recorded, replayed
-        forward({first(tokens, n), first(positions, n), first(single, n), first(from, n)});
+      for (int i = 0; i < 3; ++i)  // as it is, recorded, replayed
+        if (!decode(n)) return false;
     }
     if (n == decode_rows) break;
   }
-  d_.sync();
-  return !d_.failed();
+  for (std::uint32_t n = step_rows::largest_class; n < decode_rows;) {  // there are no graphs of so many
+    n = std::min(next(n), decode_rows);
+    if (!decode(n)) return false;
+  }
+  const decoder_draw any;
+  decoder_result drawn;
+  return draw({&any, 1}) && collect({&drawn, 1});
 }
 
 bool cuda_decoder::forward(const decoder_step& step) {
@@ -191,7 +221,7 @@ bool cuda_decoder::forward(const decoder_step& step) {
   rows_view v = rows_here_.bring(step, e, moved);
   v.drawn = draws_.ids();
   if (moved) drop_graphs();
-  if (d_.failed()) return false;
+  if (d_.failed() || !v.tokens) return false;
   if (!decoding) {
     record(v, false);
     return !d_.failed();

@@ -86,6 +86,7 @@ bool device::open(int at) {
     return false;
   }
   small.size = small_bytes;
+  workspaces = workspace_bytes + small_bytes;
   return WEIR_CUDA(*this, cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking)) &&
          WEIR_CUDA(*this, blas->create(&lt)) && WEIR_CUDA(*this, cudaMalloc(&workspace, workspace_bytes)) &&
          WEIR_CUDA(*this, cudaMalloc(&small.device, small.size)) &&
@@ -101,6 +102,8 @@ device::~device() {
   if (arrived) cudaFree(arrived);
   if (small.device) cudaFree(small.device);
   if (small.host) cudaFreeHost(small.host);
+  for (cudaEvent_t e : uploaded)
+    if (e) cudaEventDestroy(e);
   if (stream) cudaStreamDestroy(stream);
 }
 

@@ -63,6 +63,8 @@ struct device {
   void* workspace = nullptr;  // of cuBLASLt
   static constexpr std::size_t workspace_bytes = 64u << 20;
   staging small;
+  std::uint64_t workspaces = 0;                       // bytes of all memory here that is not do_allocate's
+  cudaEvent_t uploaded[backend::upload_lanes] = {};  // made when they are needed
   // Of products by warpgroups (stream_wide.cu); null: the device or the build has none.
   void* encode_map = nullptr;   // cuTensorMapEncodeTiled
   unsigned* arrived = nullptr;  // [multiprocessors], zero between kernels

@@ -21,8 +21,9 @@ class draw_desk {
   }
   draw_desk(const draw_desk&) = delete;
 
-  // Room for so many draws; what ids() holds stays. True where it moved.
-  bool reserve(std::uint32_t draws) { return ids_.reserve(draws * sizeof(std::int32_t), true); }
+  // Room for so many draws; what ids() holds stays. True where ids() moved; has_room() says whether it is there.
+  bool reserve(std::uint32_t draws, std::uint32_t vocab);
+  bool has_room() const { return has_room_; }
 
   // REQUIRES: room for them, and the draws before are collected.
   bool begin(std::span<const decoder_draw> draws, float* logits, std::uint32_t vocab);
@@ -34,8 +35,14 @@ class draw_desk {
   const std::int32_t* ids() const { return ids_.as<std::int32_t>(); }
 
  private:
+  bool reserve_words(std::size_t words);  // false: memory is short
+  void bring(std::span<const decoder_draw> draws, std::size_t words, std::size_t first, float* logits, std::uint32_t vocab);
+
   device& d_;
   grown orders_, orders_host_, saved_, results_, ids_;
+  std::uint32_t most_draws_ = 0;
+  std::size_t most_words_ = 0;  // of the draws that are brought at once
+  bool has_room_ = false;
   cudaEvent_t drawn_ = nullptr;
 };
 

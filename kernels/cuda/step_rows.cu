@@ -46,8 +46,9 @@ rows_view step_rows::bring(const decoder_step& step, const step_extent& e, bool&
   const std::uint32_t most = prefill_tokens(heads_, block_lines);
   for (const kv_slice& s : step.slices) pages += (s.position + s.rows + page_tokens - 1) / page_tokens;
   const std::size_t words = std::size_t{rows} * 3 + std::size_t{decodes} * 4 + logits + std::size_t{blocks} * 4 + pages;
-  moved = reserve(2 * words);  // twice what is needed: contexts grow
+  moved = !holds(words) && reserve(2 * words);  // twice what is needed: contexts grow
   rows_view v{};
+  if (!holds(words)) return v;
   // Whoever runs ahead waited for the step before the last, behind which this copy came: it is there, or will be at once.
   if (!d_.failed()) WEIR_CUDA(d_, cudaEventSynchronize(brought_));
   if (d_.failed()) return v;

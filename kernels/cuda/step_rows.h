@@ -35,10 +35,12 @@ class step_rows {
   // True where it moved, as bring() says too.
   bool reserve(std::size_t words) { return there_.reserve(words * 4) | host_.reserve(words * 4); }
 
-  // The step before may still run: its rows lie here until it has.
+  // The step before may still run: its rows lie here until it has. No tokens: memory was short.
   rows_view bring(const decoder_step& step, const step_extent& e, bool& moved);
 
  private:
+  bool holds(std::size_t words) const { return there_.holds(words * 4) && host_.holds(words * 4); }
+
   device& d_;
   const head_shape heads_;
   grown there_, host_;

@@ -7,6 +7,7 @@
 
 #include "kernels/buffer.h"
 #include "kernels/cuda/backend.h"
+#include "kernels/host_buffer.h"
 #include "kernels/random_weights.h"
 #include "tests/kernels/random_data.h"
 #include "tests/support/cuda_device.h"
@@ -75,11 +76,45 @@ TEST_CASE("cuda: memory is zeroed, and copies both ways keep every byte") {
     CHECK(bytes == std::vector<std::byte>(1000));
     CHECK(reinterpret_cast<std::uintptr_t>(copy.data()) % 256 == 0);
     const on_device there(b, v);
-    b->do_copy(b->self, copy.data(), there.floats(), copy.size());
+    b->run(kernels::copy{copy.data(), 0, there.floats(), 0, copy.size()});
     std::vector<float> back(v.size());
     b->do_download(b->self, back.data(), copy.data(), copy.size());
     CHECK(back == v);
     CHECK(b->free_bytes(b->self) > 0);
+  });
+}
+
+TEST_CASE("cuda: pieces are copied between strides, and to pinned memory and back, every byte and no other") {
+  on_cuda([](const backend_ptr& b) {
+    test::rng r(4);
+    for (int round = 0; round < 40; ++round) {
+      const std::uint32_t count = pick(r, 1, 40);
+      const std::uint64_t bytes = pick(r, 1, round % 5 ? 5000 : 200000), near = (bytes + 15) / 16 * 16,
+                          far = near + 16 * pick(r, 0, 20);
+      std::vector<std::byte> from(count * far);
+      for (auto& x : from) x = static_cast<std::byte>(r());
+      const buffer apart(b, count * far), again(b, count * far);
+      b->do_upload(b->self, apart.data(), from.data(), from.size());
+      const host_buffer pinned(b, count * near);
+      REQUIRE(pinned.data() != nullptr);
+      std::memset(pinned.data(), 0x5a, pinned.size());
+      b->run(kernels::copy{pinned.data(), near, apart.data(), far, bytes, count});
+      b->run(kernels::copy{again.data(), far, pinned.data(), near, bytes, count});
+      std::vector<std::byte> back(count * far);
+      b->do_download(b->self, back.data(), again.data(), back.size());  // waits for both
+      for (std::uint32_t i = 0; i < count; ++i) {
+        const auto piece = [&](const std::byte* all, std::uint64_t stride, std::uint64_t n) {
+          return std::vector<std::byte>(all + i * stride, all + i * stride + n);
+        };
+        const auto wanted = piece(from.data(), far, bytes);
+        CAPTURE(round, count, bytes, far, i);
+        REQUIRE(piece(pinned.data(), near, bytes) == wanted);
+        REQUIRE(piece(back.data(), far, bytes) == wanted);
+        for (std::uint64_t at = bytes; at < near; ++at) REQUIRE(pinned.data()[i * near + at] == std::byte{0x5a});
+        for (std::uint64_t at = bytes; at < far; ++at) REQUIRE(back[i * far + at] == std::byte{0});
+      }
+    }
+    CHECK(!b->fault(b->self));
   });
 }
 

@@ -61,12 +61,14 @@ TEST_CASE("http: health, stats and models say what they know") {
   CHECK(c.get("/health/ready").status == 200);
   auto stats = c.get("/v1/stats").json();
   for (const char* field :
-       {"jobs", "pages", "tokens_per_s", "queue", "step_ms", "sampled_to_sent_ms", "cancel_to_release_ms", "predicted_wait_ms", "client_lag", "sessions",
+       {"jobs", "pages", "memory", "tokens_per_s", "queue", "step_ms", "sampled_to_sent_ms", "cancel_to_release_ms", "predicted_wait_ms", "client_lag", "sessions",
         "closed", "rss_bytes"}) {
     CAPTURE(field);
     CHECK(stats.as_object().contains(field));
   }
   CHECK(stats.at("rss_bytes").as_int64() > 1 << 20);
+  for (const char* part : {"weights", "pages", "host_pages", "workspaces", "runtime", "free", "total"})
+    CHECK(stats.at("memory").at(part) == 0);  // a sim has none
   for (const char* state : {"queued", "prefilling", "decoding", "paused", "finished"})
     CHECK(stats.at("jobs").at(state) == 0);
   auto models = c.get("/v1/models").json();

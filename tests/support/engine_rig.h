@@ -105,6 +105,7 @@ struct engine_rig {
   void build(std::unique_ptr<core::model> m, std::shared_ptr<const core::tokenizer> t,
              core::engine_config c) {
     REQUIRE(m->allocate_pages(c.kv_pages).has_value());
+    if (c.host_pages > 0) REQUIRE(m->allocate_host_pages(c.host_pages).has_value());
     engine = std::make_unique<core::engine>(std::move(m), std::move(t), c, clock);
   }
 };

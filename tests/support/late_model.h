@@ -31,13 +31,14 @@ class late_model final : public core::model {
 
   const core::model_info& info() const noexcept override { return info_; }
   core::result<void> allocate_pages(std::uint32_t count) override { return model_->allocate_pages(count); }
-  core::result<void> save_page(core::page_id page, std::span<std::byte> to) override {
+  core::result<void> allocate_host_pages(std::uint32_t count) override { return model_->allocate_host_pages(count); }
+  core::result<void> save_page(core::page_id page, std::uint32_t slot) override {
     catch_up();
-    return model_->save_page(page, to);
+    return model_->save_page(page, slot);
   }
-  core::result<void> restore_page(core::page_id page, std::span<const std::byte> from) override {
+  core::result<void> restore_page(core::page_id page, std::uint32_t slot) override {
     catch_up();
-    return model_->restore_page(page, from);
+    return model_->restore_page(page, slot);
   }
 
   core::result<void> forward(const core::batch& b) override {

@@ -5,9 +5,9 @@
 // `script` replaces the logits: what it returns is drawn for certain.
 #pragma once
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <cmath>
-#include <cstring>
 #include <functional>
 #include <limits>
 #include <optional>
@@ -36,6 +36,7 @@ class toy_model final : public core::model {
   // Draws whose logits are NaN: seed, index of the output token.
   std::function<bool(std::uint64_t, std::uint32_t)> broken;
   std::uint32_t forwards = 0;
+  bool copies_fail = false;         // of pages to host memory and back
   bool some_rows_unwanted = false;  // by a loop that runs ahead: their sequences ended meanwhile
 
   core::model_info& change_info() { return info_; }
@@ -46,16 +47,23 @@ class toy_model final : public core::model {
     return {};
   }
 
-  core::result<void> save_page(core::page_id page, std::span<std::byte> to) override {
-    REQUIRE(to.size() == info_.page_bytes);
-    std::memcpy(to.data(), &memory_.at(static_cast<std::size_t>(page) * page_span), to.size());
+  core::result<void> allocate_host_pages(std::uint32_t count) override {
+    host_.assign(std::size_t{count} * core::page_tokens, -2);
     return {};
   }
-  core::result<void> restore_page(core::page_id page, std::span<const std::byte> from) override {
-    REQUIRE(from.size() == info_.page_bytes);
-    std::memcpy(&memory_.at(static_cast<std::size_t>(page) * page_span), from.data(), from.size());
+  core::result<void> save_page(core::page_id page, std::uint32_t slot) override {
+    if (copies_fail) return core::make_error(core::errc::internal, "no copy today");
+    std::ranges::copy(page_at(page), page_of(host_, slot).begin());
     return {};
   }
+  core::result<void> restore_page(core::page_id page, std::uint32_t slot) override {
+    if (copies_fail) return core::make_error(core::errc::internal, "no copy today");
+    std::ranges::copy(page_of(host_, slot), page_at(page).begin());
+    return {};
+  }
+
+  // What lies in a page: a token a row.
+  std::span<core::token_id> page_at(core::page_id page) { return page_of(memory_, static_cast<std::size_t>(page)); }
 
   core::result<void> forward(const core::batch& b) override {
     ++forwards;
@@ -96,6 +104,10 @@ class toy_model final : public core::model {
 
  private:
   static constexpr std::ptrdiff_t page_span = core::page_tokens;
+  static std::span<core::token_id> page_of(std::vector<core::token_id>& all, std::size_t page) {
+    REQUIRE((page + 1) * core::page_tokens <= all.size());
+    return std::span(all).subspan(page * core::page_tokens, core::page_tokens);
+  }
   core::token_id& slot(const core::batch_slice& s, std::uint32_t position) {
     const auto page = static_cast<std::size_t>(s.pages[position / core::page_tokens]);
     return memory_.at(page * core::page_tokens + position % core::page_tokens);
@@ -124,6 +136,7 @@ class toy_model final : public core::model {
   core::model_info info_;
   core::sample_scratch scratch_;
   std::vector<core::token_id> memory_;    // [pages, page_tokens]
+  std::vector<core::token_id> host_;      // [host pages, page_tokens]
   std::vector<std::vector<float>> rows_;  // [logits rows, vocab]
 };
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <limits>
 #include <optional>
 #include <set>
@@ -173,6 +174,16 @@ result<checkpoint> checkpoint::open(const std::string& dir) {
 const stored_tensor* checkpoint::find(std::string_view name) const {
   const auto found = tensors_.find(name);
   return found == tensors_.end() ? nullptr : &found->second;
+}
+
+result<void> checkpoint::read(const stored_tensor& t, u64 at, std::span<std::byte> to) const {
+  for (const mapped_file& f : files_) {
+    const std::less_equal<const std::byte*> before;
+    const auto all = f.bytes();
+    if (before(all.data(), t.bytes.data()) && before(t.bytes.data() + t.bytes.size(), all.data() + all.size()))
+      return f.read(static_cast<u64>(t.bytes.data() - all.data()) + at, to);
+  }
+  return make_error(errc::internal, "a tensor of another checkpoint");
 }
 
 result<void> checkpoint::open_file(const std::string& path) {

@@ -47,6 +47,9 @@ class checkpoint {
   const stored_tensor* find(std::string_view name) const;
   const tensor_map& tensors() const noexcept { return tensors_; }
 
+  // Bytes `at` and on of one of these tensors, read from its file now; the error names the file. Any thread.
+  result<void> read(const stored_tensor& t, std::uint64_t at, std::span<std::byte> to) const;
+
  private:
   result<void> open_file(const std::string& path);
   result<void> open_shards(const std::string& dir, const std::string& index_path);

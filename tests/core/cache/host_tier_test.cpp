@@ -23,12 +23,10 @@ struct named_page {
 };
 
 // A toy whose page `p` holds `ids`.
-void fill(toy_model& m, page_id p, const full& ids) {
-  REQUIRE(m.restore_page(p, std::as_bytes(std::span(ids))).has_value());
-}
+void fill(toy_model& m, page_id p, const full& ids) { std::ranges::copy(ids, m.page_at(p).begin()); }
 full read(toy_model& m, page_id p) {
   full ids;
-  REQUIRE(m.save_page(p, std::as_writable_bytes(std::span(ids))).has_value());
+  std::ranges::copy(m.page_at(p), ids.begin());
   return ids;
 }
 
@@ -44,6 +42,7 @@ engine_config small_pool(std::uint32_t pages, std::uint32_t host) {
 TEST_CASE("what is put away comes back once, as it was, and oldest pages leave first") {
   toy_model m;
   REQUIRE(m.allocate_pages(8).has_value());
+  REQUIRE(m.allocate_host_pages(3).has_value());
   host_tier tier(m, 3);
   std::vector<named_page> pages;
   for (int n = 0; n < 5; ++n) pages.emplace_back(n);
@@ -68,6 +67,7 @@ TEST_CASE("what is put away comes back once, as it was, and oldest pages leave f
 TEST_CASE("a name alone brings nothing back, and what is here already is not copied again") {
   toy_model m;
   REQUIRE(m.allocate_pages(2).has_value());
+  REQUIRE(m.allocate_host_pages(2).has_value());
   host_tier tier(m, 2);
   const named_page one(1), other(2);
   fill(m, 0, one.ids);
@@ -78,9 +78,31 @@ TEST_CASE("a name alone brings nothing back, and what is here already is not cop
   CHECK(tier.used() == 1);
 }
 
+TEST_CASE("a copy that fails is no copy, and the next one may be") {
+  toy_model m;
+  REQUIRE(m.allocate_pages(2).has_value());
+  REQUIRE(m.allocate_host_pages(2).has_value());
+  host_tier tier(m, 2);
+  const named_page one(1);
+  fill(m, 0, one.ids);
+  m.copies_fail = true;
+  tier.put(0, one.name, one.ids);
+  CHECK_FALSE(tier.holds(one.name, one.ids));
+  CHECK(tier.used() == 0);
+  m.copies_fail = false;
+  tier.put(0, one.name, one.ids);
+  REQUIRE(tier.holds(one.name, one.ids));
+  m.copies_fail = true;
+  CHECK_FALSE(tier.take_back(one.name, one.ids, 1));
+  CHECK_FALSE(tier.holds(one.name, one.ids));
+  CHECK(tier.used() == 0);
+  CHECK(tier.restored() == 0);
+}
+
 TEST_CASE("random puts and takes are those of a list of the newest") {
   toy_model m;
   REQUIRE(m.allocate_pages(2).has_value());
+  REQUIRE(m.allocate_host_pages(5).has_value());
   std::mt19937 random(3);
   host_tier tier(m, 5);
   std::vector<named_page> all;

@@ -229,11 +229,13 @@ TEST_CASE("a page that was saved and restored elsewhere holds the same keys and 
       const auto prompt = random_ids(r, page_tokens + 30), next = random_ids(r, 1);
       test::driven_sequence first(*m, 0, 3), other(*m, 3, 3);
       first.feed(prompt, prompt.size());
-      std::vector<std::byte> kept(m->info().page_bytes), garbage(m->info().page_bytes, std::byte{0xff});
+      m->allocate_host_pages(3).value();
       for (const page_id p : {2, 1}) {  // a driven sequence begins with its last page
-        m->save_page(p, kept).value();
-        m->restore_page(p + 3, garbage).value();
-        m->restore_page(p + 3, kept).value();
+        const auto slot = static_cast<std::uint32_t>(p);
+        m->save_page(p, slot).value();
+        m->save_page(0, 0).value();  // beside it
+        m->restore_page(p + 3, 0).value();
+        m->restore_page(p + 3, slot).value();
       }
       const auto wanted = first.feed(next, 1);
       const std::vector<float> copy(wanted.begin(), wanted.end());

@@ -1,0 +1,162 @@
+// Weights from files into a device's memory, with several readers: each slice is read into a lane of memory that the device
+// reaches by itself, and goes up from there while other lanes are read into.
+#include <algorithm>
+#include <condition_variable>
+#include <deque>
+#include <mutex>
+#include <optional>
+#include <system_error>
+#include <thread>
+
+#include "core/model/load/fill.h"
+#include "kernels/host_buffer.h"
+
+namespace weir::core {
+namespace {
+
+using u64 = std::uint64_t;
+
+struct slice {
+  const stored_tensor* from;
+  kernels::dtype type;
+  u64 first, count;  // elements
+  std::byte* to;
+  u64 bytes() const { return count * kernels::size_of(type); }
+};
+
+std::vector<slice> slices_of(const std::vector<placed>& all, u64 lane) {
+  std::vector<slice> out;
+  for (const placed& p : all) {
+    std::byte* to = p.to;
+    const u64 wide = kernels::size_of(p.rows.type), most = lane / wide;
+    for (const piece& q : p.pieces) {
+      for (u64 at = 0; at < q.elements; at += most)
+        out.push_back({q.from, p.rows.type, at, std::min(most, q.elements - at), to + at * wide});
+      to += q.elements * wide;
+    }
+  }
+  return out;
+}
+
+// What readers and the caller, who alone talks to the device, tell each other. Every member takes the lock.
+class exchange {
+ public:
+  exchange(std::size_t slices, unsigned lanes) : slices_(slices) {
+    for (unsigned i = 0; i < lanes; ++i) free_.push_back(i);
+  }
+
+  struct task {
+    std::size_t slice;
+    unsigned lane;
+  };
+
+  // A reader's next slice and where to; nothing: there are no more.
+  std::optional<task> next() {
+    std::unique_lock hold(lock_);
+    changed_.wait(hold, [&] { return failed_ || next_ == slices_ || !free_.empty(); });
+    if (failed_ || next_ == slices_) return std::nullopt;
+    const task t{next_++, free_.front()};
+    free_.pop_front();
+    return t;
+  }
+  void filled(task t) {
+    std::lock_guard hold(lock_);
+    full_.push_back(t);
+    changed_.notify_all();
+  }
+  void fail(error e) {
+    std::lock_guard hold(lock_);
+    if (!failed_) failed_ = std::move(e);
+    changed_.notify_all();
+  }
+  void give_back(unsigned lane) {
+    std::lock_guard hold(lock_);
+    free_.push_back(lane);
+    changed_.notify_all();
+  }
+
+  // What was filled; nothing: readers are not that far (`wait`: they failed).
+  std::optional<task> take(bool wait) {
+    std::unique_lock hold(lock_);
+    if (wait) changed_.wait(hold, [&] { return failed_ || !full_.empty(); });
+    if (failed_ || full_.empty()) return std::nullopt;
+    const task t = full_.front();
+    full_.pop_front();
+    return t;
+  }
+  std::optional<error> failure() {
+    std::lock_guard hold(lock_);
+    return failed_;
+  }
+
+ private:
+  const std::size_t slices_;
+  std::mutex lock_;
+  std::condition_variable changed_;
+  std::size_t next_ = 0;
+  std::deque<unsigned> free_;
+  std::deque<task> full_;
+  std::optional<error> failed_;
+};
+
+// A thread reads about 5 GB/s out of the page cache, a link takes 55: half of the cores, and no more than eight, since what more of
+// them gain is lost on pinning their memory (docs/performance.md).
+unsigned reader_count() {
+  return std::clamp(std::thread::hardware_concurrency() / 2, 1u, 8u);
+}
+
+}  // namespace
+
+result<void> upload_slices(const std::vector<placed>& all, const checkpoint& from,
+                           const std::shared_ptr<const kernels::backend>& on, const moved_bytes& moved, unsigned readers,
+                           u64 lane) {
+  if (readers == 0) readers = reader_count();
+  const unsigned lanes = std::min(2 * readers, kernels::backend::upload_lanes);
+  const auto slices = slices_of(all, lane);
+  const kernels::host_buffer memory(on, lanes * lane);
+  if (!memory.data()) return make_error(errc::does_not_fit, "no host memory that the device can reach: {} bytes", lanes * lane);
+  const auto lane_at = [&](unsigned n) { return memory.data() + n * lane; };
+
+  exchange desk(slices.size(), lanes);
+  std::vector<std::jthread> threads;
+  const auto read = [&] {
+    while (const auto t = desk.next()) {
+      const slice& s = slices[t->slice];
+      if (auto ok = read_elements(from, *s.from, s.type, s.first, s.count, lane_at(t->lane)); !ok) return desk.fail(ok.error());
+      desk.filled(*t);
+    }
+  };
+  try {
+    for (unsigned i = 0; i < readers; ++i) threads.emplace_back(read);
+  } catch (const std::system_error& e) {  // fewer will do
+    if (threads.empty()) return make_error(errc::internal, "no thread to read weights with: {}", e.what());
+  }
+
+  std::deque<unsigned> under_way;
+  const auto await_first = [&] {
+    on->do_await_upload(on->self, under_way.front());
+    desk.give_back(under_way.front());
+    under_way.pop_front();
+  };
+  for (std::size_t begun = 0; begun < slices.size();) {
+    const auto t = desk.take(under_way.empty());
+    if (t) {
+      const slice& s = slices[t->slice];
+      on->do_begin_upload(on->self, s.to, lane_at(t->lane), s.bytes(), t->lane);
+      under_way.push_back(t->lane);
+      moved(s.bytes());
+      ++begun;
+    } else if (!under_way.empty()) {
+      await_first();
+    } else {
+      break;  // the readers failed
+    }
+  }
+  while (!under_way.empty()) await_first();
+  threads.clear();
+  if (const auto why = desk.failure()) return *why;
+  if (const char* why = on->fault ? on->fault(on->self) : nullptr) return make_error(errc::internal, "the device failed: {}", why);
+  return {};
+}
+
+}  // namespace weir::core
