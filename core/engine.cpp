@@ -17,7 +17,7 @@ constexpr std::size_t most_blocked = 16;
 
 using sequences = std::vector<std::unique_ptr<sequence>>;
 
-// The first pass of a step over its sequences finds few of their lines in the caches: it asks for them in time.
+// The first pass over the sequences after a wait finds few of their lines in the caches: it asks for them in time.
 void fetch_ahead(const sequences& all, std::size_t i) {
   constexpr std::size_t lines = 16, ends = 8;  // sequences ahead
   if (i + lines < all.size()) all[i + lines]->fetch();
@@ -280,7 +280,9 @@ void engine::state::ask(const batch& work) {
 
 // What was drawn, for those that still await it.
 void engine::state::judge(time_point at) {
-  for (const auto& s : running) {
+  for (std::size_t i = 0; i < running.size(); ++i) {
+    fetch_ahead(running, i);
+    const auto& s = running[i];
     if (!s->awaits()) continue;
     const drawn& got = results[static_cast<std::size_t>(std::exchange(s->draw_at, -1))];
     if (got.fault) {

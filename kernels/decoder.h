@@ -69,10 +69,11 @@ struct decoder_draw {
 
 enum class draw_state : std::int32_t {
   drawn,
-  fault  // no finite maximum, a NaN or +inf
+  fault,   // no finite maximum, a NaN or +inf
+  pending  // not drawn yet: only a backend sees this
 };
 
-struct decoder_result {
+struct alignas(8) decoder_result {
   std::int32_t id = -1;
   draw_state state = draw_state::fault;
 };
@@ -90,7 +91,8 @@ class decoder {
   virtual bool warm_up(std::uint32_t decode_rows, std::uint32_t prompt_rows) = 0;
 
   // The device works off in order what it is given: forward() and draw() only begin, collect() waits. Every draw() is
-  // collected before the next; a forward() may come between the two.
+  // collected before the next; a forward() may come between the two, and the draws may wait for it to begin with it: what
+  // they refer to has been read when draw() returns.
   //
   // The pass over a step's rows; false: the device failed (backend::fault says how), or memory is short.
   virtual bool forward(const decoder_step& step) = 0;

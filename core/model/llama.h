@@ -54,7 +54,7 @@ class llama final : public model {
   std::uint64_t part_bytes() const noexcept;  // of a page: a layer's keys, or its values
   std::byte* part_of(page_id page, std::uint32_t part) const noexcept;
   void place(const batch& b);
-  kernels::decoder_draw draw_of(const draw& d);
+  void put_draw(const draw& d);
   void attend(std::uint32_t layer, std::uint32_t rows);
   void feed_forward(std::uint32_t layer, std::uint32_t rows);
   void compute_logits(std::uint32_t rows);
