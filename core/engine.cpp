@@ -62,7 +62,7 @@ engine::engine(std::unique_ptr<model> m, std::shared_ptr<const tokenizer> t, eng
     : s_(std::make_unique<state>(std::move(m), std::move(t), config, time)) {}
 
 engine::~engine() {
-  const error stopped = make_error(errc::unavailable, "the engine was stopped");
+  const error stopped = s_->fault.value_or(make_error(errc::unavailable, "the engine was stopped"));
   s_->fail_all(stopped);
   for (auto& s : s_->finishing) {
     if (!s->settle()) s_->drop(std::move(s), finish_reason::error, stopped);
@@ -256,9 +256,9 @@ void engine::state::sample(const batch& work) {
 
 // The plan's rows are computed before anything that comes later; pages that they fill get their names.
 void engine::state::settle_rows(time_point at) {
-  plan.computed(at);
-  for (sequence* s : plan.sequences())
-    if (s->fills_page()) name_pages(*s, pool);
+  plan.computed(at, [&](sequence& s) {
+    if (s.fills_page()) name_pages(s, pool);
+  });
 }
 
 // A draw for each row of logits, unless its sequence has ended meanwhile.
@@ -374,6 +374,10 @@ std::optional<error> engine::state::refusal(const job& j) const {
   }
   return make_error(errc::prompt_too_long, "the prompt has {} tokens; prompt and output together may have {}",
                     prompt, longest);
+}
+
+void engine::fail(const error& why) {
+  if (!s_->fault) s_->fail_all(why);
 }
 
 bool engine::idle() const noexcept { return s_->known.empty() && !s_->under_way.up; }

@@ -124,20 +124,23 @@ result<void> llama::device_state() const {
 }
 
 void llama::place(const batch& b) {
-  positions_.clear();
-  slices_.clear();
-  logits_from_.clear();
+  positions_.resize(b.tokens.size());
+  slices_.resize(b.slices.size());
+  logits_from_.resize(b.logits_rows);
+  std::uint32_t* position = positions_.data();
+  kernels::kv_slice* slice = slices_.data();
   for (const batch_slice& s : b.slices) {
-    assert(s.first_row == positions_.size() && s.rows >= 1);
-    for (std::uint32_t i = 0; i < s.rows; ++i) positions_.push_back(s.position + i);
-    kernels::kv_slice& slice = slices_.emplace_back();
-    slice.first_row = s.first_row;
-    slice.rows = s.rows;
-    slice.position = s.position;
-    slice.pages = s.pages.data();
-    if (s.logits_row >= 0) logits_from_.push_back(static_cast<std::int32_t>(s.first_row + s.rows - 1));
+    assert(position == positions_.data() + s.first_row && s.rows >= 1);
+    for (std::uint32_t i = 0; i < s.rows; ++i) *position++ = s.position + i;
+    slice->first_row = s.first_row;
+    slice->rows = s.rows;
+    slice->position = s.position;
+    slice->pages = s.pages.data();
+    ++slice;
+    if (s.logits_row >= 0)
+      logits_from_[static_cast<std::size_t>(s.logits_row)] = static_cast<std::int32_t>(s.first_row + s.rows - 1);
   }
-  assert(positions_.size() == b.tokens.size() && logits_from_.size() == b.logits_rows);
+  assert(position == positions_.data() + positions_.size());
 }
 
 // Grows, never shrinks: what is past the step's rows is left over from a larger one.

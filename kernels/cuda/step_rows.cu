@@ -16,19 +16,21 @@ constexpr std::uint32_t order_units = sizeof(draw_order) / 16;
 static_assert(sizeof(draw_order) % 16 == 0 && sizeof(rows_head) == 16);
 
 // One block whose threads ask the host for everything at once: for the first part of it before they know how much it is.
+// The kernels of a step read their rows before they wait for each other: none of them may start until all of it is here.
 __global__ void __launch_bounds__(bringers)
     bring_kernel(const int4* host_rows, int4* rows, const int4* host_orders, int4* orders, volatile std::uint32_t* taken) {
   const std::uint32_t t = threadIdx.x;
   const int4 head = __ldcv(host_rows), row = __ldcv(host_rows + t), order = __ldcv(host_orders + t);
   const auto row_units = static_cast<std::uint32_t>(head.x), all_orders = static_cast<std::uint32_t>(head.y) * order_units;
-  let_next_start();
   wait_for_previous();
   if (t < row_units) rows[t] = row;
   if (t < all_orders) orders[t] = order;
 #pragma unroll 4
   for (std::uint32_t i = t + bringers; i < row_units; i += bringers) rows[i] = __ldcv(host_rows + i);
   for (std::uint32_t i = t + bringers; i < all_orders; i += bringers) orders[i] = __ldcv(host_orders + i);
+  __threadfence();
   __syncthreads();
+  let_next_start();
   if (t == 0) *taken = static_cast<std::uint32_t>(head.z);
 }
 
