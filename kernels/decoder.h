@@ -69,11 +69,10 @@ struct decoder_draw {
 
 enum class draw_state : std::int32_t {
   drawn,
-  fault,   // no finite maximum, a NaN or +inf
-  pending  // not drawn yet: only a backend sees this
+  fault  // no finite maximum, a NaN or +inf
 };
 
-struct alignas(8) decoder_result {
+struct decoder_result {
   std::int32_t id = -1;
   draw_state state = draw_state::fault;
 };
@@ -91,8 +90,7 @@ class decoder {
   virtual bool warm_up(std::uint32_t decode_rows, std::uint32_t prompt_rows) = 0;
 
   // The device works off in order what it is given: forward() and draw() only begin, collect() waits. Every draw() is
-  // collected before the next; a forward() may come between the two, and the draws may wait for it to begin with it: what
-  // they refer to has been read when draw() returns.
+  // collected before the next; a forward() may come between the two.
   //
   // The pass over a step's rows; false: the device failed (backend::fault says how), or memory is short.
   virtual bool forward(const decoder_step& step) = 0;

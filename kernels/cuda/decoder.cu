@@ -34,13 +34,9 @@ class cuda_decoder final : public decoder {
   bool warm_up(std::uint32_t decode_rows, std::uint32_t prompt_rows) override;
   bool forward(const decoder_step& step) override;
   bool draw(std::span<const decoder_draw> draws) override {
-    d_.use();
-    return draws_.begin(draws);
+    return draws_.begin(draws, logits_.as<float>(), s_.vocab);
   }
-  bool collect(std::span<decoder_result> out) override {
-    d_.use();
-    return draws_.collect(out, logits_.as<float>(), s_.vocab);
-  }
+  bool collect(std::span<decoder_result> out) override { return draws_.collect(out); }
   bool read_logits(std::uint32_t row, float* to_host) override;
 
  private:
@@ -188,11 +184,9 @@ bool cuda_decoder::forward(const decoder_step& step) {
   const bool decoding =
       step.slices.size() == rows && step.logits_from.size() == rows && rows <= step_rows::largest_class;
   const step_extent e = rows_here_.extent_of(step, decoding);
-  const bool fits = e.rows <= rows_ && e.logits <= logits_rows_;
-  if (!decoding || !fits || !draws_.may_go_along(e.rows)) draws_.start(logits_.as<float>(), s_.vocab);
   if (!make_room(e.rows, e.logits)) return false;
   bool moved = false;
-  rows_view v = rows_here_.write(step, e, draws_.go_along(), moved);
+  rows_view v = rows_here_.bring(step, e, moved);
   v.drawn = draws_.ids();
   if (moved) drop_graphs();
   if (d_.failed()) return false;
@@ -220,9 +214,6 @@ bool cuda_decoder::forward(const decoder_step& step) {
 
 void cuda_decoder::record(const rows_view& v, bool decoding) {
   const auto half = s_.head_dim / 2;
-  rows_here_.bring(draws_.host_orders(), draws_.orders());
-  // Draws of the step before, where they go along. They come behind the rows: whoever has them knows that those are here.
-  if (decoding) draws_.record(v.rows, rows_here_.draws_there(), logits_.as<float>(), s_.vocab);
   embed(d_, v, static_cast<const bf16*>(s_.embedding.data), s_.hidden, x_.as<float>());
   angles(d_, v, frequencies_.as<float>(), half, cos_.as<float>(), sin_.as<float>());
   const float* bias = nullptr;  // of the layer before: its last product adds to x without one

@@ -97,7 +97,6 @@ bool device::open(int at) {
 device::~device() {
   const bool there = cudaSetDevice(index) == cudaSuccess;
   if (failed() && (!there || cudaFree(nullptr) != cudaSuccess)) {
-    if (lt) blas->destroy(lt);
     cudaDeviceReset();
     return;
   }

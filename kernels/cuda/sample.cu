@@ -356,12 +356,11 @@ __device__ void draw(const draw_order& o, const float* logits, std::uint32_t voc
 }
 
 __global__ void __launch_bounds__(threads)
-    sample_kernel(const draw_order* draws, const std::uint32_t* there, const std::uint32_t* words, float* saved,
-                  float* all_logits, std::uint32_t vocab, decoder_result* out, std::int32_t* ids) {
+    sample_kernel(const draw_order* draws, const std::uint32_t* words, float* saved, float* all_logits,
+                  std::uint32_t vocab, decoder_result* out, std::int32_t* ids) {
   __shared__ room s;
   let_next_start();
   wait_for_previous();
-  if (there && blockIdx.x >= *there) return;
   const draw_order o = draws[blockIdx.x];
   float* logits = all_logits + std::size_t{o.row} * vocab;
   const bool changes = o.seen + o.biases + o.masked > 0;
@@ -381,18 +380,16 @@ __global__ void __launch_bounds__(threads)
   }
   if (changes && best) restore_row(o, words, saved, logits);
   if (threadIdx.x == 0) {
-    // On the host, who may be looking at it.
-    reinterpret_cast<int2*>(out)[blockIdx.x] = make_int2(result.id, static_cast<int>(result.state));
+    out[blockIdx.x] = result;  // on the host, who reads it when the draws are done
     ids[blockIdx.x] = best ? result.id : 0;
   }
 }
 
 }  // namespace
 
-void sample_rows(device& d, const draw_order* draws, std::uint32_t count, const std::uint32_t* there,
-                 const std::uint32_t* words, float* saved, float* logits, std::uint32_t vocab, decoder_result* out,
-                 std::int32_t* ids) {
-  launch(d, sample_kernel, dim3(count), threads, 0, draws, there, words, saved, logits, vocab, out, ids);
+void sample_rows(device& d, const draw_order* draws, std::uint32_t count, const std::uint32_t* words,
+                 float* saved, float* logits, std::uint32_t vocab, decoder_result* out, std::int32_t* ids) {
+  launch(d, sample_kernel, dim3(count), threads, 0, draws, words, saved, logits, vocab, out, ids);
 }
 
 }  // namespace weir::kernels::cuda

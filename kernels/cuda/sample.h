@@ -16,10 +16,8 @@ struct draw_order {
 };
 
 // `saved`: as many floats as there are words; the row is put back when the draw is done. `out` is memory of the host,
-// written as one word a draw; `ids` of the device: a fault's is 0 there. `there`: how many of `count` there are, read on
-// the device; null: all.
-void sample_rows(device& d, const draw_order* draws, std::uint32_t count, const std::uint32_t* there,
-                 const std::uint32_t* words, float* saved, float* logits, std::uint32_t vocab, decoder_result* out,
-                 std::int32_t* ids);
+// `ids` of the device; a fault's is 0 there.
+void sample_rows(device& d, const draw_order* draws, std::uint32_t count, const std::uint32_t* words,
+                 float* saved, float* logits, std::uint32_t vocab, decoder_result* out, std::int32_t* ids);
 
 }  // namespace weir::kernels::cuda

@@ -17,7 +17,8 @@ namespace {
 // The way every kernel of this process shares: from here on the device computes nothing for it.
 void write_where_nothing_is() {
   std::string why;
-  const auto b = kernels::cuda_backend(0, why);
+  // Never let go: what it holds goes with the context, whoever gives that up.
+  const auto& b = *new auto(kernels::cuda_backend(0, why));
   REQUIRE(b);
   auto* nowhere = reinterpret_cast<float*>(std::uintptr_t{1} << 40);
   b->run(kernels::add{nowhere, nowhere, 1024});
