@@ -138,6 +138,7 @@ core::result<std::unique_ptr<opened_model>> open_model(const model_spec& spec, c
   if (!host) return host.error();
   if (auto ok = m.weights->allocate_pages(*pages); !ok) return ok.error();
 
+  m.config.prefill_rows = info.prompt_rows;
   if (auto ok = m.weights->warm_up(o.max_batch, m.config.prefill_rows); !ok) return ok.error();
 
   m.config.max_batch = o.max_batch;

@@ -62,7 +62,7 @@ struct setting {
 // Calls v(setting, field) for each; a field's value at the time is its default.
 template <class V>
 void visit_settings(engine_settings& s, V&& v) {
-  v(setting{"model", "a model: a directory in Hugging Face layout, or random:SHAPE[:f32|bf16]; repeatable; none: the bundled rill",
+  v(setting{"model", "a model: a directory in Hugging Face layout, or random:SHAPE[:f32|bf16|f16]; repeatable; none: the bundled rill",
             "[NAME=]DIR"}, s.model);
   v(setting{"device", "where models run: auto (cuda:0 where there is one, else cpu), cuda[:N], cpu, reference, or sim[:K=V,...]", "DEVICE"}, s.device);
   v(setting{"threads", "threads that compute, 0 = one per core", "threads", 0, 1024}, s.threads);

@@ -84,6 +84,8 @@ class decoder {
   // Of one page in all layers. The layout inside is the decoder's own.
   virtual std::uint64_t page_bytes() const noexcept = 0;
   virtual void set_pages(void* memory, std::uint32_t count) = 0;
+  // Rows of prompts in a step from which on more of them are hardly quicker.
+  virtual std::uint32_t prompt_rows() const noexcept = 0;
 
   // Does once what a step of its kind does the first time: up to so many rows of decoding, and so many rows of a prompt.
   // After set_pages and before the first step; what is in the pages is lost. As forward() otherwise.

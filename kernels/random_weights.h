@@ -1,4 +1,4 @@
-// random_weights.h — the bits of weights that no training made, the same on every backend.
+// random_weights.h — the bits of weights that no training made: the same numbers on every backend and in every type.
 #pragma once
 
 #include <cstdint>
@@ -24,6 +24,12 @@ WEIR_ON_DEVICE constexpr std::uint16_t random_weight(std::uint64_t seed, std::ui
   const std::uint64_t four = mix_bits(seed + index / 4 * 4 * 0x9e3779b97f4a7c15u);
   const std::uint64_t bits = four >> (16 * (index % 4));
   return static_cast<std::uint16_t>((bits & 0x8000u) | (0x3c80u + (bits & 0xffu)));
+}
+
+// The same number as f16, which has room for it: another bias of the exponent, three more bits of mantissa.
+WEIR_ON_DEVICE constexpr std::uint16_t random_weight_f16(std::uint64_t seed, std::uint64_t index) noexcept {
+  const std::uint16_t value = random_weight(seed, index);
+  return static_cast<std::uint16_t>((value & 0x8000u) | ((value & 0x7fffu) - ((127u - 15u) << 7)) << 3);
 }
 
 }  // namespace weir::kernels

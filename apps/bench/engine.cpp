@@ -37,7 +37,7 @@ class rig {
   rig(const engine_options& o, core::random_model shape, std::shared_ptr<const kernels::backend> backend)
       : shape_(std::move(shape)), backend_(std::move(backend)), sink_(std::make_shared<nobody>()) {
     config_.max_batch = o.batch;
-    if (o.slice) config_.prefill_rows = o.slice;
+    config_.prefill_rows = o.slice;
     config_.run_ahead = o.loop == "overlapped";
   }
 
@@ -46,6 +46,7 @@ class rig {
     if (!loaded) return loaded.error();
     weights_ = static_cast<const core::llama&>(*loaded->weights).weights_of_a_step();
     config_.kv_pages = static_cast<std::uint32_t>(pages);
+    if (config_.prefill_rows == 0) config_.prefill_rows = loaded->weights->info().prompt_rows;
     if (auto ok = loaded->weights->allocate_pages(config_.kv_pages); !ok) return ok;
     if (auto ok = loaded->weights->warm_up(config_.max_batch, config_.prefill_rows); !ok) return ok;
     auto words = core::make_numbered_tokenizer(shape_.config.vocab_size);
@@ -53,12 +54,18 @@ class rig {
     return {};
   }
 
-  void submit(std::uint32_t prompt, std::uint32_t tokens) {
-    core::job j;
-    j.id = {1, ++jobs_};
+  std::vector<core::token_id> random_prompt(std::uint32_t tokens) {
     std::uniform_int_distribution<core::token_id> any(
         0, static_cast<core::token_id>(shape_.config.vocab_size) - 1);
-    for (std::uint32_t i = 0; i < prompt; ++i) j.prompt.push_back(any(random_));
+    std::vector<core::token_id> prompt(tokens);
+    for (auto& id : prompt) id = any(random_);
+    return prompt;
+  }
+
+  void submit(std::vector<core::token_id> prompt, std::uint32_t tokens) {
+    core::job j;
+    j.id = {1, ++jobs_};
+    j.prompt = std::move(prompt);
     j.sampling.temperature = 0;
     j.max_tokens = tokens;
     j.ignore_eos = true;
@@ -104,21 +111,25 @@ class rig {
 
 double median(std::vector<double> v) { return percentile(v, 0.5); }
 
-// What the first of a batch writes until the last has been read, and then the tokens that are timed.
-std::uint32_t longest_output(const engine_options& o) {
-  const core::engine_config usual;
-  const std::uint32_t rows = std::max(o.slice ? o.slice : usual.prefill_rows, 2 * o.batch);
-  return o.tokens + 2 * (o.batch * o.context / (rows - o.batch) + o.batch) + 4;
-}
+// The tokens that are timed, and those until all of a batch decode.
+std::uint32_t longest_output(const engine_options& o) { return o.tokens + 16 + o.batch / 32; }
 
 // Steps in which all of the batch decodes, between reads of the weights alone.
 boost::json::object decode(rig& r, const engine_options& o, profile* kernels) {
   std::vector<double> steps, reads, rates, host;
+  std::vector<std::vector<core::token_id>> prompts;
+  for (std::uint32_t i = 0; i < o.batch; ++i) prompts.push_back(r.random_prompt(o.context));
   for (std::uint32_t round = 0; round < o.repeat; ++round) {
     for (int i = 0; i < 3; ++i) reads.push_back(r.read());
-    for (std::uint32_t i = 0; i < o.batch; ++i) r.submit(o.context, longest_output(o));
+    // Contexts first, into the prefix cache, so that the first of a batch has no longer one than the last.
+    for (const auto& p : prompts) {
+      r.submit(p, 1);
+      while (!r.idle() && !r.failed()) r.step();
+    }
+    for (const auto& p : prompts) r.submit(p, longest_output(o));
     // Until a step of decoding alone has ended: where steps overlap, the last slice of a prompt is still under way when all decode.
     while ((r.counts().decoding < o.batch || r.last().rows != o.batch) && !r.failed()) r.step();
+    for (int i = 0; i < 4 && !r.failed(); ++i) r.step();  // what entering took of the host has left no step half done
     if (kernels) kernels->clear();
     double all = 0;
     for (std::uint32_t i = 0; i < o.tokens && !r.failed(); ++i) {
@@ -157,7 +168,7 @@ boost::json::object prefill(rig& r, const engine_options& o, const kernels::back
   for (std::uint32_t round = 0; round <= o.repeat; ++round) {
     peaks.push_back(backend.peak_flops(backend.self, shape.type));
     if (kernels) kernels->clear();
-    r.submit(o.prefill, 1);
+    r.submit(r.random_prompt(o.prefill), 1);
     double all = 0;
     while (!r.idle()) all += r.step();
     r.stop();
@@ -189,7 +200,7 @@ core::result<boost::json::object> measure(const engine_options& o) {
   std::optional<profile> timed;
   if (o.kernels) timed.emplace(*backend);
   rig r(o, *shape, timed ? timed->table() : *backend);
-  if (auto ok = r.open(std::max(o.batch * (pages_for(one) + 1), pages_for(longest) + 1)); !ok) return ok.error();
+  if (auto ok = r.open(std::max(o.batch * (pages_for(one) + 2), pages_for(longest) + 1)); !ok) return ok.error();
   boost::json::object out{{"benchmark", "engine"}, {"backend", std::string((*backend)->name)},
                           {"shape", o.shape},      {"dtype", o.type},
                           {"batch", o.batch},      {"context", o.context}};
@@ -213,7 +224,7 @@ command add_engine(CLI::App& app) {
   auto o = std::make_shared<engine_options>();
   add_options(app, o->on);
   app.add_option("--shape", o->shape, "tiny-110m, llama-3.2-1b or llama-3.1-8b")->capture_default_str();
-  app.add_option("--dtype", o->type, "of the weights: f32 or bf16")->capture_default_str();
+  app.add_option("--dtype", o->type, "of the weights: f32, bf16 or f16")->capture_default_str();
   app.add_option("--batch", o->batch, "sequences that decode at once")
       ->capture_default_str()
       ->check(CLI::Range(1, 4096));

@@ -254,7 +254,7 @@ command add_kernels(CLI::App& app) {
   auto o = std::make_shared<kernel_options>();
   add_options(app, o->on);
   app.add_option("--shape", o->shape, "tiny-110m, llama-3.2-1b or llama-3.1-8b")->capture_default_str();
-  app.add_option("--dtype", o->type, "of the weights: f32 or bf16")->capture_default_str();
+  app.add_option("--dtype", o->type, "of the weights: f32, bf16 or f16")->capture_default_str();
   app.add_option("--rows", o->rows, "tokens at once; repeatable")->delimiter(',')->capture_default_str();
   app.add_option("--context", o->context, "tokens that attention sees")
       ->capture_default_str()

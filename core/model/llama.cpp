@@ -63,6 +63,7 @@ llama::llama(model_config config, std::vector<token_id> stop_ids, model_weights 
   info_.stop_ids = std::move(stop_ids);
   info_.weight_bytes = weights_.memory.size();
   info_.runs_ahead = whole_ != nullptr;
+  if (whole_) info_.prompt_rows = whole_->prompt_rows();
   info_.page_bytes = whole_ ? whole_->page_bytes() : page_bytes(config_);
 }
 

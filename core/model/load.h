@@ -43,8 +43,8 @@ struct loaded_model {
 result<loaded_model> load_model(const std::string& dir, std::shared_ptr<const kernels::backend> backend,
                                 const load_progress& progress = {});
 
-// «tiny-110m», «llama-3.2-1b» or «llama-3.1-8b», then «:f32» or «:bf16» (the default): that shape, random
-// weights.
+// «tiny-110m», «llama-3.2-1b» or «llama-3.1-8b», then «:f32», «:bf16» (the default) or «:f16»: that shape,
+// random weights, the same numbers in each type.
 struct random_model {
   model_config config;
   kernels::dtype type = kernels::dtype::bf16;

@@ -24,6 +24,7 @@ struct model_info {
   std::vector<token_id> stop_ids;  // the model's own ending tokens (generation_config.json, else config.json)
   std::uint64_t weight_bytes = 0;  // on the device
   std::uint64_t page_bytes = 0;    // keys and values of one page, all layers
+  std::uint32_t prompt_rows = 512; // of a step, that are enough to be quick
   bool paced = false;              // rows wait for their due(); otherwise they are computed as soon as asked
   bool runs_ahead = false;         // a step may begin before the one before it has given its tokens; never with paced
 };

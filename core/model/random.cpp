@@ -1,5 +1,6 @@
 // Models that need no file: real shapes, random weights, for load tests and benchmarks.
 #include <array>
+#include <optional>
 
 #include "core/model/llama.h"
 #include "core/model/load.h"
@@ -35,17 +36,23 @@ model_config config_of(const shape& s, std::uint32_t context) {
   return c;
 }
 
+std::optional<kernels::dtype> type_named(std::string_view name) {
+  for (const auto type : {kernels::dtype::f32, kernels::dtype::bf16, kernels::dtype::f16})
+    if (name == kernels::name(type)) return type;
+  return std::nullopt;
+}
+
 }  // namespace
 
 result<random_model> parse_random_model(std::string_view spec, std::uint32_t context) {
   const std::size_t colon = spec.find(':');
   const std::string_view name = spec.substr(0, colon);
-  const std::string_view type = colon == spec.npos ? "bf16" : spec.substr(colon + 1);
-  if (type != "f32" && type != "bf16")
-    return bad_param("model", "random:{}: '{}' is not a type of random weights (f32, bf16)", spec, type);
+  const std::string_view said = colon == spec.npos ? "bf16" : spec.substr(colon + 1);
+  const auto type = type_named(said);
+  if (!type)
+    return bad_param("model", "random:{}: '{}' is not a type of random weights (f32, bf16, f16)", spec, said);
   for (const shape& s : shapes)
-    if (s.name == name)
-      return random_model{config_of(s, context), type == "f32" ? kernels::dtype::f32 : kernels::dtype::bf16};
+    if (s.name == name) return random_model{config_of(s, context), *type};
   return bad_param("model", "random:{}: '{}' is not a random model (tiny-110m, llama-3.2-1b, llama-3.1-8b)",
                    spec, name);
 }

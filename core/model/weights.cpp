@@ -204,11 +204,13 @@ void fill_from_file(const piece& p, std::byte* to, dtype type, const std::functi
 
 void fill_random(u64 elements, std::byte* to, dtype type, bool norm, u64 seed) noexcept {
   for (u64 i = 0; i < elements; ++i) {
-    const std::uint16_t value = kernels::random_weight(seed, i);
     if (type == dtype::bf16) {
-      reinterpret_cast<std::uint16_t*>(to)[i] = value;
+      reinterpret_cast<std::uint16_t*>(to)[i] = kernels::random_weight(seed, i);
+    } else if (type == dtype::f16) {
+      reinterpret_cast<std::uint16_t*>(to)[i] = kernels::random_weight_f16(seed, i);
     } else {
-      reinterpret_cast<float*>(to)[i] = kernels::from_bf16(value) + (norm ? 1.0f : 0.0f);
+      const float value = kernels::from_bf16(kernels::random_weight(seed, i));
+      reinterpret_cast<float*>(to)[i] = value + (norm ? 1.0f : 0.0f);
     }
   }
 }

@@ -31,6 +31,7 @@ class cuda_decoder final : public decoder {
     page_count_ = count;
     drop_graphs();
   }
+  std::uint32_t prompt_rows() const noexcept override { return 2048; }  // docs/performance.md, «CUDA: one H200»
   bool warm_up(std::uint32_t decode_rows, std::uint32_t prompt_rows) override;
   bool forward(const decoder_step& step) override;
   bool draw(std::span<const decoder_draw> draws) override {
@@ -66,7 +67,7 @@ class cuda_decoder final : public decoder {
     bool seen = false;  // run once already, so that every product's algorithm is known
     cudaGraphExec_t ready = nullptr;
   };
-  std::map<std::uint32_t, graph> graphs_;
+  std::map<std::pair<std::uint32_t, bool>, graph> graphs_;  // by rows, and whether contexts are uneven
 };
 
 cuda_decoder::cuda_decoder(device& d, const decoder_shape& s)
@@ -93,10 +94,9 @@ cuda_decoder::cuda_decoder(device& d, const decoder_shape& s)
   if (!d_.failed())
     WEIR_CUDA(d_, cudaMemcpyAsync(frequencies_.as<float>(), s_.frequencies.data(),
                                   s_.frequencies.size() * sizeof(float), cudaMemcpyHostToDevice, d_.stream));
-  split_.most_blocks = 4 * static_cast<std::uint32_t>(d_.multiprocessors);
-  split_.most_items = static_cast<std::uint32_t>(d_.multiprocessors);
-  parts_.reserve(split_floats(heads_, split_.most_blocks) * sizeof(float));
-  arrived_.reserve(split_.most_items * sizeof(unsigned));
+  const split_room room = split_room_of(d_, heads_);
+  parts_.reserve(room.floats * sizeof(float));
+  arrived_.reserve(room.counters * sizeof(unsigned));
   split_.parts = parts_.as<float>();
   split_.arrived = arrived_.as<unsigned>();
   for (const decoder_layer& l : s_.layers) {
@@ -116,7 +116,7 @@ cuda_decoder::~cuda_decoder() {
 }
 
 void cuda_decoder::drop_graphs() {
-  for (auto& [rows, g] : graphs_)
+  for (auto& [of, g] : graphs_)
     if (g.ready) cudaGraphExecDestroy(g.ready);
   graphs_.clear();
 }
@@ -147,9 +147,8 @@ bool cuda_decoder::warm_up(std::uint32_t decode_rows, std::uint32_t prompt_rows)
   if (page_count_ == 0) return !d_.failed();
   d_.use();
   const std::uint32_t most = decode_rows + prompt_rows;
-  const std::vector<std::int32_t> tokens(most), pages(most / page_tokens + 1);
-  const std::vector<std::uint32_t> positions(most);
-  std::vector<std::uint32_t> rising(most);
+  const std::vector<std::int32_t> tokens(most), pages(most / page_tokens + decode_rows / 4 + 2);
+  std::vector<std::uint32_t> positions(most), rising(most);
   std::vector<std::int32_t> from(most);
   std::vector<kv_slice> single(most);
   std::iota(from.begin(), from.end(), 0);
@@ -169,8 +168,11 @@ bool cuda_decoder::warm_up(std::uint32_t decode_rows, std::uint32_t prompt_rows)
   }
   for (const std::uint32_t c : step_rows::classes) {
     const std::uint32_t n = std::min(c, decode_rows);
-    for (int i = 0; i < 3 && !d_.failed(); ++i)  // as it is, recorded, replayed
-      forward({first(tokens, n), first(positions, n), first(single, n), first(from, n)});
+    for (const std::uint32_t longest : {0u, 16 * n}) {  // contexts alike, and one behind as much as all others
+      positions[0] = single[0].position = longest;
+      for (int i = 0; i < 3 && !d_.failed(); ++i)  // as it is, recorded, replayed
+        forward({first(tokens, n), first(positions, n), first(single, n), first(from, n)});
+    }
     if (n == decode_rows) break;
   }
   d_.sync();
@@ -194,7 +196,7 @@ bool cuda_decoder::forward(const decoder_step& step) {
     record(v, false);
     return !d_.failed();
   }
-  graph& g = graphs_[e.rows];
+  graph& g = graphs_[{e.rows, e.uneven}];
   if (!g.seen) {
     record(v, true);
     g.seen = true;

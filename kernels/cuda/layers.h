@@ -52,6 +52,7 @@ struct rows_view {
   std::uint32_t rows = 0, decodes = 0, logits = 0, block_count = 0;
   std::uint32_t block_lines = 0;  // 128, or 16 where every block has one row
   std::uint32_t context = 0;      // most tokens that a row of a block sees
+  bool uneven = false;            // shares_pay() for those that decode
 };
 
 struct layer_pages {
@@ -95,10 +96,16 @@ struct attention_args {
 struct split_scratch {
   float* parts = nullptr;
   unsigned* arrived = nullptr;
-  std::uint32_t most_items = 0;  // (row, kv head) pairs that may be split
-  std::uint32_t most_blocks = 0;
 };
-std::uint64_t split_floats(const head_shape& h, std::uint32_t blocks);
+struct split_room {
+  std::uint64_t floats;    // of parts
+  std::uint32_t counters;  // of those that arrived
+};
+split_room split_room_of(const device& d, const head_shape& h);
+
+// Whether so many rows, the longest behind so many tokens and all together behind so many, had better share out what
+// they see equally.
+bool shares_pay(const device& d, const head_shape& h, std::uint32_t rows, std::uint64_t longest, std::uint64_t all);
 
 bool attention_supports(const device& d, const head_shape& h);
 // `fresh`: the row's own key and value are not in its page yet, its query is not turned: both are done here.

@@ -9,11 +9,13 @@ namespace {
 __global__ void fill(void* to, dtype type, std::uint64_t elements, bool norm, std::uint64_t seed) {
   const std::uint64_t step = std::uint64_t{gridDim.x} * blockDim.x;
   for (std::uint64_t i = blockIdx.x * std::uint64_t{blockDim.x} + threadIdx.x; i < elements; i += step) {
-    const std::uint16_t value = random_weight(seed, i);
     if (type == dtype::bf16) {
-      static_cast<std::uint16_t*>(to)[i] = value;
+      static_cast<std::uint16_t*>(to)[i] = random_weight(seed, i);
+    } else if (type == dtype::f16) {
+      static_cast<std::uint16_t*>(to)[i] = random_weight_f16(seed, i);
     } else {
-      static_cast<float*>(to)[i] = __uint_as_float(std::uint32_t{value} << 16) + (norm ? 1.0f : 0.0f);
+      const std::uint32_t value = random_weight(seed, i);
+      static_cast<float*>(to)[i] = __uint_as_float(value << 16) + (norm ? 1.0f : 0.0f);
     }
   }
 }

@@ -18,12 +18,17 @@ step_extent step_rows::extent_of(const decoder_step& step, bool decoding) const 
   e.logits = static_cast<std::uint32_t>(step.logits_from.size());
   e.block_lines = d_.deterministic && decoding ? 16 : 128;
   const std::uint32_t most = prefill_tokens(heads_, e.block_lines);
+  std::uint64_t longest = 0, all = 0;  // tokens that those see who decode
   for (const kv_slice& s : step.slices) {
-    if (s.rows == 1 && !d_.deterministic)
+    if (s.rows == 1 && !d_.deterministic) {
       ++e.decodes;
-    else
+      longest = std::max<std::uint64_t>(longest, s.position + 1);
+      all += s.position + 1;
+    } else {
       e.blocks += (s.rows + most - 1) / most;
+    }
   }
+  e.uneven = shares_pay(d_, heads_, e.decodes, longest, all);
   if (d_.deterministic) {
     e.rows = up(e.rows);
     e.logits = up(e.logits);
@@ -36,7 +41,7 @@ step_extent step_rows::extent_of(const decoder_step& step, bool decoding) const 
 
 // Everything a step needs to know goes to the device in one copy.
 rows_view step_rows::bring(const decoder_step& step, const step_extent& e, bool& moved) {
-  const auto [rows, logits, decodes, blocks, block_lines] = e;
+  const auto [rows, logits, decodes, blocks, block_lines, uneven] = e;
   std::size_t pages = 0;
   const std::uint32_t most = prefill_tokens(heads_, block_lines);
   for (const kv_slice& s : step.slices) pages += (s.position + s.rows + page_tokens - 1) / page_tokens;
@@ -108,6 +113,7 @@ rows_view step_rows::bring(const decoder_step& step, const step_extent& e, bool&
   v.block_count = blocks;
   v.block_lines = block_lines;
   v.context = context;
+  v.uneven = uneven;
   return v;
 }
 

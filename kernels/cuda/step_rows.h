@@ -12,6 +12,7 @@ namespace weir::kernels::cuda {
 // Of a step as the device computes it: some of it fills up a class.
 struct step_extent {
   std::uint32_t rows = 0, logits = 0, decodes = 0, blocks = 0, block_lines = 0;
+  bool uneven = false;  // contexts of those that decode
 };
 
 class step_rows {

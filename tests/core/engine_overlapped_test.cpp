@@ -6,7 +6,7 @@
 
 #include "core/engine.h"
 #include "core/model/load.h"
-#include "kernels/cuda/backend.h"
+#include "tests/support/cuda_device.h"
 #include "tests/support/engine_rig.h"
 
 using namespace weir::core;
@@ -190,12 +190,8 @@ TEST_CASE("overlapped steps: over a thousand random days every job gets what the
 }
 
 TEST_CASE("overlapped steps: over random days on cuda --deterministic every job gets what the plain loop gives it") {
-  std::string why;
-  const auto backend = weir::kernels::cuda_backend(0, why, true);
-  if (!backend) {
-    std::cerr << "skipped: " << why << "\n";
-    return;
-  }
+  const auto backend = cuda_device(true);
+  if (!backend) return;
   random_model shape = parse_random_model("tiny-110m:bf16", 4096).value();
   model_config& m = shape.config;
   m.hidden = 768;

@@ -1,13 +1,12 @@
 // A job's tokens, and the bits of the logits that they are drawn from, over a thousand random mixes on real
 // layers: prompts with common beginnings, slices of every size, too few pages, cancels, and neighbours that
 // fault.
-#include <iostream>
 #include <random>
 
 #include "core/engine.h"
 #include "core/model/load.h"
 #include "core/text/tokenizer.h"
-#include "kernels/cuda/backend.h"
+#include "tests/support/cuda_device.h"
 #include "tests/support/data.h"
 #include "tests/support/engine_rig.h"
 #include "tests/support/toy_directory.h"
@@ -173,12 +172,8 @@ TEST_CASE("a thousand mixes over real layers: tokens and logits are those of a j
 }
 
 TEST_CASE("200 mixes over real widths: tokens and logits are those of a job alone, bit for bit, cuda --deterministic") {
-  std::string why;
-  const auto backend = weir::kernels::cuda_backend(0, why, true);
-  if (!backend) {
-    std::cerr << "skipped: " << why << "\n";
-    return;
-  }
+  const auto backend = cuda_device(true);
+  if (!backend) return;
   check_mixes(on_cuda(backend, 768, 2048, 12, 4, 64), {.mixes = 200});
   check_mixes(on_cuda(backend, 4096, 14336, 32, 8, 128), {.mixes = 100, .most_rows = 700});
   const char* fault = backend->fault(backend->self);

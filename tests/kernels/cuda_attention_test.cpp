@@ -4,11 +4,9 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <cmath>
-#include <iostream>
 #include <memory>
 #include <numeric>
 
-#include "kernels/cuda/backend.h"
 #include "kernels/cuda/layers.h"
 #include "kernels/tensor.h"
 #include "tests/kernels/on_device.h"
@@ -112,14 +110,18 @@ struct scene {
 
   // The largest difference over some rows, in units of the largest value. `fresh`: a single row's own key and
   // value lie in qkv alone.
-  double difference(device& d, test::rng& r, std::uint32_t lines, bool fresh) {
+  double difference(device& d, test::rng& r, std::uint32_t lines, bool fresh, bool by_shares = false) {
     const std::size_t rows = row_slice.size();
     if (fresh) take_out_fresh();
     const on_device k(d, keys), v(d, values), q(d, qkv);
     const on_device out(d, halves(rows * h.heads * h.head_dim, 0x7fc0));
     const on_device page_list(d, pages);
     const on_device block_list(d, blocks);
-    const on_device lone_list(d, lone);
+    std::vector<decode_row> rows_listed = lone;
+    if (by_shares)  // others fill up a batch class, anywhere here
+      for (int i = 0; i < 3; ++i)
+        rows_listed.insert(rows_listed.begin() + pick(r, 0, static_cast<std::uint32_t>(lone.size())), {0, 0, -1, 0});
+    const on_device lone_list(d, rows_listed);
     const on_device cos(d, std::vector<float>(rows * h.head_dim / 2, 1)),
         sin(d, std::vector<float>(rows * h.head_dim / 2, 0));
     rows_view view{};
@@ -129,6 +131,7 @@ struct scene {
     view.rows = static_cast<std::uint32_t>(rows);
     view.context = context;
     view.block_lines = lines;
+    view.uneven = by_shares;
     const attention_args a{h,
                            {k.as<__nv_bfloat16>(), v.as<__nv_bfloat16>()},
                            q.as<__nv_bfloat16>(),
@@ -136,14 +139,13 @@ struct scene {
                            window,
                            1.0f / std::sqrt(static_cast<float>(h.head_dim))};
     split_scratch scratch;
-    scratch.most_items = static_cast<std::uint32_t>(d.multiprocessors);
-    scratch.most_blocks = 2 * scratch.most_items + 16;
-    const on_device parts(d, std::vector<float>(split_floats(h, scratch.most_blocks)));
-    const on_device arrived(d, std::vector<unsigned>(scratch.most_items));
+    const split_room room = split_room_of(d, h);
+    const on_device parts(d, std::vector<float>(room.floats));
+    const on_device arrived(d, std::vector<unsigned>(room.counters));
     scratch.parts = parts.get();
     scratch.arrived = arrived.get();
     if (single) {
-      view.decodes = static_cast<std::uint32_t>(lone.size());
+      view.decodes = static_cast<std::uint32_t>(rows_listed.size());
       turning t{};
       t.cos = cos.get();
       t.sin = sin.get();
@@ -205,20 +207,6 @@ struct scene {
   std::vector<expected> expected_;
 };
 
-device* opened(bool deterministic) {
-  static device plain, exact;
-  static std::string why;
-  static const bool there = cuda_devices(why) > 0;
-  if (!there) {
-    std::cerr << "skipped: " << why << "\n";
-    return nullptr;
-  }
-  device& d = deterministic ? exact : plain;
-  d.deterministic = deterministic;
-  if (!d.stream) REQUIRE(d.open(0));
-  return &d;
-}
-
 head_shape random_heads(test::rng& r, std::uint32_t head_dim, std::uint32_t most_groups) {
   const std::uint32_t kv_heads = pick(r, 1, 3), groups[] = {1, 2, 3, 4, 7, 8, 16};
   std::uint32_t group = groups[pick(r, 0, 6)];
@@ -233,7 +221,7 @@ constexpr double rounding = 8e-3;  // of weights to bf16, two or three of them i
 TEST_CASE(
     "cuda: attention of prompts equals a loop in double, wherever a slice begins and whatever it sees") {
   for (const bool deterministic : {false, true}) {
-    device* d = opened(deterministic);
+    device* d = test::the_device(deterministic);
     if (!d) return;
     test::rng r(21);
     for (int round = 0; round < 40; ++round) {
@@ -253,7 +241,7 @@ TEST_CASE(
 }
 
 TEST_CASE("cuda: a few rows behind thousands of tokens, which blocks share, equal a loop in double") {
-  device* d = opened(false);
+  device* d = test::the_device();
   if (!d) return;
   test::rng r(22);
   for (const std::uint32_t head_dim : {64u, 128u})
@@ -269,10 +257,10 @@ TEST_CASE("cuda: a few rows behind thousands of tokens, which blocks share, equa
 TEST_CASE(
     "cuda: attention of single rows equals a loop in double, with their key and value in the page or on the "
     "way") {
-  device* d = opened(false);
+  device* d = test::the_device();
   if (!d) return;
   test::rng r(23);
-  for (int round = 0; round < 60; ++round) {
+  for (int round = 0; round < 120; ++round) {
     const std::uint32_t widths[] = {64, 128, 32, 96, 16, 256};
     const head_shape h = random_heads(r, widths[round % 6], 16);
     const std::uint32_t window = pick(r, 0, 2) == 0 ? pick(r, 1, 900) : 0;
@@ -280,9 +268,9 @@ TEST_CASE(
     for (std::uint32_t i = pick(r, 0, 1) ? pick(r, 1, 4) : pick(r, 5, 60); i > 0; --i)
       slices.push_back({static_cast<int>(pick(r, 0, pick(r, 0, 2) ? 700 : 6000)), 1});
     scene s(r, h, window, slices, 0);
-    const bool fresh = pick(r, 0, 1) == 1;
-    CAPTURE(h.head_dim, h.heads, h.kv_heads, window, slices.size(), slices[0].position, fresh);
-    CHECK(s.difference(*d, r, 128, fresh) <= rounding);
+    const bool fresh = pick(r, 0, 1) == 1, by_shares = pick(r, 0, 1) == 1;
+    CAPTURE(h.head_dim, h.heads, h.kv_heads, window, slices.size(), slices[0].position, fresh, by_shares);
+    CHECK(s.difference(*d, r, 128, fresh, by_shares) <= rounding);
   }
 }
 #endif

@@ -3,7 +3,6 @@
 #ifdef WEIR_WITH_CUDA
 #include <cmath>
 #include <cstring>
-#include <iostream>
 
 #include "kernels/cuda/device.h"
 #include "kernels/cuda/products.h"
@@ -13,18 +12,12 @@
 using namespace weir::kernels::cuda;
 using weir::test::on_device;
 using weir::test::random_floats;
+using weir::test::the_device;
 
 namespace {
 
 constexpr product_out kinds[] = {product_out::bf16, product_out::f32, product_out::add_f32,
                                  product_out::silu_bf16};
-
-device* the_device() {
-  static device d;
-  static const bool opened = d.open(0);
-  if (!opened) std::cerr << "skipped: " << d.fault << "\n";
-  return opened ? &d : nullptr;
-}
 
 std::vector<__nv_bfloat16> random_bf16(weir::test::rng& r, std::size_t count) {
   const auto v = random_floats(r, count);

@@ -3,13 +3,13 @@
 #include <catch2/catch.hpp>
 #include <cstring>
 #include <functional>
-#include <iostream>
 #include <numeric>
 
 #include "kernels/buffer.h"
 #include "kernels/cuda/backend.h"
 #include "kernels/random_weights.h"
 #include "tests/kernels/random_data.h"
+#include "tests/support/cuda_device.h"
 
 using namespace weir;
 using namespace weir::kernels;
@@ -23,12 +23,8 @@ using backend_ptr = std::shared_ptr<const backend>;
 constexpr dtype types[] = {dtype::f32, dtype::bf16, dtype::f16};
 
 void on_cuda(const std::function<void(const backend_ptr&)>& check) {
-  static std::string why;
-  static const backend_ptr b = cuda_backend(0, why);
-  if (!b) {
-    std::cerr << "skipped: " << why << "\n";
-    return;
-  }
+  const backend_ptr b = test::cuda_device();
+  if (!b) return;
   check(b);
   const char* fault = b->fault(b->self);
   CHECK(std::string(fault ? fault : "") == "");
@@ -245,12 +241,16 @@ TEST_CASE("cuda: random weights are the host's, bit for bit") {
     std::vector<std::uint16_t> halves(count);
     b->do_fill_random(b->self, memory.data(), dtype::bf16, count, false, 77);
     b->do_download(b->self, halves.data(), memory.data(), count * 2);
+    std::vector<std::uint16_t> others(count);
+    b->do_fill_random(b->self, memory.data(), dtype::f16, count, false, 77);
+    b->do_download(b->self, others.data(), memory.data(), count * 2);
     std::vector<float> norms(count);
     b->do_fill_random(b->self, memory.data(), dtype::f32, count, true, 78);
     b->do_download(b->self, norms.data(), memory.data(), count * 4);
     bool same = true;
     for (std::uint64_t i = 0; i < count; ++i)
-      same = same && halves[i] == random_weight(77, i) && norms[i] == from_bf16(random_weight(78, i)) + 1.0f;
+      same = same && halves[i] == random_weight(77, i) && from_f16(others[i]) == from_bf16(halves[i]) &&
+             norms[i] == from_bf16(random_weight(78, i)) + 1.0f;
     CHECK(same);
   });
 }

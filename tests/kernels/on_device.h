@@ -1,4 +1,4 @@
-// on_device.h — a device's copy of some values, for tests of its kernels.
+// on_device.h — for tests of kernels: the device itself, and a device's copy of some values.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -8,8 +8,15 @@
 #include <vector>
 
 #include "kernels/cuda/device.h"
+#include "tests/support/cuda_device.h"
 
 namespace weir::test {
+
+// As cuda_device().
+inline kernels::cuda::device* the_device(bool deterministic = false) {
+  const auto b = cuda_device(deterministic);
+  return b ? &kernels::cuda::of(b->self) : nullptr;
+}
 
 template <class T>
 class on_device {

@@ -2,11 +2,10 @@
 // draws what the host draws. Skipped, saying so, where there is no device.
 #include <catch2/catch.hpp>
 #include <cmath>
-#include <iostream>
 
 #include "core/model/load.h"
 #include "core/sample/pipeline.h"
-#include "kernels/cuda/backend.h"
+#include "tests/support/cuda_device.h"
 #include "tests/support/drive.h"
 #include "tests/support/golden.h"
 
@@ -14,13 +13,6 @@ using namespace weir;
 using namespace weir::core;
 
 namespace {
-
-std::shared_ptr<const kernels::backend> cuda() {
-  static std::string why;
-  static const auto b = kernels::cuda_backend(0, why);
-  if (!b) std::cerr << "skipped: " << why << "\n";
-  return b;
-}
 
 struct shape {
   std::uint32_t hidden, inter, heads, kv_heads, head_dim, vocab;
@@ -67,7 +59,7 @@ double difference(std::span<const float> wanted, std::span<const float> got) {
 }  // namespace
 
 TEST_CASE("cuda: a decoder's logits agree with the host's over batches of prompts, slices and decoding") {
-  const auto b = cuda();
+  const auto b = test::cuda_device();
   if (!b) return;
   const shape shapes[] = {
       {256, 512, 4, 2, 64, 512, true, false, false, 0},
@@ -123,7 +115,7 @@ TEST_CASE("cuda: a decoder's logits agree with the host's over batches of prompt
 }
 
 TEST_CASE("cuda: draws are the host's, from the same logits") {
-  const auto b = cuda();
+  const auto b = test::cuda_device();
   if (!b) return;
   const auto m = make(toy({256, 512, 4, 2, 64, 5000, false, false, false, 0}), b);
   std::mt19937 r(3);
@@ -186,7 +178,7 @@ TEST_CASE("cuda: draws are the host's, from the same logits") {
 }
 
 TEST_CASE("cuda: every reference model's tokens and logits are reproduced within what its types allow") {
-  const auto b = cuda();
+  const auto b = test::cuda_device();
   if (!b) return;
   for (const auto& dir : test::reference_models()) {
     CAPTURE(dir.filename());
@@ -220,12 +212,8 @@ TEST_CASE("cuda: every reference model's tokens and logits are reproduced within
 
 // Each row's token is what the row before drew; two models are told so, one by the host, one in advance.
 TEST_CASE("cuda: steps that run ahead draw what steps draw whose tokens the host brings") {
-  std::string why;
-  const auto b = kernels::cuda_backend(0, why, true);
-  if (!b) {
-    std::cerr << "skipped: " << why << "\n";
-    return;
-  }
+  const auto b = test::cuda_device(true);
+  if (!b) return;
   const shape small{256, 512, 4, 2, 64, 5000, false, false, false, 0};
   const auto plain = make(toy(small), b), ahead = make(toy(small), b);
   constexpr std::uint32_t most = 20;

@@ -16,6 +16,7 @@ TEST_CASE("random models have the shapes that their names promise") {
   };
   CHECK(bytes("tiny-110m:f32") == Approx(109.53e6 * 4).epsilon(0.001));
   CHECK(bytes("llama-3.2-1b") == Approx(2.4716e9).epsilon(0.001));
+  CHECK(bytes("llama-3.2-1b:f16") == bytes("llama-3.2-1b:bf16"));
   CHECK(bytes("llama-3.1-8b:bf16") == Approx(16.0605e9).epsilon(0.001));
 }
 
@@ -26,12 +27,31 @@ TEST_CASE("a random model that does not exist is refused, listing those that do"
   CHECK(!parse_random_model("", 100));
 }
 
+TEST_CASE("random weights are the same numbers in every type") {
+  random_model shape = parse_random_model("tiny-110m:f32", 64).value();
+  shape.config.layers = 1;
+  shape.config.vocab_size = 300;
+  const auto wanted = random_weights(shape.config, kernels::dtype::f32, 9, kernels::reference_backend()).value();
+  for (const auto type : {kernels::dtype::bf16, kernels::dtype::f16}) {
+    const auto got = random_weights(shape.config, type, 9, kernels::reference_backend()).value();
+    const auto same = [&](const kernels::matrix& a, const kernels::matrix& b) {
+      REQUIRE(b.type == type);
+      for (std::size_t i = 0; i < std::size_t{a.rows} * a.cols; ++i)
+        if (kernels::load(a.data, a.type, i) != kernels::load(b.data, b.type, i)) return false;
+      return true;
+    };
+    CHECK(same(wanted.embedding, got.embedding));
+    CHECK(same(wanted.layers[0].down.w, got.layers[0].down.w));
+    CHECK(wanted.layers[0].mlp_norm[5] == got.layers[0].mlp_norm[5]);
+  }
+}
+
 TEST_CASE("random weights are never zero, repeat with their seed, and keep logits finite") {
   random_model shape = parse_random_model("tiny-110m:f32", 64).value();
   shape.config.layers = 2;
   shape.config.windows.resize(2);
   shape.config.vocab_size = 500;
-  for (const auto type : {kernels::dtype::f32, kernels::dtype::bf16}) {
+  for (const auto type : {kernels::dtype::f32, kernels::dtype::bf16, kernels::dtype::f16}) {
     shape.type = type;
     const auto w = random_weights(shape.config, type, 1, kernels::reference_backend()).value();
     double square = 0;

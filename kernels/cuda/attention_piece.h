@@ -1,0 +1,247 @@
+// attention_piece.h — what one warp does of decode attention: queries of one key head as the rows of a tensor-core tile,
+// met by pieces of 16 tokens, with a running maximum (Dao et al. 2022, «FlashAttention»).
+//
+// In registers everything lies as the instructions have it (mma.h): a lane has the query heads lane / 4 and
+// lane / 4 + 8 of the group, and of each unit of 8 elements the two at lane % 4 * 2.
+#pragma once
+
+#include "kernels/cuda/launch.h"
+#include "kernels/cuda/layers.h"
+#include "kernels/cuda/turn.h"
+
+namespace weir::kernels::cuda {
+
+constexpr int piece_tokens = 16;
+
+template <int head_dim>
+constexpr int piece_bytes = 2 * piece_tokens * head_dim * 2;  // keys, then values
+
+struct decode_args {
+  rows_view v;
+  attention_args a;
+  turning t;
+  bool fresh;  // the row's own key and value lie in qkv, and nothing of it is turned
+  split_scratch scratch;
+  std::uint32_t splits;
+};
+
+// By equal shares of all pieces (attention_shares.cu).
+void shares_attention(device& d, const decode_args& g);
+split_room room_for_shares(const device& d, const head_shape& h);
+
+// What a row sees: tokens from .. to.
+struct seen_tokens {
+  int from, to;
+  __device__ seen_tokens(int position, std::uint32_t window)
+      : from(window != 0 && position + 1 > static_cast<int>(window) ? position + 1 - static_cast<int>(window) : 0),
+        to(position) {}
+  __device__ int first_piece() const { return from / piece_tokens; }
+  __device__ int last_piece() const { return to / piece_tokens; }
+  __device__ int pieces() const { return last_piece() - first_piece() + 1; }
+};
+
+// Where piece `at` of a page's keys begins, in elements; its values lie alike. Panels are page_tokens rows apart.
+template <int head_dim>
+__device__ __forceinline__ std::size_t piece_place(const head_shape& h, std::uint32_t kv_head, std::int32_t page, int at) {
+  constexpr int wide = panel_units(head_dim / 8);
+  return (std::size_t(page) * h.kv_heads + kv_head) * page_tokens * head_dim +
+         static_cast<std::size_t>(at * piece_tokens % page_tokens) * wide * 8;
+}
+
+// The piece's keys and values, both [16, head_dim], on their way to `to`.
+template <int head_dim>
+__device__ __forceinline__ void fetch_piece(const attention_args& a, std::uint32_t kv_head, std::int32_t page, int at,
+                                            std::uint32_t to, int lane) {
+  constexpr int wide = panel_units(head_dim / 8), panel = piece_tokens * wide;  // units
+  const std::size_t from = piece_place<head_dim>(a.heads, kv_head, page, at);
+#pragma unroll
+  for (int i = lane; i < piece_tokens * head_dim / 8; i += 32) {
+    const std::size_t unit = from + (i / panel * page_tokens * wide + i % panel) * 8;
+    copy_async(to + i * 16, a.pages.keys + unit);
+    copy_async(to + piece_tokens * head_dim * 2 + i * 16, a.pages.values + unit);
+  }
+}
+
+// This row's key and value over what the piece has in their place, and into the page.
+template <int head_dim>
+__device__ __forceinline__ void lay_fresh(const decode_args& g, std::uint32_t row, std::uint32_t kv_head,
+                                          std::uint32_t position, std::int32_t pages_at, __nv_bfloat16* stage,
+                                          int lane) {
+  const head_shape& h = g.a.heads;
+  const int token = static_cast<int>(position % page_tokens), here = token % piece_tokens;
+  const auto page = static_cast<std::size_t>(g.v.pages[pages_at + position / page_tokens]);
+  const std::size_t place = (page * h.kv_heads + kv_head) * page_tokens * head_dim;
+  const std::uint32_t key = (h.heads + kv_head) * head_dim, value = key + h.kv_heads * head_dim;
+  const __nv_bfloat16* from = g.a.qkv + std::size_t{row} * h.width();
+  const auto put = [&](int i, std::uint32_t two) {
+    *reinterpret_cast<std::uint32_t*>(stage + place_of<head_dim>(i, here, piece_tokens)) = two;
+    *reinterpret_cast<std::uint32_t*>(g.a.pages.keys + place + place_of<head_dim>(i, token)) = two;
+  };
+  turn_head<head_dim>(from + key, g.t.bias ? g.t.bias + key : nullptr, g.t.k_norm, g.t.eps,
+                      g.t.cos + row * (head_dim / 2), g.t.sin + row * (head_dim / 2), lane,
+                      [&](int i, std::uint32_t a, std::uint32_t b) {
+                        put(i, a);
+                        put(head_dim / 2 + i, b);
+                      });
+  for (int i = lane * 2; i < head_dim; i += 64) {
+    float2 two = __bfloat1622float2(*reinterpret_cast<const __nv_bfloat162*>(from + value + i));
+    if (g.t.bias) two = make_float2(two.x + g.t.bias[value + i], two.y + g.t.bias[value + i + 1]);
+    const std::uint32_t bits = pair_of(two.x, two.y);
+    *reinterpret_cast<std::uint32_t*>(stage + piece_tokens * head_dim + place_of<head_dim>(i, here, piece_tokens)) = bits;
+    *reinterpret_cast<std::uint32_t*>(g.a.pages.values + place + place_of<head_dim>(i, token)) = bits;
+  }
+}
+
+// The group's queries, turned on the way where they are not yet. Rows behind the last head are zeros.
+template <int head_dim>
+struct queries {
+  static constexpr int units = head_dim / 8;
+  std::uint32_t q[units / 2][4];  // of each 16 elements: heads, heads + 8, the same of the upper 8 elements
+
+  __device__ __forceinline__ void load(const decode_args& g, std::uint32_t row, std::uint32_t kv_head, int lane) {
+    const int group = static_cast<int>(g.a.heads.heads / g.a.heads.kv_heads);
+#pragma unroll
+    for (int upper = 0; upper < 2; ++upper) {
+      const int line = lane / 4 + upper * 8;
+      if (upper * 8 < group && g.fresh)
+        load_turned(g, row, kv_head * group + min(line, group - 1), upper, lane);
+      else if (upper * 8 < group)
+        load_plain(g, row, kv_head * group + min(line, group - 1), upper, lane);
+#pragma unroll
+      for (int u = 0; u < units; ++u)
+        if (line >= group) of(u, upper) = 0;
+    }
+  }
+
+ private:
+  __device__ __forceinline__ std::uint32_t& of(int unit, int upper) { return q[unit / 2][unit % 2 * 2 + upper]; }
+
+  __device__ __forceinline__ void load_plain(const decode_args& g, std::uint32_t row, std::uint32_t head, int upper,
+                                             int lane) {
+    const __nv_bfloat16* from = g.a.qkv + std::size_t{row} * g.a.heads.width() + head * head_dim + lane % 4 * 2;
+#pragma unroll
+    for (int u = 0; u < units; ++u) of(u, upper) = *reinterpret_cast<const std::uint32_t*>(from + u * 8);
+  }
+
+  // As turn_head does: what is turned together, elements i and i + head_dim / 2, has one lane here.
+  __device__ __forceinline__ void load_turned(const decode_args& g, std::uint32_t row, std::uint32_t head, int upper,
+                                              int lane) {
+    constexpr int half = units / 2;
+    const std::uint32_t first = head * head_dim + lane % 4 * 2;
+    const __nv_bfloat16* from = g.a.qkv + std::size_t{row} * g.a.heads.width() + first;
+    float2 v[units];
+    float squares = 0;
+#pragma unroll
+    for (int u = 0; u < units; ++u) {
+      v[u] = __bfloat1622float2(*reinterpret_cast<const __nv_bfloat162*>(from + u * 8));
+      if (g.t.bias) {
+        v[u].x += g.t.bias[first + u * 8];
+        v[u].y += g.t.bias[first + u * 8 + 1];
+      }
+      squares += v[u].x * v[u].x + v[u].y * v[u].y;
+    }
+    if (g.t.q_norm) {
+      squares += __shfl_xor_sync(~0u, squares, 1);
+      squares += __shfl_xor_sync(~0u, squares, 2);
+      const float scale = rsqrtf(squares / head_dim + g.t.eps);
+#pragma unroll
+      for (int u = 0; u < units; ++u) {
+        v[u].x *= scale * g.t.q_norm[u * 8 + lane % 4 * 2];
+        v[u].y *= scale * g.t.q_norm[u * 8 + lane % 4 * 2 + 1];
+      }
+    }
+    const std::size_t angle = std::size_t{row} * (head_dim / 2) + lane % 4 * 2;
+#pragma unroll
+    for (int u = 0; u < half; ++u) {
+      const float2 c = *reinterpret_cast<const float2*>(g.t.cos + angle + u * 8);
+      const float2 s = *reinterpret_cast<const float2*>(g.t.sin + angle + u * 8);
+      const float2 a = v[u], b = v[u + half];
+      of(u, upper) = pair_of(a.x * c.x - b.x * s.x, a.y * c.y - b.y * s.y);
+      of(u + half, upper) = pair_of(b.x * c.x + a.x * s.x, b.y * c.y + a.y * s.y);
+    }
+  }
+};
+
+// What the queries have met so far: [heads of the group, head_dim], not yet divided by the totals.
+template <int head_dim>
+struct met {
+  static constexpr int units = head_dim / 8;
+  float result[units][4];
+  float largest[2], total[2];  // of lane / 4 and lane / 4 + 8; totals are of this lane's tokens until summed()
+
+  __device__ __forceinline__ void clear() {
+#pragma unroll
+    for (int u = 0; u < units; ++u) result[u][0] = result[u][1] = result[u][2] = result[u][3] = 0;
+    largest[0] = largest[1] = -INFINITY;
+    total[0] = total[1] = 0;
+  }
+
+  // Piece `at`, its keys and values at `keys` in shared memory; tokens that are not seen count for nothing.
+  __device__ __forceinline__ void meet(const queries<head_dim>& of, std::uint32_t keys, int at, const seen_tokens& seen,
+                                       float log2_scale, int lane) {
+    const std::uint32_t values = keys + piece_tokens * head_dim * 2;
+    float scores[2][4] = {};
+    const int key_token = (lane >> 4) * 8 + lane % 8;
+#pragma unroll
+    for (int s = 0; s < units / 2; ++s) {
+      std::uint32_t b[4];
+      load_matrices(b, keys + unit_at(s * 2 + (lane >> 3) % 2, key_token, units, piece_tokens) * 16);
+      mma_bf16(scores[0], of.q[s][0], of.q[s][1], of.q[s][2], of.q[s][3], b[0], b[1]);
+      mma_bf16(scores[1], of.q[s][0], of.q[s][1], of.q[s][2], of.q[s][3], b[2], b[3]);
+    }
+    float most[2] = {largest[0], largest[1]};
+#pragma unroll
+    for (int n = 0; n < 2; ++n)
+#pragma unroll
+      for (int j = 0; j < 4; ++j) {
+        const int token = at * piece_tokens + n * 8 + lane % 4 * 2 + j % 2;
+        scores[n][j] = token >= seen.from && token <= seen.to ? scores[n][j] * log2_scale : -INFINITY;
+        most[j / 2] = fmaxf(most[j / 2], scores[n][j]);
+      }
+    float sums[2] = {0, 0}, shrink[2];
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+      most[r] = fmaxf(most[r], __shfl_xor_sync(~0u, most[r], 1));
+      most[r] = fmaxf(most[r], __shfl_xor_sync(~0u, most[r], 2));
+      shrink[r] = most[r] == -INFINITY ? 1.0f : exp2f(largest[r] - most[r]);
+      largest[r] = most[r];
+    }
+#pragma unroll
+    for (int n = 0; n < 2; ++n)
+#pragma unroll
+      for (int j = 0; j < 4; ++j) {
+        scores[n][j] = most[j / 2] == -INFINITY ? 0.0f : exp2f(scores[n][j] - most[j / 2]);
+        sums[j / 2] += scores[n][j];
+      }
+    total[0] = total[0] * shrink[0] + sums[0];
+    total[1] = total[1] * shrink[1] + sums[1];
+    const std::uint32_t p0 = pair_of(scores[0][0], scores[0][1]), p1 = pair_of(scores[0][2], scores[0][3]);
+    const std::uint32_t p2 = pair_of(scores[1][0], scores[1][1]), p3 = pair_of(scores[1][2], scores[1][3]);
+    const int value_token = (lane >> 3) % 2 * 8 + lane % 8;
+#pragma unroll
+    for (int u = 0; u < units; u += 2) {
+      std::uint32_t b[4];
+      load_matrices_transposed(b, values + unit_at(u + (lane >> 4), value_token, units, piece_tokens) * 16);
+#pragma unroll
+      for (int n = 0; n < 2; ++n) {
+        float(&r)[4] = result[u + n];
+        r[0] *= shrink[0];
+        r[1] *= shrink[0];
+        r[2] *= shrink[1];
+        r[3] *= shrink[1];
+        mma_bf16(r, p0, p1, p2, p3, b[2 * n], b[2 * n + 1]);
+      }
+    }
+  }
+
+  // Totals of all tokens that were met, in every lane.
+  __device__ __forceinline__ void sum_totals() {
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+      total[r] += __shfl_xor_sync(~0u, total[r], 1);
+      total[r] += __shfl_xor_sync(~0u, total[r], 2);
+    }
+  }
+};
+
+}  // namespace weir::kernels::cuda
