@@ -165,8 +165,9 @@ double flops_of_a_row(const core::model_config& c) {
 boost::json::object prefill(rig& r, const engine_options& o, const kernels::backend& backend,
                             const core::random_model& shape, profile* kernels) {
   std::vector<double> times, peaks;
+  // Not between the rounds: it takes memory and gives it back, for which a device stops.
+  for (std::uint32_t round = 0; round < o.repeat; ++round) peaks.push_back(backend.peak_flops(backend.self, shape.type));
   for (std::uint32_t round = 0; round <= o.repeat; ++round) {
-    peaks.push_back(backend.peak_flops(backend.self, shape.type));
     if (kernels) kernels->clear();
     r.submit(r.random_prompt(o.prefill), 1);
     double all = 0;
