@@ -56,9 +56,10 @@ class owner {
       const auto done = e.does->step();
       e.due = done.wait_until;
       e.note_pace(time_.now(), done, options_.max_batch);
-      if (done.rows == 0) continue;
-      meter_.add(time_.now(), done.tokens, done.took);
-      board_->beat(time_.now(), true);
+      if (done.rows > 0) {
+        meter_.add(time_.now(), done.tokens, done.took);
+        board_->beat(time_.now(), true);
+      }
       if (const auto fault = e.does->fault()) {
         device_failed(*fault);
         break;
@@ -109,14 +110,16 @@ class owner {
   void finish_at_once(core::token_sink& sink) const {
     core::ending how;
     how.reason = core::finish_reason::error;
-    how.fault = core::make_error(core::errc::unavailable, "the device failed: {}", board_->fault());
+    how.fault = core::make_error(core::errc::unavailable, "{}", board_->fault());
     sink.finish(how);
   }
 
   void on(cancel_job& m) {
-    if (!engines_[m.engine].does) return;
-    engines_[m.engine].does->cancel(m.id, m.why);
-    engines_[m.engine].due = {};
+    auto& e = engines_[m.engine];
+    if (!e.does) return;
+    e.does->cancel(m.id, m.why);
+    e.due = {};
+    if (const auto fault = e.does->fault()) device_failed(*fault);
   }
 
   void on(time_came&) {}
@@ -130,29 +133,48 @@ class owner {
     return open_model(spec, options_, backend_, progress);
   }
 
-  // The engine has ended its jobs with `why`. Everything on the device is made anew, once; if it fails again within a
-  // minute, or cannot be made, it stays down and readiness says why.
+  // An engine found the device gone, and with it is what every other has there: all their jobs end with `why`. Everything is
+  // made anew, once; if it fails again within a minute, or cannot be made, it stays down and readiness says why.
   void device_failed(const core::error& why) {
     board_->fail(why.message);
+    for (auto& e : engines_)
+      if (e.does) e.does->fail(why);
+    close_all();
     outbox_.flush();
     const auto now = time_.now();
-    if (restarted_at_ && now - *restarted_at_ < second_chance_after) return;
+    const bool again = !restarted_at_ || now - *restarted_at_ >= second_chance_after;
     restarted_at_ = now;
-    for (auto& e : engines_) e.does.reset();  // their memory is needed
-    backend_.reset();
-    for (auto& e : engines_) {
-      auto again = open(e.spec, {});
-      if (!again) return board_->fail(why.message + "; it cannot be started again: " + again.error().message);
-      e.does = std::make_unique<core::engine>(std::move((*again)->weights), e.served->tokenizer, (*again)->config, time_);
-      e.due = {};
+    if (!again) return board_->fail(why.message + "; it failed twice within a minute and stays down");
+    if (auto made = reopen_all(); !made) {
+      close_all();
+      return board_->fail(why.message + "; it cannot be started again: " + made.error().message);
     }
     board_->fail({});
     board_->beat(time_.now(), false);
   }
 
+  // The device's memory is given back, and the device: nothing else holds it.
+  void close_all() {
+    for (auto& e : engines_) e.does.reset();
+    backend_.reset();
+  }
+
+  core::result<> reopen_all() {
+    for (auto& e : engines_) {
+      auto again = open(e.spec, {});
+      if (!again) return again.error();
+      e.does = std::make_unique<core::engine>(std::move((*again)->weights), e.served->tokenizer, (*again)->config, time_);
+      e.due = {};
+    }
+    return {};
+  }
+
   void on(load_model& m) {
     auto opened = open(m.spec, m.progress);
-    if (!opened) return m.answer(load_model::result(opened.error()));
+    if (!opened) {
+      m.answer(load_model::result(opened.error()));
+      return after_refusal();
+    }
     const std::shared_ptr<opened_model> model = std::move(*opened);
     const std::shared_ptr<served_model> served(model, &model->served);
     const auto index = engines_.size();
@@ -167,6 +189,14 @@ class owner {
     engines_.push_back({std::move(engine), {}, m.spec, served, {}});
     publish();
     m.answer(load_model::result(served));
+  }
+
+  // A model that is refused leaves the device as it was, unless it met a fault there: then the others need a new one.
+  void after_refusal() {
+    const char* why = backend_ && backend_->fault ? backend_->fault(backend_->self) : nullptr;
+    if (!why) return;
+    if (engines_.empty()) return backend_.reset();
+    device_failed(core::make_error(core::errc::internal, "the device failed: {}", why));
   }
 
   // A page lost is a fault of ours: readiness says so, before memory runs out without a reason.

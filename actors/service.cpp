@@ -252,7 +252,7 @@ const core::delays& service::cancel_to_release() const noexcept { return p_->own
 
 readiness service::ready() const {
   if (p_->host.loading()) return {false, "models are loading"};
-  if (auto why = p_->owner.published().fault(); !why.empty()) return {false, "the device failed: " + why};
+  if (auto why = p_->owner.published().fault(); !why.empty()) return {false, why};
   if (p_->draining) return {false, "shutting down"};
   if (const auto silent = p_->owner.published().silent_for(p_->time.now()); silent && *silent > wedged_after)
     return {false, fmt::format("the engine has not finished a step for {} s",

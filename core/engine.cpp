@@ -17,7 +17,7 @@ constexpr std::size_t most_blocked = 16;
 
 using sequences = std::vector<std::unique_ptr<sequence>>;
 
-// The first pass of a step over its sequences finds few of their lines in the caches: it asks for them in time.
+// The first pass over the sequences after a wait finds few of their lines in the caches: it asks for them in time.
 void fetch_ahead(const sequences& all, std::size_t i) {
   constexpr std::size_t lines = 16, ends = 8;  // sequences ahead
   if (i + lines < all.size()) all[i + lines]->fetch();
@@ -62,7 +62,7 @@ engine::engine(std::unique_ptr<model> m, std::shared_ptr<const tokenizer> t, eng
     : s_(std::make_unique<state>(std::move(m), std::move(t), config, time)) {}
 
 engine::~engine() {
-  const error stopped = make_error(errc::unavailable, "the engine was stopped");
+  const error stopped = s_->fault.value_or(make_error(errc::unavailable, "the engine was stopped"));
   s_->fail_all(stopped);
   for (auto& s : s_->finishing) {
     if (!s->settle()) s_->drop(std::move(s), finish_reason::error, stopped);
@@ -256,9 +256,9 @@ void engine::state::sample(const batch& work) {
 
 // The plan's rows are computed before anything that comes later; pages that they fill get their names.
 void engine::state::settle_rows(time_point at) {
-  plan.computed(at);
-  for (sequence* s : plan.sequences())
-    if (s->fills_page()) name_pages(*s, pool);
+  plan.computed(at, [&](sequence& s) {
+    if (s.fills_page()) name_pages(s, pool);
+  });
 }
 
 // A draw for each row of logits, unless its sequence has ended meanwhile.
@@ -280,7 +280,9 @@ void engine::state::ask(const batch& work) {
 
 // What was drawn, for those that still await it.
 void engine::state::judge(time_point at) {
-  for (const auto& s : running) {
+  for (std::size_t i = 0; i < running.size(); ++i) {
+    fetch_ahead(running, i);
+    const auto& s = running[i];
     if (!s->awaits()) continue;
     const drawn& got = results[static_cast<std::size_t>(std::exchange(s->draw_at, -1))];
     if (got.fault) {
@@ -372,6 +374,10 @@ std::optional<error> engine::state::refusal(const job& j) const {
   }
   return make_error(errc::prompt_too_long, "the prompt has {} tokens; prompt and output together may have {}",
                     prompt, longest);
+}
+
+void engine::fail(const error& why) {
+  if (!s_->fault) s_->fail_all(why);
 }
 
 bool engine::idle() const noexcept { return s_->known.empty() && !s_->under_way.up; }

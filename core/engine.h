@@ -103,7 +103,7 @@ class engine {
  public:
   engine(std::unique_ptr<model> m, std::shared_ptr<const tokenizer> t, engine_config config,
          const clock& time);
-  ~engine();  // ends what is left with error
+  ~engine();  // ends what is left with error: the fault, where there is one
 
   // Takes a job; the queue has no bound here (admission is decided before). A job that can never fit the
   // pages or the context is finished with a fault that carries the numbers. REQUIRES: no unfinished job has
@@ -118,6 +118,9 @@ class engine {
   bool idle() const noexcept;
 
   step_report step();
+
+  // Somebody else found that the device is gone: what a step does that finds it.
+  void fail(const error& why);
 
   // Why the device failed, once it has: the jobs of that moment ended with it, and so does every job
   // submitted since. Only a new engine helps.

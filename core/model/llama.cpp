@@ -145,16 +145,23 @@ result<void> llama::refusal() const {
 }
 
 void llama::place(const batch& b) {
-  positions_.clear();
-  slices_.clear();
-  logits_from_.clear();
+  positions_.resize(b.tokens.size());
+  slices_.resize(b.slices.size());
+  logits_from_.resize(b.logits_rows);
+  std::uint32_t* position = positions_.data();
+  kernels::kv_slice* slice = slices_.data();
   for (const batch_slice& s : b.slices) {
-    assert(s.first_row == positions_.size() && s.rows >= 1);
-    for (std::uint32_t i = 0; i < s.rows; ++i) positions_.push_back(s.position + i);
-    slices_.push_back({s.first_row, s.rows, s.position, s.pages.data()});
-    if (s.logits_row >= 0) logits_from_.push_back(static_cast<std::int32_t>(s.first_row + s.rows - 1));
+    assert(position == positions_.data() + s.first_row && s.rows >= 1);
+    for (std::uint32_t i = 0; i < s.rows; ++i) *position++ = s.position + i;
+    slice->first_row = s.first_row;
+    slice->rows = s.rows;
+    slice->position = s.position;
+    slice->pages = s.pages.data();
+    ++slice;
+    if (s.logits_row >= 0)
+      logits_from_[static_cast<std::size_t>(s.logits_row)] = static_cast<std::int32_t>(s.first_row + s.rows - 1);
   }
-  assert(positions_.size() == b.tokens.size() && logits_from_.size() == b.logits_rows);
+  assert(position == positions_.data() + positions_.size());
 }
 
 // Grows, never shrinks: what is past the step's rows is left over from a larger one.
@@ -274,9 +281,10 @@ result<void> llama::restore_page(page_id page, std::uint32_t slot) {
   return device_state();
 }
 
-kernels::decoder_draw llama::draw_of(const draw& d) {
+// Field by field into its place: copying what was just written stalls the processor.
+void llama::put_draw(const draw& d) {
   const sampling_params& p = d.from->params();
-  kernels::decoder_draw o;
+  kernels::decoder_draw& o = draws_.emplace_back();
   o.row = d.logits_row;
   o.temperature = p.temperature;
   o.top_k = p.top_k;
@@ -286,14 +294,13 @@ kernels::decoder_draw llama::draw_of(const draw& d) {
   o.frequency = p.frequency_penalty;
   o.presence = p.presence_penalty;
   if (p.temperature > 0) o.uniform = uniform(p.seed, {.position = d.position, .choice = p.choice});
-  if (!d.from->changes_logits()) return o;
+  if (!d.from->changes_logits()) return;
   const auto seen = d.from->seen();
   for (const auto& e : seen) seen_.push_back({e.id, e.in_output});
   for (const auto& [id, value] : p.logit_bias) biases_.push_back({id, value});
   o.seen = std::span(seen_).last(seen.size());
   o.biases = std::span(biases_).last(p.logit_bias.size());
   o.masked = d.from->masked();
-  return o;
 }
 
 result<void> llama::begin_draws(std::span<const draw> draws) {
@@ -309,7 +316,7 @@ result<void> llama::begin_draws(std::span<const draw> draws) {
   }
   seen_.reserve(seen);  // the draws look into them while they grow
   biases_.reserve(biases);
-  for (const draw& d : draws) draws_.push_back(draw_of(d));
+  for (const draw& d : draws) put_draw(d);
   if (!whole_->draw(draws_)) return refusal();
   return {};
 }

@@ -59,7 +59,7 @@ class llama final : public model {
   pieces host_pieces_of(std::uint32_t slot) const noexcept;
   void copy(const pieces& to, const pieces& from);
   void place(const batch& b);
-  kernels::decoder_draw draw_of(const draw& d);
+  void put_draw(const draw& d);
   void attend(std::uint32_t layer, std::uint32_t rows);
   void feed_forward(std::uint32_t layer, std::uint32_t rows);
   void compute_logits(std::uint32_t rows);

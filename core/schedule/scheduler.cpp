@@ -21,13 +21,14 @@ const batch& scheduler::plan(std::span<const std::unique_ptr<sequence>> running,
   paced_ = m.info().paced;
   prompts_.clear();
   std::uint32_t decoding = 0;
-  for (const auto& s : running) {
-    if (s->decoding()) {
-      if (s->pending() == 0) continue;  // its last token is under way
+  for (const auto& p : running) {
+    sequence& s = *p;
+    if (s.decoding()) {
+      if (s.pending() == 0) continue;  // its last token is under way
       ++decoding;
-      take(*s, 1, m, now);
-    } else if (!s->held) {
-      prompts_.push_back(s.get());
+      take(s, 1, m, now);
+    } else if (!s.held) {
+      prompts_.push_back(&s);
     }
   }
   decode_rows_ = static_cast<std::uint32_t>(batch_.tokens.size());
@@ -56,27 +57,20 @@ void scheduler::take(sequence& s, std::uint32_t rows, const model& m, time_point
       return;
     }
   }
+  const std::uint32_t position = s.computed, length = s.length();
   const bool draws = rows == s.pending();
   batch_slice& slice = batch_.slices.emplace_back();  // field by field in its place: copying what was just written stalls
   slice.first_row = static_cast<std::uint32_t>(batch_.tokens.size());
   slice.rows = rows;
-  slice.position = s.computed;
-  slice.pages = s.pages.holding(s.computed + rows);
+  slice.position = position;
+  slice.pages = s.pages.holding(position + rows);
   if (draws) slice.logits_row = static_cast<std::int32_t>(batch_.logits_rows++);
   slice.seed = s.chooser->params().seed;
   slice.prompt_tokens = s.prompt_tokens();
-  for (std::uint32_t at = s.computed; at < s.computed + rows; ++at)
-    batch_.tokens.push_back(at < s.length() ? s.token_at(at) : drawn_by(s.draw_at));
+  for (std::uint32_t at = position; at < position + rows; ++at)
+    batch_.tokens.push_back(at < length ? s.token_at(at) : drawn_by(s.draw_at));
   if (s.output.empty() && !s.scheduled) s.scheduled = now;
   chosen_.push_back(&s);
-}
-
-void scheduler::computed(time_point now) {
-  batch_.copies.clear();
-  for (std::size_t i = 0; i < chosen_.size(); ++i) {
-    chosen_[i]->computed += batch_.slices[i].rows;
-    if (paced_) chosen_[i]->computed_at = now;
-  }
 }
 
 void scheduler::observe(const load& l, duration took) {

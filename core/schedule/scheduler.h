@@ -42,8 +42,17 @@ class scheduler {
   };
   load last_load() const noexcept { return {decode_rows_, prompt_rows_, budget_.granted()}; }
 
-  // The last plan's rows are computed before anything that is planned from now on.
-  void computed(time_point now);
+  // The last plan's rows are computed before anything that is planned from now on; f(sequence&) of each that has some.
+  template <class F>
+  void computed(time_point now, F f) {
+    batch_.copies.clear();
+    for (std::size_t i = 0; i < chosen_.size(); ++i) {
+      sequence& s = *chosen_[i];
+      s.computed += batch_.slices[i].rows;
+      if (paced_) s.computed_at = now;
+      f(s);
+    }
+  }
 
   // A plan of such a load took so long.
   void observe(const load& l, duration took);

@@ -241,6 +241,42 @@ TEST_CASE("a device that fails ends its jobs with an error, and starts again, bu
   fails();  // at once: nothing is computed any more
 }
 
+TEST_CASE("a device that fails takes every model on it along, and all start again") {
+  service_fixture f("rate=1000,fault=device@40", [](auto& o) {
+    o.models.push_back({"other", "sim:rate=20", false});
+    o.owner.models = 2;
+  });
+  f.load();
+  auto to_other = ask("x", 1000);
+  to_other.model = "other";
+  const auto beside = f.submit(to_other);
+  f.run_until([&] { return beside->published() > 0; });
+  auto fails = ask("x", 1000);
+  fails.model = "sim";
+  const auto first = f.submit(fails);
+  for (const auto& s : {first, beside}) {
+    f.run_to_end(s);
+    REQUIRE(s->ended().fault);
+    CHECK(s->ended().reason == core::finish_reason::error);
+    CHECK(s->ended().fault->message.find("fault=device@40") != std::string::npos);
+  }
+  f.run_until([&] { return f.service->ready().ready; });
+  to_other.max_tokens = 2;
+  const auto again = f.submit(to_other);
+  f.run_to_end(again);
+  CHECK(text_of(*again) == sim_text(7, 2));
+
+  // The second time within a minute both stay down, and say why.
+  f.run_to_end(f.submit(fails));
+  f.run_until([&] { return !f.service->ready().ready; });
+  CHECK(f.service->ready().reason.find("fault=device@40") != std::string::npos);
+  CHECK(f.service->ready().reason.find("twice within a minute") != std::string::npos);
+  const auto refused = f.submit(to_other);
+  f.run_to_end(refused);
+  REQUIRE(refused->ended().fault);
+  CHECK(refused->ended().fault->message.find("twice within a minute") != std::string::npos);
+}
+
 TEST_CASE("a device that fails again after more than a minute is started again") {
   world w(3);
   actors::service_options o;

@@ -171,6 +171,26 @@ TEST_CASE("a device's fault ends every job with it, and every later one") {
   CHECK(sinks[0]->tokens.size() == 3);
 }
 
+TEST_CASE("a device that somebody else found gone ends every job as if a step had found it") {
+  for (const auto how : {loop_kind::plain, loop_kind::overlapped}) {
+    auto c = small_config();
+    c.max_batch = 2;
+    engine_rig rig(c, how);
+    std::vector<std::shared_ptr<recording_sink>> sinks;
+    for (std::uint64_t n = 0; n < 4; ++n) sinks.push_back(rig.submit(rig.job(n, 20)));
+    sinks[0]->room = 1;
+    for (int i = 0; i < 5; ++i) rig.step();
+    rig.engine->fail(make_error(errc::internal, "the neighbour fell"));
+    CHECK(rig.engine->counts().pages_used == 0);
+    rig.engine.reset();
+    for (const auto& s : sinks) {
+      CHECK(s->finishes == 1);
+      CHECK(s->end->reason == finish_reason::error);
+      CHECK(s->end->fault->message == "the neighbour fell");
+    }
+  }
+}
+
 TEST_CASE("a job that ended before the device failed keeps its own ending") {
   engine_rig rig;
   auto done = std::make_shared<recording_sink>();

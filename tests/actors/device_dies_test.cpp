@@ -1,0 +1,87 @@
+// A device whose context a kernel has broken, under a server. What is broken stays so for the whole process, so the server
+// is one of its own: this program, run once more.
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <iostream>
+
+#include "kernels/cuda/backend.h"
+#include "tests/actors/service_fixture.h"
+
+using namespace weir;
+using namespace weir::tests;
+
+namespace {
+
+// The way every kernel of this process shares: from here on the device computes nothing for it.
+void write_where_nothing_is() {
+  std::string why;
+  // Never let go: what it holds goes with the context, whoever gives that up.
+  const auto& b = *new auto(kernels::cuda_backend(0, why));
+  REQUIRE(b);
+  auto* nowhere = reinterpret_cast<float*>(std::uintptr_t{1} << 40);
+  b->run(kernels::add{nowhere, nowhere, 1024});
+  std::uint32_t word = 0;
+  b->do_download(b->self, &word, nowhere, sizeof(word));
+  REQUIRE(b->fault(b->self) != nullptr);
+}
+
+int run_in_process(const char* test) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::execl("/proc/self/exe", "test_actors", test, static_cast<char*>(nullptr));
+    ::_exit(127);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+}  // namespace
+
+TEST_CASE("cuda: a device that dies ends its jobs with its error, and the server starts again or says why it cannot") {
+  std::string why;
+  if (kernels::cuda_devices(why) == 0) {
+    std::cerr << "skipped: " << why << "\n";
+    return;
+  }
+  CHECK(run_in_process("a server whose device dies") == 0);
+}
+
+TEST_CASE("a server whose device dies", "[.]") {
+  service_fixture f("", [](auto& o) {
+    o.models = {{"m", "random:tiny-110m:bf16", false}};
+    o.owner.device = "cuda:0";
+    o.owner.max_seq_len = 4096;
+    o.owner.max_batch = 4;
+    o.owner.kv_tokens = 16384;
+  });
+  f.load();
+  auto endless = ask("w1 w2 w3", 4000);
+  endless.ignore_eos = true;
+  const auto job = f.submit(endless);
+  f.run_until([&] { return job->published() > 0; });
+  write_where_nothing_is();
+  f.run_to_end(job);
+  REQUIRE(job->state() == phase::done);
+  CHECK(job->ended().reason == core::finish_reason::error);
+  REQUIRE(job->ended().fault);
+  CHECK(job->ended().fault->message.find("the device failed: cuda:0: cudaError") == 0);
+
+  // A driver may give the process another context, or none: then the owner stays down.
+  f.run_until([&] {
+    const auto now = f.service->ready();
+    return now.ready || now.reason.find("cannot be started again") != std::string::npos;
+  });
+  const bool ready = f.service->ready().ready;
+  std::cerr << (ready ? "it started again" : f.service->ready().reason) << "\n";
+  const auto after = f.submit(ask("w1 w2 w3", 3));
+  f.run_to_end(after);
+  if (ready) {
+    CHECK(after->ended().reason == core::finish_reason::length);
+  } else {
+    REQUIRE(after->ended().fault);
+    CHECK(after->ended().fault->message == f.service->ready().reason);
+  }
+}
