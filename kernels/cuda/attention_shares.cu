@@ -246,7 +246,9 @@ class share {
                    : "memory");
       if (before + 1 == static_cast<unsigned>(shares)) g.scratch.arrived[from] = 0;
     }
-    return __shfl_sync(~0u, before, 0) + 1 == static_cast<unsigned>(shares);
+    before = __shfl_sync(~0u, before, 0);
+    __syncwarp();  // what the others left is seen by all lanes
+    return before + 1 == static_cast<unsigned>(shares);
   }
 
   __device__ __forceinline__ void join(met<type, head_dim>& m, const float4* from) const {
@@ -266,8 +268,8 @@ class share {
       if (line >= group) continue;
       const float by = 1.0f / m.total[r];
       element* out = g.a.out +
-                           (static_cast<std::size_t>(now.row.row) * g.a.heads.heads + now.head * group + line) * head_dim +
-                           lane % 4 * 2;
+                     (static_cast<std::size_t>(now.row.row) * g.a.heads.heads + now.head * group + line) * head_dim +
+                     lane % 4 * 2;
 #pragma unroll
       for (int u = 0; u < units; ++u)
         *reinterpret_cast<std::uint32_t*>(out + u * 8) = pair_of<type>(m.result[u][2 * r] * by, m.result[u][2 * r + 1] * by);
