@@ -93,15 +93,8 @@ bool device::open(int at) {
          WEIR_CUDA(*this, cudaMallocHost(&small.host, small.size)) && open_wide(*this);
 }
 
-// What an illegal access or a trap has broken stays so for every holder of the device in this process: all of it is given
-// back, so that others can have the memory, and a driver that can opens it anew.
 device::~device() {
-  const bool there = cudaSetDevice(index) == cudaSuccess;
-  if (failed() && (!there || cudaFree(nullptr) != cudaSuccess)) {
-    cudaDeviceReset();
-    return;
-  }
-  if (!there) return;  // the driver is gone, and its memory with it
+  if (cudaSetDevice(index) != cudaSuccess) return;  // the driver is gone, and its memory with it
   if (stream) cudaStreamSynchronize(stream);
   linears.reset();
   if (lt) blas->destroy(lt);

@@ -59,16 +59,11 @@ void draw_desk::bring(std::span<const decoder_draw> draws, std::size_t words, st
   auto* word = reinterpret_cast<std::uint32_t*>(orders_host_.as<std::byte>() + orders);
   std::uint32_t at = 0;
   for (const decoder_draw& w : draws) {
-    draw_order& o = *order++;  // field by field in its place: copying what was just written stalls the processor
-    o.row = w.row;
-    o.top_k = w.top_k;
-    o.temperature = w.temperature;
-    o.top_p = w.top_p;
-    o.min_p = w.min_p;
-    o.repetition = w.repetition;
-    o.frequency = w.frequency;
-    o.presence = w.presence;
-    o.uniform = w.uniform;
+    draw_order o{w.row,       w.top_k,    w.temperature,
+                 w.top_p,     w.min_p,    w.repetition,
+                 w.frequency, w.presence, w.uniform,
+                 0,           0,          0,
+                 0,           0,          0};
     o.seen_at = at;
     o.seen = static_cast<std::uint32_t>(w.seen.size());
     for (const auto& e : w.seen) {
@@ -84,6 +79,7 @@ void draw_desk::bring(std::span<const decoder_draw> draws, std::size_t words, st
     o.masked_at = at;
     o.masked = static_cast<std::uint32_t>(w.masked.size());
     for (const std::int32_t id : w.masked) word[at++] = static_cast<std::uint32_t>(id);
+    *order++ = o;
   }
   WEIR_CUDA(d_, cudaMemcpyAsync(orders_.as<void>(), orders_host_.as<void>(), orders + words * 4, cudaMemcpyHostToDevice,
                                 d_.stream));
