@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::uint64_t mb = 1u << 20;
 
-owner_options options() {
+owner_options of_cuda() {
   owner_options o;
   o.device = "cuda:0";
   o.max_batch = 64;
@@ -32,9 +32,9 @@ core::result<std::unique_ptr<opened_model>> open(const owner_options& o, const s
 TEST_CASE("cuda: pages take all of a device but the reserve, and nothing is unaccounted for") {
   const auto b = test::cuda_device();
   if (!b) return;
-  { const auto first = open(options(), b).value(); }  // code comes once
+  { const auto first = open(of_cuda(), b).value(); }  // code comes once
   for (const std::uint64_t reserve : {512 * mb, 3000 * mb, 20000 * mb}) {
-    auto o = options();
+    auto o = of_cuda();
     o.reserve_bytes = reserve;
     const auto before = b->memory(b->self);
     const auto m = open(o, b).value();
@@ -56,8 +56,8 @@ TEST_CASE("cuda: pages take all of a device but the reserve, and nothing is unac
 TEST_CASE("cuda: more pages than the reserve leaves are refused with the numbers, and the next model is opened") {
   const auto b = test::cuda_device();
   if (!b) return;
-  { const auto first = open(options(), b).value(); }
-  auto o = options();
+  { const auto first = open(of_cuda(), b).value(); }
+  auto o = of_cuda();
   const std::uint64_t free = b->free_bytes(b->self);
   o.kv_tokens = free / (2 * 12 * 768 * 2);  // as if nothing else took any
   const auto refused = open(o, b);
