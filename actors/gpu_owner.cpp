@@ -136,15 +136,15 @@ class owner {
   // An engine found the device gone, and with it is what every other has there: all their jobs end with `why`. Everything is
   // made anew, once; if it fails again within a minute, or cannot be made, it stays down and readiness says why.
   void device_failed(const core::error& why) {
-    board_->fail(why.message);
+    const auto now = time_.now();
+    const bool again = !restarted_at_ || now - *restarted_at_ >= second_chance_after;
+    restarted_at_ = now;
+    board_->fail(again ? why.message : why.message + "; it failed twice within a minute and stays down");
     for (auto& e : engines_)
       if (e.does) e.does->fail(why);
     close_all();
     outbox_.flush();
-    const auto now = time_.now();
-    const bool again = !restarted_at_ || now - *restarted_at_ >= second_chance_after;
-    restarted_at_ = now;
-    if (!again) return board_->fail(why.message + "; it failed twice within a minute and stays down");
+    if (!again) return;
     if (auto made = reopen_all(); !made) {
       close_all();
       return board_->fail(why.message + "; it cannot be started again: " + made.error().message);
