@@ -4,7 +4,9 @@
 // time is divided into. Pure functions: any thread.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <span>
 
 #include "kernels/ops.h"
 
@@ -21,15 +23,69 @@ struct traffic {
   bool operator==(const traffic&) const = default;
 };
 
-traffic traffic_of(const gather&) noexcept;
-traffic traffic_of(const rms_norm&) noexcept;
-traffic traffic_of(const head_norm&) noexcept;
-traffic traffic_of(const linear&) noexcept;
-traffic traffic_of(const rotary_angles&) noexcept;
-traffic traffic_of(const rotary&) noexcept;
-traffic traffic_of(const kv_write&) noexcept;
-traffic traffic_of(const attention&) noexcept;
-traffic traffic_of(const silu_mul&) noexcept;
-traffic traffic_of(const add&) noexcept;
+inline std::uint64_t rows_of(std::span<const kv_slice> slices) noexcept {
+  std::uint64_t rows = 0;
+  for (const kv_slice& slice : slices) rows += slice.rows;
+  return rows;
+}
+
+inline traffic traffic_of(const gather& op) noexcept {
+  const std::uint64_t elements = std::uint64_t{op.ids.size()} * op.table.cols;
+  return {elements * size_of(op.table.type) + elements * sizeof(float) + op.ids.size() * sizeof(float), 0};
+}
+
+inline traffic traffic_of(const rms_norm& op) noexcept {
+  const std::uint64_t elements = std::uint64_t{op.rows} * op.width;
+  return {2 * elements * sizeof(float) + op.width * sizeof(float), 4 * elements};
+}
+
+inline traffic traffic_of(const head_norm& op) noexcept {
+  const std::uint64_t elements = std::uint64_t{op.rows} * op.heads * op.head_dim;
+  return {2 * elements * sizeof(float) + op.head_dim * sizeof(float), 4 * elements};
+}
+
+inline traffic traffic_of(const linear& op) noexcept {
+  const std::uint64_t n = op.w.rows, k = op.w.cols, m = op.rows;
+  return {op.w.bytes() + (m * k + m * n + (op.bias ? n : 0)) * sizeof(float), 2 * m * n * k};
+}
+
+inline traffic traffic_of(const rotary_angles& op) noexcept {
+  const std::uint64_t angles = std::uint64_t{op.positions.size()} * op.frequencies.size();
+  return {(op.positions.size() + op.frequencies.size() + 2 * angles) * sizeof(float), 3 * angles};
+}
+
+inline traffic traffic_of(const rotary& op) noexcept {
+  const std::uint64_t elements = std::uint64_t{op.rows} * op.heads * op.head_dim;
+  return {(2 * elements + std::uint64_t{op.rows} * op.head_dim) * sizeof(float), 3 * elements};
+}
+
+inline traffic traffic_of(const kv_write& op) noexcept {
+  return {4 * rows_of(op.slices) * op.to.heads * op.to.head_dim * sizeof(float), 0};
+}
+
+// A slice's keys and values are read once for all of its rows and for all the query heads of a group.
+inline traffic traffic_of(const attention& op) noexcept {
+  const std::uint64_t width = op.kv.head_dim;
+  traffic sum{2 * rows_of(op.slices) * op.heads * width * sizeof(float), 0};
+  for (const kv_slice& slice : op.slices) {
+    const std::uint64_t end = std::uint64_t{slice.position} + slice.rows;
+    const std::uint64_t first =
+        op.window != 0 && slice.position + 1 > op.window ? slice.position + 1 - op.window : 0;
+    sum.bytes += 2 * (end - first) * op.kv.heads * width * sizeof(float);
+    for (std::uint64_t p = slice.position; p < end; ++p)
+      sum.flops +=
+          4 * (op.window != 0 ? std::min<std::uint64_t>(op.window, p + 1) : p + 1) * op.heads * width;
+  }
+  return sum;
+}
+
+inline traffic traffic_of(const silu_mul& op) noexcept {
+  const std::uint64_t elements = std::uint64_t{op.rows} * op.width;
+  return {3 * elements * sizeof(float), 5 * elements};
+}
+
+inline traffic traffic_of(const add& op) noexcept {
+  return {3 * std::uint64_t{op.count} * sizeof(float), op.count};
+}
 
 }  // namespace weir::kernels
