@@ -7,7 +7,6 @@
 #include <cstdint>
 #include <memory>
 #include <new>
-#include <utility>
 
 #include "kernels/ops.h"
 
@@ -18,35 +17,27 @@ class host_buffer {
   host_buffer() = default;
 
   // Where the memory is not there, data() is null and size() is 0.
-  host_buffer(std::shared_ptr<const backend> of, std::uint64_t bytes) : of_(std::move(of)) {
-    if (bytes > 0) data_ = of_->do_allocate_host ? of_->do_allocate_host(of_->self, bytes) : ::operator new(bytes, std::nothrow);
-    if (data_) size_ = bytes;
-  }
-  host_buffer(host_buffer&& other) noexcept { swap(other); }
-  host_buffer& operator=(host_buffer&& other) noexcept {
-    swap(other);
-    return *this;
-  }
-  ~host_buffer() {
-    if (data_ && of_->do_free_host)
-      of_->do_free_host(of_->self, data_, size_);
-    else
-      ::operator delete(data_);
-  }
+  host_buffer(const std::shared_ptr<const backend>& of, std::uint64_t bytes) : data_(allocate(*of, bytes), {of, bytes}) {}
 
-  std::byte* data() const noexcept { return static_cast<std::byte*>(data_); }
-  std::uint64_t size() const noexcept { return size_; }
+  std::byte* data() const noexcept { return data_.get(); }
+  std::uint64_t size() const noexcept { return data_ ? data_.get_deleter().bytes : 0; }
 
  private:
-  void swap(host_buffer& other) noexcept {
-    std::swap(of_, other.of_);
-    std::swap(data_, other.data_);
-    std::swap(size_, other.size_);
+  static std::byte* allocate(const backend& of, std::uint64_t bytes) {
+    if (bytes == 0) return nullptr;
+    return static_cast<std::byte*>(of.do_allocate_host ? of.do_allocate_host(of.self, bytes)
+                                                       : ::operator new(bytes, std::nothrow));
   }
+  struct release {
+    std::shared_ptr<const backend> of;
+    std::uint64_t bytes;
+    void operator()(std::byte* at) const {
+      if (of->do_free_host) return of->do_free_host(of->self, at, bytes);
+      ::operator delete(at);
+    }
+  };
 
-  std::shared_ptr<const backend> of_;
-  void* data_ = nullptr;
-  std::uint64_t size_ = 0;
+  std::unique_ptr<std::byte, release> data_;
 };
 
 }  // namespace weir::kernels
