@@ -1,10 +1,10 @@
 // Decode attention by bulk copies (9.0), for more rows than there are multiprocessors for their key heads.
 //
 // The rows are listed longest first, those that are much longer than the others in parts (list_decodes), and each block
-// takes what is next until there is no more. In a block three kinds of warps pass on to each other, so that none of them
-// stops reading where one context ends: one brings keys and values a page or two at a time, and with each item its queries
-// and its fresh key and value; others meet a piece of those pages each; one joins what they have met of an item. Of a row
-// in parts the last to be ready joins them.
+// takes what is next until there is no more. In a block three kinds of warps pass on to each other, so that reading never
+// stops where a context ends: one brings keys and values a page at a time, and with each item its queries and its fresh key
+// and value; four meet a piece of the page each; one joins what they have met of an item. Of a row in parts the last to be
+// ready joins them.
 #include <algorithm>
 #include <climits>
 #include <type_traits>
@@ -17,23 +17,18 @@ namespace {
 
 constexpr int page_pieces = page_tokens / piece_tokens;
 
-// Small heads are brought two pages at once, for twice as many warps: a piece of them is soon read.
-template <int head_dim>
-constexpr int pages_at_once = head_dim <= 64 ? 2 : 1;
-template <int head_dim>
-constexpr int meeters = pages_at_once<head_dim> * page_pieces;  // warps that meet a piece each
-template <int head_dim>
-constexpr unsigned threads = (meeters<head_dim> + 2) * 32;
+constexpr int meeters = page_pieces;  // warps that meet a piece each
+constexpr unsigned threads = (meeters + 2) * 32;
 
 // Of a ring of 64 KB, or of two stages: two blocks find room beside each other.
 template <int head_dim>
-constexpr int stage_bytes = pages_at_once<head_dim> * page_pieces * piece_bytes<head_dim>;
+constexpr int stage_bytes = page_pieces * piece_bytes<head_dim>;
 template <int head_dim>
 constexpr int stages = std::max(2, 65536 / stage_bytes<head_dim>);
 
 // Query heads that are joined at once.
 template <int head_dim>
-constexpr int join_lines = std::max(1, std::min(8, 2048 / (meeters<head_dim> * head_dim)));
+constexpr int join_lines = std::min(8, 512 / head_dim);
 
 // One key head of one entry of the list.
 struct item {
@@ -41,13 +36,12 @@ struct item {
   int part, parts, slot;  // as the entry has them
 };
 
-// What a stage of the ring holds.
+// What a stage of the ring holds: pieces of one page.
 struct chunk {
   item of;            // head -1: there is no more
   int position;       // of the row
-  int at;             // the first page's first piece, of the row's
-  int first, end;     // the pieces that are here, counted from that
-  int last_page;      // where the last of them lies
+  int page, at;       // where the page lies; its first piece, of the row's
+  int first, end;     // its pieces that are here
   int kept;           // where the item's slot is
   bool begins, ends;  // whether it is the item's first or last
 };
@@ -55,8 +49,8 @@ struct chunk {
 template <int head_dim>
 struct alignas(128) ring {
   unsigned char stage[stages<head_dim>][stage_bytes<head_dim>];
-  float met[meeters<head_dim>][join_lines<head_dim>][head_dim + 4];
-  float2 ends[meeters<head_dim>][join_lines<head_dim>];  // the largest score, the total
+  float met[meeters][join_lines<head_dim>][head_dim + 4];
+  float2 ends[meeters][join_lines<head_dim>];  // the largest score, the total
   chunk what[stages<head_dim>];
   item joined;
   std::uint64_t full[stages<head_dim>], empty[stages<head_dim>], met_full, met_empty;
@@ -98,14 +92,24 @@ class bringer {
         heads(static_cast<int>(args.a.heads.kv_heads)),
         all(*args.v.listed * heads) {}
 
+  // What an item needs to know is on its way while those before it are brought: its entry for one item's time, its pages for
+  // most of one, and the number of who comes after it, but for the first two of a block.
   __device__ __forceinline__ void run() {
-    for (int i = static_cast<int>(blockIdx.x); i < all; i = static_cast<int>(gridDim.x + __shfl_sync(~0u, asked, 0))) {
-      const bool first = !waited;
-      if (!first) ask_next();
-      bring(g.v.decode_rows[i / heads], i % heads);
-      if (!first) continue;
+    const int blocks = static_cast<int>(gridDim.x);
+    int index = static_cast<int>(blockIdx.x), next = index + blocks;
+    decode_row entry = entry_of(index), entry_next = entry_of(next);
+    if (index < all) ids = pages_of(entry);
+    while (index < all) {
+      const bool waited_before = waited;
+      if (waited_before) ask(next);
+      bring(entry, index % heads, entry_next, next < all);
       wait();
-      ask_next();
+      if (!waited_before) ask(next);
+      index = next;
+      entry = entry_next;
+      ids = ids_next;
+      if (next < all) next = 2 * blocks + static_cast<int>(__shfl_sync(~0u, asked, 0));
+      entry_next = entry_of(next);
     }
     next_stage();
     if (lane == 0) {
@@ -115,60 +119,75 @@ class bringer {
   }
 
  private:
-  // Each block asks until there is no more, `all` times together, which makes it 0 again. Not before the kernel before is
-  // over: the one before that may still ask.
-  __device__ __forceinline__ void ask_next() {
-    if (lane == 0) asked = atomicInc(g.scratch.arrived, static_cast<unsigned>(all) - 1);
+  __device__ __forceinline__ decode_row entry_of(int index) const {
+    return g.v.decode_rows[min(index, all - 1) / heads];
   }
 
-  __device__ __forceinline__ void bring(const decode_row& e, int head) {
-    const seen_tokens seen(e.position, g.a.window);
-    const int pieces = seen.pieces(), parts = min(static_cast<int>(e.parts), pieces), part = e.part;
-    if (part >= parts) return;
-    const int begin = seen.first_piece() + static_cast<int>(static_cast<long long>(pieces) * part / parts);
-    const int end = seen.first_piece() + static_cast<int>(static_cast<long long>(pieces) * (part + 1) / parts);
-    const int kept = items++ % stages<head_dim>;
-    for (int i = begin; i < end;) {
-      const int page = i / page_pieces, stop = min(end, (page + pages_at_once<head_dim>) * page_pieces);
-      const std::int32_t id = page_id(e.pages_at, page, seen.to / page_tokens);
-      const std::int32_t last = __shfl_sync(~0u, id, ((stop - 1) / page_pieces - page) * 2 * panels);
+  // For who comes behind `next`, if there is one. Each block that has a second item asks until there is no more, which makes
+  // the number 0 again. Not before the kernel before is over: another like this one, further before, may still ask.
+  __device__ __forceinline__ void ask(int next) {
+    if (lane == 0 && next < all) asked = atomicInc(g.scratch.arrived, static_cast<unsigned>(all - static_cast<int>(gridDim.x)) - 1);
+  }
+
+  struct range {
+    int begin, end, last_page;  // pieces of the row; its last page
+    int parts;
+    __device__ __forceinline__ range(const decode_row& e, std::uint32_t window) {
+      const seen_tokens seen(e.position, window);
+      const int pieces = seen.pieces();
+      parts = min(static_cast<int>(e.parts), pieces);
+      begin = seen.first_piece() + static_cast<int>(static_cast<long long>(pieces) * e.part / parts);
+      end = e.part < parts ? seen.first_piece() + static_cast<int>(static_cast<long long>(pieces) * (e.part + 1) / parts) : begin;
+      last_page = seen.to / page_tokens;
+    }
+  };
+
+  // Of 32 pages from an entry's first on, one a lane.
+  __device__ __forceinline__ std::int32_t pages_of(const decode_row& e) const {
+    const range in(e, g.a.window);
+    return g.v.pages[e.pages_at + min(in.begin / page_pieces + lane, in.last_page)];
+  }
+
+  __device__ __forceinline__ void bring(const decode_row& e, int head, const decode_row& entry_next, bool more) {
+    const range in(e, g.a.window);
+    int first_page = in.begin / page_pieces;  // of ids
+    const int kept = items % stages<head_dim>;
+    items += in.begin < in.end;
+    for (int i = in.begin; i < in.end;) {
+      const int page = i / page_pieces, stop = min(in.end, (page + 1) * page_pieces);
+      if (page >= first_page + 32) {
+        first_page = page;
+        ids = g.v.pages[e.pages_at + min(page + lane, in.last_page)];
+      }
+      const std::int32_t id = __shfl_sync(~0u, ids, page - first_page);
       if (used >= stages<head_dim>) wait();
       next_stage();
       if (lane == 0) {
         chunk& c = r.what[stage];
-        c.of = {e.row, head, part, parts, e.slot};
+        c.of = {e.row, head, e.part, in.parts, e.slot};
         c.position = e.position;
+        c.page = id;
         c.at = page * page_pieces;
         c.first = i - c.at;
         c.end = stop - c.at;
-        c.last_page = last;
         c.kept = kept;
-        c.begins = i == begin;
-        c.ends = stop == end;
+        c.begins = i == in.begin;
+        c.ends = stop == in.end;
         barrier_expect(shared_address(&r.full[stage]),
-                       static_cast<std::uint32_t>((stop - i) * piece_bytes<head_dim> + (i == begin ? slot_bytes() : 0)));
+                       static_cast<std::uint32_t>((stop - i) * piece_bytes<head_dim> + (i == in.begin ? slot_bytes() : 0)));
       }
       __syncwarp();
-      copy(id, head, i - page * page_pieces, stop - page * page_pieces);
-      if (i == begin) {
+      copy(id, head, i - page * page_pieces, stop - i);
+      if (i == in.begin) {
         if (waited)
           bring_slot(e.row, head, kept, stage);
         else
           owed = e.row, owed_head = head;  // to the first slot, with the first stage
       }
+      if (i == in.begin && more) ids_next = pages_of(entry_next);
       i = stop;
     }
-  }
-
-  // Of the page that this lane copies of, `page` being the chunk's first.
-  __device__ __forceinline__ std::int32_t page_id(std::int32_t at, int page, int last) {
-    const int mine = lane / (2 * panels) % pages_at_once<head_dim>;
-    if (at != pages_at || page < first_page || page + pages_at_once<head_dim> > first_page + 32) {
-      pages_at = at;
-      first_page = page;
-      ids = g.v.pages[at + min(page + lane, last)];
-    }
-    return __shfl_sync(~0u, ids, page - first_page + mine);
+    if (in.begin == in.end && more) ids_next = pages_of(entry_next);
   }
 
   __device__ __forceinline__ void next_stage() {
@@ -202,15 +221,13 @@ class bringer {
     copy_bulk(to + shape.queries + before, from, lane <= 2 ? shape.row : shape.angles, barrier);
   }
 
-  // Pieces first .. end of the chunk's pages: a lane a panel, of a page's keys and then of its values.
-  __device__ __forceinline__ void copy(std::int32_t id, int head, int first, int end) {
-    const int page = lane / (2 * panels), panel = lane % (2 * panels);
-    const int from = max(first - page * page_pieces, 0), n = min(end - page * page_pieces, page_pieces) - from;
-    if (page >= pages_at_once<head_dim> || n <= 0) return;
-    const auto* pages = reinterpret_cast<const unsigned char*>(panel < panels ? g.a.pages.keys : g.a.pages.values);
+  // `n` pieces of the page, from `first` on: a lane a panel, of its keys and then of its values.
+  __device__ __forceinline__ void copy(std::int32_t id, int head, int first, int n) {
+    if (lane >= 2 * panels) return;
+    const auto* pages = reinterpret_cast<const unsigned char*>(lane < panels ? g.a.pages.keys : g.a.pages.values);
     const std::size_t place = (static_cast<std::size_t>(id) * heads + head) * page_tokens * head_dim * 2 +
-                              (panel % panels * page_tokens + from * piece_tokens) * wide;
-    copy_bulk(shared_address(r.stage[stage]) + (lane * page_tokens + from * piece_tokens) * wide, pages + place,
+                              (lane % panels * page_tokens + first * piece_tokens) * wide;
+    copy_bulk(shared_address(r.stage[stage]) + (lane * page_tokens + first * piece_tokens) * wide, pages + place,
               n * piece_tokens * wide, shared_address(&r.full[stage]));
   }
 
@@ -218,12 +235,11 @@ class bringer {
   ring<head_dim>& r;
   const slot_shape shape;
   const int lane, heads, all;  // all: items
-  int used = 0, stage = 0, items = 0;
+  int used = 0, stage = 0, items = 0;  // chunks, where the last of them is, items
   unsigned asked = 0;
   bool waited = false;
   int owed = -1, owed_head = 0;  // the first item's row
-  int pages_at = -1, first_page = 0;
-  std::int32_t ids = 0;  // 32 pages from there on, one a lane
+  std::int32_t ids = 0, ids_next = 0;  // pages_of this item's entry, and of the next one's
 };
 
 // Meets what is brought: each warp its piece of a chunk.
@@ -257,17 +273,16 @@ class meeter {
       }
       if (warp >= c.first && warp < c.end) {
         const seen_tokens seen(c.position, g.a.window);
-        auto* page = reinterpret_cast<element*>(r.stage[stage]) + warp / page_pieces * 2 * page_tokens * head_dim;
+        auto* page = reinterpret_cast<element*>(r.stage[stage]);
         if (g.fresh && c.at + warp == seen.last_piece()) {
           const auto* key = reinterpret_cast<const element*>(slot + shape.queries);
           lay_fresh<type, head_dim, page_tokens>(g, fresh_row(key, key + head_dim, cos, sin),
-                                                 static_cast<std::uint32_t>(c.of.head), c.position, c.last_page, page, lane);
+                                                 static_cast<std::uint32_t>(c.of.head), c.position, c.page, page, lane);
           asm volatile("fence.proxy.async.shared::cta;" ::: "memory");  // a copy comes over it
           __syncwarp();
         }
         m.template meet<page_tokens>(
-            q, shared_address(page) + warp % page_pieces * piece_tokens * panel_units(units) * 16, c.at + warp, seen,
-            log2_scale, lane);
+            q, shared_address(page) + warp * piece_tokens * panel_units(units) * 16, c.at + warp, seen, log2_scale, lane);
       }
       __syncwarp();
       if (lane == 0) barrier_arrive(shared_address(&r.empty[stage]));
@@ -373,13 +388,12 @@ class joiner {
   // Lines from `line` on of all warps: to the output, or left.
   __device__ __forceinline__ void join(const item& of, int line) const {
     float* left = of.parts > 1 ? part_of(of, of.part) : nullptr;
-#pragma unroll
     for (int i = lane; i < lines * quads; i += 32) {
       const int l = i / quads, at = i % quads * 4;
       if (line + l >= group) break;
       sum s;
 #pragma unroll
-      for (int w = 0; w < meeters<head_dim>; ++w) s.add(*reinterpret_cast<const float4*>(&r.met[w][l][at]), r.ends[w][l]);
+      for (int w = 0; w < meeters; ++w) s.add(*reinterpret_cast<const float4*>(&r.met[w][l][at]), r.ends[w][l]);
       if (!left) {
         s.put(out_of(of) + (line + l) * head_dim + at);
         continue;
@@ -423,7 +437,7 @@ class joiner {
 };
 
 template <dtype type, int head_dim>
-__global__ void __launch_bounds__(threads<head_dim>) bulk_kernel(const __grid_constant__ decode_args g) {
+__global__ void __launch_bounds__(threads) bulk_kernel(const __grid_constant__ decode_args g) {
 #if __CUDA_ARCH__ >= 900
   extern __shared__ __align__(128) unsigned char raw[];
   auto& r = *reinterpret_cast<ring<head_dim>*>(raw);
@@ -431,19 +445,19 @@ __global__ void __launch_bounds__(threads<head_dim>) bulk_kernel(const __grid_co
   if (threadIdx.x == 0) {
     for (int s = 0; s < stages<head_dim>; ++s) {
       barrier_init(shared_address(&r.full[s]), 1);
-      barrier_init(shared_address(&r.empty[s]), meeters<head_dim>);
+      barrier_init(shared_address(&r.empty[s]), meeters);
     }
-    barrier_init(shared_address(&r.met_full), meeters<head_dim>);
+    barrier_init(shared_address(&r.met_full), meeters);
     barrier_init(shared_address(&r.met_empty), 1);
     barrier_inits_end();
   }
   __syncthreads();
   const int warp = static_cast<int>(threadIdx.x / 32);
   // As in attention_decode.cu: what is brought before the wait was there before the step.
-  if (!g.fresh || warp != meeters<head_dim>) wait_for_previous();
-  if (warp == meeters<head_dim>)
+  if (!g.fresh || warp != meeters) wait_for_previous();
+  if (warp == meeters)
     bringer<head_dim>(g, r).run();
-  else if (warp < meeters<head_dim>)
+  else if (warp < meeters)
     meeter<type, head_dim>(g, r).run();
   else
     joiner<type, head_dim>(g, r).run();
@@ -465,7 +479,7 @@ template <dtype type, int head_dim>
 void start(device& d, const decode_args& g) {
   const std::size_t shared = shared_bytes<head_dim>(g.a.heads);
   allow_shared(d, bulk_kernel<type, head_dim>, shared);
-  launch(d, bulk_kernel<type, head_dim>, dim3(blocks_of<head_dim>(d, g.a.heads)), threads<head_dim>, shared, g);
+  launch(d, bulk_kernel<type, head_dim>, dim3(blocks_of<head_dim>(d, g.a.heads)), threads, shared, g);
 }
 
 // Calls f with the head size.
@@ -501,9 +515,12 @@ std::uint32_t most_parts(const device& d, const head_shape& h) { return 2 * bloc
 
 }  // namespace
 
-// Fewer are split among blocks by attention_decode.cu.
-bool lists_decodes(const device& d, const head_shape& h, std::uint32_t rows) {
-  return has_bulk_copies(d) && rows * h.kv_heads > static_cast<std::uint32_t>(d.multiprocessors) && blocks(d, h) > 0;
+// A block a row and head (attention_decode.cu) is as quick where a row is split among them, and for small heads while all
+// blocks run at once and contexts are alike.
+bool lists_pay(const device& d, const head_shape& h, std::uint32_t rows, std::uint64_t longest, std::uint64_t all) {
+  const std::uint64_t items = std::uint64_t{rows} * h.kv_heads, room = static_cast<std::uint64_t>(d.multiprocessors);
+  if (!has_bulk_copies(d) || items <= room || blocks(d, h) == 0) return false;
+  return h.head_dim > 64 || items > 4 * room || 4 * longest * rows > 5 * all;
 }
 
 std::uint32_t most_listed(const device& d, const head_shape& h, std::uint32_t rows) { return rows + most_parts(d, h); }

@@ -106,10 +106,10 @@ struct split_room {
 };
 split_room split_room_of(const device& d, const head_shape& h);
 
-// Where so many rows decode they are listed for decode_attention (attention_bulk.cu): longest first, those that are much
-// longer than the others in parts; rows that fill up a class are left out. list_decodes says how many entries it made, of at
-// most so many.
-bool lists_decodes(const device& d, const head_shape& h, std::uint32_t rows);
+// Rows may be listed for decode_attention (attention_bulk.cu): longest first, those that are much longer than the others in
+// parts; rows that fill up a class are left out. Whether that pays for so many rows, the longest behind so many tokens and
+// all together behind so many; how many entries there are at most; and the list, of as many entries as it says.
+bool lists_pay(const device& d, const head_shape& h, std::uint32_t rows, std::uint64_t longest, std::uint64_t all);
 std::uint32_t most_listed(const device& d, const head_shape& h, std::uint32_t rows);
 std::uint32_t list_decodes(const device& d, const head_shape& h, std::span<const decode_row> rows, decode_row* out);
 
