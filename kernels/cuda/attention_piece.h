@@ -25,9 +25,17 @@ struct decode_args {
   std::uint32_t splits;
 };
 
-// Of rows that are listed (attention_bulk.cu).
+// Of rows that are listed (attention_bulk.cu), by so many blocks; 0: this device cannot.
 void bulk_attention(device& d, const decode_args& g);
+std::uint32_t bulk_blocks(const device& d, const head_shape& h);
+
+// For what the parts of listed rows leave, and their counters behind the one of what comes next (attention_list.cu).
 split_room room_for_parts(const device& d, const head_shape& h);
+
+// What one part leaves: [group, head_dim], then its largest scores and totals. Parts begin at whole fours.
+__host__ __device__ inline int part_floats(const head_shape& h) {
+  return static_cast<int>((h.heads / h.kv_heads * (h.head_dim + 2) + 3) / 4 * 4);
+}
 
 // What a row sees: tokens from .. to.
 struct seen_tokens {
