@@ -43,7 +43,7 @@ class cuda_decoder final : public decoder {
   bool draw(std::span<const decoder_draw> draws) override {
     return draws_.begin(draws, logits_.as<float>(), s_.vocab);
   }
-  bool collect(std::span<decoder_result> out) override { return draws_.collect(out); }
+  bool collect(std::span<decoder_result> out) override { return draws_.collect(out, logits_.as<float>(), s_.vocab); }
   bool read_logits(std::uint32_t row, float* to_host) override;
 
  private:
@@ -216,12 +216,16 @@ bool cuda_decoder::forward(const decoder_step& step) {
   const bool decoding =
       step.slices.size() == rows && step.logits_from.size() == rows && rows <= step_rows::largest_class;
   const step_extent e = rows_here_.extent_of(step, decoding);
+  // Draws of the step before go along with one that is replayed; its logits are theirs until then.
+  const bool along = decoding && draws_.waiting() <= e.rows && e.rows <= rows_ && e.logits <= logits_rows_;
+  if (!along) draws_.start(logits_.as<float>(), s_.vocab);
   if (!make_room(e.rows, e.logits)) return false;
   bool moved = false;
-  rows_view v = rows_here_.bring(step, e, moved);
+  rows_view v = rows_here_.write(step, e, draws_.waiting(), moved);
   v.drawn = draws_.ids();
   if (moved) drop_graphs();
   if (d_.failed() || !v.tokens) return false;
+  draws_.went_along();
   if (!decoding) {
     record(v, false);
     return !d_.failed();
@@ -246,6 +250,8 @@ bool cuda_decoder::forward(const decoder_step& step) {
 
 void cuda_decoder::record(const rows_view& v, bool decoding) {
   const auto half = s_.head_dim / 2;
+  if (decoding) draws_.record(v.rows, rows_here_.draws_along(), logits_.as<float>(), s_.vocab);
+  rows_here_.bring(decoding);
   embed(d_, v, s_.embedding, x_.as<float>());
   angles(d_, v, frequencies_.as<float>(), half, cos_.as<float>(), sin_.as<float>());
   const float* bias = nullptr;  // of the layer before: its last product adds to x without one

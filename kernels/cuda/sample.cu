@@ -10,6 +10,8 @@ constexpr int threads = 1024, most_candidates = 2048, bins = 512;
 constexpr float bins_a_logit = 8;
 constexpr float smallest_weight = 1e-37f;
 
+static_assert(sizeof(decoder_result) == sizeof(int2));
+
 using u64 = unsigned long long;
 
 // Larger keys are better candidates: a larger logit, then a lower id.
@@ -30,6 +32,8 @@ __device__ float weight_of(float logit, float top, float temperature) {
 }
 
 struct room {
+  draw_order order;
+  std::uint32_t count;  // of all draws
   u64 candidates[most_candidates];
   std::uint32_t counts[bins];
   std::uint32_t low[bins], high[bins];  // sums of weights in units of 2^-28, in two halves
@@ -356,12 +360,18 @@ __device__ void draw(const draw_order& o, const float* logits, std::uint32_t voc
 }
 
 __global__ void __launch_bounds__(threads)
-    sample_kernel(const draw_order* draws, const std::uint32_t* words, float* saved, float* all_logits,
-                  std::uint32_t vocab, decoder_result* out, std::int32_t* ids) {
+    sample_kernel(const draw_order* draws, const std::uint32_t* along, const std::uint32_t* words, float* saved,
+                  float* all_logits, std::uint32_t vocab, decoder_result* out, std::int32_t* ids) {
   __shared__ room s;
   let_next_start();
-  wait_for_previous();
-  const draw_order o = draws[blockIdx.x];
+  // Both lie with the host, who is asked for them at once, and by one thread a word.
+  constexpr unsigned words_of_order = sizeof(draw_order) / 4;
+  const auto* order = reinterpret_cast<const std::uint32_t*>(draws + blockIdx.x);
+  if (threadIdx.x < words_of_order) reinterpret_cast<std::uint32_t*>(&s.order)[threadIdx.x] = __ldcv(order + threadIdx.x);
+  if (threadIdx.x == words_of_order) s.count = along ? __ldcv(along) : gridDim.x;
+  __syncthreads();
+  if (blockIdx.x >= s.count) return;
+  const draw_order& o = s.order;
   float* logits = all_logits + std::size_t{o.row} * vocab;
   const bool changes = o.seen + o.biases + o.masked > 0;
   u64 best = best_of(logits, vocab, s);
@@ -380,16 +390,17 @@ __global__ void __launch_bounds__(threads)
   }
   if (changes && best) restore_row(o, words, saved, logits);
   if (threadIdx.x == 0) {
-    out[blockIdx.x] = result;  // on the host, who reads it when the draws are done
+    __stwt(reinterpret_cast<int2*>(out) + blockIdx.x, make_int2(result.id, static_cast<int>(result.state)));
     ids[blockIdx.x] = best ? result.id : 0;
   }
 }
 
 }  // namespace
 
-void sample_rows(device& d, const draw_order* draws, std::uint32_t count, const std::uint32_t* words,
-                 float* saved, float* logits, std::uint32_t vocab, decoder_result* out, std::int32_t* ids) {
-  launch(d, sample_kernel, dim3(count), threads, 0, draws, words, saved, logits, vocab, out, ids);
+void sample_rows(device& d, const draw_order* draws, std::uint32_t count, const std::uint32_t* along,
+                 const std::uint32_t* words, float* saved, float* logits, std::uint32_t vocab, decoder_result* out,
+                 std::int32_t* ids) {
+  launch_after_all(d, sample_kernel, dim3(count), threads, draws, along, words, saved, logits, vocab, out, ids);
 }
 
 }  // namespace weir::kernels::cuda

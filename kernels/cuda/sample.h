@@ -15,9 +15,11 @@ struct draw_order {
       masked;  // in words; what a draw changes in its row
 };
 
-// `saved`: as many floats as there are words; the row is put back when the draw is done. `out` is memory of the host,
-// `ids` of the device; a fault's is 0 there.
-void sample_rows(device& d, const draw_order* draws, std::uint32_t count, const std::uint32_t* words,
-                 float* saved, float* logits, std::uint32_t vocab, decoder_result* out, std::int32_t* ids);
+// `draws` and `out` are memory of the host: a draw's order is read before its result is written, in one piece. `along`:
+// how many of the `count` draws there are, read by the device; null: all. `saved`: as many floats as there are words; a
+// row is put back when its draw is done. `ids` is the device's; a fault's is 0 there.
+void sample_rows(device& d, const draw_order* draws, std::uint32_t count, const std::uint32_t* along,
+                 const std::uint32_t* words, float* saved, float* logits, std::uint32_t vocab, decoder_result* out,
+                 std::int32_t* ids);
 
 }  // namespace weir::kernels::cuda

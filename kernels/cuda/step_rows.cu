@@ -3,9 +3,88 @@
 #include <algorithm>
 #include <iterator>
 
+#include "kernels/cuda/launch.h"
 #include "kernels/cuda/products.h"
+#include "kernels/cuda/spin.h"
 
 namespace weir::kernels::cuda {
+namespace {
+
+constexpr unsigned bringers = 1024;  // threads: enough of it is under way to fill the link
+
+__global__ void __launch_bounds__(bringers) bring_kernel(const uint4* host, uint4* there, std::uint32_t* taken) {
+  const uint4 head = __ldcv(host);
+#pragma unroll 4
+  for (std::uint32_t i = threadIdx.x; i < head.x; i += bringers) there[i] = __ldcv(host + i);
+  wait_for_previous();  // the draws that go along: their orders, and how many they are, lie with the host
+  __syncthreads();
+  if (threadIdx.x == 0) __stwt(taken, head.z);
+}
+
+// Where a step's rows lie, in words from the head on; those that are read as fours first.
+struct places {
+  std::size_t decode_rows, blocks, tokens, positions, pages_at, logits_from, pages, end;
+
+  places(const step_extent& e, std::size_t all_pages) {
+    std::size_t at = sizeof(rows_head) / 4;
+    const auto take = [&](std::size_t count) {
+      at += count;
+      return at - count;
+    };
+    decode_rows = take(std::size_t{e.decodes} * 4);
+    blocks = take(std::size_t{e.blocks} * 4);
+    tokens = take(e.rows);
+    positions = take(e.rows);
+    pages_at = take(e.rows);
+    logits_from = take(e.logits);
+    pages = take(all_pages);
+    end = (at + 3) / 4 * 4;
+  }
+};
+
+std::uint32_t pages_of(const kv_slice& s) { return (s.position + s.rows + page_tokens - 1) / page_tokens; }
+
+// `most`: tokens of a block.
+void fill(const decoder_step& step, const step_extent& e, const places& p, std::uint32_t most, std::int32_t* host) {
+  const std::size_t real = step.tokens.size();
+  std::fill_n(std::copy(step.tokens.begin(), step.tokens.end(), host + p.tokens), e.rows - real, 0);
+  std::fill_n(std::copy(step.positions.begin(), step.positions.end(), host + p.positions), e.rows - real, 0);
+  std::fill_n(host + p.pages_at + real, e.rows - real, -1);
+  auto* single = reinterpret_cast<decode_row*>(host + p.decode_rows);
+  auto* block = reinterpret_cast<prefill_block*>(host + p.blocks);
+  std::int32_t page = 0;
+  for (const kv_slice& s : step.slices) {
+    const std::uint32_t count = pages_of(s);
+    std::copy_n(s.pages, count, host + p.pages + page);
+    std::fill_n(host + p.pages_at + s.first_row, s.rows, page);
+    const auto row = static_cast<std::int32_t>(s.first_row), position = static_cast<std::int32_t>(s.position);
+    if (s.rows == 1 && e.decodes > 0) {
+      *single++ = {row, position, page, 0};
+    } else {
+      for (std::uint32_t i = 0; i < s.rows; i += most) {
+        const auto begin = static_cast<std::int32_t>(i);
+        *block++ = {row + begin, static_cast<std::int32_t>(std::min(most, s.rows - i)), position + begin, page};
+      }
+    }
+    page += static_cast<std::int32_t>(count);
+  }
+  const auto* singles = reinterpret_cast<const decode_row*>(host + p.decode_rows);
+  while (single < singles + e.decodes) *single = {static_cast<std::int32_t>(single - singles), 0, -1, 0}, ++single;
+  // Long contexts first, so that the last blocks to run are short ones.
+  auto* first = reinterpret_cast<prefill_block*>(host + p.blocks);
+  while (block < first + e.blocks) *block++ = {0, 0, -1, 0};
+  std::sort(first, block, [](const auto& a, const auto& b) { return a.position > b.position; });
+  auto* from = std::copy(step.logits_from.begin(), step.logits_from.end(), host + p.logits_from);
+  for (auto i = static_cast<std::int32_t>(step.logits_from.size()); i < static_cast<std::int32_t>(e.logits); ++i) *from++ = i;
+}
+
+}  // namespace
+
+step_rows::step_rows(device& d, const head_shape& heads)
+    : d_(d), heads_(heads), there_(d), host_(d, true), taken_(d, true) {
+  taken_.reserve(sizeof(std::uint32_t));
+  if (taken_.holds(sizeof(std::uint32_t))) *taken_.as<std::uint32_t>() = number_;
+}
 
 // Single rows have a kernel of their own, unless all rows must have the same bits in every company: then there is one
 // kernel for all of them, and products of whole units.
@@ -39,83 +118,50 @@ step_extent step_rows::extent_of(const decoder_step& step, bool decoding) const 
   return e;
 }
 
-// Everything a step needs to know goes to the device in one copy.
-rows_view step_rows::bring(const decoder_step& step, const step_extent& e, bool& moved) {
-  const auto [rows, logits, decodes, blocks, block_lines, uneven] = e;
+rows_view step_rows::write(const decoder_step& step, const step_extent& e, std::uint32_t draws, bool& moved) {
   std::size_t pages = 0;
-  const std::uint32_t most = prefill_tokens(heads_, block_lines);
-  for (const kv_slice& s : step.slices) pages += (s.position + s.rows + page_tokens - 1) / page_tokens;
-  const std::size_t words = std::size_t{rows} * 3 + std::size_t{decodes} * 4 + logits + std::size_t{blocks} * 4 + pages;
-  moved = !holds(words) && reserve(2 * words);  // twice what is needed: contexts grow
-  rows_view v{};
-  if (!holds(words)) return v;
-  // Whoever runs ahead waited for the step before the last, behind which this copy came: it is there, or will be at once.
-  if (!d_.failed()) WEIR_CUDA(d_, cudaEventSynchronize(brought_));
-  if (d_.failed()) return v;
-
-  auto* host = host_.as<std::int32_t>();
-  auto* there = there_.as<std::int32_t>();
-  std::size_t at = 0;
-  const auto take = [&](std::size_t count) {
-    at += count;
-    return at - count;
-  };
-  // Those that are read as fours first.
-  const std::size_t decode_at = take(std::size_t{decodes} * 4), blocks_at = take(std::size_t{blocks} * 4),
-                    tokens_at = take(rows), positions_at = take(rows), row_pages_at = take(rows),
-                    logits_at = take(logits), pages_at = take(pages);
-  for (std::uint32_t i = 0; i < rows; ++i) {
-    const bool real = i < step.tokens.size();
-    host[tokens_at + i] = real ? step.tokens[i] : 0;
-    host[positions_at + i] = real ? static_cast<std::int32_t>(step.positions[i]) : 0;
-    host[row_pages_at + i] = -1;
-  }
-  std::size_t page = 0;
   std::uint32_t context = 0;
-  auto* single = reinterpret_cast<decode_row*>(host + decode_at);
-  auto* block = reinterpret_cast<prefill_block*>(host + blocks_at);
   for (const kv_slice& s : step.slices) {
-    const std::size_t count = (s.position + s.rows + page_tokens - 1) / page_tokens;
-    std::copy_n(s.pages, count, host + pages_at + page);
-    for (std::uint32_t i = 0; i < s.rows; ++i)
-      host[row_pages_at + s.first_row + i] = static_cast<std::int32_t>(page);
-    if (s.rows == 1 && decodes > 0) {
-      *single++ = {static_cast<std::int32_t>(s.first_row), static_cast<std::int32_t>(s.position),
-                   static_cast<std::int32_t>(page), 0};
-    } else {
-      context = std::max(context, s.position + s.rows);
-      for (std::uint32_t i = 0; i < s.rows; i += most)
-        *block++ = {static_cast<std::int32_t>(s.first_row + i),
-                    static_cast<std::int32_t>(std::min(most, s.rows - i)),
-                    static_cast<std::int32_t>(s.position + i), static_cast<std::int32_t>(page)};
-    }
-    page += count;
+    pages += pages_of(s);
+    if (s.rows > 1 || e.decodes == 0) context = std::max(context, s.position + s.rows);
   }
-  const auto* singles = reinterpret_cast<const decode_row*>(host + decode_at);
-  while (single < singles + decodes) *single = {static_cast<std::int32_t>(single - singles), 0, -1, 0}, ++single;
-  // Long contexts first, so that the last blocks to run are short ones.
-  auto* first = reinterpret_cast<prefill_block*>(host + blocks_at);
-  while (block < first + blocks) *block++ = {0, 0, -1, 0};
-  std::sort(first, block, [](const auto& a, const auto& b) { return a.position > b.position; });
-  for (std::uint32_t i = 0; i < logits; ++i)
-    host[logits_at + i] = i < step.logits_from.size() ? step.logits_from[i] : static_cast<std::int32_t>(i);
-  WEIR_CUDA(d_, cudaMemcpyAsync(there, host, at * 4, cudaMemcpyHostToDevice, d_.stream));
-  WEIR_CUDA(d_, cudaEventRecord(brought_, d_.stream));
-  v.tokens = there + tokens_at;
-  v.positions = reinterpret_cast<const std::uint32_t*>(there + positions_at);
-  v.pages_at = there + row_pages_at;
-  v.decode_rows = reinterpret_cast<const decode_row*>(there + decode_at);
-  v.logits_from = there + logits_at;
-  v.blocks = reinterpret_cast<const prefill_block*>(there + blocks_at);
-  v.pages = there + pages_at;
-  v.rows = rows;
-  v.decodes = decodes;
-  v.logits = logits;
-  v.block_count = blocks;
-  v.block_lines = block_lines;
+  const places p(e, pages);
+  rows_view v{};
+  // Whoever runs ahead waited for the draws of the step before the last, which went along with the last: it has taken its
+  // rows, or will at once.
+  const volatile std::uint32_t* taken = taken_.as<std::uint32_t>();
+  if (d_.failed() || !taken || !spin_until(d_, [&] { return *taken == number_; })) return v;
+  moved = !holds(p.end) && reserve(2 * p.end);  // twice what is needed: contexts grow
+  if (d_.failed() || !holds(p.end)) return v;
+
+  fill(step, e, p, prefill_tokens(heads_, e.block_lines), host_.as<std::int32_t>());
+  rows_head& head = *host_.as<rows_head>();
+  head.units = static_cast<std::uint32_t>(p.end * 4 / sizeof(rows_head));
+  head.draws = draws;
+  head.number = ++number_;
+  const auto* there = there_.as<std::int32_t>();
+  v.tokens = there + p.tokens;
+  v.positions = reinterpret_cast<const std::uint32_t*>(there + p.positions);
+  v.pages_at = there + p.pages_at;
+  v.decode_rows = reinterpret_cast<const decode_row*>(there + p.decode_rows);
+  v.logits_from = there + p.logits_from;
+  v.blocks = reinterpret_cast<const prefill_block*>(there + p.blocks);
+  v.pages = there + p.pages;
+  v.rows = e.rows;
+  v.decodes = e.decodes;
+  v.logits = e.logits;
+  v.block_count = e.blocks;
+  v.block_lines = e.block_lines;
   v.context = context;
-  v.uneven = uneven;
+  v.uneven = e.uneven;
   return v;
+}
+
+// The step before may still read its rows until it has ended: this starts after it, or beside the draws that do.
+void step_rows::bring(bool beside) {
+  const auto* from = host_.as<const uint4>();
+  if (beside) return launch(d_, bring_kernel, dim3(1), bringers, 0, from, there_.as<uint4>(), taken_.as<std::uint32_t>());
+  launch_after_all(d_, bring_kernel, dim3(1), bringers, from, there_.as<uint4>(), taken_.as<std::uint32_t>());
 }
 
 }  // namespace weir::kernels::cuda
