@@ -8,13 +8,11 @@
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
 #include <boost/beast/websocket/stream.hpp>
-#include <deque>
 
 #include "net/handshake.h"
 #include "net/random_hex.h"
 #include "net/rate.h"
-#include "net/ws_lane.h"
-#include "net/ws_transport.h"
+#include "net/ws_writer.h"
 
 namespace weir::net {
 namespace {
@@ -42,9 +40,6 @@ enum close_code : std::uint16_t {
   too_old = 4441,
 };
 
-// Ids of lanes that are over, so that a late cancel is ignored and not called unknown.
-constexpr std::size_t remembered_lanes = 256;
-
 class session : public std::enable_shared_from_this<session> {
  public:
   session(std::shared_ptr<hub> h, asio::ip::tcp::socket socket, admission how)
@@ -52,6 +47,7 @@ class session : public std::enable_shared_from_this<session> {
         hub_(*at_),
         in_hall_(hub_.all_ptr()),
         ws_(std::move(socket)),
+        writer_(ws_.next_layer(), hub_.all()),
         how_(std::move(how)),
         opened_(steady_clock::now()),
         rate_(hub_.limits().messages_per_s, hub_.limits().message_burst, hub_.limits().message_abuse,
@@ -62,12 +58,10 @@ class session : public std::enable_shared_from_this<session> {
  private:
   asio::awaitable<void> read_frames(error_code& ec);
   void write_next();
-  bool write_frame();
-  void frame_left();
+  void write_rest();
   void say_goodbye();
   void prepare_socket();
   void end(const error_code& ec);
-  bool next_frame();
 
   void understand(std::string_view frame);
   void on(ws::protocol_error& e) { say_error(std::move(e)); }
@@ -87,7 +81,6 @@ class session : public std::enable_shared_from_this<session> {
   void hear(hub::event e);
   void tick();
   void announce_close(std::string_view reason, std::chrono::milliseconds notice);
-  std::size_t backlog();  // bytes that wait for the socket
   std::uint16_t reason_it_ended(const error_code& ec) const;
   void let_lanes_go();
 
@@ -95,20 +88,11 @@ class session : public std::enable_shared_from_this<session> {
   hub& hub_;
   guest in_hall_;
   websocket::stream<ws_transport, false> ws_;
+  ws_writer writer_;
   admission how_;
   const steady_clock::time_point opened_;
   rate_meter rate_;
 
-  std::deque<std::string> to_say_;  // whole frames that belong to no lane
-  std::size_t to_say_bytes_ = 0;
-  std::vector<std::unique_ptr<ws::lane>> lanes_;
-  std::size_t turn_ = 0;  // the lane that is looked at first
-  std::deque<std::string> over_;
-
-  text_frame frame_;      // being written
-  bool writing_ = false;  // a frame is chosen or on its way, or the last one was
-  ws::scratch scratch_;
-  std::optional<steady_clock::time_point> write_began_;
   std::optional<close_code> closing_;
   bool announced_ = false;  // session.closing was said
   bool gone_ = false;
@@ -184,77 +168,40 @@ void session::end(const error_code& ec) {
 // Called wherever there may be something to write, most often by a job's news: then the frame leaves while the job is
 // at hand, without another turn of the executor.
 void session::write_next() {
-  if (writing_ || gone_ || !ws_.is_open()) return;
-  writing_ = true;
+  if (gone_ || !ws_.is_open()) return;
+  const bool had_lanes = !writer_.lanes().empty();
+  auto how = ws_writer::outcome::busy;
   try {
-    while (next_frame())
-      if (!write_frame()) return;
+    how = writer_.write(!closing_);
+    if (how == ws_writer::outcome::full) write_rest();
   } catch (const std::exception&) {  // out of memory: this session is over, the others are not
     return hang_up();
   }
-  writing_ = false;
-  if (closing_) say_goodbye();
+  const bool last_lane_over = had_lanes && writer_.lanes().empty();
+  if (last_lane_over && announced_ && hub_.all().draining) closing_ = going_away;
+  if (closing_ && how == ws_writer::outcome::said_all) say_goodbye();
 }
 
-// False: the kernel has no room for all of it. What comes meanwhile is merged.
-bool session::write_frame() {
-  const auto rest = ws_.next_layer().try_write(frame_.finish());
-  if (rest.empty()) return frame_left(), true;
-  write_began_ = steady_clock::now();
-  ws_.next_layer().write(rest, [self = shared_from_this()](const error_code& ec) {
+void session::write_rest() {
+  writer_.send_rest([self = shared_from_this()](const error_code& ec) {
     if (ec) return self->hang_up();  // the pending read ends with it
-    self->write_began_.reset();
-    self->frame_left();
-    self->writing_ = false;
     self->write_next();
   });
-  return false;
-}
-
-void session::frame_left() {
-  hall& all = hub_.all();
-  if (scratch_.sampled) all.sampled_to_sent.add(all.service.now() - *scratch_.sampled);
 }
 
 void session::say_goodbye() {
-  writing_ = true;  // nothing comes after it
+  writer_.fall_silent();  // nothing comes after it
   ws_.async_close(websocket::close_reason(*closing_), [self = shared_from_this()](const error_code& ec) {
     if (ec) self->hang_up();
   });
 }
 
-bool session::next_frame() {
-  frame_.clear();
-  scratch_.sampled.reset();
-  if (!to_say_.empty()) {
-    frame_.payload() += to_say_.front();
-    to_say_bytes_ -= to_say_.front().size();
-    to_say_.pop_front();
-    return true;
-  }
-  for (std::size_t i = 0; i < lanes_.size() && !closing_; ++i) {
-    const std::size_t at = (turn_ + i) % lanes_.size();
-    const auto next = lanes_[at]->take(frame_.payload(), scratch_);
-    if (next == ws::lane::next::nothing) continue;
-    turn_ = at + 1;
-    if (next == ws::lane::next::last_frame) {
-      over_.push_back(lanes_[at]->id());
-      if (over_.size() > remembered_lanes) over_.pop_front();
-      lanes_.erase(lanes_.begin() + static_cast<std::ptrdiff_t>(at));
-      turn_ = at;
-      if (announced_ && lanes_.empty() && hub_.all().draining) close(going_away);
-    }
-    return true;
-  }
-  return false;
-}
-
 void session::let_lanes_go() {
-  for (auto& l : lanes_) {
+  for (const auto& l : writer_.lanes()) {
     // Letting go of a stream whose job still runs cancels it.
     if (!l->cancel_on_disconnect() && !hub_.all().stopping) hub_.adopt(l->job());
   }
-  lanes_.clear();
+  writer_.drop_lanes();
 }
 
 void session::hang_up() { ws_.next_layer().close(); }
@@ -291,11 +238,11 @@ void session::on(ws::session_auth& m) {
 }
 
 void session::on(ws::response_create& m) {
-  for (const auto& l : lanes_) {
+  for (const auto& l : writer_.lanes()) {
     if (l->id() != m.id) continue;
     return say_error({m.id, "duplicate_id", "a response with this id is still running", "id", {}, false});
   }
-  if (lanes_.size() >= hub_.limits().jobs) {
+  if (writer_.lanes().size() >= hub_.limits().jobs) {
     return say_error({m.id,
                       "too_many_jobs",
                       fmt::format("a socket has at most {} responses at a time", hub_.limits().jobs),
@@ -308,18 +255,18 @@ void session::on(ws::response_create& m) {
   auto job = hub_.all().service.submit(std::move(request), hub_.executor(), [self = weak_from_this()] {
     if (auto alive = self.lock()) alive->write_next();
   });
-  lanes_.push_back(std::make_unique<ws::lane>(std::move(m), std::move(job)));
+  writer_.open_lane(std::make_unique<ws::lane>(std::move(m), std::move(job)));
 }
 
 void session::on(ws::response_cancel& m) {
-  for (const auto& l : lanes_) {
+  for (const auto& l : writer_.lanes()) {
     if (l->id() == m.id || l->response_id() == m.response_id) return l->job()->cancel();
   }
   const auto unknown = [](std::string id) {
     return ws::protocol_error{std::move(id), "not_found", "there is no such response", {}, {}, false};
   };
   if (!m.id.empty()) {
-    if (std::find(over_.begin(), over_.end(), m.id) == over_.end()) say_error(unknown(m.id));
+    if (!writer_.is_over(m.id)) say_error(unknown(m.id));
     return;
   }
   // It may be a job whose own socket is gone.
@@ -359,8 +306,7 @@ void session::welcome() {
 
 void session::say(std::string frame) {
   if (closing_ || gone_) return;
-  to_say_bytes_ += frame.size();
-  to_say_.push_back(std::move(frame));
+  writer_.say(std::move(frame));
   write_next();
 }
 
@@ -392,7 +338,7 @@ void session::hear(hub::event e) {
       return tick();
     case hub::event::drain:
       announce_close("shutdown", hub_.all().options.drain);
-      if (lanes_.empty()) close(going_away);
+      if (writer_.lanes().empty()) close(going_away);
       return;
     case hub::event::close:
       close(going_away);
@@ -411,7 +357,7 @@ void session::announce_close(std::string_view reason, std::chrono::milliseconds 
 void session::tick() {
   const auto now = steady_clock::now();
   if (closing_) {  // the closing handshake has a timeout of its own, a write before it does not
-    if (write_began_ && now - *write_began_ > hub_.limits().write_time) hang_up();
+    if (const auto since = writer_.waits_since(); since && now - *since > hub_.limits().write_time) hang_up();
     return;
   }
   const auto age = now - opened_;
@@ -419,17 +365,12 @@ void session::tick() {
   if (age > hub_.limits().max_age) return close(too_old);
   if (age > hub_.limits().max_age - hub_.limits().closing_notice)
     announce_close("max_age", hub_.limits().closing_notice);
-  if (!write_began_) return;
-  const auto writing = now - *write_began_;
-  const std::size_t waiting = backlog();
+  const auto since = writer_.waits_since();
+  if (!since) return;
+  const auto writing = now - *since;
+  const std::size_t waiting = writer_.backlog();
   hub_.count_lag(writing, waiting);
   if (writing > hub_.limits().write_time || waiting > hub_.limits().backlog_bytes) cut_off_slow_reader();
-}
-
-std::size_t session::backlog() {
-  std::size_t bytes = to_say_bytes_;
-  for (const auto& l : lanes_) bytes += l->backlog(scratch_);
-  return bytes;
 }
 
 std::uint16_t session::reason_it_ended(const error_code& ec) const {

@@ -14,18 +14,44 @@ using namespace weir::tests;
 
 namespace {
 
-// The way every kernel of this process shares: from here on the device computes nothing for it.
-void write_where_nothing_is() {
-  std::string why;
-  // Never let go: what it holds goes with the context, whoever gives that up.
-  const auto& b = *new auto(kernels::cuda_backend(0, why));
-  REQUIRE(b);
-  auto* nowhere = reinterpret_cast<float*>(std::uintptr_t{1} << 40);
-  b->run(kernels::add{nowhere, nowhere, 1024});
-  std::uint32_t word = 0;
-  b->do_download(b->self, &word, nowhere, sizeof(word));
-  REQUIRE(b->fault(b->self) != nullptr);
-}
+// A kernel that reaches for memory where nothing is: what it does to the context every kernel of this process shares. All
+// that takes its time, a stream, a library's handle and the kernel's code, is there once it is made; strike() takes none.
+class planted_fault {
+ public:
+  planted_fault() {
+    b_->run(kernels::add{good_, good_, count});
+    CHECK(fault().empty());
+  }
+
+  // The device has met the fault when this returns. Whoever asks it for something after that is told.
+  void strike() {
+    b_->run(kernels::add{nowhere, nowhere, count});
+    CHECK(fault().find("cudaErrorIllegalAddress") != std::string::npos);
+  }
+
+ private:
+  static constexpr std::size_t count = 1024;
+  static inline float* const nowhere = reinterpret_cast<float*>(std::uintptr_t{1} << 40);
+
+  static const kernels::backend* open() {
+    std::string why;
+    // Never let go: what it holds goes with the context, whoever gives that up.
+    const auto& b = *new auto(kernels::cuda_backend(0, why));
+    INFO(why);
+    REQUIRE(b);
+    return b.get();
+  }
+  // Once all that was asked of it is done.
+  std::string fault() const {
+    float first = 0;
+    b_->do_download(b_->self, &first, good_, sizeof(first));
+    const char* why = b_->fault(b_->self);
+    return why ? why : "";
+  }
+
+  const kernels::backend* b_ = open();
+  float* good_ = static_cast<float*>(b_->do_allocate(b_->self, count * sizeof(float)));
+};
 
 int run_in_process(const char* test) {
   const pid_t child = ::fork();
@@ -53,16 +79,18 @@ TEST_CASE("a server whose device dies", "[.]") {
   service_fixture f("", [](auto& o) {
     o.models = {{"m", "random:tiny-110m:bf16", false}};
     o.owner.device = "cuda:0";
-    o.owner.max_seq_len = 4096;
+    o.owner.max_seq_len = 16384;
     o.owner.max_batch = 4;
-    o.owner.kv_tokens = 16384;
+    o.owner.kv_tokens = 32768;
   });
   f.load();
-  auto endless = ask("w1 w2 w3", 4000);
+  planted_fault fault;
+  auto endless = ask("w1 w2 w3", 16000);  // seconds, where the fault takes far less than one
   endless.ignore_eos = true;
   const auto job = f.submit(endless);
   f.run_until([&] { return job->published() > 0; });
-  write_where_nothing_is();
+  REQUIRE(job->state() != phase::done);
+  fault.strike();
   f.run_to_end(job);
   REQUIRE(job->state() == phase::done);
   CHECK(job->ended().reason == core::finish_reason::error);

@@ -6,12 +6,6 @@ using namespace weir::tests;
 
 namespace {
 
-server_options slow() {
-  server_options o;
-  o.sim = "rate=100,prefill=100000000";
-  return o;
-}
-
 // The payloads of `data:` lines in a stream's body.
 std::vector<std::string> events_of(std::string_view body) {
   std::vector<std::string> out;

@@ -18,6 +18,13 @@ struct server_options {
   std::size_t shards = 2;
 };
 
+// Where a long job takes its time: for tests that end it.
+inline server_options slow() {
+  server_options o;
+  o.sim = "rate=100,prefill=100000000";
+  return o;
+}
+
 struct server_fixture {
   explicit server_fixture(server_options o = {}) : io(o.shards) {
     actors::service_options s;
