@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <bit>
+#include <utility>
 
 #include "kernels/cuda/spin.h"
 
@@ -22,9 +23,10 @@ constexpr auto not_drawn = static_cast<draw_state>(-1);  // what results say unt
 bool draw_desk::reserve(std::uint32_t draws, std::uint32_t vocab) {
   const std::size_t ids = draws * sizeof(std::int32_t), results = draws * sizeof(decoder_result),
                     orders = draws * sizeof(draw_order);
-  const bool moved = orders_.reserve(orders) | results_.reserve(results, true) | ids_.reserve(ids, true);
+  orders_.reserve(orders);
+  const bool moved = along_.reserve(orders) | results_.reserve(results, true) | ids_.reserve(ids, true);
   has_room_ = reserve_words(std::max(usual_words, 5 * std::size_t{vocab})) && orders_.holds(orders) &&
-              results_.holds(results) && ids_.holds(ids);
+              along_.holds(orders) && results_.holds(results) && ids_.holds(ids);
   return moved;
 }
 
@@ -39,7 +41,6 @@ bool draw_desk::reserve_words(std::size_t words) {
 
 // Together where there is room for what they change, which is so but for huge lists: else some after the others.
 bool draw_desk::begin(std::span<const decoder_draw> draws, float* logits, std::uint32_t vocab) {
-  d_.use();
   for (std::size_t first = 0; first < draws.size() && !d_.failed();) {
     std::size_t next = first, words = 0;
     for (; next < draws.size() && words + words_of(draws[next]) <= most_words_; ++next) words += words_of(draws[next]);
@@ -49,8 +50,9 @@ bool draw_desk::begin(std::span<const decoder_draw> draws, float* logits, std::u
     }
     const std::size_t count = next - first;
     if (first > 0) d_.sync();  // their words lie where those of the others lay
-    write(draws.subspan(first, count), first);
-    if (words == 0 && count == draws.size()) {
+    const bool waits = words == 0 && count == draws.size();
+    write(draws.subspan(first, count), (waits ? along_ : orders_).as<draw_order>() + first, results_.as<decoder_result>() + first);
+    if (waits) {
       waiting_ = static_cast<std::uint32_t>(count);
       break;
     }
@@ -62,13 +64,11 @@ bool draw_desk::begin(std::span<const decoder_draw> draws, float* logits, std::u
 }
 
 // Field by field into its place: copying what was just written stalls the processor.
-void draw_desk::write(std::span<const decoder_draw> draws, std::size_t first) {
-  auto* order = orders_.as<draw_order>() + first;
-  auto* result = results_.as<decoder_result>() + first;
+void draw_desk::write(std::span<const decoder_draw> draws, draw_order* to, decoder_result* results) {
   auto* word = words_host_.as<std::uint32_t>();
   std::uint32_t at = 0;
   for (const decoder_draw& w : draws) {
-    draw_order& o = *order++;
+    draw_order& o = *to++;
     o.row = w.row;
     o.top_k = w.top_k;
     o.temperature = w.temperature;
@@ -93,27 +93,32 @@ void draw_desk::write(std::span<const decoder_draw> draws, std::size_t first) {
     o.masked_at = at;
     o.masked = static_cast<std::uint32_t>(w.masked.size());
     for (const std::int32_t id : w.masked) word[at++] = static_cast<std::uint32_t>(id);
-    (result++)->state = not_drawn;
+    (results++)->state = not_drawn;
   }
 }
 
 void draw_desk::start(float* logits, std::uint32_t vocab) {
-  if (waiting_ > 0) sample(0, waiting_, logits, vocab);
-  waiting_ = 0;
+  if (waiting_ == 0) return;
+  std::copy_n(along_.as<draw_order>(), waiting_, orders_.as<draw_order>());
+  sample(0, std::exchange(waiting_, 0), logits, vocab);
 }
 
 void draw_desk::sample(std::size_t first, std::size_t count, float* logits, std::uint32_t vocab) {
-  sample_rows(d_, orders_.as<draw_order>() + first, static_cast<std::uint32_t>(count), nullptr, words_.as<std::uint32_t>(),
+  sample_rows(d_, orders_.as<draw_order>() + first, static_cast<std::uint32_t>(count), words_.as<std::uint32_t>(),
               saved_.as<float>(), logits, vocab, results_.as<decoder_result>() + first, ids_.as<std::int32_t>() + first);
 }
 
-void draw_desk::record(std::uint32_t most, const std::uint32_t* along, float* logits, std::uint32_t vocab) {
-  sample_rows(d_, orders_.as<draw_order>(), most, along, nullptr, nullptr, logits, vocab, results_.as<decoder_result>(),
+void draw_desk::go_along(std::uint32_t most) {
+  for (std::uint32_t i = waiting_; i < most; ++i) along_.as<draw_order>()[i].row = no_draw;
+  waiting_ = 0;
+}
+
+void draw_desk::record(std::uint32_t most, float* logits, std::uint32_t vocab) {
+  sample_rows(d_, along_.as<draw_order>(), most, nullptr, nullptr, logits, vocab, results_.as<decoder_result>(),
               ids_.as<std::int32_t>());
 }
 
 bool draw_desk::collect(std::span<decoder_result> out, float* logits, std::uint32_t vocab) {
-  d_.use();
   start(logits, vocab);
   if (d_.failed()) return false;
   auto* results = results_.as<decoder_result>();

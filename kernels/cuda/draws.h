@@ -5,8 +5,8 @@
 // when it comes, or when they are collected.
 //
 // Orders and results are memory of the host: a block reads its draw's order there and puts its result there, on which
-// collect() waits. The tokens stay on the device, too: the next step's rows may be made from them before the host has seen
-// them.
+// collect() waits. A step that is replayed looks for orders in a place of its own, where none stand when others begin beside
+// it. The tokens stay on the device, too: the next step's rows may be made from them before the host has seen them.
 //
 // Thread safety: the device's.
 #pragma once
@@ -20,7 +20,7 @@ namespace weir::kernels::cuda {
 class draw_desk {
  public:
   explicit draw_desk(device& d)
-      : d_(d), orders_(d, true), words_(d), words_host_(d, true), saved_(d), results_(d, true), ids_(d) {}
+      : d_(d), orders_(d, true), along_(d, true), words_(d), words_host_(d, true), saved_(d), results_(d, true), ids_(d) {}
   draw_desk(const draw_desk&) = delete;
 
   // Room for so many draws; what was drawn stays. True where any of it moved that graphs know; has_room() says whether it is
@@ -28,16 +28,17 @@ class draw_desk {
   bool reserve(std::uint32_t draws, std::uint32_t vocab);
   bool has_room() const { return has_room_; }
 
-  // REQUIRES: room for them, and the draws before are collected.
+  // REQUIRES: room for them, the draws before are collected, and the step that they went along with is taken.
   bool begin(std::span<const decoder_draw> draws, float* logits, std::uint32_t vocab);
 
   // How many wait for a step.
   std::uint32_t waiting() const { return waiting_; }
   // Those that wait begin now.
   void start(float* logits, std::uint32_t vocab);
-  // They go along with a step that was recorded so: `along` says, in the host's memory, how many of at most `most` there are.
-  void record(std::uint32_t most, const std::uint32_t* along, float* logits, std::uint32_t vocab);
-  void went_along() { waiting_ = 0; }
+  // They begin with a step that has room for `most` of them: none or all. REQUIRES: the step before is taken.
+  void go_along(std::uint32_t most);
+  // Part of such a step.
+  void record(std::uint32_t most, float* logits, std::uint32_t vocab);
 
   // Waits for what was begun last.
   bool collect(std::span<decoder_result> out, float* logits, std::uint32_t vocab);
@@ -47,11 +48,12 @@ class draw_desk {
 
  private:
   bool reserve_words(std::size_t words);  // false: memory is short
-  void write(std::span<const decoder_draw> draws, std::size_t first);
+  void write(std::span<const decoder_draw> draws, draw_order* to, decoder_result* results);
   void sample(std::size_t first, std::size_t count, float* logits, std::uint32_t vocab);
 
   device& d_;
-  grown orders_, words_, words_host_, saved_, results_, ids_;
+  grown orders_, along_;  // of draws that begin alone; of those that wait, or go along
+  grown words_, words_host_, saved_, results_, ids_;
   std::uint32_t waiting_ = 0;
   std::size_t most_words_ = 0;  // of the draws that are brought at once
   bool has_room_ = false;

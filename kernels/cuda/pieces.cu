@@ -121,7 +121,7 @@ class bench {
     step_rows here(d_, heads_);
     bool moved = false;
     const decoder_step step{tokens, positions, slices, {}};
-    const rows_view v = here.write(step, here.extent_of(step, false), 0, moved);
+    const rows_view v = here.write(step, here.extent_of(step, false), moved);
     if (!v.tokens) return;
     here.bring(false);
     d_.sync();

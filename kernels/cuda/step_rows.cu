@@ -13,12 +13,14 @@ namespace {
 constexpr unsigned bringers = 1024;  // threads: enough of it is under way to fill the link
 
 __global__ void __launch_bounds__(bringers) bring_kernel(const uint4* host, uint4* there, std::uint32_t* taken) {
-  const uint4 head = __ldcv(host);
+  __shared__ uint4 head;
+  if (threadIdx.x == 0) head = __ldcv(host);  // questions for the same line wait for one another: one asks
+  __syncthreads();
 #pragma unroll 4
   for (std::uint32_t i = threadIdx.x; i < head.x; i += bringers) there[i] = __ldcv(host + i);
-  wait_for_previous();  // the draws that go along: their orders, and how many they are, lie with the host
+  wait_for_previous();  // the draws that go along: their orders lie with the host, too
   __syncthreads();
-  if (threadIdx.x == 0) __stwt(taken, head.z);
+  if (threadIdx.x == 0) __stwt(taken, head.y);
 }
 
 // Where a step's rows lie, in words from the head on; those that are read as fours first.
@@ -82,8 +84,8 @@ void fill(const decoder_step& step, const step_extent& e, const places& p, std::
 
 step_rows::step_rows(device& d, const head_shape& heads)
     : d_(d), heads_(heads), there_(d), host_(d, true), taken_(d, true) {
-  taken_.reserve(sizeof(std::uint32_t));
-  if (taken_.holds(sizeof(std::uint32_t))) *taken_.as<std::uint32_t>() = number_;
+  taken_.reserve(sizeof(number_));
+  if (taken_.holds(sizeof(number_))) *taken_.as<std::uint32_t>() = number_;
 }
 
 // Single rows have a kernel of their own, unless all rows must have the same bits in every company: then there is one
@@ -118,7 +120,12 @@ step_extent step_rows::extent_of(const decoder_step& step, bool decoding) const 
   return e;
 }
 
-rows_view step_rows::write(const decoder_step& step, const step_extent& e, std::uint32_t draws, bool& moved) {
+bool step_rows::wait_taken() {
+  const volatile std::uint32_t* taken = taken_.as<std::uint32_t>();
+  return !d_.failed() && (!taken || spin_until(d_, [&] { return *taken == number_; }));
+}
+
+rows_view step_rows::write(const decoder_step& step, const step_extent& e, bool& moved) {
   std::size_t pages = 0;
   std::uint32_t context = 0;
   for (const kv_slice& s : step.slices) {
@@ -127,17 +134,12 @@ rows_view step_rows::write(const decoder_step& step, const step_extent& e, std::
   }
   const places p(e, pages);
   rows_view v{};
-  // Whoever runs ahead waited for the draws of the step before the last, which went along with the last: it has taken its
-  // rows, or will at once.
-  const volatile std::uint32_t* taken = taken_.as<std::uint32_t>();
-  if (d_.failed() || !taken || !spin_until(d_, [&] { return *taken == number_; })) return v;
   moved = !holds(p.end) && reserve(2 * p.end);  // twice what is needed: contexts grow
-  if (d_.failed() || !holds(p.end)) return v;
+  if (!wait_taken() || !taken_.holds(sizeof(number_)) || !holds(p.end)) return v;
 
   fill(step, e, p, prefill_tokens(heads_, e.block_lines), host_.as<std::int32_t>());
   rows_head& head = *host_.as<rows_head>();
   head.units = static_cast<std::uint32_t>(p.end * 4 / sizeof(rows_head));
-  head.draws = draws;
   head.number = ++number_;
   const auto* there = there_.as<std::int32_t>();
   v.tokens = there + p.tokens;

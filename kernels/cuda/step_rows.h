@@ -1,10 +1,8 @@
 // step_rows.h — what a step has to know about its rows, on the way to the device.
 //
 // The host writes it into memory of its own that the device sees, and a kernel of the step takes it from there: so a step
-// that is replayed is one launch. Draws of the step before may go along (draws.h): how many there are stands there, too.
-//
-// The host writes the next step's when that kernel has said that this one's are taken and that the draws which went along
-// are done.
+// that is replayed is one launch. Draws of the step before may go along (draws.h). The host writes again, rows or orders of
+// draws, when that kernel has said that it has taken these and that those draws are done.
 //
 // Thread safety: the device's.
 #pragma once
@@ -24,9 +22,8 @@ struct step_extent {
 // In front of the rows.
 struct alignas(16) rows_head {
   std::uint32_t units;   // of 16 bytes, with this one
-  std::uint32_t draws;   // of the step before that go along
   std::uint32_t number;  // of the step
-  std::uint32_t unused;
+  std::uint32_t unused[2];
 };
 
 class step_rows {
@@ -44,15 +41,16 @@ class step_rows {
   // True where it moved, as write() says too.
   bool reserve(std::size_t words) { return there_.reserve(words * 4) | host_.reserve(words * 4); }
 
-  // What the step will find on the device once it is brought; `draws` go along. No tokens: memory was short.
-  rows_view write(const decoder_step& step, const step_extent& e, std::uint32_t draws, bool& moved);
+  // Waits until what was written last is taken; false: the device failed. Whoever runs ahead has waited for the draws of the
+  // step before, which went along with it: its rows are taken, too, or will be at once.
+  bool wait_taken();
 
-  // Part of a step, in front of all that reads its rows: brings what was written last. `beside` draws that go along: the
+  // What the step will find on the device once it is brought. No tokens: memory was short.
+  rows_view write(const decoder_step& step, const step_extent& e, bool& moved);
+
+  // Part of a step, in front of all that reads its rows: takes what was written last. `beside` draws that go along: the
   // kernel before this one is theirs.
   void bring(bool beside);
-
-  // rows_head::draws, as the device reads it from the host.
-  const std::uint32_t* draws_along() const { return &host_.as<rows_head>()->draws; }
 
  private:
   bool holds(std::size_t words) const { return there_.holds(words * 4) && host_.holds(words * 4); }
