@@ -2,7 +2,6 @@
 // little of is refused while others go on. Skipped, saying so, where there is no device.
 #include <catch2/catch.hpp>
 #include <iostream>
-#include <numeric>
 #include <random>
 
 #include "core/model/load.h"
@@ -137,11 +136,10 @@ TEST_CASE("cuda: a model that there is no room for is refused, at whatever step 
   const auto running = make(shape, *b, 64, 32, 256).value();
   const auto wanted = text_of(*running);
   make(shape, *b, 64, 32, 256).value();  // code comes once
-  std::uint64_t refused = 0, made = 0;
-  std::vector<std::int64_t> left;  // by each
-  for (std::uint64_t room = 16u << 20; room <= 640u << 20; room += 24u << 20) {
+  std::uint64_t refused = 0, made = 0, left = 0;
+  const auto make_in = [&](std::uint64_t room) {
     const kernels::buffer all_else(*b, free_of(*b) - room);
-    if (!all_else.data()) continue;
+    if (!all_else.data()) return;
     const std::uint64_t before = free_of(*b);
     {
       const auto m = make(shape, *b, 64, 32, 256);
@@ -156,10 +154,12 @@ TEST_CASE("cuda: a model that there is no room for is refused, at whatever step 
       CHECK((*b)->fault((*b)->self) == nullptr);
       CHECK(text_of(*running) == wanted);
     }
-    left.push_back(static_cast<std::int64_t>(before - free_of(*b)));
-  }
-  CAPTURE(left);
-  CHECK(std::accumulate(left.begin(), left.end(), std::int64_t{0}) == 0);
+    left += before - free_of(*b);
+  };
+  make_in(16u << 20);
+  left = 0;  // what the driver kept for itself it gives back when memory is short for the first time
+  for (std::uint64_t room = 16u << 20; room <= 640u << 20; room += 24u << 20) make_in(room);
+  CHECK(left == 0);
   CHECK(refused > 3);
   CHECK(made > 3);
 }
