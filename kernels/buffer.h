@@ -6,7 +6,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <utility>
 
 #include "kernels/ops.h"
 
@@ -17,33 +16,23 @@ class buffer {
   buffer() = default;
 
   // Where the memory is not there, data() is null and size() is 0.
-  buffer(std::shared_ptr<const backend> of, std::uint64_t bytes) : of_(std::move(of)) {
-    if (bytes > 0) data_ = of_->do_allocate(of_->self, bytes);
-    if (data_) size_ = bytes;
-  }
-  buffer(buffer&& other) noexcept { swap(other); }
-  buffer& operator=(buffer&& other) noexcept {
-    swap(other);
-    return *this;
-  }
-  ~buffer() {
-    if (data_) of_->do_free(of_->self, data_, size_);
-  }
+  buffer(const std::shared_ptr<const backend>& of, std::uint64_t bytes) : data_(allocate(*of, bytes), {of, bytes}) {}
 
-  std::byte* data() const noexcept { return static_cast<std::byte*>(data_); }
-  float* floats() const noexcept { return static_cast<float*>(data_); }
-  std::uint64_t size() const noexcept { return size_; }
+  std::byte* data() const noexcept { return data_.get(); }
+  float* floats() const noexcept { return reinterpret_cast<float*>(data_.get()); }
+  std::uint64_t size() const noexcept { return data_ ? data_.get_deleter().bytes : 0; }
 
  private:
-  void swap(buffer& other) noexcept {
-    std::swap(of_, other.of_);
-    std::swap(data_, other.data_);
-    std::swap(size_, other.size_);
+  static std::byte* allocate(const backend& of, std::uint64_t bytes) {
+    return bytes > 0 ? static_cast<std::byte*>(of.do_allocate(of.self, bytes)) : nullptr;
   }
+  struct release {
+    std::shared_ptr<const backend> of;
+    std::uint64_t bytes;
+    void operator()(std::byte* at) const { of->do_free(of->self, at, bytes); }
+  };
 
-  std::shared_ptr<const backend> of_;
-  void* data_ = nullptr;
-  std::uint64_t size_ = 0;
+  std::unique_ptr<std::byte, release> data_;
 };
 
 }  // namespace weir::kernels

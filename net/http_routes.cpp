@@ -59,16 +59,15 @@ reply show_asset(std::string_view target) {
 // ---- models
 
 void append_model(std::string& out, const actors::model_entry& m) {
-  if (out.back() == '}') out += ',';
-  out += '{';
-  append_text(out, "id", m.name);
-  append_text(out, "object", "model");
-  append_count(out, "created", m.created_s);
-  append_text(out, "owned_by", "weir");
-  append_count(out, "context_length", m.context);
-  append_count(out, "vocab_size", m.vocab_size);
-  append_text(out, "device", m.device);
-  out += '}';
+  append_object(out, [&] {
+    append_text(out, "id", m.name);
+    append_text(out, "object", "model");
+    append_count(out, "created", m.created_s);
+    append_text(out, "owned_by", "weir");
+    append_count(out, "context_length", m.context);
+    append_count(out, "vocab_size", m.vocab_size);
+    append_text(out, "device", m.device);
+  });
 }
 
 reply list_models(hub& h) {
@@ -80,9 +79,9 @@ reply list_models(hub& h) {
 reply show_model(hub& h, const std::string& name) {
   for (const auto& m : h.all().service.models()) {
     if (m.name != name) continue;
-    std::string out(1, ' ');
+    std::string out;
     append_model(out, m);
-    return json_reply(out.substr(1));
+    return json_reply(std::move(out));
   }
   return error_reply(404, "model_not_found", fmt::format("no model is called '{}'", legible(name)), "model");
 }
@@ -118,29 +117,28 @@ asio::awaitable<reply> detokenize(hub& h, std::string_view body) {
   };
   auto got = co_await answer_of<core::result<std::string>>(begin);
   if (!got) co_return error_reply(got.error());
-  std::string out = "{";
-  append_text(out, "text", *got);
-  co_return json_reply(out + "}");
+  std::string out;
+  append_object(out, [&] { append_text(out, "text", *got); });
+  co_return json_reply(std::move(out));
 }
 
 // ---- jobs
 
 void append_job(std::string& out, const actors::job_view& j) {
-  if (out.back() == '}') out += ',';
-  out += '{';
-  append_text(out, "id", j.id.text());
-  append_text(out, "state", j.state);
-  append_text(out, "model", j.model);
-  if (!j.finish_reason.empty()) append_text(out, "finish_reason", j.finish_reason);
-  append_count(out, "prompt_tokens", j.prompt_tokens);
-  append_count(out, "tokens", j.output_tokens);
-  append_count(out, "cached_tokens", j.cached_tokens);
-  append_count(out, "pages", j.pages);
-  append_count(out, "preemptions", j.preemptions);
-  append_key(out, "priority");
-  append_number(out, std::int64_t{j.priority});
-  append_count(out, "age", j.age_s);
-  out += '}';
+  append_object(out, [&] {
+    append_text(out, "id", j.id.text());
+    append_text(out, "state", j.state);
+    append_text(out, "model", j.model);
+    if (!j.finish_reason.empty()) append_text(out, "finish_reason", j.finish_reason);
+    append_count(out, "prompt_tokens", j.prompt_tokens);
+    append_count(out, "tokens", j.output_tokens);
+    append_count(out, "cached_tokens", j.cached_tokens);
+    append_count(out, "pages", j.pages);
+    append_count(out, "preemptions", j.preemptions);
+    append_key(out, "priority");
+    append_number(out, std::int64_t{j.priority});
+    append_count(out, "age", j.age_s);
+  });
 }
 
 asio::awaitable<reply> list_jobs(hub& h) {
@@ -162,9 +160,9 @@ asio::awaitable<reply> one_job(hub& h, const route_match& route) {
   };
   auto job = co_await answer_of<std::optional<actors::job_view>>(begin);
   if (!job) co_return not_found("there is no such job, or it is no longer kept");
-  std::string out(1, ' ');
+  std::string out;
   append_job(out, *job);
-  co_return json_reply(out.substr(1));
+  co_return json_reply(std::move(out));
 }
 
 // ---- health
@@ -183,80 +181,80 @@ std::uint64_t resident_bytes() {
 }
 
 void append_delays(std::string& out, std::string_view key, const core::delays& d) {
-  append_key(out, key);
-  out += '{';
-  append_count(out, "count", d.count());
-  append_count(out, "p50", d.quantile_ms(0.5));
-  append_count(out, "p99", d.quantile_ms(0.99));
-  append_count(out, "max", d.quantile_ms(1));
-  out += '}';
+  append_object(out, key, [&] {
+    append_count(out, "count", d.count());
+    append_count(out, "p50", d.quantile_ms(0.5));
+    append_count(out, "p99", d.quantile_ms(0.99));
+    append_count(out, "max", d.quantile_ms(1));
+  });
 }
 
-reply show_stats(hub& h) {
-  const actors::snapshot s = h.all().service.stats();
-  std::string out = "{";
-  append_key(out, "jobs");
-  out += '{';
-  append_count(out, "queued", s.jobs.queued);
-  append_count(out, "prefilling", s.jobs.prefilling);
-  append_count(out, "decoding", s.jobs.decoding);
-  append_count(out, "paused", s.jobs.paused);
-  append_count(out, "finished", s.jobs.finished);
-  out += '}';
-  append_key(out, "pages");
-  out += '{';
-  append_count(out, "total", s.pages.total);
-  append_count(out, "free", s.pages.free);
-  append_count(out, "cached", s.pages.cached);
-  append_count(out, "used", s.pages.used);
-  out += '}';
-  append_key(out, "host_pages");
-  out += '{';
-  append_count(out, "total", s.host_pages.total);
-  append_count(out, "used", s.host_pages.used);
-  append_count(out, "restored", s.host_pages.restored);
-  out += '}';
-  append_key(out, "memory");
-  out += '{';
-  append_count(out, "weights", s.memory.weights);
-  append_count(out, "pages", s.memory.pages);
-  append_count(out, "host_pages", s.memory.host_pages);
-  append_count(out, "workspaces", s.memory.workspaces);
-  append_count(out, "runtime", s.memory.runtime);
-  append_count(out, "free", s.memory.free);
-  append_count(out, "total", s.memory.total);
-  out += '}';
+void append_engine(std::string& out, const actors::snapshot& s) {
+  append_object(out, "jobs", [&] {
+    append_count(out, "queued", s.jobs.queued);
+    append_count(out, "prefilling", s.jobs.prefilling);
+    append_count(out, "decoding", s.jobs.decoding);
+    append_count(out, "paused", s.jobs.paused);
+    append_count(out, "finished", s.jobs.finished);
+  });
+  append_object(out, "pages", [&] {
+    append_count(out, "total", s.pages.total);
+    append_count(out, "free", s.pages.free);
+    append_count(out, "cached", s.pages.cached);
+    append_count(out, "used", s.pages.used);
+  });
+  append_object(out, "host_pages", [&] {
+    append_count(out, "total", s.host_pages.total);
+    append_count(out, "used", s.host_pages.used);
+    append_count(out, "restored", s.host_pages.restored);
+  });
+  append_object(out, "memory", [&] {
+    append_count(out, "weights", s.memory.weights);
+    append_count(out, "pages", s.memory.pages);
+    append_count(out, "host_pages", s.memory.host_pages);
+    append_count(out, "workspaces", s.memory.workspaces);
+    append_count(out, "runtime", s.memory.runtime);
+    append_count(out, "free", s.memory.free);
+    append_count(out, "total", s.memory.total);
+  });
   append_count(out, "tokens_per_s", s.tokens_per_s);
   append_count(out, "queue", s.queue);
   append_count(out, "queued_tokens", s.queued_tokens);
   append_count(out, "predicted_wait_ms", s.predicted_wait_ms);
   append_count(out, "preemptions", s.preemptions);
-  append_key(out, "step_ms");
-  out += '{';
-  append_count(out, "p50", s.step_p50_ms);
-  append_count(out, "p99", s.step_p99_ms);
-  out += '}';
+  append_object(out, "step_ms", [&] {
+    append_count(out, "p50", s.step_p50_ms);
+    append_count(out, "p99", s.step_p99_ms);
+  });
   append_count(out, "steps", s.steps);
   append_count(out, "tokens", s.tokens);
-  append_delays(out, "sampled_to_sent_ms", h.all().sampled_to_sent);
-  append_delays(out, "cancel_to_release_ms", h.all().service.cancel_to_release());
-  append_key(out, "client_lag");
-  out += '{';
-  append_count(out, "late", h.all().lag.late.load(std::memory_order_relaxed));
-  append_count(out, "bytes", h.all().lag.bytes.load(std::memory_order_relaxed));
-  out += '}';
-  append_key(out, "prefix");
-  out += '{';
-  append_count(out, "hits", s.prefix.hits);
-  append_count(out, "tokens", s.prefix.tokens);
-  out += '}';
-  append_count(out, "sessions", h.all().sessions.load(std::memory_order_relaxed));
-  append_key(out, "closed");
-  out += '{';
-  for (const auto& [code, count] : h.all().closed()) append_count(out, std::to_string(code), count);
-  out += '}';
-  append_count(out, "rss_bytes", resident_bytes());
-  return json_reply(out + "}");
+  append_object(out, "prefix", [&] {
+    append_count(out, "hits", s.prefix.hits);
+    append_count(out, "tokens", s.prefix.tokens);
+  });
+}
+
+void append_clients(std::string& out, const hall& all) {
+  append_delays(out, "sampled_to_sent_ms", all.sampled_to_sent);
+  append_delays(out, "cancel_to_release_ms", all.service.cancel_to_release());
+  append_object(out, "client_lag", [&] {
+    append_count(out, "late", all.lag.late.load(std::memory_order_relaxed));
+    append_count(out, "bytes", all.lag.bytes.load(std::memory_order_relaxed));
+  });
+  append_count(out, "sessions", all.sessions.load(std::memory_order_relaxed));
+  append_object(out, "closed", [&] {
+    for (const auto& [code, count] : all.closed()) append_count(out, std::to_string(code), count);
+  });
+}
+
+reply show_stats(hub& h) {
+  std::string out;
+  append_object(out, [&] {
+    append_engine(out, h.all().service.stats());
+    append_clients(out, h.all());
+    append_count(out, "rss_bytes", resident_bytes());
+  });
+  return json_reply(std::move(out));
 }
 
 }  // namespace

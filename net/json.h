@@ -41,4 +41,20 @@ void append_number(std::string& out, double value);  // three decimals; not fini
 // Appends `,"key":` (without the comma after an opening bracket). REQUIRES: `key` needs no escaping.
 void append_key(std::string& out, std::string_view key);
 
+// Appends an object, whose members `members` appends; after another object, the next one of its list.
+template <class Members>
+void append_object(std::string& out, const Members& members) {
+  if (out.ends_with('}')) out += ',';
+  out += '{';
+  members();
+  out += '}';
+}
+
+// The same as the member `key` of what is open.
+template <class Members>
+void append_object(std::string& out, std::string_view key, const Members& members) {
+  append_key(out, key);
+  append_object(out, members);
+}
+
 }  // namespace weir::net

@@ -27,15 +27,12 @@ void append_ids(std::string& out, std::span<const core::token_id> ids) {
 }
 
 void append_usage(std::string& out, const actors::outcome& how) {
-  append_key(out, "usage");
-  out += '{';
-  append_int(out, "prompt_tokens", how.input_tokens);
-  append_int(out, "completion_tokens", how.output_tokens);
-  append_int(out, "total_tokens", std::int64_t{how.input_tokens} + how.output_tokens);
-  append_key(out, "prompt_tokens_details");
-  out += '{';
-  append_int(out, "cached_tokens", how.cached_tokens);
-  out += "}}";
+  append_object(out, "usage", [&] {
+    append_int(out, "prompt_tokens", how.input_tokens);
+    append_int(out, "completion_tokens", how.output_tokens);
+    append_int(out, "total_tokens", std::int64_t{how.input_tokens} + how.output_tokens);
+    append_object(out, "prompt_tokens_details", [&] { append_int(out, "cached_tokens", how.cached_tokens); });
+  });
 }
 
 void append_head(std::string& out, std::string_view object, std::string_view id, std::int64_t created_s,
@@ -52,10 +49,10 @@ void append_head(std::string& out, std::string_view object, std::string_view id,
 // What follows a choice's index, through its end.
 void append_choice(std::string& out, dialect d, const choice& c) {
   if (d == dialect::chat) {
-    append_key(out, "message");
-    out += "{\"role\":\"assistant\"";
-    append_text(out, "content", c.text);
-    out += '}';
+    append_object(out, "message", [&] {
+      append_text(out, "role", "assistant");
+      append_text(out, "content", c.text);
+    });
   } else {
     append_text(out, "text", c.text);
   }

@@ -45,17 +45,6 @@ unsigned status_of(core::errc code) {
   return 500;
 }
 
-void append_error_body(std::string& out, unsigned status, std::string_view code, std::string_view message,
-                       std::string_view param) {
-  out += "{\"error\":{";
-  append_key(out, "message");
-  append_json_string(out, message);
-  append_text_or_null(out, "type", type_of(status));
-  append_text_or_null(out, "param", param);
-  append_text_or_null(out, "code", code);
-  out += "}}";
-}
-
 reply json_reply(std::string body) {
   reply r;
   r.body = std::move(body);
@@ -65,7 +54,15 @@ reply json_reply(std::string body) {
 reply error_reply(unsigned status, std::string_view code, std::string_view message, std::string_view param) {
   reply r;
   r.status = status;
-  append_error_body(r.body, status, code, message, param);
+  append_object(r.body, [&] {
+    append_object(r.body, "error", [&] {
+      append_key(r.body, "message");
+      append_json_string(r.body, message);
+      append_text_or_null(r.body, "type", type_of(status));
+      append_text_or_null(r.body, "param", param);
+      append_text_or_null(r.body, "code", code);
+    });
+  });
   if (status == 429 || status == 503) r.headers.emplace_back("Retry-After", "1");
   return r;
 }

@@ -24,9 +24,6 @@ reply error_reply(unsigned status, std::string_view code, std::string_view messa
                   std::string_view param = {});
 reply error_reply(const core::error& e);
 
-// The error object alone, as a broken stream sends it too.
-void append_error_body(std::string& out, unsigned status, std::string_view code, std::string_view message,
-                       std::string_view param);
 unsigned status_of(core::errc code);
 
 }  // namespace weir::net

@@ -37,23 +37,21 @@ void open(std::string& out, std::string_view type) {
 }
 
 void append_usage(std::string& out, const actors::outcome& how) {
-  append_key(out, "usage");
-  out += '{';
-  append_int(out, "input_tokens", how.input_tokens);
-  append_int(out, "output_tokens", how.output_tokens);
-  append_int(out, "cached_tokens", how.cached_tokens);
-  out += '}';
+  append_object(out, "usage", [&] {
+    append_int(out, "input_tokens", how.input_tokens);
+    append_int(out, "output_tokens", how.output_tokens);
+    append_int(out, "cached_tokens", how.cached_tokens);
+  });
 }
 
 void append_timing(std::string& out, const actors::outcome& how) {
-  append_key(out, "timing");
-  out += '{';
-  append_ms(out, "queue_ms", how.queue_ms);
-  append_ms(out, "prefill_ms", how.prefill_ms);
-  append_ms(out, "ttft_ms", how.ttft_ms);
-  append_ms(out, "decode_ms", how.decode_ms);
-  append_ms(out, "max_gap_ms", how.max_gap_ms);
-  out += '}';
+  append_object(out, "timing", [&] {
+    append_ms(out, "queue_ms", how.queue_ms);
+    append_ms(out, "prefill_ms", how.prefill_ms);
+    append_ms(out, "ttft_ms", how.ttft_ms);
+    append_ms(out, "decode_ms", how.decode_ms);
+    append_ms(out, "max_gap_ms", how.max_gap_ms);
+  });
 }
 
 }  // namespace
@@ -64,15 +62,15 @@ void append_session_created(std::string& out, std::string_view session_id, std::
   append_text(out, "session_id", session_id);
   append_text(out, "server", server);
   append_texts(out, "models", models);
-  append_key(out, "limits");
-  out += '{';
-  append_int(out, "max_jobs", static_cast<std::int64_t>(l.max_jobs));
-  append_int(out, "max_frame", static_cast<std::int64_t>(l.max_frame));
-  append_int(out, "max_tokens", static_cast<std::int64_t>(l.max_tokens));
-  append_int(out, "detach_grace_ms", static_cast<std::int64_t>(l.detach_grace_ms));
-  append_int(out, "retain_ms", static_cast<std::int64_t>(l.retain_ms));
-  append_int(out, "max_age_ms", static_cast<std::int64_t>(l.max_age_ms));
-  out += "}}";
+  append_object(out, "limits", [&] {
+    append_int(out, "max_jobs", static_cast<std::int64_t>(l.max_jobs));
+    append_int(out, "max_frame", static_cast<std::int64_t>(l.max_frame));
+    append_int(out, "max_tokens", static_cast<std::int64_t>(l.max_tokens));
+    append_int(out, "detach_grace_ms", static_cast<std::int64_t>(l.detach_grace_ms));
+    append_int(out, "retain_ms", static_cast<std::int64_t>(l.retain_ms));
+    append_int(out, "max_age_ms", static_cast<std::int64_t>(l.max_age_ms));
+  });
+  out += '}';
 }
 
 void append_created(std::string& out, std::string_view id, std::string_view response_id,
@@ -118,12 +116,11 @@ void append_done(std::string& out, std::string_view id, std::string_view respons
   append_usage(out, how);
   append_timing(out, how);
   if (how.fault) {
-    append_key(out, "error");
-    out += '{';
-    append_text(out, "code", code_of(how.fault->code));
-    append_text(out, "message", how.fault->message);
-    if (!how.fault->param.empty()) append_text(out, "param", how.fault->param);
-    out += '}';
+    append_object(out, "error", [&] {
+      append_text(out, "code", code_of(how.fault->code));
+      append_text(out, "message", how.fault->message);
+      if (!how.fault->param.empty()) append_text(out, "param", how.fault->param);
+    });
   }
   out += '}';
 }

@@ -66,6 +66,27 @@ TEST_CASE("json: text that is not JSON is an error") {
   }
 }
 
+TEST_CASE("json: objects have their commas, alone, in a list and within another") {
+  std::string out = "[";
+  const auto one = [&] {
+    net::append_object(out, [&] {
+      net::append_object(out, "in", [&] {
+        net::append_key(out, "n");
+        net::append_number(out, std::int64_t{1});
+      });
+      net::append_object(out, "none", [] {});
+      net::append_key(out, "last");
+      net::append_number(out, std::int64_t{2});
+    });
+  };
+  one();
+  one();
+  CHECK(out + "]" == R"([{"in":{"n":1},"none":{},"last":2},{"in":{"n":1},"none":{},"last":2}])");
+  out.clear();
+  one();
+  CHECK(out == R"({"in":{"n":1},"none":{},"last":2})");
+}
+
 TEST_CASE("json: numbers are written so that they read back") {
   std::string out;
   net::append_number(out, std::numeric_limits<std::int64_t>::min());

@@ -13,8 +13,8 @@
 #include <sstream>
 
 #include "tests/support/data.h"
-#include "tests/support/life.h"
 #include "tests/support/shrink.h"
+#include "tests/support/town.h"
 
 using namespace weir;
 using namespace weir::tests;
@@ -70,30 +70,20 @@ std::vector<arrival> made(std::mt19937_64& random, std::size_t count) {
 }
 
 
-struct day {
-  explicit day(std::uint64_t seed) : here(seed) {
+struct day : town {
+  explicit day(std::uint64_t seed)
+      : town(seed, 1s, [seed](world& w, actors::service_options& o) { found(w, o, seed); }), faults(seed % 3 != 2) {}
+
+  static void found(world& w, actors::service_options& o, std::uint64_t seed) {
     const auto fault = [&](const char* what, std::uint64_t n) { return fmt::format(",fault={}@{}", what, n); };
     std::string sim = fmt::format("rate={},prefill={},arrive={}", rate, prefill, seed % 2 ? "staggered" : "together");
     if (seed % 4 == 1) sim += ",stall=60000/3000";
-    if (seed % 3 == 0) sim += fault("device", 20000 + here.random() % 20000);
-    if (seed % 3 == 1) sim += fault("sampler", 1 + here.random() % 20000);
-    faults = seed % 3 != 2;
-    actors::service_options o;
+    if (seed % 3 == 0) sim += fault("device", 20000 + w.random() % 20000);
+    if (seed % 3 == 1) sim += fault("sampler", 1 + w.random() % 20000);
     o.models.push_back({"sim", "sim:" + sim, false});
-    o.owner.device = "sim";
     o.owner.max_batch = batch;
     o.owner.queue = queue;
     o.owner.kv_tokens = pages * core::page_tokens;
-    o.owner.audit = true;
-    service = here.make_service(std::move(o));
-    hall = std::make_shared<net::hall>(*service, net::server_options{});
-    hub = std::make_shared<net::hub>(hall, here.get_executor());
-    tick();
-  }
-
-  void tick() {
-    hub->tell(net::hub::event::tick);
-    if (!closed) here.after(1s, [this] { tick(); });
   }
 
   // What clients ask: one of a few long openings, which are shared, and something of their own.
@@ -116,15 +106,10 @@ struct day {
     return r;
   }
 
-  void live(const std::vector<arrival>& arrivals) {
+  void live_through(const std::vector<arrival>& arrivals) {
     const habits h{.slow_one_in = 4, .cancel_one_in = 8, .desert_one_in = 10, .patience = 20s, .faults = faults};
-    for (const auto& a : arrivals) {
-      lives.push_back(std::make_shared<life>(here, hub));
-      here.after(a.at, [this, a, h, l = lives.back()] { l->begin(asked(a), h); });
-    }
-    here.after(arrivals.back().at + 1s, [this] { service->drain(here.get_executor(), [this] { closed = true; }); });
-    REQUIRE(here.run([&] { return closed; }));
-    here.run([] { return false; }, 2s);  // what the last ones still have to say
+    for (const auto& a : arrivals) expect(a.at, [this, a] { return asked(a); }, h);
+    live(arrivals.back().at + 1s);
   }
 
   // Everything that any client ever saw, and when it was over.
@@ -134,12 +119,7 @@ struct day {
     return std::hash<std::string>()(all);
   }
 
-  world here;
-  bool faults = false, closed = false;
-  std::unique_ptr<actors::service> service;
-  std::shared_ptr<net::hall> hall;
-  std::shared_ptr<net::hub> hub;
-  std::vector<std::shared_ptr<life>> lives;
+  const bool faults;
 };
 
 struct tally {
@@ -154,18 +134,11 @@ constexpr double longest_wait_ms =
 std::size_t run_day(std::uint64_t seed, const std::vector<arrival>& arrivals, tally& t) {
   CAPTURE(seed);
   day d(seed);
-  d.live(arrivals);
-  for (const auto& l : d.lives) {
-    REQUIRE(l->over());
-    l->judge();
-    ++t.endings[l->ending()];
+  d.live_through(arrivals);
+  d.judge(t.endings);
+  for (const auto& l : d.lives)
     if (l->ending() != "deserted") REQUIRE(l->queued_ms() < longest_wait_ms);
-  }
   const auto stats = d.service->stats();
-  REQUIRE(stats.pages.used == 0);
-  REQUIRE(stats.pages.cached + stats.pages.free == stats.pages.total);
-  REQUIRE(stats.jobs.queued + stats.jobs.prefilling + stats.jobs.decoding == 0);
-  REQUIRE(d.service->ready().reason == "shutting down");  // and not that the books do not balance
   t.preemptions += stats.preemptions;
   t.prefix_hits += stats.prefix.hits;
   return d.digest();

@@ -1,0 +1,74 @@
+// town.h — a world with a service, and clients who live there: they come at their times, the service drains once all have,
+// and nothing is left behind.
+//
+// Thread safety: none; everything on the thread that calls live().
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tests/support/life.h"
+
+namespace weir::tests {
+
+struct town {
+  // `found` says what the service is like: it may draw from the world, which is there already.
+  using founder = std::function<void(world&, actors::service_options&)>;
+  town(std::uint64_t seed, core::duration tick_every, const founder& found) : here(seed), tick_every_(tick_every) {
+    actors::service_options o;
+    o.owner.device = "sim";
+    o.owner.audit = true;
+    found(here, o);
+    service = here.make_service(std::move(o));
+    hall = std::make_shared<net::hall>(*service, net::server_options{});
+    hub = std::make_shared<net::hub>(hall, here.get_executor());
+    tick();
+  }
+
+  // A client who will come at this time, and ask for what `asked` makes then.
+  void expect(core::duration at, std::function<actors::request()> asked, const habits& h = {}) {
+    lives.push_back(std::make_shared<life>(here, hub));
+    here.after(at, [asked = std::move(asked), h, l = lives.back()] { l->begin(asked(), h); });
+  }
+
+  // Until the service has drained, which begins at this time.
+  void live(core::duration until) {
+    here.after(until, [this] { service->drain(here.get_executor(), [this] { closed_ = true; }); });
+    REQUIRE(here.run([&] { return closed_; }));
+    here.run([] { return false; }, std::chrono::seconds(2));  // what the last ones still have to say
+  }
+
+  // Each was served as promised, and nothing is left. Counts how they ended.
+  void judge(std::map<std::string, int>& endings) const {
+    for (const auto& l : lives) {
+      REQUIRE(l->over());
+      l->judge();
+      ++endings[l->ending()];
+    }
+    const auto stats = service->stats();
+    REQUIRE(stats.pages.used == 0);
+    REQUIRE(stats.pages.cached + stats.pages.free == stats.pages.total);
+    REQUIRE(stats.jobs.queued + stats.jobs.prefilling + stats.jobs.decoding == 0);
+    REQUIRE(service->ready().reason == "shutting down");  // and not that the books do not balance
+  }
+
+  world here;
+  std::unique_ptr<actors::service> service;
+  std::shared_ptr<net::hall> hall;
+  std::shared_ptr<net::hub> hub;
+  std::vector<std::shared_ptr<life>> lives;
+
+ private:
+  void tick() {
+    hub->tell(net::hub::event::tick);
+    if (!closed_) here.after(tick_every_, [this] { tick(); });
+  }
+
+  core::duration tick_every_;
+  bool closed_ = false;
+};
+
+}  // namespace weir::tests
