@@ -1,12 +1,13 @@
 // draws.h — a decoder's draws: their orders on the way to the device, the tokens on the way back.
 //
-// Draws that change no logits wait for the step behind them, and go along with it where that is one that is replayed
-// (step_rows.h): what one launch can begin need not be two. Others begin at once, and those behind which no such step comes
-// when it comes, or when they are collected.
+// Draws that change no logits wait for the step behind them, and go along with it where that is one that is
+// replayed (step_rows.h): what one launch can begin need not be two. Others begin at once, and those behind
+// which no such step comes when it comes, or when they are collected.
 //
-// Orders and results are memory of the host: a block reads its draw's order there and puts its result there, on which
-// collect() waits. A step that is replayed looks for orders in a place of its own, where none stand when others begin beside
-// it. The tokens stay on the device, too: the next step's rows may be made from them before the host has seen them.
+// Orders and results are memory of the host: a block reads its draw's order there and puts its result there,
+// on which collect() waits. A step that is replayed looks for orders in a place of its own, where none stand
+// when others begin beside it. The tokens stay on the device, too: the next step's rows may be made from them
+// before the host has seen them.
 //
 // Thread safety: the device's.
 #pragma once
@@ -20,11 +21,18 @@ namespace weir::kernels::cuda {
 class draw_desk {
  public:
   explicit draw_desk(device& d)
-      : d_(d), orders_(d, true), along_(d, true), words_(d), words_host_(d, true), saved_(d), results_(d, true), ids_(d) {}
+      : d_(d),
+        orders_(d, true),
+        along_(d, true),
+        words_(d),
+        words_host_(d, true),
+        saved_(d),
+        results_(d, true),
+        ids_(d) {}
   draw_desk(const draw_desk&) = delete;
 
-  // Room for so many draws; what was drawn stays. True where any of it moved that graphs know; has_room() says whether it is
-  // there. REQUIRES: none wait.
+  // Room for so many draws; what was drawn stays. True where any of it moved that graphs know; has_room()
+  // says whether it is there. REQUIRES: none wait.
   bool reserve(std::uint32_t draws, std::uint32_t vocab);
   bool has_room() const { return has_room_; }
 

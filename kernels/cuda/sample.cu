@@ -365,8 +365,8 @@ __global__ void __launch_bounds__(threads)
                   std::uint32_t vocab, decoder_result* out, std::int32_t* ids) {
   __shared__ room s;
   let_next_start();
-  // It lies with the host: one warp asks for all of it at once. Questions for the same line wait for one another there,
-  // 1.2 us each, so that nobody else asks for this one.
+  // It lies with the host: one warp asks for all of it at once. Questions for the same line wait for one another, some
+  // 2 us each: nobody else asks for this one.
   const auto* order = reinterpret_cast<const std::uint32_t*>(draws + blockIdx.x);
   if (threadIdx.x < sizeof(draw_order) / 4)
     reinterpret_cast<std::uint32_t*>(&s.order)[threadIdx.x] = __ldcv(order + threadIdx.x);

@@ -18,8 +18,9 @@ struct alignas(64) draw_order {
 };
 static_assert(sizeof(draw_order) == 64);
 
-// `draws` and `out` are memory of the host: a draw's order is read before its result is written, in one piece. `saved`: as
-// many floats as there are words; a row is put back when its draw is done. `ids` is the device's; a fault's is 0 there.
+// `draws` and `out` are memory of the host: a draw's order is read before its result is written, in one
+// piece. `saved`: as many floats as there are words; a row is put back when its draw is done. `ids` is the
+// device's; a fault's is 0 there.
 void sample_rows(device& d, const draw_order* draws, std::uint32_t count, const std::uint32_t* words,
                  float* saved, float* logits, std::uint32_t vocab, decoder_result* out, std::int32_t* ids);
 

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "kernels/cuda/device.h"
+#include "kernels/relax.h"
 
 namespace weir::kernels::cuda {
 
@@ -12,7 +13,7 @@ template <class There>
 bool spin_until(device& d, There there) {
   constexpr unsigned between_questions = 1u << 14;  // to the driver: some 0.2 ms
   for (unsigned tries = 1; !there(); ++tries) {
-    __builtin_ia32_pause();
+    relax();
     if (tries % between_questions != 0) continue;
     if (d.failed()) return false;
     const cudaError_t e = cudaStreamQuery(d.stream);

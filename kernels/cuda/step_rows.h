@@ -1,8 +1,9 @@
 // step_rows.h — what a step has to know about its rows, on the way to the device.
 //
-// The host writes it into memory of its own that the device sees, and a kernel of the step takes it from there: so a step
-// that is replayed is one launch. Draws of the step before may go along (draws.h). The host writes again, rows or orders of
-// draws, when that kernel has said that it has taken these and that those draws are done.
+// The host writes it into memory of its own that the device sees, and a kernel of the step takes it from
+// there: so a step that is replayed is one launch. Draws of the step before may go along (draws.h). The host
+// writes again, rows or orders of draws, when that kernel has said that it has taken these and that those
+// draws are done.
 //
 // Thread safety: the device's.
 #pragma once
@@ -41,15 +42,15 @@ class step_rows {
   // True where it moved, as write() says too.
   bool reserve(std::size_t words) { return there_.reserve(words * 4) | host_.reserve(words * 4); }
 
-  // Waits until what was written last is taken; false: the device failed. Whoever runs ahead has waited for the draws of the
-  // step before, which went along with it: its rows are taken, too, or will be at once.
+  // Waits until what was written last is taken; false: the device failed. Whoever runs ahead has waited for
+  // the draws of the step before, which went along with it: its rows are taken, too, or will be at once.
   bool wait_taken();
 
   // What the step will find on the device once it is brought. No tokens: memory was short.
   rows_view write(const decoder_step& step, const step_extent& e, bool& moved);
 
-  // Part of a step, in front of all that reads its rows: takes what was written last. `beside` draws that go along: the
-  // kernel before this one is theirs.
+  // Part of a step, in front of all that reads its rows: takes what was written last. `beside` draws that go
+  // along: the kernel before this one is theirs.
   void bring(bool beside);
 
  private:
@@ -57,8 +58,9 @@ class step_rows {
 
   device& d_;
   const head_shape heads_;
-  grown there_, host_, taken_;  // taken_: the number of the step whose rows were taken last, in the host's memory
-  std::uint32_t number_ = 0;    // of the step that was written last
+  grown there_, host_,
+      taken_;  // taken_: the number of the step whose rows were taken last, in the host's memory
+  std::uint32_t number_ = 0;  // of the step that was written last
 };
 
 }  // namespace weir::kernels::cuda

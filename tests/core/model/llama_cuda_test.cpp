@@ -226,9 +226,9 @@ namespace {
 
 constexpr std::uint32_t ahead_rows = 20, ahead_steps = 80;
 
-// What test steps draw from: the batch shrinks, so that classes change and a step has fewer rows than the one before had
-// draws; now and then a slice of a prompt is beside them, so that it is no step of decoding alone; and at times draws change
-// their logits.
+// What test steps draw from: the batch shrinks, so that classes change and a step has fewer rows than the one
+// before had draws; now and then a slice of a prompt is beside them, so that it is no step of decoding alone;
+// and at times draws change their logits.
 struct shrinking_batch {
   shrinking_batch(model& m, float temperature) : on(m), prompt(m, ahead_rows * 4, 4) {
     samplers.reserve(2 * ahead_rows);
@@ -238,7 +238,8 @@ struct shrinking_batch {
       p.seed = i;
       p.temperature = temperature;
       if (i % 3 == 0) p.top_p = 0.7f;
-      if (i >= ahead_rows) p.logit_bias = {{static_cast<token_id>(i * 11), 3.0f}}, p.repetition_penalty = 1.5f;
+      if (i >= ahead_rows)
+        p.logit_bias = {{static_cast<token_id>(i * 11), 3.0f}}, p.repetition_penalty = 1.5f;
       samplers.emplace_back(p, 5000, seen, sampler::limits{});
       if (i < ahead_rows) all.emplace_back(m, static_cast<page_id>(i * 4), 4);
     }
@@ -248,12 +249,14 @@ struct shrinking_batch {
   void forward(std::uint32_t step, std::span<const token_id> tokens) {
     batch work;
     const auto add = [&](test::driven_sequence& s, std::span<const token_id> its, std::int32_t logits_row) {
-      const auto first = static_cast<std::uint32_t>(work.tokens.size()), count = static_cast<std::uint32_t>(its.size());
+      const auto first = static_cast<std::uint32_t>(work.tokens.size()),
+                 count = static_cast<std::uint32_t>(its.size());
       work.tokens.insert(work.tokens.end(), its.begin(), its.end());
       work.slices.push_back(s.slice(first, count, logits_row));
       s.advance(count);
     };
-    for (std::uint32_t i = 0; i < tokens.size(); ++i) add(all[i], tokens.subspan(i, 1), static_cast<std::int32_t>(i));
+    for (std::uint32_t i = 0; i < tokens.size(); ++i)
+      add(all[i], tokens.subspan(i, 1), static_cast<std::int32_t>(i));
     if (step % 10 == 5) add(prompt, std::vector<token_id>{9, 8, 7, 6, 5}, -1);
     work.logits_rows = static_cast<std::uint32_t>(tokens.size());
     on.forward(work).value();
@@ -286,7 +289,8 @@ std::vector<std::vector<token_id>> draw_ahead(shrinking_batch b) {
   for (std::uint32_t step = 0; step < ahead_steps; ++step) {
     b.on.begin_draws(b.draws(step)).value();
     std::vector<token_id> unknown;
-    for (std::uint32_t i = 0; i < b.rows(step + 1); ++i) unknown.push_back(drawn_by(static_cast<std::int32_t>(i)));
+    for (std::uint32_t i = 0; i < b.rows(step + 1); ++i)
+      unknown.push_back(drawn_by(static_cast<std::int32_t>(i)));
     if (step + 1 < ahead_steps) b.forward(step + 1, unknown);
     std::vector<drawn> got(b.rows(step), drawn{-7, false});
     b.on.collect(got).value();
