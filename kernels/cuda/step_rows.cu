@@ -23,9 +23,13 @@ __global__ void __launch_bounds__(bringers) bring_kernel(const uint4* host, uint
   if (threadIdx.x == 0) __stwt(taken, head.y);
 }
 
+std::uint32_t pages_of(const kv_slice& s) { return (s.position + s.rows + page_tokens - 1) / page_tokens; }
+
+}  // namespace
+
 // Where a step's rows lie, in words from the head on; those that are read as fours first.
-struct places {
-  std::size_t decode_rows, blocks, tokens, positions, pages_at, logits_from, pages, end;
+struct step_rows::places {
+  std::size_t decode_rows, blocks, tokens, positions, pages_at, logits_from, listed, pages, end;
 
   places(const step_extent& e, std::size_t all_pages) {
     std::size_t at = sizeof(rows_head) / 4;
@@ -33,54 +37,17 @@ struct places {
       at += count;
       return at - count;
     };
-    decode_rows = take(std::size_t{e.decodes} * 4);
+    decode_rows = take(std::size_t{e.entries} * 4);
     blocks = take(std::size_t{e.blocks} * 4);
     tokens = take(e.rows);
     positions = take(e.rows);
     pages_at = take(e.rows);
     logits_from = take(e.logits);
+    listed = take(1);
     pages = take(all_pages);
     end = (at + 3) / 4 * 4;
   }
 };
-
-std::uint32_t pages_of(const kv_slice& s) { return (s.position + s.rows + page_tokens - 1) / page_tokens; }
-
-// `most`: tokens of a block.
-void fill(const decoder_step& step, const step_extent& e, const places& p, std::uint32_t most, std::int32_t* host) {
-  const std::size_t real = step.tokens.size();
-  std::fill_n(std::copy(step.tokens.begin(), step.tokens.end(), host + p.tokens), e.rows - real, 0);
-  std::fill_n(std::copy(step.positions.begin(), step.positions.end(), host + p.positions), e.rows - real, 0);
-  std::fill_n(host + p.pages_at + real, e.rows - real, -1);
-  auto* single = reinterpret_cast<decode_row*>(host + p.decode_rows);
-  auto* block = reinterpret_cast<prefill_block*>(host + p.blocks);
-  std::int32_t page = 0;
-  for (const kv_slice& s : step.slices) {
-    const std::uint32_t count = pages_of(s);
-    std::copy_n(s.pages, count, host + p.pages + page);
-    std::fill_n(host + p.pages_at + s.first_row, s.rows, page);
-    const auto row = static_cast<std::int32_t>(s.first_row), position = static_cast<std::int32_t>(s.position);
-    if (s.rows == 1 && e.decodes > 0) {
-      *single++ = {row, position, page, 0};
-    } else {
-      for (std::uint32_t i = 0; i < s.rows; i += most) {
-        const auto begin = static_cast<std::int32_t>(i);
-        *block++ = {row + begin, static_cast<std::int32_t>(std::min(most, s.rows - i)), position + begin, page};
-      }
-    }
-    page += static_cast<std::int32_t>(count);
-  }
-  const auto* singles = reinterpret_cast<const decode_row*>(host + p.decode_rows);
-  while (single < singles + e.decodes) *single = {static_cast<std::int32_t>(single - singles), 0, -1, 0}, ++single;
-  // Long contexts first, so that the last blocks to run are short ones.
-  auto* first = reinterpret_cast<prefill_block*>(host + p.blocks);
-  while (block < first + e.blocks) *block++ = {0, 0, -1, 0};
-  std::sort(first, block, [](const auto& a, const auto& b) { return a.position > b.position; });
-  auto* from = std::copy(step.logits_from.begin(), step.logits_from.end(), host + p.logits_from);
-  for (auto i = static_cast<std::int32_t>(step.logits_from.size()); i < static_cast<std::int32_t>(e.logits); ++i) *from++ = i;
-}
-
-}  // namespace
 
 step_rows::step_rows(device& d, const head_shape& heads)
     : d_(d), heads_(heads), there_(d), host_(d, true), taken_(d, true) {
@@ -109,7 +76,7 @@ step_extent step_rows::extent_of(const decoder_step& step, bool decoding) const 
       e.blocks += (s.rows + most - 1) / most;
     }
   }
-  e.uneven = shares_pay(d_, heads_, e.decodes, longest, all);
+  e.listed = lists_pay(d_, heads_, e.decodes, longest, all);
   if (d_.deterministic) {
     e.rows = up(e.rows);
     e.logits = up(e.logits);
@@ -117,7 +84,49 @@ step_extent step_rows::extent_of(const decoder_step& step, bool decoding) const 
   } else if (decoding) {
     e.rows = e.logits = e.decodes = *std::lower_bound(std::begin(classes), std::end(classes), e.rows);
   }
+  e.entries = e.listed ? most_listed(d_, heads_, e.decodes) : e.decodes;
   return e;
+}
+
+void step_rows::fill(const decoder_step& step, const step_extent& e, const places& p) {
+  auto* const host = host_.as<std::int32_t>();
+  const std::uint32_t most = prefill_tokens(heads_, e.block_lines);
+  const std::size_t real = step.tokens.size();
+  std::fill_n(std::copy(step.tokens.begin(), step.tokens.end(), host + p.tokens), e.rows - real, 0);
+  std::fill_n(std::copy(step.positions.begin(), step.positions.end(), host + p.positions), e.rows - real, 0);
+  std::fill_n(host + p.pages_at + real, e.rows - real, -1);
+  auto* const entries = reinterpret_cast<decode_row*>(host + p.decode_rows);
+  auto* block = reinterpret_cast<prefill_block*>(host + p.blocks);
+  singles_.clear();
+  std::int32_t page = 0;
+  for (const kv_slice& s : step.slices) {
+    const std::uint32_t count = pages_of(s);
+    std::copy_n(s.pages, count, host + p.pages + page);
+    std::fill_n(host + p.pages_at + s.first_row, s.rows, page);
+    const auto row = static_cast<std::int32_t>(s.first_row), position = static_cast<std::int32_t>(s.position);
+    if (s.rows == 1 && e.decodes > 0) {
+      singles_.push_back({row, position, page});
+    } else {
+      for (std::uint32_t i = 0; i < s.rows; i += most) {
+        const auto begin = static_cast<std::int32_t>(i);
+        *block++ = {row + begin, static_cast<std::int32_t>(std::min(most, s.rows - i)), position + begin, page};
+      }
+    }
+    page += static_cast<std::int32_t>(count);
+  }
+  if (e.listed) {
+    host[p.listed] = static_cast<std::int32_t>(list_decodes(d_, heads_, singles_, entries));
+  } else {
+    std::copy(singles_.begin(), singles_.end(), entries);
+    for (auto i = static_cast<std::int32_t>(singles_.size()); i < static_cast<std::int32_t>(e.decodes); ++i)
+      entries[i] = {i, 0, -1};
+  }
+  // Long contexts first, so that the last blocks to run are short ones.
+  auto* first = reinterpret_cast<prefill_block*>(host + p.blocks);
+  while (block < first + e.blocks) *block++ = {0, 0, -1, 0};
+  std::sort(first, block, [](const auto& a, const auto& b) { return a.position > b.position; });
+  auto* from = std::copy(step.logits_from.begin(), step.logits_from.end(), host + p.logits_from);
+  for (auto i = static_cast<std::int32_t>(step.logits_from.size()); i < static_cast<std::int32_t>(e.logits); ++i) *from++ = i;
 }
 
 bool step_rows::wait_taken() {
@@ -137,7 +146,7 @@ rows_view step_rows::write(const decoder_step& step, const step_extent& e, bool&
   moved = !holds(p.end) && reserve(2 * p.end);  // twice what is needed: contexts grow
   if (!wait_taken() || !taken_.holds(sizeof(number_)) || !holds(p.end)) return v;
 
-  fill(step, e, p, prefill_tokens(heads_, e.block_lines), host_.as<std::int32_t>());
+  fill(step, e, p);
   rows_head& head = *host_.as<rows_head>();
   head.units = static_cast<std::uint32_t>(p.end * 4 / sizeof(rows_head));
   head.number = ++number_;
@@ -155,7 +164,7 @@ rows_view step_rows::write(const decoder_step& step, const step_extent& e, bool&
   v.block_count = e.blocks;
   v.block_lines = e.block_lines;
   v.context = context;
-  v.uneven = e.uneven;
+  v.listed = e.listed ? there + p.listed : nullptr;
   return v;
 }
 

@@ -8,6 +8,8 @@
 // Thread safety: the device's.
 #pragma once
 
+#include <vector>
+
 #include "kernels/cuda/grown.h"
 #include "kernels/cuda/layers.h"
 #include "kernels/decoder.h"
@@ -16,8 +18,10 @@ namespace weir::kernels::cuda {
 
 // Of a step as the device computes it: some of it fills up a class.
 struct step_extent {
-  std::uint32_t rows = 0, logits = 0, decodes = 0, blocks = 0, block_lines = 0;
-  bool uneven = false;  // contexts of those that decode
+  std::uint32_t rows = 0, logits = 0, decodes = 0;
+  std::uint32_t entries = 0;  // of decode_rows, at most
+  std::uint32_t blocks = 0, block_lines = 0;
+  bool listed = false;  // those that decode (layers.h)
 };
 
 // In front of the rows.
@@ -54,12 +58,15 @@ class step_rows {
   void bring(bool beside);
 
  private:
+  struct places;
+  void fill(const decoder_step& step, const step_extent& e, const places& p);
   bool holds(std::size_t words) const { return there_.holds(words * 4) && host_.holds(words * 4); }
 
   device& d_;
   const head_shape heads_;
-  grown there_, host_,
-      taken_;  // taken_: the number of the step whose rows were taken last, in the host's memory
+  grown there_, host_;
+  grown taken_;  // in the host's memory: the number of the step whose rows were taken last
+  std::vector<decode_row> singles_;
   std::uint32_t number_ = 0;  // of the step that was written last
 };
 
