@@ -100,8 +100,9 @@ class decoder {
   // After set_pages and before the first step; what is in the pages is lost. As forward() otherwise.
   virtual bool warm_up(std::uint32_t decode_rows, std::uint32_t prompt_rows, std::uint32_t most_pages) = 0;
 
-  // The device works off in order what it is given: forward() and draw() only begin, collect() waits. Every draw() is
-  // collected before the next; a forward() may come between the two.
+  // The device works off in order what it is given: forward() and draw() only begin, collect() waits. Every
+  // draw() is collected before the next; a forward() may come between the two, and draws may wait for it, or
+  // for collect(), to begin with: what they refer to has been read when draw() returns.
   //
   // The pass over a step's rows; false: the device failed (backend::fault says how), or memory is short.
   virtual bool forward(const decoder_step& step) = 0;

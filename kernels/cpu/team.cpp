@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <chrono>
 
+#include "kernels/relax.h"
+
 namespace weir::kernels {
 namespace {
 
@@ -14,14 +16,6 @@ constexpr std::uint32_t count_of = odd - 1;
 
 // Longer than what a step does on one thread between two jobs; a wake costs some microseconds.
 constexpr std::chrono::microseconds patience{50};
-
-void relax() noexcept {
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#elif defined(__aarch64__)
-  asm volatile("yield");
-#endif
-}
 
 // Returns when `value` is no longer `old`: watches as long as `patience`, then parks.
 void await_change(const std::atomic<std::uint32_t>& value, std::uint32_t old) noexcept {

@@ -41,9 +41,13 @@ class cuda_decoder final : public decoder {
   bool warm_up(std::uint32_t decode_rows, std::uint32_t prompt_rows, std::uint32_t most_pages) override;
   bool forward(const decoder_step& step) override;
   bool draw(std::span<const decoder_draw> draws) override {
-    return draws_.begin(draws, logits_.as<float>(), s_.vocab);
+    d_.use();
+    return rows_here_.wait_taken() && draws_.begin(draws, logits_.as<float>(), s_.vocab);
   }
-  bool collect(std::span<decoder_result> out) override { return draws_.collect(out); }
+  bool collect(std::span<decoder_result> out) override {
+    d_.use();
+    return draws_.collect(out, logits_.as<float>(), s_.vocab);
+  }
   bool read_logits(std::uint32_t row, float* to_host) override;
 
  private:
@@ -217,9 +221,12 @@ bool cuda_decoder::forward(const decoder_step& step) {
   const bool decoding =
       step.slices.size() == rows && step.logits_from.size() == rows && rows <= step_rows::largest_class;
   const step_extent e = rows_here_.extent_of(step, decoding);
+  // Draws of the step before go along with one that is replayed; its logits are theirs until then.
+  const bool along = decoding && draws_.waiting() <= e.rows && e.rows <= rows_ && e.logits <= logits_rows_;
+  if (!along) draws_.start(logits_.as<float>(), s_.vocab);
   if (!make_room(e.rows, e.logits)) return false;
   bool moved = false;
-  rows_view v = rows_here_.bring(step, e, moved);
+  rows_view v = rows_here_.write(step, e, moved);
   v.drawn = draws_.ids();
   if (moved) drop_graphs();
   if (d_.failed() || !v.tokens) return false;
@@ -227,6 +234,7 @@ bool cuda_decoder::forward(const decoder_step& step) {
     record(v, false);
     return !d_.failed();
   }
+  draws_.go_along(e.rows);
   graph& g = graphs_[{e.rows, e.listed}];
   if (!g.seen) {
     record(v, true);
@@ -247,6 +255,8 @@ bool cuda_decoder::forward(const decoder_step& step) {
 
 void cuda_decoder::record(const rows_view& v, bool decoding) {
   const auto half = s_.head_dim / 2;
+  if (decoding) draws_.record(v.rows, logits_.as<float>(), s_.vocab);
+  rows_here_.bring(decoding);
   embed(d_, v, s_.embedding, x_.as<float>());
   angles(d_, v, frequencies_.as<float>(), half, cos_.as<float>(), sin_.as<float>());
   const float* bias = nullptr;  // of the layer before: its last product adds to x without one

@@ -1,9 +1,11 @@
 #include "kernels/cuda/draws.h"
 
 #include <algorithm>
+#include <atomic>
 #include <bit>
+#include <utility>
 
-#include "kernels/cuda/sample.h"
+#include "kernels/cuda/spin.h"
 
 namespace weir::kernels::cuda {
 
@@ -14,29 +16,31 @@ std::size_t words_of(const decoder_draw& w) { return 2 * w.seen.size() + 2 * w.b
 
 constexpr std::size_t usual_words = 1u << 20;
 
+constexpr auto not_drawn = static_cast<draw_state>(-1);  // what results say until they are there
+
 }  // namespace
 
 bool draw_desk::reserve(std::uint32_t draws, std::uint32_t vocab) {
-  const std::size_t ids = draws * sizeof(std::int32_t), results = draws * sizeof(decoder_result);
-  most_draws_ = std::max(most_draws_, draws);
-  results_.reserve(results);
-  const bool moved = ids_.reserve(ids, true);
-  has_room_ = reserve_words(std::max(usual_words, 5 * std::size_t{vocab})) && results_.holds(results) && ids_.holds(ids);
+  const std::size_t ids = draws * sizeof(std::int32_t), results = draws * sizeof(decoder_result),
+                    orders = draws * sizeof(draw_order);
+  orders_.reserve(orders);
+  const bool moved = along_.reserve(orders) | results_.reserve(results, true) | ids_.reserve(ids, true);
+  has_room_ = reserve_words(std::max(usual_words, 5 * std::size_t{vocab})) && orders_.holds(orders) &&
+              along_.holds(orders) && results_.holds(results) && ids_.holds(ids);
   return moved;
 }
 
 bool draw_desk::reserve_words(std::size_t words) {
   most_words_ = std::max(most_words_, words);
-  const std::size_t orders = most_draws_ * sizeof(draw_order) + most_words_ * 4, saved = most_words_ * sizeof(float);
-  orders_.reserve(orders);
-  orders_host_.reserve(orders);
-  saved_.reserve(saved);
-  return orders_.holds(orders) && orders_host_.holds(orders) && saved_.holds(saved);
+  const std::size_t bytes = most_words_ * 4;
+  words_.reserve(bytes);
+  words_host_.reserve(bytes);
+  saved_.reserve(bytes);
+  return words_.holds(bytes) && words_host_.holds(bytes) && saved_.holds(bytes);
 }
 
 // Together where there is room for what they change, which is so but for huge lists: else some after the others.
 bool draw_desk::begin(std::span<const decoder_draw> draws, float* logits, std::uint32_t vocab) {
-  d_.use();
   for (std::size_t first = 0; first < draws.size() && !d_.failed();) {
     std::size_t next = first, words = 0;
     for (; next < draws.size() && words + words_of(draws[next]) <= most_words_; ++next) words += words_of(draws[next]);
@@ -44,26 +48,36 @@ bool draw_desk::begin(std::span<const decoder_draw> draws, float* logits, std::u
       if (!reserve_words(words_of(draws[first]))) return false;
       continue;
     }
-    if (first > 0) d_.sync();  // their orders lie where those of the others lay
-    bring(draws.subspan(first, next - first), words, first, logits, vocab);
+    const std::size_t count = next - first;
+    if (first > 0) d_.sync();  // their words lie where those of the others lay
+    const bool waits = words == 0 && count == draws.size();
+    write(draws.subspan(first, count), (waits ? along_ : orders_).as<draw_order>() + first, results_.as<decoder_result>() + first);
+    if (waits) {
+      waiting_ = static_cast<std::uint32_t>(count);
+      break;
+    }
+    WEIR_CUDA(d_, cudaMemcpyAsync(words_.as<void>(), words_host_.as<void>(), words * 4, cudaMemcpyHostToDevice, d_.stream));
+    sample(first, count, logits, vocab);
     first = next;
   }
-  if (!d_.failed()) WEIR_CUDA(d_, cudaEventRecord(drawn_, d_.stream));
   return !d_.failed();
 }
 
-void draw_desk::bring(std::span<const decoder_draw> draws, std::size_t words, std::size_t first, float* logits,
-                      std::uint32_t vocab) {
-  const std::size_t orders = draws.size() * sizeof(draw_order);
-  auto* order = orders_host_.as<draw_order>();
-  auto* word = reinterpret_cast<std::uint32_t*>(orders_host_.as<std::byte>() + orders);
+// Field by field into its place: copying what was just written stalls the processor.
+void draw_desk::write(std::span<const decoder_draw> draws, draw_order* to, decoder_result* results) {
+  auto* word = words_host_.as<std::uint32_t>();
   std::uint32_t at = 0;
   for (const decoder_draw& w : draws) {
-    draw_order o{w.row,       w.top_k,    w.temperature,
-                 w.top_p,     w.min_p,    w.repetition,
-                 w.frequency, w.presence, w.uniform,
-                 0,           0,          0,
-                 0,           0,          0};
+    draw_order& o = *to++;
+    o.row = w.row;
+    o.top_k = w.top_k;
+    o.temperature = w.temperature;
+    o.top_p = w.top_p;
+    o.min_p = w.min_p;
+    o.repetition = w.repetition;
+    o.frequency = w.frequency;
+    o.presence = w.presence;
+    o.uniform = w.uniform;
     o.seen_at = at;
     o.seen = static_cast<std::uint32_t>(w.seen.size());
     for (const auto& e : w.seen) {
@@ -79,19 +93,40 @@ void draw_desk::bring(std::span<const decoder_draw> draws, std::size_t words, st
     o.masked_at = at;
     o.masked = static_cast<std::uint32_t>(w.masked.size());
     for (const std::int32_t id : w.masked) word[at++] = static_cast<std::uint32_t>(id);
-    *order++ = o;
+    (results++)->state = not_drawn;
   }
-  WEIR_CUDA(d_, cudaMemcpyAsync(orders_.as<void>(), orders_host_.as<void>(), orders + words * 4, cudaMemcpyHostToDevice,
-                                d_.stream));
-  sample_rows(d_, orders_.as<draw_order>(), static_cast<std::uint32_t>(draws.size()),
-              reinterpret_cast<const std::uint32_t*>(orders_.as<std::byte>() + orders), saved_.as<float>(), logits,
-              vocab, results_.as<decoder_result>() + first, ids_.as<std::int32_t>() + first);
 }
 
-bool draw_desk::collect(std::span<decoder_result> out) {
-  d_.use();
-  if (d_.failed() || !WEIR_CUDA(d_, cudaEventSynchronize(drawn_))) return false;
-  std::copy_n(results_.as<decoder_result>(), out.size(), out.begin());
+void draw_desk::start(float* logits, std::uint32_t vocab) {
+  if (waiting_ == 0) return;
+  std::copy_n(along_.as<draw_order>(), waiting_, orders_.as<draw_order>());
+  sample(0, std::exchange(waiting_, 0), logits, vocab);
+}
+
+void draw_desk::sample(std::size_t first, std::size_t count, float* logits, std::uint32_t vocab) {
+  sample_rows(d_, orders_.as<draw_order>() + first, static_cast<std::uint32_t>(count), words_.as<std::uint32_t>(),
+              saved_.as<float>(), logits, vocab, results_.as<decoder_result>() + first, ids_.as<std::int32_t>() + first);
+}
+
+void draw_desk::go_along(std::uint32_t most) {
+  for (std::uint32_t i = waiting_; i < most; ++i) along_.as<draw_order>()[i].row = no_draw;
+  waiting_ = 0;
+}
+
+void draw_desk::record(std::uint32_t most, float* logits, std::uint32_t vocab) {
+  sample_rows(d_, along_.as<draw_order>(), most, nullptr, nullptr, logits, vocab, results_.as<decoder_result>(),
+              ids_.as<std::int32_t>());
+}
+
+bool draw_desk::collect(std::span<decoder_result> out, float* logits, std::uint32_t vocab) {
+  start(logits, vocab);
+  if (d_.failed()) return false;
+  auto* results = results_.as<decoder_result>();
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    const std::atomic_ref state(results[i].state);
+    if (!spin_until(d_, [&] { return state.load(std::memory_order_acquire) != not_drawn; })) return false;
+    out[i] = results[i];
+  }
   return true;
 }
 

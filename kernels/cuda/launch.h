@@ -1,8 +1,9 @@
 // launch.h — launches along a chain of dependent kernels.
 //
-// A kernel launched with `chained` may start while the one before it still runs (programmatic dependent
-// launch, 9.0): it must call wait_for_previous() before it touches what that one writes, and every kernel of
-// a chain calls it, so that completion carries along.
+// A kernel may start while the one before it still runs (programmatic dependent launch, 9.0): it must call
+// wait_for_previous() before it touches what that one writes, and every kernel of a chain calls it, so that
+// completion carries along. A chain begins with launch_after_all(): what was written before that, all of its
+// kernels may read at any time.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -50,6 +51,17 @@ void launch_clusters(device& d, void (*kernel)(P...), dim3 grid, dim3 cluster, u
 template <class... P, class... A>
 void launch(device& d, void (*kernel)(P...), dim3 grid, unsigned threads, std::size_t shared, A&&... args) {
   launch_clusters(d, kernel, grid, dim3(1), threads, shared, std::forward<A>(args)...);
+}
+
+// Starts when everything before it has ended, and sees what that wrote.
+template <class... P, class... A>
+void launch_after_all(device& d, void (*kernel)(P...), dim3 grid, unsigned threads, A&&... args) {
+  if (d.failed()) return;
+  cudaLaunchConfig_t how{};
+  how.gridDim = grid;
+  how.blockDim = dim3(threads);
+  how.stream = d.stream;
+  WEIR_CUDA(d, cudaLaunchKernelEx(&how, kernel, std::forward<A>(args)...));
 }
 
 // Once a kernel and device: lets a block have that much shared memory.

@@ -15,7 +15,6 @@ template <dtype type>
 __global__ void embed_kernel(const std::int32_t* tokens, const std::int32_t* drawn, const element* table,
                              std::uint32_t hidden, float* x) {
   let_next_start();
-  wait_for_previous();
   const std::int32_t said = tokens[blockIdx.x], token = said < 0 ? drawn[-1 - said] : said;
   const element* from = table + static_cast<std::size_t>(token) * hidden;
   for (std::uint32_t i = threadIdx.x * 2; i < hidden; i += blockDim.x * 2)
@@ -185,8 +184,8 @@ void turn_all(device& d, const rows_view& v, const head_shape& h, const turning&
 
 void embed(device& d, const rows_view& v, const matrix& table, float* x) {
   const auto kernel = table.type == dtype::f16 ? embed_kernel<dtype::f16> : embed_kernel<dtype::bf16>;
-  launch(d, kernel, dim3(v.rows), threads, 0, v.tokens, v.drawn, static_cast<const element*>(table.data),
-         table.cols, x);
+  launch_after_all(d, kernel, dim3(v.rows), threads, v.tokens, v.drawn, static_cast<const element*>(table.data), table.cols,
+                   x);
 }
 
 void angles(device& d, const rows_view& v, const float* frequencies, std::uint32_t half, float* cos,

@@ -73,6 +73,8 @@ struct turning {
   float eps;
 };
 
+// Begins a step's chain (launch.h): what was there before it, rows and pages, all that comes behind may read
+// at any time.
 void embed(device& d, const rows_view& v, const matrix& table, float* x);
 void angles(device& d, const rows_view& v, const float* frequencies, std::uint32_t half, float* cos,
             float* sin);

@@ -121,7 +121,10 @@ class bench {
     step_rows here(d_, heads_);
     bool moved = false;
     const decoder_step step{tokens, positions, slices, {}};
-    const rows_view v = here.bring(step, here.extent_of(step, false), moved);
+    const rows_view v = here.write(step, here.extent_of(step, false), moved);
+    if (!v.tokens) return;
+    here.bring(false);
+    d_.sync();
     const turning turn{nullptr, nullptr, nullptr, angles_.as<float>(), angles_.as<float>(), 1e-5f};
     const bool fresh = rows == 1 && !d_.deterministic;
     // The same counts as the single operation's, but for what an element takes.

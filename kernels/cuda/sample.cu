@@ -10,6 +10,8 @@ constexpr int threads = 1024, most_candidates = 2048, bins = 512;
 constexpr float bins_a_logit = 8;
 constexpr float smallest_weight = 1e-37f;
 
+static_assert(sizeof(decoder_result) == sizeof(int2));
+
 using u64 = unsigned long long;
 
 // Larger keys are better candidates: a larger logit, then a lower id.
@@ -30,6 +32,7 @@ __device__ float weight_of(float logit, float top, float temperature) {
 }
 
 struct room {
+  draw_order order;
   u64 candidates[most_candidates];
   std::uint32_t counts[bins];
   std::uint32_t low[bins], high[bins];  // sums of weights in units of 2^-28, in two halves
@@ -44,12 +47,13 @@ struct room {
 
 // The best key of the row; 0 where it has no finite maximum, or holds a NaN or +inf.
 __device__ u64 best_of(const float* logits, std::uint32_t vocab, room& s) {
-  u64 best = 0;
+  float top = -INFINITY;
+  std::uint32_t at = 0;
   bool sound = true;
-  const auto look = [&](float l, std::uint32_t i) {
+  const auto look = [&](float l, std::uint32_t i) {  // ids rise
     sound &= l <= 3.4028234e38f;
-    const u64 key = key_of(l, i);
-    best = key > best ? key : best;
+    at = l > top ? i : at;
+    top = l > top ? l : top;
   };
   // Several loads at once: it is their latency that this costs.
   constexpr std::uint32_t ahead = 8;
@@ -69,6 +73,7 @@ __device__ u64 best_of(const float* logits, std::uint32_t vocab, room& s) {
     }
   }
   for (std::uint32_t i = first + threadIdx.x; i < vocab; i += threads) look(logits[i], i);
+  u64 best = key_of(top, at);
   for (int o = 16; o; o >>= 1) {
     const u64 other = __shfl_xor_sync(~0u, best, o);
     best = other > best ? other : best;
@@ -360,8 +365,14 @@ __global__ void __launch_bounds__(threads)
                   std::uint32_t vocab, decoder_result* out, std::int32_t* ids) {
   __shared__ room s;
   let_next_start();
-  wait_for_previous();
-  const draw_order o = draws[blockIdx.x];
+  // It lies with the host: one warp asks for all of it at once. Questions for the same line wait for one another, some
+  // 2 us each: nobody else asks for this one.
+  const auto* order = reinterpret_cast<const std::uint32_t*>(draws + blockIdx.x);
+  if (threadIdx.x < sizeof(draw_order) / 4)
+    reinterpret_cast<std::uint32_t*>(&s.order)[threadIdx.x] = __ldcv(order + threadIdx.x);
+  __syncthreads();
+  const draw_order& o = s.order;
+  if (o.row == no_draw) return;
   float* logits = all_logits + std::size_t{o.row} * vocab;
   const bool changes = o.seen + o.biases + o.masked > 0;
   u64 best = best_of(logits, vocab, s);
@@ -380,7 +391,7 @@ __global__ void __launch_bounds__(threads)
   }
   if (changes && best) restore_row(o, words, saved, logits);
   if (threadIdx.x == 0) {
-    out[blockIdx.x] = result;  // on the host, who reads it when the draws are done
+    __stwt(reinterpret_cast<int2*>(out) + blockIdx.x, make_int2(result.id, static_cast<int>(result.state)));
     ids[blockIdx.x] = best ? result.id : 0;
   }
 }
@@ -389,7 +400,7 @@ __global__ void __launch_bounds__(threads)
 
 void sample_rows(device& d, const draw_order* draws, std::uint32_t count, const std::uint32_t* words,
                  float* saved, float* logits, std::uint32_t vocab, decoder_result* out, std::int32_t* ids) {
-  launch(d, sample_kernel, dim3(count), threads, 0, draws, words, saved, logits, vocab, out, ids);
+  launch_after_all(d, sample_kernel, dim3(count), threads, draws, words, saved, logits, vocab, out, ids);
 }
 
 }  // namespace weir::kernels::cuda

@@ -6,17 +6,21 @@
 
 namespace weir::kernels::cuda {
 
-// What a block is told of its draw; lists lie in one array of words.
-struct draw_order {
-  std::uint32_t row, top_k;
+constexpr std::uint32_t no_draw = 0xffffffff;
+
+// What a block is told of its draw: a cache line; lists lie in one array of words.
+struct alignas(64) draw_order {
+  std::uint32_t row, top_k;  // row: no_draw where there is none
   float temperature, top_p, min_p, repetition, frequency, presence;
   double uniform;
   std::uint32_t seen_at, seen, bias_at, biases, masked_at,
       masked;  // in words; what a draw changes in its row
 };
+static_assert(sizeof(draw_order) == 64);
 
-// `saved`: as many floats as there are words; the row is put back when the draw is done. `out` is memory of the host,
-// `ids` of the device; a fault's is 0 there.
+// `draws` and `out` are memory of the host: a draw's order is read before its result is written, in one
+// piece. `saved`: as many floats as there are words; a row is put back when its draw is done. `ids` is the
+// device's; a fault's is 0 there.
 void sample_rows(device& d, const draw_order* draws, std::uint32_t count, const std::uint32_t* words,
                  float* saved, float* logits, std::uint32_t vocab, decoder_result* out, std::int32_t* ids);
 

@@ -3,9 +3,57 @@
 #include <algorithm>
 #include <iterator>
 
+#include "kernels/cuda/launch.h"
 #include "kernels/cuda/products.h"
+#include "kernels/cuda/spin.h"
 
 namespace weir::kernels::cuda {
+namespace {
+
+constexpr unsigned bringers = 1024;  // threads: enough of it is under way to fill the link
+
+__global__ void __launch_bounds__(bringers) bring_kernel(const uint4* host, uint4* there, std::uint32_t* taken) {
+  __shared__ uint4 head;
+  if (threadIdx.x == 0) head = __ldcv(host);  // questions for the same line wait for one another: one asks
+  __syncthreads();
+#pragma unroll 4
+  for (std::uint32_t i = threadIdx.x; i < head.x; i += bringers) there[i] = __ldcv(host + i);
+  wait_for_previous();  // the draws that go along: their orders lie with the host, too
+  __syncthreads();
+  if (threadIdx.x == 0) __stwt(taken, head.y);
+}
+
+std::uint32_t pages_of(const kv_slice& s) { return (s.position + s.rows + page_tokens - 1) / page_tokens; }
+
+}  // namespace
+
+// Where a step's rows lie, in words from the head on; those that are read as fours first.
+struct step_rows::places {
+  std::size_t decode_rows, blocks, tokens, positions, pages_at, logits_from, listed, pages, end;
+
+  places(const step_extent& e, std::size_t all_pages) {
+    std::size_t at = sizeof(rows_head) / 4;
+    const auto take = [&](std::size_t count) {
+      at += count;
+      return at - count;
+    };
+    decode_rows = take(std::size_t{e.entries} * 4);
+    blocks = take(std::size_t{e.blocks} * 4);
+    tokens = take(e.rows);
+    positions = take(e.rows);
+    pages_at = take(e.rows);
+    logits_from = take(e.logits);
+    listed = take(1);
+    pages = take(all_pages);
+    end = (at + 3) / 4 * 4;
+  }
+};
+
+step_rows::step_rows(device& d, const head_shape& heads)
+    : d_(d), heads_(heads), there_(d), host_(d, true), taken_(d, true) {
+  taken_.reserve(sizeof(number_));
+  if (taken_.holds(sizeof(number_))) *taken_.as<std::uint32_t>() = number_;
+}
 
 // Single rows have a kernel of their own, unless all rows must have the same bits in every company: then there is one
 // kernel for all of them, and products of whole units.
@@ -40,89 +88,91 @@ step_extent step_rows::extent_of(const decoder_step& step, bool decoding) const 
   return e;
 }
 
-// Everything a step needs to know goes to the device in one copy.
-rows_view step_rows::bring(const decoder_step& step, const step_extent& e, bool& moved) {
-  const auto [rows, logits, decodes, entries, blocks, block_lines, listed] = e;
-  std::size_t pages = 0;
-  const std::uint32_t most = prefill_tokens(heads_, block_lines);
-  for (const kv_slice& s : step.slices) pages += (s.position + s.rows + page_tokens - 1) / page_tokens;
-  const std::size_t words = std::size_t{rows} * 3 + std::size_t{entries} * 4 + 1 + logits + std::size_t{blocks} * 4 + pages;
-  moved = !holds(words) && reserve(2 * words);  // twice what is needed: contexts grow
-  rows_view v{};
-  if (!holds(words)) return v;
-  // Whoever runs ahead waited for the step before the last, behind which this copy came: it is there, or will be at once.
-  if (!d_.failed()) WEIR_CUDA(d_, cudaEventSynchronize(brought_));
-  if (d_.failed()) return v;
-
-  auto* host = host_.as<std::int32_t>();
-  auto* there = there_.as<std::int32_t>();
-  std::size_t at = 0;
-  const auto take = [&](std::size_t count) {
-    at += count;
-    return at - count;
-  };
-  // Those that are read as fours first.
-  const std::size_t decode_at = take(std::size_t{entries} * 4), blocks_at = take(std::size_t{blocks} * 4),
-                    tokens_at = take(rows), positions_at = take(rows), row_pages_at = take(rows),
-                    logits_at = take(logits), listed_at = take(1), pages_at = take(pages);
-  for (std::uint32_t i = 0; i < rows; ++i) {
-    const bool real = i < step.tokens.size();
-    host[tokens_at + i] = real ? step.tokens[i] : 0;
-    host[positions_at + i] = real ? static_cast<std::int32_t>(step.positions[i]) : 0;
-    host[row_pages_at + i] = -1;
-  }
-  std::size_t page = 0;
-  std::uint32_t context = 0;
-  auto* const entry = reinterpret_cast<decode_row*>(host + decode_at);
+void step_rows::fill(const decoder_step& step, const step_extent& e, const places& p) {
+  auto* const host = host_.as<std::int32_t>();
+  const std::uint32_t most = prefill_tokens(heads_, e.block_lines);
+  const std::size_t real = step.tokens.size();
+  std::fill_n(std::copy(step.tokens.begin(), step.tokens.end(), host + p.tokens), e.rows - real, 0);
+  std::fill_n(std::copy(step.positions.begin(), step.positions.end(), host + p.positions), e.rows - real, 0);
+  std::fill_n(host + p.pages_at + real, e.rows - real, -1);
+  auto* const entries = reinterpret_cast<decode_row*>(host + p.decode_rows);
+  auto* block = reinterpret_cast<prefill_block*>(host + p.blocks);
   singles_.clear();
-  auto* block = reinterpret_cast<prefill_block*>(host + blocks_at);
+  std::int32_t page = 0;
   for (const kv_slice& s : step.slices) {
-    const std::size_t count = (s.position + s.rows + page_tokens - 1) / page_tokens;
-    std::copy_n(s.pages, count, host + pages_at + page);
-    for (std::uint32_t i = 0; i < s.rows; ++i)
-      host[row_pages_at + s.first_row + i] = static_cast<std::int32_t>(page);
-    if (s.rows == 1 && decodes > 0) {
-      singles_.push_back({static_cast<std::int32_t>(s.first_row), static_cast<std::int32_t>(s.position),
-                          static_cast<std::int32_t>(page)});
+    const std::uint32_t count = pages_of(s);
+    std::copy_n(s.pages, count, host + p.pages + page);
+    std::fill_n(host + p.pages_at + s.first_row, s.rows, page);
+    const auto row = static_cast<std::int32_t>(s.first_row), position = static_cast<std::int32_t>(s.position);
+    if (s.rows == 1 && e.decodes > 0) {
+      singles_.push_back({row, position, page});
     } else {
-      context = std::max(context, s.position + s.rows);
-      for (std::uint32_t i = 0; i < s.rows; i += most)
-        *block++ = {static_cast<std::int32_t>(s.first_row + i),
-                    static_cast<std::int32_t>(std::min(most, s.rows - i)),
-                    static_cast<std::int32_t>(s.position + i), static_cast<std::int32_t>(page)};
+      for (std::uint32_t i = 0; i < s.rows; i += most) {
+        const auto begin = static_cast<std::int32_t>(i);
+        *block++ = {row + begin, static_cast<std::int32_t>(std::min(most, s.rows - i)), position + begin, page};
+      }
     }
-    page += count;
+    page += static_cast<std::int32_t>(count);
   }
-  if (listed) {
-    host[listed_at] = static_cast<std::int32_t>(list_decodes(d_, heads_, singles_, entry));
+  if (e.listed) {
+    host[p.listed] = static_cast<std::int32_t>(list_decodes(d_, heads_, singles_, entries));
   } else {
-    std::copy(singles_.begin(), singles_.end(), entry);
-    for (auto i = static_cast<std::int32_t>(singles_.size()); i < static_cast<std::int32_t>(decodes); ++i)
-      entry[i] = {i, 0, -1};
+    std::copy(singles_.begin(), singles_.end(), entries);
+    for (auto i = static_cast<std::int32_t>(singles_.size()); i < static_cast<std::int32_t>(e.decodes); ++i)
+      entries[i] = {i, 0, -1};
   }
   // Long contexts first, so that the last blocks to run are short ones.
-  auto* first = reinterpret_cast<prefill_block*>(host + blocks_at);
-  while (block < first + blocks) *block++ = {0, 0, -1, 0};
+  auto* first = reinterpret_cast<prefill_block*>(host + p.blocks);
+  while (block < first + e.blocks) *block++ = {0, 0, -1, 0};
   std::sort(first, block, [](const auto& a, const auto& b) { return a.position > b.position; });
-  for (std::uint32_t i = 0; i < logits; ++i)
-    host[logits_at + i] = i < step.logits_from.size() ? step.logits_from[i] : static_cast<std::int32_t>(i);
-  WEIR_CUDA(d_, cudaMemcpyAsync(there, host, at * 4, cudaMemcpyHostToDevice, d_.stream));
-  WEIR_CUDA(d_, cudaEventRecord(brought_, d_.stream));
-  v.tokens = there + tokens_at;
-  v.positions = reinterpret_cast<const std::uint32_t*>(there + positions_at);
-  v.pages_at = there + row_pages_at;
-  v.decode_rows = reinterpret_cast<const decode_row*>(there + decode_at);
-  v.logits_from = there + logits_at;
-  v.blocks = reinterpret_cast<const prefill_block*>(there + blocks_at);
-  v.pages = there + pages_at;
-  v.rows = rows;
-  v.decodes = decodes;
-  v.logits = logits;
-  v.block_count = blocks;
-  v.block_lines = block_lines;
+  auto* from = std::copy(step.logits_from.begin(), step.logits_from.end(), host + p.logits_from);
+  for (auto i = static_cast<std::int32_t>(step.logits_from.size()); i < static_cast<std::int32_t>(e.logits); ++i) *from++ = i;
+}
+
+bool step_rows::wait_taken() {
+  const volatile std::uint32_t* taken = taken_.as<std::uint32_t>();
+  return !d_.failed() && (!taken || spin_until(d_, [&] { return *taken == number_; }));
+}
+
+rows_view step_rows::write(const decoder_step& step, const step_extent& e, bool& moved) {
+  std::size_t pages = 0;
+  std::uint32_t context = 0;
+  for (const kv_slice& s : step.slices) {
+    pages += pages_of(s);
+    if (s.rows > 1 || e.decodes == 0) context = std::max(context, s.position + s.rows);
+  }
+  const places p(e, pages);
+  rows_view v{};
+  moved = !holds(p.end) && reserve(2 * p.end);  // twice what is needed: contexts grow
+  if (!wait_taken() || !taken_.holds(sizeof(number_)) || !holds(p.end)) return v;
+
+  fill(step, e, p);
+  rows_head& head = *host_.as<rows_head>();
+  head.units = static_cast<std::uint32_t>(p.end * 4 / sizeof(rows_head));
+  head.number = ++number_;
+  const auto* there = there_.as<std::int32_t>();
+  v.tokens = there + p.tokens;
+  v.positions = reinterpret_cast<const std::uint32_t*>(there + p.positions);
+  v.pages_at = there + p.pages_at;
+  v.decode_rows = reinterpret_cast<const decode_row*>(there + p.decode_rows);
+  v.logits_from = there + p.logits_from;
+  v.blocks = reinterpret_cast<const prefill_block*>(there + p.blocks);
+  v.pages = there + p.pages;
+  v.rows = e.rows;
+  v.decodes = e.decodes;
+  v.logits = e.logits;
+  v.block_count = e.blocks;
+  v.block_lines = e.block_lines;
   v.context = context;
-  v.listed = listed ? there + listed_at : nullptr;
+  v.listed = e.listed ? there + p.listed : nullptr;
   return v;
+}
+
+// The step before may still read its rows until it has ended: this starts after it, or beside the draws that do.
+void step_rows::bring(bool beside) {
+  const auto* from = host_.as<const uint4>();
+  if (beside) return launch(d_, bring_kernel, dim3(1), bringers, 0, from, there_.as<uint4>(), taken_.as<std::uint32_t>());
+  launch_after_all(d_, bring_kernel, dim3(1), bringers, from, there_.as<uint4>(), taken_.as<std::uint32_t>());
 }
 
 }  // namespace weir::kernels::cuda

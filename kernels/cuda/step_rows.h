@@ -1,4 +1,9 @@
-// step_rows.h — what a step has to know about its rows, brought to the device in one copy.
+// step_rows.h — what a step has to know about its rows, on the way to the device.
+//
+// The host writes it into memory of its own that the device sees, and a kernel of the step takes it from
+// there: so a step that is replayed is one launch. Draws of the step before may go along (draws.h). The host
+// writes again, rows or orders of draws, when that kernel has said that it has taken these and that those
+// draws are done.
 //
 // Thread safety: the device's.
 #pragma once
@@ -19,6 +24,13 @@ struct step_extent {
   bool listed = false;  // those that decode (layers.h)
 };
 
+// In front of the rows.
+struct alignas(16) rows_head {
+  std::uint32_t units;   // of 16 bytes, with this one
+  std::uint32_t number;  // of the step
+  std::uint32_t unused[2];
+};
+
 class step_rows {
  public:
   // Batches of decoding are filled up to one of these, so that few graphs serve all.
@@ -26,30 +38,36 @@ class step_rows {
                                               64, 80, 96, 112, 128, 160, 192, 224, 256, 320, 384, 448, 512};
   static constexpr std::uint32_t largest_class = 512;
 
-  step_rows(device& d, const head_shape& heads) : d_(d), heads_(heads), there_(d), host_(d, true) {
-    if (!d_.failed()) WEIR_CUDA(d_, cudaEventCreateWithFlags(&brought_, cudaEventDisableTiming));
-  }
-  ~step_rows() {
-    if (brought_) cudaEventDestroy(brought_);
-  }
+  step_rows(device& d, const head_shape& heads);
   step_rows(const step_rows&) = delete;
 
   step_extent extent_of(const decoder_step& step, bool decoding) const;
 
-  // True where it moved, as bring() says too.
+  // True where it moved, as write() says too.
   bool reserve(std::size_t words) { return there_.reserve(words * 4) | host_.reserve(words * 4); }
 
-  // The step before may still run: its rows lie here until it has. No tokens: memory was short.
-  rows_view bring(const decoder_step& step, const step_extent& e, bool& moved);
+  // Waits until what was written last is taken; false: the device failed. Whoever runs ahead has waited for
+  // the draws of the step before, which went along with it: its rows are taken, too, or will be at once.
+  bool wait_taken();
+
+  // What the step will find on the device once it is brought. No tokens: memory was short.
+  rows_view write(const decoder_step& step, const step_extent& e, bool& moved);
+
+  // Part of a step, in front of all that reads its rows: takes what was written last. `beside` draws that go
+  // along: the kernel before this one is theirs.
+  void bring(bool beside);
 
  private:
+  struct places;
+  void fill(const decoder_step& step, const step_extent& e, const places& p);
   bool holds(std::size_t words) const { return there_.holds(words * 4) && host_.holds(words * 4); }
 
   device& d_;
   const head_shape heads_;
   grown there_, host_;
+  grown taken_;  // in the host's memory: the number of the step whose rows were taken last
   std::vector<decode_row> singles_;
-  cudaEvent_t brought_ = nullptr;  // they are on the device: the next step may write over the host's copy
+  std::uint32_t number_ = 0;  // of the step that was written last
 };
 
 }  // namespace weir::kernels::cuda

@@ -137,9 +137,9 @@ TEST_CASE("cuda: a model that there is no room for is refused, at whatever step 
   const auto wanted = text_of(*running);
   make(shape, *b, 64, 32, 256).value();  // code comes once
   std::uint64_t refused = 0, made = 0, left = 0;
-  for (std::uint64_t room = 16u << 20; room <= 640u << 20; room += 24u << 20) {
+  const auto make_in = [&](std::uint64_t room) {
     const kernels::buffer all_else(*b, free_of(*b) - room);
-    if (!all_else.data()) continue;
+    if (!all_else.data()) return;
     const std::uint64_t before = free_of(*b);
     {
       const auto m = make(shape, *b, 64, 32, 256);
@@ -155,7 +155,10 @@ TEST_CASE("cuda: a model that there is no room for is refused, at whatever step 
       CHECK(text_of(*running) == wanted);
     }
     left += before - free_of(*b);
-  }
+  };
+  make_in(16u << 20);
+  left = 0;  // what the driver kept for itself it gives back when memory is short for the first time
+  for (std::uint64_t room = 16u << 20; room <= 640u << 20; room += 24u << 20) make_in(room);
   CHECK(left == 0);
   CHECK(refused > 3);
   CHECK(made > 3);
