@@ -1,5 +1,5 @@
-// Attention of rows that are alone in their slice: as fast as keys and values can be read. Where contexts differ much
-// attention_shares.cu does the same.
+// Attention of rows that are alone in their slice: as fast as keys and values can be read. Of many rows attention_bulk.cu
+// does the same on devices that have bulk copies.
 //
 // A block has one row and one key head, with all its query heads as the rows of one tensor-core tile, and a
 // part of the context where there are few rows. Its warps take pieces of 16 tokens in turns, each through a
@@ -120,7 +120,8 @@ __global__ void __launch_bounds__(warps * 32) decode_kernel(decode_args g) {
     __syncwarp();
     auto* keys = reinterpret_cast<element*>(ring + stage * piece_bytes<head_dim>);
     if (g.fresh && at == seen.last_piece()) {
-      lay_fresh<type, head_dim>(g, row, kv_head, static_cast<std::uint32_t>(seen.to), pages_at, keys, lane);
+      lay_fresh<type, head_dim>(g, fresh_row(g, row, kv_head), kv_head, seen.to, g.v.pages[pages_at + seen.to / page_tokens],
+                                keys, lane);
       __syncwarp();
     }
     m.meet(q, shared_address(keys), at, seen, log2_scale, lane);
@@ -235,9 +236,9 @@ void start(device& d, const decode_args& g) {
 }  // namespace
 
 split_room split_room_of(const device& d, const head_shape& h) {
-  const split_room shares = room_for_shares(d, h);
+  const split_room parts = room_for_parts(d, h);
   const std::uint64_t split = std::uint64_t{most_blocks(d)} * (h.heads / h.kv_heads) * (h.head_dim + 2);
-  return {std::max(shares.floats, split), std::max(shares.counters, most_items(d))};
+  return {std::max(parts.floats, split), std::max(parts.counters, most_items(d))};
 }
 
 bool attention_supports(const device& d, const head_shape& h) {
@@ -252,7 +253,7 @@ void decode_attention(device& d, const rows_view& v, const attention_args& a, co
                       const split_scratch& scratch) {
   if (v.decodes == 0) return;
   const decode_args g{v, a, t, fresh, scratch, 1};
-  if (v.uneven) return shares_attention(d, g);
+  if (v.listed) return bulk_attention(d, g);
   if (a.type == dtype::f16) return start<dtype::f16>(d, g);
   start<dtype::bf16>(d, g);
 }

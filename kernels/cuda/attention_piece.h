@@ -25,9 +25,17 @@ struct decode_args {
   std::uint32_t splits;
 };
 
-// By equal shares of all pieces (attention_shares.cu).
-void shares_attention(device& d, const decode_args& g);
-split_room room_for_shares(const device& d, const head_shape& h);
+// Of rows that are listed (attention_bulk.cu), by so many blocks; 0: this device cannot.
+void bulk_attention(device& d, const decode_args& g);
+std::uint32_t bulk_blocks(const device& d, const head_shape& h);
+
+// For what the parts of listed rows leave, and their counters behind the one of what comes next (attention_list.cu).
+split_room room_for_parts(const device& d, const head_shape& h);
+
+// What one part leaves: [group, head_dim], then its largest scores and totals. Parts begin at whole fours.
+__host__ __device__ inline int part_floats(const head_shape& h) {
+  return static_cast<int>((h.heads / h.kv_heads * (h.head_dim + 2) + 3) / 4 * 4);
+}
 
 // What a row sees: tokens from .. to.
 struct seen_tokens {
@@ -62,32 +70,44 @@ __device__ __forceinline__ void fetch_piece(const attention_args& a, std::uint32
   }
 }
 
-// This row's key and value over what the piece has in their place, and into the page.
-template <dtype type, int head_dim>
-__device__ __forceinline__ void lay_fresh(const decode_args& g, std::uint32_t row, std::uint32_t kv_head,
-                                          std::uint32_t position, std::int32_t pages_at, element* stage,
-                                          int lane) {
+// A row's own key and value as they lie in qkv, and its angles.
+struct fresh_row {
+  const element *key, *value;
+  const float *cos, *sin;
+
+  __device__ fresh_row(const decode_args& g, std::uint32_t row, std::uint32_t kv_head)
+      : key(g.a.qkv + std::size_t{row} * g.a.heads.width() + (g.a.heads.heads + kv_head) * g.a.heads.head_dim),
+        value(key + g.a.heads.kv_heads * g.a.heads.head_dim),
+        cos(g.t.cos + std::size_t{row} * (g.a.heads.head_dim / 2)),
+        sin(g.t.sin + std::size_t{row} * (g.a.heads.head_dim / 2)) {}
+  __device__ fresh_row(const element* k, const element* v, const float* c, const float* s)
+      : key(k), value(v), cos(c), sin(s) {}
+};
+
+// Turned, they are put over what lies in their place in shared memory, `tokens` of a page's keys and then as many values,
+// and into the page.
+template <dtype type, int head_dim, int tokens = piece_tokens>
+__device__ __forceinline__ void lay_fresh(const decode_args& g, const fresh_row& from, std::uint32_t kv_head, int position,
+                                          std::int32_t page, element* stage, int lane) {
   const head_shape& h = g.a.heads;
-  const int token = static_cast<int>(position % page_tokens), here = token % piece_tokens;
-  const auto page = static_cast<std::size_t>(g.v.pages[pages_at + position / page_tokens]);
-  const std::size_t place = (page * h.kv_heads + kv_head) * page_tokens * head_dim;
-  const std::uint32_t key = (h.heads + kv_head) * head_dim, value = key + h.kv_heads * head_dim;
-  const element* from = g.a.qkv + std::size_t{row} * h.width();
+  const int token = position % page_tokens, here = token % tokens;
+  const std::size_t place = (static_cast<std::size_t>(page) * h.kv_heads + kv_head) * page_tokens * head_dim;
+  const float* key_bias = g.t.bias ? g.t.bias + (h.heads + kv_head) * head_dim : nullptr;
+  const float* value_bias = g.t.bias ? key_bias + h.kv_heads * head_dim : nullptr;
   const auto put = [&](int i, std::uint32_t two) {
-    *reinterpret_cast<std::uint32_t*>(stage + place_of<head_dim>(i, here, piece_tokens)) = two;
+    *reinterpret_cast<std::uint32_t*>(stage + place_of<head_dim>(i, here, tokens)) = two;
     *reinterpret_cast<std::uint32_t*>(g.a.pages.keys + place + place_of<head_dim>(i, token)) = two;
   };
-  turn_head<type, head_dim>(from + key, g.t.bias ? g.t.bias + key : nullptr, g.t.k_norm, g.t.eps,
-                      g.t.cos + row * (head_dim / 2), g.t.sin + row * (head_dim / 2), lane,
-                      [&](int i, std::uint32_t a, std::uint32_t b) {
-                        put(i, a);
-                        put(head_dim / 2 + i, b);
-                      });
+  turn_head<type, head_dim>(from.key, key_bias, g.t.k_norm, g.t.eps, from.cos, from.sin, lane,
+                            [&](int i, std::uint32_t a, std::uint32_t b) {
+                              put(i, a);
+                              put(head_dim / 2 + i, b);
+                            });
   for (int i = lane * 2; i < head_dim; i += 64) {
-    float2 two = floats_of<type>(from + value + i);
-    if (g.t.bias) two = make_float2(two.x + g.t.bias[value + i], two.y + g.t.bias[value + i + 1]);
+    float2 two = floats_of<type>(from.value + i);
+    if (value_bias) two = make_float2(two.x + value_bias[i], two.y + value_bias[i + 1]);
     const std::uint32_t bits = pair_of<type>(two.x, two.y);
-    *reinterpret_cast<std::uint32_t*>(stage + piece_tokens * head_dim + place_of<head_dim>(i, here, piece_tokens)) = bits;
+    *reinterpret_cast<std::uint32_t*>(stage + tokens * head_dim + place_of<head_dim>(i, here, tokens)) = bits;
     *reinterpret_cast<std::uint32_t*>(g.a.pages.values + place + place_of<head_dim>(i, token)) = bits;
   }
 }
@@ -99,14 +119,22 @@ struct queries {
   std::uint32_t q[units / 2][4];  // of each 16 elements: heads, heads + 8, the same of the upper 8 elements
 
   __device__ __forceinline__ void load(const decode_args& g, std::uint32_t row, std::uint32_t kv_head, int lane) {
+    const std::size_t angles = std::size_t{row} * (head_dim / 2);
+    load(g, kv_head, g.a.qkv + std::size_t{row} * g.a.heads.width() + kv_head * (g.a.heads.heads / g.a.heads.kv_heads) * head_dim,
+         g.t.cos + angles, g.t.sin + angles, lane);
+  }
+
+  // From the group's part of the row, and the row's angles.
+  __device__ __forceinline__ void load(const decode_args& g, std::uint32_t kv_head, const element* from, const float* cos,
+                                       const float* sin, int lane) {
     const int group = static_cast<int>(g.a.heads.heads / g.a.heads.kv_heads);
 #pragma unroll
     for (int upper = 0; upper < 2; ++upper) {
       const int line = lane / 4 + upper * 8;
       if (upper * 8 < group && g.fresh)
-        load_turned(g, row, kv_head * group + min(line, group - 1), upper, lane);
+        load_turned(g, kv_head * group + min(line, group - 1), from + min(line, group - 1) * head_dim, cos, sin, upper, lane);
       else if (upper * 8 < group)
-        load_plain(g, row, kv_head * group + min(line, group - 1), upper, lane);
+        load_plain(from + min(line, group - 1) * head_dim, upper, lane);
 #pragma unroll
       for (int u = 0; u < units; ++u)
         if (line >= group) of(u, upper) = 0;
@@ -116,24 +144,22 @@ struct queries {
  private:
   __device__ __forceinline__ std::uint32_t& of(int unit, int upper) { return q[unit / 2][unit % 2 * 2 + upper]; }
 
-  __device__ __forceinline__ void load_plain(const decode_args& g, std::uint32_t row, std::uint32_t head, int upper,
-                                             int lane) {
-    const element* from = g.a.qkv + std::size_t{row} * g.a.heads.width() + head * head_dim + lane % 4 * 2;
+  __device__ __forceinline__ void load_plain(const element* from, int upper, int lane) {
 #pragma unroll
-    for (int u = 0; u < units; ++u) of(u, upper) = *reinterpret_cast<const std::uint32_t*>(from + u * 8);
+    for (int u = 0; u < units; ++u)
+      of(u, upper) = *reinterpret_cast<const std::uint32_t*>(from + lane % 4 * 2 + u * 8);
   }
 
   // As turn_head does: what is turned together, elements i and i + head_dim / 2, has one lane here.
-  __device__ __forceinline__ void load_turned(const decode_args& g, std::uint32_t row, std::uint32_t head, int upper,
-                                              int lane) {
+  __device__ __forceinline__ void load_turned(const decode_args& g, std::uint32_t head, const element* from,
+                                              const float* cos, const float* sin, int upper, int lane) {
     constexpr int half = units / 2;
     const std::uint32_t first = head * head_dim + lane % 4 * 2;
-    const element* from = g.a.qkv + std::size_t{row} * g.a.heads.width() + first;
     float2 v[units];
     float squares = 0;
 #pragma unroll
     for (int u = 0; u < units; ++u) {
-      v[u] = floats_of<type>(from + u * 8);
+      v[u] = floats_of<type>(from + lane % 4 * 2 + u * 8);
       if (g.t.bias) {
         v[u].x += g.t.bias[first + u * 8];
         v[u].y += g.t.bias[first + u * 8 + 1];
@@ -150,11 +176,10 @@ struct queries {
         v[u].y *= scale * g.t.q_norm[u * 8 + lane % 4 * 2 + 1];
       }
     }
-    const std::size_t angle = std::size_t{row} * (head_dim / 2) + lane % 4 * 2;
 #pragma unroll
     for (int u = 0; u < half; ++u) {
-      const float2 c = *reinterpret_cast<const float2*>(g.t.cos + angle + u * 8);
-      const float2 s = *reinterpret_cast<const float2*>(g.t.sin + angle + u * 8);
+      const float2 c = *reinterpret_cast<const float2*>(cos + lane % 4 * 2 + u * 8);
+      const float2 s = *reinterpret_cast<const float2*>(sin + lane % 4 * 2 + u * 8);
       const float2 a = v[u], b = v[u + half];
       of(u, upper) = pair_of<type>(a.x * c.x - b.x * s.x, a.y * c.y - b.y * s.y);
       of(u + half, upper) = pair_of<type>(b.x * c.x + a.x * s.x, b.y * c.y + a.y * s.y);
@@ -176,16 +201,17 @@ struct met {
     total[0] = total[1] = 0;
   }
 
-  // Piece `at`, its keys and values at `keys` in shared memory; tokens that are not seen count for nothing.
+  // Piece `at`, its keys and values at `keys` in shared memory among `tokens`; those that are not seen count for nothing.
+  template <int tokens = piece_tokens>
   __device__ __forceinline__ void meet(const queries<type, head_dim>& of, std::uint32_t keys, int at, const seen_tokens& seen,
                                        float log2_scale, int lane) {
-    const std::uint32_t values = keys + piece_tokens * head_dim * 2;
+    const std::uint32_t values = keys + tokens * head_dim * 2;
     float scores[2][4] = {};
     const int key_token = (lane >> 4) * 8 + lane % 8;
 #pragma unroll
     for (int s = 0; s < units / 2; ++s) {
       std::uint32_t b[4];
-      load_matrices(b, keys + unit_at(s * 2 + (lane >> 3) % 2, key_token, units, piece_tokens) * 16);
+      load_matrices(b, keys + unit_at(s * 2 + (lane >> 3) % 2, key_token, units, tokens) * 16);
       mma<type>(scores[0], of.q[s][0], of.q[s][1], of.q[s][2], of.q[s][3], b[0], b[1]);
       mma<type>(scores[1], of.q[s][0], of.q[s][1], of.q[s][2], of.q[s][3], b[2], b[3]);
     }
@@ -221,7 +247,7 @@ struct met {
 #pragma unroll
     for (int u = 0; u < units; u += 2) {
       std::uint32_t b[4];
-      load_matrices_transposed(b, values + unit_at(u + (lane >> 4), value_token, units, piece_tokens) * 16);
+      load_matrices_transposed(b, values + unit_at(u + (lane >> 4), value_token, units, tokens) * 16);
 #pragma unroll
       for (int n = 0; n < 2; ++n) {
         float(&r)[4] = result[u + n];

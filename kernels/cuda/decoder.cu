@@ -74,7 +74,7 @@ class cuda_decoder final : public decoder {
     bool seen = false;  // run once already, so that every product's algorithm is known
     cudaGraphExec_t ready = nullptr;
   };
-  std::map<std::pair<std::uint32_t, bool>, graph> graphs_;  // by rows, and whether contexts are uneven
+  std::map<std::pair<std::uint32_t, bool>, graph> graphs_;  // by rows, and whether they are listed
 };
 
 cuda_decoder::cuda_decoder(device& d, const decoder_shape& s)
@@ -177,7 +177,8 @@ bool cuda_decoder::warm_up(std::uint32_t decode_rows, std::uint32_t prompt_rows,
   const std::uint32_t logits = std::max(
       whole(decode_rows), *std::lower_bound(std::begin(step_rows::classes), std::end(step_rows::classes) - 1, decode_rows));
   const std::uint32_t rows = std::max(whole(most), logits);
-  rows_here_.reserve(std::size_t{rows} * 16 + std::size_t{decode_rows} * most_pages);
+  rows_here_.reserve(std::size_t{rows} * 16 + 4 * std::size_t{most_listed(d_, heads_, decode_rows)} +
+                     std::size_t{decode_rows} * most_pages);
   if (!make_room(rows, logits) || free_bytes(d_) < least_free) return false;
   // Of each class of products the most rows that there will be: what is quickest for its fewest may be slow for those.
   // Rows that have the same bits in every company are tried for each number of them.
@@ -226,7 +227,7 @@ bool cuda_decoder::forward(const decoder_step& step) {
     record(v, false);
     return !d_.failed();
   }
-  graph& g = graphs_[{e.rows, e.uneven}];
+  graph& g = graphs_[{e.rows, e.listed}];
   if (!g.seen) {
     record(v, true);
     g.seen = true;

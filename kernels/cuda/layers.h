@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 #include "kernels/cuda/device.h"
 #include "kernels/cuda/element.h"
@@ -33,9 +34,11 @@ struct alignas(16) prefill_block {
   std::int32_t row, rows, position, pages_at;
 };
 
-// A row that is alone in its slice. No pages (-1): as below.
+// A row that is alone in its slice, or one part of it (list_decodes). No pages (-1): as below.
 struct alignas(16) decode_row {
-  std::int32_t row, position, pages_at, unused;
+  std::int32_t row, position, pages_at;
+  std::uint8_t part = 0, parts = 1;
+  std::uint16_t slot = 0;  // where what its parts leave begins
 };
 
 // A step's rows on the device. A row without pages (-1) fills up a batch class: nothing of it is kept.
@@ -43,7 +46,8 @@ struct rows_view {
   const std::int32_t* tokens;       // [rows] a negative one, -1 - i, is drawn[i]
   const std::uint32_t* positions;   // [rows]
   const std::int32_t* pages_at;     // [rows] where the pages of its sequence begin in `pages`
-  const decode_row* decode_rows;    // [decodes]
+  const decode_row* decode_rows;    // [decodes], or [*listed]
+  const std::int32_t* listed;       // null: they are not listed
   const std::int32_t* logits_from;  // [logits]
   const prefill_block* blocks;      // [block_count]
   const std::int32_t* pages;
@@ -51,7 +55,6 @@ struct rows_view {
   std::uint32_t rows = 0, decodes = 0, logits = 0, block_count = 0;
   std::uint32_t block_lines = 0;  // 128, or 16 where every block has one row
   std::uint32_t context = 0;      // most tokens that a row of a block sees
-  bool uneven = false;            // shares_pay() for those that decode
 };
 
 struct layer_pages {
@@ -103,9 +106,12 @@ struct split_room {
 };
 split_room split_room_of(const device& d, const head_shape& h);
 
-// Whether so many rows, the longest behind so many tokens and all together behind so many, had better share out what
-// they see equally.
-bool shares_pay(const device& d, const head_shape& h, std::uint32_t rows, std::uint64_t longest, std::uint64_t all);
+// Rows may be listed for decode_attention (attention_bulk.cu): longest first, those that are much longer than the others in
+// parts; rows that fill up a class are left out. Whether that pays for so many rows, the longest behind so many tokens and
+// all together behind so many; how many entries there are at most; and the list, of as many entries as it says.
+bool lists_pay(const device& d, const head_shape& h, std::uint32_t rows, std::uint64_t longest, std::uint64_t all);
+std::uint32_t most_listed(const device& d, const head_shape& h, std::uint32_t rows);
+std::uint32_t list_decodes(const device& d, const head_shape& h, std::span<const decode_row> rows, decode_row* out);
 
 bool attention_supports(const device& d, const head_shape& h);
 // `fresh`: the row's own key and value are not in its page yet, its query is not turned: both are done here.

@@ -28,7 +28,7 @@ step_extent step_rows::extent_of(const decoder_step& step, bool decoding) const 
       e.blocks += (s.rows + most - 1) / most;
     }
   }
-  e.uneven = shares_pay(d_, heads_, e.decodes, longest, all);
+  e.listed = lists_pay(d_, heads_, e.decodes, longest, all);
   if (d_.deterministic) {
     e.rows = up(e.rows);
     e.logits = up(e.logits);
@@ -36,16 +36,17 @@ step_extent step_rows::extent_of(const decoder_step& step, bool decoding) const 
   } else if (decoding) {
     e.rows = e.logits = e.decodes = *std::lower_bound(std::begin(classes), std::end(classes), e.rows);
   }
+  e.entries = e.listed ? most_listed(d_, heads_, e.decodes) : e.decodes;
   return e;
 }
 
 // Everything a step needs to know goes to the device in one copy.
 rows_view step_rows::bring(const decoder_step& step, const step_extent& e, bool& moved) {
-  const auto [rows, logits, decodes, blocks, block_lines, uneven] = e;
+  const auto [rows, logits, decodes, entries, blocks, block_lines, listed] = e;
   std::size_t pages = 0;
   const std::uint32_t most = prefill_tokens(heads_, block_lines);
   for (const kv_slice& s : step.slices) pages += (s.position + s.rows + page_tokens - 1) / page_tokens;
-  const std::size_t words = std::size_t{rows} * 3 + std::size_t{decodes} * 4 + logits + std::size_t{blocks} * 4 + pages;
+  const std::size_t words = std::size_t{rows} * 3 + std::size_t{entries} * 4 + 1 + logits + std::size_t{blocks} * 4 + pages;
   moved = !holds(words) && reserve(2 * words);  // twice what is needed: contexts grow
   rows_view v{};
   if (!holds(words)) return v;
@@ -61,9 +62,9 @@ rows_view step_rows::bring(const decoder_step& step, const step_extent& e, bool&
     return at - count;
   };
   // Those that are read as fours first.
-  const std::size_t decode_at = take(std::size_t{decodes} * 4), blocks_at = take(std::size_t{blocks} * 4),
+  const std::size_t decode_at = take(std::size_t{entries} * 4), blocks_at = take(std::size_t{blocks} * 4),
                     tokens_at = take(rows), positions_at = take(rows), row_pages_at = take(rows),
-                    logits_at = take(logits), pages_at = take(pages);
+                    logits_at = take(logits), listed_at = take(1), pages_at = take(pages);
   for (std::uint32_t i = 0; i < rows; ++i) {
     const bool real = i < step.tokens.size();
     host[tokens_at + i] = real ? step.tokens[i] : 0;
@@ -72,7 +73,8 @@ rows_view step_rows::bring(const decoder_step& step, const step_extent& e, bool&
   }
   std::size_t page = 0;
   std::uint32_t context = 0;
-  auto* single = reinterpret_cast<decode_row*>(host + decode_at);
+  auto* const entry = reinterpret_cast<decode_row*>(host + decode_at);
+  singles_.clear();
   auto* block = reinterpret_cast<prefill_block*>(host + blocks_at);
   for (const kv_slice& s : step.slices) {
     const std::size_t count = (s.position + s.rows + page_tokens - 1) / page_tokens;
@@ -80,8 +82,8 @@ rows_view step_rows::bring(const decoder_step& step, const step_extent& e, bool&
     for (std::uint32_t i = 0; i < s.rows; ++i)
       host[row_pages_at + s.first_row + i] = static_cast<std::int32_t>(page);
     if (s.rows == 1 && decodes > 0) {
-      *single++ = {static_cast<std::int32_t>(s.first_row), static_cast<std::int32_t>(s.position),
-                   static_cast<std::int32_t>(page), 0};
+      singles_.push_back({static_cast<std::int32_t>(s.first_row), static_cast<std::int32_t>(s.position),
+                          static_cast<std::int32_t>(page)});
     } else {
       context = std::max(context, s.position + s.rows);
       for (std::uint32_t i = 0; i < s.rows; i += most)
@@ -91,8 +93,13 @@ rows_view step_rows::bring(const decoder_step& step, const step_extent& e, bool&
     }
     page += count;
   }
-  const auto* singles = reinterpret_cast<const decode_row*>(host + decode_at);
-  while (single < singles + decodes) *single = {static_cast<std::int32_t>(single - singles), 0, -1, 0}, ++single;
+  if (listed) {
+    host[listed_at] = static_cast<std::int32_t>(list_decodes(d_, heads_, singles_, entry));
+  } else {
+    std::copy(singles_.begin(), singles_.end(), entry);
+    for (auto i = static_cast<std::int32_t>(singles_.size()); i < static_cast<std::int32_t>(decodes); ++i)
+      entry[i] = {i, 0, -1};
+  }
   // Long contexts first, so that the last blocks to run are short ones.
   auto* first = reinterpret_cast<prefill_block*>(host + blocks_at);
   while (block < first + blocks) *block++ = {0, 0, -1, 0};
@@ -114,7 +121,7 @@ rows_view step_rows::bring(const decoder_step& step, const step_extent& e, bool&
   v.block_count = blocks;
   v.block_lines = block_lines;
   v.context = context;
-  v.uneven = uneven;
+  v.listed = listed ? there + listed_at : nullptr;
   return v;
 }
 

@@ -3,6 +3,8 @@
 // Thread safety: the device's.
 #pragma once
 
+#include <vector>
+
 #include "kernels/cuda/grown.h"
 #include "kernels/cuda/layers.h"
 #include "kernels/decoder.h"
@@ -11,8 +13,10 @@ namespace weir::kernels::cuda {
 
 // Of a step as the device computes it: some of it fills up a class.
 struct step_extent {
-  std::uint32_t rows = 0, logits = 0, decodes = 0, blocks = 0, block_lines = 0;
-  bool uneven = false;  // contexts of those that decode
+  std::uint32_t rows = 0, logits = 0, decodes = 0;
+  std::uint32_t entries = 0;  // of decode_rows, at most
+  std::uint32_t blocks = 0, block_lines = 0;
+  bool listed = false;  // those that decode (layers.h)
 };
 
 class step_rows {
@@ -44,6 +48,7 @@ class step_rows {
   device& d_;
   const head_shape heads_;
   grown there_, host_;
+  std::vector<decode_row> singles_;
   cudaEvent_t brought_ = nullptr;  // they are on the device: the next step may write over the host's copy
 };
 

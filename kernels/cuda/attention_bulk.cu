@@ -1,0 +1,182 @@
+// Decode attention by bulk copies (9.0), for more rows than there are multiprocessors for their key heads.
+//
+// The rows are listed longest first, those that are much longer than the others in parts (list_decodes), and each block
+// takes what is next until there is no more. In a block three kinds of warps pass on to each other, so that reading never
+// stops where a context ends: one brings keys and values a page at a time, and with each item its queries and its fresh key
+// and value; four meet a piece of the page each; one joins what they have met of an item. Of a row in parts the last to be
+// ready joins them.
+#include <algorithm>
+#include <type_traits>
+
+#include "kernels/cuda/attention_bring.h"
+#include "kernels/cuda/attention_join.h"
+
+namespace weir::kernels::cuda {
+namespace {
+
+// Meets what is brought: each warp its piece of a chunk.
+template <dtype type, int head_dim>
+class meeter {
+  static constexpr int units = head_dim / 8, lines = join_lines<head_dim>;
+
+ public:
+  __device__ __forceinline__ meeter(const decode_args& args, ring<head_dim>& from)
+      : g(args),
+        r(from),
+        shape(args.a.heads),
+        warp(static_cast<int>(threadIdx.x / 32)),
+        lane(static_cast<int>(threadIdx.x % 32)),
+        group(static_cast<int>(args.a.heads.heads / args.a.heads.kv_heads)) {}
+
+  __device__ __forceinline__ void run() {
+    const float log2_scale = g.a.scale * 1.44269504f;
+    queries<type, head_dim> q;
+    for (int used = 0;; ++used) {
+      const int stage = used % stages<head_dim>;
+      barrier_wait(shared_address(&r.full[stage]), (used / stages<head_dim>) & 1);
+      const chunk c = r.what[stage];
+      if (c.of.head < 0) break;
+      const unsigned char* slot = slot_at(r, shape, c.kept);
+      const auto* cos = reinterpret_cast<const float*>(slot + shape.queries + 2 * shape.row);
+      const float* sin = cos + head_dim / 2;
+      if (c.begins) {
+        q.load(g, static_cast<std::uint32_t>(c.of.head), reinterpret_cast<const element*>(slot), cos, sin, lane);
+        m.clear();
+      }
+      if (warp >= c.first && warp < c.end) {
+        const seen_tokens seen(c.position, g.a.window);
+        auto* page = reinterpret_cast<element*>(r.stage[stage]);
+        if (g.fresh && c.at + warp == seen.last_piece()) {
+          const auto* key = reinterpret_cast<const element*>(slot + shape.queries);
+          lay_fresh<type, head_dim, page_tokens>(g, fresh_row(key, key + head_dim, cos, sin),
+                                                 static_cast<std::uint32_t>(c.of.head), c.position, c.page, page, lane);
+          asm volatile("fence.proxy.async.shared::cta;" ::: "memory");  // a copy comes over it
+          __syncwarp();
+        }
+        m.template meet<page_tokens>(
+            q, shared_address(page) + warp * piece_tokens * panel_units(units) * 16, c.at + warp, seen, log2_scale, lane);
+      }
+      __syncwarp();
+      if (lane == 0) barrier_arrive(shared_address(&r.empty[stage]));
+      if (!c.ends) continue;
+      m.sum_totals();
+      for (int line = 0; line < group; line += lines) tell(c.of, line);
+    }
+    item none{};
+    none.head = -1;
+    tell(none, 0);
+  }
+
+ private:
+  // What this warp has met, lines from `line` on, to who joins.
+  __device__ __forceinline__ void tell(const item& of, int line) {
+    barrier_wait(shared_address(&r.met_empty), (told++ + 1) & 1);
+    if (threadIdx.x == 0) r.joined = of;
+    const int mine = lane / 4 - line % 8;
+    if (mine >= 0 && mine < lines) {
+      if (line < 8)
+        put<0>(mine);
+      else
+        put<1>(mine);
+    }
+    __syncwarp();
+    if (lane == 0) barrier_arrive(shared_address(&r.met_full));
+  }
+
+  template <int upper>
+  __device__ __forceinline__ void put(int at) {
+#pragma unroll
+    for (int u = 0; u < units; ++u)
+      *reinterpret_cast<float2*>(&r.met[warp][at][u * 8 + lane % 4 * 2]) =
+          make_float2(m.result[u][2 * upper], m.result[u][2 * upper + 1]);
+    if (lane % 4 == 0) r.ends[warp][at] = make_float2(m.largest[upper], m.total[upper]);
+  }
+
+  const decode_args& g;
+  ring<head_dim>& r;
+  const slot_shape shape;
+  const int warp, lane, group;
+  met<type, head_dim> m;
+  int told = 0;
+};
+
+template <dtype type, int head_dim>
+__global__ void __launch_bounds__(bulk_threads) bulk_kernel(const __grid_constant__ decode_args g) {
+#if __CUDA_ARCH__ >= 900
+  extern __shared__ __align__(128) unsigned char raw[];
+  auto& r = *reinterpret_cast<ring<head_dim>*>(raw);
+  let_next_start();
+  if (threadIdx.x == 0) {
+    for (int s = 0; s < stages<head_dim>; ++s) {
+      barrier_init(shared_address(&r.full[s]), 1);
+      barrier_init(shared_address(&r.empty[s]), meeters);
+    }
+    barrier_init(shared_address(&r.met_full), meeters);
+    barrier_init(shared_address(&r.met_empty), 1);
+    barrier_inits_end();
+  }
+  __syncthreads();
+  const int warp = static_cast<int>(threadIdx.x / 32);
+  // As in attention_decode.cu: what is brought before the wait was there before the step.
+  if (!g.fresh || warp != meeters) wait_for_previous();
+  if (warp == meeters)
+    bringer<head_dim>(g, r).run();
+  else if (warp < meeters)
+    meeter<type, head_dim>(g, r).run();
+  else
+    joiner<type, head_dim>(g, r).run();
+#endif
+}
+
+template <int head_dim>
+std::size_t shared_bytes(const head_shape& h) {
+  return sizeof(ring<head_dim>) + stages<head_dim> * static_cast<std::size_t>(slot_shape(h).bytes());
+}
+
+template <int head_dim>
+unsigned blocks_of(const device& d, const head_shape& h) {
+  return static_cast<unsigned>(std::min<std::size_t>(2, (d.shared_per_block + 1024) / (shared_bytes<head_dim>(h) + 1024)) *
+                               static_cast<std::size_t>(d.multiprocessors));
+}
+
+template <dtype type, int head_dim>
+void start(device& d, const decode_args& g) {
+  const std::size_t shared = shared_bytes<head_dim>(g.a.heads);
+  allow_shared(d, bulk_kernel<type, head_dim>, shared);
+  launch(d, bulk_kernel<type, head_dim>, dim3(blocks_of<head_dim>(d, g.a.heads)), bulk_threads, shared, g);
+}
+
+// Calls f with the head size.
+template <class F>
+auto with_size(std::uint32_t head_dim, const F& f) {
+  switch (head_dim) {
+    case 16:
+      return f(std::integral_constant<int, 16>{});
+    case 32:
+      return f(std::integral_constant<int, 32>{});
+    case 64:
+      return f(std::integral_constant<int, 64>{});
+    case 96:
+      return f(std::integral_constant<int, 96>{});
+    case 256:
+      return f(std::integral_constant<int, 256>{});
+    default:
+      return f(std::integral_constant<int, 128>{});
+  }
+}
+
+}  // namespace
+
+std::uint32_t bulk_blocks(const device& d, const head_shape& h) {
+  if (d.capability < 90) return 0;
+  return with_size(h.head_dim, [&](auto size) { return blocks_of<size>(d, h); });
+}
+
+void bulk_attention(device& d, const decode_args& g) {
+  with_size(g.a.heads.head_dim, [&](auto size) {
+    if (g.a.type == dtype::f16) return start<dtype::f16, size>(d, g);
+    start<dtype::bf16, size>(d, g);
+  });
+}
+
+}  // namespace weir::kernels::cuda

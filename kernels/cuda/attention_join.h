@@ -1,0 +1,116 @@
+// attention_join.h — the warp of attention_bulk.cu that joins what the others have met.
+#pragma once
+
+#include "kernels/cuda/attention_ring.h"
+
+namespace weir::kernels::cuda {
+
+// Joins what was met of an item: one warp.
+template <dtype type, int head_dim>
+class joiner {
+  static constexpr int lines = join_lines<head_dim>, quads = head_dim / 4;
+
+ public:
+  __device__ __forceinline__ joiner(const decode_args& args, ring<head_dim>& from)
+      : g(args),
+        r(from),
+        lane(static_cast<int>(threadIdx.x % 32)),
+        group(static_cast<int>(args.a.heads.heads / args.a.heads.kv_heads)) {}
+
+  __device__ __forceinline__ void run() {
+    for (;;) {
+      item of;
+      for (int line = 0; line < group; line += lines) {
+        barrier_wait(shared_address(&r.met_full), heard++ & 1);
+        of = r.joined;
+        if (of.head < 0) return;
+        join(of, line);
+        __syncwarp();
+        if (lane == 0) barrier_arrive(shared_address(&r.met_empty));
+      }
+      if (of.parts > 1 && is_last(of)) join_parts(of);
+    }
+  }
+
+ private:
+  // One float4 of one line, of several of whom each has a largest score and a total.
+  struct sum {
+    float top = -INFINITY, weight = 0;
+    float4 of = {0, 0, 0, 0};
+
+    __device__ __forceinline__ void add(float4 x, float2 end) {
+      const float now = fmaxf(top, end.x), mine = top == -INFINITY ? 0.0f : exp2f(top - now);
+      const float theirs = end.x == -INFINITY ? 0.0f : exp2f(end.x - now);
+      of = make_float4(of.x * mine + x.x * theirs, of.y * mine + x.y * theirs, of.z * mine + x.z * theirs,
+                       of.w * mine + x.w * theirs);
+      weight = weight * mine + end.y * theirs;
+      top = now;
+    }
+
+    __device__ __forceinline__ void put(element* to) const {
+      const float by = 1.0f / weight;
+      *reinterpret_cast<uint2*>(to) = make_uint2(pair_of<type>(of.x * by, of.y * by), pair_of<type>(of.z * by, of.w * by));
+    }
+  };
+
+  __device__ __forceinline__ element* out_of(const item& of) const {
+    return g.a.out + (static_cast<std::size_t>(of.row) * g.a.heads.heads + of.head * group) * head_dim;
+  }
+
+  __device__ __forceinline__ float* part_of(const item& of, int part) const {
+    return g.scratch.parts +
+           (static_cast<std::size_t>(of.slot + part) * g.a.heads.kv_heads + of.head) * part_floats(g.a.heads);
+  }
+
+  // Lines from `line` on of all warps: to the output, or left.
+  __device__ __forceinline__ void join(const item& of, int line) const {
+    float* left = of.parts > 1 ? part_of(of, of.part) : nullptr;
+    for (int i = lane; i < lines * quads; i += 32) {
+      const int l = i / quads, at = i % quads * 4;
+      if (line + l >= group) break;
+      sum s;
+#pragma unroll
+      for (int w = 0; w < meeters; ++w) s.add(*reinterpret_cast<const float4*>(&r.met[w][l][at]), r.ends[w][l]);
+      if (!left) {
+        s.put(out_of(of) + (line + l) * head_dim + at);
+        continue;
+      }
+      *reinterpret_cast<float4*>(left + (line + l) * head_dim + at) = s.of;
+      if (at == 0) *reinterpret_cast<float2*>(left + group * head_dim + (line + l) * 2) = make_float2(s.top, s.weight);
+    }
+  }
+
+  __device__ __forceinline__ bool is_last(const item& of) const {
+    unsigned* arrived = g.scratch.arrived + 1 + of.slot * g.a.heads.kv_heads + of.head;
+    unsigned before = 0;
+    __threadfence();
+    __syncwarp();
+    if (lane == 0) {
+      asm volatile("atom.add.acq_rel.gpu.global.u32 %0, [%1], 1;" : "=r"(before) : "l"(arrived) : "memory");
+      if (before + 1 == static_cast<unsigned>(of.parts)) *arrived = 0;
+    }
+    before = __shfl_sync(~0u, before, 0);
+    __syncwarp();  // what the others left is seen by all lanes
+    return before + 1 == static_cast<unsigned>(of.parts);
+  }
+
+  __device__ __forceinline__ void join_parts(const item& of) const {
+    for (int i = lane * 4; i < group * head_dim; i += 32 * 4) {
+      sum s;
+#pragma unroll 4
+      for (int p = 0; p < of.parts; ++p) {
+        const float* from = part_of(of, p);
+        s.add(__ldcg(reinterpret_cast<const float4*>(from + i)),
+              __ldcg(reinterpret_cast<const float2*>(from + group * head_dim + i / head_dim * 2)));
+      }
+      s.put(out_of(of) + i);
+    }
+  }
+
+  const decode_args& g;
+  ring<head_dim>& r;
+  const int lane, group;
+  int heard = 0;
+};
+
+}  // namespace weir::kernels::cuda

@@ -1,0 +1,70 @@
+// The list of rows that decode, which attention_bulk.cu works off.
+#include <algorithm>
+
+#include "kernels/cuda/attention_piece.h"
+
+namespace weir::kernels::cuda {
+namespace {
+
+constexpr std::uint64_t least_limit = 4;  // pieces
+
+std::uint32_t pieces(const decode_row& r) { return static_cast<std::uint32_t>(r.position) / piece_tokens + 1; }
+
+// Rows are divided that are a quarter longer than a block's share, or than the mean, which is their limit: into fewer than
+// 2 * pieces / limit parts each. So all heads of all parts are fewer than twice the blocks.
+std::uint32_t most_parts(const device& d, const head_shape& h) { return 2 * bulk_blocks(d, h) / h.kv_heads + 1; }
+
+}  // namespace
+
+// A block a row and head (attention_decode.cu) is as quick where a row is split among them, and for small heads while all
+// blocks run at once and contexts are alike.
+bool lists_pay(const device& d, const head_shape& h, std::uint32_t rows, std::uint64_t longest, std::uint64_t all) {
+  const std::uint64_t items = std::uint64_t{rows} * h.kv_heads, room = static_cast<std::uint64_t>(d.multiprocessors);
+  if (items <= room || bulk_blocks(d, h) == 0) return false;
+  return h.head_dim > 64 || items > 4 * room || 4 * longest * rows > 5 * all;
+}
+
+std::uint32_t most_listed(const device& d, const head_shape& h, std::uint32_t rows) { return rows + most_parts(d, h); }
+
+// A counter for each part's head, behind the one of what comes next.
+split_room room_for_parts(const device& d, const head_shape& h) {
+  if (bulk_blocks(d, h) == 0) return {0, 0};
+  const std::uint32_t parts = most_parts(d, h) * h.kv_heads;
+  return {std::uint64_t{parts} * static_cast<std::uint64_t>(part_floats(h)), parts + 1};
+}
+
+std::uint32_t list_decodes(const device& d, const head_shape& h, std::span<const decode_row> rows, decode_row* out) {
+  if (rows.empty()) return 0;
+  std::uint64_t all = 0;
+  for (const decode_row& r : rows) all += pieces(r);
+  const std::uint64_t share = all * h.kv_heads / bulk_blocks(d, h), mean = all / rows.size();
+  const auto limit = static_cast<std::uint32_t>(std::max({least_limit, share * 5 / 4, mean * 5 / 4}));
+  const auto parts_of = [&](const decode_row& r) { return std::min(255u, (pieces(r) + limit - 1) / limit); };
+  // Longest first: by how many sixteenths of the limit an entry has.
+  constexpr std::uint32_t classes = 17;
+  std::uint32_t first[classes + 1] = {};
+  const auto class_of = [&](const decode_row& r, std::uint32_t parts) {
+    return classes - 1 - std::min(classes - 1, pieces(r) * 16 / (limit * parts));
+  };
+  for (const decode_row& r : rows) {
+    const std::uint32_t parts = parts_of(r);
+    first[class_of(r, parts) + 1] += parts;
+  }
+  for (std::uint32_t c = 0; c < classes; ++c) first[c + 1] += first[c];
+  std::uint32_t slot = 0;
+  for (const decode_row& r : rows) {
+    const std::uint32_t parts = parts_of(r);
+    std::uint32_t& at = first[class_of(r, parts)];
+    for (std::uint32_t p = 0; p < parts; ++p) {
+      decode_row& e = out[at++];
+      e = r;
+      e.part = static_cast<std::uint8_t>(p);
+      e.parts = static_cast<std::uint8_t>(parts);
+      e.slot = static_cast<std::uint16_t>(slot);
+    }
+    if (parts > 1) slot += parts;
+  }
+  return first[classes];
+}
+
+}  // namespace weir::kernels::cuda
