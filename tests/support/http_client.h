@@ -95,6 +95,16 @@ class http_client {
     out.resize(n);
     return out;
   }
+  // Bytes up to and past this text.
+  std::string read_until(std::string_view text) {
+    std::string seen;
+    while (seen.find(text) == seen.npos) {
+      const auto more = read_some();
+      REQUIRE(!more.empty());
+      seen += more;
+    }
+    return seen;
+  }
   bool ended() { return read_some().empty(); }
 
   void drop() {

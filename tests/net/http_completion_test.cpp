@@ -1,0 +1,208 @@
+// Completions over HTTP: whole, as events, several at once, and what becomes of one whose client goes.
+#include "tests/support/http_client.h"
+#include "tests/support/server_fixture.h"
+
+using namespace weir;
+using namespace weir::tests;
+
+namespace {
+
+// The payloads of `data:` lines in a stream's body.
+std::vector<std::string> events_of(std::string_view body) {
+  std::vector<std::string> out;
+  while (!body.empty()) {
+    const auto end = body.find("\n\n");
+    REQUIRE(end != body.npos);
+    REQUIRE(body.starts_with("data: "));
+    out.emplace_back(body.substr(6, end - 6));
+    body.remove_prefix(end + 2);
+  }
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("http: what a prompt shares with earlier ones is not computed again, within its salt") {
+  server_fixture f;
+  http_client c(f.port());
+  const std::string prompt(200, 'p');
+  const auto cached = [&](const std::string& more) {
+    const auto a = c.post("/v1/completions", R"({"max_tokens":2,"prompt":")" + prompt + '"' + more + "}");
+    REQUIRE(a.status == 200);
+    return a.json().at("usage").at("prompt_tokens_details").at("cached_tokens").to_number<int>();
+  };
+  CHECK(cached("") == 0);
+  CHECK(cached("") == 192);
+  CHECK(cached(R"(,"cache_salt":"mine")") == 0);
+  CHECK(cached(R"(,"cache_salt":"mine")") == 192);
+  server_fixture::until([&] { return c.get("/v1/stats").json().at("jobs").at("finished") == 4; });
+  const auto stats = c.get("/v1/stats").json();
+  CHECK(stats.at("pages").at("cached") == 6);
+  CHECK(stats.at("pages").at("used") == 0);
+  CHECK(stats.at("prefix").at("hits") == 2);
+  CHECK(stats.at("prefix").at("tokens") == 384);
+}
+
+TEST_CASE("http: n choices are n answers to one prompt, computed once, streamed or not") {
+  server_fixture f;
+  http_client c(f.port());
+  const std::string prompt(200, 'p');
+  const std::string body = R"({"max_tokens":5,"n":3,"prompt":")" + prompt + '"';
+  const auto whole = c.post("/v1/completions", body + "}").json();
+  REQUIRE(whole.at("choices").as_array().size() == 3);
+  std::vector<std::string> texts;
+  for (int i = 0; i < 3; ++i) {
+    CHECK(whole.at("choices").at(i).at("index") == i);
+    texts.emplace_back(whole.at("choices").at(i).at("text").as_string());
+    CHECK(texts.back().size() == 5 * 5);
+  }
+  CHECK(texts[0] != texts[1]);  // without a seed each has its own
+  CHECK(whole.at("usage").at("prompt_tokens") == 200);
+  CHECK(whole.at("usage").at("completion_tokens") == 15);
+  server_fixture::until([&] { return c.get("/v1/stats").json().at("jobs").at("finished") == 3; });
+  CHECK(c.get("/v1/stats").json().at("prefix").at("hits") == 2);  // all but the first that came
+
+  const auto stream = c.post("/v1/completions", body + R"(,"seed":7,"stream":true,"stream_options":{"include_usage":true}})");
+  std::vector<std::string> streamed(3);
+  int usages = 0;
+  std::istringstream lines(stream.body());
+  std::vector<int> finished(3, 0);
+  for (std::string line; std::getline(lines, line);) {
+    if (!line.starts_with("data: {")) continue;
+    const auto o = boost::json::parse(line.substr(6)).as_object();
+    usages += o.at("usage").is_object();
+    for (const auto& choice : o.at("choices").as_array()) {
+      const auto i = choice.at("index").to_number<std::size_t>();
+      streamed.at(i) += choice.at("text").as_string();
+      finished.at(i) += choice.at("finish_reason").is_string();
+    }
+  }
+  for (int i = 0; i < 3; ++i) {
+    CHECK(boost::json::value(streamed[i]) == json_text(sim_text(7, 5)));
+    CHECK(finished[i] == 1);
+  }
+  CHECK(usages == 1);
+  CHECK(stream.body().ends_with("data: [DONE]\n\n"));
+}
+
+TEST_CASE("http: a completion is the job's text, with ids if asked, and its usage") {
+  server_fixture f;
+  http_client c(f.port());
+  auto a =
+      c.post("/v1/completions", R"({"prompt":"hello","max_tokens":50,"seed":7,"return_token_ids":true})");
+  REQUIRE(a.status == 200);
+  auto o = a.json();
+  CHECK(o.at("object") == "text_completion");
+  CHECK(o.at("model") == "sim");
+  CHECK(o.at("id").as_string().size() == 32);
+  CHECK(o.at("choices").at(0).at("text") == json_text(sim_text(7, 50)));
+  CHECK(o.at("choices").at(0).at("finish_reason") == "length");
+  CHECK(o.at("choices").at(0).at("token_ids").as_array().size() == 50);
+  CHECK(o.at("usage").at("prompt_tokens") == 5);
+  CHECK(o.at("usage").at("completion_tokens") == 50);
+  CHECK(o.at("usage").at("prompt_tokens_details").at("cached_tokens") == 0);
+  auto ids = c.post("/v1/completions", R"({"prompt":[104,105],"max_tokens":3,"seed":7})").json();
+  CHECK(ids.at("choices").at(0).at("text") == json_text(sim_text(7, 3)));
+  CHECK(ids.at("usage").at("prompt_tokens") == 2);
+  auto chat = c.post("/v1/chat/completions",
+                     R"({"messages":[{"role":"user","content":"hi"}],"max_tokens":4,"seed":2})");
+  CHECK(chat.json().at("object") == "chat.completion");
+  CHECK(chat.json().at("choices").at(0).at("message").at("content") == json_text(sim_text(2, 4)));
+}
+
+TEST_CASE("http: a streamed completion's pieces join to the same text, then usage, then [DONE]") {
+  server_fixture f;
+  http_client c(f.port());
+  auto a = c.post("/v1/completions", R"({"prompt":"hello","max_tokens":50,"seed":7,"stream":true,
+      "stream_options":{"include_usage":true},"return_token_ids":true})");
+  REQUIRE(a.status == 200);
+  CHECK(a.header("Content-Type") == "text/event-stream");
+  CHECK(a.header("Cache-Control") == "no-cache");
+  CHECK(a.header("X-Accel-Buffering") == "no");
+  auto events = events_of(a.body());
+  REQUIRE(events.size() >= 3);
+  CHECK(events.back() == "[DONE]");
+  events.pop_back();
+  auto usage = boost::json::parse(events.back());
+  CHECK(usage.at("choices").as_array().empty());
+  CHECK(usage.at("usage").at("completion_tokens") == 50);
+  events.pop_back();
+  std::string text, reason;
+  std::size_t ids = 0;
+  for (const auto& e : events) {
+    CHECK(reason.empty());
+    auto choice = boost::json::parse(e).at("choices").at(0).as_object();
+    text += std::string_view(choice.at("text").as_string());
+    if (choice.contains("token_ids")) ids += choice.at("token_ids").as_array().size();
+    if (choice.at("finish_reason").is_string()) reason = choice.at("finish_reason").as_string();
+  }
+  CHECK(text == sim_text(7, 50));
+  CHECK(ids == 50);
+  CHECK(reason == "length");
+  CHECK(c.get("/health/live").status == 200);  // the connection goes on
+
+  auto chat =
+      c.post("/v1/chat/completions",
+             R"({"messages":[{"role":"user","content":"hi"}],"max_tokens":4,"seed":2,"stream":true})");
+  std::string said;
+  for (const auto& e : events_of(chat.body())) {
+    if (e == "[DONE]") continue;
+    said += std::string_view(boost::json::parse(e).at("choices").at(0).at("delta").at("content").as_string());
+  }
+  CHECK(said == sim_text(2, 4));
+}
+
+TEST_CASE("http: a refused stream is a status, not an event") {
+  server_fixture f;
+  http_client c(f.port());
+  auto a = c.post("/v1/completions", R"({"prompt":"x","stream":true,"temperature":9})");
+  CHECK(a.status == 400);
+  CHECK(a.error().at("param") == "temperature");
+}
+
+TEST_CASE("http: HTTP/1.0 gets its stream without chunks, until the connection ends") {
+  server_fixture f;
+  http_client c(f.port());
+  const std::string body = R"({"prompt":"x","max_tokens":5,"seed":1,"stream":true})";
+  c.send(
+      fmt::format("POST /v1/completions HTTP/1.0\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+                  "Content-Length: {}\r\n\r\n{}",
+                  body.size(), body));
+  auto a = c.read();
+  CHECK(a.status == 200);
+  CHECK(events_of(a.body()).back() == "[DONE]");
+}
+
+TEST_CASE("http: a client that goes away takes its job along") {
+  const bool stream = GENERATE(true, false);
+  CAPTURE(stream);
+  server_fixture f(slow());
+  http_client c(f.port());
+  c.send(c.request("POST", "/v1/completions",
+                   fmt::format(R"({{"prompt":"x","max_tokens":100000,"stream":{}}})", stream), {}));
+  if (stream) c.read_until("w");
+  f.until([&] { return f.service->stats().jobs.decoding == 1; });
+  c.drop();
+  f.until_quiet();
+  http_client other(f.port());
+  auto jobs = other.get("/v1/jobs").json().at("jobs").as_array();
+  REQUIRE(jobs.size() == 1);
+  CHECK(jobs[0].at("state") == "finished");
+  CHECK(jobs[0].at("finish_reason") == "cancel");
+}
+
+TEST_CASE("http: an event reader that stops loses its connection, and its job is cancelled") {
+  server_options o;
+  o.sim = "rate=50000,prefill=100000000";
+  o.net.limits.write_time = std::chrono::milliseconds(300);
+  server_fixture f(o);
+  http_client stuck(f.port());
+  stuck.send(
+      stuck.request("POST", "/v1/completions", R"({"prompt":"x","max_tokens":130000,"stream":true})", {}));
+  http_client other(f.port());
+  f.until([&] {
+    auto jobs = other.get("/v1/jobs").json().at("jobs").as_array();
+    return jobs.size() == 1 && jobs[0].at("state") == "finished";
+  });
+  CHECK(other.get("/v1/jobs").json().at("jobs").at(0).at("finish_reason") == "cancel");
+}

@@ -1,0 +1,92 @@
+// The other routes: the page, health, models, jobs, text and ids; and who may use them.
+#include "tests/support/http_client.h"
+#include "tests/support/server_fixture.h"
+
+using namespace weir;
+using namespace weir::tests;
+
+TEST_CASE("http: the page and the client are served as what they are") {
+  server_fixture f;
+  http_client c(f.port());
+  auto page = c.get("/");
+  CHECK(page.status == 200);
+  CHECK(page.header("Content-Type") == "text/html; charset=utf-8");
+  CHECK(page.header("Cache-Control") == "no-cache");
+  CHECK(page.body().find("<html") != std::string::npos);
+  auto client = c.get("/weir.js?v=1");
+  CHECK(client.header("Content-Type") == "text/javascript; charset=utf-8");
+  CHECK(client.header("Access-Control-Allow-Origin") == "*");
+  auto head = c.ask("HEAD", "/weir.js", {}, {});
+  CHECK(head.status == 200);
+  CHECK(head.header("Content-Length") == std::to_string(client.body().size()));
+  CHECK(c.get("/style.css").header("Content-Type") == "text/css; charset=utf-8");
+}
+
+TEST_CASE("http: health, stats and models say what they know") {
+  server_fixture f;
+  http_client c(f.port());
+  CHECK(c.get("/health/live").status == 200);
+  CHECK(c.get("/health/ready").status == 200);
+  auto stats = c.get("/v1/stats").json();
+  for (const char* field :
+       {"jobs", "pages", "memory", "tokens_per_s", "queue", "step_ms", "sampled_to_sent_ms", "cancel_to_release_ms", "predicted_wait_ms", "client_lag", "sessions",
+        "closed", "rss_bytes"}) {
+    CAPTURE(field);
+    CHECK(stats.as_object().contains(field));
+  }
+  CHECK(stats.at("rss_bytes").as_int64() > 1 << 20);
+  for (const char* part : {"weights", "pages", "host_pages", "workspaces", "runtime", "free", "total"})
+    CHECK(stats.at("memory").at(part) == 0);  // a sim has none
+  for (const char* state : {"queued", "prefilling", "decoding", "paused", "finished"})
+    CHECK(stats.at("jobs").at(state) == 0);
+  auto models = c.get("/v1/models").json();
+  CHECK(models.at("object") == "list");
+  CHECK(models.at("data").at(0).at("id") == "sim");
+  CHECK(models.at("data").at(0).at("object") == "model");
+  CHECK(c.get("/v1/models/sim").json() == models.at("data").at(0));
+  auto missing = c.get("/v1/models/other");
+  CHECK(missing.status == 404);
+  CHECK(missing.error().at("code") == "model_not_found");
+}
+
+TEST_CASE("http: DELETE ends a job, answers with its last state, and again") {
+  server_fixture f(slow());
+  http_client c(f.port()), other(f.port());
+  c.send(c.request("POST", "/v1/completions", R"({"prompt":"x","max_tokens":100000,"stream":true})", {}));
+  const auto first = c.read_until("\n\n");
+  const auto jobs = other.get("/v1/jobs").json().at("jobs").as_array();
+  REQUIRE(jobs.size() == 1);
+  const std::string id(jobs[0].at("id").as_string());
+  CHECK(first.find("\"id\":\"" + id + "\"") != std::string::npos);
+  f.until([&] { return other.get("/v1/jobs/" + id).json().at("state") == "decoding"; });
+  auto gone = other.ask("DELETE", "/v1/jobs/" + id, {}, {});
+  CHECK(gone.status == 200);
+  CHECK(gone.json().at("state") == "finished");
+  CHECK(gone.json().at("finish_reason") == "cancel");
+  CHECK(other.ask("DELETE", "/v1/jobs/" + id, {}, {}).status == 200);
+  CHECK(other.get("/v1/jobs/" + id).json().at("state") == "finished");
+  CHECK(c.read_until("[DONE]").find("\"finish_reason\":\"cancel\"") != std::string::npos);
+  f.until_quiet();
+}
+
+TEST_CASE("http: tokenize and detokenize are each other's inverse") {
+  server_fixture f;
+  http_client c(f.port());
+  auto t = c.post("/v1/tokenize", R"({"text":"hi","add_special":false})").json();
+  CHECK(t.at("ids") == boost::json::array{104, 105});
+  CHECK(t.at("pieces").as_array().size() == 2);
+  CHECK(c.post("/v1/detokenize", R"({"ids":[500]})").json().at("text") == "w500 ");
+}
+
+TEST_CASE("http: with keys every /v1 route needs one, the page and health do not") {
+  server_options o;
+  o.net.api_keys = {"secret", "other"};
+  server_fixture f(o);
+  http_client c(f.port());
+  CHECK(c.get("/").status == 200);
+  CHECK(c.get("/health/ready").status == 200);
+  CHECK(c.get("/v1/models").status == 401);
+  CHECK(c.get("/v1/models").error().at("type") == "authentication_error");
+  CHECK(c.get("/v1/models", "Authorization: Bearer wrong\r\n").status == 401);
+  CHECK(c.get("/v1/models", "Authorization: Bearer other\r\n").status == 200);
+}
