@@ -98,11 +98,14 @@ result<void> llama::allocate_host_pages(std::uint32_t count) {
 }
 
 result<void> llama::warm_up(std::uint32_t max_batch, std::uint32_t prompt_rows) {
-  if (!whole_) return {};
-  const page_copy nowhere{0, 0};  // brings the kernel that copies pages
-  copy_pages({&nowhere, 1});
+  const std::uint32_t rows = max_batch + prompt_rows;
+  if (!whole_) return backend_->on_host || make_room(rows, max_batch) ? result<void>() : no_room(rows);
   const std::uint32_t longest = (info_.context + page_tokens - 1) / page_tokens;
-  return whole_->warm_up(max_batch, prompt_rows, longest) ? device_state() : refusal();
+  if (!whole_->warm_up(max_batch, prompt_rows, longest)) return refusal();
+  // Brings the kernel that copies pages: not before the decoder knows that there is memory for code.
+  const page_copy nowhere{0, 0};
+  copy_pages({&nowhere, 1});
+  return device_state();
 }
 
 result<void> llama::forward(const batch& b) {
@@ -114,9 +117,7 @@ result<void> llama::forward(const batch& b) {
     if (!whole_->forward({b.tokens, positions_, slices_, logits_from_})) return refusal();
     return {};
   }
-  if (!make_room(rows, b.logits_rows))
-    return make_error(errc::does_not_fit, "no memory for the activations of {} rows, {} bytes are free", rows,
-                      backend_->free_bytes(backend_->self));
+  if (!make_room(rows, b.logits_rows)) return no_room(rows);
   copy_pages(b.copies);
   place(b);
   backend_->begin_step(backend_->self);
@@ -135,6 +136,11 @@ result<void> llama::device_state() const {
   if (const char* why = backend_->fault ? backend_->fault(backend_->self) : nullptr)
     return make_error(errc::internal, "the device failed: {}", why);
   return {};
+}
+
+result<void> llama::no_room(std::uint32_t rows) const {
+  return make_error(errc::does_not_fit, "no memory for the activations of {} rows, {} bytes are free", rows,
+                    backend_->free_bytes(backend_->self));
 }
 
 // Of a decoder that did not do what it was asked for: the device failed, or memory is short.

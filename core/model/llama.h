@@ -53,6 +53,7 @@ class llama final : public model {
  private:
   result<void> device_state() const;
   result<void> refusal() const;
+  result<void> no_room(std::uint32_t rows) const;
   void copy_pages(std::span<const page_copy> copies);
   struct pieces;
   pieces pieces_of(page_id page) const noexcept;

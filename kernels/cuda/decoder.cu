@@ -149,7 +149,7 @@ bool cuda_decoder::make_room(std::uint32_t rows, std::uint32_t logits) {
   take(parts_, room.floats * sizeof(float));
   take(arrived_, room.counters * sizeof(unsigned));
   const std::size_t frequencies = s_.frequencies.size() * sizeof(float);
-  if (take(frequencies_, frequencies) && there)
+  if (take(frequencies_, frequencies) && frequencies_.holds(frequencies))  // whatever else is short: it is not taken again
     WEIR_CUDA(d_, cudaMemcpyAsync(frequencies_.as<float>(), s_.frequencies.data(), frequencies, cudaMemcpyHostToDevice,
                                   d_.stream));
   moved |= draws_.reserve(static_cast<std::uint32_t>(l), s_.vocab);

@@ -31,12 +31,14 @@ bool draw_desk::reserve(std::uint32_t draws, std::uint32_t vocab) {
 }
 
 bool draw_desk::reserve_words(std::size_t words) {
-  most_words_ = std::max(most_words_, words);
-  const std::size_t bytes = most_words_ * 4;
+  words = std::max(most_words_, words);
+  const std::size_t bytes = words * 4;
   words_.reserve(bytes);
   words_host_.reserve(bytes);
   saved_.reserve(bytes);
-  return words_.holds(bytes) && words_host_.holds(bytes) && saved_.holds(bytes);
+  if (!words_.holds(bytes) || !words_host_.holds(bytes) || !saved_.holds(bytes)) return false;
+  most_words_ = words;
+  return true;
 }
 
 // Together where there is room for what they change, which is so but for huge lists: else some after the others.

@@ -133,6 +133,41 @@ TEST_CASE("a step runs each weight through one product, whatever the batch holds
   }
 }
 
+TEST_CASE("on a device single operations take what their largest step needs at warm-up, or the model is refused") {
+  static const auto real = kernels::reference_backend();
+  static std::uint64_t room = 0, taken = 0;  // what is given at most; what was given
+  auto device = std::make_shared<kernels::backend>(*real);
+  device->on_host = false;
+  device->do_allocate = [](void* self, std::uint64_t bytes) -> void* {
+    if (taken + bytes > room) return nullptr;
+    taken += bytes;
+    return real->do_allocate(self, bytes);
+  };
+  room = std::uint64_t{1} << 40;
+  const auto m = load_toy({}, device, 16);
+  constexpr std::uint32_t batch_size = 3, prompt_rows = 50;
+  room = taken;
+  const auto refused = m->warm_up(batch_size, prompt_rows);
+  REQUIRE(!refused);
+  CHECK(refused.error().code == errc::does_not_fit);
+  room = std::uint64_t{1} << 40;
+  m->warm_up(batch_size, prompt_rows).value();
+  room = taken;
+
+  std::mt19937 r(2);
+  batch b;
+  std::vector<test::driven_sequence> sequences;
+  for (page_id i = 0; i < 4; ++i) {
+    sequences.emplace_back(*m, i * 4, 4);
+    const std::uint32_t rows = i == 3 ? prompt_rows : 1;
+    const auto first = static_cast<std::uint32_t>(b.tokens.size());
+    b.slices.push_back(sequences.back().slice(first, rows, i == 3 ? -1 : static_cast<std::int32_t>(b.logits_rows++)));
+    for (const token_id id : random_ids(r, rows)) b.tokens.push_back(id);
+  }
+  CHECK(m->forward(b).has_value());
+  CHECK(taken == room);
+}
+
 TEST_CASE("a step that nobody draws from computes no logits") {
   const auto m = load_toy({}, counting_backend(), 4);
   test::driven_sequence s(*m, 0, 4);
