@@ -36,9 +36,9 @@ bool draw_desk::reserve_words(std::size_t words) {
   words_.reserve(bytes);
   words_host_.reserve(bytes);
   saved_.reserve(bytes);
-  if (!words_.holds(bytes) || !words_host_.holds(bytes) || !saved_.holds(bytes)) return false;
-  most_words_ = words;
-  return true;
+  const bool there = words_.holds(bytes) && words_host_.holds(bytes) && saved_.holds(bytes);
+  most_words_ = there ? words : 0;  // what was there is gone: whoever needs it asks again
+  return there;
 }
 
 // Together where there is room for what they change, which is so but for huge lists: else some after the others.
