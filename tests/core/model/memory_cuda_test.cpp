@@ -2,9 +2,8 @@
 // little of is refused while others go on. Skipped, saying so, where there is no device.
 #include <catch2/catch.hpp>
 #include <iostream>
-#include <random>
-
 #include <numeric>
+#include <random>
 #include <vector>
 
 #include "core/model/load.h"
