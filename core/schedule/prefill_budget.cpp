@@ -11,6 +11,7 @@ constexpr std::uint32_t smallest_slice = 16;  // a prompt moves on even where de
 // hardly take less time, and prompts would pile up. Where few decode, a step of at most `quickest` rows, which the narrowest
 // products take, is shorter; one of a few more takes as long as if it were full.
 constexpr std::uint32_t smallest_shared = 128, quickest = 64, few_decode = 8;
+constexpr std::uint32_t most_shared = 512;    // there, whatever a crowd asks for: more would not take less time a row, only longer steps
 constexpr std::uint32_t trusted_for = 64;     // steps with prompt rows, for which a step without is remembered
 constexpr double weight = 0.25;               // of the newest measurement
 constexpr std::uint32_t few = 8;              // prompts that wait are no crowd
@@ -45,16 +46,17 @@ double prefill_budget::worthwhile(double fit, std::uint32_t decoding) const noex
 }
 
 std::uint32_t prefill_budget::rows(std::uint32_t decoding, std::uint32_t waiting) noexcept {
-  granted_ = limits_.rows;
   const bool beside = decoding > 0;
   if (beside && limits_.share > 0 && !knows_step(decoding)) return granted_ = 0;
+  const std::uint32_t most = beside && limits_.share > 0 ? std::min(limits_.rows, most_shared) : limits_.rows;
+  granted_ = most;
   const bool bounded = beside ? limits_.share > 0 || limits_.while_decoding > duration::zero()
                               : limits_.alone > duration::zero();
   if (!bounded) return granted_;
-  if (row_ns_ == unknown) return granted_ = std::min(first_slice, limits_.rows);
+  if (row_ns_ == unknown) return granted_ = std::min(first_slice, most);
   const double time = beside ? room(decoding, waiting) : static_cast<double>(limits_.alone.count());
-  if (time >= row_ns_ * limits_.rows) return granted_;
-  return granted_ = std::min(static_cast<std::uint32_t>(worthwhile(time / row_ns_, decoding)), limits_.rows);
+  if (time >= row_ns_ * most) return granted_;
+  return granted_ = std::min(static_cast<std::uint32_t>(worthwhile(time / row_ns_, decoding)), most);
 }
 
 void prefill_budget::observe(std::uint32_t decode_rows, std::uint32_t prompt_rows, duration took,

@@ -9,7 +9,8 @@
 // Two bounds while others decode, of which the tighter one counts: a step's whole time, and what prompts may
 // add to a step of decoding alone, as a share of it. The share is for each sequence that decodes: where more
 // wait for their first token than decode, or many (an eighth of those that decode, and eight more), it grows with them, so
-// that a crowd's prompts are not starved.
+// that a crowd's prompts are not starved; but to 512 rows at most, since longer slices beside streams are not quicker, and
+// their gaps would differ the more.
 //
 // Thread safety: the owner's thread.
 #pragma once

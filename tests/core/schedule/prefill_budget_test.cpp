@@ -125,25 +125,35 @@ TEST_CASE("a share of a step is one of a step like this, measured not long ago")
 }
 
 TEST_CASE("a share of a step grows where many wait, and not for a few") {
-  prefill_budget b({.rows = 1000, .share = 0.4});
+  prefill_budget b({.rows = 2048, .share = 0.4});
   b.observe(64, 0, 10ms);
-  b.observe(64, 64, 10ms + 64 * 20us);
+  b.observe(64, 64, 10ms + 64 * 25us);
   const auto few = b.rows(64, 1);
-  CHECK(few == 200);  // 4 ms
+  CHECK(few == 160);  // 4 ms
   CHECK(b.rows(64, 8) == few);
   CHECK(b.rows(64, 16) == few);  // an eighth of those that decode, and eight more
   CHECK(b.rows(64, 24) == 2 * few);
   CHECK(b.rows(64, 32) == 3 * few);
-  CHECK(b.rows(64, 64) == 1000);
 }
 
 TEST_CASE("a share of a step grows where fewer decode than wait, however few they are") {
-  prefill_budget b({.rows = 1000, .share = 0.4});
+  prefill_budget b({.rows = 2048, .share = 0.4});
   b.observe(2, 0, 10ms);
-  b.observe(2, 64, 10ms + 64 * 20us);
-  CHECK(b.rows(2, 2) == 200);
-  CHECK(b.rows(2, 4) == 400);
-  CHECK(b.rows(2, 6) == 600);
+  b.observe(2, 64, 10ms + 64 * 25us);
+  CHECK(b.rows(2, 2) == 160);
+  CHECK(b.rows(2, 4) == 320);
+  CHECK(b.rows(2, 6) == 480);
+}
+
+TEST_CASE("a share of a step ends at 512 rows, however many wait, and nobody's step does not") {
+  for (const std::uint32_t decoding : {1u, 64u, 256u}) {
+    prefill_budget b({.rows = 2048, .share = 0.4});
+    b.observe(decoding, 0, 10ms);
+    b.observe(decoding, 64, 10ms + 64 * 20us);
+    CAPTURE(decoding);
+    CHECK(b.rows(decoding, 10 * decoding + 100) == 512);
+    CHECK(b.rows(0, 10 * decoding + 100) == 2048);
+  }
 }
 
 TEST_CASE("of a whole step and a share of one the tighter bound counts") {
