@@ -36,29 +36,35 @@ split_room room_for_parts(const device& d, const head_shape& h) {
 std::uint32_t list_decodes(const device& d, const head_shape& h, std::span<const decode_row> rows, decode_row* out) {
   if (rows.empty()) return 0;
   std::uint64_t all = 0;
-  for (const decode_row& r : rows) all += pieces(r);
+  std::uint32_t longest = 0;
+  for (const decode_row& r : rows) {
+    all += pieces(r);
+    longest = std::max(longest, pieces(r));
+  }
   const std::uint64_t share = all * h.kv_heads / bulk_blocks(d, h), mean = all / rows.size();
   const auto limit = static_cast<std::uint32_t>(std::max({least_limit, share * 5 / 4, mean * 5 / 4}));
-  const auto parts_of = [&](const decode_row& r) { return std::min(255u, (pieces(r) + limit - 1) / limit); };
-  // Longest first: by how many sixteenths of the limit an entry has.
+  const auto parts_of = [&](std::uint32_t p) { return p <= limit ? 1 : std::min(255u, (p + limit - 1) / limit); };
+  // Longest first: by how many sixteenths of the longest entry an entry has, found without a division.
   constexpr std::uint32_t classes = 17;
-  std::uint32_t first[classes + 1] = {};
-  const auto class_of = [&](const decode_row& r, std::uint32_t parts) {
-    return classes - 1 - std::min(classes - 1, pieces(r) * 16 / (limit * parts));
+  const std::uint64_t scale = (std::uint64_t{16} << 32) / std::min(longest, limit);
+  const auto class_of = [&](std::uint32_t p, std::uint32_t parts) {
+    const std::uint64_t sixteenths = (parts == 1 ? p : p / parts) * scale >> 32;
+    return classes - 1 - std::min<std::uint32_t>(classes - 1, static_cast<std::uint32_t>(sixteenths));
   };
+  std::uint32_t first[classes + 1] = {};
   for (const decode_row& r : rows) {
-    const std::uint32_t parts = parts_of(r);
-    first[class_of(r, parts) + 1] += parts;
+    const std::uint32_t p = pieces(r), parts = parts_of(p);
+    first[class_of(p, parts) + 1] += parts;
   }
   for (std::uint32_t c = 0; c < classes; ++c) first[c + 1] += first[c];
   std::uint32_t slot = 0;
   for (const decode_row& r : rows) {
-    const std::uint32_t parts = parts_of(r);
-    std::uint32_t& at = first[class_of(r, parts)];
-    for (std::uint32_t p = 0; p < parts; ++p) {
+    const std::uint32_t p = pieces(r), parts = parts_of(p);
+    std::uint32_t& at = first[class_of(p, parts)];
+    for (std::uint32_t i = 0; i < parts; ++i) {
       decode_row& e = out[at++];
       e = r;
-      e.part = static_cast<std::uint8_t>(p);
+      e.part = static_cast<std::uint8_t>(i);
       e.parts = static_cast<std::uint8_t>(parts);
       e.slot = static_cast<std::uint16_t>(slot);
     }
