@@ -69,10 +69,13 @@ class bringer {
     }
   };
 
-  // Of 32 pages from an entry's first on, one a lane.
+  // Of 32 pages from one on, or from an entry's first on: one a lane.
+  __device__ __forceinline__ std::int32_t pages_from(const decode_row& e, const range& in, int page) const {
+    return g.v.pages[e.pages_at + min(page + lane, in.last_page)];
+  }
   __device__ __forceinline__ std::int32_t pages_of(const decode_row& e) const {
     const range in(e, g.a.window);
-    return g.v.pages[e.pages_at + min(in.begin / page_pieces + lane, in.last_page)];
+    return pages_from(e, in, in.begin / page_pieces);
   }
 
   __device__ __forceinline__ void bring(const decode_row& e, int head, const decode_row& entry_next, bool more) {
@@ -84,7 +87,7 @@ class bringer {
       const int page = i / page_pieces, stop = min(in.end, (page + 1) * page_pieces);
       if (page >= first_page + 32) {
         first_page = page;
-        ids = g.v.pages[e.pages_at + min(page + lane, in.last_page)];
+        ids = pages_from(e, in, page);
       }
       const std::int32_t id = __shfl_sync(~0u, ids, page - first_page);
       if (used >= stages<head_dim>) wait();

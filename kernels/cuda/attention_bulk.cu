@@ -6,10 +6,10 @@
 // and value; four meet a piece of the page each; one joins what they have met of an item. Of a row in parts the last to be
 // ready joins them.
 #include <algorithm>
-#include <type_traits>
 
 #include "kernels/cuda/attention_bring.h"
 #include "kernels/cuda/attention_join.h"
+#include "kernels/cuda/head_size.h"
 
 namespace weir::kernels::cuda {
 namespace {
@@ -146,34 +146,15 @@ void start(device& d, const decode_args& g) {
   launch(d, bulk_kernel<type, head_dim>, dim3(blocks_of<head_dim>(d, g.a.heads)), bulk_threads, shared, g);
 }
 
-// Calls f with the head size.
-template <class F>
-auto with_size(std::uint32_t head_dim, const F& f) {
-  switch (head_dim) {
-    case 16:
-      return f(std::integral_constant<int, 16>{});
-    case 32:
-      return f(std::integral_constant<int, 32>{});
-    case 64:
-      return f(std::integral_constant<int, 64>{});
-    case 96:
-      return f(std::integral_constant<int, 96>{});
-    case 256:
-      return f(std::integral_constant<int, 256>{});
-    default:
-      return f(std::integral_constant<int, 128>{});
-  }
-}
-
 }  // namespace
 
 std::uint32_t bulk_blocks(const device& d, const head_shape& h) {
   if (d.capability < 90) return 0;
-  return with_size(h.head_dim, [&](auto size) { return blocks_of<size>(d, h); });
+  return with_head_size(h.head_dim, [&](auto size) { return blocks_of<size>(d, h); });
 }
 
 void bulk_attention(device& d, const decode_args& g) {
-  with_size(g.a.heads.head_dim, [&](auto size) {
+  with_head_size(g.a.heads.head_dim, [&](auto size) {
     if (g.a.type == dtype::f16) return start<dtype::f16, size>(d, g);
     start<dtype::bf16, size>(d, g);
   });

@@ -11,6 +11,7 @@
 #include <algorithm>
 
 #include "kernels/cuda/attention_piece.h"
+#include "kernels/cuda/head_size.h"
 
 namespace weir::kernels::cuda {
 namespace {
@@ -217,20 +218,7 @@ void start(device& d, const decode_args& g) {
 
 template <dtype type>
 void start(device& d, const decode_args& g) {
-  switch (g.a.heads.head_dim) {
-    case 16:
-      return start<type, 16>(d, g);
-    case 32:
-      return start<type, 32>(d, g);
-    case 64:
-      return start<type, 64>(d, g);
-    case 96:
-      return start<type, 96>(d, g);
-    case 128:
-      return start<type, 128>(d, g);
-    case 256:
-      return start<type, 256>(d, g);
-  }
+  with_head_size(g.a.heads.head_dim, [&](auto size) { start<type, size>(d, g); });
 }
 
 }  // namespace
@@ -242,11 +230,9 @@ split_room split_room_of(const device& d, const head_shape& h) {
 }
 
 bool attention_supports(const device& d, const head_shape& h) {
-  const bool known = h.head_dim == 16 || h.head_dim == 32 || h.head_dim == 64 || h.head_dim == 96 ||
-                     h.head_dim == 128 || h.head_dim == 256;
   // The least that a block of either kernel takes: what a prompt's has is less.
   const std::size_t shared = std::size_t{4} * 2 * (2 * piece_tokens * h.head_dim * 2);
-  return known && h.heads / h.kv_heads <= 16 && shared <= d.shared_per_block;
+  return is_head_size(h.head_dim) && h.heads / h.kv_heads <= 16 && shared <= d.shared_per_block;
 }
 
 void decode_attention(device& d, const rows_view& v, const attention_args& a, const turning& t, bool fresh,

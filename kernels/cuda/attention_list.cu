@@ -6,8 +6,6 @@
 namespace weir::kernels::cuda {
 namespace {
 
-constexpr std::uint64_t least_limit = 4;  // pieces
-
 std::uint32_t pieces(const decode_row& r) { return static_cast<std::uint32_t>(r.position) / piece_tokens + 1; }
 
 // Rows are divided that are a quarter longer than a block's share, or than the mean, which is their limit: into fewer than
@@ -42,7 +40,7 @@ std::uint32_t list_decodes(const device& d, const head_shape& h, std::span<const
     longest = std::max(longest, pieces(r));
   }
   const std::uint64_t share = all * h.kv_heads / bulk_blocks(d, h), mean = all / rows.size();
-  const auto limit = static_cast<std::uint32_t>(std::max({least_limit, share * 5 / 4, mean * 5 / 4}));
+  const auto limit = static_cast<std::uint32_t>(std::max({std::uint64_t{page_pieces}, share * 5 / 4, mean * 5 / 4}));
   const auto parts_of = [&](std::uint32_t p) { return p <= limit ? 1 : std::min(255u, (p + limit - 1) / limit); };
   // Longest first: by how many sixteenths of the longest entry an entry has, found without a division.
   constexpr std::uint32_t classes = 17;

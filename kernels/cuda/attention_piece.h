@@ -11,7 +11,7 @@
 
 namespace weir::kernels::cuda {
 
-constexpr int piece_tokens = 16;
+constexpr int piece_tokens = 16, page_pieces = page_tokens / piece_tokens;
 
 template <int head_dim>
 constexpr int piece_bytes = 2 * piece_tokens * head_dim * 2;  // keys, then values

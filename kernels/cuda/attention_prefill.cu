@@ -5,6 +5,7 @@
 // and values is in shared memory while the next one comes.
 #include <algorithm>
 
+#include "kernels/cuda/head_size.h"
 #include "kernels/cuda/launch.h"
 #include "kernels/cuda/layers.h"
 #include "kernels/cuda/mma.h"
@@ -178,20 +179,7 @@ void start(device& d, const rows_view& v, const attention_args& a) {
 
 template <dtype type>
 void start(device& d, const rows_view& v, const attention_args& a) {
-  switch (a.heads.head_dim) {
-    case 16:
-      return start<type, 16>(d, v, a);
-    case 32:
-      return start<type, 32>(d, v, a);
-    case 64:
-      return start<type, 64>(d, v, a);
-    case 96:
-      return start<type, 96>(d, v, a);
-    case 128:
-      return start<type, 128>(d, v, a);
-    case 256:
-      return start<type, 256>(d, v, a);
-  }
+  with_head_size(a.heads.head_dim, [&](auto size) { start<type, size>(d, v, a); });
 }
 
 }  // namespace

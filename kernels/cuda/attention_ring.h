@@ -8,7 +8,6 @@
 
 namespace weir::kernels::cuda {
 
-constexpr int page_pieces = page_tokens / piece_tokens;
 constexpr int meeters = page_pieces;  // warps that meet a piece each
 constexpr unsigned bulk_threads = (meeters + 2) * 32;
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "kernels/cuda/head_size.h"
 #include "kernels/cuda/launch.h"
 #include "kernels/cuda/turn.h"
 #include "kernels/cuda/warp.h"
@@ -164,20 +165,7 @@ void norm_rows(device& d, float* x, const float* bias, const std::int32_t* from,
 template <dtype type>
 void turn_all(device& d, const rows_view& v, const head_shape& h, const turning& t, element* qkv,
               layer_pages to) {
-  switch (h.head_dim) {
-    case 16:
-      return turn<type, 16>(d, v, h, t, qkv, to);
-    case 32:
-      return turn<type, 32>(d, v, h, t, qkv, to);
-    case 64:
-      return turn<type, 64>(d, v, h, t, qkv, to);
-    case 96:
-      return turn<type, 96>(d, v, h, t, qkv, to);
-    case 128:
-      return turn<type, 128>(d, v, h, t, qkv, to);
-    case 256:
-      return turn<type, 256>(d, v, h, t, qkv, to);
-  }
+  with_head_size(h.head_dim, [&](auto size) { turn<type, size>(d, v, h, t, qkv, to); });
 }
 
 }  // namespace
