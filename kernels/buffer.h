@@ -11,28 +11,38 @@
 
 namespace weir::kernels {
 
-class buffer {
+// Memory of a kind: Kind::take(backend, bytes) gets it, which may be null, and Kind::give_back(backend, at, bytes) lets it go.
+template <class Kind>
+class owned_memory {
  public:
-  buffer() = default;
+  owned_memory() = default;
 
   // Where the memory is not there, data() is null and size() is 0.
-  buffer(const std::shared_ptr<const backend>& of, std::uint64_t bytes) : data_(allocate(*of, bytes), {of, bytes}) {}
+  owned_memory(const std::shared_ptr<const backend>& of, std::uint64_t bytes)
+      : data_(bytes > 0 ? static_cast<std::byte*>(Kind::take(*of, bytes)) : nullptr, {of, bytes}) {}
 
   std::byte* data() const noexcept { return data_.get(); }
-  float* floats() const noexcept { return reinterpret_cast<float*>(data_.get()); }
   std::uint64_t size() const noexcept { return data_ ? data_.get_deleter().bytes : 0; }
 
  private:
-  static std::byte* allocate(const backend& of, std::uint64_t bytes) {
-    return bytes > 0 ? static_cast<std::byte*>(of.do_allocate(of.self, bytes)) : nullptr;
-  }
   struct release {
     std::shared_ptr<const backend> of;
     std::uint64_t bytes;
-    void operator()(std::byte* at) const { of->do_free(of->self, at, bytes); }
+    void operator()(std::byte* at) const { Kind::give_back(*of, at, bytes); }
   };
 
   std::unique_ptr<std::byte, release> data_;
+};
+
+struct device_kind {
+  static void* take(const backend& of, std::uint64_t bytes) { return of.do_allocate(of.self, bytes); }
+  static void give_back(const backend& of, void* at, std::uint64_t bytes) { of.do_free(of.self, at, bytes); }
+};
+
+class buffer : public owned_memory<device_kind> {
+ public:
+  using owned_memory::owned_memory;
+  float* floats() const noexcept { return reinterpret_cast<float*>(data()); }
 };
 
 }  // namespace weir::kernels
