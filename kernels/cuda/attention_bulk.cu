@@ -56,8 +56,7 @@ class meeter {
         m.template meet<page_tokens>(
             q, shared_address(page) + warp * piece_tokens * panel_units(units) * 16, c.at + warp, seen, log2_scale, lane);
       }
-      __syncwarp();
-      if (lane == 0) barrier_arrive(shared_address(&r.empty[stage]));
+      barrier_arrive_warp(shared_address(&r.empty[stage]));
       if (!c.ends) continue;
       m.sum_totals();
       for (int line = 0; line < group; line += lines) tell(c.of, line);
@@ -79,8 +78,7 @@ class meeter {
       else
         put<1>(mine);
     }
-    __syncwarp();
-    if (lane == 0) barrier_arrive(shared_address(&r.met_full));
+    barrier_arrive_warp(shared_address(&r.met_full));
   }
 
   template <int upper>
@@ -109,10 +107,10 @@ __global__ void __launch_bounds__(bulk_threads) bulk_kernel(const __grid_constan
   if (threadIdx.x == 0) {
     for (int s = 0; s < stages<head_dim>; ++s) {
       barrier_init(shared_address(&r.full[s]), 1);
-      barrier_init(shared_address(&r.empty[s]), meeters);
+      barrier_init(shared_address(&r.empty[s]), meeters * warp_arrivals);
     }
-    barrier_init(shared_address(&r.met_full), meeters);
-    barrier_init(shared_address(&r.met_empty), 1);
+    barrier_init(shared_address(&r.met_full), meeters * warp_arrivals);
+    barrier_init(shared_address(&r.met_empty), warp_arrivals);
     barrier_inits_end();
   }
   __syncthreads();

@@ -25,8 +25,7 @@ class joiner {
         of = r.joined;
         if (of.head < 0) return;
         join(of, line);
-        __syncwarp();
-        if (lane == 0) barrier_arrive(shared_address(&r.met_empty));
+        barrier_arrive_warp(shared_address(&r.met_empty));
       }
       if (of.parts > 1 && is_last(of)) join_parts(of);
     }

@@ -19,6 +19,17 @@ __device__ __forceinline__ void barrier_inits_end() {
 __device__ __forceinline__ void barrier_arrive(std::uint32_t barrier) {
   asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier) : "memory");
 }
+// A warp arrives by one of its lanes, behind what all of them did. The racecheck of compute-sanitizer follows
+// each thread's own arrivals and does not know that order: for it every lane arrives (docs/debugging.md).
+#ifdef WEIR_RACECHECK
+constexpr unsigned warp_arrivals = 32;
+#else
+constexpr unsigned warp_arrivals = 1;
+#endif
+__device__ __forceinline__ void barrier_arrive_warp(std::uint32_t barrier) {
+  __syncwarp();
+  if (threadIdx.x % 32 < warp_arrivals) barrier_arrive(barrier);
+}
 __device__ __forceinline__ void barrier_expect(std::uint32_t barrier, std::uint32_t bytes) {
   asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes)
                : "memory");
@@ -53,15 +64,15 @@ __device__ __forceinline__ void copy_box(std::uint32_t to, const CUtensorMap& fr
       "l"(&from), "r"(column), "r"(row), "r"(barrier)
       : "memory");
 }
-// The same of several matrices at once, from the first one on, that are read once: they leave the second
-// cache first.
-__device__ __forceinline__ void copy_boxes_once(std::uint32_t to, const CUtensorMap& from, int column, int row,
-                                                std::uint32_t barrier) {
+// A box that fills the other three dimensions of a matrix of four, from `slab` on; what is read once leaves
+// the second cache first.
+__device__ __forceinline__ void copy_slabs_once(std::uint32_t to, const CUtensorMap& from, int column,
+                                                int slab, std::uint32_t barrier) {
   constexpr std::uint64_t evict_first = 0x12f0000000000000;
   asm volatile(
-      "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.L2::cache_hint [%0], "
-      "[%1, {%2, %3, 0}], [%4], %5;" ::"r"(to),
-      "l"(&from), "r"(column), "r"(row), "r"(barrier), "l"(evict_first)
+      "cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.L2::cache_hint [%0], "
+      "[%1, {%2, 0, 0, %3}], [%4], %5;" ::"r"(to),
+      "l"(&from), "r"(column), "r"(slab), "r"(barrier), "l"(evict_first)
       : "memory");
 }
 

@@ -67,7 +67,7 @@ struct device {
   cudaEvent_t uploaded[backend::upload_lanes] = {};  // made when they are needed
   // Of products by warpgroups (stream_wide.cu); null: the device or the build has none.
   void* encode_map = nullptr;   // cuTensorMapEncodeTiled
-  unsigned* arrived = nullptr;  // [multiprocessors], zero between kernels
+  unsigned* arrived = nullptr;  // [multiprocessors, 2], zero between kernels
   std::shared_ptr<products> linears;  // of f32 weights by single operations; made with the first of them
   std::string fault;  // the first failure, with its place; empty: none
   backend table;

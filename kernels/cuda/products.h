@@ -33,9 +33,9 @@ struct product {
   product_out kind = product_out::element;
 };
 
-// Our own kernels, which read the weights once: up to 8 rows (stream.cu) and up to 64 (stream_wide.cu), on
-// devices that have bulk copies and warpgroups (9.0), where rows need not have the same bits in every
-// company.
+// Our own kernels, which read the weights once: up to 8 rows (stream.cu), and up to 64, or 128 of large
+// weights (stream_wide.cu), on devices that have bulk copies and warpgroups (9.0), where rows need not have
+// the same bits in every company.
 bool can_stream(const device& d, const product& p);
 void stream_product(device& d, const product& p);
 

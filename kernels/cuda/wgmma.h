@@ -43,16 +43,17 @@ __device__ __forceinline__ void wait_products(float (&c)[n]) {
 #define WEIR_C16(i) WEIR_C8(i), WEIR_C8(i + 8)
 #define WEIR_C24(i) WEIR_C16(i), WEIR_C8(i + 16)
 #define WEIR_C32(i) WEIR_C16(i), WEIR_C16(i + 16)
+#define WEIR_C48(i) WEIR_C32(i), WEIR_C16(i + 32)
 #define WEIR_C64(i) WEIR_C32(i), WEIR_C32(i + 32)
 #define WEIR_LIST4 "%0, %1, %2, %3"
 #define WEIR_LIST8 WEIR_LIST4 ", %4, %5, %6, %7"
 #define WEIR_LIST16 WEIR_LIST8 ", %8, %9, %10, %11, %12, %13, %14, %15"
 #define WEIR_LIST24 WEIR_LIST16 ", %16, %17, %18, %19, %20, %21, %22, %23"
 #define WEIR_LIST32 WEIR_LIST24 ", %24, %25, %26, %27, %28, %29, %30, %31"
-#define WEIR_LIST64                                                                        \
-  WEIR_LIST32                                                                              \
-      ", %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, " \
-      "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
+#define WEIR_LIST48 \
+  WEIR_LIST32 ", %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47"
+#define WEIR_LIST64 \
+  WEIR_LIST48 ", %48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
 
 #define WEIR_SS(name, n, count, a_at, b_at, add_at)                                                 \
   asm volatile("{ .reg .pred p; setp.ne.b32 p, " add_at                                             \
@@ -81,6 +82,7 @@ WEIR_MULTIPLY_SS("16", 8, "%8", "%9", "%10")
 WEIR_MULTIPLY_SS("32", 16, "%16", "%17", "%18")
 WEIR_MULTIPLY_SS("48", 24, "%24", "%25", "%26")
 WEIR_MULTIPLY_SS("64", 32, "%32", "%33", "%34")
+WEIR_MULTIPLY_SS("96", 48, "%48", "%49", "%50")
 WEIR_MULTIPLY_SS("128", 64, "%64", "%65", "%66")
 
 // c += a · b, k 16: a in registers as mma() has it, b [16, n] in shared memory.
@@ -100,12 +102,14 @@ WEIR_MULTIPLY_RS("128", 64, "%64, %65, %66, %67", "%68")
 #undef WEIR_RS
 #undef WEIR_SS
 #undef WEIR_LIST64
+#undef WEIR_LIST48
 #undef WEIR_LIST32
 #undef WEIR_LIST24
 #undef WEIR_LIST16
 #undef WEIR_LIST8
 #undef WEIR_LIST4
 #undef WEIR_C64
+#undef WEIR_C48
 #undef WEIR_C32
 #undef WEIR_C24
 #undef WEIR_C16

@@ -107,22 +107,23 @@ void check(device& d, weir::test::rng& r, const sample& of, const on_device<elem
 
 }  // namespace
 
-TEST_CASE("cuda: products of up to 64 rows by our own kernels equal their definition") {
+TEST_CASE("cuda: products by our own kernels equal their definition") {
   device* d = the_device();
   if (!d) return;
   weir::test::rng r(11);
   // Tiles shared by many blocks, by none, more blocks than work; ends within a tile and within a stage.
-  constexpr shape shapes[] = {{6144, 2048}, {2048, 8192}, {896, 4864}, {1040, 1096},
-                              {20016, 256}, {64, 4096},   {16, 64},    {208, 8}};
+  constexpr shape shapes[] = {{6144, 2048}, {2048, 8192}, {8208, 1096}, {896, 4864}, {1040, 1096},
+                              {20016, 256}, {64, 4096},   {16, 64},     {208, 8}};
   for (std::size_t i = 0; i < 2 * std::size(shapes); ++i) {
     const dtype type = types[i % 2];
     const shape s = shapes[i / 2];
-    const sample of(r, type, s, 64);
+    const sample of(r, type, s, 128);
     const on_device w(*d, of.w), x(*d, of.x);
-    for (const std::uint32_t m : {1u, 2u, 7u, 8u, 9u, 16u, 17u, 31u, 32u, 33u, 48u, 49u, 63u, 64u})
+    for (const std::uint32_t m :
+         {1u, 2u, 7u, 8u, 9u, 16u, 17u, 31u, 32u, 33u, 48u, 49u, 63u, 64u, 65u, 95u, 96u, 97u, 128u})
       for (const product_out kind : kinds) {
         const product p{type, w.get(), s.n, s.k, x.get(), m, nullptr, kind};
-        if (!can_stream(*d, p)) continue;  // a device without what they need
+        if (!can_stream(*d, p)) continue;  // a device without what they need, or more rows than pay
         check(*d, r, of, w, x, m, kind, [&](const product& it) { stream_product(*d, it); });
         check(*d, r, of, w, x, m, kind,
               [&](const product& it) { stream_product(*d, it); });  // nothing was left over
@@ -135,10 +136,10 @@ TEST_CASE("cuda: a chain of our own products has the sum of all of them") {
   device* d = the_device();
   if (!d) return;
   weir::test::rng r(12);
-  const shape s{4096, 1024};
-  const sample of(r, dtype::bf16, s, 64);
+  const shape s{8192, 1024};
+  const sample of(r, dtype::bf16, s, 128);
   const on_device w(*d, of.w), x(*d, of.x);
-  for (const std::uint32_t m : {1u, 16u, 33u, 64u}) {
+  for (const std::uint32_t m : {1u, 16u, 33u, 64u, 96u, 128u}) {
     const std::vector<float> zeros(std::size_t{m} * s.n);
     const on_device out(*d, zeros), other(*d, zeros);
     product p{dtype::bf16, w.get(), s.n, s.k, x.get(), m, out.as<void>(), product_out::add_f32};
@@ -229,6 +230,14 @@ TEST_CASE("cuda: what our own products cannot do is left to others") {
   CHECK(can_stream(*d, fits) == (d->encode_map != nullptr));
   product p = fits;
   p.m = 65;
+  CHECK_FALSE(can_stream(*d, p));
+  p.n = 8192, p.m = 128;
+  CHECK(can_stream(*d, p) == (d->encode_map != nullptr));
+  p.m = 129;
+  CHECK_FALSE(can_stream(*d, p));
+  p.m = 65, p.kind = product_out::f32;
+  CHECK_FALSE(can_stream(*d, p));
+  p = fits, p.n = 1032, p.kind = product_out::silu;
   CHECK_FALSE(can_stream(*d, p));
   p = fits, p.n = 1020;
   CHECK_FALSE(can_stream(*d, p));
