@@ -25,7 +25,8 @@ struct wide_ring {
                        threads = groups * 128 + 32;  // of a tile; of a block, the last 32 ask
   static constexpr int weights = rows * panel_columns * 2, x = wide * panel_columns * 2;  // bytes of a panel
   static constexpr int stage = panels * (weights + x);
-  static constexpr int stages = static_cast<int>(most_shared - 1024) / stage;
+  static constexpr int stages =
+      static_cast<int>(most_shared - 1024) / stage;  // behind them two barriers each
   static constexpr std::size_t bytes = stages * (stage + 16);
 };
 
