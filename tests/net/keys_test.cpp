@@ -21,6 +21,7 @@ struct busy_server {
     o.sim = "rate=1000,prefill=100000000";
     o.owner.max_batch = 1;
     o.net.api_keys = {"first", "second"};
+    o.shards = 1;  // two would tell the ends of their jobs in an order of their own
     return o;
   }
 
