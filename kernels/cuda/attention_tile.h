@@ -27,11 +27,6 @@ static_assert(lines * (sum_stride<64> + 2) * 4 <= 2 * stages * tile_bytes<64>);
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 
-// Named barriers: 1 and 2 are each warpgroup's own, 3 is both's.
-__device__ __forceinline__ void meet(int name, int count) {
-  asm volatile("bar.sync %0, %1;" ::"r"(name), "r"(count) : "memory");
-}
-
 __device__ __forceinline__ void cluster_meet() {
   asm volatile("barrier.cluster.arrive.release;\nbarrier.cluster.wait.acquire;" ::: "memory");
 }

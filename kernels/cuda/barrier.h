@@ -1,5 +1,5 @@
 // barrier.h — barriers in shared memory that count arrivals and the bytes of bulk copies (PTX ISA,
-// «mbarrier»), from 9.0 on.
+// «mbarrier»), from 9.0 on; and where warps of a block meet.
 #pragma once
 
 #include <cuda.h>
@@ -7,6 +7,12 @@
 #include <cstdint>
 
 namespace weir::kernels::cuda {
+
+// `count` threads at the block's barrier of that name: 0 is __syncthreads()'s, 1 and 2 are a warpgroup's own,
+// 3 is both's.
+__device__ __forceinline__ void meet(std::uint32_t name, std::uint32_t count) {
+  asm volatile("bar.sync %0, %1;" ::"r"(name), "r"(count) : "memory");
+}
 
 __device__ __forceinline__ void barrier_init(std::uint32_t barrier, std::uint32_t arrivals) {
   asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(arrivals));

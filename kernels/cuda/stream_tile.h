@@ -6,13 +6,13 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "kernels/cuda/barrier.h"
 #include "kernels/cuda/mma.h"
 #include "kernels/cuda/products.h"
 
 namespace weir::kernels::cuda {
 
-constexpr int panel_columns = 64;  // of a panel: its rows are 128 bytes, swizzled
-constexpr int most_groups = 2;
+constexpr int panel_columns = 64;               // of a panel: its rows are 128 bytes, swizzled
 constexpr std::size_t most_shared = 227 << 10;  // of one block, on 9.0
 
 // `wide`: rows of x, filled up. What suited each best on an H200 is in docs/performance.md, «Products of up
@@ -76,9 +76,6 @@ __device__ __forceinline__ unsigned read_count(const unsigned* at) {
   asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(v) : "l"(at) : "memory");
   return v;
 }
-__device__ __forceinline__ void group_sync(std::uint32_t group) {
-  asm volatile("bar.sync %0, 128;" ::"r"(group + 1) : "memory");
-}
 
 // `place`: a block's warpgroup.
 template <int wide>
@@ -94,7 +91,7 @@ __device__ __forceinline__ void leave_part(const wide_args& a, std::uint32_t pla
   for (int j = 0; j < wide / 8; ++j)
     __stcg(to + j * 128, make_float4(sums[4 * j], sums[4 * j + 1], sums[4 * j + 2], sums[4 * j + 3]));
   __threadfence();
-  group_sync(place % wide_ring<wide>::groups);
+  meet(1 + place % wide_ring<wide>::groups, 128);
   if (threadIdx.x % 128 == 0) atomicAdd(a.arrived + owner, 1);
 }
 

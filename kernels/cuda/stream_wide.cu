@@ -124,7 +124,7 @@ __global__ void __launch_bounds__(wide_ring<wide>::threads, 1)
         unsigned* arrived = a.arrived + place_of(block);
         while (read_count(arrived) != others) __nanosleep(20);
         for (std::uint32_t i = 1; i <= others; ++i) add_part<wide>(a, place_of(block + i), sums);
-        group_sync(group);  // all have seen the count
+        meet(1 + group, 128);  // all have seen the count
         if (threadIdx.x % 128 == 0) *arrived = 0;
       }
     }
@@ -213,7 +213,7 @@ bool open_wide(device& d) {
   cudaDriverEntryPointQueryResult found;
   WEIR_CUDA(d, cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &d.encode_map, 12000,
                                                 cudaEnableDefault, &found));
-  const std::size_t bytes = static_cast<std::size_t>(d.multiprocessors) * most_groups * sizeof(unsigned);
+  const std::size_t bytes = static_cast<std::size_t>(d.multiprocessors) * wide_ring<128>::groups * sizeof(unsigned);
   WEIR_CUDA(d, cudaMalloc(&d.arrived, bytes));
   WEIR_CUDA(d, cudaMemsetAsync(d.arrived, 0, bytes, d.stream));
 #endif
