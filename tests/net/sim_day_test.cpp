@@ -188,9 +188,10 @@ TEST_CASE("sim_day: an hour of every kind of client and fault leaves nothing beh
     run_day(seed, arrivals, t);
   };
   if (const auto day = asked_for()) return one_day(day->seed, day->count);
+  // These days alone see what is asked for below: a fresh one brings ten preemptions, or hundreds.
+  for (const std::uint64_t seed : {3, 4, 5, 6, 11, 13}) one_day(seed, made_arrivals);
   std::random_device fresh;
-  for (const std::uint64_t seed : {std::uint64_t{3}, std::uint64_t{4}, std::uint64_t{5}, std::uint64_t{6}, std::uint64_t{fresh()}, std::uint64_t{fresh()}})
-    one_day(seed, made_arrivals);
+  for (int i = 0; i < 2; ++i) one_day(fresh(), made_arrivals);
   for (const char* every : {"length", "stop", "timeout", "cancel", "overloaded", "deserted", "error"}) {
     CAPTURE(every);
     CHECK(t.endings[every] > 0);
