@@ -25,8 +25,8 @@ constexpr core::duration second_chance_after = std::chrono::minutes(1);
 
 class owner {
  public:
-  owner(owner_options o, const timekeeper& time, std::shared_ptr<board> b)
-      : options_(std::move(o)), time_(time), board_(std::move(b)) {}
+  owner(owner_options o, const timekeeper& time, std::shared_ptr<board> b, std::shared_ptr<core::incidents> seen)
+      : options_(std::move(o)), time_(time), board_(std::move(b)), seen_(std::move(seen)) {}
 
   // Engines end what is left as they go; their sinks must still find the outbox.
   ~owner() {
@@ -40,7 +40,7 @@ class owner {
   }
 
   void accept(owner_msg& m) {
-    std::visit([this](auto& what) { on(what); }, m);
+    core::contained(*seen_, "the owner's mail", [&] { std::visit([this](auto& what) { on(what); }, m); });
   }
 
   bool idle() const {
@@ -49,8 +49,16 @@ class owner {
     return true;
   }
 
-  // Every engine that has something due takes one step.
-  void step() {
+  // Every engine that has something due takes one step. An engine that throws is in no known state: its device is treated
+  // as one that failed.
+  void step() noexcept {
+    if (core::contained(*seen_, "the owner's step", [this] { step_engines(); })) return;
+    core::contained(*seen_, "the owner's restart", [this] {
+      device_failed(core::make_error(core::errc::internal, "a step could not be finished"));
+    });
+  }
+
+  void step_engines() {
     for (auto& e : engines_) {
       if (!e.does || e.does->idle() || e.due > time_.now()) continue;
       const auto done = e.does->step();
@@ -83,16 +91,20 @@ class owner {
   // Before the owner waits for mail or for a step to fall due. Its pulse goes on from the last step: a device that lets
   // it wait for long is not well.
   void pause(time_point until) {
-    outbox_.flush();
-    if (time_.now() >= publish_at_) publish();
+    core::contained(*seen_, "the owner's news", [this] {
+      outbox_.flush();
+      if (time_.now() >= publish_at_) publish();
+    });
     bell_->set(until);
   }
 
   // Before the owner waits for mail: what there was to tell is told.
   void rest() {
-    outbox_.flush();
-    publish();
-    check_books();
+    core::contained(*seen_, "the owner's news", [this] {
+      outbox_.flush();
+      publish();
+      check_books();
+    });
     board_->beat(time_.now(), false);
   }
 
@@ -101,16 +113,22 @@ class owner {
     static_cast<job_stream::state_block&>(*m.job.sink).out = &outbox_;
     if (idle()) board_->beat(time_.now(), true);
     auto& e = engines_[m.engine];
-    if (!e.does) return finish_at_once(*m.job.sink);
+    if (!e.does) return finish(*m.job.sink, core::make_error(core::errc::unavailable, "{}", board_->fault()));
     if (e.does->idle()) e.pace.wake(time_.now());
-    e.does->submit(std::move(m.job));
+    const auto sink = m.job.sink;
+    try {
+      e.does->submit(std::move(m.job));
+    } catch (const std::bad_alloc&) {  // the engine is as it was before
+      seen_->note("a job on its way into the engine", std::current_exception());
+      return finish(*sink, core::make_error(core::errc::overloaded, "there is no memory for this job now"));
+    }
     e.due = {};
   }
 
-  void finish_at_once(core::token_sink& sink) const {
+  static void finish(core::token_sink& sink, core::error why) {
     core::ending how;
     how.reason = core::finish_reason::error;
-    how.fault = core::make_error(core::errc::unavailable, "{}", board_->fault());
+    how.fault = std::move(why);
     sink.finish(how);
   }
 
@@ -225,6 +243,7 @@ class owner {
   owner_options options_;
   const timekeeper& time_;
   std::shared_ptr<board> board_;
+  const std::shared_ptr<core::incidents> seen_;
   ref<owner_msg> self_;
   std::unique_ptr<timekeeper::bell> bell_;
   outbox outbox_{board_->cancel_to_release};
@@ -269,12 +288,17 @@ asio::awaitable<void> run(context<owner_msg> self, std::shared_ptr<owner> o) {
 
 }  // namespace
 
-gpu_owner::gpu_owner(owner_options o, const timekeeper& time, asio::any_io_executor where) {
-  if (!where) where = thread_.emplace(exclusive_thread::options{.name = "weir-" + o.device}).get_executor();
+gpu_owner::gpu_owner(owner_options o, const timekeeper& time, std::shared_ptr<core::incidents> seen,
+                     asio::any_io_executor where) {
+  if (!where) {
+    exclusive_thread::options own{.name = "weir-" + o.device};
+    own.on_escape = [seen](std::exception_ptr what) { seen->note("the owner's thread", std::move(what)); };
+    where = thread_.emplace(std::move(own)).get_executor();
+  }
   options opt;
   opt.name = "owner-" + o.device;
   opt.mailbox = 2 * o.models * std::size_t{o.queue + o.max_batch} + 64;  // every admitted job, its cancel, loads
-  auto mind = std::make_shared<owner>(std::move(o), time, board_);
+  auto mind = std::make_shared<owner>(std::move(o), time, board_, std::move(seen));
   mail_ = spawn<owner_msg>(where, opt,
                            [mind](context<owner_msg> self) { return run(std::move(self), mind); });
 }

@@ -15,6 +15,7 @@
 #include "actors/messages.h"
 #include "actors/runtime/exclusive_thread.h"
 #include "actors/timekeeper.h"
+#include "core/incidents.h"
 
 namespace weir::actors {
 
@@ -41,7 +42,9 @@ struct owner_options {
 class gpu_owner {
  public:
   // `time` must outlive the owner. Without an executor it makes its own thread.
-  gpu_owner(owner_options o, const timekeeper& time, boost::asio::any_io_executor where = {});
+  // `seen` learns of exceptions.
+  gpu_owner(owner_options o, const timekeeper& time, std::shared_ptr<core::incidents> seen,
+            boost::asio::any_io_executor where = {});
   ~gpu_owner();
 
   const ref<owner_msg>& mail() const noexcept { return mail_; }

@@ -53,6 +53,7 @@ struct job_stream::state_block final : core::token_sink, waker {
   // --- on the shard
   void read_news();
   void take_news();            // REQUIRES: running
+  void take_news_or_end();
   void admitted(std::shared_ptr<const served_model> by, std::uint32_t position);
   void refused(core::error e);
   void cancel_here(core::finish_reason why);

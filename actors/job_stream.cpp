@@ -111,7 +111,22 @@ void job_stream::state_block::read_news() {
     }
     return;
   }
-  take_news();
+  take_news_or_end();
+}
+
+// There may be no memory for what came: the job ends here then, and its owner is told to drop it.
+void job_stream::state_block::take_news_or_end() {
+  try {
+    take_news();
+  } catch (const std::exception& e) {
+    if (now != phase::running) throw;  // it had ended before: a reader threw
+    model->cancel(id, finish_reason::error);
+    outcome o;
+    o.reason = finish_reason::error;
+    o.output_tokens = log.size();
+    o.fault = core::make_error(core::errc::internal, "the answer could not be kept: {}", e.what());
+    end(std::move(o));
+  }
 }
 
 void job_stream::state_block::take_news() {
@@ -135,7 +150,7 @@ void job_stream::state_block::admitted(std::shared_ptr<const served_model> by, s
   model = std::move(by);
   queue_position = position;
   text.emplace(model->tokenizer, skip_special);
-  take_news();  // an executor may have run the first wake before this
+  take_news_or_end();  // an executor may have run the first wake before this
 }
 
 void job_stream::state_block::refused(core::error e) {

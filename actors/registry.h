@@ -55,6 +55,8 @@ struct when_empty {
 using registry_msg = std::variant<job_born, job_ended, list_jobs, find_job, cancel_all, when_empty>;
 
 // `look` fills a live job's state, tokens and pages from what its owner published.
-ref<registry_msg> spawn_registry(executor where, const core::clock& time, std::function<void(std::vector<job_view>&)> look);
+// `seen` learns of exceptions.
+ref<registry_msg> spawn_registry(executor where, const core::clock& time, std::shared_ptr<core::incidents> seen,
+                                 std::function<void(std::vector<job_view>&)> look);
 
 }  // namespace weir::actors

@@ -38,9 +38,10 @@ struct service::parts {
   parts(service_options o, const timekeeper& t)
       : time(t),
         lasting(t.lasting()),
+        seen(o.seen),
         next_id(o.simulated ? o.simulated->next_id : random_id),
-        owner(with_mailbox_for(o), t, place(o)),
-        registry(spawn_registry(o.simulated ? place(o) : control.emplace("weir-control").get_executor(), t,
+        owner(with_mailbox_for(o), t, seen, place(o)),
+        registry(spawn_registry(o.simulated ? place(o) : own_thread(), t, seen,
                                 [this](auto& views) { look(views); })),
         specs(std::move(o.models)),
         pool(o.text_threads, place(o)) {}
@@ -48,6 +49,12 @@ struct service::parts {
   ~parts() { registry.stop(); }
 
   static executor place(const service_options& o) { return o.simulated ? o.simulated->everything : executor(); }
+
+  executor own_thread() {
+    exclusive_thread::options own{.name = "weir-control"};
+    own.on_escape = [s = seen](std::exception_ptr what) { s->note("the control thread", std::move(what)); };
+    return control.emplace(std::move(own)).get_executor();
+  }
 
   static owner_options with_mailbox_for(const service_options& o) {
     auto own = o.owner;
@@ -101,6 +108,8 @@ struct service::parts {
 
   const timekeeper& time;
   const std::shared_ptr<const core::clock> lasting;  // for the streams
+  const std::shared_ptr<core::incidents> seen;
+  core::memory_account memory;
   const std::function<core::job_id()> next_id;
   std::atomic<bool> draining{false};
   model_host host;
@@ -217,6 +226,8 @@ void service::cancel_job(core::job_id id, executor ex, std::function<void(std::o
 }
 
 core::time_point service::now() const noexcept { return p_->time.now(); }
+core::memory_account& service::memory() const noexcept { return p_->memory; }
+core::incidents& service::seen() const noexcept { return *p_->seen; }
 
 snapshot service::stats() const {
   const auto p = p_->owner.published().look();

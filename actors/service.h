@@ -17,6 +17,8 @@
 #include "actors/messages.h"
 #include "actors/request.h"
 #include "core/error.h"
+#include "core/incidents.h"
+#include "core/memory/account.h"
 
 namespace weir::actors {
 
@@ -66,6 +68,7 @@ struct service_options {
   owner_options owner;
   unsigned text_threads = 1;
   std::optional<simulation> simulated;
+  std::shared_ptr<core::incidents> seen = std::make_shared<core::incidents>();
 };
 
 class service {
@@ -98,6 +101,8 @@ class service {
   void cancel_job(core::job_id id, executor ex, std::function<void(std::optional<job_view>)> done);
 
   core::time_point now() const noexcept;  // as its clock has it
+  core::memory_account& memory() const noexcept;  // what clients make the process hold
+  core::incidents& seen() const noexcept;         // exceptions that nothing nearer to their cause has handled
   snapshot stats() const;
   readiness ready() const;
   // Of every job that was cancelled or came to its deadline: how long until its pages were free.

@@ -25,17 +25,6 @@ core::result<std::optional<std::uint64_t>> number_or_auto(const char* option, co
   return std::optional(n);
 }
 
-// A number of bytes, or of K, M or G of them.
-core::result<std::uint64_t> bytes_of(const char* option, const std::string& text) {
-  std::uint64_t n = 0;
-  const auto [end, ec] = std::from_chars(text.data(), text.data() + text.size(), n);
-  const std::string_view unit(end, static_cast<std::size_t>(text.data() + text.size() - end));
-  const int shift = unit.empty() ? 0 : unit == "K" ? 10 : unit == "M" ? 20 : unit == "G" ? 30 : -1;
-  if (ec != std::errc{} || shift < 0 || n > (std::uint64_t{1} << 50) >> shift)
-    return bad_param(option, "--{} must be bytes, or a number and K, M or G, not '{}'", option, text);
-  return n << shift;
-}
-
 // NAME=SOURCE, or SOURCE alone.
 actors::model_spec spec_of(const std::string& text) {
   actors::model_spec m;
@@ -99,6 +88,16 @@ core::result<std::vector<actors::model_spec>> models_of(const core::engine_setti
 }
 
 }  // namespace
+
+core::result<std::uint64_t> bytes_of(const char* option, const std::string& text) {
+  std::uint64_t n = 0;
+  const auto [end, ec] = std::from_chars(text.data(), text.data() + text.size(), n);
+  const std::string_view unit(end, static_cast<std::size_t>(text.data() + text.size() - end));
+  const int shift = unit.empty() ? 0 : unit == "K" ? 10 : unit == "M" ? 20 : unit == "G" ? 30 : -1;
+  if (ec != std::errc{} || shift < 0 || n > (std::uint64_t{1} << 50) >> shift)
+    return bad_param(option, "--{} must be bytes, or a number and K, M or G, not '{}'", option, text);
+  return n << shift;
+}
 
 core::result<actors::service_options> service_options_of(const core::engine_settings& s,
                                                          std::uint32_t queue) {

@@ -11,8 +11,10 @@
 #include "apps/commands.h"
 #include "apps/engine_options.h"
 #include "apps/local_service.h"
+#include "apps/memory_limit.h"
 #include "apps/options.h"
 #include "apps/progress.h"
+#include "net/resident.h"
 #include "net/server.h"
 
 namespace weir::apps {
@@ -45,13 +47,15 @@ constexpr std::chrono::milliseconds last_words{500};
 // The life of a server: listen, load, say so, serve until a signal, drain, stop.
 class serving {
  public:
-  serving(const serve_options& o, actors::service_options s, net::server_options n)
-      : shards_(o.server.io_threads),
+  serving(const serve_options& o, actors::service_options s, net::server_options n, std::uint64_t memory_limit)
+      : shards_(o.server.io_threads, s.seen),
         service_(std::move(s), clock_),
         server_(service_, shards_, std::move(n)),
         signals_(io_, SIGINT, SIGTERM),
         timer_(io_),
-        drain_s_(o.server.drain_s) {}
+        drain_s_(o.server.drain_s),
+        memory_limit_(memory_limit),
+        memory_was_asked_for_(o.server.max_memory != "auto") {}
 
   int run() {
     if (auto ok = server_.start(); !ok) return fail(ok.error());
@@ -69,6 +73,13 @@ class serving {
       return io_.stop();
     }
     show_memory(service_.stats().memory);
+    const auto for_clients = clients_limit(memory_limit_, net::resident_bytes(), memory_was_asked_for_);
+    if (!for_clients) {
+      exit_ = fail(for_clients.error());
+      return io_.stop();
+    }
+    service_.memory().set_limit(*for_clients);
+    spdlog::info("clients may make the process hold {} MB", *for_clients >> 20);
     const auto models = service_.models();
     std::string names;
     for (const auto& m : models) names += (names.empty() ? "" : ",") + m.name;
@@ -124,6 +135,8 @@ class serving {
   boost::asio::signal_set signals_;
   boost::asio::steady_timer timer_;
   const std::uint32_t drain_s_;
+  const std::uint64_t memory_limit_;
+  const bool memory_was_asked_for_;
   bool draining_ = false;
   int exit_ = exit_code::done;
 };
@@ -135,6 +148,7 @@ net::server_limits limits_of(const core::server_settings& s) {
   l.trusted.insert(l.trusted.end(), s.trusted_proxy.begin(), s.trusted_proxy.end());
   l.jobs = s.max_jobs;
   l.messages_per_s = s.messages_per_s;
+  l.frames_per_s = s.frames_per_s;
   l.frame_bytes = s.max_frame;
   l.body_bytes = s.max_body;
   l.drained_bytes = 2 * l.body_bytes;
@@ -152,7 +166,8 @@ net::server_limits limits_of(const core::server_settings& s) {
 int run(const serve_options& o) {
   auto service = service_options_of(o.engine, o.server.queue);
   auto keys = read_keys(o.server.api_key_file);
-  for (const auto& e : {service.error(), keys.error()})
+  const auto memory = process_limit(o.server.max_memory);
+  for (const auto& e : {service.error(), keys.error(), memory.error()})
     if (!e.message.empty()) {
       std::cerr << e.message << '\n';
       return exit_of(e);
@@ -165,7 +180,8 @@ int run(const serve_options& o) {
   n.api_keys = std::move(*keys);
   n.drain = std::chrono::seconds(o.server.drain_s);
   n.limits = limits_of(o.server);
-  return serving(o, std::move(*service), std::move(n)).run();
+  service->seen = std::make_shared<core::incidents>([](std::string_view line) { spdlog::error("{}", line); });
+  return serving(o, std::move(*service), std::move(n), *memory).run();
 }
 
 }  // namespace

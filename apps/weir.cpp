@@ -9,6 +9,7 @@
 #include "apps/commands.h"
 #include "apps/descriptors.h"
 #include "apps/options.h"
+#include "apps/terminate.h"
 
 namespace {
 
@@ -63,6 +64,7 @@ int run(int argc, char** argv) {
 int main(int argc, char** argv) try {
   spdlog::set_default_logger(spdlog::stderr_color_mt("weir"));
   spdlog::set_pattern("%Y-%m-%d %H:%M:%S.%e %^%l%$ %v");
+  say_where_on_terminate();
   raise_descriptor_limit();
   return run(argc, argv);
 } catch (const std::exception& e) {

@@ -39,6 +39,7 @@ struct server_settings {
   std::uint32_t sockets_per_address = 64;
   std::uint32_t max_jobs = 32;
   std::uint32_t messages_per_s = 20;
+  std::uint32_t frames_per_s = 1000;
   std::uint32_t max_frame = 256 * 1024;
   std::uint32_t max_body = 2 * 1024 * 1024;
   std::uint32_t max_header = 8 * 1024;
@@ -50,6 +51,7 @@ struct server_settings {
   std::uint32_t max_age_s = 3600;
   std::uint32_t detach_grace_ms = 30000;
   std::uint32_t drain_s = 30;
+  std::string max_memory = "auto";
 };
 
 // What a setting is, beside its field and default.
@@ -102,6 +104,8 @@ void visit_settings(server_settings& s, V&& v) {
   v(setting{"max-jobs", "responses at a time on one WebSocket", "jobs", 1, 1 << 16}, s.max_jobs);
   v(setting{"messages-per-s", "frames that one WebSocket may send, not counting pongs", "frames/s", 1, 1 << 20},
     s.messages_per_s);
+  v(setting{"frames-per-s", "frames of any kind that one WebSocket may send, fragments, pings and pongs too", "frames/s", 1, 1 << 24},
+    s.frames_per_s);
   v(setting{"max-frame", "largest WebSocket frame that is taken", "bytes", 1024, 1 << 30}, s.max_frame);
   v(setting{"max-body", "largest HTTP body that is taken", "bytes", 1024, 1 << 30}, s.max_body);
   v(setting{"max-header", "longest HTTP header that is taken", "bytes", 512, 1 << 20}, s.max_header);
@@ -116,6 +120,8 @@ void visit_settings(server_settings& s, V&& v) {
   v(setting{"detach-grace-ms", "how long a running job waits for its reader to come back", "ms", 0, 1 << 30},
     s.detach_grace_ms);
   v(setting{"drain-s", "how long running jobs may finish after SIGTERM", "s", 0, 86400}, s.drain_s);
+  v(setting{"max-memory", "memory that the process may take before requests are refused, models included; K, M and G are powers of 1024; auto: what the cgroup allows, or the machine has",
+            "bytes"}, s.max_memory);
 }
 
 }  // namespace weir::core

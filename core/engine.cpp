@@ -102,8 +102,13 @@ void engine::submit(job j) {
   }
   if (j.deadline) s_->earliest_deadline = std::min(s_->earliest_deadline, *j.deadline);
   auto s = std::make_unique<sequence>(std::move(j), s_->device->info(), s_->longest);
-  s_->known.emplace(s->asked.id, s.get());
-  s_->waiting.add(std::move(s));
+  const auto named = s_->known.emplace(s->asked.id, s.get()).first;
+  try {
+    s_->waiting.add(std::move(s));
+  } catch (...) {
+    s_->known.erase(named);
+    throw;
+  }
 }
 
 bool engine::cancel(const job_id& id, finish_reason why) {

@@ -1,7 +1,6 @@
 // POST /v1/completions and /v1/chat/completions: a job, and its text as one object or as server-sent events.
 #include <algorithm>
 #include <boost/asio/ip/tcp.hpp>
-#include <boost/beast/http/chunk_encode.hpp>
 #include <boost/beast/http/empty_body.hpp>
 #include <boost/beast/http/write.hpp>
 
@@ -62,6 +61,7 @@ asio::awaitable<bool> http_session::complete(openai::dialect d, const request& r
       if (auto n = news.lock()) n->notify();
     }));
   }
+  peer_gone_ = false;
   watch_peer();
   const bool streamed = parsed->stream;
   const auto settled = [&] {
@@ -75,10 +75,10 @@ asio::awaitable<bool> http_session::complete(openai::dialect d, const request& r
   const auto failed = failure_of(all, !streamed);
   if (!failed && streamed) {
     const bool goes_on = co_await stream_events(d, *parsed, all);
-    stop_watching();
+    co_await stop_watching();
     co_return goes_on;
   }
-  stop_watching();
+  co_await stop_watching();
   reply out;
   if (failed) {
     out = error_reply(*failed);
@@ -102,8 +102,7 @@ asio::awaitable<bool> http_session::stream_events(openai::dialect d, const opena
   head.set(http::field::cache_control, "no-cache");
   head.set("X-Accel-Buffering", "no");
   http::response_serializer<http::empty_body> serializer(head);
-  stream_.expires_after(hub_.limits().write_time);
-  co_await http::async_write_header(stream_, serializer, asio::use_awaitable);
+  co_await http::async_write_header(stream_.socket(), serializer, asio::use_awaitable);
 
   const openai::event_writer events(d, jobs.front()->id().text(), unix_seconds(), jobs.front()->model(),
                                     p.include_usage);
@@ -147,20 +146,6 @@ void http_session::show_news(const openai::event_writer& events, const actors::j
   events.piece(out_, index, text_, ids_,
                shown.ended ? openai::finish_reason(job.ended().reason) : std::string_view());
   if (shown.ended && job.ended().fault) events.error(out_, *job.ended().fault);
-}
-
-asio::awaitable<void> http_session::write_chunk(std::string_view data, bool last) {
-  stream_.expires_after(hub_.limits().write_time);
-  if (version_ < 11) {
-    co_await asio::async_write(stream_, asio::buffer(data), asio::use_awaitable);
-    co_return;
-  }
-  const auto chunk = http::make_chunk(asio::const_buffer(data.data(), data.size()));
-  co_await asio::async_write(stream_, chunk, asio::use_awaitable);
-  if (last) {
-    const auto end = http::make_chunk_last();
-    co_await asio::async_write(stream_, end, asio::use_awaitable);
-  }
 }
 
 }  // namespace weir::net

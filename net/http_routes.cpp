@@ -1,14 +1,12 @@
 #include "net/http_routes.h"
 
-#include <unistd.h>
-
 #include <boost/asio/async_result.hpp>
 #include <boost/asio/use_awaitable.hpp>
-#include <fstream>
 
 #include "net/json.h"
 #include "net/openai.h"
 #include "net/page_assets.h"
+#include "net/resident.h"
 
 namespace weir::net {
 namespace {
@@ -173,13 +171,6 @@ reply show_ready(hub& h) {
   return error_reply(503, "unavailable", state.reason);
 }
 
-std::uint64_t resident_bytes() {
-  std::ifstream file("/proc/self/statm");
-  std::uint64_t size = 0, resident = 0;
-  file >> size >> resident;
-  return resident * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
-}
-
 void append_delays(std::string& out, std::string_view key, const core::delays& d) {
   append_object(out, key, [&] {
     append_count(out, "count", d.count());
@@ -241,6 +232,11 @@ void append_clients(std::string& out, const hall& all) {
     append_count(out, "late", all.lag.late.load(std::memory_order_relaxed));
     append_count(out, "bytes", all.lag.bytes.load(std::memory_order_relaxed));
   });
+  append_object(out, "client_memory", [&] {
+    append_count(out, "used", all.service.memory().used());
+    append_count(out, "limit", all.service.memory().limit());
+  });
+  append_count(out, "incidents", all.service.seen().count());
   append_count(out, "sessions", all.sessions.load(std::memory_order_relaxed));
   append_object(out, "closed", [&] {
     for (const auto& [code, count] : all.closed()) append_count(out, std::to_string(code), count);

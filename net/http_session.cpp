@@ -1,14 +1,17 @@
 #include "net/http_session.h"
 
+#include <algorithm>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/beast/http/empty_body.hpp>
 #include <boost/beast/http/read.hpp>
-#include <boost/beast/http/write.hpp>
+#include <boost/beast/http/rfc7230.hpp>
 #include <boost/beast/websocket/rfc6455.hpp>
 
 #include "net/handshake.h"
+#include "net/http_framing.h"
 #include "net/json.h"
 #include "net/random_hex.h"
+#include "net/tcp_state.h"
 
 namespace weir::net {
 
@@ -17,13 +20,55 @@ namespace beast = boost::beast;
 namespace http = beast::http;
 using boost::system::error_code;
 
-http_session::http_session(std::shared_ptr<hub> h, asio::ip::tcp::socket socket, address_book::entry caller)
+namespace {
+
+// Beside a header the buffer takes the beginning of what follows it.
+constexpr std::size_t beyond_header = 8 * 1024;
+
+// All lines of a field in order, joined by commas; nothing where there is none.
+template <class Fields>
+std::optional<std::string> joined_lines(const Fields& fields, http::field name) {
+  std::optional<std::string> out;
+  const auto lines = fields.equal_range(name);
+  for (auto line = lines.first; line != lines.second; ++line) {
+    if (out) out->append(",");
+    out ? out->append(line->value()) : out.emplace(line->value());
+  }
+  return out;
+}
+
+// Beast looks at the first Connection line alone.
+template <class Fields>
+bool says_close(const Fields& fields) {
+  const std::string all = joined_lines(fields, http::field::connection).value_or("");
+  return http::token_list(all).exists("close");
+}
+
+// The host and port of a target in absolute form ("http://host:port/path"); empty where the target is a path.
+std::string_view host_of_target(std::string_view target) {
+  const auto scheme_end = target.find("://");
+  if (target.starts_with('/') || scheme_end == target.npos) return {};
+  target.remove_prefix(scheme_end + 3);
+  return target.substr(0, target.find_first_of("/?#"));
+}
+
+reply too_large(std::size_t most) {
+  return error_reply(413, "body_too_large", fmt::format("the body is over {} bytes", most));
+}
+
+}  // namespace
+
+http_session::http_session(std::shared_ptr<hub> h, asio::ip::tcp::socket socket, address_book::entry caller,
+                           core::memory_hold memory)
     : at_(std::move(h)),
       hub_(*at_),
       in_hall_(hub_.all_ptr()),
       caller_(std::move(caller)),
+      memory_(std::move(memory)),
       stream_(std::move(socket)),
-      news_(std::make_shared<wake>(hub_.executor())) {}
+      buffer_(hub_.limits().header_bytes + beyond_header),
+      news_(std::make_shared<wake>(hub_.executor())),
+      sending_(hub_.limits().write_time) {}
 
 asio::awaitable<void> http_session::run() {
   auto self = shared_from_this();
@@ -40,6 +85,8 @@ asio::awaitable<void> http_session::run() {
     while (co_await one_request() && !hub_.all().draining) {
     }
   } catch (const boost::system::system_error&) {  // this connection is over
+  } catch (...) {
+    hub_.all().seen.note("an HTTP connection", std::current_exception());
   }
   error_code ignored;
   stream_.socket().shutdown(asio::ip::tcp::socket::shutdown_send, ignored);
@@ -55,28 +102,36 @@ asio::awaitable<bool> http_session::one_request() {
   head_only_ = false;
   version_ = 11;
   between_requests_ = true;
+  memory_.force(connection_bytes);
   error_code ec;
   co_await read_header(p, ec);
   between_requests_ = false;
   first_ = false;
   if (ec && late_ && !p.got_some() && buffer_.size() == 0) co_return false;  // it never began a request
-  if (ec) co_return co_await refuse_header(ec);
+  if (ec) co_return co_await refuse_unreadable(ec);
 
   const auto& head = p.get();
   version_ = head.version();
-  keep_alive_ = head.keep_alive() && !hub_.all().draining;
+  keep_alive_ = head.keep_alive() && !says_close(head) && !hub_.all().draining;
   head_only_ = head.method() == http::verb::head;
   if (beast::websocket::is_upgrade(head) && path_of(head.target()) == "/v1/stream") {
     co_return co_await upgrade(p.release());
   }
-  const auto length = p.content_length();
-  if (length && *length > hub_.limits().body_bytes) co_return co_await refuse_body();
+  const auto found = find_route(std::string_view(head.method_string()), head.target());
+  if (auto refused = judge(head, found)) co_return co_await refuse(std::move(*refused), p);
   p.body_limit(hub_.limits().body_bytes);
-  co_await read_body(p, ec);
-  if (ec == http::error::body_limit) co_return co_await refuse_body();
-  if (ec) co_return co_await refuse_header(ec);
+  if (p.content_length().value_or(0) > hub_.limits().body_bytes) {
+    ec = http::error::body_limit;
+  } else {
+    co_await read_body(p, ec);
+  }
+  if (ec == http::error::body_limit) {
+    reply no = too_large(hub_.limits().body_bytes);
+    co_return co_await refuse(std::move(no), p);
+  }
+  if (ec) co_return co_await refuse_unreadable(ec);
   const request r = p.release();
-  co_return co_await answer(r);
+  co_return co_await answer(r, std::get<route_match>(found));
 }
 
 asio::awaitable<void> http_session::read_header(parser& p, error_code& ec) {
@@ -85,14 +140,33 @@ asio::awaitable<void> http_session::read_header(parser& p, error_code& ec) {
   read_done();
 }
 
+// The framing of a chunked body, which is all that is read of it but its bytes, may be as long as a header and the body
+// itself: chunks of a few bytes are slow but honest, extensions and zeros without end are not. `ec` is buffer_overflow
+// then, as it is where one piece of framing is longer than the buffer.
 asio::awaitable<void> http_session::read_body(parser& p, error_code& ec) {
-  if (!p.is_done() && beast::iequals(p.get()[http::field::expect], "100-continue")) {
-    constexpr std::string_view go_on = "HTTP/1.1 100 Continue\r\n\r\n";
-    stream_.expires_after(hub_.limits().body_time);
-    co_await asio::async_write(stream_, asio::buffer(go_on), asio::use_awaitable);
+  if (!p.is_done() && version_ >= 11 && beast::iequals(p.get()[http::field::expect], "100-continue")) {
+    co_await write_bytes("HTTP/1.1 100 Continue\r\n\r\n");
   }
+  if (!memory_.resize(connection_bytes + p.content_length().value_or(0))) {
+    ec = make_error_code(boost::system::errc::not_enough_memory);
+    co_return;
+  }
+  auto no_control_characters = [](std::uint64_t, beast::string_view extension, error_code& bad) {
+    // Beast takes a line feed inside quotes; a reader that ends lines at it would see another body.
+    const auto is_control = [](unsigned char c) { return (c < 0x20 && c != '\t') || c == 0x7f; };
+    if (std::ranges::any_of(extension, is_control)) bad = http::error::bad_chunk_extension;
+  };
+  p.on_chunk_header(no_control_characters);
   read_within(hub_.limits().body_time);
-  co_await http::async_read(stream_, buffer_, p, asio::redirect_error(asio::use_awaitable, ec));
+  std::size_t read = 0;
+  while (!ec && !p.is_done()) {  // the parser is not eager: it comes back after each chunk's header
+    read += co_await http::async_read_some(stream_, buffer_, p, asio::redirect_error(asio::use_awaitable, ec));
+    const std::size_t body = p.get().body().size();
+    if (ec) break;
+    if (read > 2 * body + hub_.limits().header_bytes) ec = http::error::buffer_overflow;
+    if (!memory_.resize(connection_bytes + std::max<std::size_t>(body, p.content_length().value_or(0))))
+      ec = make_error_code(boost::system::errc::not_enough_memory);
+  }
   read_done();
 }
 
@@ -103,7 +177,9 @@ void http_session::read_within(std::chrono::milliseconds most) {
 }
 
 void http_session::tick() {
-  if (!read_by_ || std::chrono::steady_clock::now() < *read_by_) return;
+  const auto now = std::chrono::steady_clock::now();
+  if (sending_.writing() && sending_.stalled(now, acknowledged_bytes(stream_.socket().native_handle()))) cut_off_stalled_reader();
+  if (!read_by_ || now < *read_by_) return;
   read_by_.reset();
   late_ = true;
   stream_.cancel();
@@ -111,48 +187,45 @@ void http_session::tick() {
 
 // ---- refusals of what is no request
 
-asio::awaitable<bool> http_session::refuse_header(error_code ec) {
+asio::awaitable<bool> http_session::refuse(reply no, parser& p) {
+  const bool short_body = p.content_length().value_or(hub_.limits().header_bytes + 1) <= hub_.limits().header_bytes;
+  if (!p.is_done() && !no.close && short_body) {  // so that the next request can be read
+    error_code ec;
+    co_await read_body(p, ec);
+    if (ec) co_return co_await refuse_unreadable(ec);
+  }
+  const bool more_follows = !p.is_done();
+  no.close = no.close || more_follows;
+  const bool goes_on = co_await write(std::move(no));
+  if (more_follows) co_await read_away_the_rest();
+  co_return goes_on;
+}
+
+asio::awaitable<bool> http_session::refuse_unreadable(error_code ec) {
+  keep_alive_ = false;
   const error_code parse_error = http::make_error_code(http::error::bad_method);
   if (late_) {
     co_await write(error_reply(408, "timeout", "the request did not come to its end in time"));
+    co_return false;
+  }
+  if (ec == boost::system::errc::not_enough_memory) {
+    co_await write(error_reply(503, "overloaded", "the server has no memory for this request now"));
+    co_await read_away_the_rest();
     co_return false;
   }
   if (ec.category() != parse_error.category() || ec == http::error::end_of_stream ||
       ec == http::error::partial_message) {
     co_return false;
   }
-  const bool too_long = ec == http::error::header_limit;
-  reply r = too_long ? error_reply(431, "header_too_large",
-                                   fmt::format("the header is over {} bytes", hub_.limits().header_bytes))
-                     : error_reply(400, "bad_request", "not a request: " + ec.message());
+  reply r = error_reply(400, "bad_request", "not a request: " + ec.message());
+  if (ec == http::error::header_limit)
+    r = error_reply(431, "header_too_large", fmt::format("the header is over {} bytes", hub_.limits().header_bytes));
+  if (ec == http::error::buffer_overflow)
+    r = error_reply(431, "framing_too_large",
+                    fmt::format("chunk headers and trailers are over {} bytes", hub_.limits().header_bytes));
   co_await write(std::move(r));
   co_await read_away_the_rest();
   co_return false;
-}
-
-asio::awaitable<bool> http_session::refuse_body() {
-  keep_alive_ = false;
-  reply r =
-      error_reply(413, "body_too_large", fmt::format("the body is over {} bytes", hub_.limits().body_bytes));
-  co_await write(std::move(r));
-  co_await read_away_the_rest();
-  co_return false;
-}
-
-// A client that is still sending reads no answer, and one that is hung up on loses it.
-asio::awaitable<void> http_session::read_away_the_rest() {
-  error_code ec;
-  stream_.socket().shutdown(asio::ip::tcp::socket::shutdown_send, ec);
-  std::size_t read = buffer_.size();
-  buffer_.clear();
-  std::vector<char> bytes(64 * 1024);
-  stream_.expires_after(hub_.limits().handshake);
-  while (read < hub_.limits().drained_bytes) {
-    const std::size_t n =
-        co_await stream_.async_read_some(asio::buffer(bytes), asio::redirect_error(asio::use_awaitable, ec));
-    if (ec) co_return;
-    read += n;
-  }
 }
 
 // ---- who may come in
@@ -162,9 +235,9 @@ std::optional<reply> http_session::judge_host(const request& r) const {
   const auto hosts = r.count(http::field::host);
   if (hosts > 1 || (hosts == 0 && r.version() >= 11))
     return error_reply(400, "bad_request", hosts ? "several Host headers" : "the Host header is missing");
-  if (!all.loopback || host_allowed(r[http::field::host], all.listen_host, all.options.allow_origin)) {
-    return std::nullopt;
-  }
+  const std::string_view in_target = host_of_target(r.target());  // counts instead of Host (RFC 9112, section 3.2.2)
+  const std::string_view host = in_target.empty() ? std::string_view(r[http::field::host]) : in_target;
+  if (!all.loopback || host_allowed(host, all.listen_host, all.options.allow_origin)) return std::nullopt;
   return error_reply(
       403, "host_forbidden",
       "a server on a loopback address is reached as localhost, or by an allowed origin's name");
@@ -175,17 +248,48 @@ std::uint64_t http_session::key_of(const request& r) const {
   return key ? number_of_key(*key, hub_.all().options.api_keys) : 0;
 }
 
-std::optional<reply> http_session::judge(const request& r, const route_match& route) const {
-  const auto& keys = hub_.all().options.api_keys;
-  if (auto refused = judge_host(r)) return refused;
-  const bool is_public =
-      route.to == endpoint::asset || route.to == endpoint::live || route.to == endpoint::ready;
-  if (keys.empty() || is_public) return std::nullopt;
-  if (key_of(r)) return std::nullopt;
+std::optional<reply> http_session::judge_key(const request& r, endpoint to) const {
+  const bool is_public = to == endpoint::asset || to == endpoint::live || to == endpoint::ready;
+  if (hub_.all().options.api_keys.empty() || is_public || key_of(r)) return std::nullopt;
   reply no = error_reply(401, "invalid_api_key",
-                         bearer_of(r[http::field::authorization]) ? "this key is not known" : "a key is needed: Authorization: Bearer …");
+                         bearer_of(r[http::field::authorization]) ? "this key is not known"
+                                                                  : "a key is needed: Authorization: Bearer …");
   no.headers.emplace_back("WWW-Authenticate", "Bearer");
   return no;
+}
+
+std::optional<reply> http_session::judge_route(const request& r, const found_route& found) const {
+  if (const auto* wrong = std::get_if<wrong_method>(&found)) {
+    reply no =
+        error_reply(405, "method_not_allowed", "this path does not take " + std::string(r.method_string()));
+    no.headers.emplace_back("Allow", wrong->allow);
+    return no;
+  }
+  if (std::holds_alternative<no_route>(found))
+    return error_reply(404, "not_found", fmt::format("there is nothing at {}", legible(path_of(r.target()))));
+  if (r.method() != http::verb::post) return std::nullopt;
+  std::string_view type = r[http::field::content_type];
+  type = type.substr(0, type.find(';'));
+  while (!type.empty() && type.back() == ' ') type.remove_suffix(1);
+  if (beast::iequals(type, "application/json")) return std::nullopt;
+  return error_reply(415, "unsupported_media_type", "the body of a POST has to be application/json");
+}
+
+// All that can be said of a request before its body is read.
+std::optional<reply> http_session::judge(const request& r, const found_route& found) const {
+  const auto codings = joined_lines(r, http::field::transfer_encoding);
+  const framing framed{r.version(), codings, r.count(http::field::content_length) > 0};
+  if (auto refused = judge_framing(framed)) return refused;
+  if (caller_.crowded()) {
+    reply no = error_reply(429, "overloaded",
+                           fmt::format("an address may have {} connections", hub_.limits().sockets_per_address));
+    no.close = true;
+    return no;
+  }
+  if (auto refused = judge_host(r)) return refused;
+  const auto* route = std::get_if<route_match>(&found);
+  if (auto refused = judge_key(r, route ? route->to : endpoint::planned)) return refused;
+  return judge_route(r, found);
 }
 
 std::optional<reply> http_session::judge_upgrade(const request& r, admission& how) const {
@@ -213,6 +317,8 @@ std::optional<reply> http_session::judge_upgrade(const request& r, admission& ho
   if (!protocols.empty() && !offered.weir_v1) {
     return error_reply(400, "bad_subprotocol", "this server speaks the subprotocol weir.v1 only");
   }
+  if (r.count(http::field::transfer_encoding) > 0 || r.count(http::field::content_length) > 0)
+    return error_reply(400, "bad_request", "a WebSocket's handshake has no body");
   if (buffer_.size() > 0) return error_reply(400, "bad_request", "frames came before the handshake was done");
   if (all.draining) return error_reply(503, "unavailable", "the server is shutting down");
   return std::nullopt;
@@ -226,6 +332,7 @@ asio::awaitable<bool> http_session::upgrade(request r) {
     co_return co_await write(std::move(*refused));
   }
   how.caller = std::move(caller_);
+  how.memory = std::move(memory_);
   // The socket goes on by itself: what this session held for HTTP is not kept beside it.
   serve_websocket(at_, std::move(stream_), std::move(r), std::move(how));
   co_return false;
@@ -233,78 +340,11 @@ asio::awaitable<bool> http_session::upgrade(request r) {
 
 // ---- answers
 
-asio::awaitable<bool> http_session::answer(const request& r) {
-  if (caller_.crowded()) {
-    reply no = error_reply(429, "overloaded",
-                           fmt::format("an address may have {} connections", hub_.limits().sockets_per_address));
-    no.close = true;
-    co_return co_await write(std::move(no));
-  }
-  const std::string_view target = r.target();
-  const auto found = find_route(std::string_view(r.method_string()), target);
-  const auto* route = std::get_if<route_match>(&found);
-  if (auto refused = judge(r, route ? *route : route_match{endpoint::planned, {}})) {
-    co_return co_await write(std::move(*refused));
-  }
-  if (const auto* wrong = std::get_if<wrong_method>(&found)) {
-    reply no =
-        error_reply(405, "method_not_allowed", "this path does not take " + std::string(r.method_string()));
-    no.headers.emplace_back("Allow", wrong->allow);
-    co_return co_await write(std::move(no));
-  }
-  if (!route) {
-    reply no = error_reply(404, "not_found", fmt::format("there is nothing at {}", legible(path_of(target))));
-    co_return co_await write(std::move(no));
-  }
-  if (r.method() == http::verb::post) {
-    std::string_view type = r[http::field::content_type];
-    type = type.substr(0, type.find(';'));
-    while (!type.empty() && type.back() == ' ') type.remove_suffix(1);
-    if (!beast::iequals(type, "application/json")) {
-      reply no = error_reply(415, "unsupported_media_type", "the body of a POST has to be application/json");
-      co_return co_await write(std::move(no));
-    }
-  }
-  if (route->to == endpoint::completions) co_return co_await complete(openai::dialect::completion, r);
-  if (route->to == endpoint::chat_completions) co_return co_await complete(openai::dialect::chat, r);
-  reply got = co_await answer_route(hub_, *route, target, r.body());
+asio::awaitable<bool> http_session::answer(const request& r, const route_match& route) {
+  if (route.to == endpoint::completions) co_return co_await complete(openai::dialect::completion, r);
+  if (route.to == endpoint::chat_completions) co_return co_await complete(openai::dialect::chat, r);
+  reply got = co_await answer_route(hub_, route, r.target(), r.body());
   co_return co_await write(std::move(got));
-}
-
-asio::awaitable<bool> http_session::write(reply r) {
-  http::response<http::string_body> m{static_cast<http::status>(r.status), version_};
-  if (r.close) keep_alive_ = false;
-  m.keep_alive(keep_alive_);
-  m.set(http::field::server, "weir");
-  m.set("x-request-id", request_id_);
-  m.set(http::field::content_type, r.content_type);
-  for (const auto& [name, value] : r.headers) m.set(name, value);
-  m.content_length(r.body.size());
-  if (!head_only_) m.body() = std::move(r.body);
-  stream_.expires_after(hub_.limits().body_time);
-  co_await http::async_write(stream_, m, asio::use_awaitable);
-  co_return keep_alive_;
-}
-
-// ---- is the client still there?
-
-void http_session::watch_peer() {
-  peer_gone_ = false;
-  auto ready = [weak = weak_from_this()](error_code ec) {
-    auto self = weak.lock();
-    if (!self || ec) return;
-    error_code broken;
-    // Readable and nothing to read: closed. Anything else is the next request, which waits its turn.
-    if (self->stream_.socket().available(broken) > 0 && !broken) return;
-    self->peer_gone_ = true;
-    self->news_->notify();
-  };
-  stream_.socket().async_wait(asio::ip::tcp::socket::wait_read, std::move(ready));
-}
-
-void http_session::stop_watching() {
-  error_code ignored;
-  stream_.socket().cancel(ignored);
 }
 
 }  // namespace weir::net

@@ -1,7 +1,8 @@
 // http_session.h — one connection that speaks HTTP/1.1, until it ends or becomes a WebSocket.
 //
-// One coroutine on one shard: read a request, answer it, again. While a job runs the socket is watched, so
-// that a client that goes away takes its job with it.
+// One coroutine on one shard: read a header, judge it, read the body, answer, again. A request that may not come in is
+// refused before its body is read. While a job runs the session goes on reading, into a bounded buffer, so that a client
+// that goes away takes its job with it.
 //
 // Thread safety: everything on the shard.
 #pragma once
@@ -15,6 +16,7 @@
 #include "net/http_routes.h"
 #include "net/hub.h"
 #include "net/openai.h"
+#include "net/send_progress.h"
 #include "net/wake.h"
 #include "net/ws_session.h"
 
@@ -22,7 +24,8 @@ namespace weir::net {
 
 class http_session : public std::enable_shared_from_this<http_session> {
  public:
-  http_session(std::shared_ptr<hub> h, boost::asio::ip::tcp::socket socket, address_book::entry caller);
+  http_session(std::shared_ptr<hub> h, boost::asio::ip::tcp::socket socket, address_book::entry caller,
+               core::memory_hold memory);
   boost::asio::awaitable<void> run();
 
  private:
@@ -33,10 +36,11 @@ class http_session : public std::enable_shared_from_this<http_session> {
   boost::asio::awaitable<bool> one_request();
   boost::asio::awaitable<void> read_header(parser& p, boost::system::error_code& ec);
   boost::asio::awaitable<void> read_body(parser& p, boost::system::error_code& ec);
-  boost::asio::awaitable<bool> refuse_header(boost::system::error_code ec);
-  boost::asio::awaitable<bool> refuse_body();
+  // The refusal of a request whose header has been read, and whose body perhaps has not.
+  boost::asio::awaitable<bool> refuse(reply no, parser& p);
+  boost::asio::awaitable<bool> refuse_unreadable(boost::system::error_code ec);
   boost::asio::awaitable<bool> upgrade(request r);
-  boost::asio::awaitable<bool> answer(const request& r);
+  boost::asio::awaitable<bool> answer(const request& r, const route_match& route);
   boost::asio::awaitable<bool> complete(openai::dialect d, const request& r);  // http_completion.cpp
   boost::asio::awaitable<bool> stream_events(openai::dialect d, const openai::parsed_request& p,
                                              std::span<const std::shared_ptr<actors::job_stream>> jobs);
@@ -46,38 +50,50 @@ class http_session : public std::enable_shared_from_this<http_session> {
   };
   void show_news(const openai::event_writer& events, const actors::job_stream& job, std::uint32_t index,
                  bool with_ids, shown_choice& shown);
-  boost::asio::awaitable<void> write_chunk(std::string_view data, bool last);
 
+  // http_write.cpp
   boost::asio::awaitable<bool> write(reply r);
+  boost::asio::awaitable<void> write_bytes(std::string_view data);
+  boost::asio::awaitable<void> write_chunk(std::string_view data, bool last);
   boost::asio::awaitable<void> read_away_the_rest();
+  void cut_off_stalled_reader();
+
   void tick();
   // Ends the read in progress once `most` has passed, without closing the socket: the client is still told.
   void read_within(std::chrono::milliseconds most);
   void read_done() { read_by_.reset(); }
   // What speaks against it, if anything does.
   std::optional<reply> judge_host(const request& r) const;
-  std::optional<reply> judge(const request& r, const route_match& route) const;
+  std::optional<reply> judge_key(const request& r, endpoint to) const;
+  std::optional<reply> judge_route(const request& r, const found_route& found) const;
+  std::optional<reply> judge(const request& r, const found_route& found) const;
   std::uint64_t key_of(const request& r) const;  // the number of the key that it brings; 0: none that is known
   std::optional<reply> judge_upgrade(const request& r, admission& how) const;
 
-  void watch_peer();  // until stop_watching(): notifies news_ when the client is gone
-  void stop_watching();
+  // http_watch.cpp. Until stop_watching() has returned what the client sends is read into buffer_; news_ is notified
+  // when the client is gone.
+  void watch_peer();
+  void watched(boost::system::error_code ec, std::size_t bytes);
+  boost::asio::awaitable<void> stop_watching();
 
   std::shared_ptr<hub> at_;
   hub& hub_;
   guest in_hall_;
   address_book::entry caller_;
+  core::memory_hold memory_;  // what the connection takes; beside it, while there is one, the body
   boost::beast::tcp_stream stream_;
-  boost::beast::flat_buffer buffer_;
+  boost::beast::flat_buffer buffer_;  // bounded: a header, or the framing of a body, or what is sent ahead
   std::shared_ptr<wake> news_;
   std::string request_id_;
   unsigned version_ = 11;  // of the request being answered
   std::optional<std::chrono::steady_clock::time_point> read_by_;
   bool late_ = false;  // the read in progress was ended
+  send_progress sending_;
   bool keep_alive_ = true;
   bool head_only_ = false;
   bool between_requests_ = true;
   bool first_ = true;
+  bool watching_ = false, stop_watching_ = false;  // a read of watch_peer() is pending; it is to be the last
   bool peer_gone_ = false;
   std::string out_, text_;  // of a stream, kept so that they need not grow again
   std::vector<core::token_id> ids_;

@@ -34,7 +34,7 @@ std::map<std::uint16_t, std::uint64_t> hall::closed() const {
 
 void hub::tell(event e) {
   if (e == event::tick) look_after_orphans();
-  for (auto& l : listeners_) l(e);
+  for (auto& l : listeners_) core::contained(hall_->seen, "a connection's clock", [&] { l(e); });
   if (e == event::tick) publish_lag();
 }
 

@@ -37,10 +37,12 @@ struct client_lag {
 struct hall {
   hall(actors::service& s, server_options o)
       : service(s),
+        seen(s.seen()),
         options(std::move(o)),
         callers(std::make_shared<address_book>(options.limits.sockets_per_address, options.limits.trusted)) {}
 
   actors::service& service;
+  core::incidents& seen;  // exceptions that ended a connection
   const server_options options;
   const std::shared_ptr<address_book> callers;
   std::string listen_host;  // as bound; constant once the server has started

@@ -10,6 +10,10 @@
 
 namespace weir::net {
 
+// What a connection counts for in the account of memory, whatever it does: buffers, a header, the coroutine's frames.
+// Bodies, messages and jobs count beside it.
+inline constexpr std::size_t connection_bytes = 32 * 1024;
+
 struct server_limits {
   // a connection
   std::size_t sockets_per_address = 64;  // beyond: 429, or 1013 after the upgrade; 64 further: hung up
@@ -26,6 +30,8 @@ struct server_limits {
 
   // a WebSocket session
   std::size_t frame_bytes = 256 * 1024;
+  double frames_per_s = 1000;  // WebSocket frames of every kind: fragments, pings and pongs too
+  double frame_burst = 8192;   // frames that may come at once; one over it closes the socket
   std::size_t jobs = 32;
   double messages_per_s = 20;
   double message_burst = 64;   // a page may open all its lanes at once, and cancel them

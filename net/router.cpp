@@ -72,8 +72,7 @@ std::string_view path_of(std::string_view target) {
   return target.substr(0, target.find_first_of("?#"));
 }
 
-std::variant<route_match, wrong_method, no_route> find_route(std::string_view method,
-                                                             std::string_view target) {
+found_route find_route(std::string_view method, std::string_view target) {
   std::string_view path = path_of(target);
   std::string_view asked = method == "HEAD" ? "GET" : method;
   std::string allow;

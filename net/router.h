@@ -37,8 +37,8 @@ struct wrong_method {
 };
 struct no_route {};
 
-std::variant<route_match, wrong_method, no_route> find_route(std::string_view method,
-                                                             std::string_view target);
+using found_route = std::variant<route_match, wrong_method, no_route>;
+found_route find_route(std::string_view method, std::string_view target);
 
 // The path of a request target: without scheme, host, query and fragment, not decoded.
 std::string_view path_of(std::string_view target);

@@ -106,7 +106,7 @@ asio::awaitable<void> server::parts::accept() {
       co_await pause(acceptor.get_executor(), std::chrono::milliseconds(50));
       continue;
     }
-    settle(std::move(socket), h);
+    core::contained(all->seen, "a new connection", [&] { settle(std::move(socket), h); });
   }
 }
 
@@ -116,10 +116,11 @@ void server::parts::settle(tcp::socket socket, const std::shared_ptr<hub>& h) {
   socket.set_option(asio::socket_base::send_buffer_size(h->limits().send_buffer), ignored);
   const auto from = socket.remote_endpoint(ignored).address();
   auto caller = all->callers->enter(from.to_string(ignored));
-  if (caller.hopeless()) return;
-  auto begin = [h, s = std::move(socket), caller = std::move(caller)]() mutable {
+  core::memory_hold memory(all->service.memory());
+  if (caller.hopeless() || !memory.resize(connection_bytes)) return;
+  auto begin = [h, s = std::move(socket), caller = std::move(caller), memory = std::move(memory)]() mutable {
     if (h->all().stopping) return;
-    auto session = std::make_shared<http_session>(h, std::move(s), std::move(caller));
+    auto session = std::make_shared<http_session>(h, std::move(s), std::move(caller), std::move(memory));
     asio::co_spawn(
         h->executor(), [session]() { return session->run(); }, asio::detached);
   };
@@ -133,7 +134,7 @@ asio::awaitable<void> server::parts::keep_time(std::shared_ptr<hub> h) {
   const std::int64_t ours =
       static_cast<std::int64_t>(hubs.size()) + 1;  // clock hands and acceptor are in the hall too
   while (!all->stopping) {
-    h->tell(hub::event::tick);
+    core::contained(all->seen, "a shard's clock", [&] { h->tell(hub::event::tick); });
     const bool first = h == hubs.front();
     if (first && on_idle && jobs_over && all->sessions == 0 && all->inside() <= ours)
       std::exchange(on_idle, nullptr)();

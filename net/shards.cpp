@@ -1,5 +1,7 @@
 #include "net/shards.h"
 
+#include <pthread.h>
+
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
 #include <thread>
@@ -9,12 +11,20 @@ namespace weir::net {
 struct shards::one {
   boost::asio::io_context io{1};
   boost::asio::executor_work_guard<boost::asio::io_context::executor_type> work{io.get_executor()};
-  std::thread thread{[this] { io.run(); }};
+  std::thread thread;
+
+  explicit one(core::incidents& seen) : thread([this, &seen] { run(seen); }) {}
+
+  void run(core::incidents& seen) {
+    pthread_setname_np(pthread_self(), "weir-io");
+    while (!core::contained(seen, "a shard's thread", [this] { io.run(); })) {
+    }
+  }
 };
 
-shards::shards(std::size_t count) {
+shards::shards(std::size_t count, std::shared_ptr<core::incidents> seen) : seen_(std::move(seen)) {
   for (std::size_t i = 0; i < count; ++i) {
-    threads_.push_back(std::make_unique<one>());
+    threads_.push_back(std::make_unique<one>(*seen_));
     all_.push_back(threads_.back()->io.get_executor());
   }
 }

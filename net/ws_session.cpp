@@ -40,13 +40,22 @@ enum close_code : std::uint16_t {
   too_old = 4441,
 };
 
+// Before its key is checked a client has nothing to say that is longer than a header.
+ws_frame_watch incoming_watch(const server_limits& l) {
+  constexpr double none_over = 0;
+  return {l.header_bytes, rate_meter(l.frames_per_s, l.frame_burst, none_over, steady_clock::now())};
+}
+
+// What Beast may reserve at once beside a whole message (its tcp_frame_size).
+constexpr std::size_t read_ahead = 1536;
+
 class session : public std::enable_shared_from_this<session> {
  public:
   session(std::shared_ptr<hub> h, asio::ip::tcp::socket socket, admission how)
       : at_(std::move(h)),
         hub_(*at_),
         in_hall_(hub_.all_ptr()),
-        ws_(std::move(socket)),
+        ws_(ws_transport(std::move(socket), incoming_watch(hub_.limits()), hub_.limits().drained_bytes)),
         writer_(ws_.next_layer(), hub_.all()),
         how_(std::move(how)),
         opened_(steady_clock::now()),
@@ -56,12 +65,12 @@ class session : public std::enable_shared_from_this<session> {
   asio::awaitable<void> run(http::request<http::string_body> upgrade);
 
  private:
-  asio::awaitable<void> read_frames(error_code& ec);
+  asio::awaitable<void> read_frames();
   void write_next();
   void write_rest();
   void say_goodbye();
   void prepare_socket();
-  void end(const error_code& ec);
+  void end() noexcept;
 
   void understand(std::string_view frame);
   void on(ws::protocol_error& e) { say_error(std::move(e)); }
@@ -81,7 +90,7 @@ class session : public std::enable_shared_from_this<session> {
   void hear(hub::event e);
   void tick();
   void announce_close(std::string_view reason, std::chrono::milliseconds notice);
-  std::uint16_t reason_it_ended(const error_code& ec) const;
+  std::uint16_t reason_it_ended() const;
   void let_lanes_go();
 
   std::shared_ptr<hub> at_;
@@ -93,7 +102,9 @@ class session : public std::enable_shared_from_this<session> {
   const steady_clock::time_point opened_;
   rate_meter rate_;
 
+  error_code last_read_;  // how the last read ended
   std::optional<close_code> closing_;
+  std::optional<steady_clock::time_point> ending_since_;
   bool announced_ = false;  // session.closing was said
   bool gone_ = false;
 };
@@ -107,9 +118,11 @@ void session::prepare_socket() {
     r.set("x-request-id", id);
     if (ours) r.set(http::field::sec_websocket_protocol, subprotocol);
   }));
-  // Ours is the limit: at Beast's it hangs up with the rest unread, and the client sees a reset instead of
-  // the 1009.
-  ws_.read_message_max(0);
+  ws_.read_message_max(hub_.limits().frame_bytes);  // a second wall: the watch of the transport refuses sooner
+  ws_.next_layer().on_refusal([self = weak_from_this()](ws_frame_watch::verdict why) {
+    const auto alive = self.lock();
+    if (alive) alive->close(why == ws_frame_watch::verdict::too_big ? too_big : too_many_messages);
+  });
 }
 
 asio::awaitable<void> session::run(http::request<http::string_body> upgrade) {
@@ -120,6 +133,10 @@ asio::awaitable<void> session::run(http::request<http::string_body> upgrade) {
   upgrade = {};
   const hub::seat seat(hub_, [this](hub::event e) { hear(e); });
   hub_.all().sessions.fetch_add(1, std::memory_order_relaxed);
+  struct presence {  // its end comes even where the coroutine is not run to its own
+    session& of;
+    ~presence() { of.end(); }
+  } const present{*this};
   if (how_.caller.crowded()) {
     close(overloaded);
   } else if (how_.wrong_key) {
@@ -132,21 +149,21 @@ asio::awaitable<void> session::run(http::request<http::string_body> upgrade) {
   for (bool again = true; again;) {
     again = false;
     try {
-      co_await read_frames(ec);
-    } catch (const std::exception&) {  // out of memory: this session is over, the others are not
+      co_await read_frames();
+    } catch (...) {  // out of memory, most likely: this session is over, the others are not
+      hub_.all().seen.note("a WebSocket's reading", std::current_exception());
       again = !closing_;
       close(our_fault);
     }
   }
-  end(ec);
 }
 
-asio::awaitable<void> session::read_frames(error_code& ec) {
-  beast::flat_buffer buffer;
+asio::awaitable<void> session::read_frames() {
+  beast::flat_buffer buffer(hub_.limits().frame_bytes + read_ahead);
   for (;;) {
-    co_await ws_.async_read_some(buffer, 0, asio::redirect_error(asio::use_awaitable, ec));
-    if (ec) co_return;
-    if (!closing_ && buffer.size() > hub_.limits().frame_bytes) close(too_big);
+    co_await ws_.async_read_some(buffer, 0, asio::redirect_error(asio::use_awaitable, last_read_));
+    if (last_read_) co_return;
+    if (!how_.memory.resize(connection_bytes + buffer.capacity())) close(overloaded);
     if (!closing_ && !ws_.is_message_done()) continue;
     if (!closing_) {
       const auto data = buffer.cdata();
@@ -157,11 +174,14 @@ asio::awaitable<void> session::read_frames(error_code& ec) {
   }
 }
 
-void session::end(const error_code& ec) {
+void session::end() noexcept {
   gone_ = true;
   hub_.all().sessions.fetch_sub(1, std::memory_order_relaxed);
-  hub_.all().count_close(reason_it_ended(ec));
-  let_lanes_go();
+  core::contained(hub_.all().seen, "a WebSocket's end", [this] {
+    hub_.all().count_close(reason_it_ended());
+    let_lanes_go();
+  });
+  writer_.drop_lanes();
   hang_up();
 }
 
@@ -174,7 +194,8 @@ void session::write_next() {
   try {
     how = writer_.write(!closing_);
     if (how == ws_writer::outcome::full) write_rest();
-  } catch (const std::exception&) {  // out of memory: this session is over, the others are not
+  } catch (...) {  // out of memory, most likely: this session is over, the others are not
+    hub_.all().seen.note("a WebSocket's writing", std::current_exception());
     return hang_up();
   }
   const bool last_lane_over = had_lanes && writer_.lanes().empty();
@@ -201,7 +222,6 @@ void session::let_lanes_go() {
     // Letting go of a stream whose job still runs cancels it.
     if (!l->cancel_on_disconnect() && !hub_.all().stopping) hub_.adopt(l->job());
   }
-  writer_.drop_lanes();
 }
 
 void session::hang_up() { ws_.next_layer().close(); }
@@ -287,6 +307,7 @@ void session::on(ws::ping& m) {
 // ---- what the server says
 
 void session::welcome() {
+  ws_.next_layer().incoming().set_most_bytes(hub_.limits().frame_bytes);
   ws::limits l;
   const server_limits& have = hub_.limits();
   std::vector<std::string> names;
@@ -356,7 +377,12 @@ void session::announce_close(std::string_view reason, std::chrono::milliseconds 
 
 void session::tick() {
   const auto now = steady_clock::now();
-  if (closing_) {  // the closing handshake has a timeout of its own, a write before it does not
+  if (!ws_.is_open()) {  // a close was sent or a fault found: the client has this long to read of it
+    if (!ending_since_) ending_since_ = now;
+    if (now - *ending_since_ > hub_.limits().handshake) hang_up();
+    return;
+  }
+  if (closing_) {
     if (const auto since = writer_.waits_since(); since && now - *since > hub_.limits().write_time) hang_up();
     return;
   }
@@ -373,7 +399,8 @@ void session::tick() {
   if (writing > hub_.limits().write_time || waiting > hub_.limits().backlog_bytes) cut_off_slow_reader();
 }
 
-std::uint16_t session::reason_it_ended(const error_code& ec) const {
+std::uint16_t session::reason_it_ended() const {
+  const error_code& ec = last_read_;
   if (closing_) return *closing_;
   if (ec == websocket::error::closed) return ws_.reason().code ? ws_.reason().code : std::uint16_t{no_status};
   if (ec == websocket::error::bad_frame_payload) return bad_payload;

@@ -22,6 +22,7 @@ struct admission {
   std::uint64_t key = 0;       // which of the server's keys let it in; 0: none
   bool subprotocol = false;    // the client offered weir.v1
   address_book::entry caller;
+  core::memory_hold memory;    // of the connection
   std::string request_id;
 };
 

@@ -1,6 +1,7 @@
 #include "net/ws_transport.h"
 
 #include <boost/asio/write.hpp>
+#include <chrono>
 
 namespace weir::net {
 
@@ -17,7 +18,8 @@ std::string_view text_frame::finish() noexcept {
   return std::string_view(bytes_).substr(begins);
 }
 
-ws_transport::ws_transport(socket s) : s_(std::make_shared<state>(std::move(s))) {
+ws_transport::ws_transport(socket s, ws_frame_watch incoming, std::size_t most_dropped)
+    : s_(std::make_shared<state>(std::move(s), std::move(incoming), most_dropped)) {
   error_code ignored;  // without it writes block the shard; a socket that refuses is closed already
   s_->socket.non_blocking(true, ignored);
 }
@@ -40,6 +42,23 @@ void ws_transport::state::write_rest() {
     s->let_beast_write();
     std::exchange(s->told, nullptr)(ec);
   });
+}
+
+std::size_t ws_transport::state::admit(std::span<const unsigned char> bytes) {
+  const std::size_t passed = deaf() ? 0 : incoming.admit(bytes, std::chrono::steady_clock::now());
+  dropped += bytes.size() - passed;
+  return passed;
+}
+
+void ws_transport::state::tell_refusal() {
+  if (deaf() && refusal_told) std::exchange(refusal_told, nullptr)(incoming.found());
+}
+
+// Beast's last frame after a refusal is its close. The peer's answer to it would be dropped unread: the peer learns from
+// the end of the connection that nothing more comes.
+void ws_transport::state::shut_after_refusal() {
+  error_code ignored;
+  if (deaf() && !refusal_told) socket.shutdown(socket::shutdown_send, ignored);
 }
 
 void ws_transport::state::beast_is_done() {

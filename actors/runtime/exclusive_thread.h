@@ -16,6 +16,7 @@
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
 #include <cerrno>
+#include <exception>
 #include <functional>
 #include <future>
 #include <memory>
@@ -36,6 +37,8 @@ class exclusive_thread {
     std::string name = "weir";            // as the operating system shows it: its first 15 bytes
     std::optional<int> cpu = {};          // pinned to this core
     std::function<void()> on_start = {};  // on the thread, before anything else there
+    // On the thread, where a handler throws: the thread goes on. Empty: the exception ends the program.
+    std::function<void(std::exception_ptr)> on_escape = {};
   };
 
   // Returns once on_start has; throws what it threw, or system_error where the core cannot be had.
@@ -77,10 +80,23 @@ class exclusive_thread {
     }
     auto work = boost::asio::make_work_guard(*io_);
     started.set_value();
-    io_->run();
+    while (!run_handlers(o.on_escape)) {
+    }
     leave_.acquire();  // not while the destructor is still inside stop()
     work.reset();
     io_.reset();
+  }
+
+  // False where a handler threw, and others may be left.
+  bool run_handlers(const std::function<void(std::exception_ptr)>& on_escape) {
+    if (!on_escape) return io_->run(), true;
+    try {
+      io_->run();
+      return true;
+    } catch (...) {
+      on_escape(std::current_exception());
+      return false;
+    }
   }
 
   static void pin(int cpu) {

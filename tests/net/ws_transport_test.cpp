@@ -20,7 +20,7 @@ namespace {
 
 // A client that Beast wrote, and a server's end on our wire, over a connection whose buffers are small.
 struct pair_of_ends {
-  explicit pair_of_ends(int buffer) {
+  explicit pair_of_ends(int buffer, std::uint64_t most_bytes = 1 << 30) {
     tcp::acceptor door(io, {asio::ip::address_v4::loopback(), 0});
     tcp::socket theirs(io), ours(io);
     theirs.open(tcp::v4());
@@ -30,7 +30,8 @@ struct pair_of_ends {
     ours.set_option(asio::socket_base::send_buffer_size(buffer));
     ours.set_option(tcp::no_delay(true));
     client.emplace(std::move(theirs));
-    server.emplace(net::ws_transport(std::move(ours)));
+    net::rate_meter any_rate(1e9, 1e9, 0, std::chrono::steady_clock::now());
+    server.emplace(net::ws_transport(std::move(ours), net::ws_frame_watch(most_bytes, any_rate), 1 << 20));
     client->read_message_max(0);
     int open = 0;
     server->async_accept([&](error_code ec) { open += !ec; });

@@ -26,8 +26,9 @@ inline server_options slow() {
 }
 
 struct server_fixture {
-  explicit server_fixture(server_options o = {}) : io(o.shards) {
+  explicit server_fixture(server_options o = {}) : io(o.shards, seen) {
     actors::service_options s;
+    s.seen = seen;
     s.models.push_back({"sim", "sim:" + o.sim, false});
     s.owner = o.owner;
     s.owner.device = "sim";
@@ -71,6 +72,7 @@ struct server_fixture {
   }
 
   actors::system_time clock;
+  const std::shared_ptr<core::incidents> seen = std::make_shared<core::incidents>([](std::string_view) {});
   net::shards io;  // outlives the service, whose streams post to it
   std::unique_ptr<actors::service> service;
   std::unique_ptr<net::server> server;

@@ -1,0 +1,81 @@
+// What an HTTP connection sends: whole answers, chunks of a stream; and what becomes of a client that does not read.
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/write.hpp>
+#include <boost/beast/http/chunk_encode.hpp>
+#include <boost/beast/http/write.hpp>
+
+#include "net/http_session.h"
+
+namespace weir::net {
+
+namespace asio = boost::asio;
+namespace http = boost::beast::http;
+using boost::system::error_code;
+
+namespace {
+
+// A write is under way for as long as this lives.
+class write_under_way {
+ public:
+  explicit write_under_way(send_progress& p) : progress_(p) { progress_.begin(); }
+  ~write_under_way() { progress_.end(); }
+
+ private:
+  send_progress& progress_;
+};
+
+}  // namespace
+
+asio::awaitable<bool> http_session::write(reply r) {
+  http::response<http::string_body> m{static_cast<http::status>(r.status), version_};
+  if (r.close) keep_alive_ = false;
+  m.keep_alive(keep_alive_);
+  m.set(http::field::server, "weir");
+  m.set("x-request-id", request_id_);
+  m.set(http::field::content_type, r.content_type);
+  for (const auto& [name, value] : r.headers) m.set(name, value);
+  m.content_length(r.body.size());
+  if (!head_only_) m.body() = std::move(r.body);
+  const write_under_way here(sending_);
+  co_await http::async_write(stream_.socket(), m, asio::use_awaitable);
+  co_return keep_alive_;
+}
+
+asio::awaitable<void> http_session::write_bytes(std::string_view data) {
+  const write_under_way here(sending_);
+  co_await asio::async_write(stream_.socket(), asio::buffer(data), asio::use_awaitable);
+}
+
+asio::awaitable<void> http_session::write_chunk(std::string_view data, bool last) {
+  if (version_ < 11) co_return co_await write_bytes(data);
+  const write_under_way here(sending_);
+  const auto chunk = http::make_chunk(asio::const_buffer(data.data(), data.size()));
+  co_await asio::async_write(stream_.socket(), chunk, asio::use_awaitable);
+  if (!last) co_return;
+  const auto end = http::make_chunk_last();
+  co_await asio::async_write(stream_.socket(), end, asio::use_awaitable);
+}
+
+// A client that is still sending reads no answer, and one that is hung up on loses it.
+asio::awaitable<void> http_session::read_away_the_rest() {
+  error_code ec;
+  stream_.socket().shutdown(asio::ip::tcp::socket::shutdown_send, ec);
+  std::size_t read = buffer_.size();
+  buffer_.clear();
+  const auto into = buffer_.prepare(buffer_.max_size());
+  stream_.expires_after(hub_.limits().handshake);
+  while (read < hub_.limits().drained_bytes) {
+    const std::size_t n = co_await stream_.async_read_some(into, asio::redirect_error(asio::use_awaitable, ec));
+    if (ec) co_return;
+    read += n;
+  }
+}
+
+// What the kernel still holds for the reader is dropped with the connection.
+void http_session::cut_off_stalled_reader() {
+  error_code ignored;
+  stream_.socket().set_option(asio::socket_base::linger(true, 0), ignored);
+  stream_.socket().close(ignored);
+}
+
+}  // namespace weir::net
