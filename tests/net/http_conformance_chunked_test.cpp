@@ -1,5 +1,5 @@
-// RFC 9112, section 7.1: the chunked coding. Framing that carries no content has a bound of its own, over the whole
-// request: else a body of a few bytes costs its reader any number of them.
+// RFC 9112, section 7.1: the chunked coding. Framing that carries no content has a bound of its own, over the
+// whole request: else a body of a few bytes costs its reader any number of them.
 #include <chrono>
 
 #include "tests/support/http_table.h"
@@ -115,7 +115,10 @@ TEST_CASE("http conformance: chunk extensions are ignored where they are few and
       {"NUL", with_size(std::string("d;a\0b", 5)), {}, refused},
       {"a byte over 127 in a name", with_size("d;\xff"), {}, refused},
       {"a long one", with_size("d;a=" + std::string(over_the_bound, 'b')), {}, too_long},
-      {"a long one on the last chunk", ended_by("0;a=" + std::string(over_the_bound, 'b') + "\r\n\r\n"), {}, too_long},
+      {"a long one on the last chunk",
+       ended_by("0;a=" + std::string(over_the_bound, 'b') + "\r\n\r\n"),
+       {},
+       too_long},
       {"many on one chunk", with_size("d" + repeated(over_the_bound / 2, ";a")), {}, too_long},
       {"some on every chunk", in_chunks_of(1, ";a=" + std::string(2 * 1024, 'b')), {}, too_long},
       {"a few on very many chunks", repeated(over_the_bound, "1;a=b\r\n \r\n") + last, {}, too_long},
@@ -152,9 +155,10 @@ TEST_CASE("http conformance: trailers are read, bounded, and become no headers")
       {"a long name", with_trailers(std::string(over_the_bound, 'x') + ": y\r\n"), {}, too_long},
       {"many", with_trailers(field_lines(4000)), {}, too_long},
       {"an extension and a trailer, long together",
-       with_size("d;a=" + std::string(over_the_bound / 2, 'b')).substr(0, over_the_bound / 2 + 21) + "0\r\nX: " +
-           std::string(over_the_bound / 2, 'y') + "\r\n\r\n",
-       {}, too_long},
+       with_size("d;a=" + std::string(over_the_bound / 2, 'b')).substr(0, over_the_bound / 2 + 21) +
+           "0\r\nX: " + std::string(over_the_bound / 2, 'y') + "\r\n\r\n",
+       {},
+       too_long},
       {"no colon", with_trailers("X\r\n"), {}, refused},
       {"no name", with_trailers(": y\r\n"), {}, refused},
       {"space before the colon", with_trailers("X : y\r\n"), {}, refused},
@@ -189,8 +193,8 @@ TEST_CASE("http conformance: a header that only a trailer brings was not sent") 
   for (const auto& r : rows) check_row(r, server.port());
 }
 
-// The connection stays open here, and every byte is one that could belong to a request: only a bound ends it. A server
-// without one waits until the body's time is over, which is short here, and answers 408.
+// The connection stays open here, and every byte is one that could belong to a request: only a bound ends it.
+// A server without one waits until the body's time is over, which is short here, and answers 408.
 TEST_CASE("http conformance: framing that never ends is refused while it comes") {
   plain_server server(std::chrono::seconds(2));
   const std::string no_end(4 * over_the_bound, '0');

@@ -22,6 +22,12 @@ std::string many(std::size_t count) {
   return out;
 }
 
+std::string folds(std::size_t count) {
+  std::string out;
+  for (std::size_t i = 0; i < count; ++i) out += " y\r\n";
+  return out;
+}
+
 const field_row fields[] = {
     {"a field", "X: y\r\n", fine, {}},
     {"every character of a name", "!#$%&'*+-.^_`|~09azAZ: y\r\n", fine, {}},
@@ -67,8 +73,7 @@ const field_row fields[] = {
     {"a value far over the limit", "X: " + std::string(1 << 20, 'y') + "\r\n", {}, too_long},
     {"fields over the limit, together", many(1000), {}, too_long},
     {"a folded value over the limit", "X: y\r\n " + std::string(9000, 'y') + "\r\n", {}, too_long},
-    {"folds over the limit, together",
-     "X: y\r\n" + [] { std::string s; while (s.size() < 9000) s += " y\r\n"; return s; }(), {}, too_long},
+    {"folds over the limit, together", "X: y\r\n" + folds(3000), {}, too_long},
 };
 
 }  // namespace
@@ -97,9 +102,15 @@ TEST_CASE("http conformance: a request has one Host, and it is the server's") {
       {"a list", with("Host: localhost, localhost\r\n"), {400, 403}, {400, 403}},
       {"space before the colon", with("Host : localhost\r\n"), {}, refused},
       {"none in HTTP/1.0", "GET /health/live HTTP/1.0\r\n\r\n", {}, {200, 400, 403}},
-      {"two in HTTP/1.0", "GET /health/live HTTP/1.0\r\nHost: localhost\r\nHost: localhost\r\n\r\n", {}, refused},
+      {"two in HTTP/1.0",
+       "GET /health/live HTTP/1.0\r\nHost: localhost\r\nHost: localhost\r\n\r\n",
+       {},
+       refused},
       {"also in the target", with("Host: localhost\r\n", "http://localhost/health/live"), fine, {}},
-      {"another's in the target", with("Host: localhost\r\n", "http://evil.example/health/live"), {400, 403, 421}, {400, 403, 421}},
+      {"another's in the target",
+       with("Host: localhost\r\n", "http://evil.example/health/live"),
+       {400, 403, 421},
+       {400, 403, 421}},
       {"missing beside one in the target", with("", "http://localhost/health/live"), refused, refused},
   };
   for (const auto& r : rows) check_row(r, server.port());

@@ -1,5 +1,5 @@
-// RFC 9112, section 6: where the body of a request ends. Whatever two readers could understand in two ways is refused, and
-// the connection with it (section 11.2).
+// RFC 9112, section 6: where the body of a request ends. Whatever two readers could understand in two ways is
+// refused, and the connection with it (section 11.2).
 #include "tests/support/http_table.h"
 #include "tests/support/plain_server.h"
 
@@ -90,7 +90,10 @@ const length_row encodings[] = {
     {"a comma alone", "Transfer-Encoding: ,\r\n", {}, {400, 501}},
     {"twice", "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n", {}, {400, 501}},
     {"twice, identity last", "Transfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n", {}, {400, 501}},
-    {"twice, identity first", "Transfer-Encoding: identity\r\nTransfer-Encoding: chunked\r\n", {}, {400, 501}},
+    {"twice, identity first",
+     "Transfer-Encoding: identity\r\nTransfer-Encoding: chunked\r\n",
+     {},
+     {400, 501}},
     {"twice, gzip first", "Transfer-Encoding: gzip\r\nTransfer-Encoding: chunked\r\n", {}, {400, 501}},
     {"twice, empty first", "Transfer-Encoding:\r\nTransfer-Encoding: chunked\r\n", {200}, {400, 501}},
     {"a vertical tab before it", "Transfer-Encoding: \vchunked\r\n", {}, {400, 501}},
@@ -104,8 +107,8 @@ const length_row encodings[] = {
     {"behind a bare CR", "X: y\rTransfer-Encoding: chunked\r\n", {}, {400}},
 };
 
-// Both framings: a reader that believes the other one sees another request. RFC 9112 6.3 lets a server go on with
-// chunked; this one does not.
+// Both framings: a reader that believes the other one sees another request. RFC 9112 6.3 lets a server go on
+// with chunked; this one does not.
 const length_row both[] = {
     {"length, then chunked", "Content-Length: 23\r\nTransfer-Encoding: chunked\r\n", {}, {400}},
     {"chunked, then length", "Transfer-Encoding: chunked\r\nContent-Length: 23\r\n", {}, {400}},
@@ -116,9 +119,15 @@ const length_row both[] = {
     {"length, then xchunked", "Content-Length: 23\r\nTransfer-Encoding: xchunked\r\n", {}, {400, 501}},
     {"xchunked, then length", "Transfer-Encoding: xchunked\r\nContent-Length: 23\r\n", {}, {400, 501}},
     {"length, then gzip", "Content-Length: 23\r\nTransfer-Encoding: gzip\r\n", {}, {400, 501}},
-    {"length, then chunked, identity", "Content-Length: 23\r\nTransfer-Encoding: chunked, identity\r\n", {}, {400, 501}},
+    {"length, then chunked, identity",
+     "Content-Length: 23\r\nTransfer-Encoding: chunked, identity\r\n",
+     {},
+     {400, 501}},
     {"length, then nothing", "Content-Length: 23\r\nTransfer-Encoding:\r\n", {}, {400, 501}},
-    {"length, then chunked on a folded line", "Content-Length: 23\r\nTransfer-Encoding:\r\n chunked\r\n", {}, {400, 501}},
+    {"length, then chunked on a folded line",
+     "Content-Length: 23\r\nTransfer-Encoding:\r\n chunked\r\n",
+     {},
+     {400, 501}},
 };
 
 template <std::size_t N>
@@ -128,13 +137,16 @@ void check_all(const length_row (&rows)[N], std::string_view body) {
 }
 
 std::string http_1_0(std::string_view headers, std::string_view body) {
-  return fmt::format("POST /v1/tokenize HTTP/1.0\r\nHost: localhost\r\nContent-Type: application/json\r\n{}\r\n{}", headers,
-                     body);
+  return fmt::format(
+      "POST /v1/tokenize HTTP/1.0\r\nHost: localhost\r\nContent-Type: application/json\r\n{}\r\n{}", headers,
+      body);
 }
 
 }  // namespace
 
-TEST_CASE("http conformance: Content-Length is one number, or the request is refused") { check_all(lengths, hi); }
+TEST_CASE("http conformance: Content-Length is one number, or the request is refused") {
+  check_all(lengths, hi);
+}
 
 TEST_CASE("http conformance: Transfer-Encoding is chunked alone, or the request is refused") {
   check_all(encodings, chunked_hi);
@@ -145,7 +157,8 @@ TEST_CASE("http conformance: two framings in one request are refused") { check_a
 TEST_CASE("http conformance: bodies where none is usual, and none where one is") {
   plain_server server;
   const std::string get_chunked = get("Transfer-Encoding: chunked\r\n") + std::string(chunked_hi);
-  const std::string get_both = get("Content-Length: 23\r\nTransfer-Encoding: identity\r\n") + std::string(chunked_hi);
+  const std::string get_both =
+      get("Content-Length: 23\r\nTransfer-Encoding: identity\r\n") + std::string(chunked_hi);
   const std::string keep = "Connection: keep-alive\r\n";
   const http_row rows[] = {
       {"POST without length", post("", ""), {400, 411}, {400, 411}},
@@ -155,12 +168,21 @@ TEST_CASE("http conformance: bodies where none is usual, and none where one is")
       {"GET with length zero", get("Content-Length: 0\r\n"), {200}, {}},
       {"GET with chunks", get_chunked, {200}, {400}},
       {"GET with two framings", get_both, {}, {400, 501}},
-      {"GET whose body looks like a request", get("Content-Length: 18\r\n") + "GET / HTTP/1.1\r\n\r\n", {200}, {400}},
+      {"GET whose body looks like a request",
+       get("Content-Length: 18\r\n") + "GET / HTTP/1.1\r\n\r\n",
+       {200},
+       {400}},
       {"HTTP/1.0 with a length", http_1_0("Content-Length: 13\r\n", hi), {}, {200}},
       {"HTTP/1.0 with a length, kept", http_1_0("Content-Length: 13\r\n" + keep, hi), {200}, {}},
       {"HTTP/1.0 chunked", http_1_0("Transfer-Encoding: chunked\r\n", chunked_hi), {}, {400, 501}},
-      {"HTTP/1.0 chunked, kept", http_1_0("Transfer-Encoding: chunked\r\n" + keep, chunked_hi), {}, {400, 501}},
-      {"HTTP/1.0 xchunked, kept", http_1_0("Transfer-Encoding: xchunked\r\n" + keep, chunked_hi), {}, {400, 501}},
+      {"HTTP/1.0 chunked, kept",
+       http_1_0("Transfer-Encoding: chunked\r\n" + keep, chunked_hi),
+       {},
+       {400, 501}},
+      {"HTTP/1.0 xchunked, kept",
+       http_1_0("Transfer-Encoding: xchunked\r\n" + keep, chunked_hi),
+       {},
+       {400, 501}},
   };
   for (const auto& r : rows) check_row(r, server.port());
 }

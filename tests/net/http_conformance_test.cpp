@@ -1,5 +1,5 @@
-// RFC 9112, sections 2, 3 and 9, and RFC 9110, section 10.1.1: where a request begins, in which order requests are
-// answered, and when a connection ends.
+// RFC 9112, sections 2, 3 and 9, and RFC 9110, section 10.1.1: where a request begins, in which order
+// requests are answered, and when a connection ends.
 #include "tests/support/http_table.h"
 #include "tests/support/plain_server.h"
 
@@ -20,7 +20,8 @@ std::string kept(std::string_view connection, std::string_view version = "1.1") 
 std::string numbered(int n) { return line(fmt::format("GET /v1/models/m{} HTTP/1.1", n)); }
 
 // What came back for all these bytes, sent in pieces of this size.
-std::vector<raw_answer> talk(unsigned short port, std::string_view bytes, std::size_t piece, bool head = false) {
+std::vector<raw_answer> talk(unsigned short port, std::string_view bytes, std::size_t piece,
+                             bool head = false) {
   raw_client c(port);
   c.send_in_pieces(bytes, piece);
   c.finish();
@@ -36,10 +37,16 @@ TEST_CASE("http conformance: a request line is a method, a target and a version,
       {"a query", line("GET /health/live?x=1 HTTP/1.1"), fine, {}},
       {"the absolute form", line("GET http://localhost/health/live HTTP/1.1"), fine, {}},
       {"the asterisk form", line("OPTIONS * HTTP/1.1"), {200, 204, 400, 404, 405}, {400, 404, 405, 501}},
-      {"the authority form", line("CONNECT localhost:80 HTTP/1.1"), {400, 404, 405, 501}, {400, 404, 405, 501}},
+      {"the authority form",
+       line("CONNECT localhost:80 HTTP/1.1"),
+       {400, 404, 405, 501},
+       {400, 404, 405, 501}},
       {"a method in lower case", line("get /health/live HTTP/1.1"), {400, 405, 501}, {400, 405, 501}},
       {"a method that nobody knows", line("BREW /health/live HTTP/1.1"), {400, 405, 501}, {400, 405, 501}},
-      {"a method of some length", line(std::string(500, 'M') + " /health/live HTTP/1.1"), {400, 405, 501}, {400, 405, 501}},
+      {"a method of some length",
+       line(std::string(500, 'M') + " /health/live HTTP/1.1"),
+       {400, 405, 501},
+       {400, 405, 501}},
       {"a method with a colon", line("GET: /health/live HTTP/1.1"), {}, refused},
       {"a method over 127", line("G\xff /health/live HTTP/1.1"), {}, refused},
       {"an empty line before it", "\r\n" + line("GET /health/live HTTP/1.1"), fine, refused},
@@ -72,7 +79,10 @@ TEST_CASE("http conformance: a request line is a method, a target and a version,
       {"a bare LF behind the line", "GET /health/live HTTP/1.1\nHost: localhost\r\n\r\n", {}, refused},
       {"a bare CR behind the line", "GET /health/live HTTP/1.1\rHost: localhost\r\n\r\n", {}, refused},
       {"the preface of HTTP/2", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", {}, {400, 505}},
-      {"a TLS handshake", "\x16\x03\x01\x02\0\x01\0\x01\xfc\x03\x03"s + std::string(500, '\x7f') + "\r\n\r\n", {}, refused},
+      {"a TLS handshake",
+       "\x16\x03\x01\x02\0\x01\0\x01\xfc\x03\x03"s + std::string(500, '\x7f') + "\r\n\r\n",
+       {},
+       refused},
   };
   for (const auto& r : rows) check_row(r, server.port());
 }
@@ -117,7 +127,8 @@ TEST_CASE("http conformance: HEAD is answered as GET is, without the body") {
     REQUIRE(got.size() == 1);
     REQUIRE(head.size() == 1);  // bytes of a body would be no answer
     CHECK(head[0].status == got[0].status);
-    for (const auto field : {"content-length", "content-type"}) CHECK(field_of(head[0], field) == field_of(got[0], field));
+    for (const auto field : {"content-length", "content-type"})
+      CHECK(field_of(head[0], field) == field_of(got[0], field));
   }
 }
 
@@ -145,7 +156,8 @@ TEST_CASE("http conformance: nothing behind a refused request or a close is answ
   plain_server server;
   for (const auto& end : {post("Content-Length: x\r\n", hi), kept("Connection: close\r\n")}) {
     CAPTURE(end);
-    const auto answers = talk(server.port(), numbered(1) + numbered(2) + end + numbered(3) + numbered(4), 4096);
+    const auto answers =
+        talk(server.port(), numbered(1) + numbered(2) + end + numbered(3) + numbered(4), 4096);
     REQUIRE(answers.size() == 3);
     CHECK_THAT(answers[1].body, Catch::Contains("'m2'"));
   }
@@ -154,8 +166,9 @@ TEST_CASE("http conformance: nothing behind a refused request or a close is answ
 TEST_CASE("http conformance: a client that expects 100 is told to go on before it sends its body") {
   plain_server server;
   for (const auto value : {"100-continue", "100-Continue"})
-    for (const auto& [framing, body] : {std::pair{"Content-Length: 13\r\n", std::string(hi)},
-                                        std::pair{"Transfer-Encoding: chunked\r\n", "d\r\n" + std::string(hi) + "\r\n0\r\n\r\n"}}) {
+    for (const auto& [framing, body] :
+         {std::pair{"Content-Length: 13\r\n", std::string(hi)},
+          std::pair{"Transfer-Encoding: chunked\r\n", "d\r\n" + std::string(hi) + "\r\n0\r\n\r\n"}}) {
       CAPTURE(value, framing);
       raw_client c(server.port());
       c.send(post(fmt::format("Expect: {}\r\n{}", value, framing), ""));
@@ -182,7 +195,8 @@ TEST_CASE("http conformance: an expectation changes nothing where there is nothi
   for (const auto& r : rows) check_row(r, server.port());
 }
 
-TEST_CASE("http conformance: no interim answer goes to one who does not know of any, or has no body to send") {
+TEST_CASE(
+    "http conformance: no interim answer goes to one who does not know of any, or has no body to send") {
   plain_server server;
   const std::string expect = "Expect: 100-continue\r\n";
   const std::string fields = "Host: localhost\r\nContent-Type: application/json\r\n" + expect;
@@ -191,7 +205,8 @@ TEST_CASE("http conformance: no interim answer goes to one who does not know of 
     std::string bytes;
     unsigned status;
   } rows[] = {
-      {"HTTP/1.0", "POST /v1/tokenize HTTP/1.0\r\n" + fields + "Content-Length: 13\r\n\r\n" + std::string(hi), 200},
+      {"HTTP/1.0", "POST /v1/tokenize HTTP/1.0\r\n" + fields + "Content-Length: 13\r\n\r\n" + std::string(hi),
+       200},
       {"HTTP/1.1 without a body", get(expect), 200},
       {"HTTP/1.1 with a body over the limit", post(expect + "Content-Length: 9999999\r\n", ""), 413},
   };

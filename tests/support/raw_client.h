@@ -1,5 +1,5 @@
-// raw_client.h — a TCP connection that sends any bytes and keeps all that comes back, over plain sockets: no
-// HTTP or WebSocket library stands between a test and the wire.
+// raw_client.h — a TCP connection that sends any bytes and keeps all that comes back, over plain sockets: no HTTP
+// or WebSocket library stands between a test and the wire.
 #pragma once
 
 #include <arpa/inet.h>
