@@ -212,9 +212,7 @@ void session::write_rest() {
 
 void session::say_goodbye() {
   writer_.fall_silent();  // nothing comes after it
-  ws_.async_close(websocket::close_reason(*closing_), [self = shared_from_this()](const error_code& ec) {
-    if (ec) self->hang_up();
-  });
+  ws_.next_layer().say_last(*closing_);
 }
 
 void session::let_lanes_go() {
@@ -377,13 +375,10 @@ void session::announce_close(std::string_view reason, std::chrono::milliseconds 
 
 void session::tick() {
   const auto now = steady_clock::now();
-  if (!ws_.is_open()) {  // a close was sent or a fault found: the client has this long to read of it
+  if (closing_ || !ws_.is_open()) {  // the client has this long to take what is still said, and to read that it is over
     if (!ending_since_) ending_since_ = now;
-    if (now - *ending_since_ > hub_.limits().handshake) hang_up();
-    return;
-  }
-  if (closing_) {
-    if (const auto since = writer_.waits_since(); since && now - *since > hub_.limits().write_time) hang_up();
+    const auto& most = writer_.waits_since() ? hub_.limits().write_time : hub_.limits().handshake;
+    if (now - *ending_since_ > most) hang_up();
     return;
   }
   const auto age = now - opened_;

@@ -51,14 +51,21 @@ std::size_t ws_transport::state::admit(std::span<const unsigned char> bytes) {
 }
 
 void ws_transport::state::tell_refusal() {
-  if (deaf() && refusal_told) std::exchange(refusal_told, nullptr)(incoming.found());
+  const auto why = incoming.found();
+  if (why != ws_frame_watch::verdict::fine && refusal_told) std::exchange(refusal_told, nullptr)(why);
 }
 
-// Beast's last frame after a refusal is its close. The peer's answer to it would be dropped unread: the peer learns from
-// the end of the connection that nothing more comes.
-void ws_transport::state::shut_after_refusal() {
-  error_code ignored;
-  if (deaf() && !refusal_told) socket.shutdown(socket::shutdown_send, ignored);
+void ws_transport::state::say_last(std::uint16_t code) {
+  constexpr char final_close = static_cast<char>(0x88);
+  last_frame = {final_close, 2, static_cast<char>(code >> 8), static_cast<char>(code)};
+  said_last = true;
+  const auto shut = [this] {
+    error_code ignored;
+    socket.shutdown(socket::shutdown_send, ignored);
+  };
+  const std::string_view unsent = try_write({last_frame.data(), last_frame.size()});
+  if (unsent.empty()) return shut();
+  write(unsent, [shut](error_code) { shut(); });  // the operation keeps this state alive
 }
 
 void ws_transport::state::beast_is_done() {

@@ -4,9 +4,11 @@
 // try_write() hands one to the kernel in the same call, and most often that is all; only what a full send buffer leaves
 // behind becomes an operation. So a token costs one system call, with no completion to queue and to fetch.
 //
-// What arrives passes a ws_frame_watch first. At the first frame that is refused the owner of the transport is told, and
-// Beast is given no byte more: whatever still comes is read and dropped, up to a bound, so that the peer can read why it
-// is refused.
+// What arrives passes a ws_frame_watch first; at the first frame that is refused the owner of the transport is told.
+// say_last() ends the conversation from our side: a close frame, then the end of what we send. From a refusal or the last
+// word on Beast is given no byte more. Whatever still comes is read and dropped, up to a bound, so that the peer can read
+// what was said. Beast's own async_close is not used: where the peer breaks the protocol while it waits for the peer's
+// answer, Beast's reader and its closer wait for each other for ever.
 //
 // Thread safety: everything on the socket's executor.
 //
@@ -67,6 +69,10 @@ class ws_transport {
   // have to stay until then.
   void write(std::string_view rest, std::function<void(error_code)> done) { s_->write(rest, std::move(done)); }
 
+  // Sends a close frame of this code and shuts our side of the connection. REQUIRES: no frame of ours is on its way; none
+  // follows.
+  void say_last(std::uint16_t code) { s_->say_last(code); }
+
   socket& get_socket() noexcept { return s_->socket; }
   void close();  // what is under way fails
 
@@ -107,13 +113,13 @@ class ws_transport {
     template <class Buffers>
     std::size_t admit(const Buffers& to, std::size_t n);
     std::size_t admit(std::span<const unsigned char> bytes);
-    bool deaf() const noexcept { return incoming.found() != ws_frame_watch::verdict::fine; }
+    bool deaf() const noexcept { return said_last || incoming.found() != ws_frame_watch::verdict::fine; }
+    void say_last(std::uint16_t code);
     void tell_refusal();
     std::string_view try_write(std::string_view frame);
     void write(std::string_view rest_of_frame, std::function<void(error_code)> done);
     void write_rest();
     void beast_is_done();
-    void shut_after_refusal();
     void let_beast_write();
 
     ws_transport::socket socket;
@@ -125,6 +131,8 @@ class ws_transport {
 
     ws_frame_watch incoming;
     std::function<void(ws_frame_watch::verdict)> refusal_told;  // empty once it has been told
+    bool said_last = false;
+    std::array<char, 4> last_frame{};
     const std::size_t most_dropped;
     std::size_t dropped = 0;
     std::array<char, 512> dropped_bytes;
@@ -189,7 +197,6 @@ class ws_transport {
         return w->socket.async_write_some(data, std::move(self));
       }
       if (ec || n == boost::asio::buffer_size(from)) w->beast_is_done();
-      w->shut_after_refusal();
       self.complete(ec, n);
     }
   };

@@ -1,0 +1,60 @@
+// conversation.h — what is said on one connection, decided before it begins, and the loop that says it.
+//
+// A conversation is plain data: any thread. hold() is one thread's, runs one epoll loop, and leaves no socket
+// open.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "tests/stranger/socket.h"
+#include "tests/stranger/target.h"
+
+namespace weir::stranger {
+
+inline constexpr std::size_t no_bound = std::numeric_limits<std::size_t>::max();
+
+struct piece {
+  std::string bytes;
+  int pause_ms = 0;           // before it is sent
+  bool after_answer = false;  // not before the server has said something, or half a second has passed
+};
+
+enum class ending { close, half_close, reset };
+enum class appetite { everything, sips, nothing };  // how the answers are read; sips: a few bytes at a time
+
+struct conversation {
+  std::string what;  // in words, for whoever reads of a finding
+  std::vector<piece> script;
+  std::string block;  // after the script, sent over and over until block_bytes have gone
+  std::size_t block_bytes = 0;
+  ending end = ending::close;
+  // When all is said: the silence after which it ends, and a third of the longest that it listens. With
+  // half_close the FIN is sent before.
+  int linger_ms = 100;
+  appetite reads = appetite::everything;
+  std::uint32_t from = loopback;
+  std::size_t most_answers = no_bound;  // HTTP answers that the server may give to all this
+  std::size_t most_taken = no_bound;    // bytes that the server may take of this
+};
+
+struct outcome {
+  bool connected = false;
+  std::size_t sent = 0;
+  std::size_t received = 0;
+  std::string heard;  // the first 64 KiB
+  bool ended_by_peer = false;
+};
+
+// Holds all of them at once, for at most `limit`.
+std::vector<outcome> hold(const target& t, const std::vector<conversation>& all,
+                          std::chrono::milliseconds limit);
+
+// What an outcome says against the server, or nothing.
+std::string complaint(const conversation& c, const outcome& o);
+
+}  // namespace weir::stranger

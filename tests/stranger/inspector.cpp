@@ -1,0 +1,165 @@
+#include "tests/stranger/inspector.h"
+
+#include <poll.h>
+
+#include <algorithm>
+#include <array>
+#include <thread>
+
+#include "tests/stranger/socket.h"
+
+namespace weir::stranger {
+namespace {
+
+using clock = std::chrono::steady_clock;
+using std::chrono::milliseconds;
+
+constexpr std::size_t first_rounds = 10;
+constexpr int honest_length = 12;
+
+// One request on a connection of its own, and everything that comes back; empty: not in time.
+std::string ask(std::uint16_t port, std::string_view request, clock::time_point until) {
+  socket s(loopback, port, false);
+  std::string got;
+  std::array<char, 16 * 1024> bytes;
+  while (s.is_open() && clock::now() < until) {
+    pollfd p{s.fd(), static_cast<short>(request.empty() ? POLLIN : POLLIN | POLLOUT), 0};
+    if (poll(&p, 1, 50) <= 0) continue;
+    if (!request.empty() && (p.revents & POLLOUT)) request.remove_prefix(s.send(request).bytes);
+    if (!(p.revents & (POLLIN | POLLHUP | POLLERR))) continue;
+    const auto more = s.receive(bytes);
+    got.append(bytes.data(), more.bytes);
+    if (more.now == socket::state::over) return got;
+  }
+  return {};
+}
+
+std::string request_text(const target& t, std::size_t turn, std::string_view line, std::string_view body) {
+  std::string r = std::string(line) + " HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n";
+  if (!t.keys.empty()) r += "Authorization: Bearer " + t.keys[turn % t.keys.size()] + "\r\n";
+  if (body.empty()) return r + "\r\n";
+  return r + "Content-Type: application/json\r\nContent-Length: " + std::to_string(body.size()) + "\r\n\r\n" +
+         std::string(body);
+}
+
+// The number behind `name` in the object that `inside` opens, or -1.
+long number_in(const std::string& json, std::string_view inside, std::string_view name) {
+  auto at = json.find(inside);
+  if (at != json.npos) at = json.find("\"" + std::string(name) + "\":", at);
+  return at == json.npos ? -1 : std::atol(json.c_str() + at + name.size() + 3);
+}
+
+std::string megabytes(std::size_t bytes) { return std::to_string(bytes >> 20) + " MiB"; }
+
+}  // namespace
+
+std::string inspector::see_baseline() {
+  tokens_.clear();
+  if (auto wrong = honest_tokens(); !wrong.empty()) return wrong;
+  std::this_thread::sleep_for(milliseconds(300));
+  descriptors_ = server_.descriptors();
+  return {};
+}
+
+void inspector::begin_round() {
+  server_.forget_peak();
+  before_ = server_.resident();
+}
+
+std::string inspector::after_round(std::size_t surge) {
+  const auto until = clock::now() + std::chrono::seconds(options_.patience_s);
+  ++turn_;
+  std::string wrong;
+  do {
+    if (!server_.lives()) return server_.end_in_words();
+    if (auto report = server_.sanitizer_report(); !report.empty()) return report;
+    wrong = not_yet();
+    if (wrong.empty()) break;
+    std::this_thread::sleep_for(milliseconds(20));
+  } while (clock::now() < until);
+  if (!server_.lives()) return server_.end_in_words();
+  if (wrong.empty()) wrong = memory(surge);
+  resident_.push_back(server_.resident());
+  return wrong;
+}
+
+std::string inspector::not_yet() {
+  const auto patience = clock::now() + std::chrono::seconds(options_.patience_s);
+  const std::string live = ask(server_.at().port, request_text({}, 0, "GET /health/live", ""), patience);
+  if (!live.starts_with("HTTP/1.1 200 ")) return "/health/live said: " + live.substr(0, 300);
+  if (auto wrong = stats_at_rest(); !wrong.empty()) return wrong;
+  if (auto wrong = honest_tokens(); !wrong.empty()) return wrong;
+  if (const auto n = server_.descriptors(); n > descriptors_) {
+    return std::to_string(n) + " descriptors are open, and " + std::to_string(descriptors_) +
+           " were at the beginning";
+  }
+  return {};
+}
+
+std::string inspector::stats_at_rest() {
+  const auto patience = clock::now() + std::chrono::seconds(options_.patience_s);
+  const std::string stats =
+      ask(server_.at().port, request_text(server_.at(), turn_, "GET /v1/stats", ""), patience);
+  const struct {
+    std::string_view inside, name;
+  } numbers[] = {{"\"jobs\":{", "queued"},     {"\"jobs\":{", "prefilling"}, {"\"jobs\":{", "decoding"},
+                 {"\"jobs\":{", "paused"},     {"\"pages\":{", "used"},      {"{", "sessions"},
+                 {"\"client_lag\":{", "bytes"}};
+  for (const auto& n : numbers) {
+    const long value = number_in(stats, n.inside, n.name);
+    if (value != 0)
+      return "/v1/stats: " + std::string(n.name) + " is " + std::to_string(value) + ":\n" + stats;
+  }
+  return {};
+}
+
+// The same prompt at temperature 0 with the same seed: whatever the neighbours do, the same tokens.
+std::string inspector::honest_tokens() {
+  const std::string body =
+      R"({"prompt":"The river","max_tokens":)" + std::to_string(honest_length) +
+      R"(,"temperature":0,"seed":7,"ignore_eos":true,"stream":true,"return_token_ids":true})";
+  const auto patience = clock::now() + std::chrono::seconds(options_.patience_s);
+  const std::string got =
+      ask(server_.at().port, request_text(server_.at(), turn_, "POST /v1/completions", body), patience);
+  constexpr std::string_view mark = "\"token_ids\":[";
+  std::string ids;
+  for (auto at = got.find(mark); at != got.npos; at = got.find(mark, at + 1)) {
+    const auto from = at + mark.size();
+    const std::string some = got.substr(from, got.find(']', from) - from);
+    if (!some.empty()) ids += some + ",";
+  }
+  const auto n = std::count(ids.begin(), ids.end(), ',');
+  if (n != honest_length || got.find("data: [DONE]") == got.npos) {
+    return "an honest job got " + std::to_string(n) + " tokens, not " + std::to_string(honest_length) +
+           ":\n" + got.substr(0, 4000);
+  }
+  if (tokens_.empty()) tokens_ = ids;
+  return ids == tokens_ ? "" : "an honest job got the tokens " + ids + " and not " + tokens_;
+}
+
+std::string inspector::memory(std::size_t surge) {
+  const std::size_t now = server_.resident(), peak = server_.peak();
+  if (options_.resident && peak > options_.resident) {
+    return megabytes(peak) + " were resident, and at most " + megabytes(options_.resident) + " should be";
+  }
+  if (peak > before_ + surge) {
+    return "resident memory went from " + megabytes(before_) + " to " + megabytes(peak) + " (now " +
+           megabytes(now) + ") in one round, and should grow by at most " + megabytes(surge);
+  }
+  return {};
+}
+
+std::string inspector::after_all() const {
+  if (resident_.size() < 2 * first_rounds) return {};  // too few to tell growth from warming up
+  const std::size_t first = *std::max_element(resident_.begin(), resident_.begin() + first_rounds);
+  std::vector<std::size_t> last(resident_.end() - static_cast<std::ptrdiff_t>(resident_.size() / 4),
+                                resident_.end());
+  std::nth_element(last.begin(), last.begin() + static_cast<std::ptrdiff_t>(last.size() / 2), last.end());
+  const std::size_t median = last[last.size() / 2];
+  if (median <= first + options_.growth) return {};
+  return "resident memory is " + megabytes(median) + " in the last quarter of " +
+         std::to_string(resident_.size()) + " rounds, and was " + megabytes(first) +
+         " in the first ten: more than " + megabytes(options_.growth) + " over it";
+}
+
+}  // namespace weir::stranger

@@ -1,0 +1,45 @@
+// inspector.h — whether the server is whole: it answers, an honest job gets its tokens, and nothing is left
+// of the round before.
+//
+// Thread safety: one thread.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "tests/stranger/server.h"
+
+namespace weir::stranger {
+
+class inspector {
+ public:
+  inspector(server& s, const options& o) : server_(s), options_(o) {}
+
+  // Before the first round: what an honest job gets, and how many descriptors are open. Empty, or what is
+  // wrong.
+  std::string see_baseline();
+
+  void begin_round();
+  // Empty if everything is as before within the time that options give, and what is not if it is not.
+  std::string after_round(std::size_t surge);
+  // Empty, or how much more memory the server has than after its first rounds.
+  std::string after_all() const;
+
+ private:
+  std::string not_yet();  // what a little more time may mend
+  std::string memory(std::size_t surge);
+  std::string stats_at_rest();
+  std::string honest_tokens();
+
+  server& server_;
+  const options& options_;
+  std::string tokens_;  // of the honest job, the first time
+  std::size_t descriptors_ = 0;
+  std::size_t before_ = 0;             // resident bytes at the beginning of this round
+  std::vector<std::size_t> resident_;  // after each round
+  std::size_t turn_ = 0;
+};
+
+}  // namespace weir::stranger

@@ -1,0 +1,178 @@
+#include "tests/stranger/messages.h"
+
+#include "tests/stranger/bytes.h"
+#include "tests/stranger/json_text.h"
+
+namespace weir::stranger {
+namespace {
+
+std::string words(random_source& draw, std::size_t n) {
+  static const std::string some[] = {
+      "river ", "the ", "weir ", "evens ", "out ", "water\n", "\xC3\xA9t\xC3\xA9 ", "<|im_end|>"};
+  std::string text;
+  for (; n > 0; --n) text += draw.pick(some);
+  return text;
+}
+
+std::string conversation_list(random_source& draw) {
+  static const std::string roles[] = {"system", "user", "assistant"};
+  std::string out = "[";
+  for (std::size_t n = draw.between(1, 4); n > 0; --n) {
+    if (out.size() > 1) out += ',';
+    out += object({{"role", quoted(draw.pick(roles))}, {"content", quoted(words(draw, draw.between(0, 8)))}});
+  }
+  return out + ']';
+}
+
+// Some of the fields that every kind of job has, within their ranges.
+void add_sampling(random_source& draw, std::vector<field>& fields) {
+  const field all[] = {{"temperature", "0.7"},
+                       {"top_k", "40"},
+                       {"top_p", "0.9"},
+                       {"min_p", "0.05"},
+                       {"seed", "42"},
+                       {"repetition_penalty", "1.1"},
+                       {"frequency_penalty", "-1"},
+                       {"presence_penalty", "1"},
+                       {"stop", "[\"zzz\"]"},
+                       {"logit_bias", "{\"5\":-1}"},
+                       {"min_tokens", "1"},
+                       {"max_repeats", "2"},
+                       {"return_token_ids", "true"},
+                       {"cache_salt", "\"s\""},
+                       {"stop_token_ids", "[3]"}};
+  for (std::size_t n = draw.below(4); n > 0; --n) fields.push_back(draw.pick(all));
+}
+
+std::vector<field> job_fields(random_source& draw, job_shape shape) {
+  std::vector<field> fields = {{"max_tokens", std::to_string(shape.max_tokens)}, {"ignore_eos", "true"}};
+  if (shape.max_tokens < endless_tokens) add_sampling(draw, fields);
+  return fields;
+}
+
+std::vector<field> http_fields(random_source& draw, job_shape shape, field input) {
+  std::vector<field> fields = job_fields(draw, shape);
+  fields.insert(fields.begin(), std::move(input));
+  if (shape.stream) fields.push_back({"stream", "true"});
+  return fields;
+}
+
+std::vector<field> create_fields(random_source& draw, std::string_view lane, job_shape shape) {
+  std::vector<field> fields = job_fields(draw, shape);
+  const std::string inputs[] = {quoted(words(draw, 4)), conversation_list(draw), number_list(draw, 5, 200)};
+  fields.insert(fields.begin(),
+                {{"type", "\"response.create\""}, {"id", quoted(lane)}, {"input", draw.pick(inputs)}});
+  if (draw.chance(30)) fields.push_back({"on_disconnect", draw.chance(50) ? "\"cancel\"" : "\"continue\""});
+  if (draw.chance(30)) fields.push_back({"timing", "true"});
+  if (draw.chance(10)) fields.push_back({"priority", "3"});
+  return fields;
+}
+
+struct shaped {
+  std::string path;
+  std::vector<field> fields;
+};
+
+shaped any_request(random_source& draw) {
+  const job_shape shape{draw.between(1, 64), draw.chance(50)};
+  switch (draw.below(4)) {
+    case 0:
+      return {"/v1/completions", http_fields(draw, shape, {"prompt", quoted(words(draw, draw.below(40)))})};
+    case 1:
+      return {"/v1/chat/completions", http_fields(draw, shape, {"messages", conversation_list(draw)})};
+    case 2:
+      return {"/v1/tokenize", {{"text", quoted(words(draw, 20))}, {"add_special", "true"}}};
+    default:
+      return {"/v1/detokenize", {{"ids", number_list(draw, draw.below(50), 300)}}};
+  }
+}
+
+}  // namespace
+
+body completion(random_source& draw, job_shape shape) {
+  return {"/v1/completions",
+          object(http_fields(draw, shape, {"prompt", quoted(words(draw, draw.between(1, 20)))}))};
+}
+
+body chat(random_source& draw, job_shape shape) {
+  return {"/v1/chat/completions", object(http_fields(draw, shape, {"messages", conversation_list(draw)}))};
+}
+
+body honest_body(random_source& draw) {
+  const shaped r = any_request(draw);
+  return {r.path, object(r.fields)};
+}
+
+body hostile_body(random_source& draw) {
+  shaped r = any_request(draw);
+  const field greedy[] = {
+      {"n", "64"}, {"max_tokens", "1000000000"}, {"deadline_ms", "9223372036854775808"}, {"n", "65"}};
+  if (draw.chance(20)) r.fields.push_back(draw.pick(greedy));
+  return {r.path, spoiled_object(draw, std::move(r.fields))};
+}
+
+body many_choices(random_source& draw) {
+  const std::vector<field> rest = {{"n", "64"}, {"max_tokens", "4"}};
+  const auto with = [&rest](std::string path, field input) {
+    std::vector<field> fields = rest;
+    fields.push_back(std::move(input));
+    return body{std::move(path), object(fields)};
+  };
+  const std::size_t size = draw.between(1'500'000, 2'000'000);
+  switch (draw.below(4)) {
+    case 0:
+      return with("/v1/completions", {"prompt", number_list(draw, size / 2, 10)});
+    case 1:
+      return with("/v1/completions", {"prompt", quoted(words(draw, size / 8))});
+    case 2:
+      return with("/v1/chat/completions",
+                  {"messages",
+                   "[" + object({{"role", "\"user\""}, {"content", quoted(std::string(size, 'x'))}}) + "]"});
+    default:
+      return with("/v1/completions", {"prompt", quoted(std::string(size, 'x'))});
+  }
+}
+
+std::string create_message(random_source& draw, std::string_view lane, job_shape shape) {
+  return object(create_fields(draw, lane, shape));
+}
+
+std::string cancel_message(std::string_view lane) {
+  return object({{"type", "\"response.cancel\""}, {"id", quoted(lane)}});
+}
+
+std::string ping_message(random_source& draw) {
+  return object({{"type", "\"ping\""}, {"ts", draw.chance(50) ? "1" : odd_value(draw)}});
+}
+
+std::string auth_message(std::string_view key) {
+  return object({{"type", "\"session.auth\""}, {"token", quoted(key)}});
+}
+
+std::string hostile_message(random_source& draw, const target& t) {
+  static const std::string lanes[] = {"a", "b", "", "lane with spaces", std::string(65, 'x'), "\xFF"};
+  static const std::string types[] = {
+      "response.resume", "response.ack", "response.delta", "session.created", "", "pong", "x"};
+  switch (draw.below(8)) {
+    case 0:
+      return ping_message(draw);
+    case 1:
+      return cancel_message(draw.pick(lanes));
+    case 2:
+      return auth_message(t.keys.empty() || draw.chance(50) ? odd_text(draw) : draw.pick(t.keys));
+    case 3:
+      return spoiled_object(draw, {{"type", quoted(draw.pick(types))},
+                                   {"id", quoted(draw.pick(lanes))},
+                                   {"response_id", "\"0\""},
+                                   {"after", "0"},
+                                   {"seq", "0"}});
+    case 4:
+      return odd_value(draw);
+    case 5:
+      return create_message(draw, draw.pick(lanes), {draw.between(1, 50)});
+    default:
+      return spoiled_object(draw, create_fields(draw, draw.pick(lanes), {draw.between(1, 50)}));
+  }
+}
+
+}  // namespace weir::stranger

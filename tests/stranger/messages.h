@@ -1,0 +1,42 @@
+// messages.h — what a client of weir says, right and wrong: bodies of requests and messages of weir.v1.
+//
+// Pure functions of the source of numbers.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+#include "tests/stranger/random.h"
+#include "tests/stranger/target.h"
+
+namespace weir::stranger {
+
+struct body {
+  std::string path;  // where it belongs
+  std::string json;
+};
+
+struct job_shape {
+  std::size_t max_tokens = 8;
+  bool stream = false;
+};
+
+// A job that runs on for as long as it may, unless somebody cancels it.
+inline constexpr std::size_t endless_tokens = 120'000;
+
+body completion(random_source& draw, job_shape shape);
+body chat(random_source& draw, job_shape shape);
+body honest_body(random_source& draw);   // any of the four routes
+body hostile_body(random_source& draw);  // the same, spoiled
+
+// The largest that a body may be, times the most choices that there may be.
+body many_choices(random_source& draw);
+
+std::string create_message(random_source& draw, std::string_view lane, job_shape shape);
+std::string cancel_message(std::string_view lane);
+std::string ping_message(random_source& draw);
+std::string auth_message(std::string_view key);
+std::string hostile_message(random_source& draw, const target& t);
+
+}  // namespace weir::stranger

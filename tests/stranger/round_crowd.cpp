@@ -1,0 +1,67 @@
+#include <sys/resource.h>
+
+#include <algorithm>
+
+#include "tests/stranger/frames.h"
+#include "tests/stranger/request.h"
+#include "tests/stranger/rounds.h"
+
+namespace weir::stranger {
+namespace {
+
+constexpr std::size_t largest_crowd = 3000;
+
+// What one of the crowd does, and then waits in silence.
+std::vector<piece> little(random_source& draw, const target& t, std::size_t kind) {
+  const job_shape endless{endless_tokens, draw.chance(50)};
+  request announced = post(draw, t, honest_body(draw));
+  switch (kind) {
+    case 0:
+      return {};
+    case 1:
+      return {{announced.text().substr(0, draw.between(1, 12))}};
+    case 2:
+      return {{"GET /v1/stats HTTP/1.1\r\nHost: localhost\r\n"}};
+    case 3:
+      announced.body.clear();
+      announced.lines.push_back("Expect: 100-continue");
+      return {{announced.text()}};
+    case 4:
+      return {{upgrade(draw, t).text()}};
+    case 5:
+      return {{post(draw, t, completion(draw, endless)).text()}};
+    case 6:
+      return {{upgrade(draw, t).text()}, {frame(op_text, create_message(draw, "a", endless)), 0, true}};
+    default:
+      return {{get(draw, t, draw.chance(50) ? "/" : "/v1/jobs").text()}};
+  }
+}
+
+}  // namespace
+
+std::vector<conversation> crowd_talk(random_source& draw, const target& t) {
+  static const std::string names[] = {
+      "of which nobody speaks",         "with half a first line", "with half a header",
+      "with no body to its header",     "of silent WebSockets",   "of jobs nobody waits for",
+      "of WebSocket jobs nobody reads", "that reads no answer"};
+  const std::size_t kind = draw.below(std::size(names));
+  rlimit files{};
+  getrlimit(RLIMIT_NOFILE, &files);
+  const std::size_t room = files.rlim_cur > 100 ? static_cast<std::size_t>(files.rlim_cur) - 100 : 1;
+  const std::size_t size = std::min({draw.between(100, largest_crowd), room});
+  const bool counted = draw.chance(20);  // by the server, as an address that is not trusted
+  std::vector<conversation> all;
+  for (std::size_t i = 0; i < size; ++i) {
+    conversation c;
+    c.what = "a crowd " + names[kind];
+    c.script = little(draw, t, kind);
+    c.end = draw.chance(90) ? ending::reset : ending::close;  // few ports are left waiting
+    c.linger_ms = static_cast<int>(draw.between(100, 1500));
+    c.reads = kind >= 5 ? appetite::nothing : appetite::everything;
+    if (counted) c.from = loopback + 1;
+    all.push_back(std::move(c));
+  }
+  return all;
+}
+
+}  // namespace weir::stranger

@@ -1,0 +1,201 @@
+#include "tests/stranger/server.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <thread>
+
+namespace weir::stranger {
+namespace {
+
+using clock = std::chrono::steady_clock;
+using std::chrono::milliseconds;
+
+constexpr std::chrono::seconds longest_start{60};
+constexpr off_t words_kept = 64 * 1024;
+constexpr off_t words_most = 1024 * 1024;
+
+// Every time that a client can make the server wait is short, so that what a round leaves behind is gone
+// soon.
+std::vector<std::string> command_of(const options& o, const std::string& key_file) {
+  std::vector<std::string> c = {
+      o.weir,      "serve", "--listen",          "127.0.0.1:0", "--handshake-ms", "1000",
+      "--auth-ms", "1000",  "--detach-grace-ms", "500",         "--write-ms",     "1000",
+      "--drain-s", "2"};
+  const std::vector<std::string> device =
+      o.model == "sim" ? std::vector<std::string>{"--device", "sim:rate=2000"}
+                       : std::vector<std::string>{"--model", o.model, "--device", "cpu", "--threads", "1"};
+  c.insert(c.end(), device.begin(), device.end());
+  if (!key_file.empty()) c.insert(c.end(), {"--api-key-file", key_file});
+  return c;
+}
+
+void bound(decltype(RLIMIT_AS) what, std::size_t most) {
+  rlimit r{most, most};
+  setrlimit(what, &r);
+}
+
+std::string write_keys(const std::vector<std::string>& keys) {
+  char path[] = "/tmp/stranger-keys-XXXXXX";
+  const int fd = mkstemp(path);
+  std::string text;
+  for (const auto& k : keys) text += k + "\n";
+  const bool whole = fd >= 0 && write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size());
+  if (fd >= 0) close(fd);
+  return whole ? path : "";
+}
+
+}  // namespace
+
+std::unique_ptr<server> server::start(const options& o, std::string& fault) {
+  std::unique_ptr<server> s(new server);
+  if (o.keys) {
+    s->target_.keys = {"first-key-0123456789", "second-key-abcdefghi", "third-key-ABCDEFGHIJ"};
+    s->key_file_ = write_keys(s->target_.keys);
+  }
+  const bool ready = s->spawn(o) && s->read_ready_line();
+  if (!s->key_file_.empty())
+    unlink(s->key_file_.c_str());  // it is read at start, and not left if we are interrupted
+  if (ready) return s;
+  const bool lived = s->lives();
+  fault = "the server never said that it is ready" + (lived ? std::string() : ": " + s->end_in_words()) +
+          "\n" + s->last_words();
+  return nullptr;
+}
+
+bool server::spawn(const options& o) {
+  int out[2];
+  words_ = memfd_create("stderr of weir", MFD_CLOEXEC);
+  if (words_ < 0 || pipe2(out, O_CLOEXEC) != 0) return false;
+  fcntl(words_, F_SETFL, O_APPEND);
+  out_ = out[0];
+  const std::vector<std::string> command = command_of(o, key_file_);
+  std::vector<char*> arguments;
+  for (const auto& word : command) arguments.push_back(const_cast<char*>(word.c_str()));
+  arguments.push_back(nullptr);
+  const pid_t parent = getpid();
+  pid_ = fork();
+  if (pid_ == 0) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent) _exit(1);
+    dup2(out[1], STDOUT_FILENO);
+    dup2(words_, STDERR_FILENO);
+    bound(RLIMIT_CORE, 0);
+    if (o.address_space) bound(RLIMIT_AS, o.address_space);
+    if (o.descriptors) bound(RLIMIT_NOFILE, o.descriptors);
+    execv(arguments[0], arguments.data());
+    _exit(127);
+  }
+  close(out[1]);
+  return pid_ > 0;
+}
+
+bool server::read_ready_line() {
+  constexpr std::string_view before = "weir ready http://127.0.0.1:";
+  std::string said;
+  const auto until = clock::now() + longest_start;
+  while (said.find('\n') == said.npos && clock::now() < until) {
+    pollfd p{out_, POLLIN, 0};
+    char bytes[512];
+    if (poll(&p, 1, 100) <= 0) continue;
+    const ssize_t n = read(out_, bytes, sizeof bytes);
+    if (n <= 0) return false;
+    said.append(bytes, static_cast<std::size_t>(n));
+  }
+  const auto at = said.find(before);
+  if (at == said.npos) return false;
+  target_.port = static_cast<std::uint16_t>(std::atoi(said.c_str() + at + before.size()));
+  return target_.port != 0;
+}
+
+server::~server() {
+  if (lives()) {
+    kill(pid_, SIGKILL);
+    waitpid(pid_, nullptr, 0);
+  }
+  for (const int fd : {out_, words_}) {
+    if (fd >= 0) close(fd);
+  }
+}
+
+bool server::lives() {
+  if (pid_ <= 0 || reaped_) return false;
+  reaped_ = waitpid(pid_, &wait_status_, WNOHANG) == pid_;
+  return !reaped_;
+}
+
+std::string server::end_in_words() {
+  if (WIFSIGNALED(wait_status_)) {
+    return std::string("the server was ended by signal ") + strsignal(WTERMSIG(wait_status_));
+  }
+  return "the server ended with " + std::to_string(WEXITSTATUS(wait_status_));
+}
+
+std::string server::last_words() {
+  const off_t size = lseek(words_, 0, SEEK_END);
+  const off_t from = std::max<off_t>(0, size - words_kept);
+  std::string text(static_cast<std::size_t>(size - from), '\0');
+  const ssize_t n = pread(words_, text.data(), text.size(), from);
+  text.resize(n > 0 ? static_cast<std::size_t>(n) : 0);
+  return text;
+}
+
+std::string server::sanitizer_report() {
+  const off_t size = lseek(words_, 0, SEEK_END);
+  std::string news(static_cast<std::size_t>(size - looked_), '\0');
+  if (pread(words_, news.data(), news.size(), looked_) < 0) return {};
+  looked_ = size;
+  if (size > words_most) {  // it appends, so it goes on at the beginning
+    if (ftruncate(words_, 0) == 0) looked_ = 0;
+  }
+  for (const char* mark :
+       {"ERROR: AddressSanitizer", "runtime error:", "WARNING: ThreadSanitizer", "ERROR: LeakSanitizer"}) {
+    if (const auto at = news.find(mark); at != news.npos) return news.substr(at, 8000);
+  }
+  return {};
+}
+
+std::size_t server::descriptors() const {
+  DIR* folder = opendir(("/proc/" + std::to_string(pid_) + "/fd").c_str());
+  if (!folder) return 0;
+  std::size_t n = 0;
+  while (const dirent* entry = readdir(folder)) n += entry->d_name[0] != '.';
+  closedir(folder);
+  return n;
+}
+
+std::size_t server::status_field(const std::string& name) const {
+  std::ifstream status("/proc/" + std::to_string(pid_) + "/status");
+  for (std::string line; std::getline(status, line);) {
+    if (line.starts_with(name + ":"))
+      return std::strtoull(line.c_str() + name.size() + 1, nullptr, 10) * 1024;
+  }
+  return 0;
+}
+
+std::size_t server::resident() const { return status_field("VmRSS"); }
+std::size_t server::peak() const { return status_field("VmHWM"); }
+
+void server::forget_peak() { std::ofstream("/proc/" + std::to_string(pid_) + "/clear_refs") << "5"; }
+
+std::string server::stop(milliseconds most) {
+  if (!lives()) return end_in_words();
+  kill(pid_, SIGTERM);
+  const auto until = clock::now() + most;
+  while (lives() && clock::now() < until) std::this_thread::sleep_for(milliseconds(10));
+  if (lives()) return "the server did not end after SIGTERM";
+  return WIFEXITED(wait_status_) && WEXITSTATUS(wait_status_) == 0 ? "" : end_in_words();
+}
+
+}  // namespace weir::stranger

@@ -1,0 +1,59 @@
+// server.h — the server under test: a process of our own, what it said, and what the system says of it.
+//
+// Thread safety: one thread.
+//
+// Invariant: the process is gone when the object is, and when this program dies however it dies.
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tests/stranger/options.h"
+#include "tests/stranger/target.h"
+
+namespace weir::stranger {
+
+class server {
+ public:
+  // Waits until it is ready. Without one, and with what it said in `fault`, where it never is.
+  static std::unique_ptr<server> start(const options& o, std::string& fault);
+  ~server();
+  server(const server&) = delete;
+  server& operator=(const server&) = delete;
+
+  const target& at() const { return target_; }
+  bool lives();                    // asks the system, so it also notices
+  std::string end_in_words();      // once it lives no more
+  std::string last_words();        // the end of what it wrote to stderr, at most 64 KiB
+  std::string sanitizer_report();  // empty: none since the last time it was asked
+
+  std::size_t descriptors() const;
+  std::size_t resident() const;  // bytes
+  std::size_t peak() const;      // bytes, the most since forget_peak()
+  void forget_peak();
+
+  // Asks it to end. Empty if it ended with 0 in time.
+  std::string stop(std::chrono::milliseconds most);
+
+ private:
+  server() = default;
+  bool spawn(const options& o);
+  bool read_ready_line();
+  std::size_t status_field(const std::string& name) const;
+
+  target target_;
+  pid_t pid_ = -1;
+  bool reaped_ = false;
+  int wait_status_ = 0;
+  int out_ = -1;      // its stdout
+  int words_ = -1;    // its stderr, a file in memory
+  off_t looked_ = 0;  // how much of it was searched
+  std::string key_file_;
+};
+
+}  // namespace weir::stranger
