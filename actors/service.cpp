@@ -21,6 +21,9 @@ using core::errc;
 // An owner that has had work for this long without finishing a step is not healthy.
 constexpr core::duration wedged_after = std::chrono::seconds(10);
 
+// So many jobs of a model that ended in bad logits, one after the other, are no accident of theirs.
+constexpr std::uint32_t bad_endings_in_a_row = 8;
+
 core::job_id random_id() {
   thread_local std::random_device device;
   const auto word = [] { return std::uint64_t{device()} << 32 | device(); };
@@ -268,3 +271,8 @@ void service::drain(executor ex, std::function<void()> idle) {
 }
 
 }  // namespace weir::actors
+  const auto picture = p_->owner.published().look();
+  const auto models = p_->host.models();
+  for (std::size_t i = 0; i < std::min(models->size(), picture->bad_endings.size()); ++i)
+    if (picture->bad_endings[i] >= bad_endings_in_a_row)
+      return {false, fmt::format("the last {} jobs of {} ended in logits that are not finite", picture->bad_endings[i], (*models)[i]->name)};
