@@ -141,6 +141,7 @@ net::server_limits limits_of(const core::server_settings& s) {
   l.header_bytes = s.max_header;
   l.json_depth = s.json_depth;
   l.handshake = milliseconds(s.handshake_ms);
+  l.json_values = s.json_values;
   l.authenticate = milliseconds(s.auth_ms);
   l.write_time = milliseconds(s.write_ms);
   l.backlog_bytes = s.max_backlog;

@@ -46,6 +46,7 @@ struct server_settings {
   std::uint32_t handshake_ms = 5000;
   std::uint32_t auth_ms = 10000;
   std::uint32_t write_ms = 10000;
+  std::uint32_t json_values = 1 << 18;
   std::uint32_t max_backlog = 256 * 1024;
   std::uint32_t max_age_s = 3600;
   std::uint32_t detach_grace_ms = 30000;
@@ -113,6 +114,7 @@ void visit_settings(server_settings& s, V&& v) {
   v(setting{"max-backlog", "unsent bytes before a WebSocket's reader is cut off", "bytes", 1024, 1 << 30},
     s.max_backlog);
   v(setting{"max-age-s", "how long a WebSocket may live", "s", 1, 1 << 30}, s.max_age_s);
+  v(setting{"json-values", "values and keys that the JSON of a body or frame may have", "values", 1024, 1 << 24}, s.json_values);
   v(setting{"detach-grace-ms", "how long a running job waits for its reader to come back", "ms", 0, 1 << 30},
     s.detach_grace_ms);
   v(setting{"drain-s", "how long running jobs may finish after SIGTERM", "s", 0, 86400}, s.drain_s);

@@ -48,7 +48,7 @@ std::optional<core::error> failure_of(const jobs& all, bool whole) {
 
 // The stream of a job that has not ended cancels it when it is let go, so every early way out stops the work.
 asio::awaitable<bool> http_session::complete(openai::dialect d, const request& r) {
-  auto parsed = openai::parse(d, r.body());
+  auto parsed = openai::parse(d, r.body(), hub_.limits().json_values);
   if (!parsed) {
     reply no = error_reply(parsed.error());
     co_return co_await write(std::move(no));

@@ -89,7 +89,7 @@ reply show_model(hub& h, const std::string& name) {
 // ---- text
 
 asio::awaitable<reply> tokenize(hub& h, std::string_view body) {
-  auto asked = openai::parse_tokenize(body);
+  auto asked = openai::parse_tokenize(body, h.limits().json_values);
   if (!asked) co_return error_reply(asked.error());
   auto begin = [&](auto done) {
     h.all().service.tokenize(asked->model, asked->text, asked->add_special, h.executor(), std::move(done));
@@ -110,7 +110,7 @@ asio::awaitable<reply> tokenize(hub& h, std::string_view body) {
 }
 
 asio::awaitable<reply> detokenize(hub& h, std::string_view body) {
-  auto asked = openai::parse_detokenize(body);
+  auto asked = openai::parse_detokenize(body, h.limits().json_values);
   if (!asked) co_return error_reply(asked.error());
   auto begin = [&](auto done) {
     h.all().service.detokenize(asked->model, asked->ids, h.executor(), std::move(done));

@@ -248,7 +248,7 @@ asio::awaitable<bool> http_session::answer(const request& r) {
   }
   if (const auto* wrong = std::get_if<wrong_method>(&found)) {
     reply no =
-        error_reply(405, "method_not_allowed", "this path does not take " + std::string(r.method_string()));
+        error_reply(405, "method_not_allowed", "this path does not take " + legible(r.method_string()));
     no.headers.emplace_back("Allow", wrong->allow);
     co_return co_await write(std::move(no));
   }

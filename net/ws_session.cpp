@@ -211,7 +211,7 @@ void session::hang_up() { ws_.next_layer().close(); }
 void session::understand(std::string_view frame) {
   if (!ws_.got_text())
     return say_error({{}, "bad_message", "only text frames are understood", {}, {}, false});
-  auto message = ws::parse(frame, hub_.limits().json_depth);
+  auto message = ws::parse(frame, {hub_.limits().json_depth, hub_.limits().json_values});
   const bool free_of_charge = std::holds_alternative<ws::pong>(message);
   const auto verdict = free_of_charge ? rate_meter::verdict::fine : rate_.spend(steady_clock::now());
   if (verdict == rate_meter::verdict::abuse) return close(too_many_messages);
