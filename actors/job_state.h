@@ -44,7 +44,6 @@ struct job_stream::state_block final : core::token_sink, waker {
   std::size_t write(std::span<const core::token> tokens) override;
   void finish(const core::ending& how) override;
   bool abandoned() const noexcept override { return cancelled.load(std::memory_order_acquire); }
-  void leave_prompts() noexcept;
   void note_release(const core::ending& how) noexcept;
   void publish() noexcept;     // what was written and how it ended, in one store
 
@@ -72,13 +71,12 @@ struct job_stream::state_block final : core::token_sink, waker {
 
   // the way in, then owner; set before the owner learns of the job
   std::shared_ptr<const served_model> taken_by;  // its door counts the job until finish
-  std::uint32_t prompt_tokens = 0;
+  std::shared_ptr<waiting_prompt> prompt;        // of all its request's choices; none once it has a token
   std::optional<core::time_point> deadline;
 
   // owner
   outbox* out = nullptr;       // set when the owner takes the job
   std::uint32_t pushed = 0;
-  bool prompt_waits = true;    // as the door counts
   core::ending how_it_ended;
   bool finished = false;
   bool has_news = false;       // in the outbox

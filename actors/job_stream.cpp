@@ -56,7 +56,7 @@ std::size_t job_stream::state_block::write(std::span<const core::token> tokens) 
   std::size_t n = 0;
   while (n < tokens.size() && queue.try_enqueue(tokens[n])) ++n;
   pushed += static_cast<std::uint32_t>(n);
-  leave_prompts();
+  if (const auto computed = std::exchange(prompt, nullptr)) computed->computed();
   if (n != 0 && out) out->add(*this);
   return n;
 }
@@ -64,15 +64,11 @@ std::size_t job_stream::state_block::write(std::span<const core::token> tokens) 
 void job_stream::state_block::finish(const core::ending& how) {
   how_it_ended = how;
   finished = true;
-  leave_prompts();
+  prompt.reset();
   taken_by->door->job_done(how.output_tokens);
   if (!out) return;
   note_release(how);
   out->add(*this);
-}
-
-void job_stream::state_block::leave_prompts() noexcept {
-  if (std::exchange(prompt_waits, false)) taken_by->door->prompt_done(prompt_tokens);
 }
 
 void job_stream::state_block::note_release(const core::ending& how) noexcept {

@@ -2,6 +2,7 @@
 
 #include <boost/asio/signal_set.hpp>
 #include <boost/asio/steady_timer.hpp>
+#include <bit>
 #include <csignal>
 #include <cstdio>
 #include <fstream>
@@ -35,6 +36,11 @@ core::result<std::vector<std::string>> read_keys(const std::string& file) {
   }
   if (keys.empty()) return core::bad_param("api-key-file", "--api-key-file {}: there is no key in it", file);
   return keys;
+}
+
+// Each of the first faults, then ever fewer: what fails for everybody must not fill the disk.
+void log_text_fault(std::uint64_t count, const std::string& what) {
+  if (std::has_single_bit(count)) spdlog::error("a text could not be worked on: {} ({} since the start)", what, count);
 }
 
 std::string url_host(const std::string& host) { return host.find(':') == host.npos ? host : "[" + host + "]"; }
@@ -160,6 +166,10 @@ int run(const serve_options& o) {
     }
   service->owner.queue_tokens = o.server.queue_tokens;
   service->owner.queue_wait = std::chrono::seconds(o.server.queue_wait_s);
+  service->text.queue = o.server.text_queue;
+  service->text.queue_bytes = o.server.text_queue_bytes;
+  service->text.on_fault = log_text_fault;
+  service->share_prefixes = o.server.share_prefixes;
   net::server_options n;
   n.listen = o.server.listen;
   n.allow_origin = o.server.allow_origin;

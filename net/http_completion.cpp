@@ -54,14 +54,10 @@ asio::awaitable<bool> http_session::complete(openai::dialect d, const request& r
     co_return co_await write(std::move(no));
   }
   parsed->request.key = key_of(r);
-  jobs all;
-  for (std::uint32_t i = 0; i < parsed->n; ++i) {
-    auto asked = parsed->request;
-    asked.choice = i;
-    all.push_back(hub_.all().service.submit(std::move(asked), hub_.executor(), [news = std::weak_ptr(news_)] {
-      if (auto n = news.lock()) n->notify();
-    }));
-  }
+  auto wake_up = [news = std::weak_ptr(news_)] {
+    if (auto n = news.lock()) n->notify();
+  };
+  jobs all = hub_.all().service.submit(std::move(parsed->request), parsed->n, hub_.executor(), std::move(wake_up));
   watch_peer();
   const bool streamed = parsed->stream;
   const auto settled = [&] {

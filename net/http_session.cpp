@@ -267,7 +267,7 @@ asio::awaitable<bool> http_session::answer(const request& r) {
   }
   if (route->to == endpoint::completions) co_return co_await complete(openai::dialect::completion, r);
   if (route->to == endpoint::chat_completions) co_return co_await complete(openai::dialect::chat, r);
-  reply got = co_await answer_route(hub_, *route, target, r.body());
+  reply got = co_await answer_route(hub_, *route, target, r.body(), key_of(r));
   co_return co_await write(std::move(got));
 }
 

@@ -272,7 +272,7 @@ void session::on(ws::response_cancel& m) {
   // It may be a job whose own socket is gone.
   const auto id = core::job_id::parse(m.response_id);
   if (!id) return say_error(unknown({}));
-  hub_.all().service.cancel_job(*id, hub_.executor(), [self = weak_from_this(), unknown](auto found) {
+  hub_.all().service.cancel_job(how_.key, *id, hub_.executor(), [self = weak_from_this(), unknown](auto found) {
     auto alive = self.lock();
     if (alive && !found) alive->say_error(unknown({}));
   });
