@@ -14,6 +14,7 @@
 #include "apps/local_service.h"
 #include "apps/options.h"
 #include "apps/progress.h"
+#include "net/api_keys.h"
 #include "net/server.h"
 
 namespace weir::apps {
@@ -24,18 +25,12 @@ struct serve_options {
   core::server_settings server;
 };
 
-// One key a line; empty lines and lines that begin with # are not keys.
 core::result<std::vector<std::string>> read_keys(const std::string& file) {
-  std::vector<std::string> keys;
-  if (file.empty()) return keys;
+  if (file.empty()) return std::vector<std::string>();
   std::ifstream in(file);
+  const std::string text(std::istreambuf_iterator<char>(in), {});
   if (!in) return core::bad_param("api-key-file", "--api-key-file {}: cannot be read", file);
-  for (std::string line; std::getline(in, line);) {
-    if (!line.empty() && line.back() == '\r') line.pop_back();
-    if (!line.empty() && line.front() != '#') keys.push_back(line);
-  }
-  if (keys.empty()) return core::bad_param("api-key-file", "--api-key-file {}: there is no key in it", file);
-  return keys;
+  return net::parse_api_keys(text, file);
 }
 
 // Each of the first faults, then ever fewer: what fails for everybody must not fill the disk.
@@ -146,8 +141,8 @@ net::server_limits limits_of(const core::server_settings& s) {
   l.drained_bytes = 2 * l.body_bytes;
   l.header_bytes = s.max_header;
   l.json_depth = s.json_depth;
-  l.handshake = milliseconds(s.handshake_ms);
   l.json_values = s.json_values;
+  l.handshake = milliseconds(s.handshake_ms);
   l.authenticate = milliseconds(s.auth_ms);
   l.write_time = milliseconds(s.write_ms);
   l.backlog_bytes = s.max_backlog;

@@ -170,17 +170,23 @@ std::optional<reply> http_session::judge_host(const request& r) const {
       "a server on a loopback address is reached as localhost, or by an allowed origin's name");
 }
 
+// Of two headers others read the one that we do not.
+std::optional<reply> http_session::judge_once(const request& r, http::field header) const {
+  if (r.count(header) < 2) return std::nullopt;
+  return error_reply(400, "bad_request", fmt::format("several {} headers", std::string_view(http::to_string(header))));
+}
+
 std::uint64_t http_session::key_of(const request& r) const {
   const auto key = bearer_of(r[http::field::authorization]);
-  return key ? number_of_key(*key, hub_.all().options.api_keys) : 0;
+  return key ? hub_.all().keys.identity_of(*key) : 0;
 }
 
 std::optional<reply> http_session::judge(const request& r, const route_match& route) const {
-  const auto& keys = hub_.all().options.api_keys;
   if (auto refused = judge_host(r)) return refused;
+  if (auto refused = judge_once(r, http::field::authorization)) return refused;
   const bool is_public =
       route.to == endpoint::asset || route.to == endpoint::live || route.to == endpoint::ready;
-  if (keys.empty() || is_public) return std::nullopt;
+  if (hub_.all().keys.empty() || is_public) return std::nullopt;
   if (key_of(r)) return std::nullopt;
   reply no = error_reply(401, "invalid_api_key",
                          bearer_of(r[http::field::authorization]) ? "this key is not known" : "a key is needed: Authorization: Bearer …");
@@ -191,11 +197,15 @@ std::optional<reply> http_session::judge(const request& r, const route_match& ro
 std::optional<reply> http_session::judge_upgrade(const request& r, admission& how) const {
   const hall& all = hub_.all();
   if (auto refused = judge_host(r)) return refused;
+  for (const auto header : {http::field::authorization, http::field::sec_websocket_key})
+    if (auto refused = judge_once(r, header)) return refused;
   if (r[http::field::sec_websocket_version] != "13") {
     reply no = error_reply(426, "upgrade_required", "this server speaks version 13 of the WebSocket protocol");
     no.headers.emplace_back("Sec-WebSocket-Version", "13");
     return no;
   }
+  if (!is_websocket_key(r[http::field::sec_websocket_key]))
+    return error_reply(400, "bad_request", "Sec-WebSocket-Key has to be base64 of 16 bytes");
   const auto origin = r.find(http::field::origin);
   if (origin != r.end() && !origin_allowed(origin->value(), r[http::field::host], all.options.allow_origin)) {
     return error_reply(403, "origin_forbidden", "pages of this origin may not connect");
@@ -207,8 +217,8 @@ std::optional<reply> http_session::judge_upgrade(const request& r, admission& ho
   how.subprotocol = offered.weir_v1;
   auto key = offered.bearer;
   if (auto header = bearer_of(r[http::field::authorization])) key = std::string(*header);
-  how.key = key ? number_of_key(*key, all.options.api_keys) : 0;
-  how.authenticated = all.options.api_keys.empty() || how.key;
+  how.key = key ? all.keys.identity_of(*key) : 0;
+  how.authenticated = all.keys.empty() || how.key;
   how.wrong_key = key && !how.authenticated;  // closed with 4401 after the upgrade: a browser cannot read a 401
   if (!protocols.empty() && !offered.weir_v1) {
     return error_reply(400, "bad_subprotocol", "this server speaks the subprotocol weir.v1 only");

@@ -57,7 +57,8 @@ class http_session : public std::enable_shared_from_this<http_session> {
   // What speaks against it, if anything does.
   std::optional<reply> judge_host(const request& r) const;
   std::optional<reply> judge(const request& r, const route_match& route) const;
-  std::uint64_t key_of(const request& r) const;  // the number of the key that it brings; 0: none that is known
+  std::optional<reply> judge_once(const request& r, boost::beast::http::field header) const;
+  std::uint64_t key_of(const request& r) const;  // who brings it, by its key; 0: none that is known
   std::optional<reply> judge_upgrade(const request& r, admission& how) const;
 
   void watch_peer();  // until stop_watching(): notifies news_ when the client is gone

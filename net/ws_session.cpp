@@ -230,8 +230,8 @@ void session::understand(std::string_view frame) {
 }
 
 void session::on(ws::session_auth& m) {
-  const auto& keys = hub_.all().options.api_keys;
-  const auto key = number_of_key(m.token, keys);
+  const auto& keys = hub_.all().keys;
+  const auto key = keys.identity_of(m.token);
   if (!keys.empty() && !key) return close(bad_key);
   how_.key = key;
   if (!std::exchange(how_.authenticated, true)) welcome();
