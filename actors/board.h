@@ -28,6 +28,7 @@ struct owner_picture {
   core::time_point at{};
   core::engine_counts counts;          // of all engines together
   std::vector<listed_job> jobs;
+  std::vector<std::uint32_t> bad_endings;  // of each engine: core::engine::bad_endings()
   double tokens_per_s = 0, step_p50_ms = 0, step_p99_ms = 0;
 };
 

@@ -227,8 +227,10 @@ class owner {
     publish_at_ = time_.now() + publish_every;
     auto p = std::make_shared<owner_picture>();
     p->at = time_.now();
+    p->bad_endings.resize(engines_.size());
     for (std::size_t i = 0; i < engines_.size(); ++i) {
       if (!engines_[i].does) continue;
+      p->bad_endings[i] = engines_[i].does->bad_endings();
       p->counts += engines_[i].does->counts();
       listed_.clear();
       engines_[i].does->list(listed_);

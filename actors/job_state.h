@@ -27,6 +27,7 @@
 #include "actors/served_model.h"
 #include "actors/token_log.h"
 #include "core/delays.h"
+#include "core/memory/account.h"
 #include "core/text/detokenizer.h"
 #include "core/token_sink.h"
 
@@ -44,7 +45,6 @@ struct job_stream::state_block final : core::token_sink, waker {
   std::size_t write(std::span<const core::token> tokens) override;
   void finish(const core::ending& how) override;
   bool abandoned() const noexcept override { return cancelled.load(std::memory_order_acquire); }
-  void leave_prompts() noexcept;
   void note_release(const core::ending& how) noexcept;
   void publish() noexcept;     // what was written and how it ended, in one store
 
@@ -54,6 +54,7 @@ struct job_stream::state_block final : core::token_sink, waker {
   void read_news();
   void take_news();            // REQUIRES: running
   void take_news_or_end();
+  void count_log() noexcept;
   void admitted(std::shared_ptr<const served_model> by, std::uint32_t position);
   void refused(core::error e);
   void cancel_here(core::finish_reason why);
@@ -73,13 +74,13 @@ struct job_stream::state_block final : core::token_sink, waker {
 
   // the way in, then owner; set before the owner learns of the job
   std::shared_ptr<const served_model> taken_by;  // its door counts the job until finish
-  std::uint32_t prompt_tokens = 0;
+  std::shared_ptr<waiting_prompt> prompt;        // of all its request's choices; none once it has a token
   std::optional<core::time_point> deadline;
+  core::memory_hold memory;                      // of the prompt; then, on the shard, of the log too
 
   // owner
   outbox* out = nullptr;       // set when the owner takes the job
   std::uint32_t pushed = 0;
-  bool prompt_waits = true;    // as the door counts
   core::ending how_it_ended;
   bool finished = false;
   bool has_news = false;       // in the outbox
@@ -96,6 +97,7 @@ struct job_stream::state_block final : core::token_sink, waker {
   std::uint32_t queue_position = 0;
   std::optional<core::detokenizer> text;
   token_log log;
+  std::uint64_t log_bytes = 0; // of the log, as `memory` counts them
   core::error why_refused;
   outcome result;
   core::finish_reason wanted_end = core::finish_reason::cancel;

@@ -56,7 +56,7 @@ std::size_t job_stream::state_block::write(std::span<const core::token> tokens) 
   std::size_t n = 0;
   while (n < tokens.size() && queue.try_enqueue(tokens[n])) ++n;
   pushed += static_cast<std::uint32_t>(n);
-  leave_prompts();
+  if (const auto computed = std::exchange(prompt, nullptr)) computed->computed();
   if (n != 0 && out) out->add(*this);
   return n;
 }
@@ -64,15 +64,11 @@ std::size_t job_stream::state_block::write(std::span<const core::token> tokens) 
 void job_stream::state_block::finish(const core::ending& how) {
   how_it_ended = how;
   finished = true;
-  leave_prompts();
+  prompt.reset();
   taken_by->door->job_done(how.output_tokens);
   if (!out) return;
   note_release(how);
   out->add(*this);
-}
-
-void job_stream::state_block::leave_prompts() noexcept {
-  if (std::exchange(prompt_waits, false)) taken_by->door->prompt_done(prompt_tokens);
 }
 
 void job_stream::state_block::note_release(const core::ending& how) noexcept {
@@ -138,10 +134,18 @@ void job_stream::state_block::take_news() {
     const bool whole = text->push(t.id, log.text());
     log.append(t.id, std::chrono::duration_cast<std::chrono::microseconds>(t.at - created).count(), whole);
   }
+  count_log();
   if (!ended) return changed();
   text->flush(log.text());
   log.close();
   end(outcome_of(how_it_ended, created));
+}
+
+void job_stream::state_block::count_log() noexcept {
+  const auto now_kept = log.memory();
+  if (now_kept == log_bytes) return;
+  memory.force(memory.bytes() + now_kept - log_bytes);
+  log_bytes = now_kept;
 }
 
 void job_stream::state_block::admitted(std::shared_ptr<const served_model> by, std::uint32_t position) {

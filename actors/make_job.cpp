@@ -12,6 +12,7 @@ using core::token_id;
 
 constexpr std::size_t most_stop_strings = 64, longest_stop_string = 1024;
 constexpr std::size_t longest_cache_salt = 256;
+constexpr std::chrono::milliseconds longest_deadline = std::chrono::hours(24);
 
 // Copies a field that was sent, if it lies in [low, high] (or (low, high]), over the model's default.
 template <class To, class From>
@@ -63,6 +64,8 @@ result<std::vector<token_id>> prompt_of(const request& r, const served_model& m)
   return ids;
 }
 
+std::uint64_t fresh_seed() { return std::random_device{}() | std::uint64_t{std::random_device{}()} << 32; }
+
 result<void> take_sampling(const request& r, const served_model& m, core::sampling_params& s) {
   s = m.defaults;
   for (const auto& checked : {
@@ -70,13 +73,12 @@ result<void> take_sampling(const request& r, const served_model& m, core::sampli
            take("top_k", r.top_k, 0, 1 << 30, s.top_k),
            take("top_p", r.top_p, 0, 1, s.top_p, true),
            take("min_p", r.min_p, 0, 1, s.min_p),
-           take("repetition_penalty", r.repetition_penalty, 0, 2, s.repetition_penalty, true),
+           take("repetition_penalty", r.repetition_penalty, 0.01, 2, s.repetition_penalty),
            take("frequency_penalty", r.frequency_penalty, -2, 2, s.frequency_penalty),
            take("presence_penalty", r.presence_penalty, -2, 2, s.presence_penalty),
        })
     if (!checked) return checked.error();
-  s.seed = r.seed ? *r.seed : std::random_device{}() | std::uint64_t{std::random_device{}()} << 32;
-  s.choice = r.choice;
+  s.seed = r.seed ? *r.seed : fresh_seed();
   for (const auto& [id, bias] : r.logit_bias) {
     if (auto ok = check_id("logit_bias", id, m); !ok) return ok;
     if (!(bias >= -100 && bias <= 100))
@@ -92,8 +94,10 @@ result<void> take_endings(const request& r, const served_model& m, core::job& j)
   if (auto ok = take("max_tokens", r.max_tokens, 1, most, j.max_tokens); !ok) return ok;
   if (auto ok = take("min_tokens", r.min_tokens, 0, most, j.min_tokens); !ok) return ok;
   if (auto ok = take("max_repeats", r.max_repeats, 2, 1000, j.max_repeats); !ok) return ok;
-  if (r.deadline && r.deadline->count() <= 0)
-    return bad_param("deadline_ms", "deadline_ms must be above 0, not {}", r.deadline->count());
+  if (j.min_tokens > j.max_tokens)
+    return bad_param("min_tokens", "min_tokens is {}, more than max_tokens, {}", j.min_tokens, j.max_tokens);
+  if (r.deadline && (r.deadline->count() <= 0 || *r.deadline > longest_deadline))
+    return bad_param("deadline_ms", "deadline_ms must be in [1, {}], not {}", longest_deadline.count(), r.deadline->count());
   j.ignore_eos = r.ignore_eos;
   for (auto id : r.stop_token_ids) {
     if (auto ok = check_id("stop_token_ids", id, m); !ok) return ok;
@@ -123,6 +127,18 @@ result<core::job> make_job(const request& r, const served_model& m) {
   j.priority = r.priority;
   j.key = r.key;
   return j;
+}
+
+core::job choice_of(const core::job& first, const request& r, std::uint32_t index) {
+  core::job j = first;
+  j.sampling.choice = index;
+  if (!r.seed) j.sampling.seed = fresh_seed();
+  return j;
+}
+
+std::string prefix_salt(std::uint64_t owner, std::string_view chosen) {
+  std::string salt(reinterpret_cast<const char*>(&owner), sizeof owner);  // of one length: where it ends is plain
+  return salt += chosen;
 }
 
 }  // namespace weir::actors

@@ -1,5 +1,7 @@
 #include "actors/model_host.h"
 
+#include "core/outside.h"
+
 namespace weir::actors {
 
 void model_host::add(model_ptr m) {
@@ -36,7 +38,7 @@ core::result<model_host::model_ptr> model_host::find(std::string_view name) cons
   if (name.empty()) {
     e.message = "model is missing, and several are served:";
   } else {
-    e.message = fmt::format("no model is called '{}'; there is", name);
+    e.message = fmt::format("no model is called '{}'; there is", core::shortened(name));
   }
   for (const auto& m : *all) e.message += " " + m->name;
   return e;

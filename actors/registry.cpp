@@ -14,14 +14,14 @@ class registry {
   registry(const core::clock& time, std::function<void(std::vector<job_view>&)> look)
       : time_(time), look_(std::move(look)) {}
 
-  void on(job_born& m) { live_.emplace(m.id, living{m.created, std::move(m.cancel), {}}); }
+  void on(job_born& m) { live_.emplace(m.id, living{m.key, m.created, std::move(m.cancel), {}}); }
 
   void on(job_ended& m) {
     const auto it = live_.find(m.last.id);
     if (it == live_.end()) return;
     m.last.age_s = age(it->second);
     for (auto& tell : it->second.waiting) tell(m.last);
-    if (m.was_accepted) ended_.push_back({it->second.created, m.last});
+    if (m.was_accepted) ended_.push_back({it->second.key, it->second.created, m.last});
     live_.erase(it);
     if (ended_.size() > kept_lines) ended_.pop_front();
     if (live_.empty()) tell_empty();
@@ -30,15 +30,18 @@ class registry {
   void on(list_jobs& m) {
     std::vector<job_view> all;
     all.reserve(live_.size() + ended_.size());
-    for (const auto& [id, j] : live_) all.push_back(view(id, j));
+    for (const auto& [id, j] : live_)
+      if (knows(m.who, j.key)) all.push_back(view(id, j));
     std::ranges::sort(all, {}, &job_view::age_s);
     look_(all);
-    std::for_each(ended_.rbegin(), ended_.rend(), [&](const line& e) { all.push_back(view(e)); });
+    std::for_each(ended_.rbegin(), ended_.rend(), [&](const line& e) {
+      if (knows(m.who, e.key)) all.push_back(view(e));
+    });
     m.done(std::move(all));
   }
 
   void on(find_job& m) {
-    if (const auto it = live_.find(m.id); it != live_.end()) {
+    if (const auto it = live_.find(m.id); it != live_.end() && knows(m.who, it->second.key)) {
       if (m.cancel) {
         it->second.waiting.push_back(std::move(m.done));
         it->second.cancel();
@@ -49,7 +52,7 @@ class registry {
       return m.done(std::move(one.front()));
     }
     for (const auto& e : ended_)
-      if (e.last.id == m.id) return m.done(view(e));
+      if (e.last.id == m.id && knows(m.who, e.key)) return m.done(view(e));
     m.done(std::nullopt);
   }
 
@@ -64,15 +67,18 @@ class registry {
 
  private:
   struct living {
+    std::uint64_t key;
     core::time_point created;
     std::function<void()> cancel;
     std::vector<std::function<void(std::optional<job_view>)>> waiting;
   };
   struct line {
+    std::uint64_t key;
     core::time_point created;
     job_view last;
   };
 
+  static bool knows(service::asker who, std::uint64_t key) { return !who || *who == key; }
   double age(const living& j) const { return std::chrono::duration<double>(time_.now() - j.created).count(); }
   job_view view(const core::job_id& id, const living& j) const {
     job_view v;

@@ -1,4 +1,5 @@
 // registry.h — which jobs there are and were: the actor behind /v1/jobs, cancelling by id, and draining.
+// A key sees its own jobs: for everybody else they are not there.
 //
 // It keeps every job from its birth to its ending, and one line for each of the last 1,000 that ended.
 #pragma once
@@ -20,9 +21,11 @@ namespace weir::actors {
 
 struct job_born {
   core::job_id id;
+  std::uint64_t key;             // whose it is
   core::time_point created;
   std::function<void()> cancel;  // any thread
-  job_born(core::job_id i, core::time_point t, std::function<void()> c) : id(i), created(t), cancel(std::move(c)) {}
+  job_born(core::job_id i, std::uint64_t k, core::time_point t, std::function<void()> c)
+      : id(i), key(k), created(t), cancel(std::move(c)) {}
 };
 
 struct job_ended {
@@ -32,17 +35,19 @@ struct job_ended {
 };
 
 struct list_jobs {
+  service::asker who;
   std::function<void(std::vector<job_view>)> done;
-  explicit list_jobs(std::function<void(std::vector<job_view>)> d) : done(std::move(d)) {}
+  list_jobs(service::asker k, std::function<void(std::vector<job_view>)> d) : who(k), done(std::move(d)) {}
 };
 
 // Answers at once, or with `cancel` once the job has ended.
 struct find_job {
+  service::asker who;
   core::job_id id;
   bool cancel;
   std::function<void(std::optional<job_view>)> done;
-  find_job(core::job_id i, bool c, std::function<void(std::optional<job_view>)> d)
-      : id(i), cancel(c), done(std::move(d)) {}
+  find_job(service::asker k, core::job_id i, bool c, std::function<void(std::optional<job_view>)> d)
+      : who(k), id(i), cancel(c), done(std::move(d)) {}
 };
 
 struct cancel_all {};

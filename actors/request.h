@@ -36,11 +36,10 @@ struct request {
   std::optional<double> temperature, top_p, min_p, repetition_penalty, frequency_penalty, presence_penalty;
   std::optional<std::int64_t> top_k;
   std::optional<std::uint64_t> seed;                             // none: drawn at random
-  std::uint32_t choice = 0;                                      // of several answers to one request: each its own draws
   std::vector<std::pair<std::int64_t, double>> logit_bias;
   std::string cache_salt;                                        // shares computed prefixes within the salt alone
   int priority = 0;
-  std::uint64_t key = 0;                                         // whose: waiting requests of different keys take turns
+  std::uint64_t key = 0;                                         // whose (net/api_keys.h): turns, jobs and prefixes hang on it
   std::optional<std::chrono::milliseconds> deadline;             // from the moment the request was read
 };
 

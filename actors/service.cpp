@@ -6,8 +6,8 @@
 #include <random>
 #include <unordered_map>
 
+#include "actors/arrival.h"
 #include "actors/job_state.h"
-#include "actors/make_job.h"
 #include "actors/model_host.h"
 #include "actors/registry.h"
 #include "actors/text_pool.h"
@@ -20,6 +20,9 @@ using core::errc;
 
 // An owner that has had work for this long without finishing a step is not healthy.
 constexpr core::duration wedged_after = std::chrono::seconds(10);
+
+// So many jobs of a model that ended in bad logits, one after the other, are no accident of theirs.
+constexpr std::uint32_t bad_endings_in_a_row = 8;
 
 core::job_id random_id() {
   thread_local std::random_device device;
@@ -44,7 +47,8 @@ struct service::parts {
         registry(spawn_registry(o.simulated ? place(o) : own_thread(), t, seen,
                                 [this](auto& views) { look(views); })),
         specs(std::move(o.models)),
-        pool(o.text_threads, place(o)) {}
+        share_prefixes(o.share_prefixes),
+        pool(std::move(o.text), t, seen, place(o)) {}
 
   ~parts() { registry.stop(); }
 
@@ -83,33 +87,15 @@ struct service::parts {
     }
   }
 
-  // On a text thread: the request becomes a job and enters its model, or the stream learns why not.
-  void bring_in(const request& r, const std::shared_ptr<job_stream::state_block>& s) {
-    if (s->abandoned()) return;  // its stream has already ended it
-    const auto refuse = [&](core::error e) { post_call(s->shard, [s](core::error why) { s->refused(std::move(why)); }, std::move(e)); };
-    const auto model = host.find(r.model);
-    if (!model) return refuse(model.error());
-    auto job = make_job(r, **model);
-    if (!job) return refuse(job.error());
-    auto& door = *(*model)->door;
-    const auto prompt = static_cast<std::uint32_t>(job->prompt.size());
-    if (const auto room = door.admit((*model)->name, prompt); !room) return refuse(room.error());
-
-    job->id = s->id;
-    job->created = s->created;
-    if (r.deadline) job->deadline = s->created + *r.deadline;
-    job->sink = s;
-    s->taken_by = *model;
-    s->prompt_tokens = prompt;
-    s->deadline = job->deadline;
-    post_call(s->shard, [s, ahead = door.waiting()](auto by) { s->admitted(std::move(by), ahead); }, *model);
-    (*model)->submit(std::move(*job));
-  }
+  // A new stream for one of a request's choices, and the registry's knowledge of it.
+  std::shared_ptr<job_stream::state_block> begin_choice(const request& r, const executor& shard);
+  // Refuses who would be refused after all the work, too; finds the model.
+  core::result<> judge(arrival& a) const;
 
   const timekeeper& time;
   const std::shared_ptr<const core::clock> lasting;  // for the streams
   const std::shared_ptr<core::incidents> seen;
-  core::memory_account memory;
+  const std::shared_ptr<core::memory_account> memory = std::make_shared<core::memory_account>();
   const std::function<core::job_id()> next_id;
   std::atomic<bool> draining{false};
   model_host host;
@@ -117,6 +103,7 @@ struct service::parts {
   std::optional<exclusive_thread> control;
   ref<registry_msg> registry;
   std::vector<model_spec> specs;
+  const bool share_prefixes;
   text_pool pool;  // last: its threads use everything above
 };
 
@@ -148,10 +135,10 @@ void service::load(load_progress progress, executor ex, std::function<void(core:
   (*next)(0);
 }
 
-std::shared_ptr<job_stream> service::submit(request r, executor shard, job_stream::reader changed) {
-  const auto id = p_->next_id();
+std::shared_ptr<job_stream::state_block> service::parts::begin_choice(const request& r, const executor& shard) {
+  const auto id = next_id();
   auto s = std::make_shared<job_stream::state_block>(
-      id, shard, p_->lasting, [registry = p_->registry](const outcome& o, const job_stream::state_block& job) {
+      id, shard, lasting, [to = registry](const outcome& o, const job_stream::state_block& job) {
         job_view v;
         v.id = job.id;
         v.state = core::name(core::sequence_state::finished);
@@ -160,21 +147,50 @@ std::shared_ptr<job_stream> service::submit(request r, executor shard, job_strea
         v.prompt_tokens = o.input_tokens;
         v.output_tokens = o.output_tokens;
         v.cached_tokens = o.cached_tokens;
-        registry.tell(job_ended(std::move(v), job.now != job_stream::phase::refused));
+        to.tell(job_ended(std::move(v), job.now != job_stream::phase::refused));
       });
   s->skip_special = r.skip_special_tokens;
-  auto stream = std::make_shared<job_stream>(s);
-  stream->follow(std::move(changed));
-  p_->registry.tell(job_born(id, s->created, [weak = std::weak_ptr(s)] {
+  registry.tell(job_born(id, r.key, s->created, [weak = std::weak_ptr(s)] {
     if (auto alive = weak.lock()) alive->cancel(core::finish_reason::cancel);
   }));
-  if (p_->draining.load(std::memory_order_relaxed)) {
-    post_call(shard, [s](core::error e) { s->refused(std::move(e)); },
-              core::make_error(errc::unavailable, "the server is shutting down"));
-    return stream;
+  return s;
+}
+
+core::result<> service::parts::judge(arrival& a) const {
+  if (draining.load(std::memory_order_relaxed)) return core::make_error(errc::unavailable, "the server is shutting down");
+  auto found = host.find(a.asked.model);
+  if (!found) return found.error();
+  a.model = std::move(*found);
+  return a.model->door->judge_wait(a.model->name, pool.predicted_wait());
+}
+
+std::shared_ptr<job_stream> service::submit(request r, executor shard, job_stream::reader changed) {
+  return std::move(submit(std::move(r), 1, std::move(shard), std::move(changed)).front());
+}
+
+std::vector<std::shared_ptr<job_stream>> service::submit(request r, std::uint32_t n, executor shard, job_stream::reader changed) {
+  const auto a = std::make_shared<arrival>();
+  a->asked = std::move(r);
+  if (!p_->share_prefixes) a->prefix_owner = a->asked.key;
+  std::vector<std::shared_ptr<job_stream>> streams;
+  for (std::uint32_t i = 0; i < n; ++i) {
+    a->choices.push_back(p_->begin_choice(a->asked, shard));
+    streams.push_back(std::make_shared<job_stream>(a->choices.back()));
+    streams.back()->follow(changed);
   }
-  p_->pool.post([p = p_.get(), r = std::move(r), s] { p->bring_in(r, s); });
-  return stream;
+  a->memory = core::memory_hold(p_->memory);
+  if (auto fine = p_->judge(*a); !fine) {
+    a->refuse(fine.error());
+  } else if (!a->memory.resize(a->bytes() + n * job_bytes)) {
+    a->refuse(no_memory_for_clients());
+  } else {
+    text_pool::task work;
+    work.bytes = a->bytes();
+    work.run = [a] { a->bring_in(); };
+    work.refuse = [a](core::error why) { a->refuse(std::move(why)); };
+    p_->pool.post(std::move(work));
+  }
+  return streams;
 }
 
 std::vector<model_entry> service::models() const {
@@ -186,19 +202,25 @@ std::vector<model_entry> service::models() const {
 
 void service::tokenize(std::string model, std::string text, bool add_special, executor ex,
                        std::function<void(core::result<tokenized>)> done) {
-  p_->pool.post([p = p_.get(), model = std::move(model), text = std::move(text), add_special, ex, done] {
+  text_pool::task work;
+  work.bytes = text.size();
+  work.run = [p = p_.get(), model = std::move(model), text = std::move(text), add_special, ex, done] {
     const auto m = p->host.find(model);
     if (!m) return post_call(ex, done, core::result<tokenized>(m.error()));
     tokenized t;
     t.ids = (*m)->tokenizer->encode(text, {.add_special = add_special, .parse_special = true});
     for (auto id : t.ids) t.pieces.push_back((*m)->tokenizer->piece(id));
     post_call(ex, done, core::result<tokenized>(std::move(t)));
-  });
+  };
+  work.refuse = [ex, done](core::error why) { post_call(ex, done, core::result<tokenized>(std::move(why))); };
+  p_->pool.post(std::move(work));
 }
 
 void service::detokenize(std::string model, std::vector<std::int64_t> ids, executor ex,
                          std::function<void(core::result<std::string>)> done) {
-  p_->pool.post([p = p_.get(), model = std::move(model), ids = std::move(ids), ex, done] {
+  text_pool::task work;
+  work.bytes = ids.size() * sizeof(std::int64_t);
+  work.run = [p = p_.get(), model = std::move(model), ids = std::move(ids), ex, done] {
     const auto m = p->host.find(model);
     if (!m) return post_call(ex, done, core::result<std::string>(m.error()));
     const auto& t = *(*m)->tokenizer;
@@ -210,23 +232,25 @@ void service::detokenize(std::string model, std::vector<std::int64_t> ids, execu
       known.push_back(static_cast<core::token_id>(id));
     }
     post_call(ex, done, core::result<std::string>(t.decode(known, {.skip_special = false, .clean_up_spaces = t.clean_up_spaces()})));
-  });
+  };
+  work.refuse = [ex, done](core::error why) { post_call(ex, done, core::result<std::string>(std::move(why))); };
+  p_->pool.post(std::move(work));
 }
 
-void service::list_jobs(executor ex, std::function<void(std::vector<job_view>)> done) {
-  p_->registry.tell(actors::list_jobs([ex, done](std::vector<job_view> v) { post_call(ex, done, std::move(v)); }));
+void service::list_jobs(asker who, executor ex, std::function<void(std::vector<job_view>)> done) {
+  p_->registry.tell(actors::list_jobs(who, [ex, done](std::vector<job_view> v) { post_call(ex, done, std::move(v)); }));
 }
 
-void service::find_job(core::job_id id, executor ex, std::function<void(std::optional<job_view>)> done) {
-  p_->registry.tell(actors::find_job(id, false, [ex, done](auto v) { post_call(ex, done, std::move(v)); }));
+void service::find_job(asker who, core::job_id id, executor ex, std::function<void(std::optional<job_view>)> done) {
+  p_->registry.tell(actors::find_job(who, id, false, [ex, done](auto v) { post_call(ex, done, std::move(v)); }));
 }
 
-void service::cancel_job(core::job_id id, executor ex, std::function<void(std::optional<job_view>)> done) {
-  p_->registry.tell(actors::find_job(id, true, [ex, done](auto v) { post_call(ex, done, std::move(v)); }));
+void service::cancel_job(asker who, core::job_id id, executor ex, std::function<void(std::optional<job_view>)> done) {
+  p_->registry.tell(actors::find_job(who, id, true, [ex, done](auto v) { post_call(ex, done, std::move(v)); }));
 }
 
 core::time_point service::now() const noexcept { return p_->time.now(); }
-core::memory_account& service::memory() const noexcept { return p_->memory; }
+const std::shared_ptr<core::memory_account>& service::memory() const noexcept { return p_->memory; }
 core::incidents& service::seen() const noexcept { return *p_->seen; }
 
 snapshot service::stats() const {
@@ -251,10 +275,13 @@ snapshot service::stats() const {
   s.tokens = p->counts.tokens;
   s.preemptions = p->counts.preemptions;
   s.queued_tokens = p->counts.queued_tokens;
+  core::duration longest{};
   for (const auto& m : *p_->host.models()) {
-    s.predicted_wait_ms = std::max(s.predicted_wait_ms, std::chrono::duration<double, std::milli>(m->door->predicted_wait()).count());
+    longest = std::max(longest, m->door->predicted_wait());
     s.memory += m->memory;
   }
+  s.predicted_wait_ms = std::chrono::duration<double, std::milli>(longest + p_->pool.predicted_wait()).count();
+  s.text = {p_->pool.tasks(), p_->pool.bytes()};
   s.prefix = {p->counts.prefix_hits, p->counts.cached_tokens};
   return s;
 }
@@ -268,6 +295,11 @@ readiness service::ready() const {
   if (const auto silent = p_->owner.published().silent_for(p_->time.now()); silent && *silent > wedged_after)
     return {false, fmt::format("the engine has not finished a step for {} s",
                                std::chrono::duration_cast<std::chrono::seconds>(*silent).count())};
+  const auto picture = p_->owner.published().look();
+  const auto models = p_->host.models();
+  for (std::size_t i = 0; i < std::min(models->size(), picture->bad_endings.size()); ++i)
+    if (picture->bad_endings[i] >= bad_endings_in_a_row)
+      return {false, fmt::format("the last {} jobs of {} ended in logits that are not finite", picture->bad_endings[i], (*models)[i]->name)};
   return {true, {}};
 }
 

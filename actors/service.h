@@ -16,6 +16,7 @@
 #include "actors/job_stream.h"
 #include "actors/messages.h"
 #include "actors/request.h"
+#include "actors/text_pool.h"
 #include "core/error.h"
 #include "core/incidents.h"
 #include "core/memory/account.h"
@@ -47,7 +48,8 @@ struct snapshot {
   memory_use memory;  // of all models together
   double tokens_per_s = 0;
   std::uint32_t queue = 0;
-  double predicted_wait_ms = 0;  // of a job that came now, to the busiest model (way_in.h)
+  double predicted_wait_ms = 0;  // of a job that came now, to the busiest model (way_in.h), its text's wait included
+  struct { std::uint32_t tasks = 0; std::uint64_t bytes = 0; } text;  // of the text pool
   double step_p50_ms = 0, step_p99_ms = 0;
   std::uint64_t steps = 0, tokens = 0, preemptions = 0, queued_tokens = 0;
   struct { std::uint64_t hits = 0, tokens = 0; } prefix;  // jobs that found part of their prompt computed; how much
@@ -66,7 +68,8 @@ struct simulation {
 struct service_options {
   std::vector<model_spec> models;
   owner_options owner;
-  unsigned text_threads = 1;
+  text_options text;
+  bool share_prefixes = false;  // computed prefixes serve requests of other keys, too
   std::optional<simulation> simulated;
   std::shared_ptr<core::incidents> seen = std::make_shared<core::incidents>();
 };
@@ -87,6 +90,9 @@ class service {
   // is a state of the stream.
   // REQUIRES: called on `shard`'s thread.
   std::shared_ptr<job_stream> submit(request r, executor shard, job_stream::reader changed);
+  // The same for n answers to one request, in order: it is tokenised once, and they are let in or refused together.
+  // REQUIRES: n >= 1.
+  std::vector<std::shared_ptr<job_stream>> submit(request r, std::uint32_t n, executor shard, job_stream::reader changed);
 
   std::vector<model_entry> models() const;
   void tokenize(std::string model, std::string text, bool add_special, executor ex,
@@ -94,14 +100,17 @@ class service {
   void detokenize(std::string model, std::vector<std::int64_t> ids, executor ex,
                   std::function<void(core::result<std::string>)> done);
 
+  // Who asks: a key (request::key) knows its own jobs alone, all others are unknown to it. None: the program itself,
+  // which knows all.
+  using asker = std::optional<std::uint64_t>;
   // Live jobs, the youngest first, then the ended ones, the last first.
-  void list_jobs(executor ex, std::function<void(std::vector<job_view>)> done);
-  void find_job(core::job_id id, executor ex, std::function<void(std::optional<job_view>)> done);
+  void list_jobs(asker who, executor ex, std::function<void(std::vector<job_view>)> done);
+  void find_job(asker who, core::job_id id, executor ex, std::function<void(std::optional<job_view>)> done);
   // Cancels and answers with the final state, or nothing where the job is unknown or no longer kept.
-  void cancel_job(core::job_id id, executor ex, std::function<void(std::optional<job_view>)> done);
+  void cancel_job(asker who, core::job_id id, executor ex, std::function<void(std::optional<job_view>)> done);
 
   core::time_point now() const noexcept;  // as its clock has it
-  core::memory_account& memory() const noexcept;  // what clients make the process hold
+  const std::shared_ptr<core::memory_account>& memory() const noexcept;  // what clients make the process hold
   core::incidents& seen() const noexcept;         // exceptions that nothing nearer to their cause has handled
   snapshot stats() const;
   readiness ready() const;

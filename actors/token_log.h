@@ -38,6 +38,9 @@ class token_log {
     const auto end = to == 0 ? 0 : entries_[to - 1].text_end;
     return std::string_view(text_).substr(begin, end - begin);
   }
+  // Bytes that it keeps for more tokens than it has, too.
+  std::uint64_t memory() const noexcept { return entries_.capacity() * sizeof(entry) + text_.capacity(); }
+
   core::token_id id(std::uint32_t i) const { return entries_[i].id; }
   std::int64_t at_us(std::uint32_t i) const { return entries_[i].at_us; }
 

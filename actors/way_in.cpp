@@ -3,42 +3,49 @@
 #include <algorithm>
 #include <cmath>
 
+#include "actors/overloaded.h"
+
 namespace weir::actors {
 namespace {
 
 constexpr auto relaxed = std::memory_order_relaxed;
 constexpr double newest_answer = 1.0 / 16;  // its weight in the mean
-constexpr double least_retry_s = 1, most_retry_s = 3600, most_wait_s = 1e6;
+constexpr double most_wait_s = 1e6;
 
 double seconds(core::duration d) { return std::chrono::duration<double>(d).count(); }
 
-core::error overloaded(double retry_s, std::string message) {
-  core::error e;
-  e.code = core::errc::overloaded;
-  e.message = std::move(message);
-  e.retry_after_ms = static_cast<std::uint32_t>(std::clamp(retry_s, least_retry_s, most_retry_s) * 1000);
-  return e;
-}
-
 }  // namespace
 
-core::result<void> way_in::admit(std::string_view model, std::uint32_t prompt_tokens) {
+core::result<void> way_in::admit(std::string_view model, std::uint32_t prompt_tokens, std::uint32_t choices) {
+  const std::uint32_t most = limits_.batch + limits_.queue;
+  if (choices > most) return core::bad_param("n", "n: {} has room for {} jobs in all, not for {}", model, most, choices);
   const auto tokens = prompt_tokens_.load(relaxed);
   if (tokens >= limits_.queue_tokens)
     return overloaded(wait_for_prompts(tokens - limits_.queue_tokens + 1),
                       fmt::format("prompts of {} tokens wait for {}, which takes no more from {} on", tokens, model,
                                   limits_.queue_tokens));
-  if (const double wait = seconds(predicted_wait()), most = seconds(limits_.queue_wait); wait > most)
-    return overloaded(wait - most, fmt::format("{} would begin this in about {:.0f} s, and lets nobody wait longer than {:.0f} s",
-                                               model, wait, most));
+  if (auto soon = judge_wait(model, {}); !soon) return soon;
   auto jobs = jobs_.load(relaxed);
   do {
-    if (jobs >= limits_.batch + limits_.queue)
-      return overloaded(wait_for_place(places_.load(relaxed)),
-                        fmt::format("{} has {} jobs running or waiting, and takes no more for now", model, jobs));
-  } while (!jobs_.compare_exchange_weak(jobs, jobs + 1, relaxed));
+    if (jobs > most - choices) return full(model, jobs, choices);
+  } while (!jobs_.compare_exchange_weak(jobs, jobs + choices, relaxed));
   prompt_tokens_.fetch_add(prompt_tokens, relaxed);
   return {};
+}
+
+core::error way_in::full(std::string_view model, std::uint32_t jobs, std::uint32_t choices) const {
+  const auto places = places_.load(relaxed);
+  const double wait = wait_for_place(places == 0 ? 0 : places + choices - 1);
+  if (choices == 1)
+    return overloaded(wait, fmt::format("{} has {} jobs running or waiting, and takes no more for now", model, jobs));
+  return overloaded(wait, fmt::format("{} has {} jobs running or waiting, and no room for {} more", model, jobs, choices));
+}
+
+core::result<void> way_in::judge_wait(std::string_view model, core::duration before) const {
+  const double wait = seconds(before) + seconds(predicted_wait()), most = seconds(limits_.queue_wait);
+  if (wait <= most) return {};
+  return overloaded(wait - most, fmt::format("{} would begin this in about {:.0f} s, and lets nobody wait longer than {:.0f} s",
+                                             model, wait, most));
 }
 
 std::uint32_t way_in::waiting() const noexcept {

@@ -1,9 +1,10 @@
 // way_in.h — the door of a model: how many jobs it has taken, how fast it works them off, and whether it takes one more.
 //
 // A job is refused (overloaded, with the time after which it may come again) where
-//   1. as many jobs run or wait as may: the batch and the queue together;
+//   1. more jobs would run or wait than may: the batch and the queue together;
 //   2. the prompts that are not computed yet hold `queue_tokens` tokens or more;
-//   3. its turn would come later than `queue_wait`, as far as can be told. The predicted wait is the longer of
+//   3. its turn would come later than `queue_wait`, as far as can be told. The predicted wait is what its text has to wait
+//      before (text_pool.h), and the longer of
 //
 //        prompt tokens that are not computed / prompt tokens computed a second                        and
 //        (jobs - places + 1) * tokens of an answer / tokens sampled a second,  where jobs >= places,
@@ -13,7 +14,8 @@
 //      half minute of work, an answer is as long as the last ones were; what was not measured yet predicts nothing. Jobs
 //      of a high priority wait less than that.
 //
-// A prompt counts as not computed until its job's first token is delivered, or it ends without one.
+// A prompt counts as not computed until its job's first token is delivered, or it ends without one. The choices of one
+// request are let in together or not at all, and their prompt counts once: they share what is computed of it.
 //
 // Thread safety: any thread; the last group of members is the owner's. Of jobs that come at the same moment one more may
 // get in than 2. and 3. allow, 1. is exact.
@@ -23,6 +25,7 @@
 #include <cstdint>
 #include <limits>
 #include <string_view>
+#include <utility>
 
 #include "core/clock.h"
 #include "core/error.h"
@@ -44,8 +47,12 @@ class way_in {
 
   explicit way_in(limits l) : limits_(l) {}
 
-  // Lets a job in, or refuses. Of one that was let in the owner says prompt_done() and then job_done(), each once.
-  core::result<void> admit(std::string_view model, std::uint32_t prompt_tokens);
+  // Lets the choices of a request in, or refuses all. Of each that was let in the owner says job_done() once, and of
+  // their prompt prompt_done() before the last.
+  core::result<void> admit(std::string_view model, std::uint32_t prompt_tokens, std::uint32_t choices = 1);
+
+  // Refuses whoever would wait too long here after having waited `before`.
+  core::result<void> judge_wait(std::string_view model, core::duration before) const;
 
   std::uint32_t waiting() const noexcept;  // jobs beyond the batch
   core::duration predicted_wait() const noexcept;
@@ -56,6 +63,7 @@ class way_in {
   void set_pace(const pace& p) noexcept;
 
  private:
+  core::error full(std::string_view model, std::uint32_t jobs, std::uint32_t choices) const;
   double wait_for_place(std::uint32_t jobs) const noexcept;  // s
   double wait_for_prompts(std::uint64_t tokens) const noexcept;
 
@@ -64,6 +72,25 @@ class way_in {
   std::atomic<std::uint64_t> prompt_tokens_{0};  // of prompts that are not computed
   std::atomic<std::uint32_t> places_{0};
   std::atomic<double> prompt_rate_{0}, rate_{0}, answer_{0};  // answer_: tokens of one, a running mean
+};
+
+// A prompt at its model's door, held by the jobs that begin with it: it counts as not computed until one of them has a
+// token, or none of them is left. Used by one thread at a time: who lets the jobs in, then their owner.
+class waiting_prompt {
+ public:
+  // `door` outlives it.
+  explicit waiting_prompt(way_in& door) noexcept : door_(door) {}
+  ~waiting_prompt() { computed(); }
+  waiting_prompt(const waiting_prompt&) = delete;
+  waiting_prompt& operator=(const waiting_prompt&) = delete;
+  void counts(std::uint32_t tokens) noexcept { tokens_ = tokens; }  // the door has let them in
+  void computed() noexcept {
+    if (const auto n = std::exchange(tokens_, 0)) door_.prompt_done(n);
+  }
+
+ private:
+  way_in& door_;
+  std::uint32_t tokens_ = 0;
 };
 
 }  // namespace weir::actors

@@ -14,6 +14,7 @@
 #include "apps/memory_limit.h"
 #include "apps/options.h"
 #include "apps/progress.h"
+#include "net/api_keys.h"
 #include "net/resident.h"
 #include "net/server.h"
 
@@ -25,18 +26,12 @@ struct serve_options {
   core::server_settings server;
 };
 
-// One key a line; empty lines and lines that begin with # are not keys.
 core::result<std::vector<std::string>> read_keys(const std::string& file) {
-  std::vector<std::string> keys;
-  if (file.empty()) return keys;
+  if (file.empty()) return std::vector<std::string>();
   std::ifstream in(file);
+  const std::string text(std::istreambuf_iterator<char>(in), {});
   if (!in) return core::bad_param("api-key-file", "--api-key-file {}: cannot be read", file);
-  for (std::string line; std::getline(in, line);) {
-    if (!line.empty() && line.back() == '\r') line.pop_back();
-    if (!line.empty() && line.front() != '#') keys.push_back(line);
-  }
-  if (keys.empty()) return core::bad_param("api-key-file", "--api-key-file {}: there is no key in it", file);
-  return keys;
+  return net::parse_api_keys(text, file);
 }
 
 std::string url_host(const std::string& host) { return host.find(':') == host.npos ? host : "[" + host + "]"; }
@@ -78,7 +73,7 @@ class serving {
       exit_ = fail(for_clients.error());
       return io_.stop();
     }
-    service_.memory().set_limit(*for_clients);
+    service_.memory()->set_limit(*for_clients);
     spdlog::info("clients may make the process hold {} MB", *for_clients >> 20);
     const auto models = service_.models();
     std::string names;
@@ -154,6 +149,7 @@ net::server_limits limits_of(const core::server_settings& s) {
   l.drained_bytes = 2 * l.body_bytes;
   l.header_bytes = s.max_header;
   l.json_depth = s.json_depth;
+  l.json_values = s.json_values;
   l.handshake = milliseconds(s.handshake_ms);
   l.authenticate = milliseconds(s.auth_ms);
   l.write_time = milliseconds(s.write_ms);
@@ -174,6 +170,9 @@ int run(const serve_options& o) {
     }
   service->owner.queue_tokens = o.server.queue_tokens;
   service->owner.queue_wait = std::chrono::seconds(o.server.queue_wait_s);
+  service->text.queue = o.server.text_queue;
+  service->text.queue_bytes = o.server.text_queue_bytes;
+  service->share_prefixes = o.server.share_prefixes;
   net::server_options n;
   n.listen = o.server.listen;
   n.allow_origin = o.server.allow_origin;

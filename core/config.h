@@ -33,8 +33,11 @@ struct server_settings {
   std::uint32_t queue = 256;
   std::uint32_t queue_tokens = 1 << 20;
   std::uint32_t queue_wait_s = 600;
+  std::uint32_t text_queue = 1024;
+  std::uint32_t text_queue_bytes = 64 << 20;
   std::vector<std::string> allow_origin;
   std::string api_key_file;
+  bool share_prefixes = false;
   std::vector<std::string> trusted_proxy;
   std::uint32_t sockets_per_address = 64;
   std::uint32_t max_jobs = 32;
@@ -44,6 +47,7 @@ struct server_settings {
   std::uint32_t max_body = 2 * 1024 * 1024;
   std::uint32_t max_header = 8 * 1024;
   std::uint32_t json_depth = 16;
+  std::uint32_t json_values = 1 << 18;
   std::uint32_t handshake_ms = 5000;
   std::uint32_t auth_ms = 10000;
   std::uint32_t write_ms = 10000;
@@ -94,10 +98,14 @@ void visit_settings(server_settings& s, V&& v) {
   v(setting{"queue-tokens", "tokens of prompts that wait to be computed before a request is refused with 429", "tokens", 1, 1 << 30},
     s.queue_tokens);
   v(setting{"queue-wait-s", "longest wait, as predicted, before a request is refused with 429", "s", 1, 86400}, s.queue_wait_s);
+  v(setting{"text-queue", "texts that wait to be tokenised before a request is refused with 429", "texts", 1, 1 << 20}, s.text_queue);
+  v(setting{"text-queue-bytes", "bytes of such texts before a request is refused with 429", "bytes", 1024, 1 << 30},
+    s.text_queue_bytes);
   v(setting{"allow-origin", "origin whose pages may connect, beside the server's own; repeatable", "ORIGIN"},
     s.allow_origin);
   v(setting{"api-key-file", "file of keys, one a line, any of which lets a client in; none: everybody may", "FILE"},
     s.api_key_file);
+  v(setting{"share-prefixes", "what is computed of a prompt serves other keys' requests, too", ""}, s.share_prefixes);
   v(setting{"trusted-proxy", "address whose sockets are not counted, beside the machine's own; repeatable", "ADDRESS"},
     s.trusted_proxy);
   v(setting{"sockets-per-address", "connections that one address may have", "sockets", 1, 1 << 20}, s.sockets_per_address);
@@ -110,6 +118,7 @@ void visit_settings(server_settings& s, V&& v) {
   v(setting{"max-body", "largest HTTP body that is taken", "bytes", 1024, 1 << 30}, s.max_body);
   v(setting{"max-header", "longest HTTP header that is taken", "bytes", 512, 1 << 20}, s.max_header);
   v(setting{"json-depth", "deepest nesting of a WebSocket frame's JSON", "levels", 4, 1024}, s.json_depth);
+  v(setting{"json-values", "values and keys that the JSON of a body or frame may have", "values", 1024, 1 << 24}, s.json_values);
   v(setting{"handshake-ms", "how long a connection may take over its first header", "ms", 100, 1 << 30},
     s.handshake_ms);
   v(setting{"auth-ms", "how long a WebSocket may take to say its key", "ms", 100, 1 << 30}, s.auth_ms);

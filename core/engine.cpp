@@ -294,11 +294,16 @@ void engine::state::judge(time_point at) {
       s->close(
           finish_reason::error, pool,
           make_error(errc::internal, "the model gave logits that are not finite at position {}", s->length()));
+      ++bad_endings;
       continue;
     }
     ++report.tokens;
-    if (!s->accept({got.id, at}, text)) s->close(s->how.reason, pool);
-    else if (s->fills_page()) name_pages(*s, pool);
+    if (!s->accept({got.id, at}, text)) {
+      s->close(s->how.reason, pool);
+      bad_endings = 0;
+    } else if (s->fills_page()) {
+      name_pages(*s, pool);
+    }
   }
 }
 
@@ -387,6 +392,7 @@ void engine::fail(const error& why) {
 
 bool engine::idle() const noexcept { return s_->known.empty() && !s_->under_way.up; }
 const std::optional<error>& engine::fault() const noexcept { return s_->fault; }
+std::uint32_t engine::bad_endings() const noexcept { return s_->bad_endings; }
 const model_info& engine::info() const noexcept { return s_->device->info(); }
 
 }  // namespace weir::core

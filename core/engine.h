@@ -126,6 +126,10 @@ class engine {
   // submitted since. Only a new engine helps.
   const std::optional<error>& fault() const noexcept;
 
+  // Jobs that ended in logits that are not finite since one last came to its own end (stop, length, repetition).
+  // Those that were cancelled, late, or met another fault say nothing of the model.
+  std::uint32_t bad_endings() const noexcept;
+
   const model_info& info() const noexcept;
   engine_counts counts() const noexcept;
   void list(std::vector<sequence_view>& out) const;

@@ -84,6 +84,7 @@ struct engine::state {
   time_point earliest_deadline = time_point::max();
   std::uint64_t admissions = 0, steps = 0, tokens = 0, finished = 0;
   std::uint64_t prefix_hits = 0, cached_tokens = 0, preemptions = 0;
+  std::uint32_t bad_endings = 0;  // in a row
 
   // What admit() found when it last looked: while nothing of it changes, nobody new can enter.
   struct outlook {

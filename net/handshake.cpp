@@ -1,10 +1,14 @@
 #include "net/handshake.h"
 
 #include <algorithm>
+#include <boost/asio/ip/address.hpp>
 #include <cctype>
+#include <charconv>
 
 namespace weir::net {
 namespace {
+
+namespace asio = boost::asio;
 
 bool same_letters(std::string_view a, std::string_view b) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end(),
@@ -17,21 +21,33 @@ std::string_view trim(std::string_view s) {
   return s;
 }
 
-// "[::1]:8080" and "localhost:8080" without their port, the brackets kept.
-std::string_view without_port(std::string_view host) {
-  auto colon = host.rfind(':');
-  if (colon == host.npos || host.find(']', colon) != host.npos) return host;
-  if (host.front() != '[' && host.find(':') != colon) return host;  // an IPv6 address without brackets
-  return host.substr(0, colon);
+bool is_port(std::string_view text) {
+  std::uint16_t port = 0;
+  const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), port);
+  return failed == std::errc() && end == text.data() + text.size();
 }
 
-std::string_view without_brackets(std::string_view host) {
-  if (host.size() >= 2 && host.front() == '[' && host.back() == ']') return host.substr(1, host.size() - 2);
-  return host;
+// The name or address of "name", "name:port", "[v6]" and "[v6]:port", without brackets; empty for anything else.
+std::string_view name_of_host(std::string_view host) {
+  const bool bracketed = host.starts_with('[');
+  const auto end = bracketed ? host.find(']') : host.find(':');
+  if (bracketed && end == host.npos) return {};
+  const std::string_view port = end == host.npos ? std::string_view() : host.substr(end + (bracketed ? 1 : 0));
+  if (!port.empty() && (port.front() != ':' || !is_port(port.substr(1)))) return {};
+  return bracketed ? host.substr(1, end - 1) : host.substr(0, end);
 }
 
-bool is_loopback_v4(std::string_view host) {
-  return host.starts_with("127.") && host.find_first_not_of("0123456789.") == host.npos;
+std::optional<asio::ip::address> address_of(std::string_view text) {
+  boost::system::error_code ec;
+  const auto address = asio::ip::make_address(text, ec);
+  if (ec) return std::nullopt;
+  if (address.is_v6() && address.to_v6().is_v4_mapped()) return asio::ip::make_address_v4(asio::ip::v4_mapped, address.to_v6());
+  return address;
+}
+
+bool same_host(std::string_view a, std::string_view b) {
+  const auto left = address_of(a), right = address_of(b);
+  return left && right ? *left == *right : !left && !right && same_letters(a, b);
 }
 
 int base64url_digit(char c) {
@@ -51,9 +67,11 @@ bool host_allowed(std::string_view host, std::string_view listen_host, std::span
     const auto scheme_end = origin.find("://");
     if (scheme_end != origin.npos && same_letters(origin.substr(scheme_end + 3), host)) return true;
   }
-  std::string_view name = without_brackets(without_port(host));
-  return same_letters(name, "localhost") || is_loopback_v4(name) || name == "::1" ||
-         same_letters(name, without_brackets(listen_host));
+  const std::string_view name = address_of(host) ? host : name_of_host(host);  // IPv6 may come without brackets
+  if (name.empty()) return false;
+  const auto address = address_of(name);
+  if (address && address->is_loopback()) return true;
+  return same_letters(name, "localhost") || same_host(name, listen_host);
 }
 
 bool origin_allowed(std::string_view origin, std::string_view host, std::span<const std::string> allowed) {
@@ -110,19 +128,12 @@ std::optional<std::string> decode_base64url(std::string_view text) {
   return out;
 }
 
-std::uint64_t number_of_key(std::string_view key, std::span<const std::string> keys) {
-  std::uint64_t number = 0;
-  for (std::size_t n = 0; n < keys.size(); ++n) {
-    const std::string& k = keys[n];
-    unsigned difference = key.size() == k.size() ? 0 : 1;
-    for (std::size_t i = 0; i < k.size(); ++i) {
-      difference |=
-          static_cast<unsigned char>(k[i]) ^ static_cast<unsigned char>(i < key.size() ? key[i] : 0);
-    }
-    const bool is_it = difference == 0 && !key.empty();
-    number |= is_it ? n + 1 : 0;
-  }
-  return number;
+bool is_websocket_key(std::string_view text) {
+  constexpr std::size_t digits = 22, all = 24;
+  const auto is_digit = [](char c) {
+    return c == '+' || c == '/' || (c != '-' && c != '_' && base64url_digit(c) >= 0);
+  };
+  return text.size() == all && text.substr(digits) == "==" && std::ranges::all_of(text.substr(0, digits), is_digit);
 }
 
 }  // namespace weir::net

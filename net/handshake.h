@@ -16,7 +16,7 @@ inline constexpr std::string_view subprotocol = "weir.v1";
 
 // On a loopback bind a page elsewhere must not reach us by a name that it made point here: Host has to be
 // localhost, a loopback address, or `listen_host` itself, with any port; or, behind a proxy, an allowed
-// origin's.
+// origin's. Addresses are compared as addresses, names letter by letter; a port is a number up to 65535.
 bool host_allowed(std::string_view host, std::string_view listen_host, std::span<const std::string> origins);
 
 // A browser's page may open a socket from the same host, or from an origin on the list, compared exactly.
@@ -35,7 +35,7 @@ std::optional<std::string_view> bearer_of(std::string_view authorization);
 
 std::optional<std::string> decode_base64url(std::string_view text);  // padding allowed, not needed
 
-// Which of `keys` it is, counted from 1, or 0: none; in a time that does not tell how much of it was right.
-std::uint64_t number_of_key(std::string_view key, std::span<const std::string> keys);
+// Whether a Sec-WebSocket-Key is base64 of exactly 16 bytes (RFC 6455, 4.1).
+bool is_websocket_key(std::string_view text);
 
 }  // namespace weir::net

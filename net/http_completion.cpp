@@ -47,20 +47,16 @@ std::optional<core::error> failure_of(const jobs& all, bool whole) {
 
 // The stream of a job that has not ended cancels it when it is let go, so every early way out stops the work.
 asio::awaitable<bool> http_session::complete(openai::dialect d, const request& r) {
-  auto parsed = openai::parse(d, r.body());
+  auto parsed = openai::parse(d, r.body(), hub_.limits().json_values);
   if (!parsed) {
     reply no = error_reply(parsed.error());
     co_return co_await write(std::move(no));
   }
-  parsed->request.key = key_of(r);
-  jobs all;
-  for (std::uint32_t i = 0; i < parsed->n; ++i) {
-    auto asked = parsed->request;
-    asked.choice = i;
-    all.push_back(hub_.all().service.submit(std::move(asked), hub_.executor(), [news = std::weak_ptr(news_)] {
-      if (auto n = news.lock()) n->notify();
-    }));
-  }
+  parsed->request.key = key_;
+  auto wake_up = [news = std::weak_ptr(news_)] {
+    if (auto n = news.lock()) n->notify();
+  };
+  jobs all = hub_.all().service.submit(std::move(parsed->request), parsed->n, hub_.executor(), std::move(wake_up));
   peer_gone_ = false;
   watch_peer();
   const bool streamed = parsed->stream;

@@ -87,7 +87,7 @@ reply show_model(hub& h, const std::string& name) {
 // ---- text
 
 asio::awaitable<reply> tokenize(hub& h, std::string_view body) {
-  auto asked = openai::parse_tokenize(body);
+  auto asked = openai::parse_tokenize(body, h.limits().json_values);
   if (!asked) co_return error_reply(asked.error());
   auto begin = [&](auto done) {
     h.all().service.tokenize(asked->model, asked->text, asked->add_special, h.executor(), std::move(done));
@@ -108,7 +108,7 @@ asio::awaitable<reply> tokenize(hub& h, std::string_view body) {
 }
 
 asio::awaitable<reply> detokenize(hub& h, std::string_view body) {
-  auto asked = openai::parse_detokenize(body);
+  auto asked = openai::parse_detokenize(body, h.limits().json_values);
   if (!asked) co_return error_reply(asked.error());
   auto begin = [&](auto done) {
     h.all().service.detokenize(asked->model, asked->ids, h.executor(), std::move(done));
@@ -139,22 +139,22 @@ void append_job(std::string& out, const actors::job_view& j) {
   });
 }
 
-asio::awaitable<reply> list_jobs(hub& h) {
-  auto begin = [&](auto done) { h.all().service.list_jobs(h.executor(), std::move(done)); };
+asio::awaitable<reply> list_jobs(hub& h, std::uint64_t key) {
+  auto begin = [&](auto done) { h.all().service.list_jobs(key, h.executor(), std::move(done)); };
   auto jobs = co_await answer_of<std::vector<actors::job_view>>(begin);
   std::string out = R"({"jobs":[)";
   for (const auto& j : jobs) append_job(out, j);
   co_return json_reply(out + "]}");
 }
 
-asio::awaitable<reply> one_job(hub& h, const route_match& route) {
+asio::awaitable<reply> one_job(hub& h, const route_match& route, std::uint64_t key) {
   const auto id = core::job_id::parse(route.id);
   if (!id) co_return not_found("there is no such job");
   const bool cancel = route.to == endpoint::cancel_job;
   auto begin = [&](auto done) {
     auto& service = h.all().service;
-    cancel ? service.cancel_job(*id, h.executor(), std::move(done))
-           : service.find_job(*id, h.executor(), std::move(done));
+    cancel ? service.cancel_job(key, *id, h.executor(), std::move(done))
+           : service.find_job(key, *id, h.executor(), std::move(done));
   };
   auto job = co_await answer_of<std::optional<actors::job_view>>(begin);
   if (!job) co_return not_found("there is no such job, or it is no longer kept");
@@ -212,6 +212,10 @@ void append_engine(std::string& out, const actors::snapshot& s) {
   append_count(out, "queue", s.queue);
   append_count(out, "queued_tokens", s.queued_tokens);
   append_count(out, "predicted_wait_ms", s.predicted_wait_ms);
+  append_object(out, "text", [&] {
+    append_count(out, "tasks", s.text.tasks);
+    append_count(out, "bytes", s.text.bytes);
+  });
   append_count(out, "preemptions", s.preemptions);
   append_object(out, "step_ms", [&] {
     append_count(out, "p50", s.step_p50_ms);
@@ -233,8 +237,8 @@ void append_clients(std::string& out, const hall& all) {
     append_count(out, "bytes", all.lag.bytes.load(std::memory_order_relaxed));
   });
   append_object(out, "client_memory", [&] {
-    append_count(out, "used", all.service.memory().used());
-    append_count(out, "limit", all.service.memory().limit());
+    append_count(out, "used", all.service.memory()->used());
+    append_count(out, "limit", all.service.memory()->limit());
   });
   append_count(out, "incidents", all.service.seen().count());
   append_count(out, "sessions", all.sessions.load(std::memory_order_relaxed));
@@ -256,7 +260,7 @@ reply show_stats(hub& h) {
 }  // namespace
 
 asio::awaitable<reply> answer_route(hub& h, const route_match& route, std::string_view target,
-                                    std::string_view body) {
+                                    std::string_view body, std::uint64_t key) {
   switch (route.to) {
     case endpoint::asset:
       co_return show_asset(target);
@@ -269,10 +273,10 @@ asio::awaitable<reply> answer_route(hub& h, const route_match& route, std::strin
     case endpoint::detokenize:
       co_return co_await detokenize(h, body);
     case endpoint::list_jobs:
-      co_return co_await list_jobs(h);
+      co_return co_await list_jobs(h, key);
     case endpoint::show_job:
     case endpoint::cancel_job:
-      co_return co_await one_job(h, route);
+      co_return co_await one_job(h, route, key);
     case endpoint::live:
       co_return json_reply(R"({"status":"live"})");
     case endpoint::ready:

@@ -12,8 +12,9 @@
 
 namespace weir::net {
 
-// Waits for nothing but the service's own answers. `target` is the request's, `body` that of a POST.
+// Waits for nothing but the service's own answers. `target` is the request's, `body` that of a POST,
+// `key` who asks (net/api_keys.h).
 boost::asio::awaitable<reply> answer_route(hub& h, const route_match& route, std::string_view target,
-                                           std::string_view body);
+                                           std::string_view body, std::uint64_t key);
 
 }  // namespace weir::net

@@ -119,6 +119,7 @@ asio::awaitable<bool> http_session::one_request() {
   }
   const auto found = find_route(std::string_view(head.method_string()), head.target());
   if (auto refused = judge(head, found)) co_return co_await refuse(std::move(*refused), p);
+  key_ = key_of(head);
   p.body_limit(hub_.limits().body_bytes);
   if (p.content_length().value_or(0) > hub_.limits().body_bytes) {
     ec = http::error::body_limit;
@@ -243,14 +244,20 @@ std::optional<reply> http_session::judge_host(const request& r) const {
       "a server on a loopback address is reached as localhost, or by an allowed origin's name");
 }
 
+// Of two headers others read the one that we do not.
+std::optional<reply> http_session::judge_once(const request& r, http::field header) const {
+  if (r.count(header) < 2) return std::nullopt;
+  return error_reply(400, "bad_request", fmt::format("several {} headers", std::string_view(http::to_string(header))));
+}
+
 std::uint64_t http_session::key_of(const request& r) const {
   const auto key = bearer_of(r[http::field::authorization]);
-  return key ? number_of_key(*key, hub_.all().options.api_keys) : 0;
+  return key ? hub_.all().keys.identity_of(*key) : 0;
 }
 
 std::optional<reply> http_session::judge_key(const request& r, endpoint to) const {
   const bool is_public = to == endpoint::asset || to == endpoint::live || to == endpoint::ready;
-  if (hub_.all().options.api_keys.empty() || is_public || key_of(r)) return std::nullopt;
+  if (hub_.all().keys.empty() || is_public || key_of(r)) return std::nullopt;
   reply no = error_reply(401, "invalid_api_key",
                          bearer_of(r[http::field::authorization]) ? "this key is not known"
                                                                   : "a key is needed: Authorization: Bearer …");
@@ -261,7 +268,7 @@ std::optional<reply> http_session::judge_key(const request& r, endpoint to) cons
 std::optional<reply> http_session::judge_route(const request& r, const found_route& found) const {
   if (const auto* wrong = std::get_if<wrong_method>(&found)) {
     reply no =
-        error_reply(405, "method_not_allowed", "this path does not take " + std::string(r.method_string()));
+        error_reply(405, "method_not_allowed", "this path does not take " + legible(r.method_string()));
     no.headers.emplace_back("Allow", wrong->allow);
     return no;
   }
@@ -287,6 +294,7 @@ std::optional<reply> http_session::judge(const request& r, const found_route& fo
     return no;
   }
   if (auto refused = judge_host(r)) return refused;
+  if (auto refused = judge_once(r, http::field::authorization)) return refused;
   const auto* route = std::get_if<route_match>(&found);
   if (auto refused = judge_key(r, route ? route->to : endpoint::planned)) return refused;
   return judge_route(r, found);
@@ -295,24 +303,27 @@ std::optional<reply> http_session::judge(const request& r, const found_route& fo
 std::optional<reply> http_session::judge_upgrade(const request& r, admission& how) const {
   const hall& all = hub_.all();
   if (auto refused = judge_host(r)) return refused;
+  for (const auto header : {http::field::authorization, http::field::origin, http::field::sec_websocket_key,
+                            http::field::sec_websocket_version})
+    if (auto refused = judge_once(r, header)) return refused;
   if (r[http::field::sec_websocket_version] != "13") {
     reply no = error_reply(426, "upgrade_required", "this server speaks version 13 of the WebSocket protocol");
     no.headers.emplace_back("Sec-WebSocket-Version", "13");
     return no;
   }
+  if (!is_websocket_key(r[http::field::sec_websocket_key]))
+    return error_reply(400, "bad_request", "Sec-WebSocket-Key has to be base64 of 16 bytes");
   const auto origin = r.find(http::field::origin);
   if (origin != r.end() && !origin_allowed(origin->value(), r[http::field::host], all.options.allow_origin)) {
     return error_reply(403, "origin_forbidden", "pages of this origin may not connect");
   }
-  std::string protocols;  // a client may send several such lines
-  const auto lines = r.equal_range(http::field::sec_websocket_protocol);
-  for (auto line = lines.first; line != lines.second; ++line) protocols.append(line->value()).append(",");
+  const std::string protocols = joined_lines(r, http::field::sec_websocket_protocol).value_or("");
   const offered_protocols offered = parse_protocols(protocols);
   how.subprotocol = offered.weir_v1;
   auto key = offered.bearer;
   if (auto header = bearer_of(r[http::field::authorization])) key = std::string(*header);
-  how.key = key ? number_of_key(*key, all.options.api_keys) : 0;
-  how.authenticated = all.options.api_keys.empty() || how.key;
+  how.key = key ? all.keys.identity_of(*key) : 0;
+  how.authenticated = all.keys.empty() || how.key;
   how.wrong_key = key && !how.authenticated;  // closed with 4401 after the upgrade: a browser cannot read a 401
   if (!protocols.empty() && !offered.weir_v1) {
     return error_reply(400, "bad_subprotocol", "this server speaks the subprotocol weir.v1 only");
@@ -343,7 +354,7 @@ asio::awaitable<bool> http_session::upgrade(request r) {
 asio::awaitable<bool> http_session::answer(const request& r, const route_match& route) {
   if (route.to == endpoint::completions) co_return co_await complete(openai::dialect::completion, r);
   if (route.to == endpoint::chat_completions) co_return co_await complete(openai::dialect::chat, r);
-  reply got = co_await answer_route(hub_, route, r.target(), r.body());
+  reply got = co_await answer_route(hub_, route, r.target(), r.body(), key_);
   co_return co_await write(std::move(got));
 }
 

@@ -67,7 +67,8 @@ class http_session : public std::enable_shared_from_this<http_session> {
   std::optional<reply> judge_key(const request& r, endpoint to) const;
   std::optional<reply> judge_route(const request& r, const found_route& found) const;
   std::optional<reply> judge(const request& r, const found_route& found) const;
-  std::uint64_t key_of(const request& r) const;  // the number of the key that it brings; 0: none that is known
+  std::optional<reply> judge_once(const request& r, boost::beast::http::field header) const;
+  std::uint64_t key_of(const request& r) const;  // who brings it, by its key; 0: none that is known
   std::optional<reply> judge_upgrade(const request& r, admission& how) const;
 
   // http_watch.cpp. Until stop_watching() has returned what the client sends is read into buffer_; news_ is notified
@@ -85,7 +86,8 @@ class http_session : public std::enable_shared_from_this<http_session> {
   boost::beast::flat_buffer buffer_;  // bounded: a header, or the framing of a body, or what is sent ahead
   std::shared_ptr<wake> news_;
   std::string request_id_;
-  unsigned version_ = 11;  // of the request being answered
+  unsigned version_ = 11;    // of the request being answered
+  std::uint64_t key_ = 0;    // of whoever sends it, from its header alone: a trailer says nothing of it
   std::optional<std::chrono::steady_clock::time_point> read_by_;
   bool late_ = false;  // the read in progress was ended
   send_progress sending_;

@@ -24,6 +24,7 @@
 #include "actors/service.h"
 #include "core/delays.h"
 #include "net/address_book.h"
+#include "net/api_keys.h"
 #include "net/limits.h"
 
 namespace weir::net {
@@ -39,11 +40,13 @@ struct hall {
       : service(s),
         seen(s.seen()),
         options(std::move(o)),
+        keys(options.api_keys),
         callers(std::make_shared<address_book>(options.limits.sockets_per_address, options.limits.trusted)) {}
 
   actors::service& service;
   core::incidents& seen;  // exceptions that ended a connection
   const server_options options;
+  const key_ring keys;
   const std::shared_ptr<address_book> callers;
   std::string listen_host;  // as bound; constant once the server has started
   bool loopback = false;

@@ -1,23 +1,10 @@
 #include "net/json.h"
 
 #include <array>
-#include <boost/json/parse.hpp>
 #include <charconv>
 #include <cmath>
 
 namespace weir::net {
-
-core::result<json::value> parse_json(std::string_view text, std::size_t max_depth) {
-  json::parse_options options;
-  options.max_depth = max_depth;
-  json::error_code ec;
-  json::value v = json::parse(json::string_view(text.data(), text.size()), ec, {}, options);
-  if (!ec) return v;
-  if (ec == json::error::too_deep) {
-    return core::make_error(core::errc::invalid_param, "the JSON is nested deeper than {}", max_depth);
-  }
-  return core::make_error(core::errc::invalid_param, "not JSON: {}", ec.message());
-}
 
 const char* kind_of(const json::value& v) {
   switch (v.kind()) {
@@ -121,11 +108,11 @@ void append_chars(std::string& out, T value) {
 }  // namespace
 
 std::string legible(std::string_view bytes) {
-  std::string out(bytes);
+  std::string out(bytes.substr(0, core::longest_shown + 1));  // one more: that something was cut off is to be seen
   for (char& c : out) {
     if (c < 0x20 || c > 0x7e) c = '?';
   }
-  return out;
+  return shortened(out);
 }
 
 void append_json_string(std::string& out, std::string_view utf8) {

@@ -1,6 +1,6 @@
-// json.h — the little JSON that both protocols share: a bounded parser, strict readers, and a string escaper.
+// json.h — the little JSON that both protocols share: strict readers, and a string escaper.
 //
-// Pure functions: any thread. What a client sends is parsed by Boost.JSON; what is sent for every token is
+// Pure functions: any thread. What a client sends is read by core/read_json.h; what is sent for every token is
 // written by hand, appending to a string that the caller reuses.
 #pragma once
 
@@ -11,13 +11,16 @@
 #include <vector>
 
 #include "core/error.h"
+#include "core/outside.h"
+#include "core/read_json.h"
 
 namespace weir::net {
 
 namespace json = boost::json;
 
-// One whole JSON text, at most `max_depth` arrays and objects deep. The error has no param.
-core::result<json::value> parse_json(std::string_view text, std::size_t max_depth);
+using core::json_bounds;
+using core::read_json;
+using core::shortened;
 
 // What `v` is, for people: "a string", "an object", …
 const char* kind_of(const json::value& v);
@@ -29,7 +32,8 @@ core::result<bool> read_bool(std::string_view name, const json::value& v);
 core::result<std::string> read_string(std::string_view name, const json::value& v);
 core::result<std::vector<std::int64_t>> read_integers(std::string_view name, const json::value& v);
 
-// `bytes` that came from outside, fit for a JSON string: what is not printable ASCII becomes '?'.
+// `bytes` that came from outside, fit for a JSON string: what is not printable ASCII becomes '?', and what is longer than
+// a name may be is cut (core/outside.h). What is known to be UTF-8 is only shortened().
 std::string legible(std::string_view bytes);
 
 // Appends `utf8` as a JSON string with its quotes; only what JSON demands is escaped.

@@ -19,6 +19,7 @@ struct server_limits {
   std::size_t sockets_per_address = 64;  // beyond: 429, or 1013 after the upgrade; 64 further: hung up
   std::vector<std::string> trusted = {"127.0.0.1", "::1"};  // addresses that are not counted
   std::size_t json_depth = 16;
+  std::size_t json_values = 1 << 18;  // and keys, of one body or frame
   std::size_t header_bytes = 8 * 1024;
   std::size_t body_bytes = 2 * 1024 * 1024;
   std::size_t drained_bytes =

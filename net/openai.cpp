@@ -36,8 +36,8 @@ constexpr later_field later[] = {
     {"web_search_options", "null"},
 };
 
-core::result<json::object> parse_body(std::string_view body) {
-  auto parsed = parse_json(body, max_depth);
+core::result<json::object> parse_body(std::string_view body, std::size_t most_values) {
+  auto parsed = read_json(body, {max_depth, most_values});
   if (!parsed) return parsed.error();
   if (!parsed->is_object()) {
     return core::make_error(core::errc::invalid_param, "the body must be an object, not {}",
@@ -80,7 +80,7 @@ core::result<void> read_stream_options(const json::value& v, parsed_request& p) 
       if (auto read = read_flag(p.include_usage, "stream_options.include_usage", value); !read)
         return read.error();
     } else if (!is_neutral(value, "false")) {
-      return not_supported_yet(fmt::format("stream_options.{}", name));
+      return not_supported_yet(fmt::format("stream_options.{}", shortened(name)));
     }
   }
   return {};
@@ -103,6 +103,11 @@ core::result<void> read_choices(const json::value& v, parsed_request& p) {
   return {};
 }
 
+core::error unknown_field(std::string_view name) {
+  const std::string shown = shortened(name);
+  return core::bad_param(shown, "unknown field '{}'", shown);
+}
+
 core::result<void> read_foreign(std::string_view name, const json::value& v) {
   for (std::string_view known : without_effect) {
     if (known == name) return {};
@@ -112,7 +117,7 @@ core::result<void> read_foreign(std::string_view name, const json::value& v) {
     if (is_neutral(v, f.neutral)) return {};
     return not_supported_yet(name);
   }
-  return core::bad_param(std::string(name), "unknown field '{}'", name);
+  return unknown_field(name);
 }
 
 core::result<void> read_field(dialect d, std::string_view name, const json::value& v, parsed_request& p) {
@@ -139,8 +144,8 @@ core::result<void> read_field(dialect d, std::string_view name, const json::valu
 // An object of exactly these members: calls `read` for each; it answers false for a name that it does not
 // know.
 template <class F>
-core::result<void> read_members(std::string_view body, std::string_view required, F read) {
-  auto parsed = parse_body(body);
+core::result<void> read_members(std::string_view body, std::size_t most_values, std::string_view required, F read) {
+  auto parsed = parse_body(body, most_values);
   if (!parsed) return parsed.error();
   if (!parsed->if_contains(required)) {
     return core::bad_param(std::string(required), "{} is missing", required);
@@ -148,7 +153,7 @@ core::result<void> read_members(std::string_view body, std::string_view required
   for (const auto& [key, value] : *parsed) {
     core::result<bool> known = read(std::string_view(key), value);
     if (!known) return known.error();
-    if (!*known) return core::bad_param(std::string(key), "unknown field '{}'", std::string_view(key));
+    if (!*known) return unknown_field(key);
   }
   return {};
 }
@@ -162,8 +167,8 @@ core::result<bool> take(core::result<T> value, T& target) {
 
 }  // namespace
 
-core::result<parsed_request> parse(dialect d, std::string_view body) {
-  auto object = parse_body(body);
+core::result<parsed_request> parse(dialect d, std::string_view body, std::size_t most_values) {
+  auto object = parse_body(body, most_values);
   if (!object) return object.error();
   parsed_request p;
   p.request.input_param = d == dialect::chat ? "messages" : "prompt";
@@ -179,10 +184,10 @@ core::result<parsed_request> parse(dialect d, std::string_view body) {
   return p;
 }
 
-core::result<text_to_tokenize> parse_tokenize(std::string_view body) {
+core::result<text_to_tokenize> parse_tokenize(std::string_view body, std::size_t most_values) {
   text_to_tokenize out;
   auto read =
-      read_members(body, "text", [&](std::string_view name, const json::value& v) -> core::result<bool> {
+      read_members(body, most_values, "text", [&](std::string_view name, const json::value& v) -> core::result<bool> {
         if (name == "text") return take(read_string(name, v), out.text);
         if (name == "model") return v.is_null() ? true : take(read_string(name, v), out.model);
         if (name == "add_special") return v.is_null() ? true : take(read_bool(name, v), out.add_special);
@@ -192,10 +197,10 @@ core::result<text_to_tokenize> parse_tokenize(std::string_view body) {
   return out;
 }
 
-core::result<ids_to_detokenize> parse_detokenize(std::string_view body) {
+core::result<ids_to_detokenize> parse_detokenize(std::string_view body, std::size_t most_values) {
   ids_to_detokenize out;
   auto read =
-      read_members(body, "ids", [&](std::string_view name, const json::value& v) -> core::result<bool> {
+      read_members(body, most_values, "ids", [&](std::string_view name, const json::value& v) -> core::result<bool> {
         if (name == "ids") return take(read_integers(name, v), out.ids);
         if (name == "model") return v.is_null() ? true : take(read_string(name, v), out.model);
         return false;

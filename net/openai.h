@@ -33,20 +33,21 @@ struct parsed_request {
 
 inline constexpr std::uint32_t most_choices = 64;
 
+// `most_values`: of the body's JSON, keys counted (core/read_json.h).
 // An unknown field is invalid_param naming it, as OpenAI does; one of theirs without effect here is accepted.
-core::result<parsed_request> parse(dialect d, std::string_view body);
+core::result<parsed_request> parse(dialect d, std::string_view body, std::size_t most_values = SIZE_MAX);
 
 struct text_to_tokenize {
   std::string model, text;
   bool add_special = true;
 };
-core::result<text_to_tokenize> parse_tokenize(std::string_view body);
+core::result<text_to_tokenize> parse_tokenize(std::string_view body, std::size_t most_values = SIZE_MAX);
 
 struct ids_to_detokenize {
   std::string model;
   std::vector<std::int64_t> ids;
 };
-core::result<ids_to_detokenize> parse_detokenize(std::string_view body);
+core::result<ids_to_detokenize> parse_detokenize(std::string_view body, std::size_t most_values = SIZE_MAX);
 
 std::string_view finish_reason(core::finish_reason r);
 

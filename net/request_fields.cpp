@@ -64,7 +64,7 @@ core::result<void> store_logit_bias(std::string_view name, const json::value& v,
     std::int64_t id = 0;
     auto parsed = std::from_chars(key.data(), key.data() + key.size(), id);
     if (parsed.ec != std::errc() || parsed.ptr != key.data() + key.size()) {
-      return wrong(name, fmt::format("{}: \"{}\" is not a token id", name, std::string_view(key)));
+      return wrong(name, fmt::format("{}: \"{}\" is not a token id", name, shortened(key)));
     }
     auto bias = read_number(name, value);
     if (!bias) return bias.error();
@@ -162,7 +162,7 @@ core::result<std::string> read_content(const std::string& name, const json::valu
     if (!type || !type->is_string()) return wrong(name, name + ": each part must be an object with a type");
     if (type->get_string() != "text") {
       return wrong(name, fmt::format("{}: parts of type '{}' are not supported yet", name,
-                                     std::string_view(type->get_string())));
+                                     shortened(type->get_string())));
     }
     const json::value* piece = part.get_object().if_contains("text");
     if (!piece || !piece->is_string()) return wrong(name, name + ": a text part must have a string 'text'");

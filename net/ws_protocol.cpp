@@ -1,12 +1,15 @@
 #include "net/ws_protocol.h"
 
-#include <boost/json/serialize.hpp>
+#include <algorithm>
 
 #include "net/json.h"
 #include "net/request_fields.h"
 
 namespace weir::net::ws {
 namespace {
+
+constexpr std::size_t most_ignored = 16;  // names of fields
+constexpr std::ptrdiff_t most_ts_digits = 32;
 
 bool is_lane_id(std::string_view s) {
   constexpr std::string_view allowed = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-";
@@ -125,8 +128,15 @@ core::result<void> read_create_field(std::string_view name, const json::value& v
   }
   auto use = read_request_field(name, v, c.request);
   if (!use) return use.error();
-  if (*use == field_use::unknown) c.ignored.emplace_back(name);
+  if (*use == field_use::unknown) c.ignored.emplace_back(shortened(name));
   return {};
+}
+
+void bound_ignored(std::vector<std::string>& names) {
+  if (names.size() <= most_ignored) return;
+  std::string rest = fmt::format("and {} more", names.size() - most_ignored);
+  names.resize(most_ignored);
+  names.push_back(std::move(rest));
 }
 
 client_message parse_create(const json::object& o) {
@@ -142,6 +152,7 @@ client_message parse_create(const json::object& o) {
     if (auto read = read_create_field(std::string_view(key), value, c); !read)
       return invalid(o, read.error());
   }
+  bound_ignored(c.ignored);
   return c;
 }
 
@@ -167,9 +178,12 @@ client_message parse_auth(const json::object& o) {
   return session_auth{std::move(*text)};
 }
 
-client_message parse_ping(const json::object& o) {
+client_message parse_ping(const json::object& o, std::string written) {
   const json::value* ts = o.if_contains("ts");
-  return ping{ts ? json::serialize(*ts) : std::string()};
+  const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
+  if (ts && (!ts->is_number() || std::ranges::count_if(written, is_digit) > most_ts_digits))
+    return protocol_error{{}, "bad_message", fmt::format("ts must be a number of at most {} digits", most_ts_digits), "ts", {}, false};
+  return ping{std::move(written)};
 }
 
 protocol_error planned(const json::object& o, std::string_view type) {
@@ -179,9 +193,10 @@ protocol_error planned(const json::object& o, std::string_view type) {
 
 }  // namespace
 
-client_message parse(std::string_view frame, std::size_t max_depth) {
-  auto parsed = parse_json(frame, max_depth);
-  if (!parsed) return protocol_error{{}, "bad_json", parsed.error().message, {}, {}, false};
+client_message parse(std::string_view frame, json_bounds most) {
+  core::written_number ts{"ts", {}};
+  auto parsed = read_json(frame, most, &ts);
+  if (!parsed) return protocol_error{{}, "bad_json", parsed.error().message, parsed.error().param, {}, false};
   if (!parsed->is_object()) {
     return protocol_error{
         {}, "bad_message", fmt::format("a frame is an object, not {}", kind_of(*parsed)), {}, {}, false};
@@ -195,10 +210,10 @@ client_message parse(std::string_view frame, std::size_t max_depth) {
   if (type == "response.create") return parse_create(o);
   if (type == "response.cancel") return parse_cancel(o);
   if (type == "session.auth") return parse_auth(o);
-  if (type == "ping") return parse_ping(o);
+  if (type == "ping") return parse_ping(o, std::move(ts.text));
   if (type == "pong") return pong{};
   if (type == "response.resume" || type == "response.ack") return planned(o, type);
-  return protocol_error{lane_of(o), "unknown_type", fmt::format("unknown type '{}'", type), "type",
+  return protocol_error{lane_of(o), "unknown_type", fmt::format("unknown type '{}'", shortened(type)), "type",
                         {},         false};
 }
 

@@ -17,6 +17,7 @@
 
 #include "actors/job_stream.h"
 #include "actors/request.h"
+#include "net/json.h"
 
 namespace weir::net::ws {
 
@@ -34,7 +35,7 @@ struct response_create {
   bool cancel_on_disconnect = false;
   bool timing = false;
   bool return_token_ids = false;
-  std::vector<std::string> ignored;  // names of unknown fields
+  std::vector<std::string> ignored;  // names of unknown fields; the last says how many more there are, beyond 16
 };
 
 // Exactly one of the two is not empty.
@@ -43,7 +44,7 @@ struct response_cancel {
 };
 
 struct ping {
-  std::string ts;  // JSON text to echo; empty: there was none
+  std::string ts;  // a number as it was written; empty: there was none
 };
 struct pong {};
 
@@ -60,7 +61,7 @@ struct protocol_error {
 using client_message =
     std::variant<protocol_error, session_auth, response_create, response_cancel, ping, pong>;
 
-client_message parse(std::string_view frame, std::size_t max_depth = 16);
+client_message parse(std::string_view frame, json_bounds most = {});
 
 // ---- server to client; each appends one JSON object
 

@@ -229,7 +229,7 @@ void session::hang_up() { ws_.next_layer().close(); }
 void session::understand(std::string_view frame) {
   if (!ws_.got_text())
     return say_error({{}, "bad_message", "only text frames are understood", {}, {}, false});
-  auto message = ws::parse(frame, hub_.limits().json_depth);
+  auto message = ws::parse(frame, {hub_.limits().json_depth, hub_.limits().json_values});
   const bool free_of_charge = std::holds_alternative<ws::pong>(message);
   const auto verdict = free_of_charge ? rate_meter::verdict::fine : rate_.spend(steady_clock::now());
   if (verdict == rate_meter::verdict::abuse) return close(too_many_messages);
@@ -248,8 +248,8 @@ void session::understand(std::string_view frame) {
 }
 
 void session::on(ws::session_auth& m) {
-  const auto& keys = hub_.all().options.api_keys;
-  const auto key = number_of_key(m.token, keys);
+  const auto& keys = hub_.all().keys;
+  const auto key = keys.identity_of(m.token);
   if (!keys.empty() && !key) return close(bad_key);
   how_.key = key;
   if (!std::exchange(how_.authenticated, true)) welcome();
@@ -290,7 +290,7 @@ void session::on(ws::response_cancel& m) {
   // It may be a job whose own socket is gone.
   const auto id = core::job_id::parse(m.response_id);
   if (!id) return say_error(unknown({}));
-  hub_.all().service.cancel_job(*id, hub_.executor(), [self = weak_from_this(), unknown](auto found) {
+  hub_.all().service.cancel_job(how_.key, *id, hub_.executor(), [self = weak_from_this(), unknown](auto found) {
     auto alive = self.lock();
     if (alive && !found) alive->say_error(unknown({}));
   });

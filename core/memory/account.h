@@ -4,13 +4,14 @@
 // account for as long as it keeps it. What can be refused is refused once the sum would pass the limit; what can no
 // longer be refused (the next token of a running job) is counted all the same, and makes the next request a refusal.
 //
-// Thread safety: the account from any thread; a hold is one thread's at a time. The account outlives its holds.
+// Thread safety: the account from any thread; a hold is one thread's at a time, and keeps its account alive.
 #pragma once
 
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <limits>
+#include <memory>
 #include <utility>
 
 namespace weir::core {
@@ -41,11 +42,10 @@ class memory_account {
 class memory_hold {
  public:
   memory_hold() = default;
-  explicit memory_hold(memory_account& from) noexcept : from_(&from) {}
-  memory_hold(memory_hold&& other) noexcept
-      : from_(std::exchange(other.from_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}
+  explicit memory_hold(std::shared_ptr<memory_account> from) noexcept : from_(std::move(from)) {}
+  memory_hold(memory_hold&& other) noexcept : from_(std::move(other.from_)), bytes_(std::exchange(other.bytes_, 0)) {}
   memory_hold& operator=(memory_hold&& other) noexcept {
-    std::swap(from_, other.from_);
+    from_.swap(other.from_);
     std::swap(bytes_, other.bytes_);
     return *this;
   }
@@ -62,14 +62,21 @@ class memory_hold {
     bytes_ += more;
     return true;
   }
-  // The same, whatever the limit is.
+  // A hold of its own for `bytes` of what this one holds. REQUIRES: bytes <= bytes().
+  memory_hold split(std::uint64_t bytes) noexcept {
+    memory_hold out(from_);
+    out.bytes_ = static_cast<std::int64_t>(bytes);
+    bytes_ -= out.bytes_;
+    return out;
+  }
+  // As resize(), whatever the limit is.
   void force(std::uint64_t bytes) noexcept {
     if (from_) from_->add(static_cast<std::int64_t>(bytes) - bytes_);
     bytes_ = from_ ? static_cast<std::int64_t>(bytes) : 0;
   }
 
  private:
-  memory_account* from_ = nullptr;
+  std::shared_ptr<memory_account> from_;
   std::int64_t bytes_ = 0;
 };
 

@@ -47,7 +47,7 @@ class sim_model final : public model {
 
   result<void> sample(std::span<const draw> draws, std::span<drawn> out) override {
     for (std::size_t i = 0; i < draws.size(); ++i) {
-      if (++draws_ == spec_.sampler_fault) {
+      if (++draws_ >= spec_.sampler_fault && draws_ <= spec_.last_sampler_fault) {
         out[i].fault = true;
       } else {
         out[i].id = sim_token(draws[i].seed, draws[i].position - draws[i].prompt_tokens);
@@ -119,12 +119,16 @@ result<void> set_stall(sim_spec& s, std::string_view value) {
 
 result<void> set_fault(sim_spec& s, std::string_view value) {
   const auto at = value.find('@');
-  std::uint64_t n = 0;
   const std::string_view kind = value.substr(0, at);
-  const bool read = at != value.npos && number(value.substr(at + 1), n) && n > 0;
-  if (!read || (kind != "sampler" && kind != "device"))
-    return bad("fault", value, "sampler@N or device@N with N >= 1");
+  const std::string_view when = at == value.npos ? std::string_view() : value.substr(at + 1);
+  const auto dash = kind == "sampler" ? when.find('-') : when.npos;
+  std::uint64_t n = 0, last = 0;
+  const bool read = number(when.substr(0, dash), n) && n > 0;
+  const bool to = dash == when.npos ? (last = n, true) : number(when.substr(dash + 1), last) && last >= n;
+  if (!read || !to || (kind != "sampler" && kind != "device"))
+    return bad("fault", value, "sampler@N, sampler@N-M or device@N with 1 <= N <= M");
   (kind == "sampler" ? s.sampler_fault : s.device_fault) = n;
+  if (kind == "sampler") s.last_sampler_fault = last;
   return {};
 }
 

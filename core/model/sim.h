@@ -28,8 +28,8 @@ struct sim_spec {
   std::uint32_t burst = 1;  // burst=N: tokens come N at once, every N/rate seconds; [1, 10000]
   duration stall_every{};   // stall=EVERY_MS/FOR_MS: every EVERY_MS nothing falls due for FOR_MS; zero: never
   duration stall_for{};     //   0 < FOR_MS < EVERY_MS
-  std::uint64_t sampler_fault =
-      0;  // fault=sampler@N: the N-th draw of the device is a fault of its job; 0: none
+  // fault=sampler@N: the N-th draw of the device is a fault of its job; sampler@N-M: all up to the M-th; 0: none
+  std::uint64_t sampler_fault = 0, last_sampler_fault = 0;
   std::uint64_t device_fault = 0;  // fault=device@N: the N-th forward of the device fails; 0: none
   std::uint32_t context = 131072;  // ctx=N: [2, 2^24]
 };

@@ -60,6 +60,7 @@ TEST_CASE("a value out of its range is refused, naming the field") {
       {"top_k", [](auto& r) { r.top_k = -1; }},
       {"min_p", [](auto& r) { r.min_p = 1.5; }},
       {"repetition_penalty", [](auto& r) { r.repetition_penalty = 0; }},
+      {"repetition_penalty", [](auto& r) { r.repetition_penalty = 0.009; }},
       {"max_repeats", [](auto& r) { r.max_repeats = 1; }},
       {"max_repeats", [](auto& r) { r.max_repeats = 1001; }},
       {"repetition_penalty", [](auto& r) { r.repetition_penalty = 2.5; }},
@@ -67,7 +68,11 @@ TEST_CASE("a value out of its range is refused, naming the field") {
       {"presence_penalty", [](auto& r) { r.presence_penalty = -3; }},
       {"max_tokens", [](auto& r) { r.max_tokens = 0; }},
       {"min_tokens", [](auto& r) { r.min_tokens = -1; }},
+      {"min_tokens", [](auto& r) { r.min_tokens = 56; }},  // the model's own max_tokens is 55
+      {"min_tokens", [](auto& r) { r.max_tokens = 5, r.min_tokens = 6; }},
       {"deadline_ms", [](auto& r) { r.deadline = std::chrono::milliseconds(0); }},
+      {"deadline_ms", [](auto& r) { r.deadline = std::chrono::milliseconds(86'400'001); }},
+      {"deadline_ms", [](auto& r) { r.deadline = std::chrono::milliseconds::max(); }},
       {"cache_salt", [](auto& r) { r.cache_salt.assign(257, 's'); }},
       {"stop_token_ids", [](auto& r) { r.stop_token_ids = {1000}; }},
       {"stop", [](auto& r) { r.stop = {""}; }},
@@ -98,7 +103,9 @@ TEST_CASE("the edges of each range are taken") {
   r.top_p = 1;
   r.top_k = 0;
   r.min_p = 1;
-  r.repetition_penalty = 2;
+  r.repetition_penalty = GENERATE(0.01, 2.0);
+  r.deadline = std::chrono::hours(24);
+  r.min_tokens = 1;
   r.frequency_penalty = -2;
   r.presence_penalty = 2;
   r.max_tokens = 1;

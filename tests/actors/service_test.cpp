@@ -168,7 +168,7 @@ TEST_CASE("jobs are listed while they live, remembered when they ended, and canc
   f.await_stats([](const auto& st) { return st.jobs.decoding == 1; });
 
   std::optional<std::vector<actors::job_view>> list;
-  f.service->list_jobs(f.io.get_executor(), [&](auto v) { list = std::move(v); });
+  f.service->list_jobs({}, f.io.get_executor(), [&](auto v) { list = std::move(v); });
   f.run_until([&] { return list.has_value(); });
   REQUIRE(list->size() == 1);
   CHECK(list->front().id == s->id());
@@ -177,7 +177,7 @@ TEST_CASE("jobs are listed while they live, remembered when they ended, and canc
   CHECK(list->front().pages > 0);
 
   std::optional<std::optional<actors::job_view>> gone;
-  f.service->cancel_job(s->id(), f.io.get_executor(), [&](auto v) { gone = std::move(v); });
+  f.service->cancel_job({}, s->id(), f.io.get_executor(), [&](auto v) { gone = std::move(v); });
   f.run_until([&] { return gone.has_value(); });
   REQUIRE(gone->has_value());
   CHECK((*gone)->state == "finished");
@@ -186,7 +186,7 @@ TEST_CASE("jobs are listed while they live, remembered when they ended, and canc
 
   for (const bool known : {true, false}) {
     std::optional<std::optional<actors::job_view>> again;
-    f.service->cancel_job(known ? s->id() : core::job_id{1, 2}, f.io.get_executor(), [&](auto v) { again = std::move(v); });
+    f.service->cancel_job({}, known ? s->id() : core::job_id{1, 2}, f.io.get_executor(), [&](auto v) { again = std::move(v); });
     f.run_until([&] { return again.has_value(); });
     CHECK(again->has_value() == known);
   }
@@ -239,6 +239,57 @@ TEST_CASE("a device that fails ends its jobs with an error, and starts again, bu
   f.run_until([&] { return !f.service->ready().ready; });
   CHECK(f.service->ready().reason.find("fault=device@5") != std::string::npos);
   fails();  // at once: nothing is computed any more
+}
+
+TEST_CASE("eight jobs in a row that end in bad logits are not healthy until one ends well, and jobs are taken all the while") {
+  service_fixture f("rate=10000,fault=sampler@1-8");
+  f.load();
+  for (int i = 0; i < 8; ++i) {
+    f.run_until([&] { return f.service->ready().ready; });
+    const auto s = f.submit(ask("x", 5));
+    f.run_to_end(s);
+    REQUIRE(s->ended().reason == core::finish_reason::error);
+  }
+  f.run_until([&] { return !f.service->ready().ready; });
+  CHECK(f.service->ready().reason == "the last 8 jobs of sim ended in logits that are not finite");
+  const auto gone = f.submit(ask("x", 1000000));
+  f.run_until([&] { return gone->published() > 0; });
+  gone->cancel();
+  f.run_to_end(gone);
+  CHECK_FALSE(f.service->ready().ready);
+  const auto good = f.submit(ask("x", 5));
+  f.run_to_end(good);
+  CHECK(good->ended().reason == core::finish_reason::length);
+  f.run_until([&] { return f.service->ready().ready; });
+}
+
+TEST_CASE("texts that the pool has no room for are refused, jobs and routes alike") {
+  service_fixture f("rate=5000", [](auto& o) { o.text.queue = 1; });
+  f.load();
+  std::vector<std::shared_ptr<job_stream>> all;
+  int refused = 0, answered = 0;
+  const std::string text(1 << 20, 'x');
+  const auto hear = [&](const auto& r) {
+    ++answered;
+    if (r) return;
+    ++refused;
+    CHECK(r.error().code == core::errc::overloaded);
+  };
+  f.service->tokenize("sim", text, true, f.io.get_executor(), hear);  // keeps the pool's thread busy
+  for (int i = 0; i < 5; ++i) all.push_back(f.submit(ask("x", 3)));
+  f.service->tokenize("sim", "x", true, f.io.get_executor(), hear);
+  f.service->detokenize("sim", {1}, f.io.get_executor(), hear);
+  f.run_until([&] { return answered == 3; });
+  CHECK(refused == 2);
+  for (const auto& s : all) {
+    f.run_to_end(s);
+    REQUIRE(s->state() == phase::refused);
+    CHECK(s->refusal().code == core::errc::overloaded);
+  }
+  f.run_until([&] { return f.service->stats().text.tasks == 0; });
+  const auto later = f.submit(ask("x", 3));
+  f.run_to_end(later);
+  CHECK(later->state() == phase::done);
 }
 
 TEST_CASE("a device that fails takes every model on it along, and all start again") {
@@ -329,7 +380,7 @@ class random_shard {
         mine.pop_back();  // nobody holds it any more
       } else if (random_() % 8 == 0) {
         victim.may_be_cut = true;
-        service_.cancel_job(victim.stream->id(), io_.get_executor(), [](const auto&) {});
+        service_.cancel_job({}, victim.stream->id(), io_.get_executor(), [](const auto&) {});
       }
       if (random_() % 8 == 0) poll();
       if (mine.size() > 100) settle(mine);

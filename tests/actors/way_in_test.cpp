@@ -108,6 +108,42 @@ TEST_CASE("way_in: who would wait too long is told by how much") {
   CHECK(no.error().retry_after_ms == 10000);
 }
 
+TEST_CASE("way_in: what was waited for before counts in the wait that nobody has to bear") {
+  way_in door({.batch = 1, .queue = 100, .queue_wait = 60s});
+  CHECK(door.judge_wait("m", 60s).has_value());
+  const auto no = door.judge_wait("m", 61s);
+  REQUIRE(no.has_error());
+  CHECK(no.error().code == core::errc::overloaded);
+  CHECK(no.error().retry_after_ms == 1000);
+  answer_once(door, 100);
+  door.set_pace({.places = 1, .prompt_tokens_per_s = 0, .tokens_per_s = 10});
+  fill(door, 4, 1);  // 40 s
+  CHECK(door.judge_wait("m", 20s).has_value());
+  CHECK(door.judge_wait("m", 45s).error().retry_after_ms == 25000);
+}
+
+TEST_CASE("way_in: a prompt that choices share counts until the first of them has a token, or none is left") {
+  way_in door({.batch = 10, .queue = 0, .queue_tokens = 100});
+  const auto full = [&] {
+    const bool no = !door.admit("m", 0).has_value();
+    if (!no) door.job_done(0);
+    return no;
+  };
+  auto first = std::make_shared<actors::waiting_prompt>(door);
+  first->counts(100);
+  REQUIRE(door.admit("m", 100, 2).has_value());
+  CHECK(full());
+  auto second = first;
+  first.reset();  // a choice was cancelled
+  CHECK(full());
+  const bool computed = GENERATE(true, false);
+  if (computed) second->computed();
+  else second.reset();
+  CHECK_FALSE(full());
+  second.reset();
+  CHECK(seconds(door.predicted_wait()) == 0);
+}
+
 TEST_CASE("way_in: rates that are next to nothing give no nonsense") {
   way_in door({.batch = 1, .queue = 100, .queue_wait = 60s});
   answer_once(door, 4000000000u);
@@ -221,6 +257,57 @@ TEST_CASE("prompts that take long to compute are predicted, too") {
   r.finish(all);
   CHECK(predicted > 100);
   CHECK(predicted == Approx(all.back()->ended().queue_ms).epsilon(0.35));
+}
+
+namespace {
+
+// A world's time, in which whoever looks at the clock takes a second.
+class slow_time final : public actors::timekeeper {
+ public:
+  explicit slow_time(world& w) : world_(w) {}
+  core::time_point now() const noexcept override { return world_.now() + ++looks_ * 1s; }
+  std::unique_ptr<bell> make_bell(boost::asio::any_io_executor e, std::function<void()> ring) const override {
+    return world_.make_bell(e, std::move(ring));
+  }
+  std::shared_ptr<const core::clock> lasting() const override { return {std::shared_ptr<const core::clock>(), this}; }
+
+ private:
+  world& world_;
+  mutable int looks_ = 0;
+};
+
+}  // namespace
+
+TEST_CASE("the wait for a text to be tokenised is predicted, and refuses where it is too long") {
+  world here(11);
+  slow_time time(here);
+  actors::service_options o;
+  o.models.push_back({"sim", "sim", false});
+  o.owner.device = "sim";
+  o.owner.queue_wait = 500ms;
+  o.simulated.emplace(actors::simulation{here.get_executor(), [&] { return core::job_id{here.random(), here.random()}; }});
+  actors::service service(std::move(o), time);
+  bool loaded = false;
+  service.load({}, here.get_executor(), [&](const auto&) { loaded = true; });
+  REQUIRE(here.run([&] { return loaded; }));
+
+  const std::string text(8192, 'x');
+  int done = 0;
+  const auto tokenize = [&] { service.tokenize("sim", text, true, here.get_executor(), [&](const auto&) { ++done; }); };
+  tokenize();
+  REQUIRE(here.run([&] { return done == 1; }));
+  CHECK(service.stats().predicted_wait_ms == 0);
+  tokenize();  // nobody has begun it
+  CHECK(service.stats().text.bytes == text.size());
+  CHECK(service.stats().predicted_wait_ms >= 1000);
+  const auto all = service.submit(ask("hello", 3), 2, here.get_executor(), [] {});
+  REQUIRE(here.run([&] { return all[0]->state() == phase::refused && all[1]->state() == phase::refused; }));
+  CHECK(all[0]->refusal().code == core::errc::overloaded);
+  CHECK(all[0]->refusal().retry_after_ms >= 1000);
+  CHECK(all[0]->refusal().message.find("lets nobody wait longer than") != std::string::npos);
+  REQUIRE(here.run([&] { return done == 2; }));
+  const auto later = service.submit(ask("hello", 3), here.get_executor(), [] {});
+  REQUIRE(here.run([&] { return later->state() == phase::running; }));
 }
 
 TEST_CASE("who is sent away by the predicted wait and comes when told is let in, the second time at the latest") {

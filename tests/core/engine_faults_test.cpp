@@ -145,6 +145,29 @@ TEST_CASE("a sampler's fault ends that job alone") {
   CHECK_FALSE(rig.engine->fault());
 }
 
+TEST_CASE("jobs that end in bad logits are counted until one comes to its own end") {
+  engine_rig rig(sim_spec{.rate = 1e6, .sampler_fault = 3, .last_sampler_fault = 5});
+  const auto run = [&](std::uint64_t n, std::uint32_t tokens) {
+    auto sink = rig.submit(rig.job(n, tokens));
+    while (!rig.engine->idle()) {
+      rig.clock.advance(std::chrono::milliseconds(1));
+      rig.step();
+    }
+    return sink->end->reason;
+  };
+  CHECK(run(1, 2) == finish_reason::length);
+  for (std::uint32_t n = 1; n <= 3; ++n) {
+    CHECK(run(n + 1, 10) == finish_reason::error);
+    CHECK(rig.engine->bad_endings() == n);
+  }
+  rig.submit(rig.job(8, 10));  // a job that is cancelled says nothing of the model
+  rig.step();
+  CHECK(rig.engine->cancel(rig.id(8)));
+  CHECK(rig.engine->bad_endings() == 3);
+  CHECK(run(9, 1) == finish_reason::length);
+  CHECK(rig.engine->bad_endings() == 0);
+}
+
 TEST_CASE("a device's fault ends every job with it, and every later one") {
   auto c = small_config();
   c.max_batch = 2;

@@ -47,6 +47,7 @@ const rows = [
   ["a model's directory", ["serve", "--model", "/nowhere"], 2, /--model \/nowhere/],
   ["two models of one name", ["serve", "--model", "a=/x", "--model", "a=/y"], 2, /'a'/],
   ["a file of keys", ["serve", "--device", "sim", "--api-key-file", "/nowhere"], 2, /\/nowhere/],
+  ["a key twice", ["serve", "--device", "sim", "--api-key-file", file("keys", "# ours\na\n b\na \n")], 2, /keys: lines 2 and 4 are the same key/],
   ["a configuration file", [...sim, "--config", "/nowhere"], 2, /--config \/nowhere/],
   ["a configuration file's key", [...sim, "--config", file("odd.toml", "dance = 1\n")], 2, /'dance'/],
   ["a configuration file's value", [...sim, "--config", file("bad.toml", "max-batch = 0\n")], 2, /max-batch/],

@@ -1,7 +1,9 @@
-// Any bytes as a request target, Host, Origin, subprotocol list or Authorization header.
+// Any bytes as a request target, Host, Origin, subprotocol list, Authorization or Sec-WebSocket-Key header, or as a file
+// of keys.
 #include <cstddef>
 #include <cstdint>
 
+#include "net/api_keys.h"
 #include "net/handshake.h"
 #include "net/router.h"
 
@@ -13,6 +15,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   (void)host_allowed(text, "127.0.0.1", allowed);
   (void)origin_allowed(text, "127.0.0.1:8080", allowed);
   (void)parse_protocols(text);
-  if (auto key = bearer_of(text)) (void)number_of_key(*key, allowed);
+  (void)is_websocket_key(text);
+  static const key_ring keys(allowed);
+  if (auto key = bearer_of(text)) (void)keys.identity_of(*key);
+  (void)parse_api_keys(text, "keys");
   return 0;
 }

@@ -85,6 +85,24 @@ TEST_CASE("http: n choices are n answers to one prompt, computed once, streamed 
   CHECK(stream.body().ends_with("data: [DONE]\n\n"));
 }
 
+TEST_CASE("http: choices that do not all have room are refused together, before one of them runs") {
+  server_options o = slow();
+  o.owner.max_batch = 2;
+  o.owner.queue = 1;
+  server_fixture f(o);
+  http_client busy(f.port()), c(f.port());
+  busy.send(busy.request("POST", "/v1/completions", R"({"prompt":"x","max_tokens":1000000,"stream":true})", {}));
+  f.until([&] { return f.service->stats().jobs.decoding == 1; });
+  const auto no = c.post("/v1/completions", R"({"prompt":"x","max_tokens":1,"n":3})");
+  CHECK(no.status == 429);
+  CHECK(no.error().at("message") == "sim has 1 jobs running or waiting, and no room for 3 more");
+  CHECK(f.service->stats().jobs.finished == 0);
+  CHECK(c.post("/v1/completions", R"({"prompt":"x","max_tokens":1,"n":2})").status == 200);
+  const auto never = c.post("/v1/completions", R"({"prompt":"x","max_tokens":1,"n":4})");
+  CHECK(never.status == 400);
+  CHECK(never.error().at("param") == "n");
+}
+
 TEST_CASE("http: a completion is the job's text, with ids if asked, and its usage") {
   server_fixture f;
   http_client c(f.port());

@@ -143,3 +143,63 @@ TEST_CASE("http: draining refuses new jobs with 503 and lets a stream finish") {
   CHECK(c.read_until("[DONE]").find("\"length\"") != std::string::npos);
   over.get_future().get();
 }
+
+TEST_CASE("http: headers that may come once are refused by name where they come twice") {
+  server_options o;
+  o.net.api_keys = {"key"};
+  server_fixture f(o);
+  http_client c(f.port());
+  const auto two = c.get("/v1/models", "Authorization: Bearer key\r\nAuthorization: Bearer key\r\n");
+  CHECK(two.status == 400);
+  CHECK(two.error().at("message") == "several Authorization headers");
+  CHECK(c.get("/v1/models", "Authorization: Bearer key\r\n").status == 200);
+  const auto hosts = c.get("/v1/models", "Host: localhost\r\nHost: localhost\r\n");
+  CHECK(hosts.status == 400);
+  CHECK(hosts.error().at("message") == "several Host headers");
+}
+
+TEST_CASE("http: an upgrade whose headers are not a WebSocket's is refused by the header's name") {
+  server_fixture f;
+  const std::string asks = "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n";
+  const std::string key = "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n";
+  const auto upgrade = [&](const std::string& more) {
+    http_client c(f.port());
+    c.send(c.request("GET", "/v1/stream", {}, asks + more));
+    return c.read();
+  };
+  CHECK(upgrade(key).status == 101);
+  const auto refused = [&](const std::string& more) {
+    const auto a = upgrade(more);
+    CHECK(a.status == 400);
+    return std::string(a.error().at("message").as_string());
+  };
+  const std::string not_a_key = "Sec-WebSocket-Key has to be base64 of 16 bytes";
+  CHECK(refused("") == not_a_key);
+  CHECK(refused("Sec-WebSocket-Key: short\r\n") == not_a_key);
+  CHECK(refused("Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZXM=\r\n") == not_a_key);  // 17 bytes
+  CHECK(refused(key + key) == "several Sec-WebSocket-Key headers");
+  CHECK(refused(key + "Authorization: Bearer a\r\nAuthorization: Bearer b\r\n") == "several Authorization headers");
+}
+
+TEST_CASE("http: what came from the client is cut where it comes back") {
+  server_fixture f;
+  http_client c(f.port());
+  const std::string longest(3000, 'n'), cut = std::string(61, 'n') + "…";
+  const auto message = [](const http_answer& a) { return std::string(a.error().at("message").as_string()); };
+  CHECK(message(c.get("/" + longest)) == "there is nothing at /" + std::string(60, 'n') + "…");
+  CHECK(message(c.get("/v1/models/" + longest)) == "no model is called '" + cut + "'");
+  CHECK(message(c.ask(longest, "/v1/models", {}, {})) == "this path does not take " + cut);
+  CHECK(message(c.post("/v1/completions", R"({"prompt":"x","model":")" + longest + "\"}")) ==
+        "no model is called '" + cut + "'; there is sim");
+}
+
+TEST_CASE("http: a body of two million values is refused before it is built") {
+  server_fixture f;
+  http_client c(f.port());
+  std::string body = R"({"prompt":[)";
+  while (body.size() < 2000000) body += "0,";
+  const auto a = c.post("/v1/completions", body + "0]}");
+  CHECK(a.status == 400);
+  CHECK(a.error().at("message") == "the JSON has too many values");
+  CHECK(c.post("/v1/detokenize", R"({"ids":[)" + body.substr(11) + "0]}").status == 400);
+}

@@ -29,6 +29,17 @@ TEST_CASE("json: every byte that JSON forbids in a string is escaped, and nothin
 
 TEST_CASE("json: bytes of unknown origin become something that may stand in JSON") {
   CHECK(net::legible("a/b\xff\x01\x7f\xc3\xa9") == "a/b?????");
+  CHECK(net::legible(std::string(64, 'x')) == std::string(64, 'x'));
+  CHECK(net::legible(std::string(1000000, '\xff')) == std::string(61, '?') + "…");
+}
+
+TEST_CASE("json: a name that is long is cut to 64 bytes, between two characters") {
+  CHECK(net::shortened(std::string(64, 'x')) == std::string(64, 'x'));
+  CHECK(net::shortened(std::string(65, 'x')) == std::string(61, 'x') + "…");
+  std::string wide = "x";
+  while (wide.size() < 200) wide += "é";
+  CHECK(net::shortened(wide) == wide.substr(0, 61) + "…");
+  CHECK(net::shortened("x" + wide) == "x" + wide.substr(0, 59) + "…");
 }
 
 TEST_CASE("json: escaping any string gives JSON that reads back as the same string") {
@@ -52,8 +63,8 @@ TEST_CASE("json: escaping into a string that has grown allocates nothing") {
 }
 
 TEST_CASE("json: depth 16 is read, depth 17 is refused by saying so") {
-  CHECK(net::parse_json(nested(16), 16).has_value());
-  auto deep = net::parse_json(nested(17), 16);
+  CHECK(net::read_json(nested(16), {16}).has_value());
+  auto deep = net::read_json(nested(17), {16});
   REQUIRE(!deep);
   CHECK(deep.error().message.find("deeper than 16") != std::string::npos);
 }
@@ -62,7 +73,7 @@ TEST_CASE("json: text that is not JSON is an error") {
   for (const char* bad :
        {"", " ", "{", "{\"a\":}", "nul", "1 2", "\"\x80\"", "\"\\ud800\"", "{\"a\":1,}", "'a'"}) {
     CAPTURE(bad);
-    CHECK(!net::parse_json(bad, 16));
+    CHECK(!net::read_json(bad, {16}));
   }
 }
 

@@ -1,4 +1,5 @@
-// Whose job it is: the bearer key that let a client in decides whose turn it is, whichever way it came.
+// Whose job it is: the bearer key that let a client in decides whose turn it is, whichever way it came; and nobody
+// learns of another key's jobs or prompts.
 #include "tests/support/http_client.h"
 #include "tests/support/server_fixture.h"
 #include "tests/support/ws_client.h"
@@ -87,4 +88,76 @@ TEST_CASE("keys: waiting jobs of two keys take turns over WebSocket, however the
   for (const std::size_t prompt : {2, 3, 4}) ask(first, prompt);
   ask(second, 5);
   CHECK(s.order(taking_turns.size()) == taking_turns);
+}
+
+namespace {
+
+// A server of two keys, and a job of the first that runs until it is cancelled.
+struct two_keys {
+  two_keys() : f(options()), first(f.port()), second(f.port()) {
+    first.send(first.request("POST", "/v1/completions", R"({"prompt":"x","max_tokens":1000000,"stream":true})", authorization("first")));
+    const auto said = first.read_until("\"id\":\"");
+    id = (said + first.read_until("\"object\"")).substr(said.find("\"id\":\"") + 6, 32);
+    f.until([&] { return state() == "decoding"; });
+  }
+  static server_options options() {
+    server_options o;
+    o.sim = "rate=100,prefill=100000000";
+    o.net.api_keys = {"first", "second"};
+    return o;
+  }
+  http_answer as(std::string_view key, std::string_view method, std::string_view target) {
+    return second.ask(method, target, {}, authorization(key));
+  }
+  std::string state() { return std::string(as("first", "GET", "/v1/jobs/" + id).json().at("state").as_string()); }
+
+  server_fixture f;
+  http_client first, second;
+  std::string id;
+};
+
+}  // namespace
+
+TEST_CASE("keys: another key's job is not there, to be listed, looked at or cancelled") {
+  two_keys s;
+  const auto path = "/v1/jobs/" + s.id;
+  REQUIRE(s.as("first", "GET", path).status == 200);
+  CHECK(s.as("first", "GET", "/v1/jobs").json().at("jobs").as_array().size() == 1);
+  CHECK(s.as("second", "GET", "/v1/jobs").json().at("jobs").as_array().empty());
+  const auto none = s.as("second", "GET", "/v1/jobs/" + std::string(32, '0'));
+  for (const char* method : {"GET", "DELETE"}) {
+    const auto a = s.as("second", method, path);
+    CHECK(a.status == 404);
+    CHECK(a.body() == none.body());  // nothing tells it from one that never was
+  }
+  ws_client ws(s.f.port(), {.authorization = "Bearer second"});
+  ws.send(R"({"type":"response.cancel","response_id":")" + s.id + "\"}");
+  CHECK(ws.read("error").at("code") == "not_found");
+  CHECK(s.state() == "decoding");
+
+  ws_client own(s.f.port(), {.authorization = "Bearer first"});
+  own.send(R"({"type":"response.cancel","response_id":")" + s.id + "\"}");
+  s.f.until([&] { return s.state() == "finished"; });
+  CHECK(s.as("second", "GET", path).status == 404);
+  CHECK(s.as("second", "DELETE", path).status == 404);
+  CHECK(s.as("second", "GET", "/v1/jobs").json().at("jobs").as_array().empty());
+  CHECK(s.as("first", "DELETE", path).status == 200);
+}
+
+TEST_CASE("keys: what is computed for a key serves that key alone, unless it is to be shared") {
+  auto o = two_keys::options();
+  o.share_prefixes = GENERATE(false, true);
+  server_fixture f(o);
+  http_client c(f.port());
+  const auto cached = [&](const char* key, const std::string& more = {}) {
+    const auto a = c.post("/v1/completions", R"({"max_tokens":1,"prompt":")" + std::string(200, 'p') + '"' + more + "}", authorization(key));
+    REQUIRE(a.status == 200);
+    return a.json().at("usage").at("prompt_tokens_details").at("cached_tokens").to_number<int>();
+  };
+  CHECK(cached("first") == 0);
+  CHECK(cached("first") == 192);
+  CHECK(cached("second") == (o.share_prefixes ? 192 : 0));
+  CHECK(cached("second") == 192);
+  CHECK(cached("first", R"(,"cache_salt":"s")") == 0);
+  CHECK(cached("second", R"(,"cache_salt":"s")") == (o.share_prefixes ? 192 : 0));
 }

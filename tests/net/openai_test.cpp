@@ -100,6 +100,55 @@ TEST_CASE("openai: a chat takes messages, and max_completion_tokens") {
   CHECK(!openai::parse(dialect::completion, R"({"prompt":"x","max_completion_tokens":9})"));
 }
 
+TEST_CASE("openai: a key that is there twice is refused by name, wherever it stands") {
+  const struct { const char *body, *key; } rows[] = {
+      {R"({"prompt":"x","prompt":"y"})", "prompt"},
+      {R"({"prompt":"x","metadata":{"a":1,"b":{"c":1,"c":1}}})", "c"},
+      {R"({"prompt":"x","logit_bias":{"5":1,"6":1,"5":2}})", "5"},
+      {R"({"prompt":"x","pr\u006fmpt":"y"})", "prompt"},
+  };
+  for (const auto& r : rows) {
+    CAPTURE(r.body);
+    const auto p = openai::parse(dialect::completion, r.body);
+    REQUIRE(!p);
+    CHECK(p.error().code == core::errc::invalid_param);
+    CHECK(p.error().param == r.key);
+    CHECK(p.error().message == std::string("'") + r.key + "' is there twice");
+  }
+  CHECK(openai::parse(dialect::completion, R"({"prompt":"x","metadata":{"a":{"a":{"a":1}},"b":[{"a":1},{"a":1}]}})").has_value());
+  CHECK(openai::parse_tokenize(R"({"text":"x","text":"x"})").error().param == "text");
+}
+
+TEST_CASE("openai: a number that no double holds is refused, and infinity is never told of") {
+  for (const char* field : {"seed", "temperature", "max_tokens", "user"}) {
+    const auto p = completion(std::string("\"") + field + "\":-1e400");
+    CAPTURE(field);
+    REQUIRE(!p);
+    CHECK(p.error().code == core::errc::invalid_param);
+    CHECK(p.error().message.find("inf") == std::string::npos);
+  }
+}
+
+TEST_CASE("openai: names that come back in an error are no longer than 64 bytes") {
+  const std::string longest(100000, 'n');
+  const std::string cut = std::string(61, 'n') + "…";
+  const auto unknown = completion("\"" + longest + "\":1").error();
+  CHECK(unknown.param == cut);
+  CHECK(unknown.message == "unknown field '" + cut + "'");
+  const auto option = completion(R"("stream":true,"stream_options":{")" + longest + "\":true}").error();
+  CHECK(option.message == "stream_options." + cut + " is not supported yet");
+  CHECK(openai::parse_tokenize(R"({"text":"x",")" + longest + "\":1}").error().param == cut);
+  CHECK(completion("\"" + longest + "\":1,\"" + longest + "\":1").error().param == cut);
+}
+
+TEST_CASE("openai: a body has so many values and no more") {
+  const std::string ids = R"({"prompt":[1,2,3]})";  // an object, a key, an array and three numbers
+  CHECK(openai::parse(dialect::completion, ids, 6).has_value());
+  const auto e = openai::parse(dialect::completion, ids, 5).error();
+  CHECK(e.code == core::errc::invalid_param);
+  CHECK(e.message == "the JSON has too many values");
+}
+
 TEST_CASE("openai: tokenize and detokenize bodies are strict") {
   auto t = openai::parse_tokenize(R"({"model":"m","text":"a","add_special":false})");
   REQUIRE(t.has_value());

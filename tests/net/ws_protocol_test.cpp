@@ -225,8 +225,54 @@ TEST_CASE("weir.v1: cancel, auth, ping and pong are understood") {
   CHECK(as<ws::response_cancel>(R"({"type":"response.cancel","response_id":"x"})").response_id == "x");
   CHECK(as<ws::session_auth>(R"({"type":"session.auth","token":"k"})").token == "k");
   CHECK(as<ws::ping>(R"({"type":"ping"})").ts.empty());
-  CHECK(as<ws::ping>(R"({"type":"ping","ts":12.5,"more":1})").ts == "1.25E1");
+  CHECK(as<ws::ping>(R"({"type":"ping","ts":12.5,"more":1})").ts == "12.5");
   as<ws::pong>(R"({"type":"pong","ts":1})");
+}
+
+TEST_CASE("weir.v1: a ping's ts is a number of at most 32 digits, and comes back as it was written") {
+  const auto ping = [](const std::string& ts) { return ws::parse(R"({"ts":)" + ts + R"(,"type":"ping","in":{"ts":7}})"); };
+  for (const std::string ts : {"0", "-0", "1e3", "1700000000000.123", "12345678901234567890123456789012", "-1.2345678901234567890123456789e-12"}) {
+    CAPTURE(ts);
+    const auto m = ping(ts);
+    REQUIRE(std::holds_alternative<ws::ping>(m));
+    CHECK(std::get<ws::ping>(m).ts == ts);
+  }
+  CHECK(as<ws::ping>(R"({"type":"ping","\u0074s":5})").ts == "5");
+  CHECK(as<ws::ping>(R"({"type":"ping","in":{"ts":7}})").ts.empty());
+  for (const std::string ts : {"\"1\"", "null", "true", "[1]", "{\"ts\":1}", "123456789012345678901234567890123", "0.00000000000000000000000000000000001"}) {
+    CAPTURE(ts);
+    const auto m = ping(ts);
+    REQUIRE(std::holds_alternative<ws::protocol_error>(m));
+    CHECK(std::get<ws::protocol_error>(m).code == "bad_message");
+    CHECK(std::get<ws::protocol_error>(m).param == "ts");
+  }
+  CHECK(as<ws::protocol_error>(R"({"type":"ping","ts":1e400})").code == "bad_json");
+}
+
+TEST_CASE("weir.v1: a key that is there twice is bad JSON, and named") {
+  const auto e = as<ws::protocol_error>(R"({"type":"ping","a":[{"seed":1,"se\u0065d":2}]})");
+  CHECK(e.code == "bad_json");
+  CHECK(e.param == "seed");
+  CHECK(e.message == "'seed' is there twice");
+}
+
+TEST_CASE("weir.v1: names that come back in a message are no longer than 64 bytes, and not many") {
+  const std::string longest(100000, 'n');
+  const std::string cut = std::string(61, 'n') + "…";
+  CHECK(as<ws::protocol_error>(R"({"type":")" + longest + "\"}").message == "unknown type '" + cut + "'");
+  CHECK(refused_with(R"("logit_bias":{")" + longest + "\":1}").message == "logit_bias: \"" + cut + "\" is not a token id");
+  const auto messages = [&](const std::string& content) {
+    return as<ws::protocol_error>(R"({"type":"response.create","id":"a","input":[{"role":"user","content":)" + content + "}]}");
+  };
+  CHECK(messages(R"([{"type":")" + longest + "\"}]").message ==
+        "input[0].content: parts of type '" + cut + "' are not supported yet");
+  CHECK(created_with("\"" + longest + "\":1").ignored == std::vector<std::string>{cut});
+  std::string many;
+  for (int i = 0; i < 20; ++i) many += (i ? ",\"f" : "\"f") + std::to_string(i) + "\":1";
+  const auto names = created_with(many).ignored;
+  REQUIRE(names.size() == 17);
+  CHECK(names[15] == "f15");
+  CHECK(names[16] == "and 4 more");
 }
 
 TEST_CASE("weir.v1: server frames have the fields of the wire page") {

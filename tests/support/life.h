@@ -109,7 +109,7 @@ class life : public std::enable_shared_from_this<life> {
 
   void cancel_by_id() {
     cancelled_ = true;
-    hub_->all().service.cancel_job(id_, world_.get_executor(), [](const auto&) {});
+    hub_->all().service.cancel_job({}, id_, world_.get_executor(), [](const auto&) {});
   }
 
   // As a session does whose socket is gone.

@@ -16,6 +16,7 @@ struct server_options {
   actors::owner_options owner;
   net::server_options net;
   std::size_t shards = 2;
+  bool share_prefixes = false;
 };
 
 // Where a long job takes its time: for tests that end it.
@@ -32,6 +33,7 @@ struct server_fixture {
     s.models.push_back({"sim", "sim:" + o.sim, false});
     s.owner = o.owner;
     s.owner.device = "sim";
+    s.share_prefixes = o.share_prefixes;
     service = std::make_unique<actors::service>(std::move(s), clock);
     std::promise<core::result<>> loaded;
     service->load({}, io.at(0), [&](core::result<> r) { loaded.set_value(std::move(r)); });
@@ -56,10 +58,10 @@ struct server_fixture {
     }
   }
 
-  // As /v1/jobs has them: the newest first. It hears of an end a message later than the engine.
+  // As /v1/jobs has them, whosever they are: the newest first. It hears of an end a message later than the engine.
   std::vector<actors::job_view> list_jobs() {
     std::promise<std::vector<actors::job_view>> listed;
-    service->list_jobs(io.at(0), [&](auto jobs) { listed.set_value(std::move(jobs)); });
+    service->list_jobs({}, io.at(0), [&](auto jobs) { listed.set_value(std::move(jobs)); });
     return listed.get_future().get();
   }
 

@@ -59,6 +59,8 @@ TEST_CASE("a sim's spec: every key, and defaults for what is not there") {
   CHECK(all->context == 2048);
   CHECK(parse_sim_spec("rate=0")->rate == 50);
   CHECK(parse_sim_spec("fault=sampler@3")->sampler_fault == 3);
+  CHECK(parse_sim_spec("fault=sampler@3")->last_sampler_fault == 3);
+  CHECK(parse_sim_spec("fault=sampler@3-9")->last_sampler_fault == 9);
 }
 
 TEST_CASE("a sim's spec that is wrong is refused naming the key") {
@@ -71,7 +73,8 @@ TEST_CASE("a sim's spec that is wrong is refused naming the key") {
     CHECK(message_of(text).find("stall=") != std::string::npos);
   }
   for (const char* text :
-       {"fault=none", "fault=sampler", "fault=sampler@0", "fault=disk@4", "fault=device@-1"}) {
+       {"fault=none", "fault=sampler", "fault=sampler@0", "fault=disk@4", "fault=device@-1",
+        "fault=device@1-2", "fault=sampler@3-2", "fault=sampler@3-", "fault=sampler@-3"}) {
     INFO(text);
     CHECK(message_of(text).find("fault=") != std::string::npos);
   }

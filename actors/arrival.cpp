@@ -1,0 +1,102 @@
+#include "actors/arrival.h"
+
+#include <algorithm>
+#include <boost/asio/post.hpp>
+
+#include "actors/make_job.h"
+#include "actors/overloaded.h"
+
+namespace weir::actors {
+namespace {
+
+// Jobs that the door has let in and nobody has taken yet: given back, unless they are.
+class let_in {
+ public:
+  let_in(way_in& door, std::uint32_t jobs) noexcept : door_(door), jobs_(jobs) {}
+  ~let_in() {
+    for (; jobs_ > 0; --jobs_) door_.job_done(0);
+  }
+  let_in(const let_in&) = delete;
+  let_in& operator=(const let_in&) = delete;
+  void taken() noexcept { --jobs_; }
+
+ private:
+  way_in& door_;
+  std::uint32_t jobs_;
+};
+
+struct made {
+  std::shared_ptr<job_stream::state_block> stream;
+  core::job job;
+};
+
+// One job for each choice that is still wanted; the last of them takes `first` itself.
+std::vector<made> jobs_of(const arrival& a, core::job first) {
+  std::vector<std::uint32_t> wanted;
+  for (std::uint32_t i = 0; i < a.choices.size(); ++i)
+    if (!a.choices[i]->abandoned()) wanted.push_back(i);
+  std::vector<made> jobs;
+  jobs.reserve(wanted.size());
+  for (const auto i : wanted) {
+    const auto& s = a.choices[i];
+    made& m = jobs.emplace_back();
+    m.stream = s;
+    m.job = choice_of(i == wanted.back() ? std::move(first) : first, a.asked, i);
+    m.job.id = s->id;
+    m.job.sink = s;
+  }
+  return jobs;
+}
+
+}  // namespace
+
+core::error no_memory_for_clients() { return overloaded(1, "what clients hold has reached the server's limit of memory"); }
+
+std::uint64_t arrival::bytes() const {
+  if (const auto* text = std::get_if<std::string>(&asked.input)) return text->size();
+  if (const auto* ids = std::get_if<prompt_ids>(&asked.input)) return ids->size() * sizeof(core::token_id);
+  std::uint64_t sum = 0;
+  for (const auto& m : std::get<prompt_messages>(asked.input)) sum += m.role.size() + m.content.size();
+  return sum;
+}
+
+void arrival::refuse(core::error why) const {
+  boost::asio::post(choices.front()->shard, [all = choices, why = std::move(why)] {
+    for (const auto& s : all) s->refused(why);
+  });
+}
+
+void arrival::bring_in() {
+  if (std::ranges::all_of(choices, [](const auto& s) { return s->abandoned(); })) return;  // their streams ended them
+  auto job = make_job(asked, *model);
+  if (!job) return refuse(job.error());
+  job->cache_salt = prefix_salt(prefix_owner, job->cache_salt);
+  job->created = choices.front()->created;
+  if (asked.deadline) job->deadline = job->created + *asked.deadline;
+  const auto tokens = static_cast<std::uint32_t>(job->prompt.size());
+  auto jobs = jobs_of(*this, std::move(*job));
+  if (jobs.empty()) return;
+
+  // A prompt is there twice: as the job brought it, and at the beginning of what its sequence has computed.
+  const std::uint64_t each = job_bytes + 2 * sizeof(core::token_id) * std::uint64_t{tokens};
+  if (!memory.resize(each * jobs.size())) return refuse(no_memory_for_clients());
+
+  auto& door = *model->door;
+  const auto prompt = std::make_shared<waiting_prompt>(door);
+  const auto count = static_cast<std::uint32_t>(jobs.size());
+  if (const auto room = door.admit(model->name, tokens, count); !room) return refuse(room.error());
+  let_in places(door, count);
+  prompt->counts(tokens);
+  for (auto left = count; auto& [s, entering] : jobs) {
+    s->taken_by = model;
+    s->prompt = prompt;
+    s->deadline = entering.deadline;
+    s->memory = memory.split(each);
+    const auto ahead = door.waiting() - std::min(door.waiting(), --left);
+    model->submit(std::move(entering));
+    places.taken();
+    boost::asio::post(s->shard, [s = s, by = model, ahead] { s->admitted(by, ahead); });
+  }
+}
+
+}  // namespace weir::actors

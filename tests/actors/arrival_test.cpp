@@ -1,0 +1,172 @@
+// Several choices of one request on their way in: tokenised once, let in or refused as one.
+#include "actors/arrival.h"
+
+#include <boost/asio/io_context.hpp>
+#include <catch2/catch.hpp>
+
+#include "actors/make_job.h"
+#include "tests/support/manual_clock.h"
+
+using namespace weir;
+using namespace weir::actors;
+using phase = job_stream::phase;
+
+namespace {
+
+// The simulated tokenizer, and how often it was asked.
+struct counting_tokenizer final : core::tokenizer {
+  std::vector<core::token_id> encode(std::string_view utf8, core::encode_options how) const override {
+    ++texts;
+    return inner->encode(utf8, how);
+  }
+  std::string decode(std::span<const core::token_id> ids, decode_options how) const override { return inner->decode(ids, how); }
+  std::string_view token_bytes(core::token_id id) const override { return inner->token_bytes(id); }
+  bool is_special(core::token_id id) const override { return inner->is_special(id); }
+  std::string piece(core::token_id id) const override { return inner->piece(id); }
+  std::uint32_t vocab_size() const override { return inner->vocab_size(); }
+  std::optional<core::token_id> bos() const override { return inner->bos(); }
+  std::optional<core::token_id> id_of(std::string_view p) const override { return inner->id_of(p); }
+  bool clean_up_spaces() const override { return false; }
+  bool adds_bos() const override { return false; }
+
+  std::shared_ptr<const core::tokenizer> inner = core::make_sim_tokenizer();
+  mutable int texts = 0;
+};
+
+// A model whose owner takes jobs and does nothing, and a request for so many choices.
+struct arrival_rig {
+  explicit arrival_rig(std::uint32_t choices, way_in::limits room = {.batch = 4, .queue = 4, .queue_tokens = 1000}) {
+    model->name = "m";
+    model->info.vocab_size = 1000;
+    model->context = 4096;
+    model->tokenizer = text;
+    model->door = std::make_unique<way_in>(room);
+    model->submit = [this](core::job j) {
+      if (entered.size() == room_in_mailbox) throw std::bad_alloc();
+      entered.push_back(std::move(j));
+    };
+    model->cancel = [](const core::job_id&, core::finish_reason) {};
+    a.asked.input = std::string(100, 'x');
+    a.asked.seed = 7;
+    a.model = model;
+    for (std::uint64_t i = 0; i < choices; ++i)
+      a.choices.push_back(std::make_shared<job_stream::state_block>(core::job_id{i, i}, io.get_executor(), clock, end_hook()));
+  }
+  void run() {
+    io.restart();
+    io.poll();
+  }
+  // How many more jobs the door lets in.
+  std::uint32_t free_places() {
+    std::uint32_t n = 0;
+    while (model->door->admit("m", 1)) ++n;
+    return n;
+  }
+
+  boost::asio::io_context io;
+  std::shared_ptr<test::manual_clock> clock = std::make_shared<test::manual_clock>();
+  std::shared_ptr<counting_tokenizer> text = std::make_shared<counting_tokenizer>();
+  std::shared_ptr<served_model> model = std::make_shared<served_model>();
+  std::vector<core::job> entered;
+  std::size_t room_in_mailbox = 100;
+  arrival a;
+};
+
+}  // namespace
+
+TEST_CASE("arrival: choices are tokenised once and enter together, each with its number, and their prompt counts once") {
+  arrival_rig r(3, {.batch = 4, .queue = 4, .queue_tokens = 101});
+  r.a.bring_in();
+  r.run();
+  CHECK(r.text->texts == 1);
+  REQUIRE(r.entered.size() == 3);
+  for (std::uint32_t i = 0; i < 3; ++i) {
+    CHECK(r.entered[i].id == core::job_id{i, i});
+    CHECK(r.entered[i].sampling.choice == i);
+    CHECK(r.entered[i].sampling.seed == 7);
+    CHECK(r.entered[i].prompt.size() == 100);
+    CHECK(r.a.choices[i]->now == phase::running);
+  }
+  CHECK(r.free_places() == 1);  // a further prompt of one token fills the 101; three would have filled them before
+}
+
+TEST_CASE("arrival: without a seed each choice draws with its own") {
+  arrival_rig r(2);
+  r.a.asked.seed.reset();
+  r.a.bring_in();
+  REQUIRE(r.entered.size() == 2);
+  CHECK(r.entered[0].sampling.seed != r.entered[1].sampling.seed);
+}
+
+TEST_CASE("arrival: where there is no room for all choices none enters, and the door is as it was") {
+  arrival_rig r(3, {.batch = 2, .queue = 2});
+  REQUIRE(r.model->door->admit("m", 1, 2).has_value());
+  r.a.bring_in();
+  r.run();
+  CHECK(r.entered.empty());
+  for (const auto& s : r.a.choices) {
+    REQUIRE(s->now == phase::refused);
+    CHECK(s->why_refused.code == core::errc::overloaded);
+    CHECK(s->why_refused.message == "m has 2 jobs running or waiting, and no room for 3 more");
+  }
+  CHECK(r.free_places() == 2);
+}
+
+TEST_CASE("arrival: more choices than there is room for at any time are refused by name") {
+  arrival_rig r(5, {.batch = 2, .queue = 2});
+  r.a.bring_in();
+  r.run();
+  REQUIRE(r.a.choices[0]->now == phase::refused);
+  CHECK(r.a.choices[0]->why_refused.code == core::errc::invalid_param);
+  CHECK(r.a.choices[0]->why_refused.param == "n");
+}
+
+TEST_CASE("arrival: a choice that is cancelled on its way in does not take the others along") {
+  arrival_rig r(3, {.batch = 2, .queue = 0});
+  r.a.choices[1]->cancel(core::finish_reason::cancel);
+  r.run();
+  r.a.bring_in();
+  r.run();
+  REQUIRE(r.entered.size() == 2);  // and needs no place
+  CHECK(r.entered[0].sampling.choice == 0);
+  CHECK(r.entered[1].sampling.choice == 2);
+  CHECK(r.a.choices[1]->now == phase::done);
+  CHECK(r.a.choices[1]->result.reason == core::finish_reason::cancel);
+  CHECK(r.a.choices[2]->now == phase::running);
+}
+
+TEST_CASE("arrival: choices that are all cancelled are not tokenised") {
+  arrival_rig r(2);
+  for (const auto& s : r.a.choices) s->cancel(core::finish_reason::cancel);
+  r.run();
+  r.a.bring_in();
+  CHECK(r.text->texts == 0);
+  CHECK(r.entered.empty());
+}
+
+TEST_CASE("arrival: what throws in the middle gives back the places of those that have not entered") {
+  arrival_rig r(3, {.batch = 4, .queue = 0});
+  r.room_in_mailbox = 1;
+  CHECK_THROWS_AS(r.a.bring_in(), std::bad_alloc);
+  r.a.refuse(core::make_error(core::errc::overloaded, "out of memory"));
+  r.run();
+  CHECK(r.a.choices[0]->now == phase::running);
+  CHECK(r.a.choices[1]->now == phase::refused);
+  CHECK(r.a.choices[2]->now == phase::refused);
+  CHECK(r.free_places() == 3);
+}
+
+TEST_CASE("arrival: a key's prefixes are its own, whatever salt another chooses") {
+  const std::uint64_t mine = 0x0102030405060708;
+  const std::string name(reinterpret_cast<const char*>(&mine), sizeof mine);
+  CHECK(prefix_salt(mine, "s") == prefix_salt(mine, "s"));
+  CHECK(prefix_salt(mine, "s") != prefix_salt(mine, "t"));
+  CHECK(prefix_salt(mine, "") != prefix_salt(mine + 1, ""));
+  CHECK(prefix_salt(mine, "") != prefix_salt(0, name));
+  arrival_rig r(1);
+  r.a.prefix_owner = mine;
+  r.a.asked.cache_salt = "s";
+  r.a.bring_in();
+  REQUIRE(r.entered.size() == 1);
+  CHECK(r.entered[0].cache_salt == prefix_salt(mine, "s"));
+}
