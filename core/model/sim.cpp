@@ -1,5 +1,6 @@
 #include "core/model/sim.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <string>
@@ -47,7 +48,7 @@ class sim_model final : public model {
 
   result<void> sample(std::span<const draw> draws, std::span<drawn> out) override {
     for (std::size_t i = 0; i < draws.size(); ++i) {
-      if (++draws_ >= spec_.sampler_fault && draws_ <= spec_.last_sampler_fault) {
+      if (++draws_ >= spec_.sampler_fault && draws_ <= std::max(spec_.sampler_fault, spec_.last_sampler_fault)) {
         out[i].fault = true;
       } else {
         out[i].id = sim_token(draws[i].seed, draws[i].position - draws[i].prompt_tokens);
