@@ -5,6 +5,7 @@
 
 #include "actors/make_job.h"
 #include "actors/overloaded.h"
+#include "core/insist.h"
 
 namespace weir::actors {
 namespace {
@@ -95,7 +96,7 @@ void arrival::bring_in() {
     const auto ahead = door.waiting() - std::min(door.waiting(), --left);
     model->submit(std::move(entering));
     places.taken();
-    boost::asio::post(s->shard, [s = s, by = model, ahead] { s->admitted(by, ahead); });
+    core::insist([&] { boost::asio::post(s->shard, [s = s, by = model, ahead] { s->admitted(by, ahead); }); });
   }
 }
 

@@ -11,6 +11,7 @@
 #include "actors/runtime/context.h"
 #include "actors/runtime/spawn.h"
 #include "core/engine.h"
+#include "core/insist.h"
 
 namespace weir::actors {
 namespace {
@@ -36,7 +37,9 @@ class owner {
 
   void begin(const context<owner_msg>& self) {
     self_ = self.self();
-    bell_ = time_.make_bell(self.get_executor(), [to = self_] { to.tell(time_came()); });
+    bell_ = time_.make_bell(self.get_executor(), [to = self_] {
+      core::insist([&] { to.tell(time_came()); });  // a step falls due with it
+    });
   }
 
   void accept(owner_msg& m) {
@@ -300,6 +303,8 @@ gpu_owner::gpu_owner(owner_options o, const timekeeper& time, std::shared_ptr<co
   options opt;
   opt.name = "owner-" + o.device;
   opt.mailbox = 2 * o.models * std::size_t{o.queue + o.max_batch} + 64;  // every admitted job, its cancel, loads
+  // A loop that could not even wait for lack of memory begins again, with everything that it owns.
+  opt.again = {.again = restart::when::on_error, .max = std::numeric_limits<int>::max(), .first_delay = {}};
   auto mind = std::make_shared<owner>(std::move(o), time, board_, std::move(seen));
   mail_ = spawn<owner_msg>(where, opt,
                            [mind](context<owner_msg> self) { return run(std::move(self), mind); });

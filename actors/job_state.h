@@ -41,6 +41,8 @@ class outbox;
 struct job_stream::state_block final : core::token_sink, waker {
   state_block(core::job_id i, executor s, std::shared_ptr<const core::clock> time, end_hook at_end);
 
+  ~state_block() override;
+
   // --- token_sink: owner
   std::size_t write(std::span<const core::token> tokens) override;
   void finish(const core::ending& how) override;
@@ -60,6 +62,7 @@ struct job_stream::state_block final : core::token_sink, waker {
   void cancel_here(core::finish_reason why);
   void changed();              // tells the readers
   void end(outcome o);
+  void tell_ended(const outcome& o);
 
   // constant
   const core::job_id id;

@@ -3,6 +3,7 @@
 #include <boost/asio/post.hpp>
 
 #include "actors/job_state.h"
+#include "core/insist.h"
 
 namespace weir::actors {
 namespace {
@@ -50,6 +51,14 @@ job_stream::state_block::state_block(core::job_id i, executor s, std::shared_ptr
       created(time->now()),
       at_end(std::move(h)) {
   arm();
+}
+
+// A stream that could not be made had no end of its own.
+job_stream::state_block::~state_block() {
+  now = phase::refused;
+  outcome never_begun;
+  never_begun.reason = finish_reason::error;
+  tell_ended(never_begun);
 }
 
 std::size_t job_stream::state_block::write(std::span<const core::token> tokens) {
@@ -163,8 +172,13 @@ void job_stream::state_block::refused(core::error e) {
   why_refused = std::move(e);
   outcome o;
   o.reason = finish_reason::error;
-  if (at_end) std::exchange(at_end, nullptr)(o, *this);
+  tell_ended(o);
   changed();
+}
+
+// The registry keeps a job until it hears of its end.
+void job_stream::state_block::tell_ended(const outcome& o) {
+  if (const auto told = std::exchange(at_end, nullptr)) core::insist([&] { told(o, *this); });
 }
 
 void job_stream::state_block::cancel(finish_reason why) {
@@ -172,7 +186,7 @@ void job_stream::state_block::cancel(finish_reason why) {
   if (!cancelled_at.compare_exchange_strong(never, time->now(), std::memory_order_relaxed)) return;
   cancelled.store(true, std::memory_order_release);
   auto self = std::static_pointer_cast<state_block>(shared_from_this());
-  asio::post(shard, [s = std::move(self), why] { s->cancel_here(why); });
+  core::insist([&] { asio::post(shard, [s = self, why] { s->cancel_here(why); }); });
 }
 
 void job_stream::state_block::cancel_here(finish_reason why) {
@@ -189,7 +203,7 @@ void job_stream::state_block::cancel_here(finish_reason why) {
 void job_stream::state_block::end(outcome o) {
   now = phase::done;
   result = std::move(o);
-  if (at_end) std::exchange(at_end, nullptr)(result, *this);
+  tell_ended(result);
   changed();
 }
 

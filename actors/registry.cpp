@@ -4,6 +4,8 @@
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/use_awaitable.hpp>
 
+#include "core/insist.h"
+
 namespace weir::actors {
 namespace {
 
@@ -19,12 +21,14 @@ class registry {
   void on(job_ended& m) {
     const auto it = live_.find(m.last.id);
     if (it == live_.end()) return;
-    m.last.age_s = age(it->second);
-    for (auto& tell : it->second.waiting) tell(m.last);
-    if (m.was_accepted) ended_.push_back({it->second.key, it->second.created, m.last});
+    const living job = std::move(it->second);
     live_.erase(it);
-    if (ended_.size() > kept_lines) ended_.pop_front();
+    m.last.age_s = age(job);
+    for (const auto& tell : job.waiting) core::insist([&] { tell(m.last); });
     if (live_.empty()) tell_empty();
+    if (!m.was_accepted) return;
+    ended_.push_back({job.key, job.created, m.last});
+    if (ended_.size() > kept_lines) ended_.pop_front();
   }
 
   void on(list_jobs& m) {
@@ -37,7 +41,7 @@ class registry {
     std::for_each(ended_.rbegin(), ended_.rend(), [&](const line& e) {
       if (knows(m.who, e.key)) all.push_back(view(e));
     });
-    m.done(std::move(all));
+    core::insist([&] { m.done(all); });
   }
 
   void on(find_job& m) {
@@ -49,11 +53,11 @@ class registry {
       }
       std::vector<job_view> one{view(m.id, it->second)};
       look_(one);
-      return m.done(std::move(one.front()));
+      return core::insist([&] { m.done(one.front()); });
     }
     for (const auto& e : ended_)
-      if (e.last.id == m.id && knows(m.who, e.key)) return m.done(view(e));
-    m.done(std::nullopt);
+      if (e.last.id == m.id && knows(m.who, e.key)) return core::insist([&] { m.done(view(e)); });
+    core::insist([&] { m.done(std::nullopt); });
   }
 
   void on(cancel_all&) {
@@ -93,7 +97,7 @@ class registry {
     return v;
   }
   void tell_empty() {
-    for (auto& done : std::exchange(waiting_empty_, {})) done();
+    for (const auto& done : std::exchange(waiting_empty_, {})) core::insist([&] { done(); });
   }
 
   const core::clock& time_;

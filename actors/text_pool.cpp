@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "actors/overloaded.h"
+#include "core/insist.h"
 
 namespace weir::actors {
 namespace {
@@ -16,7 +17,6 @@ constexpr auto relaxed = std::memory_order_relaxed;
 constexpr std::uint64_t least_measured = 4096;        // bytes
 constexpr double half_weight = 256 * 1024;            // a task of so many bytes moves the mean half of the way
 constexpr double most_wait_s = 1e6;
-constexpr std::chrono::milliseconds until_memory{10};  // between two tries to tell that there is none
 
 core::error out_of_memory() { return overloaded(1, "out of memory"); }
 core::error broken() { return core::make_error(core::errc::internal, "the text could not be worked on"); }
@@ -74,14 +74,8 @@ void text_pool::work(task& t) noexcept {
 // Whoever waits for the task has to be told, and telling takes memory: then it is waited for.
 void text_pool::fault(task& t, core::error e) noexcept {
   seen_->note("a text to be tokenised", std::current_exception());
-  for (;;) {
-    try {
-      return t.refuse(e);
-    } catch (const std::bad_alloc&) {
-      t.run = nullptr;  // gives back what it holds
-      std::this_thread::sleep_for(until_memory);
-    }
-  }
+  t.run = nullptr;  // gives back what it holds
+  core::insist([&] { t.refuse(e); });
 }
 
 bool text_pool::enter(std::uint64_t bytes) noexcept {

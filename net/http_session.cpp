@@ -80,6 +80,14 @@ asio::awaitable<void> http_session::run() {
     if (e == hub::event::tick) tick();
     if (e == hub::event::close || (e == hub::event::drain && between_requests_ && !first_)) hang_up();
   });
+  struct closing {  // even where the coroutine is not run to its end: a read of watch_peer() keeps the session
+    boost::beast::tcp_stream& stream;
+    ~closing() {
+      error_code ignored;
+      stream.socket().shutdown(asio::ip::tcp::socket::shutdown_send, ignored);
+      stream.socket().close(ignored);
+    }
+  } const at_the_end{stream_};
   if (hub_.all().stopping) hang_up();  // it was said before we could hear it
   try {
     while (co_await one_request() && !hub_.all().draining) {
@@ -88,9 +96,6 @@ asio::awaitable<void> http_session::run() {
   } catch (...) {
     hub_.all().seen.note("an HTTP connection", std::current_exception());
   }
-  error_code ignored;
-  stream_.socket().shutdown(asio::ip::tcp::socket::shutdown_send, ignored);
-  stream_.close();
 }
 
 asio::awaitable<bool> http_session::one_request() {

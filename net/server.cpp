@@ -8,6 +8,7 @@
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <charconv>
+#include <thread>
 
 #include "net/http_session.h"
 #include "net/hub.h"
@@ -28,6 +29,9 @@ asio::awaitable<void> pause(const actors::executor& ex, std::chrono::millisecond
   error_code ignored;
   co_await timer.async_wait(asio::redirect_error(asio::use_awaitable, ignored));
 }
+
+// A loop that has to go on could not even wait for lack of memory.
+constexpr std::chrono::milliseconds until_memory{10};
 
 core::error cannot_listen(std::string_view text, std::string_view why) {
   return core::bad_param("listen", "--listen {}: {}", text, why);
@@ -57,6 +61,7 @@ struct server::parts : std::enable_shared_from_this<parts> {
 
   core::result<void> listen();
   asio::awaitable<void> accept();
+  asio::awaitable<void> accept_one(const std::shared_ptr<hub>& h);
   asio::awaitable<void> keep_time(std::shared_ptr<hub> h);
   void settle(tcp::socket socket, const std::shared_ptr<hub>& h);
   void tell_all(hub::event e);
@@ -97,17 +102,23 @@ asio::awaitable<void> server::parts::accept() {
   auto self = shared_from_this();
   const guest here(all);
   for (std::size_t turn = 0; !all->stopping; turn = (turn + 1) % hubs.size()) {
-    const auto& h = hubs[turn];
-    tcp::socket socket(h->executor());
-    error_code ec;
-    co_await acceptor.async_accept(socket, asio::redirect_error(asio::use_awaitable, ec));
-    if (all->stopping || ec == asio::error::operation_aborted) co_return;
-    if (ec) {  // out of descriptors, or a peer that was gone at once: neither ends the server
-      co_await pause(acceptor.get_executor(), std::chrono::milliseconds(50));
-      continue;
+    try {
+      co_await accept_one(hubs[turn]);
+    } catch (...) {
+      all->seen.note("a new connection", std::current_exception());
+      std::this_thread::sleep_for(until_memory);
     }
-    core::contained(all->seen, "a new connection", [&] { settle(std::move(socket), h); });
   }
+}
+
+asio::awaitable<void> server::parts::accept_one(const std::shared_ptr<hub>& h) {
+  tcp::socket socket(h->executor());
+  error_code ec;
+  co_await acceptor.async_accept(socket, asio::redirect_error(asio::use_awaitable, ec));
+  if (all->stopping || ec == asio::error::operation_aborted) co_return;
+  // Out of descriptors, or a peer that was gone at once: neither ends the server.
+  if (ec) co_return co_await pause(acceptor.get_executor(), std::chrono::milliseconds(50));
+  settle(std::move(socket), h);
 }
 
 void server::parts::settle(tcp::socket socket, const std::shared_ptr<hub>& h) {
@@ -134,11 +145,16 @@ asio::awaitable<void> server::parts::keep_time(std::shared_ptr<hub> h) {
   const std::int64_t ours =
       static_cast<std::int64_t>(hubs.size()) + 1;  // clock hands and acceptor are in the hall too
   while (!all->stopping) {
-    core::contained(all->seen, "a shard's clock", [&] { h->tell(hub::event::tick); });
-    const bool first = h == hubs.front();
-    if (first && on_idle && jobs_over && all->sessions == 0 && all->inside() <= ours)
-      std::exchange(on_idle, nullptr)();
-    co_await pause(h->executor(), tick_every);
+    try {
+      h->tell(hub::event::tick);
+      const bool first = h == hubs.front();
+      if (first && on_idle && jobs_over && all->sessions == 0 && all->inside() <= ours)
+        std::exchange(on_idle, nullptr)();
+      co_await pause(h->executor(), tick_every);
+    } catch (...) {
+      all->seen.note("a shard's clock", std::current_exception());
+      std::this_thread::sleep_for(until_memory);
+    }
   }
   h->let_go_of_all();
 }

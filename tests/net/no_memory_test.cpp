@@ -88,7 +88,11 @@ void talk(unsigned short port) {
 }
 
 void check_whole(server_fixture& f) {
-  f.until_quiet();
+  {
+    INFO("until the engine is quiet");
+    f.until_quiet();
+  }
+  INFO("until the server answers, holds nothing, and lists no job that lives");
   server_fixture::until([&] {
     http_client c(f.port());
     const auto a = c.post("/v1/completions", R"({"prompt":"hello","max_tokens":5,"seed":7})");
@@ -109,11 +113,12 @@ void check_whole(server_fixture& f) {
 
 TEST_CASE("no memory: an allocation that fails on any thread but the owner's is survived") {
   for (const char* thread : {"weir-io", "weir-text", "weir-control"}) {
-    for (const unsigned one_in : {1000, 100, 20}) {
+    for (const unsigned one_in : {1000, 100, 30}) {
       CAPTURE(thread, one_in);
       server_options o;
       o.net.limits.detach_grace = std::chrono::milliseconds(100);
       server_fixture f(o);
+      talk(f.port());  // what Asio sets up once for each thread does not survive a failed allocation in Boost 1.81
       const auto failed_before = shortage_now.failed.load();
       for (std::uint64_t seed = 1; seed <= 20; ++seed) {
         const memory_short now(thread, one_in, seed);
@@ -129,6 +134,7 @@ TEST_CASE("no memory: what the owner cannot allocate ends jobs, and the engine g
   for (std::uint64_t seed = 1; seed <= 10; ++seed) {
     CAPTURE(seed);
     server_fixture f;
+    talk(f.port());
     {
       const memory_short now("weir-sim", 400, seed);
       for (int i = 0; i < 20 && f.service->seen().count() == 0; ++i) talk(f.port());

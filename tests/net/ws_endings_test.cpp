@@ -1,4 +1,5 @@
 // How sessions end, and what becomes of their jobs: clients that go, and a server that does.
+#include "tests/support/http_client.h"
 #include "tests/support/ws_talk.h"
 
 using namespace weir;
@@ -117,5 +118,7 @@ TEST_CASE("ws: a client that breaks the protocol while the server closes leaves 
     c.send_raw(wrong_key + fault);
     CHECK(c.until_closed() == 4401);
   }
-  server_fixture::until([&] { return http_client(f.port()).get("/v1/stats", "Authorization: Bearer key\r\n").json().at("sessions") == 0; });
+  f.until([&] {
+    return http_client(f.port()).get("/v1/stats", "Authorization: Bearer key\r\n").json().at("sessions") == 0;
+  });
 }
