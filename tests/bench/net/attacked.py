@@ -2,6 +2,7 @@
 """Honest streams beside attackers: how much more jitter they see, and how much memory the server takes.
 
   tests/bench/net/attacked.py BUILD [--streams 64] [--rate 50] [--attackers 1000] [--messages 2000] [--pairs 5] [--cpus N]
+                              [--io-threads N] [--staggered]
 
 Starts one `weir serve --device sim`. In pairs of rounds, loads it with STREAMS streams of RATE tokens a second, alone and
 beside ATTACKERS slow, as many mute and as many hostile connections (MESSAGES bad messages a second together). With
@@ -19,6 +20,8 @@ p.add_argument("--messages", type=int, default=2000)
 p.add_argument("--pairs", type=int, default=5)
 p.add_argument("--seconds", type=float, default=8)
 p.add_argument("--cpus", type=int, default=0)
+p.add_argument("--io-threads", type=int, default=1)
+p.add_argument("--staggered", action="store_true", help="tokens of different streams are sampled at different moments")
 a = p.parse_args()
 
 weir = os.path.join(a.build, "weir")
@@ -41,12 +44,15 @@ def jitter():
                        "--max-tokens", str(int(a.rate * (a.seconds + 4))), "--json", out.name]),
                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         f = json.load(open(out.name))["figures"]
+        if "p99" not in f["added_jitter_ms"]:
+            raise SystemExit(f"no stream was measured: {f['errors']} errors, {f['refused']} refused")
         return {"p99": f["added_jitter_ms"]["p99"], "max": f["added_jitter_ms"]["max"], "errors": f["errors"],
                 "gaps": f["gaps"], "repeats": f["repeats"]}
 
 
-server = subprocess.Popen(on(0, quarter, [weir, "serve", "--device", f"sim:rate={a.rate},prefill=100000000", "--listen", "127.0.0.1:0",
-                          "--max-batch", str(a.streams + 64), "--queue", "64", "--log-level", "warn"]), stdout=subprocess.PIPE, text=True)
+server = subprocess.Popen(on(0, quarter, [weir, "serve", "--device", f"sim:rate={a.rate},prefill=100000000" + (",arrive=staggered" if a.staggered else ""), "--listen", "127.0.0.1:0",
+                          "--max-batch", str(min(8192, a.streams + 4 * a.attackers)), "--queue", "8192", "--kv-tokens", "30000000",
+                          "--max-jobs", "64", "--io-threads", str(a.io_threads), "--log-level", "error"]), stdout=subprocess.PIPE, text=True)
 try:
     url = server.stdout.readline().split()[2]
     rounds, memory = {"alone": [], "attacked": []}, {"idle": resident_mb(), "attacked": 0}

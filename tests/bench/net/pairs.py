@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Two builds of the server in turn: frames and requests a CPU second, as ratios with their 95 % interval.
 
-  tests/bench/net/pairs.py OLD_WEIR NEW_WEIR [--pairs 10] [--seconds 4] [--streams 64] [--rate 50]
+  tests/bench/net/pairs.py OLD_WEIR NEW_WEIR [--pairs 20] [--seconds 4] [--streams 64] [--rate 50] [--only KIND]
 
 Each pair measures both programs, in an order that alternates, with the same reader (NEW_WEIR's `weir load`). Frames: a
 WebSocket stream each, RATE tokens a second. Requests: completions of one token, one after the other on 16 connections.
@@ -11,10 +11,11 @@ import argparse, json, math, os, statistics, subprocess, tempfile
 p = argparse.ArgumentParser()
 p.add_argument("old")
 p.add_argument("new")
-p.add_argument("--pairs", type=int, default=10)
+p.add_argument("--pairs", type=int, default=20)
 p.add_argument("--seconds", type=float, default=4)
 p.add_argument("--streams", type=int, default=64)
 p.add_argument("--rate", type=float, default=50)
+p.add_argument("--only", choices=["frames", "requests"])
 a = p.parse_args()
 
 
@@ -46,12 +47,14 @@ kinds = {
                  {"scheme": lambda u: u, "more": ["--protocol", "openai", "--streams", "16", "--prompt-tokens", "8", "--max-tokens", "1"]}),
 }
 for kind, (sim, count, load) in kinds.items():
+    if a.only not in (None, kind):
+        continue
     logs = []
     for i in range(a.pairs):
         order = (a.old, a.new) if i % 2 else (a.new, a.old)
         got = {weir: measure(weir, sim, load, count) for weir in order}
         logs.append(math.log(got[a.new] / got[a.old]))
-    mean, half = statistics.mean(logs), 2.26 * statistics.stdev(logs) / math.sqrt(len(logs))  # Student's t for ten pairs
+    mean, half = statistics.mean(logs), 2.1 * statistics.stdev(logs) / math.sqrt(len(logs))  # Student's t for some twenty pairs
     print(json.dumps({"kind": kind + " a CPU second", "new/old": round(math.exp(mean), 4),
                       "interval95": [round(math.exp(mean - half), 4), round(math.exp(mean + half), 4)], "pairs": a.pairs,
                       "last_new": round(got[a.new]), "last_old": round(got[a.old])}), flush=True)
