@@ -48,6 +48,7 @@ class serving {
         server_(service_, shards_, std::move(n)),
         signals_(io_, SIGINT, SIGTERM),
         timer_(io_),
+        memory_timer_(io_),
         drain_s_(o.server.drain_s),
         memory_limit_(memory_limit),
         memory_was_asked_for_(o.server.max_memory != "auto") {}
@@ -74,6 +75,7 @@ class serving {
       return io_.stop();
     }
     service_.memory()->set_limit(*for_clients);
+    return_memory();
     spdlog::info("clients may make the process hold {} MB", *for_clients >> 20);
     const auto models = service_.models();
     std::string names;
@@ -81,6 +83,14 @@ class serving {
     std::printf("weir ready http://%s:%u model=%s device=%s\n", url_host(server_.host()).c_str(), server_.port(),
                 names.c_str(), models.front().device.c_str());
     std::fflush(stdout);
+  }
+
+  void return_memory() {
+    returner_.tick();
+    memory_timer_.expires_after(memory_returner::every);
+    memory_timer_.async_wait([this](boost::system::error_code ec) {
+      if (!ec) return_memory();
+    });
   }
 
   void wait_for_signal() {
@@ -128,7 +138,8 @@ class serving {
   actors::service service_;
   net::server server_;
   boost::asio::signal_set signals_;
-  boost::asio::steady_timer timer_;
+  boost::asio::steady_timer timer_, memory_timer_;
+  memory_returner returner_;
   const std::uint32_t drain_s_;
   const std::uint64_t memory_limit_;
   const bool memory_was_asked_for_;
