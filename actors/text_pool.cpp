@@ -88,7 +88,7 @@ bool text_pool::enter(std::uint64_t bytes) noexcept {
 
 void text_pool::leave(std::uint64_t bytes) noexcept {
   bytes_.fetch_sub(bytes, relaxed);
-  tasks_.fetch_sub(1, relaxed);
+  tasks_.fetch_sub(1, std::memory_order_release);
 }
 
 core::error text_pool::no_room(std::uint64_t bytes) const {

@@ -51,7 +51,8 @@ class text_pool {
   // (no room, no memory) or internal (whatever else it threw).
   void post(task t);
 
-  std::uint32_t tasks() const noexcept { return tasks_.load(std::memory_order_relaxed); }
+  // Whoever reads that a task is over sees what it did.
+  std::uint32_t tasks() const noexcept { return tasks_.load(std::memory_order_acquire); }
   std::uint64_t bytes() const noexcept { return bytes_.load(std::memory_order_relaxed); }
   // Until a task that came now would begin; zero where nothing was measured yet.
   core::duration predicted_wait() const noexcept;
