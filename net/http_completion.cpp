@@ -98,7 +98,10 @@ asio::awaitable<bool> http_session::stream_events(openai::dialect d, const opena
   head.set(http::field::cache_control, "no-cache");
   head.set("X-Accel-Buffering", "no");
   http::response_serializer<http::empty_body> serializer(head);
-  co_await http::async_write_header(stream_.socket(), serializer, asio::use_awaitable);
+  {
+    const write_under_way here(sending_);
+    co_await http::async_write_header(stream_.socket(), serializer, asio::use_awaitable);
+  }
 
   const openai::event_writer events(d, jobs.front()->id().text(), unix_seconds(), jobs.front()->model(),
                                     p.include_usage);

@@ -12,20 +12,6 @@ namespace asio = boost::asio;
 namespace http = boost::beast::http;
 using boost::system::error_code;
 
-namespace {
-
-// A write is under way for as long as this lives.
-class write_under_way {
- public:
-  explicit write_under_way(send_progress& p) : progress_(p) { progress_.begin(); }
-  ~write_under_way() { progress_.end(); }
-
- private:
-  send_progress& progress_;
-};
-
-}  // namespace
-
 asio::awaitable<bool> http_session::write(reply r) {
   http::response<http::string_body> m{static_cast<http::status>(r.status), version_};
   if (r.close) keep_alive_ = false;

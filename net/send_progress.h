@@ -52,4 +52,16 @@ class send_progress {
   std::uint64_t before_ = 0;
 };
 
+// A write is under way for as long as this lives.
+class write_under_way {
+ public:
+  explicit write_under_way(send_progress& p) : progress_(p) { progress_.begin(); }
+  write_under_way(const write_under_way&) = delete;
+  write_under_way& operator=(const write_under_way&) = delete;
+  ~write_under_way() { progress_.end(); }
+
+ private:
+  send_progress& progress_;
+};
+
 }  // namespace weir::net
