@@ -169,6 +169,7 @@ asio::awaitable<void> http_session::read_body(parser& p, error_code& ec) {
     read += co_await http::async_read_some(stream_, buffer_, p, asio::redirect_error(asio::use_awaitable, ec));
     const std::size_t body = p.get().body().size();
     if (ec) break;
+    if (late_ && !p.is_done()) ec = asio::error::timed_out;
     if (read > 2 * body + hub_.limits().header_bytes) ec = http::error::buffer_overflow;
     if (!memory_.resize(connection_bytes + std::max<std::size_t>(body, p.content_length().value_or(0))))
       ec = make_error_code(boost::system::errc::not_enough_memory);
@@ -186,9 +187,8 @@ void http_session::tick() {
   const auto now = std::chrono::steady_clock::now();
   if (sending_.writing() && sending_.stalled(now, acknowledged_bytes(stream_.socket().native_handle()))) cut_off_stalled_reader();
   if (!read_by_ || now < *read_by_) return;
-  read_by_.reset();
   late_ = true;
-  stream_.cancel();
+  stream_.cancel();  // at every tick until read_done(): a read that has just ended cannot be cancelled, the next one can
 }
 
 // ---- refusals of what is no request

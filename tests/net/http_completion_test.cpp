@@ -1,5 +1,6 @@
 // Completions over HTTP: whole, as events, several at once, and what becomes of one whose client goes.
 #include "tests/support/http_client.h"
+#include "tests/support/raw_client.h"
 #include "tests/support/server_fixture.h"
 
 using namespace weir;
@@ -223,4 +224,27 @@ TEST_CASE("http: an event reader that stops loses its connection, and its job is
     return jobs.size() == 1 && jobs[0].at("state") == "finished";
   });
   CHECK(other.get("/v1/jobs").json().at("jobs").at(0).at("finish_reason") == "cancel");
+}
+
+// The answers to a few streams fill the buffers of both systems. Where the last byte that fits falls is different for each
+// client, so that some of them stop the server inside the header of a stream.
+TEST_CASE("http: a client that reads no answer loses its connection, wherever the answer stops") {
+  server_options o;
+  o.sim = "rate=1000000";
+  o.net.limits.write_time = std::chrono::milliseconds(300);
+  o.net.limits.send_buffer = 1;  // the least that the system has
+  server_fixture f(o);
+  constexpr int clients = 24, streams = 60, least_receive_buffer = 1;
+  http_client other(f.port());
+  const std::string short_answer = other.request("GET", "/health/live", "", "");
+  const std::string stream =
+      other.request("POST", "/v1/completions", R"({"prompt":"x","max_tokens":1,"stream":true})", "");
+  std::vector<std::unique_ptr<raw_client>> all;
+  for (int i = 0; i < clients; ++i) {
+    std::string ahead;
+    for (int n = 0; n < i; ++n) ahead += short_answer;
+    for (int n = 0; n < streams; ++n) ahead += stream;
+    all.emplace_back(std::make_unique<raw_client>(f.port(), least_receive_buffer))->send_without_reading(ahead);
+  }
+  f.until([&] { return std::ranges::all_of(all, [](const auto& c) { return c->was_reset(); }); });
 }

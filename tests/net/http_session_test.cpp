@@ -1,5 +1,6 @@
 // A connection as such: what is refused, and how; bodies and headers of every kind; who waits for whom.
 #include "tests/support/http_client.h"
+#include "tests/support/raw_client.h"
 #include "tests/support/server_fixture.h"
 
 using namespace weir;
@@ -107,6 +108,20 @@ TEST_CASE("http: a client that says nothing is not waited for") {
   CHECK(silent.ended());
   CHECK(slow.read().status == 408);
   CHECK(slow.ended());
+}
+
+// Bytes come so fast that the server, when the time is over, has always just read some: there is no read to cancel.
+TEST_CASE("http: a body that goes on coming is ended at its time") {
+  server_options o;
+  o.net.limits.body_time = std::chrono::milliseconds(300);
+  o.net.limits.body_bytes = 256 << 20;
+  server_fixture f(o);
+  raw_client c(f.port());
+  c.send("POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: " +
+         std::to_string(o.net.limits.body_bytes) + "\r\n\r\n");
+  std::size_t sent = 0;
+  while (c.heard().empty() && ++sent < o.net.limits.body_bytes) c.send(" ");
+  CHECK_THAT(c.heard(), Catch::StartsWith("HTTP/1.1 408 "));
 }
 
 TEST_CASE("http: a full queue is 429 with Retry-After") {

@@ -32,6 +32,7 @@ class inspector {
   std::string memory(std::size_t surge);
   std::string stats_at_rest();
   std::string honest_tokens();
+  std::string descriptors_closed();
 
   server& server_;
   const options& options_;

@@ -14,6 +14,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
+#include <sstream>
 #include <thread>
 
 namespace weir::stranger {
@@ -173,6 +174,21 @@ std::size_t server::descriptors() const {
   while (const dirent* entry = readdir(folder)) n += entry->d_name[0] != '.';
   closedir(folder);
   return n;
+}
+
+std::string server::connections() const {
+  constexpr std::string_view listening = "0A";
+  char ours[8];
+  std::snprintf(ours, sizeof ours, ":%04X", target_.port);
+  std::ifstream table("/proc/net/tcp");
+  std::string all;
+  for (std::string line; std::getline(table, line);) {
+    std::istringstream fields(line);
+    std::string number, local, remote, state;
+    fields >> number >> local >> remote >> state;
+    if (local.ends_with(ours) && state != listening) all += line + "\n";
+  }
+  return all;
 }
 
 std::size_t server::status_field(const std::string& name) const {

@@ -33,6 +33,7 @@ class server {
   std::string sanitizer_report();  // empty: none since the last time it was asked
 
   std::size_t descriptors() const;
+  std::string connections() const;  // its sockets but the listening one, as /proc/net/tcp shows them, a line each
   std::size_t resident() const;  // bytes
   std::size_t peak() const;      // bytes, the most since forget_peak()
   void forget_peak();

@@ -20,8 +20,11 @@ namespace weir::tests {
 
 class raw_client {
  public:
-  explicit raw_client(unsigned short port) : fd_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+  // receive_buffer: bytes that the system here takes from a server whose client does not read; 0: its default.
+  explicit raw_client(unsigned short port, int receive_buffer = 0)
+      : fd_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
     REQUIRE(fd_ >= 0);
+    if (receive_buffer) ::setsockopt(fd_, SOL_SOCKET, SO_RCVBUF, &receive_buffer, sizeof receive_buffer);
     sockaddr_in to{};
     to.sin_family = AF_INET;
     to.sin_port = htons(port);
@@ -52,6 +55,17 @@ class raw_client {
 
   // Nothing more will be sent. A server that waits for more learns it, so no test waits with it.
   void finish() { ::shutdown(fd_, SHUT_WR); }
+
+  // Sends what the system takes at once, and takes in nothing: a client that does not read.
+  void send_without_reading(std::string_view bytes) {
+    const auto sent = ::send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+    REQUIRE(sent == static_cast<ssize_t>(bytes.size()));
+  }
+  // Whether the server has reset the connection. Takes in nothing.
+  bool was_reset() const {
+    pollfd p{fd_, 0, 0};
+    return ::poll(&p, 1, 0) == 1 && (p.revents & (POLLERR | POLLHUP));
+  }
 
   // Waits for more; false at the end.
   bool read_more() {
