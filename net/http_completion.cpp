@@ -72,9 +72,10 @@ asio::awaitable<bool> http_session::complete(openai::dialect d, const request& r
   if (!failed && streamed) {
     const bool goes_on = co_await stream_events(d, *parsed, all);
     co_await stop_watching();
-    co_return goes_on;
+    co_return goes_on && !peer_gone_;
   }
   co_await stop_watching();
+  if (peer_gone_) keep_alive_ = false;
   reply out;
   if (failed) {
     out = error_reply(*failed);

@@ -1,6 +1,9 @@
 // Whether the client of a completion is still there. A read is pending while the job runs: a FIN or a reset ends the job,
 // even behind the bytes of a next request. Those bytes stay in the buffer and are that request's beginning; a client that
 // sends more ahead than the buffer holds is hung up on.
+//
+// A FIN is read once: the system wakes nobody for it again, and another read would wait for the keep-alive time. A FIN
+// that comes while the last read is being cancelled therefore counts, and the connection ends after the answer.
 #include <boost/asio/ip/tcp.hpp>
 
 #include "net/http_session.h"
@@ -25,7 +28,7 @@ void http_session::watch_peer() {
 void http_session::watched(error_code ec, std::size_t bytes) {
   watching_ = false;
   buffer_.commit(bytes);
-  if (stop_watching_) return news_->notify();
+  if (stop_watching_ && (!ec || ec == asio::error::operation_aborted)) return news_->notify();
   if (!ec && core::contained(hub_.all().seen, "watching a client", [this] { watch_peer(); })) return;
   peer_gone_ = true;
   news_->notify();

@@ -1,4 +1,8 @@
 // Completions over HTTP: whole, as events, several at once, and what becomes of one whose client goes.
+#include <fmt/format.h>
+
+#include <boost/json/parse.hpp>
+
 #include "tests/support/http_client.h"
 #include "tests/support/raw_client.h"
 #include "tests/support/server_fixture.h"
@@ -247,4 +251,27 @@ TEST_CASE("http: a client that reads no answer loses its connection, wherever th
     all.emplace_back(std::make_unique<raw_client>(f.port(), least_receive_buffer))->send_without_reading(ahead);
   }
   f.until([&] { return std::ranges::all_of(all, [](const auto& c) { return c->was_reset(); }); });
+}
+
+// A read that ends with FIN is the last one that the system wakes anybody for. The moment at which FIN comes moves over the
+// job's end, where the read that watches the client is ended too.
+TEST_CASE("http: a client that has said all it has to say is not waited for after its answer") {
+  server_options o;
+  o.sim = "rate=1000000,prefill=100000000";
+  o.net.limits.keep_alive = std::chrono::minutes(10);
+  server_fixture f(o);
+  http_client other(f.port());
+  for (const char* streamed : {"false", "true"}) {
+    const std::string body = fmt::format(R"({{"prompt":"x","max_tokens":1,"stream":{}}})", streamed);
+    const std::string ask = other.request("POST", "/v1/completions", body, "");
+    for (int turn = 0; turn < 1500; ++turn) {
+      raw_client c(f.port());
+      c.send(ask);
+      const auto until = std::chrono::steady_clock::now() + std::chrono::nanoseconds(200) * turn;
+      while (std::chrono::steady_clock::now() < until) {
+      }
+      c.finish();
+      c.read_to_end();
+    }
+  }
 }

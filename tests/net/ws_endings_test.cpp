@@ -71,7 +71,7 @@ TEST_CASE("ws: draining lets what runs finish, refuses what is new, and closes w
   CHECK(refused);
   CHECK(lane.text == sim_text(3, 50));
   CHECK(busy.until_closed() == 1001);
-  CHECK(ws_client(f.port()).response.result_int() == 503);
+  CHECK(ws_client(f.port()).status() == 503);
   over.get_future().get();
 }
 

@@ -1,6 +1,9 @@
 // ws_talk.h — what tests of WebSocket sessions say and ask, over and over.
 #pragma once
 
+#include <fmt/format.h>
+
+#include <catch2/catch.hpp>
 #include <set>
 #include <string>
 #include <string_view>
