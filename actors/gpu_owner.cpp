@@ -304,7 +304,7 @@ gpu_owner::gpu_owner(owner_options o, const timekeeper& time, std::shared_ptr<co
   opt.name = "owner-" + o.device;
   opt.mailbox = 2 * o.models * std::size_t{o.queue + o.max_batch} + 64;  // every admitted job, its cancel, loads
   // A loop that could not even wait for lack of memory begins again, with everything that it owns.
-  opt.again = {.again = restart::when::on_error, .max = std::numeric_limits<int>::max(), .first_delay = {}};
+  opt.restart = {.when = restart_when::on_error, .max = std::numeric_limits<int>::max(), .first_delay = {}};
   auto mind = std::make_shared<owner>(std::move(o), time, board_, std::move(seen));
   mail_ = spawn<owner_msg>(where, opt,
                            [mind](context<owner_msg> self) { return run(std::move(self), mind); });

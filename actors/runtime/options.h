@@ -1,4 +1,4 @@
-// options.h — what an actor is told when it is spawned, and how it says that it has ended. Plain data.
+// options.h — the options an actor is spawned with, and the status it ends with. Plain data: any thread.
 #pragma once
 
 #include <chrono>
@@ -8,49 +8,78 @@
 
 namespace weir {
 
-enum class sent { ok, full, closed };  // the sender always learns
+// What became of a message that was sent.
+enum class sent {
+  ok,      // it is in the mailbox
+  full,    // refused: the mailbox is full
+  closed,  // refused: the actor has ended
+};
 
 enum class exit_reason {
   finished,   // the body returned
   stopped,    // the body returned after stop()
-  killed,     // kill()
-  failed,     // the body threw: see error
-  abandoned,  // its execution context was destroyed
+  killed,     // kill() was called
+  failed,     // the body threw an exception
+  abandoned,  // the actor's execution context was destroyed
 };
 
 struct exit_status {
   exit_reason reason = exit_reason::finished;
-  std::exception_ptr error;
+  std::exception_ptr error;  // what the body threw; null unless the reason is failed
 };
 
-// Whether the body is called again once it has ended by itself. Mail stays; a message being handled is
-// lost, and its question answered no_reply.
-struct restart {
-  enum class when { never, on_error, always };
-  when again = when::never;
-  int max = 3;  // this many times within this time; then the actor ends
+enum class restart_when {
+  never,
+  on_error,  // the body threw
+  always,    // the body threw or returned, and nobody stopped the actor
+};
+
+// When an actor whose body has ended runs its body again. Unread messages stay in the mailbox. The message that was
+// being handled is lost; if that message is a question, its asker gets no_reply.
+struct restart_policy {
+  restart_when when = restart_when::never;
+
+  // At most `max` restarts in any period of `within`. The actor ends for good where one more would be needed.
+  int max = 3;
   std::chrono::milliseconds within{10'000};
-  std::chrono::milliseconds first_delay{100};  // doubles with each restart that counts against max
+
+  // Time from the end of the body to the first restart. Each further restart within `within` doubles it.
+  std::chrono::milliseconds first_delay{100};
 };
 
-// What happens inside actors, for metrics and logs. Nothing is timed for actors without one. Calls come on
-// the actor's executor, refusals from any thread; they must be quick and must not throw.
+// Receives events of the actors that name it in their options, for metrics and logs. An actor without an observer takes
+// no time stamps. An observer may be called on several threads at once, must return quickly and must not throw.
 class observer {
  public:
   virtual ~observer() = default;
+
+  // The actor takes a message out of its mailbox. `in_mailbox` is how long the message waited there; `backlog` is how many
+  // messages are still unread. Called on the actor's executor.
   virtual void read(const std::string& actor, std::chrono::nanoseconds in_mailbox, std::size_t backlog) = 0;
-  virtual void worked(const std::string& actor,
-                      std::chrono::nanoseconds on_message) = 0;  // until it asked for more
-  virtual void dead_letters(const std::string& actor, std::size_t n,
-                            sent why) = 0;  // full, closed; ok: left unread
+
+  // The actor has handled a message: `on_message` is the time from read() to the actor's next request for a message.
+  // Called on the actor's executor.
+  virtual void worked(const std::string& actor, std::chrono::nanoseconds on_message) = 0;
+
+  // `n` messages were not handled. `why` is full or closed for a message that was refused (called on the sender's thread),
+  // and ok for messages that were unread when the actor ended (called on the actor's executor).
+  virtual void dead_letters(const std::string& actor, std::size_t n, sent why) = 0;
+
+  // The body has ended. `restarts` is true if it will run again. Called on the actor's executor.
   virtual void ended(const std::string& actor, const exit_status& how, bool restarts) = 0;
 };
 
+// What an actor is spawned with.
 struct options {
-  std::string name = "actor";
-  std::size_t mailbox = 1024;  // unread messages; more are refused. Control and timers are not counted
-  restart again = {};
-  observer* watch = nullptr;  // outlives the actor
+  std::string name = "actor";  // for observers and logs; need not be unique
+
+  // How many unread messages the mailbox holds. A send beyond it returns sent::full. A larger mailbox absorbs longer
+  // bursts, and lets messages wait longer. Control messages and timers do not count.
+  std::size_t mailbox = 1024;
+
+  restart_policy restart = {};
+
+  observer* watch = nullptr;  // optional; must outlive the actor
 };
 
 }  // namespace weir

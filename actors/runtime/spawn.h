@@ -71,9 +71,9 @@ class cell_of final : public cell<Msg> {
   };
 
   bool wants_again() {
-    const restart& policy = this->opts().again;
-    if (policy.again == restart::when::never) return false;
-    if (policy.again == restart::when::on_error && !this->failed()) return false;
+    const restart_policy& policy = this->opts().restart;
+    if (policy.when == restart_when::never) return false;
+    if (policy.when == restart_when::on_error && !this->failed()) return false;
     if (!rest_) rest_ = std::make_unique<resting>(this->get_executor());
     auto& past = rest_->restarts;
     while (!past.empty() && past.front() + policy.within <= Clock::now()) past.pop_front();
@@ -83,7 +83,7 @@ class cell_of final : public cell<Msg> {
   }
 
   void rest() {
-    const auto first = this->opts().again.first_delay;
+    const auto first = this->opts().restart.first_delay;
     if (first.count() == 0) return this->awake();
     rest_->timer.expires_after(first * (1 << std::min<std::size_t>(rest_->restarts.size() - 1, 20)));
     rest_->timer.async_wait([self = this->self()](boost::system::error_code ec) {

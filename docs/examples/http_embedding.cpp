@@ -89,7 +89,7 @@ asio::awaitable<void> listen(tcp::acceptor door, asio::thread_pool& threads, wei
 int main(int argc, char** argv) {
   asio::io_context io(1);
   asio::thread_pool threads(2);
-  weir::options o{.name = "visits", .again = {.again = weir::restart::when::on_error, .first_delay = 1ms}};
+  weir::options o{.name = "visits", .restart = {.when = weir::restart_when::on_error, .first_delay = 1ms}};
   auto counter = weir::spawn<visit>(io.get_executor(), o, count_visits);
 
   tcp::acceptor door(

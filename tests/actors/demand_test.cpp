@@ -114,7 +114,7 @@ TEST_CASE("ten times more demand than the pool holds is waiting and 429s, and ea
   for (std::uint64_t seed = 1; seed <= 10; ++seed) CHECK(crowd("sim", "sim:rate=100,prefill=20000", seed, 80) > 5);
 }
 
-TEST_CASE("the same on a model that computes: news may overtake an admission on its way to the stream") {
+TEST_CASE("the same on a model that computes: news may overtake an admission on its way to the stream", "[long]") {
   const test::temporary_dir dir;
   test::write_toy_directory(dir.path());
   std::uint64_t preemptions = 0;

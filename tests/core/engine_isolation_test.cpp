@@ -115,7 +115,7 @@ std::vector<std::size_t> run_mix(engine_rig& rig, const streams& alone, std::mt1
 
 }  // namespace
 
-TEST_CASE("500 mixes of jobs on the cpu: each job's logits are, bit for bit, those it gets alone") {
+TEST_CASE("500 mixes of jobs on the cpu: each job's logits are, bit for bit, those it gets alone", "[long]") {
   std::mt19937 random(5);
   for (const auto type : {kernels::dtype::f32, kernels::dtype::bf16}) {
     const streams alone = all_alone(type);

@@ -6,6 +6,7 @@
 
 #include "core/engine.h"
 #include "core/model/load.h"
+#include "tests/support/budget.h"
 #include "tests/support/cuda_device.h"
 #include "tests/support/engine_rig.h"
 
@@ -168,7 +169,7 @@ void compare(const day& d, const std::vector<outcome>& plain, const std::vector<
 TEST_CASE("overlapped steps: over a thousand random days every job gets what the plain loop gives it") {
   totals plain, ahead;
   std::map<finish_reason, int> reasons;
-  for (unsigned seed = 0; seed < 1000; ++seed) {
+  for (unsigned seed = 0; seed < weir::tests::rounds(1000); ++seed) {
     INFO("day " << seed);
     const day d = random_day(seed);
     engine_rig one(d.config, loop_kind::plain), other(d.config, loop_kind::overlapped);

@@ -6,6 +6,7 @@
 #include "core/engine.h"
 #include "core/model/load.h"
 #include "core/text/tokenizer.h"
+#include "tests/support/budget.h"
 #include "tests/support/cuda_device.h"
 #include "tests/support/data.h"
 #include "tests/support/engine_rig.h"
@@ -106,6 +107,7 @@ void check_mixes(bench at, mix_counts n) {
   std::unique_ptr<engine_rig> rig;
   engine_counts total;
   std::uint64_t copies = 0, compared = 0;
+  n.mixes = weir::tests::rounds(n.mixes);
   for (unsigned seed = 0; seed < n.mixes; ++seed) {
     INFO("mix " << seed);
     std::mt19937 random(seed);
@@ -158,7 +160,7 @@ void check_mixes(bench at, mix_counts n) {
 }  // namespace
 
 TEST_CASE(
-    "a thousand mixes over real layers: tokens and logits are those of a job alone, bit for bit, reference") {
+    "a thousand mixes over real layers: tokens and logits are those of a job alone, bit for bit, reference", "[long]") {
   check_mixes(on_host("reference"), {});
 }
 
@@ -167,7 +169,7 @@ TEST_CASE("200 mixes over real layers, steps overlapping: tokens and logits are 
   check_mixes(on_host("cpu"), {.mixes = 200, .how = loop_kind::overlapped});
 }
 
-TEST_CASE("a thousand mixes over real layers: tokens and logits are those of a job alone, bit for bit, cpu") {
+TEST_CASE("a thousand mixes over real layers: tokens and logits are those of a job alone, bit for bit, cpu", "[long]") {
   check_mixes(on_host("cpu"), {});
 }
 

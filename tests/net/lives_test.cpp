@@ -29,7 +29,7 @@ void found(world&, actors::service_options& o) {
 
 }  // namespace
 
-TEST_CASE("lives: ten thousand jobs each end once and leave nothing, whatever their clients do") {
+TEST_CASE("lives: ten thousand jobs each end once and leave nothing, whatever their clients do", "[long]") {
   std::map<std::string, int> endings;
   for (std::uint64_t seed = 1; seed <= 40; ++seed) {
     INFO("seed " << seed);

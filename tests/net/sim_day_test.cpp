@@ -12,6 +12,7 @@
 #include <random>
 #include <sstream>
 
+#include "tests/support/budget.h"
 #include "tests/support/data.h"
 #include "tests/support/shrink.h"
 #include "tests/support/town.h"
@@ -177,7 +178,7 @@ struct mourner {
 
 }  // namespace
 
-TEST_CASE("sim_day: an hour of every kind of client and fault leaves nothing behind, and each is served as promised") {
+TEST_CASE("sim_day: an hour of every kind of client and fault leaves nothing behind, and each is served as promised", "[long]") {
   tally t;
   const auto one_day = [&](std::uint64_t seed, std::size_t count) {
     std::cout << "sim_day: WEIR_SIM_DAY=" << seed << std::endl;
@@ -191,7 +192,7 @@ TEST_CASE("sim_day: an hour of every kind of client and fault leaves nothing beh
   // These days alone see what is asked for below: a fresh one brings ten preemptions, or hundreds.
   for (const std::uint64_t seed : {3, 4, 5, 6, 11, 13}) one_day(seed, made_arrivals);
   std::random_device fresh;
-  for (int i = 0; i < 2; ++i) one_day(fresh(), made_arrivals);
+  for (unsigned i = 0; i < rounds(2); ++i) one_day(fresh(), made_arrivals);
   for (const char* every : {"length", "stop", "timeout", "cancel", "overloaded", "deserted", "error"}) {
     CAPTURE(every);
     CHECK(t.endings[every] > 0);

@@ -190,7 +190,7 @@ TEST_CASE("the message a body failed on is gone, and its question is answered no
   for_each_seed(1000, [](seeded_context& sim) {
     int begun = 0;
     auto a =
-        spawn<message>(sim.get_executor(), {.again = {.again = restart::when::on_error, .first_delay = 0ms}},
+        spawn<message>(sim.get_executor(), {.restart = {.when = restart_when::on_error, .first_delay = 0ms}},
                        [&](context<message> self) -> net::awaitable<void> {
                          ++begun;
                          while (auto m = co_await self.async_receive()) {

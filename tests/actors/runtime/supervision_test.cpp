@@ -29,7 +29,7 @@ net::awaitable<void> read_on(context<int> self) {
   }
 }
 
-restart at_once(restart::when w, int max) { return {.again = w, .max = max, .first_delay = 0ms}; }
+restart_policy at_once(restart_when w, int max) { return {.when = w, .max = max, .first_delay = 0ms}; }
 
 }  // namespace
 
@@ -97,7 +97,7 @@ TEST_CASE("a failed actor is called again, keeps its mail, and gives up at the l
   for_each_seed(1000, [](seeded_context& sim) {
     int begun = 0;
     std::vector<int> read;
-    auto a = spawn<int>(sim.get_executor(), {.again = at_once(restart::when::on_error, 2)},
+    auto a = spawn<int>(sim.get_executor(), {.restart = at_once(restart_when::on_error, 2)},
                         [&](context<int> self) -> net::awaitable<void> {
                           ++begun;
                           while (auto m = co_await self.async_receive()) {
@@ -118,7 +118,7 @@ TEST_CASE("a failed actor is called again, keeps its mail, and gives up at the l
 
 TEST_CASE("a stop ends restarts, before, during and after a rest") {
   for_each_seed(1000, [](seeded_context& sim) {
-    auto a = spawn<message>(sim.get_executor(), {.again = at_once(restart::when::always, 1'000'000)}, count);
+    auto a = spawn<message>(sim.get_executor(), {.restart = at_once(restart_when::always, 1'000'000)}, count);
     bool ended = false;
     a.async_join([&](error_code, exit_status) { ended = true; });
     go(sim.get_executor(), [&]() -> net::awaitable<void> {
@@ -137,7 +137,7 @@ TEST_CASE("restarts wait, twice as long each time, and forget what is long ago")
   net::io_context io;
   int begun = 0;
   options o;
-  o.again = {.again = restart::when::always, .max = 3, .within = 10'000ms, .first_delay = 100ms};
+  o.restart = {.when = restart_when::always, .max = 3, .within = 10'000ms, .first_delay = 100ms};
   auto a = spawn<int, virtual_clock>(io.get_executor(), o, [&](context<int>) -> net::awaitable<void> {
     ++begun;
     co_return;
@@ -159,7 +159,7 @@ TEST_CASE("restarts wait, twice as long each time, and forget what is long ago")
 
 TEST_CASE("a resting actor can be stopped or killed, and its context destroyed") {
   options o;
-  o.again = {.again = restart::when::on_error, .first_delay = 1'000'000ms};
+  o.restart = {.when = restart_when::on_error, .first_delay = 1'000'000ms};
   std::optional<exit_status> end;
   std::optional<net::io_context> io(std::in_place);
   auto a = spawn<message>(io->get_executor(), o, count);
@@ -301,7 +301,7 @@ TEST_CASE("an observer hears of reading, working, dead letters, restarts and the
   net::io_context io;
   auto a = spawn<message>(
       io.get_executor(),
-      {.name = "seen", .mailbox = 4, .again = at_once(restart::when::on_error, 1), .watch = &seen}, count);
+      {.name = "seen", .mailbox = 4, .restart = at_once(restart_when::on_error, 1), .watch = &seen}, count);
   a.tell(add{1});
   a.tell(fail{});
   a.tell(fail{});

@@ -66,7 +66,7 @@ void check_all(const std::string& device) {
 
 }  // namespace
 
-TEST_CASE("every reference model's greedy tokens and logits are reproduced on the reference backend") {
+TEST_CASE("every reference model's greedy tokens and logits are reproduced on the reference backend", "[long]") {
   check_all("reference");
 }
 
