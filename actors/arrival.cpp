@@ -51,7 +51,9 @@ std::vector<made> jobs_of(const arrival& a, core::job first) {
 
 }  // namespace
 
-core::error no_memory_for_clients() { return overloaded(1, "what clients hold has reached the server's limit of memory"); }
+core::error no_memory_for_clients() {
+  return overloaded(1, "what clients hold has reached the server's limit of memory");
+}
 
 std::uint64_t arrival::bytes() const {
   if (const auto* text = std::get_if<std::string>(&asked.input)) return text->size();
@@ -68,7 +70,8 @@ void arrival::refuse(core::error why) const {
 }
 
 void arrival::bring_in() {
-  if (std::ranges::all_of(choices, [](const auto& s) { return s->abandoned(); })) return;  // their streams ended them
+  // their streams ended them
+  if (std::ranges::all_of(choices, [](const auto& s) { return s->abandoned(); })) return;
   auto job = make_job(asked, *model);
   if (!job) return refuse(job.error());
   job->cache_salt = prefix_salt(prefix_owner, job->cache_salt);
@@ -96,7 +99,8 @@ void arrival::bring_in() {
     const auto ahead = door.waiting() - std::min(door.waiting(), --left);
     model->submit(std::move(entering));
     places.taken();
-    core::insist([&] { boost::asio::post(s->shard, [s = s, by = model, ahead] { s->admitted(by, ahead); }); });
+    core::insist(
+        [&] { boost::asio::post(s->shard, [s = s, by = model, ahead] { s->admitted(by, ahead); }); });
   }
 }
 

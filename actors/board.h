@@ -1,7 +1,8 @@
-// board.h — what an owner publishes between steps, so that health, statistics and lists never wait for an engine.
+// board.h — what an owner publishes between steps, so that health, statistics and lists never wait for an
+// engine.
 //
-// Thread safety: the owner's thread publishes; any thread reads. The lock guards one pointer copy and is never held
-// while anything else happens.
+// Thread safety: the owner's thread publishes; any thread reads. The lock guards one pointer copy and is
+// never held while anything else happens.
 #pragma once
 
 #include <array>

@@ -26,7 +26,8 @@ constexpr core::duration second_chance_after = std::chrono::minutes(1);
 
 class owner {
  public:
-  owner(owner_options o, const timekeeper& time, std::shared_ptr<board> b, std::shared_ptr<core::incidents> seen)
+  owner(owner_options o, const timekeeper& time, std::shared_ptr<board> b,
+        std::shared_ptr<core::incidents> seen)
       : options_(std::move(o)), time_(time), board_(std::move(b)), seen_(std::move(seen)) {}
 
   // Engines end what is left as they go; their sinks must still find the outbox.
@@ -52,8 +53,8 @@ class owner {
     return true;
   }
 
-  // Every engine that has something due takes one step. An engine that throws is in no known state: its device is treated
-  // as one that failed.
+  // Every engine that has something due takes one step. An engine that throws is in no known state: its
+  // device is treated as one that failed.
   void step() noexcept {
     if (core::contained(*seen_, "the owner's step", [this] { step_engines(); })) return;
     core::contained(*seen_, "the owner's restart", [this] {
@@ -91,8 +92,8 @@ class owner {
 
   time_point now() const { return time_.now(); }
 
-  // Before the owner waits for mail or for a step to fall due. Its pulse goes on from the last step: a device that lets
-  // it wait for long is not well.
+  // Before the owner waits for mail or for a step to fall due. Its pulse goes on from the last step: a device
+  // that lets it wait for long is not well.
   void pause(time_point until) {
     core::contained(*seen_, "the owner's news", [this] {
       outbox_.flush();
@@ -154,8 +155,9 @@ class owner {
     return open_model(spec, options_, backend_, progress);
   }
 
-  // An engine found the device gone, and with it is what every other has there: all their jobs end with `why`. Everything is
-  // made anew, once; if it fails again within a minute, or cannot be made, it stays down and readiness says why.
+  // An engine found the device gone, and with it is what every other has there: all their jobs end with
+  // `why`. Everything is made anew, once; if it fails again within a minute, or cannot be made, it stays down
+  // and readiness says why.
   void device_failed(const core::error& why) {
     const auto now = time_.now();
     const bool again = !restarted_at_ || now - *restarted_at_ >= second_chance_after;
@@ -184,7 +186,8 @@ class owner {
     for (auto& e : engines_) {
       auto again = open(e.spec, {});
       if (!again) return again.error();
-      e.does = std::make_unique<core::engine>(std::move((*again)->weights), e.served->tokenizer, (*again)->config, time_);
+      e.does = std::make_unique<core::engine>(std::move((*again)->weights), e.served->tokenizer,
+                                              (*again)->config, time_);
       e.due = {};
     }
     return {};
@@ -206,13 +209,15 @@ class owner {
     served->cancel = [to = self_, index](const core::job_id& id, core::finish_reason why) {
       to.tell(cancel_job(id, index, why));
     };
-    auto engine = std::make_unique<core::engine>(std::move(model->weights), served->tokenizer, model->config, time_);
+    auto engine =
+        std::make_unique<core::engine>(std::move(model->weights), served->tokenizer, model->config, time_);
     engines_.push_back({std::move(engine), {}, m.spec, served, {}});
     publish();
     m.answer(load_model::result(served));
   }
 
-  // A model that is refused leaves the device as it was, unless it met a fault there: then the others need a new one.
+  // A model that is refused leaves the device as it was, unless it met a fault there: then the others need a
+  // new one.
   void after_refusal() {
     const char* why = backend_ && backend_->fault ? backend_->fault(backend_->self) : nullptr;
     if (!why) return;
@@ -223,7 +228,8 @@ class owner {
   // A page lost is a fault of ours: readiness says so, before memory runs out without a reason.
   void check_books() {
     for (const auto& e : engines_)
-      if (auto wrong = e.does ? e.does->check_integrity() : std::string(); !wrong.empty()) board_->fail("the books do not balance: " + wrong);
+      if (auto wrong = e.does ? e.does->check_integrity() : std::string(); !wrong.empty())
+        board_->fail("the books do not balance: " + wrong);
   }
 
   void publish() {
@@ -302,7 +308,8 @@ gpu_owner::gpu_owner(owner_options o, const timekeeper& time, std::shared_ptr<co
   }
   options opt;
   opt.name = "owner-" + o.device;
-  opt.mailbox = 2 * o.models * std::size_t{o.queue + o.max_batch} + 64;  // every admitted job, its cancel, loads
+  // every admitted job, its cancel, loads
+  opt.mailbox = 2 * o.models * std::size_t{o.queue + o.max_batch} + 64;
   // A loop that could not even wait for lack of memory begins again, with everything that it owns.
   opt.restart = {.when = restart_when::on_error, .max = std::numeric_limits<int>::max(), .first_delay = {}};
   auto mind = std::make_shared<owner>(std::move(o), time, board_, std::move(seen));

@@ -1,9 +1,11 @@
 // gpu_owner.h — the actor that owns a device: its memory, its engines, every sequence on it.
 //
-// It lives on a thread of its own and is the only code that touches the device (in a simulation, on the executor it is
-// given). Its loop is: read the mail, step every engine that has something to do, flush the tokens' wakes, publish, repeat.
+// It lives on a thread of its own and is the only code that touches the device (in a simulation, on the
+// executor it is given). Its loop is: read the mail, step every engine that has something to do, flush the
+// tokens' wakes, publish, repeat.
 //
-// Thread safety: the handle's members from any thread. The destructor ends every job with an error, and joins.
+// Thread safety: the handle's members from any thread. The destructor ends every job with an error, and
+// joins.
 #pragma once
 
 #include <limits>
@@ -28,7 +30,8 @@ struct owner_options {
   std::uint64_t reserve_bytes = 0;   // of a device's memory that nothing here takes
   std::uint32_t max_batch = 64;
   std::uint32_t max_seq_len = 0;     // 0: the model's own
-  std::optional<core::duration> prefill_time;  // longest step with a prompt's slice while others decode; none: auto
+  std::optional<core::duration>
+      prefill_time;                  // longest step with a prompt's slice while others decode; none: auto
   core::duration step_time{};        // longest step with nothing decoding
   // What may wait before a refusal; see way_in.
   std::uint32_t queue = 256;         // jobs

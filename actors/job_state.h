@@ -1,4 +1,5 @@
-// job_state.h — the block that a job's two ends share: the owner writes tokens into it, the stream on its shard reads.
+// job_state.h — the block that a job's two ends share: the owner writes tokens into it, the stream on its
+// shard reads.
 //
 // Thread safety, by group of members:
 //   constant      set before the block is shared
@@ -7,9 +8,9 @@
 //   crossing      the queue of tokens and the word that says how many of them may be read
 //   shard         touched on the stream's shard only
 //
-// Why a count beside the queue: a stop string may cut a token that was queued in the same step in which the job ends.
-// The reader takes only what a flush has published, and an ending is published in the same store as the tokens before
-// it, so a reader that sees the cut token has seen the ending too.
+// Why a count beside the queue: a stop string may cut a token that was queued in the same step in which the
+// job ends. The reader takes only what a flush has published, and an ending is published in the same store as
+// the tokens before it, so a reader that sees the cut token has seen the ending too.
 #pragma once
 
 #include <readerwriterqueue/readerwriterqueue.h>

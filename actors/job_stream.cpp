@@ -43,7 +43,8 @@ const char* outcome::status() const noexcept {
 
 // --- the owner's side
 
-job_stream::state_block::state_block(core::job_id i, executor s, std::shared_ptr<const core::clock> t, end_hook h)
+job_stream::state_block::state_block(core::job_id i, executor s, std::shared_ptr<const core::clock> t,
+                                     end_hook h)
     : waker(s, [](waker& w) { static_cast<state_block&>(w).read_news(); }),
       id(i),
       shard(std::move(s)),
@@ -82,7 +83,8 @@ void job_stream::state_block::finish(const core::ending& how) {
 
 void job_stream::state_block::note_release(const core::ending& how) noexcept {
   if (!how.released || (how.reason != finish_reason::cancel && how.reason != finish_reason::timeout)) return;
-  const auto asked = std::min(cancelled_at.load(std::memory_order_relaxed), deadline.value_or(core::time_point::max()));
+  const auto asked =
+      std::min(cancelled_at.load(std::memory_order_relaxed), deadline.value_or(core::time_point::max()));
   if (asked != core::time_point::max()) out->released.add(*how.released - asked);
 }
 
@@ -158,7 +160,8 @@ void job_stream::state_block::count_log() noexcept {
 }
 
 void job_stream::state_block::admitted(std::shared_ptr<const served_model> by, std::uint32_t position) {
-  if (now != phase::pending) return by->cancel(id, wanted_end);  // ended here meanwhile: the owner has to hear of it
+  // ended here meanwhile: the owner has to hear of it
+  if (now != phase::pending) return by->cancel(id, wanted_end);
   now = phase::running;
   model = std::move(by);
   queue_position = position;

@@ -1,14 +1,16 @@
-// job_stream.h — a job's way out: the reading end of its token queue, its append-only log, its text, its ending.
+// job_stream.h — a job's way out: the reading end of its token queue, its append-only log, its text, its
+// ending.
 //
-// Born on an I/O shard before the job enters anything, and alone says how the job ended. The owner pushes tokens into
-// a lock-free queue from its own thread; the stream drains it on the shard, whatever its readers do, and detokenises
-// whole UTF-8 into the log. A reader is a cursor: how many tokens it has shown.
+// Born on an I/O shard before the job enters anything, and alone says how the job ended. The owner pushes
+// tokens into a lock-free queue from its own thread; the stream drains it on the shard, whatever its readers
+// do, and detokenises whole UTF-8 into the log. A reader is a cursor: how many tokens it has shown.
 //
 // Thread safety: everything here on the shard's thread, except id() and cancel().
 //
 // Invariants:
 //   1. published() never falls; text_of(a, b) never changes once b <= published().
-//   2. phase goes pending -> running -> done, or pending -> refused, or pending -> done (cancelled on its way in).
+//   2. phase goes pending -> running -> done, or pending -> refused, or pending -> done (cancelled on its way
+//   in).
 //   3. The text of the tokens up to published() is whole UTF-8.
 #pragma once
 

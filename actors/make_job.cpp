@@ -49,22 +49,24 @@ result<std::vector<token_id>> prompt_of(const request& r, const served_model& m)
   }
   if (ids.empty()) {
     if (!m.tokenizer->bos())
-      return bad_param(r.input_param, "{} is empty, and {} has no BOS token to begin with", r.input_param, m.name);
+      return bad_param(r.input_param, "{} is empty, and {} has no BOS token to begin with", r.input_param,
+                       m.name);
     ids.push_back(*m.tokenizer->bos());
   }
   for (auto id : ids)  // a tokenizer may know more ids than the model has rows for
     if (auto ok = check_id(r.input_param.c_str(), id, m); !ok) return ok.error();
   if (ids.size() >= m.context) {
     auto e = core::make_error(core::errc::prompt_too_long,
-                              "the prompt has {} tokens; {} takes {} in all, one of them for the answer", ids.size(),
-                              m.name, m.context);
+                              "the prompt has {} tokens; {} takes {} in all, one of them for the answer",
+                              ids.size(), m.name, m.context);
     e.param = r.input_param;
     return e;
   }
   return ids;
 }
 
-// One device a thread: making one asks the processor what it is, which takes longer than all else here on a virtual machine.
+// One device a thread: making one asks the processor what it is, which takes longer than all else here on a
+// virtual machine.
 std::uint64_t fresh_seed() {
   thread_local std::random_device device;
   const std::uint64_t low = device();
@@ -102,7 +104,8 @@ result<void> take_endings(const request& r, const served_model& m, core::job& j)
   if (j.min_tokens > j.max_tokens)
     return bad_param("min_tokens", "min_tokens is {}, more than max_tokens, {}", j.min_tokens, j.max_tokens);
   if (r.deadline && (r.deadline->count() <= 0 || *r.deadline > longest_deadline))
-    return bad_param("deadline_ms", "deadline_ms must be in [1, {}], not {}", longest_deadline.count(), r.deadline->count());
+    return bad_param("deadline_ms", "deadline_ms must be in [1, {}], not {}", longest_deadline.count(),
+                     r.deadline->count());
   j.ignore_eos = r.ignore_eos;
   for (auto id : r.stop_token_ids) {
     if (auto ok = check_id("stop_token_ids", id, m); !ok) return ok;
@@ -112,7 +115,8 @@ result<void> take_endings(const request& r, const served_model& m, core::job& j)
     return bad_param("stop", "stop has {} strings; at most {} are taken", r.stop.size(), most_stop_strings);
   for (const auto& s : r.stop)
     if (s.empty() || s.size() > longest_stop_string)
-      return bad_param("stop", "a stop string must have 1 to {} bytes, not {}", longest_stop_string, s.size());
+      return bad_param("stop", "a stop string must have 1 to {} bytes, not {}", longest_stop_string,
+                       s.size());
   j.stop = r.stop;
   return {};
 }
@@ -127,7 +131,8 @@ result<core::job> make_job(const request& r, const served_model& m) {
   if (!prompt) return prompt.error();
   j.prompt = std::move(*prompt);
   if (r.cache_salt.size() > longest_cache_salt)
-    return bad_param("cache_salt", "cache_salt must have at most {} bytes, not {}", longest_cache_salt, r.cache_salt.size());
+    return bad_param("cache_salt", "cache_salt must have at most {} bytes, not {}", longest_cache_salt,
+                     r.cache_salt.size());
   j.cache_salt = r.cache_salt;
   j.priority = r.priority;
   j.key = r.key;
@@ -142,7 +147,8 @@ core::job choice_of(const core::job& first, const request& r, std::uint32_t inde
 }
 
 std::string prefix_salt(std::uint64_t owner, std::string_view chosen) {
-  std::string salt(reinterpret_cast<const char*>(&owner), sizeof owner);  // of one length: where it ends is plain
+  // of one length: where it ends is plain
+  std::string salt(reinterpret_cast<const char*>(&owner), sizeof owner);
   return salt += chosen;
 }
 

@@ -1,7 +1,7 @@
 // model_host.h — which models there are. Whether one takes a job is decided at its door (way_in.h).
 //
-// Thread safety: add() from one thread at a time; everything else from any thread. The list is replaced whole, so a
-// reader never waits for a load.
+// Thread safety: add() from one thread at a time; everything else from any thread. The list is replaced
+// whole, so a reader never waits for a load.
 #pragma once
 
 #include <memory>

@@ -21,14 +21,16 @@ std::optional<std::uint64_t> available_memory(const kernels::backend* on) {
   return free ? std::optional(free) : std::nullopt;
 }
 
-std::uint64_t pages_for(std::uint64_t tokens) { return tokens / core::page_tokens + (tokens % core::page_tokens != 0); }
+std::uint64_t pages_for(std::uint64_t tokens) {
+  return tokens / core::page_tokens + (tokens % core::page_tokens != 0);
+}
 
 constexpr std::uint64_t most_pages = 1u << 30;  // a page is a number of 31 bits
 
-// --kv-tokens, or auto: room for every sequence at its longest, within a quarter of the memory that is free; on a
-// device, where all else is there by now, within all of it but --reserve-vram.
-core::result<std::uint32_t> pages_of(const owner_options& o, const core::model_info& info, std::uint32_t context,
-                                     const kernels::backend* on) {
+// --kv-tokens, or auto: room for every sequence at its longest, within a quarter of the memory that is free;
+// on a device, where all else is there by now, within all of it but --reserve-vram.
+core::result<std::uint32_t> pages_of(const owner_options& o, const core::model_info& info,
+                                     std::uint32_t context, const kernels::backend* on) {
   const auto free = info.page_bytes == 0 ? std::nullopt : available_memory(on);
   const bool device = on && !on->on_host;
   const std::uint64_t kept = device ? o.reserve_bytes : 0;
@@ -37,35 +39,42 @@ core::result<std::uint32_t> pages_of(const owner_options& o, const core::model_i
     const std::uint64_t pages = pages_for(o.kv_tokens);
     std::uint64_t bytes = 0;
     if (pages > most_pages || __builtin_mul_overflow(pages, info.page_bytes, &bytes))
-      return core::make_error(errc::does_not_fit, "--kv-tokens {} takes {} pages, {} are the most", o.kv_tokens, pages, most_pages);
+      return core::make_error(errc::does_not_fit, "--kv-tokens {} takes {} pages, {} are the most",
+                              o.kv_tokens, pages, most_pages);
     if (free && bytes + kept > *free)
-      return core::make_error(errc::does_not_fit, "--kv-tokens {} takes {} MB, {} MB more than is free{}", o.kv_tokens,
-                              bytes >> 20, (bytes + kept - *free) >> 20, beside);
+      return core::make_error(errc::does_not_fit, "--kv-tokens {} takes {} MB, {} MB more than is free{}",
+                              o.kv_tokens, bytes >> 20, (bytes + kept - *free) >> 20, beside);
     return static_cast<std::uint32_t>(pages);
   }
   const auto wanted = std::uint64_t{pages_for(context)} * o.max_batch;
-  if (!free) {  // pages without memory, but what is known of each takes some: no more than are likely to be used
+  // pages without memory, but what is known of each takes some: no more than are likely to be used
+  if (!free) {
     const auto usual = std::uint64_t{pages_for(std::min(context, usual_length))} * o.max_batch;
     return static_cast<std::uint32_t>(std::clamp<std::uint64_t>(usual, pages_for(context), 1u << 24));
   }
   const auto room = (device ? *free - std::min(*free, kept) : *free / 4) / info.page_bytes;
   if (room == 0)
-    return core::make_error(errc::does_not_fit, "no memory is left for a page of {} bytes: {} MB are free{}", info.page_bytes,
-                            *free >> 20, beside);
+    return core::make_error(errc::does_not_fit, "no memory is left for a page of {} bytes: {} MB are free{}",
+                            info.page_bytes, *free >> 20, beside);
   return static_cast<std::uint32_t>(std::min({wanted, room, most_pages}));
 }
 
 // --kv-host-mb, in whole pages.
 core::result<std::uint32_t> host_pages_of(const owner_options& o, const core::model_info& info) {
   if (o.kv_host_bytes == 0) return 0u;
-  if (info.page_bytes == 0) return core::bad_param("kv-host-mb", "--kv-host-mb: {} has no keys and values to keep", info.architecture);
+  if (info.page_bytes == 0)
+    return core::bad_param("kv-host-mb", "--kv-host-mb: {} has no keys and values to keep",
+                           info.architecture);
   const std::uint64_t pages = o.kv_host_bytes / info.page_bytes;
-  if (pages == 0) return core::bad_param("kv-host-mb", "--kv-host-mb {}: a page takes {} bytes", o.kv_host_bytes >> 20, info.page_bytes);
+  if (pages == 0)
+    return core::bad_param("kv-host-mb", "--kv-host-mb {}: a page takes {} bytes", o.kv_host_bytes >> 20,
+                           info.page_bytes);
   return static_cast<std::uint32_t>(std::min<std::uint64_t>(pages, 1u << 24));
 }
 
-// --prefill-ms, or auto: 30 ms on the host. On a device of its own what decodes is quick, and a step with a slice of a
-// prompt is to take at most one and a half of a step without: the slice aims at less, since not all take the same time.
+// --prefill-ms, or auto: 30 ms on the host. On a device of its own what decodes is quick, and a step with a
+// slice of a prompt is to take at most one and a half of a step without: the slice aims at less, since not
+// all take the same time.
 void set_slices(core::engine_config& c, const owner_options& o, const kernels::backend* on) {
   if (!o.prefill_time && on && !on->on_host)
     c.prompt_share = 0.4;
@@ -110,9 +119,10 @@ core::result<std::unique_ptr<opened_model>> open_directory(const model_spec& spe
   auto chat = core::chat_template::load(spec.source, spec.force_chatml);
   if (!chat) return chat.error();
   m->served.chat = std::move(*chat);
-  auto loaded = core::load_model(spec.source, std::move(backend), [&](std::uint64_t done, std::uint64_t total) {
-    if (progress) progress(spec.name, done, total);
-  });
+  auto loaded =
+      core::load_model(spec.source, std::move(backend), [&](std::uint64_t done, std::uint64_t total) {
+        if (progress) progress(spec.name, done, total);
+      });
   if (!loaded) return loaded.error();
   m->weights = std::move(loaded->weights);
   m->served.defaults = loaded->generation.defaults;
@@ -130,7 +140,9 @@ std::string name_of_source(const std::string& source) {
 core::result<std::unique_ptr<opened_model>> open_model(const model_spec& spec, const owner_options& o,
                                                        std::shared_ptr<const kernels::backend> backend,
                                                        const load_progress& progress) {
-  const auto memory = [&] { return backend && backend->memory ? backend->memory(backend->self) : kernels::device_memory{}; };
+  const auto memory = [&] {
+    return backend && backend->memory ? backend->memory(backend->self) : kernels::device_memory{};
+  };
   const auto before = memory();
   auto opened = o.device == "sim"                    ? open_sim(spec)
                 : spec.source.starts_with("random:") ? open_random(spec, o, backend)
@@ -167,12 +179,14 @@ core::result<std::unique_ptr<opened_model>> open_model(const model_spec& spec, c
   m.served.memory.pages = *pages * info.page_bytes;
   m.served.memory.host_pages = *host * info.page_bytes;
   if (backend && backend->memory) m.served.memory.reconcile(before, memory());
-  m.served.context = static_cast<std::uint32_t>(std::min<std::uint64_t>(context, std::uint64_t{*pages} * core::page_tokens));
+  m.served.context =
+      static_cast<std::uint32_t>(std::min<std::uint64_t>(context, std::uint64_t{*pages} * core::page_tokens));
   m.served.max_tokens_default = o.max_tokens_default;
   m.served.created_s =
-      std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch()).count();
-  m.served.door = std::make_unique<way_in>(
-      way_in::limits{.batch = o.max_batch, .queue = o.queue, .queue_tokens = o.queue_tokens, .queue_wait = o.queue_wait});
+      std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch())
+          .count();
+  m.served.door = std::make_unique<way_in>(way_in::limits{
+      .batch = o.max_batch, .queue = o.queue, .queue_tokens = o.queue_tokens, .queue_wait = o.queue_wait});
   return opened;
 }
 

@@ -1,4 +1,5 @@
-// open_model.h — a model's name on the command line becomes weights, tokenizer and template, ready for an engine.
+// open_model.h — a model's name on the command line becomes weights, tokenizer and template, ready for an
+// engine.
 #pragma once
 
 #include <memory>
@@ -18,10 +19,12 @@ struct opened_model {
   served_model served;                   // without the way to its owner
 };
 
-// What a model is called where nobody named it: random:SHAPE[:DTYPE] by its shape, a directory by its last part.
+// What a model is called where nobody named it: random:SHAPE[:DTYPE] by its shape, a directory by its last
+// part.
 std::string name_of_source(const std::string& source);
 
-// Called on the owner's thread; `backend` is null for the simulated device. Reads files; errors name file and field.
+// Called on the owner's thread; `backend` is null for the simulated device. Reads files; errors name file and
+// field.
 core::result<std::unique_ptr<opened_model>> open_model(const model_spec& spec, const owner_options& o,
                                                        std::shared_ptr<const kernels::backend> backend,
                                                        const load_progress& progress);

@@ -11,7 +11,8 @@
 
 namespace weir::actors {
 
-// `retry_s` is brought into 1 s to an hour: who comes again at once only makes it worse, and who waits longer has left.
+// `retry_s` is brought into 1 s to an hour: who comes again at once only makes it worse, and who waits longer
+// has left.
 inline core::error overloaded(double retry_s, std::string message) {
   constexpr double least = 1, most = 3600;
   core::error e;

@@ -1,7 +1,7 @@
 // pace_meter.h — how fast an engine works while it has work: prompt tokens and sampled tokens a second.
 //
-// Time passes from wake() and from step to step, whether the device computes or a paced model waits; time without work
-// does not count. What is older than half a minute of such time fades.
+// Time passes from wake() and from step to step, whether the device computes or a paced model waits; time
+// without work does not count. What is older than half a minute of such time fades.
 //
 // Thread safety: the owner's thread.
 #pragma once

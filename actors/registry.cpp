@@ -109,17 +109,21 @@ class registry {
 
 }  // namespace
 
-ref<registry_msg> spawn_registry(executor where, const core::clock& time, std::shared_ptr<core::incidents> seen,
+ref<registry_msg> spawn_registry(executor where, const core::clock& time,
+                                 std::shared_ptr<core::incidents> seen,
                                  std::function<void(std::vector<job_view>&)> look) {
   options o;
   o.name = "registry";
-  o.mailbox = std::size_t{1} << 24;  // births and endings are never refused: live jobs are bounded at admission
+  // births and endings are never refused: live jobs are bounded at admission
+  o.mailbox = std::size_t{1} << 24;
   auto mind = std::make_shared<registry>(time, std::move(look));
-  return spawn<registry_msg>(where, o, [mind, seen](context<registry_msg> self) -> boost::asio::awaitable<void> {
-    while (auto m = co_await self.async_receive()) {
-      core::contained(*seen, "the registry", [&] { std::visit([&](auto& what) { mind->on(what); }, *m); });
-    }
-  });
+  return spawn<registry_msg>(
+      where, o, [mind, seen](context<registry_msg> self) -> boost::asio::awaitable<void> {
+        while (auto m = co_await self.async_receive()) {
+          core::contained(*seen, "the registry",
+                          [&] { std::visit([&](auto& what) { mind->on(what); }, *m); });
+        }
+      });
 }
 
 }  // namespace weir::actors

@@ -61,7 +61,8 @@ using registry_msg = std::variant<job_born, job_ended, list_jobs, find_job, canc
 
 // `look` fills a live job's state, tokens and pages from what its owner published.
 // `seen` learns of exceptions.
-ref<registry_msg> spawn_registry(executor where, const core::clock& time, std::shared_ptr<core::incidents> seen,
+ref<registry_msg> spawn_registry(executor where, const core::clock& time,
+                                 std::shared_ptr<core::incidents> seen,
                                  std::function<void(std::vector<job_view>&)> look);
 
 }  // namespace weir::actors

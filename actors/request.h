@@ -1,8 +1,8 @@
 // request.h — what a client asked, once its bytes are understood: the text pool makes a job of it.
 //
-// Plain data, made by net's parsers (or by an embedding program) and moved along. A field that is not set takes the
-// model's default (generation_config.json), else the neutral one. Ranges are checked when the request becomes a job,
-// so that every way in gives the same errors with the same names.
+// Plain data, made by net's parsers (or by an embedding program) and moved along. A field that is not set
+// takes the model's default (generation_config.json), else the neutral one. Ranges are checked when the
+// request becomes a job, so that every way in gives the same errors with the same names.
 #pragma once
 
 #include <chrono>
@@ -29,7 +29,7 @@ struct request {
   bool add_special_tokens = true;
   bool skip_special_tokens = true;
   std::optional<std::int64_t> max_tokens, min_tokens;            // as sent: range errors are found later
-  std::optional<std::int64_t> max_repeats;                       // a loop of so many ends the job; none: no loop does
+  std::optional<std::int64_t> max_repeats;  // a loop of so many ends the job; none: no loop does
   bool ignore_eos = false;
   std::vector<std::int64_t> stop_token_ids;
   std::vector<std::string> stop;
@@ -37,9 +37,11 @@ struct request {
   std::optional<std::int64_t> top_k;
   std::optional<std::uint64_t> seed;                             // none: drawn at random
   std::vector<std::pair<std::int64_t, double>> logit_bias;
-  std::string cache_salt;                                        // shares computed prefixes within the salt alone
+  // shares computed prefixes within the salt alone
+  std::string cache_salt;
   int priority = 0;
-  std::uint64_t key = 0;                                         // whose (net/api_keys.h): turns, jobs and prefixes hang on it
+  // whose (net/api_keys.h): turns, jobs and prefixes hang on it
+  std::uint64_t key = 0;
   std::optional<std::chrono::milliseconds> deadline;             // from the moment the request was read
 };
 

@@ -1,4 +1,5 @@
-// served_model.h — what everybody but the owner knows of a model that is being served: immutable, shared by pointer.
+// served_model.h — what everybody but the owner knows of a model that is being served: immutable, shared by
+// pointer.
 //
 // Its door is the exception: admission is decided there, from any thread.
 #pragma once
@@ -23,14 +24,16 @@ struct served_model {
   std::string device;                 // cpu, reference, cuda:N, sim
   core::model_info info;
   memory_use memory;
-  std::uint32_t context = 0;          // longest sequence: the least of the model's own, --max-seq-len and the page pool
+  // longest sequence: the least of the model's own, --max-seq-len and the page pool
+  std::uint32_t context = 0;
   std::shared_ptr<const core::tokenizer> tokenizer;
   std::shared_ptr<const core::chat_template> chat;
   core::sampling_params defaults;     // generation_config.json
   std::uint32_t max_tokens_default = 4096;
   std::int64_t created_s = 0;
   std::unique_ptr<way_in> door;       // never null once it is served
-  // The way to its owner, from any thread. Never refused: the owner's mailbox holds more jobs than the door lets in.
+  // The way to its owner, from any thread. Never refused: the owner's mailbox holds more jobs than the door
+  // lets in.
   std::function<void(core::job)> submit;
   std::function<void(const core::job_id&, core::finish_reason)> cancel;
 };

@@ -52,7 +52,9 @@ struct service::parts {
 
   ~parts() { registry.stop(); }
 
-  static executor place(const service_options& o) { return o.simulated ? o.simulated->everything : executor(); }
+  static executor place(const service_options& o) {
+    return o.simulated ? o.simulated->everything : executor();
+  }
 
   executor own_thread() {
     exclusive_thread::options own{.name = "weir-control"};
@@ -122,20 +124,25 @@ void service::load(load_progress progress, executor ex, std::function<void(core:
       return post_call(ex, done, core::result<>());
     }
     p->owner.mail().ask<load_model>(
-        asio::bind_executor(ex, [weak, done, i, keep = again.lock()](boost::system::error_code lost, load_model::result r) {
-          if (lost) return done(core::make_error(errc::internal, "the owner of the device is gone: {}", lost.message()));
-          if (!r) return done(r.error());
-          const auto alive = weak.lock();
-          if (!alive) return done(core::make_error(errc::unavailable, "the service has ended"));
-          alive->host.add(std::move(*r));
-          (*keep)(i + 1);
-        }),
+        asio::bind_executor(
+            ex,
+            [weak, done, i, keep = again.lock()](boost::system::error_code lost, load_model::result r) {
+              if (lost)
+                return done(
+                    core::make_error(errc::internal, "the owner of the device is gone: {}", lost.message()));
+              if (!r) return done(r.error());
+              const auto alive = weak.lock();
+              if (!alive) return done(core::make_error(errc::unavailable, "the service has ended"));
+              alive->host.add(std::move(*r));
+              (*keep)(i + 1);
+            }),
         p->specs[i], progress);
   };
   (*next)(0);
 }
 
-std::shared_ptr<job_stream::state_block> service::parts::begin_choice(const request& r, const executor& shard) {
+std::shared_ptr<job_stream::state_block> service::parts::begin_choice(const request& r,
+                                                                      const executor& shard) {
   const auto id = next_id();
   auto s = std::make_shared<job_stream::state_block>(
       id, shard, lasting, [to = registry](const outcome& o, const job_stream::state_block& job) {
@@ -157,7 +164,8 @@ std::shared_ptr<job_stream::state_block> service::parts::begin_choice(const requ
 }
 
 core::result<> service::parts::judge(arrival& a) const {
-  if (draining.load(std::memory_order_relaxed)) return core::make_error(errc::unavailable, "the server is shutting down");
+  if (draining.load(std::memory_order_relaxed))
+    return core::make_error(errc::unavailable, "the server is shutting down");
   auto found = host.find(a.asked.model);
   if (!found) return found.error();
   a.model = std::move(*found);
@@ -168,7 +176,8 @@ std::shared_ptr<job_stream> service::submit(request r, executor shard, job_strea
   return std::move(submit(std::move(r), 1, std::move(shard), std::move(changed)).front());
 }
 
-std::vector<std::shared_ptr<job_stream>> service::submit(request r, std::uint32_t n, executor shard, job_stream::reader changed) {
+std::vector<std::shared_ptr<job_stream>> service::submit(request r, std::uint32_t n, executor shard,
+                                                         job_stream::reader changed) {
   const auto a = std::make_shared<arrival>();
   a->asked = std::move(r);
   if (!p_->share_prefixes) a->prefix_owner = a->asked.key;
@@ -227,26 +236,36 @@ void service::detokenize(std::string model, std::vector<std::int64_t> ids, execu
     std::vector<core::token_id> known;
     for (auto id : ids) {
       if (id < 0 || id >= t.vocab_size())
-        return post_call(ex, done, core::result<std::string>(core::bad_param(
-                                       "ids", "ids: {} is outside the vocabulary (0 to {})", id, t.vocab_size() - 1)));
+        return post_call(ex, done,
+                         core::result<std::string>(core::bad_param(
+                             "ids", "ids: {} is outside the vocabulary (0 to {})", id, t.vocab_size() - 1)));
       known.push_back(static_cast<core::token_id>(id));
     }
-    post_call(ex, done, core::result<std::string>(t.decode(known, {.skip_special = false, .clean_up_spaces = t.clean_up_spaces()})));
+    post_call(ex, done,
+              core::result<std::string>(
+                  t.decode(known, {.skip_special = false, .clean_up_spaces = t.clean_up_spaces()})));
   };
-  work.refuse = [ex, done](core::error why) { post_call(ex, done, core::result<std::string>(std::move(why))); };
+  work.refuse = [ex, done](core::error why) {
+    post_call(ex, done, core::result<std::string>(std::move(why)));
+  };
   p_->pool.post(std::move(work));
 }
 
 void service::list_jobs(asker who, executor ex, std::function<void(std::vector<job_view>)> done) {
-  p_->registry.tell(actors::list_jobs(who, [ex, done](std::vector<job_view> v) { post_call(ex, done, std::move(v)); }));
+  p_->registry.tell(
+      actors::list_jobs(who, [ex, done](std::vector<job_view> v) { post_call(ex, done, std::move(v)); }));
 }
 
-void service::find_job(asker who, core::job_id id, executor ex, std::function<void(std::optional<job_view>)> done) {
-  p_->registry.tell(actors::find_job(who, id, false, [ex, done](auto v) { post_call(ex, done, std::move(v)); }));
+void service::find_job(asker who, core::job_id id, executor ex,
+                       std::function<void(std::optional<job_view>)> done) {
+  p_->registry.tell(
+      actors::find_job(who, id, false, [ex, done](auto v) { post_call(ex, done, std::move(v)); }));
 }
 
-void service::cancel_job(asker who, core::job_id id, executor ex, std::function<void(std::optional<job_view>)> done) {
-  p_->registry.tell(actors::find_job(who, id, true, [ex, done](auto v) { post_call(ex, done, std::move(v)); }));
+void service::cancel_job(asker who, core::job_id id, executor ex,
+                         std::function<void(std::optional<job_view>)> done) {
+  p_->registry.tell(
+      actors::find_job(who, id, true, [ex, done](auto v) { post_call(ex, done, std::move(v)); }));
 }
 
 core::time_point service::now() const noexcept { return p_->time.now(); }
@@ -280,13 +299,16 @@ snapshot service::stats() const {
     longest = std::max(longest, m->door->predicted_wait());
     s.memory += m->memory;
   }
-  s.predicted_wait_ms = std::chrono::duration<double, std::milli>(longest + p_->pool.predicted_wait()).count();
+  s.predicted_wait_ms =
+      std::chrono::duration<double, std::milli>(longest + p_->pool.predicted_wait()).count();
   s.text = {p_->pool.tasks(), p_->pool.bytes()};
   s.prefix = {p->counts.prefix_hits, p->counts.cached_tokens};
   return s;
 }
 
-const core::delays& service::cancel_to_release() const noexcept { return p_->owner.published().cancel_to_release; }
+const core::delays& service::cancel_to_release() const noexcept {
+  return p_->owner.published().cancel_to_release;
+}
 
 readiness service::ready() const {
   if (p_->host.loading()) return {false, "models are loading"};
@@ -299,7 +321,8 @@ readiness service::ready() const {
   const auto models = p_->host.models();
   for (std::size_t i = 0; i < std::min(models->size(), picture->bad_endings.size()); ++i)
     if (picture->bad_endings[i] >= bad_endings_in_a_row)
-      return {false, fmt::format("the last {} jobs of {} ended in logits that are not finite", picture->bad_endings[i], (*models)[i]->name)};
+      return {false, fmt::format("the last {} jobs of {} ended in logits that are not finite",
+                                 picture->bad_endings[i], (*models)[i]->name)};
   return {true, {}};
 }
 

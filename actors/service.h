@@ -1,8 +1,9 @@
-// service.h — the door between the network and the engine: every session, and every embedding program, uses this.
+// service.h — the door between the network and the engine: every session, and every embedding program, uses
+// this.
 //
-// It holds the text pool, the model host, the owners and the telemetry, and knows nothing of sockets.
-// Thread safety: every member from any thread. Callbacks are posted to the executor that was passed in; they are never
-// called from inside the call that takes them.
+// It holds the text pool, the model host, the owners and the telemetry, and knows nothing of sockets. Thread
+// safety: every member from any thread. Callbacks are posted to the executor that was passed in; they are
+// never called from inside the call that takes them.
 #pragma once
 
 #include <cstdint>
@@ -42,17 +43,22 @@ struct job_view {
 
 // The published picture: made by the owner between steps, read by everybody else without waiting for it.
 struct snapshot {
-  struct { std::uint32_t queued = 0, prefilling = 0, decoding = 0, paused = 0; std::uint64_t finished = 0; } jobs;
+  struct {
+    std::uint32_t queued = 0, prefilling = 0, decoding = 0, paused = 0;
+    std::uint64_t finished = 0;
+  } jobs;
   struct { std::uint32_t total = 0, free = 0, cached = 0, used = 0; } pages;
   struct { std::uint32_t total = 0, used = 0; std::uint64_t restored = 0; } host_pages;  // of the host tier
   memory_use memory;  // of all models together
   double tokens_per_s = 0;
   std::uint32_t queue = 0;
-  double predicted_wait_ms = 0;  // of a job that came now, to the busiest model (way_in.h), its text's wait included
+  // of a job that came now, to the busiest model (way_in.h), its text's wait included
+  double predicted_wait_ms = 0;
   struct { std::uint32_t tasks = 0; std::uint64_t bytes = 0; } text;  // of the text pool
   double step_p50_ms = 0, step_p99_ms = 0;
   std::uint64_t steps = 0, tokens = 0, preemptions = 0, queued_tokens = 0;
-  struct { std::uint64_t hits = 0, tokens = 0; } prefix;  // jobs that found part of their prompt computed; how much
+  // jobs that found part of their prompt computed; how much
+  struct { std::uint64_t hits = 0, tokens = 0; } prefix;
 };
 
 struct readiness { bool ready = false; std::string reason; };
@@ -82,17 +88,17 @@ class service {
   service(const service&) = delete;
   service& operator=(const service&) = delete;
 
-  // Loads every model, one after the other, on its owner's thread (which also calls `progress`); `done` learns of the
-  // first failure, and nothing is served then.
+  // Loads every model, one after the other, on its owner's thread (which also calls `progress`); `done`
+  // learns of the first failure, and nothing is served then.
   void load(load_progress progress, executor ex, std::function<void(core::result<>)> done);
 
-  // A new job whose news go to `shard`'s thread. `changed` is followed from the first moment. Never fails: a refusal
-  // is a state of the stream.
-  // REQUIRES: called on `shard`'s thread.
+  // A new job whose news go to `shard`'s thread. `changed` is followed from the first moment. Never fails: a
+  // refusal is a state of the stream. REQUIRES: called on `shard`'s thread.
   std::shared_ptr<job_stream> submit(request r, executor shard, job_stream::reader changed);
-  // The same for n answers to one request, in order: it is tokenised once, and they are let in or refused together.
-  // REQUIRES: n >= 1.
-  std::vector<std::shared_ptr<job_stream>> submit(request r, std::uint32_t n, executor shard, job_stream::reader changed);
+  // The same for n answers to one request, in order: it is tokenised once, and they are let in or refused
+  // together. REQUIRES: n >= 1.
+  std::vector<std::shared_ptr<job_stream>> submit(request r, std::uint32_t n, executor shard,
+                                                  job_stream::reader changed);
 
   std::vector<model_entry> models() const;
   void tokenize(std::string model, std::string text, bool add_special, executor ex,
@@ -100,8 +106,8 @@ class service {
   void detokenize(std::string model, std::vector<std::int64_t> ids, executor ex,
                   std::function<void(core::result<std::string>)> done);
 
-  // Who asks: a key (request::key) knows its own jobs alone, all others are unknown to it. None: the program itself,
-  // which knows all.
+  // Who asks: a key (request::key) knows its own jobs alone, all others are unknown to it. None: the program
+  // itself, which knows all.
   using asker = std::optional<std::uint64_t>;
   // Live jobs, the youngest first, then the ended ones, the last first.
   void list_jobs(asker who, executor ex, std::function<void(std::vector<job_view>)> done);

@@ -15,7 +15,7 @@ namespace {
 
 constexpr auto relaxed = std::memory_order_relaxed;
 constexpr std::uint64_t least_measured = 4096;        // bytes
-constexpr double half_weight = 256 * 1024;            // a task of so many bytes moves the mean half of the way
+constexpr double half_weight = 256 * 1024;  // a task of so many bytes moves the mean half of the way
 constexpr double most_wait_s = 1e6;
 
 core::error out_of_memory() { return overloaded(1, "out of memory"); }
@@ -98,8 +98,9 @@ core::error text_pool::no_room(std::uint64_t bytes) const {
     return overloaded(seconds_for(held / std::max(1u, tasks)),
                       fmt::format("{} texts wait to be tokenised, and no more are taken for now", tasks));
   const auto room = options_.queue_bytes - std::min(options_.queue_bytes, bytes);
-  return overloaded(seconds_for(held - std::min(held, room)),
-                    fmt::format("texts of {} bytes wait to be tokenised, and {} more are not taken for now", held, bytes));
+  return overloaded(
+      seconds_for(held - std::min(held, room)),
+      fmt::format("texts of {} bytes wait to be tokenised, and {} more are not taken for now", held, bytes));
 }
 
 core::duration text_pool::predicted_wait() const noexcept {

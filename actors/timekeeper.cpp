@@ -12,7 +12,8 @@ class system_bell final : public timekeeper::bell {
 
   void set(core::time_point at) override {
     timer_.expires_at(at);
-    // A bell that is set again or destroyed after it was due may still have its handler in the executor's queue.
+    // A bell that is set again or destroyed after it was due may still have its handler in the executor's
+    // queue.
     timer_.async_wait([ring = std::weak_ptr(ring_)](boost::system::error_code ec) {
       const auto alive = ring.lock();
       if (!ec && alive) (*alive)();

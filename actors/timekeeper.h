@@ -1,7 +1,8 @@
-// timekeeper.h — the clock of a service, and bells that ring at a time of it. The one seam through which time comes in:
-// a simulation keeps its own.
+// timekeeper.h — the clock of a service, and bells that ring at a time of it. The one seam through which time
+// comes in: a simulation keeps its own.
 //
-// Thread safety: now() and make_bell() from any thread; a bell is used, rings and is destroyed on its executor alone.
+// Thread safety: now() and make_bell() from any thread; a bell is used, rings and is destroyed on its
+// executor alone.
 #pragma once
 
 #include <boost/asio/any_io_executor.hpp>
@@ -20,7 +21,8 @@ class timekeeper : public core::clock {
     virtual ~bell() = default;
     virtual void set(core::time_point at) = 0;
   };
-  virtual std::unique_ptr<bell> make_bell(boost::asio::any_io_executor where, std::function<void()> ring) const = 0;
+  virtual std::unique_ptr<bell> make_bell(boost::asio::any_io_executor where,
+                                          std::function<void()> ring) const = 0;
 
   // Tells the same time, also after this one is gone: streams may outlive their service.
   virtual std::shared_ptr<const core::clock> lasting() const = 0;
@@ -30,8 +32,11 @@ class timekeeper : public core::clock {
 class system_time final : public timekeeper {
  public:
   core::time_point now() const noexcept override { return core::system_clock().now(); }
-  std::unique_ptr<bell> make_bell(boost::asio::any_io_executor where, std::function<void()> ring) const override;
-  std::shared_ptr<const core::clock> lasting() const override { return std::make_shared<core::system_clock>(); }
+  std::unique_ptr<bell> make_bell(boost::asio::any_io_executor where,
+                                  std::function<void()> ring) const override;
+  std::shared_ptr<const core::clock> lasting() const override {
+    return std::make_shared<core::system_clock>();
+  }
 };
 
 }  // namespace weir::actors

@@ -1,7 +1,7 @@
 // token_log.h — a job's delivered tokens and their text, append-only.
 //
-// Used on the stream's shard. Positions count tokens: text_of(a, b) is the text of tokens (a, b], and once appended
-// neither tokens nor text ever change.
+// Used on the stream's shard. Positions count tokens: text_of(a, b) is the text of tokens (a, b], and once
+// appended neither tokens nor text ever change.
 #pragma once
 
 #include <cassert>

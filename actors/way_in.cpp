@@ -18,12 +18,13 @@ double seconds(core::duration d) { return std::chrono::duration<double>(d).count
 
 core::result<void> way_in::admit(std::string_view model, std::uint32_t prompt_tokens, std::uint32_t choices) {
   const std::uint32_t most = limits_.batch + limits_.queue;
-  if (choices > most) return core::bad_param("n", "n: {} has room for {} jobs in all, not for {}", model, most, choices);
+  if (choices > most)
+    return core::bad_param("n", "n: {} has room for {} jobs in all, not for {}", model, most, choices);
   const auto tokens = prompt_tokens_.load(relaxed);
   if (tokens >= limits_.queue_tokens)
     return overloaded(wait_for_prompts(tokens - limits_.queue_tokens + 1),
-                      fmt::format("prompts of {} tokens wait for {}, which takes no more from {} on", tokens, model,
-                                  limits_.queue_tokens));
+                      fmt::format("prompts of {} tokens wait for {}, which takes no more from {} on", tokens,
+                                  model, limits_.queue_tokens));
   if (auto soon = judge_wait(model, {}); !soon) return soon;
   auto jobs = jobs_.load(relaxed);
   do {
@@ -37,15 +38,19 @@ core::error way_in::full(std::string_view model, std::uint32_t jobs, std::uint32
   const auto places = places_.load(relaxed);
   const double wait = wait_for_place(places == 0 ? 0 : places + choices - 1);
   if (choices == 1)
-    return overloaded(wait, fmt::format("{} has {} jobs running or waiting, and takes no more for now", model, jobs));
-  return overloaded(wait, fmt::format("{} has {} jobs running or waiting, and no room for {} more", model, jobs, choices));
+    return overloaded(
+        wait, fmt::format("{} has {} jobs running or waiting, and takes no more for now", model, jobs));
+  return overloaded(
+      wait, fmt::format("{} has {} jobs running or waiting, and no room for {} more", model, jobs, choices));
 }
 
 core::result<void> way_in::judge_wait(std::string_view model, core::duration before) const {
   const double wait = seconds(before) + seconds(predicted_wait()), most = seconds(limits_.queue_wait);
   if (wait <= most) return {};
-  return overloaded(wait - most, fmt::format("{} would begin this in about {:.0f} s, and lets nobody wait longer than {:.0f} s",
-                                             model, wait, most));
+  return overloaded(
+      wait - most,
+      fmt::format("{} would begin this in about {:.0f} s, and lets nobody wait longer than {:.0f} s", model,
+                  wait, most));
 }
 
 std::uint32_t way_in::waiting() const noexcept {
@@ -54,7 +59,8 @@ std::uint32_t way_in::waiting() const noexcept {
 }
 
 core::duration way_in::predicted_wait() const noexcept {
-  const double s = std::max(wait_for_prompts(prompt_tokens_.load(relaxed)), wait_for_place(jobs_.load(relaxed)));
+  const double s =
+      std::max(wait_for_prompts(prompt_tokens_.load(relaxed)), wait_for_place(jobs_.load(relaxed)));
   return std::chrono::duration_cast<core::duration>(std::chrono::duration<double>(std::min(s, most_wait_s)));
 }
 
@@ -70,7 +76,9 @@ double way_in::wait_for_place(std::uint32_t jobs) const noexcept {
   return (jobs - places + 1.0) * answer_.load(relaxed) / rate;
 }
 
-void way_in::prompt_done(std::uint32_t prompt_tokens) noexcept { prompt_tokens_.fetch_sub(prompt_tokens, relaxed); }
+void way_in::prompt_done(std::uint32_t prompt_tokens) noexcept {
+  prompt_tokens_.fetch_sub(prompt_tokens, relaxed);
+}
 
 void way_in::job_done(std::uint32_t output_tokens) noexcept {
   jobs_.fetch_sub(1, relaxed);

@@ -1,24 +1,27 @@
-// way_in.h — the door of a model: how many jobs it has taken, how fast it works them off, and whether it takes one more.
+// way_in.h — the door of a model: how many jobs it has taken, how fast it works them off, and whether it
+// takes one more.
 //
 // A job is refused (overloaded, with the time after which it may come again) where
 //   1. more jobs would run or wait than may: the batch and the queue together;
 //   2. the prompts that are not computed yet hold `queue_tokens` tokens or more;
-//   3. its turn would come later than `queue_wait`, as far as can be told. The predicted wait is what its text has to wait
+//   3. its turn would come later than `queue_wait`, as far as can be told. The predicted wait is what its
+//   text has to wait
 //      before (text_pool.h), and the longer of
 //
 //        prompt tokens that are not computed / prompt tokens computed a second                        and
 //        (jobs - places + 1) * tokens of an answer / tokens sampled a second,  where jobs >= places,
 //
-//      since prompts are computed and places become free at the same time. There are as many places as the batch has, or,
-//      while jobs wait beside a batch that is not full (they lack pages), as many as jobs run. Rates are those of the last
-//      half minute of work, an answer is as long as the last ones were; what was not measured yet predicts nothing. Jobs
-//      of a high priority wait less than that.
+//      since prompts are computed and places become free at the same time. There are as many places as the
+//      batch has, or, while jobs wait beside a batch that is not full (they lack pages), as many as jobs run.
+//      Rates are those of the last half minute of work, an answer is as long as the last ones were; what was
+//      not measured yet predicts nothing. Jobs of a high priority wait less than that.
 //
-// A prompt counts as not computed until its job's first token is delivered, or it ends without one. The choices of one
-// request are let in together or not at all, and their prompt counts once: they share what is computed of it.
+// A prompt counts as not computed until its job's first token is delivered, or it ends without one. The
+// choices of one request are let in together or not at all, and their prompt counts once: they share what is
+// computed of it.
 //
-// Thread safety: any thread; the last group of members is the owner's. Of jobs that come at the same moment one more may
-// get in than 2. and 3. allow, 1. is exact.
+// Thread safety: any thread; the last group of members is the owner's. Of jobs that come at the same moment
+// one more may get in than 2. and 3. allow, 1. is exact.
 #pragma once
 
 #include <atomic>
@@ -47,8 +50,8 @@ class way_in {
 
   explicit way_in(limits l) : limits_(l) {}
 
-  // Lets the choices of a request in, or refuses all. Of each that was let in the owner says job_done() once, and of
-  // their prompt prompt_done() before the last.
+  // Lets the choices of a request in, or refuses all. Of each that was let in the owner says job_done() once,
+  // and of their prompt prompt_done() before the last.
   core::result<void> admit(std::string_view model, std::uint32_t prompt_tokens, std::uint32_t choices = 1);
 
   // Refuses whoever would wait too long here after having waited `before`.
@@ -74,8 +77,9 @@ class way_in {
   std::atomic<double> prompt_rate_{0}, rate_{0}, answer_{0};  // answer_: tokens of one, a running mean
 };
 
-// A prompt at its model's door, held by the jobs that begin with it: it counts as not computed until one of them has a
-// token, or none of them is left. Used by one thread at a time: who lets the jobs in, then their owner.
+// A prompt at its model's door, held by the jobs that begin with it: it counts as not computed until one of
+// them has a token, or none of them is left. Used by one thread at a time: who lets the jobs in, then their
+// owner.
 class waiting_prompt {
  public:
   // `door` outlives it.

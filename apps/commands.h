@@ -1,5 +1,5 @@
-// commands.h — the subcommands of `weir`: each adds its options to an app and leaves behind what to do when it is
-// chosen. The returned number is the exit code.
+// commands.h — the subcommands of `weir`: each adds its options to an app and leaves behind what to do when
+// it is chosen. The returned number is the exit code.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -8,7 +8,14 @@
 namespace weir::apps {
 
 // Exit codes, as documented.
-enum exit_code { done = 0, internal_error = 1, bad_usage = 2, does_not_fit = 3, condition_broken = 4, interrupted = 130 };
+enum exit_code {
+  done = 0,
+  internal_error = 1,
+  bad_usage = 2,
+  does_not_fit = 3,
+  condition_broken = 4,
+  interrupted = 130
+};
 
 using command = std::function<int()>;
 

@@ -7,7 +7,8 @@
 
 namespace weir::apps {
 
-// Checks what belongs together: a device that this build has, models that have names of their own, numbers or auto.
+// Checks what belongs together: a device that this build has, models that have names of their own, numbers or
+// auto.
 core::result<actors::service_options> service_options_of(const core::engine_settings& s, std::uint32_t queue);
 
 // A number of bytes, or of K, M or G of them (powers of 1024). The error names the option.

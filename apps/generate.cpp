@@ -110,7 +110,9 @@ command add_generate(CLI::App& app) {
   auto& r = o->request;
   app.add_option("--prompt", o->prompt, "a raw prompt");
   app.add_option("--prompt-file", o->prompt_file, "the same from a file")->type_name("F");
-  app.add_option("--prompt-ids", o->prompt_ids, "the prompt as token ids")->delimiter(',')->type_name("1,2,3");
+  app.add_option("--prompt-ids", o->prompt_ids, "the prompt as token ids")
+      ->delimiter(',')
+      ->type_name("1,2,3");
   app.add_option("--batch", o->batch,
                  "a request a line (response.create's fields) in; results in the same order out, one a line")
       ->type_name("F.jsonl");

@@ -24,7 +24,11 @@ using phase = actors::job_stream::phase;
 class batch {
  public:
   batch(local_service& local, std::istream& in, std::size_t at_once)
-      : local_(local), in_(in), at_once_(at_once), interrupt_(local.io(), SIGINT, SIGTERM), tick_(local.io()) {}
+      : local_(local),
+        in_(in),
+        at_once_(at_once),
+        interrupt_(local.io(), SIGINT, SIGTERM),
+        tick_(local.io()) {}
 
   int run() {
     interrupt_.async_wait([this](auto ec, int) {

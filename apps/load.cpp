@@ -28,7 +28,8 @@ int fail(const core::error& e) {
 }
 
 void show(const load::progress& p) {
-  std::cerr << fmt::format("{:5.0f} s  {} streams  {:.0f} tok/s  gap p99 {:.1f} ms  {} errors\n", p.at_s, p.streams, p.tokens_per_s, p.gap_p99_ms, p.errors);
+  std::cerr << fmt::format("{:5.0f} s  {} streams  {:.0f} tok/s  gap p99 {:.1f} ms  {} errors\n", p.at_s,
+                           p.streams, p.tokens_per_s, p.gap_p99_ms, p.errors);
 }
 
 bool write(const std::string& file, const std::string& text) {
@@ -46,7 +47,8 @@ int run_one(const load::typed_options& o, const load::plan& plan, load::place& a
   load::report r = load::run(plan.run, at, show, interrupted);
   r.judge(plan.conditions);
   std::cout << load::as_text(r);
-  const bool written = write(o.json, boost::json::serialize(load::as_json(r)) + "\n") && write(o.html, load::as_page(r));
+  const bool written =
+      write(o.json, boost::json::serialize(load::as_json(r)) + "\n") && write(o.html, load::as_page(r));
   if (!written) return exit_code::internal_error;
   if (r.interrupted) return exit_code::interrupted;
   return plan.conditions.empty() || r.good() ? exit_code::done : exit_code::condition_broken;
@@ -86,34 +88,62 @@ int run(const load::typed_options& o) {
 
 command add_load(CLI::App& app) {
   auto o = std::make_shared<load::typed_options>();
-  app.add_option("--url", o->url, "ws:// or wss:// for weir.v1, http:// or https:// for OpenAI's streams")->required();
-  app.add_option("--protocol", o->protocol, "weir or openai, where the URL's scheme does not say")->type_name("NAME");
+  app.add_option("--url", o->url, "ws:// or wss:// for weir.v1, http:// or https:// for OpenAI's streams")
+      ->required();
+  app.add_option("--protocol", o->protocol, "weir or openai, where the URL's scheme does not say")
+      ->type_name("NAME");
   app.add_option("--model", o->model, "which model to ask for");
   app.add_option("--api-key", o->api_key, "sent as a bearer");
-  app.add_option("--prompts", o->prompts, "a prompt a line, asked in turn; none: made of short words")->type_name("FILE");
-  app.add_option("--distinct", o->distinct, "so many different made prompts, so that answers can be compared; 0: all differ");
-  app.add_option("--extra", o->extra, "fields that go into every request, as {\"ignore_eos\":true}")->type_name("JSON");
-  app.add_option("--streams", o->streams, "closed loop: so many streams, each asking again once answered")->check(CLI::Range(0, 60000));
-  app.add_option("--rate", o->rate, "open loop: requests a second, whatever the server does")->check(CLI::Range(0.0, 1e6));
-  app.add_option("--arrivals", o->arrivals, "of an open loop: poisson, constant, or gamma:B (B < 1 comes in bursts)")->capture_default_str();
-  app.add_option("--trace", o->trace, "requests of a file: t,in,out, or an Azure, BurstGPT or Mooncake trace")->type_name("FILE");
-  app.add_option("--prompt-tokens", o->prompt_tokens, "length of made prompts: N or LOW-HIGH")->capture_default_str();
+  app.add_option("--prompts", o->prompts, "a prompt a line, asked in turn; none: made of short words")
+      ->type_name("FILE");
+  app.add_option("--distinct", o->distinct,
+                 "so many different made prompts, so that answers can be compared; 0: all differ");
+  app.add_option("--extra", o->extra, "fields that go into every request, as {\"ignore_eos\":true}")
+      ->type_name("JSON");
+  app.add_option("--streams", o->streams, "closed loop: so many streams, each asking again once answered")
+      ->check(CLI::Range(0, 60000));
+  app.add_option("--rate", o->rate, "open loop: requests a second, whatever the server does")
+      ->check(CLI::Range(0.0, 1e6));
+  app.add_option("--arrivals", o->arrivals,
+                 "of an open loop: poisson, constant, or gamma:B (B < 1 comes in bursts)")
+      ->capture_default_str();
+  app.add_option("--trace", o->trace, "requests of a file: t,in,out, or an Azure, BurstGPT or Mooncake trace")
+      ->type_name("FILE");
+  app.add_option("--prompt-tokens", o->prompt_tokens, "length of made prompts: N or LOW-HIGH")
+      ->capture_default_str();
   app.add_option("--max-tokens", o->max_tokens, "length of answers: N or LOW-HIGH")->capture_default_str();
-  app.add_option("--duration", o->duration, "measured time, in s")->check(CLI::Range(0.1, 86400.0))->capture_default_str();
-  app.add_option("--warmup", o->warmup, "time before it that is not measured, in s; as long as the ramp where not given")->check(CLI::Range(0.0, 86400.0));
+  app.add_option("--duration", o->duration, "measured time, in s")
+      ->check(CLI::Range(0.1, 86400.0))
+      ->capture_default_str();
+  app.add_option("--warmup", o->warmup,
+                 "time before it that is not measured, in s; as long as the ramp where not given")
+      ->check(CLI::Range(0.0, 86400.0));
   app.add_option("--ramp", o->ramp, "the load rises over so many s")->check(CLI::Range(0.0, 86400.0));
-  app.add_option("--drain", o->drain, "how long an open loop waits for its last answers, in s")->check(CLI::Range(0.0, 86400.0))->capture_default_str();
-  app.add_option("--slow-readers", o->slow_readers, "share of the connections that read slowly")->type_name("P%");
-  app.add_option("--read-rate", o->read_rate, "how fast they read, in bytes/s; 0: they stop")->check(CLI::Range(0.0, 1e9));
-  app.add_option("--disconnect", o->disconnect, "chance of each stream to be dropped, a second")->type_name("P%/s");
-  app.add_option("--cancel", o->cancel, "share of the requests that are cancelled at a random token")->type_name("P%");
+  app.add_option("--drain", o->drain, "how long an open loop waits for its last answers, in s")
+      ->check(CLI::Range(0.0, 86400.0))
+      ->capture_default_str();
+  app.add_option("--slow-readers", o->slow_readers, "share of the connections that read slowly")
+      ->type_name("P%");
+  app.add_option("--read-rate", o->read_rate, "how fast they read, in bytes/s; 0: they stop")
+      ->check(CLI::Range(0.0, 1e9));
+  app.add_option("--disconnect", o->disconnect, "chance of each stream to be dropped, a second")
+      ->type_name("P%/s");
+  app.add_option("--cancel", o->cancel, "share of the requests that are cancelled at a random token")
+      ->type_name("P%");
   app.add_option("--slo", o->slo, "what a good request keeps: ttft=200ms,tpot=50ms,e2el=5s");
-  app.add_option("--assert", o->conditions, "what the run has to keep, as added_jitter_p99<5ms; repeatable; else exit 4")->allow_extra_args(false);
+  app.add_option("--assert", o->conditions,
+                 "what the run has to keep, as added_jitter_p99<5ms; repeatable; else exit 4")
+      ->allow_extra_args(false);
   app.add_option("--json", o->json, "the whole report")->type_name("FILE");
-  app.add_option("--html", o->html, "one page with curves and every token of some streams, to be looked at")->type_name("FILE");
-  app.add_option("--vs", o->vs, "another server: both in turns, and the ratios of their figures")->type_name("URL");
-  app.add_option("--window", o->window, "length of such a turn, in s")->check(CLI::Range(0.5, 600.0))->capture_default_str();
-  app.add_option("--threads", o->threads, "threads of this harness; 0: half of the cores, at most 4")->check(CLI::Range(0, 64));
+  app.add_option("--html", o->html, "one page with curves and every token of some streams, to be looked at")
+      ->type_name("FILE");
+  app.add_option("--vs", o->vs, "another server: both in turns, and the ratios of their figures")
+      ->type_name("URL");
+  app.add_option("--window", o->window, "length of such a turn, in s")
+      ->check(CLI::Range(0.5, 600.0))
+      ->capture_default_str();
+  app.add_option("--threads", o->threads, "threads of this harness; 0: half of the cores, at most 4")
+      ->check(CLI::Range(0, 64));
   app.add_option("--seed", o->seed, "of prompts, lengths and times")->capture_default_str();
   app.add_flag("--insecure", o->insecure, "take any certificate");
   name_variables(app);

@@ -8,7 +8,8 @@
 
 namespace weir::apps {
 
-// Loads what the settings name, with progress on stderr. Errors are printed; `exit` is the code to leave with then.
+// Loads what the settings name, with progress on stderr. Errors are printed; `exit` is the code to leave with
+// then.
 class local_service {
  public:
   local_service(const core::engine_settings& s, std::uint32_t queue);

@@ -22,7 +22,8 @@ std::uint64_t number_in(const std::string& path) {
   return in >> n ? n : none;
 }
 
-// The path of this process in the hierarchy of cgroups, version 2 ("0::/…") or of version 1's memory controller.
+// The path of this process in the hierarchy of cgroups, version 2 ("0::/…") or of version 1's memory
+// controller.
 std::string cgroup_path(bool& version_1) {
   std::ifstream in("/proc/self/cgroup");
   for (std::string line; std::getline(in, line);) {
@@ -44,7 +45,8 @@ std::uint64_t cgroup_limit() {
 }
 
 std::uint64_t machine_memory() {
-  return static_cast<std::uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
+  return static_cast<std::uint64_t>(sysconf(_SC_PHYS_PAGES)) *
+         static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
 }
 
 }  // namespace
@@ -60,10 +62,11 @@ core::result<std::uint64_t> clients_limit(std::uint64_t process, std::uint64_t r
   const std::uint64_t left = process > resident ? process - resident : 0;
   const std::uint64_t room = left - left / 4;
   if (room >= least_for_clients || !asked_for) return std::max(room, least_for_clients);
-  auto e = core::make_error(core::errc::does_not_fit,
-                            "--max-memory {} MB: {} MB are taken once the models are loaded, and {} MB are left for clients, "
-                            "who need {} MB at least",
-                            process >> 20, resident >> 20, room >> 20, least_for_clients >> 20);
+  auto e = core::make_error(
+      core::errc::does_not_fit,
+      "--max-memory {} MB: {} MB are taken once the models are loaded, and {} MB are left for clients, "
+      "who need {} MB at least",
+      process >> 20, resident >> 20, room >> 20, least_for_clients >> 20);
   e.param = "max-memory";
   return e;
 }

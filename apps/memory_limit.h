@@ -1,5 +1,5 @@
-// memory_limit.h — how much memory this process may take, how much of that its clients may make it hold, and what of it
-// the system gets back.
+// memory_limit.h — how much memory this process may take, how much of that its clients may make it hold, and
+// what of it the system gets back.
 #pragma once
 
 #include <chrono>
@@ -10,22 +10,26 @@
 
 namespace weir::apps {
 
-// What --max-memory says, in bytes; auto: what the process's cgroup allows, or what the machine has, if that is less.
+// What --max-memory says, in bytes; auto: what the process's cgroup allows, or what the machine has, if that
+// is less.
 core::result<std::uint64_t> process_limit(const std::string& max_memory);
 
-// What clients may make the process hold, once the models are loaded and `resident` bytes are taken: three quarters of
-// what is left, since parsing, threads and the allocator's own use are not counted one by one. At least `least_for_clients`
-// where the limit is the machine's own; less than that under a limit that was asked for is an error (does_not_fit).
+// What clients may make the process hold, once the models are loaded and `resident` bytes are taken: three
+// quarters of what is left, since parsing, threads and the allocator's own use are not counted one by one. At
+// least `least_for_clients` where the limit is the machine's own; less than that under a limit that was asked
+// for is an error (does_not_fit).
 inline constexpr std::uint64_t least_for_clients = 64 << 20;
 core::result<std::uint64_t> clients_limit(std::uint64_t process, std::uint64_t resident, bool asked_for);
 
-// Gives memory back that the allocator keeps free. A storm of connections leaves free pieces all over its arenas, which it
-// would keep for ever. Used on one thread; tick() may hold up allocations of others for as long as giving back takes.
+// Gives memory back that the allocator keeps free. A storm of connections leaves free pieces all over its
+// arenas, which it would keep for ever. Used on one thread; tick() may hold up allocations of others for as
+// long as giving back takes.
 class memory_returner {
  public:
   static constexpr std::chrono::seconds every{10};  // between two calls of tick()
 
-  // Gives back what is free where the process has grown since it last did, or once a minute where it is large.
+  // Gives back what is free where the process has grown since it last did, or once a minute where it is
+  // large.
   void tick();
 
  private:

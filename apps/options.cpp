@@ -12,7 +12,8 @@ namespace weir::apps {
 namespace {
 
 std::string variable(std::string name) {
-  std::ranges::transform(name, name.begin(), [](char c) { return c == '-' ? '_' : static_cast<char>(std::toupper(c)); });
+  std::ranges::transform(name, name.begin(),
+                         [](char c) { return c == '-' ? '_' : static_cast<char>(std::toupper(c)); });
   return "WEIR_" + name;
 }
 
@@ -20,7 +21,9 @@ std::string variable(std::string name) {
 struct adder {
   CLI::App& app;
 
-  void operator()(const core::setting& s, bool& field) const { finish(app.add_flag(flag(s), field, s.meaning), s); }
+  void operator()(const core::setting& s, bool& field) const {
+    finish(app.add_flag(flag(s), field, s.meaning), s);
+  }
   void operator()(const core::setting& s, std::vector<std::string>& field) const {
     finish(app.add_option(flag(s), field, s.meaning)->take_all()->allow_extra_args(false), s);
   }
@@ -45,7 +48,9 @@ void add_settings(CLI::App& app, core::engine_settings& s) { core::visit_setting
 void add_settings(CLI::App& app, core::server_settings& s) { core::visit_settings(s, adder{app}); }
 
 void add_common(CLI::App& app) {
-  app.add_option("--config", "a TOML file with any of these options")->type_name("FILE")->envname("WEIR_CONFIG");
+  app.add_option("--config", "a TOML file with any of these options")
+      ->type_name("FILE")
+      ->envname("WEIR_CONFIG");
   app.add_option_function<std::string>(
          "--log-level", [](const std::string& level) { spdlog::set_level(spdlog::level::from_str(level)); },
          "least important message to log")
@@ -56,10 +61,12 @@ void add_common(CLI::App& app) {
 
 void name_variables(CLI::App& app) {
   for (auto* o : app.get_options())
-    if (!o->get_lnames().empty() && o->get_lnames().front() != "help") o->envname(variable(o->get_lnames().front()));
+    if (!o->get_lnames().empty() && o->get_lnames().front() != "help")
+      o->envname(variable(o->get_lnames().front()));
 }
 
-// CLI11 reads configuration files for the topmost command alone, with a section for each subcommand; ours are flat.
+// CLI11 reads configuration files for the topmost command alone, with a section for each subcommand; ours are
+// flat.
 void apply_config(CLI::App& app) {
   const auto* given = app.get_option_no_throw("--config");
   if (!given || given->count() == 0) return;
@@ -69,7 +76,8 @@ void apply_config(CLI::App& app) {
   std::map<CLI::Option*, std::vector<std::string>> values;
   for (const auto& item : CLI::ConfigTOML().from_config(in)) {
     auto* option = item.parents.empty() ? app.get_option_no_throw("--" + item.name) : nullptr;
-    if (!option || option == given) throw CLI::ConfigError("--config " + file + ": '" + item.fullname() + "' is no option");
+    if (!option || option == given)
+      throw CLI::ConfigError("--config " + file + ": '" + item.fullname() + "' is no option");
     auto& all = values[option];
     all.insert(all.end(), item.inputs.begin(), item.inputs.end());
   }

@@ -18,8 +18,8 @@ void name_variables(CLI::App& app);
 void add_common(CLI::App& app);
 
 // Reads the TOML file of --config, if one was given, into every option that neither the command line nor the
-// environment has set. Throws CLI::ParseError for a file that cannot be read, a key that is no option, a value out of
-// range.
+// environment has set. Throws CLI::ParseError for a file that cannot be read, a key that is no option, a
+// value out of range.
 void apply_config(CLI::App& app);
 
 // Options that have a place in the command line but no code behind them yet: refused by name.

@@ -34,7 +34,9 @@ core::result<std::vector<std::string>> read_keys(const std::string& file) {
   return net::parse_api_keys(text, file);
 }
 
-std::string url_host(const std::string& host) { return host.find(':') == host.npos ? host : "[" + host + "]"; }
+std::string url_host(const std::string& host) {
+  return host.find(':') == host.npos ? host : "[" + host + "]";
+}
 
 // How long clients have to take their last frames when the server ends before their jobs do.
 constexpr std::chrono::milliseconds last_words{500};
@@ -42,7 +44,8 @@ constexpr std::chrono::milliseconds last_words{500};
 // The life of a server: listen, load, say so, serve until a signal, drain, stop.
 class serving {
  public:
-  serving(const serve_options& o, actors::service_options s, net::server_options n, std::uint64_t memory_limit)
+  serving(const serve_options& o, actors::service_options s, net::server_options n,
+          std::uint64_t memory_limit)
       : shards_(o.server.io_threads, s.seen),
         service_(std::move(s), clock_),
         server_(service_, shards_, std::move(n)),
@@ -80,8 +83,8 @@ class serving {
     const auto models = service_.models();
     std::string names;
     for (const auto& m : models) names += (names.empty() ? "" : ",") + m.name;
-    std::printf("weir ready http://%s:%u model=%s device=%s\n", url_host(server_.host()).c_str(), server_.port(),
-                names.c_str(), models.front().device.c_str());
+    std::printf("weir ready http://%s:%u model=%s device=%s\n", url_host(server_.host()).c_str(),
+                server_.port(), names.c_str(), models.front().device.c_str());
     std::fflush(stdout);
   }
 
@@ -117,7 +120,8 @@ class serving {
     });
   }
 
-  // What still runs is cancelled, so that every client hears how its job ended; those that do not listen are left.
+  // What still runs is cancelled, so that every client hears how its job ended; those that do not listen are
+  // left.
   void cut_short() {
     service_.cancel_all();
     timer_.expires_after(last_words);

@@ -90,7 +90,8 @@ command add_tokenize(CLI::App& app) {
   app.add_option("--model", o->model, "a directory with tokenizer.json")->required()->type_name("DIR");
   auto* text = app.add_option("text", o->text, "what to tokenize; standard input where it is missing");
   auto* ids = app.add_option("--ids", o->ids, "decode these ids instead")->delimiter(',')->type_name("1,2,3");
-  app.add_option("--batch", o->batch, "lines {\"text\":…,\"add_special\":bool} in, {\"ids\":[…],\"text\":…} out")
+  app.add_option("--batch", o->batch,
+                 "lines {\"text\":…,\"add_special\":bool} in, {\"ids\":[…],\"text\":…} out")
       ->type_name("F.jsonl");
   app.add_flag("--no-special", o->no_special, "without BOS and the like");
   return [o, text, ids] {

@@ -39,7 +39,8 @@ int run(int argc, char** argv) {
   add("load", "load a server with streams, and measure every gap", add_load);
   add("bench", "the project's own benchmarks", add_bench);
   add_missing(app);
-  if (argc > 1 && argv[1][0] != '-' && app.get_subcommands([&](CLI::App* s) { return s->check_name(argv[1]); }).empty()) {
+  if (argc > 1 && argv[1][0] != '-' &&
+      app.get_subcommands([&](CLI::App* s) { return s->check_name(argv[1]); }).empty()) {
     std::cerr << "'" << argv[1] << "' is no subcommand; weir --help lists them\n";
     return exit_code::bad_usage;
   }

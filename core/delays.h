@@ -1,7 +1,8 @@
 // delays.h — how long something took, many times over: a histogram that any thread adds to.
 //
-// 16 buckets to a power of two of microseconds, so a quantile is at most 1/16 above the truth; the last bucket holds
-// everything over two hours. Thread safety: any thread; a reader may miss what is added meanwhile.
+// 16 buckets to a power of two of microseconds, so a quantile is at most 1/16 above the truth; the last
+// bucket holds everything over two hours. Thread safety: any thread; a reader may miss what is added
+// meanwhile.
 #pragma once
 
 #include <algorithm>
@@ -16,7 +17,8 @@ namespace weir::core {
 class delays {
  public:
   void add(std::chrono::nanoseconds d) noexcept {
-    const auto us = std::max<std::int64_t>(0, std::chrono::duration_cast<std::chrono::microseconds>(d).count());
+    const auto us =
+        std::max<std::int64_t>(0, std::chrono::duration_cast<std::chrono::microseconds>(d).count());
     counts_[bucket_of(static_cast<std::uint64_t>(us))].fetch_add(1, std::memory_order_relaxed);
   }
 
@@ -32,7 +34,8 @@ class delays {
     std::uint64_t seen = 0;
     for (std::size_t i = 0; i < counts_.size(); ++i) {
       seen += counts_[i].load(std::memory_order_relaxed);
-      if (seen > 0 && static_cast<double>(seen) >= q * static_cast<double>(all)) return static_cast<double>(last_of(i)) / 1000;
+      if (seen > 0 && static_cast<double>(seen) >= q * static_cast<double>(all))
+        return static_cast<double>(last_of(i)) / 1000;
     }
     return 0;
   }

@@ -17,7 +17,8 @@ constexpr std::size_t most_blocked = 16;
 
 using sequences = std::vector<std::unique_ptr<sequence>>;
 
-// The first pass over the sequences after a wait finds few of their lines in the caches: it asks for them in time.
+// The first pass over the sequences after a wait finds few of their lines in the caches: it asks for them in
+// time.
 void fetch_ahead(const sequences& all, std::size_t i) {
   constexpr std::size_t lines = 16, ends = 8;  // sequences ahead
   if (i + lines < all.size()) all[i + lines]->fetch();
@@ -150,11 +151,12 @@ void engine::state::expire() {
   }
 }
 
-// Every running sequence gets the page of the row that it computes next. Where none is left, the youngest of the
-// lowest priority gives its own back.
+// Every running sequence gets the page of the row that it computes next. Where none is left, the youngest of
+// the lowest priority gives its own back.
 void engine::state::grow() {
   const auto keeps_longer = [](const auto& a, const auto& b) {
-    return std::tuple(a->preempted, a->asked.priority, b->arrival) > std::tuple(b->preempted, b->asked.priority, a->arrival);
+    return std::tuple(a->preempted, a->asked.priority, b->arrival) >
+           std::tuple(b->preempted, b->asked.priority, a->arrival);
   };
   const std::uint64_t before = preemptions;
   prompts.clear();
@@ -216,7 +218,8 @@ bool engine::state::enter(sequence& s) {
   return false;
 }
 
-// Of those that would compute the same page in this step the first does; the others find it computed in a later one.
+// Of those that would compute the same page in this step the first does; the others find it computed in a
+// later one.
 void engine::state::share() {
   computing.clear();
   for (sequence* s : prompts) {
@@ -274,7 +277,8 @@ void engine::state::ask(const batch& work) {
     sequence& s = *chosen[i];
     if (work.slices[i].logits_row < 0 || s.ended) continue;
     s.draw_at = static_cast<std::int32_t>(draws.size());
-    draw& d = draws.emplace_back();  // field by field in its place: copying what was just written stalls the processor
+    // field by field in its place: copying what was just written stalls the processor
+    draw& d = draws.emplace_back();
     d.from = &*s.chooser;
     d.logits_row = static_cast<std::uint32_t>(work.slices[i].logits_row);
     d.position = s.length();
@@ -291,9 +295,9 @@ void engine::state::judge(time_point at) {
     if (!s->awaits()) continue;
     const drawn& got = results[static_cast<std::size_t>(std::exchange(s->draw_at, -1))];
     if (got.fault) {
-      s->close(
-          finish_reason::error, pool,
-          make_error(errc::internal, "the model gave logits that are not finite at position {}", s->length()));
+      s->close(finish_reason::error, pool,
+               make_error(errc::internal, "the model gave logits that are not finite at position {}",
+                          s->length()));
       ++bad_endings;
       continue;
     }

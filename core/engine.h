@@ -1,25 +1,25 @@
 // engine.h — the generator inside a GPU owner: one model on one device, and every sequence that uses it.
 //
-// A step reads like its name says: admit, schedule, forward, sample, deliver (engine.cpp). Where the model can, and unless
-// the configuration says otherwise, the next step is begun before the device is done with this one
-// (engine_overlapped.cpp): the tokens are the same, and the device never waits for the host.
+// A step reads like its name says: admit, schedule, forward, sample, deliver (engine.cpp). Where the model
+// can, and unless the configuration says otherwise, the next step is begun before the device is done with
+// this one (engine_overlapped.cpp): the tokens are the same, and the device never waits for the host.
 //
 // Thread safety: everything on the owner's thread. The engine starts no thread, reads no clock but the one
 // passed in, and calls out only through each job's token_sink.
 //
-// Full pages are named by what they hold (core/cache/prefix_tree.h): a job takes those that were computed before,
-// by a job that runs or by one that is gone, and starts where they end. Jobs that would compute the same page in
-// the same step do so once.
+// Full pages are named by what they hold (core/cache/prefix_tree.h): a job takes those that were computed
+// before, by a job that runs or by one that is gone, and starts where they end. Jobs that would compute the
+// same page in the same step do so once.
 //
-// A job enters when there are pages for all its tokens, and one more for every running sequence; from then on it
-// takes a page as it grows. When there is none left, the youngest sequence of the lowest priority is preempted: it
-// keeps its tokens, gives its pages back and waits in front of the line, until the same rule lets it enter again
-// and compute what it lost (most of which the cache may still hold). The oldest of the highest priority is never
-// preempted, so somebody always gets on. A sequence is at most as long as the smallest of the model's context,
-// max_seq_len and the page pool; output that reaches it ends with length.
+// A job enters when there are pages for all its tokens, and one more for every running sequence; from then on
+// it takes a page as it grows. When there is none left, the youngest sequence of the lowest priority is
+// preempted: it keeps its tokens, gives its pages back and waits in front of the line, until the same rule
+// lets it enter again and compute what it lost (most of which the cache may still hold). The oldest of the
+// highest priority is never preempted, so somebody always gets on. A sequence is at most as long as the
+// smallest of the model's context, max_seq_len and the page pool; output that reaches it ends with length.
 //
-// Jobs enter in the order of schedule/waiting_line.h. One that finds no room lets smaller ones pass, but no more
-// than `most_passes` of them.
+// Jobs enter in the order of schedule/waiting_line.h. One that finds no room lets smaller ones pass, but no
+// more than `most_passes` of them.
 //
 // Invariants:
 //   1. Pages used + cached + free = total; reference counts equal the page tables (check_integrity).
@@ -68,8 +68,8 @@ struct sequence_view {
   time_point created{};
 };
 
-// What one step did, for telemetry. Where a step is begun ahead, rows, sequences, tokens and took are those of the step
-// that came to its end meanwhile (none: rows is 0), and the rest is of the one that was begun.
+// What one step did, for telemetry. Where a step is begun ahead, rows, sequences, tokens and took are those
+// of the step that came to its end meanwhile (none: rows is 0), and the rest is of the one that was begun.
 struct step_report {
   std::uint32_t rows = 0, sequences = 0, tokens = 0, finished = 0, entered = 0;
   std::uint32_t running = 0, waiting = 0;  // when it was over
@@ -91,7 +91,8 @@ struct engine_counts {
   std::uint32_t host_total = 0, host_used = 0;  // pages of the host tier
   // Since the engine was made:
   std::uint64_t steps = 0, tokens = 0, finished = 0;
-  std::uint64_t prefix_hits = 0, cached_tokens = 0;  // jobs that found part of their prompt; how much they found
+  // jobs that found part of their prompt; how much they found
+  std::uint64_t prefix_hits = 0, cached_tokens = 0;
   std::uint64_t preemptions = 0;
   std::uint64_t restored = 0;  // pages that came back from the host tier
 
@@ -126,8 +127,8 @@ class engine {
   // submitted since. Only a new engine helps.
   const std::optional<error>& fault() const noexcept;
 
-  // Jobs that ended in logits that are not finite since one last came to its own end (stop, length, repetition).
-  // Those that were cancelled, late, or met another fault say nothing of the model.
+  // Jobs that ended in logits that are not finite since one last came to its own end (stop, length,
+  // repetition). Those that were cancelled, late, or met another fault say nothing of the model.
   std::uint32_t bad_endings() const noexcept;
 
   const model_info& info() const noexcept;

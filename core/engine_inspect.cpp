@@ -81,8 +81,10 @@ std::string engine::check_integrity() const {
   std::vector<std::uint32_t> references(pool.total(), 0);
   for (const auto& s : s_->running) {
     for (const page_id p : s->pages.all()) ++references[static_cast<std::size_t>(p)];
-    if (s->ended || s->preempted) return fmt::format("job {} has left, and is in the batch", s->asked.id.text());
-    if (s->named * page_tokens > s->computed) return fmt::format("job {} has named rows that are not computed", s->asked.id.text());
+    if (s->ended || s->preempted)
+      return fmt::format("job {} has left, and is in the batch", s->asked.id.text());
+    if (s->named * page_tokens > s->computed)
+      return fmt::format("job {} has named rows that are not computed", s->asked.id.text());
     if (s->computed > s->length() || pages_for(s->computed) > s->pages.size()) {
       return fmt::format("job {} has {} rows in {} pages", s->asked.id.text(), s->computed, s->pages.size());
     }
@@ -99,8 +101,10 @@ std::string engine::check_integrity() const {
   }
   const auto taken = std::count_if(references.begin(), references.end(), [](auto r) { return r > 0; });
   if (taken + pool.cached() + pool.free() != pool.total())
-    return fmt::format("of {} pages {} are used, {} cached, {} free", pool.total(), taken, pool.cached(), pool.free());
-  if (auto wrong = pool.names().check([&](page_id p) { return pool.references(p) > 0; }); !wrong.empty()) return wrong;
+    return fmt::format("of {} pages {} are used, {} cached, {} free", pool.total(), taken, pool.cached(),
+                       pool.free());
+  if (auto wrong = pool.names().check([&](page_id p) { return pool.references(p) > 0; }); !wrong.empty())
+    return wrong;
   const std::size_t all = s_->waiting.size() + s_->running.size() + s_->finishing.size();
   if (all != s_->known.size())
     return fmt::format("{} jobs are known, {} are somewhere", s_->known.size(), all);

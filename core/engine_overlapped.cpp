@@ -1,17 +1,20 @@
-// The overlapped loop: step N + 1 is begun while the device runs step N, and N's tokens are judged and delivered while it
-// runs N + 1. The plain loop (engine.cpp) is the definition; both give every job the same tokens.
+// The overlapped loop: step N + 1 is begun while the device runs step N, and N's tokens are judged and
+// delivered while it runs N + 1. The plain loop (engine.cpp) is the definition; both give every job the same
+// tokens.
 //
-//   host    | draws N, begin N+1 | wait for N's tokens, judge, ask for N+1's, deliver | mail | draws N+1, begin N+2 | wait …
-//   device  | forward N, draws N                            | forward N+1                     , draws N+1 | forward N+2 …
+//   host    | draws N, begin N+1 | wait for N's tokens, judge, ask for N+1's, deliver | mail | draws N+1,
+//   begin N+2 | wait … device  | forward N, draws N                            | forward N+1 , draws N+1 |
+//   forward N+2 …
 //
-// A row of N + 1 whose token N still has to draw takes it on the device. What host work needs the token for (penalties,
-// bans, masks) is done before N + 1's draws are begun, while its forward runs. They are begun in the next step, so that
-// no token waits for its way out while a device that has much to do takes no more orders.
+// A row of N + 1 whose token N still has to draw takes it on the device. What host work needs the token for
+// (penalties, bans, masks) is done before N + 1's draws are begun, while its forward runs. They are begun in
+// the next step, so that no token waits for its way out while a device that has much to do takes no more
+// orders.
 //
-// The device works off in order what it is given. Pages may therefore go from one sequence to another while rows of the
-// first are under way: whatever the second puts there is put there later. And whoever was cancelled, ran out of time,
-// was preempted or ended by its last token leaves at most one row that was computed for nothing: its draw finds nobody
-// who awaits it.
+// The device works off in order what it is given. Pages may therefore go from one sequence to another while
+// rows of the first are under way: whatever the second puts there is put there later. And whoever was
+// cancelled, ran out of time, was preempted or ended by its last token leaves at most one row that was
+// computed for nothing: its draw finds nobody who awaits it.
 #include <algorithm>
 #include <utility>
 
@@ -34,8 +37,8 @@ step_report engine::state::overlapped_step() {
   return close_step(under_way.up);
 }
 
-// Prompts alone make long steps, beside which the host takes no time: nothing is begun behind them, so that who comes
-// or goes meanwhile need not wait for two.
+// Prompts alone make long steps, beside which the host takes no time: nothing is begun behind them, so that
+// who comes or goes meanwhile need not wait for two.
 step_report engine::state::land() {
   collect();
   under_way = {};

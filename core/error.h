@@ -1,8 +1,8 @@
 // error.h — how a call says that it failed for an outside reason: a file, a request, a device.
 //
-// Functions that can fail so return result<T>; our own mistakes are assertions, and exceptions do not cross rooms.
-// `message` is a sentence for people and names the file, field or value; `param` names the field alone where a
-// client could have sent a better one. Values are plain data: any thread.
+// Functions that can fail so return result<T>; our own mistakes are assertions, and exceptions do not cross
+// rooms. `message` is a sentence for people and names the file, field or value; `param` names the field alone
+// where a client could have sent a better one. Values are plain data: any thread.
 #pragma once
 
 #include <fmt/format.h>

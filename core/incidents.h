@@ -1,7 +1,9 @@
-// incidents.h — exceptions that reached the outermost handler of a thread, a connection or an actor: counted, and logged.
+// incidents.h — exceptions that reached the outermost handler of a thread, a connection or an actor: counted,
+// and logged.
 //
-// Such an exception ended the connection, the job or the message at hand and nothing else. Each place writes its first
-// incident to the log, and then the 2nd, 4th, 8th … one, so that a stranger who can bring one about cannot fill the log.
+// Such an exception ended the connection, the job or the message at hand and nothing else. Each place writes
+// its first incident to the log, and then the 2nd, 4th, 8th … one, so that a stranger who can bring one about
+// cannot fill the log.
 //
 // Thread safety: any thread. note() throws nothing and allocates only for the log line.
 #pragma once

@@ -1,4 +1,5 @@
-// job.h — all that the engine ever learns of what a client asked: a prompt in tokens, limits, and where tokens go.
+// job.h — all that the engine ever learns of what a client asked: a prompt in tokens, limits, and where
+// tokens go.
 #pragma once
 
 #include <compare>
@@ -14,7 +15,8 @@
 
 namespace weir::core {
 
-// 128 random bits: the client's response_id, OpenAI's id and the key of /v1/jobs are all its text() (32 hex digits).
+// 128 random bits: the client's response_id, OpenAI's id and the key of /v1/jobs are all its text() (32 hex
+// digits).
 struct job_id {
   std::uint64_t hi = 0, lo = 0;
   auto operator<=>(const job_id&) const = default;
@@ -35,7 +37,8 @@ struct job {
   bool ignore_eos = false;                 // the model's own stop ids do not stop it; stop_token_ids still do
   std::vector<token_id> stop_token_ids;    // beside the model's own
   std::vector<std::string> stop;           // judged on bytes; none is empty
-  std::uint32_t max_repeats = 0;           // a loop of so many (core/stop/repeats.h) ends it with repetition; 0: none does
+  std::uint32_t max_repeats =
+      0;  // a loop of so many (core/stop/repeats.h) ends it with repetition; 0: none does
   std::string cache_salt;                  // jobs share computed prefixes with jobs of the same salt alone
   int priority = 0;                        // higher first
   std::uint64_t key = 0;                   // whose it is: waiting jobs of different keys take turns

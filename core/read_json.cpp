@@ -14,8 +14,8 @@ namespace {
 
 namespace json = boost::json;
 
-// Builds the value while it judges what comes. Boost.JSON's parser calls it for each piece of the text; false ends the
-// parse, with `why`.
+// Builds the value while it judges what comes. Boost.JSON's parser calls it for each piece of the text; false
+// ends the parse, with `why`.
 class builder {
  public:
   static constexpr std::size_t max_object_size = json::object::max_size();
@@ -23,7 +23,8 @@ class builder {
   static constexpr std::size_t max_key_size = json::string::max_size();
   static constexpr std::size_t max_string_size = json::string::max_size();
 
-  builder(std::size_t most, written_number* number, json::storage_ptr memory, unsigned char* buffer, std::size_t size)
+  builder(std::size_t most, written_number* number, json::storage_ptr memory, unsigned char* buffer,
+          std::size_t size)
       : values_(memory, buffer, size), left_(most), number_(number) {
     values_.reset(std::move(memory));
   }
@@ -51,8 +52,12 @@ class builder {
     ++keys_;
     return values_.push_key(end), count(ec);
   }
-  bool on_string_part(json::string_view part, std::size_t, json::error_code&) { return values_.push_chars(part), true; }
-  bool on_string(json::string_view end, std::size_t, json::error_code& ec) { return values_.push_string(end), count(ec); }
+  bool on_string_part(json::string_view part, std::size_t, json::error_code&) {
+    return values_.push_chars(part), true;
+  }
+  bool on_string(json::string_view end, std::size_t, json::error_code& ec) {
+    return values_.push_string(end), count(ec);
+  }
   bool on_number_part(json::string_view part, json::error_code&) { return write(part), true; }
   bool on_int64(std::int64_t i, json::string_view end, json::error_code& ec) {
     write(end);
@@ -63,7 +68,8 @@ class builder {
     return values_.push_uint64(u), count(ec);
   }
   bool on_double(double d, json::string_view end, json::error_code& ec) {
-    if (!std::isfinite(d)) return refuse(make_error(errc::invalid_param, "a number of the JSON is too large for a double"), ec);
+    if (!std::isfinite(d))
+      return refuse(make_error(errc::invalid_param, "a number of the JSON is too large for a double"), ec);
     write(end);
     return values_.push_double(d), count(ec);
   }
@@ -107,7 +113,8 @@ std::size_t members(const json::value& v) {
   return sum;
 }
 
-// Finds the first key that an object has twice. Keys are remembered by a hash over their object's number and their bytes.
+// Finds the first key that an object has twice. Keys are remembered by a hash over their object's number and
+// their bytes.
 class key_finder {
  public:
   static constexpr std::size_t max_object_size = SIZE_MAX, max_array_size = SIZE_MAX, max_key_size = SIZE_MAX,
@@ -119,7 +126,9 @@ class key_finder {
     return true;
   }
   bool on_object_end(std::size_t, json::error_code&) { return open_.pop_back(), true; }
-  bool on_key_part(json::string_view part, std::size_t, json::error_code&) { return key_.append(part.data(), part.size()), true; }
+  bool on_key_part(json::string_view part, std::size_t, json::error_code&) {
+    return key_.append(part.data(), part.size()), true;
+  }
   bool on_key(json::string_view end, std::size_t, json::error_code& ec) {
     key_.append(end.data(), end.size());
     const auto length = key_.size();
@@ -165,7 +174,8 @@ error repeated_key(std::string_view text, const json::parse_options& options) {
 
 }  // namespace
 
-result<json::value> read_json(std::string_view text, json_bounds most, written_number* number, json::storage_ptr memory) {
+result<json::value> read_json(std::string_view text, json_bounds most, written_number* number,
+                              json::storage_ptr memory) {
   unsigned char buffer[4096];
   json::parse_options options;
   options.max_depth = most.depth;
@@ -174,7 +184,8 @@ result<json::value> read_json(std::string_view text, json_bounds most, written_n
   const std::size_t read = parser.write_some(false, text.data(), text.size(), ec);
   if (auto& why = parser.handler().why) return std::move(*why);
   if (!ec && read < text.size()) ec = json::error::extra_data;
-  if (ec == json::error::too_deep) return make_error(errc::invalid_param, "the JSON is nested deeper than {}", most.depth);
+  if (ec == json::error::too_deep)
+    return make_error(errc::invalid_param, "the JSON is nested deeper than {}", most.depth);
   if (ec) return make_error(errc::invalid_param, "not JSON: {}", ec.message());
   json::value v = parser.handler().take();
   if (members(v) == parser.handler().keys()) [[likely]] return v;

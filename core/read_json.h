@@ -1,9 +1,9 @@
-// read_json.h — JSON that somebody else wrote: no key twice in an object (some programs read the first of them, others the
-// last), no number that a double cannot hold, no deeper and no more of it than was allowed. One pass, and another one to
-// name a key that is there twice.
+// read_json.h — JSON that somebody else wrote: no key twice in an object (some programs read the first of
+// them, others the last), no number that a double cannot hold, no deeper and no more of it than was allowed.
+// One pass, and another one to name a key that is there twice.
 //
-// Memory: parsing takes at most 96 bytes for each value and each key, and three for each byte of the text, whatever the
-// text says; what is returned takes less.
+// Memory: parsing takes at most 96 bytes for each value and each key, and three for each byte of the text,
+// whatever the text says; what is returned takes less.
 //
 // Pure functions: any thread.
 #pragma once
@@ -30,9 +30,9 @@ struct written_number {
   std::string text;
 };
 
-// One whole JSON text. The error is invalid_param; its param is the key that is there twice, where that is why. The value
-// lies in `memory`, and so does what parsing takes.
-result<boost::json::value> read_json(std::string_view text, json_bounds most, written_number* number = nullptr,
-                                      boost::json::storage_ptr memory = {});
+// One whole JSON text. The error is invalid_param; its param is the key that is there twice, where that is
+// why. The value lies in `memory`, and so does what parsing takes.
+result<boost::json::value> read_json(std::string_view text, json_bounds most,
+                                     written_number* number = nullptr, boost::json::storage_ptr memory = {});
 
 }  // namespace weir::core

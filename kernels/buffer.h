@@ -11,7 +11,8 @@
 
 namespace weir::kernels {
 
-// Memory of a kind: Kind::take(backend, bytes) gets it, which may be null, and Kind::give_back(backend, at, bytes) lets it go.
+// Memory of a kind: Kind::take(backend, bytes) gets it, which may be null, and Kind::give_back(backend, at,
+// bytes) lets it go.
 template <class Kind>
 class owned_memory {
  public:

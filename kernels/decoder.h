@@ -77,7 +77,8 @@ struct decoder_result {
   draw_state state = draw_state::fault;
 };
 
-// A piece of a step (a product, attention) measured alone, with what it moves and computes as traffic.h counts it.
+// A piece of a step (a product, attention) measured alone, with what it moves and computes as traffic.h
+// counts it.
 struct decoder_piece {
   const char* name = "";
   std::uint32_t rows = 0;
@@ -95,9 +96,9 @@ class decoder {
   // Rows of prompts in a step from which on more of them are hardly quicker.
   virtual std::uint32_t prompt_rows() const noexcept = 0;
 
-  // Does once what a step of its kind does the first time: up to so many rows of decoding, and so many rows of a prompt, in
-  // sequences of at most so many pages. Steps within that take no more of the device's memory later.
-  // After set_pages and before the first step; what is in the pages is lost. As forward() otherwise.
+  // Does once what a step of its kind does the first time: up to so many rows of decoding, and so many rows
+  // of a prompt, in sequences of at most so many pages. Steps within that take no more of the device's memory
+  // later. After set_pages and before the first step; what is in the pages is lost. As forward() otherwise.
   virtual bool warm_up(std::uint32_t decode_rows, std::uint32_t prompt_rows, std::uint32_t most_pages) = 0;
 
   // The device works off in order what it is given: forward() and draw() only begin, collect() waits. Every

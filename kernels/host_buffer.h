@@ -1,6 +1,8 @@
-// host_buffer.h — memory of the host that a backend's copies and uploads may use: pinned where it asks for that.
+// host_buffer.h — memory of the host that a backend's copies and uploads may use: pinned where it asks for
+// that.
 //
-// Not touched before it is used where it is not pinned. Thread safety: none needed; one owner. It keeps its backend alive.
+// Not touched before it is used where it is not pinned. Thread safety: none needed; one owner. It keeps its
+// backend alive.
 #pragma once
 
 #include <cstdint>

@@ -27,7 +27,8 @@ void host_move(void*, void* to, const void* from, std::uint64_t bytes) { std::me
 void host_copy(void*, const copy& c) {
   auto* to = static_cast<std::byte*>(c.to);
   const auto* from = static_cast<const std::byte*>(c.from);
-  for (std::uint32_t i = 0; i < c.count; ++i) std::memcpy(to + i * c.to_stride, from + i * c.from_stride, c.bytes);
+  for (std::uint32_t i = 0; i < c.count; ++i)
+    std::memcpy(to + i * c.to_stride, from + i * c.from_stride, c.bytes);
 }
 
 std::uint64_t host_free_bytes(void*) {

@@ -1,7 +1,8 @@
-// logits.h — loops over one row of logits, or of the weights made from them, as wide as this machine's vectors.
+// logits.h — loops over one row of logits, or of the weights made from them, as wide as this machine's
+// vectors.
 //
-// core/sample/steps.h says what they are for. Their results are the same bits on every instruction set: products are
-// rounded before they are added to, and sums are kept in 16 parts, part i % 16 for element i.
+// core/sample/steps.h says what they are for. Their results are the same bits on every instruction set:
+// products are rounded before they are added to, and sums are kept in 16 parts, part i % 16 for element i.
 //
 // Thread safety: pure functions.
 #pragma once
@@ -21,8 +22,8 @@ struct logit_loops {
   // The first i >= from with x[i] >= least; count where there is none.
   std::size_t (*next)(const float* x, std::size_t from, std::size_t count, float least);
 
-  // The largest of each of some groups of elements, into `out` [most]; returns how many groups. Elements at the end
-  // may be in no group.
+  // The largest of each of some groups of elements, into `out` [most]; returns how many groups. Elements at
+  // the end may be in no group.
   std::size_t (*group_peaks)(const float* x, std::size_t count, std::size_t most, float* out);
 
   // out[i] = exp((x[i] - top) / temperature), within 1e-6 of it; 0 below 1e-37.

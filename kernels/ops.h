@@ -83,8 +83,8 @@ struct rotary {
   std::uint32_t rows = 0, stride = 0, heads = 0, head_dim = 0;
 };
 
-// Keys and values of one layer, in pages: a token's are written, and a page's of one head are read, as they lie.
-// REQUIRES: page_tokens is a multiple of 16
+// Keys and values of one layer, in pages: a token's are written, and a page's of one head are read, as they
+// lie. REQUIRES: page_tokens is a multiple of 16
 struct kv_pages {
   float* keys = nullptr;    // [pages, heads, page_tokens, head_dim]
   float* values = nullptr;  // [pages, heads, page_tokens, head_dim]
@@ -132,7 +132,8 @@ struct add {
   std::size_t count = 0;
 };
 
-// `count` pieces of `bytes` each, as far apart as each side says; either side may be memory from do_allocate_host.
+// `count` pieces of `bytes` each, as far apart as each side says; either side may be memory from
+// do_allocate_host.
 struct copy {
   void* to = nullptr;
   std::uint64_t to_stride = 0;
@@ -152,7 +153,8 @@ struct backend {
   std::string_view name;
   void* self = nullptr;
 
-  // Around the operations of a step, which follow each other closely: a backend may keep its threads awake meanwhile.
+  // Around the operations of a step, which follow each other closely: a backend may keep its threads awake
+  // meanwhile.
   void (*begin_step)(void* self) = [](void*) {};
   void (*end_step)(void* self) = [](void*) {};
 
@@ -182,13 +184,14 @@ struct backend {
   // Null entry: the memory is the host's.
   device_memory (*memory)(void* self) = nullptr;
 
-  // Memory of the host that the device reaches by itself, for copies and for uploads that only begin: what such an
-  // upload reads stays as it is until its lane was awaited. Null entries: any memory of the host will do
-  // (kernels/host_buffer.h), and uploads are do_upload's.
+  // Memory of the host that the device reaches by itself, for copies and for uploads that only begin: what
+  // such an upload reads stays as it is until its lane was awaited. Null entries: any memory of the host will
+  // do (kernels/host_buffer.h), and uploads are do_upload's.
   static constexpr unsigned upload_lanes = 32;
   void* (*do_allocate_host)(void* self, std::uint64_t bytes) = nullptr;  // null: not there
   void (*do_free_host)(void* self, void* at, std::uint64_t bytes) = nullptr;
-  void (*do_begin_upload)(void* self, void* to, const void* from_host, std::uint64_t bytes, unsigned lane) = nullptr;
+  void (*do_begin_upload)(void* self, void* to, const void* from_host, std::uint64_t bytes,
+                          unsigned lane) = nullptr;
   void (*do_await_upload)(void* self, unsigned lane) = nullptr;
 
   // A weight matrix in the backend's own layout: what it takes, and how a row-major one on the host becomes

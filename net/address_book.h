@@ -19,7 +19,8 @@ namespace weir::net {
 class address_book : public std::enable_shared_from_this<address_book> {
  public:
   // Addresses in `trusted` are not counted: a proxy's, the machine's own.
-  address_book(std::size_t most, std::vector<std::string> trusted) : most_(most), trusted_(std::move(trusted)) {}
+  address_book(std::size_t most, std::vector<std::string> trusted)
+      : most_(most), trusted_(std::move(trusted)) {}
 
   // One socket, for as long as it lives.
   class entry {
@@ -37,7 +38,9 @@ class address_book : public std::enable_shared_from_this<address_book> {
       if (book_) book_->leave(address_);
     }
     bool crowded() const noexcept { return crowded_; }    // more than may be: tell it so
-    bool hopeless() const noexcept { return hopeless_; }  // so many more that nobody has time to tell it: hang up
+    bool hopeless() const noexcept {
+      return hopeless_;
+    }  // so many more that nobody has time to tell it: hang up
 
    private:
     friend class address_book;

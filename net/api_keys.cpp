@@ -26,7 +26,8 @@ std::uint64_t identity(const digest& d) {
 std::string_view without_blanks(std::string_view line) {
   constexpr std::string_view blanks = " \t\r\v\f";
   const auto begin = line.find_first_not_of(blanks);
-  return begin == line.npos ? std::string_view() : line.substr(begin, line.find_last_not_of(blanks) - begin + 1);
+  return begin == line.npos ? std::string_view()
+                            : line.substr(begin, line.find_last_not_of(blanks) - begin + 1);
 }
 
 }  // namespace
@@ -41,7 +42,8 @@ core::result<std::vector<std::string>> parse_api_keys(std::string_view text, std
     if (key.empty() || key.front() == '#') continue;
     const auto [first, fresh] = lines.emplace(key, number);
     if (!fresh)
-      return core::bad_param("api-key-file", "--api-key-file {}: lines {} and {} are the same key", file, first->second, number);
+      return core::bad_param("api-key-file", "--api-key-file {}: lines {} and {} are the same key", file,
+                             first->second, number);
     keys.emplace_back(key);
   }
   if (keys.empty()) return core::bad_param("api-key-file", "--api-key-file {}: there is no key in it", file);

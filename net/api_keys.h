@@ -1,7 +1,7 @@
 // api_keys.h — the keys that let clients in: their file, and who somebody is by the key that he brings.
 //
-// A key's identity is the first eight bytes of its SHA-256. It does not depend on the other keys or on their order, and
-// tells nothing of the key; 0 is nobody's.
+// A key's identity is the first eight bytes of its SHA-256. It does not depend on the other keys or on their
+// order, and tells nothing of the key; 0 is nobody's.
 //
 // Thread safety: immutable once made; any thread.
 #pragma once
@@ -17,8 +17,9 @@
 
 namespace weir::net {
 
-// A file's keys, one a line, without the blanks around them; empty lines and lines that begin with # are none. Refuses a
-// file without a key, and one that has a key twice, naming both lines. `file` is for the message.
+// A file's keys, one a line, without the blanks around them; empty lines and lines that begin with # are
+// none. Refuses a file without a key, and one that has a key twice, naming both lines. `file` is for the
+// message.
 core::result<std::vector<std::string>> parse_api_keys(std::string_view text, std::string_view file);
 
 std::uint64_t key_identity(std::string_view key);

@@ -27,12 +27,14 @@ bool is_port(std::string_view text) {
   return failed == std::errc() && end == text.data() + text.size();
 }
 
-// The name or address of "name", "name:port", "[v6]" and "[v6]:port", without brackets; empty for anything else.
+// The name or address of "name", "name:port", "[v6]" and "[v6]:port", without brackets; empty for anything
+// else.
 std::string_view name_of_host(std::string_view host) {
   const bool bracketed = host.starts_with('[');
   const auto end = bracketed ? host.find(']') : host.find(':');
   if (bracketed && end == host.npos) return {};
-  const std::string_view port = end == host.npos ? std::string_view() : host.substr(end + (bracketed ? 1 : 0));
+  const std::string_view port =
+      end == host.npos ? std::string_view() : host.substr(end + (bracketed ? 1 : 0));
   if (!port.empty() && (port.front() != ':' || !is_port(port.substr(1)))) return {};
   return bracketed ? host.substr(1, end - 1) : host.substr(0, end);
 }
@@ -41,7 +43,8 @@ std::optional<asio::ip::address> address_of(std::string_view text) {
   boost::system::error_code ec;
   const auto address = asio::ip::make_address(text, ec);
   if (ec) return std::nullopt;
-  if (address.is_v6() && address.to_v6().is_v4_mapped()) return asio::ip::make_address_v4(asio::ip::v4_mapped, address.to_v6());
+  if (address.is_v6() && address.to_v6().is_v4_mapped())
+    return asio::ip::make_address_v4(asio::ip::v4_mapped, address.to_v6());
   return address;
 }
 
@@ -67,7 +70,8 @@ bool host_allowed(std::string_view host, std::string_view listen_host, std::span
     const auto scheme_end = origin.find("://");
     if (scheme_end != origin.npos && same_letters(origin.substr(scheme_end + 3), host)) return true;
   }
-  const std::string_view name = address_of(host) ? host : name_of_host(host);  // IPv6 may come without brackets
+  // IPv6 may come without brackets
+  const std::string_view name = address_of(host) ? host : name_of_host(host);
   if (name.empty()) return false;
   const auto address = address_of(name);
   if (address && address->is_loopback()) return true;
@@ -133,7 +137,8 @@ bool is_websocket_key(std::string_view text) {
   const auto is_digit = [](char c) {
     return c == '+' || c == '/' || (c != '-' && c != '_' && base64url_digit(c) >= 0);
   };
-  return text.size() == all && text.substr(digits) == "==" && std::ranges::all_of(text.substr(0, digits), is_digit);
+  return text.size() == all && text.substr(digits) == "==" &&
+         std::ranges::all_of(text.substr(0, digits), is_digit);
 }
 
 }  // namespace weir::net

@@ -56,7 +56,8 @@ asio::awaitable<bool> http_session::complete(openai::dialect d, const request& r
   auto wake_up = [news = std::weak_ptr(news_)] {
     if (auto n = news.lock()) n->notify();
   };
-  jobs all = hub_.all().service.submit(std::move(parsed->request), parsed->n, hub_.executor(), std::move(wake_up));
+  jobs all =
+      hub_.all().service.submit(std::move(parsed->request), parsed->n, hub_.executor(), std::move(wake_up));
   peer_gone_ = false;
   watch_peer();
   const bool streamed = parsed->stream;
@@ -110,7 +111,8 @@ asio::awaitable<bool> http_session::stream_events(openai::dialect d, const opena
   out_.clear();
   for (std::uint32_t i = 0; i < jobs.size(); ++i) events.open(out_, i);
   for (;;) {
-    for (std::uint32_t i = 0; i < jobs.size(); ++i) show_news(events, *jobs[i], i, p.return_token_ids, shown[i]);
+    for (std::uint32_t i = 0; i < jobs.size(); ++i)
+      show_news(events, *jobs[i], i, p.return_token_ids, shown[i]);
     const bool ended = std::ranges::all_of(shown, &shown_choice::ended);
     if (ended) {
       std::vector<actors::outcome> used;
@@ -132,8 +134,8 @@ asio::awaitable<bool> http_session::stream_events(openai::dialect d, const opena
 }
 
 // Appends to out_ what a choice has to say that was not shown yet.
-void http_session::show_news(const openai::event_writer& events, const actors::job_stream& job, std::uint32_t index,
-                             bool with_ids, shown_choice& shown) {
+void http_session::show_news(const openai::event_writer& events, const actors::job_stream& job,
+                             std::uint32_t index, bool with_ids, shown_choice& shown) {
   if (shown.ended) return;
   shown.ended = job.state() == phase::done;
   const std::uint32_t published = job.published();

@@ -7,7 +7,8 @@
 namespace weir::net {
 namespace {
 
-constexpr std::array<std::string_view, 5> known_codings = {"gzip", "x-gzip", "deflate", "compress", "x-compress"};
+constexpr std::array<std::string_view, 5> known_codings = {"gzip", "x-gzip", "deflate", "compress",
+                                                           "x-compress"};
 
 reply bad_request(std::string_view why) {
   reply no = error_reply(400, "bad_request", why);
@@ -23,7 +24,8 @@ std::string take_coding(std::string_view& list) {
   while (!item.empty() && (item.front() == ' ' || item.front() == '\t')) item.remove_prefix(1);
   while (!item.empty() && (item.back() == ' ' || item.back() == '\t')) item.remove_suffix(1);
   std::string coding(item);
-  std::ranges::transform(coding, coding.begin(), [](char c) { return c >= 'A' && c <= 'Z' ? c + ('a' - 'A') : c; });
+  std::ranges::transform(coding, coding.begin(),
+                         [](char c) { return c >= 'A' && c <= 'Z' ? c + ('a' - 'A') : c; });
   return coding;
 }
 

@@ -80,7 +80,8 @@ asio::awaitable<void> http_session::run() {
     if (e == hub::event::tick) tick();
     if (e == hub::event::close || (e == hub::event::drain && between_requests_ && !first_)) hang_up();
   });
-  struct closing {  // even where the coroutine is not run to its end: a read of watch_peer() keeps the session
+  // even where the coroutine is not run to its end: a read of watch_peer() keeps the session
+  struct closing {
     boost::beast::tcp_stream& stream;
     ~closing() {
       error_code ignored;
@@ -146,9 +147,9 @@ asio::awaitable<void> http_session::read_header(parser& p, error_code& ec) {
   read_done();
 }
 
-// The framing of a chunked body, which is all that is read of it but its bytes, may be as long as a header and the body
-// itself: chunks of a few bytes are slow but honest, extensions and zeros without end are not. `ec` is buffer_overflow
-// then, as it is where one piece of framing is longer than the buffer.
+// The framing of a chunked body, which is all that is read of it but its bytes, may be as long as a header
+// and the body itself: chunks of a few bytes are slow but honest, extensions and zeros without end are not.
+// `ec` is buffer_overflow then, as it is where one piece of framing is longer than the buffer.
 asio::awaitable<void> http_session::read_body(parser& p, error_code& ec) {
   if (!p.is_done() && version_ >= 11 && beast::iequals(p.get()[http::field::expect], "100-continue")) {
     co_await write_bytes("HTTP/1.1 100 Continue\r\n\r\n");
@@ -166,7 +167,8 @@ asio::awaitable<void> http_session::read_body(parser& p, error_code& ec) {
   read_within(hub_.limits().body_time);
   std::size_t read = 0;
   while (!ec && !p.is_done()) {  // the parser is not eager: it comes back after each chunk's header
-    read += co_await http::async_read_some(stream_, buffer_, p, asio::redirect_error(asio::use_awaitable, ec));
+    read +=
+        co_await http::async_read_some(stream_, buffer_, p, asio::redirect_error(asio::use_awaitable, ec));
     const std::size_t body = p.get().body().size();
     if (ec) break;
     if (late_ && !p.is_done()) ec = asio::error::timed_out;
@@ -185,16 +187,19 @@ void http_session::read_within(std::chrono::milliseconds most) {
 
 void http_session::tick() {
   const auto now = std::chrono::steady_clock::now();
-  if (sending_.writing() && sending_.stalled(now, acknowledged_bytes(stream_.socket().native_handle()))) cut_off_stalled_reader();
+  if (sending_.writing() && sending_.stalled(now, acknowledged_bytes(stream_.socket().native_handle())))
+    cut_off_stalled_reader();
   if (!read_by_ || now < *read_by_) return;
   late_ = true;
-  stream_.cancel();  // at every tick until read_done(): a read that has just ended cannot be cancelled, the next one can
+  // at every tick until read_done(): a read that has just ended cannot be cancelled, the next one can
+  stream_.cancel();
 }
 
 // ---- refusals of what is no request
 
 asio::awaitable<bool> http_session::refuse(reply no, parser& p) {
-  const bool short_body = p.content_length().value_or(hub_.limits().header_bytes + 1) <= hub_.limits().header_bytes;
+  const bool short_body =
+      p.content_length().value_or(hub_.limits().header_bytes + 1) <= hub_.limits().header_bytes;
   if (!p.is_done() && !no.close && short_body) {  // so that the next request can be read
     error_code ec;
     co_await read_body(p, ec);
@@ -225,7 +230,8 @@ asio::awaitable<bool> http_session::refuse_unreadable(error_code ec) {
   }
   reply r = error_reply(400, "bad_request", "not a request: " + ec.message());
   if (ec == http::error::header_limit)
-    r = error_reply(431, "header_too_large", fmt::format("the header is over {} bytes", hub_.limits().header_bytes));
+    r = error_reply(431, "header_too_large",
+                    fmt::format("the header is over {} bytes", hub_.limits().header_bytes));
   if (ec == http::error::buffer_overflow)
     r = error_reply(431, "framing_too_large",
                     fmt::format("chunk headers and trailers are over {} bytes", hub_.limits().header_bytes));
@@ -241,7 +247,8 @@ std::optional<reply> http_session::judge_host(const request& r) const {
   const auto hosts = r.count(http::field::host);
   if (hosts > 1 || (hosts == 0 && r.version() >= 11))
     return error_reply(400, "bad_request", hosts ? "several Host headers" : "the Host header is missing");
-  const std::string_view in_target = host_of_target(r.target());  // counts instead of Host (RFC 9112, section 3.2.2)
+  // counts instead of Host (RFC 9112, section 3.2.2)
+  const std::string_view in_target = host_of_target(r.target());
   const std::string_view host = in_target.empty() ? std::string_view(r[http::field::host]) : in_target;
   if (!all.loopback || host_allowed(host, all.listen_host, all.options.allow_origin)) return std::nullopt;
   return error_reply(
@@ -252,7 +259,8 @@ std::optional<reply> http_session::judge_host(const request& r) const {
 // Of two headers others read the one that we do not.
 std::optional<reply> http_session::judge_once(const request& r, http::field header) const {
   if (r.count(header) < 2) return std::nullopt;
-  return error_reply(400, "bad_request", fmt::format("several {} headers", std::string_view(http::to_string(header))));
+  return error_reply(400, "bad_request",
+                     fmt::format("several {} headers", std::string_view(http::to_string(header))));
 }
 
 std::uint64_t http_session::key_of(const request& r) const {
@@ -263,9 +271,10 @@ std::uint64_t http_session::key_of(const request& r) const {
 std::optional<reply> http_session::judge_key(const request& r, endpoint to) const {
   const bool is_public = to == endpoint::asset || to == endpoint::live || to == endpoint::ready;
   if (hub_.all().keys.empty() || is_public || key_of(r)) return std::nullopt;
-  reply no = error_reply(401, "invalid_api_key",
-                         bearer_of(r[http::field::authorization]) ? "this key is not known"
-                                                                  : "a key is needed: Authorization: Bearer …");
+  reply no =
+      error_reply(401, "invalid_api_key",
+                  bearer_of(r[http::field::authorization]) ? "this key is not known"
+                                                           : "a key is needed: Authorization: Bearer …");
   no.headers.emplace_back("WWW-Authenticate", "Bearer");
   return no;
 }
@@ -293,8 +302,9 @@ std::optional<reply> http_session::judge(const request& r, const found_route& fo
   const framing framed{r.version(), codings, r.count(http::field::content_length) > 0};
   if (auto refused = judge_framing(framed)) return refused;
   if (caller_.crowded()) {
-    reply no = error_reply(429, "overloaded",
-                           fmt::format("an address may have {} connections", hub_.limits().sockets_per_address));
+    reply no =
+        error_reply(429, "overloaded",
+                    fmt::format("an address may have {} connections", hub_.limits().sockets_per_address));
     no.close = true;
     return no;
   }
@@ -312,7 +322,8 @@ std::optional<reply> http_session::judge_upgrade(const request& r, admission& ho
                             http::field::sec_websocket_version})
     if (auto refused = judge_once(r, header)) return refused;
   if (r[http::field::sec_websocket_version] != "13") {
-    reply no = error_reply(426, "upgrade_required", "this server speaks version 13 of the WebSocket protocol");
+    reply no =
+        error_reply(426, "upgrade_required", "this server speaks version 13 of the WebSocket protocol");
     no.headers.emplace_back("Sec-WebSocket-Version", "13");
     return no;
   }
@@ -329,7 +340,8 @@ std::optional<reply> http_session::judge_upgrade(const request& r, admission& ho
   if (auto header = bearer_of(r[http::field::authorization])) key = std::string(*header);
   how.key = key ? all.keys.identity_of(*key) : 0;
   how.authenticated = all.keys.empty() || how.key;
-  how.wrong_key = key && !how.authenticated;  // closed with 4401 after the upgrade: a browser cannot read a 401
+  // closed with 4401 after the upgrade: a browser cannot read a 401
+  how.wrong_key = key && !how.authenticated;
   if (!protocols.empty() && !offered.weir_v1) {
     return error_reply(400, "bad_subprotocol", "this server speaks the subprotocol weir.v1 only");
   }

@@ -1,8 +1,8 @@
 // http_session.h — one connection that speaks HTTP/1.1, until it ends or becomes a WebSocket.
 //
-// One coroutine on one shard: read a header, judge it, read the body, answer, again. A request that may not come in is
-// refused before its body is read. While a job runs the session goes on reading, into a bounded buffer, so that a client
-// that goes away takes its job with it.
+// One coroutine on one shard: read a header, judge it, read the body, answer, again. A request that may not
+// come in is refused before its body is read. While a job runs the session goes on reading, into a bounded
+// buffer, so that a client that goes away takes its job with it.
 //
 // Thread safety: everything on the shard.
 #pragma once
@@ -71,8 +71,8 @@ class http_session : public std::enable_shared_from_this<http_session> {
   std::uint64_t key_of(const request& r) const;  // who brings it, by its key; 0: none that is known
   std::optional<reply> judge_upgrade(const request& r, admission& how) const;
 
-  // http_watch.cpp. Until stop_watching() has returned what the client sends is read into buffer_; news_ is notified
-  // when the client is gone.
+  // http_watch.cpp. Until stop_watching() has returned what the client sends is read into buffer_; news_ is
+  // notified when the client is gone.
   void watch_peer();
   void watched(boost::system::error_code ec, std::size_t bytes);
   boost::asio::awaitable<void> stop_watching();

@@ -1,9 +1,10 @@
-// Whether the client of a completion is still there. A read is pending while the job runs: a FIN or a reset ends the job,
-// even behind the bytes of a next request. Those bytes stay in the buffer and are that request's beginning; a client that
-// sends more ahead than the buffer holds is hung up on.
+// Whether the client of a completion is still there. A read is pending while the job runs: a FIN or a reset
+// ends the job, even behind the bytes of a next request. Those bytes stay in the buffer and are that
+// request's beginning; a client that sends more ahead than the buffer holds is hung up on.
 //
-// A FIN is read once: the system wakes nobody for it again, and another read would wait for the keep-alive time. A FIN
-// that comes while the last read is being cancelled therefore counts, and the connection ends after the answer.
+// A FIN is read once: the system wakes nobody for it again, and another read would wait for the keep-alive
+// time. A FIN that comes while the last read is being cancelled therefore counts, and the connection ends
+// after the answer.
 #include <boost/asio/ip/tcp.hpp>
 
 #include "net/http_session.h"
@@ -20,9 +21,9 @@ void http_session::watch_peer() {
     return news_->notify();
   }
   watching_ = true;
-  stream_.socket().async_read_some(buffer_.prepare(room), [self = shared_from_this()](error_code ec, std::size_t bytes) {
-    self->watched(ec, bytes);
-  });
+  stream_.socket().async_read_some(
+      buffer_.prepare(room),
+      [self = shared_from_this()](error_code ec, std::size_t bytes) { self->watched(ec, bytes); });
 }
 
 void http_session::watched(error_code ec, std::size_t bytes) {

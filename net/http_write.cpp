@@ -1,4 +1,5 @@
-// What an HTTP connection sends: whole answers, chunks of a stream; and what becomes of a client that does not read.
+// What an HTTP connection sends: whole answers, chunks of a stream; and what becomes of a client that does
+// not read.
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/write.hpp>
 #include <boost/beast/http/chunk_encode.hpp>
@@ -51,7 +52,8 @@ asio::awaitable<void> http_session::read_away_the_rest() {
   const auto into = buffer_.prepare(buffer_.max_size());
   stream_.expires_after(hub_.limits().handshake);
   while (read < hub_.limits().drained_bytes) {
-    const std::size_t n = co_await stream_.async_read_some(into, asio::redirect_error(asio::use_awaitable, ec));
+    const std::size_t n =
+        co_await stream_.async_read_some(into, asio::redirect_error(asio::use_awaitable, ec));
     if (ec) co_return;
     read += n;
   }

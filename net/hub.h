@@ -31,7 +31,8 @@ namespace weir::net {
 
 // What the clients of a server have not taken yet, as its shards last counted it.
 struct client_lag {
-  std::atomic<std::int64_t> late{0};   // sockets in the middle of a write that has taken over a quarter of a second
+  // sockets in the middle of a write that has taken over a quarter of a second
+  std::atomic<std::int64_t> late{0};
   std::atomic<std::int64_t> bytes{0};  // of text and frames that wait for their sockets
 };
 

@@ -108,7 +108,8 @@ void append_chars(std::string& out, T value) {
 }  // namespace
 
 std::string legible(std::string_view bytes) {
-  std::string out(bytes.substr(0, core::longest_shown + 1));  // one more: that something was cut off is to be seen
+  // one more: that something was cut off is to be seen
+  std::string out(bytes.substr(0, core::longest_shown + 1));
   for (char& c : out) {
     if (c < 0x20 || c > 0x7e) c = '?';
   }

@@ -1,7 +1,7 @@
 // json.h — the little JSON that both protocols share: strict readers, and a string escaper.
 //
-// Pure functions: any thread. What a client sends is read by core/read_json.h; what is sent for every token is
-// written by hand, appending to a string that the caller reuses.
+// Pure functions: any thread. What a client sends is read by core/read_json.h; what is sent for every token
+// is written by hand, appending to a string that the caller reuses.
 #pragma once
 
 #include <boost/json/value.hpp>
@@ -32,8 +32,8 @@ core::result<bool> read_bool(std::string_view name, const json::value& v);
 core::result<std::string> read_string(std::string_view name, const json::value& v);
 core::result<std::vector<std::int64_t>> read_integers(std::string_view name, const json::value& v);
 
-// `bytes` that came from outside, fit for a JSON string: what is not printable ASCII becomes '?', and what is longer than
-// a name may be is cut (core/outside.h). What is known to be UTF-8 is only shortened().
+// `bytes` that came from outside, fit for a JSON string: what is not printable ASCII becomes '?', and what is
+// longer than a name may be is cut (core/outside.h). What is known to be UTF-8 is only shortened().
 std::string legible(std::string_view bytes);
 
 // Appends `utf8` as a JSON string with its quotes; only what JSON demands is escaped.

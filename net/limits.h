@@ -10,8 +10,8 @@
 
 namespace weir::net {
 
-// What a connection counts for in the account of memory, whatever it does: buffers, a header, the coroutine's frames.
-// Bodies, messages and jobs count beside it.
+// What a connection counts for in the account of memory, whatever it does: buffers, a header, the coroutine's
+// frames. Bodies, messages and jobs count beside it.
 inline constexpr std::size_t connection_bytes = 32 * 1024;
 
 struct server_limits {

@@ -144,7 +144,8 @@ core::result<void> read_field(dialect d, std::string_view name, const json::valu
 // An object of exactly these members: calls `read` for each; it answers false for a name that it does not
 // know.
 template <class F>
-core::result<void> read_members(std::string_view body, std::size_t most_values, std::string_view required, F read) {
+core::result<void> read_members(std::string_view body, std::size_t most_values, std::string_view required,
+                                F read) {
   auto parsed = parse_body(body, most_values);
   if (!parsed) return parsed.error();
   if (!parsed->if_contains(required)) {
@@ -186,25 +187,28 @@ core::result<parsed_request> parse(dialect d, std::string_view body, std::size_t
 
 core::result<text_to_tokenize> parse_tokenize(std::string_view body, std::size_t most_values) {
   text_to_tokenize out;
-  auto read =
-      read_members(body, most_values, "text", [&](std::string_view name, const json::value& v) -> core::result<bool> {
-        if (name == "text") return take(read_string(name, v), out.text);
-        if (name == "model") return v.is_null() ? true : take(read_string(name, v), out.model);
-        if (name == "add_special") return v.is_null() ? true : take(read_bool(name, v), out.add_special);
-        return false;
-      });
+  auto read = read_members(body, most_values, "text",
+                           [&](std::string_view name, const json::value& v) -> core::result<bool> {
+                             if (name == "text") return take(read_string(name, v), out.text);
+                             if (name == "model")
+                               return v.is_null() ? true : take(read_string(name, v), out.model);
+                             if (name == "add_special")
+                               return v.is_null() ? true : take(read_bool(name, v), out.add_special);
+                             return false;
+                           });
   if (!read) return read.error();
   return out;
 }
 
 core::result<ids_to_detokenize> parse_detokenize(std::string_view body, std::size_t most_values) {
   ids_to_detokenize out;
-  auto read =
-      read_members(body, most_values, "ids", [&](std::string_view name, const json::value& v) -> core::result<bool> {
-        if (name == "ids") return take(read_integers(name, v), out.ids);
-        if (name == "model") return v.is_null() ? true : take(read_string(name, v), out.model);
-        return false;
-      });
+  auto read = read_members(body, most_values, "ids",
+                           [&](std::string_view name, const json::value& v) -> core::result<bool> {
+                             if (name == "ids") return take(read_integers(name, v), out.ids);
+                             if (name == "model")
+                               return v.is_null() ? true : take(read_string(name, v), out.model);
+                             return false;
+                           });
   if (!read) return read.error();
   return out;
 }

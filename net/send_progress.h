@@ -1,7 +1,8 @@
 // send_progress.h — whether a client takes an answer fast enough for the server to go on sending it.
 //
-// A large answer may take as long as the client moves a least rate; an answer that does not move is ended. Progress is
-// what the client's system has acknowledged, not what the kernel here has taken: a send buffer would hide a slow reader.
+// A large answer may take as long as the client moves a least rate; an answer that does not move is ended.
+// Progress is what the client's system has acknowledged, not what the kernel here has taken: a send buffer
+// would hide a slow reader.
 //
 // Pure: time and bytes are passed in. Used on one thread.
 #pragma once
@@ -28,8 +29,8 @@ class send_progress {
   }
   bool writing() const noexcept { return writing_; }
 
-  // Called as time passes while a write is under way, with the bytes acknowledged on the connection so far. True: over
-  // the last window the client took less than the least rate.
+  // Called as time passes while a write is under way, with the bytes acknowledged on the connection so far.
+  // True: over the last window the client took less than the least rate.
   bool stalled(time_point now, std::uint64_t acknowledged) noexcept {
     if (!window_began_) return restart(now, acknowledged);
     const auto passed = now - *window_began_;

@@ -33,8 +33,8 @@ class server {
   // shard, when the last job and the last session have ended. stop() may come before.
   void drain(std::function<void()> idle);
 
-  // Closes every connection and waits until nothing of the server runs any more; on an executor of the caller's own
-  // it does not wait, and what is left ends as that executor runs.
+  // Closes every connection and waits until nothing of the server runs any more; on an executor of the
+  // caller's own it does not wait, and what is left ends as that executor runs.
   void stop();
 
  private:

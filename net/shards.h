@@ -1,9 +1,9 @@
 // shards.h — the I/O threads: one io_context each, so that whatever lives on a shard needs no lock.
 //
-// Or one shard that somebody else runs: an embedding program's own executor.
-// An exception that escapes a handler on one of the threads ends that handler's work and is noted; the thread goes on.
-// Make them before the service whose streams post to them, and let them go after it.
-// Thread safety: at() and size() from any thread.
+// Or one shard that somebody else runs: an embedding program's own executor. An exception that escapes a
+// handler on one of the threads ends that handler's work and is noted; the thread goes on. Make them before
+// the service whose streams post to them, and let them go after it. Thread safety: at() and size() from any
+// thread.
 #pragma once
 
 #include <boost/asio/any_io_executor.hpp>

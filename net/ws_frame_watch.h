@@ -1,9 +1,11 @@
-// ws_frame_watch.h — the bounds of a WebSocket's incoming frames, judged from frame headers before Beast sees them.
+// ws_frame_watch.h — the bounds of a WebSocket's incoming frames, judged from frame headers before Beast sees
+// them.
 //
-// Beast reserves what a frame header announces, and skips empty fragments without telling anybody. The watch reads
-// every frame header (RFC 6455, section 5.2) on its way from the socket to Beast. A message that announces more bytes
-// than the limit is refused at the header that exceeds the limit. Frames of all kinds, fragments and pings included,
-// are counted against a rate. Everything else that RFC 6455 forbids is left to Beast.
+// Beast reserves what a frame header announces, and skips empty fragments without telling anybody. The watch
+// reads every frame header (RFC 6455, section 5.2) on its way from the socket to Beast. A message that
+// announces more bytes than the limit is refused at the header that exceeds the limit. Frames of all kinds,
+// fragments and pings included, are counted against a rate. Everything else that RFC 6455 forbids is left to
+// Beast.
 //
 // Pure: no I/O; time is passed in. Used on one thread.
 #pragma once
@@ -24,8 +26,9 @@ class ws_frame_watch {
   // `most_bytes`: payload bytes of one message, all of its frames together.
   ws_frame_watch(std::uint64_t most_bytes, rate_meter frames) : most_bytes_(most_bytes), frames_(frames) {}
 
-  // How many of `bytes`, which follow all bytes seen before, may be passed on. Fewer than all: a frame was refused, and
-  // found() says why. The bytes after a refusal are not for Beast, and the watch must not be asked again.
+  // How many of `bytes`, which follow all bytes seen before, may be passed on. Fewer than all: a frame was
+  // refused, and found() says why. The bytes after a refusal are not for Beast, and the watch must not be
+  // asked again.
   std::size_t admit(std::span<const unsigned char> bytes, rate_meter::time_point now);
   verdict found() const noexcept { return found_; }
 

@@ -182,7 +182,9 @@ client_message parse_ping(const json::object& o, std::string written) {
   const json::value* ts = o.if_contains("ts");
   const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
   if (ts && (!ts->is_number() || std::ranges::count_if(written, is_digit) > most_ts_digits))
-    return protocol_error{{}, "bad_message", fmt::format("ts must be a number of at most {} digits", most_ts_digits), "ts", {}, false};
+    return protocol_error{
+        {}, "bad_message", fmt::format("ts must be a number of at most {} digits", most_ts_digits), "ts",
+        {}, false};
   return ping{std::move(written)};
 }
 

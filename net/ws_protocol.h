@@ -35,7 +35,8 @@ struct response_create {
   bool cancel_on_disconnect = false;
   bool timing = false;
   bool return_token_ids = false;
-  std::vector<std::string> ignored;  // names of unknown fields; the last says how many more there are, beyond 16
+  // names of unknown fields; the last says how many more there are, beyond 16
+  std::vector<std::string> ignored;
 };
 
 // Exactly one of the two is not empty.

@@ -113,12 +113,14 @@ class session : public std::enable_shared_from_this<session> {
 
 void session::prepare_socket() {
   ws_.set_option(websocket::stream_base::timeout{hub_.limits().handshake, hub_.limits().silent, true});
-  ws_.set_option(websocket::stream_base::decorator([id = how_.request_id, ours = how_.subprotocol](websocket::response_type& r) {
-    r.set(http::field::server, "weir");
-    r.set("x-request-id", id);
-    if (ours) r.set(http::field::sec_websocket_protocol, subprotocol);
-  }));
-  ws_.read_message_max(hub_.limits().frame_bytes);  // a second wall: the watch of the transport refuses sooner
+  ws_.set_option(websocket::stream_base::decorator(
+      [id = how_.request_id, ours = how_.subprotocol](websocket::response_type& r) {
+        r.set(http::field::server, "weir");
+        r.set("x-request-id", id);
+        if (ours) r.set(http::field::sec_websocket_protocol, subprotocol);
+      }));
+  // a second wall: the watch of the transport refuses sooner
+  ws_.read_message_max(hub_.limits().frame_bytes);
   ws_.next_layer().on_refusal([self = weak_from_this()](ws_frame_watch::verdict why) {
     const auto alive = self.lock();
     if (alive) alive->close(why == ws_frame_watch::verdict::too_big ? too_big : too_many_messages);
@@ -185,8 +187,8 @@ void session::end() noexcept {
   hang_up();
 }
 
-// Called wherever there may be something to write, most often by a job's news: then the frame leaves while the job is
-// at hand, without another turn of the executor.
+// Called wherever there may be something to write, most often by a job's news: then the frame leaves while
+// the job is at hand, without another turn of the executor.
 void session::write_next() {
   if (gone_ || !ws_.is_open()) return;
   const bool had_lanes = !writer_.lanes().empty();
@@ -290,10 +292,11 @@ void session::on(ws::response_cancel& m) {
   // It may be a job whose own socket is gone.
   const auto id = core::job_id::parse(m.response_id);
   if (!id) return say_error(unknown({}));
-  hub_.all().service.cancel_job(how_.key, *id, hub_.executor(), [self = weak_from_this(), unknown](auto found) {
-    auto alive = self.lock();
-    if (alive && !found) alive->say_error(unknown({}));
-  });
+  hub_.all().service.cancel_job(how_.key, *id, hub_.executor(),
+                                [self = weak_from_this(), unknown](auto found) {
+                                  auto alive = self.lock();
+                                  if (alive && !found) alive->say_error(unknown({}));
+                                });
 }
 
 void session::on(ws::ping& m) {
@@ -344,7 +347,8 @@ void session::close(close_code code) {
 void session::cut_off_slow_reader() {
   closing_ = slow_consumer;
   error_code ignored;
-  ws_.next_layer().get_socket().set_option(asio::socket_base::linger(true, 0), ignored);  // what the kernel still holds is dropped
+  // what the kernel still holds is dropped
+  ws_.next_layer().get_socket().set_option(asio::socket_base::linger(true, 0), ignored);
   hang_up();
 }
 
@@ -375,7 +379,8 @@ void session::announce_close(std::string_view reason, std::chrono::milliseconds 
 
 void session::tick() {
   const auto now = steady_clock::now();
-  if (closing_ || !ws_.is_open()) {  // the client has this long to take what is still said, and to read that it is over
+  // the client has this long to take what is still said, and to read that it is over
+  if (closing_ || !ws_.is_open()) {
     if (!ending_since_) ending_since_ = now;
     const auto& most = writer_.waits_since() ? hub_.limits().write_time : hub_.limits().handshake;
     if (now - *ending_since_ > most) hang_up();

@@ -1,9 +1,9 @@
 // ws_session.h — one WebSocket that speaks weir.v1: a thin loop around ws_protocol and its lanes.
 //
-// A coroutine on the shard reads: a read is always pending (pongs, closes and timeouts happen inside it). Frames leave
-// whenever there is news, one at a time, round-robin over lanes, by ws_transport's short way. While the socket takes no
-// more, whatever is queued for a lane until its turn comes goes into one frame; there is no timer. Ends with the socket:
-// its jobs are cancelled, or left to the hub for their grace.
+// A coroutine on the shard reads: a read is always pending (pongs, closes and timeouts happen inside it).
+// Frames leave whenever there is news, one at a time, round-robin over lanes, by ws_transport's short way.
+// While the socket takes no more, whatever is queued for a lane until its turn comes goes into one frame;
+// there is no timer. Ends with the socket: its jobs are cancelled, or left to the hub for their grace.
 //
 // Thread safety: everything on the shard.
 #pragma once

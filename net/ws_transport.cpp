@@ -13,7 +13,9 @@ std::string_view text_frame::finish() noexcept {
   const std::size_t length_bytes = size < in_two_bytes ? 0 : size <= 0xFFFF ? 2 : 8;
   const std::size_t begins = room - 2 - length_bytes;
   bytes_[begins] = static_cast<char>(final_text);
-  bytes_[begins + 1] = static_cast<char>(length_bytes == 0 ? size : length_bytes == 2 ? in_two_bytes : in_eight_bytes);
+  bytes_[begins + 1] = static_cast<char>(length_bytes == 0   ? size
+                                         : length_bytes == 2 ? in_two_bytes
+                                                             : in_eight_bytes);
   for (std::size_t i = 0; i < length_bytes; ++i) bytes_[room - 1 - i] = static_cast<char>(size >> 8 * i);
   return std::string_view(bytes_).substr(begins);
 }

@@ -1,21 +1,26 @@
-// ws_transport.h — the way of a WebSocket's bytes: the socket under Beast's stream, with a short way for our own frames.
+// ws_transport.h — the way of a WebSocket's bytes: the socket under Beast's stream, with a short way for our
+// own frames.
 //
-// Beast's stream shakes hands, reads, and answers pings and closes through it. Text frames do not pass through Beast:
-// try_write() hands one to the kernel in the same call, and most often that is all; only what a full send buffer leaves
-// behind becomes an operation. So a token costs one system call, with no completion to queue and to fetch.
+// Beast's stream shakes hands, reads, and answers pings and closes through it. Text frames do not pass
+// through Beast: try_write() hands one to the kernel in the same call, and most often that is all; only what
+// a full send buffer leaves behind becomes an operation. So a token costs one system call, with no completion
+// to queue and to fetch.
 //
-// What arrives passes a ws_frame_watch first; at the first frame that is refused the owner of the transport is told.
-// say_last() ends the conversation from our side: a close frame, then the end of what we send. From a refusal or the last
-// word on Beast is given no byte more. Whatever still comes is read and dropped, up to a bound, so that the peer can read
-// what was said. Beast's own async_close is not used: where the peer breaks the protocol while it waits for the peer's
-// answer, Beast's reader and its closer wait for each other for ever.
+// What arrives passes a ws_frame_watch first; at the first frame that is refused the owner of the transport
+// is told. say_last() ends the conversation from our side: a close frame, then the end of what we send. From
+// a refusal or the last word on Beast is given no byte more. Whatever still comes is read and dropped, up to
+// a bound, so that the peer can read what was said. Beast's own async_close is not used: where the peer
+// breaks the protocol while it waits for the peer's answer, Beast's reader and its closer wait for each other
+// for ever.
 //
 // Thread safety: everything on the socket's executor.
 //
 // Invariants:
-//   1. A frame's bytes are never mixed with another's, whoever writes it: Beast's writes wait while a frame of ours is
+//   1. A frame's bytes are never mixed with another's, whoever writes it: Beast's writes wait while a frame
+//   of ours is
 //      on its way, and ours while one of Beast's is.
-//   2. One frame of ours at a time, and one of Beast's: neither side begins another before it was told of the last.
+//   2. One frame of ours at a time, and one of Beast's: neither side begins another before it was told of the
+//   last.
 //   3. The refusal is told once, after Beast has had every byte before the refused frame.
 #pragma once
 
@@ -36,7 +41,8 @@
 
 namespace weir::net {
 
-// A text frame in the making: room for its head (RFC 6455, section 5.2), then its payload, which callers append.
+// A text frame in the making: room for its head (RFC 6455, section 5.2), then its payload, which callers
+// append.
 class text_frame {
  public:
   text_frame() { clear(); }
@@ -65,12 +71,14 @@ class ws_transport {
 
   // Sends what the kernel takes of a frame now, and returns the rest.
   std::string_view try_write(std::string_view frame) { return s_->try_write(frame); }
-  // Sends the rest, where there is one, as soon as there is room; done(ec) follows, not from inside this call. The bytes
-  // have to stay until then.
-  void write(std::string_view rest, std::function<void(error_code)> done) { s_->write(rest, std::move(done)); }
+  // Sends the rest, where there is one, as soon as there is room; done(ec) follows, not from inside this
+  // call. The bytes have to stay until then.
+  void write(std::string_view rest, std::function<void(error_code)> done) {
+    s_->write(rest, std::move(done));
+  }
 
-  // Sends a close frame of this code and shuts our side of the connection. REQUIRES: no frame of ours is on its way; none
-  // follows.
+  // Sends a close frame of this code and shuts our side of the connection. REQUIRES: no frame of ours is on
+  // its way; none follows.
   void say_last(std::uint16_t code) { s_->say_last(code); }
 
   socket& get_socket() noexcept { return s_->socket; }
@@ -81,21 +89,22 @@ class ws_transport {
 
   template <class Buffers, class Token>
   auto async_read_some(const Buffers& to, Token&& token) {
-    return boost::asio::async_compose<Token, void(error_code, std::size_t)>(beast_read<Buffers>{s_, to}, token,
-                                                                            s_->socket);
+    return boost::asio::async_compose<Token, void(error_code, std::size_t)>(beast_read<Buffers>{s_, to},
+                                                                            token, s_->socket);
   }
 
   template <class Buffers, class Token>
   auto async_write_some(const Buffers& from, Token&& token) {
-    return boost::asio::async_compose<Token, void(error_code, std::size_t)>(beast_write<Buffers>{s_, from}, token, s_->socket);
+    return boost::asio::async_compose<Token, void(error_code, std::size_t)>(beast_write<Buffers>{s_, from},
+                                                                            token, s_->socket);
   }
 
   friend void beast_close_socket(ws_transport& w) { w.close(); }
   friend void teardown(boost::beast::role_type role, ws_transport& w, error_code& ec) {
     boost::beast::websocket::teardown(role, w.s_->socket, ec);
   }
-  // Beast calls this once it has said its last: the peer's bytes are read and dropped, up to the bound, so that the peer
-  // can read what was said; then the socket is closed.
+  // Beast calls this once it has said its last: the peer's bytes are read and dropped, up to the bound, so
+  // that the peer can read what was said; then the socket is closed.
   template <class Handler>
   friend void async_teardown(boost::beast::role_type, ws_transport& w, Handler&& handler) {
     boost::asio::async_compose<Handler, void(error_code)>(last_read{w.s_}, handler, w.s_->socket);
@@ -207,7 +216,8 @@ class ws_transport {
 template <class Buffers>
 std::size_t ws_transport::state::admit(const Buffers& to, std::size_t n) {
   std::size_t passed = 0;
-  for (auto at = boost::asio::buffer_sequence_begin(to); at != boost::asio::buffer_sequence_end(to) && n > 0; ++at) {
+  for (auto at = boost::asio::buffer_sequence_begin(to); at != boost::asio::buffer_sequence_end(to) && n > 0;
+       ++at) {
     const boost::asio::mutable_buffer part = boost::asio::buffer(*at, n);
     passed += admit({static_cast<const unsigned char*>(part.data()), part.size()});
     n -= part.size();

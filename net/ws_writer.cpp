@@ -15,7 +15,9 @@ void ws_writer::say(std::string frame) {
   to_say_.push_back(std::move(frame));
 }
 
-bool ws_writer::is_over(const std::string& id) const { return std::find(over_.begin(), over_.end(), id) != over_.end(); }
+bool ws_writer::is_over(const std::string& id) const {
+  return std::find(over_.begin(), over_.end(), id) != over_.end();
+}
 
 std::size_t ws_writer::backlog() {
   std::size_t bytes = to_say_bytes_;

@@ -1,7 +1,8 @@
-// ws_writer.h — what leaves a WebSocket session: what it says itself, then its lanes' frames, one frame at a time.
+// ws_writer.h — what leaves a WebSocket session: what it says itself, then its lanes' frames, one frame at a
+// time.
 //
-// It chooses and sends until there is nothing to say, or the kernel has no more room; the session asks it to whenever
-// there may be news, and tells it to go on when there is room again.
+// It chooses and sends until there is nothing to say, or the kernel has no more room; the session asks it to
+// whenever there may be news, and tells it to go on when there is room again.
 //
 // Thread safety: everything on the session's shard.
 //
@@ -41,9 +42,8 @@ class ws_writer {
   bool is_over(const std::string& id) const;
   std::size_t backlog();  // bytes that wait for the socket
 
-  // ---- sending
-  // Busy: in the middle of a frame, or past the last one. Full: the kernel took a part of one, and send_rest() has to
-  // follow. It throws where there is no memory; it is busy for good then.
+  // ---- sending Busy: in the middle of a frame, or past the last one. Full: the kernel took a part of one,
+  // and send_rest() has to follow. It throws where there is no memory; it is busy for good then.
   enum class outcome { said_all, full, busy };
   outcome write(bool with_lanes);
   // then(ec) follows when the rest has left, not from inside this call; it has to keep the writer alive.

@@ -1,7 +1,7 @@
 // home.h — the executor that something lives on, kept safely beyond its context, and the quick ways there.
 //
-// Nearly every actor lives on a plain io_context; for that kind the virtual calls of any_io_executor, and
-// its registration with the lifeline (a bare io_context executor may dangle, a strand may not), are spared.
+// Nearly every actor lives on a plain io_context; for that kind the virtual calls of any_io_executor, and its
+// registration with the lifeline (a bare io_context executor may dangle, a strand may not), are spared.
 //
 // Thread safety: as each member says.
 #pragma once

@@ -95,8 +95,8 @@ class lifeline {
 
   explicit lifeline(const boost::asio::execution_context* context) : context_(context) {}
 
-  // `near`, where given, is the lifeline of an executor that often has the same context: it saves looking
-  // it up.
+  // `near`, where given, is the lifeline of an executor that often has the same context: it saves looking it
+  // up.
   template <class Executor>
   static std::shared_ptr<lifeline> of(const Executor& ex, const std::shared_ptr<lifeline>& near = nullptr) {
     boost::asio::execution_context& context = boost::asio::query(ex, boost::asio::execution::context);

@@ -34,8 +34,8 @@ enum class restart_when {
   always,    // the body threw or returned, and nobody stopped the actor
 };
 
-// When an actor whose body has ended runs its body again. Unread messages stay in the mailbox. The message that was
-// being handled is lost; if that message is a question, its asker gets no_reply.
+// When an actor whose body has ended runs its body again. Unread messages stay in the mailbox. The message
+// that was being handled is lost; if that message is a question, its asker gets no_reply.
 struct restart_policy {
   restart_when when = restart_when::never;
 
@@ -47,22 +47,24 @@ struct restart_policy {
   std::chrono::milliseconds first_delay{100};
 };
 
-// Receives events of the actors that name it in their options, for metrics and logs. An actor without an observer takes
-// no time stamps. An observer may be called on several threads at once, must return quickly and must not throw.
+// Receives events of the actors that name it in their options, for metrics and logs. An actor without an
+// observer takes no time stamps. An observer may be called on several threads at once, must return quickly
+// and must not throw.
 class observer {
  public:
   virtual ~observer() = default;
 
-  // The actor takes a message out of its mailbox. `in_mailbox` is how long the message waited there; `backlog` is how many
-  // messages are still unread. Called on the actor's executor.
+  // The actor takes a message out of its mailbox. `in_mailbox` is how long the message waited there;
+  // `backlog` is how many messages are still unread. Called on the actor's executor.
   virtual void read(const std::string& actor, std::chrono::nanoseconds in_mailbox, std::size_t backlog) = 0;
 
-  // The actor has handled a message: `on_message` is the time from read() to the actor's next request for a message.
-  // Called on the actor's executor.
+  // The actor has handled a message: `on_message` is the time from read() to the actor's next request for a
+  // message. Called on the actor's executor.
   virtual void worked(const std::string& actor, std::chrono::nanoseconds on_message) = 0;
 
-  // `n` messages were not handled. `why` is full or closed for a message that was refused (called on the sender's thread),
-  // and ok for messages that were unread when the actor ended (called on the actor's executor).
+  // `n` messages were not handled. `why` is full or closed for a message that was refused (called on the
+  // sender's thread), and ok for messages that were unread when the actor ended (called on the actor's
+  // executor).
   virtual void dead_letters(const std::string& actor, std::size_t n, sent why) = 0;
 
   // The body has ended. `restarts` is true if it will run again. Called on the actor's executor.
@@ -73,8 +75,8 @@ class observer {
 struct options {
   std::string name = "actor";  // for observers and logs; need not be unique
 
-  // How many unread messages the mailbox holds. A send beyond it returns sent::full. A larger mailbox absorbs longer
-  // bursts, and lets messages wait longer. Control messages and timers do not count.
+  // How many unread messages the mailbox holds. A send beyond it returns sent::full. A larger mailbox absorbs
+  // longer bursts, and lets messages wait longer. Control messages and timers do not count.
   std::size_t mailbox = 1024;
 
   restart_policy restart = {};

@@ -1,10 +1,10 @@
-// pending.h — an operation whose end comes from elsewhere: a question in another actor's mailbox, a wait
-// for an exit.
+// pending.h — an operation whose end comes from elsewhere: a question in another actor's mailbox, a wait for
+// an exit.
 //
 // Three parties may want to end it: whoever answers, the asker's cancellation slot, and the death of the
-// asker's context. The lifeline of that context decides which of them does. The operation itself is one
-// block from the handler's associated allocator: the handler, its arguments once they are known,
-// outstanding work, and the memory to post itself. A `pending` is the ticket to it.
+// asker's context. The lifeline of that context decides which of them does. The operation itself is one block
+// from the handler's associated allocator: the handler, its arguments once they are known, outstanding work,
+// and the memory to post itself. A `pending` is the ticket to it.
 //
 // Thread safety: complete() from any thread; one pending is one thread's at a time.
 //

@@ -36,8 +36,8 @@ class post_slot {
   post_slot(const post_slot&) = delete;
   post_slot& operator=(const post_slot&) = delete;
 
-  // f runs on ex, never inside this call. `alone`: one thread runs ex's context. What it posts to itself
-  // then needs no lock; where several do, another one could have begun at once.
+  // f runs on ex, never inside this call. `alone`: one thread runs ex's context. What it posts to itself then
+  // needs no lock; where several do, another one could have begun at once.
   template <class F>
   void post(const io_executor& ex, F f, bool alone) {
     namespace execution = boost::asio::execution;

@@ -1,8 +1,8 @@
 // spawn.h — starts an actor on the caller's executor.
 //
 // The body is a callable: awaitable<void>(context<Msg>). Nothing of it runs inside spawn(). The actor is
-// outstanding work on its executor until it ends; all of it runs there, so the executor must run one
-// handler at a time (an io_context run by one thread, or a strand).
+// outstanding work on its executor until it ends; all of it runs there, so the executor must run one handler
+// at a time (an io_context run by one thread, or a strand).
 #pragma once
 
 #include <algorithm>
@@ -25,8 +25,8 @@ namespace weir {
 
 namespace detail {
 
-// The body lives until its coroutine's frame is gone, for the last time: a lambda's captures are safe to
-// use in it.
+// The body lives until its coroutine's frame is gone, for the last time: a lambda's captures are safe to use
+// in it.
 template <class Msg, class Clock, class Body>
 class cell_of final : public cell<Msg> {
  public:
@@ -106,8 +106,8 @@ requires std::same_as<std::invoke_result_t<Body&, context<Msg>>, boost::asio::aw
   return ref<Msg>(std::move(c));
 }
 
-// A child: the parent's exit, or restart, stops it (kills it, where the parent was killed) and waits for
-// its end.
+// A child: the parent's exit, or restart, stops it (kills it, where the parent was killed) and waits for its
+// end.
 template <class Msg>
 template <class M, class Body>
 ref<M> context<Msg>::spawn(options o, Body body) {

@@ -1,7 +1,7 @@
 // wakes.h — tells readers on other threads that there is news: one post an executor, however many readers.
 //
-// Posting to a sleeping io_context costs microseconds, moving a token nanoseconds. So a producer collects
-// the wakes of a whole step and flushes them together:
+// Posting to a sleeping io_context costs microseconds, moving a token nanoseconds. So a producer collects the
+// wakes of a whole step and flushes them together:
 //
 //   struct inbox final : weir::waker {  // the reader's side, held by shared_ptr
 //     explicit inbox(executor ex) : waker(ex, [](waker& w) { static_cast<inbox&>(w).drain(); }) {}

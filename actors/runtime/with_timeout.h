@@ -2,8 +2,8 @@
 //
 //   int n = co_await weir::with_timeout(5s, counter.ask<get>(boost::asio::deferred));
 //
-// Gives what the operation gives, or throws: the operation's error, or timed_out. What is late is
-// cancelled, and waited for, so that nothing runs on. (Asio's own cancel_after comes with Boost 1.86.)
+// Gives what the operation gives, or throws: the operation's error, or timed_out. What is late is cancelled,
+// and waited for, so that nothing runs on. (Asio's own cancel_after comes with Boost 1.86.)
 #pragma once
 
 #include <boost/asio/awaitable.hpp>

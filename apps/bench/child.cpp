@@ -38,7 +38,8 @@ core::result<child> child::start(const std::vector<std::string>& arguments) {
   ::close(pipe[1]);
   if (failed == 0) return child(pid, pipe[0]);
   ::close(pipe[0]);
-  return core::make_error(core::errc::internal, "this program cannot be started again: {}", std::strerror(failed));
+  return core::make_error(core::errc::internal, "this program cannot be started again: {}",
+                          std::strerror(failed));
 }
 
 child::child(child&& other) noexcept

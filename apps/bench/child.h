@@ -1,6 +1,7 @@
 // child.h — another process of this same program: a benchmark's server, or a load beside it.
 //
-// Thread safety: none; one owner. The destructor ends the child (SIGTERM, and after some seconds SIGKILL) and waits.
+// Thread safety: none; one owner. The destructor ends the child (SIGTERM, and after some seconds SIGKILL) and
+// waits.
 #pragma once
 
 #include <sys/types.h>

@@ -1,5 +1,5 @@
-// closed_loop.h — streams on an engine without sockets: each asks again as soon as it is answered, as `weir load
-// --streams` does. What a server is compared with.
+// closed_loop.h — streams on an engine without sockets: each asks again as soon as it is answered, as `weir
+// load --streams` does. What a server is compared with.
 //
 // Thread safety: everything on the thread that calls.
 #pragma once
@@ -13,7 +13,8 @@ namespace weir::apps::bench {
 struct loop_options {
   std::uint32_t streams = 1;
   std::uint32_t prompt_tokens = 256, max_tokens = 128;
-  // Beside the streams: prompts of so many tokens, evenly in time, of which nobody waits for more than the first token.
+  // Beside the streams: prompts of so many tokens, evenly in time, of which nobody waits for more than the
+  // first token.
   double beside_per_s = 0;
   std::uint32_t beside_tokens = 2000;
   double warmup_s = 4, duration_s = 12;
@@ -26,7 +27,8 @@ struct loop_figures {
   bool failed = false;  // a job, or the device
 };
 
-inline constexpr std::uint64_t other_prompts = 1u << 20;  // added to the seed: prompts beside the streams are others
+// added to the seed: prompts beside the streams are others
+inline constexpr std::uint64_t other_prompts = 1u << 20;
 
 // Runs `e` until the time is over, then ends what still runs. REQUIRES: e is idle.
 loop_figures run_closed_loop(core::engine& e, const core::tokenizer& words, const core::clock& time,

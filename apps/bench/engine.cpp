@@ -127,9 +127,11 @@ boost::json::object decode(rig& r, const engine_options& o, profile* kernels) {
       while (!r.idle() && !r.failed()) r.step();
     }
     for (const auto& p : prompts) r.submit(p, longest_output(o));
-    // Until a step of decoding alone has ended: where steps overlap, the last slice of a prompt is still under way when all decode.
+    // Until a step of decoding alone has ended: where steps overlap, the last slice of a prompt is still
+    // under way when all decode.
     while ((r.counts().decoding < o.batch || r.last().rows != o.batch) && !r.failed()) r.step();
-    for (int i = 0; i < 4 && !r.failed(); ++i) r.step();  // what entering took of the host has left no step half done
+    // what entering took of the host has left no step half done
+    for (int i = 0; i < 4 && !r.failed(); ++i) r.step();
     if (kernels) kernels->clear();
     double all = 0;
     for (std::uint32_t i = 0; i < o.tokens && !r.failed(); ++i) {
@@ -166,7 +168,8 @@ boost::json::object prefill(rig& r, const engine_options& o, const kernels::back
                             const core::random_model& shape, profile* kernels) {
   std::vector<double> times, peaks;
   // Not between the rounds: it takes memory and gives it back, for which a device stops.
-  for (std::uint32_t round = 0; round < o.repeat; ++round) peaks.push_back(backend.peak_flops(backend.self, shape.type));
+  for (std::uint32_t round = 0; round < o.repeat; ++round)
+    peaks.push_back(backend.peak_flops(backend.self, shape.type));
   for (std::uint32_t round = 0; round <= o.repeat; ++round) {
     if (kernels) kernels->clear();
     r.submit(r.random_prompt(o.prefill), 1);
@@ -196,12 +199,14 @@ core::result<boost::json::object> measure(const engine_options& o) {
   auto shape = core::parse_random_model(o.shape + ":" + o.type, longest);
   if (!shape) return shape.error();
   if (o.kernels && !(*backend)->on_host)
-    return core::bad_param("kernels", "--kernels: {} goes on while an operation runs; a profiler of its own sees more",
+    return core::bad_param("kernels",
+                           "--kernels: {} goes on while an operation runs; a profiler of its own sees more",
                            (*backend)->name);
   std::optional<profile> timed;
   if (o.kernels) timed.emplace(*backend);
   rig r(o, *shape, timed ? timed->table() : *backend);
-  if (auto ok = r.open(std::max(o.batch * (pages_for(one) + 2), pages_for(longest) + 1)); !ok) return ok.error();
+  if (auto ok = r.open(std::max(o.batch * (pages_for(one) + 2), pages_for(longest) + 1)); !ok)
+    return ok.error();
   boost::json::object out{{"benchmark", "engine"}, {"backend", std::string((*backend)->name)},
                           {"shape", o.shape},      {"dtype", o.type},
                           {"batch", o.batch},      {"context", o.context}};
@@ -243,7 +248,8 @@ command add_engine(CLI::App& app) {
   app.add_option("--repeat", o->repeat, "rounds, of which medians are told")
       ->capture_default_str()
       ->check(CLI::Range(1, 1000));
-  app.add_option("--loop", o->loop, "overlapped: a step is begun while the one before it runs, where the model can; or plain")
+  app.add_option("--loop", o->loop,
+                 "overlapped: a step is begun while the one before it runs, where the model can; or plain")
       ->capture_default_str()
       ->check(CLI::IsMember({"overlapped", "plain"}));
   app.add_flag("--kernels", o->kernels, "time each operation too: where the last round's steps went");

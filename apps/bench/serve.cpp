@@ -1,5 +1,6 @@
-// The real server under `weir load`'s streams, and the same streams on the same engine without sockets: what serving
-// costs, and how even it is. The engine runs first, in this process; the server is a child, loaded over loopback.
+// The real server under `weir load`'s streams, and the same streams on the same engine without sockets: what
+// serving costs, and how even it is. The engine runs first, in this process; the server is a child, loaded
+// over loopback.
 #include <fmt/format.h>
 
 #include <optional>
@@ -27,7 +28,8 @@ struct serve_options {
 
 constexpr std::uint32_t queue = 1024;
 
-boost::json::object figures_of(double tokens_per_s, const load::histogram& gaps, const load::histogram& first) {
+boost::json::object figures_of(double tokens_per_s, const load::histogram& gaps,
+                               const load::histogram& first) {
   const double p50 = gaps.quantile(0.5), p99 = gaps.quantile(0.99);
   return {{"tokens_per_s", tokens_per_s},
           {"gap_p50_ms", p50},
@@ -43,7 +45,8 @@ core::result<std::vector<boost::json::object>> on_engine(const serve_options& o)
   if (!service) return service.error();
   std::shared_ptr<const kernels::backend> backend;
   if (service->owner.device != "sim") {
-    auto made = core::make_backend(service->owner.device, service->owner.threads, service->owner.deterministic);
+    auto made =
+        core::make_backend(service->owner.device, service->owner.threads, service->owner.deterministic);
     if (!made) return made.error();
     backend = std::move(*made);
   }
@@ -57,7 +60,8 @@ core::result<std::vector<boost::json::object>> on_engine(const serve_options& o)
     loop_options l = o.loop;
     l.streams = streams;
     const auto f = run_closed_loop(e, *model->served.tokenizer, time, l);
-    if (f.failed) return core::make_error(core::errc::internal, "a job failed; the figures would mean nothing");
+    if (f.failed)
+      return core::make_error(core::errc::internal, "a job failed; the figures would mean nothing");
     out.push_back(figures_of(f.tokens_per_s, f.gaps_ms, f.first_ms));
     out.back()["steps"] = f.steps;
   }
@@ -99,9 +103,10 @@ core::result<running_server> start_server(const serve_options& o) {
 }
 
 core::result<child> start_prompts_beside(const loop_options& l, const std::string& address) {
-  return child::start({"load", "--url", "ws://" + address, "--rate", fmt::format("{}", l.beside_per_s), "--arrivals",
-                       "constant", "--prompt-tokens", fmt::format("{}", l.beside_tokens), "--max-tokens", "1",
-                       "--duration", fmt::format("{}", l.warmup_s + l.duration_s), "--seed", fmt::format("{}", l.streams + other_prompts), "--threads", "1"});
+  return child::start({"load", "--url", "ws://" + address, "--rate", fmt::format("{}", l.beside_per_s),
+                       "--arrivals", "constant", "--prompt-tokens", fmt::format("{}", l.beside_tokens),
+                       "--max-tokens", "1", "--duration", fmt::format("{}", l.warmup_s + l.duration_s),
+                       "--seed", fmt::format("{}", l.streams + other_prompts), "--threads", "1"});
 }
 
 core::result<boost::json::object> on_server(const serve_options& o, const std::string& address,
@@ -127,7 +132,8 @@ core::result<boost::json::object> on_server(const serve_options& o, const std::s
   }
   const load::report r = load::run(plan->run, **at, {}, [] { return false; });
   using load::figure;
-  auto out = figures_of(r.all.number(figure::output_throughput), r.all.of(figure::itl_ms), r.all.of(figure::ttft_ms));
+  auto out = figures_of(r.all.number(figure::output_throughput), r.all.of(figure::itl_ms),
+                        r.all.of(figure::ttft_ms));
   out["sampled_to_sent_p99_ms"] = r.all.number(figure::server_sent_p99_ms);
   out["lost"] = r.all.number(figure::gaps) + r.all.number(figure::repeats) + r.all.number(figure::errors);
   if (!r.bottleneck.empty()) out["harness_was_the_bottleneck"] = r.bottleneck;
@@ -144,7 +150,8 @@ core::result<boost::json::object> measure(const serve_options& o) {
     auto served = on_server(o, server->address, o.streams[i]);
     if (!served) return served.error();
     const double ratio = served->at("tokens_per_s").as_double() / (*engine)[i].at("tokens_per_s").as_double();
-    boost::json::object alone{{"streams", o.streams[i]}, {"of", "engine"}}, over{{"streams", o.streams[i]}, {"of", "server"}};
+    boost::json::object alone{{"streams", o.streams[i]}, {"of", "engine"}},
+        over{{"streams", o.streams[i]}, {"of", "server"}};
     for (auto& [name, value] : (*engine)[i]) alone[name] = value;
     for (auto& [name, value] : *served) over[name] = value;
     over["server_over_engine"] = ratio;
@@ -166,17 +173,32 @@ int run(const serve_options& o) {
 command add_serve_bench(CLI::App& app) {
   auto o = std::make_shared<serve_options>();
   add_settings(app, o->engine);
-  app.add_option("--streams", o->streams, "closed loops, one after the other: so many streams, each asking again once answered")
+  app.add_option("--streams", o->streams,
+                 "closed loops, one after the other: so many streams, each asking again once answered")
       ->delimiter(',')
       ->capture_default_str()
       ->check(CLI::Range(1, 4096));
-  app.add_option("--prompt-tokens", o->loop.prompt_tokens, "of each question; no two are alike")->capture_default_str()->check(CLI::Range(1, 1 << 20));
-  app.add_option("--max-tokens", o->loop.max_tokens, "of each answer")->capture_default_str()->check(CLI::Range(1, 1 << 20));
-  app.add_option("--beside-rate", o->loop.beside_per_s, "long prompts a second beside the streams")->capture_default_str()->check(CLI::Range(0.0, 1e4));
-  app.add_option("--beside-tokens", o->loop.beside_tokens, "of each of those")->capture_default_str()->check(CLI::Range(1, 1 << 20));
-  app.add_option("--warmup", o->loop.warmup_s, "time that is not measured, in s")->capture_default_str()->check(CLI::Range(0.0, 3600.0));
-  app.add_option("--duration", o->loop.duration_s, "measured time of each loop, in s")->capture_default_str()->check(CLI::Range(0.1, 3600.0));
-  app.add_option("--io-threads", o->io_threads, "threads of the server that serve sockets")->capture_default_str()->check(CLI::Range(1, 256));
+  app.add_option("--prompt-tokens", o->loop.prompt_tokens, "of each question; no two are alike")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 1 << 20));
+  app.add_option("--max-tokens", o->loop.max_tokens, "of each answer")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 1 << 20));
+  app.add_option("--beside-rate", o->loop.beside_per_s, "long prompts a second beside the streams")
+      ->capture_default_str()
+      ->check(CLI::Range(0.0, 1e4));
+  app.add_option("--beside-tokens", o->loop.beside_tokens, "of each of those")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 1 << 20));
+  app.add_option("--warmup", o->loop.warmup_s, "time that is not measured, in s")
+      ->capture_default_str()
+      ->check(CLI::Range(0.0, 3600.0));
+  app.add_option("--duration", o->loop.duration_s, "measured time of each loop, in s")
+      ->capture_default_str()
+      ->check(CLI::Range(0.1, 3600.0));
+  app.add_option("--io-threads", o->io_threads, "threads of the server that serve sockets")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 256));
   app.add_flag("--json", o->json, "one JSON object instead of a table");
   return [o] { return run(*o); };
 }

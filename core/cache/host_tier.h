@@ -1,11 +1,14 @@
-// host_tier.h — a second place for keys and values, behind the page pool: copies, in host memory, of the named pages
-// that the pool gave up. What a device has no room for any more comes back by a copy instead of a computation.
+// host_tier.h — a second place for keys and values, behind the page pool: copies, in host memory, of the
+// named pages that the pool gave up. What a device has no room for any more comes back by a copy instead of a
+// computation.
 //
-// Pages leave in the order in which they came, to make room for others, or when they are taken back. A copy that fails is
-// no copy: its page will be computed again, and a device that is broken says so at its next step.
+// Pages leave in the order in which they came, to make room for others, or when they are taken back. A copy
+// that fails is no copy: its page will be computed again, and a device that is broken says so at its next
+// step.
 //
-// Copies begin in order with the device's work and are not waited for: a page is saved before its new owner writes, and what
-// comes back is there before a step reads it. The bytes are the model's, and nobody looks at them here.
+// Copies begin in order with the device's work and are not waited for: a page is saved before its new owner
+// writes, and what comes back is there before a step reads it. The bytes are the model's, and nobody looks at
+// them here.
 //
 // Thread safety: the owner's thread. No call allocates after construction.
 #pragma once

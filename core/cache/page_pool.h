@@ -24,7 +24,8 @@ namespace weir::core {
 class page_pool {
  public:
   // `below` keeps what is given up; none: it is gone.
-  explicit page_pool(std::uint32_t total, host_tier* below = nullptr) : references_(total, 0), names_(total), below_(below) {
+  explicit page_pool(std::uint32_t total, host_tier* below = nullptr)
+      : references_(total, 0), names_(total), below_(below) {
     free_.reserve(total);
     for (std::uint32_t i = total; i > 0; --i) free_.push_back(static_cast<page_id>(i - 1));
   }
@@ -53,8 +54,8 @@ class page_pool {
     return p;
   }
 
-  // A page called `name` that was given up comes back into a page of the pool, with one reference; no_page where nobody
-  // kept it, or no page can be had. REQUIRES: as prefix_tree::insert.
+  // A page called `name` that was given up comes back into a page of the pool, with one reference; no_page
+  // where nobody kept it, or no page can be had. REQUIRES: as prefix_tree::insert.
   page_id revive(page_id parent, page_name before, page_name name, page_ids ids) {
     if (!below_ || available() == 0 || !below_->holds(name, ids)) return no_page;
     const page_id p = take();

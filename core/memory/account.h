@@ -1,8 +1,9 @@
 // account.h — the bytes that clients make this process hold: one sum, one limit.
 //
-// Whoever keeps something for a client (a connection, a body, a prompt that waits, a job's log) holds its bytes in the
-// account for as long as it keeps it. What can be refused is refused once the sum would pass the limit; what can no
-// longer be refused (the next token of a running job) is counted all the same, and makes the next request a refusal.
+// Whoever keeps something for a client (a connection, a body, a prompt that waits, a job's log) holds its
+// bytes in the account for as long as it keeps it. What can be refused is refused once the sum would pass the
+// limit; what can no longer be refused (the next token of a running job) is counted all the same, and makes
+// the next request a refusal.
 //
 // Thread safety: the account from any thread; a hold is one thread's at a time, and keeps its account alive.
 #pragma once
@@ -20,8 +21,12 @@ class memory_account {
  public:
   static constexpr std::uint64_t unlimited = std::numeric_limits<std::int64_t>::max();
 
-  std::uint64_t used() const noexcept { return static_cast<std::uint64_t>(used_.load(std::memory_order_relaxed)); }
-  std::uint64_t limit() const noexcept { return static_cast<std::uint64_t>(limit_.load(std::memory_order_relaxed)); }
+  std::uint64_t used() const noexcept {
+    return static_cast<std::uint64_t>(used_.load(std::memory_order_relaxed));
+  }
+  std::uint64_t limit() const noexcept {
+    return static_cast<std::uint64_t>(limit_.load(std::memory_order_relaxed));
+  }
   void set_limit(std::uint64_t bytes) noexcept {
     limit_.store(static_cast<std::int64_t>(std::min(bytes, unlimited)), std::memory_order_relaxed);
   }
@@ -30,7 +35,8 @@ class memory_account {
   friend class memory_hold;
   void add(std::int64_t bytes) noexcept { used_.fetch_add(bytes, std::memory_order_relaxed); }
   bool try_add(std::int64_t bytes) noexcept {
-    if (used_.fetch_add(bytes, std::memory_order_relaxed) + bytes <= limit_.load(std::memory_order_relaxed)) return true;
+    if (used_.fetch_add(bytes, std::memory_order_relaxed) + bytes <= limit_.load(std::memory_order_relaxed))
+      return true;
     add(-bytes);
     return false;
   }
@@ -43,7 +49,8 @@ class memory_hold {
  public:
   memory_hold() = default;
   explicit memory_hold(std::shared_ptr<memory_account> from) noexcept : from_(std::move(from)) {}
-  memory_hold(memory_hold&& other) noexcept : from_(std::move(other.from_)), bytes_(std::exchange(other.bytes_, 0)) {}
+  memory_hold(memory_hold&& other) noexcept
+      : from_(std::move(other.from_)), bytes_(std::exchange(other.bytes_, 0)) {}
   memory_hold& operator=(memory_hold&& other) noexcept {
     from_.swap(other.from_);
     std::swap(bytes_, other.bytes_);
@@ -53,8 +60,8 @@ class memory_hold {
 
   std::uint64_t bytes() const noexcept { return static_cast<std::uint64_t>(bytes_); }
 
-  // Holds `bytes` from now on, instead of what it held. False, and nothing changed: there is no room for more. Less is
-  // never refused.
+  // Holds `bytes` from now on, instead of what it held. False, and nothing changed: there is no room for
+  // more. Less is never refused.
   [[nodiscard]] bool resize(std::uint64_t bytes) noexcept {
     const auto more = static_cast<std::int64_t>(bytes) - bytes_;
     if (!from_ || more <= 0) return force(bytes), true;

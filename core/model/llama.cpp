@@ -70,7 +70,10 @@ llama::llama(model_config config, std::vector<token_id> stop_ids, model_weights 
 // All but an embedding that is not the head too: of that a step reads a row a token.
 std::span<const std::byte> llama::weights_of_a_step() const noexcept {
   const std::span<const std::byte> all(weights_.memory.data(), weights_.memory.size());
-  return config_.tied ? all : all.subspan(reinterpret_cast<const std::byte*>(weights_.layers.front().attention_norm) - all.data());
+  return config_.tied
+             ? all
+             : all.subspan(reinterpret_cast<const std::byte*>(weights_.layers.front().attention_norm) -
+                           all.data());
 }
 
 result<void> llama::allocate_pages(std::uint32_t count) {
@@ -93,7 +96,8 @@ result<void> llama::allocate_host_pages(std::uint32_t count) {
   host_pages_ = {};
   host_pages_ = kernels::host_buffer(backend_, bytes);
   if (count > 0 && !host_pages_.data())
-    return make_error(errc::does_not_fit, "no host memory for {} pages: {} bytes, which the device can reach", count, bytes);
+    return make_error(errc::does_not_fit, "no host memory for {} pages: {} bytes, which the device can reach",
+                      count, bytes);
   return {};
 }
 
@@ -165,7 +169,8 @@ void llama::place(const batch& b) {
     slice->pages = s.pages.data();
     ++slice;
     if (s.logits_row >= 0)
-      logits_from_[static_cast<std::size_t>(s.logits_row)] = static_cast<std::int32_t>(s.first_row + s.rows - 1);
+      logits_from_[static_cast<std::size_t>(s.logits_row)] =
+          static_cast<std::int32_t>(s.first_row + s.rows - 1);
   }
   assert(position == positions_.data() + positions_.size());
 }
@@ -269,8 +274,8 @@ llama::pieces llama::host_pieces_of(std::uint32_t slot) const noexcept {
 }
 
 void llama::copy(const pieces& to, const pieces& from) {
-  backend_->run(kernels::copy{to.first, to.stride, from.first, from.stride, info_.page_bytes / (2 * config_.layers),
-                              2 * config_.layers});
+  backend_->run(kernels::copy{to.first, to.stride, from.first, from.stride,
+                              info_.page_bytes / (2 * config_.layers), 2 * config_.layers});
 }
 
 void llama::copy_pages(std::span<const page_copy> copies) {

@@ -8,8 +8,8 @@
 // Invariants:
 //   1. A step runs each weight through one product, whatever the batch holds.
 //   2. A row's logits depend on its own sequence alone; on the reference backend bit for bit.
-//   3. Where the backend offers the whole decoder as one operation, that computes and draws, and runs ahead; the single
-//   operations define what it has to agree with.
+//   3. Where the backend offers the whole decoder as one operation, that computes and draws, and runs ahead;
+//   the single operations define what it has to agree with.
 //   4. forward allocates only when it sees more rows than ever before.
 #pragma once
 
@@ -37,7 +37,8 @@ class llama final : public model {
 
   const model_info& info() const noexcept override { return info_; }
 
-  // The weights that every step reads, in the order in which it does, in memory of the backend: a limit for benchmarks.
+  // The weights that every step reads, in the order in which it does, in memory of the backend: a limit for
+  // benchmarks.
   std::span<const std::byte> weights_of_a_step() const noexcept;
   result<void> allocate_pages(std::uint32_t count) override;
   result<void> allocate_host_pages(std::uint32_t count) override;

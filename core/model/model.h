@@ -26,7 +26,8 @@ struct model_info {
   std::uint64_t page_bytes = 0;    // keys and values of one page, all layers
   std::uint32_t prompt_rows = 512; // of a step, that are enough to be quick
   bool paced = false;              // rows wait for their due(); otherwise they are computed as soon as asked
-  bool runs_ahead = false;         // a step may begin before the one before it has given its tokens; never with paced
+  bool runs_ahead =
+      false;  // a step may begin before the one before it has given its tokens; never with paced
 };
 
 // Rows of one sequence that could be computed next, as model::due() is told of them.
@@ -57,23 +58,25 @@ class model {
   virtual ~model() = default;
   virtual const model_info& info() const noexcept = 0;
 
-  // Takes the KV memory for `count` pages at once and touches it. Before the first forward; called again it takes other
-  // pages instead, and what was in the old ones is lost.
+  // Takes the KV memory for `count` pages at once and touches it. Before the first forward; called again it
+  // takes other pages instead, and what was in the old ones is lost.
   virtual result<void> allocate_pages(std::uint32_t count) = 0;
 
-  // Takes host memory for `count` pages besides: slots that save_page() and restore_page() name. Only where page_bytes > 0.
+  // Takes host memory for `count` pages besides: slots that save_page() and restore_page() name. Only where
+  // page_bytes > 0.
   virtual result<void> allocate_host_pages([[maybe_unused]] std::uint32_t count) {
     return make_error(errc::internal, "{} has no pages to save", info().architecture);
   }
 
-  // Does now what the first steps would take longer for: at most so many sequences decode, with so many rows of prompts.
-  // After allocate_pages and before the first forward.
-  virtual result<void> warm_up([[maybe_unused]] std::uint32_t max_batch, [[maybe_unused]] std::uint32_t prompt_rows) {
+  // Does now what the first steps would take longer for: at most so many sequences decode, with so many rows
+  // of prompts. After allocate_pages and before the first forward.
+  virtual result<void> warm_up([[maybe_unused]] std::uint32_t max_batch,
+                               [[maybe_unused]] std::uint32_t prompt_rows) {
     return {};
   }
 
-  // A page's keys and values to a slot in host memory, and back. A copy may only begin: it comes behind every forward that
-  // was begun before it, and before every one that is begun later.
+  // A page's keys and values to a slot in host memory, and back. A copy may only begin: it comes behind every
+  // forward that was begun before it, and before every one that is begun later.
   virtual result<void> save_page([[maybe_unused]] page_id page, [[maybe_unused]] std::uint32_t slot) {
     return make_error(errc::internal, "{} has no pages to save", info().architecture);
   }
@@ -91,15 +94,16 @@ class model {
   // Chooses one token for each draw, from the logits of the last forward. Same length: draws and out.
   virtual result<void> sample(std::span<const draw> draws, std::span<drawn> out) = 0;
 
-  // Where info().runs_ahead, a device works off in order what it is given: forward() and begin_draws() return at once, and
-  // collect() waits. Each forward is followed by one begin_draws(), and that by one collect(); the next forward may come
-  // between those two, and take rows' tokens from these draws (drawn_by in batch.h).
-  // What `draws` refer to is read before begin_draws() returns; there may be none. A draw that is a fault gives later rows
-  // any token.
+  // Where info().runs_ahead, a device works off in order what it is given: forward() and begin_draws() return
+  // at once, and collect() waits. Each forward is followed by one begin_draws(), and that by one collect();
+  // the next forward may come between those two, and take rows' tokens from these draws (drawn_by in
+  // batch.h). What `draws` refer to is read before begin_draws() returns; there may be none. A draw that is a
+  // fault gives later rows any token.
   virtual result<void> begin_draws([[maybe_unused]] std::span<const draw> draws) {
     return make_error(errc::internal, "{} does not run ahead", info().architecture);
   }
-  // Waits for the draws that were begun, and for nothing that was begun after them. Same length: those draws and out.
+  // Waits for the draws that were begun, and for nothing that was begun after them. Same length: those draws
+  // and out.
   virtual result<void> collect([[maybe_unused]] std::span<drawn> out) {
     return make_error(errc::internal, "{} does not run ahead", info().architecture);
   }

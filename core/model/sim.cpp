@@ -48,7 +48,8 @@ class sim_model final : public model {
 
   result<void> sample(std::span<const draw> draws, std::span<drawn> out) override {
     for (std::size_t i = 0; i < draws.size(); ++i) {
-      if (++draws_ >= spec_.sampler_fault && draws_ <= std::max(spec_.sampler_fault, spec_.last_sampler_fault)) {
+      if (++draws_ >= spec_.sampler_fault &&
+          draws_ <= std::max(spec_.sampler_fault, spec_.last_sampler_fault)) {
         out[i].fault = true;
       } else {
         out[i].id = sim_token(draws[i].seed, draws[i].position - draws[i].prompt_tokens);
@@ -60,8 +61,8 @@ class sim_model final : public model {
   std::span<const float> logits(std::uint32_t) const override { return {}; }
 
  private:
-  // The first point after `t`. Staggered grids are shifted by turns: those of multiples of the golden ratio, which lie
-  // evenly however many there are.
+  // The first point after `t`. Staggered grids are shifted by turns: those of multiples of the golden ratio,
+  // which lie evenly however many there are.
   time_point next_on_grid(time_point t, std::uint64_t ordinal) const {
     duration phase{};
     if (spec_.staggered) {

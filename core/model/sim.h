@@ -28,7 +28,8 @@ struct sim_spec {
   std::uint32_t burst = 1;  // burst=N: tokens come N at once, every N/rate seconds; [1, 10000]
   duration stall_every{};   // stall=EVERY_MS/FOR_MS: every EVERY_MS nothing falls due for FOR_MS; zero: never
   duration stall_for{};     //   0 < FOR_MS < EVERY_MS
-  // fault=sampler@N: the N-th draw of the device is a fault of its job; sampler@N-M: all up to the M-th; 0: none
+  // fault=sampler@N: the N-th draw of the device is a fault of its job; sampler@N-M: all up to the M-th; 0:
+  // none
   std::uint64_t sampler_fault = 0, last_sampler_fault = 0;
   std::uint64_t device_fault = 0;  // fault=device@N: the N-th forward of the device fails; 0: none
   std::uint32_t context = 131072;  // ctx=N: [2, 2^24]
@@ -37,8 +38,8 @@ struct sim_spec {
 // What follows `sim:` in `--device sim[:K=V,…]`; empty: all defaults. Errors name the key.
 result<sim_spec> parse_sim_spec(std::string_view text);
 
-// Enough that tokens flow and do not come in surges; no more, since every turn is a step, in which an engine looks at all
-// its sequences.
+// Enough that tokens flow and do not come in surges; no more, since every turn is a step, in which an engine
+// looks at all its sequences.
 inline constexpr int sim_turns = 16;
 
 inline constexpr std::uint32_t sim_vocab_size = 1000;

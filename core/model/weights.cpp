@@ -204,11 +204,12 @@ result<model_weights> load_weights(const model_config& config, const checkpoint&
     done += bytes;
     if (progress) progress(done, total);
   };
-  const auto filled = to->do_begin_upload
-                          ? upload_slices(p->all, from, to, moved)
-                          : fill_in_turn(p->all, *to, [&](const piece& q, std::byte* at, const placed& whole) {
-                              return read_piece(from, q, whole.rows.type, at, moved);
-                            });
+  const auto filled =
+      to->do_begin_upload
+          ? upload_slices(p->all, from, to, moved)
+          : fill_in_turn(p->all, *to, [&](const piece& q, std::byte* at, const placed& whole) {
+              return read_piece(from, q, whole.rows.type, at, moved);
+            });
   if (!filled) return filled.error();
   return std::move(p->weights);
 }
@@ -229,10 +230,11 @@ result<model_weights> random_weights(const model_config& config, dtype type, u64
     }
     return std::move(p->weights);
   }
-  const auto filled = fill_in_turn(p->all, *to, [&](const piece& q, std::byte* at, const placed& whole) -> result<void> {
-    kernels::fill_random_weights(at, whole.rows.type, q.elements, whole.norm, next_seed());
-    return {};
-  });
+  const auto filled =
+      fill_in_turn(p->all, *to, [&](const piece& q, std::byte* at, const placed& whole) -> result<void> {
+        kernels::fill_random_weights(at, whole.rows.type, q.elements, whole.norm, next_seed());
+        return {};
+      });
   if (!filled) return filled.error();
   return std::move(p->weights);
 }

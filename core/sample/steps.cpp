@@ -50,7 +50,8 @@ void collect(std::span<const float> values, float least, std::span<const float> 
 float reached_by(std::span<const float> logits, std::uint32_t k) {
   std::array<float, 4096> peaks;
   const std::size_t wanted = std::clamp<std::size_t>(std::size_t{k} * 8, 256, peaks.size());
-  const std::size_t groups = kernels::logits().group_peaks(logits.data(), logits.size(), wanted, peaks.data());
+  const std::size_t groups =
+      kernels::logits().group_peaks(logits.data(), logits.size(), wanted, peaks.data());
   if (k > groups) return minus_inf;
   std::nth_element(peaks.begin(), peaks.begin() + (k - 1), peaks.begin() + groups, std::greater{});
   return peaks[k - 1];

@@ -1,8 +1,8 @@
 // batch.h — one step's work, as the scheduler hands it to a model: rows of tokens from many sequences.
 //
-// Rows of one slice are consecutive positions of one sequence: one row for a decoding sequence, many for a slice of
-// a prefill. A model computes every row and keeps its keys and values in the slice's pages; it computes logits for
-// the last row of each slice that asks for them.
+// Rows of one slice are consecutive positions of one sequence: one row for a decoding sequence, many for a
+// slice of a prefill. A model computes every row and keeps its keys and values in the slice's pages; it
+// computes logits for the last row of each slice that asks for them.
 //
 // Thread safety: built and read on the owner's thread.
 #pragma once
@@ -17,8 +17,8 @@ namespace weir::core {
 
 using page_id = std::int32_t;
 
-// Stands in batch::tokens for what draw `i` of the step before gives, where the host does not know it yet: only for
-// models that run ahead.
+// Stands in batch::tokens for what draw `i` of the step before gives, where the host does not know it yet:
+// only for models that run ahead.
 constexpr token_id drawn_by(std::int32_t i) { return -1 - i; }
 
 // Tokens in a page of KV memory: one constant for every backend.
@@ -43,7 +43,7 @@ struct batch {
   std::vector<page_copy> copies;         // done in this order, before any row is computed
   std::vector<token_id> tokens;          // [rows] ids, or drawn_by()
   std::vector<batch_slice> slices;       // [sequences in this step]
-  std::uint32_t logits_rows = 0;         // slices with logits_row >= 0; they are numbered 0, 1, … in slice order
+  std::uint32_t logits_rows = 0;  // slices with logits_row >= 0; they are numbered 0, 1, … in slice order
 
   // All but the copies: they are owed until a forward has made them.
   void clear() { tokens.clear(); slices.clear(); logits_rows = 0; }

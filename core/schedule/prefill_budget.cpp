@@ -6,17 +6,20 @@ namespace weir::core {
 namespace {
 
 constexpr std::uint32_t first_slice = 64;     // before anything was measured
-constexpr std::uint32_t smallest_slice = 16;  // a prompt moves on even where decoding alone exceeds the target
-// The same beside a share of a step, on a device that reads its weights once for so many rows and more: fewer would
-// hardly take less time, and prompts would pile up. Where few decode, a step of at most `quickest` rows, which the narrowest
-// products take, is shorter; one of a few more takes as long as if it were full.
+constexpr std::uint32_t smallest_slice =
+    16;  // a prompt moves on even where decoding alone exceeds the target
+// The same beside a share of a step, on a device that reads its weights once for so many rows and more: fewer
+// would hardly take less time, and prompts would pile up. Where few decode, a step of at most `quickest`
+// rows, which the narrowest products take, is shorter; one of a few more takes as long as if it were full.
 constexpr std::uint32_t smallest_shared = 128, quickest = 64, few_decode = 8;
-constexpr std::uint32_t most_shared = 512;    // there, whatever a crowd asks for: more would not take less time a row, only longer steps
-constexpr std::uint32_t trusted_for = 64;     // steps with prompt rows, for which a step without is remembered
+// there, whatever a crowd asks for: more would not take less time a row, only longer steps
+constexpr std::uint32_t most_shared = 512;
+// steps with prompt rows, for which a step without is remembered
+constexpr std::uint32_t trusted_for = 64;
 constexpr double weight = 0.25;               // of the newest measurement
 constexpr std::uint32_t few = 8;              // prompts that wait are no crowd
-constexpr double crowding = 8;                // times the share by which more of them than sequences decode would be met
-constexpr double surprise = 4;                // a row costs at most so many times the mean, as far as that goes
+constexpr double crowding = 8;  // times the share by which more of them than sequences decode would be met
+constexpr double surprise = 4;  // a row costs at most so many times the mean, as far as that goes
 
 double blend(double mean, double value) { return mean + weight * (value - mean); }
 
@@ -24,7 +27,8 @@ double blend(double mean, double value) { return mean + weight * (value - mean);
 
 // A step of half as many rows, or twice, says little about this one.
 bool prefill_budget::knows_step(std::uint32_t decoding) const noexcept {
-  return step_ns_ != unknown && since_step_ < trusted_for && decoding < 2 * step_rows_ && step_rows_ < 2 * decoding;
+  return step_ns_ != unknown && since_step_ < trusted_for && decoding < 2 * step_rows_ &&
+         step_rows_ < 2 * decoding;
 }
 
 // Time for prompt rows beside those that decode.

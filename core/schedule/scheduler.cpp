@@ -33,8 +33,10 @@ const batch& scheduler::plan(std::span<const std::unique_ptr<sequence>> running,
   }
   decode_rows_ = static_cast<std::uint32_t>(batch_.tokens.size());
 
-  std::ranges::sort(prompts_, {}, [](const sequence* s) { return std::pair(s->pending() + s->prompt_turn, s->ordinal); });
-  const std::uint32_t most = decode_rows_ + budget_.rows(decoding, static_cast<std::uint32_t>(prompts_.size()));
+  std::ranges::sort(prompts_, {},
+                    [](const sequence* s) { return std::pair(s->pending() + s->prompt_turn, s->ordinal); });
+  const std::uint32_t most =
+      decode_rows_ + budget_.rows(decoding, static_cast<std::uint32_t>(prompts_.size()));
   for (sequence* s : prompts_) {
     const auto left = most - static_cast<std::uint32_t>(batch_.tokens.size());
     if (left == 0) break;
@@ -59,7 +61,8 @@ void scheduler::take(sequence& s, std::uint32_t rows, const model& m, time_point
   }
   const std::uint32_t position = s.computed, length = s.length();
   const bool draws = rows == s.pending();
-  batch_slice& slice = batch_.slices.emplace_back();  // field by field in its place: copying what was just written stalls
+  // field by field in its place: copying what was just written stalls
+  batch_slice& slice = batch_.slices.emplace_back();
   slice.first_row = static_cast<std::uint32_t>(batch_.tokens.size());
   slice.rows = rows;
   slice.position = position;

@@ -1,9 +1,9 @@
 // scheduler.h — chooses a step's rows: one for every decoding sequence, and slices of the prompts that are
 // not done.
 //
-// Several prompts share a step: the one with the fewest rows left first, and as old as it is. A prompt of R rows lets
-// those that entered later compute at most R rows before its last, so that short ones are quick and long ones end.
-// Those that are held are left out. Rows that a paced model says are not due yet stay out.
+// Several prompts share a step: the one with the fewest rows left first, and as old as it is. A prompt of R
+// rows lets those that entered later compute at most R rows before its last, so that short ones are quick and
+// long ones end. Those that are held are left out. Rows that a paced model says are not due yet stay out.
 //
 // Thread safety: the owner's thread. plan() does not allocate once the vectors have reached a batch's size.
 #pragma once
@@ -42,7 +42,8 @@ class scheduler {
   };
   load last_load() const noexcept { return {decode_rows_, prompt_rows_, budget_.granted()}; }
 
-  // The last plan's rows are computed before anything that is planned from now on; f(sequence&) of each that has some.
+  // The last plan's rows are computed before anything that is planned from now on; f(sequence&) of each that
+  // has some.
   template <class F>
   void computed(time_point now, F f) {
     batch_.copies.clear();

@@ -32,9 +32,11 @@ struct alignas(128) sequence {
   // `longest`: prompt and output together. REQUIRES: the prompt is shorter than that.
   sequence(job j, const model_info& m, std::uint32_t longest);
 
-  // --- what every step looks at: three cache lines, in front. What a step seldom needs is kept off them: between steps the
+  // --- what every step looks at: three cache lines, in front. What a step seldom needs is kept off them:
+  // between steps the
   //     caches forget, and every line costs a way to memory ---
-  std::uint32_t computed = 0;  // rows whose keys and values are in the pages, or will be before anything else is computed
+  std::uint32_t computed =
+      0;  // rows whose keys and values are in the pages, or will be before anything else is computed
   std::int32_t draw_at = -1;   // where its token is among the draws under way; -1: none is
   std::uint32_t named = 0;     // pages at the beginning that the prefix tree knows
   std::uint32_t max_output;    // what was asked, or what the context leaves; >= 1
@@ -45,7 +47,8 @@ struct alignas(128) sequence {
   bool ended = false;         // closed: `how` says how
  private:
   bool watched_;                    // for stop strings or loops
-  std::uint64_t ending_bits_ = 0;   // a bit for each of `endings`, by the last six of its own: most tokens have none of them
+  std::uint64_t ending_bits_ =
+      0;  // a bit for each of `endings`, by the last six of its own: most tokens have none of them
  public:
   page_table pages;
   std::vector<token> output;  // the truth; the ending stop id is not in it
@@ -69,7 +72,8 @@ struct alignas(128) sequence {
   std::uint64_t ordinal = 0;            // order of admission
   page_name last_name;                  // of the last page that is named
   std::uint64_t prompt_turn = 0;        // prompt rows that the scheduler had chosen when it entered
-  time_point computed_at{};             // where the model is paced: when rows were last computed; before that, when admitted
+  time_point
+      computed_at{};  // where the model is paced: when rows were last computed; before that, when admitted
   std::optional<time_point> scheduled;  // when it first entered a batch
 
   // --- what it says ---
@@ -83,8 +87,11 @@ struct alignas(128) sequence {
     return prompt_tokens() + static_cast<std::uint32_t>(output.size());
   }
   bool awaits() const noexcept { return draw_at >= 0; }
-  // The same with the token under way, unless that is the last that it may have: nothing will be computed from it.
-  std::uint32_t expected() const noexcept { return length() + (awaits() && output.size() + 1 < max_output ? 1 : 0); }
+  // The same with the token under way, unless that is the last that it may have: nothing will be computed
+  // from it.
+  std::uint32_t expected() const noexcept {
+    return length() + (awaits() && output.size() + 1 < max_output ? 1 : 0);
+  }
   std::uint32_t pending() const noexcept { return expected() - computed; }  // rows to compute
   bool decoding() const noexcept { return (awaits() || !output.empty()) && pending() <= 1; }
   token_id token_at(std::uint32_t position) const {
@@ -96,7 +103,8 @@ struct alignas(128) sequence {
 
   // Has the lines brought that a step looks at, and waits for nothing; then those that they lead to.
   void fetch() const noexcept {
-    for (int line = 0; line < 3; ++line) __builtin_prefetch(reinterpret_cast<const std::byte*>(this) + line * 64, 1);
+    for (int line = 0; line < 3; ++line)
+      __builtin_prefetch(reinterpret_cast<const std::byte*>(this) + line * 64, 1);
   }
   void fetch_ends() const noexcept {
     __builtin_prefetch(output.data() + output.size(), 1);
@@ -115,7 +123,8 @@ struct alignas(128) sequence {
   // The same for the sake of others: it will go on.
   void preempt(page_pool& pool);
 
-  // A sampled token. False where it was the last one, and how.reason says why: close() with that. REQUIRES: entered, not ended.
+  // A sampled token. False where it was the last one, and how.reason says why: close() with that. REQUIRES:
+  // entered, not ended.
   bool accept(token t, const token_table& text);
 
   // No more tokens: withheld ones are decided, the pages go back. REQUIRES: not ended.

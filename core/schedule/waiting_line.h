@@ -1,8 +1,10 @@
-// waiting_line.h — jobs that are not in the batch: higher priority first, then those that were in it before, then by turn.
+// waiting_line.h — jobs that are not in the batch: higher priority first, then those that were in it before,
+// then by turn.
 //
-// A job's turn is the number of its arrival, plus `turn_of_a_key` for every job of the same key that waits already:
-// keys take turns, however many jobs one of them brings, and a job is overtaken by at most so many later arrivals.
-// A preempted job had its turn: it stands before all others of its priority until it enters again.
+// A job's turn is the number of its arrival, plus `turn_of_a_key` for every job of the same key that waits
+// already: keys take turns, however many jobs one of them brings, and a job is overtaken by at most so many
+// later arrivals. A preempted job had its turn: it stands before all others of its priority until it enters
+// again.
 //
 // Thread safety: the owner's thread.
 #pragma once
@@ -24,7 +26,8 @@ class waiting_line {
     bool preempted;
     std::uint64_t turn, arrival;
     bool operator<(const place& o) const {
-      return std::tie(o.priority, o.preempted, turn, arrival) < std::tie(priority, preempted, o.turn, o.arrival);
+      return std::tie(o.priority, o.preempted, turn, arrival) <
+             std::tie(priority, preempted, o.turn, o.arrival);
     }
   };
   using places = std::map<place, std::unique_ptr<sequence>>;

@@ -1,8 +1,9 @@
 // repeats.h — notices that a job says the same thing over and over.
 //
-// An output ends in a loop of k if its last k * p tokens are p tokens, k times in a row, for a period p of 1 to
-// `longest_period`. For each period one number says how many of the last tokens equal the one p before it: the loop is
-// there once that is (k - 1) * p. A token costs `longest_period` comparisons, however long the output is.
+// An output ends in a loop of k if its last k * p tokens are p tokens, k times in a row, for a period p of 1
+// to `longest_period`. For each period one number says how many of the last tokens equal the one p before it:
+// the loop is there once that is (k - 1) * p. A token costs `longest_period` comparisons, however long the
+// output is.
 //
 // Thread safety: the owner's thread. feed() does not allocate.
 #pragma once

@@ -2,10 +2,10 @@
 // weights meets first the high halves of a block, then the low ones, in one accumulator: 16 bits of each
 // activation count, and every row's sum has one order, k by k.
 //
-// What a tile multiplication does is defined to the last bit (Intel's Software Developer's Manual, TDPBF16PS):
-// over 16 pairs of k one chain of fused multiply-adds for the even ones, one for the odd ones, rounded to nearest,
-// without subnormals; their sum is added to the accumulator. A row alone is multiplied by vectors that do just
-// that: loading tiles for one row is slower than memory where two threads share a core.
+// What a tile multiplication does is defined to the last bit (Intel's Software Developer's Manual,
+// TDPBF16PS): over 16 pairs of k one chain of fused multiply-adds for the even ones, one for the odd ones,
+// rounded to nearest, without subnormals; their sum is added to the accumulator. A row alone is multiplied by
+// vectors that do just that: loading tiles for one row is slower than memory where two threads share a core.
 //
 // Prepared activations: [k / 32][tile of 16 rows][high, low][row][32], zero beyond k; of a row alone
 // [k / 32][high, low][even, odd][16], widened.
@@ -134,8 +134,8 @@ void multiply_tiles(const product_tile& t) {
   const std::size_t part = steps * 2 * tile_bytes / streams;
   const std::byte *x = t.x, *w = t.panel, *next = t.next;
   for (std::size_t i = 0; i < steps; ++i, w += 2 * tile_bytes, x += 2 * t.rows * row_bytes) {
-    // Between the tiles some lines are asked for: of several blocks' weights what is multiplied two steps later, to be
-    // in the nearest cache; of a single block's what follows this panel.
+    // Between the tiles some lines are asked for: of several blocks' weights what is multiplied two steps
+    // later, to be in the nearest cache; of a single block's what follows this panel.
     const auto ask = [&](std::size_t part_of_8) __attribute__((always_inline)) {
       if constexpr (two) {
         if (!next) {
@@ -145,7 +145,8 @@ void multiply_tiles(const product_tile& t) {
         }
       }
       if (next)
-        for (std::size_t line = 0; line < 4; ++line) __builtin_prefetch(next + part_of_8 * part + line * 64, 0, 2);
+        for (std::size_t line = 0; line < 4; ++line)
+          __builtin_prefetch(next + part_of_8 * part + line * 64, 0, 2);
     };
     _tile_loadd(6, w, row_bytes);
     _tile_loadd(4, x, row_bytes);
@@ -219,7 +220,8 @@ __attribute__((noinline)) void multiply_vectors(const product_tile& t) {
 #pragma GCC unroll 2
           for (std::size_t half = 0; half < 2; ++half) {
             chains[v][half][0] = _mm512_fmadd_ps(_mm512_set1_ps(x[32 * half + p]), even, chains[v][half][0]);
-            chains[v][half][1] = _mm512_fmadd_ps(_mm512_set1_ps(x[32 * half + 16 + p]), odd, chains[v][half][1]);
+            chains[v][half][1] =
+                _mm512_fmadd_ps(_mm512_set1_ps(x[32 * half + 16 + p]), odd, chains[v][half][1]);
           }
         }
       }

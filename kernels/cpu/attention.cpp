@@ -1,4 +1,5 @@
-// Keys, values and attention: slices are cut into blocks of rows, blocks times key heads are the team's items.
+// Keys, values and attention: slices are cut into blocks of rows, blocks times key heads are the team's
+// items.
 #include <algorithm>
 
 #include "kernels/cpu/backend.h"
@@ -9,8 +10,9 @@ namespace {
 constexpr std::uint64_t worth_sharing = 1u << 14;  // bytes of keys and values that are moved or met
 constexpr std::uint32_t write_rows = 32;           // of one slice, for one worker at a time
 
-// A row's attention is computed over parts of this many pages, each part anew, and the parts are merged in order:
-// for every row, alone or in company, on one thread or on many, so that parts may go to different workers.
+// A row's attention is computed over parts of this many pages, each part anew, and the parts are merged in
+// order: for every row, alone or in company, on one thread or on many, so that parts may go to different
+// workers.
 constexpr std::uint32_t part_pages = 8;
 
 // Cuts every slice into blocks of at most `most` rows.
@@ -105,7 +107,8 @@ struct attention_job {
     const row_block& block = cpu.blocks[item / most_parts / tile_heads];
     if (item % most_parts >= parts_of(block)) return;
     attention_query list[attention_tile::most_queries];
-    attention_tile t = tile(block, item / most_parts % tile_heads, list, cpu.attention_scratch[worker].data());
+    attention_tile t =
+        tile(block, item / most_parts % tile_heads, list, cpu.attention_scratch[worker].data());
     t.into = sums_at(cpu.attention_parts.data() + item * sums_floats());
     attend_part(t, item % most_parts);
   }
@@ -137,7 +140,8 @@ struct attention_job {
     if (items >= 4 * cpu.workers.size() || most_parts == 1) return cpu.workers.run(items, whole);
 
     cpu.attention_parts.room_for(items * most_parts * sums_floats());
-    cpu.workers.run(items * most_parts, [&](std::uint32_t item, unsigned worker) { attend_one(item, worker); });
+    cpu.workers.run(items * most_parts,
+                    [&](std::uint32_t item, unsigned worker) { attend_one(item, worker); });
     cpu.workers.run(items, [&](std::uint32_t item, unsigned) { merge_parts(item); });
   }
 };

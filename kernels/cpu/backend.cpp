@@ -67,7 +67,8 @@ cpu_paths choose_paths(std::span<const simd_kernels* const> simd, const product_
   std::string failed;
   for (const simd_kernels* each : simd) {
     bool exact = true;
-    for (const dtype type : {dtype::f32, dtype::bf16, dtype::f16}) exact = exact && is_exact(*each->products, type);
+    for (const dtype type : {dtype::f32, dtype::bf16, dtype::f16})
+      exact = exact && is_exact(*each->products, type);
     if (exact) {
       p.simd = each;
       break;

@@ -1,4 +1,5 @@
-// What this machine can do at most, measured with the threads of the backend: what other figures are shares of.
+// What this machine can do at most, measured with the threads of the backend: what other figures are shares
+// of.
 #include <algorithm>
 #include <chrono>
 

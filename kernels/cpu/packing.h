@@ -3,7 +3,8 @@
 // Rows (the outputs of a product) go in panels of 32, zero where the matrix ends. Inside a panel:
 //   f32, f16   [k][32]
 //   bf16       [k / 32][2][16][16][2]: for each 32 of k (zero beyond the last) two tiles of 16 outputs; in a
-//              tile pairs of k lie side by side, as the matrix unit and the 32-bit lanes of a vector want them
+//              tile pairs of k lie side by side, as the matrix unit and the 32-bit lanes of a vector want
+//              them
 // A panel is one contiguous piece of memory, and panels follow one another.
 //
 // Thread safety: pure functions.

@@ -40,7 +40,8 @@ struct products::job {
     const std::size_t per_share = divide_up(panels, parts);
     const std::size_t fits = std::clamp<std::size_t>(chunk_bytes / panel_size, 1, most_chunk_panels);
     chunk_panels = !packed || blocks == 1 ? 1 : divide_up(per_share, divide_up(per_share, fits));
-    const std::size_t in_a_go = std::max<std::size_t>(1, stream_bytes / panel_bytes(op.w.type, tile_k)) * tile_k;
+    const std::size_t in_a_go =
+        std::max<std::size_t>(1, stream_bytes / panel_bytes(op.w.type, tile_k)) * tile_k;
     slice = blocks == 1 ? in_a_go : path.slice_k;
   }
 
@@ -86,8 +87,9 @@ void products::share_out(const job& j) {
     shares_[i].last = static_cast<std::uint32_t>(divide_up(last - first, j.chunk_panels));
     shares_[i].then = nullptr;
     if (known)
-      shares_[i].then = static_cast<const std::byte*>(s.after.data) +
-                        start_of(i, panels_of(s.after.rows), j.parts) * panel_bytes(s.after.type, s.after.cols);
+      shares_[i].then =
+          static_cast<const std::byte*>(s.after.data) +
+          start_of(i, panels_of(s.after.rows), j.parts) * panel_bytes(s.after.type, s.after.cols);
     shares_[i].next.store(0, std::memory_order_relaxed);  // the team's start publishes it
   }
 }
@@ -165,7 +167,8 @@ void products::multiply_chunk(const job& j, const share& from, std::uint32_t chu
 void products::finish(const job& j, std::size_t first, std::size_t last, std::size_t row, std::size_t rows,
                       const float* sums) {
   for (std::size_t p = first; p < last; ++p) {
-    const std::size_t column = p * panel_rows, width = std::min<std::size_t>(panel_rows, j.op.w.rows - column);
+    const std::size_t column = p * panel_rows,
+                      width = std::min<std::size_t>(panel_rows, j.op.w.rows - column);
     if (width == panel_rows && !j.op.bias) continue;
     for (std::size_t r = 0; r < rows; ++r) {
       float* out = j.op.out + (row + r) * j.op.w.rows + column;

@@ -1,4 +1,5 @@
-// products.h — out = x · wᵀ + bias on all threads: who multiplies which panels of the weights, in which order.
+// products.h — out = x · wᵀ + bias on all threads: who multiplies which panels of the weights, in which
+// order.
 //
 // Each worker has a share of the panels, always the same one, so that it streams through one piece of memory
 // and can ask for what comes next: the next panel, and at the end of its share the beginning of it in the

@@ -16,7 +16,8 @@ constexpr std::size_t cut = 2 * tile_k;  // where the slices meet
 // Small numbers of all sizes and signs, always the same.
 float number(std::size_t i) {
   const auto bits = static_cast<std::uint32_t>(i * 2654435761u + 12345u);
-  return std::ldexp(static_cast<float>(static_cast<std::int32_t>(bits) >> 8), -20 - static_cast<int>(bits % 7));
+  return std::ldexp(static_cast<float>(static_cast<std::int32_t>(bits) >> 8),
+                    -20 - static_cast<int>(bits % 7));
 }
 
 struct example {
@@ -26,11 +27,13 @@ struct example {
   matrix w;
 
   example(dtype type, std::size_t most) {
-    for (std::size_t i = 0; i < most * k; ++i) x.push_back(i % 17 == 3 ? 1e-40f : number(i));  // subnormals too
+    // subnormals too
+    for (std::size_t i = 0; i < most * k; ++i) x.push_back(i % 17 == 3 ? 1e-40f : number(i));
     rows.resize(panel_rows * k);
     for (std::size_t i = 0; i < panel_rows * k; ++i) {
       const std::uint32_t bits = std::bit_cast<std::uint32_t>(number(i + 7919));
-      const auto half = static_cast<std::uint16_t>(type == dtype::bf16 ? bits >> 16 : 0x2c00u + (bits >> 8) % 0x1000u);
+      const auto half =
+          static_cast<std::uint16_t>(type == dtype::bf16 ? bits >> 16 : 0x2c00u + (bits >> 8) % 0x1000u);
       if (type == dtype::f32)
         rows[i] = bits;
       else

@@ -19,8 +19,8 @@
 
 namespace weir::kernels {
 
-// A block of prepared activations against one panel of packed weights (packing.h), or a slice of both along k:
-// to[r, j] = from[r, j] + x[r, :] · w[j, :]. Rows of panel_rows sums lie `stride` floats apart.
+// A block of prepared activations against one panel of packed weights (packing.h), or a slice of both along
+// k: to[r, j] = from[r, j] + x[r, :] · w[j, :]. Rows of panel_rows sums lie `stride` floats apart.
 struct product_tile {
   const std::byte* panel = nullptr;  // at the first k
   dtype type = dtype::f32;
@@ -82,7 +82,8 @@ struct simd_kernels {
   const product_path* products;
   const logit_loops* logits;
   void (*attend)(const attention_tile&);  // over these pages alone: `into` is begun anew
-  void (*merge)(const attention_sums& into, const attention_sums& part, std::size_t count, std::size_t head_dim);
+  void (*merge)(const attention_sums& into, const attention_sums& part, std::size_t count,
+                std::size_t head_dim);
   void (*finish)(const attention_tile&);            // from `into` to the queries' outputs
   void (*read)(const void* at, std::size_t bytes);  // and nothing else
   void (*widen)(const void* from, dtype type, float* to, std::size_t count);

@@ -11,7 +11,8 @@ namespace {
 // Flags of left_, above the count of items.
 constexpr std::uint32_t hot = 1u << 31;       // a step is running: more will come soon
 constexpr std::uint32_t stopping = 1u << 30;  // the workers end
-constexpr std::uint32_t odd = 1u << 29;       // every other step: who parked in the last one sees that this is another
+constexpr std::uint32_t odd =
+    1u << 29;  // every other step: who parked in the last one sees that this is another
 constexpr std::uint32_t count_of = odd - 1;
 
 // Longer than what a step does on one thread between two jobs; a wake costs some microseconds.

@@ -2,9 +2,10 @@
 //
 // Thread safety: run(), begin_step() and end_step() from one thread at a time.
 //
-// Between begin_step() and end_step() jobs follow each other closely: workers watch for the next one, and park only
-// when none has come for a while. Outside a step they park at once, so that an idle team takes no CPU from anybody, and
-// the threads that serve sockets find the cores free between steps. Jobs may be run outside steps too.
+// Between begin_step() and end_step() jobs follow each other closely: workers watch for the next one, and
+// park only when none has come for a while. Outside a step they park at once, so that an idle team takes no
+// CPU from anybody, and the threads that serve sockets find the cores free between steps. Jobs may be run
+// outside steps too.
 //
 // Invariants:
 //   1. run() returns when every item has been done, each exactly once; what items wrote is visible to the
@@ -60,7 +61,7 @@ class team {
   // The job, on a line of the cache that the caller hands over and the takers pass round.
   alignas(64) std::atomic<std::uint32_t> left_{0};  // items that nobody has taken, and the flags of team.cpp
   std::uint32_t base_ = 0;                          // left_ between jobs; the caller's own
-  item_function function_ = nullptr;                // written by the caller while no item is left or unfinished
+  item_function function_ = nullptr;  // written by the caller while no item is left or unfinished
   const void* context_ = nullptr;
   // On another line, which the caller watches.
   alignas(64) std::atomic<std::uint32_t> unfinished_{0};  // items that nobody has finished

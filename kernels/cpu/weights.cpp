@@ -34,7 +34,8 @@ void cpu_gather(void* self, const gather& op) {
   }
   const auto pieces = static_cast<std::uint32_t>((op.ids.size() + piece - 1) / piece);
   cpu.workers.run(pieces, [&](std::uint32_t item, unsigned) {
-    for (std::size_t r = item * piece; r < std::min<std::size_t>((item + 1) * piece, op.ids.size()); ++r) one(r);
+    for (std::size_t r = item * piece; r < std::min<std::size_t>((item + 1) * piece, op.ids.size()); ++r)
+      one(r);
   });
 }
 

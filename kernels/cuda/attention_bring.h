@@ -8,7 +8,8 @@ namespace weir::kernels::cuda {
 // Brings what is met: one warp.
 template <int head_dim>
 class bringer {
-  static constexpr int wide = panel_units(head_dim / 8) * 16, panels = head_dim * 2 / wide;  // bytes of a token's row
+  // bytes of a token's row
+  static constexpr int wide = panel_units(head_dim / 8) * 16, panels = head_dim * 2 / wide;
 
  public:
   __device__ __forceinline__ bringer(const decode_args& args, ring<head_dim>& to)
@@ -19,8 +20,8 @@ class bringer {
         heads(static_cast<int>(args.a.heads.kv_heads)),
         all(*args.v.listed * heads) {}
 
-  // What an item needs to know is on its way while those before it are brought: its entry for one item's time, its pages for
-  // most of one, and the number of who comes after it, but for the first two of a block.
+  // What an item needs to know is on its way while those before it are brought: its entry for one item's
+  // time, its pages for most of one, and the number of who comes after it, but for the first two of a block.
   __device__ __forceinline__ void run() {
     const int blocks = static_cast<int>(gridDim.x);
     int index = static_cast<int>(blockIdx.x), next = index + blocks;
@@ -50,10 +51,12 @@ class bringer {
     return g.v.decode_rows[min(index, all - 1) / heads];
   }
 
-  // For who comes behind `next`, if there is one. Each block that has a second item asks until there is no more, which makes
-  // the number 0 again. Not before the kernel before is over: another like this one, further before, may still ask.
+  // For who comes behind `next`, if there is one. Each block that has a second item asks until there is no
+  // more, which makes the number 0 again. Not before the kernel before is over: another like this one,
+  // further before, may still ask.
   __device__ __forceinline__ void ask(int next) {
-    if (lane == 0 && next < all) asked = atomicInc(g.scratch.arrived, static_cast<unsigned>(all) - gridDim.x - 1);
+    if (lane == 0 && next < all)
+      asked = atomicInc(g.scratch.arrived, static_cast<unsigned>(all) - gridDim.x - 1);
   }
 
   // An entry's pieces of its row: none where the window leaves fewer than there are parts.
@@ -78,7 +81,8 @@ class bringer {
     return pages_from(e, in, in.begin / page_pieces);
   }
 
-  __device__ __forceinline__ void bring(const decode_row& e, int head, const decode_row& entry_next, bool more) {
+  __device__ __forceinline__ void bring(const decode_row& e, int head, const decode_row& entry_next,
+                                        bool more) {
     const range in(e, g.a.window);
     int first_page = in.begin / page_pieces;  // of ids
     const int kept = items % stages<head_dim>;
@@ -104,7 +108,8 @@ class bringer {
         c.begins = i == in.begin;
         c.ends = stop == in.end;
         barrier_expect(shared_address(&r.full[stage]),
-                       static_cast<std::uint32_t>((stop - i) * piece_bytes<head_dim> + (i == in.begin ? slot_bytes() : 0)));
+                       static_cast<std::uint32_t>((stop - i) * piece_bytes<head_dim> +
+                                                  (i == in.begin ? slot_bytes() : 0)));
       }
       __syncwarp();
       copy(id, head, i - page * page_pieces, stop - i);
@@ -128,7 +133,8 @@ class bringer {
 
   __device__ __forceinline__ int slot_bytes() const { return g.fresh ? shape.bytes() : shape.queries; }
 
-  // For the kernel before, behind as much of the first item as there is room for. Only then its slot can be brought.
+  // For the kernel before, behind as much of the first item as there is room for. Only then its slot can be
+  // brought.
   __device__ __forceinline__ void wait() {
     if (waited) return;
     waited = true;
@@ -154,11 +160,12 @@ class bringer {
   // `n` pieces of the page, from `first` on: a lane a panel, of its keys and then of its values.
   __device__ __forceinline__ void copy(std::int32_t id, int head, int first, int n) {
     if (lane >= 2 * panels) return;
-    const auto* pages = reinterpret_cast<const unsigned char*>(lane < panels ? g.a.pages.keys : g.a.pages.values);
+    const auto* pages =
+        reinterpret_cast<const unsigned char*>(lane < panels ? g.a.pages.keys : g.a.pages.values);
     const std::size_t place = (static_cast<std::size_t>(id) * heads + head) * page_tokens * head_dim * 2 +
                               (lane % panels * page_tokens + first * piece_tokens) * wide;
-    copy_bulk(shared_address(r.stage[stage]) + (lane * page_tokens + first * piece_tokens) * wide, pages + place,
-              n * piece_tokens * wide, shared_address(&r.full[stage]));
+    copy_bulk(shared_address(r.stage[stage]) + (lane * page_tokens + first * piece_tokens) * wide,
+              pages + place, n * piece_tokens * wide, shared_address(&r.full[stage]));
   }
 
   const decode_args& g;

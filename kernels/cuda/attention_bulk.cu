@@ -1,10 +1,10 @@
 // Decode attention by bulk copies (9.0), for more rows than there are multiprocessors for their key heads.
 //
-// The rows are listed longest first, those that are much longer than the others in parts (list_decodes), and each block
-// takes what is next until there is no more. In a block three kinds of warps pass on to each other, so that reading never
-// stops where a context ends: one brings keys and values a page at a time, and with each item its queries and its fresh key
-// and value; four meet a piece of the page each; one joins what they have met of an item. Of a row in parts the last to be
-// ready joins them.
+// The rows are listed longest first, those that are much longer than the others in parts (list_decodes), and
+// each block takes what is next until there is no more. In a block three kinds of warps pass on to each
+// other, so that reading never stops where a context ends: one brings keys and values a page at a time, and
+// with each item its queries and its fresh key and value; four meet a piece of the page each; one joins what
+// they have met of an item. Of a row in parts the last to be ready joins them.
 #include <algorithm>
 
 #include "kernels/cuda/attention_bring.h"
@@ -40,7 +40,8 @@ class meeter {
       const auto* cos = reinterpret_cast<const float*>(slot + shape.queries + 2 * shape.row);
       const float* sin = cos + head_dim / 2;
       if (c.begins) {
-        q.load(g, static_cast<std::uint32_t>(c.of.head), reinterpret_cast<const element*>(slot), cos, sin, lane);
+        q.load(g, static_cast<std::uint32_t>(c.of.head), reinterpret_cast<const element*>(slot), cos, sin,
+               lane);
         m.clear();
       }
       if (warp >= c.first && warp < c.end) {
@@ -49,12 +50,13 @@ class meeter {
         if (g.fresh && c.at + warp == seen.last_piece()) {
           const auto* key = reinterpret_cast<const element*>(slot + shape.queries);
           lay_fresh<type, head_dim, page_tokens>(g, fresh_row(key, key + head_dim, cos, sin),
-                                                 static_cast<std::uint32_t>(c.of.head), c.position, c.page, page, lane);
+                                                 static_cast<std::uint32_t>(c.of.head), c.position, c.page,
+                                                 page, lane);
           asm volatile("fence.proxy.async.shared::cta;" ::: "memory");  // a copy comes over it
           __syncwarp();
         }
-        m.template meet<page_tokens>(
-            q, shared_address(page) + warp * piece_tokens * panel_units(units) * 16, c.at + warp, seen, log2_scale, lane);
+        m.template meet<page_tokens>(q, shared_address(page) + warp * piece_tokens * panel_units(units) * 16,
+                                     c.at + warp, seen, log2_scale, lane);
       }
       barrier_arrive_warp(shared_address(&r.empty[stage]));
       if (!c.ends) continue;
@@ -133,8 +135,9 @@ std::size_t shared_bytes(const head_shape& h) {
 
 template <int head_dim>
 unsigned blocks_of(const device& d, const head_shape& h) {
-  return static_cast<unsigned>(std::min<std::size_t>(2, (d.shared_per_block + 1024) / (shared_bytes<head_dim>(h) + 1024)) *
-                               static_cast<std::size_t>(d.multiprocessors));
+  return static_cast<unsigned>(
+      std::min<std::size_t>(2, (d.shared_per_block + 1024) / (shared_bytes<head_dim>(h) + 1024)) *
+      static_cast<std::size_t>(d.multiprocessors));
 }
 
 template <dtype type, int head_dim>

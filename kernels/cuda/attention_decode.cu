@@ -1,5 +1,5 @@
-// Attention of rows that are alone in their slice: as fast as keys and values can be read. Of many rows attention_bulk.cu
-// does the same on devices that have bulk copies.
+// Attention of rows that are alone in their slice: as fast as keys and values can be read. Of many rows
+// attention_bulk.cu does the same on devices that have bulk copies.
 //
 // A block has one row and one key head, with all its query heads as the rows of one tensor-core tile, and a
 // part of the context where there are few rows. Its warps take pieces of 16 tokens in turns, each through a
@@ -102,7 +102,8 @@ __global__ void __launch_bounds__(warps * 32) decode_kernel(decode_args g) {
     const int at = begin + warp + asked * warps;
     const std::int32_t page = __shfl_sync(~0u, ids, asked++ % 32);
     if (at < end)
-      fetch_piece<head_dim>(g.a, kv_head, page, at, shared_address(ring + stage * piece_bytes<head_dim>), lane);
+      fetch_piece<head_dim>(g.a, kv_head, page, at, shared_address(ring + stage * piece_bytes<head_dim>),
+                            lane);
     copies_end_group();
   };
 #pragma unroll
@@ -121,8 +122,8 @@ __global__ void __launch_bounds__(warps * 32) decode_kernel(decode_args g) {
     __syncwarp();
     auto* keys = reinterpret_cast<element*>(ring + stage * piece_bytes<head_dim>);
     if (g.fresh && at == seen.last_piece()) {
-      lay_fresh<type, head_dim>(g, fresh_row(g, row, kv_head), kv_head, seen.to, g.v.pages[pages_at + seen.to / page_tokens],
-                                keys, lane);
+      lay_fresh<type, head_dim>(g, fresh_row(g, row, kv_head), kv_head, seen.to,
+                                g.v.pages[pages_at + seen.to / page_tokens], keys, lane);
       __syncwarp();
     }
     m.meet(q, shared_address(keys), at, seen, log2_scale, lane);

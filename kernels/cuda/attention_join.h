@@ -48,7 +48,8 @@ class joiner {
 
     __device__ __forceinline__ void put(element* to) const {
       const float by = 1.0f / weight;
-      *reinterpret_cast<uint2*>(to) = make_uint2(pair_of<type>(of.x * by, of.y * by), pair_of<type>(of.z * by, of.w * by));
+      *reinterpret_cast<uint2*>(to) =
+          make_uint2(pair_of<type>(of.x * by, of.y * by), pair_of<type>(of.z * by, of.w * by));
     }
   };
 
@@ -69,13 +70,15 @@ class joiner {
       if (line + l >= group) break;
       sum s;
 #pragma unroll
-      for (int w = 0; w < meeters; ++w) s.add(*reinterpret_cast<const float4*>(&r.met[w][l][at]), r.ends[w][l]);
+      for (int w = 0; w < meeters; ++w)
+        s.add(*reinterpret_cast<const float4*>(&r.met[w][l][at]), r.ends[w][l]);
       if (!left) {
         s.put(out_of(of) + (line + l) * head_dim + at);
         continue;
       }
       *reinterpret_cast<float4*>(left + (line + l) * head_dim + at) = s.of;
-      if (at == 0) *reinterpret_cast<float2*>(left + group * head_dim + (line + l) * 2) = make_float2(s.top, s.weight);
+      if (at == 0)
+        *reinterpret_cast<float2*>(left + group * head_dim + (line + l) * 2) = make_float2(s.top, s.weight);
     }
   }
 

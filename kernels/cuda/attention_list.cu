@@ -6,23 +6,31 @@
 namespace weir::kernels::cuda {
 namespace {
 
-std::uint32_t pieces(const decode_row& r) { return static_cast<std::uint32_t>(r.position) / piece_tokens + 1; }
+std::uint32_t pieces(const decode_row& r) {
+  return static_cast<std::uint32_t>(r.position) / piece_tokens + 1;
+}
 
-// Rows are divided that are a quarter longer than a block's share, or than the mean, which is their limit: into fewer than
-// 2 * pieces / limit parts each. So all heads of all parts are fewer than twice the blocks.
-std::uint32_t most_parts(const device& d, const head_shape& h) { return 2 * bulk_blocks(d, h) / h.kv_heads + 1; }
+// Rows are divided that are a quarter longer than a block's share, or than the mean, which is their limit:
+// into fewer than 2 * pieces / limit parts each. So all heads of all parts are fewer than twice the blocks.
+std::uint32_t most_parts(const device& d, const head_shape& h) {
+  return 2 * bulk_blocks(d, h) / h.kv_heads + 1;
+}
 
 }  // namespace
 
-// A block a row and head (attention_decode.cu) is as quick where a row is split among them, and for small heads while all
-// blocks run at once and contexts are alike.
-bool lists_pay(const device& d, const head_shape& h, std::uint32_t rows, std::uint64_t longest, std::uint64_t all) {
-  const std::uint64_t items = std::uint64_t{rows} * h.kv_heads, room = static_cast<std::uint64_t>(d.multiprocessors);
+// A block a row and head (attention_decode.cu) is as quick where a row is split among them, and for small
+// heads while all blocks run at once and contexts are alike.
+bool lists_pay(const device& d, const head_shape& h, std::uint32_t rows, std::uint64_t longest,
+               std::uint64_t all) {
+  const std::uint64_t items = std::uint64_t{rows} * h.kv_heads,
+                      room = static_cast<std::uint64_t>(d.multiprocessors);
   if (items <= room || bulk_blocks(d, h) == 0) return false;
   return h.head_dim > 64 || items > 4 * room || 4 * longest * rows > 5 * all;
 }
 
-std::uint32_t most_listed(const device& d, const head_shape& h, std::uint32_t rows) { return rows + most_parts(d, h); }
+std::uint32_t most_listed(const device& d, const head_shape& h, std::uint32_t rows) {
+  return rows + most_parts(d, h);
+}
 
 // A counter for each part's head, behind the one of what comes next.
 split_room room_for_parts(const device& d, const head_shape& h) {
@@ -31,7 +39,8 @@ split_room room_for_parts(const device& d, const head_shape& h) {
   return {std::uint64_t{parts} * static_cast<std::uint64_t>(part_floats(h)), parts + 1};
 }
 
-std::uint32_t list_decodes(const device& d, const head_shape& h, std::span<const decode_row> rows, decode_row* out) {
+std::uint32_t list_decodes(const device& d, const head_shape& h, std::span<const decode_row> rows,
+                           decode_row* out) {
   if (rows.empty()) return 0;
   std::uint64_t all = 0;
   std::uint32_t longest = 0;
@@ -40,8 +49,11 @@ std::uint32_t list_decodes(const device& d, const head_shape& h, std::span<const
     longest = std::max(longest, pieces(r));
   }
   const std::uint64_t share = all * h.kv_heads / bulk_blocks(d, h), mean = all / rows.size();
-  const auto limit = static_cast<std::uint32_t>(std::max({std::uint64_t{page_pieces}, share * 5 / 4, mean * 5 / 4}));
-  const auto parts_of = [&](std::uint32_t p) { return p <= limit ? 1 : std::min(255u, (p + limit - 1) / limit); };
+  const auto limit =
+      static_cast<std::uint32_t>(std::max({std::uint64_t{page_pieces}, share * 5 / 4, mean * 5 / 4}));
+  const auto parts_of = [&](std::uint32_t p) {
+    return p <= limit ? 1 : std::min(255u, (p + limit - 1) / limit);
+  };
   // Longest first: by how many sixteenths of the longest entry an entry has, found without a division.
   constexpr std::uint32_t classes = 17;
   const std::uint64_t scale = (std::uint64_t{16} << 32) / std::min(longest, limit);

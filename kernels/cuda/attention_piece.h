@@ -1,5 +1,5 @@
-// attention_piece.h — what one warp does of decode attention: queries of one key head as the rows of a tensor-core tile,
-// met by pieces of 16 tokens, with a running maximum (Dao et al. 2022, «FlashAttention»).
+// attention_piece.h — what one warp does of decode attention: queries of one key head as the rows of a
+// tensor-core tile, met by pieces of 16 tokens, with a running maximum (Dao et al. 2022, «FlashAttention»).
 //
 // In registers everything lies as the instructions have it (mma.h): a lane has the query heads lane / 4 and
 // lane / 4 + 8 of the group, and of each unit of 8 elements the two at lane % 4 * 2.
@@ -29,7 +29,8 @@ struct decode_args {
 void bulk_attention(device& d, const decode_args& g);
 std::uint32_t bulk_blocks(const device& d, const head_shape& h);
 
-// For what the parts of listed rows leave, and their counters behind the one of what comes next (attention_list.cu).
+// For what the parts of listed rows leave, and their counters behind the one of what comes next
+// (attention_list.cu).
 split_room room_for_parts(const device& d, const head_shape& h);
 
 // What one part leaves: [group, head_dim], then its largest scores and totals. Parts begin at whole fours.
@@ -41,16 +42,19 @@ __host__ __device__ inline int part_floats(const head_shape& h) {
 struct seen_tokens {
   int from, to;
   __device__ seen_tokens(int position, std::uint32_t window)
-      : from(window != 0 && position + 1 > static_cast<int>(window) ? position + 1 - static_cast<int>(window) : 0),
+      : from(window != 0 && position + 1 > static_cast<int>(window) ? position + 1 - static_cast<int>(window)
+                                                                    : 0),
         to(position) {}
   __device__ int first_piece() const { return from / piece_tokens; }
   __device__ int last_piece() const { return to / piece_tokens; }
   __device__ int pieces() const { return last_piece() - first_piece() + 1; }
 };
 
-// Where piece `at` of a page's keys begins, in elements; its values lie alike. Panels are page_tokens rows apart.
+// Where piece `at` of a page's keys begins, in elements; its values lie alike. Panels are page_tokens rows
+// apart.
 template <int head_dim>
-__device__ __forceinline__ std::size_t piece_place(const head_shape& h, std::uint32_t kv_head, std::int32_t page, int at) {
+__device__ __forceinline__ std::size_t piece_place(const head_shape& h, std::uint32_t kv_head,
+                                                   std::int32_t page, int at) {
   constexpr int wide = panel_units(head_dim / 8);
   return (std::size_t(page) * h.kv_heads + kv_head) * page_tokens * head_dim +
          static_cast<std::size_t>(at * piece_tokens % page_tokens) * wide * 8;
@@ -58,8 +62,8 @@ __device__ __forceinline__ std::size_t piece_place(const head_shape& h, std::uin
 
 // The piece's keys and values, both [16, head_dim], on their way to `to`.
 template <int head_dim>
-__device__ __forceinline__ void fetch_piece(const attention_args& a, std::uint32_t kv_head, std::int32_t page, int at,
-                                            std::uint32_t to, int lane) {
+__device__ __forceinline__ void fetch_piece(const attention_args& a, std::uint32_t kv_head, std::int32_t page,
+                                            int at, std::uint32_t to, int lane) {
   constexpr int wide = panel_units(head_dim / 8), panel = piece_tokens * wide;  // units
   const std::size_t from = piece_place<head_dim>(a.heads, kv_head, page, at);
 #pragma unroll
@@ -76,7 +80,8 @@ struct fresh_row {
   const float *cos, *sin;
 
   __device__ fresh_row(const decode_args& g, std::uint32_t row, std::uint32_t kv_head)
-      : key(g.a.qkv + std::size_t{row} * g.a.heads.width() + (g.a.heads.heads + kv_head) * g.a.heads.head_dim),
+      : key(g.a.qkv + std::size_t{row} * g.a.heads.width() +
+            (g.a.heads.heads + kv_head) * g.a.heads.head_dim),
         value(key + g.a.heads.kv_heads * g.a.heads.head_dim),
         cos(g.t.cos + std::size_t{row} * (g.a.heads.head_dim / 2)),
         sin(g.t.sin + std::size_t{row} * (g.a.heads.head_dim / 2)) {}
@@ -84,11 +89,11 @@ struct fresh_row {
       : key(k), value(v), cos(c), sin(s) {}
 };
 
-// Turned, they are put over what lies in their place in shared memory, `tokens` of a page's keys and then as many values,
-// and into the page.
+// Turned, they are put over what lies in their place in shared memory, `tokens` of a page's keys and then as
+// many values, and into the page.
 template <dtype type, int head_dim, int tokens = piece_tokens>
-__device__ __forceinline__ void lay_fresh(const decode_args& g, const fresh_row& from, std::uint32_t kv_head, int position,
-                                          std::int32_t page, element* stage, int lane) {
+__device__ __forceinline__ void lay_fresh(const decode_args& g, const fresh_row& from, std::uint32_t kv_head,
+                                          int position, std::int32_t page, element* stage, int lane) {
   const head_shape& h = g.a.heads;
   const int token = position % page_tokens, here = token % tokens;
   const std::size_t place = (static_cast<std::size_t>(page) * h.kv_heads + kv_head) * page_tokens * head_dim;
@@ -118,21 +123,25 @@ struct queries {
   static constexpr int units = head_dim / 8;
   std::uint32_t q[units / 2][4];  // of each 16 elements: heads, heads + 8, the same of the upper 8 elements
 
-  __device__ __forceinline__ void load(const decode_args& g, std::uint32_t row, std::uint32_t kv_head, int lane) {
+  __device__ __forceinline__ void load(const decode_args& g, std::uint32_t row, std::uint32_t kv_head,
+                                       int lane) {
     const std::size_t angles = std::size_t{row} * (head_dim / 2);
-    load(g, kv_head, g.a.qkv + std::size_t{row} * g.a.heads.width() + kv_head * (g.a.heads.heads / g.a.heads.kv_heads) * head_dim,
+    load(g, kv_head,
+         g.a.qkv + std::size_t{row} * g.a.heads.width() +
+             kv_head * (g.a.heads.heads / g.a.heads.kv_heads) * head_dim,
          g.t.cos + angles, g.t.sin + angles, lane);
   }
 
   // From the group's part of the row, and the row's angles.
-  __device__ __forceinline__ void load(const decode_args& g, std::uint32_t kv_head, const element* from, const float* cos,
-                                       const float* sin, int lane) {
+  __device__ __forceinline__ void load(const decode_args& g, std::uint32_t kv_head, const element* from,
+                                       const float* cos, const float* sin, int lane) {
     const int group = static_cast<int>(g.a.heads.heads / g.a.heads.kv_heads);
 #pragma unroll
     for (int upper = 0; upper < 2; ++upper) {
       const int line = lane / 4 + upper * 8;
       if (upper * 8 < group && g.fresh)
-        load_turned(g, kv_head * group + min(line, group - 1), from + min(line, group - 1) * head_dim, cos, sin, upper, lane);
+        load_turned(g, kv_head * group + min(line, group - 1), from + min(line, group - 1) * head_dim, cos,
+                    sin, upper, lane);
       else if (upper * 8 < group)
         load_plain(from + min(line, group - 1) * head_dim, upper, lane);
 #pragma unroll
@@ -142,7 +151,9 @@ struct queries {
   }
 
  private:
-  __device__ __forceinline__ std::uint32_t& of(int unit, int upper) { return q[unit / 2][unit % 2 * 2 + upper]; }
+  __device__ __forceinline__ std::uint32_t& of(int unit, int upper) {
+    return q[unit / 2][unit % 2 * 2 + upper];
+  }
 
   __device__ __forceinline__ void load_plain(const element* from, int upper, int lane) {
 #pragma unroll
@@ -192,7 +203,8 @@ template <dtype type, int head_dim>
 struct met {
   static constexpr int units = head_dim / 8;
   float result[units][4];
-  float largest[2], total[2];  // of lane / 4 and lane / 4 + 8; totals are of this lane's tokens until summed()
+  // of lane / 4 and lane / 4 + 8; totals are of this lane's tokens until summed()
+  float largest[2], total[2];
 
   __device__ __forceinline__ void clear() {
 #pragma unroll
@@ -201,10 +213,11 @@ struct met {
     total[0] = total[1] = 0;
   }
 
-  // Piece `at`, its keys and values at `keys` in shared memory among `tokens`; those that are not seen count for nothing.
+  // Piece `at`, its keys and values at `keys` in shared memory among `tokens`; those that are not seen count
+  // for nothing.
   template <int tokens = piece_tokens>
-  __device__ __forceinline__ void meet(const queries<type, head_dim>& of, std::uint32_t keys, int at, const seen_tokens& seen,
-                                       float log2_scale, int lane) {
+  __device__ __forceinline__ void meet(const queries<type, head_dim>& of, std::uint32_t keys, int at,
+                                       const seen_tokens& seen, float log2_scale, int lane) {
     const std::uint32_t values = keys + tokens * head_dim * 2;
     float scores[2][4] = {};
     const int key_token = (lane >> 4) * 8 + lane % 8;
@@ -241,8 +254,10 @@ struct met {
       }
     total[0] = total[0] * shrink[0] + sums[0];
     total[1] = total[1] * shrink[1] + sums[1];
-    const std::uint32_t p0 = pair_of<type>(scores[0][0], scores[0][1]), p1 = pair_of<type>(scores[0][2], scores[0][3]);
-    const std::uint32_t p2 = pair_of<type>(scores[1][0], scores[1][1]), p3 = pair_of<type>(scores[1][2], scores[1][3]);
+    const std::uint32_t p0 = pair_of<type>(scores[0][0], scores[0][1]),
+                        p1 = pair_of<type>(scores[0][2], scores[0][3]);
+    const std::uint32_t p2 = pair_of<type>(scores[1][0], scores[1][1]),
+                        p3 = pair_of<type>(scores[1][2], scores[1][3]);
     const int value_token = (lane >> 3) % 2 * 8 + lane % 8;
 #pragma unroll
     for (int u = 0; u < units; u += 2) {

@@ -17,7 +17,8 @@ constexpr int stage_bytes = page_pieces * piece_bytes<head_dim>;
 template <int head_dim>
 constexpr int stages = std::max(2, 65536 / stage_bytes<head_dim>);
 
-// Query heads that are joined at once: half of those that a lane has one of (attention_piece.h), or a part of that half.
+// Query heads that are joined at once: half of those that a lane has one of (attention_piece.h), or a part of
+// that half.
 template <int head_dim>
 constexpr int join_lines = head_dim <= 64 ? 8 : head_dim <= 128 ? 4 : 2;
 
@@ -48,8 +49,8 @@ struct alignas(128) ring {
   // Behind it: the items' slots, as many as there are stages.
 };
 
-// What an item has from the kernel before: its queries as they lie in qkv; and where they are fresh its key, its value, and
-// its row's angles.
+// What an item has from the kernel before: its queries as they lie in qkv; and where they are fresh its key,
+// its value, and its row's angles.
 struct slot_shape {
   int queries, row, angles;  // bytes
   __host__ __device__ explicit slot_shape(const head_shape& h)

@@ -65,7 +65,8 @@ __device__ __forceinline__ void copy_bulk(std::uint32_t to, const void* from, st
 __device__ __forceinline__ void copy_box(std::uint32_t to, const CUtensorMap& from, int column, int row,
                                          std::uint32_t barrier) {
   asm volatile(
-      "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3}], "
+      "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, {%2, "
+      "%3}], "
       "[%4];" ::"r"(to),
       "l"(&from), "r"(column), "r"(row), "r"(barrier)
       : "memory");

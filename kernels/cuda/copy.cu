@@ -9,8 +9,9 @@ namespace {
 
 constexpr unsigned threads = 256, units_each = 4;  // units of 16 bytes that a thread has under way at once
 
-// The driver's own copy of pieces with a pitch stops at 2 GiB between two of them, and one copy for each piece takes longer to
-// begin than to do. Pinned memory is read and written where it lies: enough of it is under way to fill the link.
+// The driver's own copy of pieces with a pitch stops at 2 GiB between two of them, and one copy for each
+// piece takes longer to begin than to do. Pinned memory is read and written where it lies: enough of it is
+// under way to fill the link.
 __global__ void copy_kernel(copy c) {
   wait_for_previous();
   const auto* from = static_cast<const std::byte*>(c.from) + blockIdx.y * c.from_stride;
@@ -39,7 +40,9 @@ void copy_pieces(device& d, const copy& c) {
   if (c.bytes == 0 || c.count == 0) return;
   const std::uint64_t spans = (c.bytes / sizeof(uint4) + threads * units_each - 1) / (threads * units_each);
   const auto most = static_cast<std::uint64_t>(8 * d.multiprocessors);
-  const dim3 grid(static_cast<unsigned>(std::clamp<std::uint64_t>(spans, 1, std::max<std::uint64_t>(1, most / c.count))), c.count);
+  const dim3 grid(
+      static_cast<unsigned>(std::clamp<std::uint64_t>(spans, 1, std::max<std::uint64_t>(1, most / c.count))),
+      c.count);
   launch(d, copy_kernel, grid, threads, 0, c);
 }
 

@@ -1,5 +1,5 @@
-// copy.h — pieces of memory that lie apart, copied by one kernel: a page of all layers, to another page or to pinned memory
-// of the host and back.
+// copy.h — pieces of memory that lie apart, copied by one kernel: a page of all layers, to another page or to
+// pinned memory of the host and back.
 //
 // Thread safety: the device's.
 #pragma once

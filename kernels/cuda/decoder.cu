@@ -16,7 +16,8 @@ namespace {
 
 constexpr std::uint32_t least_rows = 1024;  // room for these is there from the start
 
-// For kernels' code, which is brought as they first run, and for graphs: of a driver that lacks it steps fail for good.
+// For kernels' code, which is brought as they first run, and for graphs: of a driver that lacks it steps fail
+// for good.
 constexpr std::size_t least_free = std::size_t{192} << 20;
 
 std::size_t free_bytes(device& d) {
@@ -37,7 +38,8 @@ class cuda_decoder final : public decoder {
     page_count_ = count;
     drop_graphs();
   }
-  std::uint32_t prompt_rows() const noexcept override { return 2048; }  // docs/performance.md, «CUDA: one H200»
+  // docs/performance.md, «CUDA: one H200»
+  std::uint32_t prompt_rows() const noexcept override { return 2048; }
   bool warm_up(std::uint32_t decode_rows, std::uint32_t prompt_rows, std::uint32_t most_pages) override;
   bool forward(const decoder_step& step) override;
   bool draw(std::span<const decoder_draw> draws) override {
@@ -54,8 +56,8 @@ class cuda_decoder final : public decoder {
   bool make_room(std::uint32_t rows, std::uint32_t logits);
   void record(const rows_view& v, bool decoding);
   void layer(std::size_t i, const rows_view& v, bool decoding, const float* bias_before);
-  void multiply(const matrix& w, matrix decoder_layer::*which, const element* x, std::uint32_t rows, void* out,
-                product_out kind);
+  void multiply(const matrix& w, matrix decoder_layer::*which, const element* x, std::uint32_t rows,
+                void* out, product_out kind);
   void drop_graphs();
 
   device& d_;
@@ -149,9 +151,10 @@ bool cuda_decoder::make_room(std::uint32_t rows, std::uint32_t logits) {
   take(parts_, room.floats * sizeof(float));
   take(arrived_, room.counters * sizeof(unsigned));
   const std::size_t frequencies = s_.frequencies.size() * sizeof(float);
-  if (take(frequencies_, frequencies) && frequencies_.holds(frequencies))  // whatever else is short: it is not taken again
-    WEIR_CUDA(d_, cudaMemcpyAsync(frequencies_.as<float>(), s_.frequencies.data(), frequencies, cudaMemcpyHostToDevice,
-                                  d_.stream));
+  // whatever else is short: it is not taken again
+  if (take(frequencies_, frequencies) && frequencies_.holds(frequencies))
+    WEIR_CUDA(d_, cudaMemcpyAsync(frequencies_.as<float>(), s_.frequencies.data(), frequencies,
+                                  cudaMemcpyHostToDevice, d_.stream));
   moved |= draws_.reserve(static_cast<std::uint32_t>(l), s_.vocab);
   there &= draws_.has_room();
   if (moved) drop_graphs();
@@ -162,12 +165,15 @@ bool cuda_decoder::make_room(std::uint32_t rows, std::uint32_t logits) {
   return there && !d_.failed();
 }
 
-// Searches the products' algorithms and records the graphs, by steps whose rows all write into the first page.
+// Searches the products' algorithms and records the graphs, by steps whose rows all write into the first
+// page.
 bool cuda_decoder::warm_up(std::uint32_t decode_rows, std::uint32_t prompt_rows, std::uint32_t most_pages) {
   if (page_count_ == 0) return !d_.failed();
   d_.use();
   const std::uint32_t most = decode_rows + prompt_rows;
-  const auto whole = [](std::uint32_t n) { return (n + products::unit - 1) / products::unit * products::unit; };
+  const auto whole = [](std::uint32_t n) {
+    return (n + products::unit - 1) / products::unit * products::unit;
+  };
   const std::vector<std::int32_t> tokens(most), pages(most / page_tokens + decode_rows / 4 + 2);
   std::vector<std::uint32_t> positions(most), rising(most);
   std::vector<std::int32_t> from(most);
@@ -176,29 +182,34 @@ bool cuda_decoder::warm_up(std::uint32_t decode_rows, std::uint32_t prompt_rows,
   std::iota(rising.begin(), rising.end(), 0);
   for (std::uint32_t i = 0; i < most; ++i) single[i] = {i, 1, 0, pages.data()};
   const auto first = [](auto& all, std::uint32_t n) { return std::span(all).first(n); };
-  // Room for all of it first, as steps are filled up, and for a list of pages for each that decodes: graphs know where it
-  // lies.
+  // Room for all of it first, as steps are filled up, and for a list of pages for each that decodes: graphs
+  // know where it lies.
   const std::uint32_t logits = std::max(
-      whole(decode_rows), *std::lower_bound(std::begin(step_rows::classes), std::end(step_rows::classes) - 1, decode_rows));
+      whole(decode_rows),
+      *std::lower_bound(std::begin(step_rows::classes), std::end(step_rows::classes) - 1, decode_rows));
   const std::uint32_t rows = std::max(whole(most), logits);
   rows_here_.reserve(std::size_t{rows} * 16 + 4 * std::size_t{most_listed(d_, heads_, decode_rows)} +
                      std::size_t{decode_rows} * most_pages);
   if (!make_room(rows, logits) || free_bytes(d_) < least_free) return false;
-  // Of each class of products the most rows that there will be: what is quickest for its fewest may be slow for those.
-  // Rows that have the same bits in every company are tried for each number of them.
-  const auto next = [&](std::uint32_t n) { return d_.deterministic ? whole(n + 1) : products::next_class(n); };
+  // Of each class of products the most rows that there will be: what is quickest for its fewest may be slow
+  // for those. Rows that have the same bits in every company are tried for each number of them.
+  const auto next = [&](std::uint32_t n) {
+    return d_.deterministic ? whole(n + 1) : products::next_class(n);
+  };
   for (std::uint32_t n = 0; n < most;) {
     n = std::min(next(n), most);
     const kv_slice slice{0, n, 0, pages.data()};
     const auto last = static_cast<std::int32_t>(n - 1);
-    if (!forward({first(tokens, n), first(rising, n), std::span(&slice, 1), std::span(&last, 1)})) return false;
+    if (!forward({first(tokens, n), first(rising, n), std::span(&slice, 1), std::span(&last, 1)}))
+      return false;
   }
   const auto decode = [&](std::uint32_t n) {
     return forward({first(tokens, n), first(positions, n), first(single, n), first(from, n)});
   };
   for (const std::uint32_t c : step_rows::classes) {
     const std::uint32_t n = std::min(c, decode_rows);
-    for (const std::uint32_t longest : {0u, 16 * n}) {  // contexts alike, and one behind as much as all others
+    // contexts alike, and one behind as much as all others
+    for (const std::uint32_t longest : {0u, 16 * n}) {
       positions[0] = single[0].position = longest;
       for (int i = 0; i < 3; ++i)  // as it is, recorded, replayed
         if (!decode(n)) return false;
@@ -314,14 +325,15 @@ void cuda_decoder::layer(std::size_t i, const rows_view& v, bool decoding, const
   if (!w.gate_up_bias && can_stream(d_, fused)) {
     stream_product(d_, fused);
   } else {
-    multiply(w.gate_up, &decoder_layer::gate_up, normed, v.rows, gate_up_.as<element>(), product_out::element);
+    multiply(w.gate_up, &decoder_layer::gate_up, normed, v.rows, gate_up_.as<element>(),
+             product_out::element);
     silu_mul_rows(d_, type_, gate_up_.as<element>(), w.gate_up_bias, v.rows, s_.inter, inner_.as<element>());
   }
   multiply(w.down, &decoder_layer::down, inner_.as<element>(), v.rows, x, product_out::add_f32);
 }
 
-void cuda_decoder::multiply(const matrix& w, matrix decoder_layer::*which, const element* x, std::uint32_t rows,
-                            void* out, product_out kind) {
+void cuda_decoder::multiply(const matrix& w, matrix decoder_layer::*which, const element* x,
+                            std::uint32_t rows, void* out, product_out kind) {
   const product p{type_, w.data, w.rows, w.cols, x, rows, out, kind};
   if (can_stream(d_, p)) return stream_product(d_, p);
   const int index = which == &decoder_layer::qkv       ? 0
@@ -356,7 +368,8 @@ std::unique_ptr<decoder> make_decoder(void* self, const decoder_shape& s) {
   const dtype type = s.embedding.type;
   bool fits = decoder_takes(d, s) && fits_with(s.embedding, type) && fits_with(s.head, type);
   for (const decoder_layer& l : s.layers)
-    for (const matrix* m : {&l.qkv, &l.out, &l.gate_up, &l.down}) fits &= fits_with(*m, type) && m->rows % 8 == 0;
+    for (const matrix* m : {&l.qkv, &l.out, &l.gate_up, &l.down})
+      fits &= fits_with(*m, type) && m->rows % 8 == 0;
   if (!fits || d.failed()) return nullptr;
   return std::make_unique<cuda_decoder>(d, s);
 }

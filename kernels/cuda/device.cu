@@ -50,7 +50,8 @@ const blas_library* blas_library::load(std::string& why_not) {
 
 bool device::check(cudaError_t e, const char* what, const char* file, int line) {
   if (e == cudaSuccess) return true;
-  (void)cudaGetLastError();  // kept for the thread: the first launch of a device that is opened after this one asks for it
+  // kept for the thread: the first launch of a device that is opened after this one asks for it
+  (void)cudaGetLastError();
   if (fault.empty())
     fault = label + ": " + cudaGetErrorName(e) + " (" + cudaGetErrorString(e) + ") at " + file + ":" +
             std::to_string(line) + ", " + what;

@@ -54,7 +54,8 @@ struct device {
   int capability = 0;                // 10 * major + minor
   std::size_t shared_per_block = 0;  // most dynamic shared memory of one block
   bool deterministic = false;        // a row's bits depend on that row alone
-  // Clusters of so many blocks that run at once, each block alone on its multiprocessor; -1: nobody asked yet.
+  // Clusters of so many blocks that run at once, each block alone on its multiprocessor; -1: nobody asked
+  // yet.
   int clusters[9] = {-1, -1, -1, -1, -1, -1, -1, -1, -1};
   std::string label, name;
   cudaStream_t stream = nullptr;

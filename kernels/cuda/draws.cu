@@ -12,7 +12,9 @@ namespace weir::kernels::cuda {
 namespace {
 
 // What a draw changes in its row: at most five words for each token that there is.
-std::size_t words_of(const decoder_draw& w) { return 2 * w.seen.size() + 2 * w.biases.size() + w.masked.size(); }
+std::size_t words_of(const decoder_draw& w) {
+  return 2 * w.seen.size() + 2 * w.biases.size() + w.masked.size();
+}
 
 constexpr std::size_t usual_words = 1u << 20;
 
@@ -41,11 +43,13 @@ bool draw_desk::reserve_words(std::size_t words) {
   return there;
 }
 
-// Together where there is room for what they change, which is so but for huge lists: else some after the others.
+// Together where there is room for what they change, which is so but for huge lists: else some after the
+// others.
 bool draw_desk::begin(std::span<const decoder_draw> draws, float* logits, std::uint32_t vocab) {
   for (std::size_t first = 0; first < draws.size() && !d_.failed();) {
     std::size_t next = first, words = 0;
-    for (; next < draws.size() && words + words_of(draws[next]) <= most_words_; ++next) words += words_of(draws[next]);
+    for (; next < draws.size() && words + words_of(draws[next]) <= most_words_; ++next)
+      words += words_of(draws[next]);
     if (next == first) {  // more than once some token of the vocabulary
       if (!reserve_words(words_of(draws[first]))) return false;
       continue;
@@ -53,12 +57,14 @@ bool draw_desk::begin(std::span<const decoder_draw> draws, float* logits, std::u
     const std::size_t count = next - first;
     if (first > 0) d_.sync();  // their words lie where those of the others lay
     const bool waits = words == 0 && count == draws.size();
-    write(draws.subspan(first, count), (waits ? along_ : orders_).as<draw_order>() + first, results_.as<decoder_result>() + first);
+    write(draws.subspan(first, count), (waits ? along_ : orders_).as<draw_order>() + first,
+          results_.as<decoder_result>() + first);
     if (waits) {
       waiting_ = static_cast<std::uint32_t>(count);
       break;
     }
-    WEIR_CUDA(d_, cudaMemcpyAsync(words_.as<void>(), words_host_.as<void>(), words * 4, cudaMemcpyHostToDevice, d_.stream));
+    WEIR_CUDA(d_, cudaMemcpyAsync(words_.as<void>(), words_host_.as<void>(), words * 4,
+                                  cudaMemcpyHostToDevice, d_.stream));
     sample(first, count, logits, vocab);
     first = next;
   }
@@ -106,8 +112,9 @@ void draw_desk::start(float* logits, std::uint32_t vocab) {
 }
 
 void draw_desk::sample(std::size_t first, std::size_t count, float* logits, std::uint32_t vocab) {
-  sample_rows(d_, orders_.as<draw_order>() + first, static_cast<std::uint32_t>(count), words_.as<std::uint32_t>(),
-              saved_.as<float>(), logits, vocab, results_.as<decoder_result>() + first, ids_.as<std::int32_t>() + first);
+  sample_rows(d_, orders_.as<draw_order>() + first, static_cast<std::uint32_t>(count),
+              words_.as<std::uint32_t>(), saved_.as<float>(), logits, vocab,
+              results_.as<decoder_result>() + first, ids_.as<std::int32_t>() + first);
 }
 
 void draw_desk::go_along(std::uint32_t most) {
@@ -116,8 +123,8 @@ void draw_desk::go_along(std::uint32_t most) {
 }
 
 void draw_desk::record(std::uint32_t most, float* logits, std::uint32_t vocab) {
-  sample_rows(d_, along_.as<draw_order>(), most, nullptr, nullptr, logits, vocab, results_.as<decoder_result>(),
-              ids_.as<std::int32_t>());
+  sample_rows(d_, along_.as<draw_order>(), most, nullptr, nullptr, logits, vocab,
+              results_.as<decoder_result>(), ids_.as<std::int32_t>());
 }
 
 bool draw_desk::collect(std::span<decoder_result> out, float* logits, std::uint32_t vocab) {

@@ -15,8 +15,8 @@ class grown {
   grown(const grown&) = delete;
   ~grown() { release(at_, size_); }
 
-  // True where it moved. What it held is lost, unless it is to be kept. Where memory is short it holds nothing then, which is
-  // no fault of the device: who needs it asks holds().
+  // True where it moved. What it held is lost, unless it is to be kept. Where memory is short it holds
+  // nothing then, which is no fault of the device: who needs it asks holds().
   bool reserve(std::size_t bytes, bool keep = false) {
     if (bytes <= size_) return false;
     d_.sync();

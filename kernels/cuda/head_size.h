@@ -6,7 +6,9 @@
 
 namespace weir::kernels::cuda {
 
-constexpr bool is_head_size(std::uint32_t n) { return n == 16 || n == 32 || n == 64 || n == 96 || n == 128 || n == 256; }
+constexpr bool is_head_size(std::uint32_t n) {
+  return n == 16 || n == 32 || n == 64 || n == 96 || n == 128 || n == 256;
+}
 
 // Calls f with the size as a constant. REQUIRES: is_head_size.
 template <class F>

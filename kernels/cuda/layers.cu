@@ -172,8 +172,8 @@ void turn_all(device& d, const rows_view& v, const head_shape& h, const turning&
 
 void embed(device& d, const rows_view& v, const matrix& table, float* x) {
   const auto kernel = table.type == dtype::f16 ? embed_kernel<dtype::f16> : embed_kernel<dtype::bf16>;
-  launch_after_all(d, kernel, dim3(v.rows), threads, v.tokens, v.drawn, static_cast<const element*>(table.data), table.cols,
-                   x);
+  launch_after_all(d, kernel, dim3(v.rows), threads, v.tokens, v.drawn,
+                   static_cast<const element*>(table.data), table.cols, x);
 }
 
 void angles(device& d, const rows_view& v, const float* frequencies, std::uint32_t half, float* cos,

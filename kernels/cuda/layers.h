@@ -1,11 +1,11 @@
 // layers.h — what a decoder does between its products: embedding, norms, rotary with the write into pages,
 // attention, SwiGLU. Rows are elements (element.h) but for the residual stream, which is f32.
 //
-// A page of one layer holds keys [kv_heads, page_tokens, head_dim], and values alike. A head of it
-// lies in panels of 64 elements a token where its size is a multiple of 64, else in one panel, and a token's
-// row of a panel in units of 16 bytes whose places are exchanged by the token's index (unit_at): so eight
-// tokens read at once meet no bank of shared memory twice, and a panel is copied there as it is. Panels of 64
-// are what wgmma calls the 128-byte swizzle.
+// A page of one layer holds keys [kv_heads, page_tokens, head_dim], and values alike. A head of it lies in
+// panels of 64 elements a token where its size is a multiple of 64, else in one panel, and a token's row of a
+// panel in units of 16 bytes whose places are exchanged by the token's index (unit_at): so eight tokens read
+// at once meet no bank of shared memory twice, and a panel is copied there as it is. Panels of 64 are what
+// wgmma calls the 128-byte swizzle.
 #pragma once
 
 #include <cstdint>
@@ -108,12 +108,15 @@ struct split_room {
 };
 split_room split_room_of(const device& d, const head_shape& h);
 
-// Rows may be listed for decode_attention (attention_bulk.cu): longest first, those that are much longer than the others in
-// parts; rows that fill up a class are left out. Whether that pays for so many rows, the longest behind so many tokens and
-// all together behind so many; how many entries there are at most; and the list, of as many entries as it says.
-bool lists_pay(const device& d, const head_shape& h, std::uint32_t rows, std::uint64_t longest, std::uint64_t all);
+// Rows may be listed for decode_attention (attention_bulk.cu): longest first, those that are much longer than
+// the others in parts; rows that fill up a class are left out. Whether that pays for so many rows, the
+// longest behind so many tokens and all together behind so many; how many entries there are at most; and the
+// list, of as many entries as it says.
+bool lists_pay(const device& d, const head_shape& h, std::uint32_t rows, std::uint64_t longest,
+               std::uint64_t all);
 std::uint32_t most_listed(const device& d, const head_shape& h, std::uint32_t rows);
-std::uint32_t list_decodes(const device& d, const head_shape& h, std::span<const decode_row> rows, decode_row* out);
+std::uint32_t list_decodes(const device& d, const head_shape& h, std::span<const decode_row> rows,
+                           decode_row* out);
 
 bool attention_supports(const device& d, const head_shape& h);
 // `fresh`: the row's own key and value are not in its page yet, its query is not turned: both are done here.

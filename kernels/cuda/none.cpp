@@ -13,7 +13,8 @@ std::shared_ptr<const backend> cuda_backend(int, std::string& why_not, bool) {
   return nullptr;
 }
 
-std::vector<decoder_piece> time_cuda_decoder(const backend&, const decoder_shape&, std::uint32_t, std::uint32_t) {
+std::vector<decoder_piece> time_cuda_decoder(const backend&, const decoder_shape&, std::uint32_t,
+                                             std::uint32_t) {
   return {};
 }
 

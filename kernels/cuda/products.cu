@@ -10,13 +10,15 @@ bool sums_in_one_go(const blas_library& b, const cublasLtMatmulAlgo_t& algo) {
   std::int32_t parts = 0;
   std::uint32_t scheme = 0;
   std::size_t written = 0;
-  return b.config(&algo, CUBLASLT_ALGO_CONFIG_SPLITK_NUM, &parts, sizeof parts, &written) == CUBLAS_STATUS_SUCCESS &&
+  return b.config(&algo, CUBLASLT_ALGO_CONFIG_SPLITK_NUM, &parts, sizeof parts, &written) ==
+             CUBLAS_STATUS_SUCCESS &&
          b.config(&algo, CUBLASLT_ALGO_CONFIG_REDUCTION_SCHEME, &scheme, sizeof scheme, &written) ==
              CUBLAS_STATUS_SUCCESS &&
          parts <= 1 && scheme == CUBLASLT_REDUCTION_SCHEME_NONE;
 }
 
-__global__ void differ_kernel(const std::uint32_t* a, const std::uint32_t* b, std::size_t words, int* differ) {
+__global__ void differ_kernel(const std::uint32_t* a, const std::uint32_t* b, std::size_t words,
+                              int* differ) {
   for (std::size_t i = blockIdx.x * std::size_t{blockDim.x} + threadIdx.x; i < words;
        i += std::size_t{gridDim.x} * blockDim.x)
     if (a[i] != b[i]) *differ = 1;
@@ -26,7 +28,9 @@ cudaDataType_t cuda_type(dtype t) {
   return t == dtype::f32 ? CUDA_R_32F : t == dtype::f16 ? CUDA_R_16F : CUDA_R_16BF;
 }
 
-std::size_t out_size(const product& p) { return p.kind == product_out::element ? size_of(p.type) : sizeof(float); }
+std::size_t out_size(const product& p) {
+  return p.kind == product_out::element ? size_of(p.type) : sizeof(float);
+}
 
 // Rows of one class share an algorithm: the class is the most that it has.
 std::uint32_t class_of(std::uint32_t m) {
@@ -63,7 +67,8 @@ struct products::setup {
   }
 };
 
-// A step has five products a layer: making their descriptions anew took longer than few rows do on the device.
+// A step has five products a layer: making their descriptions anew took longer than few rows do on the
+// device.
 const products::setup& products::setup_of(const product& p) {
   auto& s = setups_[{p.type, p.m, p.n, p.k, p.kind}];
   if (!s) s = std::make_shared<const setup>(d_, p);
@@ -81,8 +86,8 @@ bool products::multiply(const setup& s, const product& p, const void* w, void* o
 bool products::find(const product& p, std::span<const void* const> samples, void* scratch,
                     cublasLtMatmulAlgo_t& best) {
   constexpr int most = 16, rounds = 3;
-  // On a deterministic device some may not be used. f32 gets the heuristic's first: such models are not warmed up, and a
-  // step should not wait for a search.
+  // On a deterministic device some may not be used. f32 gets the heuristic's first: such models are not
+  // warmed up, and a step should not wait for a search.
   const int asked = p.type == dtype::f32 ? 1 : d_.deterministic ? most : 8;
   const auto& b = *d_.blas;
   const setup s(d_, p);
@@ -93,7 +98,8 @@ bool products::find(const product& p, std::span<const void* const> samples, void
   if (d_.failed() || !WEIR_CUDA(d_, b.preference_create(&preference))) return false;
   if (d_.deterministic) {
     const std::uint32_t none = CUBLASLT_REDUCTION_SCHEME_NONE;
-    WEIR_CUDA(d_, b.preference_set(preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &none, sizeof none));
+    WEIR_CUDA(d_,
+              b.preference_set(preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &none, sizeof none));
   }
   WEIR_CUDA(d_, b.preference_set(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &room, sizeof room));
   WEIR_CUDA(d_, b.heuristic(d_.lt, s.desc, s.w, s.x, s.out, s.out, preference, asked, found.data(), &count));
@@ -131,8 +137,9 @@ bool products::find(const product& p, std::span<const void* const> samples, void
   if (from) cudaEventDestroy(from);
   if (to) cudaEventDestroy(to);
   if (least == 1e30f && !d_.failed())
-    d_.fault = d_.label + ": cuBLASLt has no product of " + std::to_string(p.m) + " x " + std::to_string(p.n) +
-               " x " + std::to_string(p.k) + (d_.deterministic ? " that sums in one go" : "");
+    d_.fault = d_.label + ": cuBLASLt has no product of " + std::to_string(p.m) + " x " +
+               std::to_string(p.n) + " x " + std::to_string(p.k) +
+               (d_.deterministic ? " that sums in one go" : "");
   return !d_.failed();
 }
 
@@ -205,7 +212,8 @@ bool products::same_bits(const product& p, const fixed& f) {
   cublasLtMatmulHeuristicResult_t fits{};
   {
     const setup s(d_, p);
-    if (d_.failed() || d_.blas->check(d_.lt, s.desc, s.w, s.x, s.out, s.out, &f.algo, &fits) != CUBLAS_STATUS_SUCCESS ||
+    if (d_.failed() ||
+        d_.blas->check(d_.lt, s.desc, s.w, s.x, s.out, s.out, &f.algo, &fits) != CUBLAS_STATUS_SUCCESS ||
         fits.workspaceSize > device::workspace_bytes)
       return false;
   }
@@ -222,7 +230,8 @@ bool products::same_bits(const product& p, const fixed& f) {
   run_fixed(p, f, true, both);
   run_fixed(p, f, false, both + bytes);
   differ_kernel<<<256, 256, 0, d_.stream>>>(reinterpret_cast<const std::uint32_t*>(both),
-                                            reinterpret_cast<const std::uint32_t*>(both + bytes), bytes / 4, differ);
+                                            reinterpret_cast<const std::uint32_t*>(both + bytes), bytes / 4,
+                                            differ);
   WEIR_CUDA(d_, cudaGetLastError());
   WEIR_CUDA(d_, cudaMemcpyAsync(&answer, differ, sizeof answer, cudaMemcpyDeviceToHost, d_.stream));
   d_.sync();

@@ -263,11 +263,11 @@ __device__ void find_bin(const kept& k, const binning& bin_of, bool by_rank, dou
   __syncthreads();
 }
 
-// Where more are alike than are sorted: the key of that token digit by digit, the largest digit of 256 first. `among`: the
-// logits in question; `above`: what lies before all of them.
+// Where more are alike than are sorted: the key of that token digit by digit, the largest digit of 256 first.
+// `among`: the logits in question; `above`: what lies before all of them.
 template <class Among>
-__device__ u64 find_edge_by_digits(const kept& k, bool by_rank, double wanted, double above, std::uint32_t vocab,
-                                   const Among& among, room& s) {
+__device__ u64 find_edge_by_digits(const kept& k, bool by_rank, double wanted, double above,
+                                   std::uint32_t vocab, const Among& among, room& s) {
   constexpr int digits = 256;
   u64* sums = s.candidates;  // counts, or weights in units of 2^-44: sums in any order are the same
   u64 edge = 0;
@@ -365,8 +365,8 @@ __global__ void __launch_bounds__(threads)
                   std::uint32_t vocab, decoder_result* out, std::int32_t* ids) {
   __shared__ room s;
   let_next_start();
-  // It lies with the host: one warp asks for all of it at once. Questions for the same line wait for one another, some
-  // 2 us each: nobody else asks for this one.
+  // It lies with the host: one warp asks for all of it at once. Questions for the same line wait for one
+  // another, some 2 us each: nobody else asks for this one.
   const auto* order = reinterpret_cast<const std::uint32_t*>(draws + blockIdx.x);
   if (threadIdx.x < sizeof(draw_order) / 4)
     reinterpret_cast<std::uint32_t*>(&s.order)[threadIdx.x] = __ldcv(order + threadIdx.x);

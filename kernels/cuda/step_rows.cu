@@ -12,7 +12,8 @@ namespace {
 
 constexpr unsigned bringers = 1024;  // threads: enough of it is under way to fill the link
 
-__global__ void __launch_bounds__(bringers) bring_kernel(const uint4* host, uint4* there, std::uint32_t* taken) {
+__global__ void __launch_bounds__(bringers)
+    bring_kernel(const uint4* host, uint4* there, std::uint32_t* taken) {
   __shared__ uint4 head;
   if (threadIdx.x == 0) head = __ldcv(host);  // questions for the same line wait for one another: one asks
   __syncthreads();
@@ -55,8 +56,8 @@ step_rows::step_rows(device& d, const head_shape& heads)
   if (taken_.holds(sizeof(number_))) *taken_.as<std::uint32_t>() = number_;
 }
 
-// Single rows have a kernel of their own, unless all rows must have the same bits in every company: then there is one
-// kernel for all of them, and products of whole units.
+// Single rows have a kernel of their own, unless all rows must have the same bits in every company: then
+// there is one kernel for all of them, and products of whole units.
 step_extent step_rows::extent_of(const decoder_step& step, bool decoding) const {
   const auto up = [](std::size_t n) {
     return static_cast<std::uint32_t>((n + products::unit - 1) / products::unit * products::unit);
@@ -109,7 +110,8 @@ void step_rows::fill(const decoder_step& step, const step_extent& e, const place
     } else {
       for (std::uint32_t i = 0; i < s.rows; i += most) {
         const auto begin = static_cast<std::int32_t>(i);
-        *block++ = {row + begin, static_cast<std::int32_t>(std::min(most, s.rows - i)), position + begin, page};
+        *block++ = {row + begin, static_cast<std::int32_t>(std::min(most, s.rows - i)), position + begin,
+                    page};
       }
     }
     page += static_cast<std::int32_t>(count);
@@ -126,7 +128,9 @@ void step_rows::fill(const decoder_step& step, const step_extent& e, const place
   while (block < first + e.blocks) *block++ = {0, 0, -1, 0};
   std::sort(first, block, [](const auto& a, const auto& b) { return a.position > b.position; });
   auto* from = std::copy(step.logits_from.begin(), step.logits_from.end(), host + p.logits_from);
-  for (auto i = static_cast<std::int32_t>(step.logits_from.size()); i < static_cast<std::int32_t>(e.logits); ++i) *from++ = i;
+  for (auto i = static_cast<std::int32_t>(step.logits_from.size()); i < static_cast<std::int32_t>(e.logits);
+       ++i)
+    *from++ = i;
 }
 
 bool step_rows::wait_taken() {
@@ -168,10 +172,13 @@ rows_view step_rows::write(const decoder_step& step, const step_extent& e, bool&
   return v;
 }
 
-// The step before may still read its rows until it has ended: this starts after it, or beside the draws that do.
+// The step before may still read its rows until it has ended: this starts after it, or beside the draws that
+// do.
 void step_rows::bring(bool beside) {
   const auto* from = host_.as<const uint4>();
-  if (beside) return launch(d_, bring_kernel, dim3(1), bringers, 0, from, there_.as<uint4>(), taken_.as<std::uint32_t>());
+  if (beside)
+    return launch(d_, bring_kernel, dim3(1), bringers, 0, from, there_.as<uint4>(),
+                  taken_.as<std::uint32_t>());
   launch_after_all(d_, bring_kernel, dim3(1), bringers, from, there_.as<uint4>(), taken_.as<std::uint32_t>());
 }
 

@@ -1,14 +1,15 @@
-// Products of up to 128 rows: the weights are read once, at the speed of the memory, as in stream.cu, but multiplied by
-// warpgroups from shared memory, the weights as the operand of 64 rows.
+// Products of up to 128 rows: the weights are read once, at the speed of the memory, as in stream.cu, but
+// multiplied by warpgroups from shared memory, the weights as the operand of 64 rows.
 //
-// A block has one warp that asks and one warpgroup that multiplies, or two where x is wide. The ring's stages hold some
-// columns of a tile's weights and of x. Work is counted in units, a stage of a tile; every block gets the same number of
-// consecutive ones, so that all of them read until the end («stream-K», Osama et al. 2023): a tile may be shared by several.
-// Weights of the first stages are asked for before the kernel waits for the one that makes x.
+// A block has one warp that asks and one warpgroup that multiplies, or two where x is wide. The ring's stages
+// hold some columns of a tile's weights and of x. Work is counted in units, a stage of a tile; every block
+// gets the same number of consecutive ones, so that all of them read until the end («stream-K», Osama et al.
+// 2023): a tile may be shared by several. Weights of the first stages are asked for before the kernel waits
+// for the one that makes x.
 //
-// Shared tiles: a residual is added to by all who have a part. Else the block with the first part of K writes the tile, and
-// the others leave theirs. Those work on that tile first of all, that one last of all, so it seldom waits; and it has a
-// higher number than they, so that they have started.
+// Shared tiles: a residual is added to by all who have a part. Else the block with the first part of K writes
+// the tile, and the others leave theirs. Those work on that tile first of all, that one last of all, so it
+// seldom waits; and it has a higher number than they, so that they have started.
 #include <cuda.h>
 
 #include <algorithm>
@@ -38,12 +39,14 @@ struct turn_of_ring {
 
 template <dtype type, product_out kind, int wide>
 __global__ void __launch_bounds__(wide_ring<wide>::threads, 1)
-    wide_kernel(const __grid_constant__ CUtensorMap w, const __grid_constant__ CUtensorMap x, const wide_args a) {
+    wide_kernel(const __grid_constant__ CUtensorMap w, const __grid_constant__ CUtensorMap x,
+                const wide_args a) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
   using r = wide_ring<wide>;
   constexpr int stages = r::stages, groups = r::groups, panels = r::panels;
   extern __shared__ __align__(1024) unsigned char shared[];
-  const std::uint32_t base = shared_address(shared), full = base + stages * r::stage, empty = full + stages * 8;
+  const std::uint32_t base = shared_address(shared), full = base + stages * r::stage,
+                      empty = full + stages * 8;
   // Blocks count from the last one.
   const std::uint32_t block = gridDim.x - 1 - blockIdx.x, units = a.tiles * a.chunks;
   const auto begin_of = [&](std::uint32_t b) { return b * units / gridDim.x; };
@@ -51,14 +54,17 @@ __global__ void __launch_bounds__(wide_ring<wide>::threads, 1)
   const std::uint32_t begin = begin_of(block), end = begin_of(block + 1);
   // Where a panel's weights and its rows of x lie in the ring.
   const auto weights_at = [&](int stage, int panel) { return base + stage * r::stage + panel * r::weights; };
-  const auto x_at = [&](int stage, int panel) { return base + stage * r::stage + panels * r::weights + panel * r::x; };
+  const auto x_at = [&](int stage, int panel) {
+    return base + stage * r::stage + panels * r::weights + panel * r::x;
+  };
 
   const auto ask_weights = [&](std::uint32_t unit, int stage) {
     const std::uint32_t tile = unit / a.chunks, chunk = unit % a.chunks;
     barrier_expect(full + 8 * stage, r::stage);
 #pragma unroll
     for (int i = 0; i < panels; ++i)
-      copy_slabs_once(weights_at(stage, i), w, (chunk * panels + i) * panel_columns, tile * a.slabs, full + 8 * stage);
+      copy_slabs_once(weights_at(stage, i), w, (chunk * panels + i) * panel_columns, tile * a.slabs,
+                      full + 8 * stage);
   };
   const auto ask_x = [&](std::uint32_t unit, int stage) {
 #pragma unroll
@@ -96,15 +102,17 @@ __global__ void __launch_bounds__(wide_ring<wide>::threads, 1)
     if (threadIdx.x % 128 == 0) barrier_arrive(empty + 8 * stage);
   };
   for (std::uint32_t unit = begin; unit < end;) {
-    const std::uint32_t tile = unit / a.chunks, first = unit % a.chunks, stop = std::min(a.chunks, first + end - unit);
+    const std::uint32_t tile = unit / a.chunks, first = unit % a.chunks,
+                        stop = std::min(a.chunks, first + end - unit);
     float sums[wide / 2] = {};
     for (std::uint32_t chunk = first; chunk < stop; ++chunk, at.next()) {
       barrier_wait(full + 8 * at.stage, at.phase);
       products_begin();
 #pragma unroll
       for (int i = 0; i < panels * panel_columns / 16; ++i)
-        multiply_ss<type>(sums, panels_at(weights_at(at.stage, i / 4) + group * 64 * panel_columns * 2, 16) + i % 4 * 2,
-                          panels_at(x_at(at.stage, i / 4), 16) + i % 4 * 2, 1);
+        multiply_ss<type>(
+            sums, panels_at(weights_at(at.stage, i / 4) + group * 64 * panel_columns * 2, 16) + i % 4 * 2,
+            panels_at(x_at(at.stage, i / 4), 16) + i % 4 * 2, 1);
       products_end_group();
       wait_products<1>();
       if (chunk > first) leave_stage(at.before());
@@ -137,8 +145,8 @@ using encode_function = decltype(&cuTensorMapEncodeTiled);
 
 // Elements are moved as 16 bits of whatever type; the box begins anywhere, what lies outside is zeros.
 template <std::size_t rank>
-CUtensorMap map_of(device& d, const void* at, const cuuint64_t (&sizes)[rank], const cuuint64_t (&strides)[rank - 1],
-                   const cuuint32_t (&box)[rank]) {
+CUtensorMap map_of(device& d, const void* at, const cuuint64_t (&sizes)[rank],
+                   const cuuint64_t (&strides)[rank - 1], const cuuint32_t (&box)[rank]) {
   CUtensorMap map{};
   const cuuint32_t steps[] = {1, 1, 1, 1};
   const CUresult e = reinterpret_cast<encode_function>(d.encode_map)(
@@ -200,7 +208,8 @@ void start(device& d, const product& p) {
   }
 }
 
-// More rows pay where a product takes much longer than what it does but reading: weights of 16 MiB, and no logits.
+// More rows pay where a product takes much longer than what it does but reading: weights of 16 MiB, and no
+// logits.
 std::uint32_t most_rows(const product& p) {
   return p.kind != product_out::f32 && std::uint64_t{p.n} * p.k >= 8u << 20 ? 128 : 64;
 }
@@ -213,7 +222,8 @@ bool open_wide(device& d) {
   cudaDriverEntryPointQueryResult found;
   WEIR_CUDA(d, cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &d.encode_map, 12000,
                                                 cudaEnableDefault, &found));
-  const std::size_t bytes = static_cast<std::size_t>(d.multiprocessors) * wide_ring<128>::groups * sizeof(unsigned);
+  const std::size_t bytes =
+      static_cast<std::size_t>(d.multiprocessors) * wide_ring<128>::groups * sizeof(unsigned);
   WEIR_CUDA(d, cudaMalloc(&d.arrived, bytes));
   WEIR_CUDA(d, cudaMemsetAsync(d.arrived, 0, bytes, d.stream));
 #endif

@@ -7,8 +7,8 @@
 
 namespace weir::kernels::cuda {
 
-// Calls put(i, low, high) with the pairs i, i + 1 of the first half and of the second, as elements. All
-// lanes call it.
+// Calls put(i, low, high) with the pairs i, i + 1 of the first half and of the second, as elements. All lanes
+// call it.
 template <dtype type, int head_dim, class Put>
 __device__ __forceinline__ void turn_head(const element* from, const float* bias, const float* weight,
                                           float eps, const float* cos, const float* sin, int lane, Put put) {

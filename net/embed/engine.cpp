@@ -18,7 +18,8 @@ actors::service_options options_of(const engine_options& o) {
   const bool sim = o.device == "sim" || o.device.starts_with("sim:");
   const bool cuda = o.device == "cuda" || o.device.starts_with("cuda:");
   if (!sim && !cuda && o.device != "cpu" && o.device != "reference")
-    throw engine_error("device", "device: '" + o.device + "' is not one of cpu, reference, cuda[:N], sim[:K=V,...]");
+    throw engine_error("device",
+                       "device: '" + o.device + "' is not one of cpu, reference, cuda[:N], sim[:K=V,...]");
   if (sim != o.model.empty())
     throw engine_error("model",
                        sim ? "model: the simulated device has its own" : "model: has to name a directory");

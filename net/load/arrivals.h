@@ -1,8 +1,10 @@
-// arrivals.h — when requests come, in an open loop: whatever the server does, the next one does not wait for it.
+// arrivals.h — when requests come, in an open loop: whatever the server does, the next one does not wait for
+// it.
 //
-// A renewal process: gaps are independent, of mean 1/rate. Their shape is vLLM's `burstiness`: gamma with that shape
-// and scale 1/(rate × shape), so that 1 is Poisson, smaller comes in bursts, larger is more regular; constant has no
-// randomness at all. A ramp lets the rate rise linearly from nothing over its time (by inverting the expected count).
+// A renewal process: gaps are independent, of mean 1/rate. Their shape is vLLM's `burstiness`: gamma with
+// that shape and scale 1/(rate × shape), so that 1 is Poisson, smaller comes in bursts, larger is more
+// regular; constant has no randomness at all. A ramp lets the rate rise linearly from nothing over its time
+// (by inverting the expected count).
 //
 // Thread safety: none. The same options give the same times.
 #pragma once

@@ -20,14 +20,16 @@ struct asked {
 };
 
 constexpr asked compared_figures[] = {
-    {figure::ttft_ms, "p50"},         {figure::ttft_ms, "p99"},  {figure::tpot_ms, "p50"},          {figure::itl_ms, "p50"},
-    {figure::itl_ms, "p99"},          {figure::itl_ms, "max"},   {figure::gap_max_ms, "p50"},       {figure::gap_cv, "p50"},
-    {figure::added_jitter_ms, "p99"}, {figure::e2el_ms, "p50"},  {figure::output_throughput, ""},
+    {figure::ttft_ms, "p50"},    {figure::ttft_ms, "p99"},        {figure::tpot_ms, "p50"},
+    {figure::itl_ms, "p50"},     {figure::itl_ms, "p99"},         {figure::itl_ms, "max"},
+    {figure::gap_max_ms, "p50"}, {figure::gap_cv, "p50"},         {figure::added_jitter_ms, "p99"},
+    {figure::e2el_ms, "p50"},    {figure::output_throughput, ""},
 };
 
 }  // namespace
 
-std::optional<ratio> ratio_of(const std::vector<double>& a, const std::vector<double>& b, std::uint64_t seed) {
+std::optional<ratio> ratio_of(const std::vector<double>& a, const std::vector<double>& b,
+                              std::uint64_t seed) {
   const std::size_t n = std::min(a.size(), b.size());
   if (n < 2) return std::nullopt;
   ratio r;
@@ -52,14 +54,16 @@ std::optional<ratio> ratio_of(const std::vector<double>& a, const std::vector<do
   return r;
 }
 
-comparison_report compare(std::size_t pairs, const window& measure, const std::function<bool()>& interrupted) {
+comparison_report compare(std::size_t pairs, const window& measure,
+                          const std::function<bool()>& interrupted) {
   comparison_report out;
   std::vector<std::vector<double>> a(std::size(compared_figures)), b(a);
   const auto note = [&](const report& r, std::vector<std::vector<double>>& into) {
     if (!r.bottleneck.empty()) out.bottleneck = r.bottleneck;
     (&into == &b ? out.b : out.a) = r.url;
     for (std::size_t f = 0; f < std::size(compared_figures); ++f)
-      if (const auto v = r.all.value(entry(compared_figures[f].of).name, compared_figures[f].statistic)) into[f].push_back(*v);
+      if (const auto v = r.all.value(entry(compared_figures[f].of).name, compared_figures[f].statistic))
+        into[f].push_back(*v);
   };
   for (std::size_t i = 0; i < pairs && !out.interrupted; ++i) {
     const bool second_first = i % 2;
@@ -82,7 +86,9 @@ comparison_report compare(std::size_t pairs, const window& measure, const std::f
 }
 
 std::string as_text(const comparison_report& r) {
-  std::string out = fmt::format("A {}\nB {}\n{} pairs of windows, in turns\n\n{:<22}{:>6}{:>12}{:>12}{:>10}   95 % interval\n", r.a, r.b, r.pairs, "", "", "A", "B", "A / B");
+  std::string out = fmt::format(
+      "A {}\nB {}\n{} pairs of windows, in turns\n\n{:<22}{:>6}{:>12}{:>12}{:>10}   95 % interval\n", r.a,
+      r.b, r.pairs, "", "", "A", "B", "A / B");
   for (const auto& c : r.figures) {
     out += fmt::format("{:<22}{:>6}", entry(c.of).name, c.statistic);
     if (!c.result) {
@@ -90,18 +96,22 @@ std::string as_text(const comparison_report& r) {
       continue;
     }
     const bool differs = c.result->low > 1 || c.result->high < 1;
-    out += fmt::format("{:>12.3f}{:>12.3f}{:>10.3f}   {:.3f} to {:.3f}{}\n", c.result->a, c.result->b, c.result->value, c.result->low, c.result->high,
-                       differs ? "" : "   no difference seen");
+    out +=
+        fmt::format("{:>12.3f}{:>12.3f}{:>10.3f}   {:.3f} to {:.3f}{}\n", c.result->a, c.result->b,
+                    c.result->value, c.result->low, c.result->high, differs ? "" : "   no difference seen");
   }
   if (r.interrupted) out += "interrupted: this is what was measured until then\n";
-  if (!r.bottleneck.empty()) out += fmt::format("NOT A COMPARISON OF THE SERVERS: this harness was the bottleneck; {}\n", r.bottleneck);
+  if (!r.bottleneck.empty())
+    out +=
+        fmt::format("NOT A COMPARISON OF THE SERVERS: this harness was the bottleneck; {}\n", r.bottleneck);
   return out;
 }
 
 boost::json::object as_json(const comparison_report& r) {
   boost::json::array ratios;
   for (const auto& c : r.figures) {
-    boost::json::object o{{"figure", boost::json::string(entry(c.of).name.data(), entry(c.of).name.size())}, {"statistic", c.statistic}};
+    boost::json::object o{{"figure", boost::json::string(entry(c.of).name.data(), entry(c.of).name.size())},
+                          {"statistic", c.statistic}};
     if (c.result) {
       o["a"] = c.result->a;
       o["b"] = c.result->b;
@@ -111,8 +121,13 @@ boost::json::object as_json(const comparison_report& r) {
     }
     ratios.push_back(std::move(o));
   }
-  return {{"weir_load", report_version}, {"a", r.a}, {"b", r.b}, {"pairs", r.pairs}, {"interrupted", r.interrupted},
-          {"bottleneck", r.bottleneck}, {"ratios", ratios}};
+  return {{"weir_load", report_version},
+          {"a", r.a},
+          {"b", r.b},
+          {"pairs", r.pairs},
+          {"interrupted", r.interrupted},
+          {"bottleneck", r.bottleneck},
+          {"ratios", ratios}};
 }
 
 }  // namespace weir::load

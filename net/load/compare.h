@@ -1,8 +1,9 @@
-// compare.h — two servers side by side: short windows in the order A B B A A B B A …, so that whatever drifts meets
-// both, and the ratio of their figures with an interval.
+// compare.h — two servers side by side: short windows in the order A B B A A B B A …, so that whatever drifts
+// meets both, and the ratio of their figures with an interval.
 //
-// The interval is a percentile bootstrap over pairs of windows: 4,000 times as many pairs are drawn with replacement,
-// and the middle 95 % of the ratios of their medians are kept. Pure functions but for compare(): any thread.
+// The interval is a percentile bootstrap over pairs of windows: 4,000 times as many pairs are drawn with
+// replacement, and the middle 95 % of the ratios of their medians are kept. Pure functions but for compare():
+// any thread.
 #pragma once
 
 #include <functional>
@@ -18,7 +19,8 @@ struct ratio {
 };
 
 // Of pairs (a[i], b[i]). Nothing where there are fewer than two, or a median of b is zero.
-std::optional<ratio> ratio_of(const std::vector<double>& a, const std::vector<double>& b, std::uint64_t seed = 1);
+std::optional<ratio> ratio_of(const std::vector<double>& a, const std::vector<double>& b,
+                              std::uint64_t seed = 1);
 
 struct compared {
   figure of;

@@ -43,7 +43,8 @@ core::result<objectives> parse_slo(std::string_view text) {
     if (name.ends_with("_ms")) name.remove_suffix(3);
     double* into = name == "ttft" ? &o.ttft : name == "tpot" ? &o.tpot : name == "e2el" ? &o.e2el : nullptr;
     if (!into) return core::bad_param("slo", "--slo {}: not ttft, tpot or e2el", name);
-    const auto v = equals == part.npos ? std::nullopt : read_value(trimmed(part.substr(equals + 1)), true, false);
+    const auto v =
+        equals == part.npos ? std::nullopt : read_value(trimmed(part.substr(equals + 1)), true, false);
     if (!v || *v <= 0) return core::bad_param("slo", "--slo {}: no time above 0, as in ttft=200ms", part);
     *into = *v;
   }
@@ -53,7 +54,9 @@ core::result<objectives> parse_slo(std::string_view text) {
 core::result<condition> parse_condition(std::string_view text) {
   condition c;
   c.text = text;
-  const auto wrong = [&](std::string_view why) { return core::bad_param("assert", "--assert {}: {}", text, why); };
+  const auto wrong = [&](std::string_view why) {
+    return core::bad_param("assert", "--assert {}: {}", text, why);
+  };
   const auto at = text.find_first_of("<>=");
   if (at == text.npos) return wrong("no < <= > >= or == in it");
   const auto two = text.substr(at, 2);
@@ -74,7 +77,8 @@ core::result<condition> parse_condition(std::string_view text) {
   auto found = find_figure(name);
   if (!found) {
     for (const auto s : statistics) {
-      if (name.size() <= s.size() + 1 || !name.ends_with(s) || name[name.size() - s.size() - 1] != '_') continue;
+      if (name.size() <= s.size() + 1 || !name.ends_with(s) || name[name.size() - s.size() - 1] != '_')
+        continue;
       found = find_figure(name.substr(0, name.size() - s.size() - 1));
       if (found) c.statistic = s;
     }
@@ -84,7 +88,8 @@ core::result<condition> parse_condition(std::string_view text) {
   c.measure = what.name;
   if (c.statistic.empty() && !what.number) return wrong("say which: p50 p90 p95 p99 p99.9 max min or mean");
   if (!c.statistic.empty() && what.unit == 0) return wrong("this is one number, without percentiles");
-  const bool share = what.name.ends_with("_frac") || what.name.ends_with("_ratio") || what.name == "client_cpu";
+  const bool share =
+      what.name.ends_with("_frac") || what.name.ends_with("_ratio") || what.name == "client_cpu";
   const auto v = read_value(trimmed(text.substr(at + length)), what.name.ends_with("_ms"), share);
   if (!v) return wrong("what it is compared with is no number in a unit of this measure");
   c.limit = *v;

@@ -34,7 +34,8 @@ struct condition {
   bool holds(double value) const noexcept;
 };
 
-// NAME[_STATISTIC] OP VALUE[UNIT], OP one of < <= > >= ==, UNIT one of us ms s %. `_ms` may be left out of a name.
+// NAME[_STATISTIC] OP VALUE[UNIT], OP one of < <= > >= ==, UNIT one of us ms s %. `_ms` may be left out of a
+// name.
 core::result<condition> parse_condition(std::string_view text);
 
 }  // namespace weir::load

@@ -13,8 +13,13 @@ class user;
 struct desk {
   explicit desk(work what) : w(std::move(what)), measured(w.measure), random(w.seed + 77 * w.part) {}
 
-  micros now() const { return std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now() - w.zero).count(); }
-  std::chrono::steady_clock::time_point moment(micros t) const { return w.zero + std::chrono::microseconds(t); }
+  micros now() const {
+    return std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now() - w.zero)
+        .count();
+  }
+  std::chrono::steady_clock::time_point moment(micros t) const {
+    return w.zero + std::chrono::microseconds(t);
+  }
 
   void fold(const stream_record& r) {
     measured.add(r);

@@ -1,7 +1,7 @@
 // figures.h — every figure that a report can hold, once: its name, its unit, what it is.
 //
-// A figure is a distribution, a number, or both (a share of all tokens, and the same share of each stream). Text, JSON,
-// `--assert` and the page take them from here. Constant data: any thread.
+// A figure is a distribution, a number, or both (a share of all tokens, and the same share of each stream).
+// Text, JSON, `--assert` and the page take them from here. Constant data: any thread.
 #pragma once
 
 #include <array>
@@ -13,15 +13,57 @@ namespace weir::load {
 
 enum class figure : std::size_t {
   // distributions
-  ttft_ms, tpot_ms, itl_ms, itl_per_token_ms, e2el_ms,
-  gap_cv, gap_max_ms, gap_p99_over_p50, stall_ratio, coalesced_frac, on_schedule_frac, fluidity, qoe,
-  added_jitter_ms, cancel_to_done_ms, sched_lag_ms, loop_lag_ms,
+  ttft_ms,
+  tpot_ms,
+  itl_ms,
+  itl_per_token_ms,
+  e2el_ms,
+  gap_cv,
+  gap_max_ms,
+  gap_p99_over_p50,
+  stall_ratio,
+  coalesced_frac,
+  on_schedule_frac,
+  fluidity,
+  qoe,
+  added_jitter_ms,
+  cancel_to_done_ms,
+  sched_lag_ms,
+  loop_lag_ms,
   // numbers
-  duration_s, requests, completed, cancelled, dropped, cut, refused, failed, errors,
-  input_tokens, output_tokens, frames, output_throughput, request_throughput, request_goodput,
-  gaps, repeats, text_mismatches, texts_compared, stall_count, source_stall_count, late_first_count, burst_count,
-  tokens_differ, slow_readers, slow_closed, leaked_jobs, server_rss_bytes, server_rss_growth_bytes, server_sent_p99_ms,
-  client_cpu, frames_per_read, bottleneck,
+  duration_s,
+  requests,
+  completed,
+  cancelled,
+  dropped,
+  cut,
+  refused,
+  failed,
+  errors,
+  input_tokens,
+  output_tokens,
+  frames,
+  output_throughput,
+  request_throughput,
+  request_goodput,
+  gaps,
+  repeats,
+  text_mismatches,
+  texts_compared,
+  stall_count,
+  source_stall_count,
+  late_first_count,
+  burst_count,
+  tokens_differ,
+  slow_readers,
+  slow_closed,
+  leaked_jobs,
+  server_rss_bytes,
+  server_rss_growth_bytes,
+  server_sent_p99_ms,
+  client_cpu,
+  frames_per_read,
+  bottleneck,
 };
 inline constexpr std::size_t distribution_count = static_cast<std::size_t>(figure::duration_s);
 inline constexpr std::size_t figure_count = static_cast<std::size_t>(figure::bottleneck) + 1;

@@ -1,5 +1,5 @@
-// hearing.h — one answer as it comes in: what a conversation's bytes mean becomes a stream's record. No clock and no
-// socket: the time of each read is passed in.
+// hearing.h — one answer as it comes in: what a conversation's bytes mean becomes a stream's record. No clock
+// and no socket: the time of each read is passed in.
 //
 // Thread safety: none; one owner.
 // Invariant: over() turns true once, with record().how saying how; nothing is recorded after it.

@@ -1,13 +1,14 @@
 // histogram.h — values of any size in bounded memory, with quantiles to one part in a thousand.
 //
-// The layout of HdrHistogram (Gil Tene, hdrhistogram.org): values below 2,048 units have a bucket each; above, every
-// power of two is cut into 1,024 equal buckets. Memory grows with the largest value only: 4 bytes a bucket, at most
-// 55,000 buckets.
+// The layout of HdrHistogram (Gil Tene, hdrhistogram.org): values below 2,048 units have a bucket each;
+// above, every power of two is cut into 1,024 equal buckets. Memory grows with the largest value only: 4
+// bytes a bucket, at most 55,000 buckets.
 //
 // Thread safety: none; one owner, and merge() to bring several together.
 // Invariants:
 //   1. count() is the number of values added; max() and min() are exact to the unit, mean() to rounding.
-//   2. quantile(q) is the smallest recorded value that at least q of all values do not exceed, never more than 1/1024
+//   2. quantile(q) is the smallest recorded value that at least q of all values do not exceed, never more
+//   than 1/1024
 //      above it and never above max().
 #pragma once
 
@@ -56,7 +57,8 @@ class histogram {
   // 0 where nothing was added.
   double quantile(double q) const noexcept {
     if (count_ == 0) return 0;
-    const auto wanted = std::max<std::uint64_t>(1, static_cast<std::uint64_t>(std::ceil(q * static_cast<double>(count_) - 1e-9)));
+    const auto wanted = std::max<std::uint64_t>(
+        1, static_cast<std::uint64_t>(std::ceil(q * static_cast<double>(count_) - 1e-9)));
     std::uint64_t seen = 0;
     for (std::size_t i = 0; i < counts_.size(); ++i) {
       seen += counts_[i];

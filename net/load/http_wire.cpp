@@ -27,12 +27,15 @@ bool holds(std::string_view list, std::string_view word) {
 
 }  // namespace
 
-std::string http_request(std::string_view authority, std::string_view path, std::string_view body, std::string_view key) {
+std::string http_request(std::string_view authority, std::string_view path, std::string_view body,
+                         std::string_view key) {
   std::string out = body.empty() ? "GET " : "POST ";
   out.append(path).append(" HTTP/1.1\r\nHost: ").append(authority).append("\r\n");
   if (!key.empty()) out.append("Authorization: Bearer ").append(key).append("\r\n");
   if (!body.empty()) {
-    out.append("Content-Type: application/json\r\nContent-Length: ").append(std::to_string(body.size())).append("\r\n");
+    out.append("Content-Type: application/json\r\nContent-Length: ")
+        .append(std::to_string(body.size()))
+        .append("\r\n");
   }
   return out.append("\r\n").append(body);
 }

@@ -1,5 +1,5 @@
-// http_wire.h — the client's half of HTTP/1.1 and of server-sent events without a socket: bytes in, events out.
-// Thread safety: none.
+// http_wire.h — the client's half of HTTP/1.1 and of server-sent events without a socket: bytes in, events
+// out. Thread safety: none.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,8 @@
 namespace weir::load {
 
 // A request with a JSON body, or a GET where the body is empty.
-std::string http_request(std::string_view authority, std::string_view path, std::string_view body, std::string_view key);
+std::string http_request(std::string_view authority, std::string_view path, std::string_view body,
+                         std::string_view key);
 
 // Of a header's text, first line included; 0 where it is none.
 int http_status(std::string_view head);

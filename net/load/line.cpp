@@ -9,7 +9,8 @@ namespace weir::load {
 namespace asio = boost::asio;
 using boost::system::error_code;
 
-line::line(asio::io_context& io, asio::ssl::context* tls, std::string host) : socket_(io), host_(std::move(host)) {
+line::line(asio::io_context& io, asio::ssl::context* tls, std::string host)
+    : socket_(io), host_(std::move(host)) {
   if (tls) tls_.emplace(socket_, *tls);
 }
 

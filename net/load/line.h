@@ -20,13 +20,16 @@ namespace weir::load {
 
 using endpoints = std::vector<boost::asio::ip::tcp::endpoint>;
 
-// The harness runs on its workers' io_contexts: naming their executor saves the copies of a type-erased one, at each read.
+// The harness runs on its workers' io_contexts: naming their executor saves the copies of a type-erased one,
+// at each read.
 using executor = boost::asio::io_context::executor_type;
 template <class T>
 using task = boost::asio::awaitable<T, executor>;
 inline constexpr boost::asio::use_awaitable_t<executor> use_task;
 using tcp_socket = boost::asio::basic_stream_socket<boost::asio::ip::tcp, executor>;
-using timer = boost::asio::basic_waitable_timer<std::chrono::steady_clock, boost::asio::wait_traits<std::chrono::steady_clock>, executor>;
+using timer =
+    boost::asio::basic_waitable_timer<std::chrono::steady_clock,
+                                      boost::asio::wait_traits<std::chrono::steady_clock>, executor>;
 
 class line {
  public:

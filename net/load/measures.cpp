@@ -38,7 +38,8 @@ void measure_stalls(std::span<const frame> frames, stream_measures& m) {
 
 // Each token against a line from the first frame at the stream's own mean rate.
 std::uint64_t count_on_schedule(std::span<const frame> frames, std::uint64_t tokens) {
-  const double mean = tokens > 1 ? ms(frames.back().at - frames.front().at) / static_cast<double>(tokens - 1) : 0;
+  const double mean =
+      tokens > 1 ? ms(frames.back().at - frames.front().at) / static_cast<double>(tokens - 1) : 0;
   std::uint64_t before = 0, kept = 0;
   for (const frame& f : frames) {
     const double at = ms(f.at - frames.front().at);
@@ -70,7 +71,8 @@ stream_measures measure(const stream_record& r, micros from) {
     const auto out = r.output_tokens ? r.output_tokens : r.tokens;
     if (out > 1) m.tpot = (*m.e2el - *m.ttft) / static_cast<double>(out - 1);
   }
-  const auto first = std::find_if(r.frames.begin(), r.frames.end(), [&](const frame& f) { return f.at >= from; });
+  const auto first =
+      std::find_if(r.frames.begin(), r.frames.end(), [&](const frame& f) { return f.at >= from; });
   const std::span<const frame> frames(first, r.frames.end());
   measure_gaps(frames, m);
   m.added_jitter = delivery_delays(frames);
@@ -107,8 +109,8 @@ double coefficient_of_variation(std::span<const double> values) {
   return std::sqrt(squares / n) / mean;
 }
 
-// Agrawal et al., "Metron" (arXiv 2407.07000): a token that comes before its deadline leaves the rest of it to those
-// after; one that is late misses as many deadlines as passed meanwhile, and starts afresh.
+// Agrawal et al., "Metron" (arXiv 2407.07000): a token that comes before its deadline leaves the rest of it
+// to those after; one that is late misses as many deadlines as passed meanwhile, and starts afresh.
 double fluidity(std::span<const double> gaps, double deadline) {
   double slack = 0, met = 0, missed = 0;
   for (double gap : gaps) {
@@ -123,7 +125,8 @@ double fluidity(std::span<const double> gaps, double deadline) {
   return met + missed > 0 ? met / (met + missed) : 1;
 }
 
-// Liu et al., "Andes" (arXiv 2404.16283): the reader takes a token when it is there and the one before has been read.
+// Liu et al., "Andes" (arXiv 2404.16283): the reader takes a token when it is there and the one before has
+// been read.
 double quality_of_experience(std::span<const frame> frames, micros scheduled) {
   const double pace = 1000 / reader_rate;
   double read = 0, late = 0, whole = 0;

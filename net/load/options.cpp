@@ -51,7 +51,8 @@ result<manner> read_manner(const typed_options& o, const char* option, const std
   if (!to) return to.error();
   m.to = *to;
   if (!o.protocol.empty()) {
-    if (o.protocol != "weir" && o.protocol != "openai") return bad_param("protocol", "--protocol {}: not weir or openai", o.protocol);
+    if (o.protocol != "weir" && o.protocol != "openai")
+      return bad_param("protocol", "--protocol {}: not weir or openai", o.protocol);
     m.to.speaks = o.protocol == "weir" ? protocol::weir : protocol::openai;
     const bool default_path = m.to.path == "/v1/stream" || m.to.path == "/v1/completions";
     if (default_path) m.to.path = m.to.speaks == protocol::weir ? "/v1/stream" : "/v1/completions";
@@ -70,7 +71,8 @@ result<manner> read_manner(const typed_options& o, const char* option, const std
 
 result<question_options> read_questions(const typed_options& o) {
   question_options q;
-  const auto in = parse_range("prompt-tokens", o.prompt_tokens), out = parse_range("max-tokens", o.max_tokens);
+  const auto in = parse_range("prompt-tokens", o.prompt_tokens),
+             out = parse_range("max-tokens", o.max_tokens);
   if (!in) return in.error();
   if (!out) return out.error();
   q.prompt_tokens = *in;
@@ -96,23 +98,36 @@ result<void> read_loop(const typed_options& o, run_options& r) {
   r.burstiness = *shape;
   r.streams = o.streams;
   r.rate = o.rate;
-  if (o.streams && o.rate > 0) return bad_param("rate", "--rate and --streams: an open loop or a closed one, not both");
+  if (o.streams && o.rate > 0)
+    return bad_param("rate", "--rate and --streams: an open loop or a closed one, not both");
   const bool timed = !o.trace.empty() && r.ask.lengths.timed;
   if (!o.streams && !(o.rate > 0) && !timed) {
-    if (!o.trace.empty()) return bad_param("trace", "--trace {}: it has lengths and no times; say --streams or --rate, too", o.trace);
+    if (!o.trace.empty())
+      return bad_param("trace", "--trace {}: it has lengths and no times; say --streams or --rate, too",
+                       o.trace);
     r.streams = 1;
   }
   return {};
 }
 
 boost::json::object shown(const typed_options& o, const run_options& r) {
-  boost::json::object all{{"prompt_tokens", o.prompt_tokens}, {"max_tokens", o.max_tokens}, {"duration_s", r.duration_s},
-                          {"warmup_s", r.warmup_s},           {"ramp_s", r.ramp_s},         {"threads", r.threads},
+  boost::json::object all{{"prompt_tokens", o.prompt_tokens},
+                          {"max_tokens", o.max_tokens},
+                          {"duration_s", r.duration_s},
+                          {"warmup_s", r.warmup_s},
+                          {"ramp_s", r.ramp_s},
+                          {"threads", r.threads},
                           {"seed", r.seed}};
   if (r.streams) all["streams"] = r.streams;
   if (r.rate > 0) all["rate"] = r.rate, all["arrivals"] = o.arrivals;
-  for (const auto& [name, value] : {std::pair{"trace", &o.trace}, {"model", &o.model}, {"prompts", &o.prompts}, {"extra", &o.extra},
-                                    {"slow_readers", &o.slow_readers}, {"disconnect", &o.disconnect}, {"cancel", &o.cancel}, {"slo", &o.slo}})
+  for (const auto& [name, value] : {std::pair{"trace", &o.trace},
+                                    {"model", &o.model},
+                                    {"prompts", &o.prompts},
+                                    {"extra", &o.extra},
+                                    {"slow_readers", &o.slow_readers},
+                                    {"disconnect", &o.disconnect},
+                                    {"cancel", &o.cancel},
+                                    {"slo", &o.slo}})
     if (!value->empty()) all[name] = *value;
   if (!o.slow_readers.empty()) all["read_rate"] = o.read_rate;
   if (o.distinct) all["distinct"] = o.distinct;
@@ -157,9 +172,12 @@ core::result<plan> resolve(const typed_options& o) {
   r.shown = shown(o, r);
   p.window_s = o.window;
   if (o.vs.empty()) return p;
-  if (!o.conditions.empty()) return bad_param("assert", "--assert and --vs: a comparison is judged by its intervals");
+  if (!o.conditions.empty())
+    return bad_param("assert", "--assert and --vs: a comparison is judged by its intervals");
   if (!o.html.empty()) return bad_param("html", "--html and --vs: the page shows one server");
-  if (!r.streams && r.rate == 0) return bad_param("trace", "--trace and --vs: windows have no place in a trace's times; say --streams or --rate");
+  if (!r.streams && r.rate == 0)
+    return bad_param("trace",
+                     "--trace and --vs: windows have no place in a trace's times; say --streams or --rate");
   auto other = read_manner(o, "vs", o.vs);
   if (!other) return other.error();
   p.vs = r;

@@ -88,15 +88,19 @@ json::array curve(const histogram& h) {
 std::string as_page(const report& r) {
   json::object data = as_json(r);
   json::array cdfs, explain, raster;
-  for (const figure f : {figure::ttft_ms, figure::itl_ms, figure::tpot_ms, figure::added_jitter_ms, figure::gap_cv, figure::gap_max_ms}) {
+  for (const figure f : {figure::ttft_ms, figure::itl_ms, figure::tpot_ms, figure::added_jitter_ms,
+                         figure::gap_cv, figure::gap_max_ms}) {
     const histogram& h = r.all.of(f);
     if (h.count() == 0) continue;
     const auto& e = entry(f);
-    cdfs.push_back(json::object{{"name", json::string(e.name.data(), e.name.size())}, {"what", json::string(e.what.data(), e.what.size())},
-                                {"unit", e.name.ends_with("_ms") ? "ms" : ""}, {"points", curve(h)}});
+    cdfs.push_back(json::object{{"name", json::string(e.name.data(), e.name.size())},
+                                {"what", json::string(e.what.data(), e.what.size())},
+                                {"unit", e.name.ends_with("_ms") ? "ms" : ""},
+                                {"points", curve(h)}});
   }
   for (const auto& e : figure_table)
-    explain.push_back(json::array{json::string(e.name.data(), e.name.size()), json::string(e.what.data(), e.what.size())});
+    explain.push_back(
+        json::array{json::string(e.name.data(), e.name.size()), json::string(e.what.data(), e.what.size())});
   for (const auto& l : r.all.raster()) {
     json::array frames;
     for (const frame& f : l.frames) frames.push_back(json::array{static_cast<double>(f.at) / 1000, f.n});
@@ -106,7 +110,8 @@ std::string as_page(const report& r) {
   data["explain"] = std::move(explain);
   data["raster"] = std::move(raster);
   std::string text = json::serialize(data);
-  for (std::size_t at = 0; (at = text.find('<', at)) != text.npos; at += 6) text.replace(at, 1, "\\u003c");  // no tag begins in it
+  for (std::size_t at = 0; (at = text.find('<', at)) != text.npos; at += 6)
+    text.replace(at, 1, "\\u003c");  // no tag begins in it
   std::string out(page);
   const auto at = out.find("@DATA@");
   return out.replace(at, 6, text);

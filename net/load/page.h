@@ -1,5 +1,5 @@
-// page.h — a report as one page that needs nothing else: distributions, gaps over time, and every token of some streams.
-// Pure: any thread.
+// page.h — a report as one page that needs nothing else: distributions, gaps over time, and every token of
+// some streams. Pure: any thread.
 #pragma once
 
 #include <string>

@@ -73,11 +73,13 @@ void pool::count(const stream_record& r, const stream_measures& m) {
   number(figure::input_tokens) += static_cast<double>(r.input_tokens);
   number(figure::gaps) += static_cast<double>(r.gaps);
   number(figure::repeats) += static_cast<double>(r.repeats);
-  if (r.how == ending::completed && r.output_tokens && r.output_tokens != r.tokens) number(figure::tokens_differ) += 1;
+  if (r.how == ending::completed && r.output_tokens && r.output_tokens != r.tokens)
+    number(figure::tokens_differ) += 1;
   if (m.e2el && *m.ttft <= o_.slo.ttft && m.tpot.value_or(0) <= o_.slo.tpot && *m.e2el <= o_.slo.e2el)
     number(figure::request_goodput) += 1;
   if (r.scheduled >= o_.from && !r.slow) of(figure::sched_lag_ms).add(ms(r.sent - r.scheduled));
-  if (r.cancel_sent && r.how == ending::cancelled) of(figure::cancel_to_done_ms).add(ms(r.ended - *r.cancel_sent));
+  if (r.cancel_sent && r.how == ending::cancelled)
+    of(figure::cancel_to_done_ms).add(ms(r.ended - *r.cancel_sent));
 }
 
 void pool::judge(const stream_record& r, const stream_measures& m) {
@@ -86,11 +88,13 @@ void pool::judge(const stream_record& r, const stream_measures& m) {
   if (m.stalls) {
     const bool source = m.source_stalls == m.stalls;
     find("stall", r.index, ms(r.frames.back().at),
-         fmt::format("{} gaps over {:.0f} ms, the longest {:.0f} ms{}", m.stalls, m.stall_threshold, *m.gap_max,
-                     source ? "; sampled so late" : ""));
+         fmt::format("{} gaps over {:.0f} ms, the longest {:.0f} ms{}", m.stalls, m.stall_threshold,
+                     *m.gap_max, source ? "; sampled so late" : ""));
   }
   // Where tokens are never further apart than this, coming together is no burst.
-  const bool slower = m.tokens > 0 && ms(r.frames.back().at - r.frames.front().at) / static_cast<double>(m.tokens) > together_ms;
+  const bool slower =
+      m.tokens > 0 &&
+      ms(r.frames.back().at - r.frames.front().at) / static_cast<double>(m.tokens) > together_ms;
   if (m.largest_burst >= burst_tokens && slower) {
     number(figure::burst_count) += 1;
     find("burst", r.index, ms(r.frames.back().at), fmt::format("{} tokens at once", m.largest_burst));
@@ -127,7 +131,8 @@ void pool::keep_time(const stream_record& r) {
 
 void pool::find(std::string name, std::uint64_t stream, double at_ms, std::string what) {
   ++found_[name];
-  if (findings_.size() < kept_findings) findings_.push_back({std::move(name), stream, at_ms, std::move(what)});
+  if (findings_.size() < kept_findings)
+    findings_.push_back({std::move(name), stream, at_ms, std::move(what)});
 }
 
 void pool::compare_text(std::size_t prompt, const stream_record& r) {
@@ -174,7 +179,8 @@ void pool::conclude(double duration_s) {
   for (const auto& f : slowest_first_) {
     if (f.ttft <= late) break;
     number(figure::late_first_count) += 1;
-    find("late first token", f.stream, f.at_ms, fmt::format("{:.0f} ms, where the median is {:.0f} ms", f.ttft, median));
+    find("late first token", f.stream, f.at_ms,
+         fmt::format("{:.0f} ms, where the median is {:.0f} ms", f.ttft, median));
   }
   std::ranges::stable_sort(findings_, {}, &finding::at_ms);
   const double tokens = static_cast<double>(shown_tokens_);
@@ -197,7 +203,8 @@ std::optional<double> pool::value(std::string_view name, std::string_view statis
   if (statistic == "max") return h.max();
   if (statistic == "min") return h.min();
   if (statistic == "mean") return h.mean();
-  for (const auto& [s, q] : {std::pair{"p50", 0.5}, {"p90", 0.9}, {"p95", 0.95}, {"p99", 0.99}, {"p99.9", 0.999}})
+  for (const auto& [s, q] :
+       {std::pair{"p50", 0.5}, {"p90", 0.9}, {"p95", 0.95}, {"p99", 0.99}, {"p99.9", 0.999}})
     if (statistic == s) return h.quantile(q);
   return std::nullopt;
 }

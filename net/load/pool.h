@@ -1,7 +1,7 @@
 // pool.h — what many streams say together: distributions, counts, and what was found wrong by name.
 //
-// A stream is measured when it ends and then forgotten, so a run of any length fits into memory; only the first few
-// streams keep their frames, for the raster of the report.
+// A stream is measured when it ends and then forgotten, so a run of any length fits into memory; only the
+// first few streams keep their frames, for the raster of the report.
 //
 // Thread safety: none; one pool a worker, merged at the end.
 #pragma once

@@ -3,10 +3,11 @@
 namespace weir::load {
 namespace {
 
-constexpr std::string_view words[] = {"the",  "a",   "to",   "of",   "and",  "in",   "is",   "it",   "you", "that", "he",
-                                      "was",  "for", "on",   "are",  "with", "as",   "his",  "they", "be",  "at",   "one",
-                                      "have", "this", "from", "or",  "had",  "by",   "not",  "but",  "some", "what", "there",
-                                      "we",   "can", "out",  "all",  "your", "when", "up",   "use",  "how", "said", "an"};
+constexpr std::string_view words[] = {"the",  "a",    "to",   "of",   "and",  "in",    "is",   "it",  "you",
+                                      "that", "he",   "was",  "for",  "on",   "are",   "with", "as",  "his",
+                                      "they", "be",   "at",   "one",  "have", "this",  "from", "or",  "had",
+                                      "by",   "not",  "but",  "some", "what", "there", "we",   "can", "out",
+                                      "all",  "your", "when", "up",   "use",  "how",   "said", "an"};
 
 // Words that name the request come first, so that no cache of prefixes knows a prompt it has not seen.
 std::string made_prompt(std::uint64_t seed, std::uint32_t length) {

@@ -1,5 +1,5 @@
-// questions.h — what is asked: the prompt and the length of each request, a function of the seed and its number alone.
-// Thread safety: const members from any thread.
+// questions.h — what is asked: the prompt and the length of each request, a function of the seed and its
+// number alone. Thread safety: const members from any thread.
 #pragma once
 
 #include <string>

@@ -1,4 +1,5 @@
-// range.h — a number of tokens as an option has it: `128`, or `64-256` for each whole number between, equally likely.
+// range.h — a number of tokens as an option has it: `128`, or `64-256` for each whole number between, equally
+// likely.
 #pragma once
 
 #include <charconv>
@@ -31,8 +32,8 @@ inline core::result<token_range> parse_range(std::string_view option, std::strin
   r.high = r.low;
   if (dash != text.npos) good = good && number(text.substr(dash + 1), r.high);
   if (good && r.low <= r.high) return r;
-  return core::bad_param(std::string(option), "--{} {}: not N or LOW-HIGH, with 1 <= LOW <= HIGH <= {}", option, text,
-                         1u << 24);
+  return core::bad_param(std::string(option), "--{} {}: not N or LOW-HIGH, with 1 <= LOW <= HIGH <= {}",
+                         option, text, 1u << 24);
 }
 
 }  // namespace weir::load

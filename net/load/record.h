@@ -1,12 +1,14 @@
-// record.h — what one stream's client saw, frame by frame: the only thing that every measure is computed from.
+// record.h — what one stream's client saw, frame by frame: the only thing that every measure is computed
+// from.
 //
-// Times are microseconds since the run began, on one steady clock. A frame is what carried tokens together: a weir.v1
-// delta, or one server-sent event. Frames that came out of one read of the socket have one time.
+// Times are microseconds since the run began, on one steady clock. A frame is what carried tokens together: a
+// weir.v1 delta, or one server-sent event. Frames that came out of one read of the socket have one time.
 //
 // Thread safety: none; one owner.
 // Invariants:
 //   1. frames are in order of arrival; tokens is the sum of their n.
-//   2. gaps and repeats count tokens that seq proves lost, or sent again; a repeated token is not counted in n.
+//   2. gaps and repeats count tokens that seq proves lost, or sent again; a repeated token is not counted in
+//   n.
 #pragma once
 
 #include <algorithm>
@@ -50,7 +52,8 @@ struct stream_record {
   std::string error;              // with refused and failed
 
   // Tokens (seq - n, seq] came. A server without seq passes none and cannot be caught losing any.
-  void take(micros at, std::uint32_t n, std::optional<std::uint64_t> seq = {}, std::optional<micros> sampled = {}) {
+  void take(micros at, std::uint32_t n, std::optional<std::uint64_t> seq = {},
+            std::optional<micros> sampled = {}) {
     if (seq) {
       const std::uint64_t from = *seq >= n ? *seq - n : 0;
       if (from > seen_) gaps += from - seen_;

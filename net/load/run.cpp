@@ -19,7 +19,9 @@ constexpr auto patience = std::chrono::seconds(5);  // for a server to notice th
 double cpu_seconds() {
   rusage u{};
   getrusage(RUSAGE_SELF, &u);
-  const auto s = [](const timeval& t) { return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_usec) / 1e6; };
+  const auto s = [](const timeval& t) {
+    return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_usec) / 1e6;
+  };
   return s(u.ru_utime) + s(u.ru_stime);
 }
 
@@ -51,7 +53,8 @@ work work_of(const run_options& o, place& at) {
 // Everything that happens while the workers work.
 class watch {
  public:
-  watch(const run_options& o, place& at, std::vector<std::unique_ptr<worker>>& workers, steady_clock::time_point zero)
+  watch(const run_options& o, place& at, std::vector<std::unique_ptr<worker>>& workers,
+        steady_clock::time_point zero)
       : o_(o), at_(at), workers_(workers), zero_(zero) {}
 
   void look() {
@@ -97,11 +100,15 @@ class watch {
   std::uint64_t told_ = 0;
 };
 
-// Waits until the run is over: its time, its trace, or somebody who interrupts. True where it was interrupted.
-bool wait(const run_options& o, std::vector<std::unique_ptr<worker>>& workers, watch& eyes, steady_clock::time_point zero,
-          const std::function<void(const progress&)>& tell, const std::function<bool()>& interrupted, bool stats) {
-  const auto end = zero + std::chrono::duration_cast<steady_clock::duration>(seconds(o.warmup_s + o.duration_s));
-  const auto last = end + std::chrono::duration_cast<steady_clock::duration>(seconds(o.streams ? 0 : o.drain_s));
+// Waits until the run is over: its time, its trace, or somebody who interrupts. True where it was
+// interrupted.
+bool wait(const run_options& o, std::vector<std::unique_ptr<worker>>& workers, watch& eyes,
+          steady_clock::time_point zero, const std::function<void(const progress&)>& tell,
+          const std::function<bool()>& interrupted, bool stats) {
+  const auto end =
+      zero + std::chrono::duration_cast<steady_clock::duration>(seconds(o.warmup_s + o.duration_s));
+  const auto last =
+      end + std::chrono::duration_cast<steady_clock::duration>(seconds(o.streams ? 0 : o.drain_s));
   auto next = zero + std::chrono::seconds(1);
   bool asking = true;
   for (;;) {
@@ -117,7 +124,8 @@ bool wait(const run_options& o, std::vector<std::unique_ptr<worker>>& workers, w
       if (tell) tell(eyes.since(now));
       if (stats) eyes.look();
     }
-    std::this_thread::sleep_for(std::min<steady_clock::duration>(std::chrono::milliseconds(100), std::max(next, now) - now));
+    std::this_thread::sleep_for(
+        std::min<steady_clock::duration>(std::chrono::milliseconds(100), std::max(next, now) - now));
   }
 }
 
@@ -127,8 +135,10 @@ core::result<std::shared_ptr<place>> place::find(const target& to, bool insecure
   auto p = std::make_shared<place>();
   asio::io_context io;
   boost::system::error_code ec;
-  for (const auto& found : asio::ip::tcp::resolver(io).resolve(to.host, to.port, ec)) p->addresses.push_back(found.endpoint());
-  if (ec || p->addresses.empty()) return core::bad_param("url", "--url: {} has no address: {}", to.host, ec.message());
+  for (const auto& found : asio::ip::tcp::resolver(io).resolve(to.host, to.port, ec))
+    p->addresses.push_back(found.endpoint());
+  if (ec || p->addresses.empty())
+    return core::bad_param("url", "--url: {} has no address: {}", to.host, ec.message());
   if (!to.tls) return p;
   p->tls = std::make_unique<asio::ssl::context>(asio::ssl::context::tls_client);
   p->tls->set_default_verify_paths(ec);
@@ -166,16 +176,20 @@ report run(const run_options& o, place& at, const std::function<void(const progr
       after = eyes.ask();
     }
     if (after) {
-      r.all.number(figure::leaked_jobs) = after->jobs > before->jobs ? static_cast<double>(after->jobs - before->jobs) : 0;
+      r.all.number(figure::leaked_jobs) =
+          after->jobs > before->jobs ? static_cast<double>(after->jobs - before->jobs) : 0;
       r.all.number(figure::slow_closed) = static_cast<double>(after->slow_closed - before->slow_closed);
-      r.all.number(figure::server_rss_growth_bytes) = static_cast<double>(after->rss_bytes) - static_cast<double>(before->rss_bytes);
+      r.all.number(figure::server_rss_growth_bytes) =
+          static_cast<double>(after->rss_bytes) - static_cast<double>(before->rss_bytes);
       r.all.number(figure::server_rss_bytes) = static_cast<double>(std::max(eyes.rss, after->rss_bytes));
       r.all.number(figure::server_sent_p99_ms) = after->sent_p99_ms;
     }
   }
   r.all.conclude(std::max(0.0, lived - o.warmup_s));
   r.url = o.url;
-  r.protocol = o.how.to.speaks == protocol::weir ? "weir.v1" : o.how.to.chat() ? "openai chat" : "openai completions";
+  r.protocol = o.how.to.speaks == protocol::weir ? "weir.v1"
+               : o.how.to.chat()                 ? "openai chat"
+                                                 : "openai completions";
   r.options = o.shown;
   r.server_is_weir = before.has_value();
   r.sampled_times = r.all.of(figure::added_jitter_ms).count() > 0;

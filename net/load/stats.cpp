@@ -51,9 +51,11 @@ std::optional<server_stats> read_stats(std::string_view text) {
   const auto* jobs = o.if_contains("jobs");
   if (!jobs || !jobs->is_object() || !o.contains("rss_bytes")) return std::nullopt;
   server_stats s;
-  for (const char* state : {"queued", "prefilling", "decoding", "paused"}) s.jobs += count(jobs->get_object(), state);
+  for (const char* state : {"queued", "prefilling", "decoding", "paused"})
+    s.jobs += count(jobs->get_object(), state);
   s.rss_bytes = count(o, "rss_bytes");
-  if (const auto* closed = o.if_contains("closed"); closed && closed->is_object()) s.slow_closed = count(closed->get_object(), "4440");
+  if (const auto* closed = o.if_contains("closed"); closed && closed->is_object())
+    s.slow_closed = count(closed->get_object(), "4440");
   if (const auto* sent = o.if_contains("sampled_to_sent_ms"); sent && sent->is_object()) {
     const auto* p99 = sent->get_object().if_contains("p99");
     if (p99 && p99->is_number()) s.sent_p99_ms = p99->to_number<double>();
@@ -61,11 +63,13 @@ std::optional<server_stats> read_stats(std::string_view text) {
   return s;
 }
 
-std::optional<server_stats> ask_stats(const target& of, const endpoints& at, asio::ssl::context* tls, const std::string& key) {
+std::optional<server_stats> ask_stats(const target& of, const endpoints& at, asio::ssl::context* tls,
+                                      const std::string& key) {
   asio::io_context io(1);
   line phone(io, tls, of.host);
   std::optional<std::string> body;
-  asio::co_spawn(io, get(phone, at, http_request(of.authority(), "/v1/stats", {}, key), body), asio::detached);
+  asio::co_spawn(io, get(phone, at, http_request(of.authority(), "/v1/stats", {}, key), body),
+                 asio::detached);
   io.run_for(std::chrono::seconds(2));
   phone.cut();
   io.restart();

@@ -1,4 +1,5 @@
-// stats.h — what a weir server says of itself at /v1/stats, beside what its clients see. Other servers have none.
+// stats.h — what a weir server says of itself at /v1/stats, beside what its clients see. Other servers have
+// none.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +19,8 @@ struct server_stats {
 };
 
 // Asks once, and waits two seconds at most. Nothing where the server has no such page. Blocks.
-std::optional<server_stats> ask_stats(const target& of, const endpoints& at, boost::asio::ssl::context* tls, const std::string& key);
+std::optional<server_stats> ask_stats(const target& of, const endpoints& at, boost::asio::ssl::context* tls,
+                                      const std::string& key);
 
 // Of the page's text; pure.
 std::optional<server_stats> read_stats(std::string_view json);

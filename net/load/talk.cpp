@@ -24,7 +24,8 @@ bool with_object(std::string_view text, F&& f) {
 
 std::string_view string_of(const json::object& o, std::string_view name) {
   const auto* v = o.if_contains(json::string_view(name.data(), name.size()));
-  return v && v->is_string() ? std::string_view(v->get_string().data(), v->get_string().size()) : std::string_view();
+  return v && v->is_string() ? std::string_view(v->get_string().data(), v->get_string().size())
+                             : std::string_view();
 }
 
 std::optional<std::int64_t> number_of(const json::object& o, std::string_view name) {
@@ -70,7 +71,8 @@ std::string with(const json::object& ours, const json::object& extra) {
 std::string make_nonce(std::uint64_t random) {
   static constexpr char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdef";
   std::string nonce;
-  for (int i = 0; i < 21; ++i, random = random * 6364136223846793005u + 1442695040888963407u) nonce += letters[random >> 59];
+  for (int i = 0; i < 21; ++i, random = random * 6364136223846793005u + 1442695040888963407u)
+    nonce += letters[random >> 59];
   return nonce + "A==";  // 16 bytes leave the last character's low bits empty
 }
 
@@ -100,7 +102,8 @@ std::string weir_talk::ask(const question& q) {
 
 std::string weir_talk::cancel() const {
   std::string out;
-  append_ws_frame(out, ws_opcode::text, fmt::format(R"({{"type":"response.cancel","id":"{}"}})", lane_), 0x5A17C0DE);
+  append_ws_frame(out, ws_opcode::text, fmt::format(R"({{"type":"response.cancel","id":"{}"}})", lane_),
+                  0x5A17C0DE);
   return out;
 }
 

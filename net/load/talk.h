@@ -1,5 +1,5 @@
-// talk.h — one connection's half of a conversation, without the connection: what to send for a request, and what the
-// bytes that come back mean. weir.v1 and OpenAI's streams look the same from here.
+// talk.h — one connection's half of a conversation, without the connection: what to send for a request, and
+// what the bytes that come back mean. weir.v1 and OpenAI's streams look the same from here.
 //
 // Thread safety: none; one owner.
 // Invariant: every ask() is followed by exactly one of done, refused, failed or closed.
@@ -61,7 +61,9 @@ class weir_talk {
 
  private:
   bool understand(std::string_view message, happening& h);
-  std::uint32_t mask() { return static_cast<std::uint32_t>(random_ = random_ * 6364136223846793005u + 1442695040888963407u); }
+  std::uint32_t mask() {
+    return static_cast<std::uint32_t>(random_ = random_ * 6364136223846793005u + 1442695040888963407u);
+  }
 
   const manner* m_;
   std::uint64_t random_;

@@ -42,17 +42,19 @@ std::optional<unsigned> digits(std::string_view s) {
   return v;
 }
 
-// `2023-11-16 18:17:03.9799600` (or with a T, and what follows the seconds' digits ignored) in seconds; or a number.
+// `2023-11-16 18:17:03.9799600` (or with a T, and what follows the seconds' digits ignored) in seconds; or a
+// number.
 std::optional<double> seconds(std::string_view s) {
   if (auto plain = number(s)) return plain;
   if (s.size() < 19 || s[4] != '-' || s[7] != '-' || s[13] != ':' || s[16] != ':') return std::nullopt;
   const auto part = [&](std::size_t at, std::size_t n) { return digits(s.substr(at, n)); };
-  const auto year = part(0, 4), month = part(5, 2), day = part(8, 2), hour = part(11, 2), minute = part(14, 2);
+  const auto year = part(0, 4), month = part(5, 2), day = part(8, 2), hour = part(11, 2),
+             minute = part(14, 2);
   auto end = s.find_first_not_of("0123456789.", 17);
   const auto second = number(s.substr(17, end == s.npos ? s.npos : end - 17));
   if (!year || !month || !day || !hour || !minute || !second) return std::nullopt;
-  const std::chrono::year_month_day date{std::chrono::year(static_cast<int>(*year)), std::chrono::month(*month),
-                                         std::chrono::day(*day)};
+  const std::chrono::year_month_day date{std::chrono::year(static_cast<int>(*year)),
+                                         std::chrono::month(*month), std::chrono::day(*day)};
   if (!date.ok()) return std::nullopt;
   const auto days = std::chrono::sys_days(date).time_since_epoch().count();
   return static_cast<double>(days) * 86400 + *hour * 3600 + *minute * 60 + *second;
@@ -102,7 +104,8 @@ std::optional<row> read_object(std::string_view line) {
   const auto v = boost::json::parse({line.data(), line.size()}, ec);
   if (ec || !v.is_object()) return std::nullopt;
   row r;
-  for (const auto& [name, into] : {std::pair{"timestamp", &r.at}, {"input_length", &r.in}, {"output_length", &r.out}}) {
+  for (const auto& [name, into] :
+       {std::pair{"timestamp", &r.at}, {"input_length", &r.in}, {"output_length", &r.out}}) {
     const auto* field = v.get_object().if_contains(name);
     if (!field || !field->is_number()) return std::nullopt;
     *into = field->to_number<double>();
@@ -130,7 +133,8 @@ core::result<trace> parse_trace(std::string_view text) {
       for (const auto& f : formats)
         if (line.starts_with(f.first_line)) format = &f;
       if (!format && !objects)
-        return core::bad_param("trace", "--trace: its first line is none of the known ones; t,in,out is the plain one");
+        return core::bad_param(
+            "trace", "--trace: its first line is none of the known ones; t,in,out is the plain one");
       out.timed = objects || format->at;
       if (format) continue;
     }
@@ -139,7 +143,8 @@ core::result<trace> parse_trace(std::string_view text) {
     if (auto request = request_of(r->at, r->in, r->out)) out.requests.push_back(*request);
   }
   if (out.requests.empty()) return core::bad_param("trace", "--trace: there is no request in it");
-  std::stable_sort(out.requests.begin(), out.requests.end(), [](auto& a, auto& b) { return a.at_s < b.at_s; });
+  std::stable_sort(out.requests.begin(), out.requests.end(),
+                   [](auto& a, auto& b) { return a.at_s < b.at_s; });
   const double first = out.requests.front().at_s;
   for (auto& r : out.requests) r.at_s -= first;
   return out;

@@ -3,9 +3,11 @@
 // Read by their first line:
 //   t,in,out                                              seconds, tokens, tokens: this harness's own
 //   TIMESTAMP,ContextTokens,GeneratedTokens               Azure LLM inference traces
-//   Timestamp,Model,Request tokens,Response tokens,…      BurstGPT (rows that failed, with no answer, are left out)
+//   Timestamp,Model,Request tokens,Response tokens,…      BurstGPT (rows that failed, with no answer, are
+//   left out)
 //   {"timestamp":…,"input_length":…,"output_length":…}    Mooncake: JSON, one object a line, ms
-//   num_prefill_tokens,num_decode_tokens,…                lengths alone: when they come is --rate's or --streams' affair
+//   num_prefill_tokens,num_decode_tokens,…                lengths alone: when they come is --rate's or
+//   --streams' affair
 //
 // Pure functions: any thread.
 #pragma once

@@ -34,7 +34,8 @@ core::result<target> parse_url(std::string_view option, std::string_view text) {
   if (!place.empty()) {
     unsigned number = 0;
     const auto [end, ec] = std::from_chars(place.data() + 1, place.data() + place.size(), number);
-    if (place[0] != ':' || ec != std::errc() || end != place.data() + place.size() || number == 0 || number > 65535)
+    if (place[0] != ':' || ec != std::errc() || end != place.data() + place.size() || number == 0 ||
+        number > 65535)
       return wrong("its port is no number from 1 to 65535");
     t.port = std::to_string(number);
   }

@@ -1,4 +1,5 @@
-// url.h — where a run goes: ws:// and wss:// for weir.v1, http:// and https:// for server-sent events. Plain data.
+// url.h — where a run goes: ws:// and wss:// for weir.v1, http:// and https:// for server-sent events. Plain
+// data.
 #pragma once
 
 #include <string>

@@ -26,7 +26,9 @@ user::user(desk& d, std::size_t n) : desk_(d), number_(n), wake_(d.io) {
 
 task<void> user::live() {
   const std::size_t streams = desk_.w.streams;
-  if (streams) co_await sleep_until(desk_.w.zero + duration_of(desk_.w.ramp_s * static_cast<double>(number_) / static_cast<double>(streams)));
+  if (streams)
+    co_await sleep_until(desk_.w.zero + duration_of(desk_.w.ramp_s * static_cast<double>(number_) /
+                                                    static_cast<double>(streams)));
   while (!desk_.stopping) {
     if (streams) {  // a closed loop asks when it can
       const bool there = co_await connected();
@@ -78,7 +80,8 @@ task<void> user::sleep_until(steady_clock::time_point t) {
   co_await wake_.async_wait(asio::redirect_error(use_task, ec));
 }
 
-// A connection on which something can be asked. Where that fails it is counted, and may be tried again after a breath.
+// A connection on which something can be asked. Where that fails it is counted, and may be tried again after
+// a breath.
 task<bool> user::connected() {
   if (phone_ && speech_->reusable()) co_return true;
   hang_up();
@@ -166,7 +169,8 @@ task<void> user::exchange(request asked) {
       const std::string words = reply();
       if (!words.empty()) co_await phone_->write(words);
     }
-    if (slow_ && !ec) co_await sleep_until(steady_clock::now() + duration_of(static_cast<double>(n) / desk_.w.read_rate));
+    if (slow_ && !ec)
+      co_await sleep_until(steady_clock::now() + duration_of(static_cast<double>(n) / desk_.w.read_rate));
   }
   if (answer_->over() || cut_off_) co_return;  // what we ended keeps how we called it
   if (desk_.stopping) {

@@ -1,7 +1,7 @@
 // user.h — one of the streams: one connection after the other, one request after the other.
 //
-// Thread safety: the worker's thread. Invariants: once the desk is stopping and hurry() was called, live() comes to its
-// end; every request that was begun is folded into the desk's pool once.
+// Thread safety: the worker's thread. Invariants: once the desk is stopping and hurry() was called, live()
+// comes to its end; every request that was begun is folded into the desk's pool once.
 #pragma once
 
 #include <boost/asio/awaitable.hpp>

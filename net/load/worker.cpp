@@ -49,7 +49,9 @@ class worker::self {
   void join() {
     if (!thread_.joinable()) return;
     thread_.join();
-    if (desk_.reads) desk_.measured.number(figure::frames_per_read) = static_cast<double>(desk_.frames) / static_cast<double>(desk_.reads);
+    if (desk_.reads)
+      desk_.measured.number(figure::frames_per_read) =
+          static_cast<double>(desk_.frames) / static_cast<double>(desk_.reads);
   }
   const desk& result() const { return desk_; }
 

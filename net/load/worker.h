@@ -1,7 +1,7 @@
 // worker.h — one thread of the harness: its share of the streams, each on a connection of its own.
 //
-// Thread safety: start() and join() from the thread that made it; stop_asking() and stop() from any thread; the
-// counters are for any thread; result() after join().
+// Thread safety: start() and join() from the thread that made it; stop_asking() and stop() from any thread;
+// the counters are for any thread; result() after join().
 #pragma once
 
 #include <atomic>
@@ -20,7 +20,8 @@ struct work {
   endpoints to;
   boost::asio::ssl::context* tls = nullptr;
   std::shared_ptr<const questions> ask;
-  std::size_t streams = 0;               // closed loop: so many, each asking again when it is answered; 0: open
+  // closed loop: so many, each asking again when it is answered; 0: open
+  std::size_t streams = 0;
   arrival_options arrive;                // open loop
   std::shared_ptr<const trace> times;    // open loop from a trace, instead
   double ramp_s = 0;                     // closed loop: the streams start spread over it

@@ -10,18 +10,21 @@ namespace {
 
 std::string base64(std::string_view bytes) {
   std::string out(4 * ((bytes.size() + 2) / 3) + 1, '\0');
-  const int n = EVP_EncodeBlock(reinterpret_cast<unsigned char*>(out.data()),
-                                reinterpret_cast<const unsigned char*>(bytes.data()), static_cast<int>(bytes.size()));
+  const int n =
+      EVP_EncodeBlock(reinterpret_cast<unsigned char*>(out.data()),
+                      reinterpret_cast<const unsigned char*>(bytes.data()), static_cast<int>(bytes.size()));
   out.resize(static_cast<std::size_t>(n));
   return out;
 }
 
 }  // namespace
 
-std::string ws_request(std::string_view authority, std::string_view path, std::string_view nonce, std::string_view key) {
+std::string ws_request(std::string_view authority, std::string_view path, std::string_view nonce,
+                       std::string_view key) {
   std::string out = "GET ";
   out.append(path).append(" HTTP/1.1\r\nHost: ").append(authority);
-  out.append("\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: ");
+  out.append(
+      "\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: ");
   out.append(nonce).append("\r\nSec-WebSocket-Protocol: weir.v1\r\n");
   if (!key.empty()) out.append("Authorization: Bearer ").append(key).append("\r\n");
   return out.append("\r\n");
@@ -51,7 +54,8 @@ void append_ws_frame(std::string& out, ws_opcode op, std::string_view payload, s
     big_endian(n, 8);
   }
   big_endian(mask, 4);
-  for (std::size_t i = 0; i < n; ++i) out += static_cast<char>(payload[i] ^ static_cast<char>(mask >> (8 * (3 - i % 4))));
+  for (std::size_t i = 0; i < n; ++i)
+    out += static_cast<char>(payload[i] ^ static_cast<char>(mask >> (8 * (3 - i % 4))));
 }
 
 void ws_reader::feed(std::string_view bytes) {
@@ -95,7 +99,8 @@ ws_reader::item ws_reader::read_head() {
     i.payload = why_;
     return i;
   }
-  if (http_header(head, "sec-websocket-accept") != ws_accept(nonce_)) return fail("a wrong Sec-WebSocket-Accept");
+  if (http_header(head, "sec-websocket-accept") != ws_accept(nonce_))
+    return fail("a wrong Sec-WebSocket-Accept");
   upgraded_ = true;
   i.is = kind::upgraded;
   return i;

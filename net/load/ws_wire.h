@@ -1,8 +1,8 @@
 // ws_wire.h — the client's half of RFC 6455 without a socket: bytes in, messages out.
 //
-// It is written out here, rather than taken from the library that the server stands on, for two reasons: the reader
-// knows how many frames one read of the socket held, and a mistake of that library cannot hide on both sides.
-// No extensions. Thread safety: none.
+// It is written out here, rather than taken from the library that the server stands on, for two reasons: the
+// reader knows how many frames one read of the socket held, and a mistake of that library cannot hide on both
+// sides. No extensions. Thread safety: none.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,8 @@
 namespace weir::load {
 
 // The upgrade; `nonce` is 24 characters of base64, `key` an API key or empty.
-std::string ws_request(std::string_view authority, std::string_view path, std::string_view nonce, std::string_view key);
+std::string ws_request(std::string_view authority, std::string_view path, std::string_view nonce,
+                       std::string_view key);
 // What the server has to answer to a nonce.
 std::string ws_accept(std::string_view nonce);
 

@@ -19,7 +19,9 @@ struct counting_tokenizer final : core::tokenizer {
     ++texts;
     return inner->encode(utf8, how);
   }
-  std::string decode(std::span<const core::token_id> ids, decode_options how) const override { return inner->decode(ids, how); }
+  std::string decode(std::span<const core::token_id> ids, decode_options how) const override {
+    return inner->decode(ids, how);
+  }
   std::string_view token_bytes(core::token_id id) const override { return inner->token_bytes(id); }
   bool is_special(core::token_id id) const override { return inner->is_special(id); }
   std::string piece(core::token_id id) const override { return inner->piece(id); }
@@ -35,7 +37,8 @@ struct counting_tokenizer final : core::tokenizer {
 
 // A model whose owner takes jobs and does nothing, and a request for so many choices.
 struct arrival_rig {
-  explicit arrival_rig(std::uint32_t choices, way_in::limits room = {.batch = 4, .queue = 4, .queue_tokens = 1000}) {
+  explicit arrival_rig(std::uint32_t choices,
+                       way_in::limits room = {.batch = 4, .queue = 4, .queue_tokens = 1000}) {
     model->name = "m";
     model->info.vocab_size = 1000;
     model->context = 4096;
@@ -50,7 +53,8 @@ struct arrival_rig {
     a.asked.seed = 7;
     a.model = model;
     for (std::uint64_t i = 0; i < choices; ++i)
-      a.choices.push_back(std::make_shared<job_stream::state_block>(core::job_id{i, i}, io.get_executor(), clock, end_hook()));
+      a.choices.push_back(std::make_shared<job_stream::state_block>(core::job_id{i, i}, io.get_executor(),
+                                                                    clock, end_hook()));
   }
   void run() {
     io.restart();
@@ -74,7 +78,9 @@ struct arrival_rig {
 
 }  // namespace
 
-TEST_CASE("arrival: choices are tokenised once and enter together, each with its number, and their prompt counts once") {
+TEST_CASE(
+    "arrival: choices are tokenised once and enter together, each with its number, and their prompt counts "
+    "once") {
   arrival_rig r(3, {.batch = 4, .queue = 4, .queue_tokens = 101});
   r.a.bring_in();
   r.run();
@@ -87,7 +93,8 @@ TEST_CASE("arrival: choices are tokenised once and enter together, each with its
     CHECK(r.entered[i].prompt.size() == 100);
     CHECK(r.a.choices[i]->now == phase::running);
   }
-  CHECK(r.free_places() == 1);  // a further prompt of one token fills the 101; three would have filled them before
+  // a further prompt of one token fills the 101; three would have filled them before
+  CHECK(r.free_places() == 1);
 }
 
 TEST_CASE("arrival: without a seed each choice draws with its own") {

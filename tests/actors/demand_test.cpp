@@ -1,4 +1,5 @@
-// Far more demand than there is memory: refusals that say when to come again, waiting, preemption, and nothing else.
+// Far more demand than there is memory: refusals that say when to come again, waiting, preemption, and
+// nothing else.
 #include <map>
 
 #include "core/cache/page_table.h"
@@ -14,7 +15,8 @@ namespace {
 
 constexpr std::uint32_t pages = 16, batch = 8, queue = 12;
 
-actors::service_options service_on(const std::string& device, const std::string& source, std::uint32_t kv_pages) {
+actors::service_options service_on(const std::string& device, const std::string& source,
+                                   std::uint32_t kv_pages) {
   actors::service_options o;
   o.models.push_back({"m", source, false});
   o.owner.device = device;
@@ -57,7 +59,8 @@ struct client : std::enable_shared_from_this<client> {
     REQUIRE(stream->refusal().code == core::errc::overloaded);
     REQUIRE(stream->refusal().retry_after_ms >= 1000);
     ++refusals;
-    here.after(std::chrono::milliseconds(stream->refusal().retry_after_ms), [me = shared_from_this()] { me->come(); });
+    here.after(std::chrono::milliseconds(stream->refusal().retry_after_ms),
+               [me = shared_from_this()] { me->come(); });
   }
 
   world& here;
@@ -68,7 +71,8 @@ struct client : std::enable_shared_from_this<client> {
 };
 
 // How often a job was preempted.
-std::uint64_t crowd(const std::string& device, const std::string& source, std::uint64_t seed, std::uint64_t count) {
+std::uint64_t crowd(const std::string& device, const std::string& source, std::uint64_t seed,
+                    std::uint64_t count) {
   CAPTURE(device, seed);
   world here(seed);
   const auto service = here.make_service(service_on(device, source, pages));
@@ -76,12 +80,14 @@ std::uint64_t crowd(const std::string& device, const std::string& source, std::u
   std::uint64_t wanted = 0;  // pages
   for (std::uint64_t n = 0; n < count; ++n) {
     const auto r = member(n);
-    wanted += core::pages_for(std::get<std::string>(r.input).size() + static_cast<std::uint64_t>(*r.max_tokens));
+    wanted +=
+        core::pages_for(std::get<std::string>(r.input).size() + static_cast<std::uint64_t>(*r.max_tokens));
     all.push_back(std::make_shared<client>(here, *service, n));
     all.back()->come();
   }
   REQUIRE(wanted > 10 * pages);
-  REQUIRE(here.run([&] { return std::ranges::all_of(all, [](const auto& c) { return c->endings > 0; }); }, 10h));
+  REQUIRE(
+      here.run([&] { return std::ranges::all_of(all, [](const auto& c) { return c->endings > 0; }); }, 10h));
   here.run([] { return false; }, 1s);
 
   int refusals = 0;
@@ -110,14 +116,19 @@ std::uint64_t crowd(const std::string& device, const std::string& source, std::u
 
 }  // namespace
 
-TEST_CASE("ten times more demand than the pool holds is waiting and 429s, and each job gets the tokens it gives alone") {
-  for (std::uint64_t seed = 1; seed <= 10; ++seed) CHECK(crowd("sim", "sim:rate=100,prefill=20000", seed, 80) > 5);
+TEST_CASE(
+    "ten times more demand than the pool holds is waiting and 429s, and each job gets the tokens it gives "
+    "alone") {
+  for (std::uint64_t seed = 1; seed <= 10; ++seed)
+    CHECK(crowd("sim", "sim:rate=100,prefill=20000", seed, 80) > 5);
 }
 
-TEST_CASE("the same on a model that computes: news may overtake an admission on its way to the stream", "[long]") {
+TEST_CASE("the same on a model that computes: news may overtake an admission on its way to the stream",
+          "[long]") {
   const test::temporary_dir dir;
   test::write_toy_directory(dir.path());
   std::uint64_t preemptions = 0;
-  for (std::uint64_t seed = 1; seed <= 4; ++seed) preemptions += crowd("reference", dir.path().string(), seed, 60);
+  for (std::uint64_t seed = 1; seed <= 4; ++seed)
+    preemptions += crowd("reference", dir.path().string(), seed, 60);
   CHECK(preemptions > 10);
 }

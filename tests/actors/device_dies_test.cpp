@@ -1,5 +1,5 @@
-// A device whose context a kernel has broken, under a server. What is broken stays so for the whole process, so the server
-// is one of its own: this program, run once more.
+// A device whose context a kernel has broken, under a server. What is broken stays so for the whole process,
+// so the server is one of its own: this program, run once more.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -14,8 +14,9 @@ using namespace weir::tests;
 
 namespace {
 
-// A kernel that reaches for memory where nothing is: what it does to the context every kernel of this process shares. All
-// that takes its time, a stream, a library's handle and the kernel's code, is there once it is made; strike() takes none.
+// A kernel that reaches for memory where nothing is: what it does to the context every kernel of this process
+// shares. All that takes its time, a stream, a library's handle and the kernel's code, is there once it is
+// made; strike() takes none.
 class planted_fault {
  public:
   planted_fault() {
@@ -31,7 +32,8 @@ class planted_fault {
 
  private:
   static constexpr std::size_t count = 1024;
-  static inline float* const nowhere = reinterpret_cast<float*>(std::uintptr_t{256});  // no process has a first page
+  // no process has a first page
+  static inline float* const nowhere = reinterpret_cast<float*>(std::uintptr_t{256});
 
   static const kernels::backend* open() {
     std::string why;
@@ -66,7 +68,9 @@ int run_in_process(const char* test) {
 
 }  // namespace
 
-TEST_CASE("cuda: a device that dies ends its jobs with its error, and the server starts again or says why it cannot") {
+TEST_CASE(
+    "cuda: a device that dies ends its jobs with its error, and the server starts again or says why it "
+    "cannot") {
   std::string why;
   if (kernels::cuda_devices(why) == 0) {
     std::cerr << "skipped: " << why << "\n";

@@ -1,5 +1,5 @@
-// A model opened on a cuda device: every byte is counted, pages take what the reserve leaves, and what does not fit is refused.
-// Skipped, saying so, where there is no device.
+// A model opened on a cuda device: every byte is counted, pages take what the reserve leaves, and what does
+// not fit is refused. Skipped, saying so, where there is no device.
 #include "actors/open_model.h"
 
 #include <catch2/catch.hpp>
@@ -23,7 +23,8 @@ owner_options of_cuda() {
   return o;
 }
 
-core::result<std::unique_ptr<opened_model>> open(const owner_options& o, const std::shared_ptr<const kernels::backend>& b) {
+core::result<std::unique_ptr<opened_model>> open(const owner_options& o,
+                                                 const std::shared_ptr<const kernels::backend>& b) {
   return open_model({"m", "random:tiny-110m", false}, o, b, {});
 }
 
@@ -53,7 +54,8 @@ TEST_CASE("cuda: pages take all of a device but the reserve, and nothing is unac
   }
 }
 
-TEST_CASE("cuda: more pages than the reserve leaves are refused with the numbers, and the next model is opened") {
+TEST_CASE(
+    "cuda: more pages than the reserve leaves are refused with the numbers, and the next model is opened") {
   const auto b = test::cuda_device();
   if (!b) return;
   { const auto first = open(of_cuda(), b).value(); }

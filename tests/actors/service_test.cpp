@@ -39,7 +39,8 @@ TEST_CASE("jobs beside each other get what each gets alone") {
   service_fixture f;
   f.load();
   std::vector<std::shared_ptr<job_stream>> all;
-  for (std::uint64_t seed = 0; seed < 32; ++seed) all.push_back(f.submit(ask("x", 20 + static_cast<int>(seed), seed)));
+  for (std::uint64_t seed = 0; seed < 32; ++seed)
+    all.push_back(f.submit(ask("x", 20 + static_cast<int>(seed), seed)));
   for (auto& s : all) f.run_to_end(s);
   for (std::uint64_t seed = 0; seed < 32; ++seed)
     CHECK(text_of(*all[seed]) == sim_text(seed, 20 + static_cast<std::uint32_t>(seed)));
@@ -125,7 +126,9 @@ TEST_CASE("what does not fit the queue is refused, and a place is free again aft
   f.load();
   std::vector<std::shared_ptr<job_stream>> taken;
   for (int i = 0; i < 5; ++i) taken.push_back(f.submit(ask("x", 100000)));
-  f.run_until([&] { return std::all_of(taken.begin(), taken.end(), [](auto& s) { return s->state() == phase::running; }); });
+  f.run_until([&] {
+    return std::all_of(taken.begin(), taken.end(), [](auto& s) { return s->state() == phase::running; });
+  });
   const auto refused = f.submit(ask("x", 1));
   f.run_to_end(refused);
   REQUIRE(refused->state() == phase::refused);
@@ -186,7 +189,8 @@ TEST_CASE("jobs are listed while they live, remembered when they ended, and canc
 
   for (const bool known : {true, false}) {
     std::optional<std::optional<actors::job_view>> again;
-    f.service->cancel_job({}, known ? s->id() : core::job_id{1, 2}, f.io.get_executor(), [&](auto v) { again = std::move(v); });
+    f.service->cancel_job({}, known ? s->id() : core::job_id{1, 2}, f.io.get_executor(),
+                          [&](auto v) { again = std::move(v); });
     f.run_until([&] { return again.has_value(); });
     CHECK(again->has_value() == known);
   }
@@ -241,7 +245,9 @@ TEST_CASE("a device that fails ends its jobs with an error, and starts again, bu
   fails();  // at once: nothing is computed any more
 }
 
-TEST_CASE("eight jobs in a row that end in bad logits are not healthy until one ends well, and jobs are taken all the while") {
+TEST_CASE(
+    "eight jobs in a row that end in bad logits are not healthy until one ends well, and jobs are taken all "
+    "the while") {
   service_fixture f("rate=10000,fault=sampler@1-8");
   f.load();
   for (int i = 0; i < 8; ++i) {
@@ -404,7 +410,8 @@ class random_shard {
         continue;
       }
       const auto& how = l.stream->ended();
-      const bool cut = how.reason == core::finish_reason::cancel || how.reason == core::finish_reason::timeout;
+      const bool cut =
+          how.reason == core::finish_reason::cancel || how.reason == core::finish_reason::timeout;
       if (cut && !l.may_be_cut) wrong_ = "cut, though nobody asked";
       if (text_of(*l.stream) != sim_text(l.seed, l.stream->published())) wrong_ = "another job's text";
     }

@@ -156,7 +156,8 @@ TEST_CASE("text_pool: the wait is the bytes that wait by the bytes a second that
   });
   begun.get_future().wait();
   r.post(1 << 20);
-  CHECK(std::chrono::duration<double>(r.pool.predicted_wait()).count() == Approx(4));  // what is under way counts whole
+  // what is under way counts whole
+  CHECK(std::chrono::duration<double>(r.pool.predicted_wait()).count() == Approx(4));
   r.post(2 << 20);
   REQUIRE(r.refused.size() == 1);
   CHECK(r.refused[0].retry_after_ms == Approx(2000));  // until 1 MiB of 2 is done

@@ -69,7 +69,8 @@ TEST_CASE("way_in: prompts wait up to a number of tokens, whatever the next one 
   CHECK(door.admit("m", 1).has_value());
 }
 
-TEST_CASE("way_in: the predicted wait is the longer of prompts and places, and nothing that was not measured") {
+TEST_CASE(
+    "way_in: the predicted wait is the longer of prompts and places, and nothing that was not measured") {
   struct row {
     way_in::pace pace;
     unsigned jobs;
@@ -164,7 +165,8 @@ TEST_CASE("way_in: the number of jobs is exact, whoever comes at once") {
   CHECK(in == 100);
 }
 
-TEST_CASE("pace_meter: rates count the time in which there was work, and prompts only while there were some") {
+TEST_CASE(
+    "pace_meter: rates count the time in which there was work, and prompts only while there were some") {
   pace_meter m;
   core::time_point now{1000s};
   CHECK(m.tokens_per_s() == 0);
@@ -269,7 +271,9 @@ class slow_time final : public actors::timekeeper {
   std::unique_ptr<bell> make_bell(boost::asio::any_io_executor e, std::function<void()> ring) const override {
     return world_.make_bell(e, std::move(ring));
   }
-  std::shared_ptr<const core::clock> lasting() const override { return {std::shared_ptr<const core::clock>(), this}; }
+  std::shared_ptr<const core::clock> lasting() const override {
+    return {std::shared_ptr<const core::clock>(), this};
+  }
 
  private:
   world& world_;
@@ -285,7 +289,9 @@ TEST_CASE("the wait for a text to be tokenised is predicted, and refuses where i
   o.models.push_back({"sim", "sim", false});
   o.owner.device = "sim";
   o.owner.queue_wait = 500ms;
-  o.simulated.emplace(actors::simulation{here.get_executor(), [&] { return core::job_id{here.random(), here.random()}; }});
+  o.simulated.emplace(actors::simulation{here.get_executor(), [&] {
+                                           return core::job_id{here.random(), here.random()};
+                                         }});
   actors::service service(std::move(o), time);
   bool loaded = false;
   service.load({}, here.get_executor(), [&](const auto&) { loaded = true; });
@@ -293,7 +299,9 @@ TEST_CASE("the wait for a text to be tokenised is predicted, and refuses where i
 
   const std::string text(8192, 'x');
   int done = 0;
-  const auto tokenize = [&] { service.tokenize("sim", text, true, here.get_executor(), [&](const auto&) { ++done; }); };
+  const auto tokenize = [&] {
+    service.tokenize("sim", text, true, here.get_executor(), [&](const auto&) { ++done; });
+  };
   tokenize();
   REQUIRE(here.run([&] { return done == 1; }));
   CHECK(service.stats().predicted_wait_ms == 0);
@@ -310,7 +318,8 @@ TEST_CASE("the wait for a text to be tokenised is predicted, and refuses where i
   REQUIRE(here.run([&] { return later->state() == phase::running; }));
 }
 
-TEST_CASE("who is sent away by the predicted wait and comes when told is let in, the second time at the latest") {
+TEST_CASE(
+    "who is sent away by the predicted wait and comes when told is let in, the second time at the latest") {
   door_rig r(5, [](auto& o) {
     o.max_batch = 2;
     o.queue = 1000;
@@ -351,7 +360,8 @@ TEST_CASE("prompts count until their first token, or until they end without one"
   std::vector<std::shared_ptr<job_stream>> all;
   const auto full = [&] {
     auto s = r.submit(1, 1);
-    if (s->state() == phase::refused) return s->refusal().message.find("takes no more from 1000 on") != std::string::npos;
+    if (s->state() == phase::refused)
+      return s->refusal().message.find("takes no more from 1000 on") != std::string::npos;
     all.push_back(s);
     return false;
   };

@@ -21,8 +21,8 @@ engine_config sixteen_and_a_prompt() {
   return c;
 }
 
-// A device in virtual time: each pass reads the weights, each row is multiplied with them and meets its context, so
-// that a prompt's rows grow dearer as it goes on.
+// A device in virtual time: each pass reads the weights, each row is multiplied with them and meets its
+// context, so that a prompt's rows grow dearer as it goes on.
 struct costs {
   duration pass = 8ms, row = 100us, seen = 25ns;
 
@@ -70,7 +70,8 @@ TEST_CASE("a prompt of 4,000 tokens among 16 streams delays none by more than th
   CHECK(all.longest_gap() > all.longest_decode_step);  // the prompt did share steps with them
 }
 
-TEST_CASE("prompts of all lengths that keep coming delay no stream by more than the prefill time and a step") {
+TEST_CASE(
+    "prompts of all lengths that keep coming delay no stream by more than the prefill time and a step") {
   for (const costs cost : {costs{}, costs{2ms, 300us, 0ns}, costs{15ms, 20us, 100ns}}) {
     crowd all(cost);
     for (int i = 0; i < 5; ++i) all.rig.step();

@@ -1,5 +1,5 @@
-// P1 on the cpu backend, to the last bit: whatever runs beside a job, however its prompt is cut, with one thread
-// or two, every row of logits that it draws from is the one that it gets alone.
+// P1 on the cpu backend, to the last bit: whatever runs beside a job, however its prompt is cut, with one
+// thread or two, every row of logits that it draws from is the one that it gets alone.
 #include <cmath>
 #include <cstring>
 #include <random>

@@ -1,5 +1,6 @@
-// Steps that overlap: whatever happens to jobs, each gets from the overlapped loop what the plain one gives it, and the
-// books balance after every step. The device is one that answers as late as it may (tests/support/late_model.h).
+// Steps that overlap: whatever happens to jobs, each gets from the overlapped loop what the plain one gives
+// it, and the books balance after every step. The device is one that answers as late as it may
+// (tests/support/late_model.h).
 #include <iostream>
 #include <map>
 #include <random>
@@ -37,7 +38,8 @@ job random_job(std::mt19937& r, std::uint64_t n) {
   const auto text = r() % 3;
   for (std::size_t i = 0, most = r() % 180; i < most; ++i)
     j.prompt.push_back(static_cast<token_id>((text * 11 + i * i + 3 * i) % 60));
-  for (std::size_t i = 0, most = 1 + r() % 12; i < most; ++i) j.prompt.push_back(static_cast<token_id>(r() % 60));
+  for (std::size_t i = 0, most = 1 + r() % 12; i < most; ++i)
+    j.prompt.push_back(static_cast<token_id>(r() % 60));
   j.max_tokens = r() % 8 == 0 ? 1 : 1 + r() % (r() % 3 == 0 ? 40 : 300);
   j.sampling.seed = n;
   j.sampling.temperature = r() % 3 == 0 ? 0.0f : 0.9f;
@@ -100,7 +102,8 @@ struct totals {
 };
 
 std::vector<outcome> live(const day& d, engine_rig& rig, totals& all) {
-  if (rig.toy) rig.toy->broken = [&](std::uint64_t s, std::uint32_t i) { return s == d.faulty_seed && i == 2; };
+  if (rig.toy)
+    rig.toy->broken = [&](std::uint64_t s, std::uint32_t i) { return s == d.faulty_seed && i == 2; };
   std::vector<std::shared_ptr<recording_sink>> sinks(d.jobs.size());
   const auto come = [&](int round) {
     for (std::size_t i = 0; i < sinks.size(); ++i)
@@ -110,7 +113,8 @@ std::vector<outcome> live(const day& d, engine_rig& rig, totals& all) {
     for (std::size_t i = 0; i < sinks.size(); ++i) {
       const asked_job& a = d.jobs[i];
       if (!sinks[i] || sinks[i]->end) continue;
-      if ((a.cancel_after && sinks[i]->tokens.size() >= *a.cancel_after) || (a.cancel_in && a.round + *a.cancel_in == round)) {
+      if ((a.cancel_after && sinks[i]->tokens.size() >= *a.cancel_after) ||
+          (a.cancel_in && a.round + *a.cancel_in == round)) {
         REQUIRE(rig.engine->cancel(a.what.id));
         REQUIRE(rig.engine->check_integrity().empty());
       }
@@ -137,7 +141,8 @@ std::vector<outcome> live(const day& d, engine_rig& rig, totals& all) {
 }
 
 bool begins(const std::vector<token_id>& a, const std::vector<token_id>& b) {
-  return std::equal(a.begin(), a.begin() + static_cast<std::ptrdiff_t>(std::min(a.size(), b.size())), b.begin());
+  return std::equal(a.begin(), a.begin() + static_cast<std::ptrdiff_t>(std::min(a.size(), b.size())),
+                    b.begin());
 }
 
 engine_rig overlapped(engine_config c = small_config()) { return engine_rig(c, loop_kind::overlapped); }
@@ -176,8 +181,8 @@ TEST_CASE("overlapped steps: over a thousand random days every job gets what the
     const auto wanted = live(d, one, plain), got = live(d, other, ahead);
     compare(d, wanted, got, reasons);
   }
-  for (const auto why : {finish_reason::stop, finish_reason::length, finish_reason::cancel, finish_reason::repetition,
-                         finish_reason::error}) {
+  for (const auto why : {finish_reason::stop, finish_reason::length, finish_reason::cancel,
+                         finish_reason::repetition, finish_reason::error}) {
     INFO(name(why));
     CHECK(reasons[why] > 100);
   }
@@ -190,7 +195,9 @@ TEST_CASE("overlapped steps: over a thousand random days every job gets what the
   CHECK(ahead.wasted > 1000);
 }
 
-TEST_CASE("overlapped steps: over random days on cuda --deterministic every job gets what the plain loop gives it") {
+TEST_CASE(
+    "overlapped steps: over random days on cuda --deterministic every job gets what the plain loop gives "
+    "it") {
   const auto backend = cuda_device(true);
   if (!backend) return;
   random_model shape = parse_random_model("tiny-110m:bf16", 4096).value();
@@ -258,7 +265,8 @@ TEST_CASE("overlapped steps: what is known is on its way before the device is gi
   CHECK(looked > 20);
 }
 
-TEST_CASE("overlapped steps: a cancel frees its pages at once, and what was under way for it reaches nobody") {
+TEST_CASE(
+    "overlapped steps: a cancel frees its pages at once, and what was under way for it reaches nobody") {
   engine_rig rig = overlapped();
   auto other = rig.job(2, 30);
   const auto alone = engine_rig().solo(other);

@@ -1,4 +1,5 @@
-// What happens when there are fewer pages than the running jobs would like: growth, preemption, waiting, passing.
+// What happens when there are fewer pages than the running jobs would like: growth, preemption, waiting,
+// passing.
 #include "core/engine.h"
 #include "tests/support/engine_rig.h"
 
@@ -154,7 +155,8 @@ TEST_CASE("a small job passes a big one that finds no room, but not more than fo
     rig.step();
     CHECK(big->tokens.empty());
   }
-  const auto passed = std::count_if(small.begin(), small.end(), [](const auto& s) { return s->end.has_value(); });
+  const auto passed =
+      std::count_if(small.begin(), small.end(), [](const auto& s) { return s->end.has_value(); });
   CHECK(passed == most_passes);
   rig.run();
   CHECK(big->end->scheduled < small.back()->end->scheduled);
@@ -209,7 +211,8 @@ TEST_CASE("of several prompts the shortest is computed first, and a long one is 
   rig.run();
 }
 
-TEST_CASE("ten times more demand than the pool holds: everybody is served in the end, with the right tokens") {
+TEST_CASE(
+    "ten times more demand than the pool holds: everybody is served in the end, with the right tokens") {
   engine_rig rig(pages(10));
   std::vector<job> jobs;
   std::vector<std::shared_ptr<recording_sink>> sinks;

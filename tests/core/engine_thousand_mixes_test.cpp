@@ -50,8 +50,8 @@ bench on_host(const std::string& device) {
 }
 
 // Real widths in bf16, which a cuda device runs by its fused kernels.
-bench on_cuda(std::shared_ptr<const weir::kernels::backend> backend, std::uint32_t hidden, std::uint32_t inter,
-              std::uint32_t heads, std::uint32_t kv_heads, std::uint32_t head_dim) {
+bench on_cuda(std::shared_ptr<const weir::kernels::backend> backend, std::uint32_t hidden,
+              std::uint32_t inter, std::uint32_t heads, std::uint32_t kv_heads, std::uint32_t head_dim) {
   random_model shape = parse_random_model("tiny-110m:bf16", 4096).value();
   model_config& c = shape.config;
   c.hidden = hidden;
@@ -160,20 +160,26 @@ void check_mixes(bench at, mix_counts n) {
 }  // namespace
 
 TEST_CASE(
-    "a thousand mixes over real layers: tokens and logits are those of a job alone, bit for bit, reference", "[long]") {
+    "a thousand mixes over real layers: tokens and logits are those of a job alone, bit for bit, reference",
+    "[long]") {
   check_mixes(on_host("reference"), {});
 }
 
-TEST_CASE("200 mixes over real layers, steps overlapping: tokens and logits are those of a job alone, bit for bit") {
+TEST_CASE(
+    "200 mixes over real layers, steps overlapping: tokens and logits are those of a job alone, bit for "
+    "bit") {
   check_mixes(on_host("reference"), {.mixes = 200, .how = loop_kind::overlapped});
   check_mixes(on_host("cpu"), {.mixes = 200, .how = loop_kind::overlapped});
 }
 
-TEST_CASE("a thousand mixes over real layers: tokens and logits are those of a job alone, bit for bit, cpu", "[long]") {
+TEST_CASE("a thousand mixes over real layers: tokens and logits are those of a job alone, bit for bit, cpu",
+          "[long]") {
   check_mixes(on_host("cpu"), {});
 }
 
-TEST_CASE("200 mixes over real widths: tokens and logits are those of a job alone, bit for bit, cuda --deterministic") {
+TEST_CASE(
+    "200 mixes over real widths: tokens and logits are those of a job alone, bit for bit, cuda "
+    "--deterministic") {
   const auto backend = cuda_device(true);
   if (!backend) return;
   check_mixes(on_cuda(backend, 768, 2048, 12, 4, 64), {.mixes = 200});

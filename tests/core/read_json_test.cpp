@@ -47,25 +47,37 @@ std::string many_keys(std::size_t count) {
 }  // namespace
 
 TEST_CASE("read_json: the same value as the library's own parser") {
-  for (const char* text : {"5", "-0", "1.5e-7", "18446744073709551615", "\"a\\u00e9\\n\\\"\"", "[]", "{}", " [1, [2], {\"a\": null}] ",
-                           R"({"a":{"a":[true,false]},"b\n":"x","":""})"}) {
+  for (const char* text : {"5", "-0", "1.5e-7", "18446744073709551615", "\"a\\u00e9\\n\\\"\"", "[]", "{}",
+                           " [1, [2], {\"a\": null}] ", R"({"a":{"a":[true,false]},"b\n":"x","":""})"}) {
     CAPTURE(text);
     const auto v = read_json(text, {});
     REQUIRE(v.has_value());
     CHECK(*v == json::parse(text));
   }
-  for (const char* text : {"", "{", "[1,]", "1 2", "{\"a\" 1}", "nul", "\"\x80\"", "01", "NaN", "Infinity", "1e400", "-1e999"}) {
+  for (const char* text :
+       {"", "{", "[1,]", "1 2", "{\"a\" 1}", "nul", "\"\x80\"", "01", "NaN", "Infinity", "1e400", "-1e999"}) {
     CAPTURE(text);
     CHECK(read_json(text, {}).has_error());
   }
 }
 
 TEST_CASE("read_json: however a text of 2 MiB is made, it takes no more memory than is said") {
-  const struct { const char *head, *item, *tail; } rows[] = {
-      {"[", "0,", "0]"},       {"[", "[],", "0]"},      {"[", "{},", "0]"},           {"[", "[0],", "0]"},
-      {"[", "\"\",", "0]"},    {"[", "{\"\":0},", "0]"}, {"[", "[[[]]],", "0]"},       {"[", "{\"a\":{\"\":{}}},", "0]"},
-      {"\"", "x", "\""},       {"\"", "\\n", "\""},      {"[", "\"xxxxxxxxxxxxxxxxxxxxxxxx\",", "0]"},
-      {"{\"", "k", "\":0}"},   {"{\"", "\\n", "\":0}"},  {"[", "{\"kkkkkkkkkkkkkkkkkkkk\":0},", "0]"},
+  const struct { const char *head, *item, *tail;
+  } rows[] = {
+      {"[", "0,", "0]"},
+      {"[", "[],", "0]"},
+      {"[", "{},", "0]"},
+      {"[", "[0],", "0]"},
+      {"[", "\"\",", "0]"},
+      {"[", "{\"\":0},", "0]"},
+      {"[", "[[[]]],", "0]"},
+      {"[", "{\"a\":{\"\":{}}},", "0]"},
+      {"\"", "x", "\""},
+      {"\"", "\\n", "\""},
+      {"[", "\"xxxxxxxxxxxxxxxxxxxxxxxx\",", "0]"},
+      {"{\"", "k", "\":0}"},
+      {"{\"", "\\n", "\":0}"},
+      {"[", "{\"kkkkkkkkkkkkkkkkkkkk\":0},", "0]"},
   };
   for (const auto& r : rows) {
     const std::size_t values = GENERATE(std::size_t{1} << 12, std::size_t{1} << 18);

@@ -1,5 +1,6 @@
-// A fuzz target without a fuzzer: its corpus, and then a bounded number of inputs mutated from it by a seed. It finds
-// little that libFuzzer would not, and keeps every target building and every corpus entry passing in each test run.
+// A fuzz target without a fuzzer: its corpus, and then a bounded number of inputs mutated from it by a seed.
+// It finds little that libFuzzer would not, and keeps every target building and every corpus entry passing in
+// each test run.
 //
 //   fuzz_TARGET CORPUS_DIR RUNS SEED
 #include <cstdint>
@@ -42,7 +43,8 @@ bytes mutated(const std::vector<bytes>& corpus, std::mt19937_64& random) {
       case 1: b.insert(place(), static_cast<std::uint8_t>(random())); break;
       case 2: {
         const auto at = place();
-        b.erase(at, at + static_cast<std::ptrdiff_t>(random() % (std::min<std::ptrdiff_t>(b.end() - at, 16) + 1)));
+        b.erase(at, at + static_cast<std::ptrdiff_t>(random() %
+                                                     (std::min<std::ptrdiff_t>(b.end() - at, 16) + 1)));
         break;
       }
       default:

@@ -1,5 +1,5 @@
-// Any bytes as a request target, Host, Origin, subprotocol list, Authorization or Sec-WebSocket-Key header, or as a file
-// of keys.
+// Any bytes as a request target, Host, Origin, subprotocol list, Authorization or Sec-WebSocket-Key header,
+// or as a file of keys.
 #include <cstddef>
 #include <cstdint>
 

@@ -1,5 +1,5 @@
-// Whatever a server sends, in pieces: the client's halves of WebSocket, HTTP and server-sent events come to an end of
-// each piece, and an answer ends at most once.
+// Whatever a server sends, in pieces: the client's halves of WebSocket, HTTP and server-sent events come to
+// an end of each piece, and an answer ends at most once.
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>

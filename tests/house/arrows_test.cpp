@@ -1,5 +1,5 @@
-// The rooms may know each other only along the arrows of docs/architecture.md; this reads every include and says
-// which one points the wrong way.
+// The rooms may know each other only along the arrows of docs/architecture.md; this reads every include and
+// says which one points the wrong way.
 #include <catch2/catch.hpp>
 #include <filesystem>
 #include <fstream>
@@ -38,7 +38,8 @@ std::string complaint(const std::string& file, const std::string& target) {
   }
   const auto to = room_of(target);
   if (!allowed.contains(to)) return file + " includes \"" + target + "\": not from the repository root";
-  if (!allowed.at(from).contains(to)) return file + " includes \"" + target + "\": " + from + " may not know " + to;
+  if (!allowed.at(from).contains(to))
+    return file + " includes \"" + target + "\": " + from + " may not know " + to;
   return "";
 }
 

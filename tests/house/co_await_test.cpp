@@ -1,8 +1,10 @@
 // Two faults of g++ 12 with coroutines; this looks for the spellings.
 //
-//   - It destroys twice an aggregate temporary with a non-trivial member inside a co_await expression (GCC 107288,
+//   - It destroys twice an aggregate temporary with a non-trivial member inside a co_await expression (GCC
+//   107288,
 //     fixed in 13); the same goes for ?: of aggregates and for capturing lambdas passed as arguments.
-//   - A coroutine runs into the void when it ends, where it awaits in the condition of an if, while or for, and no
+//   - A coroutine runs into the void when it ends, where it awaits in the condition of an if, while or for,
+//   and no
 //     block around that declares a variable. A condition that declares its own, or a try around it, is safe.
 #include <catch2/catch.hpp>
 #include <filesystem>
@@ -14,7 +16,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The co_await expressions of a source text: from the keyword to the semicolon or the closing brace of its statement.
+// The co_await expressions of a source text: from the keyword to the semicolon or the closing brace of its
+// statement.
 std::vector<std::string> awaited(const std::string& text) {
   std::vector<std::string> found;
   for (std::size_t at = text.find("co_await"); at != text.npos; at = text.find("co_await", at + 8)) {
@@ -75,8 +78,9 @@ bool declares(const std::string& text, std::size_t open) {
       const bool body = text[at] == '{';
       at = closing(text, at);
       if (!body) one += "()";
-      const bool ends = body && text.find_first_not_of(" \n", at + 1) != text.npos &&
-                        std::string(";,)=.").find(text[text.find_first_not_of(" \n", at + 1)]) == std::string::npos;
+      const bool ends =
+          body && text.find_first_not_of(" \n", at + 1) != text.npos &&
+          std::string(";,)=.").find(text[text.find_first_not_of(" \n", at + 1)]) == std::string::npos;
       if (ends) one.clear();
     } else if (text[at] == ';') {
       if (std::regex_search(one, statement)) return true;

@@ -36,7 +36,8 @@ std::set<std::string> test_names(const fs::path& folder) {
   std::set<std::string> found;
   for (const auto& entry : fs::directory_iterator(folder)) {
     const std::string text = text_of(entry.path());
-    for (std::sregex_iterator it(text.begin(), text.end(), name), end; it != end; ++it) found.insert((*it)[1]);
+    for (std::sregex_iterator it(text.begin(), text.end(), name), end; it != end; ++it)
+      found.insert((*it)[1]);
   }
   return found;
 }
@@ -54,6 +55,7 @@ TEST_CASE("every guarantee of docs/actors.md has a test of its name") {
 }
 
 TEST_CASE("a guarantee is told from the text around it") {
-  const std::string page = "# A\n\n1. **It holds.** Because.\n2. **`tell` says no.** Then.\nNot **this.** one.\n";
+  const std::string page =
+      "# A\n\n1. **It holds.** Because.\n2. **`tell` says no.** Then.\nNot **this.** one.\n";
   CHECK(promises(page) == std::vector<std::string>{"it holds", "tell says no"});
 }

@@ -1,4 +1,5 @@
-// CMake splits lists at semicolons: a test whose name has one would be registered as two names that match nothing.
+// CMake splits lists at semicolons: a test whose name has one would be registered as two names that match
+// nothing.
 #include <catch2/catch.hpp>
 #include <filesystem>
 #include <fstream>

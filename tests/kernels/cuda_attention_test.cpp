@@ -157,7 +157,8 @@ struct scene {
       turning t{};
       t.cos = cos.get();
       t.sin = sin.get();
-      for (int i = 0; i < 2; ++i) decode_attention(d, view, a, t, fresh, scratch);  // leaves its counters as they were
+      // leaves its counters as they were
+      for (int i = 0; i < 2; ++i) decode_attention(d, view, a, t, fresh, scratch);
     } else {
       view.block_count = static_cast<std::uint32_t>(blocks.size());
       prefill_attention(d, view, a);
@@ -284,7 +285,8 @@ TEST_CASE(
       slices.push_back({static_cast<int>(pick(r, 0, pick(r, 0, 2) ? 700 : 6000)), 1});
     scene s(r, type, h, window, slices, 0);
     const bool fresh = pick(r, 0, 1) == 1, listed = pick(r, 0, 1) == 1 && d->capability >= 90;
-    CAPTURE(name(type), h.head_dim, h.heads, h.kv_heads, window, slices.size(), slices[0].position, fresh, listed);
+    CAPTURE(name(type), h.head_dim, h.heads, h.kv_heads, window, slices.size(), slices[0].position, fresh,
+            listed);
     CHECK(s.difference(*d, r, 128, fresh, listed) <= rounding(type));
   }
 }

@@ -27,7 +27,8 @@ std::vector<decode_row> random_rows(test::rng& r) {
                                    : kind == 1           ? pick(r, 0, 4000)
                                    : pick(r, 0, 20) == 0 ? pick(r, 8000, 131071)
                                                          : pick(r, 0, 100);
-    rows.push_back({static_cast<std::int32_t>(i), static_cast<std::int32_t>(position), static_cast<std::int32_t>(7 * i)});
+    rows.push_back({static_cast<std::int32_t>(i), static_cast<std::int32_t>(position),
+                    static_cast<std::int32_t>(7 * i)});
   }
   return rows;
 }
@@ -60,7 +61,8 @@ TEST_CASE("cuda: rows that decode are listed once, longest first, and what their
       longest = std::max(longest, pieces_of(list[i]) / list[i].parts);
     }
     for (std::uint32_t i = 1; i < made; ++i)
-      REQUIRE(pieces_of(list[i]) / list[i].parts <= pieces_of(list[i - 1]) / list[i - 1].parts + longest / 12 + 1);
+      REQUIRE(pieces_of(list[i]) / list[i].parts <=
+              pieces_of(list[i - 1]) / list[i - 1].parts + longest / 12 + 1);
 
     REQUIRE(of_row.size() == rows.size());
     const split_room room = split_room_of(d, h);

@@ -110,7 +110,8 @@ TEST_CASE("cuda: pieces are copied between strides, and to pinned memory and bac
         CAPTURE(round, count, bytes, far, i);
         REQUIRE(piece(pinned.data(), near, bytes) == wanted);
         REQUIRE(piece(back.data(), far, bytes) == wanted);
-        for (std::uint64_t at = bytes; at < near; ++at) REQUIRE(pinned.data()[i * near + at] == std::byte{0x5a});
+        for (std::uint64_t at = bytes; at < near; ++at)
+          REQUIRE(pinned.data()[i * near + at] == std::byte{0x5a});
         for (std::uint64_t at = bytes; at < far; ++at) REQUIRE(back[i * far + at] == std::byte{0});
       }
     }

@@ -1,4 +1,5 @@
-// A row's bits depend on that row alone: not on its slice, its batch, where its pages lie, or the number of threads.
+// A row's bits depend on that row alone: not on its slice, its batch, where its pages lie, or the number of
+// threads.
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <numeric>
@@ -20,7 +21,11 @@ struct sequence {
 
   sequence(test::rng& r, std::uint32_t head_dim, std::uint32_t group, std::uint32_t page_tokens,
            std::uint32_t tokens, std::uint32_t window)
-      : kv_heads(pick(r, 1, 3)), head_dim(head_dim), page_tokens(page_tokens), tokens(tokens), window(window) {
+      : kv_heads(pick(r, 1, 3)),
+        head_dim(head_dim),
+        page_tokens(page_tokens),
+        tokens(tokens),
+        window(window) {
     heads = kv_heads * group;
     qkv = test::random_floats(r, std::size_t{tokens} * stride(), 2);
   }
@@ -29,7 +34,8 @@ struct sequence {
   std::uint32_t pages() const { return (tokens + page_tokens - 1) / page_tokens; }
 };
 
-// A sequence's run through a backend: the rows that each call takes, on pages that lie anywhere among other people's.
+// A sequence's run through a backend: the rows that each call takes, on pages that lie anywhere among other
+// people's.
 class run {
  public:
   run(const sequence& s, const backend& b, test::rng& r) : s_(s), b_(b) {
@@ -92,7 +98,9 @@ std::vector<float> at_random(const sequence& s, const backend& b, test::rng& r) 
   return chunked.out();
 }
 
-bool same_bits(float a, float b) { return std::bit_cast<std::uint32_t>(a) == std::bit_cast<std::uint32_t>(b); }
+bool same_bits(float a, float b) {
+  return std::bit_cast<std::uint32_t>(a) == std::bit_cast<std::uint32_t>(b);
+}
 constexpr std::size_t none = ~std::size_t{0};  // of the rows differs
 
 void check_all_ways(const sequence& s, const simd_kernels& simd, test::rng& r) {
@@ -119,8 +127,8 @@ TEST_CASE("a row's attention has the same bits however its prompt is cut, for ev
     test::rng r(1);
     for (const std::uint32_t head_dim : {32u, 64u, 80u, 96u, 128u, 256u})
       for (const std::uint32_t group : {1u, 2u, 3u, 4u, 5u, 6u, 7u, 8u})
-        check_all_ways(sequence(r, head_dim, group, 64, pick(r, 65, 150), pick(r, 0, 2) ? 0 : pick(r, 1, 90)), *simd,
-                       r);
+        check_all_ways(sequence(r, head_dim, group, 64, pick(r, 65, 150), pick(r, 0, 2) ? 0 : pick(r, 1, 90)),
+                       *simd, r);
   }
 }
 
@@ -129,8 +137,9 @@ TEST_CASE("a row's attention has the same bits where it is computed in parts") {
     test::rng r(2);
     for (const std::uint32_t window : {0u, 100u, 300u})
       for (const std::uint32_t page_tokens : {16u, 32u})
-        check_all_ways(sequence(r, 20 + pick(r, 0, 6) * 2, pick(r, 1, 9), page_tokens, pick(r, 500, 700), window), *simd,
-                       r);
+        check_all_ways(
+            sequence(r, 20 + pick(r, 0, 6) * 2, pick(r, 1, 9), page_tokens, pick(r, 500, 700), window), *simd,
+            r);
   }
 }
 

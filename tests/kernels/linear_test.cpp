@@ -27,7 +27,8 @@ constexpr dtype types[] = {dtype::f32, dtype::bf16, dtype::f16};
 void on_every_path(const std::function<void(const backend_ptr&, const backend_ptr&)>& check) {
   for (const simd_kernels* simd : simd_choices())
     for (const bool matrix_unit : {false, true}) {
-      const auto one = make_cpu_backend(1, *simd, matrix_unit), three = make_cpu_backend(3, *simd, matrix_unit);
+      const auto one = make_cpu_backend(1, *simd, matrix_unit),
+                 three = make_cpu_backend(3, *simd, matrix_unit);
       CAPTURE(one->name);
       check(one, three);
     }
@@ -47,7 +48,8 @@ struct packed_matrix {
   }
 };
 
-std::vector<float> run(const backend& b, const matrix& w, const float* bias, const float* x, std::uint32_t rows) {
+std::vector<float> run(const backend& b, const matrix& w, const float* bias, const float* x,
+                       std::uint32_t rows) {
   constexpr std::size_t fence = 64;
   auto out = poison(std::size_t{rows} * w.rows + fence);
   b.run(linear{w, bias, x, out.data(), rows});

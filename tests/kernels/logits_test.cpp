@@ -63,7 +63,8 @@ TEST_CASE("logits: next finds each that reaches a bound") {
       std::vector<std::size_t> wanted, got;
       for (std::size_t i = 0; i < n; ++i)
         if (x[i] >= least) wanted.push_back(i);
-      for (std::size_t i = loops.next(x.data(), 0, n, least); i < n; i = loops.next(x.data(), i + 1, n, least))
+      for (std::size_t i = loops.next(x.data(), 0, n, least); i < n;
+           i = loops.next(x.data(), i + 1, n, least))
         got.push_back(i);
       CHECK(got == wanted);
       CHECK(loops.next(x.data(), n, n, least) == n);

@@ -33,7 +33,8 @@ class on_device {
   on_device(kernels::cuda::device& d, const std::vector<T>& v) : d_(d), count_(v.size()) {
     REQUIRE(cudaMalloc(&at_, std::max<std::size_t>(count_, 1) * sizeof(T)) == cudaSuccess);
     // Along the device's stream: a plain copy may return before the bytes are there.
-    REQUIRE(cudaMemcpyAsync(at_, v.data(), count_ * sizeof(T), cudaMemcpyHostToDevice, d_.stream) == cudaSuccess);
+    REQUIRE(cudaMemcpyAsync(at_, v.data(), count_ * sizeof(T), cudaMemcpyHostToDevice, d_.stream) ==
+            cudaSuccess);
     d_.sync();
   }
   on_device(const on_device&) = delete;

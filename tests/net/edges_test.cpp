@@ -1,5 +1,5 @@
-// Every error code, close code and status that docs/wire.md promises, and every limit: one row each, and a check that no
-// promised code is without a row.
+// Every error code, close code and status that docs/wire.md promises, and every limit: one row each, and a
+// check that no promised code is without a row.
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -53,11 +53,13 @@ const refused_frame refused_frames[] = {
     {"invalid_param", "id", as_is, [](ws_client& c) { c.send(create("no spaces")); }},
     {"invalid_param", "id", as_is, [](ws_client& c) { c.send(create(std::string(65, 'x'))); }},
     {"invalid_param", "input", as_is, [](ws_client& c) { c.send(create("a", R"("input":7)")); }},
-    {"invalid_param", "max_tokens", as_is, [](ws_client& c) { c.send(create("a", R"("input":"x","max_tokens":0)")); }},
+    {"invalid_param", "max_tokens", as_is,
+     [](ws_client& c) { c.send(create("a", R"("input":"x","max_tokens":0)")); }},
     {"invalid_param", "temperature", as_is,
      [](ws_client& c) { c.send(create("a", R"("input":"x","temperature":2.1)")); }},
     {"invalid_param", "top_p", as_is, [](ws_client& c) { c.send(create("a", R"("input":"x","top_p":0)")); }},
-    {"invalid_param", "min_p", as_is, [](ws_client& c) { c.send(create("a", R"("input":"x","min_p":1.5)")); }},
+    {"invalid_param", "min_p", as_is,
+     [](ws_client& c) { c.send(create("a", R"("input":"x","min_p":1.5)")); }},
     {"invalid_param", "top_k", as_is, [](ws_client& c) { c.send(create("a", R"("input":"x","top_k":-1)")); }},
     {"invalid_param", "repetition_penalty", as_is,
      [](ws_client& c) { c.send(create("a", R"("input":"x","repetition_penalty":0)")); }},
@@ -79,7 +81,8 @@ const refused_frame refused_frames[] = {
      [](ws_client& c) { c.send(create("a", fmt::format(R"("input":"{}")", std::string(64, 'x')))); }},
     {"prompt_too_long", "input", [](server_options& o) { o.owner.kv_tokens = 64; },
      [](ws_client& c) { c.send(create("a", fmt::format(R"("input":"{}")", std::string(64, 'x')))); }},
-    {"model_not_found", "model", as_is, [](ws_client& c) { c.send(create("a", R"("input":"x","model":"y")")); }},
+    {"model_not_found", "model", as_is,
+     [](ws_client& c) { c.send(create("a", R"("input":"x","model":"y")")); }},
     {"not_found", nullptr, as_is, [](ws_client& c) { c.send(R"({"type":"response.cancel","id":"never"})"); }},
     {"rate_limited", nullptr,
      [](server_options& o) {
@@ -125,7 +128,8 @@ void only_wait(ws_client&, server_fixture&) {}
 const ended_socket ended_sockets[] = {
     {1000, as_is, [](ws_client& c, server_fixture&) { c.close(); }},
     {1001, as_is, [](ws_client&, server_fixture& f) { f.server->drain([] {}); }},
-    {1002, as_is, [](ws_client& c, server_fixture&) { c.send_raw(std::string("\xff\x85\0\0\0\0hello", 11)); }},
+    {1002, as_is,
+     [](ws_client& c, server_fixture&) { c.send_raw(std::string("\xff\x85\0\0\0\0hello", 11)); }},
     {1007, as_is, [](ws_client& c, server_fixture&) { c.send("\xff\xfe"); }},
     {1009, [](server_options& o) { o.net.limits.frame_bytes = 2048; },
      [](ws_client& c, server_fixture&) { c.send(std::string(2049, ' ')); }},
@@ -171,8 +175,9 @@ struct refused_request {
 
 std::string post(std::string_view path, std::string_view body, std::string_view more = {}) {
   return fmt::format(
-      "POST {} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {}\r\n{}\r\n{}", path,
-      body.size(), more, body);
+      "POST {} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: "
+      "{}\r\n{}\r\n{}",
+      path, body.size(), more, body);
 }
 std::string get(std::string_view path, std::string_view headers = "Host: localhost\r\n") {
   return fmt::format("GET {} HTTP/1.1\r\n{}\r\n", path, headers);
@@ -203,13 +208,16 @@ const refused_request refused_requests[] = {
     {404, "not_found", as_is, get("/v1/jobs/00000000000000000000000000000000")},
     {404, "model_not_found", as_is, post("/v1/completions", R"({"prompt":"x","model":"y"})")},
     {405, "method_not_allowed", as_is, get("/v1/completions")},
-    {408, "timeout", [](server_options& o) { o.net.limits.handshake = milliseconds(100); }, "GET / HTTP/1.1\r\nHo"},
+    {408, "timeout", [](server_options& o) { o.net.limits.handshake = milliseconds(100); },
+     "GET / HTTP/1.1\r\nHo"},
     {408, "timeout", [](server_options& o) { o.net.limits.body_time = milliseconds(100); },
-     "POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n{"},
+     "POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: "
+     "9\r\n\r\n{"},
     {413, "body_too_large", [](server_options& o) { o.net.limits.body_bytes = 1024; },
      post("/v1/completions", std::string(1025, ' '))},
     {415, "unsupported_media_type", as_is,
-     "POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: text/plain\r\nContent-Length: 2\r\n\r\n{}"},
+     "POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: text/plain\r\nContent-Length: "
+     "2\r\n\r\n{}"},
     {426, "upgrade_required", as_is, get("/v1/stream")},
     {426, "upgrade_required", as_is, upgrade("Sec-WebSocket-Version: 8\r\n")},
     {429, "overloaded",
@@ -278,7 +286,8 @@ TEST_CASE("edges: every way in which a socket ends has its close code, and is co
     row.live(c, f);
     CHECK(c.until_closed() == row.code);
     http_client h(f.port());
-    if (row.code == 1013 || row.code == 1001 || row.code == 4401 || row.code == 4408) continue;  // no stats to be had
+    // no stats to be had
+    if (row.code == 1013 || row.code == 1001 || row.code == 4401 || row.code == 4408) continue;
     server_fixture::until([&] {
       const auto closed = h.get("/v1/stats").json().at("closed").as_object();
       return closed.contains(std::to_string(row.code));
@@ -373,7 +382,8 @@ TEST_CASE("edges: a thousand sockets opened and dropped leave nothing behind") {
     std::vector<std::unique_ptr<http_client>> half_open;
     for (int i = 0; i < 500; ++i) {
       sessions.push_back(std::make_unique<ws_client>(f.port()));
-      if (i % 2) sessions.back()->send(create("a", R"("input":"x","max_tokens":100000,"on_disconnect":"cancel")"));
+      if (i % 2)
+        sessions.back()->send(create("a", R"("input":"x","max_tokens":100000,"on_disconnect":"cancel")"));
       half_open.push_back(std::make_unique<http_client>(f.port()));
       if (i % 3) half_open.back()->send("GET / HTTP/1.1\r\n");
     }
@@ -388,8 +398,8 @@ TEST_CASE("edges: a thousand sockets opened and dropped leave nothing behind") {
   const auto after_first = resident_bytes();
   crowd();
   crowd();
-  // What the allocator keeps differs from run to run; a leak of one socket's state each would be tens of megabytes.
-  // (Sanitizers keep freed memory back.)
+  // What the allocator keeps differs from run to run; a leak of one socket's state each would be tens of
+  // megabytes. (Sanitizers keep freed memory back.)
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
   CHECK(resident_bytes() < after_first + (8u << 20));
 #else

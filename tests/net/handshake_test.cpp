@@ -13,17 +13,38 @@ TEST_CASE("handshake: on loopback only local names may be the Host") {
   const std::vector<std::string> origins{"https://chat.example", "chat.other"};
   CHECK(host_allowed("chat.example", "127.0.0.1", origins));
   CHECK(!host_allowed("chat.other", "127.0.0.1", origins));
-  for (const char* host : {"", "example.com", "evil.com:8080", "localhost.evil.com", "127.0.0.1.evil.com",
-                           "[::2]:8080", "10.0.0.1", ":8080", "[",
-                           "localhost:evil.com", "localhost:80:evil.com", "localhost:", "localhost:65536", "localhost:8o",
-                           "127.0.0.1:evil.com", "[::1]evil.com", "[::1]:evil.com", "[::1", "127.evil.com", "127.1.2.3.4",
-                           "127.1", "127.0.0.256", "2130706433", "[127.0.0.1.evil.com]", "[::ffff:10.0.0.1]"}) {
+  for (const char* host : {"",
+                           "example.com",
+                           "evil.com:8080",
+                           "localhost.evil.com",
+                           "127.0.0.1.evil.com",
+                           "[::2]:8080",
+                           "10.0.0.1",
+                           ":8080",
+                           "[",
+                           "localhost:evil.com",
+                           "localhost:80:evil.com",
+                           "localhost:",
+                           "localhost:65536",
+                           "localhost:8o",
+                           "127.0.0.1:evil.com",
+                           "[::1]evil.com",
+                           "[::1]:evil.com",
+                           "[::1",
+                           "127.evil.com",
+                           "127.1.2.3.4",
+                           "127.1",
+                           "127.0.0.256",
+                           "2130706433",
+                           "[127.0.0.1.evil.com]",
+                           "[::ffff:10.0.0.1]"}) {
     CAPTURE(host);
     CHECK(!host_allowed(host, "127.0.0.1", origins));
   }
 }
 
-TEST_CASE("handshake: a server on another loopback address is reached by that address, however it is spelled") {
+TEST_CASE(
+    "handshake: a server on another loopback address is reached by that address, however it is spelled") {
   CHECK(host_allowed("[0::0:1]:80", "::1", {}));
   CHECK(host_allowed("192.0.2.1:80", "192.0.2.1", {}));
   CHECK(host_allowed("[::ffff:192.0.2.1]", "192.0.2.1", {}));
@@ -34,9 +55,10 @@ TEST_CASE("handshake: a server on another loopback address is reached by that ad
 TEST_CASE("handshake: a WebSocket's key is base64 of 16 bytes") {
   CHECK(is_websocket_key("dGhlIHNhbXBsZSBub25jZQ=="));
   CHECK(is_websocket_key("+/+/+/+/+/+/+/+/+/+/+w=="));
-  for (const char* key : {"", "dGhlIHNhbXBsZSBub25jZQ", "dGhlIHNhbXBsZSBub25jZQ=", "dGhlIHNhbXBsZSBub25jZQ===",
-                          "dGhlIHNhbXBsZSBub25jZXM=", "dGhlIHNhbXBsZSBub25j", "dGhlIHNhbXBsZSBub25j-_==", "====================dZ==",
-                          "dGhlIHNhbXBsZSBub25jZ Q=="}) {
+  for (const char* key :
+       {"", "dGhlIHNhbXBsZSBub25jZQ", "dGhlIHNhbXBsZSBub25jZQ=", "dGhlIHNhbXBsZSBub25jZQ===",
+        "dGhlIHNhbXBsZSBub25jZXM=", "dGhlIHNhbXBsZSBub25j",
+        "dGhlIHNhbXBsZSBub25j-_==", "====================dZ==", "dGhlIHNhbXBsZSBub25jZ Q=="}) {
     CAPTURE(key);
     CHECK_FALSE(is_websocket_key(key));
   }

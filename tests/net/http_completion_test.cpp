@@ -67,7 +67,8 @@ TEST_CASE("http: n choices are n answers to one prompt, computed once, streamed 
   server_fixture::until([&] { return c.get("/v1/stats").json().at("jobs").at("finished") == 3; });
   CHECK(c.get("/v1/stats").json().at("prefix").at("hits") == 2);  // all but the first that came
 
-  const auto stream = c.post("/v1/completions", body + R"(,"seed":7,"stream":true,"stream_options":{"include_usage":true}})");
+  const auto stream =
+      c.post("/v1/completions", body + R"(,"seed":7,"stream":true,"stream_options":{"include_usage":true}})");
   std::vector<std::string> streamed(3);
   int usages = 0;
   std::istringstream lines(stream.body());
@@ -96,7 +97,8 @@ TEST_CASE("http: choices that do not all have room are refused together, before 
   o.owner.queue = 1;
   server_fixture f(o);
   http_client busy(f.port()), c(f.port());
-  busy.send(busy.request("POST", "/v1/completions", R"({"prompt":"x","max_tokens":1000000,"stream":true})", {}));
+  busy.send(
+      busy.request("POST", "/v1/completions", R"({"prompt":"x","max_tokens":1000000,"stream":true})", {}));
   f.until([&] { return f.service->stats().jobs.decoding == 1; });
   const auto no = c.post("/v1/completions", R"({"prompt":"x","max_tokens":1,"n":3})");
   CHECK(no.status == 429);
@@ -230,8 +232,8 @@ TEST_CASE("http: an event reader that stops loses its connection, and its job is
   CHECK(other.get("/v1/jobs").json().at("jobs").at(0).at("finish_reason") == "cancel");
 }
 
-// The answers to a few streams fill the buffers of both systems. Where the last byte that fits falls is different for each
-// client, so that some of them stop the server inside the header of a stream.
+// The answers to a few streams fill the buffers of both systems. Where the last byte that fits falls is
+// different for each client, so that some of them stop the server inside the header of a stream.
 TEST_CASE("http: a client that reads no answer loses its connection, wherever the answer stops") {
   server_options o;
   o.sim = "rate=1000000";
@@ -248,13 +250,14 @@ TEST_CASE("http: a client that reads no answer loses its connection, wherever th
     std::string ahead;
     for (int n = 0; n < i; ++n) ahead += short_answer;
     for (int n = 0; n < streams; ++n) ahead += stream;
-    all.emplace_back(std::make_unique<raw_client>(f.port(), least_receive_buffer))->send_without_reading(ahead);
+    all.emplace_back(std::make_unique<raw_client>(f.port(), least_receive_buffer))
+        ->send_without_reading(ahead);
   }
   f.until([&] { return std::ranges::all_of(all, [](const auto& c) { return c->was_reset(); }); });
 }
 
-// A read that ends with FIN is the last one that the system wakes anybody for. The moment at which FIN comes moves over the
-// job's end, where the read that watches the client is ended too.
+// A read that ends with FIN is the last one that the system wakes anybody for. The moment at which FIN comes
+// moves over the job's end, where the read that watches the client is ended too.
 TEST_CASE("http: a client that has said all it has to say is not waited for after its answer") {
   server_options o;
   o.sim = "rate=1000000,prefill=100000000";

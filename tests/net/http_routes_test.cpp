@@ -29,8 +29,8 @@ TEST_CASE("http: health, stats and models say what they know") {
   CHECK(c.get("/health/ready").status == 200);
   auto stats = c.get("/v1/stats").json();
   for (const char* field :
-       {"jobs", "pages", "memory", "tokens_per_s", "queue", "step_ms", "sampled_to_sent_ms", "cancel_to_release_ms", "predicted_wait_ms", "client_lag", "sessions",
-        "closed", "rss_bytes"}) {
+       {"jobs", "pages", "memory", "tokens_per_s", "queue", "step_ms", "sampled_to_sent_ms",
+        "cancel_to_release_ms", "predicted_wait_ms", "client_lag", "sessions", "closed", "rss_bytes"}) {
     CAPTURE(field);
     CHECK(stats.as_object().contains(field));
   }

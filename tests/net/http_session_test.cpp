@@ -110,15 +110,18 @@ TEST_CASE("http: a client that says nothing is not waited for") {
   CHECK(slow.ended());
 }
 
-// Bytes come so fast that the server, when the time is over, has always just read some: there is no read to cancel.
+// Bytes come so fast that the server, when the time is over, has always just read some: there is no read to
+// cancel.
 TEST_CASE("http: a body that goes on coming is ended at its time") {
   server_options o;
   o.net.limits.body_time = std::chrono::milliseconds(300);
   o.net.limits.body_bytes = 256 << 20;
   server_fixture f(o);
   raw_client c(f.port());
-  c.send("POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: " +
-         std::to_string(o.net.limits.body_bytes) + "\r\n\r\n");
+  c.send(
+      "POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: "
+      "application/json\r\nContent-Length: " +
+      std::to_string(o.net.limits.body_bytes) + "\r\n\r\n");
   std::size_t sent = 0;
   while (c.heard().empty() && ++sent < o.net.limits.body_bytes) c.send(" ");
   CHECK_THAT(c.heard(), Catch::StartsWith("HTTP/1.1 408 "));
@@ -193,7 +196,8 @@ TEST_CASE("http: an upgrade whose headers are not a WebSocket's is refused by th
   CHECK(refused("Sec-WebSocket-Key: short\r\n") == not_a_key);
   CHECK(refused("Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZXM=\r\n") == not_a_key);  // 17 bytes
   CHECK(refused(key + key) == "several Sec-WebSocket-Key headers");
-  CHECK(refused(key + "Authorization: Bearer a\r\nAuthorization: Bearer b\r\n") == "several Authorization headers");
+  CHECK(refused(key + "Authorization: Bearer a\r\nAuthorization: Bearer b\r\n") ==
+        "several Authorization headers");
 }
 
 TEST_CASE("http: what came from the client is cut where it comes back") {

@@ -1,5 +1,5 @@
-// Whose job it is: the bearer key that let a client in decides whose turn it is, whichever way it came; and nobody
-// learns of another key's jobs or prompts.
+// Whose job it is: the bearer key that let a client in decides whose turn it is, whichever way it came; and
+// nobody learns of another key's jobs or prompts.
 #include "tests/support/http_client.h"
 #include "tests/support/server_fixture.h"
 #include "tests/support/ws_client.h"
@@ -30,7 +30,8 @@ struct busy_server {
     f.until([&] { return f.service->stats().queue == jobs; });
   }
 
-  // How long the prompts were of the jobs that ended, in order, once the server is no longer busy and `jobs` have.
+  // How long the prompts were of the jobs that ended, in order, once the server is no longer busy and `jobs`
+  // have.
   std::vector<std::uint32_t> order(std::size_t jobs) {
     busy.drop();
     std::vector<std::uint32_t> lengths;
@@ -95,7 +96,8 @@ namespace {
 // A server of two keys, and a job of the first that runs until it is cancelled.
 struct two_keys {
   two_keys() : f(options()), first(f.port()), second(f.port()) {
-    first.send(first.request("POST", "/v1/completions", R"({"prompt":"x","max_tokens":1000000,"stream":true})", authorization("first")));
+    first.send(first.request("POST", "/v1/completions",
+                             R"({"prompt":"x","max_tokens":1000000,"stream":true})", authorization("first")));
     const auto said = first.read_until("\"id\":\"");
     id = (said + first.read_until("\"object\"")).substr(said.find("\"id\":\"") + 6, 32);
     f.until([&] { return state() == "decoding"; });
@@ -109,7 +111,9 @@ struct two_keys {
   http_answer as(std::string_view key, std::string_view method, std::string_view target) {
     return second.ask(method, target, {}, authorization(key));
   }
-  std::string state() { return std::string(as("first", "GET", "/v1/jobs/" + id).json().at("state").as_string()); }
+  std::string state() {
+    return std::string(as("first", "GET", "/v1/jobs/" + id).json().at("state").as_string());
+  }
 
   server_fixture f;
   http_client first, second;
@@ -150,7 +154,9 @@ TEST_CASE("keys: what is computed for a key serves that key alone, unless it is 
   server_fixture f(o);
   http_client c(f.port());
   const auto cached = [&](const char* key, const std::string& more = {}) {
-    const auto a = c.post("/v1/completions", R"({"max_tokens":1,"prompt":")" + std::string(200, 'p') + '"' + more + "}", authorization(key));
+    const auto a =
+        c.post("/v1/completions", R"({"max_tokens":1,"prompt":")" + std::string(200, 'p') + '"' + more + "}",
+               authorization(key));
     REQUIRE(a.status == 200);
     return a.json().at("usage").at("prompt_tokens_details").at("cached_tokens").to_number<int>();
   };

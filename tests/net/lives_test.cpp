@@ -1,5 +1,5 @@
-// Ten thousand lives in virtual time: random jobs that are read fast or slowly, cancelled, deserted or late, through the
-// protocol that sockets speak and the service behind it; and a drain at the end.
+// Ten thousand lives in virtual time: random jobs that are read fast or slowly, cancelled, deserted or late,
+// through the protocol that sockets speak and the service behind it; and a drain at the end.
 #include <map>
 
 #include "tests/support/town.h"

@@ -1,6 +1,6 @@
-// Memory that runs out on one of the server's threads ends what was at hand there, and nothing else: afterwards the
-// server answers, and holds no job, page, session or byte of what was refused. A program of its own, since it replaces
-// operator new.
+// Memory that runs out on one of the server's threads ends what was at hand there, and nothing else:
+// afterwards the server answers, and holds no job, page, session or byte of what was refused. A program of
+// its own, since it replaces operator new.
 #include <pthread.h>
 
 #include <array>
@@ -77,7 +77,9 @@ void talk(unsigned short port) {
     ws_client c(port);
     for (const char* id : {"a", "b"}) {
       if (c.open())
-        c.send(fmt::format(R"({{"type":"response.create","id":"{}","input":"x","max_tokens":20,"on_disconnect":"cancel"}})", id));
+        c.send(fmt::format(
+            R"({{"type":"response.create","id":"{}","input":"x","max_tokens":20,"on_disconnect":"cancel"}})",
+            id));
     }
     for (int i = 0; i < 10 && c.open(); ++i) {
       c.send(R"({"type":"ping","ts":1})");
@@ -101,7 +103,8 @@ void check_whole(server_fixture& f) {
   server_fixture::until([&] {
     const auto s = http_client(f.port()).get("/v1/stats").json();
     return s.at("sessions") == 0 && s.at("jobs").at("decoding") == 0 && s.at("pages").at("used") == 0 &&
-           s.at("client_memory").at("used").as_int64() <= static_cast<std::int64_t>(2 * net::connection_bytes);
+           s.at("client_memory").at("used").as_int64() <=
+               static_cast<std::int64_t>(2 * net::connection_bytes);
   });
   server_fixture::until([&] {
     const auto jobs = f.list_jobs();
@@ -118,7 +121,8 @@ TEST_CASE("no memory: an allocation that fails on any thread but the owner's is 
       server_options o;
       o.net.limits.detach_grace = std::chrono::milliseconds(100);
       server_fixture f(o);
-      talk(f.port());  // what Asio sets up once for each thread does not survive a failed allocation in Boost 1.81
+      // what Asio sets up once for each thread does not survive a failed allocation in Boost 1.81
+      talk(f.port());
       const auto failed_before = shortage_now.failed.load();
       for (std::uint64_t seed = 1; seed <= 20; ++seed) {
         const memory_short now(thread, one_in, seed);
@@ -147,7 +151,8 @@ TEST_CASE("no memory: what the owner cannot allocate ends jobs, and the engine g
 TEST_CASE("no memory: an exception in a handler of a shard is noted, and the shard goes on") {
   server_fixture f;
   const auto before = f.service->seen().count();
-  for (std::size_t i = 0; i < f.io.size(); ++i) boost::asio::post(f.io.at(i), [] { throw std::runtime_error("a test"); });
+  for (std::size_t i = 0; i < f.io.size(); ++i)
+    boost::asio::post(f.io.at(i), [] { throw std::runtime_error("a test"); });
   check_whole(f);
   CHECK(f.service->seen().count() == before + f.io.size());
 }

@@ -115,7 +115,9 @@ TEST_CASE("openai: a key that is there twice is refused by name, wherever it sta
     CHECK(p.error().param == r.key);
     CHECK(p.error().message == std::string("'") + r.key + "' is there twice");
   }
-  CHECK(openai::parse(dialect::completion, R"({"prompt":"x","metadata":{"a":{"a":{"a":1}},"b":[{"a":1},{"a":1}]}})").has_value());
+  CHECK(openai::parse(dialect::completion,
+                      R"({"prompt":"x","metadata":{"a":{"a":{"a":1}},"b":[{"a":1},{"a":1}]}})")
+            .has_value());
   CHECK(openai::parse_tokenize(R"({"text":"x","text":"x"})").error().param == "text");
 }
 
@@ -179,7 +181,8 @@ TEST_CASE("openai: a response object has text, reason, ids if asked, and usage")
   how.input_tokens = 3;
   how.output_tokens = 2;
   how.cached_tokens = 1;
-  const std::vector<openai::choice> two = {{"a\"b", std::vector<core::token_id>{7, 8}, how}, {"c", std::nullopt, how}};
+  const std::vector<openai::choice> two = {{"a\"b", std::vector<core::token_id>{7, 8}, how},
+                                           {"c", std::nullopt, how}};
   auto o = boost::json::parse(openai::response_body(dialect::completion, "id1", 12, "m", two)).as_object();
   CHECK(o.at("id") == "id1");
   CHECK(o.at("object") == "text_completion");

@@ -1,7 +1,7 @@
-// Hours of a server's life in seconds: a simulated device that fails now and then, a pool of pages far too small, and
-// clients of every temper, in virtual time. Everything is a function of the seed: WEIR_SIM_DAY=SEED replays one day, and
-// WEIR_SIM_DAY=SEED:COUNT its first COUNT arrivals. A day that fails is replayed shorter and shorter until it is told
-// how few arrivals fail.
+// Hours of a server's life in seconds: a simulated device that fails now and then, a pool of pages far too
+// small, and clients of every temper, in virtual time. Everything is a function of the seed:
+// WEIR_SIM_DAY=SEED replays one day, and WEIR_SIM_DAY=SEED:COUNT its first COUNT arrivals. A day that fails
+// is replayed shorter and shorter until it is told how few arrivals fail.
 #include <unistd.h>
 
 #include <cstdlib>
@@ -43,16 +43,18 @@ std::vector<arrival> traced() {
   while (std::getline(in, line)) {
     unsigned hour = 0, minute = 0, prompt = 0, output = 0;
     double second = 0;
-    if (std::sscanf(line.c_str(), "%*s %u:%u:%lf,%u,%u", &hour, &minute, &second, &prompt, &output) != 5) continue;
+    if (std::sscanf(line.c_str(), "%*s %u:%u:%lf,%u,%u", &hour, &minute, &second, &prompt, &output) != 5)
+      continue;
     const double t = hour * 3600.0 + minute * 60.0 + second;
     if (!first) first = t;
-    all.push_back({core::duration(static_cast<std::int64_t>((t - *first) * 1e9)), 1 + prompt / 4, 1 + output / 4});
+    all.push_back(
+        {core::duration(static_cast<std::int64_t>((t - *first) * 1e9)), 1 + prompt / 4, 1 + output / 4});
   }
   return all;
 }
 
-// The same sort of hour, made: arrivals in surges, lengths over two orders of magnitude; and storms: after
-// a calm a batchful of short prompts at once, which all fit when they enter and do not when they have grown.
+// The same sort of hour, made: arrivals in surges, lengths over two orders of magnitude; and storms: after a
+// calm a batchful of short prompts at once, which all fit when they enter and do not when they have grown.
 std::vector<arrival> made(std::mt19937_64& random, std::size_t count) {
   std::vector<arrival> all;
   core::duration at{};
@@ -61,7 +63,8 @@ std::vector<arrival> made(std::mt19937_64& random, std::size_t count) {
     at += std::chrono::microseconds(random() % (surge ? 20000 : storm ? 1000 : 300000));
     if (storm) {
       if (i % 64 % batch == 0) at += 12s;
-      all.push_back({at, 1 + static_cast<std::uint32_t>(random() % 40), 150 + static_cast<std::uint32_t>(random() % 50)});
+      all.push_back({at, 1 + static_cast<std::uint32_t>(random() % 40),
+                     150 + static_cast<std::uint32_t>(random() % 50)});
       continue;
     }
     all.push_back({at, 1 + static_cast<std::uint32_t>(random() % (8u << random() % 7)),
@@ -73,11 +76,15 @@ std::vector<arrival> made(std::mt19937_64& random, std::size_t count) {
 
 struct day : town {
   explicit day(std::uint64_t seed)
-      : town(seed, 1s, [seed](world& w, actors::service_options& o) { found(w, o, seed); }), faults(seed % 3 != 2) {}
+      : town(seed, 1s, [seed](world& w, actors::service_options& o) { found(w, o, seed); }),
+        faults(seed % 3 != 2) {}
 
   static void found(world& w, actors::service_options& o, std::uint64_t seed) {
-    const auto fault = [&](const char* what, std::uint64_t n) { return fmt::format(",fault={}@{}", what, n); };
-    std::string sim = fmt::format("rate={},prefill={},arrive={}", rate, prefill, seed % 2 ? "staggered" : "together");
+    const auto fault = [&](const char* what, std::uint64_t n) {
+      return fmt::format(",fault={}@{}", what, n);
+    };
+    std::string sim =
+        fmt::format("rate={},prefill={},arrive={}", rate, prefill, seed % 2 ? "staggered" : "together");
     if (seed % 4 == 1) sim += ",stall=60000/3000";
     if (seed % 3 == 0) sim += fault("device", 20000 + w.random() % 20000);
     if (seed % 3 == 1) sim += fault("sampler", 1 + w.random() % 20000);
@@ -108,7 +115,8 @@ struct day : town {
   }
 
   void live_through(const std::vector<arrival>& arrivals) {
-    const habits h{.slow_one_in = 4, .cancel_one_in = 8, .desert_one_in = 10, .patience = 20s, .faults = faults};
+    const habits h{
+        .slow_one_in = 4, .cancel_one_in = 8, .desert_one_in = 10, .patience = 20s, .faults = faults};
     for (const auto& a : arrivals) expect(a.at, [this, a] { return asked(a); }, h);
     live(arrivals.back().at + 1s);
   }
@@ -161,7 +169,8 @@ std::optional<replay> asked_for() {
 }
 
 bool fails(std::uint64_t seed, std::size_t count) {
-  const auto again = fmt::format("WEIR_SIM_DAY={}:{} /proc/{}/exe 'sim_day: an hour*' > /dev/null 2>&1", seed, count, ::getpid());
+  const auto again = fmt::format("WEIR_SIM_DAY={}:{} /proc/{}/exe 'sim_day: an hour*' > /dev/null 2>&1", seed,
+                                 count, ::getpid());
   return std::system(again.c_str()) != 0;
 }
 
@@ -178,7 +187,10 @@ struct mourner {
 
 }  // namespace
 
-TEST_CASE("sim_day: an hour of every kind of client and fault leaves nothing behind, and each is served as promised", "[long]") {
+TEST_CASE(
+    "sim_day: an hour of every kind of client and fault leaves nothing behind, and each is served as "
+    "promised",
+    "[long]") {
   tally t;
   const auto one_day = [&](std::uint64_t seed, std::size_t count) {
     std::cout << "sim_day: WEIR_SIM_DAY=" << seed << std::endl;

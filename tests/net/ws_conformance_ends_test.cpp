@@ -157,7 +157,8 @@ TEST_CASE("ws conformance 7: what a close says is read to the letter, and nothin
       {"the longest reason", close_frame(1000, longest), normal},
       {"a reason that is too long", close_frame(1000, longest + "x"), fault},
       {"a reason in UTF-8", close_frame(1000, Greek), normal},
-      // Beast says 1002 where section 8.1 has 1007: the connection fails either way, and nothing is lost by it.
+      // Beast says 1002 where section 8.1 has 1007: the connection fails either way, and nothing is lost by
+      // it.
       {"a reason that is none", close_frame(1000, Greek + "\xed\xa0\x80"), bad_text, fault},
       {"a reason that ends too early", close_frame(1000, "\xce"), bad_text, fault},
       {"a reason of one bad byte", close_frame(1000, "\xff"), bad_text, fault},

@@ -15,7 +15,9 @@ struct sample {
 };
 
 // A ping that says something beside what is answered.
-std::string saying(std::string_view bytes) { return fmt::format(R"({{"type":"ping","ts":1,"said":"{}"}})", bytes); }
+std::string saying(std::string_view bytes) {
+  return fmt::format(R"({{"type":"ping","ts":1,"said":"{}"}})", bytes);
+}
 
 // By the pattern of UTF-8 alone: also what it forbids.
 std::string encoded(char32_t c, int size) {

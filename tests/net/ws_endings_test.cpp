@@ -108,11 +108,12 @@ TEST_CASE("ws: a client that breaks the protocol while the server closes leaves 
   o.net.limits.handshake = std::chrono::milliseconds(500);
   server_fixture f(o);
   const auto masked = [](char first, std::string_view payload) {
-    return std::string{first, static_cast<char>(0x80 | payload.size())} + std::string(4, '\0') + std::string(payload);
+    return std::string{first, static_cast<char>(0x80 | payload.size())} + std::string(4, '\0') +
+           std::string(payload);
   };
   const std::string wrong_key = masked('\x81', R"({"type":"session.auth","token":"wrong"})");
-  const std::string faults[] = {masked('\x83', ""), masked('\x89', "x") + masked('\xf9', ""), std::string("\x81\x01x"),
-                                std::string("\x8a\xff\x7f\0\0\0\0\0\0\0mask", 14)};
+  const std::string faults[] = {masked('\x83', ""), masked('\x89', "x") + masked('\xf9', ""),
+                                std::string("\x81\x01x"), std::string("\x8a\xff\x7f\0\0\0\0\0\0\0mask", 14)};
   for (const auto& fault : faults) {
     ws_client c(f.port());
     c.send_raw(wrong_key + fault);

@@ -22,7 +22,9 @@ std::string header(unsigned char first, std::uint64_t size) {
   return out + "mask";
 }
 
-std::string frame(unsigned char first, std::size_t size) { return header(first, size) + std::string(size, 'x'); }
+std::string frame(unsigned char first, std::size_t size) {
+  return header(first, size) + std::string(size, 'x');
+}
 
 std::size_t admit(net::ws_frame_watch& watch, std::string_view bytes) {
   return watch.admit({reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size()}, now);
@@ -31,8 +33,8 @@ std::size_t admit(net::ws_frame_watch& watch, std::string_view bytes) {
 }  // namespace
 
 TEST_CASE("ws frame watch: messages up to the limit pass, however they are cut") {
-  const std::string good = frame(0x81, 1000) + frame(0x01, 400) + frame(0x89, 125) + frame(0x00, 0) + frame(0x80, 600) +
-                           frame(0x82, 1000) + frame(0x81, 0) + frame(0x8a, 3);
+  const std::string good = frame(0x81, 1000) + frame(0x01, 400) + frame(0x89, 125) + frame(0x00, 0) +
+                           frame(0x80, 600) + frame(0x82, 1000) + frame(0x81, 0) + frame(0x8a, 3);
   std::mt19937 random(7);
   for (int round = 0; round < 200; ++round) {
     net::ws_frame_watch watch(1000, burst_of(100));

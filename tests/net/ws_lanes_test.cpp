@@ -182,5 +182,6 @@ TEST_CASE("ws: how long frames took to leave, and who is behind, can be read") {
     server_fixture::until([&] { return stats().at("client_lag").at("late") == 1; });
     server_fixture::until([&] { return stats().at("client_lag").at("bytes").as_int64() > 100000; });
   }
-  server_fixture::until([&] { return stats().at("client_lag").at("late") == 0 && stats().at("client_lag").at("bytes") == 0; });
+  server_fixture::until(
+      [&] { return stats().at("client_lag").at("late") == 0 && stats().at("client_lag").at("bytes") == 0; });
 }

@@ -230,8 +230,11 @@ TEST_CASE("weir.v1: cancel, auth, ping and pong are understood") {
 }
 
 TEST_CASE("weir.v1: a ping's ts is a number of at most 32 digits, and comes back as it was written") {
-  const auto ping = [](const std::string& ts) { return ws::parse(R"({"ts":)" + ts + R"(,"type":"ping","in":{"ts":7}})"); };
-  for (const std::string ts : {"0", "-0", "1e3", "1700000000000.123", "12345678901234567890123456789012", "-1.2345678901234567890123456789e-12"}) {
+  const auto ping = [](const std::string& ts) {
+    return ws::parse(R"({"ts":)" + ts + R"(,"type":"ping","in":{"ts":7}})");
+  };
+  for (const std::string ts : {"0", "-0", "1e3", "1700000000000.123", "12345678901234567890123456789012",
+                               "-1.2345678901234567890123456789e-12"}) {
     CAPTURE(ts);
     const auto m = ping(ts);
     REQUIRE(std::holds_alternative<ws::ping>(m));
@@ -239,7 +242,9 @@ TEST_CASE("weir.v1: a ping's ts is a number of at most 32 digits, and comes back
   }
   CHECK(as<ws::ping>(R"({"type":"ping","\u0074s":5})").ts == "5");
   CHECK(as<ws::ping>(R"({"type":"ping","in":{"ts":7}})").ts.empty());
-  for (const std::string ts : {"\"1\"", "null", "true", "[1]", "{\"ts\":1}", "123456789012345678901234567890123", "0.00000000000000000000000000000000001"}) {
+  for (const std::string ts :
+       {"\"1\"", "null", "true", "[1]", "{\"ts\":1}", "123456789012345678901234567890123",
+        "0.00000000000000000000000000000000001"}) {
     CAPTURE(ts);
     const auto m = ping(ts);
     REQUIRE(std::holds_alternative<ws::protocol_error>(m));
@@ -260,9 +265,11 @@ TEST_CASE("weir.v1: names that come back in a message are no longer than 64 byte
   const std::string longest(100000, 'n');
   const std::string cut = std::string(61, 'n') + "…";
   CHECK(as<ws::protocol_error>(R"({"type":")" + longest + "\"}").message == "unknown type '" + cut + "'");
-  CHECK(refused_with(R"("logit_bias":{")" + longest + "\":1}").message == "logit_bias: \"" + cut + "\" is not a token id");
+  CHECK(refused_with(R"("logit_bias":{")" + longest + "\":1}").message ==
+        "logit_bias: \"" + cut + "\" is not a token id");
   const auto messages = [&](const std::string& content) {
-    return as<ws::protocol_error>(R"({"type":"response.create","id":"a","input":[{"role":"user","content":)" + content + "}]}");
+    return as<ws::protocol_error>(R"({"type":"response.create","id":"a","input":[{"role":"user","content":)" +
+                                  content + "}]}");
   };
   CHECK(messages(R"([{"type":")" + longest + "\"}]").message ==
         "input[0].content: parts of type '" + cut + "' are not supported yet");

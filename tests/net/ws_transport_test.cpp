@@ -108,7 +108,8 @@ TEST_CASE("ws transport: pongs and frames never mix, however full the send buffe
 
   // The client pings as fast as it can, and reads so slowly that its end is full most of the time.
   int pinged = 0, ponged = 0;
-  ends.client->control_callback([&](websocket::frame_type kind, beast::string_view) { ponged += kind == websocket::frame_type::pong; });
+  ends.client->control_callback(
+      [&](websocket::frame_type kind, beast::string_view) { ponged += kind == websocket::frame_type::pong; });
   std::function<void()> ping = [&] {
     if (pinged++ == pings) return;
     ends.client->async_ping("are you there, after all that is on its way already?", [&](error_code ec) {

@@ -93,13 +93,14 @@ std::string inspector::not_yet() {
   return descriptors_closed();
 }
 
-// The questions above were asked on connections, and the server's end of the last one is closed a moment after ours.
+// The questions above were asked on connections, and the server's end of the last one is closed a moment
+// after ours.
 std::string inspector::descriptors_closed() {
   const auto until = clock::now() + longest_close;
   while (server_.descriptors() > descriptors_) {
     if (clock::now() > until) {
-      return std::to_string(server_.descriptors()) + " descriptors are open, and " + std::to_string(descriptors_) +
-             " were at the beginning; connections:\n" + server_.connections();
+      return std::to_string(server_.descriptors()) + " descriptors are open, and " +
+             std::to_string(descriptors_) + " were at the beginning; connections:\n" + server_.connections();
     }
     std::this_thread::sleep_for(milliseconds(5));
   }

@@ -33,7 +33,8 @@ class server {
   std::string sanitizer_report();  // empty: none since the last time it was asked
 
   std::size_t descriptors() const;
-  std::string connections() const;  // its sockets but the listening one, as /proc/net/tcp shows them, a line each
+  // its sockets but the listening one, as /proc/net/tcp shows them, a line each
+  std::string connections() const;
   std::size_t resident() const;  // bytes
   std::size_t peak() const;      // bytes, the most since forget_peak()
   void forget_peak();

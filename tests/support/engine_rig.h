@@ -49,7 +49,8 @@ struct engine_rig {
   explicit engine_rig(const core::sim_spec& spec, core::engine_config c = small_config()) {
     build(core::make_sim_model(spec), letters(core::sim_vocab_size), c);
   }
-  engine_rig(std::unique_ptr<core::model> m, std::shared_ptr<const core::tokenizer> t, core::engine_config c) {
+  engine_rig(std::unique_ptr<core::model> m, std::shared_ptr<const core::tokenizer> t,
+             core::engine_config c) {
     build(std::move(m), std::move(t), c);
   }
 

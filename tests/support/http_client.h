@@ -1,5 +1,5 @@
-// http_client.h — an HTTP client for tests that sends any bytes it is told to, and reads each answer within a minute.
-// Beast stays in http_client.cpp, so that a file of tests compiles in seconds.
+// http_client.h — an HTTP client for tests that sends any bytes it is told to, and reads each answer within a
+// minute. Beast stays in http_client.cpp, so that a file of tests compiles in seconds.
 //
 // A read that outlasts its limit fails the test.
 #pragma once
@@ -35,13 +35,17 @@ class http_client {
   http_client(const http_client&) = delete;
   http_client& operator=(const http_client&) = delete;
 
-  http_answer get(std::string_view target, std::string_view more = {}) { return ask("GET", target, {}, more); }
+  http_answer get(std::string_view target, std::string_view more = {}) {
+    return ask("GET", target, {}, more);
+  }
   http_answer post(std::string_view target, std::string_view body, std::string_view more = {}) {
     return ask("POST", target, body, more);
   }
-  http_answer ask(std::string_view method, std::string_view target, std::string_view body, std::string_view more);
+  http_answer ask(std::string_view method, std::string_view target, std::string_view body,
+                  std::string_view more);
 
-  // The text of a request. Host, and of a POST the type and the length, are added where `more` does not have them.
+  // The text of a request. Host, and of a POST the type and the length, are added where `more` does not have
+  // them.
   std::string request(std::string_view method, std::string_view target, std::string_view body,
                       std::string_view more) const;
 

@@ -1,8 +1,9 @@
-// late_model.h — any model as one that runs ahead: what it is told to begin is done when the tokens are asked for, in
-// order, and not before.
+// late_model.h — any model as one that runs ahead: what it is told to begin is done when the tokens are asked
+// for, in order, and not before.
 //
-// Nothing is known too early (a row's token is put in when the draw has been made), and nothing that was handed over is
-// looked at again: batches and samplers are copied when they come, as a device would read them then.
+// Nothing is known too early (a row's token is put in when the draw has been made), and nothing that was
+// handed over is looked at again: batches and samplers are copied when they come, as a device would read them
+// then.
 #pragma once
 
 #include <catch2/catch.hpp>
@@ -31,7 +32,9 @@ class late_model final : public core::model {
 
   const core::model_info& info() const noexcept override { return info_; }
   core::result<void> allocate_pages(std::uint32_t count) override { return model_->allocate_pages(count); }
-  core::result<void> allocate_host_pages(std::uint32_t count) override { return model_->allocate_host_pages(count); }
+  core::result<void> allocate_host_pages(std::uint32_t count) override {
+    return model_->allocate_host_pages(count);
+  }
   core::result<void> save_page(core::page_id page, std::uint32_t slot) override {
     catch_up();
     return model_->save_page(page, slot);

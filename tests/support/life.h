@@ -1,5 +1,6 @@
-// life.h — one job and its client in a world: asked for, read fast or slowly, cancelled, deserted or late, through the
-// protocol that sockets speak and the service behind it. judge() says whether it was served as promised.
+// life.h — one job and its client in a world: asked for, read fast or slowly, cancelled, deserted or late,
+// through the protocol that sockets speak and the service behind it. judge() says whether it was served as
+// promised.
 //
 // Thread safety: none; everything on the world's thread.
 #pragma once
@@ -30,7 +31,8 @@ class life : public std::enable_shared_from_this<life> {
  public:
   life(world& w, std::shared_ptr<net::hub> h) : world_(w), hub_(std::move(h)) {}
 
-  // Asks for `request`, and lives with it as `habits` say. Its seed, limit and stop string are known to the judge.
+  // Asks for `request`, and lives with it as `habits` say. Its seed, limit and stop string are known to the
+  // judge.
   void begin(actors::request request, const habits& h) {
     auto& random = world_.random;
     request.seed = seed_ = random() % 1000000;
@@ -50,7 +52,9 @@ class life : public std::enable_shared_from_this<life> {
     });
     id_ = job->id();
     lane_.emplace(std::move(c), std::move(job));
-    const auto moment = [&] { return core::duration(static_cast<std::int64_t>(random() % h.patience.count())); };
+    const auto moment = [&] {
+      return core::duration(static_cast<std::int64_t>(random() % h.patience.count()));
+    };
     if (chance(h.cancel_one_in)) later(moment(), &life::cancel);
     if (chance(2 * h.cancel_one_in)) later(moment(), &life::cancel_by_id);
     if (chance(h.desert_one_in)) later(moment(), &life::desert);

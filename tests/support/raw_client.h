@@ -1,5 +1,5 @@
-// raw_client.h — a TCP connection that sends any bytes and keeps all that comes back, over plain sockets: no HTTP
-// or WebSocket library stands between a test and the wire.
+// raw_client.h — a TCP connection that sends any bytes and keeps all that comes back, over plain sockets: no
+// HTTP or WebSocket library stands between a test and the wire.
 #pragma once
 
 #include <arpa/inet.h>
@@ -20,7 +20,8 @@ namespace weir::tests {
 
 class raw_client {
  public:
-  // receive_buffer: bytes that the system here takes from a server whose client does not read; 0: its default.
+  // receive_buffer: bytes that the system here takes from a server whose client does not read; 0: its
+  // default.
   explicit raw_client(unsigned short port, int receive_buffer = 0)
       : fd_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
     REQUIRE(fd_ >= 0);

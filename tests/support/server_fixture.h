@@ -37,7 +37,8 @@ struct server_fixture {
   // Waits for it. Fails a test that would wait for more than a minute.
   static void until(const std::function<bool()>& holds);
 
-  // As /v1/jobs has them, whosever they are: the newest first. The list hears of an end a message later than the engine.
+  // As /v1/jobs has them, whosever they are: the newest first. The list hears of an end a message later than
+  // the engine.
   std::vector<actors::job_view> list_jobs();
 
   // Waits until nothing is left in the engine.

@@ -6,8 +6,9 @@
 
 namespace weir::test {
 
-// The length of a beginning that fails while the one shorter by one does not, found by halving. REQUIRES: all of `count`
-// fails, and nothing at all does not. Where failing comes and goes with the length, any such place is as good.
+// The length of a beginning that fails while the one shorter by one does not, found by halving. REQUIRES: all
+// of `count` fails, and nothing at all does not. Where failing comes and goes with the length, any such place
+// is as good.
 inline std::size_t shrink(std::size_t count, const std::function<bool(std::size_t)>& fails) {
   std::size_t passes = 0;
   while (count - passes > 1) {

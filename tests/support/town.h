@@ -1,5 +1,5 @@
-// town.h — a world with a service, and clients who live there: they come at their times, the service drains once all have,
-// and nothing is left behind.
+// town.h — a world with a service, and clients who live there: they come at their times, the service drains
+// once all have, and nothing is left behind.
 //
 // Thread safety: none; everything on the thread that calls live().
 #pragma once
@@ -17,7 +17,8 @@ namespace weir::tests {
 struct town {
   // `found` says what the service is like: it may draw from the world, which is there already.
   using founder = std::function<void(world&, actors::service_options&)>;
-  town(std::uint64_t seed, core::duration tick_every, const founder& found) : here(seed), tick_every_(tick_every) {
+  town(std::uint64_t seed, core::duration tick_every, const founder& found)
+      : here(seed), tick_every_(tick_every) {
     actors::service_options o;
     o.owner.device = "sim";
     o.owner.audit = true;

@@ -63,7 +63,9 @@ class toy_model final : public core::model {
   }
 
   // What lies in a page: a token a row.
-  std::span<core::token_id> page_at(core::page_id page) { return page_of(memory_, static_cast<std::size_t>(page)); }
+  std::span<core::token_id> page_at(core::page_id page) {
+    return page_of(memory_, static_cast<std::size_t>(page));
+  }
 
   core::result<void> forward(const core::batch& b) override {
     ++forwards;

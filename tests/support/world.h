@@ -1,5 +1,5 @@
-// world.h — a service in virtual time on one thread, whose every turn is a function of the seed: the order of handlers,
-// and the moments at which bells ring. Hours of life take seconds.
+// world.h — a service in virtual time on one thread, whose every turn is a function of the seed: the order of
+// handlers, and the moments at which bells ring. Hours of life take seconds.
 //
 // Thread safety: none; everything on the thread that calls run().
 #pragma once
@@ -21,13 +21,15 @@ class world final : public actors::timekeeper {
     return std::make_unique<rope>(*this, std::move(ring));
   }
 
-  std::shared_ptr<const core::clock> lasting() const override { return {std::shared_ptr<const core::clock>(), this}; }
+  std::shared_ptr<const core::clock> lasting() const override {
+    return {std::shared_ptr<const core::clock>(), this};
+  }
 
   // Calls f after `delay`.
   void after(core::duration delay, std::function<void()> f) { due_.emplace(now_ + delay, std::move(f)); }
 
-  // Runs whatever can run; where nothing can, it is the next bell's time. Returns when `done` holds, or false where
-  // nothing would ever happen again, or not before `limit`.
+  // Runs whatever can run; where nothing can, it is the next bell's time. Returns when `done` holds, or false
+  // where nothing would ever happen again, or not before `limit`.
   bool run(const std::function<bool()>& done, core::duration limit = std::chrono::hours(1000)) {
     const auto end = now_ + limit;
     while (!done()) {
@@ -42,7 +44,9 @@ class world final : public actors::timekeeper {
 
   // A service whose actors all live here.
   std::unique_ptr<actors::service> make_service(actors::service_options o) {
-    o.simulated.emplace(actors::simulation{get_executor(), [this] { return core::job_id{random(), random()}; }});
+    o.simulated.emplace(actors::simulation{get_executor(), [this] {
+                                             return core::job_id{random(), random()};
+                                           }});
     auto s = std::make_unique<actors::service>(std::move(o), *this);
     std::optional<core::result<>> loaded;
     s->load({}, get_executor(), [&](core::result<> r) { loaded = std::move(r); });

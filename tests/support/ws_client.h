@@ -1,5 +1,5 @@
-// ws_client.h — a WebSocket client for tests: one call at a time, each with a limit of a minute, on whatever thread calls.
-// Beast stays in ws_client.cpp, so that a file of tests compiles in seconds.
+// ws_client.h — a WebSocket client for tests: one call at a time, each with a limit of a minute, on whatever
+// thread calls. Beast stays in ws_client.cpp, so that a file of tests compiles in seconds.
 //
 // A call that outlasts its limit fails the test.
 #pragma once

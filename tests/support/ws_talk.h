@@ -14,7 +14,8 @@
 namespace weir::tests {
 
 inline std::string create(std::string_view id, std::string_view fields = {}) {
-  return fmt::format(R"({{"type":"response.create","id":"{}","input":"hello"{}{}}})", id, fields.empty() ? "" : ",", fields);
+  return fmt::format(R"({{"type":"response.create","id":"{}","input":"hello"{}{}}})", id,
+                     fields.empty() ? "" : ",", fields);
 }
 
 // Reads a lane to its end; frames of other lanes are an error.

@@ -37,17 +37,20 @@ result<void> read_elements(const checkpoint& from, const stored_tensor& t, dtype
 }
 
 // In slices, so that progress is seen inside a large tensor too.
-result<void> read_piece(const checkpoint& from, const piece& p, dtype type, std::byte* to, const moved_bytes& moved) {
+result<void> read_piece(const checkpoint& from, const piece& p, dtype type, std::byte* to,
+                        const moved_bytes& moved) {
   const u64 slice = 4u << 20;
   for (u64 at = 0; at < p.elements; at += slice) {
     const u64 count = std::min(slice, p.elements - at);
-    if (auto ok = read_elements(from, *p.from, type, at, count, to + at * kernels::size_of(type)); !ok) return ok;
+    if (auto ok = read_elements(from, *p.from, type, at, count, to + at * kernels::size_of(type)); !ok)
+      return ok;
     moved(count * kernels::size_of(type));
   }
   return {};
 }
 
-result<void> fill_in_turn(const std::vector<placed>& all, const kernels::backend& on, const fill_piece& fill) {
+result<void> fill_in_turn(const std::vector<placed>& all, const kernels::backend& on,
+                          const fill_piece& fill) {
   u64 largest = 0;
   for (const placed& p : all) largest = std::max(largest, p.rows.bytes());
   const auto staging = std::make_unique_for_overwrite<std::byte[]>(largest);

@@ -1,10 +1,12 @@
 // fill.h — from a checkpoint's files into a backend's memory: what lies where, and the two ways there.
 //
-// Where the backend has memory that its uploads read by themselves, several threads read slices of the files into it while
-// others of them are under way; else each matrix is put together on the host, one at a time, and laid out by the backend.
-// Files are read, not looked at through their mapping: one that is cut short meanwhile is an error and not a signal.
+// Where the backend has memory that its uploads read by themselves, several threads read slices of the files
+// into it while others of them are under way; else each matrix is put together on the host, one at a time,
+// and laid out by the backend. Files are read, not looked at through their mapping: one that is cut short
+// meanwhile is an error and not a signal.
 //
-// Thread safety: each call by one thread; it joins those that it starts. The backend is the caller's meanwhile.
+// Thread safety: each call by one thread; it joins those that it starts. The backend is the caller's
+// meanwhile.
 #pragma once
 
 #include <cstddef>
@@ -46,8 +48,8 @@ using fill_piece = std::function<result<void>(const piece&, std::byte* to, const
 result<void> fill_in_turn(const std::vector<placed>& all, const kernels::backend& on, const fill_piece& fill);
 
 // So many elements of a tensor from `first` on, as the type that they are to have.
-result<void> read_elements(const checkpoint& from, const stored_tensor& t, kernels::dtype type, std::uint64_t first,
-                           std::uint64_t count, std::byte* to);
+result<void> read_elements(const checkpoint& from, const stored_tensor& t, kernels::dtype type,
+                           std::uint64_t first, std::uint64_t count, std::byte* to);
 
 // A whole piece, as the type that it is to have.
 result<void> read_piece(const checkpoint& from, const piece& p, kernels::dtype type, std::byte* to,

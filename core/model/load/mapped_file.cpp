@@ -43,8 +43,8 @@ result<void> mapped_file::read(std::uint64_t at, std::span<std::byte> to) const 
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) return cannot("read", path_);
     if (n == 0)
-      return make_error(errc::bad_file, "{}: it ends before byte {} now, and had {} bytes when it was opened", path_, at,
-                        bytes_.size());
+      return make_error(errc::bad_file, "{}: it ends before byte {} now, and had {} bytes when it was opened",
+                        path_, at, bytes_.size());
     at += static_cast<std::uint64_t>(n);
     to = to.subspan(static_cast<std::size_t>(n));
   }
@@ -52,7 +52,9 @@ result<void> mapped_file::read(std::uint64_t at, std::span<std::byte> to) const 
 }
 
 mapped_file::mapped_file(mapped_file&& other) noexcept
-    : path_(std::move(other.path_)), bytes_(std::exchange(other.bytes_, {})), file_(std::exchange(other.file_, -1)) {}
+    : path_(std::move(other.path_)),
+      bytes_(std::exchange(other.bytes_, {})),
+      file_(std::exchange(other.file_, -1)) {}
 
 mapped_file& mapped_file::operator=(mapped_file&& other) noexcept {
   std::swap(path_, other.path_);

@@ -1,7 +1,7 @@
 // mapped_file.h — a file's bytes, read-only, for as long as the object lives.
 //
-// Looking at a mapped byte that the file lost meanwhile ends the process; read() says so instead, and is what large parts of a
-// file are taken by.
+// Looking at a mapped byte that the file lost meanwhile ends the process; read() says so instead, and is what
+// large parts of a file are taken by.
 //
 // Thread safety: immutable once open; any thread may read the bytes.
 #pragma once

@@ -180,7 +180,8 @@ result<void> checkpoint::read(const stored_tensor& t, u64 at, std::span<std::byt
   for (const mapped_file& f : files_) {
     const std::less_equal<const std::byte*> before;
     const auto all = f.bytes();
-    if (before(all.data(), t.bytes.data()) && before(t.bytes.data() + t.bytes.size(), all.data() + all.size()))
+    if (before(all.data(), t.bytes.data()) &&
+        before(t.bytes.data() + t.bytes.size(), all.data() + all.size()))
       return f.read(static_cast<u64>(t.bytes.data() - all.data()) + at, to);
   }
   return make_error(errc::internal, "a tensor of another checkpoint");

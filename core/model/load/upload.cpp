@@ -1,5 +1,5 @@
-// Weights from files into a device's memory, with several readers: each slice is read into a lane of memory that the device
-// reaches by itself, and goes up from there while other lanes are read into.
+// Weights from files into a device's memory, with several readers: each slice is read into a lane of memory
+// that the device reaches by itself, and goes up from there while other lanes are read into.
 #include <algorithm>
 #include <condition_variable>
 #include <deque>
@@ -99,8 +99,8 @@ class exchange {
   std::optional<error> failed_;
 };
 
-// A thread reads about 5 GB/s out of the page cache, a link takes 55: half of the cores, and no more than eight, since what more of
-// them gain is lost on pinning their memory (docs/performance.md).
+// A thread reads about 5 GB/s out of the page cache, a link takes 55: half of the cores, and no more than
+// eight, since what more of them gain is lost on pinning their memory (docs/performance.md).
 unsigned reader_count() {
   return std::clamp(std::thread::hardware_concurrency() / 2, 1u, 8u);
 }
@@ -108,13 +108,14 @@ unsigned reader_count() {
 }  // namespace
 
 result<void> upload_slices(const std::vector<placed>& all, const checkpoint& from,
-                           const std::shared_ptr<const kernels::backend>& on, const moved_bytes& moved, unsigned readers,
-                           u64 lane) {
+                           const std::shared_ptr<const kernels::backend>& on, const moved_bytes& moved,
+                           unsigned readers, u64 lane) {
   if (readers == 0) readers = reader_count();
   const unsigned lanes = std::min(2 * readers, kernels::backend::upload_lanes);
   const auto slices = slices_of(all, lane);
   const kernels::host_buffer memory(on, lanes * lane);
-  if (!memory.data()) return make_error(errc::does_not_fit, "no host memory that the device can reach: {} bytes", lanes * lane);
+  if (!memory.data())
+    return make_error(errc::does_not_fit, "no host memory that the device can reach: {} bytes", lanes * lane);
   const auto lane_at = [&](unsigned n) { return memory.data() + n * lane; };
 
   exchange desk(slices.size(), lanes);
@@ -122,7 +123,8 @@ result<void> upload_slices(const std::vector<placed>& all, const checkpoint& fro
   const auto read = [&] {
     while (const auto t = desk.next()) {
       const slice& s = slices[t->slice];
-      if (auto ok = read_elements(from, *s.from, s.type, s.first, s.count, lane_at(t->lane)); !ok) return desk.fail(ok.error());
+      if (auto ok = read_elements(from, *s.from, s.type, s.first, s.count, lane_at(t->lane)); !ok)
+        return desk.fail(ok.error());
       desk.filled(*t);
     }
   };
@@ -155,7 +157,8 @@ result<void> upload_slices(const std::vector<placed>& all, const checkpoint& fro
   while (!under_way.empty()) await_first();
   threads.clear();
   if (const auto why = desk.failure()) return *why;
-  if (const char* why = on->fault ? on->fault(on->self) : nullptr) return make_error(errc::internal, "the device failed: {}", why);
+  if (const char* why = on->fault ? on->fault(on->self) : nullptr)
+    return make_error(errc::internal, "the device failed: {}", why);
   return {};
 }
 

@@ -1,10 +1,10 @@
 // attention.h — softmax attention of many queries over some pages of one sequence, in one pass.
 //
-// Each page is met once: its keys are turned, so that a vector holds one dimension of many tokens, and then all
-// queries pass over it, a few at a time in registers: scores of the page, their running maximum, the weights, and
-// the weighted sum of values, rescaled as the maximum grows (Milakov and Gimelshein 2018, «Online normalizer
-// calculation for softmax»). A query meets pages and positions in one order, and what it does not see is added as
-// zero: the same bits whatever queries are beside it.
+// Each page is met once: its keys are turned, so that a vector holds one dimension of many tokens, and then
+// all queries pass over it, a few at a time in registers: scores of the page, their running maximum, the
+// weights, and the weighted sum of values, rescaled as the maximum grows (Milakov and Gimelshein 2018,
+// «Online normalizer calculation for softmax»). A query meets pages and positions in one order, and what it
+// does not see is added as zero: the same bits whatever queries are beside it.
 #pragma once
 
 #include "kernels/cpu/simd/vector.h"
@@ -15,7 +15,7 @@ namespace {
 constexpr std::size_t most = 6;                    // queries in registers at once
 constexpr std::size_t wide = lanes == 16 ? 4 : 2;  // vectors beside them: most * wide running sums
 constexpr std::size_t line = 16;                   // floats of a cache line
-constexpr std::size_t ahead = 8;                   // queries and outputs lie far apart, and are asked for so many early
+constexpr std::size_t ahead = 8;  // queries and outputs lie far apart, and are asked for so many early
 
 struct attention_room {
   float* q;       // [count, head_dim] scaled
@@ -88,8 +88,8 @@ void turn_keys(const float* keys, std::size_t width, std::size_t tokens, part_of
 
 // Scores of `queries` queries at positions [at, at + vectors * lanes).
 template <std::size_t queries, std::size_t vectors>
-WEIR_INLINE void score_block(const attention_room& room, std::size_t width, std::size_t tokens, std::size_t first,
-                             std::size_t at) {
+WEIR_INLINE void score_block(const attention_room& room, std::size_t width, std::size_t tokens,
+                             std::size_t first, std::size_t at) {
   const float* q = room.q + first * width;
   vec sums[queries][vectors] = {};
   for (std::size_t i = 0; i < width; ++i) {
@@ -107,8 +107,9 @@ WEIR_INLINE void score_block(const attention_room& room, std::size_t width, std:
     for (std::size_t v = 0; v < vectors; ++v) store_as(room.scores + j * tokens + at + v * lanes, sums[j][v]);
 }
 
-// The same straight from the keys' rows, which are turned in registers: where no other queries need them turned.
-// What comes next, keys and these tokens' values, is asked for meanwhile, in the order in which it lies.
+// The same straight from the keys' rows, which are turned in registers: where no other queries need them
+// turned. What comes next, keys and these tokens' values, is asked for meanwhile, in the order in which it
+// lies.
 template <std::size_t queries>
 void score_rows(const attention_room& room, const page_rows& page, std::size_t width, std::size_t tokens,
                 part_of_page block) {
@@ -141,8 +142,9 @@ void score_rows(const attention_room& room, const page_rows& page, std::size_t w
   }
 }
 
-// sums = sums * shrink + weights · values over positions `seen`, for `vectors` vectors of the head; or for the last
-// `rest` < lanes of its dimensions, where there is a rest. Every dimension goes through the same vector operations.
+// sums = sums * shrink + weights · values over positions `seen`, for `vectors` vectors of the head; or for
+// the last `rest` < lanes of its dimensions, where there is a rest. Every dimension goes through the same
+// vector operations.
 template <std::size_t queries, std::size_t vectors>
 WEIR_INLINE void gather_block(const attention_room& room, const float* values, std::size_t width,
                               std::size_t tokens, part_of_page seen, const float* shrink, float* to,
@@ -183,7 +185,8 @@ WEIR_INLINE void in_blocks(std::size_t at, std::size_t end, const F& f) {
   if (at + lanes <= end) f.template operator()<1>(at);
 }
 
-// The largest of a query's scores in `block` (whole vectors) and of `so_far`. Scores outside `seen` become -inf.
+// The largest of a query's scores in `block` (whole vectors) and of `so_far`. Scores outside `seen` become
+// -inf.
 template <bool masked>
 WEIR_INLINE float largest_in(float* scores, part_of_page seen, part_of_page block, float so_far) {
   vec in_lane = all(so_far);
@@ -191,7 +194,8 @@ WEIR_INLINE float largest_in(float* scores, part_of_page seen, part_of_page bloc
     vec x = load_f32(scores + p);
     if constexpr (masked) {
       const ivec at = lane_numbers() + static_cast<std::int32_t>(p);
-      const ivec inside = (at >= static_cast<std::int32_t>(seen.from)) & (at < static_cast<std::int32_t>(seen.to));
+      const ivec inside =
+          (at >= static_cast<std::int32_t>(seen.from)) & (at < static_cast<std::int32_t>(seen.to));
       x = inside != 0 ? x : all(-__builtin_inff());
       store_as(scores + p, x);
     }
@@ -216,8 +220,9 @@ WEIR_INLINE void weigh(float* scores, part_of_page block, float largest, float s
 
 // From scores to weights for all queries at hand, and by how much the sums of each shrink.
 template <std::size_t queries>
-void weigh_queries(const attention_tile& t, const attention_room& room, const part_of_page (&of_each)[queries],
-                   part_of_page block, std::size_t first, float* shrink) {
+void weigh_queries(const attention_tile& t, const attention_room& room,
+                   const part_of_page (&of_each)[queries], part_of_page block, std::size_t first,
+                   float* shrink) {
   constexpr std::size_t padded = (queries + lanes - 1) / lanes * lanes;
   const std::size_t tokens = t.kv.page_tokens;
   float* largest = t.into.largest + first;
@@ -244,10 +249,11 @@ void weigh_queries(const attention_tile& t, const attention_room& room, const pa
   }
 }
 
-// Queries [first, first + queries) over one page, whose keys are turned already if there are more queries than these.
+// Queries [first, first + queries) over one page, whose keys are turned already if there are more queries
+// than these.
 template <std::size_t queries>
-void fold_queries(const attention_tile& t, const attention_room& room, const page_rows& page, std::uint32_t begin,
-                  std::size_t first) {
+void fold_queries(const attention_tile& t, const attention_room& room, const page_rows& page,
+                  std::uint32_t begin, std::size_t first) {
   const std::size_t width = t.kv.head_dim, tokens = t.kv.page_tokens;
   part_of_page of_each[queries], seen{0, 0};
   for (std::size_t j = 0; j < queries; ++j) {

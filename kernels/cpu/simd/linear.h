@@ -1,4 +1,5 @@
-// linear.h — a block of activation rows against one panel of packed weights: outer products, an output a lane.
+// linear.h — a block of activation rows against one panel of packed weights: outer products, an output a
+// lane.
 //
 // Every output has one accumulator, to which the products are added in the order of k by one fused
 // multiply-add each: the same bits whatever the block of rows, the slice of k or the number of threads.
@@ -25,8 +26,8 @@ WEIR_INLINE void add_products(vec (&sums)[rows][vectors], const float* x, const 
   }
 }
 
-// While a panel is read, what comes next is asked for, in several streams: the processor's own prefetcher runs
-// a little way ahead of each, and eight keep the memory busy where one does not.
+// While a panel is read, what comes next is asked for, in several streams: the processor's own prefetcher
+// runs a little way ahead of each, and eight keep the memory busy where one does not.
 struct coming {
   static constexpr std::size_t streams = 8;
   const std::byte* at;

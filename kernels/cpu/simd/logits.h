@@ -32,7 +32,8 @@ logit_loops::peak largest_logit(const float* x, std::size_t count) {
 std::size_t next_from(const float* x, std::size_t from, std::size_t count, float least) {
   std::size_t i = from;
   for (; i + lanes <= count; i += lanes)
-    if (const unsigned found = reaching(load_f32(x + i), least)) return i + static_cast<std::size_t>(__builtin_ctz(found));
+    if (const unsigned found = reaching(load_f32(x + i), least))
+      return i + static_cast<std::size_t>(__builtin_ctz(found));
   for (; i < count; ++i)
     if (x[i] >= least) return i;
   return count;

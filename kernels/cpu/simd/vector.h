@@ -100,16 +100,17 @@ template <dtype type>
 WEIR_INLINE vec load_part(const void* base, std::size_t index, std::size_t count) {
 #if defined(__AVX512F__)
   if constexpr (type == dtype::f32)
-    return _mm512_maskz_loadu_ps(static_cast<__mmask16>((1u << count) - 1), static_cast<const float*>(base) + index);
+    return _mm512_maskz_loadu_ps(static_cast<__mmask16>((1u << count) - 1),
+                                 static_cast<const float*>(base) + index);
 #endif
   alignas(64) unsigned char padded[4 * lanes] = {};
   std::memcpy(padded, static_cast<const unsigned char*>(base) + index * size_of(type), count * size_of(type));
   return load_vec<type>(padded, 0);
 }
 
-// A product that is rounded before it is added to: the compiler may fuse either product of a * b + c * d, and choose
-// differently in two copies of a loop; what went through here is not fused. (GCC 12 takes vectors apart to put
-// __builtin_assoc_barrier around each element.)
+// A product that is rounded before it is added to: the compiler may fuse either product of a * b + c * d, and
+// choose differently in two copies of a loop; what went through here is not fused. (GCC 12 takes vectors
+// apart to put __builtin_assoc_barrier around each element.)
 template <class T>
 WEIR_INLINE T rounded(T x) {
 #if defined(__x86_64__)
@@ -216,9 +217,9 @@ WEIR_INLINE float largest_of(vec v) {
   return fold_lanes(v, [](vec a, vec b) __attribute__((always_inline)) { return larger(a, b); });
 }
 
-// e^x within 2 ulp for x in [-87, most], clamped below; NaN stays NaN. Two to the whole part of x / ln 2, which the
-// shift leaves in the low bits and which goes into the exponent, times a polynomial (Cephes' expf) of the rest.
-// REQUIRES: x <= most, or NaN
+// e^x within 2 ulp for x in [-87, most], clamped below; NaN stays NaN. Two to the whole part of x / ln 2,
+// which the shift leaves in the low bits and which goes into the exponent, times a polynomial (Cephes' expf)
+// of the rest. REQUIRES: x <= most, or NaN
 template <int most>
 WEIR_INLINE vec exp_below(vec x) {
   static_assert(most <= 88);

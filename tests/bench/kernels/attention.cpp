@@ -25,7 +25,8 @@ constexpr shape small{"12/12 heads of 64", 12, 12, 64}, one_b{"32/8 heads of 64"
     eight_b{"32/8 heads of 128", 32, 8, 128};
 
 std::string name_of(const shape& s, std::uint32_t sequences, std::uint32_t rows, std::uint32_t before) {
-  return std::to_string(sequences) + " x " + std::to_string(rows) + " at " + std::to_string(before) + ", " + s.name;
+  return std::to_string(sequences) + " x " + std::to_string(rows) + " at " + std::to_string(before) + ", " +
+         s.name;
 }
 
 // `sequences` of `rows` new tokens each behind `before` old ones.
@@ -99,6 +100,7 @@ int main(int argc, char** argv) {
                 {small, 1, 1, 1000}, {eight_b, 1, 1, 4000}};
   for (const auto& c : scenes) {
     const std::string name = name_of(c.s, c.sequences, c.rows, c.before);
-    if (argc < 3 || name.find(argv[2]) != name.npos) scene(c.s, c.sequences, c.rows, c.before).measure(*b, l, name);
+    if (argc < 3 || name.find(argv[2]) != name.npos)
+      scene(c.s, c.sequences, c.rows, c.before).measure(*b, l, name);
   }
 }

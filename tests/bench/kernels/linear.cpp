@@ -1,4 +1,5 @@
-// All matrix products of a model, layer by layer, beside what this machine reads and multiplies in the same run.
+// All matrix products of a model, layer by layer, beside what this machine reads and multiplies in the same
+// run.
 //
 //   bench_kernels_linear [THREADS] [ROWS...]
 #include <sys/mman.h>
@@ -22,7 +23,8 @@ struct shape {
 
 std::vector<shape> tiny_110m() {
   std::vector<shape> all;
-  for (int layer = 0; layer < 12; ++layer) all.insert(all.end(), {{2304, 768}, {768, 768}, {4096, 768}, {768, 2048}});
+  for (int layer = 0; layer < 12; ++layer)
+    all.insert(all.end(), {{2304, 768}, {768, 768}, {4096, 768}, {768, 2048}});
   all.push_back({32000, 768});
   return all;
 }
@@ -40,7 +42,8 @@ stack lay_out(dtype type) {
   }
   auto* at = static_cast<std::byte*>(
       ::mmap(nullptr, s.bytes + (4u << 20), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
-  at = reinterpret_cast<std::byte*>((reinterpret_cast<std::uintptr_t>(at) + (2u << 20) - 1) & ~((2ull << 20) - 1));
+  at = reinterpret_cast<std::byte*>((reinterpret_cast<std::uintptr_t>(at) + (2u << 20) - 1) &
+                                    ~((2ull << 20) - 1));
   ::madvise(at, s.bytes, MADV_HUGEPAGE);
   for (const shape& each : tiny_110m()) {
     const std::uint64_t bytes = (packed_bytes(type, each.n, each.k) + 255) / 256 * 256;
@@ -84,7 +87,8 @@ int main(int count, char** args) {
         read = std::min(read, limit());
         s = std::min(s, best_seconds(m > 64 ? 1 : 3, [&] {
           for (const matrix& w : model.weights) {
-            const std::uint32_t n = &w == &model.weights.back() && m > 64 ? 1 : m;  // a prompt has one row of logits
+            // a prompt has one row of logits
+            const std::uint32_t n = &w == &model.weights.back() && m > 64 ? 1 : m;
             cpu->run(linear{w, nullptr, x.data(), out.data(), n});
           }
         }));
@@ -95,7 +99,9 @@ int main(int count, char** args) {
       std::printf("%-5s %4u rows %9.0f us %8.0f rows/s", name(type), m, s * 1e6, m / s);
       if (m <= 64)
         std::printf("  %6.1f GB/s of %6.1f: %3.0f %%", bytes / s * 1e-9, bytes / read * 1e-9, 100 * read / s);
-      if (m > 8) std::printf("  %6.3f TFLOP/s of %6.3f: %3.0f %%", flops / s * 1e-12, peak * 1e-12, 100 * flops / s / peak);
+      if (m > 8)
+        std::printf("  %6.3f TFLOP/s of %6.3f: %3.0f %%", flops / s * 1e-12, peak * 1e-12,
+                    100 * flops / s / peak);
       std::printf("\n");
     }
   }

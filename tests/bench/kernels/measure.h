@@ -43,14 +43,15 @@ class floats {
   float* data_;
 };
 
-// Of as many calls as fit into `budget` seconds the time that one in ten stays below, in seconds: what a call takes
-// where nobody else wants the cores. call(i) is the i-th.
+// Of as many calls as fit into `budget` seconds the time that one in ten stays below, in seconds: what a call
+// takes where nobody else wants the cores. call(i) is the i-th.
 template <class F>
 double seconds(const F& call, double budget = 0.25) {
   using clock = std::chrono::steady_clock;
   std::vector<double> took;
   const auto begin = clock::now();
-  for (std::size_t i = 0; i < 3 || std::chrono::duration<double>(clock::now() - begin).count() < budget; ++i) {
+  for (std::size_t i = 0; i < 3 || std::chrono::duration<double>(clock::now() - begin).count() < budget;
+       ++i) {
     const auto start = clock::now();
     call(i);
     took.push_back(std::chrono::duration<double>(clock::now() - start).count());
@@ -68,20 +69,21 @@ struct limits {
 inline limits measure(const kernels::backend& b) {
   const floats memory(std::size_t{1} << 27);
   const double bytes = double(memory.size() * sizeof(float));
-  return {bytes / seconds([&](std::size_t) { b.do_read(b.self, memory.data(), memory.size() * sizeof(float)); }),
-          b.peak_flops(b.self, kernels::dtype::f32)};
+  return {
+      bytes / seconds([&](std::size_t) { b.do_read(b.self, memory.data(), memory.size() * sizeof(float)); }),
+      b.peak_flops(b.self, kernels::dtype::f32)};
 }
 
 inline void print_header(const limits& l, unsigned threads) {
-  std::printf("%u threads: memory read at %.1f GB/s, f32 multiplied and added at %.0f GFLOP/s\n\n", threads, l.bytes * 1e-9,
-              l.flops * 1e-9);
+  std::printf("%u threads: memory read at %.1f GB/s, f32 multiplied and added at %.0f GFLOP/s\n\n", threads,
+              l.bytes * 1e-9, l.flops * 1e-9);
   std::printf("%-44s %10s %8s %6s %8s %6s\n", "", "us", "GB/s", "", "GFLOP/s", "");
 }
 
 inline void print_line(const char* what, double took, const kernels::traffic& moved, const limits& l) {
   const double bytes = double(moved.bytes) / took, flops = double(moved.flops) / took;
-  std::printf("%-44s %10.2f %8.1f %5.0f%% %8.1f %5.0f%%\n", what, took * 1e6, bytes * 1e-9, 100 * bytes / l.bytes,
-              flops * 1e-9, l.flops > 0 ? 100 * flops / l.flops : 0.0);
+  std::printf("%-44s %10.2f %8.1f %5.0f%% %8.1f %5.0f%%\n", what, took * 1e6, bytes * 1e-9,
+              100 * bytes / l.bytes, flops * 1e-9, l.flops > 0 ? 100 * flops / l.flops : 0.0);
 }
 
 }  // namespace weir::bench

@@ -1,4 +1,5 @@
-// pointwise.cpp — what a step does beside products and attention, for one row and for many; and what sharing costs.
+// pointwise.cpp — what a step does beside products and attention, for one row and for many; and what sharing
+// costs.
 //
 //   bench_kernels_pointwise [threads]
 //
@@ -37,8 +38,10 @@ void measure_team(unsigned threads) {
     std::nth_element(took.begin(), took.begin() + 100, took.end());
     return took[100];
   };
-  std::printf("an empty job inside a step %.2f us; outside, the workers asleep, %.1f us; begin_step after sleep %.1f us\n\n",
-              hot * 1e3, cold(false) * 1e6, cold(true) * 1e6);
+  std::printf(
+      "an empty job inside a step %.2f us; outside, the workers asleep, %.1f us; begin_step after sleep %.1f "
+      "us\n\n",
+      hot * 1e3, cold(false) * 1e6, cold(true) * 1e6);
 }
 
 struct width {
@@ -60,12 +63,14 @@ void measure_rows(const backend& b, const bench::limits& l, const width& w, std:
   bench::floats x(std::size_t{rows} * 2 * w.inter), y(std::size_t{rows} * 2 * w.inter), weight(w.hidden);
   x.randomise();
   weight.randomise();
-  bench::floats table(std::size_t{1000} * w.hidden / 2), cos(rows * w.head_dim / 2), sin(rows * w.head_dim / 2);
+  bench::floats table(std::size_t{1000} * w.hidden / 2), cos(rows * w.head_dim / 2),
+      sin(rows * w.head_dim / 2);
   std::vector<std::int32_t> ids(rows);
   for (std::uint32_t r = 0; r < rows; ++r) ids[r] = static_cast<std::int32_t>(r * 7919 % 1000);
   std::vector<std::uint32_t> positions(rows, 1234);
   std::vector<float> frequencies(w.head_dim / 2, 0.01f);
-  const std::string of = std::string(", ") + w.name + ", " + std::to_string(rows) + (rows == 1 ? " row" : " rows");
+  const std::string of =
+      std::string(", ") + w.name + ", " + std::to_string(rows) + (rows == 1 ? " row" : " rows");
   measure(b, l, "rms_norm" + of, rms_norm{x.data(), weight.data(), y.data(), rows, w.hidden, 1e-5f});
   measure(b, l, "rotary_angles" + of, rotary_angles{positions, frequencies, cos.data(), sin.data()});
   measure(b, l, "rotary" + of,

@@ -1,6 +1,6 @@
-// The floor under a streaming server: one thread, one timer, and Beast's WebSockets alone. Every 1/RATE seconds it writes
-// a frame as weir.v1 has it to each socket that asked, all in one loop; there is no engine, queue, limit or deadline.
-// `weir load` measures it as it measures weir.
+// The floor under a streaming server: one thread, one timer, and Beast's WebSockets alone. Every 1/RATE
+// seconds it writes a frame as weir.v1 has it to each socket that asked, all in one loop; there is no engine,
+// queue, limit or deadline. `weir load` measures it as it measures weir.
 //
 //   bench_net_bare_loop RATE          prints its URL, serves until it is killed
 #include <fmt/format.h>
@@ -40,7 +40,8 @@ struct reader {
 
 class loop {
  public:
-  explicit loop(double rate) : period_(std::chrono::duration_cast<steady_clock::duration>(std::chrono::duration<double>(1 / rate))) {
+  explicit loop(double rate)
+      : period_(std::chrono::duration_cast<steady_clock::duration>(std::chrono::duration<double>(1 / rate))) {
     std::printf("ws://127.0.0.1:%u\n", acceptor_.local_endpoint().port());
     std::fflush(stdout);
     accept();
@@ -80,7 +81,9 @@ class loop {
       if (ec) return forget(r);
       const std::string said = beast::buffers_to_string(r->heard.data());
       r->heard.clear();
-      const auto after = [&](const char* key) { return said.substr(said.find(key) + std::char_traits<char>::length(key)); };
+      const auto after = [&](const char* key) {
+        return said.substr(said.find(key) + std::char_traits<char>::length(key));
+      };
       if (said.find("response.create") != said.npos) {
         const std::string id = after("\"id\":\"");
         r->id = id.substr(0, id.find('"'));
@@ -106,7 +109,10 @@ class loop {
       if (!r->open) return readers_.erase(r), void();
       if (r->max && r->seq == r->max) {
         r->max = 0;
-        say(r, fmt::format(R"({{"type":"response.done","id":"{}","seq":{},"status":"incomplete","usage":{{"output_tokens":{}}}}})", r->id, r->seq, r->seq));
+        say(r,
+            fmt::format(
+                R"({{"type":"response.done","id":"{}","seq":{},"status":"incomplete","usage":{{"output_tokens":{}}}}})",
+                r->id, r->seq, r->seq));
       }
     });
   }
@@ -125,7 +131,8 @@ class loop {
         r->merged = 1;
         const auto t = std::chrono::duration_cast<std::chrono::microseconds>(now - r->began).count();
         const std::string several = n == 1 ? std::string() : fmt::format(R"("n":{},)", n);
-        say(r, fmt::format(R"({{"type":"response.delta","id":"{}","seq":{},{}"delta":"w{:03} ","t":{}}})", r->id, r->seq, several, r->seq % 1000, t));
+        say(r, fmt::format(R"({{"type":"response.delta","id":"{}","seq":{},{}"delta":"w{:03} ","t":{}}})",
+                           r->id, r->seq, several, r->seq % 1000, t));
       }
       timer_.expires_at(std::max(timer_.expiry() + period_, now));
       tick();

@@ -33,7 +33,8 @@ double pick_time(const sampling_params& p, std::uint32_t vocab) {
   for (std::uint32_t i = 0; i < 400; ++i) {
     const auto start = std::chrono::steady_clock::now();
     if (!s.pick(rows[i % rows.size()], i, scratch)) std::abort();
-    took.push_back(std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start).count());
+    took.push_back(
+        std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start).count());
   }
   std::nth_element(took.begin(), took.begin() + 40, took.end());
   return took[40];
@@ -50,8 +51,10 @@ int main() {
               {"top_k 40", {.top_k = 40}},
               {"top_p 0.95", {.top_p = 0.95f}},
               {"min_p 0.05", {.min_p = 0.05f}},
-              {"0.7, top_k 40, top_p 0.95, min_p 0.05", {.temperature = 0.7f, .top_k = 40, .top_p = 0.95f, .min_p = 0.05f}},
+              {"0.7, top_k 40, top_p 0.95, min_p 0.05",
+               {.temperature = 0.7f, .top_k = 40, .top_p = 0.95f, .min_p = 0.05f}},
               {"2, top_p 0.999", {.temperature = 2, .top_p = 0.999f}}};
   std::printf("%-40s %12s %12s\n", "us a token", "32000", "128256");
-  for (const auto& w : ways) std::printf("%-40s %12.1f %12.1f\n", w.name, pick_time(w.p, 32000), pick_time(w.p, 128256));
+  for (const auto& w : ways)
+    std::printf("%-40s %12.1f %12.1f\n", w.name, pick_time(w.p, 32000), pick_time(w.p, 128256));
 }

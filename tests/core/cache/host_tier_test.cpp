@@ -17,7 +17,8 @@ struct named_page {
   full ids;
   page_name name;
   explicit named_page(int n, std::string_view salt = {}) {
-    for (std::size_t i = 0; i < ids.size(); ++i) ids[i] = static_cast<token_id>((static_cast<std::size_t>(n) * 7 + i) % 61);
+    for (std::size_t i = 0; i < ids.size(); ++i)
+      ids[i] = static_cast<token_id>((static_cast<std::size_t>(n) * 7 + i) % 61);
     name = name_of(root_name(salt), ids);
   }
 };
@@ -164,7 +165,8 @@ TEST_CASE("random mixes with a host tier: the same tokens as without, and the bo
       auto j = rig.job(n, 1 + random() % 200, 1);
       const auto kind = random() % 4;
       j.prompt.clear();
-      for (std::size_t i = 0, tokens = 1 + random() % 300; i < tokens; ++i) j.prompt.push_back(static_cast<token_id>((kind * 5 + i * i) % 60));
+      for (std::size_t i = 0, tokens = 1 + random() % 300; i < tokens; ++i)
+        j.prompt.push_back(static_cast<token_id>((kind * 5 + i * i) % 60));
       if (random() % 4 == 0) j.prompt.back() = static_cast<token_id>(n % 60);
       j.cache_salt = random() % 6 == 0 ? "own" : "";
       all.emplace_back(j, rig.submit(j));

@@ -77,7 +77,8 @@ TEST_CASE("cuda: a decoder's logits agree with the host's over batches of prompt
     kernels::dtype type;
     double difference;
   };
-  constexpr allowed bf16{kernels::dtype::bf16, 4e-2}, f16{kernels::dtype::f16, 5e-3}, f32{kernels::dtype::f32, 1e-4};
+  constexpr allowed bf16{kernels::dtype::bf16, 4e-2}, f16{kernels::dtype::f16, 5e-3},
+      f32{kernels::dtype::f32, 1e-4};
   std::vector<std::pair<shape, allowed>> all;
   for (const shape& s : shapes) {
     all.emplace_back(s, bf16);
@@ -86,7 +87,8 @@ TEST_CASE("cuda: a decoder's logits agree with the host's over batches of prompt
   }
   for (const auto& [s, each] : all) {
     const auto host = make(toy(s, each.type), kernels::cpu_backend(2)), device = make(toy(s, each.type), b);
-    CAPTURE(kernels::name(each.type), s.hidden, s.inter, s.heads, s.kv_heads, s.head_dim, s.bias, s.qk_norm, s.window);
+    CAPTURE(kernels::name(each.type), s.hidden, s.inter, s.heads, s.kv_heads, s.head_dim, s.bias, s.qk_norm,
+            s.window);
     const std::size_t sequences = s.hidden > 1000 ? 6 : 20;
     std::mt19937 r(11);
     std::vector<test::driven_sequence> of_host, of_device;
@@ -303,8 +305,8 @@ std::vector<std::vector<token_id>> draw_ahead(shrinking_batch b) {
   return all;
 }
 
-// The same steps once more, of another model alike, whose tokens the host brings: judge(model, batch, step, tokens drawn
-// ahead, tokens) leaves those of the next step.
+// The same steps once more, of another model alike, whose tokens the host brings: judge(model, batch, step,
+// tokens drawn ahead, tokens) leaves those of the next step.
 template <class Judge>
 void follow_ahead(const std::shared_ptr<const kernels::backend>& b, float temperature, const Judge& judge) {
   const shape of{256, 512, 4, 2, 64, 5000, false, false, false, 0};
@@ -324,32 +326,34 @@ void follow_ahead(const std::shared_ptr<const kernels::backend>& b, float temper
 TEST_CASE("cuda: steps that run ahead draw what steps draw whose tokens the host brings") {
   const auto b = test::cuda_device(true);
   if (!b) return;
-  follow_ahead(b, 1, [](model& plain, shrinking_batch& told, std::uint32_t step, std::span<const token_id> ahead,
-                        std::vector<token_id>& tokens) {
-    std::vector<drawn> wanted(tokens.size());
-    plain.sample(told.draws(step), wanted).value();
-    for (std::size_t i = 0; i < tokens.size(); ++i) {
-      CAPTURE(step, i);
-      REQUIRE(ahead[i] == wanted[i].id);
-      tokens[i] = wanted[i].id;
-    }
-  });
+  follow_ahead(b, 1,
+               [](model& plain, shrinking_batch& told, std::uint32_t step, std::span<const token_id> ahead,
+                  std::vector<token_id>& tokens) {
+                 std::vector<drawn> wanted(tokens.size());
+                 plain.sample(told.draws(step), wanted).value();
+                 for (std::size_t i = 0; i < tokens.size(); ++i) {
+                   CAPTURE(step, i);
+                   REQUIRE(ahead[i] == wanted[i].id);
+                   tokens[i] = wanted[i].id;
+                 }
+               });
 }
 
 // Where rows have other bits in every run: each token is the best of its row, but for what sums differ by.
 TEST_CASE("cuda: steps that run ahead draw the best tokens on a device that is not deterministic") {
   const auto b = test::cuda_device();
   if (!b) return;
-  follow_ahead(b, 0, [](model& plain, shrinking_batch& told, std::uint32_t step, std::span<const token_id> ahead,
-                        std::vector<token_id>& tokens) {
-    const auto draws = told.draws(step);
-    for (std::uint32_t i = 0; i < tokens.size(); ++i) {
-      const auto row = plain.logits(i);
-      tokens[i] = ahead[i];
-      if (draws[i].from->changes_logits()) continue;
-      const float best = row[static_cast<std::size_t>(test::argmax(row))];
-      CAPTURE(step, i);
-      CHECK(row[static_cast<std::size_t>(tokens[i])] >= best - 2e-2f * std::abs(best));
-    }
-  });
+  follow_ahead(b, 0,
+               [](model& plain, shrinking_batch& told, std::uint32_t step, std::span<const token_id> ahead,
+                  std::vector<token_id>& tokens) {
+                 const auto draws = told.draws(step);
+                 for (std::uint32_t i = 0; i < tokens.size(); ++i) {
+                   const auto row = plain.logits(i);
+                   tokens[i] = ahead[i];
+                   if (draws[i].from->changes_logits()) continue;
+                   const float best = row[static_cast<std::size_t>(test::argmax(row))];
+                   CAPTURE(step, i);
+                   CHECK(row[static_cast<std::size_t>(tokens[i])] >= best - 2e-2f * std::abs(best));
+                 }
+               });
 }

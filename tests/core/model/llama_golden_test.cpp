@@ -66,7 +66,8 @@ void check_all(const std::string& device) {
 
 }  // namespace
 
-TEST_CASE("every reference model's greedy tokens and logits are reproduced on the reference backend", "[long]") {
+TEST_CASE("every reference model's greedy tokens and logits are reproduced on the reference backend",
+          "[long]") {
   check_all("reference");
 }
 

@@ -133,7 +133,8 @@ TEST_CASE("a step runs each weight through one product, whatever the batch holds
   }
 }
 
-TEST_CASE("on a device single operations take what their largest step needs at warm-up, or the model is refused") {
+TEST_CASE(
+    "on a device single operations take what their largest step needs at warm-up, or the model is refused") {
   static const auto real = kernels::reference_backend();
   static std::uint64_t room = 0, taken = 0;  // what is given at most; what was given
   auto device = std::make_shared<kernels::backend>(*real);
@@ -161,7 +162,8 @@ TEST_CASE("on a device single operations take what their largest step needs at w
     sequences.emplace_back(*m, i * 4, 4);
     const std::uint32_t rows = i == 3 ? prompt_rows : 1;
     const auto first = static_cast<std::uint32_t>(b.tokens.size());
-    b.slices.push_back(sequences.back().slice(first, rows, i == 3 ? -1 : static_cast<std::int32_t>(b.logits_rows++)));
+    b.slices.push_back(
+        sequences.back().slice(first, rows, i == 3 ? -1 : static_cast<std::int32_t>(b.logits_rows++)));
     for (const token_id id : random_ids(r, rows)) b.tokens.push_back(id);
   }
   CHECK(m->forward(b).has_value());

@@ -1,5 +1,5 @@
-// What a model takes of a cuda device: nothing more once it is warm, nothing at all once it is gone, and what there is too
-// little of is refused while others go on. Skipped, saying so, where there is no device.
+// What a model takes of a cuda device: nothing more once it is warm, nothing at all once it is gone, and what
+// there is too little of is refused while others go on. Skipped, saying so, where there is no device.
 #include <catch2/catch.hpp>
 #include <iostream>
 #include <numeric>
@@ -48,7 +48,8 @@ void step_at_its_most(model& m, std::uint32_t batch, std::uint32_t prompt_rows) 
   std::mt19937 r(1);
   std::vector<token_id> seen(longest);
   for (auto& id : seen) id = static_cast<token_id>(r() % vocab);
-  std::vector<page_id> shared(longest / page_tokens);  // every sequence reads the same pages: their lists are the longest
+  // every sequence reads the same pages: their lists are the longest
+  std::vector<page_id> shared(longest / page_tokens);
   for (std::size_t i = 0; i < shared.size(); ++i) shared[i] = static_cast<page_id>(i);
   for (const std::uint32_t rows : {0u, 1u, 17u, prompt_rows / 2, prompt_rows}) {
     for (const std::uint32_t decode : {1u, batch / 2 + 1, rows > 0 ? batch - 1 : batch}) {
@@ -128,7 +129,8 @@ TEST_CASE("cuda: a model that is gone leaves nothing, nor does a device that was
   CHECK(free[2] > with_device[2]);
 }
 
-TEST_CASE("cuda: a model that there is no room for is refused, at whatever step of its load, and another goes on") {
+TEST_CASE(
+    "cuda: a model that there is no room for is refused, at whatever step of its load, and another goes on") {
   const auto b = make_backend("cuda:0", 1, true);
   if (!b) {
     std::cerr << "skipped: " << b.error().message << "\n";
@@ -169,7 +171,8 @@ TEST_CASE("cuda: a model that there is no room for is refused, at whatever step 
 
 namespace {
 
-// The same prompts again and again, some of which begin alike, through a large pool, a small one, and a small one with a tier.
+// The same prompts again and again, some of which begin alike, through a large pool, a small one, and a small
+// one with a tier.
 void compare_pools(const backend_ptr& b) {
   auto shape = small_model();
   shape.config.hidden = 256;
@@ -219,6 +222,7 @@ TEST_CASE("with a host tier a pool that is far too small gives the tokens of a l
   compare_pools(kernels::cpu_backend(2));
 }
 
-TEST_CASE("cuda: with a host tier a pool that is far too small gives the tokens of a large one, bit for bit") {
+TEST_CASE(
+    "cuda: with a host tier a pool that is far too small gives the tokens of a large one, bit for bit") {
   if (const auto b = test::cuda_device(true)) compare_pools(b);
 }

@@ -31,7 +31,8 @@ TEST_CASE("random weights are the same numbers in every type") {
   random_model shape = parse_random_model("tiny-110m:f32", 64).value();
   shape.config.layers = 1;
   shape.config.vocab_size = 300;
-  const auto wanted = random_weights(shape.config, kernels::dtype::f32, 9, kernels::reference_backend()).value();
+  const auto wanted =
+      random_weights(shape.config, kernels::dtype::f32, 9, kernels::reference_backend()).value();
   for (const auto type : {kernels::dtype::bf16, kernels::dtype::f16}) {
     const auto got = random_weights(shape.config, type, 9, kernels::reference_backend()).value();
     const auto same = [&](const kernels::matrix& a, const kernels::matrix& b) {

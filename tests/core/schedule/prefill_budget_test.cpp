@@ -48,8 +48,8 @@ TEST_CASE("where rows cost nothing that can be measured, the slice is as long as
 
 namespace {
 
-// A device whose products read the weights once for up to 160 rows, and then take time for each; what a slice does
-// beside that takes as long for one row as for many.
+// A device whose products read the weights once for up to 160 rows, and then take time for each; what a slice
+// does beside that takes as long for one row as for many.
 duration device_step(std::uint32_t decode_rows, std::uint32_t prompt_rows) {
   const std::uint32_t rows = decode_rows + prompt_rows;
   duration took = 4ms + 30us * decode_rows + (prompt_rows ? duration(300us) : duration{});
@@ -57,7 +57,8 @@ duration device_step(std::uint32_t decode_rows, std::uint32_t prompt_rows) {
   return took;
 }
 
-// Prompts of so many rows one after the other, each behind some steps of decoding alone. The longest step of the last.
+// Prompts of so many rows one after the other, each behind some steps of decoding alone. The longest step of
+// the last.
 struct prompts_beside {
   prefill_budget& budget;
   std::uint32_t decoding, waiting = 1;
@@ -166,7 +167,8 @@ TEST_CASE("of a whole step and a share of one the tighter bound counts") {
 }
 
 TEST_CASE("a share of a step: where any slice takes longer than that, slices are those that take no longer") {
-  for (const auto& [decoding, least] : {std::pair(1u, 63u), std::pair(8u, 56u), std::pair(9u, 128u), std::pair(64u, 128u)}) {
+  for (const auto& [decoding, least] :
+       {std::pair(1u, 63u), std::pair(8u, 56u), std::pair(9u, 128u), std::pair(64u, 128u)}) {
     prefill_budget b({.rows = 512, .share = 0.4});
     b.observe(decoding, 0, 4ms);
     for (int i = 0; i < 50; ++i) b.observe(decoding, b.rows(decoding, 1), 9ms);

@@ -88,7 +88,8 @@ TEST_CASE("repeats: random sequences are judged as by the definition") {
         const std::size_t p = 1 + random() % std::min<std::size_t>(said.size(), 70);
         for (std::size_t i = 0, n = p * (1 + random() % 3); i < n; ++i) said.push_back(said[said.size() - p]);
       }
-      said.push_back(static_cast<token_id>(random() % static_cast<unsigned>(words + 1)) + 10 * static_cast<token_id>(random() % 2));
+      said.push_back(static_cast<token_id>(random() % static_cast<unsigned>(words + 1)) +
+                     10 * static_cast<token_id>(random() % 2));
     }
     repeats watch(times);
     const auto all = tokens_of(said);
@@ -103,7 +104,9 @@ TEST_CASE("repeats: random sequences are judged as by the definition") {
 
 TEST_CASE("a job that asked ends with repetition in the middle of its loop, and others go on") {
   engine_rig rig;
-  rig.toy->script = [](std::uint64_t, std::uint32_t i) { return i < 7 ? static_cast<token_id>(20 + i) : static_cast<token_id>(i % 3); };
+  rig.toy->script = [](std::uint64_t, std::uint32_t i) {
+    return i < 7 ? static_cast<token_id>(20 + i) : static_cast<token_id>(i % 3);
+  };
   auto asks = rig.job(1, 100);
   asks.max_repeats = 4;
   const auto a = rig.submit(asks), b = rig.submit(rig.job(2, 100));
@@ -113,12 +116,15 @@ TEST_CASE("a job that asked ends with repetition in the middle of its loop, and 
   CHECK(a->end->output_tokens == 7 + 4 * 3);
   CHECK(b->end->reason == finish_reason::length);
   CHECK(b->tokens.size() == 100);
-  CHECK(std::equal(a->tokens.begin(), a->tokens.end(), b->tokens.begin(), [](const auto& x, const auto& y) { return x.id == y.id; }));
+  CHECK(std::equal(a->tokens.begin(), a->tokens.end(), b->tokens.begin(),
+                   [](const auto& x, const auto& y) { return x.id == y.id; }));
 }
 
 TEST_CASE("a loop does not end a job before min_tokens, and a stop that comes with it is a stop") {
   engine_rig rig;
-  rig.toy->script = [](std::uint64_t seed, std::uint32_t i) { return static_cast<token_id>(seed == 2 && i == 9 ? 7 : 3); };
+  rig.toy->script = [](std::uint64_t seed, std::uint32_t i) {
+    return static_cast<token_id>(seed == 2 && i == 9 ? 7 : 3);
+  };
   auto patient = rig.job(1, 100);
   patient.max_repeats = 4;
   patient.min_tokens = 30;

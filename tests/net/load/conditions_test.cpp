@@ -13,7 +13,8 @@ TEST_CASE("objectives are times for vLLM's three names") {
   CHECK(o->tpot == 50);
   CHECK(o->e2el == 2000);
   CHECK(std::isinf(parse_slo("ttft=1")->e2el));
-  for (const char* bad : {"ttft", "ttft=", "itl=5", "ttft=-5", "ttft=0", "ttft=5kg", "ttft=1,,tpot=2", "=5"}) {
+  for (const char* bad :
+       {"ttft", "ttft=", "itl=5", "ttft=-5", "ttft=0", "ttft=5kg", "ttft=1,,tpot=2", "=5"}) {
     CAPTURE(bad);
     const auto r = parse_slo(bad);
     REQUIRE(!r);
@@ -49,8 +50,9 @@ TEST_CASE("a condition names a figure, a statistic and a limit in the figure's u
 }
 
 TEST_CASE("a condition that no report could judge is refused before anything is sent") {
-  for (const char* bad : {"", "p99", "jitter<5", "ttft<5ms", "gaps_p99<5", "ttft_p98<5", "added_jitter_p99=5", "gaps==",
-                          "gaps==0%", "coalesced_frac<1ms", "ttft_p99<five", "<5", "ttft_p99<5 ms ms", "ttft_p99<inf"}) {
+  for (const char* bad : {"", "p99", "jitter<5", "ttft<5ms", "gaps_p99<5", "ttft_p98<5", "added_jitter_p99=5",
+                          "gaps==", "gaps==0%", "coalesced_frac<1ms", "ttft_p99<five", "<5",
+                          "ttft_p99<5 ms ms", "ttft_p99<inf"}) {
     CAPTURE(bad);
     const auto r = parse_condition(bad);
     REQUIRE(!r);

@@ -29,7 +29,9 @@ TEST_CASE("an empty histogram says zero") {
   CHECK(h.min() == 0);
 }
 
-TEST_CASE("quantiles of random values are within a thousandth of the sorted ones, never below and never above the largest") {
+TEST_CASE(
+    "quantiles of random values are within a thousandth of the sorted ones, never below and never above the "
+    "largest") {
   std::mt19937_64 random(7);
   for (int shape = 0; shape < 4; ++shape) {
     std::lognormal_distribution<double> draw(2.0 * shape, 2);

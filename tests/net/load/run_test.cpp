@@ -126,7 +126,9 @@ TEST_CASE("refusals, failures and hang-ups are errors by what was said") {
   scripted_server s([&](const std::string& said, bool& hang_up) -> std::string {
     if (!creates(said)) return {};
     switch (i++ % 3) {
-      case 0: return server_frame(fmt::format(R"({{"type":"error","id":"{}","code":"overloaded","message":"later"}})", id_of(said)));
+      case 0:
+        return server_frame(fmt::format(
+            R"({{"type":"error","id":"{}","code":"overloaded","message":"later"}})", id_of(said)));
       case 1: hang_up = true; return delta(id_of(said), 1);
       default: return server_frame("\x11\x58", 8);
     }
@@ -142,7 +144,9 @@ TEST_CASE("refusals, failures and hang-ups are errors by what was said") {
 }
 
 TEST_CASE("readers that stop are kept apart, and the run ends all the same") {
-  scripted_server s([&](const std::string& said, bool&) { return creates(said) ? answer(id_of(said), {1, 2}) : std::string(); });
+  scripted_server s([&](const std::string& said, bool&) {
+    return creates(said) ? answer(id_of(said), {1, 2}) : std::string();
+  });
   auto o = closed(s.url("ws"), 4);
   o.slow_readers = "50%";
   const auto r = run_at(o);
@@ -153,15 +157,19 @@ TEST_CASE("readers that stop are kept apart, and the run ends all the same") {
 
 TEST_CASE("OpenAI's streams: one connection, answer after answer, with usage") {
   scripted_server s([&](const std::string&, bool&) {
-    const std::string body = "data: {\"choices\":[{\"text\":\"a\",\"finish_reason\":null}]}\n\ndata: {\"choices\":[{\"text\":\"b\",\"finish_reason\":\"length\"}]}\n\n"
-                       "data: {\"choices\":[],\"usage\":{\"prompt_tokens\":9,\"completion_tokens\":3}}\n\ndata: [DONE]\n\n";
-    return fmt::format("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n{:x}\r\n{}\r\n0\r\n\r\n", body.size(), body);
+    const std::string body =
+        "data: {\"choices\":[{\"text\":\"a\",\"finish_reason\":null}]}\n\ndata: "
+        "{\"choices\":[{\"text\":\"b\",\"finish_reason\":\"length\"}]}\n\n"
+        "data: {\"choices\":[],\"usage\":{\"prompt_tokens\":9,\"completion_tokens\":3}}\n\ndata: [DONE]\n\n";
+    return fmt::format("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n{:x}\r\n{}\r\n0\r\n\r\n",
+                       body.size(), body);
   });
   auto o = closed(s.url("http"), 3);
   o.distinct = 2;
   const auto r = run_at(o);
   CHECK(r.all.number(figure::completed) >= 3);
-  CHECK(r.all.number(figure::tokens_differ) == r.all.number(figure::completed));  // three tokens in two events
+  // three tokens in two events
+  CHECK(r.all.number(figure::tokens_differ) == r.all.number(figure::completed));
   CHECK(r.all.number(figure::text_mismatches) == 0);
   CHECK(r.all.number(figure::texts_compared) > 0);
   CHECK(s.connections <= 3 + 3);
@@ -192,7 +200,9 @@ TEST_CASE("a server that is not there is an error a stream, not an end of the pr
 }
 
 TEST_CASE("the JSON report has its version, every figure, and the verdict") {
-  scripted_server s([&](const std::string& said, bool&) { return creates(said) ? answer(id_of(said), {1, 2, 4}) : std::string(); });
+  scripted_server s([&](const std::string& said, bool&) {
+    return creates(said) ? answer(id_of(said), {1, 2, 4}) : std::string();
+  });
   const auto o = as_json(run_at(closed(s.url("ws"), 2)));
   CHECK(o.at("weir_load") == 1);
   CHECK(o.at("protocol") == "weir.v1");

@@ -18,10 +18,13 @@ inline bool creates(const std::string& said) { return said.find("response.create
 inline bool cancels(const std::string& said) { return said.find("response.cancel") != said.npos; }
 
 inline std::string delta(const std::string& id, int seq) {
-  return server_frame(fmt::format(R"({{"type":"response.delta","id":"{}","seq":{},"delta":"w","t":{}}})", id, seq, seq * 1000));
+  return server_frame(fmt::format(R"({{"type":"response.delta","id":"{}","seq":{},"delta":"w","t":{}}})", id,
+                                  seq, seq * 1000));
 }
 inline std::string done(const std::string& id, int seq, const char* status = "completed") {
-  return server_frame(fmt::format(R"({{"type":"response.done","id":"{}","seq":{},"status":"{}","usage":{{"input_tokens":2,"output_tokens":{}}}}})", id, seq, status, seq));
+  return server_frame(fmt::format(
+      R"({{"type":"response.done","id":"{}","seq":{},"status":"{}","usage":{{"input_tokens":2,"output_tokens":{}}}}})",
+      id, seq, status, seq));
 }
 inline std::string answer(const std::string& id, std::initializer_list<int> seqs) {
   std::string out;

@@ -1,5 +1,5 @@
-// A server played from a script, in virtual time: what it sends, as bytes, and when each read would see it. Its faults
-// are planted one by one: each is caught by its name, and a clean run has none.
+// A server played from a script, in virtual time: what it sends, as bytes, and when each read would see it.
+// Its faults are planted one by one: each is caught by its name, and a clean run has none.
 #include <catch2/catch.hpp>
 
 #include "net/load/hearing.h"
@@ -21,7 +21,8 @@ using script = std::vector<delta>;
 // n tokens, sampled every 20 ms from `first` on and delivered `delay` later.
 script even(int n, double first = 100, double delay = 1) {
   script s;
-  for (int i = 0; i < n; ++i) s.push_back({first + 20 * i + delay, static_cast<std::uint64_t>(i + 1), 1, 7000 + first + 20 * i});
+  for (int i = 0; i < n; ++i)
+    s.push_back({first + 20 * i + delay, static_cast<std::uint64_t>(i + 1), 1, 7000 + first + 20 * i});
   return s;
 }
 
@@ -38,7 +39,8 @@ stream_record over_websocket(const script& s, std::uint64_t index) {
   manner m;
   m.to = parse_url("url", "ws://127.0.0.1").value();
   talk t(m, index);
-  t.feed("HTTP/1.1 101 S\r\nSec-WebSocket-Accept: " + ws_accept(http_header(t.hello(), "sec-websocket-key")) + "\r\n\r\n");
+  t.feed("HTTP/1.1 101 S\r\nSec-WebSocket-Accept: " + ws_accept(http_header(t.hello(), "sec-websocket-key")) +
+         "\r\n\r\n");
   stream_record r;
   r.index = index;
   hearing h(std::move(r), true);
@@ -50,11 +52,13 @@ stream_record over_websocket(const script& s, std::uint64_t index) {
     for (; i < s.size() && s[i].at_ms == at; ++i) {
       const std::string n = s[i].n == 1 ? "" : fmt::format(R"("n":{},)", s[i].n);
       const std::string when = s[i].sampled_ms ? fmt::format(R"("t":{:.0f},)", *s[i].sampled_ms * 1000) : "";
-      t.feed(framed(fmt::format(R"({{"type":"response.delta","id":"x","seq":{},{}{}"delta":"w"}})", s[i].seq, n, when)));
+      t.feed(framed(fmt::format(R"({{"type":"response.delta","id":"x","seq":{},{}{}"delta":"w"}})", s[i].seq,
+                                n, when)));
     }
     h.understand(t, static_cast<micros>(at * 1000));
   }
-  t.feed(framed(fmt::format(R"({{"type":"response.done","id":"x","seq":{},"status":"completed"}})", s.back().seq)));
+  t.feed(framed(
+      fmt::format(R"({{"type":"response.done","id":"x","seq":{},"status":"completed"}})", s.back().seq)));
   h.understand(t, static_cast<micros>(s.back().at_ms * 1000));
   REQUIRE(h.over());
   h.record().ended = static_cast<micros>(s.back().at_ms * 1000);
@@ -76,7 +80,8 @@ stream_record over_sse(const script& s, std::uint64_t index) {
     t.feed(chunk("data: {\"choices\":[{\"text\":\"w\",\"finish_reason\":null}]}\n\n"));
     h.understand(t, static_cast<micros>(d.at_ms * 1000));
   }
-  t.feed(chunk("data: {\"choices\":[{\"text\":\"\",\"finish_reason\":\"length\"}]}\n\ndata: [DONE]\n\n") + "0\r\n\r\n");
+  t.feed(chunk("data: {\"choices\":[{\"text\":\"\",\"finish_reason\":\"length\"}]}\n\ndata: [DONE]\n\n") +
+         "0\r\n\r\n");
   h.understand(t, static_cast<micros>(s.back().at_ms * 1000));
   REQUIRE(h.over());
   h.record().ended = static_cast<micros>(s.back().at_ms * 1000);
@@ -191,7 +196,8 @@ TEST_CASE("planted: a stall of 300 ms, of the device or of delivery") {
     only(p, "stall");
     CHECK(p.number(figure::stall_count) == 1);
     CHECK(p.number(figure::source_stall_count) == (device ? 1 : 0));
-    CHECK(*p.value("stall_ratio", "max") == Approx(120.0 / (49 * 20 + 300)).epsilon(0.001));  // 320 ms, 200 of them allowed
+    CHECK(*p.value("stall_ratio", "max") ==
+          Approx(120.0 / (49 * 20 + 300)).epsilon(0.001));  // 320 ms, 200 of them allowed
     CHECK(*p.value("gap_max_ms", "max") == Approx(320).epsilon(0.001));
     CHECK(*p.value("added_jitter_ms", "max") == Approx(device ? 0 : 300).epsilon(0.001));
   }

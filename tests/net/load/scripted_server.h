@@ -1,4 +1,5 @@
-// scripted_server.h — a server that says what a test tells it to say: weir.v1 or server-sent events, on a loopback port.
+// scripted_server.h — a server that says what a test tells it to say: weir.v1 or server-sent events, on a
+// loopback port.
 #pragma once
 
 #include <atomic>
@@ -26,8 +27,8 @@ inline std::string server_frame(const std::string& text, int op = 1) {
 
 class scripted_server {
  public:
-  // Given a client's message (a frame's text, or an HTTP request with its body), the bytes to answer with. `hang_up`
-  // may be set to end the connection after them. Called on one thread.
+  // Given a client's message (a frame's text, or an HTTP request with its body), the bytes to answer with.
+  // `hang_up` may be set to end the connection after them. Called on one thread.
   using script = std::function<std::string(const std::string& said, bool& hang_up)>;
 
   explicit scripted_server(script s) : script_(std::move(s)) {
@@ -39,7 +40,9 @@ class scripted_server {
     thread_.join();
   }
 
-  std::string url(const char* scheme) const { return std::string(scheme) + "://127.0.0.1:" + std::to_string(acceptor_.local_endpoint().port()); }
+  std::string url(const char* scheme) const {
+    return std::string(scheme) + "://127.0.0.1:" + std::to_string(acceptor_.local_endpoint().port());
+  }
   std::atomic<int> connections{0}, hung_up{0};  // by clients
 
  private:
@@ -63,17 +66,18 @@ class scripted_server {
   }
 
   void read(caller& c) {
-    c.socket.async_read_some(boost::asio::buffer(c.bytes), [this, &c](boost::system::error_code ec, std::size_t n) {
-      if (ec) {
-        ++hung_up;
-        c.socket.close(ec);
-        return;
-      }
-      c.heard.append(c.bytes, n);
-      std::string said;
-      while (c.socket.is_open() && next(c, said)) answer(c, said);
-      if (c.socket.is_open()) read(c);
-    });
+    c.socket.async_read_some(boost::asio::buffer(c.bytes),
+                             [this, &c](boost::system::error_code ec, std::size_t n) {
+                               if (ec) {
+                                 ++hung_up;
+                                 c.socket.close(ec);
+                                 return;
+                               }
+                               c.heard.append(c.bytes, n);
+                               std::string said;
+                               while (c.socket.is_open() && next(c, said)) answer(c, said);
+                               if (c.socket.is_open()) read(c);
+                             });
   }
 
   void answer(caller& c, const std::string& said) {
@@ -82,8 +86,8 @@ class scripted_server {
     std::string out;
     if (const auto nonce = load::http_header(said, "sec-websocket-key"); !c.upgraded && !nonce.empty()) {
       c.upgraded = true;
-      out = "HTTP/1.1 101 Switching Protocols\r\nSec-WebSocket-Accept: " + load::ws_accept(nonce) + "\r\n\r\n" +
-            server_frame(R"({"type":"session.created"})");
+      out = "HTTP/1.1 101 Switching Protocols\r\nSec-WebSocket-Accept: " + load::ws_accept(nonce) +
+            "\r\n\r\n" + server_frame(R"({"type":"session.created"})");
     } else if (said.starts_with("GET ")) {  // no statistics
       out = "HTTP/1.1 404 Not Found\r\nContent-Length: 2\r\n\r\n{}";
     } else {
@@ -109,7 +113,8 @@ class scripted_server {
     const auto end = c.heard.find("\r\n\r\n");
     if (end == c.heard.npos) return false;
     std::size_t length = 0;
-    if (const auto l = load::http_header(c.heard.substr(0, end + 2), "content-length"); !l.empty()) length = std::stoul(std::string(l));
+    if (const auto l = load::http_header(c.heard.substr(0, end + 2), "content-length"); !l.empty())
+      length = std::stoul(std::string(l));
     if (c.heard.size() < end + 4 + length) return false;
     said = c.heard.substr(0, end + 4 + length);
     c.heard.erase(0, said.size());

@@ -49,7 +49,8 @@ std::vector<heard> listen(talk& t, std::string_view bytes, std::size_t piece) {
 std::string upgrade_answer(const talk& t) {
   const std::string hello = t.hello();
   const auto nonce = http_header(hello, "sec-websocket-key");
-  return "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nSec-WebSocket-Accept: " + ws_accept(nonce) + "\r\n\r\n";
+  return "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nSec-WebSocket-Accept: " +
+         ws_accept(nonce) + "\r\n\r\n";
 }
 
 std::string unmasked(std::string_view bytes) {
@@ -87,12 +88,15 @@ TEST_CASE("a weir.v1 stream, however its bytes are cut") {
     CHECK(asked.at("input") == "say \"so\"");
     CHECK(asked.at("max_tokens") == 7);
     CHECK(asked.at("timing") == true);
-    const std::string more = framed(R"({"type":"response.created","id":"r1","response_id":"a","seq":0,"model":"m"})") +
-                             framed(R"({"type":"response.delta","id":"r1","seq":1,"delta":"a","t":77})") +
-                             framed("are you there", 9) +
-                             framed(R"({"type":"response.delta","id":"other","seq":9,"delta":"not ours"})") +
-                             framed(R"({"type":"response.delta","id":"r1","seq":4,"n":3,"delta":")" + std::string(200, 'b') + "\"}") +
-                             framed(R"({"type":"response.done","id":"r1","response_id":"a","seq":4,"status":"completed","usage":{"input_tokens":3,"output_tokens":4}})");
+    const std::string more =
+        framed(R"({"type":"response.created","id":"r1","response_id":"a","seq":0,"model":"m"})") +
+        framed(R"({"type":"response.delta","id":"r1","seq":1,"delta":"a","t":77})") +
+        framed("are you there", 9) +
+        framed(R"({"type":"response.delta","id":"other","seq":9,"delta":"not ours"})") +
+        framed(R"({"type":"response.delta","id":"r1","seq":4,"n":3,"delta":")" + std::string(200, 'b') +
+               "\"}") +
+        framed(
+            R"({"type":"response.done","id":"r1","response_id":"a","seq":4,"status":"completed","usage":{"input_tokens":3,"output_tokens":4}})");
     all = listen(t, more, piece);
     REQUIRE(all.size() == 3);
     CHECK(all[0].is == kind::tokens);
@@ -132,7 +136,8 @@ TEST_CASE("what a server must not send ends the conversation by name") {
     CHECK((all.back().is == kind::failed || all.back().is == kind::closed));
     return all.back().why;
   };
-  CHECK_THAT(why("HTTP/1.1 101 Switching Protocols\r\nSec-WebSocket-Accept: x\r\n\r\n", false), Catch::Contains("Accept"));
+  CHECK_THAT(why("HTTP/1.1 101 Switching Protocols\r\nSec-WebSocket-Accept: x\r\n\r\n", false),
+             Catch::Contains("Accept"));
   CHECK_THAT(why("HTTP/1.1 403 Forbidden\r\nContent-Length: 2\r\n\r\n{}", false), Catch::Contains("403"));
   CHECK_THAT(why("\xC1\x01x"), Catch::Contains("reserved"));
   CHECK_THAT(why(std::string("\x81\x81\0\0\0\0x", 7)), Catch::Contains("masked"));
@@ -151,12 +156,17 @@ TEST_CASE("a refusal of a lane is one error frame, and a failed answer says why"
   question q;
   q.id = "r";
   t.ask(q);
-  auto all = listen(t, framed(R"({"type":"error","id":"r","code":"overloaded","message":"come back"})"), 1000);
+  auto all =
+      listen(t, framed(R"({"type":"error","id":"r","code":"overloaded","message":"come back"})"), 1000);
   REQUIRE(all.size() == 1);
   CHECK(all[0].is == kind::refused);
   CHECK(all[0].why == "overloaded: come back");
   t.ask(q);
-  all = listen(t, framed(R"({"type":"response.done","id":"r","seq":0,"status":"failed","error":{"code":"internal","message":"m"}})"), 1000);
+  all = listen(
+      t,
+      framed(
+          R"({"type":"response.done","id":"r","seq":0,"status":"failed","error":{"code":"internal","message":"m"}})"),
+      1000);
   REQUIRE(all.size() == 1);
   CHECK(all[0].is == kind::failed);
   CHECK(all[0].why == "internal: m");
@@ -165,7 +175,8 @@ TEST_CASE("a refusal of a lane is one error frame, and a failed answer says why"
 namespace {
 
 std::string chunked(std::string_view body, std::size_t size) {
-  std::string out = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n";
+  std::string out =
+      "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n";
   while (!body.empty()) {
     const auto part = body.substr(0, size);
     char head[20];
@@ -216,9 +227,13 @@ TEST_CASE("a chat's chunks: an opening role is no token, reasoning is") {
   const auto sent = boost::json::parse(asked.substr(asked.find("\r\n\r\n") + 4)).as_object();
   CHECK(sent.at("messages").at(0).at("content") == "p");
   CHECK(sent.at("stream_options").at("include_usage") == true);
-  const auto all = listen(t, chunked("data: {\"choices\":[{\"delta\":{\"role\":\"assistant\",\"content\":\"\"}}]}\n\n"
-                                     "data: {\"choices\":[{\"delta\":{\"reasoning_content\":\"hm\"}}]}\n\n"
-                                     "data: {\"choices\":[{\"delta\":{\"content\":\"x\"},\"finish_reason\":\"stop\"}]}\n\n", 50), 30);
+  const auto all =
+      listen(t,
+             chunked("data: {\"choices\":[{\"delta\":{\"role\":\"assistant\",\"content\":\"\"}}]}\n\n"
+                     "data: {\"choices\":[{\"delta\":{\"reasoning_content\":\"hm\"}}]}\n\n"
+                     "data: {\"choices\":[{\"delta\":{\"content\":\"x\"},\"finish_reason\":\"stop\"}]}\n\n",
+                     50),
+             30);
   REQUIRE(all.size() == 3);
   CHECK(all[0].text == "hm");
   CHECK(all[1].text == "x");
@@ -236,10 +251,13 @@ TEST_CASE("HTTP errors, errors inside a stream, and streams that break off are t
     REQUIRE(!all.empty());
     return all.back();
   };
-  auto h = last("HTTP/1.1 429 Too Many\r\nContent-Length: 49\r\n\r\n{\"error\":{\"code\":\"overloaded\",\"message\":\"later\"}}");
+  auto h = last(
+      "HTTP/1.1 429 Too Many\r\nContent-Length: "
+      "49\r\n\r\n{\"error\":{\"code\":\"overloaded\",\"message\":\"later\"}}");
   CHECK(h.is == kind::refused);
   CHECK(h.why == "429 overloaded: later");
-  h = last(chunked("data: {\"error\":{\"code\":\"internal\",\"message\":\"gone\"}}\n\ndata: [DONE]\n\n", 100));
+  h = last(
+      chunked("data: {\"error\":{\"code\":\"internal\",\"message\":\"gone\"}}\n\ndata: [DONE]\n\n", 100));
   CHECK(h.is == kind::failed);
   CHECK(h.why == "internal: gone");
   h = last(chunked("data: {\"choices\":[{\"text\":\"x\",\"finish_reason\":null}]}\n\n", 100));
@@ -248,7 +266,8 @@ TEST_CASE("HTTP errors, errors inside a stream, and streams that break off are t
   h = last("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nda", true);
   CHECK(h.is == kind::failed);
   CHECK_THAT(h.why, Catch::Contains("lost"));
-  h = last("HTTP/1.0 200 OK\r\n\r\ndata: {\"choices\":[{\"text\":\"x\",\"finish_reason\":\"stop\"}]}\n\n", true);
+  h = last("HTTP/1.0 200 OK\r\n\r\ndata: {\"choices\":[{\"text\":\"x\",\"finish_reason\":\"stop\"}]}\n\n",
+           true);
   CHECK(h.is == kind::done);
   h = last("no http at all, but long enough to be a first line\r\n\r\n");
   CHECK(h.is == kind::failed);
@@ -258,12 +277,13 @@ TEST_CASE("HTTP errors, errors inside a stream, and streams that break off are t
 
 TEST_CASE("URLs: scheme, host, port, path, and what each defaults to") {
   const auto ws = parse_url("url", "ws://127.0.0.1:8080").value();
-  CHECK((ws.host == "127.0.0.1" && ws.port == "8080" && ws.path == "/v1/stream" && ws.speaks == protocol::weir && !ws.tls));
+  CHECK((ws.host == "127.0.0.1" && ws.port == "8080" && ws.path == "/v1/stream" &&
+         ws.speaks == protocol::weir && !ws.tls));
   const auto six = parse_url("url", "https://[::1]:9/v1/chat/completions").value();
   CHECK((six.host == "::1" && six.port == "9" && six.chat() && six.tls && six.authority() == "[::1]:9"));
   CHECK(parse_url("url", "http://h/").value().path == "/v1/completions");
-  for (const char* bad : {"", "h:80", "ftp://h", "http://", "http://h:0", "http://h:99999", "http://h:x", "http://h:", "http://[::1",
-                          "http://u@h", "http://h/a b", "ws://:80"}) {
+  for (const char* bad : {"", "h:80", "ftp://h", "http://", "http://h:0", "http://h:99999", "http://h:x",
+                          "http://h:", "http://[::1", "http://u@h", "http://h/a b", "ws://:80"}) {
     CAPTURE(bad);
     const auto r = parse_url("vs", bad);
     REQUIRE(!r);

@@ -1,5 +1,5 @@
-// tls_front.h — TLS before a server that speaks none: a certificate of its own for 127.0.0.1, and a thread that passes
-// bytes on.
+// tls_front.h — TLS before a server that speaks none: a certificate of its own for 127.0.0.1, and a thread
+// that passes bytes on.
 #pragma once
 
 #include <openssl/evp.h>
@@ -35,14 +35,16 @@ struct self_signed {
     X509_gmtime_adj(X509_getm_notAfter(x.get()), 3600);
     X509_set_pubkey(x.get(), pair.get());
     auto* name = X509_get_subject_name(x.get());
-    X509_NAME_add_entry_by_txt(name, "CN", MBSTRING_ASC, reinterpret_cast<const unsigned char*>("weir test"), -1, -1, 0);
+    X509_NAME_add_entry_by_txt(name, "CN", MBSTRING_ASC, reinterpret_cast<const unsigned char*>("weir test"),
+                               -1, -1, 0);
     X509_set_issuer_name(x.get(), name);
     X509_EXTENSION* names = X509V3_EXT_conf_nid(nullptr, nullptr, NID_subject_alt_name, "IP:127.0.0.1");
     X509_add_ext(x.get(), names, -1);
     X509_EXTENSION_free(names);
     X509_sign(x.get(), pair.get(), EVP_sha256());
     certificate = pem([&](BIO* b) { PEM_write_bio_X509(b, x.get()); });
-    key = pem([&](BIO* b) { PEM_write_bio_PrivateKey(b, pair.get(), nullptr, nullptr, 0, nullptr, nullptr); });
+    key =
+        pem([&](BIO* b) { PEM_write_bio_PrivateKey(b, pair.get(), nullptr, nullptr, 0, nullptr, nullptr); });
   }
 
  private:
@@ -58,7 +60,8 @@ struct self_signed {
 
 class tls_front {
  public:
-  tls_front(const self_signed& who, unsigned short behind) : behind_(boost::asio::ip::address_v4::loopback(), behind) {
+  tls_front(const self_signed& who, unsigned short behind)
+      : behind_(boost::asio::ip::address_v4::loopback(), behind) {
     tls_.use_certificate(boost::asio::buffer(who.certificate), boost::asio::ssl::context::pem);
     tls_.use_private_key(boost::asio::buffer(who.key), boost::asio::ssl::context::pem);
     boost::asio::co_spawn(io_, accept(), boost::asio::detached);
@@ -68,7 +71,9 @@ class tls_front {
     io_.stop();
     thread_.join();
   }
-  std::string url(const char* scheme) const { return std::string(scheme) + "://127.0.0.1:" + std::to_string(door_.local_endpoint().port()); }
+  std::string url(const char* scheme) const {
+    return std::string(scheme) + "://127.0.0.1:" + std::to_string(door_.local_endpoint().port());
+  }
 
  private:
   using tcp = boost::asio::ip::tcp;
@@ -90,7 +95,8 @@ class tls_front {
   task<void> accept() {
     for (;;) {
       error_code ec;
-      tcp::socket s = co_await door_.async_accept(boost::asio::redirect_error(boost::asio::use_awaitable, ec));
+      tcp::socket s =
+          co_await door_.async_accept(boost::asio::redirect_error(boost::asio::use_awaitable, ec));
       if (ec) co_return;
       auto c = std::make_shared<call>(std::move(s), tls_);
       boost::asio::co_spawn(io_, pass(c), boost::asio::detached);
@@ -99,8 +105,10 @@ class tls_front {
 
   task<void> pass(std::shared_ptr<call> c) {
     error_code ec;
-    co_await c->in.async_handshake(boost::asio::ssl::stream_base::server, boost::asio::redirect_error(boost::asio::use_awaitable, ec));
-    if (!ec) co_await c->out.async_connect(behind_, boost::asio::redirect_error(boost::asio::use_awaitable, ec));
+    co_await c->in.async_handshake(boost::asio::ssl::stream_base::server,
+                                   boost::asio::redirect_error(boost::asio::use_awaitable, ec));
+    if (!ec)
+      co_await c->out.async_connect(behind_, boost::asio::redirect_error(boost::asio::use_awaitable, ec));
     if (ec) co_return c->end();
     boost::asio::co_spawn(io_, copy(c, c->out, c->in), boost::asio::detached);
     co_await copy(c, c->in, c->out);
@@ -111,8 +119,11 @@ class tls_front {
     char bytes[8192];
     error_code ec;
     for (;;) {
-      const std::size_t n = co_await from.async_read_some(boost::asio::buffer(bytes), boost::asio::redirect_error(boost::asio::use_awaitable, ec));
-      if (n > 0) co_await boost::asio::async_write(to, boost::asio::buffer(bytes, n), boost::asio::redirect_error(boost::asio::use_awaitable, ec));
+      const std::size_t n = co_await from.async_read_some(
+          boost::asio::buffer(bytes), boost::asio::redirect_error(boost::asio::use_awaitable, ec));
+      if (n > 0)
+        co_await boost::asio::async_write(to, boost::asio::buffer(bytes, n),
+                                          boost::asio::redirect_error(boost::asio::use_awaitable, ec));
       if (ec) break;
     }
     c->end();

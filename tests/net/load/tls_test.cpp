@@ -30,8 +30,12 @@ report run_tls(const std::string& url, bool insecure) {
 
 }  // namespace
 
-TEST_CASE("a run over TLS: with a trusted certificate, and with any where nobody looks, but not with a stranger's") {
-  scripted_server s([](const std::string& said, bool&) { return creates(said) ? answer(id_of(said), {1, 2, 3, 4}) : std::string(); });
+TEST_CASE(
+    "a run over TLS: with a trusted certificate, and with any where nobody looks, but not with a "
+    "stranger's") {
+  scripted_server s([](const std::string& said, bool&) {
+    return creates(said) ? answer(id_of(said), {1, 2, 3, 4}) : std::string();
+  });
   const self_signed known, stranger;
   const std::string plain = s.url("ws");
   const auto behind = static_cast<unsigned short>(std::stoi(plain.substr(plain.rfind(':') + 1)));

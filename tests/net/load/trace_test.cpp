@@ -60,7 +60,8 @@ TEST_CASE("Mooncake's traces are JSON, with milliseconds") {
 }
 
 TEST_CASE("a file of lengths alone has no times") {
-  const auto t = read("num_prefill_tokens,num_decode_tokens,num_total_tokens,pd_ratio\n74,918,992,0.08\n290,905,1195,0.3\n");
+  const auto t = read(
+      "num_prefill_tokens,num_decode_tokens,num_total_tokens,pd_ratio\n74,918,992,0.08\n290,905,1195,0.3\n");
   CHECK(!t.timed);
   REQUIRE(t.requests.size() == 2);
   CHECK(t.requests[0].in == 74);
@@ -81,6 +82,7 @@ TEST_CASE("what is no trace is refused, naming the line") {
   CHECK_THAT(message("t,in,out\n1,-2,3\n"), Catch::Contains("line 2"));
   CHECK_THAT(message("t,in,out\n1,x,3\n"), Catch::Contains("line 2"));
   CHECK_THAT(message("{\"timestamp\":0}\n"), Catch::Contains("line 1"));
-  CHECK_THAT(message("TIMESTAMP,ContextTokens,GeneratedTokens\n2023-13-16 18:17:03,1,1\n"), Catch::Contains("line 2"));
+  CHECK_THAT(message("TIMESTAMP,ContextTokens,GeneratedTokens\n2023-13-16 18:17:03,1,1\n"),
+             Catch::Contains("line 2"));
   CHECK_THAT(message("t,in,out\n4e78--0-16 18:17:9=,4,2\n"), Catch::Contains("line 2"));
 }

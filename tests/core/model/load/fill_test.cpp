@@ -1,5 +1,5 @@
-// Weights from files into a device's memory by several readers: a backend of the host that takes uploads as a device does,
-// later than it is told of them.
+// Weights from files into a device's memory by several readers: a backend of the host that takes uploads as a
+// device does, later than it is told of them.
 #include "core/model/load/fill.h"
 
 #include <catch2/catch.hpp>
@@ -77,11 +77,16 @@ TEST_CASE("several readers bring every element of every tensor, whatever their n
           for (const auto type : {stored, kernels::dtype::f32}) {
             auto& at = memory.emplace_back(elements * kernels::size_of(type), std::byte{0xdb});
             total += at.size();
-            all.push_back({at.data(), {nullptr, type, 1, static_cast<std::uint32_t>(elements)}, false, false, {{elements, &t}}});
+            all.push_back({at.data(),
+                           {nullptr, type, 1, static_cast<std::uint32_t>(elements)},
+                           false,
+                           false,
+                           {{elements, &t}}});
           }
         }
         late_uploads device;
-        const auto ok = upload_slices(all, from, device.backend(), [&](std::uint64_t n) { done += n; }, readers, lane);
+        const auto ok = upload_slices(
+            all, from, device.backend(), [&](std::uint64_t n) { done += n; }, readers, lane);
         REQUIRE(ok.has_value());
         CHECK(device.begun.empty());
         CHECK(done == total);
@@ -139,9 +144,11 @@ TEST_CASE("a file that is cut short while it is loaded is an error that names it
   for (const bool several : {true, false}) {
     test::write_toy_directory(dir.path());
     bool cut = several;
-    const auto loaded = load_model(dir.path().string(), several ? device.backend() : kernels::reference_backend(), [&](std::uint64_t, std::uint64_t) {
-      if (!std::exchange(cut, true)) std::filesystem::resize_file(file, 1000);
-    });
+    const auto loaded =
+        load_model(dir.path().string(), several ? device.backend() : kernels::reference_backend(),
+                   [&](std::uint64_t, std::uint64_t) {
+                     if (!std::exchange(cut, true)) std::filesystem::resize_file(file, 1000);
+                   });
     CAPTURE(several);
     REQUIRE(!loaded);
     CHECK(loaded.error().code == errc::bad_file);
