@@ -1,7 +1,7 @@
-// arrival.h — a request on its way in: from the moment it was read until its choices have entered their
-// model, or were all refused.
+// arrival.h — a request between the moment it was read and the moment its jobs are handed to their model's
+// owner, or refused.
 //
-// Thread safety: one thread at a time: the shard where it was read, then the text task.
+// Thread safety: one thread at a time: first the shard that read the request, then its task in the text pool.
 #pragma once
 
 #include <memory>
@@ -14,29 +14,31 @@
 
 namespace weir::actors {
 
-// What a job counts for in the account of memory beside its prompt and its log: streams, a sequence, a place
-// in lists.
+// Bytes that a job is charged in the memory account beside its prompt and its log: for its stream, its
+// sequence and its entries in lists.
 inline constexpr std::uint64_t job_bytes = 4096;
 
-// The refusal of a job for which the account has no room.
+// Error (overloaded) for a job that the memory account has no room for.
 core::error no_memory_for_clients();
 
 struct arrival {
   request asked;
-  std::vector<std::shared_ptr<job_stream::state_block>> choices;  // in order; of one shard; never empty
+  std::vector<std::shared_ptr<job_stream::state_block>> choices;  // in order, on one shard; never empty
   std::shared_ptr<const served_model> model;                      // set before bring_in()
-  core::memory_hold memory;                                       // of the text, then of the prompts
-  std::uint64_t prefix_owner = 0;  // with whom it shares what is computed; see prefix_salt
+  core::memory_hold memory;                                       // for the text, then for the prompts
+  std::uint64_t prefix_owner = 0;  // shares computed prefixes with equal owners; see prefix_salt
 
-  // Bytes of what has to be tokenised or looked through.
+  // Bytes of the input: text, messages or token ids.
   std::uint64_t bytes() const;
 
-  // The request becomes one job for each choice that was not cancelled meanwhile. They enter the model
-  // together, or their streams learn why not. Costs as much as tokenising the prompt. What it throws leaves
-  // the door as it was, and those choices to be refused that have not entered.
+  // Makes one job for each choice that was not cancelled meanwhile and submits them to the model. They are
+  // admitted or refused together; a refusal goes to their streams. Takes as long as tokenising the prompt.
+  // May throw where memory is short: admission then counts no job that was not submitted, and the caller must
+  // refuse().
   void bring_in();
 
-  // Every choice that has not ended and entered nothing learns of it, on its shard.
+  // Posts the refusal to the choices' shard, where it reaches every choice that was neither submitted nor has
+  // ended.
   void refuse(core::error why) const;
 };
 

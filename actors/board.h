@@ -1,8 +1,8 @@
 // board.h — what an owner publishes between steps, so that health, statistics and lists never wait for an
 // engine.
 //
-// Thread safety: the owner's thread publishes; any thread reads. The lock guards one pointer copy and is
-// never held while anything else happens.
+// Thread safety: the owner's thread publishes and any thread reads. The lock is held only while one pointer
+// or message is copied.
 #pragma once
 
 #include <array>
@@ -20,65 +20,75 @@
 
 namespace weir::actors {
 
+// One job in an owner_picture.
 struct listed_job {
   core::sequence_view sequence;
-  std::size_t engine = 0;
+  std::size_t engine = 0;  // index of its engine at the owner
 };
 
+// The state of an owner at one moment.
 struct owner_picture {
-  core::time_point at{};
-  core::engine_counts counts;          // of all engines together
-  std::vector<listed_job> jobs;
-  std::vector<std::uint32_t> bad_endings;  // of each engine: core::engine::bad_endings()
+  core::time_point at{};                   // when it was taken
+  core::engine_counts counts;              // sums over all engines
+  std::vector<listed_job> jobs;            // of all engines
+  std::vector<std::uint32_t> bad_endings;  // by engine: core::engine::bad_endings()
+  // Sampled tokens a second; median and 99th percentile of the time of a step. See step_meter.
   double tokens_per_s = 0, step_p50_ms = 0, step_p99_ms = 0;
 };
 
 class board {
  public:
+  // Replaces the picture.
   void publish(std::shared_ptr<const owner_picture> p) {
     std::lock_guard hold(lock_);
     picture_ = std::move(p);
   }
+  // The latest picture; never null.
   std::shared_ptr<const owner_picture> look() const {
     std::lock_guard hold(lock_);
     return picture_;
   }
 
-  // The owner's pulse: when it last finished a step (or began to have something to do), and whether it has.
+  // Heartbeat of the owner: it finished a step, got work or became idle at `now`. `busy`: it has work.
   void beat(core::time_point now, bool busy) noexcept {
     pulse_.store(now.time_since_epoch().count() << 1 | (busy ? 1 : 0), std::memory_order_release);
   }
-  // How long the owner has had work without finishing a step; nothing while it is idle.
+  // Time since the latest heartbeat of an owner that has work; nullopt while it is idle.
   std::optional<core::duration> silent_for(core::time_point now) const noexcept {
     const auto p = pulse_.load(std::memory_order_acquire);
     if (!(p & 1)) return std::nullopt;
     return now.time_since_epoch() - core::duration(p >> 1);
   }
 
+  // Makes the service unready for this reason; an empty one makes it ready again.
   void fail(std::string why) {
     std::lock_guard hold(lock_);
     fault_ = std::move(why);
   }
+  // Reason given to fail(); empty: none.
   std::string fault() const {
     std::lock_guard hold(lock_);
     return fault_;
   }
 
-  core::delays cancel_to_release;  // from a cancel or a deadline to the moment when the pages were free
+  // Delays from a job's cancel or deadline until its pages were free. Any thread.
+  core::delays cancel_to_release;
 
  private:
   mutable std::mutex lock_;
   std::shared_ptr<const owner_picture> picture_ = std::make_shared<owner_picture>();
   std::string fault_;
-  std::atomic<std::int64_t> pulse_{0};
+  std::atomic<std::int64_t> pulse_{0};  // latest heartbeat: time in ns << 1 | busy
 };
 
-// Rates and step times over the last moments: owner's thread only.
+// Token rate over the last second, and times of the last 512 steps. Owner's thread only.
 class step_meter {
  public:
+  // A step that sampled `tokens` tokens ended at `now`.
   void add(core::time_point now, std::uint32_t tokens, core::duration took);
+  // Over the last ten full slots.
   double tokens_per_s(core::time_point now) const;
-  // Quantile of the last steps' times, in ms; 0 before the first.
+  // Quantile `q` of the last steps' times, in ms; 0 before the first step.
   double step_ms(double q) const;
 
  private:
@@ -86,7 +96,7 @@ class step_meter {
   static constexpr std::size_t slots_ = 10;
   struct bucket { std::int64_t slot = -1; std::uint64_t tokens = 0; };
   std::array<bucket, slots_ + 1> buckets_{};
-  std::array<float, 512> times_{};
+  std::array<float, 512> times_{};  // ms, a ring
   std::size_t steps_ = 0;
 };
 

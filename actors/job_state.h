@@ -1,16 +1,16 @@
-// job_state.h — the block that a job's two ends share: the owner writes tokens into it, the stream on its
-// shard reads.
+// job_state.h — the block that the two ends of a job share: the owner writes tokens into it, and the job's
+// stream reads them on its shard.
 //
 // Thread safety, by group of members:
-//   constant      set before the block is shared
-//   any thread    atomics
-//   owner         touched by whoever runs the engine, through the token_sink interface
-//   crossing      the queue of tokens and the word that says how many of them may be read
-//   shard         touched on the stream's shard only
+//   - constant: set before the block is shared.
+//   - any thread: atomics.
+//   - owner: touched by the thread that runs the engine, through the token_sink interface.
+//   - crossing: the queue of tokens, and the word that says how many of them may be read.
+//   - shard: touched on the stream's shard only.
 //
-// Why a count beside the queue: a stop string may cut a token that was queued in the same step in which the
-// job ends. The reader takes only what a flush has published, and an ending is published in the same store as
-// the tokens before it, so a reader that sees the cut token has seen the ending too.
+// Why there is a count beside the queue: a stop string may cut a token that was queued in the same step in
+// which the job ends. The reader takes only tokens that publish() has counted, and publish() counts tokens
+// and the ending in one store. A reader that sees the cut token has therefore seen the ending too.
 #pragma once
 
 #include <readerwriterqueue/readerwriterqueue.h>
@@ -34,7 +34,7 @@
 
 namespace weir::actors {
 
-// Told once how a job ended, on its shard: the registry's line.
+// Called once on the job's shard when the job has ended or was refused; the registry learns of it this way.
 using end_hook = std::function<void(const outcome&, const job_stream::state_block&)>;
 
 class outbox;
@@ -44,87 +44,112 @@ struct job_stream::state_block final : core::token_sink, waker {
 
   ~state_block() override;
 
-  // --- token_sink: owner
+  // --- token_sink. Owner's thread; abandoned() any thread.
+
+  // Queues tokens until the queue is full and puts the job into the outbox. The first call also tells
+  // admission that the prompt is computed.
   std::size_t write(std::span<const core::token> tokens) override;
+  // Records the ending, gives back the job's place in admission and puts the job into the outbox.
   void finish(const core::ending& how) override;
+  // cancel() was called.
   bool abandoned() const noexcept override { return cancelled.load(std::memory_order_acquire); }
+  // Adds the delay from the cancel or the deadline until the pages were free to outbox::released, if either
+  // ended it.
   void note_release(const core::ending& how) noexcept;
-  void publish() noexcept;     // what was written and how it ended, in one store
+  // Makes the queued tokens and the ending readable, in one store.
+  void publish() noexcept;
 
-  void cancel(core::finish_reason why);  // any thread
+  // Any thread; only the first call has an effect. Sets `cancelled` and posts cancel_here() to the shard.
+  void cancel(core::finish_reason why);
 
-  // --- on the shard
+  // --- Shard's thread.
+
+  // Wake handler: reads news according to the phase.
   void read_news();
-  void take_news();            // REQUIRES: running
+  // Moves readable tokens into the log, and ends the job if its ending is readable. REQUIRES: running.
+  void take_news();
+  // The same, but an exception ends the job with an error and tells the owner to cancel it.
   void take_news_or_end();
+  // Charges the current size of the log to `memory`.
   void count_log() noexcept;
+  // The job was submitted to `by`, with `position` jobs queued ahead of it. If the job has ended meanwhile,
+  // its owner is told to cancel it.
   void admitted(std::shared_ptr<const served_model> by, std::uint32_t position);
+  // Ends a pending job as refused; no effect in any other phase.
   void refused(core::error e);
+  // Ends a pending job at once; a running one is cancelled at its owner.
   void cancel_here(core::finish_reason why);
-  void changed();              // tells the readers
+  // Calls every reader.
+  void changed();
+  // Ends the job: sets the phase to done and tells at_end and the readers.
   void end(outcome o);
+  // Calls at_end, unless it was called before.
   void tell_ended(const outcome& o);
 
-  // constant
+  // --- Constant.
   const core::job_id id;
   const executor shard;
   const std::shared_ptr<const core::clock> time;
   const core::time_point created;
-  bool skip_special = true;
+  bool skip_special = true;  // special tokens add no text
 
-  // any thread
+  // --- Any thread.
   std::atomic<bool> cancelled{false};
-  std::atomic<core::time_point> cancelled_at{core::time_point::max()};  // the first time
+  std::atomic<core::time_point> cancelled_at{core::time_point::max()};  // of the first cancel()
 
-  // the way in, then owner; set before the owner learns of the job
-  std::shared_ptr<const served_model> taken_by;  // its door counts the job until finish
-  std::shared_ptr<waiting_prompt> prompt;        // of all its request's choices; none once it has a token
+  // --- Set by the text task before the owner learns of the job; then the owner's.
+  std::shared_ptr<const served_model> taken_by;  // model whose admission counts the job until finish()
+  std::shared_ptr<waiting_prompt> prompt;        // shared by the request's choices; null after a token
   std::optional<core::time_point> deadline;
-  core::memory_hold memory;                      // of the prompt; then, on the shard, of the log too
+  // Bytes charged for the prompt. After admitted() it is the shard's, and includes the log.
+  core::memory_hold memory;
 
-  // owner
-  outbox* out = nullptr;       // set when the owner takes the job
-  std::uint32_t pushed = 0;
+  // --- Owner's thread.
+  outbox* out = nullptr;     // set when the owner takes the job
+  std::uint32_t pushed = 0;  // tokens queued so far
+  // Written by finish(). The shard may read it once it has seen the ended bit of `readable`.
   core::ending how_it_ended;
-  bool finished = false;
-  bool has_news = false;       // in the outbox
+  bool finished = false;  // finish() was called
+  bool has_news = false;  // the job is in the outbox
 
-  // crossing: count << 1 | ended
+  // --- Crossing. readable: tokens that may be read << 1 | the job has ended.
   static constexpr std::size_t queue_items = 127;
   moodycamel::ReaderWriterQueue<core::token> queue{queue_items};
   std::atomic<std::uint64_t> readable{0};
 
-  // shard
+  // --- Shard's thread.
   phase now = phase::pending;
-  std::uint32_t taken = 0;
-  std::shared_ptr<const served_model> model;
-  std::uint32_t queue_position = 0;
-  std::optional<core::detokenizer> text;
+  std::uint32_t taken = 0;                    // tokens taken from the queue
+  std::shared_ptr<const served_model> model;  // set by admitted()
+  std::uint32_t queue_position = 0;           // set by admitted()
+  std::optional<core::detokenizer> text;      // set by admitted()
   token_log log;
-  std::uint64_t log_bytes = 0; // of the log, as `memory` counts them
-  core::error why_refused;
-  outcome result;
+  std::uint64_t log_bytes = 0;  // bytes of the log that `memory` includes
+  core::error why_refused;      // in phase refused
+  outcome result;               // in phase done
+  // Reason of a cancel that came before admitted(), for the owner.
   core::finish_reason wanted_end = core::finish_reason::cancel;
   struct follower {
     std::uint64_t handle;
     reader tell;
-    bool gone = false;         // left while being told
+    bool gone = false;  // it left inside changed(), which removes it
   };
-  std::list<follower> readers; // a list: one may come or go while another is told
-  unsigned telling = 0;
+  std::list<follower> readers;  // a list, because readers may come and go inside changed()
+  unsigned telling = 0;         // calls of changed() in progress, which may nest
   std::uint64_t next_reader = 1;
-  end_hook at_end;             // called once, when the job has ended or was refused
+  end_hook at_end;  // null once it was called
 };
 
-// The jobs that a step had news for: published and woken together when the step is over, one post a shard.
-// Used on the owner's thread.
+// The jobs that have tokens or endings to publish. flush() publishes all of them and wakes each shard with
+// one post. Owner's thread only.
 class outbox {
  public:
   explicit outbox(core::delays& cancel_to_release) : released(cancel_to_release) {}
+  // No effect if the job is in it already.
   void add(job_stream::state_block& job);
   void flush();
 
-  core::delays& released;
+  core::delays& released;  // see board::cancel_to_release
 
  private:
   std::vector<std::shared_ptr<job_stream::state_block>> news_;

@@ -1,16 +1,16 @@
-// job_stream.h — a job's way out: the reading end of its token queue, its append-only log, its text, its
-// ending.
+// job_stream.h — the reading end of a job: its append-only log of tokens, its text and its ending.
 //
-// Born on an I/O shard before the job enters anything, and alone says how the job ended. The owner pushes
-// tokens into a lock-free queue from its own thread; the stream drains it on the shard, whatever its readers
-// do, and detokenises whole UTF-8 into the log. A reader is a cursor: how many tokens it has shown.
+// A stream is created on an I/O shard before its job is admitted, and it alone says how the job ended. The
+// owner pushes tokens into a lock-free queue from its own thread. The stream drains the queue on its shard,
+// whatever its readers do, and detokenises into the log. A reader keeps a cursor: the number of tokens that
+// it has shown.
 //
-// Thread safety: everything here on the shard's thread, except id() and cancel().
+// Thread safety: the shard's thread, except id() and cancel().
 //
 // Invariants:
-//   1. published() never falls; text_of(a, b) never changes once b <= published().
-//   2. phase goes pending -> running -> done, or pending -> refused, or pending -> done (cancelled on its way
-//   in).
+//   1. published() never falls, and text_of(a, b) never changes once b <= published().
+//   2. The phase goes pending -> running -> done, or pending -> refused, or pending -> done (cancelled before
+//      it was admitted).
 //   3. The text of the tokens up to published() is whole UTF-8.
 #pragma once
 
@@ -29,43 +29,49 @@ namespace weir::actors {
 
 using executor = boost::asio::any_io_executor;
 
-// How a job ended, as the wire tells it.
+// How a job ended, as clients are told.
 struct outcome {
   core::finish_reason reason = core::finish_reason::stop;
   std::uint32_t input_tokens = 0, output_tokens = 0, cached_tokens = 0;
+  // From the request to the first batch; from there to the first token; from the request to the first token;
+  // from the first token to the last; longest time between two tokens. 0 where it never came so far.
   double queue_ms = 0, prefill_ms = 0, ttft_ms = 0, decode_ms = 0, max_gap_ms = 0;
-  std::optional<core::error> fault;  // with reason == error
-  const char* status() const noexcept;  // completed, incomplete, cancelled, failed
+  std::optional<core::error> fault;     // why, if reason == error
+  const char* status() const noexcept;  // completed, incomplete, cancelled or failed
 };
 
 class job_stream : public std::enable_shared_from_this<job_stream> {
  public:
   enum class phase { pending, running, done, refused };
 
-  ~job_stream();
+  ~job_stream();  // cancels a job that has not ended
   const core::job_id& id() const noexcept;
-  // Any thread, idempotent, in every state: the job ends with `why` as soon as its owner reads it.
+  // Any thread, in every phase; only the first call has an effect. A running job ends with `why` when its
+  // owner reads the message.
   void cancel(core::finish_reason why = core::finish_reason::cancel);
 
   phase state() const noexcept;
-  const core::error& refusal() const;        // REQUIRES state() == refused
-  const outcome& ended() const;              // REQUIRES state() == done
-  const std::string& model() const noexcept; // which one took it; set from running on
-  std::uint32_t queue_position() const noexcept;  // at admission; 0 = next
+  const core::error& refusal() const;             // REQUIRES: state() == refused
+  const outcome& ended() const;                   // REQUIRES: state() == done
+  const std::string& model() const noexcept;      // the model that took it; empty before it is running
+  std::uint32_t queue_position() const noexcept;  // jobs queued ahead of it when it was admitted
 
-  std::uint32_t published() const noexcept;  // tokens whose text is in the log
-  // Appends the text of tokens (from, to]. REQUIRES from <= to <= published().
+  // Tokens that readers may show: up to the last one with which the text ends in a whole character.
+  std::uint32_t published() const noexcept;
+  // Appends to `out` the text of the tokens `from` to `to` - 1. REQUIRES: from <= to <= published().
   void text_of(std::uint32_t from, std::uint32_t to, std::string& out) const;
-  core::token_id token_at(std::uint32_t index) const;            // index < published()
-  std::int64_t sampled_at_us(std::uint32_t index) const;         // µs from the job's creation
-  core::time_point sampled_at(std::uint32_t index) const;        // the same on the service's clock
+  // REQUIRES of the next three: index < published().
+  core::token_id token_at(std::uint32_t index) const;
+  std::int64_t sampled_at_us(std::uint32_t index) const;   // when it was sampled, µs from the job's creation
+  core::time_point sampled_at(std::uint32_t index) const;  // when it was sampled, on the service's clock
 
-  // Called on the shard after any change (never from inside one of these calls, never after the reader left).
+  // Called on the shard after new tokens, the ending or a refusal. Never called from inside a member of
+  // job_stream, nor after leave().
   using reader = std::function<void()>;
-  std::uint64_t follow(reader r);   // returns a handle for leave
+  std::uint64_t follow(reader r);  // returns a handle for leave()
   void leave(std::uint64_t handle);
 
-  struct state_block;               // what service and owner share with it
+  struct state_block;  // the part that service and owner share with it; job_state.h
   explicit job_stream(std::shared_ptr<state_block> s);
 
  private:

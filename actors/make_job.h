@@ -1,4 +1,6 @@
-// make_job.h — a request becomes a job: prompt to tokens, defaults filled in, every range checked by name.
+// make_job.h — turns a request into a job: tokenises the prompt, fills in defaults and checks every range.
+//
+// Thread safety: any thread; no shared state.
 #pragma once
 
 #include "actors/request.h"
@@ -8,15 +10,17 @@
 
 namespace weir::actors {
 
-// Pure, any thread; costs as much as tokenising the prompt. The job has no id, no sink and no creation time
-// yet; `deadline` is left to the caller, who knows when the request came.
+// The job of a request to model `m`. Errors name the field that is wrong. The caller still sets id, sink,
+// created and deadline. Takes as long as tokenising the prompt. A request without a seed gets a random one.
 core::result<core::job> make_job(const request& r, const served_model& m);
 
-// The job of the answer number `index` of several to the same request: it draws numbers of its own.
+// The job of choice `index`, of a request with several, made from the job of its first choice. It draws other
+// random numbers; where the request sets no seed, it has a seed of its own.
 core::job choice_of(const core::job& first, const request& r, std::uint32_t index);
 
-// What a job's prefixes are shared under: the owner's name and the salt that it chose, so that no owner can
-// write another's. `owner` 0: of nobody, or of all together.
+// The job::cache_salt under which prefixes are shared, from a prefix owner and the salt that the client
+// chose. It differs for different owners. `owner`: the identity of an API key (request::key), or 0 where
+// there are no keys or all keys share prefixes.
 std::string prefix_salt(std::uint64_t owner, std::string_view chosen);
 
 }  // namespace weir::actors

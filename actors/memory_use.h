@@ -1,4 +1,4 @@
-// memory_use.h — what a model takes of its device, in bytes: counted, and measured around its load.
+// memory_use.h — the bytes that a model takes of its device: some counted, some measured around its load.
 #pragma once
 
 #include <cstdint>
@@ -8,15 +8,16 @@
 namespace weir::actors {
 
 struct memory_use {
-  std::uint64_t weights = 0, pages = 0;
-  std::uint64_t host_pages = 0;  // of the host tier
-  std::uint64_t workspaces = 0;  // what steps compute in, at their most rows
-  std::uint64_t runtime = 0;  // code and graphs: by how much more than all this the device's free memory fell
-  // The device, when the load was done; 0: the memory is the host's.
+  std::uint64_t weights = 0, pages = 0;  // pages: of KV memory on the device
+  std::uint64_t host_pages = 0;          // host tier, in host memory
+  std::uint64_t workspaces = 0;          // activations of the largest step
+  std::uint64_t runtime = 0;             // code and graphs: the measured fall of free memory beyond the above
+  // The whole device after the load; 0 where models lie in host memory.
   std::uint64_t total = 0, free = 0;
 
-  // From what the device said before and after. The driver hands out memory in large pieces: the rest of one
-  // may have been there already.
+  // Sets workspaces, runtime, total and free from what the device reported before and after the load.
+  // `runtime` is 0 where free memory fell by less than was counted: the driver takes memory in large pieces,
+  // and one may have been partly free before. REQUIRES: weights and pages are set.
   void reconcile(const kernels::device_memory& before, const kernels::device_memory& after) {
     workspaces = after.workspaces - before.workspaces;
     const std::uint64_t counted = weights + pages + workspaces, fell = before.free - after.free;
@@ -25,6 +26,7 @@ struct memory_use {
     free = after.free;
   }
 
+  // Adds a model that was loaded later on the same device; total and free become those of `later`.
   memory_use& operator+=(const memory_use& later) {
     weights += later.weights;
     pages += later.pages;

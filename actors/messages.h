@@ -1,6 +1,6 @@
-// messages.h — every message between weir's own actors, in one place.
+// messages.h — the messages to a gpu_owner.
 //
-// Each has a constructor: an aggregate temporary inside a co_await expression is destroyed twice by g++ 12.
+// Each has a constructor: g++ 12 destroys an aggregate temporary inside a co_await expression twice.
 #pragma once
 
 #include <functional>
@@ -17,23 +17,24 @@
 
 namespace weir::actors {
 
-// What to load and how; see service_options.
+// A model to load.
 struct model_spec {
-  std::string name;    // as clients call it
-  std::string source;  // a directory, random:SHAPE[:DTYPE], or sim[:SPEC]
-  bool force_chatml = false;
+  std::string name;           // the name that clients use
+  std::string source;         // a directory, random:SHAPE[:DTYPE], or sim[:SPEC]
+  bool force_chatml = false;  // use the ChatML template instead of the model's own
 };
 
+// Progress of a load, in bytes. Called on the owner's thread.
 using load_progress = std::function<void(const std::string& model, std::uint64_t done, std::uint64_t total)>;
 
-// --- to gpu_owner
-
+// `engine` is the index of the model's engine at the owner.
 struct submit_job {
   core::job job;
   std::size_t engine;
   submit_job(core::job j, std::size_t e) : job(std::move(j)), engine(e) {}
 };
 
+// Ends a job with `why`; no effect if the engine does not know it.
 struct cancel_job {
   core::job_id id;
   std::size_t engine;
@@ -41,6 +42,7 @@ struct cancel_job {
   cancel_job(core::job_id i, std::size_t e, core::finish_reason w) : id(i), engine(e), why(w) {}
 };
 
+// Loads a model, makes its engine and answers with the served model or the error.
 struct load_model {
   using result = core::result<std::shared_ptr<const served_model>>;
   model_spec spec;
@@ -50,7 +52,7 @@ struct load_model {
       : spec(std::move(s)), progress(std::move(p)), answer(std::move(a)) {}
 };
 
-// The time that the owner waited for has come.
+// Timer message: the time has come at which a paced owner has to step again.
 struct time_came {};
 
 using owner_msg = std::variant<submit_job, cancel_job, load_model, time_came>;

@@ -1,7 +1,7 @@
-// model_host.h — which models there are. Whether one takes a job is decided at its door (way_in.h).
+// model_host.h — the list of the models that are served. Admission of jobs is decided by each model's way_in.
 //
-// Thread safety: add() from one thread at a time; everything else from any thread. The list is replaced
-// whole, so a reader never waits for a load.
+// Thread safety: add() from one thread at a time; everything else from any thread. add() replaces the whole
+// list, so a reader never waits for a load.
 #pragma once
 
 #include <memory>
@@ -19,17 +19,20 @@ class model_host {
   using model_ptr = std::shared_ptr<const served_model>;
   using catalogue = std::vector<model_ptr>;
 
+  // Appends a model that was loaded.
   void add(model_ptr m);
-  // Every model is there: from now on an unknown name is an error, not a matter of waiting.
+  // Declares that all models are loaded.
   void complete();
-  bool loading() const;
+  bool loading() const;  // complete() was not called yet
+  // The models in the order of their loads; never null.
   std::shared_ptr<const catalogue> models() const;
 
-  // The model called `name`; the only one where the name is empty.
+  // The model called `name`; an empty name finds the only model there is. Errors: unavailable while models
+  // are loading, model_not_found afterwards.
   core::result<model_ptr> find(std::string_view name) const;
 
  private:
-  mutable std::mutex lock_;  // guards one pointer copy
+  mutable std::mutex lock_;
   std::shared_ptr<const catalogue> models_ = std::make_shared<catalogue>();
   bool loading_ = true;
 };

@@ -1,5 +1,5 @@
-// open_model.h — a model's name on the command line becomes weights, tokenizer and template, ready for an
-// engine.
+// open_model.h — opens a model by the name given on the command line: weights, tokenizer and chat template,
+// ready for an engine.
 #pragma once
 
 #include <memory>
@@ -13,18 +13,19 @@ namespace weir::actors {
 
 struct owner_options;
 
+// A model whose engine is still to be made.
 struct opened_model {
-  std::unique_ptr<core::model> weights;  // its KV pages are allocated
+  std::unique_ptr<core::model> weights;  // with its KV pages allocated, and warmed up
   core::engine_config config;
-  served_model served;                   // without the way to its owner
+  served_model served;  // submit and cancel are not set yet
 };
 
-// What a model is called where nobody named it: random:SHAPE[:DTYPE] by its shape, a directory by its last
-// part.
+// Default name of a model: the shape of random:SHAPE[:DTYPE], or the last part of a directory's path.
 std::string name_of_source(const std::string& source);
 
-// Called on the owner's thread; `backend` is null for the simulated device. Reads files; errors name file and
-// field.
+// Loads a model, allocates its pages and warms it up. Owner's thread only. `backend` is null for the
+// simulated device. Errors name the file and field, or the option, that is wrong; does_not_fit where memory
+// is short.
 core::result<std::unique_ptr<opened_model>> open_model(const model_spec& spec, const owner_options& o,
                                                        std::shared_ptr<const kernels::backend> backend,
                                                        const load_progress& progress);

@@ -1,6 +1,7 @@
-// overloaded.h — the refusal of what there is no room for now, with the time after which it may come again.
+// overloaded.h — the error for what there is no room for now, with a time after which the client may try
+// again.
 //
-// Thread safety: a pure function; any thread.
+// Thread safety: any thread; a pure function.
 #pragma once
 
 #include <algorithm>
@@ -11,8 +12,8 @@
 
 namespace weir::actors {
 
-// `retry_s` is brought into 1 s to an hour: who comes again at once only makes it worse, and who waits longer
-// has left.
+// An error with code `overloaded`. `retry_s`: seconds until a retry may succeed, clamped to 1 s to 1 h, since
+// a retry at once adds to the overload and no client waits longer.
 inline core::error overloaded(double retry_s, std::string message) {
   constexpr double least = 1, most = 3600;
   core::error e;

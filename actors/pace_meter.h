@@ -1,9 +1,11 @@
-// pace_meter.h — how fast an engine works while it has work: prompt tokens and sampled tokens a second.
+// pace_meter.h — measures the throughput of an engine while it has work: prompt tokens and sampled tokens a
+// second.
 //
-// Time passes from wake() and from step to step, whether the device computes or a paced model waits; time
-// without work does not count. What is older than half a minute of such time fades.
+// Time counts from wake() and from step to step, whether the device computes or a paced model waits. Time
+// without work does not count. Older measurements fade exponentially, with a time constant of 30 s of counted
+// time.
 //
-// Thread safety: the owner's thread.
+// Thread safety: the owner's thread only.
 #pragma once
 
 #include <cmath>
@@ -14,10 +16,10 @@ namespace weir::actors {
 
 class pace_meter {
  public:
-  // There is something to do again.
+  // The engine, which was idle, has work from now on.
   void wake(core::time_point now) noexcept { last_ = now; }
 
-  // A step of the engine has ended.
+  // A step of the engine ended.
   void add(core::time_point now, const core::step_report& r) noexcept {
     const double s = std::chrono::duration<double>(now - last_).count();
     last_ = now;
@@ -25,8 +27,10 @@ class pace_meter {
     tokens_.add(r.tokens, s);
   }
 
-  // 0 where nothing was measured.
+  // Prompt tokens a second, over steps with a prompt to compute; those found in the cache count. 0: none
+  // measured.
   double prompt_tokens_per_s() const noexcept { return prompts_.value(); }
+  // Sampled tokens a second; 0 before the first.
   double tokens_per_s() const noexcept { return tokens_.value(); }
 
  private:

@@ -1,7 +1,9 @@
-// registry.h — which jobs there are and were: the actor behind /v1/jobs, cancelling by id, and draining.
-// A key sees its own jobs: for everybody else they are not there.
+// registry.h — the actor that lists jobs, finds them, cancels them by id and reports when none is left.
 //
-// It keeps every job from its birth to its ending, and one line for each of the last 1,000 that ended.
+// It keeps every live job, from its creation to its ending, and one line for each of the last 1,000 jobs that
+// ended. An API key sees only its own jobs; to all others they are unknown.
+//
+// Thread safety: messages from any thread. The callbacks in messages are called on the registry's thread.
 #pragma once
 
 #include <deque>
@@ -19,28 +21,31 @@
 
 namespace weir::actors {
 
+// A job was created.
 struct job_born {
   core::job_id id;
-  std::uint64_t key;             // whose it is
+  std::uint64_t key;  // request::key
   core::time_point created;
   std::function<void()> cancel;  // any thread
   job_born(core::job_id i, std::uint64_t k, core::time_point t, std::function<void()> c)
       : id(i), key(k), created(t), cancel(std::move(c)) {}
 };
 
+// A job ended or was refused.
 struct job_ended {
   job_view last;
-  bool was_accepted;  // a refused one leaves no line
+  bool was_accepted;  // false: it was refused, and no line of it is kept
   job_ended(job_view v, bool accepted) : last(std::move(v)), was_accepted(accepted) {}
 };
 
+// Asks for the jobs that `who` may see; see service::list_jobs.
 struct list_jobs {
   service::asker who;
   std::function<void(std::vector<job_view>)> done;
   list_jobs(service::asker k, std::function<void(std::vector<job_view>)> d) : who(k), done(std::move(d)) {}
 };
 
-// Answers at once, or with `cancel` once the job has ended.
+// Asks for one job. With `cancel` a live job is cancelled, and the answer comes when it has ended.
 struct find_job {
   service::asker who;
   core::job_id id;
@@ -50,8 +55,10 @@ struct find_job {
       : who(k), id(i), cancel(c), done(std::move(d)) {}
 };
 
+// Cancels every live job.
 struct cancel_all {};
 
+// Asks for one call of `done` when no job is live.
 struct when_empty {
   std::function<void()> done;
   explicit when_empty(std::function<void()> d) : done(std::move(d)) {}
@@ -59,8 +66,8 @@ struct when_empty {
 
 using registry_msg = std::variant<job_born, job_ended, list_jobs, find_job, cancel_all, when_empty>;
 
-// `look` fills a live job's state, tokens and pages from what its owner published.
-// `seen` learns of exceptions.
+// Starts the registry on an executor. `time` must outlive it. `look` fills the state, tokens and pages of
+// live jobs from what their owner published. `seen` records exceptions.
 ref<registry_msg> spawn_registry(executor where, const core::clock& time,
                                  std::shared_ptr<core::incidents> seen,
                                  std::function<void(std::vector<job_view>&)> look);

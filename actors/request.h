@@ -1,8 +1,8 @@
-// request.h — what a client asked, once its bytes are understood: the text pool makes a job of it.
+// request.h — what a client asked for, parsed but not checked: the text pool makes a job of it.
 //
-// Plain data, made by net's parsers (or by an embedding program) and moved along. A field that is not set
-// takes the model's default (generation_config.json), else the neutral one. Ranges are checked when the
-// request becomes a job, so that every way in gives the same errors with the same names.
+// Plain data, made by the parsers in net or by an embedding program. A field that is not set takes the
+// model's default (generation_config.json), else the neutral value. Ranges are checked in make_job(), so that
+// every protocol gives the same errors under the same names.
 #pragma once
 
 #include <chrono>
@@ -22,27 +22,27 @@ using prompt_ids = std::vector<core::token_id>;
 using prompt_messages = std::vector<core::message>;
 
 struct request {
-  std::string model;                                             // empty: the only one served
+  std::string model;                                             // empty: the only model served
   std::variant<std::string, prompt_messages, prompt_ids> input;  // a string is a raw prompt
-  std::string input_param = "input";                             // what the client calls it, for errors
+  std::string input_param = "input";                             // the client's name of `input`, for errors
 
-  bool add_special_tokens = true;
-  bool skip_special_tokens = true;
-  std::optional<std::int64_t> max_tokens, min_tokens;            // as sent: range errors are found later
-  std::optional<std::int64_t> max_repeats;  // a loop of so many ends the job; none: no loop does
-  bool ignore_eos = false;
-  std::vector<std::int64_t> stop_token_ids;
-  std::vector<std::string> stop;
+  bool add_special_tokens = true;                      // to a raw prompt, as the tokenizer does
+  bool skip_special_tokens = true;                     // special tokens add nothing to the text of the answer
+  std::optional<std::int64_t> max_tokens, min_tokens;  // output tokens
+  std::optional<std::int64_t> max_repeats;   // repetitions in a row that end the job; unset: none does
+  bool ignore_eos = false;                   // the model's own stop ids do not end the job
+  std::vector<std::int64_t> stop_token_ids;  // stop ids beside the model's own
+  std::vector<std::string> stop;             // stop strings
   std::optional<double> temperature, top_p, min_p, repetition_penalty, frequency_penalty, presence_penalty;
   std::optional<std::int64_t> top_k;
-  std::optional<std::uint64_t> seed;                             // none: drawn at random
-  std::vector<std::pair<std::int64_t, double>> logit_bias;
-  // shares computed prefixes within the salt alone
-  std::string cache_salt;
-  int priority = 0;
-  // whose (net/api_keys.h): turns, jobs and prefixes hang on it
+  std::optional<std::uint64_t> seed;                        // unset: drawn at random
+  std::vector<std::pair<std::int64_t, double>> logit_bias;  // token id, what is added to its logit
+  std::string cache_salt;  // computed prefixes are shared only between requests with equal salts
+  int priority = 0;        // jobs with a higher one are scheduled first
+  // Identity of the client's API key (net/api_keys.h); 0: none. Waiting jobs of different keys alternate, a
+  // key sees only its own jobs, and prefixes are shared within a key unless service_options::share_prefixes.
   std::uint64_t key = 0;
-  std::optional<std::chrono::milliseconds> deadline;             // from the moment the request was read
+  std::optional<std::chrono::milliseconds> deadline;  // from the moment the request was read
 };
 
 }  // namespace weir::actors

@@ -1,7 +1,7 @@
-// served_model.h — what everybody but the owner knows of a model that is being served: immutable, shared by
-// pointer.
+// served_model.h — what everybody but its owner knows of a model that is being served.
 //
-// Its door is the exception: admission is decided there, from any thread.
+// Thread safety: any thread. It is immutable once served and shared by pointer; only `door` has state, which
+// is atomic.
 #pragma once
 
 #include <cstdint>
@@ -20,21 +20,22 @@
 namespace weir::actors {
 
 struct served_model {
-  std::string name;
-  std::string device;                 // cpu, reference, cuda:N, sim
+  std::string name;    // the name that clients use
+  std::string device;  // cpu, reference, cuda:N, sim
   core::model_info info;
-  memory_use memory;
-  // longest sequence: the least of the model's own, --max-seq-len and the page pool
+  memory_use memory;  // bytes that it takes
+  // Most tokens of a sequence: the smallest of the model's context, --max-seq-len and the page pool.
   std::uint32_t context = 0;
   std::shared_ptr<const core::tokenizer> tokenizer;
   std::shared_ptr<const core::chat_template> chat;
-  core::sampling_params defaults;     // generation_config.json
-  std::uint32_t max_tokens_default = 4096;
-  std::int64_t created_s = 0;
-  std::unique_ptr<way_in> door;       // never null once it is served
-  // The way to its owner, from any thread. Never refused: the owner's mailbox holds more jobs than the door
-  // lets in.
+  core::sampling_params defaults;           // from generation_config.json
+  std::uint32_t max_tokens_default = 4096;  // of a request that does not set max_tokens
+  std::int64_t created_s = 0;               // Unix time of its load, in s
+  std::unique_ptr<way_in> door;             // admission; never null once it is served
+  // Sends a job to the owner. The mailbox cannot be full, since it has room for all jobs that admission
+  // allows.
   std::function<void(core::job)> submit;
+  // Asks the owner to end a job.
   std::function<void(const core::job_id&, core::finish_reason)> cancel;
 };
 

@@ -1,9 +1,9 @@
-// service.h — the door between the network and the engine: every session, and every embedding program, uses
-// this.
+// service.h — the whole server but its sockets. Sessions and embedding programs use it alone.
 //
-// It holds the text pool, the model host, the owners and the telemetry, and knows nothing of sockets. Thread
-// safety: every member from any thread. Callbacks are posted to the executor that was passed in; they are
-// never called from inside the call that takes them.
+// It holds the text pool, the list of models, the owner of the device and the registry of jobs.
+//
+// Thread safety: every member from any thread, but submit(). Callbacks are posted to the executor that was
+// passed in; no call runs its callback itself.
 #pragma once
 
 #include <cstdint>
@@ -24,114 +24,130 @@
 
 namespace weir::actors {
 
+// One model of models().
 struct model_entry {
   std::string name;
-  std::int64_t created_s = 0;      // Unix time it became ready
-  std::uint32_t context = 0, vocab_size = 0;
-  std::string device;              // cpu, reference, sim, cuda:0
+  std::int64_t created_s = 0;                 // Unix time of its load, in s
+  std::uint32_t context = 0, vocab_size = 0;  // context: most tokens of a sequence
+  std::string device;                         // cpu, reference, sim, cuda:0
 };
 
+// One job of list_jobs() and find_job().
 struct job_view {
   core::job_id id;
-  std::string state;               // queued prefilling decoding paused finished
+  std::string state;  // queued, prefilling, decoding or finished
   std::string model;
-  std::string finish_reason;       // with finished
+  std::string finish_reason;  // of a finished job
   std::uint32_t prompt_tokens = 0, output_tokens = 0, cached_tokens = 0, pages = 0, preemptions = 0;
   int priority = 0;
-  double age_s = 0;
+  double age_s = 0;  // since its request was read
 };
 
-// The published picture: made by the owner between steps, read by everybody else without waiting for it.
+// Statistics, from what the owner published between steps. Reading them does not wait for the owner.
 struct snapshot {
+  // Live jobs by state, and jobs finished since the start. `paused` is always 0.
   struct {
     std::uint32_t queued = 0, prefilling = 0, decoding = 0, paused = 0;
     std::uint64_t finished = 0;
   } jobs;
+  // Pages of KV memory on the device.
   struct { std::uint32_t total = 0, free = 0, cached = 0, used = 0; } pages;
-  struct { std::uint32_t total = 0, used = 0; std::uint64_t restored = 0; } host_pages;  // of the host tier
-  memory_use memory;  // of all models together
-  double tokens_per_s = 0;
-  std::uint32_t queue = 0;
-  // of a job that came now, to the busiest model (way_in.h), its text's wait included
+  struct { std::uint32_t total = 0, used = 0; std::uint64_t restored = 0; } host_pages;  // host tier
+  memory_use memory;        // of all models together
+  double tokens_per_s = 0;  // sampled; 0 where the owner published nothing for 1 s
+  std::uint32_t queue = 0;  // queued jobs
+  // Predicted wait of a new job for the busiest model (way_in.h), tokenising included.
   double predicted_wait_ms = 0;
-  struct { std::uint32_t tasks = 0; std::uint64_t bytes = 0; } text;  // of the text pool
+  struct { std::uint32_t tasks = 0; std::uint64_t bytes = 0; } text;  // in the text pool
   double step_p50_ms = 0, step_p99_ms = 0;
   std::uint64_t steps = 0, tokens = 0, preemptions = 0, queued_tokens = 0;
-  // jobs that found part of their prompt computed; how much
+  // Finished jobs that found part of their prompt in the prefix cache, and the tokens that they found.
   struct { std::uint64_t hits = 0, tokens = 0; } prefix;
 };
 
+// Whether the service can serve, and why not.
 struct readiness { bool ready = false; std::string reason; };
 
+// Token ids and the text of each.
 struct tokenized { std::vector<core::token_id> ids; std::vector<std::string> pieces; };
 
-// A service without threads of its own, every step of which is a function of the executor's order: for tests.
+// For tests: a service without threads of its own. Everything it does is determined by the executor's order.
 struct simulation {
-  executor everything;                    // runs every actor and every text task, one at a time
-  std::function<core::job_id()> next_id;  // never the same twice
+  executor everything;                    // runs every actor and text task, one at a time
+  std::function<core::job_id()> next_id;  // ids of new jobs; must not repeat
 };
 
 struct service_options {
   std::vector<model_spec> models;
   owner_options owner;
   text_options text;
-  bool share_prefixes = false;  // computed prefixes serve requests of other keys, too
-  std::optional<simulation> simulated;
+  bool share_prefixes = false;  // share computed prefixes between API keys
+  std::optional<simulation> simulated;  // for tests
+  // Records exceptions that no nearer code handled.
   std::shared_ptr<core::incidents> seen = std::make_shared<core::incidents>();
 };
 
 class service {
  public:
-  // `time` must outlive it. Nothing is loaded yet: submit() refuses with unavailable until load() is done.
+  // `time` must outlive the service. No model is loaded yet: until load() is done, submit() refuses with
+  // unavailable.
   service(service_options o, const timekeeper& time);
   ~service();
   service(const service&) = delete;
   service& operator=(const service&) = delete;
 
-  // Loads every model, one after the other, on its owner's thread (which also calls `progress`); `done`
-  // learns of the first failure, and nothing is served then.
+  // Loads the models one after the other on the owner's thread, which also calls `progress`. `done` gets the
+  // result: the first error ends the load.
   void load(load_progress progress, executor ex, std::function<void(core::result<>)> done);
 
-  // A new job whose news go to `shard`'s thread. `changed` is followed from the first moment. Never fails: a
-  // refusal is a state of the stream. REQUIRES: called on `shard`'s thread.
+  // Submits a request and returns the stream of its job. The stream lives on `shard`; `changed` is its first
+  // reader, as by job_stream::follow(). Errors are reported by the stream, as a refusal. REQUIRES: called on
+  // `shard`'s thread.
   std::shared_ptr<job_stream> submit(request r, executor shard, job_stream::reader changed);
-  // The same for n answers to one request, in order: it is tokenised once, and they are let in or refused
-  // together. REQUIRES: n >= 1.
+  // The same for n choices, in order. The prompt is tokenised once, and the choices are admitted or refused
+  // together. REQUIRES: n >= 1; called on `shard`'s thread.
   std::vector<std::shared_ptr<job_stream>> submit(request r, std::uint32_t n, executor shard,
                                                   job_stream::reader changed);
 
+  // The models loaded so far.
   std::vector<model_entry> models() const;
+  // Tokenises in the text pool. Errors: an unknown model, overloaded, internal.
   void tokenize(std::string model, std::string text, bool add_special, executor ex,
                 std::function<void(core::result<tokenized>)> done);
+  // Text of `ids`, special tokens included, made in the text pool. Errors as tokenize(), and an id outside
+  // the vocabulary.
   void detokenize(std::string model, std::vector<std::int64_t> ids, executor ex,
                   std::function<void(core::result<std::string>)> done);
 
-  // Who asks: a key (request::key) knows its own jobs alone, all others are unknown to it. None: the program
-  // itself, which knows all.
+  // Who asks for jobs. A key (request::key) sees only its own; nullopt is the program itself, which sees all.
   using asker = std::optional<std::uint64_t>;
-  // Live jobs, the youngest first, then the ended ones, the last first.
+  // Live jobs, the youngest first; then the last 1,000 ended ones, the latest first.
   void list_jobs(asker who, executor ex, std::function<void(std::vector<job_view>)> done);
+  // One job, or nullopt if `who` does not see it or it is no longer kept.
   void find_job(asker who, core::job_id id, executor ex, std::function<void(std::optional<job_view>)> done);
-  // Cancels and answers with the final state, or nothing where the job is unknown or no longer kept.
+  // Cancels a job. The answer comes when it has ended, with its final state; nullopt as for find_job().
   void cancel_job(asker who, core::job_id id, executor ex, std::function<void(std::optional<job_view>)> done);
 
-  core::time_point now() const noexcept;  // as its clock has it
-  const std::shared_ptr<core::memory_account>& memory() const noexcept;  // what clients make the process hold
-  core::incidents& seen() const noexcept;         // exceptions that nothing nearer to their cause has handled
+  core::time_point now() const noexcept;  // on its clock
+  // Account of the memory that clients make the process hold.
+  const std::shared_ptr<core::memory_account>& memory() const noexcept;
+  core::incidents& seen() const noexcept;  // as in service_options
   snapshot stats() const;
+  // Ready, unless models are loading, the device failed, it is draining, the owner has worked for over 10 s
+  // without finishing a step, or the last 8 jobs of a model ended in logits that are not finite.
   readiness ready() const;
-  // Of every job that was cancelled or came to its deadline: how long until its pages were free.
+  // Delays of all jobs from a cancel or deadline until their pages were free.
   const core::delays& cancel_to_release() const noexcept;
 
-  // Every job that lives now ends with cancel.
+  // Cancels all live jobs.
   void cancel_all();
 
-  // No new jobs from now on (they are refused: unavailable); `idle` is called once the last one has ended.
+  // Refuses new jobs from now on, with unavailable. `idle` is called once no job is live.
   void drain(executor ex, std::function<void()> idle);
 
  private:
   struct parts;
-  std::shared_ptr<parts> p_;  // shared with nobody: watched by what is still under way when it goes
+  std::shared_ptr<parts> p_;  // the only owner; a load in progress holds a weak_ptr
 };
 
 }  // namespace weir::actors

@@ -1,14 +1,15 @@
-// text_pool.h — the CPU threads that tokenise, so that no I/O thread ever waits for a long prompt; in a
-// simulation, the executor that stands for them.
+// text_pool.h — CPU threads that tokenise, so that no I/O thread waits for a long prompt. In a simulation an
+// executor takes their place.
 //
-// Its queue is bounded in tasks and in bytes, those in progress counted. A task that finds no room is
-// refused, and so is one that throws: the process goes on, and whoever waits for the task is told.
+// The queue is bounded in tasks and in bytes, and tasks in progress count. A task that finds no room is
+// refused, and so is one whose run() throws.
 //
-// A byte's time is a running mean over the last tasks, as long as the clock says that they took. Tasks of
-// less than 4 KiB do not count in it, since most of their time has nothing to do with their length.
+// The time per byte is a running mean, in which a task weighs by its length. Tasks under 4 KiB do not count,
+// since most of their time does not depend on their length.
 //
-// Thread safety: everything from any thread. The destructor finishes the task in progress, drops the rest and
-// joins. Of tasks that are posted at the same moment one may be refused that would just have had room.
+// Thread safety: every member from any thread. The destructor waits for the tasks in progress and drops all
+// others, of which neither function is called. Where several threads post at the same moment, one may be
+// refused although its task would just have fitted.
 #pragma once
 
 #include <concurrentqueue/blockingconcurrentqueue.h>
@@ -29,32 +30,34 @@ namespace weir::actors {
 
 struct text_options {
   unsigned threads = 1;
-  std::uint32_t queue = 1024;                      // tasks
-  std::uint64_t queue_bytes = std::uint64_t{64} << 20;  // of text; a task alone is taken however long it is
+  std::uint32_t queue = 1024;                           // most tasks
+  std::uint64_t queue_bytes = std::uint64_t{64} << 20;  // most bytes of text; a lone task may have more
 };
 
 class text_pool {
  public:
   struct task {
-    std::uint64_t bytes = 0;                  // how much text it is about
+    std::uint64_t bytes = 0;  // of its text
     std::function<void()> run;
-    std::function<void(core::error)> refuse;  // in place of run, from inside post(); or after run has thrown
+    // Called from inside post() instead of run(), or on the pool's thread after run() threw.
+    std::function<void(core::error)> refuse;
   };
 
-  // `time` must outlive the pool; `seen` learns of tasks that threw. With an executor there are no threads:
-  // tasks are posted there, and whoever runs it outlives them.
+  // `time` must outlive the pool. `seen` records what tasks threw. With `instead` there are no threads: tasks
+  // are posted to that executor, which must not run them after the pool was destroyed.
   text_pool(text_options o, const core::clock& time, std::shared_ptr<core::incidents> seen,
             boost::asio::any_io_executor instead = {});
   ~text_pool();
 
-  // Tasks of one thread start in the order in which it posted them. The error that a task is refused with is
-  // overloaded (no room, no memory) or internal (whatever else it threw).
+  // Queues a task. Tasks posted by one thread start in their order. A refused task gets the error overloaded
+  // (no room, no memory) or internal (it threw anything else).
   void post(task t);
 
-  // Whoever reads that a task is over sees what it did.
+  // Tasks queued or in progress. A thread that sees a task gone from this count also sees its effects.
   std::uint32_t tasks() const noexcept { return tasks_.load(std::memory_order_acquire); }
+  // Bytes of those tasks.
   std::uint64_t bytes() const noexcept { return bytes_.load(std::memory_order_relaxed); }
-  // Until a task that came now would begin; zero where nothing was measured yet.
+  // Predicted time until a task that is posted now would start; zero while nothing was measured.
   core::duration predicted_wait() const noexcept;
 
  private:
@@ -72,9 +75,9 @@ class text_pool {
   const std::shared_ptr<core::incidents> seen_;
   std::atomic<std::uint32_t> tasks_{0};
   std::atomic<std::uint64_t> bytes_{0};
-  // of one thread; a lost update of two threads is one task less in the mean
+  // For one thread. Two threads may overwrite each other's update, which costs the mean one task.
   std::atomic<double> seconds_per_byte_{0};
-  moodycamel::BlockingConcurrentQueue<task> work_;  // a task without run ends one thread
+  moodycamel::BlockingConcurrentQueue<task> work_;  // a task with an empty `run` ends one thread
   boost::asio::any_io_executor instead_;
   std::vector<std::jthread> threads_;
 };

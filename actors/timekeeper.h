@@ -1,8 +1,8 @@
-// timekeeper.h — the clock of a service, and bells that ring at a time of it. The one seam through which time
-// comes in: a simulation keeps its own.
+// timekeeper.h — the clock of a service, and its timers (called bells). All time comes in through this
+// interface, so that a simulation can supply its own.
 //
-// Thread safety: now() and make_bell() from any thread; a bell is used, rings and is destroyed on its
-// executor alone.
+// Thread safety: now(), make_bell() and lasting() from any thread. A timer is set, runs its callback and is
+// destroyed on its executor only.
 #pragma once
 
 #include <boost/asio/any_io_executor.hpp>
@@ -15,16 +15,19 @@ namespace weir::actors {
 
 class timekeeper : public core::clock {
  public:
-  // Rings once at the time it was last set to, on its executor; never after it was destroyed.
+  // A timer. Calls its callback once, on its executor, at the time that it was last set to; never after it
+  // was destroyed.
   class bell {
    public:
     virtual ~bell() = default;
+    // Replaces a time that is set already.
     virtual void set(core::time_point at) = 0;
   };
+  // A timer on executor `where` with callback `ring`; not set yet.
   virtual std::unique_ptr<bell> make_bell(boost::asio::any_io_executor where,
                                           std::function<void()> ring) const = 0;
 
-  // Tells the same time, also after this one is gone: streams may outlive their service.
+  // A clock with the same time that may outlive this object, for streams that outlive their service.
   virtual std::shared_ptr<const core::clock> lasting() const = 0;
 };
 

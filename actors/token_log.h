@@ -1,7 +1,8 @@
-// token_log.h — a job's delivered tokens and their text, append-only.
+// token_log.h — the tokens of a job that its stream has received, and their text. Append-only.
 //
-// Used on the stream's shard. Positions count tokens: text_of(a, b) is the text of tokens (a, b], and once
-// appended neither tokens nor text ever change.
+// Positions count tokens. Once appended, neither a token nor its text changes.
+//
+// Thread safety: the stream's shard only.
 #pragma once
 
 #include <cassert>
@@ -17,37 +18,42 @@ namespace weir::actors {
 class token_log {
  public:
   std::uint32_t size() const noexcept { return static_cast<std::uint32_t>(entries_.size()); }
-  // Tokens up to here end with a whole character; what follows waits for its rest.
+  // Tokens up to the last one after which the text ends with a whole character.
   std::uint32_t whole() const noexcept { return whole_; }
 
-  // `text()` grows by what the token completed; `whole` says whether nothing is held back after it.
+  // The text of all tokens. The caller appends a token's text here before it calls append().
   std::string& text() noexcept { return text_; }
+  // Appends a token. `at_us`: when it was sampled, in µs from the job's creation. `whole`: the text ends with
+  // a whole character after it.
   void append(core::token_id id, std::int64_t at_us, bool whole) {
     entries_.push_back({at_us, static_cast<std::uint32_t>(text_.size()), id});
     if (whole) whole_ = size();
   }
-  // The end of the output: text that was still held belongs to the last token.
+  // The output has ended: gives text that the caller appended since to the last token, and counts all tokens
+  // as whole.
   void close() {
     if (!entries_.empty()) entries_.back().text_end = static_cast<std::uint32_t>(text_.size());
     whole_ = size();
   }
 
+  // Text of the tokens `from` to `to` - 1. Valid until the text grows.
   std::string_view text_of(std::uint32_t from, std::uint32_t to) const {
     assert(from <= to && to <= size());
     const auto begin = from == 0 ? 0 : entries_[from - 1].text_end;
     const auto end = to == 0 ? 0 : entries_[to - 1].text_end;
     return std::string_view(text_).substr(begin, end - begin);
   }
-  // Bytes that it keeps for more tokens than it has, too.
+  // Bytes allocated, spare capacity included.
   std::uint64_t memory() const noexcept { return entries_.capacity() * sizeof(entry) + text_.capacity(); }
 
+  // REQUIRES of both: i < size().
   core::token_id id(std::uint32_t i) const { return entries_[i].id; }
   std::int64_t at_us(std::uint32_t i) const { return entries_[i].at_us; }
 
  private:
   struct entry {
     std::int64_t at_us;
-    std::uint32_t text_end;  // bytes of text up to and including this token
+    std::uint32_t text_end;  // bytes of text up to the end of this token
     core::token_id id;
   };
   std::vector<entry> entries_;

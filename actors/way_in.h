@@ -1,27 +1,27 @@
-// way_in.h — the door of a model: how many jobs it has taken, how fast it works them off, and whether it
-// takes one more.
+// way_in.h — admission control of a model: how many jobs it has, how fast it completes them, and whether it
+// takes more.
 //
-// A job is refused (overloaded, with the time after which it may come again) where
-//   1. more jobs would run or wait than may: the batch and the queue together;
-//   2. the prompts that are not computed yet hold `queue_tokens` tokens or more;
-//   3. its turn would come later than `queue_wait`, as far as can be told. The predicted wait is what its
-//   text has to wait
-//      before (text_pool.h), and the longer of
+// A job is refused as overloaded, with a time after which to retry, in three cases:
+//   1. More jobs would run or wait than limits::batch and limits::queue allow together.
+//   2. The prompts that are not computed yet have `queue_tokens` tokens or more.
+//   3. Its predicted wait is longer than `queue_wait`.
 //
-//        prompt tokens that are not computed / prompt tokens computed a second                        and
-//        (jobs - places + 1) * tokens of an answer / tokens sampled a second,  where jobs >= places,
+// The predicted wait is the wait of its text (text_pool.h) plus the longer of two times, since prompts are
+// computed while places become free:
+//   - prompt tokens not computed / prompt tokens computed a second
+//   - (jobs - places + 1) * mean tokens of an answer / tokens sampled a second, if jobs >= places; else 0
 //
-//      since prompts are computed and places become free at the same time. There are as many places as the
-//      batch has, or, while jobs wait beside a batch that is not full (they lack pages), as many as jobs run.
-//      Rates are those of the last half minute of work, an answer is as long as the last ones were; what was
-//      not measured yet predicts nothing. Jobs of a high priority wait less than that.
+// Places are the sequences that can run at once: the size of the batch, or the number that run while jobs
+// wait beside a batch that is not full, because pages are short. Rates are measured over the last half minute
+// of work (pace_meter.h). What was not measured yet predicts no wait. The prediction ignores priorities, so
+// jobs of a high priority wait less.
 //
-// A prompt counts as not computed until its job's first token is delivered, or it ends without one. The
-// choices of one request are let in together or not at all, and their prompt counts once: they share what is
-// computed of it.
+// A prompt counts as not computed until the first token of one of its jobs is delivered, or all of them have
+// ended. The choices of a request are admitted together or not at all. They share one prompt, which counts
+// once.
 //
-// Thread safety: any thread; the last group of members is the owner's. Of jobs that come at the same moment
-// one more may get in than 2. and 3. allow, 1. is exact.
+// Thread safety: any thread, except the members marked as the owner's. Limit 1 is exact. Of jobs that come at
+// the same moment, a few more than limits 2 and 3 allow may be admitted.
 #pragma once
 
 #include <atomic>
@@ -38,11 +38,11 @@ namespace weir::actors {
 class way_in {
  public:
   struct limits {
-    std::uint32_t batch = 64, queue = 256;                                          // jobs
-    std::uint64_t queue_tokens = std::numeric_limits<std::uint64_t>::max();
-    core::duration queue_wait = core::duration::max();
+    std::uint32_t batch = 64, queue = 256;                                   // jobs that run, jobs that wait
+    std::uint64_t queue_tokens = std::numeric_limits<std::uint64_t>::max();  // of prompts
+    core::duration queue_wait = core::duration::max();                       // predicted
   };
-  // As the owner measures it. 0: not known yet.
+  // Speed of the model as its owner measures it. 0: not known yet.
   struct pace {
     std::uint32_t places = 0;
     double prompt_tokens_per_s = 0, tokens_per_s = 0;
@@ -50,44 +50,54 @@ class way_in {
 
   explicit way_in(limits l) : limits_(l) {}
 
-  // Lets the choices of a request in, or refuses all. Of each that was let in the owner says job_done() once,
-  // and of their prompt prompt_done() before the last.
+  // Admits the choices of a request, or returns an error: overloaded, or bad_param for more choices than the
+  // limits ever allow. `model`: its name, for messages. Once admitted, job_done() must follow for each
+  // choice, and prompt_done() once for their prompt.
   core::result<void> admit(std::string_view model, std::uint32_t prompt_tokens, std::uint32_t choices = 1);
 
-  // Refuses whoever would wait too long here after having waited `before`.
+  // Limit 3 for a job whose text has to wait for `before` first: overloaded, or success. Admits nothing.
   core::result<void> judge_wait(std::string_view model, core::duration before) const;
 
-  std::uint32_t waiting() const noexcept;  // jobs beyond the batch
+  std::uint32_t waiting() const noexcept;  // admitted jobs beyond the size of the batch
+  // Of a job that is admitted now; the wait of its text is not included.
   core::duration predicted_wait() const noexcept;
 
-  // --- the owner's
+  // --- Accounting by the owner, or by whoever holds an admitted job that never reached it ---
+
+  // A prompt of so many tokens is computed, or no job needs it any more.
   void prompt_done(std::uint32_t prompt_tokens) noexcept;
+  // A job ended. `output_tokens`: length of its answer; 0 does not enter the mean.
   void job_done(std::uint32_t output_tokens) noexcept;
+  // Owner's thread only.
   void set_pace(const pace& p) noexcept;
 
  private:
   core::error full(std::string_view model, std::uint32_t jobs, std::uint32_t choices) const;
-  double wait_for_place(std::uint32_t jobs) const noexcept;  // s
+  // Both in seconds.
+  double wait_for_place(std::uint32_t jobs) const noexcept;
   double wait_for_prompts(std::uint64_t tokens) const noexcept;
 
   const limits limits_;
-  std::atomic<std::uint32_t> jobs_{0};
-  std::atomic<std::uint64_t> prompt_tokens_{0};  // of prompts that are not computed
+  std::atomic<std::uint32_t> jobs_{0};           // admitted, not done
+  std::atomic<std::uint64_t> prompt_tokens_{0};  // of prompts not computed yet
   std::atomic<std::uint32_t> places_{0};
-  std::atomic<double> prompt_rate_{0}, rate_{0}, answer_{0};  // answer_: tokens of one, a running mean
+  std::atomic<double> prompt_rate_{0}, rate_{0}, answer_{0};  // answer_: mean tokens of an answer
 };
 
-// A prompt at its model's door, held by the jobs that begin with it: it counts as not computed until one of
-// them has a token, or none of them is left. Used by one thread at a time: who lets the jobs in, then their
-// owner.
+// The accounting of one prompt, shared by the jobs that begin with it. The prompt counts in way_in as not
+// computed until computed() is called, or until the last of its jobs lets go of this object.
+//
+// Thread safety: one thread at a time: the text task that admits the jobs, then their owner.
 class waiting_prompt {
  public:
-  // `door` outlives it.
+  // `door` must outlive it.
   explicit waiting_prompt(way_in& door) noexcept : door_(door) {}
   ~waiting_prompt() { computed(); }
   waiting_prompt(const waiting_prompt&) = delete;
   waiting_prompt& operator=(const waiting_prompt&) = delete;
-  void counts(std::uint32_t tokens) noexcept { tokens_ = tokens; }  // the door has let them in
+  // The prompt was admitted with so many tokens.
+  void counts(std::uint32_t tokens) noexcept { tokens_ = tokens; }
+  // The first token was delivered. Only the first call has an effect.
   void computed() noexcept {
     if (const auto n = std::exchange(tokens_, 0)) door_.prompt_done(n);
   }

@@ -1,33 +1,37 @@
-// engine.h — the generator inside a GPU owner: one model on one device, and every sequence that uses it.
+// engine.h — generates tokens for the jobs of one model on one device. A GPU owner has one engine for each
+// model.
 //
-// A step reads like its name says: admit, schedule, forward, sample, deliver (engine.cpp). Where the model
-// can, and unless the configuration says otherwise, the next step is begun before the device is done with
-// this one (engine_overlapped.cpp): the tokens are the same, and the device never waits for the host.
+// A step admits, schedules, computes a forward, samples and delivers (engine.cpp). Where the model and the
+// configuration allow it, the next step is begun while the device still runs the current one
+// (engine_overlapped.cpp): the tokens are the same, and the device does not wait for the host.
 //
-// Thread safety: everything on the owner's thread. The engine starts no thread, reads no clock but the one
-// passed in, and calls out only through each job's token_sink.
+// Thread safety: the owner's thread only, but for info(). The engine starts no thread, reads no clock but the
+// one passed in, and calls out only through each job's token_sink.
 //
-// Full pages are named by what they hold (core/cache/prefix_tree.h): a job takes those that were computed
-// before, by a job that runs or by one that is gone, and starts where they end. Jobs that would compute the
-// same page in the same step do so once.
+// Prefix cache: full pages are named by their contents (core/cache/prefix_tree.h). A job reuses pages that
+// running or finished jobs computed, and starts computing where they end. If several jobs need the same page
+// computed in a step, one of them computes it.
 //
-// A job enters when there are pages for all its tokens, and one more for every running sequence; from then on
-// it takes a page as it grows. When there is none left, the youngest sequence of the lowest priority is
-// preempted: it keeps its tokens, gives its pages back and waits in front of the line, until the same rule
-// lets it enter again and compute what it lost (most of which the cache may still hold). The oldest of the
-// highest priority is never preempted, so somebody always gets on. A sequence is at most as long as the
-// smallest of the model's context, max_seq_len and the page pool; output that reaches it ends with length.
+// Admission: a waiting job enters the batch when the pool has pages for all its tokens, and one more page for
+// every running sequence. It takes further pages as it grows. Jobs enter in the order of
+// schedule/waiting_line.h. A job that finds no room lets jobs behind it enter, but at most `most_passes` of
+// them.
 //
-// Jobs enter in the order of schedule/waiting_line.h. One that finds no room lets smaller ones pass, but no
-// more than `most_passes` of them.
+// Preemption: when no page is left, the youngest sequence of the lowest priority is preempted. It keeps its
+// tokens, gives its pages back and waits in front of the other jobs of its priority. Once admitted again it
+// computes the lost rows, most of which the cache may still hold. The oldest sequence of the highest priority
+// is never preempted, so at least one always makes progress.
+//
+// Length: a sequence has at most as many tokens as the smallest of the model's context, max_seq_len and the
+// page pool allows. Output that reaches this length ends with `length`.
 //
 // Invariants:
-//   1. Pages used + cached + free = total; reference counts equal the page tables (check_integrity).
-//   2. Every job given to submit() gets exactly one finish(), whatever happens.
-//   3. After cancel(id), the next step() starts without that sequence, and its pages are free before the
+//   1. Pages used + cached + free = total, and reference counts equal the page tables (check_integrity).
+//   2. Every job given to submit() gets exactly one finish().
+//   3. The next step() after cancel(id) starts without that sequence, and its pages are free before the
 //      step's forward.
-//   4. A job's tokens depend on the model, its prompt, parameters and seed alone, whatever runs beside it and
-//      whatever the cache holds.
+//   4. A job's tokens depend only on the model, its prompt, its parameters and its seed: not on other jobs,
+//      and not on what the cache holds.
 #pragma once
 
 #include <cstdint>
@@ -44,98 +48,118 @@
 namespace weir::core {
 
 struct engine_config {
-  std::uint32_t max_batch = 64;      // sequences that run at once
-  std::uint32_t kv_pages = 0;        // of page_tokens each; the model has already allocated them; >= 1
-  std::uint32_t host_pages = 0;      // in host memory, for those that the device has no room for; 0: none
-  std::uint32_t max_seq_len = 0;     // 0: the model's context
+  std::uint32_t max_batch = 64;      // most sequences in the batch
+  std::uint32_t kv_pages = 0;        // pages of page_tokens each that the model has already allocated; >= 1
+  std::uint32_t host_pages = 0;      // pages of the host tier (core/cache/host_tier.h); 0: no host tier
+  std::uint32_t max_seq_len = 0;     // most tokens of a sequence; 0: the model's context
   std::uint32_t prefill_rows = 512;  // most prompt rows in one step
-  duration step_target{};            // longest step while others decode; zero: unbounded (rows bound it)
-  duration lone_step_target{};       // the same while nothing decodes: how long a cancel may wait
-  bool run_ahead = true;             // where the model can: a step is begun while the one before it runs
-  double prompt_share = 0;           // of a step of decoding alone, that prompts may add to it; 0: unbounded
+  duration step_target{};            // longest step while sequences decode; zero: no bound in time
+  duration lone_step_target{};       // longest step while none decodes, which a cancel waits for; zero: none
+  bool run_ahead = true;             // overlap steps where the model can (model_info::runs_ahead)
+  // Time that prompts may add to a step, as a share of a step of decoding alone; 0: no such bound.
+  double prompt_share = 0;
 };
 
+// Jobs that may enter the batch before a job that is ahead of them and finds no room.
 inline constexpr std::uint32_t most_passes = 4;
 
 enum class sequence_state { queued, prefilling, decoding, finished };
 const char* name(sequence_state s) noexcept;
 
+// One job of an engine, as list() shows it.
 struct sequence_view {
   job_id id;
   sequence_state state = sequence_state::queued;
+  // output_tokens: sampled so far; cached_tokens: of the prompt, found in the cache; pages: in its table now.
   std::uint32_t prompt_tokens = 0, output_tokens = 0, cached_tokens = 0, pages = 0, preemptions = 0;
   int priority = 0;
   time_point created{};
 };
 
-// What one step did, for telemetry. Where a step is begun ahead, rows, sequences, tokens and took are those
-// of the step that came to its end meanwhile (none: rows is 0), and the rest is of the one that was begun.
+// What one step did, for telemetry. In the overlapped loop a call of step() begins one step and completes the
+// one before it. There `rows`, `sequences`, `tokens`, `took` and `waited` belong to the completed step (rows
+// is 0 where there was none), and all other members to the begun step or to the call.
 struct step_report {
+  // rows, sequences: in the forward. tokens: sampled. finished: jobs that ended, with those that cancel()
+  // ended since the last step. entered: sequences admitted to the batch.
   std::uint32_t rows = 0, sequences = 0, tokens = 0, finished = 0, entered = 0;
-  std::uint32_t running = 0, waiting = 0;  // when it was over
-  std::uint32_t prefilling = 0;            // sequences whose prompts were not done when it began
-  std::uint64_t prompt_tokens = 0;         // that it computed, or found computed
-  duration took{};    // from the end of the step before it, where it began no later
-  duration waited{};  // of that the host waited for the device
-  // Nothing can happen before then, unless a message comes: the next due() of a paced model, the next
-  // deadline, the next offer to a full sink. In the past (as here): step again at once, if the engine is not
-  // idle.
+  std::uint32_t running = 0, waiting = 0;  // sequences, when the step was over
+  std::uint32_t prefilling = 0;            // sequences with a prompt to compute, when the step began
+  std::uint64_t prompt_tokens = 0;         // prompt rows computed, and prompt tokens found in the cache
+  // Plain loop: from the beginning of the step until it was delivered. Overlapped loop: until its tokens
+  // came, from its beginning or from the end of the step before it, whichever was later.
+  duration took{};
+  duration waited{};  // overlapped loop: how long the host waited for the device
+  // No step can do anything before this time, unless a message comes: the next due() of a paced model, the
+  // next deadline, or the next offer to a full sink. Time zero: step again at once if the engine is not idle.
   time_point wait_until{};
 };
 
+// The state of an engine, for telemetry.
 struct engine_counts {
-  std::uint64_t queued_tokens = 0;
-  std::uint32_t queued = 0, prefilling = 0, decoding = 0;
-  std::uint32_t finishing = 0;  // ended and without pages, but their sinks have not taken the last tokens
+  std::uint64_t queued_tokens = 0;                         // prompt and output so far, of the queued jobs
+  std::uint32_t queued = 0, prefilling = 0, decoding = 0;  // jobs by state
+  std::uint32_t finishing = 0;  // ended jobs whose sinks have not taken the last tokens; they have no pages
+  // Pages on the device. total = free + cached + used.
   std::uint32_t pages_total = 0, pages_free = 0, pages_cached = 0, pages_used = 0;
   std::uint32_t host_total = 0, host_used = 0;  // pages of the host tier
-  // Since the engine was made:
+  // Totals since the engine was made. `tokens`: sampled; `finished`: jobs.
   std::uint64_t steps = 0, tokens = 0, finished = 0;
-  // jobs that found part of their prompt; how much they found
+  // prefix_hits: finished jobs that found part of their prompt in the cache. cached_tokens: how much they
+  // found.
   std::uint64_t prefix_hits = 0, cached_tokens = 0;
   std::uint64_t preemptions = 0;
-  std::uint64_t restored = 0;  // pages that came back from the host tier
+  std::uint64_t restored = 0;  // pages copied back from the host tier
 
-  // Of several engines together.
+  // Adds the counts of another engine.
   engine_counts& operator+=(const engine_counts& o) noexcept;
 };
 
 class engine {
  public:
+  // `time` must outlive the engine. REQUIRES: the model has allocated config.kv_pages pages, and
+  // config.host_pages host pages.
   engine(std::unique_ptr<model> m, std::shared_ptr<const tokenizer> t, engine_config config,
          const clock& time);
-  ~engine();  // ends what is left with error: the fault, where there is one
+  // Ends every remaining job with `error`, carrying fault() if there is one and else errc::unavailable.
+  ~engine();
 
-  // Takes a job; the queue has no bound here (admission is decided before). A job that can never fit the
-  // pages or the context is finished with a fault that carries the numbers. REQUIRES: no unfinished job has
-  // its id.
+  // Takes a job. The queue is unbounded here, since the caller bounds it. A job that cannot be served is
+  // finished inside the call with reason `error`: does_not_fit or prompt_too_long where its prompt can never
+  // fit the pages or the context, fault() once the device has failed. Throws std::bad_alloc where host memory
+  // is short; the engine is then unchanged. REQUIRES: no unfinished job has its id.
   void submit(job j);
 
-  // Idempotent; false if the engine does not know the job (or has finished it). Frees its pages at once and
-  // finishes it with `why`, now: tokens that its sink has no room for are dropped.
+  // Ends a job with `why` inside the call and frees its pages; tokens that its sink has no room for are
+  // dropped. Returns false if no unfinished job has this id. May discover that the device failed: check
+  // fault() afterwards.
   bool cancel(const job_id& id, finish_reason why = finish_reason::cancel);
 
-  // Nothing queued, running, under way on the device, or still waiting for room in a sink.
+  // No job is unfinished, and no step is under way on the device.
   bool idle() const noexcept;
 
+  // Makes one step. A failure of the device ends all jobs and sets fault().
   step_report step();
 
-  // Somebody else found that the device is gone: what a step does that finds it.
+  // Tells the engine that the device failed, with the same effect as if a step had found it. No effect if
+  // fault() is already set.
   void fail(const error& why);
 
-  // Why the device failed, once it has: the jobs of that moment ended with it, and so does every job
-  // submitted since. Only a new engine helps.
+  // Why the device failed. Once set it stays set: all jobs of that moment end with it, and so does every job
+  // that is submitted later. Only a new engine helps.
   const std::optional<error>& fault() const noexcept;
 
-  // Jobs that ended in logits that are not finite since one last came to its own end (stop, length,
-  // repetition). Those that were cancelled, late, or met another fault say nothing of the model.
+  // Jobs that ended because their logits were not finite, since a job last ended by a token of its own (stop,
+  // length or repetition). Cancels, timeouts and other errors neither count nor reset it.
   std::uint32_t bad_endings() const noexcept;
 
+  // Any thread.
   const model_info& info() const noexcept;
   engine_counts counts() const noexcept;
+  // Replaces `out` with a view of every unfinished job.
   void list(std::vector<sequence_view>& out) const;
 
-  // Empty where the invariants hold, else what does not.
+  // Checks the invariants; returns an empty string, or a description of the first violation.
   std::string check_integrity() const;
 
  private:

@@ -1,6 +1,8 @@
 // buffer.h — one allocation of a backend's memory: weights, pages, activations.
 //
-// Thread safety: none needed; one owner. It keeps its backend alive.
+// A buffer keeps its backend alive.
+//
+// Thread safety: none needed; one owner.
 #pragma once
 
 #include <cstddef>
@@ -11,14 +13,14 @@
 
 namespace weir::kernels {
 
-// Memory of a kind: Kind::take(backend, bytes) gets it, which may be null, and Kind::give_back(backend, at,
-// bytes) lets it go.
+// Memory that is allocated by Kind::take(backend, bytes), which returns null where memory is short, and freed
+// by Kind::give_back(backend, at, bytes).
 template <class Kind>
 class owned_memory {
  public:
   owned_memory() = default;
 
-  // Where the memory is not there, data() is null and size() is 0.
+  // Allocates `bytes` bytes. Where memory is short, data() is null and size() is 0.
   owned_memory(const std::shared_ptr<const backend>& of, std::uint64_t bytes)
       : data_(bytes > 0 ? static_cast<std::byte*>(Kind::take(*of, bytes)) : nullptr, {of, bytes}) {}
 
@@ -35,6 +37,7 @@ class owned_memory {
   std::unique_ptr<std::byte, release> data_;
 };
 
+// The backend's own memory.
 struct device_kind {
   static void* take(const backend& of, std::uint64_t bytes) { return of.do_allocate(of.self, bytes); }
   static void give_back(const backend& of, void* at, std::uint64_t bytes) { of.do_free(of.self, at, bytes); }

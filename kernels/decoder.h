@@ -1,10 +1,11 @@
-// decoder.h — a whole decoder as one operation: what a backend may offer beside the single ones, so that it
-// is free to fuse them, to choose the types of what lies between them, and to replay a step as one.
+// decoder.h — a whole decoder as one operation. A backend may offer it beside the single operations of ops.h;
+// it is then free to fuse operations, to choose the types of intermediate results, and to replay a whole
+// step.
 //
 // The single operations stay the definition: core/model/llama.cpp composes them, and a decoder's logits agree
-// with that within what its types allow.
+// with that as closely as its types allow (docs/kernels.md, «Numbers»).
 //
-// Thread safety: one thread at a time, the backend's.
+// Thread safety: one thread at a time, the one that uses the backend.
 #pragma once
 
 #include <cstdint>
@@ -16,69 +17,74 @@
 
 namespace weir::kernels {
 
+// The weights of one layer, in memory of the backend; not owned.
 struct decoder_layer {
   const float* attention_norm = nullptr;                 // [hidden]
   matrix qkv;                                            // [(heads + 2 * kv_heads) * head_dim, hidden]
-  const float *q_norm = nullptr, *k_norm = nullptr;      // [head_dim], or none
+  const float *q_norm = nullptr, *k_norm = nullptr;      // [head_dim]; may be null
   matrix out;                                            // [hidden, heads * head_dim]
   const float* mlp_norm = nullptr;                       // [hidden]
   matrix gate_up;                                        // [2 * inter, hidden]
   matrix down;                                           // [hidden, inter]
-  const float *qkv_bias = nullptr, *out_bias = nullptr;  // as wide as their products, or none
+  const float *qkv_bias = nullptr, *out_bias = nullptr;  // [rows of the matrix]; may be null
   const float *gate_up_bias = nullptr, *down_bias = nullptr;
-  std::uint32_t window = 0;  // as in attention
+  std::uint32_t window = 0;  // as in kernels::attention
 };
 
+// A model: its sizes and its weights, which stay where they are as long as the decoder exists.
 struct decoder_shape {
   std::uint32_t hidden = 0, inter = 0, heads = 0, kv_heads = 0, head_dim = 0, vocab = 0, page_tokens = 0;
   float norm_eps = 0;
-  std::vector<float> frequencies;  // [head_dim / 2]
+  std::vector<float> frequencies;  // [head_dim / 2], as in rotary_angles
   matrix embedding;                // [vocab, hidden]
   std::vector<decoder_layer> layers;
-  const float* norm = nullptr;  // [hidden]
+  const float* norm = nullptr;  // [hidden], in front of the head
   matrix head;                  // [vocab, hidden]
 };
 
+// The rows of one pass. All of it has been read when forward() returns.
 struct decoder_step {
-  std::span<const std::int32_t> tokens;       // [rows]; -1 - i: what draw i of the last draw() gives
-  std::span<const std::uint32_t> positions;   // [rows]
-  std::span<const kv_slice> slices;           // of these rows, in order
-  std::span<const std::int32_t> logits_from;  // [logits rows] the row that each is made from
+  std::span<const std::int32_t> tokens;  // [rows] token ids; -1 - i: the token of draw i of the last draw()
+  std::span<const std::uint32_t> positions;   // [rows] position in the row's sequence
+  std::span<const kv_slice> slices;           // cover all rows, in their order
+  std::span<const std::int32_t> logits_from;  // [logits rows] the row that each row of logits is made from
 };
 
-// One draw from a row of logits, as core/sample/steps.h defines each step.
+// One token to be drawn from a row of logits. The steps of a draw and their order are those of
+// core/sample/steps.h.
 struct decoder_draw {
   struct seen_token {
     std::int32_t id;
-    std::uint32_t in_output;
+    std::uint32_t in_output;  // how often it is in the output
   };
   struct bias {
     std::int32_t id;
     float value;
   };
-  std::uint32_t row = 0;
-  float temperature = 1;  // 0: the largest logit
-  std::uint32_t top_k = 0;
-  float top_p = 1, min_p = 0;
-  float repetition = 1, frequency = 0, presence = 0;
-  double uniform = 0;  // [0, 1)
-  std::span<const seen_token> seen;
-  std::span<const bias> biases;
-  std::span<const std::int32_t> masked;
+  std::uint32_t row = 0;                              // of the logits of the last pass
+  float temperature = 1;                              // 0: the token with the largest logit
+  std::uint32_t top_k = 0;                            // 0: no such cut
+  float top_p = 1, min_p = 0;                         // 1 and 0: no such cuts
+  float repetition = 1, frequency = 0, presence = 0;  // penalties for the tokens in `seen`
+  double uniform = 0;                                 // the random number of this draw, in [0, 1)
+  std::span<const seen_token> seen;                   // tokens of prompt and output
+  std::span<const bias> biases;                       // added to logits
+  std::span<const std::int32_t> masked;               // ids that cannot be drawn
 };
 
 enum class draw_state : std::int32_t {
   drawn,
-  fault  // no finite maximum, a NaN or +inf
+  fault  // the logits hold a NaN or +inf, or no finite number
 };
 
+// What a draw gave: a token, or -1 where it ended as a fault.
 struct decoder_result {
   std::int32_t id = -1;
   draw_state state = draw_state::fault;
 };
 
-// A piece of a step (a product, attention) measured alone, with what it moves and computes as traffic.h
-// counts it.
+// One piece of a step (a product, attention), measured alone: its rows, the time it took, and the bytes and
+// flops that traffic.h counts for it.
 struct decoder_piece {
   const char* name = "";
   std::uint32_t rows = 0;
@@ -86,35 +92,46 @@ struct decoder_piece {
   std::uint64_t bytes = 0, flops = 0;
 };
 
+// A decoder on a device. The device executes in order what it is given: forward() and draw() only begin work,
+// collect() waits for it. Each draw() is collected before the next draw(). A forward() may come between a
+// draw() and its collect(); the draws may begin as late as that forward() or the collect().
+//
+// A function that returns bool returns false where the device failed (backend::fault then says how) or where
+// memory is short (backend::fault is then null, and a later call may succeed).
 class decoder {
  public:
   virtual ~decoder() = default;
 
-  // Of one page in all layers. The layout inside is the decoder's own.
+  // The bytes of one page: its keys and values of all layers. The layout inside is the decoder's own.
   virtual std::uint64_t page_bytes() const noexcept = 0;
+
+  // Sets the memory of the pages: `count` pages of page_bytes() each, in memory of the backend, which
+  // outlives the decoder's use of it. kv_slice::pages are numbers of these pages.
   virtual void set_pages(void* memory, std::uint32_t count) = 0;
-  // Rows of prompts in a step from which on more of them are hardly quicker.
+
+  // The number of prompt rows in one step from which on a larger step is hardly faster per row.
   virtual std::uint32_t prompt_rows() const noexcept = 0;
 
-  // Does once what a step of its kind does the first time: up to so many rows of decoding, and so many rows
-  // of a prompt, in sequences of at most so many pages. Steps within that take no more of the device's memory
-  // later. After set_pages and before the first step; what is in the pages is lost. As forward() otherwise.
+  // Does what the first step of each kind would otherwise do: allocates, searches the products' algorithms,
+  // records graphs. Covers steps of up to `decode_rows` rows of decoding and up to `prompt_rows` rows of one
+  // prompt, in sequences of at most `most_pages` pages; such steps allocate no memory of the device later.
+  // What is in the pages is lost.
+  // REQUIRES: set_pages() was called; there was no step yet
   virtual bool warm_up(std::uint32_t decode_rows, std::uint32_t prompt_rows, std::uint32_t most_pages) = 0;
 
-  // The device works off in order what it is given: forward() and draw() only begin, collect() waits. Every
-  // draw() is collected before the next; a forward() may come between the two, and draws may wait for it, or
-  // for collect(), to begin with: what they refer to has been read when draw() returns.
-  //
-  // The pass over a step's rows; false: the device failed (backend::fault says how), or memory is short.
+  // Begins the pass over a step's rows: writes their keys and values into the pages and computes logits.
   virtual bool forward(const decoder_step& step) = 0;
 
-  // Tokens from the last pass's logits. There may be none.
+  // Begins to draw tokens from the logits of the last pass. `draws` may be empty; the spans inside it have
+  // been read when this returns.
   virtual bool draw(std::span<const decoder_draw> draws) = 0;
 
-  // What they were, as many: waits for those draws, and for nothing that was begun later.
+  // Waits for the draws of the last draw() and puts their results into `out`, in the same order. It does not
+  // wait for a forward() that was begun after them.
+  // REQUIRES: out.size() is the number of those draws
   virtual bool collect(std::span<decoder_result> out) = 0;
 
-  // A row of the last pass's logits, [vocab], to host memory.
+  // Copies row `row` of the last pass's logits, [vocab], to memory of the host, and waits for that.
   virtual bool read_logits(std::uint32_t row, float* to_host) = 0;
 };
 

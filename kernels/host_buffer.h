@@ -1,8 +1,9 @@
-// host_buffer.h — memory of the host that a backend's copies and uploads may use: pinned where it asks for
-// that.
+// host_buffer.h — memory of the host that a backend's copies and uploads may use: pinned where the backend
+// has do_allocate_host, else ordinary memory, whose pages are first mapped when they are used.
 //
-// Not touched before it is used where it is not pinned. Thread safety: none needed; one owner. It keeps its
-// backend alive.
+// A host_buffer keeps its backend alive.
+//
+// Thread safety: none needed; one owner.
 #pragma once
 
 #include <cstdint>

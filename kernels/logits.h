@@ -39,7 +39,7 @@ struct logit_loops {
   void (*keep_from)(float least, float* weights, std::size_t count);
 };
 
-// This machine's.
+// The loops for the widest vectors of this machine.
 const logit_loops& logits();
 
 }  // namespace weir::kernels

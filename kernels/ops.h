@@ -1,13 +1,14 @@
 // ops.h — the complete list of operations that a model is made of, and the table through which a backend
 // offers them.
 //
-// An operation is a struct of what it reads and writes; `reference/ops.cpp` defines each by plain loops,
-// every other backend is tested against it, and traffic.h says how many bytes and flops each must move. To
-// add one: a struct and a table entry here, its definition, its traffic, its test (docs/kernels.md walks
-// through it).
+// An operation is a struct of what it reads and writes. `reference/ops.cpp` defines each operation by plain
+// loops, and every other backend is tested against it; traffic.h says how many bytes and flops each must
+// move. To add one: a struct and a table entry here, its definition, its traffic, its test (docs/kernels.md
+// walks through it).
 //
-// Operations read and write memory of their backend (do_allocate; kernels/buffer.h owns it); spans are read
-// on the host before the call returns. Weight matrices may come as rows or packed, activations are always
+// Pointers are to memory of the backend (do_allocate; kernels/buffer.h owns it). Spans are memory of the
+// host, and have been read when the call returns; a backend with memory of its own may compute after the call
+// returns, in the order of the calls. Weight matrices may come as rows or packed; activations are always
 // rows.
 //
 // Thread safety: one backend serves one thread at a time (it may use threads of its own); data is the
@@ -18,7 +19,8 @@
 //   2. Every element of an output is written, whatever was there before; nothing beside it is.
 //   3. A row's result depends on that row alone: never on values in other rows of the same call.
 //   4. No operation allocates once the largest shape has been seen.
-//   5. Memory from do_allocate is zeroed, aligned to 256 bytes, and all there: no page of it comes later.
+//   5. Memory from do_allocate is zeroed, aligned to 256 bytes, and committed: none of its pages is first
+//      mapped when it is used.
 #pragma once
 
 #include <cstddef>
@@ -50,66 +52,75 @@ struct rms_norm {
   float eps = 0;
 };
 
-// The same over each head of a row, in place: x[r, h * head_dim + i].
+// rms_norm of each head of a row by itself, in place. Head h of row r is the head_dim elements of x from r *
+// stride + h * head_dim on.
 struct head_norm {
-  float* x = nullptr;             // [rows, heads * head_dim], rows `stride` apart
+  float* x = nullptr;             // [rows, heads * head_dim], rows `stride` elements apart
   const float* weight = nullptr;  // [head_dim]
   std::uint32_t rows = 0, stride = 0, heads = 0, head_dim = 0;
   float eps = 0;
 };
 
-// out = x · wᵀ + bias: the only operation that reads weight matrices in bulk.
+// out = x · wᵀ + bias. The only operation that reads weight matrices in bulk.
 struct linear {
   matrix w;                     // [n, k] = [w.rows, w.cols]
-  const float* bias = nullptr;  // [n], or none
+  const float* bias = nullptr;  // [n]; may be null
   const float* x = nullptr;     // [rows, k]
   float* out = nullptr;         // [rows, n]
   std::uint32_t rows = 0;
 };
 
-// cos[r, i] and sin[r, i] of the f32 product positions[r] * frequencies[i]: once a step, for all layers.
+// cos[r, i] and sin[r, i] are cosine and sine of the f32 product positions[r] * frequencies[i]. They are
+// computed once a step, for all layers.
 struct rotary_angles {
   std::span<const std::uint32_t> positions;  // [rows]
   std::span<const float> frequencies;        // [head_dim / 2]
   float* cos = nullptr;                      // [rows, head_dim / 2]
-  float* sin = nullptr;
+  float* sin = nullptr;                      // [rows, head_dim / 2]
 };
 
-// Turns the pair (x[i], x[i + head_dim / 2]) of each head by angle i of its row, in place.
+// Rotary embedding of each head, in place: rotates the pair (x[i], x[i + head_dim / 2]) by angle i of its
+// row, x[i] to x[i] * cos - x[i + head_dim / 2] * sin, and x[i + head_dim / 2] to x[i + head_dim / 2] * cos +
+// x[i] * sin.
 struct rotary {
-  float* x = nullptr;          // [rows, heads * head_dim], rows `stride` apart
+  float* x = nullptr;          // [rows, heads * head_dim], rows `stride` elements apart
   const float* cos = nullptr;  // [rows, head_dim / 2]
-  const float* sin = nullptr;
+  const float* sin = nullptr;  // [rows, head_dim / 2]
   std::uint32_t rows = 0, stride = 0, heads = 0, head_dim = 0;
 };
 
-// Keys and values of one layer, in pages: a token's are written, and a page's of one head are read, as they
-// lie. REQUIRES: page_tokens is a multiple of 16
+// Keys and values of one layer, in pages. `heads` are key heads. A page stores a token's key of one head in
+// one piece and all tokens of one head behind each other, so that neither writing a token nor reading a page
+// transposes anything.
+// REQUIRES: page_tokens is a multiple of 16
 struct kv_pages {
   float* keys = nullptr;    // [pages, heads, page_tokens, head_dim]
   float* values = nullptr;  // [pages, heads, page_tokens, head_dim]
   std::uint32_t heads = 0, head_dim = 0, page_tokens = 0;
 };
 
-// Consecutive rows of one sequence: row first_row + i has position `position + i`.
+// Consecutive rows of one sequence: row first_row + i of the step has position `position + i` in the
+// sequence. `pages` (on the host) are the numbers of the sequence's pages in kv_pages: position p is in
+// pages[p / page_tokens], at p % page_tokens.
 struct kv_slice {
   std::uint32_t first_row = 0, rows = 0, position = 0;
   const std::int32_t* pages = nullptr;  // [ceil((position + rows) / page_tokens)]
 };
 
-// Puts each row's keys and values at its position in its slice's pages.
+// Stores each row's keys and values at its position in its slice's pages.
 struct kv_write {
-  const float* k = nullptr;  // [rows, heads * head_dim], rows `stride` apart
-  const float* v = nullptr;
+  const float* k = nullptr;  // [rows, heads * head_dim], rows `stride` elements apart
+  const float* v = nullptr;  // as k
   std::uint32_t stride = 0;
   kv_pages to;
   std::span<const kv_slice> slices;
 };
 
-// Softmax attention of each row over its own sequence, from position max(0, p - window + 1) to p; window 0:
-// from 0. Query head h uses key head h / (heads / kv.heads).
+// Softmax attention of each row over its own sequence: the row at position p attends to positions max(0, p -
+// window + 1) to p, and with window 0 to positions 0 to p. Scores are multiplied by `scale`. Query head h
+// uses key head h / (heads / kv.heads).
 struct attention {
-  const float* q = nullptr;  // [rows, heads * head_dim], rows `stride` apart
+  const float* q = nullptr;  // [rows, heads * head_dim], rows `stride` elements apart
   std::uint32_t stride = 0, heads = 0;
   kv_pages kv;
   std::span<const kv_slice> slices;
@@ -129,11 +140,11 @@ struct silu_mul {
 struct add {
   float* x = nullptr;
   const float* y = nullptr;
-  std::size_t count = 0;
+  std::size_t count = 0;  // elements of each
 };
 
-// `count` pieces of `bytes` each, as far apart as each side says; either side may be memory from
-// do_allocate_host.
+// Copies `count` pieces of `bytes` bytes each. Piece i goes from `from` + i * from_stride to `to` + i *
+// to_stride, strides in bytes. Either side may be memory from do_allocate_host.
 struct copy {
   void* to = nullptr;
   std::uint64_t to_stride = 0;
@@ -143,18 +154,20 @@ struct copy {
   std::uint32_t count = 1;
 };
 
-// Of a device's memory: all of it, what nobody has, and what the backend took for itself beside do_allocate.
+// The memory of a device, in bytes: all of it, what is free, and what the backend has allocated for itself
+// (not by do_allocate).
 struct device_memory {
   std::uint64_t total = 0, free = 0, workspaces = 0;
 };
 
-// The table. `self` is the backend's own state (threads, scratch) and the first argument of every entry.
+// The table of a backend. `self` is the backend's own state (threads, scratch) and the first argument of
+// every entry.
 struct backend {
   std::string_view name;
   void* self = nullptr;
 
-  // Around the operations of a step, which follow each other closely: a backend may keep its threads awake
-  // meanwhile.
+  // Called before and after the operations of a step, which follow each other closely. In between a backend
+  // may keep its threads awake.
   void (*begin_step)(void* self) = [](void*) {};
   void (*end_step)(void* self) = [](void*) {};
 
@@ -169,46 +182,59 @@ struct backend {
   void (*do_silu_mul)(void* self, const silu_mul&) = nullptr;
   void (*do_add)(void* self, const add&) = nullptr;
 
-  // Memory. Where it is the host's own, code above may read it where it lies; else it is copied. Uploads and
-  // downloads return when they are done; a copy may only begin, and is done before the next operation begins.
+  // Whether the backend's memory is the host's own, which code above may then read and write directly.
+  // Otherwise it is copied by the functions below.
   bool on_host = true;
-  void* (*do_allocate)(void* self, std::uint64_t bytes) = nullptr;  // null: not there
+
+  // Allocates `bytes` bytes (invariant 5). Returns null where memory is short, which is no fault of the
+  // device.
+  void* (*do_allocate)(void* self, std::uint64_t bytes) = nullptr;
+  // Frees what do_allocate returned for the same `bytes`.
   void (*do_free)(void* self, void* at, std::uint64_t bytes) = nullptr;
+  // Copy between memory of the host and the backend's; done when they return.
   void (*do_upload)(void* self, void* to, const void* from_host, std::uint64_t bytes) = nullptr;
   void (*do_download)(void* self, void* to_host, const void* from, std::uint64_t bytes) = nullptr;
+  // The copy may still be under way when this returns; it is done before the next operation begins.
   void (*do_copy)(void* self, const copy&) = nullptr;
-  // Why the device failed, once it has: it then computes nothing more. Null entry: it cannot.
+
+  // Why the device failed, or null as long as it has not. A device that has failed computes nothing more. The
+  // entry is null where the backend cannot fail.
   const char* (*fault)(void* self) = nullptr;
-  // Of the device's memory, for those who ask before they allocate; 0: it does not say.
+  // The bytes that could be allocated now; 0: unknown.
   std::uint64_t (*free_bytes)(void* self) = nullptr;
-  // Null entry: the memory is the host's.
+  // The device's memory. The entry is null where the memory is the host's.
   device_memory (*memory)(void* self) = nullptr;
 
-  // Memory of the host that the device reaches by itself, for copies and for uploads that only begin: what
-  // such an upload reads stays as it is until its lane was awaited. Null entries: any memory of the host will
-  // do (kernels/host_buffer.h), and uploads are do_upload's.
+  // Memory of the host that the device accesses by itself (pinned), for copies and for do_begin_upload. Where
+  // the entries are null any memory of the host will do (kernels/host_buffer.h), and there is only do_upload.
   static constexpr unsigned upload_lanes = 32;
-  void* (*do_allocate_host)(void* self, std::uint64_t bytes) = nullptr;  // null: not there
+  // Null where memory is short.
+  void* (*do_allocate_host)(void* self, std::uint64_t bytes) = nullptr;
   void (*do_free_host)(void* self, void* at, std::uint64_t bytes) = nullptr;
+  // Begins an upload from memory of do_allocate_host. The source must not change until do_await_upload(lane),
+  // which waits for the uploads that were begun with that lane. REQUIRES: lane < upload_lanes
   void (*do_begin_upload)(void* self, void* to, const void* from_host, std::uint64_t bytes,
                           unsigned lane) = nullptr;
   void (*do_await_upload)(void* self, unsigned lane) = nullptr;
 
-  // A weight matrix in the backend's own layout: what it takes, and how a row-major one on the host becomes
-  // one at `to`, memory of the backend.
+  // The bytes that a weight matrix takes in the backend's own layout (layout::packed).
   std::uint64_t (*weight_bytes)(void* self, dtype, std::uint32_t rows, std::uint32_t cols) = nullptr;
+  // Converts a row-major matrix on the host to that layout at `to`, memory of the backend of weight_bytes
+  // bytes.
   void (*do_pack)(void* self, const matrix& rows_on_host, void* to) = nullptr;
 
-  // Random weights (kernels/random_weights.h) where they lie, row-major; null entry: they are made on the
-  // host.
+  // Fills `to`, memory of the backend, with random weights (kernels/random_weights.h), row-major; `norm`:
+  // weights of a norm, around 1. The entry is null where they are made on the host.
   void (*do_fill_random)(void* self, void* to, dtype, std::uint64_t elements, bool norm,
                          std::uint64_t seed) = nullptr;
 
-  // A whole model as one operation (kernels/decoder.h); null, as entry or answer: not for this one.
+  // Makes a decoder for a whole model (kernels/decoder.h). Returns null for a model that the backend has none
+  // for; the entry is null where it has none at all.
   std::unique_ptr<decoder> (*make_decoder)(void* self, const decoder_shape& shape) = nullptr;
 
-  // The limits of this machine, for benchmarks: reads every byte once with all it has and does nothing else;
-  // flops a second of products with weights of a type, measured now (0: it has no such limit).
+  // The limits of this machine, for benchmarks. do_read reads every byte once, as fast as the machine can,
+  // and does nothing else. peak_flops measures the flops a second of products with weights of that type; 0:
+  // the backend has no such figure.
   void (*do_read)(void* self, const void* at, std::uint64_t bytes) = nullptr;
   double (*peak_flops)(void* self, dtype weights) = nullptr;
 
@@ -225,11 +251,14 @@ struct backend {
   void run(const copy& op) const { do_copy(self, op); }
 };
 
-// Plain loops, one thread: the definition. Stateless, so any number of threads may use it.
+// The backend of plain loops on the calling thread: the definition of every operation. It has no state, so
+// any number of threads may use it at once.
 std::shared_ptr<const backend> reference_backend();
 
-// `threads` compute, the calling one included (>= 1). What it found here is in `name`, for example
-// "cpu (avx512, amx-bf16)", as is what was found and failed its self-test (cpu/self_test.h).
+// The backend that computes on the host's vector and matrix units with `threads` threads, the calling one
+// included. `name` says which instruction sets it uses, for example "cpu (avx512, amx-bf16)", and which it
+// found but left out because their self-test failed (cpu/self_test.h).
+// REQUIRES: threads >= 1
 std::shared_ptr<const backend> cpu_backend(unsigned threads);
 
 }  // namespace weir::kernels

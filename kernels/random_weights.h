@@ -1,5 +1,5 @@
-// random_weights.h — the bits of weights that no training made: the same numbers on every backend and in
-// every type.
+// random_weights.h — random weights, for models without trained ones: the same numbers on every backend and
+// in every type.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 namespace weir::kernels {
 
-// splitmix64's finaliser: neighbours in, unrelated bits out.
+// The finaliser of splitmix64: neighbouring inputs give unrelated bits.
 WEIR_ON_DEVICE constexpr std::uint64_t mix_bits(std::uint64_t x) noexcept {
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
   x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
@@ -35,7 +35,7 @@ WEIR_ON_DEVICE constexpr std::uint16_t random_weight_f16(std::uint64_t seed, std
   return static_cast<std::uint16_t>((value & 0x8000u) | ((value & 0x7fffu) - ((127u - 15u) << 7)) << 3);
 }
 
-// Fills memory of the host; norms lie around 1. REQUIRES: norms are f32
+// Fills memory of the host with `elements` weights; with `norm` they are around 1. REQUIRES: norms are f32
 inline void fill_random_weights(void* to, dtype type, std::uint64_t elements, bool norm,
                                 std::uint64_t seed) noexcept {
   for (std::uint64_t i = 0; i < elements; ++i) {

@@ -1,4 +1,5 @@
-// relax.h — what a thread does between two looks at a word that another, or a device, will write.
+// relax.h — the processor's pause instruction, for a thread that spins on a word which another thread or a
+// device will write.
 //
 // Thread safety: any thread.
 #pragma once

@@ -1,7 +1,8 @@
-// tensor.h — what kernels compute on: element types as they are stored, and a weight matrix somewhere in
-// memory.
+// tensor.h — what kernels compute on: the types of stored elements, and a weight matrix in memory of a
+// backend or of the host. In the single operations (ops.h) activations are always f32; only weights have
+// other types.
 //
-// Plain data: any thread. Activations are always f32; only weights come in other types.
+// Thread safety: plain data and pure functions, any thread.
 #pragma once
 
 #include <bit>
@@ -12,6 +13,7 @@ namespace weir::kernels {
 
 enum class dtype : std::uint8_t { f32, bf16, f16 };
 
+// The bytes of one element.
 constexpr std::size_t size_of(dtype t) noexcept { return t == dtype::f32 ? 4 : 2; }
 
 constexpr const char* name(dtype t) noexcept {
@@ -30,7 +32,7 @@ struct matrix {
   std::uint32_t rows = 0, cols = 0;
   layout order = layout::rows;
 
-  // Of its elements; a packed one may take more (backend::weight_bytes).
+  // The bytes of its elements. A packed matrix may take more (backend::weight_bytes).
   std::uint64_t bytes() const noexcept { return std::uint64_t{rows} * cols * size_of(type); }
 };
 
@@ -45,8 +47,8 @@ inline std::uint16_t to_bf16(float x) noexcept {
   return static_cast<std::uint16_t>((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);
 }
 
-// Every f16 is exactly a float: the exponent is rebiased by a multiplication, which also makes subnormals
-// right.
+// Exact, as every f16 is also a float. The exponent is rebiased by a multiplication, which makes subnormals
+// right, too.
 inline float from_f16(std::uint16_t bits) noexcept {
   const std::uint32_t sign = (bits & 0x8000u) << 16;
   const std::uint32_t rest = (bits & 0x7fffu) << 13;
@@ -55,7 +57,7 @@ inline float from_f16(std::uint16_t bits) noexcept {
   return std::bit_cast<float>(sign | std::bit_cast<std::uint32_t>(magnitude));
 }
 
-// The element at `index` of `type`s in memory, widened.
+// The element at `index` of an array of `type` in memory of the host, widened.
 inline float load(const void* data, dtype type, std::size_t index) noexcept {
   switch (type) {
     case dtype::f32:

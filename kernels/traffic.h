@@ -1,7 +1,10 @@
-// traffic.h — how many bytes an operation must move and how many flops it must do, whoever does it.
+// traffic.h — how many bytes each operation must move and how many flops it must do, on any backend.
 //
-// Each input byte is counted as read once and each output byte as written once: the floor that a measured
-// time is divided into. Pure functions: any thread.
+// Each input byte counts as read once and each output byte as written once, so that the bytes are the least
+// that any implementation moves. Benchmarks divide them by a measured time. The flops of attention are those
+// of its two products, without the softmax; operations that only move data have none.
+//
+// Thread safety: pure functions, any thread.
 #pragma once
 
 #include <algorithm>
@@ -12,6 +15,7 @@
 
 namespace weir::kernels {
 
+// Bytes that are moved, reads and writes together, and floating-point operations.
 struct traffic {
   std::uint64_t bytes = 0, flops = 0;
 
@@ -23,6 +27,7 @@ struct traffic {
   bool operator==(const traffic&) const = default;
 };
 
+// The rows of all slices together.
 inline std::uint64_t rows_of(std::span<const kv_slice> slices) noexcept {
   std::uint64_t rows = 0;
   for (const kv_slice& slice : slices) rows += slice.rows;
@@ -63,7 +68,7 @@ inline traffic traffic_of(const kv_write& op) noexcept {
   return {4 * rows_of(op.slices) * op.to.heads * op.to.head_dim * sizeof(float), 0};
 }
 
-// A slice's keys and values are read once for all of its rows and for all the query heads of a group.
+// Keys and values of a slice count as read once, for all of its rows and for all query heads of a key head.
 inline traffic traffic_of(const attention& op) noexcept {
   const std::uint64_t width = op.kv.head_dim;
   traffic sum{2 * rows_of(op.slices) * op.heads * width * sizeof(float), 0};

@@ -1,16 +1,14 @@
-// host_tier.h — a second place for keys and values, behind the page pool: copies, in host memory, of the
-// named pages that the pool gave up. What a device has no room for any more comes back by a copy instead of a
-// computation.
+// host_tier.h — the second level of the prefix cache: copies, in host memory, of named pages that the page
+// pool evicted. Such a page comes back by a copy instead of a computation.
 //
-// Pages leave in the order in which they came, to make room for others, or when they are taken back. A copy
-// that fails is no copy: its page will be computed again, and a device that is broken says so at its next
-// step.
+// A page leaves the tier when it is taken back, or to make room for another one, the oldest first. A copy
+// that fails is dropped, and its page will be computed again; a broken device is found by its next step.
 //
-// Copies begin in order with the device's work and are not waited for: a page is saved before its new owner
-// writes, and what comes back is there before a step reads it. The bytes are the model's, and nobody looks at
-// them here.
+// Copies are begun in order with the forwards and not waited for (model::save_page): a page is saved before
+// its new owner writes to it, and a restored page is complete before a step reads it. The bytes belong to the
+// model.
 //
-// Thread safety: the owner's thread. No call allocates after construction.
+// Thread safety: the owner's thread only. No call allocates after construction.
 #pragma once
 
 #include <array>
@@ -25,19 +23,22 @@ namespace weir::core {
 
 class host_tier {
  public:
-  // REQUIRES: the model, which outlives the tier, has host memory for so many pages; pages > 0.
+  // The model must outlive the tier. REQUIRES: it has allocated so many host pages; pages > 0.
   host_tier(model& device, std::uint32_t pages);
 
+  // Pages that it can hold, pages that it holds, and pages taken back so far.
   std::uint32_t total() const noexcept { return static_cast<std::uint32_t>(slots_.size()); }
   std::uint32_t used() const noexcept { return used_; }
-  std::uint64_t restored() const noexcept { return restored_; }  // pages that were taken back
+  std::uint64_t restored() const noexcept { return restored_; }
 
-  // Keeps a copy of a page that is full, computed, and called `name`.
+  // Copies page `p`, which is called `name` and holds `ids`, to host memory. REQUIRES: `p` is computed
+  // completely.
   void put(page_id p, page_name name, page_ids ids);
 
   bool holds(page_name name, page_ids ids) const { return find(name, ids) != no_page; }
 
-  // Copies the page called `name` into `to`, and keeps it no longer. False where it is not here.
+  // Copies the page called `name` to page `to` of the device and drops it here. Returns false if it is not
+  // here or the copy failed.
   bool take_back(page_name name, page_ids ids, page_id to);
 
  private:
@@ -51,7 +52,7 @@ class host_tier {
 
   model& device_;
   std::vector<slot> slots_;  // [pages], a ring
-  page_index by_name_;       // of slots
+  page_index by_name_;       // by name; its 'pages' are slots
   std::uint32_t next_ = 0, used_ = 0;
   std::uint64_t restored_ = 0;
 };

@@ -1,8 +1,8 @@
-// page_index.h — pages by a key, several to a key, the newest first: a hash table whose chains run through
-// arrays.
+// page_index.h — a hash table from keys to pages, several pages to a key, the newest first. Its chains are
+// links in an array.
 //
-// Thread safety: the owner's thread. No call allocates after construction; memory is touched as pages come
-// into use.
+// Thread safety: the owner's thread only. No call allocates after construction; memory is touched as pages
+// come into use.
 #pragma once
 
 #include <algorithm>
@@ -15,6 +15,7 @@
 
 namespace weir::core {
 
+// In place of a page where there is none.
 inline constexpr page_id no_page = -1;
 
 class page_index {
@@ -39,8 +40,9 @@ class page_index {
     if (l.after != no_page) links_[index(l.after)].before = l.before;
   }
 
-  // The newest page with this key, and the next older one with the same key; no_page where there is none.
+  // The newest page with this key, or no_page.
   page_id first(std::uint64_t key) const { return same(key, heads_[bucket(key)]); }
+  // The next older page with the same key as `p`, or no_page. REQUIRES: `p` is in the index.
   page_id next(page_id p) const { return same(links_[index(p)].key, links_[index(p)].after); }
 
  private:

@@ -1,10 +1,11 @@
-// page_name.h — what a full page of KV memory is called: 128 bits over everything that its keys and values
-// depend on, the page before it and its own token ids. Equal prefixes have equal names, wherever they lie.
+// page_name.h — names of full pages of KV memory: 128-bit hashes of everything that a page's keys and values
+// depend on, which are the name of the page before it and its own token ids. Equal prefixes have equal names.
 //
-// XXH3 with 128 bits (xxHash 0.8, https://github.com/Cyan4973/xxHash/blob/dev/doc/xxhash_spec.md). It is
-// quick and not cryptographic, so nobody trusts a name alone: a hit compares the ids, too.
+// The hash is XXH3 with 128 bits (xxHash 0.8,
+// https://github.com/Cyan4973/xxHash/blob/dev/doc/xxhash_spec.md). It is fast but not cryptographic, so a
+// name alone is never trusted: every lookup compares the token ids too.
 //
-// Thread safety: pure functions; any thread.
+// Thread safety: any thread; pure functions.
 #pragma once
 
 #include <cstdint>
@@ -20,10 +21,10 @@ struct page_name {
   bool operator==(const page_name&) const = default;
 };
 
-// What stands before a sequence's first page. Jobs with different salts share nothing.
+// The name that stands for the page before a sequence's first one. Jobs with different salts share no page.
 page_name root_name(std::string_view salt);
 
-// The page that holds `ids` and follows the one called `before`.
+// Name of the page that holds `ids` and follows the page called `before`.
 page_name name_of(page_name before, std::span<const token_id, page_tokens> ids);
 
 }  // namespace weir::core

@@ -1,15 +1,15 @@
-// page_pool.h — which pages of KV memory are free, which are cached, and how many tables refer to each that
-// is used.
+// page_pool.h — which pages of KV memory are free, which are cached, and how many page tables refer to each
+// used one.
 //
-// The memory itself belongs to the model; a page is only a number here. Where a page lies does not matter to
-// paged attention, so nothing is ever moved together. A page that was computed to its end has a name in the
-// prefix tree: when its last reference goes it stays there, cached, until the memory is needed.
+// The memory belongs to the model; here a page is only a number. Paged attention does not care where a page
+// lies, so pages are never moved. A page that was computed completely has a name in the prefix tree. When its
+// last reference is released it stays there, cached, until its memory is needed.
 //
-// Thread safety: the owner's thread. No call allocates after construction.
+// Thread safety: the owner's thread only. No call allocates after construction.
 //
 // Invariants:
-//   1. free() + cached() + used() == total(). A page is used while somebody refers to it; of the others those
-//      with a name are cached, the rest is free.
+//   1. free() + cached() + used() == total(). A page is used while it has references. Of the other pages,
+//      those with a name are cached and the rest is free.
 #pragma once
 
 #include <cassert>
@@ -23,7 +23,7 @@ namespace weir::core {
 
 class page_pool {
  public:
-  // `below` keeps what is given up; none: it is gone.
+  // `below` receives the cached pages whose memory is taken; null: they are lost. It must outlive the pool.
   explicit page_pool(std::uint32_t total, host_tier* below = nullptr)
       : references_(total, 0), names_(total), below_(below) {
     free_.reserve(total);
@@ -34,12 +34,12 @@ class page_pool {
   std::uint32_t free() const noexcept { return static_cast<std::uint32_t>(free_.size()); }
   std::uint32_t cached() const noexcept { return names_.idle(); }
   std::uint32_t used() const noexcept { return total() - free() - cached(); }
-  std::uint32_t available() const noexcept { return free() + cached(); }  // what take() could give
+  std::uint32_t available() const noexcept { return free() + cached(); }  // pages that take() can return
   std::uint32_t references(page_id p) const { return references_[index(p)]; }
   const prefix_tree& names() const noexcept { return names_; }
 
-  // A page with one reference and no name: a free one, else the cached one that is given up first.
-  // REQUIRES: available() > 0.
+  // A page with one reference and no name: a free one if there is any, else the cached one that
+  // prefix_tree::evict() chooses, whose contents go to the host tier. REQUIRES: available() > 0.
   page_id take() {
     assert(available() > 0);
     page_id p = no_page;
@@ -54,8 +54,8 @@ class page_pool {
     return p;
   }
 
-  // A page called `name` that was given up comes back into a page of the pool, with one reference; no_page
-  // where nobody kept it, or no page can be had. REQUIRES: as prefix_tree::insert.
+  // Brings the page called `name` back from the host tier, into a page with one reference. Returns no_page if
+  // the tier does not hold it or no page is available. REQUIRES: as prefix_tree::insert().
   page_id revive(page_id parent, page_name before, page_name name, page_ids ids) {
     if (!below_ || available() == 0 || !below_->holds(name, ids)) return no_page;
     const page_id p = take();
@@ -67,13 +67,13 @@ class page_pool {
     return no_page;
   }
 
-  // One more reference. REQUIRES: the page is used or cached.
+  // Adds a reference. REQUIRES: the page is used or cached.
   void share(page_id p) {
     if (references_[index(p)]++ == 0) names_.wake(p);
   }
 
-  // One reference less; the last one frees the page, or leaves it to the cache. REQUIRES: the page is used.
-  // Of a sequence's pages the last goes first.
+  // Removes a reference. Without references a page with a name is cached, any other is free. REQUIRES: the
+  // page is used. A sequence must release its last page first.
   void release(page_id p) {
     assert(references(p) > 0);
     if (--references_[index(p)] > 0) return;
@@ -85,20 +85,20 @@ class page_pool {
     }
   }
 
-  // Gives a used page its name; see prefix_tree::insert.
+  // Names a used page; see prefix_tree::insert().
   void name(page_id p, page_id parent, page_name before, page_name name, page_ids ids) {
     assert(references(p) > 0);
     names_.insert(p, parent, before, name, ids);
   }
 
-  // How often a last reference went: who found no room looks again when this has changed.
+  // How often a last reference was removed. While it does not change, a job that found no room finds none.
   std::uint64_t releases() const noexcept { return releases_; }
 
  private:
   static std::size_t index(page_id p) { return static_cast<std::size_t>(p); }
 
   std::vector<std::uint32_t> references_;  // [total]
-  std::vector<page_id> free_;  // a stack: the page freed last is taken first, while caches know it
+  std::vector<page_id> free_;  // a stack: the page freed last is taken first
   prefix_tree names_;
   host_tier* below_;
   std::uint64_t releases_ = 0;

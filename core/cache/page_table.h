@@ -1,7 +1,8 @@
-// page_table.h — one sequence's pages, in order: row r of its keys and values lies in page r / page_tokens.
+// page_table.h — the pages of one sequence, in order: row r of its keys and values lies in page r /
+// page_tokens.
 //
-// Thread safety: the owner's thread. A table must be empty before it is destroyed (its pages belong to a pool
-// that it does not know), which an assertion checks.
+// Thread safety: the owner's thread only. A table must be empty when it is destroyed, since it does not know
+// the pool that its pages belong to; an assertion checks this.
 #pragma once
 
 #include <cassert>
@@ -14,6 +15,7 @@
 
 namespace weir::core {
 
+// Number of pages that hold `rows` rows.
 constexpr std::uint32_t pages_for(std::uint64_t rows) {
   return static_cast<std::uint32_t>((rows + page_tokens - 1) / page_tokens);
 }
@@ -28,7 +30,7 @@ class page_table {
   std::uint32_t size() const noexcept { return static_cast<std::uint32_t>(pages_.size()); }
   std::span<const page_id> all() const noexcept { return pages_; }
 
-  // Room for so many pages, so that growing does not allocate.
+  // Reserves memory for the numbers of so many pages; up to there grow() and append() do not allocate.
   void reserve(std::uint32_t pages) { pages_.reserve(pages); }
 
   // The pages that hold the first `rows` rows. REQUIRES: pages_for(rows) <= size().
@@ -37,7 +39,8 @@ class page_table {
     return std::span(pages_).first(pages_for(rows));
   }
 
-  // Makes room for `rows` rows, or changes nothing and returns false where the pool has not enough.
+  // Takes pages from the pool until the table holds `rows` rows. Returns false and changes nothing if the
+  // pool has not enough.
   bool grow(page_pool& pool, std::uint32_t rows) {
     const std::uint32_t wanted = pages_for(rows);
     if (wanted <= size()) return true;
@@ -46,16 +49,17 @@ class page_table {
     return true;
   }
 
-  // The next page is one that somebody computed already; its reference becomes the table's.
+  // Appends a page that was computed already. Its reference passes to the table.
   void append(page_id p) { pages_.push_back(p); }
 
-  // The page at `index` is another from now on: its reference becomes the table's, and the old one's goes.
+  // Puts page `p` at `index` in place of the one there. The reference of `p` passes to the table, and the old
+  // page's is released.
   void replace(page_pool& pool, std::uint32_t index, page_id p) {
     std::swap(pages_[index], p);
     pool.release(p);
   }
 
-  // The last page goes first, so that no page is in use behind one that is not.
+  // Releases all pages, the last one first, so that no page is used behind one that is not.
   void release(page_pool& pool) {
     for (; !pages_.empty(); pages_.pop_back()) pool.release(pages_.back());
   }

@@ -1,19 +1,19 @@
-// prefix_tree.h — full pages of KV memory by what they hold: the cache that lets an equal prefix be computed
-// once.
+// prefix_tree.h — the prefix cache: full pages of KV memory by their contents, so that an equal prefix is
+// computed once.
 //
-// A node is a page that was computed to its end; its parent is the page before it. A node is `busy` while a
-// sequence has it in its table and `idle` otherwise: idle nodes are the cache, and memory for whoever needs a
-// page. The tree knows nothing of references: page_pool tells it when the first came and the last went.
+// A node is a page that was computed completely; its parent is the page before it. A node is `busy` while it
+// is in the table of a sequence, and `idle` otherwise. Idle nodes are the cache, and their memory is
+// available to whoever needs a page. References are counted by page_pool, which calls rest() and wake().
 //
-// Idle leaves are given up first, the one that rested longest before all others, so that a conversation
-// nobody continues loses its tail, not its head.
+// Idle leaves are evicted, the one that became idle first before the others. A conversation that nobody
+// continues thus loses its end before its beginning.
 //
-// Thread safety: the owner's thread. No call allocates after construction; memory is touched as pages come
-// into use.
+// Thread safety: the owner's thread only. No call allocates after construction; memory is touched as pages
+// come into use.
 //
 // Invariants:
-//   1. A node's parent is a node; a busy node's parent is busy. So while there is an idle node, there is an
-//   idle leaf.
+//   1. A node's parent is a node, and a busy node's parent is busy. While there is an idle node, there is
+//      therefore an idle leaf.
 //   2. Names are unique: no two nodes hold the same ids behind the same parent under the same salt.
 #pragma once
 
@@ -34,39 +34,42 @@ class prefix_tree {
  public:
   explicit prefix_tree(std::uint32_t pages);
 
-  // The page called `name` which holds `ids`, or no_page.
+  // The page that is called `name` and holds `ids`, or no_page.
   page_id find(page_name name, page_ids ids) const;
 
-  // Of the pages that follow the one called `before`: the one whose ids agree longest with the beginning of
-  // `ids`, and in how many. It looks at the `siblings_looked_at` newest, so that a crowded place costs no
-  // more than others.
+  // Of the pages that follow the one called `before`, the one whose ids have the longest common beginning
+  // with `ids`, and the length of that beginning. Only the newest `siblings_looked_at` pages are compared,
+  // which bounds the cost.
   struct likeness {
     page_id page = no_page;
     std::uint32_t equal = 0;
   };
   likeness closest(page_name before, std::span<const token_id> ids) const;
 
-  // A page becomes a busy node. REQUIRES: it is none; find(name, ids) is no_page; `parent` is what is called
-  // `before`, or no_page where that is a root.
+  // Makes a page a busy node. REQUIRES: it is not a node; find(name, ids) is no_page; `parent` is the page
+  // called `before`, or no_page if `before` is a root name.
   void insert(page_id p, page_id parent, page_name before, page_name name, page_ids ids);
 
-  // What a node is called and holds; of one that was evicted, until its page is a node again.
+  // Name and token ids of a node. They stay readable after evict(), until the page is a node again.
   page_name name_of(page_id p) const { return nodes_[index(p)].name; }
   page_ids ids_of(page_id p) const { return page_ids(ids_.get() + index(p) * page_tokens, page_tokens); }
 
+  // The page is a node.
   bool holds(page_id p) const { return index(p) < nodes_.size() && nodes_[index(p)].held; }
 
-  // Its last reference went; its first came again. REQUIRES: a busy node without busy children; an idle node.
+  // Makes a node idle: its last reference was removed. REQUIRES: a busy node without busy children.
   void rest(page_id p);
+  // Makes a node busy: it has a reference again. REQUIRES: an idle node.
   void wake(page_id p);
 
-  // Takes the idle leaf that rested longest out of the tree. REQUIRES: idle() > 0.
+  // Removes the leaf that has been idle longest from the tree, and returns its page. REQUIRES: idle() > 0.
   page_id evict();
 
-  std::uint32_t size() const noexcept { return size_; }
-  std::uint32_t idle() const noexcept { return idle_; }
+  std::uint32_t size() const noexcept { return size_; }  // nodes
+  std::uint32_t idle() const noexcept { return idle_; }  // idle nodes
 
-  // Empty where the invariants hold, else what does not. `busy(page)`: whether a table has it.
+  // Checks the invariants; returns an empty string, or a description of a violation. `busy(page)`: whether
+  // the page is in a table.
   template <class F>
   std::string check(F busy) const;
 
@@ -77,14 +80,14 @@ class prefix_tree {
     page_name name, before;
     page_id parent = no_page;
     std::uint32_t children = 0;
-    std::uint64_t rested = 0;  // when it became idle: a count of such moments
-    std::uint32_t place = 0;   // in leaves_, while it is an idle leaf
+    std::uint64_t rested = 0;  // when it became idle, counted in calls of rest()
+    std::uint32_t place = 0;   // index in leaves_, while it is an idle leaf
     bool held = false, busy = false;
   };
   static std::size_t index(page_id p) { return static_cast<std::size_t>(p); }
   bool idle_leaf(const node& n) const { return n.held && !n.busy && n.children == 0; }
 
-  // leaves_: idle leaves as a binary heap, the longest rested at the front.
+  // leaves_ has the idle leaves as a binary heap, the one that has been idle longest at the front.
   bool before(page_id a, page_id b) const { return nodes_[index(a)].rested < nodes_[index(b)].rested; }
   void put(std::size_t place, page_id p);
   void lift(std::size_t place);
@@ -93,7 +96,7 @@ class prefix_tree {
   void remove_leaf(page_id p);
 
   std::vector<node> nodes_;          // [pages in use so far], by page
-  std::unique_ptr<token_id[]> ids_;  // [pages, page_tokens]; a page's are there while it is a node
+  std::unique_ptr<token_id[]> ids_;  // [pages, page_tokens]
   page_index by_name_, by_before_;
   std::vector<page_id> leaves_;
   std::uint32_t size_ = 0, idle_ = 0;

@@ -1,7 +1,9 @@
-// model.h — weights on a device, behind the seam that every backend fills: llama on reference, cpu and cuda,
-// and sim.
+// model.h — weights on a device, behind one interface. Implementations: llama on the reference, cpu and cuda
+// backends, and sim.
 //
-// Thread safety: info() from any thread once loaded; everything else on the owner's thread.
+// Errors: a model that was loaded fails only where memory is short or the device is broken.
+//
+// Thread safety: info() from any thread once the model is loaded; everything else on the owner's thread.
 #pragma once
 
 #include <cstddef>
@@ -18,39 +20,41 @@ namespace weir::core {
 class sampler;  // core/sample/pipeline.h: one sequence's sampling state
 
 struct model_info {
-  std::string architecture;  // as config.json names it, or "sim"
-  std::uint32_t vocab_size = 0;
-  std::uint32_t context = 0;       // longest sequence, prompt and output together
-  std::vector<token_id> stop_ids;  // the model's own ending tokens (generation_config.json, else config.json)
-  std::uint64_t weight_bytes = 0;  // on the device
-  std::uint64_t page_bytes = 0;    // keys and values of one page, all layers
-  std::uint32_t prompt_rows = 512; // of a step, that are enough to be quick
-  bool paced = false;              // rows wait for their due(); otherwise they are computed as soon as asked
-  bool runs_ahead =
-      false;  // a step may begin before the one before it has given its tokens; never with paced
+  std::string architecture;         // as config.json names it, or "sim"
+  std::uint32_t vocab_size = 0;     // ids are 0 to vocab_size - 1
+  std::uint32_t context = 0;        // most tokens of a sequence, prompt and output together
+  std::vector<token_id> stop_ids;   // the model's own, from generation_config.json or else config.json
+  std::uint64_t weight_bytes = 0;   // of the weights, on the device
+  std::uint64_t page_bytes = 0;     // of the keys and values of one page, all layers; 0: it has no pages
+  std::uint32_t prompt_rows = 512;  // prompt rows of a step with which prompts reach nearly their full speed
+  bool paced = false;               // rows may not be computed before due(); otherwise they always may
+  // A step may begin before the tokens of the one before it are known; see begin_draws(). Never with paced.
+  bool runs_ahead = false;
 };
 
-// Rows of one sequence that could be computed next, as model::due() is told of them.
+// Rows of one sequence that could be computed next; the question to model::due().
 struct upcoming {
-  std::uint64_t ordinal = 0;   // of the sequence: 0, 1, … in order of admission
-  std::uint32_t position = 0;  // of the first row
-  std::uint32_t rows = 0;
-  std::uint32_t prompt_tokens = 0;
-  time_point last{};  // when the sequence's previous rows were computed; before that, when admitted
+  std::uint64_t ordinal = 0;        // number of the sequence's admission: 0, 1, …
+  std::uint32_t position = 0;       // of the first row
+  std::uint32_t rows = 0;           // how many; >= 1
+  std::uint32_t prompt_tokens = 0;  // length of the sequence's prompt
+  // When the sequence's previous rows were computed; before its first rows, when it was admitted.
+  time_point last{};
 };
 
-// One sequence's draw in a step.
+// A request to draw the next token of one sequence.
 struct draw {
-  sampler* from = nullptr;       // the sequence's own state; never null
-  std::uint32_t logits_row = 0;  // of this step's forward
-  std::uint32_t position = 0;    // index of the token being drawn in the sequence (prompt included)
-  std::uint64_t seed = 0;        // as in batch_slice
-  std::uint32_t prompt_tokens = 0;
+  sampler* from = nullptr;          // the sequence's sampling state; never null
+  std::uint32_t logits_row = 0;     // of the forward; see batch_slice
+  std::uint32_t position = 0;       // of the token to be drawn, in prompt and output together
+  std::uint64_t seed = 0;           // as in batch_slice
+  std::uint32_t prompt_tokens = 0;  // length of the sequence's prompt
 };
 
+// Result of a draw.
 struct drawn {
   token_id id = -1;
-  bool fault = false;  // logits without a finite maximum: ends that job alone
+  bool fault = false;  // the logits have no finite maximum: this job ends with an error, the others go on
 };
 
 class model {
@@ -58,58 +62,66 @@ class model {
   virtual ~model() = default;
   virtual const model_info& info() const noexcept = 0;
 
-  // Takes the KV memory for `count` pages at once and touches it. Before the first forward; called again it
-  // takes other pages instead, and what was in the old ones is lost.
+  // Allocates and touches the memory for the keys and values of `count` pages: page ids are 0 to count - 1.
+  // Required before the first forward. A second call replaces the pages, and their contents are lost. Error:
+  // does_not_fit.
   virtual result<void> allocate_pages(std::uint32_t count) = 0;
 
-  // Takes host memory for `count` pages besides: slots that save_page() and restore_page() name. Only where
-  // page_bytes > 0.
+  // Allocates host memory for copies of `count` pages: the slots 0 to count - 1 of save_page() and
+  // restore_page(). REQUIRES: page_bytes > 0. Error: does_not_fit.
   virtual result<void> allocate_host_pages([[maybe_unused]] std::uint32_t count) {
     return make_error(errc::internal, "{} has no pages to save", info().architecture);
   }
 
-  // Does now what the first steps would take longer for: at most so many sequences decode, with so many rows
-  // of prompts. After allocate_pages and before the first forward.
+  // Does in advance the work that would slow down the first steps: allocations, code, graphs. Steps will have
+  // at most `max_batch` decoding sequences and `prompt_rows` prompt rows. To be called after allocate_pages()
+  // and before the first forward.
   virtual result<void> warm_up([[maybe_unused]] std::uint32_t max_batch,
                                [[maybe_unused]] std::uint32_t prompt_rows) {
     return {};
   }
 
-  // A page's keys and values to a slot in host memory, and back. A copy may only begin: it comes behind every
-  // forward that was begun before it, and before every one that is begun later.
+  // Copies a page's keys and values to a slot in host memory. The copy may complete later, but in order with
+  // forwards: after every forward that began before it, and before every forward that begins later.
   virtual result<void> save_page([[maybe_unused]] page_id page, [[maybe_unused]] std::uint32_t slot) {
     return make_error(errc::internal, "{} has no pages to save", info().architecture);
   }
+  // Copies a slot in host memory to a page, in the same order with forwards as save_page().
   virtual result<void> restore_page([[maybe_unused]] page_id page, [[maybe_unused]] std::uint32_t slot) {
     return make_error(errc::internal, "{} has no pages to restore", info().architecture);
   }
 
-  // Where info().paced: when these rows may be computed at the earliest. A pure function; the engine leaves
-  // rows that are not due out of the batch, and says through step_report::wait_until when the next ones are.
+  // Earliest time at which these rows may be computed, where info().paced. A pure function. The engine leaves
+  // rows that are not due out of the batch.
   virtual time_point due(const upcoming&) const { return {}; }
 
-  // One pass over the batch. An error is the device's fault, and concerns every job on it.
+  // Makes the batch's page copies and computes its rows. An error is a failure of the device and concerns
+  // every job on it.
   virtual result<void> forward(const batch& b) = 0;
 
-  // Chooses one token for each draw, from the logits of the last forward. Same length: draws and out.
+  // Draws one token for each of `draws` from the logits of the latest forward, and waits for them. `out` has
+  // the length of `draws`. An error is a failure of the device.
   virtual result<void> sample(std::span<const draw> draws, std::span<drawn> out) = 0;
 
-  // Where info().runs_ahead, a device works off in order what it is given: forward() and begin_draws() return
-  // at once, and collect() waits. Each forward is followed by one begin_draws(), and that by one collect();
-  // the next forward may come between those two, and take rows' tokens from these draws (drawn_by in
-  // batch.h). What `draws` refer to is read before begin_draws() returns; there may be none. A draw that is a
-  // fault gives later rows any token.
+  // Begins the draws from the latest forward; collect() returns their tokens. REQUIRES: info().runs_ahead.
+  //
+  // A model that runs ahead completes its work in the order it is given. forward() and begin_draws() return
+  // at once, and only collect() waits. Each forward is followed by one begin_draws() and one collect(). The
+  // next forward may come between these two, and its rows may take tokens of these draws (drawn_by in
+  // batch.h). `draws` may be empty; everything that it refers to is read before begin_draws() returns. If a
+  // draw is a fault, rows that take its token take an unspecified one.
   virtual result<void> begin_draws([[maybe_unused]] std::span<const draw> draws) {
     return make_error(errc::internal, "{} does not run ahead", info().architecture);
   }
-  // Waits for the draws that were begun, and for nothing that was begun after them. Same length: those draws
-  // and out.
+  // Waits for the draws begun last, but for no work begun after them, and writes their tokens. `out` has the
+  // length of those draws. REQUIRES: info().runs_ahead. An error is a failure of the device.
   virtual result<void> collect([[maybe_unused]] std::span<drawn> out) {
     return make_error(errc::internal, "{} does not run ahead", info().architecture);
   }
 
-  // The last forward's logits [vocab_size] of one row, for tests and logprobs; empty where a model has none
-  // (sim).
+  // Logits [vocab_size] of one row of the latest forward, for tests and logprobs. `row` is a logits_row of
+  // that batch. Valid until the next call to the model; empty where the model has no logits (sim) or the
+  // device failed.
   virtual std::span<const float> logits(std::uint32_t row) const = 0;
 };
 

@@ -1,10 +1,10 @@
-// batch.h — one step's work, as the scheduler hands it to a model: rows of tokens from many sequences.
+// batch.h — the work of one step, as the scheduler hands it to a model: rows of tokens of many sequences.
 //
-// Rows of one slice are consecutive positions of one sequence: one row for a decoding sequence, many for a
-// slice of a prefill. A model computes every row and keeps its keys and values in the slice's pages; it
+// The rows of a slice are consecutive positions of one sequence: one row for a decoding sequence, many for a
+// slice of a prompt. A model computes every row and stores its keys and values in the slice's pages. It
 // computes logits for the last row of each slice that asks for them.
 //
-// Thread safety: built and read on the owner's thread.
+// Thread safety: built and read on the owner's thread only.
 #pragma once
 
 #include <cstdint>
@@ -15,38 +15,41 @@
 
 namespace weir::core {
 
+// Number of a page of KV memory: 0 to the number of pages - 1.
 using page_id = std::int32_t;
 
-// Stands in batch::tokens for what draw `i` of the step before gives, where the host does not know it yet:
-// only for models that run ahead.
+// Value in batch::tokens for a token that the host does not know yet: the result of draw `i` of the previous
+// step. Only for models that run ahead.
 constexpr token_id drawn_by(std::int32_t i) { return -1 - i; }
 
 // Tokens in a page of KV memory: one constant for every backend.
 inline constexpr std::uint32_t page_tokens = 64;
 
+// Consecutive rows of one sequence.
 struct batch_slice {
-  std::uint32_t first_row = 0;      // into tokens and positions
+  std::uint32_t first_row = 0;      // index into batch::tokens
   std::uint32_t rows = 0;           // >= 1
   std::uint32_t position = 0;       // of the first row; rows have position, position + 1, …
-  std::span<const page_id> pages;   // [ceil((position + rows) / page_tokens)] the sequence's pages, in order
-  std::int32_t logits_row = -1;     // where the last row's logits go, or -1: not wanted
+  std::span<const page_id> pages;   // the sequence's first ceil((position + rows) / page_tokens) pages
+  std::int32_t logits_row = -1;     // index among the rows of logits, for the last row; -1: no logits
   std::uint64_t seed = 0;           // the job's sampling seed (a simulated model makes its tokens from it)
   std::uint32_t prompt_tokens = 0;  // length of the sequence's prompt
 };
 
-// Keys and values of a page, of all layers, that another page begins with.
+// A copy of the keys and values of one page, all layers, to another page.
 struct page_copy {
   page_id from = -1, to = -1;
 };
 
 struct batch {
-  std::vector<page_copy> copies;         // done in this order, before any row is computed
-  std::vector<token_id> tokens;          // [rows] ids, or drawn_by()
-  std::vector<batch_slice> slices;       // [sequences in this step]
-  std::uint32_t logits_rows = 0;  // slices with logits_row >= 0; they are numbered 0, 1, … in slice order
+  std::vector<page_copy> copies;    // made in this order, before any row is computed
+  std::vector<token_id> tokens;     // [rows] ids, or drawn_by()
+  std::vector<batch_slice> slices;  // [sequences in this step]
+  std::uint32_t logits_rows = 0;    // slices with logits_row >= 0, which are 0, 1, … in slice order
 
-  // All but the copies: they are owed until a forward has made them.
+  // Clears everything but the copies, which stay until a forward has made them.
   void clear() { tokens.clear(); slices.clear(); logits_rows = 0; }
+  // No row is to be computed; there may be copies.
   bool empty() const { return slices.empty(); }
 };
 

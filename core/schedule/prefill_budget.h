@@ -1,18 +1,20 @@
 // prefill_budget.h — how many prompt rows a step may carry, learned from how long steps take.
 //
-// A prompt is computed in slices so that it never stalls the streams beside it. What a row costs differs by
-// machine, model and context, so it is measured: a running mean of the time of steps without prompt rows, and
-// of what each prompt row added to the others in slices that were as long as they might be. (A short one
-// tells little: on a device whose products read the weights once for all rows, the first rows cost next to
-// nothing.) Token choices never depend on it (slicing changes no bit of a row's result).
+// A prompt is computed in slices, so that it never stalls the sequences that decode beside it. The cost of a
+// prompt row differs by machine, model and context, so it is measured. Two running means are kept: the time
+// of a step without prompt rows, and the time that each prompt row added to a step. The second one learns
+// only from slices as long as the budget allowed: a device that reads its weights once for all rows computes
+// the first rows almost for free, so short slices say little. No token depends on the budget, since slicing
+// changes no bit of a row's result.
 //
-// Two bounds while others decode, of which the tighter one counts: a step's whole time, and what prompts may
-// add to a step of decoding alone, as a share of it. The share is for each sequence that decodes: where more
-// wait for their first token than decode, or many (an eighth of those that decode, and eight more), it grows
-// with them, so that a crowd's prompts are not starved; but to 512 rows at most, since longer slices beside
-// streams are not quicker, and their gaps would differ the more.
+// Two bounds hold while sequences decode, and the tighter one counts: the time of a whole step, and the time
+// that prompts add to it, as a share of a step without prompt rows. Where the share is set:
+//   - It is multiplied by the crowding, so that prompts are not starved. Crowding is the largest of 1,
+//     prompts / decoding sequences, and 8 * (prompts - 8) / decoding sequences.
+//   - A step has at most 512 prompt rows. Longer slices cost no less per row, and they make the gaps between
+//     tokens more uneven.
 //
-// Thread safety: the owner's thread.
+// Thread safety: the owner's thread only.
 #pragma once
 
 #include <cstdint>
@@ -24,21 +26,25 @@ namespace weir::core {
 class prefill_budget {
  public:
   struct limits {
-    std::uint32_t rows = 512;   // most in one step, whatever it costs
-    duration while_decoding{};  // longest step while others decode; zero: not bounded
-    duration alone{};           // the same while nothing decodes
-    double share = 0;           // of a step of decoding alone, that prompts may add to it; 0: not bounded
+    std::uint32_t rows = 512;   // most prompt rows in one step, whatever they cost
+    duration while_decoding{};  // longest step while sequences decode; zero: no bound
+    duration alone{};           // longest step while none decodes; zero: no bound
+    // Time that prompts may add to a step, as a share of a step without prompt rows; 0: no bound.
+    double share = 0;
   };
 
   explicit prefill_budget(limits l) : limits_(l) {}
 
-  // Most prompt rows of the next step, in which so many sequences decode and so many have a prompt to
-  // compute. 0 where the share of a step is asked for and that step's time is not known, or long ago: it is
-  // measured then.
+  // Most prompt rows of the next step. `decoding`: sequences that decode in it; `waiting`: sequences that
+  // have prompt rows to compute. Returns 0 where a share is set and the time of a step without prompt rows is
+  // unknown or outdated: the step that follows measures it.
   std::uint32_t rows(std::uint32_t decoding, std::uint32_t waiting) noexcept;
 
-  // What rows() said last: observe() is told of it where it has been asked again since.
+  // Result of the latest rows().
   std::uint32_t granted() const noexcept { return granted_; }
+
+  // Learns from a finished step that had so many rows of each kind. `granted`: what rows() returned for that
+  // step; the short form takes the latest result, and is wrong where rows() was called again since.
   void observe(std::uint32_t decode_rows, std::uint32_t prompt_rows, duration took) noexcept {
     observe(decode_rows, prompt_rows, took, granted_);
   }
@@ -48,16 +54,20 @@ class prefill_budget {
  private:
   static constexpr double unknown = -1;
 
+  // The mean time of a step without prompt rows is recent, and of a step with about as many decoding
+  // sequences.
   bool knows_step(std::uint32_t decoding) const noexcept;
+  // Time for prompt rows in a step beside decoding sequences, in ns; may be negative.
   double room(std::uint32_t decoding, std::uint32_t waiting) const noexcept;
+  // Rows that a step carries if it has time for `fit`: more where a smaller slice would hardly be quicker.
   double worthwhile(double fit, std::uint32_t decoding) const noexcept;
 
   limits limits_;
-  double step_ns_ = unknown;       // a step of decode rows alone,
-  std::uint32_t step_rows_ = 0;    // of so many,
-  std::uint32_t since_step_ = 0;   // and steps with prompt rows since the last one
-  double row_ns_ = unknown;        // what one more prompt row costs
-  std::uint32_t granted_ = 0;      // rows of the step that was planned last
+  double step_ns_ = unknown;      // mean time of a step without prompt rows
+  std::uint32_t step_rows_ = 0;   // rows of the latest such step
+  std::uint32_t since_step_ = 0;  // steps with prompt rows since then
+  double row_ns_ = unknown;       // mean time that a prompt row adds to a step
+  std::uint32_t granted_ = 0;     // see granted()
 };
 
 }  // namespace weir::core

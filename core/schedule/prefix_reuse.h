@@ -1,10 +1,10 @@
-// prefix_reuse.h — a sequence takes from the cache what was computed before, and leaves there what it
-// computes.
+// prefix_reuse.h — moves pages between sequences and the prefix cache: a sequence takes pages that were
+// computed before, and adds the pages that it computes.
 //
-// Whole pages are shared. Of a page that agrees in part a copy is taken, up to the last equal token. The last
-// token of a sequence is always computed: its logits are needed.
+// Whole pages are shared. A page that agrees only in its first tokens is copied, and used up to the last
+// equal token. The last token of a sequence is always computed, because its logits are needed.
 //
-// Thread safety: the owner's thread.
+// Thread safety: the owner's thread only.
 #pragma once
 
 #include <optional>
@@ -14,19 +14,21 @@
 
 namespace weir::core {
 
-// Takes every whole page that comes next and is there; pages that the sequence had in their place go back.
-// Returns the name of the first that is not there, which is the page it computes now, unless its last token
-// is in it. `revive`: pages that the pool has given up may come back. Not while copies of pages wait for the
-// step: they are made later than that.
+// Gives `s` the full pages after its named ones that are in the cache, as far as they are. Pages that it had
+// in their place are released. Returns the name of the first page that is not in the cache, which the
+// sequence has to compute next; nullopt if that page holds its last token. `revive`: pages may also come back
+// from the host tier. It must be false while page copies wait for the next forward, because those are made
+// only then.
 std::optional<page_name> share_pages(sequence& s, page_pool& pool, bool revive);
 
-// REQUIRES: share_pages, and no page of its own. Makes the table large enough for all tokens of the sequence,
-// if `spare` pages more could be had, and begins the first page of its own with a copy, where another page
-// begins with the same tokens. False, and nothing changed, where the pool has not enough.
+// Makes the table of `s` large enough for all its tokens. If another page begins with the same tokens as the
+// first new one, a copy is added to `copies` and those rows count as computed. Returns false and changes
+// nothing where the pool does not have these pages and `spare` more. REQUIRES: share_pages() was called, and
+// every page of `s` is named.
 bool take_pages(sequence& s, page_pool& pool, std::uint32_t spare, std::vector<page_copy>& copies);
 
-// Names the pages that have become full, as far as their tokens are known. One that somebody else has named
-// meanwhile is given up for theirs.
+// Names the pages of `s` that have become full and whose tokens are known. Where a page of that name exists
+// already, `s` uses that one and releases its own.
 void name_pages(sequence& s, page_pool& pool);
 
 }  // namespace weir::core

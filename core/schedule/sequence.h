@@ -1,15 +1,16 @@
-// sequence.h — a job inside the engine: what was asked, how far it is, and what its sink has been given.
+// sequence.h — one job inside the engine: what was asked, what was computed and sampled, and what was
+// delivered.
 //
-// Life: made when the job is submitted, enter()ed when it is admitted, accept()s one token a step, close()d
-// with a reason, settle()d once the sink has everything.
+// Life of a sequence: it is constructed by submit(), enter()ed when it is admitted, accept()s one sampled
+// token per step, is close()d with a reason, and is settle()d once its sink has taken every token and the
+// ending.
 //
-// Thread safety: the owner's thread. accept() and offer() do not allocate.
+// Thread safety: the owner's thread only. accept() and offer() do not allocate.
 //
 // Invariants:
-//   1. delivered <= decided <= output.size() <= max_output. Tokens up to `decided` will be delivered whatever
-//   comes;
-//      those after it may still belong to a stop string.
-//   2. computed <= expected(); a closed sequence has no pages.
+//   1. delivered <= decided <= output.size() <= max_output. A token is decided when no stop string can
+//      withhold it any more; only settle_now() may drop a decided token.
+//   2. computed <= expected(). A closed sequence has no pages.
 //   3. The first `named` pages of the table are in the prefix tree, and named * page_tokens <= computed.
 #pragma once
 
@@ -29,123 +30,159 @@
 namespace weir::core {
 
 struct alignas(128) sequence {
-  // `longest`: prompt and output together. REQUIRES: the prompt is shorter than that.
+  // `longest`: most tokens of prompt and output together. REQUIRES: the prompt has fewer than `longest`
+  // tokens.
   sequence(job j, const model_info& m, std::uint32_t longest);
 
-  // --- what every step looks at: three cache lines, in front. What a step seldom needs is kept off them:
-  // between steps the
-  //     caches forget, and every line costs a way to memory ---
-  std::uint32_t computed =
-      0;  // rows whose keys and values are in the pages, or will be before anything else is computed
-  std::int32_t draw_at = -1;   // where its token is among the draws under way; -1: none is
-  std::uint32_t named = 0;     // pages at the beginning that the prefix tree knows
-  std::uint32_t max_output;    // what was asked, or what the context leaves; >= 1
+  // --- Hot members, which every step reads. They fill the first three cache lines, and rarely used members
+  // stay off those lines: after the wait for a step the lines are no longer cached, and each costs one access
+  // to memory. ---
+
+  // Rows (one per token) whose keys and values are in `pages`. The rows of a forward that has begun count,
+  // since the device completes them before anything that begins later.
+  std::uint32_t computed = 0;
+  // Index, in the engine's draws, of the draw whose token this sequence awaits; -1: it awaits none.
+  std::int32_t draw_at = -1;
+  // Pages at the beginning of `pages` that are in the prefix tree.
+  std::uint32_t named = 0;
+  // Most output tokens: the job's max_tokens, or what the context leaves if that is less; >= 1.
+  std::uint32_t max_output;
+  // Leading tokens of `output` that no stop string can withhold any more, and those that the sink has taken.
   std::uint32_t decided = 0, delivered = 0;
-  std::uint32_t sampled = 0;  // output and the ending stop id
-  bool preempted = false;     // it was in the batch, and waits to go on
-  bool held = false;          // this step: somebody else computes the page that it needs next
-  bool ended = false;         // closed: `how` says how
+  // Tokens sampled: `output`, and the stop id that ended the sequence, if one did.
+  std::uint32_t sampled = 0;
+  // The sequence was in the batch, lost its pages to others and waits to be admitted again.
+  bool preempted = false;
+  // In this step another sequence computes the page that this one needs next, so this one is not scheduled.
+  bool held = false;
+  // close() was called; `how` has the reason.
+  bool ended = false;
+
  private:
-  bool watched_;                    // for stop strings or loops
-  std::uint64_t ending_bits_ =
-      0;  // a bit for each of `endings`, by the last six of its own: most tokens have none of them
+  bool watched_;  // the job has stop strings or max_repeats
+  // Filter in front of `endings`: bit id % 64 is set for each of them. A token whose bit is clear is no
+  // ending.
+  std::uint64_t ending_bits_ = 0;
+
  public:
   page_table pages;
-  std::vector<token> output;  // the truth; the ending stop id is not in it
+  // Every token that was kept, in order. The stop id that ended the sequence is not in it.
+  std::vector<token> output;
+
  private:
-  token_sink* sink_;                // asked.sink
-  time_point last_at_{};            // when a token was sampled last, if any was
-  duration max_gap_{};              // longest time between two
+  token_sink* sink_;                          // asked.sink
+  time_point last_at_{};                      // when the last token was sampled
+  duration max_gap_{};                        // longest time between two consecutive tokens
   std::uint32_t prompt_tokens_, min_tokens_;  // as asked
+
  public:
-  alignas(64) std::optional<sampler> chooser;  // from enter() on
+  alignas(64) std::optional<sampler> chooser;  // sampling state; set by the first enter()
 
-  // --- asked, and constant ---
+  // --- The job, constant after construction ---
   job asked;
-  std::vector<token_id> endings;  // stop ids: the model's, unless ignored, and the job's
+  std::vector<token_id> endings;  // stop ids: the job's own and, unless ignore_eos, the model's
 
-  // --- the scheduler's ---
-  std::uint64_t arrival = 0;  // order of submission, of all jobs
-  std::uint64_t turn = 0;     // where it stands in the waiting line; see there
-  std::uint32_t passed = 0;   // smaller jobs that entered while it found no room
-  std::uint32_t preemptions = 0;
-  std::uint64_t ordinal = 0;            // order of admission
-  page_name last_name;                  // of the last page that is named
-  std::uint64_t prompt_turn = 0;        // prompt rows that the scheduler had chosen when it entered
-  time_point
-      computed_at{};  // where the model is paced: when rows were last computed; before that, when admitted
-  std::optional<time_point> scheduled;  // when it first entered a batch
+  // --- Scheduling ---
+  std::uint64_t arrival = 0;      // number of the submission among all jobs of the engine
+  std::uint64_t turn = 0;         // scheduling order among waiting jobs, lowest first; see waiting_line.h
+  std::uint32_t passed = 0;       // admissions of jobs behind this one while it found no room
+  std::uint32_t preemptions = 0;  // times it was preempted
+  std::uint64_t ordinal = 0;      // number of its latest admission among all admissions of the engine
+  page_name last_name;            // name of the last named page; the salt's root name while there is none
+  std::uint64_t prompt_turn = 0;  // scheduler::prompt_rows() at its latest admission; orders prompts there
+  // When its last rows were computed; before the first rows, when it was admitted. Kept up to date for paced
+  // models only.
+  time_point computed_at{};
+  std::optional<time_point> scheduled;  // when it was first part of a batch
 
-  // --- what it says ---
-  stop_matcher stops;
-  std::optional<repeats> loops;  // where it asked
-  std::uint32_t cached = 0;      // tokens of the prompt that it never had to compute
-  ending how;                    // what its sink is told at the end
+  // --- Output ---
+  stop_matcher stops;            // the job's stop strings; set by the first enter()
+  std::optional<repeats> loops;  // loop detector; set by the first enter() if the job has max_repeats
+  std::uint32_t cached = 0;      // prompt tokens found in the prefix cache that it never had to compute
+  ending how;                    // what the sink is told at the end
 
   std::uint32_t prompt_tokens() const noexcept { return prompt_tokens_; }
+  // Tokens of prompt and output that the host knows.
   std::uint32_t length() const noexcept {
     return prompt_tokens() + static_cast<std::uint32_t>(output.size());
   }
+  // A draw for this sequence has been requested and its token is not known yet.
   bool awaits() const noexcept { return draw_at >= 0; }
-  // The same with the token under way, unless that is the last that it may have: nothing will be computed
-  // from it.
+  // Rows that the sequence needs computed: length(), and one for the token that it awaits. An awaited token
+  // that reaches max_output needs no row, because nothing is sampled after it.
   std::uint32_t expected() const noexcept {
     return length() + (awaits() && output.size() + 1 < max_output ? 1 : 0);
   }
-  std::uint32_t pending() const noexcept { return expected() - computed; }  // rows to compute
+  // Rows that are still to be computed.
+  std::uint32_t pending() const noexcept { return expected() - computed; }
+  // The first token was drawn or requested, and at most one row is pending. Every other sequence has a
+  // prompt, or rows lost by preemption, to compute.
   bool decoding() const noexcept { return (awaits() || !output.empty()) && pending() <= 1; }
+  // REQUIRES: position < length().
   token_id token_at(std::uint32_t position) const {
     return position < prompt_tokens() ? asked.prompt[position] : output[position - prompt_tokens()].id;
   }
-  // name_pages() would find one that has become full.
+  // The first page without a name is full and all its tokens are known: name_pages() would name it.
   bool fills_page() const noexcept { return (named + 1) * page_tokens <= std::min(computed, length()); }
+  // The sink has not taken every decided token.
   bool tail_waits() const noexcept { return delivered < decided; }
 
-  // Has the lines brought that a step looks at, and waits for nothing; then those that they lead to.
+  // Prefetches the three cache lines of the hot members.
   void fetch() const noexcept {
     for (int line = 0; line < 3; ++line)
       __builtin_prefetch(reinterpret_cast<const std::byte*>(this) + line * 64, 1);
   }
+  // Prefetches the end of `output` and the page table. Reads the hot members, so fetch() should come first.
   void fetch_ends() const noexcept {
     __builtin_prefetch(output.data() + output.size(), 1);
     __builtin_prefetch(pages.all().data());
   }
 
-  // Makes the state that only a running sequence has.
+  // Admission into the batch; `admission` becomes the ordinal. The first call builds the sampler, the stop
+  // matcher and the loop detector and reserves memory for the longest output; later calls keep them.
   void enter(std::uint64_t admission, time_point now, std::uint32_t vocab_size);
 
-  // Its rows before `rows` are in its pages, computed by others.
+  // Sets computed to `rows`: the prefix cache gave the keys and values of all rows before it.
   void found(std::uint32_t rows) noexcept;
 
-  // Its pages go back; what it said stays.
+  // Releases all pages and forgets the awaited draw. Output and delivery state stay.
   void give_back(page_pool& pool);
 
-  // The same for the sake of others: it will go on.
+  // Releases all pages for the sake of other sequences. The sequence stays alive and may be enter()ed again.
   void preempt(page_pool& pool);
 
-  // A sampled token. False where it was the last one, and how.reason says why: close() with that. REQUIRES:
-  // entered, not ended.
+  // Adds a sampled token. Returns false if it ended the sequence: how.reason is set, and the caller must
+  // close() with that reason. REQUIRES: entered, not ended.
   bool accept(token t, const token_table& text);
 
-  // No more tokens: withheld ones are decided, the pages go back. REQUIRES: not ended.
+  // Ends the sequence and releases its pages. Withheld tokens become decided, unless a stop string matched:
+  // then they are never shown. REQUIRES: not ended.
   void close(finish_reason why, page_pool& pool, std::optional<error> fault = {});
 
-  // Offers the sink what it has not taken yet.
+  // Offers the sink the decided tokens that it has not taken yet; it may take only some of them.
   void offer() {
     if (tail_waits()) write_tail();
   }
 
-  // The closed sequence's last words: true once everything was taken and the sink knows the ending.
+  // Offers the remaining tokens and, once the sink has all of them, tells it the ending. Returns false if the
+  // sink had no room: call again later. Not to be called again after true. REQUIRES: ended.
   bool settle();
 
-  // The same at once: what the sink has no room for now is dropped.
+  // Tells the sink the ending now; tokens that it has no room for are dropped. REQUIRES: ended.
   void settle_now();
 
  private:
+  // Feeds a token to the stop strings. If it completes one: the offset in the output's bytes where that
+  // begins.
   std::optional<std::uint64_t> judge(token_id id, const token_table& text);
+  // Decides the tokens that end within the first `bytes` of the output's bytes.
   void decide(std::uint64_t bytes, const token_table& text);
+  // Stop string at offset `bytes`: decides the tokens that begin before it and sets how.shown_bytes if it
+  // begins inside a token.
   void cut(std::uint64_t bytes, const token_table& text);
+  // Stop strings, then loops, for the token just added. Returns false if one of them ended the sequence.
   bool watch(token_id id, bool may_stop, const token_table& text);
+  // Sets how.reason; false, for accept() to return.
   bool last(finish_reason why) noexcept {
     how.reason = why;
     return false;
@@ -153,10 +190,11 @@ struct alignas(128) sequence {
   void write_tail();
   bool is_ending(token_id id) const noexcept;
 
-  std::uint32_t furthest_ = 0;  // rows that it had when it was preempted, at most
-  std::uint64_t text_bytes_ = 0,
-                decided_bytes_ = 0;  // of output, and of its decided part; counted with stops only
-  bool matched_ = false;             // by a stop string: what is not decided is not shown
+  // Most rows that were computed when it was preempted. Finding those again does not count as cached.
+  std::uint32_t furthest_ = 0;
+  // Bytes of `output` and of its decided part; counted only if the job has stop strings.
+  std::uint64_t text_bytes_ = 0, decided_bytes_ = 0;
+  bool matched_ = false;  // a stop string matched: tokens that are not decided are not shown
 };
 
 }  // namespace weir::core

@@ -1,12 +1,12 @@
-// waiting_line.h — jobs that are not in the batch: higher priority first, then those that were in it before,
-// then by turn.
+// waiting_line.h — the jobs that are not in the batch, in scheduling order: higher priority first, then
+// preempted sequences, then by ticket (sequence::turn), then by arrival.
 //
-// A job's turn is the number of its arrival, plus `turn_of_a_key` for every job of the same key that waits
-// already: keys take turns, however many jobs one of them brings, and a job is overtaken by at most so many
-// later arrivals. A preempted job had its turn: it stands before all others of its priority until it enters
-// again.
+// A job's ticket is the number of its arrival plus `turn_of_a_key` for every job of the same API key that
+// waits when it arrives. Keys therefore alternate, however many jobs one of them brings. Of the jobs of its
+// priority that arrive later, at most as many as were added to its ticket enter before it. A preempted
+// sequence stands before all new jobs of its priority until it enters the batch again.
 //
-// Thread safety: the owner's thread.
+// Thread safety: the owner's thread only.
 #pragma once
 
 #include <cassert>
@@ -33,14 +33,16 @@ class waiting_line {
   using places = std::map<place, std::unique_ptr<sequence>>;
 
  public:
+  // Added to a job's ticket for each job of the same key that waits already, in arrivals.
   static constexpr std::uint64_t turn_of_a_key = 64;
 
   bool empty() const noexcept { return line_.empty(); }
   std::size_t size() const noexcept { return line_.size(); }
-  std::uint64_t arrivals() const noexcept { return arrivals_; }
-  std::uint64_t tokens() const noexcept { return tokens_; }  // of all that wait, as far as they are known
-  std::uint32_t preempted() const noexcept { return preempted_; }
+  std::uint64_t arrivals() const noexcept { return arrivals_; }    // calls of add() so far
+  std::uint64_t tokens() const noexcept { return tokens_; }        // sum of length() over the jobs that wait
+  std::uint32_t preempted() const noexcept { return preempted_; }  // preempted sequences that wait
 
+  // Adds a new job and gives it its number of arrival and its ticket.
   void add(std::unique_ptr<sequence> s) {
     s->arrival = arrivals_++;
     const auto key = keys_.find(s->asked.key);
@@ -48,36 +50,38 @@ class waiting_line {
     insert(std::move(s));
   }
 
-  // A sequence that was in the batch, and goes on when it has pages again.
+  // Adds a sequence that was preempted. It keeps its number of arrival and its ticket.
   void add_preempted(std::unique_ptr<sequence> s) {
     assert(s->preempted);
     insert(std::move(s));
   }
 
-  // In order. take(position) leaves the position at the next.
+  // Iteration in scheduling order.
   using position = places::iterator;
   position begin() noexcept { return line_.begin(); }
   position end() noexcept { return line_.end(); }
+  // Removes the job at `at` and moves `at` to the next one.
   std::unique_ptr<sequence> take(position& at) {
     const auto gone = at++;
     return extract(gone);
   }
+  // Removes the first job. REQUIRES: not empty.
   std::unique_ptr<sequence> take_front() { return extract(line_.begin()); }
 
-  // Nothing where `s` does not wait here.
+  // Removes `s`; null if it does not wait here.
   std::unique_ptr<sequence> take(const sequence& s) {
     const auto it = line_.find(place_of(s));
     if (it == line_.end() || it->second.get() != &s) return nullptr;
     return extract(it);
   }
 
-  // In order: f(const sequence&).
+  // Calls f(const sequence&) for each job in scheduling order.
   template <class F>
   void each(F f) const {
     for (const auto& [place, s] : line_) f(*s);
   }
 
-  // f(sequence&) of the preempted ones alone.
+  // Calls f(sequence&) for each preempted sequence.
   template <class F>
   void each_preempted(F f) {
     if (preempted_ == 0) return;
@@ -104,7 +108,7 @@ class waiting_line {
   }
 
   places line_;
-  std::unordered_map<std::uint64_t, std::uint64_t> keys_;  // how many jobs of each wait
+  std::unordered_map<std::uint64_t, std::uint64_t> keys_;  // waiting jobs by key
   std::uint64_t arrivals_ = 0, tokens_ = 0;
   std::uint32_t preempted_ = 0;
 };

@@ -1,4 +1,6 @@
-// backend.h — what the cpu backend's operations share: instruction set, threads, scratch memory.
+// backend.h — what the operations of the cpu backend share: instruction set, threads, scratch memory.
+//
+// Thread safety: one thread at a time, as kernels/ops.h says.
 #pragma once
 
 #include <cstddef>
@@ -20,34 +22,37 @@ struct row_block {
   std::uint32_t slice = 0, first = 0, rows = 0;
 };
 
+// What `backend::self` points to.
 struct cpu_state {
   cpu_state(unsigned threads, const simd_kernels& kernels, const product_path* amx);
 
-  // How matrices of a type are multiplied.
+  // The way in which weights of a type are multiplied.
   const product_path& path_of(dtype type) const noexcept {
     return type == dtype::bf16 && amx ? *amx : *simd.products;
   }
 
   const simd_kernels& simd;
   team workers;
-  const product_path* amx;  // or null
+  const product_path* amx;  // null where it is not used
   products multiplier;
-  std::vector<scratch<float>> attention_scratch;  // one a worker
-  std::vector<row_block> blocks;                  // of the operation at hand
+  std::vector<scratch<float>> attention_scratch;  // one for each worker
+  std::vector<row_block> blocks;                  // of the present operation
   scratch<float> attention_parts;                 // of attention that several workers share
 };
 
-// What a backend is made of: the best of `simd` and the matrix unit whose products pass the self-test, and a
-// name that says what was found, and what was found wanting.
+// What a backend uses: the first of `simd` whose products pass the self-test, and the matrix unit where it
+// passes. `name` says which these are and which failed (backend::name).
 struct cpu_paths {
   const simd_kernels* simd = nullptr;
   const product_path* amx = nullptr;
   std::string name;
 };
+
+// Chooses the paths of a backend. Throws std::runtime_error where none of `simd` passes. `amx` may be null.
 cpu_paths choose_paths(std::span<const simd_kernels* const> simd, const product_path* amx);
 
-// The same as cpu_backend with a choice of instruction set, with the matrix unit (if it is there) or without:
-// for tests.
+// As cpu_backend, with the given instruction set, and with the matrix unit (where there is one) or without
+// it. For tests.
 std::shared_ptr<const backend> make_cpu_backend(unsigned threads, const simd_kernels& kernels,
                                                 bool matrix_unit);
 

@@ -1,9 +1,10 @@
-// packing.h — how the cpu backend lays weight matrices out: in the order in which a product meets them.
+// packing.h — the layout of packed weight matrices of the cpu backend, which is the order in which a product
+// reads them.
 //
 // Rows (the outputs of a product) go in panels of 32, zero where the matrix ends. Inside a panel:
 //   f32, f16   [k][32]
 //   bf16       [k / 32][2][16][16][2]: for each 32 of k (zero beyond the last) two tiles of 16 outputs; in a
-//              tile pairs of k lie side by side, as the matrix unit and the 32-bit lanes of a vector want
+//              tile pairs of k lie side by side, as the matrix unit and the 32-bit lanes of a vector need
 //              them
 // A panel is one contiguous piece of memory, and panels follow one another.
 //
@@ -32,7 +33,7 @@ constexpr std::uint64_t packed_bytes(dtype type, std::uint32_t rows, std::uint32
   return std::uint64_t{panels_of(rows)} * panel_bytes(type, cols);
 }
 
-// Lays one panel of a row-major matrix out at `to`.
+// Packs panel `panel` of a row-major matrix to `to`, panel_bytes(m.type, m.cols) bytes.
 void pack_panel(const matrix& m, std::size_t panel, std::byte* to) noexcept;
 
 // out[0 .. cols) = row `row` of a packed matrix, widened.

@@ -1,14 +1,16 @@
-// products.h — out = x · wᵀ + bias on all threads: who multiplies which panels of the weights, in which
-// order.
+// products.h — out = x · wᵀ + bias on all threads: which thread multiplies which panels of the weights, in
+// which order.
 //
-// Each worker has a share of the panels, always the same one, so that it streams through one piece of memory
-// and can ask for what comes next: the next panel, and at the end of its share the beginning of it in the
-// matrix that followed this one the last time. A worker that has done its share helps the others.
+// Each worker has a share of the panels, always the same one, so that it streams through one piece of memory.
+// It prefetches what comes next: the next panel, and at the end of its share the beginning of its share of
+// the matrix that followed this one the last time. A worker that has done its share takes chunks of the
+// others' shares.
 //
-// One block of rows (what the registers hold) streams the weights once. More blocks are multiplied chunk by
-// chunk: the chunk of weights stays in the second cache for all blocks, a block's slice along k in the first.
+// A block is as many rows of x as the registers hold. One block streams the weights once. Several blocks are
+// multiplied chunk by chunk: a chunk of weights stays in the L2 cache for all blocks, a block's slice along k
+// in the L1 cache.
 //
-// Thread safety: multiply() from the owner of the backend alone.
+// Thread safety: multiply() from one thread at a time, the one that uses the backend.
 #pragma once
 
 #include <array>
@@ -28,18 +30,19 @@ class products {
  public:
   explicit products(unsigned workers) : shares_(workers), workers_(workers) {}
 
+  // Computes `op` by `path` on all threads of `workers`, and returns when it is done.
   void multiply(const linear& op, const product_path& path, team& workers);
 
  private:
   struct job;
   struct alignas(64) share {
-    std::atomic<std::uint32_t> next{0};  // chunk that nobody has taken
-    std::uint32_t last = 0;
-    const std::byte* then = nullptr;  // what its worker will read after this product
+    std::atomic<std::uint32_t> next{0};  // the first chunk that no worker has taken
+    std::uint32_t last = 0;              // the number of chunks
+    const std::byte* then = nullptr;     // what the worker reads after this product, as a guess; or null
   };
   struct worker {
     scratch<float> sums;       // [panels of a chunk, rows of a block, panel_rows]
-    scratch<std::byte> panel;  // where weights that are not packed are laid out, panel by panel
+    scratch<std::byte> panel;  // a panel of weights that come as rows, packed for this product
   };
 
   void prepare(const job& j, team& workers);
@@ -54,14 +57,14 @@ class products {
   std::vector<worker> workers_;
   scratch<std::byte> prepared_;  // the activations, block by block
 
-  // What was multiplied after what: hints for fetching ahead, nothing else.
+  // Which matrix was multiplied after which, for prefetching only: results do not depend on it.
   static constexpr std::size_t remembered = 1024;
   struct succession {
     const void* before = nullptr;
     matrix after;
   };
   std::array<succession, remembered> successions_;
-  const void* previous_ = nullptr;
+  const void* previous_ = nullptr;  // the weights of the last product
 };
 
 }  // namespace weir::kernels

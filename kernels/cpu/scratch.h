@@ -1,4 +1,5 @@
-// scratch.h — memory that grows to the largest size asked for and stays; its contents do not survive growing.
+// scratch.h — a buffer that grows to the largest size asked for and never shrinks. Growing loses its
+// contents.
 //
 // Thread safety: one owner.
 #pragma once
@@ -13,7 +14,8 @@ namespace weir::kernels {
 template <class T>
 class scratch {
  public:
-  // At least `count` elements, on a line of the cache.
+  // Returns memory for at least `count` elements, aligned to a cache line. Throws std::bad_alloc where memory
+  // is short.
   T* room_for(std::size_t count) {
     if (count > count_) {
       constexpr std::size_t line = 64;

@@ -1,8 +1,8 @@
 // simd.h — the inner loops of the cpu backend, compiled once for each instruction set and chosen at run time.
 //
-// Each entry works on one row, one tile or one block; pointwise.cpp, linear.cpp and attention.cpp cut
-// operations into those. The loops themselves are in simd/*.h, on vectors of as many lanes as the instruction
-// set has.
+// Each entry works on one row, one tile or one block; pointwise.cpp, linear.cpp and attention.cpp divide
+// operations into those. The loops themselves are in simd/*.h, with vectors of as many lanes as the
+// instruction set has.
 //
 // Thread safety: pure functions.
 //
@@ -19,8 +19,9 @@
 
 namespace weir::kernels {
 
-// A block of prepared activations against one panel of packed weights (packing.h), or a slice of both along
-// k: to[r, j] = from[r, j] + x[r, :] · w[j, :]. Rows of panel_rows sums lie `stride` floats apart.
+// The product of a block of prepared activations and one panel of packed weights (packing.h), or of a slice
+// of both along k: to[r, j] = from[r, j] + x[r, :] · w[j, :] for j < panel_rows. Rows of `from` and `to` are
+// from_stride and to_stride floats apart.
 struct product_tile {
   const std::byte* panel = nullptr;  // at the first k
   dtype type = dtype::f32;
@@ -29,36 +30,39 @@ struct product_tile {
   const float* from = nullptr;  // null: zeros
   float* to = nullptr;
   std::size_t from_stride = 0, to_stride = 0;
-  const std::byte* next = nullptr;  // as many bytes as the panel's, to be brought near meanwhile; or nothing
+  const std::byte* next = nullptr;  // memory to prefetch meanwhile, as many bytes as the panel; or null
 };
 
-// One way of multiplying. Each row's sums are made in one order of k, whatever the block and the slice.
+// One way of multiplying. The order of a row's sums over k is the same in every block and with every slice.
 struct product_path {
-  std::size_t most_rows;  // of a block
-  std::size_t slice_k;    // so much of a block's prepared activations stays in the nearest cache; whole tiles
-  std::size_t (*prepared_bytes)(std::size_t rows, std::size_t k);  // also where element k of a block starts
+  std::size_t most_rows;  // most rows of a block
+  std::size_t slice_k;    // elements of k of which a block's prepared activations stay in L1; whole tiles
+  std::size_t (*prepared_bytes)(std::size_t rows, std::size_t k);  // also the offset of element k
   void (*prepare)(const float* x, std::size_t rows, std::size_t k, std::byte* to);
   void (*multiply)(const product_tile&);
-  double (*spin)(std::size_t rounds);  // multiplies in registers alone; returns the flops done
-  // Around the products of blocks of `rows` rows, on the thread that computes them; or nothing.
+  double (*spin)(std::size_t rounds);  // multiplies registers only; returns the flops done
+  // Called before and after the products of a block of `rows` rows, on the thread that computes them; may be
+  // null.
   void (*begin)(std::size_t rows) = nullptr;
   void (*end)() = nullptr;
 };
 
+// One query head of one row.
 struct attention_query {
   const float* q = nullptr;        // [head_dim]
   float* out = nullptr;            // [head_dim]
-  std::uint32_t from = 0, to = 0;  // positions [from, to)
+  std::uint32_t from = 0, to = 0;  // attends to positions [from, to)
 };
 
-// Attention so far: outputs are sums / total, and weights are relative to exp(largest).
+// The state of attention over some pages, for `count` queries: the output is sums / total, and both are
+// relative to exp(largest).
 struct attention_sums {
   float* sums = nullptr;     // [count, head_dim]
   float* largest = nullptr;  // [count]
   float* total = nullptr;    // [count]
 };
 
-// Queries that share a key head of one sequence, over some of its pages.
+// Attention of queries that share a key head of one sequence, over some of its pages.
 struct attention_tile {
   static constexpr std::size_t most_queries = 144;
 
@@ -77,15 +81,17 @@ struct attention_tile {
   }
 };
 
+// The table of one instruction set.
 struct simd_kernels {
   const char* name;
   const product_path* products;
   const logit_loops* logits;
-  void (*attend)(const attention_tile&);  // over these pages alone: `into` is begun anew
+  void (*attend)(const attention_tile&);  // over these pages alone; overwrites `into`
+  // Merges the state `part` of other pages into `into`.
   void (*merge)(const attention_sums& into, const attention_sums& part, std::size_t count,
                 std::size_t head_dim);
-  void (*finish)(const attention_tile&);            // from `into` to the queries' outputs
-  void (*read)(const void* at, std::size_t bytes);  // and nothing else
+  void (*finish)(const attention_tile&);            // writes the queries' outputs from `into`
+  void (*read)(const void* at, std::size_t bytes);  // reads every byte, for benchmarks
   void (*widen)(const void* from, dtype type, float* to, std::size_t count);
   void (*rms_norm)(const float* x, const float* weight, float* out, std::size_t width,
                    float eps);  // out may be x
@@ -94,7 +100,7 @@ struct simd_kernels {
   void (*add)(float* x, const float* y, std::size_t count);
 };
 
-// What this machine can run, the best first; never empty.
+// The tables that this machine can run, the best first; never empty.
 std::span<const simd_kernels* const> simd_choices();
 
 }  // namespace weir::kernels

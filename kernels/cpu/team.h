@@ -1,19 +1,19 @@
-// team.h — the threads that compute: the caller and its workers, who share the items of one job at a time.
+// team.h — the threads that compute: the caller and its workers, which share the items of one job at a time.
+// A job here is one call of run().
 //
 // Thread safety: run(), begin_step() and end_step() from one thread at a time.
 //
-// Between begin_step() and end_step() jobs follow each other closely: workers watch for the next one, and
-// park only when none has come for a while. Outside a step they park at once, so that an idle team takes no
-// CPU from anybody, and the threads that serve sockets find the cores free between steps. Jobs may be run
-// outside steps too.
+// Between begin_step() and end_step() jobs follow each other closely: workers spin until the next one, and
+// park only when none has come for a while. Outside a step they park at once, so that an idle team uses no
+// CPU and the cores are free for the threads that serve sockets. Jobs may be run outside steps, too.
 //
 // Invariants:
 //   1. run() returns when every item has been done, each exactly once; what items wrote is visible to the
-//   caller.
-//   2. Who does which item is chance; results must not depend on it. `worker` names scratch memory, nothing
-//   else.
-//   3. A worker reads a job only while it holds an unfinished item of it, so that the caller may forget it
-//   after run().
+//      caller.
+//   2. Which thread does which item is chance, and results must not depend on it. `worker` only selects
+//      scratch memory.
+//   3. A worker reads a job only while it holds an unfinished item of it, so that the job may be destroyed
+//      when run() has returned.
 #pragma once
 
 #include <atomic>
@@ -25,18 +25,22 @@ namespace weir::kernels {
 
 class team {
  public:
-  explicit team(unsigned threads);  // the caller included; 0 counts as 1
+  explicit team(unsigned threads);  // including the caller; 0 counts as 1
   ~team();
   team(const team&) = delete;
   team& operator=(const team&) = delete;
 
+  // The number of threads, including the caller.
   unsigned size() const noexcept { return static_cast<unsigned>(workers_.size()) + 1; }
 
-  // Wakes the workers, so that they are there for the first job of many; and lets them sleep.
+  // Wakes the workers, so that they are awake for the first job of the step.
   void begin_step() noexcept;
+
+  // Lets the workers park.
   void end_step() noexcept;
 
-  // work(item, worker) for every item in [0, items); worker < size(). It must not throw.
+  // Calls work(item, worker) for every item in [0, items), on all threads; worker < size(). `work` must not
+  // throw.
   template <class F>
   void run(std::uint32_t items, const F& work) {
     constexpr auto call = [](const void* f, std::uint32_t item, unsigned worker) {
@@ -45,7 +49,7 @@ class team {
     run_items(items, call, &work);
   }
 
-  // The same on the caller alone: for what costs less than sharing it.
+  // The same on the calling thread alone, for work that costs less than sharing it.
   template <class F>
   void run_here(std::uint32_t items, const F& work) {
     for (std::uint32_t item = 0; item < items; ++item) work(item, 0u);
@@ -58,13 +62,13 @@ class team {
   bool do_one(unsigned worker);
   void serve(unsigned worker);
 
-  // The job, on a line of the cache that the caller hands over and the takers pass round.
-  alignas(64) std::atomic<std::uint32_t> left_{0};  // items that nobody has taken, and the flags of team.cpp
-  std::uint32_t base_ = 0;                          // left_ between jobs; the caller's own
+  // The job, on one cache line, which the threads that take items write.
+  alignas(64) std::atomic<std::uint32_t> left_{0};  // items not taken yet, and flags (team.cpp)
+  std::uint32_t base_ = 0;            // the value of left_ between jobs; only the caller uses it
   item_function function_ = nullptr;  // written by the caller while no item is left or unfinished
   const void* context_ = nullptr;
-  // On another line, which the caller watches.
-  alignas(64) std::atomic<std::uint32_t> unfinished_{0};  // items that nobody has finished
+  // On a cache line of its own, on which the caller spins.
+  alignas(64) std::atomic<std::uint32_t> unfinished_{0};  // items that are not finished
   std::vector<std::thread> workers_;
 };
 

@@ -1,14 +1,15 @@
-// attention_bring.h — the warp of attention_bulk.cu that brings keys and values.
+// attention_bring.h — the load warp of attention_bulk.cu: takes items and copies their keys and values,
+// queries and angles into the block's ring (attention_ring.h), by bulk copies.
 #pragma once
 
 #include "kernels/cuda/attention_ring.h"
 
 namespace weir::kernels::cuda {
 
-// Brings what is met: one warp.
+// The load warp of a block. Every function is called by all 32 lanes.
 template <int head_dim>
 class bringer {
-  // bytes of a token's row
+  // wide: bytes of a token's row in a panel. panels: panels of a head.
   static constexpr int wide = panel_units(head_dim / 8) * 16, panels = head_dim * 2 / wide;
 
  public:
@@ -20,8 +21,12 @@ class bringer {
         heads(static_cast<int>(args.a.heads.kv_heads)),
         all(*args.v.listed * heads) {}
 
-  // What an item needs to know is on its way while those before it are brought: its entry for one item's
-  // time, its pages for most of one, and the number of who comes after it, but for the first two of a block.
+  // Loads items until there are none left, then passes on a chunk whose head is -1.
+  //
+  // The first two items of a block are those with its own index and with its index + gridDim.x; the index of
+  // each further one comes from a counter in memory of the device (ask). What an item needs is read ahead, so
+  // that the load warp does not wait for it: while one item is loaded, the list entry and the page numbers of
+  // the next one are read, and the index of the one behind that is taken.
   __device__ __forceinline__ void run() {
     const int blocks = static_cast<int>(gridDim.x);
     int index = static_cast<int>(blockIdx.x), next = index + blocks;
@@ -47,19 +52,23 @@ class bringer {
   }
 
  private:
+  // The list entry of item `index`, or of the last item where there is no such.
   __device__ __forceinline__ decode_row entry_of(int index) const {
     return g.v.decode_rows[min(index, all - 1) / heads];
   }
 
-  // For who comes behind `next`, if there is one. Each block that has a second item asks until there is no
-  // more, which makes the number 0 again. Not before the kernel before is over: another like this one,
-  // further before, may still ask.
+  // Takes the index of the item after `next` from the counter, where there is a `next`; lane 0 has it in
+  // `asked`. All blocks together ask once for each item that is not a block's first, and the last of these
+  // calls wraps the counter to 0 for the next kernel. It must not be called before the kernels in front of
+  // this one have ended: one of them may be of this kind, and still use the counter.
   __device__ __forceinline__ void ask(int next) {
     if (lane == 0 && next < all)
       asked = atomicInc(g.scratch.arrived, static_cast<unsigned>(all) - gridDim.x - 1);
   }
 
-  // An entry's pieces of its row: none where the window leaves fewer than there are parts.
+  // The pieces [begin, end) of the sequence that an entry stands for, and the index of the sequence's last
+  // page. Where the window leaves fewer pieces than there are parts, `parts` is the number of pieces, and the
+  // entries of the other parts are empty.
   struct range {
     int parts, begin, end, last_page;
     __device__ __forceinline__ range(const decode_row& e, std::uint32_t window) {
@@ -72,19 +81,24 @@ class bringer {
     }
   };
 
-  // Of 32 pages from one on, or from an entry's first on: one a lane.
+  // The numbers of the sequence's pages `page` to `page` + 31, one a lane; behind the last page, that of the
+  // last page.
   __device__ __forceinline__ std::int32_t pages_from(const decode_row& e, const range& in, int page) const {
     return g.v.pages[e.pages_at + min(page + lane, in.last_page)];
   }
+  // The numbers of the entry's first 32 pages, one a lane.
   __device__ __forceinline__ std::int32_t pages_of(const decode_row& e) const {
     const range in(e, g.a.window);
     return pages_from(e, in, in.begin / page_pieces);
   }
 
+  // Loads the item of entry `e` and key head `head`, page by page, each into the next stage, and its slot
+  // with the first of them. `ids` are the entry's pages_of. Where there are `more` items, reads
+  // pages_of(entry_next) into ids_next.
   __device__ __forceinline__ void bring(const decode_row& e, int head, const decode_row& entry_next,
                                         bool more) {
     const range in(e, g.a.window);
-    int first_page = in.begin / page_pieces;  // of ids
+    int first_page = in.begin / page_pieces;  // the page whose number is in lane 0 of ids
     const int kept = items % stages<head_dim>;
     items += in.begin < in.end;
     for (int i = in.begin; i < in.end;) {
@@ -117,7 +131,7 @@ class bringer {
         if (waited)
           bring_slot(e.row, head, kept, stage);
         else
-          owed = e.row, owed_head = head;  // to the first slot, with the first stage
+          owed = e.row, owed_head = head;  // wait() loads it into slot 0, with stage 0
         if (more) ids_next = pages_of(entry_next);
       }
       i = stop;
@@ -125,16 +139,19 @@ class bringer {
     if (in.begin == in.end && more) ids_next = pages_of(entry_next);
   }
 
+  // Waits until the next stage of the ring is empty, and makes it `stage`.
   __device__ __forceinline__ void next_stage() {
     stage = used % stages<head_dim>;
     barrier_wait(shared_address(&r.empty[stage]), (used / stages<head_dim> + 1) & 1);
     ++used;
   }
 
+  // The bytes that bring_slot() copies.
   __device__ __forceinline__ int slot_bytes() const { return g.fresh ? shape.bytes() : shape.queries; }
 
-  // For the kernel before, behind as much of the first item as there is room for. Only then its slot can be
-  // brought.
+  // Waits for the kernel in front of this one, the first time it is called, and then loads the slot of the
+  // first item, which that kernel computes. It is called as late as possible: keys and values of the first
+  // item are already under way, as far as there are stages.
   __device__ __forceinline__ void wait() {
     if (waited) return;
     waited = true;
@@ -142,6 +159,8 @@ class bringer {
     if (owed >= 0) bring_slot(owed, owed_head, 0, 0);
   }
 
+  // Copies the item's queries, and where they are fresh its key, value and angles, into slot `kept`. The
+  // copies count for the `full` barrier of stage `with`.
   __device__ __forceinline__ void bring_slot(int row, int head, int kept, int with) {
     const std::uint32_t to = shared_address(slot_at(r, shape, kept)), barrier = shared_address(&r.full[with]);
     const element* qkv = g.a.qkv + static_cast<std::size_t>(row) * g.a.heads.width();
@@ -157,7 +176,8 @@ class bringer {
     copy_bulk(to + shape.queries + before, from, lane <= 2 ? shape.row : shape.angles, barrier);
   }
 
-  // `n` pieces of the page, from `first` on: a lane a panel, of its keys and then of its values.
+  // Copies pieces [first, first + n) of page number `id` to the same place in the current stage. One lane
+  // copies one panel of the keys or of the values.
   __device__ __forceinline__ void copy(std::int32_t id, int head, int first, int n) {
     if (lane >= 2 * panels) return;
     const auto* pages =
@@ -171,12 +191,16 @@ class bringer {
   const decode_args& g;
   ring<head_dim>& r;
   const slot_shape shape;
-  const int lane, heads, all;  // all: items
-  int used = 0, stage = 0, items = 0;  // chunks, where the last of them is, items
-  unsigned asked = 0;
-  bool waited = false;
-  int owed = -1, owed_head = 0;  // the first item's row
-  std::int32_t ids = 0, ids_next = 0;  // pages_of this item's entry, and of the next one's
+  const int lane, heads, all;  // this lane; key heads; all items of the list
+  // used: chunks begun so far. stage: the stage of the last of them. items: items begun so far that are not
+  // empty.
+  int used = 0, stage = 0, items = 0;
+  unsigned asked = 0;   // what ask() got (lane 0)
+  bool waited = false;  // the kernel in front of this one has ended
+  // The row and key head of the first item while its slot is not loaded yet; else `owed` is -1.
+  int owed = -1, owed_head = 0;
+  // Page numbers, one a lane: 32 pages of this item, and the first 32 of the next one.
+  std::int32_t ids = 0, ids_next = 0;
 };
 
 }  // namespace weir::kernels::cuda

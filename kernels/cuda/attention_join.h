@@ -1,11 +1,12 @@
-// attention_join.h — the warp of attention_bulk.cu that joins what the others have met.
+// attention_join.h — the join warp of attention_bulk.cu: merges the results of a block's compute warps and
+// writes the output, or a part of it.
 #pragma once
 
 #include "kernels/cuda/attention_ring.h"
 
 namespace weir::kernels::cuda {
 
-// Joins what was met of an item: one warp.
+// The join warp of a block. Every function is called by all 32 lanes.
 template <dtype type, int head_dim>
 class joiner {
   static constexpr int lines = join_lines<head_dim>, quads = head_dim / 4;
@@ -17,6 +18,8 @@ class joiner {
         lane(static_cast<int>(threadIdx.x % 32)),
         group(static_cast<int>(args.a.heads.heads / args.a.heads.kv_heads)) {}
 
+  // Merges item after item as the compute warps pass them on, until one comes whose head is -1. A context in
+  // several parts is completed by the join warp of the block that finishes the last of them.
   __device__ __forceinline__ void run() {
     for (;;) {
       item of;
@@ -32,11 +35,14 @@ class joiner {
   }
 
  private:
-  // One float4 of one line, of several of whom each has a largest score and a total.
+  // Merges four neighbouring elements of one query head out of partial results, each of which is relative to
+  // its own largest score. `top` is the largest score so far; `weight` (the total) and `of` (the sums) are
+  // relative to it.
   struct sum {
     float top = -INFINITY, weight = 0;
     float4 of = {0, 0, 0, 0};
 
+    // Adds a partial result: `x` its sums, `end` its largest score and its total.
     __device__ __forceinline__ void add(float4 x, float2 end) {
       const float now = fmaxf(top, end.x), mine = top == -INFINITY ? 0.0f : exp2f(top - now);
       const float theirs = end.x == -INFINITY ? 0.0f : exp2f(end.x - now);
@@ -46,6 +52,7 @@ class joiner {
       top = now;
     }
 
+    // Stores the sums divided by the total.
     __device__ __forceinline__ void put(element* to) const {
       const float by = 1.0f / weight;
       *reinterpret_cast<uint2*>(to) =
@@ -53,16 +60,19 @@ class joiner {
     }
   };
 
+  // The item's output, [group, head_dim].
   __device__ __forceinline__ element* out_of(const item& of) const {
     return g.a.out + (static_cast<std::size_t>(of.row) * g.a.heads.heads + of.head * group) * head_dim;
   }
 
+  // Where the result of one part of the item's row lies in the scratch (part_floats).
   __device__ __forceinline__ float* part_of(const item& of, int part) const {
     return g.scratch.parts +
            (static_cast<std::size_t>(of.slot + part) * g.a.heads.kv_heads + of.head) * part_floats(g.a.heads);
   }
 
-  // Lines from `line` on of all warps: to the output, or left.
+  // Merges what the compute warps hold in r.met: query heads from `line` on of the group, at most `lines`.
+  // The result goes to the output, or where the item is one of several parts to the scratch.
   __device__ __forceinline__ void join(const item& of, int line) const {
     float* left = of.parts > 1 ? part_of(of, of.part) : nullptr;
     for (int i = lane; i < lines * quads; i += 32) {
@@ -82,6 +92,8 @@ class joiner {
     }
   }
 
+  // Counts the item's part as finished, and returns whether it was the last of its row and key head. In that
+  // case it resets the counter to 0, and what the other blocks left in the scratch is visible to all lanes.
   __device__ __forceinline__ bool is_last(const item& of) const {
     unsigned* arrived = g.scratch.arrived + 1 + of.slot * g.a.heads.kv_heads + of.head;
     unsigned before = 0;
@@ -92,10 +104,11 @@ class joiner {
       if (before + 1 == static_cast<unsigned>(of.parts)) *arrived = 0;
     }
     before = __shfl_sync(~0u, before, 0);
-    __syncwarp();  // what the others left is seen by all lanes
+    __syncwarp();  // makes what the other blocks left visible to all lanes
     return before + 1 == static_cast<unsigned>(of.parts);
   }
 
+  // Merges the parts in the scratch and writes the output.
   __device__ __forceinline__ void join_parts(const item& of) const {
     for (int i = lane * 4; i < group * head_dim; i += 32 * 4) {
       sum s;
@@ -112,7 +125,7 @@ class joiner {
   const decode_args& g;
   ring<head_dim>& r;
   const int lane, group;
-  int heard = 0;
+  int heard = 0;  // how often r.met was filled
 };
 
 }  // namespace weir::kernels::cuda

@@ -1,8 +1,14 @@
-// attention_piece.h — what one warp does of decode attention: queries of one key head as the rows of a
-// tensor-core tile, met by pieces of 16 tokens, with a running maximum (Dao et al. 2022, «FlashAttention»).
+// attention_piece.h — what one warp computes in decode attention (attention_decode.cu, attention_bulk.cu).
+// The query heads of one key head are the 16 rows of a tensor-core tile, which is multiplied by keys and
+// values in pieces of 16 tokens, with a running maximum (Dao et al. 2022, «FlashAttention»).
 //
-// In registers everything lies as the instructions have it (mma.h): a lane has the query heads lane / 4 and
-// lane / 4 + 8 of the group, and of each unit of 8 elements the two at lane % 4 * 2.
+// The «group» is the query heads that share a key head, at most 16. Pieces are counted from the beginning of
+// the sequence: piece i holds positions 16 * i to 16 * i + 15, and a page holds four.
+//
+// Registers follow the layout of the instructions (mma.h): a lane holds the query heads lane / 4 and lane / 4
+// + 8 of the group, and of each unit of 8 elements the two from lane % 4 * 2 on.
+//
+// Functions on the device are called by all lanes of a warp; `lane` is threadIdx.x % 32.
 #pragma once
 
 #include "kernels/cuda/launch.h"
@@ -13,32 +19,39 @@ namespace weir::kernels::cuda {
 
 constexpr int piece_tokens = 16, page_pieces = page_tokens / piece_tokens;
 
+// The bytes of a piece of one key head: its keys, then its values.
 template <int head_dim>
-constexpr int piece_bytes = 2 * piece_tokens * head_dim * 2;  // keys, then values
+constexpr int piece_bytes = 2 * piece_tokens * head_dim * 2;
 
+// The arguments of both kernels of decode attention.
 struct decode_args {
   rows_view v;
   attention_args a;
   turning t;
-  bool fresh;  // the row's own key and value lie in qkv, and nothing of it is turned
+  // Queries, keys and values in qkv are as the product left them: the kernel applies `t`, and stores the
+  // row's own key and value in its page.
+  bool fresh;
   split_scratch scratch;
-  std::uint32_t splits;
+  std::uint32_t splits;  // most blocks that share the context of a row and key head (attention_decode.cu)
 };
 
-// Of rows that are listed (attention_bulk.cu), by so many blocks; 0: this device cannot.
+// Launches the attention of rows that are listed (attention_bulk.cu). REQUIRES: bulk_blocks() > 0, g.v.listed
 void bulk_attention(device& d, const decode_args& g);
+
+// The number of blocks of that launch; 0: the device does not support it.
 std::uint32_t bulk_blocks(const device& d, const head_shape& h);
 
-// For what the parts of listed rows leave, and their counters behind the one of what comes next
-// (attention_list.cu).
+// The scratch that listed rows in parts need: sums of each part, one counter for each part and key head, and
+// in front of the counters the one of items taken (attention_list.cu).
 split_room room_for_parts(const device& d, const head_shape& h);
 
-// What one part leaves: [group, head_dim], then its largest scores and totals. Parts begin at whole fours.
+// The floats that one part of one key head leaves in split_scratch::parts: sums [group, head_dim], then for
+// each query head its largest score and its total. Rounded up to a multiple of four.
 __host__ __device__ inline int part_floats(const head_shape& h) {
   return static_cast<int>((h.heads / h.kv_heads * (h.head_dim + 2) + 3) / 4 * 4);
 }
 
-// What a row sees: tokens from .. to.
+// The positions that a row attends to: [from, to], `to` being its own.
 struct seen_tokens {
   int from, to;
   __device__ seen_tokens(int position, std::uint32_t window)
@@ -50,8 +63,9 @@ struct seen_tokens {
   __device__ int pieces() const { return last_piece() - first_piece() + 1; }
 };
 
-// Where piece `at` of a page's keys begins, in elements; its values lie alike. Panels are page_tokens rows
-// apart.
+// The offset, in elements from layer_pages::keys, of piece `at` of key head `kv_head` in page number `page`;
+// it is the same in layer_pages::values. The offset is that of the piece's first panel; the others follow at
+// distances of page_tokens rows.
 template <int head_dim>
 __device__ __forceinline__ std::size_t piece_place(const head_shape& h, std::uint32_t kv_head,
                                                    std::int32_t page, int at) {
@@ -60,7 +74,8 @@ __device__ __forceinline__ std::size_t piece_place(const head_shape& h, std::uin
          static_cast<std::size_t>(at * piece_tokens % page_tokens) * wide * 8;
 }
 
-// The piece's keys and values, both [16, head_dim], on their way to `to`.
+// Begins to copy keys and values of piece `at` to shared memory at `to`, each [16, head_dim] in the layout of
+// unit_at(…, piece_tokens). The copies are asynchronous (cp.async); the caller closes their group.
 template <int head_dim>
 __device__ __forceinline__ void fetch_piece(const attention_args& a, std::uint32_t kv_head, std::int32_t page,
                                             int at, std::uint32_t to, int lane) {
@@ -74,7 +89,8 @@ __device__ __forceinline__ void fetch_piece(const attention_args& a, std::uint32
   }
 }
 
-// A row's own key and value as they lie in qkv, and its angles.
+// A row's own key and value of one key head as the product left them, both [head_dim], and the row's angles,
+// both [head_dim / 2]. In memory of the device or in shared memory.
 struct fresh_row {
   const element *key, *value;
   const float *cos, *sin;
@@ -89,8 +105,10 @@ struct fresh_row {
       : key(k), value(v), cos(c), sin(s) {}
 };
 
-// Turned, they are put over what lies in their place in shared memory, `tokens` of a page's keys and then as
-// many values, and into the page.
+// Applies bias, norm and rotary embedding to the key of a fresh row and the bias to its value, and stores
+// both twice: at their place in the page (number `page`), and in `stage`, the copy of that page or piece in
+// shared memory, which holds the keys of `tokens` tokens and then their values. The lanes of the warp must
+// synchronise before they read `stage`.
 template <dtype type, int head_dim, int tokens = piece_tokens>
 __device__ __forceinline__ void lay_fresh(const decode_args& g, const fresh_row& from, std::uint32_t kv_head,
                                           int position, std::int32_t page, element* stage, int lane) {
@@ -117,12 +135,16 @@ __device__ __forceinline__ void lay_fresh(const decode_args& g, const fresh_row&
   }
 }
 
-// The group's queries, turned on the way where they are not yet. Rows behind the last head are zeros.
+// The queries of a group in registers, as operand A of mma, with rotary embedding applied. Rows of the tile
+// behind the last head of the group are zeros.
 template <dtype type, int head_dim>
 struct queries {
   static constexpr int units = head_dim / 8;
-  std::uint32_t q[units / 2][4];  // of each 16 elements: heads, heads + 8, the same of the upper 8 elements
+  // For each 16 elements: two elements of head lane / 4, of head lane / 4 + 8, then the same of the upper 8
+  // elements.
+  std::uint32_t q[units / 2][4];
 
+  // Loads the queries of row `row` and key head `kv_head` from qkv, and applies g.t where g.fresh.
   __device__ __forceinline__ void load(const decode_args& g, std::uint32_t row, std::uint32_t kv_head,
                                        int lane) {
     const std::size_t angles = std::size_t{row} * (head_dim / 2);
@@ -132,7 +154,8 @@ struct queries {
          g.t.cos + angles, g.t.sin + angles, lane);
   }
 
-  // From the group's part of the row, and the row's angles.
+  // The same from `from`, the group's queries [group, head_dim], and the row's angles, both [head_dim / 2].
+  // In memory of the device or in shared memory.
   __device__ __forceinline__ void load(const decode_args& g, std::uint32_t kv_head, const element* from,
                                        const float* cos, const float* sin, int lane) {
     const int group = static_cast<int>(g.a.heads.heads / g.a.heads.kv_heads);
@@ -151,17 +174,21 @@ struct queries {
   }
 
  private:
+  // The two elements of unit `unit` of head lane / 4, or where `upper` of head lane / 4 + 8.
   __device__ __forceinline__ std::uint32_t& of(int unit, int upper) {
     return q[unit / 2][unit % 2 * 2 + upper];
   }
 
+  // Loads one head's queries as they are.
   __device__ __forceinline__ void load_plain(const element* from, int upper, int lane) {
 #pragma unroll
     for (int u = 0; u < units; ++u)
       of(u, upper) = *reinterpret_cast<const std::uint32_t*>(from + lane % 4 * 2 + u * 8);
   }
 
-  // As turn_head does: what is turned together, elements i and i + head_dim / 2, has one lane here.
+  // Loads one head's queries and applies bias, norm and rotary embedding, as turn_head does. The four lanes
+  // of a head share its norm; elements i and i + head_dim / 2, which are rotated together, are in the same
+  // lane.
   __device__ __forceinline__ void load_turned(const decode_args& g, std::uint32_t head, const element* from,
                                               const float* cos, const float* sin, int upper, int lane) {
     constexpr int half = units / 2;
@@ -198,12 +225,14 @@ struct queries {
   }
 };
 
-// What the queries have met so far: [heads of the group, head_dim], not yet divided by the totals.
+// The attention of a group over the pieces so far: sums of values weighted by exponentials [group, head_dim],
+// in registers as the accumulators of mma. They are not divided by the totals yet.
 template <dtype type, int head_dim>
 struct met {
   static constexpr int units = head_dim / 8;
-  float result[units][4];
-  // of lane / 4 and lane / 4 + 8; totals are of this lane's tokens until summed()
+  float result[units][4];  // of each unit: two elements of head lane / 4, two of head lane / 4 + 8
+  // Of the same two heads: the largest score so far, in units of log2, and the sum of exp2(score - largest).
+  // Until sum_totals() `total` covers only the tokens that this lane has computed.
   float largest[2], total[2];
 
   __device__ __forceinline__ void clear() {
@@ -213,8 +242,9 @@ struct met {
     total[0] = total[1] = 0;
   }
 
-  // Piece `at`, its keys and values at `keys` in shared memory among `tokens`; those that are not seen count
-  // for nothing.
+  // Adds piece `at`, of which positions outside `seen` are masked. `keys` is the shared-memory address of the
+  // piece's keys in a stage that holds the keys of `tokens` tokens and then their values. `log2_scale` is the
+  // attention's scale times log2(e).
   template <int tokens = piece_tokens>
   __device__ __forceinline__ void meet(const queries<type, head_dim>& of, std::uint32_t keys, int at,
                                        const seen_tokens& seen, float log2_scale, int lane) {
@@ -275,7 +305,7 @@ struct met {
     }
   }
 
-  // Totals of all tokens that were met, in every lane.
+  // Sums the totals over the lanes of each head, so that every lane has the total of all tokens.
   __device__ __forceinline__ void sum_totals() {
 #pragma unroll
     for (int r = 0; r < 2; ++r) {

@@ -1,4 +1,9 @@
-// attention_ring.h — what the warps of attention_bulk.cu pass on to each other, in a block's shared memory.
+// attention_ring.h — the shared memory through which the warps of a block of attention_bulk.cu work together.
+//
+// A block has six warps. The load warp (attention_bring.h) copies keys and values into a ring of stages, one
+// page of one key head each. Four compute warps multiply one piece of a page each. The join warp
+// (attention_join.h) merges the results of the four. An «item» is the work on one key head of one entry of
+// the list.
 #pragma once
 
 #include <algorithm>
@@ -8,58 +13,66 @@
 
 namespace weir::kernels::cuda {
 
-constexpr int meeters = page_pieces;  // warps that meet a piece each
+constexpr int meeters = page_pieces;  // compute warps: one for each piece of a page
 constexpr unsigned bulk_threads = (meeters + 2) * 32;
 
-// Of a ring of 64 KB, or of two stages: two blocks find room beside each other.
+// The bytes of a stage: keys and values of one page and key head.
 template <int head_dim>
 constexpr int stage_bytes = page_pieces * piece_bytes<head_dim>;
+
+// The number of stages: those of 64 KB, which lets two blocks fit on a multiprocessor, and at least two.
 template <int head_dim>
 constexpr int stages = std::max(2, 65536 / stage_bytes<head_dim>);
 
-// Query heads that are joined at once: half of those that a lane has one of (attention_piece.h), or a part of
-// that half.
+// The number of query heads that the compute warps pass to the join warp at a time. It divides 8: a lane has
+// one head of the lower 8 of a tile and one of the upper 8 (attention_piece.h), and one of them is passed at
+// a time.
 template <int head_dim>
 constexpr int join_lines = head_dim <= 64 ? 8 : head_dim <= 128 ? 4 : 2;
 
-// One key head of one entry of the list.
+// One key head of one entry of the list: the unit of work that a block takes.
 struct item {
-  int row, head;
-  int part, parts, slot;  // as the entry has them
+  int row, head;          // the row of the step; the key head
+  int part, parts, slot;  // of decode_row; `parts` is less where the context has fewer pieces than parts
 };
 
-// What a stage of the ring holds: pieces of one page.
+// What a stage of the ring holds: pieces of one page, which belong to one item.
 struct chunk {
-  item of;            // head -1: there is no more
-  int position;       // of the row
-  int page, at;       // where the page lies; its first piece, of the row's
-  int first, end;     // its pieces that are here
-  int kept;           // where the item's slot is
-  bool begins, ends;  // whether it is the item's first or last
+  item of;            // its head is -1 in the last chunk of a block, which holds nothing
+  int position;       // of the row in its sequence
+  int page, at;       // the page's number; its first piece, counted in the sequence
+  int first, end;     // pieces [first, end) of the page are in the stage
+  int kept;           // the index of the item's slot (slot_at)
+  bool begins, ends;  // whether this is the item's first chunk, its last chunk
 };
 
+// The layout of the shared memory. The items' slots lie behind it, as many as there are stages.
 template <int head_dim>
 struct alignas(128) ring {
   unsigned char stage[stages<head_dim>][stage_bytes<head_dim>];
+  // The sums of each compute warp for join_lines query heads (`met` in attention_piece.h), for the join warp.
   float met[meeters][join_lines<head_dim>][head_dim + 4];
-  float2 ends[meeters][join_lines<head_dim>];  // the largest score, the total
-  chunk what[stages<head_dim>];
-  item joined;
+  float2 ends[meeters][join_lines<head_dim>];  // their largest scores and totals
+  chunk what[stages<head_dim>];                // what each stage holds
+  item joined;  // whose sums `met` holds; its head is -1 when there are no more items
+  // Barriers (barrier.h). full: the load warp's copies to a stage have arrived. empty: the compute warps are
+  // done with a stage. met_full: the compute warps have written `met`. met_empty: the join warp has read it.
   std::uint64_t full[stages<head_dim>], empty[stages<head_dim>], met_full, met_empty;
-  // Behind it: the items' slots, as many as there are stages.
 };
 
-// What an item has from the kernel before: its queries as they lie in qkv; and where they are fresh its key,
-// its value, and its row's angles.
+// The layout of a slot, which holds what an item has from the kernel before, as it is in qkv: the group's
+// queries; and where the rows are fresh the row's key, its value, and its angles (cos, then sin).
 struct slot_shape {
-  int queries, row, angles;  // bytes
+  int queries, row, angles;  // bytes of the queries; of the key or the value; of cos or sin
   __host__ __device__ explicit slot_shape(const head_shape& h)
       : queries(static_cast<int>(h.heads / h.kv_heads * h.head_dim * 2)),
         row(static_cast<int>(h.head_dim * 2)),
         angles(static_cast<int>(h.head_dim / 2 * 4)) {}
+  // The bytes of a slot.
   __host__ __device__ int bytes() const { return queries + 2 * row + 2 * angles; }
 };
 
+// The address of slot `slot` in shared memory.
 template <int head_dim>
 __device__ __forceinline__ unsigned char* slot_at(ring<head_dim>& r, const slot_shape& shape, int slot) {
   return reinterpret_cast<unsigned char*>(&r + 1) + slot * shape.bytes();

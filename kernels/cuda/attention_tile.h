@@ -1,5 +1,13 @@
-// attention_tile.h — what the parts of attention_wgmma.cu work on: shared memory, a block's part of a
-// context, and the arithmetic of a tile: 64 lines a warpgroup by 128 tokens.
+// attention_tile.h — what attention_wgmma.cu is made of: the layout of shared memory, a block's part of a
+// context, and the arithmetic of one tile.
+//
+// A line is one query head of one row. A block has 128 lines, 64 for each of two consumer warpgroups, which
+// compute; a third warpgroup loads. A tile is 128 tokens, two pages of one key head. Grid: x is the key head,
+// y the prefill_block, z the part of the context; the parts of a context are one cluster.
+//
+// A consumer thread computes two lines: line 16 * warp + lane / 4 of its warpgroup, and the one 8 behind it.
+// Of a tile's scores it has s[i] of line i / 2 % 2 and token i / 4 * 8 + lane % 4 * 2 + i % 2, as wgmma
+// leaves its accumulators.
 #pragma once
 
 #include "kernels/cuda/barrier.h"
@@ -9,38 +17,49 @@
 
 namespace weir::kernels::cuda {
 
+// lines: lines of a block. tile: tokens of a tile. stages: of the ring of keys, and of the ring of values.
 constexpr int lines = 128, tile = 2 * page_tokens, stages = 2;
+// consumers: threads that compute. threads: all threads of a block.
 constexpr int consumers = 256, threads = consumers + 128;
-constexpr int panel_bytes = lines * 128;  // 64 columns of 128 lines, or of 128 tokens
+constexpr int panel_bytes = lines * 128;  // 64 columns (128 bytes) of 128 lines, or of 128 tokens
 static_assert(tile == lines);
 
+// The bytes of a block's queries, of the keys of a tile, or of its values: all panels.
 template <int head_dim>
 constexpr int tile_bytes = head_dim / 64 * panel_bytes;
 
-// Shared memory: queries, then keys, then values, then barriers. The join lays sums over the rings.
+// The bytes of shared memory: queries, the ring of keys, the ring of values, barriers. For the join of a
+// cluster the sums of each line lie over the rings: [lines, sum_stride] floats, then each line's largest
+// score and total.
 template <int head_dim>
 constexpr std::size_t shared_bytes = (1 + 2 * stages) * tile_bytes<head_dim> + 4 * stages * 8;
 template <int head_dim>
-constexpr int sum_stride = head_dim + 4;  // floats
+constexpr int sum_stride = head_dim + 4;  // in floats; 4 of them are padding
 static_assert(lines * (sum_stride<128> + 2) * 4 <= 2 * stages * tile_bytes<128>);
 static_assert(lines * (sum_stride<64> + 2) * 4 <= 2 * stages * tile_bytes<64>);
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 
+// A barrier of all threads of the cluster. What they wrote to shared memory before it is visible behind it.
 __device__ __forceinline__ void cluster_meet() {
   asm volatile("barrier.cluster.arrive.release;\nbarrier.cluster.wait.acquire;" ::: "memory");
 }
 
+// 2 to the power of x by one instruction, approximate; subnormal results are 0.
 __device__ __forceinline__ float exp2_fast(float x) {
   float y;
   asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
   return y;
 }
 
+// Shared-memory addresses: of the queries, of the rings, and of the barriers, one of 8 bytes for each stage.
+// key_full and value_full: the copies into a stage have arrived. key_free and value_free: the consumers are
+// done with a stage.
 struct rings {
   std::uint32_t queries, keys, values, key_full, value_full, key_free, value_free;
 };
 
+// The addresses where the block's shared memory begins at `shared`.
 template <int head_dim>
 __device__ __forceinline__ rings rings_at(std::uint32_t shared) {
   rings r;
@@ -54,13 +73,17 @@ __device__ __forceinline__ rings rings_at(std::uint32_t shared) {
   return r;
 }
 
-// What a block does: tiles [begin, end) of its lines' pages, counted from `first_page`.
+// What a block computes: tiles [begin, end) for the rows of `b`. Tile t is the sequence's pages first_page +
+// 2 * t and the one behind it. first_page and last_page are the first and the last page that a row of `b`
+// attends to.
 struct part {
   prefill_block b;
   int group, window, first_page, last_page, begin, end;
+  // The first position that the row at position p attends to.
   __device__ int from_of(int p) const { return window != 0 && p + 1 > window ? p + 1 - window : 0; }
 };
 
+// The part of this block, by its index in the grid.
 __device__ __forceinline__ part part_of(const rows_view& v, const attention_args& a) {
   part p;
   p.b = v.blocks[blockIdx.y];
@@ -74,17 +97,21 @@ __device__ __forceinline__ part part_of(const rows_view& v, const attention_args
   return p;
 }
 
-// A thread's two lines: running maxima and its share of the totals.
+// The state of a thread's two lines: the position of their rows, the largest score so far (not multiplied by
+// the scale), and the sum of the exponentials of the tokens that this thread has computed.
 struct running {
   int position[2];
   float largest[2] = {-INFINITY, -INFINITY}, total[2] = {0, 0};
 };
 
-// Scores become exponentials; `shrink` is what came before in units of the new maximum.
+// Replaces the scores `s` of tile `t` by their exponentials relative to the running maximum, which it updates
+// in `w` with the totals; tokens that a line does not attend to become 0. `shrink` is set to the factor, for
+// each of the two lines, by which the sums of the tiles before must be multiplied. `log2_scale` is the
+// attention's scale times log2(e).
 __device__ __forceinline__ void take_exponentials(float (&s)[tile / 2], running& w, const part& p, int t,
                                                   float log2_scale, float (&shrink)[2]) {
   const int lane = static_cast<int>(threadIdx.x % 32), token = (p.first_page + t * 2) * page_tokens;
-  // Only tiles at an edge of what some line sees are looked at token by token.
+  // Only tiles with a token that some line does not attend to are masked token by token.
   if (token + tile - 1 > p.b.position || token < p.from_of(p.b.position + p.b.rows - 1)) {
     const int from[2] = {p.from_of(w.position[0]), p.from_of(w.position[1])};
 #pragma unroll
@@ -112,12 +139,15 @@ __device__ __forceinline__ void take_exponentials(float (&s)[tile / 2], running&
   }
 }
 
+// Rounds exponentials to elements, in the layout of the register operand of multiply_values.
 template <dtype type>
 __device__ __forceinline__ void pack(const float (&s)[tile / 2], std::uint32_t (&p)[tile / 4]) {
 #pragma unroll
   for (int i = 0; i < tile / 4; ++i) p[i] = pair_of<type>(s[2 * i], s[2 * i + 1]);
 }
 
+// Begins s = Q · Kᵀ for the 64 lines whose queries are at `queries` and the tile whose keys are at `keys`,
+// both shared-memory addresses. The products are asynchronous, as one group (wgmma.h).
 template <dtype type, int head_dim>
 __device__ __forceinline__ void multiply_keys(float (&s)[tile / 2], std::uint32_t queries,
                                               std::uint32_t keys) {
@@ -130,6 +160,8 @@ __device__ __forceinline__ void multiply_keys(float (&s)[tile / 2], std::uint32_
   products_end_group();
 }
 
+// Begins o += P · V, asynchronously as one group, for the exponentials `p` of 64 lines and the tile whose
+// values are at `values`.
 template <dtype type, int head_dim>
 __device__ __forceinline__ void multiply_values(float (&o)[head_dim / 2], const std::uint32_t (&p)[tile / 4],
                                                 std::uint32_t values) {

@@ -1,5 +1,9 @@
 // barrier.h — barriers in shared memory that count arrivals and the bytes of bulk copies (PTX ISA,
-// «mbarrier»), from 9.0 on; and where warps of a block meet.
+// «mbarrier»); the bulk copies that they count; and named barriers of a block. All but meet() need 9.0.
+//
+// A barrier is 8 bytes in shared memory and is named by its shared-memory address (shared_address in mma.h).
+// A phase is over when all arrivals and all expected bytes are there; the next one then begins. Phases are
+// told apart by their parity, the first one's being 0.
 #pragma once
 
 #include <cuda.h>
@@ -8,40 +12,47 @@
 
 namespace weir::kernels::cuda {
 
-// `count` threads at the block's barrier of that name: 0 is __syncthreads()'s, 1 and 2 are a warpgroup's own,
-// 3 is both's.
+// Waits until `count` threads of the block, a multiple of 32, have arrived at named barrier `name`. 0 is that
+// of __syncthreads(); 1 and 2 belong to one warpgroup each, 3 to both.
 __device__ __forceinline__ void meet(std::uint32_t name, std::uint32_t count) {
   asm volatile("bar.sync %0, %1;" ::"r"(name), "r"(count) : "memory");
 }
 
+// Initialises a barrier whose phases take `arrivals` arrivals each. One thread calls it.
 __device__ __forceinline__ void barrier_init(std::uint32_t barrier, std::uint32_t arrivals) {
   asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(arrivals));
 }
-// Inits are seen by copies after this.
+// Makes the initialised barriers visible to bulk copies and to the cluster. The initialising thread calls it,
+// then the block synchronises.
 __device__ __forceinline__ void barrier_inits_end() {
   asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
 }
 
+// Arrives at the barrier, for the calling thread.
 __device__ __forceinline__ void barrier_arrive(std::uint32_t barrier) {
   asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier) : "memory");
 }
-// A warp arrives by one of its lanes, behind what all of them did. The racecheck of compute-sanitizer follows
-// each thread's own arrivals and does not know that order: for it every lane arrives (docs/debugging.md).
+// The arrivals of one warp at a barrier: one lane arrives for all, after a __syncwarp(). The racecheck of
+// compute-sanitizer follows only each thread's own arrivals, so that every lane arrives in builds for it
+// (docs/debugging.md).
 #ifdef WEIR_RACECHECK
 constexpr unsigned warp_arrivals = 32;
 #else
 constexpr unsigned warp_arrivals = 1;
 #endif
+// Arrives for the warp, with all that its lanes did before. All lanes call it.
 __device__ __forceinline__ void barrier_arrive_warp(std::uint32_t barrier) {
   __syncwarp();
   if (threadIdx.x % 32 < warp_arrivals) barrier_arrive(barrier);
 }
+// Arrives, and makes the present phase wait for `bytes` more bytes of bulk copies.
 __device__ __forceinline__ void barrier_expect(std::uint32_t barrier, std::uint32_t bytes) {
   asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes)
                : "memory");
 }
 
-// Until the phase of this parity is over.
+// Waits until the phase of parity `parity` is over: returns at once where the present phase has the other
+// parity.
 __device__ __forceinline__ void barrier_wait(std::uint32_t barrier, std::uint32_t parity) {
   std::uint32_t over = 0;
   while (!over)
@@ -52,7 +63,9 @@ __device__ __forceinline__ void barrier_wait(std::uint32_t barrier, std::uint32_
         : "memory");
 }
 
-// `bytes` from device to shared memory, counted by the barrier.
+// Begins to copy `bytes` bytes from memory of the device to shared memory; the barrier counts them. One
+// thread calls it.
+// REQUIRES: addresses and `bytes` are multiples of 16
 __device__ __forceinline__ void copy_bulk(std::uint32_t to, const void* from, std::uint32_t bytes,
                                           std::uint32_t barrier) {
   asm volatile(
@@ -61,7 +74,8 @@ __device__ __forceinline__ void copy_bulk(std::uint32_t to, const void* from, st
       : "memory");
 }
 
-// A box of a matrix to shared memory; `column` and `row` say where it begins, what lies outside is zeros.
+// Begins to copy a box of a matrix, as large as its map says, to shared memory. The box begins at `column`
+// and `row`; what lies outside the matrix becomes zeros. The barrier counts the bytes.
 __device__ __forceinline__ void copy_box(std::uint32_t to, const CUtensorMap& from, int column, int row,
                                          std::uint32_t barrier) {
   asm volatile(
@@ -71,8 +85,9 @@ __device__ __forceinline__ void copy_box(std::uint32_t to, const CUtensorMap& fr
       "l"(&from), "r"(column), "r"(row), "r"(barrier)
       : "memory");
 }
-// A box that fills the other three dimensions of a matrix of four, from `slab` on; what is read once leaves
-// the second cache first.
+// The same of a matrix with four dimensions: the box begins at `column`, at 0 in the second and third
+// dimension, and at `slab` in the fourth. The data is marked to be evicted from the L2 cache first, as it is
+// read only once.
 __device__ __forceinline__ void copy_slabs_once(std::uint32_t to, const CUtensorMap& from, int column,
                                                 int slab, std::uint32_t barrier) {
   constexpr std::uint64_t evict_first = 0x12f0000000000000;

@@ -1,5 +1,6 @@
-// decoder.h — a decoder of bf16 or f16 weights on a CUDA device: fused kernels between the products, rows,
-// keys and values of the weights' type, steps of decoding replayed as graphs, draws on the device.
+// decoder.h — kernels/decoder.h for bf16 or f16 weights on a CUDA device. Kernels between the products are
+// fused; rows, keys and values have the type of the weights; steps of decoding are replayed as graphs; draws
+// run on the device.
 #pragma once
 
 #include <memory>
@@ -9,11 +10,12 @@
 
 namespace weir::kernels::cuda {
 
-// Null where the model is not one of these: f32 weights, or of several types; head sizes that the attention
-// kernels do not have. It then runs by single operations.
+// The entry backend::make_decoder. Returns null where the device has failed, and for a model that this
+// decoder does not support: weights in f32 or of several types, sizes that are no multiple of 8, head sizes
+// that the attention kernels do not have. Such a model runs by single operations.
 std::unique_ptr<decoder> make_decoder(void* self, const decoder_shape& shape);
 
-// Whether it would, as far as a shape without its layers says.
+// Whether make_decoder() supports the model, as far as a shape without its layers tells.
 bool decoder_takes(const device& d, const decoder_shape& shape);
 
 }  // namespace weir::kernels::cuda

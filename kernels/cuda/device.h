@@ -1,10 +1,12 @@
-// device.h — one CUDA device as this backend holds it: a stream, cuBLASLt, what it can do, and its first
-// fault.
+// device.h — one CUDA device as this backend holds it: its stream, cuBLASLt, its properties, and its first
+// failure.
 //
-// Every call into CUDA goes through WEIR_CUDA, which names its place. The first failure is kept (fault) and
-// everything after it is left out: a device that failed once stays failed, and the step's owner asks.
+// Every call into CUDA goes through WEIR_CUDA, which records the place of the call. The first failure is kept
+// in `fault`, and work is left out from then on: a device that has failed once stays failed. The owner of a
+// step asks failed().
 //
-// Thread safety: one thread at a time; use() makes the device current on it.
+// Thread safety: one thread at a time; use() makes the device current on it. «The device's» thread safety,
+// which other headers name, is this one.
 #pragma once
 
 #include <cublasLt.h>
@@ -18,8 +20,10 @@
 
 namespace weir::kernels::cuda {
 
-// cuBLASLt, loaded when a device is opened: a program that was built with CUDA starts where it is not.
+// The functions of cuBLASLt, which is loaded when the first device is opened: a program that was built with
+// CUDA thus starts on a machine without the library.
 struct blas_library {
+  // Returns null where the library or one of its functions is missing, and sets `why_not` to the reason.
   static const blas_library* load(std::string& why_not);
 
   decltype(&cublasLtCreate) create = nullptr;
@@ -38,12 +42,12 @@ struct blas_library {
   decltype(&cublasLtMatmulPreferenceSetAttribute) preference_set = nullptr;
 };
 
-// Small host data on its way to the device: what operations find in spans.
+// A buffer for small arrays on their way from the host to the device: what operations find in spans.
 class staging {
  public:
-  void* host = nullptr;  // pinned
-  void* device = nullptr;
-  std::size_t size = 0, used = 0;
+  void* host = nullptr;            // pinned
+  void* device = nullptr;          // where the same offset goes to
+  std::size_t size = 0, used = 0;  // bytes
 };
 
 class products;
@@ -54,40 +58,46 @@ struct device {
   int capability = 0;                // 10 * major + minor
   std::size_t shared_per_block = 0;  // most dynamic shared memory of one block
   bool deterministic = false;        // a row's bits depend on that row alone
-  // Clusters of so many blocks that run at once, each block alone on its multiprocessor; -1: nobody asked
-  // yet.
+  // clusters[n]: how many clusters of n blocks run at once, each block alone on its multiprocessor
+  // (attention_wgmma.cu); -1: not known yet.
   int clusters[9] = {-1, -1, -1, -1, -1, -1, -1, -1, -1};
   std::string label, name;
   cudaStream_t stream = nullptr;
   const blas_library* blas = nullptr;
   cublasLtHandle_t lt = nullptr;
-  void* workspace = nullptr;  // of cuBLASLt
+  void* workspace = nullptr;  // scratch of products, [workspace_bytes]
   static constexpr std::size_t workspace_bytes = 64u << 20;
   staging small;
-  std::uint64_t workspaces = 0;                       // bytes of all memory here that is not do_allocate's
-  cudaEvent_t uploaded[backend::upload_lanes] = {};  // made when they are needed
-  // Of products by warpgroups (stream_wide.cu); null: the device or the build has none.
-  void* encode_map = nullptr;   // cuTensorMapEncodeTiled
-  unsigned* arrived = nullptr;  // [multiprocessors, 2], zero between kernels
-  std::shared_ptr<products> linears;  // of f32 weights by single operations; made with the first of them
-  std::string fault;  // the first failure, with its place; empty: none
+  std::uint64_t workspaces = 0;  // bytes of memory on the device that is not do_allocate's
+  cudaEvent_t uploaded[backend::upload_lanes] = {};  // one a lane of do_begin_upload, made on first use
+  // What products by warpgroups need (stream_wide.cu). Null where the device or the build does not support
+  // them.
+  void* encode_map = nullptr;         // cuTensorMapEncodeTiled
+  unsigned* arrived = nullptr;        // [multiprocessors, 2], zero between kernels
+  std::shared_ptr<products> linears;  // products of f32 weights (ops.cu); made on first use
+  std::string fault;                  // the first failure, with its place; empty as long as there is none
   backend table;
 
   device() = default;
   device(const device&) = delete;
   ~device();
 
-  // Null: it failed, and `fault` says why.
+  // Opens CUDA device number `at`. False: it failed, and `fault` says why.
   bool open(int at);
 
   bool failed() const noexcept { return !fault.empty(); }
+  // Whether the call succeeded; if not, keeps its failure in `fault` where that is empty (WEIR_CUDA).
   bool check(cudaError_t e, const char* what, const char* file, int line);
   bool check(cublasStatus_t s, const char* what, const char* file, int line);
-  void use();  // current on this thread
-  void sync();
+  void use();   // makes the device current on the calling thread
+  void sync();  // waits until the stream has done everything
 
-  // An operation that stages says so first. What it stages stays until a later one has 2 MiB behind it.
+  // Called by an operation before it stages its arrays. Where more than half of the buffer is used, it waits
+  // for the stream and begins anew: what earlier operations staged is then gone.
   void begin_staging();
+  // Copies `bytes` bytes from the host to the device on the stream, and returns their address there. Returns
+  // null where the device has failed, or where the buffer is full, which becomes its fault. The source may
+  // change as soon as this returns.
   const void* stage(const void* from, std::size_t bytes);
   template <class T>
   const T* stage_array(const T* from, std::size_t count) {
@@ -95,13 +105,14 @@ struct device {
   }
 };
 
+// The device behind a backend's `self`, made current on the calling thread.
 inline device& of(void* self) {
   auto& d = *static_cast<device*>(self);
   d.use();
   return d;
 }
 
-// The plain operations, one simple kernel each (ops.cu).
+// Enters the single operations into the table (ops.cu).
 void fill_table(backend& table);
 
 }  // namespace weir::kernels::cuda

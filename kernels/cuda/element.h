@@ -1,11 +1,11 @@
-// element.h — what a decoder's weights, its rows between products, and its keys and values are made of: 16
-// bits, bf16 or f16. Who moves them need not know which; who computes has `type` as a parameter. All sums are
-// f32.
+// element.h — the 16-bit numbers, bf16 or f16, of a decoder: its weights, its rows between products, its keys
+// and values. Code that only moves elements need not know which of the two they are; code that computes has
+// `type` as a template parameter. All sums are f32.
 //
-// f16 ends at 65,504. What is rounded to it here stops there and does not become infinite: a row with one
-// number too small is still that row, one with an infinity is NaN after the next norm, and every later row of
-// its sequence through the pages. cuBLASLt rounds to infinity, so an infinity is read as the largest number.
-// A NaN stays one.
+// The largest f16 is 65,504. A larger number that is rounded to f16 here becomes 65,504 and not infinity: a
+// row with one number that is too small still means something, whereas an infinity becomes NaN at the next
+// norm and spreads through the pages to every later row of the sequence. cuBLASLt rounds to infinity, so an
+// infinity that is read counts as 65,504, too. A NaN stays a NaN.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -23,6 +23,7 @@ struct alignas(2) element {
 
 constexpr bool is_element(dtype type) { return type == dtype::bf16 || type == dtype::f16; }
 
+// Rounds to an element.
 template <dtype type>
 __device__ __forceinline__ element element_of(float x) {
   if constexpr (type == dtype::bf16) return {__bfloat16_as_ushort(__float2bfloat16(x))};
@@ -31,7 +32,7 @@ __device__ __forceinline__ element element_of(float x) {
   return e;
 }
 
-// Two that lie side by side, the first one in the low bits.
+// Rounds to two elements that lie side by side; `low`, the first one in memory, is in the low bits.
 template <dtype type>
 __device__ __forceinline__ std::uint32_t pair_of(float low, float high) {
   std::uint32_t pair;
@@ -44,6 +45,7 @@ __device__ __forceinline__ std::uint32_t pair_of(float low, float high) {
   return pair;
 }
 
+// Widens two elements, the one in the low bits to x.
 template <dtype type>
 __device__ __forceinline__ float2 floats_of(std::uint32_t pair) {
   if constexpr (type == dtype::bf16)
@@ -51,6 +53,7 @@ __device__ __forceinline__ float2 floats_of(std::uint32_t pair) {
   const __half2 most = __half2half2(__ushort_as_half(0x7bff)), v = *reinterpret_cast<const __half2*>(&pair);
   return __half22float2(__hmax2_nan(__hmin2_nan(v, most), __hneg2(most)));
 }
+// Widens two[0] and two[1]. REQUIRES: `two` is aligned to 4 bytes
 template <dtype type>
 __device__ __forceinline__ float2 floats_of(const element* two) {
   return floats_of<type>(*reinterpret_cast<const std::uint32_t*>(two));

@@ -1,8 +1,9 @@
-// grown.h — memory of a device, or pinned memory of its host, that grows to what is asked for.
+// grown.h — a buffer in memory of a device, or in pinned memory of its host, that grows on demand.
 //
-// Graphs know where it lies: who records any drops them when reserve() says that it moved.
+// Recorded graphs contain the addresses of buffers: when reserve() says that a buffer has moved, the caller
+// drops the graphs that use it.
 //
-// Thread safety: the device's.
+// Thread safety: the device's (device.h).
 #pragma once
 
 #include "kernels/cuda/device.h"
@@ -11,12 +12,14 @@ namespace weir::kernels::cuda {
 
 class grown {
  public:
+  // `host`: in pinned memory of the host.
   explicit grown(device& d, bool host = false) : d_(d), host_(host) {}
   grown(const grown&) = delete;
   ~grown() { release(at_, size_); }
 
-  // True where it moved. What it held is lost, unless it is to be kept. Where memory is short it holds
-  // nothing then, which is no fault of the device: who needs it asks holds().
+  // Makes the buffer at least `bytes` bytes large; new memory of the device is zeroed. Returns true where the
+  // buffer has moved; its contents are then lost unless `keep`. Where memory is short the buffer is empty
+  // afterwards, which is no fault of the device; holds() tells. Waits for the stream where the buffer moves.
   bool reserve(std::size_t bytes, bool keep = false) {
     if (bytes <= size_) return false;
     d_.sync();
@@ -33,7 +36,11 @@ class grown {
     }
     return true;
   }
+
+  // Whether the buffer has at least `bytes` bytes.
   bool holds(std::size_t bytes) const { return bytes <= size_; }
+
+  // The buffer's address, valid until it moves; null where it is empty.
   template <class T>
   T* as() const {
     return static_cast<T*>(at_);

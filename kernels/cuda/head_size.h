@@ -1,4 +1,5 @@
-// head_size.h — the sizes of a head that there are kernels for: each is a constant of theirs.
+// head_size.h — the head sizes for which there are attention kernels. A kernel has its head size as a
+// template parameter.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +11,7 @@ constexpr bool is_head_size(std::uint32_t n) {
   return n == 16 || n == 32 || n == 64 || n == 96 || n == 128 || n == 256;
 }
 
-// Calls f with the size as a constant. REQUIRES: is_head_size.
+// Calls f with `n` as a std::integral_constant and returns its result. REQUIRES: is_head_size(n)
 template <class F>
 auto with_head_size(std::uint32_t n, const F& f) {
   switch (n) {

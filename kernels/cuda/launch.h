@@ -1,9 +1,12 @@
-// launch.h — launches along a chain of dependent kernels.
+// launch.h — launches of kernels, and chains of dependent launches.
 //
-// A kernel may start while the one before it still runs (programmatic dependent launch, 9.0): it must call
-// wait_for_previous() before it touches what that one writes, and every kernel of a chain calls it, so that
-// completion carries along. A chain begins with launch_after_all(): what was written before that, all of its
-// kernels may read at any time.
+// A kernel may start while the one in front of it on the stream still runs (programmatic dependent launch,
+// from 9.0 on). It must then call wait_for_previous() before it reads or overwrites anything that kernel
+// touches. Every kernel of a chain calls it, so that when it returns all kernels further in front have ended,
+// too. A chain begins with launch_after_all(); all its kernels may read at any time what was written before
+// that launch. Below 9.0 kernels run one after the other.
+//
+// The launch functions do nothing on a device that has failed, and keep their own failure in device::fault.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -14,19 +17,23 @@
 
 namespace weir::kernels::cuda {
 
+// Returns when the kernels in front of this one have ended and what they wrote is visible.
 __device__ __forceinline__ void wait_for_previous() {
 #if __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.wait;" ::: "memory");
 #endif
 }
 
+// Lets the kernel behind this one start as soon as all blocks have called this or ended.
 __device__ __forceinline__ void let_next_start() {
 #if __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
 #endif
 }
 
-// The blocks of a cluster run at once and see each other's shared memory (9.0).
+// Launches `kernel` in the chain, in clusters of `cluster` blocks, which run at once and see each other's
+// shared memory (from 9.0 on). `threads` are those of a block, `shared` the bytes of its dynamic shared
+// memory.
 template <class... P, class... A>
 void launch_clusters(device& d, void (*kernel)(P...), dim3 grid, dim3 cluster, unsigned threads,
                      std::size_t shared, A&&... args) {
@@ -48,12 +55,13 @@ void launch_clusters(device& d, void (*kernel)(P...), dim3 grid, dim3 cluster, u
   WEIR_CUDA(d, cudaLaunchKernelEx(&how, kernel, std::forward<A>(args)...));
 }
 
+// Launches `kernel` in the chain, without clusters.
 template <class... P, class... A>
 void launch(device& d, void (*kernel)(P...), dim3 grid, unsigned threads, std::size_t shared, A&&... args) {
   launch_clusters(d, kernel, grid, dim3(1), threads, shared, std::forward<A>(args)...);
 }
 
-// Starts when everything before it has ended, and sees what that wrote.
+// Launches `kernel` so that it starts when everything before it on the stream has ended.
 template <class... P, class... A>
 void launch_after_all(device& d, void (*kernel)(P...), dim3 grid, unsigned threads, A&&... args) {
   if (d.failed()) return;
@@ -64,7 +72,7 @@ void launch_after_all(device& d, void (*kernel)(P...), dim3 grid, unsigned threa
   WEIR_CUDA(d, cudaLaunchKernelEx(&how, kernel, std::forward<A>(args)...));
 }
 
-// Once a kernel and device: lets a block have that much shared memory.
+// Allows blocks of `kernel` to have `bytes` bytes of dynamic shared memory. False: the device failed.
 template <class... P>
 bool allow_shared(device& d, void (*kernel)(P...), std::size_t bytes) {
   return WEIR_CUDA(

@@ -1,11 +1,19 @@
-// layers.h — what a decoder does between its products: embedding, norms, rotary with the write into pages,
-// attention, SwiGLU. Rows are elements (element.h) but for the residual stream, which is f32.
+// layers.h — what a decoder computes between its matrix products: embedding, norms, rotary embedding, the
+// write into KV pages, attention, SwiGLU.
 //
-// A page of one layer holds keys [kv_heads, page_tokens, head_dim], and values alike. A head of it lies in
-// panels of 64 elements a token where its size is a multiple of 64, else in one panel, and a token's row of a
-// panel in units of 16 bytes whose places are exchanged by the token's index (unit_at): so eight tokens read
-// at once meet no bank of shared memory twice, and a panel is copied there as it is. Panels of 64 are what
-// wgmma calls the 128-byte swizzle.
+// The functions that compute launch kernels on the device's stream and return at once; a failure is kept in
+// device::fault. Arrays are in memory of the device unless a comment says otherwise. Rows are elements
+// (element.h); only the residual stream `x` is f32.
+//
+// A page of one layer holds keys [kv_heads, page_tokens, head_dim], and values of the same shape. The
+// [page_tokens, head_dim] of one head are stored in panels: panels of 64 columns where head_dim is a multiple
+// of 64, else one panel with all columns. A panel is [page_tokens, columns]; a token's row of it consists of
+// units of 16 bytes (8 elements), and the units of a row are permuted by an XOR with the token's index
+// (unit_at). Eight tokens that are read at once therefore lie in different banks of shared memory, and a
+// panel can be copied to shared memory as it is. For panels of 64 columns this is the 128-byte swizzle of
+// wgmma.
+//
+// Thread safety: the device's (device.h).
 #pragma once
 
 #include <cstdint>
@@ -18,118 +26,158 @@ namespace weir::kernels::cuda {
 
 constexpr int page_tokens = 64;
 
-// Units of a token's row in one panel, of `units` in all.
+// The units of a token's row in one panel, for heads of `units` units (head_dim / 8).
 constexpr __host__ __device__ int panel_units(int units) { return units % 8 == 0 ? 8 : units; }
 
-// Where unit `unit` of token `token` lies among `tokens` tokens of a head, which begin at a multiple of
-// eight.
+// The index, in units of 16 bytes, of unit `unit` of token `token` in one head of `tokens` tokens, each of
+// `units` units. REQUIRES: the tokens begin at a multiple of eight within their page
 constexpr __host__ __device__ int unit_at(int unit, int token, int units, int tokens) {
   const int wide = panel_units(units);
   const int mask = wide == 8 ? 7 : units % 4 == 0 ? 3 : units % 2 == 0 ? 1 : 0;
   return (unit / wide * tokens + token) * wide + (unit % wide ^ (token & mask));
 }
 
-// Consecutive rows of one sequence, for one block of prefill_attention. No rows: it fills up a batch class.
+// Consecutive rows of one sequence that one block of prefill_attention computes: rows [row, row + rows) of
+// the step, the first at `position` in its sequence. The sequence's pages begin at
+// rows_view::pages[pages_at]. `rows` is 0 in an entry that only pads the batch.
 struct alignas(16) prefill_block {
   std::int32_t row, rows, position, pages_at;
 };
 
-// A row that is alone in its slice, or one part of it (list_decodes). No pages (-1): as below.
+// A row that is alone in its slice, or one part of its context (list_decodes). `row` is its index in the
+// step, `position` its position in the sequence, whose pages begin at rows_view::pages[pages_at]. `pages_at`
+// is -1 in an entry that only pads the batch.
 struct alignas(16) decode_row {
   std::int32_t row, position, pages_at;
-  std::uint8_t part = 0, parts = 1;
-  std::uint16_t slot = 0;  // where what its parts leave begins
+  std::uint8_t part = 0, parts = 1;  // this part, of so many; 0 of 1: the whole context
+  std::uint16_t slot = 0;            // the slot of the row's part 0 in split_scratch; part i has slot + i
 };
 
-// A step's rows on the device. A row without pages (-1) fills up a batch class: nothing of it is kept.
+// The rows of a step, in memory of the device. Rows whose pages_at is -1 pad the batch: they write into no
+// page, and what is computed for them is never read.
 struct rows_view {
-  const std::int32_t* tokens;       // [rows] a negative one, -1 - i, is drawn[i]
-  const std::uint32_t* positions;   // [rows]
-  const std::int32_t* pages_at;     // [rows] where the pages of its sequence begin in `pages`
-  const decode_row* decode_rows;    // [decodes], or [*listed]
-  const std::int32_t* listed;       // null: they are not listed
-  const std::int32_t* logits_from;  // [logits]
-  const prefill_block* blocks;      // [block_count]
-  const std::int32_t* pages;
-  const std::int32_t* drawn;        // tokens of the step before
+  const std::int32_t* tokens;       // [rows] token ids; -1 - i stands for drawn[i]
+  const std::uint32_t* positions;   // [rows] position in the row's sequence
+  const std::int32_t* pages_at;     // [rows] where the pages of the row's sequence begin in `pages`, or -1
+  const decode_row* decode_rows;    // [decodes]; [*listed] where `listed` is not null
+  const std::int32_t* listed;       // the number of entries that list_decodes made; null: it was not used
+  const std::int32_t* logits_from;  // [logits] the row that each row of logits is made from
+  const prefill_block* blocks;      // [block_count], those with the largest position first
+  const std::int32_t* pages;        // page numbers, those of one sequence after those of another
+  const std::int32_t* drawn;        // token ids drawn from the step before (draw_desk::ids)
   std::uint32_t rows = 0, decodes = 0, logits = 0, block_count = 0;
-  std::uint32_t block_lines = 0;  // 128, or 16 where every block has one row
-  std::uint32_t context = 0;      // most tokens that a row of a block sees
+  // Lines of a prefill block, a line being one query head of one row: 128, or 16 where every block has one
+  // row.
+  std::uint32_t block_lines = 0;
+  std::uint32_t context = 0;  // most tokens in front of and including a row of a block, windows left aside
 };
 
+// The pages of one layer.
 struct layer_pages {
   element *keys, *values;  // [pages, kv_heads, page_tokens, head_dim]
 };
 
 struct head_shape {
   std::uint32_t heads, kv_heads, head_dim;
+  // Elements in a row of qkv: the queries of all heads, then the keys, then the values.
   __host__ __device__ std::uint32_t width() const { return (heads + 2 * kv_heads) * head_dim; }
 };
 
-// What makes queries and keys of a row of qkv.
+// What makes queries, keys and values of a row of qkv: bias, norm of each head, rotary embedding.
 struct turning {
-  const float *bias, *q_norm, *k_norm;  // each may be null
-  const float *cos, *sin;               // [rows, head_dim / 2]
+  // bias: [head_shape::width()], of queries, keys and values. q_norm, k_norm: [head_dim]. Each may be null.
+  const float *bias, *q_norm, *k_norm;
+  const float *cos, *sin;  // [rows, head_dim / 2]
   float eps;
 };
 
-// Begins a step's chain (launch.h): what was there before it, rows and pages, all that comes behind may read
-// at any time.
+// x[r, :] = the embedding of row r's token; x is [rows, table.cols]. This kernel begins the step's chain of
+// dependent launches (launch.h): it starts when everything before it on the stream has ended. All kernels of
+// the chain may thus read at any time what was written before it: the rows, and the pages of earlier steps.
 void embed(device& d, const rows_view& v, const matrix& table, float* x);
+
+// cos[r, i] and sin[r, i] of positions[r] * frequencies[i]; both outputs are [rows, half].
 void angles(device& d, const rows_view& v, const float* frequencies, std::uint32_t half, float* cos,
             float* sin);
 
-// x += bias where there is one; out[i] = norm of x[from[i]] (from null: of row i).
+// out[i, :] = rms_norm(x[r, :] + bias) * weight for i < rows, with r = from[i], or r = i where `from` is
+// null. x is [rows, width] f32. Where `from` is null, x + bias is also stored to x. `bias` [width] may be
+// null.
 void norm(device& d, dtype type, float* x, const float* bias, const std::int32_t* from, const float* weight,
           std::uint32_t rows, std::uint32_t width, float eps, element* out);
 
-// Turns queries in place and puts keys and values into their pages; all rows.
+// Applies `t` to qkv [rows, h.width()]: queries are stored back in place, keys and values are stored in their
+// pages at the row's position. Rows that pad the batch are left out.
 void turn_and_write(device& d, dtype type, const rows_view& v, const head_shape& h, const turning& t,
                     element* qkv, layer_pages to);
 
+// What both kinds of attention read and write in one layer.
 struct attention_args {
   head_shape heads;
   dtype type;
   layer_pages pages;
-  const element* qkv;  // [rows, width]
-  element* out;        // [rows, heads * head_dim]
-  std::uint32_t window;
+  const element* qkv;    // [rows, heads.width()]
+  element* out;          // [rows, heads.heads * heads.head_dim]
+  std::uint32_t window;  // as in kernels::attention
   float scale;
 };
 
-// Scratch for contexts that several blocks share; zeroed once.
+// Scratch of decode_attention for contexts that several blocks share. It is zeroed when it is allocated; the
+// kernels leave the counters at zero again.
 struct split_scratch {
-  float* parts = nullptr;
+  float* parts = nullptr;  // sums, maxima and totals of each part
+  // Counters: how many parts of a row and key head are done. Where rows are listed, arrived[0] counts the
+  // items that blocks have taken, and the others come behind it.
   unsigned* arrived = nullptr;
 };
+
+// The size of a split_scratch that is enough for every step.
 struct split_room {
-  std::uint64_t floats;    // of parts
-  std::uint32_t counters;  // of those that arrived
+  std::uint64_t floats;    // in `parts`
+  std::uint32_t counters;  // in `arrived`
 };
 split_room split_room_of(const device& d, const head_shape& h);
 
-// Rows may be listed for decode_attention (attention_bulk.cu): longest first, those that are much longer than
-// the others in parts; rows that fill up a class are left out. Whether that pays for so many rows, the
-// longest behind so many tokens and all together behind so many; how many entries there are at most; and the
-// list, of as many entries as it says.
+// Whether it is quicker to list the decoding rows (list_decodes, attention_bulk.cu) than to give each row and
+// key head a block (attention_decode.cu): for `rows` rows whose longest context has `longest` tokens and
+// whose contexts have `all` tokens together. False on devices below 9.0.
 bool lists_pay(const device& d, const head_shape& h, std::uint32_t rows, std::uint64_t longest,
                std::uint64_t all);
+
+// The most entries that list_decodes makes of `rows` rows.
 std::uint32_t most_listed(const device& d, const head_shape& h, std::uint32_t rows);
+
+// Makes the list of work for attention_bulk.cu from `rows` (on the host) and writes it to `out`
+// [most_listed]: longest contexts first, and contexts that are much longer than the others divided into
+// parts, one entry each. Returns the number of entries.
+// REQUIRES: lists_pay() of these rows; none of them pads the batch
 std::uint32_t list_decodes(const device& d, const head_shape& h, std::span<const decode_row> rows,
                            decode_row* out);
 
+// Whether the attention kernels support heads of this shape on this device.
 bool attention_supports(const device& d, const head_shape& h);
-// `fresh`: the row's own key and value are not in its page yet, its query is not turned: both are done here.
+
+// Attention of the rows in v.decode_rows. With `fresh` the rows of qkv are as the product left them: the
+// kernel itself applies `t` to queries, keys and values, and stores each row's key and value in its page.
+// Otherwise turn_and_write() has done so before.
 void decode_attention(device& d, const rows_view& v, const attention_args& a, const turning& t, bool fresh,
                       const split_scratch& scratch);
-// On a deterministic device a line's bits do not depend on the block it is in, nor on the block's lines.
-void prefill_attention(device& d, const rows_view& v, const attention_args& a);
-bool can_use_wgmma(const device& d, const rows_view& v, const head_shape& h);
-void wgmma_attention(device& d, const rows_view& v, const attention_args& a);  // REQUIRES: can_use_wgmma
-std::uint32_t prefill_tokens(const head_shape& h,
-                             std::uint32_t block_lines);  // most tokens of one prefill_block
 
-// out[r, i] = silu(x[r, i] + bias[i]) * (x[r, width + i] + bias[width + i])
+// Attention of the rows in v.blocks, whose keys and values are in their pages (turn_and_write). On a
+// deterministic device the bits of a line depend neither on the block that it is in nor on v.block_lines.
+void prefill_attention(device& d, const rows_view& v, const attention_args& a);
+
+// Whether wgmma_attention can do what prefill_attention is asked for.
+bool can_use_wgmma(const device& d, const rows_view& v, const head_shape& h);
+
+// prefill_attention by warpgroup products (attention_wgmma.cu). REQUIRES: can_use_wgmma()
+void wgmma_attention(device& d, const rows_view& v, const attention_args& a);
+
+// The most rows of one prefill_block.
+std::uint32_t prefill_tokens(const head_shape& h, std::uint32_t block_lines);
+
+// out[r, i] = silu(x[r, i] + bias[i]) * (x[r, width + i] + bias[width + i]): x is [rows, 2 * width], out is
+// [rows, width], and `bias` [2 * width] may be null.
 void silu_mul_rows(device& d, dtype type, const element* x, const float* bias, std::uint32_t rows,
                    std::uint32_t width, element* out);
 

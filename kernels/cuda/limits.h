@@ -1,4 +1,4 @@
-// limits.h — what this device can do at most, measured: reading, and products of each type.
+// limits.h — the entries backend::do_read and backend::peak_flops: the limits of a CUDA device, measured.
 #pragma once
 
 #include "kernels/ops.h"

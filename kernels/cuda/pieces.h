@@ -1,4 +1,5 @@
-// pieces.h — what decoder.cu puts a step together from, each piece measured alone.
+// pieces.h — measurements of the pieces of which decoder.cu makes a step, each alone (time_cuda_decoder in
+// backend.h).
 #pragma once
 
 #include <vector>

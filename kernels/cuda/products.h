@@ -1,8 +1,10 @@
-// products.h — products x · wᵀ: of elements for a decoder, the weights streamed by our own kernels for few
-// rows, else by cuBLASLt with an algorithm searched once per shape; and of f32, by cuBLASLt in f32 throughout
-// (no TF32).
+// products.h — matrix products out = x · wᵀ on a CUDA device.
 //
-// Thread safety: one thread at a time.
+// Products of elements (element.h) are for the decoder: few rows are multiplied by our own kernels, which
+// stream the weights, and more rows by cuBLASLt with an algorithm that is searched once for each shape.
+// Products of f32 go through cuBLASLt, in f32 throughout (no TF32).
+//
+// Thread safety: the device's (device.h).
 #pragma once
 
 #include <cstdint>
@@ -16,13 +18,16 @@
 
 namespace weir::kernels::cuda {
 
+// What becomes of the product of x [m, k] and w [n, k].
 enum class product_out {
   element,  // out[m, n], of the weights' type
   f32,      // out[m, n], f32
   add_f32,  // out[m, n] += , f32
-  silu      // rows are gate then up: out[m, n / 2] = silu(gate) * up, of the weights' type
+  // The first n / 2 rows of w are gate, the others up: out[m, n / 2] = silu(gate) * up, of the weights' type.
+  silu
 };
 
+// One product, all in memory of the device.
 struct product {
   dtype type = dtype::bf16;  // of w and x
   const void* w = nullptr;   // [n, k]
@@ -33,31 +38,39 @@ struct product {
   product_out kind = product_out::element;
 };
 
-// Our own kernels, which read the weights once: up to 8 rows (stream.cu), and up to 64, or 128 of large
-// weights (stream_wide.cu), on devices that have bulk copies and warpgroups (9.0), where rows need not have
-// the same bits in every company.
+// Whether stream_product() supports a product: up to 8 rows (stream.cu), or up to 64, and up to 128 where the
+// weights are large (stream_wide.cu), on devices that have bulk copies and warpgroup products (9.0), and not
+// on a deterministic device.
 bool can_stream(const device& d, const product& p);
+
+// Launches the product by our own kernels, which read the weights once. REQUIRES: can_stream()
 void stream_product(device& d, const product& p);
 
+// The same for the kernels of stream_wide.cu alone.
 bool can_stream_wide(const device& d, const product& p);
 void stream_wide_product(device& d, const product& p);
-// Once a device: what the wide ones need, if it has them. False: it failed.
+
+// Prepares a device for stream_wide.cu, where it supports that. Called once, when it is opened. False: the
+// device failed.
 bool open_wide(device& d);
 
+// Products by cuBLASLt, with the algorithms that were found for them.
 class products {
  public:
   explicit products(device& d) : d_(d) {}
 
-  // The most rows that share an algorithm with m + 1 of them.
+  // The largest number of rows in the class of m + 1 rows. The products of a class share an algorithm.
   static std::uint32_t next_class(std::uint32_t m);
 
-  // `samples`: other weights of the same shape, to search with cold caches; `scratch`: at least as large as
-  // the output, f32. A search synchronises, so it must not happen while a graph is recorded: run a shape once
-  // before.
+  // Launches a product. On its first call for a class of a shape it searches the algorithm, over the
+  // `samples`: weights of other layers with the same shape, so that none of them is in a cache. `scratch` is
+  // at least as large as the output in f32. A search synchronises with the device, so it must not happen
+  // while a graph is recorded: run the product once before.
   //
-  // On a deterministic device a row's bits do not depend on m: one algorithm a shape, that of `unit` rows,
-  // which sums over k in one go; m is a multiple of `unit`, and where so many rows at once do not give the
-  // bits of `unit` at a time (which is tried once for each m), they are computed so.
+  // On a deterministic device a row's bits do not depend on m. Each shape then has one algorithm, that of
+  // `unit` rows, which sums over k in one go, and m is a multiple of `unit`. All rows are multiplied at once
+  // where that gives the same bits as `unit` rows at a time, which is tried once for each m; otherwise `unit`
+  // rows are multiplied at a time.
   static constexpr std::uint32_t unit = 64;
   void run(const product& p, std::span<const void* const> samples, void* scratch);
 

@@ -1,4 +1,5 @@
-// random.h — random weights made where they lie: 16 GB of them need no host memory and no bus.
+// random.h — the entry backend::do_fill_random: random weights are made in memory of the device, so that
+// large models need neither memory of the host nor an upload.
 #pragma once
 
 #include "kernels/ops.h"

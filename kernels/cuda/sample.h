@@ -1,4 +1,5 @@
-// sample.h — draws on the device, as core/sample/steps.h defines them: a block a draw.
+// sample.h — the kernel that draws tokens from logits, one block for each draw, as core/sample/steps.h
+// defines the steps.
 #pragma once
 
 #include "kernels/cuda/device.h"
@@ -6,21 +7,29 @@
 
 namespace weir::kernels::cuda {
 
+// The row of an order that stands for no draw: its block does nothing.
 constexpr std::uint32_t no_draw = 0xffffffff;
 
-// What a block is told of its draw: a cache line; lists lie in one array of words.
+// What a block needs to know of its draw (decoder_draw): one cache line. The lists of all draws lie in one
+// array of words of 4 bytes, where a list begins at word `…_at`.
 struct alignas(64) draw_order {
-  std::uint32_t row, top_k;  // row: no_draw where there is none
+  std::uint32_t row, top_k;  // the row of logits, or no_draw
   float temperature, top_p, min_p, repetition, frequency, presence;
   double uniform;
-  std::uint32_t seen_at, seen, bias_at, biases, masked_at,
-      masked;  // in words; what a draw changes in its row
+  // Seen tokens: (id, times in the output), two words each. Biases: (id, bits of the float), two words each.
+  // Masked tokens: an id, one word each. The second number of each pair counts tokens, not words.
+  std::uint32_t seen_at, seen, bias_at, biases, masked_at, masked;
 };
 static_assert(sizeof(draw_order) == 64);
 
-// `draws` and `out` are memory of the host: a draw's order is read before its result is written, in one
-// piece. `saved`: as many floats as there are words; a row is put back when its draw is done. `ids` is the
-// device's; a fault's is 0 there.
+// Launches `count` draws as one kernel, which starts when everything before it on the stream has ended.
+//   draws   [count], pinned memory; each order is read before the result of its draw is written
+//   words   the draws' lists, on the device; null where no draw has any
+//   saved   as many floats as there are words, on the device: keeps the logits that a draw changes in its row
+//           until it puts them back; may be null where `words` is null
+//   logits  [rows, vocab], on the device
+//   out     [count], pinned memory; a result is written by one store of 8 bytes
+//   ids     [count], on the device: the drawn tokens; 0 where the draw is a fault
 void sample_rows(device& d, const draw_order* draws, std::uint32_t count, const std::uint32_t* words,
                  float* saved, float* logits, std::uint32_t vocab, decoder_result* out, std::int32_t* ids);
 

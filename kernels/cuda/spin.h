@@ -1,6 +1,7 @@
-// spin.h — waiting for what a kernel writes into the host's memory while the stream has more to do behind it.
+// spin.h — waiting on the host for something that a kernel writes into pinned memory, while the stream has
+// more work behind that kernel.
 //
-// Thread safety: the device's.
+// Thread safety: the device's (device.h).
 #pragma once
 
 #include "kernels/cuda/device.h"
@@ -8,10 +9,11 @@
 
 namespace weir::kernels::cuda {
 
-// Until there() says so; false: the device failed, or has done all that it was given without.
+// Spins until there() returns true. Returns false where the device failed, or where the stream has become
+// idle and there() is still false; the latter becomes the device's fault.
 template <class There>
 bool spin_until(device& d, There there) {
-  constexpr unsigned between_questions = 1u << 14;  // to the driver: some 0.2 ms
+  constexpr unsigned between_questions = 1u << 14;  // how often the driver is asked: every 0.2 ms or so
   for (unsigned tries = 1; !there(); ++tries) {
     relax();
     if (tries % between_questions != 0) continue;

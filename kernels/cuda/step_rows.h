@@ -1,11 +1,14 @@
-// step_rows.h — what a step has to know about its rows, on the way to the device.
+// step_rows.h — what the kernels of a step have to know about its rows, on the way to the device.
 //
-// The host writes it into memory of its own that the device sees, and a kernel of the step takes it from
-// there: so a step that is replayed is one launch. Draws of the step before may go along (draws.h). The host
-// writes again, rows or orders of draws, when that kernel has said that it has taken these and that those
-// draws are done.
+// The host writes tokens, positions, pages and the like into pinned memory, and a kernel at the beginning of
+// the step copies them to the device. A step that is replayed as a graph is therefore a single launch: the
+// addresses in the graph stay the same while their contents change. Draws of the step before may run as a
+// part of the same launch (draws.h).
 //
-// Thread safety: the device's.
+// After the copy the kernel writes the step's number into pinned memory. Until the host has seen that number
+// it must not overwrite the rows, nor the orders of draws that ran with the step.
+//
+// Thread safety: the device's (device.h).
 #pragma once
 
 #include <vector>
@@ -16,24 +19,30 @@
 
 namespace weir::kernels::cuda {
 
-// Of a step as the device computes it: some of it fills up a class.
+// The size of a step as the device computes it. It may be larger than the decoder_step: the counts are
+// rounded up to a batch class or, on a deterministic device, to whole products::unit, and what is added is
+// padding.
 struct step_extent {
+  // rows: all rows. logits: rows of logits. decodes: rows that decode_attention computes, each alone in its
+  // slice.
   std::uint32_t rows = 0, logits = 0, decodes = 0;
-  std::uint32_t entries = 0;  // of decode_rows, at most
+  std::uint32_t entries = 0;  // most entries of rows_view::decode_rows
+  // The number of prefill_blocks, and the lines of each (rows_view::block_lines).
   std::uint32_t blocks = 0, block_lines = 0;
-  bool listed = false;  // those that decode (layers.h)
+  bool listed = false;  // decode_rows is made by list_decodes (layers.h)
 };
 
-// In front of the rows.
+// The first 16 bytes of what is copied to the device.
 struct alignas(16) rows_head {
-  std::uint32_t units;   // of 16 bytes, with this one
-  std::uint32_t number;  // of the step
+  std::uint32_t units;   // how many units of 16 bytes are copied, this head included
+  std::uint32_t number;  // the step's number, counted by write()
   std::uint32_t unused[2];
 };
 
 class step_rows {
  public:
-  // Batches of decoding are filled up to one of these, so that few graphs serve all.
+  // The batch classes: a step of decoding is padded to the next of these numbers of rows, so that a few
+  // graphs serve every number.
   static constexpr std::uint32_t classes[] = {1,  2,  4,  6,   8,   12,  16,  20,  24,  28,  32,  40,  48, 56,
                                               64, 80, 96, 112, 128, 160, 192, 224, 256, 320, 384, 448, 512};
   static constexpr std::uint32_t largest_class = 512;
@@ -41,33 +50,47 @@ class step_rows {
   step_rows(device& d, const head_shape& heads);
   step_rows(const step_rows&) = delete;
 
+  // The extent in which the device computes `step`.
+  // REQUIRES: where `decoding`, every slice has one row and there are at most `largest_class` rows
   step_extent extent_of(const decoder_step& step, bool decoding) const;
 
-  // True where it moved, as write() says too.
+  // Reserves memory for steps of `words` words of 4 bytes, in pinned memory and on the device. Returns true
+  // where one of the two has moved: graphs that were recorded before must then be dropped.
   bool reserve(std::size_t words) { return there_.reserve(words * 4) | host_.reserve(words * 4); }
 
-  // Waits until what was written last is taken; false: the device failed. Whoever runs ahead has waited for
-  // the draws of the step before, which went along with it: its rows are taken, too, or will be at once.
+  // Waits until the device has copied the rows of the last write(), by spinning on the host. False: the
+  // device failed. A caller that has collected the draws which ran with that step hardly waits: the copy runs
+  // beside those draws.
   bool wait_taken();
 
-  // What the step will find on the device once it is brought. No tokens: memory was short.
+  // Waits for the rows written last (wait_taken), then writes the rows of `step` into pinned memory. Returns
+  // the addresses on the device where the step's kernels find them once bring() has run; `drawn` is left
+  // null. `tokens` is null where memory is short or the device failed. `moved` says whether the memory has
+  // moved, as reserve() does.
+  // REQUIRES: e = extent_of(step, …)
   rows_view write(const decoder_step& step, const step_extent& e, bool& moved);
 
-  // Part of a step, in front of all that reads its rows: takes what was written last. `beside` draws that go
-  // along: the kernel before this one is theirs.
+  // Launches, or records into a graph, the kernel that copies the rows of the last write() to the device. It
+  // stands in front of every kernel that reads them. With `beside` the kernel in front of this one is that of
+  // the draws which run with the step (draw_desk::record): the copy then runs beside the draws, and its
+  // number is written when both are done. Otherwise the copy starts when everything before it on the stream
+  // has ended.
   void bring(bool beside);
 
  private:
-  struct places;
+  struct places;  // where each array lies in the memory, in words
+
+  // Writes the arrays of `step` to the places in pinned memory, padding included.
   void fill(const decoder_step& step, const step_extent& e, const places& p);
+  // Whether both memories hold `words` words.
   bool holds(std::size_t words) const { return there_.holds(words * 4) && host_.holds(words * 4); }
 
   device& d_;
   const head_shape heads_;
-  grown there_, host_;
-  grown taken_;  // in the host's memory: the number of the step whose rows were taken last
-  std::vector<decode_row> singles_;
-  std::uint32_t number_ = 0;  // of the step that was written last
+  grown there_, host_;  // the rows on the device; the rows in pinned memory
+  grown taken_;         // one word of pinned memory: the number of the step whose rows were copied last
+  std::vector<decode_row> singles_;  // scratch of fill(): the rows that are alone in their slice
+  std::uint32_t number_ = 0;         // the number of the step that was written last
 };
 
 }  // namespace weir::kernels::cuda

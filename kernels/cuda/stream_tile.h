@@ -1,6 +1,8 @@
-// stream_tile.h — a tile of stream_wide.cu's products: how large it is, and where its sums go.
+// stream_tile.h — a tile of stream_wide.cu's products: its size, and where its sums are written.
 //
-// Gate and up lie in a tile in turns of eight rows, so that a thread has both of what it multiplies.
+// A tile is 64 or 128 rows of the weights (the outputs of the product) by `wide` rows of x. For silu the rows
+// of gate and up alternate in a tile in groups of eight, so that one thread has both numbers that it
+// multiplies.
 #pragma once
 
 #include <cstddef>
@@ -12,33 +14,35 @@
 
 namespace weir::kernels::cuda {
 
-constexpr int panel_columns = 64;               // of a panel: its rows are 128 bytes, swizzled
-constexpr std::size_t most_shared = 227 << 10;  // of one block, on 9.0
+constexpr int panel_columns = 64;               // of a panel, whose rows are 128 bytes, swizzled
+constexpr std::size_t most_shared = 227 << 10;  // shared memory of one block, on 9.0
 
-// `wide`: rows of x, filled up. What suited each best on an H200 is in docs/performance.md, «Products of up
-// to 128 rows».
+// The sizes of a block and of its ring in shared memory, for up to `wide` rows of x. How the numbers were
+// chosen on an H200 is in docs/performance.md, «Products of up to 128 rows».
 template <int wide>
 struct wide_ring {
   static constexpr int groups = wide <= 64 ? 1 : 2;  // warpgroups that multiply, each 64 rows of the tile
   static constexpr int panels = wide <= 32 ? 4 : wide <= 64 ? 2 : 1;  // of a stage
-  static constexpr int rows = groups * 64,
-                       threads = groups * 128 + 32;  // of a tile; of a block, the last 32 ask
+  // rows: rows of weights in a tile. threads: threads of a block, the last 32 of which load.
+  static constexpr int rows = groups * 64, threads = groups * 128 + 32;
   static constexpr int weights = rows * panel_columns * 2, x = wide * panel_columns * 2;  // bytes of a panel
-  static constexpr int stage = panels * (weights + x);
-  static constexpr int stages =
-      static_cast<int>(most_shared - 1024) / stage;  // behind them two barriers each
-  static constexpr std::size_t bytes = stages * (stage + 16);
+  static constexpr int stage = panels * (weights + x);  // bytes: panels of weights, then those of x
+  static constexpr int stages = static_cast<int>(most_shared - 1024) / stage;
+  static constexpr std::size_t bytes = stages * (stage + 16);  // all stages, then two barriers for each
 };
 
+// The arguments of the kernel besides the maps of w and x.
 struct wide_args {
   void* out;
-  float4* parts;      // [blocks of the grid, groups, wide / 8, 128]: left for who writes a tile
-  unsigned* arrived;  // [blocks of the grid, groups]: how many have left theirs
+  float4* parts;      // [blocks of the grid, groups, wide / 8, 128]: sums for a tile of another block
+  unsigned* arrived;  // [blocks of the grid, groups]: how many blocks have left sums for the tile of this one
+  // n: rows of w. m: rows of x. tiles: tiles of the product. chunks: stages that a tile takes.
   std::uint32_t n, m, tiles, chunks;
-  std::uint32_t slabs;  // of a tile, as the weights' map counts them
+  std::uint32_t slabs;  // slabs of a tile in the last dimension of the weights' map
 };
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
+// Writes output `row` of row `column` of x, or adds to it.
 template <dtype type, product_out kind>
 __device__ __forceinline__ void put_sum(const wide_args& a, std::uint32_t row, std::uint32_t column,
                                         float v) {
@@ -48,7 +52,8 @@ __device__ __forceinline__ void put_sum(const wide_args& a, std::uint32_t row, s
   if constexpr (kind == product_out::add_f32) atomicAdd(static_cast<float*>(a.out) + at, v);
 }
 
-// `slab`: 16 rows of the weights, or eight gates and their ups; the warp's.
+// Writes the calling warp's sums of slab `slab`: 16 rows of the weights, or for silu eight of gate and the
+// same eight of up.
 template <dtype type, product_out kind, int wide>
 __device__ __forceinline__ void put_slab(const wide_args& a, std::uint32_t slab,
                                          const float (&sums)[wide / 2]) {
@@ -71,18 +76,22 @@ __device__ __forceinline__ void put_slab(const wide_args& a, std::uint32_t slab,
   }
 }
 
+// Reads a counter with acquire order.
 __device__ __forceinline__ unsigned read_count(const unsigned* at) {
   unsigned v;
   asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(v) : "l"(at) : "memory");
   return v;
 }
 
-// `place`: a block's warpgroup.
+// Where the thread's sums lie in `parts`. `place` is the index of a block and warpgroup, block * groups +
+// warpgroup.
 template <int wide>
 __device__ __forceinline__ float4* part_of(const wide_args& a, std::uint32_t place) {
   return a.parts + std::size_t{place} * (wide / 8 * 128) + threadIdx.x % 128;
 }
 
+// Leaves the warpgroup's sums at `place`, and counts them for `owner`, the place that writes the tile. All
+// threads of the warpgroup call it.
 template <int wide>
 __device__ __forceinline__ void leave_part(const wide_args& a, std::uint32_t place, std::uint32_t owner,
                                            const float (&sums)[wide / 2]) {
@@ -95,6 +104,7 @@ __device__ __forceinline__ void leave_part(const wide_args& a, std::uint32_t pla
   if (threadIdx.x % 128 == 0) atomicAdd(a.arrived + owner, 1);
 }
 
+// Adds the sums that were left at `place`.
 template <int wide>
 __device__ __forceinline__ void add_part(const wide_args& a, std::uint32_t place, float (&sums)[wide / 2]) {
   const float4* from = part_of<wide>(a, place);

@@ -1,4 +1,4 @@
-// turn.h — one head of one row, by one warp: bias, norm, rotation.
+// turn.h — bias, norm and rotary embedding of one head of one row, computed by one warp.
 #pragma once
 
 #include "kernels/cuda/layers.h"
@@ -7,8 +7,10 @@
 
 namespace weir::kernels::cuda {
 
-// Calls put(i, low, high) with the pairs i, i + 1 of the first half and of the second, as elements. All lanes
-// call it.
+// Computes rotary(norm(from + bias)) of one head [head_dim]. `bias` and `weight` (of the norm) are [head_dim]
+// and may be null; `cos` and `sin` are [head_dim / 2]. For each even i < head_dim / 2 one lane calls put(i,
+// low, high): `low` are elements i and i + 1 of the result, `high` are elements head_dim / 2 + i and + 1, two
+// in a word. Called by all lanes of a warp; `lane` is threadIdx.x % 32.
 template <dtype type, int head_dim, class Put>
 __device__ __forceinline__ void turn_head(const element* from, const float* bias, const float* weight,
                                           float eps, const float* cos, const float* sin, int lane, Put put) {
@@ -48,7 +50,7 @@ __device__ __forceinline__ void turn_head(const element* from, const float* bias
   }
 }
 
-// Where element `i` of token `token` lies among `tokens` tokens of one head.
+// The index of element `i` of token `token` in one head of `tokens` tokens (unit_at).
 template <int head_dim>
 __device__ __forceinline__ int place_of(int i, int token, int tokens = page_tokens) {
   return unit_at(i / 8, token, head_dim / 8, tokens) * 8 + i % 8;

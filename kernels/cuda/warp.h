@@ -1,4 +1,4 @@
-// warp.h — sums and maxima over a warp or a block, the same in every lane.
+// warp.h — sums and maxima over a warp or a block. Every lane gets the result; every lane calls them.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -15,7 +15,7 @@ __device__ __forceinline__ float warp_max(float v) {
   return v;
 }
 
-// `room`: [32] in shared memory. Every thread of the block calls it.
+// The sum over the block. `room` is [32] floats of shared memory. REQUIRES: blockDim.x is a multiple of 32
 __device__ __forceinline__ float block_sum(float v, float* room) {
   v = warp_sum(v);
   __syncthreads();

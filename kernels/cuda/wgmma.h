@@ -1,7 +1,11 @@
-// wgmma.h — products of a warpgroup (four warps) on 9.0a, which run while it goes on: c is [64, n], a thread
-// has rows warp*16 + lane/4 and +8, columns lane%4*2 and +1 of each eight: c[8-columns * 4 + row * 2 +
-// column] (PTX ISA, «Asynchronous warpgroup level matrix instructions»). Between a product and
-// wait_products() nothing may touch its registers.
+// wgmma.h — asynchronous products of a warpgroup (four warps), on 9.0a: the warps go on while the product is
+// computed (PTX ISA, «Asynchronous warpgroup level matrix instructions»).
+//
+// The result c is [64, n] in registers. A thread holds rows 16 * warp + lane / 4 and the one 8 behind it, and
+// of each 8 columns those at lane % 4 * 2 and + 1: c[columns / 8 * 4 + (second row ? 2 : 0) + (second column
+// ? 1 : 0)]. Between a product and wait_products() nothing may read or write its registers.
+//
+// Every function is called by all threads of the warpgroup.
 #pragma once
 
 #include <cstdint>
@@ -10,26 +14,32 @@
 
 namespace weir::kernels::cuda {
 
-// A matrix in shared memory in panels of 64 columns: rows of 128 bytes, swizzled by 128 bytes; `panel` bytes
-// lie between panels. Read along its rows as [rows, k] the panels are not looked at; read across, as [k, n],
-// they are the steps along n. A step of 16 along the row is +2, one of 16 rows +128.
+// The descriptor of a matrix in shared memory that is stored in panels of 64 columns: rows of 128 bytes, with
+// the 128-byte swizzle; one panel begins `panel` bytes behind the other. Where k runs along the rows ([rows,
+// k]), `panel` is not used, and the caller adds the distance itself. Where k runs across the rows ([k, n]),
+// the panels are the steps along n. Adding 2 to a descriptor moves it 16 columns along the row, adding 128
+// moves it by 16 rows.
 __device__ __forceinline__ std::uint64_t panels_at(std::uint32_t address, std::uint32_t panel) {
   return std::uint64_t{1} << 62 | std::uint64_t{1024 >> 4} << 32 | std::uint64_t{panel >> 4} << 16 |
          (address & 0x3ffff) >> 4;
 }
 
+// Orders earlier accesses to the registers before the products that follow; called in front of the first of
+// them.
 __device__ __forceinline__ void products_begin() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
+
+// Closes the group of the products that were begun since the last group.
 __device__ __forceinline__ void products_end_group() {
   asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
 }
 
-// All groups but the last `left` are done with what they read.
+// Waits until at most `left` groups, the latest ones, are not done.
 template <int left>
 __device__ __forceinline__ void wait_products() {
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(left) : "memory");
 }
 
-// The same; `c` is what is read next.
+// The same, and tells the compiler that `c` has changed: for results that are read next.
 template <int left, int n>
 __device__ __forceinline__ void wait_products(float (&c)[n]) {
   wait_products<left>();
@@ -37,7 +47,7 @@ __device__ __forceinline__ void wait_products(float (&c)[n]) {
   for (int i = 0; i < n; ++i) asm volatile("" : "+f"(c[i])::"memory");
 }
 
-// The operands of c, n of them from %0 on.
+// The n registers of c as asm operands, and their names in the asm text, from %0 on.
 #define WEIR_C4(i) "+f"(c[i]), "+f"(c[i + 1]), "+f"(c[i + 2]), "+f"(c[i + 3])
 #define WEIR_C8(i) WEIR_C4(i), WEIR_C4(i + 4)
 #define WEIR_C16(i) WEIR_C8(i), WEIR_C8(i + 8)
@@ -68,7 +78,8 @@ __device__ __forceinline__ void wait_products(float (&c)[n]) {
                : WEIR_C##count(0)                                                                   \
                : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b))
 
-// c (+)= a · bᵀ, k 16: both in shared memory, a [64, 16], b [n, 16].
+// Begins c = a · bᵀ, or c += a · bᵀ where `add` is not 0: a [64, 16] and b [n, 16] are descriptors
+// (panels_at).
 #define WEIR_MULTIPLY_SS(n, count, a_at, b_at, add_at)                                                       \
   template <dtype type>                                                                                      \
   __device__ __forceinline__ void multiply_ss(float(&c)[count], std::uint64_t a, std::uint64_t b, int add) { \
@@ -85,7 +96,8 @@ WEIR_MULTIPLY_SS("64", 32, "%32", "%33", "%34")
 WEIR_MULTIPLY_SS("96", 48, "%48", "%49", "%50")
 WEIR_MULTIPLY_SS("128", 64, "%64", "%65", "%66")
 
-// c += a · b, k 16: a in registers as mma() has it, b [16, n] in shared memory.
+// Begins c += a · b: a [64, 16] in registers, for each warp as mma() has it, b [16, n] a descriptor
+// (panels_at).
 #define WEIR_MULTIPLY_RS(n, count, a_at, b_at)                                                             \
   template <dtype type>                                                                                    \
   __device__ __forceinline__ void multiply_rs(float(&c)[count], const std::uint32_t* a, std::uint64_t b) { \
