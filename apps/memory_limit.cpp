@@ -1,6 +1,5 @@
 #include "apps/memory_limit.h"
 
-#include <malloc.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -8,7 +7,6 @@
 #include <limits>
 
 #include "apps/engine_options.h"
-#include "net/resident.h"
 
 namespace weir::apps {
 namespace {
@@ -69,18 +67,6 @@ core::result<std::uint64_t> clients_limit(std::uint64_t process, std::uint64_t r
       process >> 20, resident >> 20, room >> 20, least_for_clients >> 20);
   e.param = "max-memory";
   return e;
-}
-
-void memory_returner::tick() {
-  constexpr std::uint64_t grown = 16 << 20, large = 48 << 20;
-  constexpr unsigned a_minute = std::chrono::minutes(1) / every;
-  const auto now = net::resident_bytes();
-  if (at_first_ == 0) at_first_ = after_last_ = now;
-  const bool for_long = ++ticks_since_ >= a_minute && now > at_first_ + large;
-  if (now <= after_last_ + grown && !for_long) return;
-  malloc_trim(0);
-  after_last_ = net::resident_bytes();
-  ticks_since_ = 0;
 }
 
 }  // namespace weir::apps

@@ -1,8 +1,6 @@
-// memory_limit.h — how much memory this process may take, how much of that its clients may make it hold, and
-// what of it the system gets back.
+// memory_limit.h — how much memory this process may take, and how much its clients may make it hold.
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <string>
 
@@ -20,21 +18,5 @@ core::result<std::uint64_t> process_limit(const std::string& max_memory);
 // for is an error (does_not_fit).
 inline constexpr std::uint64_t least_for_clients = 64 << 20;
 core::result<std::uint64_t> clients_limit(std::uint64_t process, std::uint64_t resident, bool asked_for);
-
-// Gives memory back that the allocator keeps free. A storm of connections leaves free pieces all over its
-// arenas, which it would keep for ever. Used on one thread; tick() may hold up allocations of others for as
-// long as giving back takes.
-class memory_returner {
- public:
-  static constexpr std::chrono::seconds every{10};  // between two calls of tick()
-
-  // Gives back what is free where the process has grown since it last did, or once a minute where it is
-  // large.
-  void tick();
-
- private:
-  std::uint64_t at_first_ = 0, after_last_ = 0;  // bytes resident
-  unsigned ticks_since_ = 0;
-};
 
 }  // namespace weir::apps

@@ -12,6 +12,7 @@
 #include "apps/engine_options.h"
 #include "apps/local_service.h"
 #include "apps/memory_limit.h"
+#include "apps/memory_returner.h"
 #include "apps/options.h"
 #include "apps/progress.h"
 #include "net/api_keys.h"
