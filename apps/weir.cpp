@@ -15,12 +15,12 @@ namespace {
 
 using namespace weir::apps;
 
-// Subcommands that are documented and not there yet.
-void add_missing(CLI::App& app) {
-  for (const char* name : {"chat", "plan", "render"}) {
-    auto* sub = app.add_subcommand(name, "not supported yet");
+// Subcommands that this program refuses, saying why.
+void add_refused(CLI::App& app, std::initializer_list<const char*> names, const char* why) {
+  for (const char* name : names) {
+    auto* sub = app.add_subcommand(name, why);
     sub->allow_extras();
-    sub->callback([name] { throw CLI::ValidationError(name, "not supported yet"); });
+    sub->callback([name, why] { throw CLI::ValidationError(name, why); });
   }
 }
 
@@ -36,9 +36,13 @@ int run(int argc, char** argv) {
   add("serve", "serve models over HTTP and WebSocket, with a page to try them", add_serve);
   add("generate", "write an answer, or a file of answers, to standard output", add_generate);
   add("tokenize", "text to token ids and pieces, or back", add_tokenize);
+#ifdef WEIR_WITHOUT_MEASURING
+  add_refused(app, {"load", "bench"}, "left out of builds with a sanitizer: what it would measure is the sanitizer");
+#else
   add("load", "load a server with streams, and measure every gap", add_load);
   add("bench", "the project's own benchmarks", add_bench);
-  add_missing(app);
+#endif
+  add_refused(app, {"chat", "plan", "render"}, "not supported yet");
   if (argc > 1 && argv[1][0] != '-' &&
       app.get_subcommands([&](CLI::App* s) { return s->check_name(argv[1]); }).empty()) {
     std::cerr << "'" << argv[1] << "' is no subcommand; weir --help lists them\n";
