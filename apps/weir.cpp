@@ -34,11 +34,11 @@ int run(int argc, char** argv) {
     commands[sub] = make(*sub);
   };
   add("serve", "serve models over HTTP and WebSocket, with a page to try them", add_serve);
+#ifdef WEIR_SERVE_ONLY
+  add_refused(app, {"generate", "tokenize", "load", "bench"}, "left out of builds with a sanitizer");
+#else
   add("generate", "write an answer, or a file of answers, to standard output", add_generate);
   add("tokenize", "text to token ids and pieces, or back", add_tokenize);
-#ifdef WEIR_WITHOUT_MEASURING
-  add_refused(app, {"load", "bench"}, "left out of builds with a sanitizer: what it would measure is the sanitizer");
-#else
   add("load", "load a server with streams, and measure every gap", add_load);
   add("bench", "the project's own benchmarks", add_bench);
 #endif
