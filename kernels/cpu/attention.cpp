@@ -7,7 +7,7 @@
 namespace weir::kernels {
 namespace {
 
-constexpr std::uint64_t worth_sharing = 1u << 14;  // bytes of keys and values that are moved or met
+constexpr std::uint64_t worth_sharing = 1u << 14;  // bytes of keys and values that are moved or read
 constexpr std::uint32_t write_rows = 32;           // of one slice, for one worker at a time
 
 // A row's attention is computed over parts of this many pages, each part anew, and the parts are merged in
@@ -166,13 +166,13 @@ void cpu_attention(void* self, const attention& op) {
   const std::uint32_t at_once = std::min(group, most), tiles = (group + at_once - 1) / at_once;
   attention_job job{cpu, op, group, at_once, op.kv.heads * tiles, 1};
   cut_into_blocks(op.slices, most / at_once, cpu.blocks);
-  std::uint64_t met = 0;  // by whole rows
+  std::uint64_t read = 0;  // by whole rows
   for (const row_block& block : cpu.blocks) {
     job.most_parts = std::max(job.most_parts, job.parts_of(block));
     const kv_slice& slice = op.slices[block.slice];
-    met += slice.position + slice.rows;
+    read += slice.position + slice.rows;
   }
-  job.run(2 * met * op.kv.heads * op.kv.head_dim * sizeof(float) >= worth_sharing);
+  job.run(2 * read * op.kv.heads * op.kv.head_dim * sizeof(float) >= worth_sharing);
 }
 
 }  // namespace weir::kernels

@@ -7,20 +7,20 @@
 // they have met of an item. Of a row in parts the last to be ready joins them.
 #include <algorithm>
 
-#include "kernels/cuda/attention_bring.h"
 #include "kernels/cuda/attention_join.h"
+#include "kernels/cuda/attention_load.h"
 #include "kernels/cuda/head_size.h"
 
 namespace weir::kernels::cuda {
 namespace {
 
-// Meets what is brought: each warp its piece of a chunk.
+// A compute warp: adds one piece of each page to its sums.
 template <dtype type, int head_dim>
-class meeter {
+class compute_warp {
   static constexpr int units = head_dim / 8, lines = join_lines<head_dim>;
 
  public:
-  __device__ __forceinline__ meeter(const decode_args& args, ring<head_dim>& from)
+  __device__ __forceinline__ compute_warp(const decode_args& args, ring<head_dim>& from)
       : g(args),
         r(from),
         shape(args.a.heads),
@@ -55,7 +55,7 @@ class meeter {
           asm volatile("fence.proxy.async.shared::cta;" ::: "memory");  // a copy comes over it
           __syncwarp();
         }
-        m.template meet<page_tokens>(q, shared_address(page) + warp * piece_tokens * panel_units(units) * 16,
+        m.template add<page_tokens>(q, shared_address(page) + warp * piece_tokens * panel_units(units) * 16,
                                      c.at + warp, seen, log2_scale, lane);
       }
       barrier_arrive_warp(shared_address(&r.empty[stage]));
@@ -69,9 +69,9 @@ class meeter {
   }
 
  private:
-  // What this warp has met, lines from `line` on, to who joins.
+  // Hands the sums of the lines from `line` on to the join warp.
   __device__ __forceinline__ void tell(const item& of, int line) {
-    barrier_wait(shared_address(&r.met_empty), (told++ + 1) & 1);
+    barrier_wait(shared_address(&r.sums_empty), (told++ + 1) & 1);
     if (threadIdx.x == 0) r.joined = of;
     const int mine = lane / 4 - line % 8;
     if (mine >= 0 && mine < lines) {
@@ -80,14 +80,14 @@ class meeter {
       else
         put<1>(mine);
     }
-    barrier_arrive_warp(shared_address(&r.met_full));
+    barrier_arrive_warp(shared_address(&r.sums_full));
   }
 
   template <int upper>
   __device__ __forceinline__ void put(int at) {
 #pragma unroll
     for (int u = 0; u < units; ++u)
-      *reinterpret_cast<float2*>(&r.met[warp][at][u * 8 + lane % 4 * 2]) =
+      *reinterpret_cast<float2*>(&r.sums[warp][at][u * 8 + lane % 4 * 2]) =
           make_float2(m.result[u][2 * upper], m.result[u][2 * upper + 1]);
     if (lane % 4 == 0) r.ends[warp][at] = make_float2(m.largest[upper], m.total[upper]);
   }
@@ -96,7 +96,7 @@ class meeter {
   ring<head_dim>& r;
   const slot_shape shape;
   const int warp, lane, group;
-  met<type, head_dim> m;
+  attention_sums<type, head_dim> m;
   int told = 0;
 };
 
@@ -109,20 +109,20 @@ __global__ void __launch_bounds__(bulk_threads) bulk_kernel(const __grid_constan
   if (threadIdx.x == 0) {
     for (int s = 0; s < stages<head_dim>; ++s) {
       barrier_init(shared_address(&r.full[s]), 1);
-      barrier_init(shared_address(&r.empty[s]), meeters * warp_arrivals);
+      barrier_init(shared_address(&r.empty[s]), compute_warps * warp_arrivals);
     }
-    barrier_init(shared_address(&r.met_full), meeters * warp_arrivals);
-    barrier_init(shared_address(&r.met_empty), warp_arrivals);
+    barrier_init(shared_address(&r.sums_full), compute_warps * warp_arrivals);
+    barrier_init(shared_address(&r.sums_empty), warp_arrivals);
     barrier_inits_end();
   }
   __syncthreads();
   const int warp = static_cast<int>(threadIdx.x / 32);
-  // As in attention_decode.cu: what is brought before the wait was there before the step.
-  if (!g.fresh || warp != meeters) wait_for_previous();
-  if (warp == meeters)
-    bringer<head_dim>(g, r).run();
-  else if (warp < meeters)
-    meeter<type, head_dim>(g, r).run();
+  // As in attention_decode.cu: what is loaded before the wait was there before the step.
+  if (!g.fresh || warp != compute_warps) wait_for_previous();
+  if (warp == compute_warps)
+    loader<head_dim>(g, r).run();
+  else if (warp < compute_warps)
+    compute_warp<type, head_dim>(g, r).run();
   else
     joiner<type, head_dim>(g, r).run();
 #endif

@@ -113,7 +113,7 @@ __global__ void __launch_bounds__(warps * 32) decode_kernel(decode_args g) {
   q.load(g, row, kv_head, lane);
 
   const float log2_scale = g.a.scale * 1.44269504f;
-  met<type, head_dim> m;
+  attention_sums<type, head_dim> m;
   m.clear();
   int stage = 0;
   for (int at = begin + warp; at < end; at += warps) {
@@ -126,7 +126,7 @@ __global__ void __launch_bounds__(warps * 32) decode_kernel(decode_args g) {
                                 g.v.pages[pages_at + seen.to / page_tokens], keys, lane);
       __syncwarp();
     }
-    m.meet(q, shared_address(keys), at, seen, log2_scale, lane);
+    m.add(q, shared_address(keys), at, seen, log2_scale, lane);
     __syncwarp();
     stage = (stage + 1) % stages;
   }
@@ -236,7 +236,7 @@ bool attention_supports(const device& d, const head_shape& h) {
   return is_head_size(h.head_dim) && h.heads / h.kv_heads <= 16 && shared <= d.shared_per_block;
 }
 
-void decode_attention(device& d, const rows_view& v, const attention_args& a, const turning& t, bool fresh,
+void decode_attention(device& d, const rows_view& v, const attention_args& a, const rotary_args& t, bool fresh,
                       const split_scratch& scratch) {
   if (v.decodes == 0) return;
   const decode_args g{v, a, t, fresh, scratch, 1};

@@ -24,11 +24,11 @@ class joiner {
     for (;;) {
       item of;
       for (int line = 0; line < group; line += lines) {
-        barrier_wait(shared_address(&r.met_full), heard++ & 1);
+        barrier_wait(shared_address(&r.sums_full), heard++ & 1);
         of = r.joined;
         if (of.head < 0) return;
         join(of, line);
-        barrier_arrive_warp(shared_address(&r.met_empty));
+        barrier_arrive_warp(shared_address(&r.sums_empty));
       }
       if (of.parts > 1 && is_last(of)) join_parts(of);
     }
@@ -71,7 +71,7 @@ class joiner {
            (static_cast<std::size_t>(of.slot + part) * g.a.heads.kv_heads + of.head) * part_floats(g.a.heads);
   }
 
-  // Merges what the compute warps hold in r.met: query heads from `line` on of the group, at most `lines`.
+  // Merges what the compute warps hold in r.sums: query heads from `line` on of the group, at most `lines`.
   // The result goes to the output, or where the item is one of several parts to the scratch.
   __device__ __forceinline__ void join(const item& of, int line) const {
     float* left = of.parts > 1 ? part_of(of, of.part) : nullptr;
@@ -80,8 +80,8 @@ class joiner {
       if (line + l >= group) break;
       sum s;
 #pragma unroll
-      for (int w = 0; w < meeters; ++w)
-        s.add(*reinterpret_cast<const float4*>(&r.met[w][l][at]), r.ends[w][l]);
+      for (int w = 0; w < compute_warps; ++w)
+        s.add(*reinterpret_cast<const float4*>(&r.sums[w][l][at]), r.ends[w][l]);
       if (!left) {
         s.put(out_of(of) + (line + l) * head_dim + at);
         continue;
@@ -125,7 +125,7 @@ class joiner {
   const decode_args& g;
   ring<head_dim>& r;
   const int lane, group;
-  int heard = 0;  // how often r.met was filled
+  int heard = 0;  // how often r.sums was filled
 };
 
 }  // namespace weir::kernels::cuda

@@ -13,7 +13,7 @@
 
 #include "kernels/cuda/launch.h"
 #include "kernels/cuda/layers.h"
-#include "kernels/cuda/turn.h"
+#include "kernels/cuda/rotary.h"
 
 namespace weir::kernels::cuda {
 
@@ -27,7 +27,7 @@ constexpr int piece_bytes = 2 * piece_tokens * head_dim * 2;
 struct decode_args {
   rows_view v;
   attention_args a;
-  turning t;
+  rotary_args t;
   // Queries, keys and values in qkv are as the product left them: the kernel applies `t`, and stores the
   // row's own key and value in its page.
   bool fresh;
@@ -121,7 +121,7 @@ __device__ __forceinline__ void lay_fresh(const decode_args& g, const fresh_row&
     *reinterpret_cast<std::uint32_t*>(stage + place_of<head_dim>(i, here, tokens)) = two;
     *reinterpret_cast<std::uint32_t*>(g.a.pages.keys + place + place_of<head_dim>(i, token)) = two;
   };
-  turn_head<type, head_dim>(from.key, key_bias, g.t.k_norm, g.t.eps, from.cos, from.sin, lane,
+  rotary_head<type, head_dim>(from.key, key_bias, g.t.k_norm, g.t.eps, from.cos, from.sin, lane,
                             [&](int i, std::uint32_t a, std::uint32_t b) {
                               put(i, a);
                               put(head_dim / 2 + i, b);
@@ -186,7 +186,7 @@ struct queries {
       of(u, upper) = *reinterpret_cast<const std::uint32_t*>(from + lane % 4 * 2 + u * 8);
   }
 
-  // Loads one head's queries and applies bias, norm and rotary embedding, as turn_head does. The four lanes
+  // Loads one head's queries and applies bias, norm and rotary embedding, as rotary_head does. The four lanes
   // of a head share its norm; elements i and i + head_dim / 2, which are rotated together, are in the same
   // lane.
   __device__ __forceinline__ void load_turned(const decode_args& g, std::uint32_t head, const element* from,
@@ -228,7 +228,7 @@ struct queries {
 // The attention of a group over the pieces so far: sums of values weighted by exponentials [group, head_dim],
 // in registers as the accumulators of mma. They are not divided by the totals yet.
 template <dtype type, int head_dim>
-struct met {
+struct attention_sums {
   static constexpr int units = head_dim / 8;
   float result[units][4];  // of each unit: two elements of head lane / 4, two of head lane / 4 + 8
   // Of the same two heads: the largest score so far, in units of log2, and the sum of exp2(score - largest).
@@ -246,7 +246,7 @@ struct met {
   // piece's keys in a stage that holds the keys of `tokens` tokens and then their values. `log2_scale` is the
   // attention's scale times log2(e).
   template <int tokens = piece_tokens>
-  __device__ __forceinline__ void meet(const queries<type, head_dim>& of, std::uint32_t keys, int at,
+  __device__ __forceinline__ void add(const queries<type, head_dim>& of, std::uint32_t keys, int at,
                                        const seen_tokens& seen, float log2_scale, int lane) {
     const std::uint32_t values = keys + tokens * head_dim * 2;
     float scores[2][4] = {};

@@ -1,6 +1,6 @@
 // attention_ring.h — the shared memory through which the warps of a block of attention_bulk.cu work together.
 //
-// A block has six warps. The load warp (attention_bring.h) copies keys and values into a ring of stages, one
+// A block has six warps. The load warp (attention_load.h) copies keys and values into a ring of stages, one
 // page of one key head each. Four compute warps multiply one piece of a page each. The join warp
 // (attention_join.h) merges the results of the four. An «item» is the work on one key head of one entry of
 // the list.
@@ -13,8 +13,8 @@
 
 namespace weir::kernels::cuda {
 
-constexpr int meeters = page_pieces;  // compute warps: one for each piece of a page
-constexpr unsigned bulk_threads = (meeters + 2) * 32;
+constexpr int compute_warps = page_pieces;  // compute warps: one for each piece of a page
+constexpr unsigned bulk_threads = (compute_warps + 2) * 32;
 
 // The bytes of a stage: keys and values of one page and key head.
 template <int head_dim>
@@ -50,14 +50,14 @@ struct chunk {
 template <int head_dim>
 struct alignas(128) ring {
   unsigned char stage[stages<head_dim>][stage_bytes<head_dim>];
-  // The sums of each compute warp for join_lines query heads (`met` in attention_piece.h), for the join warp.
-  float met[meeters][join_lines<head_dim>][head_dim + 4];
-  float2 ends[meeters][join_lines<head_dim>];  // their largest scores and totals
+  // The sums of each compute warp for join_lines query heads (attention_sums in attention_piece.h), for the join warp.
+  float sums[compute_warps][join_lines<head_dim>][head_dim + 4];
+  float2 ends[compute_warps][join_lines<head_dim>];  // their largest scores and totals
   chunk what[stages<head_dim>];                // what each stage holds
-  item joined;  // whose sums `met` holds; its head is -1 when there are no more items
+  item joined;  // that `sums` belongs to; its head is -1 when there are no more items
   // Barriers (barrier.h). full: the load warp's copies to a stage have arrived. empty: the compute warps are
-  // done with a stage. met_full: the compute warps have written `met`. met_empty: the join warp has read it.
-  std::uint64_t full[stages<head_dim>], empty[stages<head_dim>], met_full, met_empty;
+  // done with a stage. sums_full: the compute warps have written `sums`. sums_empty: the join warp has read it.
+  std::uint64_t full[stages<head_dim>], empty[stages<head_dim>], sums_full, sums_empty;
 };
 
 // The layout of a slot, which holds what an item has from the kernel before, as it is in qkv: the group's

@@ -41,7 +41,7 @@ static_assert(lines * (sum_stride<64> + 2) * 4 <= 2 * stages * tile_bytes<64>);
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 
 // A barrier of all threads of the cluster. What they wrote to shared memory before it is visible behind it.
-__device__ __forceinline__ void cluster_meet() {
+__device__ __forceinline__ void cluster_barrier() {
   asm volatile("barrier.cluster.arrive.release;\nbarrier.cluster.wait.acquire;" ::: "memory");
 }
 

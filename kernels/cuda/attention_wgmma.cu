@@ -30,7 +30,7 @@ __device__ void ask(const rows_view& v, const attention_args& a, const part& p, 
     if (slot == 0) ids = v.pages[p.b.pages_at + min(p.first_page + t * 2 + lane, p.last_page)];
     const std::int32_t page[2] = {__shfl_sync(~0u, ids, slot), __shfl_sync(~0u, ids, slot + 1)};
     if (lane != 0) continue;
-    const auto bring = [&](const element* from, std::uint32_t to, std::uint32_t full, std::uint32_t free) {
+    const auto load = [&](const element* from, std::uint32_t to, std::uint32_t full, std::uint32_t free) {
       barrier_wait(free + stage * 8, parity);
       barrier_expect(full + stage * 8, tile_bytes<head_dim>);
 #pragma unroll
@@ -43,14 +43,14 @@ __device__ void ask(const rows_view& v, const attention_args& a, const part& p, 
                     half, full + stage * 8);
       }
     };
-    bring(a.pages.keys, r.keys, r.key_full, r.key_free);
-    bring(a.pages.values, r.values, r.value_full, r.value_free);
+    load(a.pages.keys, r.keys, r.key_full, r.key_free);
+    load(a.pages.values, r.values, r.value_full, r.value_free);
   }
 }
 
 // A warpgroup's lines of Q go to shared memory; lines behind the last repeat its row.
 template <int head_dim>
-__device__ void bring_queries(const attention_args& a, const part& p, int group_of_warps, int thread,
+__device__ void load_queries(const attention_args& a, const part& p, int group_of_warps, int thread,
                               unsigned char* queries) {
   constexpr int units = head_dim / 8;
   for (int i = thread; i < 64 * units; i += 128) {
@@ -62,7 +62,7 @@ __device__ void bring_queries(const attention_args& a, const part& p, int group_
     *reinterpret_cast<uint4*>(queries + unit_at(unit, line, units, lines) * 16) = q;
   }
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
-  meet(1 + group_of_warps, 128);
+  named_barrier(1 + group_of_warps, 128);
 }
 
 // All tiles of a warpgroup's 64 lines; o is in units of the largest.
@@ -217,8 +217,8 @@ __global__ void __launch_bounds__(threads, 1) wgmma_kernel(rows_view v, attentio
     wait_for_previous();
     if (threadIdx.x < consumers + 32) ask<head_dim>(v, a, p, r);
     if (gridDim.z > 1) {
-      cluster_meet();
-      cluster_meet();
+      cluster_barrier();
+      cluster_barrier();
     }
   } else {
     asm volatile("setmaxnreg.inc.sync.aligned.u32 240;");
@@ -226,7 +226,7 @@ __global__ void __launch_bounds__(threads, 1) wgmma_kernel(rows_view v, attentio
     const int thread = static_cast<int>(threadIdx.x % 128), lane = thread % 32;
     const int line = group_of_warps * 64 + thread / 32 * 16 + lane / 4;
     const float log2_scale = a.scale * 1.44269504f;
-    bring_queries<head_dim>(a, p, group_of_warps, thread, shared);
+    load_queries<head_dim>(a, p, group_of_warps, thread, shared);
     running w;
 #pragma unroll
     for (int l = 0; l < 2; ++l) w.position[l] = p.b.position + min((line + l * 8) / p.group, p.b.rows - 1);
@@ -235,11 +235,11 @@ __global__ void __launch_bounds__(threads, 1) wgmma_kernel(rows_view v, attentio
     if (gridDim.z == 1) {
       write<type, head_dim>(a, p, w, o, line);
     } else {
-      meet(3, consumers);  // nobody reads the rings any more
+      named_barrier(3, consumers);  // nobody reads the rings any more
       leave_part<head_dim>(w, o, log2_scale, line, reinterpret_cast<float*>(shared + tile_bytes<head_dim>));
-      cluster_meet();
+      cluster_barrier();
       join<type, head_dim>(a, p, r.keys, static_cast<int>(threadIdx.x));
-      cluster_meet();  // nobody reads this block's shared memory any more
+      cluster_barrier();  // nobody reads this block's shared memory any more
     }
   }
 #endif

@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::uint32_t least_rows = 1024;  // room for these is there from the start
 
-// For kernels' code, which is brought as they first run, and for graphs: of a driver that lacks it steps fail
+// For kernels' code, which the driver loads as they first run, and for graphs: of a driver that lacks it steps fail
 // for good.
 constexpr std::size_t least_free = std::size_t{192} << 20;
 
@@ -72,7 +72,7 @@ class cuda_decoder final : public decoder {
   grown frequencies_, x_, normed_, qkv_, attended_, gate_up_, inner_, cos_, sin_, logits_, scratch_, parts_,
       arrived_;
   step_rows rows_here_;
-  draw_desk draws_;
+  device_draws draws_;
   split_scratch split_;
   std::uint32_t rows_ = 0, logits_rows_ = 0;
 
@@ -267,7 +267,7 @@ bool cuda_decoder::forward(const decoder_step& step) {
 void cuda_decoder::record(const rows_view& v, bool decoding) {
   const auto half = s_.head_dim / 2;
   if (decoding) draws_.record(v.rows, logits_.as<float>(), s_.vocab);
-  rows_here_.bring(decoding);
+  rows_here_.copy_in(decoding);
   embed(d_, v, s_.embedding, x_.as<float>());
   angles(d_, v, frequencies_.as<float>(), half, cos_.as<float>(), sin_.as<float>());
   const float* bias = nullptr;  // of the layer before: its last product adds to x without one
@@ -294,7 +294,7 @@ void cuda_decoder::layer(std::size_t i, const rows_view& v, bool decoding, const
   const decoder_layer& w = s_.layers[i];
   const std::size_t half = std::size_t{page_count_} * s_.kv_heads * page_tokens * s_.head_dim;
   const layer_pages pages{pages_ + i * 2 * half, pages_ + i * 2 * half + half};
-  const turning turn{w.qkv_bias, w.q_norm, w.k_norm, cos_.as<float>(), sin_.as<float>(), s_.norm_eps};
+  const rotary_args rotary{w.qkv_bias, w.q_norm, w.k_norm, cos_.as<float>(), sin_.as<float>(), s_.norm_eps};
   const attention_args attention{heads_,
                                  type_,
                                  pages,
@@ -308,9 +308,9 @@ void cuda_decoder::layer(std::size_t i, const rows_view& v, bool decoding, const
   norm(d_, type_, x, bias_before, nullptr, w.attention_norm, v.rows, s_.hidden, s_.norm_eps, normed);
   multiply(w.qkv, &decoder_layer::qkv, normed, v.rows, qkv_.as<element>(), product_out::element);
   const bool fresh = decoding && !d_.deterministic;
-  if (!fresh) turn_and_write(d_, type_, v, heads_, turn, qkv_.as<element>(), pages);
+  if (!fresh) rotary_and_write(d_, type_, v, heads_, rotary, qkv_.as<element>(), pages);
   prefill_attention(d_, v, attention);
-  decode_attention(d_, v, attention, turn, fresh, split_);
+  decode_attention(d_, v, attention, rotary, fresh, split_);
   multiply(w.out, &decoder_layer::out, attended_.as<element>(), v.rows, x, product_out::add_f32);
 
   norm(d_, type_, x, w.out_bias, nullptr, w.mlp_norm, v.rows, s_.hidden, s_.norm_eps, normed);

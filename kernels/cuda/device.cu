@@ -125,7 +125,7 @@ const void* device::stage(const void* from, std::size_t bytes) {
   const std::size_t room = (bytes + 255) / 256 * 256;
   if (failed()) return nullptr;
   if (small.used + room > small.size) {
-    fault = label + ": an operation brings more than " + std::to_string(small.size / 2) + " bytes of indices";
+    fault = label + ": an operation has more than " + std::to_string(small.size / 2) + " bytes of indices";
     return nullptr;
   }
   auto* host = static_cast<std::byte*>(small.host) + small.used;

@@ -23,9 +23,9 @@
 
 namespace weir::kernels::cuda {
 
-class draw_desk {
+class device_draws {
  public:
-  explicit draw_desk(device& d)
+  explicit device_draws(device& d)
       : d_(d),
         orders_(d, true),
         along_(d, true),
@@ -34,7 +34,7 @@ class draw_desk {
         saved_(d),
         results_(d, true),
         ids_(d) {}
-  draw_desk(const draw_desk&) = delete;
+  device_draws(const device_draws&) = delete;
 
   // Reserves memory for `draws` draws from rows of `vocab` logits. Results and ids of the last draws are
   // kept. Returns true where a buffer has moved whose address recorded graphs contain: the caller then drops

@@ -4,7 +4,7 @@
 
 #include "kernels/cuda/head_size.h"
 #include "kernels/cuda/launch.h"
-#include "kernels/cuda/turn.h"
+#include "kernels/cuda/rotary.h"
 #include "kernels/cuda/warp.h"
 
 namespace weir::kernels::cuda {
@@ -72,7 +72,7 @@ __global__ void norm_kernel(float* x, const float* bias, const std::int32_t* fro
 
 // A warp a head of a row: queries, keys, then values.
 template <dtype type, int head_dim>
-__global__ void turn_kernel(rows_view v, head_shape h, turning t, element* qkv, layer_pages to) {
+__global__ void rotary_kernel(rows_view v, head_shape h, rotary_args t, element* qkv, layer_pages to) {
   let_next_start();
   wait_for_previous();
   const std::uint32_t all = h.heads + 2 * h.kv_heads;
@@ -86,7 +86,7 @@ __global__ void turn_kernel(rows_view v, head_shape h, turning t, element* qkv, 
   const float* cos = t.cos + row * (head_dim / 2);
   const float* sin = t.sin + row * (head_dim / 2);
   if (head < h.heads) {
-    turn_head<type, head_dim>(at, bias, t.q_norm, t.eps, cos, sin, lane,
+    rotary_head<type, head_dim>(at, bias, t.q_norm, t.eps, cos, sin, lane,
                               [&](int i, std::uint32_t a, std::uint32_t b) {
                                 *reinterpret_cast<std::uint32_t*>(at + i) = a;
                                 *reinterpret_cast<std::uint32_t*>(at + head_dim / 2 + i) = b;
@@ -100,7 +100,7 @@ __global__ void turn_kernel(rows_view v, head_shape h, turning t, element* qkv, 
   const std::size_t place = (page * h.kv_heads + kv_head) * page_tokens * head_dim;
   if (head < h.heads + h.kv_heads) {
     element* keys = to.keys + place;
-    turn_head<type, head_dim>(
+    rotary_head<type, head_dim>(
         at, bias, t.k_norm, t.eps, cos, sin, lane, [&](int i, std::uint32_t a, std::uint32_t b) {
           *reinterpret_cast<std::uint32_t*>(keys + place_of<head_dim>(i, token)) = a;
           *reinterpret_cast<std::uint32_t*>(keys + place_of<head_dim>(head_dim / 2 + i, token)) = b;
@@ -141,10 +141,10 @@ __global__ void silu_kernel(const element* x, const float* bias, std::uint32_t w
 }
 
 template <dtype type, int head_dim>
-void turn(device& d, const rows_view& v, const head_shape& h, const turning& t, element* qkv,
+void rotary(device& d, const rows_view& v, const head_shape& h, const rotary_args& t, element* qkv,
           layer_pages to) {
   const std::size_t lanes = std::size_t{v.rows} * (h.heads + 2 * h.kv_heads) * 32;
-  launch(d, turn_kernel<type, head_dim>, dim3(static_cast<unsigned>((lanes + threads - 1) / threads)),
+  launch(d, rotary_kernel<type, head_dim>, dim3(static_cast<unsigned>((lanes + threads - 1) / threads)),
          threads, 0, v, h, t, qkv, to);
 }
 
@@ -163,9 +163,9 @@ void norm_rows(device& d, float* x, const float* bias, const std::int32_t* from,
 }
 
 template <dtype type>
-void turn_all(device& d, const rows_view& v, const head_shape& h, const turning& t, element* qkv,
+void rotary_any_head(device& d, const rows_view& v, const head_shape& h, const rotary_args& t, element* qkv,
               layer_pages to) {
-  with_head_size(h.head_dim, [&](auto size) { turn<type, size>(d, v, h, t, qkv, to); });
+  with_head_size(h.head_dim, [&](auto size) { rotary<type, size>(d, v, h, t, qkv, to); });
 }
 
 }  // namespace
@@ -188,10 +188,10 @@ void norm(device& d, dtype type, float* x, const float* bias, const std::int32_t
   norm_rows<dtype::bf16>(d, x, bias, from, weight, rows, width, eps, out);
 }
 
-void turn_and_write(device& d, dtype type, const rows_view& v, const head_shape& h, const turning& t,
+void rotary_and_write(device& d, dtype type, const rows_view& v, const head_shape& h, const rotary_args& t,
                     element* qkv, layer_pages to) {
-  if (type == dtype::f16) return turn_all<dtype::f16>(d, v, h, t, qkv, to);
-  turn_all<dtype::bf16>(d, v, h, t, qkv, to);
+  if (type == dtype::f16) return rotary_any_head<dtype::f16>(d, v, h, t, qkv, to);
+  rotary_any_head<dtype::bf16>(d, v, h, t, qkv, to);
 }
 
 void silu_mul_rows(device& d, dtype type, const element* x, const float* bias, std::uint32_t rows,

@@ -64,7 +64,7 @@ struct rows_view {
   const std::int32_t* logits_from;  // [logits] the row that each row of logits is made from
   const prefill_block* blocks;      // [block_count], those with the largest position first
   const std::int32_t* pages;        // page numbers, those of one sequence after those of another
-  const std::int32_t* drawn;        // token ids drawn from the step before (draw_desk::ids)
+  const std::int32_t* drawn;        // token ids drawn from the step before (device_draws::ids)
   std::uint32_t rows = 0, decodes = 0, logits = 0, block_count = 0;
   // Lines of a prefill block, a line being one query head of one row: 128, or 16 where every block has one
   // row.
@@ -84,7 +84,7 @@ struct head_shape {
 };
 
 // What makes queries, keys and values of a row of qkv: bias, norm of each head, rotary embedding.
-struct turning {
+struct rotary_args {
   // bias: [head_shape::width()], of queries, keys and values. q_norm, k_norm: [head_dim]. Each may be null.
   const float *bias, *q_norm, *k_norm;
   const float *cos, *sin;  // [rows, head_dim / 2]
@@ -108,7 +108,7 @@ void norm(device& d, dtype type, float* x, const float* bias, const std::int32_t
 
 // Applies `t` to qkv [rows, h.width()]: queries are stored back in place, keys and values are stored in their
 // pages at the row's position. Rows that pad the batch are left out.
-void turn_and_write(device& d, dtype type, const rows_view& v, const head_shape& h, const turning& t,
+void rotary_and_write(device& d, dtype type, const rows_view& v, const head_shape& h, const rotary_args& t,
                     element* qkv, layer_pages to);
 
 // What both kinds of attention read and write in one layer.
@@ -159,11 +159,11 @@ bool attention_supports(const device& d, const head_shape& h);
 
 // Attention of the rows in v.decode_rows. With `fresh` the rows of qkv are as the product left them: the
 // kernel itself applies `t` to queries, keys and values, and stores each row's key and value in its page.
-// Otherwise turn_and_write() has done so before.
-void decode_attention(device& d, const rows_view& v, const attention_args& a, const turning& t, bool fresh,
+// Otherwise rotary_and_write() has done so before.
+void decode_attention(device& d, const rows_view& v, const attention_args& a, const rotary_args& t, bool fresh,
                       const split_scratch& scratch);
 
-// Attention of the rows in v.blocks, whose keys and values are in their pages (turn_and_write). On a
+// Attention of the rows in v.blocks, whose keys and values are in their pages (rotary_and_write). On a
 // deterministic device the bits of a line depend neither on the block that it is in nor on v.block_lines.
 void prefill_attention(device& d, const rows_view& v, const attention_args& a);
 

@@ -123,9 +123,9 @@ class bench {
     const decoder_step step{tokens, positions, slices, {}};
     const rows_view v = here.write(step, here.extent_of(step, false), moved);
     if (!v.tokens) return;
-    here.bring(false);
+    here.copy_in(false);
     d_.sync();
-    const turning turn{nullptr, nullptr, nullptr, angles_.as<float>(), angles_.as<float>(), 1e-5f};
+    const rotary_args rotary{nullptr, nullptr, nullptr, angles_.as<float>(), angles_.as<float>(), 1e-5f};
     const bool fresh = rows == 1 && !d_.deterministic;
     // The same counts as the single operation's, but for what an element takes.
     traffic all = traffic_of(attention{nullptr,
@@ -147,7 +147,7 @@ class bench {
                              0,
                              1.0f / std::sqrt(static_cast<float>(s_.head_dim))};
       prefill_attention(d_, v, a);
-      decode_attention(d_, v, a, turn, fresh, scratch_);
+      decode_attention(d_, v, a, rotary, fresh, scratch_);
     });
   }
 

@@ -10,15 +10,15 @@
 namespace weir::kernels::cuda {
 namespace {
 
-constexpr unsigned bringers = 1024;  // threads: enough of it is under way to fill the link
+constexpr unsigned copy_threads = 1024;  // threads: enough of it is under way to fill the link
 
-__global__ void __launch_bounds__(bringers)
-    bring_kernel(const uint4* host, uint4* there, std::uint32_t* taken) {
+__global__ void __launch_bounds__(copy_threads)
+    copy_rows_kernel(const uint4* host, uint4* there, std::uint32_t* taken) {
   __shared__ uint4 head;
   if (threadIdx.x == 0) head = __ldcv(host);  // questions for the same line wait for one another: one asks
   __syncthreads();
 #pragma unroll 4
-  for (std::uint32_t i = threadIdx.x; i < head.x; i += bringers) there[i] = __ldcv(host + i);
+  for (std::uint32_t i = threadIdx.x; i < head.x; i += copy_threads) there[i] = __ldcv(host + i);
   wait_for_previous();  // the draws that go along: their orders lie with the host, too
   __syncthreads();
   if (threadIdx.x == 0) __stwt(taken, head.y);
@@ -174,12 +174,12 @@ rows_view step_rows::write(const decoder_step& step, const step_extent& e, bool&
 
 // The step before may still read its rows until it has ended: this starts after it, or beside the draws that
 // do.
-void step_rows::bring(bool beside) {
+void step_rows::load(bool beside) {
   const auto* from = host_.as<const uint4>();
   if (beside)
-    return launch(d_, bring_kernel, dim3(1), bringers, 0, from, there_.as<uint4>(),
+    return launch(d_, copy_rows_kernel, dim3(1), copy_threads, 0, from, there_.as<uint4>(),
                   taken_.as<std::uint32_t>());
-  launch_after_all(d_, bring_kernel, dim3(1), bringers, from, there_.as<uint4>(), taken_.as<std::uint32_t>());
+  launch_after_all(d_, copy_rows_kernel, dim3(1), copy_threads, from, there_.as<uint4>(), taken_.as<std::uint32_t>());
 }
 
 }  // namespace weir::kernels::cuda

@@ -64,7 +64,7 @@ class step_rows {
   bool wait_taken();
 
   // Waits for the rows written last (wait_taken), then writes the rows of `step` into pinned memory. Returns
-  // the addresses on the device where the step's kernels find them once bring() has run; `drawn` is left
+  // the addresses on the device where the step's kernels find them once copy_in() has run; `drawn` is left
   // null. `tokens` is null where memory is short or the device failed. `moved` says whether the memory has
   // moved, as reserve() does.
   // REQUIRES: e = extent_of(step, …)
@@ -72,10 +72,10 @@ class step_rows {
 
   // Launches, or records into a graph, the kernel that copies the rows of the last write() to the device. It
   // stands in front of every kernel that reads them. With `beside` the kernel in front of this one is that of
-  // the draws which run with the step (draw_desk::record): the copy then runs beside the draws, and its
+  // the draws which run with the step (device_draws::record): the copy then runs beside the draws, and its
   // number is written when both are done. Otherwise the copy starts when everything before it on the stream
   // has ended.
-  void bring(bool beside);
+  void copy_in(bool beside);
 
  private:
   struct places;  // where each array lies in the memory, in words

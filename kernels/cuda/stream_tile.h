@@ -100,7 +100,7 @@ __device__ __forceinline__ void leave_part(const wide_args& a, std::uint32_t pla
   for (int j = 0; j < wide / 8; ++j)
     __stcg(to + j * 128, make_float4(sums[4 * j], sums[4 * j + 1], sums[4 * j + 2], sums[4 * j + 3]));
   __threadfence();
-  meet(1 + place % wide_ring<wide>::groups, 128);
+  named_barrier(1 + place % wide_ring<wide>::groups, 128);
   if (threadIdx.x % 128 == 0) atomicAdd(a.arrived + owner, 1);
 }
 

@@ -132,7 +132,7 @@ __global__ void __launch_bounds__(wide_ring<wide>::threads, 1)
         unsigned* arrived = a.arrived + place_of(block);
         while (read_count(arrived) != others) __nanosleep(20);
         for (std::uint32_t i = 1; i <= others; ++i) add_part<wide>(a, place_of(block + i), sums);
-        meet(1 + group, 128);  // all have seen the count
+        named_barrier(1 + group, 128);  // all have seen the count
         if (threadIdx.x % 128 == 0) *arrived = 0;
       }
     }

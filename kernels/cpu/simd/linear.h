@@ -81,12 +81,12 @@ WEIR_INLINE void multiply_vectors(const product_tile& t, std::size_t first_vecto
   const std::size_t steps = type == dtype::bf16 ? (t.k + 1) / 2 : t.k;
   coming next(first_vector == 0 ? t.next : nullptr, panel_bytes(type, t.k));
   constexpr std::size_t lines = type == dtype::f16 ? 1 : 2;  // of weights in a step
-  constexpr std::size_t turn = coming::streams / lines;      // steps until each stream has been asked
+  constexpr std::size_t round = coming::streams / lines;     // steps until each stream has been asked
   std::size_t i = 0;
   if (next.at) {
-    for (; i + turn <= steps; i += turn, next.at += 64)
+    for (; i + round <= steps; i += round, next.at += 64)
 #pragma GCC unroll 8
-      for (std::size_t j = 0; j < turn; ++j) {
+      for (std::size_t j = 0; j < round; ++j) {
         product_step<type, rows, vectors>(sums, t, first_vector, i + j);
         next.template ask<lines>(j);
       }

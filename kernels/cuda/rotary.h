@@ -1,4 +1,4 @@
-// turn.h — bias, norm and rotary embedding of one head of one row, computed by one warp.
+// rotary.h — bias, norm and rotary embedding of one head of one row, computed by one warp.
 #pragma once
 
 #include "kernels/cuda/layers.h"
@@ -12,7 +12,7 @@ namespace weir::kernels::cuda {
 // low, high): `low` are elements i and i + 1 of the result, `high` are elements head_dim / 2 + i and + 1, two
 // in a word. Called by all lanes of a warp; `lane` is threadIdx.x % 32.
 template <dtype type, int head_dim, class Put>
-__device__ __forceinline__ void turn_head(const element* from, const float* bias, const float* weight,
+__device__ __forceinline__ void rotary_head(const element* from, const float* bias, const float* weight,
                                           float eps, const float* cos, const float* sin, int lane, Put put) {
   constexpr int half = head_dim / 2, rounds = (half + 63) / 64;
   float2 low[rounds], high[rounds];

@@ -1,4 +1,4 @@
-// attention_bring.h — the load warp of attention_bulk.cu: takes items and copies their keys and values,
+// attention_load.h — the load warp of attention_bulk.cu: takes items and copies their keys and values,
 // queries and angles into the block's ring (attention_ring.h), by bulk copies.
 #pragma once
 
@@ -8,12 +8,12 @@ namespace weir::kernels::cuda {
 
 // The load warp of a block. Every function is called by all 32 lanes.
 template <int head_dim>
-class bringer {
+class loader {
   // wide: bytes of a token's row in a panel. panels: panels of a head.
   static constexpr int wide = panel_units(head_dim / 8) * 16, panels = head_dim * 2 / wide;
 
  public:
-  __device__ __forceinline__ bringer(const decode_args& args, ring<head_dim>& to)
+  __device__ __forceinline__ loader(const decode_args& args, ring<head_dim>& to)
       : g(args),
         r(to),
         shape(args.a.heads),
@@ -35,7 +35,7 @@ class bringer {
     while (index < all) {
       const bool waited_before = waited;
       if (waited_before) ask(next);
-      bring(entry, index % heads, entry_next, next < all);
+      load(entry, index % heads, entry_next, next < all);
       wait();
       if (!waited_before) ask(next);
       index = next;
@@ -95,7 +95,7 @@ class bringer {
   // Loads the item of entry `e` and key head `head`, page by page, each into the next stage, and its slot
   // with the first of them. `ids` are the entry's pages_of. Where there are `more` items, reads
   // pages_of(entry_next) into ids_next.
-  __device__ __forceinline__ void bring(const decode_row& e, int head, const decode_row& entry_next,
+  __device__ __forceinline__ void load(const decode_row& e, int head, const decode_row& entry_next,
                                         bool more) {
     const range in(e, g.a.window);
     int first_page = in.begin / page_pieces;  // the page whose number is in lane 0 of ids
@@ -129,7 +129,7 @@ class bringer {
       copy(id, head, i - page * page_pieces, stop - i);
       if (i == in.begin) {
         if (waited)
-          bring_slot(e.row, head, kept, stage);
+          load_slot(e.row, head, kept, stage);
         else
           owed = e.row, owed_head = head;  // wait() loads it into slot 0, with stage 0
         if (more) ids_next = pages_of(entry_next);
@@ -146,7 +146,7 @@ class bringer {
     ++used;
   }
 
-  // The bytes that bring_slot() copies.
+  // The bytes that load_slot() copies.
   __device__ __forceinline__ int slot_bytes() const { return g.fresh ? shape.bytes() : shape.queries; }
 
   // Waits for the kernel in front of this one, the first time it is called, and then loads the slot of the
@@ -156,12 +156,12 @@ class bringer {
     if (waited) return;
     waited = true;
     wait_for_previous();
-    if (owed >= 0) bring_slot(owed, owed_head, 0, 0);
+    if (owed >= 0) load_slot(owed, owed_head, 0, 0);
   }
 
   // Copies the item's queries, and where they are fresh its key, value and angles, into slot `kept`. The
   // copies count for the `full` barrier of stage `with`.
-  __device__ __forceinline__ void bring_slot(int row, int head, int kept, int with) {
+  __device__ __forceinline__ void load_slot(int row, int head, int kept, int with) {
     const std::uint32_t to = shared_address(slot_at(r, shape, kept)), barrier = shared_address(&r.full[with]);
     const element* qkv = g.a.qkv + static_cast<std::size_t>(row) * g.a.heads.width();
     if (lane == 0) copy_bulk(to, qkv + head * (shape.queries / 2), shape.queries, barrier);
