@@ -107,11 +107,26 @@ core::result<std::unique_ptr<opened_model>> open_random(const model_spec& spec, 
   return m;
 }
 
-core::result<std::unique_ptr<opened_model>> open_directory(const model_spec& spec,
+// Refuses a model whose weights and first page do not fit, before gigabytes of it are read.
+core::result<void> judge_room(const model_spec& spec, const owner_options& o, const kernels::backend& on) {
+  const auto free = available_memory(&on);
+  if (!free) return {};
+  const auto found = core::inspect_model(spec.source, on);
+  if (!found) return found.error();
+  const std::uint64_t reserve = on.on_host ? 0 : o.reserve_bytes;
+  if (found->weight_bytes + found->page_bytes + reserve <= *free) return {};
+  return core::make_error(errc::does_not_fit,
+                          "{}: the weights take {} MB and a page {} KB; {} MB are free, {} MB of them reserved",
+                          spec.source, found->weight_bytes >> 20, found->page_bytes >> 10, *free >> 20,
+                          reserve >> 20);
+}
+
+core::result<std::unique_ptr<opened_model>> open_directory(const model_spec& spec, const owner_options& o,
                                                            std::shared_ptr<const kernels::backend> backend,
                                                            const load_progress& progress) {
   if (!std::filesystem::is_directory(spec.source))
     return core::bad_param("model", "--model {}: there is no such directory", spec.source);
+  if (const auto fits = judge_room(spec, o, *backend); !fits) return fits.error();
   auto m = std::make_unique<opened_model>();
   auto tokenizer = core::load_tokenizer(spec.source);
   if (!tokenizer) return tokenizer.error();
@@ -146,7 +161,7 @@ core::result<std::unique_ptr<opened_model>> open_model(const model_spec& spec, c
   const auto before = memory();
   auto opened = o.device == "sim"                    ? open_sim(spec)
                 : spec.source.starts_with("random:") ? open_random(spec, o, backend)
-                                                     : open_directory(spec, backend, progress);
+                                                     : open_directory(spec, o, backend, progress);
   if (!opened) return opened;
   auto& m = **opened;
   const auto& info = m.weights->info();

@@ -28,7 +28,7 @@ struct decoder_layer {
   matrix down;                                           // [hidden, inter]
   const float *qkv_bias = nullptr, *out_bias = nullptr;  // [rows of the matrix]; may be null
   const float *gate_up_bias = nullptr, *down_bias = nullptr;
-  std::uint32_t window = 0;  // as in kernels::attention
+  attention_rule rule;
 };
 
 // A model: its sizes and its weights, which stay where they are as long as the decoder exists.

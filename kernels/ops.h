@@ -29,6 +29,7 @@
 #include <span>
 #include <string_view>
 
+#include "kernels/attention_rule.h"
 #include "kernels/tensor.h"
 
 namespace weir::kernels {
@@ -116,16 +117,14 @@ struct kv_write {
   std::span<const kv_slice> slices;
 };
 
-// Softmax attention of each row over its own sequence: the row at position p attends to positions max(0, p -
-// window + 1) to p, and with window 0 to positions 0 to p. Scores are multiplied by `scale`. Query head h
-// uses key head h / (heads / kv.heads).
+// Softmax attention of each row over its own sequence, as `rule` says. Query head h uses key head
+// h / (heads / kv.heads).
 struct attention {
   const float* q = nullptr;  // [rows, heads * head_dim], rows `stride` elements apart
   std::uint32_t stride = 0, heads = 0;
   kv_pages kv;
   std::span<const kv_slice> slices;
-  std::uint32_t window = 0;
-  float scale = 1;
+  attention_rule rule;
   float* out = nullptr;  // [rows, heads * head_dim]
 };
 
@@ -231,6 +230,9 @@ struct backend {
   // Makes a decoder for a whole model (kernels/decoder.h). Returns null for a model that the backend has none
   // for; the entry is null where it has none at all.
   std::unique_ptr<decoder> (*make_decoder)(void* self, const decoder_shape& shape) = nullptr;
+  // The bytes of one page of the decoder that make_decoder would make of `shape`; 0: it would make none. Reads
+  // sizes and types of the weights alone, so they need not be in memory. Null where make_decoder is.
+  std::uint64_t (*decoder_page_bytes)(void* self, const decoder_shape& shape) = nullptr;
 
   // The limits of this machine, for benchmarks. do_read reads every byte once, as fast as the machine can,
   // and does nothing else. peak_flops measures the flops a second of products with weights of that type; 0:

@@ -74,12 +74,9 @@ inline traffic traffic_of(const attention& op) noexcept {
   traffic sum{2 * rows_of(op.slices) * op.heads * width * sizeof(float), 0};
   for (const kv_slice& slice : op.slices) {
     const std::uint64_t end = std::uint64_t{slice.position} + slice.rows;
-    const std::uint64_t first =
-        op.window != 0 && slice.position + 1 > op.window ? slice.position + 1 - op.window : 0;
-    sum.bytes += 2 * (end - first) * op.kv.heads * width * sizeof(float);
+    sum.bytes += 2 * (end - op.rule.first_seen(slice.position)) * op.kv.heads * width * sizeof(float);
     for (std::uint64_t p = slice.position; p < end; ++p)
-      sum.flops +=
-          4 * (op.window != 0 ? std::min<std::uint64_t>(op.window, p + 1) : p + 1) * op.heads * width;
+      sum.flops += 4 * (p + 1 - op.rule.first_seen(p)) * op.heads * width;
   }
   return sum;
 }

@@ -119,7 +119,7 @@ class stage {
                                slices};
     });
     measure(fmt::format("attention {}", what), total, [&] {
-      return kernels::attention{q, c_.qkv_width(), c_.heads, kv, slices, 0, 0.125f, out.floats()};
+      return kernels::attention{q, c_.qkv_width(), c_.heads, kv, slices, {0, 0.125f}, out.floats()};
     });
   }
 

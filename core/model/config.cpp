@@ -182,6 +182,10 @@ void read_windows(json_reader& in, const family& f, model_config& c) {
 
 }  // namespace
 
+kernels::attention_rule model_config::rule(std::uint32_t i) const {
+  return {windows[i], 1.0f / std::sqrt(static_cast<float>(head_dim))};
+}
+
 result<model_config> parse_config(std::string_view text, std::string_view what) {
   auto document = parse_strict_json(text, what);
   if (!document) return document.error();

@@ -15,6 +15,7 @@
 
 #include "core/error.h"
 #include "core/token_sink.h"
+#include "kernels/attention_rule.h"
 
 namespace weir::core {
 
@@ -46,6 +47,8 @@ struct model_config {
   std::vector<token_id> stop_ids;      // eos_token_id; generation_config.json overrides it
   token_id bos = -1;                   // -1: none
 
+  // How layer `i` attends. REQUIRES: i < layers
+  kernels::attention_rule rule(std::uint32_t i) const;
   std::uint32_t q_width() const noexcept { return heads * head_dim; }
   std::uint32_t kv_width() const noexcept { return kv_heads * head_dim; }
   std::uint32_t qkv_width() const noexcept { return q_width() + 2 * kv_width(); }

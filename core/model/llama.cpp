@@ -8,9 +8,7 @@
 namespace weir::core {
 namespace {
 
-std::unique_ptr<kernels::decoder> make_whole(const model_config& c, const model_weights& w,
-                                             const kernels::backend& on) {
-  if (!on.make_decoder) return nullptr;
+kernels::decoder_shape shape_of(const model_config& c, const model_weights& w) {
   kernels::decoder_shape s;
   s.hidden = c.hidden;
   s.inter = c.inter;
@@ -38,15 +36,25 @@ std::unique_ptr<kernels::decoder> make_whole(const model_config& c, const model_
                         .out_bias = l.out.bias,
                         .gate_up_bias = l.gate_up.bias,
                         .down_bias = l.down.bias,
-                        .window = c.windows[i]});
+                        .rule = c.rule(i)});
   }
-  return on.make_decoder(on.self, s);
+  return s;
+}
+
+std::unique_ptr<kernels::decoder> make_whole(const model_config& c, const model_weights& w,
+                                             const kernels::backend& on) {
+  return on.make_decoder ? on.make_decoder(on.self, shape_of(c, w)) : nullptr;
 }
 
 }  // namespace
 
 std::uint64_t page_bytes(const model_config& c) noexcept {
   return std::uint64_t{c.layers} * 2 * c.kv_width() * page_tokens * sizeof(float);
+}
+
+std::uint64_t page_bytes(const model_config& c, const model_weights& w, const kernels::backend& on) {
+  const auto whole = on.decoder_page_bytes ? on.decoder_page_bytes(on.self, shape_of(c, w)) : 0;
+  return whole > 0 ? whole : page_bytes(c);
 }
 
 llama::llama(model_config config, std::vector<token_id> stop_ids, model_weights weights,
@@ -208,10 +216,9 @@ void llama::attend(std::uint32_t layer, std::uint32_t rows) {
   backend_->run(kernels::rotary{q, cos_.floats(), sin_.floats(), rows, c.qkv_width(), c.heads + c.kv_heads,
                                 c.head_dim});
   const kernels::kv_pages kv = pages_of(layer);
-  const float scale = 1.0f / std::sqrt(static_cast<float>(c.head_dim));
   backend_->run(kernels::kv_write{k, v, c.qkv_width(), kv, slices_});
-  backend_->run(kernels::attention{q, c.qkv_width(), c.heads, kv, slices_, c.windows[layer], scale,
-                                   attended_.floats()});
+  backend_->run(
+      kernels::attention{q, c.qkv_width(), c.heads, kv, slices_, c.rule(layer), attended_.floats()});
   multiply(w.out, attended_, branch_, rows);
   backend_->run(kernels::add{x_.floats(), branch_.floats(), std::size_t{rows} * c.hidden});
 }

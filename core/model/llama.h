@@ -27,8 +27,12 @@
 
 namespace weir::core {
 
-// Keys and values of one page in all layers where single operations compute them: f32.
+// Bytes of the keys and values of one page, all layers, where single operations compute them: in f32.
 std::uint64_t page_bytes(const model_config& config) noexcept;
+// The same where the model runs on `on`: by a decoder of that backend, if it has one for the model. Data of
+// `weights` is not read.
+std::uint64_t page_bytes(const model_config& config, const model_weights& weights,
+                         const kernels::backend& on);
 
 class llama final : public model {
  public:

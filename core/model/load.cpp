@@ -73,10 +73,10 @@ std::string best_device(std::string& why) { return kernels::cuda_devices(why) > 
 result<model_summary> inspect_model(const std::string& dir, const kernels::backend& on) {
   auto m = open_model(dir);
   if (!m) return m.error();
-  const auto weight_bytes = plan_weights(m->config, m->weights, on);
-  if (!weight_bytes) return in_directory(dir, weight_bytes.error());
-  const std::uint64_t page = page_bytes(m->config);
-  return model_summary{std::move(m->config), std::move(m->generation), *weight_bytes, page};
+  const auto plan = plan_weights(m->config, m->weights, on);
+  if (!plan) return in_directory(dir, plan.error());
+  const std::uint64_t page = page_bytes(m->config, plan->weights, on);
+  return model_summary{std::move(m->config), std::move(m->generation), plan->bytes, page};
 }
 
 result<loaded_model> load_model(const std::string& dir, std::shared_ptr<const kernels::backend> backend,

@@ -32,7 +32,7 @@ struct model_summary {
   model_config config;
   generation_config generation;
   std::uint64_t weight_bytes = 0;
-  std::uint64_t page_bytes = 0;
+  std::uint64_t page_bytes = 0;  // of the keys and values of one page, all layers
 };
 result<model_summary> inspect_model(const std::string& dir, const kernels::backend& on);
 

@@ -181,11 +181,14 @@ result<planned> allocate(const model_config& config, const checkpoint* from, dty
 
 }  // namespace
 
-result<u64> plan_weights(const model_config& config, const checkpoint& from, const kernels::backend& on) {
+result<weight_plan> plan_weights(const model_config& config, const checkpoint& from,
+                                 const kernels::backend& on) {
   placer measure(&from, dtype::f32, on, nullptr);
-  lay_out(config, measure);
+  weight_plan plan;
+  plan.weights = lay_out(config, measure);
   if (measure.failure()) return *measure.failure();
-  return measure.bytes();
+  plan.bytes = measure.bytes();
+  return plan;
 }
 
 u64 plan_random_weights(const model_config& config, dtype type, const kernels::backend& on) {

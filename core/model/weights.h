@@ -53,10 +53,14 @@ using load_progress = std::function<void(std::uint64_t done, std::uint64_t total
 
 using backend_ptr = std::shared_ptr<const kernels::backend>;
 
-// Bytes that the weights will take on a backend, from headers alone. An error names the tensor and both
-// shapes.
-result<std::uint64_t> plan_weights(const model_config& config, const checkpoint& from,
-                                   const kernels::backend& on);
+// The weights as they will lie on a backend, from headers alone: sizes and types without data.
+struct weight_plan {
+  model_weights weights;  // every pointer is null
+  std::uint64_t bytes = 0;
+};
+// An error names the tensor and both shapes.
+result<weight_plan> plan_weights(const model_config& config, const checkpoint& from,
+                                 const kernels::backend& on);
 std::uint64_t plan_random_weights(const model_config& config, kernels::dtype type,
                                   const kernels::backend& on);
 

@@ -65,14 +65,14 @@ struct attention_job {
     t.kv = op.kv;
     t.pages = slice.pages;
     t.head = head;
-    t.scale = op.scale;
+    t.scale = op.rule.scale;
     t.scratch = scratch;
     for (std::uint32_t i = 0; i < t.count; ++i) {
       const std::uint32_t r = block.first + i / some, query_head = head * group + first + i % some;
       const std::size_t row = slice.first_row + r;
       const std::uint32_t to = slice.position + r + 1;
       list[i] = {op.q + row * op.stride + query_head * width, op.out + (row * op.heads + query_head) * width,
-                 op.window != 0 && to > op.window ? to - op.window : 0, to};
+                 op.rule.first_seen(to - 1), to};
     }
     return t;
   }

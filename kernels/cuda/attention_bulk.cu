@@ -29,7 +29,7 @@ class compute_warp {
         group(static_cast<int>(args.a.heads.heads / args.a.heads.kv_heads)) {}
 
   __device__ __forceinline__ void run() {
-    const float log2_scale = g.a.scale * 1.44269504f;
+    const float log2_scale = g.a.rule.scale * 1.44269504f;
     queries<type, head_dim> q;
     for (int used = 0;; ++used) {
       const int stage = used % stages<head_dim>;
@@ -45,7 +45,7 @@ class compute_warp {
         m.clear();
       }
       if (warp >= c.first && warp < c.end) {
-        const seen_tokens seen(c.position, g.a.window);
+        const seen_tokens seen(c.position, g.a.rule.window);
         auto* page = reinterpret_cast<element*>(r.stage[stage]);
         if (g.fresh && c.at + warp == seen.last_piece()) {
           const auto* key = reinterpret_cast<const element*>(slot + shape.queries);

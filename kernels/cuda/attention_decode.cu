@@ -83,7 +83,7 @@ __global__ void __launch_bounds__(warps * 32) decode_kernel(decode_args g) {
         out[i] = element_of<type>(0);
     return;
   }
-  const seen_tokens seen(item.position, g.a.window);
+  const seen_tokens seen(item.position, g.a.rule.window);
   const int first_piece = seen.first_piece(), pieces = seen.pieces();
   // Fewer parts than there could be where the context is short; each at least a piece a warp.
   const int parts = min(static_cast<int>(g.splits), max(1, pieces / warps));
@@ -112,7 +112,7 @@ __global__ void __launch_bounds__(warps * 32) decode_kernel(decode_args g) {
   queries<type, head_dim> q;
   q.load(g, row, kv_head, lane);
 
-  const float log2_scale = g.a.scale * 1.44269504f;
+  const float log2_scale = g.a.rule.scale * 1.44269504f;
   attention_sums<type, head_dim> m;
   m.clear();
   int stage = 0;

@@ -88,7 +88,7 @@ class loader {
   }
   // The numbers of the entry's first 32 pages, one a lane.
   __device__ __forceinline__ std::int32_t pages_of(const decode_row& e) const {
-    const range in(e, g.a.window);
+    const range in(e, g.a.rule.window);
     return pages_from(e, in, in.begin / page_pieces);
   }
 
@@ -97,7 +97,7 @@ class loader {
   // pages_of(entry_next) into ids_next.
   __device__ __forceinline__ void load(const decode_row& e, int head, const decode_row& entry_next,
                                         bool more) {
-    const range in(e, g.a.window);
+    const range in(e, g.a.rule.window);
     int first_page = in.begin / page_pieces;  // the page whose number is in lane 0 of ids
     const int kept = items % stages<head_dim>;
     items += in.begin < in.end;

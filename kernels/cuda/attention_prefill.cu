@@ -62,11 +62,10 @@ __global__ void __launch_bounds__(warps * 32, 1) prefill_kernel(rows_view v, att
       q[s][r + 2] = *reinterpret_cast<const std::uint32_t*>(from + s * 16 + 8);
     }
   }
-  const int window = static_cast<int>(a.window);
-  const auto from_of = [&](int p) { return window != 0 && p + 1 > window ? p + 1 - window : 0; };
+  const auto from_of = [&](int p) { return a.rule.first_seen(p); };
   const int first_page = from_of(b.position) / page_tokens;
   const int last_page = (b.position + b.rows - 1) / page_tokens;
-  const float log2_scale = a.scale * 1.44269504f;
+  const float log2_scale = a.rule.scale * 1.44269504f;
 
   float result[units][4] = {};
   float largest[2] = {-INFINITY, -INFINITY}, total[2] = {0, 0};

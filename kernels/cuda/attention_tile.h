@@ -78,9 +78,10 @@ __device__ __forceinline__ rings rings_at(std::uint32_t shared) {
 // attends to.
 struct part {
   prefill_block b;
-  int group, window, first_page, last_page, begin, end;
+  attention_rule rule;
+  int group, first_page, last_page, begin, end;
   // The first position that the row at position p attends to.
-  __device__ int from_of(int p) const { return window != 0 && p + 1 > window ? p + 1 - window : 0; }
+  __device__ int from_of(int p) const { return rule.first_seen(p); }
 };
 
 // The part of this block, by its index in the grid.
@@ -88,7 +89,7 @@ __device__ __forceinline__ part part_of(const rows_view& v, const attention_args
   part p;
   p.b = v.blocks[blockIdx.y];
   p.group = static_cast<int>(a.heads.heads / a.heads.kv_heads);
-  p.window = static_cast<int>(a.window);
+  p.rule = a.rule;
   p.first_page = p.from_of(p.b.position) / page_tokens;
   p.last_page = (p.b.position + p.b.rows - 1) / page_tokens;
   const int tiles = (p.last_page - p.first_page + 2) / 2, parts = static_cast<int>(gridDim.z);

@@ -225,7 +225,7 @@ __global__ void __launch_bounds__(threads, 1) wgmma_kernel(rows_view v, attentio
     wait_for_previous();
     const int thread = static_cast<int>(threadIdx.x % 128), lane = thread % 32;
     const int line = group_of_warps * 64 + thread / 32 * 16 + lane / 4;
-    const float log2_scale = a.scale * 1.44269504f;
+    const float log2_scale = a.rule.scale * 1.44269504f;
     load_queries<head_dim>(a, p, group_of_warps, thread, shared);
     running w;
 #pragma unroll
@@ -288,7 +288,7 @@ template <dtype type, int head_dim>
 void start(device& d, const rows_view& v, const attention_args& a) {
   allow_shared(d, wgmma_kernel<type, head_dim>, shared_bytes<head_dim>);
   if (d.failed()) return;
-  const std::uint32_t seen = a.window != 0 ? std::min(v.context, a.window + tile) : v.context;
+  const std::uint32_t seen = a.rule.window != 0 ? std::min(v.context, a.rule.window + tile) : v.context;
   const std::uint32_t parts = parts_for<type, head_dim>(d, v.block_count * a.heads.kv_heads, seen);
   launch_clusters(d, wgmma_kernel<type, head_dim>, dim3(a.heads.kv_heads, v.block_count, parts),
                   dim3(1, 1, parts), threads, shared_bytes<head_dim>, v, a);

@@ -25,14 +25,17 @@ std::size_t free_bytes(device& d) {
   return WEIR_CUDA(d, cudaMemGetInfo(&free, &total)) ? free : 0;
 }
 
+// Of all layers; keys and values have the type of the weights.
+std::uint64_t page_bytes_of(const decoder_shape& s) {
+  return s.layers.size() * 2 * std::uint64_t{s.kv_heads} * page_tokens * s.head_dim * sizeof(element);
+}
+
 class cuda_decoder final : public decoder {
  public:
   cuda_decoder(device& d, const decoder_shape& s);
   ~cuda_decoder() override;
 
-  std::uint64_t page_bytes() const noexcept override {
-    return s_.layers.size() * 2 * std::uint64_t{s_.kv_heads} * page_tokens * s_.head_dim * sizeof(element);
-  }
+  std::uint64_t page_bytes() const noexcept override { return page_bytes_of(s_); }
   void set_pages(void* memory, std::uint32_t count) override {
     pages_ = static_cast<element*>(memory);
     page_count_ = count;
@@ -300,8 +303,7 @@ void cuda_decoder::layer(std::size_t i, const rows_view& v, bool decoding, const
                                  pages,
                                  qkv_.as<element>(),
                                  attended_.as<element>(),
-                                 w.window,
-                                 1.0f / std::sqrt(static_cast<float>(s_.head_dim))};
+                                 w.rule};
   float* x = x_.as<float>();
   element* normed = normed_.as<element>();
 
@@ -355,6 +357,15 @@ bool cuda_decoder::read_logits(std::uint32_t row, float* to_host) {
 // One type for all of them: of mixed ones each would need rows of its own type. Rows are read by 16 bytes.
 bool fits_with(const matrix& m, dtype type) { return m.type == type && m.cols % 8 == 0; }
 
+bool takes_all(const device& d, const decoder_shape& s) {
+  const dtype type = s.embedding.type;
+  bool fits = decoder_takes(d, s) && fits_with(s.embedding, type) && fits_with(s.head, type);
+  for (const decoder_layer& l : s.layers)
+    for (const matrix* m : {&l.qkv, &l.out, &l.gate_up, &l.down})
+      fits &= fits_with(*m, type) && m->rows % 8 == 0;
+  return fits;
+}
+
 }  // namespace
 
 bool decoder_takes(const device& d, const decoder_shape& s) {
@@ -365,13 +376,12 @@ bool decoder_takes(const device& d, const decoder_shape& s) {
 
 std::unique_ptr<decoder> make_decoder(void* self, const decoder_shape& s) {
   device& d = of(self);
-  const dtype type = s.embedding.type;
-  bool fits = decoder_takes(d, s) && fits_with(s.embedding, type) && fits_with(s.head, type);
-  for (const decoder_layer& l : s.layers)
-    for (const matrix* m : {&l.qkv, &l.out, &l.gate_up, &l.down})
-      fits &= fits_with(*m, type) && m->rows % 8 == 0;
-  if (!fits || d.failed()) return nullptr;
+  if (!takes_all(d, s) || d.failed()) return nullptr;
   return std::make_unique<cuda_decoder>(d, s);
+}
+
+std::uint64_t decoder_page_bytes(void* self, const decoder_shape& s) {
+  return takes_all(of(self), s) ? page_bytes_of(s) : 0;
 }
 
 }  // namespace weir::kernels::cuda

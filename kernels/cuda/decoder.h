@@ -15,6 +15,9 @@ namespace weir::kernels::cuda {
 // that the attention kernels do not have. Such a model runs by single operations.
 std::unique_ptr<decoder> make_decoder(void* self, const decoder_shape& shape);
 
+// The entry backend::decoder_page_bytes.
+std::uint64_t decoder_page_bytes(void* self, const decoder_shape& shape);
+
 // Whether make_decoder() supports the model, as far as a shape without its layers tells.
 bool decoder_takes(const device& d, const decoder_shape& shape);
 

@@ -19,6 +19,7 @@
 #include <cstdint>
 #include <span>
 
+#include "kernels/attention_rule.h"
 #include "kernels/cuda/device.h"
 #include "kernels/cuda/element.h"
 
@@ -118,8 +119,7 @@ struct attention_args {
   layer_pages pages;
   const element* qkv;    // [rows, heads.width()]
   element* out;          // [rows, heads.heads * heads.head_dim]
-  std::uint32_t window;  // as in kernels::attention
-  float scale;
+  attention_rule rule;
 };
 
 // Scratch of decode_attention for contexts that several blocks share. It is zeroed when it is allocated; the

@@ -141,7 +141,7 @@ __global__ void attention_kernel(attention op, slices_view view) {
   const std::uint32_t width = op.kv.head_dim, tokens = op.kv.page_tokens, head = blockIdx.y;
   const std::uint32_t kv_head = head / (op.heads / op.kv.heads);
   const std::uint32_t to = slice.position + blockIdx.x - slice.first_row;
-  const std::uint32_t from = op.window != 0 && to + 1 > op.window ? to + 1 - op.window : 0;
+  const std::uint32_t from = op.rule.first_seen(to);
   float* out = q + width;
   for (std::uint32_t i = threadIdx.x; i < width; i += blockDim.x) {
     q[i] = op.q[std::size_t{blockIdx.x} * op.stride + head * width + i];
@@ -157,7 +157,7 @@ __global__ void attention_kernel(attention op, slices_view view) {
       const float* keys = op.kv.keys + ((page * op.kv.heads + kv_head) * tokens + p % tokens) * width;
       score = 0;
       for (std::uint32_t i = 0; i < width; ++i) score += q[i] * keys[i];
-      score *= op.scale;
+      score *= op.rule.scale;
     }
     float most = warp_max(score);
     if (threadIdx.x % 32 == 0) room[threadIdx.x / 32] = most;

@@ -133,8 +133,7 @@ class bench {
                                        s_.heads,
                                        {nullptr, nullptr, s_.kv_heads, s_.head_dim, page_tokens},
                                        slices,
-                                       0,
-                                       1,
+                                       {},
                                        nullptr});
     all.bytes /= 2;
     time(name, all, [&](std::size_t i) {
@@ -144,8 +143,7 @@ class bench {
                              {keys, keys + half},
                              in_.as<element>(),
                              out_.as<element>(),
-                             0,
-                             1.0f / std::sqrt(static_cast<float>(s_.head_dim))};
+                             {0, 1.0f / std::sqrt(static_cast<float>(s_.head_dim))}};
       prefill_attention(d_, v, a);
       decode_attention(d_, v, a, rotary, fresh, scratch_);
     });

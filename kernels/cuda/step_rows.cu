@@ -174,7 +174,7 @@ rows_view step_rows::write(const decoder_step& step, const step_extent& e, bool&
 
 // The step before may still read its rows until it has ended: this starts after it, or beside the draws that
 // do.
-void step_rows::load(bool beside) {
+void step_rows::copy_in(bool beside) {
   const auto* from = host_.as<const uint4>();
   if (beside)
     return launch(d_, copy_rows_kernel, dim3(1), copy_threads, 0, from, there_.as<uint4>(),

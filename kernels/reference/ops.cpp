@@ -108,7 +108,7 @@ void run_kv_write(void*, const kv_write& op) {
 double score(const attention& op, const float* q, const float* keys) {
   double sum = 0;
   for (std::size_t i = 0; i < op.kv.head_dim; ++i) sum += double{q[i]} * keys[i];
-  return sum * op.scale;
+  return sum * op.rule.scale;
 }
 
 // One query over positions [from, to]. Scores are computed twice, so that no scratch is needed.
@@ -134,7 +134,7 @@ void run_attention(void*, const attention& op) {
     for (std::size_t r = 0; r < slice.rows; ++r)
       for (std::size_t h = 0; h < op.heads; ++h) {
         const std::size_t row = slice.first_row + r, to = slice.position + r;
-        const std::size_t from = op.window != 0 && to + 1 > op.window ? to + 1 - op.window : 0;
+        const std::size_t from = op.rule.first_seen(to);
         attend(op, slice, op.q + row * op.stride + h * op.kv.head_dim, h / group, from, to,
                op.out + (row * op.heads + h) * op.kv.head_dim);
       }

@@ -85,7 +85,7 @@ struct scene {
   std::vector<float> attend(const backend& b, paged_memory& memory, std::uint32_t window) const {
     auto out = test::poison(std::size_t{rows} * q_width());
     const float scale = 1.0f / std::sqrt(static_cast<float>(head_dim));
-    b.run(attention{qkv.data(), stride, heads * group, memory.view, slices, window, scale, out.data()});
+    b.run(attention{qkv.data(), stride, heads * group, memory.view, slices, {window, scale}, out.data()});
     return out;
   }
 
@@ -161,7 +161,7 @@ TEST_CASE(
         const float scale = 1.0f / std::sqrt(static_cast<float>(s.head_dim));
         const float* q = s.qkv.data() + (slice.first_row + i) * s.stride;
         single->run(
-            attention{q, s.stride, s.heads * s.group, memory.view, {&alone, 1}, 50, scale, out.data()});
+            attention{q, s.stride, s.heads * s.group, memory.view, {&alone, 1}, {50, scale}, out.data()});
         const float* wanted = together.data() + (slice.first_row + i) * s.q_width();
         REQUIRE(std::equal(out.begin(), out.end(), wanted));
       }

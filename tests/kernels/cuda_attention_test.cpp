@@ -144,8 +144,7 @@ struct scene {
                            {k.get(), v.get()},
                            q.get(),
                            out.get(),
-                           window,
-                           1.0f / std::sqrt(static_cast<float>(h.head_dim))};
+                           {window, 1.0f / std::sqrt(static_cast<float>(h.head_dim))}};
     split_scratch scratch;
     const split_room room = split_room_of(d, h);
     const on_device parts(d, std::vector<float>(room.floats));
@@ -154,7 +153,7 @@ struct scene {
     scratch.arrived = arrived.get();
     if (single) {
       view.decodes = static_cast<std::uint32_t>(lone.size());
-      turning t{};
+      rotary_args t{};
       t.cos = cos.get();
       t.sin = sin.get();
       // leaves its counters as they were

@@ -255,7 +255,7 @@ TEST_CASE("cuda: kv_write fills the reference's slots and no others, attention e
         on.run(kv_write{o + q_width, o + q_width + kv_width, stride, kv, history});
         on.run(kv_write{n + q_width, n + q_width + kv_width, stride, kv, now});
         const float scale = 1.0f / std::sqrt(static_cast<float>(head_dim));
-        on.run(attention{n, stride, heads * group, kv, now, window, scale, to});
+        on.run(attention{n, stride, heads * group, kv, now, {window, scale}, to});
       };
       run(defined(), old.data(), qkv.data(), host, wanted.data());
       run(*b, dold.floats(), dqkv.floats(), there, out.floats());

@@ -61,7 +61,7 @@ class run {
     const float *k = q + s_.q_width(), *v = k + s_.kv_heads * s_.head_dim;
     const kv_pages kv{keys_.data(), values_.data(), s_.kv_heads, s_.head_dim, s_.page_tokens};
     b_.run(kv_write{k, v, s_.stride(), kv, slices});
-    b_.run(kernels::attention{q, s_.stride(), s_.heads, kv, slices, s_.window, 0.3f,
+    b_.run(kernels::attention{q, s_.stride(), s_.heads, kv, slices, {s_.window, 0.3f},
                               out_.data() + std::size_t{position} * s_.q_width()});
   }
   const std::vector<float>& out() const { return out_; }

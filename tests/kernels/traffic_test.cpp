@@ -21,11 +21,11 @@ TEST_CASE(
   kv.head_dim = 16;
   kv.page_tokens = 64;
   const kv_slice slices[] = {{0, 1, 99, nullptr}, {1, 3, 0, nullptr}};
-  const traffic all = traffic_of(attention{nullptr, 0, 8, kv, slices, 0, 1, nullptr});
+  const traffic all = traffic_of(attention{nullptr, 0, 8, kv, slices, {}, nullptr});
   const std::uint64_t rows = 2 * 4 * 8 * 16 * 4;  // queries and outputs
   CHECK(all.bytes == rows + 2 * (100 + 3) * 2 * 16 * 4);
   CHECK(all.flops == 4 * (100 + 1 + 2 + 3) * 8 * 16);
-  const traffic window = traffic_of(attention{nullptr, 0, 8, kv, slices, 2, 1, nullptr});
+  const traffic window = traffic_of(attention{nullptr, 0, 8, kv, slices, {2, 1}, nullptr});
   CHECK(window.bytes == rows + 2 * (2 + 3) * 2 * 16 * 4);
   CHECK(window.flops == 4 * (2 + 1 + 2 + 2) * 8 * 16);
 }

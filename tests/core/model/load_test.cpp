@@ -35,6 +35,20 @@ using tensors = std::vector<test::toy_tensor>;
 
 }  // namespace
 
+TEST_CASE("a page's bytes are those of the backend that is asked") {
+  const test::temporary_dir dir;
+  test::write_toy_directory(dir.path(), {});
+  auto b = *kernels::reference_backend();
+  const auto alone = inspect_model(dir.path().string(), b).value();
+  b.decoder_page_bytes = [](void*, const kernels::decoder_shape& s) -> std::uint64_t {
+    const bool whole = s.layers.size() == 2 && s.layers[1].down.rows == s.hidden && s.head.rows == s.vocab;
+    return whole ? 4321 : 0;
+  };
+  CHECK(inspect_model(dir.path().string(), b).value().page_bytes == 4321);
+  b.decoder_page_bytes = [](void*, const kernels::decoder_shape&) -> std::uint64_t { return 0; };
+  CHECK(inspect_model(dir.path().string(), b).value().page_bytes == alone.page_bytes);
+}
+
 TEST_CASE("a directory's bytes are known before it is loaded, and are what it then takes") {
   for (const char* dtype : {"F32", "BF16", "F16"}) {
     test::toy_options o;

@@ -1,0 +1,45 @@
+#include "actors/open_model.h"
+
+#include <catch2/catch.hpp>
+
+#include "actors/gpu_owner.h"
+#include "core/model/load.h"
+#include "kernels/ops.h"
+#include "tests/support/toy_directory.h"
+
+using namespace weir;
+using namespace weir::actors;
+using Catch::Matchers::Contains;
+
+namespace {
+
+std::uint64_t free_now = 0;
+
+std::shared_ptr<const kernels::backend> backend_with_free(std::uint64_t bytes) {
+  auto b = std::make_shared<kernels::backend>(*kernels::reference_backend());
+  free_now = bytes;
+  b->free_bytes = [](void*) { return free_now; };
+  return b;
+}
+
+}  // namespace
+
+TEST_CASE("a directory that does not fit is refused before its weights are read") {
+  const test::temporary_dir dir;
+  test::write_toy_directory(dir.path(), {});
+  const std::string path = dir.path().string();
+  const auto needs = core::inspect_model(path, *kernels::reference_backend()).value();
+  const std::uint64_t least = needs.weight_bytes + needs.page_bytes;
+
+  std::uint64_t read = 0;
+  const auto progress = [&](const std::string&, std::uint64_t done, std::uint64_t) { read = done; };
+  const auto refused = open_model({"toy", path, false}, {}, backend_with_free(least - 1), progress);
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().code == core::errc::does_not_fit);
+  CHECK_THAT(refused.error().message, Contains(path) && Contains("the weights take"));
+  CHECK(read == 0);
+
+  const auto opened = open_model({"toy", path, false}, {}, backend_with_free(16 * least), progress);
+  REQUIRE(opened);
+  CHECK(read == needs.weight_bytes);
+}
