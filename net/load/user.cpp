@@ -19,32 +19,32 @@ steady_clock::duration duration_of(double seconds) {
 
 }  // namespace
 
-user::user(desk& d, std::size_t n) : desk_(d), number_(n), wake_(d.io) {
+user::user(worker_state& shared, std::size_t n) : shared_(shared), number_(n), wake_(shared.io) {
   const double share = d.w.slow_share;
   slow_ = std::floor(static_cast<double>(n + 1) * share) > std::floor(static_cast<double>(n) * share);
 }
 
 task<void> user::live() {
-  const std::size_t streams = desk_.w.streams;
+  const std::size_t streams = shared_.w.streams;
   if (streams)
-    co_await sleep_until(desk_.w.zero + duration_of(desk_.w.ramp_s * static_cast<double>(number_) /
+    co_await sleep_until(shared_.w.zero + duration_of(shared_.w.ramp_s * static_cast<double>(number_) /
                                                     static_cast<double>(streams)));
-  while (!desk_.stopping) {
+  while (!shared_.stopping) {
     if (streams) {  // a closed loop asks when it can
       const bool there = co_await connected();
       if (!there) continue;
       request r;
-      r.index = desk_.asked++ * desk_.w.parts + desk_.w.part;
-      r.at = desk_.now();
+      r.index = shared_.asked++ * shared_.w.parts + shared_.w.part;
+      r.at = shared_.now();
       next_ = r;
     }
-    while (!next_ && !desk_.stopping) co_await sleep_until(steady_clock::time_point::max());
+    while (!next_ && !shared_.stopping) co_await sleep_until(steady_clock::time_point::max());
     if (!next_) break;
     const request r = *next_;
     next_.reset();
     co_await serve(r);
     if (streams && failed_) co_await sleep_until(steady_clock::now() + breath);
-    if (!streams && !desk_.stopping) desk_.idle.push_back(this);
+    if (!streams && !shared_.stopping) shared_.idle.push_back(this);
   }
   hang_up();
 }
@@ -55,26 +55,26 @@ void user::give(const request& r) {
 }
 
 void user::drop() {
-  if (!phone_ || !answer_ || cut_off_) return;
+  if (!line_ || !answer_ || cut_off_) return;
   answer_->record().how = ending::dropped;
   cut_off_ = true;
-  phone_->cut();
+  line_->cut();
   wake_.cancel();
 }
 
 void user::hurry() {
-  if (phone_) phone_->cut();
+  if (line_) line_->cut();
   wake_.cancel();
 }
 
 void user::hang_up() {
-  if (phone_) phone_->cut();
-  phone_.reset();
-  speech_.reset();
+  if (line_) line_->cut();
+  line_.reset();
+  talk_.reset();
 }
 
 task<void> user::sleep_until(steady_clock::time_point t) {
-  if (desk_.stopping) co_return;
+  if (shared_.stopping) co_return;
   wake_.expires_at(t);
   error_code ec;
   co_await wake_.async_wait(asio::redirect_error(use_task, ec));
@@ -83,11 +83,11 @@ task<void> user::sleep_until(steady_clock::time_point t) {
 // A connection on which something can be asked. Where that fails it is counted, and may be tried again after
 // a breath.
 task<bool> user::connected() {
-  if (phone_ && speech_->reusable()) co_return true;
+  if (line_ && talk_->reusable()) co_return true;
   hang_up();
-  phone_.emplace(desk_.io, desk_.w.tls, desk_.w.how.to.host);
-  speech_.emplace(desk_.w.how, desk_.random());
-  const error_code ec = co_await phone_->open(desk_.w.to, slow_ ? slow_receive_buffer : 0);
+  line_.emplace(shared_.io, shared_.w.tls, shared_.w.how.to.host);
+  talk_.emplace(shared_.w.how, shared_.random());
+  const error_code ec = co_await line_->open(shared_.w.to, slow_ ? slow_receive_buffer : 0);
   std::string why;
   if (ec) {
     why = fmt::format("cannot connect: {}", ec.message());
@@ -96,14 +96,14 @@ task<bool> user::connected() {
   }
   if (why.empty()) co_return true;
   hang_up();
-  if (desk_.stopping) co_return false;
+  if (shared_.stopping) co_return false;
   last_error_ = why;
-  if (desk_.w.streams) {
+  if (shared_.w.streams) {
     stream_record r;
-    r.scheduled = r.sent = r.ended = desk_.now();
+    r.scheduled = r.sent = r.ended = shared_.now();
     r.how = ending::failed;
     r.error = std::move(why);
-    desk_.fold(r);
+    shared_.fold(r);
   }
   co_await sleep_until(steady_clock::now() + breath);
   co_return false;
@@ -111,14 +111,14 @@ task<bool> user::connected() {
 
 // What is wrong, or nothing.
 task<std::string> user::shake_hands() {
-  if (speech_->opens_itself()) co_return std::string();
-  const std::string hello = speech_->hello();
-  error_code ec = co_await phone_->write(hello);
+  if (talk_->opens_itself()) co_return std::string();
+  const std::string hello = talk_->hello();
+  error_code ec = co_await line_->write(hello);
   happening h;
   while (!ec) {
-    if (speech_->next(h)) co_return h.is == happening::kind::opened ? std::string() : h.why;
-    const std::size_t n = co_await phone_->read(asio::buffer(bytes_), ec);
-    speech_->feed({bytes_, n});
+    if (talk_->next(h)) co_return h.is == happening::kind::opened ? std::string() : h.why;
+    const std::size_t n = co_await line_->read(asio::buffer(bytes_), ec);
+    talk_->feed({bytes_, n});
   }
   co_return fmt::format("no answer to the upgrade: {}", ec.message());
 }
@@ -128,89 +128,89 @@ task<void> user::serve(request asked) {
   r.index = asked.index;
   r.scheduled = r.sent = asked.at;
   r.slow = slow_;
-  answer_.emplace(std::move(r), desk_.w.ask->prompt_of(asked.index).has_value());
+  answer_.emplace(std::move(r), shared_.w.ask->prompt_of(asked.index).has_value());
   cut_off_ = false;
-  ++desk_.counts.streams;
+  ++shared_.counts.streams;
   const bool there = co_await connected();
   auto& record = answer_->record();
   if (there) {
     co_await exchange(asked);
   } else if (!cut_off_) {
-    record.how = desk_.stopping ? ending::cut : ending::failed;
+    record.how = shared_.stopping ? ending::cut : ending::failed;
     record.error = last_error_;
   }
-  --desk_.counts.streams;
-  record.ended = desk_.now();
+  --shared_.counts.streams;
+  record.ended = shared_.now();
   failed_ = record.how == ending::failed || record.how == ending::refused;
   if (!answer_->over() || cut_off_ || record.how == ending::failed) hang_up();
-  desk_.fold(record);
+  shared_.fold(record);
   answer_.reset();
 }
 
 task<void> user::exchange(request asked) {
-  const question q = desk_.w.ask->ask(asked.index);
+  const question q = shared_.w.ask->ask(asked.index);
   auto& record = answer_->record();
   cancel_after_ = 0;
-  if (std::uniform_real_distribution<double>(0, 1)(desk_.random) < desk_.w.cancel_share)
-    cancel_after_ = std::uniform_int_distribution<std::uint64_t>(1, q.max_tokens)(desk_.random);
-  const std::string asks = speech_->ask(q);
-  record.sent = desk_.now();
-  error_code ec = co_await phone_->write(asks);
-  while (!answer_->over() && !ec && !cut_off_ && !desk_.stopping) {
-    if (slow_ && desk_.w.read_rate <= 0) {  // it stops here, and never reads
+  if (std::uniform_real_distribution<double>(0, 1)(shared_.random) < shared_.w.cancel_share)
+    cancel_after_ = std::uniform_int_distribution<std::uint64_t>(1, q.max_tokens)(shared_.random);
+  const std::string asks = talk_->ask(q);
+  record.sent = shared_.now();
+  error_code ec = co_await line_->write(asks);
+  while (!answer_->over() && !ec && !cut_off_ && !shared_.stopping) {
+    if (slow_ && shared_.w.read_rate <= 0) {  // it stops here, and never reads
       co_await sleep_until(steady_clock::time_point::max());
       continue;
     }
-    const std::size_t n = co_await phone_->read(asio::buffer(bytes_, at_once()), ec);
-    const micros at = desk_.now();
+    const std::size_t n = co_await line_->read(asio::buffer(bytes_, at_once()), ec);
+    const micros at = shared_.now();
     if (n > 0) {
-      speech_->feed({bytes_, n});
+      talk_->feed({bytes_, n});
       understand(at);
       const std::string words = reply();
-      if (!words.empty()) co_await phone_->write(words);
+      if (!words.empty()) co_await line_->write(words);
     }
     if (slow_ && !ec)
-      co_await sleep_until(steady_clock::now() + duration_of(static_cast<double>(n) / desk_.w.read_rate));
+      co_await sleep_until(steady_clock::now() + duration_of(static_cast<double>(n) / shared_.w.read_rate));
   }
   if (answer_->over() || cut_off_) co_return;  // what we ended keeps how we called it
-  if (desk_.stopping) {
+  if (shared_.stopping) {
     record.how = ending::cut;
   } else {
-    answer_->lost(*speech_);
+    answer_->lost(*talk_);
   }
 }
 
 // A slow reader takes a tenth of a second's bytes at most.
 std::size_t user::at_once() const {
   if (!slow_) return sizeof bytes_;
-  return std::clamp<std::size_t>(static_cast<std::size_t>(desk_.w.read_rate / 10), 1, sizeof bytes_);
+  return std::clamp<std::size_t>(static_cast<std::size_t>(shared_.w.read_rate / 10), 1, sizeof bytes_);
 }
 
 void user::understand(micros at) {
   auto& r = answer_->record();
   const auto tokens = r.tokens;
   const auto before = r.frames.empty() ? std::optional<micros>() : r.frames.back().at;
-  const auto frames = answer_->understand(*speech_, at);
-  desk_.counts.tokens.fetch_add(r.tokens - tokens, std::memory_order_relaxed);
+  const auto frames = answer_->understand(*talk_, at);
+  shared_.counts.tokens.fetch_add(r.tokens - tokens, std::memory_order_relaxed);
   if (frames == 0 || slow_) return;
-  if (before) desk_.recent.add(static_cast<double>(at - *before) / 1000);
-  ++desk_.reads;
-  desk_.frames += frames;
+  if (before) shared_.recent.add(static_cast<double>(at - *before) / 1000);
+  ++shared_.reads;
+  shared_.frames += frames;
 }
 
 // Pongs, and a cancel where its token has come.
 std::string user::reply() {
-  std::string words = speech_->take_to_send();
+  std::string words = talk_->take_to_send();
   auto& record = answer_->record();
   if (!cancel_after_ || answer_->over() || record.cancel_sent || record.tokens < cancel_after_) return words;
-  const std::string cancel = speech_->cancel();
+  const std::string cancel = talk_->cancel();
   if (cancel.empty()) {  // no word for it: it is cancelled by hanging up
     record.how = ending::cancelled;
     cut_off_ = true;
-    phone_->cut();
+    line_->cut();
     return {};
   }
-  record.cancel_sent = desk_.now();
+  record.cancel_sent = shared_.now();
   return words + cancel;
 }
 

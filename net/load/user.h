@@ -1,15 +1,15 @@
 // user.h — one of the streams: one connection after the other, one request after the other.
 //
-// Thread safety: the worker's thread. Invariants: once the desk is stopping and hurry() was called, live()
-// comes to its end; every request that was begun is folded into the desk's pool once.
+// Thread safety: the worker's thread. Invariants: once the worker is stopping and hurry() was called, live()
+// comes to its end; every request that was begun is added to the pool of the worker once.
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
 #include <optional>
 
-#include "net/load/desk.h"
-#include "net/load/hearing.h"
+#include "net/load/answer_reader.h"
 #include "net/load/line.h"
+#include "net/load/worker_state.h"
 
 namespace weir::load {
 
@@ -20,7 +20,7 @@ struct request {
 
 class user {
  public:
-  user(desk& d, std::size_t number);
+  user(worker_state& shared, std::size_t number);
 
   task<void> live();
   void give(const request& r);  // open loop. REQUIRES: it is idle, or new
@@ -39,14 +39,14 @@ class user {
   std::size_t at_once() const;
   void hang_up();
 
-  desk& desk_;
+  worker_state& shared_;
   const std::size_t number_;
   bool slow_ = false;
   timer wake_;
   std::optional<request> next_;
-  std::optional<line> phone_;
-  std::optional<talk> speech_;
-  std::optional<hearing> answer_;   // while one is under way
+  std::optional<line> line_;
+  std::optional<talk> talk_;
+  std::optional<answer_reader> answer_;   // while one is under way
   bool cut_off_ = false;            // it, by us
   std::uint64_t cancel_after_ = 0;  // tokens; 0: never
   bool failed_ = false;             // the last one did

@@ -6,8 +6,8 @@
 #include <boost/asio/redirect_error.hpp>
 #include <thread>
 
-#include "net/load/desk.h"
 #include "net/load/user.h"
+#include "net/load/worker_state.h"
 
 namespace weir::load {
 
@@ -24,24 +24,24 @@ constexpr std::size_t most_users = 60'000;
 
 class worker::self {
  public:
-  explicit self(work w) : desk_(std::move(w)), pulse_(desk_.io), arrival_(desk_.io) {}
+  explicit self(work w) : shared_(std::move(w)), pulse_(shared_.io), arrival_(shared_.io) {}
 
   void start() {
-    asio::co_spawn(desk_.io, beat(), asio::detached);
-    if (desk_.w.streams) {
-      for (std::size_t n = desk_.w.part; n < desk_.w.streams; n += desk_.w.parts) begin_user(n);
+    asio::co_spawn(shared_.io, beat(), asio::detached);
+    if (shared_.w.streams) {
+      for (std::size_t n = shared_.w.part; n < shared_.w.streams; n += shared_.w.parts) begin_user(n);
     } else {
-      asio::co_spawn(desk_.io, dispatch(), asio::detached);
+      asio::co_spawn(shared_.io, dispatch(), asio::detached);
     }
-    thread_ = std::thread([this] { desk_.io.run(); });
+    thread_ = std::thread([this] { shared_.io.run(); });
   }
   void stop_asking() {
-    asio::post(desk_.io, [this] { ask_no_more(); });
+    asio::post(shared_.io, [this] { ask_no_more(); });
   }
   void stop() {
-    asio::post(desk_.io, [this] {
+    asio::post(shared_.io, [this] {
       ask_no_more();
-      desk_.stopping = true;
+      shared_.stopping = true;
       pulse_.cancel();
       for (auto& u : users_) u->hurry();
     });
@@ -49,16 +49,16 @@ class worker::self {
   void join() {
     if (!thread_.joinable()) return;
     thread_.join();
-    if (desk_.reads)
-      desk_.measured.number(figure::frames_per_read) =
-          static_cast<double>(desk_.frames) / static_cast<double>(desk_.reads);
+    if (shared_.reads)
+      shared_.measured.number(figure::frames_per_read) =
+          static_cast<double>(shared_.frames) / static_cast<double>(shared_.reads);
   }
-  const desk& result() const { return desk_; }
+  const worker_state& result() const { return shared_; }
 
  private:
   user& begin_user(std::size_t number) {
-    users_.push_back(std::make_unique<user>(desk_, number));
-    asio::co_spawn(desk_.io, users_.back()->live(), asio::detached);
+    users_.push_back(std::make_unique<user>(shared_, number));
+    asio::co_spawn(shared_.io, users_.back()->live(), asio::detached);
     return *users_.back();
   }
 
@@ -69,7 +69,7 @@ class worker::self {
 
   // Open loop: each request at its time, on a connection that is free, or on a new one.
   task<void> dispatch() {
-    const work& w = desk_.w;
+    const work& w = shared_.w;
     arrivals when(w.arrive);
     for (std::uint64_t i = 0; asking_; ++i) {
       if (w.times && i >= w.times->requests.size()) break;
@@ -77,59 +77,59 @@ class worker::self {
       r.index = i;
       r.at = static_cast<micros>(1e6 * (w.times ? w.times->requests[i].at_s : when.next()));
       if (i % w.parts != w.part) continue;
-      arrival_.expires_at(desk_.moment(r.at));
+      arrival_.expires_at(shared_.moment(r.at));
       error_code ec;
       co_await arrival_.async_wait(asio::redirect_error(use_task, ec));
       if (asking_) give(r);
     }
-    desk_.counts.asked_all = true;
+    shared_.counts.asked_all = true;
   }
 
   void give(const request& r) {
-    if (!desk_.idle.empty()) {
-      user* u = desk_.idle.back();
-      desk_.idle.pop_back();
+    if (!shared_.idle.empty()) {
+      user* u = shared_.idle.back();
+      shared_.idle.pop_back();
       return u->give(r);
     }
-    if (users_.size() < most_users) return begin_user(users_.size() * desk_.w.parts + desk_.w.part).give(r);
+    if (users_.size() < most_users) return begin_user(users_.size() * shared_.w.parts + shared_.w.part).give(r);
     stream_record lost;
     lost.index = r.index;
     lost.scheduled = lost.sent = lost.ended = r.at;
     lost.how = ending::failed;
     lost.error = "not sent: this harness has no connection left";
-    desk_.fold(lost);
+    shared_.fold(lost);
   }
 
   // The worker's own pulse: how late it comes, and what is decided now and then.
   task<void> beat() {
     std::uint64_t beats = 0;
     auto due = steady_clock::now();
-    while (!desk_.stopping) {
+    while (!shared_.stopping) {
       due += pulse;
       pulse_.expires_at(due);
       error_code ec;
       co_await pulse_.async_wait(asio::redirect_error(use_task, ec));
-      if (desk_.stopping) break;
+      if (shared_.stopping) break;
       const auto late = steady_clock::now() - due;
-      if (desk_.now() >= desk_.w.measure.from)
-        desk_.measured.of(figure::loop_lag_ms).add(std::chrono::duration<double, std::milli>(late).count());
+      if (shared_.now() >= shared_.w.measure.from)
+        shared_.measured.of(figure::loop_lag_ms).add(std::chrono::duration<double, std::milli>(late).count());
       if (late > 10 * pulse) due = steady_clock::now();
       if (++beats % 10 == 0) disconnect_some();
       if (beats % 100 != 0) continue;
-      desk_.counts.gap_p99_ms = desk_.recent.quantile(0.99);
-      desk_.recent = histogram();
+      shared_.counts.gap_p99_ms = shared_.recent.quantile(0.99);
+      shared_.recent = histogram();
     }
   }
 
   // Ten times a second.
   void disconnect_some() {
-    if (desk_.w.disconnect_per_s <= 0) return;
+    if (shared_.w.disconnect_per_s <= 0) return;
     std::uniform_real_distribution<double> chance(0, 1);
     for (auto& u : users_)
-      if (u->streams() && chance(desk_.random) < desk_.w.disconnect_per_s / 10) u->drop();
+      if (u->streams() && chance(shared_.random) < shared_.w.disconnect_per_s / 10) u->drop();
   }
 
-  desk desk_;
+  worker_state shared_;
   std::thread thread_;
   std::vector<std::unique_ptr<user>> users_;
   timer pulse_, arrival_;

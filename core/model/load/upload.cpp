@@ -118,14 +118,14 @@ result<void> upload_slices(const std::vector<placed>& all, const checkpoint& fro
     return make_error(errc::does_not_fit, "no host memory that the device can reach: {} bytes", lanes * lane);
   const auto lane_at = [&](unsigned n) { return memory.data() + n * lane; };
 
-  exchange desk(slices.size(), lanes);
+  exchange slots(slices.size(), lanes);
   std::vector<std::jthread> threads;
   const auto read = [&] {
-    while (const auto t = desk.next()) {
+    while (const auto t = slots.next()) {
       const slice& s = slices[t->slice];
       if (auto ok = read_elements(from, *s.from, s.type, s.first, s.count, lane_at(t->lane)); !ok)
-        return desk.fail(ok.error());
-      desk.filled(*t);
+        return slots.fail(ok.error());
+      slots.filled(*t);
     }
   };
   try {
@@ -137,11 +137,11 @@ result<void> upload_slices(const std::vector<placed>& all, const checkpoint& fro
   std::deque<unsigned> under_way;
   const auto await_first = [&] {
     on->do_await_upload(on->self, under_way.front());
-    desk.give_back(under_way.front());
+    slots.give_back(under_way.front());
     under_way.pop_front();
   };
   for (std::size_t begun = 0; begun < slices.size();) {
-    const auto t = desk.take(under_way.empty());
+    const auto t = slots.take(under_way.empty());
     if (t) {
       const slice& s = slices[t->slice];
       on->do_begin_upload(on->self, s.to, lane_at(t->lane), s.bytes(), t->lane);
@@ -156,7 +156,7 @@ result<void> upload_slices(const std::vector<placed>& all, const checkpoint& fro
   }
   while (!under_way.empty()) await_first();
   threads.clear();
-  if (const auto why = desk.failure()) return *why;
+  if (const auto why = slots.failure()) return *why;
   if (const char* why = on->fault ? on->fault(on->self) : nullptr)
     return make_error(errc::internal, "the device failed: {}", why);
   return {};

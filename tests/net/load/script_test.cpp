@@ -2,7 +2,7 @@
 // Its faults are planted one by one: each is caught by its name, and a clean run has none.
 #include <catch2/catch.hpp>
 
-#include "net/load/hearing.h"
+#include "net/load/answer_reader.h"
 #include "net/load/pool.h"
 
 using namespace weir::load;
@@ -43,7 +43,7 @@ stream_record over_websocket(const script& s, std::uint64_t index) {
          "\r\n\r\n");
   stream_record r;
   r.index = index;
-  hearing h(std::move(r), true);
+  answer_reader h(std::move(r), true);
   question q;
   q.id = "x";
   t.ask(q);
@@ -72,7 +72,7 @@ stream_record over_sse(const script& s, std::uint64_t index) {
   talk t(m, index);
   stream_record r;
   r.index = index;
-  hearing h(std::move(r), true);
+  answer_reader h(std::move(r), true);
   t.ask({});
   const auto chunk = [](const std::string& text) { return fmt::format("{:x}\r\n{}\r\n", text.size(), text); };
   t.feed("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n");

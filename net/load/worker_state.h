@@ -1,4 +1,6 @@
-// desk.h — what the users of one worker share. Thread safety: the worker's thread, but for the counters.
+// worker_state.h — what the users of one worker share.
+//
+// Thread safety: the worker's thread; the counters may be read from any thread.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -10,8 +12,8 @@ namespace weir::load {
 
 class user;
 
-struct desk {
-  explicit desk(work what) : w(std::move(what)), measured(w.measure), random(w.seed + 77 * w.part) {}
+struct worker_state {
+  explicit worker_state(work what) : w(std::move(what)), measured(w.measure), random(w.seed + 77 * w.part) {}
 
   micros now() const {
     return std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now() - w.zero)

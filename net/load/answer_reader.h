@@ -1,5 +1,5 @@
-// hearing.h — one answer as it comes in: what a conversation's bytes mean becomes a stream's record. No clock
-// and no socket: the time of each read is passed in.
+// answer_reader.h — one answer as it comes in: what a conversation's bytes mean becomes a stream's record. It has
+// no clock and no socket: the time of each read is passed in.
 //
 // Thread safety: none; one owner.
 // Invariant: over() turns true once, with record().how saying how; nothing is recorded after it.
@@ -9,9 +9,9 @@
 
 namespace weir::load {
 
-class hearing {
+class answer_reader {
  public:
-  hearing(stream_record r, bool keep_text) : record_(std::move(r)), keep_text_(keep_text) {}
+  answer_reader(stream_record r, bool keep_text) : record_(std::move(r)), keep_text_(keep_text) {}
 
   // Everything that `t` has been fed, which was read at `at`. Returns how many frames of tokens there were.
   std::uint64_t understand(talk& t, micros at) {
