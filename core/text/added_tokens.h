@@ -1,7 +1,7 @@
-// added_tokens.h — the `added_tokens` of tokenizer.json: pieces found in a text before anything else is done
-// to it.
+// added_tokens.h — the `added_tokens` of tokenizer.json: pieces that are cut out of a text before the rest of
+// the text is divided into words.
 //
-// Immutable once built: any thread.
+// Thread safety: immutable once built; any thread.
 #pragma once
 
 #include <cstdint>
@@ -19,25 +19,26 @@ namespace weir::core {
 struct added_token {
   std::string content;
   token_id id = 0;
-  bool special = false;     // a control token: hidden in output, and never read from a user's words
-  bool normalized = false;  // looked for after the normalizer, in its normalized spelling
-  bool lstrip = false, rstrip = false;  // takes the white space before, behind it
-  bool single_word = false;             // only where no word goes on at either side
+  bool special = false;     // a control token: not shown in output, and not recognised in user text
+  bool normalized = false;  // searched for in normalized text, with `content` normalized too
+  bool lstrip = false, rstrip = false;  // the white space before (after) the token belongs to it
+  bool single_word = false;             // matches only with no word character before or after it
 };
 
-// A part of a text: an added token, or (no id) text between two.
+// A part of a text: an added token, or (no id) the text between added tokens.
 struct text_segment {
   span_of_text at;
   std::optional<token_id> id;
 };
 
-// Whether one of `spans` (in order, apart) has a byte in common with `at`.
+// Whether one of `spans` has a byte in common with `at`. REQUIRES: `spans` are sorted and do not overlap.
 bool overlaps_any(const std::vector<span_of_text>& spans, span_of_text at) noexcept;
 
-// Strings to find, the longest at the leftmost place first.
+// A set of strings, each with a value >= 0.
 class trie {
  public:
   trie() : nodes_(1) {}
+  // Adds a string, or replaces the value of one that was added before. An empty string is ignored.
   void add(std::string_view text, std::int32_t value);
   bool empty() const noexcept { return nodes_.size() == 1; }
   // Calls found(value, length) for each string that `text` starts with, shorter ones first.
@@ -61,13 +62,15 @@ class trie {
 
 class added_tokens {
  public:
-  // Throws refusal.
+  // Without `field` there are no added tokens. Throws refusal.
   added_tokens(const std::optional<json_field>& field, const normalizer& n);
 
-  // Which of the two searches: before the normalizer, or after it.
+  // The two searches: in the text before normalization, and in the normalized text.
   enum class stage { raw, normalized };
 
-  // Cuts valid `text`. Special tokens are found only where none of `plain` (in order, apart) overlaps them.
+  // Cuts `text` into added tokens and the text between them. Of the tokens that begin at the same byte, the
+  // longest is taken. A special token that overlaps one of the `plain` spans is not recognised. REQUIRES:
+  // `text` is valid UTF-8; the spans are sorted and do not overlap.
   std::vector<text_segment> cut(stage s, std::string_view text, const std::vector<span_of_text>& plain) const;
 
   bool has(stage s) const noexcept { return !(s == stage::raw ? raw_ : normalized_).empty(); }
@@ -82,7 +85,7 @@ class added_tokens {
                    const std::vector<span_of_text>& plain) const;
 
   std::vector<added_token> tokens_;
-  trie raw_, normalized_;  // values are places in tokens_
+  trie raw_, normalized_;  // values are indices into tokens_
 };
 
 }  // namespace weir::core

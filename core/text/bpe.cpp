@@ -8,7 +8,7 @@
 namespace weir::core {
 namespace {
 
-// A gap in the ids costs memory, so a file may not name any it likes.
+// The tables by id have an entry for every id up to the largest one, so a file with a huge id is refused.
 constexpr std::int64_t largest_id = (1 << 24) - 1;
 
 vocabulary load_vocabulary(const json_field& field) {
@@ -24,7 +24,7 @@ vocabulary load_vocabulary(const json_field& field) {
   return vocabulary(pieces);
 }
 
-// "left right", or ["left", "right"].
+// A merge is written "left right" or ["left", "right"]. Returns two empty strings for anything else.
 std::pair<std::string_view, std::string_view> parse_merge(const boost::json::value& merge) {
   if (const auto* both = merge.if_array()) {
     if (both->size() != 2 || !(*both)[0].is_string() || !(*both)[1].is_string()) return {};
@@ -118,8 +118,10 @@ bool bpe::add_bytes(std::string_view character, workspace& w) const {
   return true;
 }
 
-// Characters that have no piece become their bytes' pieces, or the unknown token (neighbours share one where
-// the model fuses them), or nothing. An unknown is written when the next known character comes.
+// A character without a piece becomes the pieces of its bytes, or the unknown token, or nothing. Where the
+// model fuses unknown tokens, neighbouring unknown characters share one. The unknown token is added before
+// the next character that has a piece, before the next unknown character if they are not fused, or at the
+// end. Byte pieces in between come first.
 void bpe::split(std::string_view word, workspace& w) const {
   bool unknown_waits = false;
   const auto write_unknown = [&] {
@@ -163,9 +165,9 @@ void bpe::merge(workspace& w) const {
     const auto best = w.heap.back();
     w.heap.pop_back();
     auto& left = symbols[best.at];
-    if (left.next < 0 || left.next == best.at) continue;  // last, or merged away
+    if (left.next < 0 || left.next == best.at) continue;  // the last symbol, or merged away
     auto& right = symbols[left.next];
-    if (merges_.find(left.id, right.id).becomes != best.becomes) continue;  // its neighbour has changed
+    if (merges_.find(left.id, right.id).becomes != best.becomes) continue;  // one of the two has changed
     const std::int32_t gone = left.next;
     left.id = best.becomes;
     left.next = right.next;

@@ -1,7 +1,9 @@
-// bpe.h — the `model` of tokenizer.json where its type is BPE: a word's characters, merged pair by pair.
+// bpe.h — the `model` of tokenizer.json where its type is
+// BPE: the characters of a word are merged pair by pair.
 //
-// Immutable once built: any thread, each with a workspace of its own. A word of n characters costs O(n log
-// n).
+// A word of n characters costs O(n log n).
+//
+// Thread safety: immutable once built; any thread, each with its own workspace.
 #pragma once
 
 #include <array>
@@ -15,14 +17,14 @@
 
 namespace weir::core {
 
-// Pairs of neighbouring tokens to the token they merge into and how early they do.
+// A hash table from a pair of neighbouring tokens to the merge of that pair.
 class merge_table {
  public:
   struct merge {
-    std::uint32_t rank = 0;
-    token_id becomes = -1;  // -1: the pair does not merge
+    std::uint32_t rank = 0;  // merges of lower rank are made first
+    token_id becomes = -1;   // -1: the pair does not merge
   };
-  explicit merge_table(std::size_t merges);
+  explicit merge_table(std::size_t merges);  // the most merges that will be added
   void add(token_id left, token_id right, merge m);
   merge find(token_id left, token_id right) const noexcept;
 
@@ -32,30 +34,33 @@ class merge_table {
     merge what;
   };
   std::size_t home(std::uint64_t pair) const noexcept;
-  std::vector<slot> slots_;  // open addressing; a power of two, half empty
+  std::vector<slot>
+      slots_;  // open addressing; the size is a power of two, at least half of the slots are empty
 };
 
 class bpe {
  public:
   explicit bpe(const json_field& model);  // throws refusal
 
-  // What encoding needs beside the model; reused from word to word so that words do not allocate.
+  // Buffers of encode(). One workspace is reused for many words, so that a word does not allocate.
   class workspace {
     friend class bpe;
     struct symbol {
       token_id id;
-      std::int32_t previous, next;  // -1: none; a symbol merged away has next == itself
+      std::int32_t previous,
+          next;  // index; -1: none. `next` of a symbol that was merged away is its own index
     };
+    // A merge to be made, unless one of its two symbols changes before.
     struct candidate {
       std::uint32_t rank;
-      std::int32_t at;  // the left symbol
+      std::int32_t at;  // index of the left symbol
       token_id becomes;
     };
     std::vector<symbol> symbols;
     std::vector<candidate> heap;
   };
 
-  // Appends the ids of one word. REQUIRES valid UTF-8.
+  // Appends the ids of one word to `out`. REQUIRES: `word` is valid UTF-8.
   void encode(std::string_view word, workspace& w, std::vector<token_id>& out) const;
 
   const vocabulary& pieces() const noexcept { return vocabulary_; }
@@ -71,8 +76,8 @@ class bpe {
 
   vocabulary vocabulary_;
   merge_table merges_;
-  std::array<token_id, 0x200> short_characters_;  // ids of the first characters, -1: none
-  std::array<token_id, 256> bytes_;               // of "<0x..>" pieces, -1: none
+  std::array<token_id, 0x200> short_characters_;  // [code point] id; -1: none
+  std::array<token_id, 256> bytes_;               // [byte] id of its "<0x..>" piece; -1: none
   std::optional<token_id> unknown_;
   bool fuse_unknown_, byte_fallback_, ignore_merges_;
 };

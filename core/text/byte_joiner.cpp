@@ -6,7 +6,7 @@ namespace weir::core {
 
 constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";
 
-// Returns how many bytes at the end of `bytes` are an unfinished character.
+// Returns the number of bytes at the end of `bytes` that belong to an unfinished character.
 std::size_t byte_joiner::append_characters(std::string_view bytes, std::string& out) {
   while (!bytes.empty()) {
     const utf8_step step = next_utf8(bytes);

@@ -7,7 +7,8 @@
 namespace weir::core {
 namespace {
 
-// Printable bytes of Latin-1 stand for themselves, the others for the characters from U+0100 on, in order.
+// Bytes that are printable in Latin-1 are spelled as that character. The other bytes are spelled, in order,
+// as the characters from U+0100 on.
 constexpr bool is_printable(unsigned b) noexcept {
   return (b >= 0x21 && b <= 0x7E) || (b >= 0xA1 && b <= 0xAC) || (b >= 0xAE && b <= 0xFF);
 }

@@ -1,6 +1,7 @@
-// byte_level.h — the alphabet in which byte-level vocabularies spell bytes: one printable character a byte.
+// byte_level.h — the alphabet in which byte-level vocabularies
+// spell bytes: one printable character for each byte.
 //
-// Pure functions: any thread.
+// Thread safety: pure functions; any thread.
 #pragma once
 
 #include <optional>
@@ -9,9 +10,11 @@
 
 namespace weir::core {
 
+// Appends the spelling of `bytes`.
 void append_byte_level(std::string& out, std::string_view bytes);
 
-// The bytes that `spelled` stands for; nothing where a character of it is not in the alphabet.
+// The bytes that `spelled` stands for; nullopt if a character
+// is not in the alphabet. REQUIRES: `spelled` is valid UTF-8.
 std::optional<std::string> from_byte_level(std::string_view spelled);
 
 }  // namespace weir::core

@@ -6,7 +6,7 @@
 namespace weir::core {
 namespace {
 
-// docs/chatml.jinja.
+// The text of docs/chatml.jinja.
 constexpr std::string_view chatml_source =
     R"({% for message in messages %}{{'<|im_start|>' + message['role'] + '\n' + message['content'] + )"
     R"('<|im_end|>' + '\n'}}{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %})";
@@ -24,7 +24,7 @@ std::vector<tokenizer::part> chatml_parts(const std::vector<message>& messages) 
   return parts;
 }
 
-// A string, or a list of {name, template} of which "default" counts.
+// The field is a string, or a list of {name, template} of which the one named "default" is taken.
 std::optional<std::string> template_in(const json_field& config) {
   const auto field = config.find("chat_template");
   if (!field) return std::nullopt;
@@ -35,7 +35,7 @@ std::optional<std::string> template_in(const json_field& config) {
   field->refuse("a list of templates without one named 'default'");
 }
 
-// The file of its own wins over the configuration's field.
+// chat_template.jinja has precedence over the field in tokenizer_config.json.
 result<std::optional<std::string>> find_source(const std::string& dir) {
   auto own = read_file(dir + "/chat_template.jinja");
   if (!own || *own) return own;

@@ -1,4 +1,8 @@
-// chat_template.h — messages to the prompt a model was trained on.
+// chat_template.h — makes a prompt of chat messages, in the form that the model was trained on.
+//
+// The only template that is supported is ChatML (docs/chatml.jinja).
+//
+// Thread safety: immutable once built; any thread.
 #pragma once
 
 #include <memory>
@@ -17,20 +21,20 @@ struct message {
   std::string content;
 };
 
-// Immutable once built: any thread.
 class chat_template {
  public:
-  // The template of a model directory: ChatML where it has none or has it byte for byte (docs/chatml.jinja);
-  // any other is kept, and refused by name when messages come. `force_chatml`: ChatML whatever the model
-  // says.
+  // The template of a model directory: from chat_template.jinja, or else from tokenizer_config.json. ChatML
+  // if the directory has none, or if `force_chatml`. Errors: bad_file for a file that cannot be read or is
+  // not valid; not_supported for a list of templates without a default one.
   static result<std::shared_ptr<const chat_template>> load(const std::string& dir, bool force_chatml);
   static std::shared_ptr<const chat_template> chatml();
-  // REQUIRES nothing of `source`: the text of a chat_template field.
+  // `source`: any text. Unless it equals docs/chatml.jinja
+  // byte for byte, encode() and render() return not_supported.
   static std::shared_ptr<const chat_template> from_source(std::string source);
 
-  // The prompt's ids: control tokens of the template are parsed, those inside messages' text are not.
+  // The prompt as ids. Control tokens are recognised in the template's own text, not in roles and contents.
   result<std::vector<token_id>> encode(const std::vector<message>& messages, const tokenizer& t) const;
-  // The same as text.
+  // The prompt as text.
   result<std::string> render(const std::vector<message>& messages) const;
 
  private:

@@ -1,7 +1,9 @@
-// decoder.h — the `decoder` of tokenizer.json: what a piece reads as inside a running text.
+// decoder.h — the `decoder` of tokenizer.json: makes text of pieces.
 //
-// Immutable once built: any thread. Everything a decoder does to a piece alone happens once, at load; what it
-// does to the text as a whole (taking spaces off its start) is left to finish().
+// Steps that change each piece by itself are in read(), which the tokenizer calls once for each piece at
+// load. Steps that change the text as a whole, which only remove characters at its start, are in finish().
+//
+// Thread safety: immutable once built; any thread.
 #pragma once
 
 #include <optional>
@@ -17,16 +19,18 @@ namespace weir::core {
 
 class decoder {
  public:
-  // No field: pieces are joined with spaces. Throws refusal.
+  // Without `field`, pieces are joined with spaces. Throws refusal.
   explicit decoder(const std::optional<json_field>& field);
 
+  // The text of one piece inside a longer text.
   struct reading {
-    std::string bytes;        // not always whole UTF-8
-    bool byte_piece = false;  // one byte of a run: see byte_joiner.h
+    std::string bytes;        // may begin or end inside a UTF-8 character
+    bool byte_piece = false;  // the piece is spelled "<0x0A>" and stands for one byte; see byte_joiner.h
   };
   reading read(std::string_view piece) const;
 
-  // What the text's start loses. `first_piece` is the spelling of the piece that it begins with.
+  // Removes from the start of a complete text what the decoder
+  // removes there. `first_piece`: spelling of the text's first piece.
   void finish(std::string& text, std::string_view first_piece) const;
 
   struct replace {
@@ -36,23 +40,24 @@ class decoder {
   struct byte_fallback {};
   struct byte_level {};
   struct strip {
-    std::string character;
-    std::size_t start, stop;
+    std::string character;    // one UTF-8 character
+    std::size_t start, stop;  // most copies of it that are removed at the start and at the end
   };
 
  private:
   void add(const json_field& field);
   void add_strip(const json_field& field);
 
-  std::vector<std::variant<replace, byte_fallback, byte_level, strip>> steps_;  // each on a piece alone
-  bool fused_ = false;  // later steps see the whole text
+  std::vector<std::variant<replace, byte_fallback, byte_level, strip>> steps_;  // of read()
+  bool fused_ = false;  // while loading: steps from here on apply to the whole text
   bool joins_with_spaces_ = false;
-  std::string stripped_;  // a character that the text's start loses up to strip_most_ times
-  std::size_t strip_most_ = 0;
-  std::string first_loses_;  // what the first piece loses wherever it stands in it
+  std::string stripped_;        // one character that finish() removes
+  std::size_t strip_most_ = 0;  // most copies of stripped_ that finish() removes
+  std::string first_loses_;     // every occurrence in the first piece is removed by finish()
 };
 
-// Hugging Face's clean_up_tokenization_spaces: no space before English punctuation and contractions.
+// Hugging Face's clean_up_tokenization_spaces: removes
+// the spaces before English punctuation and contractions.
 std::string clean_up_spaces(std::string text);
 
 }  // namespace weir::core

@@ -1,7 +1,9 @@
-// detokenizer.h — a job's tokens to text as they come: whole UTF-8 only, O(new tokens) a call.
+// detokenizer.h — makes text of a job's tokens, one token at a time, in whole UTF-8 characters.
 //
-// Used by one stream on its own thread. The text of all calls together equals the decoder's text over the
-// same tokens, without stripping at its start; special tokens give none unless asked for.
+// The texts of all calls together equal what the decoder makes of
+// the same tokens, except that nothing is removed at the start.
+//
+// Thread safety: one thread at a time, the one of the job's stream.
 #pragma once
 
 #include <cstdint>
@@ -16,21 +18,22 @@ namespace weir::core {
 
 class detokenizer {
  public:
+  // `skip_special`: special tokens have no text.
   explicit detokenizer(std::shared_ptr<const tokenizer> t, bool skip_special = true);
 
-  // Appends to `out` what `id` completes. Returns true where nothing is held back after it: the text so far
-  // ends with a whole character.
+  // Appends to `out` the characters that are complete with `id`. Returns whether the text so far ends with a
+  // whole character, so that no bytes are held back.
   bool push(token_id id, std::string& out);
 
-  // The end: appends what was held, broken UTF-8 as U+FFFD.
+  // Ends the text: bytes that are held back become U+FFFD.
   void flush(std::string& out);
 
-  // Bytes pushed so far: tokenizer::token_bytes of every token that is not special, shown or not. What
-  // ending::shown_bytes counts.
+  // Sum of the sizes of token_bytes() of all tokens so far that are not special, including bytes past the
+  // limit. ending::shown_bytes counts the same bytes.
   std::uint64_t bytes() const noexcept { return bytes_; }
 
-  // Bytes past this many are dropped: how a stop string cuts the last token. May be set at any time before
-  // the tokens it cuts are pushed.
+  // Drops every byte after the first `shown_bytes`, counted as bytes() counts: this is how a stop string cuts
+  // the last token. To be called before the tokens that it cuts are pushed.
   void limit(std::uint64_t shown_bytes) noexcept { limit_ = shown_bytes; }
 
  private:

@@ -8,7 +8,7 @@
 namespace weir::core {
 namespace {
 
-// Files of before the field existed are BPE where they have merges.
+// Old files have no `type`. Such a file is BPE if it has merges.
 json_field require_bpe(const json_field& model) {
   const auto type = model.find("type");
   if (type && type->text() != "BPE") model.refuse(fmt::format("model '{}'", type->text()));
@@ -24,7 +24,7 @@ vocabulary pieces_of(const std::vector<added_token>& tokens) {
 
 }  // namespace
 
-// `truncation` and `padding` are for training's batches, and left unread on purpose.
+// The fields `truncation` and `padding` are ignored on purpose, since they are for batches of training.
 hf_tokenizer::hf_tokenizer(const json_field& file, const tokenizer_config& config)
     : normalizer_(file.find("normalizer")),
       added_(file.find("added_tokens"), normalizer_),
@@ -106,7 +106,8 @@ std::vector<token_id> hf_tokenizer::encode_text(std::string_view text,
   return ids;
 }
 
-// `plain`: somebody's words are in it; once normalized they cannot be told from the rest any more.
+// `plain`: the segment contains user text. Normalization loses which bytes those are, so no special token is
+// recognised in the normalized text of such a segment.
 void hf_tokenizer::encode_segment(std::string_view text, bool opens, bool plain, scratch& s,
                                   std::vector<token_id>& out) const {
   s.text = text;

@@ -1,10 +1,10 @@
-// hf_tokenizer.h — a Hugging Face tokenizer.json as the tokenizer that the other rooms see.
+// hf_tokenizer.h — implements the tokenizer interface from a Hugging Face tokenizer.json.
 //
-// A text on its way in: added tokens are cut out, what lies between is normalized, searched again for added
-// tokens that want the normalized spelling, cut into words, and each word is merged into tokens. The way out
-// is a table: each id's bytes, read once from the decoder.
+// Encoding: added tokens are cut out of the text. The text between them is normalized, and added tokens with
+// `normalized` set are cut out of it. The rest is cut into words, and the BPE model makes tokens of each
+// word. Decoding: the bytes of each id are looked up in a table, which the decoder filled at load.
 //
-// Immutable once built: any thread.
+// Thread safety: immutable once built; any thread.
 #pragma once
 
 #include "core/text/added_tokens.h"
@@ -16,9 +16,9 @@
 
 namespace weir::core {
 
-// What tokenizer_config.json and special_tokens_map.json add to it.
+// Settings from tokenizer_config.json and special_tokens_map.json.
 struct tokenizer_config {
-  std::string bos;  // a piece; empty: none
+  std::string bos;  // spelling of the BOS token; empty: none
   bool clean_up_spaces = true;
 };
 
@@ -45,7 +45,7 @@ class hf_tokenizer final : public tokenizer {
   struct traits {
     bool special = false, byte_piece = false;
   };
-  // Buffers of one encoding, reused from segment to segment.
+  // Buffers of one call of encode(), reused for each segment.
   struct scratch {
     word_list words;
     bpe::workspace merging;
@@ -72,7 +72,7 @@ class hf_tokenizer final : public tokenizer {
   decoder decoder_;
 
   vocabulary added_pieces_;
-  string_table bytes_;          // [id] as in a running text
+  string_table bytes_;          // [id] see token_bytes()
   std::vector<traits> traits_;  // [id]
   std::optional<token_id> bos_;
   bool clean_up_spaces_;

@@ -1,7 +1,10 @@
-// json_field.h — a value of a JSON file and where it stands, so that every complaint names its field.
+// json_field.h — a value of a JSON file with its path, so that every error names the field.
 //
-// For the loaders of this room only: what is wrong leaves as a `refusal`, which each of the room's doors
-// turns into a result. Views a parsed document that must outlive it.
+// Only for core/text, where loaders throw `refusal`. The public functions (load_tokenizer(),
+// parse_tokenizer(), chat_template::load()) catch it and return its error. A json_field refers to the parsed
+// document, which must outlive it.
+//
+// Thread safety: const; any thread.
 #pragma once
 
 #include <boost/json.hpp>
@@ -16,6 +19,7 @@
 
 namespace weir::core {
 
+// The exception of the loaders. `why.code` is bad_file or not_supported.
 struct refusal {
   error why;
 };
@@ -24,10 +28,12 @@ class json_field {
  public:
   json_field(const boost::json::value& value, std::string path) : value_(&value), path_(std::move(path)) {}
 
-  // An object's member; find gives nothing where it is absent or null.
+  // A member of an object. Throws refusal if it is missing.
   json_field at(std::string_view key) const;
+  // A member of an object; nullopt if it is missing or null.
   std::optional<json_field> find(std::string_view key) const;
 
+  // The value. All throw refusal if it has another type, or for integer() another range.
   std::string_view text() const;
   bool boolean() const;
   std::int64_t integer(std::int64_t lowest, std::int64_t highest) const;
@@ -38,20 +44,23 @@ class json_field {
   bool is_object() const noexcept { return value_->is_object(); }
   bool is_array() const noexcept { return value_->is_array(); }
 
-  // A member with the value that stands for its absence.
+  // A member of an object; `absent` if it is missing or null.
   bool boolean_or(std::string_view key, bool absent) const;
 
   const std::string& path() const noexcept { return path_; }
 
-  [[noreturn]] void bad(std::string_view what) const;     // not what the format says
-  [[noreturn]] void refuse(std::string_view what) const;  // "<what> is not supported yet"
+  // Throws refusal with bad_file: the field is not what the format allows.
+  [[noreturn]] void bad(std::string_view what) const;
+  // Throws refusal with not_supported: "<what> is not supported yet".
+  [[noreturn]] void refuse(std::string_view what) const;
 
  private:
   const boost::json::value* value_;
   std::string path_;
 };
 
-// The whole document, kept by the caller; `file` starts every path.
+// Parses a document; throws refusal if `text` is not JSON. `file`:
+// name of the file, for the error. `where`: memory of the document.
 boost::json::value parse_json(std::string_view text, const std::string& file, boost::json::storage_ptr where);
 
 }  // namespace weir::core

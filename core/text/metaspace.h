@@ -1,5 +1,7 @@
-// metaspace.h — how sentencepiece-like vocabularies spell spaces: the part of Metaspace that its
-// pre-tokenizer and its decoder share. Plain data: any thread.
+// metaspace.h — how vocabularies like SentencePiece's spell spaces: the fields that the Metaspace
+// pre-tokenizer and the Metaspace decoder share.
+//
+// Thread safety: plain data; any thread.
 #pragma once
 
 #include <string>
@@ -9,8 +11,10 @@
 namespace weir::core {
 
 struct metaspace_rules {
-  enum class scheme { always, first, never };  // which texts get a replacement in front
+  // Which words get a replacement in front: all, only the one that starts the whole text, or none.
+  enum class scheme { always, first, never };
 
+  // Throws refusal.
   explicit metaspace_rules(const json_field& field) : replacement(field.at("replacement").text()) {
     if (replacement.empty()) field.at("replacement").bad("must not be empty");
     const auto named = field.find("prepend_scheme");
@@ -20,7 +24,7 @@ struct metaspace_rules {
     if (!field.boolean_or("add_prefix_space", true)) prepend = scheme::never;
   }
 
-  std::string replacement;
+  std::string replacement;  // stands for a space; not empty
   scheme prepend = scheme::always;
 };
 

@@ -13,8 +13,8 @@ bool is_ascii(std::string_view text) noexcept {
   return std::all_of(text.begin(), text.end(), [](char c) { return static_cast<signed char>(c) >= 0; });
 }
 
-// Canonical order: each run of marks sorted by combining class. utf8proc's own is quadratic in the run's
-// length, and whoever sends the text chooses that.
+// Canonical ordering: sorts each run of marks by combining class. utf8proc's own sort takes time quadratic in
+// the length of a run, which a client could exploit.
 void order_marks(std::vector<utf8proc_int32_t>& text) {
   const auto combining = [](utf8proc_int32_t c) { return utf8proc_get_property(c)->combining_class; };
   const auto starts = [&](utf8proc_int32_t c) { return combining(c) == 0; };
@@ -69,7 +69,7 @@ void apply_step(std::string& text, normalizer::lowercase) {
   for (std::string_view rest = text; !rest.empty();) {
     const char32_t c = take_character(rest);
     if (c == 0x130) {
-      out += "i\xCC\x87";  // the one character whose lower case is two
+      out += "i\xCC\x87";  // the only character whose lower case is two characters
     } else {
       append_utf8(out, static_cast<char32_t>(utf8proc_tolower(static_cast<utf8proc_int32_t>(c))));
     }

@@ -1,6 +1,6 @@
-// normalizer.h — the `normalizer` of tokenizer.json: what happens to text before it is cut.
+// normalizer.h — the `normalizer` of tokenizer.json: changes text before it is cut into words.
 //
-// Immutable once built: any thread.
+// Thread safety: immutable once built; any thread.
 #pragma once
 
 #include <optional>
@@ -15,10 +15,10 @@ namespace weir::core {
 
 class normalizer {
  public:
-  // No field: text stays as it is. Throws refusal.
+  // Without `field`, text stays as it is. Throws refusal.
   explicit normalizer(const std::optional<json_field>& field);
 
-  // REQUIRES and leaves valid UTF-8.
+  // REQUIRES: `text` is valid UTF-8, and stays so.
   void apply(std::string& text) const;
   bool empty() const noexcept { return steps_.empty(); }
 

@@ -1,4 +1,4 @@
-// Vocabularies that need no file: an id reads as its own number.
+// Vocabularies that need no file: the text of an id is its number.
 #include <charconv>
 
 #include "core/text/hf_tokenizer.h"
@@ -28,7 +28,7 @@ class numbered_tokenizer : public tokenizer {
   bool clean_up_spaces() const override { return false; }
   bool adds_bos() const override { return false; }
 
-  // "w000017", with or without its space.
+  // `piece`: like "w000017", with or without the space at its end.
   std::optional<token_id> id_of(std::string_view piece) const override {
     if (piece.ends_with(' ')) piece.remove_suffix(1);
     std::uint32_t id = 0;
@@ -57,7 +57,7 @@ class sim_tokenizer final : public numbered_tokenizer {
   }
 };
 
-// FNV-1a: the same on every machine.
+// FNV-1a, which is the same on every machine.
 std::uint64_t hash_of(std::string_view word) noexcept {
   std::uint64_t h = 0xCBF29CE484222325u;
   for (const char byte : word) h = (h ^ static_cast<unsigned char>(byte)) * 0x100000001B3u;

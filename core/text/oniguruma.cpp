@@ -1,5 +1,5 @@
-// Oniguruma's patterns in PCRE2's words. Both read most patterns alike; the differences are below, one case
-// each.
+// Translation of Oniguruma's patterns to PCRE2's. Most patterns
+// mean the same in both; each difference is a case below.
 #include "core/text/regex.h"
 
 namespace weir::core {
@@ -9,7 +9,7 @@ namespace {
   throw refusal{make_error(errc::not_supported, "{} in a pattern is not supported yet", what)};
 }
 
-// Oniguruma's \s is Unicode's White_Space, \w has marks and connectors, \h is a hexadecimal digit.
+// In Oniguruma, \s is Unicode's White_Space, \w includes marks and connectors, \h is a hexadecimal digit.
 constexpr std::string_view word_set = R"(\p{Alphabetic}\p{M}\p{Nd}\p{Pc})";
 
 class translator {
@@ -25,7 +25,7 @@ class translator {
       } else if (rest_[0] == '(') {
         group();
       } else if (rest_[0] == '}' && rest_.starts_with("}+") && interval_) {
-        refuse("'{n,m}+'");  // possessive to PCRE2, a repeated repetition to Oniguruma
+        refuse("'{n,m}+'");  // possessive in PCRE2, a repeated repetition in Oniguruma
       } else {
         if (rest_[0] == '{') interval_ = rest_.size() > 1 && rest_[1] >= '0' && rest_[1] <= '9';
         copy(1);
@@ -40,12 +40,13 @@ class translator {
     out_ += rest_.substr(0, n);
     rest_.remove_prefix(n);
   }
+  // Writes `text` in place of an escape of two bytes.
   void put(std::string_view text) {
     out_ += text;
     rest_.remove_prefix(2);
   }
 
-  // What means the same inside and outside a set. False: not one of these.
+  // Translates an escape that means the same inside and outside a set; false if it is not one of these.
   bool escape_anywhere() {
     if (rest_.size() < 2) refuse("a lone '\\'");
     switch (rest_[1]) {
@@ -112,7 +113,7 @@ class translator {
     }
   }
 
-  // Sets nest in Oniguruma: a set inside a set is its union with the outer one, which PCRE2 writes flat.
+  // Oniguruma allows a set inside a set and takes their union. The output has the members in one set.
   void set() {
     copy(1);
     if (rest_.starts_with('^')) copy(1);
@@ -140,7 +141,7 @@ class translator {
     }
   }
 
-  // (?m) is "dot matches newline" in Ruby's syntax and something else in PCRE2.
+  // (?m) means "dot matches newline" in Ruby's syntax and something else in PCRE2.
   void group() {
     const std::size_t letters = rest_.starts_with("(?") ? rest_.find_first_not_of("imx-", 2) : rest_.npos;
     if (letters != rest_.npos && (rest_[letters] == ':' || rest_[letters] == ')') &&
@@ -152,7 +153,7 @@ class translator {
 
   std::string_view rest_;
   std::string out_;
-  bool interval_ = false;
+  bool interval_ = false;  // the latest '{' begins a repetition such as {n,m}
 };
 
 }  // namespace

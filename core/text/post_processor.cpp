@@ -9,7 +9,7 @@ token_id parse_id(const json_field& field) {
   return static_cast<token_id>(field.integer(0, std::numeric_limits<token_id>::max()));
 }
 
-// ["<s>", 1]
+// `field`: like ["<s>", 1].
 token_id parse_named_id(const json_field& field) {
   const auto both = field.items();
   if (both.size() != 2) field.bad("must be a piece and its id");
@@ -35,7 +35,7 @@ void post_processor::add(const json_field& field) {
     add_template(field);
   } else if (type == "BertProcessing" || type == "RobertaProcessing") {
     wrap({parse_named_id(field.at("cls"))}, {parse_named_id(field.at("sep"))});
-  } else if (type != "ByteLevel") {  // which moves offsets, not ids
+  } else if (type != "ByteLevel") {  // ByteLevel changes offsets, not ids
     field.refuse(fmt::format("post-processor '{}'", type));
   }
 }

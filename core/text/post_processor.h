@@ -1,6 +1,9 @@
-// post_processor.h — the `post_processor` of tokenizer.json: the tokens put around a text.
+// post_processor.h — the `post_processor` of tokenizer.json:
+// the tokens that are added before and after a text.
 //
-// Immutable once built: any thread. Pairs of texts do not occur here, so only the single template is read.
+// Only the template for a single text is read, since weir never encodes pairs of texts.
+//
+// Thread safety: immutable once built; any thread.
 #pragma once
 
 #include <optional>
@@ -13,7 +16,7 @@ namespace weir::core {
 
 class post_processor {
  public:
-  // No field: nothing is put around. Throws refusal.
+  // Without `field`, no tokens are added. Throws refusal.
   explicit post_processor(const std::optional<json_field>& field);
 
   const std::vector<token_id>& before() const noexcept { return before_; }

@@ -33,7 +33,7 @@ void find_stretches(std::string_view word, const pattern& what, bool invert, std
   if (done != word.size()) out.push_back({{done, word.size()}, invert});
 }
 
-// Every matching character is a stretch of its own; what lies between two is one.
+// Each matching character is a stretch; so is the text between two of them.
 void find_stretches(std::string_view word, bool (*matches)(char32_t) noexcept, std::vector<stretch>& out) {
   out.clear();
   std::size_t done = 0;
@@ -98,7 +98,8 @@ void apply_step(word_list& list, bool, const pretokenizer::by_class& s) {
   cut_words(list, s.how, [&](auto word, auto& out) { find_stretches(word, s.matches, out); });
 }
 
-// Writes every word anew: `rewrite(word, text)` appends it to the new text.
+// Replaces the text by one that has the new spellings of all words, without gaps. `rewrite(word, text)`
+// appends the new spelling of `word` to the new text.
 void rewrite_words(word_list& list, const auto& rewrite) {
   std::string text;
   text.reserve(list.text.size() + list.text.size() / 2);

@@ -1,6 +1,6 @@
-// pretokenizer.h — the `pre_tokenizer` of tokenizer.json: text cut into the words that merges stay inside of.
+// pretokenizer.h — the `pre_tokenizer` of tokenizer.json: cuts text into words. No token spans two words.
 //
-// Immutable once built: any thread.
+// Thread safety: immutable once built; any thread.
 #pragma once
 
 #include <optional>
@@ -15,23 +15,26 @@
 
 namespace weir::core {
 
-// A text and the words it is cut into: in order, none empty, not necessarily touching.
+// A text and its words.
 struct word_list {
   std::string text;
-  std::vector<span_of_text> words;
+  std::vector<span_of_text> words;  // in order, not empty, without overlap; gaps between words are possible
 };
 
 class pretokenizer {
  public:
-  // No field: the whole text is one word. Throws refusal.
+  // Without `field`, the whole text is one word. Throws refusal.
   explicit pretokenizer(const std::optional<json_field>& field);
 
-  // The words of valid `text`; `opens`: nothing was in front of it in what is being encoded.
+  // Writes the words of `text` to `out`, with the text as the steps changed it. `opens`: `text` is the start
+  // of what is being encoded. REQUIRES: `text` is valid UTF-8.
   void cut(std::string_view text, bool opens, word_list& out) const;
 
-  // What becomes of the stretches that a step looks for.
+  // What a step does with each match: drops it, makes it a word, joins it to the text before or after it, or
+  // makes one word of all matches in a row.
   enum class behavior { removed, isolated, merged_with_previous, merged_with_next, contiguous };
 
+  // Steps. `invert`: what does not match counts as a match, and the other way round.
   struct split {
     pattern what;
     behavior how;

@@ -1,4 +1,6 @@
-// read_file.h — a small file as one string. Any thread.
+// read_file.h — reads a small file into a string.
+//
+// Thread safety: any thread.
 #pragma once
 
 #include <optional>
@@ -8,7 +10,8 @@
 
 namespace weir::core {
 
-// Nothing where there is no such file; an error names it where it cannot be read.
+// The content of a file; nullopt if there is no such file.
+// Error: bad_file if it is not a regular file or cannot be read.
 result<std::optional<std::string>> read_file(const std::string& path);
 
 }  // namespace weir::core

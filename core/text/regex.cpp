@@ -10,7 +10,7 @@
 namespace weir::core {
 namespace {
 
-// Ruby's anchors hold at every line. Text is checked once, before any pattern sees it.
+// PCRE2_MULTILINE, because ^ and $ match at every line in Ruby's syntax.
 constexpr std::uint32_t compile_options = PCRE2_UTF | PCRE2_UCP | PCRE2_MULTILINE | PCRE2_NEVER_BACKSLASH_C;
 
 struct free_match {
@@ -18,8 +18,8 @@ struct free_match {
 };
 using match_data = std::unique_ptr<pcre2_match_data, free_match>;
 
-// The interpreter keeps its backtracking on the heap: it finishes where the compiled code's stack was too
-// small.
+// Where the stack of the compiled code is too small, the interpreter does the match: its backtracking is on
+// the heap. PCRE2_NO_UTF_CHECK, because the caller has checked the text.
 int match(const pcre2_code* code, std::string_view text, std::size_t from, pcre2_match_data* found) {
   const auto* subject = reinterpret_cast<PCRE2_SPTR>(text.data());
   const int rc = pcre2_match(code, subject, text.size(), from, PCRE2_NO_UTF_CHECK, found, nullptr);
@@ -61,7 +61,7 @@ void regex::compile(std::string_view pattern, std::string& complaint) {
     return;
   }
   code_ = std::shared_ptr<void>(code, release{});
-  pcre2_jit_compile(code, PCRE2_JIT_COMPLETE);  // where there is none, the interpreter runs
+  pcre2_jit_compile(code, PCRE2_JIT_COMPLETE);  // on failure, pcre2_match() uses the interpreter
 }
 
 void regex::find(std::string_view text, std::vector<span_of_text>& out) const {

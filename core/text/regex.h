@@ -1,6 +1,8 @@
 // regex.h — the patterns of tokenizer.json: written for Oniguruma (Ruby's syntax), run by PCRE2.
 //
-// Immutable once compiled: any thread. What PCRE2 would read differently is translated, or refused by name.
+// What means something else in PCRE2 is translated, or refused with an error that names it.
+//
+// Thread safety: immutable once compiled; any thread.
 #pragma once
 
 #include <memory>
@@ -13,7 +15,7 @@
 
 namespace weir::core {
 
-// A stretch of a text, in bytes.
+// A part of a text: offsets in bytes, without the byte at `end`.
 struct span_of_text {
   std::size_t begin = 0, end = 0;
   std::string_view of(std::string_view text) const { return text.substr(begin, end - begin); }
@@ -21,12 +23,13 @@ struct span_of_text {
 
 class regex {
  public:
-  // Throws refusal, naming `where`.
+  // Throws refusal if the pattern is wrong or not supported. `where`: the field that the error names.
   regex(std::string_view pattern, const json_field& where);
-  explicit regex(std::string_view pattern);  // one of our own
+  // REQUIRES: the pattern is correct.
+  explicit regex(std::string_view pattern);
 
-  // Appends every match in valid `text`, left to right, none overlapping. A match beyond PCRE2's limits is
-  // none.
+  // Appends every match in `text`, from left to right, without overlap. Where PCRE2 gives up because of one
+  // of its limits, the search ends. REQUIRES: `text` is valid UTF-8.
   void find(std::string_view text, std::vector<span_of_text>& out) const;
 
  private:
@@ -37,7 +40,7 @@ class regex {
   std::shared_ptr<void> code_;
 };
 
-// {"String": …} or {"Regex": …}.
+// A string or a regular expression to search for, from {"String": …} or {"Regex": …}.
 class pattern {
  public:
   explicit pattern(const json_field& at);
@@ -51,7 +54,8 @@ class pattern {
   std::variant<std::string, regex> what_;
 };
 
-// Oniguruma's pattern in PCRE2's words; throws refusal with what it cannot say. Exposed for its test.
+// Translates a pattern from Oniguruma to PCRE2; throws refusal if it uses a feature that is not supported.
+// Public only for its test.
 std::string to_pcre2(std::string_view pattern);
 
 }  // namespace weir::core

@@ -1,8 +1,9 @@
-// tokenizer.h — text to token ids and back, exactly as the model's tokenizer.json says.
+// tokenizer.h — makes token ids of text and text of token ids.
 //
-// Immutable once built: share it between threads by pointer.
 // Format: Hugging Face's tokenizer.json (normalizer, pre_tokenizer, model, post_processor, decoder,
-// added_tokens). What of it is not supported is refused by name at load.
+// added_tokens). A feature that is not supported is refused at load, with an error that names it.
+//
+// Thread safety: immutable once built; any thread.
 #pragma once
 
 #include <cstdint>
@@ -19,61 +20,67 @@
 namespace weir::core {
 
 struct encode_options {
-  bool add_special = true;    // let the post-processor add BOS and the like
-  bool parse_special = true;  // control tokens spelled in the text become those tokens; false for user text
+  bool add_special = true;    // the post-processor adds its tokens, such as BOS
+  bool parse_special = true;  // control tokens are recognised in the text; false for user text
 };
 
 class tokenizer {
  public:
   virtual ~tokenizer() = default;
 
-  // Broken UTF-8 is read as U+FFFD.
+  // The ids of a text. A tokenizer from tokenizer.json reads invalid
+  // UTF-8 as U+FFFD; one that needs no file takes any bytes.
   virtual std::vector<token_id> encode(std::string_view utf8, encode_options how) const = 0;
 
-  // One text written by several hands, encoded as the whole that it is: control tokens are read only where
-  // every byte of them stands in `control` parts. Adds nothing around it.
+  // Encodes the parts as one text. A control token is recognised only if all its bytes are in `control`
+  // parts. The post-processor's tokens are not added. The default implementation encodes each part by itself,
+  // for tokenizers whose tokens do not depend on the text around them.
   struct part {
     std::string_view text;
     bool control = false;
   };
   virtual std::vector<token_id> encode_parts(std::span<const part> parts) const;
 
-  // The whole text of `ids` as the tokenizer's decoder gives it. Broken UTF-8 becomes U+FFFD.
+  // The text of `ids`, as the tokenizer's decoder makes it. Invalid UTF-8 becomes U+FFFD.
   struct decode_options {
     bool skip_special = false;
     bool clean_up_spaces = false;
   };
   virtual std::string decode(std::span<const token_id> ids, decode_options how) const = 0;
 
-  // A token's own bytes inside a running text: pieces concatenate to the decoder's text, without stripping at
-  // the start. Not always whole UTF-8. Special tokens have bytes too; is_special() says which ones not to
-  // show. An id that no piece has gives "".
+  // The bytes of one token in the middle of a text: the bytes of all tokens together are the decoder's text,
+  // before it removes anything at the start. They may begin or end inside a UTF-8 character. Special tokens
+  // have bytes too. Empty for an id without a piece.
   virtual std::string_view token_bytes(token_id id) const = 0;
+  // Whether the token is a control token, which is normally not shown.
   virtual bool is_special(token_id id) const = 0;
 
-  // Whether `id` is a byte piece ("<0x0A>"): what is broken in a run of them reads differently
-  // (byte_joiner.h).
+  // Whether `id` is a byte piece ("<0x0A>"): invalid UTF-8
+  // in a run of these reads differently (byte_joiner.h).
   virtual bool is_byte_piece(token_id) const { return false; }
 
-  // The piece as the vocabulary spells it (for people: `weir tokenize`, /v1/tokenize).
+  // The piece as the vocabulary spells it, for people to read (`weir tokenize`, /v1/tokenize).
   virtual std::string piece(token_id id) const = 0;
 
   virtual std::uint32_t vocab_size() const = 0;  // one past the largest id
   virtual std::optional<token_id> bos() const = 0;
-  virtual std::optional<token_id> id_of(std::string_view piece) const = 0;  // added tokens and vocabulary
-  virtual bool clean_up_spaces() const = 0;  // tokenizer_config.json; absent means true
+  virtual std::optional<token_id> id_of(std::string_view piece) const = 0;  // added tokens, then vocabulary
+  virtual bool clean_up_spaces() const = 0;  // of tokenizer_config.json, where the default is true
   virtual bool adds_bos() const = 0;         // whether encode(add_special) starts with bos()
 };
 
-// Reads DIR/tokenizer.json and, where present, DIR/tokenizer_config.json and special_tokens_map.json.
+// Reads tokenizer.json and, if they exist, tokenizer_config.json and special_tokens_map.json from a
+// directory. Errors: bad_file, not_supported; the message names the file and the field.
 result<std::shared_ptr<const tokenizer>> load_tokenizer(const std::string& dir);
-// The same from the files' contents; `config_json` may be empty.
+// A tokenizer from the contents of the first two files; `config_json` may be empty. Errors as above.
 result<std::shared_ptr<const tokenizer>> parse_tokenizer(std::string_view tokenizer_json,
                                                          std::string_view config_json);
 
-// Vocabularies that need no file. sim: a prompt's bytes are its ids (0..255), and id i reads "w%03d " (i <
-// 1000). numbered: one id a word, id i reads "w%06d "; any other word is an id by its hash.
+// A vocabulary of 1000 ids that needs no file. The ids of a
+// prompt are its bytes (0..255). The text of id i is "w%03d ".
 std::shared_ptr<const tokenizer> make_sim_tokenizer();
+// A vocabulary that needs no file and has one id for each word. The text of id i is "w%06d ". The id of any
+// other word is a hash of the word.
 std::shared_ptr<const tokenizer> make_numbered_tokenizer(std::uint32_t vocab_size);
 
 }  // namespace weir::core

@@ -1,4 +1,4 @@
-// The doors of tokenizer.json: files or their contents in, a tokenizer or what is wrong with them out.
+// load_tokenizer() and parse_tokenizer(), which turn each refusal of the loaders into an error.
 #include "core/text/hf_tokenizer.h"
 #include "core/text/read_file.h"
 
@@ -7,12 +7,12 @@ namespace {
 
 constexpr std::string_view config_name = "tokenizer_config.json", map_name = "special_tokens_map.json";
 
-// "<s>", or {"content": "<s>", …}.
+// `field`: like "<s>" or {"content": "<s>", …}.
 std::string parse_token_name(const json_field& field) {
   return std::string(field.is_object() ? field.at("content").text() : field.text());
 }
 
-// What the configuration says wins over the map, also where it says null.
+// `bos_token` in tokenizer_config.json has precedence over special_tokens_map.json, even if it is null.
 tokenizer_config parse_config(std::string_view config_json, std::string_view map_json) {
   tokenizer_config config;
   bool named = false;

@@ -11,7 +11,7 @@ using kind = utf8_step::kind;
 
 constexpr bool is_continuation(unsigned char b) noexcept { return (b & 0xC0) == 0x80; }
 
-// The second byte decides about overlong forms, surrogates and the end of Unicode.
+// The range of the second byte excludes overlong forms, surrogates and code points above U+10FFFF.
 constexpr bool fits_second(unsigned char lead, unsigned char b) noexcept {
   switch (lead) {
     case 0xE0:
@@ -134,7 +134,7 @@ bool is_punctuation(char32_t c) noexcept {
 bool is_mark(char32_t c) noexcept { return c >= 0x80 && has_category(c, marks); }
 
 bool is_word(char32_t c) noexcept {
-  const bool circled_letter = c >= 0x24B6 && c <= 0x24E9;  // alphabetic, though symbols by category
+  const bool circled_letter = c >= 0x24B6 && c <= 0x24E9;  // alphabetic, although their category is symbol
   return has_category(c, words) || circled_letter || c == 0x200C || c == 0x200D;
 }
 

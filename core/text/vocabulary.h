@@ -1,6 +1,6 @@
-// vocabulary.h — pieces and their ids, both ways, in one block of memory each.
+// vocabulary.h — finds the id of a piece and the piece of an id.
 //
-// Immutable once built: any thread.
+// Thread safety: a vocabulary is immutable once built; any thread.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 namespace weir::core {
 
-// A run of strings, one behind another; at(i) of a string that was never set is empty.
+// A list of strings in one block of memory. at(i) is empty for i >= size().
 class string_table {
  public:
   void add(std::string_view text) {
@@ -30,25 +30,27 @@ class string_table {
 
  private:
   std::string text_;
-  std::vector<std::uint32_t> ends_;
+  std::vector<std::uint32_t> ends_;  // [string] offset of its end in text_
 };
 
 class vocabulary {
  public:
-  // REQUIRES no id below zero. Of two pieces with one id the later one is the id's spelling.
+  // If two pieces have the same id, piece() returns the later one. REQUIRES: no id is negative.
   explicit vocabulary(const std::vector<std::pair<std::string_view, token_id>>& pieces);
 
   std::optional<token_id> find(std::string_view piece) const noexcept;
-  std::string_view piece(token_id id) const noexcept;                 // "" where there is none
+  std::string_view piece(token_id id) const noexcept;                 // empty: no piece has this id
   std::size_t id_limit() const noexcept { return entry_of_.size(); }  // one past the largest id
 
  private:
   std::size_t home(std::string_view piece) const noexcept;
 
-  string_table pieces_;                 // in the order given
-  std::vector<token_id> ids_;           // of each
-  std::vector<std::int32_t> entry_of_;  // [id] its place in pieces_, or -1
-  std::vector<std::int32_t> slots_;  // open addressing: a place in pieces_, or -1; a power of two, half empty
+  string_table pieces_;                 // in the constructor's order
+  std::vector<token_id> ids_;           // [index in pieces_]
+  std::vector<std::int32_t> entry_of_;  // [id] index in pieces_, or -1
+  // A hash table with open addressing: indices in pieces_, or -1.
+  // Its size is a power of two, and at least half of it is empty.
+  std::vector<std::int32_t> slots_;
 };
 
 }  // namespace weir::core
