@@ -1,4 +1,5 @@
-// clock.h — time as the engine sees it: monotonic, and passed in, so that tests can move it by hand.
+// clock.h — the monotonic time that the engine uses. A clock is passed to the engine, so that tests can set
+// it.
 #pragma once
 
 #include <chrono>

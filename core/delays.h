@@ -1,8 +1,9 @@
-// delays.h — how long something took, many times over: a histogram that any thread adds to.
+// delays.h — a histogram of durations.
 //
-// 16 buckets to a power of two of microseconds, so a quantile is at most 1/16 above the truth; the last
-// bucket holds everything over two hours. Thread safety: any thread; a reader may miss what is added
-// meanwhile.
+// Each power of two of microseconds has 16 buckets, so a quantile is at most 1/16 above the true value. The
+// last bucket counts everything from 2.3 hours on.
+//
+// Thread safety: any thread. A reader may miss durations that are added at the same time.
 #pragma once
 
 #include <algorithm>
@@ -28,7 +29,7 @@ class delays {
     return n;
   }
 
-  // In ms; 0 where there is nothing yet.
+  // The q-quantile in ms, 0 <= q <= 1; 0 if the histogram is empty.
   double quantile_ms(double q) const noexcept {
     const auto all = count();
     std::uint64_t seen = 0;

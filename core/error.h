@@ -1,8 +1,9 @@
-// error.h — how a call says that it failed for an outside reason: a file, a request, a device.
+// error.h — errors whose cause is outside the program: a file, a request, a device.
 //
-// Functions that can fail so return result<T>; our own mistakes are assertions, and exceptions do not cross
-// rooms. `message` is a sentence for people and names the file, field or value; `param` names the field alone
-// where a client could have sent a better one. Values are plain data: any thread.
+// A function that can fail in this way returns result<T>. Mistakes of the program itself are assertions.
+// Exceptions do not cross the boundaries between kernels, core, actors and net.
+//
+// Thread safety: plain data; any thread.
 #pragma once
 
 #include <fmt/format.h>
@@ -16,23 +17,23 @@
 namespace weir::core {
 
 enum class errc {
-  invalid_param,     // a field, option or value out of its range; `param` names it
-  bad_file,          // a file that is not what its format says
-  not_supported,     // understood, and refused by name
-  prompt_too_long,   // does not fit the model's context
+  invalid_param,     // a field, option or value is out of its range; `param` names it
+  bad_file,          // a file cannot be read, or does not have its format
+  not_supported,     // a valid feature that weir does not have; the message names it
+  prompt_too_long,   // the prompt does not fit the model's context
   model_not_found,
   not_found,
-  overloaded,        // come back later
+  overloaded,        // the client may try again later
   unavailable,       // loading, draining or down
-  does_not_fit,      // memory
-  internal,          // our fault or the device's
+  does_not_fit,      // memory is too small
+  internal,          // a fault of the program or of the device
 };
 
 struct error {
   errc code = errc::internal;
-  std::string message;
-  std::string param;
-  std::uint32_t retry_after_ms = 0;  // with overloaded: when to come again; 0: nobody knows
+  std::string message;  // for people; names the file, field or value
+  std::string param;    // name of the field or option that a client should change; empty: none
+  std::uint32_t retry_after_ms = 0;  // with overloaded: when to try again; 0: unknown
 };
 
 template <class T = void>

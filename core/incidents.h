@@ -1,9 +1,9 @@
-// incidents.h — exceptions that reached the outermost handler of a thread, a connection or an actor: counted,
-// and logged.
+// incidents.h — counts and logs exceptions that reached the outermost handler of a thread, a connection or an
+// actor.
 //
-// Such an exception ended the connection, the job or the message at hand and nothing else. Each place writes
-// its first incident to the log, and then the 2nd, 4th, 8th … one, so that a stranger who can bring one about
-// cannot fill the log.
+// Such an exception ends the connection, job or message in which it was thrown, and nothing else. Of each
+// place, only the 1st, 2nd, 4th, 8th … incident is logged, so that a client that can cause one cannot fill
+// the log.
 //
 // Thread safety: any thread. note() throws nothing and allocates only for the log line.
 #pragma once
@@ -22,14 +22,14 @@ class incidents {
  public:
   using writer = std::function<void(std::string_view line)>;
 
-  // Without a writer lines go to standard error.
+  // Without a writer, lines go to standard error.
   explicit incidents(writer log = {}) : log_(std::move(log)) {}
 
-  // `where`: the place, a string that lives as long as the program. `what`: the exception under way, or null.
+  // `where`: the place, a string that lives as long as this object. `what`: the exception, or null.
   void note(const char* where, std::exception_ptr what) noexcept;
   std::uint64_t count() const noexcept;
 
-  // What is known of an exception, for people.
+  // Message of an exception, for people.
   static std::string text_of(const std::exception_ptr& what);
 
  private:
@@ -39,7 +39,7 @@ class incidents {
   std::uint64_t count_ = 0;
 };
 
-// Runs `f`, and notes what it throws instead of passing it on. False: it threw.
+// Calls `f`. If it throws, notes the exception and returns false.
 template <class F>
 bool contained(incidents& seen, const char* where, F&& f) noexcept {
   try {

@@ -1,6 +1,7 @@
-// insist.h — does what must not be lost for lack of memory: an ending that somebody waits for, a cancel.
+// insist.h — repeats an action that must not be lost when memory is short, such as a cancel or a job's
+// ending.
 //
-// Thread safety: any thread. It holds its thread up while there is no memory, a millisecond at a time.
+// Thread safety: any thread. The calling thread sleeps, a millisecond at a time, while there is no memory.
 #pragma once
 
 #include <chrono>

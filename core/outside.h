@@ -1,4 +1,4 @@
-// outside.h — names that came from outside, as a message may show them.
+// outside.h — shortens text that came from outside, so that messages can show it.
 //
 // Thread safety: pure functions; any thread.
 #pragma once
@@ -11,7 +11,7 @@ namespace weir::core {
 
 inline constexpr std::size_t longest_shown = 64;  // bytes
 
-// `utf8` in at most `longest_shown` bytes: what is longer is cut between two characters, and ends in "…".
+// `utf8` in at most `longest_shown` bytes. A longer text is cut between two characters and ends with "…".
 std::string shortened(std::string_view utf8);
 
 }  // namespace weir::core

@@ -14,8 +14,8 @@ namespace {
 
 namespace json = boost::json;
 
-// Builds the value while it judges what comes. Boost.JSON's parser calls it for each piece of the text; false
-// ends the parse, with `why`.
+// A handler of Boost.JSON's parser, which calls a member for each piece of the text. It builds the value and
+// checks the bounds. A member that returns false ends the parsing, with the reason in `why`.
 class builder {
  public:
   static constexpr std::size_t max_object_size = json::object::max_size();
@@ -93,13 +93,13 @@ class builder {
   }
 
   json::value_stack values_;
-  std::string key_;  // of the outermost object, as far as it came
+  std::string key_;  // the part so far of the current key of the outermost object
   std::size_t left_, keys_ = 0, depth_ = 0;
   written_number* number_;
-  bool named_ = false;  // the value that comes belongs to the key that number_ names
+  bool named_ = false;  // the latest key of the outermost object is number_->name
 };
 
-// How many members all objects in `v` have.
+// Number of members of all objects in `v` together.
 std::size_t members(const json::value& v) {
   std::size_t sum = 0;
   if (const auto* array = v.if_array()) {
@@ -113,8 +113,8 @@ std::size_t members(const json::value& v) {
   return sum;
 }
 
-// Finds the first key that an object has twice. Keys are remembered by a hash over their object's number and
-// their bytes.
+// A handler of Boost.JSON's parser that finds the first key that an object has twice. It keeps a hash of each
+// key's bytes and its object's number.
 class key_finder {
  public:
   static constexpr std::size_t max_object_size = SIZE_MAX, max_array_size = SIZE_MAX, max_key_size = SIZE_MAX,
@@ -159,7 +159,7 @@ class key_finder {
 
  private:
   std::unordered_set<std::size_t> seen_;
-  std::vector<std::uint64_t> open_;  // numbers of the objects around this place, the innermost last
+  std::vector<std::uint64_t> open_;  // numbers of the objects that are open, the innermost last
   std::uint64_t objects_ = 0;
   std::string key_;
 };
@@ -189,7 +189,7 @@ result<json::value> read_json(std::string_view text, json_bounds most, written_n
   if (ec) return make_error(errc::invalid_param, "not JSON: {}", ec.message());
   json::value v = parser.handler().take();
   if (members(v) == parser.handler().keys()) [[likely]] return v;
-  v = nullptr;  // an object keeps one of two members with the same key; its memory is needed to find which
+  v = nullptr;  // its memory is needed to find the key; an object keeps only one of two members with one key
   return repeated_key(text, options);
 }
 

@@ -1,11 +1,13 @@
-// read_json.h — JSON that somebody else wrote: no key twice in an object (some programs read the first of
-// them, others the last), no number that a double cannot hold, no deeper and no more of it than was allowed.
-// One pass, and another one to name a key that is there twice.
+// read_json.h — reads JSON that is not trusted.
 //
-// Memory: parsing takes at most 96 bytes for each value and each key, and three for each byte of the text,
-// whatever the text says; what is returned takes less.
+// These are errors: a key that an object has twice, because some programs read the first one and others the
+// last; a number that is too large for a double; more nesting or more values than the caller allows. The text
+// is parsed once, and a second time only to name a key that occurs twice.
 //
-// Pure functions: any thread.
+// Parsing takes at most 96 bytes for each value and each key, and three for each byte of the text, whatever
+// the text says. The result takes less.
+//
+// Thread safety: pure functions; any thread.
 #pragma once
 
 #include <boost/json/storage_ptr.hpp>
@@ -20,18 +22,18 @@
 namespace weir::core {
 
 struct json_bounds {
-  std::size_t depth = 16;          // arrays and objects around one another
-  std::size_t values = SIZE_MAX;   // values and keys
+  std::size_t depth = 16;          // most arrays and objects inside one another
+  std::size_t values = SIZE_MAX;   // most values and keys
 };
 
-// A number of the outermost object, as it was written; empty where there is none of this name.
+// Receives a number of the outermost object as it is spelled in the text.
 struct written_number {
-  std::string_view name;
-  std::string text;
+  std::string_view name;  // key of the number, set by the caller
+  std::string text;       // empty if there is no such number
 };
 
-// One whole JSON text. The error is invalid_param; its param is the key that is there twice, where that is
-// why. The value lies in `memory`, and so does what parsing takes.
+// Parses a whole text. The result is in `memory`, which also serves for parsing. Error: invalid_param; if a
+// key occurs twice, `param` is that key.
 result<boost::json::value> read_json(std::string_view text, json_bounds most,
                                      written_number* number = nullptr, boost::json::storage_ptr memory = {});
 

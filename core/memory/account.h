@@ -1,11 +1,11 @@
-// account.h — the bytes that clients make this process hold: one sum, one limit.
+// account.h — counts the host memory that clients make this process use, against one limit.
 //
-// Whoever keeps something for a client (a connection, a body, a prompt that waits, a job's log) holds its
-// bytes in the account for as long as it keeps it. What can be refused is refused once the sum would pass the
-// limit; what can no longer be refused (the next token of a running job) is counted all the same, and makes
-// the next request a refusal.
+// Code that keeps something for a client (a connection, a body, a waiting prompt, a job's log) has a
+// memory_hold of that many bytes for as long. resize() refuses more than the limit. What cannot be refused
+// any more, such as the next token of a running job, is counted with force(). It may exceed the limit, and
+// then later requests are refused.
 //
-// Thread safety: the account from any thread; a hold is one thread's at a time, and keeps its account alive.
+// Thread safety: an account from any thread; a hold from one thread at a time.
 #pragma once
 
 #include <algorithm>
@@ -44,7 +44,8 @@ class memory_account {
   std::atomic<std::int64_t> used_{0}, limit_{static_cast<std::int64_t>(unlimited)};
 };
 
-// Some bytes of an account, given back when the hold goes.
+// A number of bytes that are counted in an account until the hold is destroyed. A hold keeps its account
+// alive. Without an account, bytes() is always 0 and nothing is refused.
 class memory_hold {
  public:
   memory_hold() = default;
@@ -60,8 +61,8 @@ class memory_hold {
 
   std::uint64_t bytes() const noexcept { return static_cast<std::uint64_t>(bytes_); }
 
-  // Holds `bytes` from now on, instead of what it held. False, and nothing changed: there is no room for
-  // more. Less is never refused.
+  // Changes the size to `bytes`. Returns false and changes nothing if that would exceed the limit; a smaller
+  // size is never refused.
   [[nodiscard]] bool resize(std::uint64_t bytes) noexcept {
     const auto more = static_cast<std::int64_t>(bytes) - bytes_;
     if (!from_ || more <= 0) return force(bytes), true;
@@ -69,14 +70,14 @@ class memory_hold {
     bytes_ += more;
     return true;
   }
-  // A hold of its own for `bytes` of what this one holds. REQUIRES: bytes <= bytes().
+  // Moves `bytes` of this hold to a new one. REQUIRES: bytes <= bytes().
   memory_hold split(std::uint64_t bytes) noexcept {
     memory_hold out(from_);
     out.bytes_ = static_cast<std::int64_t>(bytes);
     bytes_ -= out.bytes_;
     return out;
   }
-  // As resize(), whatever the limit is.
+  // Changes the size to `bytes`, even beyond the limit.
   void force(std::uint64_t bytes) noexcept {
     if (from_) from_->add(static_cast<std::int64_t>(bytes) - bytes_);
     bytes_ = from_ ? static_cast<std::int64_t>(bytes) : 0;

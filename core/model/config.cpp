@@ -11,17 +11,18 @@ namespace weir::core {
 namespace json = boost::json;
 namespace {
 
-// Larger than any model, small enough that products of two fit 64 bits with room.
+// Larger than any model's sizes, and so small that a product of two fits well into 64 bits.
 constexpr std::uint32_t max_size = 1u << 24;
 constexpr std::uint32_t max_layers = 1024, max_heads = 4096, max_head_dim = 1024;
 
-enum class windows { none, all_layers, switched };  // switched: by use_sliding_window and max_window_layers
+// Which layers have a sliding window; switched: use_sliding_window and max_window_layers say it.
+enum class windows { none, all_layers, switched };
 
-// What a family fixes, and what transformers takes where its config.json is silent.
+// Fixed properties of a family of models, and the defaults that transformers uses for keys that are missing.
 struct family {
   std::string_view architecture;
-  bool attention_bias_key, mlp_bias_key;  // whether the family has these keys
-  bool qkv_bias, qk_norm;                 // always there
+  bool attention_bias_key, mlp_bias_key;  // the family has these keys
+  bool qkv_bias, qk_norm;                 // every model of the family has these
   windows slides;
   std::uint32_t head_dim;  // default; 0: hidden / heads
 };
@@ -99,7 +100,8 @@ void read_switches(json_reader& in, const family& f, model_config& c) {
   c.tied = in.boolean("tie_word_embeddings").value_or(false);
 }
 
-// llama3: between the two wavelengths both frequencies count; they must not meet.
+// llama3 mixes plain and scaled frequencies between two bounds. The bounds must differ, since the mix divides
+// by their difference.
 void read_llama3(json_reader& in, rope_config& rope) {
   for (const char* key : {"low_freq_factor", "high_freq_factor", "original_max_position_embeddings"})
     if (!in.has(key)) in.fail(errc::bad_file, fmt::format("{}: '{}' is missing", in.what(), key));
@@ -113,7 +115,8 @@ void read_llama3(json_reader& in, rope_config& rope) {
                                         in.what()));
 }
 
-// `in` is rope_parameters (which holds rope_theta too) or the older rope_scaling (beside which it stands).
+// `in`: rope_parameters, which contains rope_theta, or the older rope_scaling, which has rope_theta beside
+// it.
 void read_rope_object(json_reader& in, rope_config& rope) {
   const auto old_key = in.text("type"), key = in.text("rope_type");
   const std::string type = key ? *key : old_key.value_or("default");
@@ -130,7 +133,7 @@ void read_rope_object(json_reader& in, rope_config& rope) {
 
 void read_rope(json_reader& in, model_config& c) {
   c.rope.theta = in.number("rope_theta").value_or(c.rope.theta);
-  // Files written for old and new readers carry both; the newer one is the whole truth.
+  // A file for old and new readers has both keys. The newer one is complete, so the older one is not read.
   const char* key = in.has("rope_parameters") ? "rope_parameters" : "rope_scaling";
   if (const json::value* v = in.find(key)) {
     if (!v->is_object())
@@ -143,7 +146,8 @@ void read_rope(json_reader& in, model_config& c) {
     in.fail(errc::bad_file, fmt::format("{}: 'rope_theta' must be above 0", in.what()));
 }
 
-// The window that the family's keys name, 0 for none. A missing key is not the same as null.
+// The window that the family's keys give; 0: none. A missing sliding_window means the default, null means
+// none.
 std::uint32_t read_window(json_reader& in, const family& f, const model_config& c) {
   if (f.slides == windows::none) {
     if (in.has("sliding_window")) not_supported(in, "sliding_window in " + c.architecture);
@@ -154,8 +158,8 @@ std::uint32_t read_window(json_reader& in, const family& f, const model_config& 
   return in.count("sliding_window", 1u << 30).value_or(0);
 }
 
-// layer_types, where there, says which layers slide; else all do, or in Qwen's families those from
-// max_window_layers.
+// If layer_types exists, it says which layers have the window. Otherwise all layers have it, or in Qwen's
+// families those from max_window_layers on.
 void read_windows(json_reader& in, const family& f, model_config& c) {
   const std::uint32_t window = read_window(in, f, c);
   c.windows.assign(c.layers, window);
@@ -208,7 +212,7 @@ result<model_config> parse_config(std::string_view text, std::string_view what) 
 std::vector<float> rope_frequencies(const rope_config& rope, std::uint32_t head_dim) {
   std::vector<float> frequencies(head_dim / 2);
   for (std::uint32_t i = 0; i < frequencies.size(); ++i) {
-    // In f32, as transformers does: the table is part of what the model was trained with.
+    // In f32, as in transformers: the model was trained with these values.
     const auto theta = static_cast<float>(rope.theta);
     const float plain = 1.0f / std::pow(theta, static_cast<float>(2 * i) / static_cast<float>(head_dim));
     const auto slow = static_cast<float>(plain / rope.factor);

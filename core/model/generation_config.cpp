@@ -6,7 +6,7 @@
 namespace weir::core {
 namespace {
 
-constexpr std::uint32_t max_top_k = 1u << 24;  // as large as a vocabulary gets
+constexpr std::uint32_t max_top_k = 1u << 24;  // the largest vocabulary that a config may have
 
 enum class lower { included, excluded };
 
@@ -19,7 +19,7 @@ void read_range(json_reader& in, std::string_view key, lower zero, double most, 
   out = static_cast<float>(*x);
 }
 
-// The ranges that requests have too.
+// The ranges are those of sampling_params.
 void read_sampling(json_reader& in, sampling_params& p) {
   read_range(in, "temperature", lower::included, 2, p.temperature);
   read_range(in, "top_p", lower::excluded, 1, p.top_p);

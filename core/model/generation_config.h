@@ -1,6 +1,6 @@
-// generation_config.h — how a model's makers want it sampled, and which tokens end its text.
+// generation_config.h — a model's default sampling parameters, and the tokens that end its output.
 //
-// Pure function over foreign bytes; plain data.
+// Thread safety: pure functions and plain data; any thread.
 #pragma once
 
 #include <string_view>
@@ -13,15 +13,16 @@
 namespace weir::core {
 
 struct generation_config {
-  std::vector<token_id> stop_ids;  // generation_config.json's eos_token_id, else config.json's
+  std::vector<token_id> stop_ids;  // eos_token_id of generation_config.json, or else of config.json
   token_id bos = -1;               // -1: none
-  sampling_params defaults;        // for whatever a request leaves open; do_sample false makes them greedy
+  sampling_params defaults;        // for parameters that a request does not set; greedy if do_sample is false
 };
 
-// What config.json alone says.
+// The values for a model that has only a config.json.
 generation_config default_generation(const model_config& config);
 
-// generation_config.json on top of it. `what` names the file in errors.
+// The values for a model that has a generation_config.json with this content; keys that it lacks are taken
+// from `config`. `what`: name of the file, for errors. Error: bad_file.
 result<generation_config> parse_generation_config(std::string_view text, const model_config& config,
                                                   std::string_view what);
 

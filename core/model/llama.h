@@ -1,16 +1,19 @@
-// llama.h — Llama and its kin (Mistral, Qwen2, Qwen3) over any backend: config and weights in, logits out.
+// llama.h — the model interface for Llama, Mistral, Qwen2 and Qwen3, on any backend.
 //
-// The forward pass reads like the paper (llama.cpp): embed, then for each layer attend and feed forward, then
-// logits.
+// The forward pass (llama.cpp) has the steps of the paper: embedding, then attention and feed-forward for
+// each layer, then logits.
 //
-// Thread safety: as core/model/model.h says.
+// A backend may offer the whole decoder as one operation (kernels/decoder.h). The model then uses it to
+// compute and to draw, and runs ahead. The forward pass of single operations defines the results that the
+// decoder has to agree with.
+//
+// Thread safety: see core/model/model.h.
 //
 // Invariants:
-//   1. A step runs each weight through one product, whatever the batch holds.
-//   2. A row's logits depend on its own sequence alone; on the reference backend bit for bit.
-//   3. Where the backend offers the whole decoder as one operation, that computes and draws, and runs ahead;
-//   the single operations define what it has to agree with.
-//   4. forward allocates only when it sees more rows than ever before.
+//   1. A step makes one product with each weight, whatever the batch holds.
+//   2. A row's logits depend on its own sequence alone: bit for bit on the reference and cpu backends, and on
+//      cuda if it is deterministic.
+//   3. forward() allocates only for more rows than any forward before.
 #pragma once
 
 #include <memory>
@@ -27,7 +30,7 @@
 
 namespace weir::core {
 
-// Bytes of the keys and values of one page, all layers, where single operations compute them: in f32.
+// Bytes of the keys and values of one page in all layers, in f32 as the single operations store them.
 std::uint64_t page_bytes(const model_config& config) noexcept;
 // The same where the model runs on `on`: by a decoder of that backend, if it has one for the model. Data of
 // `weights` is not read.
@@ -41,8 +44,8 @@ class llama final : public model {
 
   const model_info& info() const noexcept override { return info_; }
 
-  // The weights that every step reads, in the order in which it does, in memory of the backend: a limit for
-  // benchmarks.
+  // The weights that every step reads, in the order of reading, in memory of the backend. For benchmarks: the
+  // time to read them is a lower bound of the time of a step.
   std::span<const std::byte> weights_of_a_step() const noexcept;
   result<void> allocate_pages(std::uint32_t count) override;
   result<void> allocate_host_pages(std::uint32_t count) override;
@@ -82,18 +85,18 @@ class llama final : public model {
   sample_scratch scratch_;
   model_info info_;
 
-  const std::unique_ptr<kernels::decoder> whole_;  // none: single operations
+  const std::unique_ptr<kernels::decoder> whole_;  // null: the forward pass uses single operations
 
   kernels::buffer pages_;  // [layers, keys then values, page_count_, kv_heads, page_tokens * head_dim]
   std::uint32_t page_count_ = 0;
   kernels::host_buffer host_pages_;  // [slots, layers, keys then values, kv_heads, page_tokens * head_dim]
 
-  // Where this step's rows are.
+  // The rows of the current step.
   std::vector<std::uint32_t> positions_;   // [rows]
   std::vector<kernels::kv_slice> slices_;  // [slices]
-  std::vector<std::int32_t> logits_from_;  // [logits_rows] the row that each row of logits is made from
+  std::vector<std::int32_t> logits_from_;  // [logits_rows] the row of the batch that it is computed from
 
-  // This step's activations, f32.
+  // Activations of the current step, f32.
   kernels::buffer x_;                     // [rows, hidden] the residual stream
   kernels::buffer normed_;                // [rows, hidden]
   kernels::buffer cos_, sin_;             // [rows, head_dim / 2]
@@ -103,10 +106,10 @@ class llama final : public model {
   kernels::buffer inner_;                 // [rows, inter]
   kernels::buffer branch_;                // [rows, hidden] what a block adds to the residual stream
   kernels::buffer logits_;                // [logits_rows, vocab_size]
-  mutable std::vector<float> read_back_;  // the same on the host, where the backend's memory is elsewhere
+  mutable std::vector<float> read_back_;  // logits on the host, if the backend's memory is elsewhere
   std::uint32_t logits_rows_ = 0;
 
-  // A whole decoder's draws, and what they look at.
+  // Draws of a whole decoder, and the lists that they refer to.
   std::vector<kernels::decoder_draw> draws_;
   std::vector<kernels::decoder_result> results_;
   std::vector<kernels::decoder_draw::seen_token> seen_;

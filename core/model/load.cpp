@@ -11,7 +11,8 @@
 namespace weir::core {
 namespace {
 
-// Errors of the weights name tensors; this puts the directory in front.
+// Adds the directory to an error whose message does not begin with it, since errors of weights name only
+// tensors.
 error in_directory(const std::string& dir, error e) {
   if (!e.message.starts_with(dir)) e.message = dir + ": " + e.message;
   return e;
@@ -44,7 +45,7 @@ result<opened_model> open_model(const std::string& dir) {
   return opened_model{std::move(*config), std::move(generation), std::move(*weights)};
 }
 
-// cuda, cuda:N
+// N of "cuda:N"; 0 for "cuda"; nullopt for anything else.
 std::optional<int> cuda_index(std::string_view device) {
   if (device == "cuda") return 0;
   if (!device.starts_with("cuda:")) return std::nullopt;

@@ -1,6 +1,8 @@
-// load.h — a model directory, or a random model's name, made into a model on a device.
+// load.h — loads a model onto a device, from a directory or with random weights.
 //
-// Thread safety: any thread; loads are independent of each other. Nothing is kept between calls.
+// Errors of a directory: bad_file, not_supported, does_not_fit, internal. The message names the file.
+//
+// Thread safety: any thread. Calls are independent of each other.
 #pragma once
 
 #include <cstdint>
@@ -17,34 +19,36 @@
 
 namespace weir::core {
 
-// A device by its name: cpu, reference, or cuda:N (cuda alone is cuda:0). On the host `threads` compute, the
-// owner's own included. `deterministic`: a row's bits depend on that row alone, on cuda too; on the host they
-// always do. The error says why it cannot be had.
+// The backend with this name: cpu, reference, or cuda:N (cuda means cuda:0). `threads`: threads that compute
+// on cpu, including the owner's. `deterministic`: on cuda too, the bits of a row's result depend on that row
+// alone; on cpu and reference they always do. Errors: invalid_param for an unknown name; unavailable, with
+// the reason.
 result<std::shared_ptr<const kernels::backend>> make_backend(const std::string& device, unsigned threads,
                                                              bool deterministic = false);
 
-// What «auto» is here: cuda:0 where there is a device, else cpu, and then `why` says why.
+// The device that "auto" means on this machine: cuda:0 if it exists; otherwise cpu, with the reason in `why`.
 std::string best_device(std::string& why);
 
-// What a directory says before any weight is read: its config, its defaults, and to the byte what it will
-// take on a backend.
+// Facts about a model directory that are known before any weight is read.
 struct model_summary {
   model_config config;
   generation_config generation;
-  std::uint64_t weight_bytes = 0;
-  std::uint64_t page_bytes = 0;  // of the keys and values of one page, all layers
+  std::uint64_t weight_bytes = 0;  // exact, on the backend
+  std::uint64_t page_bytes = 0;    // of the keys and values of one page in all layers; exact, on the backend
 };
 result<model_summary> inspect_model(const std::string& dir, const kernels::backend& on);
 
+// Loads a model directory. `progress` is called on the calling thread.
 struct loaded_model {
   std::unique_ptr<model> weights;
-  generation_config generation;  // its stop ids are the model's info().stop_ids too
+  generation_config generation;  // stop_ids are those of the model's info()
 };
 result<loaded_model> load_model(const std::string& dir, std::shared_ptr<const kernels::backend> backend,
                                 const load_progress& progress = {});
 
-// «tiny-110m», «llama-3.2-1b» or «llama-3.1-8b», then «:f32», «:bf16» (the default) or «:f16»: that shape,
-// random weights, the same numbers in each type.
+// A model of a real shape with random weights. The spec is "tiny-110m", "llama-3.2-1b" or "llama-3.1-8b",
+// then ":f32", ":bf16" (the default) or ":f16". The weights are the same numbers in each type, up to
+// rounding. Error of parse_random_model(): invalid_param.
 struct random_model {
   model_config config;
   kernels::dtype type = kernels::dtype::bf16;

@@ -1,4 +1,4 @@
-// Models that need no file: real shapes, random weights, for load tests and benchmarks.
+// Models of real shapes with random weights, which need no file: for load tests and benchmarks.
 #include <array>
 #include <optional>
 

@@ -61,8 +61,8 @@ class sim_model final : public model {
   std::span<const float> logits(std::uint32_t) const override { return {}; }
 
  private:
-  // The first point after `t`. Staggered grids are shifted by turns: those of multiples of the golden ratio,
-  // which lie evenly however many there are.
+  // The first point of the grid after `t`. The shift of a staggered grid is the fractional part of a multiple
+  // of the golden ratio, rounded down to a sixteenth: these are evenly spread for any number of sequences.
   time_point next_on_grid(time_point t, std::uint64_t ordinal) const {
     duration phase{};
     if (spec_.staggered) {

@@ -1,4 +1,4 @@
-// token_ids.h — eos_token_id and the like: Hugging Face writes one id, a list of ids, or null.
+// token_ids.h — reads eos_token_id and bos_token_id, which are one id, a list of ids, or null.
 #pragma once
 
 #include <string_view>
@@ -9,7 +9,8 @@
 
 namespace weir::core {
 
-// Empty where the key is missing or null. An id outside the vocabulary is an error in `in`.
+// The ids of a key; empty if it is missing or null. An id outside the vocabulary is recorded as an error in
+// `in`.
 std::vector<token_id> read_token_ids(json_reader& in, std::string_view key, std::uint32_t vocab_size);
 
 }  // namespace weir::core

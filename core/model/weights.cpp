@@ -16,21 +16,21 @@ namespace {
 using kernels::dtype;
 using u64 = std::uint64_t;
 
-constexpr u64 alignment = 256;  // as a backend aligns its memory
+constexpr u64 alignment = 256;  // bytes; as in the memory that a backend allocates
 
 struct part {
   std::string name;
   std::uint32_t rows;
 };
 
-// Walks the weights that a config implies in the order in which they lie in memory. With no base it only
-// checks and adds up; with one it binds pointers and collects what to fill.
+// Visits the weights that a config implies, in their order in memory. Without a base address, it only checks
+// them and sums up their sizes. With one, it also sets pointers and lists what is to be filled.
 class placer {
  public:
   placer(const checkpoint* from, dtype random_type, const kernels::backend& on, std::byte* base)
       : from_(from), random_type_(random_type), on_(on), base_(base) {}
 
-  // Parts stacked along their rows. Parts of different types are all widened to f32.
+  // One matrix of parts that are stacked along their rows. If their types differ, it is f32.
   kernels::matrix matrix(std::initializer_list<part> parts, std::uint32_t cols) {
     kernels::matrix m{nullptr, random_type_, 0, cols};
     bool first = true;
@@ -58,8 +58,7 @@ class placer {
     return reinterpret_cast<const float*>(to);
   }
 
-  // Refuses tensors that the config does not imply: leaving one out silently would change what the model
-  // says.
+  // Refuses tensors that the config does not imply. To ignore one would change the model's output silently.
   void check_nothing_left() {
     if (!from_) return;
     for (const auto& [name, tensor] : from_->tensors()) {

@@ -1,17 +1,15 @@
-// weights.h — the matrices and vectors of a Llama-like model, in one buffer of a backend, bound by name to
-// its layers.
+// weights.h — the matrices and vectors of a Llama-like model, in one buffer of a backend.
 //
-// Matrices keep the type that the file stores; norms and biases are widened to f32. Matrices that read the
-// same input are stacked into one (q, k, v; gate, up), so that a step needs one product for them.
-//
-// How they get from files into the backend's memory: load/fill.h.
+// Matrices keep the type that the file stores; norms and biases are widened to f32. Matrices with the same
+// input are stacked into one (q, k, v; gate, up), so that a step needs one product for them. If their types
+// differ, the stacked matrix is f32. load/fill.h copies the weights from the files.
 //
 // Thread safety: immutable once filled; any thread.
 //
 // Invariants:
-//   1. plan_weights' bytes are exactly the buffer's size.
-//   2. Every tensor of the checkpoint is used, or is known to carry nothing; every one the config implies is
-//   there.
+//   1. plan_weights() returns exactly the size of the buffer.
+//   2. Every tensor of the checkpoint is used or known to be superfluous. Every tensor that the config
+//      implies is in the checkpoint.
 #pragma once
 
 #include <cstdint>
@@ -27,18 +25,18 @@ namespace weir::core {
 
 struct linear_weight {
   kernels::matrix w;
-  const float* bias = nullptr;  // [w.rows], or none
+  const float* bias = nullptr;  // [w.rows]; null: none
 };
 
 struct layer_weights {
   const float* attention_norm = nullptr;  // [hidden]
   linear_weight qkv;                      // [q_width + 2 * kv_width, hidden]
-  const float* q_norm = nullptr;          // [head_dim], or none
-  const float* k_norm = nullptr;
-  linear_weight out;                // [hidden, q_width]
-  const float* mlp_norm = nullptr;  // [hidden]
-  linear_weight gate_up;            // [2 * inter, hidden]
-  linear_weight down;               // [hidden, inter]
+  const float* q_norm = nullptr;          // [head_dim]; null: none
+  const float* k_norm = nullptr;          // [head_dim]; null: none
+  linear_weight out;                      // [hidden, q_width]
+  const float* mlp_norm = nullptr;        // [hidden]
+  linear_weight gate_up;                  // [2 * inter, hidden]
+  linear_weight down;                     // [hidden, inter]
 };
 
 struct model_weights {
@@ -46,28 +44,31 @@ struct model_weights {
   kernels::matrix embedding;  // [vocab_size, hidden]
   std::vector<layer_weights> layers;
   const float* norm = nullptr;  // [hidden]
-  kernels::matrix head;         // [vocab_size, hidden]; the embedding where they are tied
+  kernels::matrix head;         // [vocab_size, hidden]; the embedding if they are tied
 };
 
+// Is called with the bytes copied so far and in all.
 using load_progress = std::function<void(std::uint64_t done, std::uint64_t total)>;
 
 using backend_ptr = std::shared_ptr<const kernels::backend>;
 
-// The weights as they will lie on a backend, from headers alone: sizes and types without data.
+// The weights as they will lie on a backend: sizes and types without data.
 struct weight_plan {
   model_weights weights;  // every pointer is null
   std::uint64_t bytes = 0;
 };
-// An error names the tensor and both shapes.
+// Reads the files' headers only. Errors: bad_file for a tensor that is missing, unknown or of the wrong shape;
+// not_supported for its type. The message names the tensor.
 result<weight_plan> plan_weights(const model_config& config, const checkpoint& from,
                                  const kernels::backend& on);
 std::uint64_t plan_random_weights(const model_config& config, kernels::dtype type,
                                   const kernels::backend& on);
 
+// Errors: those of plan_weights(), does_not_fit, internal.
 result<model_weights> load_weights(const model_config& config, const checkpoint& from, const backend_ptr& to,
                                    const load_progress& progress);
 
-// Weights that no training made: seeded, never zero, of a size that keeps activations finite.
+// Random weights: a function of the seed, never zero, and of a size that keeps activations finite.
 result<model_weights> random_weights(const model_config& config, kernels::dtype type, std::uint64_t seed,
                                      const backend_ptr& to);
 

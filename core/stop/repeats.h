@@ -1,11 +1,11 @@
-// repeats.h — notices that a job says the same thing over and over.
+// repeats.h — detects that a job's output repeats itself.
 //
-// An output ends in a loop of k if its last k * p tokens are p tokens, k times in a row, for a period p of 1
-// to `longest_period`. For each period one number says how many of the last tokens equal the one p before it:
-// the loop is there once that is (k - 1) * p. A token costs `longest_period` comparisons, however long the
-// output is.
+// An output ends in a loop of k if its last k * p tokens are the same p tokens k times in a row, for a period
+// p of 1 to `longest_period`. For each period, one counter has the number of tokens at the end that equal the
+// token p before them. The output ends in a loop when the counter is at least (k - 1) * p. A token costs
+// `longest_period` comparisons, however long the output is.
 //
-// Thread safety: the owner's thread. feed() does not allocate.
+// Thread safety: the owner's thread only. feed() does not allocate.
 #pragma once
 
 #include <algorithm>
@@ -24,7 +24,8 @@ class repeats {
   // REQUIRES: times >= 2.
   explicit repeats(std::uint32_t times) : times_(times) {}
 
-  // The output has grown by its last token: true if it ends in a loop of `times` now.
+  // To be called after each token, with the whole output so far. Returns whether the output ends in a loop of
+  // `times`. REQUIRES: `output` is not empty.
   bool feed(std::span<const token> output) noexcept {
     const std::size_t n = output.size();
     const auto periods = static_cast<std::uint32_t>(std::min<std::size_t>(longest_period, n - 1));
@@ -39,7 +40,7 @@ class repeats {
 
  private:
   std::uint32_t times_;
-  std::array<std::uint32_t, longest_period> equal_{};  // by period: of the last tokens
+  std::array<std::uint32_t, longest_period> equal_{};  // [period - 1] see above
 };
 
 }  // namespace weir::core

@@ -18,7 +18,7 @@ stop_matcher::stop_matcher(std::span<const std::string> stops) {
   link();
 }
 
-// The trie: 0 stands for «no edge», as no edge leads to the root.
+// Adds a string to the trie. In next_, 0 means "no edge", since no edge of a trie leads to the root.
 void stop_matcher::add(std::string_view stop) {
   assert(!stop.empty());
   std::uint32_t n = 0;
@@ -34,8 +34,8 @@ void stop_matcher::add(std::string_view stop) {
   nodes_[n].matched = nodes_[n].depth;
 }
 
-// Breadth first: fills each node's missing edges from its fallback, the node of its longest proper end, whose
-// edges are complete by then.
+// Fills each node's missing edges from its fallback, which is the node of the longest proper suffix of its
+// string. The order is breadth first, so that the edges of the fallback are complete by then.
 void stop_matcher::link() {
   std::vector<std::uint32_t> order{0}, fallback(nodes_.size(), 0);
   order.reserve(nodes_.size());

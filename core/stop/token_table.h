@@ -1,9 +1,10 @@
-// token_table.h — the bytes that each token adds to a job's text, flat in memory: what stop strings are
-// judged on.
+// token_table.h — the bytes that each token adds to a job's text, in which stop strings are searched.
 //
-// A copy of tokenizer::token_bytes, made once an engine, so that judging a token costs no virtual call.
-// Special tokens add none, as do ids that the tokenizer does not know (a model's vocabulary is often padded).
-// Immutable once built: any thread.
+// Each engine has one table, a copy of tokenizer::token_bytes() in contiguous memory, so that a token costs
+// no virtual call. A special token adds no bytes. Nor does an id that the tokenizer does not know: a model's
+// vocabulary is often padded.
+//
+// Thread safety: immutable once built; any thread.
 #pragma once
 
 #include <cstdint>
@@ -26,6 +27,7 @@ class token_table {
     starts_.push_back(bytes_.size());
   }
 
+  // Bytes of a token. REQUIRES: id >= 0.
   std::string_view operator[](token_id id) const {
     const auto i = static_cast<std::size_t>(id);
     if (i + 1 >= starts_.size()) return {};
@@ -33,8 +35,8 @@ class token_table {
   }
 
  private:
-  std::string bytes_;                // of all tokens, one after the other
-  std::vector<std::size_t> starts_;  // [vocab + 1]
+  std::string bytes_;                // of all tokens, in the order of their ids
+  std::vector<std::size_t> starts_;  // [vocab_size + 1] offset in bytes_
 };
 
 }  // namespace weir::core

@@ -1,5 +1,5 @@
-// bpe.h — the `model` of tokenizer.json where its type is
-// BPE: the characters of a word are merged pair by pair.
+// bpe.h — the `model` of tokenizer.json where its type is BPE: the characters of a word are merged pair by
+// pair.
 //
 // A word of n characters costs O(n log n).
 //
@@ -34,8 +34,8 @@ class merge_table {
     merge what;
   };
   std::size_t home(std::uint64_t pair) const noexcept;
-  std::vector<slot>
-      slots_;  // open addressing; the size is a power of two, at least half of the slots are empty
+  // Open addressing: the size is a power of two, and at least half of the slots are empty.
+  std::vector<slot> slots_;
 };
 
 class bpe {
@@ -47,8 +47,8 @@ class bpe {
     friend class bpe;
     struct symbol {
       token_id id;
-      std::int32_t previous,
-          next;  // index; -1: none. `next` of a symbol that was merged away is its own index
+      // Indices; -1: none. `next` of a symbol that was merged away is its own index.
+      std::int32_t previous, next;
     };
     // A merge to be made, unless one of its two symbols changes before.
     struct candidate {

@@ -36,7 +36,7 @@ result<void> read_elements(const checkpoint& from, const stored_tensor& t, dtype
   return {};
 }
 
-// In slices, so that progress is seen inside a large tensor too.
+// Reads in slices, so that progress is reported inside a large tensor too.
 result<void> read_piece(const checkpoint& from, const piece& p, dtype type, std::byte* to,
                         const moved_bytes& moved) {
   const u64 slice = 4u << 20;

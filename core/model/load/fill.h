@@ -1,12 +1,14 @@
-// fill.h — from a checkpoint's files into a backend's memory: what lies where, and the two ways there.
+// fill.h — copies weights from a checkpoint's files to a backend's memory, in one of two ways.
 //
-// Where the backend has memory that its uploads read by themselves, several threads read slices of the files
-// into it while others of them are under way; else each matrix is put together on the host, one at a time,
-// and laid out by the backend. Files are read, not looked at through their mapping: one that is cut short
-// meanwhile is an error and not a signal.
+// upload_slices() is for a backend that uploads asynchronously: several threads read slices of the files into
+// host memory that the device can read, while earlier slices are uploaded. fill_in_turn() is for any backend:
+// one matrix at a time is assembled on the host and handed to the backend, which lays it out.
 //
-// Thread safety: each call by one thread; it joins those that it starts. The backend is the caller's
-// meanwhile.
+// Files are read, not accessed through their mapping. A file that is truncated meanwhile is then an error and
+// not a signal.
+//
+// Thread safety: nobody else may use the backend during a call. Threads that a call starts end before it
+// returns. Errors: bad_file for a file that cannot be read; internal; does_not_fit.
 #pragma once
 
 #include <cstddef>
@@ -22,41 +24,44 @@
 
 namespace weir::core {
 
-// One tensor of a file, of the rows that it makes.
+// The part of a matrix or vector that comes from one tensor.
 struct piece {
   std::uint64_t elements = 0;
-  const stored_tensor* from = nullptr;  // null: random
+  const stored_tensor* from = nullptr;  // null: random values
 };
 
-// A matrix or vector in the backend's memory and what it is made of.
+// A matrix or vector in the backend's memory, and the pieces that it is made of, in order.
 struct placed {
   std::byte* to = nullptr;
-  kernels::matrix rows;  // a vector: one row. As it lies on the host before the backend gets it
-  bool weight = false;   // laid out by the backend; a vector is copied as it is
-  bool norm = false;     // random norms lie around 1
+  kernels::matrix rows;  // its form on the host, before the backend lays it out; a vector is one row
+  bool weight = false;   // a matrix, which the backend lays out; a vector is copied as it is
+  bool norm = false;     // a norm, whose random values are around 1
   std::vector<piece> pieces;
 };
 
-// The type that a file's spelling names; nothing where it cannot be computed with.
+// The type with this name in a safetensors file; nullopt if it is not supported.
 std::optional<kernels::dtype> supported_type(std::string_view stored);
 
-// Told how many bytes went on their way since it was told last.
+// Is called on the caller's thread with the number of bytes copied since the previous call.
 using moved_bytes = std::function<void(std::uint64_t)>;
 
-// One matrix at a time, by fill(piece, where on the host, of what).
+// Writes one piece of `whole` to host memory at `to`.
 using fill_piece = std::function<result<void>(const piece&, std::byte* to, const placed& whole)>;
+// Fills one matrix or vector after the other. `fill` is called for each piece.
 result<void> fill_in_turn(const std::vector<placed>& all, const kernels::backend& on, const fill_piece& fill);
 
-// So many elements of a tensor from `first` on, as the type that they are to have.
+// Reads `count` elements of a tensor, from element `first` on, and converts them to `type`. REQUIRES: `type`
+// is the stored type or f32.
 result<void> read_elements(const checkpoint& from, const stored_tensor& t, kernels::dtype type,
                            std::uint64_t first, std::uint64_t count, std::byte* to);
 
-// A whole piece, as the type that it is to have.
+// Reads a whole piece and converts it to `type`, as read_elements() does.
 result<void> read_piece(const checkpoint& from, const piece& p, kernels::dtype type, std::byte* to,
                         const moved_bytes& moved);
 
-// By several readers (0: as many as are quickest), in slices of at most `lane` bytes.
-// REQUIRES: `on` has do_begin_upload, and lays out weights as rows; lane is a multiple of 4.
+// Fills everything in slices of at most `lane` bytes, which `readers` threads read; 0: a number that suits
+// the machine. REQUIRES: `on` has do_begin_upload and stores weights as rows; `lane` is a multiple of 4; no
+// piece is random.
 result<void> upload_slices(const std::vector<placed>& all, const checkpoint& from,
                            const std::shared_ptr<const kernels::backend>& on, const moved_bytes& moved,
                            unsigned readers = 0, std::uint64_t lane = 8u << 20);

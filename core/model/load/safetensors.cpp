@@ -54,7 +54,7 @@ std::optional<std::vector<u64>> whole_numbers(const json::value* v, std::size_t 
   return out;
 }
 
-// shape × element size, or nothing where that exceeds 64 bits.
+// The product of `shape` and the element size; nullopt if it exceeds 64 bits.
 std::optional<u64> bytes_of(const std::vector<u64>& shape, u64 element) {
   u64 bytes = element;
   for (const u64 n : shape)
@@ -88,7 +88,8 @@ result<stored_tensor> parse_tensor(const std::string& name, const json::value& v
   return t;
 }
 
-// Sorted by place, every tensor begins where the one before it ends, and the last ends with the file.
+// Checks that each tensor, in the order of their offsets, begins where the one before it ends, and that the
+// last one ends with the file.
 result<void> check_coverage(const tensor_map& tensors, std::span<const std::byte> data,
                             std::string_view what) {
   std::vector<const tensor_map::value_type*> order;
@@ -130,7 +131,7 @@ result<tensor_map> parse_safetensors(std::span<const std::byte> file, std::strin
   tensor_map tensors;
   for (const auto& [key, value] : *header) {
     const std::string name(key);
-    if (name == "__metadata__") continue;  // free text for people
+    if (name == "__metadata__") continue;  // free text
     auto t = parse_tensor(name, value, data, what);
     if (!t) return t.error();
     tensors.emplace(name, std::move(*t));

@@ -1,7 +1,9 @@
-// strict_json.h — JSON from a file that we did not write: no repeated key, bounded depth, and readable
-// accessors.
+// strict_json.h — reads JSON files that others wrote. A repeated key is an error, and so is nesting deeper
+// than 32.
 //
-// Pure functions: any thread. Every error names the file (`what`) and, where there is one, the key.
+// Every error names the file (`what`) and, if it concerns a key, the key.
+//
+// Thread safety: parse_strict_json() is a pure function; any thread. A json_reader has one owner.
 #pragma once
 
 #include <boost/json.hpp>
@@ -14,26 +16,29 @@
 
 namespace weir::core {
 
-// A document whose top level is an object.
+// Parses a document whose top level is an object. Error: bad_file.
 result<boost::json::object> parse_strict_json(std::string_view text, std::string_view what);
 
-// Reads typed members of one object. The first mistake is kept, later ones are ignored, so that a caller
-// reads everything first and looks at failure() once.
+// Reads typed members of one object, which must outlive the reader. Only the first error is kept, so a caller
+// can read all members and then check failure() once.
 class json_reader {
  public:
   json_reader(const boost::json::object& from, std::string what) : from_(from), what_(std::move(what)) {}
 
-  // The member, or null where it is missing or JSON's null.
+  // A member; a null pointer if it is missing or null.
   const boost::json::value* find(std::string_view key) const;
   bool has(std::string_view key) const { return find(key) != nullptr; }
-  bool mentions(std::string_view key) const { return from_.contains(key); }  // null or not
+  bool mentions(std::string_view key) const { return from_.contains(key); }  // true for null too
 
+  // The value of a member; nullopt if it is missing, null or wrong. A wrong type or range is an error, and so
+  // is a missing or null member in required_count().
   std::optional<std::string> text(std::string_view key);
   std::optional<bool> boolean(std::string_view key);
   std::optional<double> number(std::string_view key);                             // finite
-  std::optional<std::uint32_t> count(std::string_view key, std::uint32_t limit);  // 1 … limit
+  std::optional<std::uint32_t> count(std::string_view key, std::uint32_t limit);  // 1 to limit
   std::optional<std::uint32_t> required_count(std::string_view key, std::uint32_t limit);
 
+  // Records an error, unless there is one already.
   void fail(errc code, std::string message);
   const std::optional<error>& failure() const { return failure_; }
   const std::string& what() const { return what_; }

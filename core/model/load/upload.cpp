@@ -1,5 +1,5 @@
-// Weights from files into a device's memory, with several readers: each slice is read into a lane of memory
-// that the device reaches by itself, and goes up from there while other lanes are read into.
+// upload_slices(). A lane is a buffer in host memory that the device can read. Each slice is read into a lane
+// and uploaded from it, while readers fill other lanes.
 #include <algorithm>
 #include <condition_variable>
 #include <deque>
@@ -38,7 +38,9 @@ std::vector<slice> slices_of(const std::vector<placed>& all, u64 lane) {
   return out;
 }
 
-// What readers and the caller, who alone talks to the device, tell each other. Every member takes the lock.
+// The queues between the readers and the caller. Only the caller uses the device.
+//
+// Thread safety: any thread; every member takes the lock.
 class exchange {
  public:
   exchange(std::size_t slices, unsigned lanes) : slices_(slices) {
@@ -50,7 +52,8 @@ class exchange {
     unsigned lane;
   };
 
-  // A reader's next slice and where to; nothing: there are no more.
+  // For readers: waits for a free lane, and returns it with the next slice. nullopt: no slice is left, or a
+  // reader has failed.
   std::optional<task> next() {
     std::unique_lock hold(lock_);
     changed_.wait(hold, [&] { return failed_ || next_ == slices_ || !free_.empty(); });
@@ -75,7 +78,8 @@ class exchange {
     changed_.notify_all();
   }
 
-  // What was filled; nothing: readers are not that far (`wait`: they failed).
+  // For the caller: a lane that was filled. nullopt: there is none yet, or a reader has failed. `wait`: waits
+  // until there is one or a reader has failed.
   std::optional<task> take(bool wait) {
     std::unique_lock hold(lock_);
     if (wait) changed_.wait(hold, [&] { return failed_ || !full_.empty(); });
@@ -99,8 +103,9 @@ class exchange {
   std::optional<error> failed_;
 };
 
-// A thread reads about 5 GB/s out of the page cache, a link takes 55: half of the cores, and no more than
-// eight, since what more of them gain is lost on pinning their memory (docs/performance.md).
+// A thread reads about 5 GB/s from the page cache, and the link to a device carries 55 GB/s. Half of the
+// cores read, but at most eight: what more readers gain is lost by pinning their memory
+// (docs/performance.md).
 unsigned reader_count() {
   return std::clamp(std::thread::hardware_concurrency() / 2, 1u, 8u);
 }
@@ -130,7 +135,7 @@ result<void> upload_slices(const std::vector<placed>& all, const checkpoint& fro
   };
   try {
     for (unsigned i = 0; i < readers; ++i) threads.emplace_back(read);
-  } catch (const std::system_error& e) {  // fewer will do
+  } catch (const std::system_error& e) {  // the threads that did start suffice
     if (threads.empty()) return make_error(errc::internal, "no thread to read weights with: {}", e.what());
   }
 
@@ -151,7 +156,7 @@ result<void> upload_slices(const std::vector<placed>& all, const checkpoint& fro
     } else if (!under_way.empty()) {
       await_first();
     } else {
-      break;  // the readers failed
+      break;  // a reader has failed
     }
   }
   while (!under_way.empty()) await_first();
