@@ -1,5 +1,5 @@
-// answer_reader.h — one answer as it comes in: what a conversation's bytes mean becomes a stream's record. It has
-// no clock and no socket: the time of each read is passed in.
+// answer_reader.h — makes a stream's record of an answer while it comes in. It has no clock and no socket:
+// the time of each read is passed in.
 //
 // Thread safety: none; one owner.
 // Invariant: over() turns true once, with record().how saying how; nothing is recorded after it.
@@ -13,7 +13,8 @@ class answer_reader {
  public:
   answer_reader(stream_record r, bool keep_text) : record_(std::move(r)), keep_text_(keep_text) {}
 
-  // Everything that `t` has been fed, which was read at `at`. Returns how many frames of tokens there were.
+  // Takes everything that was fed to `t`; it was read from the socket at time `at`. Returns the number of
+  // frames with tokens.
   std::uint64_t understand(talk& t, micros at) {
     happening h;
     std::uint64_t frames = 0;
@@ -29,7 +30,7 @@ class answer_reader {
     return frames;
   }
 
-  // The connection has ended under it.
+  // The connection has ended during the answer.
   void lost(talk& t) {
     happening h;
     if (t.ended(h)) return conclude(h);

@@ -70,7 +70,7 @@ comparison_report compare(std::size_t pairs, const window& measure,
     const report one = measure(second_first);
     const report other = measure(!second_first);
     out.interrupted = one.interrupted || other.interrupted || interrupted();
-    if (one.interrupted || other.interrupted) break;  // half a pair says nothing
+    if (one.interrupted || other.interrupted) break;  // an incomplete pair is not used
     note(one, second_first ? b : a);
     note(other, second_first ? a : b);
     ++out.pairs;

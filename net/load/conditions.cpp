@@ -15,7 +15,7 @@ std::string_view trimmed(std::string_view s) {
   return s;
 }
 
-// A value in the unit of `name`: times in ms, shares as fractions, everything else plain.
+// Converts a number with an optional unit to the unit of its figure: ms for a time, a fraction for a share.
 std::optional<double> read_value(std::string_view text, bool time, bool share) {
   double v = 0;
   const auto [end, ec] = std::from_chars(text.data(), text.data() + text.size(), v);

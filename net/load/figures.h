@@ -1,7 +1,9 @@
-// figures.h — every figure that a report can hold, once: its name, its unit, what it is.
+// figures.h — the table of all figures that a report can have: name, unit and meaning of each.
 //
-// A figure is a distribution, a number, or both (a share of all tokens, and the same share of each stream).
-// Text, JSON, `--assert` and the page take them from here. Constant data: any thread.
+// A figure is a distribution, a number, or both (the share of each stream's tokens, and the same share of all
+// tokens). The text report, the JSON report, `--assert` and the page all use this table.
+//
+// Thread safety: constant data; any thread.
 #pragma once
 
 #include <array>
@@ -70,9 +72,9 @@ inline constexpr std::size_t figure_count = static_cast<std::size_t>(figure::bot
 
 struct figure_entry {
   std::string_view name;
-  double unit = 0;          // smallest difference of a distribution; 0: a number alone
-  bool number = false;      // a distribution that is one number, too: over all tokens
-  std::string_view what;
+  double unit = 0;        // resolution of the distribution; 0: the figure has no distribution
+  bool number = false;    // the figure has a number; beside a distribution: the same over all tokens
+  std::string_view what;  // meaning, for people; "…" stands for the subject of an earlier figure
 };
 
 inline constexpr std::array<figure_entry, figure_count> figure_table{{
@@ -130,7 +132,7 @@ inline constexpr std::array<figure_entry, figure_count> figure_table{{
 
 constexpr const figure_entry& entry(figure f) { return figure_table[static_cast<std::size_t>(f)]; }
 
-// By name, with or without its `_ms`.
+// The figure with this name, from which `_ms` may be omitted; nullopt if there is none.
 constexpr std::optional<figure> find_figure(std::string_view name) {
   for (std::size_t i = 0; i < figure_count; ++i) {
     const auto full = figure_table[i].name;

@@ -1,15 +1,14 @@
-// histogram.h — values of any size in bounded memory, with quantiles to one part in a thousand.
+// histogram.h — counts values of any size in bounded memory; quantiles are exact to one part in a thousand.
 //
-// The layout of HdrHistogram (Gil Tene, hdrhistogram.org): values below 2,048 units have a bucket each;
-// above, every power of two is cut into 1,024 equal buckets. Memory grows with the largest value only: 4
-// bytes a bucket, at most 55,000 buckets.
+// The layout is that of HdrHistogram (Gil Tene, hdrhistogram.org). Each value below 2,048 units has a bucket.
+// Above, every power of two is divided into 1,024 equal buckets. Memory depends on the largest value only: 4
+// bytes for each bucket, at most 45,055 buckets.
 //
-// Thread safety: none; one owner, and merge() to bring several together.
+// Thread safety: none; one owner. merge() combines several histograms.
 // Invariants:
-//   1. count() is the number of values added; max() and min() are exact to the unit, mean() to rounding.
-//   2. quantile(q) is the smallest recorded value that at least q of all values do not exceed, never more
-//   than 1/1024
-//      above it and never above max().
+//   1. count() is the number of values added. max() and min() are exact to the unit, mean() to rounding.
+//   2. quantile(q) is at least the smallest recorded value that a share q of all values does not exceed, at
+//      most 1/1024 above it, and never above max().
 #pragma once
 
 #include <bit>
@@ -22,7 +21,7 @@ namespace weir::load {
 
 class histogram {
  public:
-  // `unit`: the smallest difference that is kept, in whatever the values are counted in.
+  // `unit`: the resolution, in the unit of the values.
   explicit histogram(double unit = 1e-3) : unit_(unit) {}
 
   // Negative values count as zero.
@@ -39,7 +38,7 @@ class histogram {
     min_ = std::min(min_, v);
   }
 
-  // REQUIRES: the same unit.
+  // Adds all values of another histogram. REQUIRES: both have the same resolution.
   void merge(const histogram& other) {
     if (counts_.size() < other.counts_.size()) counts_.resize(other.counts_.size());
     for (std::size_t i = 0; i < other.counts_.size(); ++i) counts_[i] += other.counts_[i];
@@ -54,7 +53,7 @@ class histogram {
   double max() const noexcept { return unit_ * static_cast<double>(max_); }
   double min() const noexcept { return count_ ? unit_ * static_cast<double>(min_) : 0; }
 
-  // 0 where nothing was added.
+  // 0 if the histogram is empty.
   double quantile(double q) const noexcept {
     if (count_ == 0) return 0;
     const auto wanted = std::max<std::uint64_t>(
@@ -75,7 +74,7 @@ class histogram {
     const int shift = std::bit_width(v) - 11;
     return static_cast<std::size_t>(shift) * 1024 + (v >> shift);
   }
-  // The largest value of a bucket.
+  // The largest value of a bucket, in units.
   static std::uint64_t last_of(std::size_t bucket) noexcept {
     if (bucket < 2048) return bucket;
     const std::uint64_t shift = bucket / 1024 - 1;

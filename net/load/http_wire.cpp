@@ -182,7 +182,8 @@ void sse_reader::feed(std::string_view bytes) {
 
 void sse_reader::reset() { *this = {}; }
 
-// Lines end with LF, CR LF or CR; a CR at the end of what is there may be half of a CR LF and waits.
+// Lines end with LF, CR LF or CR. A CR that is the last byte so far may be half of a CR LF, so its line is
+// not taken yet.
 std::optional<std::string_view> sse_reader::next() {
   if (!some_) data_.clear();
   for (;;) {
@@ -195,7 +196,7 @@ std::optional<std::string_view> sse_reader::next() {
       if (std::exchange(some_, false)) return data_;
       continue;
     }
-    if (!line.starts_with("data:")) continue;  // comments, names of events, ids
+    if (!line.starts_with("data:")) continue;  // a comment, or another field
     auto value = line.substr(5);
     if (value.starts_with(' ')) value.remove_prefix(1);
     if (some_) data_ += '\n';

@@ -1,5 +1,7 @@
-// http_wire.h — the client's half of HTTP/1.1 and of server-sent events without a socket: bytes in, events
-// out. Thread safety: none.
+// http_wire.h — the client side of HTTP/1.1 and of server-sent events, without a socket: makes requests, and
+// reads answers from bytes.
+//
+// Thread safety: readers have one owner; functions are pure, any thread.
 #pragma once
 
 #include <cstdint>
@@ -9,16 +11,16 @@
 
 namespace weir::load {
 
-// A request with a JSON body, or a GET where the body is empty.
+// A POST with a JSON body, or a GET if the body is empty. `key`: API key; empty: none.
 std::string http_request(std::string_view authority, std::string_view path, std::string_view body,
                          std::string_view key);
 
-// Of a header's text, first line included; 0 where it is none.
+// Status of an answer; 0 if `head` is not the head of an HTTP/1 answer. `head`: first line and fields.
 int http_status(std::string_view head);
-// A field's value, by its name in lower case; empty where it is missing.
+// Value of a field; empty if it is missing. `name` is in lower case.
 std::string_view http_header(std::string_view head, std::string_view name);
 
-// Answers, one after the other, whole or in chunks.
+// Reads the answers of one connection, with a length, in chunks, or until the connection ends.
 class http_reader {
  public:
   enum class kind { more, head, data, end, broken };
@@ -26,13 +28,14 @@ class http_reader {
     kind is = kind::more;
     int status = 0;            // of head
     bool keeps_alive = true;   // of head
-    std::string_view bytes;    // of data; of broken: why; until the next call
+    std::string_view bytes;    // of data; of broken: the reason; valid until the next call
   };
 
   void feed(std::string_view bytes);
-  // Call until it says `more`.
+  // The next item; `more`: nothing until more bytes are fed.
   item next();
-  // The connection has ended: that ends a body without a length. False where it broke an answer off.
+  // The connection has ended, which is the end of a body without a length. Returns false if an answer is
+  // incomplete.
   bool ended();
 
   static constexpr std::size_t longest_head = 64 * 1024;
@@ -51,11 +54,11 @@ class http_reader {
   bool end_due_ = false;
 };
 
-// The `data` of events, in a body that comes in pieces.
+// Reads the `data` of server-sent events from a body that comes in pieces.
 class sse_reader {
  public:
   void feed(std::string_view bytes);
-  // The next event's data; nothing until more is fed. Valid until the next call.
+  // Data of the next event, valid until the next call; nullopt until more bytes are fed.
   std::optional<std::string_view> next();
   void reset();
 

@@ -50,7 +50,7 @@ task<error_code> line::write(std::string_view bytes) {
   co_return ec;
 }
 
-// No coroutine of its own: it happens once a token.
+// Not a coroutine itself, because a read happens for about every token.
 task<std::size_t> line::read(asio::mutable_buffer into, error_code& ec) {
   if (tls_) return tls_->async_read_some(into, asio::redirect_error(use_task, ec));
   return socket_.async_read_some(into, asio::redirect_error(use_task, ec));

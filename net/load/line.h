@@ -1,7 +1,7 @@
-// line.h — a connection as the harness needs it: TCP, or TLS over it, opened, written, read, cut.
+// line.h — a connection to a server: TCP, or TLS over TCP.
 //
-// Thread safety: one thread, that of its io_context. One read and one write at a time.
-// Invariant: cut() ends whatever is pending, and nothing begins after it.
+// Thread safety: the thread of its io_context. At most one read and one write are pending at a time.
+// Invariant: cut() ends all pending operations, and an operation after cut() fails.
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
@@ -20,8 +20,8 @@ namespace weir::load {
 
 using endpoints = std::vector<boost::asio::ip::tcp::endpoint>;
 
-// The harness runs on its workers' io_contexts: naming their executor saves the copies of a type-erased one,
-// at each read.
+// The executor of the workers' io_contexts. With this type instead of a type-erased executor, a read does not
+// copy a type-erased one.
 using executor = boost::asio::io_context::executor_type;
 template <class T>
 using task = boost::asio::awaitable<T, executor>;
@@ -33,10 +33,11 @@ using timer =
 
 class line {
  public:
-  // `tls`: null for plain TCP; `host`: whose certificate it has to be.
+  // `tls`: null for plain TCP. `host`: name that the server's certificate must have.
   line(boost::asio::io_context& io, boost::asio::ssl::context* tls, std::string host);
 
-  // `receive_buffer`: the kernel's, in bytes; 0: as it comes.
+  // Connects to the first endpoint that accepts. `receive_buffer`: size of the kernel's buffer in bytes; 0:
+  // the default.
   task<boost::system::error_code> open(const endpoints& to, int receive_buffer);
   task<boost::system::error_code> write(std::string_view bytes);
   task<std::size_t> read(boost::asio::mutable_buffer into, boost::system::error_code& ec);

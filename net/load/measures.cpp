@@ -8,7 +8,7 @@ namespace {
 
 double ms(micros t) { return static_cast<double>(t) / 1000; }
 
-// Gaps, and which tokens came together.
+// Computes the gaps, and counts the tokens that came together.
 void measure_gaps(std::span<const frame> frames, stream_measures& m) {
   std::uint64_t together = 0;
   for (std::size_t i = 0; i < frames.size(); ++i) {
@@ -36,7 +36,8 @@ void measure_stalls(std::span<const frame> frames, stream_measures& m) {
   m.stall_ratio = life > 0 ? beyond / life : 0;
 }
 
-// Each token against a line from the first frame at the stream's own mean rate.
+// Counts the tokens that are on schedule: those that are not later than schedule_slack_ms after their time on
+// a line that begins at the first frame and has the stream's mean rate.
 std::uint64_t count_on_schedule(std::span<const frame> frames, std::uint64_t tokens) {
   const double mean =
       tokens > 1 ? ms(frames.back().at - frames.front().at) / static_cast<double>(tokens - 1) : 0;
@@ -109,8 +110,9 @@ double coefficient_of_variation(std::span<const double> values) {
   return std::sqrt(squares / n) / mean;
 }
 
-// Agrawal et al., "Metron" (arXiv 2407.07000): a token that comes before its deadline leaves the rest of it
-// to those after; one that is late misses as many deadlines as passed meanwhile, and starts afresh.
+// Agrawal et al., "Metron", later called Etalon (arXiv 2407.07000). A token that comes before its deadline
+// leaves the remaining time to later tokens. A late token misses as many deadlines as have passed, and the
+// next deadline counts from it.
 double fluidity(std::span<const double> gaps, double deadline) {
   double slack = 0, met = 0, missed = 0;
   for (double gap : gaps) {
@@ -125,8 +127,8 @@ double fluidity(std::span<const double> gaps, double deadline) {
   return met + missed > 0 ? met / (met + missed) : 1;
 }
 
-// Liu et al., "Andes" (arXiv 2404.16283): the reader takes a token when it is there and the one before has
-// been read.
+// Liu et al., "Andes" (arXiv 2404.16283). A reader reads each token when it has arrived and the one before
+// has been read. The result is 1 − (sum of the delays against ideal reading) / (sum of the times of reading).
 double quality_of_experience(std::span<const frame> frames, micros scheduled) {
   const double pace = 1000 / reader_rate;
   double read = 0, late = 0, whole = 0;

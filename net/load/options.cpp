@@ -18,7 +18,7 @@ result<std::string> read_file(const char* option, const std::string& name) {
   return std::move(text).str();
 }
 
-// `10`, `10%` or, of --disconnect, `10%/s`.
+// Parses a percentage, `10` or `10%`, into a fraction. `per_second`: `10%/s` is allowed too.
 result<double> share(const char* option, std::string text, bool per_second = false) {
   if (text.empty()) return 0.0;
   const std::string typed = text;
@@ -30,7 +30,7 @@ result<double> share(const char* option, std::string text, bool per_second = fal
   return bad_param(option, "--{} {}: no percentage from 0 to 100", option, typed);
 }
 
-// One prompt a line; empty lines are none.
+// Reads a file with one prompt in each line; empty lines are ignored.
 result<std::vector<std::string>> read_prompts(const std::string& file) {
   std::vector<std::string> prompts;
   if (file.empty()) return prompts;
@@ -91,7 +91,7 @@ result<question_options> read_questions(const typed_options& o) {
   return q;
 }
 
-// Closed loop, open loop, or the trace's own times: exactly one.
+// Decides between a closed loop, an open loop and the times of a trace.
 result<void> read_loop(const typed_options& o, run_options& r) {
   const auto shape = parse_arrivals(o.arrivals);
   if (!shape) return shape.error();

@@ -1,5 +1,6 @@
-// options.h — the command line of `weir load` as it was typed, and what a run makes of it.
-// Pure but for the files that it is given the names of.
+// options.h — the command line of `weir load`, and the plan of a run that follows from it.
+//
+// Thread safety: any thread. resolve() reads the files that options name, and has no other effect.
 #pragma once
 
 #include <string>
@@ -28,12 +29,12 @@ struct typed_options {
 
 struct plan {
   run_options run;
-  std::optional<run_options> vs;      // the same against the other server
+  std::optional<run_options> vs;      // the same run with the other server of a comparison
   std::vector<condition> conditions;
   double window_s = 3;
 };
 
-// Errors name the option.
+// Checks the options and reads their files. Error: invalid_param, with the option in `param`.
 core::result<plan> resolve(const typed_options& o);
 
 }  // namespace weir::load

@@ -76,7 +76,7 @@ if (d.findings.length) add(`<h2>What was found</h2><div class="scroll"><table><t
 </script></body></html>
 )html";
 
-// (value, share of all values that do not exceed it), up to the 99th percentile.
+// Pairs (value, share of all values that do not exceed it), up to the 99th percentile.
 json::array curve(const histogram& h) {
   json::array points;
   for (int i = 0; i <= 99; ++i) points.push_back(json::array{h.quantile(i / 100.0), i / 100.0});
@@ -111,7 +111,7 @@ std::string as_page(const report& r) {
   data["raster"] = std::move(raster);
   std::string text = json::serialize(data);
   for (std::size_t at = 0; (at = text.find('<', at)) != text.npos; at += 6)
-    text.replace(at, 1, "\\u003c");  // no tag begins in it
+    text.replace(at, 1, "\\u003c");  // so that the data cannot contain an HTML tag
   std::string out(page);
   const auto at = out.find("@DATA@");
   return out.replace(at, 6, text);

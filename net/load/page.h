@@ -1,5 +1,7 @@
-// page.h — a report as one page that needs nothing else: distributions, gaps over time, and every token of
-// some streams. Pure: any thread.
+// page.h — makes one HTML page of a report, without other files: distributions, gaps over time, and every
+// token of some streams.
+//
+// Thread safety: a pure function; any thread.
 #pragma once
 
 #include <string>

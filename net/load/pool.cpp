@@ -29,7 +29,7 @@ pool::pool(pool_options o) : o_(std::move(o)) {
 }
 
 void pool::add(const stream_record& r) {
-  if (r.ended < o_.from) return;  // over before the measured time began
+  if (r.ended < o_.from) return;  // it ended during the warm-up
   const stream_measures m = measure(r, o_.from);
   count(r, m);
   if (r.slow) {
@@ -91,7 +91,8 @@ void pool::judge(const stream_record& r, const stream_measures& m) {
          fmt::format("{} gaps over {:.0f} ms, the longest {:.0f} ms{}", m.stalls, m.stall_threshold,
                      *m.gap_max, source ? "; sampled so late" : ""));
   }
-  // Where tokens are never further apart than this, coming together is no burst.
+  // Where even the mean time of a token is at most together_ms, tokens always come together: that is no
+  // burst.
   const bool slower =
       m.tokens > 0 &&
       ms(r.frames.back().at - r.frames.front().at) / static_cast<double>(m.tokens) > together_ms;

@@ -1,9 +1,9 @@
-// pool.h — what many streams say together: distributions, counts, and what was found wrong by name.
+// pool.h — collects the measures of many streams: distributions, counts, and findings of faults.
 //
-// A stream is measured when it ends and then forgotten, so a run of any length fits into memory; only the
-// first few streams keep their frames, for the raster of the report.
+// A stream is measured when it ends, and its record is not kept, so memory does not grow with the length of a
+// run. Only the first few streams keep their frames, for the raster of the report.
 //
-// Thread safety: none; one pool a worker, merged at the end.
+// Thread safety: none; one owner. Each worker has a pool, and they are merged at the end.
 #pragma once
 
 #include <array>
@@ -19,7 +19,7 @@
 
 namespace weir::load {
 
-// Something that should not have been, with the stream and the moment.
+// A fault of a stream.
 struct finding {
   std::string name;      // lost token, repeated token, stall, burst, late first token, text mismatch, error
   std::uint64_t stream = 0;
@@ -30,7 +30,7 @@ struct finding {
 struct pool_options {
   micros from = 0;                     // end of the warm-up
   objectives slo;
-  std::size_t raster_streams = 0;      // whose frames are kept
+  std::size_t raster_streams = 0;      // number of streams whose frames are kept
 };
 
 class pool {
@@ -40,16 +40,18 @@ class pool {
   void add(const stream_record& r);
   void merge(const pool& other);
 
-  // For what is measured outside of streams.
+  // The distribution and the number of a figure. Figures that do not come from streams are written with
+  // these.
   histogram& of(figure f) { return distributions_[static_cast<std::size_t>(f)]; }
   const histogram& of(figure f) const { return distributions_[static_cast<std::size_t>(f)]; }
   double& number(figure f) { return numbers_[static_cast<std::size_t>(f)]; }
   double number(figure f) const { return numbers_[static_cast<std::size_t>(f)]; }
 
-  // Compares an answer with earlier ones to the same prompt.
+  // Compares an answer with earlier ones to the same prompt. `prompt`: number of the prompt.
   void compare_text(std::size_t prompt, const stream_record& r);
 
-  // Once everything is in: late first tokens, shares and rates. REQUIRES: called once, on the merged pool.
+  // Computes late first tokens, shares and rates. To be called once, on the merged pool, after everything was
+  // added.
   void conclude(double duration_s);
 
   struct second {
@@ -63,10 +65,10 @@ class pool {
   const std::vector<second>& seconds() const { return seconds_; }
   const std::vector<line>& raster() const { return raster_; }
   const std::vector<finding>& findings() const { return findings_; }
-  const std::map<std::string, std::uint64_t>& found() const { return found_; }  // how often each name
+  const std::map<std::string, std::uint64_t>& found() const { return found_; }  // number of findings by name
   const std::map<std::string, std::uint64_t>& error_texts() const { return errors_; }
 
-  // A figure's value, or one of its statistics; nothing where it was not measured.
+  // A figure's number, or one of its statistics (see condition::statistic); nullopt if it was not measured.
   std::optional<double> value(std::string_view name, std::string_view statistic = {}) const;
 
   static constexpr double late_first_ms = 200, late_first_medians = 5;
@@ -93,7 +95,7 @@ class pool {
     double at_ms;
   };
   std::vector<first_token> slowest_first_;
-  std::map<std::size_t, std::string> texts_;  // by prompt
+  std::map<std::size_t, std::string> texts_;  // [number of the prompt] the longest answer so far
 };
 
 }  // namespace weir::load

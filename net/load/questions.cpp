@@ -9,7 +9,8 @@ constexpr std::string_view words[] = {"the",  "a",    "to",   "of",   "and",  "i
                                       "by",   "not",  "but",  "some", "what", "there", "we",   "can", "out",
                                       "all",  "your", "when", "up",   "use",  "how",   "said", "an"};
 
-// Words that name the request come first, so that no cache of prefixes knows a prompt it has not seen.
+// All words are random, also the first ones. Different prompts therefore share hardly any prefix, and a
+// prefix cache does not help with a prompt that is new.
 std::string made_prompt(std::uint64_t seed, std::uint32_t length) {
   std::mt19937_64 random(seed);
   std::string out;

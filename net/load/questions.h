@@ -1,5 +1,7 @@
-// questions.h — what is asked: the prompt and the length of each request, a function of the seed and its
-// number alone. Thread safety: const members from any thread.
+// questions.h — the prompt and the lengths of each request, which depend on the options and the request's
+// number alone.
+//
+// Thread safety: const members from any thread.
 #pragma once
 
 #include <string>
@@ -13,9 +15,9 @@ namespace weir::load {
 
 struct question_options {
   token_range prompt_tokens{64, 64}, max_tokens{128, 128};
-  std::vector<std::string> prompts;  // in turn; none: made of short words, about a token each
-  std::size_t distinct = 0;          // of made prompts; 0: each its own
-  trace lengths;                     // of the requests, in turn; empty: the ranges
+  std::vector<std::string> prompts;  // used in turn; empty: prompts of short words, about one token each
+  std::size_t distinct = 0;          // number of different word prompts; 0: each request has its own
+  trace lengths;                     // lengths, used in turn; empty: lengths are drawn from the ranges
   std::uint64_t seed = 0;
 };
 
@@ -24,7 +26,7 @@ class questions {
   explicit questions(question_options o) : o_(std::move(o)) {}
 
   question ask(std::uint64_t index) const;
-  // Which prompt request `index` has; nothing where nobody else has it.
+  // Number of the prompt of request `index`; nullopt if no other request has this prompt.
   std::optional<std::size_t> prompt_of(std::uint64_t index) const;
 
  private:

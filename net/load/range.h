@@ -1,5 +1,5 @@
-// range.h — a number of tokens as an option has it: `128`, or `64-256` for each whole number between, equally
-// likely.
+// range.h — a number of tokens in an option: `128`, or `64-256` for a random number in that range, uniformly
+// distributed.
 #pragma once
 
 #include <charconv>
@@ -20,7 +20,7 @@ struct token_range {
   }
 };
 
-// `option` names the option in the error.
+// `option`: name of the option, for the error. Error: invalid_param.
 inline core::result<token_range> parse_range(std::string_view option, std::string_view text) {
   const auto number = [](std::string_view part, std::uint32_t& out) {
     const auto [end, ec] = std::from_chars(part.data(), part.data() + part.size(), out);

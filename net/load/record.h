@@ -1,14 +1,14 @@
-// record.h — what one stream's client saw, frame by frame: the only thing that every measure is computed
-// from.
+// record.h — the record of one stream as its client saw it, frame by frame. All measures of a stream are
+// computed from it.
 //
-// Times are microseconds since the run began, on one steady clock. A frame is what carried tokens together: a
-// weir.v1 delta, or one server-sent event. Frames that came out of one read of the socket have one time.
+// Times are microseconds since the run began, on one steady clock. A frame is a message with one or more
+// tokens: a weir.v1 delta, or a server-sent event. All frames of one read of the socket have the same time.
 //
 // Thread safety: none; one owner.
 // Invariants:
 //   1. frames are in order of arrival; tokens is the sum of their n.
-//   2. gaps and repeats count tokens that seq proves lost, or sent again; a repeated token is not counted in
-//   n.
+//   2. gaps and repeats count tokens that were lost or sent twice according to seq. A repeated token does not
+//      count in n.
 #pragma once
 
 #include <algorithm>
@@ -24,34 +24,34 @@ using micros = std::int64_t;
 struct frame {
   micros at = 0;
   std::uint32_t n = 1;            // tokens
-  std::optional<micros> sampled;  // when its last token was, on the server's own clock
+  std::optional<micros> sampled;  // when its last token was sampled, on the server's own clock
 };
 
 enum class ending {
-  completed,  // as the server meant it: stop or length
-  cancelled,  // by us, at the server or by hanging up
-  dropped,    // we hung up without a word
+  completed,  // the server completed the answer
+  cancelled,  // the harness cancelled it, with a message or by closing the connection
+  dropped,    // the harness closed the connection, to test --disconnect
   cut,        // the run ended first
-  refused,    // an answer that is no stream: 4xx, 429, an error frame
-  failed,     // broken off, or ended with an error
+  refused,    // an HTTP status other than 200, or an error frame, instead of a stream
+  failed,     // the connection was lost, or the answer ended with an error
 };
 
 struct stream_record {
-  std::uint64_t index = 0;        // which request of the run
+  std::uint64_t index = 0;        // number of the request in the run
   micros scheduled = 0;           // when it should have been sent
   micros sent = 0;
   micros ended = 0;
   ending how = ending::cut;
-  bool slow = false;              // one of --slow-readers: kept out of everybody's latencies
+  bool slow = false;              // one of --slow-readers, whose latencies do not count
   std::vector<frame> frames;
   std::uint64_t tokens = 0;
   std::uint64_t gaps = 0, repeats = 0;
-  std::uint64_t input_tokens = 0, output_tokens = 0;  // as the server counts them; 0: it does not say
+  std::uint64_t input_tokens = 0, output_tokens = 0;  // as the server reports them; 0: not reported
   std::optional<micros> cancel_sent;
-  std::string text;               // kept only where texts are compared
+  std::string text;               // only if texts are compared
   std::string error;              // with refused and failed
 
-  // Tokens (seq - n, seq] came. A server without seq passes none and cannot be caught losing any.
+  // Records a frame with the tokens (seq - n, seq]. Without seq, lost tokens cannot be detected.
   void take(micros at, std::uint32_t n, std::optional<std::uint64_t> seq = {},
             std::optional<micros> sampled = {}) {
     if (seq) {
@@ -66,7 +66,7 @@ struct stream_record {
     frames.push_back({at, n, sampled});
     tokens += n;
   }
-  // The last seq that the server claims, at the end.
+  // Records the seq that the server gives at the end of the answer.
   void claim(std::uint64_t seq) {
     if (seq > seen_) gaps += seq - seen_;
     seen_ = std::max(seen_, seq);

@@ -12,7 +12,7 @@ constexpr std::pair<const char*, double> quantiles[] = {
 
 constexpr double late_ms = 5, busy = 0.9;
 
-// As many digits as are of use.
+// A number for people, with three or four significant digits.
 std::string brief(double v) {
   if (v == std::floor(v)) return fmt::format("{:.0f}", v);
   const double size = std::abs(v);
@@ -36,7 +36,7 @@ void append_distributions(std::string& out, const pool& p) {
   }
 }
 
-// The lines of numbers that people look at; the others when they are not zero.
+// Appends the most important numbers, and of the others those that are not zero.
 void append_numbers(std::string& out, const pool& p) {
   const auto n = [&](figure f) { return brief(p.number(f)); };
   out += fmt::format(

@@ -1,5 +1,6 @@
-// report.h — what a run came to: its figures, what was found wrong, what it was held to; as text and as JSON.
-// Plain data and pure functions: any thread.
+// report.h — the result of a run: figures, findings and conditions, as data, as text and as JSON.
+//
+// Thread safety: plain data and pure functions; any thread.
 #pragma once
 
 #include <boost/json/object.hpp>
@@ -11,33 +12,36 @@
 
 namespace weir::load {
 
-// The number in a JSON report's `weir_load`: another one where a field's meaning changes or a field goes.
+// Version of the JSON report, in its field `weir_load`. It changes when a field is removed or changes its
+// meaning.
 inline constexpr int report_version = 1;
 
 struct judgement {
   condition asked;
-  std::optional<double> value;  // nothing: it was not measured
+  std::optional<double> value;  // nullopt: it was not measured
   bool holds = false;
 };
 
 struct report {
   pool all{{}};
   std::string url, protocol;
-  boost::json::object options;   // as they were, for the reader
-  bool server_is_weir = false;   // it answered /v1/stats
-  bool sampled_times = false;    // it said when it sampled
+  boost::json::object options;   // of the run, for people
+  bool server_is_weir = false;   // the server answered /v1/stats
+  bool sampled_times = false;    // the server said when it sampled tokens
   bool interrupted = false;
   std::vector<judgement> judged;
 
-  // This harness could not keep up: why, or empty.
+  // Why this harness, and not the server, limited the figures; empty: it did not.
   std::string bottleneck;
 
+  // Checks conditions and adds the results to `judged`.
   void judge(const std::vector<condition>& conditions);
-  // Every condition holds, and the figures are the server's.
+  // All conditions hold, and this harness was not the bottleneck.
   bool good() const;
 };
 
-// Whether this harness was the bottleneck: late by over 5 ms in one of a hundred, or out of processor.
+// The reason why this harness was the bottleneck; empty if it was not. It was if the 99th percentile of
+// sched_lag_ms or loop_lag_ms is over 5 ms, or if it used over 90 % of its threads' processor time.
 std::string bottleneck_of(const pool& p);
 
 std::string as_text(const report& r);

@@ -14,7 +14,7 @@ namespace asio = boost::asio;
 using std::chrono::steady_clock;
 using seconds = std::chrono::duration<double>;
 
-constexpr auto patience = std::chrono::seconds(5);  // for a server to notice that everybody has left
+constexpr auto patience = std::chrono::seconds(5);  // for the server to end the jobs of closed connections
 
 double cpu_seconds() {
   rusage u{};
@@ -50,7 +50,7 @@ work work_of(const run_options& o, place& at) {
   return w;
 }
 
-// Everything that happens while the workers work.
+// Observes the workers and the server during a run.
 class watch {
  public:
   watch(const run_options& o, place& at, std::vector<std::unique_ptr<worker>>& workers,
@@ -100,7 +100,7 @@ class watch {
   std::uint64_t told_ = 0;
 };
 
-// Waits until the run is over: its time, its trace, or somebody who interrupts. True where it was
+// Waits until the run's time is over, its trace has ended, or it is interrupted. Returns whether it was
 // interrupted.
 bool wait(const run_options& o, std::vector<std::unique_ptr<worker>>& workers, watch& eyes,
           steady_clock::time_point zero, const std::function<void(const progress&)>& tell,

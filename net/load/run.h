@@ -1,5 +1,7 @@
-// run.h — a whole run: workers on threads, the server's own statistics, progress, and what it all came to.
-// Thread safety: one run at a time, on the thread that calls.
+// run.h — performs a run: starts workers on threads, asks for the server's own statistics, tells progress,
+// and returns the report.
+//
+// Thread safety: run() blocks the calling thread; one run at a time.
 #pragma once
 
 #include <functional>
@@ -12,10 +14,10 @@ namespace weir::load {
 
 struct run_options {
   manner how;
-  std::string url;                  // as it was given
+  std::string url;                  // as the user wrote it
   question_options ask;
-  std::size_t streams = 0;          // closed loop, or
-  double rate = 0;                  // open loop, or a timed trace
+  std::size_t streams = 0;          // closed loop; 0: open loop
+  double rate = 0;                  // open loop: requests a second; 0: the times of the trace in `ask`
   double burstiness = 1;
   double duration_s = 30, warmup_s = 0, ramp_s = 0, drain_s = 0;
   double slow_share = 0, read_rate = 0;
@@ -23,12 +25,12 @@ struct run_options {
   objectives slo;
   unsigned threads = 1;
   std::uint64_t seed = 0;
-  bool insecure = false;            // any certificate will do
+  bool insecure = false;            // the server's certificate is not verified
   std::size_t raster_streams = 40;
-  boost::json::object shown;        // as they were typed, for the report
+  boost::json::object shown;        // the options for the report
 };
 
-// Once a second.
+// State of a run; told once a second.
 struct progress {
   double at_s = 0;
   std::int64_t streams = 0;
@@ -36,7 +38,7 @@ struct progress {
   std::uint64_t errors = 0;
 };
 
-// What is known of a place before a run: its addresses, its certificate's judge.
+// The addresses of a server, and the TLS context that verifies its certificate (null: plain TCP).
 class place {
  public:
   static core::result<std::shared_ptr<place>> find(const target& to, bool insecure);
@@ -45,7 +47,8 @@ class place {
   std::unique_ptr<boost::asio::ssl::context> tls;
 };
 
-// `interrupted` is looked at ten times a second. The report's conditions are not judged yet.
+// `interrupted` is called about ten times a second, and ends the run when it returns true. `tell` may be
+// empty. The report's conditions are not checked yet.
 report run(const run_options& o, place& at, const std::function<void(const progress&)>& tell,
            const std::function<bool()>& interrupted);
 

@@ -13,7 +13,7 @@ using boost::system::error_code;
 
 namespace {
 
-// The body of a 200, or nothing.
+// The body of an answer with status 200; nullopt for any other.
 task<void> get(line& phone, const endpoints& at, std::string request, std::optional<std::string>& out) {
   error_code ec = co_await phone.open(at, 0);
   if (!ec) ec = co_await phone.write(request);

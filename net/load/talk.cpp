@@ -10,7 +10,7 @@ namespace {
 namespace json = boost::json;
 using kind = happening::kind;
 
-// Calls f with the object that `text` is; false where it is none.
+// Parses `text` and calls `f` with the object; returns false if it is not a JSON object.
 template <class F>
 bool with_object(std::string_view text, F&& f) {
   unsigned char memory[4096];
@@ -53,7 +53,7 @@ std::string brief(std::string_view text) {
   return out;
 }
 
-// `code: message`, from whatever shape an error has.
+// "code: message" of an error object or of a message with one. Without a code, the type is taken.
 std::string error_text(const json::object& o) {
   const json::object* e = object_of(o, "error");
   if (!e) e = &o;
@@ -73,7 +73,7 @@ std::string make_nonce(std::uint64_t random) {
   std::string nonce;
   for (int i = 0; i < 21; ++i, random = random * 6364136223846793005u + 1442695040888963407u)
     nonce += letters[random >> 59];
-  return nonce + "A==";  // 16 bytes leave the last character's low bits empty
+  return nonce + "A==";  // the last character's low bits must be 0, since a nonce has 16 bytes
 }
 
 }  // namespace
@@ -276,7 +276,8 @@ bool openai_talk::conclude(happening& h) {
   return true;
 }
 
-// One event. Tokens where it brings text or ids: an event that only opens or closes the answer is none.
+// Reads one event. It is a frame of tokens if it has text or ids; an event that only begins or ends the
+// answer is not.
 bool openai_talk::understand(std::string_view data, happening& h) {
   if (data == "[DONE]") return false;
   h = {};

@@ -1,8 +1,8 @@
-// talk.h — one connection's half of a conversation, without the connection: what to send for a request, and
-// what the bytes that come back mean. weir.v1 and OpenAI's streams look the same from here.
+// talk.h — the client side of a protocol, without a connection: makes the bytes of requests, and reads
+// answers from bytes. weir.v1 and OpenAI's streams have the same interface.
 //
-// Thread safety: none; one owner.
-// Invariant: every ask() is followed by exactly one of done, refused, failed or closed.
+// Thread safety: none; one owner. Invariant: a request ends with the first of done, refused, failed or closed
+// after its ask().
 #pragma once
 
 #include <boost/json/object.hpp>
@@ -25,21 +25,21 @@ struct question {
   std::uint32_t max_tokens = 16;
 };
 
-// What is the same for every request of a run.
+// What all requests of a run have in common.
 struct manner {
   target to;
   std::string key, model;
-  boost::json::object extra;    // fields put into every request, over ours
+  boost::json::object extra;    // added to every request; replaces fields of the same name
 };
 
 struct happening {
   enum class kind { opened, tokens, done, refused, failed, closed };
   kind is = kind::opened;
-  std::uint32_t n = 1;                      // of tokens, as are these:
-  std::optional<std::uint64_t> seq;         // of done, too
-  std::optional<micros> sampled;
-  std::string_view text;                    // until the next call
-  std::uint64_t input_tokens = 0, output_tokens = 0;  // of done; 0: not said
+  std::uint32_t n = 1;                      // of tokens: their number
+  std::optional<std::uint64_t> seq;         // of tokens and done
+  std::optional<micros> sampled;            // of tokens: when the last one was sampled, on the server's clock
+  std::string_view text;                    // of tokens; valid until the next call
+  std::uint64_t input_tokens = 0, output_tokens = 0;  // of done; 0: not reported
   bool cancelled = false;                   // of done
   std::string why;                          // of refused, failed, closed
   std::uint16_t code = 0;                   // of closed
@@ -70,7 +70,7 @@ class weir_talk {
   std::string nonce_;
   ws_reader reader_;
   std::string lane_, to_send_, text_;
-  bool open_ = false;           // a response is
+  bool open_ = false;           // a response is under way
 };
 
 // Completions and chat completions over server-sent events.
@@ -80,7 +80,7 @@ class openai_talk {
 
   std::string hello() const { return {}; }
   std::string ask(const question& q);
-  std::string cancel() const { return {}; }  // there is no word for it: hang up
+  std::string cancel() const { return {}; }  // the protocol has no cancel
   void feed(std::string_view bytes) { reader_.feed(bytes); }
   bool next(happening& h);
   bool ended(happening& h);
@@ -104,17 +104,20 @@ class talk {
  public:
   talk(const manner& m, std::uint64_t random);
 
+  // Bytes that open the session, which the event `opened` answers.
   std::string hello() const { return std::visit([](auto& t) { return t.hello(); }, how_); }
-  bool opens_itself() const { return std::holds_alternative<openai_talk>(how_); }  // no `opened` will come
+  bool opens_itself() const { return std::holds_alternative<openai_talk>(how_); }  // hello() is empty
   std::string ask(const question& q) { return std::visit([&](auto& t) { return t.ask(q); }, how_); }
-  // Empty: hang up instead.
+  // Bytes that cancel the request; empty: the protocol has no cancel, so the connection has to be closed.
   std::string cancel() const { return std::visit([](auto& t) { return t.cancel(); }, how_); }
   void feed(std::string_view bytes) { std::visit([&](auto& t) { t.feed(bytes); }, how_); }
-  // False: nothing more until the next feed().
+  // Writes the next event to `h`; returns false if there is none until the next feed().
   bool next(happening& h) { return std::visit([&](auto& t) { return t.next(h); }, how_); }
-  // The connection has ended: true where that ended a response.
+  // The connection has ended. Returns true, and the event in `h`, if a response was under way.
   bool ended(happening& h) { return std::visit([&](auto& t) { return t.ended(h); }, how_); }
+  // Bytes that must be sent apart from requests: answers to pings.
   std::string take_to_send() { return std::visit([](auto& t) { return t.take_to_send(); }, how_); }
+  // Whether the connection can carry another request.
   bool reusable() const { return std::visit([](auto& t) { return t.reusable(); }, how_); }
 
  private:

@@ -1,2 +1,2 @@
-// The one place where Asio's TLS sources are compiled.
+// Compiles Asio's TLS sources, which must happen in exactly one source file.
 #include <boost/asio/ssl/impl/src.hpp>

@@ -42,8 +42,8 @@ std::optional<unsigned> digits(std::string_view s) {
   return v;
 }
 
-// `2023-11-16 18:17:03.9799600` (or with a T, and what follows the seconds' digits ignored) in seconds; or a
-// number.
+// A time in seconds. `s`: a number, or a date like `2023-11-16 18:17:03.9799600`. Any character may be
+// between date and time, and what follows the seconds is ignored.
 std::optional<double> seconds(std::string_view s) {
   if (auto plain = number(s)) return plain;
   if (s.size() < 19 || s[4] != '-' || s[7] != '-' || s[13] != ':' || s[16] != ':') return std::nullopt;
@@ -60,7 +60,7 @@ std::optional<double> seconds(std::string_view s) {
   return static_cast<double>(days) * 86400 + *hour * 3600 + *minute * 60 + *second;
 }
 
-// Where a format keeps its columns; no time: lengths alone.
+// Indices of a format's columns. `at`: of the time; nullopt: it has lengths only.
 struct columns {
   std::string_view first_line;
   std::optional<std::size_t> at;
@@ -74,7 +74,7 @@ constexpr columns formats[] = {
     {"num_prefill_tokens,num_decode_tokens", std::nullopt, 0, 1},
 };
 
-// A request of a row; nothing for one that had no answer.
+// The request of a row; nullopt if it had no answer.
 std::optional<traced_request> request_of(double at, double in, double out) {
   if (out < 1) return std::nullopt;
   traced_request r;

@@ -1,5 +1,6 @@
-// url.h — where a run goes: ws:// and wss:// for weir.v1, http:// and https:// for server-sent events. Plain
-// data.
+// url.h — the URL of a server: ws:// and wss:// for weir.v1, http:// and https:// for server-sent events.
+//
+// Thread safety: plain data and a pure function; any thread.
 #pragma once
 
 #include <string>
@@ -16,7 +17,7 @@ struct target {
   protocol speaks = protocol::openai;
   std::string host, port, path;
 
-  // What a Host header says.
+  // Value of the Host header.
   std::string authority() const {
     const std::string name = host.find(':') == host.npos ? host : "[" + host + "]";
     return port == (tls ? "443" : "80") ? name : name + ":" + port;
@@ -24,7 +25,8 @@ struct target {
   bool chat() const { return path.find("/chat/") != path.npos; }
 };
 
-// Without a path: /v1/stream, or /v1/completions. `option` names the option in errors.
+// The default path is /v1/stream for weir.v1 and /v1/completions otherwise. `option`: name of the option, for
+// the error. Error: invalid_param.
 core::result<target> parse_url(std::string_view option, std::string_view text);
 
 }  // namespace weir::load

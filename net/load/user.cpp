@@ -30,7 +30,7 @@ task<void> user::live() {
     co_await sleep_until(shared_.w.zero + duration_of(shared_.w.ramp_s * static_cast<double>(number_) /
                                                     static_cast<double>(streams)));
   while (!shared_.stopping) {
-    if (streams) {  // a closed loop asks when it can
+    if (streams) {  // closed loop: the request is scheduled when there is a connection
       const bool there = co_await connected();
       if (!there) continue;
       request r;
@@ -80,8 +80,8 @@ task<void> user::sleep_until(steady_clock::time_point t) {
   co_await wake_.async_wait(asio::redirect_error(use_task, ec));
 }
 
-// A connection on which something can be asked. Where that fails it is counted, and may be tried again after
-// a breath.
+// Makes sure that there is a connection on which a request can be sent. After a failure, it waits `breath`
+// and returns false; in a closed loop the failure counts as a failed request.
 task<bool> user::connected() {
   if (line_ && talk_->reusable()) co_return true;
   hang_up();
@@ -109,7 +109,7 @@ task<bool> user::connected() {
   co_return false;
 }
 
-// What is wrong, or nothing.
+// Opens the session; returns an error message, which is empty on success.
 task<std::string> user::shake_hands() {
   if (talk_->opens_itself()) co_return std::string();
   const std::string hello = talk_->hello();
@@ -157,7 +157,7 @@ task<void> user::exchange(request asked) {
   record.sent = shared_.now();
   error_code ec = co_await line_->write(asks);
   while (!answer_->over() && !ec && !cut_off_ && !shared_.stopping) {
-    if (slow_ && shared_.w.read_rate <= 0) {  // it stops here, and never reads
+    if (slow_ && shared_.w.read_rate <= 0) {  // this user never reads
       co_await sleep_until(steady_clock::time_point::max());
       continue;
     }
@@ -172,7 +172,7 @@ task<void> user::exchange(request asked) {
     if (slow_ && !ec)
       co_await sleep_until(steady_clock::now() + duration_of(static_cast<double>(n) / shared_.w.read_rate));
   }
-  if (answer_->over() || cut_off_) co_return;  // what we ended keeps how we called it
+  if (answer_->over() || cut_off_) co_return;  // record.how is set already
   if (shared_.stopping) {
     record.how = ending::cut;
   } else {
@@ -180,7 +180,7 @@ task<void> user::exchange(request asked) {
   }
 }
 
-// A slow reader takes a tenth of a second's bytes at most.
+// Most bytes of one read. A slow reader reads at most the bytes of a tenth of a second.
 std::size_t user::at_once() const {
   if (!slow_) return sizeof bytes_;
   return std::clamp<std::size_t>(static_cast<std::size_t>(shared_.w.read_rate / 10), 1, sizeof bytes_);
@@ -198,13 +198,13 @@ void user::understand(micros at) {
   shared_.frames += frames;
 }
 
-// Pongs, and a cancel where its token has come.
+// The bytes to be sent now: pongs, and a cancel if its token has arrived.
 std::string user::reply() {
   std::string words = talk_->take_to_send();
   auto& record = answer_->record();
   if (!cancel_after_ || answer_->over() || record.cancel_sent || record.tokens < cancel_after_) return words;
   const std::string cancel = talk_->cancel();
-  if (cancel.empty()) {  // no word for it: it is cancelled by hanging up
+  if (cancel.empty()) {  // the protocol has no cancel: the connection is closed
     record.how = ending::cancelled;
     cut_off_ = true;
     line_->cut();

@@ -1,7 +1,9 @@
-// user.h — one of the streams: one connection after the other, one request after the other.
+// user.h — a simulated client: sends one request after the other, on one connection at a time.
 //
-// Thread safety: the worker's thread. Invariants: once the worker is stopping and hurry() was called, live()
-// comes to its end; every request that was begun is added to the pool of the worker once.
+// Thread safety: the worker's thread.
+// Invariants:
+//   1. live() ends after the worker has set `stopping` and called hurry().
+//   2. Every request that was begun is added to the worker's pool exactly once.
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
@@ -15,7 +17,7 @@ namespace weir::load {
 
 struct request {
   std::uint64_t index = 0;
-  micros at = 0;  // when it is due
+  micros at = 0;  // when it is to be sent
 };
 
 class user {
@@ -23,10 +25,10 @@ class user {
   user(worker_state& shared, std::size_t number);
 
   task<void> live();
-  void give(const request& r);  // open loop. REQUIRES: it is idle, or new
+  void give(const request& r);  // open loop: the next request. REQUIRES: the user is idle or new
   bool streams() const { return answer_.has_value(); }
-  void drop();                  // hangs up in the middle of its stream
-  void hurry();                 // ends whatever it waits for
+  void drop();                  // closes the connection in the middle of an answer
+  void hurry();                 // ends all pending operations
 
  private:
   task<void> sleep_until(std::chrono::steady_clock::time_point t);
@@ -46,10 +48,10 @@ class user {
   std::optional<request> next_;
   std::optional<line> line_;
   std::optional<talk> talk_;
-  std::optional<answer_reader> answer_;   // while one is under way
-  bool cut_off_ = false;            // it, by us
-  std::uint64_t cancel_after_ = 0;  // tokens; 0: never
-  bool failed_ = false;             // the last one did
+  std::optional<answer_reader> answer_;   // while an answer is under way
+  bool cut_off_ = false;            // this user has closed the connection during the answer
+  std::uint64_t cancel_after_ = 0;  // tokens after which the answer is cancelled; 0: never
+  bool failed_ = false;             // the latest request failed or was refused
   std::string last_error_;
   char bytes_[4096];
 };

@@ -67,7 +67,7 @@ class worker::self {
     arrival_.cancel();
   }
 
-  // Open loop: each request at its time, on a connection that is free, or on a new one.
+  // Open loop: gives each request, at its time, to a user that is idle or to a new one.
   task<void> dispatch() {
     const work& w = shared_.w;
     arrivals when(w.arrive);
@@ -91,7 +91,8 @@ class worker::self {
       shared_.idle.pop_back();
       return u->give(r);
     }
-    if (users_.size() < most_users) return begin_user(users_.size() * shared_.w.parts + shared_.w.part).give(r);
+    if (users_.size() < most_users)
+      return begin_user(users_.size() * shared_.w.parts + shared_.w.part).give(r);
     stream_record lost;
     lost.index = r.index;
     lost.scheduled = lost.sent = lost.ended = r.at;
@@ -100,7 +101,7 @@ class worker::self {
     shared_.fold(lost);
   }
 
-  // The worker's own pulse: how late it comes, and what is decided now and then.
+  // Runs every 10 ms: measures how late the event loop is, and does what is due ten times or once a second.
   task<void> beat() {
     std::uint64_t beats = 0;
     auto due = steady_clock::now();
@@ -121,7 +122,7 @@ class worker::self {
     }
   }
 
-  // Ten times a second.
+  // Called ten times a second, so each call has a tenth of the chance.
   void disconnect_some() {
     if (shared_.w.disconnect_per_s <= 0) return;
     std::uniform_real_distribution<double> chance(0, 1);

@@ -1,7 +1,7 @@
-// worker.h — one thread of the harness: its share of the streams, each on a connection of its own.
+// worker.h — one thread of the harness, with its share of the streams. Each stream has its own connection.
 //
-// Thread safety: start() and join() from the thread that made it; stop_asking() and stop() from any thread;
-// the counters are for any thread; result() after join().
+// Thread safety: start() and join() only from the thread that constructed the worker; stop_asking(), stop()
+// and the counters from any thread; result() only after join().
 #pragma once
 
 #include <atomic>
@@ -20,17 +20,18 @@ struct work {
   endpoints to;
   boost::asio::ssl::context* tls = nullptr;
   std::shared_ptr<const questions> ask;
-  // closed loop: so many, each asking again when it is answered; 0: open
+  // Closed loop: number of streams of all workers, each of which sends its next request after an answer. 0:
+  // open loop.
   std::size_t streams = 0;
-  arrival_options arrive;                // open loop
-  std::shared_ptr<const trace> times;    // open loop from a trace, instead
-  double ramp_s = 0;                     // closed loop: the streams start spread over it
-  double slow_share = 0, read_rate = 0;  // bytes/s; 0: they stop reading
-  double cancel_share = 0;               // of the requests, each at a random token
-  double disconnect_per_s = 0;           // chance of each stream
+  arrival_options arrive;                // open loop, unless `times` is set
+  std::shared_ptr<const trace> times;    // open loop with the times of a trace; null: none
+  double ramp_s = 0;                     // closed loop: the starts of the streams are spread over this time
+  double slow_share = 0, read_rate = 0;  // share of slow streams, and their bytes/s; 0: they never read
+  double cancel_share = 0;               // share of requests that are cancelled, each at a random token
+  double disconnect_per_s = 0;           // probability per second that a stream's connection is closed
   pool_options measure;
   std::chrono::steady_clock::time_point zero;
-  std::size_t part = 0, parts = 1;       // this worker's share
+  std::size_t part = 0, parts = 1;       // number of this worker; number of workers
   std::uint64_t seed = 0;
 };
 
@@ -40,8 +41,8 @@ class worker {
   ~worker();
 
   void start();
-  void stop_asking();  // open loop: nothing new
-  void stop();         // what still runs is cut
+  void stop_asking();  // open loop: sends no more requests
+  void stop();         // ends all streams; those that are under way are cut
   void join();
   const pool& result() const;
 
@@ -49,7 +50,7 @@ class worker {
     std::atomic<std::int64_t> streams{0};
     std::atomic<std::uint64_t> tokens{0}, errors{0};
     std::atomic<double> gap_p99_ms{0};   // of the last second
-    std::atomic<bool> asked_all{false};  // open loop: the trace is at its end
+    std::atomic<bool> asked_all{false};  // open loop: no request is left to send
   };
   const counters& now() const;
 

@@ -1,4 +1,4 @@
-// worker_state.h — what the users of one worker share.
+// worker_state.h — the state that the users of one worker share.
 //
 // Thread safety: the worker's thread; the counters may be read from any thread.
 #pragma once
@@ -34,10 +34,10 @@ struct worker_state {
   worker::counters counts;
   pool measured;
   std::mt19937_64 random;
-  std::vector<user*> idle;                // open loop: connections that wait for a request
+  std::vector<user*> idle;                // open loop: users that wait for a request
   std::uint64_t asked = 0;                // closed loop: requests so far
-  std::uint64_t reads = 0, frames = 0;    // of sockets, and how many frames of tokens were in them
-  histogram recent;                       // gaps since the last second
+  std::uint64_t reads = 0, frames = 0;    // reads of sockets that had tokens, and frames with tokens in them
+  histogram recent;                       // gaps in ms since counts.gap_p99_ms was set
   bool stopping = false;
 };
 

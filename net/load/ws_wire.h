@@ -1,8 +1,10 @@
-// ws_wire.h — the client's half of RFC 6455 without a socket: bytes in, messages out.
+// ws_wire.h — the client side of the WebSocket protocol (RFC 6455) without extensions and without a socket:
+// makes frames, and reads messages from bytes.
 //
-// It is written out here, rather than taken from the library that the server stands on, for two reasons: the
-// reader knows how many frames one read of the socket held, and a mistake of that library cannot hide on both
-// sides. No extensions. Thread safety: none.
+// It does not use Beast, the server's library, for two reasons: the reader knows how many frames one read of
+// the socket had, and a fault of Beast cannot hide on both sides.
+//
+// Thread safety: a reader has one owner; functions are pure, any thread.
 #pragma once
 
 #include <cstdint>
@@ -11,10 +13,10 @@
 
 namespace weir::load {
 
-// The upgrade; `nonce` is 24 characters of base64, `key` an API key or empty.
+// The request for an upgrade. `nonce`: 16 bytes in base64, 24 characters. `key`: API key; empty: none.
 std::string ws_request(std::string_view authority, std::string_view path, std::string_view nonce,
                        std::string_view key);
-// What the server has to answer to a nonce.
+// The Sec-WebSocket-Accept that a server must answer to a nonce.
 std::string ws_accept(std::string_view nonce);
 
 enum class ws_opcode : std::uint8_t { text = 1, binary = 2, close = 8, ping = 9, pong = 10 };
@@ -22,7 +24,7 @@ enum class ws_opcode : std::uint8_t { text = 1, binary = 2, close = 8, ping = 9,
 // Appends one masked frame.
 void append_ws_frame(std::string& out, ws_opcode op, std::string_view payload, std::uint32_t mask);
 
-// What a server sends, after the upgrade was asked for.
+// Reads what a server sends after a request for an upgrade.
 class ws_reader {
  public:
   explicit ws_reader(std::string nonce) : nonce_(std::move(nonce)) {}
@@ -30,12 +32,14 @@ class ws_reader {
   enum class kind { more, upgraded, refused, message, ping, closed, broken };
   struct item {
     kind is = kind::more;
-    std::string_view payload;   // of message and ping; of refused and broken: why; until the next call
-    std::uint16_t code = 0;     // of closed (1005: none was given) and refused (the HTTP status)
+    // Of message and ping; of refused: the body, as far as it came; of broken: the reason. Valid until the
+    // next call.
+    std::string_view payload;
+    std::uint16_t code = 0;     // of closed: its code, 1005 if it has none; of refused: the HTTP status
   };
 
   void feed(std::string_view bytes);
-  // Call until it says `more`.
+  // The next item; `more`: nothing until more bytes are fed.
   item next();
 
   static constexpr std::size_t largest_message = 64 << 20;
@@ -47,7 +51,7 @@ class ws_reader {
 
   std::string nonce_, why_, message_;
   std::string bytes_;
-  std::size_t at_ = 0;          // read up to here
+  std::size_t at_ = 0;          // offset in bytes_ of the first byte that is not read yet
   bool upgraded_ = false, over_ = false, inside_ = false;
 };
 
