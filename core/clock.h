@@ -1,5 +1,4 @@
-// clock.h — the monotonic time that the engine uses. A clock is passed to the engine, so that tests can set
-// it.
+// clock.h — the engine's monotonic time. A clock is passed to the engine, so that tests can set the time.
 #pragma once
 
 #include <chrono>

@@ -31,7 +31,7 @@ void incidents::note(const char* where, std::exception_ptr what) noexcept {
         fmt::format("{}: {} (incident {} here); what was at hand has ended, the rest goes on", where,
                     text_of(what), here);
     log_ ? log_(line) : static_cast<void>(std::fprintf(stderr, "%s\n", line.c_str()));
-  } catch (...) {  // there is no memory for the line
+  } catch (...) {  // there is no memory for the entry or the line
     std::fputs("an incident could not be logged\n", stderr);
   }
 }

@@ -1,11 +1,11 @@
 // incidents.h — counts and logs exceptions that reached the outermost handler of a thread, a connection or an
 // actor.
 //
-// Such an exception ends the connection, job or message in which it was thrown, and nothing else. Of each
-// place, only the 1st, 2nd, 4th, 8th … incident is logged, so that a client that can cause one cannot fill
+// Such an exception ends the connection, job or message in which it was thrown, and nothing else. At each
+// place, only the 1st, 2nd, 4th, 8th … incident is logged, so that a client who causes incidents cannot fill
 // the log.
 //
-// Thread safety: any thread. note() throws nothing and allocates only for the log line.
+// Thread safety: any thread. note() throws nothing; it allocates an entry for a new place, and the log line.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,4 @@
-// insist.h — repeats an action that must not be lost when memory is short, such as a cancel or a job's
-// ending.
+// insist.h — repeats an action that must not be lost when memory is short, such as a cancel or an ending.
 //
 // Thread safety: any thread. The calling thread sleeps, a millisecond at a time, while there is no memory.
 #pragma once

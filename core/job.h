@@ -1,5 +1,6 @@
-// job.h — all that the engine knows of a client's request: a prompt in tokens, limits, and the sink for its
-// tokens.
+// job.h — a client's request as the engine takes it: a prompt in tokens, limits, and the sink for the output.
+//
+// Thread safety: plain data; one owner.
 #pragma once
 
 #include <compare>
@@ -32,9 +33,9 @@ struct job {
   job_id id;
   std::vector<token_id> prompt;  // never empty; every id is inside the vocabulary
   sampling_params sampling;
-  std::uint32_t max_tokens = 1;          // >= 1; the context may end the job sooner, with length
-  std::uint32_t min_tokens = 0;          // before them stop ids are masked and stop strings ignored
-  bool ignore_eos = false;               // the model's own stop ids do not stop it; stop_token_ids still do
+  std::uint32_t max_tokens = 1;  // >= 1; a full context ends the job sooner, with finish_reason::length
+  std::uint32_t min_tokens = 0;  // until then, stop ids are masked and stop strings are ignored
+  bool ignore_eos = false;       // the model's own stop ids do not stop it; stop_token_ids still do
   std::vector<token_id> stop_token_ids;  // stop ids beside the model's own
   std::vector<std::string> stop;         // stop strings, compared as bytes; none is empty
   // Repetitions in a row (core/stop/repeats.h) that end the job with finish_reason::repetition; 0: none does.
@@ -42,7 +43,7 @@ struct job {
   std::string cache_salt;              // prefixes are shared only between jobs of equal salts
   int priority = 0;                    // higher first
   std::uint64_t key = 0;               // identity of the API key; waiting jobs of different keys alternate
-  std::optional<time_point> deadline;  // ends it with finish_reason::timeout
+  std::optional<time_point> deadline;  // when it passes, the job ends with finish_reason::timeout
   time_point created{};                // when the client's request was read; timings count from here
   std::shared_ptr<token_sink> sink;    // never null
 };

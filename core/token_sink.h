@@ -1,4 +1,4 @@
-// token_sink.h — the way back from the engine to whoever submitted a job: its tokens, then its ending.
+// token_sink.h — receives the output of a job from the engine: its tokens, then its ending.
 //
 // Thread safety: write() and finish() on the owner's thread only; abandoned() also on any thread that handles
 // the job before it is admitted. No call may block, allocate per token, or call back into the engine.
@@ -63,7 +63,7 @@ class token_sink {
   // The job has ended; nothing follows.
   virtual void finish(const ending& how) = 0;
 
-  // Nobody wants the tokens any more. A job that is not admitted yet then ends as cancelled.
+  // Whether the tokens are no longer wanted. A job that is not admitted yet then ends as cancelled.
   virtual bool abandoned() const noexcept = 0;
 };
 
