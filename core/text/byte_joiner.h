@@ -1,5 +1,5 @@
-// byte_joiner.h — makes text of the bytes of pieces: appends
-// whole characters only, each as soon as its last byte is known.
+// byte_joiner.h — makes text of the bytes of pieces: appends whole characters only, each as soon as its last
+// byte is known.
 //
 // A character may be spread over several pieces. An invalid sequence becomes one U+FFFD; in a run of byte
 // pieces ("<0x0A>") each byte of the sequence becomes one. A byte order mark at the start of such a run is

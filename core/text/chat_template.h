@@ -28,8 +28,8 @@ class chat_template {
   // not valid; not_supported for a list of templates without a default one.
   static result<std::shared_ptr<const chat_template>> load(const std::string& dir, bool force_chatml);
   static std::shared_ptr<const chat_template> chatml();
-  // `source`: any text. Unless it equals docs/chatml.jinja
-  // byte for byte, encode() and render() return not_supported.
+  // `source`: any text. Unless it equals docs/chatml.jinja byte for byte, encode() and render() return
+  // not_supported.
   static std::shared_ptr<const chat_template> from_source(std::string source);
 
   // The prompt as ids. Control tokens are recognised in the template's own text, not in roles and contents.

@@ -29,8 +29,8 @@ class decoder {
   };
   reading read(std::string_view piece) const;
 
-  // Removes from the start of a complete text what the decoder
-  // removes there. `first_piece`: spelling of the text's first piece.
+  // Removes from the start of a complete text what the decoder removes there. `first_piece`: spelling of the
+  // text's first piece.
   void finish(std::string& text, std::string_view first_piece) const;
 
   struct replace {
@@ -56,8 +56,7 @@ class decoder {
   std::string first_loses_;     // every occurrence in the first piece is removed by finish()
 };
 
-// Hugging Face's clean_up_tokenization_spaces: removes
-// the spaces before English punctuation and contractions.
+// Hugging Face's clean_up_tokenization_spaces: removes spaces before English punctuation and contractions.
 std::string clean_up_spaces(std::string text);
 
 }  // namespace weir::core

@@ -1,7 +1,7 @@
 // detokenizer.h — makes text of a job's tokens, one token at a time, in whole UTF-8 characters.
 //
-// The texts of all calls together equal what the decoder makes of
-// the same tokens, except that nothing is removed at the start.
+// The texts of all calls together equal what the decoder makes of the same tokens, except that nothing is
+// removed at the start. push() takes time proportional to the bytes of its token.
 //
 // Thread safety: one thread at a time, the one of the job's stream.
 #pragma once

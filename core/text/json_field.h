@@ -59,8 +59,8 @@ class json_field {
   std::string path_;
 };
 
-// Parses a document; throws refusal if `text` is not JSON. `file`:
-// name of the file, for the error. `where`: memory of the document.
+// Parses a document; throws refusal if `text` is not JSON. `file`: name of the file, for the error. `where`:
+// memory of the document.
 boost::json::value parse_json(std::string_view text, const std::string& file, boost::json::storage_ptr where);
 
 }  // namespace weir::core

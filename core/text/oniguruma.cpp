@@ -1,5 +1,5 @@
-// Translation of Oniguruma's patterns to PCRE2's. Most patterns
-// mean the same in both; each difference is a case below.
+// Translation of Oniguruma's patterns to PCRE2's. Most patterns mean the same in both; each difference is a
+// case below.
 #include "core/text/regex.h"
 
 namespace weir::core {

@@ -1,5 +1,4 @@
-// post_processor.h — the `post_processor` of tokenizer.json:
-// the tokens that are added before and after a text.
+// post_processor.h — the `post_processor` of tokenizer.json: the tokens added before and after a text.
 //
 // Only the template for a single text is read, since weir never encodes pairs of texts.
 //

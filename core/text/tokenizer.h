@@ -28,8 +28,8 @@ class tokenizer {
  public:
   virtual ~tokenizer() = default;
 
-  // The ids of a text. A tokenizer from tokenizer.json reads invalid
-  // UTF-8 as U+FFFD; one that needs no file takes any bytes.
+  // The ids of a text. A tokenizer from tokenizer.json reads invalid UTF-8 as U+FFFD; one that needs no file
+  // takes any bytes.
   virtual std::vector<token_id> encode(std::string_view utf8, encode_options how) const = 0;
 
   // Encodes the parts as one text. A control token is recognised only if all its bytes are in `control`
@@ -55,8 +55,7 @@ class tokenizer {
   // Whether the token is a control token, which is normally not shown.
   virtual bool is_special(token_id id) const = 0;
 
-  // Whether `id` is a byte piece ("<0x0A>"): invalid UTF-8
-  // in a run of these reads differently (byte_joiner.h).
+  // Whether `id` is a byte piece ("<0x0A>"): invalid UTF-8 in a run of them is special (byte_joiner.h).
   virtual bool is_byte_piece(token_id) const { return false; }
 
   // The piece as the vocabulary spells it, for people to read (`weir tokenize`, /v1/tokenize).
@@ -76,8 +75,8 @@ result<std::shared_ptr<const tokenizer>> load_tokenizer(const std::string& dir);
 result<std::shared_ptr<const tokenizer>> parse_tokenizer(std::string_view tokenizer_json,
                                                          std::string_view config_json);
 
-// A vocabulary of 1000 ids that needs no file. The ids of a
-// prompt are its bytes (0..255). The text of id i is "w%03d ".
+// A vocabulary of 1000 ids that needs no file. The ids of a prompt are its bytes (0..255). The text of id i
+// is "w%03d ".
 std::shared_ptr<const tokenizer> make_sim_tokenizer();
 // A vocabulary that needs no file and has one id for each word. The text of id i is "w%06d ". The id of any
 // other word is a hash of the word.

@@ -48,8 +48,8 @@ class vocabulary {
   string_table pieces_;                 // in the constructor's order
   std::vector<token_id> ids_;           // [index in pieces_]
   std::vector<std::int32_t> entry_of_;  // [id] index in pieces_, or -1
-  // A hash table with open addressing: indices in pieces_, or -1.
-  // Its size is a power of two, and at least half of it is empty.
+  // A hash table with open addressing: indices in pieces_, or -1. Its size is a power of two, and at least
+  // half of it is empty.
   std::vector<std::int32_t> slots_;
 };
 

@@ -8,7 +8,9 @@
 // not a signal.
 //
 // Thread safety: nobody else may use the backend during a call. Threads that a call starts end before it
-// returns. Errors: bad_file for a file that cannot be read; internal; does_not_fit.
+// returns.
+//
+// Errors: bad_file for a file that cannot be read; does_not_fit where host memory is short; internal.
 #pragma once
 
 #include <cstddef>
