@@ -47,8 +47,8 @@ result<loaded_model> load_model(const std::string& dir, std::shared_ptr<const ke
                                 const load_progress& progress = {});
 
 // A model of a real shape with random weights. The spec is "tiny-110m", "llama-3.2-1b" or "llama-3.1-8b",
-// then ":f32", ":bf16" (the default) or ":f16". The weights are the same numbers in each type, up to
-// rounding. Error of parse_random_model(): invalid_param.
+// then ":f32", ":bf16" (the default) or ":f16". The weights are the same numbers in each type. Error of
+// parse_random_model(): invalid_param.
 struct random_model {
   model_config config;
   kernels::dtype type = kernels::dtype::bf16;
