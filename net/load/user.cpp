@@ -20,7 +20,7 @@ steady_clock::duration duration_of(double seconds) {
 }  // namespace
 
 user::user(worker_state& shared, std::size_t n) : shared_(shared), number_(n), wake_(shared.io) {
-  const double share = d.w.slow_share;
+  const double share = shared.w.slow_share;
   slow_ = std::floor(static_cast<double>(n + 1) * share) > std::floor(static_cast<double>(n) * share);
 }
 
