@@ -14,15 +14,15 @@ using boost::system::error_code;
 namespace {
 
 // The body of an answer with status 200; nullopt for any other.
-task<void> get(line& to_server, const endpoints& at, std::string request, std::optional<std::string>& out) {
-  error_code ec = co_await to_server.open(at, 0);
-  if (!ec) ec = co_await to_server.write(request);
+task<void> get(line& server, const endpoints& at, std::string request, std::optional<std::string>& out) {
+  error_code ec = co_await server.open(at, 0);
+  if (!ec) ec = co_await server.write(request);
   http_reader answer;
   std::string body;
   char bytes[4096];
   int status = 0;
   while (!ec) {
-    const std::size_t n = co_await to_server.read(asio::buffer(bytes), ec);
+    const std::size_t n = co_await server.read(asio::buffer(bytes), ec);
     answer.feed({bytes, n});
     for (auto got = answer.next(); got.is != http_reader::kind::more; got = answer.next()) {
       if (got.is == http_reader::kind::head) status = got.status;
@@ -66,12 +66,12 @@ std::optional<server_stats> read_stats(std::string_view text) {
 std::optional<server_stats> ask_stats(const target& of, const endpoints& at, asio::ssl::context* tls,
                                       const std::string& key) {
   asio::io_context io(1);
-  line to_server(io, tls, of.host);
+  line server(io, tls, of.host);
   std::optional<std::string> body;
-  asio::co_spawn(io, get(to_server, at, http_request(of.authority(), "/v1/stats", {}, key), body),
+  asio::co_spawn(io, get(server, at, http_request(of.authority(), "/v1/stats", {}, key), body),
                  asio::detached);
   io.run_for(std::chrono::seconds(2));
-  to_server.cut();
+  server.cut();
   io.restart();
   io.run();
   return body ? read_stats(*body) : std::nullopt;
