@@ -275,25 +275,12 @@ core::incidents& service::seen() const noexcept { return *p_->seen; }
 snapshot service::stats() const {
   const auto p = p_->owner.published().look();
   snapshot s;
-  s.jobs.queued = p->counts.queued;
-  s.jobs.prefilling = p->counts.prefilling;
-  s.jobs.decoding = p->counts.decoding;
-  s.jobs.finished = p->counts.finished;
-  s.pages.total = p->counts.pages_total;
-  s.pages.free = p->counts.pages_free;
-  s.pages.cached = p->counts.pages_cached;
-  s.pages.used = p->counts.pages_used;
-  s.host_pages = {p->counts.host_total, p->counts.host_used, p->counts.restored};
-  s.queue = p->counts.queued;
+  s.engine = p->counts;
   // A picture is not made anew while nothing happens; a rate in it is then a thing of the past.
   const bool old = p_->time.now() - p->at > std::chrono::seconds(1);
   s.tokens_per_s = old ? 0 : p->tokens_per_s;
   s.step_p50_ms = p->step_p50_ms;
   s.step_p99_ms = p->step_p99_ms;
-  s.steps = p->counts.steps;
-  s.tokens = p->counts.tokens;
-  s.preemptions = p->counts.preemptions;
-  s.queued_tokens = p->counts.queued_tokens;
   core::duration longest{};
   for (const auto& m : *p_->host.models()) {
     longest = std::max(longest, m->door->predicted_wait());
@@ -302,7 +289,6 @@ snapshot service::stats() const {
   s.predicted_wait_ms =
       std::chrono::duration<double, std::milli>(longest + p_->pool.predicted_wait()).count();
   s.text = {p_->pool.tasks(), p_->pool.bytes()};
-  s.prefix = {p->counts.prefix_hits, p->counts.cached_tokens};
   return s;
 }
 

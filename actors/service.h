@@ -45,24 +45,13 @@ struct job_view {
 
 // Statistics, from what the owner published between steps. Reading them does not wait for the owner.
 struct snapshot {
-  // Live jobs by state, and jobs finished since the start. `paused` is always 0.
-  struct {
-    std::uint32_t queued = 0, prefilling = 0, decoding = 0, paused = 0;
-    std::uint64_t finished = 0;
-  } jobs;
-  // Pages of KV memory on the device.
-  struct { std::uint32_t total = 0, free = 0, cached = 0, used = 0; } pages;
-  struct { std::uint32_t total = 0, used = 0; std::uint64_t restored = 0; } host_pages;  // host tier
-  memory_use memory;        // of all models together
-  double tokens_per_s = 0;  // sampled; 0 where the owner published nothing for 1 s
-  std::uint32_t queue = 0;  // queued jobs
+  core::engine_counts engine;  // sums over all engines
+  memory_use memory;           // of all models together
+  double tokens_per_s = 0;     // sampled; 0 where the owner published nothing for 1 s
   // Predicted wait of a new job for the busiest model (way_in.h), tokenising included.
   double predicted_wait_ms = 0;
   struct { std::uint32_t tasks = 0; std::uint64_t bytes = 0; } text;  // in the text pool
   double step_p50_ms = 0, step_p99_ms = 0;
-  std::uint64_t steps = 0, tokens = 0, preemptions = 0, queued_tokens = 0;
-  // Finished jobs that found part of their prompt in the prefix cache, and the tokens that they found.
-  struct { std::uint64_t hits = 0, tokens = 0; } prefix;
 };
 
 // Whether the service can serve, and why not.

@@ -97,7 +97,7 @@ void engine::submit(job j) {
     how.reason = finish_reason::error;
     how.input_tokens = static_cast<std::uint32_t>(j.prompt.size());
     how.fault = std::move(why);
-    ++s_->finished;
+    ++s_->totals.finished;
     j.sink->finish(how);
     return;
   }
@@ -158,7 +158,7 @@ void engine::state::grow() {
     return std::tuple(a->preempted, a->asked.priority, b->arrival) >
            std::tuple(b->preempted, b->asked.priority, a->arrival);
   };
-  const std::uint64_t before = preemptions;
+  const std::uint64_t before = totals.preemptions;
   prompts.clear();
   for (std::size_t i = 0; i < running.size(); ++i) {
     fetch_ahead(running, i);
@@ -166,10 +166,10 @@ void engine::state::grow() {
     if (!s->decoding()) prompts.push_back(s.get());
     while (!s->preempted && !s->pages.grow(pool, s->expected())) {
       (*std::ranges::max_element(running, keeps_longer))->preempt(pool);
-      ++preemptions;
+      ++totals.preemptions;
     }
   }
-  if (preemptions == before) return;
+  if (totals.preemptions == before) return;
   std::erase_if(prompts, [](const sequence* s) { return s->preempted; });
   std::erase_if(running, [&](auto& s) {
     if (s->preempted) waiting.add_preempted(std::move(s));
@@ -327,8 +327,8 @@ void engine::state::deliver() {
 
 // `busy`: there is something to do at once.
 step_report engine::state::close_step(bool busy) {
-  if (report.rows > 0) ++steps;
-  tokens += report.tokens;
+  if (report.rows > 0) ++totals.steps;
+  totals.tokens += report.tokens;
   report.running = static_cast<std::uint32_t>(running.size());
   report.waiting = static_cast<std::uint32_t>(waiting.size());
   if (!busy) report.wait_until = next_event();
@@ -359,9 +359,9 @@ void engine::state::drop(std::unique_ptr<sequence> s, finish_reason why, std::op
 
 void engine::state::forget(const sequence& s) {
   ++report.finished;
-  ++finished;
-  cached_tokens += s.cached;
-  if (s.cached > 0) ++prefix_hits;
+  ++totals.finished;
+  totals.cached_tokens += s.cached;
+  if (s.cached > 0) ++totals.prefix_hits;
   known.erase(s.asked.id);
 }
 

@@ -97,22 +97,53 @@ struct step_report {
 
 // The state of an engine, for telemetry.
 struct engine_counts {
-  std::uint64_t queued_tokens = 0;                         // prompt and output so far, of the queued jobs
-  std::uint32_t queued = 0, prefilling = 0, decoding = 0;  // jobs by state
-  std::uint32_t finishing = 0;  // ended jobs whose sinks have not taken the last tokens; they have no pages
+  // Jobs by state. `finishing`: ended jobs whose sinks have not taken the last tokens; they have no pages.
+  // `paused` is always 0.
+  std::uint32_t queued = 0, prefilling = 0, decoding = 0, paused = 0, finishing = 0;
   // Pages on the device. total = free + cached + used.
   std::uint32_t pages_total = 0, pages_free = 0, pages_cached = 0, pages_used = 0;
   std::uint32_t host_total = 0, host_used = 0;  // pages of the host tier
-  // Totals since the engine was made. `tokens`: sampled; `finished`: jobs.
-  std::uint64_t steps = 0, tokens = 0, finished = 0;
-  // prefix_hits: finished jobs that found part of their prompt in the cache. cached_tokens: how much they
-  // found.
-  std::uint64_t prefix_hits = 0, cached_tokens = 0;
-  std::uint64_t preemptions = 0;
-  std::uint64_t restored = 0;  // pages copied back from the host tier
+  std::uint64_t queued_tokens = 0;              // prompt and output so far, of the queued jobs
+  // --- Totals since the engine was made ---
+  std::uint64_t finished = 0;       // jobs
+  std::uint64_t restored = 0;       // pages copied back from the host tier
+  std::uint64_t steps = 0;          // steps that computed rows
+  std::uint64_t tokens = 0;         // sampled
+  std::uint64_t preemptions = 0;    // of running sequences
+  std::uint64_t prefix_hits = 0;    // finished jobs that found part of their prompt in the cache
+  std::uint64_t cached_tokens = 0;  // tokens that those jobs found
+
+  // Calls visit(object, key, member) for every member: the object of /v1/stats that the count stands in ("" is
+  // the outermost), its key there, and a pointer to the member. A count with an empty key is not published.
+  template <class Visit>
+  static void each(Visit&& visit) {
+    using c = engine_counts;
+    visit("jobs", "queued", &c::queued);
+    visit("jobs", "prefilling", &c::prefilling);
+    visit("jobs", "decoding", &c::decoding);
+    visit("jobs", "paused", &c::paused);
+    visit("jobs", "", &c::finishing);
+    visit("jobs", "finished", &c::finished);
+    visit("pages", "total", &c::pages_total);
+    visit("pages", "free", &c::pages_free);
+    visit("pages", "cached", &c::pages_cached);
+    visit("pages", "used", &c::pages_used);
+    visit("host_pages", "total", &c::host_total);
+    visit("host_pages", "used", &c::host_used);
+    visit("host_pages", "restored", &c::restored);
+    visit("", "queued_tokens", &c::queued_tokens);
+    visit("", "preemptions", &c::preemptions);
+    visit("", "steps", &c::steps);
+    visit("", "tokens", &c::tokens);
+    visit("prefix", "hits", &c::prefix_hits);
+    visit("prefix", "tokens", &c::cached_tokens);
+  }
 
   // Adds the counts of another engine.
-  engine_counts& operator+=(const engine_counts& o) noexcept;
+  engine_counts& operator+=(const engine_counts& o) noexcept {
+    each([&](const char*, const char*, auto member) { this->*member += o.*member; });
+    return *this;
+  }
 };
 
 class engine {

@@ -11,7 +11,7 @@ const char* name(sequence_state s) noexcept {
 }
 
 engine_counts engine::counts() const noexcept {
-  engine_counts c;
+  engine_counts c = s_->totals;
   c.queued = static_cast<std::uint32_t>(s_->waiting.size());
   c.finishing = static_cast<std::uint32_t>(s_->finishing.size());
   c.queued_tokens = s_->waiting.tokens();
@@ -20,40 +20,12 @@ engine_counts engine::counts() const noexcept {
   c.pages_free = s_->pool.free();
   c.pages_cached = s_->pool.cached();
   c.pages_used = s_->pool.used();
-  c.steps = s_->steps;
-  c.tokens = s_->tokens;
-  c.finished = s_->finished;
-  c.prefix_hits = s_->prefix_hits;
-  c.cached_tokens = s_->cached_tokens;
-  c.preemptions = s_->preemptions;
   if (const auto& tier = s_->tier) {
     c.host_total = tier->total();
     c.host_used = tier->used();
     c.restored = tier->restored();
   }
   return c;
-}
-
-engine_counts& engine_counts::operator+=(const engine_counts& o) noexcept {
-  queued += o.queued;
-  queued_tokens += o.queued_tokens;
-  prefilling += o.prefilling;
-  decoding += o.decoding;
-  finishing += o.finishing;
-  pages_total += o.pages_total;
-  pages_free += o.pages_free;
-  pages_cached += o.pages_cached;
-  pages_used += o.pages_used;
-  steps += o.steps;
-  tokens += o.tokens;
-  finished += o.finished;
-  prefix_hits += o.prefix_hits;
-  cached_tokens += o.cached_tokens;
-  preemptions += o.preemptions;
-  host_total += o.host_total;
-  host_used += o.host_used;
-  restored += o.restored;
-  return *this;
 }
 
 void engine::list(std::vector<sequence_view>& out) const {

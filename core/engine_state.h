@@ -128,9 +128,8 @@ struct engine::state {
   // No later than the earliest deadline of a waiting or running job. It may be the deadline of a job that has
   // ended.
   time_point earliest_deadline = time_point::max();
-  // Totals since the engine was made; see engine_counts.
-  std::uint64_t admissions = 0, steps = 0, tokens = 0, finished = 0;
-  std::uint64_t prefix_hits = 0, cached_tokens = 0, preemptions = 0;
+  engine_counts totals;          // its totals alone are kept up to date
+  std::uint64_t admissions = 0;  // since the engine was made
   std::uint32_t bad_endings = 0;  // see engine::bad_endings()
 
   // What decides whether a waiting job can enter. Nobody new can while it equals `seen`.

@@ -180,25 +180,17 @@ void append_delays(std::string& out, std::string_view key, const core::delays& d
   });
 }
 
+// The counts that stand in `object` of /v1/stats.
+void append_counts(std::string& out, std::string_view object, const core::engine_counts& c) {
+  core::engine_counts::each([&](std::string_view in, std::string_view key, auto member) {
+    if (in == object && !key.empty()) append_count(out, key, c.*member);
+  });
+}
+
 void append_engine(std::string& out, const actors::snapshot& s) {
-  append_object(out, "jobs", [&] {
-    append_count(out, "queued", s.jobs.queued);
-    append_count(out, "prefilling", s.jobs.prefilling);
-    append_count(out, "decoding", s.jobs.decoding);
-    append_count(out, "paused", s.jobs.paused);
-    append_count(out, "finished", s.jobs.finished);
-  });
-  append_object(out, "pages", [&] {
-    append_count(out, "total", s.pages.total);
-    append_count(out, "free", s.pages.free);
-    append_count(out, "cached", s.pages.cached);
-    append_count(out, "used", s.pages.used);
-  });
-  append_object(out, "host_pages", [&] {
-    append_count(out, "total", s.host_pages.total);
-    append_count(out, "used", s.host_pages.used);
-    append_count(out, "restored", s.host_pages.restored);
-  });
+  for (const char* object : {"jobs", "pages", "host_pages", "prefix"})
+    append_object(out, object, [&] { append_counts(out, object, s.engine); });
+  append_counts(out, "", s.engine);
   append_object(out, "memory", [&] {
     append_count(out, "weights", s.memory.weights);
     append_count(out, "pages", s.memory.pages);
@@ -209,23 +201,15 @@ void append_engine(std::string& out, const actors::snapshot& s) {
     append_count(out, "total", s.memory.total);
   });
   append_count(out, "tokens_per_s", s.tokens_per_s);
-  append_count(out, "queue", s.queue);
-  append_count(out, "queued_tokens", s.queued_tokens);
+  append_count(out, "queue", s.engine.queued);
   append_count(out, "predicted_wait_ms", s.predicted_wait_ms);
   append_object(out, "text", [&] {
     append_count(out, "tasks", s.text.tasks);
     append_count(out, "bytes", s.text.bytes);
   });
-  append_count(out, "preemptions", s.preemptions);
   append_object(out, "step_ms", [&] {
     append_count(out, "p50", s.step_p50_ms);
     append_count(out, "p99", s.step_p99_ms);
-  });
-  append_count(out, "steps", s.steps);
-  append_count(out, "tokens", s.tokens);
-  append_object(out, "prefix", [&] {
-    append_count(out, "hits", s.prefix.hits);
-    append_count(out, "tokens", s.prefix.tokens);
   });
 }
 

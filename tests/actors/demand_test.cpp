@@ -99,8 +99,8 @@ std::uint64_t crowd(const std::string& device, const std::string& source, std::u
   }
   CHECK(refusals > 0);
   const auto stats = service->stats();
-  CHECK(stats.pages.used == 0);
-  CHECK(stats.pages.free + stats.pages.cached == pages);
+  CHECK(stats.engine.pages_used == 0);
+  CHECK(stats.engine.pages_free + stats.engine.pages_cached == pages);
   CHECK(service->ready().ready);
 
   const auto alone = here.make_service(service_on(device, source, 64));
@@ -110,8 +110,8 @@ std::uint64_t crowd(const std::string& device, const std::string& source, std::u
     REQUIRE(here.run([&] { return solo->state() == phase::done; }));
     REQUIRE(ids_of(*c->stream) == ids_of(*solo));
   }
-  CHECK(alone->stats().preemptions == 0);
-  return stats.preemptions;
+  CHECK(alone->stats().engine.preemptions == 0);
+  return stats.engine.preemptions;
 }
 
 }  // namespace

@@ -72,9 +72,9 @@ TEST_CASE("cancel ends a job in every state, once, and its pages are free") {
   }
   SECTION("while it waits for a place in the batch") {
     const auto first = f.submit(ask("x", 100000));
-    f.await_stats([](const auto& st) { return st.jobs.decoding == 1; });
+    f.await_stats([](const auto& st) { return st.engine.decoding == 1; });
     s = f.submit(ask("x", 100), count);
-    f.await_stats([](const auto& st) { return st.jobs.queued == 1; });
+    f.await_stats([](const auto& st) { return st.engine.queued == 1; });
     s->cancel();
     f.run_to_end(s);
     first->cancel();
@@ -82,7 +82,7 @@ TEST_CASE("cancel ends a job in every state, once, and its pages are free") {
   }
   SECTION("in the middle of its prompt") {
     s = f.submit(ask(std::string(20000, 'x'), 100), count);  // ten seconds of prefill
-    f.await_stats([](const auto& st) { return st.jobs.prefilling == 1; });
+    f.await_stats([](const auto& st) { return st.engine.prefilling == 1; });
     s->cancel();
   }
   SECTION("while it decodes") {
@@ -99,7 +99,7 @@ TEST_CASE("cancel ends a job in every state, once, and its pages are free") {
     s->cancel();
   }
   f.run_to_end(s);
-  f.await_stats([](const auto& st) { return st.pages.used == 0 && st.jobs.decoding + st.jobs.queued == 0; });
+  f.await_stats([](const auto& st) { return st.engine.pages_used == 0 && st.engine.decoding + st.engine.queued == 0; });
   CHECK(s->state() == phase::done);
   CHECK(s->ended().reason == core::finish_reason::cancel);
   CHECK(std::string(s->ended().status()) == "cancelled");
@@ -115,7 +115,7 @@ TEST_CASE("a stream that nobody holds any more cancels its job") {
   auto s = f.submit(ask("x", 1000000));
   f.run_until([&] { return s->published() > 0; });
   s.reset();
-  f.await_stats([](const auto& st) { return st.jobs.decoding == 0 && st.pages.used == 0; });
+  f.await_stats([](const auto& st) { return st.engine.decoding == 0 && st.engine.pages_used == 0; });
 }
 
 TEST_CASE("what does not fit the queue is refused, and a place is free again after each ending") {
@@ -168,7 +168,7 @@ TEST_CASE("jobs are listed while they live, remembered when they ended, and canc
   service_fixture f("rate=200");
   f.load();
   const auto s = f.submit(ask("x", 100000));
-  f.await_stats([](const auto& st) { return st.jobs.decoding == 1; });
+  f.await_stats([](const auto& st) { return st.engine.decoding == 1; });
 
   std::optional<std::vector<actors::job_view>> list;
   f.service->list_jobs({}, f.io.get_executor(), [&](auto v) { list = std::move(v); });
@@ -441,6 +441,6 @@ TEST_CASE("random lives on three threads: every job ends once, with the tokens t
   bool idle = false;
   f.service->drain(f.io.get_executor(), [&] { idle = true; });
   f.run_until([&] { return idle; });
-  f.await_stats([](const auto& st) { return st.pages.used == 0 && st.jobs.queued == 0; });
+  f.await_stats([](const auto& st) { return st.engine.pages_used == 0 && st.engine.queued == 0; });
   CHECK(f.service->ready().reason == "shutting down");  // the books balanced all along
 }

@@ -99,11 +99,11 @@ TEST_CASE("http: choices that do not all have room are refused together, before 
   http_client busy(f.port()), c(f.port());
   busy.send(
       busy.request("POST", "/v1/completions", R"({"prompt":"x","max_tokens":1000000,"stream":true})", {}));
-  f.until([&] { return f.service->stats().jobs.decoding == 1; });
+  f.until([&] { return f.service->stats().engine.decoding == 1; });
   const auto no = c.post("/v1/completions", R"({"prompt":"x","max_tokens":1,"n":3})");
   CHECK(no.status == 429);
   CHECK(no.error().at("message") == "sim has 1 jobs running or waiting, and no room for 3 more");
-  CHECK(f.service->stats().jobs.finished == 0);
+  CHECK(f.service->stats().engine.finished == 0);
   CHECK(c.post("/v1/completions", R"({"prompt":"x","max_tokens":1,"n":2})").status == 200);
   const auto never = c.post("/v1/completions", R"({"prompt":"x","max_tokens":1,"n":4})");
   CHECK(never.status == 400);
@@ -206,7 +206,7 @@ TEST_CASE("http: a client that goes away takes its job along") {
   c.send(c.request("POST", "/v1/completions",
                    fmt::format(R"({{"prompt":"x","max_tokens":100000,"stream":{}}})", stream), {}));
   if (stream) c.read_until("w");
-  f.until([&] { return f.service->stats().jobs.decoding == 1; });
+  f.until([&] { return f.service->stats().engine.decoding == 1; });
   c.drop();
   f.until_quiet();
   http_client other(f.port());

@@ -14,7 +14,7 @@ struct busy_server {
   busy_server() : f(options()), busy(f.port()) {
     busy.send(busy.request("POST", "/v1/completions", R"({"prompt":"x","max_tokens":1000000,"stream":true})",
                            "Authorization: Bearer first\r\n"));
-    f.until([&] { return f.service->stats().jobs.decoding == 1; });
+    f.until([&] { return f.service->stats().engine.decoding == 1; });
   }
 
   static server_options options() {
@@ -27,7 +27,7 @@ struct busy_server {
   }
 
   void await_queue(std::uint32_t jobs) {
-    f.until([&] { return f.service->stats().queue == jobs; });
+    f.until([&] { return f.service->stats().engine.queued == jobs; });
   }
 
   // How long the prompts were of the jobs that ended, in order, once the server is no longer busy and `jobs`

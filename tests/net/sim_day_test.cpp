@@ -148,8 +148,8 @@ std::size_t run_day(std::uint64_t seed, const std::vector<arrival>& arrivals, ta
   for (const auto& l : d.lives)
     if (l->ending() != "deserted") REQUIRE(l->queued_ms() < longest_wait_ms);
   const auto stats = d.service->stats();
-  t.preemptions += stats.preemptions;
-  t.prefix_hits += stats.prefix.hits;
+  t.preemptions += stats.engine.preemptions;
+  t.prefix_hits += stats.engine.prefix_hits;
   return d.digest();
 }
 

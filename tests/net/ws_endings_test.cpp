@@ -24,8 +24,8 @@ TEST_CASE("ws: without it the job runs on for its grace, then it is cancelled") 
   c.send(create("long", R"("max_tokens":100000)"));
   c.read("response.delta");
   c.drop();
-  f.until([&] { return f.service->stats().jobs.finished == 1; });  // the short one reached its end
-  CHECK(f.service->stats().jobs.decoding == 1);
+  f.until([&] { return f.service->stats().engine.finished == 1; });  // the short one reached its end
+  CHECK(f.service->stats().engine.decoding == 1);
   f.until_quiet();
   CHECK(finish_reasons(f) == std::multiset<std::string>{"cancel", "length"});
 }

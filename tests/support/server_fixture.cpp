@@ -44,7 +44,7 @@ std::vector<actors::job_view> server_fixture::list_jobs() {
 void server_fixture::until_quiet() {
   until([&] {
     const auto s = service->stats();
-    return s.jobs.queued + s.jobs.prefilling + s.jobs.decoding == 0 && s.pages.used == 0;
+    return s.engine.queued + s.engine.prefilling + s.engine.decoding == 0 && s.engine.pages_used == 0;
   });
 }
 

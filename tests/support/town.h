@@ -50,9 +50,9 @@ struct town {
       ++endings[l->ending()];
     }
     const auto stats = service->stats();
-    REQUIRE(stats.pages.used == 0);
-    REQUIRE(stats.pages.cached + stats.pages.free == stats.pages.total);
-    REQUIRE(stats.jobs.queued + stats.jobs.prefilling + stats.jobs.decoding == 0);
+    REQUIRE(stats.engine.pages_used == 0);
+    REQUIRE(stats.engine.pages_cached + stats.engine.pages_free == stats.engine.pages_total);
+    REQUIRE(stats.engine.queued + stats.engine.prefilling + stats.engine.decoding == 0);
     REQUIRE(service->ready().reason == "shutting down");  // and not that the books do not balance
   }
 
