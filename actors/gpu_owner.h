@@ -8,7 +8,6 @@
 // for the owner's thread if it has its own.
 #pragma once
 
-#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -17,29 +16,15 @@
 #include "actors/messages.h"
 #include "actors/runtime/exclusive_thread.h"
 #include "actors/timekeeper.h"
+#include "core/config.h"
 #include "core/incidents.h"
 
 namespace weir::actors {
 
-struct owner_options {
-  std::string device = "cpu";       // cpu, reference, cuda:N, sim
-  unsigned threads = 0;             // compute threads, the owner's own included; 0: one per core
-  bool deterministic = false;       // on cuda too, a job's bits do not depend on its neighbours in the batch
-  std::uint64_t kv_tokens = 0;      // tokens of KV memory for each model; 0: chosen from the free memory
-  std::uint64_t kv_host_bytes = 0;  // host tier of each model, in bytes; 0: none
-  std::uint64_t reserve_bytes = 0;  // device memory that is left free
-  std::uint32_t max_batch = 64;     // most sequences in a batch
-  std::uint32_t max_seq_len = 0;    // most tokens of a sequence; 0: the model's context
-  // Longest step with prompt rows while sequences decode; unset: chosen by device (open_model.cpp).
-  std::optional<core::duration> prefill_time;
-  core::duration step_time{};  // longest step while none decodes; zero: no bound
-  // Admission limits of each model; see way_in::limits.
-  std::uint32_t queue = 256;                                               // waiting jobs
-  std::uint64_t queue_tokens = std::numeric_limits<std::uint64_t>::max();  // tokens of waiting prompts
-  core::duration queue_wait = core::duration::max();                       // predicted wait
-  std::uint32_t max_tokens_default = 4096;  // of a request that does not set max_tokens
-  bool audit = false;      // check the engines' invariants after every step, not only when idle
-  std::size_t models = 1;  // models that will be loaded; the mailbox is sized for their jobs
+struct owner_options : core::device_settings, core::queue_settings {
+  std::string device = "cpu";  // cpu, reference, cuda:N, sim
+  bool audit = false;          // check the engines' invariants after every step, not only when idle
+  std::size_t models = 1;      // models that will be loaded; the mailbox is sized for their jobs
 };
 
 class gpu_owner {

@@ -61,13 +61,13 @@ core::result<std::uint32_t> pages_of(const owner_options& o, const core::model_i
 
 // --kv-host-mb, in whole pages.
 core::result<std::uint32_t> host_pages_of(const owner_options& o, const core::model_info& info) {
-  if (o.kv_host_bytes == 0) return 0u;
+  if (o.kv_host_mb == 0) return 0u;
   if (info.page_bytes == 0)
     return core::bad_param("kv-host-mb", "--kv-host-mb: {} has no keys and values to keep",
                            info.architecture);
-  const std::uint64_t pages = o.kv_host_bytes / info.page_bytes;
+  const std::uint64_t pages = (std::uint64_t{o.kv_host_mb} << 20) / info.page_bytes;
   if (pages == 0)
-    return core::bad_param("kv-host-mb", "--kv-host-mb {}: a page takes {} bytes", o.kv_host_bytes >> 20,
+    return core::bad_param("kv-host-mb", "--kv-host-mb {}: a page takes {} bytes", o.kv_host_mb,
                            info.page_bytes);
   return static_cast<std::uint32_t>(std::min<std::uint64_t>(pages, 1u << 24));
 }
@@ -76,10 +76,11 @@ core::result<std::uint32_t> host_pages_of(const owner_options& o, const core::mo
 // slice of a prompt is to take at most one and a half of a step without: the slice aims at less, since not
 // all take the same time.
 void set_slices(core::engine_config& c, const owner_options& o, const kernels::backend* on) {
-  if (!o.prefill_time && on && !on->on_host)
+  const bool given = o.prefill_time.count() != 0;
+  if (!given && on && !on->on_host)
     c.prompt_share = 0.4;
   else
-    c.step_target = o.prefill_time.value_or(std::chrono::milliseconds(30));
+    c.step_target = given ? o.prefill_time : std::chrono::milliseconds(30);
 }
 
 core::result<std::unique_ptr<opened_model>> open_sim(const model_spec& spec) {
@@ -200,8 +201,7 @@ core::result<std::unique_ptr<opened_model>> open_model(const model_spec& spec, c
   m.served.created_s =
       std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch())
           .count();
-  m.served.door = std::make_unique<way_in>(way_in::limits{
-      .batch = o.max_batch, .queue = o.queue, .queue_tokens = o.queue_tokens, .queue_wait = o.queue_wait});
+  m.served.door = std::make_unique<way_in>(o.max_batch, o);
   return opened;
 }
 

@@ -28,10 +28,10 @@ struct served_model {
   std::uint32_t context = 0;
   std::shared_ptr<const core::tokenizer> tokenizer;
   std::shared_ptr<const core::chat_template> chat;
-  core::sampling_params defaults;           // from generation_config.json
-  std::uint32_t max_tokens_default = 4096;  // of a request that does not set max_tokens
-  std::int64_t created_s = 0;               // Unix time of its load, in s
-  std::unique_ptr<way_in> door;             // admission; never null once it is served
+  core::sampling_params defaults;        // from generation_config.json
+  std::uint32_t max_tokens_default = 0;  // of a request that does not set max_tokens
+  std::int64_t created_s = 0;            // Unix time of its load, in s
+  std::unique_ptr<way_in> door;          // admission; never null once it is served
   // Sends a job to the owner. The mailbox cannot be full, since it has room for all jobs that admission
   // allows.
   std::function<void(core::job)> submit;

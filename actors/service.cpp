@@ -48,7 +48,7 @@ struct service::parts {
                                 [this](auto& views) { look(views); })),
         specs(std::move(o.models)),
         share_prefixes(o.share_prefixes),
-        pool(std::move(o.text), t, seen, place(o)) {}
+        pool(o.text, t, seen, place(o)) {}
 
   ~parts() { registry.stop(); }
 

@@ -69,7 +69,7 @@ struct simulation {
 struct service_options {
   std::vector<model_spec> models;
   owner_options owner;
-  text_options text;
+  core::text_settings text;
   bool share_prefixes = false;  // share computed prefixes between API keys
   std::optional<simulation> simulated;  // for tests
   // Records exceptions that no nearer code handled.

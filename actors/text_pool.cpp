@@ -14,8 +14,8 @@ namespace weir::actors {
 namespace {
 
 constexpr auto relaxed = std::memory_order_relaxed;
-constexpr std::uint64_t least_measured = 4096;        // bytes
-constexpr double half_weight = 256 * 1024;  // a task of so many bytes moves the mean half of the way
+constexpr std::uint64_t least_measured = 4096;  // bytes
+constexpr double half_weight = 256 * 1024;      // a task of so many bytes moves the mean half of the way
 constexpr double most_wait_s = 1e6;
 
 core::error out_of_memory() { return overloaded(1, "out of memory"); }
@@ -23,19 +23,17 @@ core::error broken() { return core::make_error(core::errc::internal, "the text c
 
 }  // namespace
 
-text_pool::text_pool(text_options o, const core::clock& time, std::shared_ptr<core::incidents> seen,
-                     boost::asio::any_io_executor instead)
-    : options_(std::move(o)), time_(time), seen_(std::move(seen)), instead_(std::move(instead)) {
-  if (instead_) return;
-  for (unsigned i = 0; i < std::max(1u, options_.threads); ++i) threads_.emplace_back([this] { run(); });
+text_pool::text_pool(const core::text_settings& limits, const core::clock& time,
+                     std::shared_ptr<core::incidents> seen, boost::asio::any_io_executor instead)
+    : limits_(limits), time_(time), seen_(std::move(seen)), instead_(std::move(instead)) {
+  if (!instead_) thread_ = std::jthread([this] { run(); });
 }
 
 text_pool::~text_pool() {
   task dropped;
   while (work_.try_dequeue(dropped)) {
   }
-  for (std::size_t i = 0; i < threads_.size(); ++i) work_.enqueue(task{});
-  threads_.clear();
+  if (thread_.joinable()) work_.enqueue(task{});
 }
 
 void text_pool::post(task t) {
@@ -81,7 +79,7 @@ void text_pool::fault(task& t, core::error e) noexcept {
 bool text_pool::enter(std::uint64_t bytes) noexcept {
   const auto tasks = tasks_.fetch_add(1, relaxed);
   const auto held = bytes_.fetch_add(bytes, relaxed);
-  if (tasks < options_.queue && (tasks == 0 || held + bytes <= options_.queue_bytes)) return true;
+  if (tasks < limits_.queue && (tasks == 0 || held + bytes <= limits_.queue_bytes)) return true;
   leave(bytes);
   return false;
 }
@@ -94,10 +92,10 @@ void text_pool::leave(std::uint64_t bytes) noexcept {
 core::error text_pool::no_room(std::uint64_t bytes) const {
   const auto held = bytes_.load(relaxed);
   const auto tasks = tasks_.load(relaxed);
-  if (tasks >= options_.queue)
+  if (tasks >= limits_.queue)
     return overloaded(seconds_for(held / std::max(1u, tasks)),
                       fmt::format("{} texts wait to be tokenised, and no more are taken for now", tasks));
-  const auto room = options_.queue_bytes - std::min(options_.queue_bytes, bytes);
+  const auto room = limits_.queue_bytes - std::min(limits_.queue_bytes, bytes);
   return overloaded(
       seconds_for(held - std::min(held, room)),
       fmt::format("texts of {} bytes wait to be tokenised, and {} more are not taken for now", held, bytes));
@@ -109,7 +107,7 @@ core::duration text_pool::predicted_wait() const noexcept {
 }
 
 double text_pool::seconds_for(std::uint64_t bytes) const noexcept {
-  return static_cast<double>(bytes) * seconds_per_byte_.load(relaxed) / std::max(1u, options_.threads);
+  return static_cast<double>(bytes) * seconds_per_byte_.load(relaxed);
 }
 
 void text_pool::note_pace(std::uint64_t bytes, core::duration took) noexcept {

@@ -1,5 +1,5 @@
-// text_pool.h — CPU threads that tokenise, so that no I/O thread waits for a long prompt. In a simulation an
-// executor takes their place.
+// text_pool.h — a CPU thread that tokenises, so that no I/O thread waits for a long prompt. In a simulation
+// an executor takes its place.
 //
 // The queue is bounded in tasks and in bytes, and tasks in progress count. A task that finds no room is
 // refused, and so is one whose run() throws.
@@ -20,19 +20,13 @@
 #include <functional>
 #include <memory>
 #include <thread>
-#include <vector>
 
 #include "core/clock.h"
+#include "core/config.h"
 #include "core/error.h"
 #include "core/incidents.h"
 
 namespace weir::actors {
-
-struct text_options {
-  unsigned threads = 1;
-  std::uint32_t queue = 1024;                           // most tasks
-  std::uint64_t queue_bytes = std::uint64_t{64} << 20;  // most bytes of text; a lone task may have more
-};
 
 class text_pool {
  public:
@@ -43,9 +37,9 @@ class text_pool {
     std::function<void(core::error)> refuse;
   };
 
-  // `time` must outlive the pool. `seen` records what tasks threw. With `instead` there are no threads: tasks
+  // `time` must outlive the pool. `seen` records what tasks threw. With `instead` there is no thread: tasks
   // are posted to that executor, which must not run them after the pool was destroyed.
-  text_pool(text_options o, const core::clock& time, std::shared_ptr<core::incidents> seen,
+  text_pool(const core::text_settings& limits, const core::clock& time, std::shared_ptr<core::incidents> seen,
             boost::asio::any_io_executor instead = {});
   ~text_pool();
 
@@ -70,16 +64,15 @@ class text_pool {
   void note_pace(std::uint64_t bytes, core::duration took) noexcept;
   double seconds_for(std::uint64_t bytes) const noexcept;
 
-  const text_options options_;
+  const core::text_settings limits_;
   const core::clock& time_;
   const std::shared_ptr<core::incidents> seen_;
   std::atomic<std::uint32_t> tasks_{0};
   std::atomic<std::uint64_t> bytes_{0};
-  // For one thread. Two threads may overwrite each other's update, which costs the mean one task.
   std::atomic<double> seconds_per_byte_{0};
-  moodycamel::BlockingConcurrentQueue<task> work_;  // a task with an empty `run` ends one thread
+  moodycamel::BlockingConcurrentQueue<task> work_;  // a task with an empty `run` ends the thread
   boost::asio::any_io_executor instead_;
-  std::vector<std::jthread> threads_;
+  std::jthread thread_;
 };
 
 }  // namespace weir::actors

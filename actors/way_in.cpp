@@ -17,7 +17,7 @@ double seconds(core::duration d) { return std::chrono::duration<double>(d).count
 }  // namespace
 
 core::result<void> way_in::admit(std::string_view model, std::uint32_t prompt_tokens, std::uint32_t choices) {
-  const std::uint32_t most = limits_.batch + limits_.queue;
+  const std::uint32_t most = batch_ + limits_.queue;
   if (choices > most)
     return core::bad_param("n", "n: {} has room for {} jobs in all, not for {}", model, most, choices);
   const auto tokens = prompt_tokens_.load(relaxed);
@@ -55,7 +55,7 @@ core::result<void> way_in::judge_wait(std::string_view model, core::duration bef
 
 std::uint32_t way_in::waiting() const noexcept {
   const auto jobs = jobs_.load(relaxed);
-  return jobs > limits_.batch ? jobs - limits_.batch : 0;
+  return jobs > batch_ ? jobs - batch_ : 0;
 }
 
 core::duration way_in::predicted_wait() const noexcept {

@@ -2,7 +2,7 @@
 // takes more.
 //
 // A job is refused as overloaded, with a time after which to retry, in three cases:
-//   1. More jobs would run or wait than limits::batch and limits::queue allow together.
+//   1. More jobs would run or wait than the batch and `queue` allow together.
 //   2. The prompts that are not computed yet have `queue_tokens` tokens or more.
 //   3. Its predicted wait is longer than `queue_wait`.
 //
@@ -26,29 +26,25 @@
 
 #include <atomic>
 #include <cstdint>
-#include <limits>
 #include <string_view>
 #include <utility>
 
 #include "core/clock.h"
+#include "core/config.h"
 #include "core/error.h"
 
 namespace weir::actors {
 
 class way_in {
  public:
-  struct limits {
-    std::uint32_t batch = 64, queue = 256;                                   // jobs that run, jobs that wait
-    std::uint64_t queue_tokens = std::numeric_limits<std::uint64_t>::max();  // of prompts
-    core::duration queue_wait = core::duration::max();                       // predicted
-  };
   // Speed of the model as its owner measures it. 0: not known yet.
   struct pace {
     std::uint32_t places = 0;
     double prompt_tokens_per_s = 0, tokens_per_s = 0;
   };
 
-  explicit way_in(limits l) : limits_(l) {}
+  // `batch`: jobs that run at once. `limits`: those that wait.
+  way_in(std::uint32_t batch, const core::queue_settings& limits) : batch_(batch), limits_(limits) {}
 
   // Admits the choices of a request, or returns an error: overloaded, or bad_param for more choices than the
   // limits ever allow. `model`: its name, for messages. Once admitted, job_done() must follow for each
@@ -77,7 +73,8 @@ class way_in {
   double wait_for_place(std::uint32_t jobs) const noexcept;
   double wait_for_prompts(std::uint64_t tokens) const noexcept;
 
-  const limits limits_;
+  const std::uint32_t batch_;
+  const core::queue_settings limits_;
   std::atomic<std::uint32_t> jobs_{0};           // admitted, not done
   std::atomic<std::uint64_t> prompt_tokens_{0};  // of prompts not computed yet
   std::atomic<std::uint32_t> places_{0};

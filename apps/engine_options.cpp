@@ -1,11 +1,9 @@
 #include "apps/engine_options.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cstdio>
 #include <filesystem>
 #include <set>
-#include <thread>
 
 #include "actors/open_model.h"
 #include "core/model/load.h"
@@ -14,16 +12,6 @@ namespace weir::apps {
 namespace {
 
 using core::bad_param;
-
-// A number, or nothing for auto.
-core::result<std::optional<std::uint64_t>> number_or_auto(const char* option, const std::string& text) {
-  if (text == "auto") return std::optional<std::uint64_t>{};
-  std::uint64_t n = 0;
-  const auto [end, ec] = std::from_chars(text.data(), text.data() + text.size(), n);
-  if (ec != std::errc{} || end != text.data() + text.size() || n == 0)
-    return bad_param(option, "--{} must be a number above 0, or auto, not '{}'", option, text);
-  return std::optional(n);
-}
 
 // NAME=SOURCE, or SOURCE alone.
 actors::model_spec spec_of(const std::string& text) {
@@ -89,43 +77,15 @@ core::result<std::vector<actors::model_spec>> models_of(const core::engine_setti
 
 }  // namespace
 
-core::result<std::uint64_t> bytes_of(const char* option, const std::string& text) {
-  std::uint64_t n = 0;
-  const auto [end, ec] = std::from_chars(text.data(), text.data() + text.size(), n);
-  const std::string_view unit(end, static_cast<std::size_t>(text.data() + text.size() - end));
-  const int shift = unit.empty() ? 0 : unit == "K" ? 10 : unit == "M" ? 20 : unit == "G" ? 30 : -1;
-  if (ec != std::errc{} || shift < 0 || n > (std::uint64_t{1} << 50) >> shift)
-    return bad_param(option, "--{} must be bytes, or a number and K, M or G, not '{}'", option, text);
-  return n << shift;
-}
-
 core::result<actors::service_options> service_options_of(const core::engine_settings& s,
-                                                         std::uint32_t queue) {
+                                                         const core::queue_settings& queue) {
   auto device = device_of(s.device);
   if (!device) return device.error();
   auto models = models_of(s, *device);
   if (!models) return models.error();
-  const auto kv = number_or_auto("kv-tokens", s.kv_tokens);
-  if (!kv) return kv.error();
-  const auto prefill = number_or_auto("prefill-ms", s.prefill_ms);
-  if (!prefill) return prefill.error();
-  const auto reserve = bytes_of("reserve-vram", s.reserve_vram);
-  if (!reserve) return reserve.error();
-
   actors::service_options o;
   o.models = std::move(*models);
-  o.owner.device = *device;
-  o.owner.threads = s.threads ? s.threads : std::max(1u, std::thread::hardware_concurrency());
-  o.owner.deterministic = s.deterministic;
-  o.owner.kv_tokens = kv->value_or(0);
-  o.owner.kv_host_bytes = std::uint64_t{s.kv_host_mb} << 20;
-  o.owner.reserve_bytes = *reserve;
-  o.owner.max_batch = s.max_batch;
-  o.owner.max_seq_len = s.max_seq_len;
-  if (*prefill) o.owner.prefill_time = std::chrono::milliseconds(**prefill);
-  o.owner.step_time = std::chrono::milliseconds(s.step_ms);
-  o.owner.queue = queue;
-  o.owner.max_tokens_default = s.max_tokens_default;
+  o.owner = {s, queue, std::move(*device)};
   return o;
 }
 

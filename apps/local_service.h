@@ -12,7 +12,8 @@ namespace weir::apps {
 // then.
 class local_service {
  public:
-  local_service(const core::engine_settings& s, std::uint32_t queue);
+  // At most `jobs` wait.
+  local_service(const core::engine_settings& s, std::uint32_t jobs);
 
   bool ok() const { return exit_ == 0; }
   int exit() const { return exit_; }

@@ -5,8 +5,7 @@
 #include <algorithm>
 #include <fstream>
 #include <limits>
-
-#include "apps/engine_options.h"
+#include <string>
 
 namespace weir::apps {
 namespace {
@@ -49,11 +48,8 @@ std::uint64_t machine_memory() {
 
 }  // namespace
 
-core::result<std::uint64_t> process_limit(const std::string& max_memory) {
-  if (max_memory == "auto") return std::min(cgroup_limit(), machine_memory());
-  auto bytes = bytes_of("max-memory", max_memory);
-  if (bytes && *bytes == 0) return core::bad_param("max-memory", "--max-memory must be above 0");
-  return bytes;
+std::uint64_t process_limit(std::uint64_t max_memory) {
+  return max_memory ? max_memory : std::min(cgroup_limit(), machine_memory());
 }
 
 core::result<std::uint64_t> clients_limit(std::uint64_t process, std::uint64_t resident, bool asked_for) {

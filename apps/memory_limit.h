@@ -2,15 +2,14 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
 
 #include "core/error.h"
 
 namespace weir::apps {
 
-// What --max-memory says, in bytes; auto: what the process's cgroup allows, or what the machine has, if that
-// is less.
-core::result<std::uint64_t> process_limit(const std::string& max_memory);
+// What --max-memory says, in bytes; 0: what the process's cgroup allows, or what the machine has, if that is
+// less.
+std::uint64_t process_limit(std::uint64_t max_memory);
 
 // What clients may make the process hold, once the models are loaded and `resident` bytes are taken: three
 // quarters of what is left, since parsing, threads and the allocator's own use are not counted one by one. At

@@ -24,15 +24,30 @@ struct adder {
   void operator()(const core::setting& s, bool& field) const {
     finish(app.add_flag(flag(s), field, s.meaning), s);
   }
+  void operator()(const core::setting& s, std::string& field) const {
+    finish(app.add_option(flag(s), field, s.meaning)->capture_default_str(), s);
+  }
   void operator()(const core::setting& s, std::vector<std::string>& field) const {
-    finish(app.add_option(flag(s), field, s.meaning)->take_all()->allow_extra_args(false), s);
+    const auto add = [&field](const std::vector<std::string>& more) {
+      field.insert(field.end(), more.begin(), more.end());
+    };
+    finish(app.add_option_function<std::vector<std::string>>(flag(s), add, s.meaning)
+               ->take_all()
+               ->allow_extra_args(false),
+           s);
   }
   template <class T>
   void operator()(const core::setting& s, T& field) const {
-    auto* o = app.add_option(flag(s), field, s.meaning)->capture_default_str();
-    if constexpr (std::is_arithmetic_v<T>)
-      if (s.low != s.high) o->check(CLI::Range(static_cast<T>(s.low), static_cast<T>(s.high)));
-    finish(o, s);
+    const auto take = [s, &field](std::uint32_t n) { core::set_number(s, field, n); };
+    const auto read = [s, &field](const std::string& text) {
+      const auto n = core::parse_number(s, text);
+      if (!n) throw CLI::ValidationError(n.error().message);
+      core::set_number(s, field, *n);
+    };
+    auto* o = s.has_range() ? app.add_option_function<std::uint32_t>(flag(s), take, s.meaning)
+                            : app.add_option_function<std::string>(flag(s), read, s.meaning);
+    if (s.has_range()) o->check(CLI::Range(s.low, s.high));
+    finish(o->default_str(core::text_of(s, core::number_of(s, field))), s);
   }
 
   static std::string flag(const core::setting& s) { return std::string("--") + s.name; }

@@ -45,17 +45,14 @@ constexpr std::chrono::milliseconds last_words{500};
 // The life of a server: listen, load, say so, serve until a signal, drain, stop.
 class serving {
  public:
-  serving(const serve_options& o, actors::service_options s, net::server_options n,
-          std::uint64_t memory_limit)
-      : shards_(o.server.io_threads, s.seen),
+  serving(const core::server_settings& o, actors::service_options s, net::server_options n)
+      : shards_(o.io_threads, s.seen),
         service_(std::move(s), clock_),
         server_(service_, shards_, std::move(n)),
         signals_(io_, SIGINT, SIGTERM),
         timer_(io_),
         memory_timer_(io_),
-        drain_s_(o.server.drain_s),
-        memory_limit_(memory_limit),
-        memory_was_asked_for_(o.server.max_memory != "auto") {}
+        settings_(o) {}
 
   int run() {
     if (auto ok = server_.start(); !ok) return fail(ok.error());
@@ -73,7 +70,8 @@ class serving {
       return io_.stop();
     }
     show_memory(service_.stats().memory);
-    const auto for_clients = clients_limit(memory_limit_, net::resident_bytes(), memory_was_asked_for_);
+    const auto for_clients = clients_limit(process_limit(settings_.max_memory), net::resident_bytes(),
+                                           settings_.max_memory != 0);
     if (!for_clients) {
       exit_ = fail(for_clients.error());
       return io_.stop();
@@ -110,13 +108,13 @@ class serving {
       exit_ = number == SIGINT ? exit_code::interrupted : exit_code::done;
       return cut_short();
     }
-    spdlog::info("draining: no new jobs; running ones have {} s", drain_s_);
+    spdlog::info("draining: no new jobs; running ones have {} s", settings_.drain.count());
     wait_for_signal();
     server_.drain([this] { io_.stop(); });
-    timer_.expires_after(std::chrono::seconds(drain_s_));
+    timer_.expires_after(settings_.drain);
     timer_.async_wait([this](boost::system::error_code ec) {
       if (ec) return;
-      spdlog::warn("jobs still run after {} s: stopping", drain_s_);
+      spdlog::warn("jobs still run after {} s: stopping", settings_.drain.count());
       cut_short();
     });
   }
@@ -131,7 +129,6 @@ class serving {
     });
   }
 
-
   static int fail(const core::error& e) {
     std::cerr << e.message << '\n';
     return exit_of(e);
@@ -145,58 +142,23 @@ class serving {
   boost::asio::signal_set signals_;
   boost::asio::steady_timer timer_, memory_timer_;
   memory_returner returner_;
-  const std::uint32_t drain_s_;
-  const std::uint64_t memory_limit_;
-  const bool memory_was_asked_for_;
+  const core::server_settings& settings_;
   bool draining_ = false;
   int exit_ = exit_code::done;
 };
 
-net::server_limits limits_of(const core::server_settings& s) {
-  using std::chrono::milliseconds;
-  net::server_limits l;
-  l.sockets_per_address = s.sockets_per_address;
-  l.trusted.insert(l.trusted.end(), s.trusted_proxy.begin(), s.trusted_proxy.end());
-  l.jobs = s.max_jobs;
-  l.messages_per_s = s.messages_per_s;
-  l.frames_per_s = s.frames_per_s;
-  l.frame_bytes = s.max_frame;
-  l.body_bytes = s.max_body;
-  l.drained_bytes = 2 * l.body_bytes;
-  l.header_bytes = s.max_header;
-  l.json_depth = s.json_depth;
-  l.json_values = s.json_values;
-  l.handshake = milliseconds(s.handshake_ms);
-  l.authenticate = milliseconds(s.auth_ms);
-  l.write_time = milliseconds(s.write_ms);
-  l.backlog_bytes = s.max_backlog;
-  l.max_age = std::chrono::seconds(s.max_age_s);
-  l.detach_grace = milliseconds(s.detach_grace_ms);
-  return l;
-}
-
 int run(const serve_options& o) {
   auto service = service_options_of(o.engine, o.server.queue);
   auto keys = read_keys(o.server.api_key_file);
-  const auto memory = process_limit(o.server.max_memory);
-  for (const auto& e : {service.error(), keys.error(), memory.error()})
+  for (const auto& e : {service.error(), keys.error()})
     if (!e.message.empty()) {
       std::cerr << e.message << '\n';
       return exit_of(e);
     }
-  service->owner.queue_tokens = o.server.queue_tokens;
-  service->owner.queue_wait = std::chrono::seconds(o.server.queue_wait_s);
-  service->text.queue = o.server.text_queue;
-  service->text.queue_bytes = o.server.text_queue_bytes;
+  service->text = o.server.text;
   service->share_prefixes = o.server.share_prefixes;
-  net::server_options n;
-  n.listen = o.server.listen;
-  n.allow_origin = o.server.allow_origin;
-  n.api_keys = std::move(*keys);
-  n.drain = std::chrono::seconds(o.server.drain_s);
-  n.limits = limits_of(o.server);
   service->seen = std::make_shared<core::incidents>([](std::string_view line) { spdlog::error("{}", line); });
-  return serving(o, std::move(*service), std::move(n), *memory).run();
+  return serving(o.server, std::move(*service), {o.server, std::move(*keys), {o.server.clients}}).run();
 }
 
 }  // namespace

@@ -48,7 +48,7 @@
 namespace weir::core {
 
 struct engine_config {
-  std::uint32_t max_batch = 64;      // most sequences in the batch
+  std::uint32_t max_batch = 0;       // most sequences in the batch; >= 1
   std::uint32_t kv_pages = 0;        // pages of page_tokens each that the model has already allocated; >= 1
   std::uint32_t host_pages = 0;      // pages of the host tier (core/cache/host_tier.h); 0: no host tier
   std::uint32_t max_seq_len = 0;     // most tokens of a sequence; 0: the model's context

@@ -51,7 +51,7 @@ asio::awaitable<void> http_session::read_away_the_rest() {
   buffer_.clear();
   const auto into = buffer_.prepare(buffer_.max_size());
   stream_.expires_after(hub_.limits().handshake);
-  while (read < hub_.limits().drained_bytes) {
+  while (read < hub_.limits().drained_bytes()) {
     const std::size_t n =
         co_await stream_.async_read_some(into, asio::redirect_error(asio::use_awaitable, ec));
     if (ec) co_return;

@@ -55,7 +55,7 @@ class session : public std::enable_shared_from_this<session> {
       : at_(std::move(h)),
         hub_(*at_),
         in_hall_(hub_.all_ptr()),
-        ws_(ws_transport(std::move(socket), incoming_watch(hub_.limits()), hub_.limits().drained_bytes)),
+        ws_(ws_transport(std::move(socket), incoming_watch(hub_.limits()), hub_.limits().drained_bytes())),
         writer_(ws_.next_layer(), hub_.all()),
         how_(std::move(how)),
         opened_(steady_clock::now()),

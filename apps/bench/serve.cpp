@@ -41,7 +41,7 @@ boost::json::object figures_of(double tokens_per_s, const load::histogram& gaps,
 
 // An engine as the server would have it, for one loop after the other.
 core::result<std::vector<boost::json::object>> on_engine(const serve_options& o) {
-  auto service = service_options_of(o.engine, queue);
+  auto service = service_options_of(o.engine, core::queue_of(queue));
   if (!service) return service.error();
   std::shared_ptr<const kernels::backend> backend;
   if (service->owner.device != "sim") {
@@ -77,8 +77,10 @@ std::vector<std::string> arguments_of(core::engine_settings s) {
       if (value) out.push_back(name);
     } else if constexpr (std::is_same_v<std::decay_t<decltype(value)>, std::vector<std::string>>) {
       for (const auto& v : value) out.insert(out.end(), {name, v});
+    } else if constexpr (std::is_same_v<std::decay_t<decltype(value)>, std::string>) {
+      out.insert(out.end(), {name, value});
     } else {
-      out.insert(out.end(), {name, fmt::format("{}", value)});
+      out.insert(out.end(), {name, core::text_of(what, core::number_of(what, value))});
     }
   });
   return out;

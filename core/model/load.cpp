@@ -1,7 +1,9 @@
 #include "core/model/load.h"
 
+#include <algorithm>
 #include <charconv>
 #include <optional>
+#include <thread>
 
 #include "core/model/llama.h"
 #include "core/model/load/mapped_file.h"
@@ -59,6 +61,7 @@ std::optional<int> cuda_index(std::string_view device) {
 
 result<std::shared_ptr<const kernels::backend>> make_backend(const std::string& device, unsigned threads,
                                                              bool deterministic) {
+  if (device == "cpu" && threads == 0) threads = std::max(1u, std::thread::hardware_concurrency());
   if (device == "cpu") return kernels::cpu_backend(threads);
   if (device == "reference") return kernels::reference_backend();
   const auto index = cuda_index(device);

@@ -1,8 +1,8 @@
 #include "weir/engine.hpp"
 
 #include <boost/asio/error.hpp>
+#include <algorithm>
 #include <cassert>
-#include <thread>
 
 #include "actors/open_model.h"
 #include "net/embed/engine_state.h"
@@ -12,6 +12,21 @@ namespace {
 
 namespace asio = boost::asio;
 using phase = actors::job_stream::phase;
+
+static_assert(engine_options{}.max_batch == core::device_settings{}.max_batch);
+static_assert(engine_options{}.queue == core::queue_settings{}.queue);
+
+// Throws for a number that is out of its setting's range.
+template <class S>
+void check_ranges(S& settings) {
+  core::visit_settings(settings, [](const core::setting& s, const auto& field) {
+    const auto n = core::number_of(s, field);
+    if (!s.has_range() || (n >= s.low && n <= s.high)) return;
+    std::string name = s.name;
+    std::ranges::replace(name, '-', '_');
+    throw engine_error(name, fmt::format("{}: must be {} to {}", name, s.low, s.high));
+  });
+}
 
 actors::service_options options_of(const engine_options& o) {
   actors::service_options s;
@@ -23,19 +38,21 @@ actors::service_options options_of(const engine_options& o) {
   if (sim != o.model.empty())
     throw engine_error("model",
                        sim ? "model: the simulated device has its own" : "model: has to name a directory");
-  if (o.max_batch == 0) throw engine_error("max_batch", "max_batch: must be 1 at least");
   if (sim) {
     s.models.push_back({"sim", o.device, false});
   } else {
     s.models.push_back({actors::name_of_source(o.model), o.model, false});
   }
   s.owner.device = sim ? "sim" : o.device;
-  s.owner.threads = o.threads ? o.threads : std::max(1u, std::thread::hardware_concurrency());
+  s.owner.threads = o.threads;
   s.owner.kv_tokens = o.kv_tokens;
   s.owner.max_batch = o.max_batch;
   s.owner.max_seq_len = o.max_seq_len;
-  s.owner.step_time = std::chrono::milliseconds(250);
-  s.owner.queue = o.queue;
+  check_ranges<core::device_settings>(s.owner);
+  core::queue_settings& queue = s.owner;
+  queue.queue = o.queue;
+  check_ranges(queue);
+  queue = core::queue_of(o.queue);
   return s;
 }
 

@@ -6,6 +6,8 @@
 namespace weir {
 namespace {
 
+static_assert(server_options{}.listen == core::listener_settings{}.listen);
+
 net::server_options options_of(server_options o) {
   net::server_options n;
   n.listen = std::move(o.listen);

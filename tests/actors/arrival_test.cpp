@@ -37,13 +37,13 @@ struct counting_tokenizer final : core::tokenizer {
 
 // A model whose owner takes jobs and does nothing, and a request for so many choices.
 struct arrival_rig {
-  explicit arrival_rig(std::uint32_t choices,
-                       way_in::limits room = {.batch = 4, .queue = 4, .queue_tokens = 1000}) {
+  explicit arrival_rig(std::uint32_t choices, std::uint32_t batch = 4,
+                       const core::queue_settings& room = {.queue = 4, .queue_tokens = 1000}) {
     model->name = "m";
     model->info.vocab_size = 1000;
     model->context = 4096;
     model->tokenizer = text;
-    model->door = std::make_unique<way_in>(room);
+    model->door = std::make_unique<way_in>(batch, room);
     model->submit = [this](core::job j) {
       if (entered.size() == room_in_mailbox) throw std::bad_alloc();
       entered.push_back(std::move(j));
@@ -81,7 +81,7 @@ struct arrival_rig {
 TEST_CASE(
     "arrival: choices are tokenised once and enter together, each with its number, and their prompt counts "
     "once") {
-  arrival_rig r(3, {.batch = 4, .queue = 4, .queue_tokens = 101});
+  arrival_rig r(3, 4, {.queue = 4, .queue_tokens = 101});
   r.a.bring_in();
   r.run();
   CHECK(r.text->texts == 1);
@@ -106,7 +106,7 @@ TEST_CASE("arrival: without a seed each choice draws with its own") {
 }
 
 TEST_CASE("arrival: where there is no room for all choices none enters, and the door is as it was") {
-  arrival_rig r(3, {.batch = 2, .queue = 2});
+  arrival_rig r(3, 2, {.queue = 2});
   REQUIRE(r.model->door->admit("m", 1, 2).has_value());
   r.a.bring_in();
   r.run();
@@ -120,7 +120,7 @@ TEST_CASE("arrival: where there is no room for all choices none enters, and the 
 }
 
 TEST_CASE("arrival: more choices than there is room for at any time are refused by name") {
-  arrival_rig r(5, {.batch = 2, .queue = 2});
+  arrival_rig r(5, 2, {.queue = 2});
   r.a.bring_in();
   r.run();
   REQUIRE(r.a.choices[0]->now == phase::refused);
@@ -129,7 +129,7 @@ TEST_CASE("arrival: more choices than there is room for at any time are refused 
 }
 
 TEST_CASE("arrival: a choice that is cancelled on its way in does not take the others along") {
-  arrival_rig r(3, {.batch = 2, .queue = 0});
+  arrival_rig r(3, 2, {.queue = 0});
   r.a.choices[1]->cancel(core::finish_reason::cancel);
   r.run();
   r.a.bring_in();
@@ -152,7 +152,7 @@ TEST_CASE("arrival: choices that are all cancelled are not tokenised") {
 }
 
 TEST_CASE("arrival: what throws in the middle gives back the places of those that have not entered") {
-  arrival_rig r(3, {.batch = 4, .queue = 0});
+  arrival_rig r(3, 4, {.queue = 0});
   r.room_in_mailbox = 1;
   CHECK_THROWS_AS(r.a.bring_in(), std::bad_alloc);
   r.a.refuse(core::make_error(core::errc::overloaded, "out of memory"));

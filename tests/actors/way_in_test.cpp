@@ -33,7 +33,7 @@ void answer_once(way_in& door, std::uint32_t tokens) {
 }  // namespace
 
 TEST_CASE("way_in: the batch and the queue together, not one more") {
-  way_in door({.batch = 2, .queue = 3});
+  way_in door(2, {.queue = 3});
   fill(door, 5, 10);
   CHECK(door.waiting() == 3);
   const auto no = door.admit("m", 10);
@@ -48,7 +48,7 @@ TEST_CASE("way_in: the batch and the queue together, not one more") {
 }
 
 TEST_CASE("way_in: a full queue says when the next answer is likely to end") {
-  way_in door({.batch = 2, .queue = 0});
+  way_in door(2, {.queue = 0});
   answer_once(door, 600);
   fill(door, 2, 10);
   door.set_pace({.places = 2, .prompt_tokens_per_s = 1000, .tokens_per_s = 40});
@@ -56,7 +56,7 @@ TEST_CASE("way_in: a full queue says when the next answer is likely to end") {
 }
 
 TEST_CASE("way_in: prompts wait up to a number of tokens, whatever the next one brings") {
-  way_in door({.batch = 2, .queue = 100, .queue_tokens = 1000});
+  way_in door(2, {.queue = 100, .queue_tokens = 1000});
   door.set_pace({.places = 2, .prompt_tokens_per_s = 50, .tokens_per_s = 0});
   REQUIRE(door.admit("m", 999).has_value());
   REQUIRE(door.admit("m", 5000).has_value());  // less than 1000 waited
@@ -88,7 +88,7 @@ TEST_CASE(
       {{4, 1000, 50}, 13, 10 * 100 / 50.0}, // places take longer
   };
   for (const auto& r : rows) {
-    way_in door({.batch = 4, .queue = 100});
+    way_in door(4, {.queue = 100});
     answer_once(door, 100);
     fill(door, r.jobs, 30);
     door.set_pace(r.pace);
@@ -98,7 +98,7 @@ TEST_CASE(
 }
 
 TEST_CASE("way_in: who would wait too long is told by how much") {
-  way_in door({.batch = 1, .queue = 100, .queue_wait = 60s});
+  way_in door(1, {.queue = 100, .queue_wait = 60s});
   answer_once(door, 100);
   door.set_pace({.places = 1, .prompt_tokens_per_s = 0, .tokens_per_s = 10});  // 10 s a job
   fill(door, 7, 1);  // the last found six before it: 60 s
@@ -110,7 +110,7 @@ TEST_CASE("way_in: who would wait too long is told by how much") {
 }
 
 TEST_CASE("way_in: what was waited for before counts in the wait that nobody has to bear") {
-  way_in door({.batch = 1, .queue = 100, .queue_wait = 60s});
+  way_in door(1, {.queue = 100, .queue_wait = 60s});
   CHECK(door.judge_wait("m", 60s).has_value());
   const auto no = door.judge_wait("m", 61s);
   REQUIRE(no.has_error());
@@ -124,7 +124,7 @@ TEST_CASE("way_in: what was waited for before counts in the wait that nobody has
 }
 
 TEST_CASE("way_in: a prompt that choices share counts until the first of them has a token, or none is left") {
-  way_in door({.batch = 10, .queue = 0, .queue_tokens = 100});
+  way_in door(10, {.queue = 0, .queue_tokens = 100});
   const auto full = [&] {
     const bool no = !door.admit("m", 0).has_value();
     if (!no) door.job_done(0);
@@ -146,7 +146,7 @@ TEST_CASE("way_in: a prompt that choices share counts until the first of them ha
 }
 
 TEST_CASE("way_in: rates that are next to nothing give no nonsense") {
-  way_in door({.batch = 1, .queue = 100, .queue_wait = 60s});
+  way_in door(1, {.queue = 100, .queue_wait = 60s});
   answer_once(door, 4000000000u);
   door.set_pace({.places = 1, .prompt_tokens_per_s = 1e-9, .tokens_per_s = 1e-9});
   fill(door, 1, 1000000);
@@ -154,7 +154,7 @@ TEST_CASE("way_in: rates that are next to nothing give no nonsense") {
 }
 
 TEST_CASE("way_in: the number of jobs is exact, whoever comes at once") {
-  way_in door({.batch = 10, .queue = 90});
+  way_in door(10, {.queue = 90});
   std::atomic<int> in{0};
   std::vector<std::thread> crowd;
   for (int t = 0; t < 4; ++t)

@@ -89,6 +89,7 @@ using streams = std::vector<std::vector<token_id>>;
 
 streams all_alone(kernels::dtype type) {
   engine_config c;
+  c.max_batch = 64;
   c.kv_pages = 16;
   engine_rig rig(small_model(type, kernels::cpu_backend(1)), letters(vocab), c);
   streams alone;
@@ -139,6 +140,7 @@ TEST_CASE("the mixes see one changed bit in the products of rows that have neigh
   };
   std::mt19937 random(6);
   engine_config c;
+  c.max_batch = 64;
   c.kv_pages = 256;
   engine_rig rig(small_model(kernels::dtype::f32, spoiled), letters(vocab), c);
   CHECK(run_mix(rig, all_alone(kernels::dtype::f32), random).size() > 0);
