@@ -15,8 +15,8 @@ class memory_returner {
  public:
   static constexpr std::chrono::seconds every{10};  // between two calls of tick()
 
-  // Sets the allocator's thresholds, for the whole process. Without fixed thresholds glibc raises them to twice
-  // the largest block that was ever freed, 64 MiB at most, and keeps so much at the end of every arena.
+  // Sets the allocator's thresholds, for the whole process. Without fixed thresholds glibc raises them to
+  // twice the largest block that was ever freed, 64 MiB at most, and keeps so much at the end of every arena.
   memory_returner();
 
   // Gives free memory back if the process has grown by 16 MiB since tick() last did, and once a minute if the

@@ -20,9 +20,9 @@
 namespace weir::core {
 
 // The backend with this name: cpu, reference, or cuda:N (cuda means cuda:0). `threads`: threads that compute
-// on cpu, including the owner's; 0: one per core. `deterministic`: on cuda too, the bits of a row's result depend on that row
-// alone; on cpu and reference they always do. Errors: invalid_param for an unknown name; unavailable, with
-// the reason.
+// on cpu, including the owner's; 0: one per core. `deterministic`: on cuda too, the bits of a row's result
+// depend on that row alone; on cpu and reference they always do. Errors: invalid_param for an unknown name;
+// unavailable, with the reason.
 result<std::shared_ptr<const kernels::backend>> make_backend(const std::string& device, unsigned threads,
                                                              bool deterministic = false);
 

@@ -29,7 +29,7 @@ void fill_and_empty(std::size_t bytes) {
 
 }  // namespace
 
-TEST_CASE("what a thread has freed goes back to the system, however large the blocks were that others freed") {
+TEST_CASE("what a thread has freed goes back to the system, however large the blocks of others were") {
   memory_returner returner;
   touched(30 << 20);  // glibc's own threshold would be twice this size from here on
   returner.tick();
