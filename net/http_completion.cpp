@@ -57,7 +57,7 @@ asio::awaitable<bool> http_session::complete(openai::dialect d, const request& r
     if (auto n = news.lock()) n->notify();
   };
   jobs all =
-      hub_.all().service.submit(std::move(parsed->request), parsed->n, hub_.executor(), std::move(wake_up));
+      hub_.server().service.submit(std::move(parsed->request), parsed->n, hub_.executor(), std::move(wake_up));
   peer_gone_ = false;
   watch_peer();
   const bool streamed = parsed->stream;
@@ -123,7 +123,7 @@ asio::awaitable<bool> http_session::stream_events(openai::dialect d, const opena
     if (!out_.empty()) co_await write_chunk(out_, ended);
     for (std::size_t i = 0; i < jobs.size(); ++i) {
       if (shown[i].sent == shown[i].tokens) continue;
-      hub_.all().sampled_to_sent.add(hub_.all().service.now() - jobs[i]->sampled_at(shown[i].tokens - 1));
+      hub_.server().sampled_to_sent.add(hub_.server().service.now() - jobs[i]->sampled_at(shown[i].tokens - 1));
       shown[i].sent = shown[i].tokens;
     }
     out_.clear();

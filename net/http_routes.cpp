@@ -70,12 +70,12 @@ void append_model(std::string& out, const actors::model_entry& m) {
 
 reply list_models(hub& h) {
   std::string out = R"({"object":"list","data":[)";
-  for (const auto& m : h.all().service.models()) append_model(out, m);
+  for (const auto& m : h.server().service.models()) append_model(out, m);
   return json_reply(out + "]}");
 }
 
 reply show_model(hub& h, const std::string& name) {
-  for (const auto& m : h.all().service.models()) {
+  for (const auto& m : h.server().service.models()) {
     if (m.name != name) continue;
     std::string out;
     append_model(out, m);
@@ -90,7 +90,7 @@ asio::awaitable<reply> tokenize(hub& h, std::string_view body) {
   auto asked = openai::parse_tokenize(body, h.limits().json_values);
   if (!asked) co_return error_reply(asked.error());
   auto begin = [&](auto done) {
-    h.all().service.tokenize(asked->model, asked->text, asked->add_special, h.executor(), std::move(done));
+    h.server().service.tokenize(asked->model, asked->text, asked->add_special, h.executor(), std::move(done));
   };
   auto got = co_await answer_of<core::result<actors::tokenized>>(begin);
   if (!got) co_return error_reply(got.error());
@@ -111,7 +111,7 @@ asio::awaitable<reply> detokenize(hub& h, std::string_view body) {
   auto asked = openai::parse_detokenize(body, h.limits().json_values);
   if (!asked) co_return error_reply(asked.error());
   auto begin = [&](auto done) {
-    h.all().service.detokenize(asked->model, asked->ids, h.executor(), std::move(done));
+    h.server().service.detokenize(asked->model, asked->ids, h.executor(), std::move(done));
   };
   auto got = co_await answer_of<core::result<std::string>>(begin);
   if (!got) co_return error_reply(got.error());
@@ -140,7 +140,7 @@ void append_job(std::string& out, const actors::job_view& j) {
 }
 
 asio::awaitable<reply> list_jobs(hub& h, std::uint64_t key) {
-  auto begin = [&](auto done) { h.all().service.list_jobs(key, h.executor(), std::move(done)); };
+  auto begin = [&](auto done) { h.server().service.list_jobs(key, h.executor(), std::move(done)); };
   auto jobs = co_await answer_of<std::vector<actors::job_view>>(begin);
   std::string out = R"({"jobs":[)";
   for (const auto& j : jobs) append_job(out, j);
@@ -152,7 +152,7 @@ asio::awaitable<reply> one_job(hub& h, const route_match& route, std::uint64_t k
   if (!id) co_return not_found("there is no such job");
   const bool cancel = route.to == endpoint::cancel_job;
   auto begin = [&](auto done) {
-    auto& service = h.all().service;
+    auto& service = h.server().service;
     cancel ? service.cancel_job(key, *id, h.executor(), std::move(done))
            : service.find_job(key, *id, h.executor(), std::move(done));
   };
@@ -166,7 +166,7 @@ asio::awaitable<reply> one_job(hub& h, const route_match& route, std::uint64_t k
 // ---- health
 
 reply show_ready(hub& h) {
-  const auto state = h.all().service.ready();
+  const auto state = h.server().service.ready();
   if (state.ready) return json_reply(R"({"status":"ready"})");
   return error_reply(503, "unavailable", state.reason);
 }
@@ -213,7 +213,7 @@ void append_engine(std::string& out, const actors::snapshot& s) {
   });
 }
 
-void append_clients(std::string& out, const hall& all) {
+void append_clients(std::string& out, const server_state& all) {
   append_delays(out, "sampled_to_sent_ms", all.sampled_to_sent);
   append_delays(out, "cancel_to_release_ms", all.service.cancel_to_release());
   append_object(out, "client_lag", [&] {
@@ -234,8 +234,8 @@ void append_clients(std::string& out, const hall& all) {
 reply show_stats(hub& h) {
   std::string out;
   append_object(out, [&] {
-    append_engine(out, h.all().service.stats());
-    append_clients(out, h.all());
+    append_engine(out, h.server().service.stats());
+    append_clients(out, h.server());
     append_count(out, "rss_bytes", resident_bytes());
   });
   return json_reply(std::move(out));

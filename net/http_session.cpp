@@ -62,7 +62,7 @@ http_session::http_session(std::shared_ptr<hub> h, asio::ip::tcp::socket socket,
                            core::memory_hold memory)
     : at_(std::move(h)),
       hub_(*at_),
-      in_hall_(hub_.all_ptr()),
+      counted_(hub_.server_ptr()),
       caller_(std::move(caller)),
       memory_(std::move(memory)),
       stream_(std::move(socket)),
@@ -76,7 +76,7 @@ asio::awaitable<void> http_session::run() {
     error_code ignored;
     stream_.socket().close(ignored);
   };
-  const hub::seat seat(hub_, [this, hang_up](hub::event e) {
+  const hub::subscription told(hub_, [this, hang_up](hub::event e) {
     if (e == hub::event::tick) tick();
     if (e == hub::event::close || (e == hub::event::drain && between_requests_ && !first_)) hang_up();
   });
@@ -89,13 +89,13 @@ asio::awaitable<void> http_session::run() {
       stream.socket().close(ignored);
     }
   } const at_the_end{stream_};
-  if (hub_.all().stopping) hang_up();  // it was said before we could hear it
+  if (hub_.server().stopping) hang_up();  // it was said before we could hear it
   try {
-    while (co_await one_request() && !hub_.all().draining) {
+    while (co_await one_request() && !hub_.server().draining) {
     }
   } catch (const boost::system::system_error&) {  // this connection is over
   } catch (...) {
-    hub_.all().seen.note("an HTTP connection", std::current_exception());
+    hub_.server().seen.note("an HTTP connection", std::current_exception());
   }
 }
 
@@ -118,7 +118,7 @@ asio::awaitable<bool> http_session::one_request() {
 
   const auto& head = p.get();
   version_ = head.version();
-  keep_alive_ = head.keep_alive() && !says_close(head) && !hub_.all().draining;
+  keep_alive_ = head.keep_alive() && !says_close(head) && !hub_.server().draining;
   head_only_ = head.method() == http::verb::head;
   if (beast::websocket::is_upgrade(head) && path_of(head.target()) == "/v1/stream") {
     co_return co_await upgrade(p.release());
@@ -243,7 +243,7 @@ asio::awaitable<bool> http_session::refuse_unreadable(error_code ec) {
 // ---- who may come in
 
 std::optional<reply> http_session::judge_host(const request& r) const {
-  const hall& all = hub_.all();
+  const server_state& all = hub_.server();
   const auto hosts = r.count(http::field::host);
   if (hosts > 1 || (hosts == 0 && r.version() >= 11))
     return error_reply(400, "bad_request", hosts ? "several Host headers" : "the Host header is missing");
@@ -265,12 +265,12 @@ std::optional<reply> http_session::judge_once(const request& r, http::field head
 
 std::uint64_t http_session::key_of(const request& r) const {
   const auto key = bearer_of(r[http::field::authorization]);
-  return key ? hub_.all().keys.identity_of(*key) : 0;
+  return key ? hub_.server().keys.identity_of(*key) : 0;
 }
 
 std::optional<reply> http_session::judge_key(const request& r, endpoint to) const {
   const bool is_public = to == endpoint::asset || to == endpoint::live || to == endpoint::ready;
-  if (hub_.all().keys.empty() || is_public || key_of(r)) return std::nullopt;
+  if (hub_.server().keys.empty() || is_public || key_of(r)) return std::nullopt;
   reply no =
       error_reply(401, "invalid_api_key",
                   bearer_of(r[http::field::authorization]) ? "this key is not known"
@@ -316,7 +316,7 @@ std::optional<reply> http_session::judge(const request& r, const found_route& fo
 }
 
 std::optional<reply> http_session::judge_upgrade(const request& r, admission& how) const {
-  const hall& all = hub_.all();
+  const server_state& all = hub_.server();
   if (auto refused = judge_host(r)) return refused;
   for (const auto header : {http::field::authorization, http::field::origin, http::field::sec_websocket_key,
                             http::field::sec_websocket_version})

@@ -79,7 +79,7 @@ class http_session : public std::enable_shared_from_this<http_session> {
 
   std::shared_ptr<hub> at_;
   hub& hub_;
-  guest in_hall_;
+  counted_coroutine counted_;
   address_book::entry caller_;
   core::memory_hold memory_;  // what the connection takes; beside it, while there is one, the body
   boost::beast::tcp_stream stream_;

@@ -30,7 +30,7 @@ void http_session::watched(error_code ec, std::size_t bytes) {
   watching_ = false;
   buffer_.commit(bytes);
   if (stop_watching_ && (!ec || ec == asio::error::operation_aborted)) return news_->notify();
-  if (!ec && core::contained(hub_.all().seen, "watching a client", [this] { watch_peer(); })) return;
+  if (!ec && core::contained(hub_.server().seen, "watching a client", [this] { watch_peer(); })) return;
   peer_gone_ = true;
   news_->notify();
 }

@@ -1,14 +1,14 @@
-// hub.h — what the connections of one server share: the hall (all shards) and the hub (one shard).
+// hub.h — what the connections of one server share: server_state (all shards) and hub (one shard).
 //
-// The hall counts, and knows when the server drains or stops. A hub keeps the list of its shard's
-// connections, tells them four times a second that time has passed, and looks after jobs whose socket is gone
-// until their grace is over.
+// server_state holds the options and the counts, and says whether the server drains or stops. A hub has the
+// list of its shard's connections, tells them four times a second that time has passed, and keeps jobs whose
+// socket is gone until their grace is over.
 //
-// Thread safety: the hall from any thread; a hub on its shard alone.
+// Thread safety: server_state from any thread; a hub on its shard alone.
 //
 // Invariants:
-//   1. Whoever enters the hall leaves it: it is empty once no coroutine of the server runs any more.
-//   2. A job in a hub's care is cancelled at its deadline, or let go when it has ended.
+//   1. server_state::coroutines() is 0 once no coroutine of the server runs any more.
+//   2. A detached job is cancelled when its grace is over, or released when it has ended.
 #pragma once
 
 #include <atomic>
@@ -29,15 +29,15 @@
 
 namespace weir::net {
 
-// What the clients of a server have not taken yet, as its shards last counted it.
+// What the clients of a server have not taken yet, as its shards counted it at their last tick.
 struct client_lag {
   // sockets in the middle of a write that has taken over a quarter of a second
   std::atomic<std::int64_t> late{0};
   std::atomic<std::int64_t> bytes{0};  // of text and frames that wait for their sockets
 };
 
-struct hall {
-  hall(actors::service& s, server_options o)
+struct server_state {
+  server_state(actors::service& s, server_options o)
       : service(s),
         seen(s.seen()),
         options(std::move(o)),
@@ -56,88 +56,91 @@ struct hall {
   core::delays sampled_to_sent;           // of each frame's last token, when the system has taken the frame
   client_lag lag;
 
-  void enter();
-  void leave();
-  std::int64_t inside() const;
-  // True if the hall emptied in time.
-  bool wait_empty(std::chrono::milliseconds most);
+  void coroutine_begun();
+  void coroutine_ended();
+  std::int64_t coroutines() const;
+  // Returns whether all coroutines ended within `most`.
+  bool wait_all_ended(std::chrono::milliseconds most);
 
   void count_close(std::uint16_t code);
   std::map<std::uint16_t, std::uint64_t> closed() const;
 
  private:
   mutable std::mutex mutex_;
-  std::condition_variable emptied_;
-  std::int64_t inside_ = 0;
+  std::condition_variable all_ended_;
+  std::int64_t coroutines_ = 0;
   std::map<std::uint16_t, std::uint64_t> closed_;
 };
 
 class hub : public std::enable_shared_from_this<hub> {
  public:
   enum class event { tick, drain, close };
-  // Told on the shard. It must not come or go while it is told.
+  // Called on the shard. It must not begin or end a subscription.
   using listener = std::function<void(event)>;
-  hub(std::shared_ptr<hall> h, actors::executor ex) : hall_(std::move(h)), executor_(std::move(ex)) {}
+  hub(std::shared_ptr<server_state> s, actors::executor ex)
+      : server_(std::move(s)), executor_(std::move(ex)) {}
 
-  hall& all() const noexcept { return *hall_; }
-  const std::shared_ptr<hall>& all_ptr() const noexcept { return hall_; }
+  server_state& server() const noexcept { return *server_; }
+  const std::shared_ptr<server_state>& server_ptr() const noexcept { return server_; }
   const actors::executor& executor() const noexcept { return executor_; }
-  const server_limits& limits() const noexcept { return hall_->options.limits; }
+  const server_limits& limits() const noexcept { return server_->options.limits; }
 
   void tell(event e);
 
-  // What one client has not taken, while it is told that time has passed.
+  // Adds what one client has not taken. Called by its connection at every tick.
   void count_lag(std::chrono::nanoseconds writing, std::size_t waiting_bytes) noexcept {
     if (writing > late_write) ++late_;
     lag_bytes_ += static_cast<std::int64_t>(waiting_bytes);
   }
 
-  // Listens for as long as it lives.
-  class seat {
+  // Calls the listener for every event, for as long as this object lives.
+  class subscription {
    public:
-    seat(hub& h, listener l) : hub_(h), at_(h.listeners_.insert(h.listeners_.end(), std::move(l))) {}
-    seat(const seat&) = delete;
-    seat& operator=(const seat&) = delete;
-    ~seat() { hub_.listeners_.erase(at_); }
+    subscription(hub& h, listener l) : hub_(h), at_(h.listeners_.insert(h.listeners_.end(), std::move(l))) {}
+    subscription(const subscription&) = delete;
+    subscription& operator=(const subscription&) = delete;
+    ~subscription() { hub_.listeners_.erase(at_); }
 
    private:
     hub& hub_;
     std::list<listener>::iterator at_;
   };
 
-  // Keeps a job that has lost its reader until the grace is over.
-  void adopt(std::shared_ptr<actors::job_stream> job);
-  void let_go_of_all();
+  // Keeps a job that has lost its reader, until its grace (client_settings::detach_grace) is over.
+  void keep_detached(std::shared_ptr<actors::job_stream> job);
+  void release_detached();
 
  private:
-  struct orphan {
+  struct detached_job {
     std::shared_ptr<actors::job_stream> job;
     core::time_point until;
   };
-  void look_after_orphans();
+  void end_overdue();
   void publish_lag();
 
   static constexpr std::chrono::milliseconds late_write{250};
-  std::shared_ptr<hall> hall_;
+  std::shared_ptr<server_state> server_;
   actors::executor executor_;
   std::list<listener> listeners_;
-  std::list<orphan> orphans_;
+  std::list<detached_job> detached_;
   std::int64_t late_ = 0, lag_bytes_ = 0;                      // of this round
-  std::int64_t published_late_ = 0, published_lag_bytes_ = 0;  // this shard's part of the hall's
+  std::int64_t published_late_ = 0, published_lag_bytes_ = 0;  // this shard's part of server_state::lag
 };
 
-// An entry in the hall, for as long as it lives.
-class guest {
+// Counts one coroutine of the server for as long as this object lives.
+class counted_coroutine {
  public:
-  explicit guest(std::shared_ptr<hall> h) : hall_(std::move(h)) { hall_->enter(); }
-  guest(guest&& other) noexcept = default;
-  guest& operator=(guest&&) = delete;
-  ~guest() {
-    if (hall_) hall_->leave();
+  explicit counted_coroutine(std::shared_ptr<server_state> s) : server_(std::move(s)) {
+    server_->coroutine_begun();
+  }
+  counted_coroutine(counted_coroutine&& other) noexcept = default;
+  counted_coroutine& operator=(counted_coroutine&&) = delete;
+  ~counted_coroutine() {
+    if (server_) server_->coroutine_ended();
   }
 
  private:
-  std::shared_ptr<hall> hall_;
+  std::shared_ptr<server_state> server_;
 };
 
 }  // namespace weir::net

@@ -55,7 +55,7 @@ core::result<listen_address> parse_listen(std::string_view text) {
 
 struct server::parts : std::enable_shared_from_this<parts> {
   parts(actors::service& s, shards& io, server_options o)
-      : all(std::make_shared<hall>(s, std::move(o))), acceptor(io.at(0)), waits(io.run_themselves()) {
+      : all(std::make_shared<server_state>(s, std::move(o))), acceptor(io.at(0)), waits(io.run_themselves()) {
     for (std::size_t i = 0; i < io.size(); ++i) hubs.push_back(std::make_shared<hub>(all, io.at(i)));
   }
 
@@ -66,7 +66,7 @@ struct server::parts : std::enable_shared_from_this<parts> {
   void settle(tcp::socket socket, const std::shared_ptr<hub>& h);
   void tell_all(hub::event e);
 
-  std::shared_ptr<hall> all;
+  std::shared_ptr<server_state> all;
   std::vector<std::shared_ptr<hub>> hubs;
   tcp::acceptor acceptor;
   const bool waits;  // until everything has ended, in stop()
@@ -100,7 +100,7 @@ core::result<void> server::parts::listen() {
 
 asio::awaitable<void> server::parts::accept() {
   auto self = shared_from_this();
-  const guest here(all);
+  const counted_coroutine here(all);
   for (std::size_t turn = 0; !all->stopping; turn = (turn + 1) % hubs.size()) {
     try {
       co_await accept_one(hubs[turn]);
@@ -130,7 +130,7 @@ void server::parts::settle(tcp::socket socket, const std::shared_ptr<hub>& h) {
   core::memory_hold memory(all->service.memory());
   if (caller.hopeless() || !memory.resize(connection_bytes)) return;
   auto begin = [h, s = std::move(socket), caller = std::move(caller), memory = std::move(memory)]() mutable {
-    if (h->all().stopping) return;
+    if (h->server().stopping) return;
     auto session = std::make_shared<http_session>(h, std::move(s), std::move(caller), std::move(memory));
     asio::co_spawn(
         h->executor(), [session]() { return session->run(); }, asio::detached);
@@ -138,17 +138,17 @@ void server::parts::settle(tcp::socket socket, const std::shared_ptr<hub>& h) {
   asio::post(h->executor(), std::move(begin));
 }
 
-// The shard's own clock hand: connections and orphans are looked at four times a second.
+// The shard's own clock hand: connections and detached jobs are looked at four times a second.
 asio::awaitable<void> server::parts::keep_time(std::shared_ptr<hub> h) {
   auto self = shared_from_this();
-  const guest here(all);
+  const counted_coroutine here(all);
   const std::int64_t ours =
-      static_cast<std::int64_t>(hubs.size()) + 1;  // clock hands and acceptor are in the hall too
+      static_cast<std::int64_t>(hubs.size()) + 1;  // the clocks and the acceptor are coroutines too
   while (!all->stopping) {
     try {
       h->tell(hub::event::tick);
       const bool first = h == hubs.front();
-      if (first && on_idle && jobs_over && all->sessions == 0 && all->inside() <= ours)
+      if (first && on_idle && jobs_over && all->sessions == 0 && all->coroutines() <= ours)
         std::exchange(on_idle, nullptr)();
       co_await pause(h->executor(), tick_every);
     } catch (...) {
@@ -156,7 +156,7 @@ asio::awaitable<void> server::parts::keep_time(std::shared_ptr<hub> h) {
       std::this_thread::sleep_for(until_memory);
     }
   }
-  h->let_go_of_all();
+  h->release_detached();
 }
 
 void server::parts::tell_all(hub::event e) {
@@ -199,7 +199,7 @@ void server::stop() {
     p->acceptor.close(ignored);
   });
   p_->tell_all(hub::event::close);
-  if (p_->waits) p_->all->wait_empty(longest_stop);
+  if (p_->waits) p_->all->wait_all_ended(longest_stop);
 }
 
 }  // namespace weir::net

@@ -54,9 +54,9 @@ class session : public std::enable_shared_from_this<session> {
   session(std::shared_ptr<hub> h, asio::ip::tcp::socket socket, admission how)
       : at_(std::move(h)),
         hub_(*at_),
-        in_hall_(hub_.all_ptr()),
+        counted_(hub_.server_ptr()),
         ws_(ws_transport(std::move(socket), incoming_watch(hub_.limits()), hub_.limits().drained_bytes())),
-        writer_(ws_.next_layer(), hub_.all()),
+        writer_(ws_.next_layer(), hub_.server()),
         how_(std::move(how)),
         opened_(steady_clock::now()),
         rate_(hub_.limits().messages_per_s, hub_.limits().message_burst, hub_.limits().message_abuse,
@@ -95,7 +95,7 @@ class session : public std::enable_shared_from_this<session> {
 
   std::shared_ptr<hub> at_;
   hub& hub_;
-  guest in_hall_;
+  counted_coroutine counted_;
   websocket::stream<ws_transport, false> ws_;
   ws_writer writer_;
   admission how_;
@@ -133,8 +133,8 @@ asio::awaitable<void> session::run(http::request<http::string_body> upgrade) {
   co_await ws_.async_accept(upgrade, asio::redirect_error(asio::use_awaitable, ec));
   if (ec) co_return;
   upgrade = {};
-  const hub::seat seat(hub_, [this](hub::event e) { hear(e); });
-  hub_.all().sessions.fetch_add(1, std::memory_order_relaxed);
+  const hub::subscription told(hub_, [this](hub::event e) { hear(e); });
+  hub_.server().sessions.fetch_add(1, std::memory_order_relaxed);
   struct presence {  // its end comes even where the coroutine is not run to its own
     session& of;
     ~presence() { of.end(); }
@@ -146,14 +146,14 @@ asio::awaitable<void> session::run(http::request<http::string_body> upgrade) {
   } else if (how_.authenticated) {
     welcome();
   }
-  if (hub_.all().draining) hear(hub::event::drain);  // it was said before we could hear it
-  if (hub_.all().stopping) hear(hub::event::close);
+  if (hub_.server().draining) hear(hub::event::drain);  // it was said before we could hear it
+  if (hub_.server().stopping) hear(hub::event::close);
   for (bool again = true; again;) {
     again = false;
     try {
       co_await read_frames();
     } catch (...) {  // out of memory, most likely: this session is over, the others are not
-      hub_.all().seen.note("a WebSocket's reading", std::current_exception());
+      hub_.server().seen.note("a WebSocket's reading", std::current_exception());
       again = !closing_;
       close(our_fault);
     }
@@ -178,9 +178,9 @@ asio::awaitable<void> session::read_frames() {
 
 void session::end() noexcept {
   gone_ = true;
-  hub_.all().sessions.fetch_sub(1, std::memory_order_relaxed);
-  core::contained(hub_.all().seen, "a WebSocket's end", [this] {
-    hub_.all().count_close(reason_it_ended());
+  hub_.server().sessions.fetch_sub(1, std::memory_order_relaxed);
+  core::contained(hub_.server().seen, "a WebSocket's end", [this] {
+    hub_.server().count_close(reason_it_ended());
     let_lanes_go();
   });
   writer_.drop_lanes();
@@ -197,11 +197,11 @@ void session::write_next() {
     how = writer_.write(!closing_);
     if (how == ws_writer::outcome::full) write_rest();
   } catch (...) {  // out of memory, most likely: this session is over, the others are not
-    hub_.all().seen.note("a WebSocket's writing", std::current_exception());
+    hub_.server().seen.note("a WebSocket's writing", std::current_exception());
     return hang_up();
   }
   const bool last_lane_over = had_lanes && writer_.lanes().empty();
-  if (last_lane_over && announced_ && hub_.all().draining) closing_ = going_away;
+  if (last_lane_over && announced_ && hub_.server().draining) closing_ = going_away;
   if (closing_ && how == ws_writer::outcome::said_all) say_goodbye();
 }
 
@@ -220,7 +220,7 @@ void session::say_goodbye() {
 void session::let_lanes_go() {
   for (const auto& l : writer_.lanes()) {
     // Letting go of a stream whose job still runs cancels it.
-    if (!l->cancel_on_disconnect() && !hub_.all().stopping) hub_.adopt(l->job());
+    if (!l->cancel_on_disconnect() && !hub_.server().stopping) hub_.keep_detached(l->job());
   }
 }
 
@@ -250,7 +250,7 @@ void session::understand(std::string_view frame) {
 }
 
 void session::on(ws::session_auth& m) {
-  const auto& keys = hub_.all().keys;
+  const auto& keys = hub_.server().keys;
   const auto key = keys.identity_of(m.token);
   if (!keys.empty() && !key) return close(bad_key);
   how_.key = key;
@@ -272,7 +272,7 @@ void session::on(ws::response_create& m) {
   }
   auto request = std::move(m.request);
   request.key = how_.key;
-  auto job = hub_.all().service.submit(std::move(request), hub_.executor(), [self = weak_from_this()] {
+  auto job = hub_.server().service.submit(std::move(request), hub_.executor(), [self = weak_from_this()] {
     if (auto alive = self.lock()) alive->write_next();
   });
   writer_.open_lane(std::make_unique<ws::lane>(std::move(m), std::move(job)));
@@ -292,7 +292,7 @@ void session::on(ws::response_cancel& m) {
   // It may be a job whose own socket is gone.
   const auto id = core::job_id::parse(m.response_id);
   if (!id) return say_error(unknown({}));
-  hub_.all().service.cancel_job(how_.key, *id, hub_.executor(),
+  hub_.server().service.cancel_job(how_.key, *id, hub_.executor(),
                                 [self = weak_from_this(), unknown](auto found) {
                                   auto alive = self.lock();
                                   if (alive && !found) alive->say_error(unknown({}));
@@ -312,7 +312,7 @@ void session::welcome() {
   ws::limits l;
   const server_limits& have = hub_.limits();
   std::vector<std::string> names;
-  for (const auto& m : hub_.all().service.models()) {
+  for (const auto& m : hub_.server().service.models()) {
     names.push_back(m.name);
     l.max_tokens = std::max<std::uint64_t>(l.max_tokens, m.context);
   }
@@ -360,7 +360,7 @@ void session::hear(hub::event e) {
     case hub::event::tick:
       return tick();
     case hub::event::drain:
-      announce_close("shutdown", hub_.all().options.drain);
+      announce_close("shutdown", hub_.server().options.drain);
       if (writer_.lanes().empty()) close(going_away);
       return;
     case hub::event::close:

@@ -31,7 +31,7 @@ class ws_writer {
   using time_point = std::chrono::steady_clock::time_point;
 
   // Both must outlive it.
-  ws_writer(ws_transport& way, hall& all) : way_(way), all_(all) {}
+  ws_writer(ws_transport& way, server_state& all) : way_(way), all_(all) {}
 
   // ---- what there is to say
   void say(std::string frame);
@@ -59,7 +59,7 @@ class ws_writer {
   void frame_left();
 
   ws_transport& way_;
-  hall& all_;
+  server_state& all_;
 
   std::deque<std::string> to_say_;  // whole frames that belong to no lane
   std::size_t to_say_bytes_ = 0;

@@ -47,7 +47,7 @@ class life : public std::enable_shared_from_this<life> {
     if (chance(h.slow_one_in)) reads_every_ = std::chrono::milliseconds(1 + random() % 500);
 
     auto asked = c.request;
-    auto job = hub_->all().service.submit(std::move(asked), world_.get_executor(), [me = weak_from_this()] {
+    auto job = hub_->server().service.submit(std::move(asked), world_.get_executor(), [me = weak_from_this()] {
       if (auto self = me.lock()) self->news();
     });
     id_ = job->id();
@@ -113,13 +113,13 @@ class life : public std::enable_shared_from_this<life> {
 
   void cancel_by_id() {
     cancelled_ = true;
-    hub_->all().service.cancel_job({}, id_, world_.get_executor(), [](const auto&) {});
+    hub_->server().service.cancel_job({}, id_, world_.get_executor(), [](const auto&) {});
   }
 
   // As a session does whose socket is gone.
   void desert() {
     deserted_ = true;
-    if (!lane_->cancel_on_disconnect()) hub_->adopt(lane_->job());
+    if (!lane_->cancel_on_disconnect()) hub_->keep_detached(lane_->job());
     lane_.reset();
   }
 

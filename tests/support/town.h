@@ -24,8 +24,8 @@ struct town {
     o.owner.audit = true;
     found(here, o);
     service = here.make_service(std::move(o));
-    hall = std::make_shared<net::hall>(*service, net::server_options{});
-    hub = std::make_shared<net::hub>(hall, here.get_executor());
+    state = std::make_shared<net::server_state>(*service, net::server_options{});
+    hub = std::make_shared<net::hub>(state, here.get_executor());
     tick();
   }
 
@@ -58,7 +58,7 @@ struct town {
 
   world here;
   std::unique_ptr<actors::service> service;
-  std::shared_ptr<net::hall> hall;
+  std::shared_ptr<net::server_state> state;
   std::shared_ptr<net::hub> hub;
   std::vector<std::shared_ptr<life>> lives;
 
