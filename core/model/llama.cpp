@@ -3,8 +3,6 @@
 #include <cassert>
 #include <cmath>
 
-#include "core/sample/philox.h"
-
 namespace weir::core {
 namespace {
 
@@ -299,52 +297,13 @@ result<void> llama::restore_page(page_id page, std::uint32_t slot) {
   return device_state();
 }
 
-// Field by field into its place: copying what was just written stalls the processor.
-void llama::put_draw(const draw& d) {
-  const sampling_params& p = d.from->params();
-  kernels::decoder_draw& o = draws_.emplace_back();
-  o.row = d.logits_row;
-  o.temperature = p.temperature;
-  o.top_k = p.top_k;
-  o.top_p = p.top_p;
-  o.min_p = p.min_p;
-  o.repetition = p.repetition_penalty;
-  o.frequency = p.frequency_penalty;
-  o.presence = p.presence_penalty;
-  if (p.temperature > 0) o.uniform = uniform(p.seed, {.position = d.position, .choice = p.choice});
-  if (!d.from->changes_logits()) return;
-  const auto seen = d.from->seen();
-  for (const auto& e : seen) seen_.push_back({e.id, e.in_output});
-  for (const auto& [id, value] : p.logit_bias) biases_.push_back({id, value});
-  o.seen = std::span(seen_).last(seen.size());
-  o.biases = std::span(biases_).last(p.logit_bias.size());
-  o.masked = d.from->masked();
-}
-
 result<void> llama::begin_draws(std::span<const draw> draws) {
   assert(whole_);
-  draws_.clear();
-  seen_.clear();
-  biases_.clear();
-  std::size_t seen = 0, biases = 0;
-  for (const draw& d : draws) {
-    if (!d.from->changes_logits()) continue;
-    seen += d.from->seen().size();
-    biases += d.from->params().logit_bias.size();
-  }
-  seen_.reserve(seen);  // the draws look into them while they grow
-  biases_.reserve(biases);
-  for (const draw& d : draws) put_draw(d);
-  if (!whole_->draw(draws_)) return refusal();
-  return {};
+  return draws_.begin(*whole_, draws) ? result<void>() : refusal();
 }
 
 result<void> llama::collect(std::span<drawn> out) {
-  results_.resize(out.size());
-  if (!whole_->collect(results_)) return device_state();
-  for (std::size_t i = 0; i < out.size(); ++i)
-    out[i] = {results_[i].id, results_[i].state == kernels::draw_state::fault};
-  return {};
+  return draws_.collect(*whole_, out) ? result<void>() : device_state();
 }
 
 result<void> llama::sample(std::span<const draw> draws, std::span<drawn> out) {

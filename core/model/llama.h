@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "core/model/config.h"
+#include "core/model/device_draws.h"
 #include "core/model/model.h"
 #include "core/model/weights.h"
 #include "core/sample/pipeline.h"
@@ -68,7 +69,6 @@ class llama final : public model {
   pieces host_pieces_of(std::uint32_t slot) const noexcept;
   void copy(const pieces& to, const pieces& from);
   void place(const batch& b);
-  void put_draw(const draw& d);
   void attend(std::uint32_t layer, std::uint32_t rows);
   void feed_forward(std::uint32_t layer, std::uint32_t rows);
   void compute_logits(std::uint32_t rows);
@@ -109,11 +109,7 @@ class llama final : public model {
   mutable std::vector<float> read_back_;  // logits on the host, if the backend's memory is elsewhere
   std::uint32_t logits_rows_ = 0;
 
-  // Draws of a whole decoder, and the lists that they refer to.
-  std::vector<kernels::decoder_draw> draws_;
-  std::vector<kernels::decoder_result> results_;
-  std::vector<kernels::decoder_draw::seen_token> seen_;
-  std::vector<kernels::decoder_draw::bias> biases_;
+  device_draws draws_;  // of the whole decoder
 };
 
 }  // namespace weir::core

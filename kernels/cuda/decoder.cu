@@ -75,7 +75,7 @@ class cuda_decoder final : public decoder {
   grown frequencies_, x_, normed_, qkv_, attended_, gate_up_, inner_, cos_, sin_, logits_, scratch_, parts_,
       arrived_;
   step_rows rows_here_;
-  device_draws draws_;
+  draw_launcher draws_;
   split_scratch split_;
   std::uint32_t rows_ = 0, logits_rows_ = 0;
 

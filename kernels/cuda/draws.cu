@@ -22,7 +22,7 @@ constexpr auto not_drawn = static_cast<draw_state>(-1);  // what results say unt
 
 }  // namespace
 
-bool device_draws::reserve(std::uint32_t draws, std::uint32_t vocab) {
+bool draw_launcher::reserve(std::uint32_t draws, std::uint32_t vocab) {
   const std::size_t ids = draws * sizeof(std::int32_t), results = draws * sizeof(decoder_result),
                     orders = draws * sizeof(draw_order);
   orders_.reserve(orders);
@@ -32,7 +32,7 @@ bool device_draws::reserve(std::uint32_t draws, std::uint32_t vocab) {
   return moved;
 }
 
-bool device_draws::reserve_words(std::size_t words) {
+bool draw_launcher::reserve_words(std::size_t words) {
   words = std::max(most_words_, words);
   const std::size_t bytes = words * 4;
   words_.reserve(bytes);
@@ -45,7 +45,7 @@ bool device_draws::reserve_words(std::size_t words) {
 
 // Together where there is room for what they change, which is so but for huge lists: else some after the
 // others.
-bool device_draws::begin(std::span<const decoder_draw> draws, float* logits, std::uint32_t vocab) {
+bool draw_launcher::begin(std::span<const decoder_draw> draws, float* logits, std::uint32_t vocab) {
   for (std::size_t first = 0; first < draws.size() && !d_.failed();) {
     std::size_t next = first, words = 0;
     for (; next < draws.size() && words + words_of(draws[next]) <= most_words_; ++next)
@@ -72,7 +72,7 @@ bool device_draws::begin(std::span<const decoder_draw> draws, float* logits, std
 }
 
 // Field by field into its place: copying what was just written stalls the processor.
-void device_draws::write(std::span<const decoder_draw> draws, draw_order* to, decoder_result* results) {
+void draw_launcher::write(std::span<const decoder_draw> draws, draw_order* to, decoder_result* results) {
   auto* word = words_host_.as<std::uint32_t>();
   std::uint32_t at = 0;
   for (const decoder_draw& w : draws) {
@@ -105,29 +105,29 @@ void device_draws::write(std::span<const decoder_draw> draws, draw_order* to, de
   }
 }
 
-void device_draws::start(float* logits, std::uint32_t vocab) {
+void draw_launcher::start(float* logits, std::uint32_t vocab) {
   if (waiting_ == 0) return;
   std::copy_n(along_.as<draw_order>(), waiting_, orders_.as<draw_order>());
   sample(0, std::exchange(waiting_, 0), logits, vocab);
 }
 
-void device_draws::sample(std::size_t first, std::size_t count, float* logits, std::uint32_t vocab) {
+void draw_launcher::sample(std::size_t first, std::size_t count, float* logits, std::uint32_t vocab) {
   sample_rows(d_, orders_.as<draw_order>() + first, static_cast<std::uint32_t>(count),
               words_.as<std::uint32_t>(), saved_.as<float>(), logits, vocab,
               results_.as<decoder_result>() + first, ids_.as<std::int32_t>() + first);
 }
 
-void device_draws::go_along(std::uint32_t most) {
+void draw_launcher::go_along(std::uint32_t most) {
   for (std::uint32_t i = waiting_; i < most; ++i) along_.as<draw_order>()[i].row = no_draw;
   waiting_ = 0;
 }
 
-void device_draws::record(std::uint32_t most, float* logits, std::uint32_t vocab) {
+void draw_launcher::record(std::uint32_t most, float* logits, std::uint32_t vocab) {
   sample_rows(d_, along_.as<draw_order>(), most, nullptr, nullptr, logits, vocab,
               results_.as<decoder_result>(), ids_.as<std::int32_t>());
 }
 
-bool device_draws::collect(std::span<decoder_result> out, float* logits, std::uint32_t vocab) {
+bool draw_launcher::collect(std::span<decoder_result> out, float* logits, std::uint32_t vocab) {
   start(logits, vocab);
   if (d_.failed()) return false;
   auto* results = results_.as<decoder_result>();

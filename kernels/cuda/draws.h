@@ -23,9 +23,9 @@
 
 namespace weir::kernels::cuda {
 
-class device_draws {
+class draw_launcher {
  public:
-  explicit device_draws(device& d)
+  explicit draw_launcher(device& d)
       : d_(d),
         orders_(d, true),
         along_(d, true),
@@ -34,7 +34,7 @@ class device_draws {
         saved_(d),
         results_(d, true),
         ids_(d) {}
-  device_draws(const device_draws&) = delete;
+  draw_launcher(const draw_launcher&) = delete;
 
   // Reserves memory for `draws` draws from rows of `vocab` logits. Results and ids of the last draws are
   // kept. Returns true where a buffer has moved whose address recorded graphs contain: the caller then drops

@@ -65,7 +65,7 @@ struct rows_view {
   const std::int32_t* logits_from;  // [logits] the row that each row of logits is made from
   const prefill_block* blocks;      // [block_count], those with the largest position first
   const std::int32_t* pages;        // page numbers, those of one sequence after those of another
-  const std::int32_t* drawn;        // token ids drawn from the step before (device_draws::ids)
+  const std::int32_t* drawn;        // token ids drawn from the step before (draw_launcher::ids)
   std::uint32_t rows = 0, decodes = 0, logits = 0, block_count = 0;
   // Lines of a prefill block, a line being one query head of one row: 128, or 16 where every block has one
   // row.

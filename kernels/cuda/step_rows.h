@@ -72,7 +72,7 @@ class step_rows {
 
   // Launches, or records into a graph, the kernel that copies the rows of the last write() to the device. It
   // stands in front of every kernel that reads them. With `beside` the kernel in front of this one is that of
-  // the draws which run with the step (device_draws::record): the copy then runs beside the draws, and its
+  // the draws which run with the step (draw_launcher::record): the copy then runs beside the draws, and its
   // number is written when both are done. Otherwise the copy starts when everything before it on the stream
   // has ended.
   void copy_in(bool beside);

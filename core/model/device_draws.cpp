@@ -1,0 +1,54 @@
+#include "core/model/device_draws.h"
+
+#include "core/sample/philox.h"
+#include "core/sample/pipeline.h"
+
+namespace weir::core {
+
+// Field by field into its place: copying what was just written stalls the processor.
+void device_draws::put(const draw& d) {
+  const sampling_params& p = d.from->params();
+  kernels::decoder_draw& o = draws_.emplace_back();
+  o.row = d.logits_row;
+  o.temperature = p.temperature;
+  o.top_k = p.top_k;
+  o.top_p = p.top_p;
+  o.min_p = p.min_p;
+  o.repetition = p.repetition_penalty;
+  o.frequency = p.frequency_penalty;
+  o.presence = p.presence_penalty;
+  if (p.temperature > 0) o.uniform = uniform(p.seed, {.position = d.position, .choice = p.choice});
+  if (!d.from->changes_logits()) return;
+  const auto seen = d.from->seen();
+  for (const auto& e : seen) seen_.push_back({e.id, e.in_output});
+  for (const auto& [id, value] : p.logit_bias) biases_.push_back({id, value});
+  o.seen = std::span(seen_).last(seen.size());
+  o.biases = std::span(biases_).last(p.logit_bias.size());
+  o.masked = d.from->masked();
+}
+
+bool device_draws::begin(kernels::decoder& on, std::span<const draw> draws) {
+  draws_.clear();
+  seen_.clear();
+  biases_.clear();
+  std::size_t seen = 0, biases = 0;
+  for (const draw& d : draws) {
+    if (!d.from->changes_logits()) continue;
+    seen += d.from->seen().size();
+    biases += d.from->params().logit_bias.size();
+  }
+  seen_.reserve(seen);  // draws_ has spans into both lists while the lists grow
+  biases_.reserve(biases);
+  for (const draw& d : draws) put(d);
+  return on.draw(draws_);
+}
+
+bool device_draws::collect(kernels::decoder& on, std::span<drawn> out) {
+  results_.resize(out.size());
+  if (!on.collect(results_)) return false;
+  for (std::size_t i = 0; i < out.size(); ++i)
+    out[i] = {results_[i].id, results_[i].state == kernels::draw_state::fault};
+  return true;
+}
+
+}  // namespace weir::core

@@ -1,0 +1,101 @@
+#include "core/model/device_draws.h"
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+
+#include "core/sample/philox.h"
+#include "core/sample/pipeline.h"
+
+using namespace weir::core;
+namespace kernels = weir::kernels;
+
+namespace {
+
+// A decoder that keeps the draws it is given, and gives the results it is told.
+struct recording_decoder final : kernels::decoder {
+  std::vector<kernels::decoder_draw> draws;
+  std::vector<kernels::decoder_result> results;
+  bool works = true;
+
+  bool draw(std::span<const kernels::decoder_draw> d) override {
+    draws.assign(d.begin(), d.end());
+    return works;
+  }
+  bool collect(std::span<kernels::decoder_result> out) override {
+    std::copy(results.begin(), results.end(), out.begin());
+    return works;
+  }
+  std::uint64_t page_bytes() const noexcept override { return 0; }
+  void set_pages(void*, std::uint32_t) override {}
+  std::uint32_t prompt_rows() const noexcept override { return 1; }
+  bool warm_up(std::uint32_t, std::uint32_t, std::uint32_t) override { return true; }
+  bool forward(const kernels::decoder_step&) override { return true; }
+  bool read_logits(std::uint32_t, float*) override { return true; }
+};
+
+}  // namespace
+
+TEST_CASE("a decoder gets every sampling field, and each draw its own lists") {
+  const std::vector<token_id> prompt{3, 3, 5}, endings{7, 8};
+  sampling_params p;
+  p.temperature = 0.5f;
+  p.top_k = 4;
+  p.top_p = 0.9f;
+  p.min_p = 0.1f;
+  p.repetition_penalty = 1.1f;
+  p.frequency_penalty = 0.2f;
+  p.presence_penalty = 0.3f;
+  p.seed = 42;
+  p.choice = 2;
+  p.logit_bias = {{1, 2.5f}, {6, -3.0f}};
+  sampler all(p, 10, prompt, {.max_tokens = 4, .min_tokens = 2, .endings = endings});
+  all.accept(5);
+  sampling_params only_bias;
+  only_bias.temperature = 0;
+  only_bias.logit_bias = {{9, 1.0f}};
+  sampler biased(only_bias, 10, prompt, {}), plain({.seed = 1}, 10, prompt, {});
+
+  const draw asked[] = {{.from = &all, .logits_row = 2, .position = 4},
+                        {.from = &plain, .logits_row = 0, .position = 3},
+                        {.from = &biased, .logits_row = 1, .position = 3}};
+  recording_decoder on;
+  device_draws conversion;
+  REQUIRE(conversion.begin(on, asked));
+  REQUIRE(on.draws.size() == 3);
+
+  const auto& full = on.draws[0];
+  CHECK(full.row == 2);
+  CHECK(full.temperature == 0.5f);
+  CHECK(full.top_k == 4);
+  CHECK(full.top_p == 0.9f);
+  CHECK(full.min_p == 0.1f);
+  CHECK(full.repetition == 1.1f);
+  CHECK(full.frequency == 0.2f);
+  CHECK(full.presence == 0.3f);
+  CHECK(full.uniform == uniform(42, {.position = 4, .choice = 2}));
+  REQUIRE(full.seen.size() == 2);
+  CHECK((full.seen[0].id == 3 && full.seen[0].in_output == 0));
+  CHECK((full.seen[1].id == 5 && full.seen[1].in_output == 1));
+  REQUIRE(full.biases.size() == 2);
+  CHECK((full.biases[1].id == 6 && full.biases[1].value == -3.0f));
+  CHECK(std::ranges::equal(full.masked, endings));
+
+  CHECK(on.draws[1].uniform == uniform(1, {.position = 3}));
+  CHECK((on.draws[1].seen.empty() && on.draws[1].biases.empty() && on.draws[1].masked.empty()));
+  CHECK(on.draws[2].uniform == 0);  // temperature 0 needs no random number
+  REQUIRE(on.draws[2].biases.size() == 1);
+  CHECK(on.draws[2].biases[0].id == 9);
+}
+
+TEST_CASE("a decoder's faults and failures reach the model") {
+  recording_decoder on;
+  on.results = {{5, kernels::draw_state::drawn}, {-1, kernels::draw_state::fault}};
+  device_draws conversion;
+  std::vector<drawn> out(2);
+  REQUIRE(conversion.collect(on, out));
+  CHECK((out[0].id == 5 && !out[0].fault));
+  CHECK((out[1].id == -1 && out[1].fault));
+  on.works = false;
+  CHECK_FALSE(conversion.begin(on, {}));
+  CHECK_FALSE(conversion.collect(on, out));
+}
