@@ -10,19 +10,20 @@
 namespace weir::actors {
 namespace {
 
-// Jobs that the door has let in and nobody has taken yet: given back, unless they are.
-class let_in {
+// Jobs that were admitted and that no owner has yet. Gives their places back unless they are taken.
+class admitted_jobs {
  public:
-  let_in(way_in& door, std::uint32_t jobs) noexcept : door_(door), jobs_(jobs) {}
-  ~let_in() {
-    for (; jobs_ > 0; --jobs_) door_.job_done(0);
+  admitted_jobs(admission_control& admission, std::uint32_t jobs) noexcept
+      : admission_(admission), jobs_(jobs) {}
+  ~admitted_jobs() {
+    for (; jobs_ > 0; --jobs_) admission_.job_done(0);
   }
-  let_in(const let_in&) = delete;
-  let_in& operator=(const let_in&) = delete;
+  admitted_jobs(const admitted_jobs&) = delete;
+  admitted_jobs& operator=(const admitted_jobs&) = delete;
   void taken() noexcept { --jobs_; }
 
  private:
-  way_in& door_;
+  admission_control& admission_;
   std::uint32_t jobs_;
 };
 
@@ -85,18 +86,18 @@ void arrival::bring_in() {
   const std::uint64_t each = job_bytes + 2 * sizeof(core::token_id) * std::uint64_t{tokens};
   if (!memory.resize(each * jobs.size())) return refuse(no_memory_for_clients());
 
-  auto& door = *model->door;
-  const auto prompt = std::make_shared<waiting_prompt>(door);
+  auto& admission = *model->admission;
+  const auto prompt = std::make_shared<waiting_prompt>(admission);
   const auto count = static_cast<std::uint32_t>(jobs.size());
-  if (const auto room = door.admit(model->name, tokens, count); !room) return refuse(room.error());
-  let_in places(door, count);
+  if (const auto room = admission.admit(model->name, tokens, count); !room) return refuse(room.error());
+  admitted_jobs places(admission, count);
   prompt->counts(tokens);
   for (auto left = count; auto& [s, entering] : jobs) {
     s->taken_by = model;
     s->prompt = prompt;
     s->deadline = entering.deadline;
     s->memory = memory.split(each);
-    const auto ahead = door.waiting() - std::min(door.waiting(), --left);
+    const auto ahead = admission.waiting() - std::min(admission.waiting(), --left);
     model->submit(std::move(entering));
     places.taken();
     core::insist(

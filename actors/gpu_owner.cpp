@@ -38,7 +38,7 @@ class owner {
 
   void begin(const context<owner_msg>& self) {
     self_ = self.self();
-    bell_ = time_.make_bell(self.get_executor(), [to = self_] {
+    timer_ = time_.make_timer(self.get_executor(), [to = self_] {
       core::insist([&] { to.tell(time_came()); });  // a step falls due with it
     });
   }
@@ -99,7 +99,7 @@ class owner {
       outbox_.flush();
       if (time_.now() >= publish_at_) publish();
     });
-    bell_->set(until);
+    timer_->set(until);
   }
 
   // Before the owner waits for mail: what there was to tell is told.
@@ -256,7 +256,7 @@ class owner {
   std::shared_ptr<board> board_;
   const std::shared_ptr<core::incidents> seen_;
   ref<owner_msg> self_;
-  std::unique_ptr<timekeeper::bell> bell_;
+  std::unique_ptr<timekeeper::timer> timer_;
   outbox outbox_{board_->cancel_to_release};
   struct running {
     std::unique_ptr<core::engine> does;
@@ -269,7 +269,7 @@ class owner {
     void note_pace(time_point now, const core::step_report& r, std::uint32_t max_batch) {
       pace.add(now, r);
       const auto places = r.waiting > 0 ? std::max(1u, r.running) : max_batch;
-      served->door->set_pace({places, pace.prompt_tokens_per_s(), pace.tokens_per_s()});
+      served->admission->set_pace({places, pace.prompt_tokens_per_s(), pace.tokens_per_s()});
     }
   };
   std::vector<running> engines_;

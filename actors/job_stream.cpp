@@ -75,7 +75,7 @@ void job_stream::state_block::finish(const core::ending& how) {
   how_it_ended = how;
   finished = true;
   prompt.reset();
-  taken_by->door->job_done(how.output_tokens);
+  taken_by->admission->job_done(how.output_tokens);
   if (!out) return;
   note_release(how);
   out->add(*this);

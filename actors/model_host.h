@@ -1,4 +1,4 @@
-// model_host.h — the list of the models that are served. Admission of jobs is decided by each model's way_in.
+// model_host.h — the list of the models that are served. Each model's admission_control admits its jobs.
 //
 // Thread safety: add() from one thread at a time; everything else from any thread. add() replaces the whole
 // list, so a reader never waits for a load.

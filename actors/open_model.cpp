@@ -117,7 +117,8 @@ core::result<void> judge_room(const model_spec& spec, const owner_options& o, co
   const std::uint64_t reserve = on.on_host ? 0 : o.reserve_bytes;
   if (found->weight_bytes + found->page_bytes + reserve <= *free) return {};
   return core::make_error(errc::does_not_fit,
-                          "{}: the weights take {} MB and a page {} KB; {} MB are free, {} MB of them reserved",
+                          "{}: the weights take {} MB and a page {} KB; {} MB are free, {} MB of them "
+                          "reserved",
                           spec.source, found->weight_bytes >> 20, found->page_bytes >> 10, *free >> 20,
                           reserve >> 20);
 }
@@ -201,7 +202,7 @@ core::result<std::unique_ptr<opened_model>> open_model(const model_spec& spec, c
   m.served.created_s =
       std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch())
           .count();
-  m.served.door = std::make_unique<way_in>(o.max_batch, o);
+  m.served.admission = std::make_unique<admission_control>(o.max_batch, o);
   return opened;
 }
 

@@ -1,7 +1,7 @@
 // served_model.h — what everybody but its owner knows of a model that is being served.
 //
-// Thread safety: any thread. It is immutable once served and shared by pointer; only `door` has state, which
-// is atomic.
+// Thread safety: any thread. It is immutable once served and shared by pointer; only `admission` has state,
+// which is atomic.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,8 @@
 #include <memory>
 #include <string>
 
+#include "actors/admission_control.h"
 #include "actors/memory_use.h"
-#include "actors/way_in.h"
 #include "core/job.h"
 #include "core/model/model.h"
 #include "core/sample/params.h"
@@ -31,7 +31,7 @@ struct served_model {
   core::sampling_params defaults;        // from generation_config.json
   std::uint32_t max_tokens_default = 0;  // of a request that does not set max_tokens
   std::int64_t created_s = 0;            // Unix time of its load, in s
-  std::unique_ptr<way_in> door;          // admission; never null once it is served
+  std::unique_ptr<admission_control> admission;  // never null once it is served
   // Sends a job to the owner. The mailbox cannot be full, since it has room for all jobs that admission
   // allows.
   std::function<void(core::job)> submit;

@@ -169,7 +169,7 @@ core::result<> service::parts::judge(arrival& a) const {
   auto found = host.find(a.asked.model);
   if (!found) return found.error();
   a.model = std::move(*found);
-  return a.model->door->judge_wait(a.model->name, pool.predicted_wait());
+  return a.model->admission->judge_wait(a.model->name, pool.predicted_wait());
 }
 
 std::shared_ptr<job_stream> service::submit(request r, executor shard, job_stream::reader changed) {
@@ -283,7 +283,7 @@ snapshot service::stats() const {
   s.step_p99_ms = p->step_p99_ms;
   core::duration longest{};
   for (const auto& m : *p_->host.models()) {
-    longest = std::max(longest, m->door->predicted_wait());
+    longest = std::max(longest, m->admission->predicted_wait());
     s.memory += m->memory;
   }
   s.predicted_wait_ms =

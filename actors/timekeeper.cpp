@@ -5,14 +5,14 @@
 namespace weir::actors {
 namespace {
 
-class system_bell final : public timekeeper::bell {
+class system_timer final : public timekeeper::timer {
  public:
-  system_bell(boost::asio::any_io_executor where, std::function<void()> ring)
+  system_timer(boost::asio::any_io_executor where, std::function<void()> ring)
       : timer_(std::move(where)), ring_(std::make_shared<const std::function<void()>>(std::move(ring))) {}
 
   void set(core::time_point at) override {
     timer_.expires_at(at);
-    // A bell that is set again or destroyed after it was due may still have its handler in the executor's
+    // A timer that is set again or destroyed after it was due may still have its handler in the executor's
     // queue.
     timer_.async_wait([ring = std::weak_ptr(ring_)](boost::system::error_code ec) {
       const auto alive = ring.lock();
@@ -27,9 +27,9 @@ class system_bell final : public timekeeper::bell {
 
 }  // namespace
 
-std::unique_ptr<timekeeper::bell> system_time::make_bell(boost::asio::any_io_executor where,
+std::unique_ptr<timekeeper::timer> system_time::make_timer(boost::asio::any_io_executor where,
                                                          std::function<void()> ring) const {
-  return std::make_unique<system_bell>(std::move(where), std::move(ring));
+  return std::make_unique<system_timer>(std::move(where), std::move(ring));
 }
 
 }  // namespace weir::actors

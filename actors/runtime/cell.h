@@ -19,8 +19,8 @@
 #include <memory>
 #include <utility>
 
-#include "farewell.h"
-#include "household.h"
+#include "dependents.h"
+#include "exit_signal.h"
 #include "inbox.h"
 #include "lifeline.h"
 #include "options.h"
@@ -65,7 +65,7 @@ class cell : public inbox<Msg>, public lifeline::member {
     if (open) boost::asio::post(this->get_executor(), [c = self()] { c->on_kill(); });
   }
 
-  void join(pending<exit_status> waiter) { farewell_.wait(std::move(waiter)); }
+  void join(pending<exit_status> waiter) { exit_.wait(std::move(waiter)); }
 
   // ---- the actor's executor
 
@@ -75,14 +75,14 @@ class cell : public inbox<Msg>, public lifeline::member {
     return !this->killed();
   }
 
-  household& house() {
-    if (!house_) house_ = std::make_unique<household>();
-    return *house_;
+  dependents& owned() {
+    if (!dependents_) dependents_ = std::make_unique<dependents>();
+    return *dependents_;
   }
 
   void child_joined(std::uint64_t no) {
-    house_->joined(no);
-    if (now_ == phase::ending && house_->childless()) settle();
+    dependents_->joined(no);
+    if (now_ == phase::ending && dependents_->childless()) settle();
   }
 
   bool failed() const noexcept { return last_exit_.reason == exit_reason::failed; }
@@ -121,7 +121,7 @@ class cell : public inbox<Msg>, public lifeline::member {
   // A coroutine cancelled before its body began would throw out of co_spawn itself.
   void on_kill() {
     if (now_ == phase::resting) return end({exit_reason::killed, nullptr});
-    if (now_ == phase::ending) house_->end_children(true);
+    if (now_ == phase::ending) dependents_->end_children(true);
     if (now_ != phase::running || !begun_) return;
     life_.emit(boost::asio::cancellation_type::all);
     this->cancel_receive();
@@ -137,10 +137,10 @@ class cell : public inbox<Msg>, public lifeline::member {
     restarts_ = !this->stopping() && body_(*this, body_action::ask_again);
     if (!restarts_) this->close();
     now_ = phase::ending;
-    if (house_) {
-      house_->silence();
-      house_->end_children(this->killed());
-      if (!house_->childless()) return;
+    if (dependents_) {
+      dependents_->silence();
+      dependents_->end_children(this->killed());
+      if (!dependents_->childless()) return;
     }
     settle();
   }
@@ -175,22 +175,22 @@ class cell : public inbox<Msg>, public lifeline::member {
       now_ = phase::over;
       body_(*this, body_action::drop);
     }
-    if (farewell_.said()) return;
+    if (exit_.said()) return;
     if (this->where().line()->withdraw(ticket_)) self_.reset();
     if (auto* watch = this->opts().watch) watch->ended(this->opts().name, how, false);
-    farewell_.say(std::move(how));
+    exit_.say(std::move(how));
   }
 
   std::shared_ptr<cell> self_;  // while it is a member of its context's lifeline
   lifeline::ticket ticket_;
-  farewell farewell_;
+  exit_signal exit_;
 
   // The actor's executor alone:
   const body_function body_;
   phase now_ = phase::created;
   bool begun_ = false, restarts_ = false, restarted_ = false;
   boost::asio::cancellation_signal life_;
-  std::unique_ptr<household> house_;
+  std::unique_ptr<dependents> dependents_;
   exit_status last_exit_;
 };
 

@@ -49,9 +49,9 @@ class context {
     auto t =
         std::make_unique<timer>(get_executor(), std::chrono::duration_cast<typename timer::duration>(delay));
     auto& waits = *t;
-    const auto alarm = cell_->house().set_alarm();
+    const auto alarm = cell_->owned().set_alarm();
     auto ring = [t = std::move(t), c = cell_, alarm, m = std::move(m)](boost::system::error_code ec) mutable {
-      c->house().unset(alarm);
+      c->owned().unset(alarm);
       if (!ec) c->remind(std::move(m));
     };
     waits.async_wait(boost::asio::bind_cancellation_slot(alarm->slot(), std::move(ring)));

@@ -18,15 +18,15 @@
 
 namespace weir::detail {
 
-class home final : private lifeline::guest {
+class home final : private lifeline::member {
  public:
   explicit home(boost::asio::any_io_executor ex) : line_(lifeline::of(ex)) {
     executor_ = std::move(ex);
     io_ = executor_.target<io_executor>();
-    if (!io_ && !line_->take_in(*this)) executor_ = nullptr;
+    if (!io_ && !line_->add(*this)) executor_ = nullptr;
   }
   ~home() {
-    if (!io_) line_->see_out(*this);
+    if (!io_) line_->remove(*this);
   }
 
   // For the executor's own thread; elsewhere during a visit. Empty once the context is gone.

@@ -9,7 +9,7 @@
 //
 // Invariants:
 //   1. The context outlives every visit. After end() nothing is posted to it, nobody is a member, and no
-//      guest holds an executor of it.
+//      member holds an executor of it.
 //   2. A member leaves exactly once: by withdraw() or by end(), whichever is first. A ticket is good for
 //      one stay: a later member at the same place is not taken for the earlier one.
 //   3. No member is let go, and nothing is posted, while the lock is held.
@@ -79,18 +79,18 @@ class lifeline {
   };
 
   // An executor that may not outlive its context, though who holds it does: it is given up in time.
-  class guest {
+  class member {
    protected:
-    guest() = default;
-    guest(const guest&) = delete;
-    guest& operator=(const guest&) = delete;
-    ~guest() = default;
+    member() = default;
+    member(const member&) = delete;
+    member& operator=(const member&) = delete;
+    ~member() = default;
     boost::asio::any_io_executor executor_;
 
    private:
     friend class lifeline;
-    guest* next_ = nullptr;
-    guest* prev_ = nullptr;
+    member* next_ = nullptr;
+    member* prev_ = nullptr;
   };
 
   explicit lifeline(const boost::asio::execution_context* context) : context_(context) {}
@@ -130,18 +130,18 @@ class lifeline {
   }
 
   // False where the context is gone already.
-  bool take_in(guest& g) {
+  bool add(member& g) {
     const visit open(*this);
     if (!open) return false;
     const std::lock_guard lock(mutex_);
-    g.next_ = guests_;
+    g.next_ = members_;
     if (g.next_) g.next_->prev_ = &g;
-    guests_ = &g;
+    members_ = &g;
     return true;
   }
-  void see_out(guest& g) noexcept {
+  void remove(member& g) noexcept {
     const std::lock_guard lock(mutex_);
-    if (guests_ == &g) guests_ = g.next_;
+    if (members_ == &g) members_ = g.next_;
     if (g.prev_) g.prev_->next_ = g.next_;
     if (g.next_) g.next_->prev_ = g.prev_;
   }
@@ -193,9 +193,9 @@ class lifeline {
       if (member* m = next_to_go(i)) m->let_go_(*m);
     }
     const std::lock_guard lock(mutex_);
-    while (guest* g = guests_) {
-      guests_ = std::exchange(g->next_, nullptr);
-      if (guests_) guests_->prev_ = nullptr;
+    while (member* g = members_) {
+      members_ = std::exchange(g->next_, nullptr);
+      if (members_) members_->prev_ = nullptr;
       g->executor_ = nullptr;
     }
   }
@@ -220,7 +220,7 @@ class lifeline {
   std::deque<place> places_;
   std::uint32_t free_ = none;
   std::uint64_t last_turn_ = 0;
-  guest* guests_ = nullptr;
+  member* members_ = nullptr;
 };
 
 }  // namespace weir::detail

@@ -112,7 +112,7 @@ template <class Msg>
 template <class M, class Body>
 ref<M> context<Msg>::spawn(options o, Body body) {
   auto child = weir::spawn<M>(get_executor(), std::move(o), std::move(body));
-  const auto no = cell_->house().adopt([child](bool kill) { kill ? child.kill() : child.stop(); });
+  const auto no = cell_->owned().adopt([child](bool kill) { kill ? child.kill() : child.stop(); });
   child.async_join(
       [parent = cell_, no](boost::system::error_code, exit_status) { parent->child_joined(no); });
   return child;

@@ -57,8 +57,8 @@ struct weight_plan {
   model_weights weights;  // every pointer is null
   std::uint64_t bytes = 0;
 };
-// Reads the files' headers only. Errors: bad_file for a tensor that is missing, unknown or of the wrong shape;
-// not_supported for its type. The message names the tensor.
+// Reads the files' headers only. Errors: bad_file for a tensor that is missing, unknown or of the wrong
+// shape; not_supported for its type. The message names the tensor.
 result<weight_plan> plan_weights(const model_config& config, const checkpoint& from,
                                  const kernels::backend& on);
 std::uint64_t plan_random_weights(const model_config& config, kernels::dtype type,

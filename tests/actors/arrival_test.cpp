@@ -43,7 +43,7 @@ struct arrival_rig {
     model->info.vocab_size = 1000;
     model->context = 4096;
     model->tokenizer = text;
-    model->door = std::make_unique<way_in>(batch, room);
+    model->admission = std::make_unique<admission_control>(batch, room);
     model->submit = [this](core::job j) {
       if (entered.size() == room_in_mailbox) throw std::bad_alloc();
       entered.push_back(std::move(j));
@@ -60,10 +60,10 @@ struct arrival_rig {
     io.restart();
     io.poll();
   }
-  // How many more jobs the door lets in.
+  // How many more jobs the admission lets in.
   std::uint32_t free_places() {
     std::uint32_t n = 0;
-    while (model->door->admit("m", 1)) ++n;
+    while (model->admission->admit("m", 1)) ++n;
     return n;
   }
 
@@ -105,9 +105,9 @@ TEST_CASE("arrival: without a seed each choice draws with its own") {
   CHECK(r.entered[0].sampling.seed != r.entered[1].sampling.seed);
 }
 
-TEST_CASE("arrival: where there is no room for all choices none enters, and the door is as it was") {
+TEST_CASE("arrival: where there is no room for all choices none enters, and the admission is as it was") {
   arrival_rig r(3, 2, {.queue = 2});
-  REQUIRE(r.model->door->admit("m", 1, 2).has_value());
+  REQUIRE(r.model->admission->admit("m", 1, 2).has_value());
   r.a.bring_in();
   r.run();
   CHECK(r.entered.empty());

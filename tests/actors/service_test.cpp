@@ -99,7 +99,9 @@ TEST_CASE("cancel ends a job in every state, once, and its pages are free") {
     s->cancel();
   }
   f.run_to_end(s);
-  f.await_stats([](const auto& st) { return st.engine.pages_used == 0 && st.engine.decoding + st.engine.queued == 0; });
+  f.await_stats([](const auto& st) {
+    return st.engine.pages_used == 0 && st.engine.decoding + st.engine.queued == 0;
+  });
   CHECK(s->state() == phase::done);
   CHECK(s->ended().reason == core::finish_reason::cancel);
   CHECK(std::string(s->ended().status()) == "cancelled");

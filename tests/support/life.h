@@ -47,9 +47,10 @@ class life : public std::enable_shared_from_this<life> {
     if (chance(h.slow_one_in)) reads_every_ = std::chrono::milliseconds(1 + random() % 500);
 
     auto asked = c.request;
-    auto job = hub_->server().service.submit(std::move(asked), world_.get_executor(), [me = weak_from_this()] {
+    const auto news = [me = weak_from_this()] {
       if (auto self = me.lock()) self->news();
-    });
+    };
+    auto job = hub_->server().service.submit(std::move(asked), world_.get_executor(), news);
     id_ = job->id();
     lane_.emplace(std::move(c), std::move(job));
     const auto moment = [&] {

@@ -17,8 +17,8 @@ class world final : public actors::timekeeper {
 
   actors::executor get_executor() { return handlers_.get_executor(); }
   core::time_point now() const noexcept override { return now_; }
-  std::unique_ptr<bell> make_bell(boost::asio::any_io_executor, std::function<void()> ring) const override {
-    return std::make_unique<rope>(*this, std::move(ring));
+  std::unique_ptr<timer> make_timer(boost::asio::any_io_executor, std::function<void()> ring) const override {
+    return std::make_unique<virtual_timer>(*this, std::move(ring));
   }
 
   std::shared_ptr<const core::clock> lasting() const override {
@@ -28,8 +28,8 @@ class world final : public actors::timekeeper {
   // Calls f after `delay`.
   void after(core::duration delay, std::function<void()> f) { due_.emplace(now_ + delay, std::move(f)); }
 
-  // Runs whatever can run; where nothing can, it is the next bell's time. Returns when `done` holds, or false
-  // where nothing would ever happen again, or not before `limit`.
+  // Runs whatever can run; where nothing can, time moves on to the next timer. Returns true when `done` holds,
+  // and false if nothing would ever happen again, or nothing before `limit`.
   bool run(const std::function<bool()>& done, core::duration limit = std::chrono::hours(1000)) {
     const auto end = now_ + limit;
     while (!done()) {
@@ -58,10 +58,10 @@ class world final : public actors::timekeeper {
  private:
   using timetable = std::multimap<core::time_point, std::function<void()>>;
 
-  class rope final : public bell {
+  class virtual_timer final : public timer {
    public:
-    rope(const world& w, std::function<void()> ring) : due_(w.due_), ring_(std::move(ring)) {}
-    ~rope() override { unset(); }
+    virtual_timer(const world& w, std::function<void()> ring) : due_(w.due_), ring_(std::move(ring)) {}
+    ~virtual_timer() override { unset(); }
     void set(core::time_point at) override {
       unset();
       at_ = due_.emplace(at, [this] {

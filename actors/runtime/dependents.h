@@ -1,4 +1,4 @@
-// household.h — what ends with an actor's body: its children and its timers.
+// dependents.h — what ends with an actor's body: its children and its timers.
 //
 // Thread safety: the actor's executor alone.
 #pragma once
@@ -14,7 +14,7 @@
 
 namespace weir::detail {
 
-class household {
+class dependents {
  public:
   using end_child = std::function<void(bool kill)>;
 

@@ -1,4 +1,4 @@
-// farewell.h — who waits for an actor's end, and how it ended.
+// exit_signal.h — who waits for an actor's end, and how it ended.
 //
 // Thread safety: wait from any thread, say once by one.
 //
@@ -15,14 +15,14 @@
 
 namespace weir::detail {
 
-class farewell {
+class exit_signal {
  public:
   using waiter = pending<exit_status>;
 
-  farewell() = default;
-  farewell(const farewell&) = delete;
-  farewell& operator=(const farewell&) = delete;
-  ~farewell() { tell_all(); }
+  exit_signal() = default;
+  exit_signal(const exit_signal&) = delete;
+  exit_signal& operator=(const exit_signal&) = delete;
+  ~exit_signal() { tell_all(); }
 
   void wait(waiter who) {
     auto n = std::make_unique<node>(std::move(who));

@@ -1,4 +1,4 @@
-#include "actors/way_in.h"
+#include "actors/admission_control.h"
 
 #include <algorithm>
 #include <cmath>
@@ -16,7 +16,8 @@ double seconds(core::duration d) { return std::chrono::duration<double>(d).count
 
 }  // namespace
 
-core::result<void> way_in::admit(std::string_view model, std::uint32_t prompt_tokens, std::uint32_t choices) {
+core::result<void> admission_control::admit(std::string_view model, std::uint32_t prompt_tokens,
+                                             std::uint32_t choices) {
   const std::uint32_t most = batch_ + limits_.queue;
   if (choices > most)
     return core::bad_param("n", "n: {} has room for {} jobs in all, not for {}", model, most, choices);
@@ -34,7 +35,7 @@ core::result<void> way_in::admit(std::string_view model, std::uint32_t prompt_to
   return {};
 }
 
-core::error way_in::full(std::string_view model, std::uint32_t jobs, std::uint32_t choices) const {
+core::error admission_control::full(std::string_view model, std::uint32_t jobs, std::uint32_t choices) const {
   const auto places = places_.load(relaxed);
   const double wait = wait_for_place(places == 0 ? 0 : places + choices - 1);
   if (choices == 1)
@@ -44,7 +45,7 @@ core::error way_in::full(std::string_view model, std::uint32_t jobs, std::uint32
       wait, fmt::format("{} has {} jobs running or waiting, and no room for {} more", model, jobs, choices));
 }
 
-core::result<void> way_in::judge_wait(std::string_view model, core::duration before) const {
+core::result<void> admission_control::judge_wait(std::string_view model, core::duration before) const {
   const double wait = seconds(before) + seconds(predicted_wait()), most = seconds(limits_.queue_wait);
   if (wait <= most) return {};
   return overloaded(
@@ -53,41 +54,41 @@ core::result<void> way_in::judge_wait(std::string_view model, core::duration bef
                   wait, most));
 }
 
-std::uint32_t way_in::waiting() const noexcept {
+std::uint32_t admission_control::waiting() const noexcept {
   const auto jobs = jobs_.load(relaxed);
   return jobs > batch_ ? jobs - batch_ : 0;
 }
 
-core::duration way_in::predicted_wait() const noexcept {
+core::duration admission_control::predicted_wait() const noexcept {
   const double s =
       std::max(wait_for_prompts(prompt_tokens_.load(relaxed)), wait_for_place(jobs_.load(relaxed)));
   return std::chrono::duration_cast<core::duration>(std::chrono::duration<double>(std::min(s, most_wait_s)));
 }
 
-double way_in::wait_for_prompts(std::uint64_t tokens) const noexcept {
+double admission_control::wait_for_prompts(std::uint64_t tokens) const noexcept {
   const double rate = prompt_rate_.load(relaxed);
   return rate > 0 ? static_cast<double>(tokens) / rate : 0;
 }
 
-double way_in::wait_for_place(std::uint32_t jobs) const noexcept {
+double admission_control::wait_for_place(std::uint32_t jobs) const noexcept {
   const auto places = places_.load(relaxed);
   const double rate = rate_.load(relaxed);
   if (places == 0 || jobs < places || rate <= 0) return 0;
   return (jobs - places + 1.0) * answer_.load(relaxed) / rate;
 }
 
-void way_in::prompt_done(std::uint32_t prompt_tokens) noexcept {
+void admission_control::prompt_done(std::uint32_t prompt_tokens) noexcept {
   prompt_tokens_.fetch_sub(prompt_tokens, relaxed);
 }
 
-void way_in::job_done(std::uint32_t output_tokens) noexcept {
+void admission_control::job_done(std::uint32_t output_tokens) noexcept {
   jobs_.fetch_sub(1, relaxed);
   if (output_tokens == 0) return;  // it never had a place
   const double mean = answer_.load(relaxed);
   answer_.store(mean == 0 ? output_tokens : mean + newest_answer * (output_tokens - mean), relaxed);
 }
 
-void way_in::set_pace(const pace& p) noexcept {
+void admission_control::set_pace(const pace& p) noexcept {
   places_.store(p.places, relaxed);
   prompt_rate_.store(p.prompt_tokens_per_s, relaxed);
   rate_.store(p.tokens_per_s, relaxed);

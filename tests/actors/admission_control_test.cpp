@@ -1,5 +1,5 @@
 // Who is let in, who is sent away until when, and whether what was predicted comes true.
-#include "actors/way_in.h"
+#include "actors/admission_control.h"
 
 #include <random>
 #include <thread>
@@ -11,68 +11,68 @@
 using namespace weir;
 using namespace weir::tests;
 using actors::pace_meter;
-using actors::way_in;
+using actors::admission_control;
 using namespace std::chrono_literals;
 
 namespace {
 
 double seconds(core::duration d) { return std::chrono::duration<double>(d).count(); }
 
-// The door after `jobs` jobs with prompts of `each` tokens, of which nothing was done.
-void fill(way_in& door, unsigned jobs, std::uint32_t each) {
-  for (unsigned i = 0; i < jobs; ++i) REQUIRE(door.admit("m", each).has_value());
+// The admission after `jobs` jobs with prompts of `each` tokens, of which nothing was done.
+void fill(admission_control& admission, unsigned jobs, std::uint32_t each) {
+  for (unsigned i = 0; i < jobs; ++i) REQUIRE(admission.admit("m", each).has_value());
 }
 
 // An answer of so many tokens, so that lengths are known.
-void answer_once(way_in& door, std::uint32_t tokens) {
-  REQUIRE(door.admit("m", 1).has_value());
-  door.prompt_done(1);
-  door.job_done(tokens);
+void answer_once(admission_control& admission, std::uint32_t tokens) {
+  REQUIRE(admission.admit("m", 1).has_value());
+  admission.prompt_done(1);
+  admission.job_done(tokens);
 }
 
 }  // namespace
 
-TEST_CASE("way_in: the batch and the queue together, not one more") {
-  way_in door(2, {.queue = 3});
-  fill(door, 5, 10);
-  CHECK(door.waiting() == 3);
-  const auto no = door.admit("m", 10);
+TEST_CASE("admission: the batch and the queue together, not one more") {
+  admission_control admission(2, {.queue = 3});
+  fill(admission, 5, 10);
+  CHECK(admission.waiting() == 3);
+  const auto no = admission.admit("m", 10);
   REQUIRE(no.has_error());
   CHECK(no.error().code == core::errc::overloaded);
   CHECK(no.error().message == "m has 5 jobs running or waiting, and takes no more for now");
   CHECK(no.error().retry_after_ms == 1000);
-  door.prompt_done(10);
-  door.job_done(4);
-  CHECK(door.admit("m", 10).has_value());
-  CHECK_FALSE(door.admit("m", 10).has_value());
+  admission.prompt_done(10);
+  admission.job_done(4);
+  CHECK(admission.admit("m", 10).has_value());
+  CHECK_FALSE(admission.admit("m", 10).has_value());
 }
 
-TEST_CASE("way_in: a full queue says when the next answer is likely to end") {
-  way_in door(2, {.queue = 0});
-  answer_once(door, 600);
-  fill(door, 2, 10);
-  door.set_pace({.places = 2, .prompt_tokens_per_s = 1000, .tokens_per_s = 40});
-  CHECK(door.admit("m", 10).error().retry_after_ms == 15000);  // 600 tokens at 40/s
+TEST_CASE("admission: a full queue says when the next answer is likely to end") {
+  admission_control admission(2, {.queue = 0});
+  answer_once(admission, 600);
+  fill(admission, 2, 10);
+  admission.set_pace({.places = 2, .prompt_tokens_per_s = 1000, .tokens_per_s = 40});
+  CHECK(admission.admit("m", 10).error().retry_after_ms == 15000);  // 600 tokens at 40/s
 }
 
-TEST_CASE("way_in: prompts wait up to a number of tokens, whatever the next one brings") {
-  way_in door(2, {.queue = 100, .queue_tokens = 1000});
-  door.set_pace({.places = 2, .prompt_tokens_per_s = 50, .tokens_per_s = 0});
-  REQUIRE(door.admit("m", 999).has_value());
-  REQUIRE(door.admit("m", 5000).has_value());  // less than 1000 waited
-  const auto no = door.admit("m", 1);
+TEST_CASE("admission: prompts wait up to a number of tokens, whatever the next one brings") {
+  admission_control admission(2, {.queue = 100, .queue_tokens = 1000});
+  admission.set_pace({.places = 2, .prompt_tokens_per_s = 50, .tokens_per_s = 0});
+  REQUIRE(admission.admit("m", 999).has_value());
+  REQUIRE(admission.admit("m", 5000).has_value());  // less than 1000 waited
+  const auto no = admission.admit("m", 1);
   REQUIRE(no.has_error());
   CHECK(no.error().code == core::errc::overloaded);
   CHECK(no.error().message == "prompts of 5999 tokens wait for m, which takes no more from 1000 on");
   CHECK(no.error().retry_after_ms == 100000);  // 5000 tokens at 50/s
-  door.prompt_done(5000);
-  CHECK(door.admit("m", 1).has_value());
+  admission.prompt_done(5000);
+  CHECK(admission.admit("m", 1).has_value());
 }
 
 TEST_CASE(
-    "way_in: the predicted wait is the longer of prompts and places, and nothing that was not measured") {
+    "admission: the predicted wait is the longer of prompts and places, and nothing that was not measured") {
   struct row {
-    way_in::pace pace;
+    admission_control::pace pace;
     unsigned jobs;
     double wait;
   };
@@ -88,51 +88,51 @@ TEST_CASE(
       {{4, 1000, 50}, 13, 10 * 100 / 50.0}, // places take longer
   };
   for (const auto& r : rows) {
-    way_in door(4, {.queue = 100});
-    answer_once(door, 100);
-    fill(door, r.jobs, 30);
-    door.set_pace(r.pace);
+    admission_control admission(4, {.queue = 100});
+    answer_once(admission, 100);
+    fill(admission, r.jobs, 30);
+    admission.set_pace(r.pace);
     CAPTURE(r.jobs, r.pace.places, r.pace.prompt_tokens_per_s, r.pace.tokens_per_s);
-    CHECK(seconds(door.predicted_wait()) == Approx(r.wait));
+    CHECK(seconds(admission.predicted_wait()) == Approx(r.wait));
   }
 }
 
-TEST_CASE("way_in: who would wait too long is told by how much") {
-  way_in door(1, {.queue = 100, .queue_wait = 60s});
-  answer_once(door, 100);
-  door.set_pace({.places = 1, .prompt_tokens_per_s = 0, .tokens_per_s = 10});  // 10 s a job
-  fill(door, 7, 1);  // the last found six before it: 60 s
-  const auto no = door.admit("m", 1);
+TEST_CASE("admission: who would wait too long is told by how much") {
+  admission_control admission(1, {.queue = 100, .queue_wait = 60s});
+  answer_once(admission, 100);
+  admission.set_pace({.places = 1, .prompt_tokens_per_s = 0, .tokens_per_s = 10});  // 10 s a job
+  fill(admission, 7, 1);  // the last found six before it: 60 s
+  const auto no = admission.admit("m", 1);
   REQUIRE(no.has_error());
   CHECK(no.error().code == core::errc::overloaded);
   CHECK(no.error().message == "m would begin this in about 70 s, and lets nobody wait longer than 60 s");
   CHECK(no.error().retry_after_ms == 10000);
 }
 
-TEST_CASE("way_in: what was waited for before counts in the wait that nobody has to bear") {
-  way_in door(1, {.queue = 100, .queue_wait = 60s});
-  CHECK(door.judge_wait("m", 60s).has_value());
-  const auto no = door.judge_wait("m", 61s);
+TEST_CASE("admission: what was waited for before counts in the wait that nobody has to bear") {
+  admission_control admission(1, {.queue = 100, .queue_wait = 60s});
+  CHECK(admission.judge_wait("m", 60s).has_value());
+  const auto no = admission.judge_wait("m", 61s);
   REQUIRE(no.has_error());
   CHECK(no.error().code == core::errc::overloaded);
   CHECK(no.error().retry_after_ms == 1000);
-  answer_once(door, 100);
-  door.set_pace({.places = 1, .prompt_tokens_per_s = 0, .tokens_per_s = 10});
-  fill(door, 4, 1);  // 40 s
-  CHECK(door.judge_wait("m", 20s).has_value());
-  CHECK(door.judge_wait("m", 45s).error().retry_after_ms == 25000);
+  answer_once(admission, 100);
+  admission.set_pace({.places = 1, .prompt_tokens_per_s = 0, .tokens_per_s = 10});
+  fill(admission, 4, 1);  // 40 s
+  CHECK(admission.judge_wait("m", 20s).has_value());
+  CHECK(admission.judge_wait("m", 45s).error().retry_after_ms == 25000);
 }
 
-TEST_CASE("way_in: a prompt that choices share counts until the first of them has a token, or none is left") {
-  way_in door(10, {.queue = 0, .queue_tokens = 100});
+TEST_CASE("admission: a prompt that choices share counts until the first of them has a token, or none is left") {
+  admission_control admission(10, {.queue = 0, .queue_tokens = 100});
   const auto full = [&] {
-    const bool no = !door.admit("m", 0).has_value();
-    if (!no) door.job_done(0);
+    const bool no = !admission.admit("m", 0).has_value();
+    if (!no) admission.job_done(0);
     return no;
   };
-  auto first = std::make_shared<actors::waiting_prompt>(door);
+  auto first = std::make_shared<actors::waiting_prompt>(admission);
   first->counts(100);
-  REQUIRE(door.admit("m", 100, 2).has_value());
+  REQUIRE(admission.admit("m", 100, 2).has_value());
   CHECK(full());
   auto second = first;
   first.reset();  // a choice was cancelled
@@ -142,24 +142,24 @@ TEST_CASE("way_in: a prompt that choices share counts until the first of them ha
   else second.reset();
   CHECK_FALSE(full());
   second.reset();
-  CHECK(seconds(door.predicted_wait()) == 0);
+  CHECK(seconds(admission.predicted_wait()) == 0);
 }
 
-TEST_CASE("way_in: rates that are next to nothing give no nonsense") {
-  way_in door(1, {.queue = 100, .queue_wait = 60s});
-  answer_once(door, 4000000000u);
-  door.set_pace({.places = 1, .prompt_tokens_per_s = 1e-9, .tokens_per_s = 1e-9});
-  fill(door, 1, 1000000);
-  CHECK(door.admit("m", 1).error().retry_after_ms == 3600 * 1000);
+TEST_CASE("admission: rates that are next to nothing give no nonsense") {
+  admission_control admission(1, {.queue = 100, .queue_wait = 60s});
+  answer_once(admission, 4000000000u);
+  admission.set_pace({.places = 1, .prompt_tokens_per_s = 1e-9, .tokens_per_s = 1e-9});
+  fill(admission, 1, 1000000);
+  CHECK(admission.admit("m", 1).error().retry_after_ms == 3600 * 1000);
 }
 
-TEST_CASE("way_in: the number of jobs is exact, whoever comes at once") {
-  way_in door(10, {.queue = 90});
+TEST_CASE("admission: the number of jobs is exact, whoever comes at once") {
+  admission_control admission(10, {.queue = 90});
   std::atomic<int> in{0};
   std::vector<std::thread> crowd;
   for (int t = 0; t < 4; ++t)
     crowd.emplace_back([&] {
-      for (int i = 0; i < 1000; ++i) in += door.admit("m", 1).has_value() ? 1 : 0;
+      for (int i = 0; i < 1000; ++i) in += admission.admit("m", 1).has_value() ? 1 : 0;
     });
   for (auto& t : crowd) t.join();
   CHECK(in == 100);
@@ -268,8 +268,9 @@ class slow_time final : public actors::timekeeper {
  public:
   explicit slow_time(world& w) : world_(w) {}
   core::time_point now() const noexcept override { return world_.now() + ++looks_ * 1s; }
-  std::unique_ptr<bell> make_bell(boost::asio::any_io_executor e, std::function<void()> ring) const override {
-    return world_.make_bell(e, std::move(ring));
+  std::unique_ptr<timer> make_timer(boost::asio::any_io_executor e,
+                                    std::function<void()> ring) const override {
+    return world_.make_timer(e, std::move(ring));
   }
   std::shared_ptr<const core::clock> lasting() const override {
     return {std::shared_ptr<const core::clock>(), this};

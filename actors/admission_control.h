@@ -1,5 +1,4 @@
-// way_in.h — admission control of a model: how many jobs it has, how fast it completes them, and whether it
-// takes more.
+// admission_control.h — whether a model takes more jobs, from how many it has and how fast it completes them.
 //
 // A job is refused as overloaded, with a time after which to retry, in three cases:
 //   1. More jobs would run or wait than the batch and `queue` allow together.
@@ -35,7 +34,7 @@
 
 namespace weir::actors {
 
-class way_in {
+class admission_control {
  public:
   // Speed of the model as its owner measures it. 0: not known yet.
   struct pace {
@@ -44,7 +43,8 @@ class way_in {
   };
 
   // `batch`: jobs that run at once. `limits`: those that wait.
-  way_in(std::uint32_t batch, const core::queue_settings& limits) : batch_(batch), limits_(limits) {}
+  admission_control(std::uint32_t batch, const core::queue_settings& limits)
+      : batch_(batch), limits_(limits) {}
 
   // Admits the choices of a request, or returns an error: overloaded, or bad_param for more choices than the
   // limits ever allow. `model`: its name, for messages. Once admitted, job_done() must follow for each
@@ -81,14 +81,14 @@ class way_in {
   std::atomic<double> prompt_rate_{0}, rate_{0}, answer_{0};  // answer_: mean tokens of an answer
 };
 
-// The accounting of one prompt, shared by the jobs that begin with it. The prompt counts in way_in as not
-// computed until computed() is called, or until the last of its jobs lets go of this object.
+// The accounting of one prompt, shared by the jobs that begin with it. The prompt counts as not computed until
+// computed() is called, or until the last of its jobs lets go of this object.
 //
 // Thread safety: one thread at a time: the text task that admits the jobs, then their owner.
 class waiting_prompt {
  public:
-  // `door` must outlive it.
-  explicit waiting_prompt(way_in& door) noexcept : door_(door) {}
+  // `admission` must outlive it.
+  explicit waiting_prompt(admission_control& admission) noexcept : admission_(admission) {}
   ~waiting_prompt() { computed(); }
   waiting_prompt(const waiting_prompt&) = delete;
   waiting_prompt& operator=(const waiting_prompt&) = delete;
@@ -96,11 +96,11 @@ class waiting_prompt {
   void counts(std::uint32_t tokens) noexcept { tokens_ = tokens; }
   // The first token was delivered. Only the first call has an effect.
   void computed() noexcept {
-    if (const auto n = std::exchange(tokens_, 0)) door_.prompt_done(n);
+    if (const auto n = std::exchange(tokens_, 0)) admission_.prompt_done(n);
   }
 
  private:
-  way_in& door_;
+  admission_control& admission_;
   std::uint32_t tokens_ = 0;
 };
 
