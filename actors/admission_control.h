@@ -81,8 +81,8 @@ class admission_control {
   std::atomic<double> prompt_rate_{0}, rate_{0}, answer_{0};  // answer_: mean tokens of an answer
 };
 
-// The accounting of one prompt, shared by the jobs that begin with it. The prompt counts as not computed until
-// computed() is called, or until the last of its jobs lets go of this object.
+// The accounting of one prompt, shared by the jobs that begin with it. The prompt counts as not computed
+// until computed() is called, or until the last of its jobs lets go of this object.
 //
 // Thread safety: one thread at a time: the text task that admits the jobs, then their owner.
 class waiting_prompt {

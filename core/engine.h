@@ -114,7 +114,8 @@ struct engine_counts {
   std::uint64_t cached_tokens = 0;  // tokens that those jobs found
 
   // Calls visit(object, key, member) for every member: the object of /v1/stats that the count stands in (""
-  // is the outermost), its key there, and a pointer to the member. A count with an empty key is not published.
+  // is the outermost), its key there, and a pointer to the member. A count with an empty key is not
+  // published.
   template <class Visit>
   static void each(Visit&& visit) {
     using c = engine_counts;

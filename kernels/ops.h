@@ -230,8 +230,8 @@ struct backend {
   // Makes a decoder for a whole model (kernels/decoder.h). Returns null for a model that the backend has none
   // for; the entry is null where it has none at all.
   std::unique_ptr<decoder> (*make_decoder)(void* self, const decoder_shape& shape) = nullptr;
-  // The bytes of one page of the decoder that make_decoder would make of `shape`; 0: it would make none. Reads
-  // sizes and types of the weights alone, so they need not be in memory. Null where make_decoder is.
+  // The bytes of one page of the decoder that make_decoder would make of `shape`; 0: it would make none.
+  // Reads sizes and types of the weights alone, so they need not be in memory. Null where make_decoder is.
   std::uint64_t (*decoder_page_bytes)(void* self, const decoder_shape& shape) = nullptr;
 
   // The limits of this machine, for benchmarks. do_read reads every byte once, as fast as the machine can,

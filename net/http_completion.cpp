@@ -56,8 +56,8 @@ asio::awaitable<bool> http_session::complete(openai::dialect d, const request& r
   auto wake_up = [news = std::weak_ptr(news_)] {
     if (auto n = news.lock()) n->notify();
   };
-  jobs all =
-      hub_.server().service.submit(std::move(parsed->request), parsed->n, hub_.executor(), std::move(wake_up));
+  jobs all = hub_.server().service.submit(std::move(parsed->request), parsed->n, hub_.executor(),
+                                          std::move(wake_up));
   peer_gone_ = false;
   watch_peer();
   const bool streamed = parsed->stream;

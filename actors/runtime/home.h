@@ -18,7 +18,7 @@
 
 namespace weir::detail {
 
-class home final : private lifeline::member {
+class home final : private lifeline::executor_holder {
  public:
   explicit home(boost::asio::any_io_executor ex) : line_(lifeline::of(ex)) {
     executor_ = std::move(ex);

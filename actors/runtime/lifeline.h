@@ -9,7 +9,7 @@
 //
 // Invariants:
 //   1. The context outlives every visit. After end() nothing is posted to it, nobody is a member, and no
-//      member holds an executor of it.
+//      executor_holder holds an executor of it.
 //   2. A member leaves exactly once: by withdraw() or by end(), whichever is first. A ticket is good for
 //      one stay: a later member at the same place is not taken for the earlier one.
 //   3. No member is let go, and nothing is posted, while the lock is held.
@@ -46,7 +46,7 @@ class lifeline {
   };
 
   struct ticket {
-    std::uint64_t turn = 0;  // 0: nobody's
+    std::uint64_t number = 0;  // number of the member's stay; 0: no member
     std::uint32_t place = 0;
   };
 
@@ -79,18 +79,18 @@ class lifeline {
   };
 
   // An executor that may not outlive its context, though who holds it does: it is given up in time.
-  class member {
+  class executor_holder {
    protected:
-    member() = default;
-    member(const member&) = delete;
-    member& operator=(const member&) = delete;
-    ~member() = default;
+    executor_holder() = default;
+    executor_holder(const executor_holder&) = delete;
+    executor_holder& operator=(const executor_holder&) = delete;
+    ~executor_holder() = default;
     boost::asio::any_io_executor executor_;
 
    private:
     friend class lifeline;
-    member* next_ = nullptr;
-    member* prev_ = nullptr;
+    executor_holder* next_ = nullptr;
+    executor_holder* prev_ = nullptr;
   };
 
   explicit lifeline(const boost::asio::execution_context* context) : context_(context) {}
@@ -118,32 +118,32 @@ class lifeline {
     place& p = places_[here];
     free_ = p.next_free;
     p.who = &m;
-    p.turn = ++last_turn_;
-    return {p.turn, here};
+    p.number = ++last_number_;
+    return {p.number, here};
   }
 
   // The member, to the one caller that takes it off; nothing to everybody else.
   member* withdraw(const ticket& t) noexcept {
     const std::lock_guard lock(mutex_);
-    if (t.turn == 0 || places_[t.place].turn != t.turn) return nullptr;
+    if (t.number == 0 || places_[t.place].number != t.number) return nullptr;
     return vacate(t.place);
   }
 
   // False where the context is gone already.
-  bool add(member& g) {
+  bool add(executor_holder& h) {
     const visit open(*this);
     if (!open) return false;
     const std::lock_guard lock(mutex_);
-    g.next_ = members_;
-    if (g.next_) g.next_->prev_ = &g;
-    members_ = &g;
+    h.next_ = holders_;
+    if (h.next_) h.next_->prev_ = &h;
+    holders_ = &h;
     return true;
   }
-  void remove(member& g) noexcept {
+  void remove(executor_holder& h) noexcept {
     const std::lock_guard lock(mutex_);
-    if (members_ == &g) members_ = g.next_;
-    if (g.prev_) g.prev_->next_ = g.next_;
-    if (g.next_) g.next_->prev_ = g.prev_;
+    if (holders_ == &h) holders_ = h.next_;
+    if (h.prev_) h.prev_->next_ = h.next_;
+    if (h.next_) h.next_->prev_ = h.prev_;
   }
 
  private:
@@ -152,7 +152,7 @@ class lifeline {
 
   struct place {
     member* who = nullptr;
-    std::uint64_t turn = 0;
+    std::uint64_t number = 0;
     std::uint32_t next_free = none;
   };
 
@@ -193,21 +193,21 @@ class lifeline {
       if (member* m = next_to_go(i)) m->let_go_(*m);
     }
     const std::lock_guard lock(mutex_);
-    while (member* g = members_) {
-      members_ = std::exchange(g->next_, nullptr);
-      if (members_) members_->prev_ = nullptr;
-      g->executor_ = nullptr;
+    while (executor_holder* h = holders_) {
+      holders_ = std::exchange(h->next_, nullptr);
+      if (holders_) holders_->prev_ = nullptr;
+      h->executor_ = nullptr;
     }
   }
 
   member* next_to_go(std::uint32_t at) {
     const std::lock_guard lock(mutex_);
-    return places_[at].turn ? vacate(at) : nullptr;
+    return places_[at].number ? vacate(at) : nullptr;
   }
 
   member* vacate(std::uint32_t at) noexcept {
     place& p = places_[at];
-    p.turn = 0;
+    p.number = 0;
     p.next_free = std::exchange(free_, at);
     return std::exchange(p.who, nullptr);
   }
@@ -219,8 +219,8 @@ class lifeline {
   std::mutex mutex_;  // guards the rest
   std::deque<place> places_;
   std::uint32_t free_ = none;
-  std::uint64_t last_turn_ = 0;
-  member* members_ = nullptr;
+  std::uint64_t last_number_ = 0;
+  executor_holder* holders_ = nullptr;
 };
 
 }  // namespace weir::detail

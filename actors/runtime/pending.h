@@ -235,7 +235,7 @@ class pending {
     const lifeline::ticket ticket_;
   };
 
-  explicit operator bool() const noexcept { return ticket_.turn != 0; }
+  explicit operator bool() const noexcept { return ticket_.number != 0; }
 
  private:
   struct nowhere {};

@@ -83,10 +83,11 @@ profile::profile(std::shared_ptr<const backend> of)
           .do_pack = through<&backend::do_pack>::call,
           .do_fill_random = of_->do_fill_random ? through<&backend::do_fill_random>::call : nullptr,
           .make_decoder = nullptr,  // as one operation it could not be told apart
+          .decoder_page_bytes = nullptr,
           .do_read = through<&backend::do_read>::call,
           .peak_flops = through<&backend::peak_flops>::call,
       } {
-  static_assert(sizeof(backend) == sizeof(std::string_view) + 32 * sizeof(void*),
+  static_assert(sizeof(backend) == sizeof(std::string_view) + 33 * sizeof(void*),
                 "a new entry goes through here too");
 }
 

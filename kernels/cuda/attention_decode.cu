@@ -236,8 +236,8 @@ bool attention_supports(const device& d, const head_shape& h) {
   return is_head_size(h.head_dim) && h.heads / h.kv_heads <= 16 && shared <= d.shared_per_block;
 }
 
-void decode_attention(device& d, const rows_view& v, const attention_args& a, const rotary_args& t, bool fresh,
-                      const split_scratch& scratch) {
+void decode_attention(device& d, const rows_view& v, const attention_args& a, const rotary_args& t,
+                      bool fresh, const split_scratch& scratch) {
   if (v.decodes == 0) return;
   const decode_args g{v, a, t, fresh, scratch, 1};
   if (v.listed) return bulk_attention(d, g);

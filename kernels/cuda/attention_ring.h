@@ -50,13 +50,15 @@ struct chunk {
 template <int head_dim>
 struct alignas(128) ring {
   unsigned char stage[stages<head_dim>][stage_bytes<head_dim>];
-  // The sums of each compute warp for join_lines query heads (attention_sums in attention_piece.h), for the join warp.
+  // The sums of each compute warp for join_lines query heads (attention_sums in attention_piece.h), for the
+  // join warp.
   float sums[compute_warps][join_lines<head_dim>][head_dim + 4];
   float2 ends[compute_warps][join_lines<head_dim>];  // their largest scores and totals
   chunk what[stages<head_dim>];                // what each stage holds
   item joined;  // that `sums` belongs to; its head is -1 when there are no more items
   // Barriers (barrier.h). full: the load warp's copies to a stage have arrived. empty: the compute warps are
-  // done with a stage. sums_full: the compute warps have written `sums`. sums_empty: the join warp has read it.
+  // done with a stage. sums_full: the compute warps have written `sums`. sums_empty: the join warp has read
+  // it.
   std::uint64_t full[stages<head_dim>], empty[stages<head_dim>], sums_full, sums_empty;
 };
 

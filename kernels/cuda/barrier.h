@@ -1,5 +1,6 @@
 // barrier.h — barriers in shared memory that count arrivals and the bytes of bulk copies (PTX ISA,
-// «mbarrier»); the bulk copies that they count; and named barriers of a block. All but named_barrier() need 9.0.
+// «mbarrier»); the bulk copies that they count; and named barriers of a block. All but named_barrier()
+// need 9.0.
 //
 // A barrier is 8 bytes in shared memory and is named by its shared-memory address (shared_address in mma.h).
 // A phase is over when all arrivals and all expected bytes are there; the next one then begins. Phases are

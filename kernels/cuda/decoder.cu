@@ -16,8 +16,8 @@ namespace {
 
 constexpr std::uint32_t least_rows = 1024;  // room for these is there from the start
 
-// For kernels' code, which the driver loads as they first run, and for graphs: of a driver that lacks it steps fail
-// for good.
+// For kernels' code, which the driver loads as they first run, and for graphs: of a driver that lacks it
+// steps fail for good.
 constexpr std::size_t least_free = std::size_t{192} << 20;
 
 std::size_t free_bytes(device& d) {

@@ -160,8 +160,8 @@ bool attention_supports(const device& d, const head_shape& h);
 // Attention of the rows in v.decode_rows. With `fresh` the rows of qkv are as the product left them: the
 // kernel itself applies `t` to queries, keys and values, and stores each row's key and value in its page.
 // Otherwise rotary_and_write() has done so before.
-void decode_attention(device& d, const rows_view& v, const attention_args& a, const rotary_args& t, bool fresh,
-                      const split_scratch& scratch);
+void decode_attention(device& d, const rows_view& v, const attention_args& a, const rotary_args& t,
+                      bool fresh, const split_scratch& scratch);
 
 // Attention of the rows in v.blocks, whose keys and values are in their pages (rotary_and_write). On a
 // deterministic device the bits of a line depend neither on the block that it is in nor on v.block_lines.

@@ -179,7 +179,8 @@ void step_rows::copy_in(bool beside) {
   if (beside)
     return launch(d_, copy_rows_kernel, dim3(1), copy_threads, 0, from, there_.as<uint4>(),
                   taken_.as<std::uint32_t>());
-  launch_after_all(d_, copy_rows_kernel, dim3(1), copy_threads, from, there_.as<uint4>(), taken_.as<std::uint32_t>());
+  launch_after_all(d_, copy_rows_kernel, dim3(1), copy_threads, from, there_.as<uint4>(),
+                   taken_.as<std::uint32_t>());
 }
 
 }  // namespace weir::kernels::cuda

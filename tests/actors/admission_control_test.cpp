@@ -123,7 +123,8 @@ TEST_CASE("admission: what was waited for before counts in the wait that nobody 
   CHECK(admission.judge_wait("m", 45s).error().retry_after_ms == 25000);
 }
 
-TEST_CASE("admission: a prompt that choices share counts until the first of them has a token, or none is left") {
+TEST_CASE(
+    "admission: a prompt that choices share counts until the first of them has a token, or none is left") {
   admission_control admission(10, {.queue = 0, .queue_tokens = 100});
   const auto full = [&] {
     const bool no = !admission.admit("m", 0).has_value();

@@ -28,8 +28,8 @@ class world final : public actors::timekeeper {
   // Calls f after `delay`.
   void after(core::duration delay, std::function<void()> f) { due_.emplace(now_ + delay, std::move(f)); }
 
-  // Runs whatever can run; where nothing can, time moves on to the next timer. Returns true when `done` holds,
-  // and false if nothing would ever happen again, or nothing before `limit`.
+  // Runs whatever can run; where nothing can, time moves on to the next timer. Returns true when `done`
+  // holds, and false if nothing would ever happen again, or nothing before `limit`.
   bool run(const std::function<bool()>& done, core::duration limit = std::chrono::hours(1000)) {
     const auto end = now_ + limit;
     while (!done()) {

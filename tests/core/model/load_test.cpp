@@ -2,6 +2,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "kernels/decoder.h"
 #include "tests/support/drive.h"
 #include "tests/support/toy_directory.h"
 
