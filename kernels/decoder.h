@@ -50,9 +50,19 @@ struct decoder_step {
   std::span<const std::int32_t> logits_from;  // [logits rows] the row that each row of logits is made from
 };
 
+// What a draw is told in numbers. A backend may give them to its device as they lie here.
+struct draw_numbers {
+  std::uint32_t row = 0;                              // of the logits of the last pass
+  std::uint32_t top_k = 0;                            // 0: no such cut
+  float temperature = 1;                              // 0: the token with the largest logit
+  float top_p = 1, min_p = 0;                         // 1 and 0: no such cuts
+  float repetition = 1, frequency = 0, presence = 0;  // penalties for the tokens in decoder_draw::seen
+  double uniform = 0;                                 // the random number of this draw, in [0, 1)
+};
+
 // One token to be drawn from a row of logits. The steps of a draw and their order are those of
 // core/sample/steps.h.
-struct decoder_draw {
+struct decoder_draw : draw_numbers {
   struct seen_token {
     std::int32_t id;
     std::uint32_t in_output;  // how often it is in the output
@@ -61,15 +71,9 @@ struct decoder_draw {
     std::int32_t id;
     float value;
   };
-  std::uint32_t row = 0;                              // of the logits of the last pass
-  float temperature = 1;                              // 0: the token with the largest logit
-  std::uint32_t top_k = 0;                            // 0: no such cut
-  float top_p = 1, min_p = 0;                         // 1 and 0: no such cuts
-  float repetition = 1, frequency = 0, presence = 0;  // penalties for the tokens in `seen`
-  double uniform = 0;                                 // the random number of this draw, in [0, 1)
-  std::span<const seen_token> seen;                   // tokens of prompt and output
-  std::span<const bias> biases;                       // added to logits
-  std::span<const std::int32_t> masked;               // ids that cannot be drawn
+  std::span<const seen_token> seen;      // tokens of prompt and output
+  std::span<const bias> biases;          // added to logits
+  std::span<const std::int32_t> masked;  // ids that cannot be drawn
 };
 
 enum class draw_state : std::int32_t {

@@ -71,21 +71,12 @@ bool draw_launcher::begin(std::span<const decoder_draw> draws, float* logits, st
   return !d_.failed();
 }
 
-// Field by field into its place: copying what was just written stalls the processor.
 void draw_launcher::write(std::span<const decoder_draw> draws, draw_order* to, decoder_result* results) {
   auto* word = words_host_.as<std::uint32_t>();
   std::uint32_t at = 0;
   for (const decoder_draw& w : draws) {
     draw_order& o = *to++;
-    o.row = w.row;
-    o.top_k = w.top_k;
-    o.temperature = w.temperature;
-    o.top_p = w.top_p;
-    o.min_p = w.min_p;
-    o.repetition = w.repetition;
-    o.frequency = w.frequency;
-    o.presence = w.presence;
-    o.uniform = w.uniform;
+    static_cast<draw_numbers&>(o) = w;
     o.seen_at = at;
     o.seen = static_cast<std::uint32_t>(w.seen.size());
     for (const auto& e : w.seen) {

@@ -11,6 +11,7 @@ constexpr float bins_a_logit = 8;
 constexpr float smallest_weight = 1e-37f;
 
 static_assert(sizeof(decoder_result) == sizeof(int2));
+static_assert(sizeof(draw_order) == 64);  // one cache line of the host, which is slow to read
 
 using u64 = unsigned long long;
 
@@ -32,7 +33,8 @@ __device__ float weight_of(float logit, float top, float temperature) {
 }
 
 struct room {
-  draw_order order;
+  // The words of a draw_order, which has a constructor: shared memory runs none.
+  alignas(draw_order) std::uint32_t order[sizeof(draw_order) / 4];
   u64 candidates[most_candidates];
   std::uint32_t counts[bins];
   std::uint32_t low[bins], high[bins];  // sums of weights in units of 2^-28, in two halves
@@ -368,10 +370,9 @@ __global__ void __launch_bounds__(threads)
   // It lies with the host: one warp asks for all of it at once. Questions for the same line wait for one
   // another, some 2 us each: nobody else asks for this one.
   const auto* order = reinterpret_cast<const std::uint32_t*>(draws + blockIdx.x);
-  if (threadIdx.x < sizeof(draw_order) / 4)
-    reinterpret_cast<std::uint32_t*>(&s.order)[threadIdx.x] = __ldcv(order + threadIdx.x);
+  if (threadIdx.x < sizeof(draw_order) / 4) s.order[threadIdx.x] = __ldcv(order + threadIdx.x);
   __syncthreads();
-  const draw_order& o = s.order;
+  const draw_order& o = *reinterpret_cast<const draw_order*>(s.order);
   if (o.row == no_draw) return;
   float* logits = all_logits + std::size_t{o.row} * vocab;
   const bool changes = o.seen + o.biases + o.masked > 0;

@@ -10,17 +10,13 @@ namespace weir::kernels::cuda {
 // The row of an order that stands for no draw: its block does nothing.
 constexpr std::uint32_t no_draw = 0xffffffff;
 
-// What a block needs to know of its draw (decoder_draw): one cache line. The lists of all draws lie in one
-// array of words of 4 bytes, where a list begins at word `…_at`.
-struct alignas(64) draw_order {
-  std::uint32_t row, top_k;  // the row of logits, or no_draw
-  float temperature, top_p, min_p, repetition, frequency, presence;
-  double uniform;
+// What a block needs to know of its draw (decoder_draw). `row` may be no_draw. The lists of all draws lie in
+// one array of words of 4 bytes, where a list begins at word `…_at`.
+struct alignas(64) draw_order : draw_numbers {
   // Seen tokens: (id, times in the output), two words each. Biases: (id, bits of the float), two words each.
   // Masked tokens: an id, one word each. The second number of each pair counts tokens, not words.
   std::uint32_t seen_at, seen, bias_at, biases, masked_at, masked;
 };
-static_assert(sizeof(draw_order) == 64);
 
 // Launches `count` draws as one kernel, which starts when everything before it on the stream has ended.
 //   draws   [count], pinned memory; each order is read before the result of its draw is written
