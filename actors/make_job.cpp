@@ -1,6 +1,5 @@
 #include "actors/make_job.h"
 
-#include <cmath>
 #include <random>
 
 namespace weir::actors {
@@ -14,14 +13,14 @@ constexpr std::size_t most_stop_strings = 64, longest_stop_string = 1024;
 constexpr std::size_t longest_cache_salt = 256;
 constexpr std::chrono::milliseconds longest_deadline = std::chrono::hours(24);
 
-// Copies a field that was sent, if it lies in [low, high] (or (low, high]), over the model's default.
+// Copies a field that was sent, if it lies in its range, over the default in `out`.
 template <class To, class From>
-result<void> take(const char* name, const std::optional<From>& sent, double low, double high, To& out,
-                  bool open_low = false) {
+result<void> take(const char* name, const core::number_range& range, const std::optional<From>& sent,
+                  To& out) {
   if (!sent) return {};
-  const double v = static_cast<double>(*sent);
-  if (!std::isfinite(v) || v > high || v < low || (open_low && v == low))
-    return bad_param(name, "{} must be in {}{}, {}], not {}", name, open_low ? "(" : "[", low, high, *sent);
+  if (!range.holds(static_cast<double>(*sent)))
+    return bad_param(name, "{} must be in {}{}, {}], not {}", name, range.above_low ? "(" : "[", range.low,
+                     range.high, *sent);
   out = static_cast<To>(*sent);
   return {};
 }
@@ -73,34 +72,41 @@ std::uint64_t fresh_seed() {
   return low | std::uint64_t{device()} << 32;
 }
 
-result<void> take_sampling(const request& r, const served_model& m, core::sampling_params& s) {
-  s = m.defaults;
-  for (const auto& checked : {
-           take("temperature", r.temperature, 0, 2, s.temperature),
-           take("top_k", r.top_k, 0, 1 << 30, s.top_k),
-           take("top_p", r.top_p, 0, 1, s.top_p, true),
-           take("min_p", r.min_p, 0, 1, s.min_p),
-           take("repetition_penalty", r.repetition_penalty, 0.01, 2, s.repetition_penalty),
-           take("frequency_penalty", r.frequency_penalty, -2, 2, s.frequency_penalty),
-           take("presence_penalty", r.presence_penalty, -2, 2, s.presence_penalty),
-       })
-    if (!checked) return checked.error();
-  s.seed = r.seed ? *r.seed : fresh_seed();
-  for (const auto& [id, bias] : r.logit_bias) {
-    if (auto ok = check_id("logit_bias", id, m); !ok) return ok;
-    if (!(bias >= -100 && bias <= 100))
-      return bad_param("logit_bias", "logit_bias of token {} must be in [-100, 100], not {}", id, bias);
-    s.logit_bias.emplace_back(static_cast<token_id>(id), static_cast<float>(bias));
+template <class To, class From>
+result<void> take_field(const core::sampling_field& f, const std::optional<From>& sent, To& out,
+                        const served_model&) {
+  return take(f.name, f.range, sent, out);
+}
+
+result<void> take_field(const core::sampling_field& f,
+                        const std::vector<std::pair<std::int64_t, double>>& sent,
+                        std::vector<std::pair<token_id, float>>& out, const served_model& m) {
+  for (const auto& [id, value] : sent) {
+    if (auto ok = check_id(f.name, id, m); !ok) return ok;
+    if (!f.range.holds(value))
+      return bad_param(f.name, "{} of token {} must be in [{}, {}], not {}", f.name, id, f.range.low,
+                       f.range.high, value);
+    out.emplace_back(static_cast<token_id>(id), static_cast<float>(value));
   }
   return {};
+}
+
+result<void> take_sampling(const core::sampling_request& r, const served_model& m, core::sampling_params& s) {
+  s = m.defaults;
+  if (!r.seed) s.seed = fresh_seed();
+  result<void> taken;
+  core::visit_sampling([&](const core::sampling_field& f, auto sent, auto used) {
+    if (taken) taken = take_field(f, r.*sent, s.*used, m);
+  });
+  return taken;
 }
 
 result<void> take_endings(const request& r, const served_model& m, core::job& j) {
   constexpr double most = std::numeric_limits<std::uint32_t>::max();
   j.max_tokens = m.max_tokens_default;
-  if (auto ok = take("max_tokens", r.max_tokens, 1, most, j.max_tokens); !ok) return ok;
-  if (auto ok = take("min_tokens", r.min_tokens, 0, most, j.min_tokens); !ok) return ok;
-  if (auto ok = take("max_repeats", r.max_repeats, 2, 1000, j.max_repeats); !ok) return ok;
+  if (auto ok = take("max_tokens", {1, most}, r.max_tokens, j.max_tokens); !ok) return ok;
+  if (auto ok = take("min_tokens", {0, most}, r.min_tokens, j.min_tokens); !ok) return ok;
+  if (auto ok = take("max_repeats", {2, 1000}, r.max_repeats, j.max_repeats); !ok) return ok;
   if (j.min_tokens > j.max_tokens)
     return bad_param("min_tokens", "min_tokens is {}, more than max_tokens, {}", j.min_tokens, j.max_tokens);
   if (r.deadline && (r.deadline->count() <= 0 || *r.deadline > longest_deadline))
@@ -125,7 +131,7 @@ result<void> take_endings(const request& r, const served_model& m, core::job& j)
 
 result<core::job> make_job(const request& r, const served_model& m) {
   core::job j;
-  if (auto ok = take_sampling(r, m, j.sampling); !ok) return ok.error();
+  if (auto ok = take_sampling(r.sampling, m, j.sampling); !ok) return ok.error();
   if (auto ok = take_endings(r, m, j); !ok) return ok.error();
   auto prompt = prompt_of(r, m);
   if (!prompt) return prompt.error();
@@ -142,7 +148,7 @@ result<core::job> make_job(const request& r, const served_model& m) {
 core::job choice_of(const core::job& first, const request& r, std::uint32_t index) {
   core::job j = first;
   j.sampling.choice = index;
-  if (!r.seed && index > 0) j.sampling.seed = fresh_seed();
+  if (!r.sampling.seed && index > 0) j.sampling.seed = fresh_seed();
   return j;
 }
 

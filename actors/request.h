@@ -9,10 +9,10 @@
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <utility>
 #include <variant>
 #include <vector>
 
+#include "core/sample/params.h"
 #include "core/text/chat_template.h"
 #include "core/token_sink.h"
 
@@ -33,10 +33,7 @@ struct request {
   bool ignore_eos = false;                   // the model's own stop ids do not end the job
   std::vector<std::int64_t> stop_token_ids;  // stop ids beside the model's own
   std::vector<std::string> stop;             // stop strings
-  std::optional<double> temperature, top_p, min_p, repetition_penalty, frequency_penalty, presence_penalty;
-  std::optional<std::int64_t> top_k;
-  std::optional<std::uint64_t> seed;                        // unset: drawn at random
-  std::vector<std::pair<std::int64_t, double>> logit_bias;  // token id, what is added to its logit
+  core::sampling_request sampling;           // how its tokens are chosen
   std::string cache_salt;  // computed prefixes are shared only between requests with equal salts
   int priority = 0;        // jobs with a higher one are scheduled first
   // Identity of the client's API key (net/api_keys.h); 0: none. Waiting jobs of different keys alternate, a

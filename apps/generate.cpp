@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <boost/asio/signal_set.hpp>
 #include <boost/json/serialize.hpp>
 #include <csignal>
@@ -103,6 +104,18 @@ int run(generate_options& o) {
   return local.ok() ? generate_batch(local, in, 2 * o.engine.max_batch) : local.exit();
 }
 
+// --top-k for top_k, and so on for every number that has an option.
+void add_sampling(CLI::App& app, core::sampling_request& r) {
+  core::visit_sampling([&](const core::sampling_field& f, auto sent, auto) {
+    if constexpr (requires { (r.*sent).has_value(); }) {
+      if (!*f.option) return;
+      std::string name = f.name;
+      std::ranges::replace(name, '_', '-');
+      app.add_option("--" + name, r.*sent, f.option);
+    }
+  });
+}
+
 }  // namespace
 
 command add_generate(CLI::App& app) {
@@ -118,12 +131,7 @@ command add_generate(CLI::App& app) {
       ->type_name("F.jsonl");
   app.add_flag("--json", o->json, "one JSON object instead of text");
   app.add_option("--max-tokens", r.max_tokens, "longest answer")->type_name("tokens");
-  app.add_option("--temperature", r.temperature, "0 = always the likeliest token; 0 to 2");
-  app.add_option("--top-k", r.top_k, "only the k likeliest tokens; 0 = off");
-  app.add_option("--top-p", r.top_p, "only the likeliest tokens that hold this share; (0, 1]");
-  app.add_option("--min-p", r.min_p, "only tokens at least this likely beside the likeliest; [0, 1]");
-  app.add_option("--repetition-penalty", r.repetition_penalty, "(0, 2]; 1 = off");
-  app.add_option("--seed", r.seed, "same seed, same tokens; random where it is missing");
+  add_sampling(app, r.sampling);
   app.add_option("--stop", r.stop, "a string that ends the answer; repeatable")->allow_extra_args(false);
   app.add_flag("--ignore-eos", r.ignore_eos, "go on past the model's own ending token");
   name_variables(app);

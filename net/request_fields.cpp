@@ -13,25 +13,19 @@ core::error wrong(std::string_view name, std::string message) {
   return core::error{core::errc::invalid_param, std::move(message), std::string(name)};
 }
 
-// Reads with `read` and stores in the request's `member`.
-template <auto read, auto member>
-core::result<void> store(std::string_view name, const json::value& v, request& r) {
+// Reads with `read` into `to`.
+template <auto read>
+core::result<void> store_as(std::string_view name, const json::value& v, auto& to) {
   auto value = read(name, v);
   if (!value) return value.error();
-  r.*member = std::move(*value);
+  to = std::move(*value);
   return {};
 }
 
-// Any 64-bit integer is a seed; a negative one is taken by its bits.
-core::result<void> store_seed(std::string_view name, const json::value& v, request& r) {
-  if (v.is_uint64()) {
-    r.seed = v.get_uint64();
-    return {};
-  }
-  auto value = read_integer(name, v);
-  if (!value) return value.error();
-  r.seed = static_cast<std::uint64_t>(*value);
-  return {};
+// The same into the request's `member`.
+template <auto read, auto member>
+core::result<void> store(std::string_view name, const json::value& v, request& r) {
+  return store_as<read>(name, v, r.*member);
 }
 
 core::result<void> store_stop(std::string_view name, const json::value& v, request& r) {
@@ -53,8 +47,31 @@ core::result<void> store_stop(std::string_view name, const json::value& v, reque
   return {};
 }
 
+core::result<void> store_sampling(std::string_view name, const json::value& v, std::optional<double>& to) {
+  return store_as<read_number>(name, v, to);
+}
+
+core::result<void> store_sampling(std::string_view name, const json::value& v,
+                                  std::optional<std::int64_t>& to) {
+  return store_as<read_integer>(name, v, to);
+}
+
+// Any 64-bit integer; a negative one is taken by its bits.
+core::result<void> store_sampling(std::string_view name, const json::value& v,
+                                  std::optional<std::uint64_t>& to) {
+  if (v.is_uint64()) {
+    to = v.get_uint64();
+    return {};
+  }
+  auto value = read_integer(name, v);
+  if (!value) return value.error();
+  to = static_cast<std::uint64_t>(*value);
+  return {};
+}
+
 // {"token id": bias}, as OpenAI writes it.
-core::result<void> store_logit_bias(std::string_view name, const json::value& v, request& r) {
+core::result<void> store_sampling(std::string_view name, const json::value& v,
+                                  std::vector<std::pair<std::int64_t, double>>& to) {
   if (!v.is_object()) {
     return wrong(name,
                  fmt::format("{} must be an object of token ids and numbers, not {}", name, kind_of(v)));
@@ -70,7 +87,7 @@ core::result<void> store_logit_bias(std::string_view name, const json::value& v,
     if (!bias) return bias.error();
     biases.emplace_back(id, *bias);
   }
-  r.logit_bias = std::move(biases);
+  to = std::move(biases);
   return {};
 }
 
@@ -91,6 +108,7 @@ core::result<void> store_deadline(std::string_view name, const json::value& v, r
   return {};
 }
 
+// A field that is not one of core::visit_sampling().
 struct field {
   std::string_view name;
   core::result<void> (*read)(std::string_view, const json::value&, request&);
@@ -106,15 +124,6 @@ constexpr field fields[] = {
     {"stop_token_ids", store<read_integers, &request::stop_token_ids>},
     {"add_special_tokens", store<read_bool, &request::add_special_tokens>},
     {"skip_special_tokens", store<read_bool, &request::skip_special_tokens>},
-    {"temperature", store<read_number, &request::temperature>},
-    {"top_k", store<read_integer, &request::top_k>},
-    {"top_p", store<read_number, &request::top_p>},
-    {"min_p", store<read_number, &request::min_p>},
-    {"repetition_penalty", store<read_number, &request::repetition_penalty>},
-    {"frequency_penalty", store<read_number, &request::frequency_penalty>},
-    {"presence_penalty", store<read_number, &request::presence_penalty>},
-    {"seed", store_seed},
-    {"logit_bias", store_logit_bias},
     {"cache_salt", store<read_string, &request::cache_salt>},
     {"priority", store_priority},
     {"deadline_ms", store_deadline},
@@ -152,6 +161,19 @@ constexpr later_field later[] = {
     {"disallow_tokens", "[]"},
     {"token_healing", "false"},
 };
+
+// Reads a field of core::visit_sampling(); unknown: `name` is none of those.
+core::result<field_use> read_sampling_field(std::string_view name, const json::value& v,
+                                            core::sampling_request& r) {
+  core::result<field_use> use = field_use::unknown;
+  core::visit_sampling([&](const core::sampling_field& f, auto sent, auto) {
+    if (name != f.name) return;
+    use = v.is_null() ? field_use::neutral : field_use::taken;
+    if (v.is_null()) return;
+    if (auto read = store_sampling(name, v, r.*sent); !read) use = read.error();
+  });
+  return use;
+}
 
 // A message's content: a string, or OpenAI's list of text parts.
 core::result<std::string> read_content(const std::string& name, const json::value& v) {
@@ -201,6 +223,7 @@ bool is_neutral(const json::value& v, std::string_view neutral) {
 }
 
 core::result<field_use> read_request_field(std::string_view name, const json::value& v, request& r) {
+  if (auto use = read_sampling_field(name, v, r.sampling); !use || *use != field_use::unknown) return use;
   for (const field& f : fields) {
     if (f.name != name) continue;
     if (v.is_null()) return field_use::neutral;

@@ -1,5 +1,5 @@
 // request_fields.h — the fields of a request that every way in calls by the same name: one table for both
-// protocols.
+// protocols. Its sampling fields are those of core/sample/params.h.
 //
 // Types are strict, ranges are not looked at here: actors judges them once for every way in. `null` is «not
 // set». Pure functions: any thread.

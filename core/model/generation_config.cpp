@@ -6,30 +6,30 @@
 namespace weir::core {
 namespace {
 
-constexpr std::uint32_t max_top_k = 1u << 24;  // the largest vocabulary that a config may have
-
-enum class lower { included, excluded };
-
-void read_range(json_reader& in, std::string_view key, lower zero, double most, float& out) {
+// Reads a member, if there is one, over the default in `out`.
+void read_default(json_reader& in, const char* key, const number_range& range, float& out) {
   const auto x = in.number(key);
   if (!x) return;
-  const bool fits = (zero == lower::included ? *x >= 0 : *x > 0) && *x <= most;
-  if (!fits)
+  if (!range.holds(*x))
     return in.fail(errc::bad_file, fmt::format("{}: '{}' is {}, out of its range", in.what(), key, *x));
   out = static_cast<float>(*x);
 }
 
-// The ranges are those of sampling_params.
-void read_sampling(json_reader& in, sampling_params& p) {
-  read_range(in, "temperature", lower::included, 2, p.temperature);
-  read_range(in, "top_p", lower::excluded, 1, p.top_p);
-  read_range(in, "min_p", lower::included, 1, p.min_p);
-  read_range(in, "repetition_penalty", lower::excluded, 2, p.repetition_penalty);
-  if (in.number("top_k") == 0.0) {
-    p.top_k = 0;
+// The same for a whole number. REQUIRES: the range begins at 0.
+void read_default(json_reader& in, const char* key, const number_range& range, std::uint32_t& out) {
+  if (in.number(key) == 0.0) {
+    out = 0;
   } else {
-    p.top_k = in.count("top_k", max_top_k).value_or(p.top_k);
+    out = in.count(key, static_cast<std::uint32_t>(range.high)).value_or(out);
   }
+}
+
+void read_sampling(json_reader& in, sampling_params& p) {
+  visit_sampling([&](const sampling_field& f, auto, auto to) {
+    if constexpr (requires { read_default(in, f.name, *f.file, p.*to); }) {
+      if (f.file) read_default(in, f.name, *f.file, p.*to);
+    }
+  });
   if (!in.boolean("do_sample").value_or(true)) p.temperature = 0;
 }
 

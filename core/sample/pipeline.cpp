@@ -6,21 +6,16 @@
 #include "core/sample/philox.h"
 
 namespace weir::core {
-namespace {
-
-bool has_penalty(const sampling_params& p) {
-  return p.repetition_penalty != 1 || p.frequency_penalty != 0 || p.presence_penalty != 0;
-}
-
-}  // namespace
 
 sampler::sampler(const sampling_params& params, std::uint32_t vocab_size, std::span<const token_id> prompt,
                  limits l)
-    : min_tokens_(l.min_tokens), lists_(has_penalty(params) || !params.logit_bias.empty()), params_(params) {
+    : min_tokens_(l.min_tokens),
+      lists_(has_penalties(params) || !params.logit_bias.empty()),
+      params_(params) {
   // A model's files may name ending tokens that it has no logits for.
   std::copy_if(l.endings.begin(), l.endings.end(), std::back_inserter(endings_),
                [&](token_id id) { return static_cast<std::uint32_t>(id) < vocab_size; });
-  if (!has_penalty(params_)) return;
+  if (!has_penalties(params_)) return;
   const std::uint64_t most = prompt.size() + std::uint64_t{l.max_tokens};
   seen_ = token_counts(static_cast<std::uint32_t>(std::min<std::uint64_t>(most, vocab_size)));
   for (const token_id id : prompt) seen_.add(id, false);
@@ -53,9 +48,7 @@ std::optional<token_id> sampler::pick(std::span<const float> logits, std::uint32
 
   const std::span weights = std::span(scratch.weights).first(logits.size());
   weigh(logits, top->logit, params_.temperature, weights);
-  if (params_.top_k > 0) keep_top_k(logits, params_.top_k, weights, scratch.candidates);
-  if (params_.top_p < 1) keep_top_p(logits, params_.top_p, weights, scratch.candidates);
-  if (params_.min_p > 0) keep_min_p(params_.min_p, weights);
+  apply_cuts(logits, params_, weights, scratch.candidates);
   return draw_token(weights, uniform(params_.seed, {.position = position, .choice = params_.choice}));
 }
 

@@ -69,6 +69,10 @@ void apply_penalties(std::span<float> logits, std::span<const token_counts::entr
   }
 }
 
+bool has_penalties(const sampling_params& p) {
+  return p.repetition_penalty != 1 || p.frequency_penalty != 0 || p.presence_penalty != 0;
+}
+
 void apply_bias(std::span<float> logits, std::span<const std::pair<token_id, float>> bias) {
   for (const auto& [id, value] : bias) at(logits, id) += value;
 }
@@ -131,6 +135,13 @@ void keep_top_p(std::span<const float> logits, float top_p, std::span<float> wei
 
 void keep_min_p(float min_p, std::span<float> weights) {
   kernels::logits().keep_from(min_p, weights.data(), weights.size());
+}
+
+void apply_cuts(std::span<const float> logits, const sampling_params& p, std::span<float> weights,
+                std::vector<candidate>& room) {
+  if (p.top_k > 0) keep_top_k(logits, p.top_k, weights, room);
+  if (p.top_p < 1) keep_top_p(logits, p.top_p, weights, room);
+  if (p.min_p > 0) keep_min_p(p.min_p, weights);
 }
 
 token_id draw_token(std::span<const float> weights, double u) {

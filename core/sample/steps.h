@@ -43,6 +43,9 @@ constexpr bool better(candidate a, candidate b) {
 void apply_penalties(std::span<float> logits, std::span<const token_counts::entry> seen,
                      const sampling_params& p);
 
+// Whether apply_penalties() would change anything.
+bool has_penalties(const sampling_params& p);
+
 // l_i := l_i + bias_i.
 void apply_bias(std::span<float> logits, std::span<const std::pair<token_id, float>> bias);
 
@@ -67,6 +70,10 @@ void keep_top_p(std::span<const float> logits, float top_p, std::span<float> wei
 
 // Keeps where p_i >= min_p * p_top.
 void keep_min_p(float min_p, std::span<float> weights);
+
+// The cuts above that `p` asks for, one after the other.
+void apply_cuts(std::span<const float> logits, const sampling_params& p, std::span<float> weights,
+                std::vector<candidate>& room);
 
 // The token where the running sum of p_i, in order of ids, first exceeds u. REQUIRES: 0 <= u < 1, a weight is
 // not 0.

@@ -72,14 +72,14 @@ actors::request request_of(request r) {
   }
   out.max_tokens = r.max_tokens;
   out.min_tokens = r.min_tokens;
-  out.temperature = r.temperature;
-  out.top_p = r.top_p;
-  out.min_p = r.min_p;
-  out.top_k = r.top_k;
-  out.repetition_penalty = r.repetition_penalty;
-  out.frequency_penalty = r.frequency_penalty;
-  out.presence_penalty = r.presence_penalty;
-  out.seed = r.seed;
+  out.sampling = {.temperature = r.temperature,
+                  .top_k = r.top_k,
+                  .top_p = r.top_p,
+                  .min_p = r.min_p,
+                  .repetition_penalty = r.repetition_penalty,
+                  .frequency_penalty = r.frequency_penalty,
+                  .presence_penalty = r.presence_penalty,
+                  .seed = r.seed};
   out.stop = std::move(r.stop);
   out.ignore_eos = r.ignore_eos;
   out.priority = r.priority;

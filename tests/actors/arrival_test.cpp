@@ -50,7 +50,7 @@ struct arrival_rig {
     };
     model->cancel = [](const core::job_id&, core::finish_reason) {};
     a.asked.input = std::string(100, 'x');
-    a.asked.seed = 7;
+    a.asked.sampling.seed = 7;
     a.model = model;
     for (std::uint64_t i = 0; i < choices; ++i)
       a.choices.push_back(std::make_shared<job_stream::state_block>(core::job_id{i, i}, io.get_executor(),
@@ -99,7 +99,7 @@ TEST_CASE(
 
 TEST_CASE("arrival: without a seed each choice draws with its own") {
   arrival_rig r(2);
-  r.a.asked.seed.reset();
+  r.a.asked.sampling.seed.reset();
   r.a.bring_in();
   REQUIRE(r.entered.size() == 2);
   CHECK(r.entered[0].sampling.seed != r.entered[1].sampling.seed);

@@ -34,7 +34,7 @@ actors::request member(std::uint64_t n) {
   prompt += std::to_string(n * n);
   auto r = ask(std::move(prompt), 100 + static_cast<std::int64_t>(n * 37 % 100), n);
   r.ignore_eos = true;
-  r.temperature = 1.0;
+  r.sampling.temperature = 1.0;
   return r;
 }
 

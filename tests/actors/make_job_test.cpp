@@ -38,7 +38,7 @@ TEST_CASE("what a request leaves open is the model's default, else neutral") {
   m.defaults.temperature = 0.6f;
   m.defaults.top_k = 20;
   auto r = text("hi");
-  r.top_k = 5;
+  r.sampling.top_k = 5;
   j = make_job(r, m);
   REQUIRE(j.has_value());
   CHECK(j->sampling.temperature == 0.6f);
@@ -53,19 +53,19 @@ TEST_CASE("without a seed two jobs draw differently") {
 TEST_CASE("a value out of its range is refused, naming the field") {
   const sim_model m;
   const std::vector<std::pair<std::string, std::function<void(request&)>>> bad = {
-      {"temperature", [](auto& r) { r.temperature = 2.1; }},
-      {"temperature", [](auto& r) { r.temperature = -0.1; }},
-      {"top_p", [](auto& r) { r.top_p = 0; }},
-      {"top_p", [](auto& r) { r.top_p = 1.01; }},
-      {"top_k", [](auto& r) { r.top_k = -1; }},
-      {"min_p", [](auto& r) { r.min_p = 1.5; }},
-      {"repetition_penalty", [](auto& r) { r.repetition_penalty = 0; }},
-      {"repetition_penalty", [](auto& r) { r.repetition_penalty = 0.009; }},
+      {"temperature", [](auto& r) { r.sampling.temperature = 2.1; }},
+      {"temperature", [](auto& r) { r.sampling.temperature = -0.1; }},
+      {"top_p", [](auto& r) { r.sampling.top_p = 0; }},
+      {"top_p", [](auto& r) { r.sampling.top_p = 1.01; }},
+      {"top_k", [](auto& r) { r.sampling.top_k = -1; }},
+      {"min_p", [](auto& r) { r.sampling.min_p = 1.5; }},
+      {"repetition_penalty", [](auto& r) { r.sampling.repetition_penalty = 0; }},
+      {"repetition_penalty", [](auto& r) { r.sampling.repetition_penalty = 0.009; }},
       {"max_repeats", [](auto& r) { r.max_repeats = 1; }},
       {"max_repeats", [](auto& r) { r.max_repeats = 1001; }},
-      {"repetition_penalty", [](auto& r) { r.repetition_penalty = 2.5; }},
-      {"frequency_penalty", [](auto& r) { r.frequency_penalty = 3; }},
-      {"presence_penalty", [](auto& r) { r.presence_penalty = -3; }},
+      {"repetition_penalty", [](auto& r) { r.sampling.repetition_penalty = 2.5; }},
+      {"frequency_penalty", [](auto& r) { r.sampling.frequency_penalty = 3; }},
+      {"presence_penalty", [](auto& r) { r.sampling.presence_penalty = -3; }},
       {"max_tokens", [](auto& r) { r.max_tokens = 0; }},
       {"min_tokens", [](auto& r) { r.min_tokens = -1; }},
       {"min_tokens", [](auto& r) { r.min_tokens = 56; }},  // the model's own max_tokens is 55
@@ -77,8 +77,8 @@ TEST_CASE("a value out of its range is refused, naming the field") {
       {"stop_token_ids", [](auto& r) { r.stop_token_ids = {1000}; }},
       {"stop", [](auto& r) { r.stop = {""}; }},
       {"stop", [](auto& r) { r.stop.assign(65, "x"); }},
-      {"logit_bias", [](auto& r) { r.logit_bias = {{1000, 1.0}}; }},
-      {"logit_bias", [](auto& r) { r.logit_bias = {{1, 101.0}}; }},
+      {"logit_bias", [](auto& r) { r.sampling.logit_bias = {{1000, 1.0}}; }},
+      {"logit_bias", [](auto& r) { r.sampling.logit_bias = {{1, 101.0}}; }},
       {"input", [](auto& r) { r.input = prompt_ids{5, 1000}; }},
       {"input", [](auto& r) { r.input = prompt_ids{-1}; }},
       {"input", [](auto& r) { r.input = std::string(); }},
@@ -99,18 +99,18 @@ TEST_CASE("a value out of its range is refused, naming the field") {
 TEST_CASE("the edges of each range are taken") {
   const sim_model m;
   auto r = text("hi");
-  r.temperature = 0;
-  r.top_p = 1;
-  r.top_k = 0;
-  r.min_p = 1;
-  r.repetition_penalty = GENERATE(0.01, 2.0);
+  r.sampling.temperature = 0;
+  r.sampling.top_p = 1;
+  r.sampling.top_k = 0;
+  r.sampling.min_p = 1;
+  r.sampling.repetition_penalty = GENERATE(0.01, 2.0);
   r.deadline = std::chrono::hours(24);
   r.min_tokens = 1;
-  r.frequency_penalty = -2;
-  r.presence_penalty = 2;
+  r.sampling.frequency_penalty = -2;
+  r.sampling.presence_penalty = 2;
   r.max_tokens = 1;
   r.stop_token_ids = {0, 999};
-  r.logit_bias = {{999, -100}};
+  r.sampling.logit_bias = {{999, -100}};
   CHECK(make_job(r, m).has_value());
 }
 

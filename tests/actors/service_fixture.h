@@ -75,7 +75,7 @@ inline actors::request ask(std::string prompt, std::int64_t max_tokens, std::uin
   actors::request r;
   r.input = std::move(prompt);
   r.max_tokens = max_tokens;
-  r.seed = seed;
+  r.sampling.seed = seed;
   return r;
 }
 

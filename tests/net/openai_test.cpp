@@ -32,9 +32,9 @@ TEST_CASE("openai: a completion's fields reach the request") {
   CHECK(p->request.input_param == "prompt");
   CHECK(std::get<std::string>(p->request.input) == "hi");
   CHECK(p->request.max_tokens == 5);
-  CHECK(p->request.temperature == 0.0);
+  CHECK(p->request.sampling.temperature == 0.0);
   CHECK(p->request.stop == std::vector<std::string>{"x"});
-  CHECK(p->request.seed == 18446744073709551615ull);
+  CHECK(p->request.sampling.seed == 18446744073709551615ull);
   CHECK(p->stream);
   CHECK(p->include_usage);
   CHECK(p->return_token_ids);

@@ -164,15 +164,15 @@ TEST_CASE("weir.v1: response.create carries every field into the request") {
   CHECK(r.stop == std::vector<std::string>{"a", "b"});
   CHECK(!r.add_special_tokens);
   CHECK(!r.skip_special_tokens);
-  CHECK(r.temperature == 0.5);
-  CHECK(r.top_k == 40);
-  CHECK(r.top_p == 0.9);
-  CHECK(r.min_p == 0.1);
-  CHECK(r.repetition_penalty == 1.1);
-  CHECK(r.frequency_penalty == -0.5);
-  CHECK(r.presence_penalty == 1.0);
-  CHECK(r.seed == 18446744073709551615ull);
-  CHECK(r.logit_bias == std::vector<std::pair<std::int64_t, double>>{{5, -100.0}, {6, 1.5}});
+  CHECK(r.sampling.temperature == 0.5);
+  CHECK(r.sampling.top_k == 40);
+  CHECK(r.sampling.top_p == 0.9);
+  CHECK(r.sampling.min_p == 0.1);
+  CHECK(r.sampling.repetition_penalty == 1.1);
+  CHECK(r.sampling.frequency_penalty == -0.5);
+  CHECK(r.sampling.presence_penalty == 1.0);
+  CHECK(r.sampling.seed == 18446744073709551615ull);
+  CHECK(r.sampling.logit_bias == std::vector<std::pair<std::int64_t, double>>{{5, -100.0}, {6, 1.5}});
   CHECK(r.priority == -3);
   CHECK(r.cache_salt == "ours");
   CHECK(r.deadline == std::chrono::milliseconds(1500));
@@ -186,9 +186,9 @@ TEST_CASE("weir.v1: null is the same as a field left out") {
   auto c = created_with(R"("max_tokens":null,"temperature":null,"stop":null,"seed":null,"timing":null,
                            "on_disconnect":null,"model":null)");
   CHECK(!c.request.max_tokens);
-  CHECK(!c.request.temperature);
+  CHECK(!c.request.sampling.temperature);
   CHECK(c.request.stop.empty());
-  CHECK(!c.request.seed);
+  CHECK(!c.request.sampling.seed);
   CHECK(!c.cancel_on_disconnect);
   CHECK(c.ignored.empty());
 }

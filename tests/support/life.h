@@ -35,7 +35,7 @@ class life : public std::enable_shared_from_this<life> {
   // judge.
   void begin(actors::request request, const habits& h) {
     auto& random = world_.random;
-    request.seed = seed_ = random() % 1000000;
+    request.sampling.seed = seed_ = random() % 1000000;
     max_tokens_ = static_cast<std::uint32_t>(*request.max_tokens);
     if (!request.stop.empty()) stop_ = request.stop.front();
     may_time_out_ = request.deadline.has_value();
