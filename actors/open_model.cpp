@@ -21,10 +21,6 @@ std::optional<std::uint64_t> available_memory(const kernels::backend* on) {
   return free ? std::optional(free) : std::nullopt;
 }
 
-std::uint64_t pages_for(std::uint64_t tokens) {
-  return tokens / core::page_tokens + (tokens % core::page_tokens != 0);
-}
-
 constexpr std::uint64_t most_pages = 1u << 30;  // a page is a number of 31 bits
 
 // --kv-tokens, or auto: room for every sequence at its longest, within a quarter of the memory that is free;
@@ -36,7 +32,7 @@ core::result<std::uint32_t> pages_of(const owner_options& o, const core::model_i
   const std::uint64_t kept = device ? o.reserve_bytes : 0;
   const auto beside = device ? fmt::format(" beside --reserve-vram, {} MB", kept >> 20) : std::string();
   if (o.kv_tokens != 0) {
-    const std::uint64_t pages = pages_for(o.kv_tokens);
+    const std::uint64_t pages = core::pages_for(o.kv_tokens);
     std::uint64_t bytes = 0;
     if (pages > most_pages || __builtin_mul_overflow(pages, info.page_bytes, &bytes))
       return core::make_error(errc::does_not_fit, "--kv-tokens {} takes {} pages, {} are the most",
@@ -46,11 +42,11 @@ core::result<std::uint32_t> pages_of(const owner_options& o, const core::model_i
                               o.kv_tokens, bytes >> 20, (bytes + kept - *free) >> 20, beside);
     return static_cast<std::uint32_t>(pages);
   }
-  const auto wanted = std::uint64_t{pages_for(context)} * o.max_batch;
+  const auto wanted = std::uint64_t{core::pages_for(context)} * o.max_batch;
   // pages without memory, but what is known of each takes some: no more than are likely to be used
   if (!free) {
-    const auto usual = std::uint64_t{pages_for(std::min(context, usual_length))} * o.max_batch;
-    return static_cast<std::uint32_t>(std::clamp<std::uint64_t>(usual, pages_for(context), 1u << 24));
+    const auto usual = std::uint64_t{core::pages_for(std::min(context, usual_length))} * o.max_batch;
+    return static_cast<std::uint32_t>(std::clamp<std::uint64_t>(usual, core::pages_for(context), 1u << 24));
   }
   const auto room = (device ? *free - std::min(*free, kept) : *free / 4) / info.page_bytes;
   if (room == 0)

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "core/text/chat_template.h"
-#include "core/token_sink.h"
+#include "core/token.h"
 
 namespace weir::actors {
 

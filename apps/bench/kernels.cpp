@@ -101,7 +101,7 @@ class stage {
   // `sequences` of `rows` rows each that end at the context's last position.
   void paged(const char* what, std::uint32_t sequences, std::uint32_t rows) {
     const std::uint32_t length = std::max(o_.context, rows);
-    const std::uint32_t each = (length + core::page_tokens - 1) / core::page_tokens;
+    const std::uint32_t each = core::pages_for(length);
     const std::uint64_t half = std::uint64_t{sequences} * each * core::page_tokens * c_.kv_width();
     const auto keys = floats(half), values = floats(half);
     const std::uint32_t total = sequences * rows;

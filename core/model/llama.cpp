@@ -110,7 +110,7 @@ result<void> llama::allocate_host_pages(std::uint32_t count) {
 result<void> llama::warm_up(std::uint32_t max_batch, std::uint32_t prompt_rows) {
   const std::uint32_t rows = max_batch + prompt_rows;
   if (!whole_) return backend_->on_host || make_room(rows, max_batch) ? result<void>() : no_room(rows);
-  const std::uint32_t longest = (info_.context + page_tokens - 1) / page_tokens;
+  const std::uint32_t longest = pages_for(info_.context);
   if (!whole_->warm_up(max_batch, prompt_rows, longest)) return refusal();
   // Brings the kernel that copies pages: not before the decoder knows that there is memory for code.
   const page_copy nowhere{0, 0};

@@ -292,7 +292,7 @@ std::vector<std::vector<token_id>> draw_ahead(shrinking_batch b) {
     b.on.begin_draws(b.draws(step)).value();
     std::vector<token_id> unknown;
     for (std::uint32_t i = 0; i < b.rows(step + 1); ++i)
-      unknown.push_back(drawn_by(static_cast<std::int32_t>(i)));
+      unknown.push_back(drawn_by(static_cast<std::uint32_t>(i)));
     if (step + 1 < ahead_steps) b.forward(step + 1, unknown);
     std::vector<drawn> got(b.rows(step), drawn{-7, false});
     b.on.collect(got).value();
