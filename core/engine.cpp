@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "core/engine_state.h"
+#include "core/schedule/prefix_reuse.h"
 
 namespace weir::core {
 namespace {

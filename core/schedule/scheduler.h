@@ -53,6 +53,9 @@ class scheduler {
   // Takes a sequence out of the waiting line or the batch; null if it is in neither.
   std::unique_ptr<sequence> take(const sequence& s);
 
+  // Takes the first sequence out of the waiting line. REQUIRES: the line is not empty.
+  std::unique_ptr<sequence> take_waiting() { return waiting_.take_front(); }
+
   const waiting_line& waiting() const noexcept { return waiting_; }
   // Waiting sequences that were in the batch before: calls f(sequence&) for each.
   template <class F>

@@ -2,9 +2,9 @@
 // preempted sequences, then by ticket (sequence::ticket), then by arrival.
 //
 // A job's ticket is the number of its arrival plus `ticket_step` for every job of the same API key that
-// waits when it arrives. Keys therefore alternate, however many jobs one of them brings. Of the jobs of its
-// priority that arrive later, at most as many as were added to its ticket enter before it. A preempted
-// sequence stands before all new jobs of its priority until it enters the batch again.
+// waits when it arrives. Keys therefore alternate, however many jobs one of them has. Of the jobs of its priority
+// that arrive later, at most as many as were added to its ticket enter before it. A preempted sequence stands
+// before all new jobs of its priority until it enters the batch again.
 //
 // Thread safety: the owner's thread only.
 #pragma once
@@ -95,11 +95,13 @@ class waiting_line {
     return {s.asked.priority, is_preempted(s), s.ticket, s.arrival};
   }
 
+  // Nothing is counted where memory is short and emplace() throws.
   void insert(std::unique_ptr<sequence> s) {
-    ++keys_[s->asked.key];
-    tokens_ += s->length();
-    preempted_ += is_preempted(*s) ? 1 : 0;
-    line_.emplace(place_of(*s), std::move(s));
+    std::uint64_t& of_key = keys_[s->asked.key];
+    const sequence& added = *line_.emplace(place_of(*s), std::move(s)).first->second;
+    ++of_key;
+    tokens_ += added.length();
+    preempted_ += is_preempted(added) ? 1 : 0;
   }
 
   std::unique_ptr<sequence> extract(position at) {
