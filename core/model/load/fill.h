@@ -21,7 +21,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/model/load/safetensors.h"
+#include "core/model/load/checkpoint.h"
 #include "kernels/ops.h"
 
 namespace weir::core {
