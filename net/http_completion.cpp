@@ -58,7 +58,6 @@ asio::awaitable<bool> http_session::complete(openai::dialect d, const request& r
   };
   jobs all = hub_.server().service.submit(std::move(parsed->request), parsed->n, hub_.executor(),
                                           std::move(wake_up));
-  peer_gone_ = false;
   watch_peer();
   const bool streamed = parsed->stream;
   const auto settled = [&] {
@@ -67,16 +66,16 @@ asio::awaitable<bool> http_session::complete(openai::dialect d, const request& r
       return job->state() == phase::done || (job->state() == phase::running && streamed);
     });
   };
-  while (!settled() && !peer_gone_) co_await news_->wait();
-  if (peer_gone_) co_return false;
+  const auto client_gone = [&] { return state_.at() == http_state::phase::client_gone; };
+  while (!settled() && !client_gone()) co_await news_->wait();
+  if (client_gone()) co_return false;
   const auto failed = failure_of(all, !streamed);
   if (!failed && streamed) {
-    const bool goes_on = co_await stream_events(d, *parsed, all);
+    co_await stream_events(d, *parsed, all);
     co_await stop_watching();
-    co_return goes_on && !peer_gone_;
+    co_return state_.goes_on();
   }
   co_await stop_watching();
-  if (peer_gone_) keep_alive_ = false;
   reply out;
   if (failed) {
     out = error_reply(*failed);
@@ -87,12 +86,12 @@ asio::awaitable<bool> http_session::complete(openai::dialect d, const request& r
   co_return co_await write(std::move(out));
 }
 
-asio::awaitable<bool> http_session::stream_events(openai::dialect d, const openai::parsed_request& p,
+asio::awaitable<void> http_session::stream_events(openai::dialect d, const openai::parsed_request& p,
                                                   std::span<const std::shared_ptr<actors::job_stream>> jobs) {
   http::response<http::empty_body> head{http::status::ok, version_};
   if (version_ < 11)
-    keep_alive_ = false;  // no chunks before HTTP/1.1: the end of the connection ends the stream
-  head.keep_alive(keep_alive_);
+    state_.end_after_answer();  // no chunks before HTTP/1.1: the end of the connection ends the stream
+  head.keep_alive(state_.goes_on());
   head.chunked(version_ >= 11);
   head.set(http::field::server, "weir");
   head.set("x-request-id", request_id_);
@@ -128,8 +127,7 @@ asio::awaitable<bool> http_session::stream_events(openai::dialect d, const opena
       shown[i].sent = shown[i].tokens;
     }
     out_.clear();
-    if (ended) co_return keep_alive_;
-    if (peer_gone_) co_return false;
+    if (ended || state_.at() == http_state::phase::client_gone) co_return;
     co_await news_->wait();
   }
 }

@@ -6,6 +6,7 @@
 #include "net/json.h"
 #include "net/openai.h"
 #include "net/page_assets.h"
+#include "net/planned.h"
 #include "net/resident.h"
 
 namespace weir::net {
@@ -270,7 +271,7 @@ asio::awaitable<reply> answer_route(hub& h, const route_match& route, std::strin
     case endpoint::stream:
       co_return error_reply(426, "upgrade_required", "this path is a WebSocket: weir.v1");
     case endpoint::planned:
-      co_return not_found(fmt::format("{} is not supported yet", legible(path_of(target))));
+      co_return not_found(not_supported_yet(legible(path_of(target))).message);
     case endpoint::completions:
     case endpoint::chat_completions:
       break;

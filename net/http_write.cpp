@@ -15,8 +15,8 @@ using boost::system::error_code;
 
 asio::awaitable<bool> http_session::write(reply r) {
   http::response<http::string_body> m{static_cast<http::status>(r.status), version_};
-  if (r.close) keep_alive_ = false;
-  m.keep_alive(keep_alive_);
+  if (r.close) state_.end_after_answer();
+  m.keep_alive(state_.goes_on());
   m.set(http::field::server, "weir");
   m.set("x-request-id", request_id_);
   m.set(http::field::content_type, r.content_type);
@@ -25,7 +25,7 @@ asio::awaitable<bool> http_session::write(reply r) {
   if (!head_only_) m.body() = std::move(r.body);
   const write_under_way here(sending_);
   co_await http::async_write(stream_.socket(), m, asio::use_awaitable);
-  co_return keep_alive_;
+  co_return state_.goes_on();
 }
 
 asio::awaitable<void> http_session::write_bytes(std::string_view data) {

@@ -1,8 +1,9 @@
 #include "net/request_fields.h"
 
-#include <boost/json/parse.hpp>
 #include <charconv>
 #include <limits>
+
+#include "net/planned.h"
 
 namespace weir::net {
 namespace {
@@ -120,39 +121,6 @@ constexpr field fields[] = {
     {"deadline_ms", store_deadline},
 };
 
-// Refused by name unless the value changes nothing.
-struct later_field {
-  std::string_view name, neutral;
-  bool counts = false;  // something of which there is at least one
-};
-
-constexpr later_field later[] = {
-    {"n", "1", true},  // on a socket: OpenAI's dialect has it
-    {"best_of", "1", true},
-    {"logprobs", "false"},
-    {"top_logprobs", "0"},
-    {"prompt_logprobs", "0"},
-    {"response_format", R"({"type":"text"})"},
-    {"grammar", "\"\""},
-    {"json_schema", "{}"},
-    {"regex", "\"\""},
-    {"structured_outputs", "{}"},
-    {"tools", "[]"},
-    {"tool_choice", "\"none\""},
-    {"top_a", "0"},
-    {"typical_p", "1"},
-    {"tfs", "1"},
-    {"mirostat", "false"},
-    {"mirostat_mode", "0"},
-    {"dry_multiplier", "0"},
-    {"xtc_probability", "0"},
-    {"smoothing_factor", "0"},
-    {"temperature_last", "false"},
-    {"banned_strings", "[]"},
-    {"disallow_tokens", "[]"},
-    {"token_healing", "false"},
-};
-
 // A message's content: a string, or OpenAI's list of text parts.
 core::result<std::string> read_content(const std::string& name, const json::value& v) {
   if (!v.is_array()) return read_string(name, v);
@@ -174,9 +142,9 @@ core::result<std::string> read_content(const std::string& name, const json::valu
 core::result<core::message> read_message(const std::string& name, const json::value& v) {
   if (!v.is_object()) return wrong(name, fmt::format("{} must be an object, not {}", name, kind_of(v)));
   const json::object& o = v.get_object();
-  for (const char* refused : {"tool_calls", "tool_call_id", "function_call"}) {
-    const json::value* found = o.if_contains(refused);
-    if (found && !found->is_null()) return not_supported_yet(fmt::format("{}.{}", name, refused));
+  for (const planned_name& p : planned_names) {
+    const json::value* found = p.where == place::message_member ? o.if_contains(p.name) : nullptr;
+    if (found && !is_neutral(*found, p.neutral)) return not_supported_yet(fmt::format("{}.{}", name, p.name));
   }
   const json::value* role = o.if_contains("role");
   if (!role || !role->is_string()) return wrong(name, name + " must have a string 'role'");
@@ -189,32 +157,17 @@ core::result<core::message> read_message(const std::string& name, const json::va
 
 }  // namespace
 
-core::error not_supported_yet(std::string_view name) {
-  return wrong(name, fmt::format("{} is not supported yet", name));
-}
-
-bool is_neutral(const json::value& v, std::string_view neutral) {
-  if (v.is_null()) return true;
-  json::value same = json::parse(json::string_view(neutral.data(), neutral.size()));
-  if (!v.is_number() || !same.is_number()) return v == same;
-  return *read_number("", v) == *read_number("", same);
-}
-
-core::result<field_use> read_request_field(std::string_view name, const json::value& v, request& r) {
+core::result<bool> read_request_field(std::string_view name, const json::value& v, request& r) {
   for (const field& f : fields) {
     if (f.name != name) continue;
-    if (v.is_null()) return field_use::neutral;
+    if (v.is_null()) return true;
     if (auto read = f.read(name, v, r); !read) return read.error();
-    return field_use::taken;
+    return true;
   }
-  for (const later_field& f : later) {
-    if (f.name != name) continue;
-    if (is_neutral(v, f.neutral)) return field_use::neutral;
-    if (f.counts && v.is_int64() && v.get_int64() < 1)
-      return wrong(name, fmt::format("{} must be at least 1, not {}", name, v.get_int64()));
-    return not_supported_yet(name);
-  }
-  return field_use::unknown;
+  const planned_name* planned = find_planned(place::request_field, name);
+  if (!planned) return false;
+  if (auto refused = judge_planned(*planned, v); !refused) return refused.error();
+  return true;
 }
 
 core::result<actors::prompt_messages> read_messages(std::string_view name, const json::value& v) {

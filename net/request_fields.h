@@ -12,19 +12,9 @@
 
 namespace weir::net {
 
-enum class field_use {
-  taken,    // it is in the request now
-  neutral,  // a field that is not there yet, with the value that changes nothing
-  unknown,  // no field of a request
-};
-
-// Puts one member into `r`. A known field of another type, or one that is not there yet with a value that
-// would matter, is invalid_param naming it.
-core::result<field_use> read_request_field(std::string_view name, const json::value& v, actors::request& r);
-
-// True for the value that means the same as leaving the field out. `neutral` is JSON text.
-bool is_neutral(const json::value& v, std::string_view neutral);
-core::error not_supported_yet(std::string_view name);
+// Puts one member into `r`. False: no field of a request has this name. A known field of another type, or a
+// planned one (net/planned.h) with a value that would matter, is invalid_param naming it.
+core::result<bool> read_request_field(std::string_view name, const json::value& v, actors::request& r);
 
 // [{role, content}], content a string or text parts.
 core::result<actors::prompt_messages> read_messages(std::string_view name, const json::value& v);

@@ -25,7 +25,7 @@ enum class endpoint {
   live,
   ready,
   stats,
-  planned,  // on wire.md, and not there yet
+  planned,  // net/planned.h
 };
 
 struct route_match {

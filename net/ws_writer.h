@@ -42,13 +42,14 @@ class ws_writer {
   bool is_over(const std::string& id) const;
   std::size_t backlog();  // bytes that wait for the socket
 
-  // ---- sending Busy: in the middle of a frame, or past the last one. Full: the kernel took a part of one,
-  // and send_rest() has to follow. It throws where there is no memory; it is busy for good then.
+  // ---- sending
+
+  // Busy: in the middle of a frame. Full: the kernel took a part of one, and send_rest() has to follow.
+  // It throws where there is no memory; it is busy for good then.
   enum class outcome { said_all, full, busy };
   outcome write(bool with_lanes);
   // then(ec) follows when the rest has left, not from inside this call; it has to keep the writer alive.
   void send_rest(std::function<void(const error_code&)> then);
-  void fall_silent() { writing_ = true; }  // for good
 
   // Since when the frame that was chosen last has waited for the kernel, if it does.
   std::optional<time_point> waits_since() const noexcept { return waits_since_; }
@@ -69,7 +70,7 @@ class ws_writer {
 
   text_frame frame_;       // being written
   std::string_view rest_;  // of it, which the kernel has not taken
-  bool writing_ = false;   // a frame is chosen or on its way, or the last one was
+  bool writing_ = false;   // a frame is chosen or on its way
   ws::scratch scratch_;
   std::optional<time_point> waits_since_;
 };
