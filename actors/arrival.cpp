@@ -82,7 +82,7 @@ void arrival::bring_in() {
   auto jobs = jobs_of(*this, std::move(*job));
   if (jobs.empty()) return;
 
-  // A prompt is there twice: as the job brought it, and at the beginning of what its sequence has computed.
+  // A prompt is in memory twice: in the job, and at the beginning of the tokens of the job's sequence.
   const std::uint64_t each = job_bytes + 2 * sizeof(core::token_id) * std::uint64_t{tokens};
   if (!memory.resize(each * jobs.size())) return refuse(no_memory_for_clients());
 

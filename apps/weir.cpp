@@ -1,4 +1,4 @@
-// The `weir` command: chooses a subcommand and turns what it says into an exit code.
+// The `weir` command: runs the chosen subcommand and returns its exit code.
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
 

@@ -1,4 +1,4 @@
-// api_keys.h — the keys that let clients in: their file, and who somebody is by the key that he brings.
+// api_keys.h — the bearer keys of clients: the file of keys, and which client a key belongs to.
 //
 // A key's identity is the first eight bytes of its SHA-256. It does not depend on the other keys or on their
 // order, and tells nothing of the key; 0 is nobody's.

@@ -23,7 +23,7 @@ bool host_allowed(std::string_view host, std::string_view listen_host, std::span
 // Only an Origin that was sent is judged: who sends none is not a browser.
 bool origin_allowed(std::string_view origin, std::string_view host, std::span<const std::string> allowed);
 
-// Sec-WebSocket-Protocol: what it offers of ours, and the key that a browser can only bring this way.
+// Sec-WebSocket-Protocol: our subprotocol if it is offered, and the key, which a browser can send only here.
 struct offered_protocols {
   bool weir_v1 = false;
   std::optional<std::string> bearer;  // of "bearer.<base64url>", decoded

@@ -1,4 +1,4 @@
-// limits.h — what the server is told at start, and every bound that a client can meet. Plain data: any
+// limits.h — what the server is told at start, and every limit on a client. Plain data: any
 // thread.
 #pragma once
 
@@ -16,7 +16,7 @@ namespace weir::net {
 // frames. Bodies, messages and jobs count beside it.
 inline constexpr std::size_t connection_bytes = 32 * 1024;
 
-// What a client meets: the settings, and what is no setting.
+// The limits on a client: those that are settings, and those that are not.
 struct server_limits : core::client_settings {
   // a connection
   std::chrono::milliseconds keep_alive{60'000};  // between two requests

@@ -1,4 +1,4 @@
-// reply.h — an HTTP answer before it meets a socket, and errors in OpenAI's shape.
+// reply.h — an HTTP answer before it is written to a socket, and errors in OpenAI's shape.
 #pragma once
 
 #include <string>

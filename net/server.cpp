@@ -101,9 +101,9 @@ core::result<void> server::parts::listen() {
 asio::awaitable<void> server::parts::accept() {
   auto self = shared_from_this();
   const counted_coroutine here(all);
-  for (std::size_t turn = 0; !all->stopping; turn = (turn + 1) % hubs.size()) {
+  for (std::size_t next = 0; !all->stopping; next = (next + 1) % hubs.size()) {
     try {
-      co_await accept_one(hubs[turn]);
+      co_await accept_one(hubs[next]);
     } catch (...) {
       all->seen.note("a new connection", std::current_exception());
       std::this_thread::sleep_for(until_memory);

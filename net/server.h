@@ -1,4 +1,4 @@
-// server.h — the front door: listens, deals connections to the shards in turn, drains, stops.
+// server.h — the server: listens, deals connections to the shards round-robin, drains, stops.
 //
 // One acceptor deals round-robin: connections are spread evenly by construction, port 0 is picked once, and
 // none is lost when the listener closes (with SO_REUSEPORT the kernel spreads by hash and drops what it had

@@ -78,7 +78,7 @@ void ws_transport::state::beast_is_done() {
 void ws_transport::state::let_beast_write() {
   if (!std::exchange(beast_waits, false)) return;
   beast_writes = true;  // no frame of ours comes before it
-  turn.cancel();
+  beast_may_write.cancel();
 }
 
 void ws_transport::close() {

@@ -115,7 +115,7 @@ class ws_transport {
   struct state : std::enable_shared_from_this<state> {
     state(ws_transport::socket s, ws_frame_watch in, std::size_t most)
         : socket(std::move(s)),
-          turn(socket.get_executor(), boost::asio::steady_timer::time_point::max()),
+          beast_may_write(socket.get_executor(), boost::asio::steady_timer::time_point::max()),
           incoming(std::move(in)),
           most_dropped(most) {}
     // How many of the `n` bytes that arrived in `to` are for Beast.
@@ -132,7 +132,7 @@ class ws_transport {
     void let_beast_write();
 
     ws_transport::socket socket;
-    boost::asio::steady_timer turn;  // never expires: cancelled when Beast may write
+    boost::asio::steady_timer beast_may_write;  // never expires; cancelled: Beast may
     bool beast_writes = false;  // in the middle of a frame of its own
     std::string_view rest;      // of ours; not empty: on its way, or waiting for Beast's
     std::function<void(error_code)> told;
@@ -189,15 +189,15 @@ class ws_transport {
   struct beast_write {
     std::shared_ptr<state> way;
     Buffers from;
-    enum { begins, has_its_turn, wrote } at = begins;
+    enum { begins, may_write, wrote } at = begins;
 
     template <class Self>
     void operator()(Self& self, error_code ec = {}, std::size_t n = 0) {
       const auto w = way;  // self is moved, and this with it
       if (at == begins && !w->rest.empty()) {
-        at = has_its_turn;
+        at = may_write;
         w->beast_waits = true;
-        return w->turn.async_wait(std::move(self));
+        return w->beast_may_write.async_wait(std::move(self));
       }
       if (at != wrote) {
         at = wrote;

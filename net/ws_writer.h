@@ -8,7 +8,8 @@
 //
 // Invariants:
 //   1. A frame is chosen when it can leave: what is queued for a lane until then goes into one.
-//   2. Whole frames leave in the order in which they were said, and before any lane's; lanes take turns.
+//   2. Whole frames leave in the order in which they were said, and before any lane's. The lanes are served
+//      round-robin.
 #pragma once
 
 #include <chrono>
@@ -64,7 +65,7 @@ class ws_writer {
   std::deque<std::string> to_say_;  // whole frames that belong to no lane
   std::size_t to_say_bytes_ = 0;
   std::vector<std::unique_ptr<ws::lane>> lanes_;
-  std::size_t turn_ = 0;          // the lane that is looked at first
+  std::size_t next_lane_ = 0;     // the lane that is asked first
   std::deque<std::string> over_;  // lanes, by id
 
   text_frame frame_;       // being written

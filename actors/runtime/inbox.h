@@ -102,7 +102,7 @@ class inbox : public waker {
 
   // ---- the actor's executor
 
-  // The next news brings a wake, and so does what is there already.
+  // The next signal causes a wake. What is there already causes one now.
   void listen() {
     arm();
     if (!mail_.empty() || stopping() || cancelled_) signal();
@@ -139,7 +139,7 @@ class inbox : public waker {
  private:
   using time_point = std::chrono::steady_clock::time_point;
   static constexpr unsigned stop_bit = 1, kill_bit = 2;
-  static constexpr int burst = 16;  // messages read before other handlers of the executor have their turn
+  static constexpr int burst = 16;  // messages read before other handlers of the executor run
 
   sent refused(sent why) {
     if (opts().watch) opts().watch->dead_letters(opts().name, 1, why);

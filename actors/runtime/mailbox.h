@@ -2,7 +2,7 @@
 // before it.
 //
 // Senders push onto a shared list with one compare-and-swap; the reader takes the whole list at once and
-// turns it round. (moodycamel's queue orders per producer only: a cancel could overtake its submit.)
+// reverses it. (moodycamel's queue orders per producer only: a cancel could overtake its submit.)
 //
 // Thread safety: reserve, release, push and size from any thread; everything else by the reader alone.
 //

@@ -50,7 +50,7 @@ class waker : public std::enable_shared_from_this<waker> {
   // For the executor's own thread. Empty once the context is gone.
   const boost::asio::any_io_executor& get_executor() const noexcept { return home_.get_executor(); }
 
-  // From now on the next signal brings one wake. Arm first, then look for news: the other order can miss
+  // From now on the next signal causes one wake. Arm first, then look for news: the other order can miss
   // some.
   void arm() noexcept {
     if (std::exchange(waiting_, true)) return;

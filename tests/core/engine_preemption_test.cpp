@@ -162,7 +162,7 @@ TEST_CASE("a small job passes a big one that finds no room, but not more than fo
   CHECK(big->end->scheduled < small.back()->end->scheduled);
 }
 
-TEST_CASE("keys take turns, however many jobs one of them brings") {
+TEST_CASE("keys alternate, however many jobs one of them has") {
   auto c = pages(64);
   c.max_batch = 1;
   engine_rig rig(c);
