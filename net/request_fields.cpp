@@ -22,7 +22,7 @@ core::result<void> store(std::string_view name, const json::value& v, request& r
   return {};
 }
 
-// Any 64-bit integer is a seed; a negative one is taken by its bits.
+// Every 64-bit integer is a valid seed. A negative one is converted to unsigned.
 core::result<void> store_seed(std::string_view name, const json::value& v, request& r) {
   if (v.is_uint64()) {
     r.seed = v.get_uint64();
@@ -120,14 +120,14 @@ constexpr field fields[] = {
     {"deadline_ms", store_deadline},
 };
 
-// Refused by name unless the value changes nothing.
+// A field that is not supported yet: refused by name unless its value changes nothing.
 struct later_field {
   std::string_view name, neutral;
-  bool counts = false;  // something of which there is at least one
+  bool counts = false;  // the value is a number of at least 1
 };
 
 constexpr later_field later[] = {
-    {"n", "1", true},  // on a socket: OpenAI's dialect has it
+    {"n", "1", true},  // of weir.v1 only: OpenAI's dialect reads it itself
     {"best_of", "1", true},
     {"logprobs", "false"},
     {"top_logprobs", "0"},

@@ -51,7 +51,7 @@ std::string percent_decode(std::string_view text) {
   return out;
 }
 
-// The id in `path` if it fits `pattern`; empty for a pattern without one.
+// The id in a path that fits `pattern`, or "" if the pattern has none; nullopt: the path does not fit.
 std::optional<std::string> fit(std::string_view pattern, std::string_view path) {
   auto brace = pattern.find('{');
   if (brace == pattern.npos) return pattern == path ? std::optional<std::string>("") : std::nullopt;
