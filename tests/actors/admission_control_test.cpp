@@ -1,4 +1,4 @@
-// Who is let in, who is sent away until when, and whether what was predicted comes true.
+// Which jobs are admitted, which are refused and until when, and whether what was predicted comes true.
 #include "actors/admission_control.h"
 
 #include <random>
