@@ -6,7 +6,7 @@
 namespace weir::net::openai {
 namespace {
 
-// OpenAI's fields that change nothing here, whatever their value.
+// Fields of OpenAI's that are accepted with any value and have no effect.
 constexpr std::string_view without_effect[] = {
     "user",
     "metadata",
@@ -18,8 +18,8 @@ constexpr std::string_view without_effect[] = {
     "parallel_tool_calls",
 };
 
-// Theirs too, refused unless the value changes nothing; those that a socket knows as well are in
-// request_fields.
+// A field of OpenAI's that is not supported yet: refused unless its value changes nothing. Fields that
+// weir.v1 has too are in request_fields.cpp.
 struct later_field {
   std::string_view name, neutral;
 };
@@ -130,7 +130,7 @@ core::result<void> read_field(dialect d, std::string_view name, const json::valu
     return {};
   }
   if (name == "n") return read_choices(v, p);
-  // OpenAI's own default of logprobs in a chat is false, in a completion null; 0 already asks for something.
+  // The default of `logprobs` is false in a chat and null in a completion, where 0 already asks for logprobs.
   auto use = read_request_field(name, v, p.request);
   if (!use) return use.error();
   if (*use != field_use::unknown || v.is_null()) return {};
@@ -141,8 +141,8 @@ core::result<void> read_field(dialect d, std::string_view name, const json::valu
   return read_foreign(name, v);
 }
 
-// An object of exactly these members: calls `read` for each; it answers false for a name that it does not
-// know.
+// Parses an object and calls `read` for each member. `read` returns false for an unknown name, which is an
+// error.
 template <class F>
 core::result<void> read_members(std::string_view body, std::size_t most_values, std::string_view required,
                                 F read) {

@@ -13,7 +13,7 @@ core::error wrong(std::string_view name, std::string message) {
   return core::error{core::errc::invalid_param, std::move(message), std::string(name)};
 }
 
-// Reads with `read` and stores in the request's `member`.
+// Reads a value with `read` and stores it in the `member` of the request.
 template <auto read, auto member>
 core::result<void> store(std::string_view name, const json::value& v, request& r) {
   auto value = read(name, v);
@@ -53,7 +53,7 @@ core::result<void> store_stop(std::string_view name, const json::value& v, reque
   return {};
 }
 
-// {"token id": bias}, as OpenAI writes it.
+// Reads {"token id": bias}, the form of OpenAI's API.
 core::result<void> store_logit_bias(std::string_view name, const json::value& v, request& r) {
   if (!v.is_object()) {
     return wrong(name,
@@ -153,7 +153,7 @@ constexpr later_field later[] = {
     {"token_healing", "false"},
 };
 
-// A message's content: a string, or OpenAI's list of text parts.
+// Reads the content of a message: a string, or a list of text parts as in OpenAI's API.
 core::result<std::string> read_content(const std::string& name, const json::value& v) {
   if (!v.is_array()) return read_string(name, v);
   std::string text;

@@ -62,7 +62,8 @@ std::optional<std::string> fit(std::string_view pattern, std::string_view path) 
 }  // namespace
 
 std::string_view path_of(std::string_view target) {
-  // "http://host/path", as a client sends it to a proxy and every server has to take it (RFC 9112, 3.2.2).
+  // A target may be a whole URL, "http://host/path": clients send it to a proxy, and RFC 9112, 3.2.2 demands
+  // that servers accept it.
   for (const std::string_view scheme : {"http://", "https://"}) {
     if (!target.starts_with(scheme)) continue;
     const auto slash = target.find('/', scheme.size());

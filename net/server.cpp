@@ -70,7 +70,7 @@ struct server::parts : std::enable_shared_from_this<parts> {
   std::shared_ptr<server_state> all;
   std::vector<std::shared_ptr<hub>> hubs;
   tcp::acceptor acceptor;
-  const bool waits;  // until everything has ended, in stop()
+  const bool waits;  // stop() waits until every coroutine has ended
   std::string host;
   unsigned short port = 0;
   std::atomic<bool> jobs_over{false};  // the service has drained: no job is left

@@ -5,7 +5,7 @@
 namespace weir::net {
 namespace {
 
-// Ids of lanes that are over, so that a late cancel is ignored and not called unknown.
+// Number of ended lanes whose ids are kept, so that a late cancel is ignored and is not an unknown id.
 constexpr std::size_t remembered_lanes = 256;
 
 }  // namespace
@@ -51,7 +51,7 @@ void ws_writer::send_rest(std::function<void(const error_code&)> then) {
   });
 }
 
-// Puts the next frame into frame_. False: there is none.
+// Writes the next frame to frame_; returns false if there is none.
 bool ws_writer::choose(bool with_lanes) {
   frame_.clear();
   scratch_.sampled.reset();
