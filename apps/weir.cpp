@@ -15,7 +15,7 @@ namespace {
 
 using namespace weir::apps;
 
-// Subcommands that this program refuses, saying why.
+// Adds subcommands that this program refuses. `why`: the reason, for the message.
 void add_refused(CLI::App& app, std::initializer_list<const char*> names, const char* why) {
   for (const char* name : names) {
     auto* sub = app.add_subcommand(name, why);
