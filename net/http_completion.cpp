@@ -1,4 +1,5 @@
-// POST /v1/completions and /v1/chat/completions: a job, and its text as one object or as server-sent events.
+// POST /v1/completions and /v1/chat/completions: runs jobs, and sends their text as one object or as
+// server-sent events.
 #include <algorithm>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/beast/http/empty_body.hpp>
@@ -34,7 +35,8 @@ std::string whole_answer(openai::dialect d, const jobs& all, bool with_ids) {
   return openai::response_body(d, all.front()->id().text(), unix_seconds(), all.front()->model(), choices);
 }
 
-// The first that was refused, or failed where a whole answer is wanted: it is the answer then.
+// The error with which the request is answered: that of the first job that was refused or, if a whole answer
+// is wanted, has failed. nullopt: there is none.
 std::optional<core::error> failure_of(const jobs& all, bool whole) {
   for (const auto& job : all) {
     if (job->state() == phase::refused) return job->refusal();
@@ -45,7 +47,8 @@ std::optional<core::error> failure_of(const jobs& all, bool whole) {
 
 }  // namespace
 
-// The stream of a job that has not ended cancels it when it is let go, so every early way out stops the work.
+// A job_stream whose job has not ended cancels the job when it is destroyed, so every early return stops the
+// work.
 asio::awaitable<bool> http_session::complete(openai::dialect d, const request& r) {
   auto parsed = openai::parse(d, r.body(), hub_.limits().json_values);
   if (!parsed) {
@@ -82,7 +85,7 @@ asio::awaitable<bool> http_session::complete(openai::dialect d, const request& r
   } else {
     out.body = whole_answer(d, all, parsed->return_token_ids);
   }
-  all.clear();  // one choice that is refused ends the others
+  all.clear();  // if one choice was refused, this cancels the others
   co_return co_await write(std::move(out));
 }
 
@@ -132,7 +135,7 @@ asio::awaitable<void> http_session::stream_events(openai::dialect d, const opena
   }
 }
 
-// Appends to out_ what a choice has to say that was not shown yet.
+// Appends to out_ the events for what is new in one choice.
 void http_session::show_news(const openai::event_writer& events, const actors::job_stream& job,
                              std::uint32_t index, bool with_ids, shown_choice& shown) {
   if (shown.ended) return;

@@ -181,7 +181,7 @@ void append_delays(std::string& out, std::string_view key, const core::delays& d
   });
 }
 
-// The counts that stand in `object` of /v1/stats.
+// Appends the counts that belong to `object` of /v1/stats.
 void append_counts(std::string& out, std::string_view object, const core::engine_counts& c) {
   core::engine_counts::each([&](std::string_view in, std::string_view key, auto member) {
     if (in == object && !key.empty()) append_count(out, key, c.*member);

@@ -1,10 +1,10 @@
-// Whether the client of a completion is still there. A read is pending while the job runs: a FIN or a reset
-// ends the job, even behind the bytes of a next request. Those bytes stay in the buffer and are that
-// request's beginning; a client that sends more ahead than the buffer holds is hung up on.
+// Watches whether the client of a completion is still connected. A read is pending while the job runs. A FIN
+// or a reset ends the job, even if bytes of another request come before it. Such bytes stay in the buffer as
+// the beginning of the next request. If they fill the buffer, the connection is closed.
 //
-// A FIN is read once: the system wakes nobody for it again, and another read would wait for the keep-alive
-// time. A FIN that comes while the last read is being cancelled therefore counts, and the connection ends
-// after the answer.
+// A FIN is reported by one read only; another read would wait for the whole keep-alive time. A FIN that
+// arrives while the last read is being cancelled is therefore remembered, and the connection ends after the
+// answer.
 #include <boost/asio/ip/tcp.hpp>
 
 #include "net/http_session.h"

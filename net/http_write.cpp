@@ -1,4 +1,4 @@
-// What an HTTP connection sends: whole answers, chunks of a stream; and what becomes of a client that does
+// How an HTTP connection sends whole answers and chunks of a stream, and what it does with a client that does
 // not read.
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/write.hpp>
@@ -43,7 +43,8 @@ asio::awaitable<void> http_session::write_chunk(std::string_view data, bool last
   co_await asio::async_write(stream_.socket(), end, asio::use_awaitable);
 }
 
-// A client that is still sending reads no answer, and one that is hung up on loses it.
+// Reads and drops what the client still sends. A client that is still sending does not read the answer yet,
+// and would lose it if the connection were closed now.
 asio::awaitable<void> http_session::read_away_the_rest() {
   error_code ec;
   stream_.socket().shutdown(asio::ip::tcp::socket::shutdown_send, ec);
@@ -59,7 +60,7 @@ asio::awaitable<void> http_session::read_away_the_rest() {
   }
 }
 
-// What the kernel still holds for the reader is dropped with the connection.
+// Resets the connection, so that the kernel drops what it still holds for the reader.
 void http_session::cut_off_stalled_reader() {
   error_code ignored;
   stream_.socket().set_option(asio::socket_base::linger(true, 0), ignored);

@@ -7,7 +7,7 @@
 namespace weir::net::openai {
 namespace {
 
-// OpenAI's fields that change nothing here, whatever their value.
+// Fields of OpenAI's that are accepted with any value and have no effect.
 constexpr std::string_view without_effect[] = {
     "user",
     "metadata",
@@ -109,6 +109,7 @@ core::result<void> read_field(dialect d, std::string_view name, const json::valu
     return {};
   }
   if (name == "n") return read_choices(v, p);
+  // The default of `logprobs` is false in a chat and null in a completion, where 0 already asks for logprobs.
   auto known = read_request_field(name, v, p.request);
   if (!known) return known.error();
   if (*known || v.is_null()) return {};
@@ -119,8 +120,8 @@ core::result<void> read_field(dialect d, std::string_view name, const json::valu
   return read_foreign(name, v);
 }
 
-// An object of exactly these members: calls `read` for each; it answers false for a name that it does not
-// know.
+// Parses an object and calls `read` for each member. `read` returns false for an unknown name, which is an
+// error.
 template <class F>
 core::result<void> read_members(std::string_view body, std::size_t most_values, std::string_view required,
                                 F read) {

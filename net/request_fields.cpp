@@ -14,7 +14,7 @@ core::error wrong(std::string_view name, std::string message) {
   return core::error{core::errc::invalid_param, std::move(message), std::string(name)};
 }
 
-// Reads with `read` and stores in the request's `member`.
+// Reads a value with `read` and stores it in the `member` of the request.
 template <auto read, auto member>
 core::result<void> store(std::string_view name, const json::value& v, request& r) {
   auto value = read(name, v);
@@ -23,7 +23,7 @@ core::result<void> store(std::string_view name, const json::value& v, request& r
   return {};
 }
 
-// Any 64-bit integer is a seed; a negative one is taken by its bits.
+// Every 64-bit integer is a valid seed. A negative one is converted to unsigned.
 core::result<void> store_seed(std::string_view name, const json::value& v, request& r) {
   if (v.is_uint64()) {
     r.seed = v.get_uint64();
@@ -54,7 +54,7 @@ core::result<void> store_stop(std::string_view name, const json::value& v, reque
   return {};
 }
 
-// {"token id": bias}, as OpenAI writes it.
+// Reads {"token id": bias}, the form of OpenAI's API.
 core::result<void> store_logit_bias(std::string_view name, const json::value& v, request& r) {
   if (!v.is_object()) {
     return wrong(name,
@@ -121,7 +121,7 @@ constexpr field fields[] = {
     {"deadline_ms", store_deadline},
 };
 
-// A message's content: a string, or OpenAI's list of text parts.
+// Reads the content of a message: a string, or a list of text parts as in OpenAI's API.
 core::result<std::string> read_content(const std::string& name, const json::value& v) {
   if (!v.is_array()) return read_string(name, v);
   std::string text;

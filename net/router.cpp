@@ -51,7 +51,7 @@ std::string percent_decode(std::string_view text) {
   return out;
 }
 
-// The id in `path` if it fits `pattern`; empty for a pattern without one.
+// The id in a path that fits `pattern`, or "" if the pattern has none; nullopt: the path does not fit.
 std::optional<std::string> fit(std::string_view pattern, std::string_view path) {
   auto brace = pattern.find('{');
   if (brace == pattern.npos) return pattern == path ? std::optional<std::string>("") : std::nullopt;
@@ -74,7 +74,8 @@ std::optional<route_match> match(const route& r, std::string_view asked, std::st
 }  // namespace
 
 std::string_view path_of(std::string_view target) {
-  // "http://host/path", as a client sends it to a proxy and every server has to take it (RFC 9112, 3.2.2).
+  // A target may be a whole URL, "http://host/path": clients send it to a proxy, and RFC 9112, 3.2.2 demands
+  // that servers accept it.
   for (const std::string_view scheme : {"http://", "https://"}) {
     if (!target.starts_with(scheme)) continue;
     const auto slash = target.find('/', scheme.size());

@@ -8,7 +8,7 @@
 namespace weir::net::ws {
 namespace {
 
-constexpr std::size_t most_ignored = 16;  // names of fields
+constexpr std::size_t most_ignored = 16;  // names of unknown fields in response.created
 constexpr std::ptrdiff_t most_ts_digits = 32;
 
 bool is_lane_id(std::string_view s) {
@@ -21,7 +21,7 @@ std::string_view text_member(const json::object& o, std::string_view name) {
   return v && v->is_string() ? std::string_view(v->get_string()) : std::string_view();
 }
 
-// The lane that a faulty frame meant, if it said so legibly.
+// The lane's id in a frame that has an error; empty if the frame has no valid id.
 std::string lane_of(const json::object& o) {
   std::string_view id = text_member(o, "id");
   return is_lane_id(id) ? std::string(id) : std::string();
@@ -52,7 +52,7 @@ core::result<void> read_input(const json::value& v, actors::request& r) {
   return {};
 }
 
-// The fields of response.create that only a socket has; the others are in request_fields.
+// A field of response.create that only weir.v1 has. All other fields are in request_fields.cpp.
 struct create_field {
   std::string_view name;
   core::result<void> (*read)(std::string_view name, const json::value& v, response_create& c);

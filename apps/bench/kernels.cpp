@@ -86,7 +86,7 @@ class stage {
       return kernels::silu_mul{gate_up.floats(), inner.floats(), rows, c_.inter};
     });
 
-    // Real angles: a row is turned again and again, and must keep its length.
+    // Cosines and sines of an angle: a row is rotated again and again, and must keep its length.
     const std::vector<std::uint32_t> positions(rows, 7);
     const std::vector<float> frequencies(c_.head_dim / 2, 0.5f);
     const auto cos = floats(rows * frequencies.size()), sin = floats(rows * frequencies.size());

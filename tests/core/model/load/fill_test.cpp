@@ -59,7 +59,7 @@ struct late_uploads {
 
 }  // namespace
 
-TEST_CASE("several readers bring every element of every tensor, whatever their number and the slices' size") {
+TEST_CASE("several readers copy every element of every tensor, whatever their number and the slices' size") {
   for (const char* dtype : {"F32", "BF16", "F16"}) {
     test::toy_options o;
     o.dtype = dtype;
