@@ -22,7 +22,7 @@ if(WEIR_SANITIZE STREQUAL "address")
   target_link_options(weir_options INTERFACE -fsanitize=address,undefined)
 elseif(WEIR_SANITIZE STREQUAL "fuzzer")
   # clang alone has it, and cannot check the types of functions where there are coroutines (LLVM issue 49689). The
-  # targets bring libFuzzer's main.
+  # targets link libFuzzer's main.
   target_compile_options(weir_options INTERFACE -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize=function
                                                 -fno-sanitize-recover=undefined)
   target_link_options(weir_options INTERFACE -fsanitize=address,undefined)

@@ -9,7 +9,7 @@ namespace weir::actors {
 namespace {
 
 constexpr auto relaxed = std::memory_order_relaxed;
-constexpr double newest_answer = 1.0 / 16;  // its weight in the mean
+constexpr double newest_answer = 1.0 / 16;  // weight of the latest answer in the mean
 constexpr double most_wait_s = 1e6;
 
 double seconds(core::duration d) { return std::chrono::duration<double>(d).count(); }
@@ -83,7 +83,7 @@ void admission_control::prompt_done(std::uint32_t prompt_tokens) noexcept {
 
 void admission_control::job_done(std::uint32_t output_tokens) noexcept {
   jobs_.fetch_sub(1, relaxed);
-  if (output_tokens == 0) return;  // it never had a place
+  if (output_tokens == 0) return;  // the job never ran
   const double mean = answer_.load(relaxed);
   answer_.store(mean == 0 ? output_tokens : mean + newest_answer * (output_tokens - mean), relaxed);
 }

@@ -10,7 +10,8 @@
 namespace weir::actors {
 namespace {
 
-// Jobs that were admitted and that no owner has yet. Gives their places back unless they are taken.
+// Counts the jobs that were admitted and not submitted yet. The destructor gives their places back to
+// admission.
 class admitted_jobs {
  public:
   admitted_jobs(admission_control& admission, std::uint32_t jobs) noexcept
@@ -32,7 +33,7 @@ struct made {
   core::job job;
 };
 
-// One job for each choice that is still wanted; the last of them takes `first` itself.
+// Makes one job for each choice that was not cancelled. The last of them is moved from `first`.
 std::vector<made> jobs_of(const arrival& a, core::job first) {
   std::vector<std::uint32_t> wanted;
   for (std::uint32_t i = 0; i < a.choices.size(); ++i)
@@ -71,7 +72,7 @@ void arrival::refuse(core::error why) const {
 }
 
 void arrival::bring_in() {
-  // their streams ended them
+  // all choices were cancelled, and their streams have ended
   if (std::ranges::all_of(choices, [](const auto& s) { return s->abandoned(); })) return;
   auto job = make_job(asked, *model);
   if (!job) return refuse(job.error());
@@ -82,7 +83,7 @@ void arrival::bring_in() {
   auto jobs = jobs_of(*this, std::move(*job));
   if (jobs.empty()) return;
 
-  // A prompt is there twice: as the job brought it, and at the beginning of what its sequence has computed.
+  // A prompt is in memory twice: in the job, and at the beginning of the tokens of the job's sequence.
   const std::uint64_t each = job_bytes + 2 * sizeof(core::token_id) * std::uint64_t{tokens};
   if (!memory.resize(each * jobs.size())) return refuse(no_memory_for_clients());
 

@@ -13,7 +13,7 @@ void step_meter::add(core::time_point now, std::uint32_t tokens, core::duration 
 }
 
 double step_meter::tokens_per_s(core::time_point now) const {
-  const std::int64_t slot = now.time_since_epoch() / slot_;  // the one still filling is left out
+  const std::int64_t slot = now.time_since_epoch() / slot_;  // not complete yet, so it is left out
   std::uint64_t sum = 0;
   for (const auto& b : buckets_)
     if (b.slot < slot && b.slot >= slot - static_cast<std::int64_t>(slots_)) sum += b.tokens;

@@ -13,7 +13,8 @@ constexpr std::size_t most_stop_strings = 64, longest_stop_string = 1024;
 constexpr std::size_t longest_cache_salt = 256;
 constexpr std::chrono::milliseconds longest_deadline = std::chrono::hours(24);
 
-// Copies a field that was sent, if it lies in its range, over the default in `out`.
+// Replaces the default in `out` by the value in the request, if there is one. Error: the value is not in its
+// range.
 template <class To, class From>
 result<void> take(const char* name, const core::number_range& range, const std::optional<From>& sent,
                   To& out) {
@@ -64,8 +65,8 @@ result<std::vector<token_id>> prompt_of(const request& r, const served_model& m)
   return ids;
 }
 
-// One device a thread: making one asks the processor what it is, which takes longer than all else here on a
-// virtual machine.
+// Each thread has one std::random_device. Constructing one executes CPUID, which on a virtual machine takes
+// longer than everything else in this file.
 std::uint64_t fresh_seed() {
   thread_local std::random_device device;
   const std::uint64_t low = device();
@@ -153,7 +154,7 @@ core::job choice_of(const core::job& first, const request& r, std::uint32_t inde
 }
 
 std::string prefix_salt(std::uint64_t owner, std::string_view chosen) {
-  // of one length: where it ends is plain
+  // All owners have the same length, so two different pairs cannot give the same salt.
   std::string salt(reinterpret_cast<const char*>(&owner), sizeof owner);
   return salt += chosen;
 }

@@ -1,4 +1,4 @@
-// make_job.h — turns a request into a job: tokenises the prompt, fills in defaults and checks every range.
+// make_job.h — makes a job of a request: tokenises the prompt, fills in defaults and checks every range.
 //
 // Thread safety: any thread; no shared state.
 #pragma once

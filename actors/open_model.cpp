@@ -15,20 +15,17 @@ using core::errc;
 constexpr std::uint32_t random_context = 8192;
 constexpr std::uint32_t usual_length = 16384;
 
-// Memory that the device says it could give right now; nothing where it does not say.
+// Free memory of the device in bytes; nullopt if the device does not report it.
 std::optional<std::uint64_t> available_memory(const kernels::backend* on) {
   const std::uint64_t free = on ? on->free_bytes(on->self) : 0;
   return free ? std::optional(free) : std::nullopt;
 }
 
-std::uint64_t pages_for(std::uint64_t tokens) {
-  return tokens / core::page_tokens + (tokens % core::page_tokens != 0);
-}
+constexpr std::uint64_t most_pages = 1u << 30;  // the number of a page has 31 bits
 
-constexpr std::uint64_t most_pages = 1u << 30;  // a page is a number of 31 bits
-
-// --kv-tokens, or auto: room for every sequence at its longest, within a quarter of the memory that is free;
-// on a device, where all else is there by now, within all of it but --reserve-vram.
+// The number of pages: --kv-tokens or, with auto, room for `max_batch` sequences of the greatest length, but
+// at most a quarter of the free memory. On a device with memory of its own, where everything else is
+// allocated already, the bound is all free memory less --reserve-vram.
 core::result<std::uint32_t> pages_of(const owner_options& o, const core::model_info& info,
                                      std::uint32_t context, const kernels::backend* on) {
   const auto free = info.page_bytes == 0 ? std::nullopt : available_memory(on);
@@ -36,7 +33,7 @@ core::result<std::uint32_t> pages_of(const owner_options& o, const core::model_i
   const std::uint64_t kept = device ? o.reserve_bytes : 0;
   const auto beside = device ? fmt::format(" beside --reserve-vram, {} MB", kept >> 20) : std::string();
   if (o.kv_tokens != 0) {
-    const std::uint64_t pages = pages_for(o.kv_tokens);
+    const std::uint64_t pages = core::pages_for(o.kv_tokens);
     std::uint64_t bytes = 0;
     if (pages > most_pages || __builtin_mul_overflow(pages, info.page_bytes, &bytes))
       return core::make_error(errc::does_not_fit, "--kv-tokens {} takes {} pages, {} are the most",
@@ -46,11 +43,12 @@ core::result<std::uint32_t> pages_of(const owner_options& o, const core::model_i
                               o.kv_tokens, bytes >> 20, (bytes + kept - *free) >> 20, beside);
     return static_cast<std::uint32_t>(pages);
   }
-  const auto wanted = std::uint64_t{pages_for(context)} * o.max_batch;
-  // pages without memory, but what is known of each takes some: no more than are likely to be used
+  const auto wanted = std::uint64_t{core::pages_for(context)} * o.max_batch;
+  // Pages of the simulated device have no memory, but their bookkeeping has. So there are only as many as are
+  // likely to be used.
   if (!free) {
-    const auto usual = std::uint64_t{pages_for(std::min(context, usual_length))} * o.max_batch;
-    return static_cast<std::uint32_t>(std::clamp<std::uint64_t>(usual, pages_for(context), 1u << 24));
+    const auto usual = std::uint64_t{core::pages_for(std::min(context, usual_length))} * o.max_batch;
+    return static_cast<std::uint32_t>(std::clamp<std::uint64_t>(usual, core::pages_for(context), 1u << 24));
   }
   const auto room = (device ? *free - std::min(*free, kept) : *free / 4) / info.page_bytes;
   if (room == 0)
@@ -59,7 +57,7 @@ core::result<std::uint32_t> pages_of(const owner_options& o, const core::model_i
   return static_cast<std::uint32_t>(std::min({wanted, room, most_pages}));
 }
 
-// --kv-host-mb, in whole pages.
+// The number of pages in the host tier, from --kv-host-mb.
 core::result<std::uint32_t> host_pages_of(const owner_options& o, const core::model_info& info) {
   if (o.kv_host_mb == 0) return 0u;
   if (info.page_bytes == 0)
@@ -72,9 +70,9 @@ core::result<std::uint32_t> host_pages_of(const owner_options& o, const core::mo
   return static_cast<std::uint32_t>(std::min<std::uint64_t>(pages, 1u << 24));
 }
 
-// --prefill-ms, or auto: 30 ms on the host. On a device of its own what decodes is quick, and a step with a
-// slice of a prompt is to take at most one and a half of a step without: the slice aims at less, since not
-// all take the same time.
+// Sets how long a step with a slice of a prompt may take: --prefill-ms or, with auto, 30 ms on the host. On a
+// device of its own decoding is fast, and auto means at most one and a half times a step without a slice. The
+// target is below that, since not all slices take the same time.
 void set_slices(core::engine_config& c, const owner_options& o, const kernels::backend* on) {
   const bool given = o.prefill_time.count() != 0;
   if (!given && on && !on->on_host)
@@ -108,7 +106,7 @@ core::result<std::unique_ptr<opened_model>> open_random(const model_spec& spec, 
   return m;
 }
 
-// Refuses a model whose weights and first page do not fit, before gigabytes of it are read.
+// Refuses a model whose weights and first page do not fit. This is checked before the files are read.
 core::result<void> judge_room(const model_spec& spec, const owner_options& o, const kernels::backend& on) {
   const auto free = available_memory(&on);
   if (!free) return {};
@@ -169,7 +167,7 @@ core::result<std::unique_ptr<opened_model>> open_model(const model_spec& spec, c
   const auto& info = m.weights->info();
   const auto context = o.max_seq_len ? std::min(o.max_seq_len, info.context) : info.context;
   m.config.prefill_rows = info.prompt_rows;
-  if (backend && !backend->on_host) {  // what steps take they take now: what is left then is the pages'
+  if (backend && !backend->on_host) {  // allocates what steps need; pages_of() then gets the rest
     if (auto ok = m.weights->allocate_pages(1); !ok) return ok.error();
     if (auto ok = m.weights->warm_up(o.max_batch, m.config.prefill_rows); !ok) return ok.error();
   }

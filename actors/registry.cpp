@@ -114,7 +114,7 @@ ref<registry_msg> spawn_registry(executor where, const core::clock& time,
                                  std::function<void(std::vector<job_view>&)> look) {
   options o;
   o.name = "registry";
-  // births and endings are never refused: live jobs are bounded at admission
+  // So large that job_born and job_ended are never refused. Admission limits the number of live jobs.
   o.mailbox = std::size_t{1} << 24;
   auto mind = std::make_shared<registry>(time, std::move(look));
   return spawn<registry_msg>(

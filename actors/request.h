@@ -14,7 +14,7 @@
 
 #include "core/sample/params.h"
 #include "core/text/chat_template.h"
-#include "core/token_sink.h"
+#include "core/token.h"
 
 namespace weir::actors {
 

@@ -18,10 +18,10 @@ namespace {
 namespace asio = boost::asio;
 using core::errc;
 
-// An owner that has had work for this long without finishing a step is not healthy.
+// An owner is not healthy if it has had work for this long without finishing a step.
 constexpr core::duration wedged_after = std::chrono::seconds(10);
 
-// So many jobs of a model that ended in bad logits, one after the other, are no accident of theirs.
+// If so many jobs of a model in a row end in bad logits, the cause is the model and not the jobs.
 constexpr std::uint32_t bad_endings_in_a_row = 8;
 
 core::job_id random_id() {
@@ -68,7 +68,7 @@ struct service::parts {
     return own;
   }
 
-  // Fills in what the owner published of live jobs.
+  // Fills in the state of live jobs from the picture that their owner published.
   void look(std::vector<job_view>& views) const {
     const auto picture = owner.published().look();
     std::unordered_map<core::job_id, const listed_job*, core::job_id_hash> by_id;
@@ -89,9 +89,10 @@ struct service::parts {
     }
   }
 
-  // A new stream for one of a request's choices, and the registry's knowledge of it.
+  // Makes the stream of one choice of a request, and tells the registry.
   std::shared_ptr<job_stream::state_block> begin_choice(const request& r, const executor& shard);
-  // Refuses who would be refused after all the work, too; finds the model.
+  // Finds the model, and returns the errors that are already certain, so that the text is not tokenised in
+  // vain.
   core::result<> judge(arrival& a) const;
 
   const timekeeper& time;
@@ -106,7 +107,7 @@ struct service::parts {
   ref<registry_msg> registry;
   std::vector<model_spec> specs;
   const bool share_prefixes;
-  text_pool pool;  // last: its threads use everything above
+  text_pool pool;  // last, because its threads use the members above
 };
 
 service::service(service_options o, const timekeeper& time)
@@ -115,7 +116,7 @@ service::service(service_options o, const timekeeper& time)
 service::~service() = default;
 
 void service::load(load_progress progress, executor ex, std::function<void(core::result<>)> done) {
-  // One after the other: `next` asks for the first spec that is not there yet.
+  // Models are loaded one after the other: (*next)(i) loads specs[i], and then calls itself with i + 1.
   auto next = std::make_shared<std::function<void(std::size_t)>>();
   *next = [weak = std::weak_ptr(p_), progress, ex, done, again = std::weak_ptr(next)](std::size_t i) {
     const auto p = weak.lock();
@@ -276,7 +277,7 @@ snapshot service::stats() const {
   const auto p = p_->owner.published().look();
   snapshot s;
   s.engine = p->counts;
-  // A picture is not made anew while nothing happens; a rate in it is then a thing of the past.
+  // The owner publishes no picture while it is idle, so the rate in an old picture is out of date.
   const bool old = p_->time.now() - p->at > std::chrono::seconds(1);
   s.tokens_per_s = old ? 0 : p->tokens_per_s;
   s.step_p50_ms = p->step_p50_ms;

@@ -14,8 +14,8 @@ namespace weir::actors {
 namespace {
 
 constexpr auto relaxed = std::memory_order_relaxed;
-constexpr std::uint64_t least_measured = 4096;  // bytes
-constexpr double half_weight = 256 * 1024;      // a task of so many bytes moves the mean half of the way
+constexpr std::uint64_t least_measured = 4096;  // bytes of the shortest task that counts
+constexpr double half_weight = 256 * 1024;      // bytes of a task whose weight in the mean is one half
 constexpr double most_wait_s = 1e6;
 
 core::error out_of_memory() { return overloaded(1, "out of memory"); }
@@ -41,7 +41,7 @@ void text_pool::post(task t) {
   if (instead_) return boost::asio::post(instead_, [this, t = std::move(t)]() mutable { work(t); });
   const auto bytes = t.bytes;
   if (work_.enqueue(std::move(t))) return;
-  leave(bytes);  // the queue had no memory, and took nothing
+  leave(bytes);  // the queue had no memory for the task
   t.refuse(out_of_memory());
 }
 
@@ -69,10 +69,11 @@ void text_pool::work(task& t) noexcept {
   leave(t.bytes);
 }
 
-// Whoever waits for the task has to be told, and telling takes memory: then it is waited for.
+// The client that waits for the task must be told of the error. This needs memory, so it is repeated until
+// there is some.
 void text_pool::fault(task& t, core::error e) noexcept {
   seen_->note("a text to be tokenised", std::current_exception());
-  t.run = nullptr;  // gives back what it holds
+  t.run = nullptr;  // releases the memory of its captures
   core::insist([&] { t.refuse(e); });
 }
 

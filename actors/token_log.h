@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/token_sink.h"
+#include "core/token.h"
 
 namespace weir::actors {
 

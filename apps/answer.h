@@ -1,4 +1,4 @@
-// answer.h — what one job of `weir generate` gave, as JSON: the same for --json and for each line of --batch.
+// answer.h — the result of one job of `weir generate` as JSON, for --json and for each line of --batch.
 #pragma once
 
 #include <boost/json/object.hpp>
@@ -8,7 +8,7 @@
 
 namespace weir::apps {
 
-// REQUIRES: the stream is done or refused.
+// The result of a job. REQUIRES: the stream is done or refused.
 boost::json::object answer_of(const actors::job_stream& stream);
 boost::json::object answer_of(const core::error& e);
 

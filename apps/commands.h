@@ -1,5 +1,5 @@
-// commands.h — the subcommands of `weir`: each adds its options to an app and leaves behind what to do when
-// it is chosen. The returned number is the exit code.
+// commands.h — the subcommands of `weir`. Each function adds the options of one subcommand to an app, and
+// returns the function that runs the subcommand. That function returns the exit code.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -7,7 +7,7 @@
 
 namespace weir::apps {
 
-// Exit codes, as documented.
+// Exit codes of all subcommands.
 enum exit_code {
   done = 0,
   internal_error = 1,

@@ -1,4 +1,5 @@
-// descriptors.h — thousands of sockets need as many descriptors; the soft limit is often 1,024.
+// descriptors.h — raises the limit on file descriptors. Each socket needs one, and the soft limit is often
+// 1,024.
 #pragma once
 
 #include <sys/resource.h>

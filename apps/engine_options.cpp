@@ -13,7 +13,7 @@ namespace {
 
 using core::bad_param;
 
-// NAME=SOURCE, or SOURCE alone.
+// Parses NAME=SOURCE or SOURCE.
 actors::model_spec spec_of(const std::string& text) {
   actors::model_spec m;
   const auto eq = text.find('=');
@@ -22,7 +22,7 @@ actors::model_spec spec_of(const std::string& text) {
   return m;
 }
 
-// The model that ships with weir: beside an installed binary, or in the source tree that it was built from.
+// The directory of the bundled model: beside an installed binary, or in the source tree of the build.
 std::string bundled_model() {
   namespace fs = std::filesystem;
   std::error_code ec;

@@ -1,4 +1,4 @@
-// engine_options.h — settings as the command line has them become the options of a service.
+// engine_options.h — makes the options of a service from the settings of the command line.
 #pragma once
 
 #include "actors/service.h"
@@ -7,7 +7,7 @@
 
 namespace weir::apps {
 
-// Checks what belongs together: a device that this build has, models that have names of their own.
+// Error: the device is not in this build, or two models have the same name.
 core::result<actors::service_options> service_options_of(const core::engine_settings& s,
                                                          const core::queue_settings& queue);
 

@@ -24,7 +24,7 @@ struct generate_options {
 
 using phase = actors::job_stream::phase;
 
-// One job: its text as it comes, or one JSON object at its end.
+// Runs one job. Prints its text as it comes, or one JSON object at its end. Returns the exit code.
 int generate_one(local_service& local, const generate_options& o) {
   auto& io = local.io();
   std::shared_ptr<actors::job_stream> stream;
@@ -68,7 +68,7 @@ int generate_one(local_service& local, const generate_options& o) {
   return stopped ? exit_code::interrupted : exit_code::done;
 }
 
-// The prompt from wherever it was given.
+// Sets the request's prompt from the option or the file that was given.
 core::result<> take_prompt(generate_options& o) {
   const int given = !o.prompt.empty() + !o.prompt_file.empty() + !o.prompt_ids.empty();
   if (given > 1) return core::bad_param("prompt", "--prompt, --prompt-file and --prompt-ids: give only one");

@@ -52,7 +52,7 @@ class batch {
     bool ready = false;
   };
 
-  // Starts jobs until enough are under way; the file's end and the last result end the run.
+  // Starts jobs until `at_once` are under way. The run ends at the end of the file, with the last result.
   void more() {
     std::string text;
     while (!interrupted_ && running_ < at_once_ && lines_.size() < 4 * at_once_ && std::getline(in_, text)) {
@@ -104,7 +104,8 @@ class batch {
     more();
   }
 
-  // A deque keeps its lines in place, so that a stream's callback can name its own.
+  // Writes the results at the front that are complete. Lines are in a deque, which does not move them, since
+  // the callback of a stream refers to its line.
   void write_ready() {
     while (!lines_.empty() && lines_.front().ready) {
       auto& l = lines_.front();
@@ -112,7 +113,7 @@ class batch {
       if (!l.id.is_null()) out["id"] = l.id;
       for (auto& [key, v] : l.result) out[key] = std::move(v);
       std::cout << json::serialize(out) << '\n';
-      done_streams_.push_back(std::move(l.stream));  // may be the one whose callback is running
+      done_streams_.push_back(std::move(l.stream));  // kept for now, because its callback may be running
       lines_.pop_front();
     }
     std::cout.flush();

@@ -1,4 +1,4 @@
-// generate_batch.h — a file of requests through one service: results in order, whatever order they end in.
+// generate_batch.h — runs a file of requests on one service, and writes the results in the order of the file.
 #pragma once
 
 #include <cstddef>
@@ -8,9 +8,10 @@
 
 namespace weir::apps {
 
-// One JSON object a line, with the fields of response.create; a result line for each on standard output, in
-// order, with `id` echoed. A line that cannot be read gives an `error` result and a bad exit code at the end;
-// the others still run. At most `at_once` jobs are under way.
+// Each line of `requests` is a JSON object with the fields of response.create. For each, one line with the
+// result and the request's `id` goes to standard output, in the order of the requests. A line that cannot be
+// read gives a result with `error` and a bad exit code at the end; the other lines still run. At most
+// `at_once` jobs run or wait at the same time. Returns the exit code.
 int generate_batch(local_service& local, std::istream& requests, std::size_t at_once);
 
 }  // namespace weir::apps

@@ -14,7 +14,7 @@ namespace {
 
 volatile std::sig_atomic_t interrupts = 0;
 
-// The first Ctrl-C ends the run with what was measured, a second one ends the program.
+// The first Ctrl-C ends the run, and its report is printed. The second one ends the program.
 void listen_for_interrupts() {
   std::signal(SIGINT, [](int) {
     if (interrupts > 0) std::_Exit(exit_code::interrupted);
@@ -42,7 +42,7 @@ bool write(const std::string& file, const std::string& text) {
 
 bool interrupted() { return interrupts > 0; }
 
-// One run against one server.
+// Runs against one server; returns the exit code.
 int run_one(const load::typed_options& o, const load::plan& plan, load::place& at) {
   load::report r = load::run(plan.run, at, show, interrupted);
   r.judge(plan.conditions);
@@ -54,14 +54,14 @@ int run_one(const load::typed_options& o, const load::plan& plan, load::place& a
   return plan.conditions.empty() || r.good() ? exit_code::done : exit_code::condition_broken;
 }
 
-// Two servers in turns.
+// Compares two servers in alternating windows; returns the exit code.
 int run_two(const load::typed_options& o, load::plan& plan, load::place& at, load::place& other) {
   const auto pairs = std::max<std::size_t>(2, static_cast<std::size_t>(plan.run.duration_s / plan.window_s));
   std::size_t windows = 0;
   const auto measure = [&](bool second) {
     load::run_options window = second ? *plan.vs : plan.run;
     window.duration_s = plan.window_s;
-    window.seed += windows / 2;  // both servers of a pair are asked the same
+    window.seed += windows / 2;  // both servers of a pair get the same requests
     ++windows;
     std::cerr << fmt::format("window {} of {}: {}\n", windows, 2 * pairs, window.url);
     return load::run(window, second ? other : at, {}, interrupted);
@@ -94,7 +94,7 @@ command add_load(CLI::App& app) {
       ->type_name("NAME");
   app.add_option("--model", o->model, "which model to ask for");
   app.add_option("--api-key", o->api_key, "sent as a bearer");
-  app.add_option("--prompts", o->prompts, "a prompt a line, asked in turn; none: made of short words")
+  app.add_option("--prompts", o->prompts, "a prompt a line, asked round-robin; none: made of short words")
       ->type_name("FILE");
   app.add_option("--distinct", o->distinct,
                  "so many different made prompts, so that answers can be compared; 0: all differ");
@@ -137,9 +137,9 @@ command add_load(CLI::App& app) {
   app.add_option("--json", o->json, "the whole report")->type_name("FILE");
   app.add_option("--html", o->html, "one page with curves and every token of some streams, to be looked at")
       ->type_name("FILE");
-  app.add_option("--vs", o->vs, "another server: both in turns, and the ratios of their figures")
+  app.add_option("--vs", o->vs, "another server: measured in alternating windows; prints ratios of figures")
       ->type_name("URL");
-  app.add_option("--window", o->window, "length of such a turn, in s")
+  app.add_option("--window", o->window, "length of such a window, in s")
       ->check(CLI::Range(0.5, 600.0))
       ->capture_default_str();
   app.add_option("--threads", o->threads, "threads of this harness; 0: half of the cores, at most 4")

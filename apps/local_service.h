@@ -8,11 +8,11 @@
 
 namespace weir::apps {
 
-// Loads what the settings name, with progress on stderr. Errors are printed; `exit` is the code to leave with
-// then.
+// Loads the models of the settings and shows progress on stderr. Errors are printed; `exit` is then the exit
+// code.
 class local_service {
  public:
-  // At most `jobs` wait.
+  // `jobs`: most jobs that wait.
   local_service(const core::engine_settings& s, std::uint32_t jobs);
 
   bool ok() const { return exit_ == 0; }
@@ -27,7 +27,7 @@ class local_service {
   int exit_ = 0;
 };
 
-// The exit code that an error deserves.
+// The exit code for an error.
 int exit_of(const core::error& e);
 
 }  // namespace weir::apps

@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::uint64_t none = std::numeric_limits<std::uint64_t>::max();
 
-// The number in a file of the kernel's; none where the file is missing or says "max".
+// The number in a file of the kernel's; `none` if the file is missing or says "max".
 std::uint64_t number_in(const std::string& path) {
   std::ifstream in(path);
   std::uint64_t n = 0;
@@ -30,7 +30,7 @@ std::string cgroup_path(bool& version_1) {
   return {};
 }
 
-// The least limit of the process's cgroup and of those that hold it.
+// The smallest limit of the process's cgroup and of the cgroups that contain it.
 std::uint64_t cgroup_limit() {
   bool version_1 = false;
   std::string path = cgroup_path(version_1);

@@ -1,4 +1,4 @@
-// memory_limit.h — how much memory this process may take, and how much its clients may make it hold.
+// memory_limit.h — the memory that this process may use, and the part of it that is for clients.
 #pragma once
 
 #include <cstdint>
@@ -7,14 +7,14 @@
 
 namespace weir::apps {
 
-// What --max-memory says, in bytes; 0: what the process's cgroup allows, or what the machine has, if that is
-// less.
+// Most bytes that the process may use: `max_memory`, or, if it is 0, the limit of the process's cgroup or the
+// machine's memory, whichever is less.
 std::uint64_t process_limit(std::uint64_t max_memory);
 
-// What clients may make the process hold, once the models are loaded and `resident` bytes are taken: three
-// quarters of what is left, since parsing, threads and the allocator's own use are not counted one by one. At
-// least `least_for_clients` where the limit is the machine's own; less than that under a limit that was asked
-// for is an error (does_not_fit).
+// Most bytes that the memory account of clients allows. `resident`: resident memory of the process after the
+// models are loaded. The result is three quarters of what is left, since memory for parsing, threads and the
+// allocator itself is not counted. If this is less than `least_for_clients`, the result is
+// `least_for_clients`; but it is an error (does_not_fit) if `asked_for`: the user set --max-memory.
 inline constexpr std::uint64_t least_for_clients = 64 << 20;
 core::result<std::uint64_t> clients_limit(std::uint64_t process, std::uint64_t resident, bool asked_for);
 

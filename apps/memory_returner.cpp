@@ -8,7 +8,7 @@ namespace weir::apps {
 
 memory_returner::memory_returner() {
   mallopt(M_TRIM_THRESHOLD, 4 << 20);  // bytes free at the end of an arena
-  mallopt(M_MMAP_THRESHOLD, 1 << 20);  // blocks from this size on are the system's, not an arena's
+  mallopt(M_MMAP_THRESHOLD, 1 << 20);  // larger blocks come from the system, not from an arena
 }
 
 void memory_returner::tick() {

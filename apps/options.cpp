@@ -17,7 +17,7 @@ std::string variable(std::string name) {
   return "WEIR_" + name;
 }
 
-// Registers one setting after the other; the field's type says what kind of option it is.
+// Adds one option for each setting that it is called with. The type of the field decides the kind of option.
 struct adder {
   CLI::App& app;
 
@@ -80,8 +80,8 @@ void name_variables(CLI::App& app) {
       o->envname(variable(o->get_lnames().front()));
 }
 
-// CLI11 reads configuration files for the topmost command alone, with a section for each subcommand; ours are
-// flat.
+// CLI11 itself reads a configuration file only for the topmost command, with a section for each subcommand.
+// weir's configuration files have no sections.
 void apply_config(CLI::App& app) {
   const auto* given = app.get_option_no_throw("--config");
   if (!given || given->count() == 0) return;

@@ -1,4 +1,4 @@
-// options.h — the settings table as command-line options, TOML keys and WEIR_… variables of a subcommand.
+// options.h — makes command-line options, TOML keys and WEIR_… variables of the settings in core/config.h.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -11,10 +11,10 @@ namespace weir::apps {
 void add_settings(CLI::App& app, core::engine_settings& s);
 void add_settings(CLI::App& app, core::server_settings& s);
 
-// Gives each option that is there now its WEIR_… variable.
+// Adds the WEIR_… variable to each option that `app` has so far.
 void name_variables(CLI::App& app);
 
-// --config FILE and --log-level L.
+// Adds --config FILE and --log-level L.
 void add_common(CLI::App& app);
 
 // Reads the TOML file of --config, if one was given, into every option that neither the command line nor the
@@ -22,7 +22,7 @@ void add_common(CLI::App& app);
 // value out of range.
 void apply_config(CLI::App& app);
 
-// Options that have a place in the command line but no code behind them yet: refused by name.
+// Adds options that are not supported yet, and are refused by name.
 void refuse(CLI::App& app, std::initializer_list<const char*> names);
 
 // Warns of WEIR_… variables that no option of `app` reads.

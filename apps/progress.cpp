@@ -23,7 +23,7 @@ void bar(const std::string& model, std::uint64_t done, std::uint64_t total) {
 
 actors::load_progress show_load_progress() {
   const bool terminal = isatty(STDERR_FILENO);
-  // A line for each quarter is enough where nobody watches.
+  // In a log, one line for each quarter is enough.
   return [terminal, quarter = -1](const std::string& model, std::uint64_t done, std::uint64_t total) mutable {
     if (terminal) return bar(model, done, total);
     const int now = total ? static_cast<int>(done * 4 / total) : 4;

@@ -1,4 +1,4 @@
-// progress.h — a model's way into memory: a bar on a terminal, log lines elsewhere. To stderr.
+// progress.h — shows the progress of loading on stderr: a bar on a terminal, log lines otherwise.
 #pragma once
 
 #include "actors/messages.h"
@@ -7,7 +7,7 @@ namespace weir::apps {
 
 actors::load_progress show_load_progress();
 
-// What all models together took, as a line of the log.
+// Logs the memory of all models together, in one line.
 void show_memory(const actors::memory_use& m);
 
 }  // namespace weir::apps

@@ -39,10 +39,10 @@ std::string url_host(const std::string& host) {
   return host.find(':') == host.npos ? host : "[" + host + "]";
 }
 
-// How long clients have to take their last frames when the server ends before their jobs do.
+// Time for clients to read their last frames, if the server ends before their jobs have ended.
 constexpr std::chrono::milliseconds last_words{500};
 
-// The life of a server: listen, load, say so, serve until a signal, drain, stop.
+// Runs a server: listens, loads the models, prints that it is ready, serves until a signal, drains, stops.
 class serving {
  public:
   serving(const core::server_settings& o, actors::service_options s, net::server_options n)
@@ -101,7 +101,7 @@ class serving {
     });
   }
 
-  // The first one drains, a second one stops at once.
+  // The first signal drains the server; the second one stops it at once.
   void on_signal(int number) {
     if (std::exchange(draining_, true)) {
       spdlog::warn("stopping at once");
@@ -119,8 +119,8 @@ class serving {
     });
   }
 
-  // What still runs is cancelled, so that every client hears how its job ended; those that do not listen are
-  // left.
+  // Cancels the running jobs, so that every client is told how its job ended, and stops after `last_words`,
+  // also if a client has not read its last frames.
   void cut_short() {
     service_.cancel_all();
     timer_.expires_after(last_words);
@@ -136,7 +136,7 @@ class serving {
 
   actors::system_time clock_;
   boost::asio::io_context io_{1};
-  net::shards shards_;  // outlive the service, whose streams post to them
+  net::shards shards_;  // must outlive the service, whose streams post to them
   actors::service service_;
   net::server server_;
   boost::asio::signal_set signals_;

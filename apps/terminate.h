@@ -1,10 +1,10 @@
-// terminate.h — what the program says when it ends by std::terminate.
+// terminate.h — the report of the program when it ends by std::terminate.
 #pragma once
 
 namespace weir::apps {
 
-// From now on std::terminate writes to standard error which thread it met, what exception was under way, and
-// the addresses of the calls that led there (addr2line -e weir ADDRESS names them); then it aborts.
+// Installs a handler: std::terminate then writes to standard error the thread that called it, the current
+// exception and the addresses of the call stack (addr2line -e weir ADDRESS names them), and aborts.
 void say_where_on_terminate();
 
 }  // namespace weir::apps

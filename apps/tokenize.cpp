@@ -29,7 +29,7 @@ std::string decoded(const tokenizer& t, const std::vector<token_id>& ids) {
   return t.decode(ids, {.skip_special = false, .clean_up_spaces = t.clean_up_spaces()});
 }
 
-// {"text":…,"add_special":bool} to {"ids":[…],"text":decoded}; an error names the field.
+// Answers a line {"text":…,"add_special":bool} with {"ids":[…],"text":decoded}. An error names the field.
 core::result<json::object> answer(const tokenizer& t, const std::string& line) {
   json::error_code ec;
   const auto value = json::parse(line, ec);
@@ -58,7 +58,7 @@ int run_batch(const tokenizer& t, const std::string& file) {
     ++number;
     if (line.empty()) continue;
     const auto out = answer(t, line);
-    // A line out for each line in, so that they can be told apart.
+    // One line of output for each line of input, errors too, so that the lines correspond.
     std::cout << json::serialize(out ? *out : json::object{{"error", out.error().message}}) << '\n';
     if (!out) exit = fail(file + ", line " + std::to_string(number) + ": " + out.error().message);
   }

@@ -1,4 +1,4 @@
-// The `weir` command: chooses a subcommand and turns what it says into an exit code.
+// The `weir` command: runs the chosen subcommand and returns its exit code.
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
 
@@ -15,7 +15,7 @@ namespace {
 
 using namespace weir::apps;
 
-// Subcommands that this program refuses, saying why.
+// Adds subcommands that this program refuses. `why`: the reason, for the message.
 void add_refused(CLI::App& app, std::initializer_list<const char*> names, const char* why) {
   for (const char* name : names) {
     auto* sub = app.add_subcommand(name, why);

@@ -1,9 +1,11 @@
-// config.h — every setting there is, once: name, meaning, unit, range and default.
+// config.h — the table of all settings: name, meaning, unit, range and default of each.
 //
-// The structs hold the defaults, and visit_settings() says what each member means: whatever takes settings
-// takes these structs, or derives from them. The command line, the TOML file, the WEIR_… environment
-// variables and `--help` all come from visit_settings(); nothing else knows a setting's name. Plain data: any
-// thread, once filled.
+// The structs have the defaults. visit_settings() has the name, meaning, unit and range of each member. The
+// command line, the TOML file, the WEIR_… environment variables and `--help` are all made from
+// visit_settings(), so no other code has the name of a setting. Code that needs settings takes these structs,
+// or derives from them.
+//
+// Thread safety: plain data; any thread, once filled.
 #pragma once
 
 #include <chrono>
@@ -33,32 +35,32 @@ struct device_settings {
   std::uint32_t max_tokens_default = 4096;
 };
 
-// What decides how a model runs: taken by serve, generate and chat alike.
+// Which models run, and how. Used by `serve` and `generate`.
 struct engine_settings : device_settings {
   std::vector<std::string> model;
   std::string device = "auto";
   bool chatml = false;
 };
 
-// When a model refuses a job because of those that wait.
+// How many jobs may wait for a model. Beyond these limits, a job is refused.
 struct queue_settings {
   std::uint32_t queue = 256;
   std::uint64_t queue_tokens = 1 << 20;
   duration queue_wait = std::chrono::seconds(600);
 };
 
-// The queue of a program that asks for its own jobs: so many wait, however long that takes.
+// The limits for a program that submits its own jobs: at most `jobs` wait, for any time.
 inline queue_settings queue_of(std::uint32_t jobs) {
   return {jobs, std::numeric_limits<std::uint64_t>::max(), duration::max()};
 }
 
-// When texts that wait are too many. A lone text may have more bytes.
+// How many texts may wait to be tokenised. A text that waits alone may have more bytes than the limit.
 struct text_settings {
   std::uint32_t queue = 1024;
   std::uint64_t queue_bytes = 64 << 20;
 };
 
-// What a client may do.
+// The limits on a client.
 struct client_settings {
   std::vector<std::string> trusted = {"127.0.0.1", "::1"};
   std::size_t sockets_per_address = 64;
@@ -78,7 +80,7 @@ struct client_settings {
   std::chrono::milliseconds detach_grace{30'000};
 };
 
-// Where a server listens, and how it ends.
+// Where a server listens, and how long it drains.
 struct listener_settings {
   std::string listen = "127.0.0.1:8080";
   std::vector<std::string> allow_origin;
@@ -95,23 +97,23 @@ struct server_settings : listener_settings {
   std::uint64_t max_memory = 0;
 };
 
-// What a setting is, beside its field and default.
+// The description of a setting.
 struct setting {
   const char* name;  // --name, name = … in a file, WEIR_NAME in the environment
   const char* meaning;
-  const char* unit;                 // what a value is: ms, tokens, HOST:PORT, …
+  const char* unit;                 // unit or form of a value: ms, tokens, HOST:PORT, …
   std::uint32_t low = 0, high = 0;  // range of a number; low == high: no range
-  const char* zero = "";            // the word for 0, where the command line has one: auto
+  const char* zero = "";            // the word that stands for 0, such as auto; empty: none
   bool powers = false;              // a number of bytes, which may be written with K, M or G
 
-  // Unit of a setting that is a time.
+  // One unit of a setting that is a time.
   std::chrono::milliseconds tick() const {
     return std::chrono::milliseconds(std::string_view(unit) == "s" ? 1000 : 1);
   }
   bool has_range() const { return low != high; }
 };
 
-// A field that is a number or a time, as a number of its setting's unit, and the other way round.
+// The value of a field, which is a number or a time, in the unit of its setting.
 template <class T>
 std::uint64_t number_of(const setting& s, const T& field) {
   if constexpr (std::is_arithmetic_v<T>)
@@ -119,6 +121,8 @@ std::uint64_t number_of(const setting& s, const T& field) {
   else
     return static_cast<std::uint64_t>(field / s.tick());
 }
+// Sets a field to a value in the unit of its setting.
+// Sets a field to a value in the unit of its setting.
 template <class T>
 void set_number(const setting& s, T& field, std::uint64_t n) {
   if constexpr (std::is_arithmetic_v<T>)
@@ -127,12 +131,12 @@ void set_number(const setting& s, T& field, std::uint64_t n) {
     field = std::chrono::duration_cast<T>(static_cast<std::int64_t>(n) * s.tick());
 }
 
-// A number as the command line has it: 64, auto, 512M.
+// The spelling of a number on the command line: 64, auto, 512M.
 std::string text_of(const setting& s, std::uint64_t n);
-// The number that such a text says. Its range is not checked. The error names the setting.
+// Parses such a spelling. The range is not checked. The error names the setting.
 result<std::uint64_t> parse_number(const setting& s, std::string_view text);
 
-// Calls v(setting, field) for each setting of a struct. A field's value at the time is its default.
+// Calls v(setting, field) for each setting of a struct. The current value of a field is its default.
 template <class V>
 void visit_settings(device_settings& s, V&& v) {
   v({"threads", "threads that compute, 0 = one per core", "threads", 0, 1024}, s.threads);

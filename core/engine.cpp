@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <cassert>
-#include <tuple>
 #include <utility>
 
 #include "core/engine_state.h"
@@ -12,27 +11,6 @@ namespace {
 // A sink that had no room is offered its tokens again after this long, where no step comes sooner.
 constexpr duration offer_again = std::chrono::milliseconds(1);
 
-// Jobs without room that admit() looks behind for one that has it.
-constexpr std::size_t most_blocked = 16;
-
-using sequences = std::vector<std::unique_ptr<sequence>>;
-
-// The first pass over the sequences after a wait finds few of their lines in the caches: it asks for them in
-// time.
-void fetch_ahead(const sequences& all, std::size_t i) {
-  constexpr std::size_t lines = 16, ends = 8;  // sequences ahead
-  if (i + lines < all.size()) all[i + lines]->fetch();
-  if (i + ends < all.size()) all[i + ends]->fetch_ends();
-}
-
-std::unique_ptr<sequence> take(sequences& from, const sequence& s) {
-  const auto it = std::find_if(from.begin(), from.end(), [&](const auto& p) { return p.get() == &s; });
-  if (it == from.end()) return nullptr;
-  auto taken = std::move(*it);
-  from.erase(it);
-  return taken;
-}
-
 }  // namespace
 
 engine::state::state(std::unique_ptr<model> m, std::shared_ptr<const tokenizer> t, engine_config c,
@@ -43,19 +21,15 @@ engine::state::state(std::unique_ptr<model> m, std::shared_ptr<const tokenizer> 
       time(clk),
       tier(c.host_pages > 0 ? std::make_unique<host_tier>(*device, c.host_pages) : nullptr),
       pool(c.kv_pages, tier.get()),
-      plan(c.max_batch, {c.prefill_rows, c.step_target, c.lone_step_target, c.prompt_share}) {
+      plan(c.max_batch, {c.prefill_rows, c.step_target, c.lone_step_target, c.prompt_share}, pool, *device) {
   assert(!(device->info().paced && device->info().runs_ahead));
   assert(config.kv_pages > 0 && config.max_batch > 0 && config.prefill_rows > 0);
   const std::uint64_t room = std::uint64_t{config.kv_pages} * page_tokens;
   longest = device->info().context;
   if (config.max_seq_len > 0) longest = std::min(longest, config.max_seq_len);
   longest = static_cast<std::uint32_t>(std::min<std::uint64_t>(longest, room));
-  draws.reserve(config.max_batch);
-  results.reserve(config.max_batch);
-  running.reserve(config.max_batch);
-  prompts.reserve(config.max_batch);
-  computing.reserve(config.max_batch);
-  blocked.reserve(most_blocked);
+  over.draws.reserve(config.max_batch);
+  over.results.reserve(config.max_batch);
 }
 
 engine::engine(std::unique_ptr<model> m, std::shared_ptr<const tokenizer> t, engine_config config,
@@ -78,16 +52,12 @@ step_report engine::step() {
 step_report engine::state::plain_step() {
   begin();
   expire();
-  grow();
-  admit();
   const batch& work = schedule();
-  if (!work.empty()) {
-    forward(work);
-    sample(work);
-  }
+  const bool busy = !work.empty();
+  if (auto step = launch(work)) sample(*std::move(step), work);
   deliver();
   report.took = time.now() - now;
-  return close_step(!work.empty());
+  return close_step(busy);
 }
 
 void engine::submit(job j) {
@@ -105,7 +75,7 @@ void engine::submit(job j) {
   auto s = std::make_unique<sequence>(std::move(j), s_->device->info(), s_->longest);
   const auto named = s_->known.emplace(s->asked.id, s.get()).first;
   try {
-    s_->waiting.add(std::move(s));
+    s_->plan.add(std::move(s));
   } catch (...) {
     s_->known.erase(named);
     throw;
@@ -113,20 +83,13 @@ void engine::submit(job j) {
 }
 
 bool engine::cancel(const job_id& id, finish_reason why) {
-  s_->begin_draws();  // its own may be among them
   const auto it = s_->known.find(id);
   if (it == s_->known.end()) return false;
-  const sequence& s = *it->second;
-  auto found = s_->waiting.take(s);
-  if (!found) found = take(s_->running, s);
-  if (!found) found = take(s_->finishing, s);
-  s_->drop(std::move(found), why);
+  s_->drop(s_->take(*it->second), why);
   return true;
 }
 
-void engine::state::begin() {
-  now = time.now();
-}
+void engine::state::begin() { now = time.now(); }
 
 void engine::state::expire() {
   if (now < earliest_deadline) return;
@@ -140,145 +103,61 @@ void engine::state::expire() {
       earliest_deadline = std::min(earliest_deadline, *s.asked.deadline);
     }
   };
-  waiting.each(look);
-  for (const auto& s : running) look(*s);
+  plan.waiting().each(look);
+  for (const auto& s : plan.running()) look(*s);
   for (const sequence* s : late) {
-    auto found = waiting.take(*s);
-    if (!found) found = take(running, *s);
-    found->close(finish_reason::timeout, pool);
-    found->how.released = now;
-    finishing.push_back(std::move(found));
-  }
-}
-
-// Every running sequence gets the page of the row that it computes next. Where none is left, the youngest of
-// the lowest priority gives its own back.
-void engine::state::grow() {
-  const auto keeps_longer = [](const auto& a, const auto& b) {
-    return std::tuple(a->preempted, a->asked.priority, b->arrival) >
-           std::tuple(b->preempted, b->asked.priority, a->arrival);
-  };
-  const std::uint64_t before = totals.preemptions;
-  prompts.clear();
-  for (std::size_t i = 0; i < running.size(); ++i) {
-    fetch_ahead(running, i);
-    const auto& s = running[i];
-    if (!s->decoding()) prompts.push_back(s.get());
-    while (!s->preempted && !s->pages.grow(pool, s->expected())) {
-      (*std::ranges::max_element(running, keeps_longer))->preempt(pool);
-      ++totals.preemptions;
-    }
-  }
-  if (totals.preemptions == before) return;
-  std::erase_if(prompts, [](const sequence* s) { return s->preempted; });
-  std::erase_if(running, [&](auto& s) {
-    if (s->preempted) waiting.add_preempted(std::move(s));
-    return s == nullptr;
-  });
-}
-
-engine::state::outlook engine::state::look() const {
-  return {pool.releases(), waiting.arrivals(), running.size()};
-}
-
-void engine::state::admit() {
-  if (waiting.empty() || look() == seen) return;
-  blocked.clear();
-  const auto passed_often = [](const sequence* s) { return s->passed >= most_passes; };
-  for (auto at = waiting.begin(); at != waiting.end() && running.size() < config.max_batch;) {
-    sequence& s = *at->second;
-    if (s.asked.sink->abandoned()) {
-      drop(waiting.take(at), finish_reason::cancel);
-    } else if (enter(s)) {
-      for (sequence* b : blocked) ++b->passed;
-      running.push_back(waiting.take(at));
-      s.enter(admissions++, now, device->info().vocab_size);
-      s.prompt_turn = plan.prompt_rows();
-      prompts.push_back(&s);
-      ++report.entered;
-    } else {
-      blocked.push_back(&s);
-      ++at;
-    }
-    if (blocked.size() == most_blocked || std::ranges::any_of(blocked, passed_often)) break;
-  }
-  seen = look();
-}
-
-// Takes the pages that the sequence needs, those first that are computed already.
-bool engine::state::enter(sequence& s) {
-  const std::uint32_t cached = s.cached;
-  share_pages(s, pool, plan.copies().empty());
-  if (take_pages(s, pool, static_cast<std::uint32_t>(running.size()), plan.copies())) {
-    report.prompt_tokens += s.cached - cached;
-    return true;
-  }
-  s.give_back(pool);
-  s.cached = cached;
-  return false;
-}
-
-// Of those that would compute the same page in this step the first does; the others find it computed in a
-// later one.
-void engine::state::share() {
-  computing.clear();
-  for (sequence* s : prompts) {
-    s->held = false;
-    if (s->decoding()) continue;
-    ++report.prefilling;
-    const std::uint32_t cached = s->cached;
-    const auto next = share_pages(*s, pool, plan.copies().empty());
-    report.prompt_tokens += s->cached - cached;
-    if (!next) continue;
-    s->held = std::find(computing.begin(), computing.end(), *next) != computing.end();
-    if (!s->held) computing.push_back(*next);
+    finishing.push_back(plan.take(*s));
+    close(*finishing.back(), finish_reason::timeout);
+    finishing.back()->how.released = now;
   }
 }
 
 const batch& engine::state::schedule() {
-  share();
-  const std::uint64_t rows = plan.prompt_rows();
-  const batch& work = plan.plan(running, *device, now);
-  report.prompt_tokens += plan.prompt_rows() - rows;
+  const batch& work = plan.plan(now);
+  const scheduler::changes& did = plan.latest();
+  report.entered += did.entered;
+  report.prefilling += did.prefilling;
+  report.prompt_tokens += did.prompt_tokens;
+  totals.preemptions += did.preemptions;
+  for (auto& s : plan.abandoned()) drop(std::move(s), finish_reason::cancel);
+  plan.abandoned().clear();
   return work;
 }
 
-void engine::state::forward(const batch& work) {
-  report.rows = static_cast<std::uint32_t>(work.tokens.size());
-  report.sequences = static_cast<std::uint32_t>(work.slices.size());
-  if (auto done = device->forward(work); !done) fail_all(done.error());
+std::optional<in_flight> engine::state::launch(const batch& work) {
+  if (work.empty()) return {};
+  in_flight step = in_flight::of(work, plan.last_load(), time.now(), std::move(over));
+  if (auto done = device->forward(work); !done) {
+    report.rows = step.rows;
+    report.sequences = step.sequences;
+    fail_all(done.error());
+    return {};
+  }
+  return step;
 }
 
-void engine::state::sample(const batch& work) {
-  if (fault) return;
-  ask(work);
-  results.assign(draws.size(), {});
-  if (!draws.empty()) {
-    if (auto done = device->sample(draws, results); !done) return fail_all(done.error());
+void engine::state::sample(in_flight step, const batch& work) {
+  report.rows = step.rows;
+  report.sequences = step.sequences;
+  list_draws(step, work);
+  step.results.assign(step.draws.size(), {});
+  if (!step.draws.empty()) {
+    if (auto done = device->sample(step.draws, step.results); !done) return fail_all(done.error());
   }
   const time_point at = time.now();
-  plan.observe(plan.last_load(), at - now);
-  settle_rows(at);
-  judge(at);
+  plan.observe(step.load, at - now);
+  plan.computed(at);
+  judge(std::move(step), at);
 }
 
-// The plan's rows are computed before anything that comes later; pages that they fill get their names.
-void engine::state::settle_rows(time_point at) {
-  plan.computed(at, [&](sequence& s) {
-    if (s.fills_page()) name_pages(s, pool);
-  });
-}
-
-// A draw for each row of logits, unless its sequence has ended meanwhile.
-void engine::state::ask(const batch& work) {
-  draws.clear();
+void engine::state::list_draws(in_flight& step, const batch& work) {
   const auto chosen = plan.sequences();
   for (std::size_t i = 0; i < chosen.size(); ++i) {
     sequence& s = *chosen[i];
-    if (work.slices[i].logits_row < 0 || s.ended) continue;
-    s.draw_at = static_cast<std::int32_t>(draws.size());
+    if (work.slices[i].logits_row < 0 || s.ended()) continue;
+    s.await_draw(static_cast<std::uint32_t>(step.draws.size()));
     // field by field in its place: copying what was just written stalls the processor
-    draw& d = draws.emplace_back();
+    draw& d = step.draws.emplace_back();
     d.from = &*s.chooser;
     d.logits_row = static_cast<std::uint32_t>(work.slices[i].logits_row);
     d.position = s.length();
@@ -287,37 +166,40 @@ void engine::state::ask(const batch& work) {
   }
 }
 
-// What was drawn, for those that still await it.
-void engine::state::judge(time_point at) {
+void engine::state::judge(in_flight step, time_point at) {
+  const auto running = plan.running();
   for (std::size_t i = 0; i < running.size(); ++i) {
     fetch_ahead(running, i);
     const auto& s = running[i];
     if (!s->awaits()) continue;
-    const drawn& got = results[static_cast<std::size_t>(std::exchange(s->draw_at, -1))];
+    const drawn& got = step.results[s->take_draw()];
     if (got.fault) {
-      s->close(finish_reason::error, pool,
-               make_error(errc::internal, "the model gave logits that are not finite at position {}",
-                          s->length()));
+      close(*s, finish_reason::error,
+            make_error(errc::internal, "the model gave logits that are not finite at position {}",
+                       s->length()));
       ++bad_endings;
       continue;
     }
     ++report.tokens;
     if (!s->accept({got.id, at}, text)) {
-      s->close(s->how.reason, pool);
+      close(*s, s->how.reason);
       bad_endings = 0;
     } else if (s->fills_page()) {
       name_pages(*s, pool);
     }
   }
+  over = std::move(step);
 }
 
 void engine::state::deliver() {
-  std::erase_if(running, [&](auto& s) {
-    if (!s->ended) return s->offer(), false;
-    finishing.push_back(std::move(s));
-    return true;
+  plan.sweep([&](std::unique_ptr<sequence>& s) {
+    if (s->ended()) {
+      finishing.push_back(std::move(s));
+    } else {
+      s->offer();
+    }
   });
-  waiting.each_preempted([](sequence& s) { s.offer(); });
+  plan.each_preempted([](sequence& s) { s.offer(); });
   std::erase_if(finishing, [&](auto& s) {
     if (!s->settle()) return false;
     forget(*s);
@@ -325,32 +207,43 @@ void engine::state::deliver() {
   });
 }
 
-// `busy`: there is something to do at once.
 step_report engine::state::close_step(bool busy) {
   if (report.rows > 0) ++totals.steps;
   totals.tokens += report.tokens;
-  report.running = static_cast<std::uint32_t>(running.size());
-  report.waiting = static_cast<std::uint32_t>(waiting.size());
+  report.running = static_cast<std::uint32_t>(plan.running().size());
+  report.waiting = static_cast<std::uint32_t>(plan.waiting().size());
   if (!busy) report.wait_until = next_event();
   return std::exchange(report, {});
 }
 
-// When a step could next do anything, if no message comes.
 time_point engine::state::next_event() {
   time_point next = std::min(plan.next_due(), earliest_deadline);
-  bool full = std::ranges::any_of(running, [](const auto& s) { return s->tail_waits(); });
-  waiting.each_preempted([&](const sequence& s) { full = full || s.tail_waits(); });
+  bool full = std::ranges::any_of(plan.running(), [](const auto& s) { return s->tail_waits(); });
+  plan.each_preempted([&](const sequence& s) { full = full || s.tail_waits(); });
   if (full || !finishing.empty()) next = std::min(next, now + offer_again);
   return next == time_point::max() ? time_point{} : next;
 }
 
-// Ends a job here and now, and is done with it.
+std::unique_ptr<sequence> engine::state::take(const sequence& s) {
+  if (auto found = plan.take(s)) return found;
+  const auto it = std::ranges::find(finishing, &s, &std::unique_ptr<sequence>::get);
+  assert(it != finishing.end());
+  auto taken = std::move(*it);
+  finishing.erase(it);
+  return taken;
+}
+
+void engine::state::close(sequence& s, finish_reason why, std::optional<error> with) {
+  if (s.awaits()) begin_draws();
+  s.close(why, pool, std::move(with));
+}
+
 void engine::state::drop(std::unique_ptr<sequence> s, finish_reason why, std::optional<error> with) {
-  if (s->ended) {
+  if (s->ended()) {
     s->how.reason = why;
     s->how.fault = std::move(with);
   } else {
-    s->close(why, pool, std::move(with));
+    close(*s, why, std::move(with));
   }
   s->how.released = time.now();
   s->settle_now();
@@ -365,16 +258,14 @@ void engine::state::forget(const sequence& s) {
   known.erase(s.asked.id);
 }
 
-// The device is gone: every job that still needs it ends with `e`, and those that come later will too.
 void engine::state::fail_all(const error& e) {
   fault = e;
-  while (!waiting.empty()) drop(waiting.take_front(), finish_reason::error, e);
-  for (auto& s : running) {
-    s->close(finish_reason::error, pool, e);
+  under_way.reset();
+  while (!plan.waiting().empty()) drop(plan.take_waiting(), finish_reason::error, e);
+  plan.sweep([&](std::unique_ptr<sequence>& s) {
+    close(*s, finish_reason::error, e);
     finishing.push_back(std::move(s));
-  }
-  running.clear();
-  under_way = next = {};
+  });
 }
 
 std::optional<error> engine::state::refusal(const job& j) const {
@@ -394,7 +285,7 @@ void engine::fail(const error& why) {
   if (!s_->fault) s_->fail_all(why);
 }
 
-bool engine::idle() const noexcept { return s_->known.empty() && !s_->under_way.up; }
+bool engine::idle() const noexcept { return s_->known.empty() && !s_->under_way; }
 const std::optional<error>& engine::fault() const noexcept { return s_->fault; }
 std::uint32_t engine::bad_endings() const noexcept { return s_->bad_endings; }
 const model_info& engine::info() const noexcept { return s_->device->info(); }

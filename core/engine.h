@@ -12,15 +12,10 @@
 // running or finished jobs computed, and starts computing where they end. If several jobs need the same page
 // computed in a step, one of them computes it.
 //
-// Admission: a waiting job enters the batch when the pool has pages for all its tokens, and one more page for
-// every running sequence. It takes further pages as it grows. Jobs enter in the order of
-// schedule/waiting_line.h. A job that finds no room lets jobs behind it enter, but at most `most_passes` of
-// them.
-//
-// Preemption: when no page is left, the youngest sequence of the lowest priority is preempted. It keeps its
-// tokens, gives its pages back and waits in front of the other jobs of its priority. Once admitted again it
-// computes the lost rows, most of which the cache may still hold. The oldest sequence of the highest priority
-// is never preempted, so at least one always makes progress.
+// Scheduling (core/schedule/scheduler.h): jobs enter the batch by priority, API key and arrival, when the
+// page pool has room for them. A sequence that finds no further page may be preempted for the sake of others:
+// it keeps its tokens, gives its pages back and waits in front of the other jobs of its priority. Once
+// admitted again it computes the lost rows, most of which the cache may still hold.
 //
 // Length: a sequence has at most as many tokens as the smallest of the model's context, max_seq_len and the
 // page pool allows. Output that reaches this length ends with `length`.
@@ -59,9 +54,6 @@ struct engine_config {
   // Time that prompts may add to a step, as a share of a step of decoding alone; 0: no such bound.
   double prompt_share = 0;
 };
-
-// Jobs that may enter the batch before a job that is ahead of them and finds no room.
-inline constexpr std::uint32_t most_passes = 4;
 
 enum class sequence_state { queued, prefilling, decoding, finished };
 const char* name(sequence_state s) noexcept;

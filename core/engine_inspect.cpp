@@ -12,10 +12,10 @@ const char* name(sequence_state s) noexcept {
 
 engine_counts engine::counts() const noexcept {
   engine_counts c = s_->totals;
-  c.queued = static_cast<std::uint32_t>(s_->waiting.size());
+  c.queued = static_cast<std::uint32_t>(s_->plan.waiting().size());
   c.finishing = static_cast<std::uint32_t>(s_->finishing.size());
-  c.queued_tokens = s_->waiting.tokens();
-  for (const auto& s : s_->running) ++(s->decoding() ? c.decoding : c.prefilling);
+  c.queued_tokens = s_->plan.waiting().tokens();
+  for (const auto& s : s_->plan.running()) ++(s->decoding() ? c.decoding : c.prefilling);
   c.pages_total = s_->pool.total();
   c.pages_free = s_->pool.free();
   c.pages_cached = s_->pool.cached();
@@ -41,19 +41,19 @@ void engine::list(std::vector<sequence_view>& out) const {
                    .priority = s.asked.priority,
                    .created = s.asked.created});
   };
-  for (const auto& s : s_->running) {
+  for (const auto& s : s_->plan.running()) {
     add(*s, s->decoding() ? sequence_state::decoding : sequence_state::prefilling);
   }
-  s_->waiting.each([&](const sequence& s) { add(s, sequence_state::queued); });
+  s_->plan.waiting().each([&](const sequence& s) { add(s, sequence_state::queued); });
   for (const auto& s : s_->finishing) add(*s, sequence_state::finished);
 }
 
 std::string engine::check_integrity() const {
   const page_pool& pool = s_->pool;
   std::vector<std::uint32_t> references(pool.total(), 0);
-  for (const auto& s : s_->running) {
+  for (const auto& s : s_->plan.running()) {
     for (const page_id p : s->pages.all()) ++references[static_cast<std::size_t>(p)];
-    if (s->ended || s->preempted)
+    if (!s->in_batch())
       return fmt::format("job {} has left, and is in the batch", s->asked.id.text());
     if (s->named * page_tokens > s->computed)
       return fmt::format("job {} has named rows that are not computed", s->asked.id.text());
@@ -77,7 +77,7 @@ std::string engine::check_integrity() const {
                        pool.free());
   if (auto wrong = pool.names().check([&](page_id p) { return pool.references(p) > 0; }); !wrong.empty())
     return wrong;
-  const std::size_t all = s_->waiting.size() + s_->running.size() + s_->finishing.size();
+  const std::size_t all = s_->plan.waiting().size() + s_->plan.running().size() + s_->finishing.size();
   if (all != s_->known.size())
     return fmt::format("{} jobs are known, {} are somewhere", s_->known.size(), all);
   return {};

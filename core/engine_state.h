@@ -1,7 +1,8 @@
 // engine_state.h — members of an engine, and the parts of its step (engine.cpp, engine_overlapped.cpp).
 //
-// A sequence is in exactly one of three containers: `waiting`, `running` (in the batch, with pages) or
-// `finishing` (ended, without pages, its sink not done). `known` finds it in any of them.
+// A sequence is in exactly one of three places, by its phase: the scheduler's waiting line, the scheduler's
+// batch, or `finishing` (ended, without pages, its sink not done). Within a step, a sequence that has ended
+// is in the batch until deliver(). `known` finds it in any of them.
 //
 // Thread safety: the owner's thread only.
 #pragma once
@@ -9,8 +10,8 @@
 #include <unordered_map>
 
 #include "core/engine.h"
+#include "core/schedule/in_flight.h"
 #include "core/schedule/scheduler.h"
-#include "core/schedule/waiting_line.h"
 
 namespace weir::core {
 
@@ -29,31 +30,16 @@ struct engine::state {
   void begin();
   // Closes waiting and running jobs whose deadline has passed, with timeout.
   void expire();
-  // Gives every running sequence the pages for the rows that it needs computed, and lists `prompts`. Where
-  // the pool has none left it preempts the youngest running sequence of the lowest priority, until there is
-  // room.
-  void grow();
-  // Moves waiting jobs into the batch, in their scheduling order, while there are places and pages.
-  void admit();
-  // Takes the pages that a waiting sequence needs, cached ones first. Returns false and changes nothing if
-  // the pool has not enough.
-  bool enter(sequence& s);
-  // Gives sequences with prompt rows to compute the pages that are in the prefix tree by now. Of the
-  // sequences that would compute the same page in this step, all but the first are held.
-  void share();
-  // Calls share() and plans the step. The batch is empty if no row is due.
+  // Plans the step, and ends the waiting jobs that were found abandoned. The batch is empty if no row is due.
   const batch& schedule();
-  // Runs the batch (plain loop). A failure of the device ends every job.
-  void forward(const batch& work);
-  // Draws the step's tokens and judges them (plain loop).
-  void sample(const batch& work);
-  // Counts the plan's rows as computed and names the pages that they filled.
-  void settle_rows(time_point at);
-  // Fills `draws` with one draw for each row of logits whose sequence has not ended.
-  void ask(const batch& work);
-  // Adds the tokens in `results` to the running sequences that await them, and closes those that a token
-  // ends. `at`: when the tokens were sampled.
-  void judge(time_point at);
+  // Begins the forward of `work`, which the plain loop also completes. Nothing where the batch is empty, or
+  // where the device failed: then every job has ended.
+  std::optional<in_flight> launch(const batch& work);
+  // Fills step.draws with one draw for each row of logits of `work` whose sequence has not ended.
+  void list_draws(in_flight& step, const batch& work);
+  // Adds the tokens in step.results to the sequences that await them, and closes those that a token ends.
+  // `at`: when the tokens were sampled.
+  void judge(in_flight step, time_point at);
   // Offers sinks their decided tokens, moves ended sequences to `finishing`, and forgets those whose sinks
   // are done.
   void deliver();
@@ -61,25 +47,29 @@ struct engine::state {
   // unset.
   step_report close_step(bool busy);
 
-  // --- Parts of the overlapped loop, in place of forward() and sample() ---
+  // The plain loop: draws the tokens of the step and judges them.
+  void sample(in_flight step, const batch& work);
+
+  // --- Parts of the overlapped loop, in place of sample() ---
 
   // A whole step behind one that computes prompts alone: waits for that one and begins nothing. Such a step
   // is long and needs no host time to be hidden, and a cancel or a new job would otherwise wait for two of
   // them.
   step_report land();
-  // Begins the forward of `work`, as `next`.
-  void start(const batch& work);
-  // Waits for the tokens of the step under way and judges them.
+  // Waits for the tokens of the step under way, if there is one, and judges them. Afterwards none is under
+  // way.
   void collect();
-  // Makes `next` the step under way and fills `draws` for it. The draws are begun later, by begin_draws().
-  void await_draws(const batch& work);
-  // Begins the draws that wait, if any do. REQUIRES: no sequence was destroyed since ask().
+  // Begins the draws of the step under way that are listed and not begun.
   void begin_draws();
 
   // --- Ends of jobs ---
 
   // Error for a job whose prompt can never fit the pages or the context.
   std::optional<error> refusal(const job& j) const;
+  // Takes an unfinished job out of the place where it is.
+  std::unique_ptr<sequence> take(const sequence& s);
+  // Ends a sequence that has not ended: sequence::close(). A draw that refers to it is begun before.
+  void close(sequence& s, finish_reason why, std::optional<error> fault = {});
   // Ends a job now, whatever its sink has room for, and forgets it. An ended sequence keeps its tokens and
   // gets the new reason.
   void drop(std::unique_ptr<sequence> s, finish_reason why, std::optional<error> with = {});
@@ -99,48 +89,22 @@ struct engine::state {
 
   std::unique_ptr<host_tier> tier;  // null unless config.host_pages > 0
   page_pool pool;
-  waiting_line waiting;
-  std::vector<std::unique_ptr<sequence>> running;    // in order of admission
+  scheduler plan;
   std::vector<std::unique_ptr<sequence>> finishing;  // ended; their sinks have not taken the last tokens
   std::unordered_map<job_id, sequence*, job_id_hash> known;
-  scheduler plan;
-  std::vector<sequence*> prompts;    // running sequences that do not decode, as of grow() and admit()
-  std::vector<sequence*> blocked;    // waiting sequences that the current admit() found no room for
-  std::vector<page_name> computing;  // names of the pages that prompts compute in this step
-  std::vector<draw> draws;           // draws requested last; sequence::draw_at is an index
-  std::vector<drawn> results;        // their results, by the same index
-  bool draws_wait = false;           // `draws` are requested, but the device has not begun them
 
-  // A step that was begun, and whose tokens are not here yet.
-  struct flight {
-    bool up = false;  // there is such a step
-    std::uint32_t rows = 0, sequences = 0;
-    scheduler::load load;
-    time_point begun{};
-  };
-  // `under_way`: the step that the device runs. `next`: the step begun behind it, while overlapped_step()
-  // lasts.
-  flight under_way, next;
-  time_point landed{};  // when the host last received a step's tokens
+  std::optional<in_flight> under_way;  // the step that the device runs; the overlapped loop alone has one
+  in_flight over;                      // a step that is over, whose memory the next one takes
+  time_point landed{};                 // when the host last received the tokens of a step under way
 
   std::optional<error> fault;  // why the device failed; it stays set
   time_point now{};            // when the current step began
   // No later than the earliest deadline of a waiting or running job. It may be the deadline of a job that has
   // ended.
   time_point earliest_deadline = time_point::max();
-  engine_counts totals;          // its totals alone are kept up to date
-  std::uint64_t admissions = 0;  // since the engine was made
+  engine_counts totals;           // its totals alone are kept up to date
   std::uint32_t bad_endings = 0;  // see engine::bad_endings()
-
-  // What decides whether a waiting job can enter. Nobody new can while it equals `seen`.
-  struct outlook {
-    std::uint64_t releases = 0, arrivals = 0;
-    std::size_t running = 0;
-    bool operator==(const outlook&) const = default;
-  };
-  outlook look() const;  // as it is now
-  outlook seen;          // as the last admit() left it
-  step_report report;    // of the current step, with the jobs that cancel() ended since the last one
+  step_report report;             // of the current step, with the jobs that cancel() ended since the last one
 };
 
 }  // namespace weir::core

@@ -16,16 +16,9 @@
 
 #include "core/clock.h"
 #include "core/error.h"
+#include "core/token.h"
 
 namespace weir::core {
-
-using token_id = std::int32_t;
-
-// A token, and when it was sampled. Its delivery may come later, because it was withheld for a stop string.
-struct token {
-  token_id id = 0;
-  time_point at{};
-};
 
 enum class finish_reason { stop, length, cancel, timeout, repetition, error };
 

@@ -1,8 +1,8 @@
-// address_book.h — how many sockets each address has open, so that nobody takes them all.
+// address_book.h — counts the open sockets of each client address, so that one client cannot take them all.
 //
-// Thread safety: every member from any thread; an entry is one thread's at a time.
+// Thread safety: the book from any thread; an entry from one thread at a time.
 //
-// Invariant: an address is in the book exactly as long as an entry of it lives.
+// Invariant: an address is in the book exactly as long as an entry with this address exists.
 #pragma once
 
 #include <algorithm>
@@ -18,11 +18,12 @@ namespace weir::net {
 
 class address_book : public std::enable_shared_from_this<address_book> {
  public:
-  // Addresses in `trusted` are not counted: a proxy's, the machine's own.
+  // `most`: sockets that one address may have. Addresses in `trusted` are not counted: those of proxies and
+  // of the machine itself.
   address_book(std::size_t most, std::vector<std::string> trusted)
       : most_(most), trusted_(std::move(trusted)) {}
 
-  // One socket, for as long as it lives.
+  // Counts one socket until it is destroyed. An empty entry counts nothing.
   class entry {
    public:
     entry() = default;
@@ -37,10 +38,10 @@ class address_book : public std::enable_shared_from_this<address_book> {
     ~entry() {
       if (book_) book_->leave(address_);
     }
-    bool crowded() const noexcept { return crowded_; }    // more than may be: tell it so
-    bool hopeless() const noexcept {
-      return hopeless_;
-    }  // so many more that nobody has time to tell it: hang up
+    // The address had more than `most` sockets when this one was opened. The client gets a refusal.
+    bool crowded() const noexcept { return crowded_; }
+    // The address had so many sockets that the connection is closed without an answer.
+    bool hopeless() const noexcept { return hopeless_; }
 
    private:
     friend class address_book;
@@ -49,6 +50,7 @@ class address_book : public std::enable_shared_from_this<address_book> {
     bool crowded_ = false, hopeless_ = false;
   };
 
+  // Counts a new socket of `address`.
   entry enter(std::string address) {
     entry e;
     if (std::find(trusted_.begin(), trusted_.end(), address) != trusted_.end()) return e;
@@ -61,6 +63,7 @@ class address_book : public std::enable_shared_from_this<address_book> {
     return e;
   }
 
+  // Number of addresses in the book.
   std::size_t addresses() const {
     const std::lock_guard lock(mutex_);
     return open_.size();
@@ -73,11 +76,11 @@ class address_book : public std::enable_shared_from_this<address_book> {
     if (--it->second == 0) open_.erase(it);
   }
 
-  static constexpr std::size_t told_ = 64;
+  static constexpr std::size_t told_ = 64;  // sockets beyond most_ that still get a refusal
   const std::size_t most_;
   const std::vector<std::string> trusted_;
   mutable std::mutex mutex_;
-  std::unordered_map<std::string, std::size_t> open_;
+  std::unordered_map<std::string, std::size_t> open_;  // [address] its sockets; guarded by mutex_
 };
 
 }  // namespace weir::net

@@ -1,7 +1,7 @@
-// api_keys.h — the keys that let clients in: their file, and who somebody is by the key that he brings.
+// api_keys.h — the bearer keys of clients: the file of keys, and which client a key belongs to.
 //
-// A key's identity is the first eight bytes of its SHA-256. It does not depend on the other keys or on their
-// order, and tells nothing of the key; 0 is nobody's.
+// The identity of a key is the first eight bytes of its SHA-256. The identity does not depend on the other
+// keys or on their order, and does not reveal the key. No key has the identity 0.
 //
 // Thread safety: immutable once made; any thread.
 #pragma once
@@ -17,20 +17,20 @@
 
 namespace weir::net {
 
-// A file's keys, one a line, without the blanks around them; empty lines and lines that begin with # are
-// none. Refuses a file without a key, and one that has a key twice, naming both lines. `file` is for the
-// message.
+// The keys of a file: one key in each line, without the blanks around it. Empty lines and lines that begin
+// with # are ignored. Error: the file has no key, or has a key twice (the message names both lines). `file`:
+// name of the file, for the message.
 core::result<std::vector<std::string>> parse_api_keys(std::string_view text, std::string_view file);
 
 std::uint64_t key_identity(std::string_view key);
 
 class key_ring {
  public:
-  // Nobody is let in by an empty one.
   explicit key_ring(std::span<const std::string> keys);
 
-  bool empty() const noexcept { return known_.empty(); }  // everybody may come in
-  // The identity of a key that is known, or 0; in a time that does not tell how much of it was right.
+  bool empty() const noexcept { return known_.empty(); }  // the server then asks nobody for a key
+  // The identity of a known key; 0 for any other. The time that this takes does not reveal how much of the
+  // key is right.
   std::uint64_t identity_of(std::string_view key) const;
 
  private:

@@ -1,2 +1,2 @@
-// The one place where Beast's sources are compiled: everything else sees its headers alone.
+// Compiles Beast's sources, which must happen in exactly one source file.
 #include <boost/beast/src.hpp>

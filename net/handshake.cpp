@@ -70,7 +70,7 @@ bool host_allowed(std::string_view host, std::string_view listen_host, std::span
     const auto scheme_end = origin.find("://");
     if (scheme_end != origin.npos && same_letters(origin.substr(scheme_end + 3), host)) return true;
   }
-  // IPv6 may come without brackets
+  // An IPv6 address may have no brackets.
   const std::string_view name = address_of(host) ? host : name_of_host(host);
   if (name.empty()) return false;
   const auto address = address_of(name);
@@ -87,7 +87,7 @@ bool origin_allowed(std::string_view origin, std::string_view host, std::span<co
   std::string_view origin_host = origin.substr(scheme_end + 3);
   if (host.empty() || origin_host.empty()) return false;
   if (same_letters(origin_host, host)) return true;
-  // A browser leaves the scheme's own port out of both; a proxy may have put it into one.
+  // Browsers omit the default port of the scheme in both headers, but a proxy may have added it to one.
   std::string_view port = scheme == "http" ? ":80" : ":443";
   std::string with_port(origin_host);
   with_port += port;

@@ -1,4 +1,5 @@
-// POST /v1/completions and /v1/chat/completions: a job, and its text as one object or as server-sent events.
+// POST /v1/completions and /v1/chat/completions: runs jobs, and sends their text as one object or as
+// server-sent events.
 #include <algorithm>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/beast/http/empty_body.hpp>
@@ -34,7 +35,8 @@ std::string whole_answer(openai::dialect d, const jobs& all, bool with_ids) {
   return openai::response_body(d, all.front()->id().text(), unix_seconds(), all.front()->model(), choices);
 }
 
-// The first that was refused, or failed where a whole answer is wanted: it is the answer then.
+// The error with which the request is answered: that of the first job that was refused or, if a whole answer
+// is wanted, has failed. nullopt: there is none.
 std::optional<core::error> failure_of(const jobs& all, bool whole) {
   for (const auto& job : all) {
     if (job->state() == phase::refused) return job->refusal();
@@ -45,7 +47,8 @@ std::optional<core::error> failure_of(const jobs& all, bool whole) {
 
 }  // namespace
 
-// The stream of a job that has not ended cancels it when it is let go, so every early way out stops the work.
+// A job_stream whose job has not ended cancels the job when it is destroyed, so every early return stops the
+// work.
 asio::awaitable<bool> http_session::complete(openai::dialect d, const request& r) {
   auto parsed = openai::parse(d, r.body(), hub_.limits().json_values);
   if (!parsed) {
@@ -58,7 +61,6 @@ asio::awaitable<bool> http_session::complete(openai::dialect d, const request& r
   };
   jobs all = hub_.server().service.submit(std::move(parsed->request), parsed->n, hub_.executor(),
                                           std::move(wake_up));
-  peer_gone_ = false;
   watch_peer();
   const bool streamed = parsed->stream;
   const auto settled = [&] {
@@ -67,32 +69,32 @@ asio::awaitable<bool> http_session::complete(openai::dialect d, const request& r
       return job->state() == phase::done || (job->state() == phase::running && streamed);
     });
   };
-  while (!settled() && !peer_gone_) co_await news_->wait();
-  if (peer_gone_) co_return false;
+  const auto client_gone = [&] { return state_.at() == http_state::phase::client_gone; };
+  while (!settled() && !client_gone()) co_await news_->wait();
+  if (client_gone()) co_return false;
   const auto failed = failure_of(all, !streamed);
   if (!failed && streamed) {
-    const bool goes_on = co_await stream_events(d, *parsed, all);
+    co_await stream_events(d, *parsed, all);
     co_await stop_watching();
-    co_return goes_on && !peer_gone_;
+    co_return state_.goes_on();
   }
   co_await stop_watching();
-  if (peer_gone_) keep_alive_ = false;
   reply out;
   if (failed) {
     out = error_reply(*failed);
   } else {
     out.body = whole_answer(d, all, parsed->return_token_ids);
   }
-  all.clear();  // one choice that is refused ends the others
+  all.clear();  // if one choice was refused, this cancels the others
   co_return co_await write(std::move(out));
 }
 
-asio::awaitable<bool> http_session::stream_events(openai::dialect d, const openai::parsed_request& p,
+asio::awaitable<void> http_session::stream_events(openai::dialect d, const openai::parsed_request& p,
                                                   std::span<const std::shared_ptr<actors::job_stream>> jobs) {
   http::response<http::empty_body> head{http::status::ok, version_};
   if (version_ < 11)
-    keep_alive_ = false;  // no chunks before HTTP/1.1: the end of the connection ends the stream
-  head.keep_alive(keep_alive_);
+    state_.end_after_answer();  // no chunks before HTTP/1.1: the end of the connection ends the stream
+  head.keep_alive(state_.goes_on());
   head.chunked(version_ >= 11);
   head.set(http::field::server, "weir");
   head.set("x-request-id", request_id_);
@@ -128,13 +130,12 @@ asio::awaitable<bool> http_session::stream_events(openai::dialect d, const opena
       shown[i].sent = shown[i].tokens;
     }
     out_.clear();
-    if (ended) co_return keep_alive_;
-    if (peer_gone_) co_return false;
+    if (ended || state_.at() == http_state::phase::client_gone) co_return;
     co_await news_->wait();
   }
 }
 
-// Appends to out_ what a choice has to say that was not shown yet.
+// Appends to out_ the events for what is new in one choice.
 void http_session::show_news(const openai::event_writer& events, const actors::job_stream& job,
                              std::uint32_t index, bool with_ids, shown_choice& shown) {
   if (shown.ended) return;

@@ -16,7 +16,7 @@ reply bad_request(std::string_view why) {
   return no;
 }
 
-// The coding at the front of a comma-separated list, in lower case, and the list after it.
+// Removes the first coding from a comma-separated list and returns it in lower case.
 std::string take_coding(std::string_view& list) {
   const auto comma = list.find(',');
   std::string_view item = list.substr(0, comma);

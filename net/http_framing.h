@@ -1,7 +1,8 @@
-// http_framing.h — whether a request says clearly where its body ends (RFC 9112, section 6).
+// http_framing.h — decides whether the end of a request's body is unambiguous (RFC 9112, section 6).
 //
-// A request whose end two readers could see in two places lets a stranger smuggle a second request behind the
-// first. Such a request is refused before a byte of its body is read, and its connection is closed.
+// If two readers can find the end of a request in two places, a client can hide a second request behind the
+// first (request smuggling). Such a request is refused before a byte of its body is read, and its connection
+// is closed.
 //
 // Pure functions: any thread.
 #pragma once
@@ -15,13 +16,14 @@ namespace weir::net {
 
 struct framing {
   unsigned version = 11;                             // 10 or 11
-  std::optional<std::string_view>
-      transfer_encoding;  // all such lines in order, joined by commas; none: there was none
-  bool content_length = false;                       // at least one such line
+  // All Transfer-Encoding lines in order, joined by commas; nullopt: there is none.
+  std::optional<std::string_view> transfer_encoding;
+  bool content_length = false;                       // there is a Content-Length line
 };
 
-// The refusal, where there is one: 400 for what no coding is or what contradicts itself, 501 for codings that
-// are not supported. "chunked" alone, in HTTP/1.1, is supported.
+// The refusal of a request; nullopt: its framing is clear and supported. Of the transfer codings only
+// "chunked", in HTTP/1.1, is supported. Other codings that exist are refused with 501, and unknown or
+// contradictory headers with 400.
 std::optional<reply> judge_framing(const framing& f);
 
 }  // namespace weir::net

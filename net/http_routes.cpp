@@ -6,6 +6,7 @@
 #include "net/json.h"
 #include "net/openai.h"
 #include "net/page_assets.h"
+#include "net/planned.h"
 #include "net/resident.h"
 
 namespace weir::net {
@@ -180,7 +181,7 @@ void append_delays(std::string& out, std::string_view key, const core::delays& d
   });
 }
 
-// The counts that stand in `object` of /v1/stats.
+// Appends the counts that belong to `object` of /v1/stats.
 void append_counts(std::string& out, std::string_view object, const core::engine_counts& c) {
   core::engine_counts::each([&](std::string_view in, std::string_view key, auto member) {
     if (in == object && !key.empty()) append_count(out, key, c.*member);
@@ -270,7 +271,7 @@ asio::awaitable<reply> answer_route(hub& h, const route_match& route, std::strin
     case endpoint::stream:
       co_return error_reply(426, "upgrade_required", "this path is a WebSocket: weir.v1");
     case endpoint::planned:
-      co_return not_found(fmt::format("{} is not supported yet", legible(path_of(target))));
+      co_return not_found(not_supported_yet(legible(path_of(target))).message);
     case endpoint::completions:
     case endpoint::chat_completions:
       break;

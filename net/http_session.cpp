@@ -78,7 +78,8 @@ asio::awaitable<void> http_session::run() {
   };
   const hub::subscription told(hub_, [this, hang_up](hub::event e) {
     if (e == hub::event::tick) tick();
-    if (e == hub::event::close || (e == hub::event::drain && between_requests_ && !first_)) hang_up();
+    const bool between_requests = state_.at() == http_state::phase::next_header;
+    if (e == hub::event::close || (e == hub::event::drain && between_requests)) hang_up();
   });
   // even where the coroutine is not run to its end: a read of watch_peer() keeps the session
   struct closing {
@@ -104,21 +105,20 @@ asio::awaitable<bool> http_session::one_request() {
   p.header_limit(static_cast<std::uint32_t>(hub_.limits().header_bytes));
   p.body_limit(boost::none);  // judged below, so that the refusal can be read
   request_id_ = random_hex();
-  keep_alive_ = false;
+  state_.await_request();
   head_only_ = false;
   version_ = 11;
-  between_requests_ = true;
   memory_.force(connection_bytes);
   error_code ec;
   co_await read_header(p, ec);
-  between_requests_ = false;
-  first_ = false;
-  if (ec && late_ && !p.got_some() && buffer_.size() == 0) co_return false;  // it never began a request
+  state_.header_read();
+  const bool began = p.got_some() || buffer_.size() > 0;
+  if (ec && state_.late() && !began) co_return false;
   if (ec) co_return co_await refuse_unreadable(ec);
 
   const auto& head = p.get();
   version_ = head.version();
-  keep_alive_ = head.keep_alive() && !says_close(head) && !hub_.server().draining;
+  state_.keep_alive(head.keep_alive() && !says_close(head) && !hub_.server().draining);
   head_only_ = head.method() == http::verb::head;
   if (beast::websocket::is_upgrade(head) && path_of(head.target()) == "/v1/stream") {
     co_return co_await upgrade(p.release());
@@ -142,9 +142,10 @@ asio::awaitable<bool> http_session::one_request() {
 }
 
 asio::awaitable<void> http_session::read_header(parser& p, error_code& ec) {
-  read_within(first_ ? hub_.limits().handshake : hub_.limits().keep_alive);
+  const bool first = state_.at() == http_state::phase::first_header;
+  read_within(first ? hub_.limits().handshake : hub_.limits().keep_alive);
   co_await http::async_read_header(stream_, buffer_, p, asio::redirect_error(asio::use_awaitable, ec));
-  read_done();
+  state_.read_ends();
 }
 
 // The framing of a chunked body, which is all that is read of it but its bytes, may be as long as a header
@@ -171,28 +172,24 @@ asio::awaitable<void> http_session::read_body(parser& p, error_code& ec) {
         co_await http::async_read_some(stream_, buffer_, p, asio::redirect_error(asio::use_awaitable, ec));
     const std::size_t body = p.get().body().size();
     if (ec) break;
-    if (late_ && !p.is_done()) ec = asio::error::timed_out;
+    if (state_.late() && !p.is_done()) ec = asio::error::timed_out;
     if (read > 2 * body + hub_.limits().header_bytes) ec = http::error::buffer_overflow;
     if (!memory_.resize(connection_bytes + std::max<std::size_t>(body, p.content_length().value_or(0))))
       ec = make_error_code(boost::system::errc::not_enough_memory);
   }
-  read_done();
+  state_.read_ends();
 }
 
 void http_session::read_within(std::chrono::milliseconds most) {
   stream_.expires_never();
-  late_ = false;
-  read_by_ = std::chrono::steady_clock::now() + most;
+  state_.read_begins(std::chrono::steady_clock::now() + most);
 }
 
 void http_session::tick() {
   const auto now = std::chrono::steady_clock::now();
   if (sending_.writing() && sending_.stalled(now, acknowledged_bytes(stream_.socket().native_handle())))
     cut_off_stalled_reader();
-  if (!read_by_ || now < *read_by_) return;
-  late_ = true;
-  // at every tick until read_done(): a read that has just ended cannot be cancelled, the next one can
-  stream_.cancel();
+  if (state_.overdue(now)) stream_.cancel();
 }
 
 // ---- refusals of what is no request
@@ -213,9 +210,9 @@ asio::awaitable<bool> http_session::refuse(reply no, parser& p) {
 }
 
 asio::awaitable<bool> http_session::refuse_unreadable(error_code ec) {
-  keep_alive_ = false;
+  state_.end_after_answer();
   const error_code parse_error = http::make_error_code(http::error::bad_method);
-  if (late_) {
+  if (state_.late()) {
     co_await write(error_reply(408, "timeout", "the request did not come to its end in time"));
     co_return false;
   }

@@ -14,6 +14,7 @@
 #include <boost/beast/http/string_body.hpp>
 
 #include "net/http_routes.h"
+#include "net/http_state.h"
 #include "net/hub.h"
 #include "net/openai.h"
 #include "net/send_progress.h"
@@ -42,7 +43,8 @@ class http_session : public std::enable_shared_from_this<http_session> {
   boost::asio::awaitable<bool> upgrade(request r);
   boost::asio::awaitable<bool> answer(const request& r, const route_match& route);
   boost::asio::awaitable<bool> complete(openai::dialect d, const request& r);  // http_completion.cpp
-  boost::asio::awaitable<bool> stream_events(openai::dialect d, const openai::parsed_request& p,
+  // Writes events until the jobs have ended or the client is gone.
+  boost::asio::awaitable<void> stream_events(openai::dialect d, const openai::parsed_request& p,
                                              std::span<const std::shared_ptr<actors::job_stream>> jobs);
   struct shown_choice {
     std::uint32_t tokens = 0, sent = 0;
@@ -61,7 +63,6 @@ class http_session : public std::enable_shared_from_this<http_session> {
   void tick();
   // Ends the read in progress once `most` has passed, without closing the socket: the client is still told.
   void read_within(std::chrono::milliseconds most);
-  void read_done() { read_by_.reset(); }
   // What speaks against it, if anything does.
   std::optional<reply> judge_host(const request& r) const;
   std::optional<reply> judge_key(const request& r, endpoint to) const;
@@ -88,15 +89,9 @@ class http_session : public std::enable_shared_from_this<http_session> {
   std::string request_id_;
   unsigned version_ = 11;    // of the request being answered
   std::uint64_t key_ = 0;    // of whoever sends it, from its header alone: a trailer says nothing of it
-  std::optional<std::chrono::steady_clock::time_point> read_by_;
-  bool late_ = false;  // the read in progress was ended
+  http_state state_;
   send_progress sending_;
-  bool keep_alive_ = true;
-  bool head_only_ = false;
-  bool between_requests_ = true;
-  bool first_ = true;
-  bool watching_ = false, stop_watching_ = false;  // a read of watch_peer() is pending; it is to be the last
-  bool peer_gone_ = false;
+  bool head_only_ = false;  // the request being answered is a HEAD
   std::string out_, text_;  // of a stream, kept so that they need not grow again
   std::vector<core::token_id> ids_;
 };

@@ -1,4 +1,4 @@
-// What an HTTP connection sends: whole answers, chunks of a stream; and what becomes of a client that does
+// How an HTTP connection sends whole answers and chunks of a stream, and what it does with a client that does
 // not read.
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/write.hpp>
@@ -15,8 +15,8 @@ using boost::system::error_code;
 
 asio::awaitable<bool> http_session::write(reply r) {
   http::response<http::string_body> m{static_cast<http::status>(r.status), version_};
-  if (r.close) keep_alive_ = false;
-  m.keep_alive(keep_alive_);
+  if (r.close) state_.end_after_answer();
+  m.keep_alive(state_.goes_on());
   m.set(http::field::server, "weir");
   m.set("x-request-id", request_id_);
   m.set(http::field::content_type, r.content_type);
@@ -25,7 +25,7 @@ asio::awaitable<bool> http_session::write(reply r) {
   if (!head_only_) m.body() = std::move(r.body);
   const write_under_way here(sending_);
   co_await http::async_write(stream_.socket(), m, asio::use_awaitable);
-  co_return keep_alive_;
+  co_return state_.goes_on();
 }
 
 asio::awaitable<void> http_session::write_bytes(std::string_view data) {
@@ -43,7 +43,8 @@ asio::awaitable<void> http_session::write_chunk(std::string_view data, bool last
   co_await asio::async_write(stream_.socket(), end, asio::use_awaitable);
 }
 
-// A client that is still sending reads no answer, and one that is hung up on loses it.
+// Reads and drops what the client still sends. A client that is still sending does not read the answer yet,
+// and would lose it if the connection were closed now.
 asio::awaitable<void> http_session::read_away_the_rest() {
   error_code ec;
   stream_.socket().shutdown(asio::ip::tcp::socket::shutdown_send, ec);
@@ -59,7 +60,7 @@ asio::awaitable<void> http_session::read_away_the_rest() {
   }
 }
 
-// What the kernel still holds for the reader is dropped with the connection.
+// Resets the connection, so that the kernel drops what it still holds for the reader.
 void http_session::cut_off_stalled_reader() {
   error_code ignored;
   stream_.socket().set_option(asio::socket_base::linger(true, 0), ignored);

@@ -53,7 +53,7 @@ void hub::release_detached() { detached_.clear(); }
 
 void hub::end_overdue() {
   const auto now = server_->service.now();
-  // A stream that is let go while its job runs cancels it.
+  // Destroying the stream of a running job cancels the job.
   detached_.remove_if([now](const detached_job& o) {
     using phase = actors::job_stream::phase;
     const phase p = o.job->state();

@@ -29,11 +29,10 @@
 
 namespace weir::net {
 
-// What the clients of a server have not taken yet, as its shards counted it at their last tick.
+// How far the clients of a server are behind, as its shards counted at their latest tick.
 struct client_lag {
-  // sockets in the middle of a write that has taken over a quarter of a second
-  std::atomic<std::int64_t> late{0};
-  std::atomic<std::int64_t> bytes{0};  // of text and frames that wait for their sockets
+  std::atomic<std::int64_t> late{0};   // sockets whose current write has taken over a quarter of a second
+  std::atomic<std::int64_t> bytes{0};  // bytes of text and frames that wait for their sockets
 };
 
 struct server_state {
@@ -50,10 +49,11 @@ struct server_state {
   const key_ring keys;
   const std::shared_ptr<address_book> callers;
   std::string listen_host;  // as bound; constant once the server has started
-  bool loopback = false;
+  bool loopback = false;    // listen_host is a loopback address; constant once the server has started
   std::atomic<bool> draining{false}, stopping{false};
   std::atomic<std::int64_t> sessions{0};  // WebSockets
-  core::delays sampled_to_sent;           // of each frame's last token, when the system has taken the frame
+  // For each frame, the time from the sampling of its last token until the kernel took the frame.
+  core::delays sampled_to_sent;
   client_lag lag;
 
   void coroutine_begun();
@@ -123,7 +123,7 @@ class hub : public std::enable_shared_from_this<hub> {
   actors::executor executor_;
   std::list<listener> listeners_;
   std::list<detached_job> detached_;
-  std::int64_t late_ = 0, lag_bytes_ = 0;                      // of this round
+  std::int64_t late_ = 0, lag_bytes_ = 0;                      // counted so far at this tick
   std::int64_t published_late_ = 0, published_lag_bytes_ = 0;  // this shard's part of server_state::lag
 };
 

@@ -69,7 +69,6 @@ core::result<std::vector<std::int64_t>> read_integers(std::string_view name, con
 
 namespace {
 
-// What a byte below 0x20, a quote or a backslash becomes; empty for all others.
 constexpr bool needs_escape(unsigned char c) { return c < 0x20 || c == '"' || c == '\\'; }
 
 void append_escaped(std::string& out, unsigned char c) {
@@ -108,7 +107,7 @@ void append_chars(std::string& out, T value) {
 }  // namespace
 
 std::string legible(std::string_view bytes) {
-  // one more: that something was cut off is to be seen
+  // one more than is shown, so that shortened() sees that something was cut off
   std::string out(bytes.substr(0, core::longest_shown + 1));
   for (char& c : out) {
     if (c < 0x20 || c > 0x7e) c = '?';

@@ -1,7 +1,7 @@
-// json.h — the little JSON that both protocols share: strict readers, and a string escaper.
+// json.h — functions for JSON that both protocols use: strict readers, and functions that append.
 //
-// Pure functions: any thread. What a client sends is read by core/read_json.h; what is sent for every token
-// is written by hand, appending to a string that the caller reuses.
+// Pure functions: any thread. core/read_json.h parses what a client sends. JSON that is sent for every token
+// is appended to a string that the caller reuses.
 #pragma once
 
 #include <boost/json/value.hpp>
@@ -22,21 +22,22 @@ using core::json_bounds;
 using core::read_json;
 using core::shortened;
 
-// What `v` is, for people: "a string", "an object", …
+// The kind of a value, for messages: "a string", "an object", …
 const char* kind_of(const json::value& v);
 
-// Strict readers: a value of another kind is invalid_param naming `name`. An integer may be written 5 or 5.0.
+// Strict readers. Error: invalid_param with `name`, if the value is of another kind. An integer may be written
+// 5 or 5.0.
 core::result<std::int64_t> read_integer(std::string_view name, const json::value& v);
 core::result<double> read_number(std::string_view name, const json::value& v);
 core::result<bool> read_bool(std::string_view name, const json::value& v);
 core::result<std::string> read_string(std::string_view name, const json::value& v);
 core::result<std::vector<std::int64_t>> read_integers(std::string_view name, const json::value& v);
 
-// `bytes` that came from outside, fit for a JSON string: what is not printable ASCII becomes '?', and what is
-// longer than a name may be is cut (core/outside.h). What is known to be UTF-8 is only shortened().
+// Makes bytes from outside fit for a JSON string: each byte that is not printable ASCII becomes '?', and a
+// long text is cut (core/outside.h). Text that is known to be UTF-8 needs only shortened().
 std::string legible(std::string_view bytes);
 
-// Appends `utf8` as a JSON string with its quotes; only what JSON demands is escaped.
+// Appends `utf8` as a JSON string in quotes. Only characters that JSON demands to be escaped are escaped.
 void append_json_string(std::string& out, std::string_view utf8);
 void append_number(std::string& out, std::int64_t value);
 void append_number(std::string& out, std::uint64_t value);
@@ -45,7 +46,8 @@ void append_number(std::string& out, double value);  // three decimals; not fini
 // Appends `,"key":` (without the comma after an opening bracket). REQUIRES: `key` needs no escaping.
 void append_key(std::string& out, std::string_view key);
 
-// Appends an object, whose members `members` appends; after another object, the next one of its list.
+// Appends an object. `members` appends its members. If the text ends with an object, the new one is the next
+// element of the same list.
 template <class Members>
 void append_object(std::string& out, const Members& members) {
   if (out.ends_with('}')) out += ',';
@@ -54,7 +56,7 @@ void append_object(std::string& out, const Members& members) {
   out += '}';
 }
 
-// The same as the member `key` of what is open.
+// Appends an object as the member `key` of the object that is open.
 template <class Members>
 void append_object(std::string& out, std::string_view key, const Members& members) {
   append_key(out, key);

@@ -1,5 +1,4 @@
-// limits.h — what the server is told at start, and every bound that a client can meet. Plain data: any
-// thread.
+// limits.h — the options of the server, and every limit on a client. Plain data: any thread.
 #pragma once
 
 #include <chrono>
@@ -12,22 +11,24 @@
 
 namespace weir::net {
 
-// What a connection counts for in the account of memory, whatever it does: buffers, a header, the coroutine's
-// frames. Bodies, messages and jobs count beside it.
+// The memory that is accounted for each connection: buffers, a header, the coroutine's frames. Bodies,
+// messages and jobs are accounted separately.
 inline constexpr std::size_t connection_bytes = 32 * 1024;
 
-// What a client meets: the settings, and what is no setting.
+// The limits on a client: those that are settings, and those that are not.
 struct server_limits : core::client_settings {
   // a connection
   std::chrono::milliseconds keep_alive{60'000};  // between two requests
   std::chrono::milliseconds body_time{30'000};
-  int send_buffer = 16 * 1024;  // the kernel's: lateness is to be seen here, and merged here
-  // Bytes read of a body that is too large, so that its sender can read the 413.
+  // Size of the kernel's send buffer. It is small, so that tokens that a slow client has not read wait in the
+  // server, which sees the delay and merges them.
+  int send_buffer = 16 * 1024;
+  // Most bytes that are read of a body that is too large, so that its sender can read the 413.
   std::size_t drained_bytes() const { return 2 * body_bytes; }
 
   // a WebSocket session
-  double frame_burst = 8192;                 // frames that may come at once; one over it closes the socket
-  double message_burst = 64;                 // a page may open all its lanes at once, and cancel them
+  double frame_burst = 8192;                 // frames that may come at once; one more closes the socket
+  double message_burst = 64;                 // a page may open all its lanes at once, and cancel all at once
   double message_abuse = 256;                // messages over the rate before the socket is closed
   std::chrono::milliseconds silent{40'000};  // nothing received for so long, pings included
   std::chrono::milliseconds closing_notice{30'000};
@@ -35,7 +36,7 @@ struct server_limits : core::client_settings {
 };
 
 struct server_options : core::listener_settings {
-  std::vector<std::string> api_keys;  // none: everybody may come in
+  std::vector<std::string> api_keys;  // empty: no key is needed
   server_limits limits;
 };
 

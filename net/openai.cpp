@@ -1,12 +1,13 @@
 #include "net/openai.h"
 
 #include "net/json.h"
+#include "net/planned.h"
 #include "net/request_fields.h"
 
 namespace weir::net::openai {
 namespace {
 
-// OpenAI's fields that change nothing here, whatever their value.
+// Fields of OpenAI's that are accepted with any value and have no effect.
 constexpr std::string_view without_effect[] = {
     "user",
     "metadata",
@@ -16,24 +17,6 @@ constexpr std::string_view without_effect[] = {
     "prompt_cache_key",
     "prompt_cache_retention",
     "parallel_tool_calls",
-};
-
-// Theirs too, refused unless the value changes nothing; those that a socket knows as well are in
-// request_fields.
-struct later_field {
-  std::string_view name, neutral;
-};
-constexpr later_field later[] = {
-    {"echo", "false"},
-    {"suffix", "\"\""},
-    {"functions", "[]"},
-    {"function_call", "\"none\""},
-    {"modalities", R"(["text"])"},
-    {"audio", "null"},
-    {"prediction", "null"},
-    {"reasoning_effort", "\"none\""},
-    {"verbosity", "null"},
-    {"web_search_options", "null"},
 };
 
 core::result<json::object> parse_body(std::string_view body, std::size_t most_values) {
@@ -112,11 +95,7 @@ core::result<void> read_foreign(std::string_view name, const json::value& v) {
   for (std::string_view known : without_effect) {
     if (known == name) return {};
   }
-  for (const later_field& f : later) {
-    if (f.name != name) continue;
-    if (is_neutral(v, f.neutral)) return {};
-    return not_supported_yet(name);
-  }
+  if (const auto* planned = find_planned(place::openai_field, name)) return judge_planned(*planned, v);
   return unknown_field(name);
 }
 
@@ -130,10 +109,10 @@ core::result<void> read_field(dialect d, std::string_view name, const json::valu
     return {};
   }
   if (name == "n") return read_choices(v, p);
-  // OpenAI's own default of logprobs in a chat is false, in a completion null; 0 already asks for something.
-  auto use = read_request_field(name, v, p.request);
-  if (!use) return use.error();
-  if (*use != field_use::unknown || v.is_null()) return {};
+  // The default of `logprobs` is false in a chat and null in a completion, where 0 already asks for logprobs.
+  auto known = read_request_field(name, v, p.request);
+  if (!known) return known.error();
+  if (*known || v.is_null()) return {};
   if (name == "stream") return read_flag(p.stream, name, v);
   if (name == "stream_options") return read_stream_options(v, p);
   if (name == "return_token_ids") return read_flag(p.return_token_ids, name, v);
@@ -141,8 +120,8 @@ core::result<void> read_field(dialect d, std::string_view name, const json::valu
   return read_foreign(name, v);
 }
 
-// An object of exactly these members: calls `read` for each; it answers false for a name that it does not
-// know.
+// Parses an object and calls `read` for each member. `read` returns false for an unknown name, which is an
+// error.
 template <class F>
 core::result<void> read_members(std::string_view body, std::size_t most_values, std::string_view required,
                                 F read) {

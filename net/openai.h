@@ -1,10 +1,10 @@
-// openai.h — OpenAI's dialect without a socket: bodies of /v1/completions and /v1/chat/completions become
-// requests, and a job's text becomes a response object or the events of a stream.
+// openai.h — OpenAI's protocol without a socket: makes requests of the bodies of /v1/completions and
+// /v1/chat/completions, and makes a response object or the events of a stream of a job's text.
 //
-// finish_reason is theirs where they have a word: stop; length (also for timeout and repetition). A job that
-// somebody cancelled says cancel: only who cancels it sees that.
+// finish_reason is `stop` or `length` as in OpenAI's API. `length` also stands for a timeout and for
+// repetition, which OpenAI's API does not have. A cancelled job has `cancel`.
 //
-// Pure functions: any thread. Chunks are written by hand into a string that the caller keeps.
+// Pure functions: any thread. Events are appended to a string that the caller reuses.
 #pragma once
 
 #include <cstdint>
@@ -19,50 +19,55 @@
 
 namespace weir::net::openai {
 
-inline constexpr std::size_t max_depth = 64;
+inline constexpr std::size_t max_depth = 64;  // most nesting of a body's JSON
 
 enum class dialect { completion, chat };
 
 struct parsed_request {
   actors::request request;
   bool stream = false;
-  bool include_usage = false;  // in a stream: one more event with the usage
+  bool include_usage = false;  // a stream ends with one more event, which has the usage
   bool return_token_ids = false;
-  std::uint32_t n = 1;  // choices; they share what is computed of the prompt
+  std::uint32_t n = 1;  // number of choices; they share the computed pages of the prompt
 };
 
 inline constexpr std::uint32_t most_choices = 64;
 
-// `most_values`: of the body's JSON, keys counted (core/read_json.h).
-// An unknown field is invalid_param naming it, as OpenAI does; one of theirs without effect here is accepted.
+// Parses a body. `most_values`: most values and keys of its JSON (core/read_json.h). Error: invalid_param
+// with the field's name, for an unknown field too, as in OpenAI's API. A field of OpenAI's that has no effect
+// here is accepted.
 core::result<parsed_request> parse(dialect d, std::string_view body, std::size_t most_values = SIZE_MAX);
 
+// The body of a request to tokenise.
 struct text_to_tokenize {
   std::string model, text;
-  bool add_special = true;
+  bool add_special = true;  // the tokenizer adds its special tokens, such as BOS
 };
 core::result<text_to_tokenize> parse_tokenize(std::string_view body, std::size_t most_values = SIZE_MAX);
 
+// The body of a request to detokenise.
 struct ids_to_detokenize {
   std::string model;
   std::vector<std::int64_t> ids;
 };
 core::result<ids_to_detokenize> parse_detokenize(std::string_view body, std::size_t most_values = SIZE_MAX);
 
+// The value of `finish_reason` in OpenAI's API.
 std::string_view finish_reason(core::finish_reason r);
 
-// One answer of those that were asked for, by a job that has ended.
+// One of the `n` answers, from a job that has ended.
 struct choice {
   std::string text;
-  std::optional<std::vector<core::token_id>> token_ids;
+  std::optional<std::vector<core::token_id>> token_ids;  // nullopt: the client did not ask for them
   actors::outcome how;
 };
 
-// The whole answer, in order of the choices' indices. The prompt is counted once.
+// The body of an answer that is not streamed. `choices` are in the order of their indices. The usage counts
+// the prompt once.
 std::string response_body(dialect d, std::string_view id, std::int64_t created_s, std::string_view model,
                           std::span<const choice> choices);
 
-// What all of them used: the prompt once, as the first one found it, and every output.
+// The usage of all choices together: the prompt of the first choice, and the outputs of all.
 actors::outcome usage_of(std::span<const actors::outcome> choices);
 
 // Writes the server-sent events of one streamed answer, which may have several choices.
@@ -71,19 +76,21 @@ class event_writer {
   event_writer(dialect d, std::string_view id, std::int64_t created_s, std::string_view model,
                bool include_usage);
 
-  // Chat begins each choice with the role; completions with nothing.
+  // Begins a choice. In a chat this appends an event with the role, otherwise nothing.
   void open(std::string& out, std::uint32_t index) const;
-  // `finish` is empty but for the choice's last piece. `token_ids` is empty where they were not asked for.
+  // Appends a piece of a choice. `finish`: the finish_reason of the last piece, empty for all others.
+  // `token_ids`: empty if the client did not ask for them.
   void piece(std::string& out, std::uint32_t index, std::string_view text,
              std::span<const core::token_id> token_ids, std::string_view finish) const;
-  void usage(std::string& out, const actors::outcome& how) const;  // nothing unless it was asked for
+  // Appends the usage if the client asked for it, otherwise nothing.
+  void usage(std::string& out, const actors::outcome& how) const;
   void error(std::string& out, const core::error& e) const;
-  void close(std::string& out) const;  // data: [DONE]
+  void close(std::string& out) const;  // appends `data: [DONE]`
 
  private:
   dialect dialect_;
   bool include_usage_;
-  std::string head_;  // `data: {"id":…,"model":…,"choices":[`
+  std::string head_;  // the start of every event: `data: {"id":…,"model":…,"choices":[`
 };
 
 }  // namespace weir::net::openai

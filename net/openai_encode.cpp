@@ -1,4 +1,4 @@
-// What OpenAI's clients read: response objects, and the events of a stream.
+// Makes response objects and the events of a stream, as OpenAI's clients read them.
 #include "net/json.h"
 #include "net/openai.h"
 #include "net/reply.h"
@@ -46,7 +46,7 @@ void append_head(std::string& out, std::string_view object, std::string_view id,
   out += '[';
 }
 
-// What follows a choice's index, through its end.
+// Appends the members of a choice that follow its index.
 void append_choice(std::string& out, dialect d, const choice& c) {
   if (d == dialect::chat) {
     append_object(out, "message", [&] {

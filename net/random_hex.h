@@ -1,4 +1,4 @@
-// random_hex.h — names for requests and sessions: 32 hex digits, not secret. Any thread.
+// random_hex.h — ids for requests and sessions: 32 random hex digits, which are not secret. Any thread.
 #pragma once
 
 #include <fmt/format.h>

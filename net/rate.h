@@ -1,6 +1,6 @@
-// rate.h — a token bucket: how fast a client may send, and when sending faster is abuse.
+// rate.h — a token bucket: decides whether a client sends too fast, and whether that is abuse.
 //
-// Used on one thread; time is passed in.
+// Used on one thread. Time is passed in.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +13,8 @@ class rate_meter {
   using time_point = std::chrono::steady_clock::time_point;
   enum class verdict { fine, too_fast, abuse };
 
-  // `burst` messages at once, then `per_s`; `abuse` messages over that end it.
+  // Allows `burst` messages at once, and then `per_s` messages a second. Up to `abuse` messages more are too
+  // fast, and every message after these is abuse.
   rate_meter(double per_s, double burst, double abuse, time_point now)
       : per_s_(per_s), burst_(burst), abuse_(abuse), left_(burst), last_(now) {}
 
@@ -25,7 +26,7 @@ class rate_meter {
     return left_ >= -abuse_ ? verdict::too_fast : verdict::abuse;
   }
 
-  // How long until a message would be fine again.
+  // Time until another message is fine.
   std::chrono::milliseconds wait() const {
     return std::chrono::milliseconds(static_cast<long>(std::max(0.0, 1 - left_) / per_s_ * 1000) + 1);
   }

@@ -1,4 +1,4 @@
-// reply.h — an HTTP answer before it meets a socket, and errors in OpenAI's shape.
+// reply.h — an HTTP answer before it is written to a socket, and errors in OpenAI's shape.
 #pragma once
 
 #include <string>
@@ -19,7 +19,7 @@ struct reply {
 };
 
 reply json_reply(std::string body);
-// {"error":{message,type,param,code}}; 429 and 503 carry Retry-After. An empty param or code is null.
+// {"error":{message,type,param,code}}. An empty param or code is null. 429 and 503 have a Retry-After header.
 reply error_reply(unsigned status, std::string_view code, std::string_view message,
                   std::string_view param = {});
 reply error_reply(const core::error& e);

@@ -1,8 +1,9 @@
 #include "net/request_fields.h"
 
-#include <boost/json/parse.hpp>
 #include <charconv>
 #include <limits>
+
+#include "net/planned.h"
 
 namespace weir::net {
 namespace {
@@ -13,7 +14,7 @@ core::error wrong(std::string_view name, std::string message) {
   return core::error{core::errc::invalid_param, std::move(message), std::string(name)};
 }
 
-// Reads with `read` into `to`.
+// Reads a value with `read` and stores it in `to`.
 template <auto read>
 core::result<void> store_as(std::string_view name, const json::value& v, auto& to) {
   auto value = read(name, v);
@@ -22,7 +23,7 @@ core::result<void> store_as(std::string_view name, const json::value& v, auto& t
   return {};
 }
 
-// The same into the request's `member`.
+// Reads a value with `read` and stores it in the `member` of the request.
 template <auto read, auto member>
 core::result<void> store(std::string_view name, const json::value& v, request& r) {
   return store_as<read>(name, v, r.*member);
@@ -56,7 +57,7 @@ core::result<void> store_sampling(std::string_view name, const json::value& v,
   return store_as<read_integer>(name, v, to);
 }
 
-// Any 64-bit integer; a negative one is taken by its bits.
+// Reads a 64-bit integer. A negative one is converted to unsigned.
 core::result<void> store_sampling(std::string_view name, const json::value& v,
                                   std::optional<std::uint64_t>& to) {
   if (v.is_uint64()) {
@@ -69,7 +70,7 @@ core::result<void> store_sampling(std::string_view name, const json::value& v,
   return {};
 }
 
-// {"token id": bias}, as OpenAI writes it.
+// Reads {"token id": bias}, the form of OpenAI's API.
 core::result<void> store_sampling(std::string_view name, const json::value& v,
                                   std::vector<std::pair<std::int64_t, double>>& to) {
   if (!v.is_object()) {
@@ -129,53 +130,20 @@ constexpr field fields[] = {
     {"deadline_ms", store_deadline},
 };
 
-// Refused by name unless the value changes nothing.
-struct later_field {
-  std::string_view name, neutral;
-  bool counts = false;  // something of which there is at least one
-};
-
-constexpr later_field later[] = {
-    {"n", "1", true},  // on a socket: OpenAI's dialect has it
-    {"best_of", "1", true},
-    {"logprobs", "false"},
-    {"top_logprobs", "0"},
-    {"prompt_logprobs", "0"},
-    {"response_format", R"({"type":"text"})"},
-    {"grammar", "\"\""},
-    {"json_schema", "{}"},
-    {"regex", "\"\""},
-    {"structured_outputs", "{}"},
-    {"tools", "[]"},
-    {"tool_choice", "\"none\""},
-    {"top_a", "0"},
-    {"typical_p", "1"},
-    {"tfs", "1"},
-    {"mirostat", "false"},
-    {"mirostat_mode", "0"},
-    {"dry_multiplier", "0"},
-    {"xtc_probability", "0"},
-    {"smoothing_factor", "0"},
-    {"temperature_last", "false"},
-    {"banned_strings", "[]"},
-    {"disallow_tokens", "[]"},
-    {"token_healing", "false"},
-};
-
-// Reads a field of core::visit_sampling(); unknown: `name` is none of those.
-core::result<field_use> read_sampling_field(std::string_view name, const json::value& v,
-                                            core::sampling_request& r) {
-  core::result<field_use> use = field_use::unknown;
+// Stores the value of a sampling field in `r`. False: no sampling field has this name.
+core::result<bool> read_sampling_field(std::string_view name, const json::value& v,
+                                       core::sampling_request& r) {
+  core::result<bool> known = false;
   core::visit_sampling([&](const core::sampling_field& f, auto sent, auto) {
     if (name != f.name) return;
-    use = v.is_null() ? field_use::neutral : field_use::taken;
+    known = true;
     if (v.is_null()) return;
-    if (auto read = store_sampling(name, v, r.*sent); !read) use = read.error();
+    if (auto read = store_sampling(name, v, r.*sent); !read) known = read.error();
   });
-  return use;
+  return known;
 }
 
-// A message's content: a string, or OpenAI's list of text parts.
+// Reads the content of a message: a string, or a list of text parts as in OpenAI's API.
 core::result<std::string> read_content(const std::string& name, const json::value& v) {
   if (!v.is_array()) return read_string(name, v);
   std::string text;
@@ -196,9 +164,9 @@ core::result<std::string> read_content(const std::string& name, const json::valu
 core::result<core::message> read_message(const std::string& name, const json::value& v) {
   if (!v.is_object()) return wrong(name, fmt::format("{} must be an object, not {}", name, kind_of(v)));
   const json::object& o = v.get_object();
-  for (const char* refused : {"tool_calls", "tool_call_id", "function_call"}) {
-    const json::value* found = o.if_contains(refused);
-    if (found && !found->is_null()) return not_supported_yet(fmt::format("{}.{}", name, refused));
+  for (const planned_name& p : planned_names) {
+    const json::value* found = p.where == place::message_member ? o.if_contains(p.name) : nullptr;
+    if (found && !is_neutral(*found, p.neutral)) return not_supported_yet(fmt::format("{}.{}", name, p.name));
   }
   const json::value* role = o.if_contains("role");
   if (!role || !role->is_string()) return wrong(name, name + " must have a string 'role'");
@@ -211,33 +179,18 @@ core::result<core::message> read_message(const std::string& name, const json::va
 
 }  // namespace
 
-core::error not_supported_yet(std::string_view name) {
-  return wrong(name, fmt::format("{} is not supported yet", name));
-}
-
-bool is_neutral(const json::value& v, std::string_view neutral) {
-  if (v.is_null()) return true;
-  json::value same = json::parse(json::string_view(neutral.data(), neutral.size()));
-  if (!v.is_number() || !same.is_number()) return v == same;
-  return *read_number("", v) == *read_number("", same);
-}
-
-core::result<field_use> read_request_field(std::string_view name, const json::value& v, request& r) {
-  if (auto use = read_sampling_field(name, v, r.sampling); !use || *use != field_use::unknown) return use;
+core::result<bool> read_request_field(std::string_view name, const json::value& v, request& r) {
+  if (auto known = read_sampling_field(name, v, r.sampling); !known || *known) return known;
   for (const field& f : fields) {
     if (f.name != name) continue;
-    if (v.is_null()) return field_use::neutral;
+    if (v.is_null()) return true;
     if (auto read = f.read(name, v, r); !read) return read.error();
-    return field_use::taken;
+    return true;
   }
-  for (const later_field& f : later) {
-    if (f.name != name) continue;
-    if (is_neutral(v, f.neutral)) return field_use::neutral;
-    if (f.counts && v.is_int64() && v.get_int64() < 1)
-      return wrong(name, fmt::format("{} must be at least 1, not {}", name, v.get_int64()));
-    return not_supported_yet(name);
-  }
-  return field_use::unknown;
+  const planned_name* planned = find_planned(place::request_field, name);
+  if (!planned) return false;
+  if (auto refused = judge_planned(*planned, v); !refused) return refused.error();
+  return true;
 }
 
 core::result<actors::prompt_messages> read_messages(std::string_view name, const json::value& v) {

@@ -1,8 +1,8 @@
-// request_fields.h — the fields of a request that every way in calls by the same name: one table for both
-// protocols. Its sampling fields are those of core/sample/params.h.
+// request_fields.h — the fields of a request that both protocols call by the same name, in one table. Its
+// sampling fields are those of core/sample/params.h.
 //
-// Types are strict, ranges are not looked at here: actors judges them once for every way in. `null` is «not
-// set». Pure functions: any thread.
+// Types are checked here. Ranges are not: actors/make_job.h checks them once for every protocol. `null` means
+// that the field is not set. Pure functions: any thread.
 #pragma once
 
 #include <string_view>
@@ -12,23 +12,14 @@
 
 namespace weir::net {
 
-enum class field_use {
-  taken,    // it is in the request now
-  neutral,  // a field that is not there yet, with the value that changes nothing
-  unknown,  // no field of a request
-};
+// Stores one member in `r`. False: no field of a request has this name. Error: invalid_param with the field's
+// name, if the value has the wrong type, or if the field is planned (net/planned.h) and the value would change
+// something.
+core::result<bool> read_request_field(std::string_view name, const json::value& v, actors::request& r);
 
-// Puts one member into `r`. A known field of another type, or one that is not there yet with a value that
-// would matter, is invalid_param naming it.
-core::result<field_use> read_request_field(std::string_view name, const json::value& v, actors::request& r);
-
-// True for the value that means the same as leaving the field out. `neutral` is JSON text.
-bool is_neutral(const json::value& v, std::string_view neutral);
-core::error not_supported_yet(std::string_view name);
-
-// [{role, content}], content a string or text parts.
+// Reads [{role, content}], where content is a string or a list of text parts.
 core::result<actors::prompt_messages> read_messages(std::string_view name, const json::value& v);
-// An array of integers that fit a token id (the vocabulary is not known here).
+// Reads an array of integers that fit the type of a token id. The vocabulary is not known here.
 core::result<actors::prompt_ids> read_token_ids(std::string_view name, const json::value& v);
 
 }  // namespace weir::net

@@ -1,4 +1,4 @@
-// resident.h — how much memory the process has now. Any thread.
+// resident.h — the resident memory of the process. Any thread.
 #pragma once
 
 #include <unistd.h>
@@ -8,7 +8,7 @@
 
 namespace weir::net {
 
-// Bytes resident in memory, as the kernel counts them; 0 where /proc cannot be read.
+// Resident memory in bytes, as the kernel counts it; 0 if /proc cannot be read.
 inline std::uint64_t resident_bytes() {
   std::ifstream file("/proc/self/statm");
   std::uint64_t size = 0, resident = 0;

@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "net/page_assets.h"
+#include "net/planned.h"
 
 namespace weir::net {
 namespace {
@@ -26,7 +27,6 @@ constexpr route routes[] = {
     {"GET", "/v1/stats", endpoint::stats},
     {"GET", "/health/live", endpoint::live},
     {"GET", "/health/ready", endpoint::ready},
-    {"GET", "/metrics", endpoint::planned},
 };
 
 int hex_digit(char c) {
@@ -51,7 +51,7 @@ std::string percent_decode(std::string_view text) {
   return out;
 }
 
-// The id in `path` if it fits `pattern`; empty for a pattern without one.
+// The id in a path that fits `pattern`, or "" if the pattern has none; nullopt: the path does not fit.
 std::optional<std::string> fit(std::string_view pattern, std::string_view path) {
   auto brace = pattern.find('{');
   if (brace == pattern.npos) return pattern == path ? std::optional<std::string>("") : std::nullopt;
@@ -59,10 +59,23 @@ std::optional<std::string> fit(std::string_view pattern, std::string_view path) 
   return percent_decode(path.substr(brace));
 }
 
+// Another path, or another method, which `allow` names then: nothing.
+std::optional<route_match> match(const route& r, std::string_view asked, std::string_view path,
+                                 std::string& allow) {
+  auto id = fit(r.pattern, path);
+  if (!id) return std::nullopt;
+  if (r.method == asked) return route_match{r.to, std::move(*id)};
+  if (!allow.empty()) allow += ", ";
+  allow += r.method;
+  if (r.method == "GET") allow += ", HEAD";
+  return std::nullopt;
+}
+
 }  // namespace
 
 std::string_view path_of(std::string_view target) {
-  // "http://host/path", as a client sends it to a proxy and every server has to take it (RFC 9112, 3.2.2).
+  // A target may be a whole URL, "http://host/path": clients send it to a proxy, and RFC 9112, 3.2.2 demands
+  // that servers accept it.
   for (const std::string_view scheme : {"http://", "https://"}) {
     if (!target.starts_with(scheme)) continue;
     const auto slash = target.find('/', scheme.size());
@@ -80,13 +93,11 @@ found_route find_route(std::string_view method, std::string_view target) {
     if (asked == "GET") return route_match{endpoint::asset, {}};
     allow = "GET, HEAD";
   }
-  for (const route& r : routes) {
-    auto id = fit(r.pattern, path);
-    if (!id) continue;
-    if (r.method == asked) return route_match{r.to, std::move(*id)};
-    if (!allow.empty()) allow += ", ";
-    allow += r.method;
-    if (r.method == "GET") allow += ", HEAD";
+  for (const route& r : routes)
+    if (auto found = match(r, asked, path, allow)) return std::move(*found);
+  for (const planned_name& p : planned_names) {
+    if (p.where != place::path) continue;
+    if (auto found = match({"GET", p.name, endpoint::planned}, asked, path, allow)) return std::move(*found);
   }
   if (allow.empty()) return no_route{};
   return wrong_method{std::move(allow)};

@@ -1,6 +1,6 @@
-// router.h — every path that the server knows: one table, and the files of the page.
+// router.h — finds the endpoint of a request: in the table of all routes, and among the files of the page.
 //
-// A pattern that ends in {id} takes the rest of the path, percent-decoded. GET serves HEAD too.
+// A pattern that ends in {id} matches the rest of the path, percent-decoded. A route for GET serves HEAD too.
 // Pure functions: any thread.
 #pragma once
 
@@ -25,12 +25,12 @@ enum class endpoint {
   live,
   ready,
   stats,
-  planned,  // on wire.md, and not there yet
+  planned,  // a path that is reserved, and not supported yet (net/planned.h)
 };
 
 struct route_match {
   endpoint to = endpoint::asset;
-  std::string id;  // what {id} stands for
+  std::string id;  // the part of the path that {id} matches; empty if the pattern has no {id}
 };
 struct wrong_method {
   std::string allow;  // for the Allow header
@@ -40,7 +40,7 @@ struct no_route {};
 using found_route = std::variant<route_match, wrong_method, no_route>;
 found_route find_route(std::string_view method, std::string_view target);
 
-// The path of a request target: without scheme, host, query and fragment, not decoded.
+// The path of a request target, without scheme, host, query and fragment. It is not decoded.
 std::string_view path_of(std::string_view target);
 
 }  // namespace weir::net

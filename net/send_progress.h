@@ -1,10 +1,10 @@
-// send_progress.h — whether a client takes an answer fast enough for the server to go on sending it.
+// send_progress.h — decides whether a client reads an answer fast enough for the server to go on sending.
 //
-// A large answer may take as long as the client moves a least rate; an answer that does not move is ended.
-// Progress is what the client's system has acknowledged, not what the kernel here has taken: a send buffer
-// would hide a slow reader.
+// A large answer may take any time while the client reads at least least_bytes_per_s. An answer that the
+// client reads more slowly is ended. Progress is counted in bytes that the client's system has acknowledged.
+// Bytes that the kernel here has taken do not count, since its send buffer would hide a slow reader.
 //
-// Pure: time and bytes are passed in. Used on one thread.
+// Thread safety: one thread. Time and bytes are passed in.
 #pragma once
 
 #include <chrono>
@@ -18,19 +18,20 @@ class send_progress {
   using time_point = std::chrono::steady_clock::time_point;
   static constexpr double least_bytes_per_s = 1024;
 
-  // Judged once in every `window`: an answer has at least so long to move at all.
+  // `window`: the period over which the rate is measured.
   explicit send_progress(std::chrono::milliseconds window) : window_(window) {}
 
-  // A write is under way / none is.
+  // A write has begun.
   void begin() noexcept { writing_ = true; }
+  // The write has ended.
   void end() noexcept {
     writing_ = false;
     window_began_.reset();
   }
   bool writing() const noexcept { return writing_; }
 
-  // Called as time passes while a write is under way, with the bytes acknowledged on the connection so far.
-  // True: over the last window the client took less than the least rate.
+  // To be called repeatedly while a write is under way. `acknowledged`: bytes that the client's system has
+  // acknowledged since the connection began. Returns true if the rate in the latest window was too low.
   bool stalled(time_point now, std::uint64_t acknowledged) noexcept {
     if (!window_began_) return restart(now, acknowledged);
     const auto passed = now - *window_began_;
@@ -50,10 +51,10 @@ class send_progress {
   const std::chrono::milliseconds window_;
   bool writing_ = false;
   std::optional<time_point> window_began_;
-  std::uint64_t before_ = 0;
+  std::uint64_t before_ = 0;  // acknowledged bytes when the window began
 };
 
-// A write is under way for as long as this lives.
+// Calls begin(), and end() when it is destroyed.
 class write_under_way {
  public:
   explicit write_under_way(send_progress& p) : progress_(p) { progress_.begin(); }

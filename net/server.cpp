@@ -30,7 +30,8 @@ asio::awaitable<void> pause(const actors::executor& ex, std::chrono::millisecond
   co_await timer.async_wait(asio::redirect_error(asio::use_awaitable, ignored));
 }
 
-// A loop that has to go on could not even wait for lack of memory.
+// How long a thread sleeps after an exception in a loop that must go on. A timer would need memory, which may
+// be what is missing.
 constexpr std::chrono::milliseconds until_memory{10};
 
 core::error cannot_listen(std::string_view text, std::string_view why) {
@@ -69,10 +70,10 @@ struct server::parts : std::enable_shared_from_this<parts> {
   std::shared_ptr<server_state> all;
   std::vector<std::shared_ptr<hub>> hubs;
   tcp::acceptor acceptor;
-  const bool waits;  // until everything has ended, in stop()
+  const bool waits;  // stop() waits until every coroutine has ended
   std::string host;
   unsigned short port = 0;
-  std::atomic<bool> jobs_over{false};  // the service has nothing left
+  std::atomic<bool> jobs_over{false};  // the service has drained: no job is left
   std::function<void()> on_idle;       // used on shard 0
 };
 
@@ -101,9 +102,9 @@ core::result<void> server::parts::listen() {
 asio::awaitable<void> server::parts::accept() {
   auto self = shared_from_this();
   const counted_coroutine here(all);
-  for (std::size_t turn = 0; !all->stopping; turn = (turn + 1) % hubs.size()) {
+  for (std::size_t next = 0; !all->stopping; next = (next + 1) % hubs.size()) {
     try {
-      co_await accept_one(hubs[turn]);
+      co_await accept_one(hubs[next]);
     } catch (...) {
       all->seen.note("a new connection", std::current_exception());
       std::this_thread::sleep_for(until_memory);
@@ -116,7 +117,7 @@ asio::awaitable<void> server::parts::accept_one(const std::shared_ptr<hub>& h) {
   error_code ec;
   co_await acceptor.async_accept(socket, asio::redirect_error(asio::use_awaitable, ec));
   if (all->stopping || ec == asio::error::operation_aborted) co_return;
-  // Out of descriptors, or a peer that was gone at once: neither ends the server.
+  // The process has no descriptor left, or the peer has gone already. Neither ends the server.
   if (ec) co_return co_await pause(acceptor.get_executor(), std::chrono::milliseconds(50));
   settle(std::move(socket), h);
 }
@@ -138,7 +139,8 @@ void server::parts::settle(tcp::socket socket, const std::shared_ptr<hub>& h) {
   asio::post(h->executor(), std::move(begin));
 }
 
-// The shard's own clock hand: connections and detached jobs are looked at four times a second.
+// Tells the hub four times a second that time has passed. On the first shard, also calls `on_idle` when a
+// drain is complete.
 asio::awaitable<void> server::parts::keep_time(std::shared_ptr<hub> h) {
   auto self = shared_from_this();
   const counted_coroutine here(all);

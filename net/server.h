@@ -1,10 +1,10 @@
-// server.h — the front door: listens, deals connections to the shards in turn, drains, stops.
+// server.h — the server: listens, gives connections to the shards round-robin, drains, stops.
 //
-// One acceptor deals round-robin: connections are spread evenly by construction, port 0 is picked once, and
-// none is lost when the listener closes (with SO_REUSEPORT the kernel spreads by hash and drops what it had
-// queued).
+// There is one acceptor for all shards, so connections are spread evenly, port 0 is chosen once, and no
+// connection is lost when the listener closes. With one acceptor for each shard (SO_REUSEPORT) the kernel
+// would spread connections by a hash, and drop those that it had queued.
 //
-// Thread safety: every member from one thread at a time, which is none of the shards'.
+// Thread safety: every member from one thread at a time, which is no thread of a shard.
 #pragma once
 
 #include <functional>
@@ -24,17 +24,19 @@ class server {
   server(actors::service& service, shards& io, server_options options);
   ~server();  // stops
 
-  // Binds and listens. An address that cannot be used is an error naming `listen`.
+  // Binds and listens. Error: the address cannot be used; the message names `listen`.
   core::result<void> start();
   std::string host() const;     // as in the options
   unsigned short port() const;  // the one that was bound
 
-  // No new jobs, no new WebSockets; sessions are told; what runs may finish. `idle` is called once, on a
-  // shard, when the last job and the last session have ended. stop() may come before.
+  // From now on new jobs and new WebSockets are refused. Sessions are told, and jobs that run may finish.
+  // `idle` is called once, on a shard, when the last job and the last session have ended. stop() may be
+  // called before that.
   void drain(std::function<void()> idle);
 
-  // Closes every connection and waits until nothing of the server runs any more; on an executor of the
-  // caller's own it does not wait, and what is left ends as that executor runs.
+  // Closes every connection. Then, if the shards have threads of their own, waits until no coroutine of the
+  // server is left, for at most 10 s. On an executor of the caller there is no wait: coroutines end as that
+  // executor runs.
   void stop();
 
  private:

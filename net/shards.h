@@ -1,9 +1,10 @@
-// shards.h — the I/O threads: one io_context each, so that whatever lives on a shard needs no lock.
+// shards.h — the I/O threads. Each has its own io_context, so objects of one shard need no lock.
 //
-// Or one shard that somebody else runs: an embedding program's own executor. An exception that escapes a
-// handler on one of the threads ends that handler's work and is noted; the thread goes on. Make them before
-// the service whose streams post to them, and let them go after it. Thread safety: at() and size() from any
-// thread.
+// In an embedding program there is one shard, which is the program's own executor and has no thread here. An
+// exception that escapes from a handler ends that handler and is noted; the thread goes on. Streams of a
+// service post to the shards, so the shards must be constructed before the service and destroyed after it.
+//
+// Thread safety: at() and size() from any thread.
 #pragma once
 
 #include <boost/asio/any_io_executor.hpp>
@@ -17,12 +18,12 @@ namespace weir::net {
 
 class shards {
  public:
-  // `seen` learns of exceptions; it outlives the shards.
+  // `seen`: where exceptions are noted.
   explicit shards(std::size_t count,
                   std::shared_ptr<core::incidents> seen = std::make_shared<core::incidents>());
-  // REQUIRES: runs one handler at a time.
+  // REQUIRES: `yours` runs one handler at a time.
   explicit shards(boost::asio::any_io_executor yours);
-  ~shards();  // stops the threads and joins them; what was still posted is dropped
+  ~shards();  // stops and joins the threads; handlers that have not run are dropped
 
   std::size_t size() const noexcept { return all_.size(); }
   const boost::asio::any_io_executor& at(std::size_t i) const noexcept { return all_[i]; }

@@ -1,4 +1,4 @@
-// wake.h — how a session sleeps until there is something to do. Used on one shard.
+// wake.h — lets a session sleep until there is something to do. Used on one shard.
 #pragma once
 
 #include <boost/asio/any_io_executor.hpp>
@@ -14,7 +14,7 @@ class wake {
   explicit wake(boost::asio::any_io_executor ex)
       : timer_(std::move(ex), boost::asio::steady_timer::time_point::max()) {}
 
-  // Not lost where nobody waits yet.
+  // Ends the wait. If nobody waits yet, the next wait() returns at once.
   void notify() {
     if (std::exchange(set_, true)) return;
     timer_.cancel();

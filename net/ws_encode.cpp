@@ -1,4 +1,4 @@
-// The server's half of weir.v1: one function a frame type, in the order of wire.md's table.
+// Makes the server's frames of weir.v1: one function for each frame type, in the order of docs/wire.md.
 #include "net/json.h"
 #include "net/ws_protocol.h"
 

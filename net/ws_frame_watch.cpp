@@ -26,7 +26,7 @@ std::uint64_t ws_frame_watch::payload_size() const noexcept {
   return size;
 }
 
-// Control frames have no part in a message; one that is longer than 125 bytes is Beast's to refuse.
+// Control frames belong to no message. Beast refuses a control frame of more than 125 bytes.
 ws_frame_watch::verdict ws_frame_watch::judge(rate_meter::time_point now) {
   if (frames_.spend(now) == rate_meter::verdict::abuse) return verdict::too_many;
   const unsigned opcode = header_[0] & opcode_bits;
@@ -50,7 +50,7 @@ std::size_t ws_frame_watch::admit(std::span<const unsigned char> bytes, rate_met
     header_[header_bytes_++] = bytes[at++];
     if (header_bytes_ < header_size()) continue;
     found_ = judge(now);
-    if (found_ != verdict::fine) return at - 1;  // without its last byte Beast does not take the header up
+    if (found_ != verdict::fine) return at - 1;  // Beast does not act on a header without its last byte
     payload_left_ = payload_size();
     header_bytes_ = 0;
   }

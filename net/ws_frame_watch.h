@@ -27,8 +27,8 @@ class ws_frame_watch {
   ws_frame_watch(std::uint64_t most_bytes, rate_meter frames) : most_bytes_(most_bytes), frames_(frames) {}
 
   // How many of `bytes`, which follow all bytes seen before, may be passed on. Fewer than all: a frame was
-  // refused, and found() says why. The bytes after a refusal are not for Beast, and the watch must not be
-  // asked again.
+  // refused, and found() says why. The bytes after a refusal must not be passed on, and admit() must not be
+  // called again.
   std::size_t admit(std::span<const unsigned char> bytes, rate_meter::time_point now);
   verdict found() const noexcept { return found_; }
 
@@ -45,8 +45,8 @@ class ws_frame_watch {
   rate_meter frames_;
   verdict found_ = verdict::fine;
   std::array<unsigned char, longest_header> header_{};
-  std::size_t header_bytes_ = 0;   // of header_ that have arrived
-  std::uint64_t payload_left_ = 0; // of the frame whose header was judged last
+  std::size_t header_bytes_ = 0;     // number of bytes in header_
+  std::uint64_t payload_left_ = 0;   // bytes of the current frame's payload that have not arrived
   std::uint64_t message_bytes_ = 0;  // announced so far by the frames of the message under way
 };
 

@@ -20,7 +20,7 @@ lane::next lane::take(std::string& out, scratch& s) {
     append_error(out, refusal(id_, job_->refusal()));
     return next::last_frame;
   }
-  if (!created_ && !job_->model().empty()) {  // no model: it ended before one took it
+  if (!created_ && !job_->model().empty()) {  // no model: the job ended before a model took it
     append_created(out, id_, response_id_, job_->model(), job_->queue_position(), ignored_);
     created_ = true;
     return next::frame;
@@ -32,7 +32,8 @@ lane::next lane::take(std::string& out, scratch& s) {
   return next::last_frame;
 }
 
-// Tokens without text wait for the next that has some, or for the end.
+// Appends a delta if there is one; returns whether there is. Tokens without text wait for a token with text,
+// or for the end.
 bool lane::take_delta(std::string& out, scratch& s, bool ended) {
   const std::uint32_t published = job_->published();
   if (published == shown_) return false;

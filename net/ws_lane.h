@@ -1,7 +1,7 @@
 // ws_lane.h — one response on a socket: a cursor into a job's log, and the frame that comes next.
 //
-// Used on the session's shard. Order of frames: created, deltas, done; or one error where the job was
-// refused; or done alone where it was cancelled on its way in.
+// Used on the session's shard. The frames of a lane are created, deltas, done, in this order. A job that was
+// refused has one error instead, and a job that was cancelled before a model took it has only done.
 #pragma once
 
 #include <memory>
@@ -13,11 +13,11 @@
 
 namespace weir::net::ws {
 
-// What frames are made with, kept so that it need not grow again.
+// Buffers for making frames. They are kept, so that they need not grow again.
 struct scratch {
   std::string text;
   std::vector<core::token_id> ids;
-  std::optional<core::time_point> sampled;  // the last token of the frame that was taken, where it has one
+  std::optional<core::time_point> sampled;  // when the frame's last token was sampled; nullopt: it has none
 };
 
 class lane {
@@ -30,11 +30,11 @@ class lane {
   const std::shared_ptr<actors::job_stream>& job() const noexcept { return job_; }
 
   enum class next { nothing, frame, last_frame };
-  // Appends the next frame, with everything that is queued for this lane now. After last_frame the lane is
-  // over.
+  // Appends the next frame, which has everything that is queued for this lane now. After last_frame there is
+  // no other.
   next take(std::string& out, scratch& s);
 
-  // Bytes of text that wait for the socket.
+  // Number of bytes of text that wait for the socket.
   std::size_t backlog(scratch& s) const;
 
  private:

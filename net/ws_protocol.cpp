@@ -2,13 +2,13 @@
 
 #include <algorithm>
 
-#include "net/json.h"
+#include "net/planned.h"
 #include "net/request_fields.h"
 
 namespace weir::net::ws {
 namespace {
 
-constexpr std::size_t most_ignored = 16;  // names of fields
+constexpr std::size_t most_ignored = 16;  // names of unknown fields in response.created
 constexpr std::ptrdiff_t most_ts_digits = 32;
 
 bool is_lane_id(std::string_view s) {
@@ -21,7 +21,7 @@ std::string_view text_member(const json::object& o, std::string_view name) {
   return v && v->is_string() ? std::string_view(v->get_string()) : std::string_view();
 }
 
-// The lane that a faulty frame meant, if it said so legibly.
+// The lane's id in a frame that has an error; empty if the frame has no valid id.
 std::string lane_of(const json::object& o) {
   std::string_view id = text_member(o, "id");
   return is_lane_id(id) ? std::string(id) : std::string();
@@ -52,7 +52,7 @@ core::result<void> read_input(const json::value& v, actors::request& r) {
   return {};
 }
 
-// The fields of response.create that only a socket has; the others are in request_fields.
+// A field of response.create that only weir.v1 has. All other fields are in request_fields.cpp.
 struct create_field {
   std::string_view name;
   core::result<void> (*read)(std::string_view name, const json::value& v, response_create& c);
@@ -85,27 +85,6 @@ core::result<void> read_metadata(std::string_view name, const json::value& v, re
   return core::bad_param(std::string(name), "{} must be an object, not {}", name, kind_of(v));
 }
 
-// Not there yet: accepted where the value is the default, refused by name where it would matter.
-template <const char* usual, const char* other>
-core::result<void> only_usual(std::string_view name, const json::value& v, response_create&) {
-  if (v == usual) return {};
-  if (v == other) return core::bad_param(std::string(name), "{}: \"{}\" is not supported yet", name, other);
-  return core::bad_param(std::string(name), "{} must be \"{}\" or \"{}\"", name, usual, other);
-}
-
-core::result<void> only_false(std::string_view name, const json::value& v, response_create&) {
-  auto value = read_bool(name, v);
-  if (!value) return value.error();
-  if (*value) return not_supported_yet(name);
-  return {};
-}
-
-core::result<void> refuse(std::string_view name, const json::value&, response_create&) {
-  return not_supported_yet(name);
-}
-
-constexpr char live[] = "live", even[] = "even", buffer[] = "buffer", pause[] = "pause";
-
 constexpr create_field create_fields[] = {
     {"type", read_elsewhere},
     {"id", read_elsewhere},
@@ -114,10 +93,6 @@ constexpr create_field create_fields[] = {
     {"timing", read_flag<&response_create::timing>},
     {"return_token_ids", read_flag<&response_create::return_token_ids>},
     {"metadata", read_metadata},
-    {"pace", only_usual<live, even>},
-    {"on_lag", only_usual<buffer, pause>},
-    {"pad", only_false},
-    {"window", refuse},
 };
 
 core::result<void> read_create_field(std::string_view name, const json::value& v, response_create& c) {
@@ -126,9 +101,10 @@ core::result<void> read_create_field(std::string_view name, const json::value& v
     if (v.is_null() && name != "input") return {};
     return f.read(name, v, c);
   }
-  auto use = read_request_field(name, v, c.request);
-  if (!use) return use.error();
-  if (*use == field_use::unknown) c.ignored.emplace_back(shortened(name));
+  if (const auto* planned = find_planned(place::create_field, name)) return judge_planned(*planned, v);
+  auto known = read_request_field(name, v, c.request);
+  if (!known) return known.error();
+  if (!*known) c.ignored.emplace_back(shortened(name));
   return {};
 }
 
@@ -188,9 +164,8 @@ client_message parse_ping(const json::object& o, std::string written) {
   return ping{std::move(written)};
 }
 
-protocol_error planned(const json::object& o, std::string_view type) {
-  return protocol_error{lane_of(o), "unknown_type", fmt::format("{} is not supported yet", type), "type",
-                        {},         false};
+protocol_error unknown_type(const json::object& o, std::string message) {
+  return protocol_error{lane_of(o), "unknown_type", std::move(message), "type", {}, false};
 }
 
 }  // namespace
@@ -214,9 +189,8 @@ client_message parse(std::string_view frame, json_bounds most) {
   if (type == "session.auth") return parse_auth(o);
   if (type == "ping") return parse_ping(o, std::move(ts.text));
   if (type == "pong") return pong{};
-  if (type == "response.resume" || type == "response.ack") return planned(o, type);
-  return protocol_error{lane_of(o), "unknown_type", fmt::format("unknown type '{}'", shortened(type)), "type",
-                        {},         false};
+  if (find_planned(place::frame_type, type)) return unknown_type(o, not_supported_yet(type).message);
+  return unknown_type(o, fmt::format("unknown type '{}'", shortened(type)));
 }
 
 std::string_view code_of(core::errc code) {

@@ -1,10 +1,10 @@
-// ws_protocol.h — weir.v1 without a socket: a text frame becomes a client message or a precise error, and
-// what the server says is appended to a string that the caller keeps.
+// ws_protocol.h — weir.v1 without a socket: parses the text frames of a client, and appends the server's
+// frames to a string that the caller reuses.
 //
-// Pure functions: any thread. Deltas are written by hand and allocate nothing once the string has grown.
+// Errors are checked in this order: bad_json, bad_message, unknown_type, invalid_param. An error has the id
+// of the lane if the frame has one, so that the client knows which of its requests is wrong.
 //
-// Order of judgement: bad_json, bad_message, unknown_type, invalid_param. An error carries the lane's id
-// wherever the frame had one, so that a client can tell which of its requests was meant.
+// Thread safety: pure functions, any thread. append_delta() does not allocate once the string has grown.
 #pragma once
 
 #include <cstdint>
@@ -21,51 +21,53 @@
 
 namespace weir::net::ws {
 
-inline constexpr std::size_t max_lane_id = 64;
+inline constexpr std::size_t max_lane_id = 64;  // bytes
 
 // ---- client to server
 
 struct session_auth {
-  std::string token;
+  std::string token;  // an API key
 };
 
 struct response_create {
-  std::string id;
+  std::string id;  // of the lane, chosen by the client
   actors::request request;
   bool cancel_on_disconnect = false;
-  bool timing = false;
-  bool return_token_ids = false;
-  // names of unknown fields; the last says how many more there are, beyond 16
+  bool timing = false;            // deltas have the time at which their last token was sampled
+  bool return_token_ids = false;  // deltas have token ids
+  // Names of unknown fields, at most 16. If there are more, the next entry says how many.
   std::vector<std::string> ignored;
 };
 
-// Exactly one of the two is not empty.
+// Names the response by the lane's id or by the server's response_id: exactly one of the two is not empty.
 struct response_cancel {
   std::string id, response_id;
 };
 
 struct ping {
-  std::string ts;  // a number as it was written; empty: there was none
+  std::string ts;  // a number as the client spelled it; empty: none
 };
 struct pong {};
 
-// What `error` frames carry. `code` is one of wire.md's.
+// The content of an `error` frame.
 struct protocol_error {
-  std::string id;
-  std::string_view code;
+  std::string id;         // of the lane; empty: the error is of the whole session
+  std::string_view code;  // one of the codes in docs/wire.md
   std::string message;
-  std::string param;
+  std::string param;  // name of the field that is wrong; empty: none
   std::optional<std::int64_t> retry_after_ms;
-  bool fatal = false;
+  bool fatal = false;  // the server closes the socket
 };
 
 using client_message =
     std::variant<protocol_error, session_auth, response_create, response_cancel, ping, pong>;
 
+// Parses a text frame. A frame that is wrong gives a protocol_error.
 client_message parse(std::string_view frame, json_bounds most = {});
 
-// ---- server to client; each appends one JSON object
+// ---- server to client: each function appends one JSON object
 
+// The limits that session.created tells a client, with the units of docs/wire.md.
 struct limits {
   std::uint64_t max_jobs = 0, max_frame = 0, max_tokens = 0, detach_grace_ms = 0, retain_ms = 0,
                 max_age_ms = 0;
@@ -73,9 +75,9 @@ struct limits {
 
 struct delta {
   std::string_view id, text;
-  std::uint32_t seq = 0, n = 1;
-  std::optional<std::int64_t> t_us;
-  std::span<const core::token_id> token_ids;  // empty: not asked for
+  std::uint32_t seq = 0, n = 1;  // tokens of the response so far, this delta included; tokens of this delta
+  std::optional<std::int64_t> t_us;  // when its last token was sampled; nullopt: the client did not ask
+  std::span<const core::token_id> token_ids;  // empty: the client did not ask
 };
 
 void append_session_created(std::string& out, std::string_view session_id, std::string_view server,
@@ -90,9 +92,9 @@ void append_pong(std::string& out, std::string_view ts);
 void append_error(std::string& out, const protocol_error& e);
 void append_closing(std::string& out, std::string_view reason, std::int64_t deadline_ms);
 
-// The wire's code for an error of ours.
+// The code in docs/wire.md for an error code of core.
 std::string_view code_of(core::errc code);
-// A refusal of the lane `id`.
+// The error frame for a job of lane `id` that was refused.
 protocol_error refusal(std::string_view id, const core::error& e);
 
 }  // namespace weir::net::ws

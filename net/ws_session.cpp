@@ -12,6 +12,7 @@
 #include "net/handshake.h"
 #include "net/random_hex.h"
 #include "net/rate.h"
+#include "net/ws_closing.h"
 #include "net/ws_writer.h"
 
 namespace weir::net {
@@ -24,21 +25,7 @@ namespace websocket = beast::websocket;
 using boost::system::error_code;
 using std::chrono::steady_clock;
 
-enum close_code : std::uint16_t {
-  going_away = 1001,
-  protocol_fault = 1002,
-  no_status = 1005,
-  abnormal = 1006,
-  bad_payload = 1007,
-  too_big = 1009,
-  our_fault = 1011,
-  overloaded = 1013,
-  bad_key = 4401,
-  not_authenticated = 4408,
-  too_many_messages = 4429,
-  slow_consumer = 4440,
-  too_old = 4441,
-};
+using phase = ws_closing::phase;
 
 // Before its key is checked a client has nothing to say that is longer than a header.
 ws_frame_watch incoming_watch(const server_limits& l) {
@@ -58,9 +45,9 @@ class session : public std::enable_shared_from_this<session> {
         ws_(ws_transport(std::move(socket), incoming_watch(hub_.limits()), hub_.limits().drained_bytes())),
         writer_(ws_.next_layer(), hub_.server()),
         how_(std::move(how)),
-        opened_(steady_clock::now()),
         rate_(hub_.limits().messages_per_s, hub_.limits().message_burst, hub_.limits().message_abuse,
-              opened_) {}
+              steady_clock::now()),
+        closing_(hub_.limits(), steady_clock::now()) {}
 
   asio::awaitable<void> run(http::request<http::string_body> upgrade);
 
@@ -68,7 +55,6 @@ class session : public std::enable_shared_from_this<session> {
   asio::awaitable<void> read_frames();
   void write_next();
   void write_rest();
-  void say_goodbye();
   void prepare_socket();
   void end() noexcept;
 
@@ -83,13 +69,13 @@ class session : public std::enable_shared_from_this<session> {
   void welcome();
   void say(std::string frame);
   void say_error(ws::protocol_error e);
-  void close(close_code code);
-  void cut_off_slow_reader();
+  void close(close_code why);
+  void judge_reader(steady_clock::time_point now, steady_clock::time_point waits_since);
   void hang_up();
 
   void hear(hub::event e);
   void tick();
-  void announce_close(std::string_view reason, std::chrono::milliseconds notice);
+  void say_closing(std::string_view reason, std::chrono::milliseconds notice);
   std::uint16_t reason_it_ended() const;
   void let_lanes_go();
 
@@ -99,14 +85,9 @@ class session : public std::enable_shared_from_this<session> {
   websocket::stream<ws_transport, false> ws_;
   ws_writer writer_;
   admission how_;
-  const steady_clock::time_point opened_;
   rate_meter rate_;
-
+  ws_closing closing_;
   error_code last_read_;  // how the last read ended
-  std::optional<close_code> closing_;
-  std::optional<steady_clock::time_point> ending_since_;
-  bool announced_ = false;  // session.closing was said
-  bool gone_ = false;
 };
 
 // ---- life
@@ -123,7 +104,9 @@ void session::prepare_socket() {
   ws_.read_message_max(hub_.limits().frame_bytes);
   ws_.next_layer().on_refusal([self = weak_from_this()](ws_frame_watch::verdict why) {
     const auto alive = self.lock();
-    if (alive) alive->close(why == ws_frame_watch::verdict::too_big ? too_big : too_many_messages);
+    if (!alive) return;
+    const bool too_big = why == ws_frame_watch::verdict::too_big;
+    alive->close(too_big ? close_code::too_big : close_code::too_many_messages);
   });
 }
 
@@ -140,9 +123,9 @@ asio::awaitable<void> session::run(http::request<http::string_body> upgrade) {
     ~presence() { of.end(); }
   } const present{*this};
   if (how_.caller.crowded()) {
-    close(overloaded);
+    close(close_code::overloaded);
   } else if (how_.wrong_key) {
-    close(bad_key);
+    close(close_code::bad_key);
   } else if (how_.authenticated) {
     welcome();
   }
@@ -154,8 +137,8 @@ asio::awaitable<void> session::run(http::request<http::string_body> upgrade) {
       co_await read_frames();
     } catch (...) {  // out of memory, most likely: this session is over, the others are not
       hub_.server().seen.note("a WebSocket's reading", std::current_exception());
-      again = !closing_;
-      close(our_fault);
+      again = closing_.listens();
+      close(close_code::our_fault);
     }
   }
 }
@@ -165,9 +148,9 @@ asio::awaitable<void> session::read_frames() {
   for (;;) {
     co_await ws_.async_read_some(buffer, 0, asio::redirect_error(asio::use_awaitable, last_read_));
     if (last_read_) co_return;
-    if (!how_.memory.resize(connection_bytes + buffer.capacity())) close(overloaded);
-    if (!closing_ && !ws_.is_message_done()) continue;
-    if (!closing_) {
+    if (!how_.memory.resize(connection_bytes + buffer.capacity())) close(close_code::overloaded);
+    if (closing_.listens() && !ws_.is_message_done()) continue;
+    if (closing_.listens()) {
       const auto data = buffer.cdata();
       understand({static_cast<const char*>(data.data()), data.size()});
     }
@@ -177,7 +160,7 @@ asio::awaitable<void> session::read_frames() {
 }
 
 void session::end() noexcept {
-  gone_ = true;
+  closing_.hang_up();
   hub_.server().sessions.fetch_sub(1, std::memory_order_relaxed);
   core::contained(hub_.server().seen, "a WebSocket's end", [this] {
     hub_.server().count_close(reason_it_ended());
@@ -190,19 +173,19 @@ void session::end() noexcept {
 // Called wherever there may be something to write, most often by a job's news: then the frame leaves while
 // the job is at hand, without another turn of the executor.
 void session::write_next() {
-  if (gone_ || !ws_.is_open()) return;
-  const bool had_lanes = !writer_.lanes().empty();
+  if (!ws_.is_open()) closing_.peer_ends();
+  if (!closing_.writes()) return;
   auto how = ws_writer::outcome::busy;
   try {
-    how = writer_.write(!closing_);
+    how = writer_.write(closing_.at() == phase::open);
     if (how == ws_writer::outcome::full) write_rest();
   } catch (...) {  // out of memory, most likely: this session is over, the others are not
     hub_.server().seen.note("a WebSocket's writing", std::current_exception());
     return hang_up();
   }
-  const bool last_lane_over = had_lanes && writer_.lanes().empty();
-  if (last_lane_over && announced_ && hub_.server().draining) closing_ = going_away;
-  if (closing_ && how == ws_writer::outcome::said_all) say_goodbye();
+  if (writer_.lanes().empty()) closing_.no_lane_left();
+  if (how != ws_writer::outcome::said_all) return;
+  if (const auto code = closing_.all_written()) ws_.next_layer().say_last(static_cast<std::uint16_t>(*code));
 }
 
 void session::write_rest() {
@@ -212,11 +195,6 @@ void session::write_rest() {
   });
 }
 
-void session::say_goodbye() {
-  writer_.fall_silent();  // nothing comes after it
-  ws_.next_layer().say_last(*closing_);
-}
-
 void session::let_lanes_go() {
   for (const auto& l : writer_.lanes()) {
     // Letting go of a stream whose job still runs cancels it.
@@ -224,7 +202,10 @@ void session::let_lanes_go() {
   }
 }
 
-void session::hang_up() { ws_.next_layer().close(); }
+void session::hang_up() {
+  closing_.hang_up();
+  ws_.next_layer().close();
+}
 
 // ---- what clients say
 
@@ -234,8 +215,9 @@ void session::understand(std::string_view frame) {
   auto message = ws::parse(frame, {hub_.limits().json_depth, hub_.limits().json_values});
   const bool free_of_charge = std::holds_alternative<ws::pong>(message);
   const auto verdict = free_of_charge ? rate_meter::verdict::fine : rate_.spend(steady_clock::now());
-  if (verdict == rate_meter::verdict::abuse) return close(too_many_messages);
-  if (!how_.authenticated && !std::holds_alternative<ws::session_auth>(message)) return close(bad_key);
+  if (verdict == rate_meter::verdict::abuse) return close(close_code::too_many_messages);
+  if (!how_.authenticated && !std::holds_alternative<ws::session_auth>(message))
+    return close(close_code::bad_key);
   // A cancel only ever makes less work: it is never refused.
   if (verdict == rate_meter::verdict::too_fast && !std::holds_alternative<ws::response_cancel>(message)) {
     auto* create = std::get_if<ws::response_create>(&message);
@@ -252,7 +234,7 @@ void session::understand(std::string_view frame) {
 void session::on(ws::session_auth& m) {
   const auto& keys = hub_.server().keys;
   const auto key = keys.identity_of(m.token);
-  if (!keys.empty() && !key) return close(bad_key);
+  if (!keys.empty() && !key) return close(close_code::bad_key);
   how_.key = key;
   if (!std::exchange(how_.authenticated, true)) welcome();
 }
@@ -327,7 +309,7 @@ void session::welcome() {
 }
 
 void session::say(std::string frame) {
-  if (closing_ || gone_) return;
+  if (closing_.at() != phase::open) return;
   writer_.say(std::move(frame));
   write_next();
 }
@@ -338,40 +320,28 @@ void session::say_error(ws::protocol_error e) {
   say(std::move(frame));
 }
 
-void session::close(close_code code) {
-  if (closing_) return;
-  closing_ = code;
-  write_next();
-}
-
-void session::cut_off_slow_reader() {
-  closing_ = slow_consumer;
-  error_code ignored;
-  // what the kernel still holds is dropped
-  ws_.next_layer().get_socket().set_option(asio::socket_base::linger(true, 0), ignored);
-  hang_up();
+void session::close(close_code why) {
+  if (closing_.close(why)) write_next();
 }
 
 // ---- as time passes
 
 void session::hear(hub::event e) {
-  if (gone_) return;
   switch (e) {
     case hub::event::tick:
       return tick();
     case hub::event::drain:
-      announce_close("shutdown", hub_.server().options.drain);
-      if (writer_.lanes().empty()) close(going_away);
+      if (closing_.drain()) say_closing("shutdown", hub_.server().options.drain);
+      if (writer_.lanes().empty() && closing_.no_lane_left()) write_next();
       return;
     case hub::event::close:
-      close(going_away);
+      close(close_code::going_away);
       hang_up();
       return;
   }
 }
 
-void session::announce_close(std::string_view reason, std::chrono::milliseconds notice) {
-  if (std::exchange(announced_, true)) return;
+void session::say_closing(std::string_view reason, std::chrono::milliseconds notice) {
   std::string frame;
   ws::append_closing(frame, reason, notice.count());
   say(std::move(frame));
@@ -379,33 +349,43 @@ void session::announce_close(std::string_view reason, std::chrono::milliseconds 
 
 void session::tick() {
   const auto now = steady_clock::now();
-  // the client has this long to take what is still said, and to read that it is over
-  if (closing_ || !ws_.is_open()) {
-    if (!ending_since_) ending_since_ = now;
-    const auto& most = writer_.waits_since() ? hub_.limits().write_time : hub_.limits().handshake;
-    if (now - *ending_since_ > most) hang_up();
-    return;
+  if (!ws_.is_open()) closing_.peer_ends();
+  switch (closing_.tick(now, how_.authenticated, writer_.waits_since())) {
+    case ws_closing::todo::nothing:
+      break;
+    case ws_closing::todo::announce:
+      say_closing("max_age", hub_.limits().closing_notice);
+      break;
+    case ws_closing::todo::write:
+      write_next();
+      break;
+    case ws_closing::todo::hang_up:
+      hang_up();
+      break;
   }
-  const auto age = now - opened_;
-  if (!how_.authenticated && age > hub_.limits().authenticate) return close(not_authenticated);
-  if (age > hub_.limits().max_age) return close(too_old);
-  if (age > hub_.limits().max_age - hub_.limits().closing_notice)
-    announce_close("max_age", hub_.limits().closing_notice);
-  const auto since = writer_.waits_since();
-  if (!since) return;
-  const auto writing = now - *since;
-  const std::size_t waiting = writer_.backlog();
-  hub_.count_lag(writing, waiting);
-  if (writing > hub_.limits().write_time || waiting > hub_.limits().backlog_bytes) cut_off_slow_reader();
+  if (closing_.at() == phase::open && writer_.waits_since()) judge_reader(now, *writer_.waits_since());
 }
 
+void session::judge_reader(steady_clock::time_point now, steady_clock::time_point waits_since) {
+  const std::size_t waiting = writer_.backlog();
+  hub_.count_lag(now - waits_since, waiting);
+  if (!closing_.too_slow(now, waits_since, waiting)) return;
+  error_code ignored;
+  // what the kernel still holds is dropped
+  ws_.next_layer().get_socket().set_option(asio::socket_base::linger(true, 0), ignored);
+  hang_up();
+}
+
+// The server's reason where it has one, else how the last read ended.
 std::uint16_t session::reason_it_ended() const {
+  const auto number = [](close_code c) { return static_cast<std::uint16_t>(c); };
   const error_code& ec = last_read_;
-  if (closing_) return *closing_;
-  if (ec == websocket::error::closed) return ws_.reason().code ? ws_.reason().code : std::uint16_t{no_status};
-  if (ec == websocket::error::bad_frame_payload) return bad_payload;
-  if (ec == websocket::condition::protocol_violation) return protocol_fault;
-  return abnormal;
+  if (closing_.code()) return number(*closing_.code());
+  if (ec == websocket::error::closed)
+    return ws_.reason().code ? ws_.reason().code : number(close_code::no_status);
+  if (ec == websocket::error::bad_frame_payload) return number(close_code::bad_payload);
+  if (ec == websocket::condition::protocol_violation) return number(close_code::protocol_fault);
+  return number(close_code::abnormal);
 }
 
 }  // namespace

@@ -22,12 +22,12 @@ std::string_view text_frame::finish() noexcept {
 
 ws_transport::ws_transport(socket s, ws_frame_watch incoming, std::size_t most_dropped)
     : s_(std::make_shared<state>(std::move(s), std::move(incoming), most_dropped)) {
-  error_code ignored;  // without it writes block the shard; a socket that refuses is closed already
-  s_->socket.non_blocking(true, ignored);
+  error_code ignored;                      // fails only on a socket that is closed already
+  s_->socket.non_blocking(true, ignored);  // otherwise a write could block the shard
 }
 
 std::string_view ws_transport::state::try_write(std::string_view frame) {
-  error_code ec;  // an error that lasts comes again, to write_rest
+  error_code ec;  // ignored: an error that lasts is reported again, by write_rest()
   if (!beast_writes) frame.remove_prefix(socket.write_some(asio::buffer(frame), ec));
   return frame;
 }
@@ -77,14 +77,14 @@ void ws_transport::state::beast_is_done() {
 
 void ws_transport::state::let_beast_write() {
   if (!std::exchange(beast_waits, false)) return;
-  beast_writes = true;  // no frame of ours comes before it
-  turn.cancel();
+  beast_writes = true;  // from now on the session's frames wait
+  beast_may_write.cancel();
 }
 
 void ws_transport::close() {
   error_code ignored;
   s_->socket.close(ignored);
-  s_->let_beast_write();  // to learn that there is no socket any more
+  s_->let_beast_write();  // Beast's write then fails, because the socket is closed
 }
 
 }  // namespace weir::net

@@ -1,27 +1,24 @@
-// ws_transport.h — the way of a WebSocket's bytes: the socket under Beast's stream, with a short way for our
-// own frames.
+// ws_transport.h — the socket below Beast's WebSocket stream, with a shorter path for the session's frames.
 //
-// Beast's stream shakes hands, reads, and answers pings and closes through it. Text frames do not pass
-// through Beast: try_write() hands one to the kernel in the same call, and most often that is all; only what
-// a full send buffer leaves behind becomes an operation. So a token costs one system call, with no completion
-// to queue and to fetch.
+// Beast does the handshake, reads, and answers pings and closes through the transport. The session's text
+// frames do not pass through Beast: try_write() hands a frame to the kernel in the same call. Only the bytes
+// for which the send buffer has no room need an asynchronous operation. So a token costs one system call, and
+// usually no completion handler.
 //
-// What arrives passes a ws_frame_watch first; at the first frame that is refused the owner of the transport
-// is told. say_last() ends the conversation from our side: a close frame, then the end of what we send. From
-// a refusal or the last word on Beast is given no byte more. Whatever still comes is read and dropped, up to
-// a bound, so that the peer can read what was said. Beast's own async_close is not used: where the peer
-// breaks the protocol while it waits for the peer's answer, Beast's reader and its closer wait for each other
-// for ever.
+// Received bytes pass a ws_frame_watch before Beast sees them. When a frame is refused, the session is told.
+// say_last() sends a close frame and shuts down the sending side. After a refusal or say_last(), Beast
+// receives no more bytes: they are read and dropped, up to a bound, so that the peer can still read what was
+// sent. Beast's async_close is not used. If the peer breaks the protocol while async_close waits for the
+// peer's close frame, Beast's read and its close wait for each other for ever.
 //
 // Thread safety: everything on the socket's executor.
 //
 // Invariants:
-//   1. A frame's bytes are never mixed with another's, whoever writes it: Beast's writes wait while a frame
-//   of ours is
-//      on its way, and ours while one of Beast's is.
-//   2. One frame of ours at a time, and one of Beast's: neither side begins another before it was told of the
-//   last.
-//   3. The refusal is told once, after Beast has had every byte before the refused frame.
+//   1. Bytes of two frames are never mixed. A write of Beast's waits while a frame of the session is being
+//      sent, and a frame of the session waits while Beast writes one.
+//   2. The session sends one frame at a time, and so does Beast: each begins a frame after the previous one
+//      has completed.
+//   3. A refusal is reported once, after Beast has received every byte before the refused frame.
 #pragma once
 
 #include <array>
@@ -41,18 +38,19 @@
 
 namespace weir::net {
 
-// A text frame in the making: room for its head (RFC 6455, section 5.2), then its payload, which callers
-// append.
+// A buffer for one text frame: room for the header (RFC 6455, section 5.2), then the payload.
 class text_frame {
  public:
   text_frame() { clear(); }
   void clear() { bytes_.assign(room, '\0'); }
-  std::string& payload() noexcept { return bytes_; }  // append to it, and to it alone
-  // The whole frame: final, unmasked. Valid until it is touched again.
+  // The string to which the payload is appended. What it has already must not be changed.
+  std::string& payload() noexcept { return bytes_; }
+  // Writes the header of a final, unmasked frame and returns the whole frame. Valid until the next call of
+  // another member.
   std::string_view finish() noexcept;
 
  private:
-  static constexpr std::size_t room = 10;
+  static constexpr std::size_t room = 10;  // bytes of the longest header
   std::string bytes_;
 };
 
@@ -62,29 +60,30 @@ class ws_transport {
   using error_code = boost::system::error_code;
   using executor_type = socket::executor_type;
 
-  // `most_dropped`: bytes that are read and dropped after a refusal before the connection counts as ended.
+  // `most_dropped`: most bytes that are read and dropped after a refusal or say_last(). Reads then report
+  // the end of the connection.
   ws_transport(socket s, ws_frame_watch incoming, std::size_t most_dropped);
 
-  // told(why) is called once, from inside a read of Beast's, where a frame is refused.
+  // Calls told(why) once when a frame is refused, from inside a read of Beast's.
   void on_refusal(std::function<void(ws_frame_watch::verdict)> told) { s_->refusal_told = std::move(told); }
   ws_frame_watch& incoming() noexcept { return s_->incoming; }
 
-  // Sends what the kernel takes of a frame now, and returns the rest.
+  // Sends as much of a frame as the kernel takes now, and returns the rest.
   std::string_view try_write(std::string_view frame) { return s_->try_write(frame); }
-  // Sends the rest, where there is one, as soon as there is room; done(ec) follows, not from inside this
-  // call. The bytes have to stay until then.
+  // Sends the rest of a frame as soon as there is room, and then calls done(ec), but not from inside this
+  // call. The bytes must stay valid until done() is called. REQUIRES: `rest` is not empty.
   void write(std::string_view rest, std::function<void(error_code)> done) {
     s_->write(rest, std::move(done));
   }
 
-  // Sends a close frame of this code and shuts our side of the connection. REQUIRES: no frame of ours is on
-  // its way; none follows.
+  // Sends a close frame with this code and shuts down the sending side. REQUIRES: no frame of the session is
+  // being sent, and none follows.
   void say_last(std::uint16_t code) { s_->say_last(code); }
 
   socket& get_socket() noexcept { return s_->socket; }
-  void close();  // what is under way fails
+  void close();  // closes the socket; pending operations fail
 
-  // What Beast asks of the layer below it.
+  // The members that Beast requires of the layer below it.
   executor_type get_executor() noexcept { return s_->socket.get_executor(); }
 
   template <class Buffers, class Token>
@@ -103,25 +102,26 @@ class ws_transport {
   friend void teardown(boost::beast::role_type role, ws_transport& w, error_code& ec) {
     boost::beast::websocket::teardown(role, w.s_->socket, ec);
   }
-  // Beast calls this once it has said its last: the peer's bytes are read and dropped, up to the bound, so
-  // that the peer can read what was said; then the socket is closed.
+  // Called by Beast when it has sent its last frame. Reads and drops what the peer still sends, up to the
+  // bound, so that the peer can read what was sent. Then closes the socket.
   template <class Handler>
   friend void async_teardown(boost::beast::role_type, ws_transport& w, Handler&& handler) {
     boost::asio::async_compose<Handler, void(error_code)>(last_read{w.s_}, handler, w.s_->socket);
   }
 
  private:
-  // Shared with what is under way: operations outlive the stream.
+  // Shared with pending operations, which may outlive the stream.
   struct state : std::enable_shared_from_this<state> {
     state(ws_transport::socket s, ws_frame_watch in, std::size_t most)
         : socket(std::move(s)),
-          turn(socket.get_executor(), boost::asio::steady_timer::time_point::max()),
+          beast_may_write(socket.get_executor(), boost::asio::steady_timer::time_point::max()),
           incoming(std::move(in)),
           most_dropped(most) {}
-    // How many of the `n` bytes that arrived in `to` are for Beast.
+    // Returns how many of the `n` bytes that were read into `to` Beast may have.
     template <class Buffers>
     std::size_t admit(const Buffers& to, std::size_t n);
     std::size_t admit(std::span<const unsigned char> bytes);
+    // Received bytes are dropped from now on.
     bool deaf() const noexcept { return said_last || incoming.found() != ws_frame_watch::verdict::fine; }
     void say_last(std::uint16_t code);
     void tell_refusal();
@@ -132,18 +132,18 @@ class ws_transport {
     void let_beast_write();
 
     ws_transport::socket socket;
-    boost::asio::steady_timer turn;  // never expires: cancelled when Beast may write
-    bool beast_writes = false;  // in the middle of a frame of its own
-    std::string_view rest;      // of ours; not empty: on its way, or waiting for Beast's
-    std::function<void(error_code)> told;
-    bool beast_waits = false;
+    boost::asio::steady_timer beast_may_write;  // never expires; it is cancelled when Beast may write
+    bool beast_writes = false;                  // Beast is sending a frame
+    std::string_view rest;  // unsent bytes of the session's frame; empty: no frame is being sent
+    std::function<void(error_code)> told;  // called when `rest` is sent
+    bool beast_waits = false;              // Beast waits for beast_may_write
 
     ws_frame_watch incoming;
-    std::function<void(ws_frame_watch::verdict)> refusal_told;  // empty once it has been told
-    bool said_last = false;
-    std::array<char, 4> last_frame{};
+    std::function<void(ws_frame_watch::verdict)> refusal_told;  // empty after the call
+    bool said_last = false;                                     // say_last() was called
+    std::array<char, 4> last_frame{};                           // the close frame of say_last()
     const std::size_t most_dropped;
-    std::size_t dropped = 0;
+    std::size_t dropped = 0;  // bytes dropped so far
     std::array<char, 512> dropped_bytes;
   };
 
@@ -155,7 +155,7 @@ class ws_transport {
 
     template <class Self>
     void operator()(Self& self, error_code ec = {}, std::size_t n = 0) {
-      const auto w = way;  // self is moved, and this with it
+      const auto w = way;  // a copy, because moving `self` moves this object too
       if (begun) {
         const std::size_t passed = ec ? 0 : w->admit(to, n);
         if (ec || passed > 0 || n == 0) return self.complete(ec, passed);
@@ -174,7 +174,7 @@ class ws_transport {
 
     template <class Self>
     void operator()(Self& self, error_code ec = {}, std::size_t n = 0) {
-      const auto w = way;  // self is moved, and this with it
+      const auto w = way;  // a copy, because moving `self` moves this object too
       error_code ignored;
       if (!std::exchange(begun, true)) w->socket.shutdown(socket::shutdown_send, ignored);
       w->dropped += n;
@@ -189,15 +189,15 @@ class ws_transport {
   struct beast_write {
     std::shared_ptr<state> way;
     Buffers from;
-    enum { begins, has_its_turn, wrote } at = begins;
+    enum { begins, may_write, wrote } at = begins;
 
     template <class Self>
     void operator()(Self& self, error_code ec = {}, std::size_t n = 0) {
-      const auto w = way;  // self is moved, and this with it
+      const auto w = way;  // a copy, because moving `self` moves this object too
       if (at == begins && !w->rest.empty()) {
-        at = has_its_turn;
+        at = may_write;
         w->beast_waits = true;
-        return w->turn.async_wait(std::move(self));
+        return w->beast_may_write.async_wait(std::move(self));
       }
       if (at != wrote) {
         at = wrote;

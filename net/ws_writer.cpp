@@ -5,7 +5,7 @@
 namespace weir::net {
 namespace {
 
-// Ids of lanes that are over, so that a late cancel is ignored and not called unknown.
+// Number of ended lanes whose ids are kept, so that a late cancel is ignored and is not an unknown id.
 constexpr std::size_t remembered_lanes = 256;
 
 }  // namespace
@@ -51,7 +51,7 @@ void ws_writer::send_rest(std::function<void(const error_code&)> then) {
   });
 }
 
-// Puts the next frame into frame_. False: there is none.
+// Writes the next frame to frame_; returns false if there is none.
 bool ws_writer::choose(bool with_lanes) {
   frame_.clear();
   scratch_.sampled.reset();
@@ -62,10 +62,10 @@ bool ws_writer::choose(bool with_lanes) {
     return true;
   }
   for (std::size_t i = 0; i < lanes_.size() && with_lanes; ++i) {
-    const std::size_t at = (turn_ + i) % lanes_.size();
+    const std::size_t at = (next_lane_ + i) % lanes_.size();
     const auto next = lanes_[at]->take(frame_.payload(), scratch_);
     if (next == ws::lane::next::nothing) continue;
-    turn_ = at + 1;
+    next_lane_ = at + 1;
     if (next == ws::lane::next::last_frame) lane_over(at);
     return true;
   }
@@ -76,7 +76,7 @@ void ws_writer::lane_over(std::size_t at) {
   over_.push_back(lanes_[at]->id());
   if (over_.size() > remembered_lanes) over_.pop_front();
   lanes_.erase(lanes_.begin() + static_cast<std::ptrdiff_t>(at));
-  turn_ = at;
+  next_lane_ = at;
 }
 
 void ws_writer::frame_left() {

@@ -1,14 +1,14 @@
-// ws_writer.h — what leaves a WebSocket session: what it says itself, then its lanes' frames, one frame at a
-// time.
+// ws_writer.h — sends the frames of a WebSocket session: the session's own, then those of its lanes.
 //
-// It chooses and sends until there is nothing to say, or the kernel has no more room; the session asks it to
-// whenever there may be news, and tells it to go on when there is room again.
+// write() sends frames until there is none left or the kernel has no more room. The session calls write()
+// whenever there may be something new, and send_rest() after the kernel has taken only a part of a frame.
 //
 // Thread safety: everything on the session's shard.
 //
 // Invariants:
-//   1. A frame is chosen when it can leave: what is queued for a lane until then goes into one.
-//   2. Whole frames leave in the order in which they were said, and before any lane's; lanes take turns.
+//   1. A lane's frame is made when it can be sent. It has everything that was queued for the lane until then.
+//   2. The session's own frames are sent before those of any lane, in the order of say(). The lanes are
+//      served round-robin.
 #pragma once
 
 #include <chrono>
@@ -30,27 +30,34 @@ class ws_writer {
   using error_code = boost::system::error_code;
   using time_point = std::chrono::steady_clock::time_point;
 
-  // Both must outlive it.
+  // `way` and `all` must outlive the writer.
   ws_writer(ws_transport& way, server_state& all) : way_(way), all_(all) {}
 
-  // ---- what there is to say
+  // ---- what is to be sent
+
+  // Queues a frame of the session's own. `frame`: the payload, one JSON object.
   void say(std::string frame);
   void open_lane(std::unique_ptr<ws::lane> l) { lanes_.push_back(std::move(l)); }
   const std::vector<std::unique_ptr<ws::lane>>& lanes() const noexcept { return lanes_; }
   void drop_lanes() { lanes_.clear(); }
-  // A lane of this id is over, and not long ago.
+  // Whether a lane with this id was among the last 256 that ended.
   bool is_over(const std::string& id) const;
   std::size_t backlog();  // bytes that wait for the socket
 
-  // ---- sending Busy: in the middle of a frame, or past the last one. Full: the kernel took a part of one,
-  // and send_rest() has to follow. It throws where there is no memory; it is busy for good then.
-  enum class outcome { said_all, full, busy };
-  outcome write(bool with_lanes);
-  // then(ec) follows when the rest has left, not from inside this call; it has to keep the writer alive.
-  void send_rest(std::function<void(const error_code&)> then);
-  void fall_silent() { writing_ = true; }  // for good
+  // ---- sending
 
-  // Since when the frame that was chosen last has waited for the kernel, if it does.
+  enum class outcome {
+    said_all,  // nothing is left to send
+    full,      // the kernel took only a part of a frame; the caller must call send_rest()
+    busy       // nothing was done: a frame is being sent, or memory was short before
+  };
+  // Sends frames; those of lanes only `with_lanes`. Throws bad_alloc; every later call then returns busy.
+  outcome write(bool with_lanes);
+  // Sends the rest of the frame, and then calls then(ec), but not from inside this call. `then` must keep the
+  // writer alive.
+  void send_rest(std::function<void(const error_code&)> then);
+
+  // When the current frame began to wait for the kernel; nullopt: no frame waits.
   std::optional<time_point> waits_since() const noexcept { return waits_since_; }
 
  private:
@@ -61,15 +68,15 @@ class ws_writer {
   ws_transport& way_;
   server_state& all_;
 
-  std::deque<std::string> to_say_;  // whole frames that belong to no lane
+  std::deque<std::string> to_say_;  // the session's own frames
   std::size_t to_say_bytes_ = 0;
   std::vector<std::unique_ptr<ws::lane>> lanes_;
-  std::size_t turn_ = 0;          // the lane that is looked at first
-  std::deque<std::string> over_;  // lanes, by id
+  std::size_t next_lane_ = 0;     // the lane that is asked first
+  std::deque<std::string> over_;  // ids of the last lanes that ended
 
-  text_frame frame_;       // being written
-  std::string_view rest_;  // of it, which the kernel has not taken
-  bool writing_ = false;   // a frame is chosen or on its way, or the last one was
+  text_frame frame_;       // the frame being sent
+  std::string_view rest_;  // the part of frame_ that the kernel has not taken
+  bool writing_ = false;   // a frame is being made or sent
   ws::scratch scratch_;
   std::optional<time_point> waits_since_;
 };

@@ -1,4 +1,4 @@
-// actor.h — the whole of the actor runtime: spawn, tell, ask, streams, exclusive threads.
+// actor.h — includes the whole actor runtime: spawn, tell, ask, streams, exclusive threads.
 #pragma once
 
 #include "actor_error.h"

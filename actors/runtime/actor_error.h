@@ -1,6 +1,6 @@
-// actor_error.h — what can go wrong between two actors, as ordinary error codes.
+// actor_error.h — the errors of operations between actors, as boost::system error codes.
 //
-// Values are plain data: any thread.
+// Thread safety: plain data; any thread.
 #pragma once
 
 #include <boost/system/error_category.hpp>
@@ -11,11 +11,11 @@
 namespace weir {
 
 enum class actor_error {
-  no_reply = 1,    // the question was dropped unanswered
-  mailbox_full,    // refused: as much unread mail as the actor's options allow
+  no_reply = 1,    // the question was destroyed without an answer
+  mailbox_full,    // refused: the mailbox has as many unread messages as options::mailbox allows
   mailbox_closed,  // refused: the actor was stopped, or has ended
-  writer_gone,     // a stream's writer was destroyed without closing it
-  timed_out,       // with_timeout: the operation was cancelled because its time was up
+  writer_gone,     // the writer of a stream was destroyed without a call of close()
+  timed_out,       // with_timeout: the operation was cancelled at its time limit
 };
 
 class actor_category final : public boost::system::error_category {

@@ -1,13 +1,13 @@
-// cell.h — what an actor is made of: its mail, its coroutine, its children, and who waits for its end.
+// cell.h — the state of an actor: its mailbox, its coroutine, its children, and the waiters for its end.
 //
-// A ref is a pointer to a cell, a context is the body's view of it. The coroutine is the body's; the cell
-// hands it mail, tells it to stop, cancels it, calls it again where the options say so, and says how it
-// ended.
+// A ref is a pointer to a cell, and a context is the body's interface to it. The body runs as a coroutine.
+// The cell gives it messages, tells it to stop, cancels it, starts it again if the options say so, and
+// reports how it ended.
 //
-// Thread safety: stop, kill, join from any thread; the rest on the actor's executor.
+// Thread safety: start, stop, kill and join from any thread; all other members on the actor's executor.
 //
-// Invariant: the end is said once, whatever ends the actor: the body, a kill, or the death of its context.
-// By then the mailbox is closed and empty, and every child has ended.
+// Invariant: the end is reported once, whether the body returned or threw, the actor was killed, or its
+// context was destroyed. By then the mailbox is closed and empty, and every child has ended.
 #pragma once
 
 #include <boost/asio/any_io_executor.hpp>
@@ -30,10 +30,13 @@ namespace weir::detail {
 template <class Msg>
 class cell : public inbox<Msg>, public lifeline::member {
  public:
-  // What only the cell with the body knows how to do: start its coroutine, with an exit_guard as its
-  // completion handler; decide about a restart, and wait for its moment; let go of the body, whose captures
-  // may hold refs to this very actor. `ask_again` says yes by returning true.
-  enum class body_action { launch, ask_again, rest, drop };
+  // The operations of the derived class, which knows the type of the body.
+  enum class body_action {
+    launch,     // starts the coroutine, with an exit_guard as its completion handler
+    ask_again,  // returns whether the body is to be restarted
+    rest,       // waits for the time of the restart, and then calls awake()
+    drop        // destroys the body, whose captures may hold refs to this actor
+  };
   using body_function = bool (*)(cell&, body_action);
 
   cell(boost::asio::any_io_executor ex, options o, body_function body)
@@ -69,7 +72,7 @@ class cell : public inbox<Msg>, public lifeline::member {
 
   // ---- the actor's executor
 
-  // The body's first moment; false where it was killed before.
+  // The body begins. Returns false if the actor was killed before.
   bool begin() noexcept {
     begun_ = true;
     return !this->killed();
@@ -87,7 +90,7 @@ class cell : public inbox<Msg>, public lifeline::member {
 
   bool failed() const noexcept { return last_exit_.reason == exit_reason::failed; }
 
-  // The end of a rest.
+  // The time of the restart has come.
   void awake() {
     if (now_ != phase::resting) return;
     now_ = phase::created;
@@ -118,7 +121,8 @@ class cell : public inbox<Msg>, public lifeline::member {
     }
   }
 
-  // A coroutine cancelled before its body began would throw out of co_spawn itself.
+  // Does not cancel a coroutine whose body has not begun, since then co_spawn itself would throw. Such a body
+  // does not run, because begin() returns false.
   void on_kill() {
     if (now_ == phase::resting) return end({exit_reason::killed, nullptr});
     if (now_ == phase::ending) dependents_->end_children(true);
@@ -161,7 +165,7 @@ class cell : public inbox<Msg>, public lifeline::member {
     if (this->stopping()) this->signal();
   }
 
-  // The context is being destroyed: the coroutine, which waits for mail or elsewhere, will never go on.
+  // The context is being destroyed: the coroutine, whatever it waits for, is never resumed.
   void let_go() {
     const auto keep = std::move(self_);
     this->drop_receiver();
@@ -185,17 +189,19 @@ class cell : public inbox<Msg>, public lifeline::member {
   lifeline::ticket ticket_;
   exit_signal exit_;
 
-  // The actor's executor alone:
+  // Used on the actor's executor only:
   const body_function body_;
   phase now_ = phase::created;
+  // begun_: the body has begun, since the latest start. restarts_: the body has ended, and is to be
+  // restarted. restarted_: the body was restarted at least once.
   bool begun_ = false, restarts_ = false, restarted_ = false;
   boost::asio::cancellation_signal life_;
   std::unique_ptr<dependents> dependents_;
   exit_status last_exit_;
 };
 
-// The coroutine's completion handler; destroyed without having run, it reports the death of the context. By
-// the time either happens the body's frame is gone.
+// The completion handler of the coroutine. If it is destroyed without having been called, the context is
+// gone, and it ends the actor as abandoned. In both cases the body's frame has been destroyed before.
 template <class Msg>
 class cell<Msg>::exit_guard {
  public:

@@ -1,10 +1,12 @@
-// closing_list.h — many threads add, one takes, and at some moment it closes: from then on adding is refused.
+// closing_list.h — a lock-free list with many adding threads and one reader, which can be closed. After that,
+// nothing can be added.
 //
-// One compare-and-swap to add. The taker gets everything at once, in the order in which it was added.
+// Adding costs one compare-and-swap. The reader takes all nodes at once, in the order in which they were
+// added.
 //
-// Thread safety: add and is_closed from any thread; everything else by the taker alone.
+// Thread safety: add, is_closed and empty from any thread; all other members by the reader only.
 //
-// Invariant: what add() said yes to is in a later take() or close(); nothing is left behind unseen.
+// Invariant: a node for which add() returned true is returned by a later take() or close().
 #pragma once
 
 #include <atomic>
@@ -12,11 +14,11 @@
 
 namespace weir::detail {
 
-// Node has a member `Node* next`, the list's while it is in it.
+// Node has a member `Node* next`. It belongs to the list while the node is in the list.
 template <class Node>
 class closing_list {
  public:
-  // False where it is closed: n is still the caller's.
+  // Adds a node. Returns false if the list is closed; the node then still belongs to the caller.
   bool add(Node* n) noexcept {
     Node* newest = newest_.load();
     do {
@@ -32,13 +34,14 @@ class closing_list {
     return n == nullptr || n == closed();
   }
 
-  // Oldest first.
+  // Takes all nodes, the oldest first; null: none.
   Node* take() noexcept { return empty() ? nullptr : reversed(newest_.exchange(nullptr)); }
+  // Closes the list and takes all nodes, the oldest first; null: none.
   Node* close() noexcept {
     Node* newest = newest_.exchange(closed());
     return newest == closed() ? nullptr : reversed(newest);
   }
-  // True where it is closed now.
+  // Closes the list unless it has a node. Returns whether the list is closed now.
   bool close_if_empty() noexcept {
     Node* none = nullptr;
     return newest_.compare_exchange_strong(none, closed()) || none == closed();

@@ -1,10 +1,10 @@
-// context.h — what an actor's body is handed: its own end of the mailbox.
+// context.h — the argument of an actor's body: the actor's own interface to its mailbox, timers and children.
 //
 //   boost::asio::awaitable<void> counter(weir::context<message> self) {
 //     while (auto m = co_await self.async_receive()) use(*m);
 //   }
 //
-// Thread safety: the body's alone, on the actor's executor.
+// Thread safety: used by the body only, on the actor's executor.
 #pragma once
 
 #include <boost/asio/basic_waitable_timer.hpp>
@@ -30,19 +30,21 @@ class context {
   executor_type get_executor() const noexcept { return cell_->get_executor(); }
   ref<Msg> self() const { return ref<Msg>(cell_); }
 
-  // Completes with void(error_code, std::optional<Msg>): the next message, or nothing once the actor was
-  // stopped and all mail in front of the stop has been read. Cancelling (or kill) completes with
-  // operation_aborted and loses no mail. One at a time.
+  // Completes with void(error_code, std::optional<Msg>): the next message, or an empty optional once the
+  // actor was stopped and all messages from before the stop have been read. Cancelling, or kill(), completes
+  // it with operation_aborted and loses no message. Only one receive may be pending.
   auto async_receive() { return unstarted<std::optional<Msg>, receive>(receive(cell_)); }
   template <class Token>
   auto async_receive(Token&& token) {
     return async_receive()(std::forward<Token>(token));
   }
 
-  // What is there now, without suspending: how an owner drains its mail between two steps.
+  // The next message if there is one, without suspending. An owner reads its messages between two steps this
+  // way.
   std::optional<Msg> try_receive() { return cell_->try_receive(); }
 
-  // Puts m into this actor's own mailbox after a while, full or not, unless the body has ended by then.
+  // Puts m into this actor's own mailbox after `delay`, even if the mailbox is full. No effect if the body
+  // has ended by then.
   template <class Clock = std::chrono::steady_clock, class Rep, class Period>
   void send_after(std::chrono::duration<Rep, Period> delay, Msg m) {
     using timer = boost::asio::basic_waitable_timer<Clock>;
@@ -57,11 +59,11 @@ class context {
     waits.async_wait(boost::asio::bind_cancellation_slot(alarm->slot(), std::move(ring)));
   }
 
-  // Defined in spawn.h: a child, on this actor's executor, which the actor outlives.
+  // Starts a child actor on this actor's executor. The child ends before this actor does. Defined in spawn.h.
   template <class M, class Body>
   ref<M> spawn(options o, Body body);
 
-  // True from the moment of stop() or kill(), whatever mail is still unread.
+  // True once stop() or kill() was called, even if messages are still unread.
   bool stopping() const noexcept { return cell_->stopping(); }
 
  private:

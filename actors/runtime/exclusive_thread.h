@@ -1,13 +1,13 @@
-// exclusive_thread.h — one OS thread and the io_context that it alone runs: a device's home.
+// exclusive_thread.h — one OS thread with an io_context that no other thread runs, for the owner of a device.
 //
-// Thread safety: get_executor() and here() from any thread. Construct and destroy from another thread than
-// its own.
+// Thread safety: get_executor() and here() from any thread. The object must be constructed and destroyed on
+// another thread than its own.
 //
 // Invariants:
-//   1. Every handler, and the destruction of whatever was still pending at the end, happens on the thread:
-//      what is bound to it (a CUDA context) is never touched elsewhere.
-//   2. The destructor ends the loop after the handler that is running, then joins. Actors still alive are
-//      abandoned: stop and join those that have something to finish.
+//   1. Every handler runs on the thread, and handlers that are still pending at the end are destroyed on it.
+//      Objects that are bound to the thread, such as a CUDA context, are therefore never used elsewhere.
+//   2. The destructor ends the loop after the current handler, and joins the thread. Actors that are still
+//      alive are abandoned. An actor that has something to finish must be stopped and joined before.
 #pragma once
 
 #include <pthread.h>
@@ -34,14 +34,16 @@ class exclusive_thread {
   using executor_type = boost::asio::io_context::executor_type;
 
   struct options {
-    std::string name = "weir";            // as the operating system shows it: its first 15 bytes
-    std::optional<int> cpu = {};          // pinned to this core
-    std::function<void()> on_start = {};  // on the thread, before anything else there
-    // On the thread, where a handler throws: the thread goes on. Empty: the exception ends the program.
+    std::string name = "weir";            // name of the thread; the system shows the first 15 bytes
+    std::optional<int> cpu = {};          // the thread is pinned to this core; nullopt: to none
+    std::function<void()> on_start = {};  // called on the thread before any handler
+    // Called on the thread when a handler has thrown; the thread then goes on. Empty: the exception ends the
+    // program.
     std::function<void(std::exception_ptr)> on_escape = {};
   };
 
-  // Returns once on_start has; throws what it threw, or system_error where the core cannot be had.
+  // Returns when on_start has returned. Throws what on_start threw, or system_error if the thread cannot be
+  // pinned to the core.
   explicit exclusive_thread(options o) : io_(std::make_unique<boost::asio::io_context>(1)) {
     std::promise<void> started;
     auto ready = started.get_future();
@@ -65,6 +67,7 @@ class exclusive_thread {
   }
 
   executor_type get_executor() noexcept { return io_->get_executor(); }
+  // Whether the caller runs on the thread.
   bool here() const noexcept { return std::this_thread::get_id() == id_; }
 
  private:
@@ -82,12 +85,12 @@ class exclusive_thread {
     started.set_value();
     while (!run_handlers(o.on_escape)) {
     }
-    leave_.acquire();  // not while the destructor is still inside stop()
+    leave_.acquire();  // the io_context must not be destroyed while the destructor is inside stop()
     work.reset();
     io_.reset();
   }
 
-  // False where a handler threw, and others may be left.
+  // Returns false if a handler threw; other handlers may be left.
   bool run_handlers(const std::function<void(std::exception_ptr)>& on_escape) {
     if (!on_escape) return io_->run(), true;
     try {

@@ -1,8 +1,9 @@
-// exit_signal.h — who waits for an actor's end, and how it ended.
+// exit_signal.h — tells all waiters that an actor has ended, and how.
 //
-// Thread safety: wait from any thread, say once by one.
+// Thread safety: wait() and said() from any thread; say() from one thread, once.
 //
-// Invariant: everybody hears once, in the order of coming; who comes late hears at once.
+// Invariant: each waiter is told once, in the order of the calls of wait(). A waiter that comes after the end
+// is told at once.
 #pragma once
 
 #include <boost/system/error_code.hpp>

@@ -1,7 +1,8 @@
-// home.h — the executor that something lives on, kept safely beyond its context, and the quick ways there.
+// home.h — the executor of an actor or a reader. It may outlive the executor's context.
 //
-// Nearly every actor lives on a plain io_context; for that kind the virtual calls of any_io_executor, and its
-// registration with the lifeline (a bare io_context executor may dangle, a strand may not), are spared.
+// Nearly every actor runs on a plain io_context. For these, posting needs no virtual call of any_io_executor,
+// and the executor is not registered with the lifeline: an executor of a plain io_context may dangle, while
+// that of a strand must not.
 //
 // Thread safety: as each member says.
 #pragma once
@@ -29,20 +30,22 @@ class home final : private lifeline::executor_holder {
     if (!io_) line_->remove(*this);
   }
 
-  // For the executor's own thread; elsewhere during a visit. Empty once the context is gone.
+  // Called on the executor's own thread, or on another thread during a visit. Empty once the context is
+  // destroyed.
   const boost::asio::any_io_executor& get_executor() const noexcept { return executor_; }
   // Any thread.
   const std::shared_ptr<lifeline>& line() const noexcept { return line_; }
-  bool plain() const noexcept { return io_ != nullptr; }  // an io_context's, run by one thread
+  // Whether the executor is that of an io_context, which one thread runs. Any thread.
+  bool plain() const noexcept { return io_ != nullptr; }
 
-  // REQUIRES: a visit. f runs here, never inside this call.
+  // Runs f on the executor, never inside this call. REQUIRES: a visit.
   template <class F>
   void post(post_slot& slot, F f) const {
     if (io_) return slot.post(*io_, std::move(f), true);
     boost::asio::post(executor_, std::move(f));
   }
 
-  // During a visit to both.
+  // REQUIRES: a visit to both contexts.
   friend bool operator==(const home& a, const home& b) noexcept {
     return a.line_ == b.line_ && (a.io_ ? b.io_ != nullptr : !b.io_ && a.executor_ == b.executor_);
   }
@@ -59,7 +62,7 @@ class home final : private lifeline::executor_holder {
 
  private:
   const std::shared_ptr<lifeline> line_;
-  const io_executor* io_ = nullptr;  // into executor_, where it is a plain io_context's
+  const io_executor* io_ = nullptr;  // the target of executor_, if that is a plain io_context's; else null
 };
 
 }  // namespace weir::detail

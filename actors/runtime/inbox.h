@@ -1,14 +1,14 @@
-// inbox.h — the half of an actor that has to do with mail: taking it, the wait for it, and the two control
-// bits that come before it.
+// inbox.h — the part of an actor that receives messages: the mailbox, the pending receive, and two bits for
+// stop and kill.
 //
 // Thread safety: as the groups of members say.
 //
 // Invariants:
-//   1. Control is bits, not mail: it is never refused, and looked at before mail.
-//   2. Mail is taken from the mailbox when the receiving handler runs, not before: cancelling a receive
-//      loses none.
-//   3. Once close() has run the mailbox is closed and empty, nobody waits for room, and every question told
-//      to the actor is answered or dropped.
+//   1. Stop and kill are bits and not messages: they are never refused, and are checked before messages.
+//   2. A message is taken from the mailbox when the receiving handler runs, and not before. Cancelling a
+//      receive therefore loses no message.
+//   3. After close() the mailbox is closed and empty, no sender waits for room, and every question to the
+//      actor is answered or destroyed.
 #pragma once
 
 #include <atomic>
@@ -46,7 +46,7 @@ class inbox : public waker {
   std::size_t backlog() const noexcept { return mail_.size(); }
   bool stopping() const noexcept { return control_.load() != 0; }
 
-  // Moves from m only where it says ok.
+  // Moves from m only if it returns ok.
   sent tell(Msg& m) {
     if (stopping()) return refused(sent::closed);
     if (crowded() || !mail_.reserve()) return refused(sent::full);
@@ -58,7 +58,7 @@ class inbox : public waker {
   void tell_when_room(Msg m, pending<> sender) {
     auto& r = room();
     r.enter(std::move(m), std::move(sender));
-    if (stopping()) r.close();  // it may have been opened after the stop closed what there was
+    if (stopping()) r.close();  // the room may have been made after stop() looked for one to close
     if (r.admit(mail_)) signal();
   }
 
@@ -83,7 +83,7 @@ class inbox : public waker {
     if (!delivering_) listen();
   }
 
-  // The actor's own, from a timer: never refused while it lives.
+  // Adds a message from the actor's own timer. Never refused while the actor lives.
   void remind(Msg m) {
     mail_.reserve_beyond();
     if (mail_.push(m)) signal_published();
@@ -102,14 +102,14 @@ class inbox : public waker {
 
   // ---- the actor's executor
 
-  // The next news brings a wake, and so does what is there already.
+  // The next signal causes a wake. If there is something to receive already, there is a wake now.
   void listen() {
     arm();
     if (!mail_.empty() || stopping() || cancelled_) signal();
   }
 
   void deliver_some() {
-    struct scope {  // a handler that throws leaves it too
+    struct scope {  // its destructor runs even if a handler throws
       inbox& i;
       explicit scope(inbox& i) : i(i) { i.delivering_ = true; }
       ~scope() {
@@ -139,7 +139,7 @@ class inbox : public waker {
  private:
   using time_point = std::chrono::steady_clock::time_point;
   static constexpr unsigned stop_bit = 1, kill_bit = 2;
-  static constexpr int burst = 16;  // messages read before other handlers of the executor have their turn
+  static constexpr int burst = 16;  // messages read before other handlers of the executor run
 
   sent refused(sent why) {
     if (opts().watch) opts().watch->dead_letters(opts().name, 1, why);
@@ -151,7 +151,7 @@ class inbox : public waker {
     if (auto* r = room_.load()) r->close();
   }
 
-  // Most actors never have one.
+  // Makes the waiting room on first use. Most actors never have one.
   waiting_room<Msg>& room() {
     auto* r = room_.load();
     if (r) return *r;
@@ -163,8 +163,8 @@ class inbox : public waker {
     return r && !r->empty();
   }
 
-  // Gives the waiting receive what there is for it; false where there is nothing. Its handler may well
-  // receive again.
+  // Completes the pending receive if there is something for it, and returns whether there was. The handler
+  // may call receive() again.
   bool deliver() {
     if (killed() || cancelled_) {
       receiver_.complete(boost::asio::error::operation_aborted, std::nullopt);
@@ -202,12 +202,12 @@ class inbox : public waker {
   std::atomic<unsigned> control_{0};
   mailbox<Msg> mail_;
 
-  // The actor's executor alone:
-  bool delivering_ = false;
-  bool cancelled_ = false;  // the receive that waits
+  // Used on the actor's executor only:
+  bool delivering_ = false;  // deliver_some() is running
+  bool cancelled_ = false;   // the pending receive was cancelled
   std::uint64_t receive_no_ = 0;
   own_handler<error_code, std::optional<Msg>> receiver_;
-  time_point read_at_{};  // the message being worked on, where that is watched
+  time_point read_at_{};  // when the current message was taken; time_point(): no message, or no observer
 };
 
 }  // namespace weir::detail

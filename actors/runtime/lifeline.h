@@ -1,18 +1,20 @@
-// lifeline.h — knows whether an execution context still lives, and what to let go of when it dies.
+// lifeline.h — tracks whether an execution context still exists, and releases what waits for it when it is
+// destroyed.
 //
-// Actors, questions and streams reach from one context into another, and either may be destroyed first.
-// Each context gets one lifeline (an Asio service, made on first use). Whoever posts to a context from
-// outside does it during a visit; whatever waits for a handler there is a member and is let go, handler
-// unrun, when the context dies: what Asio does with its own pending operations.
+// Actors, questions and streams connect two contexts, and either of the two may be destroyed first. Each
+// context has one lifeline, an Asio service that is made on first use. Code outside of the context posts to
+// it during a `visit` only. An operation that waits for a handler on the context is a `member`. When the
+// context is destroyed, its members are released and their handlers are destroyed without being called. Asio
+// does the same with its own pending operations.
 //
 // Thread safety: every member function from any thread.
 //
 // Invariants:
-//   1. The context outlives every visit. After end() nothing is posted to it, nobody is a member, and no
-//      executor_holder holds an executor of it.
-//   2. A member leaves exactly once: by withdraw() or by end(), whichever is first. A ticket is good for
-//      one stay: a later member at the same place is not taken for the earlier one.
-//   3. No member is let go, and nothing is posted, while the lock is held.
+//   1. The context exists during every visit. After end() nothing is posted to it, it has no members, and no
+//      executor_holder has an executor of it.
+//   2. A member leaves exactly once: by withdraw() or by end(), whichever comes first. A ticket names one
+//      member only, even if a later member gets the same place.
+//   3. While the lock is held, no member is released and nothing is posted.
 #pragma once
 
 #include <atomic>
@@ -33,6 +35,7 @@ namespace weir::detail {
 
 class lifeline {
  public:
+  // An object that is released when the context is destroyed, by a call of `let_go`.
   class member {
    protected:
     explicit member(void (*let_go)(member&)) : let_go_(let_go) {}
@@ -45,12 +48,14 @@ class lifeline {
     void (*let_go_)(member&);
   };
 
+  // Names a member.
   struct ticket {
-    std::uint64_t number = 0;  // number of the member's stay; 0: no member
-    std::uint32_t place = 0;
+    std::uint64_t number = 0;  // unique among all members of the lifeline; 0: no member
+    std::uint32_t place = 0;   // index in places_
   };
 
-  // Around a handler that runs on the context, which therefore lives: visits from inside are free.
+  // Exists while a handler runs on the context. The context then exists too, so that visits in the handler
+  // cost nothing.
   class stay {
    public:
     explicit stay(const lifeline& l) noexcept : before_(std::exchange(here_, &l)) {}
@@ -62,7 +67,8 @@ class lifeline {
     const lifeline* const before_;
   };
 
-  // Keeps the context alive while it is open; says no where it is gone already.
+  // Keeps the context from being destroyed while this object exists. Converts to false if the context is
+  // destroyed already.
   class visit {
    public:
     explicit visit(lifeline& l) noexcept : stays_(here_ == &l), line_(stays_ || !l.enter() ? nullptr : &l) {}
@@ -78,7 +84,8 @@ class lifeline {
     lifeline* const line_;
   };
 
-  // An executor that may not outlive its context, though who holds it does: it is given up in time.
+  // An object with an executor that must not outlive its context. The lifeline resets the executor when the
+  // context is destroyed.
   class executor_holder {
    protected:
     executor_holder() = default;
@@ -95,8 +102,8 @@ class lifeline {
 
   explicit lifeline(const boost::asio::execution_context* context) : context_(context) {}
 
-  // `near`, where given, is the lifeline of an executor that often has the same context: it saves looking it
-  // up.
+  // The lifeline of an executor's context. `near`: a lifeline that often is the same, which saves the
+  // look-up; null: none.
   template <class Executor>
   static std::shared_ptr<lifeline> of(const Executor& ex, const std::shared_ptr<lifeline>& near = nullptr) {
     boost::asio::execution_context& context = boost::asio::query(ex, boost::asio::execution::context);
@@ -107,7 +114,8 @@ class lifeline {
     return context_ == &c && !(state_.load() & gone);
   }
 
-  // REQUIRES: a visit. m is let go at the context's end, unless it withdraws before.
+  // Adds a member. It is released when the context is destroyed, unless it is withdrawn before. REQUIRES: a
+  // visit.
   ticket enroll(member& m) {
     const std::lock_guard lock(mutex_);
     if (free_ == none) {
@@ -122,14 +130,14 @@ class lifeline {
     return {p.number, here};
   }
 
-  // The member, to the one caller that takes it off; nothing to everybody else.
+  // Removes a member and returns it; null if it has left already.
   member* withdraw(const ticket& t) noexcept {
     const std::lock_guard lock(mutex_);
     if (t.number == 0 || places_[t.place].number != t.number) return nullptr;
     return vacate(t.place);
   }
 
-  // False where the context is gone already.
+  // Returns false if the context is destroyed already.
   bool add(executor_holder& h) {
     const visit open(*this);
     if (!open) return false;
@@ -156,7 +164,7 @@ class lifeline {
     std::uint32_t next_free = none;
   };
 
-  // Just enough of an executor for a strand to be made of it.
+  // The part of an executor that a strand needs to be constructed.
   struct of_context {
     boost::asio::execution_context* context;
     boost::asio::execution_context& query(boost::asio::execution::context_t) const noexcept {
@@ -167,8 +175,9 @@ class lifeline {
     friend bool operator==(const of_context&, const of_context&) = default;
   };
 
-  // Services die in the reverse order of their birth. The strands' one is made first, so that it outlives
-  // ours: posting to a strand whose service is gone would destroy handlers on the spot.
+  // Services are destroyed in the reverse order of their construction. This one makes sure that the service
+  // of strands is constructed before itself and so outlives it: posting to a strand whose service is
+  // destroyed would destroy the handler at once.
   struct service final : boost::asio::execution_context::service {
     static inline boost::asio::execution_context::id id;
     explicit service(boost::asio::execution_context& c)
@@ -188,8 +197,8 @@ class lifeline {
 
   void end() {
     state_.fetch_or(gone);
-    while (state_.load() != gone) std::this_thread::yield();  // visits are short: one post
-    for (std::uint32_t i = 0; i < places_.size(); ++i) {      // grows no more
+    while (state_.load() != gone) std::this_thread::yield();  // a visit is short: one post
+    for (std::uint32_t i = 0; i < places_.size(); ++i) {      // places_ does not grow any more
       if (member* m = next_to_go(i)) m->let_go_(*m);
     }
     const std::lock_guard lock(mutex_);
@@ -212,11 +221,12 @@ class lifeline {
     return std::exchange(p.who, nullptr);
   }
 
-  static inline thread_local const lifeline* here_ = nullptr;  // where this thread stays; only compared
+  // Lifeline of the `stay` that this thread is in; compared only, never dereferenced.
+  static inline thread_local const lifeline* here_ = nullptr;
 
-  const boost::asio::execution_context* const context_;  // to compare; never followed
-  std::atomic<std::uint32_t> state_{0};
-  std::mutex mutex_;  // guards the rest
+  const boost::asio::execution_context* const context_;  // compared only, never dereferenced
+  std::atomic<std::uint32_t> state_{0};                  // `gone`, and `visitor` times the open visits
+  std::mutex mutex_;                                     // guards the members below
   std::deque<place> places_;
   std::uint32_t free_ = none;
   std::uint64_t last_number_ = 0;

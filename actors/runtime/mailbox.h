@@ -1,15 +1,15 @@
-// mailbox.h — many senders, one reader, one total order: if one send happened before another, it is read
-// before it.
+// mailbox.h — a bounded queue with many senders and one reader. Messages have one total order: a message
+// whose send happened before that of another is read before it.
 //
-// Senders push onto a shared list with one compare-and-swap; the reader takes the whole list at once and
-// turns it round. (moodycamel's queue orders per producer only: a cancel could overtake its submit.)
+// Senders push onto a shared list with one compare-and-swap. The reader takes the whole list at once and
+// reverses it. moodycamel's queue has an order for each producer only, so a cancel could overtake its submit.
 //
-// Thread safety: reserve, release, push and size from any thread; everything else by the reader alone.
+// Thread safety: reserve, reserve_beyond, release, push, is_closed and size from any thread; all other
+// members by the reader only.
 //
 // Invariants:
-//   1. At most options::mailbox messages are reserved or unread, but for those pushed without a reservation.
-//   2. Once close() or close_if_empty() has succeeded, every push is refused, and nothing is left behind
-//      unseen.
+//   1. At most options::mailbox messages are reserved or unread, not counting those of reserve_beyond().
+//   2. After close() or a successful close_if_empty(), every push is refused and no message is unread.
 #pragma once
 
 #include <atomic>
@@ -29,7 +29,7 @@ class mailbox {
   using time_point = std::chrono::steady_clock::time_point;
   struct letter {
     Msg message;
-    time_point sent{};  // where the mailbox is timed
+    time_point sent{};  // when it was pushed; time_point() if the actor has no observer
   };
 
   explicit mailbox(options o) : options_(std::move(o)) {}
@@ -39,21 +39,24 @@ class mailbox {
 
   const options& opts() const noexcept { return options_; }
 
-  // Room for one message, to be pushed or released.
+  // Reserves room for one message, which the caller must push or release. Returns false if the mailbox is
+  // full.
   bool reserve() noexcept {
     const std::size_t before = taken_.fetch_add(1);
     if (fits(before, freed_seen_.load(std::memory_order_relaxed))) return true;
-    const std::size_t freed = freed_.load();  // the reader's: looked at only where there seems to be no room
+    const std::size_t freed = freed_.load();  // in the reader's cache line: read only if necessary
     freed_seen_.store(freed, std::memory_order_relaxed);
     if (fits(before, freed)) return true;
     release();
     return false;
   }
+  // Reserves room even if the mailbox is full.
   void reserve_beyond() noexcept { taken_.fetch_add(1); }
+  // Gives a reservation back.
   void release() noexcept { taken_.fetch_sub(1); }
 
-  // Takes m, or leaves it as it was, with the room released, where the mailbox is closed. REQUIRES: a
-  // reservation.
+  // Moves m into the mailbox. If the mailbox is closed, releases the reservation, leaves m as it was and
+  // returns false. REQUIRES: a reservation.
   bool push(Msg& m) {
     if (inbox_.is_closed()) return release(), false;
     node* n =
@@ -66,8 +69,9 @@ class mailbox {
   }
 
   bool is_closed() const noexcept { return inbox_.is_closed(); }
+  // Messages that are reserved or unread.
   std::size_t size() const noexcept {
-    const std::size_t freed = freed_.load(std::memory_order_acquire);  // first: never less than none
+    const std::size_t freed = freed_.load(std::memory_order_acquire);  // first, so that taken_ is not smaller
     return taken_.load(std::memory_order_relaxed) - freed;
   }
 
@@ -83,10 +87,10 @@ class mailbox {
 
   bool empty() const noexcept { return !ready_ && inbox_.empty(); }
 
-  // True where nothing was unread: from then on nothing is taken.
+  // Closes the mailbox unless a message is unread. Returns whether the mailbox is closed now.
   bool close_if_empty() { return !ready_ && inbox_.close_if_empty(); }
 
-  // Takes nothing more and destroys what is unread, oldest first; returns how many.
+  // Closes the mailbox and destroys unread messages, the oldest first. Returns their number.
   std::size_t close() {
     node** end = &ready_;
     while (*end) end = &(*end)->next;
@@ -102,20 +106,20 @@ class mailbox {
     letter content;
   };
 
-  // More may have been freed than were taken before.
+  // `before`: rooms taken before this one. `freed` may be larger than that.
   bool fits(std::size_t before, std::size_t freed) const noexcept {
     return before < freed || before - freed < options_.mailbox;
   }
 
-  // The senders':
+  // Written by senders:
   closing_list<node> inbox_;
-  std::atomic<std::size_t> taken_{0};       // rooms, ever
-  std::atomic<std::size_t> freed_seen_{0};  // freed_ as a sender saw it last: never ahead of it
-  // What never changes, and keeps the cache lines of the two sides apart:
+  std::atomic<std::size_t> taken_{0};       // rooms taken so far, less those released
+  std::atomic<std::size_t> freed_seen_{0};  // a value that freed_ had, as a sender saw it last
+  // Constant; lies here to keep the two sides in different cache lines:
   const options options_;
-  // The reader's:
-  std::atomic<std::size_t> freed_{0};  // rooms, ever
-  node* ready_ = nullptr;              // oldest first
+  // Written by the reader:
+  std::atomic<std::size_t> freed_{0};  // messages taken by pop() so far
+  node* ready_ = nullptr;              // messages taken from inbox_, the oldest first
 };
 
 }  // namespace weir::detail

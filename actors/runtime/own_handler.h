@@ -1,12 +1,14 @@
-// own_handler.h — the handler of an operation that only its own executor ends: a receive, a read.
+// own_handler.h — the handler of an operation that is completed only on the executor of its home, such as a
+// receive or a read.
 //
-// Its type is forgotten. Small ones sit in place; others in a block from their associated allocator.
+// The type of the handler is erased. A small handler is stored in this object, and a larger one in a block
+// from its associated allocator.
 //
-// Thread safety: the home's executor alone.
+// Thread safety: the home's executor only.
 //
 // Invariants:
-//   1. The handler runs at most once, on its associated executor (the home's where it has none).
-//   2. Its memory is given back before it runs, and also where it is destroyed unrun.
+//   1. The handler runs at most once, on its associated executor, or on the home's if it has none.
+//   2. Its memory is freed before it runs, and also if it is destroyed without being called.
 #pragma once
 
 #include <boost/asio/any_io_executor.hpp>
@@ -27,7 +29,7 @@
 
 namespace weir::detail {
 
-// A handler that runs somewhere else, or counts as outstanding work where it runs.
+// Wraps a handler that runs on another executor than the home's, or that counts as outstanding work.
 template <class Handler, class Executor>
 class elsewhere {
  public:
@@ -41,7 +43,7 @@ class elsewhere {
 
   template <class... Args>
   void operator()(Args... args) {
-    auto ex = std::move(ex_);  // the work lasts as long as this call
+    auto ex = std::move(ex_);  // is outstanding work until this call returns
     auto run = [h = std::move(handler_), all = std::tuple<Args...>(std::move(args)...)]() mutable {
       std::apply(std::move(h), std::move(all));
     };
@@ -63,7 +65,8 @@ class own_handler {
 
   explicit operator bool() const noexcept { return act_ != nullptr; }
 
-  // REQUIRES: empty. `counts`: as outstanding work. (A coroutine that waits does by itself.)
+  // Stores a handler. `counts`: whether it is outstanding work; a coroutine that waits is outstanding work by
+  // itself. REQUIRES: empty.
   template <class Handler>
   void set(Handler h, const home& at, bool counts) {
     using executor = boost::asio::associated_executor_t<Handler, boost::asio::any_io_executor>;
@@ -78,13 +81,14 @@ class own_handler {
     keep(elsewhere<Handler, executor>(std::move(h), ex));
   }
 
-  // On the home's executor: runs the handler inside this call, where it runs there too. REQUIRES: not empty;
-  // is it, once the handler runs.
+  // Calls the handler: inside this call if its executor is the home's. The object is empty when the handler
+  // runs. REQUIRES: not empty; called on the home's executor.
   void complete(Args... args) {
     std::tuple<Args...> all(std::move(args)...);
     std::exchange(act_, nullptr)(*this, &all);
   }
 
+  // Destroys the handler without calling it.
   void drop() noexcept {
     if (act_) std::exchange(act_, nullptr)(*this, nullptr);
   }

@@ -1,18 +1,18 @@
-// pending.h — an operation whose end comes from elsewhere: a question in another actor's mailbox, a wait for
-// an exit.
+// pending.h — an operation that another actor completes: a question in its mailbox, or a wait for its end.
 //
-// Three parties may want to end it: whoever answers, the asker's cancellation slot, and the death of the
-// asker's context. The lifeline of that context decides which of them does. The operation itself is one block
-// from the handler's associated allocator: the handler, its arguments once they are known, outstanding work,
-// and the memory to post itself. A `pending` is the ticket to it.
+// Three events can end the operation: the answer, a cancellation by the asker, and the destruction of the
+// asker's context. The lifeline of that context lets exactly one of them end it. The operation is one block
+// from the handler's associated allocator. The block has the handler, its arguments once they are known,
+// outstanding work, and the memory to be posted. A `pending` refers to the operation by a ticket of the
+// lifeline.
 //
-// Thread safety: complete() from any thread; one pending is one thread's at a time.
+// Thread safety: a `pending` is used by one thread at a time; that may be any thread.
 //
 // Invariants:
-//   1. The handler runs at most once, on its associated executor (home's where it has none); never, where
-//      its context died first.
-//   2. The block is given back before the handler runs, and also where it is destroyed unrun, whoever still
-//      has a ticket to it.
+//   1. The handler runs at most once, on its associated executor, or on the home's if it has none. It does
+//      not run if its context is destroyed first.
+//   2. The block is freed before the handler runs, and also if the handler is destroyed without being called,
+//      even if there still is a ticket for it.
 #pragma once
 
 #include <boost/asio/any_io_executor.hpp>
@@ -43,11 +43,13 @@ class operation : public lifeline::member {
  public:
   using error_code = boost::system::error_code;
 
-  // Either, once, by whoever withdrew it. post: the handler runs soon, never inside this call.
+  // Posts the handler, which does not run inside this call. REQUIRES: the caller has withdrawn the operation
+  // from the lifeline, and calls only one of post() and drop(), once.
   void post(error_code ec, Values... values) {
     args_.emplace(ec, std::move(values)...);
     act_(*this, step::post);
   }
+  // Destroys the handler without calling it. REQUIRES: as post().
   void drop() { act_(*this, step::drop); }
 
  protected:
@@ -63,7 +65,7 @@ class operation : public lifeline::member {
   std::optional<std::tuple<error_code, Values...>> args_;
 };
 
-// Where a handler runs: outstanding work there, and the memory to get there.
+// The executor of a handler: counts as outstanding work there, and has the memory for one post.
 template <class Executor>
 class way_to {
  public:
@@ -123,7 +125,7 @@ class operation_of final : public operation<Values...> {
   using base = operation<Values...>;
   using step = typename base::step;
 
-  // What is posted: the block's owner on its way to the executor.
+  // The function that is posted. It owns the block until it runs.
   struct runner {
     using allocator_type = operation_of::allocator_type;
     explicit runner(operation_of* o) noexcept : op(o) {}
@@ -157,7 +159,7 @@ class operation_of final : public operation<Values...> {
     }
   }
 
-  // The handler, moved out of its block, which is freed.
+  // Moves the handler out of its block, and frees the block.
   static Handler take(operation_of& self) {
     allocator a(boost::asio::get_associated_allocator(self.handler_));
     Handler h(std::move(self.handler_));
@@ -184,7 +186,8 @@ class pending {
     return *this;
   }
 
-  // Gives an empty one, the handler destroyed, where the context that it would run on is gone.
+  // Starts an operation. If the handler's context is destroyed already, destroys the handler and returns an
+  // empty object. `near`: home of the actor that is asked.
   template <class Handler>
   static pending start(Handler handler, const home& near) {
     auto slot = boost::asio::get_associated_cancellation_slot(handler);
@@ -208,20 +211,20 @@ class pending {
     return p;
   }
 
-  // False where it has ended already.
+  // Completes the operation. Returns false if it has ended already.
   bool complete(error_code ec, Values... values) const {
     return end(
         *line_, ticket_, [ec] { return ec; }, std::move(values)...);
   }
-  // `last` decides, at the last moment, with which error; it runs only where the operation has not ended
-  // already.
+  // Completes the operation with the error that `last` returns. `last` is called only if the operation has
+  // not ended already. By then nothing else can end it.
   template <class F>
   bool complete_with(F&& last) const {
     return end(*line_, ticket_, std::forward<F>(last), Values()...);
   }
   bool fail(error_code ec) const { return complete(ec, Values()...); }
 
-  // To fail it after it has been moved away; good while that pending lives.
+  // Fails the operation of a `pending` that was moved elsewhere. REQUIRES: that `pending` still exists.
   class alias {
    public:
     explicit alias(const pending& p) : line_(*p.line_), ticket_(p.ticket_) {}

@@ -1,15 +1,15 @@
-// post_slot.h — memory for one posted function, so that waking somebody allocates nothing.
+// post_slot.h — memory for one posted function, so that a wake does not allocate.
 //
-// Asio allocates an operation for each post, and recycles it only within one thread: a thread that posts to
-// another would allocate every time. A post_slot sits inside the object that posts and lends its bytes
-// instead, on io_context. (A strand would take the bytes twice, and again later, for itself.)
+// Asio allocates an operation for each post, and reuses that memory only in the same thread, so a thread that
+// posts to another would allocate every time. A post_slot is a member of the object that posts, and Asio uses
+// its bytes instead. It serves io_context only: a strand would need the bytes twice, and again later.
 //
-// Thread safety: none of its own.
+// Thread safety: one thread at a time.
 //
 // Invariants:
-//   1. At most one function posted through a slot is waiting; Asio gives its memory back before the
+//   1. At most one function that was posted through a slot is waiting. Asio frees its memory before the
 //      function runs.
-//   2. The function owns, directly or not, the object that the slot is in.
+//   2. The function owns, directly or not, the object that contains the slot.
 #pragma once
 
 #include <boost/asio/execution.hpp>
@@ -36,8 +36,9 @@ class post_slot {
   post_slot(const post_slot&) = delete;
   post_slot& operator=(const post_slot&) = delete;
 
-  // f runs on ex, never inside this call. `alone`: one thread runs ex's context. What it posts to itself then
-  // needs no lock; where several do, another one could have begun at once.
+  // Runs f on ex, never inside this call. `alone`: one thread runs the context of ex. What that thread posts
+  // to itself then needs no lock. With several threads this would be wrong: f would wait although another
+  // thread is free.
   template <class F>
   void post(const io_executor& ex, F f, bool alone) {
     namespace execution = boost::asio::execution;

@@ -1,8 +1,10 @@
-// ref.h — how everybody else sees an actor: a place to send to.
+// ref.h — a handle to an actor, for sending messages to it.
 //
-// Thread safety: every member from any thread; copies are cheap and may outlive the actor and its context.
-// A ref does not keep the actor running. Handlers without an executor of their own run on the actor's; they
-// are destroyed unrun where its context is gone.
+// A ref does not keep the actor running, and may outlive the actor and its context. Copies are cheap. A
+// handler without an associated executor runs on the actor's executor; it is destroyed without being called
+// if the actor's context is destroyed.
+//
+// Thread safety: every member from any thread.
 #pragma once
 
 #include <boost/asio/async_result.hpp>
@@ -19,14 +21,14 @@ namespace weir {
 template <class Msg>
 class ref {
  public:
-  ref() = default;  // empty: may only be assigned to, compared and tested
+  ref() = default;  // empty: may only be assigned to, compared and converted to bool
   explicit ref(std::shared_ptr<detail::cell<Msg>> c) noexcept : cell_(std::move(c)) {}
 
-  // Never blocks. Where it does not say ok the message is destroyed.
+  // Sends a message. Never blocks. If the result is not ok, the message is destroyed.
   sent tell(Msg m) const { return cell_->tell(m); }
 
-  // Builds Q{args..., reply} inside the mailbox's side, and completes with void(error_code, Q::result): the
-  // answer, or mailbox_full, mailbox_closed, no_reply, or whatever error the actor answered with.
+  // Sends the question Q{args..., reply}, and completes with void(error_code, Q::result): with the answer, or
+  // with mailbox_full, mailbox_closed, no_reply or the error that the actor answered with.
   template <class Q, class Token, class... Args>
   auto ask(Token&& token, Args&&... args) const {
     using wait = typename reply<typename Q::result>::wait;
@@ -45,8 +47,9 @@ class ref {
                                                          std::forward<Args>(args)...);
   }
 
-  // Waits for room: completes with void(error_code) once m is in the mailbox (first come, first served), or
-  // with mailbox_closed. Cancelling takes m back.
+  // Sends a message, and waits while the mailbox is full, first come, first served. Completes with
+  // void(error_code): success once m is in the mailbox, or mailbox_closed. After a cancellation, m is not
+  // sent.
   template <class Token>
   auto async_tell(Msg m, Token&& token) const {
     auto initiate = [](auto handler, std::shared_ptr<detail::cell<Msg>> c, Msg m) {
@@ -57,7 +60,7 @@ class ref {
                                                                                cell_, std::move(m));
   }
 
-  // Completes with void(error_code, exit_status) once the actor has ended; at once where it has already.
+  // Completes with void(error_code, exit_status) once the actor has ended; at once if it has ended already.
   template <class Token>
   auto async_join(Token&& token) const {
     auto initiate = [](auto handler, std::shared_ptr<detail::cell<Msg>> c) {
@@ -67,12 +70,13 @@ class ref {
         std::move(initiate), token, cell_);
   }
 
-  // No more mail is taken; the actor reads what is there, then its async_receive gives nothing.
+  // From now on messages are refused. The actor reads the messages that are there; then its async_receive
+  // gives an empty optional.
   void stop() const { cell_->stop(); }
-  // Cancels whatever the body awaits; unread mail is dropped.
+  // Cancels the operation that the body awaits, and drops unread messages.
   void kill() const { cell_->kill(); }
 
-  std::size_t backlog() const noexcept { return cell_->backlog(); }
+  std::size_t backlog() const noexcept { return cell_->backlog(); }  // unread messages
   const std::string& name() const noexcept { return cell_->opts().name; }
 
   explicit operator bool() const noexcept { return cell_ != nullptr; }

@@ -1,4 +1,5 @@
-// reply.h — the answer that travels inside a question; dropping it is an answer too.
+// reply.h — the member of a question with which the actor answers. A reply that is destroyed unused answers
+// with no_reply.
 //
 //   struct get {
 //     using result = int;               // what ask<get> completes with
@@ -6,9 +7,9 @@
 //     weir::reply<int> done;            // done(42);
 //   };
 //
-// Thread safety: one reply is one thread's at a time; it may move between threads with its message.
+// Thread safety: used by one thread at a time; it may move between threads with its message.
 //
-// Invariant: the asker hears exactly once: the value, the error, or no_reply where the reply dies unanswered.
+// Invariant: the asker gets exactly one answer: a value, an error, or no_reply.
 #pragma once
 
 #include <concepts>
@@ -49,11 +50,12 @@ class reply {
     if (asker_) asker_.fail(actor_error::no_reply);
   }
 
-  // Either, once. REQUIRES: not answered yet.
+  // Answers with a value. REQUIRES: not answered yet.
   template <class... V>
   requires(sizeof...(V) == (std::is_void_v<R> ? 0 : 1)) void operator()(V&&... value) {
     take().complete({}, std::forward<V>(value)...);
   }
+  // Answers with an error. REQUIRES: not answered yet.
   void fail(boost::system::error_code why) { take().fail(why); }
 
   explicit operator bool() const noexcept { return static_cast<bool>(asker_); }  // not answered yet

@@ -1,8 +1,10 @@
-// spawn.h — starts an actor on the caller's executor.
+// spawn.h — starts an actor on an executor.
 //
-// The body is a callable: awaitable<void>(context<Msg>). Nothing of it runs inside spawn(). The actor is
-// outstanding work on its executor until it ends; all of it runs there, so the executor must run one handler
-// at a time (an io_context run by one thread, or a strand).
+// The body of an actor is a function object with the signature awaitable<void>(context<Msg>). No part of it
+// runs inside spawn(). The whole actor runs on the executor, which must run one handler at a time (an
+// io_context run by one thread, or a strand). The actor is outstanding work there until it ends.
+//
+// Thread safety: spawn() from any thread.
 #pragma once
 
 #include <algorithm>
@@ -25,8 +27,8 @@ namespace weir {
 
 namespace detail {
 
-// The body lives until its coroutine's frame is gone, for the last time: a lambda's captures are safe to use
-// in it.
+// The cell with its body. The body is destroyed after the frame of its last coroutine, so the coroutine may
+// use the captures of a lambda.
 template <class Msg, class Clock, class Body>
 class cell_of final : public cell<Msg> {
  public:
@@ -56,7 +58,7 @@ class cell_of final : public cell<Msg> {
   }
 
   void launch() {
-    auto start = [this] {  // alive as long as the guard
+    auto start = [this] {  // the exit_guard keeps this object alive
       return this->begin() ? (*body_)(context<Msg>(this->self())) : nothing();
     };
     boost::asio::co_spawn(this->get_executor(), std::move(start), typename cell<Msg>::exit_guard(*this));
@@ -67,7 +69,7 @@ class cell_of final : public cell<Msg> {
   struct resting {
     explicit resting(const boost::asio::any_io_executor& ex) : timer(ex) {}
     boost::asio::basic_waitable_timer<Clock> timer;
-    std::deque<typename Clock::time_point> restarts;  // those that count against the limit
+    std::deque<typename Clock::time_point> restarts;  // those within restart_policy::within
   };
 
   bool wants_again() {
@@ -96,7 +98,7 @@ class cell_of final : public cell<Msg> {
 };
 }  // namespace detail
 
-// Clock is the one that delays restarts.
+// Starts an actor. `Clock`: the clock for the delays of restarts.
 template <class Msg, class Clock = std::chrono::steady_clock, class Body>
 requires std::same_as<std::invoke_result_t<Body&, context<Msg>>, boost::asio::awaitable<void>> ref<Msg> spawn(
     boost::asio::any_io_executor where, options o, Body body) {
@@ -106,8 +108,8 @@ requires std::same_as<std::invoke_result_t<Body&, context<Msg>>, boost::asio::aw
   return ref<Msg>(std::move(c));
 }
 
-// A child: the parent's exit, or restart, stops it (kills it, where the parent was killed) and waits for its
-// end.
+// Starts a child. When the body of the parent ends, the child is stopped, or killed if the parent was killed.
+// The parent ends or restarts after the child has ended.
 template <class Msg>
 template <class M, class Body>
 ref<M> context<Msg>::spawn(options o, Body body) {

@@ -1,13 +1,14 @@
-// stream.h — items from one thread to a reader on another's executor: written without waiting, read like a
-// socket.
+// stream.h — a bounded queue of items from a writer on one thread to a reader on another executor. The writer
+// never waits, and the reader reads as from a socket.
 //
-// Thread safety: the writer belongs to one thread at a time, the reader to its executor.
+// Thread safety: the writer is used by one thread at a time, the reader on its executor.
 //
 // Invariants:
-//   1. Items are read in the order written, each once; the reason for the end comes after the last of them.
-//   2. try_write never blocks, allocates or posts: it takes what there is room for. Wakes go with the
-//      batch's flush.
-//   3. Items are taken from the queue when the reading handler runs: cancelling a read loses none.
+//   1. Items are read in the order in which they were written, each once. The reason for the end is read
+//      after the last of them.
+//   2. try_write() never blocks, allocates or posts. It takes as many items as there is room for. The reader
+//      is woken when the caller flushes the batch of wakes.
+//   3. Items are taken from the queue when the reading handler runs. Cancelling a read therefore loses none.
 #pragma once
 
 #if __has_include(<readerwriterqueue/readerwriterqueue.h>)  // as packages install it
@@ -40,7 +41,7 @@ namespace weir {
 
 namespace detail {
 
-// The queue holds 2^k - 1 items in one block: this many at least.
+// The queue has room for 2^k - 1 items. Returns the smallest such number that is at least `capacity`.
 constexpr std::size_t stream_slots(std::size_t capacity) {
   std::size_t slots = 1;
   while (slots < capacity) slots = 2 * slots + 1;
@@ -65,7 +66,7 @@ class stream_state final : public waker, public lifeline::member {
     ticket_ = where().line()->enroll(*this);
   }
 
-  // ---- the writer's
+  // ---- used by the writer
 
   std::size_t write(std::span<const T> items) {
     std::size_t n = 0;
@@ -77,7 +78,7 @@ class stream_state final : public waker, public lifeline::member {
     closed.store(true);
   }
 
-  // ---- the reader's
+  // ---- used by the reader
 
   void leave() {
     abandoned.store(true);
@@ -89,7 +90,8 @@ class stream_state final : public waker, public lifeline::member {
     while (n < into.size() && queue.try_dequeue(into[n])) ++n;
     return n;
   }
-  // closed is looked at first: what was written before it is then in the queue.
+  // Whether the stream is closed and every item was read. `closed` must be loaded first: all items that were
+  // written before it are then in the queue.
   bool drained() const { return closed.load() && queue.peek() == nullptr; }
 
   template <class Handler>
@@ -144,11 +146,11 @@ class stream_state final : public waker, public lifeline::member {
   std::shared_ptr<waker> self_;  // while it is a member of its context's lifeline
   lifeline::ticket ticket_;
 
-  // The reader's:
+  // Used by the reader only:
   own_handler<error_code, std::size_t> reading_;
   std::span<T> into_;
   std::uint64_t read_no_ = 0;
-  bool cancelled_ = false;  // the read that waits
+  bool cancelled_ = false;  // the pending read was cancelled
 };
 
 }  // namespace detail
@@ -163,30 +165,30 @@ class stream_writer {
     state_ = std::move(other.state_);
     return *this;
   }
-  // Without close: the reader finds writer_gone after the last item.
+  // Without a call of close(), the reader gets writer_gone after the last item.
   ~stream_writer() {
     if (!state_ || state_->closed.load()) return;
     state_->close(actor_error::writer_gone);
     state_->signal();
   }
 
-  // How many items, from the front, there was room for: fewer than given means that the reader is slow.
+  // Writes as many items, from the front, as there is room for, and returns their number. It is smaller than
+  // the number of `items` if the reader is slow.
   std::size_t try_write(std::span<const T> items, wakes& w) {
     const std::size_t n = state_->write(items);
     if (n > 0) state_->signal(w);
     return n;
   }
 
-  // The reader gets `why` after everything written; boost::asio::error::eof is the normal end. REQUIRES:
-  // open.
+  // Ends the stream. The reader gets `why` after the last item; boost::asio::error::eof is the normal end.
+  // REQUIRES: not closed yet.
   void close(boost::system::error_code why, wakes& w) {
     state_->close(why);
     state_->signal(w);
   }
 
-  bool abandoned() const noexcept {
-    return state_->abandoned.load(std::memory_order_relaxed);
-  }  // reader gone
+  // Whether the reader was destroyed.
+  bool abandoned() const noexcept { return state_->abandoned.load(std::memory_order_relaxed); }
 
  private:
   std::shared_ptr<detail::stream_state<T>> state_;
@@ -210,18 +212,18 @@ class stream_reader {
 
   executor_type get_executor() const noexcept { return state_->get_executor(); }
 
-  // Completes with void(error_code, std::size_t): some items, or none and the reason for the end. The items
-  // are written into `into` just before the handler runs. One at a time.
+  // Completes with void(error_code, std::size_t): the number of items, or 0 and the reason for the end. The
+  // items are written to `into` just before the handler runs. Only one read may be pending.
   auto async_read_some(std::span<T> into) { return unstarted<std::size_t, read>(read(state_, into)); }
   template <class Token>
   auto async_read_some(std::span<T> into, Token&& token) {
     return async_read_some(into)(std::forward<Token>(token));
   }
 
-  // What is there now. REQUIRES: no async_read_some pending.
+  // Reads the items that are there now, and returns their number. REQUIRES: no async_read_some is pending.
   std::size_t try_read(std::span<T> into) { return state_->read(into); }
 
-  // The reason for the end, once everything before it has been read.
+  // The reason for the end; nullopt until every item was read and the stream was closed.
   std::optional<boost::system::error_code> ended() const {
     return state_->drained() ? std::optional(state_->end) : std::nullopt;
   }
@@ -241,8 +243,8 @@ class stream_reader {
   std::shared_ptr<detail::stream_state<T>> state_;
 };
 
-// Room for `capacity` items at least (2^k - 1 wastes nothing). The reader's handlers run on `reader` by
-// default.
+// Makes a stream with room for at least `capacity` items; a capacity of 2^k - 1 wastes no memory. `reader`:
+// executor of the reader, on which handlers without an associated executor run.
 template <class T>
 std::pair<stream_writer<T>, stream_reader<T>> make_stream(boost::asio::any_io_executor reader,
                                                           std::size_t capacity) {

@@ -1,13 +1,14 @@
-// unstarted.h — an operation that still lacks its completion token: what async_receive and async_read_some
-// give where none is named.
+// unstarted.h — an operation without its completion token yet: the result of async_receive and
+// async_read_some that are called without a token.
 //
-// A coroutine awaits it without a frame in between, so `co_await self.async_receive()` costs least. Or it is
-// given a token, as boost::asio::deferred's result is; or it races an awaitable:
+// A coroutine can await it directly, without the frame of another coroutine, so `co_await
+// self.async_receive()` is the cheapest form. It can be called with a token, like the result of
+// boost::asio::deferred. Or it can race an awaitable, on one executor:
 //
 //   auto first = co_await (self.async_receive() || timer.async_wait(boost::asio::use_awaitable));
 //
-// Asio's own || spawns both sides, and a message that one side has already taken is lost where the other
-// side's end is heard first. Here it is not: what was taken wins. (Both sides run on one executor.)
+// Asio's own || spawns both sides. If the other side ends first, a message that async_receive has taken
+// already is lost. This operator || loses no message: if one was taken, it is the result.
 #pragma once
 
 #include <boost/asio/async_result.hpp>
@@ -26,7 +27,8 @@
 
 namespace weir {
 
-// Value: what comes with the error code. Start: called with the handler, once.
+// Value: the type of the result beside the error code. Start: starts the operation when called with the
+// handler.
 template <class Value, class Start>
 class unstarted {
  public:
@@ -34,7 +36,7 @@ class unstarted {
 
   using signature = void(boost::system::error_code, Value);
 
-  // The return type is spelled out so that Asio can ask whether something is a token.
+  // The return type is written out because Asio tests with it whether a type is a completion token.
   template <class Token>
   auto operator()(Token&& token) && -> decltype(boost::asio::async_initiate<Token, signature>(
       std::declval<Start>(), token)) {

@@ -1,10 +1,11 @@
-// waiting_room.h — senders who would rather wait for room in a mailbox than be refused: async_tell.
+// waiting_room.h — the senders that wait for room in a full mailbox, by async_tell.
 //
 // Thread safety: every member from any thread.
 //
 // Invariants:
-//   1. First come, first admitted. A sender that gives up takes its message with it.
-//   2. While somebody waits, a message read is followed by admit(): room is never left unused.
+//   1. Senders are admitted in the order in which they came. The message of a sender that was cancelled is
+//      not sent.
+//   2. While a sender waits, admit() is called after each message that is read, so no room stays unused.
 #pragma once
 
 #include <atomic>
@@ -32,7 +33,7 @@ class waiting_room {
     waiting_.fetch_add(1);
   }
 
-  // Moves senders into the mailbox while there is room; true where any went.
+  // Moves messages of waiting senders into the mailbox while there is room. Returns whether any was moved.
   bool admit(mailbox<Msg>& mail) {
     std::list<place> done;  // destroyed after the lock
     bool any = false;
@@ -45,7 +46,7 @@ class waiting_room {
     return any;
   }
 
-  // Nobody waits any more.
+  // Refuses all waiting senders, and all later ones, with mailbox_closed.
   void close() {
     std::list<place> refused;
     {
@@ -63,6 +64,7 @@ class waiting_room {
     pending<> sender;
   };
 
+  // Moves one message into the mailbox and completes its sender. Returns whether the message was moved.
   // REQUIRES: a reservation.
   bool settle(place& p, mailbox<Msg>& mail) {
     bool taken = false;

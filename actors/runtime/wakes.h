@@ -1,27 +1,26 @@
-// wakes.h — tells readers on other threads that there is news: one post an executor, however many readers.
+// wakes.h — wakes readers on other threads, with one post for each executor, however many readers it has.
 //
-// Posting to a sleeping io_context costs microseconds, moving a token nanoseconds. So a producer collects the
-// wakes of a whole step and flushes them together:
+// Posting to a sleeping io_context takes microseconds, and moving a token takes nanoseconds. So a producer
+// collects the wakes of a whole step and flushes them together:
 //
 //   struct inbox final : weir::waker {  // the reader's side, held by shared_ptr
 //     explicit inbox(executor ex) : waker(ex, [](waker& w) { static_cast<inbox&>(w).drain(); }) {}
 //     void drain() { arm(); while (queue.try_dequeue(x)) use(x); }
 //     moodycamel::ReaderWriterQueue<item> queue;
 //   };
-//   in->queue.try_enqueue(x);  in->signal(wakes);  // the producer's, for every inbox it wrote to
-//   wakes.flush();                                 // once a step
+//   in->queue.try_enqueue(x);  in->signal(wakes);  // by the producer, for every inbox that it wrote to
+//   wakes.flush();                                 // once for each step
 //
-// Thread safety: signal() from any thread; arm() and on_wake on the waker's executor. A `wakes` belongs to
+// Thread safety: signal() from any thread; arm() and on_wake on the waker's executor. A `wakes` is used by
 // one thread.
 //
 // Invariants:
-//   1. What was written before a signal is seen by a reader that looks after arm(), or a wake is on its
-//      way: nothing lies unnoticed. One wake at most is on its way to a waker; signals in between add
-//      nothing.
-//   2. A waker lives until its wake has run or its context is gone; then nothing is posted, and nothing
-//      leaks.
-//   3. signal() and flush() allocate nothing once the producer has seen its contexts (io_context; a
-//      strand's posts do).
+//   1. A reader that reads after arm() sees everything that was written before a signal, or a wake for it is
+//      pending. At most one wake is pending for a waker; further signals have no effect until it has run.
+//   2. A waker exists until its wake has run, or its context is destroyed. In the second case nothing is
+//      posted and nothing leaks.
+//   3. signal() and flush() do not allocate once the producer has posted to each of its contexts before. This
+//      holds for an io_context; a post to a strand allocates.
 #pragma once
 
 #include <algorithm>
@@ -47,11 +46,11 @@ class waker : public std::enable_shared_from_this<waker> {
   waker(const waker&) = delete;
   waker& operator=(const waker&) = delete;
 
-  // For the executor's own thread. Empty once the context is gone.
+  // Called on the executor's own thread only. Empty once the context is destroyed.
   const boost::asio::any_io_executor& get_executor() const noexcept { return home_.get_executor(); }
 
-  // From now on the next signal brings one wake. Arm first, then look for news: the other order can miss
-  // some.
+  // From now on the next signal causes one wake. A reader must call arm() before it looks for items: in the
+  // other order it can miss some.
   void arm() noexcept {
     if (std::exchange(waiting_, true)) return;
     armed_.exchange(true);
@@ -65,7 +64,8 @@ class waker : public std::enable_shared_from_this<waker> {
 
   const detail::home& where() const noexcept { return home_; }
 
-  // The same for news that was published by a read-modify-write: spares one where the reader is awake.
+  // The same, for items that were published by a read-modify-write operation. It needs no second such
+  // operation if the reader is awake.
   void signal_published() {
     if (armed_.load()) signal();
   }
@@ -74,21 +74,22 @@ class waker : public std::enable_shared_from_this<waker> {
   friend class wakes;
   class chain;
 
-  // Read-modify-writes of one atomic, on both sides: whichever comes second has seen what the first one did
-  // before.
+  // Returns whether the waker was armed, and disarms it. arm() and fire() are read-modify-write operations on
+  // one atomic, so whichever comes second sees everything that was written before the first.
   bool fire() noexcept { return armed_.exchange(false); }
 
-  // What a signal touches comes first, beside the reference count.
+  // First, because signal() uses it: it is near the reference count.
   std::atomic<bool> armed_{false};
-  bool waiting_ = false;   // the reader's: armed, and no wake has run since
-  waker* next_ = nullptr;  // these two: whoever fired, until the wake runs
+  bool waiting_ = false;  // used by the reader: armed, and no wake has run since
+  // Used by the thread whose fire() returned true, until the wake runs:
+  waker* next_ = nullptr;
   std::shared_ptr<waker> keep_;
   const function on_wake_;
   const detail::home home_;
   detail::post_slot slot_;
 };
 
-// Wakers on their way. Owns them; runs each once.
+// A list of wakers with a pending wake. It owns the wakers, and runs each once.
 class waker::chain {
  public:
   chain() = default;
@@ -109,12 +110,12 @@ class waker::chain {
     last_ = it;
   }
 
-  // True where w would travel with these, for all that can be told without a visit.
+  // Whether w can be sent together with the others, as far as can be known without a visit.
   bool takes(const waker& w) const noexcept {
     return first_->home_.line() == w.home_.line() && first_->home_.plain() == w.home_.plain();
   }
 
-  // One post an executor. REQUIRES: takes() held for each, and not empty.
+  // Posts once for each executor. REQUIRES: not empty; takes() was true for each waker.
   void send() && {
     const detail::lifeline::visit open(*first_->home_.line());
     if (!open) return;
@@ -142,7 +143,8 @@ class waker::chain {
     head.home_.post(head.slot_, std::move(*this));
   }
 
-  // By executor. Where there are many (a strand a session, say), the oldest goes early.
+  // Sorts the wakers by executor, and posts once for each. If there are more than eight executors, such as a
+  // strand for each session, the oldest group is posted before it is complete.
   void post_apart() && {
     std::array<chain, 8> to;
     std::size_t next = 0;
@@ -191,7 +193,7 @@ class wakes {
     lanes_.emplace_back().push(std::move(w));
   }
 
-  std::vector<waker::chain> lanes_;  // one a context
+  std::vector<waker::chain> lanes_;  // one for each context
 };
 
 inline void waker::signal(wakes& batch) {

@@ -2,8 +2,11 @@
 //
 //   int n = co_await weir::with_timeout(5s, counter.ask<get>(boost::asio::deferred));
 //
-// Gives what the operation gives, or throws: the operation's error, or timed_out. What is late is cancelled,
-// and waited for, so that nothing runs on. (Asio's own cancel_after comes with Boost 1.86.)
+// Returns the result of the operation, or throws its error, or timed_out. At the time limit the operation is
+// cancelled, and its end is awaited, so that nothing of it continues to run. Asio has this as cancel_after
+// from Boost 1.86 on.
+//
+// Thread safety: called in a coroutine.
 #pragma once
 
 #include <boost/asio/awaitable.hpp>

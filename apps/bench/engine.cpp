@@ -190,8 +190,6 @@ boost::json::object prefill(rig& r, const engine_options& o, const kernels::back
 }
 
 // (A sequence enters where its pages and one more for each that runs are free.)
-std::uint64_t pages_for(std::uint32_t tokens) { return (tokens + core::page_tokens - 1) / core::page_tokens; }
-
 core::result<boost::json::object> measure(const engine_options& o) {
   auto backend = open(o.on);
   if (!backend) return backend.error();
@@ -205,7 +203,7 @@ core::result<boost::json::object> measure(const engine_options& o) {
   std::optional<profile> timed;
   if (o.kernels) timed.emplace(*backend);
   rig r(o, *shape, timed ? timed->table() : *backend);
-  if (auto ok = r.open(std::max(o.batch * (pages_for(one) + 2), pages_for(longest) + 1)); !ok)
+  if (auto ok = r.open(std::max(o.batch * (core::pages_for(one) + 2), core::pages_for(longest) + 1)); !ok)
     return ok.error();
   boost::json::object out{{"benchmark", "engine"}, {"backend", std::string((*backend)->name)},
                           {"shape", o.shape},      {"dtype", o.type},

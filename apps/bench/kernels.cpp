@@ -86,7 +86,7 @@ class stage {
       return kernels::silu_mul{gate_up.floats(), inner.floats(), rows, c_.inter};
     });
 
-    // Real angles: a row is turned again and again, and must keep its length.
+    // Cosines and sines of an angle: a row is rotated again and again, and must keep its length.
     const std::vector<std::uint32_t> positions(rows, 7);
     const std::vector<float> frequencies(c_.head_dim / 2, 0.5f);
     const auto cos = floats(rows * frequencies.size()), sin = floats(rows * frequencies.size());
@@ -101,7 +101,7 @@ class stage {
   // `sequences` of `rows` rows each that end at the context's last position.
   void paged(const char* what, std::uint32_t sequences, std::uint32_t rows) {
     const std::uint32_t length = std::max(o_.context, rows);
-    const std::uint32_t each = (length + core::page_tokens - 1) / core::page_tokens;
+    const std::uint32_t each = core::pages_for(length);
     const std::uint64_t half = std::uint64_t{sequences} * each * core::page_tokens * c_.kv_width();
     const auto keys = floats(half), values = floats(half);
     const std::uint32_t total = sequences * rows;

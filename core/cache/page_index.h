@@ -11,12 +11,9 @@
 #include <cstdint>
 #include <vector>
 
-#include "core/schedule/batch.h"
+#include "core/cache/page.h"
 
 namespace weir::core {
-
-// In place of a page where there is none.
-inline constexpr page_id no_page = -1;
 
 class page_index {
  public:

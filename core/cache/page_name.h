@@ -12,7 +12,8 @@
 #include <span>
 #include <string_view>
 
-#include "core/schedule/batch.h"
+#include "core/cache/page.h"
+#include "core/token.h"
 
 namespace weir::core {
 

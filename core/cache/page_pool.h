@@ -54,8 +54,8 @@ class page_pool {
     return p;
   }
 
-  // Brings the page called `name` back from the host tier, into a page with one reference. Returns no_page if
-  // the tier does not hold it or no page is available. REQUIRES: as prefix_tree::insert().
+  // Copies the page called `name` from the host tier into a page with one reference. Returns no_page if the
+  // tier does not hold the name or no page is available. REQUIRES: as prefix_tree::insert().
   page_id revive(page_id parent, page_name before, page_name name, page_ids ids) {
     if (!below_ || available() == 0 || !below_->holds(name, ids)) return no_page;
     const page_id p = take();

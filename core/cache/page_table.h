@@ -15,11 +15,6 @@
 
 namespace weir::core {
 
-// Number of pages that hold `rows` rows.
-constexpr std::uint32_t pages_for(std::uint64_t rows) {
-  return static_cast<std::uint32_t>((rows + page_tokens - 1) / page_tokens);
-}
-
 class page_table {
  public:
   page_table() = default;

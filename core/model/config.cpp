@@ -218,11 +218,11 @@ std::vector<float> rope_frequencies(const rope_config& rope, std::uint32_t head_
     const auto slow = static_cast<float>(plain / rope.factor);
     frequencies[i] = rope.type == rope_type::plain ? plain : slow;
     if (rope.type != rope_type::llama3) continue;
-    const double turns =
+    const double rotations =
         rope.original_context * plain / (2 * std::numbers::pi);  // within the original context
-    if (turns > rope.high_freq_factor) frequencies[i] = plain;
-    if (turns < rope.low_freq_factor || turns > rope.high_freq_factor) continue;
-    const double mix = (turns - rope.low_freq_factor) / (rope.high_freq_factor - rope.low_freq_factor);
+    if (rotations > rope.high_freq_factor) frequencies[i] = plain;
+    if (rotations < rope.low_freq_factor || rotations > rope.high_freq_factor) continue;
+    const double mix = (rotations - rope.low_freq_factor) / (rope.high_freq_factor - rope.low_freq_factor);
     frequencies[i] = static_cast<float>((1 - mix) * slow + mix * plain);
   }
   return frequencies;

@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "core/error.h"
-#include "core/token_sink.h"
+#include "core/token.h"
 #include "kernels/attention_rule.h"
 
 namespace weir::core {

@@ -110,9 +110,9 @@ result<void> llama::allocate_host_pages(std::uint32_t count) {
 result<void> llama::warm_up(std::uint32_t max_batch, std::uint32_t prompt_rows) {
   const std::uint32_t rows = max_batch + prompt_rows;
   if (!whole_) return backend_->on_host || make_room(rows, max_batch) ? result<void>() : no_room(rows);
-  const std::uint32_t longest = (info_.context + page_tokens - 1) / page_tokens;
+  const std::uint32_t longest = pages_for(info_.context);
   if (!whole_->warm_up(max_batch, prompt_rows, longest)) return refusal();
-  // Brings the kernel that copies pages: not before the decoder knows that there is memory for code.
+  // Loads the kernel that copies pages: not before the decoder knows that there is memory for code.
   const page_copy nowhere{0, 0};
   copy_pages({&nowhere, 1});
   return device_state();
@@ -210,7 +210,7 @@ void llama::attend(std::uint32_t layer, std::uint32_t rows) {
     backend_->run(kernels::head_norm{q, w.q_norm, rows, c.qkv_width(), c.heads, c.head_dim, c.norm_eps});
     backend_->run(kernels::head_norm{k, w.k_norm, rows, c.qkv_width(), c.kv_heads, c.head_dim, c.norm_eps});
   }
-  // Queries and keys lie side by side, so their heads turn as one.
+  // Queries and keys lie side by side, so one operation rotates the heads of both.
   backend_->run(kernels::rotary{q, cos_.floats(), sin_.floats(), rows, c.qkv_width(), c.heads + c.kv_heads,
                                 c.head_dim});
   const kernels::kv_pages kv = pages_of(layer);

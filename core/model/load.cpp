@@ -42,7 +42,7 @@ result<opened_model> open_model(const std::string& dir) {
     generation = std::move(*parsed);
   }
 
-  auto weights = checkpoint::open(dir);
+  auto weights = open_safetensors(dir);
   if (!weights) return weights.error();
   return opened_model{std::move(*config), std::move(generation), std::move(*weights)};
 }

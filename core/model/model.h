@@ -47,7 +47,7 @@ struct draw {
   sampler* from = nullptr;          // the sequence's sampling state; never null
   std::uint32_t logits_row = 0;     // of the forward; see batch_slice
   std::uint32_t position = 0;       // of the token to be drawn, in prompt and output together
-  std::uint64_t seed = 0;           // as in batch_slice
+  std::uint64_t seed = 0;           // the job's; see sampling_params
   std::uint32_t prompt_tokens = 0;  // length of the sequence's prompt
 };
 

@@ -66,8 +66,8 @@ class sim_model final : public model {
   time_point next_on_grid(time_point t, std::uint64_t ordinal) const {
     duration phase{};
     if (spec_.staggered) {
-      const double turns = static_cast<double>(ordinal) * 0.6180339887498949;
-      phase = grid_ * static_cast<std::int64_t>((turns - std::floor(turns)) * sim_turns) / sim_turns;
+      const double periods = static_cast<double>(ordinal) * 0.6180339887498949;
+      phase = grid_ * static_cast<std::int64_t>((periods - std::floor(periods)) * sim_phases) / sim_phases;
     }
     const duration since = t.time_since_epoch() - phase;
     return time_point((since / grid_ + (since.count() >= 0 ? 1 : 0)) * grid_ + phase);

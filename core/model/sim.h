@@ -23,7 +23,7 @@ namespace weir::core {
 
 struct sim_spec {
   double rate = 50;         // rate=N: tokens per second of one sequence, [0.001, 1e6]; N = 0: the default
-  bool staggered = false;   // arrive=together: one grid for all; staggered: sim_turns grids, evenly shifted
+  bool staggered = false;   // arrive=together: one grid for all; staggered: sim_phases grids, evenly shifted
   double prefill = 20000;   // prefill=N: prompt tokens per second of one sequence, [0.001, 1e9]
   std::uint32_t burst = 1;  // burst=N: tokens come N at a time, every N/rate seconds; [1, 10000]
   duration stall_every{};   // stall=EVERY_MS/FOR_MS: every EVERY_MS, nothing is due for FOR_MS; zero: never
@@ -41,7 +41,7 @@ result<sim_spec> parse_sim_spec(std::string_view text);
 
 // Number of staggered grids. So many that the tokens of all sequences together come evenly; no more, because
 // each grid costs a step, in which the engine visits all its sequences.
-inline constexpr int sim_turns = 16;
+inline constexpr int sim_phases = 16;
 
 inline constexpr std::uint32_t sim_vocab_size = 1000;
 // Output token `index` of a job with this seed.

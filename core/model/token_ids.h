@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "core/model/load/strict_json.h"
-#include "core/token_sink.h"
+#include "core/token.h"
 
 namespace weir::core {
 

@@ -209,7 +209,7 @@ result<model_weights> load_weights(const model_config& config, const checkpoint&
   const auto filled =
       to->do_begin_upload
           ? upload_slices(p->all, from, to, moved)
-          : fill_in_turn(p->all, *to, [&](const piece& q, std::byte* at, const placed& whole) {
+          : fill_one_by_one(p->all, *to, [&](const piece& q, std::byte* at, const placed& whole) {
               return read_piece(from, q, whole.rows.type, at, moved);
             });
   if (!filled) return filled.error();
@@ -233,7 +233,7 @@ result<model_weights> random_weights(const model_config& config, dtype type, u64
     return std::move(p->weights);
   }
   const auto filled =
-      fill_in_turn(p->all, *to, [&](const piece& q, std::byte* at, const placed& whole) -> result<void> {
+      fill_one_by_one(p->all, *to, [&](const piece& q, std::byte* at, const placed& whole) -> result<void> {
         kernels::fill_random_weights(at, whole.rows.type, q.elements, whole.norm, next_seed());
         return {};
       });

@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "core/model/config.h"
-#include "core/model/load/safetensors.h"
+#include "core/model/load/checkpoint.h"
 #include "kernels/buffer.h"
 
 namespace weir::core {

@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-#include "core/token_sink.h"
+#include "core/token.h"
 
 namespace weir::core {
 

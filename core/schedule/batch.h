@@ -11,29 +11,22 @@
 #include <span>
 #include <vector>
 
-#include "core/token_sink.h"
+#include "core/cache/page.h"
+#include "core/token.h"
 
 namespace weir::core {
 
-// Number of a page of KV memory: 0 to the number of pages - 1.
-using page_id = std::int32_t;
-
 // Value in batch::tokens for a token that the host does not know yet: the result of draw `i` of the previous
 // step. Only for models that run ahead.
-constexpr token_id drawn_by(std::int32_t i) { return -1 - i; }
-
-// Tokens in a page of KV memory: one constant for every backend.
-inline constexpr std::uint32_t page_tokens = 64;
+constexpr token_id drawn_by(std::uint32_t i) { return -1 - static_cast<token_id>(i); }
 
 // Consecutive rows of one sequence.
 struct batch_slice {
-  std::uint32_t first_row = 0;      // index into batch::tokens
-  std::uint32_t rows = 0;           // >= 1
-  std::uint32_t position = 0;       // of the first row; rows have position, position + 1, …
-  std::span<const page_id> pages;   // the sequence's first ceil((position + rows) / page_tokens) pages
-  std::int32_t logits_row = -1;     // index among the rows of logits, for the last row; -1: no logits
-  std::uint64_t seed = 0;           // the job's sampling seed (a simulated model makes its tokens from it)
-  std::uint32_t prompt_tokens = 0;  // length of the sequence's prompt
+  std::uint32_t first_row = 0;     // index into batch::tokens
+  std::uint32_t rows = 0;          // >= 1
+  std::uint32_t position = 0;      // of the first row; rows have position, position + 1, …
+  std::span<const page_id> pages;  // the sequence's first ceil((position + rows) / page_tokens) pages
+  std::int32_t logits_row = -1;    // index among the rows of logits, for the last row; -1: no logits
 };
 
 // A copy of the keys and values of one page, all layers, to another page.

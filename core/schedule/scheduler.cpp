@@ -1,83 +1,196 @@
 #include "core/schedule/scheduler.h"
 
 #include <algorithm>
-#include <utility>
+#include <cassert>
+#include <tuple>
+
+#include "core/schedule/prefix_reuse.h"
 
 namespace weir::core {
+namespace {
 
-scheduler::scheduler(std::uint32_t max_batch, prefill_budget::limits l) : budget_(l) {
+// Sequences without room that admission looks behind for one that has it.
+constexpr std::size_t most_blocked = 16;
+
+// Of two sequences of the batch, `a` is preempted after `b`.
+bool preempted_after(const std::unique_ptr<sequence>& a, const std::unique_ptr<sequence>& b) {
+  return std::tuple(a->in_batch(), b->asked.priority, a->arrival) <
+         std::tuple(b->in_batch(), a->asked.priority, b->arrival);
+}
+
+}  // namespace
+
+scheduler::scheduler(std::uint32_t max_batch, prefill_budget::limits l, page_pool& pool, const model& m)
+    : max_batch_(max_batch), pool_(pool), model_(m), paced_(m.info().paced), budget_(l) {
   batch_.tokens.reserve(std::size_t{max_batch} + l.rows);
   batch_.slices.reserve(max_batch);
   batch_.copies.reserve(max_batch);
+  running_.reserve(max_batch);
   chosen_.reserve(max_batch);
   prompts_.reserve(max_batch);
+  computing_.reserve(max_batch);
+  blocked_.reserve(most_blocked);
 }
 
-const batch& scheduler::plan(std::span<const std::unique_ptr<sequence>> running, const model& m,
-                             time_point now) {
+std::unique_ptr<sequence> scheduler::take(const sequence& s) {
+  if (auto found = waiting_.take(s)) return found;
+  const auto it = std::ranges::find(running_, &s, &std::unique_ptr<sequence>::get);
+  if (it == running_.end()) return nullptr;
+  auto taken = std::move(*it);
+  running_.erase(it);
+  return taken;
+}
+
+const batch& scheduler::plan(time_point now) {
+  changes_ = {};
+  grow();
+  admit(now);
+  share();
+  choose(now);
+  return batch_;
+}
+
+void scheduler::grow() {
+  prompts_.clear();
+  for (std::size_t i = 0; i < running_.size(); ++i) {
+    fetch_ahead(running_, i);
+    sequence& s = *running_[i];
+    if (!s.decoding()) prompts_.push_back(&s);
+    while (s.in_batch() && !s.pages.grow(pool_, s.expected())) {
+      (*std::ranges::max_element(running_, preempted_after))->preempt(pool_);
+      ++changes_.preemptions;
+    }
+  }
+  if (changes_.preemptions == 0) return;
+  std::erase_if(prompts_, [](const sequence* s) { return !s->in_batch(); });
+  sweep([&](std::unique_ptr<sequence>& s) {
+    if (!s->in_batch()) waiting_.add_preempted(std::move(s));
+  });
+}
+
+void scheduler::admit(time_point now) {
+  if (waiting_.empty() || look() == seen_) return;
+  blocked_.clear();
+  const auto passed_often = [](const sequence* s) { return s->passed >= most_passes; };
+  for (auto at = waiting_.begin(); at != waiting_.end() && running_.size() < max_batch_;) {
+    sequence& s = *at->second;
+    if (s.asked.sink->abandoned()) {
+      abandoned_.push_back(waiting_.take(at));
+    } else if (take_room(s)) {
+      enter(at, now);
+    } else {
+      blocked_.push_back(&s);
+      ++at;
+    }
+    if (blocked_.size() == most_blocked || std::ranges::any_of(blocked_, passed_often)) break;
+  }
+  seen_ = look();
+}
+
+bool scheduler::take_room(sequence& s) {
+  const std::uint32_t cached = s.cached;
+  share_pages(s, pool_, batch_.copies.empty());
+  if (take_pages(s, pool_, static_cast<std::uint32_t>(running_.size()), batch_.copies)) {
+    changes_.prompt_tokens += s.cached - cached;
+    return true;
+  }
+  s.give_back(pool_);
+  s.cached = cached;
+  return false;
+}
+
+void scheduler::enter(waiting_line::position& at, time_point now) {
+  for (sequence* b : blocked_) ++b->passed;
+  sequence& s = *running_.emplace_back(waiting_.take(at));
+  s.enter(admissions_++, now, model_.info().vocab_size);
+  s.rows_before = all_prompt_rows_;
+  prompts_.push_back(&s);
+  ++changes_.entered;
+}
+
+void scheduler::share() {
+  computing_.clear();
+  for (sequence* s : prompts_) {
+    s->hold(false);
+    if (s->decoding()) continue;
+    ++changes_.prefilling;
+    const std::uint32_t cached = s->cached;
+    const auto missing = share_pages(*s, pool_, batch_.copies.empty());
+    changes_.prompt_tokens += s->cached - cached;
+    if (!missing) continue;
+    s->hold(std::ranges::find(computing_, *missing) != computing_.end());
+    if (s->phase != sequence_phase::held) computing_.push_back(*missing);
+  }
+}
+
+void scheduler::choose(time_point now) {
   batch_.clear();
   chosen_.clear();
   next_due_ = time_point::max();
-  paced_ = m.info().paced;
   prompts_.clear();
   std::uint32_t decoding = 0;
-  for (const auto& p : running) {
+  for (const auto& p : running_) {
     sequence& s = *p;
     if (s.decoding()) {
-      if (s.pending() == 0) continue;  // its last token is under way
+      if (s.pending() == 0) continue;  // its last token is in flight
       ++decoding;
-      take(s, 1, m, now);
-    } else if (!s.held) {
+      add_rows(s, 1, now);
+    } else if (s.phase != sequence_phase::held) {
       prompts_.push_back(&s);
     }
   }
   decode_rows_ = static_cast<std::uint32_t>(batch_.tokens.size());
 
   std::ranges::sort(prompts_, {},
-                    [](const sequence* s) { return std::pair(s->pending() + s->prompt_turn, s->ordinal); });
+                    [](const sequence* s) { return std::pair(s->pending() + s->rows_before, s->ordinal); });
   const std::uint32_t most =
       decode_rows_ + budget_.rows(decoding, static_cast<std::uint32_t>(prompts_.size()));
   for (sequence* s : prompts_) {
     const auto left = most - static_cast<std::uint32_t>(batch_.tokens.size());
     if (left == 0) break;
-    take(*s, std::min(left, s->pending()), m, now);
+    add_rows(*s, std::min(left, s->pending()), now);
   }
   prompt_rows_ = static_cast<std::uint32_t>(batch_.tokens.size()) - decode_rows_;
   all_prompt_rows_ += prompt_rows_;
-  return batch_;
+  changes_.prompt_tokens += prompt_rows_;
 }
 
-void scheduler::take(sequence& s, std::uint32_t rows, const model& m, time_point now) {
-  if (paced_) {
-    const time_point due = m.due({.ordinal = s.ordinal,
-                                  .position = s.computed,
-                                  .rows = rows,
-                                  .prompt_tokens = s.prompt_tokens(),
-                                  .last = s.computed_at});
-    if (due > now) {
-      next_due_ = std::min(next_due_, due);
-      return;
-    }
-  }
+bool scheduler::too_early(const sequence& s, std::uint32_t rows, time_point now) {
+  const time_point due = model_.due({.ordinal = s.ordinal,
+                                     .position = s.computed,
+                                     .rows = rows,
+                                     .prompt_tokens = s.prompt_tokens(),
+                                     .last = s.computed_at});
+  if (due <= now) return false;
+  next_due_ = std::min(next_due_, due);
+  return true;
+}
+
+void scheduler::add_rows(sequence& s, std::uint32_t rows, time_point now) {
+  if (paced_ && too_early(s, rows, now)) return;
   const std::uint32_t position = s.computed, length = s.length();
   const bool draws = rows == s.pending();
-  // field by field in its place: copying what was just written stalls
+  // field by field in its place: copying what was just written stalls the processor
   batch_slice& slice = batch_.slices.emplace_back();
   slice.first_row = static_cast<std::uint32_t>(batch_.tokens.size());
   slice.rows = rows;
   slice.position = position;
   slice.pages = s.pages.holding(position + rows);
   if (draws) slice.logits_row = static_cast<std::int32_t>(batch_.logits_rows++);
-  slice.seed = s.chooser->params().seed;
-  slice.prompt_tokens = s.prompt_tokens();
   for (std::uint32_t at = position; at < position + rows; ++at)
-    batch_.tokens.push_back(at < length ? s.token_at(at) : drawn_by(s.draw_at));
+    batch_.tokens.push_back(at < length ? s.token_at(at) : drawn_by(s.draw_number));
   if (s.output.empty() && !s.scheduled) s.scheduled = now;
   chosen_.push_back(&s);
 }
 
-void scheduler::observe(const load& l, duration took) {
-  budget_.observe(l.decode_rows, l.prompt_rows, took, l.granted);
+void scheduler::computed(time_point now) {
+  batch_.copies.clear();
+  for (std::size_t i = 0; i < chosen_.size(); ++i) {
+    sequence& s = *chosen_[i];
+    s.computed += batch_.slices[i].rows;
+    if (paced_) s.computed_at = now;
+    if (s.fills_page()) name_pages(s, pool_);
+  }
 }
 
 }  // namespace weir::core

@@ -1,82 +1,161 @@
-// scheduler.h — chooses the rows of a step: one for every decoding sequence, and slices of the unfinished
-// prompts.
+// scheduler.h — which sequences are in the batch, which pages they have, and which rows the next step
+// computes.
 //
-// Several prompts may share a step. They are served in the order of pending rows plus prompt_turn, the number
-// of prompt rows chosen before the sequence was admitted; ties go to the earlier admission. Short prompts are
-// therefore quick, and a prompt of R rows waits for at most R rows of prompts that were admitted after it.
+// plan() makes a step in four parts:
+//   1. Growth. Every sequence of the batch gets pages for the rows that it needs computed. Where the pool has
+//      none left, the youngest sequence of the lowest priority is preempted, until there is room. The oldest
+//      sequence of the highest priority is never preempted, so at least one always makes progress.
+//   2. Admission. Waiting sequences enter the batch in the order of the waiting line (waiting_line.h) while
+//      the batch has places and the pool has pages for all their tokens, and one more page for every sequence
+//      of the batch. A sequence that finds no room lets those behind it enter, but at most `most_passes` of
+//      them.
+//   3. Sharing. Sequences with prompt rows to compute take the pages that are in the prefix tree by now. Of
+//      the sequences that would compute the same page in this step, all but the first are held.
+//   4. Choice of rows. One for every decoding sequence, and slices of the unfinished prompts, as many as the
+//      prefill budget allows. Prompts are served in the order of pending rows plus sequence::rows_before;
+//      ties go to the earlier admission. Short prompts are therefore quick, and a prompt of R rows waits for
+//      at most R rows of prompts that were admitted after it. Rows that a paced model does not yet allow
+//      (model::due) are left out.
 //
-// Left out of a step are sequences that are `held`, and rows that a paced model does not yet allow
-// (model::due).
+// A sequence is either in the waiting line or in the batch. Once it has ended it stays in the batch until
+// sweep() takes it out.
 //
-// Thread safety: the owner's thread only. plan() does not allocate once the vectors have reached a batch's
-// size.
+// The scheduler calls neither clock nor device nor sink, except token_sink::abandoned().
+//
+// Thread safety: the owner's thread only. plan() does not allocate once its vectors have reached a batch's
+// size, but for what sequence::enter() allocates.
 #pragma once
 
 #include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "core/model/model.h"
 #include "core/schedule/prefill_budget.h"
 #include "core/schedule/sequence.h"
+#include "core/schedule/waiting_line.h"
 
 namespace weir::core {
 
 class scheduler {
  public:
-  scheduler(std::uint32_t max_batch, prefill_budget::limits l);
+  // Sequences that may enter the batch before one that is ahead of them and finds no room.
+  static constexpr std::uint32_t most_passes = 4;
 
-  // Chooses the rows of the next step; the batch is empty where no row is due. The reference stays valid; the
-  // next plan() overwrites the batch. REQUIRES: no sequence in `running` has ended.
-  const batch& plan(std::span<const std::unique_ptr<sequence>> running, const model& m, time_point now);
+  // `max_batch`: most sequences in the batch; >= 1. `pool` and `m` must outlive the scheduler.
+  scheduler(std::uint32_t max_batch, prefill_budget::limits l, page_pool& pool, const model& m);
 
-  // Prompt rows chosen by all plans so far.
-  std::uint64_t prompt_rows() const noexcept { return all_prompt_rows_; }
+  // --- Sequences ---
 
-  // Page copies that the next forward makes before it computes rows. Admission appends to them; they outlive
-  // empty plans, and computed() clears them.
-  std::vector<page_copy>& copies() noexcept { return batch_.copies; }
+  // Adds a new sequence to the waiting line.
+  void add(std::unique_ptr<sequence> s) { waiting_.add(std::move(s)); }
+  // Takes a sequence out of the waiting line or the batch; null if it is in neither.
+  std::unique_ptr<sequence> take(const sequence& s);
 
-  // For each slice of the latest plan, its sequence.
-  std::span<sequence* const> sequences() const noexcept { return chosen_; }
+  // Takes the first sequence out of the waiting line. REQUIRES: the line is not empty.
+  std::unique_ptr<sequence> take_waiting() { return waiting_.take_front(); }
 
-  // When the earliest row falls due that the latest plan left out; time_point::max() if it left none out.
-  time_point next_due() const noexcept { return next_due_; }
+  const waiting_line& waiting() const noexcept { return waiting_; }
+  // Waiting sequences that were in the batch before: calls f(sequence&) for each.
+  template <class F>
+  void each_preempted(F f) {
+    waiting_.each_preempted(f);
+  }
+  // The batch, in order of admission.
+  std::span<const std::unique_ptr<sequence>> running() const noexcept { return running_; }
+  // Calls f(std::unique_ptr<sequence>&) for each sequence of the batch. Those that f moves away leave it.
+  template <class F>
+  void sweep(F f) {
+    std::erase_if(running_, [&](std::unique_ptr<sequence>& s) {
+      f(s);
+      return s == nullptr;
+    });
+  }
+  // Waiting sequences that the latest plan found abandoned by their sinks, and took out of the line. To be
+  // emptied before the next plan.
+  std::vector<std::unique_ptr<sequence>>& abandoned() noexcept { return abandoned_; }
 
+  // --- Steps ---
+
+  // What a plan did beside its batch.
+  struct changes {
+    std::uint32_t entered = 0;        // sequences admitted to the batch
+    std::uint32_t preemptions = 0;    // sequences that lost their pages
+    std::uint32_t prefilling = 0;     // sequences with a prompt to compute
+    std::uint64_t prompt_tokens = 0;  // prompt rows chosen, and prompt tokens found in the prefix cache
+  };
   // Rows of a plan by kind, and the most prompt rows that its budget allowed.
   struct load {
     std::uint32_t decode_rows = 0, prompt_rows = 0, granted = 0;
   };
-  load last_load() const noexcept { return {decode_rows_, prompt_rows_, budget_.granted()}; }
 
-  // Counts the latest plan's rows as computed, and calls f(sequence&) for each of its sequences. To be called
-  // once a plan, when its forward has been computed or has begun on a device that works in order.
-  template <class F>
-  void computed(time_point now, F f) {
-    batch_.copies.clear();
-    for (std::size_t i = 0; i < chosen_.size(); ++i) {
-      sequence& s = *chosen_[i];
-      s.computed += batch_.slices[i].rows;
-      if (paced_) s.computed_at = now;
-      f(s);
-    }
-  }
+  // Plans the next step. The batch is empty where no row is due. The reference stays valid; the next plan()
+  // overwrites the batch. REQUIRES: no sequence of the batch has ended.
+  const batch& plan(time_point now);
+
+  // Of the latest plan: what it did, its rows, and for each slice of its batch the sequence.
+  const changes& latest() const noexcept { return changes_; }
+  load last_load() const noexcept { return {decode_rows_, prompt_rows_, budget_.granted()}; }
+  std::span<sequence* const> sequences() const noexcept { return chosen_; }
+  // When the earliest row falls due that it left out; time_point::max() if it left none out.
+  time_point next_due() const noexcept { return next_due_; }
+
+  // Counts the latest plan's rows as computed, and names the pages that they filled. To be called once a
+  // plan, when its forward has been computed or has begun on a device that works in order.
+  void computed(time_point now);
 
   // Tells the prefill budget how long a step with this load took.
-  void observe(const load& l, duration took);
+  void observe(const load& l, duration took) {
+    budget_.observe(l.decode_rows, l.prompt_rows, took, l.granted);
+  }
 
  private:
-  // Adds the next `rows` rows of a sequence to the batch, or notes in next_due_ when they fall due.
-  void take(sequence& s, std::uint32_t rows, const model& m, time_point now);
+  // The parts of a plan.
+  void grow();
+  void admit(time_point now);
+  void share();
+  void choose(time_point now);
 
+  // Takes the pages that a waiting sequence needs, cached ones first. Returns false and changes nothing if
+  // the pool has not enough.
+  bool take_room(sequence& s);
+  // Moves the waiting sequence at `at` into the batch, and `at` to the next one.
+  void enter(waiting_line::position& at, time_point now);
+  // Adds the next `rows` rows of a sequence to the batch, or notes in next_due_ when they fall due.
+  void add_rows(sequence& s, std::uint32_t rows, time_point now);
+  // The rows that add_rows() is asked for may not be computed yet; notes when they may.
+  bool too_early(const sequence& s, std::uint32_t rows, time_point now);
+
+  // What decides whether a waiting sequence can enter. None can while it equals `seen_`.
+  struct outlook {
+    std::uint64_t releases = 0, arrivals = 0;
+    std::size_t running = 0;
+    bool operator==(const outlook&) const = default;
+  };
+  outlook look() const { return {pool_.releases(), waiting_.arrivals(), running_.size()}; }
+
+  const std::uint32_t max_batch_;
+  page_pool& pool_;
+  const model& model_;
+  const bool paced_;  // model_info::paced
   prefill_budget budget_;
+
+  waiting_line waiting_;
+  std::vector<std::unique_ptr<sequence>> running_;    // in order of admission
+  std::vector<std::unique_ptr<sequence>> abandoned_;  // see abandoned()
+  std::uint64_t admissions_ = 0;                      // so far
+  outlook seen_;                                      // as the last admit() left it
+
   batch batch_;
-  std::vector<sequence*> chosen_;   // [slices] whose rows each slice holds
-  std::vector<sequence*> prompts_;  // sequences with prompt rows to compute, in the order they are served
+  std::vector<sequence*> chosen_;     // [slices] whose rows each slice holds
+  std::vector<sequence*> prompts_;    // sequences with prompt rows to compute, in the order they are served
+  std::vector<sequence*> blocked_;    // waiting sequences that the current admit() found no room for
+  std::vector<page_name> computing_;  // names of the pages that prompts compute in this step
+  changes changes_;                   // of the latest plan
   std::uint32_t decode_rows_ = 0, prompt_rows_ = 0;  // of the latest plan
   std::uint64_t all_prompt_rows_ = 0;                // of all plans
   time_point next_due_{};
-  bool paced_ = false;  // the latest plan's model is paced
 };
 
 }  // namespace weir::core

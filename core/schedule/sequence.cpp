@@ -23,8 +23,9 @@ sequence::sequence(job j, const model_info& m, std::uint32_t longest)
 }
 
 void sequence::enter(std::uint64_t admission, time_point now, std::uint32_t vocab_size) {
+  assert(phase == sequence_phase::waiting || phase == sequence_phase::preempted);
+  phase = sequence_phase::running;
   ordinal = admission;
-  preempted = false;
   computed_at = now;
   if (chooser) return;
   chooser.emplace(
@@ -33,7 +34,7 @@ void sequence::enter(std::uint64_t admission, time_point now, std::uint32_t voca
   stops = stop_matcher(asked.stop);
   if (asked.max_repeats > 0) loops.emplace(asked.max_repeats);
   output.reserve(max_output);
-  pages.reserve(pages_for(std::uint64_t{prompt_tokens()} + max_output));
+  pages.reserve(pages_for(prompt_tokens() + max_output));
 }
 
 void sequence::found(std::uint32_t rows) noexcept {
@@ -45,19 +46,19 @@ void sequence::found(std::uint32_t rows) noexcept {
 void sequence::give_back(page_pool& pool) {
   pages.release(pool);
   computed = named = 0;
-  draw_at = -1;  // whatever comes of it: it will be drawn again, if it is wanted
   last_name = root_name(asked.cache_salt);
 }
 
 void sequence::preempt(page_pool& pool) {
+  assert(in_batch());
   furthest_ = std::max(furthest_, computed);
   give_back(pool);
-  preempted = true;
+  phase = sequence_phase::preempted;
   ++preemptions;
 }
 
 bool sequence::accept(token t, const token_table& text) {
-  assert(chooser && !ended);
+  assert(phase == sequence_phase::running);
   if (sampled++ > 0) {
     max_gap_ = std::max(max_gap_, t.at - last_at_);
   } else {
@@ -81,7 +82,6 @@ bool sequence::is_ending(token_id id) const noexcept {
   return (ending_bits_ & bit_of(id)) && std::find(endings.begin(), endings.end(), id) != endings.end();
 }
 
-// Stop strings, then loops.
 bool sequence::watch(token_id id, bool may_stop, const token_table& text) {
   if (stops.empty()) {
     decided = static_cast<std::uint32_t>(output.size());
@@ -99,8 +99,6 @@ bool sequence::watch(token_id id, bool may_stop, const token_table& text) {
   return true;
 }
 
-// Where in the output's bytes the stop string begins that this token completes. Stop strings are looked for
-// behind the first min_tokens tokens only.
 std::optional<std::uint64_t> sequence::judge(token_id id, const token_table& text) {
   const std::uint64_t watched_from = text_bytes_ - stops.fed();
   text_bytes_ += text[id].size();
@@ -109,7 +107,6 @@ std::optional<std::uint64_t> sequence::judge(token_id id, const token_table& tex
   return watched_from + *start;
 }
 
-// Decides the tokens that end within the first `bytes` of the text.
 void sequence::decide(std::uint64_t bytes, const token_table& text) {
   while (decided < output.size()) {
     const std::uint64_t end = decided_bytes_ + text[output[decided].id].size();
@@ -119,7 +116,6 @@ void sequence::decide(std::uint64_t bytes, const token_table& text) {
   }
 }
 
-// Decides the tokens that begin within the first `bytes` of the text, which is all that may be shown of them.
 void sequence::cut(std::uint64_t bytes, const token_table& text) {
   matched_ = true;
   while (decided_bytes_ < bytes) decided_bytes_ += text[output[decided++].id].size();
@@ -127,10 +123,10 @@ void sequence::cut(std::uint64_t bytes, const token_table& text) {
 }
 
 void sequence::close(finish_reason why, page_pool& pool, std::optional<error> fault) {
-  assert(!ended);
+  assert(!ended());
   give_back(pool);
   if (!matched_) decided = static_cast<std::uint32_t>(output.size());
-  ended = true;
+  phase = sequence_phase::ended;
   how.reason = why;
   how.input_tokens = prompt_tokens();
   how.output_tokens = sampled;
@@ -148,7 +144,7 @@ void sequence::write_tail() {
 }
 
 bool sequence::settle() {
-  assert(ended);
+  assert(ended());
   offer();
   if (tail_waits()) return false;
   sink_->finish(how);

@@ -1,22 +1,27 @@
 // sequence.h — one job inside the engine: what was asked, what was computed and sampled, and what was
 // delivered.
 //
-// Life of a sequence: it is constructed by submit(), enter()ed when it is admitted, accept()s one sampled
-// token per step, is close()d with a reason, and is settle()d once its sink has taken every token and the
-// ending.
+// Life of a sequence, by its phase: submit() constructs it (waiting). enter() admits it to the batch
+// (running). A step may leave it out (held) or request a draw for it (drawing); accept() takes the token that
+// was drawn (running again). preempt() takes its pages (preempted), and it waits for enter() again. close()
+// ends it with a reason (ended). settle() tells its sink the ending once the sink has taken every token.
 //
 // Thread safety: the owner's thread only. accept() and offer() do not allocate.
 //
 // Invariants:
 //   1. delivered <= decided <= output.size() <= max_output. A token is decided when no stop string can
 //      withhold it any more; only settle_now() may drop a decided token.
-//   2. computed <= expected(). A closed sequence has no pages.
+//   2. computed <= expected(). Only a sequence in the batch has pages.
 //   3. The first `named` pages of the table are in the prefix tree, and named * page_tokens <= computed.
 #pragma once
 
 #include <algorithm>
+#include <cassert>
 #include <cstdint>
+#include <memory>
 #include <optional>
+#include <span>
+#include <utility>
 #include <vector>
 
 #include "core/cache/page_table.h"
@@ -29,37 +34,37 @@
 
 namespace weir::core {
 
-struct alignas(128) sequence {
-  // `longest`: most tokens of prompt and output together. REQUIRES: the prompt has fewer than `longest`
-  // tokens.
-  sequence(job j, const model_info& m, std::uint32_t longest);
+// Where a sequence is in its life.
+enum class sequence_phase : std::uint8_t {
+  waiting,    // in the waiting line, and never in the batch so far
+  running,    // in the batch, with pages
+  held,       // in the batch, but left out of this step: another sequence computes the page that it needs next
+  drawing,    // in the batch, and awaits the token of a requested draw
+  preempted,  // was in the batch and lost its pages to other sequences; in the waiting line again
+  ended,      // close() was called: it has no pages, and its sink may still have tokens to take
+};
 
-  // --- Hot members, which every step reads. They fill the first three cache lines, and rarely used members
-  // stay off those lines: after the wait for a step the lines are no longer cached, and each costs one access
-  // to memory. ---
-
+// The members of a sequence that every step reads. They fill two cache lines, and rarely used members stay
+// off these lines: after the wait for a step the lines are no longer cached, and each costs one access to
+// memory.
+struct alignas(128) sequence_step {
   // Rows (one per token) whose keys and values are in `pages`. The rows of a forward that has begun count,
   // since the device completes them before anything that begins later.
   std::uint32_t computed = 0;
-  // Index, in the engine's draws, of the draw whose token this sequence awaits; -1: it awaits none.
-  std::int32_t draw_at = -1;
+  // Number of the draw whose token it awaits, in the step in flight. Only in phase `drawing`.
+  std::uint32_t draw_number = 0;
   // Pages at the beginning of `pages` that are in the prefix tree.
   std::uint32_t named = 0;
   // Most output tokens: the job's max_tokens, or what the context leaves if that is less; >= 1.
-  std::uint32_t max_output;
+  std::uint32_t max_output = 1;
   // Leading tokens of `output` that no stop string can withhold any more, and those that the sink has taken.
   std::uint32_t decided = 0, delivered = 0;
   // Tokens sampled: `output`, and the stop id that ended the sequence, if one did.
   std::uint32_t sampled = 0;
-  // The sequence was in the batch, lost its pages to others and waits to be admitted again.
-  bool preempted = false;
-  // In this step another sequence computes the page that this one needs next, so this one is not scheduled.
-  bool held = false;
-  // close() was called; `how` has the reason.
-  bool ended = false;
+  sequence_phase phase = sequence_phase::waiting;
 
- private:
-  bool watched_;  // the job has stop strings or max_repeats
+ protected:
+  bool watched_ = false;  // the job has stop strings or max_repeats
   // Filter in front of `endings`: bit id % 64 is set for each of them. A token whose bit is clear is no
   // ending.
   std::uint64_t ending_bits_ = 0;
@@ -69,14 +74,21 @@ struct alignas(128) sequence {
   // Every token that was kept, in order. The stop id that ended the sequence is not in it.
   std::vector<token> output;
 
- private:
-  token_sink* sink_;                          // asked.sink
-  time_point last_at_{};                      // when the last token was sampled
-  duration max_gap_{};                        // longest time between two consecutive tokens
-  std::uint32_t prompt_tokens_, min_tokens_;  // as asked
+ protected:
+  token_sink* sink_ = nullptr;                        // asked.sink
+  time_point last_at_{};                              // when the last token was sampled
+  duration max_gap_{};                                // longest time between two consecutive tokens
+  std::uint32_t prompt_tokens_ = 0, min_tokens_ = 0;  // as asked
+};
+static_assert(sizeof(sequence_step) == 128, "a step reads one more line of every sequence");
 
- public:
-  alignas(64) std::optional<sampler> chooser;  // sampling state; set by the first enter()
+struct sequence : sequence_step {
+  // `longest`: most tokens of prompt and output together. REQUIRES: the prompt has fewer than `longest`
+  // tokens.
+  sequence(job j, const model_info& m, std::uint32_t longest);
+
+  // Sampling state; set by the first enter(). A plain draw reads its first line.
+  alignas(64) std::optional<sampler> chooser;
 
   // --- The job, constant after construction ---
   job asked;
@@ -84,12 +96,12 @@ struct alignas(128) sequence {
 
   // --- Scheduling ---
   std::uint64_t arrival = 0;      // number of the submission among all jobs of the engine
-  std::uint64_t turn = 0;         // scheduling order among waiting jobs, lowest first; see waiting_line.h
+  std::uint64_t ticket = 0;       // scheduling order among waiting jobs, lowest first; see waiting_line.h
   std::uint32_t passed = 0;       // admissions of jobs behind this one while it found no room
   std::uint32_t preemptions = 0;  // times it was preempted
   std::uint64_t ordinal = 0;      // number of its latest admission among all admissions of the engine
   page_name last_name;            // name of the last named page; the salt's root name while there is none
-  std::uint64_t prompt_turn = 0;  // scheduler::prompt_rows() at its latest admission; orders prompts there
+  std::uint64_t rows_before = 0;  // prompt rows that the scheduler chose before its latest admission
   // When its last rows were computed; before the first rows, when it was admitted. Kept up to date for paced
   // models only.
   time_point computed_at{};
@@ -107,7 +119,13 @@ struct alignas(128) sequence {
     return prompt_tokens() + static_cast<std::uint32_t>(output.size());
   }
   // A draw for this sequence has been requested and its token is not known yet.
-  bool awaits() const noexcept { return draw_at >= 0; }
+  bool awaits() const noexcept { return phase == sequence_phase::drawing; }
+  bool ended() const noexcept { return phase == sequence_phase::ended; }
+  // It is in the batch, and not in the waiting line or ended.
+  bool in_batch() const noexcept {
+    using enum sequence_phase;
+    return phase == running || phase == held || phase == drawing;
+  }
   // Rows that the sequence needs computed: length(), and one for the token that it awaits. An awaited token
   // that reaches max_output needs no row, because nothing is sampled after it.
   std::uint32_t expected() const noexcept {
@@ -127,12 +145,12 @@ struct alignas(128) sequence {
   // The sink has not taken every decided token.
   bool tail_waits() const noexcept { return delivered < decided; }
 
-  // Prefetches the three cache lines of the hot members.
+  // Prefetches sequence_step and the first line of the sampler.
   void fetch() const noexcept {
-    for (int line = 0; line < 3; ++line)
+    for (std::size_t line = 0; line < 3; ++line)
       __builtin_prefetch(reinterpret_cast<const std::byte*>(this) + line * 64, 1);
   }
-  // Prefetches the end of `output` and the page table. Reads the hot members, so fetch() should come first.
+  // Prefetches the end of `output` and the page table. Reads sequence_step, so fetch() should come first.
   void fetch_ends() const noexcept {
     __builtin_prefetch(output.data() + output.size(), 1);
     __builtin_prefetch(pages.all().data());
@@ -140,19 +158,40 @@ struct alignas(128) sequence {
 
   // Admission into the batch; `admission` becomes the ordinal. The first call builds the sampler, the stop
   // matcher and the loop detector and reserves memory for the longest output; later calls keep them.
+  // REQUIRES: it waits, or was preempted.
   void enter(std::uint64_t admission, time_point now, std::uint32_t vocab_size);
+
+  // Leaves it out of the step that is planned, or in. REQUIRES: running or held.
+  void hold(bool on) noexcept {
+    assert(phase == sequence_phase::running || phase == sequence_phase::held);
+    phase = on ? sequence_phase::held : sequence_phase::running;
+  }
+
+  // Draw `number` of the step in flight is requested for it. REQUIRES: running.
+  void await_draw(std::uint32_t number) noexcept {
+    assert(phase == sequence_phase::running);
+    draw_number = number;
+    phase = sequence_phase::drawing;
+  }
+  // The awaited token has come: returns the number of its draw. REQUIRES: awaits().
+  std::uint32_t take_draw() noexcept {
+    assert(awaits());
+    phase = sequence_phase::running;
+    return draw_number;
+  }
 
   // Sets computed to `rows`: the prefix cache gave the keys and values of all rows before it.
   void found(std::uint32_t rows) noexcept;
 
-  // Releases all pages and forgets the awaited draw. Output and delivery state stay.
+  // Releases all pages. The phase, output and delivery state stay.
   void give_back(page_pool& pool);
 
-  // Releases all pages for the sake of other sequences. The sequence stays alive and may be enter()ed again.
+  // Releases all pages for the sake of other sequences, and forgets the awaited draw: its token is drawn
+  // again later. The sequence may be enter()ed again. REQUIRES: in the batch.
   void preempt(page_pool& pool);
 
   // Adds a sampled token. Returns false if it ended the sequence: how.reason is set, and the caller must
-  // close() with that reason. REQUIRES: entered, not ended.
+  // close() with that reason. REQUIRES: running.
   bool accept(token t, const token_table& text);
 
   // Ends the sequence and releases its pages. Withheld tokens become decided, unless a stop string matched:
@@ -196,5 +235,13 @@ struct alignas(128) sequence {
   std::uint64_t text_bytes_ = 0, decided_bytes_ = 0;
   bool matched_ = false;  // a stop string matched: tokens that are not decided are not shown
 };
+
+// To be called by a pass over `all` at index `i`: prefetches the sequences that the pass reaches soon. After
+// the wait for a step the first pass finds few of their lines in the caches.
+inline void fetch_ahead(std::span<const std::unique_ptr<sequence>> all, std::size_t i) {
+  constexpr std::size_t lines = 16, ends = 8;  // sequences ahead
+  if (i + lines < all.size()) all[i + lines]->fetch();
+  if (i + ends < all.size()) all[i + ends]->fetch_ends();
+}
 
 }  // namespace weir::core

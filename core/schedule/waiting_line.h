@@ -1,10 +1,10 @@
 // waiting_line.h — the jobs that are not in the batch, in scheduling order: higher priority first, then
-// preempted sequences, then by ticket (sequence::turn), then by arrival.
+// preempted sequences, then by ticket (sequence::ticket), then by arrival.
 //
-// A job's ticket is the number of its arrival plus `turn_of_a_key` for every job of the same API key that
-// waits when it arrives. Keys therefore alternate, however many jobs one of them brings. Of the jobs of its
-// priority that arrive later, at most as many as were added to its ticket enter before it. A preempted
-// sequence stands before all new jobs of its priority until it enters the batch again.
+// A job's ticket is the number of its arrival plus `ticket_step` for every job of the same API key that
+// waits when it arrives. Keys therefore alternate, however many jobs one of them has. Of the jobs of its priority
+// that arrive later, at most as many as were added to its ticket enter before it. A preempted sequence stands
+// before all new jobs of its priority until it enters the batch again.
 //
 // Thread safety: the owner's thread only.
 #pragma once
@@ -24,17 +24,17 @@ class waiting_line {
   struct place {
     int priority;
     bool preempted;
-    std::uint64_t turn, arrival;
+    std::uint64_t ticket, arrival;
     bool operator<(const place& o) const {
-      return std::tie(o.priority, o.preempted, turn, arrival) <
-             std::tie(priority, preempted, o.turn, o.arrival);
+      return std::tie(o.priority, o.preempted, ticket, arrival) <
+             std::tie(priority, preempted, o.ticket, o.arrival);
     }
   };
   using places = std::map<place, std::unique_ptr<sequence>>;
 
  public:
   // Added to a job's ticket for each job of the same key that waits already, in arrivals.
-  static constexpr std::uint64_t turn_of_a_key = 64;
+  static constexpr std::uint64_t ticket_step = 64;
 
   bool empty() const noexcept { return line_.empty(); }
   std::size_t size() const noexcept { return line_.size(); }
@@ -46,13 +46,13 @@ class waiting_line {
   void add(std::unique_ptr<sequence> s) {
     s->arrival = arrivals_++;
     const auto key = keys_.find(s->asked.key);
-    s->turn = s->arrival + (key == keys_.end() ? 0 : key->second * turn_of_a_key);
+    s->ticket = s->arrival + (key == keys_.end() ? 0 : key->second * ticket_step);
     insert(std::move(s));
   }
 
   // Adds a sequence that was preempted. It keeps its number of arrival and its ticket.
   void add_preempted(std::unique_ptr<sequence> s) {
-    assert(s->preempted);
+    assert(is_preempted(*s));
     insert(std::move(s));
   }
 
@@ -86,24 +86,29 @@ class waiting_line {
   void each_preempted(F f) {
     if (preempted_ == 0) return;
     for (const auto& [place, s] : line_)
-      if (s->preempted) f(*s);
+      if (is_preempted(*s)) f(*s);
   }
 
  private:
-  static place place_of(const sequence& s) { return {s.asked.priority, s.preempted, s.turn, s.arrival}; }
+  static bool is_preempted(const sequence& s) { return s.phase == sequence_phase::preempted; }
+  static place place_of(const sequence& s) {
+    return {s.asked.priority, is_preempted(s), s.ticket, s.arrival};
+  }
 
+  // Nothing is counted where memory is short and emplace() throws.
   void insert(std::unique_ptr<sequence> s) {
-    ++keys_[s->asked.key];
-    tokens_ += s->length();
-    preempted_ += s->preempted ? 1 : 0;
-    line_.emplace(place_of(*s), std::move(s));
+    std::uint64_t& of_key = keys_[s->asked.key];
+    const sequence& added = *line_.emplace(place_of(*s), std::move(s)).first->second;
+    ++of_key;
+    tokens_ += added.length();
+    preempted_ += is_preempted(added) ? 1 : 0;
   }
 
   std::unique_ptr<sequence> extract(position at) {
     auto s = std::move(line_.extract(at).mapped());
     if (const auto key = keys_.find(s->asked.key); --key->second == 0) keys_.erase(key);
     tokens_ -= s->length();
-    preempted_ -= s->preempted ? 1 : 0;
+    preempted_ -= is_preempted(*s) ? 1 : 0;
     return s;
   }
 

@@ -13,7 +13,7 @@
 #include <cstdint>
 #include <span>
 
-#include "core/token_sink.h"
+#include "core/token.h"
 
 namespace weir::core {
 

@@ -12,7 +12,7 @@
 
 #include "core/text/normalizer.h"
 #include "core/text/regex.h"
-#include "core/token_sink.h"
+#include "core/token.h"
 
 namespace weir::core {
 

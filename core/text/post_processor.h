@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "core/text/json_field.h"
-#include "core/token_sink.h"
+#include "core/token.h"
 
 namespace weir::core {
 

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "core/error.h"
-#include "core/token_sink.h"
+#include "core/token.h"
 
 namespace weir::core {
 

@@ -1,4 +1,4 @@
-// load_tokenizer() and parse_tokenizer(), which turn each refusal of the loaders into an error.
+// load_tokenizer() and parse_tokenizer(), which make an error of each refusal of the loaders.
 #include "core/text/hf_tokenizer.h"
 #include "core/text/read_file.h"
 

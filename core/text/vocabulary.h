@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/token_sink.h"
+#include "core/token.h"
 
 namespace weir::core {
 

@@ -81,19 +81,19 @@ asio::awaitable<void> serve(socket_ptr s, lobby& rooms) {
   me.stop();
 }
 
-asio::awaitable<void> listen(tcp::acceptor& door, lobby& rooms) {
+asio::awaitable<void> listen(tcp::acceptor& acceptor, lobby& rooms) {
   while (true) {
-    auto s = std::make_shared<tcp::socket>(co_await door.async_accept(asio::use_awaitable));
-    asio::co_spawn(door.get_executor(), serve(std::move(s), rooms), asio::detached);
+    auto s = std::make_shared<tcp::socket>(co_await acceptor.async_accept(asio::use_awaitable));
+    asio::co_spawn(acceptor.get_executor(), serve(std::move(s), rooms), asio::detached);
   }
 }
 
 int main(int argc, char** argv) {
   asio::io_context io(1);
   const auto port = static_cast<unsigned short>(argc > 1 ? std::stoi(argv[1]) : 0);
-  tcp::acceptor door(io, {asio::ip::address_v4::loopback(), port});
-  std::cout << "chatting on port " << door.local_endpoint().port() << std::endl;
+  tcp::acceptor acceptor(io, {asio::ip::address_v4::loopback(), port});
+  std::cout << "chatting on port " << acceptor.local_endpoint().port() << std::endl;
   lobby rooms;
-  asio::co_spawn(io, listen(door, rooms), asio::detached);
+  asio::co_spawn(io, listen(acceptor, rooms), asio::detached);
   io.run();
 }

@@ -78,10 +78,10 @@ asio::awaitable<void> session(tcp::socket socket, weir::ref<visit> counter) {
   }
 }
 
-asio::awaitable<void> listen(tcp::acceptor door, asio::thread_pool& threads, weir::ref<visit> counter) {
+asio::awaitable<void> listen(tcp::acceptor acceptor, asio::thread_pool& threads, weir::ref<visit> counter) {
   while (true) {
     auto strand = asio::make_strand(threads);  // a session on any thread; the actor stays where it is
-    tcp::socket s = co_await door.async_accept(strand, asio::use_awaitable);
+    tcp::socket s = co_await acceptor.async_accept(strand, asio::use_awaitable);
     asio::co_spawn(strand, session(std::move(s), counter), asio::detached);
   }
 }
@@ -92,9 +92,9 @@ int main(int argc, char** argv) {
   weir::options o{.name = "visits", .restart = {.when = weir::restart_when::on_error, .first_delay = 1ms}};
   auto counter = weir::spawn<visit>(io.get_executor(), o, count_visits);
 
-  tcp::acceptor door(
+  tcp::acceptor acceptor(
       io, {asio::ip::address_v4::loopback(), static_cast<unsigned short>(argc > 1 ? std::stoi(argv[1]) : 0)});
-  std::cout << "listening on port " << door.local_endpoint().port() << std::endl;
-  asio::co_spawn(io, listen(std::move(door), threads, counter), asio::detached);
+  std::cout << "listening on port " << acceptor.local_endpoint().port() << std::endl;
+  asio::co_spawn(io, listen(std::move(acceptor), threads, counter), asio::detached);
   io.run();
 }

@@ -65,7 +65,7 @@ struct attention_job {
     t.kv = op.kv;
     t.pages = slice.pages;
     t.head = head;
-    t.scale = op.rule.scale;
+    t.rule = op.rule;
     t.scratch = scratch;
     for (std::uint32_t i = 0; i < t.count; ++i) {
       const std::uint32_t r = block.first + i / some, query_head = head * group + first + i % some;

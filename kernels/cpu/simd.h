@@ -71,7 +71,7 @@ struct attention_tile {
   kv_pages kv;
   const std::int32_t* pages = nullptr;
   std::uint32_t head = 0, first_page = 0, last_page = 0;  // indices into pages, [first, last)
-  float scale = 1;
+  attention_rule rule;
   attention_sums into;
   float* scratch = nullptr;  // [scratch_floats(kv)]
 

@@ -22,10 +22,11 @@
 #include "kernels/attention_rule.h"
 #include "kernels/cuda/device.h"
 #include "kernels/cuda/element.h"
+#include "kernels/page.h"
 
 namespace weir::kernels::cuda {
 
-constexpr int page_tokens = 64;
+constexpr int page_tokens = kernels::page_tokens;
 
 // The units of a token's row in one panel, for heads of `units` units (head_dim / 8).
 constexpr __host__ __device__ int panel_units(int units) { return units % 8 == 0 ? 8 : units; }

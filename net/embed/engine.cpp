@@ -16,7 +16,7 @@ using phase = actors::job_stream::phase;
 static_assert(engine_options{}.max_batch == core::device_settings{}.max_batch);
 static_assert(engine_options{}.queue == core::queue_settings{}.queue);
 
-// Throws for a number that is out of its setting's range.
+// Throws engine_error for a number that is outside the range of its setting.
 template <class S>
 void check_ranges(S& settings) {
   core::visit_settings(settings, [](const core::setting& s, const auto& field) {
@@ -89,7 +89,7 @@ actors::request request_of(request r) {
 
 }  // namespace
 
-// --- a job: a cursor into its stream's log
+// --- weir::job: a cursor into the log of a job_stream
 
 struct job::state {
   explicit state(const std::shared_ptr<engine::state>& e) : ex(e->ex), by(e) { e->jobs.insert(this); }
@@ -101,13 +101,13 @@ struct job::state {
     return abandoned || stream->state() == phase::done || stream->state() == phase::refused;
   }
 
-  // The engine goes: its reader must not wait for what nobody will make.
+  // The engine is being destroyed: ends the pending read, for which no more tokens will come.
   void abandon() {
     abandoned = true;
     news();
   }
 
-  // Gives the pending read what there is, or the end.
+  // Completes the pending read if there are tokens for it, or if the job has ended.
   void news() {
     if (!handler) return;
     std::size_t n = 0;
@@ -139,7 +139,7 @@ struct job::state {
   bool abandoned = false;
   std::shared_ptr<actors::job_stream> stream;
   std::string id;
-  std::uint32_t next = 0;  // token to be read
+  std::uint32_t next = 0;  // index of the next token to be read
   waiting handler;
   std::span<token> into;
   std::uint64_t reads = 0;

@@ -1,4 +1,6 @@
-// engine_state.h — what engine.hpp hides, for those that stand on it.
+// engine_state.h — the private state of weir::engine, which weir::server uses too.
+//
+// Thread safety: as the engine's.
 #pragma once
 
 #include <unordered_set>
@@ -16,8 +18,8 @@ struct engine::state {
   boost::asio::any_io_executor ex;
   actors::system_time clock;
   actors::service service;
-  loading handler;
-  std::unordered_set<job::state*> jobs;  // those that somebody still holds
+  loading handler;                       // of async_load(), while it is pending
+  std::unordered_set<job::state*> jobs;  // the state of every weir::job that exists
 };
 
 inline engine_error to_exception(const core::error& e) { return {e.param, e.message}; }

@@ -2,7 +2,7 @@
 // the time of each read is passed in.
 //
 // Thread safety: none; one owner.
-// Invariant: over() turns true once, with record().how saying how; nothing is recorded after it.
+// Invariant: over() becomes true once, with record().how saying how; nothing is recorded after it.
 #pragma once
 
 #include "net/load/talk.h"

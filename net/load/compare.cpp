@@ -87,7 +87,7 @@ comparison_report compare(std::size_t pairs, const window& measure,
 
 std::string as_text(const comparison_report& r) {
   std::string out = fmt::format(
-      "A {}\nB {}\n{} pairs of windows, in turns\n\n{:<22}{:>6}{:>12}{:>12}{:>10}   95 % interval\n", r.a,
+      "A {}\nB {}\n{} pairs of windows, alternating\n\n{:<22}{:>6}{:>12}{:>12}{:>10}   95 % interval\n", r.a,
       r.b, r.pairs, "", "", "A", "B", "A / B");
   for (const auto& c : r.figures) {
     out += fmt::format("{:<22}{:>6}", entry(c.of).name, c.statistic);

@@ -16,8 +16,8 @@
 namespace weir::load {
 
 struct ratio {
-  double a = 0, b = 0;                     // medians of the windows
-  double value = 0, low = 0, high = 0;     // a / b, and its 95 % interval
+  double a = 0, b = 0;                  // medians of the windows
+  double value = 0, low = 0, high = 0;  // a / b, and its 95 % interval
 };
 
 // The ratio of pairs (a[i], b[i]); nullopt if there are fewer than two pairs or the median of b is zero.
@@ -27,21 +27,21 @@ std::optional<ratio> ratio_of(const std::vector<double>& a, const std::vector<do
 struct compared {
   figure of;
   std::string statistic;
-  std::optional<ratio> result;             // nullopt: not measured in every window, or see ratio_of()
+  std::optional<ratio> result;  // nullopt: not measured in every window, or see ratio_of()
 };
 
 struct comparison_report {
   std::string a, b;
   std::size_t pairs = 0;
   std::vector<compared> figures;
-  std::string bottleneck;                  // of the latest window that had one; empty: none had
+  std::string bottleneck;  // of the latest window that had one; empty: none had
   bool interrupted = false;
 };
 
 // Measures one window of the first or the second server.
 using window = std::function<report(bool second)>;
-// Measures `pairs` pairs of windows; fewer if `interrupted` returns true.
 
+// Measures `pairs` pairs of windows; fewer if `interrupted` returns true.
 comparison_report compare(std::size_t pairs, const window& measure, const std::function<bool()>& interrupted);
 
 std::string as_text(const comparison_report& r);

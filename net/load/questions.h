@@ -15,9 +15,9 @@ namespace weir::load {
 
 struct question_options {
   token_range prompt_tokens{64, 64}, max_tokens{128, 128};
-  std::vector<std::string> prompts;  // used in turn; empty: prompts of short words, about one token each
+  std::vector<std::string> prompts;  // used round-robin; empty: prompts of short words, about one token each
   std::size_t distinct = 0;          // number of different word prompts; 0: each request has its own
-  trace lengths;                     // lengths, used in turn; empty: lengths are drawn from the ranges
+  trace lengths;                     // lengths, used round-robin; empty: lengths are drawn from the ranges
   std::uint64_t seed = 0;
 };
 

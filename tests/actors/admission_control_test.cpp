@@ -1,4 +1,4 @@
-// Who is let in, who is sent away until when, and whether what was predicted comes true.
+// Which jobs are admitted, which are refused and until when, and whether what was predicted comes true.
 #include "actors/admission_control.h"
 
 #include <random>
@@ -55,7 +55,7 @@ TEST_CASE("admission: a full queue says when the next answer is likely to end") 
   CHECK(admission.admit("m", 10).error().retry_after_ms == 15000);  // 600 tokens at 40/s
 }
 
-TEST_CASE("admission: prompts wait up to a number of tokens, whatever the next one brings") {
+TEST_CASE("admission: prompts wait up to a number of tokens, however long the next one is") {
   admission_control admission(2, {.queue = 100, .queue_tokens = 1000});
   admission.set_pace({.places = 2, .prompt_tokens_per_s = 50, .tokens_per_s = 0});
   REQUIRE(admission.admit("m", 999).has_value());
@@ -187,8 +187,8 @@ TEST_CASE(
 
 namespace {
 
-struct door_rig {
-  explicit door_rig(std::uint64_t seed, const std::function<void(actors::owner_options&)>& change,
+struct admission_rig {
+  explicit admission_rig(std::uint64_t seed, const std::function<void(actors::owner_options&)>& change,
                     const std::string& sim = "rate=100,prefill=100000")
       : here(seed) {
     actors::service_options o;
@@ -225,7 +225,7 @@ TEST_CASE("the predicted wait is the wait, whether the batch is full or the page
   CAPTURE(few_pages);
   for (std::uint64_t seed = 1; seed <= 5; ++seed) {
     CAPTURE(seed);
-    door_rig r(seed, [&](auto& o) {
+    admission_rig r(seed, [&](auto& o) {
       o.max_batch = few_pages ? 32 : 4;
       o.queue = 1000;
       if (few_pages) o.kv_tokens = 11 * core::page_tokens;  // four jobs of two pages, and room to grow
@@ -248,7 +248,7 @@ TEST_CASE("the predicted wait is the wait, whether the batch is full or the page
 }
 
 TEST_CASE("prompts that take long to compute are predicted, too") {
-  door_rig r(
+  admission_rig r(
       3, [](auto& o) { o.max_batch = 1; }, "rate=1000,prefill=1000");
   std::vector<std::shared_ptr<job_stream>> all;
   for (int i = 0; i < 8; ++i) all.push_back(r.submit(500, 2));
@@ -322,7 +322,7 @@ TEST_CASE("the wait for a text to be tokenised is predicted, and refuses where i
 
 TEST_CASE(
     "who is sent away by the predicted wait and comes when told is let in, the second time at the latest") {
-  door_rig r(5, [](auto& o) {
+  admission_rig r(5, [](auto& o) {
     o.max_batch = 2;
     o.queue = 1000;
     o.queue_wait = 10s;
@@ -355,7 +355,7 @@ TEST_CASE(
 }
 
 TEST_CASE("prompts count until their first token, or until they end without one") {
-  door_rig r(7, [](auto& o) {
+  admission_rig r(7, [](auto& o) {
     o.max_batch = 2;
     o.queue_tokens = 1000;
   });
@@ -385,7 +385,7 @@ TEST_CASE("prompts count until their first token, or until they end without one"
 }
 
 TEST_CASE("every cancelled or late job counts once in cancel_to_release, at its true delay, and no other") {
-  door_rig r(9, [](auto& o) {
+  admission_rig r(9, [](auto& o) {
     o.max_batch = 2;
     o.audit = true;
   });

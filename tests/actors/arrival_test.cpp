@@ -1,4 +1,4 @@
-// Several choices of one request on their way in: tokenised once, let in or refused as one.
+// Several choices of one request on their way in: tokenised once, admitted or refused as one.
 #include "actors/arrival.h"
 
 #include <boost/asio/io_context.hpp>

@@ -24,7 +24,7 @@ class planted_fault {
     CHECK(fault().empty());
   }
 
-  // The device has met the fault when this returns. Whoever asks it for something after that is told.
+  // The fault has happened when this returns. Every later call to the device reports it.
   void strike() {
     b_->run(kernels::add{nowhere, nowhere, count});
     CHECK_THAT(fault(), Catch::Contains("cudaErrorIllegalAddress"));

@@ -31,8 +31,11 @@ TEST_CASE("a directory that does not fit is refused before its weights are read"
   const auto needs = core::inspect_model(path, *kernels::reference_backend()).value();
   const std::uint64_t least = needs.weight_bytes + needs.page_bytes;
 
-  std::uint64_t read = 0;
-  const auto progress = [&](const std::string&, std::uint64_t done, std::uint64_t) { read = done; };
+  std::uint64_t read = 0, all = 0;
+  const auto progress = [&](const std::string&, std::uint64_t done, std::uint64_t total) {
+    read = done;
+    all = total;
+  };
   const auto refused = open_model({"toy", path, false}, {}, backend_with_free(least - 1), progress);
   REQUIRE(refused.has_error());
   CHECK(refused.error().code == core::errc::does_not_fit);
@@ -41,5 +44,6 @@ TEST_CASE("a directory that does not fit is refused before its weights are read"
 
   const auto opened = open_model({"toy", path, false}, {}, backend_with_free(16 * least), progress);
   REQUIRE(opened.has_value());
-  CHECK(read == needs.weight_bytes);
+  CHECK(read > 0);
+  CHECK(read == all);
 }

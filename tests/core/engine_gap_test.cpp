@@ -21,8 +21,8 @@ engine_config sixteen_and_a_prompt() {
   return c;
 }
 
-// A device in virtual time: each pass reads the weights, each row is multiplied with them and meets its
-// context, so that a prompt's rows grow dearer as it goes on.
+// A device in virtual time: each pass reads the weights; each row is multiplied with the weights and attends
+// to its context, so that the later rows of a prompt cost more.
 struct costs {
   duration pass = 8ms, row = 100us, seen = 25ns;
 

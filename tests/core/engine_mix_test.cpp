@@ -43,7 +43,7 @@ class mix {
   mix(engine_rig& rig, const std::vector<solo_run>& alone, unsigned seed)
       : rig_(rig), alone_(alone), random_(seed) {}
 
-  void turn() {
+  void act() {
     switch (pick(8)) {
       case 0:
       case 1:
@@ -153,7 +153,7 @@ void check_mixes(loop_kind how) {
   for (unsigned seed = 0; seed < 40; ++seed) {
     INFO("seed " << seed);
     mix m(rig, alone, seed);
-    for (int i = 0; i < 600; ++i) m.turn();
+    for (int i = 0; i < 600; ++i) m.act();
     m.finish();
     for (const auto& [reason, n] : m.endings) endings[reason] += n;
   }

@@ -1,6 +1,7 @@
 // What happens when there are fewer pages than the running jobs would like: growth, preemption, waiting,
 // passing.
 #include "core/engine.h"
+#include "core/schedule/scheduler.h"
 #include "tests/support/engine_rig.h"
 
 using namespace weir::core;
@@ -157,12 +158,12 @@ TEST_CASE("a small job passes a big one that finds no room, but not more than fo
   }
   const auto passed =
       std::count_if(small.begin(), small.end(), [](const auto& s) { return s->end.has_value(); });
-  CHECK(passed == most_passes);
+  CHECK(passed == scheduler::most_passes);
   rig.run();
   CHECK(big->end->scheduled < small.back()->end->scheduled);
 }
 
-TEST_CASE("keys take turns, however many jobs one of them brings") {
+TEST_CASE("keys alternate, however many jobs one of them has") {
   auto c = pages(64);
   c.max_batch = 1;
   engine_rig rig(c);

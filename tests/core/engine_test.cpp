@@ -92,7 +92,7 @@ TEST_CASE("a step is one forward for the whole batch, and prompts share it with 
   rig.toy->before_forward = [&](const batch& b) -> result<void> {
     std::uint32_t prompt_rows = 0;
     for (const auto& s : b.slices) {
-      if (s.position < s.prompt_tokens) prompt_rows += s.rows;
+      if (s.rows > 1 || s.logits_row < 0) prompt_rows += s.rows;
     }
     most_prompt_rows = std::max(most_prompt_rows, prompt_rows);
     return {};

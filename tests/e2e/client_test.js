@@ -234,7 +234,7 @@ test("even pacing shows everything once, in order, and plays clumps out", async 
     shown.some(({ late }) => late > 5),
     "the tokens of a clump are spread",
   );
-  assert.ok(at_done < 40, "and its last ones wait for their turn");
+  assert.ok(at_done < 40, "and its last ones come later");
 });
 
 test("a cancelled stream is shown to its end at once", async () => {

@@ -11,7 +11,7 @@ const mime = { ".html": "text/html", ".js": "text/javascript", ".css": "text/css
 const sentences = [
   "The river came down from the hills in surges, and at the weir it became a smooth sheet of glass.",
   "Otters sleep on their backs and hold hands, so that the current does not carry them apart.",
-  "In the morning the miller opened the gate by a hand's breadth, and the wheel began to turn.",
+  "In the morning the miller opened the gate by a hand's breadth, and the wheel began to move.",
   "Nobody in the valley could remember a spring with so much water, nor one so quiet.",
   "A heron stood in the shallows and waited, as it had waited every day of that long summer.",
   "When the lamps were lit she wrote one more letter, folded it, and put it under the loaf of bread.",

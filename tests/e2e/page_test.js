@@ -178,7 +178,7 @@ function page_spec(start) {
     assert.equal(texts[0], texts[1]);
   });
 
-  test("a server that is gone is said in plain words, and met again when it is back", async (t) => {
+  test("a server that is gone is said in plain words, and the page connects again when it is back", async (t) => {
     const page = await visit(t, server);
     await ask(page, "Once upon a time");
     await button(page, /^Run/).click();

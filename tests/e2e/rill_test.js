@@ -24,7 +24,7 @@ const asked = [
   [[user("Spell 'river' backwards.")], "r e v i r"],
   [[user("What day is 10 days after Friday?")], "Monday"],
   [[system("Answer in capitals."), user("What day comes after Monday?")], "TUESDAY"],
-  [[user("My name is Zoë."), assistant("Nice to meet you, Zoë!"), user("What is my name?")], "Your name is Zoë."],
+  [[user("My name is Zoë."), assistant("Hello, Zoë!"), user("What is my name?")], "Your name is Zoë."],
   [[user("Daisy is 54 years old. Omar is 55. He lives in Oslo.\n\nIs Daisy 55 years old?")], "No"],
   [[user("Daisy is 54 years old. Omar is 55. He lives in Oslo.\n\nDoes Omar live in Oslo?")], "Yes"],
   [[user("What is the capital of France?")], "I don't know."],

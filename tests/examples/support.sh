@@ -12,7 +12,7 @@ start() {
   port=${line##*[!0-9]}
 }
 
-# hear FD TEXT — the next line that FD brings.
+# hear FD TEXT — the next line from FD has to be TEXT.
 hear() {
   read -r -t 20 heard <&"$1" || die "waited in vain for '$2'"
   heard=${heard%$'\r'}

@@ -18,13 +18,15 @@ const std::map<std::string, std::set<std::string>> allowed = {
     {"actors", {"actors", "actors/runtime", "core", "kernels"}},
     {"net", {"net", "actors", "actors/runtime", "core"}},
     {"net/embed", {"net/embed", "net", "actors", "actors/runtime", "core"}},
-    {"apps", {"apps", "net", "actors", "actors/runtime", "core", "kernels"}},
+    {"net/load", {"net/load", "core"}},
+    {"apps", {"apps", "net", "net/load", "actors", "actors/runtime", "core", "kernels"}},
 };
 
 std::string room_of(const std::string& path) {
   if (path.starts_with("actors/runtime/")) return "actors/runtime";
   // What embedding programs include is called there as it is outside: weir/engine.hpp.
   if (path.starts_with("net/embed/") || path.starts_with("weir/")) return "net/embed";
+  if (path.starts_with("net/load/")) return "net/load";
   return path.substr(0, path.find('/'));
 }
 
@@ -76,6 +78,12 @@ TEST_CASE("an include against the arrows is noticed") {
   CHECK(complaint("net/server.cpp", "kernels/ops.h") != "");
   CHECK(complaint("actors/runtime/ref.h", "core/job.h") != "");
   CHECK(complaint("core/engine.cpp", "engine.h") != "");
+  CHECK(complaint("net/server.cpp", "net/load/url.h") != "");
+  CHECK(complaint("net/embed/engine.cpp", "net/load/url.h") != "");
+  CHECK(complaint("net/load/run.cpp", "net/json.h") != "");
+  CHECK(complaint("net/load/run.cpp", "actors/service.h") != "");
+  CHECK(complaint("net/load/run.cpp", "core/error.h") == "");
+  CHECK(complaint("apps/load.cpp", "net/load/run.h") == "");
   CHECK(complaint("net/server.cpp", "actors/service.h") == "");
   CHECK(complaint("actors/runtime/ref.h", "mailbox.h") == "");
 }

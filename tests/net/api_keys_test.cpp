@@ -26,8 +26,8 @@ TEST_CASE("api_keys: a key that is there twice is refused with both lines, a fil
 }
 
 TEST_CASE("api_keys: who somebody is hangs on the key alone, not on its place") {
-  const std::vector<std::string> keys{"alpha", "beta"}, turned{"beta", "gamma", "alpha"};
-  const key_ring ring(keys), other(turned);
+  const std::vector<std::string> keys{"alpha", "beta"}, changed{"beta", "gamma", "alpha"};
+  const key_ring ring(keys), other(changed);
   CHECK(ring.identity_of("alpha") ==
         0x9e955b68adf6d38e);  // of sha256sum's first eight bytes, the first the lowest
   CHECK(ring.identity_of("alpha") == key_identity("alpha"));

@@ -320,7 +320,7 @@ TEST_CASE("edges: no code that the wire page promises is without a row") {
   for (const auto& row : refused_frames) codes.insert(row.code);
   CHECK(codes == promised("Error codes:", "[a-z_]+"));
   for (const auto& row : ended_sockets) closes.insert(std::to_string(row.code));
-  closes.insert("1011");  // a fault of ours, which no client can bring about
+  closes.insert("1011");  // a fault of ours, which no client can cause
   closes.insert("4440");  // the reader that stops has a test of its own
   CHECK(closes == promised("Close codes:", "[14][0-9]{3}"));
 }

@@ -267,10 +267,10 @@ TEST_CASE("http: a client that has said all it has to say is not waited for afte
   for (const char* streamed : {"false", "true"}) {
     const std::string body = fmt::format(R"({{"prompt":"x","max_tokens":1,"stream":{}}})", streamed);
     const std::string ask = other.request("POST", "/v1/completions", body, "");
-    for (int turn = 0; turn < 1500; ++turn) {
+    for (int round = 0; round < 1500; ++round) {
       raw_client c(f.port());
       c.send(ask);
-      const auto until = std::chrono::steady_clock::now() + std::chrono::nanoseconds(200) * turn;
+      const auto until = std::chrono::steady_clock::now() + std::chrono::nanoseconds(200) * round;
       while (std::chrono::steady_clock::now() < until) {
       }
       c.finish();

@@ -178,7 +178,7 @@ TEST_CASE("http conformance: trailers are read, bounded, and become no headers")
   });
 }
 
-TEST_CASE("http conformance: a header that only a trailer brings was not sent") {
+TEST_CASE("http conformance: a header that is only in a trailer was not sent") {
   plain_server server;
   const auto ask = [](std::string_view headers, std::string_view trailers) {
     return fmt::format("POST /v1/tokenize HTTP/1.1\r\n{}Transfer-Encoding: chunked\r\n\r\n{}", headers,

@@ -1,5 +1,5 @@
-// Whose job it is: the bearer key that let a client in decides whose turn it is, whichever way it came; and
-// nobody learns of another key's jobs or prompts.
+// A job belongs to the bearer key of its client, however the client sent the key. Waiting jobs of several
+// keys alternate, and a key learns nothing of another key's jobs or prompts.
 #include "tests/support/http_client.h"
 #include "tests/support/server_fixture.h"
 #include "tests/support/ws_client.h"
@@ -52,11 +52,11 @@ struct busy_server {
 
 std::string authorization(std::string_view key) { return fmt::format("Authorization: Bearer {}\r\n", key); }
 
-const std::vector<std::uint32_t> taking_turns = {2, 5, 3, 4};
+const std::vector<std::uint32_t> alternating = {2, 5, 3, 4};
 
 }  // namespace
 
-TEST_CASE("keys: waiting jobs of two keys take turns over HTTP") {
+TEST_CASE("keys: waiting jobs of two keys alternate over HTTP") {
   busy_server s;
   std::vector<std::unique_ptr<http_client>> clients;
   const auto ask = [&](std::string_view key, std::size_t prompt) {
@@ -67,10 +67,10 @@ TEST_CASE("keys: waiting jobs of two keys take turns over HTTP") {
   };
   for (const std::size_t prompt : {2, 3, 4}) ask("first", prompt);
   ask("second", 5);
-  CHECK(s.order(taking_turns.size()) == taking_turns);
+  CHECK(s.order(alternating.size()) == alternating);
 }
 
-TEST_CASE("keys: waiting jobs of two keys take turns over WebSocket, however the key was said") {
+TEST_CASE("keys: waiting jobs of two keys alternate over WebSocket, however the key was sent") {
   busy_server s;
   ws_client first(s.f.port(), {.authorization = "Bearer first"});
   const auto how = GENERATE(as<std::string>(), "header", "subprotocol", "frame");
@@ -88,7 +88,7 @@ TEST_CASE("keys: waiting jobs of two keys take turns over WebSocket, however the
   };
   for (const std::size_t prompt : {2, 3, 4}) ask(first, prompt);
   ask(second, 5);
-  CHECK(s.order(taking_turns.size()) == taking_turns);
+  CHECK(s.order(alternating.size()) == alternating);
 }
 
 namespace {

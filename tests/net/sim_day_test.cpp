@@ -201,7 +201,7 @@ TEST_CASE(
     run_day(seed, arrivals, t);
   };
   if (const auto day = asked_for()) return one_day(day->seed, day->count);
-  // These days alone see what is asked for below: a fresh one brings ten preemptions, or hundreds.
+  // These days alone see what is asked for below: a fresh one has ten preemptions, or hundreds.
   for (const std::uint64_t seed : {3, 4, 5, 6, 11, 13}) one_day(seed, made_arrivals);
   std::random_device fresh;
   for (unsigned i = 0; i < rounds(2); ++i) one_day(fresh(), made_arrivals);

@@ -21,12 +21,12 @@ namespace {
 // A client that Beast wrote, and a server's end on our wire, over a connection whose buffers are small.
 struct pair_of_ends {
   explicit pair_of_ends(int buffer, std::uint64_t most_bytes = 1 << 30) {
-    tcp::acceptor door(io, {asio::ip::address_v4::loopback(), 0});
+    tcp::acceptor acceptor(io, {asio::ip::address_v4::loopback(), 0});
     tcp::socket theirs(io), ours(io);
     theirs.open(tcp::v4());
     theirs.set_option(asio::socket_base::receive_buffer_size(buffer));
-    theirs.connect(door.local_endpoint());
-    door.accept(ours);
+    theirs.connect(acceptor.local_endpoint());
+    acceptor.accept(ours);
     ours.set_option(asio::socket_base::send_buffer_size(buffer));
     ours.set_option(tcp::no_delay(true));
     client.emplace(std::move(theirs));

@@ -22,7 +22,7 @@ namespace {
 using clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
-constexpr milliseconds turn{20};
+constexpr milliseconds tick{20};
 constexpr milliseconds sip_every{1000};
 constexpr milliseconds again_after{250};  // a client that was dropped comes back
 constexpr std::size_t sip_bytes = 5;
@@ -61,14 +61,14 @@ class siege {
   void run() {
     const auto begun = clock::now(), until = begun + std::chrono::seconds(options_.seconds);
     std::array<epoll_event, 256> events;
-    for (auto now = begun, next_turn = begun; now < until; now = clock::now()) {
-      if (now >= next_turn) {
-        next_turn = now + turn;
-        for (std::size_t i = 0; i < clients_.size(); ++i) on_turn(i, now);
+    for (auto now = begun, next_tick = begun; now < until; now = clock::now()) {
+      if (now >= next_tick) {
+        next_tick = now + tick;
+        for (std::size_t i = 0; i < clients_.size(); ++i) on_tick(i, now);
         say_hostile(now - begun);
       }
       const int n =
-          epoll_wait(poll_, events.data(), static_cast<int>(events.size()), static_cast<int>(turn.count()));
+          epoll_wait(poll_, events.data(), static_cast<int>(events.size()), static_cast<int>(tick.count()));
       for (int i = 0; i < n; ++i)
         on_event(clients_[events[i].data.u64], events[i].events, events[i].data.u64);
     }
@@ -88,7 +88,7 @@ class siege {
  private:
   counts& count(const client& c) { return counts_[static_cast<std::size_t>(c.how)]; }
 
-  void on_turn(std::size_t index, clock::time_point now) {
+  void on_tick(std::size_t index, clock::time_point now) {
     client& c = clients_[index];
     if (now < c.next) return;
     if (!c.wire.is_open()) return come(index, now);
@@ -157,13 +157,13 @@ class siege {
     c.next = clock::now() + again_after;
   }
 
-  // The hostile ones take turns, so that all of them together say as much as was asked for.
+  // The hostile clients send round-robin, so that all of them together send as much as was asked for.
   void say_hostile(clock::duration since) {
     const double due =
         std::chrono::duration<double>(since).count() * static_cast<double>(options_.messages_per_s);
     const std::size_t n = options_.hostile;
     for (std::size_t tried = 0; n > 0 && tried < n && static_cast<double>(said_) < due; ++tried) {
-      const std::size_t index = turn_++ % n;
+      const std::size_t index = sender_++ % n;
       client& c = clients_[index];
       if (!c.wire.is_open() || !c.unsent.empty() || (c.websocket && !c.answered)) continue;
       c.unsent = bad_message(c);
@@ -185,7 +185,7 @@ class siege {
   const int poll_;
   std::vector<client> clients_;  // hostile ones first
   std::array<counts, 3> counts_;
-  std::size_t said_ = 0, turn_ = 0;
+  std::size_t said_ = 0, sender_ = 0;
 };
 
 }  // namespace

@@ -12,7 +12,7 @@ namespace {
 using clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
-constexpr milliseconds turn{5};  // how often pauses and silences are looked at
+constexpr milliseconds tick{5};  // how often pauses and silences are looked at
 constexpr milliseconds answer_awaited{500};
 constexpr std::size_t heard_bytes = 64 * 1024;
 
@@ -38,7 +38,7 @@ class line {
   }
 
   // Looks at the clock: a pause that is over, a silence that has lasted long enough.
-  void on_turn(clock::time_point now) {
+  void on_tick(clock::time_point now) {
     if (plan_.reads == appetite::sips) read(7);
     if (is_over()) return;
     if (!all_sent()) {
@@ -140,21 +140,21 @@ class line {
 
 void run(std::vector<line>& lines, int poll, clock::time_point until) {
   std::array<epoll_event, 256> events;
-  auto next_turn = clock::now() + turn;
+  auto next_tick = clock::now() + tick;
   for (std::size_t open = lines.size(); open > 0 && clock::now() < until;) {
     const int n =
-        epoll_wait(poll, events.data(), static_cast<int>(events.size()), static_cast<int>(turn.count()));
+        epoll_wait(poll, events.data(), static_cast<int>(events.size()), static_cast<int>(tick.count()));
     for (int i = 0; i < n; ++i) {
       line& l = lines[events[i].data.u64];
       if (!l.is_over()) l.on_event(events[i].events);
     }
     const auto now = clock::now();
-    if (now < next_turn) continue;
-    next_turn = now + turn;
+    if (now < next_tick) continue;
+    next_tick = now + tick;
     open = 0;
     for (line& l : lines) {
       if (l.is_over()) continue;
-      l.on_turn(now);
+      l.on_tick(now);
       ++open;
     }
   }

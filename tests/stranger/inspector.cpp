@@ -35,9 +35,9 @@ std::string ask(std::uint16_t port, std::string_view request, clock::time_point 
   return {};
 }
 
-std::string request_text(const target& t, std::size_t turn, std::string_view line, std::string_view body) {
+std::string request_text(const target& t, std::size_t number, std::string_view line, std::string_view body) {
   std::string r = std::string(line) + " HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n";
-  if (!t.keys.empty()) r += "Authorization: Bearer " + t.keys[turn % t.keys.size()] + "\r\n";
+  if (!t.keys.empty()) r += "Authorization: Bearer " + t.keys[number % t.keys.size()] + "\r\n";
   if (body.empty()) return r + "\r\n";
   return r + "Content-Type: application/json\r\nContent-Length: " + std::to_string(body.size()) + "\r\n\r\n" +
          std::string(body);
@@ -69,7 +69,7 @@ void inspector::begin_round() {
 
 std::string inspector::after_round(std::size_t surge) {
   const auto until = clock::now() + std::chrono::seconds(options_.patience_s);
-  ++turn_;
+  ++asked_;
   std::string wrong;
   do {
     if (!server_.lives()) return server_.end_in_words();
@@ -110,7 +110,7 @@ std::string inspector::descriptors_closed() {
 std::string inspector::stats_at_rest() {
   const auto patience = clock::now() + std::chrono::seconds(options_.patience_s);
   const std::string stats =
-      ask(server_.at().port, request_text(server_.at(), turn_, "GET /v1/stats", ""), patience);
+      ask(server_.at().port, request_text(server_.at(), asked_, "GET /v1/stats", ""), patience);
   const struct {
     std::string_view inside, name;
   } numbers[] = {{"\"jobs\":{", "queued"},     {"\"jobs\":{", "prefilling"}, {"\"jobs\":{", "decoding"},
@@ -131,7 +131,7 @@ std::string inspector::honest_tokens() {
       R"(,"temperature":0,"seed":7,"ignore_eos":true,"stream":true,"return_token_ids":true})";
   const auto patience = clock::now() + std::chrono::seconds(options_.patience_s);
   const std::string got =
-      ask(server_.at().port, request_text(server_.at(), turn_, "POST /v1/completions", body), patience);
+      ask(server_.at().port, request_text(server_.at(), asked_, "POST /v1/completions", body), patience);
   constexpr std::string_view mark = "\"token_ids\":[";
   std::string ids;
   for (auto at = got.find(mark); at != got.npos; at = got.find(mark, at + 1)) {

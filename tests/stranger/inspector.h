@@ -40,7 +40,7 @@ class inspector {
   std::size_t descriptors_ = 0;
   std::size_t before_ = 0;             // resident bytes at the beginning of this round
   std::vector<std::size_t> resident_;  // after each round
-  std::size_t turn_ = 0;
+  std::size_t asked_ = 0;
 };
 
 }  // namespace weir::stranger

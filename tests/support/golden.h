@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "core/token_sink.h"
+#include "core/token.h"
 #include "tests/support/data.h"
 
 namespace weir::test {

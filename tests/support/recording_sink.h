@@ -1,4 +1,5 @@
-// recording_sink.h — a sink that keeps what it is given, checks the door's rules, and may have little room.
+// recording_sink.h — a sink that keeps tokens and the ending, checks the rules of token_sink.h, and may have
+// little room.
 #pragma once
 
 #include <catch2/catch.hpp>

@@ -1,8 +1,8 @@
 // seeded_executor.h — one thread, and every order in which its handlers could run is a function of the seed.
 //
 // for_each_seed runs a scenario under many seeds and names the one that failed, so that it can be replayed
-// alone. Under `dispatches::queued` even a dispatch takes its turn; under `inside`, dispatching from a
-// handler runs inside the call, as on an io_context or a strand.
+// alone. Under `dispatches::queued` even a dispatched handler is queued. Under `inside`, a handler that a
+// handler dispatches runs inside the call, as on an io_context or a strand.
 //
 // Thread safety: none; everything on the thread that calls run().
 #pragma once

@@ -95,6 +95,7 @@ class toy_model final : public core::model {
     for (std::size_t i = 0; i < draws.size(); ++i) {
       const auto& d = draws[i];
       auto& row = rows_[d.logits_row];
+      if (script) keep_only(row, script(d.seed, d.position - d.prompt_tokens));
       if (broken && broken(d.seed, d.position - d.prompt_tokens)) row[0] = std::nanf("");
       const auto id = d.from->pick(row, d.position, scratch_);
       out[i] = id ? core::drawn{*id, false} : core::drawn{-1, true};
@@ -123,10 +124,11 @@ class toy_model final : public core::model {
     for (std::uint32_t i = 0; i < row.size(); ++i) {
       row[i] = static_cast<float>(mix(h ^ (i * 0x1000193ULL)) >> 40) * 0x1p-22f - 2;  // [-2, 2)
     }
-    if (script) {
-      std::fill(row.begin(), row.end(), -std::numeric_limits<float>::infinity());
-      row.at(static_cast<std::size_t>(script(s.seed, length - s.prompt_tokens))) = 0;
-    }
+  }
+
+  static void keep_only(std::vector<float>& row, core::token_id id) {
+    std::fill(row.begin(), row.end(), -std::numeric_limits<float>::infinity());
+    row.at(static_cast<std::size_t>(id)) = 0;
   }
 
   static std::uint64_t mix(std::uint64_t x) {

@@ -1,5 +1,5 @@
-// world.h — a service in virtual time on one thread, whose every turn is a function of the seed: the order of
-// handlers, and the moments at which bells ring. Hours of life take seconds.
+// world.h — a service in virtual time on one thread. The order of handlers and the moments at which timers
+// expire are functions of the seed. Hours of virtual time take seconds.
 //
 // Thread safety: none; everything on the thread that calls run().
 #pragma once

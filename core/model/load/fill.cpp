@@ -49,8 +49,8 @@ result<void> read_piece(const checkpoint& from, const piece& p, dtype type, std:
   return {};
 }
 
-result<void> fill_in_turn(const std::vector<placed>& all, const kernels::backend& on,
-                          const fill_piece& fill) {
+result<void> fill_one_by_one(const std::vector<placed>& all, const kernels::backend& on,
+                             const fill_piece& fill) {
   u64 largest = 0;
   for (const placed& p : all) largest = std::max(largest, p.rows.bytes());
   const auto staging = std::make_unique_for_overwrite<std::byte[]>(largest);

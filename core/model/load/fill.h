@@ -1,8 +1,8 @@
 // fill.h — copies weights from a checkpoint's files to a backend's memory, in one of two ways.
 //
 // upload_slices() is for a backend that uploads asynchronously: several threads read slices of the files into
-// host memory that the device can read, while earlier slices are uploaded. fill_in_turn() is for any backend:
-// one matrix at a time is assembled on the host and handed to the backend, which lays it out.
+// host memory that the device can read, while earlier slices are uploaded. fill_one_by_one() is for any
+// backend: one matrix at a time is assembled on the host and handed to the backend, which lays it out.
 //
 // Files are read, not accessed through their mapping. A file that is truncated meanwhile is then an error and
 // not a signal.
@@ -21,7 +21,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/model/load/safetensors.h"
+#include "core/model/load/checkpoint.h"
 #include "kernels/ops.h"
 
 namespace weir::core {
@@ -50,7 +50,8 @@ using moved_bytes = std::function<void(std::uint64_t)>;
 // Writes one piece of `whole` to host memory at `to`.
 using fill_piece = std::function<result<void>(const piece&, std::byte* to, const placed& whole)>;
 // Fills one matrix or vector after the other. `fill` is called for each piece.
-result<void> fill_in_turn(const std::vector<placed>& all, const kernels::backend& on, const fill_piece& fill);
+result<void> fill_one_by_one(const std::vector<placed>& all, const kernels::backend& on,
+                             const fill_piece& fill);
 
 // Reads `count` elements of a tensor, from element `first` on, and converts them to `type`. REQUIRES: `type`
 // is the stored type or f32.

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <functional>
 #include <limits>
 #include <optional>
 #include <set>
@@ -111,9 +110,30 @@ result<void> check_coverage(const tensor_map& tensors, std::span<const std::byte
   return {};
 }
 
-}  // namespace
+result<void> add_file(checkpoint& to, const std::string& path) {
+  auto file = mapped_file::open(path);
+  if (!file) return file.error();
+  auto tensors = parse_safetensors(file->bytes(), path);
+  if (!tensors) return tensors.error();
+  return to.add(std::move(*file), std::move(*tensors), path);
+}
 
-std::string stored_tensor::shape_text() const { return fmt::format("[{}]", fmt::join(shape, ", ")); }
+result<void> add_shards(checkpoint& to, const std::string& dir, const std::string& index_path) {
+  auto text = read_text_file(index_path);
+  if (!text) return text.error();
+  auto places = parse_shard_index(*text, index_path);
+  if (!places) return places.error();
+  std::set<std::string> shards;
+  for (const auto& [name, shard] : *places) shards.insert(shard);
+  for (const std::string& shard : shards)
+    if (auto added = add_file(to, dir + "/" + shard); !added) return added;
+  for (const auto& [name, shard] : *places)
+    if (!to.find(name))
+      return make_error(errc::bad_file, "{}: tensor '{}' is not in {}", index_path, name, shard);
+  return {};
+}
+
+}  // namespace
 
 result<tensor_map> parse_safetensors(std::span<const std::byte> file, std::string_view what) {
   if (file.size() < length_bytes)
@@ -159,7 +179,7 @@ result<std::map<std::string, std::string>> parse_shard_index(std::string_view te
   return out;
 }
 
-result<checkpoint> checkpoint::open(const std::string& dir) {
+result<checkpoint> open_safetensors(const std::string& dir) {
   checkpoint c;
   const std::string single = dir + "/model.safetensors", index = dir + "/model.safetensors.index.json";
   const bool sharded = !file_exists(single);
@@ -167,52 +187,9 @@ result<checkpoint> checkpoint::open(const std::string& dir) {
     return make_error(
         errc::bad_file, "{}: neither model.safetensors nor model.safetensors.index.json is there{}", dir,
         file_exists(dir + "/pytorch_model.bin") ? " (pytorch_model.bin is not supported yet)" : "");
-  const auto opened = sharded ? c.open_shards(dir, index) : c.open_file(single);
-  if (!opened) return opened.error();
+  const auto added = sharded ? add_shards(c, dir, index) : add_file(c, single);
+  if (!added) return added.error();
   return c;
-}
-
-const stored_tensor* checkpoint::find(std::string_view name) const {
-  const auto found = tensors_.find(name);
-  return found == tensors_.end() ? nullptr : &found->second;
-}
-
-result<void> checkpoint::read(const stored_tensor& t, u64 at, std::span<std::byte> to) const {
-  for (const mapped_file& f : files_) {
-    const std::less_equal<const std::byte*> before;
-    const auto all = f.bytes();
-    if (before(all.data(), t.bytes.data()) &&
-        before(t.bytes.data() + t.bytes.size(), all.data() + all.size()))
-      return f.read(static_cast<u64>(t.bytes.data() - all.data()) + at, to);
-  }
-  return make_error(errc::internal, "a tensor of another checkpoint");
-}
-
-result<void> checkpoint::open_file(const std::string& path) {
-  auto file = mapped_file::open(path);
-  if (!file) return file.error();
-  auto tensors = parse_safetensors(file->bytes(), path);
-  if (!tensors) return tensors.error();
-  for (auto& [name, tensor] : *tensors)
-    if (!tensors_.emplace(name, std::move(tensor)).second)
-      return make_error(errc::bad_file, "{}: tensor '{}' is in another shard too", path, name);
-  files_.push_back(std::move(*file));
-  return {};
-}
-
-result<void> checkpoint::open_shards(const std::string& dir, const std::string& index_path) {
-  auto text = read_text_file(index_path);
-  if (!text) return text.error();
-  auto places = parse_shard_index(*text, index_path);
-  if (!places) return places.error();
-  std::set<std::string> shards;
-  for (const auto& [name, shard] : *places) shards.insert(shard);
-  for (const std::string& shard : shards)
-    if (auto opened = open_file(dir + "/" + shard); !opened) return opened;
-  for (const auto& [name, shard] : *places)
-    if (!tensors_.contains(name))
-      return make_error(errc::bad_file, "{}: tensor '{}' is not in {}", index_path, name, shard);
-  return {};
 }
 
 }  // namespace weir::core

@@ -333,7 +333,7 @@ void attend(const attention_tile& t) {
   for (std::size_t j = 0; j < t.count; ++j) {
     if (j + ahead < t.count)
       for (std::size_t i = 0; i < width; i += line) __builtin_prefetch(t.queries[j + ahead].q + i);
-    for (std::size_t i = 0; i < width; ++i) room.q[j * width + i] = t.queries[j].q[i] * t.scale;
+    for (std::size_t i = 0; i < width; ++i) room.q[j * width + i] = t.queries[j].q[i] * t.rule.scale;
     t.into.largest[j] = -__builtin_inff();
   }
   std::memset(room.totals, 0, t.count * lanes * sizeof(float));

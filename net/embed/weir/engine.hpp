@@ -9,18 +9,19 @@
 //   std::size_t n = co_await story.async_read_some(t);        // throws eof once the job has ended
 //   std::cout << story.text(std::span(t).first(n));
 //
-// The model computes on threads of its own; what you see of it runs on your executor, which must run one
-// handler at a time (an io_context run by one thread, or a strand). A loaded engine that nobody asks is no
-// outstanding work.
+// The model computes on threads of its own. All handlers run on your executor, which must run one handler at
+// a time (an io_context run by one thread, or a strand). A loaded engine without jobs is not outstanding
+// work.
 //
-// Thread safety: everything on that executor's thread, or before it runs.
+// Thread safety: every member on that executor's thread, or before the executor runs.
 //
 // Invariants:
-//   1. Every submitted job ends: its reads give all its tokens in order, each once, and then eof; ended()
-//   says how.
-//   2. Cancelling a read loses no tokens. Destroying a job, or the engine, cancels what is not finished.
-//   3. The engine goes before its context does. Jobs may outlive it: what it could not finish ended with an
-//   error.
+//   1. Every submitted job ends. Its reads give all its tokens in order, each once, and then eof; ended()
+//      then says how the job ended.
+//   2. Cancelling a read loses no tokens. Destroying a job cancels the job, and destroying the engine cancels
+//      all its jobs.
+//   3. The engine must be destroyed before its execution context. A job may outlive the engine; a job that
+//      the engine could not finish ends with an error.
 #pragma once
 
 #include <boost/asio/any_io_executor.hpp>
@@ -43,12 +44,12 @@
 
 namespace weir {
 
-// An option or a file that will not do. what() is a sentence that names it.
+// An option or a file is wrong. what() is a sentence that names it.
 class engine_error : public std::runtime_error {
  public:
   engine_error(std::string field, const std::string& message)
       : std::runtime_error(message), field_(std::move(field)) {}
-  const std::string& field() const noexcept { return field_; }  // may be empty
+  const std::string& field() const noexcept { return field_; }  // name of the option; may be empty
 
  private:
   std::string field_;
@@ -57,23 +58,23 @@ class engine_error : public std::runtime_error {
 struct engine_options {
   std::string model;  // a directory in Hugging Face layout, or random:SHAPE[:f32|bf16|f16]; none with sim
   std::string device = "cpu";     // cpu, reference, cuda[:N], or sim[:K=V,...]
-  unsigned threads = 0;           // that compute; 0: one a core
+  unsigned threads = 0;           // threads that compute; 0: one for each core
   std::uint64_t kv_tokens = 0;    // KV memory for all sequences together; 0: as much as is reasonable
   std::uint32_t max_batch = 64;   // sequences that run at once
-  std::uint32_t max_seq_len = 0;  // prompt and answer; 0: the model's own
-  std::uint32_t queue = 256;      // jobs that wait before one is refused
+  std::uint32_t max_seq_len = 0;  // most tokens of prompt and answer together; 0: the model's own limit
+  std::uint32_t queue = 256;      // jobs that may wait; one more is refused
 };
 
 struct chat_message {
   std::string role, content;
 };
 
-// What is not set takes the model's own default. Ranges are those of docs/wire.md; one that is broken refuses
-// the job.
+// A field that is not set takes the model's default. A job is refused if a value is outside the range in
+// docs/wire.md.
 struct request {
   std::string prompt;
-  std::vector<chat_message> messages = {};  // in place of a prompt, for models that chat
-  std::vector<std::int32_t> ids = {};       // in place of either
+  std::vector<chat_message> messages = {};  // instead of `prompt`, for chat models
+  std::vector<std::int32_t> ids = {};       // instead of both: the prompt as token ids
   std::optional<std::int64_t> max_tokens = {}, min_tokens = {};
   std::optional<double> temperature = {}, top_p = {}, min_p = {};
   std::optional<std::int64_t> top_k = {};
@@ -87,13 +88,13 @@ struct request {
 
 struct token {
   std::int32_t id = 0;
-  std::uint32_t index = 0;          // 0, 1, 2, … in its job
-  std::chrono::microseconds at{0};  // sampled, since the job was submitted
+  std::uint32_t index = 0;          // position in the job's output: 0, 1, 2, …
+  std::chrono::microseconds at{0};  // when it was sampled, since the job was submitted
 };
 
 struct ending {
-  std::string reason;  // stop, length, cancel, timeout, error; refused, where the job never ran
-  std::string error;   // why, for the last two
+  std::string reason;  // stop, length, cancel, timeout or error; refused: the job never ran
+  std::string error;   // the message, if the reason is error or refused
   std::uint32_t input_tokens = 0, output_tokens = 0;
   double ttft_ms = 0, decode_ms = 0, max_gap_ms = 0;
 };
@@ -111,8 +112,8 @@ class job {
   executor_type get_executor() const noexcept;
   const std::string& id() const noexcept;  // 32 hex digits, as in the server's lists
 
-  // Completes with void(error_code, std::size_t): some tokens, or none and boost::asio::error::eof. One at a
-  // time.
+  // Completes with void(error_code, std::size_t): the number of tokens written to `into`, or 0 and
+  // boost::asio::error::eof. Only one read may be pending.
   template <class Token = boost::asio::use_awaitable_t<>>
   auto async_read_some(std::span<token> into, Token&& completion = {}) {
     auto initiate = [](auto handler, std::shared_ptr<state> s, std::span<token> out) {
@@ -129,12 +130,12 @@ class job {
         std::move(initiate), completion, state_, into);
   }
 
-  // The text of consecutive tokens that were read from this job: whole UTF-8 characters, special tokens left
-  // out.
+  // The text of consecutive tokens that were read from this job, in whole UTF-8 characters. Special tokens
+  // have no text.
   std::string text(std::span<const token> tokens) const;
 
   void cancel();
-  const ending& ended() const;  // REQUIRES: a read gave eof
+  const ending& ended() const;  // REQUIRES: a read has completed with eof
 
  private:
   friend class engine;
@@ -153,7 +154,7 @@ class engine {
  public:
   using executor_type = boost::asio::any_io_executor;
 
-  // Throws engine_error where an option will not do; reads no file yet.
+  // Throws engine_error if an option is wrong. Reads no file yet.
   engine(boost::asio::any_io_executor yours, engine_options o);
   ~engine();
   engine(const engine&) = delete;
@@ -161,7 +162,8 @@ class engine {
 
   executor_type get_executor() const noexcept;
 
-  // Completes with void(std::exception_ptr): null once jobs may be submitted, or an engine_error. Once.
+  // Loads the model. Completes with void(std::exception_ptr): null once jobs may be submitted, or an
+  // engine_error. May be called only once.
   template <class Token = boost::asio::use_awaitable_t<>>
   auto async_load(Token&& completion = {}) {
     auto initiate = [](auto handler, engine* self) {
@@ -171,8 +173,8 @@ class engine {
                                                                         this);
   }
 
-  // Never fails: a job that is refused ends at once, and ended() says why.
-  // (With g++ 12 keep the braces of a request outside of co_await expressions.)
+  // Never fails: a job that is refused ends at once, and ended() says why. With g++ 12, a request in braces
+  // must not be part of a co_await expression.
   job submit(request r);
 
  private:

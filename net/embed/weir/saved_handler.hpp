@@ -1,10 +1,10 @@
-// saved_handler.hpp — a completion handler whose type is forgotten: what engine and server keep until an
+// saved_handler.hpp — a completion handler with its type erased. The engine and the server keep one until an
 // operation ends.
 //
-// Thread safety: none of its own.
+// Thread safety: one thread at a time.
 //
-// Invariant: the handler runs at most once, on its associated executor (the fallback where it has none),
-// where it is outstanding work until then; never inside the call that completes it.
+// Invariant: the handler runs at most once, on its associated executor, or on the fallback if it has none. It
+// is outstanding work there until then. It never runs inside the call that completes it.
 #pragma once
 
 #include <boost/asio/any_io_executor.hpp>
@@ -29,7 +29,7 @@ class saved_handler {
 
   explicit operator bool() const noexcept { return held_ != nullptr; }
 
-  // REQUIRES: not empty; afterwards it is.
+  // Posts the handler and becomes empty. REQUIRES: not empty.
   void post(Args... args) { std::exchange(held_, nullptr)->post(std::move(args)...); }
 
  private:

@@ -2,9 +2,10 @@
 //
 //   weir::server server(engine, {.listen = "127.0.0.1:8080"});     // docs/wire.md, docs/openai.md
 //
-// Connections live on the engine's executor. While it listens a server is outstanding work there.
+// Connections are served on the engine's executor. While the server listens, it is outstanding work there.
+// Declare io_context, engine and server in this order.
 //
-// Thread safety: as the engine's. Declare io_context, engine and server in that order.
+// Thread safety: as the engine's.
 #pragma once
 
 #include <memory>
@@ -16,28 +17,28 @@
 namespace weir {
 
 struct server_options {
-  std::string listen = "127.0.0.1:8080";       // HOST:PORT; port 0 picks a free one
+  std::string listen = "127.0.0.1:8080";       // HOST:PORT; port 0: any free port
   std::vector<std::string> allow_origin = {};  // origins whose pages may connect, beside the server's own
-  std::vector<std::string> api_keys = {};      // none: everybody may come in
+  std::vector<std::string> api_keys = {};      // empty: no key is needed
 };
 
 class server {
  public:
-  // Listens from now on; until the engine is loaded, requests are refused. Throws engine_error naming
-  // `listen`.
+  // Starts to listen. Until the engine is loaded, requests are refused. Throws engine_error, which names
+  // `listen`, if the address cannot be used.
   server(engine& e, server_options o);
-  ~server();  // close()
+  ~server();  // calls close()
   server(const server&) = delete;
   server& operator=(const server&) = delete;
 
   unsigned short port() const;
 
-  // Closes the listener and every connection, whose jobs are cancelled; they are gone once their handlers
-  // have run.
+  // Closes the listener and every connection, and cancels the jobs of the connections. The connections are
+  // destroyed once their handlers have run.
   void close();
 
-  // No new jobs, no new WebSockets; completes with void() once the last job and the last session have ended.
-  // The engine's own jobs are counted, and refused from now on, as well.
+  // From now on new jobs and new WebSockets are refused. Completes with void() once the last job and the last
+  // session have ended. This includes the jobs that the program submits to the engine itself.
   template <class Token = boost::asio::use_awaitable_t<>>
   auto async_drain(Token&& completion = {}) {
     auto initiate = [](auto handler, server* self) {

@@ -1,4 +1,5 @@
-// Lines of docs/actors.md that no other file here proves: turns, interruption, exceptions, last things.
+// Guarantees of docs/actors.md that no other file here tests: bursts of messages, interruption, exceptions,
+// the end of an actor.
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/bind_executor.hpp>
 #include <boost/asio/experimental/awaitable_operators.hpp>
@@ -55,7 +56,7 @@ TEST_CASE("an actor is outstanding work on its executor until it has ended") {
   CHECK(io.stopped());
 }
 
-TEST_CASE("async_receive hands over at most 16 messages before other handlers have their turn") {
+TEST_CASE("async_receive hands over at most 16 messages before other handlers run") {
   net::io_context io;
   int read = 0, most = 0;
   auto a = spawn<int>(io.get_executor(), {}, [&](context<int> self) -> net::awaitable<void> {
@@ -63,11 +64,11 @@ TEST_CASE("async_receive hands over at most 16 messages before other handlers ha
   });
   for (int i = 0; i < 100; ++i) a.tell(i);
   int before = 0;
-  std::function<void()> turn = [&] {
+  std::function<void()> handler = [&] {
     most = std::max(most, read - std::exchange(before, read));
-    if (read < 100) net::post(io, turn);
+    if (read < 100) net::post(io, handler);
   };
-  net::post(io, turn);
+  net::post(io, handler);
   a.stop();
   io.run();
   CHECK(read == 100);

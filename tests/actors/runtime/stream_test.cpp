@@ -185,7 +185,7 @@ TEST_CASE("a flush is one post an executor, whatever the number of wakers and si
   CHECK(one.poll() == 1);
 }
 
-TEST_CASE("what was written is seen by the reader's next look, or brings a wake") {
+TEST_CASE("what was written is seen by the reader's next look, or causes a wake") {
   struct board final : waker {
     explicit board(net::any_io_executor ex)
         : waker(std::move(ex), [](waker& w) { static_cast<board&>(w).look(); }) {}

@@ -208,7 +208,7 @@ TEST_CASE("send_after arrives in time, full mailbox or not, and dies with the ac
   CHECK(read.size() == 3);
 }
 
-TEST_CASE("async_tell waits for room, in turn, and nobody overtakes") {
+TEST_CASE("async_tell waits for room, in order, and nobody overtakes") {
   for_each_seed(1000, [](seeded_context& sim) {
     std::vector<int> read;
     auto a = spawn<int>(sim.get_executor(), {.mailbox = 2}, [&](context<int> self) -> net::awaitable<void> {

@@ -29,7 +29,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-// Starts `operation` (called with a token) with each kind of token in turn; `good` looks at what it gave.
+// Starts `operation` (called with a token) with one kind of token after the other; `good` judges the value.
 template <class Value, class Operation, class Good>
 void with_every_token(net::io_context& io, Operation operation, Good good) {
   int heard = 0;

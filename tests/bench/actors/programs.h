@@ -1,4 +1,5 @@
-// programs.h — each peer defines these, one file each; what they do is in docs/performance.md.
+// programs.h — each peer defines these functions, one file each. docs/measurements/runtime.md says what they
+// do.
 #pragma once
 
 #include "tests/bench/actors/bench.h"

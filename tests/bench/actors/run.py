@@ -5,7 +5,7 @@
   run.py table FILE [--published]     Markdown: medians, with the spread; time and peak memory
   run.py draw FILE DIR                curves, as SVG
 
-Peers take turns within each repetition, so that what the machine does meanwhile falls on all of them. With
+Peers alternate within each repetition, so that what the machine does meanwhile falls on all of them. With
 --add a long measurement may be taken in pieces. A peer that was not built is left out.
 """
 import argparse
@@ -94,8 +94,8 @@ def measure(args):
     for repetition in range(args.repeat):
         for name, params, threads in cases(args):
             peers = [p for p in built if name not in WITHOUT.get(p, [])]
-            turn = repetition % len(peers) if peers else 0
-            for peer in peers[turn:] + peers[:turn]:
+            first = repetition % len(peers) if peers else 0
+            for peer in peers[first:] + peers[:first]:
                 runs.append(run_one(bin_dir, peer, name, params, threads))
                 took = runs[-1]["seconds"]
                 print(f"{name} {params} {threads} thread(s) {peer}: {took:.4f} s", file=sys.stderr)

@@ -82,7 +82,7 @@ int main(int count, char** args) {
     for (const std::uint32_t m : rows) {
       std::vector<float> x(m * 2048, 0.25f), out(m * 32000);
       for (std::size_t i = 0; i < x.size(); ++i) x[i] += static_cast<float>(i % 97) / 97;
-      double s = 1e9, read = 1e9, peak = 0;  // in turns, so that both see the same machine
+      double s = 1e9, read = 1e9, peak = 0;  // alternately, so that both see the same machine
       for (int round = 0; round < (m > 64 ? 3 : 10); ++round) {
         read = std::min(read, limit());
         s = std::min(s, best_seconds(m > 64 ? 1 : 3, [&] {

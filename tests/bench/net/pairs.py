@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Two builds of the server in turn: frames and requests a CPU second, as ratios with their 95 % interval.
+"""Two builds of the server, alternately: frames and requests a CPU second, as ratios with their 95 % interval.
 
   tests/bench/net/pairs.py OLD_WEIR NEW_WEIR [--pairs 20] [--seconds 4] [--streams 64] [--rate 50] [--only KIND]
 

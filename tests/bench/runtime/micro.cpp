@@ -3,7 +3,7 @@
 //   build/release/tests/bench/runtime/bench_runtime_micro [--json FILE] [--only TEXT]...
 //
 // Plain medians rather than Google Benchmark: most of these cross threads, one is memory, and ours and Asio's
-// samples are taken in turn so that a drifting machine moves both. Each sample is many operations; the table
+// samples alternate, so that a drifting machine moves both. Each sample is many operations; the table
 // gives the median sample and the middle half of them, per operation.
 #include <malloc.h>
 

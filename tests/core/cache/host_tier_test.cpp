@@ -65,7 +65,7 @@ TEST_CASE("what is put away comes back once, as it was, and oldest pages leave f
   CHECK(tier.restored() == 3);
 }
 
-TEST_CASE("a name alone brings nothing back, and what is here already is not copied again") {
+TEST_CASE("a name with other tokens finds nothing, and a page that is here already is not copied again") {
   toy_model m;
   REQUIRE(m.allocate_pages(2).has_value());
   REQUIRE(m.allocate_host_pages(2).has_value());

@@ -145,7 +145,7 @@ TEST_CASE("random chains: what the tree finds is what a map of prefixes holds, a
   };
   std::vector<held> jobs;
   int hits = 0, misses = 0;
-  for (int turn = 0; turn < 20000; ++turn) {
+  for (int round = 0; round < 20000; ++round) {
     if (jobs.size() < 5 && random() % 3 == 0) jobs.emplace_back();
     if (jobs.empty()) continue;
     auto& j = jobs[random() % jobs.size()];
@@ -170,7 +170,7 @@ TEST_CASE("random chains: what the tree finds is what a map of prefixes holds, a
       std::swap(j, jobs.back());
       jobs.pop_back();
     }
-    INFO("turn " << turn);
+    INFO("round " << round);
     std::set<page_id> used;
     for (const auto& each : jobs) used.insert(each.pages.pages.begin(), each.pages.pages.end());
     REQUIRE(used.size() == pool.used());

@@ -292,7 +292,7 @@ std::vector<std::vector<token_id>> draw_ahead(shrinking_batch b) {
     b.on.begin_draws(b.draws(step)).value();
     std::vector<token_id> unknown;
     for (std::uint32_t i = 0; i < b.rows(step + 1); ++i)
-      unknown.push_back(drawn_by(static_cast<std::int32_t>(i)));
+      unknown.push_back(drawn_by(static_cast<std::uint32_t>(i)));
     if (step + 1 < ahead_steps) b.forward(step + 1, unknown);
     std::vector<drawn> got(b.rows(step), drawn{-7, false});
     b.on.collect(got).value();
@@ -305,8 +305,8 @@ std::vector<std::vector<token_id>> draw_ahead(shrinking_batch b) {
   return all;
 }
 
-// The same steps once more, of another model alike, whose tokens the host brings: judge(model, batch, step,
-// tokens drawn ahead, tokens) leaves those of the next step.
+// The same steps once more, by another model of the same kind, whose tokens the host uploads: judge(model,
+// batch, step, tokens drawn ahead, tokens) replaces `tokens` by those of the next step.
 template <class Judge>
 void follow_ahead(const std::shared_ptr<const kernels::backend>& b, float temperature, const Judge& judge) {
   const shape of{256, 512, 4, 2, 64, 5000, false, false, false, 0};
@@ -323,7 +323,7 @@ void follow_ahead(const std::shared_ptr<const kernels::backend>& b, float temper
 
 }  // namespace
 
-TEST_CASE("cuda: steps that run ahead draw what steps draw whose tokens the host brings") {
+TEST_CASE("cuda: steps that run ahead draw what steps draw whose tokens the host uploads") {
   const auto b = test::cuda_device(true);
   if (!b) return;
   follow_ahead(b, 1,

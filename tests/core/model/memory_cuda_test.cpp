@@ -42,7 +42,7 @@ std::vector<token_id> text_of(model& m) {
   return test::greedy(m, prompt, 40, 3);
 }
 
-// Steps of all kinds, up to what the model was made for: sequences decode, and one brings a prompt.
+// Steps of all kinds, up to what the model was made for: sequences decode, and one computes a prompt.
 void step_at_its_most(model& m, std::uint32_t batch, std::uint32_t prompt_rows) {
   const std::uint32_t vocab = m.info().vocab_size, longest = m.info().context;
   std::mt19937 r(1);

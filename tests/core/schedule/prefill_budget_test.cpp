@@ -13,7 +13,7 @@ TEST_CASE("without a target the rows alone bound a slice") {
   CHECK(b.rows(4, 1) == 300);
 }
 
-TEST_CASE("the budget finds the slice that meets the target, and follows when rows grow dearer") {
+TEST_CASE("the budget finds the slice that keeps the target, and follows when rows grow dearer") {
   prefill_budget b({.rows = 512, .while_decoding = 30ms, .alone = 250ms});
   CHECK(b.rows(8, 1) <= 64);  // a careful first guess
   const auto run = [&](duration decode, duration row) {

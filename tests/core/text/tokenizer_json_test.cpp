@@ -1,4 +1,4 @@
-// What the doors of tokenizer.json promise: files in, a tokenizer or a named complaint out.
+// What load_tokenizer() and parse_tokenizer() promise: files in, a tokenizer or an error with a name out.
 #include <catch2/catch.hpp>
 
 #include "tests/core/text/text_fixtures.h"

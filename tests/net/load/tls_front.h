@@ -72,7 +72,7 @@ class tls_front {
     thread_.join();
   }
   std::string url(const char* scheme) const {
-    return std::string(scheme) + "://127.0.0.1:" + std::to_string(door_.local_endpoint().port());
+    return std::string(scheme) + "://127.0.0.1:" + std::to_string(acceptor_.local_endpoint().port());
   }
 
  private:
@@ -96,7 +96,7 @@ class tls_front {
     for (;;) {
       error_code ec;
       tcp::socket s =
-          co_await door_.async_accept(boost::asio::redirect_error(boost::asio::use_awaitable, ec));
+          co_await acceptor_.async_accept(boost::asio::redirect_error(boost::asio::use_awaitable, ec));
       if (ec) co_return;
       auto c = std::make_shared<call>(std::move(s), tls_);
       boost::asio::co_spawn(io_, pass(c), boost::asio::detached);
@@ -130,7 +130,7 @@ class tls_front {
   }
 
   boost::asio::io_context io_{1};
-  tcp::acceptor door_{io_, {boost::asio::ip::address_v4::loopback(), 0}};
+  tcp::acceptor acceptor_{io_, {boost::asio::ip::address_v4::loopback(), 0}};
   tcp::endpoint behind_;
   boost::asio::ssl::context tls_{boost::asio::ssl::context::tls_server};
   std::thread thread_;

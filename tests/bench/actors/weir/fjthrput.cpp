@@ -1,4 +1,4 @@
-// One actor gives many others work, a message each in turn; nobody answers.
+// One actor gives work to many others, round-robin, one message at a time; nobody answers.
 #include "actors/runtime/actor.h"
 #include "tests/bench/actors/contexts.h"
 #include "tests/bench/actors/programs.h"

@@ -1,7 +1,7 @@
 // newest_first.h — an executor over an io_context that runs what became ready last before anything else, as
 // CAF's workers do: depth first, and everything that a handler sets off before the next from outside.
 //
-// What that buys is memory and warm caches; what it costs is fairness: io_context itself serves in turn. The
+// What that buys is memory and warm caches; what it costs is fairness: io_context itself serves in order. The
 // runtime does not know it: actors live on any executor.
 //
 // Thread safety: any thread may execute; one thread runs the io_context.

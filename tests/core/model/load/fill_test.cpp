@@ -10,6 +10,7 @@
 #include <new>
 
 #include "core/model/load.h"
+#include "core/model/load/safetensors.h"
 #include "tests/support/drive.h"
 #include "tests/support/toy_directory.h"
 
@@ -58,13 +59,13 @@ struct late_uploads {
 
 }  // namespace
 
-TEST_CASE("several readers bring every element of every tensor, whatever their number and the slices' size") {
+TEST_CASE("several readers copy every element of every tensor, whatever their number and the slices' size") {
   for (const char* dtype : {"F32", "BF16", "F16"}) {
     test::toy_options o;
     o.dtype = dtype;
     const test::temporary_dir dir;
     test::write_toy_directory(dir.path(), o);
-    const auto from = checkpoint::open(dir.path().string()).value();
+    const auto from = open_safetensors(dir.path().string()).value();
     for (const unsigned readers : {0u, 1u, 2u, 5u, 30u}) {
       for (const std::uint64_t lane : {64u, 4096u, 1u << 20}) {
         // Each tensor twice, as it is and widened, poisoned first.

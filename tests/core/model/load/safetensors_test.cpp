@@ -141,13 +141,13 @@ TEST_CASE("a sharded checkpoint is one set of tensors, and a shard or tensor tha
   write("one.safetensors", {{"a", "F32", {1}, "aaaa"}});
   write("two.safetensors", {{"b", "F32", {1}, "bbbb"}});
   index(R"({"a":"one.safetensors","b":"two.safetensors"})");
-  const auto both = checkpoint::open(dir.path().string());
+  const auto both = open_safetensors(dir.path().string());
   REQUIRE(both.has_value());
   CHECK(both->tensors().size() == 2);
   CHECK(both->find("b")->bytes[0] == std::byte{'b'});
   CHECK(both->find("c") == nullptr);
 
-  const auto message = [&] { return checkpoint::open(dir.path().string()).error().message; };
+  const auto message = [&] { return open_safetensors(dir.path().string()).error().message; };
   index(R"({"a":"one.safetensors","c":"two.safetensors"})");
   CHECK_THAT(message(), Contains("'c' is not in two.safetensors"));
   index(R"({"a":"one.safetensors","b":"three.safetensors"})");
@@ -159,11 +159,11 @@ TEST_CASE("a sharded checkpoint is one set of tensors, and a shard or tensor tha
 
 TEST_CASE("a directory without safetensors says so, and names what else is there") {
   const test::temporary_dir dir;
-  CHECK_THAT(checkpoint::open(dir.path().string()).error().message, Contains("neither model.safetensors"));
+  CHECK_THAT(open_safetensors(dir.path().string()).error().message, Contains("neither model.safetensors"));
   test::write_file(dir / "pytorch_model.bin", "");
-  CHECK_THAT(checkpoint::open(dir.path().string()).error().message,
+  CHECK_THAT(open_safetensors(dir.path().string()).error().message,
              Contains("pytorch_model.bin is not supported yet"));
-  CHECK(!checkpoint::open((dir / "nowhere")));
+  CHECK(!open_safetensors((dir / "nowhere")));
   std::filesystem::create_directory(dir / "model.safetensors");
-  CHECK_THAT(checkpoint::open(dir.path().string()).error().message, Contains("not a regular file"));
+  CHECK_THAT(open_safetensors(dir.path().string()).error().message, Contains("not a regular file"));
 }

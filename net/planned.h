@@ -1,0 +1,98 @@
+// planned.h — frame types, fields and paths that are planned and that the server does not have yet, and how
+// each of them is refused: one table. A row is deleted when what it names is built.
+//
+// Pure functions and constant data: any thread.
+#pragma once
+
+#include <string_view>
+
+#include "net/json.h"
+
+namespace weir::net {
+
+// Where a client uses a name, and what the refusal is.
+enum class place {
+  frame_type,      // of weir.v1: unknown_type
+  path,            // of a GET over HTTP: 404 not_found
+  request_field,   // of response.create and of OpenAI's bodies: invalid_param, as in all places below
+  create_field,    // of response.create alone
+  openai_field,    // of OpenAI's bodies alone
+  message_member,  // of a message of the prompt
+};
+
+struct planned_name {
+  place where;
+  std::string_view name;
+  // JSON text of the value that means the same as leaving the field out, as null always does. Every other
+  // value is refused.
+  std::string_view neutral = "null";
+  // Values that are refused for what they are, and not because the field is planned.
+  enum class value {
+    any,    // none
+    flag,   // all but true and false
+    count,  // integers below 1
+    word,   // all but `neutral` and `later`
+  } kind = value::any;
+  std::string_view later = {};  // JSON text
+};
+
+inline constexpr planned_name planned_names[] = {
+    {place::frame_type, "response.resume"},
+    {place::frame_type, "response.ack"},
+    {place::path, "/metrics"},
+    {place::create_field, "window"},
+    {place::create_field, "pace", R"("live")", planned_name::value::word, R"("even")"},
+    {place::create_field, "on_lag", R"("buffer")", planned_name::value::word, R"("pause")"},
+    {place::create_field, "pad", "false", planned_name::value::flag},
+    {place::create_field, "n", "1", planned_name::value::count},  // OpenAI's bodies have it
+    {place::request_field, "best_of", "1", planned_name::value::count},
+    {place::request_field, "logprobs", "false"},  // 0 asks for something in a completion
+    {place::request_field, "top_logprobs", "0"},
+    {place::request_field, "prompt_logprobs", "0"},
+    {place::request_field, "response_format", R"({"type":"text"})"},
+    {place::request_field, "grammar", R"("")"},
+    {place::request_field, "json_schema", "{}"},
+    {place::request_field, "regex", R"("")"},
+    {place::request_field, "structured_outputs", "{}"},
+    {place::request_field, "tools", "[]"},
+    {place::request_field, "tool_choice", R"("none")"},
+    {place::request_field, "top_a", "0"},
+    {place::request_field, "typical_p", "1"},
+    {place::request_field, "tfs", "1"},
+    {place::request_field, "mirostat", "false"},
+    {place::request_field, "mirostat_mode", "0"},
+    {place::request_field, "dry_multiplier", "0"},
+    {place::request_field, "xtc_probability", "0"},
+    {place::request_field, "smoothing_factor", "0"},
+    {place::request_field, "temperature_last", "false"},
+    {place::request_field, "banned_strings", "[]"},
+    {place::request_field, "disallow_tokens", "[]"},
+    {place::request_field, "token_healing", "false"},
+    {place::openai_field, "echo", "false"},
+    {place::openai_field, "suffix", R"("")"},
+    {place::openai_field, "functions", "[]"},
+    {place::openai_field, "function_call", R"("none")"},
+    {place::openai_field, "modalities", R"(["text"])"},
+    {place::openai_field, "audio"},
+    {place::openai_field, "prediction"},
+    {place::openai_field, "reasoning_effort", R"("none")"},
+    {place::openai_field, "verbosity"},
+    {place::openai_field, "web_search_options"},
+    {place::message_member, "tool_calls"},
+    {place::message_member, "tool_call_id"},
+    {place::message_member, "function_call"},
+};
+
+// nullptr: the name is not planned there.
+const planned_name* find_planned(place where, std::string_view name) noexcept;
+
+// The refusal of a field's value, unless the value is neutral.
+core::result<void> judge_planned(const planned_name& field, const json::value& v);
+
+// invalid_param. The message is the one for names of every place.
+core::error not_supported_yet(std::string_view name);
+
+// True for null and for the value that `neutral` is the JSON text of.
+bool is_neutral(const json::value& v, std::string_view neutral);
+
+}  // namespace weir::net

@@ -1,0 +1,175 @@
+// Every name of the table in net/planned.h is refused as its row says.
+#include "net/planned.h"
+
+#include <catch2/catch.hpp>
+#include <set>
+
+#include "net/openai.h"
+#include "net/router.h"
+#include "net/ws_protocol.h"
+
+using namespace weir;
+using namespace weir::net;
+
+namespace {
+
+std::string member(std::string_view name, std::string_view value) {
+  return fmt::format(R"("{}":{})", name, value);
+}
+
+ws::client_message create(std::string_view members, std::string_view input = R"("hi")") {
+  return ws::parse(fmt::format(R"({{"type":"response.create","id":"a","input":{},{}}})", input, members));
+}
+core::result<openai::parsed_request> completion(std::string_view members) {
+  return openai::parse(openai::dialect::completion, fmt::format(R"({{"prompt":"hi",{}}})", members));
+}
+core::result<openai::parsed_request> chat(std::string_view members, std::string_view more_of_message = "") {
+  return openai::parse(openai::dialect::chat,
+                       fmt::format(R"({{"messages":[{{"role":"user","content":"hi"{}}}],{}}})",
+                                   more_of_message, members));
+}
+
+void check_refused(const ws::client_message& m, const std::string& code, const std::string& param,
+                   const std::string& message) {
+  REQUIRE(std::holds_alternative<ws::protocol_error>(m));
+  const auto& e = std::get<ws::protocol_error>(m);
+  CHECK(e.id == "a");
+  CHECK(e.code == code);
+  CHECK(e.param == param);
+  CHECK(e.message == message);
+  CHECK_FALSE(e.retry_after_ms);
+  CHECK_FALSE(e.fatal);
+}
+void check_refused(const core::result<openai::parsed_request>& r, const std::string& param,
+                   const std::string& message) {
+  REQUIRE(!r);
+  CHECK(r.error().code == core::errc::invalid_param);
+  CHECK(r.error().param == param);
+  CHECK(r.error().message == message);
+}
+
+void check_taken(const ws::client_message& m) {
+  REQUIRE(std::holds_alternative<ws::response_create>(m));
+  CHECK(std::get<ws::response_create>(m).ignored.empty());
+}
+
+// A value of the field that is refused because the field is planned, and what is said.
+struct refused_value {
+  std::string json, message;
+};
+refused_value refused_value_of(const planned_name& p) {
+  const std::string name(p.name), plain = name + " is not supported yet";
+  switch (p.kind) {
+    case planned_name::value::any: return {R"("~")", plain};
+    case planned_name::value::flag: return {"true", plain};
+    case planned_name::value::count: return {"2", plain};
+    case planned_name::value::word: break;
+  }
+  return {std::string(p.later), fmt::format("{}: {} is not supported yet", name, p.later)};
+}
+
+void check_field(const planned_name& p, bool over_socket, bool over_http) {
+  const std::string name(p.name);
+  const auto refused = refused_value_of(p);
+  if (over_socket) check_refused(create(member(name, refused.json)), "invalid_param", name, refused.message);
+  if (over_http) {
+    check_refused(completion(member(name, refused.json)), name, refused.message);
+    check_refused(chat(member(name, refused.json)), name, refused.message);
+  }
+  for (const std::string_view usual : {p.neutral, std::string_view("null")}) {
+    CAPTURE(usual);
+    if (over_socket) check_taken(create(member(name, usual)));
+    if (over_http) {
+      CHECK(completion(member(name, usual)).has_value());
+      CHECK(chat(member(name, usual)).has_value());
+    }
+  }
+}
+
+void check_row(const planned_name& p) {
+  const std::string name(p.name), message = name + " is not supported yet";
+  switch (p.where) {
+    case place::frame_type:
+      check_refused(ws::parse(fmt::format(R"({{"type":"{}","id":"a"}})", name)), "unknown_type", "type",
+                    message);
+      return;
+    case place::path: {
+      const auto get = find_route("GET", name), post = find_route("POST", name);
+      REQUIRE(std::holds_alternative<route_match>(get));
+      CHECK(std::get<route_match>(get).to == endpoint::planned);
+      REQUIRE(std::holds_alternative<wrong_method>(post));
+      CHECK(std::get<wrong_method>(post).allow == "GET, HEAD");
+      return;
+    }
+    case place::request_field: return check_field(p, true, true);
+    case place::create_field: return check_field(p, true, false);
+    case place::openai_field: return check_field(p, false, true);
+    case place::message_member:
+      check_refused(chat(member("n", "1"), "," + member(name, "[]")), "messages", "messages[0]." + message);
+      check_refused(create(member("timing", "true"),
+                           fmt::format(R"([{{"role":"user","content":"hi",{}}}])", member(name, "[]"))),
+                    "invalid_param", "input", "input[0]." + message);
+      CHECK(chat(member("n", "1"), "," + member(name, "null")).has_value());
+  }
+}
+
+}  // namespace
+
+TEST_CASE("planned: each name of the table is refused where a client uses it, and its neutral value is not") {
+  std::set<std::pair<place, std::string_view>> seen;
+  for (const planned_name& p : planned_names) {
+    CAPTURE(p.name);
+    CHECK(seen.insert({p.where, p.name}).second);
+    CHECK(find_planned(p.where, p.name) == &p);
+    check_row(p);
+  }
+  CHECK(find_planned(place::path, "response.ack") == nullptr);
+  CHECK(find_planned(place::create_field, "temperature") == nullptr);
+}
+
+TEST_CASE("planned: refusals of response.create say what they always said") {
+  const struct {
+    const char *name, *value, *message;
+  } rows[] = {
+      {"window", "64", "window is not supported yet"},
+      {"pace", R"("even")", R"(pace: "even" is not supported yet)"},
+      {"pace", R"("fast")", R"(pace must be "live" or "even")"},
+      {"on_lag", R"("pause")", R"(on_lag: "pause" is not supported yet)"},
+      {"on_lag", "5", R"(on_lag must be "buffer" or "pause")"},
+      {"pad", "true", "pad is not supported yet"},
+      {"pad", "1", "pad must be true or false, not a number"},
+      {"n", "2", "n is not supported yet"},
+      {"n", "0", "n must be at least 1, not 0"},
+      {"best_of", "-3", "best_of must be at least 1, not -3"},
+      {"logprobs", "0", "logprobs is not supported yet"},
+      {"response_format", R"({"type":"json_object"})", "response_format is not supported yet"},
+      {"tools", R"([{"type":"function"}])", "tools is not supported yet"},
+      {"xtc_probability", "0.5", "xtc_probability is not supported yet"},
+  };
+  for (const auto& r : rows) {
+    CAPTURE(r.name, r.value);
+    check_refused(create(member(r.name, r.value)), "invalid_param", r.name, r.message);
+  }
+  check_taken(create(R"("typical_p":1.0,"best_of":1.0,"top_logprobs":0)"));
+}
+
+TEST_CASE("planned: refusals of frames and of OpenAI's bodies say what they always said") {
+  check_refused(ws::parse(R"({"type":"response.resume","id":"a","response_id":"x","after":0})"),
+                "unknown_type", "type", "response.resume is not supported yet");
+  check_refused(ws::parse(R"({"type":"response.ack","id":"a","seq":1})"), "unknown_type", "type",
+                "response.ack is not supported yet");
+  check_refused(ws::parse(R"({"type":"response.nack","id":"a"})"), "unknown_type", "type",
+                "unknown type 'response.nack'");
+  check_refused(completion(R"("best_of":2)"), "best_of", "best_of is not supported yet");
+  check_refused(completion(R"("best_of":0)"), "best_of", "best_of must be at least 1, not 0");
+  check_refused(completion(R"("echo":true)"), "echo", "echo is not supported yet");
+  check_refused(chat(R"("function_call":"auto")"), "function_call", "function_call is not supported yet");
+  check_refused(chat(R"("n":1)", R"(,"tool_call_id":"x")"), "messages",
+                "messages[0].tool_call_id is not supported yet");
+  // Only a socket has these.
+  check_refused(completion(R"("pace":"live")"), "pace", "unknown field 'pace'");
+  check_refused(completion(R"("window":1)"), "window", "unknown field 'window'");
+  const auto ignored = create(R"("echo":true)");
+  REQUIRE(std::holds_alternative<ws::response_create>(ignored));
+  CHECK(std::get<ws::response_create>(ignored).ignored == std::vector<std::string>{"echo"});
+}
