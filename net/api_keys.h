@@ -22,8 +22,6 @@ namespace weir::net {
 // message.
 core::result<std::vector<std::string>> parse_api_keys(std::string_view text, std::string_view file);
 
-std::uint64_t key_identity(std::string_view key);
-
 class key_ring {
  public:
   // Nobody is let in by an empty one.

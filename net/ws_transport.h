@@ -29,7 +29,6 @@
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/beast/core/role.hpp>
-#include <boost/beast/websocket/teardown.hpp>
 #include <cstddef>
 #include <functional>
 #include <memory>
@@ -100,9 +99,6 @@ class ws_transport {
   }
 
   friend void beast_close_socket(ws_transport& w) { w.close(); }
-  friend void teardown(boost::beast::role_type role, ws_transport& w, error_code& ec) {
-    boost::beast::websocket::teardown(role, w.s_->socket, ec);
-  }
   // Beast calls this once it has said its last: the peer's bytes are read and dropped, up to the bound, so
   // that the peer can read what was said; then the socket is closed.
   template <class Handler>

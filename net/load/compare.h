@@ -40,8 +40,8 @@ struct comparison_report {
 
 // Measures one window of the first or the second server.
 using window = std::function<report(bool second)>;
-// Measures `pairs` pairs of windows; fewer if `interrupted` returns true.
 
+// Measures `pairs` pairs of windows; fewer if `interrupted` returns true.
 comparison_report compare(std::size_t pairs, const window& measure, const std::function<bool()>& interrupted);
 
 std::string as_text(const comparison_report& r);
