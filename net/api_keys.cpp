@@ -50,8 +50,6 @@ core::result<std::vector<std::string>> parse_api_keys(std::string_view text, std
   return keys;
 }
 
-std::uint64_t key_identity(std::string_view key) { return identity(digest_of(key)); }
-
 key_ring::key_ring(std::span<const std::string> keys) {
   for (const auto& key : keys) known_.push_back(digest_of(key));
 }

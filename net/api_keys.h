@@ -22,8 +22,6 @@ namespace weir::net {
 // name of the file, for the message.
 core::result<std::vector<std::string>> parse_api_keys(std::string_view text, std::string_view file);
 
-std::uint64_t key_identity(std::string_view key);
-
 class key_ring {
  public:
   explicit key_ring(std::span<const std::string> keys);

@@ -3,12 +3,10 @@
 // Pure functions: any thread.
 #pragma once
 
-#include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
-#include <vector>
 
 namespace weir::net {
 

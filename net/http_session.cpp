@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <boost/asio/ip/tcp.hpp>
-#include <boost/beast/http/empty_body.hpp>
 #include <boost/beast/http/read.hpp>
 #include <boost/beast/http/rfc7230.hpp>
 #include <boost/beast/websocket/rfc6455.hpp>

@@ -133,14 +133,12 @@ class counted_coroutine {
   explicit counted_coroutine(std::shared_ptr<server_state> s) : server_(std::move(s)) {
     server_->coroutine_begun();
   }
-  counted_coroutine(counted_coroutine&& other) noexcept = default;
-  counted_coroutine& operator=(counted_coroutine&&) = delete;
-  ~counted_coroutine() {
-    if (server_) server_->coroutine_ended();
-  }
+  counted_coroutine(const counted_coroutine&) = delete;
+  counted_coroutine& operator=(const counted_coroutine&) = delete;
+  ~counted_coroutine() { server_->coroutine_ended(); }
 
  private:
-  std::shared_ptr<server_state> server_;
+  const std::shared_ptr<server_state> server_;
 };
 
 }  // namespace weir::net

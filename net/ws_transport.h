@@ -26,7 +26,6 @@
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/beast/core/role.hpp>
-#include <boost/beast/websocket/teardown.hpp>
 #include <cstddef>
 #include <functional>
 #include <memory>
@@ -99,9 +98,6 @@ class ws_transport {
   }
 
   friend void beast_close_socket(ws_transport& w) { w.close(); }
-  friend void teardown(boost::beast::role_type role, ws_transport& w, error_code& ec) {
-    boost::beast::websocket::teardown(role, w.s_->socket, ec);
-  }
   // Called by Beast when it has sent its last frame. Reads and drops what the peer still sends, up to the
   // bound, so that the peer can read what was sent. Then closes the socket.
   template <class Handler>

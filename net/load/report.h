@@ -26,7 +26,6 @@ struct report {
   pool all{{}};
   std::string url, protocol;
   boost::json::object options;   // of the run, for people
-  bool server_is_weir = false;   // the server answered /v1/stats
   bool sampled_times = false;    // the server said when it sampled tokens
   bool interrupted = false;
   std::vector<judgement> judged;

@@ -191,7 +191,6 @@ report run(const run_options& o, place& at, const std::function<void(const progr
                : o.how.to.chat()                 ? "openai chat"
                                                  : "openai completions";
   r.options = o.shown;
-  r.server_is_weir = before.has_value();
   r.sampled_times = r.all.of(figure::added_jitter_ms).count() > 0;
   r.bottleneck = bottleneck_of(r.all);
   r.all.number(figure::bottleneck) = r.bottleneck.empty() ? 0 : 1;

@@ -130,7 +130,6 @@ bool weir_talk::next(happening& h) {
       case ws_reader::kind::closed:
         h = {};
         h.is = kind::closed;
-        h.code = got.code;
         h.why = fmt::format("closed by the server with {}", got.code);
         return true;
       case ws_reader::kind::broken:

@@ -42,7 +42,6 @@ struct happening {
   std::uint64_t input_tokens = 0, output_tokens = 0;  // of done; 0: not reported
   bool cancelled = false;                   // of done
   std::string why;                          // of refused, failed, closed
-  std::uint16_t code = 0;                   // of closed
 };
 
 // weir.v1 over a WebSocket.

@@ -6,7 +6,6 @@
 //   2. Every request that was begun is added to the worker's pool exactly once.
 #pragma once
 
-#include <boost/asio/awaitable.hpp>
 #include <optional>
 
 #include "net/load/answer_reader.h"
