@@ -1,5 +1,5 @@
-# moodycamel's readerwriterqueue: its own package or target where there is one, else the headers, wherever they lie
-# (Debian has no package for CMake). readerwriterqueue_INCLUDE_DIR may name the place.
+# moodycamel's readerwriterqueue: its own package or target where there is one, else the headers, wherever
+# they lie (Debian has no package for CMake). readerwriterqueue_INCLUDE_DIR may name the place.
 if(NOT TARGET readerwriterqueue::readerwriterqueue)
   find_package(readerwriterqueue CONFIG QUIET)
 endif()
@@ -8,7 +8,8 @@ if(NOT TARGET readerwriterqueue::readerwriterqueue)
   mark_as_advanced(readerwriterqueue_INCLUDE_DIR)
   if(readerwriterqueue_INCLUDE_DIR)
     add_library(readerwriterqueue::readerwriterqueue INTERFACE IMPORTED)
-    target_include_directories(readerwriterqueue::readerwriterqueue INTERFACE ${readerwriterqueue_INCLUDE_DIR})
+    target_include_directories(readerwriterqueue::readerwriterqueue
+                               INTERFACE ${readerwriterqueue_INCLUDE_DIR})
   endif()
 endif()
 set(readerwriterqueue_FOUND FALSE)

@@ -1,4 +1,5 @@
-# cmake -DOUT=FILE.cpp -DFILES=a;b;… -P embed.cmake — writes the files' bytes as the table behind net/page_assets.h.
+# cmake -DOUT=FILE.cpp -DFILES=a;b;… -P embed.cmake — writes the files' bytes as the table behind
+# net/page_assets.h.
 set(arrays "")
 set(rows "")
 set(index 0)

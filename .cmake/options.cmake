@@ -3,14 +3,16 @@
 find_program(WEIR_CCACHE ccache)
 if(WEIR_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   # Without these ccache keeps nothing that uses a precompiled header, and finds nothing of another clone.
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_NOHASHDIR=1
+  set(CMAKE_CXX_COMPILER_LAUNCHER
+      ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_NOHASHDIR=1
       CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime ${WEIR_CCACHE})
 endif()
 find_program(WEIR_MOLD mold)
 
 add_library(weir_options INTERFACE)
 target_include_directories(weir_options INTERFACE ${PROJECT_SOURCE_DIR})
-target_compile_options(weir_options INTERFACE -Wall -Wextra -Wno-missing-field-initializers -fno-omit-frame-pointer)
+target_compile_options(weir_options INTERFACE -Wall -Wextra -Wno-missing-field-initializers
+                                              -fno-omit-frame-pointer)
 if(WEIR_WERROR)
   target_compile_options(weir_options INTERFACE -Werror)
 endif()
@@ -21,10 +23,10 @@ if(WEIR_SANITIZE STREQUAL "address")
   target_compile_options(weir_options INTERFACE -fsanitize=address,undefined -fno-sanitize-recover=undefined)
   target_link_options(weir_options INTERFACE -fsanitize=address,undefined)
 elseif(WEIR_SANITIZE STREQUAL "fuzzer")
-  # clang alone has it, and cannot check the types of functions where there are coroutines (LLVM issue 49689). The
-  # targets link libFuzzer's main.
-  target_compile_options(weir_options INTERFACE -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize=function
-                                                -fno-sanitize-recover=undefined)
+  # clang alone has it, and cannot check the types of functions where there are coroutines (LLVM issue 49689).
+  # The targets link libFuzzer's main.
+  target_compile_options(weir_options INTERFACE -fsanitize=fuzzer-no-link,address,undefined
+                                                -fno-sanitize=function -fno-sanitize-recover=undefined)
   target_link_options(weir_options INTERFACE -fsanitize=address,undefined)
 elseif(WEIR_SANITIZE STREQUAL "thread")
   target_compile_options(weir_options INTERFACE -fsanitize=thread -Wno-tsan)

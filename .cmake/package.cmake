@@ -1,5 +1,5 @@
-# cmake --install, and what find_package(weir COMPONENTS …) finds afterwards. A component has the same name in both, in
-# WEIR_COMPONENTS and in cmake --install --component.
+# cmake --install, and what find_package(weir COMPONENTS …) finds afterwards. A component has the same name in
+# both, in WEIR_COMPONENTS and in cmake --install --component.
 include(CMakePackageConfigHelpers)
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/weir)
 
@@ -36,7 +36,8 @@ endif()
 
 configure_file(.cmake/weir-config.cmake.in ${PROJECT_BINARY_DIR}/weir-config.cmake @ONLY)
 # Until 1.0 a minor version may change names.
-write_basic_package_version_file(${PROJECT_BINARY_DIR}/weir-config-version.cmake COMPATIBILITY SameMinorVersion)
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/weir-config-version.cmake
+                                 COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/weir-config.cmake ${PROJECT_BINARY_DIR}/weir-config-version.cmake
               .cmake/Findreaderwriterqueue.cmake
         DESTINATION ${package_dir} COMPONENT runtime)

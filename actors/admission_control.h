@@ -58,7 +58,7 @@ class admission_control {
   // Of a job that is admitted now; the wait of its text is not included.
   core::duration predicted_wait() const noexcept;
 
-  // --- Accounting by the owner, or by whoever holds an admitted job that never reached it ---
+  // --- Accounting: called by the owner, or by the text task for an admitted job that was not submitted ---
 
   // A prompt of so many tokens is computed, or no job needs it any more.
   void prompt_done(std::uint32_t prompt_tokens) noexcept;

@@ -1,2 +1,2 @@
-// The one place where Asio's sources are compiled: everything else sees its headers alone.
+// Compiles Asio's sources, which must happen in exactly one source file.
 #include <boost/asio/impl/src.hpp>

@@ -1,4 +1,4 @@
-// served_model.h — what everybody but its owner knows of a model that is being served.
+// served_model.h — a model as all code but its owner sees it.
 //
 // Thread safety: any thread. It is immutable once served and shared by pointer; only `admission` has state,
 // which is atomic.

@@ -1,9 +1,10 @@
-// service.h — the whole server but its sockets. Sessions and embedding programs use it alone.
+// service.h — the whole server without its sockets. It is the only interface that sessions and embedding
+// programs use.
 //
 // It holds the text pool, the list of models, the owner of the device and the registry of jobs.
 //
-// Thread safety: every member from any thread, but submit(). Callbacks are posted to the executor that was
-// passed in; no call runs its callback itself.
+// Thread safety: every member from any thread, except submit(). Callbacks are posted to the executor that was
+// passed in; they never run inside the call.
 #pragma once
 
 #include <cstdint>

@@ -35,7 +35,7 @@ struct device_settings {
   std::uint32_t max_tokens_default = 4096;
 };
 
-// Which models run, and how. Used by `serve` and `generate`.
+// Which models run, and how. Used by every subcommand that runs a model.
 struct engine_settings : device_settings {
   std::vector<std::string> model;
   std::string device = "auto";

@@ -81,7 +81,7 @@ bool host_allowed(std::string_view host, std::string_view listen_host, std::span
 bool origin_allowed(std::string_view origin, std::string_view host, std::span<const std::string> allowed) {
   if (std::find(allowed.begin(), allowed.end(), origin) != allowed.end()) return true;
   auto scheme_end = origin.find("://");
-  if (scheme_end == origin.npos) return false;  // "null" and the like
+  if (scheme_end == origin.npos) return false;  // "null", for example
   std::string_view scheme = origin.substr(0, scheme_end);
   if (scheme != "http" && scheme != "https") return false;
   std::string_view origin_host = origin.substr(scheme_end + 3);

@@ -4,7 +4,7 @@
 // list of its shard's connections, tells them four times a second that time has passed, and keeps jobs whose
 // socket is gone until their grace is over.
 //
-// Thread safety: server_state from any thread; a hub on its shard alone.
+// Thread safety: server_state from any thread; a hub on its shard only.
 //
 // Invariants:
 //   1. server_state::coroutines() is 0 once no coroutine of the server runs any more.
@@ -93,7 +93,7 @@ class hub : public std::enable_shared_from_this<hub> {
     lag_bytes_ += static_cast<std::int64_t>(waiting_bytes);
   }
 
-  // Calls the listener for every event, for as long as this object lives.
+  // Calls the listener for every event until this object is destroyed.
   class subscription {
    public:
     subscription(hub& h, listener l) : hub_(h), at_(h.listeners_.insert(h.listeners_.end(), std::move(l))) {}
@@ -127,7 +127,7 @@ class hub : public std::enable_shared_from_this<hub> {
   std::int64_t published_late_ = 0, published_lag_bytes_ = 0;  // this shard's part of server_state::lag
 };
 
-// Counts one coroutine of the server for as long as this object lives.
+// Counts one coroutine of the server until this object is destroyed.
 class counted_coroutine {
  public:
   explicit counted_coroutine(std::shared_ptr<server_state> s) : server_(std::move(s)) {

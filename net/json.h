@@ -25,8 +25,8 @@ using core::shortened;
 // The kind of a value, for messages: "a string", "an object", …
 const char* kind_of(const json::value& v);
 
-// Strict readers. Error: invalid_param with `name`, if the value is of another kind. An integer may be written
-// 5 or 5.0.
+// Strict readers. Error: invalid_param with `name`, if the value is of another kind. An integer may be
+// written 5 or 5.0.
 core::result<std::int64_t> read_integer(std::string_view name, const json::value& v);
 core::result<double> read_number(std::string_view name, const json::value& v);
 core::result<bool> read_bool(std::string_view name, const json::value& v);

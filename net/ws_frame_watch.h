@@ -47,7 +47,7 @@ class ws_frame_watch {
   std::array<unsigned char, longest_header> header_{};
   std::size_t header_bytes_ = 0;     // number of bytes in header_
   std::uint64_t payload_left_ = 0;   // bytes of the current frame's payload that have not arrived
-  std::uint64_t message_bytes_ = 0;  // announced so far by the frames of the message under way
+  std::uint64_t message_bytes_ = 0;  // payloads announced so far by the frames of the current message
 };
 
 }  // namespace weir::net

@@ -72,7 +72,7 @@ std::string text_of(const boost::json::value& v) {
   return std::abs(x) >= 1000 ? fmt::format("{:.0f}", x) : fmt::format("{:.4g}", x);
 }
 
-// The first column names the row.
+// Prints a row of a table; its first column is `name`.
 void print_row(const std::string& name, const boost::json::object& row) {
   std::cout << fmt::format("{} {:24}", name, text_of(row.begin()->value()));
   for (auto column = row.begin() + 1; column != row.end(); ++column)

@@ -1,7 +1,8 @@
-// bench.h — the benchmarks of `weir bench`: each adds its options to an app and leaves behind what to do.
+// bench.h — the benchmarks of `weir bench`, and what they have in common. Each add_… function adds the
+// options of one benchmark to an app, and returns the function that runs the benchmark.
 //
-// A benchmark prints what it measured beside the limit that it measured in the same run, as a table or, with
-// --json, as one object on standard output.
+// A benchmark prints figures to standard output, as a table or, with --json, as one object. Beside the
+// figures are the limits of the machine, measured in the same run.
 #pragma once
 
 #include <boost/json/object.hpp>
@@ -20,23 +21,23 @@ command add_engine(CLI::App& app);
 command add_kernels(CLI::App& app);
 command add_serve_bench(CLI::App& app);
 
-// What every benchmark on a device takes.
+// The options of every benchmark that runs on a device.
 struct device_options {
   std::string device = "cpu";
-  unsigned threads = 0;  // 0: as many as there are cores
+  unsigned threads = 0;  // threads that compute; 0: one for each core
   bool deterministic = false;
   bool json = false;
 };
 void add_options(CLI::App& app, device_options& o);
 core::result<std::shared_ptr<const kernels::backend>> open(const device_options& o);
 
-// Says what is wrong; its exit code.
+// Prints an error to standard error; returns its exit code.
 int fail(const core::error& e);
 
-// One object on standard output, or its numbers by name, one a line.
+// Prints `figures` to standard output: as one JSON object, or as a table of names and numbers.
 void print(const boost::json::object& figures, bool json);
 
-// Seconds that `work` takes.
+// Calls `work`; returns its time in seconds.
 template <class F>
 double seconds_of(F&& work) {
   const auto start = std::chrono::steady_clock::now();
@@ -44,7 +45,8 @@ double seconds_of(F&& work) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-// The value below which `share` of the samples lie (nearest rank). REQUIRES: samples is not empty; sorts it.
+// The value that a share of all samples does not exceed (nearest rank). Sorts the samples. REQUIRES:
+// `samples` is not empty.
 double percentile(std::span<double> samples, double share);
 
 }  // namespace weir::apps::bench

@@ -1,7 +1,8 @@
-// child.h — another process of this same program: a benchmark's server, or a load beside it.
+// child.h — a child process that runs this same program, such as the server of a benchmark.
 //
-// Thread safety: none; one owner. The destructor ends the child (SIGTERM, and after some seconds SIGKILL) and
-// waits.
+// The destructor ends the child, by SIGTERM and after some seconds by SIGKILL, and waits for its end.
+//
+// Thread safety: none; one owner.
 #pragma once
 
 #include <sys/types.h>
@@ -15,21 +16,23 @@ namespace weir::apps::bench {
 
 class child {
  public:
-  // The program with these arguments; its standard output comes here, its errors go where ours do.
+  // Runs the program with these arguments. line_that_begins() reads its standard output. Its standard error
+  // is that of this process.
   static core::result<child> start(const std::vector<std::string>& arguments);
   child(child&& other) noexcept;
   child& operator=(child&&) = delete;
   ~child();
 
-  // The next line that begins so, without its end; empty once the child has closed its output. Blocks.
+  // Blocks until the child has written a line that begins with `with`, and returns the line without its end;
+  // empty if the child has closed its output.
   std::string line_that_begins(std::string_view with);
 
  private:
   child(pid_t pid, int output) : pid_(pid), output_(output) {}
 
   pid_t pid_ = -1;
-  int output_ = -1;
-  std::string read_;  // and not yet asked for
+  int output_ = -1;   // reading end of the child's standard output
+  std::string read_;  // output that was read and is not yet returned
 };
 
 }  // namespace weir::apps::bench

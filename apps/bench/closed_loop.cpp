@@ -10,17 +10,17 @@ using core::time_point;
 
 double ms(core::duration d) { return std::chrono::duration<double, std::milli>(d).count(); }
 
-// What all answers come to, once measuring has begun.
+// The sums over all answers since the warm-up.
 struct tally {
   loop_figures figures;
   time_point from{};
   std::uint64_t tokens = 0;
-  std::vector<std::uint64_t> ended;  // streams that have to ask again
+  std::vector<std::uint64_t> ended;  // streams whose next request is to be sent
 };
 
 class listener final : public core::token_sink {
  public:
-  // No stream: a prompt beside them, of which nothing is counted.
+  // `stream`: number of the stream; nullopt: a job beside the streams, which is not counted.
   listener(tally& all, std::optional<std::uint64_t> stream, time_point asked)
       : all_(all), stream_(stream), asked_(asked) {}
 
@@ -109,7 +109,7 @@ class loop {
   const load::questions ask_, beside_;
   tally all_;
   std::uint64_t jobs_ = 0, asked_ = 0;
-  std::optional<std::uint64_t> measuring_from_;  // step
+  std::optional<std::uint64_t> measuring_from_;  // number of the first step after the warm-up
 };
 
 }  // namespace
@@ -118,7 +118,7 @@ load::question_options questions_of(const loop_options& o) {
   load::question_options q;
   q.prompt_tokens = {o.prompt_tokens, o.prompt_tokens};
   q.max_tokens = {o.max_tokens, o.max_tokens};
-  q.seed = o.streams;  // prompts that no other loop has left in the cache
+  q.seed = o.streams;  // so that no prompt is in the cache from another loop
   return q;
 }
 

@@ -1,7 +1,7 @@
-// closed_loop.h — streams on an engine without sockets: each asks again as soon as it is answered, as `weir
-// load --streams` does. What a server is compared with.
+// closed_loop.h — runs streams on an engine without sockets. Each stream sends its next request after an
+// answer, like `weir load --streams`. A server is compared with the result.
 //
-// Thread safety: everything on the thread that calls.
+// Thread safety: any thread. The engine runs on the calling thread.
 #pragma once
 
 #include "core/engine.h"
@@ -13,8 +13,8 @@ namespace weir::apps::bench {
 struct loop_options {
   std::uint32_t streams = 1;
   std::uint32_t prompt_tokens = 256, max_tokens = 128;
-  // Beside the streams: prompts of so many tokens, evenly in time, of which nobody waits for more than the
-  // first token.
+  // Further jobs beside the streams, evenly in time. Each has a prompt of `beside_tokens` and an answer of
+  // one token.
   double beside_per_s = 0;
   std::uint32_t beside_tokens = 2000;
   double warmup_s = 4, duration_s = 12;
@@ -22,19 +22,20 @@ struct loop_options {
 
 struct loop_figures {
   double tokens_per_s = 0;
-  load::histogram gaps_ms, first_ms;  // between two tokens of a stream; from the question to the first one
+  // Times between two tokens of a stream, and from a request to its first token.
+  load::histogram gaps_ms, first_ms;
   std::uint64_t steps = 0;
-  bool failed = false;  // a job, or the device
+  bool failed = false;  // a job or the device has failed
 };
 
-// added to the seed: prompts beside the streams are others
+// Added to the seed for the jobs beside the streams, whose prompts must be different.
 inline constexpr std::uint64_t other_prompts = 1u << 20;
 
-// Runs `e` until the time is over, then ends what still runs. REQUIRES: e is idle.
+// Runs `e` for the time of the options, and then ends all jobs. REQUIRES: `e` is idle.
 loop_figures run_closed_loop(core::engine& e, const core::tokenizer& words, const core::clock& time,
                              const loop_options& o);
 
-// What stream and prompt number `index` asks, the same for an engine and a server.
+// The requests of the streams; they are the same for an engine and for a server.
 load::question_options questions_of(const loop_options& o);
 
 }  // namespace weir::apps::bench

@@ -1,5 +1,6 @@
-// A whole model with random weights through the engine, without sockets: tokens a second in decode and
-// prefill, and beside them what the device could do at most: reading the same weights once, and multiplying.
+// `weir bench engine`: runs a whole model with random weights on the engine, without sockets. It measures
+// tokens a second in decode and prefill, and beside them the limits of the device: the time to read the
+// weights once, and the rate of multiplications.
 #include <algorithm>
 #include <optional>
 #include <random>
@@ -30,8 +31,8 @@ struct nobody final : core::token_sink {
   bool failed = false;
 };
 
-// An engine over a model of random weights, and jobs of random prompts (no two alike, so that nothing is
-// shared).
+// An engine with a model of random weights. Jobs have random prompts that are all different, so that they
+// share no prefix.
 class rig {
  public:
   rig(const engine_options& o, core::random_model shape, std::shared_ptr<const kernels::backend> backend)
@@ -74,22 +75,22 @@ class rig {
     engine_->submit(std::move(j));
   }
 
-  // One more step; its length in seconds.
+  // Runs one step; returns its time in seconds.
   double step() {
     return seconds_of([&] { last_ = engine_->step(); });
   }
-  // Ends every job that there is.
+  // Cancels all jobs, and runs the engine until it is idle.
   void stop() {
     for (; stopped_ < jobs_;) engine_->cancel({1, ++stopped_});
     while (!engine_->idle()) engine_->step();
   }
 
   const core::step_report& last() const { return last_; }
-  // Whether steps overlap here: the loop was asked for, and the model can.
+  // Whether steps overlap: the options ask for it, and the model can run ahead.
   bool overlaps() const { return config_.run_ahead && engine_->info().runs_ahead; }
   bool idle() const { return engine_->idle(); }
   core::engine_counts counts() const { return engine_->counts(); }
-  // A job, the device, or what was to run together did not.
+  // A job or the device has failed, or jobs that should run together have ended too early.
   bool failed() const { return sink_->failed || engine_->fault() || (stopped_ < jobs_ && engine_->idle()); }
   std::span<const std::byte> weights() const { return weights_; }
   double read() const {
@@ -111,26 +112,27 @@ class rig {
 
 double median(std::vector<double> v) { return percentile(v, 0.5); }
 
-// The tokens that are timed, and those until all of a batch decode.
+// Most tokens of an answer: those that are timed, and those before all jobs of the batch decode.
 std::uint32_t longest_output(const engine_options& o) { return o.tokens + 16 + o.batch / 32; }
 
-// Steps in which all of the batch decodes, between reads of the weights alone.
+// Measures steps in which all jobs of the batch decode. In between it measures reads of the weights.
 boost::json::object decode(rig& r, const engine_options& o, profile* kernels) {
   std::vector<double> steps, reads, rates, host;
   std::vector<std::vector<core::token_id>> prompts;
   for (std::uint32_t i = 0; i < o.batch; ++i) prompts.push_back(r.random_prompt(o.context));
   for (std::uint32_t round = 0; round < o.repeat; ++round) {
     for (int i = 0; i < 3; ++i) reads.push_back(r.read());
-    // Contexts first, into the prefix cache, so that the first of a batch has no longer one than the last.
+    // The prompts are computed into the prefix cache first. Otherwise the first job of the batch would have a
+    // longer context than the last when all of them decode.
     for (const auto& p : prompts) {
       r.submit(p, 1);
       while (!r.idle() && !r.failed()) r.step();
     }
     for (const auto& p : prompts) r.submit(p, longest_output(o));
-    // Until a step of decoding alone has ended: where steps overlap, the last slice of a prompt is still
-    // under way when all decode.
+    // Runs until a step without prompt rows has ended. With overlapping steps, the device may still compute
+    // the last slice of a prompt when all jobs count as decoding.
     while ((r.counts().decoding < o.batch || r.last().rows != o.batch) && !r.failed()) r.step();
-    // what entering took of the host has left no step half done
+    // Some more steps, so that the first step that is timed has begun after all jobs were admitted.
     for (int i = 0; i < 4 && !r.failed(); ++i) r.step();
     if (kernels) kernels->clear();
     double all = 0;
@@ -156,18 +158,19 @@ boost::json::object decode(rig& r, const engine_options& o, profile* kernels) {
   return out;
 }
 
-// A row of a prompt passes through the matrices of all layers, two flops a weight (only the last one needs
-// logits).
+// Floating-point operations for one row of a prompt: two for each weight of all layers. The matrix of the
+// logits does not count, since only the last row of a prompt needs it.
 double flops_of_a_row(const core::model_config& c) {
   const double layer = double(c.hidden) * (c.qkv_width() + c.q_width()) + 3.0 * c.hidden * c.inter;
   return 2 * c.layers * layer;
 }
 
-// One prompt at a time, from its first row to its first token.
+// Measures prompts, one at a time, from the first row to the first token.
 boost::json::object prefill(rig& r, const engine_options& o, const kernels::backend& backend,
                             const core::random_model& shape, profile* kernels) {
   std::vector<double> times, peaks;
-  // Not between the rounds: it takes memory and gives it back, for which a device stops.
+  // Measured before the rounds, not between them, since it allocates and frees memory, for which a device
+  // waits.
   for (std::uint32_t round = 0; round < o.repeat; ++round)
     peaks.push_back(backend.peak_flops(backend.self, shape.type));
   for (std::uint32_t round = 0; round <= o.repeat; ++round) {
@@ -176,7 +179,7 @@ boost::json::object prefill(rig& r, const engine_options& o, const kernels::back
     double all = 0;
     while (!r.idle()) all += r.step();
     r.stop();
-    if (round > 0) times.push_back(all);  // the first one warms up
+    if (round > 0) times.push_back(all);  // the first round is a warm-up
   }
   const double peak = median(peaks), rate = o.prefill / median(times);
   const double flops = rate * flops_of_a_row(shape.config);
@@ -189,7 +192,6 @@ boost::json::object prefill(rig& r, const engine_options& o, const kernels::back
   return out;
 }
 
-// (A sequence enters where its pages and one more for each that runs are free.)
 core::result<boost::json::object> measure(const engine_options& o) {
   auto backend = open(o.on);
   if (!backend) return backend.error();

@@ -1,10 +1,10 @@
-// Each operation of a model alone, and each piece of a device's own decoder, at the shapes of that model:
-// microseconds, bytes a second beside the limit of reading, flops a second beside the limit of multiplying,
-// both measured in the same run.
+// `weir bench kernels`: measures each operation of a model by itself, and each part of a device's own
+// decoder, with the shapes of that model. Prints microseconds, bytes a second beside the read limit, and
+// flops a second beside the limit of multiplications. Both limits are measured in the same run.
 //
-// Weights are taken from more memory than any cache holds, as in a model; activations stay where they are. A
-// device that goes on while it computes is given many operations one behind the other: what is told is the
-// time from one to the next.
+// The weights take more memory than any cache has, as in a model. The activations are the same in every call,
+// and may stay in a cache. A device that computes asynchronously gets many operations one after the other,
+// and the figure is the time from one to the next.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -45,7 +45,7 @@ class stage {
   stage(const kernel_options& o, core::model_config c, dtype type, std::shared_ptr<const kernels::backend> b)
       : o_(o), c_(std::move(c)), type_(type), backend_(std::move(b)) {}
 
-  // Products by each matrix of the model, then what a step does beside them.
+  // Measures the products with each matrix of the model, and then the other operations of a step.
   void run(std::uint32_t rows) {
     const auto h = c_.hidden;
     product("linear qkv", c_.qkv_width(), h, rows);
@@ -98,7 +98,8 @@ class stage {
     });
   }
 
-  // `sequences` of `rows` rows each that end at the context's last position.
+  // Measures the writing of keys and values, and attention, for `sequences` sequences with `rows` rows each.
+  // The rows end at the last position of the context.
   void paged(const char* what, std::uint32_t sequences, std::uint32_t rows) {
     const std::uint32_t length = std::max(o_.context, rows);
     const std::uint32_t each = core::pages_for(length);
@@ -123,7 +124,7 @@ class stage {
     });
   }
 
-  // What the device's decoder does in place of the single operations, measured by itself.
+  // Measures the parts of the device's decoder, which replaces the single operations.
   void whole(std::uint32_t rows) {
     kernels::decoder_shape s;
     s.hidden = c_.hidden;
@@ -158,13 +159,13 @@ class stage {
     figures_.push_back({std::move(name), rows, s * 1e6, double(t.bytes) / s, double(t.flops) / s});
   }
 
-  // A download returns when what was begun before it is done.
+  // Waits until all operations are done: a download returns after the operations that were begun before it.
   void wait() {
     float word = 0;
     if (!backend_->on_host) backend_->do_download(backend_->self, &word, last_.data(), sizeof word);
   }
 
-  // Of random values around zero.
+  // A buffer with random values around zero.
   kernels::buffer floats(std::uint64_t count) {
     kernels::buffer b(backend_, count * sizeof(float));
     if (!b.data()) throw std::bad_alloc();
@@ -172,7 +173,7 @@ class stage {
     return b;
   }
 
-  // As many equal matrices as it takes to be larger than any cache.
+  // Several matrices of one shape, together larger than any cache.
   struct copies {
     kernels::buffer memory;
     std::vector<kernels::matrix> all;
@@ -221,7 +222,7 @@ struct limits {
 };
 
 limits limits_of(const std::shared_ptr<const kernels::backend>& b, dtype type) {
-  // So much that starting and waiting are lost in it.
+  // So many bytes that the time to start the operation and to wait for it does not matter.
   const std::uint64_t bytes = (b->on_host ? std::uint64_t{512} : std::uint64_t{8192}) << 20;
   const kernels::buffer memory(b, bytes);
   if (!memory.data()) throw std::bad_alloc();

@@ -12,7 +12,8 @@ namespace {
 
 using kernels::backend;
 
-// One entry of the table: to the other backend with its own `self`, timed where it is an operation.
+// A function of the table that calls the same function of the other backend. `timed` is for operations, and
+// also counts the time of the call; `through` is for all others.
 template <auto entry>
 struct through;
 template <class R, class... A, R (*backend::*entry)(void*, A...)>
@@ -82,7 +83,7 @@ profile::profile(std::shared_ptr<const backend> of)
           .weight_bytes = through<&backend::weight_bytes>::call,
           .do_pack = through<&backend::do_pack>::call,
           .do_fill_random = of_->do_fill_random ? through<&backend::do_fill_random>::call : nullptr,
-          .make_decoder = nullptr,  // as one operation it could not be told apart
+          .make_decoder = nullptr,  // a decoder is one operation, which hides the single ones
           .decoder_page_bytes = nullptr,
           .do_read = through<&backend::do_read>::call,
           .peak_flops = through<&backend::peak_flops>::call,

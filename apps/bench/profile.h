@@ -1,4 +1,5 @@
-// profile.h — a backend that times each operation of another: where a step's time goes.
+// profile.h — a backend that runs and times each operation of another backend, to show where a step's time
+// goes.
 //
 // Thread safety: as the backend that it times.
 #pragma once
@@ -17,23 +18,23 @@ class profile {
  public:
   explicit profile(std::shared_ptr<const kernels::backend> of);
 
-  // Runs everything on the other backend, and counts here. REQUIRES: this outlives every use of it.
+  // The table of the timing backend. REQUIRES: this object outlives every use of the table.
   std::shared_ptr<const kernels::backend> table() const;
 
   void clear() { lines_.clear(); }
 
-  // Since clear(), the longest first: operation (products by the shape of their matrix), calls, µs, share of
-  // all that was timed, GB/s.
+  // The operations since clear(), those with the longest time first. Products with matrices of different
+  // shapes are different operations. Each has its calls, µs, share of the time of all operations, and GB/s.
   boost::json::array figures() const;
 
-  // For the entries of the table.
+  // Used by the functions of the table.
   const kernels::backend& inner() const { return *of_; }
   void add(const char* operation, const kernels::matrix* by, double seconds, const kernels::traffic& t);
 
  private:
   struct line {
     const char* operation;
-    std::uint32_t rows = 0, cols = 0;  // of the matrix
+    std::uint32_t rows = 0, cols = 0;  // of the matrix; 0: the operation has none
     std::uint64_t calls = 0, bytes = 0;
     double seconds = 0;
   };

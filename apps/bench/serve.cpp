@@ -1,6 +1,6 @@
-// The real server under `weir load`'s streams, and the same streams on the same engine without sockets: what
-// serving costs, and how even it is. The engine runs first, in this process; the server is a child, loaded
-// over loopback.
+// `weir bench serve`: measures a server under the streams of `weir load`, and the same streams on the same
+// engine without sockets. The difference is the cost of serving. The engine runs first, in this process. The
+// server is a child process, and the load comes over loopback.
 #include <fmt/format.h>
 
 #include <optional>
@@ -39,7 +39,7 @@ boost::json::object figures_of(double tokens_per_s, const load::histogram& gaps,
           {"first_p99_ms", first.quantile(0.99)}};
 }
 
-// An engine as the server would have it, for one loop after the other.
+// Measures an engine with the server's settings: one closed loop for each number of streams.
 core::result<std::vector<boost::json::object>> on_engine(const serve_options& o) {
   auto service = service_options_of(o.engine, core::queue_of(queue));
   if (!service) return service.error();
@@ -68,7 +68,7 @@ core::result<std::vector<boost::json::object>> on_engine(const serve_options& o)
   return out;
 }
 
-// The settings as a command line has them.
+// The command-line arguments for settings.
 std::vector<std::string> arguments_of(core::engine_settings s) {
   std::vector<std::string> out;
   core::visit_settings(s, [&](const core::setting& what, const auto& value) {

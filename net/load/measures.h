@@ -49,7 +49,7 @@ struct stream_measures {
   std::uint64_t largest_burst = 1;                 // most tokens that came together
   std::optional<double> fluidity;                  // deadlines met / all deadlines (Etalon)
   std::optional<double> qoe;                       // Andes; see quality_of_experience()
-  // Of frames for which the server says when it sampled.
+  // Of frames that have the time at which the server sampled their tokens.
   std::vector<double> added_jitter;                // (arrival − sampled) − the least such difference
   std::uint32_t source_stalls = 0;  // stalls with a gap over the threshold between the sampling times too
 };

@@ -30,7 +30,7 @@ struct run_options {
   boost::json::object shown;        // the options for the report
 };
 
-// State of a run; told once a second.
+// State of a run, which `tell` gets once a second.
 struct progress {
   double at_s = 0;
   std::int64_t streams = 0;

@@ -15,21 +15,26 @@ function file(name, text) {
   return join(folder, name);
 }
 
-const sim = ["generate", "--device", "sim:rate=1000000,prefill=1000000000", "--prompt", "x", "--max-tokens", "3"];
+const device = "sim:rate=1000000,prefill=1000000000";
+const sim = ["generate", "--device", device, "--prompt", "x", "--max-tokens", "3"];
+const kernels = ["bench", "kernels", "--rows", "1", "--context", "8"];
+const engine = ["bench", "engine", "--tokens", "2", "--context", "4", "--batch", "2", "--prefill", "8"];
 
 // [what, arguments, exit code, what stderr or (with 0) stdout says, environment]
 const rows = [
   ["help", ["--help"], 0, /serve.*generate/s],
   ["version", ["--version"], 0, /\d+\.\d+\.\d+/],
-  ["a subcommand's help has units, defaults and ranges", ["serve", "--help"], 0, /--max-frame bytes:UINT in \[1024 - 1073741824\]=262144/],
+  ["a subcommand's help has units, defaults and ranges", ["serve", "--help"], 0,
+    /--max-frame bytes:UINT in \[1024 - 1073741824\]=262144/],
   ["a job", sim, 0, /^(w\d{3} ){3}\n$/],
   ["a job's object", [...sim, "--json", "--seed", "7"], 0, /"finish_reason":"length"/],
   ["an empty set of options from a file", [...sim, "--config", file("empty.toml", "")], 0, /^w/],
   ["the device fails", ["generate", "--device", "sim:fault=device@1", "--prompt", "x"], 1, /fault=device@1/],
   ["the benchmarks by name", ["bench", "--list"], 0, /^engine .*\nkernels /],
-  ["a benchmark of a model", ["bench", "engine", "--tokens", "2", "--context", "4", "--batch", "2", "--prefill", "8", "--repeat", "1", "--kernels", "--json"], 0,
+  ["a benchmark of a model", [...engine, "--repeat", "1", "--kernels", "--json"], 0,
     /"tokens_per_s".*"share_of_read_limit".*"linear \[32000, 768\]".*"prefill"/],
-  ["a benchmark of operations", ["bench", "kernels", "--rows", "1", "--context", "8", "--ms", "1", "--json"], 0, /"attention decode".*"share_of_read_limit"/],
+  ["a benchmark of operations", [...kernels, "--ms", "1", "--json"], 0,
+    /"attention decode".*"share_of_read_limit"/],
   ["a benchmark without a name", ["bench"], 2, /weir bench NAME/],
   ["a benchmark's shape", ["bench", "engine", "--shape", "huge"], 2, /'huge'/],
   ["a benchmark's device", ["bench", "engine", "--device", "sim"], 2, /--device/],
@@ -47,7 +52,8 @@ const rows = [
   ["a model's directory", ["serve", "--model", "/nowhere"], 2, /--model \/nowhere/],
   ["two models of one name", ["serve", "--model", "a=/x", "--model", "a=/y"], 2, /'a'/],
   ["a file of keys", ["serve", "--device", "sim", "--api-key-file", "/nowhere"], 2, /\/nowhere/],
-  ["a key twice", ["serve", "--device", "sim", "--api-key-file", file("keys", "# ours\na\n b\na \n")], 2, /keys: lines 2 and 4 are the same key/],
+  ["a key twice", ["serve", "--device", "sim", "--api-key-file", file("keys", "# ours\na\n b\na \n")], 2,
+    /keys: lines 2 and 4 are the same key/],
   ["a configuration file", [...sim, "--config", "/nowhere"], 2, /--config \/nowhere/],
   ["a configuration file's key", [...sim, "--config", file("odd.toml", "dance = 1\n")], 2, /'dance'/],
   ["a configuration file's value", [...sim, "--config", file("bad.toml", "max-batch = 0\n")], 2, /max-batch/],
@@ -55,8 +61,10 @@ const rows = [
   ["two prompts", [...sim, "--prompt-ids", "1"], 2, /--prompt-ids/],
   ["a token id", ["generate", "--device", "sim", "--prompt-ids", "99999"], 2, /99999/],
   ["a batch file", ["generate", "--device", "sim", "--batch", "/nowhere"], 2, /--batch \/nowhere/],
-  ["host memory for pages that have no bytes", [...sim, "--kv-host-mb", "16"], 2, /--kv-host-mb: sim has no keys and values/],
-  ["more memory than there is", [...sim.slice(0, 1), "--prompt", "x", "--kv-tokens", "99999999999999"], 3, /--kv-tokens 99999999999999 takes/],
+  ["host memory for pages that have no bytes", [...sim, "--kv-host-mb", "16"], 2,
+    /--kv-host-mb: sim has no keys and values/],
+  ["more memory than there is", ["generate", "--prompt", "x", "--kv-tokens", "99999999999999"], 3,
+    /--kv-tokens 99999999999999 takes/],
 ];
 
 function run(args, env) {

@@ -132,8 +132,10 @@ function page_spec(start) {
     await button(page, /^Run/).click();
     await page.getByText(/^4 writing/).waitFor();
     assert.equal(await page.locator("#sequences [data-state=decoding]").count(), 4);
-    assert.match(await page.locator("#pages-words").textContent(), /^[1-9][\d,]* in use · [\d,]+ kept .* free$/);
-    assert.ok(await page.locator("#pages-used").evaluate((bar) => bar.offsetWidth > 0 || +bar.style.flexGrow > 0));
+    const words = await page.locator("#pages-words").textContent();
+    assert.match(words, /^[1-9][\d,]* in use · [\d,]+ kept .* free$/);
+    const grows = (bar) => bar.offsetWidth > 0 || +bar.style.flexGrow > 0;
+    assert.ok(await page.locator("#pages-used").evaluate(grows));
     assert.match(await page.locator("#device-step").textContent(), /^[\d.]+ ms$/);
   });
 
@@ -178,7 +180,7 @@ function page_spec(start) {
     assert.equal(texts[0], texts[1]);
   });
 
-  test("a server that is gone is said in plain words, and the page connects again when it is back", async (t) => {
+  test("a server that is gone is said in plain words; the page reconnects when it is back", async (t) => {
     const page = await visit(t, server);
     await ask(page, "Once upon a time");
     await button(page, /^Run/).click();

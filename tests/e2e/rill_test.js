@@ -1,5 +1,6 @@
-// The model in the box means something: greedy answers of `weir generate` and of the server, which takes it by default,
-// are right, end by themselves and keep to the system prompt. Prompts and answers are fixed; none of them is at a knife's edge.
+// The model in the box means something: greedy answers of `weir generate` and of the server, which takes it
+// by default, are right, end by themselves and keep to the system prompt. Prompts and answers are fixed; none
+// of them is at a knife's edge.
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -65,7 +66,8 @@ describe("rill", { skip }, () => {
   });
 
   test("a story that names its hero, and ends", async () => {
-    const story = await chat([user("Tell me a funny story about a fox named Ada.")], { temperature: 0.8, seed: 1 });
+    const wish = user("Tell me a funny story about a fox named Ada.");
+    const story = await chat([wish], { temperature: 0.8, seed: 1 });
     assert.match(story, /\bAda\b/);
     assert.match(story, /\bfox\b/);
     assert.ok(story.split(/\s+/).length > 100, story);

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# http_embedding.sh PROGRAM — counts across connections; an answer that does not come, an actor that fails, and what follows.
+# http_embedding.sh PROGRAM — counts across connections; an answer that does not come, an actor that fails,
+# and what follows.
 . "$(dirname "$0")/support.sh"
 start "$1" 0
 

@@ -2,8 +2,9 @@
 //
 //   - It destroys an aggregate temporary with a non-trivial member twice inside a co_await expression (GCC
 //     107288, fixed in 13). The same goes for ?: of aggregates and for capturing lambdas as arguments.
-//   - A coroutine that awaits in the condition of an if, while or for crashes when it ends, if no block around
-//     the condition declares a variable. A condition that declares its own, or a try around it, is safe.
+//   - A coroutine that awaits in the condition of an if, while or for crashes when it ends, if no block
+//     around the condition declares a variable. A condition that declares its own, or a try around it, is
+//     safe.
 #include <catch2/catch.hpp>
 #include <filesystem>
 #include <fstream>

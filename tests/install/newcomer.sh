@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# newcomer.sh WAY COMPILER SOURCE WORK [BUILD] — a project that knows nothing of weir but what the README says builds
-# and runs in an empty folder. Its files are the README's own; WAY is how it gets the library.
+# newcomer.sh WAY COMPILER SOURCE WORK [BUILD] — a project that knows nothing of weir but what the README says
+# builds and runs in an empty folder. Its files are the README's own; WAY is how it gets the library.
 #
-# WAY: find_package, add_subdirectory, FetchContent, folder; embedded (engine and server, installed from BUILD); refusals
+# WAY: find_package, add_subdirectory, FetchContent, folder; embedded (engine and server, installed from
+# BUILD); refusals
 set -euo pipefail
 way=$1 compiler=$2 source=$3 work=$4/$1-$2 build=${5:-}
 
@@ -63,7 +64,8 @@ case $way in
     ;;
   FetchContent)
     tar czf ../weir.tar.gz -C "$source" --transform 's,^,weir/,' CMakeLists.txt .cmake actors
-    instead_of_find_package "include(FetchContent)\nFetchContent_Declare(weir URL $work/weir.tar.gz)\nFetchContent_MakeAvailable(weir)"
+    fetch="FetchContent_Declare(weir URL $work/weir.tar.gz)\nFetchContent_MakeAvailable(weir)"
+    instead_of_find_package "include(FetchContent)\n$fetch"
     build_and_run "${alone[@]}"
     ;;
   folder)
@@ -74,7 +76,8 @@ case $way in
   embedded)
     cmake --install "$build" --prefix "$work/prefix" >/dev/null
     cp "$source/docs/examples/embedded_model.cpp" main.cpp
-    sed -i 's/COMPONENTS runtime/COMPONENTS engine server/; s/weir::runtime/weir::engine weir::server/' CMakeLists.txt
+    sed -i 's/COMPONENTS runtime/COMPONENTS engine server/; s/weir::runtime/weir::engine weir::server/' \
+      CMakeLists.txt
     "${configure[@]}" -DCMAKE_PREFIX_PATH="$work/prefix" -B build
     cmake --build build
     timeout 60 "$source/tests/examples/embedded_model.sh" build/counter sim:rate=500
@@ -82,9 +85,11 @@ case $way in
   refusals)
     install_runtime
     sed -i 's/COMPONENTS runtime/COMPONENTS motor/' CMakeLists.txt
-    configure_fails_with "weir has no component 'motor'; it has runtime, engine and server" -DCMAKE_PREFIX_PATH="$work/prefix"
+    configure_fails_with "weir has no component 'motor'; it has runtime, engine and server" \
+      -DCMAKE_PREFIX_PATH="$work/prefix"
     sed -i 's/COMPONENTS motor/COMPONENTS runtime engine/' CMakeLists.txt
-    configure_fails_with "this weir was installed without its component 'engine'" -DCMAKE_PREFIX_PATH="$work/prefix"
+    configure_fails_with "this weir was installed without its component 'engine'" \
+      -DCMAKE_PREFIX_PATH="$work/prefix"
     configure_fails_with "WEIR_COMPONENTS: 'motor' is not one of" -S "$source" -DWEIR_COMPONENTS=motor
     ;;
   *) echo "newcomer.sh: no such way: $way"; exit 2 ;;

@@ -1,5 +1,7 @@
 // A job belongs to the bearer key of its client, however the client sent the key. Waiting jobs of several
 // keys alternate, and a key learns nothing of another key's jobs or prompts.
+#include <catch2/catch.hpp>
+
 #include "tests/support/http_client.h"
 #include "tests/support/server_fixture.h"
 #include "tests/support/ws_client.h"

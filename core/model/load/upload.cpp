@@ -105,7 +105,7 @@ class exchange {
 
 // A thread reads about 5 GB/s from the page cache, and the link to a device carries 55 GB/s. Half of the
 // cores read, but at most eight: what more readers gain is lost by pinning their memory
-// (docs/measurements/gpu.md).
+// (docs/measurements/gpu.md, «Loading»).
 unsigned reader_count() {
   return std::clamp(std::thread::hardware_concurrency() / 2, 1u, 8u);
 }

@@ -1,5 +1,6 @@
-// programs.h — each peer defines these functions, one file each. docs/measurements/runtime.md says what they
-// do.
+// programs.h — the benchmark programs. Each peer defines these functions, one in each file.
+//
+// docs/measurements/runtime.md, «The programs», says what each program does.
 #pragma once
 
 #include "tests/bench/actors/bench.h"

@@ -3,8 +3,10 @@
 
     prompts.py WEIR [TYPE]        TYPE: bf16 (default) or f32
 
-1. A prompt of 4,000 tokens arrives among 16 streams: their longest gap before it, while it is computed, and after.
-2. 64 jobs share a prefix of 1,500 tokens: how long each waits for its first token, and what the server computed.
+1. A prompt of 4,000 tokens arrives among 16 streams: their longest gap before it, while it is computed, and
+   after.
+2. 64 jobs share a prefix of 1,500 tokens: how long each waits for its first token, and what the server
+   computed.
 """
 import http.client, json, random, re, statistics, subprocess, sys, threading, time
 
@@ -17,8 +19,9 @@ def ids(n):
 
 class server:
     def __init__(self, weir, kind, *more):
-        self.process = subprocess.Popen([weir, "serve", "--model", f"m=random:tiny-110m:{kind}", "--device", "cpu", "--listen",
-                                         "127.0.0.1:0", "--log-level", "error", *more], stdout=subprocess.PIPE, text=True)
+        self.process = subprocess.Popen([weir, "serve", "--model", f"m=random:tiny-110m:{kind}",
+                                         "--device", "cpu", "--listen", "127.0.0.1:0",
+                                         "--log-level", "error", *more], stdout=subprocess.PIPE, text=True)
         self.port = int(re.search(r":(\d+) ", self.process.stdout.readline())[1])
 
     def __enter__(self):
@@ -67,7 +70,8 @@ def among_streams(weir, kind):
         worst = lambda begin, end: round(max(longest(t, begin, end) for t in all_times), 1)
         gaps = [b - a for t in all_times for a, b in zip(t, t[1:]) if settled <= a and b < began]
         return {"streams": 16, "step_ms_before": round(statistics.median(gaps) * 1e3, 1),
-                "longest_gap_ms": {"before": worst(settled, began), "during": worst(began, ended), "after": worst(ended, last)},
+                "longest_gap_ms": {"before": worst(settled, began), "during": worst(began, ended),
+                                   "after": worst(ended, last)},
                 "prompt_ms": round((ended - began) * 1e3)}
 
 
@@ -80,10 +84,13 @@ def shared_prefix(weir, kind):
             usage = s.stream(prefix + ids(8), 4, times)
             waits.append((times[0] - began) * 1e3)
             cached.append(usage["prompt_tokens_details"]["cached_tokens"])
-        return {"jobs": 64, "first_ms": round(waits[0], 1), "others_ms": {"median": round(statistics.median(waits[1:]), 1),
-                "longest": round(max(waits[1:]), 1)}, "others_to_first": round(statistics.median(waits[1:]) / waits[0], 4),
+        others = statistics.median(waits[1:])
+        return {"jobs": 64, "first_ms": round(waits[0], 1),
+                "others_ms": {"median": round(others, 1), "longest": round(max(waits[1:]), 1)},
+                "others_to_first": round(others / waits[0], 4),
                 "cached_tokens": {"first": cached[0], "least_of_others": min(cached[1:])}}
 
 
 weir, kind = sys.argv[1], sys.argv[2] if len(sys.argv) > 2 else "bf16"
-print(json.dumps({"among_streams": among_streams(weir, kind), "shared_prefix": shared_prefix(weir, kind)}, indent=1))
+print(json.dumps({"among_streams": among_streams(weir, kind),
+                  "shared_prefix": shared_prefix(weir, kind)}, indent=1))

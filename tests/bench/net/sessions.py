@@ -3,8 +3,9 @@
 
     sessions.py WEIR [SESSIONS]       (1000)
 
-Opens so many sockets on `weir serve --device sim`, then lets each have one answer of 16 tokens, and divides what the
-server's resident memory grew by. A crowd of as many sockets came and went before, so that what is shared is there.
+Opens so many sockets on `weir serve --device sim`, then lets each have one answer of 16 tokens, and divides
+what the server's resident memory grew by. A crowd of as many sockets came and went before, so that what is
+shared is there.
 """
 import base64, json, os, re, socket, subprocess, sys
 
@@ -17,8 +18,9 @@ class session:
     def __init__(self, port):
         self.s = socket.create_connection(("127.0.0.1", port))
         key = base64.b64encode(os.urandom(16)).decode()
-        self.s.sendall((f"GET /v1/stream HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
-                        f"Sec-WebSocket-Key: {key}\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Protocol: weir.v1\r\n\r\n").encode())
+        self.s.sendall((f"GET /v1/stream HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nUpgrade: websocket\r\n"
+                        f"Connection: Upgrade\r\nSec-WebSocket-Key: {key}\r\nSec-WebSocket-Version: 13\r\n"
+                        "Sec-WebSocket-Protocol: weir.v1\r\n\r\n").encode())
         self.heard = b""
         while b"\r\n\r\n" not in self.heard:
             self.heard += self.s.recv(4096)
@@ -44,7 +46,8 @@ class session:
 
     def say(self, **message):
         text = json.dumps(message).encode()
-        length = bytes([0x80 | len(text)]) if len(text) < 126 else bytes([0x80 | 126]) + len(text).to_bytes(2, "big")
+        short = len(text) < 126
+        length = bytes([0x80 | len(text)]) if short else bytes([0x80 | 126]) + len(text).to_bytes(2, "big")
         self.s.sendall(b"\x81" + length + b"\0\0\0\0" + text)
 
     def answer(self):
@@ -65,8 +68,8 @@ def ask_all(sessions):
 
 def main():
     weir, n = sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else 1000
-    server = subprocess.Popen([weir, "serve", "--device", "sim:rate=1000", "--listen", "127.0.0.1:0", "--log-level", "error",
-                               "--queue", "65536"], stdout=subprocess.PIPE, text=True)
+    server = subprocess.Popen([weir, "serve", "--device", "sim:rate=1000", "--listen", "127.0.0.1:0",
+                               "--log-level", "error", "--queue", "65536"], stdout=subprocess.PIPE, text=True)
     try:
         port = int(re.search(r":(\d+) ", server.stdout.readline())[1])
         first = crowd(port, n)
@@ -82,8 +85,9 @@ def main():
         done = resident_bytes(server.pid)
         print(json.dumps({"sessions": n, "idle_kb_each": round((idle - with_none) / n / 1024, 1),
                           "with_a_finished_job_kb_each": round((done - with_none) / n / 1024, 1),
-                          "rss_mb": {"first_crowd": round(before_idle / 2**20, 1), "second": round(with_none / 2**20, 1),
-                                     "both": round(idle / 2**20, 1), "both_after_jobs": round(done / 2**20, 1)}}, indent=1))
+                          "rss_mb": {"first_crowd": round(before_idle / 2**20, 1),
+                                     "second": round(with_none / 2**20, 1), "both": round(idle / 2**20, 1),
+                                     "both_after_jobs": round(done / 2**20, 1)}}, indent=1))
         assert len(again) == n
     finally:
         server.terminate()

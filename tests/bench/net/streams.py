@@ -21,12 +21,15 @@ a = p.parse_args()
 
 weir = os.path.join(a.build, "weir")
 if a.bare:
-    server = subprocess.Popen([os.path.join(a.build, "tests/bench/net/bench_net_bare_loop"), str(a.rate)], stdout=subprocess.PIPE, text=True)
+    server = subprocess.Popen([os.path.join(a.build, "tests/bench/net/bench_net_bare_loop"), str(a.rate)],
+                              stdout=subprocess.PIPE, text=True)
     url = server.stdout.readline().strip()
 else:
     sim = f"sim:rate={a.rate},prefill=100000000" + (",arrive=staggered" if a.staggered else "")
-    server = subprocess.Popen([weir, "serve", "--device", sim, "--listen", "127.0.0.1:0", "--max-batch", str(min(8192, max(64, a.streams))),
-                               "--queue", "8192", "--kv-tokens", "30000000", "--log-level", "warn"], stdout=subprocess.PIPE, text=True)
+    server = subprocess.Popen([weir, "serve", "--device", sim, "--listen", "127.0.0.1:0",
+                               "--max-batch", str(min(8192, max(64, a.streams))), "--queue", "8192",
+                               "--kv-tokens", "30000000", "--log-level", "warn"],
+                              stdout=subprocess.PIPE, text=True)
     url = server.stdout.readline().split()[2].replace("http", "http" if a.sse else "ws")
 
 
@@ -39,19 +42,27 @@ try:
     with tempfile.NamedTemporaryFile(suffix=".json") as out:
         more = ["--slow-readers", a.slow, "--read-rate", "0"] if a.slow else []
         before, began = cpu(), time.time()
-        subprocess.run([weir, "load", "--url", url, "--streams", str(a.streams), "--duration", str(a.seconds), "--warmup", str(a.warmup), "--ramp", str(a.warmup / 2),
-                        "--max-tokens", str(int(a.rate * (a.seconds + a.warmup) * 2)), "--prompt-tokens", "4", "--json", out.name] + more,
+        subprocess.run([weir, "load", "--url", url, "--streams", str(a.streams), "--duration", str(a.seconds),
+                        "--warmup", str(a.warmup), "--ramp", str(a.warmup / 2),
+                        "--max-tokens", str(int(a.rate * (a.seconds + a.warmup) * 2)),
+                        "--prompt-tokens", "4", "--json", out.name] + more,
                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         r = json.load(open(out.name))
         f = r["figures"]
         used = cpu() - before
-        sent = f["frames"] * (a.seconds + a.warmup * 0.75) / a.seconds   # the warm-up's frames, too: the load rises over half of it
+        # the warm-up's frames, too: the load rises over half of it
+        sent = f["frames"] * (a.seconds + a.warmup * 0.75) / a.seconds
+        jitter = f["added_jitter_ms"]
         print(json.dumps({
-            "server": "bare" if a.bare else "sse" if a.sse else "weir", "streams": a.streams, "rate": a.rate, "staggered": a.staggered,
-            "tokens_s": round(f["output_throughput"]), "jitter_p50": f["added_jitter_ms"].get("p50"), "jitter_p99": f["added_jitter_ms"].get("p99"),
-            "jitter_max": f["added_jitter_ms"].get("max"), "itl_p99": f["itl_ms"].get("p99"), "coalesced": f["coalesced_frac"]["all"],
-            "gaps": f["gaps"], "repeats": f["repeats"], "errors": f["errors"], "client_cpu": round(f["client_cpu"], 3), "loop_lag_p99": f["loop_lag_ms"].get("p99"),
-            "server_cpu_s": round(used, 2), "frames_per_cpu_s": round(sent / used), "rss_mb": round(f["server_rss_bytes"] / 1e6, 1),
+            "server": "bare" if a.bare else "sse" if a.sse else "weir",
+            "streams": a.streams, "rate": a.rate, "staggered": a.staggered,
+            "tokens_s": round(f["output_throughput"]),
+            "jitter_p50": jitter.get("p50"), "jitter_p99": jitter.get("p99"), "jitter_max": jitter.get("max"),
+            "itl_p99": f["itl_ms"].get("p99"), "coalesced": f["coalesced_frac"]["all"],
+            "gaps": f["gaps"], "repeats": f["repeats"], "errors": f["errors"],
+            "client_cpu": round(f["client_cpu"], 3), "loop_lag_p99": f["loop_lag_ms"].get("p99"),
+            "server_cpu_s": round(used, 2), "frames_per_cpu_s": round(sent / used),
+            "rss_mb": round(f["server_rss_bytes"] / 1e6, 1),
             "slow_closed": f["slow_closed"], "leaked": f["leaked_jobs"], "bottleneck": r["bottleneck"]}))
 finally:
     server.terminate()
