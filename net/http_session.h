@@ -69,7 +69,7 @@ class http_session : public std::enable_shared_from_this<http_session> {
   std::optional<reply> judge_route(const request& r, const found_route& found) const;
   std::optional<reply> judge(const request& r, const found_route& found) const;
   std::optional<reply> judge_once(const request& r, boost::beast::http::field header) const;
-  std::uint64_t key_of(const request& r) const;  // who brings it, by its key; 0: none that is known
+  std::uint64_t key_of(const request& r) const;  // the identity of its API key; 0: none that is known
   std::optional<reply> judge_upgrade(const request& r, admission& how) const;
 
   // http_watch.cpp. Until stop_watching() has returned what the client sends is read into buffer_; news_ is

@@ -12,9 +12,9 @@
 
 namespace weir::net {
 
-// Stores one member in `r`. False: no field of a request has this name. Error: invalid_param with the field's
-// name, if the value has the wrong type, or if the field is planned (net/planned.h) and the value would change
-// something.
+// Stores one member in `r`. False: no field of a request has this name. Error: invalid_param with the
+// field's name, if the value has the wrong type, or if the field is planned (net/planned.h) and the value
+// would change something.
 core::result<bool> read_request_field(std::string_view name, const json::value& v, actors::request& r);
 
 // Reads [{role, content}], where content is a string or a list of text parts.

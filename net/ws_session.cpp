@@ -171,7 +171,7 @@ void session::end() noexcept {
 }
 
 // Called wherever there may be something to write, most often by a job's news: then the frame leaves while
-// the job is at hand, without another turn of the executor.
+// the job is at hand, without another pass through the executor.
 void session::write_next() {
   if (!ws_.is_open()) closing_.peer_ends();
   if (!closing_.writes()) return;

@@ -2,7 +2,7 @@
 //
 // A coroutine on the shard reads: a read is always pending (pongs, closes and timeouts happen inside it).
 // Frames leave whenever there is news, one at a time, round-robin over lanes, by ws_transport's short way.
-// While the socket takes no more, whatever is queued for a lane until its turn comes goes into one frame;
+// While the socket takes no more, whatever is queued for a lane until it is served goes into one frame;
 // there is no timer. Why and how the session closes is decided in ws_closing.h. The session ends with the
 // socket: its jobs are cancelled, or left to the hub for their grace.
 //

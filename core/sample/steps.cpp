@@ -21,7 +21,7 @@ double sum_from(std::span<const float> weights, float least) {
   return kernels::logits().sum_from(weights.data(), weights.size(), least);
 }
 
-// Block by block, so that a walk over blocks meets the very same sums.
+// Block by block, so that a walk over blocks has the very same sums.
 double sum_of(std::span<const float> weights) {
   double sum = 0;
   for (std::size_t i = 0; i < weights.size(); i += block) {

@@ -38,7 +38,7 @@ namespace weir::core {
 enum class sequence_phase : std::uint8_t {
   waiting,    // in the waiting line, and never in the batch so far
   running,    // in the batch, with pages
-  held,       // in the batch, but left out of this step: another sequence computes the page that it needs next
+  held,       // in the batch, but left out of the step: another sequence computes the page that it needs next
   drawing,    // in the batch, and awaits the token of a requested draw
   preempted,  // was in the batch and lost its pages to other sequences; in the waiting line again
   ended,      // close() was called: it has no pages, and its sink may still have tokens to take

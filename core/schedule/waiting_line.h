@@ -2,9 +2,9 @@
 // preempted sequences, then by ticket (sequence::ticket), then by arrival.
 //
 // A job's ticket is the number of its arrival plus `ticket_step` for every job of the same API key that
-// waits when it arrives. Keys therefore alternate, however many jobs one of them has. Of the jobs of its priority
-// that arrive later, at most as many as were added to its ticket enter before it. A preempted sequence stands
-// before all new jobs of its priority until it enters the batch again.
+// waits when it arrives. Keys therefore alternate, however many jobs one of them has. Of the jobs of its
+// priority that arrive later, at most as many as were added to its ticket enter before it. A preempted
+// sequence stands before all new jobs of its priority until it enters the batch again.
 //
 // Thread safety: the owner's thread only.
 #pragma once

@@ -1,7 +1,8 @@
-// checkpoint.h — the weights of a model directory: tensors by name, in files that stay mapped. Every container
-// format is read into one.
+// checkpoint.h — the weights of a model directory: tensors by name, in files that stay mapped. Every
+// container format is read into one.
 //
-// Thread safety: immutable once filled; then any thread. Error: bad_file, with the file's name in the message.
+// Thread safety: immutable once filled; then any thread. Error: bad_file, with the file's name in the
+// message.
 #pragma once
 
 #include <cstddef>
