@@ -209,8 +209,8 @@ WEIR_INLINE float largest_in(float* scores, part_of_page seen, part_of_page bloc
   return any_above(in_lane, so_far) ? largest_of(in_lane) : so_far;  // the maximum seldom grows
 }
 
-// Turns scores into weights, exp(score - largest). Sets totals to totals * shrink + the weights' sums by
-// lane.
+// Replaces scores by their weights, exp(score - largest). Sets totals to totals * shrink + the weights' sums
+// by lane.
 template <bool masked>
 WEIR_INLINE void weigh(float* scores, part_of_page block, float largest, float shrink, float* totals) {
   vec total = rounded(load_f32(totals) * shrink);
@@ -224,7 +224,7 @@ WEIR_INLINE void weigh(float* scores, part_of_page block, float largest, float s
   store_as(totals, total);
 }
 
-// Turns the scores of the queries in registers into weights. shrink[j] becomes the factor that rescales the
+// Replaces the scores of the queries in registers by weights. shrink[j] becomes the factor that rescales the
 // earlier sums of query j.
 template <std::size_t queries>
 void weigh_queries(const attention_tile& t, const attention_room& room,
@@ -364,7 +364,7 @@ void merge(const attention_sums& into, const attention_sums& part, std::size_t c
   }
 }
 
-// Writes the outputs. Each sum has 0 added to it, which turns -0 into 0: whether a sum is -0 depends on how
+// Writes the outputs. Each sum has 0 added to it, which makes 0 of -0: whether a sum is -0 depends on how
 // many zeros were added before.
 void finish(const attention_tile& t) {
   const std::size_t width = t.kv.head_dim;

@@ -124,7 +124,7 @@ void multiply(const product_tile& t) {
   }
 }
 
-// Turns [rows, k] into [k, rows], with zeros up to an even k, because bf16 weights come in pairs of k.
+// Transposes [rows, k] to [k, rows], with zeros up to an even k, because bf16 weights come in pairs of k.
 void interleave(const float* x, std::size_t rows, std::size_t k, std::byte* to) {
   auto* out = reinterpret_cast<float*>(to);
   for (std::size_t i = 0; i < k; ++i)

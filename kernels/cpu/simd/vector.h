@@ -54,7 +54,7 @@ WEIR_INLINE ivec numbers(std::index_sequence<i...>) {
 }
 WEIR_INLINE ivec lane_numbers() { return numbers(std::make_index_sequence<lanes>{}); }
 
-WEIR_INLINE vec all(float x) { return x - vec{}; }  // not x + 0, which turns -0 into 0
+WEIR_INLINE vec all(float x) { return x - vec{}; }  // not x + 0, which makes 0 of -0
 WEIR_INLINE vec load_f32(const float* from) { return load_as<vec>(from); }
 
 WEIR_INLINE uvec load_halves(const std::uint16_t* from) {
