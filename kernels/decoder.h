@@ -77,7 +77,7 @@ struct decoder_draw {
 
 enum class draw_state : std::int32_t {
   drawn,  // a token was drawn
-  fault  // the logits hold a NaN or +inf, or no finite number
+  fault   // the logits hold a NaN or +inf, or no finite number
 };
 
 // What a draw gave: a token, or -1 where it ended as a fault.

@@ -61,13 +61,13 @@ struct device {
   // clusters[n]: how many clusters of n blocks run at once, each block alone on its multiprocessor
   // (attention_wgmma.cu); -1: not known yet.
   int clusters[9] = {-1, -1, -1, -1, -1, -1, -1, -1, -1};
-  std::string label, name;            // "cuda:0"; the same with the model of the device (backend::name)
-  cudaStream_t stream = nullptr;      // all work of the backend is on it
+  std::string label, name;        // "cuda:0"; the same with the model of the device (backend::name)
+  cudaStream_t stream = nullptr;  // all work of the backend is on it
   const blas_library* blas = nullptr;
   cublasLtHandle_t lt = nullptr;
   void* workspace = nullptr;  // scratch of products, [workspace_bytes]
   static constexpr std::size_t workspace_bytes = 64u << 20;
-  staging small;  // filled by stage()
+  staging small;                 // filled by stage()
   std::uint64_t workspaces = 0;  // bytes of memory on the device that is not do_allocate's
   cudaEvent_t uploaded[backend::upload_lanes] = {};  // one for each lane; made on first use
   // What products by warpgroups need (stream_wide.cu). Null where the device or the build does not support
