@@ -43,6 +43,7 @@ struct device_kind {
   static void give_back(const backend& of, void* at, std::uint64_t bytes) { of.do_free(of.self, at, bytes); }
 };
 
+// Memory of the backend. For weights and activations in f32, floats() is data() as floats.
 class buffer : public owned_memory<device_kind> {
  public:
   using owned_memory::owned_memory;

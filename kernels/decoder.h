@@ -17,7 +17,8 @@
 
 namespace weir::kernels {
 
-// The weights of one layer, in memory of the backend; not owned.
+// The weights of one layer, in memory of the backend; not owned. The rows of `qkv` make the queries, then the
+// keys, then the values; those of `gate_up` make gate, then up.
 struct decoder_layer {
   const float* attention_norm = nullptr;                 // [hidden]
   matrix qkv;                                            // [(heads + 2 * kv_heads) * head_dim, hidden]
@@ -33,6 +34,8 @@ struct decoder_layer {
 
 // A model: its sizes and its weights, which stay where they are as long as the decoder exists.
 struct decoder_shape {
+  // hidden: elements of a row of the residual stream. inter: rows of gate, and of up. heads: query heads.
+  // kv_heads: key heads. vocab: tokens. page_tokens: tokens of a page.
   std::uint32_t hidden = 0, inter = 0, heads = 0, kv_heads = 0, head_dim = 0, vocab = 0, page_tokens = 0;
   float norm_eps = 0;
   std::vector<float> frequencies;  // [head_dim / 2], as in rotary_angles
@@ -77,8 +80,8 @@ struct decoder_draw : draw_numbers {
 };
 
 enum class draw_state : std::int32_t {
-  drawn,
-  fault  // the logits hold a NaN or +inf, or no finite number
+  drawn,  // a token was drawn
+  fault   // the logits hold a NaN or +inf, or no finite number
 };
 
 // What a draw gave: a token, or -1 where it ended as a fault.
@@ -119,8 +122,8 @@ class decoder {
   // Does what the first step of each kind would otherwise do: allocates, searches the products' algorithms,
   // records graphs. Covers steps of up to `decode_rows` rows of decoding and up to `prompt_rows` rows of one
   // prompt, in sequences of at most `most_pages` pages; such steps allocate no memory of the device later.
-  // What is in the pages is lost.
-  // REQUIRES: set_pages() was called; there was no step yet
+  // What is in the pages is lost. It is called again after another set_pages(), which drops the graphs.
+  // REQUIRES: set_pages() was called; no step but those of warm_up() has begun
   virtual bool warm_up(std::uint32_t decode_rows, std::uint32_t prompt_rows, std::uint32_t most_pages) = 0;
 
   // Begins the pass over a step's rows: writes their keys and values into the pages and computes logits.

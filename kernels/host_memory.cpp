@@ -8,8 +8,8 @@
 
 namespace weir::kernels {
 
-// Huge pages where the system has them. Each is touched, so that the system hands it over now and not in the
-// middle of a step.
+// Asks for huge pages where the system has them. Touches every page, so that the system maps it now and not
+// in the middle of a step.
 void* host_allocate(void*, std::uint64_t bytes) {
   void* data = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (data == MAP_FAILED) return nullptr;
@@ -58,7 +58,8 @@ void host_read(void*, const void* at, std::uint64_t bytes) {
     for (int j = 0; j < 8; ++j) sums[j] += words[j];
   }
   for (; i < bytes; ++i) sums[0] += static_cast<std::uint64_t>(from[i]);
-  for (const std::uint64_t& sum : sums) asm volatile("" : : "r"(sum));  // or it would all be left out
+  // Uses the sums, so that the compiler does not leave the reads out.
+  for (const std::uint64_t& sum : sums) asm volatile("" : : "r"(sum));
 }
 
 }  // namespace weir::kernels

@@ -14,16 +14,17 @@ namespace weir::kernels {
 
 struct logit_loops {
   struct peak {
-    float largest = 0;   // -inf where there is nothing else
-    bool sound = false;  // neither a NaN nor +inf anywhere
+    float largest = 0;   // the largest element that is not a NaN; -inf where there is none
+    bool sound = false;  // whether no element is a NaN or +inf
   };
+  // The peak of `count` elements.
   peak (*largest)(const float* x, std::size_t count);
 
   // The first i >= from with x[i] >= least; count where there is none.
   std::size_t (*next)(const float* x, std::size_t from, std::size_t count, float least);
 
-  // The largest of each of some groups of elements, into `out` [most]; returns how many groups. Elements at
-  // the end may be in no group.
+  // Divides the elements into groups, at most `most`, and writes the largest element of each to `out`.
+  // Returns the number of groups. Elements at the end may be in no group.
   std::size_t (*group_peaks)(const float* x, std::size_t count, std::size_t most, float* out);
 
   // out[i] = exp((x[i] - top) / temperature), within 1e-6 of it; 0 below 1e-37.

@@ -204,10 +204,11 @@ struct backend {
   // The device's memory. The entry is null where the memory is the host's.
   device_memory (*memory)(void* self) = nullptr;
 
-  // Memory of the host that the device accesses by itself (pinned), for copies and for do_begin_upload. Where
-  // the entries are null any memory of the host will do (kernels/host_buffer.h), and there is only do_upload.
+  // The number of lanes of do_begin_upload.
   static constexpr unsigned upload_lanes = 32;
-  // Null where memory is short.
+  // Allocates memory of the host that the device can access by itself (pinned), for do_copy and for
+  // do_begin_upload. Returns null where memory is short. Where this entry and the three behind it are null,
+  // any memory of the host will do (kernels/host_buffer.h), and uploads go through do_upload.
   void* (*do_allocate_host)(void* self, std::uint64_t bytes) = nullptr;
   void (*do_free_host)(void* self, void* at, std::uint64_t bytes) = nullptr;
   // Begins an upload from memory of do_allocate_host. The source must not change until do_await_upload(lane),

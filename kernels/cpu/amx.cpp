@@ -1,14 +1,15 @@
-// Products of bf16 weights on the matrix unit. Each activation is the sum of two bf16 halves, and a tile of
-// weights meets first the high halves of a block, then the low ones, in one accumulator: 16 bits of each
-// activation count, and every row's sum has one order, k by k.
+// Products of bf16 weights on the matrix unit. Each activation is the sum of two bf16 halves, which keeps 16
+// bits of it. A tile of weights is multiplied first by the high halves of a block of activations, then by the
+// low halves, and both products are added to one accumulator. Every row's sum over k therefore has one order.
 //
-// What a tile multiplication does is defined to the last bit (Intel's Software Developer's Manual,
-// TDPBF16PS): over 16 pairs of k one chain of fused multiply-adds for the even ones, one for the odd ones,
-// rounded to nearest, without subnormals; their sum is added to the accumulator. A row alone is multiplied by
-// vectors that do just that: loading tiles for one row is slower than memory where two threads share a core.
+// A tile multiplication is defined to the last bit (Intel's Software Developer's Manual, TDPBF16PS). Over 16
+// pairs of k it is one chain of fused multiply-adds for the even k and one for the odd k, rounded to nearest,
+// without subnormals; the sum of the two chains is added to the accumulator. A row that is alone is
+// multiplied by vector instructions that do exactly this: where two threads share a core, loading tiles for
+// one row is slower than memory.
 //
-// Prepared activations: [k / 32][tile of 16 rows][high, low][row][32], zero beyond k; of a row alone
-// [k / 32][high, low][even, odd][16], widened.
+// The layout of prepared activations is [k / 32][tile of 16 rows][high, low][row][32], with zeros beyond k.
+// That of a row alone is [k / 32][high, low][even, odd][16], widened to f32.
 #include "kernels/cpu/amx.h"
 
 #include "kernels/cpu/packing.h"
@@ -21,13 +22,14 @@ namespace weir::kernels {
 namespace {
 
 constexpr std::size_t tile_rows = 16;
-constexpr std::size_t row_bytes = 64;  // of a tile
+constexpr std::size_t row_bytes = 64;  // bytes of a tile's row
 
 std::size_t smaller(std::size_t a, std::size_t b) { return a < b ? a : b; }
 
 __mmask16 first_lanes(std::size_t n) { return static_cast<__mmask16>(n >= 16 ? 0xffffu : (1u << n) - 1); }
 
-// Tiles 0-3 are sums [row tile][output tile], 4 and 5 activations, 6 and 7 weights.
+// The configuration of the tiles: 0 to 3 are sums [row tile][output tile], 4 and 5 activations, 6 and 7
+// weights.
 struct alignas(64) tile_config {
   std::uint8_t palette = 1, start_row = 0, reserved[14] = {};
   std::uint16_t row_bytes[16] = {};
@@ -44,7 +46,7 @@ void begin(std::size_t rows) {
     config.rows[i] = of_tile[i];
     config.row_bytes[i] = of_tile[i] ? row_bytes : 0;
   }
-  asm volatile("" ::"r"(&config) : "memory");  // g++ 12 forgets that the next line reads it
+  asm volatile("" ::"r"(&config) : "memory");  // g++ 12 does not see that the next line reads `config`
   _tile_loadconfig(&config);
 }
 
@@ -54,13 +56,13 @@ std::size_t prepared_bytes(std::size_t rows, std::size_t k) {
   return (k + tile_k - 1) / tile_k * (rows == 1 ? 4 : 2 * rows) * row_bytes;
 }
 
-using half_vector = __m256i;  // 16 of bf16
+using half_vector = __m256i;  // 16 bf16
 
 __m512 widen(half_vector x) {
   return _mm512_castsi512_ps(_mm512_maskz_slli_epi32(0xffff, _mm512_maskz_cvtepu16_epi32(0xffff, x), 16));
 }
 
-// The two halves whose sum has 16 bits of each activation.
+// The two halves of 16 activations. Their sum keeps 16 bits of each activation.
 struct halves {
   half_vector high, low;
   explicit halves(__m512 x)
@@ -68,7 +70,7 @@ struct halves {
         low(reinterpret_cast<half_vector>(_mm512_cvtneps_pbh(_mm512_sub_ps(x, widen(high))))) {}
 };
 
-// calls f(the first 16, the other 16) for each 32 of a row.
+// Calls f(elements 0 to 15, elements 16 to 31) for each 32 elements of a row; beyond k they are zeros.
 template <class F>
 void for_tiles(const float* row, std::size_t k, const F& f) {
   for (std::size_t i = 0; i < k; i += tile_k) {
@@ -108,7 +110,7 @@ void prepare(const float* x, std::size_t rows, std::size_t k, std::byte* to) {
   }
 }
 
-constexpr std::size_t streams = 8;  // see simd/linear.h
+constexpr std::size_t streams = 8;  // as in simd/linear.h
 
 template <bool two>
 void multiply_tiles(const product_tile& t) {
@@ -134,8 +136,9 @@ void multiply_tiles(const product_tile& t) {
   const std::size_t part = steps * 2 * tile_bytes / streams;
   const std::byte *x = t.x, *w = t.panel, *next = t.next;
   for (std::size_t i = 0; i < steps; ++i, w += 2 * tile_bytes, x += 2 * t.rows * row_bytes) {
-    // Between the tiles some lines are asked for: of several blocks' weights what is multiplied two steps
-    // later, to be in the nearest cache; of a single block's what follows this panel.
+    // Prefetches some lines between the tiles. With `next` these are lines of what follows this panel, into
+    // the L2 cache. Without it, as with several blocks, a block of more than 16 rows prefetches the weights
+    // of two steps later into the L1 cache.
     const auto ask = [&](std::size_t part_of_8) __attribute__((always_inline)) {
       if constexpr (two) {
         if (!next) {
@@ -194,7 +197,7 @@ void multiply_tiles(const product_tile& t) {
   }
 }
 
-// One row, as the tiles would.
+// Multiplies one row and gives the same bits as the tiles would.
 __attribute__((noinline)) void multiply_vectors(const product_tile& t) {
   const __m512i upper = _mm512_set1_epi32(static_cast<int>(0xffff0000u));
   __m512 sums[2] = {_mm512_setzero_ps(), _mm512_setzero_ps()};
@@ -234,7 +237,7 @@ __attribute__((noinline)) void multiply_vectors(const product_tile& t) {
 }
 
 void multiply_alone(const product_tile& t) {
-  constexpr unsigned no_subnormals = 0x8040;  // neither read nor made
+  constexpr unsigned no_subnormals = 0x8040;  // they count as 0 in operands and in results
   const unsigned before = _mm_getcsr();
   _mm_setcsr(before | no_subnormals);
   multiply_vectors(t);

@@ -1,4 +1,4 @@
-// Whether the matrix unit is there: asked here, where no flag of an instruction set is used.
+// The test for the matrix unit, in a file that is compiled without flags of an instruction set.
 #include "kernels/cpu/amx.h"
 
 #if defined(__x86_64__)
@@ -13,7 +13,7 @@ const product_path* amx_tiles();
 
 namespace {
 
-// The system saves tiles only of processes that have asked for it.
+// Asks the system for the use of tiles: it saves the tile registers only of processes that have asked.
 bool permitted() {
   constexpr long request_permission = 0x1023, tile_data = 18;  // Linux: ARCH_REQ_XCOMP_PERM
   return ::syscall(SYS_arch_prctl, request_permission, tile_data) == 0;

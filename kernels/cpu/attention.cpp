@@ -1,5 +1,5 @@
-// Keys, values and attention: slices are cut into blocks of rows, blocks times key heads are the team's
-// items.
+// Keys, values and attention on the team. Slices are cut into blocks of rows, and each item of the team is
+// one block with one tile of heads.
 #include <algorithm>
 
 #include "kernels/cpu/backend.h"
@@ -7,12 +7,12 @@
 namespace weir::kernels {
 namespace {
 
-constexpr std::uint64_t worth_sharing = 1u << 14;  // bytes of keys and values that are moved or read
-constexpr std::uint32_t write_rows = 32;           // of one slice, for one worker at a time
+constexpr std::uint64_t worth_sharing = 1u << 14;  // bytes moved or read from which on workers share the work
+constexpr std::uint32_t write_rows = 32;           // most rows of one item of kv_write
 
-// A row's attention is computed over parts of this many pages, each part anew, and the parts are merged in
-// order: for every row, alone or in company, on one thread or on many, so that parts may go to different
-// workers.
+// The pages of a part. Attention is computed for each part by itself, and the parts are merged in order. That
+// holds for every row, alone or beside others, on one thread or on many; the parts may therefore go to
+// different workers without changing a bit.
 constexpr std::uint32_t part_pages = 8;
 
 // Cuts every slice into blocks of at most `most` rows.
@@ -23,7 +23,8 @@ void cut_into_blocks(std::span<const kv_slice> slices, std::uint32_t most, std::
       blocks.push_back({s, r, std::min(most, slices[s].rows - r)});
 }
 
-// A block's rows of all heads. Rows that follow each other in a page lie so for each head.
+// Writes the keys and values of a block's rows, of all heads. Inside a page, consecutive tokens of one head
+// are consecutive in memory.
 void write_block(const kv_write& op, const row_block& block) {
   const kv_slice& slice = op.slices[block.slice];
   const std::size_t width = op.to.head_dim, tokens = op.to.page_tokens;
@@ -38,21 +39,21 @@ void write_block(const kv_write& op, const row_block& block) {
   }
 }
 
-// One operation, and how its parts are laid out.
+// One operation and its division into tiles and parts.
 struct attention_job {
   cpu_state& cpu;
   const attention& op;
-  std::uint32_t group;       // query heads of one key head
-  std::uint32_t at_once;     // of them, in one tile
-  std::uint32_t tile_heads;  // tiles of a block's rows: all key heads, and each as often as its group needs
-  std::uint32_t most_parts;  // of any block
+  std::uint32_t group;       // query heads of a key head
+  std::uint32_t at_once;     // query heads of a group in one tile
+  std::uint32_t tile_heads;  // tiles of a block: for each key head as many as its group needs
+  std::uint32_t most_parts;  // the most parts of any block
 
   std::uint32_t parts_of(const row_block& block) const {
     const std::uint32_t tokens = op.kv.page_tokens * part_pages;
     return (op.slices[block.slice].position + block.first + block.rows + tokens - 1) / tokens;
   }
 
-  // The queries of a block that share one key head, or as many of them as a tile takes, in `list`.
+  // The tile of a block's rows and some query heads of one key head. Its queries are put into `list`.
   attention_tile tile(const row_block& block, std::uint32_t tile_head, attention_query* list,
                       float* scratch) const {
     const kv_slice& slice = op.slices[block.slice];
@@ -84,7 +85,7 @@ struct attention_job {
     cpu.simd.attend(t);
   }
 
-  // A block's parts one after the other.
+  // Computes the parts of a block one after the other.
   void attend_whole(std::uint32_t item, unsigned worker) const {
     const row_block& block = cpu.blocks[item / tile_heads];
     attention_query list[attention_tile::most_queries];
@@ -102,7 +103,7 @@ struct attention_job {
     cpu.simd.finish(t);
   }
 
-  // One part of a block, kept until all are there.
+  // Computes one part of a block and keeps its sums in attention_parts.
   void attend_one(std::uint32_t item, unsigned worker) const {
     const row_block& block = cpu.blocks[item / most_parts / tile_heads];
     if (item % most_parts >= parts_of(block)) return;
@@ -130,7 +131,8 @@ struct attention_job {
     return {place, largest, largest + attention_tile::most_queries};
   }
 
-  // In items; those with the most to do usually come last, and the team begins there.
+  // Runs the items. The items with the most work are usually the last ones, and the team takes the last ones
+  // first.
   void run(bool shared) {
     const std::size_t floats = 2 * sums_floats() + attention_tile::scratch_floats(op.kv);
     for (auto& room : cpu.attention_scratch) room.room_for(floats);
@@ -166,7 +168,7 @@ void cpu_attention(void* self, const attention& op) {
   const std::uint32_t at_once = std::min(group, most), tiles = (group + at_once - 1) / at_once;
   attention_job job{cpu, op, group, at_once, op.kv.heads * tiles, 1};
   cut_into_blocks(op.slices, most / at_once, cpu.blocks);
-  std::uint64_t read = 0;  // by whole rows
+  std::uint64_t read = 0;  // tokens: for each block all of its slice up to the slice's end
   for (const row_block& block : cpu.blocks) {
     job.most_parts = std::max(job.most_parts, job.parts_of(block));
     const kv_slice& slice = op.slices[block.slice];

@@ -8,7 +8,7 @@
 namespace weir::kernels {
 namespace {
 
-// The table, its name and the state that its entries get as `self`: one allocation, shared by all who use it.
+// The table, its name, and the state that its entries get as `self`: one allocation, shared by all users.
 struct cpu_device {
   cpu_device(unsigned threads, const cpu_paths& paths)
       : state(threads, *paths.simd, paths.amx), name(paths.name) {
@@ -21,7 +21,7 @@ struct cpu_device {
         .do_rms_norm = cpu_rms_norm,
         .do_head_norm = cpu_head_norm,
         .do_linear = cpu_linear,
-        .do_rotary_angles = reference_backend()->do_rotary_angles,  // once a step: the plain loop will do
+        .do_rotary_angles = reference_backend()->do_rotary_angles,  // once a step: the plain loop is enough
         .do_rotary = cpu_rotary,
         .do_kv_write = cpu_kv_write,
         .do_attention = cpu_attention,
@@ -61,7 +61,6 @@ cpu_state::cpu_state(unsigned threads, const simd_kernels& kernels, const produc
       multiplier(workers.size()),
       attention_scratch(workers.size()) {}
 
-// A path that fails is named and left out.
 cpu_paths choose_paths(std::span<const simd_kernels* const> simd, const product_path* amx) {
   cpu_paths p;
   std::string failed;

@@ -1,5 +1,5 @@
-// What this machine can do at most, measured with the threads of the backend: what other figures are shares
-// of.
+// The most that this machine reads and multiplies, measured with the threads of the backend. Other figures
+// are given as shares of these.
 #include <algorithm>
 #include <chrono>
 
@@ -7,7 +7,7 @@
 
 namespace weir::kernels {
 
-// Each worker streams through one piece, as products do.
+// Reads `bytes` bytes: each worker streams through one piece, as in products.
 void cpu_read(void* self, const void* at, std::uint64_t bytes) {
   auto& cpu = *static_cast<cpu_state*>(self);
   const std::uint64_t share = (bytes / cpu.workers.size() + 63) / 64 * 64;
@@ -17,7 +17,7 @@ void cpu_read(void* self, const void* at, std::uint64_t bytes) {
   });
 }
 
-// The best of some short runs: the first ones wake the unit up.
+// The best of some short runs, because the first runs wake the unit up.
 double cpu_peak_flops(void* self, dtype weights) {
   using clock = std::chrono::steady_clock;
   auto& cpu = *static_cast<cpu_state*>(self);

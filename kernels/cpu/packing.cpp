@@ -6,7 +6,7 @@
 namespace weir::kernels {
 namespace {
 
-// [k][32], a few k at a time so that what is written stays in the nearest cache.
+// Packs a panel as [k][32]. It does a few k at a time, so that what is written stays in the L1 cache.
 template <class T>
 void pack_columns(const T* from, std::size_t rows, std::size_t cols, T* to) noexcept {
   constexpr std::size_t step = 32;
@@ -17,7 +17,7 @@ void pack_columns(const T* from, std::size_t rows, std::size_t cols, T* to) noex
   }
 }
 
-// Where element i of a panel's row j lies in the tiles of bf16.
+// The index of element i of a panel's row j in the tiles of bf16.
 constexpr std::size_t place_in_tiles(std::size_t i, std::size_t j) noexcept {
   constexpr std::size_t elements = tile_bytes / 2;
   return (i / tile_k * 2 + j / 16) * elements + i % tile_k / 2 * 32 + j % 16 * 2 + i % 2;

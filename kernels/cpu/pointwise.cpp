@@ -1,4 +1,5 @@
-// Operations whose rows know nothing of each other. Small ones run on the caller: waking a worker costs more.
+// Operations that compute each row by itself. Small ones run on the caller's thread alone: waking a worker
+// costs more.
 #include "kernels/cpu/backend.h"
 
 namespace weir::kernels {
@@ -7,7 +8,7 @@ namespace {
 constexpr std::size_t worth_sharing = 1u << 15;  // elements
 constexpr std::size_t shared_piece = 1u << 13;
 
-// work(first, last) over [0, rows) in pieces of some thousand elements.
+// Calls work(first, last) for pieces of [0, rows) of some thousand elements each.
 template <class F>
 void for_rows(cpu_state& cpu, std::size_t rows, std::size_t width, const F& work) {
   if (rows * width < worth_sharing) return work(std::size_t{0}, rows);

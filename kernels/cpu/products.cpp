@@ -7,26 +7,26 @@
 namespace weir::kernels {
 namespace {
 
-constexpr std::size_t chunk_bytes = 1u << 20;     // of weights that stay in the second cache
-constexpr std::size_t stream_bytes = 128u << 10;  // of weights read in one go
+constexpr std::size_t chunk_bytes = 1u << 20;     // of a chunk of weights, which stays in the L2 cache
+constexpr std::size_t stream_bytes = 128u << 10;  // of a panel's slice where there is one block
 constexpr std::size_t most_chunk_panels = 64;     // bounds the sums of a chunk
 constexpr std::size_t worth_sharing = 64u << 10;  // bytes of weights, or of activations
 
 std::size_t divide_up(std::size_t a, std::size_t b) { return (a + b - 1) / b; }
 
-// Item i of `count` things dealt out evenly to `parts`.
+// The index of the first item of part `i`, where `count` items are divided evenly into `parts` parts.
 std::size_t start_of(std::size_t i, std::size_t count, std::size_t parts) { return i * count / parts; }
 
 }  // namespace
 
-// One product, cut up.
+// One product and its division into shares, chunks, blocks and slices.
 struct products::job {
   const linear& op;
   const product_path& path;
   std::size_t k, rows, blocks;
-  std::size_t panels, panel_size;     // of the weights
-  std::size_t parts, chunk_panels;    // shares of the panels; panels that stay near for all blocks
-  std::size_t slice;                  // of k
+  std::size_t panels, panel_size;   // of the weights
+  std::size_t parts, chunk_panels;  // shares of the panels; panels of a chunk
+  std::size_t slice;                // elements of k of a slice
   bool packed;
 
   job(const linear& l, const product_path& p, std::size_t threads) : op(l), path(p) {
@@ -66,7 +66,7 @@ void products::multiply(const linear& op, const product_path& path, team& worker
   workers.run(static_cast<std::uint32_t>(j.parts), [&](std::uint32_t, unsigned worker) { work(j, worker); });
 }
 
-// Blocks lie one after the other; where a block starts is what all rows before it take.
+// Prepares the blocks. A block begins where the prepared rows before it end.
 void products::prepare(const job& j, team& workers) {
   std::byte* to = prepared_.room_for(j.path.prepared_bytes(j.rows, j.k) + 64 * j.blocks);
   const auto one = [&](std::uint32_t block, unsigned) {
@@ -90,7 +90,7 @@ void products::share_out(const job& j) {
       shares_[i].then =
           static_cast<const std::byte*>(s.after.data) +
           start_of(i, panels_of(s.after.rows), j.parts) * panel_bytes(s.after.type, s.after.cols);
-    shares_[i].next.store(0, std::memory_order_relaxed);  // the team's start publishes it
+    shares_[i].next.store(0, std::memory_order_relaxed);  // team::run() publishes it
   }
 }
 
@@ -101,7 +101,7 @@ void products::remember(const matrix& w) {
   previous_ = w.data;
 }
 
-// First the worker's own share, then what the others have not begun.
+// Does the worker's own share, then chunks of other shares that no worker has taken.
 void products::work(const job& j, unsigned worker) {
   for (std::size_t i = 0; i < j.parts; ++i) {
     share& s = shares_[(worker + i) % j.parts];
@@ -123,7 +123,7 @@ void products::multiply_chunk(const job& j, const share& from, std::uint32_t chu
     pack_panel(j.op.w, first, at.panel.data());
     w = at.panel.data();
   }
-  // While the blocks are multiplied with this chunk, the next one comes near, some lines with each tile.
+  // With several blocks the next chunk is prefetched meanwhile, some lines before each tile.
   const bool more = last < end;
   const std::size_t slices = divide_up(j.k, j.slice);
   const std::byte* ahead = w + (last - first) * j.panel_size;
@@ -163,7 +163,7 @@ void products::multiply_chunk(const job& j, const share& from, std::uint32_t chu
   }
 }
 
-// What is left when all slices are multiplied: the bias, and outputs that do not fill a panel.
+// Does what is left after all slices: copies outputs that do not fill a panel, and adds the bias.
 void products::finish(const job& j, std::size_t first, std::size_t last, std::size_t row, std::size_t rows,
                       const float* sums) {
   for (std::size_t p = first; p < last; ++p) {

@@ -10,10 +10,10 @@
 namespace weir::kernels {
 namespace {
 
-constexpr std::size_t k = 101;        // odd, with whole tiles and a part of one
-constexpr std::size_t cut = 2 * tile_k;  // where the slices meet
+constexpr std::size_t k = 101;           // odd: whole tiles and a part of one
+constexpr std::size_t cut = 2 * tile_k;  // where the second slice begins
 
-// Small numbers of all sizes and signs, always the same.
+// A number that depends on `i` alone. Signs and sizes vary; no number is larger than 8 in size.
 float number(std::size_t i) {
   const auto bits = static_cast<std::uint32_t>(i * 2654435761u + 12345u);
   return std::ldexp(static_cast<float>(static_cast<std::int32_t>(bits) >> 8),
@@ -22,12 +22,12 @@ float number(std::size_t i) {
 
 struct example {
   std::vector<float> x;
-  std::vector<std::uint32_t> rows;  // of the weights, as bytes
+  std::vector<std::uint32_t> rows;  // the weights; those of 16 bits fill half of it
   scratch<std::byte> packed;
   matrix w;
 
   example(dtype type, std::size_t most) {
-    // subnormals too
+    // Some activations are subnormal.
     for (std::size_t i = 0; i < most * k; ++i) x.push_back(i % 17 == 3 ? 1e-40f : number(i));
     rows.resize(panel_rows * k);
     for (std::size_t i = 0; i < panel_rows * k; ++i) {
@@ -43,7 +43,7 @@ struct example {
     pack_panel(w, 0, packed.room_for(panel_bytes(type, k)));
   }
 
-  // [rows, panel_rows] for rows [first, first + count) of x, in one slice or in two.
+  // The products [count, panel_rows] of rows [first, first + count) of x, computed in one slice or in two.
   std::vector<float> multiply(const product_path& path, std::size_t first, std::size_t count, bool sliced) {
     scratch<std::byte> prepared;
     path.prepare(x.data() + first * k, count, k, prepared.room_for(path.prepared_bytes(count, k)));

@@ -17,7 +17,7 @@ std::span<const simd_kernels* const> simd_choices() {
     found() {
 #if defined(__x86_64__)
       __builtin_cpu_init();
-      // (f16c is older than avx2, and clang 14 cannot ask for it.)
+      // f16c is not asked for: it is older than avx2, and clang 14 cannot ask for it.
       const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
       const bool avx512 = avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                           __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq");

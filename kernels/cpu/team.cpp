@@ -8,19 +8,20 @@
 namespace weir::kernels {
 namespace {
 
-// Flags of left_, above the count of items.
-constexpr std::uint32_t hot = 1u << 31;       // a step is running: more will come soon
+// The flags of left_, in the bits above the count of items.
+constexpr std::uint32_t hot = 1u << 31;       // a step is running: more jobs will come soon
 constexpr std::uint32_t stopping = 1u << 30;  // the workers end
 constexpr std::uint32_t odd =
-    1u << 29;  // every other step: who parked in the last one sees that this is another
+    1u << 29;  // flips with every step, so that a worker that parked in the last step sees a change
 constexpr std::uint32_t count_of = odd - 1;
 
-// Longer than what a step does on one thread between two jobs; a wake costs some microseconds.
+// The time that a worker spins before it parks. It is longer than what a step does on one thread between two
+// jobs; a wake costs some microseconds.
 constexpr std::chrono::microseconds patience{50};
 
-// Returns when `value` is no longer `old`: watches as long as `patience`, then parks.
+// Returns when `value` is no longer `old`: spins for `patience`, then parks.
 void await_change(const std::atomic<std::uint32_t>& value, std::uint32_t old) noexcept {
-  constexpr int looks = 16;  // between two looks at the clock
+  constexpr int looks = 16;  // loads between two looks at the clock
   const auto give_up = std::chrono::steady_clock::now() + patience;
   do {
     for (int i = 0; i < looks; ++i) {
@@ -50,7 +51,7 @@ void team::begin_step() noexcept {
   left_.notify_all();
 }
 
-// Those who watch see it and park; those who are parked stay so.
+// Workers that spin see the change and park. Nothing notifies the parked ones, so that they stay parked.
 void team::end_step() noexcept {
   if (workers_.empty()) return;
   base_ &= ~hot;
@@ -73,8 +74,8 @@ void team::run_items(std::uint32_t items, item_function f, const void* context) 
   while (const std::uint32_t n = unfinished_.load(std::memory_order_acquire)) await_change(unfinished_, n);
 }
 
-// Takes an item if there is one. The job is read after the taking: until the item is finished it cannot
-// change.
+// Takes an item and does it, if there is one. function_ and context_ are read after the item is taken: they
+// cannot change until the item is finished.
 bool team::do_one(unsigned worker) {
   std::uint32_t n = left_.load(std::memory_order_acquire);
   do {

@@ -1,4 +1,4 @@
-// Weight matrices in this backend's layout: made once, read row by row by gather.
+// Weight matrices in the packed layout: packing them, and gather, which reads single rows.
 #include <algorithm>
 
 #include "kernels/cpu/backend.h"

@@ -1,10 +1,12 @@
-// Decode attention by bulk copies (9.0), for more rows than there are multiprocessors for their key heads.
+// Decode attention by bulk copies, from 9.0 on, for steps with more pairs of a row and a key head than
+// multiprocessors.
 //
-// The rows are listed longest first, those that are much longer than the others in parts (list_decodes), and
-// each block takes what is next until there is no more. In a block three kinds of warps pass on to each
-// other, so that reading never stops where a context ends: one brings keys and values a page at a time, and
-// with each item its queries and its fresh key and value; four meet a piece of the page each; one joins what
-// they have met of an item. Of a row in parts the last to be ready joins them.
+// The rows are listed longest first, and rows that are much longer than the others are listed in parts
+// (list_decodes). Each block takes items from the list until none is left. A block has three kinds of warps,
+// which work at the same time, so that loading does not stop at the end of a context. The load warp copies
+// keys and values page by page, and with each item its queries and its fresh key and value. Four compute
+// warps multiply one piece of each page each. The join warp merges the four results of an item. Where a row
+// is in parts, the join warp that finishes the last part merges the parts.
 #include <algorithm>
 
 #include "kernels/cuda/attention_join.h"
@@ -14,7 +16,7 @@
 namespace weir::kernels::cuda {
 namespace {
 
-// A compute warp: adds one piece of each page to its sums.
+// A compute warp: adds its piece of each page to its sums.
 template <dtype type, int head_dim>
 class compute_warp {
   static constexpr int units = head_dim / 8, lines = join_lines<head_dim>;
@@ -52,7 +54,8 @@ class compute_warp {
           lay_fresh<type, head_dim, page_tokens>(g, fresh_row(key, key + head_dim, cos, sin),
                                                  static_cast<std::uint32_t>(c.of.head), c.position, c.page,
                                                  page, lane);
-          asm volatile("fence.proxy.async.shared::cta;" ::: "memory");  // a copy comes over it
+          // Orders the accesses above before a later bulk copy that overwrites the stage.
+          asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
           __syncwarp();
         }
         m.template add<page_tokens>(q, shared_address(page) + warp * piece_tokens * panel_units(units) * 16,
@@ -69,7 +72,8 @@ class compute_warp {
   }
 
  private:
-  // Hands the sums of the lines from `line` on to the join warp.
+  // Passes the sums of query heads `line` to `line` + lines - 1 of the group on to the join warp. An item
+  // whose head is -1 ends the join warp.
   __device__ __forceinline__ void tell(const item& of, int line) {
     barrier_wait(shared_address(&r.sums_empty), (told++ + 1) & 1);
     if (threadIdx.x == 0) r.joined = of;
@@ -83,6 +87,7 @@ class compute_warp {
     barrier_arrive_warp(shared_address(&r.sums_full));
   }
 
+  // Writes one head's sums for the join warp: of head lane / 4, or with `upper` of head lane / 4 + 8.
   template <int upper>
   __device__ __forceinline__ void put(int at) {
 #pragma unroll
@@ -117,7 +122,7 @@ __global__ void __launch_bounds__(bulk_threads) bulk_kernel(const __grid_constan
   }
   __syncthreads();
   const int warp = static_cast<int>(threadIdx.x / 32);
-  // As in attention_decode.cu: what is loaded before the wait was there before the step.
+  // As in attention_decode.cu: what the load warp loads before it waits was there before the step.
   if (!g.fresh || warp != compute_warps) wait_for_previous();
   if (warp == compute_warps)
     loader<head_dim>(g, r).run();

@@ -1,13 +1,15 @@
-// Attention of rows that are alone in their slice: as fast as keys and values can be read. Of many rows
+// Attention of rows that are alone in their slice, as fast as keys and values can be read. For many rows
 // attention_bulk.cu does the same on devices that have bulk copies.
 //
-// A block has one row and one key head, with all its query heads as the rows of one tensor-core tile, and a
-// part of the context where there are few rows. Its warps take pieces of 16 tokens in turns, each through a
-// ring of its own, with a running maximum (Dao et al. 2022, «FlashAttention»; Dao, Haziza et al. 2023,
-// «Flash-Decoding»). The last block to finish a row joins the parts.
+// A block computes one row and one key head: all query heads of the key head are the rows of one tensor-core
+// tile. Where there are few rows, a block computes only a part of the context. The warps take pieces of 16
+// tokens round-robin, each through a ring buffer of its own, with a running maximum (Dao et al. 2022,
+// «FlashAttention»; Dao, Haziza et al. 2023, «Flash-Decoding»). The last block to finish a row merges the
+// parts.
 //
-// The row's own key and value may still lie in qkv: they are turned here, put into the page, and laid over
-// the piece that came from there. So nothing that is read early depends on the kernel before.
+// The row's own key and value may still be in qkv (decode_args::fresh). This kernel then rotates the key,
+// stores both in their page, and writes both over the piece that was loaded from the page. Nothing that is
+// loaded early therefore depends on the kernel in front of this one.
 #include <algorithm>
 
 #include "kernels/cuda/attention_piece.h"
@@ -18,18 +20,19 @@ namespace {
 
 constexpr std::uint32_t most_splits = 16;
 
-// Pairs of a row and a key head that may be split, and the blocks that may share them.
+// The most pairs of a row and a key head whose contexts are split, and the most blocks that share them.
 std::uint32_t most_items(const device& d) { return static_cast<std::uint32_t>(d.multiprocessors); }
 std::uint32_t most_blocks(const device& d) { return 4 * most_items(d); }
 
-// The warps' rings, then their parts in the same place.
+// The bytes of shared memory: the warps' ring buffers, and later the warps' results in the same place.
 template <int head_dim, int warps, int stages>
 constexpr std::size_t shared_bytes() {
   const std::size_t rings = std::size_t{warps} * stages * piece_bytes<head_dim>;
   const std::size_t parts = std::size_t{warps} * 16 * (head_dim + 2) * sizeof(float);
   return rings > parts ? rings : parts;
 }
-// What a row's blocks left, joined: everything is asked for at once.
+// Merges the parts that a row's blocks left, and writes the output. All loads begin before the first result
+// is used.
 template <dtype type, int head_dim>
 __device__ __forceinline__ void join(const float* all, int parts, int group, int threads,
                                      element* out) {
@@ -69,8 +72,8 @@ __global__ void __launch_bounds__(warps * 32) decode_kernel(decode_args g) {
   const std::uint32_t kv_head = blockIdx.x, split = blockIdx.y;
   const int group = static_cast<int>(h.heads / h.kv_heads);
   let_next_start();
-  // The rows were there before the step's first kernel. Pages are too, but where the kernel in front of this
-  // one writes to them.
+  // The rows of the step were written before the first kernel of the chain. So were the pages, unless the
+  // kernel in front of this one writes to them.
   if (!g.fresh) wait_for_previous();
   const decode_row item = g.v.decode_rows[blockIdx.z];
   const auto row = static_cast<std::uint32_t>(item.row);
@@ -85,7 +88,7 @@ __global__ void __launch_bounds__(warps * 32) decode_kernel(decode_args g) {
   }
   const seen_tokens seen(item.position, g.a.rule.window);
   const int first_piece = seen.first_piece(), pieces = seen.pieces();
-  // Fewer parts than there could be where the context is short; each at least a piece a warp.
+  // A short context has fewer parts than g.splits, so that a part has at least one piece for each warp.
   const int parts = min(static_cast<int>(g.splits), max(1, pieces / warps));
   if (static_cast<int>(split) >= parts) return;
   const int begin = first_piece + static_cast<int>(static_cast<long long>(pieces) * split / parts);
@@ -93,7 +96,7 @@ __global__ void __launch_bounds__(warps * 32) decode_kernel(decode_args g) {
 
   unsigned char* ring = shared + warp * stages * piece_bytes<head_dim>;
   int asked = 0;
-  std::int32_t ids = 0;  // pages of this warp's next 32 pieces, one a lane
+  std::int32_t ids = 0;  // page numbers of this warp's next 32 pieces, one a lane
   const auto ask = [&](int stage) {
     if (asked % 32 == 0) {
       const int at = min(begin + warp + (asked + lane) * warps, end - 1);
@@ -132,7 +135,7 @@ __global__ void __launch_bounds__(warps * 32) decode_kernel(decode_args g) {
   }
   m.sum_totals();
 
-  // The warps' parts, joined in shared memory: [warps][16][head_dim], then maxima and totals.
+  // The warps' results are merged in shared memory: [warps][16][head_dim], then the maxima, then the totals.
   copies_wait<0>();
   __syncthreads();
   auto* parts_at = reinterpret_cast<float*>(shared);
@@ -177,7 +180,7 @@ __global__ void __launch_bounds__(warps * 32) decode_kernel(decode_args g) {
   }
   if (parts == 1) return;
 
-  // The last of a row's blocks joins what all left.
+  // The last block of a row and key head merges the results of all of them.
   __shared__ bool last_block;
   __syncthreads();
   if (threadIdx.x == 0) {
@@ -197,7 +200,7 @@ __global__ void __launch_bounds__(warps * 32) decode_kernel(decode_args g) {
 template <dtype type, int head_dim, int warps, int stages>
 void start(device& d, decode_args g) {
   constexpr std::size_t shared = shared_bytes<head_dim, warps, stages>();
-  // Contexts are split into as many blocks as find room at once.
+  // Contexts are split among as many blocks as run at once, but no more than most_blocks().
   const std::uint32_t items = g.v.decodes * g.a.heads.kv_heads;
   const auto room = static_cast<std::uint32_t>(d.shared_per_block / (shared + 1024) *
                                                static_cast<std::size_t>(d.multiprocessors));
@@ -209,7 +212,7 @@ void start(device& d, decode_args g) {
 
 template <dtype type, int head_dim>
 void start(device& d, const decode_args& g) {
-  // A multiprocessor for each of them: more warps get it more quickly through its context.
+  // Where each row and key head has a multiprocessor of its own, more warps finish its context sooner.
   const bool few = g.v.decodes * g.a.heads.kv_heads <= static_cast<std::uint32_t>(d.multiprocessors);
   if constexpr (head_dim <= 128)
     if (few && shared_bytes<head_dim, 8, 2>() <= d.shared_per_block) return start<type, head_dim, 8, 2>(d, g);
@@ -231,7 +234,7 @@ split_room split_room_of(const device& d, const head_shape& h) {
 }
 
 bool attention_supports(const device& d, const head_shape& h) {
-  // The least that a block of either kernel takes: what a prompt's has is less.
+  // The shared memory of the smallest block of decode_kernel. A block of attention_prefill.cu needs as much.
   const std::size_t shared = std::size_t{4} * 2 * (2 * piece_tokens * h.head_dim * 2);
   return is_head_size(h.head_dim) && h.heads / h.kv_heads <= 16 && shared <= d.shared_per_block;
 }

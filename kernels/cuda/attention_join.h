@@ -125,7 +125,7 @@ class joiner {
   const decode_args& g;
   ring<head_dim>& r;
   const int lane, group;
-  int heard = 0;  // how often r.sums was filled
+  int heard = 0;  // how often the compute warps have filled r.sums
 };
 
 }  // namespace weir::kernels::cuda

@@ -1,4 +1,4 @@
-// The list of rows that decode, which attention_bulk.cu works off.
+// The list of decoding rows that the blocks of attention_bulk.cu work through.
 #include <algorithm>
 
 #include "kernels/cuda/attention_piece.h"
@@ -10,16 +10,18 @@ std::uint32_t pieces(const decode_row& r) {
   return static_cast<std::uint32_t>(r.position) / piece_tokens + 1;
 }
 
-// Rows are divided that are a quarter longer than a block's share, or than the mean, which is their limit:
-// into fewer than 2 * pieces / limit parts each. So all heads of all parts are fewer than twice the blocks.
+// The most parts of a list. Only rows with more pieces than `limit` (list_decodes) are divided, each into
+// fewer than 2 * pieces / limit parts, and the limit is at least a quarter more than a block's share of all
+// pieces. The parts' key heads are therefore fewer than twice the blocks.
 std::uint32_t most_parts(const device& d, const head_shape& h) {
   return 2 * bulk_blocks(d, h) / h.kv_heads + 1;
 }
 
 }  // namespace
 
-// A block a row and head (attention_decode.cu) is as quick where a row is split among them, and for small
-// heads while all blocks run at once and contexts are alike.
+// attention_decode.cu, with one block for each row and key head, is as fast in two cases: where it splits
+// contexts among blocks, and for small heads while all blocks run at once and the contexts are of similar
+// length.
 bool lists_pay(const device& d, const head_shape& h, std::uint32_t rows, std::uint64_t longest,
                std::uint64_t all) {
   const std::uint64_t items = std::uint64_t{rows} * h.kv_heads,
@@ -32,7 +34,6 @@ std::uint32_t most_listed(const device& d, const head_shape& h, std::uint32_t ro
   return rows + most_parts(d, h);
 }
 
-// A counter for each part's head, behind the one of what comes next.
 split_room room_for_parts(const device& d, const head_shape& h) {
   if (bulk_blocks(d, h) == 0) return {0, 0};
   const std::uint32_t parts = most_parts(d, h) * h.kv_heads;
@@ -54,7 +55,8 @@ std::uint32_t list_decodes(const device& d, const head_shape& h, std::span<const
   const auto parts_of = [&](std::uint32_t p) {
     return p <= limit ? 1 : std::min(255u, (p + limit - 1) / limit);
   };
-  // Longest first: by how many sixteenths of the longest entry an entry has, found without a division.
+  // Longest first: the class of an entry is how many sixteenths of the longest entry it has. The factor
+  // `scale` replaces a division.
   constexpr std::uint32_t classes = 17;
   const std::uint64_t scale = (std::uint64_t{16} << 32) / std::min(longest, limit);
   const auto class_of = [&](std::uint32_t p, std::uint32_t parts) {

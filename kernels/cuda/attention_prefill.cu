@@ -1,8 +1,8 @@
 // Attention of many rows of one sequence, on tensor cores (Dao 2023, «FlashAttention-2»).
 //
-// A block has up to 128 lines, each one query head of one row: the query heads of a key head are packed, so
-// that they share its pages. Eight warps have 16 lines each (or one warp, for single rows); a page of keys
-// and values is in shared memory while the next one comes.
+// A block has up to 128 lines; a line is one query head of one row. The query heads of a key head are in one
+// block, so that they share its pages. Eight warps have 16 lines each; for single rows a block is one warp. A
+// page of keys and values is computed from shared memory while the next page is loaded.
 #include <algorithm>
 
 #include "kernels/cuda/head_size.h"
@@ -13,11 +13,13 @@
 namespace weir::kernels::cuda {
 namespace {
 
+// The bytes of a page of one key head: its keys and its values.
 template <int head_dim>
 constexpr int page_bytes() {
   return 2 * page_tokens * head_dim * 2;
-}  // keys and values
+}
 
+// Begins to copy page `index` of a sequence to shared memory at `to`.
 template <int head_dim, int warps>
 __device__ void fetch(const rows_view& v, const attention_args& a, std::uint32_t kv_head,
                       std::int32_t pages_at, int index, std::uint32_t to) {
@@ -42,7 +44,7 @@ __global__ void __launch_bounds__(warps * 32, 1) prefill_kernel(rows_view v, att
   const int warp = static_cast<int>(threadIdx.x / 32), lane = static_cast<int>(threadIdx.x % 32);
   const int group = static_cast<int>(h.heads / h.kv_heads);
 
-  // This lane's two lines: their row, head and position.
+  // This lane's two lines: position, index in the output, whether the block has the line, and queries.
   int position[2];
   std::size_t out_at[2];
   bool there[2];
@@ -93,7 +95,7 @@ __global__ void __launch_bounds__(warps * 32, 1) prefill_kernel(rows_view v, att
         mma<type>(scores[n], q[s][0], q[s][1], q[s][2], q[s][3], k[0], k[1]);
         mma<type>(scores[n + 1], q[s][0], q[s][1], q[s][2], q[s][3], k[2], k[3]);
       }
-    // Only pages at an edge of what some line sees are looked at token by token.
+    // Only pages with a token that some line does not attend to are masked token by token.
     const bool edge =
         (page + 1) * page_tokens - 1 > b.position || page * page_tokens < from_of(b.position + b.rows - 1);
     float most[2] = {largest[0], largest[1]};

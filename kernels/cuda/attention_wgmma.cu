@@ -1,12 +1,13 @@
 // Attention of many rows of one sequence on 9.0a, where products run while a warpgroup does other things
 // (Shah et al. 2024, «FlashAttention-3»).
 //
-// A block has 128 lines as in attention_prefill.cu, 64 for each of two warpgroups; a third one only asks for
-// pages, two at a time, by bulk copies into rings of keys and values. A warpgroup has this tile's P·V under
-// way while it takes the next tile's exponentials, and the other's products cover what is left of them.
+// A block has 128 lines as in attention_prefill.cu, 64 for each of two warpgroups. A third warpgroup only
+// loads: it copies two pages at a time, by bulk copies, into ring buffers of keys and of values. A warpgroup
+// takes the exponentials of the next tile while its product P·V of this tile runs. What is left of the
+// exponentials is covered by the products of the other warpgroup.
 //
 // Where there are fewer blocks than multiprocessors, as for a short slice behind a long prompt, the blocks of
-// a cluster share a context and each joins its part of the lines out of the others' shared memory.
+// a cluster share a context. Each of them merges its share of the lines, out of the shared memory of all.
 #include <algorithm>
 
 #include "kernels/cuda/attention_tile.h"
@@ -17,8 +18,8 @@ namespace {
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 
-// One warp asks for all tiles. An odd last page comes twice: nobody sees its second coming, but it must be
-// numbers.
+// Loads all tiles, by one warp. Where the last tile has only one page, that page is loaded twice: no line
+// attends to the second copy, but a tile must hold numbers everywhere, because 0 times NaN is NaN.
 template <int head_dim>
 __device__ void ask(const rows_view& v, const attention_args& a, const part& p, const rings& r) {
   constexpr int panels = head_dim / 64, half = panel_bytes / 2;
@@ -48,7 +49,7 @@ __device__ void ask(const rows_view& v, const attention_args& a, const part& p, 
   }
 }
 
-// A warpgroup's lines of Q go to shared memory; lines behind the last repeat its row.
+// Copies the queries of a warpgroup's lines to shared memory. Lines behind the last row repeat the last row.
 template <int head_dim>
 __device__ void load_queries(const attention_args& a, const part& p, int group_of_warps, int thread,
                               unsigned char* queries) {
@@ -65,12 +66,13 @@ __device__ void load_queries(const attention_args& a, const part& p, int group_o
   named_barrier(1 + group_of_warps, 128);
 }
 
-// All tiles of a warpgroup's 64 lines; o is in units of the largest.
+// Computes a warpgroup's 64 lines over all tiles of the part. `o` becomes the sums of values, relative to the
+// largest scores and not divided by the totals.
 template <dtype type, int head_dim>
 __device__ __forceinline__ void consume(const part& p, const rings& r, int group_of_warps, float log2_scale,
                                         running& w, float (&o)[head_dim / 2]) {
   constexpr int bytes = tile_bytes<head_dim>;
-  const bool tells = threadIdx.x % 32 == 0;  // one arrival a warp
+  const bool tells = threadIdx.x % 32 == 0;  // one lane of a warp arrives for it
   const std::uint32_t queries = r.queries + group_of_warps * 64 * 128;
   float s[tile / 2], shrink[2];
   std::uint32_t weights[tile / 4];
@@ -117,13 +119,15 @@ __device__ __forceinline__ void consume(const part& p, const rings& r, int group
   }
 }
 
+// The output of line `line`.
 template <int head_dim>
 __device__ element* out_of(const attention_args& a, const part& p, int line) {
   const auto row = static_cast<std::size_t>(p.b.row + line / p.group);
   return a.out + (row * a.heads.heads + blockIdx.x * p.group + line % p.group) * head_dim;
 }
 
-// The cluster's parts of some lines, out of the shared memory of all its blocks.
+// Merges the parts of this block's share of the lines, out of the shared memory of all blocks of the cluster,
+// and writes the output.
 template <dtype type, int head_dim>
 __device__ void join(const attention_args& a, const part& p, std::uint32_t sums, int thread) {
   constexpr int quads = head_dim / 4, stride = sum_stride<head_dim>;
@@ -158,6 +162,7 @@ __device__ void join(const attention_args& a, const part& p, std::uint32_t sums,
   }
 }
 
+// Leaves the thread's two lines, `line` and `line` + 8, at `sums` for join().
 template <int head_dim>
 __device__ void leave_part(const running& w, const float (&o)[head_dim / 2], float log2_scale, int line,
                            float* sums) {
@@ -176,6 +181,7 @@ __device__ void leave_part(const running& w, const float (&o)[head_dim / 2], flo
   }
 }
 
+// Writes the output of the thread's two lines.
 template <dtype type, int head_dim>
 __device__ void write(const attention_args& a, const part& p, const running& w,
                       const float (&o)[head_dim / 2], int line) {
@@ -235,17 +241,17 @@ __global__ void __launch_bounds__(threads, 1) wgmma_kernel(rows_view v, attentio
     if (gridDim.z == 1) {
       write<type, head_dim>(a, p, w, o, line);
     } else {
-      named_barrier(3, consumers);  // nobody reads the rings any more
+      named_barrier(3, consumers);  // no warp reads the rings any more
       leave_part<head_dim>(w, o, log2_scale, line, reinterpret_cast<float*>(shared + tile_bytes<head_dim>));
       cluster_barrier();
       join<type, head_dim>(a, p, r.keys, static_cast<int>(threadIdx.x));
-      cluster_barrier();  // nobody reads this block's shared memory any more
+      cluster_barrier();  // no block reads this block's shared memory any more
     }
   }
 #endif
 }
 
-// How many clusters of so many blocks run at once.
+// The number of clusters of `parts` blocks that run at once.
 template <dtype type, int head_dim>
 std::uint32_t clusters_at_once(device& d, std::uint32_t parts) {
   if (parts == 1) return static_cast<std::uint32_t>(d.multiprocessors);
@@ -260,7 +266,7 @@ std::uint32_t clusters_at_once(device& d, std::uint32_t parts) {
   cluster.val.clusterDim = {1, 1, parts};
   how.attrs = &cluster;
   how.numAttrs = 1;
-  // A size that this device does not have is an answer.
+  // A size that this device does not support is not a failure.
   if (cudaOccupancyMaxActiveClusters(&known, wgmma_kernel<type, head_dim>, &how) != cudaSuccess) {
     (void)cudaGetLastError();
     known = 0;
@@ -268,8 +274,8 @@ std::uint32_t clusters_at_once(device& d, std::uint32_t parts) {
   return static_cast<std::uint32_t>(known);
 }
 
-// Blocks that share a context: what takes the fewest tiles one after the other. A block begins and ends for
-// about three tiles' time, and joining takes one more.
+// The number of blocks that share a context: the one with the shortest time, in units of a tile's time. The
+// beginning and the end of a block take about three tiles' time, and the join one more.
 template <dtype type, int head_dim>
 std::uint32_t parts_for(device& d, std::uint32_t blocks, std::uint32_t context) {
   if (2 * blocks > static_cast<std::uint32_t>(d.multiprocessors)) return 1;

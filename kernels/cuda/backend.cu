@@ -1,4 +1,4 @@
-// The table of a CUDA device: its memory, and who it is.
+// The table of a CUDA device: memory, copies, and the entries that other files implement.
 #include "kernels/cuda/backend.h"
 
 #include "kernels/cuda/copy.h"
@@ -12,14 +12,14 @@ namespace weir::kernels {
 namespace cuda {
 namespace {
 
-// No memory is an answer here, not a fault of the device.
+// Memory that is short is reported by null; it is not a fault of the device.
 void* allocate(void* self, std::uint64_t bytes) {
   device& d = of(self);
   if (d.failed()) return nullptr;
   void* at = nullptr;
   const cudaError_t e = cudaMalloc(&at, bytes);
   if (e == cudaErrorMemoryAllocation) {
-    (void)cudaGetLastError();  // it is not sticky, but is reported once more otherwise
+    (void)cudaGetLastError();  // clears the error, which the next launch would report
     return nullptr;
   }
   WEIR_CUDA(d, e);

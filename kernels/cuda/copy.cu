@@ -7,11 +7,11 @@
 namespace weir::kernels::cuda {
 namespace {
 
-constexpr unsigned threads = 256, units_each = 4;  // units of 16 bytes that a thread has under way at once
+constexpr unsigned threads = 256, units_each = 4;  // units of 16 bytes that a thread copies at once
 
-// The driver's own copy of pieces with a pitch stops at 2 GiB between two of them, and one copy for each
-// piece takes longer to begin than to do. Pinned memory is read and written where it lies: enough of it is
-// under way to fill the link.
+// One row of blocks for each piece. The driver's copy of pieces with a pitch allows at most 2 GiB between two
+// pieces, and launching one copy for each piece takes longer than the copies themselves. Pinned memory is
+// accessed directly over the link; enough accesses are under way at once to fill it.
 __global__ void copy_kernel(copy c) {
   wait_for_previous();
   const auto* from = static_cast<const std::byte*>(c.from) + blockIdx.y * c.from_stride;

@@ -14,10 +14,10 @@
 namespace weir::kernels::cuda {
 namespace {
 
-constexpr std::uint32_t least_rows = 1024;  // room for these is there from the start
+constexpr std::uint32_t least_rows = 1024;  // rows that there is memory for from the start
 
-// For kernels' code, which the driver loads as they first run, and for graphs: of a driver that lacks it
-// steps fail for good.
+// The bytes of the device's memory that warm_up() leaves free for the driver. The driver loads the code of a
+// kernel when the kernel first runs, and stores graphs; a step for which it lacks memory fails for good.
 constexpr std::size_t least_free = std::size_t{192} << 20;
 
 std::size_t free_bytes(device& d) {
@@ -25,7 +25,7 @@ std::size_t free_bytes(device& d) {
   return WEIR_CUDA(d, cudaMemGetInfo(&free, &total)) ? free : 0;
 }
 
-// Of all layers; keys and values have the type of the weights.
+// The bytes of one page of all layers. Keys and values have the type of the weights.
 std::uint64_t page_bytes_of(const decoder_shape& s) {
   return s.layers.size() * 2 * std::uint64_t{s.kv_heads} * page_tokens * s.head_dim * sizeof(element);
 }
@@ -41,7 +41,7 @@ class cuda_decoder final : public decoder {
     page_count_ = count;
     drop_graphs();
   }
-  // docs/performance.md, «CUDA: one H200»
+  // How the number was chosen is in docs/measurements/gpu.md, «Slices of a prompt».
   std::uint32_t prompt_rows() const noexcept override { return 2048; }
   bool warm_up(std::uint32_t decode_rows, std::uint32_t prompt_rows, std::uint32_t most_pages) override;
   bool forward(const decoder_step& step) override;
@@ -68,7 +68,8 @@ class cuda_decoder final : public decoder {
   const dtype type_;  // of weights, rows and pages
   const head_shape heads_;
   products products_;
-  std::vector<const void*> samples_[4];  // of qkv, out, gate_up, down: all layers' weights
+  // The `samples` of products::run: the weights of all layers, for qkv, out, gate_up and down.
+  std::vector<const void*> samples_[4];
   element* pages_ = nullptr;
   std::uint32_t page_count_ = 0;
 
@@ -80,10 +81,10 @@ class cuda_decoder final : public decoder {
   std::uint32_t rows_ = 0, logits_rows_ = 0;
 
   struct graph {
-    bool seen = false;  // run once already, so that every product's algorithm is known
+    bool seen = false;  // it has run once, so that the algorithm of each product is known
     cudaGraphExec_t ready = nullptr;
   };
-  std::map<std::pair<std::uint32_t, bool>, graph> graphs_;  // by rows, and whether they are listed
+  std::map<std::pair<std::uint32_t, bool>, graph> graphs_;  // by step_extent::rows and step_extent::listed
 };
 
 cuda_decoder::cuda_decoder(device& d, const decoder_shape& s)
@@ -129,7 +130,8 @@ void cuda_decoder::drop_graphs() {
   graphs_.clear();
 }
 
-// False where memory is short, too: the next call tries again.
+// Makes room for `rows` rows and `logits` rows of logits. Returns false where the device failed or memory is
+// short; in the latter case the next call tries again.
 bool cuda_decoder::make_room(std::uint32_t rows, std::uint32_t logits) {
   const std::size_t r = std::max(rows, rows_), l = std::max(logits, logits_rows_);
   if (r == rows_ && l == logits_rows_) return !d_.failed();
@@ -154,7 +156,7 @@ bool cuda_decoder::make_room(std::uint32_t rows, std::uint32_t logits) {
   take(parts_, room.floats * sizeof(float));
   take(arrived_, room.counters * sizeof(unsigned));
   const std::size_t frequencies = s_.frequencies.size() * sizeof(float);
-  // whatever else is short: it is not taken again
+  // Also where other memory is short: take() would not return true for it in the next call.
   if (take(frequencies_, frequencies) && frequencies_.holds(frequencies))
     WEIR_CUDA(d_, cudaMemcpyAsync(frequencies_.as<float>(), s_.frequencies.data(), frequencies,
                                   cudaMemcpyHostToDevice, d_.stream));
@@ -168,8 +170,8 @@ bool cuda_decoder::make_room(std::uint32_t rows, std::uint32_t logits) {
   return there && !d_.failed();
 }
 
-// Searches the products' algorithms and records the graphs, by steps whose rows all write into the first
-// page.
+// Searches the algorithms of the products and records the graphs, by running steps. All rows of these steps
+// are written to the first page.
 bool cuda_decoder::warm_up(std::uint32_t decode_rows, std::uint32_t prompt_rows, std::uint32_t most_pages) {
   if (page_count_ == 0) return !d_.failed();
   d_.use();
@@ -185,8 +187,8 @@ bool cuda_decoder::warm_up(std::uint32_t decode_rows, std::uint32_t prompt_rows,
   std::iota(rising.begin(), rising.end(), 0);
   for (std::uint32_t i = 0; i < most; ++i) single[i] = {i, 1, 0, pages.data()};
   const auto first = [](auto& all, std::uint32_t n) { return std::span(all).first(n); };
-  // Room for all of it first, as steps are filled up, and for a list of pages for each that decodes: graphs
-  // know where it lies.
+  // Takes all memory before the first step, because graphs contain addresses: for padded steps, and for a
+  // list of pages for each decoding row.
   const std::uint32_t logits = std::max(
       whole(decode_rows),
       *std::lower_bound(std::begin(step_rows::classes), std::end(step_rows::classes) - 1, decode_rows));
@@ -194,8 +196,9 @@ bool cuda_decoder::warm_up(std::uint32_t decode_rows, std::uint32_t prompt_rows,
   rows_here_.reserve(std::size_t{rows} * 16 + 4 * std::size_t{most_listed(d_, heads_, decode_rows)} +
                      std::size_t{decode_rows} * most_pages);
   if (!make_room(rows, logits) || free_bytes(d_) < least_free) return false;
-  // Of each class of products the most rows that there will be: what is quickest for its fewest may be slow
-  // for those. Rows that have the same bits in every company are tried for each number of them.
+  // Runs the largest number of rows of each class of products: an algorithm that is the fastest for the
+  // fewest rows of a class may be slow for the most. On a deterministic device each number of rows is tried
+  // (products::run).
   const auto next = [&](std::uint32_t n) {
     return d_.deterministic ? whole(n + 1) : products::next_class(n);
   };
@@ -211,15 +214,15 @@ bool cuda_decoder::warm_up(std::uint32_t decode_rows, std::uint32_t prompt_rows,
   };
   for (const std::uint32_t c : step_rows::classes) {
     const std::uint32_t n = std::min(c, decode_rows);
-    // contexts alike, and one behind as much as all others
+    // Contexts of equal length; then one that is much longer than the others, so that rows may be listed.
     for (const std::uint32_t longest : {0u, 16 * n}) {
       positions[0] = single[0].position = longest;
-      for (int i = 0; i < 3; ++i)  // as it is, recorded, replayed
+      for (int i = 0; i < 3; ++i)  // launched one by one, recorded, replayed
         if (!decode(n)) return false;
     }
     if (n == decode_rows) break;
   }
-  for (std::uint32_t n = step_rows::largest_class; n < decode_rows;) {  // there are no graphs of so many
+  for (std::uint32_t n = step_rows::largest_class; n < decode_rows;) {  // such steps have no graphs
     n = std::min(next(n), decode_rows);
     if (!decode(n)) return false;
   }
@@ -231,11 +234,12 @@ bool cuda_decoder::warm_up(std::uint32_t decode_rows, std::uint32_t prompt_rows,
 bool cuda_decoder::forward(const decoder_step& step) {
   d_.use();
   const auto rows = static_cast<std::uint32_t>(step.tokens.size());
-  // A step of decoding alone, each row wanting logits, is one that will come again.
+  // Only steps of decoding are replayed as graphs: each slice has one row, and each row wants logits.
   const bool decoding =
       step.slices.size() == rows && step.logits_from.size() == rows && rows <= step_rows::largest_class;
   const step_extent e = rows_here_.extent_of(step, decoding);
-  // Draws of the step before go along with one that is replayed; its logits are theirs until then.
+  // Waiting draws of the step before run inside the launch of a replayed step. They read the logits of the
+  // step before, so that the memory of the logits must not move before they have run.
   const bool along = decoding && draws_.waiting() <= e.rows && e.rows <= rows_ && e.logits <= logits_rows_;
   if (!along) draws_.start(logits_.as<float>(), s_.vocab);
   if (!make_room(e.rows, e.logits)) return false;
@@ -273,7 +277,7 @@ void cuda_decoder::record(const rows_view& v, bool decoding) {
   rows_here_.copy_in(decoding);
   embed(d_, v, s_.embedding, x_.as<float>());
   angles(d_, v, frequencies_.as<float>(), half, cos_.as<float>(), sin_.as<float>());
-  const float* bias = nullptr;  // of the layer before: its last product adds to x without one
+  const float* bias = nullptr;  // down_bias of the layer before, which its last product has not added to x
   for (std::size_t i = 0; i < s_.layers.size(); ++i) {
     layer(i, v, decoding, bias);
     bias = s_.layers[i].down_bias;
@@ -354,7 +358,8 @@ bool cuda_decoder::read_logits(std::uint32_t row, float* to_host) {
   return !d_.failed();
 }
 
-// One type for all of them: of mixed ones each would need rows of its own type. Rows are read by 16 bytes.
+// Whether a matrix fits with a decoder of `type`. All weights have one type, because the rows between
+// products have that type. Rows are read 16 bytes at a time.
 bool fits_with(const matrix& m, dtype type) { return m.type == type && m.cols % 8 == 0; }
 
 bool takes_all(const device& d, const decoder_shape& s) {

@@ -9,7 +9,7 @@
 namespace weir::kernels::cuda {
 namespace {
 
-constexpr std::size_t small_bytes = 4u << 20;
+constexpr std::size_t small_bytes = 4u << 20;  // of the staging buffer
 
 }  // namespace
 
@@ -50,7 +50,8 @@ const blas_library* blas_library::load(std::string& why_not) {
 
 bool device::check(cudaError_t e, const char* what, const char* file, int line) {
   if (e == cudaSuccess) return true;
-  // kept for the thread: the first launch of a device that is opened after this one asks for it
+  // Clears the error, which CUDA keeps for the thread: otherwise the first launch on a device that is opened
+  // later would report it.
   (void)cudaGetLastError();
   if (fault.empty())
     fault = label + ": " + cudaGetErrorName(e) + " (" + cudaGetErrorString(e) + ") at " + file + ":" +
@@ -96,7 +97,7 @@ bool device::open(int at) {
 }
 
 device::~device() {
-  if (cudaSetDevice(index) != cudaSuccess) return;  // the driver is gone, and its memory with it
+  if (cudaSetDevice(index) != cudaSuccess) return;  // the driver has shut down and freed the memory
   if (stream) cudaStreamSynchronize(stream);
   linears.reset();
   if (lt) blas->destroy(lt);

@@ -42,18 +42,18 @@ struct blas_library {
   decltype(&cublasLtMatmulPreferenceSetAttribute) preference_set = nullptr;
 };
 
-// A buffer for small arrays on their way from the host to the device: what operations find in spans.
+// A buffer for small arrays that operations pass as spans, on their way from the host to the device.
 class staging {
  public:
   void* host = nullptr;            // pinned
-  void* device = nullptr;          // where the same offset goes to
-  std::size_t size = 0, used = 0;  // bytes
+  void* device = nullptr;          // memory of the device; an array has the same offset in both
+  std::size_t size = 0, used = 0;  // bytes of each; bytes that are taken
 };
 
 class products;
 
 struct device {
-  int index = 0;
+  int index = 0;  // CUDA's number of the device
   int multiprocessors = 0;
   int capability = 0;                // 10 * major + minor
   std::size_t shared_per_block = 0;  // most dynamic shared memory of one block
@@ -61,15 +61,15 @@ struct device {
   // clusters[n]: how many clusters of n blocks run at once, each block alone on its multiprocessor
   // (attention_wgmma.cu); -1: not known yet.
   int clusters[9] = {-1, -1, -1, -1, -1, -1, -1, -1, -1};
-  std::string label, name;
-  cudaStream_t stream = nullptr;
+  std::string label, name;        // "cuda:0"; the same with the model of the device (backend::name)
+  cudaStream_t stream = nullptr;  // all work of the backend is on it
   const blas_library* blas = nullptr;
   cublasLtHandle_t lt = nullptr;
   void* workspace = nullptr;  // scratch of products, [workspace_bytes]
   static constexpr std::size_t workspace_bytes = 64u << 20;
-  staging small;
+  staging small;                 // filled by stage()
   std::uint64_t workspaces = 0;  // bytes of memory on the device that is not do_allocate's
-  cudaEvent_t uploaded[backend::upload_lanes] = {};  // one a lane of do_begin_upload, made on first use
+  cudaEvent_t uploaded[backend::upload_lanes] = {};  // one for each lane; made on first use
   // What products by warpgroups need (stream_wide.cu). Null where the device or the build does not support
   // them.
   void* encode_map = nullptr;         // cuTensorMapEncodeTiled

@@ -11,14 +11,14 @@ namespace weir::kernels::cuda {
 
 namespace {
 
-// What a draw changes in its row: at most five words for each token that there is.
+// The words of a draw's lists (draw_order): two for each seen token and each bias, one for each masked token.
 std::size_t words_of(const decoder_draw& w) {
   return 2 * w.seen.size() + 2 * w.biases.size() + w.masked.size();
 }
 
-constexpr std::size_t usual_words = 1u << 20;
+constexpr std::size_t usual_words = 1u << 20;  // room for lists that is reserved from the start
 
-constexpr auto not_drawn = static_cast<draw_state>(-1);  // what results say until they are there
+constexpr auto not_drawn = static_cast<draw_state>(-1);  // the state of a result that has not arrived
 
 }  // namespace
 
@@ -39,23 +39,23 @@ bool draw_launcher::reserve_words(std::size_t words) {
   words_host_.reserve(bytes);
   saved_.reserve(bytes);
   const bool there = words_.holds(bytes) && words_host_.holds(bytes) && saved_.holds(bytes);
-  most_words_ = there ? words : 0;  // what was there is gone: whoever needs it asks again
+  most_words_ = there ? words : 0;  // 0: the old memory is freed; begin() reserves again
   return there;
 }
 
-// Together where there is room for what they change, which is so but for huge lists: else some after the
-// others.
+// Launches all draws at once where their lists fit into the reserved memory, which is nearly always so.
+// Otherwise it launches them in several batches, one after another.
 bool draw_launcher::begin(std::span<const decoder_draw> draws, float* logits, std::uint32_t vocab) {
   for (std::size_t first = 0; first < draws.size() && !d_.failed();) {
     std::size_t next = first, words = 0;
     for (; next < draws.size() && words + words_of(draws[next]) <= most_words_; ++next)
       words += words_of(draws[next]);
-    if (next == first) {  // more than once some token of the vocabulary
+    if (next == first) {  // this draw alone has longer lists than fit
       if (!reserve_words(words_of(draws[first]))) return false;
       continue;
     }
     const std::size_t count = next - first;
-    if (first > 0) d_.sync();  // their words lie where those of the others lay
+    if (first > 0) d_.sync();  // their lists overwrite those of the batch before
     const bool waits = words == 0 && count == draws.size();
     write(draws.subspan(first, count), (waits ? along_ : orders_).as<draw_order>() + first,
           results_.as<decoder_result>() + first);

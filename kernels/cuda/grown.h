@@ -51,7 +51,7 @@ class grown {
     void* at = nullptr;
     const cudaError_t e = host_ ? cudaMallocHost(&at, bytes) : cudaMalloc(&at, bytes);
     if (e == cudaErrorMemoryAllocation) {
-      (void)cudaGetLastError();  // it is not sticky, but is reported once more otherwise
+      (void)cudaGetLastError();  // clears the error, which the next launch would report
       return nullptr;
     }
     if (!WEIR_CUDA(d_, e)) return nullptr;

@@ -32,8 +32,8 @@ __global__ void angles_kernel(const std::uint32_t* positions, const float* frequ
   sincosf(angle, &sin[i], &cos[i]);
 }
 
-// A block a row, which stays in registers: a block that takes no shared memory finds room beside those of the
-// product before it, so that the product after it may start in time.
+// One block for each row, which stays in registers. A block without much shared memory fits on a
+// multiprocessor beside the blocks of the product before it, and the product after it can start early.
 template <dtype type, int quads>
 __global__ void norm_kernel(float* x, const float* bias, const std::int32_t* from, const float* weight,
                             std::uint32_t width, float eps, element* out) {
@@ -70,7 +70,7 @@ __global__ void norm_kernel(float* x, const float* bias, const std::int32_t* fro
   }
 }
 
-// A warp a head of a row: queries, keys, then values.
+// One warp for each head of a row: queries first, then keys, then values.
 template <dtype type, int head_dim>
 __global__ void rotary_kernel(rows_view v, head_shape h, rotary_args t, element* qkv, layer_pages to) {
   let_next_start();
@@ -151,7 +151,7 @@ void rotary(device& d, const rows_view& v, const head_shape& h, const rotary_arg
 template <dtype type>
 void norm_rows(device& d, float* x, const float* bias, const std::int32_t* from, const float* weight,
                std::uint32_t rows, std::uint32_t width, float eps, element* out) {
-  // Few rows: more threads a row, since it is then latency that counts.
+  // For few rows latency counts, so that a row gets more threads.
   const std::uint32_t all = width / 4;
   const auto start = [&](auto kernel, std::uint32_t quads) {
     launch(d, kernel, dim3(rows), ((all + quads - 1) / quads + 31) / 32 * 32, 0, x, bias, from, weight, width,

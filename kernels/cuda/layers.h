@@ -71,7 +71,8 @@ struct rows_view {
   // Lines of a prefill block, a line being one query head of one row: 128, or 16 where every block has one
   // row.
   std::uint32_t block_lines = 0;
-  std::uint32_t context = 0;  // most tokens in front of and including a row of a block, windows left aside
+  // The largest number of tokens up to and including a row of `blocks`; windows are not taken into account.
+  std::uint32_t context = 0;
 };
 
 // The pages of one layer.
@@ -79,6 +80,7 @@ struct layer_pages {
   element *keys, *values;  // [pages, kv_heads, page_tokens, head_dim]
 };
 
+// The heads of a model: query heads, key heads, and elements of a head.
 struct head_shape {
   std::uint32_t heads, kv_heads, head_dim;
   // Elements in a row of qkv: the queries of all heads, then the keys, then the values.
@@ -123,8 +125,8 @@ struct attention_args {
   attention_rule rule;
 };
 
-// Scratch of decode_attention for contexts that several blocks share. It is zeroed when it is allocated; the
-// kernels leave the counters at zero again.
+// Scratch of decode_attention for contexts that several blocks share. The caller zeroes it once, when it is
+// allocated; each kernel resets the counters that it has used to zero.
 struct split_scratch {
   float* parts = nullptr;  // sums, maxima and totals of each part
   // Counters: how many parts of a row and key head are done. Where rows are listed, arrived[0] counts the

@@ -21,7 +21,7 @@ __global__ void read_kernel(const uint4* at, std::uint64_t count, unsigned* out)
     for (int j = 0; j < 8; ++j) sum += v[j].x ^ v[j].y ^ v[j].z ^ v[j].w;
   }
   for (; i < count; i += step) sum += at[i].x;
-  if (sum == 0x5eed5eedu) *out = sum;  // so that the reads are not left out
+  if (sum == 0x5eed5eedu) *out = sum;  // keeps the compiler from leaving the reads out
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
-// Every operation by one simple kernel, f32 inside: what models outside the decoder's reach are computed
-// with, and what each operation of it can be compared with on the device. Products of f32 weights go through
-// cuBLASLt, in f32 throughout, where a row's bits may depend on how many there are.
+// The single operations of the cuda backend: one simple kernel each, in f32 inside. Models that the decoder
+// does not support are computed by these kernels, and tests compare the operations with the reference
+// backend. Larger products of f32 weights go through cuBLASLt, in f32 throughout (no TF32); the bits of a row
+// may then depend on the number of rows.
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
@@ -26,6 +27,7 @@ unsigned blocks_for(std::size_t items) {
   return static_cast<unsigned>(std::clamp<std::size_t>((items + threads - 1) / threads, 1, 1u << 16));
 }
 
+// Runs the statement behind it for each i < count, shared among all threads of the grid.
 #define WEIR_EACH(i, count)                                                             \
   for (std::size_t i = blockIdx.x * std::size_t{blockDim.x} + threadIdx.x; i < (count); \
        i += std::size_t{gridDim.x} * blockDim.x)
@@ -37,7 +39,7 @@ __global__ void gather_kernel(matrix table, const std::int32_t* ids, std::size_t
   }
 }
 
-// A block a row.
+// One block for each row.
 __global__ void norm_kernel(rms_norm op) {
   __shared__ float room[32];
   const float* x = op.x + std::size_t{blockIdx.x} * op.width;
@@ -48,7 +50,7 @@ __global__ void norm_kernel(rms_norm op) {
     op.out[std::size_t{blockIdx.x} * op.width + i] = x[i] * scale * op.weight[i];
 }
 
-// A warp a head.
+// One warp for each head.
 __global__ void head_norm_kernel(head_norm op) {
   const std::size_t item = (blockIdx.x * std::size_t{blockDim.x} + threadIdx.x) / 32;
   const unsigned lane = threadIdx.x % 32;
@@ -60,7 +62,7 @@ __global__ void head_norm_kernel(head_norm op) {
   for (std::uint32_t i = lane; i < op.head_dim; i += 32) x[i] = x[i] * scale * op.weight[i];
 }
 
-// A warp computes one column of the output for a few rows at a time.
+// One warp for each column of the output; it computes linear_rows rows.
 constexpr std::uint32_t linear_rows = 4;
 __global__ void linear_kernel(linear op) {
   const std::size_t n = (blockIdx.x * std::size_t{blockDim.x} + threadIdx.x) / 32;
@@ -105,7 +107,7 @@ __global__ void rotary_kernel(rotary op) {
   }
 }
 
-// Slices with their pages on the device; slice s has the rows up to ends[s].
+// The slices of a step and their page numbers, in memory of the device.
 struct slices_view {
   const kv_slice* slices;
   std::uint32_t count;
@@ -132,10 +134,11 @@ __global__ void kv_write_kernel(const float* k, const float* v, std::uint32_t st
   }
 }
 
-// A block a row and query head; positions in pieces of one a thread, with a running maximum.
+// One block for each row and query head. Each thread computes the score of one position at a time; the block
+// keeps a running maximum.
 constexpr unsigned attention_threads = 128;
 __global__ void attention_kernel(attention op, slices_view view) {
-  extern __shared__ float q[];  // [head_dim], then out [head_dim]
+  extern __shared__ float q[];  // [head_dim]; behind it `out`, [head_dim]
   __shared__ float weights[attention_threads], room[32];
   const kv_slice& slice = slice_of(view, blockIdx.x);
   const std::uint32_t width = op.kv.head_dim, tokens = op.kv.page_tokens, head = blockIdx.y;
@@ -218,8 +221,8 @@ void run_head_norm(void* self, const head_norm& op) {
   WEIR_CUDA(d, cudaGetLastError());
 }
 
-// From a few rows on, which the simple kernel takes at once. Memory as the backend allocates it: cuBLASLt
-// takes for granted that it begins at a multiple of 256 bytes.
+// Whether cuBLASLt computes the product. Up to linear_rows rows the simple kernel reads the weights only
+// once. cuBLASLt assumes that matrices begin at a multiple of 256 bytes, as memory from do_allocate does.
 bool goes_by_blas(const device& d, const linear& op) {
   const auto aligned = [](const void* at) { return reinterpret_cast<std::uintptr_t>(at) % 256 == 0; };
   return op.w.type == dtype::f32 && !d.deterministic && op.rows > linear_rows && aligned(op.w.data) &&

@@ -1,5 +1,5 @@
-// Every piece runs many times between two events, chained as in a step, over weights and pages of more memory
-// than any cache holds.
+// Each piece runs many times between two events, chained as in a step, over weights and pages that are larger
+// than any cache.
 #include "kernels/cuda/pieces.h"
 
 #include <algorithm>
@@ -17,7 +17,7 @@
 namespace weir::kernels::cuda {
 namespace {
 
-constexpr std::uint64_t past_caches = 512u << 20;
+constexpr std::uint64_t past_caches = 512u << 20;  // bytes, more than any cache holds
 
 class bench {
  public:
@@ -30,7 +30,7 @@ class bench {
         context_(context) {
     WEIR_CUDA(d_, cudaEventCreate(&from_));
     WEIR_CUDA(d_, cudaEventCreate(&to_));
-    // Padded as a deterministic device's steps are.
+    // The rows as a deterministic device pads them.
     const std::uint64_t r = (rows + products::unit - 1) / products::unit * products::unit;
     const std::uint64_t widest = std::max({2 * s.inter, heads_.width(), s.hidden});
     weights_bytes_ = std::max(
@@ -85,7 +85,7 @@ class bench {
     if (!d_.failed()) fill_random(&d_, memory.as<void>(), type, elements, false, ++seed_);
   }
 
-  // As cuda_decoder::multiply does.
+  // Times a product by the kernel that cuda_decoder::multiply would use.
   void multiply(const char* name, std::uint32_t n, std::uint32_t k, std::uint32_t m, product_out kind) {
     const std::uint64_t bytes = std::uint64_t{n} * k * 2, each = (bytes + 255) / 256 * 256;
     std::vector<const void*> w;
@@ -103,7 +103,8 @@ class bench {
     });
   }
 
-  // Sequences of so many rows that end at the context's last position.
+  // Times attention of `sequences` sequences of `rows` rows each, which end at the last position of the
+  // context.
   void attend(const char* name, std::uint32_t sequences, std::uint32_t rows) {
     const std::uint32_t length = std::max(context_, rows), each = (length + page_tokens - 1) / page_tokens;
     std::vector<std::int32_t> pages(sequences * each), tokens(sequences * rows);
@@ -127,7 +128,7 @@ class bench {
     d_.sync();
     const rotary_args rotary{nullptr, nullptr, nullptr, angles_.as<float>(), angles_.as<float>(), 1e-5f};
     const bool fresh = rows == 1 && !d_.deterministic;
-    // The same counts as the single operation's, but for what an element takes.
+    // The traffic is that of the single operation, with elements of 2 bytes instead of 4.
     traffic all = traffic_of(attention{nullptr,
                                        0,
                                        s_.heads,
@@ -149,7 +150,8 @@ class bench {
     });
   }
 
-  // Once to search what is to be searched, a few times to know how often, then so often.
+  // Runs the piece once, so that algorithms are searched; a few times, to estimate how long it takes; and
+  // then as often as fits into about 10 ms, which is measured.
   template <class F>
   void time(const char* name, traffic moved, F&& piece) {
     if (d_.failed()) return;

@@ -6,6 +6,7 @@
 namespace weir::kernels::cuda {
 namespace {
 
+// Whether an algorithm computes each output's sum over k in one block, without parts that are added later.
 bool sums_in_one_go(const blas_library& b, const cublasLtMatmulAlgo_t& algo) {
   std::int32_t parts = 0;
   std::uint32_t scheme = 0;
@@ -17,6 +18,7 @@ bool sums_in_one_go(const blas_library& b, const cublasLtMatmulAlgo_t& algo) {
          parts <= 1 && scheme == CUBLASLT_REDUCTION_SCHEME_NONE;
 }
 
+// Sets *differ to 1 where the arrays differ in any word.
 __global__ void differ_kernel(const std::uint32_t* a, const std::uint32_t* b, std::size_t words,
                               int* differ) {
   for (std::size_t i = blockIdx.x * std::size_t{blockDim.x} + threadIdx.x; i < words;
@@ -28,11 +30,12 @@ cudaDataType_t cuda_type(dtype t) {
   return t == dtype::f32 ? CUDA_R_32F : t == dtype::f16 ? CUDA_R_16F : CUDA_R_16BF;
 }
 
+// The bytes of one output.
 std::size_t out_size(const product& p) {
   return p.kind == product_out::element ? size_of(p.type) : sizeof(float);
 }
 
-// Rows of one class share an algorithm: the class is the most that it has.
+// The class of `m` rows is named by its largest number of rows. All products of a class share an algorithm.
 std::uint32_t class_of(std::uint32_t m) {
   if (m <= 64) return (m + 7) / 8 * 8;
   if (m <= 512) return (m + 63) / 64 * 64;
@@ -41,7 +44,8 @@ std::uint32_t class_of(std::uint32_t m) {
 
 }  // namespace
 
-// What cuBLASLt asks to be told, for one product; column-major: out' [n, m] = w' [k, n]ᵀ · x' [k, m].
+// The descriptions that cuBLASLt needs of one product. cuBLASLt is column-major, so it computes outᵀ: out'
+// [n, m] = w' [k, n]ᵀ · x' [k, m].
 struct products::setup {
   device& d;
   cublasLtMatmulDesc_t desc = nullptr;
@@ -67,8 +71,8 @@ struct products::setup {
   }
 };
 
-// A step has five products a layer: making their descriptions anew took longer than few rows do on the
-// device.
+// The descriptions of each product are kept. A step needs several for each layer, and making them took longer
+// than the device takes to compute few rows.
 const products::setup& products::setup_of(const product& p) {
   auto& s = setups_[{p.type, p.m, p.n, p.k, p.kind}];
   if (!s) s = std::make_shared<const setup>(d_, p);
@@ -82,12 +86,13 @@ bool products::multiply(const setup& s, const product& p, const void* w, void* o
                                        algo, d_.workspace, device::workspace_bytes, d_.stream));
 }
 
-// Times what the heuristic proposes, each over weights that are not in the cache.
+// Finds the fastest of the algorithms that the heuristic proposes, each timed over weights that are not in
+// the cache.
 bool products::find(const product& p, std::span<const void* const> samples, void* scratch,
                     cublasLtMatmulAlgo_t& best) {
   constexpr int most = 16, rounds = 3;
-  // On a deterministic device some may not be used. f32 gets the heuristic's first: such models are not
-  // warmed up, and a step should not wait for a search.
+  // A deterministic device cannot use all proposals, so it asks for more. Products of f32 take the first
+  // proposal: models in f32 are not warmed up, and a step should not wait for a search.
   const int asked = p.type == dtype::f32 ? 1 : d_.deterministic ? most : 8;
   const auto& b = *d_.blas;
   const setup s(d_, p);
@@ -163,7 +168,7 @@ void products::run(const product& p, std::span<const void* const> samples, void*
   if (!d_.failed()) multiply(s, p, p.w, p.out, &it->second);
 }
 
-// What its class of row counts uses; another one where this count has needs of its own.
+// Chooses the algorithm of the class of p.m, or another one where that does not support p.m.
 bool products::choose(const product& p, const setup& s, std::span<const void* const> samples, void* scratch,
                       cublasLtMatmulAlgo_t& best) {
   const key k{p.type, class_of(p.m), p.n, p.k, p.kind};
@@ -181,7 +186,8 @@ bool products::choose(const product& p, const setup& s, std::span<const void* co
   return good || find(p, samples, scratch, best);
 }
 
-// The algorithm of the shape, and whether p.m rows may be computed at once.
+// Returns the algorithm of the shape, and tries once for each p.m whether its rows can be computed at once
+// (products::unit).
 products::fixed* products::find_fixed(const product& p, std::span<const void* const> samples, void* scratch) {
   const key k{p.type, 0, p.n, p.k, p.kind};
   auto it = fixed_.find(k);
@@ -197,6 +203,7 @@ products::fixed* products::find_fixed(const product& p, std::span<const void* co
   return d_.failed() ? nullptr : &f;
 }
 
+// Computes all rows at once where `whole`, otherwise `unit` rows at a time.
 void products::run_fixed(const product& p, const fixed& f, bool whole, void* out) {
   product part = p;
   part.m = whole ? p.m : unit;
@@ -207,7 +214,7 @@ void products::run_fixed(const product& p, const fixed& f, bool whole, void* out
   }
 }
 
-// Computes the rows both ways, from what they hold now.
+// Computes the present rows both ways, and returns whether the bits are the same.
 bool products::same_bits(const product& p, const fixed& f) {
   cublasLtMatmulHeuristicResult_t fits{};
   {
@@ -223,7 +230,7 @@ bool products::same_bits(const product& p, const fixed& f) {
   int answer = 1;
   if (cudaMalloc(&both, 2 * bytes + sizeof(int)) != cudaSuccess) {
     (void)cudaGetLastError();
-    return false;  // in units, then
+    return false;  // memory is short: compute in units
   }
   differ = reinterpret_cast<int*>(both + 2 * bytes);
   WEIR_CUDA(d_, cudaMemsetAsync(both, 0, 2 * bytes + sizeof(int), d_.stream));

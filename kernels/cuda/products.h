@@ -22,7 +22,7 @@ namespace weir::kernels::cuda {
 enum class product_out {
   element,  // out[m, n], of the weights' type
   f32,      // out[m, n], f32
-  add_f32,  // out[m, n] += , f32
+  add_f32,  // out[m, n] += x · wᵀ, f32
   // The first n / 2 rows of w are gate, the others up: out[m, n / 2] = silu(gate) * up, of the weights' type.
   silu
 };
@@ -75,11 +75,12 @@ class products {
   void run(const product& p, std::span<const void* const> samples, void* scratch);
 
  private:
+  // Type, m, n, k, and what becomes of the product.
   using key = std::tuple<dtype, std::uint32_t, std::uint32_t, std::uint32_t, product_out>;
   struct setup;
   struct fixed {
     cublasLtMatmulAlgo_t algo;
-    std::map<std::uint32_t, bool> whole;  // by m: the same bits as in units
+    std::map<std::uint32_t, bool> whole;  // by m: whether all rows at once give the same bits as in units
   };
   fixed* find_fixed(const product& p, std::span<const void* const> samples, void* scratch);
   void run_fixed(const product& p, const fixed& f, bool whole, void* out);
@@ -93,9 +94,9 @@ class products {
 
   device& d_;
   std::map<key, std::shared_ptr<const setup>> setups_;
-  std::map<key, cublasLtMatmulAlgo_t> chosen_;   // by class of m, and
-  std::map<key, cublasLtMatmulAlgo_t> checked_;  // by m: the class's, or another where that does not fit
-  std::map<key, fixed> fixed_;                   // m of the key: 0
+  std::map<key, cublasLtMatmulAlgo_t> chosen_;   // the algorithm of each class; m of the key is the class
+  std::map<key, cublasLtMatmulAlgo_t> checked_;  // the algorithm of each m: its class's, or another that fits
+  std::map<key, fixed> fixed_;                   // on a deterministic device; m of the key is 0
 };
 
 }  // namespace weir::kernels::cuda

@@ -6,8 +6,9 @@
 namespace weir::kernels::cuda {
 namespace {
 
+// bins: of the histograms by which find_edge() looks for a cut. most_candidates: tokens that are sorted.
 constexpr int threads = 1024, most_candidates = 2048, bins = 512;
-constexpr float bins_a_logit = 8;
+constexpr float bins_a_logit = 8;  // coarse bins for each unit of a logit
 constexpr float smallest_weight = 1e-37f;
 
 static_assert(sizeof(decoder_result) == sizeof(int2));
@@ -32,6 +33,7 @@ __device__ float weight_of(float logit, float top, float temperature) {
   return w >= smallest_weight ? w : 0.0f;
 }
 
+// The shared memory of a block.
 struct room {
   // The words of a draw_order, which has a constructor: shared memory runs none.
   alignas(draw_order) std::uint32_t order[sizeof(draw_order) / 4];
@@ -42,22 +44,22 @@ struct room {
   u64 keys[32];
   std::uint32_t found;
   int bin;
-  double above;  // of what lies before the bin: weights, or tokens
+  double above;  // the sum of the weights, or the count, of the tokens better than the bin
   u64 edge;
   std::int32_t id;
 };
 
-// The best key of the row; 0 where it has no finite maximum, or holds a NaN or +inf.
+// The best key of the row; 0 where the row has no finite maximum, or holds a NaN or +inf.
 __device__ u64 best_of(const float* logits, std::uint32_t vocab, room& s) {
   float top = -INFINITY;
   std::uint32_t at = 0;
   bool sound = true;
-  const auto look = [&](float l, std::uint32_t i) {  // ids rise
+  const auto look = [&](float l, std::uint32_t i) {  // a thread sees its ids in rising order
     sound &= l <= 3.4028234e38f;
     at = l > top ? i : at;
     top = l > top ? l : top;
   };
-  // Several loads at once: it is their latency that this costs.
+  // Each thread has several loads under way at once, because their latency takes most of the time.
   constexpr std::uint32_t ahead = 8;
   std::uint32_t first = 0;
   for (; vocab % 4 == 0 && first + ahead * threads * 4 <= vocab; first += ahead * threads * 4) {
@@ -89,7 +91,8 @@ __device__ u64 best_of(const float* logits, std::uint32_t vocab, room& s) {
   return sound && logit_of(best) > -INFINITY ? best : 0;
 }
 
-// Penalties, bias, mask, each on what the one before left; or all of it back, in the other order.
+// Applies penalties, biases and the mask to the row, each to what the step before left, and keeps the old
+// logits in `saved`.
 __device__ void change_row(const draw_order& o, const std::uint32_t* words, float* saved, float* logits) {
   for (std::uint32_t i = threadIdx.x; i < o.seen; i += threads) {
     const std::uint32_t at = o.seen_at + 2 * i;
@@ -114,6 +117,7 @@ __device__ void change_row(const draw_order& o, const std::uint32_t* words, floa
   __syncthreads();
 }
 
+// Puts the old logits back, in the opposite order, because a token may be in several lists.
 __device__ void restore_row(const draw_order& o, const std::uint32_t* words, const float* saved,
                             float* logits) {
   __syncthreads();
@@ -127,8 +131,10 @@ __device__ void restore_row(const draw_order& o, const std::uint32_t* words, con
     logits[words[o.seen_at + 2 * i]] = saved[o.seen_at + 2 * i];
 }
 
-// By one warp: the first of `count` items, in order, at which the running sum of weight(i) exceeds `target`
-// (or reaches it); the last item of any weight where none does. `sum` gets the sum so far.
+// Called by one warp. Returns the index of the first of `count` items, in order, at which the running sum of
+// weight(i) exceeds `target` (or reaches it, where `reaches`). Where there is none, returns the last item
+// whose weight is not 0, or -1. `sum` is the running sum before the first item; the function adds 32 items at
+// a time to it, up to those that hold the result.
 template <bool reaches, class Weight>
 __device__ int first_beyond(int count, double target, double& sum, int lane, Weight weight) {
   int last = -1;
@@ -150,7 +156,7 @@ __device__ int first_beyond(int count, double target, double& sum, int lane, Wei
   return last;
 }
 
-// Of one value a thread, over the block; the same in every thread.
+// The sum of one value of each thread of the block; every thread gets it.
 __device__ double block_total(double v, room& s) {
   for (int o = 16; o; o >>= 1) v += __shfl_xor_sync(~0u, v, o);
   __syncthreads();
@@ -161,7 +167,7 @@ __device__ double block_total(double v, room& s) {
   return total;
 }
 
-// What a draw keeps: keys from `edge` on, and weights from `least` on.
+// The tokens that a draw keeps: those whose key is at least `edge` and whose weight is at least `least`.
 struct kept {
   const float* logits;
   float top, temperature, least;
@@ -173,7 +179,8 @@ struct kept {
   }
 };
 
-// In order of ids: each warp sums a stretch of them, then one walks its own.
+// Draws a token in the order of ids: each warp sums the weights of a stretch of ids, then the warp whose
+// stretch holds the token finds it. The result is in s.id.
 __device__ void draw_among(const kept& k, double uniform, std::uint32_t vocab, room& s) {
   const int warp = static_cast<int>(threadIdx.x / 32), lane = static_cast<int>(threadIdx.x % 32);
   const int stretch = static_cast<int>((vocab + threads - 1) / threads) * 32;
@@ -201,6 +208,7 @@ __device__ void draw_among(const kept& k, double uniform, std::uint32_t vocab, r
   if (lane == 0 && at >= 0) s.id = begin + at;
 }
 
+// Sorts by a bitonic network. REQUIRES: `count` is a power of two
 __device__ void sort_descending(u64* keys, int count) {
   for (int size = 2; size <= count; size *= 2)
     for (int step = size / 2; step > 0; step /= 2) {
@@ -219,10 +227,11 @@ __device__ void sort_descending(u64* keys, int count) {
   __syncthreads();
 }
 
-// The bin of a logit by how far it is below the top: coarse ones, then fine ones inside one of those.
+// The bin of a logit, by its distance from the largest one. Coarse bins cover all logits; fine bins divide
+// one coarse bin.
 struct binning {
   float top;
-  int inside;  // a coarse bin, or -1: these are the coarse ones
+  int inside;  // the coarse bin that fine bins divide; -1: the bins are coarse
 
   __device__ int operator()(float logit) const {
     const float distance = (top - logit) * bins_a_logit;
@@ -233,8 +242,9 @@ struct binning {
   }
 };
 
-// The bin in which the running count or weight of what is kept reaches `wanted`, in s.bin, and what lies
-// before it, `above` included, in s.above.
+// Finds the bin in which the running count of kept tokens (`by_rank`) or the running sum of their weights
+// reaches `wanted`; the running value begins at `above`. Sets s.bin to the bin, and s.above to the running
+// value before it.
 __device__ void find_bin(const kept& k, const binning& bin_of, bool by_rank, double wanted, double above,
                          std::uint32_t vocab, room& s) {
   __syncthreads();
@@ -265,13 +275,15 @@ __device__ void find_bin(const kept& k, const binning& bin_of, bool by_rank, dou
   __syncthreads();
 }
 
-// Where more are alike than are sorted: the key of that token digit by digit, the largest digit of 256 first.
-// `among`: the logits in question; `above`: what lies before all of them.
+// The key that find_edge() looks for, where more tokens have nearly the same logit than are sorted: digit by
+// digit of 8 bits, the highest digit first. `among` selects the logits in question; `above` is the running
+// value before all of them.
 template <class Among>
 __device__ u64 find_edge_by_digits(const kept& k, bool by_rank, double wanted, double above,
                                    std::uint32_t vocab, const Among& among, room& s) {
   constexpr int digits = 256;
-  u64* sums = s.candidates;  // counts, or weights in units of 2^-44: sums in any order are the same
+  // Counts, or weights in units of 2^-44: sums of integers do not depend on the order.
+  u64* sums = s.candidates;
   u64 edge = 0;
   for (int shift = 56; shift >= 0; shift -= 8) {
     __syncthreads();
@@ -304,8 +316,8 @@ __device__ u64 find_edge_by_digits(const kept& k, bool by_rank, double wanted, d
   return edge;
 }
 
-// The key of the last token that a cut keeps: the rank `wanted` among what is kept so far, or the first one
-// at which the weights of the ranking add up to `wanted`.
+// The key of the last token that a cut keeps, among the tokens that are kept so far: the token of rank
+// `wanted` (`by_rank`), or the first one at which the running sum of weights, best first, reaches `wanted`.
 __device__ u64 find_edge(const kept& k, bool by_rank, double wanted, std::uint32_t vocab, room& s) {
   const int lane = static_cast<int>(threadIdx.x % 32);
   const binning all{k.top, -1};
@@ -346,7 +358,7 @@ __device__ u64 find_edge(const kept& k, bool by_rank, double wanted, std::uint32
   return s.edge;
 }
 
-// Cuts, then draws among what stays.
+// Applies the cuts, then draws a token among those that are kept.
 __device__ void draw(const draw_order& o, const float* logits, std::uint32_t vocab, float top, room& s) {
   kept k{logits, top, o.temperature, 0, 0};
   if (o.top_k > 0 && o.top_k < vocab) {
@@ -367,8 +379,8 @@ __global__ void __launch_bounds__(threads)
                   std::uint32_t vocab, decoder_result* out, std::int32_t* ids) {
   __shared__ room s;
   let_next_start();
-  // It lies with the host: one warp asks for all of it at once. Questions for the same line wait for one
-  // another, some 2 us each: nobody else asks for this one.
+  // The order is in pinned memory of the host. Reads of one of its cache lines wait for one another, about 2
+  // us each: one warp therefore reads the whole order at once, and no other warp reads it.
   const auto* order = reinterpret_cast<const std::uint32_t*>(draws + blockIdx.x);
   if (threadIdx.x < sizeof(draw_order) / 4) s.order[threadIdx.x] = __ldcv(order + threadIdx.x);
   __syncthreads();

@@ -10,25 +10,26 @@
 namespace weir::kernels::cuda {
 namespace {
 
-constexpr unsigned copy_threads = 1024;  // threads: enough of it is under way to fill the link
+constexpr unsigned copy_threads = 1024;  // of a block; enough reads at once to fill the link
 
 __global__ void __launch_bounds__(copy_threads)
     copy_rows_kernel(const uint4* host, uint4* there, std::uint32_t* taken) {
   __shared__ uint4 head;
-  if (threadIdx.x == 0) head = __ldcv(host);  // questions for the same line wait for one another: one asks
+  if (threadIdx.x == 0) head = __ldcv(host);  // one thread: reads of one line wait for one another
   __syncthreads();
 #pragma unroll 4
   for (std::uint32_t i = threadIdx.x; i < head.x; i += copy_threads) there[i] = __ldcv(host + i);
-  wait_for_previous();  // the draws that go along: their orders lie with the host, too
+  wait_for_previous();  // for the draws beside this kernel: they read their orders from pinned memory, too
   __syncthreads();
   if (threadIdx.x == 0) __stwt(taken, head.y);
 }
 
+// The number of pages of the slice's sequence up to its last row.
 std::uint32_t pages_of(const kv_slice& s) { return (s.position + s.rows + page_tokens - 1) / page_tokens; }
 
 }  // namespace
 
-// Where a step's rows lie, in words from the head on; those that are read as fours first.
+// The place of each array, in words from the head on. Arrays that are read as 16 bytes come first.
 struct step_rows::places {
   std::size_t decode_rows, blocks, tokens, positions, pages_at, logits_from, listed, pages, end;
 
@@ -56,8 +57,8 @@ step_rows::step_rows(device& d, const head_shape& heads)
   if (taken_.holds(sizeof(number_))) *taken_.as<std::uint32_t>() = number_;
 }
 
-// Single rows have a kernel of their own, unless all rows must have the same bits in every company: then
-// there is one kernel for all of them, and products of whole units.
+// Rows that are alone in their slice have a kernel of their own. On a deterministic device one kernel
+// computes all rows, and the rows of products are padded to whole units.
 step_extent step_rows::extent_of(const decoder_step& step, bool decoding) const {
   const auto up = [](std::size_t n) {
     return static_cast<std::uint32_t>((n + products::unit - 1) / products::unit * products::unit);
@@ -67,7 +68,7 @@ step_extent step_rows::extent_of(const decoder_step& step, bool decoding) const 
   e.logits = static_cast<std::uint32_t>(step.logits_from.size());
   e.block_lines = d_.deterministic && decoding ? 16 : 128;
   const std::uint32_t most = prefill_tokens(heads_, e.block_lines);
-  std::uint64_t longest = 0, all = 0;  // tokens that those see who decode
+  std::uint64_t longest = 0, all = 0;  // of the contexts of decoding rows
   for (const kv_slice& s : step.slices) {
     if (s.rows == 1 && !d_.deterministic) {
       ++e.decodes;
@@ -147,7 +148,7 @@ rows_view step_rows::write(const decoder_step& step, const step_extent& e, bool&
   }
   const places p(e, pages);
   rows_view v{};
-  moved = !holds(p.end) && reserve(2 * p.end);  // twice what is needed: contexts grow
+  moved = !holds(p.end) && reserve(2 * p.end);  // twice what is needed, as contexts grow
   if (!wait_taken() || !taken_.holds(sizeof(number_)) || !holds(p.end)) return v;
 
   fill(step, e, p);
@@ -172,8 +173,8 @@ rows_view step_rows::write(const decoder_step& step, const step_extent& e, bool&
   return v;
 }
 
-// The step before may still read its rows until it has ended: this starts after it, or beside the draws that
-// do.
+// The step before reads its rows until it has ended. The copy therefore starts after it: by itself, or beside
+// the draws, which do.
 void step_rows::copy_in(bool beside) {
   const auto* from = host_.as<const uint4>();
   if (beside)

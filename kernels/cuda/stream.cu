@@ -1,9 +1,9 @@
-// Products of up to 8 rows: the weights are read once, at the speed of the memory.
+// Products of up to 8 rows. The weights are read once, at the speed of the memory.
 //
-// A block works on tiles of 16 weight rows; its warps share K in pieces of 256 columns. Each warp has a ring
-// of pieces in shared memory, filled by bulk copies and its own alone, so nothing but the sum over the warps
-// at a tile's end makes them meet. A warp's part of x stays in registers. The first pieces are asked for
-// before the kernel waits for the one that makes x.
+// A block computes tiles of 16 rows of the weights. The warps of a block divide K among them in pieces of 256
+// columns. Each warp loads its pieces by bulk copies into a ring buffer of its own in shared memory; the
+// warps synchronise only at the end of a tile, to add their sums. A warp keeps its part of x in registers.
+// The loads of the first pieces begin before the kernel waits for the kernel that computes x.
 #include "kernels/cuda/barrier.h"
 #include "kernels/cuda/launch.h"
 #include "kernels/cuda/mma.h"
@@ -13,16 +13,17 @@ namespace weir::kernels::cuda {
 namespace {
 
 constexpr int warps = 8, piece = 256, rows_of_tile = 16, stages = 3, pieces_of_warp = 2;
-// Rows of a piece lie 64 bytes further apart than they are long, so that eight lanes that read two rows meet
-// no bank twice.
+// Rows of a piece are stored 64 bytes further apart than they are long: eight lanes that read two rows then
+// use different banks.
 constexpr int row_stride = piece * 2 + 64, stage_bytes = rows_of_tile * row_stride;
 constexpr int ring_bytes = warps * stages * stage_bytes;
 
-// Where warps leave their sums of a tile: two rooms in turns, so that a warp that is a tile ahead writes into
-// the other.
+// The warps store their sums of a tile in shared memory, in two buffers that tiles use alternately. A warp
+// that is already at the next tile thus does not overwrite sums that are still read.
 constexpr int tile = rows_of_tile * 8, room = warps * tile;
 constexpr std::size_t shared_bytes = ring_bytes + 2 * room * sizeof(float);
 
+// x is [m, k], w is [n, k]; `tiles` is the number of tiles of w.
 struct stream_args {
   const element* w;
   const element* x;
@@ -30,13 +31,15 @@ struct stream_args {
   std::uint32_t n, k, m, tiles;
 };
 
+// The row of the weights that is row `r` of tile `tile`. For silu a tile has eight rows of gate and the same
+// eight rows of up.
 template <product_out kind>
 __device__ std::uint32_t row_of(const stream_args& a, std::uint32_t tile, std::uint32_t r) {
   if constexpr (kind == product_out::silu) return (r < 8 ? 0 : a.n / 2 - 8) + tile * 8 + r;
   return tile * rows_of_tile + r;
 }
 
-// Eight warps' sums of element `e` of a tile: lane e / 4 of the fragment, its value e % 4.
+// The sum over the warps of element `e` of a tile: value e % 4 of lane e / 4 in the accumulators of mma().
 __device__ __forceinline__ float sum_of_warps(const float* part, int e) {
   float sum = 0;
 #pragma unroll
@@ -82,7 +85,7 @@ __global__ void __launch_bounds__(warps * 32, 1) stream_kernel(stream_args a) {
   }
   __syncwarp();
 
-  // Where the next piece goes and comes from.
+  // Begins to load the next piece of this warp into the next stage of its ring.
   int asked = 0, ask_stage = 0, ask_piece = 0;
   const int total = tiles * mine;
   const auto ask = [&]() {
@@ -104,8 +107,8 @@ __global__ void __launch_bounds__(warps * 32, 1) stream_kernel(stream_args a) {
   let_next_start();
   wait_for_previous();
 
-  // Lane: row lane/4 of x, eight columns of each 32. Which column is which k of an instruction does not
-  // matter, as long as the weights are read alike.
+  // This lane holds row lane / 4 of x, and of each 32 columns the eight from lane % 4 * 8 on. The order of k
+  // within an instruction is free, as long as x and the weights have the same order.
   uint4 x[pieces_of_warp][8];
   const std::uint32_t row = static_cast<std::uint32_t>(lane / 4);
 #pragma unroll
@@ -175,11 +178,12 @@ void start(device& d, const product& p) {
     case product_out::silu:
       return start<type, product_out::silu>(d, p);
     case product_out::add_f32:
-      return;  // never narrow
+      return;  // is_narrow() excludes it
   }
 }
 
-// Residuals are left to the other kernel, which shares K between blocks: it was 1.05 to 1.25 times as fast.
+// Whether stream_kernel supports the product. It does not do add_f32: stream_wide.cu, which divides K among
+// blocks, was 1.05 to 1.25 times as fast.
 bool is_narrow(const device& d, const product& p) {
   return is_element(p.type) && d.capability >= 90 && d.shared_per_block >= shared_bytes &&
          p.kind != product_out::add_f32 && p.m <= 8 && p.n % rows_of_tile == 0 && p.k % piece == 0 &&

@@ -18,7 +18,7 @@ constexpr int panel_columns = 64;               // of a panel, whose rows are 12
 constexpr std::size_t most_shared = 227 << 10;  // shared memory of one block, on 9.0
 
 // The sizes of a block and of its ring in shared memory, for up to `wide` rows of x. How the numbers were
-// chosen on an H200 is in docs/performance.md, «Products of up to 128 rows».
+// chosen on an H200 is in docs/measurements/kernels.md, «Products of up to 128 rows».
 template <int wide>
 struct wide_ring {
   static constexpr int groups = wide <= 64 ? 1 : 2;  // warpgroups that multiply, each 64 rows of the tile

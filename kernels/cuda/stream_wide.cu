@@ -1,15 +1,17 @@
-// Products of up to 128 rows: the weights are read once, at the speed of the memory, as in stream.cu, but
-// multiplied by warpgroups from shared memory, the weights as the operand of 64 rows.
+// Products of up to 128 rows. The weights are read once, at the speed of the memory, as in stream.cu. Here
+// warpgroups multiply them from shared memory, as the operand of wgmma that has 64 rows.
 //
-// A block has one warp that asks and one warpgroup that multiplies, or two where x is wide. The ring's stages
-// hold some columns of a tile's weights and of x. Work is counted in units, a stage of a tile; every block
-// gets the same number of consecutive ones, so that all of them read until the end («stream-K», Osama et al.
-// 2023): a tile may be shared by several. Weights of the first stages are asked for before the kernel waits
-// for the one that makes x.
+// A block has one warp that loads, and one warpgroup that multiplies, or two where x has more than 64 rows.
+// The stages of the ring hold some columns of a tile's weights and of x. A unit of work is one stage of a
+// tile. Every block gets the same number of consecutive units, so that all blocks read until the end
+// («stream-K», Osama et al. 2023); a tile may therefore be divided among several blocks. The loads of the
+// first weights begin before the kernel waits for the kernel that computes x.
 //
-// Shared tiles: a residual is added to by all who have a part. Else the block with the first part of K writes
-// the tile, and the others leave theirs. Those work on that tile first of all, that one last of all, so it
-// seldom waits; and it has a higher number than they, so that they have started.
+// A tile that blocks share: for add_f32 every block adds its sums to the output by atomics. For the other
+// kinds the block that has the first part of K writes the tile, and the other blocks store their sums in
+// `parts`. Those blocks compute the shared tile before all others, and the writing block computes it last, so
+// that it seldom waits for them. The writing block cannot wait in vain: blocks are numbered from the last one
+// (wide_kernel), so the blocks that it waits for have a lower blockIdx and have started before it.
 #include <cuda.h>
 
 #include <algorithm>
@@ -23,7 +25,7 @@ namespace weir::kernels::cuda {
 namespace {
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
-// A place in the ring, and which time round.
+// A stage of the ring, and the parity of the iteration over the ring.
 template <int stages>
 struct turn_of_ring {
   int stage = 0;
@@ -47,12 +49,13 @@ __global__ void __launch_bounds__(wide_ring<wide>::threads, 1)
   extern __shared__ __align__(1024) unsigned char shared[];
   const std::uint32_t base = shared_address(shared), full = base + stages * r::stage,
                       empty = full + stages * 8;
-  // Blocks count from the last one.
+  // Blocks are numbered from the last one, so that the blocks that share the tile of this one have started
+  // already.
   const std::uint32_t block = gridDim.x - 1 - blockIdx.x, units = a.tiles * a.chunks;
   const auto begin_of = [&](std::uint32_t b) { return b * units / gridDim.x; };
   const auto block_of = [&](std::uint32_t unit) { return ((unit + 1) * gridDim.x - 1) / units; };
   const std::uint32_t begin = begin_of(block), end = begin_of(block + 1);
-  // Where a panel's weights and its rows of x lie in the ring.
+  // The shared-memory addresses of a panel of weights, and of a panel of x.
   const auto weights_at = [&](int stage, int panel) { return base + stage * r::stage + panel * r::weights; };
   const auto x_at = [&](int stage, int panel) {
     return base + stage * r::stage + panels * r::weights + panel * r::x;
@@ -126,13 +129,13 @@ __global__ void __launch_bounds__(wide_ring<wide>::threads, 1)
         leave_part<wide>(a, place_of(block), place_of(block_of(tile * a.chunks)), sums);
         continue;
       }
-      // Those after this block that share the tile.
+      // The number of blocks behind this one that share the tile.
       const std::uint32_t others = block_of(tile * a.chunks + a.chunks - 1) - block;
       if (others) {
         unsigned* arrived = a.arrived + place_of(block);
         while (read_count(arrived) != others) __nanosleep(20);
         for (std::uint32_t i = 1; i <= others; ++i) add_part<wide>(a, place_of(block + i), sums);
-        named_barrier(1 + group, 128);  // all have seen the count
+        named_barrier(1 + group, 128);  // all threads have read the counter
         if (threadIdx.x % 128 == 0) *arrived = 0;
       }
     }
@@ -143,7 +146,8 @@ __global__ void __launch_bounds__(wide_ring<wide>::threads, 1)
 
 using encode_function = decltype(&cuTensorMapEncodeTiled);
 
-// Elements are moved as 16 bits of whatever type; the box begins anywhere, what lies outside is zeros.
+// The tensor map of an array of 16-bit elements of either type. A box may begin anywhere; what lies outside
+// the array is read as zeros.
 template <std::size_t rank>
 CUtensorMap map_of(device& d, const void* at, const cuuint64_t (&sizes)[rank],
                    const cuuint64_t (&strides)[rank - 1], const cuuint32_t (&box)[rank]) {
@@ -162,7 +166,7 @@ void start(device& d, const product& p) {
   using r = wide_ring<wide>;
   const auto kernel = wide_kernel<type, kind, wide>;
   allow_shared(d, kernel, r::bytes);
-  // As [slab, plane, 8 rows, k], gate and up a plane each.
+  // The map of w has the dimensions [slab, plane, 8 rows, k]; for silu, gate and up are one plane each.
   constexpr std::uint32_t planes = kind == product_out::silu ? 2 : 1, tile_rows = r::rows / planes;
   const std::uint32_t rows = p.n / planes;
   const std::uint64_t row = std::uint64_t{p.k} * 2;  // bytes
@@ -208,8 +212,9 @@ void start(device& d, const product& p) {
   }
 }
 
-// More rows pay where a product takes much longer than what it does but reading: weights of 16 MiB, and no
-// logits.
+// The most rows for which this kernel is faster than cuBLASLt (docs/measurements/kernels.md). Up to 128 rows
+// it is so only for weights of at least 16 MiB, and not for logits: beside smaller weights the sums that
+// blocks exchange take too long.
 std::uint32_t most_rows(const product& p) {
   return p.kind != product_out::f32 && std::uint64_t{p.n} * p.k >= 8u << 20 ? 128 : 64;
 }

@@ -1,4 +1,5 @@
-// warp.h — sums and maxima over a warp or a block. Every lane gets the result; every lane calls them.
+// warp.h — the sum and the maximum over a warp, and the sum over a block. Every lane of the warp, or every
+// thread of the block, calls them and gets the result.
 #pragma once
 
 #include <cuda_runtime.h>

@@ -1,4 +1,5 @@
-// The definition of every operation: plain loops, one row at a time, sums in double in index order.
+// The definition of every operation: plain loops, one row at a time. Sums are in double and in index order,
+// except attention's weighted sums of values, which are in f32.
 #include "kernels/ops.h"
 
 #include <algorithm>
@@ -86,7 +87,7 @@ void run_rotary(void*, const rotary& op) {
     }
 }
 
-// Where one token of one head lies, among keys as among values.
+// The index of one token of one head, in keys and in values.
 std::size_t place_of(const kv_pages& kv, const kv_slice& slice, std::size_t position, std::size_t head) {
   const auto page = static_cast<std::size_t>(slice.pages[position / kv.page_tokens]);
   return ((page * kv.heads + head) * kv.page_tokens + position % kv.page_tokens) * kv.head_dim;
@@ -111,7 +112,8 @@ double score(const attention& op, const float* q, const float* keys) {
   return sum * op.rule.scale;
 }
 
-// One query over positions [from, to]. Scores are computed twice, so that no scratch is needed.
+// Computes one query's attention over positions [from, to]. Scores are computed twice, so that no scratch is
+// needed.
 void attend(const attention& op, const kv_slice& slice, const float* q, std::size_t head, std::size_t from,
             std::size_t to, float* out) {
   const auto keys = [&](std::size_t p) { return op.kv.keys + place_of(op.kv, slice, p, head); };

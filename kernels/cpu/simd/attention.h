@@ -1,10 +1,12 @@
 // attention.h — softmax attention of many queries over some pages of one sequence, in one pass.
 //
-// Each page is met once: its keys are turned, so that a vector holds one dimension of many tokens, and then
-// all queries pass over it, a few at a time in registers: scores of the page, their running maximum, the
-// weights, and the weighted sum of values, rescaled as the maximum grows (Milakov and Gimelshein 2018,
-// «Online normalizer calculation for softmax»). A query meets pages and positions in one order, and what it
-// does not see is added as zero: the same bits whatever queries are beside it.
+// Each page is read once. Its keys are transposed, so that a vector holds one dimension of many tokens. Then
+// all queries go over the page, a few at a time in registers: the scores of the page, their running maximum,
+// the weights, and the weighted sum of values, which is rescaled as the maximum grows (Milakov and Gimelshein
+// 2018, «Online normalizer calculation for softmax»).
+//
+// A query takes pages and positions in one order, and positions that it does not attend to are added as zero:
+// its result is the same bits whatever queries share the tile.
 #pragma once
 
 #include "kernels/cpu/simd/vector.h"
@@ -13,47 +15,49 @@ namespace weir::kernels {
 namespace {
 
 constexpr std::size_t most = 6;                    // queries in registers at once
-constexpr std::size_t wide = lanes == 16 ? 4 : 2;  // vectors beside them: most * wide running sums
+constexpr std::size_t wide = lanes == 16 ? 4 : 2;  // vectors at once: most * wide sums in registers
 constexpr std::size_t line = 16;                   // floats of a cache line
-constexpr std::size_t ahead = 8;  // queries and outputs lie far apart, and are asked for so many early
+constexpr std::size_t ahead = 8;  // queries and outputs lie far apart: each is prefetched this many early
 
 struct attention_room {
   float* q;       // [count, head_dim] scaled
-  float* keys;    // [head_dim, page_tokens] of the page at hand
-  float* scores;  // [most, page_tokens] of the queries at hand, then their weights
+  float* keys;    // [head_dim, page_tokens] of the present page
+  float* scores;  // [most, page_tokens] of the queries in registers; later their weights
   float* totals;  // [count, lanes] sums of weights so far
 };
 
 // One head's part of a page.
 struct page_rows {
-  const float *keys, *values;  // [page_tokens, head_dim]
-  const float *next_keys, *next_values;  // of the page after it, or these
+  const float *keys, *values;            // [page_tokens, head_dim]
+  const float *next_keys, *next_values;  // of the next page; of this one where it is the last
 };
 
-// Positions [from, to) inside a page.
+// Positions [from, to), counted in a page.
 struct part_of_page {
   std::uint32_t from, to;
   bool empty() const { return from >= to; }
 };
 
+// The positions of a page that `q` attends to. The page's first position is `begin`.
 WEIR_INLINE part_of_page seen_by(const attention_query& q, std::uint32_t begin, std::uint32_t tokens) {
   const std::uint32_t from = q.from > begin ? q.from - begin : 0, to = q.to > begin ? q.to - begin : 0;
   return {from < tokens ? from : tokens, to < tokens ? to : tokens};
 }
 
+// The smallest part that covers both.
 WEIR_INLINE part_of_page both(part_of_page a, part_of_page b) {
   if (a.empty()) return b;
   if (b.empty()) return a;
   return {a.from < b.from ? a.from : b.from, a.to > b.to ? a.to : b.to};
 }
 
-// Lane by lane, half of a and half of b in turn.
+// Interleaves one half of the lanes of `a` with the same half of `b`: the lower half for 0, the upper for 1.
 template <std::size_t half, std::size_t... i>
 WEIR_INLINE vec mingled(vec a, vec b, std::index_sequence<i...>) {
   return __builtin_shufflevector(a, b, static_cast<int>(i / 2 + i % 2 * lanes + half * lanes / 2)...);
 }
 
-// Rows become columns by log2(lanes) perfect shuffles.
+// Transposes `rows` by log2(lanes) perfect shuffles.
 WEIR_INLINE void transpose(vec (&rows)[lanes]) {
   constexpr auto all_lanes = std::make_index_sequence<lanes>{};
   WEIR_UNROLL
@@ -69,7 +73,7 @@ WEIR_INLINE void transpose(vec (&rows)[lanes]) {
   }
 }
 
-// to[i, p] = keys[p, i] for p in whole vectors that cover `seen`.
+// Transposes keys: to[i, p] = keys[p, i] for p in whole vectors that cover `seen`.
 void turn_keys(const float* keys, std::size_t width, std::size_t tokens, part_of_page seen, float* to) {
   for (std::size_t p = seen.from / lanes * lanes; p < seen.to; p += lanes) {
     std::size_t i = 0;
@@ -86,7 +90,7 @@ void turn_keys(const float* keys, std::size_t width, std::size_t tokens, part_of
   }
 }
 
-// Scores of `queries` queries at positions [at, at + vectors * lanes).
+// Computes the scores of `queries` queries at positions [at, at + vectors * lanes).
 template <std::size_t queries, std::size_t vectors>
 WEIR_INLINE void score_block(const attention_room& room, std::size_t width, std::size_t tokens,
                              std::size_t first, std::size_t at) {
@@ -107,9 +111,9 @@ WEIR_INLINE void score_block(const attention_room& room, std::size_t width, std:
     for (std::size_t v = 0; v < vectors; ++v) store_as(room.scores + j * tokens + at + v * lanes, sums[j][v]);
 }
 
-// The same straight from the keys' rows, which are turned in registers: where no other queries need them
-// turned. What comes next, keys and these tokens' values, is asked for meanwhile, in the order in which it
-// lies.
+// Computes the scores from keys that are not transposed; they are transposed in registers. This is for tiles
+// whose queries all fit in registers, since no other queries need the transposed keys. The next keys and the
+// values of these tokens are prefetched, in the order in which they lie in memory.
 template <std::size_t queries>
 void score_rows(const attention_room& room, const page_rows& page, std::size_t width, std::size_t tokens,
                 part_of_page block) {
@@ -142,9 +146,9 @@ void score_rows(const attention_room& room, const page_rows& page, std::size_t w
   }
 }
 
-// sums = sums * shrink + weights · values over positions `seen`, for `vectors` vectors of the head; or for
-// the last `rest` < lanes of its dimensions, where there is a rest. Every dimension goes through the same
-// vector operations.
+// sums = sums * shrink + weights · values over positions `seen`, for `vectors` vectors of dimensions from
+// `at` on. With `rest` it is for `rest` < lanes dimensions from `at` on: the last ones of the head. Every
+// dimension goes through the same vector operations.
 template <std::size_t queries, std::size_t vectors>
 WEIR_INLINE void gather_block(const attention_room& room, const float* values, std::size_t width,
                               std::size_t tokens, part_of_page seen, const float* shrink, float* to,
@@ -174,7 +178,8 @@ WEIR_INLINE void gather_block(const attention_room& room, const float* values, s
       std::memcpy(to + j * width + at + v * lanes, &sums[j][v], (rest != 0 ? rest : lanes) * sizeof(float));
 }
 
-// Calls f.operator()<n>(at) for blocks of n <= wide vectors from `at` on that cover [at, end).
+// Calls f.operator()<n>(at) for blocks of n <= wide vectors that cover [at, end) but for less than one
+// vector.
 template <class F>
 WEIR_INLINE void in_blocks(std::size_t at, std::size_t end, const F& f) {
   for (; at + wide * lanes <= end; at += wide * lanes) f.template operator()<wide>(at);
@@ -185,8 +190,8 @@ WEIR_INLINE void in_blocks(std::size_t at, std::size_t end, const F& f) {
   if (at + lanes <= end) f.template operator()<1>(at);
 }
 
-// The largest of a query's scores in `block` (whole vectors) and of `so_far`. Scores outside `seen` become
-// -inf.
+// The largest of `so_far` and a query's scores in `block`, which is whole vectors. With `masked` the scores
+// outside `seen` become -inf.
 template <bool masked>
 WEIR_INLINE float largest_in(float* scores, part_of_page seen, part_of_page block, float so_far) {
   vec in_lane = all(so_far);
@@ -201,10 +206,11 @@ WEIR_INLINE float largest_in(float* scores, part_of_page seen, part_of_page bloc
     }
     in_lane = larger(in_lane, x);
   }
-  return any_above(in_lane, so_far) ? largest_of(in_lane) : so_far;  // it seldom grows
+  return any_above(in_lane, so_far) ? largest_of(in_lane) : so_far;  // the maximum seldom grows
 }
 
-// Scores become weights, exp(score - largest), and their sums by lane are added to totals * shrink.
+// Replaces scores by their weights, exp(score - largest). Sets totals to totals * shrink + the weights' sums
+// by lane.
 template <bool masked>
 WEIR_INLINE void weigh(float* scores, part_of_page block, float largest, float shrink, float* totals) {
   vec total = rounded(load_f32(totals) * shrink);
@@ -218,7 +224,8 @@ WEIR_INLINE void weigh(float* scores, part_of_page block, float largest, float s
   store_as(totals, total);
 }
 
-// From scores to weights for all queries at hand, and by how much the sums of each shrink.
+// Replaces the scores of the queries in registers by weights. shrink[j] becomes the factor that rescales the
+// earlier sums of query j.
 template <std::size_t queries>
 void weigh_queries(const attention_tile& t, const attention_room& room,
                    const part_of_page (&of_each)[queries], part_of_page block, std::size_t first,
@@ -249,8 +256,8 @@ void weigh_queries(const attention_tile& t, const attention_room& room,
   }
 }
 
-// Queries [first, first + queries) over one page, whose keys are turned already if there are more queries
-// than these.
+// Adds one page to the sums of queries [first, first + queries). Where the tile has more than `most` queries,
+// room.keys holds the page's transposed keys.
 template <std::size_t queries>
 void fold_queries(const attention_tile& t, const attention_room& room, const page_rows& page,
                   std::uint32_t begin, std::size_t first) {
@@ -288,7 +295,7 @@ page_rows rows_of(const attention_tile& t, std::uint32_t page) {
   return {t.kv.keys + here, t.kv.values + here, t.kv.keys + next, t.kv.values + next};
 }
 
-// Of the next page, floats [from, to) of its keys and of its values.
+// Prefetches floats [from, to) of the next page's keys, and of its values.
 WEIR_INLINE void ask_for(const page_rows& page, std::size_t from, std::size_t to) {
   for (std::size_t i = from; i < to; i += line) {
     __builtin_prefetch(page.next_keys + i);
@@ -342,7 +349,7 @@ void attend(const attention_tile& t) {
   for (std::size_t j = 0; j < t.count; ++j) t.into.total[j] = sum_of(load_f32(room.totals + j * lanes));
 }
 
-// A query that saw nothing in a part has a total of 0 there.
+// Merges two states (simd.h). The total of a query that attends to nothing in a part is 0 there.
 void merge(const attention_sums& into, const attention_sums& part, std::size_t count, std::size_t width) {
   for (std::size_t j = 0; j < count; ++j) {
     if (part.total[j] == 0) continue;
@@ -357,7 +364,8 @@ void merge(const attention_sums& into, const attention_sums& part, std::size_t c
   }
 }
 
-// The zero that is added makes -0, which depends on how many zeros were added before, into 0.
+// Writes the outputs. Each sum has 0 added to it, which makes 0 of -0: whether a sum is -0 depends on how
+// many zeros were added before.
 void finish(const attention_tile& t) {
   const std::size_t width = t.kv.head_dim;
   for (std::size_t j = 0; j < t.count; ++j) {

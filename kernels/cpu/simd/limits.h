@@ -1,4 +1,4 @@
-// limits.h — reading and multiplying with nothing else to do.
+// limits.h — loops that only read, or only multiply.
 #pragma once
 
 #include "kernels/cpu/simd/vector.h"
@@ -6,7 +6,8 @@
 namespace weir::kernels {
 namespace {
 
-// Eight streams at once: the processor's own prefetcher follows each, and one does not keep the memory busy.
+// Reads in eight streams at once: the processor's own prefetcher follows each of them, and one stream does
+// not keep the memory busy.
 void read(const void* at, std::size_t bytes) {
   constexpr std::size_t streams = 8, line = 64, length = 48u << 10;
   const auto* from = static_cast<const std::byte*>(at);
@@ -26,12 +27,12 @@ void read(const void* at, std::size_t bytes) {
   for (std::size_t s = 1; s < streams; ++s) seen[0] ^= seen[s];
   std::uint32_t all = 0;
   for (std::size_t i = 0; i < lanes; ++i) all ^= seen[0][i];
-  asm volatile("" : : "r"(all));  // or it would all be left out
+  asm volatile("" : : "r"(all));  // keeps the compiler from leaving the reads out
 }
 
 // Multiplies and adds in registers alone; returns the flops done.
 double spin(std::size_t rounds) {
-  constexpr std::size_t chains = 12;  // more than the latency of a multiplication
+  constexpr std::size_t chains = 12;  // enough to hide the latency of a multiply-add
   const vec factor = broadcast(0.5f), term = broadcast(1.0f);
   vec sums[chains] = {};
   for (std::size_t i = 0; i < rounds; ++i)
@@ -39,7 +40,7 @@ double spin(std::size_t rounds) {
     for (std::size_t c = 0; c < chains; ++c) {
       sums[c] = multiply_add(sums[c], factor, term);
 #if defined(__AVX512F__)
-      asm volatile("" : "+v"(sums[c]));  // each as if it were needed
+      asm volatile("" : "+v"(sums[c]));  // keeps the compiler from leaving it out
 #elif defined(__x86_64__)
       asm volatile("" : "+x"(sums[c]));
 #elif defined(__aarch64__)

@@ -1,8 +1,8 @@
-// linear.h — a block of activation rows against one panel of packed weights: outer products, an output a
-// lane.
+// linear.h — the product of a block of activation rows and one panel of packed weights, as outer products
+// with one output in each lane.
 //
-// Every output has one accumulator, to which the products are added in the order of k by one fused
-// multiply-add each: the same bits whatever the block of rows, the slice of k or the number of threads.
+// Every output has one accumulator. The products are added to it in the order of k, by one multiply_add()
+// each: the same bits whatever the block of rows, the slice of k or the number of threads.
 #pragma once
 
 #include "kernels/cpu/packing.h"
@@ -26,8 +26,8 @@ WEIR_INLINE void add_products(vec (&sums)[rows][vectors], const float* x, const 
   }
 }
 
-// While a panel is read, what comes next is asked for, in several streams: the processor's own prefetcher
-// runs a little way ahead of each, and eight keep the memory busy where one does not.
+// Prefetches memory while a panel is multiplied, in eight streams. The processor's own prefetcher runs only a
+// little ahead of each stream, and one stream does not keep the memory busy.
 struct coming {
   static constexpr std::size_t streams = 8;
   const std::byte* at;
@@ -41,7 +41,8 @@ struct coming {
   }
 };
 
-// One step reads 128 bytes of weights (64 of f16): one k, or a pair of them in bf16.
+// Adds the products of one step: one k, or a pair of k for bf16. A step is 128 bytes of the panel, 64 for
+// f16.
 template <dtype type, std::size_t rows, std::size_t vectors>
 WEIR_INLINE void product_step(vec (&sums)[rows][vectors], const product_tile& t, std::size_t first_vector,
                               std::size_t step) {
@@ -80,8 +81,8 @@ WEIR_INLINE void multiply_vectors(const product_tile& t, std::size_t first_vecto
 
   const std::size_t steps = type == dtype::bf16 ? (t.k + 1) / 2 : t.k;
   coming next(first_vector == 0 ? t.next : nullptr, panel_bytes(type, t.k));
-  constexpr std::size_t lines = type == dtype::f16 ? 1 : 2;  // of weights in a step
-  constexpr std::size_t round = coming::streams / lines;     // steps until each stream has been asked
+  constexpr std::size_t lines = type == dtype::f16 ? 1 : 2;  // cache lines of weights in a step
+  constexpr std::size_t round = coming::streams / lines;     // steps until every stream has a line prefetched
   std::size_t i = 0;
   if (next.at) {
     for (; i + round <= steps; i += round, next.at += 64)
@@ -123,7 +124,7 @@ void multiply(const product_tile& t) {
   }
 }
 
-// [rows, k] becomes [k, rows], with zeros up to an even k: bf16 weights come in pairs.
+// Transposes [rows, k] to [k, rows], with zeros up to an even k, because bf16 weights come in pairs of k.
 void interleave(const float* x, std::size_t rows, std::size_t k, std::byte* to) {
   auto* out = reinterpret_cast<float*>(to);
   for (std::size_t i = 0; i < k; ++i)

@@ -1,4 +1,4 @@
-// logits.h — what sampling does over a vocabulary (kernels/logits.h).
+// logits.h — the loops over logits and weights (kernels/logits.h).
 #pragma once
 
 #include "kernels/cpu/simd/pointwise.h"
@@ -7,13 +7,13 @@
 namespace weir::kernels {
 namespace {
 
-// A NaN or +inf times zero is NaN, and stays in the sum.
+// `odd` is NaN where there was a NaN or +inf: either of them times zero is NaN, and a sum keeps it.
 logit_loops::peak largest_logit(const float* x, std::size_t count) {
   constexpr std::size_t chains = 4;
   vec most[chains], odd[chains] = {};
   for (vec& m : most) m = all(-__builtin_inff());
   const auto look = [&](std::size_t c, vec v) __attribute__((always_inline)) {
-    most[c] = larger(v, most[c]);  // not a NaN
+    most[c] = larger(v, most[c]);  // ignores a NaN
     odd[c] += larger(vec{}, v) * 0.0f;
   };
   std::size_t i = 0;
@@ -39,7 +39,7 @@ std::size_t next_from(const float* x, std::size_t from, std::size_t count, float
   return count;
 }
 
-// A group is what meets in one lane of so many vectors that follow each other.
+// A group is the elements of one lane in `length` consecutive vectors.
 std::size_t group_peaks(const float* x, std::size_t count, std::size_t most, float* out) {
   const std::size_t blocks = most / lanes;
   if (blocks == 0) return 0;
@@ -54,7 +54,7 @@ std::size_t group_peaks(const float* x, std::size_t count, std::size_t most, flo
   return blocks * lanes;
 }
 
-// 2^n times a polynomial of degree 6 on [-ln 2 / 2, ln 2 / 2].
+// exp((x - top) / temperature), as 2^n times a polynomial of degree 6 on [-ln 2 / 2, ln 2 / 2].
 WEIR_INLINE vec weight_of(vec x, float top, float temperature) {
   constexpr float smallest_exponent = -86, smallest_weight = 1e-37f;
   x = larger((x - top) / temperature, all(smallest_exponent));

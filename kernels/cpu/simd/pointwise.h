@@ -1,4 +1,4 @@
-// pointwise.h — element by element, one row at a time.
+// pointwise.h — loops over the elements of one row.
 #pragma once
 
 #include "kernels/cpu/simd/vector.h"
@@ -26,7 +26,8 @@ void widen(const void* from, dtype type, float* to, std::size_t count) {
   }
 }
 
-// Calls f(whole vector at i) for each, then once for the padded rest; f returns what to store at out + i.
+// Calls f for each whole vector, then once for the rest padded with zeros. f gets a function that loads from
+// a pointer at the present index; what f returns is stored at that index of `out`.
 template <class F>
 WEIR_INLINE void map(float* out, std::size_t count, const F& f) {
   std::size_t i = 0;
@@ -39,7 +40,7 @@ WEIR_INLINE void map(float* out, std::size_t count, const F& f) {
 }
 
 void rms_norm_row(const float* x, const float* weight, float* out, std::size_t width, float eps) {
-  constexpr std::size_t chains = 4;  // so that no addition waits for the one before
+  constexpr std::size_t chains = 4;  // so that no addition waits for the one before it
   vec sums[chains] = {};
   std::size_t i = 0;
   for (; i + chains * lanes <= width; i += chains * lanes)

@@ -1,4 +1,4 @@
-// table.h — this instruction set's loops, as one table. Included by simd/<instruction set>.cpp alone.
+// table.h — the table of this instruction set's loops. Included only by simd/<instruction set>.cpp.
 #pragma once
 
 #include "kernels/cpu/simd/attention.h"

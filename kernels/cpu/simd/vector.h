@@ -1,9 +1,9 @@
-// vector.h — the one vector type of the inner loops: as many floats as the instruction set of this file's
-// flags holds.
+// vector.h — the vector type of the inner loops: as many floats as a vector of the instruction set has for
+// which this file is compiled.
 //
-// Included only by simd/<instruction set>.cpp, each compiled with flags of its own. Everything is in an
-// unnamed namespace and nothing inline from elsewhere is called with vectors: a copy made for AVX-512 must
-// never be the one that the linker keeps for all.
+// Only simd/<instruction set>.cpp include this file, and each of them is compiled with flags of its own.
+// Everything is in an unnamed namespace, and no inline function from elsewhere is called with vectors: the
+// linker keeps one copy of an inline function for all, and that must never be a copy made for AVX-512.
 #pragma once
 
 #include <cstddef>
@@ -34,7 +34,7 @@ typedef std::uint32_t uvec __attribute__((vector_size(4 * lanes)));
 typedef std::uint16_t hvec __attribute__((vector_size(2 * lanes)));
 
 #define WEIR_INLINE __attribute__((always_inline)) inline
-#define WEIR_UNROLL _Pragma("GCC unroll 16")  // whole: what the loop fills then lives in registers
+#define WEIR_UNROLL _Pragma("GCC unroll 16")  // completely, so that arrays stay in registers
 
 template <class V, class T>
 WEIR_INLINE V load_as(const T* from) {
@@ -54,7 +54,7 @@ WEIR_INLINE ivec numbers(std::index_sequence<i...>) {
 }
 WEIR_INLINE ivec lane_numbers() { return numbers(std::make_index_sequence<lanes>{}); }
 
-WEIR_INLINE vec all(float x) { return x - vec{}; }  // not x + 0, which turns -0 into 0
+WEIR_INLINE vec all(float x) { return x - vec{}; }  // not x + 0, which makes 0 of -0
 WEIR_INLINE vec load_f32(const float* from) { return load_as<vec>(from); }
 
 WEIR_INLINE uvec load_halves(const std::uint16_t* from) {
@@ -77,7 +77,7 @@ WEIR_INLINE vec load_f16(const std::uint16_t* from) {
 #elif defined(__F16C__)
   return reinterpret_cast<vec>(_mm256_cvtph_ps(load_as<__m128i>(from)));
 #else
-  // The exponent is rebiased by a multiplication, as in from_f16.
+  // A multiplication rebiases the exponent, as in from_f16.
   const uvec bits = load_halves(from);
   const uvec rest = (bits & 0x7fffu) << 13;
   const vec scaled = reinterpret_cast<vec>(rest) * 0x1p112f;
@@ -95,7 +95,7 @@ WEIR_INLINE vec load_vec(const void* base, std::size_t index) {
   if constexpr (type == dtype::f16) return load_f16(static_cast<const std::uint16_t*>(base) + index);
 }
 
-// The first `count` < lanes elements; the rest is zero.
+// The first `count` < lanes elements, then zeros.
 template <dtype type>
 WEIR_INLINE vec load_part(const void* base, std::size_t index, std::size_t count) {
 #if defined(__AVX512F__)
@@ -108,9 +108,10 @@ WEIR_INLINE vec load_part(const void* base, std::size_t index, std::size_t count
   return load_vec<type>(padded, 0);
 }
 
-// A product that is rounded before it is added to: the compiler may fuse either product of a * b + c * d, and
-// choose differently in two copies of a loop; what went through here is not fused. (GCC 12 takes vectors
-// apart to put __builtin_assoc_barrier around each element.)
+// x, rounded before anything is added to it. The compiler may fuse either product of a * b + c * d with the
+// addition, and may choose differently in two copies of a loop; a product that went through here is not
+// fused. (__builtin_assoc_barrier would do the same, but GCC 12 takes vectors apart to put it around each
+// element.)
 template <class T>
 WEIR_INLINE T rounded(T x) {
 #if defined(__x86_64__)
@@ -123,7 +124,7 @@ WEIR_INLINE T rounded(T x) {
   return x;
 }
 
-// The larger or smaller of each lane; where x is NaN, x.
+// The larger or the smaller of each lane; `x` where one of the two is NaN.
 WEIR_INLINE vec larger(vec than, vec x) {
 #if defined(__AVX512F__)
   return _mm512_maskz_max_ps(0xffff, than, x);
@@ -178,7 +179,7 @@ WEIR_INLINE vec broadcast(float x) {
 #endif
 }
 
-// Bit i for a lane i that is `least` or above.
+// Bit i is set where lane i is `least` or more.
 WEIR_INLINE unsigned reaching(vec x, float least) {
 #if defined(__AVX512F__)
   return _mm512_cmp_ps_mask(x, all(least), _CMP_GE_OQ);
@@ -193,13 +194,13 @@ WEIR_INLINE unsigned reaching(vec x, float least) {
 #endif
 }
 
-// v[(i + by) % lanes] in lane i.
+// The lanes rotated: lane i gets v[(i + by) % lanes].
 template <std::size_t by, std::size_t... i>
 WEIR_INLINE vec turned(vec v, std::index_sequence<i...>) {
   return __builtin_shufflevector(v, v, static_cast<int>((i + by) % lanes)...);
 }
 
-// Folded in halves, always in the same order.
+// Folds the lanes in halves with f, always in the same order.
 template <std::size_t width = lanes / 2, class F>
 WEIR_INLINE float fold_lanes(vec v, const F& f) {
   v = f(v, turned<width>(v, std::make_index_sequence<lanes>{}));
@@ -217,9 +218,10 @@ WEIR_INLINE float largest_of(vec v) {
   return fold_lanes(v, [](vec a, vec b) __attribute__((always_inline)) { return larger(a, b); });
 }
 
-// e^x within 2 ulp for x in [-87, most], clamped below; NaN stays NaN. Two to the whole part of x / ln 2,
-// which the shift leaves in the low bits and which goes into the exponent, times a polynomial (Cephes' expf)
-// of the rest. REQUIRES: x <= most, or NaN
+// e^x within 2 ulp for x in [-87, most]. A smaller x counts as -87, and NaN stays NaN. The result is 2^n
+// times a polynomial of the rest (Cephes' expf), where n is x / ln 2 rounded to a whole number. The addition
+// of `shift` leaves n in the low bits, from which it goes into the exponent.
+// REQUIRES: x <= most, or NaN
 template <int most>
 WEIR_INLINE vec exp_below(vec x) {
   static_assert(most <= 88);
@@ -239,7 +241,7 @@ WEIR_INLINE vec exp_below(vec x) {
   return reinterpret_cast<vec>(scaled);
 }
 
-// The same for any x, clamped above too.
+// The same for any x; an x above 88 counts as 88.
 WEIR_INLINE vec exp_of(vec x) { return exp_below<88>(smaller(all(88.0f), x)); }
 
 }  // namespace
