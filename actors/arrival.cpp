@@ -46,7 +46,6 @@ std::vector<made> jobs_of(const arrival& a, core::job first) {
     m.stream = s;
     m.job = choice_of(i == wanted.back() ? std::move(first) : first, a.asked, i);
     m.job.id = s->id;
-    m.job.sink = s;
   }
   return jobs;
 }
@@ -99,7 +98,7 @@ void arrival::bring_in() {
     s->deadline = entering.deadline;
     s->memory = memory.split(each);
     const auto ahead = admission.waiting() - std::min(admission.waiting(), --left);
-    model->submit(std::move(entering));
+    model->submit(std::move(entering), s);
     places.taken();
     core::insist(
         [&] { boost::asio::post(s->shard, [s = s, by = model, ahead] { s->admitted(by, ahead); }); });

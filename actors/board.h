@@ -12,8 +12,10 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "actors/served_model.h"
 #include "core/clock.h"
 #include "core/delays.h"
 #include "core/engine.h"
@@ -23,17 +25,24 @@ namespace weir::actors {
 // One job in an owner_picture.
 struct listed_job {
   core::sequence_view sequence;
-  std::size_t engine = 0;  // index of its engine at the owner
+  engine_id engine{};
 };
 
 // The state of an owner at one moment.
 struct owner_picture {
-  core::time_point at{};                   // when it was taken
-  core::engine_counts counts;              // sums over all engines
-  std::vector<listed_job> jobs;            // of all engines
-  std::vector<std::uint32_t> bad_endings;  // by engine: core::engine::bad_endings()
+  core::time_point at{};         // when it was taken
+  core::engine_counts counts;    // sums over all engines
+  std::vector<listed_job> jobs;  // of all engines
+  // Engines with bad endings, and core::engine::bad_endings() of each.
+  std::vector<std::pair<engine_id, std::uint32_t>> bad;
   // Sampled tokens a second; median and 99th percentile of the time of a step. See step_meter.
   double tokens_per_s = 0, step_p50_ms = 0, step_p99_ms = 0;
+
+  std::uint32_t bad_endings(engine_id engine) const noexcept {
+    for (const auto& [of, count] : bad)
+      if (of == engine) return count;
+    return 0;
+  }
 };
 
 class board {

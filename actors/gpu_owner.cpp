@@ -114,17 +114,17 @@ class owner {
 
  private:
   void on(submit_job& m) {
-    static_cast<job_stream::state_block&>(*m.job.sink).out = &outbox_;
+    m.stream->out = &outbox_;
     if (idle()) board_->beat(time_.now(), true);
-    auto& e = engines_[m.engine];
-    if (!e.does) return finish(*m.job.sink, core::make_error(core::errc::unavailable, "{}", board_->fault()));
+    auto& e = engine(m.engine);
+    if (!e.does) return finish(*m.stream, core::make_error(core::errc::unavailable, "{}", board_->fault()));
     if (e.does->idle()) e.pace.wake(time_.now());
-    const auto sink = m.job.sink;
+    m.job.sink = m.stream;
     try {
       e.does->submit(std::move(m.job));
     } catch (const std::bad_alloc&) {  // the engine is as it was before
       seen_->note("a job on its way into the engine", std::current_exception());
-      return finish(*sink, core::make_error(core::errc::overloaded, "there is no memory for this job now"));
+      return finish(*m.stream, core::make_error(core::errc::overloaded, "there is no memory for this job now"));
     }
     e.due = {};
   }
@@ -137,7 +137,7 @@ class owner {
   }
 
   void on(cancel_job& m) {
-    auto& e = engines_[m.engine];
+    auto& e = engine(m.engine);
     if (!e.does) return;
     e.does->cancel(m.id, m.why);
     e.due = {};
@@ -201,13 +201,14 @@ class owner {
     }
     const std::shared_ptr<opened_model> model = std::move(*opened);
     const std::shared_ptr<served_model> served(model, &model->served);
-    const auto index = engines_.size();
-    served->submit = [to = self_, index](core::job j) {
-      [[maybe_unused]] const auto how = to.tell(submit_job(std::move(j), index));
+    const auto id = static_cast<engine_id>(engines_.size());
+    model->served.engine = id;
+    served->submit = [to = self_, id](core::job j, job_stream::owner_end end) {
+      [[maybe_unused]] const auto how = to.tell(submit_job(std::move(j), std::move(end), id));
       assert(how != sent::full);  // admission keeps the mailbox from filling
     };
-    served->cancel = [to = self_, index](const core::job_id& id, core::finish_reason why) {
-      to.tell(cancel_job(id, index, why));
+    served->cancel = [to = self_, id](const core::job_id& job, core::finish_reason why) {
+      to.tell(cancel_job(job, id, why));
     };
     auto engine =
         std::make_unique<core::engine>(std::move(model->weights), served->tokenizer, model->config, time_);
@@ -236,14 +237,13 @@ class owner {
     publish_at_ = time_.now() + publish_every;
     auto p = std::make_shared<owner_picture>();
     p->at = time_.now();
-    p->bad_endings.resize(engines_.size());
-    for (std::size_t i = 0; i < engines_.size(); ++i) {
-      if (!engines_[i].does) continue;
-      p->bad_endings[i] = engines_[i].does->bad_endings();
-      p->counts += engines_[i].does->counts();
+    for (const auto& e : engines_) {
+      if (!e.does) continue;
+      if (const auto bad = e.does->bad_endings(); bad > 0) p->bad.emplace_back(e.served->engine, bad);
+      p->counts += e.does->counts();
       listed_.clear();
-      engines_[i].does->list(listed_);
-      for (const auto& s : listed_) p->jobs.push_back({s, i});
+      e.does->list(listed_);
+      for (const auto& s : listed_) p->jobs.push_back({s, e.served->engine});
     }
     p->tokens_per_s = meter_.tokens_per_s(p->at);
     p->step_p50_ms = meter_.step_ms(0.5);
@@ -272,7 +272,9 @@ class owner {
       served->admission->set_pace({places, pace.prompt_tokens_per_s(), pace.tokens_per_s()});
     }
   };
-  std::vector<running> engines_;
+  running& engine(engine_id id) { return engines_[static_cast<std::size_t>(id)]; }
+
+  std::vector<running> engines_;  // by id, in the order of their loads
   std::shared_ptr<const kernels::backend> backend_;  // of the device; none for sim
   std::optional<time_point> restarted_at_;
   std::vector<core::sequence_view> listed_;

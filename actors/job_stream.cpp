@@ -94,7 +94,7 @@ void job_stream::state_block::publish() noexcept {
 
 void outbox::add(job_stream::state_block& job) {
   if (std::exchange(job.has_news, true)) return;
-  news_.push_back(std::static_pointer_cast<job_stream::state_block>(job.shared_from_this()));
+  news_.emplace_back(job.shared_from_this(), &job);
 }
 
 void outbox::flush() {

@@ -72,6 +72,8 @@ class job_stream : public std::enable_shared_from_this<job_stream> {
   void leave(std::uint64_t handle);
 
   struct state_block;  // the part that service and owner share with it; job_state.h
+  // What an owner writes a job's output to. An engine sees a core::token_sink of it.
+  using owner_end = std::shared_ptr<state_block>;
   explicit job_stream(std::shared_ptr<state_block> s);
 
  private:

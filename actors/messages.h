@@ -27,19 +27,21 @@ struct model_spec {
 // Progress of a load, in bytes. Called on the owner's thread.
 using load_progress = std::function<void(const std::string& model, std::uint64_t done, std::uint64_t total)>;
 
-// `engine` is the index of the model's engine at the owner.
+// `stream` becomes the job's sink when the owner takes the job.
 struct submit_job {
   core::job job;
-  std::size_t engine;
-  submit_job(core::job j, std::size_t e) : job(std::move(j)), engine(e) {}
+  job_stream::owner_end stream;
+  engine_id engine;
+  submit_job(core::job j, job_stream::owner_end s, engine_id e)
+      : job(std::move(j)), stream(std::move(s)), engine(e) {}
 };
 
 // Ends a job with `why`; no effect if the engine does not know it.
 struct cancel_job {
   core::job_id id;
-  std::size_t engine;
+  engine_id engine;
   core::finish_reason why;
-  cancel_job(core::job_id i, std::size_t e, core::finish_reason w) : id(i), engine(e), why(w) {}
+  cancel_job(core::job_id i, engine_id e, core::finish_reason w) : id(i), engine(e), why(w) {}
 };
 
 // Loads a model, makes its engine and answers with the served model or the error.

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "actors/admission_control.h"
+#include "actors/job_stream.h"
 #include "actors/memory_use.h"
 #include "core/job.h"
 #include "core/model/model.h"
@@ -19,8 +20,12 @@
 
 namespace weir::actors {
 
+// Identity of an engine among those of its owner. An engine that is made anew after a fault keeps it.
+enum class engine_id : std::uint32_t {};
+
 struct served_model {
   std::string name;    // the name that clients use
+  engine_id engine{};  // the engine that runs it
   std::string device;  // cpu, reference, cuda:N, sim
   core::model_info info;
   memory_use memory;  // bytes that it takes
@@ -32,9 +37,9 @@ struct served_model {
   std::uint32_t max_tokens_default = 0;  // of a request that does not set max_tokens
   std::int64_t created_s = 0;            // Unix time of its load, in s
   std::unique_ptr<admission_control> admission;  // never null once it is served
-  // Sends a job to the owner. The mailbox cannot be full, since it has room for all jobs that admission
-  // allows.
-  std::function<void(core::job)> submit;
+  // Sends a job to the owner, which writes the output to `end`. The mailbox cannot be full, since it has room
+  // for all jobs that admission allows. REQUIRES: job.sink is null.
+  std::function<void(core::job, job_stream::owner_end end)> submit;
   // Asks the owner to end a job.
   std::function<void(const core::job_id&, core::finish_reason)> cancel;
 };

@@ -8,7 +8,7 @@
 
 #include "actors/arrival.h"
 #include "actors/job_state.h"
-#include "actors/model_host.h"
+#include "actors/model_list.h"
 #include "actors/registry.h"
 #include "actors/text_pool.h"
 
@@ -73,7 +73,6 @@ struct service::parts {
     const auto picture = owner.published().look();
     std::unordered_map<core::job_id, const listed_job*, core::job_id_hash> by_id;
     for (const auto& j : picture->jobs) by_id.emplace(j.sequence.id, &j);
-    const auto models = host.models();
     for (auto& v : views) {
       const auto it = by_id.find(v.id);
       if (it == by_id.end()) continue;
@@ -85,7 +84,7 @@ struct service::parts {
       v.pages = s.pages;
       v.preemptions = s.preemptions;
       v.priority = s.priority;
-      if (it->second->engine < models->size()) v.model = (*models)[it->second->engine]->name;
+      if (const auto m = list.at(it->second->engine)) v.model = m->name;
     }
   }
 
@@ -101,7 +100,7 @@ struct service::parts {
   const std::shared_ptr<core::memory_account> memory = std::make_shared<core::memory_account>();
   const std::function<core::job_id()> next_id;
   std::atomic<bool> draining{false};
-  model_host host;
+  model_list list;
   gpu_owner owner;
   std::optional<exclusive_thread> control;
   ref<registry_msg> registry;
@@ -121,7 +120,7 @@ void service::load(load_progress progress, executor ex, std::function<void(core:
   *next = [weak = std::weak_ptr(p_), progress, ex, done, again = std::weak_ptr(next)](std::size_t i) {
     const auto p = weak.lock();
     if (i == p->specs.size()) {
-      p->host.complete();
+      p->list.complete();
       return post_call(ex, done, core::result<>());
     }
     p->owner.mail().ask<load_model>(
@@ -134,7 +133,7 @@ void service::load(load_progress progress, executor ex, std::function<void(core:
               if (!r) return done(r.error());
               const auto alive = weak.lock();
               if (!alive) return done(core::make_error(errc::unavailable, "the service has ended"));
-              alive->host.add(std::move(*r));
+              alive->list.add(std::move(*r));
               (*keep)(i + 1);
             }),
         p->specs[i], progress);
@@ -167,7 +166,7 @@ std::shared_ptr<job_stream::state_block> service::parts::begin_choice(const requ
 core::result<> service::parts::judge(arrival& a) const {
   if (draining.load(std::memory_order_relaxed))
     return core::make_error(errc::unavailable, "the server is shutting down");
-  auto found = host.find(a.asked.model);
+  auto found = list.find(a.asked.model);
   if (!found) return found.error();
   a.model = std::move(*found);
   return a.model->admission->judge_wait(a.model->name, pool.predicted_wait());
@@ -205,7 +204,7 @@ std::vector<std::shared_ptr<job_stream>> service::submit(request r, std::uint32_
 
 std::vector<model_entry> service::models() const {
   std::vector<model_entry> out;
-  for (const auto& m : *p_->host.models())
+  for (const auto& m : *p_->list.models())
     out.push_back({m->name, m->created_s, m->context, m->info.vocab_size, m->device});
   return out;
 }
@@ -215,7 +214,7 @@ void service::tokenize(std::string model, std::string text, bool add_special, ex
   text_pool::task work;
   work.bytes = text.size();
   work.run = [p = p_.get(), model = std::move(model), text = std::move(text), add_special, ex, done] {
-    const auto m = p->host.find(model);
+    const auto m = p->list.find(model);
     if (!m) return post_call(ex, done, core::result<tokenized>(m.error()));
     tokenized t;
     t.ids = (*m)->tokenizer->encode(text, {.add_special = add_special, .parse_special = true});
@@ -231,7 +230,7 @@ void service::detokenize(std::string model, std::vector<std::int64_t> ids, execu
   text_pool::task work;
   work.bytes = ids.size() * sizeof(std::int64_t);
   work.run = [p = p_.get(), model = std::move(model), ids = std::move(ids), ex, done] {
-    const auto m = p->host.find(model);
+    const auto m = p->list.find(model);
     if (!m) return post_call(ex, done, core::result<std::string>(m.error()));
     const auto& t = *(*m)->tokenizer;
     std::vector<core::token_id> known;
@@ -283,7 +282,7 @@ snapshot service::stats() const {
   s.step_p50_ms = p->step_p50_ms;
   s.step_p99_ms = p->step_p99_ms;
   core::duration longest{};
-  for (const auto& m : *p_->host.models()) {
+  for (const auto& m : *p_->list.models()) {
     longest = std::max(longest, m->admission->predicted_wait());
     s.memory += m->memory;
   }
@@ -298,18 +297,16 @@ const core::delays& service::cancel_to_release() const noexcept {
 }
 
 readiness service::ready() const {
-  if (p_->host.loading()) return {false, "models are loading"};
+  if (p_->list.loading()) return {false, "models are loading"};
   if (auto why = p_->owner.published().fault(); !why.empty()) return {false, why};
   if (p_->draining) return {false, "shutting down"};
   if (const auto silent = p_->owner.published().silent_for(p_->time.now()); silent && *silent > wedged_after)
     return {false, fmt::format("the engine has not finished a step for {} s",
                                std::chrono::duration_cast<std::chrono::seconds>(*silent).count())};
   const auto picture = p_->owner.published().look();
-  const auto models = p_->host.models();
-  for (std::size_t i = 0; i < std::min(models->size(), picture->bad_endings.size()); ++i)
-    if (picture->bad_endings[i] >= bad_endings_in_a_row)
-      return {false, fmt::format("the last {} jobs of {} ended in logits that are not finite",
-                                 picture->bad_endings[i], (*models)[i]->name)};
+  for (const auto& m : *p_->list.models())
+    if (const auto bad = picture->bad_endings(m->engine); bad >= bad_endings_in_a_row)
+      return {false, fmt::format("the last {} jobs of {} ended in logits that are not finite", bad, m->name)};
   return {true, {}};
 }
 

@@ -44,7 +44,7 @@ struct arrival_rig {
     model->context = 4096;
     model->tokenizer = text;
     model->admission = std::make_unique<admission_control>(batch, room);
-    model->submit = [this](core::job j) {
+    model->submit = [this](core::job j, const job_stream::owner_end&) {
       if (entered.size() == room_in_mailbox) throw std::bad_alloc();
       entered.push_back(std::move(j));
     };

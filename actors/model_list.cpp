@@ -1,32 +1,40 @@
-#include "actors/model_host.h"
+#include "actors/model_list.h"
+
+#include <algorithm>
 
 #include "core/outside.h"
 
 namespace weir::actors {
 
-void model_host::add(model_ptr m) {
+void model_list::add(model_ptr m) {
   std::lock_guard hold(lock_);
   auto next = std::make_shared<catalogue>(*models_);
   next->push_back(std::move(m));
   models_ = std::move(next);
 }
 
-void model_host::complete() {
+void model_list::complete() {
   std::lock_guard hold(lock_);
   loading_ = false;
 }
 
-bool model_host::loading() const {
+bool model_list::loading() const {
   std::lock_guard hold(lock_);
   return loading_;
 }
 
-std::shared_ptr<const model_host::catalogue> model_host::models() const {
+std::shared_ptr<const model_list::catalogue> model_list::models() const {
   std::lock_guard hold(lock_);
   return models_;
 }
 
-core::result<model_host::model_ptr> model_host::find(std::string_view name) const {
+model_list::model_ptr model_list::at(engine_id engine) const {
+  const auto all = models();
+  const auto found = std::ranges::find(*all, engine, [](const model_ptr& m) { return m->engine; });
+  return found == all->end() ? nullptr : *found;
+}
+
+core::result<model_list::model_ptr> model_list::find(std::string_view name) const {
   const auto all = models();
   for (const auto& m : *all)
     if (m->name == name) return m;

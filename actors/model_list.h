@@ -1,4 +1,4 @@
-// model_host.h — the list of the models that are served. Each model's admission_control admits its jobs.
+// model_list.h — the list of the models that are served. Each model's admission_control admits its jobs.
 //
 // Thread safety: add() from one thread at a time; everything else from any thread. add() replaces the whole
 // list, so a reader never waits for a load.
@@ -14,7 +14,7 @@
 
 namespace weir::actors {
 
-class model_host {
+class model_list {
  public:
   using model_ptr = std::shared_ptr<const served_model>;
   using catalogue = std::vector<model_ptr>;
@@ -27,6 +27,8 @@ class model_host {
   // The models in the order of their loads; never null.
   std::shared_ptr<const catalogue> models() const;
 
+  // The model that this engine runs; null if it is not in the list yet.
+  model_ptr at(engine_id engine) const;
   // The model called `name`; an empty name finds the only model there is. Errors: unavailable while models
   // are loading, model_not_found afterwards.
   core::result<model_ptr> find(std::string_view name) const;
