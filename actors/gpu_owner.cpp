@@ -124,7 +124,8 @@ class owner {
       e.does->submit(std::move(m.job));
     } catch (const std::bad_alloc&) {  // the engine is as it was before
       seen_->note("a job on its way into the engine", std::current_exception());
-      return finish(*m.stream, core::make_error(core::errc::overloaded, "there is no memory for this job now"));
+      return finish(*m.stream,
+                    core::make_error(core::errc::overloaded, "there is no memory for this job now"));
     }
     e.due = {};
   }

@@ -26,6 +26,8 @@ struct slice {
 
 using elements = std::vector<element>;
 
+constexpr int page_rows = cuda::page_tokens;
+
 elements random_elements(test::rng& r, dtype type, std::size_t count) {
   elements v(count);
   std::normal_distribution<float> normal;
@@ -64,24 +66,24 @@ struct scene {
         lone.push_back({row + j, position + j, count});
       }
       row += rows;
-      count += (position + rows + cuda::page_tokens - 1) / cuda::page_tokens;
+      count += (position + rows + page_rows - 1) / page_rows;
       context = std::max(context, static_cast<std::uint32_t>(position + rows));
     }
     blocks.push_back({0, 0, -1, 0});  // fills up a batch class
     pages.resize(static_cast<std::size_t>(count));
     std::iota(pages.begin(), pages.end(), 0);
     std::shuffle(pages.begin(), pages.end(), r);
-    keys = random_elements(r, type, std::size_t(count) * h.kv_heads * cuda::page_tokens * h.head_dim);
+    keys = random_elements(r, type, std::size_t(count) * h.kv_heads * page_rows * h.head_dim);
     values = random_elements(r, type, keys.size());
     qkv = random_elements(r, type, static_cast<std::size_t>(row) * h.width());
   }
 
   float at(const elements& in, std::int32_t first, int token, std::uint32_t head, int i) const {
-    const auto page = static_cast<std::size_t>(pages[static_cast<std::size_t>(first + token / cuda::page_tokens)]);
+    const auto page = static_cast<std::size_t>(pages[static_cast<std::size_t>(first + token / page_rows)]);
     const int units = static_cast<int>(h.head_dim) / 8;
-    const int place = unit_at(i / 8, token % cuda::page_tokens, units, cuda::page_tokens) * 8 + i % 8;
+    const int place = unit_at(i / 8, token % page_rows, units, page_rows) * 8 + i % 8;
     return test::number(
-        type, in[(page * h.kv_heads + head) * cuda::page_tokens * h.head_dim + static_cast<std::size_t>(place)]);
+        type, in[(page * h.kv_heads + head) * page_rows * h.head_dim + static_cast<std::size_t>(place)]);
   }
 
   // Of one row and head.
@@ -177,11 +179,11 @@ struct scene {
       for (std::uint32_t head = 0; head < h.kv_heads; ++head)
         for (int i = 0; i < static_cast<int>(h.head_dim); ++i) {
           const auto page = static_cast<std::size_t>(
-              pages[static_cast<std::size_t>(l.pages_at + l.position / cuda::page_tokens)]);
+              pages[static_cast<std::size_t>(l.pages_at + l.position / page_rows)]);
           const int units = static_cast<int>(h.head_dim) / 8;
-          const int place = unit_at(i / 8, l.position % cuda::page_tokens, units, cuda::page_tokens) * 8 + i % 8;
+          const int place = unit_at(i / 8, l.position % page_rows, units, page_rows) * 8 + i % 8;
           const std::size_t there =
-              (page * h.kv_heads + head) * cuda::page_tokens * h.head_dim + static_cast<std::size_t>(place);
+              (page * h.kv_heads + head) * page_rows * h.head_dim + static_cast<std::size_t>(place);
           const std::size_t from = static_cast<std::size_t>(l.row) * h.width() +
                                    (h.heads + head) * h.head_dim + static_cast<std::size_t>(i);
           expected_.push_back({there, qkv[from], qkv[from + h.kv_heads * h.head_dim]});
