@@ -74,6 +74,21 @@ TEST_CASE("windows come in the order A B B A, and what only one server has is no
   CHECK_THAT(as_text(r), Catch::Contains("not measured on both"));
 }
 
+TEST_CASE("a comparison fails where one server completed nothing in any window") {
+  const auto compared_with = [](int good_windows_of_b) {
+    return compare(2,
+                   [&](bool second) {
+                     report w;
+                     w.url = second ? "b" : "a";
+                     w.all.number(figure::completed) = !second || good_windows_of_b-- > 0 ? 1 : 0;
+                     return w;
+                   },
+                   [] { return false; });
+  };
+  CHECK_THAT(compared_with(0).failure, Catch::StartsWith("b: nothing completed"));
+  CHECK(compared_with(1).failure.empty());
+}
+
 TEST_CASE("an interrupted pair is left out") {
   int windows = 0;
   const auto r = compare(5,
