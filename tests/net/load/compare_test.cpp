@@ -124,3 +124,26 @@ TEST_CASE("the page holds its data and no link to anywhere") {
   CHECK(page.find("src=") == page.npos);
   CHECK(page.find("<script>alert") == page.npos);
 }
+
+TEST_CASE("the page has one line for a finding of many streams, with their number") {
+  report r;
+  for (std::uint64_t i = 0; i < 300; ++i) {
+    stream_record s;
+    s.index = i;
+    s.how = i == 250 ? ending::failed : ending::completed;
+    s.error = "the connection was lost";
+    for (int k = 0; k < 20; ++k) s.take(s.ended = 1000 * (k * 20 + (k > 9 ? 300 + static_cast<int>(i) : 0)), 1);
+    if (i % 100 == 0) s.repeats = i / 100 + 1;
+    r.all.add(s);
+  }
+  r.all.conclude(1);
+  const std::string page = as_page(r);
+  const auto from = page.find("id=\"data\">") + 10, to = page.find("</script>", from);
+  const auto data = boost::json::parse(page.substr(from, to - from)).as_object();
+  std::map<std::string, std::int64_t> lines;
+  for (const auto& f : data.at("folded").as_array())
+    lines[f.at("name").as_string().c_str()] += f.at("streams").to_number<std::int64_t>();
+  CHECK(data.at("folded").as_array().size() == lines.size());
+  CHECK(lines["stall"] == 300);  // of which the report keeps the first 200
+  CHECK(lines["repeated token"] == 3);
+}
