@@ -54,7 +54,7 @@ add(found.length ? `<div class="verdict bad"><b>Found:</b> ${found.map(([k, n]) 
 for (const c of d.conditions) add(`<div class="verdict ${c.holds ? "" : "bad"}">${c.holds ? "Holds" : "<b>Broken</b>"}: ${esc(c.condition)} (measured ${num(c.value)})</div>`);
 const tick = v => String(+v.toPrecision(4)), ms = v => v == null ? "–" : num(v) + " ms";
 const tile = (v, t) => `<div class="tile"><b>${v}</b><span>${t}</span></div>`;
-add(`<div class="tiles">${tile(num(f.output_throughput), "tokens a second")}${tile(ms(f.ttft_ms.p50), "to the first token, median")}${tile(num(f.itl_ms.p50) + " / " + num(f.itl_ms.p99) + " ms", "between frames, median / 99th")}${tile(num(f.gap_max_ms.max) + " ms", "longest gap of any stream")}${f.added_jitter_ms.count ? tile(num(f.added_jitter_ms.p99) + " ms", "added by delivery, 99th") : ""}${tile(num(100 * f.coalesced_frac.all) + " %", "of tokens came in company")}</div>`);
+add(`<div class="tiles">${tile(num(f.output_throughput), "tokens a second")}${tile(ms(f.ttft_ms.p50), "to the first token, median")}${tile(num(f.itl_ms.p50) + " / " + num(f.itl_ms.p99) + " ms", "between frames, median / 99th")}${tile(num(f.gap_max_ms.max) + " ms", "longest gap of any stream")}${f.added_jitter_ms.count ? tile(num(f.added_jitter_ms.p99) + " ms", "added by delivery, 99th") : ""}${tile(num(100 * f.coalesced_frac.all) + " %", "of tokens came in company")}${f.shown_gap_cv.count ? tile(num(f.gap_cv.p50) + " → " + num(f.shown_gap_cv.p50), "spread of gaps, median: at the socket, and where the client paces, which costs " + num(f.shown_delay_ms.mean) + " ms on average, " + num(f.shown_delay_ms.max) + " ms at most") : ""}</div>`);
 
 add(`<h2>How evenly tokens came</h2><p>Each curve: what share of the values (upwards) is at most so large (to the right). A metronome is one vertical step. The tail above 99 % is cut off; the table has it.</p><div class="pair">` +
   d.cdfs.map(c => { const hi = c.points[c.points.length - 1][0], lo = Math.min(c.points[0][0], hi * .5); const g = frame(W, H, hi > lo ? lo : 0, hi || 1, 0, 100, c.unit, "%"); return `<div><p style="margin:0">${esc(c.name)}: ${esc(c.what)}</p>${svg(W, H, g.s + path("l1", c.points.map(p => [p[0], p[1] * 100]), g.X, g.Y), c.name)}</div>`; }).join("") + `</div>`);
@@ -125,7 +125,7 @@ std::string as_page(const report& r) {
   json::object data = as_json(r);
   json::array cdfs, explain, raster;
   for (const figure f : {figure::ttft_ms, figure::itl_ms, figure::tpot_ms, figure::added_jitter_ms,
-                         figure::gap_cv, figure::gap_max_ms}) {
+                         figure::gap_cv, figure::shown_gap_cv, figure::gap_max_ms}) {
     const histogram& h = r.all.of(f);
     if (h.count() == 0) continue;
     const auto& e = entry(f);
