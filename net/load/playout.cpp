@@ -70,7 +70,8 @@ class playout {
   // The mean time between the last tokens, and how late all but 5 in 100 frames are against that line.
   void learn() {
     const std::size_t n = std::min(arrived_, remembered);
-    const arrival &oldest = recent_[(arrived_ - n) % remembered], &last = recent_[(arrived_ - 1) % remembered];
+    const arrival& oldest = recent_[(arrived_ - n) % remembered];
+    const arrival& last = recent_[(arrived_ - 1) % remembered];
     gap_ = (last.at - oldest.at) / std::max(1.0, last.token - oldest.token);
     std::array<double, remembered> late;
     for (std::size_t i = 0; i < n; ++i)

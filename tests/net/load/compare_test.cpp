@@ -132,7 +132,8 @@ TEST_CASE("the page has one line for a finding of many streams, with their numbe
     s.index = i;
     s.how = i == 250 ? ending::failed : ending::completed;
     s.error = "the connection was lost";
-    for (int k = 0; k < 20; ++k) s.take(s.ended = 1000 * (k * 20 + (k > 9 ? 300 + static_cast<int>(i) : 0)), 1);
+    const auto stall = 300 + static_cast<micros>(i);
+    for (int k = 0; k < 20; ++k) s.take(s.ended = 1000 * (k * 20 + (k > 9 ? stall : 0)), 1);
     if (i % 100 == 0) s.repeats = i / 100 + 1;
     r.all.add(s);
   }
