@@ -1,4 +1,5 @@
-// Any bytes as the text of a browser token, as its secret, as its claims, and as the body of a request for one.
+// Any bytes as the text of a browser token, as its secret, as its claims, and as the body of a request for
+// one.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

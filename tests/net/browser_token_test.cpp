@@ -12,9 +12,7 @@ namespace {
 constexpr std::string_view secret = "0123456789abcdef0123456789abcdef";
 constexpr std::int64_t until = 1'700'000'060'000;
 
-token_claims some_claims() {
-  return {0x0102030405060708, until, 3, "rill", "https://app.example", "user 7"};
-}
+token_claims some_claims() { return {0x0102030405060708, until, 3, "rill", "https://app.example", "user 7"}; }
 
 // The claims of a text, or none: what a test compares where it does not ask for the fault.
 std::optional<token_claims> opened(std::string_view text, std::int64_t now = until - 1) {
@@ -95,9 +93,9 @@ TEST_CASE("browser_token: every change of the bytes, and another secret, is a fo
 
 TEST_CASE("browser_token: what is no token at all is malformed") {
   const std::string no_signature = "weir_token_" + encode_base64url(std::string(31, 'x'));
-  for (const std::string& text : {std::string(), std::string("weir_token_"), std::string("a key"),
-                                  std::string("weir_token_!"), no_signature, std::string(100'000, 'A'),
-                                  "weir_token_" + std::string(100'000, 'A')})
+  for (const std::string& text :
+       {std::string(), std::string("weir_token_"), std::string("a key"), std::string("weir_token_!"),
+        no_signature, std::string(100'000, 'A'), "weir_token_" + std::string(100'000, 'A')})
     CHECK(fault_of(text) == token_fault::malformed);
 }
 
