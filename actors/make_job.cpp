@@ -142,7 +142,7 @@ result<core::job> make_job(const request& r, const served_model& m) {
                      r.cache_salt.size());
   j.cache_salt = r.cache_salt;
   j.priority = r.priority;
-  j.key = r.key;
+  j.key = r.who.key;
   return j;
 }
 

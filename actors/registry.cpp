@@ -16,7 +16,7 @@ class registry {
   registry(const core::clock& time, std::function<void(std::vector<job_view>&)> look)
       : time_(time), look_(std::move(look)) {}
 
-  void on(job_born& m) { live_.emplace(m.id, living{m.key, m.created, std::move(m.cancel), {}}); }
+  void on(job_born& m) { live_.emplace(m.id, living{m.owner, m.created, std::move(m.cancel), {}}); }
 
   void on(job_ended& m) {
     const auto it = live_.find(m.last.id);
@@ -27,7 +27,7 @@ class registry {
     for (const auto& tell : job.waiting) core::insist([&] { tell(m.last); });
     if (live_.empty()) tell_empty();
     if (!m.was_accepted) return;
-    ended_.push_back({job.key, job.created, m.last});
+    ended_.push_back({job.owner, job.created, m.last});
     if (ended_.size() > kept_lines) ended_.pop_front();
   }
 
@@ -35,17 +35,17 @@ class registry {
     std::vector<job_view> all;
     all.reserve(live_.size() + ended_.size());
     for (const auto& [id, j] : live_)
-      if (knows(m.who, j.key)) all.push_back(view(id, j));
+      if (knows(m.who, j.owner)) all.push_back(view(id, j));
     std::ranges::sort(all, {}, &job_view::age_s);
     look_(all);
     std::for_each(ended_.rbegin(), ended_.rend(), [&](const line& e) {
-      if (knows(m.who, e.key)) all.push_back(view(e));
+      if (knows(m.who, e.owner)) all.push_back(view(e));
     });
     core::insist([&] { m.done(all); });
   }
 
   void on(find_job& m) {
-    if (const auto it = live_.find(m.id); it != live_.end() && knows(m.who, it->second.key)) {
+    if (const auto it = live_.find(m.id); it != live_.end() && knows(m.who, it->second.owner)) {
       if (m.cancel) {
         it->second.waiting.push_back(std::move(m.done));
         it->second.cancel();
@@ -56,7 +56,7 @@ class registry {
       return core::insist([&] { m.done(one.front()); });
     }
     for (const auto& e : ended_)
-      if (e.last.id == m.id && knows(m.who, e.key)) return core::insist([&] { m.done(view(e)); });
+      if (e.last.id == m.id && knows(m.who, e.owner)) return core::insist([&] { m.done(view(e)); });
     core::insist([&] { m.done(std::nullopt); });
   }
 
@@ -71,18 +71,18 @@ class registry {
 
  private:
   struct living {
-    std::uint64_t key;
+    principal owner;
     core::time_point created;
     std::function<void()> cancel;
     std::vector<std::function<void(std::optional<job_view>)>> waiting;
   };
   struct line {
-    std::uint64_t key;
+    principal owner;
     core::time_point created;
     job_view last;
   };
 
-  static bool knows(service::asker who, std::uint64_t key) { return !who || *who == key; }
+  static bool knows(const service::asker& who, const principal& owner) { return !who || who->has(owner); }
   double age(const living& j) const { return std::chrono::duration<double>(time_.now() - j.created).count(); }
   job_view view(const core::job_id& id, const living& j) const {
     job_view v;

@@ -1,7 +1,7 @@
 // registry.h — the actor that lists jobs, finds them, cancels them by id and reports when none is left.
 //
 // It keeps every live job, from its creation to its ending, and one line for each of the last 1,000 jobs that
-// ended. An API key sees only its own jobs; to all others they are unknown.
+// ended. A client sees only the jobs that it has() (actors/request.h); all others are unknown to it.
 //
 // Thread safety: messages from any thread. The callbacks in messages are called on the registry's thread.
 #pragma once
@@ -24,11 +24,11 @@ namespace weir::actors {
 // A job was created.
 struct job_born {
   core::job_id id;
-  std::uint64_t key;  // request::key
+  principal owner;  // request::who
   core::time_point created;
   std::function<void()> cancel;  // any thread
-  job_born(core::job_id i, std::uint64_t k, core::time_point t, std::function<void()> c)
-      : id(i), key(k), created(t), cancel(std::move(c)) {}
+  job_born(core::job_id i, principal who, core::time_point t, std::function<void()> c)
+      : id(i), owner(who), created(t), cancel(std::move(c)) {}
 };
 
 // A job ended or was refused.

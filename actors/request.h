@@ -6,7 +6,9 @@
 #pragma once
 
 #include <chrono>
+#include <compare>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <variant>
@@ -20,6 +22,16 @@ namespace weir::actors {
 
 using prompt_ids = std::vector<core::token_id>;
 using prompt_messages = std::vector<core::message>;
+
+// Whom a job belongs to: an API key, or one user of the key's browser tokens. A user learns nothing of jobs
+// that are not its own; the key itself has the jobs of its users, too.
+struct principal {
+  std::uint64_t key = 0;   // identity of the API key (net/api_keys.h); 0: none
+  std::uint64_t user = 0;  // identity of the user (net/browser_token.h); 0: the key itself
+  auto operator<=>(const principal&) const = default;
+
+  bool has(const principal& owner) const { return key == owner.key && (user == 0 || user == owner.user); }
+};
 
 struct request {
   std::string model;                                             // empty: the only model served
@@ -36,9 +48,10 @@ struct request {
   core::sampling_request sampling;           // how its tokens are chosen
   std::string cache_salt;  // computed prefixes are shared only between requests with equal salts
   int priority = 0;        // jobs with a higher one are scheduled first
-  // Identity of the client's API key (net/api_keys.h); 0: none. Waiting jobs of different keys alternate, a
-  // key sees only its own jobs, and prefixes are shared within a key unless service_options::share_prefixes.
-  std::uint64_t key = 0;
+  // The client. Waiting jobs of different keys alternate; a client sees only the jobs that it has(). Prefixes
+  // are shared within a key unless service_options::share_prefixes, and those of a user always within it.
+  principal who;
+  std::shared_ptr<const void> until_ended;  // kept until all jobs of the request have ended or are refused
   std::optional<std::chrono::milliseconds> deadline;  // from the moment the request was read
 };
 

@@ -145,7 +145,9 @@ std::shared_ptr<job_stream::state_block> service::parts::begin_choice(const requ
                                                                       const executor& shard) {
   const auto id = next_id();
   auto s = std::make_shared<job_stream::state_block>(
-      id, shard, lasting, [to = registry](const outcome& o, const job_stream::state_block& job) {
+      id, shard, lasting,
+      [to = registry, kept = r.until_ended](const outcome& o, const job_stream::state_block& job) mutable {
+        kept.reset();  // before anybody hears of the end
         job_view v;
         v.id = job.id;
         v.state = core::name(core::sequence_state::finished);
@@ -157,7 +159,7 @@ std::shared_ptr<job_stream::state_block> service::parts::begin_choice(const requ
         to.tell(job_ended(std::move(v), job.now != job_stream::phase::refused));
       });
   s->skip_special = r.skip_special_tokens;
-  registry.tell(job_born(id, r.key, s->created, [weak = std::weak_ptr(s)] {
+  registry.tell(job_born(id, r.who, s->created, [weak = std::weak_ptr(s)] {
     if (auto alive = weak.lock()) alive->cancel(core::finish_reason::cancel);
   }));
   return s;
@@ -180,13 +182,19 @@ std::vector<std::shared_ptr<job_stream>> service::submit(request r, std::uint32_
                                                          job_stream::reader changed) {
   const auto a = std::make_shared<arrival>();
   a->asked = std::move(r);
-  if (!p_->share_prefixes) a->prefix_owner = a->asked.key;
+  const principal& who = a->asked.who;
+  if (who.user != 0) {
+    a->prefix_owner = who.user;
+  } else if (!p_->share_prefixes) {
+    a->prefix_owner = who.key;
+  }
   std::vector<std::shared_ptr<job_stream>> streams;
   for (std::uint32_t i = 0; i < n; ++i) {
     a->choices.push_back(p_->begin_choice(a->asked, shard));
     streams.push_back(std::make_shared<job_stream>(a->choices.back()));
     streams.back()->follow(changed);
   }
+  a->asked.until_ended.reset();  // each choice has its own copy
   a->memory = core::memory_hold(p_->memory);
   if (auto fine = p_->judge(*a); !fine) {
     a->refuse(fine.error());

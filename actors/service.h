@@ -71,7 +71,7 @@ struct service_options {
   std::vector<model_spec> models;
   owner_options owner;
   core::text_settings text;
-  bool share_prefixes = false;  // share computed prefixes between API keys
+  bool share_prefixes = false;  // share computed prefixes between API keys, not between users of tokens
   std::optional<simulation> simulated;  // for tests
   // Records exceptions that no nearer code handled.
   std::shared_ptr<core::incidents> seen = std::make_shared<core::incidents>();
@@ -109,8 +109,8 @@ class service {
   void detokenize(std::string model, std::vector<std::int64_t> ids, executor ex,
                   std::function<void(core::result<std::string>)> done);
 
-  // Who asks for jobs. A key (request::key) sees only its own; nullopt is the program itself, which sees all.
-  using asker = std::optional<std::uint64_t>;
+  // Who asks for jobs. A client sees only those that it has(); nullopt is the program itself, which sees all.
+  using asker = std::optional<principal>;
   // Live jobs, the youngest first; then the last 1,000 ended ones, the latest first.
   void list_jobs(asker who, executor ex, std::function<void(std::vector<job_view>)> done);
   // One job, or nullopt if `who` does not see it or it is no longer kept.

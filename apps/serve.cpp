@@ -27,12 +27,31 @@ struct serve_options {
   core::server_settings server;
 };
 
+core::result<std::string> read_file(const char* option, const std::string& file) {
+  std::ifstream in(file);
+  std::string text(std::istreambuf_iterator<char>(in), {});
+  if (!in) return core::bad_param(option, "--{} {}: cannot be read", option, file);
+  return text;
+}
+
 core::result<std::vector<std::string>> read_keys(const std::string& file) {
   if (file.empty()) return std::vector<std::string>();
-  std::ifstream in(file);
-  const std::string text(std::istreambuf_iterator<char>(in), {});
-  if (!in) return core::bad_param("api-key-file", "--api-key-file {}: cannot be read", file);
-  return net::parse_api_keys(text, file);
+  const auto text = read_file("api-key-file", file);
+  if (!text) return text.error();
+  return net::parse_api_keys(*text, file);
+}
+
+// The secret without the ends of lines after it; empty where there is no file.
+core::result<std::string> read_token_secret(const std::string& file) {
+  constexpr std::size_t least_bytes = 32;
+  if (file.empty()) return std::string();
+  auto text = read_file("token-secret-file", file);
+  if (!text) return text.error();
+  while (text->ends_with('\n') || text->ends_with('\r')) text->pop_back();
+  if (text->size() < least_bytes)
+    return core::bad_param("token-secret-file", "--token-secret-file {}: a secret has {} bytes or more", file,
+                           least_bytes);
+  return text;
 }
 
 std::string url_host(const std::string& host) {
@@ -150,7 +169,8 @@ class serving {
 int run(const serve_options& o) {
   auto service = service_options_of(o.engine, o.server.queue);
   auto keys = read_keys(o.server.api_key_file);
-  for (const auto& e : {service.error(), keys.error()})
+  auto secret = read_token_secret(o.server.token_secret_file);
+  for (const auto& e : {service.error(), keys.error(), secret.error()})
     if (!e.message.empty()) {
       std::cerr << e.message << '\n';
       return exit_of(e);
@@ -158,7 +178,9 @@ int run(const serve_options& o) {
   service->text = o.server.text;
   service->share_prefixes = o.server.share_prefixes;
   service->seen = std::make_shared<core::incidents>([](std::string_view line) { spdlog::error("{}", line); });
-  return serving(o.server, std::move(*service), {o.server, std::move(*keys), {o.server.clients}}).run();
+  return serving(o.server, std::move(*service),
+                 {o.server, std::move(*keys), std::move(*secret), {o.server.clients}})
+      .run();
 }
 
 }  // namespace

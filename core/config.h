@@ -92,6 +92,7 @@ struct server_settings : listener_settings {
   queue_settings queue;
   text_settings text;
   std::string api_key_file;
+  std::string token_secret_file;
   bool share_prefixes = false;
   client_settings clients;
   std::uint64_t max_memory = 0;
@@ -244,6 +245,11 @@ void visit_settings(server_settings& s, V&& v) {
     s.allow_origin);
   v({"api-key-file", "file of keys, one a line, any of which lets a client in; none: everybody may", "FILE"},
     s.api_key_file);
+  v({"token-secret-file",
+     "file with the secret that signs browser tokens, 32 bytes or more; none: a random one, and tokens "
+     "end with the server",
+     "FILE"},
+    s.token_secret_file);
   v({"share-prefixes", "what is computed of a prompt serves other keys' requests, too", ""},
     s.share_prefixes);
   visit_settings(s.clients, v);

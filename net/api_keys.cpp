@@ -61,4 +61,10 @@ std::uint64_t key_ring::identity_of(std::string_view key) const {
   return found && !key.empty() ? identity(asked) : 0;
 }
 
+std::vector<std::uint64_t> key_ring::identities() const {
+  std::vector<std::uint64_t> all;
+  for (const digest& d : known_) all.push_back(identity(d));
+  return all;
+}
+
 }  // namespace weir::net

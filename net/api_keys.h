@@ -30,6 +30,7 @@ class key_ring {
   // The identity of a known key; 0 for any other. The time that this takes does not reveal how much of the
   // key is right.
   std::uint64_t identity_of(std::string_view key) const;
+  std::vector<std::uint64_t> identities() const;  // of all keys
 
  private:
   std::vector<std::array<unsigned char, 32>> known_;  // SHA-256 of each

@@ -132,6 +132,18 @@ std::optional<std::string> decode_base64url(std::string_view text) {
   return out;
 }
 
+std::string encode_base64url(std::string_view bytes) {
+  constexpr std::string_view digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+  std::string out;
+  unsigned bits = 0, held = 0;
+  for (const char c : bytes) {
+    bits = bits << 8 | static_cast<unsigned char>(c);
+    for (held += 8; held >= 6; held -= 6) out += digits[bits >> (held - 6) & 63];
+  }
+  if (held > 0) out += digits[bits << (6 - held) & 63];
+  return out;
+}
+
 bool is_websocket_key(std::string_view text) {
   constexpr std::size_t digits = 22, all = 24;
   const auto is_digit = [](char c) {

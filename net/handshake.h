@@ -36,6 +36,9 @@ std::optional<std::string_view> bearer_of(std::string_view authorization);
 // Padding is allowed and not required. nullopt: not base64url.
 std::optional<std::string> decode_base64url(std::string_view text);
 
+// Without padding.
+std::string encode_base64url(std::string_view bytes);
+
 // Whether a Sec-WebSocket-Key is base64 of exactly 16 bytes (RFC 6455, 4.1).
 bool is_websocket_key(std::string_view text);
 

@@ -55,7 +55,7 @@ asio::awaitable<bool> http_session::complete(openai::dialect d, const request& r
     reply no = error_reply(parsed.error());
     co_return co_await write(std::move(no));
   }
-  parsed->request.key = key_;
+  parsed->request.who = from_.who;
   auto wake_up = [news = std::weak_ptr(news_)] {
     if (auto n = news.lock()) n->notify();
   };

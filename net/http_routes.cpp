@@ -69,15 +69,16 @@ void append_model(std::string& out, const actors::model_entry& m) {
   });
 }
 
-reply list_models(hub& h) {
+reply list_models(hub& h, const bearer& from) {
   std::string out = R"({"object":"list","data":[)";
-  for (const auto& m : h.server().service.models()) append_model(out, m);
+  for (const auto& m : h.server().service.models())
+    if (from.allows_model(m.name)) append_model(out, m);
   return json_reply(out + "]}");
 }
 
-reply show_model(hub& h, const std::string& name) {
+reply show_model(hub& h, const std::string& name, const bearer& from) {
   for (const auto& m : h.server().service.models()) {
-    if (m.name != name) continue;
+    if (m.name != name || !from.allows_model(name)) continue;
     std::string out;
     append_model(out, m);
     return json_reply(std::move(out));
@@ -140,22 +141,26 @@ void append_job(std::string& out, const actors::job_view& j) {
   });
 }
 
-asio::awaitable<reply> list_jobs(hub& h, std::uint64_t key) {
-  auto begin = [&](auto done) { h.server().service.list_jobs(key, h.executor(), std::move(done)); };
-  auto jobs = co_await answer_of<std::vector<actors::job_view>>(begin);
+asio::awaitable<std::vector<actors::job_view>> jobs_of(hub& h, const bearer& from) {
+  auto begin = [&](auto done) { h.server().service.list_jobs(from.who, h.executor(), std::move(done)); };
+  co_return co_await answer_of<std::vector<actors::job_view>>(begin);
+}
+
+asio::awaitable<reply> list_jobs(hub& h, const bearer& from) {
+  const auto jobs = co_await jobs_of(h, from);
   std::string out = R"({"jobs":[)";
   for (const auto& j : jobs) append_job(out, j);
   co_return json_reply(out + "]}");
 }
 
-asio::awaitable<reply> one_job(hub& h, const route_match& route, std::uint64_t key) {
+asio::awaitable<reply> one_job(hub& h, const route_match& route, const bearer& from) {
   const auto id = core::job_id::parse(route.id);
   if (!id) co_return not_found("there is no such job");
   const bool cancel = route.to == endpoint::cancel_job;
   auto begin = [&](auto done) {
     auto& service = h.server().service;
-    cancel ? service.cancel_job(key, *id, h.executor(), std::move(done))
-           : service.find_job(key, *id, h.executor(), std::move(done));
+    cancel ? service.cancel_job(from.who, *id, h.executor(), std::move(done))
+           : service.find_job(from.who, *id, h.executor(), std::move(done));
   };
   auto job = co_await answer_of<std::optional<actors::job_view>>(begin);
   if (!job) co_return not_found("there is no such job, or it is no longer kept");
@@ -232,42 +237,70 @@ void append_clients(std::string& out, const server_state& all) {
   });
 }
 
-reply show_stats(hub& h) {
+// The user of a token cannot list jobs, so its own are here.
+asio::awaitable<reply> show_stats(hub& h, const bearer& from) {
+  std::vector<actors::job_view> own;
+  if (from.token) own = co_await jobs_of(h, from);
   std::string out;
   append_object(out, [&] {
     append_engine(out, h.server().service.stats());
     append_clients(out, h.server());
     append_count(out, "rss_bytes", resident_bytes());
+    if (!from.token) return;
+    append_key(out, "own_jobs");
+    out += '[';
+    for (const auto& j : own) append_job(out, j);
+    out += ']';
   });
-  return json_reply(std::move(out));
+  co_return json_reply(std::move(out));
+}
+
+// ---- browser tokens
+
+reply issue_token(hub& h, std::string_view body, const bearer& from) {
+  auto asked = parse_token_request(body, h.limits().json_values);
+  if (!asked) return error_reply(asked.error());
+  const std::int64_t expires_ms = unix_ms() + std::chrono::milliseconds(asked->ttl).count();
+  asked->claims.expires_ms = expires_ms;
+  std::string out;
+  append_object(out, [&] {
+    append_text(out, "token", h.server().bearers.issue(from.who.key, std::move(asked->claims)));
+    append_key(out, "expires_at");
+    append_number(out, expires_ms / 1000);
+  });
+  reply r = json_reply(std::move(out));
+  r.headers.emplace_back("Cache-Control", "no-store");
+  return r;
 }
 
 }  // namespace
 
 asio::awaitable<reply> answer_route(hub& h, const route_match& route, std::string_view target,
-                                    std::string_view body, std::uint64_t key) {
+                                    std::string_view body, const bearer& from) {
   switch (route.to) {
     case endpoint::asset:
       co_return show_asset(target);
     case endpoint::list_models:
-      co_return list_models(h);
+      co_return list_models(h, from);
     case endpoint::show_model:
-      co_return show_model(h, route.id);
+      co_return show_model(h, route.id, from);
     case endpoint::tokenize:
       co_return co_await tokenize(h, body);
     case endpoint::detokenize:
       co_return co_await detokenize(h, body);
+    case endpoint::issue_token:
+      co_return issue_token(h, body, from);
     case endpoint::list_jobs:
-      co_return co_await list_jobs(h, key);
+      co_return co_await list_jobs(h, from);
     case endpoint::show_job:
     case endpoint::cancel_job:
-      co_return co_await one_job(h, route, key);
+      co_return co_await one_job(h, route, from);
     case endpoint::live:
       co_return json_reply(R"({"status":"live"})");
     case endpoint::ready:
       co_return show_ready(h);
     case endpoint::stats:
-      co_return show_stats(h);
+      co_return co_await show_stats(h, from);
     case endpoint::stream:
       co_return error_reply(426, "upgrade_required", "this path is a WebSocket: weir.v1");
     case endpoint::planned:

@@ -13,8 +13,8 @@
 namespace weir::net {
 
 // Waits for nothing but answers of the service. `target`: target of the request. `body`: body of a POST.
-// `key`: identity of the client's key (net/api_keys.h).
+// `from`: the client.
 boost::asio::awaitable<reply> answer_route(hub& h, const route_match& route, std::string_view target,
-                                           std::string_view body, std::uint64_t key);
+                                           std::string_view body, const bearer& from);
 
 }  // namespace weir::net

@@ -123,8 +123,9 @@ asio::awaitable<bool> http_session::one_request() {
     co_return co_await upgrade(p.release());
   }
   const auto found = find_route(std::string_view(head.method_string()), head.target());
-  if (auto refused = judge(head, found)) co_return co_await refuse(std::move(*refused), p);
-  key_ = key_of(head);
+  const auto from = sender_of(head);
+  if (auto refused = judge(head, from, found)) co_return co_await refuse(std::move(*refused), p);
+  from_ = from ? *from : bearer{};  // a public route needs nobody known
   p.body_limit(hub_.limits().body_bytes);
   if (p.content_length().value_or(0) > hub_.limits().body_bytes) {
     ec = http::error::body_limit;
@@ -259,20 +260,33 @@ std::optional<reply> http_session::judge_once(const request& r, http::field head
                      fmt::format("several {} headers", std::string_view(http::to_string(header))));
 }
 
-std::uint64_t http_session::key_of(const request& r) const {
+http_session::sender http_session::sender_of(const request& r) const {
   const auto key = bearer_of(r[http::field::authorization]);
-  return key ? hub_.server().keys.identity_of(*key) : 0;
+  return hub_.server().bearers.judge(key.value_or(std::string_view()), unix_ms());
 }
 
-std::optional<reply> http_session::judge_key(const request& r, endpoint to) const {
+std::optional<reply> http_session::judge_key(const request& r, const sender& from, endpoint to) const {
   const bool is_public = to == endpoint::asset || to == endpoint::live || to == endpoint::ready;
-  if (hub_.server().keys.empty() || is_public || key_of(r)) return std::nullopt;
+  if (is_public) return std::nullopt;
+  if (from) return judge_token(r, *from, to);
   reply no =
       error_reply(401, "invalid_api_key",
                   bearer_of(r[http::field::authorization]) ? "this key is not known"
                                                            : "a key is needed: Authorization: Bearer …");
+  if (from.error() == token_fault::expired) no = error_reply(401, "token_expired", "this token has expired");
   no.headers.emplace_back("WWW-Authenticate", "Bearer");
   return no;
+}
+
+// A page of the server's own origin sends no Origin header with a GET.
+std::optional<reply> http_session::judge_token(const request& r, const bearer& from, endpoint to) const {
+  if (!from.token) return std::nullopt;
+  if (to != endpoint::list_models && to != endpoint::show_model && to != endpoint::stats)
+    return error_reply(403, "token_forbidden",
+                       "a browser token opens the WebSocket, GET /v1/models and GET /v1/stats alone");
+  const auto origin = r.find(http::field::origin);
+  if (origin == r.end() || from.allows_origin(origin->value())) return std::nullopt;
+  return error_reply(403, "origin_forbidden", "this token is for pages of another origin");
 }
 
 std::optional<reply> http_session::judge_route(const request& r, const found_route& found) const {
@@ -282,7 +296,9 @@ std::optional<reply> http_session::judge_route(const request& r, const found_rou
     no.headers.emplace_back("Allow", wrong->allow);
     return no;
   }
-  if (std::holds_alternative<no_route>(found))
+  const auto* route = std::get_if<route_match>(&found);
+  const bool no_tokens = route && route->to == endpoint::issue_token && hub_.server().bearers.everybody();
+  if (no_tokens || std::holds_alternative<no_route>(found))
     return error_reply(404, "not_found", fmt::format("there is nothing at {}", legible(path_of(r.target()))));
   if (r.method() != http::verb::post) return std::nullopt;
   std::string_view type = r[http::field::content_type];
@@ -293,7 +309,8 @@ std::optional<reply> http_session::judge_route(const request& r, const found_rou
 }
 
 // All that can be said of a request before its body is read.
-std::optional<reply> http_session::judge(const request& r, const found_route& found) const {
+std::optional<reply> http_session::judge(const request& r, const sender& from,
+                                         const found_route& found) const {
   const auto codings = joined_lines(r, http::field::transfer_encoding);
   const framing framed{r.version(), codings, r.count(http::field::content_length) > 0};
   if (auto refused = judge_framing(framed)) return refused;
@@ -307,7 +324,7 @@ std::optional<reply> http_session::judge(const request& r, const found_route& fo
   if (auto refused = judge_host(r)) return refused;
   if (auto refused = judge_once(r, http::field::authorization)) return refused;
   const auto* route = std::get_if<route_match>(&found);
-  if (auto refused = judge_key(r, route ? route->to : endpoint::planned)) return refused;
+  if (auto refused = judge_key(r, from, route ? route->to : endpoint::planned)) return refused;
   return judge_route(r, found);
 }
 
@@ -334,8 +351,12 @@ std::optional<reply> http_session::judge_upgrade(const request& r, admission& ho
   how.subprotocol = offered.weir_v1;
   auto key = offered.bearer;
   if (auto header = bearer_of(r[http::field::authorization])) key = std::string(*header);
-  how.key = key ? all.keys.identity_of(*key) : 0;
-  how.authenticated = all.keys.empty() || how.key;
+  const auto from = all.bearers.judge(key.value_or(std::string()), unix_ms());
+  how.authenticated = from.has_value();
+  if (from) how.from = *from;
+  if (origin != r.end()) how.origin = origin->value();
+  if (!how.from.allows_origin(how.origin))
+    return error_reply(403, "origin_forbidden", "this token is for pages of another origin");
   // closed with 4401 after the upgrade: a browser cannot read a 401
   how.wrong_key = key && !how.authenticated;
   if (!protocols.empty() && !offered.weir_v1) {
@@ -367,7 +388,7 @@ asio::awaitable<bool> http_session::upgrade(request r) {
 asio::awaitable<bool> http_session::answer(const request& r, const route_match& route) {
   if (route.to == endpoint::completions) co_return co_await complete(openai::dialect::completion, r);
   if (route.to == endpoint::chat_completions) co_return co_await complete(openai::dialect::chat, r);
-  reply got = co_await answer_route(hub_, route, r.target(), r.body(), key_);
+  reply got = co_await answer_route(hub_, route, r.target(), r.body(), from_);
   co_return co_await write(std::move(got));
 }
 

@@ -65,11 +65,13 @@ class http_session : public std::enable_shared_from_this<http_session> {
   void read_within(std::chrono::milliseconds most);
   // What speaks against it, if anything does.
   std::optional<reply> judge_host(const request& r) const;
-  std::optional<reply> judge_key(const request& r, endpoint to) const;
+  using sender = boost::system::result<bearer, token_fault>;
+  sender sender_of(const request& r) const;  // by its Authorization header
+  std::optional<reply> judge_key(const request& r, const sender& from, endpoint to) const;
+  std::optional<reply> judge_token(const request& r, const bearer& from, endpoint to) const;
   std::optional<reply> judge_route(const request& r, const found_route& found) const;
-  std::optional<reply> judge(const request& r, const found_route& found) const;
+  std::optional<reply> judge(const request& r, const sender& from, const found_route& found) const;
   std::optional<reply> judge_once(const request& r, boost::beast::http::field header) const;
-  std::uint64_t key_of(const request& r) const;  // the identity of its API key; 0: none that is known
   std::optional<reply> judge_upgrade(const request& r, admission& how) const;
 
   // http_watch.cpp. Until stop_watching() has returned what the client sends is read into buffer_; news_ is
@@ -87,8 +89,8 @@ class http_session : public std::enable_shared_from_this<http_session> {
   boost::beast::flat_buffer buffer_;  // bounded: a header, or the framing of a body, or what is sent ahead
   std::shared_ptr<wake> news_;
   std::string request_id_;
-  unsigned version_ = 11;    // of the request being answered
-  std::uint64_t key_ = 0;    // of whoever sends it, from its header alone: a trailer says nothing of it
+  unsigned version_ = 11;  // of the request being answered
+  bearer from_;            // whoever sends it, from its header alone: a trailer says nothing of it
   http_state state_;
   send_progress sending_;
   bool head_only_ = false;  // the request being answered is a HEAD

@@ -24,7 +24,8 @@
 #include "actors/service.h"
 #include "core/delays.h"
 #include "net/address_book.h"
-#include "net/api_keys.h"
+#include "net/bearer.h"
+#include "net/job_places.h"
 #include "net/limits.h"
 
 namespace weir::net {
@@ -40,13 +41,14 @@ struct server_state {
       : service(s),
         seen(s.seen()),
         options(std::move(o)),
-        keys(options.api_keys),
+        bearers(options.api_keys, options.token_secret),
         callers(std::make_shared<address_book>(options.limits.sockets_per_address, options.limits.trusted)) {}
 
   actors::service& service;
   core::incidents& seen;  // exceptions that ended a connection
   const server_options options;
-  const key_ring keys;
+  const known_bearers bearers;
+  job_places token_jobs;  // of browser tokens
   const std::shared_ptr<address_book> callers;
   std::string listen_host;  // as bound; constant once the server has started
   bool loopback = false;    // listen_host is a loopback address; constant once the server has started

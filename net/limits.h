@@ -36,6 +36,7 @@ struct server_limits : core::client_settings {
 
 struct server_options : core::listener_settings {
   std::vector<std::string> api_keys;  // empty: no key is needed
+  std::string token_secret;           // signs browser tokens; empty: a random one
   server_limits limits;
 };
 

@@ -15,6 +15,7 @@ struct route {
 
 constexpr route routes[] = {
     {"GET", "/v1/stream", endpoint::stream},
+    {"POST", "/v1/stream/tokens", endpoint::issue_token},
     {"POST", "/v1/completions", endpoint::completions},
     {"POST", "/v1/chat/completions", endpoint::chat_completions},
     {"GET", "/v1/models", endpoint::list_models},

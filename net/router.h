@@ -19,6 +19,7 @@ enum class endpoint {
   show_model,
   tokenize,
   detokenize,
+  issue_token,
   list_jobs,
   show_job,
   cancel_job,

@@ -36,6 +36,7 @@ enum class close_code : std::uint16_t {
   our_fault = 1011,
   overloaded = 1013,
   bad_key = 4401,
+  forbidden = 4403,
   not_authenticated = 4408,
   too_many_messages = 4429,
   slow_consumer = 4440,

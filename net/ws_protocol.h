@@ -26,7 +26,7 @@ inline constexpr std::size_t max_lane_id = 64;  // bytes
 // ---- client to server
 
 struct session_auth {
-  std::string token;  // an API key
+  std::string token;  // an API key or a browser token
 };
 
 struct response_create {

@@ -65,6 +65,7 @@ class session : public std::enable_shared_from_this<session> {
   void on(ws::response_cancel& m);
   void on(ws::ping& m);
   void on(ws::pong&) {}
+  bool judge_token(const std::string& lane, actors::request& r);
 
   void welcome();
   void say(std::string frame);
@@ -232,10 +233,10 @@ void session::understand(std::string_view frame) {
 }
 
 void session::on(ws::session_auth& m) {
-  const auto& keys = hub_.server().keys;
-  const auto key = keys.identity_of(m.token);
-  if (!keys.empty() && !key) return close(close_code::bad_key);
-  how_.key = key;
+  auto from = hub_.server().bearers.judge(m.token, unix_ms());
+  if (!from) return close(close_code::bad_key);
+  if (!from->allows_origin(how_.origin)) return close(close_code::forbidden);
+  how_.from = std::move(*from);
   if (!std::exchange(how_.authenticated, true)) welcome();
 }
 
@@ -253,11 +254,37 @@ void session::on(ws::response_create& m) {
                       false});
   }
   auto request = std::move(m.request);
-  request.key = how_.key;
+  request.who = how_.from.who;
+  if (!judge_token(m.id, request)) return;
   auto job = hub_.server().service.submit(std::move(request), hub_.executor(), [self = weak_from_this()] {
     if (auto alive = self.lock()) alive->write_next();
   });
   writer_.open_lane(std::make_unique<ws::lane>(std::move(m), std::move(job)));
+}
+
+// Whether the client's token, if it has one, lets it make this job. If not, the client has been told.
+bool session::judge_token(const std::string& lane, actors::request& r) {
+  const auto& token = how_.from.token;
+  if (!token) return true;
+  if (how_.from.expired(unix_ms())) {
+    say_error(
+        {lane, "token_expired", "the token has expired: send session.auth with a new one", {}, {}, false});
+    return false;
+  }
+  if (r.model.empty()) r.model = token->model;
+  if (!how_.from.allows_model(r.model)) {
+    close(close_code::forbidden);
+    return false;
+  }
+  r.until_ended = hub_.server().token_jobs.take(r.who, token->max_jobs);
+  if (r.until_ended) return true;
+  say_error({lane,
+             "too_many_jobs",
+             fmt::format("this token allows {} responses at a time", token->max_jobs),
+             {},
+             {},
+             false});
+  return false;
 }
 
 void session::on(ws::response_cancel& m) {
@@ -274,11 +301,11 @@ void session::on(ws::response_cancel& m) {
   // It may be a job whose own socket is gone.
   const auto id = core::job_id::parse(m.response_id);
   if (!id) return say_error(unknown({}));
-  hub_.server().service.cancel_job(how_.key, *id, hub_.executor(),
-                                [self = weak_from_this(), unknown](auto found) {
-                                  auto alive = self.lock();
-                                  if (alive && !found) alive->say_error(unknown({}));
-                                });
+  hub_.server().service.cancel_job(how_.from.who, *id, hub_.executor(),
+                                   [self = weak_from_this(), unknown](auto found) {
+                                     auto alive = self.lock();
+                                     if (alive && !found) alive->say_error(unknown({}));
+                                   });
 }
 
 void session::on(ws::ping& m) {
@@ -295,10 +322,13 @@ void session::welcome() {
   const server_limits& have = hub_.limits();
   std::vector<std::string> names;
   for (const auto& m : hub_.server().service.models()) {
+    if (!how_.from.allows_model(m.name)) continue;
     names.push_back(m.name);
     l.max_tokens = std::max<std::uint64_t>(l.max_tokens, m.context);
   }
   l.max_jobs = have.jobs;
+  if (const auto& token = how_.from.token; token && token->max_jobs != 0)
+    l.max_jobs = std::min<std::uint64_t>(l.max_jobs, token->max_jobs);
   l.max_frame = have.frame_bytes;
   l.detach_grace_ms = static_cast<std::uint64_t>(have.detach_grace.count());
   l.retain_ms = static_cast<std::uint64_t>(have.retain.count());

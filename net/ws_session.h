@@ -19,11 +19,12 @@ namespace weir::net {
 
 struct admission {
   bool authenticated = false;  // else session.auth has to come first
-  bool wrong_key = false;      // a key came with the handshake, and nobody knows it
-  std::uint64_t key = 0;       // which of the server's keys let it in; 0: none
+  bool wrong_key = false;      // a key or token came with the handshake, and is not known
+  bearer from;                 // whose key or token let it in
+  std::string origin;          // the Origin header; empty: there was none
   bool subprotocol = false;    // the client offered weir.v1
   address_book::entry caller;
-  core::memory_hold memory;    // of the connection
+  core::memory_hold memory;  // of the connection
   std::string request_id;
 };
 

@@ -2,9 +2,12 @@
 import assert from "node:assert/strict";
 import { execFile, spawn } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { get } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, describe, test } from "node:test";
+
+import { start_real } from "./real_server.js";
 
 const binary = process.env.WEIR_BIN;
 const folder = mkdtempSync(join(tmpdir(), "weir-cli-"));
@@ -54,6 +57,10 @@ const rows = [
   ["a file of keys", ["serve", "--device", "sim", "--api-key-file", "/nowhere"], 2, /\/nowhere/],
   ["a key twice", ["serve", "--device", "sim", "--api-key-file", file("keys", "# ours\na\n b\na \n")], 2,
     /keys: lines 2 and 4 are the same key/],
+  ["a file of a secret", ["serve", "--device", "sim", "--token-secret-file", "/nowhere"], 2, /\/nowhere/],
+  ["a short secret",
+    ["serve", "--device", "sim", "--token-secret-file", file("secret", "x".repeat(31) + "\n")], 2,
+    /--token-secret-file .*secret: a secret has 32 bytes or more/],
   ["a configuration file", [...sim, "--config", "/nowhere"], 2, /--config \/nowhere/],
   ["a configuration file's key", [...sim, "--config", file("odd.toml", "dance = 1\n")], 2, /'dance'/],
   ["a configuration file's value", [...sim, "--config", file("bad.toml", "max-batch = 0\n")], 2, /max-batch/],
@@ -99,5 +106,45 @@ describe("exit codes", { skip: binary ? false : "WEIR_BIN is not set" }, () => {
     const answers = got.stdout.trim().split("\n").map((l) => JSON.parse(l));
     assert.deepEqual(answers.map((a) => "error" in a), [false, true, false]);
     assert.match(got.stderr, /line 2/);
+  });
+
+  test("no key and no browser token is in a log", async () => {
+    const key = "the-key-that-is-in-no-log";
+    const keys = file("one-key", key);
+    const args = ["--device", "sim", "--log-level", "trace", "--api-key-file", keys];
+    const server = await start_real({ args });
+    const ask = (bearer, path, body) => fetch(server.url + path, {
+      method: body ? "POST" : "GET",
+      headers: { authorization: `Bearer ${bearer}`, "content-type": "application/json" },
+      body,
+    });
+    try {
+      const { token } = await (await ask(key, "/v1/stream/tokens", "{}")).json();
+      const secret = token.slice(-40);
+      for (const bearer of [key, token, `${token}A`]) {
+        for (const path of ["/v1/stats", "/v1/jobs"]) await (await ask(bearer, path)).text();
+        const refused = await (await ask(bearer, "/v1/stream/tokens", '{"ttl_s":0}')).text();
+        assert.ok(!refused.includes(secret) && !refused.includes(key));
+        const headers = {
+          connection: "Upgrade",
+          upgrade: "websocket",
+          "sec-websocket-version": "13",
+          "sec-websocket-key": "dGhlIHNhbXBsZSBub25jZQ==",
+          "sec-websocket-protocol": `weir.v1, bearer.${Buffer.from(bearer).toString("base64url")}`,
+        };
+        const chosen = await new Promise((resolve, reject) => {
+          get(`${server.url}/v1/stream`, { headers })
+            .on("upgrade", (r, socket) => {
+              socket.destroy();
+              resolve(r.headers["sec-websocket-protocol"]);
+            })
+            .on("error", reject);
+        });
+        assert.equal(chosen, "weir.v1");
+      }
+      assert.ok(!server.log().includes(secret) && !server.log().includes(key));
+    } finally {
+      await server.stop();
+    }
   });
 });

@@ -2,7 +2,8 @@
 import { spawn } from "node:child_process";
 import { createInterface } from "node:readline";
 
-/** @returns {Promise<{url: string, port: number, stop: () => Promise<void>}>} once it says it is ready */
+/** Resolves once it says it is ready. log(): what it wrote to stderr so far.
+ * @returns {Promise<{url: string, port: number, log: () => string, stop: () => Promise<void>}>} */
 export async function start_real({ port = 0, args = ["--device", "sim"] } = {}) {
   const server = spawn(process.env.WEIR_BIN, ["serve", ...args, "--listen", `127.0.0.1:${port}`], {
     stdio: ["ignore", "pipe", "pipe"],
@@ -20,6 +21,7 @@ export async function start_real({ port = 0, args = ["--device", "sim"] } = {}) 
   });
   return {
     url,
+    log: () => log,
     port: Number(new URL(url).port),
     stop: async () => {
       server.kill("SIGKILL");

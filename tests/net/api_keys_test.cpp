@@ -33,6 +33,7 @@ TEST_CASE("api_keys: who somebody is hangs on the key alone, not on its place") 
   CHECK(ring.identity_of("alpha") == other.identity_of("alpha"));
   CHECK(ring.identity_of("beta") == other.identity_of("beta"));
   CHECK(ring.identity_of("alpha") != ring.identity_of("beta"));
+  CHECK(ring.identities() == std::vector{ring.identity_of("alpha"), ring.identity_of("beta")});
   for (const char* no : {"", "bet", "betaa", "Alpha", "gamma"}) CHECK(ring.identity_of(no) == 0);
 }
 

@@ -102,6 +102,16 @@ TEST_CASE("handshake: subprotocols are read with their bearer key") {
   CHECK(!parse_protocols("weir.v11,Weir.v1").weir_v1);
 }
 
+TEST_CASE("handshake: base64url is encoded without padding") {
+  const struct {
+    std::string bytes, text;
+  } rows[] = {{"", ""}, {"f", "Zg"}, {"fo", "Zm8"}, {"foo", "Zm9v"}, {"foob", "Zm9vYg"}, {"\xfb\xff", "-_8"}};
+  for (const auto& r : rows) {
+    CHECK(encode_base64url(r.bytes) == r.text);
+    CHECK(decode_base64url(r.text) == r.bytes);
+  }
+}
+
 TEST_CASE("handshake: base64url is decoded exactly") {
   CHECK(decode_base64url("") == "");
   CHECK(decode_base64url("Zg") == "f");

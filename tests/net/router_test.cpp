@@ -14,6 +14,7 @@ TEST_CASE("router: every route of the wire page is found") {
       {"HEAD", "/", endpoint::asset, ""},
       {"GET", "/weir.js", endpoint::asset, ""},
       {"GET", "/v1/stream?x=1", endpoint::stream, ""},
+      {"POST", "/v1/stream/tokens", endpoint::issue_token, ""},
       {"POST", "/v1/completions", endpoint::completions, ""},
       {"POST", "/v1/chat/completions", endpoint::chat_completions, ""},
       {"GET", "/v1/models", endpoint::list_models, ""},

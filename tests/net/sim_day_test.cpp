@@ -108,7 +108,7 @@ struct day : town {
     r.max_tokens = std::min(a.output, longest_output);
     r.cache_salt = random() % 5 == 0 ? "tenant" : "";
     r.priority = random() % 10 == 0 ? 1 : 0;
-    r.key = random() % 3;
+    r.who.key = random() % 3;
     if (random() % 12 == 0) r.deadline = std::chrono::milliseconds(1 + random() % 10000);
     if (random() % 8 == 0) r.stop = {fmt::format("w{:02d}", random() % 100)};
     return r;

@@ -60,13 +60,13 @@ TEST_CASE("ws closing: the codes are those of the wire page") {
   const struct {
     close_code code;
     int number;
-  } rows[] = {{close_code::going_away, 1001},       {close_code::protocol_fault, 1002},
-              {close_code::no_status, 1005},        {close_code::abnormal, 1006},
-              {close_code::bad_payload, 1007},      {close_code::too_big, 1009},
-              {close_code::our_fault, 1011},        {close_code::overloaded, 1013},
-              {close_code::bad_key, 4401},          {close_code::not_authenticated, 4408},
-              {close_code::too_many_messages, 4429}, {close_code::slow_consumer, 4440},
-              {close_code::too_old, 4441}};
+  } rows[] = {{close_code::going_away, 1001},        {close_code::protocol_fault, 1002},
+              {close_code::no_status, 1005},         {close_code::abnormal, 1006},
+              {close_code::bad_payload, 1007},       {close_code::too_big, 1009},
+              {close_code::our_fault, 1011},         {close_code::overloaded, 1013},
+              {close_code::bad_key, 4401},           {close_code::forbidden, 4403},
+              {close_code::not_authenticated, 4408}, {close_code::too_many_messages, 4429},
+              {close_code::slow_consumer, 4440},     {close_code::too_old, 4441}};
   for (const auto& r : rows) CHECK(static_cast<int>(r.code) == r.number);
 }
 
