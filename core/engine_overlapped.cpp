@@ -14,13 +14,15 @@ step_report engine::state::overlapped_step() {
   const batch& work = schedule();
   std::optional<in_flight> next = launch(work);
   if (next) plan.computed(now);
+  const bool collects = under_way.has_value();
   collect();
   if (next && !fault) {
     list_draws(*next, work);
     under_way = std::move(next);
   }
   deliver();
-  return close_step(under_way.has_value());
+  // What was collected may have ended a sequence whose place or pages a waiting job needs.
+  return close_step(under_way.has_value() || collects);
 }
 
 step_report engine::state::land() {

@@ -296,6 +296,22 @@ TEST_CASE("overlapped steps: the last job's cancel leaves a step under way, whic
   CHECK(a->tokens.size() == 3);
 }
 
+TEST_CASE("overlapped steps: a job that waits for a place takes it at once, however far its deadline is") {
+  auto c = small_config();
+  c.max_batch = 1;
+  engine_rig rig(c, loop_kind::overlapped);
+  auto first = rig.submit(rig.job(1, 3));
+  auto later = rig.job(2, 3);
+  later.deadline = rig.clock.now() + std::chrono::hours(1);
+  auto second = rig.submit(std::move(later));
+  for (int steps = 0; !second->end; ++steps) {
+    REQUIRE(steps < 100);
+    const auto report = rig.step();
+    CHECK((rig.engine->idle() || report.wait_until <= rig.clock.now()));
+  }
+  CHECK(second->end->reason == finish_reason::length);
+}
+
 TEST_CASE("overlapped steps: a page that decoding filled is found by the next prompt that begins so") {
   engine_rig rig = overlapped();
   auto first = rig.job(1, 150, 20);
