@@ -110,7 +110,7 @@ TEST_CASE("pause: a job that waits does not enter until it is resumed") {
 
 TEST_CASE("pause: where pages are short the paused job loses its own first, whatever its priority") {
   for (const auto how : loops) {
-    engine_rig rig(tight(8, 5), how);
+    engine_rig rig(tight(8, 6), how);
     auto first = rig.job(1, 60, 100);
     first.priority = 9;
     auto a = rig.submit(first);
