@@ -83,7 +83,8 @@ struct step_report {
   duration took{};
   duration waited{};  // overlapped loop: how long the host waited for the device
   // No step can do anything before this time, unless a message comes: the next due() of a paced model, the
-  // next deadline, the end of a pause, or the next offer to a full sink. Time zero: step again at once if the engine is not idle.
+  // next deadline, the end of a pause, or the next offer to a full sink. Time zero: step
+  // again at once if the engine is not idle.
   time_point wait_until{};
 };
 

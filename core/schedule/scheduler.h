@@ -76,8 +76,8 @@ class scheduler {
   std::span<const std::unique_ptr<sequence>> running() const noexcept { return running_; }
   // The paused sequences, in order of their pauses; those that await a draw are among them.
   std::span<const std::unique_ptr<sequence>> paused() const noexcept { return paused_; }
-  // Calls f(std::unique_ptr<sequence>&) for each sequence of the batch and each paused one. Those that f moves
-  // away leave.
+  // Calls f(std::unique_ptr<sequence>&) for each sequence of the batch and each paused one. Those that f
+  // moves away leave.
   template <class F>
   void sweep(F f) {
     sweep(running_, f);
@@ -141,7 +141,7 @@ class scheduler {
 
   // Puts paused sequences without pages whose pause is over back into the waiting line.
   void queue_woken(time_point now);
-  // Lets paused sequences with pages whose pause is over return to the batch, those of at least this priority.
+  // Lets paused sequences with pages whose pause is over, of at least this priority, return to the batch.
   void return_paused(int priority, time_point now);
   // Preempts the paused sequence that has pages and matters least; false if none has any.
   bool preempt_paused();
