@@ -89,6 +89,20 @@ bool engine::cancel(const job_id& id, finish_reason why) {
   return true;
 }
 
+bool engine::pause(const job_id& id, time_point until) {
+  const auto it = s_->known.find(id);
+  if (it == s_->known.end() || it->second->ended()) return false;
+  s_->plan.pause(*it->second, until);
+  return true;
+}
+
+bool engine::resume(const job_id& id) {
+  const auto it = s_->known.find(id);
+  if (it == s_->known.end() || it->second->ended() || !it->second->paused_until) return false;
+  it->second->paused_until = time_point::min();
+  return true;
+}
+
 void engine::state::begin() { now = time.now(); }
 
 void engine::state::expire() {
@@ -105,6 +119,7 @@ void engine::state::expire() {
   };
   plan.waiting().each(look);
   for (const auto& s : plan.running()) look(*s);
+  for (const auto& s : plan.paused()) look(*s);
   for (const sequence* s : late) {
     finishing.push_back(plan.take(*s));
     close(*finishing.back(), finish_reason::timeout);
@@ -170,25 +185,31 @@ void engine::state::judge(in_flight step, time_point at) {
   const auto running = plan.running();
   for (std::size_t i = 0; i < running.size(); ++i) {
     fetch_ahead(running, i);
-    const auto& s = running[i];
+    if (running[i]->awaits()) judge(*running[i], step, at);
+  }
+  for (const auto& s : plan.paused()) {
     if (!s->awaits()) continue;
-    const drawn& got = step.results[s->take_draw()];
-    if (got.fault) {
-      close(*s, finish_reason::error,
-            make_error(errc::internal, "the model gave logits that are not finite at position {}",
-                       s->length()));
-      ++bad_endings;
-      continue;
-    }
-    ++report.tokens;
-    if (!s->accept({got.id, at}, text)) {
-      close(*s, s->how.reason);
-      bad_endings = 0;
-    } else if (s->fills_page()) {
-      name_pages(*s, pool);
-    }
+    judge(*s, step, at);
+    if (!s->ended()) s->rest();
   }
   over = std::move(step);
+}
+
+void engine::state::judge(sequence& s, const in_flight& step, time_point at) {
+  const drawn& got = step.results[s.take_draw()];
+  if (got.fault) {
+    close(s, finish_reason::error,
+          make_error(errc::internal, "the model gave logits that are not finite at position {}", s.length()));
+    ++bad_endings;
+    return;
+  }
+  ++report.tokens;
+  if (!s.accept({got.id, at}, text)) {
+    close(s, s.how.reason);
+    bad_endings = 0;
+  } else if (s.fills_page()) {
+    name_pages(s, pool);
+  }
 }
 
 void engine::state::deliver() {
@@ -218,7 +239,9 @@ step_report engine::state::close_step(bool busy) {
 
 time_point engine::state::next_event() {
   time_point next = std::min(plan.next_due(), earliest_deadline);
-  bool full = std::ranges::any_of(plan.running(), [](const auto& s) { return s->tail_waits(); });
+  next = std::min(next, plan.next_wake(now));
+  const auto waits = [](const auto& s) { return s->tail_waits(); };
+  bool full = std::ranges::any_of(plan.running(), waits) || std::ranges::any_of(plan.paused(), waits);
   plan.each_preempted([&](const sequence& s) { full = full || s.tail_waits(); });
   if (full || !finishing.empty()) next = std::min(next, now + offer_again);
   return next == time_point::max() ? time_point{} : next;

@@ -55,7 +55,7 @@ struct engine_config {
   double prompt_share = 0;
 };
 
-enum class sequence_state { queued, prefilling, decoding, finished };
+enum class sequence_state { queued, prefilling, decoding, paused, finished };
 const char* name(sequence_state s) noexcept;
 
 // One job of an engine, as list() shows it.
@@ -83,14 +83,15 @@ struct step_report {
   duration took{};
   duration waited{};  // overlapped loop: how long the host waited for the device
   // No step can do anything before this time, unless a message comes: the next due() of a paced model, the
-  // next deadline, or the next offer to a full sink. Time zero: step again at once if the engine is not idle.
+  // next deadline, the end of a pause, or the next offer to a full sink. Time zero: step
+  // again at once if the engine is not idle.
   time_point wait_until{};
 };
 
 // The state of an engine, for telemetry.
 struct engine_counts {
   // Jobs by state. `finishing`: ended jobs whose sinks have not taken the last tokens; they have no pages.
-  // `paused` is always 0.
+  // `paused`: by pause(), wherever they were.
   std::uint32_t queued = 0, prefilling = 0, decoding = 0, paused = 0, finishing = 0;
   // Pages on the device. total = free + cached + used.
   std::uint32_t pages_total = 0, pages_free = 0, pages_cached = 0, pages_used = 0;
@@ -158,6 +159,18 @@ class engine {
   // dropped. Returns false if no unfinished job has this id. May discover that the device failed: check
   // fault() afterwards.
   bool cancel(const job_id& id, finish_reason why = finish_reason::cancel);
+
+  // Pauses a job, for instance while its reader is slow: from the next step() on it computes no rows. Its
+  // sampled tokens are still offered, as is the token of a draw in flight. It keeps its pages, but takes no
+  // place in the batch, and is preempted before all running sequences. A job that is not in the batch does
+  // not enter it. The job goes on by itself in the first step at or after `until`; a second call changes the
+  // time. Returns false if no job has this id, or it only has tokens to deliver. Throws std::bad_alloc where
+  // host memory is short; nothing has changed then.
+  bool pause(const job_id& id, time_point until);
+  // Ends the pause of a job: the next step lets it return, ahead of waiting jobs of its priority, where the
+  // batch has a place; a job that was never in the batch goes back to its place in the waiting line. Returns
+  // false if the job is not paused.
+  bool resume(const job_id& id);
 
   // No job is unfinished, and no step is under way on the device.
   bool idle() const noexcept;

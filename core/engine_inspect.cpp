@@ -5,14 +5,34 @@
 
 namespace weir::core {
 
+namespace {
+
+// Counts the pages of a sequence in the batch or a paused one; returns what is wrong with it, if anything.
+std::string check(const sequence& s, std::vector<std::uint32_t>& references) {
+  for (const page_id p : s.pages.all()) ++references[static_cast<std::size_t>(p)];
+  if (s.named * page_tokens > s.computed)
+    return fmt::format("job {} has named rows that are not computed", s.asked.id.text());
+  if (s.computed > s.length() || pages_for(s.computed) > s.pages.size()) {
+    return fmt::format("job {} has {} rows in {} pages", s.asked.id.text(), s.computed, s.pages.size());
+  }
+  if (s.delivered > s.decided || s.decided > s.output.size() || s.output.size() > s.max_output) {
+    return fmt::format("job {}: {} delivered, {} decided, {} sampled of {}", s.asked.id.text(),
+                       s.delivered, s.decided, s.output.size(), s.max_output);
+  }
+  return {};
+}
+
+}  // namespace
+
 const char* name(sequence_state s) noexcept {
-  constexpr const char* names[] = {"queued", "prefilling", "decoding", "finished"};
+  constexpr const char* names[] = {"queued", "prefilling", "decoding", "paused", "finished"};
   return names[static_cast<int>(s)];
 }
 
 engine_counts engine::counts() const noexcept {
   engine_counts c = s_->totals;
   c.queued = static_cast<std::uint32_t>(s_->plan.waiting().size());
+  c.paused = static_cast<std::uint32_t>(s_->plan.paused().size());
   c.finishing = static_cast<std::uint32_t>(s_->finishing.size());
   c.queued_tokens = s_->plan.waiting().tokens();
   for (const auto& s : s_->plan.running()) ++(s->decoding() ? c.decoding : c.prefilling);
@@ -44,6 +64,7 @@ void engine::list(std::vector<sequence_view>& out) const {
   for (const auto& s : s_->plan.running()) {
     add(*s, s->decoding() ? sequence_state::decoding : sequence_state::prefilling);
   }
+  for (const auto& s : s_->plan.paused()) add(*s, sequence_state::paused);
   s_->plan.waiting().each([&](const sequence& s) { add(s, sequence_state::queued); });
   for (const auto& s : s_->finishing) add(*s, sequence_state::finished);
 }
@@ -51,19 +72,16 @@ void engine::list(std::vector<sequence_view>& out) const {
 std::string engine::check_integrity() const {
   const page_pool& pool = s_->pool;
   std::vector<std::uint32_t> references(pool.total(), 0);
+  std::string wrong;
   for (const auto& s : s_->plan.running()) {
-    for (const page_id p : s->pages.all()) ++references[static_cast<std::size_t>(p)];
-    if (!s->in_batch())
+    if (!s->in_batch() || s->paused_until)
       return fmt::format("job {} has left, and is in the batch", s->asked.id.text());
-    if (s->named * page_tokens > s->computed)
-      return fmt::format("job {} has named rows that are not computed", s->asked.id.text());
-    if (s->computed > s->length() || pages_for(s->computed) > s->pages.size()) {
-      return fmt::format("job {} has {} rows in {} pages", s->asked.id.text(), s->computed, s->pages.size());
-    }
-    if (s->delivered > s->decided || s->decided > s->output.size() || s->output.size() > s->max_output) {
-      return fmt::format("job {}: {} delivered, {} decided, {} sampled of {}", s->asked.id.text(),
-                         s->delivered, s->decided, s->output.size(), s->max_output);
-    }
+    if (wrong = check(*s, references); !wrong.empty()) return wrong;
+  }
+  for (const auto& s : s_->plan.paused()) {
+    if (!s->paused_until || (s->phase != sequence_phase::paused && !s->awaits()))
+      return fmt::format("job {} is not paused, and is among those that are", s->asked.id.text());
+    if (wrong = check(*s, references); !wrong.empty()) return wrong;
   }
   for (std::size_t p = 0; p < references.size(); ++p) {
     if (references[p] != pool.references(static_cast<page_id>(p))) {
@@ -75,9 +93,10 @@ std::string engine::check_integrity() const {
   if (taken + pool.cached() + pool.free() != pool.total())
     return fmt::format("of {} pages {} are used, {} cached, {} free", pool.total(), taken, pool.cached(),
                        pool.free());
-  if (auto wrong = pool.names().check([&](page_id p) { return pool.references(p) > 0; }); !wrong.empty())
+  if (wrong = pool.names().check([&](page_id p) { return pool.references(p) > 0; }); !wrong.empty())
     return wrong;
-  const std::size_t all = s_->plan.waiting().size() + s_->plan.running().size() + s_->finishing.size();
+  const std::size_t all = s_->plan.waiting().size() + s_->plan.running().size() + s_->plan.paused().size() +
+                          s_->finishing.size();
   if (all != s_->known.size())
     return fmt::format("{} jobs are known, {} are somewhere", s_->known.size(), all);
   return {};

@@ -1,8 +1,8 @@
 // engine_state.h — members of an engine, and the parts of its step (engine.cpp, engine_overlapped.cpp).
 //
-// A sequence is in exactly one of three places, by its phase: the scheduler's waiting line, the scheduler's
-// batch, or `finishing` (ended, without pages, its sink not done). Within a step, a sequence that has ended
-// is in the batch until deliver(). `known` finds it in any of them.
+// A sequence is in exactly one of four places: the scheduler's waiting line, its batch, its paused
+// sequences, or `finishing` (ended, without pages, its sink not done). Within a step, a sequence that has
+// ended stays where it is until deliver(). `known` finds it in any of them.
 //
 // Thread safety: the owner's thread only.
 #pragma once
@@ -28,7 +28,7 @@ struct engine::state {
 
   // Reads the clock.
   void begin();
-  // Closes waiting and running jobs whose deadline has passed, with timeout.
+  // Closes waiting, running and paused jobs whose deadline has passed, with timeout.
   void expire();
   // Plans the step, and ends the waiting jobs that were found abandoned. The batch is empty if no row is due.
   const batch& schedule();
@@ -40,6 +40,8 @@ struct engine::state {
   // Adds the tokens in step.results to the sequences that await them, and closes those that a token ends.
   // `at`: when the tokens were sampled.
   void judge(in_flight step, time_point at);
+  // The same for one sequence.
+  void judge(sequence& s, const in_flight& step, time_point at);
   // Offers sinks their decided tokens, moves ended sequences to `finishing`, and forgets those whose sinks
   // are done.
   void deliver();

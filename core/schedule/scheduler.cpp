@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <limits>
 #include <tuple>
 
 #include "core/schedule/prefix_reuse.h"
@@ -17,6 +18,9 @@ bool preempted_after(const std::unique_ptr<sequence>& a, const std::unique_ptr<s
   return std::tuple(a->in_batch(), b->asked.priority, a->arrival) <
          std::tuple(b->in_batch(), a->asked.priority, b->arrival);
 }
+
+// The paused sequence keeps pages, and its pause is over: it only needs a place in the batch.
+bool returns(const sequence& s, time_point now) { return s.pages.size() > 0 && *s.paused_until <= now; }
 
 }  // namespace
 
@@ -34,16 +38,77 @@ scheduler::scheduler(std::uint32_t max_batch, prefill_budget::limits l, page_poo
 
 std::unique_ptr<sequence> scheduler::take(const sequence& s) {
   if (auto found = waiting_.take(s)) return found;
-  const auto it = std::ranges::find(running_, &s, &std::unique_ptr<sequence>::get);
-  if (it == running_.end()) return nullptr;
-  auto taken = std::move(*it);
-  running_.erase(it);
-  return taken;
+  for (auto* all : {&running_, &paused_}) {
+    const auto it = std::ranges::find(*all, &s, &std::unique_ptr<sequence>::get);
+    if (it == all->end()) continue;
+    auto taken = std::move(*it);
+    all->erase(it);
+    return taken;
+  }
+  return nullptr;
+}
+
+void scheduler::pause(sequence& s, time_point until) {
+  if (!s.paused_until) {
+    paused_.emplace_back();  // first, since it may throw
+    paused_.back() = take(s);
+  }
+  s.pause(until);
+}
+
+bool scheduler::preempt_paused() {
+  const auto kept_after = [](const std::unique_ptr<sequence>& a, const std::unique_ptr<sequence>& b) {
+    return std::tuple(a->pages.size() > 0, b->asked.priority, a->arrival) <
+           std::tuple(b->pages.size() > 0, a->asked.priority, b->arrival);
+  };
+  const auto least = std::ranges::max_element(paused_, kept_after);
+  if (least == paused_.end() || (*least)->pages.size() == 0) return false;
+  (*least)->preempt(pool_);
+  ++changes_.preemptions;
+  return true;
+}
+
+void scheduler::queue_woken(time_point now) {
+  auto queue = [&](std::unique_ptr<sequence>& s) {
+    if (s->pages.size() > 0 || *s->paused_until > now) return;
+    s->wake();
+    waiting_.put_back(std::move(s));
+    seen_.running = std::numeric_limits<std::size_t>::max();  // the line has changed
+  };
+  sweep(paused_, queue);
+}
+
+void scheduler::return_paused(int priority, time_point now) {
+  const auto later = [&](const std::unique_ptr<sequence>& a, const std::unique_ptr<sequence>& b) {
+    return std::tuple(returns(*a, now), a->asked.priority, b->arrival) <
+           std::tuple(returns(*b, now), b->asked.priority, a->arrival);
+  };
+  while (running_.size() < max_batch_) {
+    const auto first = std::ranges::max_element(paused_, later);
+    if (first == paused_.end() || !returns(**first, now) || (*first)->asked.priority < priority) return;
+    sequence& s = **first;
+    if (!s.pages.grow(pool_, s.expected())) {
+      preempt_paused();  // perhaps this one: then it is for queue_woken()
+      continue;
+    }
+    s.wake();
+    running_.push_back(std::move(*first));
+    paused_.erase(first);
+    if (!s.decoding()) prompts_.push_back(&s);
+  }
+}
+
+time_point scheduler::next_wake(time_point now) const noexcept {
+  time_point next = time_point::max();
+  for (const auto& s : paused_)
+    if (running_.size() < max_batch_ || !returns(*s, now)) next = std::min(next, *s->paused_until);
+  return next;
 }
 
 const batch& scheduler::plan(time_point now) {
   changes_ = {};
   grow();
+  if (!paused_.empty()) queue_woken(now);
   admit(now);
   share();
   choose(now);
@@ -57,23 +122,31 @@ void scheduler::grow() {
     sequence& s = *running_[i];
     if (!s.decoding()) prompts_.push_back(&s);
     while (s.in_batch() && !s.pages.grow(pool_, s.expected())) {
+      if (preempt_paused()) continue;
       (*std::ranges::max_element(running_, preempted_after))->preempt(pool_);
       ++changes_.preemptions;
     }
   }
   if (changes_.preemptions == 0) return;
   std::erase_if(prompts_, [](const sequence* s) { return !s->in_batch(); });
-  sweep([&](std::unique_ptr<sequence>& s) {
-    if (!s->in_batch()) waiting_.add_preempted(std::move(s));
-  });
+  auto put_back = [&](std::unique_ptr<sequence>& s) {
+    if (!s->in_batch()) waiting_.put_back(std::move(s));
+  };
+  sweep(running_, put_back);
 }
 
 void scheduler::admit(time_point now) {
-  if (waiting_.empty() || look() == seen_) return;
+  constexpr int any = std::numeric_limits<int>::min();
+  if (waiting_.empty() || look() == seen_) {
+    if (!paused_.empty()) return_paused(any, now);
+    return;
+  }
   blocked_.clear();
   const auto passed_often = [](const sequence* s) { return s->passed >= most_passes; };
   for (auto at = waiting_.begin(); at != waiting_.end() && running_.size() < max_batch_;) {
     sequence& s = *at->second;
+    if (!paused_.empty()) return_paused(s.asked.priority, now);
+    if (running_.size() == max_batch_) break;
     if (s.asked.sink->abandoned()) {
       abandoned_.push_back(waiting_.take(at));
     } else if (take_room(s)) {
@@ -84,18 +157,21 @@ void scheduler::admit(time_point now) {
     }
     if (blocked_.size() == most_blocked || std::ranges::any_of(blocked_, passed_often)) break;
   }
+  if (!paused_.empty()) return_paused(any, now);
   seen_ = look();
 }
 
 bool scheduler::take_room(sequence& s) {
   const std::uint32_t cached = s.cached;
-  share_pages(s, pool_, batch_.copies.empty());
-  if (take_pages(s, pool_, static_cast<std::uint32_t>(running_.size()), batch_.copies)) {
-    changes_.prompt_tokens += s.cached - cached;
-    return true;
-  }
-  s.give_back(pool_);
-  s.cached = cached;
+  do {
+    share_pages(s, pool_, batch_.copies.empty());
+    if (take_pages(s, pool_, static_cast<std::uint32_t>(running_.size()), batch_.copies)) {
+      changes_.prompt_tokens += s.cached - cached;
+      return true;
+    }
+    s.give_back(pool_);
+    s.cached = cached;
+  } while (preempt_paused());
   return false;
 }
 

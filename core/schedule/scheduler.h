@@ -17,7 +17,13 @@
 //      at most R rows of prompts that were admitted after it. Rows that a paced model does not yet allow
 //      (model::due) are left out.
 //
-// A sequence is either in the waiting line or in the batch. Once it has ended it stays in the batch until
+// Pauses: a paused sequence is out of the waiting line and the batch, takes no place there, and keeps its
+// pages while nobody needs them. Where the pool has too few for growth or admission, paused sequences are
+// preempted before all others, the youngest of the lowest priority first. Once its pause is over, a sequence
+// with pages returns to the batch as soon as it has a place, before waiting jobs of its priority; one without
+// goes back to where it stood in the waiting line, and if it was in the batch before, as a preempted one.
+//
+// A sequence is in the waiting line, in the batch, or paused. Once it has ended it stays where it is until
 // sweep() takes it out.
 //
 // The scheduler calls neither clock nor device nor sink, except token_sink::abandoned().
@@ -50,8 +56,12 @@ class scheduler {
 
   // Adds a new sequence to the waiting line.
   void add(std::unique_ptr<sequence> s) { waiting_.add(std::move(s)); }
-  // Takes a sequence out of the waiting line or the batch; null if it is in neither.
+  // Takes a sequence out of the waiting line, the batch or the paused ones; null if it is in none.
   std::unique_ptr<sequence> take(const sequence& s);
+
+  // Pauses a sequence of the waiting line or the batch until then, or changes until when it is paused. The
+  // plan that follows leaves it out. REQUIRES: not ended.
+  void pause(sequence& s, time_point until);
 
   // Takes the first sequence out of the waiting line. REQUIRES: the line is not empty.
   std::unique_ptr<sequence> take_waiting() { return waiting_.take_front(); }
@@ -64,13 +74,14 @@ class scheduler {
   }
   // The batch, in order of admission.
   std::span<const std::unique_ptr<sequence>> running() const noexcept { return running_; }
-  // Calls f(std::unique_ptr<sequence>&) for each sequence of the batch. Those that f moves away leave it.
+  // The paused sequences, in order of their pauses; those that await a draw are among them.
+  std::span<const std::unique_ptr<sequence>> paused() const noexcept { return paused_; }
+  // Calls f(std::unique_ptr<sequence>&) for each sequence of the batch and each paused one. Those that f
+  // moves away leave.
   template <class F>
   void sweep(F f) {
-    std::erase_if(running_, [&](std::unique_ptr<sequence>& s) {
-      f(s);
-      return s == nullptr;
-    });
+    sweep(running_, f);
+    sweep(paused_, f);
   }
   // Waiting sequences that the latest plan found abandoned by their sinks, and took out of the line. To be
   // emptied before the next plan.
@@ -100,6 +111,9 @@ class scheduler {
   std::span<sequence* const> sequences() const noexcept { return chosen_; }
   // When the earliest row falls due that it left out; time_point::max() if it left none out.
   time_point next_due() const noexcept { return next_due_; }
+  // When a plan can let the first paused sequence go on; time_point::max() if none can before a sequence of
+  // the batch leaves it.
+  time_point next_wake(time_point now) const noexcept;
 
   // Counts the latest plan's rows as computed, and names the pages that they filled. To be called once a
   // plan, when its forward has been computed or has begun on a device that works in order.
@@ -111,11 +125,26 @@ class scheduler {
   }
 
  private:
+  template <class F>
+  static void sweep(std::vector<std::unique_ptr<sequence>>& all, F& f) {
+    std::erase_if(all, [&](std::unique_ptr<sequence>& s) {
+      f(s);
+      return s == nullptr;
+    });
+  }
+
   // The parts of a plan.
   void grow();
   void admit(time_point now);
   void share();
   void choose(time_point now);
+
+  // Puts paused sequences without pages whose pause is over back into the waiting line.
+  void queue_woken(time_point now);
+  // Lets paused sequences with pages whose pause is over, of at least this priority, return to the batch.
+  void return_paused(int priority, time_point now);
+  // Preempts the paused sequence that has pages and matters least; false if none has any.
+  bool preempt_paused();
 
   // Takes the pages that a waiting sequence needs, cached ones first. Returns false and changes nothing if
   // the pool has not enough.
@@ -143,6 +172,7 @@ class scheduler {
 
   waiting_line waiting_;
   std::vector<std::unique_ptr<sequence>> running_;    // in order of admission
+  std::vector<std::unique_ptr<sequence>> paused_;     // in order of their pauses
   std::vector<std::unique_ptr<sequence>> abandoned_;  // see abandoned()
   std::uint64_t admissions_ = 0;                      // so far
   outlook seen_;                                      // as the last admit() left it

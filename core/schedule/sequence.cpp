@@ -37,6 +37,17 @@ void sequence::enter(std::uint64_t admission, time_point now, std::uint32_t voca
   pages.reserve(pages_for(prompt_tokens() + max_output));
 }
 
+void sequence::wake() noexcept {
+  assert(paused_until && !ended());
+  paused_until.reset();
+  if (awaits()) return;
+  if (pages.size() > 0) {
+    phase = sequence_phase::running;
+  } else {
+    phase = chooser ? sequence_phase::preempted : sequence_phase::waiting;
+  }
+}
+
 void sequence::found(std::uint32_t rows) noexcept {
   const std::uint32_t known = std::max(computed, furthest_);
   if (rows > known) cached += std::min(rows, prompt_tokens()) - std::min(known, prompt_tokens());
@@ -50,10 +61,10 @@ void sequence::give_back(page_pool& pool) {
 }
 
 void sequence::preempt(page_pool& pool) {
-  assert(in_batch());
+  assert(in_batch() || paused_until);
   furthest_ = std::max(furthest_, computed);
   give_back(pool);
-  phase = sequence_phase::preempted;
+  phase = paused_until ? sequence_phase::paused : sequence_phase::preempted;
   ++preemptions;
 }
 

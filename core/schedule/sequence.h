@@ -3,15 +3,16 @@
 //
 // Life of a sequence, by its phase: submit() constructs it (waiting). enter() admits it to the batch
 // (running). A step may leave it out (held) or request a draw for it (drawing); accept() takes the token that
-// was drawn (running again). preempt() takes its pages (preempted), and it waits for enter() again. close()
-// ends it with a reason (ended). settle() tells its sink the ending once the sink has taken every token.
+// was drawn (running again). preempt() takes its pages (preempted), and it waits for enter() again. pause()
+// takes it out of the batch or the waiting line, and wake() lets it go back (paused in between). close() ends
+// it with a reason (ended). settle() tells its sink the ending once the sink has taken every token.
 //
 // Thread safety: the owner's thread only. accept() and offer() do not allocate.
 //
 // Invariants:
 //   1. delivered <= decided <= output.size() <= max_output. A token is decided when no stop string can
 //      withhold it any more; only settle_now() may drop a decided token.
-//   2. computed <= expected(). Only a sequence in the batch has pages.
+//   2. computed <= expected(). Only a sequence in the batch, or a paused one, has pages.
 //   3. The first `named` pages of the table are in the prefix tree, and named * page_tokens <= computed.
 #pragma once
 
@@ -40,6 +41,7 @@ enum class sequence_phase : std::uint8_t {
   running,    // in the batch, with pages
   held,       // in the batch, but left out of the step: another sequence computes the page that it needs next
   drawing,    // in the batch, and awaits the token of a requested draw
+  paused,     // out of the batch and of the waiting line until wake(); it may keep its pages
   preempted,  // was in the batch and lost its pages to other sequences; in the waiting line again
   ended,      // close() was called: it has no pages, and its sink may still have tokens to take
 };
@@ -99,6 +101,8 @@ struct sequence : sequence_step {
   std::uint64_t ticket = 0;       // scheduling order among waiting jobs, lowest first; see waiting_line.h
   std::uint32_t passed = 0;       // admissions of jobs behind this one while it found no room
   std::uint32_t preemptions = 0;  // times it was preempted
+  // When its pause ends by itself. Set while it is paused; a paused sequence may still await a draw.
+  std::optional<time_point> paused_until;
   std::uint64_t ordinal = 0;      // number of its latest admission among all admissions of the engine
   page_name last_name;            // name of the last named page; the salt's root name while there is none
   std::uint64_t rows_before = 0;  // prompt rows that the scheduler chose before its latest admission
@@ -180,6 +184,20 @@ struct sequence : sequence_step {
     return draw_number;
   }
 
+  // Stops it until wake(): it keeps its pages. An awaited token may still be accepted; rest() must follow.
+  // REQUIRES: not ended.
+  void pause(time_point until) noexcept {
+    paused_until = until;
+    rest();
+  }
+  // Sets the phase of a paused sequence that awaits no draw. REQUIRES: not ended.
+  void rest() noexcept {
+    assert(!ended());
+    if (!awaits()) phase = sequence_phase::paused;
+  }
+  // Ends its pause. With pages it is in the batch again, else it waits for enter(). REQUIRES: paused_until.
+  void wake() noexcept;
+
   // Sets computed to `rows`: the prefix cache gave the keys and values of all rows before it.
   void found(std::uint32_t rows) noexcept;
 
@@ -187,7 +205,8 @@ struct sequence : sequence_step {
   void give_back(page_pool& pool);
 
   // Releases all pages for the sake of other sequences, and forgets the awaited draw: its token is drawn
-  // again later. The sequence may be enter()ed again. REQUIRES: in the batch.
+  // again later. The sequence may be enter()ed again; a paused one stays paused. REQUIRES: in the batch, or
+  // paused.
   void preempt(page_pool& pool);
 
   // Adds a sampled token. Returns false if it ended the sequence: how.reason is set, and the caller must

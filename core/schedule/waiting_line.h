@@ -50,11 +50,8 @@ class waiting_line {
     insert(std::move(s));
   }
 
-  // Adds a sequence that was preempted. It keeps its number of arrival and its ticket.
-  void add_preempted(std::unique_ptr<sequence> s) {
-    assert(is_preempted(*s));
-    insert(std::move(s));
-  }
+  // Adds a sequence that was preempted or paused. It keeps its number of arrival and its ticket.
+  void put_back(std::unique_ptr<sequence> s) { insert(std::move(s)); }
 
   // Iteration in scheduling order.
   using position = places::iterator;

@@ -44,7 +44,7 @@ class mix {
       : rig_(rig), alone_(alone), random_(seed) {}
 
   void act() {
-    switch (pick(8)) {
+    switch (pick(9)) {
       case 0:
       case 1:
         submit();
@@ -54,6 +54,9 @@ class mix {
         break;
       case 3:
         make_room();
+        break;
+      case 4:
+        pause();
         break;
       default:
         step();
@@ -68,6 +71,7 @@ class mix {
   }
 
   std::map<finish_reason, int> endings;
+  int pauses = 0;
 
  private:
   std::uint64_t pick(std::uint64_t n) { return random_() % n; }
@@ -93,6 +97,17 @@ class mix {
     const bool over = it->second.sink->end.has_value();
     REQUIRE(rig_.engine->cancel(it->first) == !over);
     REQUIRE(it->second.sink->finishes == 1);
+  }
+
+  void pause() {
+    if (jobs_.empty()) return;
+    auto it = jobs_.begin();
+    std::advance(it, static_cast<std::ptrdiff_t>(pick(jobs_.size())));
+    if (pick(3) == 0) {
+      rig_.engine->resume(it->first);
+    } else if (rig_.engine->pause(it->first, rig_.clock.now() + std::chrono::microseconds(pick(40)))) {
+      ++pauses;
+    }
   }
 
   void make_room() {
@@ -150,13 +165,16 @@ void check_mixes(loop_kind how) {
     alone.push_back({sink->ids(), *sink->end});
   }
   std::map<finish_reason, int> endings;
+  int pauses = 0;
   for (unsigned seed = 0; seed < 40; ++seed) {
     INFO("seed " << seed);
     mix m(rig, alone, seed);
     for (int i = 0; i < 600; ++i) m.act();
     m.finish();
+    pauses += m.pauses;
     for (const auto& [reason, n] : m.endings) endings[reason] += n;
   }
+  CHECK(pauses > 300);
   for (const auto reason :
        {finish_reason::stop, finish_reason::length, finish_reason::cancel, finish_reason::timeout}) {
     INFO(name(reason));

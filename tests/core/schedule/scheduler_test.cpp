@@ -247,3 +247,38 @@ TEST_CASE("scheduler: random days: rows follow each other, pages hold them, budg
   }
   CHECK(ended > 1000);
 }
+
+TEST_CASE("scheduler: a paused sequence keeps its pages, leaves its place, and returns when there is one") {
+  schedule_rig r(16, 1, 64);
+  sequence& a = r.add(numbered_job(1, 10));
+  sequence& b = r.add(numbered_job(2, 10));
+  r.step();
+  r.plan.pause(a, time_point(5s));
+  CHECK(a.pages.size() == 1);
+  r.step();
+  CHECK_FALSE(r.running(a));
+  CHECK(r.running(b));
+  CHECK(r.plan.next_wake(r.now) == time_point(5s));
+  r.now = time_point(5s);
+  r.step();
+  CHECK_FALSE(r.running(a));  // no place
+  CHECK(r.plan.next_wake(r.now) == time_point::max());
+  r.plan.pause(b, time_point::max());
+  CHECK(r.rows_of(r.plan.plan(r.now), a) == 1);
+  CHECK(a.preemptions == 0);
+}
+
+TEST_CASE("scheduler: a paused sequence is preempted before one of a lower priority that runs") {
+  schedule_rig r(2, 8, 64);
+  job first = numbered_job(1, 10);
+  first.priority = 5;
+  sequence& a = r.add(std::move(first));
+  r.step();
+  r.plan.pause(a, time_point::max());
+  sequence& b = r.add(numbered_job(2, 70));
+  r.step();
+  CHECK(r.running(b));
+  CHECK(a.pages.size() == 0);
+  CHECK(a.phase == sequence_phase::paused);
+  CHECK(r.plan.latest().preemptions == 1);
+}

@@ -179,3 +179,27 @@ TEST_CASE("sequence: the ending tells the first token, the last one and the long
   CHECK(r.s.how.last_token == t + 100ms);
   CHECK(r.s.how.max_gap == 60ms);
 }
+
+TEST_CASE("sequence: a pause keeps the pages and takes the awaited token; a preempted one waits afterwards") {
+  using enum sequence_phase;
+  rig r(numbered_job(1, 3, 8));
+  r.s.pause(time_point(1s));
+  CHECK(r.s.phase == paused);
+  r.s.wake();
+  CHECK(r.s.phase == waiting);
+  r.enter();
+  r.s.computed = 3;
+  r.s.await_draw(2);
+  r.s.pause(time_point(1s));
+  CHECK(r.s.awaits());
+  CHECK(r.s.take_draw() == 2);
+  CHECK(r.accept(7));
+  r.s.rest();
+  CHECK(r.s.phase == paused);
+  CHECK(r.pool.used() == 1);
+  r.s.preempt(r.pool);
+  CHECK(r.s.phase == paused);
+  CHECK(r.pool.used() == 0);
+  r.s.wake();
+  CHECK(r.s.phase == preempted);
+}

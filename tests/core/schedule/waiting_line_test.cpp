@@ -47,7 +47,7 @@ TEST_CASE("waiting line: a higher priority is first, then a preempted sequence, 
   auto second = line.take(at);
   CHECK(second->asked.id.lo == 1);
   CHECK(at->second->asked.id.lo == 2);
-  line.add_preempted(preempted(std::move(second)));
+  line.put_back(preempted(std::move(second)));
   CHECK(order(line) == std::vector<std::uint64_t>{3, 1, 0, 2, 4});
   CHECK(line.preempted() == 1);
   std::vector<std::uint64_t> lost;
@@ -104,7 +104,7 @@ TEST_CASE("waiting line: counts follow whatever comes and goes") {
       if (s->phase == sequence_phase::preempted) {
         --lost;
       } else if (random() % 2 == 0) {
-        line.add_preempted(preempted(std::move(s)));
+        line.put_back(preempted(std::move(s)));
         ++lost;
         continue;
       }
