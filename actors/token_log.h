@@ -5,7 +5,9 @@
 // Thread safety: the stream's shard only.
 #pragma once
 
+#include <algorithm>
 #include <cassert>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -42,6 +44,17 @@ class token_log {
     const auto begin = from == 0 ? 0 : entries_[from - 1].text_end;
     const auto end = to == 0 ? 0 : entries_[to - 1].text_end;
     return std::string_view(text_).substr(begin, end - begin);
+  }
+  // The end of a piece that begins at `from`: as many tokens as have at most `most` bytes of text, but at
+  // least one, so that a reader who takes piece after piece comes to whole(). REQUIRES: from <= whole().
+  std::uint32_t piece_end(std::uint32_t from, std::size_t most) const {
+    assert(from <= whole_);
+    if (from == whole_) return whole_;
+    const std::size_t begin = from == 0 ? 0 : entries_[from - 1].text_end;
+    const auto first = entries_.begin() + from + 1;
+    const auto end = std::upper_bound(first, entries_.begin() + whole_, begin + most,
+                                      [](std::size_t bytes, const entry& e) { return bytes < e.text_end; });
+    return static_cast<std::uint32_t>(end - entries_.begin());
   }
   // Bytes allocated, spare capacity included.
   std::uint64_t memory() const noexcept { return entries_.capacity() * sizeof(entry) + text_.capacity(); }

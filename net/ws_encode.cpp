@@ -105,6 +105,17 @@ void append_delta(std::string& out, const delta& d) {
   out += '}';
 }
 
+void append_resumed(std::string& out, std::string_view id, std::string_view response_id, std::uint32_t after,
+                    std::uint32_t head, std::string_view status) {
+  open(out, "response.resumed");
+  append_text(out, "id", id);
+  append_text(out, "response_id", response_id);
+  append_int(out, "after", after);
+  append_int(out, "seq", head);
+  append_text(out, "status", status);
+  out += '}';
+}
+
 void append_done(std::string& out, std::string_view id, std::string_view response_id, std::uint32_t seq,
                  const actors::outcome& how) {
   open(out, "response.done");

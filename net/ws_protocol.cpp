@@ -115,11 +115,23 @@ void bound_ignored(std::vector<std::string>& names) {
   names.push_back(std::move(rest));
 }
 
+core::error bad_lane_id() {
+  return core::bad_param("id", "id must be a string of 1 to {} of [A-Za-z0-9_.-]", max_lane_id);
+}
+
+// Stores the member `name`; a member that is missing or null stays nullopt.
+core::result<void> read_optional_flag(const json::object& o, const char* name, std::optional<bool>& to) {
+  const json::value* v = o.if_contains(name);
+  if (!v || v->is_null()) return {};
+  auto value = read_bool(name, *v);
+  if (!value) return value.error();
+  to = *value;
+  return {};
+}
+
 client_message parse_create(const json::object& o) {
   std::string_view id = text_member(o, "id");
-  if (!is_lane_id(id)) {
-    return invalid(o, core::bad_param("id", "id must be a string of 1 to {} of [A-Za-z0-9_.-]", max_lane_id));
-  }
+  if (!is_lane_id(id)) return invalid(o, bad_lane_id());
   response_create c;
   c.id = id;
   c.request.input_param = "input";
@@ -191,6 +203,30 @@ client_message parse(std::string_view frame, json_bounds most) {
   if (type == "pong") return pong{};
   if (find_planned(place::frame_type, type)) return unknown_type(o, not_supported_yet(type).message);
   return unknown_type(o, fmt::format("unknown type '{}'", shortened(type)));
+}
+
+core::result<response_resume> read_resume(const json::object& o) {
+  response_resume r;
+  r.id = lane_of(o);
+  if (r.id.empty()) return bad_lane_id();
+  for (const char* name : {"response_id", "after"})
+    if (!o.if_contains(name)) return core::bad_param(name, "{} is missing", name);
+  auto response_id = read_string("response_id", o.at("response_id"));
+  if (!response_id) return response_id.error();
+  r.response_id = std::move(*response_id);
+  const auto after = read_integer("after", o.at("after"));
+  if (!after) return after.error();
+  if (*after < 0) return core::bad_param("after", "after must be at least 0, not {}", *after);
+  r.after = static_cast<std::uint64_t>(*after);
+  if (auto timing = read_optional_flag(o, "timing", r.timing); !timing) return timing.error();
+  if (auto ids = read_optional_flag(o, "return_token_ids", r.return_token_ids); !ids) return ids.error();
+  for (const std::string_view name : {"window", "pace", "pad"}) {
+    const auto* planned = find_planned(place::create_field, name);
+    const json::value* v = o.if_contains(name);
+    if (!planned || !v) continue;
+    if (auto judged = judge_planned(*planned, *v); !judged) return judged.error();
+  }
+  return r;
 }
 
 std::string_view code_of(core::errc code) {

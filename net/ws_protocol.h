@@ -44,6 +44,14 @@ struct response_cancel {
   std::string id, response_id;
 };
 
+// Follows a job from another lane, most often after the first socket was lost.
+struct response_resume {
+  std::string id;                                // of the new lane
+  std::string response_id;                       // as the client wrote it; it may be no job's
+  std::uint64_t after = 0;                       // the last seq that the client has seen
+  std::optional<bool> timing, return_token_ids;  // nullopt: as the job was created
+};
+
 struct ping {
   std::string ts;  // a number as the client spelled it; empty: none
 };
@@ -64,6 +72,10 @@ using client_message =
 
 // Parses a text frame. A frame that is wrong gives a protocol_error.
 client_message parse(std::string_view frame, json_bounds most = {});
+
+// Reads the fields of a response.resume. Error: invalid_param with the field's name. parse() does not call it
+// as long as net/planned.h has response.resume.
+core::result<response_resume> read_resume(const json::object& o);
 
 // ---- server to client: each function appends one JSON object
 
@@ -86,6 +98,9 @@ void append_created(std::string& out, std::string_view id, std::string_view resp
                     std::string_view model, std::uint32_t queue_position,
                     std::span<const std::string> ignored);
 void append_delta(std::string& out, const delta& d);
+// `head`: tokens of the response so far. `status`: as in response.done, or in_progress.
+void append_resumed(std::string& out, std::string_view id, std::string_view response_id, std::uint32_t after,
+                    std::uint32_t head, std::string_view status);
 void append_done(std::string& out, std::string_view id, std::string_view response_id, std::uint32_t seq,
                  const actors::outcome& how);
 void append_pong(std::string& out, std::string_view ts);

@@ -366,3 +366,56 @@ TEST_CASE("weir.v1: every error of ours has one of the wire's codes") {
   CHECK(ws::refusal("a", core::error{errc::overloaded, "full", "", 2300}).retry_after_ms == 2300);
   CHECK(!ws::refusal("a", core::error{errc::invalid_param, "no", "x"}).retry_after_ms.has_value());
 }
+
+TEST_CASE("weir.v1: response.resume names its lane, its job and the last seq that was seen") {
+  const auto read = [](const char* fields) {
+    const std::string frame = R"({"type":"response.resume",)" + std::string(fields) + "}";
+    return ws::read_resume(boost::json::parse(frame).as_object());
+  };
+  const auto least = read(R"("id":"a","response_id":"r1","after":0)");
+  REQUIRE(least.has_value());
+  CHECK(least->id == "a");
+  CHECK(least->response_id == "r1");
+  CHECK(least->after == 0);
+  CHECK(!least->timing);
+  CHECK(!least->return_token_ids);
+  const auto all = read(R"("id":"a","response_id":"r1","after":5000000000,"timing":true,)"
+                        R"("return_token_ids":false,"window":null,"pace":"live","pad":false,"unknown":1)");
+  REQUIRE(all.has_value());
+  CHECK(all->after == 5'000'000'000);
+  CHECK(all->timing == true);
+  CHECK(all->return_token_ids == false);
+  const auto as_null = read(R"("id":"a","response_id":"r1","after":1,"timing":null,"return_token_ids":null)");
+  REQUIRE(as_null.has_value());
+  CHECK(!as_null->timing);
+  const std::pair<const char*, const char*> wrong[] = {
+      {R"("response_id":"r1","after":0)", "id"},
+      {R"("id":"a b","response_id":"r1","after":0)", "id"},
+      {R"("id":"a","after":0)", "response_id"},
+      {R"("id":"a","response_id":7,"after":0)", "response_id"},
+      {R"("id":"a","response_id":"r1")", "after"},
+      {R"("id":"a","response_id":"r1","after":-1)", "after"},
+      {R"("id":"a","response_id":"r1","after":"1")", "after"},
+      {R"("id":"a","response_id":"r1","after":1.5)", "after"},
+      {R"("id":"a","response_id":"r1","after":null)", "after"},
+      {R"("id":"a","response_id":"r1","after":0,"timing":1)", "timing"},
+      {R"("id":"a","response_id":"r1","after":0,"return_token_ids":"yes")", "return_token_ids"},
+      {R"("id":"a","response_id":"r1","after":0,"window":8)", "window"},
+      {R"("id":"a","response_id":"r1","after":0,"pace":"even")", "pace"},
+      {R"("id":"a","response_id":"r1","after":0,"pad":true)", "pad"},
+  };
+  for (const auto& [fields, param] : wrong) {
+    CAPTURE(fields);
+    const auto r = read(fields);
+    REQUIRE(r.has_error());
+    CHECK(r.error().code == core::errc::invalid_param);
+    CHECK(r.error().param == param);
+  }
+}
+
+TEST_CASE("weir.v1: response.resumed says where the client is and where the job is") {
+  std::string out;
+  ws::append_resumed(out, "a2", "r1", 4, 31, "in_progress");
+  CHECK(out == R"({"type":"response.resumed","id":"a2","response_id":"r1","after":4,"seq":31,)"
+               R"("status":"in_progress"})");
+}

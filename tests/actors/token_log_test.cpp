@@ -1,0 +1,58 @@
+#include "actors/token_log.h"
+
+#include <catch2/catch.hpp>
+
+using namespace weir;
+
+namespace {
+
+// A token for each text. A text that ends with '~' stands for a token after which a character is not whole.
+actors::token_log log_of(std::initializer_list<std::string_view> texts) {
+  actors::token_log log;
+  for (std::string_view text : texts) {
+    const bool whole = !text.ends_with('~');
+    log.text() += whole ? text : text.substr(0, text.size() - 1);
+    log.append(static_cast<core::token_id>(log.size()), 0, whole);
+  }
+  return log;
+}
+
+}  // namespace
+
+TEST_CASE("token log: a piece has as many tokens as fit, and at least one") {
+  const auto log = log_of({"ab", "cd", "", "efghij", "k"});
+  CHECK(log.piece_end(0, 100) == 5);
+  CHECK(log.piece_end(0, 2) == 1);
+  CHECK(log.piece_end(0, 3) == 1);
+  CHECK(log.piece_end(0, 4) == 3);
+  CHECK(log.piece_end(3, 2) == 4);
+  CHECK(log.piece_end(4, 1) == 5);
+  CHECK(log.piece_end(0, 0) == 1);
+  CHECK(log.piece_end(5, 100) == 5);
+  CHECK(actors::token_log().piece_end(0, 100) == 0);
+}
+
+TEST_CASE("token log: a piece ends before tokens whose character is not whole, until the log is closed") {
+  auto log = log_of({"a", "~", "~"});
+  CHECK(log.piece_end(0, 100) == 1);
+  CHECK(log.piece_end(1, 100) == 1);
+  log.text() += "\xEF\xBF\xBD";
+  log.close();
+  CHECK(log.piece_end(1, 100) == 3);
+}
+
+TEST_CASE("token log: pieces of every size put together are the whole text") {
+  const auto log = log_of({"one", " ", "", "~", "\xC3\xA4", "two three", "~", "\xE2\x82\xAC", "."});
+  for (std::size_t most = 0; most < 20; ++most) {
+    CAPTURE(most);
+    std::string text;
+    std::uint32_t at = 0;
+    while (at < log.whole()) {
+      const auto next = log.piece_end(at, most);
+      REQUIRE(next > at);
+      text += log.text_of(at, next);
+      at = next;
+    }
+    CHECK(text == log.text_of(0, log.size()));
+  }
+}
