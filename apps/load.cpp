@@ -42,6 +42,12 @@ bool write(const std::string& file, const std::string& text) {
 
 bool interrupted() { return interrupts > 0; }
 
+// Says on stderr why nothing was measured; returns the exit code.
+int nothing_completed(const std::string& why) {
+  std::cerr << why << '\n';
+  return exit_code::internal_error;
+}
+
 // Runs against one server; returns the exit code.
 int run_one(const load::typed_options& o, const load::plan& plan, load::place& at) {
   load::report r = load::run(plan.run, at, show, interrupted);
@@ -51,6 +57,7 @@ int run_one(const load::typed_options& o, const load::plan& plan, load::place& a
       write(o.json, boost::json::serialize(load::as_json(r)) + "\n") && write(o.html, load::as_page(r));
   if (!written) return exit_code::internal_error;
   if (r.interrupted) return exit_code::interrupted;
+  if (const auto why = load::failure_of(r); !why.empty()) return nothing_completed(why);
   return plan.conditions.empty() || r.good() ? exit_code::done : exit_code::condition_broken;
 }
 
@@ -69,7 +76,8 @@ int run_two(const load::typed_options& o, load::plan& plan, load::place& at, loa
   const auto r = load::compare(pairs, measure, interrupted);
   std::cout << load::as_text(r);
   if (!write(o.json, boost::json::serialize(load::as_json(r)) + "\n")) return exit_code::internal_error;
-  return r.interrupted ? exit_code::interrupted : exit_code::done;
+  if (r.interrupted) return exit_code::interrupted;
+  return r.failure.empty() ? exit_code::done : nothing_completed(r.failure);
 }
 
 int run(const load::typed_options& o) {

@@ -58,7 +58,10 @@ comparison_report compare(std::size_t pairs, const window& measure,
                           const std::function<bool()>& interrupted) {
   comparison_report out;
   std::vector<std::vector<double>> a(std::size(compared_figures)), b(a);
+  std::size_t failed_a = 0, failed_b = 0;
   const auto note = [&](const report& r, std::vector<std::vector<double>>& into) {
+    const std::string failure = failure_of(r);
+    if (!failure.empty() && ++(&into == &b ? failed_b : failed_a) == pairs) out.failure = failure;
     if (!r.bottleneck.empty()) out.bottleneck = r.bottleneck;
     (&into == &b ? out.b : out.a) = r.url;
     for (std::size_t f = 0; f < std::size(compared_figures); ++f)

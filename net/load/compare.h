@@ -36,6 +36,7 @@ struct comparison_report {
   std::vector<compared> figures;
   std::string bottleneck;  // of the latest window that had one; empty: none had
   bool interrupted = false;
+  std::string failure;     // failure_of() every window of one server; empty: both completed something
 };
 
 // Measures one window of the first or the second server.

@@ -3,6 +3,8 @@
 #include <cmath>
 #include <numeric>
 
+#include "net/load/playout.h"
+
 namespace weir::load {
 namespace {
 
@@ -61,6 +63,14 @@ std::vector<double> delivery_delays(std::span<const frame> frames) {
   return delays;
 }
 
+void measure_playout(std::span<const frame> frames, stream_measures& m) {
+  const auto shown = play_out(frames);
+  std::vector<double> gaps(shown.size());
+  std::adjacent_difference(shown.begin(), shown.end(), gaps.begin());
+  m.shown_gap_cv = coefficient_of_variation(std::span(gaps).subspan(1));
+  for (std::size_t i = 0; i < shown.size(); ++i) m.shown_delays.push_back(shown[i] - ms(frames[i].at));
+}
+
 }  // namespace
 
 stream_measures measure(const stream_record& r, micros from) {
@@ -82,6 +92,7 @@ stream_measures measure(const stream_record& r, micros from) {
   if (r.scheduled >= from) m.qoe = quality_of_experience(frames, r.scheduled);
   if (m.gaps.empty()) return m;
   m.gap_cv = coefficient_of_variation(m.gaps);
+  measure_playout(frames, m);
   m.gap_max = *std::max_element(m.gaps.begin(), m.gaps.end());
   const double median = quantile(m.gaps, 0.5);
   if (median > 0) {

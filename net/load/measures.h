@@ -37,6 +37,8 @@ struct stream_measures {
   // Of a stream with at least two frames.
   std::vector<double> gaps;                        // between frames: vLLM's itl
   std::optional<double> gap_cv;                    // standard deviation / mean of gaps
+  std::optional<double> shown_gap_cv;              // gap_cv of the frames as play_out() shows them
+  std::vector<double> shown_delays;                // of each frame: shown − arrival
   std::optional<double> gap_max, gap_p99_over_p50;
   double stall_threshold = 0;
   std::uint32_t stalls = 0;                        // gaps over the threshold

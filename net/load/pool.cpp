@@ -42,6 +42,17 @@ void pool::add(const stream_record& r) {
   for (double g : m.gaps) of(figure::itl_ms).add(g);
   for (double j : m.added_jitter) of(figure::added_jitter_ms).add(j);
   if (m.gap_cv) of(figure::gap_cv).add(*m.gap_cv);
+  if (m.shown_gap_cv) {
+    double sum = 0, longest = 0;
+    for (double d : m.shown_delays) {
+      of(figure::shown_delay_ms).add(d);
+      sum += d;
+      longest = std::max(longest, d);
+    }
+    of(figure::shown_gap_cv).add(*m.shown_gap_cv);
+    of(figure::shown_delay_mean_ms).add(sum / static_cast<double>(m.shown_delays.size()));
+    of(figure::shown_delay_max_ms).add(longest);
+  }
   if (m.gap_max) of(figure::gap_max_ms).add(*m.gap_max);
   if (m.gap_p99_over_p50) of(figure::gap_p99_over_p50).add(*m.gap_p99_over_p50);
   if (m.stall_ratio) of(figure::stall_ratio).add(*m.stall_ratio);

@@ -77,6 +77,22 @@ std::string bottleneck_of(const pool& p) {
   return {};
 }
 
+std::string failure_of(const report& r) {
+  const auto n = [&](figure f) { return r.all.number(f); };
+  if (n(figure::completed) + n(figure::cancelled) > 0) return {};
+  if (n(figure::output_tokens) > 0 && n(figure::errors) == 0) return {};
+  if (n(figure::requests) == 0)
+    return fmt::format("{}: nothing completed: no request ended in the measured time", r.url);
+  std::string why = fmt::format(
+      "{}: nothing completed: of {:.0f} requests {:.0f} failed, {:.0f} were refused, {:.0f} were dropped, "
+      "{:.0f} were cut by the end of the run",
+      r.url, n(figure::requests), n(figure::failed), n(figure::refused), n(figure::dropped), n(figure::cut));
+  const auto& errors = r.all.error_texts();
+  const auto most = std::ranges::max_element(errors, {}, [](const auto& e) { return e.second; });
+  if (most != errors.end()) why += fmt::format("; {} times: {}", most->second, most->first);
+  return why;
+}
+
 void report::judge(const std::vector<condition>& conditions) {
   for (const auto& c : conditions) {
     judgement j;

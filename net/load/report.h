@@ -43,6 +43,10 @@ struct report {
 // sched_lag_ms or loop_lag_ms is over 5 ms, or if it used over 90 % of its threads' processor time.
 std::string bottleneck_of(const pool& p);
 
+// Why the run measured nothing, which is an exit code of its own; empty if it did. It did if a request
+// completed or was cancelled, or if tokens came without an error until this harness ended every stream.
+std::string failure_of(const report& r);
+
 std::string as_text(const report& r);
 boost::json::object as_json(const report& r);
 

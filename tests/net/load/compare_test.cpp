@@ -74,6 +74,21 @@ TEST_CASE("windows come in the order A B B A, and what only one server has is no
   CHECK_THAT(as_text(r), Catch::Contains("not measured on both"));
 }
 
+TEST_CASE("a comparison fails where one server completed nothing in any window") {
+  const auto compared_with = [](int good_windows_of_b) {
+    return compare(2,
+                   [&](bool second) {
+                     report w;
+                     w.url = second ? "b" : "a";
+                     w.all.number(figure::completed) = !second || good_windows_of_b-- > 0 ? 1 : 0;
+                     return w;
+                   },
+                   [] { return false; });
+  };
+  CHECK_THAT(compared_with(0).failure, Catch::StartsWith("b: nothing completed"));
+  CHECK(compared_with(1).failure.empty());
+}
+
 TEST_CASE("an interrupted pair is left out") {
   int windows = 0;
   const auto r = compare(5,
@@ -108,4 +123,28 @@ TEST_CASE("the page holds its data and no link to anywhere") {
   CHECK(page.find("http") == page.npos);
   CHECK(page.find("src=") == page.npos);
   CHECK(page.find("<script>alert") == page.npos);
+}
+
+TEST_CASE("the page has one line for a finding of many streams, with their number") {
+  report r;
+  for (std::uint64_t i = 0; i < 300; ++i) {
+    stream_record s;
+    s.index = i;
+    s.how = i == 250 ? ending::failed : ending::completed;
+    s.error = "the connection was lost";
+    const auto stall = 300 + static_cast<micros>(i);
+    for (int k = 0; k < 20; ++k) s.take(s.ended = 1000 * (k * 20 + (k > 9 ? stall : 0)), 1);
+    if (i % 100 == 0) s.repeats = i / 100 + 1;
+    r.all.add(s);
+  }
+  r.all.conclude(1);
+  const std::string page = as_page(r);
+  const auto from = page.find("id=\"data\">") + 10, to = page.find("</script>", from);
+  const auto data = boost::json::parse(page.substr(from, to - from)).as_object();
+  std::map<std::string, std::int64_t> lines;
+  for (const auto& f : data.at("folded").as_array())
+    lines[f.at("name").as_string().c_str()] += f.at("streams").to_number<std::int64_t>();
+  CHECK(data.at("folded").as_array().size() == lines.size());
+  CHECK(lines["stall"] == 300);  // of which the report keeps the first 200
+  CHECK(lines["repeated token"] == 3);
 }

@@ -42,6 +42,18 @@ TEST_CASE("a clean run has nothing found, and its sums are the sums of its strea
   CHECK(!p.value("added_jitter_ms", "p99"));  // nothing said when it was sampled
 }
 
+TEST_CASE("what a paced client shows is reported of each stream, and of all frames together") {
+  auto r = steady(1, 20, 100, 20);
+  for (int i = 0; i < 16; ++i) r.take(600'000, 1, 21 + i);
+  const auto p = with({steady(0, 51, 100, 20), r});
+  CHECK(p.of(figure::shown_gap_cv).count() == 2);
+  CHECK(p.of(figure::shown_delay_mean_ms).count() == 2);
+  CHECK(p.of(figure::shown_delay_ms).count() == 51 + 36);
+  CHECK(p.of(figure::shown_gap_cv).max() < p.of(figure::gap_cv).max());
+  CHECK(p.of(figure::shown_delay_ms).max() <= 250);
+  CHECK(p.of(figure::shown_delay_max_ms).max() == p.of(figure::shown_delay_ms).max());
+}
+
 TEST_CASE("goodput counts completed requests that met every objective") {
   pool_options o;
   o.slo.ttft = 105;

@@ -197,6 +197,29 @@ TEST_CASE("a server that is not there is an error a stream, not an end of the pr
   const auto r = run_at(o);
   CHECK(r.all.number(figure::failed) >= 2);
   CHECK(r.all.number(figure::completed) == 0);
+  CHECK_THAT(failure_of(r), Catch::StartsWith("ws://127.0.0.1:9: nothing completed") &&
+                                Catch::Contains(r.all.error_texts().begin()->first));
+}
+
+TEST_CASE("a run measured nothing where no request went well, and says why") {
+  stream_record one;
+  const auto why = [&](ending how, int tokens) {
+    one.how = how;
+    one.error = how == ending::refused ? "overloaded: later" : "";
+    one.frames.clear();
+    for (int i = 0; i < tokens; ++i) one.take(one.ended = 1000 * i, 1);
+    report r;
+    r.all.add(one);
+    return failure_of(r);
+  };
+  CHECK(why(ending::completed, 3).empty());
+  CHECK(why(ending::completed, 0).empty());
+  CHECK(why(ending::cancelled, 1).empty());
+  CHECK(why(ending::cut, 3).empty());  // answers that are longer than the run
+  CHECK_THAT(why(ending::cut, 0), Catch::Contains("1 were cut"));
+  CHECK_THAT(why(ending::failed, 3), Catch::Contains("1 failed"));
+  CHECK_THAT(why(ending::refused, 0), Catch::Contains("1 times: overloaded: later"));
+  CHECK_THAT(failure_of({}), Catch::Contains("no request ended"));
 }
 
 TEST_CASE("the JSON report has its version, every figure, and the verdict") {

@@ -70,6 +70,45 @@ TEST_CASE("the WebSocket key is answered as RFC 6455 says") {
   CHECK(ws_accept("dGhlIHNhbXBsZSBub25jZQ==") == "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=");
 }
 
+TEST_CASE("a delta says the same whether its text is plain or needs a whole JSON parser") {
+  const auto m = speaking("ws://h");
+  const auto hear = [&](std::string_view message) {
+    talk t(m, 1);
+    t.feed(upgrade_answer(t));
+    question q;
+    q.id = "x";
+    t.ask(q);
+    t.feed(framed(message));
+    happening h;
+    if (!t.next(h)) return std::string("nothing");
+    if (h.is != kind::tokens) return h.why;
+    return fmt::format("{} {} {} {}", h.n, h.seq.value_or(77), h.sampled.value_or(-1), h.text);
+  };
+  const std::string plain = R"({"type":"response.delta","id":"x","seq":12,"n":3,"t":4567,"delta":"a b"})";
+  CHECK(hear(plain) == "3 12 4567 a b");
+  for (const auto& [message, means] : std::initializer_list<std::pair<std::string, std::string>>{
+           {R"({ "type":"response.delta","id":"x","seq":12,"n":3,"t":4567,"delta":"a b"})", "3 12 4567 a b"},
+           {R"({"delta":"a b","t":4567,"n":3,"seq":12,"id":"x","type":"response.delta"})", "3 12 4567 a b"},
+           {R"({"type":"response.delta","id":"x","seq":12,"delta":"a\n\u00e9"})", "1 12 -1 a\né"},
+           {R"({"type":"response.delta","id":"x","seq":12,"more":[{}],"delta":"\u00e9"})", "1 12 -1 é"},
+           {R"({"type":"response.delta","id":"x","seq":1.2e1,"delta":""})", "1 12 -1 "},
+           {R"({"type":"response.delta","id":"x","delta":""})", "1 0 -1 "},
+           {R"({"type":"response.delta","id":"other","seq":12,"delta":"a"})", "nothing"},
+           {R"({"type":"later","id":"x","seq":12})", "nothing"}}) {
+    CAPTURE(message);
+    CHECK(hear(message) == means);
+  }
+  for (std::size_t cut = 0; cut < plain.size(); ++cut)
+    CHECK_THAT(hear(plain.substr(0, cut)), Catch::StartsWith("a frame that is no JSON object"));
+  for (const auto& broken : {plain + "}", plain + " x", "," + plain, plain.substr(1)}) {
+    CAPTURE(broken);
+    CHECK_THAT(hear(broken), Catch::StartsWith("a frame that is no JSON object"));
+  }
+  std::string zero = plain;
+  zero.replace(zero.find("12"), 2, "012");
+  CHECK_THAT(hear(zero), Catch::StartsWith("a frame that is no JSON object"));
+}
+
 TEST_CASE("a weir.v1 stream, however its bytes are cut") {
   for (std::size_t piece : {1u, 2u, 7u, 100u, 100000u}) {
     CAPTURE(piece);
