@@ -28,10 +28,9 @@ std::shared_ptr<const model_list::catalogue> model_list::models() const {
   return models_;
 }
 
-model_list::model_ptr model_list::at(engine_id engine) const {
-  const auto all = models();
-  const auto found = std::ranges::find(*all, engine, [](const model_ptr& m) { return m->engine; });
-  return found == all->end() ? nullptr : *found;
+model_list::model_ptr model_list::at(const catalogue& all, engine_id engine) {
+  const auto found = std::ranges::find(all, engine, [](const model_ptr& m) { return m->engine; });
+  return found == all.end() ? nullptr : *found;
 }
 
 core::result<model_list::model_ptr> model_list::find(std::string_view name) const {

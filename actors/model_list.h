@@ -27,8 +27,8 @@ class model_list {
   // The models in the order of their loads; never null.
   std::shared_ptr<const catalogue> models() const;
 
-  // The model that this engine runs; null if it is not in the list yet.
-  model_ptr at(engine_id engine) const;
+  // The one of `all` that this engine runs; null if it is not in the list yet.
+  static model_ptr at(const catalogue& all, engine_id engine);
   // The model called `name`; an empty name finds the only model there is. Errors: unavailable while models
   // are loading, model_not_found afterwards.
   core::result<model_ptr> find(std::string_view name) const;

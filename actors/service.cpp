@@ -73,6 +73,7 @@ struct service::parts {
     const auto picture = owner.published().look();
     std::unordered_map<core::job_id, const listed_job*, core::job_id_hash> by_id;
     for (const auto& j : picture->jobs) by_id.emplace(j.sequence.id, &j);
+    const auto models = list.models();
     for (auto& v : views) {
       const auto it = by_id.find(v.id);
       if (it == by_id.end()) continue;
@@ -84,7 +85,7 @@ struct service::parts {
       v.pages = s.pages;
       v.preemptions = s.preemptions;
       v.priority = s.priority;
-      if (const auto m = list.at(it->second->engine)) v.model = m->name;
+      if (const auto m = model_list::at(*models, it->second->engine)) v.model = m->name;
     }
   }
 

@@ -2,6 +2,8 @@
 
 #include <boost/json/array.hpp>
 #include <boost/json/serialize.hpp>
+#include <map>
+#include <utility>
 
 namespace weir::load {
 namespace {

@@ -1,6 +1,9 @@
 #include "net/load/playout.h"
 
+#include <algorithm>
 #include <array>
+#include <cstdint>
+#include <utility>
 
 namespace weir::load {
 namespace {
@@ -83,7 +86,7 @@ class playout {
   }
 
   std::span<const frame> frames_;
-  std::vector<double> times_;  // of the frames that were shown
+  std::vector<double> times_;        // of the frames that were shown
   std::vector<std::size_t> groups_;  // the last frame of each group that arrived together
   std::size_t group_ = 0;            // the first group with a frame in the buffer
   std::array<arrival, remembered> recent_;

@@ -1,5 +1,6 @@
 #include "net/load/report.h"
 
+#include <algorithm>
 #include <boost/json/array.hpp>
 
 namespace weir::load {

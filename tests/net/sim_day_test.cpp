@@ -214,7 +214,7 @@ TEST_CASE(
   CHECK(t.prefix_hits > 1000);
 }
 
-TEST_CASE("sim_day: the arrivals of a real service") {
+TEST_CASE("sim_day: the arrivals of a real service", "[long]") {
   const auto arrivals = traced();
   if (arrivals.empty()) {
     WARN("no trace below " << test::data_dir() << "; arrivals are made alone");
