@@ -4,6 +4,7 @@
 #include <random>
 
 #include "core/engine.h"
+#include "tests/support/budget.h"
 #include "tests/support/engine_rig.h"
 
 using namespace weir::core;
@@ -168,12 +169,12 @@ void check(crowd& all, std::uint64_t ends) {
 TEST_CASE(
     "a hundred thousand cancels, disconnects and deadlines give their pages back before the next step") {
   crowd all(20261122, loop_kind::plain);
-  all.live(100'000);
-  check(all, 100'000);
+  all.live(weir::tests::rounds(100'000));
+  check(all, weir::tests::rounds(100'000));
 }
 
 TEST_CASE("so do thirty thousand where steps overlap, whatever is under way") {
   crowd all(20261123, loop_kind::overlapped);
-  all.live(30'000);
-  check(all, 30'000);
+  all.live(weir::tests::rounds(30'000));
+  check(all, weir::tests::rounds(30'000));
 }

@@ -5,6 +5,7 @@
 #include <random>
 
 #include "core/model/load.h"
+#include "tests/support/budget.h"
 #include "tests/support/engine_rig.h"
 
 using namespace weir;
@@ -122,7 +123,7 @@ TEST_CASE("500 mixes of jobs on the cpu: each job's logits are, bit for bit, tho
     const streams alone = all_alone(type);
     for (const unsigned threads : {1u, 2u}) {
       std::unique_ptr<engine_rig> rig;
-      for (int m = 0; m < mixes; ++m) {
+      for (int m = 0; m < static_cast<int>(tests::rounds(mixes)); ++m) {
         if (m % 5 == 0) rig = make_rig(type, kernels::cpu_backend(threads), random);
         CAPTURE(kernels::name(type), threads, m);
         REQUIRE(run_mix(*rig, alone, random) == std::vector<std::size_t>());

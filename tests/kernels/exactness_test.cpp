@@ -7,6 +7,7 @@
 #include "kernels/cpu/backend.h"
 #include "kernels/ops.h"
 #include "tests/kernels/random_data.h"
+#include "tests/support/budget.h"
 
 using namespace weir;
 using namespace weir::kernels;
@@ -125,8 +126,11 @@ void check_all_ways(const sequence& s, const simd_kernels& simd, test::rng& r) {
 TEST_CASE("a row's attention has the same bits however its prompt is cut, for every head size and group") {
   for (const simd_kernels* simd : simd_choices()) {
     test::rng r(1);
+    // Where the budget is small each head size takes some of the groups, and together they take all.
+    const std::uint32_t every = 8 / std::min(8u, 2 * tests::rounds(4));
+    std::uint32_t first = 0;
     for (const std::uint32_t head_dim : {32u, 64u, 80u, 96u, 128u, 256u})
-      for (const std::uint32_t group : {1u, 2u, 3u, 4u, 5u, 6u, 7u, 8u})
+      for (std::uint32_t group = 1 + first++ % every; group <= 8; group += every)
         check_all_ways(sequence(r, head_dim, group, 64, pick(r, 65, 150), pick(r, 0, 2) ? 0 : pick(r, 1, 90)),
                        *simd, r);
   }

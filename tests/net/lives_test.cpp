@@ -2,6 +2,7 @@
 // through the protocol that sockets speak and the service behind it; and a drain at the end.
 #include <map>
 
+#include "tests/support/budget.h"
 #include "tests/support/town.h"
 
 using namespace weir;
@@ -31,7 +32,7 @@ void found(world&, actors::service_options& o) {
 
 TEST_CASE("lives: ten thousand jobs each end once and leave nothing, whatever their clients do", "[long]") {
   std::map<std::string, int> endings;
-  for (std::uint64_t seed = 1; seed <= 40; ++seed) {
+  for (std::uint64_t seed = 1; seed <= rounds(40); ++seed) {
     INFO("seed " << seed);
     town t(seed, 250ms, found);
     core::duration when{};
@@ -44,6 +45,6 @@ TEST_CASE("lives: ten thousand jobs each end once and leave nothing, whatever th
   }
   for (const char* every : {"length", "stop", "timeout", "cancel", "overloaded", "deserted"}) {
     CAPTURE(every);
-    CHECK(endings[every] > 300);
+    CHECK(endings[every] > static_cast<int>(rounds(300)));
   }
 }

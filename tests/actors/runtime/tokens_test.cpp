@@ -250,15 +250,17 @@ void works_on(Executor ex) {
       }
     }
   });
-  std::atomic<int> read{0};
-  go(ex, [&, r = std::move(r)]() mutable -> net::awaitable<void> {
+  int read = 0;
+  const auto at_end = std::make_shared<std::atomic<bool>>(false);  // the reader uses no local variable after it
+  go(ex, [&, at_end, r = std::move(r)]() mutable -> net::awaitable<void> {
     std::array<int, 8> some;
     for (;;) {
       auto [ec, n] = co_await r.async_read_some(some, net::as_tuple(net::use_awaitable));
       alone();
-      if (ec) co_return;
+      if (ec) break;
       read += static_cast<int>(n);
     }
+    at_end->store(true);
   });
   {
     wakes batch;
@@ -272,7 +274,8 @@ void works_on(Executor ex) {
   CHECK(a.ask<get>(net::use_future).get() == 100);
   a.stop();
   CHECK(a.async_join(net::use_future).get().reason == exit_reason::stopped);
-  while (read < 100) std::this_thread::yield();
+  while (!at_end->load()) std::this_thread::yield();
+  CHECK(read == 100);
   CHECK_FALSE(together);
 }
 
