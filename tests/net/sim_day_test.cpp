@@ -2,10 +2,10 @@
 // small, and clients of every temper, in virtual time. Everything is a function of the seed:
 // WEIR_SIM_DAY=SEED replays one day, and WEIR_SIM_DAY=SEED:COUNT its first COUNT arrivals. A day that fails
 // is replayed shorter and shorter until it is told how few arrivals fail.
-#include <algorithm>
-#include <array>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <exception>
 #include <fstream>
