@@ -145,6 +145,18 @@ class owner {
     if (const auto fault = e.does->fault()) device_failed(*fault);
   }
 
+  void on(rest_job& m) {
+    m.stream->rest_told.store(false);  // before the wish is read: a later one sends a message of its own
+    const auto until = m.stream->rest_until.load();
+    auto& e = engine(m.engine);
+    if (!e.does) return;
+    if (until == core::time_point::min())
+      e.does->resume(m.stream->id);
+    else
+      e.does->pause(m.stream->id, until);
+    e.due = {};
+  }
+
   void on(time_came&) {}
 
   core::result<std::unique_ptr<opened_model>> open(const model_spec& spec, const load_progress& progress) {
@@ -210,6 +222,9 @@ class owner {
     };
     served->cancel = [to = self_, id](const core::job_id& job, core::finish_reason why) {
       to.tell(cancel_job(job, id, why));
+    };
+    served->rest = [to = self_, id](job_stream::owner_end stream) {
+      to.tell(rest_job(std::move(stream), id));
     };
     auto engine =
         std::make_unique<core::engine>(std::move(model->weights), served->tokenizer, model->config, time_);
@@ -312,7 +327,7 @@ gpu_owner::gpu_owner(owner_options o, const timekeeper& time, std::shared_ptr<co
   options opt;
   opt.name = "owner-" + o.device;
   // every admitted job, its cancel, loads
-  opt.mailbox = 2 * o.models * std::size_t{o.queue + o.max_batch} + 64;
+  opt.mailbox = 3 * o.models * std::size_t{o.queue + o.max_batch} + 64;
   // A loop that could not even wait for lack of memory begins again, with everything that it owns.
   opt.restart = {.when = restart_when::on_error, .max = std::numeric_limits<int>::max(), .first_delay = {}};
   auto mind = std::make_shared<owner>(std::move(o), time, board_, std::move(seen));

@@ -79,6 +79,9 @@ struct job_stream::state_block final : core::token_sink, waker {
   void refused(core::error e);
   // Ends a pending job at once; a running one is cancelled at its owner.
   void cancel_here(core::finish_reason why);
+  // Tells the owner that the job has to pause, or go on if there is no time. At most one message of a job is on
+  // its way: the owner reads the latest wish.
+  void rest(std::optional<core::time_point> until);
   // Calls every reader.
   void changed();
   // Ends the job: sets the phase to done and tells at_end and the readers.
@@ -96,6 +99,10 @@ struct job_stream::state_block final : core::token_sink, waker {
   // --- Any thread.
   std::atomic<bool> cancelled{false};
   std::atomic<core::time_point> cancelled_at{core::time_point::max()};  // of the first cancel()
+
+  // Until when the job has to pause; min(): it has to go on.
+  std::atomic<core::time_point> rest_until{core::time_point::min()};
+  std::atomic<bool> rest_told{false};  // a rest_job is in the owner's mailbox; the owner clears it
 
   // --- Set by the text task before the owner learns of the job; then the owner's.
   std::shared_ptr<const served_model> taken_by;  // model whose admission counts the job until finish()

@@ -203,9 +203,17 @@ void job_stream::state_block::cancel_here(finish_reason why) {
   }
 }
 
+void job_stream::state_block::rest(std::optional<core::time_point> until) {
+  if (now != phase::running) return;
+  rest_until.store(until.value_or(core::time_point::min()));
+  if (rest_told.exchange(true)) return;  // the owner has not read the last message yet
+  core::insist([&] { model->rest(std::static_pointer_cast<state_block>(shared_from_this())); });
+}
+
 void job_stream::state_block::end(outcome o) {
   now = phase::done;
   result = std::move(o);
+  if (model) memory.force(log_bytes);  // the prompt is gone
   tell_ended(result);
   changed();
 }
@@ -233,12 +241,11 @@ job_stream::phase job_stream::state() const noexcept { return s_->now; }
 const core::error& job_stream::refusal() const { return s_->why_refused; }
 const outcome& job_stream::ended() const { return s_->result; }
 std::uint32_t job_stream::queue_position() const noexcept { return s_->queue_position; }
-std::uint32_t job_stream::published() const noexcept { return s_->log.whole(); }
-core::token_id job_stream::token_at(std::uint32_t i) const { return s_->log.id(i); }
-std::int64_t job_stream::sampled_at_us(std::uint32_t i) const { return s_->log.at_us(i); }
-core::time_point job_stream::sampled_at(std::uint32_t i) const {
-  return s_->created + std::chrono::microseconds(s_->log.at_us(i));
-}
+const token_log& job_stream::log() const noexcept { return s_->log; }
+core::time_point job_stream::created() const noexcept { return s_->created; }
+
+void job_stream::pause(core::time_point until) { s_->rest(until); }
+void job_stream::resume() { s_->rest(std::nullopt); }
 
 const std::string& job_stream::model() const noexcept {
   static const std::string none;

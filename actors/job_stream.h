@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "actors/request.h"
+#include "actors/token_log.h"
 #include "core/job.h"
 #include "core/text/detokenizer.h"
 
@@ -57,13 +58,24 @@ class job_stream : public std::enable_shared_from_this<job_stream> {
   std::uint32_t queue_position() const noexcept;  // jobs queued ahead of it when it was admitted
 
   // Tokens that readers may show: up to the last one with which the text ends in a whole character.
-  std::uint32_t published() const noexcept;
+  std::uint32_t published() const noexcept { return log().whole(); }
+  // The tokens and their text. Its times count from created().
+  const token_log& log() const noexcept;
+  core::time_point created() const noexcept;  // on the service's clock
   // Appends to `out` the text of the tokens `from` to `to` - 1. REQUIRES: from <= to <= published().
   void text_of(std::uint32_t from, std::uint32_t to, std::string& out) const;
   // REQUIRES of the next three: index < published().
-  core::token_id token_at(std::uint32_t index) const;
-  std::int64_t sampled_at_us(std::uint32_t index) const;   // when it was sampled, µs from the job's creation
-  core::time_point sampled_at(std::uint32_t index) const;  // when it was sampled, on the service's clock
+  core::token_id token_at(std::uint32_t index) const { return log().id(index); }
+  // When it was sampled: in µs from created(), and on the service's clock.
+  std::int64_t sampled_at_us(std::uint32_t index) const { return log().at_us(index); }
+  core::time_point sampled_at(std::uint32_t index) const {
+    return created() + std::chrono::microseconds(sampled_at_us(index));
+  }
+
+  // Takes the job out of the batch, at the latest until `until` (core::engine::pause); pausing it again sets
+  // a new time. No effect on a job that is not running. The owner does it when it reads the message.
+  void pause(core::time_point until);
+  void resume();
 
   // Called on the shard after new tokens, the ending or a refusal. Never called from inside a member of
   // job_stream, nor after leave().

@@ -44,6 +44,13 @@ struct cancel_job {
   cancel_job(core::job_id i, engine_id e, core::finish_reason w) : id(i), engine(e), why(w) {}
 };
 
+// Lets a job pause or go on, as its stream wishes by now (state_block::rest_until).
+struct rest_job {
+  job_stream::owner_end stream;
+  engine_id engine;
+  rest_job(job_stream::owner_end s, engine_id e) : stream(std::move(s)), engine(e) {}
+};
+
 // Loads a model, makes its engine and answers with the served model or the error.
 struct load_model {
   using result = core::result<std::shared_ptr<const served_model>>;
@@ -57,6 +64,6 @@ struct load_model {
 // Timer message: the time has come at which a paced owner has to step again.
 struct time_came {};
 
-using owner_msg = std::variant<submit_job, cancel_job, load_model, time_came>;
+using owner_msg = std::variant<submit_job, cancel_job, rest_job, load_model, time_came>;
 
 }  // namespace weir::actors

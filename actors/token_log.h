@@ -28,33 +28,53 @@ class token_log {
   // Appends a token. `at_us`: when it was sampled, in µs from the job's creation. `whole`: the text ends with
   // a whole character after it.
   void append(core::token_id id, std::int64_t at_us, bool whole) {
-    entries_.push_back({at_us, static_cast<std::uint32_t>(text_.size()), id});
+    entries_.push_back({at_us, static_cast<std::uint32_t>(text_.size()), whole, id});
     if (whole) whole_ = size();
   }
   // The output has ended: gives text that the caller appended since to the last token, and counts all tokens
   // as whole.
   void close() {
-    if (!entries_.empty()) entries_.back().text_end = static_cast<std::uint32_t>(text_.size());
+    if (!entries_.empty()) {
+      entries_.back().text_end = static_cast<std::uint32_t>(text_.size());
+      entries_.back().whole = true;
+    }
     whole_ = size();
+  }
+  // Appends the tokens `from` to `to` - 1 of another log. REQUIRES: from <= to <= log.size().
+  void append_part(const token_log& log, std::uint32_t from, std::uint32_t to) {
+    const std::size_t shift = text_.size() - log.text_begin(from);
+    text_ += log.text_of(from, to);
+    for (std::uint32_t i = from; i < to; ++i) {
+      entries_.push_back(log.entries_[i]);
+      entries_.back().text_end = static_cast<std::uint32_t>(log.entries_[i].text_end + shift);
+      if (entries_.back().whole) whole_ = size();
+    }
   }
 
   // Text of the tokens `from` to `to` - 1. Valid until the text grows.
   std::string_view text_of(std::uint32_t from, std::uint32_t to) const {
     assert(from <= to && to <= size());
-    const auto begin = from == 0 ? 0 : entries_[from - 1].text_end;
-    const auto end = to == 0 ? 0 : entries_[to - 1].text_end;
-    return std::string_view(text_).substr(begin, end - begin);
+    const std::size_t begin = text_begin(from);
+    return std::string_view(text_).substr(begin, text_begin(to) - begin);
   }
-  // The end of a piece that begins at `from`: as many tokens as have at most `most` bytes of text, but at
-  // least one, so that a reader who takes piece after piece comes to whole(). REQUIRES: from <= whole().
+  // The end of a piece that begins at `from`: as many tokens as have at most `most` bytes of text, up to the
+  // end of a character. A piece has at least one character, so that a reader who takes piece after piece
+  // comes to whole(). REQUIRES: from <= whole().
   std::uint32_t piece_end(std::uint32_t from, std::size_t most) const {
-    assert(from <= whole_);
-    if (from == whole_) return whole_;
-    const std::size_t begin = from == 0 ? 0 : entries_[from - 1].text_end;
-    const auto first = entries_.begin() + from + 1;
-    const auto end = std::upper_bound(first, entries_.begin() + whole_, begin + most,
+    const auto last = entries_.begin() + whole_;
+    const auto end = std::upper_bound(entries_.begin() + from, last, text_begin(from) + most,
                                       [](std::size_t bytes, const entry& e) { return bytes < e.text_end; });
-    return static_cast<std::uint32_t>(end - entries_.begin());
+    return whole_part(from, static_cast<std::uint32_t>(end - entries_.begin()));
+  }
+  // The same for a piece of the tokens `from` to `to` - 1: `to` or, where a character goes on there, the end
+  // of the character before; of the first character, where the piece would be empty. REQUIRES: from <= whole().
+  std::uint32_t whole_part(std::uint32_t from, std::uint32_t to) const {
+    assert(from <= whole_);
+    std::uint32_t end = std::min(to, whole_);
+    while (end > from && !entries_[end - 1].whole) --end;
+    if (end > from || from == whole_) return end;
+    while (!entries_[end].whole) ++end;
+    return end + 1;
   }
   // Bytes allocated, spare capacity included.
   std::uint64_t memory() const noexcept { return entries_.capacity() * sizeof(entry) + text_.capacity(); }
@@ -66,9 +86,13 @@ class token_log {
  private:
   struct entry {
     std::int64_t at_us;
-    std::uint32_t text_end;  // bytes of text up to the end of this token
+    std::uint32_t text_end : 31;  // bytes of text up to the end of this token
+    std::uint32_t whole : 1;      // the text ends with a whole character there
     core::token_id id;
   };
+  // Bytes of text before the token `i`.
+  std::size_t text_begin(std::uint32_t i) const { return i == 0 ? 0 : entries_[i - 1].text_end; }
+
   std::vector<entry> entries_;
   std::string text_;
   std::uint32_t whole_ = 0;

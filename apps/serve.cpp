@@ -189,7 +189,7 @@ command add_serve(CLI::App& app) {
   auto o = std::make_shared<serve_options>();
   add_settings(app, o->server);
   add_settings(app, o->engine);
-  refuse(app, {"retain-mb", "metrics-listen", "share"});
+  refuse(app, {"metrics-listen", "share"});
   add_common(app);
   return [o] { return run(*o); };
 }

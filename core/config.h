@@ -78,6 +78,8 @@ struct client_settings {
   std::size_t backlog_bytes = 256 * 1024;
   std::chrono::milliseconds max_age{3'600'000};
   std::chrono::milliseconds detach_grace{30'000};
+  std::chrono::milliseconds retain{120'000};
+  std::size_t retain_mb = 256;
 };
 
 // Where a server listens, and how long it drains.
@@ -122,7 +124,6 @@ std::uint64_t number_of(const setting& s, const T& field) {
   else
     return static_cast<std::uint64_t>(field / s.tick());
 }
-// Sets a field to a value in the unit of its setting.
 // Sets a field to a value in the unit of its setting.
 template <class T>
 void set_number(const setting& s, T& field, std::uint64_t n) {
@@ -233,6 +234,9 @@ void visit_settings(client_settings& s, V&& v) {
   v({"max-age-s", "how long a WebSocket may live", "s", 1, 1 << 30}, s.max_age);
   v({"detach-grace-ms", "how long a running job waits for its reader to come back", "ms", 0, 1 << 30},
     s.detach_grace);
+  v({"retain-s", "how long an ended job of a WebSocket can still be resumed", "s", 0, 86400}, s.retain);
+  v({"retain-mb", "memory for ended jobs that can be resumed, the oldest leave first", "MB", 0, 1 << 20},
+    s.retain_mb);
 }
 
 template <class V>
