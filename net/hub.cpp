@@ -33,7 +33,7 @@ std::map<std::uint16_t, std::uint64_t> server_state::closed() const {
 }
 
 void hub::tell(event e) {
-  if (e == event::tick) end_overdue();
+  if (e == event::tick) jobs_->tick();
   for (auto& l : listeners_) core::contained(server_->seen, "a connection's clock", [&] { l(e); });
   if (e == event::tick) publish_lag();
 }
@@ -43,22 +43,6 @@ void hub::publish_lag() {
   server_->lag.bytes += lag_bytes_ - published_lag_bytes_;
   published_late_ = std::exchange(late_, 0);
   published_lag_bytes_ = std::exchange(lag_bytes_, 0);
-}
-
-void hub::keep_detached(std::shared_ptr<actors::job_stream> job) {
-  detached_.push_back({std::move(job), server_->service.now() + limits().detach_grace});
-}
-
-void hub::release_detached() { detached_.clear(); }
-
-void hub::end_overdue() {
-  const auto now = server_->service.now();
-  // Destroying the stream of a running job cancels the job.
-  detached_.remove_if([now](const detached_job& o) {
-    using phase = actors::job_stream::phase;
-    const phase p = o.job->state();
-    return p == phase::done || p == phase::refused || now >= o.until;
-  });
 }
 
 }  // namespace weir::net

@@ -1,14 +1,13 @@
 // hub.h — what the connections of one server share: server_state (all shards) and hub (one shard).
 //
 // server_state holds the options and the counts, and says whether the server drains or stops. A hub has the
-// list of its shard's connections, tells them four times a second that time has passed, and keeps jobs whose
-// socket is gone until their grace is over.
+// list of its shard's connections, tells them four times a second that time has passed, and keeps the jobs of
+// its WebSockets (net/kept_jobs.h).
 //
 // Thread safety: server_state from any thread; a hub on its shard only.
 //
-// Invariants:
+// Invariant:
 //   1. server_state::coroutines() is 0 once no coroutine of the server runs any more.
-//   2. A detached job is cancelled when its grace is over, or released when it has ended.
 #pragma once
 
 #include <atomic>
@@ -20,12 +19,14 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <vector>
 
 #include "actors/service.h"
 #include "core/delays.h"
 #include "net/address_book.h"
 #include "net/bearer.h"
 #include "net/job_places.h"
+#include "net/kept_jobs.h"
 #include "net/limits.h"
 
 namespace weir::net {
@@ -35,6 +36,8 @@ struct client_lag {
   std::atomic<std::int64_t> late{0};   // sockets whose current write has taken over a quarter of a second
   std::atomic<std::int64_t> bytes{0};  // bytes of text and frames that wait for their sockets
 };
+
+class hub;
 
 struct server_state {
   server_state(actors::service& s, server_options o)
@@ -54,6 +57,8 @@ struct server_state {
   bool loopback = false;    // listen_host is a loopback address; constant once the server has started
   std::atomic<bool> draining{false}, stopping{false};
   std::atomic<std::int64_t> sessions{0};  // WebSockets
+  std::vector<std::weak_ptr<hub>> hubs;   // of all shards; constant once the server has started
+  std::atomic<std::uint64_t> retained_bytes{0};  // of ended jobs that can still be resumed
   // For each frame, the time from the sampling of its last token until the kernel took the frame.
   core::delays sampled_to_sent;
   client_lag lag;
@@ -80,12 +85,14 @@ class hub : public std::enable_shared_from_this<hub> {
   // Called on the shard. It must not begin or end a subscription.
   using listener = std::function<void(event)>;
   hub(std::shared_ptr<server_state> s, actors::executor ex)
-      : server_(std::move(s)), executor_(std::move(ex)) {}
+      : server_(std::move(s)), executor_(std::move(ex)), jobs_(std::make_shared<kept_jobs>(*server_)) {}
 
   server_state& server() const noexcept { return *server_; }
   const std::shared_ptr<server_state>& server_ptr() const noexcept { return server_; }
   const actors::executor& executor() const noexcept { return executor_; }
   const server_limits& limits() const noexcept { return server_->options.limits; }
+
+  kept_jobs& jobs() const noexcept { return *jobs_; }
 
   void tell(event e);
 
@@ -108,23 +115,14 @@ class hub : public std::enable_shared_from_this<hub> {
     std::list<listener>::iterator at_;
   };
 
-  // Keeps a job that has lost its reader, until its grace (client_settings::detach_grace) is over.
-  void keep_detached(std::shared_ptr<actors::job_stream> job);
-  void release_detached();
-
  private:
-  struct detached_job {
-    std::shared_ptr<actors::job_stream> job;
-    core::time_point until;
-  };
-  void end_overdue();
   void publish_lag();
 
   static constexpr std::chrono::milliseconds late_write{250};
   std::shared_ptr<server_state> server_;
   actors::executor executor_;
   std::list<listener> listeners_;
-  std::list<detached_job> detached_;
+  const std::shared_ptr<kept_jobs> jobs_;
   std::int64_t late_ = 0, lag_bytes_ = 0;                      // counted so far at this tick
   std::int64_t published_late_ = 0, published_lag_bytes_ = 0;  // this shard's part of server_state::lag
 };

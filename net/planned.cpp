@@ -23,17 +23,10 @@ core::result<void> judge_planned(const planned_name& field, const json::value& v
   switch (field.kind) {
     case planned_name::value::any:
       break;
-    case planned_name::value::flag:
-      if (auto flag = read_bool(name, v); !flag) return flag.error();
-      break;
     case planned_name::value::count:
       if (v.is_int64() && v.get_int64() < 1)
         return core::bad_param(name, "{} must be at least 1, not {}", name, v.get_int64());
       break;
-    case planned_name::value::word:
-      if (v == parsed(field.later))
-        return core::bad_param(name, "{}: {} is not supported yet", name, field.later);
-      return core::bad_param(name, "{} must be {} or {}", name, field.neutral, field.later);
   }
   return not_supported_yet(name);
 }

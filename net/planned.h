@@ -1,4 +1,4 @@
-// planned.h — frame types, fields and paths that are planned and that the server does not have yet, and how
+// planned.h — fields and paths that are planned and that the server does not have yet, and how
 // each of them is refused: one table. A row is deleted when what it names is built.
 //
 // Pure functions and constant data: any thread.
@@ -12,7 +12,6 @@ namespace weir::net {
 
 // Where a client uses a name, and what the refusal is.
 enum class place {
-  frame_type,      // of weir.v1: unknown_type
   path,            // of a GET over HTTP: 404 not_found
   request_field,   // of response.create and of OpenAI's bodies: invalid_param, as in all places below
   create_field,    // of response.create alone
@@ -29,21 +28,12 @@ struct planned_name {
   // Values that are refused for what they are, and not because the field is planned.
   enum class value {
     any,    // none
-    flag,   // all but true and false
     count,  // integers below 1
-    word,   // all but `neutral` and `later`
   } kind = value::any;
-  std::string_view later = {};  // JSON text
 };
 
 inline constexpr planned_name planned_names[] = {
-    {place::frame_type, "response.resume"},
-    {place::frame_type, "response.ack"},
     {place::path, "/metrics"},
-    {place::create_field, "window"},
-    {place::create_field, "pace", R"("live")", planned_name::value::word, R"("even")"},
-    {place::create_field, "on_lag", R"("buffer")", planned_name::value::word, R"("pause")"},
-    {place::create_field, "pad", "false", planned_name::value::flag},
     {place::create_field, "n", "1", planned_name::value::count},  // OpenAI's bodies have it
     {place::request_field, "best_of", "1", planned_name::value::count},
     {place::request_field, "logprobs", "false"},  // 0 asks for something in a completion

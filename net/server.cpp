@@ -57,7 +57,10 @@ core::result<listen_address> parse_listen(std::string_view text) {
 struct server::parts : std::enable_shared_from_this<parts> {
   parts(actors::service& s, shards& io, server_options o)
       : all(std::make_shared<server_state>(s, std::move(o))), acceptor(io.at(0)), waits(io.run_themselves()) {
-    for (std::size_t i = 0; i < io.size(); ++i) hubs.push_back(std::make_shared<hub>(all, io.at(i)));
+    for (std::size_t i = 0; i < io.size(); ++i) {
+      hubs.push_back(std::make_shared<hub>(all, io.at(i)));
+      all->hubs.push_back(hubs.back());
+    }
   }
 
   core::result<void> listen();
@@ -158,7 +161,7 @@ asio::awaitable<void> server::parts::keep_time(std::shared_ptr<hub> h) {
       std::this_thread::sleep_for(until_memory);
     }
   }
-  h->release_detached();
+  h->jobs().release();
 }
 
 void server::parts::tell_all(hub::event e) {

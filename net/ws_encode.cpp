@@ -36,6 +36,29 @@ void open(std::string& out, std::string_view type) {
   out += '"';
 }
 
+// The beginning of a frame that names a response.
+void open(std::string& out, std::string_view type, const lane_names& lane) {
+  open(out, type);
+  append_text(out, "id", lane.id);
+  append_text(out, "response_id", lane.response_id);
+}
+
+void append_metadata(std::string& out, const lane_names& lane) {
+  if (lane.metadata.empty()) return;
+  append_key(out, "metadata");
+  out += lane.metadata;
+}
+
+// `begin`: where the frame begins in `out`. The caller closes the object.
+void append_padding(std::string& out, std::size_t begin, std::uint32_t more) {
+  constexpr std::size_t unit = 64;
+  append_key(out, "p");
+  const std::size_t without = out.size() - begin + 3;  // two quotes and a brace
+  out += '"';
+  out.append((unit - without % unit) % unit + unit * (more % 4), '0');
+  out += '"';
+}
+
 void append_usage(std::string& out, const actors::outcome& how) {
   append_object(out, "usage", [&] {
     append_int(out, "input_tokens", how.input_tokens);
@@ -73,20 +96,19 @@ void append_session_created(std::string& out, std::string_view session_id, std::
   out += '}';
 }
 
-void append_created(std::string& out, std::string_view id, std::string_view response_id,
-                    std::string_view model, std::uint32_t queue_position,
-                    std::span<const std::string> ignored) {
-  open(out, "response.created");
-  append_text(out, "id", id);
-  append_text(out, "response_id", response_id);
+void append_created(std::string& out, const lane_names& lane, std::string_view model,
+                    std::uint32_t queue_position, std::span<const std::string> ignored) {
+  open(out, "response.created", lane);
   append_int(out, "seq", 0);
   append_text(out, "model", model);
   if (queue_position > 0) append_int(out, "queue_position", queue_position);
   if (!ignored.empty()) append_texts(out, "ignored", ignored);
+  append_metadata(out, lane);
   out += '}';
 }
 
 void append_delta(std::string& out, const delta& d) {
+  const std::size_t begin = out.size();
   open(out, "response.delta");
   append_text(out, "id", d.id);
   append_int(out, "seq", d.seq);
@@ -102,25 +124,22 @@ void append_delta(std::string& out, const delta& d) {
     }
     out += ']';
   }
+  if (d.more_padding) append_padding(out, begin, *d.more_padding);
   out += '}';
 }
 
-void append_resumed(std::string& out, std::string_view id, std::string_view response_id, std::uint32_t after,
-                    std::uint32_t head, std::string_view status) {
-  open(out, "response.resumed");
-  append_text(out, "id", id);
-  append_text(out, "response_id", response_id);
+void append_resumed(std::string& out, const lane_names& lane, std::uint32_t after, std::uint32_t head,
+                    std::string_view status) {
+  open(out, "response.resumed", lane);
   append_int(out, "after", after);
   append_int(out, "seq", head);
   append_text(out, "status", status);
+  append_metadata(out, lane);
   out += '}';
 }
 
-void append_done(std::string& out, std::string_view id, std::string_view response_id, std::uint32_t seq,
-                 const actors::outcome& how) {
-  open(out, "response.done");
-  append_text(out, "id", id);
-  append_text(out, "response_id", response_id);
+void append_done(std::string& out, const lane_names& lane, std::uint32_t seq, const actors::outcome& how) {
+  open(out, "response.done", lane);
   append_int(out, "seq", seq);
   append_text(out, "status", how.status());
   append_text(out, "finish_reason", core::name(how.reason));
@@ -133,6 +152,7 @@ void append_done(std::string& out, std::string_view id, std::string_view respons
       if (!how.fault->param.empty()) append_text(out, "param", how.fault->param);
     });
   }
+  append_metadata(out, lane);
   out += '}';
 }
 

@@ -1,66 +1,157 @@
 #include "net/ws_lane.h"
 
+#include <functional>
+
 namespace weir::net::ws {
+namespace {
 
 using phase = actors::job_stream::phase;
 
-lane::lane(response_create c, std::shared_ptr<actors::job_stream> job)
+// The next value of a small generator. That a padded frame has a multiple of 64 bytes hides the lengths of its
+// tokens; these values only blur where one multiple ends.
+std::uint32_t next_random(std::uint32_t& state) {
+  state = state * 1664525u + 1013904223u;  // Numerical Recipes' linear congruential generator
+  return state >> 16;
+}
+
+}  // namespace
+
+lane::lane(response_create c, kept_jobs::follower job)
     : id_(std::move(c.id)),
-      response_id_(job->id().text()),
-      job_(std::move(job)),
+      response_id_(job.job().stream->id().text()),
+      own_(std::move(job)),
+      how_(own_.job().as_created),
       ignored_(std::move(c.ignored)),
-      cancel_on_disconnect_(c.cancel_on_disconnect),
-      timing_(c.timing),
-      token_ids_(c.return_token_ids) {}
+      pacer_(0),
+      padding_(static_cast<std::uint32_t>(std::hash<std::string>()(response_id_))) {}
+
+lane::lane(response_resume r, std::shared_ptr<followed_job> job)
+    : id_(std::move(r.id)),
+      response_id_(std::move(r.response_id)),
+      resumed_(std::move(job)),
+      shown_(static_cast<std::uint32_t>(r.after)),
+      acked_(shown_),
+      pacer_(shown_),
+      padding_(static_cast<std::uint32_t>(std::hash<std::string>()(response_id_ + id_))) {}
 
 lane::next lane::take(std::string& out, scratch& s) {
-  const phase now = job_->state();
-  if (now == phase::pending) return next::nothing;
-  if (now == phase::refused) {
-    append_error(out, refusal(id_, job_->refusal()));
-    return next::last_frame;
-  }
-  if (!created_ && !job_->model().empty()) {  // no model: the job ended before a model took it
-    append_created(out, id_, response_id_, job_->model(), job_->queue_position(), ignored_);
-    created_ = true;
-    return next::frame;
-  }
-  const bool ended = now == phase::done;
-  if (take_delta(out, s, ended)) return next::frame;
-  if (!ended) return next::nothing;
-  append_done(out, id_, response_id_, shown_, job_->ended());
+  if (!begun_) return begin(out);
+  const picture job = look();
+  if (take_delta(out, s, job)) return next::frame;
+  if (!job.ended || shown_ < job.published()) return next::nothing;
+  append_done(out, names(), shown_, *job.ended);
   return next::last_frame;
 }
 
+// Appends created or resumed, or the one frame of a lane that has neither.
+lane::next lane::begin(std::string& out) {
+  if (resumed_) {
+    if (const auto& no = resumed_->refused()) {
+      append_error(out, {id_, no->code, std::string(no->message), std::string(no->param), {}, false});
+      return next::last_frame;
+    }
+    const auto& b = resumed_->begun();
+    if (!b) return next::nothing;
+    how_ = b->how;
+    begun_ = true;
+    append_resumed(out, names(), shown_, b->head, b->status);
+    return next::frame;
+  }
+  const actors::job_stream& job = *own_.job().stream;
+  if (job.state() == phase::pending) return next::nothing;
+  if (job.state() == phase::refused) {
+    append_error(out, refusal(id_, job.refusal()));
+    return next::last_frame;
+  }
+  if (job.model().empty()) {  // the job ended before a model took it
+    append_done(out, names(), 0, job.ended());
+    return next::last_frame;
+  }
+  begun_ = true;
+  append_created(out, names(), job.model(), job.queue_position(), ignored_);
+  return next::frame;
+}
+
+lane::picture lane::look() const {
+  if (resumed_) return {resumed_->log(), resumed_->base(), resumed_->begun()->created, resumed_->ended()};
+  const actors::job_stream& job = *own_.job().stream;
+  return {job.log(), 0, job.created(), job.state() == phase::done ? &job.ended() : nullptr};
+}
+
+lane_names lane::names() const {
+  if (!resumed_) return {id_, response_id_, own_.job().metadata};
+  return {id_, response_id_, resumed_->begun()->metadata};
+}
+
 // Appends a delta if there is one; returns whether there is. Tokens without text wait for a token with text,
-// or for the end.
-bool lane::take_delta(std::string& out, scratch& s, bool ended) {
-  const std::uint32_t published = job_->published();
-  if (published == shown_) return false;
+// for the end, or for the window to be full.
+bool lane::take_delta(std::string& out, scratch& s, const picture& job) {
+  const std::uint32_t to = may_send(s, job);
   s.text.clear();
-  job_->text_of(shown_, published, s.text);
-  if (s.text.empty() && !ended) return false;
+  s.text += job.log.text_of(shown_ - job.base, to - job.base);
+  const bool waits_for_more = to == job.published() && !job.ended;
+  if (to == shown_ || (s.text.empty() && waits_for_more)) {
+    if (resumed_ && waits_for_more) resumed_->used_up(shown_);
+    return false;
+  }
   s.ids.clear();
-  for (std::uint32_t i = shown_; token_ids_ && i < published; ++i) s.ids.push_back(job_->token_at(i));
+  for (std::uint32_t i = shown_; how_.return_token_ids && i < to; ++i) s.ids.push_back(job.log.id(i - job.base));
+  const std::int64_t at_us = job.log.at_us(to - 1 - job.base);
   delta d;
   d.id = id_;
   d.text = s.text;
-  d.seq = published;
-  d.n = published - shown_;
-  if (timing_) d.t_us = job_->sampled_at_us(published - 1);
+  d.seq = to;
+  d.n = to - shown_;
+  if (how_.timing) d.t_us = at_us;
   d.token_ids = s.ids;
+  if (how_.pad) d.more_padding = next_random(padding_);
   append_delta(out, d);
-  s.sampled = job_->sampled_at(published - 1);
-  shown_ = published;
+  if (!resumed_) s.sampled = job.created + std::chrono::microseconds(at_us);
+  shown_ = to;
   return true;
 }
 
-std::size_t lane::backlog(scratch& s) const {
-  s.text.clear();
-  if (job_->state() == phase::running || job_->state() == phase::done) {
-    job_->text_of(shown_, job_->published(), s.text);
+// Up to where tokens may be sent: whole characters, within the window and by the pace. A cancel ends both.
+std::uint32_t lane::may_send(scratch& s, const picture& job) {
+  std::uint32_t to = in_window(job);
+  if (how_.even && !job.ended) {
+    const auto since = std::chrono::duration_cast<std::chrono::microseconds>(s.now - job.created);
+    to = std::min(to, pacer_.due(job.log, job.base, since.count()));
+    if (const auto due = pacer_.next_due()) {
+      const core::time_point at = job.created + std::chrono::microseconds(*due);
+      s.due = std::min(s.due.value_or(at), at);
+    }
   }
-  return s.text.size();
+  return to == shown_ ? to : job.base + job.log.whole_part(shown_ - job.base, to - job.base);
+}
+
+std::uint32_t lane::in_window(const picture& job) const {
+  const std::uint32_t published = job.published();
+  const bool cancelled = job.ended && job.ended->reason == core::finish_reason::cancel;
+  if (how_.window == 0 || cancelled) return published;
+  return std::max(shown_, std::min(published, acked_ + how_.window));
+}
+
+bool lane::ack(std::uint64_t seq) {
+  if (seq > shown_) return false;
+  if (!begun_ || seq <= acked_) return true;
+  acked_ = static_cast<std::uint32_t>(seq);
+  if (resumed_)
+    resumed_->ack(acked_);
+  else
+    own_.ack(acked_);
+  return true;
+}
+
+void lane::cancel() {
+  if (resumed_) return resumed_->cancel();
+  own_.job().stream->cancel();
+}
+
+std::size_t lane::backlog() const {
+  if (resumed_ || !begun_) return 0;
+  const picture job = look();
+  return job.log.text_of(shown_, in_window(job)).size();
 }
 
 }  // namespace weir::net::ws

@@ -1,7 +1,12 @@
 // ws_lane.h — one response on a socket: a cursor into a job's log, and the frame that comes next.
 //
-// Used on the session's shard. The frames of a lane are created, deltas, done, in this order. A job that was
-// refused has one error instead, and a job that was cancelled before a model took it has only done.
+// A lane that created its job reads the log of the job's stream, which lives on the session's shard. A lane
+// that resumed a job reads the pieces that a followed_job (net/job_feed.h) gets.
+//
+// The frames of a lane are created or resumed, deltas, done, in this order. A job that was refused, or cannot
+// be followed, has one error instead, and a job that was cancelled before a model took it has only done.
+//
+// Used on the session's shard.
 #pragma once
 
 #include <memory>
@@ -9,6 +14,9 @@
 #include <vector>
 
 #include "actors/job_stream.h"
+#include "net/job_feed.h"
+#include "net/kept_jobs.h"
+#include "net/token_pacer.h"
 #include "net/ws_protocol.h"
 
 namespace weir::net::ws {
@@ -17,35 +25,60 @@ namespace weir::net::ws {
 struct scratch {
   std::string text;
   std::vector<core::token_id> ids;
+  core::time_point now;                     // on the service's clock; set by the caller
   std::optional<core::time_point> sampled;  // when the frame's last token was sampled; nullopt: it has none
+  // When the next token is due of all lanes that were asked and have pace "even"; nullopt: of none.
+  std::optional<core::time_point> due;
 };
 
 class lane {
  public:
-  lane(response_create c, std::shared_ptr<actors::job_stream> job);
+  // A lane that created its job, which is on the session's shard.
+  lane(response_create c, kept_jobs::follower job);
+  // A lane that resumes a job.
+  lane(response_resume r, std::shared_ptr<followed_job> job);
 
   const std::string& id() const noexcept { return id_; }
   const std::string& response_id() const noexcept { return response_id_; }
-  bool cancel_on_disconnect() const noexcept { return cancel_on_disconnect_; }
-  const std::shared_ptr<actors::job_stream>& job() const noexcept { return job_; }
 
   enum class next { nothing, frame, last_frame };
-  // Appends the next frame, which has everything that is queued for this lane now. After last_frame there is
-  // no other.
+  // Appends the next frame, which has everything that is queued for this lane now and that its window and its
+  // pace let through. After last_frame there is no other.
   next take(std::string& out, scratch& s);
 
-  // Number of bytes of text that wait for the socket.
-  std::size_t backlog(scratch& s) const;
+  // The client has taken the tokens up to `seq`. Returns whether they have been sent. A smaller number than
+  // before has no effect.
+  bool ack(std::uint64_t seq);
+  void cancel();
+
+  // Number of bytes of text that wait for the socket, without what the window holds and what a feed has.
+  std::size_t backlog() const;
 
  private:
-  bool take_delta(std::string& out, scratch& s, bool ended);
+  // The job as this lane has it now. `log` has the tokens after the first `base` of them.
+  struct picture {
+    const actors::token_log& log;
+    std::uint32_t base;
+    core::time_point created;
+    const actors::outcome* ended;  // null: more tokens may come
+    std::uint32_t published() const { return base + log.whole(); }
+  };
+  picture look() const;
+  next begin(std::string& out);
+  bool take_delta(std::string& out, scratch& s, const picture& job);
+  std::uint32_t in_window(const picture& job) const;
+  std::uint32_t may_send(scratch& s, const picture& job);
+  lane_names names() const;
 
   std::string id_, response_id_;
-  std::shared_ptr<actors::job_stream> job_;
+  kept_jobs::follower own_;                // of a lane that created its job
+  std::shared_ptr<followed_job> resumed_;  // of a lane that resumed a job
+  follow_options how_;
   std::vector<std::string> ignored_;
-  std::uint32_t shown_ = 0;
-  bool cancel_on_disconnect_, timing_, token_ids_;
-  bool created_ = false;
+  std::uint32_t shown_ = 0, acked_ = 0;
+  bool begun_ = false;  // created or resumed has been taken
+  token_pacer pacer_;
+  std::uint32_t padding_ = 0;  // state of the generator of paddings' lengths
 };
 
 }  // namespace weir::net::ws

@@ -1,6 +1,7 @@
 #include "net/ws_protocol.h"
 
 #include <algorithm>
+#include <boost/json/serialize.hpp>
 
 #include "net/planned.h"
 #include "net/request_fields.h"
@@ -10,6 +11,8 @@ namespace {
 
 constexpr std::size_t most_ignored = 16;  // names of unknown fields in response.created
 constexpr std::ptrdiff_t most_ts_digits = 32;
+constexpr std::size_t most_metadata = 4096;  // bytes of JSON text
+constexpr std::int64_t most_window = 1 << 24;
 
 bool is_lane_id(std::string_view s) {
   constexpr std::string_view allowed = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-";
@@ -64,25 +67,84 @@ core::result<void> read_input_field(std::string_view, const json::value& v, resp
 
 core::result<void> read_elsewhere(std::string_view, const json::value&, response_create&) { return {}; }
 
-template <auto member>
-core::result<void> read_flag(std::string_view name, const json::value& v, response_create& c) {
-  auto value = read_bool(name, v);
-  if (!value) return value.error();
-  c.*member = *value;
-  return {};
+// One of two words; true: the second.
+core::result<bool> read_choice(std::string_view name, const json::value& v, const char* first,
+                               const char* second) {
+  if (v == first) return false;
+  if (v == second) return true;
+  return core::bad_param(std::string(name), "{} must be \"{}\" or \"{}\"", name, first, second);
 }
 
 core::result<void> read_on_disconnect(std::string_view name, const json::value& v, response_create& c) {
-  if (v != "continue" && v != "cancel") {
-    return core::bad_param(std::string(name), "{} must be \"continue\" or \"cancel\"", name);
-  }
-  c.cancel_on_disconnect = v == "cancel";
+  auto cancel = read_choice(name, v, "continue", "cancel");
+  if (!cancel) return cancel.error();
+  c.cancel_on_disconnect = *cancel;
   return {};
 }
 
-core::result<void> read_metadata(std::string_view name, const json::value& v, response_create&) {
-  if (v.is_object()) return {};
-  return core::bad_param(std::string(name), "{} must be an object, not {}", name, kind_of(v));
+core::result<void> read_on_lag(std::string_view name, const json::value& v, response_create& c) {
+  auto pause = read_choice(name, v, "buffer", "pause");
+  if (!pause) return pause.error();
+  c.pause_on_lag = *pause;
+  return {};
+}
+
+core::result<void> read_metadata(std::string_view name, const json::value& v, response_create& c) {
+  if (!v.is_object())
+    return core::bad_param(std::string(name), "{} must be an object, not {}", name, kind_of(v));
+  c.metadata = json::serialize(v);
+  if (c.metadata.size() <= most_metadata) return {};
+  return core::bad_param(std::string(name), "{} must be at most {} bytes of JSON", name, most_metadata);
+}
+
+// ---- fields that response.create and response.resume have
+
+struct follow_field {
+  std::string_view name;
+  core::result<void> (*read)(std::string_view name, const json::value& v, follow_wishes& how);
+};
+
+template <auto member>
+core::result<void> read_flag(std::string_view name, const json::value& v, follow_wishes& how) {
+  auto value = read_bool(name, v);
+  if (!value) return value.error();
+  how.*member = *value;
+  return {};
+}
+
+core::result<void> read_pace(std::string_view name, const json::value& v, follow_wishes& how) {
+  auto even = read_choice(name, v, "live", "even");
+  if (!even) return even.error();
+  how.even = *even;
+  return {};
+}
+
+core::result<void> read_window(std::string_view name, const json::value& v, follow_wishes& how) {
+  auto tokens = read_integer(name, v);
+  if (!tokens) return tokens.error();
+  if (*tokens < 1 || *tokens > most_window)
+    return core::bad_param(std::string(name), "{} must be 1 to {}, not {}", name, most_window, *tokens);
+  how.window = static_cast<std::uint32_t>(*tokens);
+  return {};
+}
+
+constexpr follow_field follow_fields[] = {
+    {"timing", read_flag<&follow_wishes::timing>},
+    {"return_token_ids", read_flag<&follow_wishes::return_token_ids>},
+    {"pad", read_flag<&follow_wishes::pad>},
+    {"pace", read_pace},
+    {"window", read_window},
+};
+
+// Returns whether the name is one of follow_fields. A null is as if the field were not there.
+core::result<bool> read_follow_field(std::string_view name, const json::value& v, follow_wishes& how) {
+  for (const follow_field& f : follow_fields) {
+    if (f.name != name) continue;
+    if (v.is_null()) return true;
+    if (auto read = f.read(name, v, how); !read) return read.error();
+    return true;
+  }
+  return false;
 }
 
 constexpr create_field create_fields[] = {
@@ -90,8 +152,7 @@ constexpr create_field create_fields[] = {
     {"id", read_elsewhere},
     {"input", read_input_field},
     {"on_disconnect", read_on_disconnect},
-    {"timing", read_flag<&response_create::timing>},
-    {"return_token_ids", read_flag<&response_create::return_token_ids>},
+    {"on_lag", read_on_lag},
     {"metadata", read_metadata},
 };
 
@@ -101,6 +162,9 @@ core::result<void> read_create_field(std::string_view name, const json::value& v
     if (v.is_null() && name != "input") return {};
     return f.read(name, v, c);
   }
+  auto of_lane = read_follow_field(name, v, c.how);
+  if (!of_lane) return of_lane.error();
+  if (*of_lane) return {};
   if (const auto* planned = find_planned(place::create_field, name)) return judge_planned(*planned, v);
   auto known = read_request_field(name, v, c.request);
   if (!known) return known.error();
@@ -119,14 +183,14 @@ core::error bad_lane_id() {
   return core::bad_param("id", "id must be a string of 1 to {} of [A-Za-z0-9_.-]", max_lane_id);
 }
 
-// Stores the member `name`; a member that is missing or null stays nullopt.
-core::result<void> read_optional_flag(const json::object& o, const char* name, std::optional<bool>& to) {
+// A number of tokens.
+core::result<std::uint64_t> read_seq(const json::object& o, const char* name) {
   const json::value* v = o.if_contains(name);
-  if (!v || v->is_null()) return {};
-  auto value = read_bool(name, *v);
-  if (!value) return value.error();
-  to = *value;
-  return {};
+  if (!v) return core::bad_param(name, "{} is missing", name);
+  const auto seq = read_integer(name, *v);
+  if (!seq) return seq.error();
+  if (*seq < 0) return core::bad_param(name, "{} must be at least 0, not {}", name, *seq);
+  return static_cast<std::uint64_t>(*seq);
 }
 
 client_message parse_create(const json::object& o) {
@@ -156,6 +220,35 @@ client_message parse_cancel(const json::object& o) {
   response_cancel c;
   (id ? c.id : c.response_id) = std::move(*text);
   return c;
+}
+
+client_message parse_resume(const json::object& o) {
+  response_resume r;
+  r.id = lane_of(o);
+  if (r.id.empty()) return invalid(o, bad_lane_id());
+  const json::value* response_id = o.if_contains("response_id");
+  if (!response_id) return invalid(o, core::bad_param("response_id", "response_id is missing"));
+  auto text = read_string("response_id", *response_id);
+  if (!text) return invalid(o, text.error());
+  r.response_id = std::move(*text);
+  const auto after = read_seq(o, "after");
+  if (!after) return invalid(o, after.error());
+  r.after = *after;
+  for (const auto& [key, value] : o) {
+    if (auto read = read_follow_field(std::string_view(key), value, r.how); !read)
+      return invalid(o, read.error());
+  }
+  return r;
+}
+
+client_message parse_ack(const json::object& o) {
+  response_ack a;
+  a.id = lane_of(o);
+  if (a.id.empty()) return invalid(o, bad_lane_id());
+  const auto seq = read_seq(o, "seq");
+  if (!seq) return invalid(o, seq.error());
+  a.seq = *seq;
+  return a;
 }
 
 client_message parse_auth(const json::object& o) {
@@ -198,35 +291,21 @@ client_message parse(std::string_view frame, json_bounds most) {
   std::string_view type(type_value->get_string());
   if (type == "response.create") return parse_create(o);
   if (type == "response.cancel") return parse_cancel(o);
+  if (type == "response.resume") return parse_resume(o);
+  if (type == "response.ack") return parse_ack(o);
   if (type == "session.auth") return parse_auth(o);
   if (type == "ping") return parse_ping(o, std::move(ts.text));
   if (type == "pong") return pong{};
-  if (find_planned(place::frame_type, type)) return unknown_type(o, not_supported_yet(type).message);
   return unknown_type(o, fmt::format("unknown type '{}'", shortened(type)));
 }
 
-core::result<response_resume> read_resume(const json::object& o) {
-  response_resume r;
-  r.id = lane_of(o);
-  if (r.id.empty()) return bad_lane_id();
-  for (const char* name : {"response_id", "after"})
-    if (!o.if_contains(name)) return core::bad_param(name, "{} is missing", name);
-  auto response_id = read_string("response_id", o.at("response_id"));
-  if (!response_id) return response_id.error();
-  r.response_id = std::move(*response_id);
-  const auto after = read_integer("after", o.at("after"));
-  if (!after) return after.error();
-  if (*after < 0) return core::bad_param("after", "after must be at least 0, not {}", *after);
-  r.after = static_cast<std::uint64_t>(*after);
-  if (auto timing = read_optional_flag(o, "timing", r.timing); !timing) return timing.error();
-  if (auto ids = read_optional_flag(o, "return_token_ids", r.return_token_ids); !ids) return ids.error();
-  for (const std::string_view name : {"window", "pace", "pad"}) {
-    const auto* planned = find_planned(place::create_field, name);
-    const json::value* v = o.if_contains(name);
-    if (!planned || !v) continue;
-    if (auto judged = judge_planned(*planned, *v); !judged) return judged.error();
-  }
-  return r;
+follow_options follow_wishes::over(follow_options otherwise) const {
+  otherwise.timing = timing.value_or(otherwise.timing);
+  otherwise.return_token_ids = return_token_ids.value_or(otherwise.return_token_ids);
+  otherwise.pad = pad.value_or(otherwise.pad);
+  otherwise.even = even.value_or(otherwise.even);
+  otherwise.window = window.value_or(otherwise.window);
+  return otherwise;
 }
 
 std::string_view code_of(core::errc code) {

@@ -29,12 +29,30 @@ struct session_auth {
   std::string token;  // an API key or a browser token
 };
 
+// How a lane gets a response.
+struct follow_options {
+  bool timing = false;            // deltas have the time at which their last token was sampled
+  bool return_token_ids = false;  // deltas have token ids
+  bool pad = false;               // deltas are padded, so that their sizes do not tell the tokens' lengths
+  bool even = false;              // pace "even": tokens are sent at the job's mean rate (net/token_pacer.h)
+  std::uint32_t window = 0;       // most tokens that are sent and not acknowledged; 0: no limit
+};
+
+// The same as far as a message names it.
+struct follow_wishes {
+  std::optional<bool> timing, return_token_ids, pad, even;
+  std::optional<std::uint32_t> window;
+  // What is not named is as in `otherwise`.
+  follow_options over(follow_options otherwise) const;
+};
+
 struct response_create {
   std::string id;  // of the lane, chosen by the client
   actors::request request;
+  follow_wishes how;
   bool cancel_on_disconnect = false;
-  bool timing = false;            // deltas have the time at which their last token was sampled
-  bool return_token_ids = false;  // deltas have token ids
+  bool pause_on_lag = false;
+  std::string metadata;  // JSON text of an object, at most 4 KiB; empty: none
   // Names of unknown fields, at most 16. If there are more, the next entry says how many.
   std::vector<std::string> ignored;
 };
@@ -46,10 +64,16 @@ struct response_cancel {
 
 // Follows a job from another lane, most often after the first socket was lost.
 struct response_resume {
-  std::string id;                                // of the new lane
-  std::string response_id;                       // as the client wrote it; it may be no job's
-  std::uint64_t after = 0;                       // the last seq that the client has seen
-  std::optional<bool> timing, return_token_ids;  // nullopt: as the job was created
+  std::string id;           // of the new lane
+  std::string response_id;  // as the client wrote it; it may be no job's
+  std::uint64_t after = 0;  // the last seq that the client has seen
+  follow_wishes how;        // what is not named is as the job was created
+};
+
+// The client has taken the tokens of a lane up to `seq`.
+struct response_ack {
+  std::string id;
+  std::uint64_t seq = 0;
 };
 
 struct ping {
@@ -68,14 +92,11 @@ struct protocol_error {
 };
 
 using client_message =
-    std::variant<protocol_error, session_auth, response_create, response_cancel, ping, pong>;
+    std::variant<protocol_error, session_auth, response_create, response_cancel, response_resume, response_ack,
+                 ping, pong>;
 
 // Parses a text frame. A frame that is wrong gives a protocol_error.
 client_message parse(std::string_view frame, json_bounds most = {});
-
-// Reads the fields of a response.resume. Error: invalid_param with the field's name. parse() does not call it
-// as long as net/planned.h has response.resume.
-core::result<response_resume> read_resume(const json::object& o);
 
 // ---- server to client: each function appends one JSON object
 
@@ -90,19 +111,25 @@ struct delta {
   std::uint32_t seq = 0, n = 1;  // tokens of the response so far, this delta included; tokens of this delta
   std::optional<std::int64_t> t_us;  // when its last token was sampled; nullopt: the client did not ask
   std::span<const core::token_id> token_ids;  // empty: the client did not ask
+  // Pads the frame to a multiple of 64 bytes, and by 0 to 3 times 64 bytes more; nullopt: no padding.
+  std::optional<std::uint32_t> more_padding;
+};
+
+// What the frames of a lane repeat.
+struct lane_names {
+  std::string_view id, response_id;
+  std::string_view metadata = {};  // JSON text, as in response_create
 };
 
 void append_session_created(std::string& out, std::string_view session_id, std::string_view server,
                             std::span<const std::string> models, const limits& l);
-void append_created(std::string& out, std::string_view id, std::string_view response_id,
-                    std::string_view model, std::uint32_t queue_position,
-                    std::span<const std::string> ignored);
+void append_created(std::string& out, const lane_names& lane, std::string_view model,
+                    std::uint32_t queue_position, std::span<const std::string> ignored);
 void append_delta(std::string& out, const delta& d);
 // `head`: tokens of the response so far. `status`: as in response.done, or in_progress.
-void append_resumed(std::string& out, std::string_view id, std::string_view response_id, std::uint32_t after,
-                    std::uint32_t head, std::string_view status);
-void append_done(std::string& out, std::string_view id, std::string_view response_id, std::uint32_t seq,
-                 const actors::outcome& how);
+void append_resumed(std::string& out, const lane_names& lane, std::uint32_t after, std::uint32_t head,
+                    std::string_view status);
+void append_done(std::string& out, const lane_names& lane, std::uint32_t seq, const actors::outcome& how);
 void append_pong(std::string& out, std::string_view ts);
 void append_error(std::string& out, const protocol_error& e);
 void append_closing(std::string& out, std::string_view reason, std::int64_t deadline_ms);

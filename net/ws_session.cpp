@@ -5,6 +5,7 @@
 #include <boost/asio/detached.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/redirect_error.hpp>
+#include <boost/asio/steady_timer.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
 #include <boost/beast/websocket/stream.hpp>
@@ -47,7 +48,8 @@ class session : public std::enable_shared_from_this<session> {
         how_(std::move(how)),
         rate_(hub_.limits().messages_per_s, hub_.limits().message_burst, hub_.limits().message_abuse,
               steady_clock::now()),
-        closing_(hub_.limits(), steady_clock::now()) {}
+        closing_(hub_.limits(), steady_clock::now()),
+        pace_timer_(hub_.executor()) {}
 
   asio::awaitable<void> run(http::request<http::string_body> upgrade);
 
@@ -62,10 +64,16 @@ class session : public std::enable_shared_from_this<session> {
   void on(ws::protocol_error& e) { say_error(std::move(e)); }
   void on(ws::session_auth& m);
   void on(ws::response_create& m);
+  void on(ws::response_resume& m);
+  void on(ws::response_ack& m);
   void on(ws::response_cancel& m);
   void on(ws::ping& m);
   void on(ws::pong&) {}
   bool judge_token(const std::string& lane, actors::request& r);
+  bool has_place_for(const std::string& lane);
+  ws::lane* find_lane(const std::string& id);
+  std::function<void()> news();
+  void wait_until(core::time_point due);
 
   void welcome();
   void say(std::string frame);
@@ -78,7 +86,6 @@ class session : public std::enable_shared_from_this<session> {
   void tick();
   void say_closing(std::string_view reason, std::chrono::milliseconds notice);
   std::uint16_t reason_it_ended() const;
-  void let_lanes_go();
 
   std::shared_ptr<hub> at_;
   hub& hub_;
@@ -89,6 +96,8 @@ class session : public std::enable_shared_from_this<session> {
   rate_meter rate_;
   ws_closing closing_;
   error_code last_read_;  // how the last read ended
+  asio::steady_timer pace_timer_;  // for tokens that a lane's pace holds back
+  core::time_point awaited_ = core::time_point::max();  // when pace_timer_ ends; max(): it does not run
 };
 
 // ---- life
@@ -165,9 +174,9 @@ void session::end() noexcept {
   hub_.server().sessions.fetch_sub(1, std::memory_order_relaxed);
   core::contained(hub_.server().seen, "a WebSocket's end", [this] {
     hub_.server().count_close(reason_it_ended());
-    let_lanes_go();
+    pace_timer_.cancel();
   });
-  writer_.drop_lanes();
+  writer_.drop_lanes();  // what happens to their jobs: net/kept_jobs.h
   hang_up();
 }
 
@@ -186,6 +195,7 @@ void session::write_next() {
   }
   if (writer_.lanes().empty()) closing_.no_lane_left();
   if (how != ws_writer::outcome::said_all) return;
+  if (const auto due = writer_.next_due()) wait_until(*due);
   if (const auto code = closing_.all_written()) ws_.next_layer().say_last(static_cast<std::uint16_t>(*code));
 }
 
@@ -196,11 +206,17 @@ void session::write_rest() {
   });
 }
 
-void session::let_lanes_go() {
-  for (const auto& l : writer_.lanes()) {
-    // Letting go of a stream whose job still runs cancels it.
-    if (!l->cancel_on_disconnect() && !hub_.server().stopping) hub_.keep_detached(l->job());
-  }
+// Writes again when a token is due that a lane's pace holds back.
+void session::wait_until(core::time_point due) {
+  if (due >= awaited_) return;
+  awaited_ = due;
+  pace_timer_.expires_after(due - hub_.server().service.now());
+  pace_timer_.async_wait([self = weak_from_this()](const error_code& ec) {
+    const auto alive = self.lock();
+    if (ec || !alive) return;
+    alive->awaited_ = core::time_point::max();
+    alive->write_next();
+  });
 }
 
 void session::hang_up() {
@@ -214,15 +230,17 @@ void session::understand(std::string_view frame) {
   if (!ws_.got_text())
     return say_error({{}, "bad_message", "only text frames are understood", {}, {}, false});
   auto message = ws::parse(frame, {hub_.limits().json_depth, hub_.limits().json_values});
-  const bool free_of_charge = std::holds_alternative<ws::pong>(message);
+  const bool free_of_charge =
+      std::holds_alternative<ws::pong>(message) || std::holds_alternative<ws::response_ack>(message);
   const auto verdict = free_of_charge ? rate_meter::verdict::fine : rate_.spend(steady_clock::now());
   if (verdict == rate_meter::verdict::abuse) return close(close_code::too_many_messages);
   if (!how_.authenticated && !std::holds_alternative<ws::session_auth>(message))
     return close(close_code::bad_key);
   // A cancel only ever makes less work: it is never refused.
   if (verdict == rate_meter::verdict::too_fast && !std::holds_alternative<ws::response_cancel>(message)) {
-    auto* create = std::get_if<ws::response_create>(&message);
-    return say_error({create ? create->id : std::string(),
+    const auto* create = std::get_if<ws::response_create>(&message);
+    const auto* resume = std::get_if<ws::response_resume>(&message);
+    return say_error({create ? create->id : resume ? resume->id : std::string(),
                       "rate_limited",
                       "too many messages in a second",
                       {},
@@ -240,26 +258,70 @@ void session::on(ws::session_auth& m) {
   if (!std::exchange(how_.authenticated, true)) welcome();
 }
 
+// Whether a lane with this id can be opened. If not, the client has been told.
+bool session::has_place_for(const std::string& lane) {
+  if (find_lane(lane)) {
+    say_error({lane, "duplicate_id", "a response with this id is still running", "id", {}, false});
+    return false;
+  }
+  if (writer_.lanes().size() < hub_.limits().jobs) return true;
+  say_error({lane,
+             "too_many_jobs",
+             fmt::format("a socket has at most {} responses at a time", hub_.limits().jobs),
+             {},
+             {},
+             false});
+  return false;
+}
+
+ws::lane* session::find_lane(const std::string& id) {
+  for (const auto& l : writer_.lanes())
+    if (l->id() == id) return l.get();
+  return nullptr;
+}
+
 void session::on(ws::response_create& m) {
-  for (const auto& l : writer_.lanes()) {
-    if (l->id() != m.id) continue;
-    return say_error({m.id, "duplicate_id", "a response with this id is still running", "id", {}, false});
-  }
-  if (writer_.lanes().size() >= hub_.limits().jobs) {
-    return say_error({m.id,
-                      "too_many_jobs",
-                      fmt::format("a socket has at most {} responses at a time", hub_.limits().jobs),
-                      {},
-                      {},
-                      false});
-  }
+  if (!has_place_for(m.id)) return;
   auto request = std::move(m.request);
   request.who = how_.from.who;
   if (!judge_token(m.id, request)) return;
-  auto job = hub_.server().service.submit(std::move(request), hub_.executor(), [self = weak_from_this()] {
-    if (auto alive = self.lock()) alive->write_next();
-  });
+  kept_job job;
+  job.owner = request.who;
+  job.as_created = m.how.over({});
+  job.metadata = std::move(m.metadata);
+  job.cancel_when_left = m.cancel_on_disconnect;
+  job.pause_on_lag = m.pause_on_lag;
+  job.stream = hub_.server().service.submit(std::move(request), hub_.executor(), news());
+  auto follower = hub_.jobs().keep(std::move(job));
+  writer_.open_lane(std::make_unique<ws::lane>(std::move(m), std::move(follower)));
+}
+
+void session::on(ws::response_resume& m) {
+  if (!has_place_for(m.id)) return;
+  const auto id = core::job_id::parse(m.response_id);
+  if (!id) {
+    return say_error({m.id, no_such_job.code, std::string(no_such_job.message),
+                      std::string(no_such_job.param), {}, false});
+  }
+  auto job = followed_job::open(hub_, *id, how_.from.who, m.after, m.how, news());
   writer_.open_lane(std::make_unique<ws::lane>(std::move(m), std::move(job)));
+}
+
+void session::on(ws::response_ack& m) {
+  ws::lane* const of = find_lane(m.id);
+  if (!of) {
+    if (!writer_.is_over(m.id)) say_error({m.id, "not_found", "there is no such response", "id", {}, false});
+    return;
+  }
+  if (of->ack(m.seq)) return write_next();
+  say_error({m.id, "invalid_cursor", "seq: so many tokens were not sent", "seq", {}, false});
+}
+
+// What calls a session when there is something to write.
+std::function<void()> session::news() {
+  return [self = weak_from_this()] {
+    if (auto alive = self.lock()) alive->write_next();
+  };
 }
 
 // Whether the client's token, if it has one, lets it make this job. If not, the client has been told.
@@ -289,7 +351,7 @@ bool session::judge_token(const std::string& lane, actors::request& r) {
 
 void session::on(ws::response_cancel& m) {
   for (const auto& l : writer_.lanes()) {
-    if (l->id() == m.id || l->response_id() == m.response_id) return l->job()->cancel();
+    if (l->id() == m.id || l->response_id() == m.response_id) return l->cancel();
   }
   const auto unknown = [](std::string id) {
     return ws::protocol_error{std::move(id), "not_found", "there is no such response", {}, {}, false};

@@ -21,7 +21,7 @@ bool ws_writer::is_over(const std::string& id) const {
 
 std::size_t ws_writer::backlog() {
   std::size_t bytes = to_say_bytes_;
-  for (const auto& l : lanes_) bytes += l->backlog(scratch_);
+  for (const auto& l : lanes_) bytes += l->backlog();
   return bytes;
 }
 
@@ -55,6 +55,8 @@ void ws_writer::send_rest(std::function<void(const error_code&)> then) {
 bool ws_writer::choose(bool with_lanes) {
   frame_.clear();
   scratch_.sampled.reset();
+  scratch_.due.reset();
+  scratch_.now = all_.service.now();
   if (!to_say_.empty()) {
     frame_.payload() += to_say_.front();
     to_say_bytes_ -= to_say_.front().size();

@@ -57,6 +57,9 @@ class ws_writer {
   // writer alive.
   void send_rest(std::function<void(const error_code&)> then);
 
+  // After said_all: when a token is due that its lane's pace holds back; nullopt: none is held back.
+  std::optional<core::time_point> next_due() const noexcept { return scratch_.due; }
+
   // When the current frame began to wait for the kernel; nullopt: no frame waits.
   std::optional<time_point> waits_since() const noexcept { return waits_since_; }
 

@@ -251,7 +251,8 @@ void works_on(Executor ex) {
     }
   });
   int read = 0;
-  const auto at_end = std::make_shared<std::atomic<bool>>(false);  // the reader uses no local variable after it
+  // The reader uses no variable of this function once it is true.
+  const auto at_end = std::make_shared<std::atomic<bool>>(false);
   go(ex, [&, at_end, r = std::move(r)]() mutable -> net::awaitable<void> {
     std::array<int, 8> some;
     for (;;) {

@@ -1,0 +1,191 @@
+#include "net/job_feed.h"
+
+#include <algorithm>
+#include <boost/asio/post.hpp>
+
+#include "core/insist.h"
+
+namespace weir::net {
+namespace {
+
+namespace asio = boost::asio;
+using phase = actors::job_stream::phase;
+
+// Most of a piece, but for its first character: bytes of text, and tokens.
+constexpr std::size_t most_bytes = 64 * 1024;
+constexpr std::uint32_t most_tokens = 4096;
+
+}  // namespace
+
+// The job's end. Members are called on the job's shard, but for ask().
+class job_feed : public std::enable_shared_from_this<job_feed> {
+ public:
+  struct question {
+    core::job_id id;
+    actors::principal who;
+    std::uint64_t after;
+    ws::follow_wishes how;
+  };
+  job_feed(std::shared_ptr<server_state> all, actors::executor back, std::weak_ptr<followed_job> to,
+           question q)
+      : all_(std::move(all)), back_(std::move(back)), to_(std::move(to)), question_(std::move(q)) {}
+
+  // Asks the shards for the job, the one with this number first. Any thread.
+  void ask(std::size_t shard) {
+    const auto home = shard < all_->hubs.size() ? all_->hubs[shard].lock() : nullptr;
+    if (!home) return refuse(no_such_job);
+    core::insist([&] {
+      asio::post(home->executor(), [self = shared_from_this(), home, shard] { self->look(home, shard); });
+    });
+  }
+
+  // The follower has used up the last piece.
+  void more() {
+    wanted_ = true;
+    give();
+  }
+  void ack(std::uint32_t seq) { place_.ack(seq); }
+  void cancel() { stream()->cancel(); }
+  // The follower is gone.
+  void close() {
+    stream()->leave(handle_);
+    place_ = {};
+  }
+
+ private:
+  const std::shared_ptr<actors::job_stream>& stream() const { return place_.job().stream; }
+
+  void look(const std::shared_ptr<hub>& home, std::size_t shard) {
+    auto found = home->jobs().follow(question_.id, question_.who, question_.after, question_.how);
+    if (const auto* no = std::get_if<follow_refusal>(&found)) {
+      const bool elsewhere = no->code == no_such_job.code && shard + 1 < all_->hubs.size();
+      return elsewhere ? ask(shard + 1) : refuse(*no);
+    }
+    place_ = std::move(std::get<kept_jobs::follower>(found));
+    next_ = static_cast<std::uint32_t>(question_.after);
+    begin(home);
+    handle_ = stream()->follow([weak = weak_from_this()] {
+      if (const auto self = weak.lock()) self->give();
+    });
+    more();
+  }
+
+  void begin(const std::shared_ptr<hub>& home) {
+    const kept_job& job = place_.job();
+    followed_job::beginning b;
+    b.how = question_.how.over(job.as_created);
+    b.metadata = job.metadata;
+    b.head = stream()->published();
+    b.status = stream()->state() == phase::done ? stream()->ended().status() : "in_progress";
+    b.created = stream()->created();
+    b.pause_on_lag = job.pause_on_lag;
+    b.home = home;
+    // A follower that is gone by then cannot say so.
+    core::insist([&] {
+      asio::post(back_, [to = to_, b, self = shared_from_this()] {
+        if (const auto follower = to.lock()) return follower->begin(b, self->question_.after);
+        core::insist([&] { asio::post(b.home->executor(), [self] { self->close(); }); });
+      });
+    });
+  }
+
+  // Gives the next piece, if the follower waits for one and there is one.
+  void give() {
+    const auto& log = stream()->log();
+    const bool ended = stream()->state() == phase::done;
+    if (!wanted_ || (next_ == log.whole() && !ended)) return;
+    wanted_ = false;
+    const std::uint32_t end =
+        log.whole_part(next_, std::min(log.piece_end(next_, most_bytes), next_ + most_tokens));
+    actors::token_log piece;
+    piece.append_part(log, next_, end);
+    next_ = end;
+    std::optional<actors::outcome> last;
+    if (ended && end == log.whole()) last = stream()->ended();
+    tell([piece = std::move(piece), last = std::move(last)](followed_job& to) { to.take(piece, last); });
+  }
+
+  void refuse(const follow_refusal& why) {
+    tell([why](followed_job& to) { to.refuse(why); });
+  }
+
+  template <class F>
+  void tell(F what) {
+    core::insist([&] {
+      asio::post(back_, [to = to_, what] {
+        if (const auto follower = to.lock()) what(*follower);
+      });
+    });
+  }
+
+  const std::shared_ptr<server_state> all_;
+  const actors::executor back_;
+  const std::weak_ptr<followed_job> to_;
+  const question question_;
+  kept_jobs::follower place_;
+  std::uint32_t next_ = 0;    // tokens given so far, and before
+  std::uint64_t handle_ = 0;  // of the stream's reader
+  bool wanted_ = false;       // the follower waits for a piece
+};
+
+std::shared_ptr<followed_job> followed_job::open(hub& here, const core::job_id& id,
+                                                 const actors::principal& who, std::uint64_t after,
+                                                 const ws::follow_wishes& how,
+                                                 std::function<void()> changed) {
+  auto job = std::make_shared<followed_job>(std::move(changed), here.server().service.memory());
+  job->feed_ = std::make_shared<job_feed>(here.server_ptr(), here.executor(), job,
+                                          job_feed::question{id, who, after, how});
+  job->feed_->ask(0);
+  return job;
+}
+
+// Before the first answer the feed finds out by itself (job_feed::begin).
+followed_job::~followed_job() {
+  if (begun_) ask_feed([](job_feed& feed) { feed.close(); });
+}
+
+template <class F>
+void followed_job::ask_feed(F what) {
+  core::insist([&] { asio::post(begun_->home->executor(), [feed = feed_, what] { what(*feed); }); });
+}
+
+void followed_job::used_up(std::uint32_t shown) {
+  if (waiting_ || ended_) return;
+  if (shown == base_ + log_.size()) {
+    log_ = {};
+    base_ = shown;
+  }
+  waiting_ = true;
+  ask_feed([](job_feed& feed) { feed.more(); });
+}
+
+void followed_job::ack(std::uint32_t seq) {
+  if (begun_->pause_on_lag) ask_feed([seq](job_feed& feed) { feed.ack(seq); });
+}
+
+void followed_job::cancel() {
+  if (begun_) return ask_feed([](job_feed& feed) { feed.cancel(); });
+  cancelled_ = true;
+}
+
+void followed_job::refuse(const follow_refusal& why) {
+  refused_ = why;
+  changed_();
+}
+
+void followed_job::begin(beginning b, std::uint64_t after) {
+  begun_ = std::move(b);
+  base_ = static_cast<std::uint32_t>(after);
+  if (cancelled_) cancel();
+  changed_();
+}
+
+void followed_job::take(actors::token_log piece, std::optional<actors::outcome> ended) {
+  waiting_ = false;
+  log_.append_part(piece, 0, piece.size());
+  memory_.force(log_.memory());
+  ended_ = std::move(ended);
+  changed_();
+}
+
+}  // namespace weir::net

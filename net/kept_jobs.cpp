@@ -1,0 +1,165 @@
+#include "net/kept_jobs.h"
+
+#include <algorithm>
+
+#include "net/hub.h"
+
+namespace weir::net {
+namespace {
+
+using phase = actors::job_stream::phase;
+
+constexpr std::size_t remembered = 1000;  // expired jobs, as many as the registry has lines
+// What an ended job takes beside its log: its stream with the queue.
+constexpr std::uint64_t beside_the_log = 8 * 1024;
+
+constexpr follow_refusal expired{"resume_expired", "this response is no longer kept", "response_id"};
+constexpr follow_refusal beyond_the_end{"invalid_cursor", "after: the response has fewer tokens", "after"};
+constexpr follow_refusal crowded{"too_many_jobs", "this response has as many followers as it may have", {}};
+
+bool runs(const actors::job_stream& s) {
+  return s.state() == phase::pending || s.state() == phase::running;
+}
+
+// Whether a client knows its id: it was told by response.created.
+bool is_resumable(const actors::job_stream& s) { return s.state() == phase::done && !s.model().empty(); }
+
+}  // namespace
+
+kept_jobs::kept_jobs(server_state& all) : all_(all), expired_(remembered) {}
+
+kept_jobs::~kept_jobs() {
+  while (!ended_.empty()) drop_oldest();
+}
+
+kept_jobs::follower::~follower() {
+  if (const auto of = std::exchange(of_, nullptr)) jobs_->left(*of, me_);
+}
+
+const kept_job& kept_jobs::follower::job() const noexcept { return of_->job; }
+
+void kept_jobs::follower::ack(std::uint32_t seq) {
+  me_->acked = std::max(me_->acked, seq);
+  jobs_->rest_or_go_on(*of_);
+}
+
+kept_jobs::follower kept_jobs::keep(kept_job job) {
+  const auto r = std::make_shared<record>();
+  r->job = std::move(job);
+  r->followers.push_back({r->job.as_created.window, 0});
+  r->node.push_back(r.get());
+  jobs_.emplace(r->job.stream->id(), r);
+  if (r->job.pause_on_lag) {
+    r->job.stream->follow([weak = std::weak_ptr(r), me = weak_from_this()] {
+      const auto of = weak.lock();
+      const auto jobs = me.lock();
+      if (of && jobs) jobs->rest_or_go_on(*of);
+    });
+  }
+  return follower(shared_from_this(), r, r->followers.begin());
+}
+
+std::variant<kept_jobs::follower, follow_refusal> kept_jobs::follow(const core::job_id& id,
+                                                                    const actors::principal& who,
+                                                                    std::uint64_t after,
+                                                                    const ws::follow_wishes& how) {
+  const auto found = jobs_.find(id);
+  if (found == jobs_.end()) {
+    const bool was_here =
+        std::ranges::any_of(expired_, [&](const auto& e) { return e.first == id && who.has(e.second); });
+    return was_here ? expired : no_such_job;
+  }
+  const record_ptr& r = found->second;
+  if (!who.has(r->job.owner) || r->job.stream->state() == phase::refused) return no_such_job;
+  if (after > r->job.stream->published()) return beyond_the_end;
+  if (r->followers.size() >= all_.options.limits.followers) return crowded;
+  const auto options = how.over(r->job.as_created);
+  const auto me =
+      r->followers.insert(r->followers.end(), {options.window, static_cast<std::uint32_t>(after)});
+  rest_or_go_on(*r);
+  return follower(shared_from_this(), r, me);
+}
+
+void kept_jobs::left(record& r, std::list<follower::progress>::iterator who) noexcept {
+  r.followers.erase(who);
+  rest_or_go_on(r);
+  if (!r.followers.empty() || r.bytes > 0) return;
+  const bool running = runs(*r.job.stream);
+  r.leaves_at = all_.service.now() + all_.options.limits.detach_grace;
+  if (all_.stopping || (running && r.job.cancel_when_left)) return forget(r, running);
+  if (r.node.empty()) return;  // the next tick finds it in detached_
+  if (!running) return retain(r);
+  detached_.splice(detached_.end(), r.node);
+}
+
+void kept_jobs::rest_or_go_on(record& r) {
+  if (!r.job.pause_on_lag) return;
+  const std::uint32_t head = r.job.stream->published();
+  const auto lags = [&](const follower::progress& f) { return f.window > 0 && head - f.acked >= f.window; };
+  const auto keeps_up = [&](const follower::progress& f) {
+    return f.window == 0 || head - f.acked <= f.window / 2;
+  };
+  if (!r.resting && !r.followers.empty() && std::ranges::all_of(r.followers, lags)) {
+    r.resting = true;
+    r.job.stream->pause(all_.service.now() + longest_rest);
+  } else if (r.resting && (r.followers.empty() || std::ranges::any_of(r.followers, keeps_up))) {
+    r.resting = false;
+    r.job.stream->resume();
+  }
+}
+
+// An ended job that nobody follows. One that the client knows nothing of is not kept. REQUIRES: in neither list.
+void kept_jobs::retain(record& r) noexcept {
+  if (!is_resumable(*r.job.stream)) return forget(r, false);
+  r.leaves_at = all_.service.now() + all_.options.limits.retain;
+  r.bytes = beside_the_log + r.job.stream->log().memory();
+  ended_.splice(ended_.end(), r.node);
+  all_.retained_bytes += r.bytes;
+  while (room_is_over() && !ended_.empty()) drop_oldest();
+}
+
+bool kept_jobs::room_is_over() const noexcept {
+  return all_.retained_bytes > std::uint64_t{all_.options.limits.retain_mb} << 20;
+}
+
+void kept_jobs::drop_oldest() noexcept {
+  record& r = *ended_.front();
+  r.node.splice(r.node.end(), ended_, ended_.begin());
+  all_.retained_bytes -= r.bytes;
+  forget(r, true);
+}
+
+// Lets go of a job, which destroys its record unless somebody follows it. The destruction of the stream of a
+// job that still runs cancels the job.
+void kept_jobs::forget(record& r, bool was_resumable) noexcept {
+  const core::job_id id = r.job.stream->id();
+  if (was_resumable) expired_[next_expired_++ % remembered] = {id, r.job.owner};
+  if (r.node.empty()) std::erase(detached_, &r);
+  jobs_.erase(id);
+}
+
+void kept_jobs::tick() {
+  const auto now = all_.service.now();
+  for (auto at = detached_.begin(); at != detached_.end();) {
+    record& r = **at;
+    const bool running = runs(*r.job.stream);
+    if (r.followers.empty() && running && now < r.leaves_at) {
+      ++at;
+      continue;
+    }
+    r.node.splice(r.node.end(), detached_, at++);
+    if (!r.followers.empty()) continue;
+    if (running)
+      forget(r, true);
+    else
+      retain(r);
+  }
+  while (!ended_.empty() && (ended_.front()->leaves_at <= now || room_is_over())) drop_oldest();
+}
+
+void kept_jobs::release() {
+  while (!ended_.empty()) drop_oldest();
+  for (record* r : std::exchange(detached_, {})) forget(*r, false);
+}
+
+}  // namespace weir::net
