@@ -1,9 +1,9 @@
 // job_feed.h — how a lane follows a job that it did not create, on whatever shard the job lives.
 //
-// A followed_job lives on the follower's shard, and a job_feed (in job_feed.cpp) on the job's shard, which may
-// be the same. Messages between the two are posted. The followed_job asks for a piece of the job's log when
-// the lane has used up the last one; the feed answers at once, or when the job has news. So a follower that
-// does not read costs at most one piece of memory, and tokens are copied only for followers that read.
+// A followed_job lives on the follower's shard, and a job_feed (in job_feed.cpp) on the job's shard, which
+// may be the same. Messages between the two are posted. The followed_job asks for a piece of the job's log
+// when the lane has used up the last one; the feed answers at once, or when the job has news. So a follower
+// that does not read costs at most one piece of memory, and tokens are copied only for followers that read.
 //
 // Nobody knows on which shard a job lives: the question goes from shard to shard until one of them has it.
 //
@@ -78,7 +78,7 @@ class followed_job : public std::enable_shared_from_this<followed_job> {
   actors::token_log log_;
   std::uint32_t base_ = 0;
   std::optional<actors::outcome> ended_;
-  bool waiting_ = true;    // for a piece
+  bool waiting_ = true;     // for a piece
   bool cancelled_ = false;  // before it had begun
 };
 

@@ -17,9 +17,7 @@ constexpr follow_refusal expired{"resume_expired", "this response is no longer k
 constexpr follow_refusal beyond_the_end{"invalid_cursor", "after: the response has fewer tokens", "after"};
 constexpr follow_refusal crowded{"too_many_jobs", "this response has as many followers as it may have", {}};
 
-bool runs(const actors::job_stream& s) {
-  return s.state() == phase::pending || s.state() == phase::running;
-}
+bool runs(const actors::job_stream& s) { return s.state() == phase::pending || s.state() == phase::running; }
 
 // Whether a client knows its id: it was told by response.created.
 bool is_resumable(const actors::job_stream& s) { return s.state() == phase::done && !s.model().empty(); }
@@ -108,7 +106,8 @@ void kept_jobs::rest_or_go_on(record& r) {
   }
 }
 
-// An ended job that nobody follows. One that the client knows nothing of is not kept. REQUIRES: in neither list.
+// An ended job that nobody follows. One that the client knows nothing of is not kept. REQUIRES: in neither
+// list.
 void kept_jobs::retain(record& r) noexcept {
   if (!is_resumable(*r.job.stream)) return forget(r, false);
   r.leaves_at = all_.service.now() + all_.options.limits.retain;

@@ -2,8 +2,8 @@
 //
 // A token is due one mean gap after the token before it, but neither before it was sampled nor more than
 // 250 ms after. The mean gap is that of all tokens sampled so far. The first token is due at once. So tokens
-// that were sampled in a burst leave evenly, and a delay that a burst or a stall has left behind serves as the
-// buffer for the next one.
+// that were sampled in a burst leave evenly, and a delay that a burst or a stall has left behind serves as
+// the buffer for the next one.
 //
 // Pure: times are µs on one clock, and the caller passes them in.
 #pragma once
@@ -24,8 +24,8 @@ class token_pacer {
   explicit token_pacer(std::uint32_t from) : first_(from), released_(from) {}
 
   // The number of tokens of the job that may have been sent by `now`. `log` has the tokens after the first
-  // `base` of them. The times of the log and `now` count from the same moment. REQUIRES: `base` is at most what
-  // the last call returned.
+  // `base` of them. The times of the log and `now` count from the same moment. REQUIRES: `base` is at most
+  // what the last call returned.
   std::uint32_t due(const actors::token_log& log, std::uint32_t base, std::int64_t now) {
     next_due_.reset();
     const std::uint32_t published = base + log.whole();

@@ -7,8 +7,8 @@ namespace {
 
 using phase = actors::job_stream::phase;
 
-// The next value of a small generator. That a padded frame has a multiple of 64 bytes hides the lengths of its
-// tokens; these values only blur where one multiple ends.
+// The next value of a small generator. That a padded frame has a multiple of 64 bytes hides the lengths of
+// its tokens; these values only blur where one multiple ends.
 std::uint32_t next_random(std::uint32_t& state) {
   state = state * 1664525u + 1013904223u;  // Numerical Recipes' linear congruential generator
   return state >> 16;
@@ -95,7 +95,8 @@ bool lane::take_delta(std::string& out, scratch& s, const picture& job) {
     return false;
   }
   s.ids.clear();
-  for (std::uint32_t i = shown_; how_.return_token_ids && i < to; ++i) s.ids.push_back(job.log.id(i - job.base));
+  for (std::uint32_t i = shown_; how_.return_token_ids && i < to; ++i)
+    s.ids.push_back(job.log.id(i - job.base));
   const std::int64_t at_us = job.log.at_us(to - 1 - job.base);
   delta d;
   d.id = id_;

@@ -91,9 +91,8 @@ struct protocol_error {
   bool fatal = false;  // the server closes the socket
 };
 
-using client_message =
-    std::variant<protocol_error, session_auth, response_create, response_cancel, response_resume, response_ack,
-                 ping, pong>;
+using client_message = std::variant<protocol_error, session_auth, response_create, response_cancel,
+                                    response_resume, response_ack, ping, pong>;
 
 // Parses a text frame. A frame that is wrong gives a protocol_error.
 client_message parse(std::string_view frame, json_bounds most = {});

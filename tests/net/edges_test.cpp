@@ -28,6 +28,10 @@ void as_is(server_options&) {}
 std::string create(std::string_view id, std::string_view fields = R"("input":"hello")") {
   return fmt::format(R"({{"type":"response.create","id":"{}",{}}})", id, fields);
 }
+std::string resume(std::string_view id, std::string_view response_id, std::uint64_t after) {
+  return fmt::format(R"({{"type":"response.resume","id":"{}","response_id":"{}","after":{}}})", id,
+                     response_id, after);
+}
 constexpr const char* endless = R"("input":"x","max_tokens":100000)";
 
 // ---- what a frame can be answered with
@@ -84,6 +88,26 @@ const refused_frame refused_frames[] = {
     {"model_not_found", "model", as_is,
      [](ws_client& c) { c.send(create("a", R"("input":"x","model":"y")")); }},
     {"not_found", nullptr, as_is, [](ws_client& c) { c.send(R"({"type":"response.cancel","id":"never"})"); }},
+    {"not_found", "id", as_is,
+     [](ws_client& c) { c.send(R"({"type":"response.ack","id":"never","seq":1})"); }},
+    {"not_found", "response_id", as_is,
+     [](ws_client& c) { c.send(resume("b", std::string(32, '0'), 0)); }},
+    {"not_found", "response_id", as_is, [](ws_client& c) { c.send(resume("b", "no id", 0)); }},
+    {"resume_expired", "response_id", [](server_options& o) { o.net.limits.retain_mb = 0; },
+     [](ws_client& c) {
+       c.send(create("a", R"("input":"x","max_tokens":1)"));
+       c.send(resume("b", std::string(c.read("response.done").at("response_id").as_string()), 0));
+     }},
+    {"invalid_cursor", "after", as_is,
+     [](ws_client& c) {
+       c.send(create("a", endless));
+       c.send(resume("b", std::string(c.read("response.created").at("response_id").as_string()), 1000000000));
+     }},
+    {"invalid_cursor", "seq", as_is,
+     [](ws_client& c) {
+       c.send(create("a", endless));
+       c.send(R"({"type":"response.ack","id":"a","seq":1000000000})");
+     }},
     {"rate_limited", nullptr,
      [](server_options& o) {
        o.net.limits.messages_per_s = 0.1;
@@ -318,6 +342,7 @@ TEST_CASE("edges: every way in which a request is refused has its status and cod
 TEST_CASE("edges: no code that the wire page promises is without a row") {
   std::set<std::string> codes, closes;
   for (const auto& row : refused_frames) codes.insert(row.code);
+  codes.insert("token_expired");  // takes a second: tokens_test.cpp
   CHECK(codes == promised("Error codes:", "[a-z_]+"));
   for (const auto& row : ended_sockets) closes.insert(std::to_string(row.code));
   closes.insert("1011");  // a fault of ours, which no client can cause

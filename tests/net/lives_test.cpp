@@ -32,6 +32,7 @@ void found(world&, actors::service_options& o) {
 
 TEST_CASE("lives: ten thousand jobs each end once and leave nothing, whatever their clients do", "[long]") {
   std::map<std::string, int> endings;
+  unsigned resumed = 0;
   for (std::uint64_t seed = 1; seed <= rounds(40); ++seed) {
     INFO("seed " << seed);
     town t(seed, 250ms, found);
@@ -42,7 +43,9 @@ TEST_CASE("lives: ten thousand jobs each end once and leave nothing, whatever th
     }
     t.live(when);
     t.judge(endings);
+    for (const auto& l : t.lives) resumed += l->resumed();
   }
+  CHECK(resumed > rounds(1500));
   for (const char* every : {"length", "stop", "timeout", "cancel", "overloaded", "deserted"}) {
     CAPTURE(every);
     CHECK(endings[every] > static_cast<int>(rounds(300)));

@@ -61,11 +61,9 @@ refused_value refused_value_of(const planned_name& p) {
   const std::string name(p.name), plain = name + " is not supported yet";
   switch (p.kind) {
     case planned_name::value::any: return {R"("~")", plain};
-    case planned_name::value::flag: return {"true", plain};
     case planned_name::value::count: return {"2", plain};
-    case planned_name::value::word: break;
   }
-  return {std::string(p.later), fmt::format("{}: {} is not supported yet", name, p.later)};
+  return {};
 }
 
 void check_field(const planned_name& p, bool over_socket, bool over_http) {
@@ -89,10 +87,6 @@ void check_field(const planned_name& p, bool over_socket, bool over_http) {
 void check_row(const planned_name& p) {
   const std::string name(p.name), message = name + " is not supported yet";
   switch (p.where) {
-    case place::frame_type:
-      check_refused(ws::parse(fmt::format(R"({{"type":"{}","id":"a"}})", name)), "unknown_type", "type",
-                    message);
-      return;
     case place::path: {
       const auto get = find_route("GET", name), post = find_route("POST", name);
       REQUIRE(std::holds_alternative<route_match>(get));

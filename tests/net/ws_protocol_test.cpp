@@ -45,7 +45,10 @@ TEST_CASE("weir.v1: each kind of bad frame has its own code") {
       {R"({"type":5})", "bad_message", "type"},
       {R"({"type":""})", "unknown_type", "type"},
       {R"({"type":"response.created"})", "unknown_type", "type"},
-      {R"({"type":"response.resume","id":"a","response_id":"x","after":0})", "unknown_type", "type"},
+      {R"({"type":"response.resume","id":"a","response_id":"x"})", "invalid_param", "after"},
+      {R"({"type":"response.ack","id":"a"})", "invalid_param", "seq"},
+      {R"({"type":"response.ack","seq":1})", "invalid_param", "id"},
+      {R"({"type":"response.ack","id":"a","seq":-1})", "invalid_param", "seq"},
       {R"({"type":"response.ack","id":"a","seq":1})", "unknown_type", "type"},
       {R"({"type":"session.auth"})", "invalid_param", "token"},
       {R"({"type":"session.auth","token":7})", "invalid_param", "token"},
@@ -107,6 +110,9 @@ TEST_CASE("weir.v1: a field of the wrong type is invalid_param naming it, with t
       {"pace", "\"fast\""},
       {"on_lag", "\"drop\""},
       {"pad", "1"},
+      {"window", "0"},
+      {"window", "16777217"},
+      {"window", "\"8\""},
   };
   for (const auto& [name, value] : rows) {
     CAPTURE(name, value);
@@ -122,10 +128,6 @@ TEST_CASE("weir.v1: what is not there yet is refused by name, and its default is
   const struct {
     const char *name, *wanted, *usual;
   } rows[] = {
-      {"window", "64", "null"},
-      {"pace", "\"even\"", "\"live\""},
-      {"on_lag", "\"pause\"", "\"buffer\""},
-      {"pad", "true", "false"},
       {"logprobs", "true", "false"},
       {"logprobs", "5", "null"},
       {"top_logprobs", "2", "0"},
@@ -177,8 +179,9 @@ TEST_CASE("weir.v1: response.create carries every field into the request") {
   CHECK(r.cache_salt == "ours");
   CHECK(r.deadline == std::chrono::milliseconds(1500));
   CHECK(c.cancel_on_disconnect);
-  CHECK(c.timing);
-  CHECK(c.return_token_ids);
+  CHECK(c.how.timing == true);
+  CHECK(c.how.return_token_ids == true);
+  CHECK(c.metadata == R"({"a":1})");
   CHECK(c.ignored == std::vector<std::string>{"typo", "other"});
 }
 
@@ -291,14 +294,14 @@ TEST_CASE("weir.v1: server frames have the fields of the wire page") {
         R"("max_jobs":32,"max_frame":262144,"max_tokens":4096,"detach_grace_ms":30000,"retain_ms":120000,)"
         R"("max_age_ms":3600000}})");
   out.clear();
-  ws::append_created(out, "a", "r1", "m", 0, {});
+  ws::append_created(out, {"a", "r1"}, "m", 0, {});
   CHECK(out == R"({"type":"response.created","id":"a","response_id":"r1","seq":0,"model":"m"})");
   out.clear();
   const std::vector<std::string> ignored{"typo"};
-  ws::append_created(out, "a", "r1", "m", 2, ignored);
+  ws::append_created(out, {"a", "r1", R"({"n":1})"}, "m", 2, ignored);
   CHECK(out ==
         R"({"type":"response.created","id":"a","response_id":"r1","seq":0,"model":"m","queue_position":2,)"
-        R"("ignored":["typo"]})");
+        R"("ignored":["typo"],"metadata":{"n":1}})");
   out.clear();
   ws::append_pong(out, "");
   CHECK(out == R"({"type":"pong"})");
@@ -324,6 +327,27 @@ TEST_CASE("weir.v1: a delta says n only where it is not 1, and t and ids only wh
   CHECK(out == R"({"type":"response.delta","id":"a","seq":4,"n":3,"delta":"","t":1234,"token_ids":[5,6,7]})");
 }
 
+TEST_CASE("weir.v1: a padded delta has a multiple of 64 bytes, whatever its text") {
+  std::set<std::size_t> sizes;
+  std::string text;
+  for (std::uint32_t i = 0; i < 300; ++i) {
+    std::string out = "before";
+    ws::append_delta(out, {.id = "a", .text = text, .seq = i + 1, .more_padding = i});
+    const auto size = out.size() - 6;
+    CHECK(size % 64 == 0);
+    sizes.insert(size);
+    CHECK(boost::json::parse(out.substr(6)).at("delta") == text);
+    text += i % 7 ? "x" : "\n";
+  }
+  CHECK(sizes.size() > 5);
+}
+
+TEST_CASE("weir.v1: metadata is an object of at most 4 KiB, and no other field of a frame") {
+  CHECK(created_with(R"("metadata":{"user":"x","n":[1,2]})").metadata == R"({"user":"x","n":[1,2]})");
+  CHECK(created_with(R"("metadata":null)").metadata.empty());
+  CHECK(refused_with(R"("metadata":{"a":")" + std::string(4096, 'x') + "\"}").param == "metadata");
+}
+
 TEST_CASE("weir.v1: done carries status, reason, usage, timing and the fault") {
   actors::outcome how;
   how.reason = core::finish_reason::timeout;
@@ -333,14 +357,14 @@ TEST_CASE("weir.v1: done carries status, reason, usage, timing and the fault") {
   how.queue_ms = 0.25;
   how.decode_ms = 100;
   std::string out;
-  ws::append_done(out, "a", "r", 4, how);
+  ws::append_done(out, {"a", "r"}, 4, how);
   CHECK(out == R"({"type":"response.done","id":"a","response_id":"r","seq":4,"status":"incomplete",)"
                R"("finish_reason":"timeout","usage":{"input_tokens":3,"output_tokens":5,"cached_tokens":1},)"
                R"("timing":{"queue_ms":0.25,"prefill_ms":0,"ttft_ms":0,"decode_ms":100,"max_gap_ms":0}})");
   how.reason = core::finish_reason::error;
   how.fault = core::error{core::errc::internal, "the device failed", ""};
   out.clear();
-  ws::append_done(out, "a", "r", 4, how);
+  ws::append_done(out, {"a", "r"}, 4, how);
   auto done = boost::json::parse(out).as_object();
   CHECK(done.at("status") == "failed");
   CHECK(done.at("error").at("code") == "internal");
@@ -368,26 +392,30 @@ TEST_CASE("weir.v1: every error of ours has one of the wire's codes") {
 }
 
 TEST_CASE("weir.v1: response.resume names its lane, its job and the last seq that was seen") {
-  const auto read = [](const char* fields) {
-    const std::string frame = R"({"type":"response.resume",)" + std::string(fields) + "}";
-    return ws::read_resume(boost::json::parse(frame).as_object());
+  const auto frame = [](std::string_view fields) {
+    return R"({"type":"response.resume",)" + std::string(fields) + "}";
   };
+  const auto read = [&](std::string_view fields) { return as<ws::response_resume>(frame(fields)); };
   const auto least = read(R"("id":"a","response_id":"r1","after":0)");
-  REQUIRE(least.has_value());
-  CHECK(least->id == "a");
-  CHECK(least->response_id == "r1");
-  CHECK(least->after == 0);
-  CHECK(!least->timing);
-  CHECK(!least->return_token_ids);
-  const auto all = read(R"("id":"a","response_id":"r1","after":5000000000,"timing":true,)"
-                        R"("return_token_ids":false,"window":null,"pace":"live","pad":false,"unknown":1)");
-  REQUIRE(all.has_value());
-  CHECK(all->after == 5'000'000'000);
-  CHECK(all->timing == true);
-  CHECK(all->return_token_ids == false);
-  const auto as_null = read(R"("id":"a","response_id":"r1","after":1,"timing":null,"return_token_ids":null)");
-  REQUIRE(as_null.has_value());
-  CHECK(!as_null->timing);
+  CHECK(least.id == "a");
+  CHECK(least.response_id == "r1");
+  CHECK(least.after == 0);
+  const ws::follow_options created{.timing = true, .pad = true, .window = 7};
+  CHECK(least.how.over(created).timing);
+  CHECK(least.how.over(created).window == 7);
+  CHECK_FALSE(least.how.over(created).even);
+  const auto all = read(R"("id":"a","response_id":"r1","after":5000000000,"timing":false,)"
+                        R"("return_token_ids":true,"window":9,"pace":"even","pad":false,"unknown":1)");
+  CHECK(all.after == 5'000'000'000);
+  const auto how = all.how.over(created);
+  CHECK_FALSE(how.timing);
+  CHECK(how.return_token_ids);
+  CHECK_FALSE(how.pad);
+  CHECK(how.even);
+  CHECK(how.window == 9);
+  const auto as_null = read(R"("id":"a","response_id":"r1","after":1,"timing":null,"window":null)");
+  CHECK(as_null.how.over(created).timing);
+  CHECK(as_null.how.over(created).window == 7);
   const std::pair<const char*, const char*> wrong[] = {
       {R"("response_id":"r1","after":0)", "id"},
       {R"("id":"a b","response_id":"r1","after":0)", "id"},
@@ -400,22 +428,21 @@ TEST_CASE("weir.v1: response.resume names its lane, its job and the last seq tha
       {R"("id":"a","response_id":"r1","after":null)", "after"},
       {R"("id":"a","response_id":"r1","after":0,"timing":1)", "timing"},
       {R"("id":"a","response_id":"r1","after":0,"return_token_ids":"yes")", "return_token_ids"},
-      {R"("id":"a","response_id":"r1","after":0,"window":8)", "window"},
-      {R"("id":"a","response_id":"r1","after":0,"pace":"even")", "pace"},
-      {R"("id":"a","response_id":"r1","after":0,"pad":true)", "pad"},
+      {R"("id":"a","response_id":"r1","after":0,"window":0)", "window"},
+      {R"("id":"a","response_id":"r1","after":0,"pace":"odd")", "pace"},
+      {R"("id":"a","response_id":"r1","after":0,"pad":1)", "pad"},
   };
   for (const auto& [fields, param] : wrong) {
     CAPTURE(fields);
-    const auto r = read(fields);
-    REQUIRE(r.has_error());
-    CHECK(r.error().code == core::errc::invalid_param);
-    CHECK(r.error().param == param);
+    const auto e = as<ws::protocol_error>(frame(fields));
+    CHECK(e.code == "invalid_param");
+    CHECK(e.param == param);
   }
 }
 
 TEST_CASE("weir.v1: response.resumed says where the client is and where the job is") {
   std::string out;
-  ws::append_resumed(out, "a2", "r1", 4, 31, "in_progress");
+  ws::append_resumed(out, {"a2", "r1"}, 4, 31, "in_progress");
   CHECK(out == R"({"type":"response.resumed","id":"a2","response_id":"r1","after":4,"seq":31,)"
                R"("status":"in_progress"})");
 }

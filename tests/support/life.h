@@ -22,7 +22,9 @@ namespace weir::tests {
 // How clients behave; 0: never.
 struct habits {
   unsigned slow_one_in = 3, cancel_one_in = 4, desert_one_in = 6;
-  core::duration patience = std::chrono::milliseconds(1500);  // they cancel or leave within this
+  unsigned drop_one_in = 4;    // their socket is lost, and they resume on another one
+  unsigned window_one_in = 3;  // they acknowledge what they read
+  core::duration patience = std::chrono::milliseconds(1500);  // they cancel, leave or are lost within this
   bool faults = false;                                        // the device may fail: errors are no surprise
 };
 
@@ -43,25 +45,34 @@ class life : public std::enable_shared_from_this<life> {
     net::ws::response_create c;
     c.id = "l";
     c.request = std::move(request);
-    c.cancel_on_disconnect = chance(2);
+    c.cancel_on_disconnect = cancel_when_lost_ = chance(2);
+    if (chance(h.window_one_in)) {
+      c.how.window = 1 + random() % 40;
+      c.pause_on_lag = chance(2);
+      acks_after_ = std::chrono::milliseconds(random() % 300);
+    }
     if (chance(h.slow_one_in)) reads_every_ = std::chrono::milliseconds(1 + random() % 500);
 
-    auto asked = c.request;
-    const auto news = [me = weak_from_this()] {
-      if (auto self = me.lock()) self->news();
-    };
-    auto job = hub_->server().service.submit(std::move(asked), world_.get_executor(), news);
-    id_ = job->id();
-    lane_.emplace(std::move(c), std::move(job));
+    net::kept_job job;
+    job.as_created = c.how.over({});
+    job.cancel_when_left = c.cancel_on_disconnect;
+    job.pause_on_lag = c.pause_on_lag;
+    job.stream = hub_->server().service.submit(c.request, world_.get_executor(), told());
+    id_ = job.stream->id();
+    windowed_ = job.as_created.window > 0;
+    lane_.emplace(std::move(c), hub_->jobs().keep(std::move(job)));
     const auto moment = [&] {
       return core::duration(static_cast<std::int64_t>(random() % h.patience.count()));
     };
     if (chance(h.cancel_one_in)) later(moment(), &life::cancel);
     if (chance(2 * h.cancel_one_in)) later(moment(), &life::cancel_by_id);
     if (chance(h.desert_one_in)) later(moment(), &life::desert);
+    for (int i = 0; i < 3; ++i)
+      if (chance(h.drop_one_in)) later(moment(), &life::drop);
   }
 
-  bool over() const { return !lane_; }
+  bool over() const { return !lane_ && !away_; }
+  unsigned resumed() const { return resumed_; }
   const core::job_id& id() const { return id_; }
 
   const std::string& text() const { return text_; }
@@ -101,15 +112,22 @@ class life : public std::enable_shared_from_this<life> {
  private:
   bool chance(unsigned one_in) { return one_in > 0 && world_.random() % one_in == 0; }
 
+  std::function<void()> told() {
+    return [me = weak_from_this()] {
+      if (auto self = me.lock()) self->news();
+    };
+  }
+
   void later(core::duration delay, void (life::*what)()) {
     world_.after(delay, [me = weak_from_this(), what] {
-      if (auto self = me.lock(); self && self->lane_) ((*self).*what)();
+      if (auto self = me.lock(); self && (self->lane_ || self->away_)) ((*self).*what)();
     });
   }
 
   void cancel() {
+    if (!lane_) return;
     cancelled_ = true;
-    lane_->job()->cancel();
+    lane_->cancel();
   }
 
   void cancel_by_id() {
@@ -120,8 +138,34 @@ class life : public std::enable_shared_from_this<life> {
   // As a session does whose socket is gone.
   void desert() {
     deserted_ = true;
-    if (!lane_->cancel_on_disconnect()) hub_->keep_detached(lane_->job());
+    away_ = false;
     lane_.reset();
+  }
+
+  // A client that does not know the job's id, or whose job ends with the socket, has nothing to come back to.
+  void drop() {
+    if (away_) return;
+    if (!created_ || cancel_when_lost_) return desert();
+    lane_.reset();
+    away_ = true;
+    later(std::chrono::milliseconds(world_.random() % 400), &life::come_back);
+  }
+  void come_back() {
+    if (!std::exchange(away_, false)) return;
+    ++resumed_;
+    acked_ = seq_;
+    net::ws::response_resume r;
+    r.id = "l";
+    r.response_id = id_.text();
+    r.after = seq_;
+    auto job = net::followed_job::open(*hub_, id_, {}, seq_, r.how, told());
+    lane_.emplace(std::move(r), std::move(job));
+  }
+  void acknowledge() {
+    will_ack_ = false;
+    if (!lane_) return;
+    REQUIRE(lane_->ack(acked_ = seq_));
+    news();
   }
 
   void news() {
@@ -133,7 +177,11 @@ class life : public std::enable_shared_from_this<life> {
     will_read_ = false;
     for (std::string frame; lane_; frame.clear()) {
       const auto next = lane_->take(frame, scratch_);
-      if (next == net::ws::lane::next::nothing) return;
+      if (next == net::ws::lane::next::nothing) {
+        if (windowed_ && seq_ > acked_ && !std::exchange(will_ack_, true))
+          later(acks_after_, &life::acknowledge);
+        return;
+      }
       understand(boost::json::parse(frame).as_object());
       if (next == net::ws::lane::next::last_frame) lane_.reset();
     }
@@ -144,6 +192,9 @@ class life : public std::enable_shared_from_this<life> {
     REQUIRE(endings_ == 0);
     if (type == "response.created") {
       REQUIRE_FALSE(std::exchange(created_, true));
+    } else if (type == "response.resumed") {
+      REQUIRE(frame.at("after").to_number<std::uint32_t>() == seq_);
+      REQUIRE(frame.at("seq").to_number<std::uint32_t>() >= seq_);
     } else if (type == "response.delta") {
       REQUIRE(created_);
       const auto n = frame.contains("n") ? frame.at("n").to_number<std::uint32_t>() : 1;
@@ -169,12 +220,14 @@ class life : public std::enable_shared_from_this<life> {
   std::optional<net::ws::lane> lane_;
   net::ws::scratch scratch_;
   std::uint64_t seed_ = 0;
-  std::uint32_t max_tokens_ = 0, seq_ = 0;
+  std::uint32_t max_tokens_ = 0, seq_ = 0, acked_ = 0;
   std::string stop_, text_, reason_, refused_;
   core::duration reads_every_{};
   double queued_ms_ = 0;
   bool may_time_out_ = false, may_fail_ = false, cancelled_ = false, deserted_ = false, created_ = false,
-       will_read_ = false;
+       will_read_ = false, away_ = false, cancel_when_lost_ = false, windowed_ = false, will_ack_ = false;
+  unsigned resumed_ = 0;
+  core::duration acks_after_{};
   int endings_ = 0;
 };
 

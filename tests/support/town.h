@@ -25,7 +25,9 @@ struct town {
     found(here, o);
     service = here.make_service(std::move(o));
     state = std::make_shared<net::server_state>(*service, net::server_options{});
+    elsewhere = std::make_shared<net::hub>(state, here.get_executor());
     hub = std::make_shared<net::hub>(state, here.get_executor());
+    state->hubs = {elsewhere, hub};
     tick();
   }
 
@@ -60,6 +62,7 @@ struct town {
   std::unique_ptr<actors::service> service;
   std::shared_ptr<net::server_state> state;
   std::shared_ptr<net::hub> hub;
+  std::shared_ptr<net::hub> elsewhere;  // a shard without jobs, which is asked first for a job to resume
   std::vector<std::shared_ptr<life>> lives;
 
  private:

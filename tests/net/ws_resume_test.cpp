@@ -1,0 +1,310 @@
+// Streams that survive their socket: resume on any shard, followers beside each other, windows, pauses.
+#include "tests/support/http_client.h"
+#include "tests/support/ws_talk.h"
+
+using namespace weir;
+using namespace weir::tests;
+using std::chrono::milliseconds;
+
+namespace {
+
+std::string resume(std::string_view id, std::string_view response_id, std::uint64_t after,
+                   std::string_view fields = {}) {
+  return fmt::format(R"({{"type":"response.resume","id":"{}","response_id":"{}","after":{}{}{}}})", id,
+                     response_id, after, fields.empty() ? "" : ",", fields);
+}
+
+std::string ack(std::string_view id, std::uint64_t seq) {
+  return fmt::format(R"({{"type":"response.ack","id":"{}","seq":{}}})", id, seq);
+}
+
+// Creates lane "a" and returns its response_id.
+std::string begin(ws_client& c, std::string_view fields) {
+  c.read("session.created");
+  c.send(create("a", fields));
+  return std::string(c.read("response.created").at("response_id").as_string());
+}
+
+// Resumes on a new lane "b" of a fresh client, and reads response.resumed.
+boost::json::object resume_on(ws_client& c, std::string_view response_id, const lane_reader& seen,
+                              std::string_view fields = {}) {
+  c.read("session.created");
+  c.send(resume("b", response_id, seen.seq, fields));
+  return c.read();
+}
+
+std::string code_of(const boost::json::object& frame) {
+  REQUIRE(frame.at("type") == "error");
+  return std::string(frame.at("code").as_string());
+}
+
+}  // namespace
+
+TEST_CASE("resume: dropped again and again, on every shard, the text goes on without gap or repeat") {
+  auto o = slow();
+  o.sim = "rate=400,prefill=100000000";
+  o.shards = 3;
+  server_fixture f(o);
+  auto c = std::make_unique<ws_client>(f.port());
+  const auto id = begin(*c, R"("max_tokens":400,"seed":9,"return_token_ids":true)");
+  lane_reader lane;
+  int drops = 0;
+  while (!lane.done) {
+    const auto until = lane.seq + 35;
+    while (!lane.done && lane.seq < until) lane.take(c->read());
+    if (lane.done) break;
+    c->drop();
+    ++drops;
+    c = std::make_unique<ws_client>(f.port());
+    const auto resumed = resume_on(*c, id, lane);
+    CHECK(resumed.at("type") == "response.resumed");
+    CHECK(resumed.at("response_id") == id);
+    CHECK(resumed.at("after") == lane.seq);
+    CHECK(resumed.at("seq").to_number<std::uint64_t>() >= lane.seq);
+    CHECK(resumed.at("status") == "in_progress");
+  }
+  CHECK(drops > 5);
+  CHECK(lane.text == sim_text(9, 400));
+  CHECK(lane.ids.size() == 400);
+  CHECK(lane.done->at("usage").at("output_tokens") == 400);
+}
+
+TEST_CASE("resume: an ended job gives what was missed in pieces of 64 KiB, and its end, again and again") {
+  server_options o;
+  o.sim = "rate=1000000,prefill=100000000";
+  server_fixture f(o);
+  ws_client first(f.port());
+  const auto id = begin(first, R"("max_tokens":40000,"seed":3,"metadata":{"n":1})");
+  const auto whole = read_lane(first);
+  CHECK(whole.done->at("metadata").at("n") == 1);
+  for (const std::uint64_t after : {0, 17, 39999, 40000}) {
+    CAPTURE(after);
+    ws_client c(f.port());
+    lane_reader lane;
+    lane.seq = after;
+    const auto resumed = resume_on(c, id, lane);
+    CHECK(resumed.at("status") == "incomplete");
+    CHECK(resumed.at("seq") == 40000);
+    CHECK(resumed.at("metadata").at("n") == 1);
+    std::size_t frames = 0;
+    while (!lane.done) {
+      const auto frame = c.read();
+      if (frame.contains("delta")) CHECK(frame.at("delta").as_string().size() <= 65536);
+      frames += frame.contains("delta");
+      lane.take(frame);
+    }
+    CHECK(lane.text == whole.text.substr(5 * after));
+    CHECK(frames >= (200000 - 5 * after) / 65536);
+    CHECK(lane.done->at("response_id") == id);
+    round_trip(c);
+  }
+}
+
+TEST_CASE("resume: two followers each get the whole text, and a cancel of one ends both") {
+  server_fixture f(slow());
+  ws_client one(f.port()), two(f.port()), three(f.port());
+  const auto id = begin(one, R"("max_tokens":100000,"seed":4)");
+  lane_reader a, b, c;
+  CHECK(resume_on(two, id, b).at("type") == "response.resumed");
+  CHECK(resume_on(three, id, c, R"("timing":true)").at("type") == "response.resumed");
+  while (b.seq < 20) b.take(two.read());
+  while (c.t == 0) c.take(three.read());
+  two.send(R"({"type":"response.cancel","id":"b"})");
+  while (!b.done) b.take(two.read());
+  while (!a.done) a.take(one.read());
+  while (!c.done) c.take(three.read());
+  CHECK(a.text == b.text);
+  CHECK(a.text == c.text);
+  CHECK(sim_text(4, 100000).starts_with(a.text));
+  for (const auto& l : {a, b, c}) CHECK(l.done->at("finish_reason") == "cancel");
+}
+
+TEST_CASE("resume: on_disconnect counts from the last follower's leaving") {
+  for (const bool cancel : {true, false}) {
+    CAPTURE(cancel);
+    auto o = slow();
+    o.net.limits.detach_grace = milliseconds(0);
+    server_fixture f(o);
+    ws_client one(f.port()), two(f.port());
+    const auto id = begin(one, fmt::format(R"("max_tokens":100000,"seed":4,"on_disconnect":"{}")",
+                                           cancel ? "cancel" : "continue"));
+    lane_reader b;
+    CHECK(resume_on(two, id, b).at("type") == "response.resumed");
+    one.drop();
+    const auto until = b.seq + 60;  // for longer than a tick
+    while (b.seq < until) b.take(two.read());
+    CHECK_FALSE(b.done);
+    two.drop();
+    f.until_quiet();
+    CHECK(finish_reasons(f) == std::multiset<std::string>{"cancel"});
+    ws_client late(f.port());
+    lane_reader none;
+    CHECK(code_of(resume_on(late, id, none)) == "resume_expired");
+  }
+}
+
+TEST_CASE("resume: a job has sixteen followers, and one more is too many until one has left") {
+  server_fixture f(slow());
+  ws_client one(f.port());
+  const auto id = begin(one, R"("max_tokens":100000)");
+  ws_client many(f.port());
+  many.read("session.created");
+  for (int i = 0; i < 16; ++i) many.send(resume(fmt::format("f{}", i), id, 0));
+  boost::json::object refused;
+  for (int resumed = 0; resumed < 15 || refused.empty();) {
+    auto frame = many.read();
+    if (frame.at("type") == "error") refused = frame;
+    resumed += frame.at("type") == "response.resumed";
+  }
+  CHECK(code_of(refused) == "too_many_jobs");
+  one.drop();
+  for (int tries = 0;; ++tries) {  // the server hears of it when it reads
+    const auto lane = fmt::format("again{}", tries);
+    many.send(resume(lane, id, 0));
+    auto frame = many.read();
+    while (frame.at("id") != lane) frame = many.read();
+    if (frame.at("type") == "response.resumed") break;
+    REQUIRE(tries < 50);
+  }
+}
+
+TEST_CASE("resume: another key's job is not found, and neither is one that was made over HTTP") {
+  server_options o = slow();
+  o.net.api_keys = {"one", "two"};
+  server_fixture f(o);
+  ws_client mine(f.port(), {.authorization = "Bearer one"});
+  const auto id = begin(mine, R"("max_tokens":100000)");
+  lane_reader none;
+  ws_client other(f.port(), {.authorization = "Bearer two"});
+  CHECK(code_of(resume_on(other, id, none)) == "not_found");
+  other.send(fmt::format(R"({{"type":"response.cancel","response_id":"{}"}})", id));
+  CHECK(code_of(other.read()) == "not_found");
+  http_client h(f.port());
+  CHECK(h.get("/v1/jobs/" + id, "Authorization: Bearer two\r\n").status == 404);
+  ws_client same(f.port(), {.authorization = "Bearer one"});
+  CHECK(resume_on(same, id, none).at("type") == "response.resumed");
+}
+
+TEST_CASE("resume: ended jobs leave after their time, the oldest first where memory is short") {
+  server_options o;
+  o.net.limits.retain_mb = 1;
+  server_fixture f(o);
+  ws_client c(f.port());
+  c.read("session.created");
+  std::vector<std::string> ids;
+  for (int i = 0; i < 12; ++i) {  // 4,000 tokens: 64 KiB of positions and 20 KB of text
+    c.send(create(fmt::format("l{}", i), R"("max_tokens":4000)"));
+    ids.push_back(std::string(c.read("response.done").at("response_id").as_string()));
+  }
+  const auto kept = [&](std::size_t i) {
+    const auto lane = fmt::format("r{}", i);
+    c.send(resume(lane, ids[i], 4000));
+    auto frame = c.read();
+    if (frame.at("type") == "error") return code_of(frame) == "resume_expired" ? 0 : -1;
+    c.read("response.done");
+    return 1;
+  };
+  CHECK(kept(0) == 0);
+  CHECK(kept(11) == 1);
+  int here = 0;
+  for (std::size_t i = 0; i < ids.size(); ++i) here += kept(i);
+  CHECK(here > 3);
+  CHECK(here < 12);
+}
+
+TEST_CASE("window: a lane holds what is not acknowledged, and one frame has what an ack lets through") {
+  server_fixture f;
+  ws_client c(f.port());
+  begin(c, R"("max_tokens":300,"seed":5,"window":64)");
+  lane_reader lane;
+  while (lane.seq < 64) lane.take(c.read());
+  CHECK(lane.seq == 64);
+  f.until([&] { return f.service->stats().engine.finished == 1; });  // generation does not wait
+  round_trip(c);                                                     // nothing else came
+  c.send(ack("a", 64));
+  lane.take(c.read());
+  CHECK(lane.seq == 128);
+  c.send(ack("a", 10));  // less than before: no effect
+  round_trip(c);
+  c.send(ack("a", 129));
+  CHECK(code_of(c.read()) == "invalid_cursor");
+  while (!lane.done) {
+    c.send(ack("a", lane.seq));
+    lane.take(c.read());
+  }
+  CHECK(lane.text == sim_text(5, 300));
+  c.send(ack("a", 300));  // over: ignored
+  round_trip(c);
+}
+
+TEST_CASE("window: a cancel empties it") {
+  server_fixture f(slow());
+  ws_client c(f.port());
+  begin(c, R"("max_tokens":100000,"seed":5,"window":4)");
+  lane_reader lane;
+  while (lane.seq < 4) lane.take(c.read());
+  f.until([&] { return f.list_jobs().front().output_tokens > 10; });
+  c.send(R"({"type":"response.cancel","id":"a"})");
+  while (!lane.done) lane.take(c.read());
+  CHECK(lane.seq > 4);
+  CHECK(lane.text == sim_text(5, static_cast<std::uint32_t>(lane.seq)));
+}
+
+TEST_CASE("on_lag pause: the job rests while every follower lags, and goes on with the same tokens") {
+  server_fixture f(slow());
+  ws_client c(f.port());
+  const auto id = begin(c, R"("max_tokens":200,"seed":6,"window":16,"on_lag":"pause")");
+  lane_reader lane;
+  while (lane.seq < 16) lane.take(c.read());
+  f.until([&] { return f.list_jobs().front().state == "paused"; });
+  const auto stats = f.service->stats().engine;
+  CHECK(stats.paused == 1);
+  const auto at_rest = f.list_jobs().front().output_tokens;
+  CHECK(at_rest < 100);
+  SECTION("an ack lets it go on") {
+    while (!lane.done) {
+      c.send(ack("a", lane.seq));
+      lane.take(c.read());
+    }
+    CHECK(lane.text == sim_text(6, 200));
+  }
+  SECTION("a second follower with a larger window does") {
+    ws_client two(f.port());
+    lane_reader b;
+    two.read("session.created");
+    two.send(R"({"type":"response.create","id":"x","input":"hello","max_tokens":1})");
+    two.read("response.done");
+    two.send(resume("b", id, 0, R"("window":1000000)"));
+    CHECK(two.read().at("type") == "response.resumed");
+    while (!b.done) b.take(two.read());
+    CHECK(b.text == sim_text(6, 200));
+    CHECK(lane.seq == 16);
+  }
+  SECTION("the leaving of its only follower does") {
+    c.drop();
+    f.until([&] { return f.service->stats().engine.finished == 1; });
+    ws_client two(f.port());
+    CHECK(resume_on(two, id, lane).at("status") == "incomplete");
+    while (!lane.done) {
+      const auto frame = two.read();
+      lane.take(frame);
+      if (frame.contains("delta")) two.send(ack("b", lane.seq));
+    }
+    CHECK(lane.text == sim_text(6, 200));
+  }
+}
+
+TEST_CASE("pace even: the text is the same, and the end sends what is left") {
+  server_options o;
+  o.sim = "rate=200,prefill=100000000,burst=5";
+  server_fixture f(o);
+  ws_client c(f.port());
+  begin(c, R"("max_tokens":60,"seed":8,"pace":"even","pad":true)");
+  lane_reader lane;
+  while (!lane.done) {
+    const auto frame = c.read();
+    if (frame.contains("delta")) CHECK(c.last.size() % 64 == 0);
+    lane.take(frame);
+  }
+  CHECK(lane.text == sim_text(8, 60));
+}
