@@ -95,9 +95,10 @@ class owner {
   // Before the owner waits for mail or for a step to fall due. Its pulse goes on from the last step: a device
   // that lets it wait for long is not well.
   void pause(time_point until) {
-    core::contained(*seen_, "the owner's news", [this] {
+    core::contained(*seen_, "the owner's news", [this, until] {
       outbox_.flush();
-      if (time_.now() >= publish_at_) publish();
+      const auto now = time_.now();
+      if (now >= publish_at_ || until > now + publish_every) publish();  // the picture holds until then
     });
     timer_->set(until);
   }

@@ -117,8 +117,11 @@ void kept_jobs::retain(record& r) noexcept {
   while (room_is_over() && !ended_.empty()) drop_oldest();
 }
 
+// Ended jobs give way before a client's next request is refused for want of memory.
 bool kept_jobs::room_is_over() const noexcept {
-  return all_.retained_bytes > std::uint64_t{all_.options.limits.retain_mb} << 20;
+  const core::memory_account& clients = *all_.service.memory();
+  return all_.retained_bytes > std::uint64_t{all_.options.limits.retain_mb} << 20 ||
+         clients.used() > clients.limit() / 2;
 }
 
 void kept_jobs::drop_oldest() noexcept {

@@ -5,8 +5,9 @@
 //   - A job that runs is cancelled: at once if the client asked for it, else when the grace is over
 //     (client_settings::detach_grace) and nobody has followed it again.
 //   - A job that has ended stays for client_settings::retain, so that a client can still read its answer.
-//     Ended jobs of all shards together take at most client_settings::retain_mb; a shard that finds more lets
-//     its oldest leave.
+//     Ended jobs of all shards together take at most client_settings::retain_mb, and none is kept while
+//     clients make the process hold over half of what it may (core/memory/account.h). A shard that finds more
+//     lets its oldest leave.
 //
 // A job with on_lag "pause" rests while every follower lags: a follower that has a window lags once as many
 // tokens as its window are not acknowledged. The job goes on when the lag of one of them has halved, when a

@@ -3,6 +3,7 @@
 #include <boost/json/parse.hpp>
 #include <boost/json/serialize.hpp>
 #include <catch2/catch.hpp>
+#include <set>
 
 using namespace weir;
 using namespace weir::net;
@@ -49,7 +50,6 @@ TEST_CASE("weir.v1: each kind of bad frame has its own code") {
       {R"({"type":"response.ack","id":"a"})", "invalid_param", "seq"},
       {R"({"type":"response.ack","seq":1})", "invalid_param", "id"},
       {R"({"type":"response.ack","id":"a","seq":-1})", "invalid_param", "seq"},
-      {R"({"type":"response.ack","id":"a","seq":1})", "unknown_type", "type"},
       {R"({"type":"session.auth"})", "invalid_param", "token"},
       {R"({"type":"session.auth","token":7})", "invalid_param", "token"},
       {R"({"type":"response.cancel"})", "invalid_param", "id"},
@@ -336,7 +336,7 @@ TEST_CASE("weir.v1: a padded delta has a multiple of 64 bytes, whatever its text
     const auto size = out.size() - 6;
     CHECK(size % 64 == 0);
     sizes.insert(size);
-    CHECK(boost::json::parse(out.substr(6)).at("delta") == text);
+    CHECK(boost::json::parse(out.substr(6)).at("delta").as_string() == text);
     text += i % 7 ? "x" : "\n";
   }
   CHECK(sizes.size() > 5);

@@ -65,6 +65,11 @@ std::vector<field> create_fields(random_source& draw, std::string_view lane, job
   if (draw.chance(30)) fields.push_back({"on_disconnect", draw.chance(50) ? "\"cancel\"" : "\"continue\""});
   if (draw.chance(30)) fields.push_back({"timing", "true"});
   if (draw.chance(10)) fields.push_back({"priority", "3"});
+  if (draw.chance(30)) fields.push_back({"window", draw.chance(50) ? "1" : "64"});
+  if (draw.chance(30)) fields.push_back({"on_lag", draw.chance(50) ? "\"pause\"" : "\"buffer\""});
+  if (draw.chance(20)) fields.push_back({"pace", "\"even\""});
+  if (draw.chance(20)) fields.push_back({"pad", "true"});
+  if (draw.chance(20)) fields.push_back({"metadata", object({{"note", quoted(words(draw, 20))}})});
   return fields;
 }
 
@@ -139,6 +144,10 @@ std::string create_message(random_source& draw, std::string_view lane, job_shape
 
 std::string cancel_message(std::string_view lane) {
   return object({{"type", "\"response.cancel\""}, {"id", quoted(lane)}});
+}
+
+std::string ack_message(std::string_view lane, std::size_t seq) {
+  return object({{"type", "\"response.ack\""}, {"id", quoted(lane)}, {"seq", std::to_string(seq)}});
 }
 
 std::string ping_message(random_source& draw) {

@@ -35,6 +35,7 @@ body many_choices(random_source& draw);
 
 std::string create_message(random_source& draw, std::string_view lane, job_shape shape);
 std::string cancel_message(std::string_view lane);
+std::string ack_message(std::string_view lane, std::size_t seq);
 std::string ping_message(random_source& draw);
 std::string auth_message(std::string_view key);
 std::string hostile_message(random_source& draw, const target& t);

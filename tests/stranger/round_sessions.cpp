@@ -30,6 +30,8 @@ std::vector<piece> websocket_session(random_source& draw, const target& t) {
     script.push_back({frame(op_text, create_message(draw, lane, any_shape(draw)))});
     if (draw.chance(30))
       script.push_back({frame(op_text, cancel_message(lane)), static_cast<int>(draw.below(100))});
+    if (draw.chance(30))
+      script.push_back({frame(op_text, ack_message(lane, draw.below(70))), static_cast<int>(draw.below(50))});
     if (draw.chance(30)) script.push_back({frame(op_ping, "still there?")});
   }
   return script;
