@@ -1,0 +1,60 @@
+// weir_talk.h — the client side of weir.v1 over a WebSocket. talk.h says what the members do.
+//
+// Thread safety: none; one owner.
+// Invariants:
+//   1. After resume(), deltas and the end count only behind a `response.resumed` with the same response and
+//      cursor; the conversation fails otherwise.
+//   2. With a window, an acknowledgement is made as soon as half of the window has come since the last one.
+#pragma once
+
+#include <span>
+#include <utility>
+
+#include "net/load/happening.h"
+#include "net/load/ws_wire.h"
+
+namespace weir::load {
+
+class weir_talk {
+ public:
+  weir_talk(const manner& m, std::uint64_t random);
+
+  std::string hello() const;
+  std::string ask(const question& q);
+  std::string resume(std::string_view lane, std::string_view response_id, std::uint64_t after);
+  std::string cancel();
+  std::span<char> room() { return reader_.room(); }
+  void took(std::size_t n) { reader_.took(n); }
+  void feed(std::string_view bytes) { reader_.feed(bytes); }
+  bool next(happening& h);
+  bool ended(happening& h);
+  std::string take_to_send() { return to_send_.empty() ? std::string() : std::exchange(to_send_, {}); }
+  bool reusable() const { return true; }
+
+ private:
+  // Of the lane: nothing is under way; asked for; resumed, without an answer yet; under way.
+  enum class stage { idle, asked, resuming, open };
+
+  bool understand(std::string_view message, happening& h);
+  bool parse(std::string_view message, happening& h);
+  bool take_delta(std::int64_t n, std::uint64_t seq, happening& h);
+  bool take_created(std::string_view response_id, happening& h);
+  bool take_resumed(std::string_view response_id, std::optional<std::int64_t> after, happening& h);
+  bool fail(happening& h, std::string why);
+  void begin(std::string_view lane, stage now, std::uint64_t after);
+  std::string framed(std::string_view message);
+  std::uint32_t mask() {
+    return static_cast<std::uint32_t>(random_ = random_ * 6364136223846793005u + 1442695040888963407u);
+  }
+
+  const manner* m_;
+  std::uint64_t random_;
+  std::string nonce_;
+  ws_reader reader_;
+  std::string lane_, response_id_, to_send_, text_;
+  stage now_ = stage::idle;
+  std::uint64_t after_ = 0;     // cursor of the resume
+  std::uint64_t acked_ = 0;     // highest seq that was acknowledged
+};
+
+}  // namespace weir::load
