@@ -37,21 +37,27 @@ enum class ending {
   failed,     // the connection was lost, or the answer ended with an error
 };
 
-struct stream_record {
+class stream_record {
+  // What every frame needs stands together: thousands of records fit no cache.
+  std::uint64_t seen_ = 0;            // highest seq
+  std::optional<micros> dropped_at_;  // until the next token
+
+ public:
+  std::vector<frame> frames;
+  std::uint64_t tokens = 0;
+  std::uint64_t gaps = 0, repeats = 0;
+  std::uint64_t disconnects = 0;    // connections that the harness dropped in order to resume
+  std::uint64_t resumes = 0;        // that the server accepted
+
   std::uint64_t index = 0;        // number of the request in the run
   micros scheduled = 0;           // when it should have been sent
   micros sent = 0;
   micros ended = 0;
   ending how = ending::cut;
   bool slow = false;              // one of --slow-readers, whose latencies do not count
-  std::vector<frame> frames;
-  std::uint64_t tokens = 0;
-  std::uint64_t gaps = 0, repeats = 0;
+  bool expired = false;           // the server no longer kept the answer when it was to be resumed
   std::uint64_t input_tokens = 0, output_tokens = 0;  // as the server reports them; 0: not reported
   std::optional<micros> cancel_sent;
-  std::uint64_t disconnects = 0;  // connections that the harness dropped in order to resume
-  std::uint64_t resumes = 0;      // that the server accepted
-  bool expired = false;           // the server no longer kept the answer
   std::vector<micros> resume_gaps;  // from each drop to the next token
   std::string text;               // only if texts are compared
   std::string error;              // with refused and failed
@@ -84,10 +90,6 @@ struct stream_record {
     if (seq > seen_) gaps += seq - seen_;
     seen_ = std::max(seen_, seq);
   }
-
- private:
-  std::uint64_t seen_ = 0;
-  std::optional<micros> dropped_at_;  // until the next token
 };
 
 }  // namespace weir::load

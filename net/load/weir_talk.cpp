@@ -23,7 +23,7 @@ std::string make_nonce(std::uint64_t random) {
 }  // namespace
 
 weir_talk::weir_talk(const manner& m, std::uint64_t random)
-    : m_(&m), random_(random), nonce_(make_nonce(random)), reader_(nonce_) {}
+    : m_(&m), nonce_(make_nonce(random)), reader_(nonce_), random_(random) {}
 
 std::string weir_talk::hello() const { return ws_request(m_->to.authority(), m_->to.path, nonce_, m_->key); }
 

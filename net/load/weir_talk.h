@@ -47,14 +47,16 @@ class weir_talk {
     return static_cast<std::uint32_t>(random_ = random_ * 6364136223846793005u + 1442695040888963407u);
   }
 
+  // What every frame needs comes first: thousands of clients fit no cache.
   const manner* m_;
-  std::uint64_t random_;
-  std::string nonce_;
-  ws_reader reader_;
-  std::string lane_, response_id_, to_send_, text_;
   stage now_ = stage::idle;
-  std::uint64_t after_ = 0;     // cursor of the resume
   std::uint64_t acked_ = 0;     // highest seq that was acknowledged
+  std::string lane_, to_send_;
+  std::string nonce_;           // is there before the reader
+  ws_reader reader_;
+  std::string response_id_, text_;
+  std::uint64_t after_ = 0;     // cursor of the resume
+  std::uint64_t random_;
 };
 
 }  // namespace weir::load

@@ -57,10 +57,11 @@ class ws_reader {
 
   std::string_view unread() const { return {bytes_.data() + at_, end_ - at_}; }
 
-  std::string nonce_, why_, message_;
+  // What every frame needs comes first: thousands of readers fit no cache.
   std::vector<char> bytes_;
   std::size_t at_ = 0, end_ = 0;  // offsets in bytes_ of the bytes that are not read yet
   bool upgraded_ = false, over_ = false, inside_ = false;
+  std::string nonce_, why_, message_;
 };
 
 }  // namespace weir::load

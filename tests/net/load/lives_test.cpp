@@ -1,5 +1,5 @@
-// Runs whose streams are dropped, resumed and followed, against a server that keeps jobs as weir.v1 says: what
-// is counted, never how long it took.
+// Runs whose streams are dropped, resumed and followed, against a server that keeps jobs as weir.v1 says:
+// what is counted, never how long it took.
 #include "tests/net/load/runs.h"
 
 using namespace weir::load;
@@ -60,7 +60,7 @@ class keeper {
     }
     const int from = planted_ == fault::skips ? after + 1 : planted_ == fault::repeats ? after - 1 : after;
     return server_frame(fmt::format(
-               R"({{"type":"response.resumed","id":"{}","response_id":"{}","after":{},"seq":{},"status":"x"}})",
+               R"({{"type":"response.resumed","id":"{}","response_id":"{}","after":{},"seq":{}}})",
                lane, id, after, answer_tokens)) +
            tokens(lane, from, answer_tokens, planted_ == fault::other_text ? "é" : "ü") + end(lane);
   }

@@ -67,9 +67,8 @@ std::string resumed(const std::string& id, int after, int seq = 9, const std::st
       id, response, after, seq);
 }
 std::string done(const std::string& id, int seq, const std::string& status = "completed") {
-  return fmt::format(
-      R"({{"type":"response.done","id":"{}","seq":{},"status":"{}","usage":{{"output_tokens":{}}}}})", id, seq,
-      status, seq);
+  const std::string usage = fmt::format(R"("usage":{{"output_tokens":{}}})", seq);
+  return fmt::format(R"({{"type":"response.done","id":"{}","seq":{},"status":"{}",{}}})", id, seq, status, usage);
 }
 std::string error(const std::string& id, const std::string& code) {
   return fmt::format(R"({{"type":"error","id":"{}","code":"{}","message":"m","fatal":false}})", id, code);
