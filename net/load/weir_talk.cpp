@@ -30,8 +30,7 @@ std::string weir_talk::hello() const { return ws_request(m_->to.authority(), m_-
 void weir_talk::begin(std::string_view lane, stage now, std::uint64_t after) {
   lane_ = lane;
   now_ = now;
-  after_ = acked_ = after;
-  to_send_.clear();  // an acknowledgement of the answer before
+  after_ = seen_ = acked_ = after;
 }
 
 std::string weir_talk::framed(std::string_view message) {
@@ -95,6 +94,16 @@ bool weir_talk::next(happening& h) {
   }
 }
 
+std::string weir_talk::take_to_send() {
+  const bool due = m_->window && now_ == stage::open && seen_ - acked_ >= (m_->window + 1) / 2;
+  if (!due && to_send_.empty()) return {};
+  if (due) {
+    acked_ = seen_;
+    to_send_ += framed(fmt::format(R"({{"type":"response.ack","id":"{}","seq":{}}})", lane_, seen_));
+  }
+  return std::exchange(to_send_, {});
+}
+
 bool weir_talk::ended(happening& h) {
   const bool under_way = now_ != stage::idle;
   fail(h, "the connection was lost");
@@ -126,11 +135,7 @@ bool weir_talk::take_delta(std::int64_t n, std::uint64_t seq, happening& h) {
   h.is = kind::tokens;
   h.n = static_cast<std::uint32_t>(n);
   h.seq = seq;
-  if (m_->window && seq > acked_ && seq - acked_ >= (m_->window + 1) / 2) {
-    acked_ = seq;
-    append_ws_frame(to_send_, ws_opcode::text,
-                    fmt::format(R"({{"type":"response.ack","id":"{}","seq":{}}})", lane_, seq), mask());
-  }
+  seen_ = std::max(seen_, seq);
   return true;
 }
 

@@ -4,7 +4,8 @@
 // Invariants:
 //   1. After resume(), deltas and the end count only behind a `response.resumed` with the same response and
 //      cursor; the conversation fails otherwise.
-//   2. With a window, an acknowledgement is made as soon as half of the window has come since the last one.
+//   2. With a window, take_to_send() has one cumulative acknowledgement as soon as half of the window has come
+//      since the last one, and none for an answer that has ended.
 #pragma once
 
 #include <span>
@@ -28,7 +29,7 @@ class weir_talk {
   void feed(std::string_view bytes) { reader_.feed(bytes); }
   bool next(happening& h);
   bool ended(happening& h);
-  std::string take_to_send() { return to_send_.empty() ? std::string() : std::exchange(to_send_, {}); }
+  std::string take_to_send();
   bool reusable() const { return true; }
 
  private:
@@ -50,6 +51,7 @@ class weir_talk {
   // What every frame needs comes first: thousands of clients fit no cache.
   const manner* m_;
   stage now_ = stage::idle;
+  std::uint64_t seen_ = 0;      // seq of the latest delta
   std::uint64_t acked_ = 0;     // highest seq that was acknowledged
   std::string lane_, to_send_;
   std::string nonce_;           // is there before the reader

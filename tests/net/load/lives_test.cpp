@@ -9,8 +9,8 @@ namespace {
 
 constexpr int answer_tokens = 6;
 
-// Answers a create with the first tokens of an answer, and a resume with the rest. A fault may be planted
-// into what a resume is answered with.
+// Answers a create with the first tokens of an answer, and a resume, or their acknowledgement, with the rest.
+// A fault may be planted into what a resume is answered with.
 class keeper {
  public:
   enum class fault { none, skips, repeats, other_text, expired, invalid_cursor, not_found, too_many_jobs };
@@ -22,7 +22,9 @@ class keeper {
     const std::string type(m.at("type").as_string());
     if (type == "response.ack") {
       acked.push_back(m.at("seq").to_number<int>());
-      return {};
+      if (acked.back() < at_first_) return {};
+      const std::string lane(m.at("id").as_string());
+      return tokens(lane, at_first_, answer_tokens, "ü") + end(lane);
     }
     const std::string lane(m.at("id").as_string());
     if (type == "response.create") {
@@ -192,8 +194,8 @@ TEST_CASE("followers of an answer whose asker was dropped for good are let go") 
   CHECK(k.asked.at("on_disconnect") == "cancel");
 }
 
-TEST_CASE("a window is asked for, and half of it is acknowledged at once") {
-  keeper k(answer_tokens);
+TEST_CASE("a window is asked for, and what came is acknowledged until the answer ends") {
+  keeper k(4);
   {
     scripted_server s([&](const std::string& said, bool& hang_up) { return k(said, hang_up); });
     auto o = closed(s.url("ws"), 1);
@@ -201,14 +203,12 @@ TEST_CASE("a window is asked for, and half of it is acknowledged at once") {
     o.on_lag = "pause";
     o.pace = "even";
     const auto r = run_at(o);
-    CHECK(r.all.number(figure::completed) >= 1);
+    CHECK(r.all.number(figure::completed) >= 1);  // which takes an acknowledgement of the fourth token
     CHECK(r.all.number(figure::errors) == 0);
   }
   CHECK(k.asked.at("window") == 4);
   CHECK(k.asked.at("on_lag") == "pause");
   CHECK(k.asked.at("pace") == "even");
-  REQUIRE(k.acked.size() >= 3);
-  CHECK(k.acked[0] == 2);
-  CHECK(k.acked[1] == 4);
-  CHECK(k.acked[2] == 6);
+  CHECK(std::ranges::count(k.acked, 4) >= 1);
+  for (const int seq : k.acked) CHECK((seq >= 2 && seq <= 4));  // half of the window at least; none behind done
 }

@@ -267,15 +267,23 @@ TEST_CASE("one cumulative acknowledgement as soon as half of the window has come
   CHECK(said[0].at("seq") == 4);
   c.says(delta("r7", 7, 3, "efg"));
   CHECK(c.speech().take_to_send().empty());
+  // What came with one read is acknowledged together.
+  c.say(server_frame(delta("r7", 12, 5, "x")) + server_frame(delta("r7", 20, 8, "y")));
+  said = messages_of(c.speech().take_to_send());
+  REQUIRE(said.size() == 1);
+  CHECK(said[0].at("seq") == 20);
   // A resume begins behind its cursor, with the new lane.
   c.resume();
-  c.says(resumed("r7.1", 7)).says(delta("r7.1", 10, 3, "hij"));
+  c.says(resumed("r7.1", 20)).says(delta("r7.1", 23, 3, "hij"));
   CHECK(c.speech().take_to_send().empty());
-  c.says(delta("r7.1", 15, 5, "klmno"));
+  c.says(delta("r7.1", 28, 5, "klmno"));
   said = messages_of(c.speech().take_to_send());
   REQUIRE(said.size() == 1);
   CHECK(said[0].at("id") == "r7.1");
-  CHECK(said[0].at("seq") == 15);
+  CHECK(said[0].at("seq") == 28);
+  // There is nobody any more who waits for an acknowledgement of a whole answer.
+  c.says(delta("r7.1", 36, 8, "z")).says(done("r7.1", 36));
+  CHECK(c.speech().take_to_send().empty());
 
   m.window = 1;
   client one(m);
