@@ -4,8 +4,8 @@
 // Invariants:
 //   1. After resume(), deltas and the end count only behind a `response.resumed` with the same response and
 //      cursor; the conversation fails otherwise.
-//   2. With a window, take_to_send() has one cumulative acknowledgement as soon as half of the window has come
-//      since the last one, and none for an answer that has ended.
+//   2. With a window, take_to_send() has one cumulative acknowledgement as soon as half of the window has
+//      come since the last one, and none for an answer that has ended.
 #pragma once
 
 #include <span>
