@@ -134,8 +134,22 @@ command add_load(CLI::App& app) {
       ->type_name("P%");
   app.add_option("--read-rate", o->read_rate, "how fast they read, in bytes/s; 0: they stop")
       ->check(CLI::Range(0.0, 1e9));
-  app.add_option("--disconnect", o->disconnect, "chance of each stream to be dropped, a second")
+  app.add_option("--disconnect", o->disconnect,
+                 "weir.v1: chance of each running stream, a second, to lose its socket")
       ->type_name("P%/s");
+  app.add_flag("--resume", o->resume,
+               "streams that lost their socket connect again and go on; each seq is checked");
+  app.add_option("--follow", o->follow,
+                 "weir.v1: so many further readers of each answer, on sockets of their own")
+      ->check(CLI::Range(0, 64));
+  app.add_option("--pace", o->pace,
+                 "weir.v1: who evens out the tokens' times: live (the client) or even (the server)")
+      ->type_name("NAME");
+  app.add_option("--window", o->window,
+                 "weir.v1: most tokens that the server may send unacknowledged; 0: no window")
+      ->check(CLI::Range(0, 1'000'000));
+  app.add_option("--on-lag", o->on_lag, "what a job does whose window is used up: buffer or pause")
+      ->type_name("NAME");
   app.add_option("--cancel", o->cancel, "share of the requests that are cancelled at a random token")
       ->type_name("P%");
   app.add_option("--slo", o->slo, "what a good request keeps: ttft=200ms,tpot=50ms,e2el=5s");
@@ -147,7 +161,7 @@ command add_load(CLI::App& app) {
       ->type_name("FILE");
   app.add_option("--vs", o->vs, "another server: measured in alternating windows; prints ratios of figures")
       ->type_name("URL");
-  app.add_option("--window", o->window, "length of such a window, in s")
+  app.add_option("--vs-window", o->vs_window, "length of such a window, in s")
       ->check(CLI::Range(0.5, 600.0))
       ->capture_default_str();
   app.add_option("--threads", o->threads, "threads of this harness; 0: half of the cores, at most 4")
@@ -155,7 +169,6 @@ command add_load(CLI::App& app) {
   app.add_option("--seed", o->seed, "of prompts, lengths and times")->capture_default_str();
   app.add_flag("--insecure", o->insecure, "take any certificate");
   name_variables(app);
-  refuse(app, {"resume"});
   add_common(app);
   return [o] { return run(*o); };
 }

@@ -50,10 +50,14 @@ task<error_code> line::write(std::string_view bytes) {
   co_return ec;
 }
 
-// Not a coroutine itself, because a read happens for about every token.
 task<std::size_t> line::read(asio::mutable_buffer into, error_code& ec) {
   if (tls_) return tls_->async_read_some(into, asio::redirect_error(use_task, ec));
   return socket_.async_read_some(into, asio::redirect_error(use_task, ec));
+}
+
+void line::interrupt() {
+  error_code ignored;
+  socket_.cancel(ignored);
 }
 
 void line::cut() {

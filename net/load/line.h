@@ -41,6 +41,13 @@ class line {
   task<boost::system::error_code> open(const endpoints& to, int receive_buffer);
   task<boost::system::error_code> write(std::string_view bytes);
   task<std::size_t> read(boost::asio::mutable_buffer into, boost::system::error_code& ec);
+  // The same for a handler with (error_code, std::size_t): a coroutine would cost as much as the read.
+  template <class Handler>
+  void start_read(boost::asio::mutable_buffer into, Handler&& handler) {
+    if (tls_) return tls_->async_read_some(into, std::forward<Handler>(handler));
+    socket_.async_read_some(into, std::forward<Handler>(handler));
+  }
+  void interrupt();  // ends the pending operations; the connection stays
   void cut();
 
  private:

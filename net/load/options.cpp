@@ -91,6 +91,34 @@ result<question_options> read_questions(const typed_options& o) {
   return q;
 }
 
+// How streams are dropped, resumed, followed and held: of weir.v1 alone.
+result<void> read_lives(const typed_options& o, run_options& r) {
+  const auto one_of = [](const char* option, const std::string& value, const char* a, const char* b) {
+    return value.empty() || value == a || value == b
+               ? result<void>()
+               : bad_param(option, "--{} {}: not {} or {}", option, value, a, b);
+  };
+  if (auto ok = one_of("pace", o.pace, "live", "even"); !ok) return ok;
+  if (auto ok = one_of("on-lag", o.on_lag, "buffer", "pause"); !ok) return ok;
+  if (o.resume && o.disconnect.empty())
+    return bad_param("resume", "--resume without --disconnect: there is nothing to resume");
+  if (!o.on_lag.empty() && !o.window)
+    return bad_param("on-lag", "--on-lag without --window: a client without a window never lags");
+  const std::pair<const char*, bool> named[] = {{"disconnect", !o.disconnect.empty()},
+                                                {"follow", o.follow > 0},
+                                                {"pace", !o.pace.empty()},
+                                                {"window", o.window > 0}};
+  for (const auto& [option, given] : named)
+    if (given && r.how.to.speaks != protocol::weir)
+      return bad_param(option, "--{}: only weir.v1 has it, not OpenAI's streams", option);
+  r.resume = r.how.outlives = o.resume;
+  r.followers = o.follow;
+  r.how.pace = o.pace;
+  r.how.on_lag = o.on_lag;
+  r.how.window = o.window;
+  return {};
+}
+
 // Decides between a closed loop, an open loop and the times of a trace.
 result<void> read_loop(const typed_options& o, run_options& r) {
   const auto shape = parse_arrivals(o.arrivals);
@@ -127,10 +155,15 @@ boost::json::object shown(const typed_options& o, const run_options& r) {
                                     {"slow_readers", &o.slow_readers},
                                     {"disconnect", &o.disconnect},
                                     {"cancel", &o.cancel},
+                                    {"pace", &o.pace},
+                                    {"on_lag", &o.on_lag},
                                     {"slo", &o.slo}})
     if (!value->empty()) all[name] = *value;
   if (!o.slow_readers.empty()) all["read_rate"] = o.read_rate;
   if (o.distinct) all["distinct"] = o.distinct;
+  if (o.resume) all["resume"] = true;
+  if (o.follow) all["follow"] = o.follow;
+  if (o.window) all["window"] = o.window;
   return all;
 }
 
@@ -143,6 +176,7 @@ core::result<plan> resolve(const typed_options& o) {
   auto how = read_manner(o, "url", o.url);
   if (!how) return how.error();
   r.how = std::move(*how);
+  if (auto ok = read_lives(o, r); !ok) return ok.error();
   auto ask = read_questions(o);
   if (!ask) return ask.error();
   r.ask = std::move(*ask);
@@ -170,7 +204,7 @@ core::result<plan> resolve(const typed_options& o) {
   r.seed = o.seed;
   r.insecure = o.insecure;
   r.shown = shown(o, r);
-  p.window_s = o.window;
+  p.window_s = o.vs_window;
   if (o.vs.empty()) return p;
   if (!o.conditions.empty())
     return bad_param("assert", "--assert and --vs: a comparison is judged by its intervals");
@@ -183,6 +217,7 @@ core::result<plan> resolve(const typed_options& o) {
   p.vs = r;
   p.vs->url = o.vs;
   p.vs->how = std::move(*other);
+  if (auto ok = read_lives(o, *p.vs); !ok) return ok.error();
   return p;
 }
 

@@ -16,9 +16,13 @@ struct typed_options {
   double rate = 0;
   std::string arrivals = "poisson", trace;
   std::string prompt_tokens = "64", max_tokens = "128";
-  double duration = 30, warmup = -1, ramp = 0, drain = 10, window = 3;
+  double duration = 30, warmup = -1, ramp = 0, drain = 10, vs_window = 3;
   std::string slow_readers, disconnect, cancel;
   double read_rate = 0;
+  bool resume = false;
+  std::size_t follow = 0;
+  std::string pace, on_lag;
+  std::uint32_t window = 0;
   std::string slo;
   std::vector<std::string> conditions;
   std::string json, html;

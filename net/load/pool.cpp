@@ -32,10 +32,14 @@ void pool::add(const stream_record& r) {
   if (r.ended < o_.from) return;  // it ended during the warm-up
   const stream_measures m = measure(r, o_.from);
   count(r, m);
+  judge_order(r);
   if (r.slow) {
     number(figure::slow_readers) += 1;
     return;
   }
+  keep_time(r);
+  for (const micros gap : r.resume_gaps) of(figure::resume_gap_ms).add(ms(gap));
+  if (r.disconnects) return;  // its gaps are of this harness's making
   if (m.ttft) of(figure::ttft_ms).add(*m.ttft);
   if (m.tpot) of(figure::tpot_ms).add(*m.tpot);
   if (m.e2el) of(figure::e2el_ms).add(*m.e2el);
@@ -68,7 +72,6 @@ void pool::add(const stream_record& r) {
   }
   number(figure::stall_count) += m.stalls;
   number(figure::source_stall_count) += m.source_stalls;
-  keep_time(r);
   judge(r, m);
 }
 
@@ -82,8 +85,9 @@ void pool::count(const stream_record& r, const stream_measures& m) {
   }
   if (!r.slow) number(figure::output_tokens) += static_cast<double>(m.tokens);
   number(figure::input_tokens) += static_cast<double>(r.input_tokens);
-  number(figure::gaps) += static_cast<double>(r.gaps);
-  number(figure::repeats) += static_cast<double>(r.repeats);
+  number(figure::disconnects) += static_cast<double>(r.disconnects);
+  number(figure::resumes_ok) += static_cast<double>(r.resumes);
+  number(figure::resumes_expired) += r.expired ? 1 : 0;
   if (r.how == ending::completed && r.output_tokens && r.output_tokens != r.tokens)
     number(figure::tokens_differ) += 1;
   if (m.e2el && *m.ttft <= o_.slo.ttft && m.tpot.value_or(0) <= o_.slo.tpot && *m.e2el <= o_.slo.e2el)
@@ -93,9 +97,33 @@ void pool::count(const stream_record& r, const stream_measures& m) {
     of(figure::cancel_to_done_ms).add(ms(r.ended - *r.cancel_sent));
 }
 
+// `reader`: who read it, where that is not the one who asked; with a blank behind it.
+void pool::judge_order(const stream_record& r, std::string_view reader) {
+  number(figure::gaps) += static_cast<double>(r.gaps);
+  number(figure::repeats) += static_cast<double>(r.repeats);
+  if (r.gaps) find("lost token", r.index, ms(r.ended), fmt::format("{}{} lost by seq", reader, r.gaps));
+  if (r.repeats)
+    find("repeated token", r.index, ms(r.ended), fmt::format("{}{} came twice by seq", reader, r.repeats));
+}
+
+void pool::add_follower(const stream_record& asked, const stream_record& followed) {
+  if (asked.ended < o_.from || followed.how == ending::cut) return;
+  judge_order(followed, "a follower: ");
+  if (followed.how == ending::refused || followed.how == ending::failed) {
+    number(figure::followers_failed) += 1;
+    const std::string why = "follower: " + followed.error;
+    ++errors_[why];
+    return find("error", asked.index, ms(asked.ended), why);
+  }
+  if (asked.how != ending::completed && asked.how != ending::cancelled) return;
+  number(figure::followers) += 1;
+  number(figure::texts_compared) += 1;
+  if (followed.text == asked.text && followed.tokens == asked.tokens) return;
+  number(figure::text_mismatches) += 1;
+  find("text mismatch", asked.index, ms(asked.ended), "a follower read another text");
+}
+
 void pool::judge(const stream_record& r, const stream_measures& m) {
-  if (r.gaps) find("lost token", r.index, ms(r.ended), fmt::format("{} lost by seq", r.gaps));
-  if (r.repeats) find("repeated token", r.index, ms(r.ended), fmt::format("{} came twice by seq", r.repeats));
   if (m.stalls) {
     const bool source = m.source_stalls == m.stalls;
     find("stall", r.index, ms(r.frames.back().at),
@@ -124,7 +152,7 @@ void pool::keep_time(const stream_record& r) {
     const frame& f = r.frames[i];
     if (f.at < o_.from) continue;
     number(figure::frames) += 1;
-    const bool counted = i > 0 && r.frames[i - 1].at >= o_.from;
+    const bool counted = i > 0 && r.frames[i - 1].at >= o_.from && r.disconnects == 0;
     const double gap = counted ? ms(f.at - r.frames[i - 1].at) : 0;
     if (counted) of(figure::itl_per_token_ms).add(gap / f.n, f.n);
     const auto at = static_cast<std::size_t>((f.at - o_.from) / 1'000'000);

@@ -38,6 +38,9 @@ class pool {
   explicit pool(pool_options o);
 
   void add(const stream_record& r);
+  // Adds a further reader of the same answer, which should have seen the same text. One that was cut does not
+  // count.
+  void add_follower(const stream_record& asked, const stream_record& followed);
   void merge(const pool& other);
 
   // The distribution and the number of a figure. Figures that do not come from streams are written with
@@ -78,6 +81,7 @@ class pool {
   void find(std::string name, std::uint64_t stream, double at_ms, std::string what);
   void count(const stream_record& r, const stream_measures& m);
   void judge(const stream_record& r, const stream_measures& m);
+  void judge_order(const stream_record& r, std::string_view reader = {});
   void keep_time(const stream_record& r);
   void agree(std::size_t prompt, const std::string& text, std::uint64_t stream, double at_ms);
 

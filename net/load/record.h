@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace weir::load {
@@ -30,24 +31,34 @@ struct frame {
 enum class ending {
   completed,  // the server completed the answer
   cancelled,  // the harness cancelled it, with a message or by closing the connection
-  dropped,    // the harness closed the connection, to test --disconnect
+  dropped,    // the harness closed the connection, to test --disconnect, and did not resume
   cut,        // the run ended first
   refused,    // an HTTP status other than 200, or an error frame, instead of a stream
   failed,     // the connection was lost, or the answer ended with an error
 };
 
-struct stream_record {
+class stream_record {
+  // What every frame needs stands together: thousands of records fit no cache.
+  std::uint64_t seen_ = 0;            // highest seq
+  std::optional<micros> dropped_at_;  // until the next token
+
+ public:
+  std::vector<frame> frames;
+  std::uint64_t tokens = 0;
+  std::uint64_t gaps = 0, repeats = 0;
+  std::uint64_t disconnects = 0;    // connections that the harness dropped in order to resume
+  std::uint64_t resumes = 0;        // that the server accepted
+
   std::uint64_t index = 0;        // number of the request in the run
   micros scheduled = 0;           // when it should have been sent
   micros sent = 0;
   micros ended = 0;
   ending how = ending::cut;
   bool slow = false;              // one of --slow-readers, whose latencies do not count
-  std::vector<frame> frames;
-  std::uint64_t tokens = 0;
-  std::uint64_t gaps = 0, repeats = 0;
+  bool expired = false;           // the server no longer kept the answer when it was to be resumed
   std::uint64_t input_tokens = 0, output_tokens = 0;  // as the server reports them; 0: not reported
   std::optional<micros> cancel_sent;
+  std::vector<micros> resume_gaps;  // from each drop to the next token
   std::string text;               // only if texts are compared
   std::string error;              // with refused and failed
 
@@ -63,17 +74,22 @@ struct stream_record {
       seen_ = std::max(seen_, *seq);
       if (n == 0) return;
     }
+    if (dropped_at_) resume_gaps.push_back(at - *std::exchange(dropped_at_, std::nullopt));
     frames.push_back({at, n, sampled});
     tokens += n;
   }
+  // The harness has dropped the connection, and will resume.
+  void drop(micros at) {
+    ++disconnects;
+    if (!dropped_at_) dropped_at_ = at;
+  }
+  // The highest seq so far, behind which a resume goes on.
+  std::uint64_t seen() const { return seen_; }
   // Records the seq that the server gives at the end of the answer.
   void claim(std::uint64_t seq) {
     if (seq > seen_) gaps += seq - seen_;
     seen_ = std::max(seen_, seq);
   }
-
- private:
-  std::uint64_t seen_ = 0;
 };
 
 }  // namespace weir::load

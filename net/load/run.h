@@ -22,6 +22,8 @@ struct run_options {
   double duration_s = 30, warmup_s = 0, ramp_s = 0, drain_s = 0;
   double slow_share = 0, read_rate = 0;
   double cancel_share = 0, disconnect_per_s = 0;
+  bool resume = false;
+  std::size_t followers = 0;
   objectives slo;
   unsigned threads = 1;
   std::uint64_t seed = 0;

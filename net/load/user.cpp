@@ -1,10 +1,10 @@
 #include "net/load/user.h"
 
-#include <boost/asio/redirect_error.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
 
 namespace weir::load {
 
-namespace asio = boost::asio;
 using boost::system::error_code;
 using std::chrono::steady_clock;
 
@@ -12,16 +12,41 @@ namespace {
 
 constexpr int slow_receive_buffer = 8 * 1024;
 constexpr auto breath = std::chrono::milliseconds(200);  // after a connection that failed, or a refusal
+constexpr int most_reconnects = 8;                       // in a row, for one resume
+constexpr double first_back_off_s = 0.025, longest_back_off_s = 2;
+constexpr std::size_t most_reserved = 4096;              // frames
+// How long followers may need for the end of an answer, and the server for a cancel at the end of the run.
+constexpr auto follower_patience = std::chrono::seconds(5);
+constexpr auto cancel_patience = std::chrono::seconds(1);
 
 steady_clock::duration duration_of(double seconds) {
   return std::chrono::duration_cast<steady_clock::duration>(std::chrono::duration<double>(seconds));
 }
 
+double drawn(worker_state& shared, double low, double high) {
+  return std::uniform_real_distribution<double>(low, high)(shared.random);
+}
+
+// Reads what is left of an answer that nobody wants any more.
+struct rest_of {
+  answer_reader& answer;
+  talk& from;
+  micros at;
+  bool operator()(std::size_t) {
+    answer.understand(from, at);
+    return !answer.over();
+  }
+};
+
 }  // namespace
 
-user::user(worker_state& shared, std::size_t n) : shared_(shared), number_(n), wake_(shared.io) {
+user::user(worker_state& shared, std::size_t n) : shared_(shared), number_(n), wake_(shared.io), to_(shared) {
   const double share = shared.w.slow_share;
   slow_ = std::floor(static_cast<double>(n + 1) * share) > std::floor(static_cast<double>(n) * share);
+  for (std::size_t i = 0; i < shared.w.followers; ++i) {
+    followers_.push_back(std::make_unique<follower>(shared, wake_));
+    boost::asio::co_spawn(shared.io, followers_.back()->live(), boost::asio::detached);
+  }
 }
 
 task<void> user::live() {
@@ -46,7 +71,7 @@ task<void> user::live() {
     if (streams && failed_) co_await sleep_until(steady_clock::now() + breath);
     if (!streams && !shared_.stopping) shared_.idle.push_back(this);
   }
-  hang_up();
+  to_.close();
 }
 
 void user::give(const request& r) {
@@ -54,48 +79,48 @@ void user::give(const request& r) {
   wake_.cancel();
 }
 
+bool user::streams() const {
+  if (!answer_ || answer_->over() || cut_off_) return false;
+  return shared_.w.resume ? listening_ && !dropped_ && !answer_->response_id().empty() : to_.exists();
+}
+
 void user::drop() {
-  if (!line_ || !answer_ || cut_off_) return;
-  answer_->record().how = ending::dropped;
-  cut_off_ = true;
-  line_->cut();
+  if (!streams()) return;
+  if (shared_.w.resume) {
+    answer_->record().drop(shared_.now());
+    dropped_ = true;
+  } else {
+    answer_->record().how = ending::dropped;
+    cut_off_ = true;
+  }
+  to_.cut();
   wake_.cancel();
 }
 
+// Jobs that outlive their connections are cancelled before the connection is closed.
 void user::hurry() {
-  if (line_) line_->cut();
+  if (shared_.w.how.outlives) {
+    to_.interrupt();
+  } else {
+    to_.cut();
+  }
   wake_.cancel();
-}
-
-void user::hang_up() {
-  if (line_) line_->cut();
-  line_.reset();
-  talk_.reset();
+  for (auto& f : followers_) f->hurry();
 }
 
 task<void> user::sleep_until(steady_clock::time_point t) {
   if (shared_.stopping) co_return;
   wake_.expires_at(t);
   error_code ec;
-  co_await wake_.async_wait(asio::redirect_error(use_task, ec));
+  co_await wake_.async_wait(boost::asio::redirect_error(use_task, ec));
 }
 
 // Makes sure that there is a connection on which a request can be sent. After a failure, it waits `breath`
 // and returns false; in a closed loop the failure counts as a failed request.
 task<bool> user::connected() {
-  if (line_ && talk_->reusable()) co_return true;
-  hang_up();
-  line_.emplace(shared_.io, shared_.w.tls, shared_.w.how.to.host);
-  talk_.emplace(shared_.w.how, shared_.random());
-  const error_code ec = co_await line_->open(shared_.w.to, slow_ ? slow_receive_buffer : 0);
-  std::string why;
-  if (ec) {
-    why = fmt::format("cannot connect: {}", ec.message());
-  } else {
-    why = co_await shake_hands();
-  }
+  if (to_.ready()) co_return true;
+  std::string why = co_await to_.open(slow_ ? slow_receive_buffer : 0);
   if (why.empty()) co_return true;
-  hang_up();
   if (shared_.stopping) co_return false;
   last_error_ = why;
   if (shared_.w.streams) {
@@ -109,27 +134,14 @@ task<bool> user::connected() {
   co_return false;
 }
 
-// Opens the session; returns an error message, which is empty on success.
-task<std::string> user::shake_hands() {
-  if (talk_->opens_itself()) co_return std::string();
-  const std::string hello = talk_->hello();
-  error_code ec = co_await line_->write(hello);
-  happening h;
-  while (!ec) {
-    if (talk_->next(h)) co_return h.is == happening::kind::opened ? std::string() : h.why;
-    const std::size_t n = co_await line_->read(asio::buffer(bytes_), ec);
-    talk_->feed({bytes_, n});
-  }
-  co_return fmt::format("no answer to the upgrade: {}", ec.message());
-}
-
 task<void> user::serve(request asked) {
   stream_record r;
   r.index = asked.index;
   r.scheduled = r.sent = asked.at;
   r.slow = slow_;
-  answer_.emplace(std::move(r), shared_.w.ask->prompt_of(asked.index).has_value());
-  cut_off_ = false;
+  r.frames = std::exchange(spare_, {});
+  answer_.emplace(std::move(r), !followers_.empty() || shared_.w.ask->prompt_of(asked.index).has_value());
+  cut_off_ = dropped_ = following_ = false;
   ++shared_.counts.streams;
   const bool there = co_await connected();
   auto& record = answer_->record();
@@ -142,76 +154,169 @@ task<void> user::serve(request asked) {
   --shared_.counts.streams;
   record.ended = shared_.now();
   failed_ = record.how == ending::failed || record.how == ending::refused;
-  if (!answer_->over() || cut_off_ || record.how == ending::failed) hang_up();
+  if (following_) co_await await_followers();
   shared_.fold(record);
+  add_followers();
+  if (record.how == ending::cut && shared_.w.how.outlives) co_await abandon();
+  if (!answer_->over() || cut_off_ || dropped_ || record.how == ending::failed) to_.close();
+  spare_ = std::move(record.frames);
+  spare_.clear();
   answer_.reset();
 }
 
 task<void> user::exchange(request asked) {
   const question q = shared_.w.ask->ask(asked.index);
   auto& record = answer_->record();
+  record.frames.reserve(std::min<std::size_t>(q.max_tokens, most_reserved));
   cancel_after_ = 0;
-  if (std::uniform_real_distribution<double>(0, 1)(shared_.random) < shared_.w.cancel_share)
+  if (drawn(shared_, 0, 1) < shared_.w.cancel_share)
     cancel_after_ = std::uniform_int_distribution<std::uint64_t>(1, q.max_tokens)(shared_.random);
-  const std::string asks = talk_->ask(q);
+  std::string asks = to_.speech().ask(q);
   record.sent = shared_.now();
-  error_code ec = co_await line_->write(asks);
-  while (!answer_->over() && !ec && !cut_off_ && !shared_.stopping) {
-    if (slow_ && shared_.w.read_rate <= 0) {  // this user never reads
-      co_await sleep_until(steady_clock::time_point::max());
-      continue;
-    }
-    const std::size_t n = co_await line_->read(asio::buffer(bytes_, at_once()), ec);
-    const micros at = shared_.now();
-    if (n > 0) {
-      talk_->feed({bytes_, n});
-      understand(at);
-      const std::string words = reply();
-      if (!words.empty()) co_await line_->write(words);
-    }
-    if (slow_ && !ec)
-      co_await sleep_until(steady_clock::now() + duration_of(static_cast<double>(n) / shared_.w.read_rate));
+  co_await send_and_listen(std::move(asks));
+  while (dropped_ && !answer_->over() && !shared_.stopping) {
+    const bool there = co_await reconnected();
+    if (!there) break;
+    dropped_ = false;
+    std::string resumes = answer_->resume(to_.speech());
+    co_await send_and_listen(std::move(resumes));
   }
   if (answer_->over() || cut_off_) co_return;  // record.how is set already
   if (shared_.stopping) {
     record.how = ending::cut;
   } else {
-    answer_->lost(*talk_);
+    answer_->lost(to_.speech());
   }
+}
+
+// Connects again after a drop, with a growing and jittered pause before each attempt. Returns false if the
+// run ends, or, with the answer failed, after too many attempts.
+task<bool> user::reconnected() {
+  double pause = first_back_off_s;
+  for (int i = 0; i < most_reconnects; ++i, pause = std::min(2 * pause, longest_back_off_s)) {
+    co_await sleep_until(steady_clock::now() + duration_of(pause * drawn(shared_, 0.5, 1.5)));
+    if (shared_.stopping) co_return false;
+    std::string why = co_await to_.open(slow_ ? slow_receive_buffer : 0);
+    if (why.empty()) co_return true;
+    last_error_ = std::move(why);
+  }
+  if (!shared_.stopping) answer_->fail(fmt::format("not resumed: {}", last_error_));
+  co_return false;
+}
+
+bool user::reading() const { return !answer_->over() && !cut_off_ && !dropped_ && !shared_.stopping; }
+
+// Sends, and reads until the answer is over, the connection has ended, or the user has closed it.
+task<void> user::send_and_listen(std::string words) {
+  listening_ = true;
+  error_code ec;
+  ec = co_await to_.write(words);
+  taker each{this};
+  while (!ec && reading()) {
+    if (slow_ && shared_.w.read_rate <= 0) {  // this user never reads
+      co_await sleep_until(steady_clock::time_point::max());
+      continue;
+    }
+    read_ = 0;
+    co_await to_.listen(each, ec, at_once());
+    words = std::exchange(words_, {});
+    if (!ec && !words.empty() && !cut_off_ && !dropped_) ec = co_await to_.write(words);
+    if (slow_ && !ec)
+      co_await sleep_until(steady_clock::now() +
+                           duration_of(static_cast<double>(read_) / shared_.w.read_rate));
+  }
+  listening_ = false;
+}
+
+// The run ends before the answer does: cancels the job, which would otherwise outlive its connections.
+task<void> user::abandon() {
+  timer limit(shared_.io);
+  limit.expires_after(cancel_patience);
+  limit.async_wait([this](error_code ec) {
+    if (!ec) to_.cut();
+  });
+  std::string words;
+  if (dropped_ || !to_.exists()) {
+    if (answer_->response_id().empty()) co_return;  // it was never asked for
+    const std::string why = co_await to_.open(0);
+    if (!why.empty()) co_return;
+    words = answer_->resume(to_.speech());
+  }
+  words += to_.speech().cancel();
+  error_code ec;
+  ec = co_await to_.write(words);
+  rest_of rest{*answer_, to_.speech(), shared_.now()};
+  if (!ec) co_await to_.listen(rest, ec);
 }
 
 // Most bytes of one read. A slow reader reads at most the bytes of a tenth of a second.
 std::size_t user::at_once() const {
-  if (!slow_) return sizeof bytes_;
-  return std::clamp<std::size_t>(static_cast<std::size_t>(shared_.w.read_rate / 10), 1, sizeof bytes_);
+  if (!slow_) return SIZE_MAX;
+  return std::max<std::size_t>(static_cast<std::size_t>(shared_.w.read_rate / 10), 1);
 }
 
-void user::understand(micros at) {
+// Takes what was read; returns whether to read on at once. A slow reader pauses first.
+bool user::take(std::size_t n) {
+  read_ = n;
+  understand();
+  words_ += reply();
+  return !slow_ && words_.empty() && reading();
+}
+
+void user::understand() {
+  const micros at = shared_.now();
   auto& r = answer_->record();
   const auto tokens = r.tokens;
-  const auto before = r.frames.empty() ? std::optional<micros>() : r.frames.back().at;
-  const auto frames = answer_->understand(*talk_, at);
-  shared_.counts.tokens.fetch_add(r.tokens - tokens, std::memory_order_relaxed);
+  const bool resumed = r.resumes > 0;
+  const micros before = r.frames.empty() ? -1 : r.frames.back().at;
+  const auto frames = answer_->understand(to_.speech(), at);
+  shared_.count_tokens(r.tokens - tokens);
+  if (!following_ && !followers_.empty() && !answer_->response_id().empty()) {
+    following_ = true;
+    for (auto& f : followers_) f->follow(r.index, answer_->response_id());
+  }
   if (frames == 0 || slow_) return;
-  if (before) shared_.recent.add(static_cast<double>(at - *before) / 1000);
+  if (before >= 0 && !resumed) shared_.recent.add(static_cast<double>(at - before) / 1000);
   ++shared_.reads;
   shared_.frames += frames;
 }
 
-// The bytes to be sent now: pongs, and a cancel if its token has arrived.
+// The bytes to be sent now: pongs and acknowledgements, and a cancel if its token has arrived.
 std::string user::reply() {
-  std::string words = talk_->take_to_send();
+  std::string words = to_.speech().take_to_send();
   auto& record = answer_->record();
   if (!cancel_after_ || answer_->over() || record.cancel_sent || record.tokens < cancel_after_) return words;
-  const std::string cancel = talk_->cancel();
+  const std::string cancel = to_.speech().cancel();
   if (cancel.empty()) {  // the protocol has no cancel: the connection is closed
     record.how = ending::cancelled;
     cut_off_ = true;
-    line_->cut();
+    to_.cut();
     return {};
   }
   record.cancel_sent = shared_.now();
   return words + cancel;
+}
+
+// ---- followers
+
+bool user::followed() const {
+  return std::ranges::none_of(followers_, [](const auto& f) { return f->busy(); });
+}
+
+// Followers see an answer to its end if the user did; of any other they are let go.
+task<void> user::await_followers() {
+  const bool whole = answer_->over() && !failed_;
+  const auto until = steady_clock::now() + follower_patience;
+  while (whole && !followed() && !shared_.stopping && steady_clock::now() < until)
+    co_await sleep_until(until);
+  for (auto& f : followers_) f->let_go(whole && !shared_.stopping ? "it saw no end of the answer" : "");
+  while (!followed() && !shared_.stopping) co_await sleep_until(steady_clock::time_point::max());
+}
+
+void user::add_followers() {
+  if (!following_) return;
+  for (auto& f : followers_)
+    if (!f->busy()) shared_.fold_follower(answer_->record(), f->record());
 }
 
 }  // namespace weir::load

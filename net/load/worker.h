@@ -28,7 +28,9 @@ struct work {
   double ramp_s = 0;                     // closed loop: the starts of the streams are spread over this time
   double slow_share = 0, read_rate = 0;  // share of slow streams, and their bytes/s; 0: they never read
   double cancel_share = 0;               // share of requests that are cancelled, each at a random token
-  double disconnect_per_s = 0;           // probability per second that a stream's connection is closed
+  double disconnect_per_s = 0;           // probability per second that a stream's connection is dropped
+  bool resume = false;                   // a stream that was dropped connects again and goes on
+  std::size_t followers = 0;             // further readers of each answer
   pool_options measure;
   std::chrono::steady_clock::time_point zero;
   std::size_t part = 0, parts = 1;       // number of this worker; number of workers

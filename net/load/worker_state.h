@@ -28,6 +28,14 @@ struct worker_state {
     if (r.how == ending::refused || r.how == ending::failed) ++counts.errors;
     if (const auto prompt = w.ask->prompt_of(r.index); prompt && !r.slow) measured.compare_text(*prompt, r);
   }
+  void fold_follower(const stream_record& asked, const stream_record& followed) {
+    measured.add_follower(asked, followed);
+    if (followed.how == ending::refused || followed.how == ending::failed) ++counts.errors;
+  }
+  // Only this thread writes the count, so an atomic addition would be more than is needed.
+  void count_tokens(std::uint64_t n) {
+    counts.tokens.store(counts.tokens.load(std::memory_order_relaxed) + n, std::memory_order_relaxed);
+  }
 
   const work w;
   boost::asio::io_context io{1};

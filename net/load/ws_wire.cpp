@@ -3,10 +3,16 @@
 #include <openssl/evp.h>
 #include <openssl/sha.h>
 
+#include <algorithm>
+#include <cstring>
+
 #include "net/load/http_wire.h"
 
 namespace weir::load {
 namespace {
+
+constexpr std::size_t least_room = 4096;         // bytes of an idle reader's buffer
+constexpr std::size_t kept_bytes = 16 * 1024;    // most that an idle reader keeps
 
 std::string base64(std::string_view bytes) {
   std::string out(4 * ((bytes.size() + 2) / 3) + 1, '\0');
@@ -58,15 +64,28 @@ void append_ws_frame(std::string& out, ws_opcode op, std::string_view payload, s
     out += static_cast<char>(payload[i] ^ static_cast<char>(mask >> (8 * (3 - i % 4))));
 }
 
-void ws_reader::feed(std::string_view bytes) {
-  if (at_ == bytes_.size()) {
-    bytes_.clear();
-  } else if (at_ > 0) {
-    bytes_.erase(0, at_);
+// Most of the time everything was read, and the room is the whole buffer from its beginning.
+std::span<char> ws_reader::room() {
+  if (at_ == end_) {
+    at_ = end_ = 0;
+    if (bytes_.size() > kept_bytes) std::vector<char>(least_room).swap(bytes_);
+  } else if (at_ > 0 && bytes_.size() - end_ < least_room) {
+    std::memmove(bytes_.data(), bytes_.data() + at_, end_ - at_);
+    end_ -= at_;
+    at_ = 0;
   }
-  at_ = 0;
-  if (bytes_.capacity() > 64 * 1024 && bytes_.size() + bytes.size() < 4096) bytes_.shrink_to_fit();
-  bytes_ += bytes;
+  if (bytes_.size() - end_ < least_room / 2) bytes_.resize(std::max(least_room, 2 * bytes_.size()));
+  return std::span(bytes_).subspan(end_);
+}
+
+void ws_reader::feed(std::string_view bytes) {
+  while (!bytes.empty()) {
+    const auto into = room();
+    const auto part = bytes.substr(0, into.size());
+    std::memcpy(into.data(), part.data(), part.size());
+    took(part.size());
+    bytes.remove_prefix(part.size());
+  }
 }
 
 ws_reader::item ws_reader::next() {
@@ -84,7 +103,7 @@ ws_reader::item ws_reader::fail(std::string why) {
 }
 
 ws_reader::item ws_reader::read_head() {
-  const std::string_view all = std::string_view(bytes_).substr(at_);
+  const std::string_view all = unread();
   const auto end = all.find("\r\n\r\n");
   if (end == all.npos) return all.size() > http_reader::longest_head ? fail("an endless header") : item{};
   const auto head = all.substr(0, end + 2);
@@ -108,7 +127,7 @@ ws_reader::item ws_reader::read_head() {
 
 ws_reader::item ws_reader::read_frame() {
   for (;;) {
-    const std::string_view all = std::string_view(bytes_).substr(at_);
+    const std::string_view all = unread();
     const auto byte = [&](std::size_t i) { return static_cast<std::uint8_t>(all[i]); };
     if (all.size() < 2) return {};
     const std::uint8_t op = byte(0) & 0x0F;

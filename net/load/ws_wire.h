@@ -8,8 +8,10 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace weir::load {
 
@@ -38,8 +40,12 @@ class ws_reader {
     std::uint16_t code = 0;     // of closed: its code, 1005 if it has none; of refused: the HTTP status
   };
 
+  // Bytes from the connection come in one of two ways: room() is filled from its beginning and took() says
+  // with how many bytes, or feed() copies them.
+  std::span<char> room();
+  void took(std::size_t n) { end_ += n; }
   void feed(std::string_view bytes);
-  // The next item; `more`: nothing until more bytes are fed.
+  // The next item; `more`: nothing until more bytes come.
   item next();
 
   static constexpr std::size_t largest_message = 64 << 20;
@@ -49,10 +55,13 @@ class ws_reader {
   item read_frame();
   item fail(std::string why);
 
-  std::string nonce_, why_, message_;
-  std::string bytes_;
-  std::size_t at_ = 0;          // offset in bytes_ of the first byte that is not read yet
+  std::string_view unread() const { return {bytes_.data() + at_, end_ - at_}; }
+
+  // What every frame needs comes first: thousands of readers fit no cache.
+  std::vector<char> bytes_;
+  std::size_t at_ = 0, end_ = 0;  // offsets in bytes_ of the bytes that are not read yet
   bool upgraded_ = false, over_ = false, inside_ = false;
+  std::string nonce_, why_, message_;
 };
 
 }  // namespace weir::load

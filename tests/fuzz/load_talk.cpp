@@ -1,45 +1,69 @@
 // Whatever a server sends, in pieces: the client's halves of WebSocket, HTTP and server-sent events come to
-// an end of each piece, and an answer ends at most once.
+// an end of each piece, an answer ends at most once, also one that goes on after a resume, and a delta that
+// is read without a JSON parser says what the parser reads.
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>
 
+#include "net/load/plain_delta.h"
 #include "net/load/talk.h"
+#include "net/load/talk_fields.h"
 
 namespace {
 
-void listen(weir::load::talk& t, std::string_view bytes) {
-  weir::load::happening h;
+namespace load = weir::load;
+
+void listen(load::talk& t, std::string_view bytes) {
+  load::happening h;
   int ends = 0;
   while (!bytes.empty()) {
     const auto piece = bytes.substr(0, 1 + static_cast<unsigned char>(bytes[0]) % 50);
     bytes.remove_prefix(piece.size());
     t.feed(piece);
     while (t.next(h)) {
-      using kind = weir::load::happening::kind;
+      using kind = load::happening::kind;
       if (h.is == kind::done || h.is == kind::refused) ++ends;
     }
   }
   if (ends > 1) std::abort();
 }
 
+std::string upgrade_answer(const load::talk& t) {
+  const auto hello = t.hello();
+  return "HTTP/1.1 101 Switching Protocols\r\nSec-WebSocket-Accept: " +
+         load::ws_accept(load::http_header(hello, "sec-websocket-key")) + "\r\n\r\n";
+}
+
+void agree(std::string_view text) {
+  const auto plain = load::read_plain(text);
+  if (!plain) return;
+  const bool parsed = load::fields::with_object(text, [&](const auto& o) {
+    using namespace load::fields;
+    if (string_of(o, "id") != plain->id || string_of(o, "delta") != plain->text) std::abort();
+    if (number_of(o, "seq") != plain->seq || number_of(o, "n") != plain->n) std::abort();
+    if (number_of(o, "t") != plain->sampled) std::abort();
+  });
+  if (!parsed) std::abort();
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  namespace load = weir::load;
   std::string text(reinterpret_cast<const char*>(data), size);
+  agree(text);
   load::manner ws, http;
   ws.to.speaks = load::protocol::weir;
-  load::talk a(ws, 1), b(http, 1);
-  const auto hello = a.hello();
-  std::string upgraded = "HTTP/1.1 101 Switching Protocols\r\nSec-WebSocket-Accept: ";
-  upgraded += load::ws_accept(load::http_header(hello, "sec-websocket-key")) + "\r\n\r\n";
+  ws.window = 3;
+  load::talk a(ws, 1), b(http, 1), c(ws, 2);
   load::question q;
   q.id = "r";
   a.ask(q);
   b.ask(q);
-  a.feed(upgraded);
+  c.resume("r", "abc", 2);
+  a.feed(upgrade_answer(a));
+  c.feed(upgrade_answer(c));
   listen(a, text);
   listen(b, text);
+  listen(c, text);
   return 0;
 }

@@ -93,6 +93,73 @@ TEST_CASE("slow readers are counted and left out of the others' figures") {
   CHECK(p.found().empty());
 }
 
+TEST_CASE("a stream that was resumed is left out of all latencies but that of its resume") {
+  auto r = steady(1, 20, 4000, 20);
+  r.drop(4'400'000);
+  r.resumes = 1;
+  r.take(4'700'000, 12, 32);
+  r.ended = 4'700'000;
+  const auto p = with({steady(0, 51, 100, 20), r});
+  CHECK(p.found().empty());  // neither its stall nor its burst
+  CHECK(*p.value("ttft_ms", "max") == 100);
+  CHECK(*p.value("itl_ms", "max") == 20);
+  CHECK(p.of(figure::itl_per_token_ms).max() == 20);
+  CHECK(p.number(figure::output_tokens) == 51 + 32);
+  CHECK(p.number(figure::frames) == 51 + 21);
+  CHECK(p.number(figure::disconnects) == 1);
+  CHECK(p.number(figure::resumes_ok) == 1);
+  CHECK(p.number(figure::resumes_expired) == 0);
+  REQUIRE(p.of(figure::resume_gap_ms).count() == 1);
+  CHECK(p.of(figure::resume_gap_ms).max() == 300);
+}
+
+TEST_CASE("a loss across a resume is found, and an answer that expired is counted") {
+  auto r = steady(1, 20, 100, 20);
+  r.drop(500'000);
+  r.take(700'000, 1, 22);
+  r.how = ending::refused;
+  r.error = "resume_expired: gone";
+  r.expired = true;
+  r.ended = 700'000;
+  const auto p = with({r});
+  CHECK(p.number(figure::gaps) == 1);
+  CHECK(p.found().at("lost token") == 1);
+  CHECK(p.number(figure::resumes_expired) == 1);
+  CHECK(p.number(figure::errors) == 1);
+}
+
+TEST_CASE("a follower has to read what the one who asked has read") {
+  const auto reads = [](std::uint64_t from, const std::string& text, ending how = ending::completed) {
+    stream_record r;
+    for (std::uint64_t i = from; i <= 3; ++i) r.take(static_cast<micros>(i), 1, i);
+    r.text = text;
+    r.how = how;
+    r.ended = 10;
+    r.error = how == ending::refused ? "too_many_jobs: m" : "";
+    return r;
+  };
+  const auto asked = reads(1, "abc");
+  const auto together = [&](const stream_record& a, const stream_record& f) {
+    pool p({});
+    p.add_follower(a, f);
+    return p;
+  };
+  CHECK(together(asked, reads(1, "abc")).found().empty());
+  CHECK(together(asked, reads(1, "abc")).number(figure::followers) == 1);
+  CHECK(together(asked, reads(1, "abx")).number(figure::text_mismatches) == 1);
+  CHECK(together(asked, reads(1, "ab")).number(figure::text_mismatches) == 1);
+  const auto lost = together(asked, reads(2, "bc"));
+  CHECK(lost.number(figure::gaps) == 1);
+  CHECK(lost.findings()[0].what == "a follower: 1 lost by seq");
+  const auto refused = together(asked, reads(1, "", ending::refused));
+  CHECK(refused.number(figure::followers_failed) == 1);
+  CHECK(refused.number(figure::followers) == 0);
+  CHECK(refused.error_texts().at("follower: too_many_jobs: m") == 1);
+  CHECK(together(asked, reads(1, "a", ending::cut)).number(figure::followers) == 0);
+  // Where the one who asked saw no end, there is nothing to compare with.
+  CHECK(together(reads(1, "a", ending::dropped), reads(1, "abc")).found().empty());
+}
+
 TEST_CASE("answers to one prompt are compared, and one that goes on further is no mismatch") {
   pool p({});
   const auto say = [&](std::size_t prompt, std::string text) {

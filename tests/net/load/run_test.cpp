@@ -271,6 +271,23 @@ TEST_CASE("options that contradict each other, or name nothing, are refused by n
   CHECK(param([](auto& o) { o.extra = "[]"; }) == "extra");
   CHECK(param([](auto& o) { o.slow_readers = "120%"; }) == "slow-readers");
   CHECK(param([](auto& o) { o.disconnect = "1%/m"; }) == "disconnect");
+  CHECK(param([](auto& o) { o.disconnect = "101%/s"; }) == "disconnect");
+  CHECK(param([](auto& o) { o.resume = true; }) == "resume");
+  CHECK(param([](auto& o) { o.on_lag = "pause"; }) == "on-lag");
+  CHECK(param([](auto& o) { o.on_lag = "x", o.window = 8; }) == "on-lag");
+  CHECK(param([](auto& o) { o.pace = "x"; }) == "pace");
+  for (const std::string how : {"disconnect", "follow", "pace", "window"}) {
+    CAPTURE(how);
+    const auto give = [&](auto& o) {
+      if (how == "disconnect") o.disconnect = "5%/s";
+      if (how == "follow") o.follow = 1;
+      if (how == "pace") o.pace = "even";
+      if (how == "window") o.window = 8;
+    };
+    CHECK(param([&](auto& o) { give(o), o.protocol = "openai"; }) == how);
+    CHECK(param([&](auto& o) { give(o), o.url = "http://h"; }) == how);
+    CHECK(param([&](auto& o) { give(o), o.vs = "http://h"; }) == how);
+  }
   CHECK(param([](auto& o) { o.cancel = "x"; }) == "cancel");
   CHECK(param([](auto& o) { o.api_key = "a\r\nb"; }) == "api-key");
   CHECK(param([](auto& o) { o.max_tokens = "0"; }) == "max-tokens");

@@ -113,7 +113,8 @@ class scripted_server {
     const auto end = c.heard.find("\r\n\r\n");
     if (end == c.heard.npos) return false;
     std::size_t length = 0;
-    if (const auto l = load::http_header(c.heard.substr(0, end + 2), "content-length"); !l.empty())
+    const auto head = std::string_view(c.heard).substr(0, end + 2);
+    if (const auto l = load::http_header(head, "content-length"); !l.empty())
       length = std::stoul(std::string(l));
     if (c.heard.size() < end + 4 + length) return false;
     said = c.heard.substr(0, end + 4 + length);

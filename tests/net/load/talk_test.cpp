@@ -1,19 +1,12 @@
 // The client's protocols on bytes alone: whole, in halves, and one byte at a time.
-#include "net/load/talk.h"
-
-#include <boost/json/parse.hpp>
-#include <catch2/catch.hpp>
+#include "tests/net/load/spoken.h"
 
 using namespace weir::load;
+using weir::tests::speaking;
+using weir::tests::upgrade_answer;
 using kind = happening::kind;
 
 namespace {
-
-manner speaking(std::string_view url) {
-  manner m;
-  m.to = parse_url("url", url).value();
-  return m;
-}
 
 std::string framed(std::string_view payload, int op = 1) {
   std::string out(1, static_cast<char>(0x80 | op));
@@ -44,13 +37,6 @@ std::vector<heard> listen(talk& t, std::string_view bytes, std::size_t piece) {
     while (t.next(h)) all.push_back({h.is, h.n, h.seq.value_or(0), std::string(h.text), h.why});
   }
   return all;
-}
-
-std::string upgrade_answer(const talk& t) {
-  const std::string hello = t.hello();
-  const auto nonce = http_header(hello, "sec-websocket-key");
-  return "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nSec-WebSocket-Accept: " +
-         ws_accept(nonce) + "\r\n\r\n";
 }
 
 std::string unmasked(std::string_view bytes) {
@@ -137,13 +123,14 @@ TEST_CASE("a weir.v1 stream, however its bytes are cut") {
         framed(
             R"({"type":"response.done","id":"r1","response_id":"a","seq":4,"status":"completed","usage":{"input_tokens":3,"output_tokens":4}})");
     all = listen(t, more, piece);
-    REQUIRE(all.size() == 3);
-    CHECK(all[0].is == kind::tokens);
-    CHECK(all[0].seq == 1);
-    CHECK(all[0].text == "a");
-    CHECK(all[1].n == 3);
-    CHECK(all[1].text.size() == 200);
-    CHECK(all[2].is == kind::done);
+    REQUIRE(all.size() == 4);
+    CHECK(all[0].is == kind::created);
+    CHECK(all[1].is == kind::tokens);
+    CHECK(all[1].seq == 1);
+    CHECK(all[1].text == "a");
+    CHECK(all[2].n == 3);
+    CHECK(all[2].text.size() == 200);
+    CHECK(all[3].is == kind::done);
     CHECK(unmasked(t.take_to_send()) == "are you there");
     CHECK(t.take_to_send().empty());
   }
