@@ -79,8 +79,8 @@ struct job_stream::state_block final : core::token_sink, waker {
   void refused(core::error e);
   // Ends a pending job at once; a running one is cancelled at its owner.
   void cancel_here(core::finish_reason why);
-  // Tells the owner that the job has to pause, or go on if there is no time. At most one message of a job is on
-  // its way: the owner reads the latest wish.
+  // Tells the owner that the job has to pause, or go on if there is no time. At most one message of a job is
+  // on its way: the owner reads the latest wish.
   void rest(std::optional<core::time_point> until);
   // Calls every reader.
   void changed();

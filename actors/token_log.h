@@ -67,7 +67,8 @@ class token_log {
     return whole_part(from, static_cast<std::uint32_t>(end - entries_.begin()));
   }
   // The same for a piece of the tokens `from` to `to` - 1: `to` or, where a character goes on there, the end
-  // of the character before; of the first character, where the piece would be empty. REQUIRES: from <= whole().
+  // of the character before; of the first character, where the piece would be empty. REQUIRES:
+  // from <= whole().
   std::uint32_t whole_part(std::uint32_t from, std::uint32_t to) const {
     assert(from <= whole_);
     std::uint32_t end = std::min(to, whole_);

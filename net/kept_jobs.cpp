@@ -63,8 +63,9 @@ std::variant<kept_jobs::follower, follow_refusal> kept_jobs::follow(const core::
                                                                     const ws::follow_wishes& how) {
   const auto found = jobs_.find(id);
   if (found == jobs_.end()) {
-    const bool was_here =
-        std::ranges::any_of(expired_, [&](const auto& e) { return e.first == id && who.has(e.second); });
+    const auto known = expired_.begin() + static_cast<std::ptrdiff_t>(std::min(expired_count_, remembered));
+    const bool was_here = std::any_of(expired_.begin(), known,
+                                      [&](const auto& e) { return e.first == id && who.has(e.second); });
     return was_here ? expired : no_such_job;
   }
   const record_ptr& r = found->second;
@@ -135,7 +136,7 @@ void kept_jobs::drop_oldest() noexcept {
 // job that still runs cancels the job.
 void kept_jobs::forget(record& r, bool was_resumable) noexcept {
   const core::job_id id = r.job.stream->id();
-  if (was_resumable) expired_[next_expired_++ % remembered] = {id, r.job.owner};
+  if (was_resumable) expired_[expired_count_++ % remembered] = {id, r.job.owner};
   if (r.node.empty()) std::erase(detached_, &r);
   jobs_.erase(id);
 }

@@ -132,7 +132,7 @@ class kept_jobs : public std::enable_shared_from_this<kept_jobs> {
   std::list<record*> ended_;     // ended jobs that had no follower, the oldest first
   // The last jobs that can no longer be resumed: their clients are told so. A ring; its size is constant.
   std::vector<std::pair<core::job_id, actors::principal>> expired_;
-  std::size_t next_expired_ = 0;
+  std::size_t expired_count_ = 0;  // so far
 };
 
 }  // namespace weir::net

@@ -34,7 +34,7 @@ TEST_CASE("ws: bad frames are answered, and the socket lives on") {
                                                       {"[]", "bad_message"},
                                                       {"{}", "bad_message"},
                                                       {R"({"type":"nonsense"})", "unknown_type"},
-                                                      {R"({"type":"response.resume"})", "unknown_type"}};
+                                                      {R"({"type":"response.resume"})", "invalid_param"}};
   for (const auto& [frame, code] : rows) {
     c.send(frame);
     CHECK(c.read().at("code") == code);

@@ -4,6 +4,7 @@
 // Thread safety: none; everything on the thread that calls live().
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <map>
 #include <memory>
@@ -41,7 +42,9 @@ struct town {
   void live(core::duration until) {
     here.after(until, [this] { service->drain(here.get_executor(), [this] { closed_ = true; }); });
     REQUIRE(here.run([&] { return closed_; }));
-    here.run([] { return false; }, std::chrono::seconds(2));  // what the last ones still have to say
+    // What the last ones still have to say: those who read slowly and acknowledge late take their time.
+    here.run([&] { return std::ranges::all_of(lives, &life::over); }, std::chrono::hours(1));
+    here.run([] { return false; }, std::chrono::seconds(2));
   }
 
   // Each was served as promised, and nothing is left. Counts how they ended.

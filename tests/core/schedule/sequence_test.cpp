@@ -180,7 +180,8 @@ TEST_CASE("sequence: the ending tells the first token, the last one and the long
   CHECK(r.s.how.max_gap == 60ms);
 }
 
-TEST_CASE("sequence: a pause keeps the pages and takes the awaited token, and a preempted one waits afterwards") {
+TEST_CASE(
+    "sequence: a pause keeps the pages and takes the awaited token, and a preempted one waits afterwards") {
   using enum sequence_phase;
   rig r(numbered_job(1, 3, 8));
   r.s.pause(time_point(1s));
