@@ -89,7 +89,7 @@ class answer_reader {
   bool keep_text_;
   bool over_ = false;
   std::string response_id_;
-  std::uint64_t lanes_ = 0;     // lanes on which the answer was resumed
+  std::uint64_t lanes_ = 0;  // lanes on which the answer was resumed
 };
 
 }  // namespace weir::load

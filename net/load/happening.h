@@ -16,7 +16,7 @@
 namespace weir::load {
 
 struct question {
-  std::string id;               // [a-z0-9]
+  std::string id;  // [a-z0-9]
   std::string prompt;
   std::uint32_t max_tokens = 16;
 };
@@ -25,25 +25,25 @@ struct question {
 struct manner {
   target to;
   std::string key, model;
-  boost::json::object extra;    // added to every request; replaces fields of the same name
+  boost::json::object extra;  // added to every request; replaces fields of the same name
   // Of weir.v1 alone.
-  bool outlives = false;        // a job goes on when its connection is lost
-  std::string pace, on_lag;     // as the protocol names them; empty: not said
-  std::uint32_t window = 0;     // most tokens that the server may send unacknowledged; 0: no window
+  bool outlives = false;     // a job goes on when its connection is lost
+  std::string pace, on_lag;  // as the protocol names them; empty: not said
+  std::uint32_t window = 0;  // most tokens that the server may send unacknowledged; 0: no window
 };
 
 struct happening {
   enum class kind { opened, created, resumed, tokens, done, refused, failed, closed };
   kind is = kind::opened;
-  std::uint32_t n = 1;                      // of tokens: their number
-  std::optional<std::uint64_t> seq;         // of tokens and done
-  std::optional<micros> sampled;            // of tokens: when the last one was sampled, on the server's clock
-  std::string_view text;                    // of tokens; valid until the next call
-  std::string_view response_id;             // of created; valid until the next call
+  std::uint32_t n = 1;               // of tokens: their number
+  std::optional<std::uint64_t> seq;  // of tokens and done
+  std::optional<micros> sampled;     // of tokens: when the last one was sampled, on the server's clock
+  std::string_view text;             // of tokens; valid until the next call
+  std::string_view response_id;      // of created; valid until the next call
   std::uint64_t input_tokens = 0, output_tokens = 0;  // of done; 0: not reported
-  bool cancelled = false;                   // of done
-  bool expired = false;                     // of refused: the server no longer keeps the answer
-  std::string why;                          // of refused, failed, closed
+  bool cancelled = false;                             // of done
+  bool expired = false;                               // of refused: the server no longer keeps the answer
+  std::string why;                                    // of refused, failed, closed
 };
 
 }  // namespace weir::load

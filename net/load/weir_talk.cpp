@@ -42,8 +42,8 @@ std::string weir_talk::framed(std::string_view message) {
 std::string weir_talk::ask(const question& q) {
   begin(q.id, stage::asked, 0);
   response_id_.clear();
-  json::object o{{"type", "response.create"}, {"id", q.id}, {"input", q.prompt}, {"max_tokens", q.max_tokens},
-                 {"temperature", 0}, {"timing", true}};
+  json::object o{{"type", "response.create"},  {"id", q.id},       {"input", q.prompt},
+                 {"max_tokens", q.max_tokens}, {"temperature", 0}, {"timing", true}};
   o["on_disconnect"] = m_->outlives ? "continue" : "cancel";
   if (!m_->model.empty()) o["model"] = m_->model;
   if (!m_->pace.empty()) o["pace"] = m_->pace;
@@ -140,8 +140,7 @@ bool weir_talk::take_delta(std::int64_t n, std::uint64_t seq, happening& h) {
 }
 
 bool weir_talk::take_created(std::string_view response_id, happening& h) {
-  if (now_ != stage::asked || !response_id_.empty())
-    return fail(h, "response.created where none was due");
+  if (now_ != stage::asked || !response_id_.empty()) return fail(h, "response.created where none was due");
   response_id_ = response_id;
   h.is = kind::created;
   h.response_id = response_id_;

@@ -51,13 +51,13 @@ class weir_talk {
   // What every frame needs comes first: thousands of clients fit no cache.
   const manner* m_;
   stage now_ = stage::idle;
-  std::uint64_t seen_ = 0;      // seq of the latest delta
-  std::uint64_t acked_ = 0;     // highest seq that was acknowledged
+  std::uint64_t seen_ = 0;   // seq of the latest delta
+  std::uint64_t acked_ = 0;  // highest seq that was acknowledged
   std::string lane_, to_send_;
-  std::string nonce_;           // is there before the reader
+  std::string nonce_;  // is there before the reader
   ws_reader reader_;
   std::string response_id_, text_;
-  std::uint64_t after_ = 0;     // cursor of the resume
+  std::uint64_t after_ = 0;  // cursor of the resume
   std::uint64_t random_;
 };
 

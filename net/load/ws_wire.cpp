@@ -11,8 +11,8 @@
 namespace weir::load {
 namespace {
 
-constexpr std::size_t least_room = 4096;         // bytes of an idle reader's buffer
-constexpr std::size_t kept_bytes = 16 * 1024;    // most that an idle reader keeps
+constexpr std::size_t least_room = 4096;       // bytes of an idle reader's buffer
+constexpr std::size_t kept_bytes = 16 * 1024;  // most that an idle reader keeps
 
 std::string base64(std::string_view bytes) {
   std::string out(4 * ((bytes.size() + 2) / 3) + 1, '\0');

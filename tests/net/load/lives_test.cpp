@@ -54,16 +54,21 @@ class keeper {
           fmt::format(R"({{"type":"error","id":"{}","code":"{}","message":"m"}})", lane, code));
     };
     switch (planted_) {
-      case fault::expired: return refuse("resume_expired");
-      case fault::invalid_cursor: return refuse("invalid_cursor");
-      case fault::not_found: return refuse("not_found");
-      case fault::too_many_jobs: return refuse("too_many_jobs");
-      default: break;
+      case fault::expired:
+        return refuse("resume_expired");
+      case fault::invalid_cursor:
+        return refuse("invalid_cursor");
+      case fault::not_found:
+        return refuse("not_found");
+      case fault::too_many_jobs:
+        return refuse("too_many_jobs");
+      default:
+        break;
     }
     const int from = planted_ == fault::skips ? after + 1 : planted_ == fault::repeats ? after - 1 : after;
     return server_frame(fmt::format(
-               R"({{"type":"response.resumed","id":"{}","response_id":"{}","after":{},"seq":{}}})",
-               lane, id, after, answer_tokens)) +
+               R"({{"type":"response.resumed","id":"{}","response_id":"{}","after":{},"seq":{}}})", lane, id,
+               after, answer_tokens)) +
            tokens(lane, from, answer_tokens, planted_ == fault::other_text ? "é" : "ü") + end(lane);
   }
   // Tokens (from, to].

@@ -63,12 +63,13 @@ std::string delta(const std::string& id, int seq, int n, const std::string& text
 }
 std::string resumed(const std::string& id, int after, int seq = 9, const std::string& response = "abc") {
   return fmt::format(
-      R"({{"type":"response.resumed","id":"{}","response_id":"{}","after":{},"seq":{},"status":"x"}})",
-      id, response, after, seq);
+      R"({{"type":"response.resumed","id":"{}","response_id":"{}","after":{},"seq":{},"status":"x"}})", id,
+      response, after, seq);
 }
 std::string done(const std::string& id, int seq, const std::string& status = "completed") {
   const std::string usage = fmt::format(R"("usage":{{"output_tokens":{}}})", seq);
-  return fmt::format(R"({{"type":"response.done","id":"{}","seq":{},"status":"{}",{}}})", id, seq, status, usage);
+  return fmt::format(R"({{"type":"response.done","id":"{}","seq":{},"status":"{}",{}}})", id, seq, status,
+                     usage);
 }
 std::string error(const std::string& id, const std::string& code) {
   return fmt::format(R"({{"type":"error","id":"{}","code":"{}","message":"m","fatal":false}})", id, code);
