@@ -44,9 +44,13 @@ class job_feed : public std::enable_shared_from_this<job_feed> {
     wanted_ = true;
     give();
   }
-  void ack(std::uint32_t seq) { place_.ack(seq); }
-  void cancel() { stream()->cancel(); }
-  // The follower is gone.
+  void ack(std::uint32_t seq) {
+    if (place_) place_.ack(seq);
+  }
+  void cancel() {
+    if (place_) stream()->cancel();
+  }
+  // The follower is gone. An executor may run what the follower asked before only after this.
   void close() {
     stream()->leave(handle_);
     place_ = {};
@@ -67,7 +71,6 @@ class job_feed : public std::enable_shared_from_this<job_feed> {
     handle_ = stream()->follow([weak = weak_from_this()] {
       if (const auto self = weak.lock()) self->give();
     });
-    more();
   }
 
   void begin(const std::shared_ptr<hub>& home) {
@@ -91,9 +94,10 @@ class job_feed : public std::enable_shared_from_this<job_feed> {
 
   // Gives the next piece, if the follower waits for one and there is one.
   void give() {
+    if (!wanted_ || !place_) return;
     const auto& log = stream()->log();
     const bool ended = stream()->state() == phase::done;
-    if (!wanted_ || (next_ == log.whole() && !ended)) return;
+    if (next_ == log.whole() && !ended) return;
     wanted_ = false;
     const std::uint32_t end =
         log.whole_part(next_, std::min(log.piece_end(next_, most_bytes), next_ + most_tokens));
@@ -150,7 +154,7 @@ void followed_job::ask_feed(F what) {
 }
 
 void followed_job::used_up(std::uint32_t shown) {
-  if (waiting_ || ended_) return;
+  if (!begun_ || waiting_ || ended_) return;
   if (shown == base_ + log_.size()) {
     log_ = {};
     base_ = shown;

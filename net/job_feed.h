@@ -78,7 +78,7 @@ class followed_job : public std::enable_shared_from_this<followed_job> {
   actors::token_log log_;
   std::uint32_t base_ = 0;
   std::optional<actors::outcome> ended_;
-  bool waiting_ = true;     // for a piece
+  bool waiting_ = false;    // for a piece
   bool cancelled_ = false;  // before it had begun
 };
 

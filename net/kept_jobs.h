@@ -80,7 +80,8 @@ class kept_jobs : public std::enable_shared_from_this<kept_jobs> {
     }
     ~follower();
 
-    const kept_job& job() const noexcept;
+    explicit operator bool() const noexcept { return of_ != nullptr; }
+    const kept_job& job() const noexcept;  // REQUIRES: not empty; of ack(), too
     // The client has taken the tokens up to `seq`.
     void ack(std::uint32_t seq);
 
