@@ -45,7 +45,7 @@ TEST_CASE("lives: ten thousand jobs each end once and leave nothing, whatever th
     t.judge(endings);
     for (const auto& l : t.lives) resumed += l->resumed();
   }
-  CHECK(resumed > rounds(1500));
+  CHECK(resumed > rounds(1000));
   for (const char* every : {"length", "stop", "timeout", "cancel", "overloaded", "deserted"}) {
     CAPTURE(every);
     CHECK(endings[every] > static_cast<int>(rounds(300)));

@@ -81,8 +81,8 @@ class world final : public actors::timekeeper {
   };
 
   core::time_point now_{std::chrono::seconds(1)};
-  seeded_context handlers_;
   mutable timetable due_;
+  seeded_context handlers_;  // destroyed before due_: actors that still run hold timers
 
  public:
   std::mt19937_64 random;  // for whoever lives here: not the one that orders handlers
