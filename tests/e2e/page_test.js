@@ -273,7 +273,6 @@ describe("the page, on a scripted server", { skip: no_browser }, () => {
       top_k: 40,
       seed: 100,
       stop: ["\n\n", "END"],
-      on_disconnect: "cancel",
     });
     assert.equal(second.seed, 101);
   });
