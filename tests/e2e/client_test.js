@@ -1,40 +1,9 @@
 // weir.js in Node, against the scripted server: one connection. resume_test.js has what a lost one means.
 import assert from "node:assert/strict";
 import { after, mock, test } from "node:test";
-import { WebSocket } from "ws";
-import { load_module, start_fake } from "./fake_server.js";
+import { client_of, fake, pause, say, state, weir } from "./client_kit.js";
 
-const { connect } = await load_module("weir.js");
-
-const clients = [];
-const servers = [];
-after(() => {
-  clients.forEach((client) => client.close());
-  return Promise.all(servers.map((server) => server.stop()));
-});
-
-async function fake(options) {
-  const server = await start_fake(options);
-  servers.push(server);
-  return server;
-}
-
-function client_of(server, options) {
-  const client = connect(server.url, { WebSocket, ...options });
-  clients.push(client);
-  return client;
-}
-
-/** Resolves with the next state change that `wanted` accepts. */
-const state = (client, wanted) =>
-  new Promise((resolve) => {
-    const off = client.on("state", (change) => wanted(change) && (off(), resolve(change)));
-  });
-
-const say = (...pieces) => {
-  return () => ({ pieces, gap_ms: () => 1 });
-};
-const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
+const { connect } = weir;
 
 test("a stream yields every delta in order and one result", async () => {
   const client = client_of(

@@ -1,5 +1,6 @@
 // fake_server.js — a scripted weir server: serves net/page and speaks weir.v1, with a plan for each request
 // in place of a model.
+import { randomBytes } from "node:crypto";
 import { createReadStream, existsSync, readFileSync } from "node:fs";
 import { createServer } from "node:http";
 import { basename, extname, join } from "node:path";
@@ -44,7 +45,7 @@ export async function start_fake({ port = 0, key, tokens_per_s = 50, plan = () =
     /** What answers a resume in place of the job: an error frame's fields. */ refuse_resume: undefined,
     /** Answers upgrades with 403. */ refuse_upgrades: false,
     /** For each new socket: after how many bytes of frames, or of frames, it is cut; undefined: never.
-     * @type {(nth: number) => {bytes?: number, frames?: number} | undefined} */ cut: () => undefined,
+     * @type {(offered: string) => {bytes?: number, frames?: number} | undefined} */ cut: () => undefined,
   };
   const http = createServer((request, response) => {
     const known = !key || request.headers.authorization === `Bearer ${key}`;
@@ -65,7 +66,8 @@ export async function start_fake({ port = 0, key, tokens_per_s = 50, plan = () =
     sockets.handleUpgrade(request, socket, head, (ws) => {
       const offered = request.headers["sec-websocket-protocol"] ?? "";
       const bearer = "bearer." + Buffer.from(key ?? "").toString("base64url");
-      const cut = server.cut(server.offered.push(offered) - 1);
+      server.offered.push(offered);
+      const cut = server.cut(offered);
       if (key && !offered.includes("bearer.")) return; // session.auth may still come
       if (key && !offered.split(/, */).includes(bearer)) return ws.close(4401, "bad key");
       if (cut?.bytes !== undefined) cut_after(socket, cut.bytes);
@@ -114,7 +116,8 @@ function serve_file(request, response) {
 /** Lets so many bytes more through, in the middle of a frame or not, and destroys the socket. */
 function cut_after(socket, bytes) {
   const write = socket.write.bind(socket);
-  socket.write = (chunk, ...more) => {
+  socket.write = (data, ...more) => {
+    const chunk = Buffer.from(data);
     const room = bytes;
     bytes -= chunk.length;
     if (bytes > 0) return write(chunk, ...more);
@@ -204,7 +207,7 @@ const not_found = { code: "not_found", message: "no such response" };
 
 /** Plays one plan into a log that any number of lanes follow; each of them gets exactly one response.done. */
 class Job {
-  response_id = Math.random().toString(16).slice(2).padEnd(32, "0");
+  response_id = randomBytes(16).toString("hex");
   status = "in_progress";
   seq = 0;
   #log = []; // deltas without an id
@@ -269,10 +272,10 @@ class Job {
     clearTimeout(this.#timer);
   }
 
-  /** What waits within the window, in one frame; the end follows what came before it, or a cancel. */
+  /** What begins within the window, in one frame; the end follows what came before it, or a cancel. */
   #deliver(follower) {
     const most = follower.acked + follower.window;
-    const waiting = this.#log.slice(follower.next).filter(({ seq }) => seq <= most);
+    const waiting = this.#log.slice(follower.next).filter(({ seq, n = 1 }) => seq - n < most);
     const last = waiting.at(-1);
     if (last) {
       const n = waiting.reduce((sum, piece) => sum + (piece.n ?? 1), 0);
