@@ -186,7 +186,7 @@ function page_spec(start) {
     await button(page, /^Run/).click();
     await grows(page);
     await server.stop();
-    await card_state(page).getByText("The connection to the server was lost.").waitFor();
+    await card_state(page).getByText("connection lost: going on as soon as it is back").waitFor();
     await page.getByText(/The server is not answering\. Trying again in \d+ s…/).waitFor();
     await shot(page, "gone");
     await button(page, /^Run/).click();
@@ -241,6 +241,46 @@ describe("the page, on a scripted server", { skip: no_browser }, () => {
       .getByText(/Tokens 2 to 8 never arrived/)
       .waitFor();
     assert.equal(await made(page).textContent(), "right ");
+  });
+
+  test("the network is cut: the text goes on without a seam", async (t) => {
+    const server = await fake(t, { tokens_per_s: 100 });
+    const page = await visit(t, server);
+    await ask(page, "Once upon a time", { max_tokens: 200 });
+    await page.getByLabel("Seed").fill("3");
+    await button(page, /^Run/).click();
+    for (let cut = 0; cut < 2; cut++) {
+      await grows(page);
+      server.drop();
+      await card_state(page).getByText("connection lost: going on as soon as it is back").waitFor();
+      await card_state(page).getByText("writing").waitFor();
+    }
+    await shot(page, "resumed");
+    await page.getByText("reached its limit of 200 tokens", { exact: true }).waitFor();
+    const { pieces } = story({ seed: 3, max_tokens: 200 }, 0);
+    assert.equal(await made(page).textContent(), pieces.map(({ delta }) => delta).join(""));
+  });
+
+  test("a bursty source is painted at a third of its unevenness, no token late", async (t) => {
+    const burst = (i) => (i % 50 === 0 ? 195 : i % 3 === 0 ? 45 : 0);
+    const server = await fake(t, { plan: () => ({ pieces: Array(250).fill({ delta: "x" }), gap_ms: burst }) });
+    const context = await browser.newContext();
+    t.after(() => context.close());
+    const page = await context.newPage();
+    await page.goto(server.url + "style.css"); // an empty page of the same origin
+    const seen = await page.evaluate(watch_paint);
+    assert.equal(seen.length, 250);
+    const gap_cv = (times) => {
+      const gaps = times.slice(1).map((time, i) => time - times[i]);
+      const mean = gaps.reduce((sum, gap) => sum + gap) / gaps.length;
+      return Math.sqrt(gaps.reduce((sum, gap) => sum + (gap - mean) ** 2, 0) / gaps.length) / mean;
+    };
+    const at_eye = gap_cv(seen.map(({ painted }) => painted));
+    const at_socket = gap_cv(seen.map(({ at }) => at));
+    assert.ok(at_eye <= at_socket / 3, `${at_eye} at the eye, ${at_socket} at the socket`);
+    assert.ok(seen[0].shown - seen[0].at < 5, "the first token waits for nothing");
+    const latest = Math.max(...seen.map(({ shown, at }) => shown - at));
+    assert.ok(latest <= 250, `a token waits ${latest} ms`);
   });
 
   test("markup in a model's text stays text", async (t) => {
@@ -327,6 +367,32 @@ describe("the page, on a scripted server", { skip: no_browser }, () => {
         await shot(page, `${colorScheme}-${name}-full`, { fullPage: true });
       });
 });
+
+/** In the page: when each token of one stream arrived, was put into the document, and was painted. */
+async function watch_paint() {
+  const { connect } = await import("/weir.js");
+  const stream = connect(location.origin).create({ input: "" }, { play: true });
+  const seen = [];
+  let unpainted = [];
+  const after_paint = new MessageChannel();
+  after_paint.port1.onmessage = () => {
+    for (const token of unpainted.splice(0)) token.painted = performance.now();
+  };
+  const each_frame = () => {
+    after_paint.port2.postMessage(null);
+    requestAnimationFrame(each_frame);
+  };
+  each_frame();
+  stream.on("delta", ({ text, at }) => {
+    document.body.append(text);
+    const token = { at, shown: performance.now() };
+    seen.push(token);
+    unpainted.push(token);
+  });
+  await stream.done;
+  while (unpainted.length > 0) await new Promise(requestAnimationFrame);
+  return seen;
+}
 
 /** A story at about 40 tokens a second, with the jitter of a real machine and a stall now and then. */
 function uneven(request) {
