@@ -160,8 +160,8 @@ test("a function gives a token before each connection, and its failure is said",
   await client.create({ input: "" }).done;
   server.drop();
   await state(client, ({ state }) => state === "open");
-  const named = server.offered.map((offered) => Buffer.from(offered.split("bearer.")[1], "base64url").toString());
-  assert.deepEqual(named, ["first", "second"]);
+  const tokens_of = (offered) => Buffer.from(offered.split("bearer.")[1], "base64url").toString();
+  assert.deepEqual(server.offered.map(tokens_of), ["first", "second"]);
   server.drop();
   await state(client, ({ state }) => state === "connecting");
   const { error } = await state(client, ({ state }) => state === "waiting");
@@ -174,7 +174,8 @@ test("without a WebSocket the constructor says what to pass", () => {
 
 test("the key travels in the handshake; a wrong one is not tried again", async () => {
   const server = await fake({ key: "sésame+/", plan: say({ delta: "in" }) });
-  assert.equal((await client_of(server, { token: "sésame+/" }).create({ input: "" }).done).status, "completed");
+  const welcome = client_of(server, { token: "sésame+/" }).create({ input: "" });
+  assert.equal((await welcome.done).status, "completed");
   const client = client_of(server, { token: "wrong" });
   const { error } = await state(client, ({ state }) => state === "closed");
   assert.equal(error.code, "bad_key");

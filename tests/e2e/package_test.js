@@ -85,5 +85,6 @@ test("the types of results and deltas name what the wire brings", async () => {
     ["Saved", stream.saved],
     ["Session", client.session],
   ])
-    for (const member of Object.keys(object)) assert.ok(typed_members(name).includes(member), `${name}.${member}`);
+    for (const member of Object.keys(object))
+      assert.ok(typed_members(name).includes(member), `${name}.${member}`);
 });
