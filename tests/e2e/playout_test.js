@@ -1,7 +1,7 @@
 // weir.js' playout buffer, in Node on a clock of the test's own, and as a stream's option `play`.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { arrived, client_of, fake, pause, say, seeded, weir } from "./client_kit.js";
+import { arrived, bursty, client_of, fake, gap_cv, pause, say, weir } from "./client_kit.js";
 
 const { Playout } = weir;
 const frame_ms = 1000 / 60;
@@ -37,26 +37,6 @@ class TestClock {
     }
     this.#now = Math.max(this.#now, until);
   }
-}
-
-/** 1 to 5 tokens every 45 ms, and a stall of 150 ms every 50 tokens: when each of them arrives. */
-function bursty(seed, tokens = 600) {
-  const random = seeded(seed);
-  const arrivals = [];
-  for (let at = 100; arrivals.length < tokens; at += 45) {
-    for (let i = 1 + Math.floor(random() * 5); i > 0 && arrivals.length < tokens; i--) {
-      arrivals.push(at);
-      if (arrivals.length % 50 === 0) at += 150;
-    }
-  }
-  return arrivals;
-}
-
-/** The standard deviation of the gaps between these times, over their mean. */
-function gap_cv(times) {
-  const gaps = times.slice(1).map((time, i) => time - times[i]);
-  const mean = gaps.reduce((sum, gap) => sum + gap, 0) / gaps.length;
-  return Math.sqrt(gaps.reduce((sum, gap) => sum + (gap - mean) ** 2, 0) / gaps.length) / mean;
 }
 
 /** When each token is shown; before the end is said, all of them have been. */
