@@ -1,5 +1,5 @@
 // playout.h — when the tokens of a stream would be seen by a reader whose client shows them evenly. It is the
-// playout buffer of the browser client (net/page/pace.js), with the same constants.
+// playout buffer of the browser client (Playout in net/page/weir.js) without its margin for drawn frames.
 //
 // 1. The first frame is shown at once. None is shown later than playout_longest_ms after it arrived.
 // 2. Between the two, frames follow at the mean rate of the last 64, held back just enough that all but 5 in

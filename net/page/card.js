@@ -3,7 +3,6 @@
 // 1. Text reaches the document through text nodes alone.
 // 2. Deltas are only noted when they arrive; render() shows the new text, once a drawn frame, and the numbers
 //    as seldom as they can be read.
-import { even } from "./pace.js";
 
 const template = document.getElementById("card");
 const numbers_every_ms = 200;
@@ -23,11 +22,11 @@ export class Card {
 
   /**
    * @param {import("./weir.js").Stream} stream
-   * @param {{slot: number, about: string, given: string, pace: string, changed: () => void,
-   *   ended: (card: Card) => void, removed: (card: Card) => void}} more
+   * @param {{slot: number, about: string, given: string, changed: () => void, ended: (card: Card) => void,
+   *   removed: (card: Card) => void}} more
    *   slot: number and colour; given: what the text goes on from
    */
-  constructor(stream, { slot, about, given, pace, changed, ended, removed }) {
+  constructor(stream, { slot, about, given, changed, ended, removed }) {
     this.#stream = stream;
     this.slot = slot;
     this.element.dataset.slot = slot;
@@ -40,23 +39,21 @@ export class Card {
     this.#parts.end.onclick = () => (this.running ? this.stop() : removed(this));
     this.#to("waiting", "waiting for the first token");
 
-    const show = ({ text }) => ((this.#fresh += text), changed());
-    const finish = (result) => {
+    stream.on("created", ({ queue_position }) => {
+      if (queue_position > 0) this.#to("waiting", `waiting: ${queue_position} before it`);
+    });
+    stream.on("state", ({ state }) => {
+      if (state === "reconnecting") this.#to("waiting", "connection lost: going on as soon as it is back");
+      if (state === "running" && this.#first_at > 0) this.#to("writing", "writing");
+    });
+    stream.on("arrived", (delta) => this.#measure(delta));
+    stream.on("delta", ({ text }) => ((this.#fresh += text), changed()));
+    stream.on("done", (result) => {
       this.render(performance.now());
       this.#to(result.status, in_words(result, stream.request));
       changed();
       ended(this);
-    };
-    stream.on("created", ({ queue_position }) => {
-      if (queue_position > 0) this.#to("waiting", `waiting: ${queue_position} before it`);
     });
-    stream.on("delta", (delta) => this.#measure(delta));
-    if (pace === "even") {
-      even(stream, show, finish);
-    } else {
-      stream.on("delta", show);
-      stream.on("done", finish);
-    }
   }
 
   get running() {

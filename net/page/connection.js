@@ -20,7 +20,9 @@ let clock = 0;
 export function stay_connected(page) {
   const begin = () => {
     client?.close();
-    client = connect(new URL("v1/stream", location.href), { key: sessionStorage.getItem("key") });
+    client = connect(new URL("v1/stream", location.href), {
+      token: () => sessionStorage.getItem("key"),
+    });
     client.on("state", (change) => show(change, page));
     client.on("error", ({ message }) => page.say(message));
     client.on("closing", () => notice("The server is about to close this connection."));

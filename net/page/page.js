@@ -54,17 +54,16 @@ function start(request) {
   const chat = typeof request.input !== "string";
   const prompt = $("prompt").value;
   chart.forget(slot);
-  const stream = client.create(request);
+  const stream = client.create(request, { play: $("pace").value === "even" });
   const card = new Card(stream, {
     slot,
     about: `seed ${request.seed}`,
     given: chat ? prompt + "\n\n" : prompt,
-    pace: $("pace").value,
     changed: ask_frame,
     ended,
     removed: remove,
   });
-  stream.on("delta", ({ at, n }) => {
+  stream.on("arrived", ({ at, n }) => {
     if (cards.includes(card)) chart.add(slot, at, n); // a removed one's last tokens may still arrive
     ask_frame();
   });
@@ -100,7 +99,7 @@ function free_slot() {
 function read_request() {
   const prompt = $("prompt").value;
   const chat = new FormData(form).get("mode") === "chat";
-  const request = { input: chat ? [{ role: "user", content: prompt }] : prompt, on_disconnect: "cancel" };
+  const request = { input: chat ? [{ role: "user", content: prompt }] : prompt };
   if ($("model").value) request.model = $("model").value;
   for (const field of $("settings").querySelectorAll("input[type=number]"))
     if (field.value !== "") request[field.name] = field.valueAsNumber;
@@ -190,6 +189,8 @@ document.addEventListener("keydown", (event) => {
   }
   if (event.key === "Escape") stop_all();
 });
+
+addEventListener("pagehide", stop_all); // a stream outlives its connection, but not its reader
 
 offer_examples();
 stay_connected({ use: (now) => (client = now), greet, say });

@@ -1,5 +1,5 @@
-// weir.js — the client of a weir server: one WebSocket, many streams of tokens. For browsers and for Node 21
-// or newer (an older Node passes a `WebSocket` class in the options). No dependencies, no DOM.
+// weir.js — the client of a weir server: one WebSocket, many streams of tokens. For browsers and for Node 22
+// or newer (an older Node passes a `WebSocket` class in the options). No imports, no DOM. Types: weir.d.ts.
 //
 //   import { connect } from "http://127.0.0.1:8080/weir.js";
 //   const client = connect("http://127.0.0.1:8080");
@@ -10,41 +10,22 @@
 // 1. A stream ends in exactly one result, whatever server and network do: `stream.done` never rejects.
 // 2. No gap and no repeat is ever shown: a frame covers the tokens (seq - n, seq]; where it does not join the
 //    one before it, the stream ends with the error `gap` or `repeat` instead of with wrong text.
-// 3. A lost socket is dialled again by itself, after 0.25 s doubling to 8 s, with jitter. Streams that ran on
-//    it end with the error `connection_lost`. A refused key or origin is not tried again.
+// 3. A lost socket is dialled again by itself, and its streams are resumed after their last token. A request
+//    whose fate is unknown is never sent twice: a job does not run twice. A refused key or origin is final.
 // 4. Frames of a stream that is over are ignored: tokens may still be on their way when it is cancelled.
 
 const protocol = "weir.v1";
-const first_retry_ms = 250;
+const first_retry_ms = 250; // the longest wait before the first new attempt; doubles with each
 const longest_retry_ms = 8_000;
+const longest_leave_ms = 1_000; // spreads the clients that a server asks to leave all at once
 const answer_within_ms = 12_000; // from dialling to session.created, where a missing key is said after 10 s
+const alive_within_ms = 3_000;
 const ping_every_ms = 15_000; // nothing at all heard between two pings: the socket is dead
 const steady_after_ms = 5_000; // a session that lasted this long starts the back-off anew
+const remember_every_ms = 500;
 
-/**
- * @typedef {{code: string, message: string, param?: string, retry_after_ms?: number}} Failure
- * @typedef {{role: string, content: string}} Message
- * @typedef {{input: string | Message[] | number[], model?: string, max_tokens?: number, temperature?: number,
- *   top_p?: number, top_k?: number, min_p?: number, repetition_penalty?: number, frequency_penalty?: number,
- *   presence_penalty?: number, seed?: number, stop?: string | string[], ignore_eos?: boolean,
- *   timing?: boolean, on_disconnect?: "continue" | "cancel", [field: string]: unknown}} Request every field
- *   goes to the server as it is
- * @typedef {{text: string, seq: number, n: number, t?: number, at: number, token_ids?: number[]}} Delta
- *   seq: tokens received so far; n: tokens in this frame; t: µs from job start to sampling, if `timing` was
- *   asked; at: when the frame arrived, on performance.now()'s clock
- * @typedef {{status: "completed" | "incomplete" | "cancelled" | "failed", finish_reason: string,
- *   usage?: {input_tokens: number, output_tokens: number, cached_tokens?: number},
- *   timing?: {[name: string]: number}, error?: Failure}} Result
- * @typedef {{session_id: string, server: string, models: string[], limits: {[name: string]: number}}} Session
- * @typedef {"connecting" | "open" | "waiting" | "closed"} State waiting: for the next attempt
- */
-
-/**
- * Connects, and stays connected until `close()`.
- * @param {string | URL} url of the server (`http://host:port`) or of its socket (`ws://host:port/v1/stream`)
- * @param {{key?: string, WebSocket?: any}} [options] key: the API key, where the server asks for one
- */
-export function connect(url, options = {}) {
+/** Connects, and stays connected until `close()`. `url`: of the server, or of its socket. */
+export function connect(url, options) {
   return new Client(url, options);
 }
 
@@ -64,28 +45,33 @@ class Emitter {
   }
 }
 
+// A place is what the client knows of a stream that is not over: {stream, lane, old, cancelling}. Its lane is
+// where it is asked for or runs, null while there is none; `old` is the lane that it is about to leave.
+// A lane is {id, link, place, asked, held}: asked, while the server has not answered; held, the frames of an
+// old lane, which count only if the new one is refused.
+
 /**
  * Events: `state` ({state, error?, retry_ms?}), `error` (a Failure that belongs to no stream), `closing` (the
  * server asks to leave: {reason, deadline_ms}).
  */
 export class Client extends Emitter {
-  /** @type {State} */ state = "connecting";
-  /** @type {Session | null} the server's greeting, kept while the connection is lost */ session = null;
+  state = "connecting";
+  /** The server's greeting, kept while the connection is lost. */ session = null;
   #url;
-  #protocols;
+  #token;
   #WebSocket;
-  #socket = null;
-  #streams = new Map(); // by lane; a lane's number is never used twice
-  #lanes = 0;
+  #link = null; // the connection that stands or is being made
+  #leaving = new Set(); // connections that the server will close, with streams still on them
+  #places = new Map(); // by stream
+  #lanes = 0; // a lane's number is never used twice
   #failures = 0;
-  #opened_at = 0;
-  #timer = 0; // the one thing waited for: an answer, the next ping or the next attempt
-  #heard = false;
+  #timer = 0; // until the next attempt
 
-  constructor(url, { key, WebSocket = globalThis.WebSocket }) {
+  constructor(url, { token, WebSocket = globalThis.WebSocket } = {}) {
     super();
+    if (typeof WebSocket !== "function") throw new TypeError(no_websocket);
     this.#url = socket_url(url);
-    this.#protocols = key ? [protocol, "bearer." + base64url(key)] : [protocol];
+    this.#token = token;
     this.#WebSocket = WebSocket;
     this.#dial();
   }
@@ -93,16 +79,16 @@ export class Client extends Emitter {
   /**
    * Starts a stream. Before the connection stands it waits for the attempt that is under way; an attempt that
    * is still to come is made at once.
-   * @param {Request} request
    */
-  create(request) {
-    const lane = String(++this.#lanes);
-    const stream = new Stream(lane, request, () => this.#cancel(lane));
-    this.#streams.set(lane, stream);
-    if (this.state === "open") this.#ask(lane, request);
-    if (this.state === "waiting") this.#dial();
-    if (this.state === "closed") queueMicrotask(() => this.#end(lane, failed(closed)));
-    return stream;
+  create(request, options) {
+    return this.#add((hooks) => new Stream(request, null, options, hooks));
+  }
+
+  /** Goes on with a stream of before, of this page or of one before a reload; `saved`: its `saved`. */
+  resume(saved, options) {
+    if (typeof saved?.response_id !== "string" || !Number.isInteger(saved.seq) || saved.seq < 0)
+      throw new TypeError("resume() takes a stream's `saved`: {response_id, seq, text?}.");
+    return this.#add((hooks) => new Stream(window_of(saved), saved, options, hooks));
   }
 
   /** Dials now instead of at the end of the back-off. */
@@ -112,123 +98,234 @@ export class Client extends Emitter {
 
   /** Ends every stream and the connection, for good. */
   close() {
-    this.#drop(1000);
+    clearTimeout(this.#timer);
+    for (const link of [this.#link, ...this.#leaving]) link?.drop(1000);
+    this.#link = null;
+    this.#leaving.clear();
     this.#become("closed");
-    for (const lane of [...this.#streams.keys()]) this.#end(lane, failed(closed));
+    for (const place of [...this.#places.values()]) this.#give_up(place, closed);
   }
 
-  #dial() {
-    clearTimeout(this.#timer);
-    this.#become("connecting");
-    const socket = new this.#WebSocket(this.#url, this.#protocols);
-    this.#socket = socket;
-    socket.onmessage = (event) => this.#receive(event.data);
-    socket.onclose = (event) => this.#lost(close_failure(event.code, event.reason, this.#opened_at > 0));
-    socket.onerror = () => {}; // says nothing that the close after it does not
-    this.#timer = setTimeout(() => this.#lost(close_failure(1006, "", false)), answer_within_ms);
+  // ---- streams
+
+  #add(make) {
+    const place = { lane: null, old: null, cancelling: false };
+    place.stream = make({ cancel: () => this.#cancel(place), ack: (seq) => this.#ack(place, seq) });
+    this.#places.set(place.stream, place);
+    if (this.state === "open") this.#ask(place);
+    if (this.state === "waiting") this.#dial();
+    if (this.state === "closed") queueMicrotask(() => this.#give_up(place, closed));
+    return place.stream;
   }
 
-  #receive(data) {
-    this.#heard = true;
-    let frame;
-    try {
-      frame = JSON.parse(data);
-    } catch {
-      return this.#lost({ code: "bad_frame", message: "The server sent something that is not JSON." });
-    }
-    const stream = this.#streams.get(frame.id);
-    switch (frame.type) {
-      case "session.created":
-        return this.#open(frame);
-      case "session.closing":
-        return this.emit("closing", frame);
-      case "ping":
-        return this.#send({ type: "pong", ts: frame.ts });
-      case "response.created":
-        return stream?.start(frame);
-      case "response.delta":
-        return stream && this.#delta(stream, frame);
-      case "response.done":
-        return stream && this.#end(frame.id, stream.proof(frame.seq) ?? frame);
-      case "error":
-        return this.#error(stream, frame);
-    }
+  /** Puts a stream on the connection that stands. A closing socket takes nothing: the next one asks. */
+  #ask(place) {
+    const { request, response_id, seq: after } = place.stream;
+    const id = String(++this.#lanes);
+    const frame =
+      response_id === null
+        ? { ...request, type: "response.create", id }
+        : { ...window_of(request), type: "response.resume", id, response_id, after };
+    if (!this.#link.send(frame)) return;
+    if (place.lane) (place.old = place.lane).held = [];
+    place.lane = { id, link: this.#link, place, asked: true, held: null };
+    this.#link.lanes.set(id, place.lane);
   }
 
-  #open({ type, ...session }) {
-    this.session = session;
-    this.#opened_at = performance.now();
-    clearTimeout(this.#timer);
-    this.#ping();
-    this.#become("open");
-    for (const [lane, { request }] of this.#streams) this.#ask(lane, request);
+  #ask_again(place) {
+    if (this.state === "open" && this.#places.has(place.stream) && !place.lane) this.#ask(place);
   }
 
-  #ask(lane, request) {
-    this.#send({ ...request, type: "response.create", id: lane });
+  #cancel(place) {
+    if (!this.#places.has(place.stream) || place.cancelling) return;
+    place.cancelling = true;
+    if (!place.lane && place.stream.response_id === null) this.#end(place, cancelled);
+    else this.#send_cancel(place);
   }
 
-  #delta(stream, frame) {
-    const broken = stream.proof(frame.seq - (frame.n ?? 1));
-    if (!broken) return stream.push(frame);
-    this.#send({ type: "response.cancel", id: stream.id });
-    this.#end(stream.id, broken);
+  /** While a resume is not answered, the cancel waits for the answer. */
+  #send_cancel({ lane, stream }) {
+    if (lane && !(lane.asked && stream.response_id !== null))
+      lane.link.send({ type: "response.cancel", id: lane.id });
+  }
+
+  /** Whether it was sent: what a new connection is resumed after counts there as acknowledged. */
+  #ack({ lane }, seq) {
+    return lane !== null && !lane.asked && lane.link.send({ type: "response.ack", id: lane.id, seq });
+  }
+
+  #created(lane, frame) {
+    lane.asked = false;
+    lane.place.stream.start(frame);
+    this.#follow(lane);
+  }
+
+  #resumed(lane) {
+    const { place } = lane;
+    lane.asked = false;
+    if (place.old) this.#leave(place.old);
+    place.old = null;
+    if (place.cancelling) this.#send_cancel(place);
+    place.stream.go_on();
+    this.#follow(lane);
+  }
+
+  /** The connection that this lane is on may have been left while the server's answer was under way. */
+  #follow(lane) {
+    const { place, link } = lane;
+    if (place.lane === lane && this.state === "open" && link !== this.#link) this.#ask(place);
+  }
+
+  #take(lane, frame) {
+    const { place, link } = lane;
+    if (lane.held) return lane.held.push(frame);
+    if (frame.type === "response.done") return this.#end(place, place.stream.proof(frame.seq) ?? frame);
+    const broken = place.stream.proof(frame.seq - (frame.n ?? 1));
+    if (!broken) return place.stream.push(frame);
+    link.send({ type: "response.cancel", id: lane.id });
+    this.#end(place, broken);
   }
 
   /** A refusal ends its lane; what comes for a lane that is over is of no use to anybody. */
-  #error(stream, { type, id, fatal, ...failure }) {
-    if (stream && !stream.response_id) this.#end(id, failed(failure));
-    else if (stream || id === undefined) this.emit("error", failure);
+  #error(lane, { type, id, fatal, ...failure }) {
+    if (!lane?.asked) return (lane || id === undefined) && this.emit("error", failure);
+    const { place } = lane;
+    if (place.stream.response_id === null) return this.#end(place, failed(failure));
+    this.#leave(lane);
+    place.lane = null;
+    if (place.old) return this.#go_back(place);
+    if (!place.cancelling && busy_codes.has(failure.code))
+      return void setTimeout(() => this.#ask_again(place), failure.retry_after_ms ?? 1_000);
+    this.#give_up(place, { ...failure, message: not_resumed[failure.code] ?? failure.message });
   }
 
-  #cancel(lane) {
-    if (!this.#streams.has(lane)) return;
-    if (this.state === "open") this.#send({ type: "response.cancel", id: lane });
-    else this.#end(lane, { status: "cancelled", finish_reason: "cancel" });
+  /** The next connection did not take a stream: it goes on where it was, as long as that stands. */
+  #go_back(place) {
+    const lane = (place.lane = place.old);
+    place.old = null;
+    const held = lane.held;
+    lane.held = null;
+    if (place.cancelling) this.#send_cancel(place);
+    for (const frame of held) if (this.#places.has(place.stream)) this.#take(lane, frame);
   }
 
-  #ping() {
-    this.#heard = false;
-    this.#send({ type: "ping", ts: Math.round(performance.now()) });
-    this.#timer = setTimeout(() => {
-      if (this.#heard) this.#ping();
-      else this.#lost({ code: "connection_lost", message: "The server has stopped answering." });
-    }, ping_every_ms);
+  #give_up(place, error) {
+    this.#end(place, place.cancelling ? cancelled : failed(error));
+  }
+
+  #end(place, result) {
+    if (!this.#places.delete(place.stream)) return;
+    for (const lane of [place.lane, place.old]) if (lane) this.#leave(lane);
+    place.lane = place.old = null;
+    place.stream.end(result);
+  }
+
+  /** The last to leave a connection that the server will close closes it. */
+  #leave({ id, link }) {
+    link.lanes.delete(id);
+    if (link.lanes.size === 0 && this.#leaving.delete(link)) link.drop(1000);
+  }
+
+  // ---- connections
+
+  async #dial() {
+    clearTimeout(this.#timer);
+    const link = new Link({
+      frame: (frame) => this.#receive(link, frame),
+      lost: (error) => (link.opened_at > 0 ? this.#lost(link, error) : this.#not_opened(link, error)),
+    });
+    this.#link = link;
+    this.#become("connecting");
+    try {
+      const token = typeof this.#token === "function" ? await this.#token() : this.#token;
+      link.dial(this.#WebSocket, this.#url, token ? [protocol, "bearer." + base64url(token)] : [protocol]);
+    } catch (error) {
+      link.fail({ code: "connection_lost", message: `The connection cannot be made: ${error?.message}.` });
+    }
+  }
+
+  #receive(link, frame) {
+    const lane = link.lanes.get(frame.id);
+    switch (frame.type) {
+      case "session.created":
+        return this.#open(link, frame);
+      case "session.closing":
+        return this.#closing(link, frame);
+      case "ping":
+        return link.send({ type: "pong", ts: frame.ts });
+      case "response.created":
+        return lane && this.#created(lane, frame);
+      case "response.resumed":
+        return lane && this.#resumed(lane);
+      case "response.delta":
+      case "response.done":
+        return lane && this.#take(lane, frame);
+      case "error":
+        return this.#error(lane, frame);
+    }
+  }
+
+  #open(link, { type, ...session }) {
+    this.session = session;
+    link.stay();
+    this.#become("open");
+    // One that waits for its response.created on a connection to be left stays until then.
+    for (const place of [...this.#places.values()])
+      if (this.#link === link && place.lane?.link !== link && !(place.lane?.asked ?? false)) this.#ask(place);
+  }
+
+  /** The next connection is made while this one still works, and the streams go over to it one by one. */
+  #closing(link, { type, ...how }) {
+    if (link === this.#link) {
+      if (link.lanes.size > 0) this.#leaving.add(link);
+      else link.drop(1000);
+      this.#link = null;
+      this.#failures = 0;
+      const error = { code: "closing", message: "The server ends this connection; a new one is made." };
+      this.#wait(Math.min(longest_leave_ms, (how.deadline_ms ?? 0) / 4), error);
+    }
+    this.emit("closing", how);
+  }
+
+  /** A browser does not say why a socket did not open; whether the server is there at all says half of it. */
+  async #not_opened(link, error) {
+    if (error === silence && (await is_alive(this.#url))) error = refused;
+    if (this.#link === link) this.#lost(link, error);
   }
 
   /** The only place that decides what a lost socket means for the streams on it. */
-  #lost(error) {
-    const lanes = [...this.#streams.keys()]; // a listener may create new ones, which are not lost
-    if (this.#opened_at > 0 && performance.now() - this.#opened_at > steady_after_ms) this.#failures = 0;
-    this.#opened_at = 0;
-    this.#drop();
-    if (final_codes.has(error.code)) {
-      this.#become("closed", { error });
-    } else {
-      const longest = Math.min(longest_retry_ms, first_retry_ms * 2 ** this.#failures++);
-      const retry_ms = Math.round(longest * (0.5 + Math.random() / 2));
-      this.#timer = setTimeout(() => this.#dial(), retry_ms);
-      this.#become("waiting", { error, retry_ms });
-    }
-    for (const lane of lanes) this.#end(lane, failed(error));
+  #lost(link, error) {
+    const lanes = [...link.lanes.values()];
+    link.lanes.clear();
+    if (this.#leaving.delete(link)) return lanes.forEach((lane) => this.#lost_lane(lane, error));
+    const final = final_codes.has(error.code);
+    const unasked = [...this.#places.values()].filter(
+      ({ lane, stream }) => !lane && (final || (link.opened_at === 0 && stream.response_id === null)),
+    ); // a listener may create new ones, which are not lost
+    if (link.opened_at > 0 && performance.now() - link.opened_at > steady_after_ms) this.#failures = 0;
+    this.#link = null;
+    if (final) this.#become("closed", { error });
+    else this.#wait(Math.min(longest_retry_ms, first_retry_ms * 2 ** this.#failures++), error);
+    lanes.forEach((lane) => this.#lost_lane(lane, error));
+    unasked.forEach((place) => this.#give_up(place, error));
   }
 
-  #drop(code) {
-    clearTimeout(this.#timer);
-    if (!this.#socket) return;
-    this.#socket.onmessage = this.#socket.onclose = null; // a dead peer can delay the close event by minutes
-    this.#socket.close(code);
-    this.#socket = null;
+  #lost_lane(lane, error) {
+    const { place } = lane;
+    if (place.old === lane) return void (place.old = null);
+    place.lane = null;
+    if (place.old) return this.#go_back(place);
+    if (this.state === "closed") return this.#give_up(place, error);
+    if (place.stream.response_id === null) return this.#give_up(place, fate_unknown(error));
+    place.stream.become("reconnecting", error);
+    this.#ask_again(place);
   }
 
-  #send(frame) {
-    this.#socket?.send(JSON.stringify(frame));
-  }
-
-  #end(lane, result) {
-    const stream = this.#streams.get(lane);
-    this.#streams.delete(lane);
-    stream?.end(result);
+  /** Full jitter: clients that were lost together do not come back together. */
+  #wait(longest_ms, error) {
+    const retry_ms = Math.round(Math.random() * longest_ms);
+    this.#timer = setTimeout(() => this.#dial(), retry_ms);
+    this.#become("waiting", { error, retry_ms });
   }
 
   #become(state, more = {}) {
@@ -237,44 +334,153 @@ export class Client extends Emitter {
   }
 }
 
+/** One socket, from the token on: whether it is answered, whether it is alive, which lanes are on it. */
+class Link {
+  lanes = new Map(); // by id
+  opened_at = 0;
+  #on;
+  #socket = null;
+  #timer; // the one thing waited for: an answer or the next ping
+  #heard = false;
+  #over = false;
+
+  constructor(on) {
+    this.#on = on;
+    this.#timer = setTimeout(() => this.fail(this.#socket ? silence : token_late), answer_within_ms);
+  }
+
+  dial(WebSocket, url, protocols) {
+    if (this.#over) return; // the token came too late
+    const socket = (this.#socket = new WebSocket(url, protocols));
+    socket.onmessage = ({ data }) => this.#receive(data);
+    socket.onclose = ({ code, reason }) => this.fail(close_failure(code, reason, this.opened_at > 0));
+    socket.onerror = () => {}; // says nothing that the close after it does not
+  }
+
+  /** Whether the socket took it. */
+  send(frame) {
+    if (this.#socket?.readyState !== 1) return false;
+    this.#socket.send(JSON.stringify(frame));
+    return true;
+  }
+
+  /** The greeting has come. */
+  stay() {
+    this.opened_at = performance.now();
+    this.#ping();
+  }
+
+  fail(error) {
+    if (this.#over) return;
+    this.drop();
+    this.#on.lost(error);
+  }
+
+  drop(code) {
+    this.#over = true;
+    clearTimeout(this.#timer);
+    if (!this.#socket) return;
+    this.#socket.onmessage = this.#socket.onclose = null; // a dead peer can delay the close event by minutes
+    this.#socket.close(code);
+  }
+
+  #receive(data) {
+    this.#heard = true;
+    let frame;
+    try {
+      frame = JSON.parse(data);
+    } catch {
+      return this.fail({ code: "bad_frame", message: "The server sent something that is not JSON." });
+    }
+    this.#on.frame(frame);
+  }
+
+  #ping() {
+    clearTimeout(this.#timer);
+    this.#heard = false;
+    this.send({ type: "ping", ts: Math.round(performance.now()) });
+    this.#timer = setTimeout(() => {
+      if (this.#heard) this.#ping();
+      else this.fail({ code: "connection_lost", message: "The server has stopped answering." });
+    }, ping_every_ms);
+  }
+}
+
 /**
  * What one prompt becomes. An iterator made at any time starts with the first delta; leaving its loop early
  * cancels the stream; a stream that failed makes the loop throw a WeirError.
- * Events: `created`, `delta` (a Delta), `done` (the Result).
+ * Events: `created`, `arrived` (a Delta, as it comes), `delta` (a Delta, when it is due: with `play` evenly,
+ * else as it comes), `state` ({state, error?}), `done` (the Result).
  */
 export class Stream extends Emitter {
-  /** @type {string | null} set once the server has taken the job */ response_id = null;
+  /** Set once the server has taken the job. */ response_id = null;
   /** Tokens received. */ seq = 0;
-  /** @type {Delta[]} */ deltas = [];
-  /** @type {Result | null} */ result = null;
-  /** @type {Promise<Result>} */ done;
-  #cancel;
+  deltas = [];
+  /** "waiting", "running", "reconnecting", "over" */ state = "waiting";
+  result = null;
+  done;
+  #text = "";
+  #playout = null;
+  #memory = null;
+  #hooks;
   #settle;
   #wake = () => {};
+  #shown; // the seq that the `delta` listeners have
+  #acked;
+  #loops = new Set(); // {seq}: what each loop has taken
 
   /** @internal */
-  constructor(id, request, cancel) {
+  constructor(request, saved, { play = false, remember, onstate } = {}, hooks) {
     super();
-    this.id = id;
     this.request = request;
+    if (saved) ({ response_id: this.response_id, seq: this.seq, text: this.#text = "" } = saved);
+    this.#shown = this.#acked = this.seq;
+    this.#hooks = hooks;
     this.done = new Promise((resolve) => (this.#settle = resolve));
-    this.#cancel = cancel;
+    if (play) this.#playout = new Playout((delta) => this.#show(delta));
+    if (remember !== undefined) this.#memory = new Memory(remember, this);
+    if (onstate) this.on("state", onstate);
   }
 
-  /** Asks the server to stop; `done` follows as `cancelled`, unless another end was faster. Idempotent. */
+  /** All text received, that of before a reload included. */
+  get text() {
+    return this.#text;
+  }
+
+  /** What `client.resume()` takes, or null before the server has taken the job; also this stream in JSON. */
+  get saved() {
+    if (this.response_id === null) return null;
+    return { response_id: this.response_id, seq: this.seq, text: this.#text, ...window_of(this.request) };
+  }
+
+  toJSON() {
+    return this.saved;
+  }
+
+  /**
+   * Asks the server to stop; `done` follows as `cancelled`, unless another end was faster. While the
+   * connection is away, the server is asked once the stream is resumed. Idempotent.
+   */
   cancel() {
-    this.#cancel();
+    this.#hooks.cancel();
   }
 
   async *[Symbol.asyncIterator]() {
+    const loop = { seq: this.#acked };
+    this.#loops.add(loop);
     try {
       for (let next = 0; ;) {
-        while (next < this.deltas.length) yield this.deltas[next++];
+        while (next < this.deltas.length) {
+          yield this.deltas[next];
+          loop.seq = Math.max(loop.seq, this.deltas[next++].seq);
+          this.#ack();
+        }
         if (this.result) break;
         await new Promise((resolve) => (this.#wake = both(this.#wake, resolve)));
       }
       if (this.result.error) throw new WeirError(this.result.error);
     } finally {
+      this.#loops.delete(loop);
       this.cancel();
     }
   }
@@ -290,24 +496,61 @@ export class Stream extends Emitter {
   /** @internal */
   start(frame) {
     this.response_id = frame.response_id;
+    this.#memory?.write();
+    this.become("running");
     this.emit("created", frame);
+  }
+
+  /** @internal What comes now comes after the token `seq`, which the server takes as acknowledged. */
+  go_on() {
+    this.#acked = this.seq;
+    if (this.state !== "running") this.become("running");
+    this.#ack();
   }
 
   /** @internal */
   push({ type, id, delta: text, n = 1, ...more }) {
     this.seq = more.seq;
+    this.#text += text;
     const delta = { text, n, at: performance.now(), ...more };
-    this.deltas.push(delta);
-    this.emit("delta", delta);
-    this.#news();
+    this.#memory?.write_soon();
+    this.emit("arrived", delta);
+    if (this.#playout) this.#playout.push(delta);
+    else this.#show(delta);
   }
 
   /** @internal */
   end({ type, id, response_id, seq, ...result }) {
+    this.#playout?.end();
     this.result = result;
+    if (result.error === closed) this.#memory?.write();
+    else this.#memory?.forget();
+    this.become("over", result.error);
     this.emit("done", result);
     this.#settle(result);
     this.#news();
+  }
+
+  /** @internal */
+  become(state, error) {
+    this.state = state;
+    this.emit("state", error ? { state, error } : { state });
+  }
+
+  #show(delta) {
+    this.deltas.push(delta);
+    this.emit("delta", delta);
+    this.#shown = delta.seq;
+    this.#ack();
+    this.#news();
+  }
+
+  /** Half a window at a time: what the slowest loop has taken or, without loops, what listeners have. */
+  #ack() {
+    const { window } = this.request;
+    if (!window || this.result) return;
+    const taken = Math.min(this.#shown, ...[...this.#loops].map(({ seq }) => seq));
+    if (taken - this.#acked >= Math.ceil(window / 2) && this.#hooks.ack(taken)) this.#acked = taken;
   }
 
   #news() {
@@ -317,9 +560,163 @@ export class Stream extends Emitter {
   }
 }
 
+const longest_ms = 250;
+const margin_ms = 20; // of that, for the time until the next frame is drawn
+const timer_ms = 5; // and for a timer that is late
+const remembered_deltas = 64;
+
+/** What waits, draws and tells the time; `frame` is left out where nothing is drawn. */
+const real_clock = {
+  now: () => performance.now(),
+  wait: (ms, call) => {
+    const timer = setTimeout(call, ms);
+    return () => clearTimeout(timer);
+  },
+  frame:
+    typeof requestAnimationFrame === "function"
+      ? (call) => {
+          const frame = requestAnimationFrame(call);
+          return () => cancelAnimationFrame(frame);
+        }
+      : undefined,
+};
+
+/**
+ * Shows deltas evenly: a buffer between their arrival and the eye.
+ *
+ * 1. The first delta is shown at once; none is shown later than 250 ms after it arrived.
+ * 2. Between the two, deltas follow at the mean rate of the last 64, held back just enough that those of them
+ *    that come late (all but 5 in 100) are still in time.
+ * 3. Elapsed time is measured, frames are not counted: slow frames make it coarser, never later and later.
+ * 4. A hidden page is not paced, and at the end all that is left is shown.
+ */
+export class Playout {
+  #show;
+  #clock;
+  #queue = []; // arrived, not shown
+  #recent = []; // the last that arrived: {at, seq}
+  #gap = 0; // mean time between their tokens
+  #slack = 0; // how late all but 5 in 100 of them are against that line
+  #shown_at = null; // when the last one shown was due
+  #delay = 0; // how long after its arrival that was
+  #stop_waiting = () => {};
+  #look = () => this.#play();
+
+  /** `show` is called once with each delta, in order. */
+  constructor(show, clock = real_clock) {
+    this.#show = show;
+    this.#clock = clock;
+    globalThis.document?.addEventListener("visibilitychange", this.#look);
+  }
+
+  push(delta) {
+    this.#learn(delta);
+    this.#queue.push(delta);
+    this.#play();
+  }
+
+  /** Shows at once what is left. */
+  end() {
+    this.#stop_waiting();
+    globalThis.document?.removeEventListener("visibilitychange", this.#look);
+    this.#flush();
+  }
+
+  #play() {
+    this.#stop_waiting();
+    if (globalThis.document?.hidden) this.#flush();
+    const now = this.#clock.now();
+    while (this.#queue.length > 0) {
+      const { at } = this.#queue[0];
+      const due = this.#due();
+      if (due > now) return this.#wait(due - now, at + longest_ms - timer_ms - now);
+      this.#shown_at = Math.max(due, at);
+      this.#delay = this.#shown_at - at;
+      this.#show(this.#queue.shift());
+    }
+  }
+
+  /** Frames may come seldom, or not at all where nothing of the page is seen: then a timer looks in time. */
+  #wait(due_in, late_in) {
+    const { frame, wait } = this.#clock;
+    const look = this.#look;
+    this.#stop_waiting = frame ? both(frame(look), wait(late_in, look)) : wait(due_in, look);
+  }
+
+  /** When the head of the queue is to be shown, such that everything behind it can still be in time. */
+  #due() {
+    if (this.#shown_at === null) return this.#queue[0].at;
+    const steer = this.#delay < 0.9 * this.#slack ? 1.15 : this.#delay > 1.1 * this.#slack ? 0.85 : 1;
+    let wait = this.#gap * this.#queue[0].n * steer;
+    const latest = longest_ms - margin_ms - this.#shown_at;
+    this.#queue.forEach(({ at }, i) => (wait = Math.min(wait, (at + latest) / (i + 1))));
+    return this.#shown_at + wait;
+  }
+
+  #learn({ at, seq }) {
+    this.#recent.push({ at, seq });
+    if (this.#recent.length > remembered_deltas) this.#recent.shift();
+    const first = this.#recent[0];
+    this.#gap = (at - first.at) / Math.max(1, seq - first.seq);
+    const late = this.#recent
+      .map((delta) => delta.at - first.at - (delta.seq - first.seq) * this.#gap)
+      .sort((a, b) => a - b);
+    this.#slack = Math.min(late[Math.floor(0.95 * (late.length - 1))] - late[0], 0.8 * longest_ms);
+  }
+
+  #flush() {
+    for (const delta of this.#queue.splice(0)) this.#show(delta);
+  }
+}
+
+/** What `remember` has kept under this key for `client.resume()`, or null. */
+export function remembered(key) {
+  return JSON.parse(globalThis.sessionStorage?.getItem(key) ?? "null");
+}
+
+/** Keeps in sessionStorage what resumes a stream, as long as there is something to resume. */
+class Memory {
+  #key;
+  #stream;
+  #timer = 0;
+
+  constructor(key, stream) {
+    if (!globalThis.sessionStorage) throw new TypeError("`remember` needs sessionStorage, and there is none.");
+    this.#key = key;
+    this.#stream = stream;
+  }
+
+  write_soon() {
+    this.#timer ||= setTimeout(() => this.write(), remember_every_ms);
+  }
+
+  /** Where the text does not fit, it is left out: a resume after token 0 brings all of it. */
+  write() {
+    this.#clear();
+    const { saved } = this.#stream;
+    if (!saved) return;
+    try {
+      sessionStorage.setItem(this.#key, JSON.stringify(saved));
+    } catch {
+      sessionStorage.removeItem(this.#key); // makes room
+      const { text, ...rest } = saved;
+      sessionStorage.setItem(this.#key, JSON.stringify({ ...rest, seq: 0 }));
+    }
+  }
+
+  forget() {
+    this.#clear();
+    sessionStorage.removeItem(this.#key);
+  }
+
+  #clear() {
+    clearTimeout(this.#timer);
+    this.#timer = 0;
+  }
+}
+
 /** What a `for await` over a stream throws. */
 export class WeirError extends Error {
-  /** @param {Failure} failure */
   constructor(failure) {
     super(failure.message);
     Object.assign(this, failure);
@@ -327,8 +724,33 @@ export class WeirError extends Error {
   }
 }
 
+const no_websocket =
+  "This environment has no WebSocket of its own. Pass one: npm install ws, then " +
+  'connect(url, { WebSocket: (await import("ws")).WebSocket }).';
+const silence = { code: "connection_lost", message: "The server is not answering." };
+const token_late = { code: "connection_lost", message: "The token for the connection did not come in time." };
+const refused = {
+  code: "connection_lost",
+  message:
+    "The server answers but does not open the connection. Likely causes: its option --allow-origin does " +
+    "not name this page's origin, or the key is missing or wrong.",
+};
 const closed = { code: "closed", message: "The client is closed." };
+const cancelled = { status: "cancelled", finish_reason: "cancel" };
 const final_codes = new Set(["bad_key", "forbidden"]);
+const busy_codes = new Set(["rate_limited", "overloaded"]); // a resume so refused is asked for again
+const not_resumed = {
+  unknown_type: "The connection was lost, and this server cannot resume a stream.",
+  resume_expired: "The connection was lost, and the server no longer keeps this response.",
+  not_found: "The connection was lost, and the server does not know this response any more.",
+  invalid_cursor: "The stream cannot be resumed: the server has fewer tokens of it than have arrived here.",
+};
+
+/** @returns {Failure} of a request that was sent and never answered */
+function fate_unknown({ code, message }) {
+  const why = "Whether the server has taken the request is not known, so it is not sent again.";
+  return { code, message: `${message} ${why}` };
+}
 
 /** What a close code means, in words for people. @returns {Failure} */
 function close_failure(code, reason, was_open) {
@@ -344,13 +766,30 @@ function close_failure(code, reason, was_open) {
     4441: ["max_age", "The server ends connections of this age; a new one is made."],
   }[code];
   if (known) return { code: known[0], message: known[1] };
-  const silence = was_open ? "The connection to the server was lost." : "The server is not answering.";
-  return { code: "connection_lost", message: reason || silence };
+  if (!was_open && !reason) return silence;
+  return { code: "connection_lost", message: reason || "The connection to the server was lost." };
 }
 
-/** @param {Failure} error @returns {Result} */
+/** Whether a weir server is there, without asking more of it than any page may. */
+async function is_alive(url) {
+  try {
+    const health = new URL("../health/live", url.replace(/^ws/, "http"));
+    const signal = AbortSignal.timeout(alive_within_ms);
+    const answer = await fetch(health, { mode: "no-cors", cache: "no-store", signal });
+    await answer.body?.cancel();
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** @returns {Result} */
 function failed(error) {
   return { status: "failed", finish_reason: "error", error };
+}
+
+function window_of({ window }) {
+  return window === undefined ? {} : { window };
 }
 
 function both(first, second) {

@@ -1,41 +1,9 @@
-// weir.js and pace.js in Node, against the scripted server.
+// weir.js in Node, against the scripted server: one connection. resume_test.js has what a lost one means.
 import assert from "node:assert/strict";
-import { after, test } from "node:test";
-import { WebSocket } from "ws";
-import { load_module, start_fake } from "./fake_server.js";
+import { after, mock, test } from "node:test";
+import { client_of, fake, pause, say, state, weir } from "./client_kit.js";
 
-const { connect } = await load_module("weir.js");
-const { even } = await load_module("pace.js");
-
-const clients = [];
-const servers = [];
-after(() => {
-  clients.forEach((client) => client.close());
-  return Promise.all(servers.map((server) => server.stop()));
-});
-
-async function fake(options) {
-  const server = await start_fake(options);
-  servers.push(server);
-  return server;
-}
-
-function client_of(server, options) {
-  const client = connect(server.url, { WebSocket, ...options });
-  clients.push(client);
-  return client;
-}
-
-/** Resolves with the next state change that `wanted` accepts. */
-const state = (client, wanted) =>
-  new Promise((resolve) => {
-    const off = client.on("state", (change) => wanted(change) && (off(), resolve(change)));
-  });
-
-const say = (...pieces) => {
-  return () => ({ pieces, gap_ms: () => 1 });
-};
-const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
+const { connect } = weir;
 
 test("a stream yields every delta in order and one result", async () => {
   const client = client_of(
@@ -150,33 +118,22 @@ test("a refused request ends its stream with the server's error, and the next on
   assert.equal((await client.create({ input: "" }).done).status, "completed");
 });
 
-test("a lost socket ends what ran on it in plain words, and is dialled again", async () => {
-  const server = await fake();
-  const client = client_of(server);
-  const stream = client.create({ input: "", max_tokens: 500 });
-  await new Promise((resolve) => stream.on("delta", resolve));
-  server.drop();
-  const { status, error } = await stream.done;
-  assert.equal(status, "failed");
-  assert.deepEqual(error, { code: "connection_lost", message: "The connection to the server was lost." });
-  await state(client, ({ state }) => state === "open");
-  assert.equal((await client.create({ input: "", max_tokens: 2 }).done).status, "incomplete");
-});
-
-test("the back-off doubles, keeps its jitter within half, and ends when the server is back", async () => {
+test("the back-off doubles, with full jitter, and ends when the server is back", async () => {
   const server = await fake();
   const client = client_of(server);
   await state(client, ({ state }) => state === "open");
+  const drawn = mock.method(Math, "random", () => 0.5);
+  after(() => drawn.mock.restore());
   await server.stop();
   const waits = [];
   client.on("state", ({ state, retry_ms }) => state === "waiting" && waits.push(retry_ms));
   while (waits.length < 3) await state(client, ({ state }) => state === "waiting");
-  waits.forEach((ms, i) =>
-    assert.ok(ms >= 125 * 2 ** i && ms <= 250 * 2 ** i, `attempt ${i} waits ${ms} ms`),
-  );
+  assert.deepEqual(waits.slice(0, 3), [125, 250, 500]);
+  drawn.mock.mockImplementation(() => 0);
   await fake({ port: server.port });
   client.retry();
   await state(client, ({ state }) => state === "open");
+  drawn.mock.restore();
 });
 
 test("a stream asked for while nobody answers fails with plain words", async () => {
@@ -187,10 +144,39 @@ test("a stream asked for while nobody answers fails with plain words", async () 
   assert.deepEqual(error, { code: "connection_lost", message: "The server is not answering." });
 });
 
+test("where the server lives and no connection opens, the words name the likely causes", async () => {
+  const server = await fake();
+  server.refuse_upgrades = true;
+  const { error } = await client_of(server).create({ input: "" }).done;
+  assert.equal(error.code, "connection_lost");
+  assert.match(error.message, /--allow-origin.*key/);
+});
+
+test("a function gives a token before each connection, and its failure is said", async () => {
+  const server = await fake({ plan: say({ delta: "in" }) });
+  const tokens = ["first", Promise.resolve("second"), Promise.reject(new Error("not logged in"))];
+  tokens[2].catch(() => {});
+  const client = client_of(server, { token: () => tokens.shift() });
+  await client.create({ input: "" }).done;
+  server.drop();
+  await state(client, ({ state }) => state === "open");
+  const tokens_of = (offered) => Buffer.from(offered.split("bearer.")[1], "base64url").toString();
+  assert.deepEqual(server.offered.map(tokens_of), ["first", "second"]);
+  server.drop();
+  await state(client, ({ state }) => state === "connecting");
+  const { error } = await state(client, ({ state }) => state === "waiting");
+  assert.match(error.message, /not logged in/);
+});
+
+test("without a WebSocket the constructor says what to pass", () => {
+  assert.throws(() => connect("http://localhost", { WebSocket: null }), /npm install ws.*WebSocket/);
+});
+
 test("the key travels in the handshake; a wrong one is not tried again", async () => {
   const server = await fake({ key: "sésame+/", plan: say({ delta: "in" }) });
-  assert.equal((await client_of(server, { key: "sésame+/" }).create({ input: "" }).done).status, "completed");
-  const client = client_of(server, { key: "wrong" });
+  const welcome = client_of(server, { token: "sésame+/" }).create({ input: "" });
+  assert.equal((await welcome.done).status, "completed");
+  const client = client_of(server, { token: "wrong" });
   const { error } = await state(client, ({ state }) => state === "closed");
   assert.equal(error.code, "bad_key");
   assert.equal((await client.create({ input: "" }).done).error.code, "closed");
@@ -202,46 +188,4 @@ test("close ends every stream", async () => {
   await state(client, ({ state }) => state === "open");
   client.close();
   assert.equal((await stream.done).error.code, "closed");
-});
-
-/** Feeds a paced stream from a list of arrival times and says when each delta was shown. */
-async function played(arrivals, status = "completed") {
-  const listeners = {};
-  const stream = { on: (name, listener) => (listeners[name] = listener) };
-  const shown = [];
-  const over = new Promise((resolve) =>
-    even(stream, ({ seq, at }) => shown.push({ seq, late: performance.now() - at }), resolve),
-  );
-  const start = performance.now();
-  for (const [i, at] of arrivals.entries()) {
-    await pause(Math.max(0, start + at - performance.now()));
-    listeners.delta({ text: "x", n: 1, seq: i + 1, at: performance.now() });
-  }
-  listeners.done({ status });
-  const at_done = shown.length;
-  await over;
-  return { shown, at_done };
-}
-
-test("even pacing shows everything once, in order, and plays clumps out", async () => {
-  const clumps = Array.from({ length: 40 }, (_, i) => Math.floor(i / 8) * 80);
-  const { shown, at_done } = await played(clumps);
-  assert.deepEqual(
-    shown.map(({ seq }) => seq),
-    clumps.map((_, i) => i + 1),
-  );
-  assert.ok(
-    shown.some(({ late }) => late > 5),
-    "the tokens of a clump are spread",
-  );
-  assert.ok(at_done < 40, "and its last ones come later");
-});
-
-test("a cancelled stream is shown to its end at once", async () => {
-  const { shown, at_done } = await played(
-    Array.from({ length: 16 }, (_, i) => Math.floor(i / 8) * 60),
-    "cancelled",
-  );
-  assert.equal(at_done, 16);
-  assert.equal(shown.length, 16);
 });

@@ -1,5 +1,6 @@
 // fake_server.js — a scripted weir server: serves net/page and speaks weir.v1, with a plan for each request
 // in place of a model.
+import { randomBytes } from "node:crypto";
 import { createReadStream, existsSync, readFileSync } from "node:fs";
 import { createServer } from "node:http";
 import { basename, extname, join } from "node:path";
@@ -32,14 +33,24 @@ const busy = {
 
 /**
  * A plan: {refuse: {code, message, param?}} or {pieces: [{delta, n?, seq?}], gap_ms: (i) => ms,
- * finish_reason}.
+ * finish_reason}. A job runs whether anybody follows it or not, and is kept until the server stops.
  * @param {{port?: number, key?: string, tokens_per_s?: number, plan?: (request: object) => object |
  *   undefined}} [options] plan: what to do with a request; undefined means a story told at tokens_per_s
  */
 export async function start_fake({ port = 0, key, tokens_per_s = 50, plan = () => undefined } = {}) {
+  const server = {
+    /** Every frame of every client. */ received: [],
+    /** By response_id. */ jobs: new Map(),
+    /** The protocols that each socket offered. */ offered: [],
+    /** What answers a resume in place of the job: an error frame's fields. */ refuse_resume: undefined,
+    /** Answers upgrades with 403. */ refuse_upgrades: false,
+    /** For each new socket: after how many bytes of frames, or of frames, it is cut; undefined: never.
+     * @type {(offered: string) => {bytes?: number, frames?: number} | undefined} */ cut: () => undefined,
+  };
   const http = createServer((request, response) => {
     const known = !key || request.headers.authorization === `Bearer ${key}`;
     const answers = { "/v1/models": { data: [] }, "/v1/stats": busy };
+    if (request.url === "/health/live") return response.end("{}");
     if (!(request.url in answers)) return serve_file(request, response);
     const answer = known ? answers[request.url] : { error: { message: "a key is needed" } };
     response.writeHead(known ? 200 : 401).end(JSON.stringify(answer));
@@ -48,33 +59,47 @@ export async function start_fake({ port = 0, key, tokens_per_s = 50, plan = () =
     noServer: true,
     handleProtocols: (offered) => (offered.has("weir.v1") ? "weir.v1" : false),
   });
-  const received = [];
   http.on("upgrade", (request, socket, head) => {
+    socket.on("error", () => {}); // a cut socket
     if (request.url !== "/v1/stream") return socket.end("HTTP/1.1 404 Not Found\r\n\r\n");
+    if (server.refuse_upgrades) return socket.end("HTTP/1.1 403 Forbidden\r\n\r\n");
     sockets.handleUpgrade(request, socket, head, (ws) => {
       const offered = request.headers["sec-websocket-protocol"] ?? "";
       const bearer = "bearer." + Buffer.from(key ?? "").toString("base64url");
+      server.offered.push(offered);
+      const cut = server.cut(offered);
       if (key && !offered.includes("bearer.")) return; // session.auth may still come
       if (key && !offered.split(/, */).includes(bearer)) return ws.close(4401, "bad key");
-      session(ws, (asked) => plan(asked) ?? story(asked, 1000 / tokens_per_s), received);
+      if (cut?.bytes !== undefined) cut_after(socket, cut.bytes);
+      session(ws, (asked) => plan(asked) ?? story(asked, 1000 / tokens_per_s), server, cut?.frames);
     });
   });
   await new Promise((resolve) => http.listen(port, "127.0.0.1", resolve));
   const bound = http.address().port;
-  return {
+  return Object.assign(server, {
     url: `http://127.0.0.1:${bound}/`,
     port: bound,
-    received,
     /** Cuts every socket without a goodbye. */
     drop: () => sockets.clients.forEach((ws) => ws.terminate()),
     /** Closes every socket with this code. */
     close: (code, reason) => sockets.clients.forEach((ws) => ws.close(code, reason)),
+    /** Asks every client to leave, and closes the sockets that are still there at the deadline. */
+    leave: (deadline_ms) => {
+      const frame = JSON.stringify({ type: "session.closing", reason: "max_age", deadline_ms });
+      for (const ws of sockets.clients) {
+        ws.send(frame);
+        setTimeout(() => ws.close(4441), deadline_ms).unref();
+      }
+    },
+    /** How many sockets are open. */
+    open: () => [...sockets.clients].filter((ws) => ws.readyState === ws.OPEN).length,
     stop: () => {
+      server.jobs.forEach((job) => job.forget());
       sockets.clients.forEach((ws) => ws.terminate());
       http.closeAllConnections();
       return new Promise((resolve) => http.close(resolve));
     },
-  };
+  });
 }
 
 function serve_file(request, response) {
@@ -88,9 +113,27 @@ function serve_file(request, response) {
   createReadStream(file).pipe(response);
 }
 
-function session(ws, plan, received) {
-  const lanes = new Map();
-  const send = (frame) => ws.readyState === ws.OPEN && ws.send(JSON.stringify(frame));
+/** Lets so many bytes more through, in the middle of a frame or not, and destroys the socket. */
+function cut_after(socket, bytes) {
+  const write = socket.write.bind(socket);
+  socket.write = (data, ...more) => {
+    const chunk = Buffer.from(data);
+    const room = bytes;
+    bytes -= chunk.length;
+    if (bytes > 0) return write(chunk, ...more);
+    if (room > 0) write(chunk.subarray(0, room), () => socket.destroy());
+    return false;
+  };
+}
+
+function session(ws, plan, server, frames = Infinity) {
+  const { received, jobs } = server;
+  const lanes = new Map(); // by id: {job, follower}
+  const send = (frame) => {
+    if (ws.readyState !== ws.OPEN) return;
+    if (frames-- > 0) ws.send(JSON.stringify(frame));
+    else ws.terminate();
+  };
   send({
     type: "session.created",
     session_id: "s_1",
@@ -105,55 +148,146 @@ function session(ws, plan, received) {
       max_age_ms: 3600000,
     },
   });
-  ws.on("close", () => lanes.forEach((lane) => lane.forget()));
+  ws.on("close", () => lanes.forEach(({ job, follower }) => job.leave(follower)));
+  const follow = (id, job, frame) => {
+    const follower = {
+      id,
+      window: frame.window ?? job.request.window ?? Infinity,
+      acked: frame.after ?? 0,
+      seq: frame.after ?? 0,
+      next: job.after(frame.after ?? 0),
+      send: (frame) => {
+        if (frame.type === "response.done") lanes.delete(id);
+        send({ ...frame, id });
+      },
+    };
+    lanes.set(id, { job, follower });
+    job.follow(follower);
+  };
+  const create = (frame) => {
+    const todo = plan(frame);
+    if (todo.refuse) return send({ type: "error", id: frame.id, fatal: false, ...todo.refuse });
+    const job = new Job(frame, todo);
+    jobs.set(job.response_id, job);
+    const { response_id } = job;
+    const model = frame.model ?? "story-teller";
+    send({ type: "response.created", id: frame.id, response_id, seq: 0, model });
+    follow(frame.id, job, frame);
+  };
+  const resume = (frame, { id, response_id, after } = frame) => {
+    const job = jobs.get(response_id);
+    const wrong = server.refuse_resume ?? (job ? undefined : not_found);
+    if (wrong) return send({ type: "error", id, fatal: false, ...wrong });
+    if (job.after(after) < 0)
+      return send({ type: "error", id, code: "invalid_cursor", message: `after: ${after}`, fatal: false });
+    send({ type: "response.resumed", id, response_id, after, seq: job.seq, status: job.status });
+    follow(id, job, frame);
+  };
   ws.on("message", (data) => {
     const frame = JSON.parse(data);
     received.push(frame);
-    if (frame.type === "ping") return send({ type: "pong", ts: frame.ts });
-    if (frame.type === "response.cancel") return lanes.get(frame.id)?.finish("cancelled", "cancel");
-    if (frame.type !== "response.create")
-      return send({ type: "error", code: "unknown_type", message: frame.type, fatal: false });
-    const todo = plan(frame);
-    if (todo.refuse) return send({ type: "error", id: frame.id, fatal: false, ...todo.refuse });
-    lanes.set(
-      frame.id,
-      run(frame, todo, send, () => lanes.delete(frame.id)),
-    );
+    const lane = lanes.get(frame.id);
+    switch (frame.type) {
+      case "ping":
+        return send({ type: "pong", ts: frame.ts });
+      case "response.create":
+        return create(frame);
+      case "response.resume":
+        return resume(frame);
+      case "response.cancel":
+        return lane?.job.finish("cancelled", "cancel");
+      case "response.ack":
+        return lane?.job.ack(lane.follower, frame.seq);
+    }
+    send({ type: "error", code: "unknown_type", message: frame.type, fatal: false });
   });
 }
 
-/** Plays one plan; every job ends in exactly one response.done. */
-function run({ id, model = "story-teller" }, { pieces, gap_ms, finish_reason = "stop" }, send, over) {
-  const response_id = Math.random().toString(16).slice(2).padEnd(32, "0");
-  const started = Date.now();
-  let seq = 0;
-  let next = 0;
-  let timer = 0;
-  const forget = () => clearTimeout(timer);
-  const finish = (status, reason) => {
-    forget();
-    over();
-    send({
+const not_found = { code: "not_found", message: "no such response" };
+
+/** Plays one plan into a log that any number of lanes follow; each of them gets exactly one response.done. */
+class Job {
+  response_id = randomBytes(16).toString("hex");
+  status = "in_progress";
+  seq = 0;
+  #log = []; // deltas without an id
+  #followers = new Set();
+  #started = Date.now();
+  #timer;
+  #done;
+
+  constructor(request, { pieces, gap_ms, finish_reason = "stop" }) {
+    this.request = request;
+    let next = 0;
+    const step = () => {
+      if (next === pieces.length)
+        return this.finish(finish_reason === "length" ? "incomplete" : "completed", finish_reason);
+      const piece = pieces[next++];
+      this.seq = piece.seq ?? this.seq + (piece.n ?? 1);
+      const t = (Date.now() - this.#started) * 1000;
+      this.#log.push({ type: "response.delta", t, ...piece, seq: this.seq });
+      this.#timer = setTimeout(step, gap_ms(next));
+      for (const follower of this.#followers) this.#deliver(follower);
+    };
+    this.#timer = setTimeout(step, gap_ms(0));
+  }
+
+  /** The place in the log after the token `seq`, or -1. */
+  after(seq) {
+    return seq === 0 ? 0 : this.#log.findLastIndex((piece) => piece.seq === seq) + 1 || -1;
+  }
+
+  follow(follower) {
+    this.#followers.add(follower);
+    this.#deliver(follower);
+  }
+
+  leave(follower) {
+    this.#followers.delete(follower);
+    if (this.#followers.size === 0 && this.request.on_disconnect === "cancel")
+      this.finish("cancelled", "cancel");
+  }
+
+  ack(follower, seq) {
+    follower.acked = seq;
+    this.#deliver(follower);
+  }
+
+  finish(status, reason) {
+    if (this.#done) return;
+    this.forget();
+    this.status = status;
+    this.#done = {
       type: "response.done",
-      id,
-      response_id,
-      seq,
+      response_id: this.response_id,
+      seq: this.seq,
       status,
       finish_reason: reason,
-      usage: { input_tokens: 9, output_tokens: seq, cached_tokens: 0 },
-    });
-  };
-  const step = () => {
-    if (next === pieces.length)
-      return finish(finish_reason === "length" ? "incomplete" : "completed", finish_reason);
-    const piece = pieces[next++];
-    seq = piece.seq ?? seq + (piece.n ?? 1);
-    send({ type: "response.delta", id, seq, t: (Date.now() - started) * 1000, ...piece, seq });
-    timer = setTimeout(step, gap_ms(next));
-  };
-  send({ type: "response.created", id, response_id, seq: 0, model });
-  timer = setTimeout(step, gap_ms(0));
-  return { forget, finish };
+      usage: { input_tokens: 9, output_tokens: this.seq, cached_tokens: 0 },
+    };
+    for (const follower of [...this.#followers]) this.#deliver(follower);
+  }
+
+  forget() {
+    clearTimeout(this.#timer);
+  }
+
+  /** What begins within the window, in one frame; the end follows what came before it, or a cancel. */
+  #deliver(follower) {
+    const most = follower.acked + follower.window;
+    const waiting = this.#log.slice(follower.next).filter(({ seq, n = 1 }) => seq - n < most);
+    const last = waiting.at(-1);
+    if (last) {
+      const n = waiting.reduce((sum, piece) => sum + (piece.n ?? 1), 0);
+      const delta = waiting.map((piece) => piece.delta).join("");
+      follower.seq = last.seq;
+      follower.next += waiting.length;
+      follower.send(n === 1 ? last : { ...last, n, delta });
+    }
+    if (!this.#done || (follower.next < this.#log.length && this.status !== "cancelled")) return;
+    this.#followers.delete(follower);
+    follower.send({ ...this.#done, seq: follower.seq });
+  }
 }
 
 /** Six sentences, begun at one that the seed chooses, told again and again up to max_tokens. */

@@ -1,0 +1,163 @@
+// weir.d.ts — the types of weir.js. What each part does is explained in docs/client.md.
+
+export interface Failure {
+  code: string;
+  /** For people. */ message: string;
+  /** The field that is wrong. */ param?: string;
+  retry_after_ms?: number;
+}
+
+export interface Message {
+  role: string;
+  content: string;
+}
+
+/** Every field goes to the server as it is; docs/wire.md has all of them. */
+export interface Request {
+  input: string | Message[] | number[];
+  model?: string;
+  max_tokens?: number;
+  temperature?: number;
+  top_p?: number;
+  top_k?: number;
+  min_p?: number;
+  repetition_penalty?: number;
+  frequency_penalty?: number;
+  presence_penalty?: number;
+  seed?: number;
+  stop?: string | string[];
+  ignore_eos?: boolean;
+  timing?: boolean;
+  on_disconnect?: "continue" | "cancel";
+  /** Tokens that the server sends beyond those that were taken here. */ window?: number;
+  on_lag?: "buffer" | "pause";
+  [field: string]: unknown;
+}
+
+export interface Delta {
+  text: string;
+  /** Tokens received so far. */ seq: number;
+  /** Tokens in this delta. */ n: number;
+  /** µs from the job's start to sampling, with `timing`. */ t?: number;
+  /** When it arrived, on performance.now()'s clock. */ at: number;
+  token_ids?: number[];
+}
+
+export interface Result {
+  status: "completed" | "incomplete" | "cancelled" | "failed";
+  finish_reason: string;
+  usage?: { input_tokens: number; output_tokens: number; cached_tokens?: number };
+  timing?: { [name: string]: number };
+  error?: Failure;
+}
+
+export interface Session {
+  session_id: string;
+  server: string;
+  models: string[];
+  limits: { [name: string]: number };
+}
+
+/** What `Client.resume` takes. */
+export interface Saved {
+  response_id: string;
+  seq: number;
+  text?: string;
+  window?: number;
+}
+
+/** waiting: for the next attempt. */
+export type State = "connecting" | "open" | "waiting" | "closed";
+export interface StateChange {
+  state: State;
+  error?: Failure;
+  /** Until the next attempt. */ retry_ms?: number;
+}
+
+/** waiting: for the connection or the server; reconnecting: it goes on once the connection is back. */
+export type StreamState = "waiting" | "running" | "reconnecting" | "over";
+export interface StreamStateChange {
+  state: StreamState;
+  error?: Failure;
+}
+
+export interface ConnectOptions {
+  /** An API key or a browser token, or what gives one; asked anew before each connection. */
+  token?: string | null | (() => string | null | Promise<string | null>);
+  /** Where the environment has none of its own. */ WebSocket?: unknown;
+}
+
+export interface StreamOptions {
+  /** Shows tokens evenly: `delta`, `deltas` and loops have them when they are due. */ play?: boolean;
+  /** The name in sessionStorage under which `saved` is kept while the stream runs. */ remember?: string;
+  /** A listener of `state`. */ onstate?: (change: StreamStateChange) => void;
+}
+
+export interface ClientEvents {
+  state: StateChange;
+  error: Failure;
+  closing: { reason: string; deadline_ms: number };
+}
+
+export interface StreamEvents {
+  created: { response_id: string; model: string; queue_position?: number; ignored?: string[] };
+  arrived: Delta;
+  delta: Delta;
+  state: StreamStateChange;
+  done: Result;
+}
+
+/** Connects, and stays connected until `close()`. `url`: of the server, or of its socket. */
+export function connect(url: string | URL, options?: ConnectOptions): Client;
+
+export class Client {
+  constructor(url: string | URL, options?: ConnectOptions);
+  state: State;
+  session: Session | null;
+  /** Returns a function that ends the listening. */
+  on<Name extends keyof ClientEvents>(name: Name, listener: (event: ClientEvents[Name]) => void): () => void;
+  create(request: Request, options?: StreamOptions): Stream;
+  resume(saved: Saved, options?: StreamOptions): Stream;
+  retry(): void;
+  close(): void;
+}
+
+export class Stream implements AsyncIterable<Delta> {
+  private constructor();
+  request: Partial<Request>;
+  response_id: string | null;
+  seq: number;
+  deltas: Delta[];
+  state: StreamState;
+  result: Result | null;
+  done: Promise<Result>;
+  get text(): string;
+  get saved(): Saved | null;
+  toJSON(): Saved | null;
+  /** Returns a function that ends the listening. */
+  on<Name extends keyof StreamEvents>(name: Name, listener: (event: StreamEvents[Name]) => void): () => void;
+  cancel(): void;
+  [Symbol.asyncIterator](): AsyncIterator<Delta>;
+}
+
+export interface Clock {
+  now(): number;
+  /** Returns a function that takes it back. */ wait(ms: number, call: () => void): () => void;
+  /** Before the next frame is drawn; left out where nothing is. */ frame?(call: () => void): () => void;
+}
+
+export class Playout<Shown extends { at: number; seq: number; n: number } = Delta> {
+  constructor(show: (delta: Shown) => void, clock?: Clock);
+  push(delta: Shown): void;
+  end(): void;
+}
+
+/** What `remember` has kept under this key, or null. */
+export function remembered(key: string): Saved | null;
+
+export class WeirError extends Error implements Failure {
+  constructor(failure: Failure);
+  code: string;
+  param?: string;
+  retry_after_ms?: number;
+}
