@@ -39,33 +39,3 @@ export const say = (...pieces) => {
 };
 
 export const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
-
-/** Numbers in [0, 1) from a seed: mulberry32. */
-export function seeded(seed) {
-  return () => {
-    seed = (seed + 0x6d2b79f5) | 0;
-    let x = Math.imul(seed ^ (seed >>> 15), 1 | seed);
-    x = (x + Math.imul(x ^ (x >>> 7), 61 | x)) ^ x;
-    return ((x ^ (x >>> 14)) >>> 0) / 2 ** 32;
-  };
-}
-
-/** 1 to 5 tokens every 45 ms, and a stall of 150 ms every 50 tokens: when each of them arrives. */
-export function bursty(seed, tokens = 600) {
-  const random = seeded(seed);
-  const arrivals = [];
-  for (let at = 100; arrivals.length < tokens; at += 45) {
-    for (let i = 1 + Math.floor(random() * 5); i > 0 && arrivals.length < tokens; i--) {
-      arrivals.push(at);
-      if (arrivals.length % 50 === 0) at += 150;
-    }
-  }
-  return arrivals;
-}
-
-/** The standard deviation of the gaps between these times, over their mean. */
-export function gap_cv(times) {
-  const gaps = times.slice(1).map((time, i) => time - times[i]);
-  const mean = gaps.reduce((sum, gap) => sum + gap, 0) / gaps.length;
-  return Math.sqrt(gaps.reduce((sum, gap) => sum + (gap - mean) ** 2, 0) / gaps.length) / mean;
-}

@@ -29,7 +29,8 @@ test("the package installs into an empty project, with its types and nothing els
   mkdirSync(place, { recursive: true });
   execFileSync("tar", ["-xf", join(project, filename), "-C", place, "--strip-components=1"]);
   writeFileSync(join(project, "package.json"), "{}");
-  const names = node(project, 'import * as weir from "weir.js"; console.log(Object.keys(weir).sort().join())');
+  const list_names = 'import * as weir from "weir.js"; console.log(Object.keys(weir).sort().join())';
+  const names = node(project, list_names);
   assert.deepEqual(names.trim().split(","), Object.keys(weir).sort());
   const said = node(
     project,

@@ -1,7 +1,8 @@
 // weir.js' playout buffer, in Node on a clock of the test's own, and as a stream's option `play`.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { arrived, bursty, client_of, fake, gap_cv, pause, say, weir } from "./client_kit.js";
+import { bursty, gap_cv } from "./bursts.js";
+import { arrived, client_of, fake, pause, say, weir } from "./client_kit.js";
 
 const { Playout } = weir;
 const frame_ms = 1000 / 60;
@@ -150,7 +151,8 @@ for (const [how, end, status] of [
   ["an error", (_, client) => client.close(), "failed"],
 ])
   test(`${how} shows what has arrived before the stream is over`, async () => {
-    const endless = () => ({ pieces: Array(400).fill({ delta: "x" }), gap_ms: (i) => (i % 8 === 0 ? 80 : 0) });
+    const pieces = Array(400).fill({ delta: "x" });
+    const endless = () => ({ pieces, gap_ms: (i) => (i % 8 === 0 ? 80 : 0) });
     const client = client_of(await fake({ plan: endless }));
     const stream = client.create({ input: "" }, { play: true });
     let shown_at_end;

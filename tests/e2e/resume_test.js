@@ -2,7 +2,8 @@
 import assert from "node:assert/strict";
 import { after, before, mock, test } from "node:test";
 import { WebSocket } from "ws";
-import { arrived, client_of, fake, pause, say, seeded, state, weir } from "./client_kit.js";
+import { seeded } from "./bursts.js";
+import { arrived, client_of, fake, pause, say, state, weir } from "./client_kit.js";
 
 // The back-off is drawn short, so that a thousand lost connections take seconds.
 before(() => mock.method(Math, "random", () => 0.02));
@@ -255,7 +256,7 @@ test("a window is acknowledged as the loop takes tokens, half a window at a time
   acks.forEach((seq, i) => assert.ok(seq - (acks[i - 1] ?? 0) >= 5));
 });
 
-test("a window without a loop is acknowledged as listeners are called, over lost connections too", async () => {
+test("a window without a loop is acknowledged by its listeners, on a second connection too", async () => {
   const server = await fake({ plan: say(...long) });
   const stream = client_of(server).create({ input: "", window: 3 });
   for (const tokens of [20, 60]) {
@@ -266,7 +267,7 @@ test("a window without a loop is acknowledged as listeners are called, over lost
   assert.equal(text_of(stream), whole);
 });
 
-/** One client with two streams, whose connections are cut up to four times at a place that the seed chooses. */
+/** One client with two streams, whose connections are cut up to four times where the seed says. */
 async function life(server, cuts, seed) {
   const random = seeded(seed);
   const integer = (least, most) => least + Math.floor(random() * (most - least + 1));
