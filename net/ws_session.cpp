@@ -11,9 +11,8 @@
 #include <boost/beast/websocket/stream.hpp>
 
 #include "net/handshake.h"
-#include "net/random_hex.h"
-#include "net/rate.h"
 #include "net/ws_closing.h"
+#include "net/ws_conversation.h"
 #include "net/ws_writer.h"
 
 namespace weir::net {
@@ -37,17 +36,15 @@ ws_frame_watch incoming_watch(const server_limits& l) {
 // What Beast may reserve at once beside a whole message (its tcp_frame_size).
 constexpr std::size_t read_ahead = 1536;
 
-class session : public std::enable_shared_from_this<session> {
+class session final : public std::enable_shared_from_this<session>, public ws_conversation::outside {
  public:
   session(std::shared_ptr<hub> h, asio::ip::tcp::socket socket, admission how)
       : at_(std::move(h)),
         hub_(*at_),
         counted_(hub_.server_ptr()),
         ws_(ws_transport(std::move(socket), incoming_watch(hub_.limits()), hub_.limits().drained_bytes())),
-        writer_(ws_.next_layer(), hub_.server()),
-        how_(std::move(how)),
-        rate_(hub_.limits().messages_per_s, hub_.limits().message_burst, hub_.limits().message_abuse,
-              steady_clock::now()),
+        conversation_(hub_, frames_, *this, std::move(how), steady_clock::now()),
+        writer_(frames_, ws_.next_layer(), hub_.server()),
         closing_(hub_.limits(), steady_clock::now()),
         pace_timer_(hub_.executor()) {}
 
@@ -60,25 +57,13 @@ class session : public std::enable_shared_from_this<session> {
   void prepare_socket();
   void end() noexcept;
 
-  void understand(std::string_view frame);
-  void on(ws::protocol_error& e) { say_error(std::move(e)); }
-  void on(ws::session_auth& m);
-  void on(ws::response_create& m);
-  void on(ws::response_resume& m);
-  void on(ws::response_ack& m);
-  void on(ws::response_cancel& m);
-  void on(ws::ping& m);
-  void on(ws::pong&) {}
-  bool judge_token(const std::string& lane, actors::request& r);
-  bool has_place_for(const std::string& lane);
-  ws::lane* find_lane(const std::string& id);
-  std::function<void()> news();
+  void write() override { write_next(); }
+  std::function<void()> news() override;
+  std::weak_ptr<outside> weak() override { return weak_from_this(); }
+  void say(std::string frame) override;
+  void close(close_code why) override;
+  void allow_messages() override { ws_.next_layer().incoming().set_most_bytes(hub_.limits().frame_bytes); }
   void wait_until(core::time_point due);
-
-  void welcome();
-  void say(std::string frame);
-  void say_error(ws::protocol_error e);
-  void close(close_code why);
   void judge_reader(steady_clock::time_point now, steady_clock::time_point waits_since);
   void hang_up();
 
@@ -91,9 +76,9 @@ class session : public std::enable_shared_from_this<session> {
   hub& hub_;
   counted_coroutine counted_;
   websocket::stream<ws_transport, false> ws_;
+  ws_frames frames_;
+  ws_conversation conversation_;
   ws_writer writer_;
-  admission how_;
-  rate_meter rate_;
   ws_closing closing_;
   error_code last_read_;  // how the last read ended
   asio::steady_timer pace_timer_;  // for tokens that a lane's pace holds back
@@ -105,7 +90,8 @@ class session : public std::enable_shared_from_this<session> {
 void session::prepare_socket() {
   ws_.set_option(websocket::stream_base::timeout{hub_.limits().handshake, hub_.limits().silent, true});
   ws_.set_option(websocket::stream_base::decorator(
-      [id = how_.request_id, ours = how_.subprotocol](websocket::response_type& r) {
+      [id = conversation_.how().request_id,
+       ours = conversation_.how().subprotocol](websocket::response_type& r) {
         r.set(http::field::server, "weir");
         r.set("x-request-id", id);
         if (ours) r.set(http::field::sec_websocket_protocol, subprotocol);
@@ -132,12 +118,13 @@ asio::awaitable<void> session::run(http::request<http::string_body> upgrade) {
     session& of;
     ~presence() { of.end(); }
   } const present{*this};
-  if (how_.caller.crowded()) {
+  const admission& how = conversation_.how();
+  if (how.caller.crowded()) {
     close(close_code::overloaded);
-  } else if (how_.wrong_key) {
+  } else if (how.wrong_key) {
     close(close_code::bad_key);
-  } else if (how_.authenticated) {
-    welcome();
+  } else if (how.authenticated) {
+    conversation_.welcome();
   }
   if (hub_.server().draining) hear(hub::event::drain);  // it was said before we could hear it
   if (hub_.server().stopping) hear(hub::event::close);
@@ -158,11 +145,12 @@ asio::awaitable<void> session::read_frames() {
   for (;;) {
     co_await ws_.async_read_some(buffer, 0, asio::redirect_error(asio::use_awaitable, last_read_));
     if (last_read_) co_return;
-    if (!how_.memory.resize(connection_bytes + buffer.capacity())) close(close_code::overloaded);
+    if (!conversation_.hold(connection_bytes + buffer.capacity())) close(close_code::overloaded);
     if (closing_.listens() && !ws_.is_message_done()) continue;
     if (closing_.listens()) {
       const auto data = buffer.cdata();
-      understand({static_cast<const char*>(data.data()), data.size()});
+      conversation_.understand({static_cast<const char*>(data.data()), data.size()}, ws_.got_text(),
+                               steady_clock::now());
     }
     buffer.clear();
     if (buffer.capacity() > 16 * 1024) buffer.shrink_to_fit();
@@ -176,7 +164,7 @@ void session::end() noexcept {
     hub_.server().count_close(reason_it_ended());
     pace_timer_.cancel();
   });
-  writer_.drop_lanes();  // what happens to their jobs: net/kept_jobs.h
+  frames_.drop_lanes();  // what happens to their jobs: net/kept_jobs.h
   hang_up();
 }
 
@@ -193,7 +181,7 @@ void session::write_next() {
     hub_.server().seen.note("a WebSocket's writing", std::current_exception());
     return hang_up();
   }
-  if (writer_.lanes().empty()) closing_.no_lane_left();
+  if (frames_.lanes().empty()) closing_.no_lane_left();
   if (how != ws_writer::outcome::said_all) return;
   if (const auto due = writer_.next_due()) wait_until(*due);
   if (const auto code = closing_.all_written()) ws_.next_layer().say_last(static_cast<std::uint16_t>(*code));
@@ -204,6 +192,12 @@ void session::write_rest() {
     if (ec) return self->hang_up();  // the pending read ends with it
     self->write_next();
   });
+}
+
+std::function<void()> session::news() {
+  return [self = weak_from_this()] {
+    if (auto alive = self.lock()) alive->write_next();
+  };
 }
 
 // Writes again when a token is due that a lane's pace holds back.
@@ -224,192 +218,12 @@ void session::hang_up() {
   ws_.next_layer().close();
 }
 
-// ---- what clients say
-
-void session::understand(std::string_view frame) {
-  if (!ws_.got_text())
-    return say_error({{}, "bad_message", "only text frames are understood", {}, {}, false});
-  auto message = ws::parse(frame, {hub_.limits().json_depth, hub_.limits().json_values});
-  const bool free_of_charge =
-      std::holds_alternative<ws::pong>(message) || std::holds_alternative<ws::response_ack>(message);
-  const auto verdict = free_of_charge ? rate_meter::verdict::fine : rate_.spend(steady_clock::now());
-  if (verdict == rate_meter::verdict::abuse) return close(close_code::too_many_messages);
-  if (!how_.authenticated && !std::holds_alternative<ws::session_auth>(message))
-    return close(close_code::bad_key);
-  // A cancel only ever makes less work: it is never refused.
-  if (verdict == rate_meter::verdict::too_fast && !std::holds_alternative<ws::response_cancel>(message)) {
-    const auto* create = std::get_if<ws::response_create>(&message);
-    const auto* resume = std::get_if<ws::response_resume>(&message);
-    return say_error({create ? create->id : resume ? resume->id : std::string(),
-                      "rate_limited",
-                      "too many messages in a second",
-                      {},
-                      rate_.wait().count(),
-                      false});
-  }
-  std::visit([this](auto& m) { on(m); }, message);
-}
-
-void session::on(ws::session_auth& m) {
-  auto from = hub_.server().bearers.judge(m.token, unix_ms());
-  if (!from) return close(close_code::bad_key);
-  if (!from->allows_origin(how_.origin)) return close(close_code::forbidden);
-  how_.from = std::move(*from);
-  if (!std::exchange(how_.authenticated, true)) welcome();
-}
-
-// Whether a lane with this id can be opened. If not, the client has been told.
-bool session::has_place_for(const std::string& lane) {
-  if (find_lane(lane)) {
-    say_error({lane, "duplicate_id", "a response with this id is still running", "id", {}, false});
-    return false;
-  }
-  if (writer_.lanes().size() < hub_.limits().jobs) return true;
-  say_error({lane,
-             "too_many_jobs",
-             fmt::format("a socket has at most {} responses at a time", hub_.limits().jobs),
-             {},
-             {},
-             false});
-  return false;
-}
-
-ws::lane* session::find_lane(const std::string& id) {
-  for (const auto& l : writer_.lanes())
-    if (l->id() == id) return l.get();
-  return nullptr;
-}
-
-void session::on(ws::response_create& m) {
-  if (!has_place_for(m.id)) return;
-  auto request = std::move(m.request);
-  request.who = how_.from.who;
-  if (!judge_token(m.id, request)) return;
-  kept_job job;
-  job.owner = request.who;
-  job.as_created = m.how.over({});
-  job.metadata = std::move(m.metadata);
-  job.cancel_when_left = m.cancel_on_disconnect;
-  job.pause_on_lag = m.pause_on_lag;
-  job.stream = hub_.server().service.submit(std::move(request), hub_.executor(), news());
-  auto follower = hub_.jobs().keep(std::move(job));
-  writer_.open_lane(std::make_unique<ws::lane>(std::move(m), std::move(follower)));
-}
-
-void session::on(ws::response_resume& m) {
-  if (!has_place_for(m.id)) return;
-  const auto id = core::job_id::parse(m.response_id);
-  if (!id) {
-    return say_error({m.id, no_such_job.code, std::string(no_such_job.message),
-                      std::string(no_such_job.param), {}, false});
-  }
-  auto job = followed_job::open(hub_, *id, how_.from.who, m.after, m.how, news());
-  writer_.open_lane(std::make_unique<ws::lane>(std::move(m), std::move(job)));
-}
-
-void session::on(ws::response_ack& m) {
-  ws::lane* const of = find_lane(m.id);
-  if (!of) {
-    if (!writer_.is_over(m.id)) say_error({m.id, "not_found", "there is no such response", "id", {}, false});
-    return;
-  }
-  if (of->ack(m.seq)) return write_next();
-  say_error({m.id, "invalid_cursor", "seq: so many tokens were not sent", "seq", {}, false});
-}
-
-// What calls a session when there is something to write.
-std::function<void()> session::news() {
-  return [self = weak_from_this()] {
-    if (auto alive = self.lock()) alive->write_next();
-  };
-}
-
-// Whether the client's token, if it has one, lets it make this job. If not, the client has been told.
-bool session::judge_token(const std::string& lane, actors::request& r) {
-  const auto& token = how_.from.token;
-  if (!token) return true;
-  if (how_.from.expired(unix_ms())) {
-    say_error(
-        {lane, "token_expired", "the token has expired: send session.auth with a new one", {}, {}, false});
-    return false;
-  }
-  if (r.model.empty()) r.model = token->model;
-  if (!how_.from.allows_model(r.model)) {
-    close(close_code::forbidden);
-    return false;
-  }
-  r.until_ended = hub_.server().token_jobs.take(r.who, token->max_jobs);
-  if (r.until_ended) return true;
-  say_error({lane,
-             "too_many_jobs",
-             fmt::format("this token allows {} responses at a time", token->max_jobs),
-             {},
-             {},
-             false});
-  return false;
-}
-
-void session::on(ws::response_cancel& m) {
-  for (const auto& l : writer_.lanes()) {
-    if (l->id() == m.id || l->response_id() == m.response_id) return l->cancel();
-  }
-  const auto unknown = [](std::string id) {
-    return ws::protocol_error{std::move(id), "not_found", "there is no such response", {}, {}, false};
-  };
-  if (!m.id.empty()) {
-    if (!writer_.is_over(m.id)) say_error(unknown(m.id));
-    return;
-  }
-  // It may be a job whose own socket is gone.
-  const auto id = core::job_id::parse(m.response_id);
-  if (!id) return say_error(unknown({}));
-  hub_.server().service.cancel_job(how_.from.who, *id, hub_.executor(),
-                                   [self = weak_from_this(), unknown](auto found) {
-                                     auto alive = self.lock();
-                                     if (alive && !found) alive->say_error(unknown({}));
-                                   });
-}
-
-void session::on(ws::ping& m) {
-  std::string frame;
-  ws::append_pong(frame, m.ts);
-  say(std::move(frame));
-}
-
-// ---- what the server says
-
-void session::welcome() {
-  ws_.next_layer().incoming().set_most_bytes(hub_.limits().frame_bytes);
-  ws::limits l;
-  const server_limits& have = hub_.limits();
-  std::vector<std::string> names;
-  for (const auto& m : hub_.server().service.models()) {
-    if (!how_.from.allows_model(m.name)) continue;
-    names.push_back(m.name);
-    l.max_tokens = std::max<std::uint64_t>(l.max_tokens, m.context);
-  }
-  l.max_jobs = have.jobs;
-  if (const auto& token = how_.from.token; token && token->max_jobs != 0)
-    l.max_jobs = std::min<std::uint64_t>(l.max_jobs, token->max_jobs);
-  l.max_frame = have.frame_bytes;
-  l.detach_grace_ms = static_cast<std::uint64_t>(have.detach_grace.count());
-  l.retain_ms = static_cast<std::uint64_t>(have.retain.count());
-  l.max_age_ms = static_cast<std::uint64_t>(have.max_age.count());
-  std::string frame;
-  ws::append_session_created(frame, random_hex(), "weir", names, l);
-  say(std::move(frame));
-}
+// ---- what is said
 
 void session::say(std::string frame) {
   if (closing_.at() != phase::open) return;
-  writer_.say(std::move(frame));
+  frames_.say(std::move(frame));
   write_next();
-}
-
-void session::say_error(ws::protocol_error e) {
-  std::string frame;
-  ws::append_error(frame, e);
-  say(std::move(frame));
 }
 
 void session::close(close_code why) {
@@ -424,7 +238,7 @@ void session::hear(hub::event e) {
       return tick();
     case hub::event::drain:
       if (closing_.drain()) say_closing("shutdown", hub_.server().options.drain);
-      if (writer_.lanes().empty() && closing_.no_lane_left()) write_next();
+      if (frames_.lanes().empty() && closing_.no_lane_left()) write_next();
       return;
     case hub::event::close:
       close(close_code::going_away);
@@ -442,7 +256,7 @@ void session::say_closing(std::string_view reason, std::chrono::milliseconds not
 void session::tick() {
   const auto now = steady_clock::now();
   if (!ws_.is_open()) closing_.peer_ends();
-  switch (closing_.tick(now, how_.authenticated, writer_.waits_since())) {
+  switch (closing_.tick(now, conversation_.how().authenticated, writer_.waits_since())) {
     case ws_closing::todo::nothing:
       break;
     case ws_closing::todo::announce:
@@ -459,7 +273,7 @@ void session::tick() {
 }
 
 void session::judge_reader(steady_clock::time_point now, steady_clock::time_point waits_since) {
-  const std::size_t waiting = writer_.backlog();
+  const std::size_t waiting = frames_.backlog();
   hub_.count_lag(now - waits_since, waiting);
   if (!closing_.too_slow(now, waits_since, waiting)) return;
   error_code ignored;

@@ -1,10 +1,9 @@
-// ws_session.h — one WebSocket that speaks weir.v1: a thin loop around ws_protocol and its lanes.
+// ws_session.h — one WebSocket that speaks weir.v1: its socket and its time.
 //
 // A coroutine on the shard reads: a read is always pending (pongs, closes and timeouts happen inside it).
-// Frames leave whenever there is news, one at a time, round-robin over lanes, by ws_transport's short way.
-// While the socket takes no more, whatever is queued for a lane until it is served goes into one frame;
-// there is no timer. Why and how the session closes is decided in ws_closing.h. The session ends with the
-// socket: its jobs are cancelled, or left to the hub for their grace.
+// What a message means is decided in ws_conversation.h, which frame comes next in ws_frames.h, and why and
+// how the session closes in ws_closing.h. ws_writer.h sends frames whenever there is news. The session ends
+// with the socket. What happens to its jobs then: kept_jobs.h.
 //
 // Thread safety: everything on the shard.
 #pragma once
@@ -14,19 +13,9 @@
 #include <boost/beast/http/string_body.hpp>
 
 #include "net/hub.h"
+#include "net/ws_conversation.h"
 
 namespace weir::net {
-
-struct admission {
-  bool authenticated = false;  // else session.auth has to come first
-  bool wrong_key = false;      // a key or token came with the handshake, and is not known
-  bearer from;                 // whose key or token let it in
-  std::string origin;          // the Origin header; empty: there was none
-  bool subprotocol = false;    // the client offered weir.v1
-  address_book::entry caller;
-  core::memory_hold memory;  // of the connection
-  std::string request_id;
-};
 
 // Completes the handshake; the session lives by itself until the socket is gone.
 // REQUIRES: `upgrade` is a WebSocket upgrade that may come in; called on the hub's shard.

@@ -1,26 +1,18 @@
-// ws_writer.h — sends the frames of a WebSocket session: the session's own, then those of its lanes.
+// ws_writer.h — sends a WebSocket session's frames (net/ws_frames.h) through its transport.
 //
 // write() sends frames until there is none left or the kernel has no more room. The session calls write()
 // whenever there may be something new, and send_rest() after the kernel has taken only a part of a frame.
 //
 // Thread safety: everything on the session's shard.
-//
-// Invariants:
-//   1. A lane's frame is made when it can be sent. It has everything that was queued for the lane until then.
-//   2. The session's own frames are sent before those of any lane, in the order of say(). The lanes are
-//      served round-robin.
 #pragma once
 
 #include <chrono>
-#include <deque>
 #include <functional>
-#include <memory>
 #include <optional>
-#include <string>
-#include <vector>
+#include <string_view>
 
 #include "net/hub.h"
-#include "net/ws_lane.h"
+#include "net/ws_frames.h"
 #include "net/ws_transport.h"
 
 namespace weir::net {
@@ -30,21 +22,9 @@ class ws_writer {
   using error_code = boost::system::error_code;
   using time_point = std::chrono::steady_clock::time_point;
 
-  // `way` and `all` must outlive the writer.
-  ws_writer(ws_transport& way, server_state& all) : way_(way), all_(all) {}
-
-  // ---- what is to be sent
-
-  // Queues a frame of the session's own. `frame`: the payload, one JSON object.
-  void say(std::string frame);
-  void open_lane(std::unique_ptr<ws::lane> l) { lanes_.push_back(std::move(l)); }
-  const std::vector<std::unique_ptr<ws::lane>>& lanes() const noexcept { return lanes_; }
-  void drop_lanes() { lanes_.clear(); }
-  // Whether a lane with this id was among the last 256 that ended.
-  bool is_over(const std::string& id) const;
-  std::size_t backlog();  // bytes that wait for the socket
-
-  // ---- sending
+  // All three must outlive the writer.
+  ws_writer(ws_frames& frames, ws_transport& way, server_state& all)
+      : frames_(frames), way_(way), all_(all) {}
 
   enum class outcome {
     said_all,  // nothing is left to send
@@ -65,17 +45,11 @@ class ws_writer {
 
  private:
   bool choose(bool with_lanes);
-  void lane_over(std::size_t at);
   void frame_left();
 
+  ws_frames& frames_;
   ws_transport& way_;
   server_state& all_;
-
-  std::deque<std::string> to_say_;  // the session's own frames
-  std::size_t to_say_bytes_ = 0;
-  std::vector<std::unique_ptr<ws::lane>> lanes_;
-  std::size_t next_lane_ = 0;     // the lane that is asked first
-  std::deque<std::string> over_;  // ids of the last lanes that ended
 
   text_frame frame_;       // the frame being sent
   std::string_view rest_;  // the part of frame_ that the kernel has not taken

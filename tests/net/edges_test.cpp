@@ -85,7 +85,7 @@ const refused_frame refused_frames[] = {
      [](ws_client& c) { c.send(create("a", fmt::format(R"("input":"{}")", std::string(64, 'x')))); }},
     {"model_not_found", "model", as_is,
      [](ws_client& c) { c.send(create("a", R"("input":"x","model":"y")")); }},
-    {"not_found", nullptr, as_is, [](ws_client& c) { c.send(R"({"type":"response.cancel","id":"never"})"); }},
+    {"not_found", "id", as_is, [](ws_client& c) { c.send(R"({"type":"response.cancel","id":"never"})"); }},
     {"not_found", "id", as_is,
      [](ws_client& c) { c.send(R"({"type":"response.ack","id":"never","seq":1})"); }},
     {"not_found", "response_id", as_is,
