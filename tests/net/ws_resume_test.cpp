@@ -1,5 +1,9 @@
 // Streams that survive their socket: resume on any shard, followers beside each other, windows, pauses.
+#include <algorithm>
+#include <boost/json/serialize.hpp>
+
 #include "tests/support/http_client.h"
+#include "tests/support/toy_directory.h"
 #include "tests/support/ws_talk.h"
 
 using namespace weir;
@@ -67,6 +71,51 @@ TEST_CASE("resume: dropped again and again, on every shard, the text goes on wit
   CHECK(lane.text == sim_text(9, 400));
   CHECK(lane.ids.size() == 400);
   CHECK(lane.done->at("usage").at("output_tokens") == 400);
+}
+
+// A model of random bytes: most characters take several tokens.
+TEST_CASE("resume: cuts inside of characters and of a stop string change nothing") {
+  const test::temporary_dir dir;
+  test::write_toy_directory(dir.path());
+  server_options o;
+  o.model_dir = dir.path().string();
+  server_fixture f(o);
+  const auto fields = [](const std::string& stop) {
+    return R"("max_tokens":300,"temperature":1,"seed":3,"ignore_eos":true)" +
+           (stop.empty() ? stop : R"(,"stop":)" + boost::json::serialize(boost::json::value(stop)));
+  };
+  const auto at_once = [&](const std::string& stop) {
+    ws_client c(f.port());
+    begin(c, fields(stop));
+    return read_lane(c).text;
+  };
+  const auto in_cuts = [&](const std::string& stop) {
+    auto c = std::make_unique<ws_client>(f.port());
+    const auto id = begin(*c, R"("window":3,)" + fields(stop));
+    lane_reader lane;
+    for (int cuts = 0;; ++cuts) {
+      lane.take(c->read());
+      if (lane.done) return std::pair(lane.text, cuts);
+      c->drop();
+      c = std::make_unique<ws_client>(f.port());
+      CHECK(resume_on(*c, id, lane).at("type") == "response.resumed");
+    }
+  };
+
+  const std::string whole = at_once({});
+  CHECK(std::ranges::count_if(whole, [](char b) { return (b & 0xC0) == 0x80; }) > 50);
+  const auto [text, cuts] = in_cuts({});
+  CHECK(text == whole);
+  CHECK(cuts > 50);
+
+  // a letter of one byte and one of two
+  const auto width = [](char b) { return (b & 0x80) == 0 ? 1 : (b & 0xE0) == 0xC0 ? 2 : 0; };
+  std::size_t at = whole.size() / 3;
+  while (width(whole.at(at)) != 1 || width(whole.at(at + 1)) != 2) ++at;
+  const std::string stop = whole.substr(at, 3);
+  const std::string before = whole.substr(0, whole.find(stop));
+  CHECK(at_once(stop) == before);
+  CHECK(in_cuts(stop).first == before);
 }
 
 TEST_CASE("resume: an ended job gives what was missed in pieces of 64 KiB, and its end, again and again") {

@@ -9,9 +9,10 @@ namespace weir::tests {
 server_fixture::server_fixture(server_options o) : io(o.shards, seen) {
   actors::service_options s;
   s.seen = seen;
-  s.models.push_back({"sim", "sim:" + o.sim, false});
+  const bool computes = !o.model_dir.empty();
+  s.models.push_back({computes ? "toy" : "sim", computes ? o.model_dir : "sim:" + o.sim, false});
   s.owner = o.owner;
-  s.owner.device = "sim";
+  s.owner.device = computes ? "reference" : "sim";
   s.share_prefixes = o.share_prefixes;
   service = std::make_unique<actors::service>(std::move(s), clock);
   std::promise<core::result<>> loaded;

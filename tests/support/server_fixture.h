@@ -1,4 +1,4 @@
-// server_fixture.h — a whole server on a loopback port over the simulated device, for tests.
+// server_fixture.h — a whole server on a loopback port for tests: over the simulated device, or over a model.
 #pragma once
 
 #include <functional>
@@ -14,6 +14,7 @@ namespace weir::tests {
 
 struct server_options {
   std::string sim = "rate=5000,prefill=100000000";
+  std::string model_dir;  // a model that computes, on the reference backend, instead of the simulated one
   actors::owner_options owner;
   net::server_options net;
   std::size_t shards = 2;
