@@ -100,10 +100,6 @@ struct job_stream::state_block final : core::token_sink, waker {
   std::atomic<bool> cancelled{false};
   std::atomic<core::time_point> cancelled_at{core::time_point::max()};  // of the first cancel()
 
-  // Until when the job has to pause; min(): it has to go on.
-  std::atomic<core::time_point> rest_until{core::time_point::min()};
-  std::atomic<bool> rest_told{false};  // a rest_job is in the owner's mailbox; the owner clears it
-
   // --- Set by the text task before the owner learns of the job; then the owner's.
   std::shared_ptr<const served_model> taken_by;  // model whose admission counts the job until finish()
   std::shared_ptr<waiting_prompt> prompt;        // shared by the request's choices; null after a token
@@ -124,27 +120,32 @@ struct job_stream::state_block final : core::token_sink, waker {
   moodycamel::ReaderWriterQueue<core::token> queue{queue_items};
   std::atomic<std::uint64_t> readable{0};
 
-  // --- Shard's thread.
+  // --- Shard's thread. What every token needs comes first: the jobs of thousands of clients fit no cache.
   phase now = phase::pending;
-  std::uint32_t taken = 0;                    // tokens taken from the queue
-  std::shared_ptr<const served_model> model;  // set by admitted()
-  std::uint32_t queue_position = 0;           // set by admitted()
-  std::optional<core::detokenizer> text;      // set by admitted()
-  token_log log;
+  unsigned telling = 0;         // calls of changed() in progress, which may nest
+  std::uint32_t taken = 0;      // tokens taken from the queue
   std::uint64_t log_bytes = 0;  // bytes of the log that `memory` includes
-  core::error why_refused;      // in phase refused
-  outcome result;               // in phase done
-  // Reason of a cancel that came before admitted(), for the owner.
-  core::finish_reason wanted_end = core::finish_reason::cancel;
   struct follower {
     std::uint64_t handle;
     reader tell;
     bool gone = false;  // it left inside changed(), which removes it
   };
   std::list<follower> readers;  // a list, because readers may come and go inside changed()
-  unsigned telling = 0;         // calls of changed() in progress, which may nest
+  token_log log;
+  std::optional<core::detokenizer> text;      // set by admitted()
+  std::shared_ptr<const served_model> model;  // set by admitted()
+  std::uint32_t queue_position = 0;           // set by admitted()
+  // Reason of a cancel that came before admitted(), for the owner.
+  core::finish_reason wanted_end = core::finish_reason::cancel;
   std::uint64_t next_reader = 1;
-  end_hook at_end;  // null once it was called
+  core::error why_refused;  // in phase refused
+  outcome result;           // in phase done
+  end_hook at_end;          // null once it was called
+
+  // --- Any thread, seldom.
+  // Until when the job has to pause; min(): it has to go on.
+  std::atomic<core::time_point> rest_until{core::time_point::min()};
+  std::atomic<bool> rest_told{false};  // a rest_job is in the owner's mailbox; the owner clears it
 };
 
 // The jobs that have tokens or endings to publish. flush() publishes all of them and wakes each shard with

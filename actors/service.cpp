@@ -277,7 +277,7 @@ void service::cancel_job(asker who, core::job_id id, executor ex,
       actors::find_job(who, id, true, [ex, done](auto v) { post_call(ex, done, std::move(v)); }));
 }
 
-core::time_point service::now() const noexcept { return p_->time.now(); }
+const core::clock& service::clock() const noexcept { return p_->time; }
 const std::shared_ptr<core::memory_account>& service::memory() const noexcept { return p_->memory; }
 core::incidents& service::seen() const noexcept { return *p_->seen; }
 

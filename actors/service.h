@@ -118,7 +118,8 @@ class service {
   // Cancels a job. The answer comes when it has ended, with its final state; nullopt as for find_job().
   void cancel_job(asker who, core::job_id id, executor ex, std::function<void(std::optional<job_view>)> done);
 
-  core::time_point now() const noexcept;  // on its clock
+  const core::clock& clock() const noexcept;
+  core::time_point now() const noexcept { return clock().now(); }
   // Account of the memory that clients make the process hold.
   const std::shared_ptr<core::memory_account>& memory() const noexcept;
   core::incidents& seen() const noexcept;  // as in service_options

@@ -26,7 +26,7 @@ bool ws_frames::is_over(const std::string& id) const {
 }
 
 bool ws_frames::take(std::string& out, ws::scratch& s, bool with_lanes) {
-  if (!to_say_.empty()) {
+  if (to_say_bytes_ > 0) {
     out += to_say_.front();
     to_say_bytes_ -= to_say_.front().size();
     to_say_.pop_front();

@@ -36,11 +36,12 @@ class ws_frames {
  private:
   void lane_over(std::size_t at);
 
-  std::deque<std::string> to_say_;  // the session's own frames
-  std::size_t to_say_bytes_ = 0;
+  // What every frame needs comes first.
   std::vector<std::unique_ptr<ws::lane>> lanes_;
-  std::size_t next_lane_ = 0;     // the lane that is asked first
-  std::deque<std::string> over_;  // ids of the last lanes that ended
+  std::size_t next_lane_ = 0;       // the lane that is asked first
+  std::size_t to_say_bytes_ = 0;    // of to_say_; 0: it is empty
+  std::deque<std::string> to_say_;  // the session's own frames
+  std::deque<std::string> over_;    // ids of the last lanes that ended
 };
 
 }  // namespace weir::net

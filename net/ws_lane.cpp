@@ -17,22 +17,24 @@ std::uint32_t next_random(std::uint32_t& state) {
 }  // namespace
 
 lane::lane(response_create c, kept_jobs::follower job)
-    : id_(std::move(c.id)),
-      response_id_(job.job().stream->id().text()),
-      own_(std::move(job)),
-      how_(own_.job().as_created),
-      ignored_(std::move(c.ignored)),
+    : stream_(job.job().stream.get()),
+      how_(job.job().as_created),
+      padding_(static_cast<std::uint32_t>(stream_->id().lo)),
+      id_(std::move(c.id)),
+      response_id_(stream_->id().text()),
       pacer_(0),
-      padding_(static_cast<std::uint32_t>(std::hash<std::string>()(response_id_))) {}
+      own_(std::move(job)),
+      ignored_(std::move(c.ignored)) {}
 
 lane::lane(response_resume r, std::shared_ptr<followed_job> job)
-    : id_(std::move(r.id)),
-      response_id_(std::move(r.response_id)),
-      resumed_(std::move(job)),
-      shown_(static_cast<std::uint32_t>(r.after)),
+    : shown_(static_cast<std::uint32_t>(r.after)),
       acked_(shown_),
-      pacer_(shown_),
-      padding_(static_cast<std::uint32_t>(std::hash<std::string>()(response_id_ + id_))) {}
+      stream_(nullptr),
+      resumed_(std::move(job)),
+      padding_(static_cast<std::uint32_t>(std::hash<std::string>()(r.response_id + r.id))),
+      id_(std::move(r.id)),
+      response_id_(std::move(r.response_id)),
+      pacer_(shown_) {}
 
 lane::next lane::take(std::string& out, scratch& s) {
   if (!begun_) return begin(out);
@@ -53,11 +55,13 @@ lane::next lane::begin(std::string& out) {
     const auto& b = resumed_->begun();
     if (!b) return next::nothing;
     how_ = b->how;
+    created_ = b->created;
+    log_ = &resumed_->log();
     begun_ = true;
     append_resumed(out, names(), shown_, b->head, b->status);
     return next::frame;
   }
-  const actors::job_stream& job = *own_.job().stream;
+  const actors::job_stream& job = *stream_;
   if (job.state() == phase::pending) return next::nothing;
   if (job.state() == phase::refused) {
     append_error(out, refusal(id_, job.refusal()));
@@ -67,15 +71,16 @@ lane::next lane::begin(std::string& out) {
     append_done(out, names(), 0, job.ended());
     return next::last_frame;
   }
+  created_ = job.created();
+  log_ = &job.log();
   begun_ = true;
   append_created(out, names(), job.model(), job.queue_position(), ignored_);
   return next::frame;
 }
 
 lane::picture lane::look() const {
-  if (resumed_) return {resumed_->log(), resumed_->base(), resumed_->begun()->created, resumed_->ended()};
-  const actors::job_stream& job = *own_.job().stream;
-  return {job.log(), 0, job.created(), job.state() == phase::done ? &job.ended() : nullptr};
+  if (resumed_) return {*log_, resumed_->base(), resumed_->ended()};
+  return {*log_, 0, stream_->state() == phase::done ? &stream_->ended() : nullptr};
 }
 
 lane_names lane::names() const {
@@ -107,7 +112,7 @@ bool lane::take_delta(std::string& out, scratch& s, const picture& job) {
   d.token_ids = s.ids;
   if (how_.pad) d.more_padding = next_random(padding_);
   append_delta(out, d);
-  if (!resumed_) s.sampled = job.created + std::chrono::microseconds(at_us);
+  if (!resumed_) s.sampled = created_ + std::chrono::microseconds(at_us);
   shown_ = to;
   return true;
 }
@@ -116,10 +121,10 @@ bool lane::take_delta(std::string& out, scratch& s, const picture& job) {
 std::uint32_t lane::may_send(scratch& s, const picture& job) {
   std::uint32_t to = in_window(job);
   if (how_.even && !job.ended) {
-    const auto since = std::chrono::duration_cast<std::chrono::microseconds>(s.now - job.created);
+    const auto since = std::chrono::duration_cast<std::chrono::microseconds>(s.clock->now() - created_);
     to = std::min(to, pacer_.due(job.log, job.base, since.count()));
     if (const auto due = pacer_.next_due()) {
-      const core::time_point at = job.created + std::chrono::microseconds(*due);
+      const core::time_point at = created_ + std::chrono::microseconds(*due);
       s.due = std::min(s.due.value_or(at), at);
     }
   }

@@ -25,7 +25,7 @@ namespace weir::net::ws {
 struct scratch {
   std::string text;
   std::vector<core::token_id> ids;
-  core::time_point now;                     // on the service's clock; set by the caller
+  const core::clock* clock = nullptr;       // the service's; set by the caller
   std::optional<core::time_point> sampled;  // when the frame's last token was sampled; nullopt: it has none
   // When the next token is due of all lanes that were asked and have pace "even"; nullopt: of none.
   std::optional<core::time_point> due;
@@ -59,7 +59,6 @@ class lane {
   struct picture {
     const actors::token_log& log;
     std::uint32_t base;
-    core::time_point created;
     const actors::outcome* ended;  // null: more tokens may come
     std::uint32_t published() const { return base + log.whole(); }
   };
@@ -70,15 +69,19 @@ class lane {
   std::uint32_t may_send(scratch& s, const picture& job);
   lane_names names() const;
 
-  std::string id_, response_id_;
-  kept_jobs::follower own_;                // of a lane that created its job
-  std::shared_ptr<followed_job> resumed_;  // of a lane that resumed a job
-  follow_options how_;
-  std::vector<std::string> ignored_;
+  // What every frame needs comes first: the lanes of thousands of clients fit no cache.
   std::uint32_t shown_ = 0, acked_ = 0;
-  bool begun_ = false;  // created or resumed has been taken
-  token_pacer pacer_;
+  bool begun_ = false;                      // created or resumed has been taken; then log_ is not null
+  const actors::token_log* log_ = nullptr;  // of the job, or of resumed_
+  core::time_point created_;                // of the job
+  const actors::job_stream* stream_;        // of a lane that created its job; else null
+  std::shared_ptr<followed_job> resumed_;   // of a lane that resumed a job; else null
+  follow_options how_;
   std::uint32_t padding_ = 0;  // state of the generator of paddings' lengths
+  std::string id_, response_id_;
+  token_pacer pacer_;
+  kept_jobs::follower own_;  // of a lane that created its job
+  std::vector<std::string> ignored_;
 };
 
 }  // namespace weir::net::ws

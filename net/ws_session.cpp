@@ -43,9 +43,9 @@ class session final : public std::enable_shared_from_this<session>, public ws_co
         hub_(*at_),
         counted_(hub_.server_ptr()),
         ws_(ws_transport(std::move(socket), incoming_watch(hub_.limits()), hub_.limits().drained_bytes())),
-        conversation_(hub_, frames_, *this, std::move(how), steady_clock::now()),
-        writer_(frames_, ws_.next_layer(), hub_.server()),
         closing_(hub_.limits(), steady_clock::now()),
+        writer_(frames_, ws_.next_layer(), hub_.server()),
+        conversation_(hub_, frames_, *this, std::move(how), steady_clock::now()),
         pace_timer_(hub_.executor()) {}
 
   asio::awaitable<void> run(http::request<http::string_body> upgrade);
@@ -76,10 +76,10 @@ class session final : public std::enable_shared_from_this<session>, public ws_co
   hub& hub_;
   counted_coroutine counted_;
   websocket::stream<ws_transport, false> ws_;
+  ws_closing closing_;
+  ws_writer writer_;
   ws_frames frames_;
   ws_conversation conversation_;
-  ws_writer writer_;
-  ws_closing closing_;
   error_code last_read_;  // how the last read ended
   asio::steady_timer pace_timer_;  // for tokens that a lane's pace holds back
   core::time_point awaited_ = core::time_point::max();  // when pace_timer_ ends; max(): it does not run

@@ -33,12 +33,11 @@ bool ws_writer::choose(bool with_lanes) {
   frame_.clear();
   scratch_.sampled.reset();
   scratch_.due.reset();
-  scratch_.now = all_.service.now();
   return frames_.take(frame_.payload(), scratch_, with_lanes);
 }
 
 void ws_writer::frame_left() {
-  if (scratch_.sampled) all_.sampled_to_sent.add(all_.service.now() - *scratch_.sampled);
+  if (scratch_.sampled) all_.sampled_to_sent.add(scratch_.clock->now() - *scratch_.sampled);
 }
 
 }  // namespace weir::net

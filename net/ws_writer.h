@@ -24,7 +24,9 @@ class ws_writer {
 
   // All three must outlive the writer.
   ws_writer(ws_frames& frames, ws_transport& way, server_state& all)
-      : frames_(frames), way_(way), all_(all) {}
+      : frames_(frames), way_(way), all_(all) {
+    scratch_.clock = &all.service.clock();
+  }
 
   enum class outcome {
     said_all,  // nothing is left to send
