@@ -213,6 +213,7 @@ void job_stream::state_block::rest(std::optional<core::time_point> until) {
 void job_stream::state_block::end(outcome o) {
   now = phase::done;
   result = std::move(o);
+  log.finish();
   if (model) memory.force(log_bytes);  // the prompt is gone
   tell_ended(result);
   changed();

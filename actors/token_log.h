@@ -40,6 +40,9 @@ class token_log {
     }
     whole_ = size();
   }
+  // The job has ended: nothing follows.
+  void finish() noexcept { finished_ = true; }
+  bool finished() const noexcept { return finished_; }
   // Appends the tokens `from` to `to` - 1 of another log. REQUIRES: from <= to <= log.size().
   void append_part(const token_log& log, std::uint32_t from, std::uint32_t to) {
     const std::size_t shift = text_.size() - log.text_begin(from);
@@ -97,6 +100,7 @@ class token_log {
   std::vector<entry> entries_;
   std::string text_;
   std::uint32_t whole_ = 0;
+  bool finished_ = false;
 };
 
 }  // namespace weir::actors

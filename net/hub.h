@@ -56,8 +56,8 @@ struct server_state {
   std::string listen_host;  // as bound; constant once the server has started
   bool loopback = false;    // listen_host is a loopback address; constant once the server has started
   std::atomic<bool> draining{false}, stopping{false};
-  std::atomic<std::int64_t> sessions{0};  // WebSockets
-  std::vector<std::weak_ptr<hub>> hubs;   // of all shards; constant once the server has started
+  std::atomic<std::int64_t> sessions{0};         // WebSockets
+  std::vector<std::weak_ptr<hub>> hubs;          // of all shards; constant once the server has started
   std::atomic<std::uint64_t> retained_bytes{0};  // of ended jobs that can still be resumed
   // For each frame, the time from the sampling of its last token until the kernel took the frame.
   core::delays sampled_to_sent;
@@ -93,6 +93,8 @@ class hub : public std::enable_shared_from_this<hub> {
   const server_limits& limits() const noexcept { return server_->options.limits; }
 
   kept_jobs& jobs() const noexcept { return *jobs_; }
+  // A buffer for the ids of one frame at a time. It is kept, so that it need not grow again.
+  std::vector<core::token_id>& ids() noexcept { return ids_; }
 
   void tell(event e);
 
@@ -122,6 +124,7 @@ class hub : public std::enable_shared_from_this<hub> {
   std::shared_ptr<server_state> server_;
   actors::executor executor_;
   std::list<listener> listeners_;
+  std::vector<core::token_id> ids_;
   const std::shared_ptr<kept_jobs> jobs_;
   std::int64_t late_ = 0, lag_bytes_ = 0;                      // counted so far at this tick
   std::int64_t published_late_ = 0, published_lag_bytes_ = 0;  // this shard's part of server_state::lag

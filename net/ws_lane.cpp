@@ -80,7 +80,7 @@ lane::next lane::begin(std::string& out) {
 
 lane::picture lane::look() const {
   if (resumed_) return {*log_, resumed_->base(), resumed_->ended()};
-  return {*log_, 0, stream_->state() == phase::done ? &stream_->ended() : nullptr};
+  return {*log_, 0, log_->finished() ? &stream_->ended() : nullptr};
 }
 
 lane_names lane::names() const {
@@ -92,24 +92,23 @@ lane_names lane::names() const {
 // for the end, or for the window to be full.
 bool lane::take_delta(std::string& out, scratch& s, const picture& job) {
   const std::uint32_t to = may_send(s, job);
-  s.text.clear();
-  s.text += job.log.text_of(shown_ - job.base, to - job.base);
+  const std::string_view text = job.log.text_of(shown_ - job.base, to - job.base);
   const bool waits_for_more = to == job.published() && !job.ended;
-  if (to == shown_ || (s.text.empty() && waits_for_more)) {
+  if (to == shown_ || (text.empty() && waits_for_more)) {
     if (resumed_ && waits_for_more) resumed_->used_up(shown_);
     return false;
   }
-  s.ids.clear();
+  s.ids->clear();
   for (std::uint32_t i = shown_; how_.return_token_ids && i < to; ++i)
-    s.ids.push_back(job.log.id(i - job.base));
+    s.ids->push_back(job.log.id(i - job.base));
   const std::int64_t at_us = job.log.at_us(to - 1 - job.base);
   delta d;
   d.id = id_;
-  d.text = s.text;
+  d.text = text;
   d.seq = to;
   d.n = to - shown_;
   if (how_.timing) d.t_us = at_us;
-  d.token_ids = s.ids;
+  d.token_ids = *s.ids;
   if (how_.pad) d.more_padding = next_random(padding_);
   append_delta(out, d);
   if (!resumed_) s.sampled = created_ + std::chrono::microseconds(at_us);

@@ -21,11 +21,10 @@
 
 namespace weir::net::ws {
 
-// Buffers for making frames. They are kept, so that they need not grow again.
+// What a lane needs, and what it tells, when it makes a frame.
 struct scratch {
-  std::string text;
-  std::vector<core::token_id> ids;
-  const core::clock* clock = nullptr;       // the service's; set by the caller
+  std::vector<core::token_id>* ids = nullptr;  // a buffer; set by the caller
+  const core::clock* clock = nullptr;          // the service's; set by the caller
   std::optional<core::time_point> sampled;  // when the frame's last token was sampled; nullopt: it has none
   // When the next token is due of all lanes that were asked and have pace "even"; nullopt: of none.
   std::optional<core::time_point> due;

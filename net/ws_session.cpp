@@ -44,7 +44,7 @@ class session final : public std::enable_shared_from_this<session>, public ws_co
         counted_(hub_.server_ptr()),
         ws_(ws_transport(std::move(socket), incoming_watch(hub_.limits()), hub_.limits().drained_bytes())),
         closing_(hub_.limits(), steady_clock::now()),
-        writer_(frames_, ws_.next_layer(), hub_.server()),
+        writer_(frames_, ws_.next_layer(), hub_),
         conversation_(hub_, frames_, *this, std::move(how), steady_clock::now()),
         pace_timer_(hub_.executor()) {}
 
@@ -62,7 +62,10 @@ class session final : public std::enable_shared_from_this<session>, public ws_co
   std::weak_ptr<outside> weak() override { return weak_from_this(); }
   void say(std::string frame) override;
   void close(close_code why) override;
-  void allow_messages() override { ws_.next_layer().incoming().set_most_bytes(hub_.limits().frame_bytes); }
+  void allow_messages() override {
+    let_in_ = true;
+    ws_.next_layer().incoming().set_most_bytes(hub_.limits().frame_bytes);
+  }
   void wait_until(core::time_point due);
   void judge_reader(steady_clock::time_point now, steady_clock::time_point waits_since);
   void hang_up();
@@ -76,12 +79,13 @@ class session final : public std::enable_shared_from_this<session>, public ws_co
   hub& hub_;
   counted_coroutine counted_;
   websocket::stream<ws_transport, false> ws_;
+  bool let_in_ = false;  // the client is authenticated
   ws_closing closing_;
   ws_writer writer_;
   ws_frames frames_;
   ws_conversation conversation_;
-  error_code last_read_;  // how the last read ended
-  asio::steady_timer pace_timer_;  // for tokens that a lane's pace holds back
+  error_code last_read_;                                // how the last read ended
+  asio::steady_timer pace_timer_;                       // for tokens that a lane's pace holds back
   core::time_point awaited_ = core::time_point::max();  // when pace_timer_ ends; max(): it does not run
 };
 
@@ -256,7 +260,7 @@ void session::say_closing(std::string_view reason, std::chrono::milliseconds not
 void session::tick() {
   const auto now = steady_clock::now();
   if (!ws_.is_open()) closing_.peer_ends();
-  switch (closing_.tick(now, conversation_.how().authenticated, writer_.waits_since())) {
+  switch (closing_.tick(now, let_in_, writer_.waits_since())) {
     case ws_closing::todo::nothing:
       break;
     case ws_closing::todo::announce:

@@ -23,9 +23,9 @@ class ws_writer {
   using time_point = std::chrono::steady_clock::time_point;
 
   // All three must outlive the writer.
-  ws_writer(ws_frames& frames, ws_transport& way, server_state& all)
-      : frames_(frames), way_(way), all_(all) {
-    scratch_.clock = &all.service.clock();
+  ws_writer(ws_frames& frames, ws_transport& way, hub& h) : frames_(frames), way_(way), all_(h.server()) {
+    scratch_.ids = &h.ids();
+    scratch_.clock = &all_.service.clock();
   }
 
   enum class outcome {

@@ -47,7 +47,9 @@ class bare_session final : public net::ws_conversation::outside,
                            public std::enable_shared_from_this<bare_session> {
  public:
   bare_session(net::hub& h, std::function<void(const json_object&)> hears)
-      : hears_(std::move(hears)), talk_(h, frames_, *this, let_in(), {}) {}
+      : hears_(std::move(hears)), talk_(h, frames_, *this, let_in(), {}) {
+    scratch_.ids = &h.ids();
+  }
 
   void understand(const std::string& message, std::chrono::steady_clock::time_point now) {
     talk_.understand(message, true, now);

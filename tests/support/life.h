@@ -218,7 +218,7 @@ class life : public std::enable_shared_from_this<life> {
   std::shared_ptr<net::hub> hub_;
   core::job_id id_;
   std::optional<net::ws::lane> lane_;
-  net::ws::scratch scratch_;
+  net::ws::scratch scratch_{.ids = &hub_->ids(), .clock = &world_};
   std::uint64_t seed_ = 0;
   std::uint32_t max_tokens_ = 0, seq_ = 0, acked_ = 0;
   std::string stop_, text_, reason_, refused_;
