@@ -50,11 +50,11 @@ TEST_CASE("resume: dropped again and again, on every shard, the text goes on wit
   o.shards = 3;
   server_fixture f(o);
   auto c = std::make_unique<ws_client>(f.port());
-  const auto id = begin(*c, R"("max_tokens":400,"seed":9,"return_token_ids":true)");
+  const auto id = begin(*c, R"("max_tokens":400,"seed":9,"return_token_ids":true,"window":35)");
   lane_reader lane;
   int drops = 0;
   while (!lane.done) {
-    const auto until = lane.seq + 35;
+    const auto until = lane.seq + 35;  // the window: however late this client is, no connection gives more
     while (!lane.done && lane.seq < until) lane.take(c->read());
     if (lane.done) break;
     c->drop();
@@ -65,9 +65,9 @@ TEST_CASE("resume: dropped again and again, on every shard, the text goes on wit
     CHECK(resumed.at("response_id").as_string() == id);
     CHECK(resumed.at("after") == lane.seq);
     CHECK(resumed.at("seq").to_number<std::uint64_t>() >= lane.seq);
-    CHECK(resumed.at("status") == "in_progress");
+    if (resumed.at("seq") != 400) CHECK(resumed.at("status") == "in_progress");
   }
-  CHECK(drops > 5);
+  CHECK(drops == 11);
   CHECK(lane.text == sim_text(9, 400));
   CHECK(lane.ids.size() == 400);
   CHECK(lane.done->at("usage").at("output_tokens") == 400);
