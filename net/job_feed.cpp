@@ -50,7 +50,7 @@ class job_feed : public std::enable_shared_from_this<job_feed> {
   void cancel() {
     if (place_) stream()->cancel();
   }
-  // The follower is gone. An executor may run what the follower asked before only after this.
+  // The follower is gone. An executor may still run an earlier request of the follower after this call.
   void close() {
     stream()->leave(handle_);
     place_ = {};

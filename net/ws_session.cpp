@@ -79,7 +79,7 @@ class session final : public std::enable_shared_from_this<session>, public ws_co
   hub& hub_;
   counted_coroutine counted_;
   websocket::stream<ws_transport, false> ws_;
-  bool let_in_ = false;  // the client is authenticated
+  bool let_in_ = false;  // the client is authenticated; beside closing_, since each tick reads both
   ws_closing closing_;
   ws_writer writer_;
   ws_frames frames_;

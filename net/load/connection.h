@@ -29,8 +29,8 @@ class connection {
   task<boost::system::error_code> write(std::string_view bytes) { return line_->write(bytes); }
 
   // Reads until `take` returns false (without an error), or the connection ends. After each read speech() has
-  // the bytes, and `take` is called: bool take(std::size_t bytes). It has to stay valid until the end.
-  // `at_once`: most bytes of one read. All reads have one handler, which allocates nothing.
+  // the bytes, and `take` is called: bool take(std::size_t bytes). `take` must stay valid until the end.
+  // `at_once`: most bytes of one read. All reads share one handler, and a read allocates nothing.
   template <class Take>
   task<void> listen(Take& take, boost::system::error_code& ec, std::size_t at_once = SIZE_MAX) {
     auto token = boost::asio::redirect_error(use_task, ec);

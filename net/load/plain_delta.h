@@ -15,8 +15,8 @@ struct plain_delta {
   std::optional<std::int64_t> seq, n, sampled;
 };
 
-// nullopt for any message that is not known to the last byte: one with another field, an escape, a character
-// that is not ASCII, or a number that is not plain digits. Such a message is to be parsed as JSON.
+// Returns nullopt for any message that has another field, an escape, a character that is not ASCII, or a
+// number that is not plain digits. The caller then parses the message as JSON.
 std::optional<plain_delta> read_plain(std::string_view message);
 
 }  // namespace weir::load

@@ -38,8 +38,8 @@ class pool {
   explicit pool(pool_options o);
 
   void add(const stream_record& r);
-  // Adds a further reader of the same answer, which should have seen the same text. One that was cut does not
-  // count.
+  // Adds a further reader of the same answer, which should have seen the same text. A reader that was
+  // cut does not count.
   void add_follower(const stream_record& asked, const stream_record& followed);
   void merge(const pool& other);
 

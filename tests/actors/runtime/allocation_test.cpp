@@ -1,38 +1,10 @@
 // What the hot paths allocate: one node a message, nothing for a token or a wake.
 #include <atomic>
 #include <catch2/catch.hpp>
-#include <cstdlib>
-#include <functional>
-#include <new>
 #include <vector>
 
 #include "counter.h"
-
-namespace {
-thread_local bool counting = false;
-thread_local int allocated = 0;
-
-int allocations_in(const std::function<void()>& f) {
-  allocated = 0;
-  counting = true;
-  f();
-  counting = false;
-  return allocated;
-}
-}  // namespace
-
-// Not inlined: the compiler would pair the malloc inside one with the delete outside the other, and complain.
-[[gnu::noinline]] void* operator new(std::size_t n) {
-  if (counting) ++allocated;
-  if (void* p = std::malloc(n)) return p;
-  throw std::bad_alloc();
-}
-[[gnu::noinline]] void* operator new(std::size_t n, const std::nothrow_t&) noexcept {
-  if (counting) ++allocated;
-  return std::malloc(n);
-}
-[[gnu::noinline]] void operator delete(void* p) noexcept { std::free(p); }
-[[gnu::noinline]] void operator delete(void* p, std::size_t) noexcept { std::free(p); }
+#include "tests/support/counted_allocations.h"
 
 using namespace weir;
 using namespace weir::tests;

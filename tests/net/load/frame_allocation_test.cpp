@@ -1,27 +1,7 @@
 // What a frame costs the harness between the socket and its record: no allocation.
-#include <cstdlib>
-#include <new>
-
 #include "net/load/answer_reader.h"
 #include "tests/net/load/spoken.h"
-
-namespace {
-thread_local bool counting = false;
-thread_local int allocated = 0;
-}  // namespace
-
-// Not inlined: the compiler would pair the malloc inside one with the delete outside the other, and complain.
-[[gnu::noinline]] void* operator new(std::size_t n) {
-  if (counting) ++allocated;
-  if (void* p = std::malloc(n)) return p;
-  throw std::bad_alloc();
-}
-[[gnu::noinline]] void* operator new(std::size_t n, const std::nothrow_t&) noexcept {
-  if (counting) ++allocated;
-  return std::malloc(n);
-}
-[[gnu::noinline]] void operator delete(void* p) noexcept { std::free(p); }
-[[gnu::noinline]] void operator delete(void* p, std::size_t) noexcept { std::free(p); }
+#include "tests/support/counted_allocations.h"
 
 using namespace weir::load;
 using namespace weir::tests;
