@@ -59,9 +59,7 @@ core::error no_memory_for_clients() {
 std::uint64_t arrival::bytes() const {
   if (const auto* text = std::get_if<std::string>(&asked.input)) return text->size();
   if (const auto* ids = std::get_if<prompt_ids>(&asked.input)) return ids->size() * sizeof(core::token_id);
-  std::uint64_t sum = 0;
-  for (const auto& m : std::get<prompt_messages>(asked.input)) sum += m.role.size() + m.content.size();
-  return sum;
+  return core::text_bytes(std::get<core::conversation>(asked.input));
 }
 
 void arrival::refuse(core::error why) const {

@@ -1,5 +1,6 @@
 #include "actors/make_job.h"
 
+#include <ctime>
 #include <random>
 
 namespace weir::actors {
@@ -33,14 +34,21 @@ result<void> check_id(const char* name, std::int64_t id, const served_model& m) 
   return {};
 }
 
-result<std::vector<token_id>> prompt_of(const request& r, const served_model& m) {
+// A template that refuses a conversation, or fails on it, blames the client's field.
+core::error blaming(core::error e, const request& r) {
+  if (e.code == core::errc::invalid_param && e.param.empty()) e.param = r.input_param;
+  return e;
+}
+
+result<std::vector<token_id>> prompt_of(const request& r, const served_model& m,
+                                        std::chrono::local_seconds now) {
   std::vector<token_id> ids;
   if (const auto* text = std::get_if<std::string>(&r.input)) {
     if (!text->empty())
       ids = m.tokenizer->encode(*text, {.add_special = r.add_special_tokens, .parse_special = true});
-  } else if (const auto* messages = std::get_if<prompt_messages>(&r.input)) {
-    auto encoded = m.chat->encode(*messages, *m.tokenizer);
-    if (!encoded) return encoded.error();
+  } else if (const auto* said = std::get_if<core::conversation>(&r.input)) {
+    auto encoded = m.chat->encode(*said, *m.tokenizer, now);
+    if (!encoded) return blaming(encoded.error(), r);
     ids = std::move(*encoded);
   } else {
     ids = std::get<prompt_ids>(r.input);
@@ -130,11 +138,18 @@ result<void> take_endings(const request& r, const served_model& m, core::job& j)
 
 }  // namespace
 
-result<core::job> make_job(const request& r, const served_model& m) {
+std::chrono::local_seconds local_now() {
+  const std::time_t at = std::time(nullptr);
+  std::tm there{};
+  localtime_r(&at, &there);
+  return std::chrono::local_seconds(std::chrono::seconds(at + there.tm_gmtoff));
+}
+
+result<core::job> make_job(const request& r, const served_model& m, std::chrono::local_seconds now) {
   core::job j;
   if (auto ok = take_sampling(r.sampling, m, j.sampling); !ok) return ok.error();
   if (auto ok = take_endings(r, m, j); !ok) return ok.error();
-  auto prompt = prompt_of(r, m);
+  auto prompt = prompt_of(r, m, now);
   if (!prompt) return prompt.error();
   j.prompt = std::move(*prompt);
   if (r.cache_salt.size() > longest_cache_salt)

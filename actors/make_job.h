@@ -3,6 +3,8 @@
 // Thread safety: any thread; no shared state.
 #pragma once
 
+#include <chrono>
+
 #include "actors/request.h"
 #include "actors/served_model.h"
 #include "core/error.h"
@@ -10,9 +12,14 @@
 
 namespace weir::actors {
 
+// The time in the time zone of the process.
+std::chrono::local_seconds local_now();
+
 // The job of a request to model `m`. Errors name the field that is wrong. The caller still sets id, sink,
 // created and deadline. Takes as long as tokenising the prompt. A request without a seed gets a random one.
-core::result<core::job> make_job(const request& r, const served_model& m);
+// `now`: for chat templates that print the date.
+core::result<core::job> make_job(const request& r, const served_model& m,
+                                 std::chrono::local_seconds now = local_now());
 
 // The job of choice `index`, of a request with several, made from the job of its first choice. It draws other
 // random numbers; where the request sets no seed, it has a seed of its own.

@@ -131,7 +131,7 @@ core::result<std::unique_ptr<opened_model>> open_directory(const model_spec& spe
   auto tokenizer = core::load_tokenizer(spec.source);
   if (!tokenizer) return tokenizer.error();
   m->served.tokenizer = std::move(*tokenizer);
-  auto chat = core::chat_template::load(spec.source, spec.force_chatml);
+  auto chat = core::chat_template::load(spec.source, *m->served.tokenizer, spec.force_chatml);
   if (!chat) return chat.error();
   m->served.chat = std::move(*chat);
   auto loaded =

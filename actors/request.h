@@ -15,13 +15,12 @@
 #include <vector>
 
 #include "core/sample/params.h"
-#include "core/text/chat_template.h"
+#include "core/text/conversation.h"
 #include "core/token.h"
 
 namespace weir::actors {
 
 using prompt_ids = std::vector<core::token_id>;
-using prompt_messages = std::vector<core::message>;
 
 // Whom a job belongs to: an API key, or one user of the key's browser tokens. A user learns nothing of jobs
 // that are not its own; the key itself has the jobs of its users, too.
@@ -34,9 +33,9 @@ struct principal {
 };
 
 struct request {
-  std::string model;                                             // empty: the only model served
-  std::variant<std::string, prompt_messages, prompt_ids> input;  // a string is a raw prompt
-  std::string input_param = "input";                             // the client's name of `input`, for errors
+  std::string model;  // empty: the only model served
+  std::variant<std::string, core::conversation, prompt_ids> input;  // a string is a raw prompt
+  std::string input_param = "input";  // the client's name of `input`, for errors
 
   bool add_special_tokens = true;                      // to a raw prompt, as the tokenizer does
   bool skip_special_tokens = true;                     // special tokens add nothing to the text of the answer

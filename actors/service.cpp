@@ -214,7 +214,8 @@ std::vector<std::shared_ptr<job_stream>> service::submit(request r, std::uint32_
 std::vector<model_entry> service::models() const {
   std::vector<model_entry> out;
   for (const auto& m : *p_->list.models())
-    out.push_back({m->name, m->created_s, m->context, m->info.vocab_size, m->device});
+    out.push_back({m->name, m->created_s, m->context, m->info.vocab_size, m->device,
+                   m->chat->fault() ? m->chat->fault()->message : std::string()});
   return out;
 }
 

@@ -31,6 +31,7 @@ struct model_entry {
   std::int64_t created_s = 0;                 // Unix time of its load, in s
   std::uint32_t context = 0, vocab_size = 0;  // context: most tokens of a sequence
   std::string device;                         // cpu, reference, sim, cuda:0
+  std::string no_messages;                    // why messages are refused; empty: they are taken
 };
 
 // One job of list_jobs() and find_job().

@@ -1,9 +1,9 @@
-// config.h — the table of all settings: name, meaning, unit, range and default of each.
+// config.h — the table of all settings: name, meaning, unit, range, group and default of each.
 //
-// The structs have the defaults. visit_settings() has the name, meaning, unit and range of each member. The
-// command line, the TOML file, the WEIR_… environment variables and `--help` are all made from
-// visit_settings(), so no other code has the name of a setting. Code that needs settings takes these structs,
-// or derives from them.
+// The structs have the defaults. visit_settings() has the name, meaning, unit, range and group of each
+// member. The command line, the TOML file, the WEIR_… environment variables, `--help` and `--print-config`
+// are all made from visit_settings(), so no other code has the name of a setting. Code that needs settings
+// takes these structs, or derives from them.
 //
 // Thread safety: plain data; any thread, once filled.
 #pragma once
@@ -100,6 +100,11 @@ struct server_settings : listener_settings {
   std::uint64_t max_memory = 0;
 };
 
+// What a program writes to its log.
+struct log_settings {
+  std::string level = "info";
+};
+
 // The description of a setting.
 struct setting {
   const char* name;  // --name, name = … in a file, WEIR_NAME in the environment
@@ -108,6 +113,7 @@ struct setting {
   std::uint32_t low = 0, high = 0;  // range of a number; low == high: no range
   const char* zero = "";            // the word that stands for 0, such as auto; empty: none
   bool powers = false;              // a number of bytes, which may be written with K, M or G
+  const char* group = "";           // heading under which help and the example file have it; see in_group()
 
   // One unit of a setting that is a time.
   std::chrono::milliseconds tick() const {
@@ -138,131 +144,157 @@ std::string text_of(const setting& s, std::uint64_t n);
 // Parses such a spelling. The range is not checked. The error names the setting.
 result<std::uint64_t> parse_number(const setting& s, std::string_view text);
 
+// A visitor that passes each setting on to `v`, with the group set.
+template <class V>
+auto in_group(const char* group, V& v) {
+  return [group, &v](setting s, auto& field) {
+    s.group = group;
+    v(s, field);
+  };
+}
+
 // Calls v(setting, field) for each setting of a struct. The current value of a field is its default.
 template <class V>
 void visit_settings(device_settings& s, V&& v) {
-  v({"threads", "threads that compute, 0 = one per core", "threads", 0, 1024}, s.threads);
-  v({"kv-tokens", "KV memory for all sequences together, or auto", "tokens", 0, 0, "auto"}, s.kv_tokens);
-  v({"kv-host-mb",
-     "host memory for pages of KV memory that have to give way, so that they need not be computed "
-     "again; 0 = none",
-     "MB", 0, 1 << 24},
-    s.kv_host_mb);
-  v({"reserve-vram",
-     "memory of a cuda device that is left free when all else is there; K, M and G are powers of 1024",
-     "bytes", 0, 0, "", true},
-    s.reserve_bytes);
-  v({"max-batch", "sequences that run at once", "sequences", 1, 8192}, s.max_batch);
-  v({"max-seq-len", "longest sequence, prompt and answer; 0 = the model's own", "tokens", 0, 1 << 24},
-    s.max_seq_len);
-  v({"deterministic",
-     "the same tokens whatever runs beside a job, bit for bit, on cuda too (slower there; on cpu it "
-     "is always so)",
-     ""},
-    s.deterministic);
-  v({"prefill-ms",
-     "longest step with a slice of a prompt while others decode, or auto (30 on cpu; half as long "
-     "again as one without on cuda)",
-     "ms", 0, 0, "auto"},
-    s.prefill_time);
-  v({"step-ms", "longest step with nothing decoding", "ms", 1, 60000}, s.step_time);
-  v({"max-tokens-default", "answer length where a request names none", "tokens", 1, 1 << 24},
-    s.max_tokens_default);
+  const auto models = in_group("Models", v), memory = in_group("Memory and batching", v);
+  memory({"threads", "threads that compute, 0 = one per core", "threads", 0, 1024}, s.threads);
+  memory({"kv-tokens", "KV memory for all sequences together, or auto", "tokens", 0, 0, "auto"}, s.kv_tokens);
+  memory({"kv-host-mb",
+          "host memory for pages of KV memory that have to give way, so that they need not be computed "
+          "again; 0 = none",
+          "MB", 0, 1 << 24},
+         s.kv_host_mb);
+  memory({"reserve-vram",
+          "memory of a cuda device that is left free when all else is there; K, M and G are powers of 1024",
+          "bytes", 0, 0, "", true},
+         s.reserve_bytes);
+  memory({"max-batch", "sequences that run at once", "sequences", 1, 8192}, s.max_batch);
+  memory({"deterministic",
+          "the same tokens whatever runs beside a job, bit for bit, on cuda too (slower there; on cpu it "
+          "is always so)",
+          ""},
+         s.deterministic);
+  memory({"prefill-ms",
+          "longest step with a slice of a prompt while others decode, or auto (30 on cpu; half as long "
+          "again as one without on cuda)",
+          "ms", 0, 0, "auto"},
+         s.prefill_time);
+  memory({"step-ms", "longest step with nothing decoding", "ms", 1, 60000}, s.step_time);
+  models({"max-seq-len", "longest sequence, prompt and answer; 0 = the model's own", "tokens", 0, 1 << 24},
+         s.max_seq_len);
+  models({"max-tokens-default", "answer length where a request names none", "tokens", 1, 1 << 24},
+         s.max_tokens_default);
 }
 
 template <class V>
 void visit_settings(engine_settings& s, V&& v) {
-  v({"model",
-     "a model: a directory in Hugging Face layout, or random:SHAPE[:f32|bf16|f16]; repeatable; none: "
-     "the bundled rill",
-     "[NAME=]DIR"},
-    s.model);
-  v({"device",
-     "where models run: auto (cuda:0 where there is one, else cpu), cuda[:N], cpu, reference, or "
-     "sim[:K=V,...]",
-     "DEVICE"},
-    s.device);
+  const auto models = in_group("Models", v);
+  models({"model",
+          "a model: a directory in Hugging Face layout, or random:SHAPE[:f32|bf16|f16]; repeatable; none: "
+          "the bundled rill",
+          "[NAME=]DIR"},
+         s.model);
+  models({"device",
+          "where models run: auto (cuda:0 where there is one, else cpu), cuda[:N], cpu, reference, or "
+          "sim[:K=V,...]",
+          "DEVICE"},
+         s.device);
   visit_settings(static_cast<device_settings&>(s), v);
-  v({"chatml", "use ChatML for messages whatever template the model has", ""}, s.chatml);
+  models({"chatml", "use ChatML for messages whatever template the model has", ""}, s.chatml);
 }
 
 template <class V>
 void visit_settings(queue_settings& s, V&& v) {
-  v({"queue", "jobs that wait before a request is refused with 429", "jobs", 0, 1 << 20}, s.queue);
-  v({"queue-tokens", "tokens of prompts that wait to be computed before a request is refused with 429",
-     "tokens", 1, 1 << 30},
-    s.queue_tokens);
-  v({"queue-wait-s", "longest wait, as predicted, before a request is refused with 429", "s", 1, 86400},
-    s.queue_wait);
+  const auto queue = in_group("Queue", v);
+  queue({"queue", "jobs that wait before a request is refused with 429", "jobs", 0, 1 << 20}, s.queue);
+  queue({"queue-tokens", "tokens of prompts that wait to be computed before a request is refused with 429",
+         "tokens", 1, 1 << 30},
+        s.queue_tokens);
+  queue({"queue-wait-s", "longest wait, as predicted, before a request is refused with 429", "s", 1, 86400},
+        s.queue_wait);
 }
 
 template <class V>
 void visit_settings(text_settings& s, V&& v) {
-  v({"text-queue", "texts that wait to be tokenised before a request is refused with 429", "texts", 1,
-     1 << 20},
-    s.queue);
-  v({"text-queue-bytes", "bytes of such texts before a request is refused with 429", "bytes", 1024, 1 << 30},
-    s.queue_bytes);
+  const auto queue = in_group("Queue", v);
+  queue({"text-queue", "texts that wait to be tokenised before a request is refused with 429", "texts", 1,
+         1 << 20},
+        s.queue);
+  queue({"text-queue-bytes", "bytes of such texts before a request is refused with 429", "bytes", 1024,
+         1 << 30},
+        s.queue_bytes);
 }
 
 template <class V>
 void visit_settings(client_settings& s, V&& v) {
-  v({"trusted-proxy", "address whose sockets are not counted, beside the machine's own; repeatable",
-     "ADDRESS"},
-    s.trusted);
-  v({"sockets-per-address", "connections that one address may have", "sockets", 1, 1 << 20},
-    s.sockets_per_address);
-  v({"max-jobs", "responses at a time on one WebSocket", "jobs", 1, 1 << 16}, s.jobs);
-  v({"messages-per-s", "frames that one WebSocket may send, not counting pongs", "frames/s", 1, 1 << 20},
-    s.messages_per_s);
-  v({"frames-per-s", "frames of any kind that one WebSocket may send, fragments, pings and pongs too",
-     "frames/s", 1, 1 << 24},
-    s.frames_per_s);
-  v({"max-frame", "largest WebSocket frame that is taken", "bytes", 1024, 1 << 30}, s.frame_bytes);
-  v({"max-body", "largest HTTP body that is taken", "bytes", 1024, 1 << 30}, s.body_bytes);
-  v({"max-header", "longest HTTP header that is taken", "bytes", 512, 1 << 20}, s.header_bytes);
-  v({"json-depth", "deepest nesting of a WebSocket frame's JSON", "levels", 4, 1024}, s.json_depth);
-  v({"json-values", "values and keys that the JSON of a body or frame may have", "values", 1024, 1 << 24},
-    s.json_values);
-  v({"handshake-ms", "how long a connection may take over its first header", "ms", 100, 1 << 30},
-    s.handshake);
-  v({"auth-ms", "how long a WebSocket may take to say its key", "ms", 100, 1 << 30}, s.authenticate);
-  v({"write-ms", "how long one write may take before its reader is cut off", "ms", 100, 1 << 30},
-    s.write_time);
-  v({"max-backlog", "unsent bytes before a WebSocket's reader is cut off", "bytes", 1024, 1 << 30},
-    s.backlog_bytes);
-  v({"max-age-s", "how long a WebSocket may live", "s", 1, 1 << 30}, s.max_age);
-  v({"detach-grace-ms", "how long a running job waits for its reader to come back", "ms", 0, 1 << 30},
-    s.detach_grace);
-  v({"retain-s", "how long an ended job of a WebSocket can still be resumed", "s", 0, 86400}, s.retain);
-  v({"retain-mb", "memory for ended jobs that can be resumed, the oldest leave first", "MB", 0, 1 << 20},
-    s.retain_mb);
+  const auto limits = in_group("Limits on clients", v), lost = in_group("Lost connections", v);
+  limits({"trusted-proxy", "address whose sockets are not counted, beside the machine's own; repeatable",
+          "ADDRESS"},
+         s.trusted);
+  limits({"sockets-per-address", "connections that one address may have", "sockets", 1, 1 << 20},
+         s.sockets_per_address);
+  limits({"max-jobs", "responses at a time on one WebSocket", "jobs", 1, 1 << 16}, s.jobs);
+  limits({"messages-per-s", "frames that one WebSocket may send, not counting pongs", "frames/s", 1, 1 << 20},
+         s.messages_per_s);
+  limits({"frames-per-s", "frames of any kind that one WebSocket may send, fragments, pings and pongs too",
+          "frames/s", 1, 1 << 24},
+         s.frames_per_s);
+  limits({"max-frame", "largest WebSocket frame that is taken", "bytes", 1024, 1 << 30}, s.frame_bytes);
+  limits({"max-body", "largest HTTP body that is taken", "bytes", 1024, 1 << 30}, s.body_bytes);
+  limits({"max-header", "longest HTTP header that is taken", "bytes", 512, 1 << 20}, s.header_bytes);
+  limits({"json-depth", "deepest nesting of a WebSocket frame's JSON", "levels", 4, 1024}, s.json_depth);
+  limits(
+      {"json-values", "values and keys that the JSON of a body or frame may have", "values", 1024, 1 << 24},
+      s.json_values);
+  limits({"handshake-ms", "how long a connection may take over its first header", "ms", 100, 1 << 30},
+         s.handshake);
+  limits({"auth-ms", "how long a WebSocket may take to say its key", "ms", 100, 1 << 30}, s.authenticate);
+  limits({"write-ms", "how long one write may take before its reader is cut off", "ms", 100, 1 << 30},
+         s.write_time);
+  limits({"max-backlog", "unsent bytes before a WebSocket's reader is cut off", "bytes", 1024, 1 << 30},
+         s.backlog_bytes);
+  limits({"max-age-s", "how long a WebSocket may live", "s", 1, 1 << 30}, s.max_age);
+  lost({"detach-grace-ms", "how long a running job waits for its reader to come back", "ms", 0, 1 << 30},
+       s.detach_grace);
+  lost({"retain-s", "how long an ended job of a WebSocket can still be resumed", "s", 0, 86400}, s.retain);
+  lost({"retain-mb", "memory for ended jobs that can be resumed, the oldest leave first", "MB", 0, 1 << 20},
+       s.retain_mb);
 }
 
 template <class V>
 void visit_settings(server_settings& s, V&& v) {
-  v({"listen", "address to listen on; port 0 picks a free one", "HOST:PORT"}, s.listen);
-  v({"io-threads", "threads that serve sockets", "threads", 1, 256}, s.io_threads);
+  const auto memory = in_group("Memory and batching", v);
+  const auto network = in_group("Network", v), keys = in_group("Keys", v);
+  memory({"max-memory",
+          "memory that the process may take before requests are refused, models included; K, M and G are "
+          "powers of 1024; auto: what the cgroup allows, or the machine has",
+          "bytes", 0, 0, "auto", true},
+         s.max_memory);
   visit_settings(s.queue, v);
   visit_settings(s.text, v);
-  v({"allow-origin", "origin whose pages may connect, beside the server's own; repeatable", "ORIGIN"},
-    s.allow_origin);
-  v({"api-key-file", "file of keys, one a line, any of which lets a client in; none: everybody may", "FILE"},
-    s.api_key_file);
-  v({"token-secret-file",
-     "file with the secret that signs browser tokens, 32 bytes or more; none: a random one, and tokens "
-     "end with the server",
-     "FILE"},
-    s.token_secret_file);
-  v({"share-prefixes", "what is computed of a prompt serves other keys' requests, too", ""},
-    s.share_prefixes);
+  network({"listen", "address to listen on; port 0 picks a free one", "HOST:PORT"}, s.listen);
+  network({"allow-origin", "origin whose pages may connect, beside the server's own; repeatable", "ORIGIN"},
+          s.allow_origin);
+  network({"io-threads", "threads that serve sockets", "threads", 1, 256}, s.io_threads);
+  network({"drain-s", "how long running jobs may finish after SIGTERM", "s", 0, 86400}, s.drain);
+  keys({"api-key-file", "file of keys, one a line, any of which lets a client in; none: everybody may",
+        "FILE"},
+       s.api_key_file);
+  keys({"token-secret-file",
+        "file with the secret that signs browser tokens, 32 bytes or more; none: a random one, and tokens "
+        "end with the server",
+        "FILE"},
+       s.token_secret_file);
+  keys({"share-prefixes", "what is computed of a prompt serves other keys' requests, too", ""},
+       s.share_prefixes);
   visit_settings(s.clients, v);
-  v({"drain-s", "how long running jobs may finish after SIGTERM", "s", 0, 86400}, s.drain);
-  v({"max-memory",
-     "memory that the process may take before requests are refused, models included; K, M and G are "
-     "powers of 1024; auto: what the cgroup allows, or the machine has",
-     "bytes", 0, 0, "auto", true},
-    s.max_memory);
+}
+
+template <class V>
+void visit_settings(log_settings& s, V&& v) {
+  in_group("Logging", v)(
+      {"log-level", "least important message to log: trace, debug, info, warn, error or off", "LEVEL"},
+      s.level);
 }
 
 }  // namespace weir::core

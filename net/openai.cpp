@@ -158,6 +158,7 @@ core::result<parsed_request> parse(dialect d, std::string_view body, std::size_t
   for (const auto& [key, value] : *object) {
     if (auto read = read_field(d, std::string_view(key), value, p); !read) return read.error();
   }
+  if (auto read = read_template_fields(*object, p.request); !read) return read.error();
   if (!p.stream && object->if_contains("stream_options") && !object->at("stream_options").is_null()) {
     return core::bad_param("stream_options", "stream_options goes with stream:true only");
   }

@@ -44,8 +44,6 @@ inline constexpr planned_name planned_names[] = {
     {place::request_field, "json_schema", "{}"},
     {place::request_field, "regex", R"("")"},
     {place::request_field, "structured_outputs", "{}"},
-    {place::request_field, "tools", "[]"},
-    {place::request_field, "tool_choice", R"("none")"},
     {place::request_field, "top_a", "0"},
     {place::request_field, "typical_p", "1"},
     {place::request_field, "tfs", "1"},
@@ -68,8 +66,6 @@ inline constexpr planned_name planned_names[] = {
     {place::openai_field, "reasoning_effort", R"("none")"},
     {place::openai_field, "verbosity"},
     {place::openai_field, "web_search_options"},
-    {place::message_member, "tool_calls"},
-    {place::message_member, "tool_call_id"},
     {place::message_member, "function_call"},
 };
 

@@ -1,5 +1,6 @@
 #include "net/request_fields.h"
 
+#include <algorithm>
 #include <charconv>
 #include <limits>
 
@@ -143,10 +144,11 @@ core::result<bool> read_sampling_field(std::string_view name, const json::value&
   return known;
 }
 
-// Reads the content of a message: a string, or a list of text parts as in OpenAI's API.
-core::result<std::string> read_content(const std::string& name, const json::value& v) {
-  if (!v.is_array()) return read_string(name, v);
-  std::string text;
+// Checks the content of a message: a string, or a list of text parts as in OpenAI's API.
+core::result<void> check_content(const std::string& name, const json::value& v) {
+  if (v.is_string()) return {};
+  if (!v.is_array())
+    return wrong(name, fmt::format("{} must be a string or a list of parts, not {}", name, kind_of(v)));
   for (const json::value& part : v.get_array()) {
     const json::value* type = part.is_object() ? part.get_object().if_contains("type") : nullptr;
     if (!type || !type->is_string()) return wrong(name, name + ": each part must be an object with a type");
@@ -156,12 +158,16 @@ core::result<std::string> read_content(const std::string& name, const json::valu
     }
     const json::value* piece = part.get_object().if_contains("text");
     if (!piece || !piece->is_string()) return wrong(name, name + ": a text part must have a string 'text'");
-    text += std::string_view(piece->get_string());
   }
-  return text;
+  return {};
 }
 
-core::result<core::message> read_message(const std::string& name, const json::value& v) {
+bool calls_tools(const json::object& message) {
+  const json::value* calls = message.if_contains("tool_calls");
+  return calls && calls->is_array() && !calls->get_array().empty();
+}
+
+core::result<void> check_message(const std::string& name, const json::value& v) {
   if (!v.is_object()) return wrong(name, fmt::format("{} must be an object, not {}", name, kind_of(v)));
   const json::object& o = v.get_object();
   for (const planned_name& p : planned_names) {
@@ -171,10 +177,74 @@ core::result<core::message> read_message(const std::string& name, const json::va
   const json::value* role = o.if_contains("role");
   if (!role || !role->is_string()) return wrong(name, name + " must have a string 'role'");
   const json::value* content = o.if_contains("content");
+  if ((!content || content->is_null()) && calls_tools(o)) return {};
   if (!content) return wrong(name, name + " must have a 'content'");
-  auto text = read_content(name + ".content", *content);
-  if (!text) return text.error();
-  return core::message{std::string(role->get_string()), std::move(*text)};
+  return check_content(name + ".content", *content);
+}
+
+// Stores a list of objects; an empty list is the same as none.
+core::result<void> store_objects(const char* name, const json::value& v, json::value& to) {
+  if (!v.is_array()) return wrong(name, fmt::format("{} must be an array, not {}", name, kind_of(v)));
+  for (const json::value& item : v.get_array())
+    if (!item.is_object())
+      return wrong(name, fmt::format("{}: each item must be an object, not {}", name, kind_of(item)));
+  if (!v.get_array().empty()) to = v;
+  return {};
+}
+
+// `none` hides the tools from the model; `auto` is the same as leaving the field out.
+core::result<void> store_tool_choice(const char* name, const json::value& v, core::conversation& to) {
+  if (v == "none")
+    to.tools = nullptr;
+  else if (v != "auto")
+    return wrong(name, v.is_string()
+                           ? fmt::format("{} \"{}\" is not supported yet", name, shortened(v.get_string()))
+                           : fmt::format("{} is not supported yet", name));
+  return {};
+}
+
+core::result<void> store_variables(const char* name, const json::value& v, core::conversation& to) {
+  if (!v.is_object()) return wrong(name, fmt::format("{} must be an object, not {}", name, kind_of(v)));
+  to.variables = v.get_object();
+  return {};
+}
+
+core::result<void> store_tools(const char* name, const json::value& v, core::conversation& to) {
+  return store_objects(name, v, to.tools);
+}
+
+core::result<void> store_documents(const char* name, const json::value& v, core::conversation& to) {
+  return store_objects(name, v, to.documents);
+}
+
+template <bool core::conversation::*member>
+core::result<void> store_flag(const char* name, const json::value& v, core::conversation& to) {
+  return store_as<read_bool>(name, v, to.*member);
+}
+
+// A field of the chat template.
+struct template_field {
+  const char* name;
+  core::result<void> (*read)(const char*, const json::value&, core::conversation&);
+};
+
+// In the order in which they are read: tool_choice changes what `tools` set.
+constexpr template_field template_fields[] = {
+    {"tools", store_tools},
+    {"tool_choice", store_tool_choice},
+    {"documents", store_documents},
+    {"chat_template_kwargs", store_variables},
+    {"add_generation_prompt", store_flag<&core::conversation::add_generation_prompt>},
+    {"continue_final_message", store_flag<&core::conversation::continue_final_message>},
+};
+
+bool changes_something(const core::conversation& c) {
+  return !c.tools.is_null() || !c.documents.is_null() || !c.variables.empty() || !c.add_generation_prompt ||
+         c.continue_final_message;
+}
+
+bool is_template_field(std::string_view name) {
+  return std::ranges::any_of(template_fields, [&](const template_field& f) { return name == f.name; });
 }
 
 }  // namespace
@@ -187,26 +257,42 @@ core::result<bool> read_request_field(std::string_view name, const json::value& 
     if (auto read = f.read(name, v, r); !read) return read.error();
     return true;
   }
+  if (is_template_field(name)) return true;  // read_template_fields()
   const planned_name* planned = find_planned(place::request_field, name);
   if (!planned) return false;
   if (auto refused = judge_planned(*planned, v); !refused) return refused.error();
   return true;
 }
 
-core::result<actors::prompt_messages> read_messages(std::string_view name, const json::value& v) {
+core::result<core::conversation> read_messages(std::string_view name, const json::value& v) {
   if (!v.is_array()) return wrong(name, fmt::format("{} must be an array, not {}", name, kind_of(v)));
-  actors::prompt_messages out;
+  std::size_t at = 0;
   for (const json::value& item : v.get_array()) {
-    auto m = read_message(fmt::format("{}[{}]", name, out.size()), item);
-    if (!m) {
-      core::error e = m.error();
-      e.param = name;
-      return e;
-    }
-    out.push_back(std::move(*m));
+    if (auto fine = check_message(fmt::format("{}[{}]", name, at++), item); !fine)
+      return wrong(name, fine.error().message);
   }
-  if (out.empty()) return wrong(name, fmt::format("{} is empty", name));
+  if (at == 0) return wrong(name, fmt::format("{} is empty", name));
+  core::conversation out;
+  out.messages = v.get_array();
   return out;
+}
+
+core::result<void> read_template_fields(const json::object& o, actors::request& r) {
+  auto* said = std::get_if<core::conversation>(&r.input);
+  for (const template_field& f : template_fields) {
+    const json::value* v = o.if_contains(f.name);
+    if (!v || v->is_null()) continue;
+    core::conversation none;  // reads the field where there is no conversation
+    if (auto read = f.read(f.name, *v, said ? *said : none); !read) return read;
+    if (!said && changes_something(none))
+      return wrong(f.name, fmt::format("{} goes with messages only, not with a raw prompt", f.name));
+  }
+  if (!said || !said->continue_final_message) return {};
+  if (o.contains("add_generation_prompt") && said->add_generation_prompt)
+    return wrong("continue_final_message",
+                 "continue_final_message and add_generation_prompt cannot both be true");
+  said->add_generation_prompt = false;
+  return {};
 }
 
 core::result<actors::prompt_ids> read_token_ids(std::string_view name, const json::value& v) {

@@ -17,8 +17,14 @@ namespace weir::net {
 // would change something.
 core::result<bool> read_request_field(std::string_view name, const json::value& v, actors::request& r);
 
-// Reads [{role, content}], where content is a string or a list of text parts.
-core::result<actors::prompt_messages> read_messages(std::string_view name, const json::value& v);
+// Reads a list of messages: objects with a string `role` and a `content`, which is a string or a list of text
+// parts, and null or missing only beside `tool_calls`. All other members go to the model's chat template as
+// they are.
+core::result<core::conversation> read_messages(std::string_view name, const json::value& v);
+// Reads the fields that go to the chat template beside the messages: tools, tool_choice, documents,
+// chat_template_kwargs, add_generation_prompt, continue_final_message. REQUIRES: `r.input` is set. Error:
+// invalid_param, also for such a field where the input is no conversation.
+core::result<void> read_template_fields(const json::object& o, actors::request& r);
 // Reads an array of integers that fit the type of a token id. The vocabulary is not known here.
 core::result<actors::prompt_ids> read_token_ids(std::string_view name, const json::value& v);
 

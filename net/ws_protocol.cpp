@@ -204,6 +204,7 @@ client_message parse_create(const json::object& o) {
     if (auto read = read_create_field(std::string_view(key), value, c); !read)
       return invalid(o, read.error());
   }
+  if (auto read = read_template_fields(o, c.request); !read) return invalid(o, read.error());
   bound_ignored(c.ignored);
   return c;
 }

@@ -1,91 +1,161 @@
 #include "core/text/chat_template.h"
 
+#include <algorithm>
+
+#include "core/outside.h"
+#include "core/text/final_message.h"
 #include "core/text/json_field.h"
-#include "core/text/read_file.h"
+#include "core/text/template_files.h"
 
 namespace weir::core {
 namespace {
+
+namespace json = boost::json;
 
 // The text of docs/chatml.jinja.
 constexpr std::string_view chatml_source =
     R"({% for message in messages %}{{'<|im_start|>' + message['role'] + '\n' + message['content'] + )"
     R"('<|im_end|>' + '\n'}}{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %})";
 
-std::vector<tokenizer::part> chatml_parts(const std::vector<message>& messages) {
-  std::vector<tokenizer::part> parts;
-  for (const message& m : messages) {
-    parts.push_back({"<|im_start|>", true});
-    parts.push_back({m.role, false});
-    parts.push_back({"\n", true});
-    parts.push_back({m.content, false});
-    parts.push_back({"<|im_end|>\n", true});
-  }
-  parts.push_back({"<|im_start|>assistant\n", true});
-  return parts;
+bool has_chatml_tokens(const tokenizer& t) { return t.id_of("<|im_start|>") && t.id_of("<|im_end|>"); }
+
+error no_template(const std::string& dir) {
+  return make_error(errc::not_supported,
+                    "messages cannot be taken: {} has no chat template, and its vocabulary has no ChatML "
+                    "tokens. Send the prompt as text, or put the model's chat_template.jinja into that "
+                    "directory",
+                    dir);
 }
 
-// The field is a string, or a list of {name, template} of which the one named "default" is taken.
-std::optional<std::string> template_in(const json_field& config) {
-  const auto field = config.find("chat_template");
-  if (!field) return std::nullopt;
-  if (!field->is_array()) return std::string(field->text());
-  for (const json_field& item : field->items()) {
-    if (item.at("name").text() == "default") return std::string(item.at("template").text());
-  }
-  field->refuse("a list of templates without one named 'default'");
-}
-
-// chat_template.jinja has precedence over the field in tokenizer_config.json.
-result<std::optional<std::string>> find_source(const std::string& dir) {
-  auto own = read_file(dir + "/chat_template.jinja");
-  if (!own || *own) return own;
-  auto config = read_file(dir + "/tokenizer_config.json");
-  if (!config || !*config) return config;
-  try {
-    const auto document = parse_json(**config, dir + "/tokenizer_config.json", {});
-    return template_in(json_field(document, dir + "/tokenizer_config.json"));
-  } catch (const refusal& r) {
-    return r.why;
-  }
+// The variables that a template is given, as transformers names them.
+json::object variables_of(const conversation& c) {
+  json::object out = c.variables;
+  out["messages"] = c.messages;
+  out["tools"] = c.tools;
+  out["documents"] = c.documents;
+  out["add_generation_prompt"] = c.add_generation_prompt;
+  return out;
 }
 
 }  // namespace
 
 std::shared_ptr<const chat_template> chat_template::chatml() {
-  return from_source(std::string(chatml_source));
+  static const auto shared = from_source(chatml_source, {}, "ChatML");
+  return shared;
 }
 
-std::shared_ptr<const chat_template> chat_template::from_source(std::string source) {
-  std::optional<std::string> unsupported;
-  if (source != chatml_source) unsupported = std::move(source);
-  return std::shared_ptr<const chat_template>(new chat_template(std::move(unsupported)));
+std::shared_ptr<const chat_template> chat_template::from_source(std::string_view source, json::object tokens,
+                                                                std::string origin) {
+  auto made = std::make_shared<chat_template>();
+  made->tokens_ = std::move(tokens);
+  made->origin_ = std::move(origin);
+  made->add("default", source);
+  return made;
 }
 
-result<std::shared_ptr<const chat_template>> chat_template::load(const std::string& dir, bool force_chatml) {
+result<std::shared_ptr<const chat_template>> chat_template::load(const std::string& dir, const tokenizer& t,
+                                                                 bool force_chatml) {
   if (force_chatml) return chatml();
-  auto source = find_source(dir);
-  if (!source) return source.error();
-  return *source ? from_source(std::move(**source)) : chatml();
+  try {
+    template_files files = find_template_files(dir);
+    if (files.sources.empty() && has_chatml_tokens(t)) return chatml();
+    auto made = std::make_shared<chat_template>();
+    made->tokens_ = std::move(files.tokens);
+    made->origin_ = std::move(files.origin);
+    if (files.sources.empty()) made->fault_ = no_template(dir);
+    for (const auto& [name, text] : files.sources) made->add(name, text);
+    return made;
+  } catch (const refusal& r) {
+    return r.why;
+  }
 }
 
-result<> chat_template::check() const {
-  if (!unsupported_) return {};
-  return make_error(errc::not_supported,
-                    "the model's chat_template is not supported yet: of templates only ChatML is. "
-                    "Start with --chatml to use ChatML for this model, or send the prompt as text");
+void chat_template::add(std::string name, std::string_view source) {
+  auto program = jinja::program::compile(source);
+  if (program) {
+    programs_.push_back({std::move(name), std::move(*program)});
+  } else if (!fault_) {
+    fault_ = make_error(errc::not_supported,
+                        "messages cannot be taken: the model's chat template ({}) does not compile: {}. Send "
+                        "the prompt as text",
+                        origin_, program.error().message);
+  }
 }
 
-result<std::vector<token_id>> chat_template::encode(const std::vector<message>& messages,
-                                                    const tokenizer& t) const {
-  if (auto supported = check(); !supported) return supported.error();
-  return t.encode_parts(chatml_parts(messages));
+// The template `tool_use` serves conversations with tools, `rag` those with documents, `default` all others.
+const jinja::program* chat_template::choose(const conversation& c) const {
+  const auto find = [&](std::string_view name) -> const jinja::program* {
+    const auto at = std::ranges::find(programs_, name, &named::name);
+    return at == programs_.end() ? nullptr : at->program.get();
+  };
+  const jinja::program* chosen = nullptr;
+  if (!c.tools.is_null()) chosen = find("tool_use");
+  if (!chosen && !c.documents.is_null()) chosen = find("rag");
+  return chosen ? chosen : find("default");
 }
 
-result<std::string> chat_template::render(const std::vector<message>& messages) const {
-  if (auto supported = check(); !supported) return supported.error();
-  std::string text;
-  for (const auto& part : chatml_parts(messages)) text += part.text;
-  return text;
+result<jinja::rendering> chat_template::run(const conversation& c, std::chrono::local_seconds now) const {
+  const jinja::program* program = choose(c);
+  if (!program) {
+    std::string names;
+    for (const named& n : programs_) names += (names.empty() ? "" : ", ") + n.name;
+    return make_error(errc::not_supported,
+                      "the model's chat templates ({}) have none for this conversation: 'default' is missing",
+                      names);
+  }
+  const json::object variables = variables_of(c);
+  auto made = program->render({variables, tokens_, now});
+  if (made && c.continue_final_message)
+    if (auto cut = end_at_final_message(c, *made); !cut) return cut.error();
+  return made;
+}
+
+// A client must not set the variables that weir itself sets.
+result<> chat_template::check_variables(const conversation& c) const {
+  static const json::object own = variables_of({});
+  for (const auto& [name, value] : c.variables)
+    if (own.contains(name) || tokens_.contains(name))
+      return bad_param("chat_template_kwargs", "chat_template_kwargs: {} cannot be set there",
+                       shortened(name));
+  return {};
+}
+
+chat_template chat_template::with_tokens(const json::object& changed) const {
+  chat_template out = *this;
+  for (const auto& [name, spelling] : changed) out.tokens_[name] = spelling;
+  return out;
+}
+
+result<jinja::rendering> chat_template::render(const conversation& c, std::chrono::local_seconds now) const {
+  if (fault_) return *fault_;
+  if (auto fine = check_variables(c); !fine) return fine.error();
+  auto made = run(c, now);
+  if (made || made.error().code != errc::bad_file) return made;
+  if (const auto plain = with_joined_parts(c)) made = run(*plain, now);
+  if (made) return made;
+  error why = made.error();
+  why.code = errc::invalid_param;  // a template is fit for some conversations alone
+  return why;
+}
+
+result<std::vector<token_id>> chat_template::encode(const conversation& c, const tokenizer& t,
+                                                    std::chrono::local_seconds now) const {
+  const auto made = render(c, now);
+  if (!made) return made.error();
+  return t.encode_parts(parts_of(*made));
+}
+
+std::vector<tokenizer::part> parts_of(const jinja::rendering& made) {
+  const std::string_view text = made.text;
+  std::vector<tokenizer::part> parts;
+  std::size_t at = 0;
+  for (const jinja::span& s : made.content) {
+    if (at < s.begin) parts.push_back({text.substr(at, s.begin - at), true});
+    parts.push_back({text.substr(s.begin, s.end - s.begin), false});
+    at = s.end;
+  }
+  if (at < text.size()) parts.push_back({text.substr(at), true});
+  return parts;
 }
 
 }  // namespace weir::core

@@ -1,47 +1,75 @@
-// chat_template.h — makes a prompt of chat messages, in the form that the model was trained on.
+// chat_template.h — makes a prompt of a conversation, in the form that the model was trained on.
 //
-// The only template that is supported is ChatML (docs/chatml.jinja).
+// Each model brings its own template, a program in the Jinja language (core/text/template/template.h), which
+// is given the variables that Hugging Face's transformers gives it. docs/templates.md says which file counts.
 //
 // Thread safety: immutable once built; any thread.
 #pragma once
 
+#include <chrono>
 #include <memory>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "core/error.h"
+#include "core/text/conversation.h"
+#include "core/text/template/template.h"
 #include "core/text/tokenizer.h"
 
 namespace weir::core {
 
-struct message {
-  std::string role;  // system, user, assistant, …
-  std::string content;
-};
-
 class chat_template {
  public:
-  // The template of a model directory: from chat_template.jinja, or else from tokenizer_config.json. ChatML
-  // if the directory has none, or if `force_chatml`. Errors: bad_file for a file that cannot be read or is
-  // not valid; not_supported for a list of templates without a default one.
-  static result<std::shared_ptr<const chat_template>> load(const std::string& dir, bool force_chatml);
+  // The template of a model directory; ChatML with `force_chatml`. Where the directory has no template, it is
+  // ChatML if the vocabulary of `t` has ChatML's tokens. A template that cannot be used is no error here,
+  // since the model still takes raw prompts: fault() says why. Errors: bad_file for a file that cannot be
+  // read or is not valid JSON.
+  static result<std::shared_ptr<const chat_template>> load(const std::string& dir, const tokenizer& t,
+                                                           bool force_chatml);
   static std::shared_ptr<const chat_template> chatml();
-  // `source`: any text. Unless it equals docs/chatml.jinja byte for byte, encode() and render() return
-  // not_supported.
-  static std::shared_ptr<const chat_template> from_source(std::string source);
+  // `tokens`: spelling of the special tokens by their names in a template, such as bos_token. `origin`: see
+  // origin().
+  static std::shared_ptr<const chat_template> from_source(std::string_view source,
+                                                          boost::json::object tokens = {},
+                                                          std::string origin = "template");
 
-  // The prompt as ids. Control tokens are recognised in the template's own text, not in roles and contents.
-  result<std::vector<token_id>> encode(const std::vector<message>& messages, const tokenizer& t) const;
-  // The prompt as text.
-  result<std::string> render(const std::vector<message>& messages) const;
+  // The prompt as text. `now`: local time, for templates that print the date. Errors: the fault; or
+  // invalid_param if the template refuses the conversation or fails on it.
+  //
+  // A content that is a list of parts is given to the template as the list that it is. If the template fails
+  // on it, and does not refuse it by raise_exception(), each list is made one string and the conversation is
+  // rendered once more.
+  result<jinja::rendering> render(const conversation& c, std::chrono::local_seconds now) const;
+  // The prompt as ids. Control tokens are recognised in the template's own text, not in what came from the
+  // client. The tokenizer adds no tokens of its own, such as BOS: the template writes them.
+  result<std::vector<token_id>> encode(const conversation& c, const tokenizer& t,
+                                       std::chrono::local_seconds now) const;
+
+  // The same template with other spellings of special tokens, each by its name, such as bos_token.
+  chat_template with_tokens(const boost::json::object& changed) const;
+
+  const std::string& origin() const noexcept { return origin_; }  // file of the template, or "ChatML"
+  // Why every conversation is refused; nullptr: it is not so.
+  const error* fault() const noexcept { return fault_ ? &*fault_ : nullptr; }
 
  private:
-  explicit chat_template(std::optional<std::string> unsupported) : unsupported_(std::move(unsupported)) {}
-  result<> check() const;
+  struct named {
+    std::string name;
+    std::shared_ptr<const jinja::program> program;
+  };
+  result<> check_variables(const conversation& c) const;
+  const jinja::program* choose(const conversation& c) const;
+  result<jinja::rendering> run(const conversation& c, std::chrono::local_seconds now) const;
+  void add(std::string name, std::string_view source);
 
-  std::optional<std::string> unsupported_;  // source of a template that is not ChatML
+  std::vector<named> programs_;
+  boost::json::object tokens_;
+  std::string origin_;
+  std::optional<error> fault_;
 };
+
+// The parts of a rendered conversation for tokenizer::encode_parts(). They refer to its text.
+std::vector<tokenizer::part> parts_of(const jinja::rendering& made);
 
 }  // namespace weir::core

@@ -63,8 +63,9 @@ actors::request request_of(request r) {
     out.input = std::move(r.ids);
     out.input_param = "ids";
   } else if (!r.messages.empty()) {
-    actors::prompt_messages said;
-    for (auto& m : r.messages) said.push_back({std::move(m.role), std::move(m.content)});
+    core::conversation said;
+    for (const auto& m : r.messages)
+      said.messages.push_back(boost::json::object{{"role", m.role}, {"content", m.content}});
     out.input = std::move(said);
     out.input_param = "messages";
   } else {

@@ -5,11 +5,13 @@
 
 using namespace weir::core;
 
-TEST_CASE("settings: every name is given once, and every default is in its range") {
-  std::set<std::string> names;
+TEST_CASE("settings: every name is given once, has a group, and every default is in its range") {
+  std::set<std::string> names, groups;
   const auto look = [&](const setting& s, const auto& field) {
     INFO(s.name);
     CHECK(names.insert(s.name).second);
+    CHECK(*s.group);
+    groups.insert(s.group);
     using type = std::decay_t<decltype(field)>;
     if constexpr (!std::is_same_v<type, std::string> && !std::is_same_v<type, std::vector<std::string>>) {
       if (s.has_range()) CHECK((number_of(s, field) >= s.low && number_of(s, field) <= s.high));
@@ -17,9 +19,13 @@ TEST_CASE("settings: every name is given once, and every default is in its range
   };
   engine_settings engine;
   server_settings server;
+  log_settings log;
   visit_settings(engine, look);
   visit_settings(server, look);
+  visit_settings(log, look);
   CHECK(names.contains("queue-wait-s"));
+  CHECK(groups == std::set<std::string>{"Keys", "Limits on clients", "Logging", "Lost connections",
+                                        "Memory and batching", "Models", "Network", "Queue"});
 }
 
 TEST_CASE("settings: a time is a number of its setting's unit") {

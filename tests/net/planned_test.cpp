@@ -133,7 +133,6 @@ TEST_CASE("planned: refusals of response.create say what they always said") {
       {"best_of", "-3", "best_of must be at least 1, not -3"},
       {"logprobs", "0", "logprobs is not supported yet"},
       {"response_format", R"({"type":"json_object"})", "response_format is not supported yet"},
-      {"tools", R"([{"type":"function"}])", "tools is not supported yet"},
       {"xtc_probability", "0.5", "xtc_probability is not supported yet"},
   };
   for (const auto& r : rows) {
@@ -150,8 +149,8 @@ TEST_CASE("planned: refusals of frames and of OpenAI's bodies say what they alwa
   check_refused(completion(R"("best_of":0)"), "best_of", "best_of must be at least 1, not 0");
   check_refused(completion(R"("echo":true)"), "echo", "echo is not supported yet");
   check_refused(chat(R"("function_call":"auto")"), "function_call", "function_call is not supported yet");
-  check_refused(chat(R"("n":1)", R"(,"tool_call_id":"x")"), "messages",
-                "messages[0].tool_call_id is not supported yet");
+  check_refused(chat(R"("n":1)", R"(,"function_call":{})"), "messages",
+                "messages[0].function_call is not supported yet");
   // Only a socket has these.
   check_refused(completion(R"("pace":"live")"), "pace", "unknown field 'pace'");
   check_refused(completion(R"("window":1)"), "window", "unknown field 'window'");

@@ -26,6 +26,25 @@ TEST_CASE("server: an address to listen on is read strictly") {
   }
 }
 
+TEST_CASE("server: it is open to anyone where it has no key and listens beyond the machine") {
+  net::server_options o;
+  for (const char* local : {"127.0.0.1:8080", "127.9.8.7:1", "[::1]:0", "::1:80", "localhost:80",
+                            "LocalHost:80", "[::ffff:127.0.0.1]:80"}) {
+    CAPTURE(local);
+    o.listen = local;
+    CHECK_FALSE(net::open_to_anyone(o));
+  }
+  for (const char* beyond : {"0.0.0.0:8080", "[::]:8080", "10.0.0.1:80", "[::ffff:10.0.0.1]:80", "box:80",
+                             "localhost.example:80", "127.0.0.1.example:80"}) {
+    CAPTURE(beyond);
+    o.listen = beyond;
+    o.api_keys = {};
+    CHECK(net::open_to_anyone(o));
+    o.api_keys = {"key"};
+    CHECK_FALSE(net::open_to_anyone(o));
+  }
+}
+
 TEST_CASE("server: a port that is taken is an error naming the option") {
   server_fixture f;
   net::server_options o;

@@ -133,7 +133,6 @@ TEST_CASE("weir.v1: what is not there yet is refused by name, and its default is
       {"top_logprobs", "2", "0"},
       {"n", "2", "1"},
       {"response_format", "{\"type\":\"json_object\"}", "{\"type\":\"text\"}"},
-      {"tools", "[{}]", "[]"},
       {"typical_p", "0.9", "1.0"},
       {"xtc_probability", "0.5", "0"},
   };
@@ -204,17 +203,18 @@ TEST_CASE("weir.v1: input is text, messages or token ids") {
   CHECK(std::get<std::string>(input("\"\"")).empty());
   CHECK(std::get<actors::prompt_ids>(input("[]")).empty());
   CHECK(std::get<actors::prompt_ids>(input("[1,2,300]")) == actors::prompt_ids{1, 2, 300});
-  auto messages = std::get<actors::prompt_messages>(input(
+  const auto said = std::get<core::conversation>(input(
       R"([{"role":"user","content":"hi"},{"role":"user","content":[{"type":"text","text":"a"},{"type":"text","text":"b"}]}])"));
-  REQUIRE(messages.size() == 2);
-  CHECK(messages[0].role == "user");
-  CHECK(messages[0].content == "hi");
-  CHECK(messages[1].content == "ab");
+  REQUIRE(said.messages.size() == 2);
+  CHECK(said.messages[0].at("role") == "user");
+  CHECK(said.messages[0].at("content") == "hi");
+  CHECK(said.messages[1].at("content").as_array().size() == 2);
   for (const char* bad : {"5", "{}", "null", "[\"a\"]", "[1,\"a\"]", "[-1]", "[99999999999]", "[{}]",
                           "[{\"role\":\"user\"}]", "[{\"role\":5,\"content\":\"x\"}]",
                           "[{\"role\":\"user\",\"content\":5}]", "[{\"role\":\"user\",\"content\":\"x\"},5]",
                           "[{\"role\":\"user\",\"content\":[{\"type\":\"image_url\"}]}]",
-                          "[{\"role\":\"assistant\",\"content\":\"\",\"tool_calls\":[]}]"}) {
+                          "[{\"role\":\"user\",\"content\":null}]",
+                          "[{\"role\":\"assistant\",\"content\":null,\"tool_calls\":[]}]"}) {
     CAPTURE(bad);
     auto e =
         as<ws::protocol_error>(std::string(R"({"type":"response.create","id":"a","input":)") + bad + "}");

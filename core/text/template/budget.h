@@ -1,0 +1,88 @@
+// budget.h — what one rendering may use: steps, nesting, live memory and output. A template is foreign code;
+// the budget ends a hostile one with an error.
+//
+// Thread safety: one rendering has one budget; one thread.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "core/text/template/template.h"
+
+namespace weir::core::jinja {
+
+// The exception inside the interpreter. program::compile() and program::render() make an error of it.
+struct failure {
+  std::string message;
+  std::uint32_t line = 0;  // of the template; 0: not known yet
+  bool raised = false;     // by raise_exception(): the message is the template's own
+};
+
+template <class... A>
+[[noreturn]] void fail(fmt::format_string<A...> format, A&&... args) {
+  throw failure{fmt::format(format, std::forward<A>(args)...)};
+}
+
+class budget {
+ public:
+  explicit budget(const limits& most) : most_(most) {}
+
+  // Charges work: one step, or the copying of bytes, of which 32 count as a step.
+  void step(std::uint64_t n = 1) {
+    if ((steps_ += n) > most_.steps) fail("the template takes more than {} steps", most_.steps);
+  }
+  void copy(std::size_t bytes) { step(1 + bytes / 32); }
+  // A value on the heap, a frame of names: what allocates costs as much as several steps.
+  void allocate() { step(6); }
+
+  void take(std::size_t bytes) {
+    if ((held_ += bytes) > most_.memory_bytes) {
+      held_ -= bytes;
+      fail("the template's values take more than {} bytes", most_.memory_bytes);
+    }
+  }
+  void give_back(std::size_t bytes) noexcept { held_ -= bytes; }
+
+  // One level of nesting for as long as the object lives.
+  class level {
+   public:
+    explicit level(budget& of) : of_(of) {
+      if (of_.depth_ >= of_.most_.depth) fail("the template nests deeper than {} levels", of_.most_.depth);
+      ++of_.depth_;
+    }
+    level(const level&) = delete;
+    ~level() { --of_.depth_; }
+
+   private:
+    budget& of_;
+  };
+
+  std::size_t most_output() const noexcept { return most_.output_bytes; }
+
+ private:
+  const limits most_;
+  std::uint64_t steps_ = 0;
+  std::size_t held_ = 0;
+  std::uint32_t depth_ = 0;
+};
+
+// Memory of one value, given back when the value goes. Every value of a rendering dies before its budget.
+class held_memory {
+ public:
+  held_memory(budget& b, std::size_t bytes) : of_(&b), bytes_(bytes) { b.take(bytes); }
+  held_memory(const held_memory&) = delete;
+  ~held_memory() { of_->give_back(bytes_); }
+  // The value has grown.
+  void grow(std::size_t bytes) {
+    of_->take(bytes);
+    bytes_ += bytes;
+  }
+  budget& owner() const noexcept { return *of_; }
+
+ private:
+  budget* of_;
+  std::size_t bytes_;
+};
+
+}  // namespace weir::core::jinja
