@@ -1,7 +1,6 @@
 #include "apps/engine_options.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <filesystem>
 #include <set>
 
@@ -22,22 +21,8 @@ actors::model_spec spec_of(const std::string& text) {
   return m;
 }
 
-// The directory of the bundled model: beside an installed binary, or in the source tree of the build.
-std::string bundled_model() {
-  namespace fs = std::filesystem;
-  std::error_code ec;
-  const auto installed = fs::read_symlink("/proc/self/exe", ec).parent_path() / "../share/weir/models/rill";
-  return (fs::is_directory(installed, ec) ? installed.lexically_normal() : fs::path(WEIR_MODELS_DIR "/rill"))
-      .string();
-}
-
-core::result<std::string> device_of(const std::string& asked) {
-  if (asked == "auto") {
-    std::string why;
-    auto best = core::best_device(why);
-    if (!why.empty()) std::fprintf(stderr, "weir: device cpu (%s)\n", why.c_str());
-    return best;
-  }
+core::result<std::string> device_of(const std::string& asked, std::string& why_cpu) {
+  if (asked == "auto") return core::best_device(why_cpu);
   if (asked == "cpu" || asked == "reference") return asked;
   if (asked == "sim" || asked.starts_with("sim:")) return std::string("sim");
   if (asked == "cuda") return std::string("cuda:0");
@@ -77,9 +62,18 @@ core::result<std::vector<actors::model_spec>> models_of(const core::engine_setti
 
 }  // namespace
 
+std::string bundled_model() {
+  namespace fs = std::filesystem;
+  std::error_code ec;
+  const auto installed = fs::read_symlink("/proc/self/exe", ec).parent_path() / "../share/weir/models/rill";
+  return (fs::is_directory(installed, ec) ? installed.lexically_normal() : fs::path(WEIR_MODELS_DIR "/rill"))
+      .string();
+}
+
 core::result<actors::service_options> service_options_of(const core::engine_settings& s,
-                                                         const core::queue_settings& queue) {
-  auto device = device_of(s.device);
+                                                         const core::queue_settings& queue,
+                                                         std::string& why_cpu) {
+  auto device = device_of(s.device, why_cpu);
   if (!device) return device.error();
   auto models = models_of(s, *device);
   if (!models) return models.error();

@@ -1,14 +1,21 @@
 // engine_options.h — makes the options of a service from the settings of the command line.
 #pragma once
 
+#include <string>
+
 #include "actors/service.h"
 #include "core/config.h"
 #include "core/error.h"
 
 namespace weir::apps {
 
-// Error: the device is not in this build, or two models have the same name.
+// The directory of the bundled model, rill: beside an installed binary, or in the source tree of the build.
+std::string bundled_model();
+
+// `why_cpu` becomes the reason, for the user, where the device is auto and no cuda device can be used;
+// otherwise it stays as it is. Error: the device is not in this build, or two models have the same name.
 core::result<actors::service_options> service_options_of(const core::engine_settings& s,
-                                                         const core::queue_settings& queue);
+                                                         const core::queue_settings& queue,
+                                                         std::string& why_cpu);
 
 }  // namespace weir::apps

@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <boost/asio/signal_set.hpp>
 #include <boost/json/serialize.hpp>
 #include <csignal>
@@ -10,6 +9,7 @@
 #include "apps/generate_batch.h"
 #include "apps/local_service.h"
 #include "apps/options.h"
+#include "apps/sampling_options.h"
 
 namespace weir::apps {
 namespace {
@@ -19,6 +19,7 @@ struct generate_options {
   actors::request request;
   std::string prompt, prompt_file, batch;
   std::vector<core::token_id> prompt_ids;
+  std::optional<std::string> message, system;
   bool json = false;
 };
 
@@ -68,10 +69,27 @@ int generate_one(local_service& local, const generate_options& o) {
   return stopped ? exit_code::interrupted : exit_code::done;
 }
 
-// Sets the request's prompt from the option or the file that was given.
+core::conversation conversation_of(const generate_options& o) {
+  core::conversation said;
+  if (o.system) said.messages.push_back(boost::json::object{{"role", "system"}, {"content", *o.system}});
+  said.messages.push_back(boost::json::object{{"role", "user"}, {"content", *o.message}});
+  return said;
+}
+
+// Sets the request's prompt from the option or the file that was given. A file of requests has the prompts in
+// its lines.
 core::result<> take_prompt(generate_options& o) {
-  const int given = !o.prompt.empty() + !o.prompt_file.empty() + !o.prompt_ids.empty();
-  if (given > 1) return core::bad_param("prompt", "--prompt, --prompt-file and --prompt-ids: give only one");
+  const int given = !o.prompt.empty() + !o.prompt_file.empty() + !o.prompt_ids.empty() +
+                    o.message.has_value() + !o.batch.empty();
+  if (given > 1)
+    return core::bad_param("prompt",
+                           "--prompt, --prompt-file, --prompt-ids, --message and --batch: give only one");
+  if (o.system && !o.message) return core::bad_param("system", "--system goes with --message only");
+  if (o.message) {
+    o.request.input_param = "message";
+    o.request.input = conversation_of(o);
+    return {};
+  }
   o.request.input_param = "prompt";
   if (!o.prompt_ids.empty()) {
     o.request.input = actors::prompt_ids(o.prompt_ids);
@@ -104,28 +122,16 @@ int run(generate_options& o) {
   return local.ok() ? generate_batch(local, in, 2 * o.engine.max_batch) : local.exit();
 }
 
-// --top-k for top_k, and so on for every number that has an option.
-void add_sampling(CLI::App& app, core::sampling_request& r) {
-  core::visit_sampling([&](const core::sampling_field& f, auto sent, auto) {
-    if constexpr (requires { (r.*sent).has_value(); }) {
-      if (!*f.option) return;
-      std::string name = f.name;
-      std::ranges::replace(name, '_', '-');
-      app.add_option("--" + name, r.*sent, f.option);
-    }
-  });
-}
-
 }  // namespace
 
 command add_generate(CLI::App& app) {
   auto o = std::make_shared<generate_options>();
   auto& r = o->request;
-  app.add_option("--prompt", o->prompt, "a raw prompt");
+  app.add_option("--message", o->message, "a message of a user, for the model's chat template");
+  app.add_option("--system", o->system, "a system message before it");
+  app.add_option("--prompt", o->prompt, "a raw prompt, which no template changes");
   app.add_option("--prompt-file", o->prompt_file, "the same from a file")->type_name("F");
-  app.add_option("--prompt-ids", o->prompt_ids, "the prompt as token ids")
-      ->delimiter(',')
-      ->type_name("1,2,3");
+  app.add_option("--prompt-ids", o->prompt_ids, "the same as token ids")->delimiter(',')->type_name("1,2,3");
   app.add_option("--batch", o->batch,
                  "a request a line (response.create's fields) in; results in the same order out, one a line")
       ->type_name("F.jsonl");

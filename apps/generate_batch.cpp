@@ -13,6 +13,7 @@
 
 #include "apps/answer.h"
 #include "apps/commands.h"
+#include "net/request_fields.h"
 #include "net/ws_protocol.h"
 
 namespace weir::apps {
@@ -20,6 +21,37 @@ namespace {
 
 namespace json = boost::json;
 using phase = actors::job_stream::phase;
+
+// What a line may call its prompt: `input` is weir.v1's name, the others are those of OpenAI's bodies.
+constexpr const char* prompt_names[] = {"input", "prompt", "messages"};
+
+// Error: the value is not of the kind that its name says. `input` is judged by weir.v1's parser.
+core::result<> check_prompt(std::string_view name, const json::value& v) {
+  if (name == "messages") {
+    if (const auto read = net::read_messages(name, v); !read) return read.error();
+  } else if (name == "prompt" && !v.is_string()) {
+    if (!v.is_array())
+      return core::bad_param("prompt", "prompt must be a string or token ids, not {}", net::kind_of(v));
+    if (const auto read = net::read_token_ids(name, v); !read) return read.error();
+  }
+  return {};
+}
+
+// Renames the member of `o` that is the prompt to `input`. Returns the member's own name.
+core::result<std::string> take_input(json::object& o) {
+  std::string name;
+  for (const char* known : prompt_names) {
+    if (!o.contains(known)) continue;
+    if (!name.empty()) return core::bad_param(known, "{} and {}: a line has only one", name, known);
+    name = known;
+  }
+  if (name.empty()) return core::bad_param("input", "input, prompt or messages is missing");
+  json::value prompt = std::move(o[name]);
+  if (auto fine = check_prompt(name, prompt); !fine) return fine.error();
+  o.erase(name);
+  o["input"] = std::move(prompt);
+  return name;
+}
 
 class batch {
  public:
@@ -85,12 +117,23 @@ class batch {
     auto* o = ec ? nullptr : value.if_object();
     if (!o) return core::bad_param("", "line {}: not a JSON object", number_);
     if (const auto* given = o->if_contains("id")) id = *given;
+    const auto name = take_input(*o);
+    if (!name) return at_line(name.error());
     (*o)["type"] = "response.create";
     (*o)["id"] = "line";
     auto message = net::ws::parse(json::serialize(*o));
-    if (auto* create = std::get_if<net::ws::response_create>(&message)) return std::move(create->request);
-    const auto& e = std::get<net::ws::protocol_error>(message);
-    return core::bad_param(e.param, "line {}: {}", number_, e.message);
+    auto* create = std::get_if<net::ws::response_create>(&message);
+    if (!create) {
+      const auto& e = std::get<net::ws::protocol_error>(message);
+      return at_line(core::bad_param(e.param, "{}", e.message));
+    }
+    create->request.input_param = *name;
+    return std::move(create->request);
+  }
+
+  core::error at_line(core::error e) const {
+    e.message = fmt::format("line {}: {}", number_, e.message);
+    return e;
   }
 
   void news(line& l) {

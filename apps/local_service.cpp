@@ -18,7 +18,9 @@ int exit_of(const core::error& e) {
 
 local_service::local_service(const core::engine_settings& s, std::uint32_t jobs) {
   core::result<> loaded;
-  if (auto o = service_options_of(s, core::queue_of(jobs)); o) {
+  std::string why_cpu;
+  if (auto o = service_options_of(s, core::queue_of(jobs), why_cpu); o) {
+    if (on_terminal()) show_device(why_cpu);
     service_ = std::make_unique<actors::service>(std::move(*o), clock_);
     auto work = boost::asio::make_work_guard(io_);
     service_->load(show_load_progress(), io_.get_executor(), [&](core::result<> r) {

@@ -52,7 +52,7 @@ struct adder {
 
   static std::string flag(const core::setting& s) { return std::string("--") + s.name; }
   static void finish(CLI::Option* o, const core::setting& s) {
-    o->envname(variable(s.name));
+    o->envname(variable(s.name))->group(s.group);
     if (*s.unit) o->type_name(s.unit);
   }
 };
@@ -65,13 +65,15 @@ void add_settings(CLI::App& app, core::server_settings& s) { core::visit_setting
 void add_common(CLI::App& app) {
   app.add_option("--config", "a TOML file with any of these options")
       ->type_name("FILE")
-      ->envname("WEIR_CONFIG");
-  app.add_option_function<std::string>(
-         "--log-level", [](const std::string& level) { spdlog::set_level(spdlog::level::from_str(level)); },
-         "least important message to log")
-      ->check(CLI::IsMember({"trace", "debug", "info", "warn", "error", "off"}))
-      ->envname("WEIR_LOG_LEVEL")
-      ->default_str("info");
+      ->envname("WEIR_CONFIG")
+      ->configurable(false);
+  core::log_settings log;
+  core::visit_settings(log, [&app](const core::setting& s, const std::string& level) {
+    const auto take = [](const std::string& given) { spdlog::set_level(spdlog::level::from_str(given)); };
+    const auto levels = CLI::IsMember({"trace", "debug", "info", "warn", "error", "off"}).description("");
+    auto* o = app.add_option_function<std::string>(adder::flag(s), take, s.meaning);
+    adder::finish(o->check(levels)->default_str(level), s);
+  });
 }
 
 void name_variables(CLI::App& app) {
@@ -91,7 +93,7 @@ void apply_config(CLI::App& app) {
   std::map<CLI::Option*, std::vector<std::string>> values;
   for (const auto& item : CLI::ConfigTOML().from_config(in)) {
     auto* option = item.parents.empty() ? app.get_option_no_throw("--" + item.name) : nullptr;
-    if (!option || option == given)
+    if (!option || !option->get_configurable())
       throw CLI::ConfigError("--config " + file + ": '" + item.fullname() + "' is no option");
     auto& all = values[option];
     all.insert(all.end(), item.inputs.begin(), item.inputs.end());

@@ -18,8 +18,8 @@ void name_variables(CLI::App& app);
 void add_common(CLI::App& app);
 
 // Reads the TOML file of --config, if one was given, into every option that neither the command line nor the
-// environment has set. Throws CLI::ParseError for a file that cannot be read, a key that is no option, a
-// value out of range.
+// environment has set. Options that are not configurable() are for the command line alone. Throws
+// CLI::ParseError for a file that cannot be read, a key that is no such option, a value out of range.
 void apply_config(CLI::App& app);
 
 // Adds options that are not supported yet, and are refused by name.

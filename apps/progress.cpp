@@ -21,15 +21,26 @@ void bar(const std::string& model, std::uint64_t done, std::uint64_t total) {
 
 }  // namespace
 
+std::optional<std::string> loading_lines::next(std::chrono::nanoseconds at, const std::string& model,
+                                               std::uint64_t done, std::uint64_t total) {
+  const int now = total ? static_cast<int>(done * 4 / total) : 4;
+  if (at < quiet || now == quarter_) return std::nullopt;
+  quarter_ = now == 4 ? -1 : now;
+  return fmt::format("loading {}: {} % of {:.1f} MB", model, now * 25, static_cast<double>(total) / 1e6);
+}
+
+bool on_terminal() { return isatty(STDERR_FILENO); }
+
+void show_device(const std::string& why_cpu) {
+  if (!why_cpu.empty()) std::fprintf(stderr, "weir: device cpu (%s)\n", why_cpu.c_str());
+}
+
 actors::load_progress show_load_progress() {
-  const bool terminal = isatty(STDERR_FILENO);
-  // In a log, one line for each quarter is enough.
-  return [terminal, quarter = -1](const std::string& model, std::uint64_t done, std::uint64_t total) mutable {
-    if (terminal) return bar(model, done, total);
-    const int now = total ? static_cast<int>(done * 4 / total) : 4;
-    if (now == quarter) return;
-    quarter = now == 4 ? -1 : now;
-    spdlog::info("loading {}: {} % of {:.1f} MB", model, now * 25, static_cast<double>(total) / 1e6);
+  if (on_terminal()) return bar;
+  using clock = std::chrono::steady_clock;
+  return [lines = loading_lines(), began = clock::now()](const std::string& model, std::uint64_t done,
+                                                         std::uint64_t total) mutable {
+    if (const auto line = lines.next(clock::now() - began, model, done, total)) spdlog::info("{}", *line);
   };
 }
 

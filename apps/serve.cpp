@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "apps/commands.h"
+#include "apps/config_file.h"
 #include "apps/engine_options.h"
 #include "apps/local_service.h"
 #include "apps/memory_limit.h"
@@ -25,6 +26,7 @@ namespace {
 struct serve_options {
   core::engine_settings engine;
   core::server_settings server;
+  bool print_config = false;
 };
 
 core::result<std::string> read_file(const char* option, const std::string& file) {
@@ -100,7 +102,10 @@ class serving {
     spdlog::info("clients may make the process hold {} MB", *for_clients >> 20);
     const auto models = service_.models();
     std::string names;
-    for (const auto& m : models) names += (names.empty() ? "" : ",") + m.name;
+    for (const auto& m : models) {
+      names += (names.empty() ? "" : ",") + m.name;
+      if (!m.no_messages.empty()) spdlog::warn("{}: {}", m.name, m.no_messages);
+    }
     std::printf("weir ready http://%s:%u model=%s device=%s\n", url_host(server_.host()).c_str(),
                 server_.port(), names.c_str(), models.front().device.c_str());
     std::fflush(stdout);
@@ -167,7 +172,8 @@ class serving {
 };
 
 int run(const serve_options& o) {
-  auto service = service_options_of(o.engine, o.server.queue);
+  std::string why_cpu;
+  auto service = service_options_of(o.engine, o.server.queue, why_cpu);
   auto keys = read_keys(o.server.api_key_file);
   auto secret = read_token_secret(o.server.token_secret_file);
   for (const auto& e : {service.error(), keys.error(), secret.error()})
@@ -175,23 +181,33 @@ int run(const serve_options& o) {
       std::cerr << e.message << '\n';
       return exit_of(e);
     }
+  show_device(why_cpu);
   service->text = o.server.text;
   service->share_prefixes = o.server.share_prefixes;
   service->seen = std::make_shared<core::incidents>([](std::string_view line) { spdlog::error("{}", line); });
-  return serving(o.server, std::move(*service),
-                 {o.server, std::move(*keys), std::move(*secret), {o.server.clients}})
-      .run();
+  net::server_options at{o.server, std::move(*keys), std::move(*secret), {o.server.clients}};
+  if (net::open_to_anyone(at))
+    spdlog::warn("--listen {} without --api-key-file: anyone who can reach this address can use the server",
+                 at.listen);
+  return serving(o.server, std::move(*service), std::move(at)).run();
 }
 
 }  // namespace
 
 command add_serve(CLI::App& app) {
   auto o = std::make_shared<serve_options>();
-  add_settings(app, o->server);
+  app.add_flag("--print-config", o->print_config,
+               "print a file for --config with every setting as it is now, commented, and exit")
+      ->configurable(false);
   add_settings(app, o->engine);
+  add_settings(app, o->server);
   refuse(app, {"metrics-listen", "share"});
   add_common(app);
-  return [o] { return run(*o); };
+  return [o, &app]() -> int {
+    if (!o->print_config) return run(*o);
+    std::cout << config_file_of(app);
+    return exit_code::done;
+  };
 }
 
 }  // namespace weir::apps

@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "apps/commands.h"
+#include "apps/engine_options.h"
 #include "core/text/tokenizer.h"
 
 namespace weir::apps {
@@ -66,7 +67,7 @@ int run_batch(const tokenizer& t, const std::string& file) {
 }
 
 int run(const tokenize_options& o) {
-  const auto t = core::load_tokenizer(o.model);
+  const auto t = core::load_tokenizer(o.model.empty() ? bundled_model() : o.model);
   if (!t) return fail(t.error().message);
   if (!o.batch.empty()) return run_batch(**t, o.batch);
   if (o.given_ids) {
@@ -87,7 +88,8 @@ int run(const tokenize_options& o) {
 
 command add_tokenize(CLI::App& app) {
   auto o = std::make_shared<tokenize_options>();
-  app.add_option("--model", o->model, "a directory with tokenizer.json")->required()->type_name("DIR");
+  app.add_option("--model", o->model, "a directory with tokenizer.json; none: the bundled rill")
+      ->type_name("DIR");
   auto* text = app.add_option("text", o->text, "what to tokenize; standard input where it is missing");
   auto* ids = app.add_option("--ids", o->ids, "decode these ids instead")->delimiter(',')->type_name("1,2,3");
   app.add_option("--batch", o->batch,

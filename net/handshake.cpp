@@ -64,6 +64,11 @@ int base64url_digit(char c) {
 
 }  // namespace
 
+bool is_local_name(std::string_view host) {
+  const auto address = address_of(host);
+  return address ? address->is_loopback() : same_letters(host, "localhost");
+}
+
 bool host_allowed(std::string_view host, std::string_view listen_host, std::span<const std::string> origins) {
   if (host.empty()) return false;
   for (std::string_view origin : origins) {
@@ -72,10 +77,7 @@ bool host_allowed(std::string_view host, std::string_view listen_host, std::span
   }
   // An IPv6 address may have no brackets.
   const std::string_view name = address_of(host) ? host : name_of_host(host);
-  if (name.empty()) return false;
-  const auto address = address_of(name);
-  if (address && address->is_loopback()) return true;
-  return same_letters(name, "localhost") || same_host(name, listen_host);
+  return !name.empty() && (is_local_name(name) || same_host(name, listen_host));
 }
 
 bool origin_allowed(std::string_view origin, std::string_view host, std::span<const std::string> allowed) {

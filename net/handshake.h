@@ -12,6 +12,10 @@ namespace weir::net {
 
 inline constexpr std::string_view subprotocol = "weir.v1";
 
+// Whether a host without a port and brackets is localhost or a loopback address, also one mapped to IPv6. A
+// name that resolves to a loopback address is not.
+bool is_local_name(std::string_view host);
+
 // Protects a server on a loopback address from DNS rebinding, where a page of another site reaches the server
 // by a name that resolves to the loopback address. Host has to be localhost, a loopback address or
 // `listen_host`, with any port up to 65535; or, for a server behind a proxy, the host of an allowed origin.

@@ -10,6 +10,7 @@
 #include <charconv>
 #include <thread>
 
+#include "net/handshake.h"
 #include "net/http_session.h"
 #include "net/hub.h"
 
@@ -52,6 +53,11 @@ core::result<listen_address> parse_listen(std::string_view text) {
   }
   out.host = host;
   return out;
+}
+
+bool open_to_anyone(const server_options& o) {
+  const auto address = parse_listen(o.listen);
+  return address && o.api_keys.empty() && !is_local_name(address->host);
 }
 
 struct server::parts : std::enable_shared_from_this<parts> {

@@ -51,4 +51,8 @@ struct listen_address {
 };
 core::result<listen_address> parse_listen(std::string_view text);
 
+// Whether anyone who can reach the address may use the server: no key is needed, and `listen` is neither
+// localhost nor a loopback address. False for a text that is no address, which start() refuses.
+bool open_to_anyone(const server_options& o);
+
 }  // namespace weir::net

@@ -13,6 +13,7 @@
 #include "apps/bench/closed_loop.h"
 #include "apps/engine_options.h"
 #include "apps/options.h"
+#include "apps/progress.h"
 #include "net/load/options.h"
 
 namespace weir::apps::bench {
@@ -41,8 +42,10 @@ boost::json::object figures_of(double tokens_per_s, const load::histogram& gaps,
 
 // Measures an engine with the server's settings: one closed loop for each number of streams.
 core::result<std::vector<boost::json::object>> on_engine(const serve_options& o) {
-  auto service = service_options_of(o.engine, core::queue_of(queue));
+  std::string why_cpu;
+  auto service = service_options_of(o.engine, core::queue_of(queue), why_cpu);
   if (!service) return service.error();
+  show_device(why_cpu);
   std::shared_ptr<const kernels::backend> backend;
   if (service->owner.device != "sim") {
     auto made =

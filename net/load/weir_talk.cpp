@@ -12,18 +12,10 @@ namespace {
 
 constexpr std::int64_t most_tokens = 1'000'000'000;  // of one delta
 
-std::string make_nonce(std::uint64_t random) {
-  static constexpr char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdef";
-  std::string nonce;
-  for (int i = 0; i < 21; ++i, random = random * 6364136223846793005u + 1442695040888963407u)
-    nonce += letters[random >> 59];
-  return nonce + "A==";  // the last character's low bits must be 0, since a nonce has 16 bytes
-}
-
 }  // namespace
 
 weir_talk::weir_talk(const manner& m, std::uint64_t random)
-    : m_(&m), nonce_(make_nonce(random)), reader_(nonce_), random_(random) {}
+    : m_(&m), nonce_(ws_nonce(random)), reader_(nonce_), random_(random) {}
 
 std::string weir_talk::hello() const { return ws_request(m_->to.authority(), m_->to.path, nonce_, m_->key); }
 

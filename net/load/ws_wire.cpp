@@ -25,6 +25,14 @@ std::string base64(std::string_view bytes) {
 
 }  // namespace
 
+std::string ws_nonce(std::uint64_t random) {
+  static constexpr char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdef";
+  std::string nonce;
+  for (int i = 0; i < 21; ++i, random = random * 6364136223846793005u + 1442695040888963407u)
+    nonce += letters[random >> 59];
+  return nonce + "A==";  // the last character's low bits must be 0, since a nonce has 16 bytes
+}
+
 std::string ws_request(std::string_view authority, std::string_view path, std::string_view nonce,
                        std::string_view key) {
   std::string out = "GET ";

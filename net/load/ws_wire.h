@@ -15,6 +15,8 @@
 
 namespace weir::load {
 
+// 16 bytes in base64, made of a random number.
+std::string ws_nonce(std::uint64_t random);
 // The request for an upgrade. `nonce`: 16 bytes in base64, 24 characters. `key`: API key; empty: none.
 std::string ws_request(std::string_view authority, std::string_view path, std::string_view nonce,
                        std::string_view key);

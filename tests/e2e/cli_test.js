@@ -20,6 +20,10 @@ function file(name, text) {
 
 const device = "sim:rate=1000000,prefill=1000000000";
 const sim = ["generate", "--device", device, "--prompt", "x", "--max-tokens", "3"];
+const rill = ["generate", "--temperature", "0"];
+const groups = [["Models", "model"], ["Memory and batching", "kv-tokens"], ["Queue", "queue"],
+  ["Network", "listen"], ["Keys", "api-key-file"], ["Limits on clients", "max-jobs"],
+  ["Lost connections", "retain-s"], ["Logging", "log-level"]];
 const kernels = ["bench", "kernels", "--rows", "1", "--context", "8"];
 const engine = ["bench", "engine", "--tokens", "2", "--context", "4", "--batch", "2", "--prefill", "8"];
 
@@ -29,6 +33,17 @@ const rows = [
   ["version", ["--version"], 0, /\d+\.\d+\.\d+/],
   ["a subcommand's help has units, defaults and ranges", ["serve", "--help"], 0,
     /--max-frame bytes:UINT in \[1024 - 1073741824\]=262144/],
+  ["a subcommand's help has groups", ["serve", "--help"], 0,
+    new RegExp(groups.map(([group, option]) => `\n${group}:\n.*--${option} `).join(".*"), "s")],
+  ["every setting as it is", ["serve", "--print-config", "--queue", "7"], 0,
+    /# jobs, 0 to 1048576, default 256\nqueue = 7\n(.*\n)*#api-key-file = /],
+  ["a setting of the environment", ["serve", "--print-config"], 0, /\nchatml = true\n/,
+    { WEIR_CHATML: "1" }],
+  ["a message goes through the model's template", [...rill, "--message", "What is 12 + 30?"], 0, /^42\n$/],
+  ["a system message",
+    [...rill, "--system", "Answer in capitals.", "--message", "What day comes after Monday?"], 0,
+    /^TUESDAY\n$/],
+  ["tokens of the bundled model", ["tokenize", "Once"], 0, /^\d+\t/],
   ["a job", sim, 0, /^(w\d{3} ){3}\n$/],
   ["a job's object", [...sim, "--json", "--seed", "7"], 0, /"finish_reason":"length"/],
   ["an empty set of options from a file", [...sim, "--config", file("empty.toml", "")], 0, /^w/],
@@ -67,6 +82,12 @@ const rows = [
   ["a configuration file's value", [...sim, "--config", file("bad.toml", "max-batch = 0\n")], 2, /max-batch/],
   ["a sampling parameter", [...sim, "--temperature", "9"], 2, /temperature/],
   ["two prompts", [...sim, "--prompt-ids", "1"], 2, /--prompt-ids/],
+  ["two kinds of prompt", [...sim, "--message", "x"], 2,
+    /--prompt, --prompt-file, --prompt-ids, --message and --batch: give only one/],
+  ["a prompt beside a batch", [...sim, "--batch", "/nowhere"], 2, /--message and --batch: give only one/],
+  ["a system message alone", [...sim, "--system", "x"], 2, /--system goes with --message/],
+  ["an option for the command line alone",
+    [...sim, "--config", file("other.toml", 'config = "x"\n')], 2, /'config' is no option/],
   ["a token id", ["generate", "--device", "sim", "--prompt-ids", "99999"], 2, /99999/],
   ["a batch file", ["generate", "--device", "sim", "--batch", "/nowhere"], 2, /--batch \/nowhere/],
   ["host memory for pages that have no bytes", [...sim, "--kv-host-mb", "16"], 2,
@@ -107,6 +128,72 @@ describe("exit codes", { skip: binary ? false : "WEIR_BIN is not set" }, () => {
     const answers = got.stdout.trim().split("\n").map((l) => JSON.parse(l));
     assert.deepEqual(answers.map((a) => "error" in a), [false, true, false]);
     assert.match(got.stderr, /line 2/);
+  });
+
+  test("a batch's prompts by each name, and its errors by the same", async () => {
+    const said = [{ role: "user", content: "x" }];
+    const good = [{ input: "x" }, { prompt: "x" }, { prompt: [1, 2] }, { input: said }, { messages: said }];
+    const bad = [
+      [{ prompt: "x", messages: said }, "messages", /: prompt and messages: a line has only one/],
+      [{ input: "x", prompt: "x" }, "prompt", /: input and prompt: a line has only one/],
+      [{ messages: "x" }, "messages", /: messages must be an array/],
+      [{ messages: [{ role: "user" }] }, "messages", /: messages\[0\] must have a 'content'/],
+      [{ prompt: said }, "prompt", /: prompt/],
+      [{ prompt: 5 }, "prompt", /: prompt must be a string or token ids, not/],
+      [{ prompt: [99999] }, "prompt", /^prompt: token id 99999/],
+      [{ input: 5 }, "input", /: input must be/],
+      [{ temperature: 0 }, "input", /: input, prompt or messages is missing/],
+    ];
+    const all = [...good, ...bad.map(([line]) => line)];
+    const lines = all.map((line, id) => JSON.stringify({ id, max_tokens: 2, ...line }));
+    const got = await run(["generate", "--device", device, "--batch", file("names.jsonl", lines.join("\n"))]);
+    assert.equal(got.code, 2, got.stderr);
+    const answers = got.stdout.trim().split("\n").map((l) => JSON.parse(l));
+    assert.deepEqual(answers.map((a) => a.id), all.map((_, id) => id));
+    const inputs = answers.slice(0, good.length).map((a) => a.usage.input_tokens);
+    assert.equal(inputs[0], inputs[1]);
+    assert.equal(inputs[2], 2);
+    assert.equal(inputs[3], inputs[4]);
+    assert.ok(inputs[4] > inputs[0], "messages go through a template");
+    bad.forEach(([, param, says], i) => {
+      const { error } = answers[good.length + i];
+      assert.equal(error.param, param);
+      assert.match(error.message, says);
+    });
+  });
+
+  test("a short load says nothing where stderr is no terminal", async () => {
+    const ours = Object.keys(process.env).filter((name) => name.startsWith("WEIR_"));  // weir warns of these
+    const unset = Object.fromEntries(ours.map((name) => [name, undefined]));
+    for (const args of [["generate", "--prompt", "Once", "--max-tokens", "2"], ["tokenize", "Once"]]) {
+      let got;
+      // A machine with other work may need more than the second after which loading is shown.
+      for (let tries = 0; tries < 5 && got?.stderr !== ""; ++tries) got = await run(args, unset);
+      assert.equal(got.code, 0);
+      assert.equal(got.stderr, "");
+    }
+  });
+
+  test("a printed configuration starts the same server", async () => {
+    const printed = await run(["serve", "--print-config", "--device", "sim"]);
+    assert.equal(printed.code, 0);
+    const config = file("printed.toml", printed.stdout);
+    assert.equal((await run(["serve", "--config", config, "--print-config"])).stdout, printed.stdout);
+    const server = await start_real({ args: ["--config", config] });
+    assert.equal((await fetch(`${server.url}/health/ready`)).status, 200);
+    await server.stop();
+  });
+
+  test("a warning where anyone who can reach the address may use the server", async () => {
+    const log_of = async (host, ...args) => {
+      const server = await start_real({ host, args: ["--device", "sim", ...args] });
+      await server.stop();
+      return server.log();
+    };
+    const warning = /warning --listen 0\.0\.0\.0:0 without --api-key-file: anyone who can reach/;
+    assert.match(await log_of("0.0.0.0"), warning);
+    assert.doesNotMatch(await log_of("0.0.0.0", "--api-key-file", file("open-keys", "k")), /--listen/);
+    assert.doesNotMatch(await log_of("127.0.0.1"), /--listen/);
   });
 
   test("no key and no browser token is in a log", async () => {

@@ -2,10 +2,10 @@
 import { spawn } from "node:child_process";
 import { createInterface } from "node:readline";
 
-/** Resolves once it says it is ready. log(): what it wrote to stderr so far.
+/** Resolves once it says it is ready. log(): what it wrote to stderr so far, and all of it after stop().
  * @returns {Promise<{url: string, port: number, log: () => string, stop: () => Promise<void>}>} */
-export async function start_real({ port = 0, args = ["--device", "sim"] } = {}) {
-  const server = spawn(process.env.WEIR_BIN, ["serve", ...args, "--listen", `127.0.0.1:${port}`], {
+export async function start_real({ port = 0, args = ["--device", "sim"], host = "127.0.0.1" } = {}) {
+  const server = spawn(process.env.WEIR_BIN, ["serve", ...args, "--listen", `${host}:${port}`], {
     stdio: ["ignore", "pipe", "pipe"],
   });
   const ended = new Promise((resolve) => server.once("close", resolve));

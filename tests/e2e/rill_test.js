@@ -54,6 +54,26 @@ describe("rill", { skip }, () => {
   for (const [messages, right] of asked)
     test(`${messages.at(-1).content} ${right}`, async () => assert.equal(await chat(messages), right));
 
+  test("a conversation of 30 turns: what was computed of it is cached, turn after turn", async () => {
+    const messages = [];
+    let before = { cached: -1, prompt: 0 };
+    for (let turn = 0; turn < 30; turn++) {
+      messages.push(user(`What is ${turn} + 5?`));
+      const answer = await fetch(`${server.url}/v1/chat/completions`, {
+        method: "POST",
+        headers: { "content-type": "application/json" },
+        body: JSON.stringify({ messages, temperature: 0, max_tokens: 16 }),
+      });
+      const { choices, usage } = await answer.json();
+      const { prompt_tokens: prompt, prompt_tokens_details: { cached_tokens: cached } } = usage;
+      assert.ok(cached >= before.cached, `turn ${turn}: ${cached} cached tokens after ${before.cached}`);
+      assert.ok(cached > before.prompt - 64, `turn ${turn}: ${cached} of ${before.prompt} tokens are cached`);
+      before = { cached, prompt };
+      messages.push(choices[0].message);
+    }
+    assert.ok(before.cached > 400, `${before.cached} cached tokens in the last turn`);
+  });
+
   test("JSON with the keys and types that were asked for", async () => {
     assert.deepEqual(JSON.parse(await chat([user(form)])), { name: "Ada Berg", age: 34, city: "Oslo" });
   });

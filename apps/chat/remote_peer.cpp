@@ -1,0 +1,189 @@
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <boost/asio/redirect_error.hpp>
+#include <boost/asio/signal_set.hpp>
+#include <boost/json/parse.hpp>
+#include <csignal>
+
+#include "apps/chat/remote_answer.h"
+#include "apps/sampling_options.h"
+#include "net/load/http_wire.h"
+#include "net/load/line.h"
+#include "net/load/ws_wire.h"
+
+namespace weir::apps {
+namespace {
+
+namespace asio = boost::asio;
+namespace json = boost::json;
+using boost::system::error_code;
+using clock = std::chrono::steady_clock;
+
+double ms_since(clock::time_point t) {
+  return std::chrono::duration<double, std::milli>(clock::now() - t).count();
+}
+
+class remote_peer final : public peer {
+ public:
+  remote_peer(std::string key, json::object fields) : key_(std::move(key)), fields_(std::move(fields)) {}
+
+  // Finds the server, its protocol and its model.
+  core::result<> open(const std::string& url, const std::string& model) {
+    auto to = load::parse_url("url", url);
+    if (!to) return to.error();
+    to_ = std::move(*to);
+    if (to_.tls) {
+      tls_.emplace(asio::ssl::context::tls_client);
+      tls_->set_default_verify_paths();
+      tls_->set_verify_mode(asio::ssl::verify_peer);
+    }
+    error_code ec;
+    for (const auto& e : asio::ip::tcp::resolver(io_).resolve(to_.host, to_.port, ec))
+      at_.push_back(e.endpoint());
+    if (ec) return core::bad_param("url", "--url {}: {}", url, ec.message());
+    if (auto found = choose_protocol(url); !found) return found;
+    if (!model.empty()) fields_["model"] = model;
+    return {};
+  }
+
+  std::string name() override {
+    const std::string_view model =
+        fields_.contains("model") ? std::string_view(fields_["model"].as_string()) : "";
+    return fmt::format("{}{}{} at {}", model, model.empty() ? "" : " over ",
+                       weir_ ? "weir.v1" : "OpenAI's protocol", to_.authority());
+  }
+
+  answer_end ask(const json::array& messages, const on_text& show) override {
+    auto answer =
+        weir_ ? weir_answer(to_, key_, fields_, messages) : openai_answer(to_, key_, fields_, messages);
+    const auto began = clock::now();
+    double first_ms = 0;
+    const on_text timed = [&](std::string_view text, bool thought) {
+      if (first_ms == 0) first_ms = ms_since(began);
+      show(text, thought);
+    };
+    exchange(*answer, timed);
+    answer->how().first_ms = first_ms;
+    answer->how().whole_ms = ms_since(began);
+    return answer->how();
+  }
+
+ private:
+  // Sends and reads until the answer is over. Ctrl-C cancels the answer.
+  void exchange(remote_answer& answer, const on_text& show) {
+    io_.restart();
+    load::line to(io_, tls_ ? &*tls_ : nullptr, to_.host);
+    asio::signal_set interrupt(io_, SIGINT);
+    interrupt.async_wait([&](error_code ec, int) {
+      if (ec) return;
+      answer.how().stopped = true;
+      to.interrupt();
+    });
+    asio::co_spawn(io_, talk(to, answer, show), [&](std::exception_ptr) { interrupt.cancel(); });
+    io_.run();
+    answer.lost();
+    if (answer.how().stopped) answer.how().error.clear();
+  }
+
+  load::task<void> talk(load::line& to, remote_answer& answer, const on_text& show) {
+    bool told = false;  // the server knows that the answer is cancelled
+    error_code ec = co_await to.open(at_, 0);
+    std::string words = answer.hello();
+    std::array<char, 16384> bytes;
+    const asio::mutable_buffer into = asio::buffer(bytes);
+    while (!ec && !answer.over()) {
+      if (!words.empty()) ec = co_await to.write(words);
+      words.clear();
+      if (ec) break;
+      const std::size_t n = co_await to.read(into, ec);
+      words = answer.take(std::string_view(bytes.data(), n), show);
+      if (ec != asio::error::operation_aborted || told) continue;
+      told = true;
+      const std::string cancel = answer.cancel();
+      if (cancel.empty()) break;
+      words += cancel;
+      ec = error_code();
+    }
+    to.cut();
+  }
+
+  // One GET; the status is 0 where nobody answers.
+  struct got {
+    int status = 0;
+    std::string body;
+  };
+  got get(std::string_view path) {
+    got out;
+    io_.restart();
+    asio::co_spawn(io_, fetch(load::http_request(to_.authority(), path, "", key_), out), asio::detached);
+    io_.run();
+    return out;
+  }
+
+  load::task<void> fetch(std::string request, got& out) {
+    load::line to(io_, tls_ ? &*tls_ : nullptr, to_.host);
+    load::http_reader reader;
+    error_code ec = co_await to.open(at_, 0);
+    if (!ec) ec = co_await to.write(request);
+    std::array<char, 16384> bytes;
+    const asio::mutable_buffer into = asio::buffer(bytes);
+    for (bool whole = false; !ec && !whole;) {
+      const std::size_t n = co_await to.read(into, ec);
+      reader.feed(std::string_view(bytes.data(), n));
+      for (auto i = reader.next(); i.is != load::http_reader::kind::more; i = reader.next()) {
+        if (i.is == load::http_reader::kind::head) out.status = i.status;
+        if (i.is == load::http_reader::kind::data && out.body.size() < most_body) out.body += i.bytes;
+        whole |= i.is == load::http_reader::kind::end || i.is == load::http_reader::kind::broken;
+        if (whole) break;
+      }
+    }
+  }
+
+  // A URL may name the stream of weir.v1 (ws://), OpenAI's chat completions, or the server alone, with or
+  // without /v1.
+  core::result<> choose_protocol(const std::string& url) {
+    weir_ = to_.speaks == load::protocol::weir;
+    if (weir_ || to_.chat()) return {};
+    std::string base = to_.path == "/v1/completions" ? "" : to_.path;
+    while (base.ends_with('/')) base.pop_back();
+    if (base.ends_with("/v1")) base.resize(base.size() - 3);
+    const got models = get(base + "/v1/models");
+    if (models.status == 0) return core::bad_param("url", "--url {}: nobody answers there", url);
+    if (models.status == 401 || models.status == 403)
+      return core::bad_param("api-key", "--url {}: the server wants another --api-key", url);
+    weir_ = get(base + "/weir.js").status == 200;
+    to_.path = base + (weir_ ? "/v1/stream" : "/v1/chat/completions");
+    take_first_model(models.body);
+    return {};
+  }
+
+  void take_first_model(std::string_view body) {
+    error_code ec;
+    const json::value list = json::parse(json::string_view(body.data(), body.size()), ec);
+    const json::value* id = ec ? nullptr : list.find_pointer("/data/0/id", ec);
+    if (id && id->is_string()) fields_["model"] = *id;
+  }
+
+  static constexpr std::size_t most_body = 1 << 20;
+
+  asio::io_context io_{1};
+  std::optional<asio::ssl::context> tls_;
+  load::target to_;
+  load::endpoints at_;
+  const std::string key_;
+  json::object fields_;
+  bool weir_ = false;
+};
+
+}  // namespace
+
+core::result<std::unique_ptr<peer>> open_remote_peer(const std::string& url, std::string key,
+                                                     std::string model, chat_manner m) {
+  json::object fields = sampling_fields(m.sampling);
+  if (m.max_tokens) fields["max_tokens"] = *m.max_tokens;
+  auto made = std::make_unique<remote_peer>(std::move(key), std::move(fields));
+  if (auto opened = made->open(url, model); !opened) return opened.error();
+  return core::result<std::unique_ptr<peer>>(std::move(made));
+}
+
+}  // namespace weir::apps

@@ -1,0 +1,207 @@
+#include <unistd.h>
+
+#include <boost/json.hpp>
+#include <fstream>
+#include <iostream>
+#include <memory>
+
+#include "actors/make_job.h"
+#include "apps/answer.h"
+#include "apps/commands.h"
+#include "apps/engine_options.h"
+#include "core/read_json.h"
+#include "core/text/chat_template.h"
+#include "net/request_fields.h"
+
+namespace weir::apps {
+namespace {
+
+namespace json = boost::json;
+using core::result;
+
+constexpr core::json_bounds most_json = {.depth = 256, .values = 1 << 22};
+
+struct render_options {
+  std::string model, source, batch;
+  bool ids = false, chatml = false;
+};
+
+// What a conversation is rendered with. The tokenizer is null with --template.
+struct renderer {
+  std::shared_ptr<const core::chat_template> chat;
+  std::shared_ptr<const core::tokenizer> tokenizer;
+};
+
+// One conversation of the input, with what only `weir render` lets its user set.
+struct rendering_request {
+  core::conversation said;
+  json::object tokens;  // bos_token and its like
+  std::chrono::local_seconds now;
+};
+
+int fail(const core::error& e) {
+  std::cerr << e.message << '\n';
+  return exit_code::bad_usage;
+}
+
+// Parses 2025-07-26T12:34:56, or the date alone.
+result<std::chrono::local_seconds> read_time(const std::string& text) {
+  int y = 0, month = 0, d = 0, h = 0, m = 0, s = 0, used = 0;
+  const int read =
+      std::sscanf(text.c_str(), "%4d-%2d-%2d%n%*[T ]%2d:%2d:%2d%n", &y, &month, &d, &used, &h, &m, &s, &used);
+  const std::chrono::year_month_day day{std::chrono::year(y),
+                                        std::chrono::month(static_cast<unsigned>(month)),
+                                        std::chrono::day(static_cast<unsigned>(d))};
+  const bool whole = (read == 3 || read == 6) && static_cast<std::size_t>(used) == text.size();
+  if (!whole || !day.ok() || h < 0 || h > 23 || m < 0 || m > 59 || s < 0 || s > 59)
+    return core::bad_param("now", "now must be a time like 2025-07-26T12:34:56, not '{}'", text);
+  return std::chrono::local_days(day) + std::chrono::hours(h) + std::chrono::minutes(m) +
+         std::chrono::seconds(s);
+}
+
+// Takes the members that no request of a server has out of `o`: special tokens, the time, and further
+// variables of the template, which may also stand beside the messages.
+result<void> take_own_members(json::object& o, rendering_request& r) {
+  static constexpr std::string_view of_requests[] = {"messages",
+                                                     "tools",
+                                                     "tool_choice",
+                                                     "documents",
+                                                     "chat_template_kwargs",
+                                                     "add_generation_prompt",
+                                                     "continue_final_message"};
+  json::object rest, variables;
+  for (auto& [key, value] : o) {
+    const std::string_view name = key;
+    if (name == "now") {
+      if (!value.is_string()) return core::bad_param("now", "now must be a string");
+      const auto at = read_time(std::string(value.get_string()));
+      if (!at) return at.error();
+      r.now = *at;
+    } else if (name.ends_with("_token")) {
+      if (!value.is_string() && !value.is_null())
+        return core::bad_param(std::string(name), "{} must be a string", name);
+      if (value.is_string()) r.tokens[name] = value;
+    } else if (std::ranges::find(of_requests, name) != std::ranges::end(of_requests)) {
+      rest[name] = std::move(value);
+    } else {
+      variables[name] = std::move(value);
+    }
+  }
+  if (!variables.empty() && rest.contains("chat_template_kwargs") && rest["chat_template_kwargs"].is_object())
+    for (auto& [name, value] : rest["chat_template_kwargs"].get_object()) variables[name] = std::move(value);
+  if (!variables.empty()) rest["chat_template_kwargs"] = std::move(variables);
+  o = std::move(rest);
+  return {};
+}
+
+result<rendering_request> parse(const std::string& text) {
+  auto value = core::read_json(text, most_json);
+  if (!value) return value.error();
+  auto* o = value->if_object();
+  if (!o) return core::bad_param("", "not a JSON object");
+  rendering_request r{.said = {}, .tokens = {}, .now = actors::local_now()};
+  if (auto taken = take_own_members(*o, r); !taken) return taken.error();
+  const auto* messages = o->if_contains("messages");
+  if (!messages) return core::bad_param("messages", "messages is missing");
+  auto said = net::read_messages("messages", *messages);
+  if (!said) return said.error();
+  actors::request with;
+  with.input = std::move(*said);
+  if (auto read = net::read_template_fields(*o, with); !read) return read.error();
+  r.said = std::move(std::get<core::conversation>(with.input));
+  return r;
+}
+
+result<core::jinja::rendering> render(const renderer& by, const std::string& text) {
+  const auto r = parse(text);
+  if (!r) return r.error();
+  if (r->tokens.empty()) return by.chat->render(r->said, r->now);
+  return by.chat->with_tokens(r->tokens).render(r->said, r->now);
+}
+
+std::vector<core::token_id> ids_of(const renderer& by, const core::jinja::rendering& made) {
+  return by.tokenizer->encode_parts(core::parts_of(made));
+}
+
+// Each line of the input gives one line of the output, errors too, so that the lines correspond.
+int run_batch(const renderer& by, const render_options& o) {
+  std::ifstream in(o.batch);
+  if (!in) return fail(core::bad_param("batch", "--batch {}: cannot be read", o.batch));
+  int exit = exit_code::done;
+  std::size_t number = 0;
+  for (std::string line; std::getline(in, line);) {
+    ++number;
+    if (line.empty()) continue;
+    const auto made = render(by, line);
+    json::object out;
+    if (made) {
+      out["text"] = made->text;
+      if (o.ids) out["ids"] = json::value_from(ids_of(by, *made));
+    } else {
+      out = answer_of(made.error());
+      std::cerr << o.batch << ", line " << number << ": " << made.error().message << '\n';
+      exit = exit_code::bad_usage;
+    }
+    std::cout << json::serialize(out) << '\n';
+  }
+  return exit;
+}
+
+// A line a token: its id, its piece, and the word `control` for a control token.
+void print_ids(const renderer& by, const core::jinja::rendering& made) {
+  for (const auto id : ids_of(by, made))
+    std::cout << id << '\t' << by.tokenizer->piece(id) << (by.tokenizer->is_special(id) ? "\tcontrol" : "")
+              << '\n';
+}
+
+result<renderer> make_renderer(const render_options& o) {
+  if (!o.source.empty()) {
+    if (!o.model.empty() || o.chatml || o.ids)
+      return core::bad_param("template",
+                             "--template goes without --model, --chatml and --ids: it has no "
+                             "vocabulary");
+    std::ifstream in(o.source);
+    const std::string source(std::istreambuf_iterator<char>(in), {});
+    if (!in) return core::bad_param("template", "--template {}: cannot be read", o.source);
+    return renderer{core::chat_template::from_source(source, {}, o.source), nullptr};
+  }
+  const std::string dir = o.model.empty() ? bundled_model() : o.model;
+  auto tokenizer = core::load_tokenizer(dir);
+  if (!tokenizer) return tokenizer.error();
+  auto chat = core::chat_template::load(dir, **tokenizer, o.chatml);
+  if (!chat) return chat.error();
+  return renderer{std::move(*chat), std::move(*tokenizer)};
+}
+
+int run(const render_options& o) {
+  const auto by = make_renderer(o);
+  if (!by) return fail(by.error());
+  if (const auto* fault = by->chat->fault()) return fail(*fault);
+  if (!o.batch.empty()) return run_batch(*by, o);
+  const auto made = render(*by, std::string(std::istreambuf_iterator<char>(std::cin), {}));
+  if (!made) return fail(made.error());
+  if (o.ids) {
+    print_ids(*by, *made);
+  } else {
+    std::cout << made->text << (isatty(STDOUT_FILENO) ? "\n" : "");
+  }
+  return exit_code::done;
+}
+
+}  // namespace
+
+command add_render(CLI::App& app) {
+  auto o = std::make_shared<render_options>();
+  app.add_option("--model", o->model, "a directory with tokenizer.json; none: the bundled rill")
+      ->type_name("DIR");
+  app.add_option("--template", o->source, "a chat template instead of a model's")->type_name("F.jinja");
+  app.add_flag("--chatml", o->chatml, "use ChatML whatever template the model has");
+  app.add_flag("--ids", o->ids, "tokens instead of text, control tokens marked");
+  app.add_option("--batch", o->batch,
+                 "lines {\"messages\":[…],…} in; {\"text\":…} or {\"error\":…} out, a line each")
+      ->type_name("F.jsonl");
+  app.footer("Without --batch: one such object on standard input, the prompt on standard output.");
+  return [o] { return run(*o); };
+}
+
+}  // namespace weir::apps

@@ -1,0 +1,87 @@
+// `weir render`: published cases byte for byte, the bundled model's prompt, tokens, errors.
+import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
+import { mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join, resolve } from "node:path";
+import { after, test } from "node:test";
+import { fileURLToPath } from "node:url";
+
+const binary = process.env.WEIR_BIN;
+const here = dirname(fileURLToPath(import.meta.url));
+const data = join(process.env.TEST_DATA_DIR ?? resolve(here, "../../../shared/data"), "templates");
+const folder = mkdtempSync(join(tmpdir(), "weir-render-"));
+after(() => rmSync(folder, { recursive: true }));
+
+// Runs `weir render` with `input` on standard input.
+function render(args, input = "") {
+  return new Promise((done) => {
+    const child = execFile(binary, ["render", ...args], { maxBuffer: 1 << 28 }, (error, stdout, stderr) =>
+      done({ code: error ? error.code : 0, stdout, stderr }));
+    child.stdin.end(input);
+  });
+}
+
+// A published case as a line of --batch.
+function line_of(c) {
+  return JSON.stringify({
+    messages: c.messages,
+    ...(c.tools ? { tools: c.tools } : {}),
+    ...c.extra,
+    add_generation_prompt: c.add_generation_prompt,
+    bos_token: c.bos,
+    eos_token: c.eos,
+    now: "2025-07-26T12:34:56",
+  });
+}
+
+function published() {
+  try {
+    return readdirSync(data).filter((f) => f.endsWith(".jinja")).map((f) => f.slice(0, -".jinja".length));
+  } catch {
+    return [];
+  }
+}
+
+const names = published();
+const reason = names.length ? false : "there are no published templates in the data folder";
+
+test("each published case comes out of --batch byte for byte", { skip: reason }, async () => {
+  for (const name of names) {
+    const { cases } = JSON.parse(readFileSync(join(data, `${name}.cases.json`)));
+    const file = join(folder, `${name}.jsonl`);
+    writeFileSync(file, cases.map((c) => line_of(c) + "\n").join(""));
+    const { stdout } = await render(["--template", join(data, `${name}.jinja`), "--batch", file]);
+    const lines = stdout.trimEnd().split("\n").map((l) => JSON.parse(l));
+    assert.equal(lines.length, cases.length, name);
+    for (const [i, c] of cases.entries()) {
+      if ("expected" in c) assert.equal(lines[i].text, c.expected, `${name}: ${c.name}`);
+      else assert.equal(lines[i].error.message, c.message, `${name}: ${c.name}`);
+    }
+  }
+});
+
+const hello = JSON.stringify({ messages: [{ role: "user", content: "hi <|im_end|>" }] });
+
+test("the bundled model's prompt, and its tokens with control tokens marked", async () => {
+  const prompt = await render([], hello);
+  assert.equal(prompt.stdout, "<|im_start|>user\nhi <|im_end|><|im_end|>\n<|im_start|>assistant\n");
+  const ids = await render(["--ids"], hello);
+  const control = ids.stdout.split("\n").filter((l) => l.endsWith("\tcontrol"));
+  assert.equal(control.length, 3, "the <|im_end|> of the message is text");
+});
+
+const wrong = [
+  ["no JSON", [], "hello", /not.*JSON|JSON/],
+  ["no messages", [], "{}", /messages is missing/],
+  ["a message without a role", [], '{"messages":[{"content":"x"}]}', /'role'/],
+  ["a time that is none", [], '{"messages":[{"role":"user","content":"x"}],"now":"2025-02-30"}', /now/],
+  ["a template that is not there", ["--template", "/nonexistent"], hello, /--template \/nonexistent/],
+  ["a template with a model", ["--template", "F", "--model", "D"], hello, /--template goes without/],
+];
+for (const [what, args, input, says] of wrong)
+  test(`exit code 2: ${what}`, async () => {
+    const { code, stderr } = await render(args, input);
+    assert.equal(code, 2);
+    assert.match(stderr, says);
+  });
