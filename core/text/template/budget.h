@@ -70,19 +70,21 @@ class budget {
 // Memory of one value, given back when the value goes. Every value of a rendering dies before its budget.
 class held_memory {
  public:
+  held_memory() = default;  // of a constant, which belongs to the program
   held_memory(budget& b, std::size_t bytes) : of_(&b), bytes_(bytes) { b.take(bytes); }
   held_memory(const held_memory&) = delete;
-  ~held_memory() { of_->give_back(bytes_); }
-  // The value has grown.
+  ~held_memory() {
+    if (of_) of_->give_back(bytes_);
+  }
+  // The value has grown. REQUIRES: it is no constant
   void grow(std::size_t bytes) {
     of_->take(bytes);
     bytes_ += bytes;
   }
-  budget& owner() const noexcept { return *of_; }
 
  private:
-  budget* of_;
-  std::size_t bytes_;
+  budget* of_ = nullptr;
+  std::size_t bytes_ = 0;
 };
 
 }  // namespace weir::core::jinja

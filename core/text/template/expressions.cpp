@@ -59,9 +59,10 @@ struct constant final : expression {
 };
 
 struct text_constant final : expression {
-  std::string s;
-  text_constant(std::uint32_t line, std::string s) : expression(line), s(std::move(s)) {}
-  value evaluate(machine& m) const override { return m.make_text(s); }
+  text_ptr s;
+  text_constant(std::uint32_t line, std::string s)
+      : expression(line), s(std::make_shared<const text>(std::move(s))) {}
+  value evaluate(machine&) const override { return s; }
 };
 
 struct name_expression final : expression {

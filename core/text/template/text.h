@@ -1,6 +1,6 @@
 // text.h — a string of a template that knows which of its bytes came from the client.
 //
-// Thread safety: one rendering, one thread.
+// Thread safety: one rendering, one thread. A constant of a program: any thread.
 #pragma once
 
 #include <memory>
@@ -18,9 +18,10 @@ struct text {
   std::vector<span> content;  // what came from the client: sorted, disjoint, not empty
   // Whether it is a Markup of Python, which the filters `safe` and `escape` make: what is added to it is
   // escaped.
-  bool markup;
+  bool markup = false;
   held_memory memory;
 
+  explicit text(std::string constant) : bytes(std::move(constant)) {}
   text(budget& b, std::string s, std::vector<span> from_client, bool is_markup)
       : bytes(std::move(s)),
         content(std::move(from_client)),
