@@ -90,13 +90,14 @@ void arrival::bring_in() {
   if (const auto room = admission.admit(model->name, tokens, count); !room) return refuse(room.error());
   admitted_jobs places(admission, count);
   prompt->counts(tokens);
-  for (auto left = count; auto& [s, entering] : jobs) {
+  for (auto left = count; made& m : jobs) {
+    const auto& s = m.stream;
     s->taken_by = model;
     s->prompt = prompt;
-    s->deadline = entering.deadline;
+    s->deadline = m.job.deadline;
     s->memory = memory.split(each);
     const auto ahead = admission.waiting() - std::min(admission.waiting(), --left);
-    model->submit(std::move(entering), s);
+    model->submit(std::move(m.job), s);
     places.taken();
     core::insist(
         [&] { boost::asio::post(s->shard, [s = s, by = model, ahead] { s->admitted(by, ahead); }); });

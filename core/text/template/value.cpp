@@ -139,7 +139,8 @@ dict::dict(budget& b, std::vector<std::pair<value, value>> of)
     : memory(b, sizeof(dict) + of.size() * (2 * sizeof(value) + 64)) {
   members.reserve(of.size());
   std::map<std::string_view, std::size_t> seen;
-  for (auto& [key, v] : of) {
+  for (auto& pair : of) {
+    value &key = pair.first, &v = pair.second;
     b.step();
     depth = nested(depth, v);
     has_object |= v.has_object();
