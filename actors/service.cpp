@@ -3,6 +3,7 @@
 #include <atomic>
 #include <boost/asio/bind_executor.hpp>
 #include <boost/asio/post.hpp>
+#include <mutex>
 #include <random>
 #include <unordered_map>
 
@@ -34,6 +35,23 @@ template <class F, class... A>
 void post_call(const executor& ex, F f, A... a) {
   asio::post(ex, [f = std::move(f), ... a = std::move(a)]() mutable { f(std::move(a)...); });
 }
+
+// How far the load under way is. The owner's thread may say so after the service has ended.
+class load_board {
+ public:
+  void note(load_state s) {
+    const std::lock_guard held(lock_);
+    now_ = std::move(s);
+  }
+  load_state look() const {
+    const std::lock_guard held(lock_);
+    return now_;
+  }
+
+ private:
+  mutable std::mutex lock_;
+  load_state now_;
+};
 
 }  // namespace
 
@@ -102,6 +120,7 @@ struct service::parts {
   const std::function<core::job_id()> next_id;
   std::atomic<bool> draining{false};
   model_list list;
+  const std::shared_ptr<load_board> load_so_far = std::make_shared<load_board>();
   gpu_owner owner;
   std::optional<exclusive_thread> control;
   ref<registry_msg> registry;
@@ -116,14 +135,21 @@ service::service(service_options o, const timekeeper& time)
 service::~service() = default;
 
 void service::load(load_progress progress, executor ex, std::function<void(core::result<>)> done) {
+  const auto board = p_->load_so_far;
+  load_progress both = [board, progress = std::move(progress)](const std::string& model, std::uint64_t done,
+                                                               std::uint64_t total) {
+    board->note({model, done, total});
+    if (progress) progress(model, done, total);
+  };
   // Models are loaded one after the other: (*next)(i) loads specs[i], and then calls itself with i + 1.
   auto next = std::make_shared<std::function<void(std::size_t)>>();
-  *next = [weak = std::weak_ptr(p_), progress, ex, done, again = std::weak_ptr(next)](std::size_t i) {
+  *next = [weak = std::weak_ptr(p_), both, ex, done, again = std::weak_ptr(next)](std::size_t i) {
     const auto p = weak.lock();
     if (i == p->specs.size()) {
       p->list.complete();
       return post_call(ex, done, core::result<>());
     }
+    p->load_so_far->note({.model = p->specs[i].name});
     p->owner.mail().ask<load_model>(
         asio::bind_executor(
             ex,
@@ -137,7 +163,7 @@ void service::load(load_progress progress, executor ex, std::function<void(core:
               alive->list.add(std::move(*r));
               (*keep)(i + 1);
             }),
-        p->specs[i], progress);
+        p->specs[i], both);
   };
   (*next)(0);
 }
@@ -217,6 +243,11 @@ std::vector<model_entry> service::models() const {
     out.push_back({m->name, m->created_s, m->context, m->info.vocab_size, m->device,
                    m->chat->fault() ? m->chat->fault()->message : std::string()});
   return out;
+}
+
+std::optional<load_state> service::loading() const {
+  if (!p_->list.loading()) return std::nullopt;
+  return p_->load_so_far->look();
 }
 
 void service::tokenize(std::string model, std::string text, bool add_special, executor ex,

@@ -59,6 +59,9 @@ struct snapshot {
 // Whether the service can serve, and why not.
 struct readiness { bool ready = false; std::string reason; };
 
+// How far the load of a model is, in bytes. `total` is 0 until the model's files were looked at.
+struct load_state { std::string model; std::uint64_t done = 0, total = 0; };
+
 // Token ids and the text of each.
 struct tokenized { std::vector<core::token_id> ids; std::vector<std::string> pieces; };
 
@@ -102,6 +105,8 @@ class service {
 
   // The models loaded so far.
   std::vector<model_entry> models() const;
+  // The model that is being loaded, or is the next; nullopt once all models are loaded.
+  std::optional<load_state> loading() const;
   // Tokenises in the text pool. Errors: an unknown model, overloaded, internal.
   void tokenize(std::string model, std::string text, bool add_special, executor ex,
                 std::function<void(core::result<tokenized>)> done);

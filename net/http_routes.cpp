@@ -43,18 +43,6 @@ void append_count(std::string& out, std::string_view key, T value) {
 
 reply not_found(std::string_view what) { return error_reply(404, "not_found", what); }
 
-// ---- the page
-
-reply show_asset(std::string_view target) {
-  const page_asset* asset = find_asset(path_of(target));
-  reply r;
-  r.content_type = content_type_of(asset->name);
-  r.body = asset->body;
-  r.headers.emplace_back("Cache-Control", "no-cache");
-  if (asset->name == "weir.js") r.headers.emplace_back("Access-Control-Allow-Origin", "*");
-  return r;
-}
-
 // ---- models
 
 void append_model(std::string& out, const actors::model_entry& m) {
@@ -237,6 +225,14 @@ void append_clients(std::string& out, const server_state& all) {
   });
 }
 
+void append_loading(std::string& out, const actors::load_state& l) {
+  append_object(out, "loading", [&] {
+    append_text(out, "model", l.model);
+    append_count(out, "done", l.done);
+    append_count(out, "total", l.total);
+  });
+}
+
 // The user of a token cannot list jobs, so its own are here.
 asio::awaitable<reply> show_stats(hub& h, const bearer& from) {
   std::vector<actors::job_view> own;
@@ -246,6 +242,7 @@ asio::awaitable<reply> show_stats(hub& h, const bearer& from) {
     append_engine(out, h.server().service.stats());
     append_clients(out, h.server());
     append_count(out, "rss_bytes", resident_bytes());
+    if (const auto now = h.server().service.loading()) append_loading(out, *now);
     if (!from.token) return;
     append_key(out, "own_jobs");
     out += '[';
@@ -273,13 +270,33 @@ reply issue_token(hub& h, std::string_view body, const bearer& from) {
   return r;
 }
 
+// Everything that the page runs, shows or asks for comes from its own server. Its WebSocket does too:
+// browsers take ws: for 'self' where host and port are the page's.
+constexpr std::string_view page_policy =
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+    "frame-ancestors 'none'";
+
 }  // namespace
+
+reply show_asset(std::string_view target, std::string_view accept_encoding) {
+  const page_asset* asset = find_asset(path_of(target));
+  const bool short_form = !asset->gzipped.empty() && takes_gzip(accept_encoding);
+  reply r;
+  r.content_type = content_type_of(asset->name);
+  r.body = short_form ? asset->gzipped : asset->body;
+  r.headers.emplace_back("Cache-Control", "no-cache");
+  r.headers.emplace_back("Vary", "Accept-Encoding");
+  if (short_form) r.headers.emplace_back("Content-Encoding", "gzip");
+  r.headers.emplace_back("Content-Security-Policy", page_policy);
+  r.headers.emplace_back("X-Content-Type-Options", "nosniff");
+  r.headers.emplace_back("Referrer-Policy", "no-referrer");
+  if (asset->name == "weir.js") r.headers.emplace_back("Access-Control-Allow-Origin", "*");
+  return r;
+}
 
 asio::awaitable<reply> answer_route(hub& h, const route_match& route, std::string_view target,
                                     std::string_view body, const bearer& from) {
   switch (route.to) {
-    case endpoint::asset:
-      co_return show_asset(target);
     case endpoint::list_models:
       co_return list_models(h, from);
     case endpoint::show_model:
@@ -305,6 +322,7 @@ asio::awaitable<reply> answer_route(hub& h, const route_match& route, std::strin
       co_return error_reply(426, "upgrade_required", "this path is a WebSocket: weir.v1");
     case endpoint::planned:
       co_return not_found(not_supported_yet(legible(path_of(target))).message);
+    case endpoint::asset:
     case endpoint::completions:
     case endpoint::chat_completions:
       break;

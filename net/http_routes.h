@@ -16,5 +16,7 @@ namespace weir::net {
 // `from`: the client.
 boost::asio::awaitable<reply> answer_route(hub& h, const route_match& route, std::string_view target,
                                            std::string_view body, const bearer& from);
+// A file of the page. `accept_encoding`: what the client's header of this name says.
+reply show_asset(std::string_view target, std::string_view accept_encoding);
 
 }  // namespace weir::net

@@ -388,6 +388,11 @@ asio::awaitable<bool> http_session::upgrade(request r) {
 asio::awaitable<bool> http_session::answer(const request& r, const route_match& route) {
   if (route.to == endpoint::completions) co_return co_await complete(openai::dialect::completion, r);
   if (route.to == endpoint::chat_completions) co_return co_await complete(openai::dialect::chat, r);
+  if (route.to == endpoint::asset) {
+    const auto codings = joined_lines(r, http::field::accept_encoding);
+    reply file = show_asset(r.target(), codings.value_or(""));
+    co_return co_await write(std::move(file));
+  }
   reply got = co_await answer_route(hub_, route, r.target(), r.body(), from_);
   co_return co_await write(std::move(got));
 }

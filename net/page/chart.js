@@ -1,23 +1,56 @@
-// chart.js — the time between tokens, live: a dot a frame, the last seconds of all streams, median and p99.
+// chart.js — the time between tokens, live, in two bands of one scale: as they arrive, and as they are shown.
 //
-// 1. One frame a gap: n tokens that arrive together are one dot (a ring), for that is what a reader sees.
-// 2. Drawing costs at most one pass over the dots in view; the quantiles are sorted anew four times a second.
-
-const view_ms = 12_000;
+// 1. One frame a gap: n tokens that arrive together are one dot, for that is what the network brings.
+// 2. The time axis is as long as what there is to see, from shortest_view_ms to longest_view_ms.
+// 3. Drawing costs at most one pass over the dots in view, most_dots of them; the quantiles are sorted anew
+//    four times a second.
+const shortest_view_ms = 3_000;
+const longest_view_ms = 12_000;
+const most_dots = 8_000;
 const quantiles_every_ms = 250;
-const margin = { left: 54, right: 12, top: 12, bottom: 22 };
+const most_slots = 16;
+const margin = { left: 50, right: 8, top: 16, bottom: 20, between: 28 };
+const bands = ["raw", "shown"];
+
+/** The dots of one band. */
+class Band {
+  dots = []; // {at, gap, slot}, in order
+  stats = null; // {median, p99, longest} of the dots in view, ms
+  #last = new Map(); // slot → when its last frame came
+
+  add(slot, at) {
+    const before = this.#last.get(slot);
+    this.#last.set(slot, at);
+    if (before !== undefined) this.dots.push({ at, gap: at - before, slot });
+    if (this.dots.length > most_dots) this.dots.splice(0, most_dots / 8);
+  }
+
+  /** The next frame of this slot starts a new row of gaps. */
+  forget(slot) {
+    this.#last.delete(slot);
+  }
+
+  drop_before(from) {
+    const first = this.dots.findIndex(({ at }) => at >= from);
+    if (first !== 0) this.dots.splice(0, first < 0 ? this.dots.length : first);
+  }
+
+  count() {
+    const gaps = Float64Array.from(this.dots, ({ gap }) => gap).sort();
+    const quantile = (q) => gaps[Math.ceil(q * gaps.length) - 1];
+    const any = gaps.length > 0;
+    this.stats = any ? { median: quantile(0.5), p99: quantile(0.99), longest: gaps[gaps.length - 1] } : null;
+  }
+}
 
 export class GapChart {
   #canvas;
   #pen;
-  #dots = []; // {at, gap, n, slot}, in order of arrival
-  #last = new Map(); // slot → when its last frame arrived
+  #bands = { raw: new Band(), shown: new Band() };
   #began = 0;
   #newest = 0;
   #counted_at = 0;
-  #stats = null; // {median, p99, longest} of the dots in view, ms
-  #top = 0; // the scale's end, eased towards …
-  #goal = 50; // … what the dots need; it grows at once and shrinks only when much too large
+  #top = 50; // the scale's end, ms
   #inks = null;
 
   /** @param {HTMLCanvasElement} canvas sized by the style sheet */
@@ -28,136 +61,90 @@ export class GapChart {
     new ResizeObserver(() => this.draw()).observe(canvas);
   }
 
-  get stats() {
-    return this.#stats;
+  /** @param {"raw" | "shown"} band */
+  stats(band) {
+    return this.#bands[band].stats;
   }
 
   clear() {
-    this.#dots = [];
-    this.#last.clear();
-    this.#began = this.#newest = this.#counted_at = this.#top = 0;
-    this.#goal = 50;
-    this.#stats = null;
+    this.#bands = { raw: new Band(), shown: new Band() };
+    this.#began = this.#newest = this.#counted_at = 0;
+    this.#top = 50;
   }
 
-  /** A slot that is used again: its next frame starts a new row of gaps. */
   forget(slot) {
-    this.#last.delete(slot);
+    for (const band of bands) this.#bands[band].forget(slot);
   }
 
-  add(slot, at, n) {
+  /** @param {"raw" | "shown"} band */
+  add(band, slot, at) {
     if (this.#began === 0) this.#began = at;
-    const before = this.#last.get(slot);
-    this.#last.set(slot, at);
-    this.#newest = at;
-    if (before !== undefined) this.#dots.push({ at, gap: at - before, n, slot });
+    this.#newest = Math.max(this.#newest, at);
+    this.#bands[band].add(slot, at);
   }
 
   /** @param {number} [now] the view moves along with it; left out, it rests at the newest frame */
-  draw(now) {
+  draw(now = this.#newest) {
     const { width, height } = this.#fit();
     if (width === 0) return;
-    const resting = now === undefined;
-    const from = Math.max(this.#began, (resting ? this.#newest : now) - view_ms);
-    let gone = 0;
-    while (gone < this.#dots.length && this.#dots[gone].at < from) gone++;
-    if (gone > 0) this.#dots.splice(0, gone);
-    if (resting || now - this.#counted_at >= quantiles_every_ms) this.#count(now);
-    const near = Math.abs(this.#goal - this.#top) < 0.01 * this.#goal;
-    this.#top = resting || near || this.#top === 0 ? this.#goal : this.#top + (this.#goal - this.#top) * 0.2;
-
-    const x = (at) => margin.left + ((at - from) / view_ms) * (width - margin.left - margin.right);
-    const y = (gap) => height - margin.bottom - (gap / this.#top) * (height - margin.top - margin.bottom);
+    const from = Math.max(this.#began, now - longest_view_ms);
+    const long = Math.min(longest_view_ms, Math.max(shortest_view_ms, (now - this.#began) * 1.1));
+    for (const band of bands) this.#bands[band].drop_before(from);
+    if (now === this.#newest || now - this.#counted_at >= quantiles_every_ms) this.#count(now);
+    const tall = (height - margin.top - margin.bottom - margin.between) / 2;
+    const x = (at) => margin.left + ((at - from) / long) * (width - margin.left - margin.right);
     this.#pen.clearRect(0, 0, width, height);
-    this.#draw_grid(x, y, from, width, height);
-    this.#draw_dots(x, y);
-    if (this.#stats) this.#draw_levels(y, width);
+    this.#draw_seconds(x, from, long, width, height);
+    bands.forEach((band, i) => {
+      const ground = margin.top + tall + i * (tall + margin.between);
+      const y = (gap) => ground - (Math.min(gap, this.#top) / this.#top) * tall;
+      this.#draw_grid(band, y, tall, width);
+      this.#draw_dots(this.#bands[band].dots, x, y);
+    });
   }
 
-  #count(now = 0) {
+  #count(now) {
     this.#counted_at = now;
-    const gaps = Float64Array.from(this.#dots, ({ gap }) => gap).sort();
-    if (gaps.length === 0) return;
-    const quantile = (q) => gaps[Math.ceil(q * gaps.length) - 1];
-    this.#stats = { median: quantile(0.5), p99: quantile(0.99), longest: gaps[gaps.length - 1] };
-    const wanted = scale_end(this.#stats);
-    if (wanted > this.#goal || wanted < 0.6 * this.#goal) this.#goal = wanted;
+    for (const band of bands) this.#bands[band].count();
+    const wanted = scale_end(bands.map((band) => this.#bands[band].stats?.p99 ?? 0));
+    if (wanted > this.#top || wanted < 0.6 * this.#top) this.#top = wanted;
   }
 
-  #draw_grid(x, y, from, width, height) {
+  #draw_seconds(x, from, long, width, height) {
     const pen = this.#pen;
-    const { line, muted } = this.#colours();
     pen.font = "11px system-ui, sans-serif";
     pen.textBaseline = "middle";
-    pen.textAlign = "right";
+    pen.textAlign = "center";
+    pen.fillStyle = this.#colours().muted;
+    const second = (at) => (at - this.#began) / 1000;
+    const step = long > 6_000 ? 2 : 1;
+    for (let s = Math.ceil(second(from) / step) * step; s <= second(from + long); s += step)
+      pen.fillText(`${s} s`, Math.min(x(this.#began + s * 1000), width - 14), height - 8);
+  }
+
+  #draw_grid(band, y, tall, width) {
+    const pen = this.#pen;
+    const { line, muted, ink } = this.#colours();
     pen.lineWidth = 1;
-    const step = round_step(this.#top / 4);
-    for (let gap = 0; gap <= this.#top * 1.001; gap += step) {
+    pen.textAlign = "right";
+    for (const gap of [0, this.#top / 2, this.#top]) {
       const at = Math.round(y(gap)) + 0.5;
       pen.strokeStyle = line;
       stroke(pen, margin.left, at, width - margin.right, at);
       pen.fillStyle = muted;
-      pen.fillText(gap === 0 ? "0" : `${round_off(gap)} ms`, margin.left - 8, at);
+      pen.fillText(gap === 0 ? "0" : `${Number(gap.toPrecision(3))} ms`, margin.left - 6, at);
     }
-    pen.textAlign = "center";
-    const second = (at) => (at - this.#began) / 1000;
-    for (let s = Math.ceil(second(from) / 2) * 2; s <= second(from + view_ms); s += 2)
-      pen.fillText(`${s} s`, Math.min(x(this.#began + s * 1000), width - 14), height - 9);
+    pen.textAlign = "left";
+    pen.fillStyle = ink;
+    pen.fillText(band === "raw" ? "as they arrive" : "as they are shown", margin.left, y(this.#top) - 8);
   }
 
-  /** A gap beyond the scale is a triangle at its end. */
-  #draw_dots(x, y) {
+  #draw_dots(dots, x, y) {
     const pen = this.#pen;
     const { slots } = this.#colours();
-    const alone = this.#last.size === 1;
-    const ground = y(0);
-    for (const { at, gap, n, slot } of this.#dots) {
-      const left = x(at);
-      const top = y(Math.min(gap, this.#top));
-      pen.fillStyle = pen.strokeStyle = slots[slot - 1];
-      if (alone) {
-        pen.globalAlpha = 0.28;
-        pen.fillRect(left - 1, top, 2, ground - top);
-        pen.globalAlpha = 1;
-      }
-      pen.beginPath();
-      if (gap > this.#top) {
-        pen.moveTo(left, top - 6);
-        pen.lineTo(left + 5, top + 3);
-        pen.lineTo(left - 5, top + 3);
-        pen.fill();
-      } else if (n > 1) {
-        pen.arc(left, top, 3, 0, 7);
-        pen.stroke();
-      } else {
-        pen.fillRect(left - 1.5, top - 1.5, 3, 3);
-      }
-    }
-  }
-
-  #draw_levels(y, width) {
-    const pen = this.#pen;
-    const { ink, warm, surface } = this.#colours();
-    const rows = [
-      ["median", this.#stats.median, ink, []],
-      ["p99", this.#stats.p99, warm, [5, 4]],
-    ];
-    const near = Math.abs(y(this.#stats.median) - y(this.#stats.p99)) < 26;
-    pen.textAlign = "right";
-    pen.font = "600 11px system-ui, sans-serif";
-    pen.lineJoin = "round";
-    for (const [name, gap, colour, dash] of rows) {
-      const at = y(Math.min(gap, this.#top));
-      pen.strokeStyle = pen.fillStyle = colour;
-      pen.lineWidth = 1.25;
-      pen.setLineDash(dash);
-      stroke(pen, margin.left, at, width - margin.right, at);
-      pen.setLineDash([]);
-      const label = at + (near && name === "median" ? 10 : -9);
-      pen.strokeStyle = surface;
-      pen.lineWidth = 4;
-      pen.strokeText(name, width - margin.right - 2, label);
-      pen.fillText(name, width - margin.right - 2, label);
+    for (const { at, gap, slot } of dots) {
+      pen.fillStyle = slots[slot - 1];
+      pen.fillRect(x(at) - 1.5, y(gap) - 1.5, 3, 3);
     }
   }
 
@@ -165,14 +152,8 @@ export class GapChart {
     if (this.#inks) return this.#inks;
     const style = getComputedStyle(this.#canvas);
     const ink = (name) => style.getPropertyValue("--" + name).trim();
-    this.#inks = {
-      line: ink("line"),
-      muted: ink("muted"),
-      ink: ink("ink"),
-      warm: ink("warm"),
-      surface: ink("surface"),
-      slots: [1, 2, 3, 4, 5, 6, 7, 8].map((slot) => ink("slot-" + slot)),
-    };
+    const slots = Array.from({ length: most_slots }, (_, i) => ink(`slot-${i + 1}`));
+    this.#inks = { line: ink("line"), muted: ink("muted"), ink: ink("ink"), slots };
     return this.#inks;
   }
 
@@ -187,21 +168,11 @@ export class GapChart {
   }
 }
 
-/** High enough for p99, and for the median to sit below the middle; a longer gap is marked at the end. */
-function scale_end({ median, p99 }) {
-  const least = Math.max(1.25 * p99, 2 * median, 2);
-  const step = round_step(least / 4);
-  return Math.ceil(least / step) * step;
-}
-
-/** 1, 2 or 5 times a power of ten. */
-function round_step(value) {
-  const power = 10 ** Math.floor(Math.log10(value));
-  return [1, 2, 5, 10].map((factor) => factor * power).find((step) => step >= value * 0.999);
-}
-
-function round_off(value) {
-  return Number(value.toPrecision(3));
+/** High enough for all but the longest gaps of both bands, which are drawn at the end. */
+function scale_end(p99s) {
+  const least = Math.max(1.25 * Math.max(...p99s), 10);
+  const power = 10 ** Math.floor(Math.log10(least));
+  return [1, 2, 4, 6, 8, 10].map((factor) => factor * power).find((end) => end >= least * 0.999);
 }
 
 function stroke(pen, x1, y1, x2, y2) {

@@ -1,4 +1,6 @@
 // connection.js — the client of this page, and what its state means, in plain words at the top of the page.
+import { Cable, is_cut } from "./cable.js";
+import { authorization, forget_token, swap, token } from "./credentials.js";
 import { connect } from "./weir.js";
 
 const $ = (id) => document.getElementById(id);
@@ -15,16 +17,17 @@ let clock = 0;
 /**
  * Connects to the server that this page came from, and anew with each key that is typed.
  * @param {{use: (client: import("./weir.js").Client) => void, say: (words: string) => void,
- *   greet: (session: import("./weir.js").Session) => void}} page use: the client from now on
+ *   online: (session: import("./weir.js").Session | null) => void}} page use: the client from now on;
+ *   online: the session that stands, or null where none does
  */
 export function stay_connected(page) {
   const begin = () => {
     client?.close();
-    client = connect(new URL("v1/stream", location.href), {
-      token: () => sessionStorage.getItem("key"),
-    });
+    client = connect(new URL("v1/stream", location.href), { token, WebSocket: Cable });
     client.on("state", (change) => show(change, page));
-    client.on("error", ({ message }) => page.say(message));
+    client.on("error", ({ code, message }) =>
+      code === "token_expired" ? ask_for_key(expired) : page.say(message),
+    );
     client.on("closing", () => notice("The server is about to close this connection."));
     page.use(client);
     ask_why();
@@ -32,9 +35,27 @@ export function stay_connected(page) {
   $("retry").onclick = () => client.retry();
   $("key-form").onsubmit = (event) => {
     event.preventDefault();
-    sessionStorage.setItem("key", $("key").value);
-    begin();
+    take_key(begin);
   };
+  begin();
+}
+
+const expired = "The hour of your key is over. Type it again.";
+
+/** The hour of the token is over. */
+export function ask_for_key(words = expired) {
+  notice(words, { key: true });
+  $("key").focus();
+}
+
+async function take_key(begin) {
+  const key = $("key").value;
+  $("key").value = "";
+  try {
+    await swap(key);
+  } catch ({ message }) {
+    return ask_for_key(message);
+  }
   begin();
 }
 
@@ -43,20 +64,19 @@ function show({ state, error, retry_ms }, page) {
   $("connection").textContent = pill[state];
   clearInterval(clock);
   if (state === "connecting") $("notice-when").textContent = "Trying again now…";
-  if (state === "open") {
-    notice("");
-    page.greet(client.session);
-  }
+  else page.online(state === "open" ? client.session : null);
+  if (state === "open") notice("");
   if (state === "waiting") {
-    notice(error.message, { retry: true });
+    notice(is_cut() ? "The network is cut. The server writes on." : error.message, { retry: !is_cut() });
     again_at = performance.now() + retry_ms;
     count_down();
     clock = setInterval(count_down, 250);
-    if (error.code === "connection_lost") ask_why();
+    if (error.code === "connection_lost" && !is_cut()) ask_why();
   }
   if (state === "closed") {
-    notice(error?.message ?? "", { key: error?.code === "bad_key" });
+    notice(error?.message ?? "");
     $("notice-when").textContent = "";
+    if (error?.code === "bad_key") ask_for_key(token() ? error.message : "The server asks for a key.");
   }
 }
 
@@ -76,15 +96,16 @@ function notice(words, { retry = false, key = false } = {}) {
 /** A browser does not tell why a socket is refused or left waiting; a plain request gets the reason. */
 async function ask_why() {
   const asked = client;
-  const key = sessionStorage.getItem("key");
+  const had = token();
   try {
-    const answer = await fetch("v1/models", key ? { headers: { authorization: `Bearer ${key}` } } : {});
+    const answer = await fetch("v1/models", authorization());
     if (answer.ok || client !== asked || asked.state === "open") return;
     if (answer.status === 401) {
       asked.close();
-      return notice(key ? "The server does not accept this key." : "The server asks for a key.", {
-        key: true,
-      });
+      forget_token();
+      return ask_for_key(
+        had ? "The server does not accept this token any more." : "The server asks for a key.",
+      );
     }
     notice((await answer.json()).error.message, { retry: true });
   } catch {

@@ -1,39 +1,74 @@
-// device.js — what the server does with everybody's streams: who is in its batch, who waits, and whose the pages are.
+// device.js — what the server does with everybody's streams: who is in its batch, who waits, whose the pages
+// are, and which model it is still loading. Nothing is shown that may no longer be true.
+import { authorization } from "./credentials.js";
+
 const $ = (id) => document.getElementById(id);
 const while_busy_ms = 500;
 const at_rest_ms = 3000;
 const most_dots = 120;
 let next_look = 0;
 let busy = false;
+let online = false;
+let loading = false;
+let loaded = () => {};
 
-/** Looks at the published snapshot as long as the page is seen; more often while `now_busy` says that it writes. */
+/** Looks at the published snapshot while the page is seen; more often while `now_busy`: it writes. */
 export function watch_device(now_busy) {
   busy = now_busy;
   clearTimeout(next_look);
-  if (!document.hidden) look();
+  if (!document.hidden && online) look();
+}
+
+/** yes: whether there is a server; when_loaded: called once all models are there. */
+export function device_is(yes, when_loaded = loaded) {
+  online = yes;
+  loaded = when_loaded;
+  if (!online) hide();
+  watch_device(busy);
 }
 
 document.addEventListener("visibilitychange", () => watch_device(busy));
 
 async function look() {
-  const key = sessionStorage.getItem("key");
   try {
-    const answer = await fetch("v1/stats", key ? { headers: { authorization: `Bearer ${key}` } } : {});
-    if (answer.ok) show(await answer.json());
+    const answer = await fetch("v1/stats", authorization());
+    if (answer.ok && online) show(await answer.json());
   } catch {
-    // A server that is gone is said at the top of the page.
+    hide(); // that the server is gone is said at the top of the page
   }
   clearTimeout(next_look);
-  if (!document.hidden) next_look = setTimeout(look, busy ? while_busy_ms : at_rest_ms);
+  const often = busy || loading;
+  if (!document.hidden && online) next_look = setTimeout(look, often ? while_busy_ms : at_rest_ms);
 }
 
-function show({ jobs, pages, tokens_per_s, step_ms }) {
-  $("device").hidden = false;
+function hide() {
+  $("device-now").hidden = true;
+  $("device-gone").hidden = false;
+  $("loading").hidden = true;
+}
+
+function show({ jobs, pages, tokens_per_s, step_ms, loading: load }) {
+  $("device-now").hidden = false;
+  $("device-gone").hidden = true;
+  show_loading(load);
   show_sequences({ decoding: jobs.decoding, prefilling: jobs.prefilling, queued: jobs.queued });
   show_pages(pages);
   const at_work = jobs.decoding + jobs.prefilling > 0;
   $("device-rate").textContent = at_work ? Math.round(tokens_per_s).toLocaleString("en") : "–";
   $("device-step").textContent = at_work ? `${step_ms.p50.toFixed(step_ms.p50 < 10 ? 1 : 0)} ms` : "–";
+}
+
+/** @param {{model: string, done: number, total: number} | undefined} load */
+function show_loading(load) {
+  if (loading && !load) loaded();
+  loading = load !== undefined;
+  $("loading").hidden = !loading;
+  if (!loading) return;
+  const { model, done, total } = load;
+  if (total > 0) Object.assign($("loading-bar"), { max: total, value: done });
+  else $("loading-bar").removeAttribute("value");
+  const part = total > 0 ? `: ${Math.floor((100 * done) / total)} %` : "";
+  $("loading-words").textContent = `The model ${model} is loading${part}. The page goes on by itself.`;
 }
 
 const said = {
@@ -57,7 +92,8 @@ function show_sequences(counts) {
 }
 
 function show_pages({ total, used, cached, free }) {
-  for (const [name, n] of Object.entries({ used, cached, free })) $(`pages-${name}`).style.flexGrow = n / total;
+  const part = (n) => (total > 0 ? n / total : 0);
+  for (const [name, n] of Object.entries({ used, cached, free })) $(`pages-${name}`).style.flexGrow = part(n);
   const tell = (n) => n.toLocaleString("en");
   $("pages-words").textContent =
     `${tell(used)} in use · ${tell(cached)} kept for prompts that begin alike · ${tell(free)} free`;

@@ -1,113 +1,61 @@
-// page.js — what index.html does: a form that becomes requests, up to eight cards, one chart.
-import { Card, ms, per_second } from "./card.js";
+// page.js — what index.html does: a conversation or many streams, and beside them what the stream and the
+// server do.
 import { GapChart } from "./chart.js";
+import { ChatView } from "./chat.js";
 import { stay_connected } from "./connection.js";
-import { watch_device } from "./device.js";
+import { disturbed, offer_demonstrations } from "./demo.js";
+import { device_is, watch_device } from "./device.js";
+import { all_chats, forget_all, new_chat, title_of } from "./history.js";
+import { refresh_models, show_models } from "./models.js";
+import { bound_settings, offer_settings, pace } from "./settings.js";
+import { StreamsView } from "./streams.js";
+import { ms } from "./words.js";
 
-const most_streams = 8;
 const frame_ms = 30; // drawing more often is seen by nobody, and keeps tokens waiting that arrive meanwhile
-const examples = [
-  { name: "A story", mode: "chat", text: "Tell me a funny story about a fox named Ada." },
-  { name: "The rest of it", mode: "raw", text: "Once upon a time, there was a little otter who" },
-  { name: "A sum", mode: "chat", text: "What is 128 + 57?" },
-  { name: "A list", mode: "chat", text: "List five birds." },
-  {
-    name: "JSON",
-    mode: "chat",
-    text: 'Give me "name" (string) and "age" (number) as JSON: Mara is 31 years old and lives in Beckton.',
+const views = {
+  chat: {
+    title: "Talk to the model",
+    text: "The conversation stays in this browser. The server keeps nothing of it.",
+    prompt: "Ask something.",
+    examples: [
+      "Tell me a funny story about a fox named Ada.",
+      "What is 128 + 57?",
+      "List five birds.",
+      'Give me "name" (string) and "age" (number) as JSON: Mara is 31 years old and lives in Beckton.',
+    ],
   },
-];
+  raw: {
+    title: "Let the model go on",
+    text: "The model continues exactly what you write, without a chat template.",
+    prompt: "Write the beginning of something.",
+    examples: ["Once upon a time, there was a little otter who", "The old clock in the hall struck"],
+  },
+};
 
 const $ = (id) => document.getElementById(id);
-const form = $("ask");
 const chart = new GapChart($("chart"));
 /** @type {import("./weir.js").Client} */ let client;
-/** @type {Card[]} */ let cards = [];
 let frame_asked = false;
 let drawn_at = 0;
 
-const running = () => cards.filter((card) => card.running);
-const say = (words) => ($("spoken").textContent = words);
+const page = {
+  client: () => client,
+  pace: () => disturbed(pace()),
+  say: (words) => ($("spoken").textContent = words),
+  begun: () => chart.clear(),
+  arrived: (slot, { at }) => note("raw", slot, at),
+  shown: (slot) => note("shown", slot, performance.now()),
+  changed: show_state,
+};
+const chat = new ChatView(page);
+const streams = new StreamsView(page);
 
-/** Removes what is there and starts `count` streams of one prompt, each with a seed of its own. */
-function run() {
-  if (!form.reportValidity()) return;
-  stop_all();
-  cards.forEach((card) => card.element.remove());
-  cards = [];
-  chart.clear();
-  const request = read_request();
-  const count = $("count").valueAsNumber;
-  for (let i = 0; i < count; i++) start({ ...request, seed: request.seed + i });
-  say(count === 1 ? "One stream started." : `${count} streams started.`);
-  if (matchMedia("(max-width: 62rem)").matches) $("gaps").scrollIntoView({ block: "start" });
-}
-
-/** Starts one stream beside those that are there. */
-function add() {
-  if (form.reportValidity()) start(read_request());
-}
-
-function start(request) {
-  const slot = free_slot();
-  if (slot === undefined) return say(`There are ${most_streams} streams already. Remove one first.`);
-  const chat = typeof request.input !== "string";
-  const prompt = $("prompt").value;
-  chart.forget(slot);
-  const stream = client.create(request, { play: $("pace").value === "even" });
-  const card = new Card(stream, {
-    slot,
-    about: `seed ${request.seed}`,
-    given: chat ? prompt + "\n\n" : prompt,
-    changed: ask_frame,
-    ended,
-    removed: remove,
-  });
-  stream.on("arrived", ({ at, n }) => {
-    if (cards.includes(card)) chart.add(slot, at, n); // a removed one's last tokens may still arrive
-    ask_frame();
-  });
-  cards.push(card);
-  $("streams").append(card.element);
-  $("intro").hidden = true;
-  $("gaps").hidden = false;
-  show_controls();
+function note(band, slot, at) {
+  chart.add(band, slot, at);
   ask_frame();
 }
 
-function ended(card) {
-  if (cards.includes(card)) say(card.summary);
-  show_controls();
-}
-
-function remove(card) {
-  card.element.remove();
-  cards = cards.filter((other) => other !== card);
-  show_controls();
-}
-
-function stop_all() {
-  running().forEach((card) => card.stop());
-}
-
-function free_slot() {
-  const slots = Array.from({ length: most_streams }, (_, i) => i + 1);
-  return slots.find((slot) => !cards.some((card) => card.slot === slot));
-}
-
-/** What is left empty is not sent: the server then takes the model's own default. */
-function read_request() {
-  const prompt = $("prompt").value;
-  const chat = new FormData(form).get("mode") === "chat";
-  const request = { input: chat ? [{ role: "user", content: prompt }] : prompt };
-  if ($("model").value) request.model = $("model").value;
-  for (const field of $("settings").querySelectorAll("input[type=number]"))
-    if (field.value !== "") request[field.name] = field.valueAsNumber;
-  const stops = $("stops").value.match(/.+/g);
-  if (stops) request.stop = stops.map((line) => line.replaceAll("\\n", "\n"));
-  request.seed ??= Math.floor(Math.random() * 1e6);
-  return request;
-}
+const busy = () => chat.busy || streams.running.length > 0;
 
 function ask_frame() {
   if (frame_asked) return;
@@ -121,76 +69,138 @@ function draw() {
   if (now - drawn_at < frame_ms) return requestAnimationFrame(draw);
   drawn_at = now;
   frame_asked = false;
-  const busy = running();
-  cards.forEach((card) => card.render(now));
-  chart.draw(busy.length > 0 ? now : undefined);
-  const { median, p99, longest } = chart.stats ?? {};
-  show_number("gap-median", median && ms(median));
-  show_number("gap-p99", p99 && ms(p99));
-  show_number("gap-longest", longest && ms(longest));
-  const speed = (busy.length > 0 ? busy : cards).reduce((sum, card) => sum + card.speed, 0);
-  show_number("rate", speed > 0 && `${per_second(speed)} tokens/s`);
-  if (busy.length > 0) ask_frame();
+  streams.render(now);
+  if ($("gaps").open) draw_gaps(now);
+  if (busy()) ask_frame();
 }
 
-function show_number(id, words) {
-  if (words && $(id).textContent !== words) $(id).textContent = words;
-  if (!words) $(id).textContent = "–";
+function draw_gaps(now) {
+  chart.draw(busy() ? now : undefined);
+  for (const band of ["raw", "shown"]) {
+    const stats = chart.stats(band);
+    for (const name of ["median", "p99", "longest"]) {
+      const words = stats ? ms(stats[name]) : "–";
+      if ($(`${band}-${name}`).textContent !== words) $(`${band}-${name}`).textContent = words;
+    }
+  }
 }
 
-function show_controls() {
-  $("stop").disabled = running().length === 0;
-  $("add").disabled = free_slot() === undefined;
-  $("streams").dataset.count = cards.length;
-  if (cards.length > 0) watch_device(running().length > 0);
+// ---- views
+
+function show_view(name) {
+  const many = name === "streams";
+  document.body.dataset.view = name;
+  $("views").querySelector(`[value=${name}]`).checked = true;
+  $("chat").hidden = $("history").hidden = many;
+  $("streams-view").hidden = !many;
+  if (!many && chat.chat.mode !== name) open_chat(new_chat(name));
+  show_state();
 }
 
-/** The server's greeting fills in which models there are and how far the settings go. */
-function greet({ models, limits }) {
-  const chosen = $("model").value;
-  $("model").replaceChildren(...models.map((name) => new Option(name, name, false, name === chosen)));
-  $("model").disabled = models.length < 2;
-  if (limits?.max_tokens) form.elements.max_tokens.max = limits.max_tokens;
+function open_chat(one) {
+  chat.open(one);
+  greet_reader(one);
+  show_view(one.mode);
 }
 
-function offer_examples() {
-  for (const { name, mode, text } of examples) {
+/** What there is to say before the first turn. */
+function greet_reader({ mode, turns }) {
+  const { title, text, prompt, examples } = views[mode];
+  $("welcome").hidden = turns.length > 0;
+  $("welcome-title").textContent = title;
+  $("welcome-text").textContent = text;
+  $("prompt").placeholder = prompt;
+  const buttons = examples.map((example) => {
     const button = document.createElement("button");
     button.type = "button";
-    button.textContent = name;
-    button.onclick = () => {
-      $("prompt").value = text;
-      form.elements.mode.value = mode;
-      show_mode();
-      $("prompt").focus();
+    button.textContent = example;
+    button.onclick = () => send(example);
+    return button;
+  });
+  $("examples").replaceChildren(...buttons);
+}
+
+function send(text) {
+  if (chat.send(text)) $("prompt").value = "";
+  $("prompt").focus();
+}
+
+function show_state() {
+  $("send").hidden = chat.busy;
+  $("stop").hidden = !chat.busy;
+  show_chats();
+  watch_device(busy());
+  ask_frame();
+}
+
+function show_chats() {
+  const items = all_chats().map((one) => {
+    const item = document.createElement("li");
+    const open = Object.assign(document.createElement("button"), {
+      type: "button",
+      textContent: title_of(one),
+    });
+    const forget = Object.assign(document.createElement("button"), { type: "button", textContent: "×" });
+    if (one.id === chat.chat.id) open.setAttribute("aria-current", "true");
+    forget.setAttribute("aria-label", `Delete: ${title_of(one)}`);
+    open.onclick = () => open_chat(one);
+    forget.onclick = () => {
+      chat.forget(one.id);
+      greet_reader(chat.chat);
+      show_state();
     };
-    $("examples").append(button);
-  }
+    item.append(open, forget);
+    return item;
+  });
+  $("chats").replaceChildren(...items);
 }
 
-function show_mode() {
-  $("prompt").placeholder =
-    form.elements.mode.value === "chat"
-      ? "Ask something, and the model answers."
-      : "Write the beginning of something, and the model goes on.";
-}
+// ---- events
 
-form.onsubmit = (event) => {
-  event.preventDefault();
-  run();
+$("views").onchange = ({ target }) => show_view(target.value);
+$("new-chat").onclick = () => {
+  open_chat(new_chat(chat.chat.mode));
+  $("prompt").focus();
 };
-form.addEventListener("change", show_mode);
-$("stop").onclick = stop_all;
-$("add").onclick = add;
+$("composer").onsubmit = (event) => {
+  event.preventDefault();
+  send($("prompt").value);
+};
+$("prompt").onkeydown = (event) => {
+  if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
+  event.preventDefault();
+  if (!chat.busy && $("composer").reportValidity()) send($("prompt").value);
+};
+$("streams-prompt").onkeydown = (event) => {
+  if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) streams.run();
+};
+$("stop").onclick = () => chat.stop();
+$("forget-all").onclick = () => {
+  forget_all();
+  open_chat(new_chat(chat.chat.mode));
+};
 document.addEventListener("keydown", (event) => {
-  if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) {
-    event.preventDefault();
-    run();
-  }
-  if (event.key === "Escape") stop_all();
+  if (event.key !== "Escape" || $("settings").open) return;
+  chat.stop();
+  streams.stop();
 });
+$("gaps").addEventListener("toggle", () => draw_gaps(performance.now()));
 
-addEventListener("pagehide", stop_all); // a stream outlives its connection, but not its reader
+/** What the server has greeted with; null: there is no connection. */
+function online(session) {
+  if (session) {
+    bound_settings(session.limits);
+    show_models(session.models);
+    if (session.models.length === 0) refresh_models();
+  }
+  device_is(session !== null, refresh_models);
+}
 
-offer_examples();
-stay_connected({ use: (now) => (client = now), greet, say });
+offer_settings();
+offer_demonstrations(page);
+if (matchMedia("(min-width: 68rem)").matches)
+  for (const panel of document.querySelectorAll(".panel")) panel.open = true;
+stay_connected({ use: (now) => (client = now), say: page.say, online });
+greet_reader(chat.chat);
+if (chat.go_on_after_reload()) greet_reader(chat.chat);
+show_view(chat.chat.mode);

@@ -446,3 +446,14 @@ TEST_CASE("random lives on three threads: every job ends once, with the tokens t
   f.await_stats([](const auto& st) { return st.engine.pages_used == 0 && st.engine.queued == 0; });
   CHECK(f.service->ready().reason == "shutting down");  // the books balanced all along
 }
+
+TEST_CASE("service: what is being loaded is known until all is loaded") {
+  service_fixture f;
+  REQUIRE(f.service->loading());
+  CHECK(f.service->loading()->total == 0);
+  bool loaded = false;
+  f.service->load({}, f.io.get_executor(), [&](const auto&) { loaded = true; });
+  CHECK(f.service->loading()->model == "sim");
+  f.run_until([&] { return loaded; });
+  CHECK(!f.service->loading());
+}

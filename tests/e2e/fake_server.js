@@ -3,7 +3,7 @@
 import { randomBytes } from "node:crypto";
 import { createReadStream, existsSync, readFileSync } from "node:fs";
 import { createServer } from "node:http";
-import { basename, extname, join } from "node:path";
+import { extname, join, normalize } from "node:path";
 import { fileURLToPath } from "node:url";
 import { WebSocketServer } from "ws";
 
@@ -44,13 +44,22 @@ export async function start_fake({ port = 0, key, tokens_per_s = 50, plan = () =
     /** The protocols that each socket offered. */ offered: [],
     /** What answers a resume in place of the job: an error frame's fields. */ refuse_resume: undefined,
     /** Answers upgrades with 403. */ refuse_upgrades: false,
+    /** Tokens that were given, and what was asked for. */ tokens: new Map(),
+    /** Which models are there. */ models: ["story-teller", "sim"],
+    /** What /v1/stats says of a load: {model, done, total}. */ loading: undefined,
     /** For each new socket: after how many bytes of frames, or of frames, it is cut; undefined: never.
      * @type {(offered: string) => {bytes?: number, frames?: number} | undefined} */ cut: () => undefined,
   };
   const http = createServer((request, response) => {
-    const known = !key || request.headers.authorization === `Bearer ${key}`;
-    const answers = { "/v1/models": { data: [] }, "/v1/stats": busy };
+    const bearer = request.headers.authorization?.replace("Bearer ", "");
+    const known = !key || bearer === key || server.tokens.has(bearer);
+    const answers = {
+      "/v1/models": { data: server.models.map((id) => ({ id })) },
+      "/v1/stats": { ...busy, loading: server.loading },
+    };
     if (request.url === "/health/live") return response.end("{}");
+    if (request.url === "/v1/stream/tokens")
+      return give_token(request, response, { key, tokens: server.tokens });
     if (!(request.url in answers)) return serve_file(request, response);
     const answer = known ? answers[request.url] : { error: { message: "a key is needed" } };
     response.writeHead(known ? 200 : 401).end(JSON.stringify(answer));
@@ -65,11 +74,12 @@ export async function start_fake({ port = 0, key, tokens_per_s = 50, plan = () =
     if (server.refuse_upgrades) return socket.end("HTTP/1.1 403 Forbidden\r\n\r\n");
     sockets.handleUpgrade(request, socket, head, (ws) => {
       const offered = request.headers["sec-websocket-protocol"] ?? "";
-      const bearer = "bearer." + Buffer.from(key ?? "").toString("base64url");
+      const known = [key ?? "", ...server.tokens.keys()];
+      const bearers = known.map((text) => "bearer." + Buffer.from(text).toString("base64url"));
       server.offered.push(offered);
       const cut = server.cut(offered);
       if (key && !offered.includes("bearer.")) return; // session.auth may still come
-      if (key && !offered.split(/, */).includes(bearer)) return ws.close(4401, "bad key");
+      if (key && !offered.split(/, */).some((one) => bearers.includes(one))) return ws.close(4401, "bad key");
       if (cut?.bytes !== undefined) cut_after(socket, cut.bytes);
       session(ws, (asked) => plan(asked) ?? story(asked, 1000 / tokens_per_s), server, cut?.frames);
     });
@@ -102,15 +112,29 @@ export async function start_fake({ port = 0, key, tokens_per_s = 50, plan = () =
   });
 }
 
+/** As the server sends them. */
+const page_policy =
+  "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
+  "frame-ancestors 'none'";
+
 function serve_file(request, response) {
-  const name = request.url === "/" ? "index.html" : basename(request.url);
+  const name = request.url === "/" ? "index.html" : normalize(request.url);
   const file = join(page_dir, name);
   if (!existsSync(file)) return response.writeHead(404).end();
-  response.writeHead(200, {
-    "content-type": mime[extname(name)],
-    "content-security-policy": "default-src 'self'",
-  });
+  response.writeHead(200, { "content-type": mime[extname(name)], "content-security-policy": page_policy });
   createReadStream(file).pipe(response);
+}
+
+/** POST /v1/stream/tokens: the key in the header becomes a token, which says nothing of it. */
+async function give_token(request, response, { key, tokens }) {
+  if (request.headers.authorization !== `Bearer ${key}`)
+    return response.writeHead(401).end(JSON.stringify({ error: { message: "this key is not known" } }));
+  let body = "";
+  for await (const chunk of request) body += chunk;
+  const asked = JSON.parse(body);
+  const token = "token-" + randomBytes(8).toString("hex");
+  tokens.set(token, asked);
+  response.end(JSON.stringify({ token, expires_at: Math.floor(Date.now() / 1000) + asked.ttl_s }));
 }
 
 /** Lets so many bytes more through, in the middle of a frame or not, and destroys the socket. */
@@ -138,7 +162,7 @@ function session(ws, plan, server, frames = Infinity) {
     type: "session.created",
     session_id: "s_1",
     server: "weir/0.1.0",
-    models: ["story-teller", "sim"],
+    models: server.models,
     limits: {
       max_jobs: 32,
       max_frame: 262144,

@@ -22,6 +22,33 @@ TEST_CASE("http: the page and the client are served as what they are") {
   CHECK(c.get("/style.css").header("Content-Type") == "text/css; charset=utf-8");
 }
 
+TEST_CASE("http: files of the page may run and reach nothing but what is their server's") {
+  server_fixture f;
+  http_client c(f.port());
+  for (const char* path : {"/", "/weir.js", "/vendor/marked.esm.js"}) {
+    CAPTURE(path);
+    const auto file = c.get(path);
+    CHECK(file.header("Content-Security-Policy") ==
+          "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
+          "connect-src 'self'; frame-ancestors 'none'");
+    CHECK(file.header("X-Content-Type-Options") == "nosniff");
+    CHECK(file.header("Referrer-Policy") == "no-referrer");
+  }
+}
+
+TEST_CASE("http: files of the page are sent gzipped to those who take gzip") {
+  server_fixture f;
+  http_client c(f.port());
+  const auto plain = c.get("/weir.js");
+  CHECK(plain.header("Content-Encoding").empty());
+  CHECK(plain.header("Vary") == "Accept-Encoding");
+  const auto gzipped = c.get("/weir.js", "Accept-Encoding: gzip, br\r\n");
+  CHECK(gzipped.header("Content-Encoding") == "gzip");
+  CHECK(gzipped.header("Vary") == "Accept-Encoding");
+  CHECK(gzipped.body().starts_with("\x1f\x8b"));
+  CHECK(gzipped.body().size() < plain.body().size() / 2);
+}
+
 TEST_CASE("http: health, stats and models say what they know") {
   server_fixture f;
   http_client c(f.port());
@@ -35,6 +62,7 @@ TEST_CASE("http: health, stats and models say what they know") {
     CHECK(stats.as_object().contains(field));
   }
   CHECK(stats.at("rss_bytes").as_int64() > 1 << 20);
+  CHECK(!stats.as_object().contains("loading"));
   for (const char* part : {"weights", "pages", "host_pages", "workspaces", "runtime", "free", "total"})
     CHECK(stats.at("memory").at(part) == 0);  // a sim has none
   for (const char* state : {"queued", "prefilling", "decoding", "paused", "finished"})

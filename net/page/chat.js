@@ -1,0 +1,223 @@
+// chat.js — the conversation that is open: what is sent, what comes back, what can be done with each turn.
+//
+// 1. A conversation is kept in this browser whenever a turn begins or ends, and once a second meanwhile.
+// 2. The stream of the answer under way is remembered by weir.js: after a reload the same answer goes on.
+import { Answer } from "./answer.js";
+import { forget_chat, find_chat, keep_chat, new_chat } from "./history.js";
+import { chosen_model } from "./models.js";
+import { evenly, sampling, system_messages } from "./settings.js";
+import { copy, TurnView } from "./turn.js";
+import { remembered } from "./weir.js";
+
+const $ = (id) => document.getElementById(id);
+const stream_place = "weir.answer"; // what weir.js keeps of the stream
+const chat_place = "weir.answering"; // the conversation that it belongs to
+const keep_every_ms = 1000;
+const near_px = 60; // of the end: then the view follows the text
+
+export class ChatView {
+  /** @type {import("./history.js").Chat} */ chat = new_chat("chat");
+  #page;
+  /** @type {TurnView[]} */ #views = [];
+  /** @type {Answer | null} */ #answer = null;
+  #kept_at = 0;
+  #following = true; // the view, the end of the text
+
+  /**
+   * @param {{client: () => import("./weir.js").Client, pace: () => number, say: (words: string) => void,
+   *   arrived: (slot: number, delta: object) => void, shown: (slot: number, n: number) => void,
+   *   begun: () => void, changed: () => void}} page begun: a stream; changed: what is kept or runs
+   */
+  constructor(page) {
+    this.#page = page;
+    $("turns").addEventListener("click", ({ target }) => {
+      if (target.className === "copy-code")
+        copy(target.closest(".code").querySelector("pre").textContent, target);
+    });
+    const box = $("scroll");
+    box.addEventListener("scroll", () => {
+      this.#following = box.scrollHeight - box.scrollTop - box.clientHeight < near_px;
+    });
+    addEventListener("pagehide", () => this.#keep());
+  }
+
+  get busy() {
+    return this.#answer !== null;
+  }
+
+  /** @param {import("./history.js").Chat} chat */
+  open(chat) {
+    this.stop();
+    this.chat = chat;
+    this.#views = [];
+    $("turns").replaceChildren();
+    for (const turn of chat.turns) this.#append(turn).show_kept();
+    this.#offer();
+    this.#to_end();
+  }
+
+  /** Goes on with the answer that a reload has interrupted. Whether there is one. */
+  go_on_after_reload() {
+    const chat = find_chat(sessionStorage.getItem(chat_place));
+    const saved = remembered(stream_place);
+    sessionStorage.removeItem(chat_place);
+    if (chat?.turns.at(-1)?.role !== "assistant") return false;
+    this.open(chat);
+    const { before = "" } = chat.turns.at(-1);
+    if (saved)
+      this.#follow(this.#page.client().resume(saved, { remember: stream_place, play: evenly() }), before);
+    else this.#end({ words: "The page was reloaded before the answer began.", failed: true });
+    return true;
+  }
+
+  send(text) {
+    if (!this.#may_write()) return false;
+    this.#append({ role: "user", text }).show_kept();
+    this.#write();
+    return true;
+  }
+
+  stop() {
+    this.#answer?.stop();
+  }
+
+  forget(id) {
+    if (id === this.chat.id) this.open(new_chat(this.chat.mode));
+    forget_chat(id);
+  }
+
+  // ---- writing
+
+  #may_write() {
+    if (chosen_model() === "") this.#page.say("The model is still loading. Send it again when it is there.");
+    return chosen_model() !== "" && !this.busy;
+  }
+
+  /** The model answers what stands there. `before`: a text that it goes on with. */
+  #write(before = "") {
+    const request = { ...sampling(), model: chosen_model(), input: this.#input(before) };
+    const stream = this.#page.client().create(request, { remember: stream_place, play: evenly() });
+    this.#append({ role: "assistant", text: before, before });
+    this.#follow(stream, before);
+  }
+
+  #input(before) {
+    const { mode, turns } = this.chat;
+    if (mode === "raw") return turns.findLast(({ role }) => role === "user").text + before;
+    const said = turns.filter(({ failed, text }) => !failed || text !== "");
+    return [...system_messages(), ...said.map(({ role, text }) => ({ role, content: text }))];
+  }
+
+  #follow(stream, before) {
+    const view = this.#views.at(-1);
+    view.body.replaceChildren();
+    view.element.classList.add("writing");
+    sessionStorage.setItem(chat_place, this.chat.id);
+    this.#page.begun();
+    this.#answer = new Answer(stream, view, {
+      pace: this.#page.pace,
+      plain: view.plain,
+      before,
+      arrived: (delta) => this.#page.arrived(1, delta),
+      shown: (n) => this.#page.shown(1, n),
+      changed: () => this.#grown(view.turn),
+      ended: (how) => this.#end(how),
+    });
+    this.#offer();
+    this.#keep();
+    this.#page.changed();
+    this.#to_end();
+  }
+
+  #grown(turn) {
+    if (this.#answer) turn.text = this.#answer.text;
+    if (performance.now() - this.#kept_at > keep_every_ms) this.#keep();
+    this.#stay_at_end();
+  }
+
+  #end({ words, failed = false }) {
+    const view = this.#views.at(-1);
+    const { turn } = view;
+    if (this.#answer) turn.text = this.#answer.text;
+    this.#answer = null;
+    sessionStorage.removeItem(chat_place);
+    Object.assign(turn, { words, failed });
+    view.state.textContent = words;
+    view.element.classList.remove("writing");
+    view.element.classList.toggle("failed", failed);
+    this.#keep();
+    this.#offer();
+    this.#page.say(failed ? words : `The model has written: ${turn.text.slice(0, 1000)}`);
+    this.#page.changed();
+    this.#stay_at_end();
+  }
+
+  // ---- what can be done with a turn
+
+  #offer() {
+    this.#views.forEach((view, i) => view.offer(this.busy ? [] : this.#actions(view, i)));
+  }
+
+  /** @returns {[string, () => void][]} */
+  #actions(view, i) {
+    const last = i === this.#views.length - 1;
+    const actions = [["Copy", (event) => copy(view.turn.text, event.target)]];
+    if (view.turn.role === "user") actions.push(["Edit", () => this.#edit(view, i)]);
+    else actions.push(["Retry", () => this.#retry(i)]);
+    if (view.turn.role === "assistant" && last && this.chat.mode === "raw" && view.turn.text !== "")
+      actions.push(["Go on", () => this.#go_on(i)]);
+    return actions;
+  }
+
+  #edit(view, i) {
+    view.edit((text) => {
+      view.show_kept();
+      this.#offer();
+      if (text === null || !this.#may_write()) return;
+      this.#cut(i);
+      this.send(text);
+    });
+  }
+
+  #retry(i) {
+    if (!this.#may_write()) return;
+    this.#cut(i);
+    this.#write();
+  }
+
+  #go_on(i) {
+    if (!this.#may_write()) return;
+    const { text } = this.#views[i].turn;
+    this.#cut(i);
+    this.#write(text);
+  }
+
+  /** Takes away this turn and all that follow it. */
+  #cut(i) {
+    for (const { element } of this.#views.splice(i)) element.remove();
+    this.chat.turns.splice(i);
+  }
+
+  #append(turn) {
+    if (!this.chat.turns.includes(turn)) this.chat.turns.push(turn);
+    const view = new TurnView(turn, this.chat.mode);
+    this.#views.push(view);
+    $("turns").append(view.element);
+    $("welcome").hidden = true;
+    return view;
+  }
+
+  #keep() {
+    if (this.chat.turns.length === 0) return;
+    this.#kept_at = performance.now();
+    if (!keep_chat(this.chat)) this.#page.say("This conversation is too long to be kept in the browser.");
+  }
+
+  #stay_at_end() {
+    if (this.#following) this.#to_end();
+  }
+
+  #to_end() {
+    $("scroll").scrollTop = $("scroll").scrollHeight;
+  }
+}

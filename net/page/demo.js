@@ -1,0 +1,52 @@
+// demo.js — what a reader can do to a stream, to see that the text does not mind.
+import { cut_for, make_bursty } from "./cable.js";
+
+const $ = (id) => document.getElementById(id);
+const cut_ms = 2_500;
+const slow_pace = 4; // tokens a second
+let slow = false;
+
+/** @param {{client: () => import("./weir.js").Client}} page */
+export function offer_demonstrations({ client }) {
+  const tell = (words) => ($("demo-state").textContent = words);
+  $("cut").onclick = () => {
+    $("cut").disabled = true;
+    tell(`The socket is dropped, and for ${cut_ms / 1000} s no other opens. The server writes on.`);
+    cut_for(cut_ms);
+    setTimeout(() => {
+      $("cut").disabled = false;
+      tell("The network is back. The text goes on after the last token that was here.");
+      client().retry();
+    }, cut_ms);
+  };
+  toggle($("slow"), (yes) => {
+    slow = yes;
+    tell(
+      yes
+        ? `This page takes ${slow_pace} tokens a second. The server keeps the rest, and others do not wait.`
+        : "The page reads on at its own pace.",
+    );
+  });
+  toggle($("bursty"), (yes) => {
+    make_bursty(yes);
+    tell(
+      yes
+        ? "Tokens arrive in bursts. The chart shows how they arrive and how they are shown."
+        : "Tokens arrive as the server sends them.",
+    );
+  });
+  $("reload").onclick = () => location.reload();
+}
+
+/** Tokens a second, with a slow reader less than was asked for. */
+export function disturbed(pace) {
+  return slow ? Math.min(pace, slow_pace) : pace;
+}
+
+function toggle(button, change) {
+  button.onclick = () => {
+    const yes = button.getAttribute("aria-pressed") !== "true";
+    button.setAttribute("aria-pressed", String(yes));
+    change(yes);
+  };
+}

@@ -1,0 +1,75 @@
+// reader.js — shows what a stream brings, at a pace that may change while it is read.
+//
+// 1. The window of the request bounds what waits here: the server keeps the rest until this reader has taken
+//    what is there.
+// 2. A delta of many tokens is shown in as many pieces, so that what comes at once is not shown at once.
+// 3. Nobody watches a hidden page: it is not paced.
+const look_ms = 100; // how soon a new pace counts
+const late_ms = 100; // beyond that, lost time is not made up for
+
+/** How many tokens the server sends ahead of a reader. */
+export const window_tokens = 32;
+
+export class Reader {
+  #pace;
+  #show;
+  #stopped = false;
+  #due = 0;
+
+  /**
+   * @param {import("./weir.js").Stream} stream
+   * @param {{pace: () => number, show: (text: string, n: number) => void,
+   *   over: (result: import("./weir.js").Result) => void}} more pace: tokens a second, asked anew each time;
+   *   over: called once, when all is shown or the reading was stopped
+   */
+  constructor(stream, { pace, show, over }) {
+    this.#pace = pace;
+    this.#show = show;
+    this.#read(stream).then(over);
+  }
+
+  /** Nothing more is shown. */
+  stop() {
+    this.#stopped = true;
+  }
+
+  async #read(stream) {
+    try {
+      for await (const delta of stream) if (!(await this.#take(delta))) break;
+    } catch {
+      // The result says what has failed.
+    }
+    return stream.done;
+  }
+
+  /** Whether the reading goes on. */
+  async #take({ text, n }) {
+    const pieces = this.#pace() === Infinity ? [text] : split(text, n);
+    for (const piece of pieces) {
+      const tokens = n / pieces.length;
+      await this.#wait(tokens);
+      if (this.#stopped) return false;
+      this.#show(piece, tokens);
+    }
+    return true;
+  }
+
+  async #wait(tokens) {
+    const from = Math.max(this.#due, performance.now() - late_ms);
+    for (;;) {
+      const pace = this.#pace();
+      this.#due = pace === Infinity ? performance.now() : from + (tokens * 1000) / pace;
+      const left = this.#due - performance.now();
+      if (left <= 0 || this.#stopped || document.hidden) return;
+      await new Promise((resolve) => setTimeout(resolve, Math.min(left, look_ms)));
+    }
+  }
+}
+
+/** At most n parts of about the same length, none of which cuts a character. */
+function split(text, n) {
+  const characters = [...text];
+  const parts = Math.max(1, Math.min(n, characters.length));
+  const at = (i) => Math.round((i * characters.length) / parts);
+  return Array.from({ length: parts }, (_, i) => characters.slice(at(i), at(i + 1)).join(""));
+}

@@ -1,0 +1,54 @@
+// settings.js — the sampling fields and the pace, kept in this browser.
+import { window_tokens } from "./reader.js";
+
+const place = "weir.settings";
+const dialog = document.getElementById("settings");
+const form = document.getElementById("settings-form");
+
+/** Opens with what was set before. */
+export function offer_settings() {
+  const kept = JSON.parse(localStorage.getItem(place) ?? "{}");
+  for (const field of form.elements) if (field.name in kept) field.value = kept[field.name];
+  document.getElementById("open-settings").onclick = () => dialog.showModal();
+  document.getElementById("defaults").onclick = () => {
+    form.reset();
+    keep();
+  };
+  form.addEventListener("change", keep);
+}
+
+function keep() {
+  const named = [...form.elements].filter(({ name }) => name !== "");
+  localStorage.setItem(place, JSON.stringify(Object.fromEntries(named.map((it) => [it.name, it.value]))));
+}
+
+/** The server says how far a setting may go. */
+export function bound_settings({ max_tokens } = {}) {
+  if (max_tokens) form.elements.max_tokens.max = max_tokens;
+}
+
+/** Fields of a request. What is left empty is not sent, so that the model's own default counts. */
+export function sampling() {
+  const request = { window: window_tokens };
+  for (const field of form.querySelectorAll("input[type=number]"))
+    if (field.value !== "") request[field.name] = field.valueAsNumber;
+  const stops = form.elements.stop.value.match(/.+/g);
+  if (stops) request.stop = stops.map((line) => line.replaceAll("\\n", "\n"));
+  return request;
+}
+
+/** Tokens a second that are shown at most. */
+export function pace() {
+  return Number(form.elements.pace.value) || Infinity;
+}
+
+/** Whether weir.js evens out what arrives. */
+export function evenly() {
+  return form.elements.pace.value !== "live";
+}
+
+/** Messages that come before a chat. */
+export function system_messages() {
+  const content = form.elements.system.value.trim();
+  return content === "" ? [] : [{ role: "system", content }];
+}

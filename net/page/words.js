@@ -1,0 +1,42 @@
+// words.js — numbers, ends and failures of a stream in plain words.
+
+/** @param {number} value */
+export function ms(value) {
+  if (value >= 10_000) return `${(value / 1000).toFixed(1)} s`;
+  return `${value < 10 ? value.toFixed(1) : Math.round(value)} ms`;
+}
+
+/** @param {number} value */
+export function per_second(value) {
+  return value < 10 ? value.toFixed(1) : Math.round(value).toLocaleString("en");
+}
+
+/** Why a stream ended. */
+export function end_in_words({ finish_reason, error }, { max_tokens } = {}) {
+  if (error) return failure_in_words(error);
+  const words = {
+    stop: "finished",
+    length: `reached its limit of ${max_tokens ? `${max_tokens} ` : ""}tokens`,
+    cancel: "stopped",
+    timeout: "out of time",
+    repetition: "ended, because it went round in circles",
+  };
+  return words[finish_reason] ?? finish_reason;
+}
+
+const busy = new Set(["rate_limited", "overloaded", "too_many_jobs"]);
+
+function failure_in_words({ code, message, retry_after_ms }) {
+  const when = retry_after_ms ? `in ${Math.ceil(retry_after_ms / 1000)} s` : "in a moment";
+  if (busy.has(code)) return `The server has too much to do right now. Try again ${when}.`;
+  if (code === "gap" || code === "repeat")
+    return `${message} The text is not shown further, because it would be wrong.`;
+  return message;
+}
+
+/** How fast the server made the tokens, which may be much faster than they are shown; or nothing. */
+export function made_in_words({ usage, timing }) {
+  const made = (usage?.output_tokens ?? 0) - 1;
+  if (!(made >= 8 && timing?.decode_ms >= 1)) return "";
+  return `made at ${per_second((made * 1000) / timing.decode_ms)} tokens/s`;
+}

@@ -1,0 +1,165 @@
+// What a reader can do to a stream: the text goes on without a gap and without a repeat.
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import { story } from "../fake_server.js";
+import { answered, body, button, card, connected, fake, grows, no_browser, no_real, real } from "./kit.js";
+import { run_streams, send, set, shot, state, view, visit } from "./kit.js";
+
+const tokens = 200;
+const whole = story({ seed: 3, max_tokens: tokens }, 0)
+  .pieces.map(({ delta }) => delta)
+  .join("")
+  .trim();
+
+async function begin(t, server, settings = {}) {
+  const page = await visit(t, server);
+  await set(page, { Seed: "3", "Max tokens": String(tokens), "Show text": "live", ...settings });
+  await send(page, "Tell me a story");
+  await grows(page);
+  return page;
+}
+
+/** The answer is the server's text, from its first character to its last. */
+async function is_whole(page) {
+  await answered(page);
+  assert.equal((await body(page).innerText()).trim(), whole);
+}
+
+describe("the page's demonstrations", { skip: no_browser }, () => {
+  test("the network is cut by the button: the text goes on without a seam", async (t) => {
+    const server = await fake(t, { tokens_per_s: 40 });
+    const page = await begin(t, server);
+    await button(page, "Cut the network").click();
+    await state(page).getByText("connection lost: going on as soon as it is back").waitFor();
+    assert.equal(server.open(), 0);
+    await page.getByText(/^The network is cut/).waitFor();
+    await page.getByText("Not known while there is no connection.").waitFor();
+    await shot(page, "cut");
+    await connected(page);
+    await state(page)
+      .getByText(/^writing/)
+      .waitFor();
+    await is_whole(page);
+    assert.equal(server.received.filter(({ type }) => type === "response.create").length, 1);
+    assert.ok(server.received.some(({ type, after }) => type === "response.resume" && after > 0));
+  });
+
+  test("the server drops the socket twice: the text goes on", async (t) => {
+    const server = await fake(t, { tokens_per_s: 100 });
+    const page = await begin(t, server);
+    for (let cut = 0; cut < 2; cut++) {
+      server.drop();
+      await state(page).getByText("connection lost: going on as soon as it is back").waitFor();
+      await grows(page);
+    }
+    await is_whole(page);
+  });
+
+  test("the page is reloaded in mid-answer: the same answer goes on", async (t) => {
+    const server = await fake(t, { tokens_per_s: 60 });
+    const page = await begin(t, server);
+    await button(page, "Reload the page").click();
+    await page.waitForFunction(() => performance.getEntriesByType("navigation")[0].type === "reload");
+    await grows(page);
+    await is_whole(page);
+    assert.equal(server.received.filter(({ type }) => type === "response.create").length, 1);
+    await page.reload();
+    await connected(page);
+    await page.locator("#chats button").first().click();
+    assert.equal((await body(page).innerText()).trim(), whole, "it is kept");
+  });
+
+  test("a slow reader: its text waits at the server, and another's does not", async (t) => {
+    const server = await fake(t, { tokens_per_s: 200 });
+    const page = await begin(t, server);
+    await button(page, "Read slowly").click();
+    const length = async () => (await body(page).innerText()).length;
+    const job = [...server.jobs.values()][0];
+    while (job.status === "in_progress") await page.waitForTimeout(20);
+    assert.ok((await length()) < whole.length / 2, "the server is done, the reader is not");
+    await button(page, "Read slowly").click();
+    await is_whole(page);
+  });
+
+  test("a bursty network: what is shown is more even than what arrives", async (t) => {
+    const page = await begin(t, await fake(t, { tokens_per_s: 40 }), { "Show text": "even" });
+    await button(page, "Bursty network").click();
+    await is_whole(page);
+    const [raw, shown] = await Promise.all(
+      ["#raw-median", "#shown-median"].map((id) => page.locator(id).textContent().then(parseFloat)),
+    );
+    assert.ok(raw < shown, `most tokens arrive together (${raw} ms) and are shown apart (${shown} ms)`);
+  });
+
+  test("a pace is kept, whatever the server's speed; the axis fits what there is", async (t) => {
+    const server = await fake(t, { tokens_per_s: 1000 });
+    const page = await begin(t, server, { "Show text": "50", "Max tokens": "80" });
+    const began = Date.now();
+    await answered(page);
+    assert.ok(Date.now() - began > 800, "80 tokens at 50 a second");
+    await state(page)
+      .getByText(/80 tokens/)
+      .waitFor();
+    const width = await page.locator("#chart").evaluate((canvas) => {
+      const { data, width, height } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+      const ink = (x) =>
+        Array.from({ length: height }, (_, y) => data[4 * (y * width + x) + 3]).filter(Boolean);
+      const columns = Array.from({ length: width }, (_, x) => ink(x).length);
+      const lines = Math.min(...columns.slice(60, width - 12)); // of the grid
+      return columns.findLastIndex((n, x) => n > lines + 2 && x < width - 30) / width;
+    });
+    assert.ok(width > 0.4, `the dots reach ${width} of the width`);
+  });
+
+  test("a server that restarts in mid-answer is said on the answer; a retry works", async (t) => {
+    let server = await fake(t, { tokens_per_s: 40 });
+    const page = await begin(t, server);
+    await server.stop();
+    await state(page).getByText("connection lost: going on as soon as it is back").waitFor();
+    await page.getByText(/The server is not answering\. Trying again in \d+ s…/).waitFor();
+    assert.ok(await page.locator("#device-now").isHidden(), "nothing stale");
+    server = await fake(t, { port: server.port, tokens_per_s: 1000 });
+    await state(page)
+      .getByText(/the server does not know this response any more/)
+      .waitFor();
+    await button(page, "Retry").click();
+    await is_whole(page);
+  });
+});
+
+describe("the page's demonstrations, on the real server", { skip: no_real }, () => {
+  test("cut and reload in mid-answer: the text is that of the same seed undisturbed", async (t) => {
+    const page = await visit(t, await real(t));
+    await set(page, { Seed: "3", "Max tokens": "500", "Show text": "live" });
+    await view(page, "Complete");
+    await send(page, "Once");
+    await grows(page);
+    await button(page, "Cut the network").click();
+    await state(page).getByText("connection lost: going on as soon as it is back").waitFor();
+    await connected(page);
+    await grows(page);
+    await button(page, "Reload the page").click();
+    await page.waitForFunction(() => performance.getEntriesByType("navigation")[0].type === "reload");
+    await answered(page);
+    await state(page)
+      .getByText(/^reached its limit of/)
+      .waitFor();
+    const disturbed = await body(page).innerText();
+    await button(page, "Retry").click();
+    await grows(page);
+    await answered(page);
+    assert.equal(await body(page).innerText(), disturbed);
+  });
+
+  test("streams side by side go on after a cut, too", async (t) => {
+    const page = await visit(t, await real(t));
+    await run_streams(page, 3);
+    await grows(page, '.card[data-slot="3"] .made');
+    await button(page, "Cut the network").click();
+    await card(page, 3, "state")
+      .getByText(/^connection lost/)
+      .waitFor();
+    await connected(page);
+    for (const slot of [1, 2, 3]) await grows(page, `.card[data-slot="${slot}"] .made`);
+  });
+});
