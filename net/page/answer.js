@@ -44,7 +44,7 @@ export class Answer {
       show: (text, n) => this.#show(text, n),
       over: (result) => this.#end(result),
     });
-    this.#render();
+    this.#draw(this.text);
     this.#say(stream.text === "" ? "waiting for the first token" : "going on after the reload");
   }
 

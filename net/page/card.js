@@ -61,10 +61,6 @@ export class Card {
     return !this.#over;
   }
 
-  get speed() {
-    return this.running ? this.#meter.speed : 0;
-  }
-
   get words() {
     return this.#parts.state.textContent;
   }
@@ -85,7 +81,8 @@ export class Card {
     this.#numbers_at = now;
     const { tokens, speed, first } = this.#meter;
     this.#parts.tokens.textContent = tokens;
-    this.#parts.speed.textContent = speed > 0 ? `· ${per_second(speed)}/s` : "";
+    const moving = this.element.dataset.state !== "waiting"; // a lost connection has no speed
+    this.#parts.speed.textContent = moving && speed > 0 ? `· ${per_second(speed)}/s` : "";
     this.#parts.first.textContent = first > 0 ? `· first after ${ms(first)}` : "";
   }
 

@@ -10,7 +10,7 @@ import { copy, TurnView } from "./turn.js";
 import { remembered } from "./weir.js";
 
 const $ = (id) => document.getElementById(id);
-const stream_place = "weir.answer"; // what weir.js keeps of the stream
+const stream_place = "weir.answer."; // and the conversation: what weir.js keeps of the stream
 const chat_place = "weir.answering"; // the conversation that it belongs to
 const keep_every_ms = 1000;
 const near_px = 60; // of the end: then the view follows the text
@@ -47,7 +47,7 @@ export class ChatView {
 
   /** @param {import("./history.js").Chat} chat */
   open(chat) {
-    this.stop();
+    this.#leave();
     this.chat = chat;
     this.#views = [];
     $("turns").replaceChildren();
@@ -59,13 +59,12 @@ export class ChatView {
   /** Goes on with the answer that a reload has interrupted. Whether there is one. */
   go_on_after_reload() {
     const chat = find_chat(sessionStorage.getItem(chat_place));
-    const saved = remembered(stream_place);
+    const saved = remembered(stream_place + chat?.id);
     sessionStorage.removeItem(chat_place);
     if (chat?.turns.at(-1)?.role !== "assistant") return false;
     this.open(chat);
     const { before = "" } = chat.turns.at(-1);
-    if (saved)
-      this.#follow(this.#page.client().resume(saved, { remember: stream_place, play: evenly() }), before);
+    if (saved) this.#follow(this.#page.client().resume(saved, this.#how()), before);
     else this.#end({ words: "The page was reloaded before the answer began.", failed: true });
     return true;
   }
@@ -86,6 +85,13 @@ export class ChatView {
     forget_chat(id);
   }
 
+  /** The answer under way ends with what is shown, and belongs to the conversation that is left. */
+  #leave() {
+    if (!this.busy) return;
+    this.stop();
+    this.#end({ words: "stopped" });
+  }
+
   // ---- writing
 
   #may_write() {
@@ -96,9 +102,14 @@ export class ChatView {
   /** The model answers what stands there. `before`: a text that it goes on with. */
   #write(before = "") {
     const request = { ...sampling(), model: chosen_model(), input: this.#input(before) };
-    const stream = this.#page.client().create(request, { remember: stream_place, play: evenly() });
+    const stream = this.#page.client().create(request, this.#how());
     this.#append({ role: "assistant", text: before, before });
     this.#follow(stream, before);
+  }
+
+  /** How weir.js shows and remembers the stream of this conversation. */
+  #how() {
+    return { remember: stream_place + this.chat.id, play: evenly() };
   }
 
   #input(before) {
@@ -114,15 +125,16 @@ export class ChatView {
     view.element.classList.add("writing");
     sessionStorage.setItem(chat_place, this.chat.id);
     this.#page.begun();
-    this.#answer = new Answer(stream, view, {
+    const answer = new Answer(stream, view, {
       pace: this.#page.pace,
       plain: view.plain,
       before,
       arrived: (delta) => this.#page.arrived(1, delta),
       shown: (n) => this.#page.shown(1, n),
-      changed: () => this.#grown(view.turn),
-      ended: (how) => this.#end(how),
+      changed: () => this.#answer === answer && this.#grown(view.turn),
+      ended: (how) => this.#answer === answer && this.#end(how),
     });
+    this.#answer = answer;
     this.#offer();
     this.#keep();
     this.#page.changed();
@@ -130,7 +142,7 @@ export class ChatView {
   }
 
   #grown(turn) {
-    if (this.#answer) turn.text = this.#answer.text;
+    turn.text = this.#answer.text;
     if (performance.now() - this.#kept_at > keep_every_ms) this.#keep();
     this.#stay_at_end();
   }

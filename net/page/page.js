@@ -122,7 +122,7 @@ function greet_reader({ mode, turns }) {
 
 function send(text) {
   if (chat.send(text)) $("prompt").value = "";
-  $("prompt").focus();
+  if (matchMedia("(pointer: fine)").matches) $("prompt").focus(); // else a keyboard would cover the answer
 }
 
 function show_state() {
@@ -176,8 +176,9 @@ $("streams-prompt").onkeydown = (event) => {
 };
 $("stop").onclick = () => chat.stop();
 $("forget-all").onclick = () => {
-  forget_all();
   open_chat(new_chat(chat.chat.mode));
+  forget_all();
+  show_chats();
 };
 document.addEventListener("keydown", (event) => {
   if (event.key !== "Escape" || $("settings").open) return;

@@ -1,7 +1,7 @@
 // Conversations: turns, history, edit, retry, stop, copy, plain completion, settings.
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { answered, body, button, connected, fake, grows, no_browser, no_real, real } from "./kit.js";
+import { answered, body, button, connected, fake, grows, looks, no_browser, no_real, real } from "./kit.js";
 import { send, set, state, turns, view, visit } from "./kit.js";
 
 const echo = ({ input }) => ({
@@ -15,28 +15,29 @@ const said = (server, i) =>
     .input.map(({ role, content }) => `${role}: ${content}`);
 
 describe("the page's chat", { skip: no_browser }, () => {
-  test("five turns: each request has the whole conversation", async (t) => {
-    const server = await fake(t, { plan: echo });
-    const page = await visit(t, server);
-    for (let i = 1; i <= 5; i++) {
-      await send(page, `word ${i}`);
-      await answered(page);
-    }
-    assert.equal(await turns(page, "user").count(), 5);
-    assert.deepEqual(await turns(page, "assistant").locator(".body").allInnerTexts(), [
-      "You said word 1",
-      "You said word 2",
-      "You said word 3",
-      "You said word 4",
-      "You said word 5",
-    ]);
-    assert.equal(said(server, -1).length, 9);
-    assert.deepEqual(said(server, -1).slice(0, 3), [
-      "user: word 1",
-      "assistant: You said word 1",
-      "user: word 2",
-    ]);
-  });
+  for (const [name, look] of Object.entries(looks))
+    test(`five turns: each request has the whole conversation, ${name}`, async (t) => {
+      const server = await fake(t, { plan: echo });
+      const page = await visit(t, server, look);
+      for (let i = 1; i <= 5; i++) {
+        await send(page, `word ${i}`);
+        await answered(page);
+      }
+      assert.equal(await turns(page, "user").count(), 5);
+      assert.deepEqual(await turns(page, "assistant").locator(".body").allInnerTexts(), [
+        "You said word 1",
+        "You said word 2",
+        "You said word 3",
+        "You said word 4",
+        "You said word 5",
+      ]);
+      assert.equal(said(server, -1).length, 9);
+      assert.deepEqual(said(server, -1).slice(0, 3), [
+        "user: word 1",
+        "assistant: You said word 1",
+        "user: word 2",
+      ]);
+    });
 
   test("an edited turn is sent again, and what followed it is gone", async (t) => {
     const server = await fake(t, { plan: echo });
@@ -97,6 +98,40 @@ describe("the page's chat", { skip: no_browser }, () => {
     await page.reload();
     await connected(page);
     assert.deepEqual(await page.locator("#chats li button:first-child").allInnerTexts(), ["the second"]);
+  });
+
+  test("another conversation is opened in mid-answer: what was shown stays with the first", async (t) => {
+    const page = await visit(t, await fake(t, { tokens_per_s: 100 }));
+    await send(page, "the first");
+    await grows(page);
+    await button(page, "New").click();
+    await send(page, "the second");
+    await grows(page);
+    await button(page, "Stop").click();
+    await state(page)
+      .getByText(/^stopped/)
+      .waitFor();
+    const second = await body(page).innerText();
+    await button(page, "the first").click();
+    assert.equal(await turns(page, "assistant").count(), 1);
+    assert.equal(await state(page).textContent(), "stopped");
+    const first = await body(page).innerText();
+    assert.ok(first.length > 0);
+    await button(page, "the second").click();
+    assert.equal(await body(page).innerText(), second);
+  });
+
+  test("all conversations are deleted, with an answer under way", async (t) => {
+    const page = await visit(t, await fake(t, { tokens_per_s: 100 }));
+    await send(page, "hello");
+    await grows(page);
+    await button(page, "Settings").click();
+    await button(page, "Delete all conversations").click();
+    await button(page, "Done").click();
+    assert.equal(await page.locator("#chats li").count(), 0);
+    await page.reload();
+    await connected(page);
+    assert.equal(await page.locator("#chats li").count(), 0);
   });
 
   test("what is kept is bounded: fifty conversations, the oldest leave", async (t) => {

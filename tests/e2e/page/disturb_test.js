@@ -1,9 +1,10 @@
 // What a reader can do to a stream: the text goes on without a gap and without a repeat.
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
+import { client_of } from "../client_kit.js";
 import { story } from "../fake_server.js";
-import { answered, body, button, card, connected, fake, grows, no_browser, no_real, real } from "./kit.js";
-import { run_streams, send, set, shot, state, view, visit } from "./kit.js";
+import { answered, body, button, card, connected, fake, grows, looks, no_browser, no_real } from "./kit.js";
+import { real, run_streams, send, set, shot, state, unfold, view, visit } from "./kit.js";
 
 const tokens = 200;
 const whole = story({ seed: 3, max_tokens: tokens }, 0)
@@ -11,8 +12,9 @@ const whole = story({ seed: 3, max_tokens: tokens }, 0)
   .join("")
   .trim();
 
-async function begin(t, server, settings = {}) {
-  const page = await visit(t, server);
+async function begin(t, server, settings = {}, look = looks["wide, light"]) {
+  const page = await visit(t, server, look);
+  await unfold(page);
   await set(page, { Seed: "3", "Max tokens": String(tokens), "Show text": "live", ...settings });
   await send(page, "Tell me a story");
   await grows(page);
@@ -26,23 +28,24 @@ async function is_whole(page) {
 }
 
 describe("the page's demonstrations", { skip: no_browser }, () => {
-  test("the network is cut by the button: the text goes on without a seam", async (t) => {
-    const server = await fake(t, { tokens_per_s: 40 });
-    const page = await begin(t, server);
-    await button(page, "Cut the network").click();
-    await state(page).getByText("connection lost: going on as soon as it is back").waitFor();
-    assert.equal(server.open(), 0);
-    await page.getByText(/^The network is cut/).waitFor();
-    await page.getByText("Not known while there is no connection.").waitFor();
-    await shot(page, "cut");
-    await connected(page);
-    await state(page)
-      .getByText(/^writing/)
-      .waitFor();
-    await is_whole(page);
-    assert.equal(server.received.filter(({ type }) => type === "response.create").length, 1);
-    assert.ok(server.received.some(({ type, after }) => type === "response.resume" && after > 0));
-  });
+  for (const [name, look] of Object.entries(looks))
+    test(`the network is cut by the button: the text goes on without a seam, ${name}`, async (t) => {
+      const server = await fake(t, { tokens_per_s: 40 });
+      const page = await begin(t, server, {}, look);
+      await button(page, "Cut the network").click();
+      await state(page).getByText("connection lost: going on as soon as it is back").waitFor();
+      assert.equal(server.open(), 0);
+      await page.getByText(/^The network is cut/).waitFor();
+      await page.getByText("Not known while there is no connection.").waitFor();
+      await shot(page, `cut-${name}`);
+      await connected(page);
+      await state(page)
+        .getByText(/^writing/)
+        .waitFor();
+      await is_whole(page);
+      assert.equal(server.received.filter(({ type }) => type === "response.create").length, 1);
+      assert.ok(server.received.some(({ type, after }) => type === "response.resume" && after > 0));
+    });
 
   test("the server drops the socket twice: the text goes on", async (t) => {
     const server = await fake(t, { tokens_per_s: 100 });
@@ -55,21 +58,22 @@ describe("the page's demonstrations", { skip: no_browser }, () => {
     await is_whole(page);
   });
 
-  test("the page is reloaded in mid-answer: the same answer goes on", async (t) => {
-    const server = await fake(t, { tokens_per_s: 60 });
-    const page = await begin(t, server);
-    await button(page, "Reload the page").click();
-    await page.waitForFunction(() => performance.getEntriesByType("navigation")[0].type === "reload");
-    await grows(page);
-    await is_whole(page);
-    assert.equal(server.received.filter(({ type }) => type === "response.create").length, 1);
-    await page.reload();
-    await connected(page);
-    await page.locator("#chats button").first().click();
-    assert.equal((await body(page).innerText()).trim(), whole, "it is kept");
-  });
+  for (const [name, look] of Object.entries(looks))
+    test(`the page is reloaded in mid-answer: the same answer goes on, ${name}`, async (t) => {
+      const server = await fake(t, { tokens_per_s: 60 });
+      const page = await begin(t, server, {}, look);
+      await button(page, "Reload the page").click();
+      await page.waitForFunction(() => performance.getEntriesByType("navigation")[0].type === "reload");
+      await grows(page);
+      await is_whole(page);
+      assert.equal(server.received.filter(({ type }) => type === "response.create").length, 1);
+      await page.reload();
+      await connected(page);
+      await page.locator("#chats button").first().click();
+      assert.equal((await body(page).innerText()).trim(), whole, "it is kept");
+    });
 
-  test("a slow reader: its text waits at the server, and another's does not", async (t) => {
+  test("a slow reader: its text waits at the server", async (t) => {
     const server = await fake(t, { tokens_per_s: 200 });
     const page = await begin(t, server);
     await button(page, "Read slowly").click();
@@ -149,6 +153,18 @@ describe("the page's demonstrations, on the real server", { skip: no_real }, () 
     await grows(page);
     await answered(page);
     assert.equal(await body(page).innerText(), disturbed);
+  });
+
+  test("while the page reads slowly, another client gets all of its tokens", async (t) => {
+    const server = await real(t);
+    const page = await visit(t, server);
+    await button(page, "Read slowly").click();
+    await send(page, "hello");
+    await grows(page);
+    const { status } = await client_of(server).create({ input: "other", max_tokens: 60 }).done;
+    assert.equal(status, "incomplete");
+    const mine = parseInt((await state(page).textContent()).replace(/^.*· (?=\d+ tokens)/, ""));
+    assert.ok(mine < 50, `${mine} tokens here, 60 there`);
   });
 
   test("streams side by side go on after a cut, too", async (t) => {

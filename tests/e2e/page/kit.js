@@ -22,6 +22,11 @@ export const no_binary = unless(process.env.WEIR_BIN, "WEIR_BIN does not name a 
 export const no_real = no_browser || no_binary;
 export const sizes = { wide: { width: 1280, height: 860 }, phone: { width: 390, height: 844 } };
 export const schemes = ["light", "dark"];
+/** Each size and each scheme once; what must hold for all four pairs says so. */
+export const looks = {
+  "wide, light": { viewport: sizes.wide, colorScheme: "light" },
+  "phone, dark": { viewport: sizes.phone, colorScheme: "dark" },
+};
 
 let browser;
 before(async () => {
@@ -115,6 +120,11 @@ export async function grows(page, selector = ".turn:last-child .body") {
     ([one, n]) => document.querySelector(one)?.textContent.length > n,
     [selector, before],
   );
+}
+
+/** On a phone the panels are folded away. */
+export async function unfold(page) {
+  await page.locator(".panel").evaluateAll((all) => all.forEach((panel) => (panel.open = true)));
 }
 
 export const card = (page, slot, part) => page.locator(`.card[data-slot="${slot}"] .${part}`);

@@ -16,7 +16,7 @@ import {
   real,
   run_streams,
 } from "./kit.js";
-import { schemes, send, set, shot, sizes, view, visit } from "./kit.js";
+import { schemes, send, set, shot, sizes, unfold, view, visit } from "./kit.js";
 
 const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 const most_bytes = 120 * 1024;
@@ -33,10 +33,6 @@ async function serious(page) {
     .map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).join(" ")}`);
 }
 
-async function open_panels(page) {
-  await page.locator(".panel").evaluateAll((all) => all.forEach((panel) => (panel.open = true)));
-}
-
 describe("the page's looks", { skip: no_browser }, () => {
   for (const colorScheme of schemes)
     for (const [size, viewport] of Object.entries(sizes)) {
@@ -49,7 +45,7 @@ describe("the page's looks", { skip: no_browser }, () => {
         const fits = async () =>
           assert.equal(await page.evaluate(() => document.documentElement.scrollWidth), viewport.width);
         assert.deepEqual(await serious(page), []);
-        await open_panels(page);
+        await unfold(page);
         await send(page, "hello");
         await answered(page);
         assert.deepEqual(await serious(page), []);
