@@ -75,7 +75,8 @@ describe("a model that loads, on the real server", { skip: no_real }, () => {
     while (!(await answers(url))) await new Promise((resolve) => setTimeout(resolve, 5));
     const page = await open_page(t, { url });
     await connected(page);
-    await page.locator("#model option[value=big]").waitFor({ state: "attached" });
+    const there = page.locator("#model option[value=big]");
+    await there.waitFor({ state: "attached", timeout: 200_000 }); // the machine may have other things to do
     assert.ok(await page.locator("#loading").isHidden());
   });
 });
