@@ -97,7 +97,7 @@ export class Answer {
     if (made_in_words(result)) facts.push(made_in_words(result));
     const words = facts.join(" · ");
     this.#say(words);
-    this.#page.ended({ words, failed: result.status === "failed", cancelled: result.status === "cancelled" });
+    this.#page.ended({ words, failed: result.status === "failed", code: result.error?.code });
   }
 }
 

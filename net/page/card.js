@@ -61,6 +61,11 @@ export class Card {
     return !this.#over;
   }
 
+  /** Of the error that ended it. */
+  get code() {
+    return this.#stream.result?.error?.code;
+  }
+
   get words() {
     return this.#parts.state.textContent;
   }

@@ -26,7 +26,8 @@ export class ChatView {
   /**
    * @param {{client: () => import("./weir.js").Client, pace: () => number, say: (words: string) => void,
    *   arrived: (slot: number, delta: object) => void, shown: (slot: number, n: number) => void,
-   *   begun: () => void, changed: () => void}} page begun: a stream; changed: what is kept or runs
+   *   begun: () => void, changed: () => void, expired: () => void}} page begun: a stream; changed: what is
+   *   kept or runs; expired: the token
    */
   constructor(page) {
     this.#page = page;
@@ -147,7 +148,7 @@ export class ChatView {
     this.#stay_at_end();
   }
 
-  #end({ words, failed = false }) {
+  #end({ words, failed = false, code }) {
     const view = this.#views.at(-1);
     const { turn } = view;
     if (this.#answer) turn.text = this.#answer.text;
@@ -160,6 +161,7 @@ export class ChatView {
     this.#keep();
     this.#offer();
     this.#page.say(failed ? words : `The model has written: ${turn.text.slice(0, 1000)}`);
+    if (code === "token_expired") this.#page.expired();
     this.#page.changed();
     this.#stay_at_end();
   }

@@ -25,9 +25,7 @@ export function stay_connected(page) {
     client?.close();
     client = connect(new URL("v1/stream", location.href), { token, WebSocket: Cable });
     client.on("state", (change) => show(change, page));
-    client.on("error", ({ code, message }) =>
-      code === "token_expired" ? ask_for_key(expired) : page.say(message),
-    );
+    client.on("error", ({ message }) => page.say(message));
     client.on("closing", () => notice("The server is about to close this connection."));
     page.use(client);
     ask_why();
@@ -42,7 +40,7 @@ export function stay_connected(page) {
 
 const expired = "The hour of your key is over. Type it again.";
 
-/** The hour of the token is over. */
+/** With no words: the hour of the token is over. */
 export function ask_for_key(words = expired) {
   notice(words, { key: true });
   $("key").focus();

@@ -9,7 +9,6 @@ export function show_models(names) {
   const options = names.map((name) => new Option(name, name, false, name === chosen));
   select.replaceChildren(...(options.length > 0 ? options : [new Option("…", "")]));
   select.disabled = names.length < 2;
-  document.body.classList.toggle("no-model", names.length === 0);
 }
 
 /** Asks the server: its greeting has only those that were loaded then. */

@@ -2,7 +2,7 @@
 // server do.
 import { GapChart } from "./chart.js";
 import { ChatView } from "./chat.js";
-import { stay_connected } from "./connection.js";
+import { ask_for_key, stay_connected } from "./connection.js";
 import { disturbed, offer_demonstrations } from "./demo.js";
 import { device_is, watch_device } from "./device.js";
 import { all_chats, forget_all, new_chat, title_of } from "./history.js";
@@ -46,6 +46,7 @@ const page = {
   arrived: (slot, { at }) => note("raw", slot, at),
   shown: (slot) => note("shown", slot, performance.now()),
   changed: show_state,
+  expired: () => ask_for_key(),
 };
 const chat = new ChatView(page);
 const streams = new StreamsView(page);

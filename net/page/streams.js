@@ -13,7 +13,7 @@ export class StreamsView {
   /**
    * @param {{client: () => import("./weir.js").Client, pace: () => number, say: (words: string) => void,
    *   arrived: (slot: number, delta: object) => void, shown: (slot: number, n: number) => void,
-   *   begun: () => void, changed: () => void}} page
+   *   begun: () => void, changed: () => void, expired: () => void}} page
    */
   constructor(page) {
     this.#page = page;
@@ -72,6 +72,7 @@ export class StreamsView {
   #ended(card) {
     if (!this.#cards.includes(card)) return;
     this.#page.say(card.summary);
+    if (card.code === "token_expired") this.#page.expired();
     this.#changed();
   }
 

@@ -90,6 +90,23 @@ describe("keys", { skip: no_browser }, () => {
     await connected(page);
   });
 
+  test("a token that expires while the page is open is asked for at the next request", async (t) => {
+    const expired = { code: "token_expired", message: "this token has expired" };
+    let tokens = 0;
+    const plan = () => (server.tokens.size === tokens ? { refuse: expired } : undefined);
+    const server = await fake(t, { key, plan });
+    const page = await open_page(t, server);
+    await type_key(page, key);
+    await connected(page);
+    tokens = 1;
+    await send(page, "hello");
+    await page.getByText("The hour of your key is over. Type it again.").waitFor();
+    await type_key(page, key);
+    await connected(page);
+    await button(page, "Retry").click();
+    await grows(page);
+  });
+
   test("a token is for this page's origin and its own user", async (t) => {
     const server = await fake(t, { key });
     const page = await open_page(t, server);
