@@ -8,8 +8,8 @@ const look_ms = 100; // how soon a new pace counts
 const late_ms = 100; // beyond that, lost time is not made up for
 
 /**
- * How many tokens the server sends ahead of a reader. Half of them have to last for what the next ones take to
- * come: a round trip, a burst, and the 250 ms of the playout.
+ * How many tokens the server sends ahead of a reader. Half of them have to last until the next ones come:
+ * for a round trip, a burst, and the 250 ms of the playout.
  */
 export const window_tokens = 64;
 
