@@ -2,8 +2,11 @@
 // returns the function that runs the subcommand. That function returns the exit code.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <functional>
+
+namespace CLI {
+class App;
+}
 
 namespace weir::apps {
 

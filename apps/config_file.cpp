@@ -1,5 +1,6 @@
 #include "apps/config_file.h"
 
+#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 

@@ -8,8 +8,11 @@
 // Thread safety: pure function.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <string>
+
+namespace CLI {
+class App;
+}
 
 namespace weir::apps {
 

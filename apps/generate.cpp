@@ -1,3 +1,4 @@
+#include <CLI/CLI.hpp>
 #include <boost/asio/signal_set.hpp>
 #include <boost/json/serialize.hpp>
 #include <csignal>

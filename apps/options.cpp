@@ -1,5 +1,6 @@
 #include "apps/options.h"
 
+#include <CLI/CLI.hpp>
 #include <spdlog/spdlog.h>
 #include <unistd.h>
 

@@ -1,10 +1,13 @@
 // options.h — makes command-line options, TOML keys and WEIR_… variables of the settings in core/config.h.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <string>
 
 #include "core/config.h"
+
+namespace CLI {
+class App;
+}
 
 namespace weir::apps {
 

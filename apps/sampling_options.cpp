@@ -1,5 +1,6 @@
 #include "apps/sampling_options.h"
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 
 namespace weir::apps {

@@ -1,10 +1,13 @@
 // sampling_options.h — the sampling fields of a request as options: --top-k for top_k, and so on.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <boost/json/object.hpp>
 
 #include "core/sample/params.h"
+
+namespace CLI {
+class App;
+}
 
 namespace weir::apps {
 

@@ -1,4 +1,5 @@
 // The `weir` command: runs the chosen subcommand and returns its exit code.
+#include <CLI/CLI.hpp>
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
 

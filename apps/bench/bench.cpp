@@ -1,5 +1,6 @@
 #include "apps/bench/bench.h"
 
+#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,6 +1,7 @@
 // `weir bench engine`: runs a whole model with random weights on the engine, without sockets. It measures
 // tokens a second in decode and prefill, and beside them the limits of the device: the time to read the
 // weights once, and the rate of multiplications.
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <optional>
 #include <random>

@@ -1,4 +1,5 @@
 // `weir chat`: a conversation in a terminal.
+#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
 #include <fstream>
