@@ -42,16 +42,25 @@ class http_session : public std::enable_shared_from_this<http_session> {
   boost::asio::awaitable<bool> refuse_unreadable(boost::system::error_code ec);
   boost::asio::awaitable<bool> upgrade(request r);
   boost::asio::awaitable<bool> answer(const request& r, const route_match& route);
-  boost::asio::awaitable<bool> complete(openai::dialect d, const request& r);  // http_completion.cpp
+
+  // http_completion.cpp
+  using job_list = std::vector<std::shared_ptr<actors::job_stream>>;
+  boost::asio::awaitable<bool> complete(openai::dialect d, const request& r);
+  // Submits a request with n choices in the client's name, and begins to watch the client.
+  job_list submit(actors::request asked, std::uint32_t n);
+  // Waits for the jobs, and answers by the encoder of a dialect (openai_encoder).
+  template <class Encoder>
+  boost::asio::awaitable<bool> answer_with(const Encoder& encoder, job_list all, bool streamed);
   // Writes events until the jobs have ended or the client is gone.
-  boost::asio::awaitable<void> stream_events(openai::dialect d, const openai::parsed_request& p,
-                                             std::span<const std::shared_ptr<actors::job_stream>> jobs);
+  template <class Encoder>
+  boost::asio::awaitable<void> stream_events(const Encoder& encoder, const job_list& all);
   struct shown_choice {
     std::uint32_t tokens = 0, sent = 0;
     bool ended = false;
   };
-  void show_news(const openai::event_writer& events, const actors::job_stream& job, std::uint32_t index,
-                 bool with_ids, shown_choice& shown);
+  template <class Events>
+  void show_news(const Events& events, const actors::job_stream& job, std::uint32_t index, bool with_ids,
+                 shown_choice& shown);
 
   // http_write.cpp
   boost::asio::awaitable<bool> write(reply r);
