@@ -1,10 +1,11 @@
-// POST /v1/completions and /v1/chat/completions: runs jobs, and sends their text as one object or as
-// server-sent events.
+// POST /v1/completions, /v1/chat/completions and /v1/messages: runs jobs, and sends their text as one object
+// or as server-sent events.
 #include <algorithm>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/beast/http/empty_body.hpp>
 #include <boost/beast/http/write.hpp>
 
+#include "net/anthropic.h"
 #include "net/http_session.h"
 
 namespace weir::net {
@@ -47,6 +48,26 @@ struct openai_encoder {
   }
 };
 
+// Encodes answers for /v1/messages.
+struct anthropic_encoder {
+  static constexpr bool with_ids = false;
+  anthropic::limits asked;
+  std::string request_id;
+
+  anthropic::identity identity_of(const actors::job_stream& job) const {
+    return {anthropic::message_id(job.id()), job.model(), request_id};
+  }
+  std::string whole(const jobs& all) const {
+    const actors::job_stream& job = *all.front();
+    std::string text;
+    job.text_of(0, job.published(), text);
+    return anthropic::response_body(identity_of(job), text, job.ended(), asked);
+  }
+  anthropic::event_writer events(const actors::job_stream& first) const {
+    return anthropic::event_writer(identity_of(first), first.prompt_tokens(), asked);
+  }
+};
+
 // The error with which the request is answered: that of the first job that was refused or, if a whole answer
 // is wanted, has failed. nullopt: there is none.
 std::optional<core::error> failure_of(const jobs& all, bool whole) {
@@ -70,6 +91,18 @@ asio::awaitable<bool> http_session::complete(openai::dialect d, const request& r
   const openai_encoder encoder{d, parsed->return_token_ids, parsed->include_usage};
   const bool streamed = parsed->stream;
   job_list all = submit(std::move(parsed->request), parsed->n);
+  co_return co_await answer_with(encoder, std::move(all), streamed);
+}
+
+asio::awaitable<bool> http_session::complete_message(const request& r) {
+  auto parsed = anthropic::parse(anthropic::route::messages, r.body(), hub_.limits().json_values);
+  if (!parsed) {
+    reply no = error_reply(parsed.error());
+    co_return co_await write(std::move(no));
+  }
+  const anthropic_encoder encoder{{*parsed->request.max_tokens, parsed->request.stop}, request_id_};
+  const bool streamed = parsed->stream;
+  job_list all = submit(std::move(parsed->request), 1);
   co_return co_await answer_with(encoder, std::move(all), streamed);
 }
 
@@ -118,11 +151,10 @@ asio::awaitable<void> http_session::stream_events(const Encoder& encoder, const 
     state_.end_after_answer();  // no chunks before HTTP/1.1: the end of the connection ends the stream
   head.keep_alive(state_.goes_on());
   head.chunked(version_ >= 11);
-  head.set(http::field::server, "weir");
-  head.set("x-request-id", request_id_);
   head.set(http::field::content_type, "text/event-stream");
   head.set(http::field::cache_control, "no-cache");
   head.set("X-Accel-Buffering", "no");
+  add_common_headers(head);
   http::response_serializer<http::empty_body> serializer(head);
   {
     const write_under_way here(sending_);

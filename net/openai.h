@@ -19,8 +19,6 @@
 
 namespace weir::net::openai {
 
-inline constexpr std::size_t max_depth = 64;  // most nesting of a body's JSON
-
 enum class dialect { completion, chat };
 
 struct parsed_request {
