@@ -52,10 +52,11 @@ struct openai_encoder {
 struct anthropic_encoder {
   static constexpr bool with_ids = false;
   anthropic::limits asked;
+  std::string model;  // that the client named, for a job that was cancelled before a model took it
   std::string request_id;
 
   anthropic::identity identity_of(const actors::job_stream& job) const {
-    return {anthropic::message_id(job.id()), job.model(), request_id};
+    return {anthropic::message_id(job.id()), job.model().empty() ? model : job.model(), request_id};
   }
   std::string whole(const jobs& all) const {
     const actors::job_stream& job = *all.front();
@@ -100,7 +101,8 @@ asio::awaitable<bool> http_session::complete_message(const request& r) {
     reply no = error_reply(parsed.error());
     co_return co_await write(std::move(no));
   }
-  const anthropic_encoder encoder{{*parsed->request.max_tokens, parsed->request.stop}, request_id_};
+  const actors::request& asked = parsed->request;
+  const anthropic_encoder encoder{{*asked.max_tokens, asked.stop}, asked.model, request_id_};
   const bool streamed = parsed->stream;
   job_list all = submit(std::move(parsed->request), 1);
   co_return co_await answer_with(encoder, std::move(all), streamed);
