@@ -113,7 +113,7 @@ TEST_CASE("messages: how many tokens a prompt has is the same before, in a strea
   CHECK(prompt_tokens(first) == tokens);
   CHECK(prompt_tokens(second) == tokens);
   CHECK(first.at("cache_read_input_tokens") == 0);
-  CHECK(second.at("cache_read_input_tokens") == 192);
+  CHECK(second.at("cache_read_input_tokens").as_int64() >= 192);
   const auto stream = c.post("/v1/messages", body_of(fields + R"(,"max_tokens":1,"stream":true)", prompt));
   const auto events = events_of(stream.body());
   CHECK(prompt_tokens(events.front().at("message").at("usage")) == tokens);

@@ -30,7 +30,7 @@ core::result<openai::parsed_request> chat(std::string_view members, std::string_
                                    more_of_message, members));
 }
 
-core::result<anthropic::parsed_request> message(std::string_view members) {
+core::result<anthropic::parsed_request> anthropic_message(std::string_view members) {
   return anthropic::parse(
       anthropic::route::messages,
       fmt::format(R"({{"messages":[{{"role":"user","content":"hi"}}],"max_tokens":1,{}}})", members));
@@ -106,9 +106,9 @@ void check_row(const planned_name& p) {
     case place::create_field: return check_field(p, true, false);
     case place::openai_field: return check_field(p, false, true);
     case place::anthropic_field:
-      check_refused(message(member(name, R"("~")")), name, refused_value_of(p).message);
+      check_refused(anthropic_message(member(name, R"("~")")), name, refused_value_of(p).message);
       for (const std::string_view usual : {p.neutral, std::string_view("null")})
-        CHECK(message(member(name, usual)).has_value());
+        CHECK(anthropic_message(member(name, usual)).has_value());
       return;
     case place::message_member:
       check_refused(chat(member("n", "1"), "," + member(name, "[]")), "messages", "messages[0]." + message);
