@@ -56,10 +56,10 @@ core::error no_memory_for_clients() {
   return overloaded(1, "what clients hold has reached the server's limit of memory");
 }
 
-std::uint64_t arrival::bytes() const {
-  if (const auto* text = std::get_if<std::string>(&asked.input)) return text->size();
-  if (const auto* ids = std::get_if<prompt_ids>(&asked.input)) return ids->size() * sizeof(core::token_id);
-  return core::text_bytes(std::get<core::conversation>(asked.input));
+std::uint64_t input_bytes(const request& r) {
+  if (const auto* text = std::get_if<std::string>(&r.input)) return text->size();
+  if (const auto* ids = std::get_if<prompt_ids>(&r.input)) return ids->size() * sizeof(core::token_id);
+  return core::text_bytes(std::get<core::conversation>(r.input));
 }
 
 void arrival::refuse(core::error why) const {
@@ -95,6 +95,7 @@ void arrival::bring_in() {
     s->taken_by = model;
     s->prompt = prompt;
     s->deadline = m.job.deadline;
+    s->prompt_tokens = tokens;
     s->memory = memory.split(each);
     const auto ahead = admission.waiting() - std::min(admission.waiting(), --left);
     model->submit(std::move(m.job), s);

@@ -18,6 +18,9 @@ namespace weir::actors {
 // sequence and its entries in lists.
 inline constexpr std::uint64_t job_bytes = 4096;
 
+// Bytes of the input: text, messages or token ids.
+std::uint64_t input_bytes(const request& r);
+
 // Error (overloaded) for a job that the memory account has no room for.
 core::error no_memory_for_clients();
 
@@ -28,8 +31,7 @@ struct arrival {
   core::memory_hold memory;                                       // for the text, then for the prompts
   std::uint64_t prefix_owner = 0;  // shares computed prefixes with equal owners; see prefix_salt
 
-  // Bytes of the input: text, messages or token ids.
-  std::uint64_t bytes() const;
+  std::uint64_t bytes() const { return input_bytes(asked); }
 
   // Makes one job for each choice that was not cancelled meanwhile and submits them to the model. They are
   // admitted or refused together; a refusal goes to their streams. Takes as long as tokenising the prompt.

@@ -104,6 +104,7 @@ struct job_stream::state_block final : core::token_sink, waker {
   std::shared_ptr<const served_model> taken_by;  // model whose admission counts the job until finish()
   std::shared_ptr<waiting_prompt> prompt;        // shared by the request's choices; null after a token
   std::optional<core::time_point> deadline;
+  std::uint32_t prompt_tokens = 0;  // constant from here on; the shard reads it after admitted()
   // Bytes charged for the prompt. After admitted() it is the shard's, and includes the log.
   core::memory_hold memory;
 

@@ -16,6 +16,7 @@ double ms(core::duration d) { return std::chrono::duration<double, std::milli>(d
 outcome outcome_of(const core::ending& e, core::time_point created) {
   outcome o;
   o.reason = e.reason;
+  o.stop_string = e.stop_string;
   o.input_tokens = e.input_tokens;
   o.output_tokens = e.output_tokens;
   o.cached_tokens = e.cached_tokens;
@@ -242,6 +243,7 @@ job_stream::phase job_stream::state() const noexcept { return s_->now; }
 const core::error& job_stream::refusal() const { return s_->why_refused; }
 const outcome& job_stream::ended() const { return s_->result; }
 std::uint32_t job_stream::queue_position() const noexcept { return s_->queue_position; }
+std::uint32_t job_stream::prompt_tokens() const noexcept { return s_->model ? s_->prompt_tokens : 0; }
 const token_log& job_stream::log() const noexcept { return s_->log; }
 core::time_point job_stream::created() const noexcept { return s_->created; }
 

@@ -18,6 +18,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -33,6 +34,7 @@ using executor = boost::asio::any_io_executor;
 // How a job ended, as clients are told.
 struct outcome {
   core::finish_reason reason = core::finish_reason::stop;
+  std::optional<std::uint32_t> stop_string;  // index in request::stop of the string that ended it
   std::uint32_t input_tokens = 0, output_tokens = 0, cached_tokens = 0;
   // From the request to the first batch; from there to the first token; from the request to the first token;
   // from the first token to the last; longest time between two tokens. 0 where it never came so far.
@@ -56,6 +58,7 @@ class job_stream : public std::enable_shared_from_this<job_stream> {
   const outcome& ended() const;                   // REQUIRES: state() == done
   const std::string& model() const noexcept;      // the model that took it; empty before it is running
   std::uint32_t queue_position() const noexcept;  // jobs queued ahead of it when it was admitted
+  std::uint32_t prompt_tokens() const noexcept;   // 0 before it is running
 
   // Tokens that readers may show: up to the last one with which the text ends in a whole character.
   std::uint32_t published() const noexcept { return log().whole(); }

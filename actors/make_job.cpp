@@ -40,37 +40,13 @@ core::error blaming(core::error e, const request& r) {
   return e;
 }
 
-result<std::vector<token_id>> prompt_of(const request& r, const served_model& m,
-                                        std::chrono::local_seconds now) {
-  std::vector<token_id> ids;
-  if (const auto* text = std::get_if<std::string>(&r.input)) {
-    if (!text->empty())
-      ids = m.tokenizer->encode(*text, {.add_special = r.add_special_tokens, .parse_special = true});
-  } else if (const auto* said = std::get_if<core::conversation>(&r.input)) {
-    auto encoded = m.chat->encode(*said, *m.tokenizer, now);
-    if (!encoded) return blaming(encoded.error(), r);
-    ids = std::move(*encoded);
-  } else {
-    ids = std::get<prompt_ids>(r.input);
-    for (auto id : ids)
-      if (auto ok = check_id(r.input_param.c_str(), id, m); !ok) return ok.error();
-  }
-  if (ids.empty()) {
-    if (!m.tokenizer->bos())
-      return bad_param(r.input_param, "{} is empty, and {} has no BOS token to begin with", r.input_param,
-                       m.name);
-    ids.push_back(*m.tokenizer->bos());
-  }
-  for (auto id : ids)  // a tokenizer may know more ids than the model has rows for
-    if (auto ok = check_id(r.input_param.c_str(), id, m); !ok) return ok.error();
-  if (ids.size() >= m.context) {
-    auto e = core::make_error(core::errc::prompt_too_long,
-                              "the prompt has {} tokens; {} takes {} in all, one of them for the answer",
-                              ids.size(), m.name, m.context);
-    e.param = r.input_param;
-    return e;
-  }
-  return ids;
+result<void> check_room(const request& r, std::size_t prompt_tokens, const served_model& m) {
+  if (prompt_tokens < m.context) return {};
+  auto e = core::make_error(core::errc::prompt_too_long,
+                            "the prompt has {} tokens; {} takes {} in all, one of them for the answer",
+                            prompt_tokens, m.name, m.context);
+  e.param = r.input_param;
+  return e;
 }
 
 // Each thread has one std::random_device. Constructing one executes CPUID, which on a virtual machine takes
@@ -126,11 +102,12 @@ result<void> take_endings(const request& r, const served_model& m, core::job& j)
     if (auto ok = check_id("stop_token_ids", id, m); !ok) return ok;
     j.stop_token_ids.push_back(static_cast<token_id>(id));
   }
+  const std::string stop(r.stop_param);
   if (r.stop.size() > most_stop_strings)
-    return bad_param("stop", "stop has {} strings; at most {} are taken", r.stop.size(), most_stop_strings);
+    return bad_param(stop, "{} has {} strings; at most {} are taken", stop, r.stop.size(), most_stop_strings);
   for (const auto& s : r.stop)
     if (s.empty() || s.size() > longest_stop_string)
-      return bad_param("stop", "a stop string must have 1 to {} bytes, not {}", longest_stop_string,
+      return bad_param(stop, "a string of {} must have 1 to {} bytes, not {}", stop, longest_stop_string,
                        s.size());
   j.stop = r.stop;
   return {};
@@ -145,12 +122,39 @@ std::chrono::local_seconds local_now() {
   return std::chrono::local_seconds(std::chrono::seconds(at + there.tm_gmtoff));
 }
 
+result<std::vector<token_id>> prompt_of(const request& r, const served_model& m,
+                                        std::chrono::local_seconds now) {
+  std::vector<token_id> ids;
+  if (const auto* text = std::get_if<std::string>(&r.input)) {
+    if (!text->empty())
+      ids = m.tokenizer->encode(*text, {.add_special = r.add_special_tokens, .parse_special = true});
+  } else if (const auto* said = std::get_if<core::conversation>(&r.input)) {
+    auto encoded = m.chat->encode(*said, *m.tokenizer, now);
+    if (!encoded) return blaming(encoded.error(), r);
+    ids = std::move(*encoded);
+  } else {
+    ids = std::get<prompt_ids>(r.input);
+    for (auto id : ids)
+      if (auto ok = check_id(r.input_param.c_str(), id, m); !ok) return ok.error();
+  }
+  if (ids.empty()) {
+    if (!m.tokenizer->bos())
+      return bad_param(r.input_param, "{} is empty, and {} has no BOS token to begin with", r.input_param,
+                       m.name);
+    ids.push_back(*m.tokenizer->bos());
+  }
+  for (auto id : ids)  // a tokenizer may know more ids than the model has rows for
+    if (auto ok = check_id(r.input_param.c_str(), id, m); !ok) return ok.error();
+  return ids;
+}
+
 result<core::job> make_job(const request& r, const served_model& m, std::chrono::local_seconds now) {
   core::job j;
   if (auto ok = take_sampling(r.sampling, m, j.sampling); !ok) return ok.error();
   if (auto ok = take_endings(r, m, j); !ok) return ok.error();
   auto prompt = prompt_of(r, m, now);
   if (!prompt) return prompt.error();
+  if (auto ok = check_room(r, prompt->size(), m); !ok) return ok.error();
   j.prompt = std::move(*prompt);
   if (r.cache_salt.size() > longest_cache_salt)
     return bad_param("cache_salt", "cache_salt must have at most {} bytes, not {}", longest_cache_salt,

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <chrono>
+#include <vector>
 
 #include "actors/request.h"
 #include "actors/served_model.h"
@@ -20,6 +21,11 @@ std::chrono::local_seconds local_now();
 // `now`: for chat templates that print the date.
 core::result<core::job> make_job(const request& r, const served_model& m,
                                  std::chrono::local_seconds now = local_now());
+
+// The tokens of a request's prompt for model `m`, made as make_job() makes them. They may be more than the
+// model's context has room for. Errors name the field that is wrong.
+core::result<std::vector<core::token_id>> prompt_of(const request& r, const served_model& m,
+                                                    std::chrono::local_seconds now = local_now());
 
 // The job of choice `index`, of a request with several, made from the job of its first choice. It draws other
 // random numbers; where the request sets no seed, it has a seed of its own.

@@ -11,6 +11,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -44,6 +45,7 @@ struct request {
   bool ignore_eos = false;                   // the model's own stop ids do not end the job
   std::vector<std::int64_t> stop_token_ids;  // stop ids beside the model's own
   std::vector<std::string> stop;             // stop strings
+  std::string_view stop_param = "stop";      // the client's name of `stop`, for errors; a constant
   core::sampling_request sampling;           // how its tokens are chosen
   std::string cache_salt;  // computed prefixes are shared only between requests with equal salts
   int priority = 0;        // jobs with a higher one are scheduled first

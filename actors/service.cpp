@@ -9,6 +9,7 @@
 
 #include "actors/arrival.h"
 #include "actors/job_state.h"
+#include "actors/make_job.h"
 #include "actors/model_list.h"
 #include "actors/registry.h"
 #include "actors/text_pool.h"
@@ -263,6 +264,27 @@ void service::tokenize(std::string model, std::string text, bool add_special, ex
     post_call(ex, done, core::result<tokenized>(std::move(t)));
   };
   work.refuse = [ex, done](core::error why) { post_call(ex, done, core::result<tokenized>(std::move(why))); };
+  p_->pool.post(std::move(work));
+}
+
+void service::count_tokens(request r, executor ex, std::function<void(core::result<std::uint32_t>)> done) {
+  using count = core::result<std::uint32_t>;
+  struct held_request {
+    request asked;
+    core::memory_hold memory;
+  };
+  const auto held = std::make_shared<held_request>(std::move(r), core::memory_hold(p_->memory));
+  text_pool::task work;
+  work.bytes = input_bytes(held->asked);
+  if (!held->memory.resize(work.bytes)) return post_call(ex, done, count(no_memory_for_clients()));
+  work.run = [p = p_.get(), held, ex, done] {
+    const auto m = p->list.find(held->asked.model);
+    if (!m) return post_call(ex, done, count(m.error()));
+    const auto prompt = prompt_of(held->asked, **m);
+    if (!prompt) return post_call(ex, done, count(prompt.error()));
+    post_call(ex, done, count(static_cast<std::uint32_t>(prompt->size())));
+  };
+  work.refuse = [ex, done](core::error why) { post_call(ex, done, count(std::move(why))); };
   p_->pool.post(std::move(work));
 }
 

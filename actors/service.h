@@ -110,6 +110,9 @@ class service {
   // Tokenises in the text pool. Errors: an unknown model, overloaded, internal.
   void tokenize(std::string model, std::string text, bool add_special, executor ex,
                 std::function<void(core::result<tokenized>)> done);
+  // Number of tokens that the prompt of `r` has, counted in the text pool; it may be longer than the model's
+  // context. Errors: an unknown model, a prompt that cannot be made, overloaded, internal.
+  void count_tokens(request r, executor ex, std::function<void(core::result<std::uint32_t>)> done);
   // Text of `ids`, special tokens included, made in the text pool. Errors as tokenize(), and an id outside
   // the vocabulary.
   void detokenize(std::string model, std::vector<std::int64_t> ids, executor ex,

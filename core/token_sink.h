@@ -34,6 +34,7 @@ struct ending {
   // (tokenizer::token_bytes). A stop string that begins inside the last delivered token sets it; the maximum
   // value means all bytes.
   std::uint64_t shown_bytes = std::numeric_limits<std::uint64_t>::max();
+  std::optional<std::uint32_t> stop_string;  // index in job::stop of the string that ended it; unset: none
   std::uint32_t input_tokens = 0;
   std::uint32_t output_tokens = 0;  // sampled, the ending token included, delivered or not
   std::uint32_t cached_tokens = 0;  // of the prompt, taken from the prefix cache

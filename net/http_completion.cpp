@@ -1,10 +1,11 @@
-// POST /v1/completions and /v1/chat/completions: runs jobs, and sends their text as one object or as
-// server-sent events.
+// POST /v1/completions, /v1/chat/completions and /v1/messages: runs jobs, and sends their text as one object
+// or as server-sent events.
 #include <algorithm>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/beast/http/empty_body.hpp>
 #include <boost/beast/http/write.hpp>
 
+#include "net/anthropic.h"
 #include "net/http_session.h"
 
 namespace weir::net {
@@ -22,18 +23,51 @@ std::int64_t unix_seconds() {
 
 using jobs = std::vector<std::shared_ptr<actors::job_stream>>;
 
-std::string whole_answer(openai::dialect d, const jobs& all, bool with_ids) {
-  std::vector<openai::choice> choices;
-  for (const auto& job : all) {
-    openai::choice& c = choices.emplace_back();
-    job->text_of(0, job->published(), c.text);
-    c.how = job->ended();
-    if (!with_ids) continue;
-    c.token_ids.emplace();
-    for (std::uint32_t i = 0; i < job->published(); ++i) c.token_ids->push_back(job->token_at(i));
+// Encodes answers for OpenAI's routes. The encoder of every dialect has these members, and its events have
+// those of openai::event_writer.
+struct openai_encoder {
+  openai::dialect dialect;
+  bool with_ids;  // events have token ids
+  bool include_usage;
+
+  std::string whole(const jobs& all) const {
+    std::vector<openai::choice> choices;
+    for (const auto& job : all) {
+      openai::choice& c = choices.emplace_back();
+      job->text_of(0, job->published(), c.text);
+      c.how = job->ended();
+      if (!with_ids) continue;
+      c.token_ids.emplace();
+      for (std::uint32_t i = 0; i < job->published(); ++i) c.token_ids->push_back(job->token_at(i));
+    }
+    return openai::response_body(dialect, all.front()->id().text(), unix_seconds(), all.front()->model(),
+                                 choices);
   }
-  return openai::response_body(d, all.front()->id().text(), unix_seconds(), all.front()->model(), choices);
-}
+  openai::event_writer events(const actors::job_stream& first) const {
+    return openai::event_writer(dialect, first.id().text(), unix_seconds(), first.model(), include_usage);
+  }
+};
+
+// Encodes answers for /v1/messages.
+struct anthropic_encoder {
+  static constexpr bool with_ids = false;
+  anthropic::limits asked;
+  std::string model;  // that the client named, for a job that was cancelled before a model took it
+  std::string request_id;
+
+  anthropic::identity identity_of(const actors::job_stream& job) const {
+    return {anthropic::message_id(job.id()), job.model().empty() ? model : job.model(), request_id};
+  }
+  std::string whole(const jobs& all) const {
+    const actors::job_stream& job = *all.front();
+    std::string text;
+    job.text_of(0, job.published(), text);
+    return anthropic::response_body(identity_of(job), text, job.ended(), asked);
+  }
+  anthropic::event_writer events(const actors::job_stream& first) const {
+    return anthropic::event_writer(identity_of(first), first.prompt_tokens(), asked);
+  }
+};
 
 // The error with which the request is answered: that of the first job that was refused or, if a whole answer
 // is wanted, has failed. nullopt: there is none.
@@ -55,14 +89,37 @@ asio::awaitable<bool> http_session::complete(openai::dialect d, const request& r
     reply no = error_reply(parsed.error());
     co_return co_await write(std::move(no));
   }
-  parsed->request.who = from_.who;
-  auto wake_up = [news = std::weak_ptr(news_)] {
-    if (auto n = news.lock()) n->notify();
-  };
-  jobs all = hub_.server().service.submit(std::move(parsed->request), parsed->n, hub_.executor(),
-                                          std::move(wake_up));
-  watch_peer();
+  const openai_encoder encoder{d, parsed->return_token_ids, parsed->include_usage};
   const bool streamed = parsed->stream;
+  job_list all = submit(std::move(parsed->request), parsed->n);
+  co_return co_await answer_with(encoder, std::move(all), streamed);
+}
+
+asio::awaitable<bool> http_session::complete_message(const request& r) {
+  auto parsed = anthropic::parse(anthropic::route::messages, r.body(), hub_.limits().json_values);
+  if (!parsed) {
+    reply no = error_reply(parsed.error());
+    co_return co_await write(std::move(no));
+  }
+  const actors::request& asked = parsed->request;
+  const anthropic_encoder encoder{{*asked.max_tokens, asked.stop}, asked.model, request_id_};
+  const bool streamed = parsed->stream;
+  job_list all = submit(std::move(parsed->request), 1);
+  co_return co_await answer_with(encoder, std::move(all), streamed);
+}
+
+http_session::job_list http_session::submit(actors::request asked, std::uint32_t n) {
+  asked.who = from_.who;
+  auto wake_up = [news = std::weak_ptr(news_)] {
+    if (auto alive = news.lock()) alive->notify();
+  };
+  auto all = hub_.server().service.submit(std::move(asked), n, hub_.executor(), std::move(wake_up));
+  watch_peer();
+  return all;
+}
+
+template <class Encoder>
+asio::awaitable<bool> http_session::answer_with(const Encoder& encoder, job_list all, bool streamed) {
   const auto settled = [&] {
     if (failure_of(all, !streamed)) return true;
     return std::ranges::all_of(all, [&](const auto& job) {
@@ -74,7 +131,7 @@ asio::awaitable<bool> http_session::complete(openai::dialect d, const request& r
   if (client_gone()) co_return false;
   const auto failed = failure_of(all, !streamed);
   if (!failed && streamed) {
-    co_await stream_events(d, *parsed, all);
+    co_await stream_events(encoder, all);
     co_await stop_watching();
     co_return state_.goes_on();
   }
@@ -83,50 +140,46 @@ asio::awaitable<bool> http_session::complete(openai::dialect d, const request& r
   if (failed) {
     out = error_reply(*failed);
   } else {
-    out.body = whole_answer(d, all, parsed->return_token_ids);
+    out.body = encoder.whole(all);
   }
   all.clear();  // if one choice was refused, this cancels the others
   co_return co_await write(std::move(out));
 }
 
-asio::awaitable<void> http_session::stream_events(openai::dialect d, const openai::parsed_request& p,
-                                                  std::span<const std::shared_ptr<actors::job_stream>> jobs) {
+template <class Encoder>
+asio::awaitable<void> http_session::stream_events(const Encoder& encoder, const job_list& all) {
   http::response<http::empty_body> head{http::status::ok, version_};
   if (version_ < 11)
     state_.end_after_answer();  // no chunks before HTTP/1.1: the end of the connection ends the stream
   head.keep_alive(state_.goes_on());
   head.chunked(version_ >= 11);
-  head.set(http::field::server, "weir");
-  head.set("x-request-id", request_id_);
   head.set(http::field::content_type, "text/event-stream");
   head.set(http::field::cache_control, "no-cache");
   head.set("X-Accel-Buffering", "no");
+  add_common_headers(head);
   http::response_serializer<http::empty_body> serializer(head);
   {
     const write_under_way here(sending_);
     co_await http::async_write_header(stream_.socket(), serializer, asio::use_awaitable);
   }
 
-  const openai::event_writer events(d, jobs.front()->id().text(), unix_seconds(), jobs.front()->model(),
-                                    p.include_usage);
-  std::vector<shown_choice> shown(jobs.size());
+  const auto events = encoder.events(*all.front());
+  std::vector<shown_choice> shown(all.size());
   out_.clear();
-  for (std::uint32_t i = 0; i < jobs.size(); ++i) events.open(out_, i);
+  for (std::uint32_t i = 0; i < all.size(); ++i) events.open(out_, i);
   for (;;) {
-    for (std::uint32_t i = 0; i < jobs.size(); ++i)
-      show_news(events, *jobs[i], i, p.return_token_ids, shown[i]);
+    for (std::uint32_t i = 0; i < all.size(); ++i) show_news(events, *all[i], i, encoder.with_ids, shown[i]);
     const bool ended = std::ranges::all_of(shown, &shown_choice::ended);
     if (ended) {
-      std::vector<actors::outcome> used;
-      for (const auto& job : jobs) used.push_back(job->ended());
-      events.usage(out_, openai::usage_of(used));
-      events.close(out_);
+      std::vector<actors::outcome> endings;
+      for (const auto& job : all) endings.push_back(job->ended());
+      events.end(out_, endings);
     }
     if (!out_.empty()) co_await write_chunk(out_, ended);
-    for (std::size_t i = 0; i < jobs.size(); ++i) {
+    for (std::size_t i = 0; i < all.size(); ++i) {
       if (shown[i].sent == shown[i].tokens) continue;
       hub_.server().sampled_to_sent.add(hub_.server().service.now() -
-                                        jobs[i]->sampled_at(shown[i].tokens - 1));
+                                        all[i]->sampled_at(shown[i].tokens - 1));
       shown[i].sent = shown[i].tokens;
     }
     out_.clear();
@@ -136,8 +189,9 @@ asio::awaitable<void> http_session::stream_events(openai::dialect d, const opena
 }
 
 // Appends to out_ the events for what is new in one choice.
-void http_session::show_news(const openai::event_writer& events, const actors::job_stream& job,
-                             std::uint32_t index, bool with_ids, shown_choice& shown) {
+template <class Events>
+void http_session::show_news(const Events& events, const actors::job_stream& job, std::uint32_t index,
+                             bool with_ids, shown_choice& shown) {
   if (shown.ended) return;
   shown.ended = job.state() == phase::done;
   const std::uint32_t published = job.published();
@@ -147,8 +201,7 @@ void http_session::show_news(const openai::event_writer& events, const actors::j
   ids_.clear();
   for (std::uint32_t i = shown.tokens; with_ids && i < published; ++i) ids_.push_back(job.token_at(i));
   shown.tokens = published;
-  events.piece(out_, index, text_, ids_,
-               shown.ended ? openai::finish_reason(job.ended().reason) : std::string_view());
+  events.piece(out_, index, text_, ids_, shown.ended ? events.finish(job.ended()) : std::string_view());
   if (shown.ended && job.ended().fault) events.error(out_, *job.ended().fault);
 }
 

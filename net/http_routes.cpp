@@ -3,6 +3,7 @@
 #include <boost/asio/async_result.hpp>
 #include <boost/asio/use_awaitable.hpp>
 
+#include "net/anthropic.h"
 #include "net/json.h"
 #include "net/openai.h"
 #include "net/page_assets.h"
@@ -108,6 +109,17 @@ asio::awaitable<reply> detokenize(hub& h, std::string_view body) {
   std::string out;
   append_object(out, [&] { append_text(out, "text", *got); });
   co_return json_reply(std::move(out));
+}
+
+asio::awaitable<reply> count_tokens(hub& h, std::string_view body) {
+  auto asked = anthropic::parse(anthropic::route::count_tokens, body, h.limits().json_values);
+  if (!asked) co_return error_reply(asked.error());
+  auto begin = [&](auto done) {
+    h.server().service.count_tokens(std::move(asked->request), h.executor(), std::move(done));
+  };
+  auto got = co_await answer_of<core::result<std::uint32_t>>(begin);
+  if (!got) co_return error_reply(got.error());
+  co_return json_reply(anthropic::count_body(*got));
 }
 
 // ---- jobs
@@ -305,6 +317,8 @@ asio::awaitable<reply> answer_route(hub& h, const route_match& route, std::strin
       co_return co_await tokenize(h, body);
     case endpoint::detokenize:
       co_return co_await detokenize(h, body);
+    case endpoint::count_tokens:
+      co_return co_await count_tokens(h, body);
     case endpoint::issue_token:
       co_return issue_token(h, body, from);
     case endpoint::list_jobs:
@@ -325,6 +339,7 @@ asio::awaitable<reply> answer_route(hub& h, const route_match& route, std::strin
     case endpoint::asset:
     case endpoint::completions:
     case endpoint::chat_completions:
+    case endpoint::messages:
       break;
   }
   co_return error_reply(500, "internal", "no handler for this path");

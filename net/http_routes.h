@@ -1,5 +1,5 @@
-// http_routes.h — the routes that answer with one reply and no stream: everything but completions and the
-// WebSocket.
+// http_routes.h — the routes that answer with one reply and no stream: everything but completions,
+// messages and the WebSocket.
 //
 // Thread safety: called on the hub's shard.
 #pragma once

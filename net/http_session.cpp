@@ -6,6 +6,7 @@
 #include <boost/beast/http/rfc7230.hpp>
 #include <boost/beast/websocket/rfc6455.hpp>
 
+#include "net/anthropic.h"
 #include "net/handshake.h"
 #include "net/http_framing.h"
 #include "net/json.h"
@@ -41,6 +42,14 @@ template <class Fields>
 bool says_close(const Fields& fields) {
   const std::string all = joined_lines(fields, http::field::connection).value_or("");
   return http::token_list(all).exists("close");
+}
+
+// The key or token of "Authorization: Bearer KEY", or of x-api-key, which Anthropic's clients may send.
+template <class Fields>
+std::optional<std::string_view> key_in(const Fields& fields) {
+  if (const auto key = bearer_of(fields[http::field::authorization])) return key;
+  const auto own = fields.find("x-api-key");
+  return own == fields.end() ? std::nullopt : std::optional<std::string_view>(own->value());
 }
 
 // The host and port of a target in absolute form ("http://host:port/path"); empty where the target is a path.
@@ -106,6 +115,8 @@ asio::awaitable<bool> http_session::one_request() {
   request_id_ = random_hex();
   state_.await_request();
   head_only_ = false;
+  anthropic_ = false;
+  cors_ = {};
   version_ = 11;
   memory_.force(connection_bytes);
   error_code ec;
@@ -119,9 +130,11 @@ asio::awaitable<bool> http_session::one_request() {
   version_ = head.version();
   state_.keep_alive(head.keep_alive() && !says_close(head) && !hub_.server().draining);
   head_only_ = head.method() == http::verb::head;
+  anthropic_ = anthropic::is_path(path_of(head.target()));
   if (beast::websocket::is_upgrade(head) && path_of(head.target()) == "/v1/stream") {
     co_return co_await upgrade(p.release());
   }
+  cors_ = cors_of(head);
   const auto found = find_route(std::string_view(head.method_string()), head.target());
   const auto from = sender_of(head);
   if (auto refused = judge(head, from, found)) co_return co_await refuse(std::move(*refused), p);
@@ -260,19 +273,25 @@ std::optional<reply> http_session::judge_once(const request& r, http::field head
                      fmt::format("several {} headers", std::string_view(http::to_string(header))));
 }
 
-http_session::sender http_session::sender_of(const request& r) const {
+std::optional<reply> http_session::judge_key_headers(const request& r) const {
+  if (auto refused = judge_once(r, http::field::authorization)) return refused;
+  if (r.count("x-api-key") > 1) return error_reply(400, "bad_request", "several x-api-key headers");
   const auto key = bearer_of(r[http::field::authorization]);
-  return hub_.server().bearers.judge(key.value_or(std::string_view()), unix_ms());
+  const std::string_view other = r["x-api-key"];
+  if (!key || other.empty() || *key == other) return std::nullopt;
+  return error_reply(400, "bad_request", "Authorization and x-api-key have different keys");
+}
+
+http_session::sender http_session::sender_of(const request& r) const {
+  return hub_.server().bearers.judge(key_in(r).value_or(std::string_view()), unix_ms());
 }
 
 std::optional<reply> http_session::judge_key(const request& r, const sender& from, endpoint to) const {
   const bool is_public = to == endpoint::asset || to == endpoint::live || to == endpoint::ready;
   if (is_public) return std::nullopt;
   if (from) return judge_token(r, *from, to);
-  reply no =
-      error_reply(401, "invalid_api_key",
-                  bearer_of(r[http::field::authorization]) ? "this key is not known"
-                                                           : "a key is needed: Authorization: Bearer …");
+  reply no = error_reply(401, "invalid_api_key",
+                         key_in(r) ? "this key is not known" : "a key is needed: Authorization: Bearer …");
   if (from.error() == token_fault::expired) no = error_reply(401, "token_expired", "this token has expired");
   no.headers.emplace_back("WWW-Authenticate", "Bearer");
   return no;
@@ -308,6 +327,15 @@ std::optional<reply> http_session::judge_route(const request& r, const found_rou
   return error_reply(415, "unsupported_media_type", "the body of a POST has to be application/json");
 }
 
+cors_verdict http_session::cors_of(const request& r) const {
+  const std::string origin = joined_lines(r, http::field::origin).value_or("");
+  return judge_cors({.method = r.method_string(),
+                     .target = r.target(),
+                     .origin = origin,
+                     .wanted_method = r[http::field::access_control_request_method]},
+                    hub_.server().options.allow_origin);
+}
+
 // All that can be said of a request before its body is read.
 std::optional<reply> http_session::judge(const request& r, const sender& from,
                                          const found_route& found) const {
@@ -322,7 +350,8 @@ std::optional<reply> http_session::judge(const request& r, const sender& from,
     return no;
   }
   if (auto refused = judge_host(r)) return refused;
-  if (auto refused = judge_once(r, http::field::authorization)) return refused;
+  if (!cors_.methods.empty()) return preflight_reply(cors_);  // browsers send no key with it
+  if (auto refused = judge_key_headers(r)) return refused;
   const auto* route = std::get_if<route_match>(&found);
   if (auto refused = judge_key(r, from, route ? route->to : endpoint::planned)) return refused;
   return judge_route(r, found);
@@ -388,6 +417,7 @@ asio::awaitable<bool> http_session::upgrade(request r) {
 asio::awaitable<bool> http_session::answer(const request& r, const route_match& route) {
   if (route.to == endpoint::completions) co_return co_await complete(openai::dialect::completion, r);
   if (route.to == endpoint::chat_completions) co_return co_await complete(openai::dialect::chat, r);
+  if (route.to == endpoint::messages) co_return co_await complete_message(r);
   if (route.to == endpoint::asset) {
     const auto codings = joined_lines(r, http::field::accept_encoding);
     reply file = show_asset(r.target(), codings.value_or(""));

@@ -13,6 +13,7 @@
 #include <boost/beast/http/parser.hpp>
 #include <boost/beast/http/string_body.hpp>
 
+#include "net/cors.h"
 #include "net/http_routes.h"
 #include "net/http_state.h"
 #include "net/hub.h"
@@ -42,19 +43,30 @@ class http_session : public std::enable_shared_from_this<http_session> {
   boost::asio::awaitable<bool> refuse_unreadable(boost::system::error_code ec);
   boost::asio::awaitable<bool> upgrade(request r);
   boost::asio::awaitable<bool> answer(const request& r, const route_match& route);
-  boost::asio::awaitable<bool> complete(openai::dialect d, const request& r);  // http_completion.cpp
+
+  // http_completion.cpp
+  using job_list = std::vector<std::shared_ptr<actors::job_stream>>;
+  boost::asio::awaitable<bool> complete(openai::dialect d, const request& r);
+  boost::asio::awaitable<bool> complete_message(const request& r);
+  // Submits a request with n choices in the client's name, and begins to watch the client.
+  job_list submit(actors::request asked, std::uint32_t n);
+  // Waits for the jobs, and answers by the encoder of a dialect (openai_encoder, anthropic_encoder).
+  template <class Encoder>
+  boost::asio::awaitable<bool> answer_with(const Encoder& encoder, job_list all, bool streamed);
   // Writes events until the jobs have ended or the client is gone.
-  boost::asio::awaitable<void> stream_events(openai::dialect d, const openai::parsed_request& p,
-                                             std::span<const std::shared_ptr<actors::job_stream>> jobs);
+  template <class Encoder>
+  boost::asio::awaitable<void> stream_events(const Encoder& encoder, const job_list& all);
   struct shown_choice {
     std::uint32_t tokens = 0, sent = 0;
     bool ended = false;
   };
-  void show_news(const openai::event_writer& events, const actors::job_stream& job, std::uint32_t index,
-                 bool with_ids, shown_choice& shown);
+  template <class Events>
+  void show_news(const Events& events, const actors::job_stream& job, std::uint32_t index, bool with_ids,
+                 shown_choice& shown);
 
   // http_write.cpp
   boost::asio::awaitable<bool> write(reply r);
+  void add_common_headers(boost::beast::http::fields& m) const;
   boost::asio::awaitable<void> write_bytes(std::string_view data);
   boost::asio::awaitable<void> write_chunk(std::string_view data, bool last);
   boost::asio::awaitable<void> read_away_the_rest();
@@ -66,12 +78,14 @@ class http_session : public std::enable_shared_from_this<http_session> {
   // What speaks against it, if anything does.
   std::optional<reply> judge_host(const request& r) const;
   using sender = boost::system::result<bearer, token_fault>;
-  sender sender_of(const request& r) const;  // by its Authorization header
+  sender sender_of(const request& r) const;  // by the key or token in its header
   std::optional<reply> judge_key(const request& r, const sender& from, endpoint to) const;
   std::optional<reply> judge_token(const request& r, const bearer& from, endpoint to) const;
   std::optional<reply> judge_route(const request& r, const found_route& found) const;
   std::optional<reply> judge(const request& r, const sender& from, const found_route& found) const;
   std::optional<reply> judge_once(const request& r, boost::beast::http::field header) const;
+  std::optional<reply> judge_key_headers(const request& r) const;
+  cors_verdict cors_of(const request& r) const;
   std::optional<reply> judge_upgrade(const request& r, admission& how) const;
 
   // http_watch.cpp. Until stop_watching() has returned what the client sends is read into buffer_; news_ is
@@ -94,6 +108,8 @@ class http_session : public std::enable_shared_from_this<http_session> {
   http_state state_;
   send_progress sending_;
   bool head_only_ = false;  // the request being answered is a HEAD
+  bool anthropic_ = false;  // its path is one of Anthropic's, and so are its errors
+  cors_verdict cors_;       // of the request being answered
   std::string out_, text_;  // of a stream, kept so that they need not grow again
   std::vector<core::token_id> ids_;
 };

@@ -5,6 +5,7 @@
 #include <boost/beast/http/chunk_encode.hpp>
 #include <boost/beast/http/write.hpp>
 
+#include "net/anthropic.h"
 #include "net/http_session.h"
 
 namespace weir::net {
@@ -17,15 +18,26 @@ asio::awaitable<bool> http_session::write(reply r) {
   http::response<http::string_body> m{static_cast<http::status>(r.status), version_};
   if (r.close) state_.end_after_answer();
   m.keep_alive(state_.goes_on());
-  m.set(http::field::server, "weir");
-  m.set("x-request-id", request_id_);
-  m.set(http::field::content_type, r.content_type);
+  if (!r.content_type.empty()) m.set(http::field::content_type, r.content_type);
   for (const auto& [name, value] : r.headers) m.set(name, value);
-  m.content_length(r.body.size());
+  add_common_headers(m);
+  if (anthropic_ && !r.problem.empty()) r.body = anthropic::error_body(r.status, r.problem, request_id_);
+  if (m.result() != http::status::no_content) m.content_length(r.body.size());
   if (!head_only_) m.body() = std::move(r.body);
   const write_under_way here(sending_);
   co_await http::async_write(stream_.socket(), m, asio::use_awaitable);
   co_return state_.goes_on();
+}
+
+// Adds the headers that every answer has. A reply may itself say who may read it.
+void http_session::add_common_headers(http::fields& m) const {
+  m.set(http::field::server, "weir");
+  m.set("x-request-id", request_id_);
+  if (anthropic_) m.set("request-id", request_id_);
+  if (cors_.varies) m.insert(http::field::vary, "Origin");
+  if (cors_.origin.empty() || m.count(http::field::access_control_allow_origin) > 0) return;
+  m.set(http::field::access_control_allow_origin, cors_.origin);
+  m.set(http::field::access_control_expose_headers, "*");
 }
 
 asio::awaitable<void> http_session::write_bytes(std::string_view data) {

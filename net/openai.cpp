@@ -19,16 +19,6 @@ constexpr std::string_view without_effect[] = {
     "parallel_tool_calls",
 };
 
-core::result<json::object> parse_body(std::string_view body, std::size_t most_values) {
-  auto parsed = read_json(body, {max_depth, most_values});
-  if (!parsed) return parsed.error();
-  if (!parsed->is_object()) {
-    return core::make_error(core::errc::invalid_param, "the body must be an object, not {}",
-                            kind_of(*parsed));
-  }
-  return std::move(parsed->get_object());
-}
-
 core::result<void> read_flag(bool& target, std::string_view name, const json::value& v) {
   auto value = read_bool(name, v);
   if (!value) return value.error();
@@ -86,11 +76,6 @@ core::result<void> read_choices(const json::value& v, parsed_request& p) {
   return {};
 }
 
-core::error unknown_field(std::string_view name) {
-  const std::string shown = shortened(name);
-  return core::bad_param(shown, "unknown field '{}'", shown);
-}
-
 core::result<void> read_foreign(std::string_view name, const json::value& v) {
   for (std::string_view known : without_effect) {
     if (known == name) return {};
@@ -125,7 +110,7 @@ core::result<void> read_field(dialect d, std::string_view name, const json::valu
 template <class F>
 core::result<void> read_members(std::string_view body, std::size_t most_values, std::string_view required,
                                 F read) {
-  auto parsed = parse_body(body, most_values);
+  auto parsed = read_body(body, most_values);
   if (!parsed) return parsed.error();
   if (!parsed->if_contains(required)) {
     return core::bad_param(std::string(required), "{} is missing", required);
@@ -148,7 +133,7 @@ core::result<bool> take(core::result<T> value, T& target) {
 }  // namespace
 
 core::result<parsed_request> parse(dialect d, std::string_view body, std::size_t most_values) {
-  auto object = parse_body(body, most_values);
+  auto object = read_body(body, most_values);
   if (!object) return object.error();
   parsed_request p;
   p.request.input_param = d == dialect::chat ? "messages" : "prompt";

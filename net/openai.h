@@ -19,8 +19,6 @@
 
 namespace weir::net::openai {
 
-inline constexpr std::size_t max_depth = 64;  // most nesting of a body's JSON
-
 enum class dialect { completion, chat };
 
 struct parsed_request {
@@ -86,6 +84,10 @@ class event_writer {
   void usage(std::string& out, const actors::outcome& how) const;
   void error(std::string& out, const core::error& e) const;
   void close(std::string& out) const;  // appends `data: [DONE]`
+  // Appends what follows the last piece of all choices: usage() of all together, and close().
+  void end(std::string& out, std::span<const actors::outcome> choices) const;
+  // The last piece's `finish`.
+  std::string_view finish(const actors::outcome& how) const { return finish_reason(how.reason); }
 
  private:
   dialect dialect_;

@@ -157,4 +157,9 @@ void event_writer::error(std::string& out, const core::error& e) const {
 
 void event_writer::close(std::string& out) const { out += "data: [DONE]\n\n"; }
 
+void event_writer::end(std::string& out, std::span<const actors::outcome> choices) const {
+  usage(out, usage_of(choices));
+  close(out);
+}
+
 }  // namespace weir::net::openai

@@ -12,11 +12,12 @@ namespace weir::net {
 
 // Where a client uses a name, and what the refusal is.
 enum class place {
-  path,            // of a GET over HTTP: 404 not_found
-  request_field,   // of response.create and of OpenAI's bodies: invalid_param, as in all places below
-  create_field,    // of response.create alone
-  openai_field,    // of OpenAI's bodies alone
-  message_member,  // of a message of the prompt
+  path,             // of a GET over HTTP: 404 not_found
+  request_field,    // of response.create and of OpenAI's bodies: invalid_param, as in all places below
+  create_field,     // of response.create alone
+  openai_field,     // of OpenAI's bodies alone
+  anthropic_field,  // of Anthropic's bodies, whatever other bodies do with the name
+  message_member,   // of a message of the prompt
 };
 
 struct planned_name {
@@ -66,6 +67,20 @@ inline constexpr planned_name planned_names[] = {
     {place::openai_field, "reasoning_effort", R"("none")"},
     {place::openai_field, "verbosity"},
     {place::openai_field, "web_search_options"},
+    {place::anthropic_field, "tools", "[]"},
+    {place::anthropic_field, "tool_choice", R"({"type":"auto"})"},
+    {place::anthropic_field, "thinking", R"({"type":"disabled"})"},
+    {place::anthropic_field, "output_config", "{}"},
+    {place::anthropic_field, "output_format"},
+    {place::anthropic_field, "container"},
+    {place::anthropic_field, "mcp_servers", "[]"},
+    {place::anthropic_field, "context_management", "{}"},
+    {place::anthropic_field, "diagnostics"},
+    {place::anthropic_field, "inference_geo"},
+    {place::anthropic_field, "speed", R"("standard")"},
+    {place::anthropic_field, "logprobs", "false"},
+    {place::anthropic_field, "top_logprobs", "0"},
+    {place::anthropic_field, "prompt_logprobs", "0"},
     {place::message_member, "function_call"},
 };
 

@@ -12,10 +12,11 @@ namespace weir::net {
 
 struct reply {
   unsigned status = 200;
-  std::string content_type = "application/json";
+  std::string content_type = "application/json";  // empty: there is no body
   std::string body;
   std::vector<std::pair<std::string, std::string>> headers;  // beside those that every answer has
   bool close = false;                                        // end the connection after it
+  std::string problem;  // what an error says, for dialects whose errors have another shape
 };
 
 reply json_reply(std::string body);

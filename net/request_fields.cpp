@@ -249,6 +249,21 @@ bool is_template_field(std::string_view name) {
 
 }  // namespace
 
+core::result<json::object> read_body(std::string_view body, std::size_t most_values) {
+  auto parsed = read_json(body, {max_body_depth, most_values});
+  if (!parsed) return parsed.error();
+  if (!parsed->is_object()) {
+    return core::make_error(core::errc::invalid_param, "the body must be an object, not {}",
+                            kind_of(*parsed));
+  }
+  return std::move(parsed->get_object());
+}
+
+core::error unknown_field(std::string_view name) {
+  const std::string shown = shortened(name);
+  return core::bad_param(shown, "unknown field '{}'", shown);
+}
+
 core::result<bool> read_request_field(std::string_view name, const json::value& v, request& r) {
   if (auto known = read_sampling_field(name, v, r.sampling); !known || *known) return known;
   for (const field& f : fields) {

@@ -12,6 +12,13 @@
 
 namespace weir::net {
 
+inline constexpr std::size_t max_body_depth = 64;  // most nesting of a body's JSON
+
+// Parses the body of a POST, which has to be an object. `most_values`: most values and keys of its JSON
+// (core/read_json.h). Error: invalid_param.
+core::result<json::object> read_body(std::string_view body, std::size_t most_values);
+core::error unknown_field(std::string_view name);  // invalid_param
+
 // Stores one member in `r`. False: no field of a request has this name. Error: invalid_param with the
 // field's name, if the value has the wrong type, or if the field is planned (net/planned.h) and the value
 // would change something.

@@ -18,6 +18,8 @@ constexpr route routes[] = {
     {"POST", "/v1/stream/tokens", endpoint::issue_token},
     {"POST", "/v1/completions", endpoint::completions},
     {"POST", "/v1/chat/completions", endpoint::chat_completions},
+    {"POST", "/v1/messages", endpoint::messages},
+    {"POST", "/v1/messages/count_tokens", endpoint::count_tokens},
     {"GET", "/v1/models", endpoint::list_models},
     {"GET", "/v1/models/{id}", endpoint::show_model},
     {"POST", "/v1/tokenize", endpoint::tokenize},
@@ -26,6 +28,7 @@ constexpr route routes[] = {
     {"GET", "/v1/jobs/{id}", endpoint::show_job},
     {"DELETE", "/v1/jobs/{id}", endpoint::cancel_job},
     {"GET", "/v1/stats", endpoint::stats},
+    {"GET", "/health", endpoint::ready},
     {"GET", "/health/live", endpoint::live},
     {"GET", "/health/ready", endpoint::ready},
 };

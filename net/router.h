@@ -15,6 +15,8 @@ enum class endpoint {
   stream,  // WebSocket upgrade
   completions,
   chat_completions,
+  messages,      // Anthropic's
+  count_tokens,  // Anthropic's
   list_models,
   show_model,
   tokenize,

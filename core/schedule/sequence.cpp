@@ -99,6 +99,7 @@ bool sequence::watch(token_id id, bool may_stop, const token_table& text) {
   } else if (may_stop) {
     if (const auto start = judge(id, text)) {
       cut(*start, text);
+      how.stop_string = stops.which();
       return last(finish_reason::stop);
     }
     decide(text_bytes_ - stops.pending(), text);

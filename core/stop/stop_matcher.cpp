@@ -14,12 +14,12 @@ stop_matcher::stop_matcher(std::span<const std::string> stops) {
   }
   nodes_.emplace_back();
   next_.resize(classes_, 0);
-  for (const std::string& s : stops) add(s);
+  for (std::uint32_t i = 0; i < stops.size(); ++i) add(stops[i], i);
   link();
 }
 
 // Adds a string to the trie. In next_, 0 means "no edge", since no edge of a trie leads to the root.
-void stop_matcher::add(std::string_view stop) {
+void stop_matcher::add(std::string_view stop, std::uint32_t index) {
   assert(!stop.empty());
   std::uint32_t n = 0;
   for (const char c : stop) {
@@ -31,7 +31,9 @@ void stop_matcher::add(std::string_view stop) {
     }
     n = next(n, cls);
   }
+  if (nodes_[n].matched > 0) return;  // the same string came before
   nodes_[n].matched = nodes_[n].depth;
+  nodes_[n].which = index;
 }
 
 // Fills each node's missing edges from its fallback, which is the node of the longest proper suffix of its
@@ -41,7 +43,10 @@ void stop_matcher::link() {
   order.reserve(nodes_.size());
   for (std::size_t i = 0; i < order.size(); ++i) {
     const std::uint32_t n = order[i];
-    if (nodes_[n].matched == 0) nodes_[n].matched = nodes_[fallback[n]].matched;
+    if (nodes_[n].matched == 0) {
+      nodes_[n].matched = nodes_[fallback[n]].matched;
+      nodes_[n].which = nodes_[fallback[n]].which;
+    }
     for (std::uint32_t cls = 0; cls < classes_; ++cls) {
       std::uint32_t& child = next(n, cls);
       const std::uint32_t instead = n == 0 ? 0 : next(fallback[n], cls);

@@ -34,6 +34,9 @@ class stop_matcher {
   // there is none so far. Must not be called again after a match.
   std::optional<std::uint64_t> feed(std::string_view bytes);
 
+  // Index of the string that matched; of equal strings, that of the first. REQUIRES: feed() found a match.
+  std::uint32_t which() const noexcept { return nodes_[at_].which; }
+
   // Bytes of the text so far.
   std::uint64_t fed() const noexcept { return fed_; }
   std::uint32_t pending() const noexcept { return empty() ? 0 : nodes_[at_].depth; }
@@ -42,10 +45,11 @@ class stop_matcher {
   struct node {
     std::uint32_t depth = 0;    // bytes from the root
     std::uint32_t matched = 0;  // length of the longest stop string that ends here; 0: none
+    std::uint32_t which = 0;    // index of that string
   };
 
   std::uint32_t& next(std::uint32_t node, std::uint32_t cls) { return next_[node * classes_ + cls]; }
-  void add(std::string_view stop);
+  void add(std::string_view stop, std::uint32_t index);
   void link();
 
   // [byte] its class. All bytes that occur in no stop string are in class 0, which keeps the table small.

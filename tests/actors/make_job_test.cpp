@@ -77,6 +77,8 @@ TEST_CASE("a value out of its range is refused, naming the field") {
       {"stop_token_ids", [](auto& r) { r.stop_token_ids = {1000}; }},
       {"stop", [](auto& r) { r.stop = {""}; }},
       {"stop", [](auto& r) { r.stop.assign(65, "x"); }},
+      {"stop_sequences", [](auto& r) { r.stop = {""}, r.stop_param = "stop_sequences"; }},
+      {"stop_sequences", [](auto& r) { r.stop.assign(65, "x"), r.stop_param = "stop_sequences"; }},
       {"logit_bias", [](auto& r) { r.sampling.logit_bias = {{1000, 1.0}}; }},
       {"logit_bias", [](auto& r) { r.sampling.logit_bias = {{1, 101.0}}; }},
       {"input", [](auto& r) { r.input = prompt_ids{5, 1000}; }},

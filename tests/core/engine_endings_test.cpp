@@ -137,11 +137,13 @@ TEST_CASE("of several stop strings the first to end wins, and of those that end 
     auto sink = rig.submit(rig.ask(10, {"abab", "ba"}));
     rig.run();
     CHECK(scripted::shown(*sink) == "a");
+    CHECK(sink->end->stop_string == 1u);
   }
   SECTION("longest") {
     auto sink = rig.submit(rig.ask(10, {"b", "ab"}));
     rig.run();
     CHECK(scripted::shown(*sink).empty());
+    CHECK(sink->end->stop_string == 1u);
   }
 }
 
@@ -176,6 +178,7 @@ TEST_CASE("an unfinished stop string is text when the job ends otherwise") {
     rig.run();
     CHECK(scripted::shown(*sink) == "aST");
     CHECK(sink->end->reason == finish_reason::stop);
+    CHECK_FALSE(sink->end->stop_string);
   }
   SECTION("cancel") {
     auto sink = rig.submit(rig.ask(10, {"STOP"}));

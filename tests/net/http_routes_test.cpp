@@ -54,6 +54,8 @@ TEST_CASE("http: health, stats and models say what they know") {
   http_client c(f.port());
   CHECK(c.get("/health/live").status == 200);
   CHECK(c.get("/health/ready").status == 200);
+  CHECK(c.get("/health").status == 200);
+  CHECK(c.get("/health").body() == c.get("/health/ready").body());
   auto stats = c.get("/v1/stats").json();
   for (const char* field :
        {"jobs", "pages", "memory", "tokens_per_s", "queue", "step_ms", "sampled_to_sent_ms",
@@ -117,4 +119,21 @@ TEST_CASE("http: with keys every /v1 route needs one, the page and health do not
   CHECK(c.get("/v1/models").error().at("type") == "authentication_error");
   CHECK(c.get("/v1/models", "Authorization: Bearer wrong\r\n").status == 401);
   CHECK(c.get("/v1/models", "Authorization: Bearer other\r\n").status == 200);
+  CHECK(c.get("/v1/models", "x-api-key: other\r\n").status == 200);
+  CHECK(c.get("/v1/models", "X-Api-Key: wrong\r\n").error().at("message") == "this key is not known");
+  CHECK(c.get("/v1/models", "x-api-key: other\r\nAuthorization: Bearer other\r\n").status == 200);
+}
+
+TEST_CASE("http: two keys in one request are refused, even where both are known") {
+  server_options o;
+  o.net.api_keys = {"secret", "other"};
+  server_fixture f(o);
+  http_client c(f.port());
+  for (const char* keys :
+       {"x-api-key: other\r\nAuthorization: Bearer secret\r\n", "x-api-key: other\r\nx-api-key: other\r\n"}) {
+    CAPTURE(keys);
+    const auto a = c.get("/v1/models", keys);
+    CHECK(a.status == 400);
+    CHECK(a.error().at("code") == "bad_request");
+  }
 }

@@ -4,6 +4,7 @@
 #include <catch2/catch.hpp>
 #include <set>
 
+#include "net/anthropic.h"
 #include "net/openai.h"
 #include "net/router.h"
 #include "net/ws_protocol.h"
@@ -29,6 +30,12 @@ core::result<openai::parsed_request> chat(std::string_view members, std::string_
                                    more_of_message, members));
 }
 
+core::result<anthropic::parsed_request> anthropic_message(std::string_view members) {
+  return anthropic::parse(
+      anthropic::route::messages,
+      fmt::format(R"({{"messages":[{{"role":"user","content":"hi"}}],"max_tokens":1,{}}})", members));
+}
+
 void check_refused(const ws::client_message& m, const std::string& code, const std::string& param,
                    const std::string& message) {
   REQUIRE(std::holds_alternative<ws::protocol_error>(m));
@@ -40,8 +47,8 @@ void check_refused(const ws::client_message& m, const std::string& code, const s
   CHECK_FALSE(e.retry_after_ms);
   CHECK_FALSE(e.fatal);
 }
-void check_refused(const core::result<openai::parsed_request>& r, const std::string& param,
-                   const std::string& message) {
+template <class Parsed>
+void check_refused(const core::result<Parsed>& r, const std::string& param, const std::string& message) {
   REQUIRE(!r);
   CHECK(r.error().code == core::errc::invalid_param);
   CHECK(r.error().param == param);
@@ -98,6 +105,11 @@ void check_row(const planned_name& p) {
     case place::request_field: return check_field(p, true, true);
     case place::create_field: return check_field(p, true, false);
     case place::openai_field: return check_field(p, false, true);
+    case place::anthropic_field:
+      check_refused(anthropic_message(member(name, R"("~")")), name, refused_value_of(p).message);
+      for (const std::string_view usual : {p.neutral, std::string_view("null")})
+        CHECK(anthropic_message(member(name, usual)).has_value());
+      return;
     case place::message_member:
       check_refused(chat(member("n", "1"), "," + member(name, "[]")), "messages", "messages[0]." + message);
       check_refused(create(member("timing", "true"),

@@ -57,6 +57,18 @@ std::vector<field> http_fields(random_source& draw, job_shape shape, field input
   return fields;
 }
 
+// Of Anthropic's route, which has other names for some fields.
+std::vector<field> message_fields(random_source& draw, job_shape shape) {
+  std::vector<field> fields = {{"messages", conversation_list(draw)},
+                               {"max_tokens", std::to_string(shape.max_tokens)},
+                               {"ignore_eos", "true"}};
+  if (draw.chance(30)) fields.push_back({"system", quoted(words(draw, 4))});
+  if (draw.chance(30)) fields.push_back({"stop_sequences", "[\"zzz\"]"});
+  if (draw.chance(30)) fields.push_back({"metadata", object({{"user_id", quoted(words(draw, 4))}})});
+  if (shape.stream) fields.push_back({"stream", "true"});
+  return fields;
+}
+
 std::vector<field> create_fields(random_source& draw, std::string_view lane, job_shape shape) {
   std::vector<field> fields = job_fields(draw, shape);
   const std::string inputs[] = {quoted(words(draw, 4)), conversation_list(draw), number_list(draw, 5, 200)};
@@ -80,13 +92,17 @@ struct shaped {
 
 shaped any_request(random_source& draw) {
   const job_shape shape{draw.between(1, 64), draw.chance(50)};
-  switch (draw.below(4)) {
+  switch (draw.below(6)) {
     case 0:
       return {"/v1/completions", http_fields(draw, shape, {"prompt", quoted(words(draw, draw.below(40)))})};
     case 1:
       return {"/v1/chat/completions", http_fields(draw, shape, {"messages", conversation_list(draw)})};
     case 2:
       return {"/v1/tokenize", {{"text", quoted(words(draw, 20))}, {"add_special", "true"}}};
+    case 3:
+      return {"/v1/messages", message_fields(draw, shape)};
+    case 4:
+      return {"/v1/messages/count_tokens", message_fields(draw, shape)};
     default:
       return {"/v1/detokenize", {{"ids", number_list(draw, draw.below(50), 300)}}};
   }

@@ -27,7 +27,7 @@ inline constexpr std::size_t endless_tokens = 120'000;
 
 body completion(random_source& draw, job_shape shape);
 body chat(random_source& draw, job_shape shape);
-body honest_body(random_source& draw);   // any of the four routes
+body honest_body(random_source& draw);   // any of the six routes
 body hostile_body(random_source& draw);  // the same, spoiled
 
 // The largest that a body may be, times the most choices that there may be.

@@ -170,6 +170,8 @@ std::string any_path(random_source& draw) {
                                       "/v1/stream",
                                       "/v1/completions",
                                       "/v1/chat/completions",
+                                      "/v1/messages",
+                                      "/v1/messages/count_tokens",
                                       "/v1/models",
                                       "/v1/models/sim",
                                       "/v1/models/%00%ff",
