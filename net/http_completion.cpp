@@ -22,27 +22,44 @@ std::int64_t unix_seconds() {
 
 using jobs = std::vector<std::shared_ptr<actors::job_stream>>;
 
-std::string whole_answer(openai::dialect d, const jobs& all, bool with_ids) {
+// `asked`: the model that the client named, for an answer that was cancelled before a model took it.
+openai::answer_head head_of(openai::dialect d, const actors::job_stream& first, const std::string& asked) {
+  openai::answer_head head;
+  head.id = openai::id_of(d, first.id());
+  head.created_s = unix_seconds();
+  head.model = first.model().empty() ? asked : first.model();
+  head.fingerprint = first.fingerprint();
+  return head;
+}
+
+std::vector<openai::choice> choices_of(const jobs& all, bool with_ids) {
   std::vector<openai::choice> choices;
   for (const auto& job : all) {
     openai::choice& c = choices.emplace_back();
+    c.text = job->prompt_text();
     job->text_of(0, job->published(), c.text);
     c.how = job->ended();
     if (!with_ids) continue;
     c.token_ids.emplace();
     for (std::uint32_t i = 0; i < job->published(); ++i) c.token_ids->push_back(job->token_at(i));
   }
-  return openai::response_body(d, all.front()->id().text(), unix_seconds(), all.front()->model(), choices);
+  return choices;
 }
 
-// The error with which the request is answered: that of the first job that was refused or, if a whole answer
-// is wanted, has failed. nullopt: there is none.
-std::optional<core::error> failure_of(const jobs& all, bool whole) {
+// The error with which the request is answered: that of the first job that was refused or has failed.
+// nullopt: there is none.
+std::optional<core::error> failure_of(std::span<const std::shared_ptr<actors::job_stream>> all) {
   for (const auto& job : all) {
     if (job->state() == phase::refused) return job->refusal();
-    if (whole && job->state() == phase::done && job->ended().fault) return job->ended().fault;
+    if (job->state() == phase::done && job->ended().fault) return job->ended().fault;
   }
   return std::nullopt;
+}
+
+actors::outcome usage_of(std::span<const std::shared_ptr<actors::job_stream>> all, std::uint32_t n) {
+  std::vector<actors::outcome> used;
+  for (const auto& job : all) used.push_back(job->ended());
+  return openai::usage_of(used, n);
 }
 
 }  // namespace
@@ -56,6 +73,7 @@ asio::awaitable<bool> http_session::complete(openai::dialect d, const request& r
     co_return co_await write(std::move(no));
   }
   parsed->request.who = from_.who;
+  const std::string asked = parsed->request.model;
   auto wake_up = [news = std::weak_ptr(news_)] {
     if (auto n = news.lock()) n->notify();
   };
@@ -64,7 +82,7 @@ asio::awaitable<bool> http_session::complete(openai::dialect d, const request& r
   watch_peer();
   const bool streamed = parsed->stream;
   const auto settled = [&] {
-    if (failure_of(all, !streamed)) return true;
+    if (failure_of(all)) return true;
     return std::ranges::all_of(all, [&](const auto& job) {
       return job->state() == phase::done || (job->state() == phase::running && streamed);
     });
@@ -72,9 +90,11 @@ asio::awaitable<bool> http_session::complete(openai::dialect d, const request& r
   const auto client_gone = [&] { return state_.at() == http_state::phase::client_gone; };
   while (!settled() && !client_gone()) co_await news_->wait();
   if (client_gone()) co_return false;
-  const auto failed = failure_of(all, !streamed);
+  const auto failed = failure_of(all);
+  const openai::answer_head head = head_of(d, *all.front(), asked);
   if (!failed && streamed) {
-    co_await stream_events(d, *parsed, all);
+    const openai::event_writer events(d, head, parsed->include_usage);
+    co_await stream_events(events, *parsed, all);
     co_await stop_watching();
     co_return state_.goes_on();
   }
@@ -83,13 +103,16 @@ asio::awaitable<bool> http_session::complete(openai::dialect d, const request& r
   if (failed) {
     out = error_reply(*failed);
   } else {
-    out.body = whole_answer(d, all, parsed->return_token_ids);
+    out.body = openai::response_body(d, head, choices_of(all, parsed->return_token_ids), parsed->n);
   }
-  all.clear();  // if one choice was refused, this cancels the others
+  all.clear();  // if one choice was refused or has failed, this cancels the others
   co_return co_await write(std::move(out));
 }
 
-asio::awaitable<void> http_session::stream_events(openai::dialect d, const openai::parsed_request& p,
+// A choice that fails ends the answer: its error is the last event before `[DONE]`, and the other choices are
+// cancelled by the caller, who lets go of them.
+asio::awaitable<void> http_session::stream_events(const openai::event_writer& events,
+                                                  const openai::parsed_request& p,
                                                   std::span<const std::shared_ptr<actors::job_stream>> jobs) {
   http::response<http::empty_body> head{http::status::ok, version_};
   if (version_ < 11)
@@ -99,7 +122,7 @@ asio::awaitable<void> http_session::stream_events(openai::dialect d, const opena
   head.set(http::field::server, "weir");
   head.set("x-request-id", request_id_);
   head.set(http::field::content_type, "text/event-stream");
-  head.set(http::field::cache_control, "no-cache");
+  head.set(http::field::cache_control, "no-store");
   head.set("X-Accel-Buffering", "no");
   http::response_serializer<http::empty_body> serializer(head);
   {
@@ -107,31 +130,34 @@ asio::awaitable<void> http_session::stream_events(openai::dialect d, const opena
     co_await http::async_write_header(stream_.socket(), serializer, asio::use_awaitable);
   }
 
-  const openai::event_writer events(d, jobs.front()->id().text(), unix_seconds(), jobs.front()->model(),
-                                    p.include_usage);
+  silence_.emplace(hub_.limits().sse_keep_alive);
   std::vector<shown_choice> shown(jobs.size());
   out_.clear();
-  for (std::uint32_t i = 0; i < jobs.size(); ++i) events.open(out_, i);
+  for (std::uint32_t i = 0; i < jobs.size(); ++i) events.open(out_, i, jobs[i]->prompt_text());
   for (;;) {
     for (std::uint32_t i = 0; i < jobs.size(); ++i)
       show_news(events, *jobs[i], i, p.return_token_ids, shown[i]);
-    const bool ended = std::ranges::all_of(shown, &shown_choice::ended);
-    if (ended) {
-      std::vector<actors::outcome> used;
-      for (const auto& job : jobs) used.push_back(job->ended());
-      events.usage(out_, openai::usage_of(used));
-      events.close(out_);
-    }
+    const auto failed = failure_of(jobs);
+    const bool ended = failed || std::ranges::all_of(shown, &shown_choice::ended);
+    if (failed) events.error(out_, *failed);
+    if (ended && !failed) events.usage(out_, usage_of(jobs, p.n));
+    if (ended) events.close(out_);
+    if (silence_->take() && out_.empty()) events.keep_alive(out_);
     if (!out_.empty()) co_await write_chunk(out_, ended);
-    for (std::size_t i = 0; i < jobs.size(); ++i) {
-      if (shown[i].sent == shown[i].tokens) continue;
-      hub_.server().sampled_to_sent.add(hub_.server().service.now() -
-                                        jobs[i]->sampled_at(shown[i].tokens - 1));
-      shown[i].sent = shown[i].tokens;
-    }
+    note_sent(jobs, shown);
     out_.clear();
-    if (ended || state_.at() == http_state::phase::client_gone) co_return;
+    if (ended || state_.at() == http_state::phase::client_gone) break;
     co_await news_->wait();
+  }
+  silence_.reset();
+}
+
+void http_session::note_sent(std::span<const std::shared_ptr<actors::job_stream>> jobs,
+                             std::span<shown_choice> shown) {
+  for (std::size_t i = 0; i < jobs.size(); ++i) {
+    if (shown[i].sent == shown[i].tokens) continue;
+    hub_.server().sampled_to_sent.add(hub_.server().service.now() - jobs[i]->sampled_at(shown[i].tokens - 1));
+    shown[i].sent = shown[i].tokens;
   }
 }
 
@@ -143,13 +169,13 @@ void http_session::show_news(const openai::event_writer& events, const actors::j
   const std::uint32_t published = job.published();
   text_.clear();
   job.text_of(shown.tokens, published, text_);
-  if (text_.empty() && !shown.ended) return;
+  const bool failed = shown.ended && job.ended().fault;
+  if (text_.empty() && (failed || !shown.ended)) return;
   ids_.clear();
   for (std::uint32_t i = shown.tokens; with_ids && i < published; ++i) ids_.push_back(job.token_at(i));
   shown.tokens = published;
   events.piece(out_, index, text_, ids_,
-               shown.ended ? openai::finish_reason(job.ended().reason) : std::string_view());
-  if (shown.ended && job.ended().fault) events.error(out_, *job.ended().fault);
+               shown.ended && !failed ? openai::finish_reason(job.ended().reason) : std::string_view());
 }
 
 }  // namespace weir::net

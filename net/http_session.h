@@ -18,6 +18,7 @@
 #include "net/hub.h"
 #include "net/openai.h"
 #include "net/send_progress.h"
+#include "net/stream_silence.h"
 #include "net/wake.h"
 #include "net/ws_session.h"
 
@@ -44,7 +45,8 @@ class http_session : public std::enable_shared_from_this<http_session> {
   boost::asio::awaitable<bool> answer(const request& r, const route_match& route);
   boost::asio::awaitable<bool> complete(openai::dialect d, const request& r);  // http_completion.cpp
   // Writes events until the jobs have ended or the client is gone.
-  boost::asio::awaitable<void> stream_events(openai::dialect d, const openai::parsed_request& p,
+  boost::asio::awaitable<void> stream_events(const openai::event_writer& events,
+                                             const openai::parsed_request& p,
                                              std::span<const std::shared_ptr<actors::job_stream>> jobs);
   struct shown_choice {
     std::uint32_t tokens = 0, sent = 0;
@@ -52,6 +54,7 @@ class http_session : public std::enable_shared_from_this<http_session> {
   };
   void show_news(const openai::event_writer& events, const actors::job_stream& job, std::uint32_t index,
                  bool with_ids, shown_choice& shown);
+  void note_sent(std::span<const std::shared_ptr<actors::job_stream>> jobs, std::span<shown_choice> shown);
 
   // http_write.cpp
   boost::asio::awaitable<bool> write(reply r);
@@ -93,6 +96,7 @@ class http_session : public std::enable_shared_from_this<http_session> {
   bearer from_;            // whoever sends it, from its header alone: a trailer says nothing of it
   http_state state_;
   send_progress sending_;
+  std::optional<stream_silence> silence_;  // while events are streamed
   bool head_only_ = false;  // the request being answered is a HEAD
   std::string out_, text_;  // of a stream, kept so that they need not grow again
   std::vector<core::token_id> ids_;
