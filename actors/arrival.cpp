@@ -31,23 +31,85 @@ class admitted_jobs {
 struct made {
   std::shared_ptr<job_stream::state_block> stream;
   core::job job;
+  std::uint64_t bytes = 0;  // charged for it
+  std::shared_ptr<waiting_prompt> prompt;
+  std::shared_ptr<const std::string> prompt_text;  // null: nobody asked for it
 };
 
-// Makes one job for each choice that was not cancelled. The last of them is moved from `first`.
-std::vector<made> jobs_of(const arrival& a, core::job first) {
-  std::vector<std::uint32_t> wanted;
-  for (std::uint32_t i = 0; i < a.choices.size(); ++i)
-    if (!a.choices[i]->abandoned()) wanted.push_back(i);
+// The jobs of a request, until they are submitted.
+struct plan {
   std::vector<made> jobs;
-  jobs.reserve(wanted.size());
+  std::uint64_t bytes = 0;          // of all jobs
+  std::uint32_t prompt_tokens = 0;  // of all prompts
+};
+
+std::uint64_t bytes_of(const prompt_input& input) {
+  if (const auto* text = std::get_if<std::string>(&input)) return text->size();
+  if (const auto* ids = std::get_if<prompt_ids>(&input)) return ids->size() * sizeof(core::token_id);
+  return core::text_bytes(std::get<core::conversation>(input));
+}
+
+// A prompt is in memory twice: in the job, and at the beginning of the tokens of the job's sequence.
+std::uint64_t bytes_of(const core::job& j) {
+  std::uint64_t sum = job_bytes + 2 * sizeof(core::token_id) * j.prompt.size();
+  sum += j.sampling.logit_bias.size() * sizeof(j.sampling.logit_bias.front());
+  sum += j.stop_token_ids.size() * sizeof(core::token_id);
+  for (const std::string& s : j.stop) sum += s.size();
+  return sum;
+}
+
+// Text comes back as the client wrote it, special tokens among ids as their text.
+std::shared_ptr<const std::string> text_of(prompt_input& input, const core::tokenizer& t) {
+  if (auto* text = std::get_if<std::string>(&input))
+    return std::make_shared<const std::string>(std::move(*text));
+  const auto* ids = std::get_if<prompt_ids>(&input);
+  if (!ids) return nullptr;
+  return std::make_shared<const std::string>(
+      t.decode(*ids, {.skip_special = false, .clean_up_spaces = t.clean_up_spaces()}));
+}
+
+// Adds one job for each choice of the prompt `asked.input` that was not cancelled. `first`: the first of
+// these choices.
+core::result<void> add_jobs(arrival& a, std::size_t first, std::size_t count, plan& all) {
+  std::vector<std::uint32_t> wanted;
+  for (std::uint32_t i = 0; i < count; ++i)
+    if (!a.choices[first + i]->abandoned()) wanted.push_back(i);
+  if (wanted.empty()) return {};
+  auto job = make_job(a.asked, *a.model);
+  if (!job) return job.error();
+  job->cache_salt = prefix_salt(a.prefix_owner, job->cache_salt);
+  job->created = a.choices.front()->created;
+  if (a.asked.deadline) job->deadline = job->created + *a.asked.deadline;
+  const auto text = a.asked.echo ? text_of(a.asked.input, *a.model->tokenizer) : nullptr;
+  const std::uint64_t each = bytes_of(*job) + (text ? text->size() : 0);
+  all.bytes += each * wanted.size();
+  if (!a.memory.resize(std::max(a.memory.bytes(), all.bytes))) return no_memory_for_clients();
+  all.prompt_tokens += static_cast<std::uint32_t>(job->prompt.size());
+  const auto prompt = std::make_shared<waiting_prompt>(*a.model->admission);
   for (const auto i : wanted) {
-    const auto& s = a.choices[i];
-    made& m = jobs.emplace_back();
-    m.stream = s;
-    m.job = choice_of(i == wanted.back() ? std::move(first) : first, a.asked, i);
-    m.job.id = s->id;
+    made& m = all.jobs.emplace_back();
+    m.stream = a.choices[first + i];
+    m.job = choice_of(*job, a.asked, i);
+    m.job.id = m.stream->id;
+    m.bytes = each;
+    m.prompt = prompt;
+    m.prompt_text = text;
   }
-  return jobs;
+  return {};
+}
+
+core::result<plan> plan_of(arrival& a) {
+  plan all;
+  auto& more = a.asked.more_inputs;
+  const std::size_t each = a.choices.size() / (1 + more.size());
+  const std::string name = a.asked.input_param;
+  for (std::size_t prompt = 0; prompt <= more.size(); ++prompt) {
+    if (prompt > 0) a.asked.input = std::move(more[prompt - 1]);
+    if (!more.empty()) a.asked.input_param = fmt::format("{}[{}]", name, prompt);
+    if (auto added = add_jobs(a, prompt * each, each, all); !added) return added.error();
+  }
+  a.asked.input_param = name;
+  return all;
 }
 
 }  // namespace
@@ -57,9 +119,9 @@ core::error no_memory_for_clients() {
 }
 
 std::uint64_t input_bytes(const request& r) {
-  if (const auto* text = std::get_if<std::string>(&r.input)) return text->size();
-  if (const auto* ids = std::get_if<prompt_ids>(&r.input)) return ids->size() * sizeof(core::token_id);
-  return core::text_bytes(std::get<core::conversation>(r.input));
+  std::uint64_t sum = bytes_of(r.input);
+  for (const prompt_input& input : r.more_inputs) sum += bytes_of(input);
+  return sum;
 }
 
 void arrival::refuse(core::error why) const {
@@ -71,37 +133,31 @@ void arrival::refuse(core::error why) const {
 void arrival::bring_in() {
   // all choices were cancelled, and their streams have ended
   if (std::ranges::all_of(choices, [](const auto& s) { return s->abandoned(); })) return;
-  auto job = make_job(asked, *model);
-  if (!job) return refuse(job.error());
-  job->cache_salt = prefix_salt(prefix_owner, job->cache_salt);
-  job->created = choices.front()->created;
-  if (asked.deadline) job->deadline = job->created + *asked.deadline;
-  const auto tokens = static_cast<std::uint32_t>(job->prompt.size());
-  auto jobs = jobs_of(*this, std::move(*job));
-  if (jobs.empty()) return;
-
-  // A prompt is in memory twice: in the job, and at the beginning of the tokens of the job's sequence.
-  const std::uint64_t each = job_bytes + 2 * sizeof(core::token_id) * std::uint64_t{tokens};
-  if (!memory.resize(each * jobs.size())) return refuse(no_memory_for_clients());
+  auto all = plan_of(*this);
+  if (!all) return refuse(all.error());
+  if (all->jobs.empty()) return;
+  memory.force(all->bytes);  // no more than was counted before: the text is not needed any more
 
   auto& admission = *model->admission;
-  const auto prompt = std::make_shared<waiting_prompt>(admission);
-  const auto count = static_cast<std::uint32_t>(jobs.size());
-  if (const auto room = admission.admit(model->name, tokens, count); !room) return refuse(room.error());
+  const auto count = static_cast<std::uint32_t>(all->jobs.size());
+  if (const auto room = admission.admit(model->name, all->prompt_tokens, count); !room)
+    return refuse(room.error());
   admitted_jobs places(admission, count);
-  prompt->counts(tokens);
-  for (auto left = count; made& m : jobs) {
+  for (const made& m : all->jobs) m.prompt->counts(static_cast<std::uint32_t>(m.job.prompt.size()));
+  for (auto left = count; auto& m : all->jobs) {
     const auto& s = m.stream;
     s->taken_by = model;
-    s->prompt = prompt;
+    s->prompt = m.prompt;
     s->deadline = m.job.deadline;
-    s->prompt_tokens = tokens;
-    s->memory = memory.split(each);
+    s->prompt_tokens = static_cast<std::uint32_t>(m.job.prompt.size());
+    s->memory = memory.split(m.bytes);
     const auto ahead = admission.waiting() - std::min(admission.waiting(), --left);
     model->submit(std::move(m.job), s);
     places.taken();
-    core::insist(
-        [&] { boost::asio::post(s->shard, [s = s, by = model, ahead] { s->admitted(by, ahead); }); });
+    core::insist([&] {
+      boost::asio::post(s->shard,
+                        [s = s, by = model, ahead, text = m.prompt_text] { s->admitted(by, ahead, text); });
+    });
   }
 }
 

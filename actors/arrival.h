@@ -26,15 +26,18 @@ core::error no_memory_for_clients();
 
 struct arrival {
   request asked;
-  std::vector<std::shared_ptr<job_stream::state_block>> choices;  // in order, on one shard; never empty
+  // On one shard, never empty: the choices of the first prompt in order, then those of the next, as many for
+  // each.
+  std::vector<std::shared_ptr<job_stream::state_block>> choices;
   std::shared_ptr<const served_model> model;                      // set before bring_in()
   core::memory_hold memory;                                       // for the text, then for the prompts
   std::uint64_t prefix_owner = 0;  // shares computed prefixes with equal owners; see prefix_salt
 
+  // Bytes of all inputs: text, messages or token ids.
   std::uint64_t bytes() const { return input_bytes(asked); }
 
   // Makes one job for each choice that was not cancelled meanwhile and submits them to the model. They are
-  // admitted or refused together; a refusal goes to their streams. Takes as long as tokenising the prompt.
+  // admitted or refused together; a refusal goes to their streams. Takes as long as tokenising the prompts.
   // May throw where memory is short: admission then counts no job that was not submitted, and the caller must
   // refuse().
   void bring_in();

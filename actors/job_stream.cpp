@@ -160,12 +160,14 @@ void job_stream::state_block::count_log() noexcept {
   log_bytes = now_kept;
 }
 
-void job_stream::state_block::admitted(std::shared_ptr<const served_model> by, std::uint32_t position) {
+void job_stream::state_block::admitted(std::shared_ptr<const served_model> by, std::uint32_t position,
+                                       std::shared_ptr<const std::string> prompt) {
   // ended here meanwhile: the owner has to hear of it
   if (now != phase::pending) return by->cancel(id, wanted_end);
   now = phase::running;
   model = std::move(by);
   queue_position = position;
+  prompt_text = std::move(prompt);
   text.emplace(model->tokenizer, skip_special);
   take_news_or_end();  // an executor may have run the first wake before this
 }
@@ -215,7 +217,7 @@ void job_stream::state_block::end(outcome o) {
   now = phase::done;
   result = std::move(o);
   log.finish();
-  if (model) memory.force(log_bytes);  // the prompt is gone
+  if (model) memory.force(log_bytes + (prompt_text ? prompt_text->size() : 0));  // the prompt's ids are gone
   tell_ended(result);
   changed();
 }
@@ -250,9 +252,16 @@ core::time_point job_stream::created() const noexcept { return s_->created; }
 void job_stream::pause(core::time_point until) { s_->rest(until); }
 void job_stream::resume() { s_->rest(std::nullopt); }
 
-const std::string& job_stream::model() const noexcept {
-  static const std::string none;
-  return s_->model ? s_->model->name : none;
+namespace {
+const std::string none;
+}
+
+const std::string& job_stream::model() const noexcept { return s_->model ? s_->model->name : none; }
+const std::string& job_stream::fingerprint() const noexcept {
+  return s_->model ? s_->model->fingerprint : none;
+}
+const std::string& job_stream::prompt_text() const noexcept {
+  return s_->prompt_text ? *s_->prompt_text : none;
 }
 
 void job_stream::text_of(std::uint32_t from, std::uint32_t to, std::string& out) const {

@@ -57,8 +57,11 @@ class job_stream : public std::enable_shared_from_this<job_stream> {
   const core::error& refusal() const;             // REQUIRES: state() == refused
   const outcome& ended() const;                   // REQUIRES: state() == done
   const std::string& model() const noexcept;      // the model that took it; empty before it is running
-  std::uint32_t queue_position() const noexcept;  // jobs queued ahead of it when it was admitted
-  std::uint32_t prompt_tokens() const noexcept;   // 0 before it is running
+  const std::string& fingerprint() const noexcept;  // served_model::fingerprint; empty before it is running
+  std::uint32_t queue_position() const noexcept;    // jobs queued ahead of it when it was admitted
+  std::uint32_t prompt_tokens() const noexcept;     // 0 before it is running
+  // The prompt as text, with request::echo; else, and before it is running, empty.
+  const std::string& prompt_text() const noexcept;
 
   // Tokens that readers may show: up to the last one with which the text ends in a whole character.
   std::uint32_t published() const noexcept { return log().whole(); }

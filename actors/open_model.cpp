@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
+#include <random>
 
 #include "actors/gpu_owner.h"
 #include "core/model/sim.h"
@@ -144,6 +145,11 @@ core::result<std::unique_ptr<opened_model>> open_directory(const model_spec& spe
   return m;
 }
 
+std::string fresh_fingerprint() {
+  std::random_device device;
+  return fmt::format("fp_{:08x}{:08x}", device(), device());
+}
+
 }  // namespace
 
 std::string name_of_source(const std::string& source) {
@@ -200,6 +206,7 @@ core::result<std::unique_ptr<opened_model>> open_model(const model_spec& spec, c
   m.served.created_s =
       std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch())
           .count();
+  m.served.fingerprint = fresh_fingerprint();
   m.served.admission = std::make_unique<admission_control>(o.max_batch, o);
   return opened;
 }

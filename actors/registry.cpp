@@ -16,7 +16,7 @@ class registry {
   registry(const core::clock& time, std::function<void(std::vector<job_view>&)> look)
       : time_(time), look_(std::move(look)) {}
 
-  void on(job_born& m) { live_.emplace(m.id, living{m.owner, m.created, std::move(m.cancel), {}}); }
+  void on(job_born& m) { live_.emplace(m.id, living{m.answer, m.owner, m.created, std::move(m.cancel), {}}); }
 
   void on(job_ended& m) {
     const auto it = live_.find(m.last.id);
@@ -45,19 +45,9 @@ class registry {
   }
 
   void on(find_job& m) {
-    if (const auto it = live_.find(m.id); it != live_.end() && knows(m.who, it->second.owner)) {
-      if (m.cancel) {
-        it->second.waiting.push_back(std::move(m.done));
-        it->second.cancel();
-        return;
-      }
-      std::vector<job_view> one{view(m.id, it->second)};
-      look_(one);
-      return core::insist([&] { m.done(one.front()); });
-    }
-    for (const auto& e : ended_)
-      if (e.last.id == m.id && knows(m.who, e.owner)) return core::insist([&] { m.done(view(e)); });
-    core::insist([&] { m.done(std::nullopt); });
+    if (m.cancel && cancel(m)) return;
+    auto found = look_up(m.who, m.id);
+    core::insist([&] { m.done(found); });
   }
 
   void on(cancel_all&) {
@@ -71,6 +61,7 @@ class registry {
 
  private:
   struct living {
+    core::job_id answer;
     principal owner;
     core::time_point created;
     std::function<void()> cancel;
@@ -81,6 +72,49 @@ class registry {
     core::time_point created;
     job_view last;
   };
+
+  // Somebody who waits until all jobs of an answer have ended.
+  struct whole_answer {
+    core::job_id id;
+    std::size_t running = 0;
+    std::optional<job_view> last;  // final state of the job `id` or, where it is no longer kept, of another
+    std::function<void(std::optional<job_view>)> done;
+
+    // One of the jobs has ended. It can be called again after it has thrown.
+    void ended(const std::optional<job_view>& v) {
+      if (!last || v->id == id) last = v;
+      if (running == 1) done(last);
+      --running;
+    }
+  };
+
+  // Cancels the live jobs of an answer, or the one job of this id. Returns whether there are any.
+  bool cancel(find_job& m) {
+    std::vector<living*> all;
+    for (auto& [id, j] : live_)
+      if ((id == m.id || j.answer == m.id) && knows(m.who, j.owner)) all.push_back(&j);
+    if (all.empty()) return false;
+    for (living* j : all) j->cancel();  // they end by messages, so none has ended here
+    const auto waits = std::make_shared<whole_answer>();
+    waits->id = m.id;
+    waits->running = all.size();
+    if (!live_.contains(m.id)) waits->last = look_up(m.who, m.id);
+    waits->done = std::move(m.done);
+    for (living* j : all)
+      j->waiting.push_back([waits](const std::optional<job_view>& v) { waits->ended(v); });
+    return true;
+  }
+
+  std::optional<job_view> look_up(const service::asker& who, const core::job_id& id) {
+    if (const auto it = live_.find(id); it != live_.end() && knows(who, it->second.owner)) {
+      std::vector<job_view> one{view(id, it->second)};
+      look_(one);
+      return one.front();
+    }
+    for (const auto& e : ended_)
+      if (e.last.id == id && knows(who, e.owner)) return view(e);
+    return std::nullopt;
+  }
 
   static bool knows(const service::asker& who, const principal& owner) { return !who || who->has(owner); }
   double age(const living& j) const { return std::chrono::duration<double>(time_.now() - j.created).count(); }

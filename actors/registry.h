@@ -23,12 +23,12 @@ namespace weir::actors {
 
 // A job was created.
 struct job_born {
-  core::job_id id;
-  principal owner;  // request::who
+  core::job_id id, answer;  // answer: id of the first choice of the same request
+  principal owner;          // request::who
   core::time_point created;
   std::function<void()> cancel;  // any thread
-  job_born(core::job_id i, principal who, core::time_point t, std::function<void()> c)
-      : id(i), owner(who), created(t), cancel(std::move(c)) {}
+  job_born(core::job_id i, core::job_id first, principal who, core::time_point t, std::function<void()> c)
+      : id(i), answer(first), owner(who), created(t), cancel(std::move(c)) {}
 };
 
 // A job ended or was refused.
@@ -45,7 +45,8 @@ struct list_jobs {
   list_jobs(service::asker k, std::function<void(std::vector<job_view>)> d) : who(k), done(std::move(d)) {}
 };
 
-// Asks for one job. With `cancel` a live job is cancelled, and the answer comes when it has ended.
+// Asks for one job. With `cancel` the job and all jobs of the answer of this id are cancelled, and `done` is
+// called when they have ended.
 struct find_job {
   service::asker who;
   core::job_id id;

@@ -22,6 +22,7 @@
 namespace weir::actors {
 
 using prompt_ids = std::vector<core::token_id>;
+using prompt_input = std::variant<std::string, core::conversation, prompt_ids>;  // a string is a raw prompt
 
 // Whom a job belongs to: an API key, or one user of the key's browser tokens. A user learns nothing of jobs
 // that are not its own; the key itself has the jobs of its users, too.
@@ -35,8 +36,10 @@ struct principal {
 
 struct request {
   std::string model;  // empty: the only model served
-  std::variant<std::string, core::conversation, prompt_ids> input;  // a string is a raw prompt
-  std::string input_param = "input";  // the client's name of `input`, for errors
+  prompt_input input;
+  std::vector<prompt_input> more_inputs;  // further prompts, each with choices of its own
+  std::string input_param = "input";      // the client's name of `input`, for errors; of several, of the list
+  bool echo = false;                      // job_stream::prompt_text() is asked for; not of a conversation
 
   bool add_special_tokens = true;                      // to a raw prompt, as the tokenizer does
   bool skip_special_tokens = true;                     // special tokens add nothing to the text of the answer

@@ -36,6 +36,9 @@ struct served_model {
   core::sampling_params defaults;        // from generation_config.json
   std::uint32_t max_tokens_default = 0;  // of a request that does not set max_tokens
   std::int64_t created_s = 0;            // Unix time of its load, in s
+  // What OpenAI's API calls system_fingerprint: the same for all answers of one load of the model, and
+  // another one after each load, since the weights, the device or the program may have changed.
+  std::string fingerprint;
   std::unique_ptr<admission_control> admission;  // never null once it is served
   // Sends a job to the owner, which writes the output to `end`. The mailbox cannot be full, since it has room
   // for all jobs that admission allows. REQUIRES: job.sink is null.

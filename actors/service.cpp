@@ -108,8 +108,10 @@ struct service::parts {
     }
   }
 
-  // Makes the stream of one choice of a request, and tells the registry.
-  std::shared_ptr<job_stream::state_block> begin_choice(const request& r, const executor& shard);
+  // Makes the stream of one choice of a request, and tells the registry. `answer`: see job_born; nullopt: the
+  // choice is the first.
+  std::shared_ptr<job_stream::state_block> begin_choice(const request& r, std::optional<core::job_id> answer,
+                                                        const executor& shard);
   // Finds the model, and returns the errors that are already certain, so that the text is not tokenised in
   // vain.
   core::result<> judge(arrival& a) const;
@@ -170,6 +172,7 @@ void service::load(load_progress progress, executor ex, std::function<void(core:
 }
 
 std::shared_ptr<job_stream::state_block> service::parts::begin_choice(const request& r,
+                                                                      std::optional<core::job_id> answer,
                                                                       const executor& shard) {
   const auto id = next_id();
   auto s = std::make_shared<job_stream::state_block>(
@@ -187,7 +190,7 @@ std::shared_ptr<job_stream::state_block> service::parts::begin_choice(const requ
         to.tell(job_ended(std::move(v), job.now != job_stream::phase::refused));
       });
   s->skip_special = r.skip_special_tokens;
-  registry.tell(job_born(id, r.who, s->created, [weak = std::weak_ptr(s)] {
+  registry.tell(job_born(id, answer.value_or(id), r.who, s->created, [weak = std::weak_ptr(s)] {
     if (auto alive = weak.lock()) alive->cancel(core::finish_reason::cancel);
   }));
   return s;
@@ -217,8 +220,11 @@ std::vector<std::shared_ptr<job_stream>> service::submit(request r, std::uint32_
     a->prefix_owner = who.key;
   }
   std::vector<std::shared_ptr<job_stream>> streams;
-  for (std::uint32_t i = 0; i < n; ++i) {
-    a->choices.push_back(p_->begin_choice(a->asked, shard));
+  std::optional<core::job_id> answer;
+  const std::size_t choices = n * (1 + a->asked.more_inputs.size());
+  for (std::size_t i = 0; i < choices; ++i) {
+    a->choices.push_back(p_->begin_choice(a->asked, answer, shard));
+    answer = a->choices.front()->id;
     streams.push_back(std::make_shared<job_stream>(a->choices.back()));
     streams.back()->follow(changed);
   }
@@ -226,7 +232,7 @@ std::vector<std::shared_ptr<job_stream>> service::submit(request r, std::uint32_
   a->memory = core::memory_hold(p_->memory);
   if (auto fine = p_->judge(*a); !fine) {
     a->refuse(fine.error());
-  } else if (!a->memory.resize(a->bytes() + n * job_bytes)) {
+  } else if (!a->memory.resize(a->bytes() + choices * job_bytes)) {
     a->refuse(no_memory_for_clients());
   } else {
     text_pool::task work;

@@ -95,11 +95,12 @@ class service {
   void load(load_progress progress, executor ex, std::function<void(core::result<>)> done);
 
   // Submits a request and returns the stream of its job. The stream lives on `shard`; `changed` is its first
-  // reader, as by job_stream::follow(). Errors are reported by the stream, as a refusal. REQUIRES: called on
-  // `shard`'s thread.
+  // reader, as by job_stream::follow(). Errors are reported by the stream, as a refusal. REQUIRES: the
+  // request has one prompt; called on `shard`'s thread.
   std::shared_ptr<job_stream> submit(request r, executor shard, job_stream::reader changed);
-  // The same for n choices, in order. The prompt is tokenised once, and the choices are admitted or refused
-  // together. REQUIRES: n >= 1; called on `shard`'s thread.
+  // The same for n choices of each prompt: those of the first prompt in order, then those of the next. A
+  // prompt is tokenised once, and all choices are admitted or refused together. They are one answer, which
+  // the id of the first choice names. REQUIRES: n >= 1; called on `shard`'s thread.
   std::vector<std::shared_ptr<job_stream>> submit(request r, std::uint32_t n, executor shard,
                                                   job_stream::reader changed);
 
@@ -124,7 +125,8 @@ class service {
   void list_jobs(asker who, executor ex, std::function<void(std::vector<job_view>)> done);
   // One job, or nullopt if `who` does not see it or it is no longer kept.
   void find_job(asker who, core::job_id id, executor ex, std::function<void(std::optional<job_view>)> done);
-  // Cancels a job. The answer comes when it has ended, with its final state; nullopt as for find_job().
+  // Cancels a job and, if the id is that of an answer, all jobs of the answer. The reply comes when all of
+  // them have ended, with the final state of the job; nullopt as for find_job().
   void cancel_job(asker who, core::job_id id, executor ex, std::function<void(std::optional<job_view>)> done);
 
   const core::clock& clock() const noexcept;

@@ -75,6 +75,7 @@ struct client_settings {
   std::chrono::milliseconds handshake{5'000};
   std::chrono::milliseconds authenticate{10'000};
   std::chrono::milliseconds write_time{10'000};
+  std::chrono::milliseconds sse_keep_alive{15'000};
   std::size_t backlog_bytes = 256 * 1024;
   std::chrono::milliseconds max_age{3'600'000};
   std::chrono::milliseconds detach_grace{30'000};
@@ -228,6 +229,7 @@ void visit_settings(text_settings& s, V&& v) {
 template <class V>
 void visit_settings(client_settings& s, V&& v) {
   const auto limits = in_group("Limits on clients", v), lost = in_group("Lost connections", v);
+  const auto network = in_group("Network", v);
   limits({"trusted-proxy", "address whose sockets are not counted, beside the machine's own; repeatable",
           "ADDRESS"},
          s.trusted);
@@ -251,6 +253,12 @@ void visit_settings(client_settings& s, V&& v) {
   limits({"auth-ms", "how long a WebSocket may take to say its key", "ms", 100, 1 << 30}, s.authenticate);
   limits({"write-ms", "how long one write may take before its reader is cut off", "ms", 100, 1 << 30},
          s.write_time);
+  network(
+      {"sse-keep-alive-ms",
+       "silence on a stream of events after which a comment is sent, so that proxies keep the connection; "
+       "0 = never",
+       "ms", 0, 1 << 30},
+      s.sse_keep_alive);
   limits({"max-backlog", "unsent bytes before a WebSocket's reader is cut off", "bytes", 1024, 1 << 30},
          s.backlog_bytes);
   limits({"max-age-s", "how long a WebSocket may live", "s", 1, 1 << 30}, s.max_age);

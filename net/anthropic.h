@@ -69,14 +69,16 @@ class event_writer {
   // `prompt_tokens`: all tokens of the prompt. How many of them are cached is known at the end only.
   event_writer(identity who, std::uint32_t prompt_tokens, limits asked);
 
-  // Appends message_start, content_block_start and ping. A message is one answer: `index` is 0.
-  void open(std::string& out, std::uint32_t index) const;
+  // Appends message_start, content_block_start and ping. A message is one answer: `index` is 0. It never
+  // repeats its prompt.
+  void open(std::string& out, std::uint32_t index, std::string_view prompt = {}) const;
   // Appends a piece of the text; nothing where the piece has no text.
   void piece(std::string& out, std::uint32_t index, std::string_view text,
              std::span<const core::token_id> token_ids, std::string_view finish) const;
   std::string_view finish(const actors::outcome& how) const { return stop_reason(how, asked_.max_tokens); }
   // Appends an event of an error, after which there is nothing.
-  void error(std::string& out, const core::error& e) const;
+  void fail(std::string& out, const core::error& e) const;
+  void keep_alive(std::string& out) const;  // appends ping, which clients do not show
   // Appends content_block_stop, message_delta with the stop reason and the usage, and message_stop; nothing
   // after an error. REQUIRES: one ending.
   void end(std::string& out, std::span<const actors::outcome> endings) const;

@@ -166,7 +166,7 @@ std::string error_body(unsigned status, std::string_view message, std::string_vi
 event_writer::event_writer(identity who, std::uint32_t prompt_tokens, limits asked)
     : who_(std::move(who)), prompt_tokens_(prompt_tokens), asked_(std::move(asked)) {}
 
-void event_writer::open(std::string& out, std::uint32_t index) const {
+void event_writer::open(std::string& out, std::uint32_t index, std::string_view) const {
   append_event(out, "message_start", [&] {
     append_object(out, "message", [&] {
       append_message(out, who_, nullptr, asked_, [] {});
@@ -178,8 +178,10 @@ void event_writer::open(std::string& out, std::uint32_t index) const {
     append_key(out, "content_block");
     append_block(out, "");
   });
-  append_event(out, "ping", [] {});
+  keep_alive(out);
 }
+
+void event_writer::keep_alive(std::string& out) const { append_event(out, "ping", [] {}); }
 
 void event_writer::piece(std::string& out, std::uint32_t index, std::string_view text,
                          std::span<const core::token_id>, std::string_view) const {
@@ -193,7 +195,7 @@ void event_writer::piece(std::string& out, std::uint32_t index, std::string_view
   });
 }
 
-void event_writer::error(std::string& out, const core::error& e) const {
+void event_writer::fail(std::string& out, const core::error& e) const {
   append_event(out, "error", [&] { append_error(out, status_of(e.code), e.message, who_.request_id); });
 }
 

@@ -29,22 +29,32 @@ struct openai_encoder {
   openai::dialect dialect;
   bool with_ids;  // events have token ids
   bool include_usage;
+  std::uint32_t n;    // choices of each prompt
+  std::string model;  // that the client named, for an answer that was cancelled before a model took it
 
+  openai::answer_head head_of(const actors::job_stream& first) const {
+    openai::answer_head head;
+    head.id = openai::id_of(dialect, first.id());
+    head.created_s = unix_seconds();
+    head.model = first.model().empty() ? model : first.model();
+    head.fingerprint = first.fingerprint();
+    return head;
+  }
   std::string whole(const jobs& all) const {
     std::vector<openai::choice> choices;
     for (const auto& job : all) {
       openai::choice& c = choices.emplace_back();
+      c.text = job->prompt_text();
       job->text_of(0, job->published(), c.text);
       c.how = job->ended();
       if (!with_ids) continue;
       c.token_ids.emplace();
       for (std::uint32_t i = 0; i < job->published(); ++i) c.token_ids->push_back(job->token_at(i));
     }
-    return openai::response_body(dialect, all.front()->id().text(), unix_seconds(), all.front()->model(),
-                                 choices);
+    return openai::response_body(dialect, head_of(*all.front()), choices, n);
   }
   openai::event_writer events(const actors::job_stream& first) const {
-    return openai::event_writer(dialect, first.id().text(), unix_seconds(), first.model(), include_usage);
+    return openai::event_writer(dialect, head_of(first), include_usage, n);
   }
 };
 
@@ -69,14 +79,20 @@ struct anthropic_encoder {
   }
 };
 
-// The error with which the request is answered: that of the first job that was refused or, if a whole answer
-// is wanted, has failed. nullopt: there is none.
-std::optional<core::error> failure_of(const jobs& all, bool whole) {
+// The error with which the request is answered: that of the first job that was refused or has failed.
+// nullopt: there is none.
+std::optional<core::error> failure_of(const jobs& all) {
   for (const auto& job : all) {
     if (job->state() == phase::refused) return job->refusal();
-    if (whole && job->state() == phase::done && job->ended().fault) return job->ended().fault;
+    if (job->state() == phase::done && job->ended().fault) return job->ended().fault;
   }
   return std::nullopt;
+}
+
+std::vector<actors::outcome> endings_of(const jobs& all) {
+  std::vector<actors::outcome> out;
+  for (const auto& job : all) out.push_back(job->ended());
+  return out;
 }
 
 }  // namespace
@@ -89,7 +105,8 @@ asio::awaitable<bool> http_session::complete(openai::dialect d, const request& r
     reply no = error_reply(parsed.error());
     co_return co_await write(std::move(no));
   }
-  const openai_encoder encoder{d, parsed->return_token_ids, parsed->include_usage};
+  const openai_encoder encoder{d, parsed->return_token_ids, parsed->include_usage, parsed->n,
+                               parsed->request.model};
   const bool streamed = parsed->stream;
   job_list all = submit(std::move(parsed->request), parsed->n);
   co_return co_await answer_with(encoder, std::move(all), streamed);
@@ -121,7 +138,7 @@ http_session::job_list http_session::submit(actors::request asked, std::uint32_t
 template <class Encoder>
 asio::awaitable<bool> http_session::answer_with(const Encoder& encoder, job_list all, bool streamed) {
   const auto settled = [&] {
-    if (failure_of(all, !streamed)) return true;
+    if (failure_of(all)) return true;
     return std::ranges::all_of(all, [&](const auto& job) {
       return job->state() == phase::done || (job->state() == phase::running && streamed);
     });
@@ -129,7 +146,7 @@ asio::awaitable<bool> http_session::answer_with(const Encoder& encoder, job_list
   const auto client_gone = [&] { return state_.at() == http_state::phase::client_gone; };
   while (!settled() && !client_gone()) co_await news_->wait();
   if (client_gone()) co_return false;
-  const auto failed = failure_of(all, !streamed);
+  const auto failed = failure_of(all);
   if (!failed && streamed) {
     co_await stream_events(encoder, all);
     co_await stop_watching();
@@ -142,10 +159,12 @@ asio::awaitable<bool> http_session::answer_with(const Encoder& encoder, job_list
   } else {
     out.body = encoder.whole(all);
   }
-  all.clear();  // if one choice was refused, this cancels the others
+  all.clear();  // if one choice was refused or has failed, this cancels the others
   co_return co_await write(std::move(out));
 }
 
+// A choice that fails ends the answer: its error is the last event, and the other choices are cancelled by the
+// caller, who lets go of them.
 template <class Encoder>
 asio::awaitable<void> http_session::stream_events(const Encoder& encoder, const job_list& all) {
   http::response<http::empty_body> head{http::status::ok, version_};
@@ -154,7 +173,7 @@ asio::awaitable<void> http_session::stream_events(const Encoder& encoder, const 
   head.keep_alive(state_.goes_on());
   head.chunked(version_ >= 11);
   head.set(http::field::content_type, "text/event-stream");
-  head.set(http::field::cache_control, "no-cache");
+  head.set(http::field::cache_control, "no-store");
   head.set("X-Accel-Buffering", "no");
   add_common_headers(head);
   http::response_serializer<http::empty_body> serializer(head);
@@ -164,27 +183,31 @@ asio::awaitable<void> http_session::stream_events(const Encoder& encoder, const 
   }
 
   const auto events = encoder.events(*all.front());
+  silence_.emplace(hub_.limits().sse_keep_alive);
   std::vector<shown_choice> shown(all.size());
   out_.clear();
-  for (std::uint32_t i = 0; i < all.size(); ++i) events.open(out_, i);
+  for (std::uint32_t i = 0; i < all.size(); ++i) events.open(out_, i, all[i]->prompt_text());
   for (;;) {
     for (std::uint32_t i = 0; i < all.size(); ++i) show_news(events, *all[i], i, encoder.with_ids, shown[i]);
-    const bool ended = std::ranges::all_of(shown, &shown_choice::ended);
-    if (ended) {
-      std::vector<actors::outcome> endings;
-      for (const auto& job : all) endings.push_back(job->ended());
-      events.end(out_, endings);
-    }
+    const auto failed = failure_of(all);
+    const bool ended = failed || std::ranges::all_of(shown, &shown_choice::ended);
+    if (failed) events.fail(out_, *failed);
+    if (ended && !failed) events.end(out_, endings_of(all));
+    if (silence_->take() && out_.empty()) events.keep_alive(out_);
     if (!out_.empty()) co_await write_chunk(out_, ended);
-    for (std::size_t i = 0; i < all.size(); ++i) {
-      if (shown[i].sent == shown[i].tokens) continue;
-      hub_.server().sampled_to_sent.add(hub_.server().service.now() -
-                                        all[i]->sampled_at(shown[i].tokens - 1));
-      shown[i].sent = shown[i].tokens;
-    }
+    note_sent(all, shown);
     out_.clear();
-    if (ended || state_.at() == http_state::phase::client_gone) co_return;
+    if (ended || state_.at() == http_state::phase::client_gone) break;
     co_await news_->wait();
+  }
+  silence_.reset();
+}
+
+void http_session::note_sent(const job_list& all, std::span<shown_choice> shown) {
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (shown[i].sent == shown[i].tokens) continue;
+    hub_.server().sampled_to_sent.add(hub_.server().service.now() - all[i]->sampled_at(shown[i].tokens - 1));
+    shown[i].sent = shown[i].tokens;
   }
 }
 
@@ -197,12 +220,13 @@ void http_session::show_news(const Events& events, const actors::job_stream& job
   const std::uint32_t published = job.published();
   text_.clear();
   job.text_of(shown.tokens, published, text_);
-  if (text_.empty() && !shown.ended) return;
+  const bool failed = shown.ended && job.ended().fault;
+  if (text_.empty() && (failed || !shown.ended)) return;
   ids_.clear();
   for (std::uint32_t i = shown.tokens; with_ids && i < published; ++i) ids_.push_back(job.token_at(i));
   shown.tokens = published;
-  events.piece(out_, index, text_, ids_, shown.ended ? events.finish(job.ended()) : std::string_view());
-  if (shown.ended && job.ended().fault) events.error(out_, *job.ended().fault);
+  events.piece(out_, index, text_, ids_,
+               shown.ended && !failed ? events.finish(job.ended()) : std::string_view());
 }
 
 }  // namespace weir::net

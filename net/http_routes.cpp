@@ -4,6 +4,7 @@
 #include <boost/asio/use_awaitable.hpp>
 
 #include "net/anthropic.h"
+#include "net/answer_id.h"
 #include "net/json.h"
 #include "net/openai.h"
 #include "net/page_assets.h"
@@ -154,7 +155,7 @@ asio::awaitable<reply> list_jobs(hub& h, const bearer& from) {
 }
 
 asio::awaitable<reply> one_job(hub& h, const route_match& route, const bearer& from) {
-  const auto id = core::job_id::parse(route.id);
+  const auto id = job_named(route.id);
   if (!id) co_return not_found("there is no such job");
   const bool cancel = route.to == endpoint::cancel_job;
   auto begin = [&](auto done) {

@@ -203,6 +203,7 @@ void http_session::tick() {
   if (sending_.writing() && sending_.stalled(now, acknowledged_bytes(stream_.socket().native_handle())))
     cut_off_stalled_reader();
   if (state_.overdue(now)) stream_.cancel();
+  if (silence_ && silence_->tick(now)) news_->notify();
 }
 
 // ---- refusals of what is no request

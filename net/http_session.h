@@ -19,6 +19,7 @@
 #include "net/hub.h"
 #include "net/openai.h"
 #include "net/send_progress.h"
+#include "net/stream_silence.h"
 #include "net/wake.h"
 #include "net/ws_session.h"
 
@@ -63,6 +64,7 @@ class http_session : public std::enable_shared_from_this<http_session> {
   template <class Events>
   void show_news(const Events& events, const actors::job_stream& job, std::uint32_t index, bool with_ids,
                  shown_choice& shown);
+  void note_sent(const job_list& all, std::span<shown_choice> shown);
 
   // http_write.cpp
   boost::asio::awaitable<bool> write(reply r);
@@ -107,6 +109,7 @@ class http_session : public std::enable_shared_from_this<http_session> {
   bearer from_;            // whoever sends it, from its header alone: a trailer says nothing of it
   http_state state_;
   send_progress sending_;
+  std::optional<stream_silence> silence_;  // while events are streamed
   bool head_only_ = false;  // the request being answered is a HEAD
   bool anthropic_ = false;  // its path is one of Anthropic's, and so are its errors
   cors_verdict cors_;       // of the request being answered

@@ -46,6 +46,7 @@ asio::awaitable<void> http_session::write_bytes(std::string_view data) {
 }
 
 asio::awaitable<void> http_session::write_chunk(std::string_view data, bool last) {
+  if (silence_) silence_->sent();
   if (version_ < 11) co_return co_await write_bytes(data);
   const write_under_way here(sending_);
   const auto chunk = http::make_chunk(asio::const_buffer(data.data(), data.size()));

@@ -1,5 +1,7 @@
 #include "net/openai.h"
 
+#include <algorithm>
+
 #include "net/json.h"
 #include "net/planned.h"
 #include "net/request_fields.h"
@@ -7,17 +9,22 @@
 namespace weir::net::openai {
 namespace {
 
-// Fields of OpenAI's that are accepted with any value and have no effect.
-constexpr std::string_view without_effect[] = {
-    "user",
-    "metadata",
-    "store",
-    "service_tier",
-    "safety_identifier",
-    "prompt_cache_key",
-    "prompt_cache_retention",
-    "parallel_tool_calls",
+// Fields of OpenAI's that are accepted with any value of this kind and have no effect here.
+constexpr struct {
+  std::string_view name;
+  json::kind kind;
+} without_effect[] = {
+    {"user", json::kind::string},
+    {"metadata", json::kind::object},
+    {"safety_identifier", json::kind::string},
+    {"prompt_cache_key", json::kind::string},
+    {"prompt_cache_retention", json::kind::string},
 };
+
+// Tiers that promise no more than what every request gets. `flex` may wait longer.
+constexpr std::string_view service_tiers[] = {"auto", "default", "flex"};
+
+constexpr std::string_view roles[] = {"system", "developer", "user", "assistant", "tool"};
 
 core::result<void> read_flag(bool& target, std::string_view name, const json::value& v) {
   auto value = read_bool(name, v);
@@ -26,21 +33,51 @@ core::result<void> read_flag(bool& target, std::string_view name, const json::va
   return {};
 }
 
+core::result<actors::prompt_input> read_one_prompt(std::string_view name, const json::value& v) {
+  if (v.is_string()) return actors::prompt_input(std::string(v.get_string()));
+  if (!v.is_array())
+    return core::bad_param(std::string(name), "{} must be a string or token ids, not {}", name, kind_of(v));
+  auto ids = read_token_ids(name, v);
+  if (!ids) return ids.error();
+  return actors::prompt_input(std::move(*ids));
+}
+
+bool is_list_of_prompts(const json::value& v) {
+  return v.is_array() && !v.get_array().empty() && !v.get_array().front().is_number();
+}
+
+// One prompt, which is a string or a list of token ids, or a list of prompts.
 core::result<void> read_prompt(const json::value& v, actors::request& r) {
-  if (v.is_string()) {
-    r.input = std::string(v.get_string());
+  if (!is_list_of_prompts(v)) {
+    auto only = read_one_prompt("prompt", v);
+    if (!only) return only.error();
+    r.input = std::move(*only);
     return {};
   }
-  if (!v.is_array())
-    return core::bad_param("prompt", "prompt must be a string or token ids, not {}", kind_of(v));
-  const json::array& list = v.get_array();
-  if (list.size() == 1 && !list.front().is_number()) return read_prompt(list.front(), r);  // one, in a list
-  if (!list.empty() && !list.front().is_number()) {
-    return core::bad_param("prompt", "prompt: several prompts in one request are not supported yet");
+  std::size_t at = 0;
+  for (const json::value& item : v.get_array()) {
+    auto one = read_one_prompt(fmt::format("prompt[{}]", at), item);
+    if (!one) return one.error();
+    if (at++ == 0) {
+      r.input = std::move(*one);
+    } else {
+      r.more_inputs.push_back(std::move(*one));
+    }
   }
-  auto ids = read_token_ids("prompt", v);
-  if (!ids) return ids.error();
-  r.input = std::move(*ids);
+  return {};
+}
+
+core::result<void> read_conversation(const json::value& v, actors::request& r) {
+  auto said = read_messages("messages", v);
+  if (!said) return said.error();
+  for (std::size_t i = 0; i < said->messages.size(); ++i) {
+    const std::string_view role(said->messages[i].at("role").get_string());
+    if (std::ranges::find(roles, role) == std::end(roles))
+      return core::bad_param("messages",
+                             "messages[{}].role must be system, developer, user, assistant or tool, not '{}'",
+                             i, shortened(role));
+  }
+  r.input = std::move(*said);
   return {};
 }
 
@@ -48,12 +85,15 @@ core::result<void> read_stream_options(const json::value& v, parsed_request& p) 
   if (!v.is_object())
     return core::bad_param("stream_options", "stream_options must be an object, not {}", kind_of(v));
   for (const auto& [key, value] : v.get_object()) {
-    std::string_view name(key);
-    if (name == "include_usage" && !value.is_null()) {
-      if (auto read = read_flag(p.include_usage, "stream_options.include_usage", value); !read)
-        return read.error();
-    } else if (!is_neutral(value, "false")) {
-      return not_supported_yet(fmt::format("stream_options.{}", shortened(name)));
+    const std::string name = fmt::format("stream_options.{}", shortened(key));
+    const auto* planned = find_planned(place::stream_option, std::string_view(key));
+    if (key == "include_usage") {
+      if (value.is_null()) continue;
+      if (auto read = read_flag(p.include_usage, name, value); !read) return read.error();
+    } else if (!planned) {
+      return core::bad_param(name, "unknown field '{}'", name);
+    } else if (!is_neutral(value, planned->neutral)) {
+      return not_supported_yet(name);
     }
   }
   return {};
@@ -76,10 +116,48 @@ core::result<void> read_choices(const json::value& v, parsed_request& p) {
   return {};
 }
 
+// Choices that are drawn beyond `n`, of which the best are kept, need the probabilities of the tokens.
+core::result<void> check_best_of(const json::object& o, std::uint32_t n) {
+  const json::value* v = o.if_contains("best_of");
+  if (!v || v->is_null()) return {};
+  const auto best_of = read_integer("best_of", *v);
+  if (!best_of) return best_of.error();
+  if (*best_of < 1) return core::bad_param("best_of", "best_of must be at least 1, not {}", *best_of);
+  if (*best_of == n) return {};
+  return core::bad_param("best_of", "best_of is not supported yet, unless it is n, which is {}", n);
+}
+
+core::result<void> check_max_tokens(const json::object& o) {
+  const json::value* old_name = o.if_contains("max_tokens");
+  const json::value* v = o.if_contains("max_completion_tokens");
+  if (!old_name || !v || old_name->is_null() || v->is_null() || *old_name == *v) return {};
+  return core::bad_param("max_completion_tokens",
+                         "max_completion_tokens and max_tokens are the same field: set one of them");
+}
+
+core::result<void> check_number_of_choices(const parsed_request& p) {
+  const std::size_t prompts = 1 + p.request.more_inputs.size();
+  if (prompts * p.n <= most_choices_in_all) return {};
+  return core::bad_param(p.request.input_param, "{} prompts with {} choices each are over {} choices",
+                         prompts, p.n, most_choices_in_all);
+}
+
+core::result<void> read_service_tier(std::string_view name, const json::value& v) {
+  auto tier = read_string(name, v);
+  if (!tier) return tier.error();
+  if (std::ranges::find(service_tiers, *tier) != std::end(service_tiers)) return {};
+  return core::bad_param(std::string(name), "{} \"{}\" is not supported: there is one tier", name,
+                         shortened(*tier));
+}
+
 core::result<void> read_foreign(std::string_view name, const json::value& v) {
-  for (std::string_view known : without_effect) {
-    if (known == name) return {};
+  for (const auto& known : without_effect) {
+    if (known.name != name) continue;
+    if (v.kind() == known.kind) return {};
+    return core::bad_param(std::string(name), "{} must be {}, not {}", name,
+                           known.kind == json::kind::string ? "a string" : "an object", kind_of(v));
   }
+  if (name == "service_tier") return read_service_tier(name, v);
   if (const auto* planned = find_planned(place::openai_field, name)) return judge_planned(*planned, v);
   return unknown_field(name);
 }
@@ -87,13 +165,9 @@ core::result<void> read_foreign(std::string_view name, const json::value& v) {
 core::result<void> read_field(dialect d, std::string_view name, const json::value& v, parsed_request& p) {
   const bool chat = d == dialect::chat;
   if (name == "prompt" && !chat) return read_prompt(v, p.request);
-  if (name == "messages" && chat) {
-    auto messages = read_messages(name, v);
-    if (!messages) return messages.error();
-    p.request.input = std::move(*messages);
-    return {};
-  }
+  if (name == "messages" && chat) return read_conversation(v, p.request);
   if (name == "n") return read_choices(v, p);
+  if (name == "best_of") return {};  // check_best_of()
   // The default of `logprobs` is false in a chat and null in a completion, where 0 already asks for logprobs.
   auto known = read_request_field(name, v, p.request);
   if (!known) return known.error();
@@ -101,6 +175,7 @@ core::result<void> read_field(dialect d, std::string_view name, const json::valu
   if (name == "stream") return read_flag(p.stream, name, v);
   if (name == "stream_options") return read_stream_options(v, p);
   if (name == "return_token_ids") return read_flag(p.return_token_ids, name, v);
+  if (name == "echo" && !chat) return read_flag(p.request.echo, name, v);
   if (name == "max_completion_tokens" && chat) return read_max_tokens(name, v, p);
   return read_foreign(name, v);
 }
@@ -144,6 +219,9 @@ core::result<parsed_request> parse(dialect d, std::string_view body, std::size_t
     if (auto read = read_field(d, std::string_view(key), value, p); !read) return read.error();
   }
   if (auto read = read_template_fields(*object, p.request); !read) return read.error();
+  if (auto fine = check_best_of(*object, p.n); !fine) return fine.error();
+  if (auto fine = check_max_tokens(*object); !fine) return fine.error();
+  if (auto fine = check_number_of_choices(p); !fine) return fine.error();
   if (!p.stream && object->if_contains("stream_options") && !object->at("stream_options").is_null()) {
     return core::bad_param("stream_options", "stream_options goes with stream:true only");
   }

@@ -26,14 +26,15 @@ struct parsed_request {
   bool stream = false;
   bool include_usage = false;  // a stream ends with one more event, which has the usage
   bool return_token_ids = false;
-  std::uint32_t n = 1;  // number of choices; they share the computed pages of the prompt
+  std::uint32_t n = 1;  // number of choices of each prompt; they share the computed pages of the prompt
 };
 
-inline constexpr std::uint32_t most_choices = 64;
+inline constexpr std::uint32_t most_choices = 64;          // of a prompt
+inline constexpr std::uint32_t most_choices_in_all = 256;  // of all prompts of a request
 
 // Parses a body. `most_values`: most values and keys of its JSON (core/read_json.h). Error: invalid_param
 // with the field's name, for an unknown field too, as in OpenAI's API. A field of OpenAI's that has no effect
-// here is accepted.
+// here is accepted with any value of its type.
 core::result<parsed_request> parse(dialect d, std::string_view body, std::size_t most_values = SIZE_MAX);
 
 // The body of a request to tokenise.
@@ -53,45 +54,61 @@ core::result<ids_to_detokenize> parse_detokenize(std::string_view body, std::siz
 // The value of `finish_reason` in OpenAI's API.
 std::string_view finish_reason(core::finish_reason r);
 
-// One of the `n` answers, from a job that has ended.
+// Id of the answer whose first choice is this job: `chatcmpl-` or `cmpl-` and the job's id.
+std::string id_of(dialect d, const core::job_id& first);
+
+// What all parts of an answer repeat.
+struct answer_head {
+  std::string id;
+  std::int64_t created_s = 0;      // Unix time in s
+  std::string model, fingerprint;  // an empty fingerprint is null
+};
+
+// One of the answers, from a job that has ended.
 struct choice {
-  std::string text;
+  std::string text;                                      // with `echo`, after the text of the prompt
   std::optional<std::vector<core::token_id>> token_ids;  // nullopt: the client did not ask for them
   actors::outcome how;
 };
 
-// The body of an answer that is not streamed. `choices` are in the order of their indices. The usage counts
-// the prompt once.
-std::string response_body(dialect d, std::string_view id, std::int64_t created_s, std::string_view model,
-                          std::span<const choice> choices);
+// The body of an answer that is not streamed. `choices` are in the order of their indices: the `n` choices of
+// the first prompt, then those of the next. The usage counts each prompt once.
+std::string response_body(dialect d, const answer_head& head, std::span<const choice> choices,
+                          std::uint32_t n = 1);
 
-// The usage of all choices together: the prompt of the first choice, and the outputs of all.
-actors::outcome usage_of(std::span<const actors::outcome> choices);
+// The usage of all choices together: the prompt of the first of each `n`, and the outputs of all.
+actors::outcome usage_of(std::span<const actors::outcome> choices, std::uint32_t n);
 
 // Writes the server-sent events of one streamed answer, which may have several choices.
 class event_writer {
  public:
-  event_writer(dialect d, std::string_view id, std::int64_t created_s, std::string_view model,
-               bool include_usage);
+  // `n`: choices of each prompt.
+  event_writer(dialect d, const answer_head& head, bool include_usage, std::uint32_t n = 1);
 
-  // Begins a choice. In a chat this appends an event with the role, otherwise nothing.
-  void open(std::string& out, std::uint32_t index) const;
+  // Begins a choice. In a chat this appends an event with the role, otherwise one with the text of the
+  // prompt, or nothing if that is empty.
+  void open(std::string& out, std::uint32_t index, std::string_view prompt = {}) const;
   // Appends a piece of a choice. `finish`: the finish_reason of the last piece, empty for all others.
   // `token_ids`: empty if the client did not ask for them.
   void piece(std::string& out, std::uint32_t index, std::string_view text,
              std::span<const core::token_id> token_ids, std::string_view finish) const;
   // Appends the usage if the client asked for it, otherwise nothing.
   void usage(std::string& out, const actors::outcome& how) const;
+  // Appends an event with the error object of a response. Clients take it for the end of the answer.
   void error(std::string& out, const core::error& e) const;
-  void close(std::string& out) const;  // appends `data: [DONE]`
+  void close(std::string& out) const;       // appends `data: [DONE]`
+  void keep_alive(std::string& out) const;  // appends a comment, which clients do not see
   // Appends what follows the last piece of all choices: usage() of all together, and close().
   void end(std::string& out, std::span<const actors::outcome> choices) const;
+  // Appends what ends an answer that has failed: error() and close().
+  void fail(std::string& out, const core::error& e) const;
   // The last piece's `finish`.
   std::string_view finish(const actors::outcome& how) const { return finish_reason(how.reason); }
 
  private:
   dialect dialect_;
   bool include_usage_;
+  std::uint32_t n_;
   std::string head_;  // the start of every event: `data: {"id":…,"model":…,"choices":[`
 };
 

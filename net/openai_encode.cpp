@@ -35,13 +35,18 @@ void append_usage(std::string& out, const actors::outcome& how) {
   });
 }
 
-void append_head(std::string& out, std::string_view object, std::string_view id, std::int64_t created_s,
-                 std::string_view model) {
+void append_head(std::string& out, std::string_view object, const answer_head& head) {
   out += '{';
-  append_text(out, "id", id);
+  append_text(out, "id", head.id);
   append_text(out, "object", object);
-  append_int(out, "created", created_s);
-  append_text(out, "model", model);
+  append_int(out, "created", head.created_s);
+  append_text(out, "model", head.model);
+  append_key(out, "system_fingerprint");
+  if (head.fingerprint.empty()) {
+    out += "null";
+  } else {
+    append_json_string(out, head.fingerprint);
+  }
   append_key(out, "choices");
   out += '[';
 }
@@ -52,6 +57,7 @@ void append_choice(std::string& out, dialect d, const choice& c) {
     append_object(out, "message", [&] {
       append_text(out, "role", "assistant");
       append_text(out, "content", c.text);
+      out += R"(,"refusal":null)";
     });
   } else {
     append_text(out, "text", c.text);
@@ -81,18 +87,25 @@ std::string_view finish_reason(core::finish_reason r) {
   return "error";
 }
 
-actors::outcome usage_of(std::span<const actors::outcome> choices) {
+std::string id_of(dialect d, const core::job_id& first) {
+  return (d == dialect::chat ? "chatcmpl-" : "cmpl-") + first.text();
+}
+
+actors::outcome usage_of(std::span<const actors::outcome> choices, std::uint32_t n) {
   actors::outcome all;
-  all.input_tokens = choices.front().input_tokens;
-  all.cached_tokens = choices.front().cached_tokens;
-  for (const auto& c : choices) all.output_tokens += c.output_tokens;
+  for (std::size_t i = 0; i < choices.size(); ++i) {
+    all.output_tokens += choices[i].output_tokens;
+    if (i % n != 0) continue;
+    all.input_tokens += choices[i].input_tokens;
+    all.cached_tokens += choices[i].cached_tokens;
+  }
   return all;
 }
 
-std::string response_body(dialect d, std::string_view id, std::int64_t created_s, std::string_view model,
-                          std::span<const choice> choices) {
+std::string response_body(dialect d, const answer_head& head, std::span<const choice> choices,
+                          std::uint32_t n) {
   std::string out;
-  append_head(out, d == dialect::chat ? "chat.completion" : "text_completion", id, created_s, model);
+  append_head(out, d == dialect::chat ? "chat.completion" : "text_completion", head);
   std::vector<actors::outcome> used;
   for (const choice& c : choices) {
     out += used.empty() ? "{" : ",{";
@@ -101,23 +114,26 @@ std::string response_body(dialect d, std::string_view id, std::int64_t created_s
     used.push_back(c.how);
   }
   out += ']';
-  append_usage(out, usage_of(used));
+  append_usage(out, usage_of(used, n));
   out += '}';
   return out;
 }
 
-event_writer::event_writer(dialect d, std::string_view id, std::int64_t created_s, std::string_view model,
-                           bool include_usage)
-    : dialect_(d), include_usage_(include_usage), head_("data: ") {
-  append_head(head_, d == dialect::chat ? "chat.completion.chunk" : "text_completion", id, created_s, model);
+event_writer::event_writer(dialect d, const answer_head& head, bool include_usage, std::uint32_t n)
+    : dialect_(d), include_usage_(include_usage), n_(n), head_("data: ") {
+  append_head(head_, d == dialect::chat ? "chat.completion.chunk" : "text_completion", head);
 }
 
-void event_writer::open(std::string& out, std::uint32_t index) const {
-  if (dialect_ != dialect::chat) return;
+void event_writer::open(std::string& out, std::uint32_t index, std::string_view prompt) const {
+  if (dialect_ != dialect::chat) {
+    if (!prompt.empty()) piece(out, index, prompt, {}, {});
+    return;
+  }
   out += head_;
   out += '{';
   append_int(out, "index", index);
-  out += R"(,"delta":{"role":"assistant","content":""},"logprobs":null,"finish_reason":null}])";
+  out +=
+      R"(,"delta":{"role":"assistant","content":"","refusal":null},"logprobs":null,"finish_reason":null}])";
   out += include_usage_ ? ",\"usage\":null}\n\n" : "}\n\n";
 }
 
@@ -157,8 +173,15 @@ void event_writer::error(std::string& out, const core::error& e) const {
 
 void event_writer::close(std::string& out) const { out += "data: [DONE]\n\n"; }
 
+void event_writer::keep_alive(std::string& out) const { out += ": keep-alive\n\n"; }
+
 void event_writer::end(std::string& out, std::span<const actors::outcome> choices) const {
-  usage(out, usage_of(choices));
+  usage(out, usage_of(choices, n_));
+  close(out);
+}
+
+void event_writer::fail(std::string& out, const core::error& e) const {
+  error(out, e);
   close(out);
 }
 

@@ -17,6 +17,7 @@ enum class place {
   create_field,     // of response.create alone
   openai_field,     // of OpenAI's bodies alone
   anthropic_field,  // of Anthropic's bodies, whatever other bodies do with the name
+  stream_option,    // member of stream_options in OpenAI's bodies
   message_member,   // of a message of the prompt
 };
 
@@ -36,7 +37,7 @@ struct planned_name {
 inline constexpr planned_name planned_names[] = {
     {place::path, "/metrics"},
     {place::create_field, "n", "1", planned_name::value::count},  // OpenAI's bodies have it
-    {place::request_field, "best_of", "1", planned_name::value::count},
+    {place::create_field, "best_of", "1", planned_name::value::count},
     {place::request_field, "logprobs", "false"},  // 0 asks for something in a completion
     {place::request_field, "top_logprobs", "0"},
     {place::request_field, "prompt_logprobs", "0"},
@@ -57,15 +58,16 @@ inline constexpr planned_name planned_names[] = {
     {place::request_field, "banned_strings", "[]"},
     {place::request_field, "disallow_tokens", "[]"},
     {place::request_field, "token_healing", "false"},
-    {place::openai_field, "echo", "false"},
     {place::openai_field, "suffix", R"("")"},
+    {place::openai_field, "store", "false"},
+    {place::openai_field, "parallel_tool_calls", "true"},
     {place::openai_field, "functions", "[]"},
     {place::openai_field, "function_call", R"("none")"},
     {place::openai_field, "modalities", R"(["text"])"},
     {place::openai_field, "audio"},
     {place::openai_field, "prediction"},
     {place::openai_field, "reasoning_effort", R"("none")"},
-    {place::openai_field, "verbosity"},
+    {place::openai_field, "verbosity", R"("medium")"},
     {place::openai_field, "web_search_options"},
     {place::anthropic_field, "tools", "[]"},
     {place::anthropic_field, "tool_choice", R"({"type":"auto"})"},
@@ -81,7 +83,12 @@ inline constexpr planned_name planned_names[] = {
     {place::anthropic_field, "logprobs", "false"},
     {place::anthropic_field, "top_logprobs", "0"},
     {place::anthropic_field, "prompt_logprobs", "0"},
+    {place::stream_option, "include_obfuscation", "false"},
+    {place::stream_option, "continuous_usage_stats", "false"},
     {place::message_member, "function_call"},
+    {place::message_member, "refusal"},
+    {place::message_member, "audio"},
+    {place::message_member, "annotations", "[]"},
 };
 
 // nullptr: the name is not planned there.

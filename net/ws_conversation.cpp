@@ -7,6 +7,7 @@
 #include <utility>
 #include <variant>
 
+#include "net/answer_id.h"
 #include "net/random_hex.h"
 
 namespace weir::net {
@@ -114,11 +115,12 @@ void ws_conversation::on(ws::response_create& m) {
 
 void ws_conversation::on(ws::response_resume& m) {
   if (!has_place_for(m.id)) return;
-  const auto id = core::job_id::parse(m.response_id);
+  const auto id = job_named(m.response_id);
   if (!id) {
     return say_error({m.id, no_such_job.code, std::string(no_such_job.message),
                       std::string(no_such_job.param), {}, false});
   }
+  m.response_id = id->text();
   auto job = followed_job::open(hub_, *id, how_.from.who, m.after, m.how, session_.news());
   frames_.open_lane(std::make_unique<ws::lane>(std::move(m), std::move(job)));
 }
@@ -159,15 +161,16 @@ bool ws_conversation::judge_token(const std::string& lane, actors::request& r) {
 }
 
 void ws_conversation::on(ws::response_cancel& m) {
+  const auto id = job_named(m.response_id);
+  const std::string job = id ? id->text() : std::string();
   for (const auto& l : frames_.lanes()) {
-    if (l->id() == m.id || l->response_id() == m.response_id) return l->cancel();
+    if (l->id() == m.id || l->response_id() == job) return l->cancel();
   }
   if (!m.id.empty()) {
     if (!frames_.is_over(m.id)) say_error(unknown_response(m.id, "id"));
     return;
   }
-  // It may be a job whose own socket is gone.
-  const auto id = core::job_id::parse(m.response_id);
+  // It may be a job whose own socket is gone, or of an answer over HTTP.
   if (!id) return say_error(unknown_response({}, "response_id"));
   hub_.server().service.cancel_job(how_.from.who, *id, hub_.executor(),
                                    [this, session = session_.weak()](auto found) {

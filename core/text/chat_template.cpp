@@ -37,6 +37,14 @@ json::object variables_of(const conversation& c) {
   return out;
 }
 
+void developers_to_system(json::array& messages) {
+  for (json::value& m : messages) {
+    auto* o = m.if_object();
+    json::value* role = o ? o->if_contains("role") : nullptr;
+    if (role && *role == "developer") *role = "system";
+  }
+}
+
 }  // namespace
 
 std::shared_ptr<const chat_template> chat_template::chatml() {
@@ -73,7 +81,7 @@ result<std::shared_ptr<const chat_template>> chat_template::load(const std::stri
 void chat_template::add(std::string name, std::string_view source) {
   auto program = jinja::program::compile(source);
   if (program) {
-    programs_.push_back({std::move(name), std::move(*program)});
+    programs_.push_back({std::move(name), std::move(*program), source.find("developer") != source.npos});
   } else if (!fault_) {
     fault_ = make_error(errc::not_supported,
                         "messages cannot be taken: the model's chat template ({}) does not compile: {}. Send "
@@ -83,28 +91,29 @@ void chat_template::add(std::string name, std::string_view source) {
 }
 
 // The template `tool_use` serves conversations with tools, `rag` those with documents, `default` all others.
-const jinja::program* chat_template::choose(const conversation& c) const {
-  const auto find = [&](std::string_view name) -> const jinja::program* {
+const chat_template::named* chat_template::choose(const conversation& c) const {
+  const auto find = [&](std::string_view name) -> const named* {
     const auto at = std::ranges::find(programs_, name, &named::name);
-    return at == programs_.end() ? nullptr : at->program.get();
+    return at == programs_.end() ? nullptr : &*at;
   };
-  const jinja::program* chosen = nullptr;
+  const named* chosen = nullptr;
   if (!c.tools.is_null()) chosen = find("tool_use");
   if (!chosen && !c.documents.is_null()) chosen = find("rag");
   return chosen ? chosen : find("default");
 }
 
 result<jinja::rendering> chat_template::run(const conversation& c, std::chrono::local_seconds now) const {
-  const jinja::program* program = choose(c);
-  if (!program) {
+  const named* chosen = choose(c);
+  if (!chosen) {
     std::string names;
     for (const named& n : programs_) names += (names.empty() ? "" : ", ") + n.name;
     return make_error(errc::not_supported,
                       "the model's chat templates ({}) have none for this conversation: 'default' is missing",
                       names);
   }
-  const json::object variables = variables_of(c);
-  auto made = program->render({variables, tokens_, now});
+  json::object variables = variables_of(c);
+  if (!chosen->knows_developer) developers_to_system(variables["messages"].as_array());
+  auto made = chosen->program->render({variables, tokens_, now});
   if (made && c.continue_final_message)
     if (auto cut = end_at_final_message(c, *made); !cut) return cut.error();
   return made;

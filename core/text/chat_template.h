@@ -40,6 +40,8 @@ class chat_template {
   // A content that is a list of parts is given to the template as the list that it is. If the template fails
   // on it, and does not refuse it by raise_exception(), each list is made one string and the conversation is
   // rendered once more.
+  //
+  // A template whose source does not have the word `developer` gets messages of this role as `system`.
   result<jinja::rendering> render(const conversation& c, std::chrono::local_seconds now) const;
   // The prompt as ids. Control tokens are recognised in the template's own text, not in what came from the
   // client. The tokenizer adds no tokens of its own, such as BOS: the template writes them.
@@ -57,9 +59,10 @@ class chat_template {
   struct named {
     std::string name;
     std::shared_ptr<const jinja::program> program;
+    bool knows_developer;
   };
   result<> check_variables(const conversation& c) const;
-  const jinja::program* choose(const conversation& c) const;
+  const named* choose(const conversation& c) const;
   result<jinja::rendering> run(const conversation& c, std::chrono::local_seconds now) const;
   void add(std::string name, std::string_view source);
 

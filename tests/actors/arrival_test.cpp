@@ -151,6 +151,82 @@ TEST_CASE("arrival: choices that are all cancelled are not tokenised") {
   CHECK(r.entered.empty());
 }
 
+TEST_CASE(
+    "arrival: several prompts enter together, each tokenised once, with its choices as if it were alone") {
+  arrival_rig r(4, 4, {.queue = 4, .queue_tokens = 104});
+  r.a.asked.more_inputs.emplace_back(prompt_ids{7, 8, 9});
+  r.a.bring_in();
+  r.run();
+  CHECK(r.text->texts == 1);
+  REQUIRE(r.entered.size() == 4);
+  for (std::uint32_t i = 0; i < 4; ++i) {
+    CAPTURE(i);
+    CHECK(r.entered[i].id == core::job_id{i, i});
+    CHECK(r.entered[i].sampling.choice == i % 2);
+    CHECK(r.entered[i].prompt.size() == (i < 2 ? 100 : 3));
+    CHECK(r.a.choices[i]->prompt_text == nullptr);
+  }
+  // 103 tokens wait: one more fills the 104
+  CHECK(r.free_places() == 1);
+  r.a.choices[0]->prompt->computed();
+  CHECK(r.free_places() == 3);  // the four places that are left, less the one that was taken above
+}
+
+TEST_CASE("arrival: of several prompts the one that is wrong is named, and none enters") {
+  arrival_rig r(3);
+  r.a.asked.input_param = "prompt";
+  r.a.asked.more_inputs.emplace_back(std::string("fine"));
+  r.a.asked.more_inputs.emplace_back(prompt_ids{1, 1000});
+  r.a.bring_in();
+  r.run();
+  CHECK(r.entered.empty());
+  for (const auto& s : r.a.choices) {
+    REQUIRE(s->now == phase::refused);
+    CHECK(s->why_refused.code == core::errc::invalid_param);
+    CHECK(s->why_refused.param == "prompt[2]");
+  }
+  CHECK(r.free_places() == 8);
+}
+
+TEST_CASE("arrival: of several prompts those that are cancelled are not tokenised") {
+  arrival_rig r(4);
+  r.a.asked.more_inputs.emplace_back(std::string("second"));
+  r.a.choices[0]->cancel(core::finish_reason::cancel);
+  r.a.choices[1]->cancel(core::finish_reason::cancel);
+  r.run();
+  r.a.bring_in();
+  CHECK(r.text->texts == 1);
+  REQUIRE(r.entered.size() == 2);
+  CHECK(r.entered[0].prompt.size() == 6);
+  CHECK(r.entered[0].id == core::job_id{2, 2});
+}
+
+TEST_CASE("arrival: with echo each choice has its prompt's text, as it was written or as its ids spell it") {
+  arrival_rig r(4);
+  r.a.asked.echo = true;
+  r.a.asked.input = std::string("as written");
+  r.a.asked.more_inputs.emplace_back(prompt_ids{104, 105, 500});
+  r.a.bring_in();
+  r.run();
+  REQUIRE(r.entered.size() == 4);
+  for (int i = 0; i < 2; ++i) {
+    CHECK(*r.a.choices[i]->prompt_text == "as written");
+    CHECK(*r.a.choices[2 + i]->prompt_text == "w104 w105 w500 ");
+  }
+}
+
+TEST_CASE("arrival: what a job's parameters take is counted, once for each job") {
+  const auto held = [](std::size_t biases) {
+    arrival_rig r(3);
+    const auto account = std::make_shared<core::memory_account>();
+    r.a.memory = core::memory_hold(account);
+    for (std::size_t i = 0; i < biases; ++i) r.a.asked.sampling.logit_bias.emplace_back(i, 1.0);
+    r.a.bring_in();
+    return account->used();
+  };
+  CHECK(held(100) - held(0) == 3 * 100 * sizeof(std::pair<core::token_id, float>));
+}
+
 TEST_CASE("arrival: what throws in the middle gives back the places of those that have not entered") {
   arrival_rig r(3, 4, {.queue = 0});
   r.room_in_mailbox = 1;

@@ -198,6 +198,32 @@ TEST_CASE("jobs are listed while they live, remembered when they ended, and canc
   }
 }
 
+TEST_CASE("an answer's id cancels all its choices, another choice's id that one alone") {
+  service_fixture f("rate=100");
+  f.load();
+  auto asked = ask("x", 1000000);
+  asked.more_inputs.emplace_back(std::string("y"));
+  const auto all = f.service->submit(std::move(asked), 2, f.io.get_executor(), [] {});
+  REQUIRE(all.size() == 4);
+  f.await_stats([](const auto& st) { return st.engine.decoding == 4; });
+  const auto cancel = [&](const core::job_id& id) {
+    std::optional<std::optional<actors::job_view>> gone;
+    f.service->cancel_job({}, id, f.io.get_executor(), [&](auto v) { gone = std::move(v); });
+    f.run_until([&] { return gone.has_value(); });
+    REQUIRE(gone->has_value());
+    CHECK((*gone)->id == id);
+    CHECK((*gone)->state == "finished");
+    CHECK((*gone)->finish_reason == "cancel");
+  };
+  cancel(all[2]->id());
+  CHECK(all[2]->state() == phase::done);
+  for (const int i : {0, 1, 3}) CHECK(all[i]->state() == phase::running);
+  all[0]->cancel();  // the first has ended, and its id still names the answer
+  f.run_to_end(all[0]);
+  cancel(all[0]->id());
+  for (const auto& job : all) CHECK(job->state() == phase::done);  // the reply came after the last of them
+}
+
 TEST_CASE("draining takes no new job and tells when the last one has ended") {
   service_fixture f("rate=200");
   f.load();

@@ -1,8 +1,9 @@
-// Any bytes as a request target, Host, Origin, subprotocol list, Authorization or Sec-WebSocket-Key header,
-// or as a file of keys.
+// Any bytes as a request target, id of an answer, Host, Origin, subprotocol list, Authorization or
+// Sec-WebSocket-Key header, or as a file of keys.
 #include <cstddef>
 #include <cstdint>
 
+#include "net/answer_id.h"
 #include "net/api_keys.h"
 #include "net/handshake.h"
 #include "net/router.h"
@@ -15,6 +16,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   (void)host_allowed(text, "127.0.0.1", allowed);
   (void)origin_allowed(text, "127.0.0.1:8080", allowed);
   (void)parse_protocols(text);
+  (void)job_named(text);
   (void)is_websocket_key(text);
   static const key_ring keys(allowed);
   if (auto key = bearer_of(text)) (void)keys.identity_of(*key);

@@ -290,7 +290,7 @@ TEST_CASE("anthropic: after the event of an error there is none") {
   auto how = outcome_of(core::finish_reason::error);
   how.fault = core::error{core::errc::internal, "broken", ""};
   std::string out;
-  w.error(out, *how.fault);
+  w.fail(out, *how.fault);
   w.end(out, std::span(&how, 1));
   const auto events = events_of(out);
   REQUIRE(events.size() == 1);

@@ -213,7 +213,7 @@ std::string upgrade(std::string_view headers) {
 const refused_request refused_requests[] = {
     {400, "invalid_param", as_is, post("/v1/completions", "{")},
     {400, "invalid_param", as_is, post("/v1/completions", R"({"prompt":"x","n":0})")},
-    {400, "invalid_param", as_is, post("/v1/completions", R"({"prompt":["x","y"]})")},
+    {400, "invalid_param", as_is, post("/v1/completions", R"({"prompt":["x",5]})")},
     {400, "invalid_param", as_is, post("/v1/completions", std::string(65, '[') + std::string(65, ']'))},
     {400, "prompt_too_long", [](server_options& o) { o.sim += ",ctx=2"; },
      post("/v1/completions", R"({"prompt":"hello"})")},

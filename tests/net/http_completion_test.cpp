@@ -6,6 +6,7 @@
 #include "tests/support/http_client.h"
 #include "tests/support/raw_client.h"
 #include "tests/support/server_fixture.h"
+#include "tests/support/ws_client.h"
 
 using namespace weir;
 using namespace weir::tests;
@@ -23,6 +24,18 @@ std::vector<std::string> events_of(std::string_view body) {
     body.remove_prefix(end + 2);
   }
   return out;
+}
+
+// The text of each choice of a stream.
+std::vector<std::string> streamed_texts(std::string_view body, std::size_t choices) {
+  std::vector<std::string> texts(choices);
+  for (const auto& e : events_of(body)) {
+    if (e == "[DONE]") continue;
+    const auto event = boost::json::parse(e);
+    for (const auto& c : event.at("choices").as_array())
+      texts.at(c.at("index").to_number<std::size_t>()) += c.at("text").as_string();
+  }
+  return texts;
 }
 
 }  // namespace
@@ -119,7 +132,8 @@ TEST_CASE("http: a completion is the job's text, with ids if asked, and its usag
   auto o = a.json();
   CHECK(o.at("object") == "text_completion");
   CHECK(o.at("model") == "sim");
-  CHECK(o.at("id").as_string().size() == 32);
+  CHECK(o.at("id").as_string().starts_with("cmpl-"));
+  CHECK(o.at("system_fingerprint").as_string().starts_with("fp_"));
   CHECK(o.at("choices").at(0).at("text") == json_text(sim_text(7, 50)));
   CHECK(o.at("choices").at(0).at("finish_reason") == "length");
   CHECK(o.at("choices").at(0).at("token_ids").as_array().size() == 50);
@@ -132,6 +146,9 @@ TEST_CASE("http: a completion is the job's text, with ids if asked, and its usag
   auto chat = c.post("/v1/chat/completions",
                      R"({"messages":[{"role":"user","content":"hi"}],"max_tokens":4,"seed":2})");
   CHECK(chat.json().at("object") == "chat.completion");
+  CHECK(chat.json().at("id").as_string().starts_with("chatcmpl-"));
+  CHECK(chat.json().at("system_fingerprint") == o.at("system_fingerprint"));
+  CHECK(chat.json().at("choices").at(0).at("message").at("refusal").is_null());
   CHECK(chat.json().at("choices").at(0).at("message").at("content") == json_text(sim_text(2, 4)));
 }
 
@@ -142,7 +159,7 @@ TEST_CASE("http: a streamed completion's pieces join to the same text, then usag
       "stream_options":{"include_usage":true},"return_token_ids":true})");
   REQUIRE(a.status == 200);
   CHECK(a.header("Content-Type") == "text/event-stream");
-  CHECK(a.header("Cache-Control") == "no-cache");
+  CHECK(a.header("Cache-Control") == "no-store");
   CHECK(a.header("X-Accel-Buffering") == "no");
   auto events = events_of(a.body());
   REQUIRE(events.size() >= 3);
@@ -175,6 +192,121 @@ TEST_CASE("http: a streamed completion's pieces join to the same text, then usag
     said += std::string_view(boost::json::parse(e).at("choices").at(0).at("delta").at("content").as_string());
   }
   CHECK(said == sim_text(2, 4));
+}
+
+TEST_CASE("http: several prompts are answered in their order, each as if it were alone") {
+  server_fixture f;
+  http_client c(f.port());
+  const auto alone = c.post("/v1/completions", R"({"prompt":"a","max_tokens":5,"n":2,"seed":7})").json();
+  const std::string body = R"({"prompt":["a","bc",[104,105,106]],"max_tokens":5,"n":2,"seed":7)";
+  const auto whole = c.post("/v1/completions", body + "}").json();
+  REQUIRE(whole.at("choices").as_array().size() == 6);
+  std::vector<std::string> texts;
+  for (int i = 0; i < 6; ++i) {
+    CHECK(whole.at("choices").at(i).at("index") == i);
+    CHECK(whole.at("choices").at(i).at("text") == alone.at("choices").at(i % 2).at("text"));
+    texts.emplace_back(whole.at("choices").at(i).at("text").as_string());
+  }
+  CHECK(whole.at("usage").at("prompt_tokens") == 1 + 2 + 3);
+  CHECK(whole.at("usage").at("completion_tokens") == 30);
+  CHECK(streamed_texts(c.post("/v1/completions", body + R"(,"stream":true})").body(), 6) == texts);
+
+  const auto wrong = c.post("/v1/completions", R"({"prompt":["a",[1,5000]],"max_tokens":5})");
+  CHECK(wrong.status == 400);
+  CHECK(wrong.error().at("param") == "prompt[1]");
+}
+
+TEST_CASE("http: with echo the prompt's text stands before each answer, streamed or not") {
+  server_fixture f;
+  http_client c(f.port());
+  const std::string body =
+      R"({"prompt":["say \"hi\" ",[104,105,32]],"max_tokens":3,"n":2,"seed":7,"echo":true)";
+  const std::string first = "say \"hi\" " + sim_text(7, 3), second = "w104 w105 w032 " + sim_text(7, 3);
+  const std::vector<std::string> want = {first, first, second, second};
+  const auto whole = c.post("/v1/completions", body + "}").json();
+  std::vector<std::string> texts;
+  for (const auto& choice : whole.at("choices").as_array()) texts.emplace_back(choice.at("text").as_string());
+  CHECK(texts == want);
+  CHECK(whole.at("usage").at("completion_tokens") == 12);
+  CHECK(streamed_texts(c.post("/v1/completions", body + R"(,"stream":true})").body(), 4) == want);
+}
+
+TEST_CASE("http: a stream that has nothing to say sends comments, and one that has sends none") {
+  server_options o;
+  o.sim = "rate=100,prefill=0.001";  // the first token comes in a quarter of an hour
+  o.net.limits.sse_keep_alive = std::chrono::milliseconds(100);
+  server_fixture f(o);
+  http_client c(f.port());
+  c.send(c.request("POST", "/v1/chat/completions",
+                   R"({"messages":[{"role":"user","content":"hi"}],"max_tokens":1,"stream":true})", {}));
+  const std::string begun = c.read_until(": keep-alive\n\n") + c.read_until(": keep-alive\n\n");
+  CHECK(begun.find("\"role\":\"assistant\"") != begun.npos);
+  c.drop();
+  f.until_quiet();
+
+  o.sim = "rate=1000,prefill=100000000";
+  o.net.limits.sse_keep_alive = std::chrono::milliseconds(60'000);
+  server_fixture quick(o);
+  http_client other(quick.port());
+  const auto a = other.post("/v1/completions", R"({"prompt":"x","max_tokens":500,"stream":true})");
+  CHECK(a.body().find(": keep-alive") == std::string::npos);
+}
+
+TEST_CASE("http: a choice that fails ends the answer: an error as data, or the status") {
+  server_options o;
+  o.sim = "rate=5000,prefill=100000000,fault=sampler@20";
+  for (const bool stream : {true, false}) {
+    server_fixture f(o);
+    http_client c(f.port());
+    const auto a = c.post("/v1/completions",
+                          fmt::format(R"({{"prompt":"x","max_tokens":100000,"n":2,"stream":{}}})", stream));
+    CHECK(a.status == (stream ? 200 : 500));
+    if (!stream) {
+      CHECK(a.error().at("type") == "server_error");
+    } else {
+      const auto events = events_of(a.body());
+      REQUIRE(events.size() > 2);
+      CHECK(events.back() == "[DONE]");
+      const auto error = boost::json::parse(events[events.size() - 2]).at("error");
+      CHECK(error.at("type") == "server_error");
+      CHECK(error.at("code") == "internal");
+      for (std::size_t i = 0; i + 2 < events.size(); ++i)
+        CHECK(boost::json::parse(events[i]).at("choices").at(0).at("finish_reason").is_null());
+    }
+    f.until_quiet();  // the other choice was cancelled
+  }
+}
+
+TEST_CASE("http: the answer's id, with its prefix or without, names it in /v1/jobs and over a socket") {
+  const std::string by = GENERATE("DELETE", "DELETE, bare", "response.cancel", "response.cancel, bare");
+  CAPTURE(by);
+  server_fixture f(slow());
+  http_client c(f.port()), other(f.port());
+  c.send(c.request("POST", "/v1/chat/completions",
+                   R"({"messages":[{"role":"user","content":"hi"}],"max_tokens":100000,"n":3,"stream":true})",
+                   {}));
+  const std::string first = c.read_until("\n\n");
+  std::string id = first.substr(first.find("chatcmpl-"));
+  id = id.substr(0, id.find('"'));
+  const std::string bare = id.substr(std::string_view("chatcmpl-").size());
+  CHECK(other.get("/v1/jobs/" + id).json().at("id") == json_text(bare));
+  CHECK(other.get("/v1/jobs/" + bare).json().at("id") == json_text(bare));
+  CHECK(other.get("/v1/jobs/job-" + bare).status == 404);
+  const std::string named = by.ends_with("bare") ? bare : id;
+  if (by.starts_with("DELETE")) {
+    const auto gone = other.ask("DELETE", "/v1/jobs/" + named, {}, {});
+    CHECK(gone.json().at("id") == json_text(bare));
+    CHECK(gone.json().at("finish_reason") == "cancel");
+  } else {
+    ws_client socket(f.port());
+    socket.read("session.created");
+    socket.send(fmt::format(R"({{"type":"response.cancel","response_id":"{}"}})", named));
+    f.until_quiet();
+  }
+  const std::string rest = c.read_until("[DONE]");
+  std::size_t cancelled = 0;
+  for (auto at = rest.find("\"cancel\""); at != rest.npos; at = rest.find("\"cancel\"", at + 1)) ++cancelled;
+  CHECK(cancelled == 3);
 }
 
 TEST_CASE("http: a refused stream is a status, not an event") {

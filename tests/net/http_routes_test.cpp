@@ -87,7 +87,7 @@ TEST_CASE("http: DELETE ends a job, answers with its last state, and again") {
   const auto jobs = other.get("/v1/jobs").json().at("jobs").as_array();
   REQUIRE(jobs.size() == 1);
   const std::string id(jobs[0].at("id").as_string());
-  CHECK(first.find("\"id\":\"" + id + "\"") != std::string::npos);
+  CHECK(first.find("\"id\":\"cmpl-" + id + "\"") != std::string::npos);
   f.until([&] { return other.get("/v1/jobs/" + id).json().at("state") == "decoding"; });
   auto gone = other.ask("DELETE", "/v1/jobs/" + id, {}, {});
   CHECK(gone.status == 200);

@@ -100,8 +100,8 @@ struct two_keys {
   two_keys() : f(options()), first(f.port()), second(f.port()) {
     first.send(first.request("POST", "/v1/completions",
                              R"({"prompt":"x","max_tokens":1000000,"stream":true})", authorization("first")));
-    const auto said = first.read_until("\"id\":\"");
-    id = (said + first.read_until("\"object\"")).substr(said.find("\"id\":\"") + 6, 32);
+    const auto said = first.read_until("\"object\"");
+    id = said.substr(said.find("\"id\":\"cmpl-") + 11, 32);
     f.until([&] { return state() == "decoding"; });
   }
   static server_options options() {

@@ -3,6 +3,7 @@
 #include <boost/json/parse.hpp>
 #include <catch2/catch.hpp>
 
+#include "net/answer_id.h"
 #include "net/reply.h"
 
 using namespace weir;
@@ -52,13 +53,24 @@ TEST_CASE("openai: a bad body is refused naming the field") {
       {"{}", "prompt", "missing"},
       {R"({"prompt":null})", "prompt", "must be"},
       {R"({"prompt":5})", "prompt", "must be"},
-      {R"({"prompt":["a","b"]})", "prompt", "not supported yet"},
-      {R"({"prompt":[[1],[2]]})", "prompt", "not supported yet"},
+      {R"({"prompt":["a",5]})", "prompt[1]", "must be a string or token ids, not a number"},
+      {R"({"prompt":[[1],["a"]]})", "prompt[1]", "integer"},
+      {R"({"prompt":[[1],[-1]]})", "prompt[1]", "prompt[1][0]: -1 is not a token id"},
+      {R"({"prompt":["a",null]})", "prompt[1]", "must be"},
       {R"({"prompt":[1,"a"]})", "prompt", "integer"},
       {R"({"prompt":"x","max_tokens":"5"})", "max_tokens", "integer"},
       {R"({"prompt":"x","n":65})", "n", "[1, 64]"},
-      {R"({"prompt":"x","best_of":2})", "best_of", "not supported yet"},
-      {R"({"prompt":"x","echo":true})", "echo", "not supported yet"},
+      {R"({"prompt":"x","best_of":2})", "best_of", "unless it is n, which is 1"},
+      {R"({"prompt":"x","best_of":1,"n":2})", "best_of", "unless it is n, which is 2"},
+      {R"({"prompt":"x","best_of":0})", "best_of", "at least 1"},
+      {R"({"prompt":"x","echo":"yes"})", "echo", "true or false"},
+      {R"({"prompt":"x","echo":true,"logprobs":1})", "logprobs", "not supported yet"},
+      {R"({"prompt":"x","store":true})", "store", "not supported yet"},
+      {R"({"prompt":"x","service_tier":"priority"})", "service_tier", "there is one tier"},
+      {R"({"prompt":"x","service_tier":1})", "service_tier", "string"},
+      {R"({"prompt":"x","user":5})", "user", "user must be a string, not a number"},
+      {R"({"prompt":"x","metadata":"a"})", "metadata", "metadata must be an object, not a string"},
+      {R"({"prompt":"x","max_completion_tokens":5})", "max_completion_tokens", "unknown field"},
       {R"({"prompt":"x","suffix":"y"})", "suffix", "not supported yet"},
       {R"({"prompt":"x","logprobs":0})", "logprobs", "not supported yet"},
       {R"({"prompt":"x","stream":"yes"})", "stream", "true or false"},
@@ -66,7 +78,9 @@ TEST_CASE("openai: a bad body is refused naming the field") {
       {R"({"prompt":"x","stream":true,"stream_options":{"include_usage":1}})", "stream_options.include_usage",
        "true"},
       {R"({"prompt":"x","stream":true,"stream_options":{"other":true}})", "stream_options.other",
-       "not supported yet"},
+       "unknown field 'stream_options.other'"},
+      {R"({"prompt":"x","stream":true,"stream_options":{"include_obfuscation":true}})",
+       "stream_options.include_obfuscation", "not supported yet"},
       {R"({"prompt":"x","stream_options":{"include_usage":true}})", "stream_options", "stream:true"},
       {R"({"prompt":"x","temprature":1})", "temprature", "unknown field"},
       {R"({"prompt":"x","messages":[]})", "messages", "unknown field"},
@@ -97,7 +111,88 @@ TEST_CASE("openai: a chat takes messages, and max_completion_tokens") {
     REQUIRE(!r);
     CHECK(r.error().param == "messages");
   }
-  CHECK(!openai::parse(dialect::completion, R"({"prompt":"x","max_completion_tokens":9})"));
+}
+
+TEST_CASE("openai: a chat's fields that are refused, by name") {
+  const std::string said = R"("messages":[{"role":"user","content":"hi"}])";
+  const struct {
+    std::string body, param, says;
+  } rows[] = {
+      {R"("messages":[{"role":"user","content":"a"},{"role":"king","content":"b"}])", "messages",
+       "messages[1].role must be system, developer, user, assistant or tool, not 'king'"},
+      {R"("messages":[{"role":"assistant","content":"a","refusal":"no"}])", "messages",
+       "messages[0].refusal is not supported yet"},
+      {R"("messages":[{"role":"user","content":[{"type":"image_url","image_url":{"url":"x"}}]}])", "messages",
+       "parts of type 'image_url' are not supported yet"},
+      {said + R"(,"max_tokens":5,"max_completion_tokens":6)", "max_completion_tokens", "set one of them"},
+      {said + R"(,"parallel_tool_calls":false)", "parallel_tool_calls", "not supported yet"},
+      {said + R"(,"echo":true)", "echo", "unknown field"},
+      {said + R"(,"prompt":"x")", "prompt", "unknown field"},
+  };
+  for (const auto& r : rows) {
+    CAPTURE(r.body);
+    const auto p = openai::parse(dialect::chat, "{" + r.body + "}");
+    REQUIRE(!p);
+    CHECK(p.error().code == core::errc::invalid_param);
+    CHECK(p.error().param == r.param);
+    CHECK_THAT(p.error().message, Catch::Contains(r.says));
+  }
+}
+
+TEST_CASE("openai: fields that change nothing are taken, and so are an assistant's own answers") {
+  const auto p = openai::parse(dialect::chat, R"({"messages":[{"role":"developer","content":"d","name":"n"},
+      {"role":"assistant","content":"a","refusal":null,"annotations":[],"audio":null,"function_call":null},
+      {"role":"tool","tool_call_id":"1","content":"t"},{"role":"user","content":"hi"}],
+      "user":"u","metadata":{"a":"b"},"store":false,"service_tier":"auto","safety_identifier":"s",
+      "prompt_cache_key":"k","prompt_cache_retention":"24h","parallel_tool_calls":true,"n":2,"best_of":2,
+      "max_tokens":5,"max_completion_tokens":5,"modalities":["text"],"logprobs":false,"top_logprobs":0,
+      "verbosity":"medium","response_format":{"type":"text"},"stream":true,
+      "stream_options":{"include_usage":null,"include_obfuscation":false,"continuous_usage_stats":false}})");
+  INFO((p ? "" : p.error().message));
+  REQUIRE(p.has_value());
+  CHECK(p->n == 2);
+  CHECK(p->request.max_tokens == 5);
+  CHECK_FALSE(p->include_usage);
+}
+
+TEST_CASE("openai: a list of prompts is several prompts, of text or of ids, and not too many") {
+  const auto texts = openai::parse(dialect::completion, R"({"prompt":["a","b","c"],"echo":true})");
+  REQUIRE(texts.has_value());
+  CHECK(std::get<std::string>(texts->request.input) == "a");
+  REQUIRE(texts->request.more_inputs.size() == 2);
+  CHECK(std::get<std::string>(texts->request.more_inputs[1]) == "c");
+  CHECK(texts->request.echo);
+  const auto ids = openai::parse(dialect::completion, R"({"prompt":[[1,2],[3]]})");
+  REQUIRE(ids.has_value());
+  CHECK(std::get<actors::prompt_ids>(ids->request.input) == actors::prompt_ids{1, 2});
+  CHECK(std::get<actors::prompt_ids>(ids->request.more_inputs.at(0)) == actors::prompt_ids{3});
+  const auto one = openai::parse(dialect::completion, R"({"prompt":["a"]})");
+  REQUIRE(one.has_value());
+  CHECK(one->request.more_inputs.empty());
+
+  const auto prompts = [](std::size_t count, int n) {
+    std::string list;
+    for (std::size_t i = 0; i < count; ++i) list += i == 0 ? R"("x")" : R"(,"x")";
+    return openai::parse(dialect::completion, fmt::format(R"({{"prompt":[{}],"n":{}}})", list, n));
+  };
+  CHECK(prompts(openai::most_choices_in_all, 1).has_value());
+  CHECK(prompts(openai::most_choices_in_all / 64, 64).has_value());
+  const auto many = prompts(openai::most_choices_in_all / 64 + 1, 64);
+  REQUIRE(!many);
+  CHECK(many.error().param == "prompt");
+  CHECK(many.error().message == "5 prompts with 64 choices each are over 256 choices");
+}
+
+TEST_CASE("openai: an answer's id is its first job's, with the prefix of the route") {
+  const core::job_id id{0x0123456789abcdef, 0xfedcba9876543210};
+  CHECK(openai::id_of(dialect::chat, id) == "chatcmpl-0123456789abcdeffedcba9876543210");
+  CHECK(openai::id_of(dialect::completion, id) == "cmpl-0123456789abcdeffedcba9876543210");
+  for (const char* prefix : {"", "chatcmpl-", "cmpl-", "resp_", "msg_"})
+    CHECK(job_named(prefix + id.text()) == id);
+  for (const char* prefix : {"cmpl", "chatcmpl-cmpl-", "CMPL-", "job-", " "})
+    CHECK_FALSE(job_named(prefix + id.text()).has_value());
+  CHECK_FALSE(job_named("cmpl-").has_value());
+  CHECK_FALSE(job_named("").has_value());
 }
 
 TEST_CASE("openai: a key that is there twice is refused by name, wherever it stands") {
@@ -138,7 +233,7 @@ TEST_CASE("openai: names that come back in an error are no longer than 64 bytes"
   CHECK(unknown.param == cut);
   CHECK(unknown.message == "unknown field '" + cut + "'");
   const auto option = completion(R"("stream":true,"stream_options":{")" + longest + "\":true}").error();
-  CHECK(option.message == "stream_options." + cut + " is not supported yet");
+  CHECK(option.message == "unknown field 'stream_options." + cut + "'");
   CHECK(openai::parse_tokenize(R"({"text":"x",")" + longest + "\":1}").error().param == cut);
   CHECK(completion("\"" + longest + "\":1,\"" + longest + "\":1").error().param == cut);
 }
@@ -183,11 +278,13 @@ TEST_CASE("openai: a response object has text, reason, ids if asked, and usage")
   how.cached_tokens = 1;
   const std::vector<openai::choice> two = {{"a\"b", std::vector<core::token_id>{7, 8}, how},
                                            {"c", std::nullopt, how}};
-  auto o = boost::json::parse(openai::response_body(dialect::completion, "id1", 12, "m", two)).as_object();
+  const openai::answer_head head{"id1", 12, "m", "fp_1"};
+  auto o = boost::json::parse(openai::response_body(dialect::completion, head, two, 2)).as_object();
   CHECK(o.at("id") == "id1");
   CHECK(o.at("object") == "text_completion");
   CHECK(o.at("created") == 12);
   CHECK(o.at("model") == "m");
+  CHECK(o.at("system_fingerprint") == "fp_1");
   auto choice = o.at("choices").at(0);
   CHECK(choice.at("text") == "a\"b");
   CHECK(choice.at("finish_reason") == "stop");
@@ -196,19 +293,30 @@ TEST_CASE("openai: a response object has text, reason, ids if asked, and usage")
   CHECK(o.at("choices").at(1).at("text") == "c");
   CHECK(o.at("usage") == boost::json::parse(R"({"prompt_tokens":3,"completion_tokens":4,"total_tokens":7,
                                                "prompt_tokens_details":{"cached_tokens":1}})"));
+  const auto two_prompts = boost::json::parse(openai::response_body(dialect::completion, head, two, 1));
+  CHECK(two_prompts.at("usage").at("prompt_tokens") == 6);
+  CHECK(two_prompts.at("usage").at("completion_tokens") == 4);
+  CHECK(two_prompts.at("usage").at("prompt_tokens_details").at("cached_tokens") == 2);
   const std::vector<openai::choice> one = {{"x", std::nullopt, how}};
-  auto chat = boost::json::parse(openai::response_body(dialect::chat, "id1", 12, "m", one));
+  auto chat = boost::json::parse(openai::response_body(dialect::chat, {"id1", 12, "m", ""}, one));
+  CHECK(chat.at("system_fingerprint").is_null());
   CHECK(chat.at("object") == "chat.completion");
   CHECK(chat.at("choices").at(0).at("message") ==
-        boost::json::parse(R"({"role":"assistant","content":"x"})"));
+        boost::json::parse(R"({"role":"assistant","content":"x","refusal":null})"));
   CHECK(!chat.at("choices").at(0).as_object().contains("token_ids"));
 }
 
 TEST_CASE("openai: a stream's events are framed and carry their pieces") {
-  openai::event_writer w(dialect::completion, "id1", 12, "m", true);
+  const openai::answer_head head{"id1", 12, "m", "fp_1"};
+  openai::event_writer w(dialect::completion, head, true);
   std::string out;
   w.open(out, 0);
   CHECK(out.empty());
+  w.open(out, 2, "prompt\"");
+  CHECK(event(out).at("choices").at(0).at("index") == 2);
+  CHECK(event(out).at("choices").at(0).at("text") == "prompt\"");
+  CHECK(event(out).at("choices").at(0).at("finish_reason").is_null());
+  out.clear();
   w.piece(out, 0, "a\n", {}, "");
   auto first = event(out);
   CHECK(first.at("object") == "text_completion");
@@ -230,12 +338,17 @@ TEST_CASE("openai: a stream's events are framed and carry their pieces") {
   out.clear();
   w.close(out);
   CHECK(out == "data: [DONE]\n\n");
+  out.clear();
+  w.keep_alive(out);
+  CHECK(out == ": keep-alive\n\n");
 
-  openai::event_writer chat(dialect::chat, "id1", 12, "m", false);
+  openai::event_writer chat(dialect::chat, head, false);
   out.clear();
   chat.open(out, 1);
   CHECK(event(out).at("choices").at(0).at("index") == 1);
-  CHECK(event(out).at("choices").at(0).at("delta").at("role") == "assistant");
+  CHECK(event(out).at("choices").at(0).at("delta") ==
+        boost::json::parse(R"({"role":"assistant","content":"","refusal":null})"));
+  CHECK(event(out).at("system_fingerprint") == "fp_1");
   CHECK(!event(out).contains("usage"));
   out.clear();
   chat.piece(out, 0, "x", {}, "");

@@ -110,12 +110,24 @@ void check_row(const planned_name& p) {
       for (const std::string_view usual : {p.neutral, std::string_view("null")})
         CHECK(anthropic_message(member(name, usual)).has_value());
       return;
-    case place::message_member:
-      check_refused(chat(member("n", "1"), "," + member(name, "[]")), "messages", "messages[0]." + message);
-      check_refused(create(member("timing", "true"),
-                           fmt::format(R"([{{"role":"user","content":"hi",{}}}])", member(name, "[]"))),
-                    "invalid_param", "input", "input[0]." + message);
+    case place::stream_option: {
+      const auto with = [&](std::string_view value) {
+        return completion(R"("stream":true,"stream_options":{)" + member(name, value) + "}");
+      };
+      check_refused(with(R"("~")"), "stream_options." + name, "stream_options." + message);
+      CHECK(with(p.neutral).has_value());
+      CHECK(with("null").has_value());
+      return;
+    }
+    case place::message_member: {
+      const std::string odd = member(name, R"("~")");
+      check_refused(chat(member("n", "1"), "," + odd), "messages", "messages[0]." + message);
+      check_refused(
+          create(member("timing", "true"), fmt::format(R"([{{"role":"user","content":"hi",{}}}])", odd)),
+          "invalid_param", "input", "input[0]." + message);
+      CHECK(chat(member("n", "1"), "," + member(name, p.neutral)).has_value());
       CHECK(chat(member("n", "1"), "," + member(name, "null")).has_value());
+    }
   }
 }
 
@@ -157,9 +169,10 @@ TEST_CASE("planned: refusals of response.create say what they always said") {
 TEST_CASE("planned: refusals of frames and of OpenAI's bodies say what they always said") {
   check_refused(ws::parse(R"({"type":"response.nack","id":"a"})"), "unknown_type", "type",
                 "unknown type 'response.nack'");
-  check_refused(completion(R"("best_of":2)"), "best_of", "best_of is not supported yet");
+  check_refused(completion(R"("best_of":2)"), "best_of",
+                "best_of is not supported yet, unless it is n, which is 1");
   check_refused(completion(R"("best_of":0)"), "best_of", "best_of must be at least 1, not 0");
-  check_refused(completion(R"("echo":true)"), "echo", "echo is not supported yet");
+  check_refused(completion(R"("suffix":"x")"), "suffix", "suffix is not supported yet");
   check_refused(chat(R"("function_call":"auto")"), "function_call", "function_call is not supported yet");
   check_refused(chat(R"("n":1)", R"(,"function_call":{})"), "messages",
                 "messages[0].function_call is not supported yet");

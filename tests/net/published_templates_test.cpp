@@ -39,6 +39,20 @@ core::result<actors::request> over_http(const test::published_case& c) {
   return std::move(p->request);
 }
 
+// OpenAI's API knows five roles; over a socket a message may have any that its template knows.
+bool has_foreign_role(const test::published_case& c) {
+  return std::ranges::any_of(c.messages, [](const json::value& m) {
+    const json::value& role = m.at("role");
+    return role != "system" && role != "developer" && role != "user" && role != "assistant" && role != "tool";
+  });
+}
+
+void check_role_is_refused(const core::result<actors::request>& r) {
+  REQUIRE(!r);
+  CHECK(r.error().param == "messages");
+  CHECK_THAT(r.error().message, Catch::Contains("].role must be system, developer"));
+}
+
 void check_prompt(const core::chat_template& chat, const test::published_case& c,
                   const core::result<actors::request>& r) {
   REQUIRE(r.has_value());
@@ -69,7 +83,11 @@ TEST_CASE("published templates: each case gives its prompt over the socket and o
           core::chat_template::from_source(file.source, {{"bos_token", c.bos}, {"eos_token", c.eos}});
       REQUIRE(chat->fault() == nullptr);
       check_prompt(*chat, c, over_socket(c));
-      check_prompt(*chat, c, over_http(c));
+      if (has_foreign_role(c)) {
+        check_role_is_refused(over_http(c));
+      } else {
+        check_prompt(*chat, c, over_http(c));
+      }
       ++cases;
     }
   CHECK(cases >= files.size());

@@ -217,6 +217,20 @@ TEST_CASE("resume: a job has sixteen followers, and one more is too many until o
   }
 }
 
+TEST_CASE("resume: an id may have the prefix of an answer, and frames have it bare") {
+  server_fixture f(slow());
+  ws_client mine(f.port());
+  const auto id = begin(mine, R"("max_tokens":100000)");
+  lane_reader none;
+  ws_client other(f.port());
+  const auto resumed = resume_on(other, "resp_" + id, none);
+  CHECK(resumed.at("type") == "response.resumed");
+  CHECK(resumed.at("response_id") == json_text(id));
+  other.send(fmt::format(R"({{"type":"response.cancel","response_id":"msg_{}"}})", id));
+  CHECK(other.read("response.done").at("status") == "cancelled");
+  CHECK(mine.read("response.done").at("response_id") == json_text(id));
+}
+
 TEST_CASE("resume: another key's job is not found, and neither is one that was made over HTTP") {
   server_options o = slow();
   o.net.api_keys = {"one", "two"};

@@ -185,6 +185,15 @@ TEST_CASE("text parts go to the template as a list, and as one string where it f
   CHECK(rendered(*chat_template::chatml(), c) == "<|im_start|>user\nab<|im_end|>\n<|im_start|>assistant\n");
 }
 
+TEST_CASE("a developer's message is the system's for a template that does not have the word") {
+  conversation c;
+  c.messages.push_back(js::object{{"role", "developer"}, {"content", "be brief"}});
+  c.messages.push_back(js::object{{"role", "user"}, {"content", "I am a developer"}});
+  const std::string roles = "{% for m in messages %}[{{ m.role }}: {{ m.content }}]{% endfor %}";
+  CHECK(rendered(roles, c) == "[system: be brief][user: I am a developer]");
+  CHECK(rendered("{# developer #}" + roles, c) == "[developer: be brief][user: I am a developer]");
+}
+
 TEST_CASE("what a template raises is said as it stands") {
   const auto refused =
       chat_template::from_source("{{ raise_exception('roles must alternate') }}")->render(hello, noon);

@@ -1,0 +1,33 @@
+// event_source.js — reads server-sent events as the HTML standard says (section 9.2.6), which the browsers'
+// EventSource does too, but of the answer to any request.
+
+/** Yields {type, data} for each event and {comment} for each comment, as they arrive.
+ * @param {ReadableStream<Uint8Array>} body */
+export async function* events_of(body) {
+  let type = "";
+  let data = [];
+  for await (const line of lines_of(body)) {
+    if (line === "") {
+      if (data.length > 0) yield { type: type || "message", data: data.join("\n") };
+      type = "";
+      data = [];
+    } else if (line.startsWith(":")) {
+      yield { comment: line.slice(1).trim() };
+    } else {
+      const [, field, value] = /^([^:]*)(?:: ?(.*))?$/.exec(line);
+      if (field === "event") type = value ?? "";
+      if (field === "data") data.push(value ?? "");
+    }
+  }
+}
+
+async function* lines_of(body) {
+  const decoder = new TextDecoder();
+  let rest = "";
+  for await (const bytes of body) {
+    rest += decoder.decode(bytes, { stream: true });
+    const lines = rest.split(/\r\n|\n|\r(?!$)/);
+    rest = lines.pop();
+    yield* lines;
+  }
+}
