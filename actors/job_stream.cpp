@@ -65,10 +65,27 @@ job_stream::state_block::~state_block() {
 std::size_t job_stream::state_block::write(std::span<const core::token> tokens) {
   std::size_t n = 0;
   while (n < tokens.size() && queue.try_enqueue(tokens[n])) ++n;
+  return queued(n);
+}
+
+std::size_t job_stream::state_block::write_with_logprobs(std::span<const core::token> tokens,
+                                                         std::span<const core::draw_logprobs> logprobs) {
+  std::size_t n = 0;
+  while (n < tokens.size() && queue_with_logprobs->try_enqueue({tokens[n], logprobs[n]})) ++n;
+  return queued(n);
+}
+
+std::size_t job_stream::state_block::queued(std::size_t n) {
   pushed += static_cast<std::uint32_t>(n);
   if (const auto computed = std::exchange(prompt, nullptr)) computed->computed();
   if (n != 0 && out) out->add(*this);
   return n;
+}
+
+void job_stream::state_block::keep_logprobs(std::uint32_t top) {
+  queue_with_logprobs =
+      std::make_unique<moodycamel::ReaderWriterQueue<token_with_logprobs>>(std::size_t{queue_items});
+  log.keep_logprobs(top);
 }
 
 void job_stream::state_block::finish(const core::ending& how) {
@@ -116,6 +133,9 @@ void job_stream::state_block::read_news() {
     core::token t;
     while (queue.try_dequeue(t)) {
     }
+    token_with_logprobs with;
+    while (queue_with_logprobs && queue_with_logprobs->try_dequeue(with)) {
+    }
     return;
   }
   take_news_or_end();
@@ -141,15 +161,31 @@ void job_stream::state_block::take_news() {
   const auto count = static_cast<std::uint32_t>(word >> 1);
   const bool ended = word & 1;
   if (ended) text->limit(how_it_ended.shown_bytes);
-  for (core::token t; taken < count && queue.try_dequeue(t); ++taken) {
-    const bool whole = text->push(t.id, log.text());
-    log.append(t.id, std::chrono::duration_cast<std::chrono::microseconds>(t.at - created).count(), whole);
-  }
+  while (taken < count && take_token()) ++taken;
   count_log();
   if (!ended) return changed();
   text->flush(log.text());
   log.close();
   end(outcome_of(how_it_ended, created));
+}
+
+bool job_stream::state_block::take_token() {
+  if (!queue_with_logprobs) {
+    core::token t;
+    if (!queue.try_dequeue(t)) return false;
+    keep(t);
+    return true;
+  }
+  token_with_logprobs t;
+  if (!queue_with_logprobs->try_dequeue(t)) return false;
+  log.append_logprobs(t.logprobs);
+  keep(t.token);
+  return true;
+}
+
+void job_stream::state_block::keep(const core::token& t) {
+  const bool whole = text->push(t.id, log.text());
+  log.append(t.id, std::chrono::duration_cast<std::chrono::microseconds>(t.at - created).count(), whole);
 }
 
 void job_stream::state_block::count_log() noexcept {
@@ -251,6 +287,10 @@ void job_stream::resume() { s_->rest(std::nullopt); }
 const std::string& job_stream::model() const noexcept {
   static const std::string none;
   return s_->model ? s_->model->name : none;
+}
+
+std::shared_ptr<const core::tokenizer> job_stream::tokenizer() const noexcept {
+  return s_->model ? s_->model->tokenizer : nullptr;
 }
 
 void job_stream::text_of(std::uint32_t from, std::uint32_t to, std::string& out) const {

@@ -55,6 +55,8 @@ class job_stream : public std::enable_shared_from_this<job_stream> {
   const core::error& refusal() const;             // REQUIRES: state() == refused
   const outcome& ended() const;                   // REQUIRES: state() == done
   const std::string& model() const noexcept;      // the model that took it; empty before it is running
+  // The model's; null before it is running.
+  std::shared_ptr<const core::tokenizer> tokenizer() const noexcept;
   std::uint32_t queue_position() const noexcept;  // jobs queued ahead of it when it was admitted
 
   // Tokens that readers may show: up to the last one with which the text ends in a whole character.

@@ -178,6 +178,7 @@ void engine::state::list_draws(in_flight& step, const batch& work) {
     d.position = s.length();
     d.seed = s.chooser->params().seed;
     d.prompt_tokens = s.prompt_tokens();
+    d.top_logprobs = s.top_logprobs();
   }
 }
 
@@ -196,7 +197,8 @@ void engine::state::judge(in_flight step, time_point at) {
 }
 
 void engine::state::judge(sequence& s, const in_flight& step, time_point at) {
-  const drawn& got = step.results[s.take_draw()];
+  const std::uint32_t number = s.take_draw();
+  const drawn& got = step.results[number];
   if (got.fault) {
     close(s, finish_reason::error,
           make_error(errc::internal, "the model gave logits that are not finite at position {}", s.length()));
@@ -204,7 +206,8 @@ void engine::state::judge(sequence& s, const in_flight& step, time_point at) {
     return;
   }
   ++report.tokens;
-  if (!s.accept({got.id, at}, text)) {
+  const auto* logprobs = s.top_logprobs() < 0 ? nullptr : &device->logprobs_of(number);
+  if (!s.accept({got.id, at}, text, logprobs)) {
     close(s, s.how.reason);
     bad_endings = 0;
   } else if (s.fills_page()) {

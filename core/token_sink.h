@@ -1,10 +1,11 @@
 // token_sink.h — receives the output of a job from the engine: its tokens, then its ending.
 //
-// Thread safety: write() and finish() on the owner's thread only; abandoned() also on any thread that handles
-// the job before it is admitted. No call may block, allocate per token, or call back into the engine.
+// Thread safety: the writes and finish() on the owner's thread only; abandoned() also on any thread that
+// handles the job before it is admitted. No call may block, allocate per token, or call back into the engine.
 //
 // Invariants:
-//   1. write() is called only before finish(), and finish() exactly once for every job given to the engine.
+//   1. The writes are called only before finish(), and finish() exactly once for every job given to the
+//   engine.
 //   2. Tokens arrive in order and each once, whatever was withheld or preempted in between.
 #pragma once
 
@@ -17,6 +18,7 @@
 #include "core/clock.h"
 #include "core/error.h"
 #include "core/token.h"
+#include "kernels/logprobs.h"
 
 namespace weir::core {
 
@@ -52,6 +54,13 @@ class token_sink {
   // Takes as many tokens from the front of `tokens` as it has room for, and returns how many. The engine
   // offers the rest again in a later step.
   virtual std::size_t write(std::span<const token> tokens) = 0;
+
+  // The same for a job with job::top_logprobs, whose tokens all come here: logprobs[i] are those of
+  // tokens[i]. A sink that keeps no logprobs need not override it.
+  virtual std::size_t write_with_logprobs(std::span<const token> tokens,
+                                          [[maybe_unused]] std::span<const kernels::draw_logprobs> logprobs) {
+    return write(tokens);
+  }
 
   // The job has ended; nothing follows.
   virtual void finish(const ending& how) = 0;

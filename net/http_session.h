@@ -48,6 +48,7 @@ class http_session : public std::enable_shared_from_this<http_session> {
                                              std::span<const std::shared_ptr<actors::job_stream>> jobs);
   struct shown_choice {
     std::uint32_t tokens = 0, sent = 0;
+    std::uint64_t characters = 0;  // of text; counted where there are logprobs
     bool ended = false;
   };
   void show_news(const openai::event_writer& events, const actors::job_stream& job, std::uint32_t index,

@@ -109,7 +109,6 @@ core::result<void> read_field(dialect d, std::string_view name, const json::valu
     return {};
   }
   if (name == "n") return read_choices(v, p);
-  // The default of `logprobs` is false in a chat and null in a completion, where 0 already asks for logprobs.
   auto known = read_request_field(name, v, p.request);
   if (!known) return known.error();
   if (*known || v.is_null()) return {};
@@ -159,6 +158,8 @@ core::result<parsed_request> parse(dialect d, std::string_view body, std::size_t
     if (auto read = read_field(d, std::string_view(key), value, p); !read) return read.error();
   }
   if (auto read = read_template_fields(*object, p.request); !read) return read.error();
+  const auto form = d == dialect::chat ? logprobs_form::flag : logprobs_form::number;
+  if (auto read = read_logprobs_fields(*object, form, p.request); !read) return read.error();
   if (!p.stream && object->if_contains("stream_options") && !object->at("stream_options").is_null()) {
     return core::bad_param("stream_options", "stream_options goes with stream:true only");
   }

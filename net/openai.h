@@ -16,6 +16,7 @@
 
 #include "actors/job_stream.h"
 #include "actors/request.h"
+#include "net/logprobs.h"
 
 namespace weir::net::openai {
 
@@ -59,6 +60,7 @@ std::string_view finish_reason(core::finish_reason r);
 struct choice {
   std::string text;
   std::optional<std::vector<core::token_id>> token_ids;  // nullopt: the client did not ask for them
+  std::optional<logprobs_part> logprobs;                 // the same
   actors::outcome how;
 };
 
@@ -79,9 +81,10 @@ class event_writer {
   // Begins a choice. In a chat this appends an event with the role, otherwise nothing.
   void open(std::string& out, std::uint32_t index) const;
   // Appends a piece of a choice. `finish`: the finish_reason of the last piece, empty for all others.
-  // `token_ids`: empty if the client did not ask for them.
+  // `token_ids`: empty if the client did not ask for them. `logprobs`: null if it did not.
   void piece(std::string& out, std::uint32_t index, std::string_view text,
-             std::span<const core::token_id> token_ids, std::string_view finish) const;
+             std::span<const core::token_id> token_ids, std::string_view finish,
+             const logprobs_part* logprobs = nullptr) const;
   // Appends the usage if the client asked for it, otherwise nothing.
   void usage(std::string& out, const actors::outcome& how) const;
   void error(std::string& out, const core::error& e) const;

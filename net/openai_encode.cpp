@@ -26,6 +26,18 @@ void append_ids(std::string& out, std::span<const core::token_id> ids) {
   out += ']';
 }
 
+// Appends the member `logprobs` of a choice.
+void append_logprobs(std::string& out, dialect d, const logprobs_part* p) {
+  append_key(out, "logprobs");
+  if (!p) {
+    out += "null";
+  } else if (d == dialect::chat) {
+    append_chat_logprobs(out, *p);
+  } else {
+    append_completion_logprobs(out, *p);
+  }
+}
+
 void append_usage(std::string& out, const actors::outcome& how) {
   append_object(out, "usage", [&] {
     append_int(out, "prompt_tokens", how.input_tokens);
@@ -56,8 +68,7 @@ void append_choice(std::string& out, dialect d, const choice& c) {
   } else {
     append_text(out, "text", c.text);
   }
-  append_key(out, "logprobs");
-  out += "null";
+  append_logprobs(out, d, c.logprobs ? &*c.logprobs : nullptr);
   append_text(out, "finish_reason", finish_reason(c.how.reason));
   if (c.token_ids) append_ids(out, *c.token_ids);
   out += '}';
@@ -122,7 +133,8 @@ void event_writer::open(std::string& out, std::uint32_t index) const {
 }
 
 void event_writer::piece(std::string& out, std::uint32_t index, std::string_view text,
-                         std::span<const core::token_id> token_ids, std::string_view finish) const {
+                         std::span<const core::token_id> token_ids, std::string_view finish,
+                         const logprobs_part* logprobs) const {
   out += head_;
   const bool chat = dialect_ == dialect::chat;
   out += '{';
@@ -130,7 +142,8 @@ void event_writer::piece(std::string& out, std::uint32_t index, std::string_view
   out += chat ? R"(,"delta":{"content":)" : R"(,"text":)";
   append_json_string(out, text);
   if (chat) out += '}';
-  out += R"(,"logprobs":null,"finish_reason":)";
+  append_logprobs(out, dialect_, logprobs);
+  out += R"(,"finish_reason":)";
   if (finish.empty()) {
     out += "null";
   } else {

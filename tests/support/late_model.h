@@ -14,7 +14,7 @@
 #include <utility>
 
 #include "core/model/model.h"
-#include "core/sample/pipeline.h"
+#include "core/sample/logprobs.h"
 
 namespace weir::test {
 
@@ -80,6 +80,7 @@ class late_model final : public core::model {
   core::result<void> sample(std::span<const core::draw>, std::span<core::drawn>) override {
     return core::make_error(core::errc::internal, "asked to sample at once");
   }
+  const core::draw_logprobs& logprobs_of(std::uint32_t i) const override { return model_->logprobs_of(i); }
   std::span<const float> logits(std::uint32_t row) const override { return model_->logits(row); }
 
  private:

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "core/model/model.h"
-#include "core/sample/pipeline.h"
+#include "core/sample/logprobs.h"
 
 namespace weir::test {
 
@@ -99,9 +99,13 @@ class toy_model final : public core::model {
       if (broken && broken(d.seed, d.position - d.prompt_tokens)) row[0] = std::nanf("");
       const auto id = d.from->pick(row, d.position, scratch_);
       out[i] = id ? core::drawn{*id, false} : core::drawn{-1, true};
+      if (d.top_logprobs < 0 || !id) continue;
+      logprobs_.resize(std::max(logprobs_.size(), draws.size()));
+      core::compute_logprobs(row, *id, static_cast<std::uint32_t>(d.top_logprobs), scratch_, logprobs_[i]);
     }
     return {};
   }
+  const core::draw_logprobs& logprobs_of(std::uint32_t i) const override { return logprobs_.at(i); }
 
   std::span<const float> logits(std::uint32_t row) const override { return rows_.at(row); }
 
@@ -142,6 +146,7 @@ class toy_model final : public core::model {
   std::vector<core::token_id> memory_;    // [pages, page_tokens]
   std::vector<core::token_id> host_;      // [host pages, page_tokens]
   std::vector<std::vector<float>> rows_;  // [logits rows, vocab]
+  std::vector<core::draw_logprobs> logprobs_;  // by draw of the latest sample()
 };
 
 }  // namespace weir::test

@@ -1,0 +1,26 @@
+// logprobs.h — the logprobs of a drawn token and of the likeliest tokens, from the logits as the model
+// computed them.
+//
+// kernels/logprobs.h defines them. A decoder on a device computes them there (kernels/decoder.h).
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "core/sample/pipeline.h"
+#include "core/token.h"
+#include "kernels/logprobs.h"
+
+namespace weir::core {
+
+using kernels::draw_logprobs;
+using kernels::most_top_logprobs;
+using kernels::token_logprob;
+
+// Logprobs of `drawn` and of the `top` likeliest tokens, within 2e-6 of the logits' own (and of their
+// rounding to float). Does not allocate. REQUIRES: sampler::pick() drew `drawn` from `logits`; top <=
+// most_top_logprobs; `scratch` as for pick().
+void compute_logprobs(std::span<const float> logits, token_id drawn, std::uint32_t top,
+                      sample_scratch& scratch, draw_logprobs& out);
+
+}  // namespace weir::core
