@@ -81,7 +81,9 @@ void arrival::bring_in() {
   if (jobs.empty()) return;
 
   // A prompt is in memory twice: in the job, and at the beginning of the tokens of the job's sequence.
-  const std::uint64_t each = job_bytes_of(asked) + 2 * sizeof(core::token_id) * std::uint64_t{tokens};
+  const std::uint64_t scored = asked.prompt_logprobs ? sizeof(core::scored_token) : 0;
+  const std::uint64_t each =
+      job_bytes_of(asked) + (2 * sizeof(core::token_id) + scored) * std::uint64_t{tokens};
   if (!memory.resize(each * jobs.size())) return refuse(no_memory_for_clients());
 
   auto& admission = *model->admission;

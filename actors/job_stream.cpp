@@ -20,6 +20,7 @@ outcome outcome_of(const core::ending& e, core::time_point created) {
   o.output_tokens = e.output_tokens;
   o.cached_tokens = e.cached_tokens;
   o.fault = e.fault;
+  o.prompt_logprobs = e.prompt_logprobs;
   o.max_gap_ms = ms(e.max_gap);
   if (e.scheduled) o.queue_ms = ms(*e.scheduled - created);
   if (e.first_token) {
@@ -250,6 +251,7 @@ void job_stream::state_block::end(outcome o) {
   now = phase::done;
   result = std::move(o);
   log.finish();
+  if (result.prompt_logprobs) log_bytes += result.prompt_logprobs->capacity() * sizeof(core::scored_token);
   if (model) memory.force(log_bytes);  // the prompt is gone
   tell_ended(result);
   changed();

@@ -38,6 +38,8 @@ struct outcome {
   // from the first token to the last; longest time between two tokens. 0 where it never came so far.
   double queue_ms = 0, prefill_ms = 0, ttft_ms = 0, decode_ms = 0, max_gap_ms = 0;
   std::optional<core::error> fault;     // why, if reason == error
+  // As core::ending::prompt_logprobs.
+  std::shared_ptr<const std::vector<core::scored_token>> prompt_logprobs;
   const char* status() const noexcept;  // completed, incomplete, cancelled or failed
 };
 

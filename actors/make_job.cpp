@@ -156,6 +156,15 @@ result<core::job> make_job(const request& r, const served_model& m, std::chrono:
     const core::number_range range{0, core::most_top_logprobs};
     if (auto ok = take(r.top_logprobs_param, range, r.top_logprobs, *j.top_logprobs); !ok) return ok.error();
   }
+  if (r.prompt_logprobs) {
+    j.prompt_logprobs = 0;
+    const core::number_range range{0, core::most_top_logprobs};
+    if (auto ok = take("prompt_logprobs", range, r.prompt_logprobs, *j.prompt_logprobs); !ok)
+      return ok.error();
+    if (m.device == "sim")
+      return bad_param("prompt_logprobs",
+                       "prompt_logprobs: {} is simulated, and gives a prompt no probability", m.name);
+  }
   auto prompt = prompt_of(r, m, now);
   if (!prompt) return prompt.error();
   j.prompt = std::move(*prompt);

@@ -12,8 +12,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <memory>
 #include <optional>
 #include <span>
+#include <vector>
 
 #include "core/clock.h"
 #include "core/error.h"
@@ -45,6 +47,9 @@ struct ending {
   std::optional<time_point> released;  // when its pages were free, if a cancel or a deadline ended it
   duration max_gap{};                  // longest time between two sampled tokens
   std::optional<error> fault;          // why, if reason == error
+  // Logprobs of the prompt's tokens, from the second on, as far as they were computed; null: the job asked
+  // for none.
+  std::shared_ptr<const std::vector<kernels::scored_token>> prompt_logprobs;
 };
 
 class token_sink {

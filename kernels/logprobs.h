@@ -27,4 +27,9 @@ struct draw_logprobs {
   std::span<const token_logprob> top() const { return std::span(likeliest).first(count); }
 };
 
+// Of one token of a prompt, which was given and not drawn.
+struct scored_token : draw_logprobs {
+  std::uint32_t rank = 0;  // among all tokens, the best being 1
+};
+
 }  // namespace weir::kernels

@@ -37,6 +37,7 @@ std::string whole_answer(openai::dialect d, const jobs& all, bool with_ids) {
     job->text_of(0, job->published(), c.text);
     c.how = job->ended();
     c.logprobs = logprobs_of(*job, 0, 0);
+    c.tokenizer = job->tokenizer().get();
     if (!with_ids) continue;
     c.token_ids.emplace();
     for (std::uint32_t i = 0; i < job->published(); ++i) c.token_ids->push_back(job->token_at(i));

@@ -242,6 +242,30 @@ void append_completion_logprobs(std::string& out, const logprobs_part& p) {
   out += '}';
 }
 
+void append_prompt_logprobs(std::string& out, std::span<const core::scored_token> tokens,
+                            const core::tokenizer& t) {
+  spelling s;
+  const auto append_entry = [&](const token_logprob& e, std::uint32_t rank) {
+    s.read(t, e.id);
+    append_object(out, std::to_string(e.id), [&] {
+      append_logprob(out, e.logprob);
+      append_key(out, "rank");
+      append_number(out, std::int64_t{rank});
+      append_key(out, "decoded_token");
+      append_json_string(out, s.text);
+    });
+  };
+  out += "[null";
+  for (const core::scored_token& one : tokens) {
+    out += ",{";
+    append_entry(one.drawn, one.rank);
+    for (std::uint32_t i = 0; i < one.count; ++i)
+      if (one.likeliest[i].id != one.drawn.id) append_entry(one.likeliest[i], i + 1);
+    out += '}';
+  }
+  out += ']';
+}
+
 std::uint64_t characters_of(std::string_view utf8) {
   return static_cast<std::uint64_t>(
       std::ranges::count_if(utf8, [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));

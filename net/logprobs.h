@@ -51,6 +51,11 @@ void append_chat_logprobs(std::string& out, const logprobs_part& p);
 // told. Offsets count Unicode characters. null where there are no tokens.
 void append_completion_logprobs(std::string& out, const logprobs_part& p);
 
+// vLLM's prompt_logprobs: null for the first token of the prompt, then for each token
+// {"id":{"logprob","rank", "decoded_token"},…}, its own and the likeliest.
+void append_prompt_logprobs(std::string& out, std::span<const core::scored_token> tokens,
+                            const core::tokenizer& t);
+
 // Unicode characters of a text in UTF-8.
 std::uint64_t characters_of(std::string_view utf8);
 

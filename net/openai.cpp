@@ -76,6 +76,13 @@ core::result<void> read_max_tokens(std::string_view name, const json::value& v, 
   return {};
 }
 
+core::result<void> read_prompt_logprobs(std::string_view name, const json::value& v, parsed_request& p) {
+  auto value = read_integer(name, v);
+  if (!value) return value.error();
+  p.request.prompt_logprobs = *value;
+  return {};
+}
+
 core::result<void> read_choices(const json::value& v, parsed_request& p) {
   if (v.is_null()) return {};
   auto value = read_integer("n", v);
@@ -115,6 +122,7 @@ core::result<void> read_field(dialect d, std::string_view name, const json::valu
   if (name == "stream") return read_flag(p.stream, name, v);
   if (name == "stream_options") return read_stream_options(v, p);
   if (name == "return_token_ids") return read_flag(p.return_token_ids, name, v);
+  if (name == "prompt_logprobs") return read_prompt_logprobs(name, v, p);
   if (name == "max_completion_tokens" && chat) return read_max_tokens(name, v, p);
   return read_foreign(name, v);
 }
@@ -160,6 +168,8 @@ core::result<parsed_request> parse(dialect d, std::string_view body, std::size_t
   if (auto read = read_template_fields(*object, p.request); !read) return read.error();
   const auto form = d == dialect::chat ? logprobs_form::flag : logprobs_form::number;
   if (auto read = read_logprobs_fields(*object, form, p.request); !read) return read.error();
+  if (p.stream && p.request.prompt_logprobs)
+    return core::bad_param("prompt_logprobs", "prompt_logprobs goes with an answer that is not streamed");
   if (!p.stream && object->if_contains("stream_options") && !object->at("stream_options").is_null()) {
     return core::bad_param("stream_options", "stream_options goes with stream:true only");
   }

@@ -61,6 +61,7 @@ struct choice {
   std::string text;
   std::optional<std::vector<core::token_id>> token_ids;  // nullopt: the client did not ask for them
   std::optional<logprobs_part> logprobs;                 // the same
+  const core::tokenizer* tokenizer = nullptr;            // of the model; for how.prompt_logprobs
   actors::outcome how;
 };
 

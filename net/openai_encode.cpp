@@ -71,6 +71,10 @@ void append_choice(std::string& out, dialect d, const choice& c) {
   append_logprobs(out, d, c.logprobs ? &*c.logprobs : nullptr);
   append_text(out, "finish_reason", finish_reason(c.how.reason));
   if (c.token_ids) append_ids(out, *c.token_ids);
+  if (c.how.prompt_logprobs) {
+    append_key(out, "prompt_logprobs");
+    append_prompt_logprobs(out, *c.how.prompt_logprobs, *c.tokenizer);
+  }
   out += '}';
 }
 

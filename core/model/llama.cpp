@@ -177,6 +177,8 @@ void llama::place(const batch& b) {
     if (s.logits_row >= 0)
       logits_from_[static_cast<std::size_t>(s.logits_row)] =
           static_cast<std::int32_t>(s.first_row + s.rows - 1);
+    for (std::uint32_t i = 0; i < s.scored; ++i)
+      logits_from_[s.scored_logits + i] = static_cast<std::int32_t>(s.first_row + s.first_scored + i);
   }
   assert(position == positions_.data() + positions_.size());
 }

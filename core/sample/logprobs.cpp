@@ -27,4 +27,15 @@ void compute_logprobs(std::span<const float> logits, token_id drawn, std::uint32
   for (const candidate& c : scratch.candidates) out.likeliest[out.count++] = of(c.id);
 }
 
+bool score_token(std::span<const float> logits, token_id given, std::uint32_t top, sample_scratch& scratch,
+                 scored_token& out) {
+  if (logits.empty() || !largest(logits)) return false;
+  compute_logprobs(logits, given, top, scratch, out);
+  const candidate it{logits[static_cast<std::size_t>(given)], given};
+  out.rank = 1;
+  for (std::size_t i = 0; i < logits.size(); ++i)
+    out.rank += better({logits[i], static_cast<token_id>(i)}, it) ? 1 : 0;
+  return true;
+}
+
 }  // namespace weir::core

@@ -38,6 +38,10 @@ void sequence::enter(std::uint64_t admission, time_point now, std::uint32_t voca
   stops = stop_matcher(asked.stop);
   if (asked.max_repeats > 0) loops.emplace(asked.max_repeats);
   output.reserve(max_output);
+  if (asked.prompt_logprobs) {
+    prompt_logprobs = std::make_shared<std::vector<kernels::scored_token>>();
+    prompt_logprobs->reserve(rows_to_score());
+  }
   if (asked.top_logprobs) logprobs_.reserve(std::min(max_output, usual_logprobs));
   pages.reserve(pages_for(prompt_tokens() + max_output));
 }
@@ -152,6 +156,7 @@ void sequence::close(finish_reason why, page_pool& pool, std::optional<error> fa
   if (sampled > 0) how.last_token = last_at_;
   how.max_gap = max_gap_;
   how.fault = std::move(fault);
+  how.prompt_logprobs = prompt_logprobs;
 }
 
 void sequence::write_tail() {

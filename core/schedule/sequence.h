@@ -118,8 +118,19 @@ struct sequence : sequence_step {
   std::optional<repeats> loops;  // loop detector; set by the first enter() if the job has max_repeats
   std::uint32_t cached = 0;      // prompt tokens found in the prefix cache that it never had to compute
   ending how;                    // what the sink is told at the end
+  // Of the prompt, as far as it is scored; null: the job asked for none. Set by the first enter().
+  std::shared_ptr<std::vector<kernels::scored_token>> prompt_logprobs;
 
   std::uint32_t prompt_tokens() const noexcept { return prompt_tokens_; }
+  // Rows of the prompt that are computed for the logprobs of the token behind them: all but the last one; 0
+  // if the job asked for none. `scored_rows` of them are done.
+  std::uint32_t rows_to_score() const noexcept { return asked.prompt_logprobs ? prompt_tokens_ - 1 : 0; }
+  std::uint32_t scored_rows() const noexcept {
+    return prompt_logprobs ? static_cast<std::uint32_t>(prompt_logprobs->size()) : 0;
+  }
+  bool scores() const noexcept { return scored_rows() < rows_to_score(); }
+  // Rows that may be taken from the prefix cache, and one more: those that have to be scored may not.
+  std::uint32_t reusable() const noexcept { return scores() ? scored_rows() + 1 : length(); }
   // Tokens of prompt and output that the host knows.
   std::uint32_t length() const noexcept {
     return prompt_tokens() + static_cast<std::uint32_t>(output.size());

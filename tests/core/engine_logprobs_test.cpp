@@ -142,14 +142,120 @@ TEST_CASE("a sim's logprobs are those of its page, and its tokens are the same w
   }
 }
 
+namespace {
+
+// The logits behind each beginning of `prompt` but the whole, from jobs that draw one token.
+std::vector<std::vector<float>> rows_behind(const std::vector<token_id>& prompt) {
+  const auto rows = std::make_shared<row_keeper::rows>();
+  engine_rig rig = rig_over(rows, loop_kind::plain, small_config());
+  std::vector<std::vector<float>> out;
+  for (std::size_t n = 1; n < prompt.size(); ++n) {
+    job j = rig.job(n, 1);
+    j.prompt.assign(prompt.begin(), prompt.begin() + std::ptrdiff_t(n));
+    rig.submit(std::move(j));
+    rig.run();
+    out.push_back(rows->at({n, static_cast<std::uint32_t>(n)}));
+  }
+  return out;
+}
+
+void check_prompt(const ending& how, const std::vector<token_id>& prompt,
+                  const std::vector<std::vector<float>>& rows, std::uint32_t top) {
+  REQUIRE(how.prompt_logprobs);
+  REQUIRE(how.prompt_logprobs->size() == prompt.size() - 1);
+  for (std::size_t i = 0; i + 1 < prompt.size(); ++i) {
+    CAPTURE(i);
+    const scored_token& got = (*how.prompt_logprobs)[i];
+    check_logprobs(got, rows[i], prompt[i + 1], top);
+    const auto ids = ranking(rows[i]);
+    REQUIRE(ids[got.rank - 1] == prompt[i + 1]);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("logprobs of a prompt are those of its rows, whatever the batch and the prefix cache hold") {
+  std::vector<token_id> prompt;
+  for (std::size_t i = 0; i < 130; ++i) prompt.push_back(static_cast<token_id>(i * i % 59));
+  const auto rows = rows_behind(prompt);
+  for (const auto how : {loop_kind::plain, loop_kind::overlapped}) {
+    for (const std::uint32_t places : {1u, 3u, 32u}) {
+      CAPTURE(how == loop_kind::plain, places);
+      auto config = small_config();
+      config.max_batch = places;
+      config.kv_pages = 24;  // for one of these jobs and a few others: sequences are preempted
+      engine_rig rig(config, how);
+      const auto scored = [&](std::uint64_t n, std::uint32_t top) {
+        job j = rig.job(n, 40);
+        j.prompt = prompt;
+        j.prompt_logprobs = top;
+        if (n % 2) j.top_logprobs = 2;
+        return j;
+      };
+      const auto first = rig.submit(scored(1, 20));
+      rig.run();
+      check_prompt(*first->end, prompt, rows, 20);
+
+      // Again, with every row of it in the cache, among other jobs that share its beginning.
+      std::vector<std::shared_ptr<recording_sink>> others;
+      const auto second = rig.submit(scored(2, 0)), third = rig.submit(scored(3, 7));
+      for (std::uint64_t n = 4; n < 12; ++n) {
+        job j = rig.job(n, 60);
+        if (n % 2) j.prompt.assign(prompt.begin(), prompt.begin() + 100);
+        others.push_back(rig.submit(std::move(j)));
+        rig.step();
+      }
+      rig.run();
+      check_prompt(*second->end, prompt, rows, 0);
+      check_prompt(*third->end, prompt, rows, 7);
+      CHECK(second->tokens.size() == 40);
+      for (const auto& s : others) CHECK(!s->end->prompt_logprobs);
+      // They change no token.
+      job plain = scored(2, 0);
+      plain.id = engine_rig::id(99);
+      plain.prompt_logprobs.reset();
+      CHECK(second->ids() == rig.solo(std::move(plain)));
+    }
+  }
+}
+
+TEST_CASE("logprobs of a prompt that is cancelled on the way are as many as were computed") {
+  engine_rig rig;
+  job j = rig.job(1, 10, 200);
+  j.prompt_logprobs = 1;
+  const auto sink = rig.submit(std::move(j));
+  for (int i = 0; i < 3; ++i) rig.step();
+  rig.engine->cancel(engine_rig::id(1));
+  CHECK(sink->end->prompt_logprobs->size() == 3 * 16);
+}
+
+namespace {
+
+// Where the reference tells two logits apart, so do we.
+void check_golden(const draw_logprobs& got, const golden_logits& wanted) {
+  double largest = 0;
+  for (const double x : wanted.logits) largest = std::max(largest, std::abs(x));
+  REQUIRE(got.count == 20);
+  for (std::size_t i = 0; i < 20; ++i) {
+    CAPTURE(i);
+    CHECK(std::abs(got.likeliest[i].logprob - wanted.logprobs[i]) <= 2e-3 * largest);
+    const bool apart = (i == 0 || wanted.logits[i - 1] - wanted.logits[i] > 4e-3 * largest) && i < 19 &&
+                       wanted.logits[i] - wanted.logits[i + 1] > 4e-3 * largest;
+    if (apart) CHECK(got.likeliest[i].id == wanted.ids[i]);
+    if (got.drawn.id == wanted.ids[i])
+      CHECK(std::abs(got.drawn.logprob - wanted.logprobs[i]) <= 2e-3 * largest);
+  }
+}
+
+}  // namespace
+
 TEST_CASE("logprobs of every reference model are the reference's, on the reference and cpu backends") {
   for (const char* device : {"reference", "cpu"}) {
     for (const auto& dir : reference_models()) {
       CAPTURE(device, dir.filename());
       auto loaded = load_model(dir.string(), make_backend(device, 2).value());
       REQUIRE(loaded.has_value());
-      auto config = small_config();
-      engine_rig rig(std::move(loaded->weights), *load_tokenizer(dir.string()), config);
+      engine_rig rig(std::move(loaded->weights), *load_tokenizer(dir.string()), small_config());
       const golden g = read_golden(dir);
       for (std::size_t n = 0; n < g.at.size(); ++n) {
         const golden_logits& wanted = g.at[n];
@@ -163,21 +269,19 @@ TEST_CASE("logprobs of every reference model are the reference's, on the referen
         const auto sink = rig.submit(std::move(j));
         rig.run();
         REQUIRE(sink->logprobs.size() == 1);
-        const draw_logprobs& got = sink->logprobs[0];
-        double largest = 0;
-        for (const double x : wanted.logits) largest = std::max(largest, std::abs(x));
-        CHECK(got.drawn.id == wanted.ids[3]);
-        CHECK(std::abs(got.drawn.logprob - wanted.logprobs[3]) <= 2e-3 * largest);
-        REQUIRE(got.count == 20);
-        for (std::size_t i = 0; i < 20; ++i) {
-          CAPTURE(i);
-          CHECK(std::abs(got.likeliest[i].logprob - wanted.logprobs[i]) <= 2e-3 * largest);
-          // Where the reference tells two logits apart, so do we.
-          const bool apart = (i == 0 || wanted.logits[i - 1] - wanted.logits[i] > 4e-3 * largest) &&
-                             (i == 19 || wanted.logits[i] - wanted.logits[i + 1] > 4e-3 * largest);
-          if (apart && i < 19) CHECK(got.likeliest[i].id == wanted.ids[i]);
-        }
+        CHECK(sink->logprobs[0].drawn.id == wanted.ids[3]);
+        check_golden(sink->logprobs[0], wanted);
       }
+      job whole = rig.job(100, 1);
+      whole.prompt = g.input_ids;
+      whole.ignore_eos = true;
+      whole.prompt_logprobs = 20;
+      const auto sink = rig.submit(std::move(whole));
+      rig.run();
+      REQUIRE(sink->end->prompt_logprobs->size() == g.input_ids.size() - 1);
+      for (const golden_logits& wanted : g.at)
+        if (wanted.position + 1 < g.input_ids.size())
+          check_golden((*sink->end->prompt_logprobs)[wanted.position], wanted);
     }
   }
 }

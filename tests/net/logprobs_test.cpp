@@ -283,6 +283,56 @@ TEST_CASE("http: logprobs are the log-softmax of a reference model's golden logi
   }
 }
 
+TEST_CASE("http: prompt_logprobs are those of a reference model, with ranks") {
+  const auto dir = test::bundled_models().back();
+  const test::golden g = test::read_golden(dir);
+  server_options o;
+  o.model_dir = dir.string();
+  o.owner.kv_tokens = 2048;
+  server_fixture f(o);
+  http_client c(f.port());
+  boost::json::array prompt(g.input_ids.begin(), g.input_ids.end());
+  const std::string body =
+      R"({"max_tokens":1,"n":2,"prompt_logprobs":20,"prompt":)" + boost::json::serialize(prompt);
+  const auto answer = c.post("/v1/completions", body + "}");
+  REQUIRE(answer.status == 200);
+  const auto choices = answer.json().at("choices");
+  const auto all = choices.at(0).at("prompt_logprobs").as_array();
+  CHECK(choices.at(1).at("prompt_logprobs") == boost::json::value(all));
+  REQUIRE(all.size() == g.input_ids.size());
+  CHECK(all[0].is_null());
+  for (const auto& wanted : g.at) {
+    if (wanted.position + 1 == g.input_ids.size()) continue;
+    CAPTURE(wanted.position);
+    const auto& told = all[wanted.position + 1].as_object();
+    CHECK(told.contains(std::to_string(g.input_ids[wanted.position + 1])));
+    double largest = 0;
+    for (const double x : wanted.logits) largest = std::max(largest, std::abs(x));
+    std::size_t ranks = 0;
+    for (const auto& [id, entry] : told) {
+      const auto rank = entry.at("rank").to_number<std::size_t>();
+      CHECK(entry.at("decoded_token").is_string());
+      if (rank > 20) continue;
+      ++ranks;
+      CHECK(std::abs(entry.at("logprob").to_number<double>() - wanted.logprobs[rank - 1]) <= 2e-3 * largest);
+    }
+    CHECK(ranks == 20);
+  }
+  const auto alone = c.post("/v1/completions", R"({"max_tokens":1,"prompt_logprobs":0,"prompt":[5]})").json();
+  CHECK(alone.at("choices").at(0).at("prompt_logprobs") == boost::json::parse("[null]"));
+  const auto many = c.post("/v1/completions", R"({"prompt_logprobs":21,"prompt":[5]})");
+  CHECK(many.error().at("param") == "prompt_logprobs");
+}
+
+TEST_CASE("http: a simulated model gives a prompt no logprobs, and says so") {
+  server_fixture f;
+  http_client c(f.port());
+  const auto no =
+      c.post("/v1/chat/completions", R"({"messages":[{"role":"user","content":"hi"}],"prompt_logprobs":1})");
+  CHECK(no.status == 400);
+  CHECK(no.error().at("param") == "prompt_logprobs");
+}
+
 namespace {
 
 std::string resume(std::string_view response_id, std::uint64_t after) {

@@ -81,7 +81,11 @@ class late_model final : public core::model {
     return core::make_error(core::errc::internal, "asked to sample at once");
   }
   const core::draw_logprobs& logprobs_of(std::uint32_t i) const override { return model_->logprobs_of(i); }
-  std::span<const float> logits(std::uint32_t row) const override { return model_->logits(row); }
+  // Of the latest forward, which is done for it.
+  std::span<const float> logits(std::uint32_t row) const override {
+    const_cast<late_model*>(this)->catch_up();
+    return model_->logits(row);
+  }
 
  private:
   struct step {
