@@ -60,9 +60,9 @@ std::string_view finish_reason(core::finish_reason r);
 struct choice {
   std::string text;
   std::optional<std::vector<core::token_id>> token_ids;  // nullopt: the client did not ask for them
-  std::optional<logprobs_part> logprobs;                 // the same
-  const core::tokenizer* tokenizer = nullptr;            // of the model; for how.prompt_logprobs
   actors::outcome how;
+  std::optional<logprobs_part> logprobs;       // nullopt: the client did not ask for them
+  const core::tokenizer* tokenizer = nullptr;  // of the model; REQUIRES: not null if how.prompt_logprobs is set
 };
 
 // The body of an answer that is not streamed. `choices` are in the order of their indices. The usage counts
