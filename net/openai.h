@@ -62,7 +62,7 @@ struct choice {
   std::optional<std::vector<core::token_id>> token_ids;  // nullopt: the client did not ask for them
   actors::outcome how;
   std::optional<logprobs_part> logprobs;       // nullopt: the client did not ask for them
-  const core::tokenizer* tokenizer = nullptr;  // of the model; REQUIRES: not null if how.prompt_logprobs is set
+  const core::tokenizer* tokenizer = nullptr;  // of the model; not null if how.prompt_logprobs is set
 };
 
 // The body of an answer that is not streamed. `choices` are in the order of their indices. The usage counts
