@@ -255,7 +255,7 @@ TEST_CASE("http: more than twenty logprobs are refused by the client's name of t
 TEST_CASE("http: logprobs are the log-softmax of a reference model's golden logits") {
   const auto dir = test::bundled_models().back();
   const test::golden g = test::read_golden(dir);
-  server_options o;
+  tests::server_options o;
   o.model_dir = dir.string();
   o.owner.kv_tokens = 2048;
   server_fixture f(o);
@@ -286,7 +286,7 @@ TEST_CASE("http: logprobs are the log-softmax of a reference model's golden logi
 TEST_CASE("http: prompt_logprobs are those of a reference model, with ranks") {
   const auto dir = test::bundled_models().back();
   const test::golden g = test::read_golden(dir);
-  server_options o;
+  tests::server_options o;
   o.model_dir = dir.string();
   o.owner.kv_tokens = 2048;
   server_fixture f(o);
@@ -359,7 +359,7 @@ boost::json::array logprobs_of(ws_client& c, lane_reader& lane, std::size_t most
 }  // namespace
 
 TEST_CASE("weir.v1: deltas have the logprobs of their tokens, and who resumes sees them too") {
-  server_options o;
+  tests::server_options o;
   o.sim = "rate=1000000,prefill=100000000";
   o.shards = 3;
   server_fixture f(o);
@@ -393,7 +393,7 @@ TEST_CASE("weir.v1: deltas have the logprobs of their tokens, and who resumes se
 TEST_CASE("weir.v1: logprobs stay with their tokens where characters and stop strings hold tokens back") {
   const test::temporary_dir dir;
   test::write_toy_directory(dir.path());
-  server_options o;
+  tests::server_options o;
   o.model_dir = dir.path().string();
   server_fixture f(o);
   const auto answer = [&](const std::string& more) {
