@@ -4,8 +4,7 @@
 // handles the job before it is admitted. No call may block, allocate per token, or call back into the engine.
 //
 // Invariants:
-//   1. The writes are called only before finish(), and finish() exactly once for every job given to the
-//   engine.
+//   1. The writes are called only before finish(), and finish() exactly once for every job of the engine.
 //   2. Tokens arrive in order and each once, whatever was withheld or preempted in between.
 #pragma once
 

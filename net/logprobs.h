@@ -51,8 +51,8 @@ void append_chat_logprobs(std::string& out, const logprobs_part& p);
 // told. Offsets count Unicode characters. null where there are no tokens.
 void append_completion_logprobs(std::string& out, const logprobs_part& p);
 
-// vLLM's prompt_logprobs: null for the first token of the prompt, then for each token
-// {"id":{"logprob","rank", "decoded_token"},…}, its own and the likeliest.
+// vLLM's prompt_logprobs: null for the first token of the prompt, then for each token its own entry and those
+// of the likeliest: {"id":{"logprob","rank","decoded_token"},…}.
 void append_prompt_logprobs(std::string& out, std::span<const core::scored_token> tokens,
                             const core::tokenizer& t);
 

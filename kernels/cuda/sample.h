@@ -22,14 +22,14 @@ struct alignas(64) draw_order : draw_numbers {
 };
 
 // Launches `count` draws as one kernel, which starts when everything before it on the stream has ended.
-//   draws   [count], pinned memory; each order is read before the result of its draw is written
-//   words   the draws' lists, on the device; null where no draw has any
-//   saved   as many floats as there are words, on the device: keeps the logits that a draw changes in its row
-//           until it puts them back; may be null where `words` is null
-//   logits  [rows, vocab], on the device
-//   out     [count], pinned memory; a result is written by one store of 8 bytes
-//   logprobs  [count], pinned memory: of draws that ask for them and are no fault, written before their
-//   results ids     [count], on the device: the drawn tokens; 0 where the draw is a fault
+//   draws     [count], pinned memory; each order is read before the result of its draw is written
+//   words     the draws' lists, on the device; null where no draw has any
+//   saved     as many floats as there are words, on the device: keeps the logits that a draw changes in its
+//             row until it puts them back; may be null where `words` is null
+//   logits    [rows, vocab], on the device
+//   out       [count], pinned memory; a result is written by one store of 8 bytes
+//   logprobs  [count], pinned memory; those of draws that ask and are no fault, written before their results
+//   ids       [count], on the device: the drawn tokens; 0 where the draw is a fault
 void sample_rows(device& d, const draw_order* draws, std::uint32_t count, const std::uint32_t* words,
                  float* saved, float* logits, std::uint32_t vocab, decoder_result* out,
                  draw_logprobs* logprobs, std::int32_t* ids);
