@@ -50,8 +50,9 @@ std::uint64_t bytes_of(const prompt_input& input) {
 }
 
 // A prompt is in memory twice: in the job, and at the beginning of the tokens of the job's sequence.
-std::uint64_t bytes_of(const core::job& j) {
-  std::uint64_t sum = job_bytes + 2 * sizeof(core::token_id) * j.prompt.size();
+std::uint64_t bytes_of(const core::job& j, const request& asked) {
+  const std::uint64_t scored = asked.prompt_logprobs ? sizeof(core::scored_token) : 0;
+  std::uint64_t sum = job_bytes_of(asked) + (2 * sizeof(core::token_id) + scored) * j.prompt.size();
   sum += j.sampling.logit_bias.size() * sizeof(j.sampling.logit_bias.front());
   sum += j.stop_token_ids.size() * sizeof(core::token_id);
   for (const std::string& s : j.stop) sum += s.size();
@@ -81,7 +82,7 @@ core::result<void> add_jobs(arrival& a, std::size_t first, std::size_t count, pl
   job->created = a.choices.front()->created;
   if (a.asked.deadline) job->deadline = job->created + *a.asked.deadline;
   const auto text = a.asked.echo ? text_of(a.asked.input, *a.model->tokenizer) : nullptr;
-  const std::uint64_t each = bytes_of(*job) + (text ? text->size() : 0);
+  const std::uint64_t each = bytes_of(*job, a.asked) + (text ? text->size() : 0);
   all.bytes += each * wanted.size();
   if (!a.memory.resize(std::max(a.memory.bytes(), all.bytes))) return no_memory_for_clients();
   all.prompt_tokens += static_cast<std::uint32_t>(job->prompt.size());

@@ -17,6 +17,11 @@ namespace weir::actors {
 // Bytes that a job is charged in the memory account beside its prompt and its log: for its stream, its
 // sequence and its entries in lists.
 inline constexpr std::uint64_t job_bytes = 4096;
+// The same where the request asks for logprobs: their queue, and what waits for it in the sequence.
+inline constexpr std::uint64_t logprobs_job_bytes = job_bytes + 48 * 1024;
+inline std::uint64_t job_bytes_of(const request& r) {
+  return r.top_logprobs ? logprobs_job_bytes : job_bytes;
+}
 
 // Bytes of the input: text, messages or token ids.
 std::uint64_t input_bytes(const request& r);

@@ -46,9 +46,14 @@ struct job_stream::state_block final : core::token_sink, waker {
 
   // --- token_sink. Owner's thread; abandoned() any thread.
 
-  // Queues tokens until the queue is full and puts the job into the outbox. The first call also tells
+  // Both queue tokens until the queue is full and put the job into the outbox. The first call also tells
   // admission that the prompt is computed.
   std::size_t write(std::span<const core::token> tokens) override;
+  // REQUIRES: keep_logprobs() was called.
+  std::size_t write_with_logprobs(std::span<const core::token> tokens,
+                                  std::span<const core::draw_logprobs> logprobs) override;
+  // What both writes do once they have queued `n` tokens; returns n.
+  std::size_t queued(std::size_t n);
   // Records the ending, gives back the job's place in admission and puts the job into the outbox.
   void finish(const core::ending& how) override;
   // cancel() was called.
@@ -59,6 +64,10 @@ struct job_stream::state_block final : core::token_sink, waker {
   // Makes the queued tokens and the ending readable, in one store.
   void publish() noexcept;
 
+  // For a job with core::job::top_logprobs, before the block is shared: its tokens travel with their
+  // logprobs, which the log keeps.
+  void keep_logprobs(std::uint32_t top);
+
   // Any thread; only the first call has an effect. Sets `cancelled` and posts cancel_here() to the shard.
   void cancel(core::finish_reason why);
 
@@ -68,7 +77,10 @@ struct job_stream::state_block final : core::token_sink, waker {
   void read_news();
   // Moves readable tokens into the log, and ends the job if its ending is readable. REQUIRES: running.
   void take_news();
-  // The same, but an exception ends the job with an error and tells the owner to cancel it.
+  // Moves one token from the job's queue into the log. False: the queue is empty.
+  bool take_token();
+  void keep(const core::token& t);
+  // The same as take_news(), but an exception ends the job with an error and tells the owner to cancel it.
   void take_news_or_end();
   // Charges the current size of the log to `memory`.
   void count_log() noexcept;
@@ -96,6 +108,12 @@ struct job_stream::state_block final : core::token_sink, waker {
   const std::shared_ptr<const core::clock> time;
   const core::time_point created;
   bool skip_special = true;  // special tokens add no text
+  // The queue of a job whose tokens have logprobs; null: the job asked for none, and uses `queue`.
+  struct token_with_logprobs {
+    core::token token;
+    core::draw_logprobs logprobs;
+  };
+  std::unique_ptr<moodycamel::ReaderWriterQueue<token_with_logprobs>> queue_with_logprobs;
 
   // --- Any thread.
   std::atomic<bool> cancelled{false};

@@ -21,6 +21,7 @@ outcome outcome_of(const core::ending& e, core::time_point created) {
   o.output_tokens = e.output_tokens;
   o.cached_tokens = e.cached_tokens;
   o.fault = e.fault;
+  o.prompt_logprobs = e.prompt_logprobs;
   o.max_gap_ms = ms(e.max_gap);
   if (e.scheduled) o.queue_ms = ms(*e.scheduled - created);
   if (e.first_token) {
@@ -66,10 +67,27 @@ job_stream::state_block::~state_block() {
 std::size_t job_stream::state_block::write(std::span<const core::token> tokens) {
   std::size_t n = 0;
   while (n < tokens.size() && queue.try_enqueue(tokens[n])) ++n;
+  return queued(n);
+}
+
+std::size_t job_stream::state_block::write_with_logprobs(std::span<const core::token> tokens,
+                                                         std::span<const core::draw_logprobs> logprobs) {
+  std::size_t n = 0;
+  while (n < tokens.size() && queue_with_logprobs->try_enqueue({tokens[n], logprobs[n]})) ++n;
+  return queued(n);
+}
+
+std::size_t job_stream::state_block::queued(std::size_t n) {
   pushed += static_cast<std::uint32_t>(n);
   if (const auto computed = std::exchange(prompt, nullptr)) computed->computed();
   if (n != 0 && out) out->add(*this);
   return n;
+}
+
+void job_stream::state_block::keep_logprobs(std::uint32_t top) {
+  queue_with_logprobs =
+      std::make_unique<moodycamel::ReaderWriterQueue<token_with_logprobs>>(std::size_t{queue_items});
+  log.keep_logprobs(top);
 }
 
 void job_stream::state_block::finish(const core::ending& how) {
@@ -117,6 +135,9 @@ void job_stream::state_block::read_news() {
     core::token t;
     while (queue.try_dequeue(t)) {
     }
+    token_with_logprobs with;
+    while (queue_with_logprobs && queue_with_logprobs->try_dequeue(with)) {
+    }
     return;
   }
   take_news_or_end();
@@ -142,15 +163,31 @@ void job_stream::state_block::take_news() {
   const auto count = static_cast<std::uint32_t>(word >> 1);
   const bool ended = word & 1;
   if (ended) text->limit(how_it_ended.shown_bytes);
-  for (core::token t; taken < count && queue.try_dequeue(t); ++taken) {
-    const bool whole = text->push(t.id, log.text());
-    log.append(t.id, std::chrono::duration_cast<std::chrono::microseconds>(t.at - created).count(), whole);
-  }
+  while (taken < count && take_token()) ++taken;
   count_log();
   if (!ended) return changed();
   text->flush(log.text());
   log.close();
   end(outcome_of(how_it_ended, created));
+}
+
+bool job_stream::state_block::take_token() {
+  if (!queue_with_logprobs) {
+    core::token t;
+    if (!queue.try_dequeue(t)) return false;
+    keep(t);
+    return true;
+  }
+  token_with_logprobs t;
+  if (!queue_with_logprobs->try_dequeue(t)) return false;
+  log.append_logprobs(t.logprobs);
+  keep(t.token);
+  return true;
+}
+
+void job_stream::state_block::keep(const core::token& t) {
+  const bool whole = text->push(t.id, log.text());
+  log.append(t.id, std::chrono::duration_cast<std::chrono::microseconds>(t.at - created).count(), whole);
 }
 
 void job_stream::state_block::count_log() noexcept {
@@ -217,6 +254,7 @@ void job_stream::state_block::end(outcome o) {
   now = phase::done;
   result = std::move(o);
   log.finish();
+  if (result.prompt_logprobs) log_bytes += result.prompt_logprobs->capacity() * sizeof(core::scored_token);
   if (model) memory.force(log_bytes + (prompt_text ? prompt_text->size() : 0));  // the prompt's ids are gone
   tell_ended(result);
   changed();
@@ -262,6 +300,10 @@ const std::string& job_stream::fingerprint() const noexcept {
 }
 const std::string& job_stream::prompt_text() const noexcept {
   return s_->prompt_text ? *s_->prompt_text : none;
+}
+
+std::shared_ptr<const core::tokenizer> job_stream::tokenizer() const noexcept {
+  return s_->model ? s_->model->tokenizer : nullptr;
 }
 
 void job_stream::text_of(std::uint32_t from, std::uint32_t to, std::string& out) const {

@@ -40,6 +40,8 @@ struct outcome {
   // from the first token to the last; longest time between two tokens. 0 where it never came so far.
   double queue_ms = 0, prefill_ms = 0, ttft_ms = 0, decode_ms = 0, max_gap_ms = 0;
   std::optional<core::error> fault;     // why, if reason == error
+  // As core::ending::prompt_logprobs.
+  std::shared_ptr<const std::vector<core::scored_token>> prompt_logprobs;
   const char* status() const noexcept;  // completed, incomplete, cancelled or failed
 };
 
@@ -58,6 +60,8 @@ class job_stream : public std::enable_shared_from_this<job_stream> {
   const outcome& ended() const;                   // REQUIRES: state() == done
   const std::string& model() const noexcept;      // the model that took it; empty before it is running
   const std::string& fingerprint() const noexcept;  // served_model::fingerprint; empty before it is running
+  // The model's; null before it is running.
+  std::shared_ptr<const core::tokenizer> tokenizer() const noexcept;
   std::uint32_t queue_position() const noexcept;    // jobs queued ahead of it when it was admitted
   std::uint32_t prompt_tokens() const noexcept;     // 0 before it is running
   // The prompt as text, with request::echo; else, and before it is running, empty.

@@ -3,6 +3,8 @@
 #include <ctime>
 #include <random>
 
+#include "core/sample/logprobs.h"
+
 namespace weir::actors {
 namespace {
 
@@ -152,6 +154,20 @@ result<core::job> make_job(const request& r, const served_model& m, std::chrono:
   core::job j;
   if (auto ok = take_sampling(r.sampling, m, j.sampling); !ok) return ok.error();
   if (auto ok = take_endings(r, m, j); !ok) return ok.error();
+  if (r.top_logprobs) {
+    j.top_logprobs = 0;
+    const core::number_range range{0, core::most_top_logprobs};
+    if (auto ok = take(r.top_logprobs_param, range, r.top_logprobs, *j.top_logprobs); !ok) return ok.error();
+  }
+  if (r.prompt_logprobs) {
+    j.prompt_logprobs = 0;
+    const core::number_range range{0, core::most_top_logprobs};
+    if (auto ok = take("prompt_logprobs", range, r.prompt_logprobs, *j.prompt_logprobs); !ok)
+      return ok.error();
+    if (m.device == "sim")
+      return bad_param("prompt_logprobs",
+                       "prompt_logprobs: {} is simulated, and gives a prompt no probability", m.name);
+  }
   auto prompt = prompt_of(r, m, now);
   if (!prompt) return prompt.error();
   if (auto ok = check_room(r, prompt->size(), m); !ok) return ok.error();

@@ -50,6 +50,10 @@ struct request {
   std::vector<std::string> stop;             // stop strings
   std::string_view stop_param = "stop";      // the client's name of `stop`, for errors; a constant
   core::sampling_request sampling;           // how its tokens are chosen
+  // Set: each token comes with its logprob and with those of so many of the likeliest tokens.
+  std::optional<std::int64_t> top_logprobs;
+  const char* top_logprobs_param = "logprobs";  // the client's name of it, for errors
+  std::optional<std::int64_t> prompt_logprobs;  // the same for the tokens of the prompt, with the outcome
   std::string cache_salt;  // computed prefixes are shared only between requests with equal salts
   int priority = 0;        // jobs with a higher one are scheduled first
   // The client. Waiting jobs of different keys alternate; a client sees only the jobs that it has(). Prefixes

@@ -1,5 +1,6 @@
 #include "actors/service.h"
 
+#include <algorithm>
 #include <atomic>
 #include <boost/asio/bind_executor.hpp>
 #include <boost/asio/post.hpp>
@@ -232,9 +233,13 @@ std::vector<std::shared_ptr<job_stream>> service::submit(request r, std::uint32_
   a->memory = core::memory_hold(p_->memory);
   if (auto fine = p_->judge(*a); !fine) {
     a->refuse(fine.error());
-  } else if (!a->memory.resize(a->bytes() + choices * job_bytes)) {
+  } else if (!a->memory.resize(a->bytes() + choices * job_bytes_of(a->asked))) {
     a->refuse(no_memory_for_clients());
   } else {
+    if (const auto& top = a->asked.top_logprobs)  // make_job() judges the number
+      for (const auto& c : a->choices)
+        c->keep_logprobs(
+            static_cast<std::uint32_t>(std::clamp<std::int64_t>(*top, 0, core::most_top_logprobs)));
     text_pool::task work;
     work.bytes = a->bytes();
     work.run = [a] { a->bring_in(); };

@@ -1,6 +1,7 @@
 // token_log.h — the tokens of a job that its stream has received, and their text. Append-only.
 //
-// Positions count tokens. Once appended, neither a token nor its text changes.
+// Positions count tokens. Once appended, neither a token nor its text changes. The log of a job that asked
+// for logprobs keeps the logprobs of each token, too.
 //
 // Thread safety: the stream's shard only.
 #pragma once
@@ -9,10 +10,12 @@
 #include <cassert>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "core/sample/logprobs.h"
 #include "core/token.h"
 
 namespace weir::actors {
@@ -31,6 +34,24 @@ class token_log {
     entries_.push_back({at_us, static_cast<std::uint32_t>(text_.size()), whole, id});
     if (whole) whole_ = size();
   }
+  // From now on append_logprobs() precedes each append(), with at most `top` likeliest tokens. REQUIRES:
+  // empty.
+  void keep_logprobs(std::uint32_t top) noexcept { logprobs_each_ = 1 + top; }
+  bool has_logprobs() const noexcept { return logprobs_each_ > 0; }
+  // Appends the logprobs of the token that is appended next.
+  void append_logprobs(const core::draw_logprobs& l) {
+    logprobs_.push_back(l.drawn);
+    for (std::uint32_t i = 0; i + 1 < logprobs_each_; ++i)
+      logprobs_.push_back(i < l.count ? l.likeliest[i] : core::token_logprob());
+  }
+  // Entries that each token has in the log: its own, and those of the likeliest tokens. 0: no logprobs.
+  std::uint32_t logprobs_each() const noexcept { return logprobs_each_; }
+  // The entries of token `i`: its own, then those of the likeliest tokens, the best first; where there were
+  // fewer, the rest has no id (-1). REQUIRES: has_logprobs(), i < size().
+  std::span<const core::token_logprob> logprobs(std::uint32_t i) const {
+    return std::span(logprobs_).subspan(std::size_t{i} * logprobs_each_, logprobs_each_);
+  }
+
   // The output has ended: gives text that the caller appended since to the last token, and counts all tokens
   // as whole.
   void close() {
@@ -43,8 +64,14 @@ class token_log {
   // The job has ended: nothing follows.
   void finish() noexcept { finished_ = true; }
   bool finished() const noexcept { return finished_; }
-  // Appends the tokens `from` to `to` - 1 of another log. REQUIRES: from <= to <= log.size().
+  // Appends the tokens `from` to `to` - 1 of another log, whose logprobs are kept here if this log is empty
+  // or had them from it before. REQUIRES: from <= to <= log.size().
   void append_part(const token_log& log, std::uint32_t from, std::uint32_t to) {
+    if (entries_.empty()) logprobs_each_ = log.logprobs_each_;
+    assert(logprobs_each_ == log.logprobs_each_);
+    const auto first = log.logprobs_.begin();
+    logprobs_.insert(logprobs_.end(), first + std::ptrdiff_t{from} * logprobs_each_,
+                     first + std::ptrdiff_t{to} * logprobs_each_);
     const std::size_t shift = text_.size() - log.text_begin(from);
     text_ += log.text_of(from, to);
     for (std::uint32_t i = from; i < to; ++i) {
@@ -81,7 +108,10 @@ class token_log {
     return end + 1;
   }
   // Bytes allocated, spare capacity included.
-  std::uint64_t memory() const noexcept { return entries_.capacity() * sizeof(entry) + text_.capacity(); }
+  std::uint64_t memory() const noexcept {
+    return entries_.capacity() * sizeof(entry) + text_.capacity() +
+           logprobs_.capacity() * sizeof(core::token_logprob);
+  }
 
   // REQUIRES of both: i < size().
   core::token_id id(std::uint32_t i) const { return entries_[i].id; }
@@ -101,6 +131,8 @@ class token_log {
   std::string text_;
   std::uint32_t whole_ = 0;
   bool finished_ = false;
+  std::uint32_t logprobs_each_ = 0;
+  std::vector<core::token_logprob> logprobs_;  // [tokens, logprobs_each_]
 };
 
 }  // namespace weir::actors

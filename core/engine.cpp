@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "core/engine_state.h"
+#include "core/sample/logprobs.h"
 #include "core/schedule/prefix_reuse.h"
 
 namespace weir::core {
@@ -10,6 +11,11 @@ namespace {
 
 // A sink that had no room is offered its tokens again after this long, where no step comes sooner.
 constexpr duration offer_again = std::chrono::milliseconds(1);
+
+// `position`: of the token that the logits are for.
+error bad_logits(std::uint32_t position) {
+  return make_error(errc::internal, "the model gave logits that are not finite at position {}", position);
+}
 
 }  // namespace
 
@@ -154,6 +160,8 @@ std::optional<in_flight> engine::state::launch(const batch& work) {
 void engine::state::sample(in_flight step, const batch& work) {
   report.rows = step.rows;
   report.sequences = step.sequences;
+  list_scored(work);
+  score(work);
   list_draws(step, work);
   step.results.assign(step.draws.size(), {});
   if (!step.draws.empty()) {
@@ -178,7 +186,42 @@ void engine::state::list_draws(in_flight& step, const batch& work) {
     d.position = s.length();
     d.seed = s.chooser->params().seed;
     d.prompt_tokens = s.prompt_tokens();
+    d.top_logprobs = s.top_logprobs();
   }
+}
+
+void engine::state::list_scored(const batch& work) {
+  to_score.clear();
+  if (work.scored == 0) return;
+  const auto chosen = plan.sequences();
+  for (std::size_t i = 0; i < chosen.size(); ++i)
+    if (work.slices[i].scored > 0) to_score.emplace_back(chosen[i]->asked.id, i);
+}
+
+bool engine::state::score(const batch& work) {
+  bool ended = false;
+  for (const auto& [id, slice] : to_score) {
+    const auto found = known.find(id);
+    if (found == known.end() || found->second->ended()) continue;
+    if (!score(*found->second, work.slices[slice])) ended = true;
+  }
+  return ended;
+}
+
+bool engine::state::score(sequence& s, const batch_slice& slice) {
+  if (!scratch) scratch.emplace(device->info().vocab_size);
+  for (std::uint32_t row = 0; row < slice.scored; ++row) {
+    const std::uint32_t position = slice.position + slice.first_scored + row + 1;
+    const std::span<const float> logits = device->logits(slice.scored_logits + row);
+    scored_token told;
+    if (!score_token(logits, s.token_at(position), *s.asked.prompt_logprobs, *scratch, told)) {
+      close(s, finish_reason::error, bad_logits(position));
+      ++bad_endings;
+      return false;
+    }
+    s.prompt_logprobs->push_back(told);
+  }
+  return true;
 }
 
 void engine::state::judge(in_flight step, time_point at) {
@@ -196,15 +239,16 @@ void engine::state::judge(in_flight step, time_point at) {
 }
 
 void engine::state::judge(sequence& s, const in_flight& step, time_point at) {
-  const drawn& got = step.results[s.take_draw()];
+  const std::uint32_t number = s.take_draw();
+  const drawn& got = step.results[number];
   if (got.fault) {
-    close(s, finish_reason::error,
-          make_error(errc::internal, "the model gave logits that are not finite at position {}", s.length()));
+    close(s, finish_reason::error, bad_logits(s.length()));
     ++bad_endings;
     return;
   }
   ++report.tokens;
-  if (!s.accept({got.id, at}, text)) {
+  const auto* logprobs = s.top_logprobs() < 0 ? nullptr : &device->logprobs_of(number);
+  if (!s.accept({got.id, at}, text, logprobs)) {
     close(s, s.how.reason);
     bad_endings = 0;
   } else if (s.fills_page()) {

@@ -16,11 +16,15 @@ step_report engine::state::overlapped_step() {
   if (next) plan.computed(now);
   const bool collects = under_way.has_value();
   collect();
-  if (next && !fault) {
+  const bool began = next && !fault;
+  if (began) {
+    list_scored(work);
     list_draws(*next, work);
     under_way = std::move(next);
   }
   deliver();
+  // This waits for the forward, so that it comes after the delivery.
+  if (began && score(work)) deliver();
   // What was collected may have ended a sequence whose place or pages a waiting job needs.
   return close_step(under_way.has_value() || collects);
 }

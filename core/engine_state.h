@@ -37,6 +37,13 @@ struct engine::state {
   std::optional<in_flight> launch(const batch& work);
   // Fills step.draws with one draw for each row of logits of `work` whose sequence has not ended.
   void list_draws(in_flight& step, const batch& work);
+  // Lists the sequences of `work` that have rows to score for the logprobs of their prompts.
+  void list_scored(const batch& work);
+  // Scores those rows, which waits for the forward, unless their sequences are gone meanwhile. Returns
+  // whether one of them ended, because its logits are not finite.
+  bool score(const batch& work);
+  // The same for one sequence; false: it ended.
+  bool score(sequence& s, const batch_slice& slice);
   // Adds the tokens in step.results to the sequences that await them, and closes those that a token ends.
   // `at`: when the tokens were sampled.
   void judge(in_flight step, time_point at);
@@ -97,6 +104,9 @@ struct engine::state {
 
   std::optional<in_flight> under_way;  // the step that the device runs; the overlapped loop alone has one
   in_flight over;                      // a step that is over, whose memory the next one takes
+  // By list_scored(): who has rows to score, and the number of its slice.
+  std::vector<std::pair<job_id, std::size_t>> to_score;
+  std::optional<sample_scratch> scratch;  // of score(); made when a job first needs it
   time_point landed{};                 // when the host last received the tokens of a step under way
 
   std::optional<error> fault;  // why the device failed; it stays set

@@ -40,6 +40,10 @@ struct job {
   std::vector<std::string> stop;         // stop strings, compared as bytes; none is empty
   // Repetitions in a row (core/stop/repeats.h) that end the job with finish_reason::repetition; 0: none does.
   std::uint32_t max_repeats = 0;
+  // Set: the sink gets the logprob of each token and of so many of the likeliest, 0 to most_top_logprobs.
+  std::optional<std::uint32_t> top_logprobs;
+  // Set: the ending has the logprob of each prompt token but the first, and of so many of the likeliest.
+  std::optional<std::uint32_t> prompt_logprobs;
   std::string cache_salt;              // prefixes are shared only between jobs of equal salts
   int priority = 0;                    // higher first
   std::uint64_t key = 0;               // identity of the API key; waiting jobs of different keys alternate

@@ -1,22 +1,25 @@
 // token_sink.h — receives the output of a job from the engine: its tokens, then its ending.
 //
-// Thread safety: write() and finish() on the owner's thread only; abandoned() also on any thread that handles
-// the job before it is admitted. No call may block, allocate per token, or call back into the engine.
+// Thread safety: the writes and finish() on the owner's thread only; abandoned() also on any thread that
+// handles the job before it is admitted. No call may block, allocate per token, or call back into the engine.
 //
 // Invariants:
-//   1. write() is called only before finish(), and finish() exactly once for every job given to the engine.
+//   1. The writes are called only before finish(), and finish() exactly once for every job of the engine.
 //   2. Tokens arrive in order and each once, whatever was withheld or preempted in between.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <memory>
 #include <optional>
 #include <span>
+#include <vector>
 
 #include "core/clock.h"
 #include "core/error.h"
 #include "core/token.h"
+#include "kernels/logprobs.h"
 
 namespace weir::core {
 
@@ -44,6 +47,9 @@ struct ending {
   std::optional<time_point> released;  // when its pages were free, if a cancel or a deadline ended it
   duration max_gap{};                  // longest time between two sampled tokens
   std::optional<error> fault;          // why, if reason == error
+  // Logprobs of the prompt's tokens, from the second on, as far as they were computed; null: the job asked
+  // for none.
+  std::shared_ptr<const std::vector<kernels::scored_token>> prompt_logprobs;
 };
 
 class token_sink {
@@ -53,6 +59,13 @@ class token_sink {
   // Takes as many tokens from the front of `tokens` as it has room for, and returns how many. The engine
   // offers the rest again in a later step.
   virtual std::size_t write(std::span<const token> tokens) = 0;
+
+  // The same for a job with job::top_logprobs, whose tokens all come here: logprobs[i] are those of
+  // tokens[i]. A sink that keeps no logprobs need not override it.
+  virtual std::size_t write_with_logprobs(std::span<const token> tokens,
+                                          [[maybe_unused]] std::span<const kernels::draw_logprobs> logprobs) {
+    return write(tokens);
+  }
 
   // The job has ended; nothing follows.
   virtual void finish(const ending& how) = 0;

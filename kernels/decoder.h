@@ -13,6 +13,7 @@
 #include <span>
 #include <vector>
 
+#include "kernels/logprobs.h"
 #include "kernels/ops.h"
 
 namespace weir::kernels {
@@ -60,6 +61,7 @@ struct draw_numbers {
   float temperature = 1;                              // 0: the token with the largest logit
   float top_p = 1, min_p = 0;                         // 1 and 0: no such cuts
   float repetition = 1, frequency = 0, presence = 0;  // penalties for the tokens in decoder_draw::seen
+  std::int32_t top_logprobs = -1;  // likeliest tokens of decoder::logprobs_of(); negative: none is asked
   double uniform = 0;                                 // the random number of this draw, in [0, 1)
 };
 
@@ -137,6 +139,10 @@ class decoder {
   // wait for a forward() that was begun after them.
   // REQUIRES: out.size() is the number of those draws
   virtual bool collect(std::span<decoder_result> out) = 0;
+
+  // Logprobs of draw `i` of the last collect(), in memory of the host. Valid until the next draw().
+  // REQUIRES: that draw asked for them (draw_numbers::top_logprobs) and was no fault
+  virtual const draw_logprobs& logprobs_of(std::uint32_t i) const = 0;
 
   // Copies row `row` of the last pass's logits, [vocab], to memory of the host, and waits for that.
   virtual bool read_logits(std::uint32_t row, float* to_host) = 0;

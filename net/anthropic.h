@@ -16,6 +16,7 @@
 
 #include "actors/job_stream.h"
 #include "actors/request.h"
+#include "net/logprobs.h"
 
 namespace weir::net::anthropic {
 
@@ -72,9 +73,11 @@ class event_writer {
   // Appends message_start, content_block_start and ping. A message is one answer: `index` is 0. It never
   // repeats its prompt.
   void open(std::string& out, std::uint32_t index, std::string_view prompt = {}) const;
-  // Appends a piece of the text; nothing where the piece has no text.
+  // Appends a piece of the text; nothing where the piece has no text. Messages have neither token ids nor
+  // logprobs.
   void piece(std::string& out, std::uint32_t index, std::string_view text,
-             std::span<const core::token_id> token_ids, std::string_view finish) const;
+             std::span<const core::token_id> token_ids, std::string_view finish,
+             const logprobs_part* logprobs = nullptr) const;
   std::string_view finish(const actors::outcome& how) const { return stop_reason(how, asked_.max_tokens); }
   // Appends an event of an error, after which there is nothing.
   void fail(std::string& out, const core::error& e) const;

@@ -23,6 +23,14 @@ std::int64_t unix_seconds() {
 
 using jobs = std::vector<std::shared_ptr<actors::job_stream>>;
 
+// Of the published tokens from `from` on; nullopt: the client did not ask for logprobs. `characters`: of text
+// before them.
+std::optional<logprobs_part> logprobs_of(const actors::job_stream& job, std::uint32_t from,
+                                         std::uint64_t characters) {
+  if (!job.log().has_logprobs() || !job.tokenizer()) return std::nullopt;
+  return logprobs_part{&job.log(), job.tokenizer().get(), from, job.published(), characters};
+}
+
 // Encodes answers for OpenAI's routes. The encoder of every dialect has these members, and its events have
 // those of openai::event_writer.
 struct openai_encoder {
@@ -47,6 +55,8 @@ struct openai_encoder {
       c.text = job->prompt_text();
       job->text_of(0, job->published(), c.text);
       c.how = job->ended();
+      c.logprobs = logprobs_of(*job, 0, 0);
+      c.tokenizer = job->tokenizer().get();
       if (!with_ids) continue;
       c.token_ids.emplace();
       for (std::uint32_t i = 0; i < job->published(); ++i) c.token_ids->push_back(job->token_at(i));
@@ -224,9 +234,12 @@ void http_session::show_news(const Events& events, const actors::job_stream& job
   if (text_.empty() && (failed || !shown.ended)) return;
   ids_.clear();
   for (std::uint32_t i = shown.tokens; with_ids && i < published; ++i) ids_.push_back(job.token_at(i));
+  const auto logprobs = logprobs_of(job, shown.tokens, shown.characters);
+  if (logprobs) shown.characters += characters_of(text_);
   shown.tokens = published;
   events.piece(out_, index, text_, ids_,
-               shown.ended && !failed ? events.finish(job.ended()) : std::string_view());
+               shown.ended && !failed ? events.finish(job.ended()) : std::string_view(),
+               logprobs ? &*logprobs : nullptr);
 }
 
 }  // namespace weir::net

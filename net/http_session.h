@@ -59,6 +59,7 @@ class http_session : public std::enable_shared_from_this<http_session> {
   boost::asio::awaitable<void> stream_events(const Encoder& encoder, const job_list& all);
   struct shown_choice {
     std::uint32_t tokens = 0, sent = 0;
+    std::uint64_t characters = 0;  // of text; counted where there are logprobs
     bool ended = false;
   };
   template <class Events>

@@ -11,7 +11,8 @@ namespace {
 namespace asio = boost::asio;
 using phase = actors::job_stream::phase;
 
-// Most of a piece, but for its first character: bytes of text, and tokens.
+// Most of a piece, but for its first character: bytes of text, and tokens or, where there are logprobs,
+// logprobs.
 constexpr std::size_t most_bytes = 64 * 1024;
 constexpr std::uint32_t most_tokens = 4096;
 
@@ -81,6 +82,7 @@ class job_feed : public std::enable_shared_from_this<job_feed> {
     b.head = stream()->published();
     b.status = stream()->state() == phase::done ? stream()->ended().status() : "in_progress";
     b.created = stream()->created();
+    b.tokenizer = stream()->tokenizer();
     b.pause_on_lag = job.pause_on_lag;
     b.home = home;
     // A follower that is gone by then cannot say so.
@@ -99,8 +101,8 @@ class job_feed : public std::enable_shared_from_this<job_feed> {
     const bool ended = stream()->state() == phase::done;
     if (next_ == log.whole() && !ended) return;
     wanted_ = false;
-    const std::uint32_t end =
-        log.whole_part(next_, std::min(log.piece_end(next_, most_bytes), next_ + most_tokens));
+    const std::uint32_t most = std::max(1u, most_tokens / std::max(1u, log.logprobs_each()));
+    const std::uint32_t end = log.whole_part(next_, std::min(log.piece_end(next_, most_bytes), next_ + most));
     actors::token_log piece;
     piece.append_part(log, next_, end);
     next_ = end;

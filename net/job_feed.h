@@ -33,6 +33,7 @@ class followed_job : public std::enable_shared_from_this<followed_job> {
     std::uint32_t head = 0;    // tokens that the job has by now
     std::string_view status;   // as in response.done, or in_progress; a constant
     core::time_point created;  // of the job
+    std::shared_ptr<const core::tokenizer> tokenizer;  // of its model, for logprobs
     bool pause_on_lag = false;
     std::shared_ptr<hub> home;  // of the job's shard
   };

@@ -106,6 +106,13 @@ core::result<void> read_max_tokens(std::string_view name, const json::value& v, 
   return {};
 }
 
+core::result<void> read_prompt_logprobs(std::string_view name, const json::value& v, parsed_request& p) {
+  auto value = read_integer(name, v);
+  if (!value) return value.error();
+  p.request.prompt_logprobs = *value;
+  return {};
+}
+
 core::result<void> read_choices(const json::value& v, parsed_request& p) {
   if (v.is_null()) return {};
   auto value = read_integer("n", v);
@@ -168,7 +175,6 @@ core::result<void> read_field(dialect d, std::string_view name, const json::valu
   if (name == "messages" && chat) return read_conversation(v, p.request);
   if (name == "n") return read_choices(v, p);
   if (name == "best_of") return {};  // check_best_of()
-  // The default of `logprobs` is false in a chat and null in a completion, where 0 already asks for logprobs.
   auto known = read_request_field(name, v, p.request);
   if (!known) return known.error();
   if (*known || v.is_null()) return {};
@@ -176,6 +182,7 @@ core::result<void> read_field(dialect d, std::string_view name, const json::valu
   if (name == "stream_options") return read_stream_options(v, p);
   if (name == "return_token_ids") return read_flag(p.return_token_ids, name, v);
   if (name == "echo" && !chat) return read_flag(p.request.echo, name, v);
+  if (name == "prompt_logprobs") return read_prompt_logprobs(name, v, p);
   if (name == "max_completion_tokens" && chat) return read_max_tokens(name, v, p);
   return read_foreign(name, v);
 }
@@ -222,6 +229,13 @@ core::result<parsed_request> parse(dialect d, std::string_view body, std::size_t
   if (auto fine = check_best_of(*object, p.n); !fine) return fine.error();
   if (auto fine = check_max_tokens(*object); !fine) return fine.error();
   if (auto fine = check_number_of_choices(p); !fine) return fine.error();
+  const auto form = d == dialect::chat ? logprobs_form::flag : logprobs_form::number;
+  if (auto read = read_logprobs_fields(*object, form, p.request); !read) return read.error();
+  if (p.stream && p.request.prompt_logprobs)
+    return core::bad_param("prompt_logprobs", "prompt_logprobs goes with an answer that is not streamed");
+  if (p.request.echo && p.request.top_logprobs)
+    return core::bad_param("echo", "echo beside logprobs is not supported yet: prompt_logprobs gives those of "
+                                   "the prompt");
   if (!p.stream && object->if_contains("stream_options") && !object->at("stream_options").is_null()) {
     return core::bad_param("stream_options", "stream_options goes with stream:true only");
   }

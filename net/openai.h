@@ -16,6 +16,7 @@
 
 #include "actors/job_stream.h"
 #include "actors/request.h"
+#include "net/logprobs.h"
 
 namespace weir::net::openai {
 
@@ -69,6 +70,8 @@ struct choice {
   std::string text;                                      // with `echo`, after the text of the prompt
   std::optional<std::vector<core::token_id>> token_ids;  // nullopt: the client did not ask for them
   actors::outcome how;
+  std::optional<logprobs_part> logprobs;       // nullopt: the client did not ask for them
+  const core::tokenizer* tokenizer = nullptr;  // of the model; not null if how.prompt_logprobs is set
 };
 
 // The body of an answer that is not streamed. `choices` are in the order of their indices: the `n` choices of
@@ -89,9 +92,10 @@ class event_writer {
   // prompt, or nothing if that is empty.
   void open(std::string& out, std::uint32_t index, std::string_view prompt = {}) const;
   // Appends a piece of a choice. `finish`: the finish_reason of the last piece, empty for all others.
-  // `token_ids`: empty if the client did not ask for them.
+  // `token_ids`: empty if the client did not ask for them. `logprobs`: null if it did not.
   void piece(std::string& out, std::uint32_t index, std::string_view text,
-             std::span<const core::token_id> token_ids, std::string_view finish) const;
+             std::span<const core::token_id> token_ids, std::string_view finish,
+             const logprobs_part* logprobs = nullptr) const;
   // Appends the usage if the client asked for it, otherwise nothing.
   void usage(std::string& out, const actors::outcome& how) const;
   // Appends an event with the error object of a response. Clients take it for the end of the answer.

@@ -26,6 +26,18 @@ void append_ids(std::string& out, std::span<const core::token_id> ids) {
   out += ']';
 }
 
+// Appends the member `logprobs` of a choice.
+void append_logprobs(std::string& out, dialect d, const logprobs_part* p) {
+  append_key(out, "logprobs");
+  if (!p) {
+    out += "null";
+  } else if (d == dialect::chat) {
+    append_chat_logprobs(out, *p);
+  } else {
+    append_completion_logprobs(out, *p);
+  }
+}
+
 void append_usage(std::string& out, const actors::outcome& how) {
   append_object(out, "usage", [&] {
     append_int(out, "prompt_tokens", how.input_tokens);
@@ -62,10 +74,13 @@ void append_choice(std::string& out, dialect d, const choice& c) {
   } else {
     append_text(out, "text", c.text);
   }
-  append_key(out, "logprobs");
-  out += "null";
+  append_logprobs(out, d, c.logprobs ? &*c.logprobs : nullptr);
   append_text(out, "finish_reason", finish_reason(c.how.reason));
   if (c.token_ids) append_ids(out, *c.token_ids);
+  if (c.how.prompt_logprobs) {
+    append_key(out, "prompt_logprobs");
+    append_prompt_logprobs(out, *c.how.prompt_logprobs, *c.tokenizer);
+  }
   out += '}';
 }
 
@@ -138,7 +153,8 @@ void event_writer::open(std::string& out, std::uint32_t index, std::string_view 
 }
 
 void event_writer::piece(std::string& out, std::uint32_t index, std::string_view text,
-                         std::span<const core::token_id> token_ids, std::string_view finish) const {
+                         std::span<const core::token_id> token_ids, std::string_view finish,
+                         const logprobs_part* logprobs) const {
   out += head_;
   const bool chat = dialect_ == dialect::chat;
   out += '{';
@@ -146,7 +162,8 @@ void event_writer::piece(std::string& out, std::uint32_t index, std::string_view
   out += chat ? R"(,"delta":{"content":)" : R"(,"text":)";
   append_json_string(out, text);
   if (chat) out += '}';
-  out += R"(,"logprobs":null,"finish_reason":)";
+  append_logprobs(out, dialect_, logprobs);
+  out += R"(,"finish_reason":)";
   if (finish.empty()) {
     out += "null";
   } else {

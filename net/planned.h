@@ -38,9 +38,7 @@ inline constexpr planned_name planned_names[] = {
     {place::path, "/metrics"},
     {place::create_field, "n", "1", planned_name::value::count},  // OpenAI's bodies have it
     {place::create_field, "best_of", "1", planned_name::value::count},
-    {place::request_field, "logprobs", "false"},  // 0 asks for something in a completion
-    {place::request_field, "top_logprobs", "0"},
-    {place::request_field, "prompt_logprobs", "0"},
+    {place::create_field, "prompt_logprobs"},  // OpenAI's bodies have it
     {place::request_field, "response_format", R"({"type":"text"})"},
     {place::request_field, "grammar", R"("")"},
     {place::request_field, "json_schema", "{}"},

@@ -272,7 +272,8 @@ core::result<bool> read_request_field(std::string_view name, const json::value& 
     if (auto read = f.read(name, v, r); !read) return read.error();
     return true;
   }
-  if (is_template_field(name)) return true;  // read_template_fields()
+  if (is_template_field(name)) return true;                       // read_template_fields()
+  if (name == "logprobs" || name == "top_logprobs") return true;  // read_logprobs_fields()
   const planned_name* planned = find_planned(place::request_field, name);
   if (!planned) return false;
   if (auto refused = judge_planned(*planned, v); !refused) return refused.error();

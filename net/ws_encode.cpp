@@ -124,6 +124,10 @@ void append_delta(std::string& out, const delta& d) {
     }
     out += ']';
   }
+  if (d.logprobs) {
+    append_key(out, "logprobs");
+    append_weir_logprobs(out, *d.logprobs);
+  }
   if (d.more_padding) append_padding(out, begin, *d.more_padding);
   out += '}';
 }

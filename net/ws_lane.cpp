@@ -1,5 +1,6 @@
 #include "net/ws_lane.h"
 
+#include <algorithm>
 #include <functional>
 
 namespace weir::net::ws {
@@ -57,6 +58,7 @@ lane::next lane::begin(std::string& out) {
     how_ = b->how;
     created_ = b->created;
     log_ = &resumed_->log();
+    tokenizer_ = b->tokenizer;
     begun_ = true;
     append_resumed(out, names(), shown_, b->head, b->status);
     return next::frame;
@@ -73,6 +75,7 @@ lane::next lane::begin(std::string& out) {
   }
   created_ = job.created();
   log_ = &job.log();
+  if (log_->has_logprobs()) tokenizer_ = job.tokenizer();
   begun_ = true;
   append_created(out, names(), job.model(), job.queue_position(), ignored_);
   return next::frame;
@@ -109,6 +112,11 @@ bool lane::take_delta(std::string& out, scratch& s, const picture& job) {
   d.n = to - shown_;
   if (how_.timing) d.t_us = at_us;
   d.token_ids = *s.ids;
+  logprobs_part logprobs;
+  if (job.log.has_logprobs()) {
+    logprobs = {&job.log, tokenizer_.get(), shown_ - job.base, to - job.base, 0};
+    d.logprobs = &logprobs;
+  }
   if (how_.pad) d.more_padding = next_random(padding_);
   append_delta(out, d);
   if (!resumed_) s.sampled = created_ + std::chrono::microseconds(at_us);
@@ -127,6 +135,7 @@ std::uint32_t lane::may_send(scratch& s, const picture& job) {
       s.due = std::min(s.due.value_or(at), at);
     }
   }
+  if (job.log.has_logprobs()) to = std::min(to, shown_ + most_tokens_of_a_frame(job.log));
   return to == shown_ ? to : job.base + job.log.whole_part(shown_ - job.base, to - job.base);
 }
 

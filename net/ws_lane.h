@@ -81,6 +81,7 @@ class lane {
   token_pacer pacer_;
   kept_jobs::follower own_;  // of a lane that created its job
   std::vector<std::string> ignored_;
+  std::shared_ptr<const core::tokenizer> tokenizer_;  // of the model; null where deltas have no logprobs
 };
 
 }  // namespace weir::net::ws

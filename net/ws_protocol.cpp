@@ -205,6 +205,8 @@ client_message parse_create(const json::object& o) {
       return invalid(o, read.error());
   }
   if (auto read = read_template_fields(o, c.request); !read) return invalid(o, read.error());
+  if (auto read = read_logprobs_fields(o, logprobs_form::either, c.request); !read)
+    return invalid(o, read.error());
   bound_ignored(c.ignored);
   return c;
 }

@@ -18,6 +18,7 @@
 #include "actors/job_stream.h"
 #include "actors/request.h"
 #include "net/json.h"
+#include "net/logprobs.h"
 
 namespace weir::net::ws {
 
@@ -110,6 +111,7 @@ struct delta {
   std::uint32_t seq = 0, n = 1;  // tokens of the response so far, this delta included; tokens of this delta
   std::optional<std::int64_t> t_us;  // when its last token was sampled; nullopt: the client did not ask
   std::span<const core::token_id> token_ids;  // empty: the client did not ask
+  const logprobs_part* logprobs = nullptr;    // null: the client did not ask
   // Pads the frame to a multiple of 64 bytes, and by 0 to 3 times 64 bytes more; nullopt: no padding.
   std::optional<std::uint32_t> more_padding;
 };

@@ -17,6 +17,7 @@ void device_draws::put(const draw& d) {
   o.repetition = p.repetition_penalty;
   o.frequency = p.frequency_penalty;
   o.presence = p.presence_penalty;
+  o.top_logprobs = d.top_logprobs;
   if (p.temperature > 0) o.uniform = uniform(p.seed, {.position = d.position, .choice = p.choice});
   if (!d.from->changes_logits()) return;
   const auto seen = d.from->seen();

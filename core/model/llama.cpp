@@ -177,6 +177,8 @@ void llama::place(const batch& b) {
     if (s.logits_row >= 0)
       logits_from_[static_cast<std::size_t>(s.logits_row)] =
           static_cast<std::int32_t>(s.first_row + s.rows - 1);
+    for (std::uint32_t i = 0; i < s.scored; ++i)
+      logits_from_[s.scored_logits + i] = static_cast<std::int32_t>(s.first_row + s.first_scored + i);
   }
   assert(position == positions_.data() + positions_.size());
 }
@@ -313,10 +315,18 @@ result<void> llama::sample(std::span<const draw> draws, std::span<drawn> out) {
   }
   for (std::size_t i = 0; i < draws.size(); ++i) {
     const draw& d = draws[i];
-    const auto id = d.from->pick(logits(d.logits_row), d.position, scratch_);
+    const std::span<const float> row = logits(d.logits_row);
+    const auto id = d.from->pick(row, d.position, scratch_);
     out[i] = {id.value_or(-1), !id};
+    if (d.top_logprobs < 0 || !id) continue;
+    if (logprobs_.size() < draws.size()) logprobs_.resize(draws.size());
+    compute_logprobs(row, *id, static_cast<std::uint32_t>(d.top_logprobs), scratch_, logprobs_[i]);
   }
   return {};
+}
+
+const kernels::draw_logprobs& llama::logprobs_of(std::uint32_t i) const {
+  return whole_ ? whole_->logprobs_of(i) : logprobs_[i];
 }
 
 std::span<const float> llama::logits(std::uint32_t row) const {

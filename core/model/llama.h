@@ -24,7 +24,7 @@
 #include "core/model/device_draws.h"
 #include "core/model/model.h"
 #include "core/model/weights.h"
-#include "core/sample/pipeline.h"
+#include "core/sample/logprobs.h"
 #include "kernels/buffer.h"
 #include "kernels/decoder.h"
 #include "kernels/host_buffer.h"
@@ -57,6 +57,7 @@ class llama final : public model {
   result<void> sample(std::span<const draw> draws, std::span<drawn> out) override;
   result<void> begin_draws(std::span<const draw> draws) override;
   result<void> collect(std::span<drawn> out) override;
+  const kernels::draw_logprobs& logprobs_of(std::uint32_t i) const override;
   std::span<const float> logits(std::uint32_t row) const override;
 
  private:
@@ -110,6 +111,8 @@ class llama final : public model {
   std::uint32_t logits_rows_ = 0;
 
   device_draws draws_;  // of the whole decoder
+  // By draw, of those that the host made last; filled in for draws that asked.
+  std::vector<kernels::draw_logprobs> logprobs_;
 };
 
 }  // namespace weir::core

@@ -14,6 +14,7 @@
 
 #include "core/error.h"
 #include "core/schedule/batch.h"
+#include "kernels/logprobs.h"
 
 namespace weir::core {
 
@@ -49,6 +50,8 @@ struct draw {
   std::uint32_t position = 0;       // of the token to be drawn, in prompt and output together
   std::uint64_t seed = 0;           // the job's; see sampling_params
   std::uint32_t prompt_tokens = 0;  // length of the sequence's prompt
+  // Likeliest tokens that model::logprobs_of() tells beside the drawn one; negative: logprobs are not asked.
+  std::int32_t top_logprobs = -1;
 };
 
 // Result of a draw.
@@ -119,7 +122,11 @@ class model {
     return make_error(errc::internal, "{} does not run ahead", info().architecture);
   }
 
-  // Logits [vocab_size] of one row of the latest forward, for tests and logprobs. `row` is a logits_row of
+  // Logprobs of draw `i` of the latest sample() or collect(). Valid until the next sample() or begin_draws().
+  // REQUIRES: that draw asked for them, and was no fault.
+  virtual const kernels::draw_logprobs& logprobs_of(std::uint32_t i) const = 0;
+
+  // Logits [vocab_size] of one row of the latest forward, for tests. `row` is a logits_row of
   // that batch. Valid until the next call to the model; empty where the model has no logits (sim) or the
   // device failed.
   virtual std::span<const float> logits(std::uint32_t row) const = 0;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <numbers>
 #include <string>
 
 namespace weir::core {
@@ -53,14 +54,29 @@ class sim_model final : public model {
         out[i].fault = true;
       } else {
         out[i].id = sim_token(draws[i].seed, draws[i].position - draws[i].prompt_tokens);
+        if (draws[i].top_logprobs >= 0) tell_logprobs(draws, i, out[i].id);
       }
     }
     return {};
   }
 
+  const kernels::draw_logprobs& logprobs_of(std::uint32_t i) const override { return logprobs_[i]; }
+
   std::span<const float> logits(std::uint32_t) const override { return {}; }
 
  private:
+  void tell_logprobs(std::span<const draw> draws, std::size_t i, token_id drawn) {
+    const auto likely = [&](std::uint32_t k) {
+      const auto id = (static_cast<std::uint32_t>(drawn) + k) % sim_vocab_size;
+      return kernels::token_logprob{static_cast<token_id>(id),
+                                    -static_cast<float>(k + 1) * std::numbers::ln2_v<float>};
+    };
+    if (logprobs_.size() < draws.size()) logprobs_.resize(draws.size());
+    logprobs_[i].drawn = likely(0);
+    logprobs_[i].count = static_cast<std::uint32_t>(draws[i].top_logprobs);
+    for (std::uint32_t k = 0; k < logprobs_[i].count; ++k) logprobs_[i].likeliest[k] = likely(k);
+  }
+
   // The first point of the grid after `t`. The shift of a staggered grid is the fractional part of a multiple
   // of the golden ratio, rounded down to a sixteenth: these are evenly spread for any number of sequences.
   time_point next_on_grid(time_point t, std::uint64_t ordinal) const {
@@ -85,6 +101,7 @@ class sim_model final : public model {
   duration grid_;
   model_info info_;
   std::uint64_t forwards_ = 0, draws_ = 0;
+  std::vector<kernels::draw_logprobs> logprobs_;  // by draw of the latest sample()
 };
 
 error bad(std::string_view key, std::string_view value, std::string_view wanted) {

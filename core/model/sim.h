@@ -3,7 +3,8 @@
 //
 // Output token i of a job with seed s is splitmix64(s * 2^32 + i) mod 1000, so a client that knows the seed
 // knows the text. Prompt ids are bytes, 0 to 255. A sim has no logits, so sampling parameters change nothing.
-// Stop strings, limits and deadlines work as with any model.
+// Stop strings, limits and deadlines work as with any model. Logprobs are simulated: the drawn token is the
+// likeliest, and the k-th likeliest after it is token (drawn + k) mod 1000, with probability 2^-(k + 1).
 //
 // A sim paces the engine through model::due(), a pure function of a sequence's progress. Tokens are due at
 // the points of a grid with a spacing of burst / rate seconds, which begins at the clock's zero. Each token

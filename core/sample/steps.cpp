@@ -101,6 +101,14 @@ void keep_top_k(std::span<const float> logits, std::uint32_t k, std::span<float>
   keep_through(room[k - 1], logits, weights);
 }
 
+void list_best(std::span<const float> logits, std::uint32_t k, std::vector<candidate>& best) {
+  assert(k >= 1);
+  collect(logits, std::max(reached_by(logits, k), std::numeric_limits<float>::lowest()), logits, best);
+  const auto end = best.begin() + static_cast<std::ptrdiff_t>(std::min<std::size_t>(k, best.size()));
+  std::partial_sort(best.begin(), end, best.end(), better);
+  best.erase(end, best.end());
+}
+
 void keep_top_p(std::span<const float> logits, float top_p, std::span<float> weights,
                 std::vector<candidate>& room) {
   const double wanted = static_cast<double>(top_p) * sum_of(weights);

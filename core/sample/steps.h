@@ -63,6 +63,10 @@ void weigh(std::span<const float> logits, float top, float temperature, std::spa
 void keep_top_k(std::span<const float> logits, std::uint32_t k, std::span<float> weights,
                 std::vector<candidate>& room);
 
+// Writes the k best tokens to `best`, the best first. Tokens whose logit is -inf are left out.
+// REQUIRES: k >= 1.
+void list_best(std::span<const float> logits, std::uint32_t k, std::vector<candidate>& best);
+
 // Keeps the shortest beginning of the ranking whose p_i add up to at least top_p: the token that crosses is
 // kept.
 void keep_top_p(std::span<const float> logits, float top_p, std::span<float> weights,

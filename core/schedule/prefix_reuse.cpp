@@ -28,7 +28,7 @@ prefix_tree::likeness beginning_of(const sequence& s, const page_pool& pool) {
   const std::uint32_t from = s.named * page_tokens;
   full_page room;
   auto found = pool.names().closest(s.last_name, read_ids(s, from, room));
-  found.equal = std::min(found.equal, s.length() - 1 - from);
+  found.equal = std::min(found.equal, s.reusable() - 1 - from);
   return found;
 }
 
@@ -36,7 +36,7 @@ prefix_tree::likeness beginning_of(const sequence& s, const page_pool& pool) {
 
 std::optional<page_name> share_pages(sequence& s, page_pool& pool, bool revive) {
   full_page ids;
-  while ((s.named + 1) * page_tokens < s.length()) {
+  while ((s.named + 1) * page_tokens < s.reusable()) {
     read_ids(s, s.named * page_tokens, ids);
     const page_name name = name_of(s.last_name, ids);
     page_id p = pool.names().find(name, ids);

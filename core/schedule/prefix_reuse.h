@@ -2,7 +2,8 @@
 // computed before, and adds the pages that it computes.
 //
 // Whole pages are shared. A page that agrees only in its first tokens is copied, and used up to the last
-// equal token. The last token of a sequence is always computed, because its logits are needed.
+// equal token. The last token of a sequence is always computed, because its logits are needed, and so are the
+// rows of a prompt whose logprobs are asked and not known yet.
 //
 // Thread safety: the owner's thread only.
 #pragma once

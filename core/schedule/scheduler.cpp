@@ -13,6 +13,9 @@ namespace {
 // Sequences without room that admission looks behind for one that has it.
 constexpr std::size_t most_blocked = 16;
 
+// Most rows of a step that are scored for the logprobs of prompts: the host looks at the logits of each.
+constexpr std::uint32_t most_scored = 16;
+
 // Of two sequences of the batch, `a` is preempted after `b`.
 bool preempted_after(const std::unique_ptr<sequence>& a, const std::unique_ptr<sequence>& b) {
   return std::tuple(a->in_batch(), b->asked.priority, a->arrival) <
@@ -221,10 +224,20 @@ void scheduler::choose(time_point now) {
                     [](const sequence* s) { return std::pair(s->pending() + s->rows_before, s->ordinal); });
   const std::uint32_t most =
       decode_rows_ + budget_.rows(decoding, static_cast<std::uint32_t>(prompts_.size()));
+  // Every sequence of the batch may need one row of logits; what is left is for prompts that are scored.
+  std::uint32_t to_score =
+      std::min(most_scored, max_batch_ + 1 - static_cast<std::uint32_t>(running_.size()));
   for (sequence* s : prompts_) {
     const auto left = most - static_cast<std::uint32_t>(batch_.tokens.size());
     if (left == 0) break;
-    add_rows(*s, std::min(left, s->pending()), now);
+    if (!s->scores()) {
+      add_rows(*s, std::min(left, s->pending()), now);
+    } else if (to_score > 0) {
+      const std::uint32_t known = s->scored_rows() - std::min(s->scored_rows(), s->computed);
+      const std::uint32_t rows = std::min({left, s->pending(), known + to_score});
+      add_rows(*s, rows, now);
+      to_score -= std::min(to_score, rows);
+    }
   }
   prompt_rows_ = static_cast<std::uint32_t>(batch_.tokens.size()) - decode_rows_;
   all_prompt_rows_ += prompt_rows_;
@@ -253,10 +266,22 @@ void scheduler::add_rows(sequence& s, std::uint32_t rows, time_point now) {
   slice.position = position;
   slice.pages = s.pages.holding(position + rows);
   if (draws) slice.logits_row = static_cast<std::int32_t>(batch_.logits_rows++);
+  if (position < s.prompt_tokens() && s.scores()) add_scored(s, slice);
   for (std::uint32_t at = position; at < position + rows; ++at)
     batch_.tokens.push_back(at < length ? s.token_at(at) : drawn_by(s.draw_number));
   if (s.output.empty() && !s.scheduled) s.scheduled = now;
   chosen_.push_back(&s);
+}
+
+void scheduler::add_scored(const sequence& s, batch_slice& slice) {
+  const std::uint32_t first = std::max(slice.position, s.scored_rows());
+  const std::uint32_t end = std::min(slice.position + slice.rows, s.rows_to_score());
+  if (first >= end) return;
+  slice.first_scored = first - slice.position;
+  slice.scored = end - first;
+  slice.scored_logits = batch_.logits_rows;
+  batch_.logits_rows += slice.scored;
+  batch_.scored += slice.scored;
 }
 
 void scheduler::computed(time_point now) {

@@ -15,7 +15,8 @@
 //      prefill budget allows. Prompts are served in the order of pending rows plus sequence::rows_before;
 //      ties go to the earlier admission. Short prompts are therefore quick, and a prompt of R rows waits for
 //      at most R rows of prompts that were admitted after it. Rows that a paced model does not yet allow
-//      (model::due) are left out.
+//      (model::due) are left out. Of prompts whose logprobs are asked, a step computes few rows, because each
+//      of these needs a row of logits: all rows of logits together are at most max_batch.
 //
 // Pauses: a paused sequence is out of the waiting line and the batch, takes no place there, and keeps its
 // pages while nobody needs them. Where the pool has too few for growth or admission, paused sequences are
@@ -153,6 +154,8 @@ class scheduler {
   void enter(waiting_line::position& at, time_point now);
   // Adds the next `rows` rows of a sequence to the batch, or notes in next_due_ when they fall due.
   void add_rows(sequence& s, std::uint32_t rows, time_point now);
+  // Asks for the logits of those rows of the slice that are still to be scored.
+  void add_scored(const sequence& s, batch_slice& slice);
   // The rows that add_rows() is asked for may not be computed yet; notes when they may.
   bool too_early(const sequence& s, std::uint32_t rows, time_point now);
 

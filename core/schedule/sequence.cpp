@@ -6,6 +6,9 @@
 namespace weir::core {
 namespace {
 
+// Tokens whose logprobs find room without an allocation: as many as a sink's queue takes at least.
+constexpr std::uint32_t usual_logprobs = 128;
+
 std::uint64_t bit_of(token_id id) { return std::uint64_t{1} << (static_cast<std::uint32_t>(id) % 64); }
 
 }  // namespace
@@ -16,6 +19,7 @@ sequence::sequence(job j, const model_info& m, std::uint32_t longest)
   max_output = std::min(asked.max_tokens, longest - prompt_tokens_);
   min_tokens_ = asked.min_tokens;
   watched_ = !asked.stop.empty() || asked.max_repeats > 0;
+  if (asked.top_logprobs) top_logprobs_ = static_cast<std::int8_t>(*asked.top_logprobs);
   sink_ = asked.sink.get();
   if (!asked.ignore_eos) endings = m.stop_ids;
   endings.insert(endings.end(), asked.stop_token_ids.begin(), asked.stop_token_ids.end());
@@ -34,6 +38,11 @@ void sequence::enter(std::uint64_t admission, time_point now, std::uint32_t voca
   stops = stop_matcher(asked.stop);
   if (asked.max_repeats > 0) loops.emplace(asked.max_repeats);
   output.reserve(max_output);
+  if (asked.prompt_logprobs) {
+    prompt_logprobs = std::make_shared<std::vector<kernels::scored_token>>();
+    prompt_logprobs->reserve(rows_to_score());
+  }
+  if (asked.top_logprobs) logprobs_.reserve(std::min(max_output, usual_logprobs));
   pages.reserve(pages_for(prompt_tokens() + max_output));
 }
 
@@ -68,7 +77,7 @@ void sequence::preempt(page_pool& pool) {
   ++preemptions;
 }
 
-bool sequence::accept(token t, const token_table& text) {
+bool sequence::accept(token t, const token_table& text, const kernels::draw_logprobs* logprobs) {
   assert(phase == sequence_phase::running);
   if (sampled++ > 0) {
     max_gap_ = std::max(max_gap_, t.at - last_at_);
@@ -79,6 +88,7 @@ bool sequence::accept(token t, const token_table& text) {
   const bool may_stop = output.size() >= min_tokens_;
   if (may_stop && is_ending(t.id)) return last(finish_reason::stop);
   output.push_back(t);
+  if (logprobs) logprobs_.push_back(*logprobs);
   chooser->accept(t.id);
   if (!watched_) {
     decided = static_cast<std::uint32_t>(output.size());
@@ -147,12 +157,17 @@ void sequence::close(finish_reason why, page_pool& pool, std::optional<error> fa
   if (sampled > 0) how.last_token = last_at_;
   how.max_gap = max_gap_;
   how.fault = std::move(fault);
+  how.prompt_logprobs = prompt_logprobs;
 }
 
 void sequence::write_tail() {
-  const std::size_t taken = sink_->write(std::span(output).subspan(delivered, decided - delivered));
-  assert(taken <= decided - delivered);
+  const std::span<const token> tail = std::span(output).subspan(delivered, decided - delivered);
+  const bool plain = top_logprobs_ < 0;
+  const std::size_t taken =
+      plain ? sink_->write(tail) : sink_->write_with_logprobs(tail, std::span(logprobs_).first(tail.size()));
+  assert(taken <= tail.size());
   delivered += static_cast<std::uint32_t>(taken);
+  if (!plain) logprobs_.erase(logprobs_.begin(), logprobs_.begin() + static_cast<std::ptrdiff_t>(taken));
 }
 
 bool sequence::settle() {

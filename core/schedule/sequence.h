@@ -7,7 +7,8 @@
 // takes it out of the batch or the waiting line, and wake() lets it go back (paused in between). close() ends
 // it with a reason (ended). settle() tells its sink the ending once the sink has taken every token.
 //
-// Thread safety: the owner's thread only. accept() and offer() do not allocate.
+// Thread safety: the owner's thread only. accept() and offer() do not allocate, except for logprobs where
+// more tokens wait for the sink than enter() reserved room for.
 //
 // Invariants:
 //   1. delivered <= decided <= output.size() <= max_output. A token is decided when no stop string can
@@ -66,7 +67,8 @@ struct alignas(128) sequence_step {
   sequence_phase phase = sequence_phase::waiting;
 
  protected:
-  bool watched_ = false;  // the job has stop strings or max_repeats
+  bool watched_ = false;           // the job has stop strings or max_repeats
+  std::int8_t top_logprobs_ = -1;  // job::top_logprobs; negative: the job asked for none
   // Filter in front of `endings`: bit id % 64 is set for each of them. A token whose bit is clear is no
   // ending.
   std::uint64_t ending_bits_ = 0;
@@ -116,12 +118,25 @@ struct sequence : sequence_step {
   std::optional<repeats> loops;  // loop detector; set by the first enter() if the job has max_repeats
   std::uint32_t cached = 0;      // prompt tokens found in the prefix cache that it never had to compute
   ending how;                    // what the sink is told at the end
+  // Of the prompt, as far as it is scored; null: the job asked for none. Set by the first enter().
+  std::shared_ptr<std::vector<kernels::scored_token>> prompt_logprobs;
 
   std::uint32_t prompt_tokens() const noexcept { return prompt_tokens_; }
+  // Rows of the prompt that are computed for the logprobs of the token behind them: all but the last one; 0
+  // if the job asked for none. `scored_rows` of them are done.
+  std::uint32_t rows_to_score() const noexcept { return asked.prompt_logprobs ? prompt_tokens_ - 1 : 0; }
+  std::uint32_t scored_rows() const noexcept {
+    return prompt_logprobs ? static_cast<std::uint32_t>(prompt_logprobs->size()) : 0;
+  }
+  bool scores() const noexcept { return scored_rows() < rows_to_score(); }
+  // Rows that may be taken from the prefix cache, and one more: those that have to be scored may not.
+  std::uint32_t reusable() const noexcept { return scores() ? scored_rows() + 1 : length(); }
   // Tokens of prompt and output that the host knows.
   std::uint32_t length() const noexcept {
     return prompt_tokens() + static_cast<std::uint32_t>(output.size());
   }
+  // Likeliest tokens that each draw tells the logprobs of; negative: the job asked for no logprobs.
+  std::int32_t top_logprobs() const noexcept { return top_logprobs_; }
   // A draw for this sequence has been requested and its token is not known yet.
   bool awaits() const noexcept { return phase == sequence_phase::drawing; }
   bool ended() const noexcept { return phase == sequence_phase::ended; }
@@ -209,9 +224,10 @@ struct sequence : sequence_step {
   // paused.
   void preempt(page_pool& pool);
 
-  // Adds a sampled token. Returns false if it ended the sequence: how.reason is set, and the caller must
-  // close() with that reason. REQUIRES: running.
-  bool accept(token t, const token_table& text);
+  // Adds a sampled token, and its logprobs if the job asked for them. Returns false if it ended the sequence:
+  // how.reason is set, and the caller must close() with that reason. REQUIRES: running; `logprobs` is not
+  // null if the job asked.
+  bool accept(token t, const token_table& text, const kernels::draw_logprobs* logprobs = nullptr);
 
   // Ends the sequence and releases its pages. Withheld tokens become decided, unless a stop string matched:
   // then they are never shown. REQUIRES: not ended.
@@ -252,6 +268,8 @@ struct sequence : sequence_step {
   std::uint32_t furthest_ = 0;
   // Bytes of `output` and of its decided part; counted only if the job has stop strings.
   std::uint64_t text_bytes_ = 0, decided_bytes_ = 0;
+  // Logprobs of the tokens of `output` after the delivered ones; empty if the job asked for none.
+  std::vector<kernels::draw_logprobs> logprobs_;
   bool matched_ = false;  // a stop string matched: tokens that are not decided are not shown
 };
 

@@ -53,6 +53,7 @@ class cuda_decoder final : public decoder {
     d_.use();
     return draws_.collect(out, logits_.as<float>(), s_.vocab);
   }
+  const draw_logprobs& logprobs_of(std::uint32_t i) const override { return draws_.logprobs_of(i); }
   bool read_logits(std::uint32_t row, float* to_host) override;
 
  private:

@@ -24,11 +24,12 @@ constexpr auto not_drawn = static_cast<draw_state>(-1);  // the state of a resul
 
 bool draw_launcher::reserve(std::uint32_t draws, std::uint32_t vocab) {
   const std::size_t ids = draws * sizeof(std::int32_t), results = draws * sizeof(decoder_result),
-                    orders = draws * sizeof(draw_order);
+                    orders = draws * sizeof(draw_order), logprobs = draws * sizeof(draw_logprobs);
   orders_.reserve(orders);
-  const bool moved = along_.reserve(orders) | results_.reserve(results, true) | ids_.reserve(ids, true);
+  const bool moved = along_.reserve(orders) | results_.reserve(results, true) |
+                     logprobs_.reserve(logprobs, true) | ids_.reserve(ids, true);
   has_room_ = reserve_words(std::max(usual_words, 5 * std::size_t{vocab})) && orders_.holds(orders) &&
-              along_.holds(orders) && results_.holds(results) && ids_.holds(ids);
+              along_.holds(orders) && results_.holds(results) && logprobs_.holds(logprobs) && ids_.holds(ids);
   return moved;
 }
 
@@ -77,19 +78,17 @@ void draw_launcher::write(std::span<const decoder_draw> draws, draw_order* to, d
   for (const decoder_draw& w : draws) {
     draw_order& o = *to++;
     static_cast<draw_numbers&>(o) = w;
-    o.seen_at = at;
+    o.lists_at = at;
     o.seen = static_cast<std::uint32_t>(w.seen.size());
     for (const auto& e : w.seen) {
       word[at++] = static_cast<std::uint32_t>(e.id);
       word[at++] = e.in_output;
     }
-    o.bias_at = at;
     o.biases = static_cast<std::uint32_t>(w.biases.size());
     for (const auto& e : w.biases) {
       word[at++] = static_cast<std::uint32_t>(e.id);
       word[at++] = std::bit_cast<std::uint32_t>(e.value);
     }
-    o.masked_at = at;
     o.masked = static_cast<std::uint32_t>(w.masked.size());
     for (const std::int32_t id : w.masked) word[at++] = static_cast<std::uint32_t>(id);
     (results++)->state = not_drawn;
@@ -105,7 +104,8 @@ void draw_launcher::start(float* logits, std::uint32_t vocab) {
 void draw_launcher::sample(std::size_t first, std::size_t count, float* logits, std::uint32_t vocab) {
   sample_rows(d_, orders_.as<draw_order>() + first, static_cast<std::uint32_t>(count),
               words_.as<std::uint32_t>(), saved_.as<float>(), logits, vocab,
-              results_.as<decoder_result>() + first, ids_.as<std::int32_t>() + first);
+              results_.as<decoder_result>() + first, logprobs_.as<draw_logprobs>() + first,
+              ids_.as<std::int32_t>() + first);
 }
 
 void draw_launcher::go_along(std::uint32_t most) {
@@ -115,7 +115,7 @@ void draw_launcher::go_along(std::uint32_t most) {
 
 void draw_launcher::record(std::uint32_t most, float* logits, std::uint32_t vocab) {
   sample_rows(d_, along_.as<draw_order>(), most, nullptr, nullptr, logits, vocab,
-              results_.as<decoder_result>(), ids_.as<std::int32_t>());
+              results_.as<decoder_result>(), logprobs_.as<draw_logprobs>(), ids_.as<std::int32_t>());
 }
 
 bool draw_launcher::collect(std::span<decoder_result> out, float* logits, std::uint32_t vocab) {

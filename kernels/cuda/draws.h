@@ -33,6 +33,7 @@ class draw_launcher {
         words_host_(d, true),
         saved_(d),
         results_(d, true),
+        logprobs_(d, true),
         ids_(d) {}
   draw_launcher(const draw_launcher&) = delete;
 
@@ -73,6 +74,10 @@ class draw_launcher {
   // REQUIRES: out.size() is at most the number of draws of the last begin()
   bool collect(std::span<decoder_result> out, float* logits, std::uint32_t vocab);
 
+  // The logprobs of draw `i` of the last collect(). Valid until the next begin().
+  // REQUIRES: that draw asked for them and was no fault
+  const draw_logprobs& logprobs_of(std::uint32_t i) const { return logprobs_.as<draw_logprobs>()[i]; }
+
   // The token ids of the last draws, [draws] in memory of the device; 0 for a draw that ended as a fault.
   // They may be read by kernels that come behind those draws on the stream.
   const std::int32_t* ids() const { return ids_.as<std::int32_t>(); }
@@ -92,10 +97,11 @@ class draw_launcher {
   // orders_: [draws] draw_order in pinned memory, of draws with a launch of their own. along_: the same, of
   // draws that wait for a step or run with one.
   grown orders_, along_;
-  // words_: the draws' lists on the device (draw_order::seen_at, bias_at, masked_at). words_host_: the same
-  // in pinned memory. saved_: one float for each word, on the device; logits that a draw has changed, as they
-  // were before. results_: [draws] decoder_result in pinned memory. ids_: [draws] int32 on the device.
-  grown words_, words_host_, saved_, results_, ids_;
+  // words_: the draws' lists on the device (draw_order::lists_at). words_host_: the same in pinned memory.
+  // saved_: one float for each word, on the device; logits that a draw has changed, as they were before.
+  // results_: [draws] decoder_result in pinned memory. logprobs_: [draws] draw_logprobs in pinned memory.
+  // ids_: [draws] int32 on the device.
+  grown words_, words_host_, saved_, results_, logprobs_, ids_;
   std::uint32_t waiting_ = 0;
   std::size_t most_words_ = 0;  // how many words words_, words_host_ and saved_ hold
   bool has_room_ = false;

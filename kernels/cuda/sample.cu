@@ -95,7 +95,7 @@ __device__ u64 best_of(const float* logits, std::uint32_t vocab, room& s) {
 // logits in `saved`.
 __device__ void change_row(const draw_order& o, const std::uint32_t* words, float* saved, float* logits) {
   for (std::uint32_t i = threadIdx.x; i < o.seen; i += threads) {
-    const std::uint32_t at = o.seen_at + 2 * i;
+    const std::uint32_t at = o.lists_at + 2 * i;
     float& l = logits[words[at]];
     saved[at] = l;
     float changed = l > 0 ? l / o.repetition : l * o.repetition;
@@ -104,13 +104,13 @@ __device__ void change_row(const draw_order& o, const std::uint32_t* words, floa
   }
   __syncthreads();
   for (std::uint32_t i = threadIdx.x; i < o.biases; i += threads) {
-    const std::uint32_t at = o.bias_at + 2 * i;
+    const std::uint32_t at = o.biases_at() + 2 * i;
     saved[at] = logits[words[at]];
     logits[words[at]] += __uint_as_float(words[at + 1]);
   }
   __syncthreads();
   for (std::uint32_t i = threadIdx.x; i < o.masked; i += threads) {
-    const std::uint32_t at = o.masked_at + i;
+    const std::uint32_t at = o.masked_at() + i;
     saved[at] = logits[words[at]];
     logits[words[at]] = -INFINITY;
   }
@@ -122,13 +122,13 @@ __device__ void restore_row(const draw_order& o, const std::uint32_t* words, con
                             float* logits) {
   __syncthreads();
   for (std::uint32_t i = threadIdx.x; i < o.masked; i += threads)
-    logits[words[o.masked_at + i]] = saved[o.masked_at + i];
+    logits[words[o.masked_at() + i]] = saved[o.masked_at() + i];
   __syncthreads();
   for (std::uint32_t i = threadIdx.x; i < o.biases; i += threads)
-    logits[words[o.bias_at + 2 * i]] = saved[o.bias_at + 2 * i];
+    logits[words[o.biases_at() + 2 * i]] = saved[o.biases_at() + 2 * i];
   __syncthreads();
   for (std::uint32_t i = threadIdx.x; i < o.seen; i += threads)
-    logits[words[o.seen_at + 2 * i]] = saved[o.seen_at + 2 * i];
+    logits[words[o.lists_at + 2 * i]] = saved[o.lists_at + 2 * i];
 }
 
 // Called by one warp. Returns the index of the first of `count` items, in order, at which the running sum of
@@ -374,9 +374,46 @@ __device__ void draw(const draw_order& o, const float* logits, std::uint32_t voc
   draw_among(k, o.uniform, vocab, s);
 }
 
+// Writes to `out`, which is in memory of the host, the logprobs of token `drawn` and of the `wanted`
+// likeliest tokens of a row whose largest logit is `top`. The row is as the model computed it.
+__device__ __noinline__ void tell_logprobs(const float* logits, std::uint32_t vocab, float top,
+                                           std::int32_t drawn, std::uint32_t wanted, draw_logprobs* out,
+                                           room& s) {
+  double sum = 0;
+  for (std::uint32_t i = threadIdx.x; i < vocab; i += threads) sum += weight_of(logits[i], top, 1);
+  const double log_sum = top + log(block_total(sum, s));
+  const auto logprob = [&](float logit) { return static_cast<float>(logit - log_sum); };
+  if (threadIdx.x == 0) out->drawn = {drawn, logprob(logits[drawn])};
+  if (wanted > 0) {
+    // At so high a temperature every token with a finite logit has a weight: the cut by rank counts them all.
+    const kept all{logits, top, 1e38f, 0, 0};
+    const u64 edge = find_edge(all, true, wanted, vocab, s);
+    __syncthreads();
+    if (threadIdx.x == 0) s.found = 0;
+    __syncthreads();
+    for (std::uint32_t i = threadIdx.x; i < vocab; i += threads) {
+      const u64 key = key_of(logits[i], i);
+      if (key >= edge && all.weight(i) > 0) s.candidates[atomicAdd(&s.found, 1u)] = key;
+    }
+    __syncthreads();
+    wanted = s.found;  // fewer, where fewer logits are finite
+    if (threadIdx.x < 32 && threadIdx.x >= wanted) s.candidates[threadIdx.x] = 0;
+    sort_descending(s.candidates, 32);
+    if (threadIdx.x < wanted) {
+      const u64 key = s.candidates[threadIdx.x];
+      out->likeliest[threadIdx.x] = {static_cast<std::int32_t>(id_of(key)), logprob(logit_of(key))};
+    }
+  }
+  if (threadIdx.x == 0) out->count = wanted;
+  // The result that thread 0 writes next tells the host that all of this is there.
+  __threadfence_system();
+  __syncthreads();
+  if (threadIdx.x == 0) __threadfence_system();
+}
+
 __global__ void __launch_bounds__(threads)
     sample_kernel(const draw_order* draws, const std::uint32_t* words, float* saved, float* all_logits,
-                  std::uint32_t vocab, decoder_result* out, std::int32_t* ids) {
+                  std::uint32_t vocab, decoder_result* out, draw_logprobs* logprobs, std::int32_t* ids) {
   __shared__ room s;
   let_next_start();
   // The order is in pinned memory of the host. Reads of one of its cache lines wait for one another, about 2
@@ -388,7 +425,8 @@ __global__ void __launch_bounds__(threads)
   if (o.row == no_draw) return;
   float* logits = all_logits + std::size_t{o.row} * vocab;
   const bool changes = o.seen + o.biases + o.masked > 0;
-  u64 best = best_of(logits, vocab, s);
+  const u64 raw_best = best_of(logits, vocab, s);
+  u64 best = raw_best;
   if (best && changes) {
     change_row(o, words, saved, logits);
     best = best_of(logits, vocab, s);
@@ -402,7 +440,12 @@ __global__ void __launch_bounds__(threads)
     __syncthreads();
     result = {s.id, draw_state::drawn};
   }
-  if (changes && best) restore_row(o, words, saved, logits);
+  if (changes && raw_best) restore_row(o, words, saved, logits);
+  if (o.top_logprobs >= 0 && best) {
+    __syncthreads();
+    tell_logprobs(logits, vocab, logit_of(raw_best), result.id, static_cast<std::uint32_t>(o.top_logprobs),
+                  logprobs + blockIdx.x, s);
+  }
   if (threadIdx.x == 0) {
     __stwt(reinterpret_cast<int2*>(out) + blockIdx.x, make_int2(result.id, static_cast<int>(result.state)));
     ids[blockIdx.x] = best ? result.id : 0;
@@ -412,8 +455,10 @@ __global__ void __launch_bounds__(threads)
 }  // namespace
 
 void sample_rows(device& d, const draw_order* draws, std::uint32_t count, const std::uint32_t* words,
-                 float* saved, float* logits, std::uint32_t vocab, decoder_result* out, std::int32_t* ids) {
-  launch_after_all(d, sample_kernel, dim3(count), threads, draws, words, saved, logits, vocab, out, ids);
+                 float* saved, float* logits, std::uint32_t vocab, decoder_result* out,
+                 draw_logprobs* logprobs, std::int32_t* ids) {
+  launch_after_all(d, sample_kernel, dim3(count), threads, draws, words, saved, logits, vocab, out, logprobs,
+                   ids);
 }
 
 }  // namespace weir::kernels::cuda

@@ -11,22 +11,27 @@ namespace weir::kernels::cuda {
 constexpr std::uint32_t no_draw = 0xffffffff;
 
 // What a block needs to know of its draw (decoder_draw). `row` may be no_draw. The lists of all draws lie in
-// one array of words of 4 bytes, where a list begins at word `…_at`.
+// one array of words of 4 bytes, those of one draw behind one another from word `lists_at` on.
 struct alignas(64) draw_order : draw_numbers {
   // Seen tokens: (id, times in the output), two words each. Biases: (id, bits of the float), two words each.
-  // Masked tokens: an id, one word each. The second number of each pair counts tokens, not words.
-  std::uint32_t seen_at, seen, bias_at, biases, masked_at, masked;
+  // Masked tokens: an id, one word each. All but `lists_at` count tokens, not words.
+  std::uint32_t lists_at, seen, biases, masked;
+
+  __host__ __device__ std::uint32_t biases_at() const { return lists_at + 2 * seen; }
+  __host__ __device__ std::uint32_t masked_at() const { return biases_at() + 2 * biases; }
 };
 
 // Launches `count` draws as one kernel, which starts when everything before it on the stream has ended.
-//   draws   [count], pinned memory; each order is read before the result of its draw is written
-//   words   the draws' lists, on the device; null where no draw has any
-//   saved   as many floats as there are words, on the device: keeps the logits that a draw changes in its row
-//           until it puts them back; may be null where `words` is null
-//   logits  [rows, vocab], on the device
-//   out     [count], pinned memory; a result is written by one store of 8 bytes
-//   ids     [count], on the device: the drawn tokens; 0 where the draw is a fault
+//   draws     [count], pinned memory; each order is read before the result of its draw is written
+//   words     the draws' lists, on the device; null where no draw has any
+//   saved     as many floats as there are words, on the device: keeps the logits that a draw changes in its
+//             row until it puts them back; may be null where `words` is null
+//   logits    [rows, vocab], on the device
+//   out       [count], pinned memory; a result is written by one store of 8 bytes
+//   logprobs  [count], pinned memory; those of draws that ask and are no fault, written before their results
+//   ids       [count], on the device: the drawn tokens; 0 where the draw is a fault
 void sample_rows(device& d, const draw_order* draws, std::uint32_t count, const std::uint32_t* words,
-                 float* saved, float* logits, std::uint32_t vocab, decoder_result* out, std::int32_t* ids);
+                 float* saved, float* logits, std::uint32_t vocab, decoder_result* out,
+                 draw_logprobs* logprobs, std::int32_t* ids);
 
 }  // namespace weir::kernels::cuda

@@ -28,6 +28,8 @@ export interface Request {
   stop?: string | string[];
   ignore_eos?: boolean;
   timing?: boolean;
+  /** How many of the likeliest tokens come beside each token's own logprob, 0 to 20. */
+  logprobs?: boolean | number;
   on_disconnect?: "continue" | "cancel";
   /** Tokens that the server sends beyond those that were taken here. */ window?: number;
   on_lag?: "buffer" | "pause";
@@ -41,6 +43,16 @@ export interface Delta {
   /** µs from the job's start to sampling, with `timing`. */ t?: number;
   /** When it arrived, on performance.now()'s clock. */ at: number;
   token_ids?: number[];
+  /** One for each token of this delta, with `logprobs`. */ logprobs?: Logprob[];
+}
+
+/** A token by itself. */
+export interface Logprob {
+  id: number;
+  token: string;
+  /** Natural logarithm of its probability, before penalties, temperature and cuts. */ logprob: number;
+  /** Where they are not UTF-8 by themselves. */ bytes?: number[];
+  /** The likeliest tokens, the best first. */ top?: Logprob[];
 }
 
 export interface Result {

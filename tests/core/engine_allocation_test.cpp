@@ -31,11 +31,15 @@ namespace {
 // Takes what it is given, two tokens at a time, and keeps none of it.
 class counting_sink final : public token_sink {
  public:
-  std::uint64_t tokens = 0;
+  std::uint64_t tokens = 0, with_logprobs = 0;
   std::size_t write(std::span<const token> t) override {
     const std::size_t n = std::min<std::size_t>(t.size(), 2);
     tokens += n;
     return n;
+  }
+  std::size_t write_with_logprobs(std::span<const token> t, std::span<const draw_logprobs>) override {
+    with_logprobs += std::min<std::size_t>(t.size(), 2);
+    return write(t);
   }
   void finish(const ending&) override {}
   bool abandoned() const noexcept override { return false; }
@@ -64,9 +68,13 @@ class steady_model final : public model {
   result<void> sample(std::span<const draw> draws, std::span<drawn> out) override {
     for (std::size_t i = 0; i < draws.size(); ++i) {
       out[i].id = draws[i].from->pick(logits_, draws[i].position, scratch_).value();
+      if (draws[i].top_logprobs < 0) continue;
+      const auto top = static_cast<std::uint32_t>(draws[i].top_logprobs);
+      compute_logprobs(logits_, out[i].id, top, scratch_, logprobs_[i]);
     }
     return {};
   }
+  const draw_logprobs& logprobs_of(std::uint32_t i) const override { return logprobs_[i]; }
   std::span<const float> logits(std::uint32_t) const override { return logits_; }
 
  private:
@@ -74,6 +82,7 @@ class steady_model final : public model {
   std::vector<float> logits_;
   sample_scratch scratch_;
   std::vector<drawn> begun_;
+  std::vector<draw_logprobs> logprobs_ = std::vector<draw_logprobs>(64);
 };
 
 void check_steps(bool ahead) {
@@ -94,6 +103,7 @@ void check_steps(bool ahead) {
     if (n % 3 == 0) j.sampling.repetition_penalty = 1.1f;
     if (n % 4 == 0) j.sampling.top_k = 50;
     if (n % 5 == 0) j.stop = {"abcabcabc", "zyx", "qqqqq"};
+    if (n % 3 == 1) j.top_logprobs = n % 21;
     j.sink = sink;
     e.submit(std::move(j));
   }
@@ -106,6 +116,7 @@ void check_steps(bool ahead) {
   }
   CHECK(allocations.load() == before);
   CHECK(sink->tokens > tokens + 20000);
+  CHECK(sink->with_logprobs > 5000);
 }
 
 }  // namespace

@@ -27,6 +27,7 @@ class bit_reader final : public model {
   const model_info& info() const noexcept override { return of_->info(); }
   result<void> allocate_pages(std::uint32_t count) override { return of_->allocate_pages(count); }
   result<void> forward(const batch& b) override { return of_->forward(b); }
+  const kernels::draw_logprobs& logprobs_of(std::uint32_t i) const override { return of_->logprobs_of(i); }
   std::span<const float> logits(std::uint32_t row) const override { return of_->logits(row); }
 
   result<void> sample(std::span<const draw> draws, std::span<drawn> out) override {

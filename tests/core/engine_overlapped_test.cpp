@@ -1,6 +1,7 @@
 // Steps that overlap: whatever happens to jobs, each gets from the overlapped loop what the plain one gives
 // it, and the books balance after every step. The device is one that answers as late as it may
 // (tests/support/late_model.h).
+#include <algorithm>
 #include <iostream>
 #include <map>
 #include <random>
@@ -55,6 +56,8 @@ job random_job(std::mt19937& r, std::uint64_t n) {
     j.sampling.logit_bias = {{5, 40.0f}};
     j.max_repeats = 2 + r() % 9;
   }
+  if (n % 3 == 0) j.top_logprobs = n % 21;
+  if (n % 5 == 4) j.prompt_logprobs = n % 21;
   j.priority = static_cast<int>(r() % 3);
   if (r() % 6 == 0) j.cache_salt = "apart";
   return j;
@@ -94,8 +97,20 @@ day random_day(unsigned seed) {
 
 struct outcome {
   std::vector<token_id> ids;
+  std::vector<draw_logprobs> logprobs;
   ending end;
 };
+
+// Bit for bit.
+template <class Logprobs>
+bool same(const std::vector<Logprobs>& a, const std::vector<Logprobs>& b) {
+  const auto equal = [](const token_logprob& x, const token_logprob& y) {
+    return x.id == y.id && x.logprob == y.logprob;
+  };
+  return std::ranges::equal(a, b, [&](const draw_logprobs& x, const draw_logprobs& y) {
+    return equal(x.drawn, y.drawn) && std::ranges::equal(x.top(), y.top(), equal);
+  });
+}
 
 struct totals {
   engine_counts counts;
@@ -131,7 +146,7 @@ std::vector<outcome> live(const day& d, engine_rig& rig, totals& all) {
   std::vector<outcome> out;
   for (const auto& s : sinks) {
     REQUIRE(s->finishes == 1);
-    out.push_back({s->ids(), *s->end});
+    out.push_back({s->ids(), s->logprobs, *s->end});
   }
   all.counts += rig.engine->counts();
   if (rig.late) {
@@ -161,6 +176,12 @@ void compare(const day& d, const std::vector<outcome>& plain, const std::vector<
                     w.end.reason == finish_reason::timeout))
       continue;
     REQUIRE(g.ids == w.ids);
+    REQUIRE(same(g.logprobs, w.logprobs));
+    REQUIRE(g.logprobs.size() == (d.jobs[i].what.top_logprobs ? g.ids.size() : 0));
+    if (d.jobs[i].what.prompt_logprobs && w.end.output_tokens > 0) {
+      REQUIRE(w.end.prompt_logprobs->size() == d.jobs[i].what.prompt.size() - 1);
+      REQUIRE(same(*g.end.prompt_logprobs, *w.end.prompt_logprobs));
+    }
     REQUIRE(g.end.reason == w.end.reason);
     REQUIRE(g.end.shown_bytes == w.end.shown_bytes);
     REQUIRE(g.end.output_tokens == w.end.output_tokens);

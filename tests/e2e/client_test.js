@@ -34,6 +34,21 @@ test("every field of a request is sent as it is, on a lane of the client's choos
   assert.equal(second.id, "2");
 });
 
+test("logprobs come with the delta of their tokens, as the server sent them", async () => {
+  const logprobs = [
+    { id: 5, token: "a", logprob: -0.25, top: [{ id: 5, token: "a", logprob: -0.25 }] },
+    { id: 6, token: "\ufffd", logprob: -1.5, bytes: [226], top: [] },
+  ];
+  const server = await fake({ plan: say({ delta: "a", n: 2, logprobs }, { delta: "b" }) });
+  const stream = client_of(server).create({ input: "", logprobs: 1 });
+  await stream.done;
+  assert.equal(server.received.find(({ type }) => type === "response.create").logprobs, 1);
+  assert.deepEqual(
+    stream.deltas.map((delta) => delta.logprobs),
+    [logprobs, undefined],
+  );
+});
+
 test("an iterator made after the end still starts with the first delta", async () => {
   const client = client_of(await fake({ plan: say({ delta: "a" }, { delta: "b" }) }));
   const stream = client.create({ input: "" });

@@ -77,11 +77,13 @@ test("the types of classes name what their objects have", async () => {
 });
 
 test("the types of results and deltas name what the wire brings", async () => {
-  const client = client_of(await fake({ plan: say({ delta: "x", token_ids: [1] }) }));
+  const logprobs = [{ id: 1, token: "x", logprob: -1, bytes: [120], top: [] }];
+  const client = client_of(await fake({ plan: say({ delta: "x", token_ids: [1], logprobs }) }));
   const stream = client.create({ input: "", timing: true });
   const result = await stream.done;
   for (const [name, object] of [
     ["Delta", stream.deltas[0]],
+    ["Logprob", stream.deltas[0].logprobs[0]],
     ["Result", result],
     ["Saved", stream.saved],
     ["Session", client.session],

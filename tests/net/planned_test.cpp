@@ -155,7 +155,7 @@ TEST_CASE("planned: refusals of response.create say what they always said") {
       {"n", "2", "n is not supported yet"},
       {"n", "0", "n must be at least 1, not 0"},
       {"best_of", "-3", "best_of must be at least 1, not -3"},
-      {"logprobs", "0", "logprobs is not supported yet"},
+      {"prompt_logprobs", "0", "prompt_logprobs is not supported yet"},
       {"response_format", R"({"type":"json_object"})", "response_format is not supported yet"},
       {"xtc_probability", "0.5", "xtc_probability is not supported yet"},
   };
@@ -163,7 +163,7 @@ TEST_CASE("planned: refusals of response.create say what they always said") {
     CAPTURE(r.name, r.value);
     check_refused(create(member(r.name, r.value)), "invalid_param", r.name, r.message);
   }
-  check_taken(create(R"("typical_p":1.0,"best_of":1.0,"top_logprobs":0)"));
+  check_taken(create(R"("typical_p":1.0,"best_of":1.0,"prompt_logprobs":null)"));
 }
 
 TEST_CASE("planned: refusals of frames and of OpenAI's bodies say what they always said") {

@@ -128,9 +128,7 @@ TEST_CASE("weir.v1: what is not there yet is refused by name, and its default is
   const struct {
     const char *name, *wanted, *usual;
   } rows[] = {
-      {"logprobs", "true", "false"},
-      {"logprobs", "5", "null"},
-      {"top_logprobs", "2", "0"},
+      {"prompt_logprobs", "5", "null"},
       {"n", "2", "1"},
       {"response_format", "{\"type\":\"json_object\"}", "{\"type\":\"text\"}"},
       {"typical_p", "0.9", "1.0"},

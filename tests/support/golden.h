@@ -31,7 +31,7 @@ struct golden_generation {
 struct golden_logits {
   std::size_t position = 0;         // index into golden::input_ids of the last token that was fed
   std::vector<core::token_id> ids;  // the twenty most likely
-  std::vector<double> logits;
+  std::vector<double> logits, logprobs;
 };
 
 struct golden {
@@ -79,7 +79,7 @@ inline golden read_golden(const std::filesystem::path& model_dir) {
   for (const auto& one : logits.at("positions").as_array()) {
     const auto& o = one.as_object();
     g.at.push_back({o.at("position").to_number<std::size_t>(), detail::list<core::token_id>(o, "ids"),
-                    detail::list<double>(o, "logits")});
+                    detail::list<double>(o, "logits"), detail::list<double>(o, "logprobs")});
   }
   g.last_logits = detail::list<double>(logits, "full_logits_last_position");
   return g;

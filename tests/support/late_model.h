@@ -14,7 +14,7 @@
 #include <utility>
 
 #include "core/model/model.h"
-#include "core/sample/pipeline.h"
+#include "core/sample/logprobs.h"
 
 namespace weir::test {
 
@@ -80,7 +80,12 @@ class late_model final : public core::model {
   core::result<void> sample(std::span<const core::draw>, std::span<core::drawn>) override {
     return core::make_error(core::errc::internal, "asked to sample at once");
   }
-  std::span<const float> logits(std::uint32_t row) const override { return model_->logits(row); }
+  const core::draw_logprobs& logprobs_of(std::uint32_t i) const override { return model_->logprobs_of(i); }
+  // Of the latest forward, which is done for it.
+  std::span<const float> logits(std::uint32_t row) const override {
+    const_cast<late_model*>(this)->catch_up();
+    return model_->logits(row);
+  }
 
  private:
   struct step {

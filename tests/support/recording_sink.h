@@ -8,6 +8,7 @@
 #include <optional>
 #include <vector>
 
+#include "core/sample/logprobs.h"
 #include "core/token_sink.h"
 
 namespace weir::test {
@@ -18,6 +19,7 @@ class recording_sink final : public core::token_sink {
       std::numeric_limits<std::size_t>::max();  // tokens that the coming writes may still leave here
   bool left = false;                            // what abandoned() says
   std::vector<core::token> tokens;
+  std::vector<core::draw_logprobs> logprobs;  // of the tokens, where the job asked for them
   std::optional<core::ending> end;
   int finishes = 0;
 
@@ -27,6 +29,15 @@ class recording_sink final : public core::token_sink {
     const std::size_t n = std::min(room, t.size());
     tokens.insert(tokens.end(), t.begin(), t.begin() + static_cast<std::ptrdiff_t>(n));
     if (room != std::numeric_limits<std::size_t>::max()) room -= n;
+    return n;
+  }
+  std::size_t write_with_logprobs(std::span<const core::token> t,
+                                  std::span<const core::draw_logprobs> l) override {
+    REQUIRE(t.size() == l.size());
+    REQUIRE(logprobs.size() == tokens.size());
+    const std::size_t n = write(t);
+    for (std::size_t i = 0; i < n; ++i) REQUIRE(l[i].drawn.id == t[i].id);
+    logprobs.insert(logprobs.end(), l.begin(), l.begin() + static_cast<std::ptrdiff_t>(n));
     return n;
   }
   void finish(const core::ending& how) override {

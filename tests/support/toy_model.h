@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "core/model/model.h"
-#include "core/sample/pipeline.h"
+#include "core/sample/logprobs.h"
 
 namespace weir::test {
 
@@ -77,13 +77,16 @@ class toy_model final : public core::model {
       std::copy_n(memory_.begin() + c.from * page_span, page_span, memory_.begin() + c.to * page_span);
     }
     rows_.assign(b.logits_rows, {});
+    drawn_from_ = b.logits_rows - b.scored;
     std::uint32_t first_row = 0;
     for (const auto& s : b.slices) {
       REQUIRE(s.first_row == first_row);
       REQUIRE(s.rows >= 1);
       REQUIRE(s.pages.size() == (s.position + s.rows + core::page_tokens - 1) / core::page_tokens);
       for (std::uint32_t i = 0; i < s.rows; ++i) slot(s, s.position + i) = b.tokens[s.first_row + i];
-      if (s.logits_row >= 0) fill(rows_[static_cast<std::size_t>(s.logits_row)], s);
+      if (s.logits_row >= 0) fill(rows_[static_cast<std::size_t>(s.logits_row)], s, s.rows);
+      for (std::uint32_t i = 0; i < s.scored; ++i)
+        fill(rows_.at(s.scored_logits + i), s, s.first_scored + i + 1);
       first_row += s.rows;
     }
     REQUIRE(first_row == b.tokens.size());
@@ -91,7 +94,7 @@ class toy_model final : public core::model {
   }
 
   core::result<void> sample(std::span<const core::draw> draws, std::span<core::drawn> out) override {
-    REQUIRE((some_rows_unwanted ? draws.size() <= rows_.size() : draws.size() == rows_.size()));
+    REQUIRE((some_rows_unwanted ? draws.size() <= drawn_from_ : draws.size() == drawn_from_));
     for (std::size_t i = 0; i < draws.size(); ++i) {
       const auto& d = draws[i];
       auto& row = rows_[d.logits_row];
@@ -99,9 +102,13 @@ class toy_model final : public core::model {
       if (broken && broken(d.seed, d.position - d.prompt_tokens)) row[0] = std::nanf("");
       const auto id = d.from->pick(row, d.position, scratch_);
       out[i] = id ? core::drawn{*id, false} : core::drawn{-1, true};
+      if (d.top_logprobs < 0 || !id) continue;
+      logprobs_.resize(std::max(logprobs_.size(), draws.size()));
+      core::compute_logprobs(row, *id, static_cast<std::uint32_t>(d.top_logprobs), scratch_, logprobs_[i]);
     }
     return {};
   }
+  const core::draw_logprobs& logprobs_of(std::uint32_t i) const override { return logprobs_.at(i); }
 
   std::span<const float> logits(std::uint32_t row) const override { return rows_.at(row); }
 
@@ -116,9 +123,10 @@ class toy_model final : public core::model {
     return memory_.at(page * core::page_tokens + position % core::page_tokens);
   }
 
-  void fill(std::vector<float>& row, const core::batch_slice& s) {
+  // Logits after the first `rows` rows of a slice.
+  void fill(std::vector<float>& row, const core::batch_slice& s, std::uint32_t rows) {
     std::uint64_t h = 1;
-    const std::uint32_t length = s.position + s.rows;
+    const std::uint32_t length = s.position + rows;
     for (std::uint32_t p = 0; p < length; ++p) h = mix(h + static_cast<std::uint32_t>(slot(s, p)));
     row.resize(info_.vocab_size);
     for (std::uint32_t i = 0; i < row.size(); ++i) {
@@ -142,6 +150,8 @@ class toy_model final : public core::model {
   std::vector<core::token_id> memory_;    // [pages, page_tokens]
   std::vector<core::token_id> host_;      // [host pages, page_tokens]
   std::vector<std::vector<float>> rows_;  // [logits rows, vocab]
+  std::size_t drawn_from_ = 0;            // of rows_; the others are scored
+  std::vector<core::draw_logprobs> logprobs_;  // by draw of the latest sample()
 };
 
 }  // namespace weir::test

@@ -39,6 +39,7 @@ class watched_model final : public core::model {
     }
     return done;
   }
+  const kernels::draw_logprobs& logprobs_of(std::uint32_t i) const override { return model_->logprobs_of(i); }
   std::span<const float> logits(std::uint32_t row) const override { return model_->logits(row); }
 
  private:

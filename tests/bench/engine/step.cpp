@@ -42,11 +42,13 @@ class no_model final : public model {
     std::copy(begun_.begin(), begun_.end(), out.begin());
     return {};
   }
+  const weir::kernels::draw_logprobs& logprobs_of(std::uint32_t) const override { return none_; }
   std::span<const float> logits(std::uint32_t) const override { return {}; }
 
  private:
   model_info info_;
   std::vector<drawn> begun_;
+  weir::kernels::draw_logprobs none_;  // no job of this program asks
 };
 
 class open_sink final : public token_sink {

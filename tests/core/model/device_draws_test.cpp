@@ -15,6 +15,7 @@ namespace {
 struct recording_decoder final : kernels::decoder {
   std::vector<kernels::decoder_draw> draws;
   std::vector<kernels::decoder_result> results;
+  std::vector<kernels::draw_logprobs> logprobs;
   bool works = true;
 
   bool draw(std::span<const kernels::decoder_draw> d) override {
@@ -30,6 +31,7 @@ struct recording_decoder final : kernels::decoder {
   std::uint32_t prompt_rows() const noexcept override { return 1; }
   bool warm_up(std::uint32_t, std::uint32_t, std::uint32_t) override { return true; }
   bool forward(const kernels::decoder_step&) override { return true; }
+  const kernels::draw_logprobs& logprobs_of(std::uint32_t i) const override { return logprobs.at(i); }
   bool read_logits(std::uint32_t, float*) override { return true; }
 };
 
@@ -55,7 +57,7 @@ TEST_CASE("a decoder gets every sampling field, and each draw its own lists") {
   only_bias.logit_bias = {{9, 1.0f}};
   sampler biased(only_bias, 10, prompt, {}), plain({.seed = 1}, 10, prompt, {});
 
-  const draw asked[] = {{.from = &all, .logits_row = 2, .position = 4},
+  const draw asked[] = {{.from = &all, .logits_row = 2, .position = 4, .top_logprobs = 7},
                         {.from = &plain, .logits_row = 0, .position = 3},
                         {.from = &biased, .logits_row = 1, .position = 3}};
   recording_decoder on;
@@ -72,6 +74,8 @@ TEST_CASE("a decoder gets every sampling field, and each draw its own lists") {
   CHECK(full.repetition == 1.1f);
   CHECK(full.frequency == 0.2f);
   CHECK(full.presence == 0.3f);
+  CHECK(full.top_logprobs == 7);
+  CHECK(on.draws[1].top_logprobs == -1);
   CHECK(full.uniform == uniform(42, {.position = 4, .choice = 2}));
   REQUIRE(full.seen.size() == 2);
   CHECK((full.seen[0].id == 3 && full.seen[0].in_output == 0));

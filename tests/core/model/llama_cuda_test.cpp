@@ -8,6 +8,7 @@
 #include "tests/support/cuda_device.h"
 #include "tests/support/drive.h"
 #include "tests/support/golden.h"
+#include "tests/support/log_softmax.h"
 
 using namespace weir;
 using namespace weir::core;
@@ -170,7 +171,7 @@ TEST_CASE("cuda: draws are the host's, from the same logits") {
       for (auto& id : prompt) id = static_cast<token_id>(r() % 5000);
       samplers.emplace_back(p, 5000, prompt, sampler::limits{10, r() % 2 ? 5u : 0u, endings});
       samplers.back().accept(static_cast<token_id>(r() % 5000));
-      draws.push_back({&samplers.back(), i, 30, p.seed, 10});
+      draws.push_back({&samplers.back(), i, 30, p.seed, 10, static_cast<std::int32_t>(r() % 22) - 1});
     }
     work.logits_rows = 16;
     m->forward(work).value();
@@ -182,6 +183,8 @@ TEST_CASE("cuda: draws are the host's, from the same logits") {
       const auto wanted = samplers[i].pick(m->logits(i), 30, scratch);
       REQUIRE(wanted.has_value());
       CHECK(!out[i].fault);
+      if (const auto top = draws[i].top_logprobs; top >= 0)
+        test::check_logprobs(m->logprobs_of(i), m->logits(i), out[i].id, static_cast<std::uint32_t>(top));
       ++all;
       equal += out[i].id == *wanted;
       if (samplers[i].params().temperature == 0) CHECK(out[i].id == *wanted);

@@ -1,0 +1,32 @@
+// logprobs.h — the logprobs of a drawn token and of the likeliest tokens, from the logits as the model
+// computed them.
+//
+// kernels/logprobs.h defines them. A decoder on a device computes them there (kernels/decoder.h).
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "core/sample/pipeline.h"
+#include "core/token.h"
+#include "kernels/logprobs.h"
+
+namespace weir::core {
+
+using kernels::draw_logprobs;
+using kernels::most_top_logprobs;
+using kernels::scored_token;
+using kernels::token_logprob;
+
+// Logprobs of `drawn` and of the `top` likeliest tokens, within 2e-6 of the logits' own (and of their
+// rounding to float). Does not allocate. REQUIRES: sampler::pick() drew `drawn` from `logits`; top <=
+// most_top_logprobs; `scratch` as for pick().
+void compute_logprobs(std::span<const float> logits, token_id drawn, std::uint32_t top,
+                      sample_scratch& scratch, draw_logprobs& out);
+
+// The same for a token that was given: `given` may be any token. False, and nothing is written, where no
+// logit is finite, one is NaN or +inf, or there are none.
+bool score_token(std::span<const float> logits, token_id given, std::uint32_t top, sample_scratch& scratch,
+                 scored_token& out);
+
+}  // namespace weir::core
