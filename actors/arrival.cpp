@@ -90,6 +90,8 @@ void arrival::bring_in() {
   if (const auto room = admission.admit(model->name, tokens, count); !room) return refuse(room.error());
   admitted_jobs places(admission, count);
   prompt->counts(tokens);
+  for (const auto& a : asked.accounts)
+    if (a) a->admitted(count, tokens, choices.front()->time->now());
   for (auto left = count; made& m : jobs) {
     const auto& s = m.stream;
     s->taken_by = model;

@@ -141,10 +141,12 @@ void job_stream::state_block::take_news() {
   const auto count = static_cast<std::uint32_t>(word >> 1);
   const bool ended = word & 1;
   if (ended) text->limit(how_it_ended.shown_bytes);
-  for (core::token t; taken < count && queue.try_dequeue(t); ++taken) {
+  core::token t;
+  for (; taken < count && queue.try_dequeue(t); ++taken) {
     const bool whole = text->push(t.id, log.text());
     log.append(t.id, std::chrono::duration_cast<std::chrono::microseconds>(t.at - created).count(), whole);
   }
+  count_output(taken, t.at);
   count_log();
   if (!ended) return changed();
   text->flush(log.text());
@@ -181,7 +183,19 @@ void job_stream::state_block::refused(core::error e) {
 
 // The registry keeps a job until it hears of its end.
 void job_stream::state_block::tell_ended(const outcome& o) {
-  if (const auto told = std::exchange(at_end, nullptr)) core::insist([&] { told(o, *this); });
+  const auto told = std::exchange(at_end, nullptr);
+  if (!told) return;
+  count_output(o.output_tokens, time->now());
+  for (const auto& a : accounts)
+    if (a) a->ended();
+  core::insist([&] { told(o, *this); });
+}
+
+void job_stream::state_block::count_output(std::uint32_t tokens, core::time_point at) noexcept {
+  if (tokens <= counted) return;
+  for (const auto& a : accounts)
+    if (a) a->output(tokens - counted, at);
+  counted = tokens;
 }
 
 void job_stream::state_block::cancel(finish_reason why) {

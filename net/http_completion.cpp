@@ -6,6 +6,7 @@
 #include <boost/beast/http/write.hpp>
 
 #include "net/http_session.h"
+#include "net/submit.h"
 
 namespace weir::net {
 
@@ -55,12 +56,16 @@ asio::awaitable<bool> http_session::complete(openai::dialect d, const request& r
     reply no = error_reply(parsed.error());
     co_return co_await write(std::move(no));
   }
-  parsed->request.who = from_.who;
   auto wake_up = [news = std::weak_ptr(news_)] {
     if (auto n = news.lock()) n->notify();
   };
-  jobs all = hub_.server().service.submit(std::move(parsed->request), parsed->n, hub_.executor(),
-                                          std::move(wake_up));
+  auto submitted = submit_as(hub_.server().service, from_, std::move(parsed->request), parsed->n,
+                             hub_.executor(), std::move(wake_up));
+  if (!submitted) {
+    reply no = error_reply(submitted.error());
+    co_return co_await write(std::move(no));
+  }
+  jobs all = std::move(*submitted);
   watch_peer();
   const bool streamed = parsed->stream;
   const auto settled = [&] {
@@ -101,6 +106,8 @@ asio::awaitable<void> http_session::stream_events(openai::dialect d, const opena
   head.set(http::field::content_type, "text/event-stream");
   head.set(http::field::cache_control, "no-cache");
   head.set("X-Accel-Buffering", "no");
+  for (const auto& [name, value] : rate_limit_headers(from_, hub_.server().service.now()))
+    head.set(name, value);
   http::response_serializer<http::empty_body> serializer(head);
   {
     const write_under_way here(sending_);

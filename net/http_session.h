@@ -90,7 +90,7 @@ class http_session : public std::enable_shared_from_this<http_session> {
   std::shared_ptr<wake> news_;
   std::string request_id_;
   unsigned version_ = 11;  // of the request being answered
-  bearer from_;            // whoever sends it, from its header alone: a trailer says nothing of it
+  bearer from_;            // whoever sends it, from its header alone; nobody between requests
   http_state state_;
   send_progress sending_;
   bool head_only_ = false;  // the request being answered is a HEAD

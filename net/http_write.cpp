@@ -6,6 +6,7 @@
 #include <boost/beast/http/write.hpp>
 
 #include "net/http_session.h"
+#include "net/submit.h"
 
 namespace weir::net {
 
@@ -21,6 +22,7 @@ asio::awaitable<bool> http_session::write(reply r) {
   m.set("x-request-id", request_id_);
   m.set(http::field::content_type, r.content_type);
   for (const auto& [name, value] : r.headers) m.set(name, value);
+  for (const auto& [name, value] : rate_limit_headers(from_, hub_.server().service.now())) m.set(name, value);
   m.content_length(r.body.size());
   if (!head_only_) m.body() = std::move(r.body);
   const write_under_way here(sending_);

@@ -1,9 +1,7 @@
-// Any bytes as a request target, Host, Origin, subprotocol list, Authorization or Sec-WebSocket-Key header,
-// or as a file of keys.
+// Any bytes as a request target, Host, Origin, subprotocol list, Authorization or Sec-WebSocket-Key header.
 #include <cstddef>
 #include <cstdint>
 
-#include "net/api_keys.h"
 #include "net/handshake.h"
 #include "net/router.h"
 
@@ -16,8 +14,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   (void)origin_allowed(text, "127.0.0.1:8080", allowed);
   (void)parse_protocols(text);
   (void)is_websocket_key(text);
-  static const key_ring keys(allowed);
-  if (auto key = bearer_of(text)) (void)keys.identity_of(*key);
-  (void)parse_api_keys(text, "keys");
+  (void)bearer_of(text);
   return 0;
 }
