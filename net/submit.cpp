@@ -1,6 +1,9 @@
 #include "net/submit.h"
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <iterator>
 
 #include "net/json.h"
 
@@ -43,6 +46,8 @@ reply error_reply(const key_refusal& no) {
       return error_reply(401, "invalid_api_key", no.message);
     case kind::model:
       return error_reply(403, "model_forbidden", no.message, no.param);
+    case kind::no_model:
+      return error_reply(404, "model_not_found", no.message, no.param);
     case kind::field:
       return error_reply(400, "invalid_param", no.message, no.param);
     case kind::limit:
@@ -56,19 +61,26 @@ reply error_reply(const key_refusal& no) {
   return r;
 }
 
+// Where the key has models of its own, the service's own messages would name those of others, too.
 std::optional<key_refusal> judge_model(const actors::service& s, const bearer& from, std::string& model) {
   if (model.empty() && from.token) model = from.token->model;
-  if (model.empty() && from.key) {
-    const auto rights = from.key->rights();
-    if (rights->models.empty()) return std::nullopt;
-    std::vector<std::string> usable;
-    for (const auto& m : s.models())
-      if (from.allows_model(m.name)) usable.push_back(m.name);
-    if (usable.size() > 1) return std::nullopt;  // the service asks which one
-    model = usable.empty() ? rights->models.front() : usable.front();
-  }
-  if (from.allows_model(model)) return std::nullopt;
-  return refusal(kind::model, fmt::format("this key may not use the model '{}'", shortened(model)), "model");
+  const auto models = from.key ? from.key->rights()->models : std::vector<std::string>();
+  if (models.empty()) return std::nullopt;
+  if (!model.empty() && std::ranges::find(models, model) == models.end())
+    return refusal(kind::model, fmt::format("this key may not use the model '{}'", shortened(model)), "model");
+  const auto served = s.models();
+  const auto is_served = [&](const std::string& name) {
+    return std::ranges::find(served, name, &actors::model_entry::name) != served.end();
+  };
+  std::vector<std::string> usable;
+  std::ranges::copy_if(models, std::back_inserter(usable), is_served);
+  if (model.empty() && (usable.size() == 1 || s.loading()))
+    model = usable.empty() ? models.front() : usable.front();
+  if (s.loading() || (!model.empty() && is_served(model))) return std::nullopt;
+  if (!model.empty())
+    return refusal(kind::no_model, fmt::format("no model is called '{}'", shortened(model)), "model");
+  return refusal(kind::no_model, fmt::format("model is missing; this key may use {}", fmt::join(models, ", ")),
+                 "model");
 }
 
 boost::system::result<std::vector<std::shared_ptr<actors::job_stream>>, key_refusal> submit_as(

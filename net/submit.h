@@ -22,6 +22,7 @@ struct key_refusal {
   enum class kind {
     unknown_key,  // the key has left the file of keys since the request began
     model,        // it is not among the models of the key
+    no_model,     // it is, and is not served; or it is not clear which one of them is meant
     field,        // the value of a field is over what the key allows; `param` names the field
     limit,        // too many jobs or tokens: again after `retry_after`
   } why;
@@ -30,12 +31,12 @@ struct key_refusal {
   std::chrono::milliseconds retry_after{0};
 };
 
-// 401 invalid_api_key, 403 model_forbidden, 400 invalid_param, or 429 rate_limited with Retry-After and,
-// exact, retry-after-ms.
+// 401 invalid_api_key, 403 model_forbidden, 404 model_not_found, 400 invalid_param, or 429 rate_limited with
+// Retry-After and, exact, retry-after-ms.
 reply error_reply(const key_refusal& no);
 
-// Puts the model that is meant into `model`, where it is empty: the only one that the client may use. A model
-// that it may not use is refused, whether it is served or not.
+// Puts the model that is meant into `model`, where it is empty and the client may not use all: the only served
+// one that it may use. A model that its key may not use is refused, whether it is served or not.
 std::optional<key_refusal> judge_model(const actors::service& s, const bearer& from, std::string& model);
 
 // Submits a request of `n` choices for a client: with its key's priority, counted for its key. The refusals

@@ -181,6 +181,7 @@ void ws_conversation::refuse(const std::string& lane, const key_refusal& no) {
     case key_refusal::kind::unknown_key:
       return session_.close(close_code::bad_key);
     case key_refusal::kind::model:
+    case key_refusal::kind::no_model:
       return say_error({lane, "model_not_found", no.message, no.param, {}, false});
     case key_refusal::kind::field:
       return say_error({lane, "invalid_param", no.message, no.param, {}, false});

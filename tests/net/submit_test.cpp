@@ -99,9 +99,10 @@ TEST_CASE("submit: a key has its models alone, and without a name the only one t
     r.model = model;
     const auto s = w.submit(w.as(key), r);
     if (!s) {
-      CHECK(s.error().why == kind::model);
       CHECK(s.error().param == "model");
-      return "forbidden";
+      if (s.error().why == kind::model) return "forbidden";
+      CHECK(s.error().why == kind::no_model);
+      return s.error().message;
     }
     w.run_until_ended(s->front());
     return s->front()->state() == phase::done ? s->front()->model() : s->front()->refusal().param;
@@ -112,8 +113,10 @@ TEST_CASE("submit: a key has its models alone, and without a name the only one t
   CHECK(outcome_of("a", "nobody's") == "forbidden");  // whether it is served or not
   CHECK(outcome_of("b", "c") == "c");
   CHECK(outcome_of("b", "a") == "forbidden");
-  CHECK(outcome_of("b", "") == "model");     // which one?
-  CHECK(outcome_of("none", "") == "model");  // it is not served
+  CHECK(outcome_of("b", "") == "model is missing; this key may use b, c, none");
+  CHECK(outcome_of("b", "none") == "no model is called 'none'");  // and others' models are not named
+  CHECK(outcome_of("none", "") == "model is missing; this key may use none");
+  CHECK(outcome_of("free", "") == "model");  // which one? as the service says
   CHECK(outcome_of("free", "c") == "c");
 }
 
