@@ -278,7 +278,8 @@ reply issue_token(hub& h, std::string_view body, const bearer& from) {
   auto asked = parse_token_request(body, h.limits().json_values);
   if (!asked) return error_reply(asked.error());
   if (auto& model = asked->claims.model; !model.empty())
-    if (const auto no = judge_model(h.server().service, from, model); no && no->why == key_refusal::kind::model)
+    if (const auto no = judge_model(h.server().service, from, model);
+        no && no->why == key_refusal::kind::model)
       return error_reply(*no);
   const std::int64_t expires_ms = unix_ms() + std::chrono::milliseconds(asked->ttl).count();
   asked->claims.expires_ms = expires_ms;

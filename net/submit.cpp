@@ -67,7 +67,8 @@ std::optional<key_refusal> judge_model(const actors::service& s, const bearer& f
   const auto models = from.key ? from.key->rights()->models : std::vector<std::string>();
   if (models.empty()) return std::nullopt;
   if (!model.empty() && std::ranges::find(models, model) == models.end())
-    return refusal(kind::model, fmt::format("this key may not use the model '{}'", shortened(model)), "model");
+    return refusal(kind::model, fmt::format("this key may not use the model '{}'", shortened(model)),
+                   "model");
   const auto served = s.models();
   const auto is_served = [&](const std::string& name) {
     return std::ranges::find(served, name, &actors::model_entry::name) != served.end();
@@ -79,8 +80,8 @@ std::optional<key_refusal> judge_model(const actors::service& s, const bearer& f
   if (s.loading() || (!model.empty() && is_served(model))) return std::nullopt;
   if (!model.empty())
     return refusal(kind::no_model, fmt::format("no model is called '{}'", shortened(model)), "model");
-  return refusal(kind::no_model, fmt::format("model is missing; this key may use {}", fmt::join(models, ", ")),
-                 "model");
+  return refusal(kind::no_model,
+                 fmt::format("model is missing; this key may use {}", fmt::join(models, ", ")), "model");
 }
 
 boost::system::result<std::vector<std::shared_ptr<actors::job_stream>>, key_refusal> submit_as(

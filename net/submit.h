@@ -35,8 +35,8 @@ struct key_refusal {
 // Retry-After and, exact, retry-after-ms.
 reply error_reply(const key_refusal& no);
 
-// Puts the model that is meant into `model`, where it is empty and the client may not use all: the only served
-// one that it may use. A model that its key may not use is refused, whether it is served or not.
+// Puts the model that is meant into `model`, where it is empty and the client may not use all: the only
+// served one that it may use. A model that its key may not use is refused, whether it is served or not.
 std::optional<key_refusal> judge_model(const actors::service& s, const bearer& from, std::string& model);
 
 // Submits a request of `n` choices for a client: with its key's priority, counted for its key. The refusals
