@@ -10,11 +10,12 @@ namespace {
 std::string fault_of(std::string_view text) {
   const auto keys = parse_api_keys(text, "F");
   if (keys) return "taken";
-  CHECK(keys.error().code == core::errc::invalid_param);
-  CHECK(keys.error().param == "api-key-file");
-  const std::string_view message = keys.error().message, before = "--api-key-file F: ";
-  REQUIRE(message.starts_with(before));
-  return std::string(message.substr(before.size()));
+  const core::error e = keys.error();
+  CHECK(e.code == core::errc::invalid_param);
+  CHECK(e.param == "api-key-file");
+  const std::string before = "--api-key-file F: ";
+  REQUIRE(e.message.starts_with(before));
+  return e.message.substr(before.size());
 }
 
 }  // namespace
