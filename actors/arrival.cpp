@@ -144,6 +144,8 @@ void arrival::bring_in() {
   if (const auto room = admission.admit(model->name, all->prompt_tokens, count); !room)
     return refuse(room.error());
   admitted_jobs places(admission, count);
+  for (const auto& a : asked.accounts)
+    if (a) a->admitted(count, all->prompt_tokens, choices.front()->time->now());
   for (const made& m : all->jobs) m.prompt->counts(static_cast<std::uint32_t>(m.job.prompt.size()));
   for (auto left = count; auto& m : all->jobs) {
     const auto& s = m.stream;

@@ -15,6 +15,7 @@
 
 #include <readerwriterqueue/readerwriterqueue.h>
 
+#include <array>
 #include <atomic>
 #include <functional>
 #include <list>
@@ -99,8 +100,10 @@ struct job_stream::state_block final : core::token_sink, waker {
   void changed();
   // Ends the job: sets the phase to done and tells at_end and the readers.
   void end(outcome o);
-  // Calls at_end, unless it was called before.
+  // Brings the accounts up to date and calls at_end, unless that was done before.
   void tell_ended(const outcome& o);
+  // The job has so many output tokens by now: tells the accounts of those that are new.
+  void count_output(std::uint32_t tokens, core::time_point at) noexcept;
 
   // --- Constant.
   const core::job_id id;
@@ -108,6 +111,7 @@ struct job_stream::state_block final : core::token_sink, waker {
   const std::shared_ptr<const core::clock> time;
   const core::time_point created;
   bool skip_special = true;  // special tokens add no text
+  std::array<std::shared_ptr<job_account>, 2> accounts;  // as in request
   // The queue of a job whose tokens have logprobs; null: the job asked for none, and uses `queue`.
   struct token_with_logprobs {
     core::token token;
@@ -144,6 +148,7 @@ struct job_stream::state_block final : core::token_sink, waker {
   phase now = phase::pending;
   unsigned telling = 0;         // calls of changed() in progress, which may nest
   std::uint32_t taken = 0;      // tokens taken from the queue
+  std::uint32_t counted = 0;    // output tokens that the accounts have
   std::uint64_t log_bytes = 0;  // bytes of the log that `memory` includes
   struct follower {
     std::uint64_t handle;

@@ -164,6 +164,7 @@ void job_stream::state_block::take_news() {
   const bool ended = word & 1;
   if (ended) text->limit(how_it_ended.shown_bytes);
   while (taken < count && take_token()) ++taken;
+  count_output(taken, log.size() > 0 ? created + std::chrono::microseconds(log.at_us(log.size() - 1)) : created);
   count_log();
   if (!ended) return changed();
   text->flush(log.text());
@@ -221,7 +222,19 @@ void job_stream::state_block::refused(core::error e) {
 
 // The registry keeps a job until it hears of its end.
 void job_stream::state_block::tell_ended(const outcome& o) {
-  if (const auto told = std::exchange(at_end, nullptr)) core::insist([&] { told(o, *this); });
+  const auto told = std::exchange(at_end, nullptr);
+  if (!told) return;
+  count_output(o.output_tokens, time->now());
+  for (const auto& a : accounts)
+    if (a) a->ended();
+  core::insist([&] { told(o, *this); });
+}
+
+void job_stream::state_block::count_output(std::uint32_t tokens, core::time_point at) noexcept {
+  if (tokens <= counted) return;
+  for (const auto& a : accounts)
+    if (a) a->output(tokens - counted, at);
+  counted = tokens;
 }
 
 void job_stream::state_block::cancel(finish_reason why) {

@@ -176,7 +176,7 @@ result<core::job> make_job(const request& r, const served_model& m, std::chrono:
     return bad_param("cache_salt", "cache_salt must have at most {} bytes, not {}", longest_cache_salt,
                      r.cache_salt.size());
   j.cache_salt = r.cache_salt;
-  j.priority = r.priority;
+  j.priority = r.priority.value_or(0);
   j.key = r.who.key;
   return j;
 }

@@ -5,6 +5,7 @@
 // every protocol gives the same errors under the same names.
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <compare>
 #include <cstdint>
@@ -15,6 +16,7 @@
 #include <variant>
 #include <vector>
 
+#include "actors/job_account.h"
 #include "core/sample/params.h"
 #include "core/text/conversation.h"
 #include "core/token.h"
@@ -55,11 +57,12 @@ struct request {
   const char* top_logprobs_param = "logprobs";  // the client's name of it, for errors
   std::optional<std::int64_t> prompt_logprobs;  // the same for the tokens of the prompt, with the outcome
   std::string cache_salt;  // computed prefixes are shared only between requests with equal salts
-  int priority = 0;        // jobs with a higher one are scheduled first
+  std::optional<int> priority;  // jobs with a higher one are scheduled first; unset: 0
   // The client. Waiting jobs of different keys alternate; a client sees only the jobs that it has(). Prefixes
   // are shared within a key unless service_options::share_prefixes, and those of a user always within it.
   principal who;
   std::shared_ptr<const void> until_ended;  // kept until all jobs of the request have ended or are refused
+  std::array<std::shared_ptr<job_account>, 2> accounts;  // which count the request's jobs; null: none
   std::optional<std::chrono::milliseconds> deadline;  // from the moment the request was read
 };
 

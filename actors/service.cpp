@@ -191,6 +191,9 @@ std::shared_ptr<job_stream::state_block> service::parts::begin_choice(const requ
         to.tell(job_ended(std::move(v), job.now != job_stream::phase::refused));
       });
   s->skip_special = r.skip_special_tokens;
+  s->accounts = r.accounts;
+  for (const auto& a : s->accounts)
+    if (a) a->begun();
   registry.tell(job_born(id, answer.value_or(id), r.who, s->created, [weak = std::weak_ptr(s)] {
     if (auto alive = weak.lock()) alive->cancel(core::finish_reason::cancel);
   }));

@@ -12,12 +12,12 @@
 #include "apps/commands.h"
 #include "apps/config_file.h"
 #include "apps/engine_options.h"
+#include "apps/key_file.h"
 #include "apps/local_service.h"
 #include "apps/memory_limit.h"
 #include "apps/memory_returner.h"
 #include "apps/options.h"
 #include "apps/progress.h"
-#include "net/api_keys.h"
 #include "net/resident.h"
 #include "net/server.h"
 
@@ -35,13 +35,6 @@ core::result<std::string> read_file(const char* option, const std::string& file)
   std::string text(std::istreambuf_iterator<char>(in), {});
   if (!in) return core::bad_param(option, "--{} {}: cannot be read", option, file);
   return text;
-}
-
-core::result<std::vector<std::string>> read_keys(const std::string& file) {
-  if (file.empty()) return std::vector<std::string>();
-  const auto text = read_file("api-key-file", file);
-  if (!text) return text.error();
-  return net::parse_api_keys(*text, file);
 }
 
 // The secret without the ends of lines after it; empty where there is no file.
@@ -67,18 +60,22 @@ constexpr std::chrono::milliseconds last_words{500};
 // Runs a server: listens, loads the models, prints that it is ready, serves until a signal, drains, stops.
 class serving {
  public:
-  serving(const core::server_settings& o, actors::service_options s, net::server_options n)
+  serving(const core::server_settings& o, actors::service_options s, net::server_options n, key_file keys)
       : shards_(o.io_threads, s.seen),
         service_(std::move(s), clock_),
         server_(service_, shards_, std::move(n)),
         signals_(io_, SIGINT, SIGTERM),
+        hang_up_(io_),
         timer_(io_),
         memory_timer_(io_),
+        key_timer_(io_),
+        keys_(std::move(keys)),
         settings_(o) {}
 
   int run() {
     if (auto ok = server_.start(); !ok) return fail(ok.error());
     wait_for_signal();
+    if (keys_.is_named()) watch_keys();
     service_.load(show_load_progress(), io_.get_executor(), [this](core::result<> r) { loaded(r); });
     io_.run();
     server_.stop();
@@ -117,6 +114,37 @@ class serving {
     memory_timer_.expires_after(memory_returner::every);
     memory_timer_.async_wait([this](boost::system::error_code ec) {
       if (!ec) return_memory();
+    });
+  }
+
+  // The keys are read again on SIGHUP, and when their file has changed.
+  void watch_keys() {
+    hang_up_.add(SIGHUP);
+    wait_for_hang_up();
+    poll_keys();
+  }
+  void wait_for_hang_up() {
+    hang_up_.async_wait([this](boost::system::error_code ec, int) {
+      if (ec) return;
+      read_keys_again();
+      wait_for_hang_up();
+    });
+  }
+  void poll_keys() {
+    key_timer_.expires_after(key_file::poll_every);
+    key_timer_.async_wait([this](boost::system::error_code ec) {
+      if (ec) return;
+      if (keys_.has_changed()) read_keys_again();
+      poll_keys();
+    });
+  }
+  void read_keys_again() {
+    core::contained(service_.seen(), "reading the keys again", [this] {
+      const auto keys = keys_.read();
+      if (!keys) return spdlog::error("{}; the keys stay as they were", keys.error().message);
+      const auto d = server_.set_keys(*keys);
+      spdlog::info("--api-key-file {}: {} keys; {} new, {} removed, {} changed", keys_.name(), keys->size(),
+                   d.added, d.removed, d.changed);
     });
   }
 
@@ -164,8 +192,9 @@ class serving {
   net::shards shards_;  // must outlive the service, whose streams post to them
   actors::service service_;
   net::server server_;
-  boost::asio::signal_set signals_;
-  boost::asio::steady_timer timer_, memory_timer_;
+  boost::asio::signal_set signals_, hang_up_;
+  boost::asio::steady_timer timer_, memory_timer_, key_timer_;
+  key_file keys_;
   memory_returner returner_;
   const core::server_settings& settings_;
   bool draining_ = false;
@@ -175,7 +204,9 @@ class serving {
 int run(const serve_options& o) {
   std::string why_cpu;
   auto service = service_options_of(o.engine, o.server.queue, why_cpu);
-  auto keys = read_keys(o.server.api_key_file);
+  key_file key_source(o.server.api_key_file);
+  core::result<std::vector<net::api_key>> keys = std::vector<net::api_key>();
+  if (key_source.is_named()) keys = key_source.read();
   auto secret = read_token_secret(o.server.token_secret_file);
   for (const auto& e : {service.error(), keys.error(), secret.error()})
     if (!e.message.empty()) {
@@ -190,7 +221,7 @@ int run(const serve_options& o) {
   if (net::open_to_anyone(at))
     spdlog::warn("--listen {} without --api-key-file: anyone who can reach this address can use the server",
                  at.listen);
-  return serving(o.server, std::move(*service), std::move(at)).run();
+  return serving(o.server, std::move(*service), std::move(at), std::move(key_source)).run();
 }
 
 }  // namespace

@@ -285,7 +285,9 @@ void visit_settings(server_settings& s, V&& v) {
           s.allow_origin);
   network({"io-threads", "threads that serve sockets", "threads", 1, 256}, s.io_threads);
   network({"drain-s", "how long running jobs may finish after SIGTERM", "s", 0, 86400}, s.drain);
-  keys({"api-key-file", "file of keys, one a line, any of which lets a client in; none: everybody may",
+  keys({"api-key-file",
+        "file of keys, one a line with what it may do, read again on SIGHUP and when it changes; none: "
+        "everybody may",
         "FILE"},
        s.api_key_file);
   keys({"token-secret-file",

@@ -7,6 +7,7 @@
 
 #include "net/anthropic.h"
 #include "net/http_session.h"
+#include "net/submit.h"
 
 namespace weir::net {
 
@@ -118,7 +119,7 @@ asio::awaitable<bool> http_session::complete(openai::dialect d, const request& r
   const openai_encoder encoder{d, parsed->return_token_ids, parsed->include_usage, parsed->n,
                                parsed->request.model};
   const bool streamed = parsed->stream;
-  job_list all = submit(std::move(parsed->request), parsed->n);
+  submitted all = submit(std::move(parsed->request), parsed->n);
   co_return co_await answer_with(encoder, std::move(all), streamed);
 }
 
@@ -131,22 +132,27 @@ asio::awaitable<bool> http_session::complete_message(const request& r) {
   const actors::request& asked = parsed->request;
   const anthropic_encoder encoder{{*asked.max_tokens, asked.stop}, asked.model, request_id_};
   const bool streamed = parsed->stream;
-  job_list all = submit(std::move(parsed->request), 1);
+  submitted all = submit(std::move(parsed->request), 1);
   co_return co_await answer_with(encoder, std::move(all), streamed);
 }
 
-http_session::job_list http_session::submit(actors::request asked, std::uint32_t n) {
-  asked.who = from_.who;
+http_session::submitted http_session::submit(actors::request asked, std::uint32_t n) {
   auto wake_up = [news = std::weak_ptr(news_)] {
     if (auto alive = news.lock()) alive->notify();
   };
-  auto all = hub_.server().service.submit(std::move(asked), n, hub_.executor(), std::move(wake_up));
-  watch_peer();
-  return all;
+  submitted jobs = submit_as(hub_.server().service, from_, std::move(asked), n, hub_.executor(),
+                             std::move(wake_up));
+  if (jobs) watch_peer();
+  return jobs;
 }
 
 template <class Encoder>
-asio::awaitable<bool> http_session::answer_with(const Encoder& encoder, job_list all, bool streamed) {
+asio::awaitable<bool> http_session::answer_with(const Encoder& encoder, submitted jobs, bool streamed) {
+  if (!jobs) {
+    reply no = error_reply(jobs.error());
+    co_return co_await write(std::move(no));
+  }
+  job_list all = std::move(*jobs);
   const auto settled = [&] {
     if (failure_of(all)) return true;
     return std::ranges::all_of(all, [&](const auto& job) {

@@ -10,6 +10,7 @@
 #include "net/page_assets.h"
 #include "net/planned.h"
 #include "net/resident.h"
+#include "net/submit.h"
 
 namespace weir::net {
 namespace {
@@ -78,9 +79,10 @@ reply show_model(hub& h, const std::string& name, const bearer& from) {
 
 // ---- text
 
-asio::awaitable<reply> tokenize(hub& h, std::string_view body) {
+asio::awaitable<reply> tokenize(hub& h, std::string_view body, const bearer& from) {
   auto asked = openai::parse_tokenize(body, h.limits().json_values);
   if (!asked) co_return error_reply(asked.error());
+  if (const auto no = judge_model(h.server().service, from, asked->model)) co_return error_reply(*no);
   auto begin = [&](auto done) {
     h.server().service.tokenize(asked->model, asked->text, asked->add_special, h.executor(), std::move(done));
   };
@@ -99,9 +101,10 @@ asio::awaitable<reply> tokenize(hub& h, std::string_view body) {
   co_return json_reply(out + "]}");
 }
 
-asio::awaitable<reply> detokenize(hub& h, std::string_view body) {
+asio::awaitable<reply> detokenize(hub& h, std::string_view body, const bearer& from) {
   auto asked = openai::parse_detokenize(body, h.limits().json_values);
   if (!asked) co_return error_reply(asked.error());
+  if (const auto no = judge_model(h.server().service, from, asked->model)) co_return error_reply(*no);
   auto begin = [&](auto done) {
     h.server().service.detokenize(asked->model, asked->ids, h.executor(), std::move(done));
   };
@@ -112,9 +115,11 @@ asio::awaitable<reply> detokenize(hub& h, std::string_view body) {
   co_return json_reply(std::move(out));
 }
 
-asio::awaitable<reply> count_tokens(hub& h, std::string_view body) {
+asio::awaitable<reply> count_tokens(hub& h, std::string_view body, const bearer& from) {
   auto asked = anthropic::parse(anthropic::route::count_tokens, body, h.limits().json_values);
   if (!asked) co_return error_reply(asked.error());
+  if (const auto no = judge_model(h.server().service, from, asked->request.model))
+    co_return error_reply(*no);
   auto begin = [&](auto done) {
     h.server().service.count_tokens(std::move(asked->request), h.executor(), std::move(done));
   };
@@ -143,7 +148,8 @@ void append_job(std::string& out, const actors::job_view& j) {
 }
 
 asio::awaitable<std::vector<actors::job_view>> jobs_of(hub& h, const bearer& from) {
-  auto begin = [&](auto done) { h.server().service.list_jobs(from.who, h.executor(), std::move(done)); };
+  const auto who = h.server().bearers.asker_of(from);
+  auto begin = [&](auto done) { h.server().service.list_jobs(who, h.executor(), std::move(done)); };
   co_return co_await answer_of<std::vector<actors::job_view>>(begin);
 }
 
@@ -158,10 +164,11 @@ asio::awaitable<reply> one_job(hub& h, const route_match& route, const bearer& f
   const auto id = job_named(route.id);
   if (!id) co_return not_found("there is no such job");
   const bool cancel = route.to == endpoint::cancel_job;
+  const auto who = h.server().bearers.asker_of(from);
   auto begin = [&](auto done) {
     auto& service = h.server().service;
-    cancel ? service.cancel_job(from.who, *id, h.executor(), std::move(done))
-           : service.find_job(from.who, *id, h.executor(), std::move(done));
+    cancel ? service.cancel_job(who, *id, h.executor(), std::move(done))
+           : service.find_job(who, *id, h.executor(), std::move(done));
   };
   auto job = co_await answer_of<std::optional<actors::job_view>>(begin);
   if (!job) co_return not_found("there is no such job, or it is no longer kept");
@@ -246,17 +253,32 @@ void append_loading(std::string& out, const actors::load_state& l) {
   });
 }
 
-// The user of a token cannot list jobs, so its own are here.
+void append_keys(std::string& out, const key_counts& counts) {
+  append_object(out, "keys", [&] {
+    for (const auto& [name, account] : counts.all())
+      append_object(out, name, [&] {
+        append_count(out, "jobs", account->jobs());
+        append_count(out, "unfinished", account->unfinished());
+        append_count(out, "prompt_tokens", account->prompt_tokens());
+        append_count(out, "output_tokens", account->output_tokens());
+      });
+  });
+}
+
+// Totals for everybody; beside them what each key has used for an admin, and for all others their own jobs,
+// which the user of a token cannot list elsewhere.
 asio::awaitable<reply> show_stats(hub& h, const bearer& from) {
+  const bool admin = h.server().bearers.is_admin(from);
   std::vector<actors::job_view> own;
-  if (from.token) own = co_await jobs_of(h, from);
+  if (!admin) own = co_await jobs_of(h, from);
   std::string out;
   append_object(out, [&] {
     append_engine(out, h.server().service.stats());
     append_clients(out, h.server());
     append_count(out, "rss_bytes", resident_bytes());
     if (const auto now = h.server().service.loading()) append_loading(out, *now);
-    if (!from.token) return;
+    if (admin && from.key) append_keys(out, h.server().bearers.counts());
+    if (admin) return;
     append_key(out, "own_jobs");
     out += '[';
     for (const auto& j : own) append_job(out, j);
@@ -270,6 +292,10 @@ asio::awaitable<reply> show_stats(hub& h, const bearer& from) {
 reply issue_token(hub& h, std::string_view body, const bearer& from) {
   auto asked = parse_token_request(body, h.limits().json_values);
   if (!asked) return error_reply(asked.error());
+  if (auto& model = asked->claims.model; !model.empty())
+    if (const auto no = judge_model(h.server().service, from, model);
+        no && no->why == key_refusal::kind::model)
+      return error_reply(*no);
   const std::int64_t expires_ms = unix_ms() + std::chrono::milliseconds(asked->ttl).count();
   asked->claims.expires_ms = expires_ms;
   std::string out;
@@ -315,11 +341,11 @@ asio::awaitable<reply> answer_route(hub& h, const route_match& route, std::strin
     case endpoint::show_model:
       co_return show_model(h, route.id, from);
     case endpoint::tokenize:
-      co_return co_await tokenize(h, body);
+      co_return co_await tokenize(h, body, from);
     case endpoint::detokenize:
-      co_return co_await detokenize(h, body);
+      co_return co_await detokenize(h, body, from);
     case endpoint::count_tokens:
-      co_return co_await count_tokens(h, body);
+      co_return co_await count_tokens(h, body, from);
     case endpoint::issue_token:
       co_return issue_token(h, body, from);
     case endpoint::list_jobs:

@@ -88,6 +88,7 @@ asio::awaitable<void> http_session::run() {
     if (e == hub::event::tick) tick();
     const bool between_requests = state_.at() == http_state::phase::next_header;
     if (e == hub::event::close || (e == hub::event::drain && between_requests)) hang_up();
+    if (e == hub::event::keys_changed && from_.removed()) hang_up();
   });
   // even where the coroutine is not run to its end: a read of watch_peer() keeps the session
   struct closing {
@@ -114,6 +115,7 @@ asio::awaitable<bool> http_session::one_request() {
   p.body_limit(boost::none);  // judged below, so that the refusal can be read
   request_id_ = random_hex();
   state_.await_request();
+  from_ = {};
   head_only_ = false;
   anthropic_ = false;
   cors_ = {};

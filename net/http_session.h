@@ -17,6 +17,7 @@
 #include "net/http_routes.h"
 #include "net/http_state.h"
 #include "net/hub.h"
+#include "net/submit.h"
 #include "net/openai.h"
 #include "net/send_progress.h"
 #include "net/stream_silence.h"
@@ -49,11 +50,12 @@ class http_session : public std::enable_shared_from_this<http_session> {
   using job_list = std::vector<std::shared_ptr<actors::job_stream>>;
   boost::asio::awaitable<bool> complete(openai::dialect d, const request& r);
   boost::asio::awaitable<bool> complete_message(const request& r);
-  // Submits a request with n choices in the client's name, and begins to watch the client.
-  job_list submit(actors::request asked, std::uint32_t n);
+  // Submits a request with n choices a prompt in the client's name, and begins to watch the client.
+  using submitted = boost::system::result<job_list, key_refusal>;
+  submitted submit(actors::request asked, std::uint32_t n);
   // Waits for the jobs, and answers by the encoder of a dialect (openai_encoder, anthropic_encoder).
   template <class Encoder>
-  boost::asio::awaitable<bool> answer_with(const Encoder& encoder, job_list all, bool streamed);
+  boost::asio::awaitable<bool> answer_with(const Encoder& encoder, submitted jobs, bool streamed);
   // Writes events until the jobs have ended or the client is gone.
   template <class Encoder>
   boost::asio::awaitable<void> stream_events(const Encoder& encoder, const job_list& all);
@@ -107,7 +109,7 @@ class http_session : public std::enable_shared_from_this<http_session> {
   std::shared_ptr<wake> news_;
   std::string request_id_;
   unsigned version_ = 11;  // of the request being answered
-  bearer from_;            // whoever sends it, from its header alone: a trailer says nothing of it
+  bearer from_;            // whoever sends it, from its header alone; nobody between requests
   http_state state_;
   send_progress sending_;
   std::optional<stream_silence> silence_;  // while events are streamed

@@ -7,6 +7,7 @@
 
 #include "net/anthropic.h"
 #include "net/http_session.h"
+#include "net/submit.h"
 
 namespace weir::net {
 
@@ -33,6 +34,7 @@ asio::awaitable<bool> http_session::write(reply r) {
 void http_session::add_common_headers(http::fields& m) const {
   m.set(http::field::server, "weir");
   m.set("x-request-id", request_id_);
+  for (const auto& [name, value] : rate_limit_headers(from_, hub_.server().service.now())) m.set(name, value);
   if (anthropic_) m.set("request-id", request_id_);
   if (cors_.varies) m.insert(http::field::vary, "Origin");
   if (cors_.origin.empty() || m.count(http::field::access_control_allow_origin) > 0) return;

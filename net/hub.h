@@ -1,8 +1,8 @@
 // hub.h — what the connections of one server share: server_state (all shards) and hub (one shard).
 //
 // server_state holds the options and the counts, and says whether the server drains or stops. A hub has the
-// list of its shard's connections, tells them four times a second that time has passed, and keeps the jobs of
-// its WebSockets (net/kept_jobs.h).
+// list of its shard's connections, tells them four times a second that time has passed, and at once that keys
+// were removed, and keeps the jobs of its WebSockets (net/kept_jobs.h).
 //
 // Thread safety: server_state from any thread; a hub on its shard only.
 //
@@ -50,7 +50,7 @@ struct server_state {
   actors::service& service;
   core::incidents& seen;  // exceptions that ended a connection
   const server_options options;
-  const known_bearers bearers;
+  known_bearers bearers;
   job_places token_jobs;  // of browser tokens
   const std::shared_ptr<address_book> callers;
   std::string listen_host;  // as bound; constant once the server has started
@@ -81,7 +81,7 @@ struct server_state {
 
 class hub : public std::enable_shared_from_this<hub> {
  public:
-  enum class event { tick, drain, close };
+  enum class event { tick, drain, close, keys_changed };
   // Called on the shard. It must not begin or end a subscription.
   using listener = std::function<void(event)>;
   hub(std::shared_ptr<server_state> s, actors::executor ex)

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/config.h"
+#include "net/api_keys.h"
 
 namespace weir::net {
 
@@ -35,8 +36,8 @@ struct server_limits : core::client_settings {
 };
 
 struct server_options : core::listener_settings {
-  std::vector<std::string> api_keys;  // empty: no key is needed
-  std::string token_secret;           // signs browser tokens; empty: a random one
+  std::vector<api_key> api_keys;  // known from the start; empty: no key is needed, ever
+  std::string token_secret;       // signs browser tokens; empty: a random one
   server_limits limits;
 };
 

@@ -195,6 +195,12 @@ core::result<void> server::start() {
 std::string server::host() const { return p_->host; }
 unsigned short server::port() const { return p_->port; }
 
+known_bearers::difference server::set_keys(std::span<const api_key> keys) {
+  const auto difference = p_->all->bearers.replace(keys, p_->all->service.now());
+  if (difference.removed > 0) p_->tell_all(hub::event::keys_changed);
+  return difference;
+}
+
 void server::drain(std::function<void()> idle) {
   if (p_->all->draining.exchange(true)) return;
   auto set = [p = p_, idle = std::move(idle)]() mutable { p->on_idle = std::move(idle); };

@@ -9,10 +9,12 @@
 
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 
 #include "actors/service.h"
 #include "core/error.h"
+#include "net/bearer.h"
 #include "net/limits.h"
 #include "net/shards.h"
 
@@ -28,6 +30,11 @@ class server {
   core::result<void> start();
   std::string host() const;     // as in the options
   unsigned short port() const;  // the one that was bound
+
+  // From now on the clients of these keys are served. Keys that are not among them are forgotten at once:
+  // their WebSockets are closed with 4401, their HTTP connections are cut off in mid-answer, their browser
+  // tokens are unknown. Nobody else notices. REQUIRES: neither these keys nor those of the options are none.
+  known_bearers::difference set_keys(std::span<const api_key> keys);
 
   // From now on new jobs and new WebSockets are refused. Sessions are told, and jobs that run may finish.
   // `idle` is called once, on a shard, when the last job and the last session have ended. stop() may be

@@ -25,7 +25,19 @@ ws_conversation::ws_conversation(hub& h, ws_frames& frames, outside& session, ad
       frames_(frames),
       session_(session),
       how_(std::move(how)),
-      rate_(h.limits().messages_per_s, h.limits().message_burst, h.limits().message_abuse, now) {}
+      rate_(h.limits().messages_per_s, h.limits().message_burst, h.limits().message_abuse, now) {
+  if (how_.authenticated) come_in_as(std::move(how_.from));
+}
+
+void ws_conversation::come_in_as(bearer from) {
+  how_.from = std::move(from);
+  const auto& key = how_.from.key;
+  if (key && std::ranges::find(keys_, key) == keys_.end()) keys_.push_back(key);
+}
+
+bool ws_conversation::key_removed() const noexcept {
+  return std::ranges::any_of(keys_, [](const auto& key) { return key->removed(); });
+}
 
 void ws_conversation::welcome() {
   session_.allow_messages();
@@ -40,6 +52,8 @@ void ws_conversation::welcome() {
   l.max_jobs = have.jobs;
   if (const auto& token = how_.from.token; token && token->max_jobs != 0)
     l.max_jobs = std::min<std::uint64_t>(l.max_jobs, token->max_jobs);
+  if (const auto& key = how_.from.key; key && key->rights()->jobs != 0)
+    l.max_jobs = std::min<std::uint64_t>(l.max_jobs, key->rights()->jobs);
   l.max_frame = have.frame_bytes;
   l.detach_grace_ms = static_cast<std::uint64_t>(have.detach_grace.count());
   l.retain_ms = static_cast<std::uint64_t>(have.retain.count());
@@ -59,6 +73,7 @@ void ws_conversation::understand(std::string_view text, bool is_text, time_point
   if (verdict == rate_meter::verdict::abuse) return session_.close(close_code::too_many_messages);
   if (!how_.authenticated && !std::holds_alternative<ws::session_auth>(message))
     return session_.close(close_code::bad_key);
+  if (key_removed()) return session_.close(close_code::bad_key);
   // A cancel only ever makes less work: it is never refused.
   if (verdict == rate_meter::verdict::too_fast && !std::holds_alternative<ws::response_cancel>(message)) {
     const auto* create = std::get_if<ws::response_create>(&message);
@@ -77,7 +92,7 @@ void ws_conversation::on(ws::session_auth& m) {
   auto from = hub_.server().bearers.judge(m.token, unix_ms());
   if (!from) return session_.close(close_code::bad_key);
   if (!from->allows_origin(how_.origin)) return session_.close(close_code::forbidden);
-  how_.from = std::move(*from);
+  come_in_as(std::move(*from));
   if (!std::exchange(how_.authenticated, true)) welcome();
 }
 
@@ -99,16 +114,17 @@ bool ws_conversation::has_place_for(const std::string& lane) {
 
 void ws_conversation::on(ws::response_create& m) {
   if (!has_place_for(m.id)) return;
-  auto request = std::move(m.request);
-  request.who = how_.from.who;
-  if (!judge_token(m.id, request)) return;
+  if (!judge_token(m.id, m.request)) return;
+  auto begun =
+      submit_as(hub_.server().service, how_.from, std::move(m.request), 1, hub_.executor(), session_.news());
+  if (!begun) return refuse(m.id, begun.error());
   kept_job job;
-  job.owner = request.who;
+  job.stream = std::move(begun->front());
+  job.owner = how_.from.who;
   job.as_created = m.how.over({});
   job.metadata = std::move(m.metadata);
   job.cancel_when_left = m.cancel_on_disconnect;
   job.pause_on_lag = m.pause_on_lag;
-  job.stream = hub_.server().service.submit(std::move(request), hub_.executor(), session_.news());
   auto follower = hub_.jobs().keep(std::move(job));
   frames_.open_lane(std::make_unique<ws::lane>(std::move(m), std::move(follower)));
 }
@@ -145,11 +161,11 @@ bool ws_conversation::judge_token(const std::string& lane, actors::request& r) {
     return false;
   }
   if (r.model.empty()) r.model = token->model;
-  if (!how_.from.allows_model(r.model)) {
+  if (!how_.from.token_allows_model(r.model)) {
     session_.close(close_code::forbidden);
     return false;
   }
-  r.until_ended = hub_.server().token_jobs.take(r.who, token->max_jobs);
+  r.until_ended = hub_.server().token_jobs.take(how_.from.who, token->max_jobs);
   if (r.until_ended) return true;
   say_error({lane,
              "too_many_jobs",
@@ -158,6 +174,22 @@ bool ws_conversation::judge_token(const std::string& lane, actors::request& r) {
              {},
              false});
   return false;
+}
+
+// Tells the client why its key does not let it make this job. The model of another key is none at all here,
+// as in session.created.
+void ws_conversation::refuse(const std::string& lane, const key_refusal& no) {
+  switch (no.why) {
+    case key_refusal::kind::unknown_key:
+      return session_.close(close_code::bad_key);
+    case key_refusal::kind::model:
+    case key_refusal::kind::no_model:
+      return say_error({lane, "model_not_found", no.message, no.param, {}, false});
+    case key_refusal::kind::field:
+      return say_error({lane, "invalid_param", no.message, no.param, {}, false});
+    case key_refusal::kind::limit:
+      return say_error({lane, "rate_limited", no.message, {}, no.retry_after.count(), false});
+  }
 }
 
 void ws_conversation::on(ws::response_cancel& m) {
@@ -172,7 +204,7 @@ void ws_conversation::on(ws::response_cancel& m) {
   }
   // It may be a job whose own socket is gone, or of an answer over HTTP.
   if (!id) return say_error(unknown_response({}, "response_id"));
-  hub_.server().service.cancel_job(how_.from.who, *id, hub_.executor(),
+  hub_.server().service.cancel_job(hub_.server().bearers.asker_of(how_.from), *id, hub_.executor(),
                                    [this, session = session_.weak()](auto found) {
                                      const auto alive = session.lock();
                                      if (alive && !found) say_error(unknown_response({}, "response_id"));

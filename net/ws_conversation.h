@@ -16,6 +16,7 @@
 #include "net/bearer.h"
 #include "net/hub.h"
 #include "net/rate.h"
+#include "net/submit.h"
 #include "net/ws_closing.h"
 #include "net/ws_frames.h"
 
@@ -64,6 +65,8 @@ class ws_conversation {
   void understand(std::string_view text, bool is_text, time_point now);
 
   const admission& how() const noexcept { return how_; }
+  // A key by which the client came in, or said later, has left the file of keys.
+  bool key_removed() const noexcept;
   // Counts the connection's memory. Returns false if there is not so much.
   bool hold(std::size_t bytes) { return how_.memory.resize(bytes); }
 
@@ -77,6 +80,8 @@ class ws_conversation {
   void on(ws::ping& m);
   void on(ws::pong&) {}
   bool judge_token(const std::string& lane, actors::request& r);
+  void refuse(const std::string& lane, const key_refusal& no);
+  void come_in_as(bearer from);
   bool has_place_for(const std::string& lane);
   void say_error(ws::protocol_error e);
 
@@ -84,6 +89,8 @@ class ws_conversation {
   ws_frames& frames_;
   outside& session_;
   admission how_;
+  std::vector<std::shared_ptr<const known_key>>
+      keys_;  // all that the client has said so far; it has their jobs
   rate_meter rate_;
 };
 

@@ -130,7 +130,8 @@ asio::awaitable<void> session::run(http::request<http::string_body> upgrade) {
   } else if (how.authenticated) {
     conversation_.welcome();
   }
-  if (hub_.server().draining) hear(hub::event::drain);  // it was said before we could hear it
+  hear(hub::event::keys_changed);  // what was said before we could hear it
+  if (hub_.server().draining) hear(hub::event::drain);
   if (hub_.server().stopping) hear(hub::event::close);
   for (bool again = true; again;) {
     again = false;
@@ -248,6 +249,10 @@ void session::hear(hub::event e) {
       close(close_code::going_away);
       hang_up();
       return;
+    case hub::event::keys_changed:
+      if (!conversation_.key_removed()) return;
+      close(close_code::bad_key);
+      return frames_.drop_lanes();  // their jobs are left now, however long the client takes to end
   }
 }
 

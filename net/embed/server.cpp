@@ -12,7 +12,7 @@ net::server_options options_of(server_options o) {
   net::server_options n;
   n.listen = std::move(o.listen);
   n.allow_origin = std::move(o.allow_origin);
-  n.api_keys = std::move(o.api_keys);
+  for (const auto& key : o.api_keys) n.api_keys.emplace_back(key);
   return n;
 }
 

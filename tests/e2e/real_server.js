@@ -3,7 +3,8 @@ import { spawn } from "node:child_process";
 import { createInterface } from "node:readline";
 
 /** Resolves once it says it is ready. log(): what it wrote to stderr so far, and all of it after stop().
- * @returns {Promise<{url: string, port: number, log: () => string, stop: () => Promise<void>}>} */
+ * @returns {Promise<{url: string, port: number, log: () => string, signal: (name: string) => boolean,
+ *   stop: () => Promise<void>}>} */
 export async function start_real({ port = 0, args = ["--device", "sim"], host = "127.0.0.1" } = {}) {
   const server = spawn(process.env.WEIR_BIN, ["serve", ...args, "--listen", `${host}:${port}`], {
     stdio: ["ignore", "pipe", "pipe"],
@@ -22,6 +23,7 @@ export async function start_real({ port = 0, args = ["--device", "sim"], host = 
   return {
     url,
     log: () => log,
+    signal: (name) => server.kill(name),
     port: Number(new URL(url).port),
     stop: async () => {
       server.kill("SIGKILL");

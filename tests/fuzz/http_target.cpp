@@ -1,10 +1,9 @@
 // Any bytes as a request target, id of an answer, Host, Origin, subprotocol list, Authorization or
-// Sec-WebSocket-Key header, or as a file of keys.
+// Sec-WebSocket-Key header.
 #include <cstddef>
 #include <cstdint>
 
 #include "net/answer_id.h"
-#include "net/api_keys.h"
 #include "net/handshake.h"
 #include "net/router.h"
 
@@ -18,8 +17,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   (void)parse_protocols(text);
   (void)job_named(text);
   (void)is_websocket_key(text);
-  static const key_ring keys(allowed);
-  if (auto key = bearer_of(text)) (void)keys.identity_of(*key);
-  (void)parse_api_keys(text, "keys");
+  (void)bearer_of(text);
   return 0;
 }

@@ -9,7 +9,7 @@ using namespace weir::net;
 
 namespace {
 
-const std::vector<std::string> keys{"alpha", "beta"};
+const std::vector<api_key> keys{"alpha", "beta"};
 const std::string secret(32, 's');
 constexpr std::int64_t until = 1'000'000;
 
@@ -59,7 +59,7 @@ TEST_CASE("bearer: tokens without a sub are users of their own") {
 }
 
 TEST_CASE("bearer: a token is known while its key and its secret are") {
-  const known_bearers by(keys, secret), fewer(std::vector<std::string>{"beta"}, secret), random(keys, "");
+  const known_bearers by(keys, secret), fewer(std::vector<api_key>{"beta"}, secret), random(keys, "");
   const auto token = by.issue(judged(by, "alpha")->who.key, claims_for("u"));
   CHECK(judged(known_bearers(keys, secret), token));
   CHECK(!judged(fewer, token));
@@ -113,4 +113,49 @@ TEST_CASE("job_places: a user has so many jobs at a time, and a place is free wh
   CHECK(places->take(u, 3));
   places.reset();
   two.reset();
+}
+
+TEST_CASE("bearer: keys are replaced in place, and only who is gone becomes nobody") {
+  known_bearers by(*parse_api_keys("alpha name=a jobs=3\nbeta models=m\ngamma admin\n", "F"), secret);
+  const auto alpha = judged(by, "alpha"), beta = judged(by, "beta"), gamma = judged(by, "gamma");
+  const auto alpha_token = by.issue(alpha->who.key, claims_for("u")),
+             beta_token = by.issue(beta->who.key, claims_for("u"));
+  const auto page = judged(by, beta_token);
+  CHECK(alpha->key->rights()->jobs == 3);
+  CHECK(beta->allows_model("m"));
+  CHECK(!beta->allows_model("n"));
+  CHECK(!page->allows_model("n"));
+
+  const auto d = by.replace(*parse_api_keys("gamma\ndelta\nalpha name=a jobs=3\n", "F"), {});
+  CHECK(d.added == 1);
+  CHECK(d.removed == 1);
+  CHECK(d.changed == 1);  // gamma is no admin any more
+  CHECK(judged(by, "alpha")->key == alpha->key);
+  CHECK(judged(by, alpha_token));
+  CHECK(judged(by, "delta"));
+  CHECK(!judged(by, "beta"));
+  CHECK(!judged(by, beta_token));
+  CHECK(by.judge(beta_token, 0).error() == token_fault::forged);
+  CHECK((beta->removed() && page->removed()));
+  CHECK((!alpha->removed() && !gamma->removed()));
+  CHECK(!gamma->has_admin_key());  // who holds it already learns of it
+
+  by.replace(*parse_api_keys("beta", "F"), {});
+  CHECK(alpha->removed());
+  CHECK(judged(by, beta_token));  // its key is there again, and so are its tokens
+  CHECK(beta->removed());         // but what was let in before stays out
+}
+
+TEST_CASE("bearer: an admin is the key itself that the file calls one, or everybody without keys") {
+  const known_bearers by(*parse_api_keys("alpha admin\nbeta\n", "F"), secret);
+  const auto alpha = *judged(by, "alpha"), beta = *judged(by, "beta");
+  const auto page = *judged(by, by.issue(alpha.who.key, claims_for("u")));
+  CHECK(by.is_admin(alpha));
+  CHECK(by.asker_of(alpha) == std::nullopt);
+  for (const auto& other : {beta, page, bearer{}}) {
+    CHECK(!by.is_admin(other));
+    CHECK(by.asker_of(other) == other.who);
+  }
+  const known_bearers open({}, "");
+  CHECK(open.is_admin(*judged(open, "")));
 }
