@@ -204,12 +204,23 @@ void engine::state::judge(sequence& s, const in_flight& step, time_point at) {
     return;
   }
   ++report.tokens;
+  measure(s, at);
   if (!s.accept({got.id, at}, text)) {
     close(s, s.how.reason);
     bad_endings = 0;
   } else if (s.fills_page()) {
     name_pages(s, pool);
   }
+}
+
+void engine::state::measure(const sequence& s, time_point at) noexcept {
+  if (s.sampled > 0) return measures.gap.add(at - s.last_at());
+  measures.ttft.add(at - s.asked.created);
+  measures.queue.add(*s.scheduled - s.asked.created);
+  measures.prefill.add(at - *s.scheduled);
+  totals.prompt_tokens += s.prompt_tokens();
+  totals.cached_tokens += s.cached;
+  if (s.cached > 0) ++totals.prefix_hits;
 }
 
 void engine::state::deliver() {
@@ -229,7 +240,11 @@ void engine::state::deliver() {
 }
 
 step_report engine::state::close_step(bool busy) {
-  if (report.rows > 0) ++totals.steps;
+  if (report.rows > 0) {
+    ++totals.steps;
+    measures.step_time.add(report.took);
+    measures.step_tokens.add(report.rows);
+  }
   totals.tokens += report.tokens;
   report.running = static_cast<std::uint32_t>(plan.running().size());
   report.waiting = static_cast<std::uint32_t>(plan.waiting().size());
@@ -276,8 +291,6 @@ void engine::state::drop(std::unique_ptr<sequence> s, finish_reason why, std::op
 void engine::state::forget(const sequence& s) {
   ++report.finished;
   ++totals.finished;
-  totals.cached_tokens += s.cached;
-  if (s.cached > 0) ++totals.prefix_hits;
   known.erase(s.asked.id);
 }
 

@@ -122,6 +122,8 @@ struct sequence : sequence_step {
   std::uint32_t length() const noexcept {
     return prompt_tokens() + static_cast<std::uint32_t>(output.size());
   }
+  // When the last token was sampled. REQUIRES: sampled > 0.
+  time_point last_at() const noexcept { return last_at_; }
   // A draw for this sequence has been requested and its token is not known yet.
   bool awaits() const noexcept { return phase == sequence_phase::drawing; }
   bool ended() const noexcept { return phase == sequence_phase::ended; }
