@@ -47,6 +47,8 @@ class known_bearers {
   // The bearer of a key or a token. Where no key is needed, every text is that of the same bearer. `now_ms`:
   // Unix time in ms.
   boost::system::result<bearer, token_fault> judge(std::string_view text, std::int64_t now_ms) const;
+  // Whether it may read /metrics, which has the figures of all clients.
+  bool is_admin(const bearer& from) const { return !from.token; }
   // The text of a token with these claims under `key`, the identity of a known key. An empty sub becomes a
   // random one.
   std::string issue(std::uint64_t key, token_claims claims) const;

@@ -125,7 +125,7 @@ asio::awaitable<void> http_session::stream_events(openai::dialect d, const opena
     if (!out_.empty()) co_await write_chunk(out_, ended);
     for (std::size_t i = 0; i < jobs.size(); ++i) {
       if (shown[i].sent == shown[i].tokens) continue;
-      hub_.server().sampled_to_sent.add(hub_.server().service.now() -
+      hub_.counts().sampled_to_sent.add(hub_.server().service.now() -
                                         jobs[i]->sampled_at(shown[i].tokens - 1));
       shown[i].sent = shown[i].tokens;
     }

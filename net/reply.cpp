@@ -54,6 +54,7 @@ reply json_reply(std::string body) {
 reply error_reply(unsigned status, std::string_view code, std::string_view message, std::string_view param) {
   reply r;
   r.status = status;
+  r.code = code;
   append_object(r.body, [&] {
     append_object(r.body, "error", [&] {
       append_key(r.body, "message");
