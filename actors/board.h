@@ -2,7 +2,7 @@
 // engine.
 //
 // Thread safety: the owner's thread publishes and any thread reads. The lock is held only while one pointer
-// or message is copied.
+// or message is copied, and no step waits for it: offer() does without where a reader has it.
 #pragma once
 
 #include <array>
@@ -28,32 +28,46 @@ struct listed_job {
   engine_id engine{};
 };
 
+// One engine in an owner_picture.
+struct engine_picture {
+  // Totals and measures include those of the engines that it took the place of after a fault.
+  core::engine_counts counts;
+  core::engine_measures measures;
+  std::uint32_t bad_endings = 0;  // core::engine::bad_endings()
+};
+
 // The state of an owner at one moment.
 struct owner_picture {
-  core::time_point at{};         // when it was taken
-  core::engine_counts counts;    // sums over all engines
-  std::vector<listed_job> jobs;  // of all engines
-  // Engines with bad endings, and core::engine::bad_endings() of each.
-  std::vector<std::pair<engine_id, std::uint32_t>> bad;
+  core::time_point at{};                // when it was taken
+  std::vector<engine_picture> engines;  // by engine_id
+  std::vector<listed_job> jobs;         // of all engines
   // Sampled tokens a second; median and 99th percentile of the time of a step. See step_meter.
   double tokens_per_s = 0, step_p50_ms = 0, step_p99_ms = 0;
 
-  std::uint32_t bad_endings(engine_id engine) const noexcept {
-    for (const auto& [of, count] : bad)
-      if (of == engine) return count;
-    return 0;
+  // One that the picture does not show yet has done nothing.
+  engine_picture of(engine_id engine) const {
+    const auto i = static_cast<std::size_t>(engine);
+    return i < engines.size() ? engines[i] : engine_picture();
   }
 };
 
 class board {
  public:
-  // Replaces the picture.
-  void publish(std::shared_ptr<const owner_picture> p) {
+  using picture = std::shared_ptr<const owner_picture>;
+
+  // Replaces the picture. The one before is destroyed outside of the lock.
+  void publish(picture p) {
     std::lock_guard hold(lock_);
-    picture_ = std::move(p);
+    picture_.swap(p);
+  }
+  // The same between two steps: it never waits. Returns false, and changes nothing, if a reader was at it.
+  bool offer(picture p) {
+    std::unique_lock hold(lock_, std::try_to_lock);
+    if (hold) picture_.swap(p);
+    return hold.owns_lock();
   }
   // The latest picture; never null.
-  std::shared_ptr<const owner_picture> look() const {
+  picture look() const {
     std::lock_guard hold(lock_);
     return picture_;
   }
@@ -85,7 +99,7 @@ class board {
 
  private:
   mutable std::mutex lock_;
-  std::shared_ptr<const owner_picture> picture_ = std::make_shared<owner_picture>();
+  picture picture_ = std::make_shared<owner_picture>();
   std::string fault_;
   std::atomic<std::int64_t> pulse_{0};  // latest heartbeat: time in ns << 1 | busy
 };

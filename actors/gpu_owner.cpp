@@ -79,7 +79,7 @@ class owner {
     }
     if (options_.audit) check_books();
     outbox_.flush();
-    if (time_.now() >= publish_at_) publish();
+    if (time_.now() >= publish_at_ && board_->offer(picture())) publish_at_ = time_.now() + publish_every;
   }
 
   // When the next step is due; in the past where something is due now. REQUIRES !idle().
@@ -192,7 +192,7 @@ class owner {
 
   // The device's memory is given back, and the device: nothing else holds it.
   void close_all() {
-    for (auto& e : engines_) e.does.reset();
+    for (auto& e : engines_) e.close();
     backend_.reset();
   }
 
@@ -229,7 +229,7 @@ class owner {
     };
     auto engine =
         std::make_unique<core::engine>(std::move(model->weights), served->tokenizer, model->config, time_);
-    engines_.push_back({std::move(engine), {}, m.spec, served, {}});
+    engines_.push_back({std::move(engine), {}, m.spec, served, {}, {}, {}});
     publish();
     m.answer(load_model::result(served));
   }
@@ -252,12 +252,16 @@ class owner {
 
   void publish() {
     publish_at_ = time_.now() + publish_every;
+    board_->publish(picture());
+  }
+
+  board::picture picture() {
     auto p = std::make_shared<owner_picture>();
     p->at = time_.now();
+    p->engines.reserve(engines_.size());
     for (const auto& e : engines_) {
+      p->engines.push_back(e.look());
       if (!e.does) continue;
-      if (const auto bad = e.does->bad_endings(); bad > 0) p->bad.emplace_back(e.served->engine, bad);
-      p->counts += e.does->counts();
       listed_.clear();
       e.does->list(listed_);
       for (const auto& s : listed_) p->jobs.push_back({s, e.served->engine});
@@ -265,7 +269,7 @@ class owner {
     p->tokens_per_s = meter_.tokens_per_s(p->at);
     p->step_p50_ms = meter_.step_ms(0.5);
     p->step_p99_ms = meter_.step_ms(0.99);
-    board_->publish(std::move(p));
+    return p;
   }
 
   owner_options options_;
@@ -281,6 +285,28 @@ class owner {
     model_spec spec;   // what it was made from
     std::shared_ptr<const served_model> served;
     pace_meter pace;
+    core::engine_totals past_totals;  // of the engines before this one
+    core::engine_measures past_measures;
+
+    // What it counted stays.
+    void close() {
+      if (!does) return;
+      const engine_picture last = look();
+      past_totals = last.counts;
+      past_measures = last.measures;
+      does.reset();
+    }
+
+    engine_picture look() const {
+      engine_picture p;
+      static_cast<core::engine_totals&>(p.counts) = past_totals;
+      p.measures = past_measures;
+      if (!does) return p;
+      p.counts += does->counts();
+      p.measures += does->measures();
+      p.bad_endings = does->bad_endings();
+      return p;
+    }
 
     // Places: while jobs wait beside a batch that is not full it is pages that they lack.
     void note_pace(time_point now, const core::step_report& r, std::uint32_t max_batch) {

@@ -1,7 +1,7 @@
 // served_model.h — a model as all code but its owner sees it.
 //
-// Thread safety: any thread. It is immutable once served and shared by pointer; only `admission` has state,
-// which is atomic.
+// Thread safety: any thread. It is immutable once served and shared by pointer; only `admission` and `ended`
+// have state, which is atomic.
 #pragma once
 
 #include <cstdint>
@@ -10,6 +10,7 @@
 #include <string>
 
 #include "actors/admission_control.h"
+#include "actors/ended_jobs.h"
 #include "actors/job_stream.h"
 #include "actors/memory_use.h"
 #include "core/job.h"
@@ -40,6 +41,8 @@ struct served_model {
   // another one after each load, since the weights, the device or the program may have changed.
   std::string fingerprint;
   std::unique_ptr<admission_control> admission;  // never null once it is served
+  // How its jobs ended, as their streams told clients: the streams count. Never null.
+  std::unique_ptr<ended_jobs> ended = std::make_unique<ended_jobs>();
   // Sends a job to the owner, which writes the output to `end`. The mailbox cannot be full, since it has room
   // for all jobs that admission allows. REQUIRES: job.sink is null.
   std::function<void(core::job, job_stream::owner_end end)> submit;

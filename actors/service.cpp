@@ -109,9 +109,10 @@ struct service::parts {
     }
   }
 
-  // Makes the stream of one choice of a request, and tells the registry. `answer`: see job_born; nullopt: the
-  // choice is the first.
+  // Makes the stream of one choice of a request for `model`, which is null where there is none, and tells the
+  // registry. `answer`: see job_born; nullopt: the choice is the first.
   std::shared_ptr<job_stream::state_block> begin_choice(const request& r, std::optional<core::job_id> answer,
+                                                        model_list::model_ptr model,
                                                         const executor& shard);
   // Finds the model, and returns the errors that are already certain, so that the text is not tokenised in
   // vain.
@@ -174,12 +175,16 @@ void service::load(load_progress progress, executor ex, std::function<void(core:
 
 std::shared_ptr<job_stream::state_block> service::parts::begin_choice(const request& r,
                                                                       std::optional<core::job_id> answer,
+                                                                      model_list::model_ptr model,
                                                                       const executor& shard) {
   const auto id = next_id();
   auto s = std::make_shared<job_stream::state_block>(
       id, shard, lasting,
-      [to = registry, kept = r.until_ended](const outcome& o, const job_stream::state_block& job) mutable {
+      [to = registry, kept = r.until_ended, by = std::move(model)](
+          const outcome& o, const job_stream::state_block& job) mutable {
         kept.reset();  // before anybody hears of the end
+        const bool accepted = job.now != job_stream::phase::refused;
+        if (by && accepted) by->ended->add(o.reason);
         job_view v;
         v.id = job.id;
         v.state = core::name(core::sequence_state::finished);
@@ -188,7 +193,7 @@ std::shared_ptr<job_stream::state_block> service::parts::begin_choice(const requ
         v.prompt_tokens = o.input_tokens;
         v.output_tokens = o.output_tokens;
         v.cached_tokens = o.cached_tokens;
-        to.tell(job_ended(std::move(v), job.now != job_stream::phase::refused));
+        to.tell(job_ended(std::move(v), accepted));
       });
   s->skip_special = r.skip_special_tokens;
   s->accounts = r.accounts;
@@ -223,18 +228,19 @@ std::vector<std::shared_ptr<job_stream>> service::submit(request r, std::uint32_
   } else if (!p_->share_prefixes) {
     a->prefix_owner = who.key;
   }
+  const auto fine = p_->judge(*a);
   std::vector<std::shared_ptr<job_stream>> streams;
   std::optional<core::job_id> answer;
   const std::size_t choices = n * (1 + a->asked.more_inputs.size());
   for (std::size_t i = 0; i < choices; ++i) {
-    a->choices.push_back(p_->begin_choice(a->asked, answer, shard));
+    a->choices.push_back(p_->begin_choice(a->asked, answer, a->model, shard));
     answer = a->choices.front()->id;
     streams.push_back(std::make_shared<job_stream>(a->choices.back()));
     streams.back()->follow(changed);
   }
   a->asked.until_ended.reset();  // each choice has its own copy
   a->memory = core::memory_hold(p_->memory);
-  if (auto fine = p_->judge(*a); !fine) {
+  if (!fine) {
     a->refuse(fine.error());
   } else if (!a->memory.resize(a->bytes() + choices * job_bytes_of(a->asked))) {
     a->refuse(no_memory_for_clients());
@@ -352,7 +358,7 @@ core::incidents& service::seen() const noexcept { return *p_->seen; }
 snapshot service::stats() const {
   const auto p = p_->owner.published().look();
   snapshot s;
-  s.engine = p->counts;
+  for (const auto& e : p->engines) s.engine += e.counts;
   // The owner publishes no picture while it is idle, so the rate in an old picture is out of date.
   const bool old = p_->time.now() - p->at > std::chrono::seconds(1);
   s.tokens_per_s = old ? 0 : p->tokens_per_s;
@@ -362,11 +368,24 @@ snapshot service::stats() const {
   for (const auto& m : *p_->list.models()) {
     longest = std::max(longest, m->admission->predicted_wait());
     s.memory += m->memory;
+    for (const auto n : m->ended->look()) s.ended += n;
   }
   s.predicted_wait_ms =
       std::chrono::duration<double, std::milli>(longest + p_->pool.predicted_wait()).count();
   s.text = {p_->pool.tasks(), p_->pool.bytes()};
   return s;
+}
+
+std::vector<model_figures> service::figures() const {
+  const auto p = p_->owner.published().look();
+  const auto text_wait = p_->pool.predicted_wait();
+  std::vector<model_figures> all;
+  for (const auto& m : *p_->list.models()) {
+    const engine_picture e = p->of(m->engine);
+    all.push_back({m->name, m->device, e.counts, e.measures, m->ended->look(), m->memory,
+                   m->admission->predicted_wait() + text_wait});
+  }
+  return all;
 }
 
 const core::delays& service::cancel_to_release() const noexcept {
@@ -382,7 +401,7 @@ readiness service::ready() const {
                                std::chrono::duration_cast<std::chrono::seconds>(*silent).count())};
   const auto picture = p_->owner.published().look();
   for (const auto& m : *p_->list.models())
-    if (const auto bad = picture->bad_endings(m->engine); bad >= bad_endings_in_a_row)
+    if (const auto bad = picture->of(m->engine).bad_endings; bad >= bad_endings_in_a_row)
       return {false, fmt::format("the last {} jobs of {} ended in logits that are not finite", bad, m->name)};
   return {true, {}};
 }

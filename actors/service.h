@@ -45,9 +45,21 @@ struct job_view {
   double age_s = 0;  // since its request was read
 };
 
-// Statistics, from what the owner published between steps. Reading them does not wait for the owner.
+// Figures of one model, from what the owner published between steps. Reading them does not wait for the
+// owner.
+struct model_figures {
+  std::string name, device;
+  core::engine_counts engine;
+  core::engine_measures measures;
+  ended_jobs::counts ended;         // jobs that ended, as their clients were told, by finish_reason
+  memory_use memory;                // of its load
+  core::duration predicted_wait{};  // of a new job, tokenising included (admission_control.h)
+};
+
+// Statistics of all models together, from the same source.
 struct snapshot {
   core::engine_counts engine;  // sums over all engines
+  std::uint64_t ended = 0;     // jobs that ended, as their clients were told
   memory_use memory;           // of all models together
   double tokens_per_s = 0;     // sampled; 0 where the owner published nothing for 1 s
   // Predicted wait of a new job for the busiest model (admission_control.h), tokenising included.
@@ -135,6 +147,7 @@ class service {
   const std::shared_ptr<core::memory_account>& memory() const noexcept;
   core::incidents& seen() const noexcept;  // as in service_options
   snapshot stats() const;
+  std::vector<model_figures> figures() const;  // of the models loaded so far
   // Ready, unless models are loading, the device failed, it is draining, the owner has worked for over 10 s
   // without finishing a step, or the last 8 jobs of a model ended in logits that are not finite.
   readiness ready() const;

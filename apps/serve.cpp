@@ -74,6 +74,8 @@ class serving {
 
   int run() {
     if (auto ok = server_.start(); !ok) return fail(ok.error());
+    if (const auto at = server_.metrics())
+      spdlog::info("metrics, without a key: http://{}:{}/metrics", url_host(at->host), at->port);
     wait_for_signal();
     if (keys_.is_named()) watch_keys();
     service_.load(show_load_progress(), io_.get_executor(), [this](core::result<> r) { loaded(r); });
@@ -221,6 +223,9 @@ int run(const serve_options& o) {
   if (net::open_to_anyone(at))
     spdlog::warn("--listen {} without --api-key-file: anyone who can reach this address can use the server",
                  at.listen);
+  if (net::metrics_open_to_anyone(at))
+    spdlog::warn("--metrics-listen {}: anyone who can reach this address can read the metrics",
+                 at.metrics_listen);
   return serving(o.server, std::move(*service), std::move(at), std::move(key_source)).run();
 }
 
@@ -233,7 +238,7 @@ command add_serve(CLI::App& app) {
       ->configurable(false);
   add_settings(app, o->engine);
   add_settings(app, o->server);
-  refuse(app, {"metrics-listen", "share"});
+  refuse(app, {"share"});
   add_common(app);
   return [o, &app]() -> int {
     if (!o->print_config) return run(*o);

@@ -86,6 +86,7 @@ struct client_settings {
 // Where a server listens, and how long it drains.
 struct listener_settings {
   std::string listen = "127.0.0.1:8080";
+  std::string metrics_listen;
   std::vector<std::string> allow_origin;
   std::chrono::seconds drain{30};
 };
@@ -281,6 +282,12 @@ void visit_settings(server_settings& s, V&& v) {
   visit_settings(s.queue, v);
   visit_settings(s.text, v);
   network({"listen", "address to listen on; port 0 picks a free one", "HOST:PORT"}, s.listen);
+  network(
+      {"metrics-listen",
+       "second address, which serves /metrics and /health alone and asks for no key: a port of 127.0.0.1, "
+       "or HOST:PORT; none: /metrics is at the first address alone",
+       "[HOST:]PORT"},
+      s.metrics_listen);
   network({"allow-origin", "origin whose pages may connect, beside the server's own; repeatable", "ORIGIN"},
           s.allow_origin);
   network({"io-threads", "threads that serve sockets", "threads", 1, 256}, s.io_threads);

@@ -1,7 +1,8 @@
-// delays.h — a histogram of durations.
+// delays.h — a histogram of durations that any thread may add to: fine buckets for quantiles, and coarse ones
+// with round bounds, as Prometheus publishes them.
 //
-// Each power of two of microseconds has 16 buckets, so a quantile is at most 1/16 above the true value. The
-// last bucket counts everything from 2.3 hours on.
+// Each power of two of microseconds has 16 fine buckets, so a quantile is at most 1/16 above the true value.
+// The last fine bucket counts everything from 2.3 hours on.
 //
 // Thread safety: any thread. A reader may miss durations that are added at the same time.
 #pragma once
@@ -13,19 +14,33 @@
 #include <chrono>
 #include <cstdint>
 
+#include "core/histogram.h"
+
 namespace weir::core {
+
+inline constexpr auto delay_bounds = bounds_in_s({0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025,
+                                                  0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60});
 
 class delays {
  public:
-  void add(std::chrono::nanoseconds d) noexcept {
-    const auto us =
-        std::max<std::int64_t>(0, std::chrono::duration_cast<std::chrono::microseconds>(d).count());
-    counts_[bucket_of(static_cast<std::uint64_t>(us))].fetch_add(1, std::memory_order_relaxed);
+  // A negative duration counts as zero.
+  void add(duration d) noexcept {
+    const std::int64_t ns = std::max<std::int64_t>(0, d.count());
+    fine_[fine_bucket(static_cast<std::uint64_t>(ns) / 1000)].fetch_add(1, relaxed);
+    coarse_[delay_bounds.bucket_of(ns)].fetch_add(1, relaxed);
+    sum_.fetch_add(ns, relaxed);
+  }
+  // Adds all that another has.
+  void add(const delays& o) noexcept {
+    for (std::size_t i = 0; i < fine_.size(); ++i) fine_[i].fetch_add(o.fine_[i].load(relaxed), relaxed);
+    for (std::size_t i = 0; i < coarse_.size(); ++i)
+      coarse_[i].fetch_add(o.coarse_[i].load(relaxed), relaxed);
+    sum_.fetch_add(o.sum_.load(relaxed), relaxed);
   }
 
   std::uint64_t count() const noexcept {
     std::uint64_t n = 0;
-    for (const auto& c : counts_) n += c.load(std::memory_order_relaxed);
+    for (const auto& c : fine_) n += c.load(relaxed);
     return n;
   }
 
@@ -33,28 +48,41 @@ class delays {
   double quantile_ms(double q) const noexcept {
     const auto all = count();
     std::uint64_t seen = 0;
-    for (std::size_t i = 0; i < counts_.size(); ++i) {
-      seen += counts_[i].load(std::memory_order_relaxed);
+    for (std::size_t i = 0; i < fine_.size(); ++i) {
+      seen += fine_[i].load(relaxed);
       if (seen > 0 && static_cast<double>(seen) >= q * static_cast<double>(all))
         return static_cast<double>(last_of(i)) / 1000;
     }
     return 0;
   }
 
- private:
-  static std::size_t bucket_of(std::uint64_t v) noexcept {
-    if (v < 32) return v;
-    const int shift = std::bit_width(v) - 5;
-    return std::min<std::size_t>(static_cast<std::size_t>(shift) * 16 + (v >> shift), buckets - 1);
+  // The coarse buckets.
+  histogram<delay_bounds> published() const noexcept {
+    histogram<delay_bounds>::counts_type counts;
+    for (std::size_t i = 0; i < counts.size(); ++i) counts[i] = coarse_[i].load(relaxed);
+    return {counts, sum_.load(relaxed)};
   }
+
+ private:
+  using counter = std::atomic<std::uint64_t>;
+  static constexpr auto relaxed = std::memory_order_relaxed;
+
+  static std::size_t fine_bucket(std::uint64_t us) noexcept {
+    if (us < 32) return us;
+    const int shift = std::bit_width(us) - 5;
+    return std::min<std::size_t>(static_cast<std::size_t>(shift) * 16 + (us >> shift), fine_buckets - 1);
+  }
+  // The longest duration of a fine bucket, in us.
   static std::uint64_t last_of(std::size_t b) noexcept {
     if (b < 32) return b;
     const std::uint64_t shift = b / 16 - 1;
     return ((b - shift * 16 + 1) << shift) - 1;
   }
 
-  static constexpr std::size_t buckets = 16 * 28 + 32;
-  std::array<std::atomic<std::uint64_t>, buckets> counts_{};
+  static constexpr std::size_t fine_buckets = 16 * 28 + 32;
+  std::array<counter, fine_buckets> fine_{};
+  std::array<counter, delay_bounds.at.size() + 1> coarse_{};
+  std::atomic<std::int64_t> sum_{0};  // ns
 };
 
 }  // namespace weir::core

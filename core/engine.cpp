@@ -247,6 +247,7 @@ void engine::state::judge(sequence& s, const in_flight& step, time_point at) {
     return;
   }
   ++report.tokens;
+  measure(s, at);
   const auto* logprobs = s.top_logprobs() < 0 ? nullptr : &device->logprobs_of(number);
   if (!s.accept({got.id, at}, text, logprobs)) {
     close(s, s.how.reason);
@@ -254,6 +255,16 @@ void engine::state::judge(sequence& s, const in_flight& step, time_point at) {
   } else if (s.fills_page()) {
     name_pages(s, pool);
   }
+}
+
+void engine::state::measure(const sequence& s, time_point at) noexcept {
+  if (s.sampled > 0) return measures.gap.add(at - s.last_at());
+  measures.ttft.add(at - s.asked.created);
+  measures.queue.add(*s.scheduled - s.asked.created);
+  measures.prefill.add(at - *s.scheduled);
+  totals.prompt_tokens += s.prompt_tokens();
+  totals.cached_tokens += s.cached;
+  if (s.cached > 0) ++totals.prefix_hits;
 }
 
 void engine::state::deliver() {
@@ -273,7 +284,11 @@ void engine::state::deliver() {
 }
 
 step_report engine::state::close_step(bool busy) {
-  if (report.rows > 0) ++totals.steps;
+  if (report.rows > 0) {
+    ++totals.steps;
+    measures.step_time.add(report.took);
+    measures.step_tokens.add(report.rows);
+  }
   totals.tokens += report.tokens;
   report.running = static_cast<std::uint32_t>(plan.running().size());
   report.waiting = static_cast<std::uint32_t>(plan.waiting().size());
@@ -320,8 +335,6 @@ void engine::state::drop(std::unique_ptr<sequence> s, finish_reason why, std::op
 void engine::state::forget(const sequence& s) {
   ++report.finished;
   ++totals.finished;
-  totals.cached_tokens += s.cached;
-  if (s.cached > 0) ++totals.prefix_hits;
   known.erase(s.asked.id);
 }
 

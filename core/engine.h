@@ -36,6 +36,7 @@
 #include <vector>
 
 #include "core/clock.h"
+#include "core/engine_measures.h"
 #include "core/job.h"
 #include "core/model/model.h"
 #include "core/text/tokenizer.h"
@@ -88,8 +89,20 @@ struct step_report {
   time_point wait_until{};
 };
 
+// What an engine has counted since it was made.
+struct engine_totals {
+  std::uint64_t finished = 0;       // jobs
+  std::uint64_t restored = 0;       // pages copied back from the host tier
+  std::uint64_t steps = 0;          // steps that computed rows
+  std::uint64_t tokens = 0;         // sampled
+  std::uint64_t preemptions = 0;    // of running sequences
+  std::uint64_t prompt_tokens = 0;  // of the jobs whose first token was sampled
+  std::uint64_t prefix_hits = 0;    // those of these jobs that found part of their prompt in the cache
+  std::uint64_t cached_tokens = 0;  // tokens that they found
+};
+
 // The state of an engine, for telemetry.
-struct engine_counts {
+struct engine_counts : engine_totals {
   // Jobs by state. `finishing`: ended jobs whose sinks have not taken the last tokens; they have no pages.
   // `paused`: by pause(), wherever they were.
   std::uint32_t queued = 0, prefilling = 0, decoding = 0, paused = 0, finishing = 0;
@@ -97,14 +110,6 @@ struct engine_counts {
   std::uint32_t pages_total = 0, pages_free = 0, pages_cached = 0, pages_used = 0;
   std::uint32_t host_total = 0, host_used = 0;  // pages of the host tier
   std::uint64_t queued_tokens = 0;              // prompt and output so far, of the queued jobs
-  // --- Totals since the engine was made ---
-  std::uint64_t finished = 0;       // jobs
-  std::uint64_t restored = 0;       // pages copied back from the host tier
-  std::uint64_t steps = 0;          // steps that computed rows
-  std::uint64_t tokens = 0;         // sampled
-  std::uint64_t preemptions = 0;    // of running sequences
-  std::uint64_t prefix_hits = 0;    // finished jobs that found part of their prompt in the cache
-  std::uint64_t cached_tokens = 0;  // tokens that those jobs found
 
   // Calls visit(object, key, member) for every member: the object of /v1/stats that the count stands in (""
   // is the outermost), its key there, and a pointer to the member. A count with an empty key is not
@@ -117,7 +122,7 @@ struct engine_counts {
     visit("jobs", "decoding", &c::decoding);
     visit("jobs", "paused", &c::paused);
     visit("jobs", "", &c::finishing);
-    visit("jobs", "finished", &c::finished);
+    visit("jobs", "", &c::finished);  // served_model::ended is published instead
     visit("pages", "total", &c::pages_total);
     visit("pages", "free", &c::pages_free);
     visit("pages", "cached", &c::pages_cached);
@@ -129,6 +134,7 @@ struct engine_counts {
     visit("", "preemptions", &c::preemptions);
     visit("", "steps", &c::steps);
     visit("", "tokens", &c::tokens);
+    visit("", "prompt_tokens", &c::prompt_tokens);
     visit("prefix", "hits", &c::prefix_hits);
     visit("prefix", "tokens", &c::cached_tokens);
   }
@@ -193,6 +199,7 @@ class engine {
   // Any thread.
   const model_info& info() const noexcept;
   engine_counts counts() const noexcept;
+  const engine_measures& measures() const noexcept;
   // Replaces `out` with a view of every unfinished job.
   void list(std::vector<sequence_view>& out) const;
 

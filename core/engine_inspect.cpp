@@ -30,7 +30,7 @@ const char* name(sequence_state s) noexcept {
 }
 
 engine_counts engine::counts() const noexcept {
-  engine_counts c = s_->totals;
+  engine_counts c{s_->totals};
   c.queued = static_cast<std::uint32_t>(s_->plan.waiting().size());
   c.paused = static_cast<std::uint32_t>(s_->plan.paused().size());
   c.finishing = static_cast<std::uint32_t>(s_->finishing.size());
@@ -47,6 +47,8 @@ engine_counts engine::counts() const noexcept {
   }
   return c;
 }
+
+const engine_measures& engine::measures() const noexcept { return s_->measures; }
 
 void engine::list(std::vector<sequence_view>& out) const {
   out.clear();

@@ -49,6 +49,8 @@ struct engine::state {
   void judge(in_flight step, time_point at);
   // The same for one sequence.
   void judge(sequence& s, const in_flight& step, time_point at);
+  // Counts a token of `s` that was sampled at `at`, before s.accept(): its gap, or the times of the first.
+  void measure(const sequence& s, time_point at) noexcept;
   // Offers sinks their decided tokens, moves ended sequences to `finishing`, and forgets those whose sinks
   // are done.
   void deliver();
@@ -84,7 +86,7 @@ struct engine::state {
   void drop(std::unique_ptr<sequence> s, finish_reason why, std::optional<error> with = {});
   // Records the fault of the device and ends every waiting and running job with it.
   void fail_all(const error& e);
-  // Removes a finished job from `known` and adds it to the totals.
+  // Removes a finished job from `known` and counts it.
   void forget(const sequence& s);
 
   // Earliest time at which a step can do anything if no message comes; time_point{} if there is none.
@@ -114,7 +116,8 @@ struct engine::state {
   // No later than the earliest deadline of a waiting or running job. It may be the deadline of a job that has
   // ended.
   time_point earliest_deadline = time_point::max();
-  engine_counts totals;           // its totals alone are kept up to date
+  engine_totals totals;
+  engine_measures measures;
   std::uint32_t bad_endings = 0;  // see engine::bad_endings()
   step_report report;             // of the current step, with the jobs that cancel() ended since the last one
 };

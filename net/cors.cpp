@@ -8,7 +8,7 @@ bool open_to_pages(endpoint to) {
   switch (to) {
     case endpoint::stream:  // a WebSocket's Origin is judged at the upgrade
     case endpoint::issue_token:
-    case endpoint::planned:
+    case endpoint::metrics:
       return false;
     case endpoint::asset:
     case endpoint::completions:

@@ -222,7 +222,7 @@ asio::awaitable<void> http_session::stream_events(const Encoder& encoder, const 
 void http_session::note_sent(const job_list& all, std::span<shown_choice> shown) {
   for (std::size_t i = 0; i < all.size(); ++i) {
     if (shown[i].sent == shown[i].tokens) continue;
-    hub_.server().sampled_to_sent.add(hub_.server().service.now() - all[i]->sampled_at(shown[i].tokens - 1));
+    hub_.counts().sampled_to_sent.add(hub_.server().service.now() - all[i]->sampled_at(shown[i].tokens - 1));
     shown[i].sent = shown[i].tokens;
   }
 }

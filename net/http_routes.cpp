@@ -6,9 +6,10 @@
 #include "net/anthropic.h"
 #include "net/answer_id.h"
 #include "net/json.h"
+#include "net/metrics.h"
 #include "net/openai.h"
 #include "net/page_assets.h"
-#include "net/planned.h"
+#include "net/prometheus.h"
 #include "net/resident.h"
 #include "net/submit.h"
 
@@ -182,7 +183,17 @@ asio::awaitable<reply> one_job(hub& h, const route_match& route, const bearer& f
 reply show_ready(hub& h) {
   const auto state = h.server().service.ready();
   if (state.ready) return json_reply(R"({"status":"ready"})");
-  return error_reply(503, "unavailable", state.reason);
+  reply no = error_reply(503, "unavailable", state.reason);
+  no.code = {};  // the question was answered, and nothing was refused
+  return no;
+}
+
+reply show_metrics(hub& h) {
+  reply r;
+  r.content_type = prometheus_text::content_type;
+  r.body = metrics_text(h.server());
+  r.headers.emplace_back("Cache-Control", "no-store");
+  return r;
 }
 
 void append_delays(std::string& out, std::string_view key, const core::delays& d) {
@@ -202,7 +213,11 @@ void append_counts(std::string& out, std::string_view object, const core::engine
 }
 
 void append_engine(std::string& out, const actors::snapshot& s) {
-  for (const char* object : {"jobs", "pages", "host_pages", "prefix"})
+  append_object(out, "jobs", [&] {
+    append_counts(out, "jobs", s.engine);
+    append_count(out, "finished", s.ended);
+  });
+  for (const char* object : {"pages", "host_pages", "prefix"})
     append_object(out, object, [&] { append_counts(out, object, s.engine); });
   append_counts(out, "", s.engine);
   append_object(out, "memory", [&] {
@@ -228,7 +243,9 @@ void append_engine(std::string& out, const actors::snapshot& s) {
 }
 
 void append_clients(std::string& out, const server_state& all) {
-  append_delays(out, "sampled_to_sent_ms", all.sampled_to_sent);
+  core::delays sent;
+  all.add_sampled_to_sent(sent);
+  append_delays(out, "sampled_to_sent_ms", sent);
   append_delays(out, "cancel_to_release_ms", all.service.cancel_to_release());
   append_object(out, "client_lag", [&] {
     append_count(out, "late", all.lag.late.load(std::memory_order_relaxed));
@@ -241,7 +258,8 @@ void append_clients(std::string& out, const server_state& all) {
   append_count(out, "incidents", all.service.seen().count());
   append_count(out, "sessions", all.sessions.load(std::memory_order_relaxed));
   append_object(out, "closed", [&] {
-    for (const auto& [code, count] : all.closed()) append_count(out, std::to_string(code), count);
+    for (const auto& [code, count] : all.closed())
+      append_count(out, code == close_counts::other ? "other" : std::to_string(code), count);
   });
 }
 
@@ -333,8 +351,8 @@ reply show_asset(std::string_view target, std::string_view accept_encoding) {
   return r;
 }
 
-asio::awaitable<reply> answer_route(hub& h, const route_match& route, std::string_view target,
-                                    std::string_view body, const bearer& from) {
+asio::awaitable<reply> answer_route(hub& h, const route_match& route, std::string_view body,
+                                    const bearer& from) {
   switch (route.to) {
     case endpoint::list_models:
       co_return list_models(h, from);
@@ -359,10 +377,10 @@ asio::awaitable<reply> answer_route(hub& h, const route_match& route, std::strin
       co_return show_ready(h);
     case endpoint::stats:
       co_return co_await show_stats(h, from);
+    case endpoint::metrics:
+      co_return show_metrics(h);
     case endpoint::stream:
       co_return error_reply(426, "upgrade_required", "this path is a WebSocket: weir.v1");
-    case endpoint::planned:
-      co_return not_found(not_supported_yet(legible(path_of(target))).message);
     case endpoint::asset:
     case endpoint::completions:
     case endpoint::chat_completions:

@@ -12,10 +12,9 @@
 
 namespace weir::net {
 
-// Waits for nothing but answers of the service. `target`: target of the request. `body`: body of a POST.
-// `from`: the client.
-boost::asio::awaitable<reply> answer_route(hub& h, const route_match& route, std::string_view target,
-                                           std::string_view body, const bearer& from);
+// Waits for nothing but answers of the service. `body`: body of a POST. `from`: the client.
+boost::asio::awaitable<reply> answer_route(hub& h, const route_match& route, std::string_view body,
+                                           const bearer& from);
 // A file of the page. `accept_encoding`: what the client's header of this name says.
 reply show_asset(std::string_view target, std::string_view accept_encoding);
 

@@ -66,10 +66,11 @@ reply too_large(std::size_t most) {
 
 }  // namespace
 
-http_session::http_session(std::shared_ptr<hub> h, asio::ip::tcp::socket socket, address_book::entry caller,
-                           core::memory_hold memory)
+http_session::http_session(std::shared_ptr<hub> h, const entrance& by, asio::ip::tcp::socket socket,
+                           address_book::entry caller, core::memory_hold memory)
     : at_(std::move(h)),
       hub_(*at_),
+      by_(by),
       counted_(hub_.server_ptr()),
       caller_(std::move(caller)),
       memory_(std::move(memory)),
@@ -133,11 +134,12 @@ asio::awaitable<bool> http_session::one_request() {
   state_.keep_alive(head.keep_alive() && !says_close(head) && !hub_.server().draining);
   head_only_ = head.method() == http::verb::head;
   anthropic_ = anthropic::is_path(path_of(head.target()));
-  if (beast::websocket::is_upgrade(head) && path_of(head.target()) == "/v1/stream") {
+  const bool has_sockets = !by_.metrics_only;
+  if (has_sockets && beast::websocket::is_upgrade(head) && path_of(head.target()) == "/v1/stream") {
     co_return co_await upgrade(p.release());
   }
   cors_ = cors_of(head);
-  const auto found = find_route(std::string_view(head.method_string()), head.target());
+  const auto found = route_of(head);
   const auto from = sender_of(head);
   if (auto refused = judge(head, from, found)) co_return co_await refuse(std::move(*refused), p);
   from_ = from ? *from : bearer{};  // a public route needs nobody known
@@ -255,6 +257,11 @@ asio::awaitable<bool> http_session::refuse_unreadable(error_code ec) {
 
 // ---- who may come in
 
+found_route http_session::route_of(const request& r) const {
+  if (by_.metrics_only && !is_for_metrics(r.target())) return no_route{};
+  return find_route(std::string_view(r.method_string()), r.target());
+}
+
 std::optional<reply> http_session::judge_host(const request& r) const {
   const server_state& all = hub_.server();
   const auto hosts = r.count(http::field::host);
@@ -263,7 +270,7 @@ std::optional<reply> http_session::judge_host(const request& r) const {
   // counts instead of Host (RFC 9112, section 3.2.2)
   const std::string_view in_target = host_of_target(r.target());
   const std::string_view host = in_target.empty() ? std::string_view(r[http::field::host]) : in_target;
-  if (!all.loopback || host_allowed(host, all.listen_host, all.options.allow_origin)) return std::nullopt;
+  if (!by_.loopback || host_allowed(host, by_.host, all.options.allow_origin)) return std::nullopt;
   return error_reply(
       403, "host_forbidden",
       "a server on a loopback address is reached as localhost, or by an allowed origin's name");
@@ -289,9 +296,12 @@ http_session::sender http_session::sender_of(const request& r) const {
   return hub_.server().bearers.judge(key_in(r).value_or(std::string_view()), unix_ms());
 }
 
-std::optional<reply> http_session::judge_key(const request& r, const sender& from, endpoint to) const {
+std::optional<reply> http_session::judge_key(const request& r, const sender& from,
+                                             std::optional<endpoint> to) const {
   const bool is_public = to == endpoint::asset || to == endpoint::live || to == endpoint::ready;
-  if (is_public) return std::nullopt;
+  if (is_public || by_.metrics_only) return std::nullopt;
+  if (from && to == endpoint::metrics && !hub_.server().bearers.is_admin(*from))
+    return error_reply(403, "key_forbidden", "the metrics of all clients need an admin's key");
   if (from) return judge_token(r, *from, to);
   reply no = error_reply(401, "invalid_api_key",
                          key_in(r) ? "this key is not known" : "a key is needed: Authorization: Bearer …");
@@ -301,7 +311,8 @@ std::optional<reply> http_session::judge_key(const request& r, const sender& fro
 }
 
 // A page of the server's own origin sends no Origin header with a GET.
-std::optional<reply> http_session::judge_token(const request& r, const bearer& from, endpoint to) const {
+std::optional<reply> http_session::judge_token(const request& r, const bearer& from,
+                                               std::optional<endpoint> to) const {
   if (!from.token) return std::nullopt;
   if (to != endpoint::list_models && to != endpoint::show_model && to != endpoint::stats)
     return error_reply(403, "token_forbidden",
@@ -356,7 +367,7 @@ std::optional<reply> http_session::judge(const request& r, const sender& from,
   if (!cors_.methods.empty()) return preflight_reply(cors_);  // browsers send no key with it
   if (auto refused = judge_key_headers(r)) return refused;
   const auto* route = std::get_if<route_match>(&found);
-  if (auto refused = judge_key(r, from, route ? route->to : endpoint::planned)) return refused;
+  if (auto refused = judge_key(r, from, route ? std::optional(route->to) : std::nullopt)) return refused;
   return judge_route(r, found);
 }
 
@@ -426,7 +437,7 @@ asio::awaitable<bool> http_session::answer(const request& r, const route_match& 
     reply file = show_asset(r.target(), codings.value_or(""));
     co_return co_await write(std::move(file));
   }
-  reply got = co_await answer_route(hub_, route, r.target(), r.body(), from_);
+  reply got = co_await answer_route(hub_, route, r.body(), from_);
   co_return co_await write(std::move(got));
 }
 

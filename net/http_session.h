@@ -28,8 +28,9 @@ namespace weir::net {
 
 class http_session : public std::enable_shared_from_this<http_session> {
  public:
-  http_session(std::shared_ptr<hub> h, boost::asio::ip::tcp::socket socket, address_book::entry caller,
-               core::memory_hold memory);
+  // `by`: where the connection came in; it outlives the hub's server_state.
+  http_session(std::shared_ptr<hub> h, const entrance& by, boost::asio::ip::tcp::socket socket,
+               address_book::entry caller, core::memory_hold memory);
   boost::asio::awaitable<void> run();
 
  private:
@@ -80,12 +81,14 @@ class http_session : public std::enable_shared_from_this<http_session> {
   void tick();
   // Ends the read in progress once `most` has passed, without closing the socket: the client is still told.
   void read_within(std::chrono::milliseconds most);
+  found_route route_of(const request& r) const;
   // What speaks against it, if anything does.
   std::optional<reply> judge_host(const request& r) const;
   using sender = boost::system::result<bearer, token_fault>;
   sender sender_of(const request& r) const;  // by the key or token in its header
-  std::optional<reply> judge_key(const request& r, const sender& from, endpoint to) const;
-  std::optional<reply> judge_token(const request& r, const bearer& from, endpoint to) const;
+  // `to`: nullopt where nothing is at the path.
+  std::optional<reply> judge_key(const request& r, const sender& from, std::optional<endpoint> to) const;
+  std::optional<reply> judge_token(const request& r, const bearer& from, std::optional<endpoint> to) const;
   std::optional<reply> judge_route(const request& r, const found_route& found) const;
   std::optional<reply> judge(const request& r, const sender& from, const found_route& found) const;
   std::optional<reply> judge_once(const request& r, boost::beast::http::field header) const;
@@ -101,6 +104,7 @@ class http_session : public std::enable_shared_from_this<http_session> {
 
   std::shared_ptr<hub> at_;
   hub& hub_;
+  const entrance& by_;
   counted_coroutine counted_;
   address_book::entry caller_;
   core::memory_hold memory_;  // what the connection takes; beside it, while there is one, the body

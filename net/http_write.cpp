@@ -17,6 +17,7 @@ using boost::system::error_code;
 
 asio::awaitable<bool> http_session::write(reply r) {
   http::response<http::string_body> m{static_cast<http::status>(r.status), version_};
+  if (!r.code.empty()) hub_.counts().rejected.add(r.code);
   if (r.close) state_.end_after_answer();
   m.keep_alive(state_.goes_on());
   if (!r.content_type.empty()) m.set(http::field::content_type, r.content_type);

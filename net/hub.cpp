@@ -22,14 +22,27 @@ bool server_state::wait_all_ended(std::chrono::milliseconds most) {
   return all_ended_.wait_for(lock, most, [this] { return coroutines_ == 0; });
 }
 
-void server_state::count_close(std::uint16_t code) {
-  std::lock_guard lock(mutex_);
-  ++closed_[code];
+std::map<std::uint16_t, std::uint64_t> server_state::closed() const {
+  std::map<std::uint16_t, std::uint64_t> all;
+  for (const auto& s : shards_) s.closed.each([&](std::uint16_t code, std::uint64_t n) { all[code] += n; });
+  return all;
 }
 
-std::map<std::uint16_t, std::uint64_t> server_state::closed() const {
-  std::lock_guard lock(mutex_);
-  return closed_;
+std::map<std::string_view, std::uint64_t> server_state::rejected() const {
+  std::map<std::string_view, std::uint64_t> all;
+  for (const auto& s : shards_)
+    s.rejected.each([&](std::string_view reason, std::uint64_t n) { all[reason] += n; });
+  return all;
+}
+
+std::uint64_t server_state::resumed() const noexcept {
+  std::uint64_t n = 0;
+  for (const auto& s : shards_) n += s.resumed.value();
+  return n;
+}
+
+void server_state::add_sampled_to_sent(core::delays& to) const noexcept {
+  for (const auto& s : shards_) to.add(s.sampled_to_sent);
 }
 
 void hub::tell(event e) {

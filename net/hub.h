@@ -14,6 +14,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <list>
 #include <map>
@@ -28,6 +29,7 @@
 #include "net/job_places.h"
 #include "net/kept_jobs.h"
 #include "net/limits.h"
+#include "net/shard_counts.h"
 
 namespace weir::net {
 
@@ -35,6 +37,13 @@ namespace weir::net {
 struct client_lag {
   std::atomic<std::int64_t> late{0};   // sockets whose current write has taken over a quarter of a second
   std::atomic<std::int64_t> bytes{0};  // bytes of text and frames that wait for their sockets
+};
+
+// An address that the server listens on. Constant once the server has started.
+struct entrance {
+  bool metrics_only = false;  // it serves /metrics and health alone, and asks for no key
+  std::string host;           // as bound
+  bool loopback = false;      // host is a loopback address
 };
 
 class hub;
@@ -53,14 +62,11 @@ struct server_state {
   known_bearers bearers;
   job_places token_jobs;  // of browser tokens
   const std::shared_ptr<address_book> callers;
-  std::string listen_host;  // as bound; constant once the server has started
-  bool loopback = false;    // listen_host is a loopback address; constant once the server has started
+  entrance main, metrics{.metrics_only = true};
   std::atomic<bool> draining{false}, stopping{false};
   std::atomic<std::int64_t> sessions{0};         // WebSockets
   std::vector<std::weak_ptr<hub>> hubs;          // of all shards; constant once the server has started
   std::atomic<std::uint64_t> retained_bytes{0};  // of ended jobs that can still be resumed
-  // For each frame, the time from the sampling of its last token until the kernel took the frame.
-  core::delays sampled_to_sent;
   client_lag lag;
 
   void coroutine_begun();
@@ -69,14 +75,19 @@ struct server_state {
   // Returns whether all coroutines ended within `most`.
   bool wait_all_ended(std::chrono::milliseconds most);
 
-  void count_close(std::uint16_t code);
+  // The counts of one more shard. REQUIRES: the server has not started.
+  shard_counts& add_shard() { return shards_.emplace_back(); }
+  // Sums over all shards; see shard_counts.
   std::map<std::uint16_t, std::uint64_t> closed() const;
+  std::map<std::string_view, std::uint64_t> rejected() const;
+  std::uint64_t resumed() const noexcept;
+  void add_sampled_to_sent(core::delays& to) const noexcept;
 
  private:
   mutable std::mutex mutex_;
   std::condition_variable all_ended_;
   std::int64_t coroutines_ = 0;
-  std::map<std::uint16_t, std::uint64_t> closed_;
+  std::deque<shard_counts> shards_;
 };
 
 class hub : public std::enable_shared_from_this<hub> {
@@ -85,7 +96,10 @@ class hub : public std::enable_shared_from_this<hub> {
   // Called on the shard. It must not begin or end a subscription.
   using listener = std::function<void(event)>;
   hub(std::shared_ptr<server_state> s, actors::executor ex)
-      : server_(std::move(s)), executor_(std::move(ex)), jobs_(std::make_shared<kept_jobs>(*server_)) {}
+      : server_(std::move(s)),
+        executor_(std::move(ex)),
+        counts_(server_->add_shard()),
+        jobs_(std::make_shared<kept_jobs>(*server_)) {}
 
   server_state& server() const noexcept { return *server_; }
   const std::shared_ptr<server_state>& server_ptr() const noexcept { return server_; }
@@ -93,6 +107,7 @@ class hub : public std::enable_shared_from_this<hub> {
   const server_limits& limits() const noexcept { return server_->options.limits; }
 
   kept_jobs& jobs() const noexcept { return *jobs_; }
+  shard_counts& counts() const noexcept { return counts_; }
   // A buffer for the ids of one frame at a time. It is kept, so that it need not grow again.
   std::vector<core::token_id>& ids() noexcept { return ids_; }
 
@@ -123,6 +138,7 @@ class hub : public std::enable_shared_from_this<hub> {
   static constexpr std::chrono::milliseconds late_write{250};
   std::shared_ptr<server_state> server_;
   actors::executor executor_;
+  shard_counts& counts_;
   std::list<listener> listeners_;
   std::vector<core::token_id> ids_;
   const std::shared_ptr<kept_jobs> jobs_;

@@ -1,5 +1,5 @@
-// planned.h — fields and paths that are planned and that the server does not have yet, and how
-// each of them is refused: one table. A row is deleted when what it names is built.
+// planned.h — fields that are planned and that the server does not have yet, and how each of them is refused:
+// one table. A row is deleted when what it names is built.
 //
 // Pure functions and constant data: any thread.
 #pragma once
@@ -10,10 +10,9 @@
 
 namespace weir::net {
 
-// Where a client uses a name, and what the refusal is.
+// Where a client uses a name. The refusal is invalid_param.
 enum class place {
-  path,             // of a GET over HTTP: 404 not_found
-  request_field,    // of response.create and of OpenAI's bodies: invalid_param, as in all places below
+  request_field,    // of response.create and of OpenAI's bodies
   create_field,     // of response.create alone
   openai_field,     // of OpenAI's bodies alone
   anthropic_field,  // of Anthropic's bodies, whatever other bodies do with the name
@@ -35,7 +34,6 @@ struct planned_name {
 };
 
 inline constexpr planned_name planned_names[] = {
-    {place::path, "/metrics"},
     {place::create_field, "n", "1", planned_name::value::count},  // OpenAI's bodies have it
     {place::create_field, "best_of", "1", planned_name::value::count},
     {place::create_field, "prompt_logprobs"},  // OpenAI's bodies have it

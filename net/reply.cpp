@@ -55,6 +55,7 @@ reply error_reply(unsigned status, std::string_view code, std::string_view messa
   reply r;
   r.status = status;
   r.problem = message;
+  r.code = code;
   append_object(r.body, [&] {
     append_object(r.body, "error", [&] {
       append_key(r.body, "message");

@@ -15,12 +15,14 @@ struct reply {
   std::string content_type = "application/json";  // empty: there is no body
   std::string body;
   std::vector<std::pair<std::string, std::string>> headers;  // beside those that every answer has
+  std::string_view code;  // of an error, as which it is counted; lives as long as the program
   bool close = false;                                        // end the connection after it
   std::string problem;  // what an error says, for dialects whose errors have another shape
 };
 
 reply json_reply(std::string body);
 // {"error":{message,type,param,code}}. An empty param or code is null. 429 and 503 have a Retry-After header.
+// `code`: lives as long as the program.
 reply error_reply(unsigned status, std::string_view code, std::string_view message,
                   std::string_view param = {});
 reply error_reply(const core::error& e);

@@ -3,7 +3,6 @@
 #include <optional>
 
 #include "net/page_assets.h"
-#include "net/planned.h"
 
 namespace weir::net {
 namespace {
@@ -28,6 +27,7 @@ constexpr route routes[] = {
     {"GET", "/v1/jobs/{id}", endpoint::show_job},
     {"DELETE", "/v1/jobs/{id}", endpoint::cancel_job},
     {"GET", "/v1/stats", endpoint::stats},
+    {"GET", "/metrics", endpoint::metrics},
     {"GET", "/health", endpoint::ready},
     {"GET", "/health/live", endpoint::live},
     {"GET", "/health/ready", endpoint::ready},
@@ -89,6 +89,11 @@ std::string_view path_of(std::string_view target) {
   return target.substr(0, target.find_first_of("?#"));
 }
 
+bool is_for_metrics(std::string_view target) {
+  const std::string_view path = path_of(target);
+  return path == "/metrics" || path == "/health" || path.starts_with("/health/");
+}
+
 found_route find_route(std::string_view method, std::string_view target) {
   std::string_view path = path_of(target);
   std::string_view asked = method == "HEAD" ? "GET" : method;
@@ -99,10 +104,6 @@ found_route find_route(std::string_view method, std::string_view target) {
   }
   for (const route& r : routes)
     if (auto found = match(r, asked, path, allow)) return std::move(*found);
-  for (const planned_name& p : planned_names) {
-    if (p.where != place::path) continue;
-    if (auto found = match({"GET", p.name, endpoint::planned}, asked, path, allow)) return std::move(*found);
-  }
   if (allow.empty()) return no_route{};
   return wrong_method{std::move(allow)};
 }

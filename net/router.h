@@ -28,7 +28,7 @@ enum class endpoint {
   live,
   ready,
   stats,
-  planned,  // a path that is reserved, and not supported yet (net/planned.h)
+  metrics,
 };
 
 struct route_match {
@@ -42,6 +42,9 @@ struct no_route {};
 
 using found_route = std::variant<route_match, wrong_method, no_route>;
 found_route find_route(std::string_view method, std::string_view target);
+
+// Whether an entrance for metrics alone serves this target: /metrics, and whatever is under /health.
+bool is_for_metrics(std::string_view target);
 
 // The path of a request target, without scheme, host, query and fragment. It is not decoded.
 std::string_view path_of(std::string_view target);

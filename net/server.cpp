@@ -35,24 +35,31 @@ asio::awaitable<void> pause(const actors::executor& ex, std::chrono::millisecond
 // be what is missing.
 constexpr std::chrono::milliseconds until_memory{10};
 
-core::error cannot_listen(std::string_view text, std::string_view why) {
-  return core::bad_param("listen", "--listen {}: {}", text, why);
+core::error cannot_listen(const char* option, std::string_view text, std::string_view why) {
+  return core::bad_param(option, "--{} {}: {}", option, text, why);
 }
+
+constexpr const char* metrics_option = "metrics-listen";
 
 }  // namespace
 
-core::result<listen_address> parse_listen(std::string_view text) {
+core::result<listen_address> parse_listen(std::string_view text, const char* option) {
   const auto colon = text.rfind(':');
-  if (colon == text.npos || colon == 0) return cannot_listen(text, "has to be HOST:PORT");
+  if (colon == text.npos || colon == 0) return cannot_listen(option, text, "has to be HOST:PORT");
   listen_address out;
   std::string_view host = text.substr(0, colon), port = text.substr(colon + 1);
   if (host.size() > 2 && host.front() == '[' && host.back() == ']') host = host.substr(1, host.size() - 2);
   const auto parsed = std::from_chars(port.data(), port.data() + port.size(), out.port);
   if (port.empty() || parsed.ec != std::errc() || parsed.ptr != port.data() + port.size()) {
-    return cannot_listen(text, "the port has to be a number from 0 to 65535");
+    return cannot_listen(option, text, "the port has to be a number from 0 to 65535");
   }
   out.host = host;
   return out;
+}
+
+core::result<listen_address> parse_metrics_listen(std::string_view text) {
+  const bool is_port = !text.empty() && text.find_first_not_of("0123456789") == text.npos;
+  return parse_listen(is_port ? fmt::format("127.0.0.1:{}", text) : std::string(text), metrics_option);
 }
 
 bool open_to_anyone(const server_options& o) {
@@ -60,9 +67,27 @@ bool open_to_anyone(const server_options& o) {
   return address && o.api_keys.empty() && !is_local_name(address->host);
 }
 
+bool metrics_open_to_anyone(const server_options& o) {
+  const auto address = parse_metrics_listen(o.metrics_listen);
+  return address && !is_local_name(address->host);
+}
+
 struct server::parts : std::enable_shared_from_this<parts> {
+  // An address that is listened on.
+  struct listening {
+    listening(const actors::executor& ex, entrance& w) : acceptor(ex), where(w) {}
+    core::result<void> begin(const listen_address& at, const char* option, std::string_view text);
+
+    tcp::acceptor acceptor;
+    entrance& where;
+    unsigned short port = 0;  // as bound; 0: it is not listened on
+  };
+
   parts(actors::service& s, shards& io, server_options o)
-      : all(std::make_shared<server_state>(s, std::move(o))), acceptor(io.at(0)), waits(io.run_themselves()) {
+      : all(std::make_shared<server_state>(s, std::move(o))),
+        main(io.at(0), all->main),
+        metrics(io.at(0), all->metrics),
+        waits(io.run_themselves()) {
     for (std::size_t i = 0; i < io.size(); ++i) {
       hubs.push_back(std::make_shared<hub>(all, io.at(i)));
       all->hubs.push_back(hubs.back());
@@ -70,50 +95,63 @@ struct server::parts : std::enable_shared_from_this<parts> {
   }
 
   core::result<void> listen();
-  asio::awaitable<void> accept();
-  asio::awaitable<void> accept_one(const std::shared_ptr<hub>& h);
+  void begin_accepting(listening& on);
+  asio::awaitable<void> accept(listening& on);
+  asio::awaitable<void> accept_one(listening& on, const std::shared_ptr<hub>& h);
   asio::awaitable<void> keep_time(std::shared_ptr<hub> h);
-  void settle(tcp::socket socket, const std::shared_ptr<hub>& h);
+  void settle(tcp::socket socket, const entrance& by, const std::shared_ptr<hub>& h);
   void tell_all(hub::event e);
 
   std::shared_ptr<server_state> all;
   std::vector<std::shared_ptr<hub>> hubs;
-  tcp::acceptor acceptor;
-  const bool waits;  // stop() waits until every coroutine has ended
-  std::string host;
-  unsigned short port = 0;
+  listening main, metrics;
+  const bool waits;                    // stop() waits until every coroutine has ended
   std::atomic<bool> jobs_over{false};  // the service has drained: no job is left
   std::function<void()> on_idle;       // used on shard 0
 };
 
-core::result<void> server::parts::listen() {
-  const std::string& text = all->options.listen;
-  auto address = parse_listen(text);
-  if (!address) return address.error();
+core::result<void> server::parts::listening::begin(const listen_address& at, const char* option,
+                                                   std::string_view text) {
   error_code ec;
   tcp::resolver resolver(acceptor.get_executor());
-  const auto found = resolver.resolve(address->host, std::to_string(address->port),
+  const auto found = resolver.resolve(at.host, std::to_string(at.port),
                                       tcp::resolver::passive | tcp::resolver::numeric_service, ec);
-  if (ec) return cannot_listen(text, ec.message());
-  const tcp::endpoint at = *found.begin();
-  acceptor.open(at.protocol(), ec);
+  if (ec) return cannot_listen(option, text, ec.message());
+  const tcp::endpoint here = *found.begin();
+  acceptor.open(here.protocol(), ec);
   if (!ec) acceptor.set_option(tcp::acceptor::reuse_address(true), ec);
-  if (!ec) acceptor.bind(at, ec);
+  if (!ec) acceptor.bind(here, ec);
   if (!ec) acceptor.listen(asio::socket_base::max_listen_connections, ec);
-  if (ec) return cannot_listen(text, ec.message());
-  host = address->host;
+  if (ec) return cannot_listen(option, text, ec.message());
   port = acceptor.local_endpoint().port();
-  all->listen_host = host;
-  all->loopback = at.address().is_loopback();
+  where.host = at.host;
+  where.loopback = here.address().is_loopback();
   return {};
 }
 
-asio::awaitable<void> server::parts::accept() {
+core::result<void> server::parts::listen() {
+  const server_options& o = all->options;
+  const auto address = parse_listen(o.listen);
+  if (!address) return address.error();
+  if (auto listens = main.begin(*address, "listen", o.listen); !listens || o.metrics_listen.empty())
+    return listens;
+  const auto beside = parse_metrics_listen(o.metrics_listen);
+  if (!beside) return beside.error();
+  return metrics.begin(*beside, metrics_option, o.metrics_listen);
+}
+
+void server::parts::begin_accepting(listening& on) {
+  if (on.port == 0) return;
+  asio::co_spawn(
+      on.acceptor.get_executor(), [p = shared_from_this(), &on] { return p->accept(on); }, asio::detached);
+}
+
+asio::awaitable<void> server::parts::accept(listening& on) {
   auto self = shared_from_this();
   const counted_coroutine here(all);
   for (std::size_t next = 0; !all->stopping; next = (next + 1) % hubs.size()) {
     try {
-      co_await accept_one(hubs[next]);
+      co_await accept_one(on, hubs[next]);
     } catch (...) {
       all->seen.note("a new connection", std::current_exception());
       std::this_thread::sleep_for(until_memory);
@@ -121,17 +159,17 @@ asio::awaitable<void> server::parts::accept() {
   }
 }
 
-asio::awaitable<void> server::parts::accept_one(const std::shared_ptr<hub>& h) {
+asio::awaitable<void> server::parts::accept_one(listening& on, const std::shared_ptr<hub>& h) {
   tcp::socket socket(h->executor());
   error_code ec;
-  co_await acceptor.async_accept(socket, asio::redirect_error(asio::use_awaitable, ec));
+  co_await on.acceptor.async_accept(socket, asio::redirect_error(asio::use_awaitable, ec));
   if (all->stopping || ec == asio::error::operation_aborted) co_return;
   // The process has no descriptor left, or the peer has gone already. Neither ends the server.
-  if (ec) co_return co_await pause(acceptor.get_executor(), std::chrono::milliseconds(50));
-  settle(std::move(socket), h);
+  if (ec) co_return co_await pause(on.acceptor.get_executor(), std::chrono::milliseconds(50));
+  settle(std::move(socket), on.where, h);
 }
 
-void server::parts::settle(tcp::socket socket, const std::shared_ptr<hub>& h) {
+void server::parts::settle(tcp::socket socket, const entrance& by, const std::shared_ptr<hub>& h) {
   error_code ignored;
   socket.set_option(tcp::no_delay(true), ignored);
   socket.set_option(asio::socket_base::send_buffer_size(h->limits().send_buffer), ignored);
@@ -139,9 +177,10 @@ void server::parts::settle(tcp::socket socket, const std::shared_ptr<hub>& h) {
   auto caller = all->callers->enter(from.to_string(ignored));
   core::memory_hold memory(all->service.memory());
   if (caller.hopeless() || !memory.resize(connection_bytes)) return;
-  auto begin = [h, s = std::move(socket), caller = std::move(caller), memory = std::move(memory)]() mutable {
+  auto begin = [h, &by, s = std::move(socket), caller = std::move(caller),
+                memory = std::move(memory)]() mutable {
     if (h->server().stopping) return;
-    auto session = std::make_shared<http_session>(h, std::move(s), std::move(caller), std::move(memory));
+    auto session = std::make_shared<http_session>(h, by, std::move(s), std::move(caller), std::move(memory));
     asio::co_spawn(
         h->executor(), [session]() { return session->run(); }, asio::detached);
   };
@@ -153,8 +192,8 @@ void server::parts::settle(tcp::socket socket, const std::shared_ptr<hub>& h) {
 asio::awaitable<void> server::parts::keep_time(std::shared_ptr<hub> h) {
   auto self = shared_from_this();
   const counted_coroutine here(all);
-  const std::int64_t ours =
-      static_cast<std::int64_t>(hubs.size()) + 1;  // the clocks and the acceptor are coroutines too
+  // the clocks and the acceptors are coroutines too
+  const std::int64_t ours = static_cast<std::int64_t>(hubs.size()) + (metrics.port == 0 ? 1 : 2);
   while (!all->stopping) {
     try {
       h->tell(hub::event::tick);
@@ -187,13 +226,18 @@ core::result<void> server::start() {
     asio::co_spawn(
         h->executor(), [p = p_, h] { return p->keep_time(h); }, asio::detached);
   }
-  asio::co_spawn(
-      p_->acceptor.get_executor(), [p = p_] { return p->accept(); }, asio::detached);
+  p_->begin_accepting(p_->main);
+  p_->begin_accepting(p_->metrics);
   return {};
 }
 
-std::string server::host() const { return p_->host; }
-unsigned short server::port() const { return p_->port; }
+std::string server::host() const { return p_->main.where.host; }
+unsigned short server::port() const { return p_->main.port; }
+
+std::optional<listen_address> server::metrics() const {
+  if (p_->metrics.port == 0) return std::nullopt;
+  return listen_address{p_->metrics.where.host, p_->metrics.port};
+}
 
 known_bearers::difference server::set_keys(std::span<const api_key> keys) {
   const auto difference = p_->all->bearers.replace(keys, p_->all->service.now());
@@ -211,9 +255,10 @@ void server::drain(std::function<void()> idle) {
 
 void server::stop() {
   if (p_->all->stopping.exchange(true)) return;
-  asio::post(p_->acceptor.get_executor(), [p = p_] {
+  asio::post(p_->main.acceptor.get_executor(), [p = p_] {
     error_code ignored;
-    p->acceptor.close(ignored);
+    p->main.acceptor.close(ignored);
+    p->metrics.acceptor.close(ignored);
   });
   p_->tell_all(hub::event::close);
   if (p_->waits) p_->all->wait_all_ended(longest_stop);

@@ -9,8 +9,10 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "actors/service.h"
 #include "core/error.h"
@@ -20,16 +22,28 @@
 
 namespace weir::net {
 
+// "127.0.0.1:8080", "[::1]:0", "localhost:80".
+struct listen_address {
+  std::string host;
+  unsigned short port = 0;
+};
+// `option`: the setting, which errors name.
+core::result<listen_address> parse_listen(std::string_view text, const char* option = "listen");
+// An address for metrics: the same, or a port alone, which is one of 127.0.0.1.
+core::result<listen_address> parse_metrics_listen(std::string_view text);
+
 class server {
  public:
   // REQUIRES: both outlive it.
   server(actors::service& service, shards& io, server_options options);
   ~server();  // stops
 
-  // Binds and listens. Error: the address cannot be used; the message names `listen`.
+  // Binds and listens. Error: an address cannot be used; the message names `listen` or `metrics-listen`.
   core::result<void> start();
   std::string host() const;     // as in the options
   unsigned short port() const;  // the one that was bound
+  // The address for metrics alone, as it was bound; nullopt: there is none.
+  std::optional<listen_address> metrics() const;
 
   // From now on the clients of these keys are served. Keys that are not among them are forgotten at once:
   // their WebSockets are closed with 4401, their HTTP connections are cut off in mid-answer, their browser
@@ -51,15 +65,10 @@ class server {
   std::shared_ptr<parts> p_;
 };
 
-// "127.0.0.1:8080", "[::1]:0", "localhost:80".
-struct listen_address {
-  std::string host;
-  unsigned short port = 0;
-};
-core::result<listen_address> parse_listen(std::string_view text);
-
 // Whether anyone who can reach the address may use the server: no key is needed, and `listen` is neither
 // localhost nor a loopback address. False for a text that is no address, which start() refuses.
 bool open_to_anyone(const server_options& o);
+// Whether others than programs of this machine can reach `metrics_listen`.
+bool metrics_open_to_anyone(const server_options& o);
 
 }  // namespace weir::net

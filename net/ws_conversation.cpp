@@ -218,6 +218,7 @@ void ws_conversation::on(ws::ping& m) {
 }
 
 void ws_conversation::say_error(ws::protocol_error e) {
+  hub_.counts().rejected.add(e.code);
   std::string frame;
   ws::append_error(frame, e);
   session_.say(std::move(frame));

@@ -38,7 +38,7 @@ lane::lane(response_resume r, std::shared_ptr<followed_job> job)
       pacer_(shown_) {}
 
 lane::next lane::take(std::string& out, scratch& s) {
-  if (!begun_) return begin(out);
+  if (!begun_) return begin(out, s);
   const picture job = look();
   if (take_delta(out, s, job)) return next::frame;
   if (!job.ended || shown_ < job.published()) return next::nothing;
@@ -47,10 +47,11 @@ lane::next lane::take(std::string& out, scratch& s) {
 }
 
 // Appends created or resumed, or the one frame of a lane that has neither.
-lane::next lane::begin(std::string& out) {
+lane::next lane::begin(std::string& out, scratch& s) {
   if (resumed_) {
     if (const auto& no = resumed_->refused()) {
       append_error(out, {id_, no->code, std::string(no->message), std::string(no->param), {}, false});
+      s.refused = no->code;
       return next::last_frame;
     }
     const auto& b = resumed_->begun();
@@ -61,12 +62,14 @@ lane::next lane::begin(std::string& out) {
     tokenizer_ = b->tokenizer;
     begun_ = true;
     append_resumed(out, names(), shown_, b->head, b->status);
+    s.resumed = true;
     return next::frame;
   }
   const actors::job_stream& job = *stream_;
   if (job.state() == phase::pending) return next::nothing;
   if (job.state() == phase::refused) {
     append_error(out, refusal(id_, job.refusal()));
+    s.refused = code_of(job.refusal().code);
     return next::last_frame;
   }
   if (job.model().empty()) {  // the job ended before a model took it

@@ -28,6 +28,8 @@ struct scratch {
   std::optional<core::time_point> sampled;  // when the frame's last token was sampled; nullopt: it has none
   // When the next token is due of all lanes that were asked and have pace "even"; nullopt: of none.
   std::optional<core::time_point> due;
+  bool resumed = false;      // the frame says that a lane resumed its job
+  std::string_view refused;  // the frame says that a lane has no job: its error code, a constant
 };
 
 class lane {
@@ -62,7 +64,7 @@ class lane {
     std::uint32_t published() const { return base + log.whole(); }
   };
   picture look() const;
-  next begin(std::string& out);
+  next begin(std::string& out, scratch& s);
   bool take_delta(std::string& out, scratch& s, const picture& job);
   std::uint32_t in_window(const picture& job) const;
   std::uint32_t may_send(scratch& s, const picture& job);

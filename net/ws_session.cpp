@@ -166,7 +166,7 @@ void session::end() noexcept {
   closing_.hang_up();
   hub_.server().sessions.fetch_sub(1, std::memory_order_relaxed);
   core::contained(hub_.server().seen, "a WebSocket's end", [this] {
-    hub_.server().count_close(reason_it_ended());
+    hub_.counts().closed.add(reason_it_ended());
     pace_timer_.cancel();
   });
   frames_.drop_lanes();  // what happens to their jobs: net/kept_jobs.h

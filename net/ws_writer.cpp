@@ -33,11 +33,16 @@ bool ws_writer::choose(bool with_lanes) {
   frame_.clear();
   scratch_.sampled.reset();
   scratch_.due.reset();
-  return frames_.take(frame_.payload(), scratch_, with_lanes);
+  scratch_.resumed = false;
+  scratch_.refused = {};
+  const bool any = frames_.take(frame_.payload(), scratch_, with_lanes);
+  if (scratch_.resumed) counts_.resumed.add();
+  if (!scratch_.refused.empty()) counts_.rejected.add(scratch_.refused);
+  return any;
 }
 
 void ws_writer::frame_left() {
-  if (scratch_.sampled) all_.sampled_to_sent.add(scratch_.clock->now() - *scratch_.sampled);
+  if (scratch_.sampled) counts_.sampled_to_sent.add(scratch_.clock->now() - *scratch_.sampled);
 }
 
 }  // namespace weir::net

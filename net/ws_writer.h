@@ -23,9 +23,9 @@ class ws_writer {
   using time_point = std::chrono::steady_clock::time_point;
 
   // All three must outlive the writer.
-  ws_writer(ws_frames& frames, ws_transport& way, hub& h) : frames_(frames), way_(way), all_(h.server()) {
+  ws_writer(ws_frames& frames, ws_transport& way, hub& h) : frames_(frames), way_(way), counts_(h.counts()) {
     scratch_.ids = &h.ids();
-    scratch_.clock = &all_.service.clock();
+    scratch_.clock = &h.server().service.clock();
   }
 
   enum class outcome {
@@ -51,7 +51,7 @@ class ws_writer {
 
   ws_frames& frames_;
   ws_transport& way_;
-  server_state& all_;
+  shard_counts& counts_;
 
   text_frame frame_;       // the frame being sent
   std::string_view rest_;  // the part of frame_ that the kernel has not taken

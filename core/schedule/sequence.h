@@ -137,6 +137,8 @@ struct sequence : sequence_step {
   }
   // Likeliest tokens that each draw tells the logprobs of; negative: the job asked for no logprobs.
   std::int32_t top_logprobs() const noexcept { return top_logprobs_; }
+  // When the last token was sampled. REQUIRES: sampled > 0.
+  time_point last_at() const noexcept { return last_at_; }
   // A draw for this sequence has been requested and its token is not known yet.
   bool awaits() const noexcept { return phase == sequence_phase::drawing; }
   bool ended() const noexcept { return phase == sequence_phase::ended; }

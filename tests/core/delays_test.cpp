@@ -35,3 +35,22 @@ TEST_CASE("delays: nothing, less than nothing, and more than an hour") {
   CHECK(d.quantile_ms(1) > 3'600'000);
   CHECK(d.count() == 2);
 }
+
+TEST_CASE("delays: what is published has the same durations, exactly, in round buckets") {
+  std::mt19937_64 random(4);
+  std::lognormal_distribution<double> draw(15, 3);
+  delays d, other, both;
+  weir::core::histogram<weir::core::delay_bounds> exact;
+  for (int i = 0; i < 5000; ++i) {
+    const std::chrono::nanoseconds ns(static_cast<std::int64_t>(draw(random)));
+    exact.add(ns);
+    (i % 2 == 0 ? d : other).add(ns);
+  }
+  both.add(d);
+  both.add(other);
+  CHECK(both.count() == 5000);
+  CHECK(both.published().sum() == exact.sum());
+  CHECK(std::ranges::equal(both.published().view().counts, exact.view().counts));
+  CHECK(both.quantile_ms(0) == std::min(d.quantile_ms(0), other.quantile_ms(0)));
+  CHECK(both.quantile_ms(1) == std::max(d.quantile_ms(1), other.quantile_ms(1)));
+}

@@ -13,7 +13,6 @@ TEST_CASE("http: every answer has a request id, and every refusal OpenAI's shape
     unsigned status;
   } rows[] = {
       {"GET", "/nothing", "", "", 404},
-      {"GET", "/metrics", "", "", 404},
       {"GET", "/v1/jobs/xyz", "", "", 404},
       {"DELETE", "/v1/jobs/00000000000000000000000000000000", "", "", 404},
       {"GET", "/v1/completions", "", "", 405},
@@ -41,7 +40,6 @@ TEST_CASE("http: every answer has a request id, and every refusal OpenAI's shape
     for (const char* field : {"message", "type", "param", "code"}) CHECK(e.contains(field));
   }
   CHECK(c.get("/v1/completions").header("Allow") == "POST");
-  CHECK_THAT(c.get("/metrics").body(), Catch::Contains("not supported yet"));
   CHECK(c.post("/v1/completions", R"({"prompt":"x","top_p":0})").error().at("param") == "top_p");
 }
 

@@ -6,7 +6,6 @@
 
 #include "net/anthropic.h"
 #include "net/openai.h"
-#include "net/router.h"
 #include "net/ws_protocol.h"
 
 using namespace weir;
@@ -94,14 +93,6 @@ void check_field(const planned_name& p, bool over_socket, bool over_http) {
 void check_row(const planned_name& p) {
   const std::string name(p.name), message = name + " is not supported yet";
   switch (p.where) {
-    case place::path: {
-      const auto get = find_route("GET", name), post = find_route("POST", name);
-      REQUIRE(std::holds_alternative<route_match>(get));
-      CHECK(std::get<route_match>(get).to == endpoint::planned);
-      REQUIRE(std::holds_alternative<wrong_method>(post));
-      CHECK(std::get<wrong_method>(post).allow == "GET, HEAD");
-      return;
-    }
     case place::request_field: return check_field(p, true, true);
     case place::create_field: return check_field(p, true, false);
     case place::openai_field: return check_field(p, false, true);
@@ -141,7 +132,6 @@ TEST_CASE("planned: each name of the table is refused where a client uses it, an
     CHECK(find_planned(p.where, p.name) == &p);
     check_row(p);
   }
-  CHECK(find_planned(place::path, "response.ack") == nullptr);
   CHECK(find_planned(place::create_field, "temperature") == nullptr);
 }
 

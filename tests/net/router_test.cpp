@@ -33,7 +33,7 @@ TEST_CASE("router: every route of the wire page is found") {
       {"GET", "/health", endpoint::ready, ""},
       {"GET", "/health/live", endpoint::live, ""},
       {"GET", "/health/ready", endpoint::ready, ""},
-      {"GET", "/metrics", endpoint::planned, ""},
+      {"GET", "/metrics", endpoint::metrics, ""},
   };
   for (const auto& r : rows) {
     CAPTURE(r.method, r.target);
