@@ -164,7 +164,7 @@ void job_stream::state_block::take_news() {
   const bool ended = word & 1;
   if (ended) text->limit(how_it_ended.shown_bytes);
   while (taken < count && take_token()) ++taken;
-  count_output(taken, log.size() > 0 ? created + std::chrono::microseconds(log.at_us(log.size() - 1)) : created);
+  if (log.size() > 0) count_output(taken, created + std::chrono::microseconds(log.at_us(log.size() - 1)));
   count_log();
   if (!ended) return changed();
   text->flush(log.text());

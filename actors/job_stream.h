@@ -62,8 +62,8 @@ class job_stream : public std::enable_shared_from_this<job_stream> {
   const std::string& fingerprint() const noexcept;  // served_model::fingerprint; empty before it is running
   // The model's; null before it is running.
   std::shared_ptr<const core::tokenizer> tokenizer() const noexcept;
-  std::uint32_t queue_position() const noexcept;    // jobs queued ahead of it when it was admitted
-  std::uint32_t prompt_tokens() const noexcept;     // 0 before it is running
+  std::uint32_t queue_position() const noexcept;  // jobs queued ahead of it when it was admitted
+  std::uint32_t prompt_tokens() const noexcept;   // 0 before it is running
   // The prompt as text, with request::echo; else, and before it is running, empty.
   const std::string& prompt_text() const noexcept;
 

@@ -112,8 +112,7 @@ struct service::parts {
   // Makes the stream of one choice of a request for `model`, which is null where there is none, and tells the
   // registry. `answer`: see job_born; nullopt: the choice is the first.
   std::shared_ptr<job_stream::state_block> begin_choice(const request& r, std::optional<core::job_id> answer,
-                                                        model_list::model_ptr model,
-                                                        const executor& shard);
+                                                        model_list::model_ptr model, const executor& shard);
   // Finds the model, and returns the errors that are already certain, so that the text is not tokenised in
   // vain.
   core::result<> judge(arrival& a) const;

@@ -1,8 +1,8 @@
 #include "apps/options.h"
 
-#include <CLI/CLI.hpp>
 #include <spdlog/spdlog.h>
 #include <unistd.h>
+#include <CLI/CLI.hpp>
 
 #include <algorithm>
 #include <fstream>

@@ -1,7 +1,7 @@
 // The `weir` command: runs the chosen subcommand and returns its exit code.
-#include <CLI/CLI.hpp>
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
+#include <CLI/CLI.hpp>
 
 #include <exception>
 #include <iostream>

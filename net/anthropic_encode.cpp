@@ -181,7 +181,9 @@ void event_writer::open(std::string& out, std::uint32_t index, std::string_view)
   keep_alive(out);
 }
 
-void event_writer::keep_alive(std::string& out) const { append_event(out, "ping", [] {}); }
+void event_writer::keep_alive(std::string& out) const {
+  append_event(out, "ping", [] {});
+}
 
 void event_writer::piece(std::string& out, std::uint32_t index, std::string_view text,
                          std::span<const core::token_id>, std::string_view, const logprobs_part*) const {

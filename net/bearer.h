@@ -64,8 +64,8 @@ class known_bearers {
   // random one.
   std::string issue(std::uint64_t key, token_claims claims) const;
 
-  // Whether this client may see and cancel the jobs of others, and read /metrics: it has the key of an admin, or no key is
-  // needed, where all clients are one.
+  // Whether this client may see and cancel the jobs of others, and read /metrics: it has the key of an admin,
+  // or no key is needed, where all clients are one.
   bool is_admin(const bearer& from) const { return everybody_ || from.has_admin_key(); }
   // Whose jobs this client sees and cancels.
   std::optional<actors::principal> asker_of(const bearer& from) const {  // nullopt: everybody's

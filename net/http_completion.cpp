@@ -140,8 +140,8 @@ http_session::submitted http_session::submit(actors::request asked, std::uint32_
   auto wake_up = [news = std::weak_ptr(news_)] {
     if (auto alive = news.lock()) alive->notify();
   };
-  submitted jobs = submit_as(hub_.server().service, from_, std::move(asked), n, hub_.executor(),
-                             std::move(wake_up));
+  submitted jobs =
+      submit_as(hub_.server().service, from_, std::move(asked), n, hub_.executor(), std::move(wake_up));
   if (jobs) watch_peer();
   return jobs;
 }
@@ -179,8 +179,8 @@ asio::awaitable<bool> http_session::answer_with(const Encoder& encoder, submitte
   co_return co_await write(std::move(out));
 }
 
-// A choice that fails ends the answer: its error is the last event, and the other choices are cancelled by the
-// caller, who lets go of them.
+// A choice that fails ends the answer: its error is the last event, and the other choices are cancelled by
+// the caller, who lets go of them.
 template <class Encoder>
 asio::awaitable<void> http_session::stream_events(const Encoder& encoder, const job_list& all) {
   http::response<http::empty_body> head{http::status::ok, version_};

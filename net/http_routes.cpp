@@ -3,8 +3,8 @@
 #include <boost/asio/async_result.hpp>
 #include <boost/asio/use_awaitable.hpp>
 
-#include "net/anthropic.h"
 #include "net/answer_id.h"
+#include "net/anthropic.h"
 #include "net/json.h"
 #include "net/metrics.h"
 #include "net/openai.h"
@@ -119,8 +119,7 @@ asio::awaitable<reply> detokenize(hub& h, std::string_view body, const bearer& f
 asio::awaitable<reply> count_tokens(hub& h, std::string_view body, const bearer& from) {
   auto asked = anthropic::parse(anthropic::route::count_tokens, body, h.limits().json_values);
   if (!asked) co_return error_reply(asked.error());
-  if (const auto no = judge_model(h.server().service, from, asked->request.model))
-    co_return error_reply(*no);
+  if (const auto no = judge_model(h.server().service, from, asked->request.model)) co_return error_reply(*no);
   auto begin = [&](auto done) {
     h.server().service.count_tokens(std::move(asked->request), h.executor(), std::move(done));
   };

@@ -17,10 +17,10 @@
 #include "net/http_routes.h"
 #include "net/http_state.h"
 #include "net/hub.h"
-#include "net/submit.h"
 #include "net/openai.h"
 #include "net/send_progress.h"
 #include "net/stream_silence.h"
+#include "net/submit.h"
 #include "net/wake.h"
 #include "net/ws_session.h"
 

@@ -234,8 +234,9 @@ core::result<parsed_request> parse(dialect d, std::string_view body, std::size_t
   if (p.stream && p.request.prompt_logprobs)
     return core::bad_param("prompt_logprobs", "prompt_logprobs goes with an answer that is not streamed");
   if (p.request.echo && p.request.top_logprobs)
-    return core::bad_param("echo", "echo beside logprobs is not supported yet: prompt_logprobs gives those of "
-                                   "the prompt");
+    return core::bad_param("echo",
+                           "echo beside logprobs is not supported yet: prompt_logprobs gives those of "
+                           "the prompt");
   if (!p.stream && object->if_contains("stream_options") && !object->at("stream_options").is_null()) {
     return core::bad_param("stream_options", "stream_options goes with stream:true only");
   }

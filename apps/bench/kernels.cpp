@@ -5,8 +5,8 @@
 // The weights take more memory than any cache has, as in a model. The activations are the same in every call,
 // and may stay in a cache. A device that computes asynchronously gets many operations one after the other,
 // and the figure is the time from one to the next.
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include <algorithm>
 #include <boost/json/array.hpp>

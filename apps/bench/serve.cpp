@@ -1,8 +1,8 @@
 // `weir bench serve`: measures a server under the streams of `weir load`, and the same streams on the same
 // engine without sockets. The difference is the cost of serving. The engine runs first, in this process. The
 // server is a child process, and the load comes over loopback.
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include <optional>
 #include <sstream>

@@ -1,6 +1,6 @@
 // `weir chat`: a conversation in a terminal.
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include <fstream>
 #include <iostream>

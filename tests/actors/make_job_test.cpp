@@ -79,9 +79,18 @@ TEST_CASE("a value out of its range is refused, naming the field") {
       {"stop", [](auto& r) { r.stop.assign(65, "x"); }},
       {"stop_sequences", [](auto& r) { r.stop = {""}, r.stop_param = "stop_sequences"; }},
       {"stop_sequences", [](auto& r) { r.stop.assign(65, "x"), r.stop_param = "stop_sequences"; }},
-      {"logit_bias", [](auto& r) { r.sampling.logit_bias = {{1000, 1.0}}; }},
-      {"logit_bias", [](auto& r) { r.sampling.logit_bias = {{1, 101.0}}; }},
-      {"input", [](auto& r) { r.input = prompt_ids{5, 1000}; }},
+      {"logit_bias",
+       [](auto& r) {
+         r.sampling.logit_bias = {{1000, 1.0}};
+       }},
+      {"logit_bias",
+       [](auto& r) {
+         r.sampling.logit_bias = {{1, 101.0}};
+       }},
+      {"input",
+       [](auto& r) {
+         r.input = prompt_ids{5, 1000};
+       }},
       {"input", [](auto& r) { r.input = prompt_ids{-1}; }},
       {"input", [](auto& r) { r.input = std::string(); }},
       {"input", [](auto& r) { r.input = prompt_ids{}; }},
