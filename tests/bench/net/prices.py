@@ -5,7 +5,7 @@
 
 A round measures every kind of stream once, in a rotating order, each with a server of its own: STREAMS
 streams of RATE tokens a second from the simulated device, a frame a token. Prints for each kind the median of
-its rounds, and the median and the range of its ratio to plain weir.v1 in the same round.
+its rounds, and the median and the quartiles of its ratio to plain weir.v1 in the same round.
 """
 import argparse, json, os, statistics, subprocess, tempfile
 
@@ -52,7 +52,7 @@ def measure(scheme, path, fields):
                            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
             figures = json.load(open(out.name))["figures"]
             assert figures["errors"] == 0, figures
-            return figures["frames"] / (cpu_s(server.pid) - before)
+            return figures["output_throughput"] * a.seconds / (cpu_s(server.pid) - before)
     finally:
         server.terminate()
         server.wait()
@@ -67,4 +67,5 @@ for kind in kinds:
     ratios = [r[kind] / r["weir.v1"] for r in rounds]
     print(json.dumps({"kind": kind, "tokens_a_cpu_s": round(statistics.median(r[kind] for r in rounds)),
                       "beside_weir_v1": round(statistics.median(ratios), 3),
-                      "range": [round(min(ratios), 3), round(max(ratios), 3)], "rounds": a.rounds}))
+                      "quartiles": [round(q, 3) for q in statistics.quantiles(ratios, n=4)[::2]],
+                      "rounds": a.rounds}))
