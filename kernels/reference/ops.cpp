@@ -45,20 +45,25 @@ void run_head_norm(void*, const head_norm& op) {
     }
 }
 
-// Widens some weights of a row at a time, whole blocks of any type.
+// Widens some weights of an output at a time, whole blocks of any type, for some rows of x.
 void run_linear(void*, const linear& op) {
-  constexpr std::size_t at_once = block_parts::most_weights;
+  constexpr std::size_t weights = block_parts::most_weights, most_rows = 16;
   const std::size_t n = op.w.rows, k = op.w.cols;
-  for (std::size_t r = 0; r < op.rows; ++r)
+  for (std::size_t first = 0; first < op.rows; first += most_rows)
     for (std::size_t j = 0; j < n; ++j) {
-      double sum = op.bias ? op.bias[j] : 0.0;
-      for (std::size_t i = 0; i < k; i += at_once) {
-        float w[at_once];
-        const std::size_t count = std::min(at_once, k - i);
+      const std::size_t rows = std::min(most_rows, op.rows - first);
+      const float* x = op.x + first * k;
+      double sums[most_rows];
+      std::fill_n(sums, rows, op.bias ? op.bias[j] : 0.0);
+      for (std::size_t i = 0; i < k; i += weights) {
+        float w[weights];
+        const std::size_t count = std::min(weights, k - i);
         dequantise(op.w.type, row_of(op.w, j) + bytes_of(op.w.type, i), count, w);
-        for (std::size_t c = 0; c < count; ++c) sum += double{op.x[r * k + i + c]} * w[c];
+        for (std::size_t r = 0; r < rows; ++r)
+          for (std::size_t c = 0; c < count; ++c) sums[r] += double{x[r * k + i + c]} * w[c];
       }
-      op.out[r * op.stride() + j] = static_cast<float>(sum);
+      for (std::size_t r = 0; r < rows; ++r)
+        op.out[(first + r) * op.stride() + j] = static_cast<float>(sums[r]);
     }
 }
 

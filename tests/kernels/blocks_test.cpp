@@ -133,7 +133,7 @@ TEST_CASE("a scale that is not finite is found, in every quantised type") {
     bool found = false;
     for (std::size_t at = 0; at + 1 < facts(type).block_bytes; ++at) {
       auto bad = some;
-      bad[3 * facts(type).block_bytes + at] = std::byte{type == dtype::mxfp4 ? 0xff : 0x01};
+      bad[3 * facts(type).block_bytes + at] = static_cast<std::byte>(type == dtype::mxfp4 ? 0xff : 0x01);
       bad[3 * facts(type).block_bytes + at + 1] = std::byte{0x7c};
       const auto where = first_not_finite(type, bad.data(), 5);
       CHECK((where == 5 || where == 3));

@@ -58,7 +58,8 @@ TEST_CASE("a GGUF model's tokenizer gives the ids of its tokenizer.json, over al
     return;
   }
   std::size_t models = 0;
-  for (const auto& m : read_json(file).at("models").as_array()) {
+  const auto all = read_json(file);
+  for (const auto& m : all.at("models").as_array()) {
     const std::string name(m.at("name").as_string());
     if (!name.starts_with("gguf-")) continue;
     INFO(name);
@@ -71,7 +72,8 @@ TEST_CASE("a GGUF model's tokenizer gives the ids of its tokenizer.json, over al
     if (!rebuilt || !original) continue;
     CHECK((*rebuilt)->bos() == (*original)->bos());
     CHECK((*rebuilt)->adds_bos() == (*original)->adds_bos());
-    for (const auto& v : read_json(folder / "vectors.json").as_array()) {
+    const auto vectors = read_json(folder / "vectors.json");
+    for (const auto& v : vectors.as_array()) {
       const std::string text(v.at("text").as_string());
       INFO("text: " << text.substr(0, 300));
       const auto ids = (*rebuilt)->encode(text, {.add_special = v.at("add_special_tokens").as_bool()});
