@@ -176,6 +176,31 @@ TEST_CASE("a GGUF file of plain types gives the logits of the same safetensors, 
       }
 }
 
+TEST_CASE("rows in pairs are read in order, in pieces of any size") {
+  test::toy_options o;
+  o.qkv_bias = o.out_bias = true;
+  const written file(model_of(o));
+  const auto opened = open_gguf(file.path).value();
+  std::mt19937 r(5);
+  std::size_t checked = 0;
+  for (const auto& t : test::toy_tensors(o)) {
+    const stored_tensor* stored = opened.weights.find(t.name);
+    REQUIRE(stored);
+    CHECK((stored->paired_heads != 0) ==
+          (t.name.find("q_proj") != t.name.npos || t.name.find("k_proj") != t.name.npos));
+    if (stored->paired_heads == 0) continue;
+    ++checked;
+    std::string got(t.bytes.size(), '?');
+    for (std::size_t at = 0, n = 0; at < got.size(); at += n) {
+      n = std::min<std::size_t>(got.size() - at, 1 + r() % 700);
+      auto to = std::as_writable_bytes(std::span(got).subspan(at, n));
+      REQUIRE(opened.weights.read(*stored, at, to).has_value());
+    }
+    CHECK(got == t.bytes);
+  }
+  CHECK(checked == 2 * 4);  // two layers, weights and biases of queries and keys
+}
+
 TEST_CASE("weights of a mixed quantised model take the bytes that were planned, and each keeps its type") {
   const written file(quantised_model(mixed));
   for (const auto& b : {reference(), kernels::cpu_backend(2)}) {
