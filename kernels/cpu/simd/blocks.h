@@ -145,99 +145,139 @@ WEIR_INLINE void add_words(S& sums, const float*& x, std::size_t stride, const u
   (one(std::integral_constant<int, i>{}), ...);
 }
 
+// One walk along k of a panel, for some rows and some of its vectors.
 template <block_form f, std::size_t rows, std::size_t vectors>
-WEIR_INLINE void multiply_sections(const product_tile& t, std::size_t first_row, std::size_t first_vector,
-                                   const float* table) {
-  constexpr std::size_t scale_bytes = (f.minima ? 2 : 1) * panel_rows * (f.scaled_groups ? 1 : 2);
-  constexpr std::size_t code_bytes = std::size_t{f.group} * panel_rows * f.code_bits / 8;
-  constexpr std::size_t header_bytes = f.scaled_groups ? (f.minima ? 2 : 1) * panel_rows * 2 : 0;
-  constexpr std::size_t pieces = f.group / sum_k;
+struct block_walk {
+  static constexpr std::size_t scale_bytes = (f.minima ? 2 : 1) * panel_rows * (f.scaled_groups ? 1 : 2);
+  static constexpr std::size_t code_bytes = std::size_t{f.group} * panel_rows * f.code_bits / 8;
+  static constexpr std::size_t header_bytes = f.scaled_groups ? (f.minima ? 2 : 1) * panel_rows * 2 : 0;
+  static constexpr std::size_t pieces = f.group / sum_k;
   // Cache lines to prefetch in half a piece.
-  constexpr std::size_t lines = ((scale_bytes + code_bytes + 63) / 64 + 2 * pieces - 1) / (2 * pieces);
-  const std::size_t column = first_vector * lanes, stride = t.rows;
-  const code_values values(table);
-  const float* x = reinterpret_cast<const float*>(t.x) + first_row;
-  const std::byte* at = t.panel;
-  const bool first_pass = first_row == 0 && first_vector == 0;
-  coming_lines next(first_pass && t.next ? t.next : t.panel, panel_bytes(t.type, t.k));
+  static constexpr std::size_t lines = ((scale_bytes + code_bytes + 63) / 64 + 2 * pieces - 1) / (2 * pieces);
 
+  const code_values values;
+  const std::size_t first_row, column, stride;
+  const float* x;
+  const std::byte* at;
+  coming_lines next;
   block_sums<f, rows, vectors> sums = {};
-  if (t.from)
-    for (std::size_t r = 0; r < rows; ++r)
-      for (std::size_t v = 0; v < vectors; ++v)
-        sums.all[r][v] = load_f32(t.from + (first_row + r) * t.from_stride + column + v * lanes);
+  vec block_scales[vectors] = {}, block_minima[vectors] = {};
 
-  const auto halves = [&](const std::byte* from, std::size_t v) __attribute__((always_inline)) {
+  WEIR_INLINE block_walk(const product_tile& t, std::size_t row, std::size_t first_column, const float* table)
+      : values(table),
+        first_row(row),
+        column(first_column),
+        stride(t.rows),
+        x(reinterpret_cast<const float*>(t.x) + row),
+        at(t.panel),
+        next(t.next && row == 0 && column == 0 ? t.next : t.panel, panel_bytes(t.type, t.k)) {
+    if (!t.from) return;
+#pragma GCC unroll 8
+    for (std::size_t r = 0; r < rows; ++r)
+#pragma GCC unroll 4
+      for (std::size_t v = 0; v < vectors; ++v)
+        sums.all[r][v] = load_f32(t.from + (row + r) * t.from_stride + column + v * lanes);
+  }
+
+  WEIR_INLINE void write(const product_tile& t) const {
+#pragma GCC unroll 8
+    for (std::size_t r = 0; r < rows; ++r)
+#pragma GCC unroll 4
+      for (std::size_t v = 0; v < vectors; ++v)
+        store_as(t.to + (first_row + r) * t.to_stride + column + v * lanes, sums.all[r][v]);
+  }
+
+  // The 16-bit scales or minima of vector `v`.
+  WEIR_INLINE vec halves(const std::byte* from, std::size_t v) const {
     const auto* h = reinterpret_cast<const std::uint16_t*>(from) + column + v * lanes;
     if constexpr (f.powers)
       return load_bf16(h);
     else
       return load_f16(h);
-  };
-  for (std::size_t k = 0; k < t.k; k += f.section) {
-    vec block_scales[vectors] = {}, block_minima[vectors] = {};
-    if constexpr (f.scaled_groups)
+  }
+
+  WEIR_INLINE void begin_section() {
+    if constexpr (f.scaled_groups) {
+#pragma GCC unroll 4
       for (std::size_t v = 0; v < vectors; ++v) {
         block_scales[v] = halves(at, v);
         if constexpr (f.minima) block_minima[v] = halves(at + 2 * panel_rows, v);
       }
+    }
     at += header_bytes;
-    for (std::size_t g = 0; g < f.section / f.group; ++g) {
-      vec scales[vectors] = {}, minima[vectors] = {};
+  }
+
+  WEIR_INLINE void read_scales(vec (&scales)[vectors], vec (&minima)[vectors]) {
 #pragma GCC unroll 4
-      for (std::size_t v = 0; v < vectors; ++v) {
-        if constexpr (f.scaled_groups) {
-          scales[v] = block_scales[v] * load_bytes(at + column + v * lanes);
-          if constexpr (f.minima)
-            minima[v] = block_minima[v] * load_bytes(at + panel_rows + column + v * lanes);
-        } else {
-          scales[v] = halves(at, v);
-          if constexpr (f.minima) minima[v] = halves(at + 2 * panel_rows, v);
-        }
+    for (std::size_t v = 0; v < vectors; ++v) {
+      const std::size_t byte = column + v * lanes;
+      if constexpr (f.scaled_groups) {
+        scales[v] = block_scales[v] * load_bytes(at + byte);
+        if constexpr (f.minima) minima[v] = block_minima[v] * load_bytes(at + panel_rows + byte);
+      } else {
+        scales[v] = halves(at, v);
+        if constexpr (f.minima) minima[v] = halves(at + 2 * panel_rows, v);
       }
-      at += scale_bytes;
-      const float* x_sums = x + sum_k * stride;
-      sums.begin_group();
-#pragma GCC unroll 2
-      for (std::size_t piece = 0; piece < pieces; ++piece) {
-        if constexpr (f.code_bits == 8) {
+    }
+    at += scale_bytes;
+  }
+
+  // sum_k of k with codes of eight bits.
+  WEIR_INLINE void add_piece_of_bytes() {
 #pragma GCC unroll 16
-          for (std::size_t i = 0; i < sum_k; ++i) {
-            vec w[vectors];
+    for (std::size_t i = 0; i < sum_k; ++i) {
+      vec w[vectors];
 #pragma GCC unroll 4
-            for (std::size_t v = 0; v < vectors; ++v)
-              w[v] = load_bytes(at + i * panel_rows + column + v * lanes);
-            sums.add(x, w);
-            x += stride;
-            if (i < 2 * lines) next.ask();
-          }
-          at += sum_k * panel_rows;
-        } else {
+      for (std::size_t v = 0; v < vectors; ++v) w[v] = load_bytes(at + i * panel_rows + column + v * lanes);
+      sums.add(x, w);
+      x += stride;
+      if (i < 2 * lines) next.ask();
+    }
+    at += sum_k * panel_rows;
+  }
+
+  // The same with codes of four bits.
+  WEIR_INLINE void add_piece_of_words() {
 #pragma GCC unroll 2
-          for (std::size_t half = 0; half < 2; ++half) {
-            uvec words[vectors];
+    for (std::size_t half = 0; half < 2; ++half) {
+      uvec words[vectors];
 #pragma GCC unroll 4
-            for (std::size_t v = 0; v < vectors; ++v) words[v] = load_as<uvec>(at + 4 * (column + v * lanes));
-            add_words(sums, x, stride, words, values, std::make_integer_sequence<int, 8>{});
-            for (std::size_t i = 0; i < lines; ++i) next.ask();
-            at += 4 * panel_rows;
-          }
-        }
-        x += stride;  // the sum
-      }
-      sums.end_group(scales, minima, x_sums, (sum_k + 1) * stride);
+      for (std::size_t v = 0; v < vectors; ++v) words[v] = load_as<uvec>(at + 4 * (column + v * lanes));
+      add_words(sums, x, stride, words, values, std::make_integer_sequence<int, 8>{});
+      for (std::size_t i = 0; i < lines; ++i) next.ask();
+      at += 4 * panel_rows;
     }
   }
-  for (std::size_t r = 0; r < rows; ++r)
-    for (std::size_t v = 0; v < vectors; ++v)
-      store_as(t.to + (first_row + r) * t.to_stride + column + v * lanes, sums.all[r][v]);
-}
+
+  WEIR_INLINE void add_group() {
+    vec scales[vectors] = {}, minima[vectors] = {};
+    read_scales(scales, minima);
+    const float* x_sums = x + sum_k * stride;
+    sums.begin_group();
+#pragma GCC unroll 2
+    for (std::size_t piece = 0; piece < pieces; ++piece) {
+      if constexpr (f.code_bits == 8)
+        add_piece_of_bytes();
+      else
+        add_piece_of_words();
+      x += stride;  // past the sum
+    }
+    sums.end_group(scales, minima, x_sums, (sum_k + 1) * stride);
+  }
+};
 
 template <block_form f, std::size_t rows>
 void multiply_block_rows(const product_tile& t, std::size_t first_row, const float* table) {
   constexpr std::size_t all = panel_rows / lanes;
   constexpr std::size_t vectors = lanes == 16 ? all : rows >= 8 ? 1 : rows >= 4 ? 2 : all / 2;
-  for (std::size_t v = 0; v < all; v += vectors) multiply_sections<f, rows, vectors>(t, first_row, v, table);
+  for (std::size_t v = 0; v < all; v += vectors) {
+    block_walk<f, rows, vectors> walk(t, first_row, v * lanes, table);
+    for (std::size_t k = 0; k < t.k; k += f.section) {
+      walk.begin_section();
+      for (std::size_t g = 0; g < f.section / f.group; ++g) walk.add_group();
+    }
+    walk.write(t);
+  }
 }
 
 // Rows go in groups of 8, 4, 2 and 1, so that there are four loops for each form and not eight.
