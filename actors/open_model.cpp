@@ -122,11 +122,11 @@ core::result<void> judge_room(const model_spec& spec, const owner_options& o, co
                           reserve >> 20);
 }
 
-core::result<std::unique_ptr<opened_model>> open_directory(const model_spec& spec, const owner_options& o,
-                                                           std::shared_ptr<const kernels::backend> backend,
-                                                           const load_progress& progress) {
-  if (!std::filesystem::is_directory(spec.source))
-    return core::bad_param("model", "--model {}: there is no such directory", spec.source);
+core::result<std::unique_ptr<opened_model>> open_files(const model_spec& spec, const owner_options& o,
+                                                       std::shared_ptr<const kernels::backend> backend,
+                                                       const load_progress& progress) {
+  if (!std::filesystem::exists(spec.source))
+    return core::bad_param("model", "--model {}: there is no such directory or file", spec.source);
   if (const auto fits = judge_room(spec, o, *backend); !fits) return fits.error();
   auto m = std::make_unique<opened_model>();
   auto tokenizer = core::load_tokenizer(spec.source);
@@ -155,7 +155,8 @@ std::string fresh_fingerprint() {
 std::string name_of_source(const std::string& source) {
   if (source.starts_with("random:")) return source.substr(7, source.find(':', 7) - 7);
   const auto path = std::filesystem::absolute(source).lexically_normal();
-  return (path.has_filename() ? path : path.parent_path()).filename().string();
+  const std::string last = (path.has_filename() ? path : path.parent_path()).filename().string();
+  return last.ends_with(".gguf") ? last.substr(0, last.size() - 5) : last;
 }
 
 core::result<std::unique_ptr<opened_model>> open_model(const model_spec& spec, const owner_options& o,
@@ -167,7 +168,7 @@ core::result<std::unique_ptr<opened_model>> open_model(const model_spec& spec, c
   const auto before = memory();
   auto opened = o.device == "sim"                    ? open_sim(spec)
                 : spec.source.starts_with("random:") ? open_random(spec, o, backend)
-                                                     : open_directory(spec, o, backend, progress);
+                                                     : open_files(spec, o, backend, progress);
   if (!opened) return opened;
   auto& m = **opened;
   const auto& info = m.weights->info();

@@ -20,7 +20,7 @@ struct opened_model {
   served_model served;  // submit and cancel are not set yet
 };
 
-// Default name of a model: the shape of random:SHAPE[:DTYPE], or the last part of a directory's path.
+// Default name of a model: the shape of random:SHAPE[:DTYPE], or the last part of its path without .gguf.
 std::string name_of_source(const std::string& source);
 
 // Loads a model, allocates its pages and warms it up. Owner's thread only. `backend` is null for the

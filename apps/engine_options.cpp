@@ -53,7 +53,7 @@ core::result<std::vector<actors::model_spec>> models_of(const core::engine_setti
     m.force_chatml = s.chatml;
     if (m.name.empty()) return bad_param("model", "--model {}: the name is empty", text);
     if (!names.insert(m.name).second)
-      return bad_param("model", "--model: two models are called '{}'; give one another name: NAME=DIR",
+      return bad_param("model", "--model: two models are called '{}'; give one another name: NAME=PATH",
                        m.name);
     out.push_back(std::move(m));
   }

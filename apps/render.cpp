@@ -193,8 +193,9 @@ int run(const render_options& o) {
 
 command add_render(CLI::App& app) {
   auto o = std::make_shared<render_options>();
-  app.add_option("--model", o->model, "a directory with tokenizer.json; none: the bundled rill")
-      ->type_name("DIR");
+  app.add_option("--model", o->model,
+                 "a directory with tokenizer.json, or a GGUF file; none: the bundled rill")
+      ->type_name("PATH");
   app.add_option("--template", o->source, "a chat template instead of a model's")->type_name("F.jinja");
   app.add_flag("--chatml", o->chatml, "use ChatML whatever template the model has");
   app.add_flag("--ids", o->ids, "tokens instead of text, control tokens marked");

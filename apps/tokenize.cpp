@@ -89,8 +89,9 @@ int run(const tokenize_options& o) {
 
 command add_tokenize(CLI::App& app) {
   auto o = std::make_shared<tokenize_options>();
-  app.add_option("--model", o->model, "a directory with tokenizer.json; none: the bundled rill")
-      ->type_name("DIR");
+  app.add_option("--model", o->model,
+                 "a directory with tokenizer.json, or a GGUF file; none: the bundled rill")
+      ->type_name("PATH");
   auto* text = app.add_option("text", o->text, "what to tokenize; standard input where it is missing");
   auto* ids = app.add_option("--ids", o->ids, "decode these ids instead")->delimiter(',')->type_name("1,2,3");
   app.add_option("--batch", o->batch,

@@ -191,11 +191,12 @@ void visit_settings(device_settings& s, V&& v) {
 template <class V>
 void visit_settings(engine_settings& s, V&& v) {
   const auto models = in_group("Models", v);
-  models({"model",
-          "a model: a directory in Hugging Face layout, or random:SHAPE[:f32|bf16|f16]; repeatable; none: "
-          "the bundled rill",
-          "[NAME=]DIR"},
-         s.model);
+  models(
+      {"model",
+       "a model: a directory in Hugging Face layout, a GGUF file, or random:SHAPE[:f32|bf16|f16|q8_0|...]; "
+       "repeatable; none: the bundled rill",
+       "[NAME=]PATH"},
+      s.model);
   models({"device",
           "where models run: auto (cuda:0 where there is one, else cpu), cuda[:N], cpu, reference, or "
           "sim[:K=V,...]",

@@ -67,8 +67,13 @@ struct linear {
   matrix w;                     // [n, k] = [w.rows, w.cols]
   const float* bias = nullptr;  // [n]; may be null
   const float* x = nullptr;     // [rows, k]
-  float* out = nullptr;         // [rows, n]
+  float* out = nullptr;         // [rows, n], rows stride() elements apart
   std::uint32_t rows = 0;
+  // For a matrix that is one of several with the same input: the width of all outputs together. Only a
+  // backend with takes_blocks has to know it.
+  std::uint32_t out_stride = 0;  // 0: n
+
+  std::uint32_t stride() const noexcept { return out_stride ? out_stride : w.rows; }
 };
 
 // cos[r, i] and sin[r, i] are cosine and sine of the f32 product positions[r] * frequencies[i]. They are
@@ -222,6 +227,10 @@ struct backend {
   // Converts a row-major matrix on the host to that layout at `to`, memory of the backend of weight_bytes
   // bytes.
   void (*do_pack)(void* self, const matrix& rows_on_host, void* to) = nullptr;
+
+  // Whether gather and linear take weights of this quantised type. The entry is null where they take plain
+  // types alone.
+  bool (*takes_blocks)(void* self, dtype) = nullptr;
 
   // Fills `to`, memory of the backend, with random weights (kernels/random_weights.h), row-major; `norm`:
   // weights of a norm, around 1. The entry is null where they are made on the host.

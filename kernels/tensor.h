@@ -2,6 +2,11 @@
 // backend or of the host. In the single operations (ops.h) activations are always f32; only weights have
 // other types.
 //
+// A type is stored in blocks: some weights in some bytes. Plain types (f32, bf16, f16) have blocks of one
+// weight. The others are quantised: a block has codes of a few bits and the scales that they share
+// (blocks.h). A row is a whole number of blocks. Whatever the type, the bytes define real numbers, each
+// exactly one f32, and every backend computes with these numbers.
+//
 // Thread safety: plain data and pure functions, any thread.
 #pragma once
 
@@ -11,14 +16,48 @@
 
 namespace weir::kernels {
 
-enum class dtype : std::uint8_t { f32, bf16, f16 };
+enum class dtype : std::uint8_t {
+  f32,
+  bf16,
+  f16,
+  q4_0,
+  q4_1,
+  q5_0,
+  q5_1,
+  q8_0,
+  q2_k,
+  q3_k,
+  q4_k,
+  q5_k,
+  q6_k,
+  iq4_nl,
+  iq4_xs,
+  mxfp4
+};
 
-// The bytes of one element.
+// A type's name, and its blocks.
+struct dtype_facts {
+  const char* name;
+  std::uint16_t block_weights, block_bytes;
+};
+constexpr dtype_facts all_dtypes[] = {
+    {"f32", 1, 4},      {"bf16", 1, 2},     {"f16", 1, 2},        {"q4_0", 32, 18},
+    {"q4_1", 32, 20},   {"q5_0", 32, 22},   {"q5_1", 32, 24},     {"q8_0", 32, 34},
+    {"q2_k", 256, 84},  {"q3_k", 256, 110}, {"q4_k", 256, 144},   {"q5_k", 256, 176},
+    {"q6_k", 256, 210}, {"iq4_nl", 32, 18}, {"iq4_xs", 256, 136}, {"mxfp4", 32, 17},
+};
+constexpr std::size_t dtype_count = sizeof all_dtypes / sizeof *all_dtypes;
+
+constexpr const dtype_facts& facts(dtype t) noexcept { return all_dtypes[static_cast<int>(t)]; }
+constexpr const char* name(dtype t) noexcept { return facts(t).name; }
+constexpr bool is_plain(dtype t) noexcept { return facts(t).block_weights == 1; }
+
+// The bytes of one element.  REQUIRES: is_plain(t)
 constexpr std::size_t size_of(dtype t) noexcept { return t == dtype::f32 ? 4 : 2; }
 
-constexpr const char* name(dtype t) noexcept {
-  constexpr const char* names[] = {"f32", "bf16", "f16"};
-  return names[static_cast<int>(t)];
+// The bytes of `elements` elements.  REQUIRES: they are whole blocks
+constexpr std::uint64_t bytes_of(dtype t, std::uint64_t elements) noexcept {
+  return elements / facts(t).block_weights * facts(t).block_bytes;
 }
 
 // How a matrix lies in memory: row-major without padding, or in the layout that a backend made of it
@@ -33,7 +72,7 @@ struct matrix {
   layout order = layout::rows;
 
   // The bytes of its elements. A packed matrix may take more (backend::weight_bytes).
-  std::uint64_t bytes() const noexcept { return std::uint64_t{rows} * cols * size_of(type); }
+  std::uint64_t bytes() const noexcept { return bytes_of(type, std::uint64_t{rows} * cols); }
 };
 
 inline float from_bf16(std::uint16_t bits) noexcept {
@@ -57,7 +96,7 @@ inline float from_f16(std::uint16_t bits) noexcept {
   return std::bit_cast<float>(sign | std::bit_cast<std::uint32_t>(magnitude));
 }
 
-// The element at `index` of an array of `type` in memory of the host, widened.
+// The element at `index` of an array of `type` in memory of the host, widened.  REQUIRES: is_plain(type)
 inline float load(const void* data, dtype type, std::size_t index) noexcept {
   switch (type) {
     case dtype::f32:
@@ -66,8 +105,9 @@ inline float load(const void* data, dtype type, std::size_t index) noexcept {
       return from_bf16(static_cast<const std::uint16_t*>(data)[index]);
     case dtype::f16:
       return from_f16(static_cast<const std::uint16_t*>(data)[index]);
+    default:
+      return 0.0f;  // a block has no elements of its own
   }
-  return 0.0f;
 }
 
 }  // namespace weir::kernels

@@ -36,7 +36,7 @@ inline std::uint64_t rows_of(std::span<const kv_slice> slices) noexcept {
 
 inline traffic traffic_of(const gather& op) noexcept {
   const std::uint64_t elements = std::uint64_t{op.ids.size()} * op.table.cols;
-  return {elements * size_of(op.table.type) + elements * sizeof(float) + op.ids.size() * sizeof(float), 0};
+  return {bytes_of(op.table.type, elements) + elements * sizeof(float) + op.ids.size() * sizeof(float), 0};
 }
 
 inline traffic traffic_of(const rms_norm& op) noexcept {

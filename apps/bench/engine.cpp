@@ -231,7 +231,8 @@ command add_engine(CLI::App& app) {
   auto o = std::make_shared<engine_options>();
   add_options(app, o->on);
   app.add_option("--shape", o->shape, "tiny-110m, llama-3.2-1b or llama-3.1-8b")->capture_default_str();
-  app.add_option("--dtype", o->type, "of the weights: f32, bf16 or f16")->capture_default_str();
+  app.add_option("--dtype", o->type, "of the weights: f32, bf16, f16, or quantised: q8_0, q4_k, ...")
+      ->capture_default_str();
   app.add_option("--batch", o->batch, "sequences that decode at once")
       ->capture_default_str()
       ->check(CLI::Range(1, 4096));

@@ -17,6 +17,7 @@
 
 #include "apps/bench/bench.h"
 #include "core/model/load.h"
+#include "kernels/blocks.h"
 #include "kernels/buffer.h"
 #include "kernels/cuda/backend.h"
 #include "kernels/decoder.h"
@@ -187,8 +188,11 @@ class stage {
     w.memory = kernels::buffer(backend_, one * count);
     if (!w.memory.data()) throw std::bad_alloc();
     const std::uint64_t elements = std::uint64_t{n} * k;
-    std::vector<std::byte> rows(backend_->do_fill_random ? 0 : elements * kernels::size_of(type_));
-    kernels::fill_random_weights(rows.data(), type_, rows.size() / kernels::size_of(type_), false, ++seed_);
+    std::vector<std::byte> rows(backend_->do_fill_random ? 0 : kernels::bytes_of(type_, elements));
+    if (!rows.empty() && kernels::is_plain(type_))
+      kernels::fill_random_weights(rows.data(), type_, elements, false, ++seed_);
+    else if (!rows.empty())
+      kernels::fill_random_blocks(rows.data(), type_, elements, ++seed_);
     for (std::uint64_t i = 0; i < count; ++i) {
       std::byte* at = w.memory.data() + i * one;
       if (backend_->do_fill_random)
@@ -263,6 +267,11 @@ int run(const kernel_options& o) {
   if (!backend) return fail(backend.error());
   const auto shape = core::parse_random_model(o.shape + ":" + o.type, o.context);
   if (!shape) return fail(shape.error());
+  const bool takes = kernels::is_plain(shape->type) ||
+                     ((*backend)->takes_blocks && (*backend)->takes_blocks((*backend)->self, shape->type));
+  if (!takes)
+    return fail(core::make_error(core::errc::not_supported, "device {} does not run {} weights yet",
+                                 (*backend)->name, o.type));
   const auto most = limits_of(*backend, shape->type);
   stage all(o, shape->config, shape->type, *backend);
   for (const auto rows : o.rows) all.run(rows);
@@ -291,7 +300,8 @@ command add_kernels(CLI::App& app) {
   auto o = std::make_shared<kernel_options>();
   add_options(app, o->on);
   app.add_option("--shape", o->shape, "tiny-110m, llama-3.2-1b or llama-3.1-8b")->capture_default_str();
-  app.add_option("--dtype", o->type, "of the weights: f32, bf16 or f16")->capture_default_str();
+  app.add_option("--dtype", o->type, "of the weights: f32, bf16, f16, or quantised: q8_0, q4_k, ...")
+      ->capture_default_str();
   app.add_option("--rows", o->rows, "tokens at once; repeatable")->delimiter(',')->capture_default_str();
   app.add_option("--context", o->context, "tokens that attention sees")
       ->capture_default_str()

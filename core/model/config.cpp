@@ -217,6 +217,7 @@ std::vector<float> rope_frequencies(const rope_config& rope, std::uint32_t head_
     const float plain = 1.0f / std::pow(theta, static_cast<float>(2 * i) / static_cast<float>(head_dim));
     const auto slow = static_cast<float>(plain / rope.factor);
     frequencies[i] = rope.type == rope_type::plain ? plain : slow;
+    if (!rope.divisors.empty()) frequencies[i] /= rope.divisors[i];
     if (rope.type != rope_type::llama3) continue;
     const double rotations =
         rope.original_context * plain / (2 * std::numbers::pi);  // within the original context

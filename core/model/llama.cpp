@@ -254,7 +254,15 @@ void llama::normalise(const float* weight, std::uint32_t rows) {
 
 void llama::multiply(const linear_weight& by, const kernels::buffer& x, const kernels::buffer& out,
                      std::uint32_t rows) {
-  backend_->run(kernels::linear{by.w, by.bias, x.floats(), out.floats(), rows});
+  std::uint32_t width = by.w.rows, first = 0;
+  for (const kernels::matrix& w : by.rest) width += w.rows;
+  const auto part = [&](const kernels::matrix& w) {
+    backend_->run(kernels::linear{w, by.bias ? by.bias + first : nullptr, x.floats(), out.floats() + first,
+                                  rows, width});
+    first += w.rows;
+  };
+  part(by.w);
+  for (const kernels::matrix& w : by.rest) part(w);
 }
 
 kernels::kv_pages llama::pages_of(std::uint32_t layer) const noexcept {

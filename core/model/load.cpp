@@ -6,6 +6,8 @@
 #include <thread>
 
 #include "core/model/llama.h"
+#include "core/model/load/gguf_header.h"
+#include "core/model/load/gguf_model.h"
 #include "core/model/load/mapped_file.h"
 #include "core/model/load/safetensors.h"
 #include "kernels/cuda/backend.h"
@@ -13,20 +15,14 @@
 namespace weir::core {
 namespace {
 
-// Adds the directory to an error whose message does not begin with it, since errors of weights name only
+// Adds the model's path to an error whose message does not begin with it, since errors of weights name only
 // tensors.
-error in_directory(const std::string& dir, error e) {
-  if (!e.message.starts_with(dir)) e.message = dir + ": " + e.message;
+error in_model(const std::string& path, error e) {
+  if (!e.message.starts_with(path)) e.message = path + ": " + e.message;
   return e;
 }
 
-struct opened_model {
-  model_config config;
-  generation_config generation;
-  checkpoint weights;
-};
-
-result<opened_model> open_model(const std::string& dir) {
+result<opened_model> open_directory(const std::string& dir) {
   const std::string config_path = dir + "/config.json", generation_path = dir + "/generation_config.json";
   auto text = read_text_file(config_path);
   if (!text) return text.error();
@@ -45,6 +41,10 @@ result<opened_model> open_model(const std::string& dir) {
   auto weights = open_safetensors(dir);
   if (!weights) return weights.error();
   return opened_model{std::move(*config), std::move(generation), std::move(*weights)};
+}
+
+result<opened_model> open_model(const std::string& path) {
+  return is_gguf_path(path) ? open_gguf(path) : open_directory(path);
 }
 
 // N of "cuda:N"; 0 for "cuda"; nullopt for anything else.
@@ -74,21 +74,21 @@ result<std::shared_ptr<const kernels::backend>> make_backend(const std::string& 
 
 std::string best_device(std::string& why) { return kernels::cuda_devices(why) > 0 ? "cuda:0" : "cpu"; }
 
-result<model_summary> inspect_model(const std::string& dir, const kernels::backend& on) {
-  auto m = open_model(dir);
+result<model_summary> inspect_model(const std::string& path, const kernels::backend& on) {
+  auto m = open_model(path);
   if (!m) return m.error();
   const auto plan = plan_weights(m->config, m->weights, on);
-  if (!plan) return in_directory(dir, plan.error());
+  if (!plan) return in_model(path, plan.error());
   const std::uint64_t page = page_bytes(m->config, plan->weights, on);
   return model_summary{std::move(m->config), std::move(m->generation), plan->bytes, page};
 }
 
-result<loaded_model> load_model(const std::string& dir, std::shared_ptr<const kernels::backend> backend,
+result<loaded_model> load_model(const std::string& path, std::shared_ptr<const kernels::backend> backend,
                                 const load_progress& progress) {
-  auto m = open_model(dir);
+  auto m = open_model(path);
   if (!m) return m.error();
   auto weights = load_weights(m->config, m->weights, backend, progress);
-  if (!weights) return in_directory(dir, weights.error());
+  if (!weights) return in_model(path, weights.error());
   auto made = std::make_unique<llama>(std::move(m->config), m->generation.stop_ids, std::move(*weights),
                                       std::move(backend));
   return loaded_model{std::move(made), std::move(m->generation)};

@@ -1,6 +1,6 @@
-// load.h — loads a model onto a device, from a directory or with random weights.
+// load.h — loads a model onto a device, from a directory, from a GGUF file or with random weights.
 //
-// Errors of a directory: bad_file, not_supported, does_not_fit, internal. The message names the file.
+// Errors of a path: bad_file, not_supported, does_not_fit, internal. The message names the file.
 //
 // Thread safety: any thread. Calls are independent of each other.
 #pragma once
@@ -29,26 +29,27 @@ result<std::shared_ptr<const kernels::backend>> make_backend(const std::string& 
 // The device that "auto" means on this machine: cuda:0 if it exists; otherwise cpu, with the reason in `why`.
 std::string best_device(std::string& why);
 
-// Facts about a model directory that are known before any weight is read.
+// Facts about a model that are known before any weight is read. `path`: a directory in Hugging Face layout,
+// or a GGUF file.
 struct model_summary {
   model_config config;
   generation_config generation;
   std::uint64_t weight_bytes = 0;  // exact, on the backend
   std::uint64_t page_bytes = 0;    // of the keys and values of one page in all layers; exact, on the backend
 };
-result<model_summary> inspect_model(const std::string& dir, const kernels::backend& on);
+result<model_summary> inspect_model(const std::string& path, const kernels::backend& on);
 
-// Loads a model directory. `progress` is called on the calling thread.
+// Loads a model. `path` as above; `progress` is called on the calling thread.
 struct loaded_model {
   std::unique_ptr<model> weights;
   generation_config generation;  // stop_ids are those of the model's info()
 };
-result<loaded_model> load_model(const std::string& dir, std::shared_ptr<const kernels::backend> backend,
+result<loaded_model> load_model(const std::string& path, std::shared_ptr<const kernels::backend> backend,
                                 const load_progress& progress = {});
 
 // A model of a real shape with random weights. The spec is "tiny-110m", "llama-3.2-1b" or "llama-3.1-8b",
-// then ":f32", ":bf16" (the default) or ":f16". The weights are the same numbers in each type. Error of
-// parse_random_model(): invalid_param.
+// then ":f32", ":bf16" (the default), ":f16" or a quantised type, such as ":q8_0". The weights are the same
+// numbers in each of the first three. Error of parse_random_model(): invalid_param.
 struct random_model {
   model_config config;
   kernels::dtype type = kernels::dtype::bf16;

@@ -37,8 +37,8 @@ model_config config_of(const shape& s, std::uint32_t context) {
 }
 
 std::optional<kernels::dtype> type_named(std::string_view name) {
-  for (const auto type : {kernels::dtype::f32, kernels::dtype::bf16, kernels::dtype::f16})
-    if (name == kernels::name(type)) return type;
+  for (std::size_t i = 0; i < kernels::dtype_count; ++i)
+    if (name == kernels::all_dtypes[i].name) return static_cast<kernels::dtype>(i);
   return std::nullopt;
 }
 
@@ -50,7 +50,9 @@ result<random_model> parse_random_model(std::string_view spec, std::uint32_t con
   const std::string_view said = colon == spec.npos ? "bf16" : spec.substr(colon + 1);
   const auto type = type_named(said);
   if (!type)
-    return bad_param("model", "random:{}: '{}' is not a type of random weights (f32, bf16, f16)", spec, said);
+    return bad_param("model",
+                     "random:{}: '{}' is not a type of random weights (f32, bf16, f16, q8_0, q4_k, …)", spec,
+                     said);
   for (const shape& s : shapes)
     if (s.name == name) return random_model{config_of(s, context), *type};
   return bad_param("model", "random:{}: '{}' is not a random model (tiny-110m, llama-3.2-1b, llama-3.1-8b)",

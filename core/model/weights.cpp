@@ -5,9 +5,11 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 
 #include "core/model/load/fill.h"
+#include "kernels/blocks.h"
 #include "kernels/random_weights.h"
 
 namespace weir::core {
@@ -30,24 +32,28 @@ class placer {
   placer(const checkpoint* from, dtype random_type, const kernels::backend& on, std::byte* base)
       : from_(from), random_type_(random_type), on_(on), base_(base) {}
 
-  // One matrix of parts that are stacked along their rows. If their types differ, it is f32.
-  kernels::matrix matrix(std::initializer_list<part> parts, std::uint32_t cols) {
-    kernels::matrix m{nullptr, random_type_, 0, cols};
-    bool first = true;
-    for (const part& p : parts) {
-      const dtype type = check(p.name, {p.rows, cols});
-      m.type = first || m.type == type ? type : dtype::f32;
-      m.rows += p.rows;
-      first = false;
-    }
-    std::byte* to = take(on_.weight_bytes(on_.self, m.type, m.rows, m.cols));
-    add({to, m, true, false, {}}, parts, cols);
-    m.data = to;
-    m.order = kernels::layout::packed;
-    return m;
+  kernels::matrix matrix(const part& p, std::uint32_t cols) {
+    return one({&p, 1}, cols, check(p.name, {p.rows, cols}));
   }
 
-  const float* vector(std::initializer_list<part> parts, bool norm) {
+  // Parts that are stacked along their rows: as one matrix, or as several where types differ.
+  linear_weight stack(std::initializer_list<part> parts, std::uint32_t cols) {
+    std::vector<dtype> types;
+    for (const part& p : parts) types.push_back(check(p.name, {p.rows, cols}));
+    const bool differ = std::ranges::count(types, types[0]) != static_cast<std::ptrdiff_t>(types.size());
+    if (differ && std::ranges::all_of(types, kernels::is_plain)) types.assign(types.size(), dtype::f32);
+    const std::span all(parts.begin(), parts.size());
+    linear_weight out;
+    for (std::size_t i = 0, end = 0; i < all.size(); i = end) {
+      while (end < all.size() && types[end] == types[i]) ++end;
+      const kernels::matrix m = one(all.subspan(i, end - i), cols, types[i]);
+      i == 0 ? void(out.w = m) : out.rest.push_back(m);
+    }
+    return out;
+  }
+
+  const float* vector(std::initializer_list<part> list, bool norm) {
+    const std::span parts(list.begin(), list.size());
     std::uint32_t elements = 0;
     for (const part& p : parts) {
       check(p.name, {p.rows});
@@ -64,9 +70,8 @@ class placer {
     for (const auto& [name, tensor] : from_->tensors()) {
       const bool harmless = name.ends_with(".rotary_emb.inv_freq") || name == "lm_head.weight";
       if (!used_.contains(name) && !harmless)
-        fail(errc::bad_file,
-             fmt::format("tensor '{}' {} is in the file, but config.json implies no such tensor", name,
-                         tensor.shape_text()));
+        fail(errc::bad_file, fmt::format("tensor '{}' {} is in the file, but {} implies no such tensor",
+                                         from_->spelled(name), tensor.shape_text(), from_->described_by()));
     }
   }
 
@@ -76,19 +81,37 @@ class placer {
 
  private:
   dtype check(const std::string& name, std::vector<u64> shape) {
-    if (!from_) return random_type_;
+    if (!from_) return take_type(random_type_, kernels::name(random_type_), name);
     used_.insert(name);
     const stored_tensor* t = from_->find(name);
-    const std::string wanted = fmt::format("[{}]", fmt::join(shape, ", "));
-    if (!t) return fail(errc::bad_file, fmt::format("tensor '{}' {} is missing", name, wanted));
+    const std::string wanted = fmt::format("[{}]", fmt::join(shape, ", ")), called = from_->spelled(name);
+    if (!t) return fail(errc::bad_file, fmt::format("tensor '{}' {} is missing", called, wanted));
     if (t->shape != shape)
-      return fail(errc::bad_file, fmt::format("tensor '{}' is {} in the file, but config.json implies {}",
-                                              name, t->shape_text(), wanted));
+      return fail(errc::bad_file, fmt::format("tensor '{}' is {} in the file, but {} implies {}", called,
+                                              t->shape_text(), from_->described_by(), wanted));
     const auto type = supported_type(t->dtype);
     if (!type)
       return fail(errc::not_supported,
-                  fmt::format("tensor '{}': dtype {} is not supported yet", name, t->dtype));
-    return *type;
+                  fmt::format("tensor '{}': dtype {} is not supported yet", called, t->dtype));
+    return take_type(*type, t->dtype, called);
+  }
+
+  // `type`, if the backend has products for it.
+  dtype take_type(dtype type, std::string_view named, std::string_view tensor) {
+    const bool takes = kernels::is_plain(type) || (on_.takes_blocks && on_.takes_blocks(on_.self, type));
+    if (takes) return type;
+    return fail(errc::not_supported,
+                fmt::format("tensor '{}': device {} does not run {} weights yet", tensor, on_.name, named));
+  }
+
+  kernels::matrix one(std::span<const part> parts, std::uint32_t cols, dtype type) {
+    kernels::matrix m{nullptr, type, 0, cols};
+    for (const part& p : parts) m.rows += p.rows;
+    std::byte* to = take(on_.weight_bytes(on_.self, m.type, m.rows, m.cols));
+    add({to, m, true, false, {}}, parts, cols);
+    m.data = to;
+    m.order = kernels::layout::packed;
+    return m;
   }
 
   std::byte* take(u64 bytes) {
@@ -97,7 +120,7 @@ class placer {
     return at;
   }
 
-  void add(placed p, std::initializer_list<part> parts, std::uint32_t cols) {
+  void add(placed p, std::span<const part> parts, std::uint32_t cols) {
     if (!base_) return;
     for (const part& q : parts)
       p.pieces.push_back({u64{q.rows} * cols, from_ ? from_->find(q.name) : nullptr});
@@ -124,7 +147,7 @@ layer_weights lay_out_layer(const model_config& c, const std::string& at, placer
   const std::string attn = at + ".self_attn.", mlp = at + ".mlp.";
   layer_weights w;
   w.attention_norm = place.vector({{at + ".input_layernorm.weight", c.hidden}}, true);
-  w.qkv.w = place.matrix(
+  w.qkv = place.stack(
       {{attn + "q_proj.weight", q}, {attn + "k_proj.weight", kv}, {attn + "v_proj.weight", kv}}, c.hidden);
   if (c.qkv_bias)
     w.qkv.bias = place.vector(
@@ -133,12 +156,11 @@ layer_weights lay_out_layer(const model_config& c, const std::string& at, placer
     w.q_norm = place.vector({{attn + "q_norm.weight", c.head_dim}}, true);
     w.k_norm = place.vector({{attn + "k_norm.weight", c.head_dim}}, true);
   }
-  w.out.w = place.matrix({{attn + "o_proj.weight", c.hidden}}, q);
+  w.out.w = place.matrix({attn + "o_proj.weight", c.hidden}, q);
   if (c.out_bias) w.out.bias = place.vector({{attn + "o_proj.bias", c.hidden}}, false);
   w.mlp_norm = place.vector({{at + ".post_attention_layernorm.weight", c.hidden}}, true);
-  w.gate_up.w =
-      place.matrix({{mlp + "gate_proj.weight", c.inter}, {mlp + "up_proj.weight", c.inter}}, c.hidden);
-  w.down.w = place.matrix({{mlp + "down_proj.weight", c.hidden}}, c.inter);
+  w.gate_up = place.stack({{mlp + "gate_proj.weight", c.inter}, {mlp + "up_proj.weight", c.inter}}, c.hidden);
+  w.down.w = place.matrix({mlp + "down_proj.weight", c.hidden}, c.inter);
   if (c.mlp_bias) {
     w.gate_up.bias =
         place.vector({{mlp + "gate_proj.bias", c.inter}, {mlp + "up_proj.bias", c.inter}}, false);
@@ -149,11 +171,11 @@ layer_weights lay_out_layer(const model_config& c, const std::string& at, placer
 
 model_weights lay_out(const model_config& c, placer& place) {
   model_weights w;
-  w.embedding = place.matrix({{"model.embed_tokens.weight", c.vocab_size}}, c.hidden);
+  w.embedding = place.matrix({"model.embed_tokens.weight", c.vocab_size}, c.hidden);
   for (std::uint32_t i = 0; i < c.layers; ++i)
     w.layers.push_back(lay_out_layer(c, fmt::format("model.layers.{}", i), place));
   w.norm = place.vector({{"model.norm.weight", c.hidden}}, true);
-  w.head = c.tied ? w.embedding : place.matrix({{"lm_head.weight", c.vocab_size}}, c.hidden);
+  w.head = c.tied ? w.embedding : place.matrix({"lm_head.weight", c.vocab_size}, c.hidden);
   place.check_nothing_left();
   return w;
 }
@@ -227,14 +249,17 @@ result<model_weights> random_weights(const model_config& config, dtype type, u64
       std::byte* at = whole.to;
       for (const piece& q : whole.pieces) {
         to->do_fill_random(to->self, at, whole.rows.type, q.elements, whole.norm, next_seed());
-        at += q.elements * kernels::size_of(whole.rows.type);
+        at += kernels::bytes_of(whole.rows.type, q.elements);
       }
     }
     return std::move(p->weights);
   }
   const auto filled =
       fill_one_by_one(p->all, *to, [&](const piece& q, std::byte* at, const placed& whole) -> result<void> {
-        kernels::fill_random_weights(at, whole.rows.type, q.elements, whole.norm, next_seed());
+        if (kernels::is_plain(whole.rows.type))
+          kernels::fill_random_weights(at, whole.rows.type, q.elements, whole.norm, next_seed());
+        else
+          kernels::fill_random_blocks(at, whole.rows.type, q.elements, next_seed());
         return {};
       });
   if (!filled) return filled.error();

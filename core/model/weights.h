@@ -2,7 +2,8 @@
 //
 // Matrices keep the type that the file stores; norms and biases are widened to f32. Matrices with the same
 // input are stacked into one (q, k, v; gate, up), so that a step needs one product for them. If their types
-// differ, the stacked matrix is f32. load/fill.h copies the weights from the files.
+// differ, and all are plain, the stacked matrix is f32. If one is quantised, each keeps its type, and
+// neighbours of one type are one matrix. load/fill.h copies the weights from the files.
 //
 // Thread safety: immutable once filled; any thread.
 //
@@ -24,8 +25,9 @@
 namespace weir::core {
 
 struct linear_weight {
-  kernels::matrix w;
-  const float* bias = nullptr;  // [w.rows]; null: none
+  kernels::matrix w;                  // all outputs, or the first ones where the types differ
+  std::vector<kernels::matrix> rest;  // the other outputs, in order
+  const float* bias = nullptr;        // [outputs]; null: none
 };
 
 struct layer_weights {
@@ -58,7 +60,8 @@ struct weight_plan {
   std::uint64_t bytes = 0;
 };
 // Reads the files' headers only. Errors: bad_file for a tensor that is missing, unknown or of the wrong
-// shape; not_supported for its type. The message names the tensor.
+// shape; not_supported for a type that weir, or this backend, has no products for. The message names the
+// tensor.
 result<weight_plan> plan_weights(const model_config& config, const checkpoint& from,
                                  const kernels::backend& on);
 std::uint64_t plan_random_weights(const model_config& config, kernels::dtype type,
@@ -68,7 +71,8 @@ std::uint64_t plan_random_weights(const model_config& config, kernels::dtype typ
 result<model_weights> load_weights(const model_config& config, const checkpoint& from, const backend_ptr& to,
                                    const load_progress& progress);
 
-// Random weights: a function of the seed, never zero, and of a size that keeps activations finite.
+// Random weights: a function of the seed, and of a size that keeps activations finite. Those of plain types
+// are never zero.
 result<model_weights> random_weights(const model_config& config, kernels::dtype type, std::uint64_t seed,
                                      const backend_ptr& to);
 

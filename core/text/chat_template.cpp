@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/model/load/gguf_header.h"
 #include "core/outside.h"
 #include "core/text/final_message.h"
 #include "core/text/json_field.h"
@@ -22,9 +23,9 @@ bool has_chatml_tokens(const tokenizer& t) { return t.id_of("<|im_start|>") && t
 error no_template(const std::string& dir) {
   return make_error(errc::not_supported,
                     "messages cannot be taken: {} has no chat template, and its vocabulary has no ChatML "
-                    "tokens. Send the prompt as text, or put the model's chat_template.jinja into that "
-                    "directory",
-                    dir);
+                    "tokens. Send the prompt as text{}",
+                    dir,
+                    is_gguf_path(dir) ? "" : ", or put the model's chat_template.jinja into that directory");
 }
 
 // The variables that a template is given, as transformers names them.

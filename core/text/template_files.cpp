@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "core/model/load/gguf_header.h"
+#include "core/text/gguf_tokenizer.h"
 #include "core/text/json_field.h"
 #include "core/text/read_file.h"
 
@@ -59,9 +61,22 @@ void add_tokens(const json::value& file, const std::string& path, json::object& 
   }
 }
 
+template_files templates_of_gguf(const std::string& path) {
+  const auto header = open_gguf_header(path);
+  if (!header) throw refusal{header.error()};
+  gguf_reader keys(header->content.keys, path);
+  template_files found;
+  found.tokens = gguf_special_tokens(keys);
+  for (auto& [name, text] : gguf_chat_templates(keys)) found.sources.push_back({name, std::move(text)});
+  found.origin = "tokenizer.chat_template";
+  if (keys.failure()) throw refusal{*keys.failure()};
+  return found;
+}
+
 }  // namespace
 
 template_files find_template_files(const std::string& dir) {
+  if (is_gguf_path(dir)) return templates_of_gguf(dir);
   template_files found;
   const std::string config_path = dir + "/tokenizer_config.json", map_path = dir + "/special_tokens_map.json";
   const json::value config = document(config_path);

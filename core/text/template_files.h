@@ -19,8 +19,9 @@ struct template_files {
   boost::json::object tokens;   // spelling of each special token by its name, such as bos_token
 };
 
-// Reads `dir`. Of chat_template.jinja, chat_template.json and tokenizer_config.json the first that has a
-// template counts; additional_chat_templates/NAME.jinja adds templates by name. Throws refusal with bad_file.
+// Reads `dir`, a directory or a GGUF file, whose keys have all this. Of chat_template.jinja,
+// chat_template.json and tokenizer_config.json the first that has a template counts;
+// additional_chat_templates/NAME.jinja adds templates by name. Throws refusal with bad_file.
 template_files find_template_files(const std::string& dir);
 
 }  // namespace weir::core

@@ -69,7 +69,8 @@ class tokenizer {
 };
 
 // Reads tokenizer.json and, if they exist, tokenizer_config.json and special_tokens_map.json from a
-// directory. Errors: bad_file, not_supported; the message names the file and the field.
+// directory; or makes the same of a GGUF file's keys, if `dir` is such a file. Errors: bad_file,
+// not_supported; the message names the file and the field.
 result<std::shared_ptr<const tokenizer>> load_tokenizer(const std::string& dir);
 // A tokenizer from the contents of the first two files; `config_json` may be empty. Errors as above.
 result<std::shared_ptr<const tokenizer>> parse_tokenizer(std::string_view tokenizer_json,

@@ -1,4 +1,6 @@
 // load_tokenizer() and parse_tokenizer(), which make an error of each refusal of the loaders.
+#include "core/model/load/gguf_header.h"
+#include "core/text/gguf_tokenizer.h"
 #include "core/text/hf_tokenizer.h"
 #include "core/text/read_file.h"
 
@@ -43,6 +45,23 @@ result<std::shared_ptr<const tokenizer>> build(std::string_view tokenizer_json, 
   }
 }
 
+// A file without the tokenizer's other settings: its text is not cleaned up.
+result<std::shared_ptr<const tokenizer>> build_from_gguf(const std::string& path) {
+  const auto header = open_gguf_header(path);
+  if (!header) return header.error();
+  gguf_reader keys(header->content.keys, path);
+  const boost::json::value document = gguf_tokenizer(keys);
+  tokenizer_config config{.bos = {}, .clean_up_spaces = false};
+  const auto specials = gguf_special_tokens(keys);
+  if (const auto* bos = specials.if_contains("bos_token")) config.bos = std::string(bos->get_string());
+  if (keys.failure()) return *keys.failure();
+  try {
+    return std::make_shared<const hf_tokenizer>(json_field(document, path + ": tokenizer"), config);
+  } catch (const refusal& r) {
+    return r.why;
+  }
+}
+
 }  // namespace
 
 result<std::shared_ptr<const tokenizer>> parse_tokenizer(std::string_view tokenizer_json,
@@ -51,6 +70,7 @@ result<std::shared_ptr<const tokenizer>> parse_tokenizer(std::string_view tokeni
 }
 
 result<std::shared_ptr<const tokenizer>> load_tokenizer(const std::string& dir) {
+  if (is_gguf_path(dir)) return build_from_gguf(dir);
   std::string contents[3];
   const std::string_view names[] = {"tokenizer.json", config_name, map_name};
   for (int i = 0; i < 3; ++i) {

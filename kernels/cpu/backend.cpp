@@ -36,6 +36,7 @@ struct cpu_device {
         .free_bytes = host_free_bytes,
         .weight_bytes = cpu_weight_bytes,
         .do_pack = cpu_pack,
+        .takes_blocks = [](void*, dtype) { return true; },
         .do_read = cpu_read,
         .peak_flops = cpu_peak_flops,
     };
@@ -66,8 +67,10 @@ cpu_paths choose_paths(std::span<const simd_kernels* const> simd, const product_
   std::string failed;
   for (const simd_kernels* each : simd) {
     bool exact = true;
-    for (const dtype type : {dtype::f32, dtype::bf16, dtype::f16})
-      exact = exact && is_exact(*each->products, type);
+    for (std::size_t i = 0; i < dtype_count; ++i) {
+      const auto type = static_cast<dtype>(i);
+      exact = exact && is_exact(is_plain(type) ? *each->products : *each->blocks, type);
+    }
     if (exact) {
       p.simd = each;
       break;

@@ -28,6 +28,7 @@ struct cpu_state {
 
   // The way in which weights of a type are multiplied.
   const product_path& path_of(dtype type) const noexcept {
+    if (!is_plain(type)) return *simd.blocks;
     return type == dtype::bf16 && amx ? *amx : *simd.products;
   }
 

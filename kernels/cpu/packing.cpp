@@ -30,10 +30,106 @@ void pack_tiles(const std::uint16_t* from, std::size_t rows, std::size_t cols, s
         to[place_in_tiles(i, j)] = j < rows && i < cols ? from[j * cols + i] : std::uint16_t{0};
 }
 
+// A float that is an f16, as f16: the reverse of from_f16.
+std::uint16_t exact_f16(float x) noexcept {
+  const auto bits = std::bit_cast<std::uint32_t>(x);
+  const auto rest = std::bit_cast<std::uint32_t>(std::bit_cast<float>(bits & 0x7fffffffu) * 0x1p-112f);
+  return static_cast<std::uint16_t>((bits >> 16 & 0x8000u) | rest >> 13);
+}
+
+// A scale without scales below it, in 16 bits. The powers of two of mxfp4 are no f16, but they are bf16.
+std::uint16_t scale_bits(dtype type, float x) noexcept {
+  return type == dtype::mxfp4 ? static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(x) >> 16)
+                              : exact_f16(x);
+}
+float scale_of_bits(dtype type, std::uint16_t bits) noexcept {
+  return type == dtype::mxfp4 ? from_bf16(bits) : from_f16(bits);
+}
+
+void put(std::byte* at, std::size_t index, std::uint16_t bits) noexcept {
+  std::memcpy(at + 2 * index, &bits, 2);
+}
+std::uint16_t half_at(const std::byte* at, std::size_t index) noexcept {
+  std::uint16_t bits;
+  std::memcpy(&bits, at + 2 * index, 2);
+  return bits;
+}
+
+// Row `j` of one section. `to` is all zeros where it is first written.
+void pack_block(dtype type, const block_parts& b, std::size_t j, std::byte* to) noexcept {
+  const block_format& f = format_of(type);
+  if (f.scaled_groups) {
+    put(to, j, exact_f16(b.scale));
+    if (f.minima) put(to, panel_rows + j, exact_f16(b.minimum));
+    to += section_scale_bytes(f);
+  }
+  for (std::size_t i = 0, g = 0; i < facts(type).block_weights; i += f.group, ++g) {
+    if (f.scaled_groups) {
+      to[j] = static_cast<std::byte>(b.scales[g]);
+      if (f.minima) to[panel_rows + j] = static_cast<std::byte>(b.minima[g]);
+    } else {
+      put(to, j, scale_bits(type, b.scale));
+      if (f.minima) put(to, panel_rows + j, exact_f16(b.minimum));
+    }
+    std::byte* codes = to + group_scale_bytes(f);
+    for (std::size_t e = 0; e < f.group; ++e) {
+      const std::uint8_t code = b.codes[i + e];
+      if (f.code_bits == 8)
+        codes[e * panel_rows + j] = static_cast<std::byte>(code - f.offset);
+      else
+        codes[(e / 8 * panel_rows + j) * 4 + e % 8 / 2] |= static_cast<std::byte>(code << (4 * (e % 2)));
+    }
+    to += group_bytes(f);
+  }
+}
+
+void pack_sections(const matrix& m, std::size_t first, std::size_t rows, std::byte* to) noexcept {
+  const std::size_t sections = m.cols / facts(m.type).block_weights, bytes = section_bytes(m.type);
+  const std::size_t block = facts(m.type).block_bytes;
+  const auto* from = static_cast<const std::byte*>(m.data) + first * sections * block;
+  std::memset(to, 0, sections * bytes);
+  block_parts parts;
+  for (std::size_t s = 0; s < sections; ++s, to += bytes)
+    for (std::size_t j = 0; j < rows; ++j) {
+      take_apart(m.type, from + (j * sections + s) * block, parts);
+      pack_block(m.type, parts, j, to);
+    }
+}
+
+// The reverse of pack_block(), widened.
+void unpack_block(dtype type, const std::byte* from, std::size_t j, float* out) noexcept {
+  const block_format& f = format_of(type);
+  float scale = 0, minimum = 0;
+  if (f.scaled_groups) {
+    scale = from_f16(half_at(from, j));
+    if (f.minima) minimum = from_f16(half_at(from, panel_rows + j));
+    from += section_scale_bytes(f);
+  }
+  for (std::size_t i = 0; i < facts(type).block_weights; i += f.group, from += group_bytes(f)) {
+    float s, m = 0;
+    if (f.scaled_groups) {
+      s = scale * static_cast<float>(static_cast<std::int8_t>(from[j]));
+      if (f.minima) m = minimum * static_cast<float>(static_cast<std::uint8_t>(from[panel_rows + j]));
+    } else {
+      s = scale_of_bits(type, half_at(from, j));
+      if (f.minima) m = from_f16(half_at(from, panel_rows + j));
+    }
+    const std::byte* codes = from + group_scale_bytes(f);
+    for (std::size_t e = 0; e < f.group; ++e) {
+      const auto wide = static_cast<unsigned>(codes[(e / 8 * panel_rows + j) * 4 + e % 8 / 2]);
+      const float value = f.code_bits == 8
+                              ? static_cast<float>(static_cast<std::int8_t>(codes[e * panel_rows + j]))
+                              : f.values[wide >> (4 * (e % 2)) & 15];
+      out[i + e] = f.minima ? s * value + m : s * value;
+    }
+  }
+}
+
 }  // namespace
 
 void pack_panel(const matrix& m, std::size_t panel, std::byte* to) noexcept {
   const std::size_t first = panel * panel_rows, rows = std::min<std::size_t>(panel_rows, m.rows - first);
+  if (!is_plain(m.type)) return pack_sections(m, first, rows, to);
   const auto* from = static_cast<const std::byte*>(m.data) + first * m.cols * size_of(m.type);
   if (m.type == dtype::f32)
     return pack_columns(reinterpret_cast<const float*>(from), rows, m.cols, reinterpret_cast<float*>(to));
@@ -45,7 +141,12 @@ void pack_panel(const matrix& m, std::size_t panel, std::byte* to) noexcept {
 void unpack_row(const matrix& m, std::size_t row, float* out) noexcept {
   const auto* panel =
       static_cast<const std::byte*>(m.data) + row / panel_rows * panel_bytes(m.type, m.cols);
-  const std::size_t j = row % panel_rows;
+  const std::size_t j = row % panel_rows, section = facts(m.type).block_weights;
+  if (!is_plain(m.type)) {
+    for (std::size_t i = 0; i < m.cols; i += section, panel += section_bytes(m.type))
+      unpack_block(m.type, panel, j, out + i);
+    return;
+  }
   for (std::size_t i = 0; i < m.cols; ++i)
     out[i] = load(panel, m.type, m.type == dtype::bf16 ? place_in_tiles(i, j) : i * panel_rows + j);
 }

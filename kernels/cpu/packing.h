@@ -6,6 +6,12 @@
 //   bf16       [k / 32][2][16][16][2]: for each 32 of k (zero beyond the last) two tiles of 16 outputs; in a
 //              tile pairs of k lie side by side, as the matrix unit and the 32-bit lanes of a vector need
 //              them
+//   quantised  for each section, which is a block of the file's type (blocks.h) in all 32 rows:
+//              the blocks' scales and then their minima, as f16 [32] each, where groups have scales of their
+//              own; then for each group its scales [32], its minima [32] where the type has them, and codes.
+//              A group's scale is an i8 where the block has one too, else an f16 (mxfp4: a bf16). Codes of 4
+//              bits are [group / 8][32] words of eight weights each, the first in the lowest bits. Codes of 5
+//              to 8 bits are i8 [group][32], less their offset.
 // A panel is one contiguous piece of memory, and panels follow one another.
 //
 // Thread safety: pure functions.
@@ -14,7 +20,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "kernels/tensor.h"
+#include "kernels/blocks.h"
 
 namespace weir::kernels {
 
@@ -24,8 +30,24 @@ constexpr std::size_t tile_bytes = 1024;  // 16 pairs of k, 16 outputs
 
 constexpr std::size_t panels_of(std::size_t rows) noexcept { return (rows + panel_rows - 1) / panel_rows; }
 
-// Bytes of a panel up to element k; for bf16 k counts in whole tiles.
+// The scales and minima of a group of a quantised type, or of its block, for a panel.
+constexpr std::size_t group_scale_bytes(const block_format& f) noexcept {
+  return (f.minima ? 2 : 1) * panel_rows * (f.scaled_groups ? 1 : 2);
+}
+constexpr std::size_t section_scale_bytes(const block_format& f) noexcept {
+  return f.scaled_groups ? (f.minima ? 2 : 1) * panel_rows * 2 : 0;
+}
+constexpr std::size_t group_bytes(const block_format& f) noexcept {
+  return group_scale_bytes(f) + std::size_t{f.group} * panel_rows * f.code_bits / 8;
+}
+constexpr std::size_t section_bytes(dtype type) noexcept {
+  const block_format& f = format_of(type);
+  return section_scale_bytes(f) + facts(type).block_weights / f.group * group_bytes(f);
+}
+
+// Bytes of a panel up to element k; for bf16 k counts in whole tiles, for quantised types in whole blocks.
 constexpr std::size_t panel_bytes(dtype type, std::size_t k) noexcept {
+  if (!is_plain(type)) return k / facts(type).block_weights * section_bytes(type);
   return type == dtype::bf16 ? (k + tile_k - 1) / tile_k * 2 * tile_bytes : k * panel_rows * size_of(type);
 }
 

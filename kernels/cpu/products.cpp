@@ -40,8 +40,9 @@ struct products::job {
     const std::size_t per_share = divide_up(panels, parts);
     const std::size_t fits = std::clamp<std::size_t>(chunk_bytes / panel_size, 1, most_chunk_panels);
     chunk_panels = !packed || blocks == 1 ? 1 : divide_up(per_share, divide_up(per_share, fits));
+    const std::size_t whole = std::max<std::size_t>(tile_k, facts(op.w.type).block_weights);
     const std::size_t in_a_go =
-        std::max<std::size_t>(1, stream_bytes / panel_bytes(op.w.type, tile_k)) * tile_k;
+        std::max<std::size_t>(1, stream_bytes / panel_bytes(op.w.type, whole)) * whole;
     slice = blocks == 1 ? in_a_go : path.slice_k;
   }
 
@@ -148,8 +149,8 @@ void products::multiply_chunk(const job& j, const share& from, std::uint32_t chu
         t.to = sums;
         t.from_stride = t.to_stride = panel_rows;
         if (k + n == j.k && column + panel_rows <= j.op.w.rows) {
-          t.to = j.op.out + row * j.op.w.rows + column;
-          t.to_stride = j.op.w.rows;
+          t.to = j.op.out + row * j.op.stride() + column;
+          t.to_stride = j.op.stride();
         }
         if (j.blocks == 1 && j.packed)
           t.next = more || k + n < j.k ? t.panel + panel_bytes(j.op.w.type, n) : from.then;
@@ -171,7 +172,7 @@ void products::finish(const job& j, std::size_t first, std::size_t last, std::si
                       width = std::min<std::size_t>(panel_rows, j.op.w.rows - column);
     if (width == panel_rows && !j.op.bias) continue;
     for (std::size_t r = 0; r < rows; ++r) {
-      float* out = j.op.out + (row + r) * j.op.w.rows + column;
+      float* out = j.op.out + (row + r) * j.op.stride() + column;
       if (width < panel_rows) std::copy_n(sums + ((p - first) * rows + r) * panel_rows, width, out);
       if (j.op.bias)
         for (std::size_t i = 0; i < width; ++i) out[i] += j.op.bias[column + i];

@@ -10,8 +10,10 @@
 namespace weir::kernels {
 namespace {
 
-constexpr std::size_t k = 101;           // odd: whole tiles and a part of one
-constexpr std::size_t cut = 2 * tile_k;  // where the second slice begins
+// Elements of k: odd, whole tiles and a part of one; or two blocks of any quantised type.
+constexpr std::size_t length_of(dtype type) { return is_plain(type) ? 101 : 512; }
+// Where the second slice begins.
+constexpr std::size_t cut_of(dtype type) { return is_plain(type) ? 2 * tile_k : 256; }
 
 // A number that depends on `i` alone. Signs and sizes vary; no number is larger than 8 in size.
 float number(std::size_t i) {
@@ -21,12 +23,14 @@ float number(std::size_t i) {
 }
 
 struct example {
+  const std::size_t k, cut;
   std::vector<float> x;
-  std::vector<std::uint32_t> rows;  // the weights; those of 16 bits fill half of it
+  std::vector<std::uint32_t> rows;  // the weights; those of 16 bits fill half of it, quantised ones less
+  std::vector<float> wide;          // the same as f32
   scratch<std::byte> packed;
   matrix w;
 
-  example(dtype type, std::size_t most) {
+  example(dtype type, std::size_t most) : k(length_of(type)), cut(cut_of(type)) {
     // Some activations are subnormal.
     for (std::size_t i = 0; i < most * k; ++i) x.push_back(i % 17 == 3 ? 1e-40f : number(i));
     rows.resize(panel_rows * k);
@@ -39,7 +43,10 @@ struct example {
       else
         std::memcpy(reinterpret_cast<std::byte*>(rows.data()) + 2 * i, &half, 2);
     }
+    if (!is_plain(type)) fill_random_blocks(rows.data(), type, panel_rows * k, 1);
     w = {rows.data(), type, panel_rows, static_cast<std::uint32_t>(k)};
+    wide.resize(panel_rows * k);
+    dequantise(type, rows.data(), panel_rows * k, wide.data());
     pack_panel(w, 0, packed.room_for(panel_bytes(type, k)));
   }
 
@@ -69,7 +76,7 @@ struct example {
     for (std::size_t j = 0; j < panel_rows; ++j) {
       double sum = 0, size = 0;
       for (std::size_t i = 0; i < k; ++i) {
-        const double product = double{x[row * k + i]} * load(w.data, w.type, j * k + i);
+        const double product = double{x[row * k + i]} * wide[j * k + i];
         sum += product;
         size += std::abs(product);
       }

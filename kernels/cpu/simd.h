@@ -84,7 +84,8 @@ struct attention_tile {
 // The table of one instruction set.
 struct simd_kernels {
   const char* name;
-  const product_path* products;
+  const product_path* products;  // of plain weights
+  const product_path* blocks;    // of quantised weights
   const logit_loops* logits;
   void (*attend)(const attention_tile&);  // over these pages alone; overwrites `into`
   // Merges the state `part` of other pages into `into`.
@@ -92,7 +93,7 @@ struct simd_kernels {
                 std::size_t head_dim);
   void (*finish)(const attention_tile&);            // writes the queries' outputs from `into`
   void (*read)(const void* at, std::size_t bytes);  // reads every byte, for benchmarks
-  void (*widen)(const void* from, dtype type, float* to, std::size_t count);
+  void (*widen)(const void* from, dtype type, float* to, std::size_t count);  // plain types alone
   void (*rms_norm)(const float* x, const float* weight, float* out, std::size_t width,
                    float eps);  // out may be x
   void (*rotate)(float* x, const float* cos, const float* sin, std::size_t half);

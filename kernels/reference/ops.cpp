@@ -5,17 +5,21 @@
 #include <algorithm>
 #include <cmath>
 
+#include "kernels/blocks.h"
 #include "kernels/host_memory.h"
 
 namespace weir::kernels {
 namespace {
 
+const std::byte* row_of(const matrix& m, std::size_t row) {
+  return static_cast<const std::byte*>(m.data) + row * bytes_of(m.type, m.cols);
+}
+
 void run_gather(void*, const gather& op) {
   const std::size_t width = op.table.cols;
   for (std::size_t r = 0; r < op.ids.size(); ++r)
-    for (std::size_t i = 0; i < width; ++i)
-      op.out[r * width + i] =
-          load(op.table.data, op.table.type, static_cast<std::size_t>(op.ids[r]) * width + i);
+    dequantise(op.table.type, row_of(op.table, static_cast<std::size_t>(op.ids[r])), width,
+               op.out + r * width);
 }
 
 float inverse_rms(const float* x, std::size_t width, float eps) {
@@ -41,26 +45,26 @@ void run_head_norm(void*, const head_norm& op) {
     }
 }
 
-template <dtype type>
-void multiply(const linear& op) {
-  const std::size_t n = op.w.rows, k = op.w.cols;
-  for (std::size_t r = 0; r < op.rows; ++r)
-    for (std::size_t j = 0; j < n; ++j) {
-      double sum = op.bias ? op.bias[j] : 0.0;
-      for (std::size_t i = 0; i < k; ++i) sum += double{op.x[r * k + i]} * load(op.w.data, type, j * k + i);
-      op.out[r * n + j] = static_cast<float>(sum);
-    }
-}
-
+// Widens some weights of an output at a time, whole blocks of any type, for some rows of x.
 void run_linear(void*, const linear& op) {
-  switch (op.w.type) {
-    case dtype::f32:
-      return multiply<dtype::f32>(op);
-    case dtype::bf16:
-      return multiply<dtype::bf16>(op);
-    case dtype::f16:
-      return multiply<dtype::f16>(op);
-  }
+  constexpr std::size_t weights = block_parts::most_weights, most_rows = 16;
+  const std::size_t n = op.w.rows, k = op.w.cols;
+  for (std::size_t first = 0; first < op.rows; first += most_rows)
+    for (std::size_t j = 0; j < n; ++j) {
+      const std::size_t rows = std::min(most_rows, op.rows - first);
+      const float* x = op.x + first * k;
+      double sums[most_rows];
+      std::fill_n(sums, rows, op.bias ? op.bias[j] : 0.0);
+      for (std::size_t i = 0; i < k; i += weights) {
+        float w[weights];
+        const std::size_t count = std::min(weights, k - i);
+        dequantise(op.w.type, row_of(op.w, j) + bytes_of(op.w.type, i), count, w);
+        for (std::size_t r = 0; r < rows; ++r)
+          for (std::size_t c = 0; c < count; ++c) sums[r] += double{x[r * k + i + c]} * w[c];
+      }
+      for (std::size_t r = 0; r < rows; ++r)
+        op.out[(first + r) * op.stride() + j] = static_cast<float>(sums[r]);
+    }
 }
 
 void run_rotary_angles(void*, const rotary_angles& op) {
@@ -176,6 +180,7 @@ constexpr backend table{
     .free_bytes = host_free_bytes,
     .weight_bytes = host_rows_bytes,
     .do_pack = host_pack_rows,
+    .takes_blocks = [](void*, dtype) { return true; },
     .do_read = host_read,
     .peak_flops = [](void*, dtype) { return 0.0; },
 };

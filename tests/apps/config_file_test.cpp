@@ -78,7 +78,7 @@ TEST_CASE("an example file without values has every setting once, with unit, ran
         "262144",
         "# tokens, default auto\nkv-tokens = \"auto\"", "# bytes, default 512M\nreserve-vram = \"512M\"",
         "# true or false, default false\nchatml = false", "# FILE\n#api-key-file = \"FILE\"",
-        "# list of [NAME=]DIR\n#model = [\"[NAME=]DIR\"]", "# LEVEL, default info\nlog-level = \"info\"",
+        "# list of [NAME=]PATH\n#model = [\"[NAME=]PATH\"]", "# LEVEL, default info\nlog-level = \"info\"",
         "# ---- Limits on clients\n"}) {
     CAPTURE(lines);
     CHECK(has_line(text, lines));

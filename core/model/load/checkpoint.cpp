@@ -1,8 +1,18 @@
 #include "core/model/load/checkpoint.h"
 
+#include <algorithm>
 #include <functional>
 
 namespace weir::core {
+namespace {
+
+// Where the file has row `row` of a tensor of paired heads.
+std::uint64_t row_in_file(const stored_tensor& t, std::uint64_t row) {
+  const std::uint64_t head = t.shape[0] / t.paired_heads, in_head = row % head;
+  return row - in_head + 2 * (in_head % (head / 2)) + in_head / (head / 2);
+}
+
+}  // namespace
 
 std::string stored_tensor::shape_text() const { return fmt::format("[{}]", fmt::join(shape, ", ")); }
 
@@ -20,6 +30,20 @@ const stored_tensor* checkpoint::find(std::string_view name) const {
 }
 
 result<void> checkpoint::read(const stored_tensor& t, std::uint64_t at, std::span<std::byte> to) const {
+  if (t.paired_heads == 0) return read_bytes(t, at, to);
+  const std::uint64_t row_bytes = t.bytes.size() / t.shape[0];
+  while (!to.empty()) {
+    const std::uint64_t in_row = at % row_bytes,
+                        count = std::min<std::uint64_t>(row_bytes - in_row, to.size());
+    const std::uint64_t from = row_in_file(t, at / row_bytes) * row_bytes + in_row;
+    if (auto ok = read_bytes(t, from, to.first(count)); !ok) return ok;
+    at += count;
+    to = to.subspan(count);
+  }
+  return {};
+}
+
+result<void> checkpoint::read_bytes(const stored_tensor& t, std::uint64_t at, std::span<std::byte> to) const {
   for (const mapped_file& f : files_) {
     const std::less_equal<const std::byte*> before;
     const auto all = f.bytes();

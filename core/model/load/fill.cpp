@@ -2,9 +2,10 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <memory>
 
-#include "kernels/tensor.h"
+#include "kernels/blocks.h"
 
 namespace weir::core {
 namespace {
@@ -12,26 +13,52 @@ namespace {
 using kernels::dtype;
 using u64 = std::uint64_t;
 
+bool same_but_for_case(std::string_view upper, std::string_view lower) {
+  return std::ranges::equal(
+      upper, lower, {}, [](unsigned char c) { return std::tolower(c); },
+      [](unsigned char c) { return static_cast<int>(c); });
+}
+
+// Refuses a scale that is not finite: it would make every activation of its row meaningless. `first`: the
+// number of the first of these blocks in the tensor.
+result<void> check_scales(const checkpoint& from, const stored_tensor& t, dtype type, const std::byte* blocks,
+                          u64 bytes, u64 first) {
+  if (kernels::is_plain(type)) return {};
+  const u64 count = bytes / kernels::facts(type).block_bytes;
+  const u64 bad = kernels::first_not_finite(type, blocks, count);
+  if (bad == count) return {};
+  for (const auto& [name, tensor] : from.tensors())
+    if (&tensor == &t)
+      return make_error(errc::bad_file, "tensor '{}': the scale of block {} is not finite",
+                        from.spelled(name), first + bad);
+  return make_error(errc::internal, "a tensor of another checkpoint");
+}
+
 }  // namespace
 
+// Files spell a type in capitals.
 std::optional<dtype> supported_type(std::string_view stored) {
-  if (stored == "F32") return dtype::f32;
-  if (stored == "BF16") return dtype::bf16;
-  if (stored == "F16") return dtype::f16;
+  for (std::size_t i = 0; i < kernels::dtype_count; ++i)
+    if (same_but_for_case(stored, kernels::all_dtypes[i].name)) return static_cast<dtype>(i);
   return std::nullopt;
 }
 
 result<void> read_elements(const checkpoint& from, const stored_tensor& t, dtype type, u64 first, u64 count,
                            std::byte* to) {
   const dtype stored = *supported_type(t.dtype);
-  const u64 wide = kernels::size_of(stored);
-  if (stored == type) return from.read(t, first * wide, {to, count * wide});
+  const auto bytes = [&](u64 elements) { return kernels::bytes_of(stored, elements); };
+  const u64 block = kernels::facts(stored).block_weights;
+  if (stored == type) {
+    if (auto ok = from.read(t, bytes(first), {to, bytes(count)}); !ok) return ok;
+    return check_scales(from, t, type, to, bytes(count), first / block);
+  }
   std::array<std::byte, 1 << 16> some;
-  const u64 most = some.size() / wide;
+  const u64 most = some.size() / kernels::facts(stored).block_bytes * block;
   for (u64 at = 0; at < count; at += most) {
     const u64 n = std::min(most, count - at);
-    if (auto ok = from.read(t, (first + at) * wide, std::span(some).first(n * wide)); !ok) return ok;
-    for (u64 i = 0; i < n; ++i) reinterpret_cast<float*>(to)[at + i] = kernels::load(some.data(), stored, i);
+    if (auto ok = from.read(t, bytes(first + at), std::span(some).first(bytes(n))); !ok) return ok;
+    if (auto ok = check_scales(from, t, stored, some.data(), bytes(n), (first + at) / block); !ok) return ok;
+    kernels::dequantise(stored, some.data(), n, reinterpret_cast<float*>(to) + at);
   }
   return {};
 }
@@ -42,9 +69,9 @@ result<void> read_piece(const checkpoint& from, const piece& p, dtype type, std:
   const u64 slice = 4u << 20;
   for (u64 at = 0; at < p.elements; at += slice) {
     const u64 count = std::min(slice, p.elements - at);
-    if (auto ok = read_elements(from, *p.from, type, at, count, to + at * kernels::size_of(type)); !ok)
+    if (auto ok = read_elements(from, *p.from, type, at, count, to + kernels::bytes_of(type, at)); !ok)
       return ok;
-    moved(count * kernels::size_of(type));
+    moved(kernels::bytes_of(type, count));
   }
   return {};
 }
@@ -58,7 +85,7 @@ result<void> fill_one_by_one(const std::vector<placed>& all, const kernels::back
     std::byte* at = staging.get();
     for (const piece& q : p.pieces) {
       if (auto ok = fill(q, at, p); !ok) return ok;
-      at += q.elements * kernels::size_of(p.rows.type);
+      at += kernels::bytes_of(p.rows.type, q.elements);
     }
     kernels::matrix rows = p.rows;
     rows.data = staging.get();

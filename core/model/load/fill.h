@@ -41,7 +41,7 @@ struct placed {
   std::vector<piece> pieces;
 };
 
-// The type with this name in a safetensors file; nullopt if it is not supported.
+// The type with this name in a file of any container; nullopt if it is not supported.
 std::optional<kernels::dtype> supported_type(std::string_view stored);
 
 // Is called on the caller's thread with the number of bytes copied since the previous call.
@@ -54,7 +54,7 @@ result<void> fill_one_by_one(const std::vector<placed>& all, const kernels::back
                              const fill_piece& fill);
 
 // Reads `count` elements of a tensor, from element `first` on, and converts them to `type`. REQUIRES: `type`
-// is the stored type or f32.
+// is the stored type or f32; both numbers are whole blocks of the stored type.
 result<void> read_elements(const checkpoint& from, const stored_tensor& t, kernels::dtype type,
                            std::uint64_t first, std::uint64_t count, std::byte* to);
 

@@ -121,6 +121,8 @@ void multiply(const product_tile& t) {
       return multiply_typed<dtype::bf16>(t);
     case dtype::f16:
       return multiply_typed<dtype::f16>(t);
+    default:
+      return;  // blocks.h has the quantised types
   }
 }
 

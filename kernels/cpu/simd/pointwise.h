@@ -23,6 +23,8 @@ void widen(const void* from, dtype type, float* to, std::size_t count) {
       return widen_typed<dtype::bf16>(from, to, count);
     case dtype::f16:
       return widen_typed<dtype::f16>(from, to, count);
+    default:
+      return;  // a quantised type; see dequantise()
   }
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "kernels/cpu/simd/attention.h"
+#include "kernels/cpu/simd/blocks.h"
 #include "kernels/cpu/simd/limits.h"
 #include "kernels/cpu/simd/linear.h"
 #include "kernels/cpu/simd/logits.h"
@@ -15,6 +16,7 @@ constexpr simd_kernels table{
             : lanes == 8 ? "avx2"
                          : "baseline",
     .products = &products,
+    .blocks = &block_products,
     .logits = &loops_over_logits,
     .attend = attend,
     .merge = merge,

@@ -56,7 +56,8 @@ class engine_error : public std::runtime_error {
 };
 
 struct engine_options {
-  std::string model;  // a directory in Hugging Face layout, or random:SHAPE[:f32|bf16|f16]; none with sim
+  std::string
+      model;  // a directory in Hugging Face layout, a GGUF file, or random:SHAPE[:TYPE]; none with sim
   std::string device = "cpu";     // cpu, reference, cuda[:N], or sim[:K=V,...]
   unsigned threads = 0;           // threads that compute; 0: one for each core
   std::uint64_t kv_tokens = 0;    // KV memory for all sequences together; 0: as much as is reasonable

@@ -14,8 +14,8 @@ namespace {
 
 constexpr std::size_t whole = 1u << 20;
 
-std::unique_ptr<model> open(const std::filesystem::path& dir, const std::string& device) {
-  auto loaded = load_model(dir.string(), make_backend(device, 2).value());
+std::unique_ptr<model> open(const std::filesystem::path& path, const std::string& device) {
+  auto loaded = load_model(path.string(), make_backend(device, 2).value());
   if (!loaded) FAIL(loaded.error().message);
   auto m = std::move(loaded->weights);
   m->allocate_pages(m->info().context / page_tokens + 1).value();
@@ -44,23 +44,40 @@ void check_logits(model& m, const test::golden& g, const test::golden_logits& wa
   CHECK(worst <= 1e-3 * largest);
 }
 
+constexpr std::size_t all_chunks[] = {whole, 7, 1};
+
+// `path`: what is loaded; `dir`: the folder with its reference.json; `chunks`: in which prompts are fed.
+void check_model(const std::filesystem::path& path, const std::filesystem::path& dir,
+                 const std::string& device, bool slow, std::span<const std::size_t> chunks = all_chunks) {
+  CAPTURE(dir.filename());
+  const auto m = open(path, device);
+  const test::golden g = test::read_golden(dir);
+  for (const auto& generation : g.generations)
+    if (!generation.prompt_ids.empty())
+      check_tokens(*m, generation, std::min<std::size_t>(generation.certain(), slow ? 20 : whole), whole);
+  for (const std::size_t chunk : chunks) {
+    check_tokens(*m, g.generations.back(), std::min<std::size_t>(g.generations.back().certain(), 20), chunk);
+    for (const auto& logits : g.at) check_logits(*m, g, logits, chunk);
+  }
+  if (g.long_greedy && g.long_least_margin >= 2e-3 && !slow)
+    check_tokens(*m, *g.long_greedy, g.long_greedy->greedy_ids.size(), whole);
+}
+
 void check_all(const std::string& device) {
-  for (const auto& dir : test::reference_models()) {
-    CAPTURE(dir.filename());
-    const auto m = open(dir, device);
-    const test::golden g = test::read_golden(dir);
-    // The reference backend needs a minute for all of rill where the compiler does not optimise.
-    const bool slow = device == "reference" && dir.filename() == "rill";
-    for (const auto& generation : g.generations)
-      if (!generation.prompt_ids.empty())
-        check_tokens(*m, generation, std::min<std::size_t>(generation.certain(), slow ? 20 : whole), whole);
-    for (const std::size_t chunk : {whole, std::size_t{7}, std::size_t{1}}) {
-      check_tokens(*m, g.generations.back(), std::min<std::size_t>(g.generations.back().certain(), 20),
-                   chunk);
-      for (const auto& logits : g.at) check_logits(*m, g, logits, chunk);
-    }
-    if (g.long_greedy && g.long_least_margin >= 2e-3 && !slow)
-      check_tokens(*m, *g.long_greedy, g.long_greedy->greedy_ids.size(), whole);
+  // The reference backend needs a minute for all of rill where the compiler does not optimise.
+  for (const auto& dir : test::reference_models())
+    check_model(dir, dir, device, device == "reference" && dir.filename() == "rill");
+}
+
+void check_gguf(const std::string& device) {
+  const auto folders = test::data_folders("models-quant", "hf-config.json");
+  if (folders.empty()) WARN("no GGUF models below " << test::data_dir());
+  // The reference backend takes every block apart again for each token that is fed alone.
+  const bool slow = device == "reference";
+  for (const auto& dir : folders) {
+    const auto file = dir / "model.gguf", first = dir / "model-00001-of-00002.gguf";
+    check_model(std::filesystem::exists(file) ? file : first, dir, device, slow,
+                std::span(all_chunks).first(slow ? 1 : std::size(all_chunks)));
   }
 }
 
@@ -73,4 +90,12 @@ TEST_CASE("every reference model's greedy tokens and logits are reproduced on th
 
 TEST_CASE("every reference model's greedy tokens and logits are reproduced on the cpu backend") {
   check_all("cpu");
+}
+
+TEST_CASE("every GGUF model's greedy tokens and logits are reproduced on the reference backend", "[long]") {
+  check_gguf("reference");
+}
+
+TEST_CASE("every GGUF model's greedy tokens and logits are reproduced on the cpu backend") {
+  check_gguf("cpu");
 }

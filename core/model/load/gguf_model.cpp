@@ -1,0 +1,131 @@
+#include "core/model/load/gguf_model.h"
+
+#include <boost/json/serialize.hpp>
+#include <optional>
+
+#include "core/model/load/gguf_config.h"
+#include "core/model/load/gguf_header.h"
+#include "core/model/load/gguf_names.h"
+
+namespace weir::core {
+namespace {
+
+constexpr std::uint32_t most_parts = 99999;
+constexpr std::string_view divisors_name = "rope_freqs.weight";
+
+struct split_numbers {
+  std::uint32_t number = 0, count = 1;
+  std::optional<std::uint32_t> tensors;  // of all parts
+};
+
+result<split_numbers> read_split(const gguf_keys& keys, const std::string& path) {
+  gguf_reader in(keys, path);
+  split_numbers s;
+  s.number = in.count("split.no", most_parts).value_or(0);
+  s.count = in.count("split.count", most_parts).value_or(1);
+  s.tensors = in.count("split.tensors.count", 1u << 24);
+  if (in.failure()) return *in.failure();
+  if (s.count == 0 || s.number >= s.count)
+    return make_error(errc::bad_file, "{}: 'split.no' is {} of {}", path, s.number, s.count);
+  return s;
+}
+
+// The path of part `number` of a model, by the path of its first part.
+result<std::string> path_of_part(const std::string& first, std::uint32_t number, std::uint32_t count) {
+  const std::string ending = fmt::format("-{:05}-of-{:05}.gguf", 1, count);
+  if (!first.ends_with(ending))
+    return make_error(errc::bad_file, "{}: the first of {} files must be called NAME{}", first, count,
+                      ending);
+  return fmt::format("{}-{:05}-of-{:05}.gguf", first.substr(0, first.size() - ending.size()), number + 1,
+                     count);
+}
+
+struct parts {
+  std::vector<gguf_header> files;
+  tensor_map tensors;  // of all, without their data: by the names in the files
+};
+
+result<parts> open_parts(const std::string& path) {
+  auto first = open_gguf_header(path);
+  if (!first) return first.error();
+  const auto split = read_split(first->content.keys, path);
+  if (!split) return split.error();
+  if (split->number != 0)
+    return make_error(errc::bad_file, "{}: this is file {} of {}; give the first", path, split->number + 1,
+                      split->count);
+  parts all;
+  all.files.push_back(std::move(*first));
+  for (std::uint32_t i = 1; i < split->count; ++i) {
+    const auto name = path_of_part(path, i, split->count);
+    if (!name) return name.error();
+    auto next = open_gguf_header(*name);
+    if (!next) return next.error();
+    const auto own = read_split(next->content.keys, *name);
+    if (!own) return own.error();
+    if (own->number != i || own->count != split->count)
+      return make_error(errc::bad_file, "{}: this is file {} of {}, not {} of {}", *name, own->number + 1,
+                        own->count, i + 1, split->count);
+    all.files.push_back(std::move(*next));
+  }
+  for (const gguf_header& f : all.files)
+    for (const auto& [name, tensor] : f.content.tensors)
+      if (!all.tensors.emplace(name, tensor).second)
+        return make_error(errc::bad_file, "{}: tensor '{}' is in another file too", f.file.path(), name);
+  if (split->count > 1 && split->tensors && *split->tensors != all.tensors.size())
+    return make_error(errc::bad_file, "{}: 'split.tensors.count' is {}, the files have {}", path,
+                      *split->tensors, all.tensors.size());
+  return all;
+}
+
+// In files of the llama architecture the rows of queries and keys (and their biases) are ordered for a
+// rotation of neighbours.
+std::uint32_t paired_heads(std::string_view name, const model_config& c) {
+  const auto is = [&](std::string_view part) { return name.find(part) != name.npos; };
+  return is(".self_attn.q_proj.") ? c.heads : is(".self_attn.k_proj.") ? c.kv_heads : 0;
+}
+
+result<checkpoint> name_tensors(parts&& all, const model_config& config, bool rows_in_pairs) {
+  checkpoint weights;
+  weights.call_by(gguf_name, "the description in its keys");
+  for (gguf_header& f : all.files) {
+    const std::string path = f.file.path();
+    tensor_map named;
+    for (auto& [name, tensor] : f.content.tensors) {
+      if (name == divisors_name) continue;  // read already
+      const std::string known = hugging_face_name(name);
+      if (rows_in_pairs) tensor.paired_heads = paired_heads(known, config);
+      if (!named.emplace(known, std::move(tensor)).second)
+        return make_error(errc::bad_file, "{}: tensor '{}' is there under two names", path, name);
+    }
+    if (auto added = weights.add(std::move(f.file), std::move(named), path); !added) return added.error();
+  }
+  return weights;
+}
+
+}  // namespace
+
+result<opened_model> open_gguf(const std::string& path) {
+  auto all = open_parts(path);
+  if (!all) return all.error();
+  gguf_reader keys(all->files.front().content.keys, path);
+  const auto document = gguf_config(keys, all->tensors);
+  const auto stop_ids = gguf_stop_ids(keys);
+  const auto bos = keys.count("tokenizer.ggml.bos_token_id", 1u << 24);
+  if (keys.failure()) return *keys.failure();
+  auto config = parse_config(boost::json::serialize(document), path);
+  if (!config) return config.error();
+  config->stop_ids = stop_ids;
+  if (bos && *bos < config->vocab_size) config->bos = static_cast<token_id>(*bos);
+  if (const auto found = all->tensors.find(divisors_name); found != all->tensors.end()) {
+    auto divisors = read_rope_divisors(found->second, config->head_dim / 2, path);
+    if (!divisors) return divisors.error();
+    config->rope.divisors = std::move(*divisors);
+  }
+  const bool in_pairs = keys.text("general.architecture") == "llama";
+  auto generation = default_generation(*config);
+  auto weights = name_tensors(std::move(*all), *config, in_pairs);
+  if (!weights) return weights.error();
+  return opened_model{std::move(*config), std::move(generation), std::move(*weights)};
+}
+
+}  // namespace weir::core

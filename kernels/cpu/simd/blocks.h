@@ -1,0 +1,355 @@
+// blocks.h — the product of a block of activation rows and one panel of quantised weights, as outer products
+// with one output in each lane. Codes become floats in registers; activations are f32.
+//
+// An output is summed group by group: the sum of x times code over the group, in the order of k, then that
+// sum times the group's scale is added to the output, then the sum of x over the group times the minimum.
+// Codes and scales are exact, so this is the product with the file's own numbers. The order is the same
+// whatever the block of rows, the slice of k or the number of threads.
+//
+// The layout of prepared activations is [k / 16][17][rows]: 16 of k, then their sum.
+#pragma once
+
+#include "kernels/cpu/packing.h"
+#include "kernels/cpu/simd/limits.h"
+#include "kernels/cpu/simd/vector.h"
+
+namespace weir::kernels {
+namespace {
+
+constexpr std::size_t sum_k = 16;  // activations that are summed in advance
+constexpr std::size_t most_block_rows = 8;
+
+// As many floats as a vector has lanes, from signed bytes.
+WEIR_INLINE vec load_bytes(const std::byte* from) {
+#if defined(__AVX512F__)
+  const __m512i wide = _mm512_maskz_cvtepi8_epi32(0xffff, load_as<__m128i>(from));
+  return _mm512_maskz_cvtepi32_ps(0xffff, wide);
+#elif defined(__AVX2__)
+  return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(from))));
+#else
+  typedef std::int8_t bytes __attribute__((vector_size(lanes)));
+  return __builtin_convertvector(__builtin_convertvector(load_as<bytes>(from), ivec), vec);
+#endif
+}
+
+// The sixteen values of codes of four bits.
+struct code_values {
+#if defined(__AVX512F__)
+  vec all;
+  explicit code_values(const float* from) : all(load_f32(from)) {}
+  // The values of the codes in bits 4 * i to 4 * i + 3 of each lane.
+  template <int i>
+  WEIR_INLINE vec of(uvec words) const {
+    return _mm512_maskz_permutexvar_ps(0xffff, reinterpret_cast<__m512i>(words >> (4 * i)), all);
+  }
+#elif defined(__AVX2__)
+  vec low, high;
+  explicit code_values(const float* from) : low(load_f32(from)), high(load_f32(from + 8)) {}
+  template <int i>
+  WEIR_INLINE vec of(uvec words) const {
+    const auto at = reinterpret_cast<__m256i>(words >> (4 * i));
+    const auto top = reinterpret_cast<__m256>(words << (28 - 4 * i));  // the sign is the code's highest bit
+    return _mm256_blendv_ps(_mm256_permutevar8x32_ps(low, at), _mm256_permutevar8x32_ps(high, at), top);
+  }
+#else
+  const float* table;
+  explicit code_values(const float* from) : table(from) {}
+  template <int i>
+  WEIR_INLINE vec of(uvec words) const {
+    vec out;
+    for (std::size_t l = 0; l < lanes; ++l) out[l] = table[words[l] >> (4 * i) & 15];
+    return out;
+  }
+#endif
+};
+
+// What the loops have to know of a type at compile time.
+struct block_form {
+  std::uint16_t section, group;
+  std::uint8_t code_bits;
+  bool minima, scaled_groups, powers;  // powers: scales are bf16
+
+  bool operator==(const block_form&) const = default;
+};
+constexpr block_form form_of(dtype type) {
+  const block_format& f = format_of(type);
+  return {f.scaled_groups ? facts(type).block_weights : f.group,
+          f.group,
+          f.code_bits,
+          f.minima,
+          f.scaled_groups,
+          type == dtype::mxfp4};
+}
+
+// Prefetches the lines of what comes next in eight streams, as `coming` in linear.h does.
+struct coming_lines {
+  static constexpr std::size_t streams = 8;
+  const std::byte* at;
+  std::size_t part, stream = 0;
+
+  coming_lines(const std::byte* first, std::size_t bytes) : at(first), part(bytes / streams / 64 * 64) {}
+  WEIR_INLINE void ask() {
+    __builtin_prefetch(at + stream * part, 0, 2);
+    stream = (stream + 1) % streams;
+    at += stream == 0 ? 64 : 0;
+  }
+};
+
+template <block_form f, std::size_t rows, std::size_t vectors>
+struct block_sums {
+  vec all[rows][vectors], group[rows][vectors];
+
+  WEIR_INLINE void begin_group() {
+#pragma GCC unroll 8
+    for (std::size_t r = 0; r < rows; ++r)
+#pragma GCC unroll 4
+      for (std::size_t v = 0; v < vectors; ++v) group[r][v] = vec{};
+  }
+
+  WEIR_INLINE void add(const float* x, const vec (&w)[vectors]) {
+#pragma GCC unroll 8
+    for (std::size_t r = 0; r < rows; ++r) {
+      const vec xs = broadcast(x[r]);
+#pragma GCC unroll 4
+      for (std::size_t v = 0; v < vectors; ++v) group[r][v] = multiply_add(xs, w[v], group[r][v]);
+    }
+  }
+
+  // `x_sums`: of the group's activations, in pieces of sum_k, `apart` floats from one to the next.
+  WEIR_INLINE void end_group(const vec (&scales)[vectors], const vec (&minima)[vectors], const float* x_sums,
+                             std::size_t apart) {
+#pragma GCC unroll 8
+    for (std::size_t r = 0; r < rows; ++r) {
+      const float x = f.group == sum_k ? x_sums[r] : x_sums[r] + x_sums[apart + r];
+      const vec xs = broadcast(x);
+#pragma GCC unroll 4
+      for (std::size_t v = 0; v < vectors; ++v) {
+        all[r][v] = multiply_add(scales[v], group[r][v], all[r][v]);
+        if constexpr (f.minima) all[r][v] = multiply_add(minima[v], xs, all[r][v]);
+      }
+    }
+  }
+};
+
+// Eight k of 4-bit codes: one word a lane.
+template <class S, std::size_t vectors, int... i>
+WEIR_INLINE void add_words(S& sums, const float*& x, std::size_t stride, const uvec (&words)[vectors],
+                           const code_values& values, std::integer_sequence<int, i...>) {
+  const auto one = [&](auto index) __attribute__((always_inline)) {
+    vec w[vectors];
+#pragma GCC unroll 4
+    for (std::size_t v = 0; v < vectors; ++v) w[v] = values.template of<decltype(index)::value>(words[v]);
+    sums.add(x, w);
+    x += stride;
+  };
+  (one(std::integral_constant<int, i>{}), ...);
+}
+
+// One walk along k of a panel, for some rows and some of its vectors.
+template <block_form f, std::size_t rows, std::size_t vectors>
+struct block_walk {
+  static constexpr std::size_t scale_bytes = (f.minima ? 2 : 1) * panel_rows * (f.scaled_groups ? 1 : 2);
+  static constexpr std::size_t code_bytes = std::size_t{f.group} * panel_rows * f.code_bits / 8;
+  static constexpr std::size_t header_bytes = f.scaled_groups ? (f.minima ? 2 : 1) * panel_rows * 2 : 0;
+  static constexpr std::size_t pieces = f.group / sum_k;
+  // Cache lines to prefetch in half a piece.
+  static constexpr std::size_t lines = ((scale_bytes + code_bytes + 63) / 64 + 2 * pieces - 1) / (2 * pieces);
+
+  const code_values values;
+  const std::size_t first_row, column, stride;
+  const float* x;
+  const std::byte* at;
+  coming_lines next;
+  block_sums<f, rows, vectors> sums = {};
+  vec block_scales[vectors] = {}, block_minima[vectors] = {};
+
+  WEIR_INLINE block_walk(const product_tile& t, std::size_t row, std::size_t first_column, const float* table)
+      : values(table),
+        first_row(row),
+        column(first_column),
+        stride(t.rows),
+        x(reinterpret_cast<const float*>(t.x) + row),
+        at(t.panel),
+        next(t.next && row == 0 && column == 0 ? t.next : t.panel, panel_bytes(t.type, t.k)) {
+    if (!t.from) return;
+#pragma GCC unroll 8
+    for (std::size_t r = 0; r < rows; ++r)
+#pragma GCC unroll 4
+      for (std::size_t v = 0; v < vectors; ++v)
+        sums.all[r][v] = load_f32(t.from + (row + r) * t.from_stride + column + v * lanes);
+  }
+
+  WEIR_INLINE void write(const product_tile& t) const {
+#pragma GCC unroll 8
+    for (std::size_t r = 0; r < rows; ++r)
+#pragma GCC unroll 4
+      for (std::size_t v = 0; v < vectors; ++v)
+        store_as(t.to + (first_row + r) * t.to_stride + column + v * lanes, sums.all[r][v]);
+  }
+
+  // The 16-bit scales or minima of vector `v`.
+  WEIR_INLINE vec halves(const std::byte* from, std::size_t v) const {
+    const auto* h = reinterpret_cast<const std::uint16_t*>(from) + column + v * lanes;
+    if constexpr (f.powers)
+      return load_bf16(h);
+    else
+      return load_f16(h);
+  }
+
+  WEIR_INLINE void begin_section() {
+    if constexpr (f.scaled_groups) {
+#pragma GCC unroll 4
+      for (std::size_t v = 0; v < vectors; ++v) {
+        block_scales[v] = halves(at, v);
+        if constexpr (f.minima) block_minima[v] = halves(at + 2 * panel_rows, v);
+      }
+    }
+    at += header_bytes;
+  }
+
+  WEIR_INLINE void read_scales(vec (&scales)[vectors], vec (&minima)[vectors]) {
+#pragma GCC unroll 4
+    for (std::size_t v = 0; v < vectors; ++v) {
+      const std::size_t byte = column + v * lanes;
+      if constexpr (f.scaled_groups) {
+        scales[v] = block_scales[v] * load_bytes(at + byte);
+        if constexpr (f.minima) minima[v] = block_minima[v] * load_bytes(at + panel_rows + byte);
+      } else {
+        scales[v] = halves(at, v);
+        if constexpr (f.minima) minima[v] = halves(at + 2 * panel_rows, v);
+      }
+    }
+    at += scale_bytes;
+  }
+
+  // sum_k of k with codes of eight bits.
+  WEIR_INLINE void add_piece_of_bytes() {
+#pragma GCC unroll 16
+    for (std::size_t i = 0; i < sum_k; ++i) {
+      vec w[vectors];
+#pragma GCC unroll 4
+      for (std::size_t v = 0; v < vectors; ++v) w[v] = load_bytes(at + i * panel_rows + column + v * lanes);
+      sums.add(x, w);
+      x += stride;
+      if (i < 2 * lines) next.ask();
+    }
+    at += sum_k * panel_rows;
+  }
+
+  // The same with codes of four bits.
+  WEIR_INLINE void add_piece_of_words() {
+#pragma GCC unroll 2
+    for (std::size_t half = 0; half < 2; ++half) {
+      uvec words[vectors];
+#pragma GCC unroll 4
+      for (std::size_t v = 0; v < vectors; ++v) words[v] = load_as<uvec>(at + 4 * (column + v * lanes));
+      add_words(sums, x, stride, words, values, std::make_integer_sequence<int, 8>{});
+      for (std::size_t i = 0; i < lines; ++i) next.ask();
+      at += 4 * panel_rows;
+    }
+  }
+
+  WEIR_INLINE void add_group() {
+    vec scales[vectors] = {}, minima[vectors] = {};
+    read_scales(scales, minima);
+    const float* x_sums = x + sum_k * stride;
+    sums.begin_group();
+#pragma GCC unroll 2
+    for (std::size_t piece = 0; piece < pieces; ++piece) {
+      if constexpr (f.code_bits == 8)
+        add_piece_of_bytes();
+      else
+        add_piece_of_words();
+      x += stride;  // past the sum
+    }
+    sums.end_group(scales, minima, x_sums, (sum_k + 1) * stride);
+  }
+};
+
+template <block_form f, std::size_t rows>
+void multiply_block_rows(const product_tile& t, std::size_t first_row, const float* table) {
+  constexpr std::size_t all = panel_rows / lanes;
+  constexpr std::size_t vectors = lanes == 16 ? all : rows >= 8 ? 1 : rows >= 4 ? 2 : all / 2;
+  for (std::size_t v = 0; v < all; v += vectors) {
+    block_walk<f, rows, vectors> walk(t, first_row, v * lanes, table);
+    for (std::size_t k = 0; k < t.k; k += f.section) {
+      walk.begin_section();
+      for (std::size_t g = 0; g < f.section / f.group; ++g) walk.add_group();
+    }
+    walk.write(t);
+  }
+}
+
+// Rows go in groups of 8, 4, 2 and 1, so that there are four loops for each form and not eight.
+template <block_form f>
+void multiply_form(const product_tile& t) {
+  const float* table = format_of(t.type).values.data();
+  std::size_t r = 0;
+  for (; r + 8 <= t.rows; r += 8) multiply_block_rows<f, 8>(t, r, table);
+  if (t.rows & 4) multiply_block_rows<f, 4>(t, r, table), r += 4;
+  if (t.rows & 2) multiply_block_rows<f, 2>(t, r, table), r += 2;
+  if (t.rows & 1) multiply_block_rows<f, 1>(t, r, table);
+}
+
+void multiply_blocks(const product_tile& t) {
+  switch (t.type) {
+    case dtype::q4_0:
+    case dtype::iq4_nl:
+      return multiply_form<form_of(dtype::q4_0)>(t);
+    case dtype::q4_1:
+      return multiply_form<form_of(dtype::q4_1)>(t);
+    case dtype::q5_0:
+    case dtype::q8_0:
+      return multiply_form<form_of(dtype::q8_0)>(t);
+    case dtype::q5_1:
+      return multiply_form<form_of(dtype::q5_1)>(t);
+    case dtype::q2_k:
+      return multiply_form<form_of(dtype::q2_k)>(t);
+    case dtype::q3_k:
+      return multiply_form<form_of(dtype::q3_k)>(t);
+    case dtype::q4_k:
+      return multiply_form<form_of(dtype::q4_k)>(t);
+    case dtype::q5_k:
+      return multiply_form<form_of(dtype::q5_k)>(t);
+    case dtype::q6_k:
+      return multiply_form<form_of(dtype::q6_k)>(t);
+    case dtype::iq4_xs:
+      return multiply_form<form_of(dtype::iq4_xs)>(t);
+    case dtype::mxfp4:
+      return multiply_form<form_of(dtype::mxfp4)>(t);
+    default:
+      return;  // linear.h has the plain types
+  }
+}
+
+static_assert(form_of(dtype::iq4_nl) == form_of(dtype::q4_0) && form_of(dtype::q5_0) == form_of(dtype::q8_0));
+
+void interleave_with_sums(const float* x, std::size_t rows, std::size_t k, std::byte* to) {
+  auto* out = reinterpret_cast<float*>(to);
+  for (std::size_t at = 0; at < k; at += sum_k, out += (sum_k + 1) * rows)
+    for (std::size_t r = 0; r < rows; ++r) {
+      float sum = 0;
+      for (std::size_t i = 0; i < sum_k; ++i) {
+        const float value = x[r * k + at + i];
+        out[i * rows + r] = value;
+        sum += value;
+      }
+      out[sum_k * rows + r] = sum;
+    }
+}
+
+std::size_t bytes_with_sums(std::size_t rows, std::size_t k) {
+  return k / sum_k * (sum_k + 1) * rows * sizeof(float);
+}
+
+constexpr product_path block_products{
+    .most_rows = most_block_rows,
+    .slice_k = 512,
+    .prepared_bytes = bytes_with_sums,
+    .prepare = interleave_with_sums,
+    .multiply = multiply_blocks,
+    .spin = spin,
+};
+
+}  // namespace
+}  // namespace weir::kernels

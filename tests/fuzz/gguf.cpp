@@ -1,0 +1,38 @@
+// Any bytes as a GGUF file; a file that is accepted must keep its promises, and so must what is made of its
+// keys.
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+
+#include <boost/json/serialize.hpp>
+
+#include "core/model/config.h"
+#include "core/model/load/gguf.h"
+#include "core/model/load/gguf_config.h"
+#include "core/text/gguf_tokenizer.h"
+#include "core/text/tokenizer.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using namespace weir::core;
+  const std::span file(reinterpret_cast<const std::byte*>(data), size);
+  const auto parsed = parse_gguf(file, "fuzz");
+  if (!parsed) return 0;
+  std::size_t covered = 0;
+  for (const auto& [name, t] : parsed->tensors) {
+    if (t.bytes.empty() || t.bytes.data() < file.data() || &t.bytes.back() > &file.back()) std::abort();
+    if (t.shape.empty() || t.shape.size() > 4) std::abort();
+    covered += t.bytes.size();
+  }
+  if (covered > size) std::abort();
+
+  gguf_reader keys(parsed->keys, "fuzz");
+  const auto config = gguf_config(keys, parsed->tensors);
+  const auto stops = gguf_stop_ids(keys);
+  if (!keys.failure()) (void)parse_config(boost::json::serialize(config), "fuzz");
+  gguf_reader text(parsed->keys, "fuzz");
+  const auto tokenizer = gguf_tokenizer(text);
+  (void)gguf_special_tokens(text);
+  (void)gguf_chat_templates(text);
+  if (!text.failure()) (void)parse_tokenizer(boost::json::serialize(tokenizer), "");
+  return 0;
+}

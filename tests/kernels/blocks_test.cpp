@@ -1,0 +1,269 @@
+// Quantised weights: what blocks mean, and products with them on every path of the cpu backend. Golden values
+// of every format are compared in tests/core/model/load/gguf_golden_test.cpp.
+#include "kernels/blocks.h"
+
+#include <catch2/catch.hpp>
+#include <cstring>
+#include <functional>
+
+#include "kernels/buffer.h"
+#include "kernels/cpu/backend.h"
+#include "kernels/cpu/packing.h"
+#include "kernels/cpu/self_test.h"
+#include "tests/kernels/random_data.h"
+
+using namespace weir;
+using namespace weir::kernels;
+using test::pick;
+using test::poison;
+using test::random_floats;
+
+namespace {
+
+using backend_ptr = std::shared_ptr<const backend>;
+
+void for_block_types(const std::function<void(dtype)>& f) {
+  for (std::size_t i = 0; i < dtype_count; ++i) {
+    const auto type = static_cast<dtype>(i);
+    if (is_plain(type)) continue;
+    CAPTURE(name(type));
+    f(type);
+  }
+}
+
+// Random blocks, some with a scale of zero and some with all codes at one end.
+struct blocks_matrix {
+  std::vector<std::byte> memory;
+  matrix view;
+
+  blocks_matrix(test::rng& r, dtype type, std::uint32_t rows, std::uint32_t cols)
+      : memory(bytes_of(type, std::uint64_t{rows} * cols)), view{memory.data(), type, rows, cols} {
+    fill_random_blocks(memory.data(), type, std::uint64_t{rows} * cols, r());
+    const std::size_t block = facts(type).block_bytes;
+    for (std::size_t at = 0; at < memory.size(); at += block)
+      if (pick(r, 0, 9) == 0) std::memset(memory.data() + at, pick(r, 0, 1) ? 0 : 0x3b, block);
+  }
+};
+
+struct packed_blocks {
+  buffer memory;
+  matrix view;
+
+  packed_blocks(const backend_ptr& b, const matrix& rows)
+      : memory(b, b->weight_bytes(b->self, rows.type, rows.rows, rows.cols)), view(rows) {
+    std::memset(memory.data(), 0xff, memory.size());
+    b->do_pack(b->self, rows, memory.data());
+    view.data = memory.data();
+    view.order = layout::packed;
+  }
+};
+
+std::vector<float> run(const backend& b, const matrix& w, const float* bias, const float* x,
+                       std::uint32_t rows) {
+  auto out = poison(std::size_t{rows} * w.rows);
+  b.run(linear{w, bias, x, out.data(), rows});
+  return out;
+}
+
+void on_every_path(const std::function<void(const backend_ptr&, const backend_ptr&)>& check) {
+  for (const simd_kernels* simd : simd_choices()) {
+    const auto one = make_cpu_backend(1, *simd, true), three = make_cpu_backend(3, *simd, true);
+    CAPTURE(one->name);
+    check(one, three);
+  }
+}
+
+std::vector<std::uint32_t> bits_of(const std::vector<float>& v) {
+  std::vector<std::uint32_t> out(v.size());
+  std::memcpy(out.data(), v.data(), v.size() * sizeof(float));
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("a block of q8_0 is a scale and 32 signed codes") {
+  std::array<std::byte, 34> b{};
+  b[1] = std::byte{0xc0};  // -2
+  b[2] = std::byte{127};
+  b[3] = std::byte{0x80};
+  b[33] = std::byte{0xff};
+  float w[32];
+  dequantise(dtype::q8_0, b.data(), 32, w);
+  CHECK(w[0] == -254);
+  CHECK(w[1] == 256);
+  CHECK(w[2] == 0);
+  CHECK(std::signbit(w[2]));
+  CHECK(w[31] == 2);
+}
+
+TEST_CASE("a block of q4_1 has its weights 0 to 15 in low halves, 16 to 31 in high ones, above a minimum") {
+  std::array<std::byte, 20> b{};
+  b[1] = std::byte{0x3c};  // 1
+  b[3] = std::byte{0xbc};  // -1
+  b[4] = std::byte{0x21};
+  b[19] = std::byte{0xf0};
+  float w[32];
+  dequantise(dtype::q4_1, b.data(), 32, w);
+  CHECK(w[0] == 0);
+  CHECK(w[16] == 1);
+  CHECK(w[15] == -1);
+  CHECK(w[31] == 14);
+}
+
+TEST_CASE("a block of mxfp4 has a power of two, at its smallest a subnormal") {
+  std::array<std::byte, 17> b{};
+  b[1] = std::byte{0x82};  // codes 2 and 8: 1 and -0
+  float w[32];
+  dequantise(dtype::mxfp4, b.data(), 32, w);
+  CHECK(w[0] == 0x1p-127f);
+  CHECK(w[16] == 0);
+  CHECK(std::signbit(w[16]));
+  b[0] = std::byte{255};
+  CHECK(first_not_finite(dtype::mxfp4, b.data(), 1) == 0);
+  b[0] = std::byte{254};
+  CHECK(first_not_finite(dtype::mxfp4, b.data(), 1) == 1);
+}
+
+TEST_CASE("a scale that is not finite is found, in every quantised type") {
+  for_block_types([](dtype type) {
+    std::vector<std::byte> some(5 * facts(type).block_bytes);
+    fill_random_blocks(some.data(), type, 5u * facts(type).block_weights, 3);
+    CHECK(first_not_finite(type, some.data(), 5) == 5);
+    // Each position of two bytes that can make it so is tried; there must be one.
+    bool found = false;
+    for (std::size_t at = 0; at + 1 < facts(type).block_bytes; ++at) {
+      auto bad = some;
+      bad[3 * facts(type).block_bytes + at] = static_cast<std::byte>(type == dtype::mxfp4 ? 0xff : 0x01);
+      bad[3 * facts(type).block_bytes + at + 1] = std::byte{0x7c};
+      const auto where = first_not_finite(type, bad.data(), 5);
+      CHECK((where == 5 || where == 3));
+      found |= where == 3;
+    }
+    CHECK(found);
+  });
+}
+
+TEST_CASE("random blocks have weights of about one size in every quantised type") {
+  for_block_types([](dtype type) {
+    std::vector<std::byte> some(bytes_of(type, 256 * 64));
+    std::vector<float> w(256 * 64);
+    fill_random_blocks(some.data(), type, w.size(), 9);
+    dequantise(type, some.data(), w.size(), w.data());
+    double squares = 0;
+    for (const float x : w) squares += double{x} * x;
+    const double size = std::sqrt(squares / static_cast<double>(w.size()));
+    CHECK(size > 0.01);
+    CHECK(size < 0.1);
+  });
+}
+
+TEST_CASE("products with quantised weights equal the reference, packed and as rows, on every path") {
+  test::rng r(11);
+  on_every_path([&](const backend_ptr& one, const backend_ptr& three) {
+    for_block_types([&](dtype type) {
+      for (int round = 0; round < 3; ++round) {
+        const std::uint32_t rows = pick(r, 1, 40), n = pick(r, 1, 150);
+        const std::uint32_t k = facts(type).block_weights * pick(r, 1, type == dtype::q8_0 ? 70 : 5);
+        const blocks_matrix w(r, type, n, k);
+        const auto x = random_floats(r, std::size_t{rows} * k), some = random_floats(r, n);
+        const float* bias = pick(r, 0, 1) ? some.data() : nullptr;
+        CAPTURE(rows, n, k, bias != nullptr);
+        const auto wanted = run(*reference_backend(), w.view, bias, x.data(), rows);
+        const packed_blocks packed(one, w.view);
+        const auto got = run(*one, packed.view, bias, x.data(), rows);
+        CHECK(test::worst_difference(wanted, got) <= 3e-5);
+        CHECK(run(*three, packed.view, bias, x.data(), rows) == got);
+        CHECK(run(*three, w.view, bias, x.data(), rows) == got);
+      }
+    });
+  });
+}
+
+TEST_CASE("a row times quantised weights has the same bits alone and in any company") {
+  test::rng r(12);
+  on_every_path([&](const backend_ptr& one, const backend_ptr& three) {
+    for_block_types([&](dtype type) {
+      const std::uint32_t n = 70, k = 1024 + facts(type).block_weights;
+      const blocks_matrix w(r, type, n, k);
+      const packed_blocks packed(one, w.view);
+      const auto x = random_floats(r, 130 * k);
+      const auto most = run(*one, packed.view, nullptr, x.data(), 130);
+      const auto row = [&](std::size_t i) { return most.begin() + static_cast<std::ptrdiff_t>(i * n); };
+      for (const std::uint32_t rows : {1u, 2u, 3u, 5u, 7u, 8u, 9u, 64u}) {
+        const std::size_t first = pick(r, 0, 130 - rows);
+        CAPTURE(rows, first);
+        for (const auto& b : {one, three})
+          CHECK(run(*b, packed.view, nullptr, x.data() + first * k, rows) ==
+                std::vector<float>(row(first), row(first + rows)));
+      }
+    });
+  });
+}
+
+TEST_CASE("gather reads quantised rows bit for bit, packed and as rows") {
+  test::rng r(13);
+  on_every_path([&](const backend_ptr& one, const backend_ptr& three) {
+    for_block_types([&](dtype type) {
+      const std::uint32_t n = 77, k = 512;
+      const blocks_matrix table(r, type, n, k);
+      std::vector<float> all(n * k);
+      dequantise(type, table.memory.data(), all.size(), all.data());
+      const packed_blocks packed(one, table.view);
+      std::vector<std::int32_t> ids(100);
+      std::vector<float> wanted;
+      for (auto& id : ids) {
+        id = static_cast<std::int32_t>(pick(r, 0, n - 1));
+        wanted.insert(wanted.end(), all.begin() + id * std::ptrdiff_t{k},
+                      all.begin() + (id + 1) * std::ptrdiff_t{k});
+      }
+      for (const auto& b : {reference_backend(), one, three})
+        for (const matrix& m : {table.view, packed.view}) {
+          if (b == reference_backend() && m.order == layout::packed) continue;
+          auto got = poison(wanted.size());
+          b->run(gather{m, ids, got.data()});
+          CHECK(bits_of(got) == bits_of(wanted));
+        }
+    });
+  });
+}
+
+TEST_CASE("products of several matrices side by side write their own columns alone") {
+  test::rng r(14);
+  on_every_path([&](const backend_ptr& one, const backend_ptr& three) {
+    const std::uint32_t rows = 11, k = 512, widths[] = {64, 45};
+    const blocks_matrix a(r, dtype::q4_k, widths[0], k), b(r, dtype::q6_k, widths[1], k);
+    const auto x = random_floats(r, rows * k), bias = random_floats(r, widths[1]);
+    for (const auto& on : {reference_backend(), one, three}) {
+      const std::uint32_t both = widths[0] + widths[1];
+      auto out = poison(rows * both);
+      on->run(linear{a.view, nullptr, x.data(), out.data(), rows, both});
+      const auto first = run(*on, a.view, nullptr, x.data(), rows);
+      for (std::uint32_t i = 0; i < rows; ++i) {
+        CHECK(std::equal(first.begin() + i * widths[0], first.begin() + (i + 1) * widths[0],
+                         out.begin() + i * both));
+        CHECK(std::isnan(out[i * both + widths[0]]));
+      }
+      on->run(linear{b.view, bias.data(), x.data(), out.data() + widths[0], rows, both});
+      const auto second = run(*on, b.view, bias.data(), x.data(), rows);
+      for (std::uint32_t i = 0; i < rows; ++i)
+        CHECK(std::equal(second.begin() + i * widths[1], second.begin() + (i + 1) * widths[1],
+                         out.begin() + i * both + widths[0]));
+    }
+  });
+}
+
+TEST_CASE("the self-test covers quantised products") {
+  static const simd_kernels& good = *simd_choices().front();
+  static product_path sloppy = *good.blocks;
+  sloppy.multiply = [](const product_tile& t) {
+    good.blocks->multiply(t);
+    if (t.rows == 3) t.to[2 * t.to_stride] = std::nextafter(t.to[2 * t.to_stride], 1e9f);
+  };
+  CHECK(is_exact(*good.blocks, dtype::q4_k));
+  CHECK(!is_exact(sloppy, dtype::q4_k));
+  simd_kernels broken = good;
+  broken.name = "broken";
+  broken.blocks = &sloppy;
+  const simd_kernels* both[] = {&broken, &good};
+  CHECK(choose_paths(both, nullptr).simd == &good);
+}
