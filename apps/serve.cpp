@@ -10,12 +10,14 @@
 
 #include "apps/commands.h"
 #include "apps/config_file.h"
+#include "apps/device_watch.h"
 #include "apps/engine_options.h"
 #include "apps/local_service.h"
 #include "apps/memory_limit.h"
 #include "apps/memory_returner.h"
 #include "apps/options.h"
 #include "apps/progress.h"
+#include "kernels/cuda/backend.h"
 #include "net/api_keys.h"
 #include "net/resident.h"
 #include "net/server.h"
@@ -67,12 +69,14 @@ constexpr std::chrono::milliseconds last_words{500};
 class serving {
  public:
   serving(const core::server_settings& o, actors::service_options s, net::server_options n)
-      : shards_(o.io_threads, s.seen),
+      : device_(s.owner.device),
+        shards_(o.io_threads, s.seen),
         service_(std::move(s), clock_),
         server_(service_, shards_, std::move(n)),
         signals_(io_, SIGINT, SIGTERM),
         timer_(io_),
         memory_timer_(io_),
+        watch_timer_(io_),
         settings_(o) {}
 
   int run() {
@@ -99,6 +103,7 @@ class serving {
     }
     service_.memory()->set_limit(*for_clients);
     return_memory();
+    if (device_.starts_with("cuda:")) watch_device();
     spdlog::info("clients may make the process hold {} MB", *for_clients >> 20);
     const auto models = service_.models();
     std::string names;
@@ -116,6 +121,16 @@ class serving {
     memory_timer_.expires_after(memory_returner::every);
     memory_timer_.async_wait([this](boost::system::error_code ec) {
       if (!ec) return_memory();
+    });
+  }
+
+  void watch_device() {
+    const auto line = watch_.tick(kernels::cuda_state(std::atoi(device_.c_str() + 5)));
+    if (line)
+      spdlog::log(line->slower ? spdlog::level::warn : spdlog::level::info, "{}: {}", device_, line->text);
+    watch_timer_.expires_after(device_watch::every);
+    watch_timer_.async_wait([this](boost::system::error_code ec) {
+      if (!ec) watch_device();
     });
   }
 
@@ -158,14 +173,16 @@ class serving {
     return exit_of(e);
   }
 
+  const std::string device_;  // as the options name it: "cuda:0"
   actors::system_time clock_;
   boost::asio::io_context io_{1};
   net::shards shards_;  // must outlive the service, whose streams post to them
   actors::service service_;
   net::server server_;
   boost::asio::signal_set signals_;
-  boost::asio::steady_timer timer_, memory_timer_;
+  boost::asio::steady_timer timer_, memory_timer_, watch_timer_;
   memory_returner returner_;
+  device_watch watch_;
   const core::server_settings& settings_;
   bool draining_ = false;
   int exit_ = exit_code::done;
