@@ -124,7 +124,7 @@ void refuse(CLI::App& app, std::initializer_list<const char*> names) {
 }
 
 void warn_of_unknown_variables(const CLI::App& app) {
-  std::set<std::string> known;
+  std::set<std::string> known{"WEIR_CUDA_PATH", "WEIR_CUDA_BLAS"};  // kernels/cuda/backend.h
   for (const auto* o : app.get_options()) known.insert(o->get_envname());
   for (char** v = environ; *v; ++v) {
     const std::string_view entry = *v;

@@ -11,6 +11,7 @@
 
 #include "apps/commands.h"
 #include "apps/config_file.h"
+#include "apps/device_watch.h"
 #include "apps/engine_options.h"
 #include "apps/key_file.h"
 #include "apps/local_service.h"
@@ -18,6 +19,7 @@
 #include "apps/memory_returner.h"
 #include "apps/options.h"
 #include "apps/progress.h"
+#include "kernels/cuda/backend.h"
 #include "net/resident.h"
 #include "net/server.h"
 
@@ -61,7 +63,8 @@ constexpr std::chrono::milliseconds last_words{500};
 class serving {
  public:
   serving(const core::server_settings& o, actors::service_options s, net::server_options n, key_file keys)
-      : shards_(o.io_threads, s.seen),
+      : device_(s.owner.device),
+        shards_(o.io_threads, s.seen),
         service_(std::move(s), clock_),
         server_(service_, shards_, std::move(n)),
         signals_(io_, SIGINT, SIGTERM),
@@ -69,6 +72,7 @@ class serving {
         timer_(io_),
         memory_timer_(io_),
         key_timer_(io_),
+        watch_timer_(io_),
         keys_(std::move(keys)),
         settings_(o) {}
 
@@ -99,6 +103,7 @@ class serving {
     }
     service_.memory()->set_limit(*for_clients);
     return_memory();
+    if (device_.starts_with("cuda:")) watch_device();
     spdlog::info("clients may make the process hold {} MB", *for_clients >> 20);
     const auto models = service_.models();
     std::string names;
@@ -150,6 +155,16 @@ class serving {
     });
   }
 
+  void watch_device() {
+    const auto line = watch_.tick(kernels::cuda_state(std::atoi(device_.c_str() + 5)));
+    if (line)
+      spdlog::log(line->slower ? spdlog::level::warn : spdlog::level::info, "{}: {}", device_, line->text);
+    watch_timer_.expires_after(device_watch::every);
+    watch_timer_.async_wait([this](boost::system::error_code ec) {
+      if (!ec) watch_device();
+    });
+  }
+
   void wait_for_signal() {
     signals_.async_wait([this](boost::system::error_code ec, int number) {
       if (!ec) on_signal(number);
@@ -189,15 +204,17 @@ class serving {
     return exit_of(e);
   }
 
+  const std::string device_;  // as the options name it: "cuda:0"
   actors::system_time clock_;
   boost::asio::io_context io_{1};
   net::shards shards_;  // must outlive the service, whose streams post to them
   actors::service service_;
   net::server server_;
   boost::asio::signal_set signals_, hang_up_;
-  boost::asio::steady_timer timer_, memory_timer_, key_timer_;
+  boost::asio::steady_timer timer_, memory_timer_, key_timer_, watch_timer_;
   key_file keys_;
   memory_returner returner_;
+  device_watch watch_;
   const core::server_settings& settings_;
   bool draining_ = false;
   int exit_ = exit_code::done;

@@ -107,6 +107,22 @@ void print(const boost::json::object& figures, bool json) {
     print_lines(figures, "");
 }
 
+boost::json::object figures_of(const kernels::device_state& state) {
+  boost::json::object out;
+  const auto add = [&](const char* name, const auto& value) {
+    if (value) out[name] = *value;
+  };
+  if (!state.why_unknown.empty()) out["unknown"] = state.why_unknown;
+  add("clock_mhz", state.clock_mhz);
+  add("most_clock_mhz", state.most_clock_mhz);
+  add("celsius", state.celsius);
+  add("held_by_heat", state.held_by_heat);
+  add("held_by_power", state.held_by_power);
+  add("other_processes", state.others);
+  add("other_processes_bytes", state.others_bytes);
+  return out;
+}
+
 double percentile(std::span<double> samples, double share) {
   std::ranges::sort(samples);
   const auto rank = static_cast<std::size_t>(std::ceil(share * static_cast<double>(samples.size())));

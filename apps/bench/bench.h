@@ -13,6 +13,7 @@
 
 #include "apps/commands.h"
 #include "core/error.h"
+#include "kernels/cuda/nvml.h"
 #include "kernels/ops.h"
 
 namespace weir::apps::bench {
@@ -36,6 +37,10 @@ int fail(const core::error& e);
 
 // Prints `figures` to standard output: as one JSON object, or as a table of names and numbers.
 void print(const boost::json::object& figures, bool json);
+
+// The state of a CUDA device as figures: its clock, what holds the clock down, and who else uses it. A bad
+// figure beside it may thus explain itself. What is not known is left out.
+boost::json::object figures_of(const kernels::device_state& state);
 
 // Calls `work`; returns its time in seconds.
 template <class F>

@@ -13,6 +13,7 @@
 #include "core/model/llama.h"
 #include "core/model/load.h"
 #include "core/text/tokenizer.h"
+#include "kernels/cuda/backend.h"
 
 namespace weir::apps::bench {
 namespace {
@@ -94,6 +95,9 @@ class rig {
   // A job or the device has failed, or jobs that should run together have ended too early.
   bool failed() const { return sink_->failed || engine_->fault() || (stopped_ < jobs_ && engine_->idle()); }
   std::span<const std::byte> weights() const { return weights_; }
+  // How a CUDA device is doing; read while it is still warm from the steps that were timed.
+  kernels::device_state state() const { return kernels::state_of(*backend_); }
+  bool on_host() const { return backend_->on_host; }
   double read() const {
     return seconds_of([&] { backend_->do_read(backend_->self, weights_.data(), weights_.size()); });
   }
@@ -119,6 +123,7 @@ std::uint32_t longest_output(const engine_options& o) { return o.tokens + 16 + o
 // Measures steps in which all jobs of the batch decode. In between it measures reads of the weights.
 boost::json::object decode(rig& r, const engine_options& o, profile* kernels) {
   std::vector<double> steps, reads, rates, host;
+  kernels::device_state state;
   std::vector<std::vector<core::token_id>> prompts;
   for (std::uint32_t i = 0; i < o.batch; ++i) prompts.push_back(r.random_prompt(o.context));
   for (std::uint32_t round = 0; round < o.repeat; ++round) {
@@ -142,6 +147,7 @@ boost::json::object decode(rig& r, const engine_options& o, profile* kernels) {
       all += steps.back();
       host.push_back(steps.back() - std::chrono::duration<double>(r.last().waited).count());
     }
+    if (!r.on_host()) state = r.state();
     r.stop();
     rates.push_back(double(o.tokens) * o.batch / all);
   }
@@ -155,6 +161,7 @@ boost::json::object decode(rig& r, const engine_options& o, profile* kernels) {
                           {"share_of_read_limit", read / step},
                           {"loop", r.overlaps() ? "overlapped" : "plain"}};
   if (r.overlaps()) out["host_us"] = {{"p50", median(host) * 1e6}, {"p99", percentile(host, 0.99) * 1e6}};
+  if (!r.on_host()) out["device"] = figures_of(state);
   if (kernels) out["operations"] = kernels->figures();
   return out;
 }
@@ -182,6 +189,7 @@ boost::json::object prefill(rig& r, const engine_options& o, const kernels::back
     r.stop();
     if (round > 0) times.push_back(all);  // the first round is a warm-up
   }
+  const kernels::device_state state = r.on_host() ? kernels::device_state{} : r.state();
   const double peak = median(peaks), rate = o.prefill / median(times);
   const double flops = rate * flops_of_a_row(shape.config);
   boost::json::object out{{"tokens", o.prefill},
@@ -189,6 +197,7 @@ boost::json::object prefill(rig& r, const engine_options& o, const kernels::back
                           {"flops_per_s", flops},
                           {"peak_flops_per_s", peak},
                           {"share_of_peak", peak > 0 ? flops / peak : 0}};
+  if (!r.on_host()) out["device"] = figures_of(state);
   if (kernels) out["operations"] = kernels->figures();
   return out;
 }

@@ -72,7 +72,13 @@ result<std::shared_ptr<const kernels::backend>> make_backend(const std::string& 
   return b;
 }
 
-std::string best_device(std::string& why) { return kernels::cuda_devices(why) > 0 ? "cuda:0" : "cpu"; }
+std::string best_device(const kernels::cuda_machine& found, std::string& why) {
+  if (found.presence != kernels::cuda_presence::none) return "cuda:0";
+  why = found.why;
+  return "cpu";
+}
+
+std::string best_device(std::string& why) { return best_device(kernels::find_cuda(), why); }
 
 result<model_summary> inspect_model(const std::string& path, const kernels::backend& on) {
   auto m = open_model(path);

@@ -15,6 +15,7 @@
 #include "core/model/generation_config.h"
 #include "core/model/model.h"
 #include "core/model/weights.h"
+#include "kernels/cuda/machine.h"
 #include "kernels/ops.h"
 
 namespace weir::core {
@@ -26,8 +27,11 @@ namespace weir::core {
 result<std::shared_ptr<const kernels::backend>> make_backend(const std::string& device, unsigned threads,
                                                              bool deterministic = false);
 
-// The device that "auto" means on this machine: cuda:0 if it exists; otherwise cpu, with the reason in `why`.
+// The device that "auto" means on this machine: cpu where there is no CUDA device, with the reason in `why`;
+// otherwise cuda:0, also where it cannot be used: make_backend() then says what is wrong with it.
 std::string best_device(std::string& why);
+// The same where `found` is what there is.
+std::string best_device(const kernels::cuda_machine& found, std::string& why);
 
 // Facts about a model that are known before any weight is read. `path`: a directory in Hugging Face layout,
 // or a GGUF file.

@@ -1,4 +1,4 @@
-// Decode attention by bulk copies, from 9.0 on, for steps with more pairs of a row and a key head than
+// Decode attention by bulk copies, on the Hopper path, for steps with more pairs of a row and a key head than
 // multiprocessors.
 //
 // The rows are listed longest first, and rows that are much longer than the others are listed in parts
@@ -107,7 +107,7 @@ class compute_warp {
 
 template <dtype type, int head_dim>
 __global__ void __launch_bounds__(bulk_threads) bulk_kernel(const __grid_constant__ decode_args g) {
-#if __CUDA_ARCH__ >= 900
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
   extern __shared__ __align__(128) unsigned char raw[];
   auto& r = *reinterpret_cast<ring<head_dim>*>(raw);
   let_next_start();
@@ -155,7 +155,7 @@ void start(device& d, const decode_args& g) {
 }  // namespace
 
 std::uint32_t bulk_blocks(const device& d, const head_shape& h) {
-  if (d.capability < 90) return 0;
+  if (d.path != code_path::hopper) return 0;
   return with_head_size(h.head_dim, [&](auto size) { return blocks_of<size>(d, h); });
 }
 

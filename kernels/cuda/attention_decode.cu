@@ -214,10 +214,15 @@ template <dtype type, int head_dim>
 void start(device& d, const decode_args& g) {
   // Where each row and key head has a multiprocessor of its own, more warps finish its context sooner.
   const bool few = g.v.decodes * g.a.heads.kv_heads <= static_cast<std::uint32_t>(d.multiprocessors);
-  if constexpr (head_dim <= 128)
+  if constexpr (head_dim <= 128) {
     if (few && shared_bytes<head_dim, 8, 2>() <= d.shared_per_block) return start<type, head_dim, 8, 2>(d, g);
-  if (shared_bytes<head_dim, 4, 3>() <= d.shared_per_block) return start<type, head_dim, 4, 3>(d, g);
-  start<type, head_dim, 4, 2>(d, g);
+    static_assert(shared_bytes<head_dim, 4, 3>() <= general_shared);
+    start<type, head_dim, 4, 3>(d, g);
+  } else {
+    static_assert(shared_bytes<head_dim, 2, 3>() <= general_shared);
+    if (shared_bytes<head_dim, 4, 3>() <= d.shared_per_block) return start<type, head_dim, 4, 3>(d, g);
+    start<type, head_dim, 2, 3>(d, g);
+  }
 }
 
 template <dtype type>
@@ -233,10 +238,8 @@ split_room split_room_of(const device& d, const head_shape& h) {
   return {std::max(parts.floats, split), std::max(parts.counters, most_items(d))};
 }
 
-bool attention_supports(const device& d, const head_shape& h) {
-  // The shared memory of the smallest block of decode_kernel. A block of attention_prefill.cu needs as much.
-  const std::size_t shared = std::size_t{4} * 2 * (2 * piece_tokens * h.head_dim * 2);
-  return is_head_size(h.head_dim) && h.heads / h.kv_heads <= 16 && shared <= d.shared_per_block;
+bool attention_supports(const head_shape& h) {
+  return is_head_size(h.head_dim) && h.heads / h.kv_heads <= 16;
 }
 
 void decode_attention(device& d, const rows_view& v, const attention_args& a, const rotary_args& t,

@@ -19,6 +19,13 @@ constexpr int page_bytes() {
   return 2 * page_tokens * head_dim * 2;
 }
 
+// The pages that a block has in shared memory: the one that it computes, and the one that it loads meanwhile.
+// Heads of 256 have one page on the general path, where a block has less shared memory.
+template <int head_dim, int pages>
+constexpr std::size_t shared_bytes() {
+  return static_cast<std::size_t>(pages) * page_bytes<head_dim>();
+}
+
 // Begins to copy page `index` of a sequence to shared memory at `to`.
 template <int head_dim, int warps>
 __device__ void fetch(const rows_view& v, const attention_args& a, std::uint32_t kv_head,
@@ -31,7 +38,7 @@ __device__ void fetch(const rows_view& v, const attention_args& a, std::uint32_t
   }
 }
 
-template <dtype type, int head_dim, int warps>
+template <dtype type, int head_dim, int warps, int pages>
 __global__ void __launch_bounds__(warps * 32, 1) prefill_kernel(rows_view v, attention_args a) {
   extern __shared__ __align__(128) unsigned char shared[];
   constexpr int steps = head_dim / 16, units = head_dim / 8, tiles = page_tokens / 8;
@@ -74,12 +81,12 @@ __global__ void __launch_bounds__(warps * 32, 1) prefill_kernel(rows_view v, att
   fetch<head_dim, warps>(v, a, kv_head, b.pages_at, first_page, shared_address(shared));
   copies_end_group();
   for (int page = first_page; page <= last_page; ++page) {
-    const int stage = (page - first_page) % 2;
-    if (page < last_page)
+    const int stage = (page - first_page) % pages;
+    if (pages == 2 && page < last_page)
       fetch<head_dim, warps>(v, a, kv_head, b.pages_at, page + 1,
                              shared_address(shared + (1 - stage) * page_bytes<head_dim>()));
     copies_end_group();
-    copies_wait<1>();
+    copies_wait<pages - 1>();
     __syncthreads();
     const std::uint32_t key_at = shared_address(shared + stage * page_bytes<head_dim>());
     const std::uint32_t value_at = key_at + page_tokens * head_dim * 2;
@@ -150,6 +157,8 @@ __global__ void __launch_bounds__(warps * 32, 1) prefill_kernel(rows_view v, att
       }
     }
     __syncthreads();
+    if (pages == 1 && page < last_page)
+      fetch<head_dim, warps>(v, a, kv_head, b.pages_at, page + 1, shared_address(shared));
   }
 #pragma unroll
   for (int r = 0; r < 2; ++r) {
@@ -164,12 +173,21 @@ __global__ void __launch_bounds__(warps * 32, 1) prefill_kernel(rows_view v, att
   }
 }
 
+template <dtype type, int head_dim, int warps, int pages>
+void start(device& d, const rows_view& v, const attention_args& a) {
+  constexpr std::size_t shared = shared_bytes<head_dim, pages>();
+  const auto kernel = prefill_kernel<type, head_dim, warps, pages>;
+  allow_shared(d, kernel, shared);
+  launch(d, kernel, dim3(a.heads.kv_heads, v.block_count), warps * 32, shared, v, a);
+}
+
 template <dtype type, int head_dim, int warps>
 void start(device& d, const rows_view& v, const attention_args& a) {
-  constexpr std::size_t shared = 2 * page_bytes<head_dim>();
-  allow_shared(d, prefill_kernel<type, head_dim, warps>, shared);
-  launch(d, prefill_kernel<type, head_dim, warps>, dim3(a.heads.kv_heads, v.block_count), warps * 32, shared,
-         v, a);
+  if constexpr (shared_bytes<head_dim, 2>() > general_shared) {
+    static_assert(shared_bytes<head_dim, 1>() <= general_shared);
+    if (shared_bytes<head_dim, 2>() > d.shared_per_block) return start<type, head_dim, warps, 1>(d, v, a);
+  }
+  start<type, head_dim, warps, 2>(d, v, a);
 }
 
 template <dtype type, int head_dim>

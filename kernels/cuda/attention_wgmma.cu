@@ -309,12 +309,8 @@ void start(device& d, const rows_view& v, const attention_args& a) {
 }  // namespace
 
 bool can_use_wgmma(const device& d, const rows_view& v, const head_shape& h) {
-#ifdef WEIR_CUDA_90A
-  return d.capability == 90 && !d.deterministic && (h.head_dim == 64 || h.head_dim == 128) &&
+  return d.path == code_path::hopper && !d.deterministic && (h.head_dim == 64 || h.head_dim == 128) &&
          v.block_lines == lines;
-#else
-  return (void)d, (void)v, (void)h, false;
-#endif
 }
 
 void wgmma_attention(device& d, const rows_view& v, const attention_args& a) {

@@ -110,16 +110,25 @@ const char* fault(void* self) {
 }  // namespace
 }  // namespace cuda
 
-int cuda_devices(std::string& why_none) {
-  int count = 0, driver = 0;
-  const cudaError_t e = cudaGetDeviceCount(&count);
-  if (e == cudaSuccess && count > 0) return count;
+cuda_machine find_cuda() {
+  cuda_count c;
+  c.runtime = CUDART_VERSION;
+  const cudaError_t e = cudaGetDeviceCount(&c.devices);
+  (void)cudaGetLastError();  // clears the error, which the next launch would report
+  if (cudaDriverGetVersion(&c.driver) != cudaSuccess) c.driver = 0;
   (void)cudaGetLastError();
-  const bool installed = cudaDriverGetVersion(&driver) == cudaSuccess && driver > 0;
-  why_none = !installed         ? "no CUDA driver is installed"
-             : e == cudaSuccess ? "no CUDA device is there"
-                                : cudaGetErrorString(e);
-  return 0;
+  // The library that is only linked against, not a driver.
+  if (e == cudaErrorStubLibrary) c.driver = 0;
+  c.no_device = e == cudaErrorNoDevice;
+  c.driver_too_old = e == cudaErrorInsufficientDriver;
+  if (e != cudaSuccess) c.failure = std::string(cudaGetErrorName(e)) + ", " + cudaGetErrorString(e);
+  return machine_of(c);
+}
+
+int cuda_devices(std::string& why_none) {
+  const cuda_machine found = find_cuda();
+  why_none = found.why;
+  return found.devices;
 }
 
 std::shared_ptr<const backend> cuda_backend(int index, std::string& why_not, bool deterministic) {
@@ -161,6 +170,23 @@ std::shared_ptr<const backend> cuda_backend(int index, std::string& why_not, boo
   t.make_decoder = cuda::make_decoder;
   t.decoder_page_bytes = cuda::decoder_page_bytes;
   return {d, &t};
+}
+
+device_state cuda_state(int index) {
+  char bus[32] = "";
+  const cudaError_t e = cudaDeviceGetPCIBusId(bus, sizeof bus, index);
+  if (e == cudaSuccess) return read_state(bus);
+  (void)cudaGetLastError();  // clears the error, which the next launch would report
+  device_state s;
+  s.why_unknown = cudaGetErrorString(e);
+  return s;
+}
+
+device_state state_of(const backend& b) {
+  if (b.make_decoder == cuda::make_decoder) return cuda_state(cuda::of(b.self).index);
+  device_state s;
+  s.why_unknown = std::string(b.name) + " is no CUDA device";
+  return s;
 }
 
 std::vector<decoder_piece> time_cuda_decoder(const backend& b, const decoder_shape& shape, std::uint32_t rows,

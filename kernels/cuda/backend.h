@@ -1,25 +1,38 @@
 // backend.h — CUDA devices as backends. In a build without CUDA these functions report that there are none
 // (none.cpp).
 //
-// Thread safety: cuda_devices() from any thread; a backend as kernels/ops.h says.
+// Thread safety: find_cuda() and cuda_devices() from any thread; a backend as kernels/ops.h says.
 #pragma once
 
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "kernels/cuda/machine.h"
+#include "kernels/cuda/nvml.h"
 #include "kernels/decoder.h"
 #include "kernels/ops.h"
 
 namespace weir::kernels {
 
-// The number of CUDA devices. Where it is 0, `why_none` is set to the reason.
+// Asks the CUDA driver for its devices.
+cuda_machine find_cuda();
+
+// The number of CUDA devices that find_cuda() finds. Where it is 0, `why_none` is set to the reason.
 int cuda_devices(std::string& why_none);
 
 // Opens device `index` as a backend. Returns null where that fails, and sets `why_not` to the reason. With
 // `deterministic` a row's bits depend on that row alone, whatever is computed beside it; the faster kernels
-// for few and for many rows are then not used (docs/kernels.md).
+// for few and for many rows are then not used (docs/kernels.md). The environment's WEIR_CUDA_PATH=general
+// chooses the kernels of compute capability 8.0 on every device, and WEIR_CUDA_BLAS=off does without
+// cuBLASLt, for tests.
 std::shared_ptr<const backend> cuda_backend(int index, std::string& why_not, bool deterministic = false);
+
+// How CUDA device `index` is doing.
+device_state cuda_state(int index);
+
+// The same of the device of a CUDA backend. `why_unknown` says so where `b` is none.
+device_state state_of(const backend& b);
 
 // Measures each piece of the decoder of `shape` alone, for benchmarks: with `rows` rows and contexts of
 // `context` tokens. Of the shape's matrices only the embedding's type is used. Empty where `b` is no CUDA

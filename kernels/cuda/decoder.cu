@@ -363,9 +363,9 @@ bool cuda_decoder::read_logits(std::uint32_t row, float* to_host) {
 // products have that type. Rows are read 16 bytes at a time.
 bool fits_with(const matrix& m, dtype type) { return m.type == type && m.cols % 8 == 0; }
 
-bool takes_all(const device& d, const decoder_shape& s) {
+bool takes_all(const decoder_shape& s) {
   const dtype type = s.embedding.type;
-  bool fits = decoder_takes(d, s) && fits_with(s.embedding, type) && fits_with(s.head, type);
+  bool fits = decoder_takes(s) && fits_with(s.embedding, type) && fits_with(s.head, type);
   for (const decoder_layer& l : s.layers)
     for (const matrix* m : {&l.qkv, &l.out, &l.gate_up, &l.down})
       fits &= fits_with(*m, type) && m->rows % 8 == 0;
@@ -374,20 +374,20 @@ bool takes_all(const device& d, const decoder_shape& s) {
 
 }  // namespace
 
-bool decoder_takes(const device& d, const decoder_shape& s) {
+bool decoder_takes(const decoder_shape& s) {
   return is_element(s.embedding.type) && s.page_tokens == page_tokens &&
-         attention_supports(d, {s.heads, s.kv_heads, s.head_dim}) && s.hidden % 8 == 0 && s.inter % 8 == 0 &&
+         attention_supports({s.heads, s.kv_heads, s.head_dim}) && s.hidden % 8 == 0 && s.inter % 8 == 0 &&
          s.hidden * sizeof(float) <= 48u << 10;
 }
 
 std::unique_ptr<decoder> make_decoder(void* self, const decoder_shape& s) {
   device& d = of(self);
-  if (!takes_all(d, s) || d.failed()) return nullptr;
+  if (!takes_all(s) || d.failed()) return nullptr;
   return std::make_unique<cuda_decoder>(d, s);
 }
 
-std::uint64_t decoder_page_bytes(void* self, const decoder_shape& s) {
-  return takes_all(of(self), s) ? page_bytes_of(s) : 0;
+std::uint64_t decoder_page_bytes(void*, const decoder_shape& s) {
+  return takes_all(s) ? page_bytes_of(s) : 0;
 }
 
 }  // namespace weir::kernels::cuda

@@ -19,6 +19,6 @@ std::unique_ptr<decoder> make_decoder(void* self, const decoder_shape& shape);
 std::uint64_t decoder_page_bytes(void* self, const decoder_shape& shape);
 
 // Whether make_decoder() supports the model, as far as a shape without its layers tells.
-bool decoder_takes(const device& d, const decoder_shape& shape);
+bool decoder_takes(const decoder_shape& shape);
 
 }  // namespace weir::kernels::cuda

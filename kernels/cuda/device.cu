@@ -2,6 +2,8 @@
 
 #include <dlfcn.h>
 
+#include <algorithm>
+#include <cstdlib>
 #include <cstring>
 
 #include "kernels/cuda/products.h"
@@ -10,6 +12,15 @@ namespace weir::kernels::cuda {
 namespace {
 
 constexpr std::size_t small_bytes = 4u << 20;  // of the staging buffer
+
+// Says whether the code of this build that runs on the device is that of 9.0a.
+__global__ void code_kernel(int* hopper) {
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+  *hopper = 1;
+#else
+  *hopper = 0;
+#endif
+}
 
 }  // namespace
 
@@ -71,29 +82,82 @@ bool device::open(int at) {
   index = at;
   label = "cuda:" + std::to_string(at);
   cudaDeviceProp facts;
-  if (!WEIR_CUDA(*this, cudaSetDevice(at)) || !WEIR_CUDA(*this, cudaGetDeviceProperties(&facts, at)))
-    return false;
+  if (!WEIR_CUDA(*this, cudaGetDeviceProperties(&facts, at))) return false;
   multiprocessors = facts.multiProcessorCount;
-  capability = 10 * facts.major + facts.minor;
-  shared_per_block = facts.sharedMemPerBlockOptin;
-  name = label + " (" + facts.name + ")";
-  if (capability < 80) {
-    fault = name + ": compute capability " + std::to_string(facts.major) + "." + std::to_string(facts.minor) +
-            ", 8.0 is the least";
+  cuda_opening o;
+  o.name = label + " (" + facts.name + ")";
+  o.capability = 10 * facts.major + facts.minor;
+  o.built_for = WEIR_CUDA_BUILT_FOR;
+  o.total = facts.totalGlobalMem;
+  o.wanted = workspaces = workspace_bytes + small_bytes;
+  const auto refused = [&] {
+    if (fault.empty()) fault = refusal_of(o);
+    return failed();
+  };
+  if (refused()) return false;
+  bool general = false, no_blas = false;
+  if (!asks_for("WEIR_CUDA_PATH", "general", general) || !asks_for("WEIR_CUDA_BLAS", "off", no_blas))
     return false;
-  }
   std::string why_not;
-  blas = blas_library::load(why_not);
-  if (!blas) {
-    fault = label + ": " + why_not;
-    return false;
-  }
+  if (!no_blas) blas = blas_library::load(why_not);
+  reserve(o);
+  bool has_hopper = false;
+  if (!refused()) try_code(o, has_hopper);
+  if (refused()) return false;
+  const bool hopper = has_hopper && !general;
+  path = hopper ? code_path::hopper : code_path::general;
+  shared_per_block = hopper ? facts.sharedMemPerBlockOptin
+                            : std::min(std::size_t{facts.sharedMemPerBlockOptin}, general_shared);
+  name = label + " (" + facts.name + (o.capability == 90 && !hopper ? ", general kernels" : "") +
+         (blas ? "" : ", without cuBLASLt") + ")";
+  return open_wide(*this);
+}
+
+// Makes the context, the stream and the backend's own buffers.
+void device::reserve(cuda_opening& o) {
+  cudaError_t e = cudaSetDevice(index);
+  if (e == cudaSuccess) e = cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
+  if (e == cudaSuccess) e = cudaMalloc(&workspace, workspace_bytes);
+  if (e == cudaSuccess) e = cudaMalloc(&small.device, small_bytes);
+  if (e == cudaSuccess) e = cudaMallocHost(&small.host, small_bytes);
+  const std::size_t counters = static_cast<std::size_t>(multiprocessors) * arrived_each * sizeof(unsigned);
+  if (e == cudaSuccess) e = cudaMalloc(&arrived, counters);
+  if (e == cudaSuccess) e = cudaMemsetAsync(arrived, 0, counters, stream);
   small.size = small_bytes;
-  workspaces = workspace_bytes + small_bytes;
-  return WEIR_CUDA(*this, cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking)) &&
-         WEIR_CUDA(*this, blas->create(&lt)) && WEIR_CUDA(*this, cudaMalloc(&workspace, workspace_bytes)) &&
-         WEIR_CUDA(*this, cudaMalloc(&small.device, small.size)) &&
-         WEIR_CUDA(*this, cudaMallocHost(&small.host, small.size)) && open_wide(*this);
+  const cublasStatus_t s = e == cudaSuccess && blas ? blas->create(&lt) : CUBLAS_STATUS_SUCCESS;
+  o.memory_short = e == cudaErrorMemoryAllocation || s == CUBLAS_STATUS_ALLOC_FAILED;
+  if (o.memory_short) {
+    std::size_t free = 0, total = 0;
+    if (cudaMemGetInfo(&free, &total) == cudaSuccess) o.free = free;
+    (void)cudaGetLastError();  // clears the errors, which the next launch would report
+    return;
+  }
+  check(e, "context, stream and buffers", __FILE__, __LINE__);
+  check(s, "cublasLtCreate", __FILE__, __LINE__);
+}
+
+// Runs a kernel, which shows whether this build has code for the device, and which code it is.
+void device::try_code(cuda_opening& o, bool& has_hopper) {
+  code_kernel<<<1, 1, 0, stream>>>(static_cast<int*>(workspace));
+  const cudaError_t e = cudaGetLastError();
+  o.newer_ptx = e == cudaErrorUnsupportedPtxVersion;
+  o.runs_code = e != cudaErrorNoKernelImageForDevice;
+  if (o.newer_ptx || !o.runs_code || !check(e, "the first kernel", __FILE__, __LINE__)) return;
+  int answer = 0;
+  WEIR_CUDA(*this, cudaMemcpyAsync(&answer, workspace, sizeof answer, cudaMemcpyDeviceToHost, stream));
+  sync();
+  has_hopper = answer == 1;
+}
+
+// Whether the environment has `variable` with its one value. False: it has another value.
+bool device::asks_for(const char* variable, std::string_view value, bool& yes) {
+  const char* found = std::getenv(variable);
+  const std::string_view wish = found ? found : "";
+  yes = wish == value;
+  if (yes || wish.empty()) return true;
+  fault = std::string(variable) + " must be " + std::string(value) + ", or not set, not '" +
+          std::string(wish) + "'";
+  return false;
 }
 
 device::~device() {

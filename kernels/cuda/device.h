@@ -15,7 +15,10 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
+#include <vector>
 
+#include "kernels/cuda/machine.h"
 #include "kernels/ops.h"
 
 namespace weir::kernels::cuda {
@@ -52,17 +55,38 @@ class staging {
 
 class products;
 
+// Which kernels a device runs.
+enum class code_path {
+  general,  // those of every device from compute capability 8.0 on
+  // Those of 9.0a beside them: bulk copies, warpgroup products, clusters, and launches that depend on one
+  // another. The code has them inside __CUDA_ARCH_FEAT_SM90_ALL.
+  hopper
+};
+
+// The most shared memory of a block on the general path: 8.6, 8.9 and 12.0 have no more.
+constexpr std::size_t general_shared = 99 << 10;
+
+// What one launch asked for (device::launches).
+struct launched {
+  const void* kernel;
+  unsigned threads;    // of a block
+  std::size_t shared;  // bytes of dynamic shared memory of a block
+  unsigned cluster;    // blocks of a cluster
+};
+
 struct device {
   int index = 0;  // CUDA's number of the device
   int multiprocessors = 0;
-  int capability = 0;                // 10 * major + minor
-  std::size_t shared_per_block = 0;  // most dynamic shared memory of one block
+  code_path path = code_path::general;
+  std::size_t shared_per_block = 0;  // most dynamic shared memory of one block; general_shared at most where
+                                     // `path` is general
   bool deterministic = false;        // a row's bits depend on that row alone
   // clusters[n]: how many clusters of n blocks run at once, each block alone on its multiprocessor
   // (attention_wgmma.cu); -1: not known yet.
   int clusters[9] = {-1, -1, -1, -1, -1, -1, -1, -1, -1};
   std::string label, name;        // "cuda:0"; the same with the model of the device (backend::name)
   cudaStream_t stream = nullptr;  // all work of the backend is on it
+  // Null where the library is not there: products then go by tile_product().
   const blas_library* blas = nullptr;
   cublasLtHandle_t lt = nullptr;
   void* workspace = nullptr;  // scratch of products, [workspace_bytes]
@@ -70,11 +94,14 @@ struct device {
   staging small;                 // filled by stage()
   std::uint64_t workspaces = 0;  // bytes of memory on the device that is not do_allocate's
   cudaEvent_t uploaded[backend::upload_lanes] = {};  // one for each lane; made on first use
-  // What products by warpgroups need (stream_wide.cu). Null where the device or the build does not support
-  // them.
-  void* encode_map = nullptr;         // cuTensorMapEncodeTiled
-  unsigned* arrived = nullptr;        // [multiprocessors, 2], zero between kernels
+  // cuTensorMapEncodeTiled, for products by warpgroups (stream_wide.cu). Null on the general path.
+  void* encode_map = nullptr;
+  // Counters for products whose blocks share tiles, zero between kernels: [multiprocessors, arrived_each].
+  unsigned* arrived = nullptr;
+  static constexpr int arrived_each = 2;
   std::shared_ptr<products> linears;  // products of f32 weights (ops.cu); made on first use
+  // For tests: where it is not null, every launch by launch.h is added to it.
+  std::vector<launched>* launches = nullptr;
   std::string fault;                  // the first failure, with its place; empty as long as there is none
   backend table;
 
@@ -82,7 +109,7 @@ struct device {
   device(const device&) = delete;
   ~device();
 
-  // Opens CUDA device number `at`. False: it failed, and `fault` says why.
+  // Opens CUDA device number `at`. False: it failed, and `fault` says why and what to do.
   bool open(int at);
 
   bool failed() const noexcept { return !fault.empty(); }
@@ -103,6 +130,12 @@ struct device {
   const T* stage_array(const T* from, std::size_t count) {
     return static_cast<const T*>(stage(from, count * sizeof(T)));
   }
+
+ private:
+  // What open() is made of. What goes wrong is in the answer `o`, or in `fault`.
+  bool asks_for(const char* variable, std::string_view value, bool& yes);
+  void reserve(cuda_opening& o);
+  void try_code(cuda_opening& o, bool& has_hopper);
 };
 
 // The device behind a backend's `self`, made current on the calling thread.

@@ -143,7 +143,7 @@ split_room split_room_of(const device& d, const head_shape& h);
 
 // Whether it is quicker to list the decoding rows (list_decodes, attention_bulk.cu) than to give each row and
 // key head a block (attention_decode.cu): for `rows` rows whose longest context has `longest` tokens and
-// whose contexts have `all` tokens together. False on devices below 9.0.
+// whose contexts have `all` tokens together. False on the general path.
 bool lists_pay(const device& d, const head_shape& h, std::uint32_t rows, std::uint64_t longest,
                std::uint64_t all);
 
@@ -157,8 +157,8 @@ std::uint32_t most_listed(const device& d, const head_shape& h, std::uint32_t ro
 std::uint32_t list_decodes(const device& d, const head_shape& h, std::span<const decode_row> rows,
                            decode_row* out);
 
-// Whether the attention kernels support heads of this shape on this device.
-bool attention_supports(const device& d, const head_shape& h);
+// Whether the attention kernels support heads of this shape.
+bool attention_supports(const head_shape& h);
 
 // Attention of the rows in v.decode_rows. With `fresh` the rows of qkv are as the product left them: the
 // kernel itself applies `t` to queries, keys and values, and stores each row's key and value in its page.

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "kernels/cuda/device.h"
+#include "kernels/cuda/element.h"
 #include "kernels/cuda/products.h"
 #include "kernels/cuda/random.h"
 
@@ -37,7 +38,7 @@ void read(void* self, const void* at, std::uint64_t bytes) {
 
 double peak_flops(void* self, dtype weights) {
   device& d = of(self);
-  if (d.failed()) return 0;
+  if (d.failed() || (!d.lt && !is_element(weights))) return 0;
   constexpr std::uint32_t n = 8192;
   constexpr std::uint64_t elements = std::uint64_t{n} * n;
   const std::uint64_t bytes = elements * size_of(weights);

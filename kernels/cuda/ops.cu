@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "kernels/cuda/attention_f32.h"
 #include "kernels/cuda/device.h"
 #include "kernels/cuda/products.h"
 #include "kernels/cuda/warp.h"
@@ -134,7 +135,8 @@ __global__ void kv_write_kernel(const float* k, const float* v, std::uint32_t st
   }
 }
 
-// One block for each row and query head. Each thread computes the score of one position at a time; the block
+// Attention of heads that attention_f32.cu does not support. One block for each row and query head. Each
+// thread computes the score of one position at a time; the block
 // keeps a running maximum.
 constexpr unsigned attention_threads = 128;
 __global__ void attention_kernel(attention op, slices_view view) {
@@ -225,7 +227,7 @@ void run_head_norm(void* self, const head_norm& op) {
 // once. cuBLASLt assumes that matrices begin at a multiple of 256 bytes, as memory from do_allocate does.
 bool goes_by_blas(const device& d, const linear& op) {
   const auto aligned = [](const void* at) { return reinterpret_cast<std::uintptr_t>(at) % 256 == 0; };
-  return op.w.type == dtype::f32 && !d.deterministic && op.rows > linear_rows && aligned(op.w.data) &&
+  return op.w.type == dtype::f32 && d.lt && !d.deterministic && op.rows > linear_rows && aligned(op.w.data) &&
          aligned(op.x) && aligned(op.out);
 }
 
@@ -288,6 +290,7 @@ void run_attention(void* self, const attention& op) {
   d.begin_staging();
   const slices_view view = stage_slices(d, op.slices, op.kv.page_tokens);
   if (d.failed() || op.slices.empty()) return;
+  if (can_attend_f32(op)) return attend_f32(d, op, view.slices);
   const std::uint32_t rows = op.slices.back().first_row + op.slices.back().rows;
   const std::size_t room = 2 * op.kv.head_dim * sizeof(float);
   attention_kernel<<<dim3(rows, op.heads), attention_threads, room, d.stream>>>(op, view);

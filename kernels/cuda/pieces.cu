@@ -193,7 +193,7 @@ class bench {
 std::vector<decoder_piece> time_decoder(void* self, const decoder_shape& s, std::uint32_t rows,
                                         std::uint32_t context) {
   device& d = of(self);
-  if (d.failed() || !decoder_takes(d, s)) return {};
+  if (d.failed() || !decoder_takes(s)) return {};
   return bench(d, s, rows, context).run();
 }
 

@@ -38,9 +38,9 @@ struct product {
   product_out kind = product_out::element;
 };
 
-// Whether stream_product() supports a product: up to 8 rows (stream.cu), or up to 64, and up to 128 where the
-// weights are large (stream_wide.cu), on devices that have bulk copies and warpgroup products (9.0), and not
-// on a deterministic device.
+// Whether stream_product() supports a product. On the Hopper path: up to 8 rows (stream.cu), or up to 64, and
+// up to 128 where the weights are large (stream_wide.cu). On the general path: few rows (stream_general.cu).
+// Not on a deterministic device.
 bool can_stream(const device& d, const product& p);
 
 // Launches the product by our own kernels, which read the weights once. REQUIRES: can_stream()
@@ -50,11 +50,21 @@ void stream_product(device& d, const product& p);
 bool can_stream_wide(const device& d, const product& p);
 void stream_wide_product(device& d, const product& p);
 
+// The same for the kernels of stream_general.cu alone.
+bool can_stream_general(const device& d, const product& p);
+void stream_general_product(device& d, const product& p);
+
+// Launches a product of elements of any number of rows by tile_product.cu, which serves where there is no
+// cuBLASLt. On a deterministic device a row's bits do not depend on p.m.
+// REQUIRES: p.k % 8 == 0, w and x begin at multiples of 16 bytes, p.kind is not silu
+void tile_product(device& d, const product& p);
+
 // Prepares a device for stream_wide.cu, where it supports that. Called once, when it is opened. False: the
 // device failed.
 bool open_wide(device& d);
 
-// Products by cuBLASLt, with the algorithms that were found for them.
+// Products by cuBLASLt, with the algorithms that were found for them; by tile_product() where a device has no
+// cuBLASLt.
 class products {
  public:
   explicit products(device& d) : d_(d) {}

@@ -1,4 +1,4 @@
-// Products of up to 8 rows. The weights are read once, at the speed of the memory.
+// Products of up to 8 rows on the Hopper path. The weights are read once, at the speed of the memory.
 //
 // A block computes tiles of 16 rows of the weights. The warps of a block divide K among them in pieces of 256
 // columns. Each warp loads its pieces by bulk copies into a ring buffer of its own in shared memory; the
@@ -67,7 +67,7 @@ __device__ void finish_tile(const stream_args& a, const float* part, std::uint32
 
 template <dtype type, product_out kind>
 __global__ void __launch_bounds__(warps * 32, 1) stream_kernel(stream_args a) {
-#if __CUDA_ARCH__ >= 900
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
   extern __shared__ __align__(128) unsigned char shared[];
   __shared__ __align__(8) std::uint64_t arrived[warps * stages];
   const int warp = static_cast<int>(threadIdx.x / 32), lane = static_cast<int>(threadIdx.x % 32);
@@ -185,18 +185,18 @@ void start(device& d, const product& p) {
 // Whether stream_kernel supports the product. It does not do add_f32: stream_wide.cu, which divides K among
 // blocks, was 1.05 to 1.25 times as fast.
 bool is_narrow(const device& d, const product& p) {
-  return is_element(p.type) && d.capability >= 90 && d.shared_per_block >= shared_bytes &&
-         p.kind != product_out::add_f32 && p.m <= 8 && p.n % rows_of_tile == 0 && p.k % piece == 0 &&
-         p.k <= warps * pieces_of_warp * piece;
+  return is_element(p.type) && d.path == code_path::hopper && p.kind != product_out::add_f32 && p.m <= 8 &&
+         p.n % rows_of_tile == 0 && p.k % piece == 0 && p.k <= warps * pieces_of_warp * piece;
 }
 
 }  // namespace
 
 bool can_stream(const device& d, const product& p) {
-  return !d.deterministic && (is_narrow(d, p) || can_stream_wide(d, p));
+  return !d.deterministic && (is_narrow(d, p) || can_stream_wide(d, p) || can_stream_general(d, p));
 }
 
 void stream_product(device& d, const product& p) {
+  if (d.path == code_path::general) return stream_general_product(d, p);
   if (!is_narrow(d, p)) return stream_wide_product(d, p);
   if (p.type == dtype::f16) return start<dtype::f16>(d, p);
   start<dtype::bf16>(d, p);

@@ -1,5 +1,5 @@
-// Products of up to 128 rows. The weights are read once, at the speed of the memory, as in stream.cu. Here
-// warpgroups multiply them from shared memory, as the operand of wgmma that has 64 rows.
+// Products of up to 128 rows on the Hopper path. The weights are read once, at the speed of the memory, as in
+// stream.cu. Here warpgroups multiply them from shared memory, as the operand of wgmma that has 64 rows.
 //
 // A block has one warp that loads, and one warpgroup that multiplies, or two where x has more than 64 rows.
 // The stages of the ring hold some columns of a tile's weights and of x. A unit of work is one stage of a
@@ -222,16 +222,11 @@ std::uint32_t most_rows(const product& p) {
 }  // namespace
 
 bool open_wide(device& d) {
-#ifdef WEIR_CUDA_90A
-  if (d.capability != 90 || d.shared_per_block < most_shared) return true;
+  if (d.path != code_path::hopper) return true;
   cudaDriverEntryPointQueryResult found;
   WEIR_CUDA(d, cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &d.encode_map, 12000,
                                                 cudaEnableDefault, &found));
-  const std::size_t bytes =
-      static_cast<std::size_t>(d.multiprocessors) * wide_ring<128>::groups * sizeof(unsigned);
-  WEIR_CUDA(d, cudaMalloc(&d.arrived, bytes));
-  WEIR_CUDA(d, cudaMemsetAsync(d.arrived, 0, bytes, d.stream));
-#endif
+  static_assert(wide_ring<128>::groups <= device::arrived_each);
   return !d.failed();
 }
 

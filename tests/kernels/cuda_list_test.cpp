@@ -38,7 +38,7 @@ std::vector<decode_row> random_rows(test::rng& r) {
 TEST_CASE("cuda: rows that decode are listed once, longest first, and what their parts leave finds room") {
   device d;  // as an H200 says of itself
   d.multiprocessors = 132;
-  d.capability = 90;
+  d.path = code_path::hopper;
   d.shared_per_block = 227 << 10;
   test::rng r(31);
   std::uint32_t divided = 0;

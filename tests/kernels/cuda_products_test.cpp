@@ -187,6 +187,43 @@ TEST_CASE("cuda: products of more rows equal their definition") {
   CHECK(d->fault == "");
 }
 
+TEST_CASE("cuda: products by tiles equal their definition, also where blocks share a tile") {
+  device* d = the_device();
+  if (!d) return;
+  weir::test::rng r(14);
+  // Tiles shared by many blocks, by none; ends within a tile, a stage, a pair of outputs.
+  constexpr shape shapes[] = {{1040, 1096}, {105, 128}, {20016, 264}, {4096, 4096}, {8, 8}};
+  for (std::size_t i = 0; i < 2 * std::size(shapes); ++i) {
+    const dtype type = types[i % 2];
+    const sample of(r, type, shapes[i / 2], 260);
+    const on_device w(*d, of.w), x(*d, of.x);
+    for (const std::uint32_t m : {1u, 16u, 63u, 64u, 65u, 128u, 200u, 260u})
+      for (const product_out kind : {product_out::element, product_out::f32, product_out::add_f32})
+        for (int again = 0; again < 2; ++again)  // nothing is left over
+          check(*d, r, of, w, x, m, kind, [&](const product& it) { tile_product(*d, it); });
+  }
+  CHECK(d->fault == "");
+}
+
+TEST_CASE("cuda: by tiles, a row of a deterministic device has its bits whatever is beside it") {
+  device* d = the_device(true);
+  if (!d) return;
+  weir::test::rng r(15);
+  const sample of(r, dtype::bf16, {1040, 4096}, 260);
+  const on_device w(*d, of.w), x(*d, of.x);
+  std::vector<float> alone;
+  for (const std::uint32_t m : {64u, 1u, 65u, 260u}) {
+    const on_device out(*d, std::vector<float>(std::size_t{m} * of.s.n));
+    tile_product(*d, {of.type, w.get(), of.s.n, of.s.k, x.get(), m, out.as<void>(), product_out::f32});
+    const auto got = out.back();
+    if (alone.empty()) alone = got;
+    const std::size_t same = std::min(got.size(), alone.size());
+    CAPTURE(m);
+    CHECK(std::memcmp(got.data(), alone.data(), same * sizeof(float)) == 0);
+  }
+  CHECK(d->fault == "");
+}
+
 // Gates are 76,800 and, in every second row, as far below zero; what they gate is -76,800.
 TEST_CASE("cuda: what f16 cannot hold becomes its largest number, and a NaN stays one") {
   device* d = the_device();
@@ -248,5 +285,11 @@ TEST_CASE("cuda: what our own products cannot do is left to others") {
   p = fits, p.type = dtype::f32;
   CHECK_FALSE(can_stream(*d, p));
   CHECK_FALSE(can_stream(*exact, fits));
+  p = fits, p.m = 16;
+  CHECK(can_stream(*d, p));
+  p.m = 17;
+  CHECK(can_stream(*d, p) == (d->path == code_path::hopper));
+  p.m = 9, p.kind = product_out::element;
+  CHECK(can_stream(*d, p) == (d->path == code_path::hopper || !d->lt));
 }
 #endif

@@ -217,16 +217,25 @@ TEST_CASE("cuda: norms, rotary, silu_mul and add equal the reference") {
 TEST_CASE("cuda: kv_write fills the reference's slots and no others, attention equals it") {
   on_cuda([](const backend_ptr& b) {
     test::rng r(5);
-    for (int round = 0; round < 20; ++round) {
-      const std::uint32_t heads = pick(r, 1, 4), group = pick(r, 1, 8), head_dim = pick(r, 4, 128) * 2,
+    for (int round = 0; round < 40; ++round) {
+      // Rows and heads of 16 bytes are read at once; all others, element by element.
+      const std::uint32_t unit = round % 4 == 0 ? 1 : 4;
+      const bool is_long = round % 5 == 2, is_wide = round % 5 == 3;
+      const std::uint32_t heads = is_long || is_wide ? 1 : pick(r, 1, 4),
+                          group = pick(r, 1,
+                                       is_long   ? 4
+                                       : is_wide ? 40
+                                                 : 8),
+                          head_dim = unit == 1 ? pick(r, 4, 128) * 2 : pick(r, 2, 64) * 4,
                           page_tokens = 16 * pick(r, 1, 4), window = pick(r, 0, 1) ? pick(r, 1, 100) : 0;
       const std::uint32_t q_width = heads * group * head_dim, kv_width = heads * head_dim;
-      const std::uint32_t stride = q_width + 2 * kv_width + pick(r, 0, 5);
+      const std::uint32_t stride = q_width + 2 * kv_width + pick(r, 0, 5) * unit;
       std::vector<kv_slice> history, now;
       std::vector<std::vector<std::int32_t>> pages;
       std::uint32_t before_rows = 0, rows = 0, page_count = 0;
-      for (std::uint32_t s = 0; s < pick(r, 1, 5); ++s) {
-        const std::uint32_t before = pick(r, 1, 200), more = pick(r, 0, 1) ? 1 : pick(r, 1, 40);
+      for (std::uint32_t s = 0; s < (is_long ? 1 : pick(r, 1, 5)); ++s) {
+        const std::uint32_t before = pick(r, 1, is_long ? 2500 : 200),
+                            more = pick(r, 0, 1) ? 1 : pick(r, 1, 40);
         history.push_back({before_rows, before, 0, nullptr});
         now.push_back({rows, more, before, nullptr});
         before_rows += before;

@@ -240,3 +240,13 @@ TEST_CASE("a device that is not one, or not there, is refused by name, and auto 
   CHECK(make_backend(best, 1).has_value());
   CHECK((best == "cuda:0" || !why.empty()));
 }
+
+TEST_CASE("auto is the cpu where there is no CUDA device, and never where there is one that fails") {
+  using kernels::cuda_presence;
+  std::string why;
+  CHECK(best_device({cuda_presence::there, 1, ""}, why) == "cuda:0");
+  CHECK(best_device({cuda_presence::failing, 0, "the driver is too old"}, why) == "cuda:0");
+  CHECK(why == "");
+  CHECK(best_device({cuda_presence::none, 0, "no CUDA driver is installed"}, why) == "cpu");
+  CHECK(why == "no CUDA driver is installed");
+}
