@@ -83,17 +83,17 @@ class regex_pool {
   // terms with intersections and complements, whose emptiness cannot be seen, are searched for a text.
   // Where such a search needs more than `search_limit` terms the answer is `nothing` and exhausted() is true
   // from there on. Safe in any thread.
-  regex_id transition(regex_id r, unsigned char b) const;
+  regex_id transition(regex_id r, unsigned char b);
   bool exhausted() const { return exhausted_.load(std::memory_order_relaxed); }
   // Whether any text is in the language; searches as transition() does.
-  bool live(regex_id r) const;
+  bool live(regex_id r);
 
   // Bytes that transition() treats alike have one class.
   struct byte_classes {
     std::array<std::uint8_t, 256> of{};        // class of a byte
     std::vector<std::uint8_t> representative;  // a byte of each class
   };
-  const byte_classes& classes(regex_id r) const;
+  const byte_classes& classes(regex_id r);
 
   // A shortest text of the language, among those the one whose bytes come first by preference (letters and
   // digits before others). Empty with found = false where there is none within `max_bytes`.
@@ -101,51 +101,66 @@ class regex_pool {
     bool found = false;
     std::string text;
   };
-  shortest_text shortest(regex_id r, std::size_t max_bytes) const;
+  shortest_text shortest(regex_id r, std::size_t max_bytes);
 
   // The same language as far as the next `horizon` bytes can tell: counts above the horizon are cut. Terms
   // below intersections and complements stay as they are. Safe in any thread.
-  regex_id within(regex_id r, std::uint32_t horizon) const;
+  regex_id within(regex_id r, std::uint32_t horizon);
 
  private:
   enum class kind : std::uint8_t { nothing, empty, bytes, concat, either, both, complement, repeat };
   enum class life : std::uint8_t { unknown, live, dead };
-  struct row {  // transitions of a state, one a class
-    explicit row(std::size_t n) : to(std::make_unique<std::atomic<regex_id>[]>(n)) {}
-    std::unique_ptr<std::atomic<regex_id>[]> to;
-  };
+  using row = std::unique_ptr<std::atomic<regex_id>[]>;  // transitions of a state, one a class
+
   struct node {
     kind what = kind::nothing;
     bool nullable = false;
-    bool plain = true;      // without intersection and complement: it is live unless it is `nothing`
-    bool counted = false;   // a repeat with a count above 1 below it, outside of intersection and complement
-    std::uint16_t depth = 0;   // of the recursion that a derivative needs
-    std::uint32_t a = 0, b = 0;        // concat: both parts; complement, repeat: a
-    std::uint32_t min = 0, max = 0;    // repeat
-    std::uint32_t first = 0, count = 0;  // either, both: members_[first, first + count); bytes: index of set
+    bool plain = true;     // without intersection and complement: live unless it is `nothing`
+    bool counted = false;  // `within` may change it
+    std::uint16_t depth = 0;             // of the recursion that a derivative needs
+    regex_id a = 0, b = 0;               // concat: its parts; complement, repeat: a; bytes: a is the set's index
+    std::uint32_t min = 0, max = 0;      // repeat
+    std::vector<regex_id> members;       // either, both: sorted by print
     regex_print print;
-    mutable std::atomic<life> alive{life::unknown};
-    mutable std::atomic<std::uint32_t> partition{0};   // 1 + index in partitions_; 0: not known yet
-    mutable std::atomic<row*> transitions{nullptr};
+    std::atomic<life> alive{life::unknown};
+    std::atomic<std::uint32_t> partition{0};             // 1 + index in partitions_; 0: not known yet
+    std::atomic<std::atomic<regex_id>*> next{nullptr};   // the row, once it is made
 
     node() = default;
     node& operator=(node&& o) noexcept;
   };
+
   static constexpr regex_id unknown = 0xFFFF'FFFF;
   static constexpr std::uint16_t max_depth = 1'500;
   static constexpr std::uint32_t search_limit = 200'000;
 
-  friend class regex_deriver;
-  friend class regex_builder;
+  regex_id intern(node&& n);
+  regex_id concat_of(regex_id, regex_id);
+  regex_id either_of(std::vector<regex_id>);
+  regex_id both_of(std::vector<regex_id>);
+  regex_id complement_of(regex_id);
+  regex_id repeat_of(regex_id, std::uint32_t min, std::uint32_t max);
+  regex_id bytes_of(const byte_set&);
+  bool flatten(kind what, std::vector<regex_id>& members) const;
+
+  // Under mutex_.
+  regex_id derive(regex_id, unsigned char b);
+  regex_id derive_new(regex_id, unsigned char b);
+  regex_id slow_transition(regex_id, unsigned char b);
+  const byte_classes& classes_of(regex_id);
+  std::atomic<regex_id>* row_of(regex_id);
+  bool search_life(regex_id);
+  regex_id cut(regex_id, std::uint32_t horizon);
 
   mutable std::mutex mutex_;
-  // Everything below is written under mutex_, but while the pool is built, by one thread.
+  stable_store<node> nodes_;
+  stable_store<byte_classes> partitions_;
+  stable_store<byte_set> sets_;
   struct tables;
   std::unique_ptr<tables> tables_;
-  stable_store<node> nodes_;
   std::uint32_t max_nodes_;
   std::string failure_;
-  mutable std::atomic<bool> exhausted_{false};
+  std::atomic<bool> exhausted_{false};
 };
 
 }  // namespace weir::core::grammar

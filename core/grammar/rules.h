@@ -27,6 +27,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <variant>
 #include <vector>
 
@@ -76,6 +77,10 @@ class rules {
   part_id named(std::string where, part_id);
 
   void set_root(part_id p) { root_ = p; }
+  // For JSON: where the tokenizer puts a space before a text (the first piece of a metaspace vocabulary has
+  // one), one space may come before the root.
+  void allow_leading_space() { leading_space_ = true; }
+  bool leading_space() const { return leading_space_; }
 
   // Empty: all is well. Else what there was too much of, for a message.
   std::string failure() const;
@@ -110,16 +115,17 @@ class rules {
 
  private:
   part_id intern(part);
+  part_id token_part(std::vector<token_name> which, bool negated);
 
   std::shared_ptr<regex_pool> pool_;
   std::vector<part> parts_;
   std::vector<rule> rules_;
   std::vector<token_set_names> token_sets_;
-  std::map<std::vector<std::uint32_t>, part_id> known_;  // by content
+  std::unordered_map<std::string, part_id> known_;  // by content
   std::map<token_set_names, std::uint32_t> known_sets_;
   part_id root_ = nothing;
   std::uint32_t max_parts_;
-  bool too_many_ = false;
+  bool too_many_ = false, leading_space_ = false;
 };
 
 // A part of a schema that was relaxed to a superset, for `warnings` of the answer.

@@ -1,0 +1,48 @@
+#include "core/grammar/compile.h"
+
+#include <vector>
+
+#include "core/grammar/regex.h"
+
+namespace weir::core::grammar {
+namespace {
+
+constexpr std::size_t most_choices = 10'000, most_choice_bytes = std::size_t{1} << 20;
+
+}  // namespace
+
+result<compiled> compile_regex(std::string_view expression) {
+  compiled out{std::make_unique<rules>(), {}};
+  const auto language = parse_regex(out.grammar->regex(), expression);
+  if (!language) {
+    const auto& e = language.error();
+    return bad_param("", "not a supported regular expression: {}, at byte {}", e.message, e.offset);
+  }
+  out.grammar->set_root(out.grammar->named("", out.grammar->terminal(*language)));
+  return out;
+}
+
+result<compiled> compile_choice(std::span<const std::string> choices) {
+  if (choices.empty()) return bad_param("", "there must be at least one choice");
+  if (choices.size() > most_choices)
+    return bad_param("", "{} choices are more than {}", choices.size(), most_choices);
+  std::size_t bytes = 0;
+  for (const auto& c : choices) bytes += c.size();
+  if (bytes > most_choice_bytes)
+    return bad_param("", "the choices have {} bytes, which is more than {}", bytes, most_choice_bytes);
+  // A node for each byte of the tree, and a few.
+  compiled out{std::make_unique<rules>(static_cast<std::uint32_t>(2 * most_choice_bytes + 2'000)), {}};
+  auto& r = *out.grammar;
+  r.set_root(r.named("", r.terminal(r.regex().literals({choices.begin(), choices.end()}))));
+  return out;
+}
+
+result<compiled> compile_json_object(json_space space) {
+  compiled out{std::make_unique<rules>(), {}};
+  json_text json(*out.grammar, space);
+  out.grammar->set_root(json.object());
+  out.grammar->allow_leading_space();
+  return out;
+}
+
+}  // namespace weir::core::grammar
