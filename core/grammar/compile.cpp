@@ -3,13 +3,31 @@
 #include <vector>
 
 #include "core/grammar/regex.h"
+#include "core/grammar/schema.h"
 
 namespace weir::core::grammar {
 namespace {
 
 constexpr std::size_t most_choices = 10'000, most_choice_bytes = std::size_t{1} << 20;
 
+bool looks_like_gbnf(std::string_view source) { return source.find("::=") != source.npos; }
+
 }  // namespace
+
+result<compiled> compile(const constraint_text& c) {
+  switch (c.what) {
+    case constraint_text::kind::regex: return compile_regex(c.text);
+    case constraint_text::kind::choice: return compile_choice(c.choices);
+    case constraint_text::kind::json_object: return compile_json_object(c.space);
+    case constraint_text::kind::json_schema:
+      return compile_schema(c.text, {.strict = c.strict, .space = c.space});
+    case constraint_text::kind::grammar: break;
+  }
+  if (!c.syntax.empty() && c.syntax != "gbnf" && c.syntax != "lark")
+    return bad_param("", "the syntax of a grammar is gbnf or lark, not {}", c.syntax);
+  const bool gbnf = c.syntax == "gbnf" || (c.syntax.empty() && looks_like_gbnf(c.text));
+  return make_error(errc::not_supported, "grammars in {} are not supported yet", gbnf ? "GBNF" : "Lark");
+}
 
 result<compiled> compile_regex(std::string_view expression) {
   compiled out{std::make_unique<rules>(), {}};

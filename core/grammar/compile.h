@@ -1,8 +1,7 @@
-// compile.h — the front ends that need no language of their own: a regular expression, a list of choices, any
-// JSON object.
+// compile.h — makes rules of a constraint as a client sends it, whatever its kind.
 //
-// Errors: invalid_param; `param` is empty, for the caller knows the field's name; a regular expression's
-// message ends with the offset.
+// Errors: invalid_param or not_supported. `param` says where in the constraint, as a JSON pointer, or is empty:
+// the caller knows the field's name and puts it in front. A regular expression's message ends with the offset.
 //
 // Thread safety: pure functions; any thread.
 #pragma once
@@ -10,12 +9,23 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "core/error.h"
 #include "core/grammar/json_text.h"
 #include "core/grammar/rules.h"
 
 namespace weir::core::grammar {
+
+struct constraint_text {
+  enum class kind { json_schema, regex, grammar, choice, json_object } what = kind::json_object;
+  std::string text;                  // json_schema: JSON as it was sent; regex, grammar: the source
+  std::vector<std::string> choices;  // choice
+  std::string syntax;                // grammar: "gbnf", "lark"; empty: GBNF where a line has `::=`, else Lark
+  json_space space = json_space::bounded;
+  bool strict = false;               // json_schema: what cannot be enforced is refused, not relaxed
+};
+result<compiled> compile(const constraint_text&);
 
 // The text is matched from beginning to end.
 result<compiled> compile_regex(std::string_view expression);

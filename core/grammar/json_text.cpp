@@ -36,6 +36,11 @@ regex_id whole_digits(regex_pool& pool) {
 }  // namespace
 
 regex_id json_text::space() {
+  if (space_language_ == regex_pool::nothing) space_language_ = make_space();
+  return space_language_;
+}
+
+regex_id json_text::make_space() {
   auto& pool = rules_.regex();
   switch (space_) {
     case json_space::compact: return regex_pool::empty;
@@ -48,10 +53,12 @@ regex_id json_text::space() {
 }
 
 regex_id json_text::string_character() {
+  if (character_ != regex_pool::nothing) return character_;
   auto& pool = rules_.regex();
   auto raw = code_points(0x20, 0x10FFFF).without(code_points::of(U"\"\\"));
   const auto brief = pool.concat(pool.byte('\\'), set_of(pool, "\"\\/bfnrt"));
-  return pool.either(std::array{one_of(pool, raw), brief, unicode_escapes(pool)});
+  character_ = pool.either(std::array{one_of(pool, raw), brief, unicode_escapes(pool)});
+  return character_;
 }
 
 regex_id json_text::string() { return string(0, unbounded); }
@@ -114,18 +121,20 @@ const json_text::level& json_text::at_depth(std::uint32_t depth) {
     const std::array scalars{string(), number(), boolean(), pool.literal("null")};
     levels_.push_back({rules_.terminal(pool.either(scalars)), rules::nothing, rules::nothing});
   }
-  const auto list = [&](char opening, part_id item, char closing) {
-    const auto more = rules_.any_number(rules_.sequence({comma(), item}));
-    const auto some = rules_.sequence({item, more, close(closing)});
+  if (levels_.size() > depth) return levels_[depth];
+  const auto between = comma(), a_name = any_name();
+  const auto list = [&](part_id opening, part_id item, char closing, part_id ending) {
+    const auto more = rules_.any_number(rules_.sequence({between, item}));
     const auto none = rules_.literal(std::string_view(&closing, 1));
-    return rules_.sequence({open(opening), rules_.choice({none, some})});
+    return rules_.sequence({opening, rules_.choice({none, rules_.sequence({item, more, ending})})});
   };
   const auto scalar = levels_[0].value;
+  const std::array ends{open('{'), close('}'), open('['), close(']')};
   while (levels_.size() <= depth) {
     const auto inner = levels_.back().value;
     level next;
-    next.object = list('{', rules_.sequence({any_name(), inner}), '}');
-    next.array = list('[', inner, ']');
+    next.object = list(ends[0], rules_.sequence({a_name, inner}), '}', ends[1]);
+    next.array = list(ends[2], inner, ']', ends[3]);
     next.value = rules_.choice({scalar, next.object, next.array});
     levels_.push_back(next);
   }

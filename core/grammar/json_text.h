@@ -50,6 +50,7 @@ class json_text {
 
  private:
   part_id name_of_string(regex_id string);
+  regex_id make_space();
   struct level {
     part_id value = rules::nothing, object = rules::nothing, array = rules::nothing;
   };
@@ -57,6 +58,7 @@ class json_text {
 
   rules& rules_;
   json_space space_;
+  regex_id space_language_ = regex_pool::nothing, character_ = regex_pool::nothing;  // made once
   std::vector<level> levels_;  // index: depth
 };
 

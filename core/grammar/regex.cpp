@@ -172,7 +172,7 @@ boost::system::result<regex_id, regex_error> parse_regex(regex_pool& pool, std::
     return regex_error{options.max_bytes,
                        fmt::format("the expression is longer than {} bytes", options.max_bytes)};
   try {
-    return parser(pool, expression, options).parse();
+    return {boost::system::in_place_value, parser(pool, expression, options).parse()};
   } catch (const regex_refusal& r) {
     return r.what;
   }
