@@ -94,37 +94,37 @@ config_id constraint::after(stack_id s) {
   return intern(e.heads, e.may_end);
 }
 
-// A config with one head has the classes of that head's state; others have a place for each byte.
-std::size_t constraint::row_place(const config& c, unsigned char b) {
-  if (c.heads.size() == 1 && !c.heads[0].is_tokens()) return pool_->classes(c.heads[0].state).of[b];
-  return b;
-}
-
 config_id constraint::step(config_id id, unsigned char b) {
   if (id <= failed) return id;
   const auto& c = configs_[id];
   if (c.heads.empty()) return dead;
   if (const auto* row = c.row.load(std::memory_order_acquire)) {
-    const auto to = row[row_place(c, b)].load(std::memory_order_acquire);
+    const auto to = row[c.classes->of[b]].load(std::memory_order_acquire);
     if (to != unknown) return to;
   }
   return slow_step(id, b);
+}
+
+std::atomic<config_id>* constraint::make_row(config& c) {
+  std::vector<regex_id> states;
+  for (const auto& h : c.heads)
+    if (!h.is_tokens()) states.push_back(h.state);
+  c.classes = states.size() == 1 ? &pool_->classes(states[0]) : &pool_->classes(states);
+  const auto size = c.classes->representative.size();
+  rows_.emplace_back(new std::atomic<config_id>[size]);
+  auto* const row = rows_.back().get();
+  for (std::size_t i = 0; i < size; ++i) row[i].store(unknown, std::memory_order_relaxed);
+  memo_bytes_.fetch_add(4 * size, std::memory_order_relaxed);
+  c.row.store(row, std::memory_order_release);
+  return row;
 }
 
 config_id constraint::slow_step(config_id id, unsigned char b) {
   const std::lock_guard lock(mutex_);
   auto& c = configs_[id];
   auto* row = c.row.load(std::memory_order_relaxed);
-  if (!row) {
-    const bool one = c.heads.size() == 1 && !c.heads[0].is_tokens();
-    const std::size_t size = one ? pool_->classes(c.heads[0].state).representative.size() : 256;
-    rows_.emplace_back(new std::atomic<config_id>[size]);
-    row = rows_.back().get();
-    for (std::size_t i = 0; i < size; ++i) row[i].store(unknown, std::memory_order_relaxed);
-    memo_bytes_.fetch_add(4 * size, std::memory_order_relaxed);
-    c.row.store(row, std::memory_order_release);
-  }
-  auto& place = row[row_place(c, b)];
+  if (!row) row = make_row(c);
+  auto& place = row[c.classes->of[b]];
   if (const auto to = place.load(std::memory_order_relaxed); to != unknown) return to;
   std::vector<head> heads;
   bool may_end = false, too_ambiguous = false;

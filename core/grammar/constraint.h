@@ -74,6 +74,7 @@ class constraint {
   struct config {
     std::vector<head> heads;  // sorted by state; each state once
     bool may_end = false;
+    const regex_pool::byte_classes* classes = nullptr;  // of all heads; set before `row`
     std::atomic<std::atomic<config_id>*> row{nullptr};  // transitions, one a class of bytes
     std::atomic<config_id> near{0};                     // the same as far as one token can tell; 0: not known
     std::atomic<const token_mask*> mask{nullptr};
@@ -89,10 +90,9 @@ class constraint {
 
   constraint(symbol_table symbols, std::shared_ptr<regex_pool>, std::shared_ptr<terminal_views>);
 
-  const regex_pool::byte_classes* row_classes(const config&);
-  std::size_t row_place(const config&, unsigned char b);
   config_id slow_step(config_id, unsigned char b);
   // Under mutex_.
+  std::atomic<config_id>* make_row(config&);
   config_id intern(std::vector<head> heads, bool may_end);
   config_id after(stack_id);
   config_id near(config_id);

@@ -29,6 +29,7 @@ config_id constraint::near(config_id id) {
 const token_mask* constraint::mask(config_id id) {
   if (id == failed) return nullptr;
   id = near(id);
+  if (id == failed) return nullptr;
   auto& c = configs_[id];
   const auto checked = [](const token_mask* m) { return m->cost > most_cost ? nullptr : m; };
   if (const auto* known = c.mask.load(std::memory_order_acquire)) return checked(known);

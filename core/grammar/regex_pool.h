@@ -94,6 +94,8 @@ class regex_pool {
     std::vector<std::uint8_t> representative;  // a byte of each class
   };
   const byte_classes& classes(regex_id r);
+  // Of several terms: bytes in one class are treated alike by each of them.
+  const byte_classes& classes(std::span<const regex_id> all);
 
   // A shortest text of the language, among those the one whose bytes come first by preference (letters and
   // digits before others). Empty with found = false where there is none within `max_bytes`.
@@ -148,6 +150,7 @@ class regex_pool {
   regex_id derive_new(regex_id, unsigned char b);
   regex_id slow_transition(regex_id, unsigned char b);
   const byte_classes& classes_of(regex_id);
+  std::uint32_t partition_of(byte_classes);  // its index; equal ones have one
   std::atomic<regex_id>* row_of(regex_id);
   bool search_life(regex_id);
   regex_id cut(regex_id, std::uint32_t horizon);

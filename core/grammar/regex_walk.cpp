@@ -60,8 +60,7 @@ regex_id regex_pool::derive(regex_id r, unsigned char b) {
   const auto what = nodes_[r].what;
   if (what == kind::nothing || what == kind::empty || what == kind::bytes || what == kind::concat)
     return derive_new(r, b);  // quick, or its parts are remembered
-  auto* const row = row_of(r);
-  auto& to = row[classes_of(r).of[b]];
+  auto& to = row_of(r)[classes_of(r).of[b]];
   auto d = to.load(std::memory_order_relaxed);
   if (d == unknown) {
     d = derive_new(r, b);
@@ -84,10 +83,10 @@ std::atomic<regex_id>* regex_pool::row_of(regex_id r) {
 
 regex_id regex_pool::transition(regex_id r, unsigned char b) {
   const auto& n = nodes_[r];
-  const auto* const row = n.next.load(std::memory_order_acquire);
-  if (!row) return slow_transition(r, b);
+  const auto* const next = n.next.load(std::memory_order_acquire);
+  if (!next) return slow_transition(r, b);
   const auto& partition = partitions_[n.partition.load(std::memory_order_acquire) - 1];
-  const auto d = row[partition.of[b]].load(std::memory_order_acquire);
+  const auto d = next[partition.of[b]].load(std::memory_order_acquire);
   if (d == unknown) return slow_transition(r, b);
   const auto& to = nodes_[d];
   if (to.plain) return d;
@@ -158,7 +157,13 @@ const regex_pool::byte_classes& regex_pool::classes_of(regex_id r) {
   byte_classes classes;
   classes.representative.push_back(0);
   for (const auto s : sets) refine(classes, sets_[s]);
-  // Numbered by their first bytes, so that equal partitions have one form.
+  const auto index = partition_of(std::move(classes));
+  n.partition.store(index + 1, std::memory_order_release);
+  return partitions_[index];
+}
+
+// Classes are numbered by their first bytes, so that equal partitions have one form.
+std::uint32_t regex_pool::partition_of(byte_classes classes) {
   std::array<int, 256> renamed;
   renamed.fill(-1);
   std::string text(256, '\0');
@@ -174,8 +179,23 @@ const regex_pool::byte_classes& regex_pool::classes_of(regex_id r) {
   for (std::size_t b = 0; b < 256; ++b) classes.of[b] = static_cast<std::uint8_t>(text[b]);
   const auto [at, is_new] = tables_->partitions.try_emplace(std::move(text), partitions_.size());
   if (is_new) partitions_.push(std::move(classes));
-  n.partition.store(at->second + 1, std::memory_order_release);
-  return partitions_[at->second];
+  return at->second;
+}
+
+const regex_pool::byte_classes& regex_pool::classes(std::span<const regex_id> all) {
+  const std::lock_guard lock(mutex_);
+  byte_classes joint;
+  for (const auto r : all) {  // classes of pairs: the class so far, and the term's
+    const auto& one = classes_of(r);
+    std::unordered_map<std::uint32_t, std::uint8_t> pairs;
+    std::array<std::uint8_t, 256> next;
+    for (std::size_t b = 0; b < 256; ++b) {
+      const auto pair = static_cast<std::uint32_t>(joint.of[b]) << 8 | one.of[b];
+      next[b] = pairs.try_emplace(pair, static_cast<std::uint8_t>(pairs.size())).first->second;
+    }
+    joint.of = next;
+  }
+  return partitions_[partition_of(std::move(joint))];
 }
 
 const regex_pool::byte_classes& regex_pool::classes(regex_id r) {

@@ -18,11 +18,12 @@ namespace weir::core::grammar {
 template <class T>
 class stable_store {
  public:
-  // Returns the element's index.
-  std::uint32_t push(T value) {
+  // Moves or copies by assignment. Returns the element's index.
+  template <class U = T>
+  std::uint32_t push(U&& value) {
     const auto [chunk, offset] = place(size_);
     if (!chunks_[chunk]) chunks_[chunk] = std::make_unique<T[]>(first << chunk);
-    chunks_[chunk][offset] = std::move(value);
+    chunks_[chunk][offset] = std::forward<U>(value);
     return size_++;
   }
 

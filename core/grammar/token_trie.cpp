@@ -43,12 +43,13 @@ std::optional<id_tree> id_tree::below(const id_tree& from, std::span<const std::
   };
   const auto opened = [&](std::uint32_t node, const std::vector<std::uint32_t>& sources) {
     level l{node, {}, 0};
-    for (const auto s : sources)
-      for (auto c = s + 1; c < from[s].end; c = from[c].end)
+    for (auto s = sources.begin(); s != sources.end() && seen + l.children.size() <= most; ++s)
+      for (auto c = *s + 1; c < from[*s].end; c = from[c].end)
         if (node != 0 || !first || (*first)[from[c].byte]) l.children.emplace_back(from[c].byte, c);
+    seen += l.children.size();
+    if (seen > most) return l;
     std::stable_sort(l.children.begin(), l.children.end(),
                      [](const auto& x, const auto& y) { return x.first < y.first; });
-    seen += l.children.size();
     return l;
   };
   std::vector<level> open;

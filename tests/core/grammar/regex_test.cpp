@@ -88,7 +88,7 @@ TEST_CASE("regular expressions mean what ECMA-262 says", "[grammar]") {
     INFO(f.expression);
     regex_pool pool;
     const auto r = parse_regex(pool, f.expression, f.options);
-    REQUIRE(r);
+    REQUIRE(r.has_value());
     for (const auto& text : f.in) {
       INFO("\"" << text << "\"");
       CHECK(matches(pool, *r, text));
@@ -113,7 +113,7 @@ TEST_CASE("what is not regular or not known is refused with its offset", "[gramm
 
 TEST_CASE("texts that other engines judged are judged alike", "[grammar]") {
   std::ifstream in(weir::test::data_dir() / "schemas/engines/regex.jsonl");
-  if (!in) return WARN("no data");
+  if (!in) WARN("no data");
   std::size_t texts = 0;
   for (std::string line; std::getline(in, line);) {
     const auto o = boost::json::parse(line).as_object();
@@ -134,7 +134,7 @@ TEST_CASE("texts that other engines judged are judged alike", "[grammar]") {
       ++texts;
     }
   }
-  CHECK(texts > 100);
+  if (std::filesystem::exists(weir::test::data_dir())) CHECK(texts > 100);
 }
 
 namespace {
@@ -182,7 +182,7 @@ TEST_CASE("random expressions match what the standard library's engine matches",
     INFO(source << (search ? ", searched" : ", whole"));
     regex_pool pool;
     const auto r = parse_regex(pool, source, search ? searching() : regex_options{});
-    REQUIRE(r);
+    REQUIRE(r.has_value());
     const std::regex other(source);
     each_text("ab-", 4, [&](const std::string& text) {
       const bool theirs = search ? std::regex_search(text, other) : std::regex_match(text, other);
@@ -247,7 +247,7 @@ TEST_CASE("a tree of literals has exactly its texts", "[grammar]") {
 TEST_CASE("expressions that would need endless states are refused within bounds", "[grammar]") {
   regex_pool pool(20'000);
   const auto r = parse_regex(pool, "(?:(?:a{1,100000}){1,100000}b?){1,100000}");
-  REQUIRE(r);
+  REQUIRE(r.has_value());
   auto state = *r;
   for (int i = 0; i < 2'000 && !pool.exhausted(); ++i) state = pool.transition(state, 'a');
   CHECK(pool.size() <= 20'000);
