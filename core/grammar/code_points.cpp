@@ -241,8 +241,9 @@ regex_id one_of(regex_pool& pool, const code_points& set, spelling how) {
   if (how == spelling::plain) return utf8_of(pool, set);
   auto escaped = code_points(0, 0x1F);
   escaped.add('"', '"'), escaped.add('\\', '\\');
+  const auto to_escape = set.intersected(escaped);
   std::vector<std::string> spellings;
-  for (const auto& r : set.intersected(escaped).ranges())
+  for (const auto& r : to_escape.ranges())
     for (auto c = r.first; c <= r.last; ++c) spellings.push_back(json_escape(c));
   return pool.either(utf8_of(pool, set.without(escaped)), pool.literals(std::move(spellings)));
 }

@@ -37,7 +37,8 @@ class code_points {
 
   bool contains(char32_t) const;
   bool empty() const { return ranges_.empty(); }
-  std::span<const range> ranges() const { return ranges_; }
+  std::span<const range> ranges() const& { return ranges_; }
+  std::span<const range> ranges() && = delete;  // they would not outlive the set
   friend bool operator==(const code_points&, const code_points&) = default;
 
  private:
