@@ -69,7 +69,7 @@ struct uri_pieces {
   std::string scheme, authority, rootless, absolute_path, noscheme, tail;
 };
 
-uri_pieces uri_parts() {
+uri_pieces pieces_of_uri() {
   const std::string escape = "%[0-9A-Fa-f]{2}";
   const std::string pchar = "(?:[A-Za-z0-9._~!$&'()*+,;=:@-]|" + escape + ")";
   const std::string no_colon = "(?:[A-Za-z0-9._~!$&'()*+,;=@-]|" + escape + ")";
@@ -88,12 +88,12 @@ uri_pieces uri_parts() {
 }
 
 std::string uri() {
-  const uri_pieces p = uri_parts();
+  const uri_pieces p = pieces_of_uri();
   return p.scheme + ":" + any_of({p.authority, p.absolute_path, p.rootless, ""}) + p.tail;
 }
 
 std::string uri_reference() {
-  const uri_pieces p = uri_parts();
+  const uri_pieces p = pieces_of_uri();
   return any_of({uri(), any_of({p.authority, p.absolute_path, p.noscheme, ""}) + p.tail});
 }
 

@@ -74,7 +74,7 @@ part_id schema_writer::items_counted(const constraints& c, const goal& g) {
 // States: how many items there are, as far as it matters, and how many of them satisfy each `contains`. An item
 // is guessed to satisfy it or not; where there is a maximum the guess must be right both ways.
 part_id schema_writer::items_with_contains(const constraints& c, const goal& g) {
-  std::uint64_t items = std::max(longest_prefix(c), c.min_items);
+  std::uint64_t items = std::max({longest_prefix(c), c.min_items, 1u});  // a comma follows the first
   if (c.max_items != unbounded) items = std::max<std::uint64_t>(items, c.max_items);
   std::vector<std::uint32_t> caps;
   std::uint64_t states = items + 1;
