@@ -185,15 +185,16 @@ std::uint32_t regex_pool::partition_of(byte_classes classes) {
 const regex_pool::byte_classes& regex_pool::classes(std::span<const regex_id> all) {
   const std::lock_guard lock(mutex_);
   byte_classes joint;
+  std::size_t count = 1;
   for (const auto r : all) {  // classes of pairs: the class so far, and the term's
     const auto& one = classes_of(r);
-    std::unordered_map<std::uint32_t, std::uint8_t> pairs;
-    std::array<std::uint8_t, 256> next;
+    std::vector<int> pairs(count * one.representative.size(), -1);
+    count = 0;
     for (std::size_t b = 0; b < 256; ++b) {
-      const auto pair = static_cast<std::uint32_t>(joint.of[b]) << 8 | one.of[b];
-      next[b] = pairs.try_emplace(pair, static_cast<std::uint8_t>(pairs.size())).first->second;
+      auto& name = pairs[joint.of[b] * one.representative.size() + one.of[b]];
+      if (name < 0) name = static_cast<int>(count++);
+      joint.of[b] = static_cast<std::uint8_t>(name);
     }
-    joint.of = next;
   }
   return partitions_[partition_of(std::move(joint))];
 }

@@ -35,6 +35,23 @@ void print(const char* name, std::vector<double>& us) {
               us.size(), sum / static_cast<double>(us.size()), at(0.5), at(0.95), at(0.99), at(0.999), us.back());
 }
 
+// As json::serialize(), but numbers as people write them: 0.5, not 5E-1.
+std::string written(const json::value& v) {
+  if (v.is_double()) return fmt::format("{}", v.get_double());
+  if (const auto* a = v.if_array()) {
+    std::string out = "[";
+    for (const auto& x : *a) out += (out.size() > 1 ? "," : "") + written(x);
+    return out + "]";
+  }
+  if (const auto* o = v.if_object()) {
+    std::string out = "{";
+    for (const auto& m : *o)
+      out += (out.size() > 1 ? "," : "") + json::serialize(json::string(m.key())) + ":" + written(m.value());
+    return out + "}";
+  }
+  return json::serialize(v);
+}
+
 struct totals {
   std::vector<double> compile, mask, warm_mask, accept;
   std::size_t schemas = 0, refused = 0, instances = 0, rejected = 0, failed = 0;
@@ -59,7 +76,7 @@ bool walk(constraint& over, const std::vector<core::token_id>& ids, std::vector<
 
 void schema_of(const json::object& o, const core::tokenizer& words, std::shared_ptr<terminal_views> views,
                totals& t) {
-  const auto schema = json::serialize(o.at("schema"));
+  const auto schema = written(o.at("schema"));
   ++t.schemas;
   const auto begin = clock_type::now();
   constraint_text text;
@@ -74,12 +91,12 @@ void schema_of(const json::object& o, const core::tokenizer& words, std::shared_
   for (const auto& test : o.at("tests").as_array()) {
     const auto& instance = test.as_object();
     if (!instance.at("valid").as_bool() || instance.contains("py") || instance.contains("order")) continue;
-    const auto ids = words.encode(json::serialize(instance.at("data")), {.add_special = false, .parse_special = false});
+    const auto ids = words.encode(written(instance.at("data")), {.add_special = false, .parse_special = false});
     ++t.instances;
     if (!walk(**over, ids, t.mask, t.accept)) {
       ++t.rejected;
       std::fprintf(stderr, "rejected: %s %s\n", o.at("name").as_string().c_str(),
-                   json::serialize(instance.at("data")).substr(0, 200).c_str());
+                   written(instance.at("data")).substr(0, 300).c_str());
       continue;
     }
     std::vector<double> unused;
