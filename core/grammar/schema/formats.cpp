@@ -129,8 +129,9 @@ const std::map<std::string, std::string, std::less<>>& expressions() {
 format_use use_of_format(std::string_view name) {
   if (expressions().contains(name)) return format_use::asserted;
   constexpr std::string_view annotations[] = {"int32", "int64", "float", "double", "password", "binary", "regex"};
-  return std::ranges::find(annotations, name) != std::end(annotations) ? format_use::annotation
-                                                                       : format_use::unknown;
+  constexpr std::string_view missing[] = {"iri", "iri-reference", "uri-template", "idn-hostname", "idn-email"};
+  if (std::ranges::find(annotations, name) != std::end(annotations)) return format_use::annotation;
+  return std::ranges::find(missing, name) != std::end(missing) ? format_use::missing : format_use::unknown;
 }
 
 std::uint32_t format_max_length(std::string_view name) {

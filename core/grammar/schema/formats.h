@@ -18,6 +18,7 @@ namespace weir::core::grammar {
 enum class format_use {
   asserted,    // the string follows format_expression()
   annotation,  // a word that asks nothing of a string, such as OpenAPI's `password`
+  missing,     // a format of the standard that is not supported
   unknown,
 };
 

@@ -32,6 +32,9 @@ std::optional<regex_id> schema_texts::language(const text_rule& rule, spelling a
       break;
     case format_use::annotation:
       break;
+    case format_use::missing:
+      keywords_.relax(rule.value, fmt::format("format \"{}\" is not supported", text));
+      break;
     case format_use::unknown:
       keywords_.warn(rule.value, fmt::format("format \"{}\" is not known, and asks nothing", text.substr(0, 80)));
       break;

@@ -94,8 +94,11 @@ part_id schema_writer::constant(json_node_id value) {
       return rules_.literal("null");
     case json_kind::boolean:
       return rules_.literal(n.truth ? "true" : "false");
-    case json_kind::number:
-      return rules_.literal(n.text);
+    case json_kind::number: {  // 1.0 is 1
+      const decimal d = decimal::of(n.text);
+      const bool whole = d.integer() && d.digit_count() <= 64;
+      return rules_.literal(whole ? (d.negative ? "-" : "") + d.whole_digits() : n.text);
+    }
     case json_kind::string:
       return rules_.literal("\"" + spelled(n.text, spelling::json_string) + "\"");
     case json_kind::array:

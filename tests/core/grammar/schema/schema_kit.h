@@ -10,6 +10,7 @@
 
 #include "core/grammar/constraint.h"
 #include "core/grammar/schema.h"
+#include "core/grammar/schema/json_tree.h"
 #include "tests/support/toy_tokenizer.h"
 
 namespace weir::test {
@@ -22,6 +23,30 @@ inline std::shared_ptr<core::grammar::terminal_views> byte_views() {
         std::make_shared<const core::grammar::token_trie>(std::make_shared<toy_tokenizer>(std::move(bytes))));
   }();
   return views;
+}
+
+// A value as compact JSON, its numbers as they were written.
+inline std::string compact(const core::grammar::json_tree& tree, core::grammar::json_node_id id) {
+  using core::grammar::json_kind;
+  const auto& n = tree[id];
+  const auto quoted = [](const std::string& text) {
+    return "\"" + core::grammar::spelled(text, core::grammar::spelling::json_string) + "\"";
+  };
+  switch (n.kind) {
+    case json_kind::null: return "null";
+    case json_kind::boolean: return n.truth ? "true" : "false";
+    case json_kind::number: return n.text;
+    case json_kind::string: return quoted(n.text);
+    default: break;
+  }
+  const bool object = n.kind == json_kind::object;
+  std::string out(1, object ? '{' : '[');
+  for (std::size_t i = 0; i < n.items.size(); ++i) {
+    if (i > 0) out += ',';
+    if (object) out += quoted(n.names[i]) + ":";
+    out += compact(tree, n.items[i]);
+  }
+  return out + (object ? '}' : ']');
 }
 
 // A schema that was compiled, or why it was not.
