@@ -41,7 +41,8 @@ struct named_constraint {
 };
 core::result<std::optional<named_constraint>> constraint_of(const accept_options& o) {
   const int given = !o.schema.empty() + o.given_regex + !o.grammar.empty() + !o.choices.empty();
-  if (given > 1) return core::bad_param("", "only one of --schema, --regex, --grammar and --choice may be given");
+  if (given > 1)
+    return core::bad_param("", "only one of --schema, --regex, --grammar and --choice may be given");
   if (given == 0) return std::optional<named_constraint>();
   named_constraint out;
   const auto space = core::grammar::parse_json_space(o.space);
@@ -140,7 +141,8 @@ command add_accept(CLI::App& app) {
   app.add_option("--whitespace", o->space, "between the tokens of JSON: bounded, compact or any")
       ->capture_default_str();
   app.add_flag("--strict", o->strict, "refuse a schema of which something cannot be enforced");
-  app.add_option("--batch", o->batch, "lines {\"text\"|\"ids\":…} in, with or without a constraint; a verdict each out")
+  app.add_option("--batch", o->batch,
+                 "lines {\"text\"|\"ids\":…} in, with or without a constraint; a verdict each out")
       ->type_name("F.jsonl");
   app.add_flag("--mask", o->mask, "with the ids of the tokens that may come next");
   return [o, text, regex] {

@@ -209,8 +209,8 @@ result<acceptor::prepared> acceptor::prepare(const constraint_text& text, const 
   return out;
 }
 
-// Tokens as `encode` makes them where their bytes are the text; a metaspace vocabulary puts a space before it.
-// Else each byte is a step of its own, without a token.
+// Tokens as `encode` makes them where their bytes are the text; a metaspace vocabulary puts a space before
+// it. Else each byte is a step of its own, without a token.
 std::vector<acceptor::step> acceptor::steps_of(const accept_subject& subject) const {
   std::vector<step> out;
   const auto& trie = views_->trie();
@@ -279,7 +279,9 @@ result<accept_verdict> acceptor::judge(const prepared& p, const accept_subject& 
   out.mask = m->ids();
   if (out.accepted) out.completion = over.completion(c);
   std::sort(times.begin(), times.end());
-  const auto rank = [&](double q) { return times[static_cast<std::size_t>(q * static_cast<double>(times.size() - 1) + 0.5)]; };
+  const auto rank = [&](double q) {
+    return times[static_cast<std::size_t>(q * static_cast<double>(times.size() - 1) + 0.5)];
+  };
   out.mask_us = {rank(0.5), rank(0.99), times.back()};
   return out;
 }

@@ -29,9 +29,9 @@ struct accept_line {
   accept_subject subject;
 };
 
-// A line {"schema"|"regex"|"grammar"|"choice": …, "grammar_syntax"?, "whitespace"?, "strict"?, "text"|"ids": …}.
-// A schema keeps the text that it has in the line: the order of its members and the digits of its numbers.
-// Errors: invalid_param; `param` is the field.
+// A line {"schema"|"regex"|"grammar"|"choice": …, "grammar_syntax"?, "whitespace"?, "strict"?, "text"|"ids":
+// …}. A schema keeps the text that it has in the line: the order of its members and the digits of its
+// numbers. Errors: invalid_param; `param` is the field.
 result<accept_line> parse_accept_line(std::string_view line);
 // "bounded", "compact", "any". Errors: invalid_param, param "whitespace".
 result<json_space> parse_json_space(std::string_view name);
@@ -40,12 +40,13 @@ struct accept_verdict {
   bool accepted = false;          // every byte (token) may stand where it stands; the text may be unfinished
   std::optional<std::size_t> at;  // the first byte that may not; set where not accepted
   bool may_end = false;           // the text, or what was accepted of it, may end there
-  std::optional<std::string> completion;  // a shortest text to an end; none: not accepted, or longer than 64 KiB
-  double compile_us = 0;          // rules of the text, bound to the vocabulary
+  std::optional<std::string>
+      completion;         // a shortest text to an end; none: not accepted, or longer than 64 KiB
+  double compile_us = 0;  // rules of the text, bound to the vocabulary
   struct {
     double p50 = 0, p99 = 0, max = 0;
-  } mask_us;                      // of the masks before each token, and behind the last
-  std::vector<token_id> mask;     // the tokens that may come behind what was accepted
+  } mask_us;                   // of the masks before each token, and behind the last
+  std::vector<token_id> mask;  // the tokens that may come behind what was accepted
   std::vector<warning> warnings;
 };
 // One line of JSON, without a line end. `mask`: with the ids.
@@ -57,8 +58,8 @@ class acceptor {
  public:
   acceptor(std::shared_ptr<const tokenizer>, const clock&);
 
-  // A constraint that several subjects share. Errors: as compile() and constraint::make(), with `field` before
-  // their param.
+  // A constraint that several subjects share. Errors: as compile() and constraint::make(), with `field`
+  // before their param.
   struct prepared {
     std::shared_ptr<constraint> over;
     std::vector<warning> warnings;

@@ -81,14 +81,22 @@ regex_id utf8_of(regex_pool& pool, const code_points& set) {
 // How a character is written in a JSON string where it has to be escaped; empty where it does not.
 std::string json_escape(char32_t c) {
   switch (c) {
-    case '"': return "\\\"";
-    case '\\': return "\\\\";
-    case '\b': return "\\b";
-    case '\f': return "\\f";
-    case '\n': return "\\n";
-    case '\r': return "\\r";
-    case '\t': return "\\t";
-    default: return c < 0x20 ? fmt::format("\\u{:04x}", static_cast<unsigned>(c)) : std::string();
+    case '"':
+      return "\\\"";
+    case '\\':
+      return "\\\\";
+    case '\b':
+      return "\\b";
+    case '\f':
+      return "\\f";
+    case '\n':
+      return "\\n";
+    case '\r':
+      return "\\r";
+    case '\t':
+      return "\\t";
+    default:
+      return c < 0x20 ? fmt::format("\\u{:04x}", static_cast<unsigned>(c)) : std::string();
   }
 }
 
@@ -160,8 +168,10 @@ code_points code_points::intersected(const code_points& o) const {
     const auto first = std::max(ranges_[i].first, o.ranges_[j].first);
     const auto last = std::min(ranges_[i].last, o.ranges_[j].last);
     if (first <= last) out.ranges_.push_back({first, last});
-    if (ranges_[i].last < o.ranges_[j].last) ++i;
-    else ++j;
+    if (ranges_[i].last < o.ranges_[j].last)
+      ++i;
+    else
+      ++j;
   }
   return out;
 }
@@ -254,8 +264,10 @@ std::string spelled(std::string_view utf8, spelling how) {
   for (const char c : utf8) {
     const auto b = static_cast<unsigned char>(c);
     const auto escape = b < 0x80 ? json_escape(b) : std::string();
-    if (escape.empty()) out += c;
-    else out += escape;
+    if (escape.empty())
+      out += c;
+    else
+      out += escape;
   }
   return out;
 }

@@ -57,8 +57,9 @@ std::optional<code_points> unicode_property(std::string_view name);
 // How a character is written.
 enum class spelling {
   plain,        // its UTF-8
-  json_string,  // inside a JSON string, in the one way that declared names and patterns are generated: raw UTF-8;
-                // a short escape where JSON demands an escape and has one; \u00xx for other control characters
+  json_string,  // inside a JSON string, in the one way that declared names and patterns are generated: raw
+                // UTF-8; a short escape where JSON demands an escape and has one; \u00xx for other control
+                // characters
 };
 
 // One character of the set, in that spelling.

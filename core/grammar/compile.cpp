@@ -16,12 +16,16 @@ bool looks_like_gbnf(std::string_view source) { return source.find("::=") != sou
 
 result<compiled> compile(const constraint_text& c) {
   switch (c.what) {
-    case constraint_text::kind::regex: return compile_regex(c.text);
-    case constraint_text::kind::choice: return compile_choice(c.choices);
-    case constraint_text::kind::json_object: return compile_json_object(c.space);
+    case constraint_text::kind::regex:
+      return compile_regex(c.text);
+    case constraint_text::kind::choice:
+      return compile_choice(c.choices);
+    case constraint_text::kind::json_object:
+      return compile_json_object(c.space);
     case constraint_text::kind::json_schema:
       return compile_schema(c.text, {.strict = c.strict, .space = c.space});
-    case constraint_text::kind::grammar: break;
+    case constraint_text::kind::grammar:
+      break;
   }
   if (!c.syntax.empty() && c.syntax != "gbnf" && c.syntax != "lark")
     return bad_param("", "the syntax of a grammar is gbnf or lark, not {}", c.syntax);

@@ -1,7 +1,8 @@
 // compile.h — makes rules of a constraint as a client sends it, whatever its kind.
 //
-// Errors: invalid_param or not_supported. `param` says where in the constraint, as a JSON pointer, or is empty:
-// the caller knows the field's name and puts it in front. A regular expression's message ends with the offset.
+// Errors: invalid_param or not_supported. `param` says where in the constraint, as a JSON pointer, or is
+// empty: the caller knows the field's name and puts it in front. A regular expression's message ends with the
+// offset.
 //
 // Thread safety: pure functions; any thread.
 #pragma once
@@ -23,7 +24,7 @@ struct constraint_text {
   std::vector<std::string> choices;  // choice
   std::string syntax;                // grammar: "gbnf", "lark"; empty: GBNF where a line has `::=`, else Lark
   json_space space = json_space::bounded;
-  bool strict = false;               // json_schema: what cannot be enforced is refused, not relaxed
+  bool strict = false;  // json_schema: what cannot be enforced is refused, not relaxed
 };
 result<compiled> compile(const constraint_text&);
 

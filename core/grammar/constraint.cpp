@@ -16,27 +16,28 @@ std::size_t hash_of(const std::vector<head>& heads, bool may_end) {
 }
 
 // `space` before the root, for vocabularies that write one there.
-void add_leading_space(rules& r) {
-  r.set_root(r.sequence({r.maybe(r.literal(" ")), r.root()}));
-}
+void add_leading_space(rules& r) { r.set_root(r.sequence({r.maybe(r.literal(" ")), r.root()})); }
 
 }  // namespace
 
 result<std::shared_ptr<constraint>> constraint::make(compiled c, std::shared_ptr<terminal_views> views,
-                                               std::vector<token_id> ending) {
+                                                     std::vector<token_id> ending) {
   auto& r = *c.grammar;
   if (r.leading_space() && views->trie().leading_space()) add_leading_space(r);
+  r.regex().set_plain_characters(one_of(r.regex(), token_trie::plain()));
   auto symbols = make_symbols(r, views->trie(), ending);
   if (!symbols) return symbols.error();
   auto pool = r.share_regex();
   if (pool->exhausted()) {
-    const auto why = pool->failure().empty() ? "its regular expressions need too many states" : pool->failure();
+    const auto why =
+        pool->failure().empty() ? "its regular expressions need too many states" : pool->failure();
     return bad_param("", "the constraint is too large: {}", why);
   }
   return std::shared_ptr<constraint>(new constraint(std::move(*symbols), std::move(pool), std::move(views)));
 }
 
-constraint::constraint(symbol_table symbols, std::shared_ptr<regex_pool> pool, std::shared_ptr<terminal_views> views)
+constraint::constraint(symbol_table symbols, std::shared_ptr<regex_pool> pool,
+                       std::shared_ptr<terminal_views> views)
     : symbols_(std::move(symbols)), pool_(std::move(pool)), views_(std::move(views)), stacks_(symbols_) {
   configs_.push({});  // dead
   configs_.push({});  // failed

@@ -1,16 +1,18 @@
-// constraint.h — a constraint over one vocabulary: what may come after a text, byte by byte and token by token.
+// constraint.h — a constraint over one vocabulary: what may come after a text, byte by byte and token by
+// token.
 //
 // A `config` is an interned set of heads (stacks.h): all readings of the text so far. Walking, masks and what
 // they are made of are remembered, and shared by all jobs with this constraint.
 //
 // Invariants:
 // 1. What a config allows depends on its text alone, never on who walked before (docs/architecture.md, P1).
-// 2. From each live config but the failed one some text leads to an end. So a mask is empty only where the text
+// 2. From each live config but the failed one some text leads to an end. So a mask is empty only where the
+// text
 //    must end.
 // 3. A config's id never changes its meaning; config 0 is dead, config 1 has failed.
 //
-// Thread safety: any thread. Reads of what is remembered take no lock; what is not there is made under a mutex,
-// one transition at a time. Masks are made without it.
+// Thread safety: any thread. Reads of what is remembered take no lock; what is not there is made under a
+// mutex, one transition at a time. Masks are made without it.
 #pragma once
 
 #include <atomic>
@@ -40,7 +42,7 @@ class constraint {
   // `ending`: the tokens that end a text. They belong to no mask: who draws adds them where the text may end.
   // Errors: invalid_param with an empty `param`, as make_symbols() says.
   static result<std::shared_ptr<constraint>> make(compiled, std::shared_ptr<terminal_views>,
-                                               std::vector<token_id> ending = {});
+                                                  std::vector<token_id> ending = {});
 
   config_id start() const { return start_; }
   bool may_end(config_id c) const { return configs_[c].may_end; }
@@ -58,8 +60,8 @@ class constraint {
   // The same by its definition: every token's bytes, one by one, from the config. For tests.
   token_mask mask_by_definition(config_id);
 
-  // A shortest text that leads from the config to an end. nullopt: longer than `max_bytes`, or it needs a token
-  // that has no text.
+  // A shortest text that leads from the config to an end. nullopt: longer than `max_bytes`, or it needs a
+  // token that has no text.
   std::optional<std::string> completion(config_id, std::size_t max_bytes = std::size_t{1} << 16);
 
   const token_trie& trie() const { return views_->trie(); }

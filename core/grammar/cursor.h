@@ -38,8 +38,8 @@ class cursor {
   std::size_t tokens() const { return trail_.size() - 1; }
   bool may_end() const { return constraint_->may_end(at()); }
   bool must_end() const { return constraint_->must_end(at()); }
-  // The tokens that may come, without ending ones; lives as long as the constraint. nullptr: the constraint has
-  // failed. Safe in any thread while the cursor stays.
+  // The tokens that may come, without ending ones; lives as long as the constraint. nullptr: the constraint
+  // has failed. Safe in any thread while the cursor stays.
   const token_mask* mask() const { return constraint_->mask(at()); }
 
   // The constraint is too ambiguous, or has too many states: over().failure() says which.

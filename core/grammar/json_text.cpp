@@ -43,9 +43,12 @@ regex_id json_text::space() {
 regex_id json_text::make_space() {
   auto& pool = rules_.regex();
   switch (space_) {
-    case json_space::compact: return regex_pool::empty;
-    case json_space::any: return pool.any_number(set_of(pool, " \t\r\n"));
-    case json_space::bounded: break;
+    case json_space::compact:
+      return regex_pool::empty;
+    case json_space::any:
+      return pool.any_number(set_of(pool, " \t\r\n"));
+    case json_space::bounded:
+      break;
   }
   const auto line_end = pool.concat(pool.maybe(pool.byte('\r')), pool.byte('\n'));
   const auto indented = pool.concat(line_end, pool.repeat(set_of(pool, " \t"), 0, most_indent));

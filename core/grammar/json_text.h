@@ -1,8 +1,8 @@
 // json_text.h — the pieces of JSON texts that constraints generate: white space, strings, numbers, any value.
 //
 // Strings: raw UTF-8, short escapes, \/, \u00XX for control characters, any \uXXXX that is no surrogate, and
-// pairs of surrogates. Numbers: at most 64 digits before and after the point, 5 in the exponent. No white space
-// before and after the text.
+// pairs of surrogates. Numbers: at most 64 digits before and after the point, 5 in the exponent. No white
+// space before and after the text.
 //
 // Thread safety: none; one thread builds, as rules.h says.
 #pragma once
@@ -26,14 +26,14 @@ class json_text {
   json_text(rules& r, json_space space) : rules_(r), space_(space) {}
 
   // Languages (of rules.regex()).
-  regex_id space();                 // white space at one place; compact: the empty text
-  regex_id string_character();      // one character of a free string, in any spelling
-  regex_id string();                // a free string with its quotes
+  regex_id space();                                       // white space at one place; compact: the empty text
+  regex_id string_character();                            // one character of a free string, in any spelling
+  regex_id string();                                      // a free string with its quotes
   regex_id string(std::uint32_t min, std::uint32_t max);  // the same with a counted number of characters
   // A string whose content is of `content`, a language in spelling::json_string.
   regex_id string_of(regex_id content);
-  regex_id number();                // any
-  regex_id integer();               // without fraction and exponent, no -0
+  regex_id number();   // any
+  regex_id integer();  // without fraction and exponent, no -0
   regex_id boolean();
 
   // Parts. `prefix` and `suffix` spaces are not in them but where said.
@@ -59,7 +59,7 @@ class json_text {
   rules& rules_;
   json_space space_;
   regex_id space_language_ = regex_pool::nothing, character_ = regex_pool::nothing;  // made once
-  std::vector<level> levels_;  // index: depth
+  std::vector<level> levels_;                                                        // index: depth
 };
 
 }  // namespace weir::core::grammar

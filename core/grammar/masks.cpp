@@ -1,8 +1,8 @@
 // The masks of a grammar.
 //
-// A token is allowed where its bytes keep some reading alive. For a head in the middle of a terminal these are
-// the tokens that stay inside the terminal, which the tokenizer remembers (terminal_views.h), and those that
-// leave it and go on in what follows, which are found by a walk over what is left of them.
+// A token is allowed where its bytes keep some reading alive. For a head in the middle of a terminal these
+// are the tokens that stay inside the terminal, which the tokenizer remembers (terminal_views.h), and those
+// that leave it and go on in what follows, which are found by a walk over what is left of them.
 #include <algorithm>
 
 #include "core/grammar/constraint.h"
@@ -55,8 +55,10 @@ void constraint::add_head(token_mask& out, const head& h) {
   }
   const auto view = views_->view(*pool_, h.state);
   out.cost += view->cost;
-  if (view->inside.listed()) out.set(view->inside.listed_ids());
-  else out.set_words(view->inside.words());
+  if (view->inside.listed())
+    out.set(view->inside.listed_ids());
+  else
+    out.set_words(view->inside.words());
   if (view->leave && view->leave->size() == 1) return;  // no token goes on behind the terminal
   config_id behind = dead;
   {

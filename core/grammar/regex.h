@@ -1,11 +1,11 @@
 // regex.h — reads regular expressions: ECMA-262 with the flag u, to what is regular in it.
 //
-// Supported: literals, `.`, classes, \d \w \s and capitals, \xHH \uHHHH \u{…} \cX \t \n \r \f \v \0, \p{…} for
-// general categories and scripts, groups of every spelling, (?i) and (?s) also for a group, * + ? {m,n} greedy
-// or lazy, ^ and $ anywhere, \b \B, and look-ahead at the start of an anchored branch. Besides, escapes that
-// the flag u forbids and people write: an escaped punctuation character, and \a \e \A \z \Z as other engines
-// read them. Refused by name, with the offset: back-references, look-behind, look-ahead elsewhere, (?m),
-// recursion, atomic groups and possessive quantifiers, nesting over 200.
+// Supported: literals, `.`, classes, \d \w \s and capitals, \xHH \uHHHH \u{…} \cX \t \n \r \f \v \0, \p{…}
+// for general categories and scripts, groups of every spelling, (?i) and (?s) also for a group, * + ? {m,n}
+// greedy or lazy, ^ and $ anywhere, \b \B, and look-ahead at the start of an anchored branch. Besides,
+// escapes that the flag u forbids and people write: an escaped punctuation character, and \a \e \A \z \Z as
+// other engines read them. Refused by name, with the offset: back-references, look-behind, look-ahead
+// elsewhere, (?m), recursion, atomic groups and possessive quantifiers, nesting over 200.
 //
 // Thread safety: pure functions; any thread.
 #pragma once

@@ -94,8 +94,8 @@ fragment fragments::concat(const fragment& x, const fragment& y) {
   return out;
 }
 
-// A border that is demanded between two repetitions depends on both, so repetitions are multiplied out, as many
-// as can be.
+// A border that is demanded between two repetitions depends on both, so repetitions are multiplied out, as
+// many as can be.
 std::optional<fragment> fragments::repeat(const fragment& x, std::uint32_t min, std::uint32_t max) {
   if (x.is_plain()) return fragment::plain(pool_.repeat(x.at(demand::any, demand::any), min, max));
   bool edges_alone = true;
@@ -129,8 +129,8 @@ fragment fragments::repeat_between_edges(const fragment& x, std::uint32_t min, s
   auto& both = out.at(demand::edge, demand::edge);
   if (min <= 1 || fills) both = alone;
   if (max >= 2)
-    both = pool_.either(
-        both, pool_.concat(first, pool_.concat(inner_beside(2, fills_first || fills_last), last)));
+    both = pool_.either(both,
+                        pool_.concat(first, pool_.concat(inner_beside(2, fills_first || fills_last), last)));
   return out;
 }
 

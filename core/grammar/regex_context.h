@@ -47,9 +47,9 @@ class fragments {
   // nullopt: a repetition with \b or \B inside that may occur more than `most_borders` times.
   static constexpr std::uint32_t most_borders = 16;
   std::optional<fragment> repeat(const fragment&, std::uint32_t min, std::uint32_t max);
-  static fragment beginning();      // ^
-  static fragment end();            // $
-  static fragment word_border();    // \b
+  static fragment beginning();       // ^
+  static fragment end();             // $
+  static fragment word_border();     // \b
   static fragment no_word_border();  // \B
 
   // The texts that the fragment matches from beginning to end.

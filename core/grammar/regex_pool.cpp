@@ -140,7 +140,8 @@ bool regex_pool::flatten(kind what, std::vector<regex_id>& members) const {
     else
       out.push_back(m);
   }
-  std::sort(out.begin(), out.end(), [&](regex_id x, regex_id y) { return before(nodes_[x].print, nodes_[y].print); });
+  std::sort(out.begin(), out.end(),
+            [&](regex_id x, regex_id y) { return before(nodes_[x].print, nodes_[y].print); });
   out.erase(std::unique(out.begin(), out.end()), out.end());
   members = std::move(out);
   return !members.empty();
@@ -200,7 +201,8 @@ regex_id regex_pool::both_of(std::vector<regex_id> members) {
   if (members.empty()) return anything;
   if (members.size() == 1) return members[0];
   if (std::find(members.begin(), members.end(), regex_id{empty}) != members.end()) {
-    const bool all = std::all_of(members.begin(), members.end(), [&](regex_id m) { return nodes_[m].nullable; });
+    const bool all =
+        std::all_of(members.begin(), members.end(), [&](regex_id m) { return nodes_[m].nullable; });
     return all ? empty : nothing;
   }
   node n;
@@ -286,7 +288,8 @@ regex_id regex_pool::literals(std::vector<std::string> texts) {
   };
   std::string_view last;
   for (const auto& text : texts) {
-    const auto shared = std::mismatch(last.begin(), last.end(), text.begin(), text.end()).first - last.begin();
+    const auto shared =
+        std::mismatch(last.begin(), last.end(), text.begin(), text.end()).first - last.begin();
     close(last, static_cast<std::size_t>(shared));
     open.resize(text.size() + 1);
     open.back().push_back(empty);
@@ -308,6 +311,8 @@ regex_id regex_pool::either(regex_id a, regex_id b) { return either_of({a, b}); 
 regex_id regex_pool::either(std::span<const regex_id> all) { return either_of({all.begin(), all.end()}); }
 regex_id regex_pool::both(regex_id a, regex_id b) { return both_of({a, b}); }
 regex_id regex_pool::complement(regex_id r) { return complement_of(r); }
-regex_id regex_pool::repeat(regex_id r, std::uint32_t min, std::uint32_t max) { return repeat_of(r, min, max); }
+regex_id regex_pool::repeat(regex_id r, std::uint32_t min, std::uint32_t max) {
+  return repeat_of(r, min, max);
+}
 
 }  // namespace weir::core::grammar

@@ -57,15 +57,15 @@ class regex_pool {
   regex_pool& operator=(const regex_pool&) = delete;
 
   // Operations.
-  regex_id bytes(const byte_set&);                         // one byte of the set
+  regex_id bytes(const byte_set&);  // one byte of the set
   regex_id byte(unsigned char b);
-  regex_id literal(std::string_view);                      // exactly these bytes
-  regex_id literals(std::vector<std::string>);             // one of these; shared beginnings become a tree
+  regex_id literal(std::string_view);           // exactly these bytes
+  regex_id literals(std::vector<std::string>);  // one of these; shared beginnings become a tree
   regex_id concat(regex_id, regex_id);
   regex_id concat(std::span<const regex_id>);
-  regex_id either(regex_id, regex_id);                     // union
-  regex_id either(std::span<const regex_id>);              // of none: nothing
-  regex_id both(regex_id, regex_id);                       // intersection
+  regex_id either(regex_id, regex_id);         // union
+  regex_id either(std::span<const regex_id>);  // of none: nothing
+  regex_id both(regex_id, regex_id);           // intersection
   regex_id complement(regex_id);
   regex_id repeat(regex_id, std::uint32_t min, std::uint32_t max);  // REQUIRES: min <= max
   regex_id maybe(regex_id r) { return repeat(r, 0, 1); }
@@ -105,6 +105,19 @@ class regex_pool {
   };
   shortest_text shortest(regex_id r, std::size_t max_bytes);
 
+  // Whether the term is a counted loop over characters of a set and nothing of what follows the loop begins
+  // with one: its texts begin with at most `max` of them, one a repetition, and the empty text is not among
+  // them. So of strings of these characters exactly those with at most `max` may begin a text.
+  // `characters`: the language of one character, made while the pool was built. Safe in any thread.
+  struct character_loop {
+    bool found = false;
+    std::uint32_t max = 0;
+  };
+  character_loop loop_over(regex_id r, regex_id characters);
+  // A language that the walk finds again (token_trie::plain()); `nothing` where none was set.
+  void set_plain_characters(regex_id r) { plain_characters_ = r; }
+  regex_id plain_characters() const { return plain_characters_; }
+
   // The same language as far as the next `horizon` bytes can tell: counts above the horizon are cut. Terms
   // below intersections and complements stay as they are. Safe in any thread.
   regex_id within(regex_id r, std::uint32_t horizon);
@@ -117,16 +130,16 @@ class regex_pool {
   struct node {
     kind what = kind::nothing;
     bool nullable = false;
-    bool plain = true;     // without intersection and complement: live unless it is `nothing`
-    bool counted = false;  // `within` may change it
-    std::uint16_t depth = 0;             // of the recursion that a derivative needs
-    regex_id a = 0, b = 0;               // concat: its parts; complement, repeat: a; bytes: a is the set's index
-    std::uint32_t min = 0, max = 0;      // repeat
-    std::vector<regex_id> members;       // either, both: sorted by print
+    bool plain = true;               // without intersection and complement: live unless it is `nothing`
+    bool counted = false;            // `within` may change it
+    std::uint16_t depth = 0;         // of the recursion that a derivative needs
+    regex_id a = 0, b = 0;           // concat: its parts; complement, repeat: a; bytes: a is the set's index
+    std::uint32_t min = 0, max = 0;  // repeat
+    std::vector<regex_id> members;   // either, both: sorted by print
     regex_print print;
     std::atomic<life> alive{life::unknown};
-    std::atomic<std::uint32_t> partition{0};             // 1 + index in partitions_; 0: not known yet
-    std::atomic<std::atomic<regex_id>*> next{nullptr};   // the row, once it is made
+    std::atomic<std::uint32_t> partition{0};            // 1 + index in partitions_; 0: not known yet
+    std::atomic<std::atomic<regex_id>*> next{nullptr};  // the row, once it is made
 
     node() = default;
     node& operator=(node&& o) noexcept;
@@ -162,6 +175,7 @@ class regex_pool {
   struct tables;
   std::unique_ptr<tables> tables_;
   std::uint32_t max_nodes_;
+  regex_id plain_characters_ = nothing;
   std::string failure_;
   std::atomic<bool> exhausted_{false};
 };

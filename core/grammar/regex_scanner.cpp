@@ -80,10 +80,14 @@ std::optional<regex_scanner::count> regex_scanner::braces() const {
 
 std::optional<regex_scanner::count> regex_scanner::quantifier() {
   std::optional<count> out;
-  if (take('*')) out = count{0, unbounded};
-  else if (take('+')) out = count{1, unbounded};
-  else if (take('?')) out = count{0, 1};
-  else if (peek() == '{' && (out = braces())) at_ = text_.find('}', at_) + 1;
+  if (take('*'))
+    out = count{0, unbounded};
+  else if (take('+'))
+    out = count{1, unbounded};
+  else if (take('?'))
+    out = count{0, 1};
+  else if (peek() == '{' && (out = braces()))
+    at_ = text_.find('}', at_) + 1;
   if (!out) return out;
   if (!take('?') && peek() == '+') refuse("a possessive quantifier");
   if (at_quantifier()) refuse("a quantifier behind a quantifier");
@@ -96,7 +100,8 @@ char32_t regex_scanner::raw_character() {
   char32_t c = static_cast<unsigned char>(text_[at_]);
   if (step.size > 1) {
     c &= 0x7Fu >> step.size;
-    for (std::size_t i = 1; i < step.size; ++i) c = c << 6 | (static_cast<unsigned char>(text_[at_ + i]) & 0x3Fu);
+    for (std::size_t i = 1; i < step.size; ++i)
+      c = c << 6 | (static_cast<unsigned char>(text_[at_ + i]) & 0x3Fu);
   }
   at_ += step.size;
   return c;
@@ -164,23 +169,40 @@ code_points regex_scanner::escape(bool in_class, std::optional<char32_t>& single
   if (static_cast<unsigned char>(peek()) >= 0x80) return one(raw_character());
   const char c = text_[at_++];
   switch (c) {
-    case 'd': return ecma_digits();
-    case 'D': return ecma_digits().negated();
-    case 'w': return ecma_word();
-    case 'W': return ecma_word().negated();
-    case 's': return ecma_space();
-    case 'S': return ecma_space().negated();
-    case 'p': return named_property(false);
-    case 'P': return named_property(true);
-    case 't': return one('\t');
-    case 'n': return one('\n');
-    case 'r': return one('\r');
-    case 'f': return one('\f');
-    case 'v': return one('\v');
-    case 'a': return one('\a');
-    case 'e': return one(0x1B);
-    case 'x': return one(hex(2));
-    case 'u': return one(unicode_escape());
+    case 'd':
+      return ecma_digits();
+    case 'D':
+      return ecma_digits().negated();
+    case 'w':
+      return ecma_word();
+    case 'W':
+      return ecma_word().negated();
+    case 's':
+      return ecma_space();
+    case 'S':
+      return ecma_space().negated();
+    case 'p':
+      return named_property(false);
+    case 'P':
+      return named_property(true);
+    case 't':
+      return one('\t');
+    case 'n':
+      return one('\n');
+    case 'r':
+      return one('\r');
+    case 'f':
+      return one('\f');
+    case 'v':
+      return one('\v');
+    case 'a':
+      return one('\a');
+    case 'e':
+      return one(0x1B);
+    case 'x':
+      return one(hex(2));
+    case 'u':
+      return one(unicode_escape());
     case 'c':
       if (!is_letter(peek()) || done()) refuse_at(at, "\\c without a letter");
       return one(static_cast<char32_t>(text_[at_++] & 0x1F));
@@ -190,8 +212,10 @@ code_points regex_scanner::escape(bool in_class, std::optional<char32_t>& single
     case 'b':
       if (in_class) return one('\b');
       break;
-    case 'k': refuse_at(at, "a back-reference");
-    default: break;
+    case 'k':
+      refuse_at(at, "a back-reference");
+    default:
+      break;
   }
   if (c >= '1' && c <= '9') refuse_at(at, "a back-reference");
   if (is_letter(c)) refuse_at(at, std::string("the escape \\") + c);
@@ -244,12 +268,18 @@ void regex_scanner::group_name() {
 void regex_scanner::flags_of_group(bool& ignore_case, bool& dot_all) {
   bool on = true;
   for (; more() && peek() != ':' && peek() != ')'; ++at_) {
-    if (peek() == '-' && on) on = false;
-    else if (peek() == 'i') ignore_case = on;
-    else if (peek() == 's') dot_all = on;
-    else if (peek() == 'u' && on) continue;
-    else if (is_letter(peek())) refuse(std::string("the flag (?") + peek() + ")");
-    else refuse("this kind of group");
+    if (peek() == '-' && on)
+      on = false;
+    else if (peek() == 'i')
+      ignore_case = on;
+    else if (peek() == 's')
+      dot_all = on;
+    else if (peek() == 'u' && on)
+      continue;
+    else if (is_letter(peek()))
+      refuse(std::string("the flag (?") + peek() + ")");
+    else
+      refuse("this kind of group");
   }
 }
 

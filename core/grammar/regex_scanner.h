@@ -48,13 +48,13 @@ class regex_scanner {
   void flags_of_group(bool& ignore_case, bool& dot_all);
 
  private:
-  char32_t raw_character();                  // one UTF-8 character of the expression
+  char32_t raw_character();  // one UTF-8 character of the expression
   code_points escape(bool in_class, std::optional<char32_t>& single);  // behind the backslash
-  code_points named_property(bool negated);  // behind \p or \P
+  code_points named_property(bool negated);                            // behind \p or \P
   char32_t hex(std::size_t digits);
-  char32_t unicode_escape();                 // behind \u; may be a surrogate
+  char32_t unicode_escape();  // behind \u; may be a surrogate
   std::optional<std::uint32_t> number();
-  std::optional<count> braces() const;       // {m}, {m,}, {m,n} here; does not move
+  std::optional<count> braces() const;  // {m}, {m,}, {m,n} here; does not move
 
   std::string_view text_;
   std::size_t at_ = 0;

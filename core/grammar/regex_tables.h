@@ -14,8 +14,9 @@ struct hash_print {
 
 struct regex_pool::tables {
   std::unordered_map<regex_print, regex_id, hash_print> by_print;
-  std::unordered_map<std::string, std::uint32_t> partitions;   // by the 256 classes
-  std::unordered_map<std::uint64_t, regex_id> cut;             // horizon << 32 | term
+  std::unordered_map<std::string, std::uint32_t> partitions;  // by the 256 classes
+  std::unordered_map<std::uint64_t, regex_id> cut;            // horizon << 32 | term
+  std::unordered_map<std::uint64_t, bool> loops;  // body << 32 | rest: whether loop_over() finds it
   std::vector<row> rows;
 };
 

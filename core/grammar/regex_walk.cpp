@@ -91,9 +91,12 @@ regex_id regex_pool::transition(regex_id r, unsigned char b) {
   const auto& to = nodes_[d];
   if (to.plain) return d;
   switch (to.alive.load(std::memory_order_relaxed)) {
-    case life::live: return d;
-    case life::dead: return nothing;
-    default: return slow_transition(r, b);
+    case life::live:
+      return d;
+    case life::dead:
+      return nothing;
+    default:
+      return slow_transition(r, b);
   }
 }
 
@@ -207,8 +210,8 @@ const regex_pool::byte_classes& regex_pool::classes(regex_id r) {
 
 // ---- emptiness ----
 
-// Breadth first over derivatives, to the first term that is known to be live. Then every term on the way there
-// is live; if there is none, every term that was reached is dead.
+// Breadth first over derivatives, to the first term that is known to be live. Then every term on the way
+// there is live; if there is none, every term that was reached is dead.
 bool regex_pool::search_life(regex_id r) {
   const auto known = [&](regex_id x) {
     const auto& n = nodes_[x];
@@ -299,6 +302,26 @@ regex_pool::shortest_text regex_pool::shortest(regex_id r, std::size_t max_bytes
     layer = std::move(next);
   }
   return out;
+}
+
+// ---- loops over characters ----
+
+regex_pool::character_loop regex_pool::loop_over(regex_id r, regex_id characters) {
+  while (nodes_[r].what == kind::concat && nodes_[nodes_[r].a].what == kind::concat) r = nodes_[r].a;
+  const auto& n = nodes_[r];
+  if (n.what != kind::concat || nodes_[n.a].what != kind::repeat || nodes_[n.b].nullable) return {};
+  const auto body = nodes_[n.a].a, rest = n.b;
+  const character_loop found{true, nodes_[n.a].max};
+  const std::lock_guard lock(mutex_);
+  const auto [at, is_new] = tables_->loops.try_emplace(std::uint64_t{body} << 32 | rest, false);
+  if (is_new) {
+    const auto two = concat_of(characters, repeat_of(characters, 1, unbounded));
+    const bool each = !search_life(both_of({characters, complement_of(body)}));
+    const bool one_a_time = !search_life(both_of({body, two}));
+    const bool ends_it = !search_life(both_of({rest, concat_of(characters, anything)}));
+    at->second = each && one_a_time && ends_it && !exhausted();
+  }
+  return at->second ? found : character_loop{};
 }
 
 // ---- counts above a horizon ----

@@ -1,17 +1,20 @@
 // rules.h — the one form of a constraint that every front end writes: JSON Schema, regular expressions, lists
 // of choices, grammars.
 //
-// A constraint is a context-free grammar. Its terminals are regular languages of bytes (regex_pool.h) and sets
-// of token ids. What it means: the text is allowed where some derivation spells it, every reading is kept, and
-// no terminal is matched longest. So a grammar may be ambiguous, left-recursive, and nullable anywhere.
+// A constraint is a context-free grammar. Its terminals are regular languages of bytes (regex_pool.h) and
+// sets of token ids. What it means: the text is allowed where some derivation spells it, every reading is
+// kept, and no terminal is matched longest. So a grammar may be ambiguous, left-recursive, and nullable
+// anywhere.
 //
 // What front ends may assume:
 // - Two equal parts have one id. Parts and rules belong to their `rules` object.
 // - Nothing here fails. Sizes that are passed are told by failure(), which is looked at once, at the end.
 // - A count of repeat() is a counter: {0,1000000} costs what {0,1} costs. The same holds for
 //   regex_pool::repeat().
-// - A terminal is matched as a whole unit of text whose automaton is shared between jobs and constraints. Make
-//   one terminal of what belongs together and occurs everywhere (a whole JSON string with its quotes, a number,
+// - A terminal is matched as a whole unit of text whose automaton is shared between jobs and constraints.
+// Make
+//   one terminal of what belongs together and occurs everywhere (a whole JSON string with its quotes, a
+//   number,
 //   `"name":` with its space) and do not put a whole object into one terminal: what a tokenizer's vocabulary
 //   can do inside a terminal is remembered by the terminal.
 // - Rules that nothing can satisfy may be written; they are cut out when the grammar is compiled. A root that
@@ -55,20 +58,21 @@ class rules {
   const regex_pool& regex() const { return *pool_; }
 
   // Parts.
-  part_id terminal(regex_id language);            // of regex()
-  part_id literal(std::string_view bytes);        // terminal(regex().literal(bytes))
-  part_id tokens(std::vector<token_name> which);  // exactly one token, one of these
+  part_id terminal(regex_id language);                 // of regex()
+  part_id literal(std::string_view bytes);             // terminal(regex().literal(bytes))
+  part_id tokens(std::vector<token_name> which);       // exactly one token, one of these
   part_id no_token_of(std::vector<token_name> which);  // exactly one token, none of these and no ending token
   part_id sequence(std::span<const part_id> parts);
   part_id sequence(std::initializer_list<part_id> parts) { return sequence(std::span(parts)); }
-  part_id choice(std::span<const part_id> parts);      // of none: nothing
+  part_id choice(std::span<const part_id> parts);  // of none: nothing
   part_id choice(std::initializer_list<part_id> parts) { return choice(std::span(parts)); }
   part_id repeat(part_id, std::uint32_t min, std::uint32_t max);  // `unbounded` as max; REQUIRES: min <= max
   part_id maybe(part_id p) { return repeat(p, 0, 1); }
   part_id any_number(part_id p) { return repeat(p, 0, unbounded); }
   part_id call(rule_id);
 
-  // Rules. `where`: the place in the client's constraint, for messages: a JSON pointer, or "line 3, column 5".
+  // Rules. `where`: the place in the client's constraint, for messages: a JSON pointer, or "line 3, column
+  // 5".
   rule_id declare(std::string where);
   void define(rule_id, part_id);  // REQUIRES: not defined yet
   bool defined(rule_id r) const { return rules_[r].defined; }
@@ -89,9 +93,9 @@ class rules {
   enum class kind : std::uint8_t { nothing, empty, terminal, tokens, sequence, choice, repeat, call };
   struct part {
     kind what = kind::nothing;
-    std::uint32_t ref = 0;            // terminal: regex_id; tokens: index for token_set(); call: rule_id; repeat: part
-    std::uint32_t min = 0, max = 0;   // repeat
-    std::vector<part_id> parts;       // sequence, choice
+    std::uint32_t ref = 0;  // terminal: regex_id; tokens: index for token_set(); call: rule_id; repeat: part
+    std::uint32_t min = 0, max = 0;  // repeat
+    std::vector<part_id> parts;      // sequence, choice
   };
   struct token_set_names {
     std::vector<token_name> names;

@@ -121,8 +121,8 @@ class expander {
       if (e.below & of_group) visit(e.below & ~of_group);
   }
 
-  // Interns by content every group whose groups below have nodes. What is left has itself below it, or a group
-  // that has.
+  // Interns by content every group whose groups below have nodes. What is left has itself below it, or a
+  // group that has.
   void name_nodes() {
     intern_what_can_be();
     std::vector<bool> cyclic(groups_.size());

@@ -2,10 +2,11 @@
 //
 // A stack node is a set of entries. An entry says: go on at this dot, so many times at least and at most, and
 // when the dot's sequence is over, go on as the node below says. Sets of stacks are one node, so ambiguity
-// merges. This is Earley's algorithm with rows shared by content (J. Earley, «An Efficient Context-Free Parsing
-// Algorithm», 1970) in the form of a graph of stacks (M. Tomita, «Efficient Parsing for Natural Language»,
-// 1986): an Earley item's origin is the node below. What it gains:
-// - A call at the end of a sequence pushes nothing: the node of the caller takes its place (J. Leo, «A general
+// merges. This is Earley's algorithm with rows shared by content (J. Earley, «An Efficient Context-Free
+// Parsing Algorithm», 1970) in the form of a graph of stacks (M. Tomita, «Efficient Parsing for Natural
+// Language», 1986): an Earley item's origin is the node below. What it gains:
+// - A call at the end of a sequence pushes nothing: the node of the caller takes its place (J. Leo, «A
+// general
 //   context-free parsing algorithm running in linear time on every LR(k) grammar…», 1991). Lists that recurse
 //   to the right do not grow.
 // - Left recursion needs no rewriting: a rule that calls itself first makes a node that has itself below it.
@@ -69,7 +70,9 @@ class stack_store {
   // What a node leads to; makes it where it is not known yet, which writes.
   const expansion& expand(stack_id);
   // nullptr: not known yet. Reads.
-  const expansion* known_expansion(stack_id s) const { return nodes_[s].expanded.load(std::memory_order_acquire); }
+  const expansion* known_expansion(stack_id s) const {
+    return nodes_[s].expanded.load(std::memory_order_acquire);
+  }
   const std::vector<stack_entry>& entries(stack_id s) const { return nodes_[s].entries; }
   // The same stack as far as the next `horizon` bytes can tell: counts above it are cut. Writes.
   stack_id within(stack_id, std::uint32_t horizon);

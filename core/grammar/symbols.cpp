@@ -47,15 +47,24 @@ class part_facts {
       return std::any_of(x.parts.begin(), x.parts.end(), [&](part_id y) { return fact[y]; });
     };
     switch (x.what) {
-      case part_kind::nothing: break;
-      case part_kind::empty: can = can_be_empty = true; break;
+      case part_kind::nothing:
+        break;
+      case part_kind::empty:
+        can = can_be_empty = true;
+        break;
       case part_kind::terminal:
         can = languages_[p] != regex_pool::nothing;
         can_be_empty = can && rules_.regex().nullable(languages_[p]);
         break;
-      case part_kind::tokens: can = true; break;
-      case part_kind::sequence: can = all(productive_), can_be_empty = all(nullable_); break;
-      case part_kind::choice: can = any(productive_), can_be_empty = any(nullable_); break;
+      case part_kind::tokens:
+        can = true;
+        break;
+      case part_kind::sequence:
+        can = all(productive_), can_be_empty = all(nullable_);
+        break;
+      case part_kind::choice:
+        can = any(productive_), can_be_empty = any(nullable_);
+        break;
       case part_kind::repeat:
         can = x.min == 0 || productive_[x.ref];
         can_be_empty = x.min == 0 || nullable_[x.ref];
@@ -248,7 +257,8 @@ class symbol_maker {
 
 }  // namespace
 
-result<symbol_table> make_symbols(const rules& r, const token_trie& trie, const std::vector<token_id>& ending) {
+result<symbol_table> make_symbols(const rules& r, const token_trie& trie,
+                                  const std::vector<token_id>& ending) {
   return symbol_maker(r, trie, ending).make();
 }
 

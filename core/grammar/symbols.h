@@ -1,7 +1,8 @@
 // symbols.h — rules, as the walk over stacks reads them: symbols, and what may stand behind each.
 //
-// A `dot` is a place in a sequence: the symbol that comes there, how often, and the dot behind it. Equal ends of
-// sequences are one dot. Symbols that nothing satisfies are not here: the alternatives with them are cut out.
+// A `dot` is a place in a sequence: the symbol that comes there, how often, and the dot behind it. Equal ends
+// of sequences are one dot. Symbols that nothing satisfies are not here: the alternatives with them are cut
+// out.
 //
 // Thread safety: immutable once made; any thread.
 #pragma once
@@ -25,9 +26,9 @@ inline constexpr dot_id dot_accept = 1;  // the text may end
 struct symbol {
   enum class kind : std::uint8_t { rule, terminal, tokens } what = kind::rule;
   bool nullable = false;
-  regex_id language = 0;              // terminal
-  std::uint32_t set = 0;              // tokens: index in token_sets
-  std::vector<dot_id> alternatives;   // rule: where each begins
+  regex_id language = 0;             // terminal
+  std::uint32_t set = 0;             // tokens: index in token_sets
+  std::vector<dot_id> alternatives;  // rule: where each begins
 };
 
 struct dot {
@@ -38,8 +39,8 @@ struct dot {
 
 struct symbol_table {
   std::vector<symbol> symbols;
-  std::vector<dot> dots;               // the first two are dot_end and dot_accept
-  dot_id start = dot_end;              // of the root's sequence
+  std::vector<dot> dots;                          // the first two are dot_end and dot_accept
+  dot_id start = dot_end;                         // of the root's sequence
   std::vector<std::vector<token_id>> token_sets;  // sorted ids that are allowed
 };
 

@@ -5,7 +5,7 @@
 namespace weir::core::grammar {
 namespace {
 
-constexpr std::size_t most_leftovers = 65'536;          // nodes that a view's leftovers are made of
+constexpr std::size_t most_leftovers = 65'536;            // nodes that a view's leftovers are made of
 constexpr std::size_t most_chosen_leftovers = 2'000'000;  // the same for certain first bytes
 
 }  // namespace
@@ -56,9 +56,13 @@ std::shared_ptr<const terminal_view> terminal_views::leftovers(regex_pool& pool,
 
 // A walk over the tree of tokens along the terminal's automaton.
 terminal_view terminal_views::make(regex_pool& pool, regex_id state, const byte_set* first) const {
-  const auto& tree = trie_->tree();
   terminal_view out;
-  out.inside = token_mask(trie_->vocab_size());
+  // In a string most tokens are characters of the string's loop; only the others need the walk.
+  const auto plain = pool.plain_characters();
+  const auto loop =
+      plain == regex_pool::nothing ? regex_pool::character_loop{} : pool.loop_over(state, plain);
+  const auto& tree = loop.found ? trie_->others() : trie_->tree();
+  out.inside = loop.found && !first ? trie_->plain_upto(loop.max) : token_mask(trie_->vocab_size());
   std::vector<std::uint32_t> leaves;  // nodes at which the terminal may be over, with some below them
   std::vector<regex_id> path(tree.max_depth() + 1, regex_pool::nothing);
   path[0] = state;

@@ -1,7 +1,7 @@
 // terminal_views.h — what a vocabulary can do inside a terminal, remembered for all grammars of a tokenizer.
 //
-// From a state of a terminal some tokens stay inside: after all their bytes the terminal may still go on, or be
-// over. Others leave it: the terminal may be over after some of their bytes, and what is left of the token
+// From a state of a terminal some tokens stay inside: after all their bytes the terminal may still go on, or
+// be over. Others leave it: the terminal may be over after some of their bytes, and what is left of the token
 // belongs to what follows in the grammar. Both depend on the state and the vocabulary alone, so they are made
 // once and named by the state's print.
 //

@@ -55,8 +55,8 @@ class token_mask {
     return i < vocab_size_ && (words_[i / 32] >> (i % 32) & 1) != 0;
   }
   bool listed() const { return words_.empty(); }
-  std::span<const token_id> listed_ids() const { return ids_; }           // REQUIRES: listed()
-  std::span<const std::uint32_t> words() const { return words_; }         // REQUIRES: !listed()
+  std::span<const token_id> listed_ids() const { return ids_; }    // REQUIRES: listed()
+  std::span<const std::uint32_t> words() const { return words_; }  // REQUIRES: !listed()
   std::vector<token_id> ids() const {
     if (listed()) return ids_;
     std::vector<token_id> out;
@@ -68,9 +68,11 @@ class token_mask {
   // Writes one bit a token, bit i % 32 of word i / 32. REQUIRES: `row` has a word for each 32 tokens.
   void write(std::span<std::uint32_t> row) const {
     std::fill(row.begin(), row.end(), 0);
-    if (!listed()) std::copy(words_.begin(), words_.end(), row.begin());
+    if (!listed())
+      std::copy(words_.begin(), words_.end(), row.begin());
     else
-      for (const auto id : ids_) row[static_cast<std::uint32_t>(id) / 32] |= 1u << (static_cast<std::uint32_t>(id) % 32);
+      for (const auto id : ids_)
+        row[static_cast<std::uint32_t>(id) / 32] |= 1u << (static_cast<std::uint32_t>(id) % 32);
   }
   std::size_t bytes() const { return sizeof *this + 4 * (words_.capacity() + ids_.capacity()); }
 

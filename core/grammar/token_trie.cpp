@@ -37,9 +37,9 @@ std::optional<id_tree> id_tree::below(const id_tree& from, std::span<const std::
   std::size_t seen = 0;
   // Nodes of `from` that are to become the children of the node on top, by their byte.
   struct level {
-    std::uint32_t node = 0;  // of `out`
+    std::uint32_t node = 0;                                         // of `out`
     std::vector<std::pair<unsigned char, std::uint32_t>> children;  // byte, node of `from`; sorted
-    std::size_t next = 0;  // child
+    std::size_t next = 0;                                           // child
   };
   const auto opened = [&](std::uint32_t node, const std::vector<std::uint32_t>& sources) {
     level l{node, {}, 0};
@@ -95,9 +95,46 @@ token_trie::token_trie(std::shared_ptr<const tokenizer> t) : tokenizer_(std::mov
       texts.emplace_back(s, static_cast<token_id>(id));
   std::sort(texts.begin(), texts.end());
   tree_ = id_tree(texts);
+  part_plain(texts);
   const auto probe = tokenizer_->encode("a", {.add_special = false, .parse_special = false});
   leading_space_ = !probe.empty() && text(probe[0]).substr(0, 1) == " ";
   find_alphabet();
+}
+
+code_points token_trie::plain() { return code_points(0x20, 0x10FFFF).without(code_points::of(U"\"\\")); }
+
+void token_trie::part_plain(std::span<const std::pair<std::string_view, token_id>> texts) {
+  std::vector<std::pair<std::string_view, token_id>> others;
+  all_plain_ = token_mask(vocab_size_);
+  for (const auto& [text, id] : texts) {
+    std::uint32_t characters = 0;
+    bool is_plain = true;
+    for (auto rest = text; is_plain && !rest.empty(); ++characters) {
+      const auto step = next_utf8(rest);
+      const auto first = static_cast<unsigned char>(rest[0]);
+      is_plain = step.what == utf8_step::kind::whole && first >= 0x20 && first != '"' && first != '\\';
+      rest.remove_prefix(step.size);
+    }
+    if (!is_plain) {
+      others.emplace_back(text, id);
+      continue;
+    }
+    plain_.emplace_back(characters, id);
+    all_plain_.set(id);
+  }
+  std::sort(plain_.begin(), plain_.end());
+  all_plain_.finish();
+  others_ = id_tree(others);
+}
+
+token_mask token_trie::plain_upto(std::uint32_t characters) const {
+  const auto end = std::upper_bound(plain_.begin(), plain_.end(), characters,
+                                    [](std::uint32_t n, const auto& p) { return n < p.first; });
+  const auto longer = static_cast<std::size_t>(plain_.end() - end);
+  if (longer == 0) return all_plain_;
+  token_mask out(vocab_size_);
+  for (auto p = plain_.begin(); p != end; ++p) out.set(p->second);
+  return out;
 }
 
 std::string_view token_trie::text(token_id id) const {
@@ -109,7 +146,8 @@ std::string_view token_trie::text(token_id id) const {
 void token_trie::find_alphabet() {
   std::array<bool, 256> single{};
   for (std::uint32_t id = 0; id < vocab_size_; ++id)
-    if (const auto s = text(static_cast<token_id>(id)); s.size() == 1) single[static_cast<unsigned char>(s[0])] = true;
+    if (const auto s = text(static_cast<token_id>(id)); s.size() == 1)
+      single[static_cast<unsigned char>(s[0])] = true;
   complete_ = true;
   for (std::size_t b = 0; b <= 0xF4; ++b) complete_ = complete_ && (single[b] || b == 0xC0 || b == 0xC1);
   if (complete_) return;

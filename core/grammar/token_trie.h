@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "core/grammar/code_points.h"
+#include "core/grammar/token_mask.h"
 #include "core/text/tokenizer.h"
 
 namespace weir::core::grammar {
@@ -23,10 +24,10 @@ namespace weir::core::grammar {
 class id_tree {
  public:
   struct node {
-    std::uint32_t end = 0;        // index behind the last node below this one
-    std::uint32_t first_id = 0;   // its ids are [first_id, first_id of the next node)
+    std::uint32_t end = 0;       // index behind the last node below this one
+    std::uint32_t first_id = 0;  // its ids are [first_id, first_id of the next node)
     std::uint16_t depth = 0;
-    unsigned char byte = 0;       // from its parent; the root's means nothing
+    unsigned char byte = 0;  // from its parent; the root's means nothing
   };
 
   id_tree() : nodes_{{1, 0, 0, 0}} {}
@@ -42,8 +43,8 @@ class id_tree {
   std::uint32_t max_depth() const { return max_depth_; }
   std::size_t bytes() const { return nodes_.size() * sizeof(node) + ids_.size() * sizeof(token_id); }
 
-  // What stands below the given nodes of another tree, as one tree; with `first`, only what begins with one of
-  // these bytes. nullopt: more than `most` nodes would have to be looked at.
+  // What stands below the given nodes of another tree, as one tree; with `first`, only what begins with one
+  // of these bytes. nullopt: more than `most` nodes would have to be looked at.
   static std::optional<id_tree> below(const id_tree& from, std::span<const std::uint32_t> nodes,
                                       std::size_t most, const byte_set* first = nullptr);
 
@@ -69,6 +70,11 @@ class token_trie {
   std::string_view text(token_id) const;
   bool known(token_id id) const { return id >= 0 && static_cast<std::uint32_t>(id) < vocab_size_; }
   const tokenizer& words() const { return *tokenizer_; }
+  // Tokens of whole characters that stand for themselves in a JSON string: most of a vocabulary.
+  // plain_upto(n): those with at most n characters. others(): the tree of all other tokens.
+  static code_points plain();
+  token_mask plain_upto(std::uint32_t characters) const;
+  const id_tree& others() const { return others_; }
   // Whether a text that begins with a letter is spelled with a space before it.
   bool leading_space() const { return leading_space_; }
   // Every byte of UTF-8 is a token of its own, so that each text can be spelled.
@@ -78,12 +84,15 @@ class token_trie {
 
  private:
   void find_alphabet();
+  void part_plain(std::span<const std::pair<std::string_view, token_id>> texts);
 
   std::shared_ptr<const tokenizer> tokenizer_;
   std::uint32_t vocab_size_ = 0;
   std::string bytes_;
   std::vector<std::size_t> starts_;  // [vocab_size + 1] offsets in bytes_
-  id_tree tree_;
+  id_tree tree_, others_;
+  std::vector<std::pair<std::uint32_t, token_id>> plain_;  // characters and id, sorted
+  token_mask all_plain_;
   bool leading_space_ = false, complete_ = false;
   code_points alphabet_;
 };

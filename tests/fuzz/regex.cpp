@@ -21,7 +21,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     }
     auto state = *r;
     if (cut != input.npos)
-      for (const char c : input.substr(cut + 5, 200)) state = pool.transition(state, static_cast<unsigned char>(c));
+      for (const char c : input.substr(cut + 5, 200))
+        state = pool.transition(state, static_cast<unsigned char>(c));
     if (pool.nullable(state) && state == regex_pool::nothing) __builtin_trap();
   }
   return 0;

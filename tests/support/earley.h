@@ -57,12 +57,20 @@ class earley {
   bool complete(const item& i) const {
     const auto& x = rules_.at(i.part);
     switch (x.what) {
-      case kind::nothing: case kind::tokens: return false;
-      case kind::empty: return true;
-      case kind::terminal: return rules_.regex().nullable(i.progress);
-      case kind::sequence: return i.progress == x.parts.size();
-      case kind::repeat: return i.progress >= x.min;
-      case kind::choice: case kind::call: return i.progress == 1;
+      case kind::nothing:
+      case kind::tokens:
+        return false;
+      case kind::empty:
+        return true;
+      case kind::terminal:
+        return rules_.regex().nullable(i.progress);
+      case kind::sequence:
+        return i.progress == x.parts.size();
+      case kind::repeat:
+        return i.progress >= x.min;
+      case kind::choice:
+      case kind::call:
+        return i.progress == 1;
     }
     return false;
   }

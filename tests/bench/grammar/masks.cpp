@@ -4,8 +4,8 @@
 //   bench_masks [TOKENIZER-DIR] [FOLDER-OF-JSONL]
 //
 // Without arguments: llama3's tokenizer and schemas/maskbench of the test data. Each schema is compiled anew;
-// what a tokenizer remembers of terminals is shared by all schemas, as it is in a server. The second pass walks
-// the same instances again with the same compiled constraint.
+// what a tokenizer remembers of terminals is shared by all schemas, as it is in a server. The second pass
+// walks the same instances again with the same compiled constraint.
 #include <algorithm>
 #include <boost/json.hpp>
 #include <chrono>
@@ -30,9 +30,12 @@ void print(const char* name, std::vector<double>& us) {
   std::sort(us.begin(), us.end());
   double sum = 0;
   for (const auto x : us) sum += x;
-  const auto at = [&](double q) { return us[static_cast<std::size_t>(q * static_cast<double>(us.size() - 1))]; };
+  const auto at = [&](double q) {
+    return us[static_cast<std::size_t>(q * static_cast<double>(us.size() - 1))];
+  };
   std::printf("%-28s n %8zu  avg %9.2f  p50 %9.2f  p95 %9.2f  p99 %9.2f  p99.9 %9.2f  max %9.1f us\n", name,
-              us.size(), sum / static_cast<double>(us.size()), at(0.5), at(0.95), at(0.99), at(0.999), us.back());
+              us.size(), sum / static_cast<double>(us.size()), at(0.5), at(0.95), at(0.99), at(0.999),
+              us.back());
 }
 
 // As json::serialize(), but numbers as people write them: 0.5, not 5E-1.
@@ -91,7 +94,8 @@ void schema_of(const json::object& o, const core::tokenizer& words, std::shared_
   for (const auto& test : o.at("tests").as_array()) {
     const auto& instance = test.as_object();
     if (!instance.at("valid").as_bool() || instance.contains("py") || instance.contains("order")) continue;
-    const auto ids = words.encode(written(instance.at("data")), {.add_special = false, .parse_special = false});
+    const auto ids =
+        words.encode(written(instance.at("data")), {.add_special = false, .parse_special = false});
     ++t.instances;
     if (!walk(**over, ids, t.mask, t.accept)) {
       ++t.rejected;
@@ -123,10 +127,11 @@ int main(int argc, char** argv) {
     std::ifstream in(file);
     json::parse_options how;
     how.max_depth = 200;
-    for (std::string line; std::getline(in, line);) schema_of(json::parse(line, {}, how).as_object(), **words, views, t);
+    for (std::string line; std::getline(in, line);)
+      schema_of(json::parse(line, {}, how).as_object(), **words, views, t);
   }
-  std::printf("schemas %zu, refused %zu, failed %zu; valid instances %zu, rejected %zu\n", t.schemas, t.refused,
-              t.failed, t.instances, t.rejected);
+  std::printf("schemas %zu, refused %zu, failed %zu; valid instances %zu, rejected %zu\n", t.schemas,
+              t.refused, t.failed, t.instances, t.rejected);
   print("compile and first mask", t.compile);
   print("mask", t.mask);
   print("mask, second pass", t.warm_mask);

@@ -61,24 +61,33 @@ void random_rules(rules& r, random_engine& random) {
   for (std::size_t i = 0; i < 1 + below(random, 3); ++i) all.push_back(r.declare("r" + std::to_string(i)));
   const auto leaf = [&]() -> part_id {
     switch (below(random, 6)) {
-      case 0: return rules::empty;
-      case 1: return r.terminal(*parse_regex(r.regex(), "a*b"));
-      case 2: return r.terminal(*parse_regex(r.regex(), "[ab]c?"));
-      default: return r.literal(std::string(1, "abc"[below(random, 3)]));
+      case 0:
+        return rules::empty;
+      case 1:
+        return r.terminal(*parse_regex(r.regex(), "a*b"));
+      case 2:
+        return r.terminal(*parse_regex(r.regex(), "[ab]c?"));
+      default:
+        return r.literal(std::string(1, "abc"[below(random, 3)]));
     }
   };
   const auto part = [&](auto& self, int depth) -> part_id {
     const auto inner = [&] { return self(self, depth - 1); };
     switch (depth > 0 ? below(random, 7) : below(random, 2)) {
-      case 0: return leaf();
-      case 1: return r.call(all[below(random, all.size())]);
-      case 2: return r.choice({inner(), inner()});
-      case 3: return r.repeat(inner(), static_cast<std::uint32_t>(below(random, 3)), unbounded);
+      case 0:
+        return leaf();
+      case 1:
+        return r.call(all[below(random, all.size())]);
+      case 2:
+        return r.choice({inner(), inner()});
+      case 3:
+        return r.repeat(inner(), static_cast<std::uint32_t>(below(random, 3)), unbounded);
       case 4: {
         const auto min = static_cast<std::uint32_t>(below(random, 3));
         return r.repeat(inner(), min, min + static_cast<std::uint32_t>(below(random, 3)));
       }
-      default: return r.sequence({inner(), inner()});
+      default:
+        return r.sequence({inner(), inner()});
     }
   };
   for (const auto id : all) r.define(id, r.choice({leaf(), part(part, 3)}));
@@ -164,8 +173,9 @@ const std::vector<std::pair<const char*, maker>> kinds{
      [] {
        auto c = nothing_yet();
        auto& r = *c.grammar;
-       r.set_root(r.sequence({r.tokens({token_id{5}, token_id{40}}), r.any_number(r.no_token_of({token_id{40}})),
-                              r.tokens({token_id{40}}), r.literal("end")}));
+       r.set_root(
+           r.sequence({r.tokens({token_id{5}, token_id{40}}), r.any_number(r.no_token_of({token_id{40}})),
+                       r.tokens({token_id{40}}), r.literal("end")}));
        return c;
      }},
 };
@@ -292,7 +302,8 @@ TEST_CASE("lists that recurse to the right or to the left do not grow with the t
     auto& r = *c.grammar;
     const auto list = r.declare("list");
     const auto item = r.literal("a,");
-    r.define(list, r.choice({item, left ? r.sequence({r.call(list), item}) : r.sequence({item, r.call(list)})}));
+    r.define(list,
+             r.choice({item, left ? r.sequence({r.call(list), item}) : r.sequence({item, r.call(list)})}));
     r.set_root(r.call(list));
     auto over = made(std::move(c));
     auto at = over->step(over->start(), "a,a,a,");
@@ -373,5 +384,6 @@ TEST_CASE("special tokens match no text", "[grammar]") {
   auto over = made(of_regex("[^]*"));
   const auto& words = over->trie().words();
   for (std::uint32_t id = 0; id < over->trie().vocab_size(); ++id)
-    if (words.is_special(static_cast<token_id>(id))) CHECK_FALSE(over->mask(over->start())->has(static_cast<token_id>(id)));
+    if (words.is_special(static_cast<token_id>(id)))
+      CHECK_FALSE(over->mask(over->start())->has(static_cast<token_id>(id)));
 }

@@ -46,7 +46,11 @@ const std::vector<fact> facts{
     {"\\x41\\u0042\\u{43}\\cJ", {"ABC\n"}, {}},
     {"\\uD83D\\uDE00", {"\xF0\x9F\x98\x80"}, {}},
     {"[\\uD800-\\uDFFFa]", {"a"}, {"\xED\xA0\x80"}},
-    {"\\p{Lu}\\P{Lu}", {"Aa", "\xC3\x84" "1"}, {"aa", "AA"}},
+    {"\\p{Lu}\\P{Lu}",
+     {"Aa",
+      "\xC3\x84"
+      "1"},
+     {"aa", "AA"}},
     {"\\p{Script=Greek}+", {"\xCE\xB1\xCE\xA9"}, {"a"}},
     {"[\\w-]+", {"a-b"}, {"a b"}},
     {"[]", {}, {"", "a"}},
@@ -65,7 +69,10 @@ const std::vector<fact> facts{
     {"^a|b$", {"a", "ax", "xb"}, {"xa", "bx"}, searching()},
     {"\\bcat\\b", {"cat", "a cat!", "cat-nap"}, {"cats", "scat"}, searching()},
     {"^(?!.*\\.\\.)[a-z.]+$", {"a.b", "."}, {"a..b", ""}, searching()},
-    {"^(\\([0-9]{3}\\))?[0-9]{3}-[0-9]{4}$", {"555-1212", "(888)555-1212"}, {"(888)555-1212 ext. 532"}, searching()},
+    {"^(\\([0-9]{3}\\))?[0-9]{3}-[0-9]{4}$",
+     {"555-1212", "(888)555-1212"},
+     {"(888)555-1212 ext. 532"},
+     searching()},
     {"(a*)*b", {"b", "aaab"}, {"a"}},
     {"(a|a)*", {"", "aaaa"}, {"b"}},
     {"(|a)+", {"", "aa"}, {"b"}},
@@ -75,10 +82,10 @@ const std::vector<fact> facts{
 };
 
 const std::vector<std::pair<const char*, std::size_t>> refused{
-    {"a(?=b)", 1},  {"(a)\\1", 3},   {"(?<=a)b", 0}, {"(?<!a)b", 0}, {"(?>a)", 0},    {"a++", 2},
-    {"a**", 2},     {"*a", 0},       {"(a", 1},      {"a)", 1},      {"[a", 0},       {"[b-a]", 1},
-    {"\\k<x>", 0},  {"(?m)a", 2},    {"(?R)", 0},    {"a{3,2}", 1},  {"\\p{Nope}", 2}, {"\\q", 0},
-    {"a{,3}", 1},   {"\\u12", 4},    {"\\", 0},      {"(?#x)", 2},   {"\xFF", 0},     {"a{99999999999}", 2},
+    {"a(?=b)", 1}, {"(a)\\1", 3}, {"(?<=a)b", 0}, {"(?<!a)b", 0}, {"(?>a)", 0},     {"a++", 2},
+    {"a**", 2},    {"*a", 0},     {"(a", 1},      {"a)", 1},      {"[a", 0},        {"[b-a]", 1},
+    {"\\k<x>", 0}, {"(?m)a", 2},  {"(?R)", 0},    {"a{3,2}", 1},  {"\\p{Nope}", 2}, {"\\q", 0},
+    {"a{,3}", 1},  {"\\u12", 4},  {"\\", 0},      {"(?#x)", 2},   {"\xFF", 0},      {"a{99999999999}", 2},
 };
 
 }  // namespace
@@ -147,15 +154,25 @@ std::size_t below(random_engine& random, std::size_t n) { return random() % n; }
 std::string expression(random_engine& random, int depth, bool borders) {
   const auto inner = [&] { return expression(random, depth - 1, borders); };
   switch (below(random, depth > 0 ? 9 : 3)) {
-    case 0: return "a";
-    case 1: return "b";
-    case 2: return borders && below(random, 2) ? std::vector<std::string>{"^", "$", "\\b", "\\B"}[below(random, 4)] : "-";
-    case 3: return inner() + inner();
-    case 4: return "(?:" + inner() + "|" + inner() + ")";
-    case 5: return borders ? "(?:" + inner() + "){0,2}" : "(?:" + inner() + ")*";
-    case 6: return "(?:" + inner() + "){1,2}";
-    case 7: return "[ab]";
-    default: return inner() + "(?:" + inner() + ")?";
+    case 0:
+      return "a";
+    case 1:
+      return "b";
+    case 2:
+      return borders && below(random, 2) ? std::vector<std::string>{"^", "$", "\\b", "\\B"}[below(random, 4)]
+                                         : "-";
+    case 3:
+      return inner() + inner();
+    case 4:
+      return "(?:" + inner() + "|" + inner() + ")";
+    case 5:
+      return borders ? "(?:" + inner() + "){0,2}" : "(?:" + inner() + ")*";
+    case 6:
+      return "(?:" + inner() + "){1,2}";
+    case 7:
+      return "[ab]";
+    default:
+      return inner() + "(?:" + inner() + ")?";
   }
 }
 
@@ -197,7 +214,8 @@ TEST_CASE("a transition is `nothing` exactly where no text of the language begin
   random_engine random(7);
   for (int i = 0; i < 150; ++i) {
     regex_pool pool;
-    const auto x = *parse_regex(pool, expression(random, 3, false)), y = *parse_regex(pool, expression(random, 3, false));
+    const auto x = *parse_regex(pool, expression(random, 3, false)),
+               y = *parse_regex(pool, expression(random, 3, false));
     const auto r = pool.both(x, i % 2 ? y : pool.complement(y));
     each_text("ab-", 3, [&](const std::string& text) {
       auto state = r;
@@ -216,7 +234,8 @@ TEST_CASE("counts above the horizon change nothing within it", "[grammar]") {
   for (int i = 0; i < 100; ++i) {
     regex_pool pool;
     const auto x = *parse_regex(pool, expression(random, 2, false));
-    const auto min = static_cast<std::uint32_t>(below(random, 7)), max = min + static_cast<std::uint32_t>(below(random, 7));
+    const auto min = static_cast<std::uint32_t>(below(random, 7)),
+               max = min + static_cast<std::uint32_t>(below(random, 7));
     const auto r = pool.concat(pool.repeat(x, min, max), pool.byte('b'));
     const auto cut = pool.within(r, 3);
     each_text("ab-", 3, [&](const std::string& text) {
