@@ -25,6 +25,7 @@ using command = std::function<int()>;
 command add_serve(CLI::App& app);
 command add_generate(CLI::App& app);
 command add_tokenize(CLI::App& app);
+command add_accept(CLI::App& app);
 command add_render(CLI::App& app);
 command add_chat(CLI::App& app);
 command add_load(CLI::App& app);

@@ -36,17 +36,18 @@ int run(int argc, char** argv) {
   };
   add("serve", "serve models over HTTP and WebSocket, with a page to try them", add_serve);
 #ifdef WEIR_SERVE_ONLY
-  add_refused(app, {"generate", "chat", "render", "tokenize", "load", "bench"},
+  add_refused(app, {"generate", "chat", "render", "tokenize", "accept", "load", "bench"},
               "left out of builds with a sanitizer");
 #else
   add("generate", "write an answer, or a file of answers, to standard output", add_generate);
   add("chat", "a conversation in a terminal, with a model here or a server", add_chat);
   add("render", "the exact prompt that a conversation becomes", add_render);
   add("tokenize", "text to token ids and pieces, or back", add_tokenize);
+  add("accept", "whether texts fit a constraint, and which tokens may come next", add_accept);
   add("load", "load a server with streams, and measure every gap", add_load);
   add("bench", "the project's own benchmarks", add_bench);
 #endif
-  add_refused(app, {"accept", "plan"}, "not supported yet");
+  add_refused(app, {"plan"}, "not supported yet");
   if (argc > 1 && argv[1][0] != '-' &&
       app.get_subcommands([&](CLI::App* s) { return s->check_name(argv[1]); }).empty()) {
     std::cerr << "'" << argv[1] << "' is no subcommand; weir --help lists them\n";

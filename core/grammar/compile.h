@@ -1,0 +1,38 @@
+// compile.h — makes rules of a constraint as a client sends it, whatever its kind.
+//
+// Errors: invalid_param or not_supported. `param` says where in the constraint, as a JSON pointer, or is
+// empty: the caller knows the field's name and puts it in front. A regular expression's message ends with the
+// offset.
+//
+// Thread safety: pure functions; any thread.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/error.h"
+#include "core/grammar/json_text.h"
+#include "core/grammar/rules.h"
+
+namespace weir::core::grammar {
+
+struct constraint_text {
+  enum class kind { json_schema, regex, grammar, choice, json_object } what = kind::json_object;
+  std::string text;                  // json_schema: JSON as it was sent; regex, grammar: the source
+  std::vector<std::string> choices;  // choice
+  std::string syntax;                // grammar: "gbnf", "lark"; empty: GBNF where a line has `::=`, else Lark
+  json_space space = json_space::bounded;
+  bool strict = false;  // json_schema: what cannot be enforced is refused, not relaxed
+};
+result<compiled> compile(const constraint_text&);
+
+// The text is matched from beginning to end.
+result<compiled> compile_regex(std::string_view expression);
+// The text is one of 1 to 10,000 strings, together at most 1 MiB. Equal ones are one.
+result<compiled> compile_choice(std::span<const std::string> choices);
+// The text is any JSON object.
+result<compiled> compile_json_object(json_space space = json_space::bounded);
+
+}  // namespace weir::core::grammar

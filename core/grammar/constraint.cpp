@@ -1,0 +1,188 @@
+#include "core/grammar/constraint.h"
+
+#include <algorithm>
+
+namespace weir::core::grammar {
+namespace {
+
+std::size_t hash_of(const std::vector<head>& heads, bool may_end) {
+  std::uint64_t h = may_end ? 1 : 0;
+  for (const auto& x : heads) {
+    h ^= std::uint64_t{x.state} << 32 | x.next;
+    h *= 0x9E37'79B9'7F4A'7C15;
+    h ^= h >> 29;
+  }
+  return h;
+}
+
+// `space` before the root, for vocabularies that write one there.
+void add_leading_space(rules& r) { r.set_root(r.sequence({r.maybe(r.literal(" ")), r.root()})); }
+
+}  // namespace
+
+result<std::shared_ptr<constraint>> constraint::make(compiled c, std::shared_ptr<terminal_views> views,
+                                                     std::vector<token_id> ending) {
+  auto& r = *c.grammar;
+  if (r.leading_space() && views->trie().leading_space()) add_leading_space(r);
+  r.regex().set_plain_characters(one_of(r.regex(), token_trie::plain()));
+  auto symbols = make_symbols(r, views->trie(), ending);
+  if (!symbols) return symbols.error();
+  auto pool = r.share_regex();
+  if (pool->exhausted()) {
+    const auto why =
+        pool->failure().empty() ? "its regular expressions need too many states" : pool->failure();
+    return bad_param("", "the constraint is too large: {}", why);
+  }
+  return std::shared_ptr<constraint>(new constraint(std::move(*symbols), std::move(pool), std::move(views)));
+}
+
+constraint::constraint(symbol_table symbols, std::shared_ptr<regex_pool> pool,
+                       std::shared_ptr<terminal_views> views)
+    : symbols_(std::move(symbols)), pool_(std::move(pool)), views_(std::move(views)), stacks_(symbols_) {
+  configs_.push({});  // dead
+  configs_.push({});  // failed
+  const std::lock_guard lock(mutex_);
+  start_ = after(stacks_.start());
+}
+
+std::string constraint::failure() const {
+  const std::lock_guard lock(mutex_);
+  return failure_;
+}
+
+bool constraint::over_limit() {
+  if (pool_->exhausted() && failure_.empty()) failure_ = "its regular expressions need too many states";
+  if (memo_bytes() + stacks_.bytes() > most_memo_bytes && failure_.empty())
+    failure_ = "it needs too many states";
+  return !failure_.empty() && (pool_->exhausted() || memo_bytes() + stacks_.bytes() > most_memo_bytes);
+}
+
+// Heads of one state become one, with both sets of stacks.
+config_id constraint::intern(std::vector<head> heads, bool may_end) {
+  if (heads.empty() && !may_end) return dead;
+  std::sort(heads.begin(), heads.end());
+  std::size_t n = 0;
+  for (std::size_t i = 0; i < heads.size(); ++i) {
+    if (n > 0 && heads[n - 1].state == heads[i].state)
+      heads[n - 1].next = stacks_.both(heads[n - 1].next, heads[i].next);
+    else
+      heads[n++] = heads[i];
+  }
+  heads.resize(n);
+  if (n > most_heads) {
+    if (failure_.empty()) failure_ = "it is too ambiguous";
+    return failed;
+  }
+  const auto h = hash_of(heads, may_end);
+  const auto [first, last] = by_content_.equal_range(h);
+  for (auto at = first; at != last; ++at)
+    if (configs_[at->second].may_end == may_end && configs_[at->second].heads == heads) return at->second;
+  config c;
+  memo_bytes_.fetch_add(sizeof c + heads.size() * sizeof(head) + 64, std::memory_order_relaxed);
+  c.heads = std::move(heads);
+  c.may_end = may_end;
+  const auto id = configs_.push(std::move(c));
+  by_content_.emplace(h, id);
+  return id;
+}
+
+config_id constraint::after(stack_id s) {
+  const auto& e = stacks_.expand(s);
+  if (e.failed) {
+    if (failure_.empty()) failure_ = "it is too ambiguous";
+    return failed;
+  }
+  return intern(e.heads, e.may_end);
+}
+
+config_id constraint::step(config_id id, unsigned char b) {
+  if (id <= failed) return id;
+  const auto& c = configs_[id];
+  if (c.heads.empty()) return dead;
+  if (const auto* row = c.row.load(std::memory_order_acquire)) {
+    const auto to = row[c.classes->of[b]].load(std::memory_order_acquire);
+    if (to != unknown) return to;
+  }
+  return slow_step(id, b);
+}
+
+std::atomic<config_id>* constraint::make_row(config& c) {
+  std::vector<regex_id> states;
+  for (const auto& h : c.heads)
+    if (!h.is_tokens()) states.push_back(h.state);
+  c.classes = states.size() == 1 ? &pool_->classes(states[0]) : &pool_->classes(states);
+  const auto size = c.classes->representative.size();
+  rows_.emplace_back(new std::atomic<config_id>[size]);
+  auto* const row = rows_.back().get();
+  for (std::size_t i = 0; i < size; ++i) row[i].store(unknown, std::memory_order_relaxed);
+  memo_bytes_.fetch_add(4 * size, std::memory_order_relaxed);
+  c.row.store(row, std::memory_order_release);
+  return row;
+}
+
+config_id constraint::slow_step(config_id id, unsigned char b) {
+  const std::lock_guard lock(mutex_);
+  auto& c = configs_[id];
+  auto* row = c.row.load(std::memory_order_relaxed);
+  if (!row) row = make_row(c);
+  auto& place = row[c.classes->of[b]];
+  if (const auto to = place.load(std::memory_order_relaxed); to != unknown) return to;
+  std::vector<head> heads;
+  bool may_end = false, too_ambiguous = false;
+  for (const auto& h : c.heads) {
+    if (h.is_tokens()) continue;
+    const auto to = pool_->transition(h.state, b);
+    if (to == regex_pool::nothing) continue;
+    if (to != regex_pool::empty) heads.push_back({to, h.next});
+    if (!pool_->nullable(to)) continue;
+    const auto& e = stacks_.expand(h.next);
+    heads.insert(heads.end(), e.heads.begin(), e.heads.end());
+    may_end = may_end || e.may_end;
+    too_ambiguous = too_ambiguous || e.failed;
+  }
+  config_id to = failed;
+  if (too_ambiguous) {
+    if (failure_.empty()) failure_ = "it is too ambiguous";
+  } else if (!over_limit()) {
+    to = intern(std::move(heads), may_end);
+  }
+  place.store(to, std::memory_order_release);
+  return to;
+}
+
+config_id constraint::step(config_id c, std::string_view bytes) {
+  for (const char b : bytes) {
+    c = step(c, static_cast<unsigned char>(b));
+    if (c <= failed) return c;
+  }
+  return c;
+}
+
+config_id constraint::accept(config_id id, token_id token) {
+  if (id <= failed) return id;
+  const auto text = trie().text(token);
+  const auto by_bytes = text.empty() ? dead : step(id, text);
+  const auto& c = configs_[id];
+  std::vector<stack_id> named;
+  for (const auto& h : c.heads) {
+    if (!h.is_tokens()) continue;
+    const auto& set = symbols_.token_sets[h.set()];
+    if (std::binary_search(set.begin(), set.end(), token)) named.push_back(h.next);
+  }
+  if (named.empty() || by_bytes == failed) return by_bytes;
+  const std::lock_guard lock(mutex_);
+  auto heads = configs_[by_bytes].heads;
+  bool may_end = configs_[by_bytes].may_end;
+  for (const auto s : named) {
+    const auto& e = stacks_.expand(s);
+    if (e.failed) {
+      if (failure_.empty()) failure_ = "it is too ambiguous";
+      return failed;
+    }
+    heads.insert(heads.end(), e.heads.begin(), e.heads.end());
+    may_end = may_end || e.may_end;
+  }
+  return intern(std::move(heads), may_end);
+}
+
+}  // namespace weir::core::grammar

@@ -1,0 +1,123 @@
+// constraint.h — a constraint over one vocabulary: what may come after a text, byte by byte and token by
+// token.
+//
+// A `config` is an interned set of heads (stacks.h): all readings of the text so far. Walking, masks and what
+// they are made of are remembered, and shared by all jobs with this constraint.
+//
+// Invariants:
+// 1. What a config allows depends on its text alone, never on who walked before (docs/architecture.md, P1).
+// 2. From each live config but the failed one some text leads to an end. So a mask is empty only where the
+// text
+//    must end.
+// 3. A config's id never changes its meaning; config 0 is dead, config 1 has failed.
+//
+// Thread safety: any thread. Reads of what is remembered take no lock; what is not there is made under a
+// mutex, one transition at a time. Masks are made without it.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "core/grammar/stable_store.h"
+#include "core/grammar/stacks.h"
+#include "core/grammar/symbols.h"
+#include "core/grammar/terminal_views.h"
+#include "core/grammar/token_mask.h"
+
+namespace weir::core::grammar {
+
+using config_id = std::uint32_t;
+
+class constraint {
+ public:
+  static constexpr config_id dead = 0;
+  static constexpr config_id failed = 1;  // too ambiguous, or too much to remember
+
+  // `ending`: the tokens that end a text. They belong to no mask: who draws adds them where the text may end.
+  // Errors: invalid_param with an empty `param`, as make_symbols() says.
+  static result<std::shared_ptr<constraint>> make(compiled, std::shared_ptr<terminal_views>,
+                                                  std::vector<token_id> ending = {});
+
+  config_id start() const { return start_; }
+  bool may_end(config_id c) const { return configs_[c].may_end; }
+  // The text is whole and nothing can follow.
+  bool must_end(config_id c) const { return configs_[c].may_end && configs_[c].heads.empty(); }
+
+  config_id step(config_id, unsigned char b);
+  config_id step(config_id, std::string_view bytes);
+  // A token: by its bytes where it is text, and by its id where the grammar names tokens.
+  config_id accept(config_id, token_id);
+
+  // The tokens that may come, without ending ones. nullptr: more than `most_cost` was looked at.
+  const token_mask* mask(config_id);
+  static constexpr std::uint64_t most_cost = 8'000'000;  // tree nodes
+  // The same by its definition: every token's bytes, one by one, from the config. For tests.
+  token_mask mask_by_definition(config_id);
+
+  // A shortest text that leads from the config to an end. nullopt: longer than `max_bytes`, or it needs a
+  // token that has no text.
+  std::optional<std::string> completion(config_id, std::size_t max_bytes = std::size_t{1} << 16);
+
+  const token_trie& trie() const { return views_->trie(); }
+  // Why a config is `failed`.
+  std::string failure() const;
+  std::size_t memo_bytes() const { return memo_bytes_.load(std::memory_order_relaxed); }
+
+  static constexpr std::size_t most_heads = 512;
+  static constexpr std::size_t most_memo_bytes = std::size_t{64} << 20;
+
+ private:
+  struct config {
+    std::vector<head> heads;  // sorted by state; each state once
+    bool may_end = false;
+    const regex_pool::byte_classes* classes = nullptr;  // of all heads; set before `row`
+    std::atomic<std::atomic<config_id>*> row{nullptr};  // transitions, one a class of bytes
+    std::atomic<config_id> near{0};                     // the same as far as one token can tell; 0: not known
+    std::atomic<const token_mask*> mask{nullptr};
+
+    config() = default;
+    config& operator=(config&& o) noexcept {
+      heads = std::move(o.heads);
+      may_end = o.may_end;
+      return *this;
+    }
+  };
+  static constexpr config_id unknown = 0xFFFF'FFFF;
+
+  constraint(symbol_table symbols, std::shared_ptr<regex_pool>, std::shared_ptr<terminal_views>);
+
+  config_id slow_step(config_id, unsigned char b);
+  // Under mutex_.
+  std::atomic<config_id>* make_row(config&);
+  config_id intern(std::vector<head> heads, bool may_end);
+  config_id after(stack_id);
+  config_id near(config_id);
+  bool over_limit();
+
+  void add_head(token_mask&, const head&);
+  void walk(token_mask&, const id_tree&, config_id from);
+
+  const symbol_table symbols_;
+  std::shared_ptr<regex_pool> pool_;
+  std::shared_ptr<terminal_views> views_;
+
+  mutable std::mutex mutex_;
+  stack_store stacks_;
+  stable_store<config> configs_;
+  std::unordered_multimap<std::size_t, config_id> by_content_;
+  std::vector<std::unique_ptr<std::atomic<config_id>[]>> rows_;
+  std::vector<std::unique_ptr<const token_mask>> masks_;
+  config_id start_ = dead;
+  std::atomic<std::size_t> memo_bytes_{0};
+  std::string failure_;
+
+  friend class completer;
+};
+
+}  // namespace weir::core::grammar

@@ -1,0 +1,56 @@
+// cursor.h — how far one job's text has come in its constraint.
+//
+// Costs 4 bytes a token. A copy is a fork.
+//
+// Thread safety: one thread a cursor; cursors of one constraint in any threads.
+#pragma once
+
+#include <cassert>
+#include <cstddef>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "core/grammar/constraint.h"
+
+namespace weir::core::grammar {
+
+class cursor {
+ public:
+  explicit cursor(std::shared_ptr<constraint> c) : constraint_(std::move(c)), trail_{constraint_->start()} {}
+
+  // False: the token is not allowed, or the constraint has failed (failed() tells); the cursor stays.
+  bool accept(token_id token) {
+    const auto to = constraint_->accept(at(), token);
+    if (to == constraint::failed) failed_ = true;
+    if (to <= constraint::failed) return false;
+    trail_.push_back(to);
+    return true;
+  }
+
+  // The last n tokens were not written. REQUIRES: n <= tokens().
+  void rewind(std::size_t n) {
+    assert(n < trail_.size());
+    trail_.resize(trail_.size() - n);
+    failed_ = false;
+  }
+
+  std::size_t tokens() const { return trail_.size() - 1; }
+  bool may_end() const { return constraint_->may_end(at()); }
+  bool must_end() const { return constraint_->must_end(at()); }
+  // The tokens that may come, without ending ones; lives as long as the constraint. nullptr: the constraint
+  // has failed. Safe in any thread while the cursor stays.
+  const token_mask* mask() const { return constraint_->mask(at()); }
+
+  // The constraint is too ambiguous, or has too many states: over().failure() says which.
+  bool failed() const { return failed_; }
+  config_id at() const { return trail_.back(); }
+  constraint& over() const { return *constraint_; }
+
+ private:
+  std::shared_ptr<constraint> constraint_;
+  std::vector<config_id> trail_;  // trail_[n]: after n tokens
+  bool failed_ = false;
+};
+
+}  // namespace weir::core::grammar

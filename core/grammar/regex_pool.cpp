@@ -1,0 +1,318 @@
+#define XXH_INLINE_ALL
+#include "core/grammar/regex_pool.h"
+
+#include <xxhash.h>
+
+#include <algorithm>
+#include <random>
+
+#include "core/grammar/regex_tables.h"
+
+namespace weir::core::grammar {
+namespace {
+
+std::uint64_t process_seed() {
+  static const std::uint64_t seed = [] {
+    std::random_device random;
+    return std::uint64_t{random()} << 32 | random();
+  }();
+  return seed;
+}
+
+regex_print print_of(std::string_view bytes) {
+  const auto h = XXH3_128bits_withSeed(bytes.data(), bytes.size(), process_seed());
+  return {h.low64, h.high64};
+}
+
+bool before(const regex_print& x, const regex_print& y) {
+  return x.high != y.high ? x.high < y.high : x.low < y.low;
+}
+
+// The bytes whose hash is a term's print.
+class print_text {
+ public:
+  explicit print_text(char kind) { text_ += kind; }
+  print_text& add(const regex_print& p) { return add(&p, sizeof p); }
+  print_text& add(std::uint32_t n) { return add(&n, sizeof n); }
+  print_text& add(const byte_set& set) {
+    for (std::size_t word = 0; word < 4; ++word) {
+      std::uint64_t bits = 0;
+      for (std::size_t i = 0; i < 64; ++i) bits |= std::uint64_t{set[64 * word + i]} << i;
+      add(&bits, sizeof bits);
+    }
+    return *this;
+  }
+  regex_print done() const { return print_of(text_); }
+
+ private:
+  print_text& add(const void* data, std::size_t size) {
+    text_.append(static_cast<const char*>(data), size);
+    return *this;
+  }
+  std::string text_;
+};
+
+}  // namespace
+
+regex_pool::node& regex_pool::node::operator=(node&& o) noexcept {
+  what = o.what;
+  nullable = o.nullable;
+  plain = o.plain;
+  counted = o.counted;
+  depth = o.depth;
+  a = o.a, b = o.b, min = o.min, max = o.max;
+  members = std::move(o.members);
+  print = o.print;
+  return *this;  // what the walk remembers of a term begins anew
+}
+
+regex_pool::regex_pool(std::uint32_t max_nodes)
+    : tables_(std::make_unique<tables>()), max_nodes_(std::max(max_nodes, 16u)) {
+  const auto add = [&](kind what, bool is_nullable, bool is_plain, regex_id a) {
+    node n;
+    n.what = what;
+    n.nullable = is_nullable;
+    n.plain = is_plain;
+    n.a = a;
+    print_text text(static_cast<char>(what));
+    if (what == kind::complement) text.add(nodes_[a].print);
+    n.print = text.done();
+    intern(std::move(n));
+  };
+  add(kind::nothing, false, true, 0);
+  add(kind::empty, true, true, 0);
+  add(kind::complement, true, true, nothing);  // it has no emptiness to look for
+}
+
+regex_pool::~regex_pool() = default;
+
+regex_id regex_pool::intern(node&& n) {
+  const auto [at, is_new] = tables_->by_print.try_emplace(n.print, nodes_.size());
+  if (!is_new) return at->second;
+  if (nodes_.size() >= max_nodes_ || n.depth > max_depth) {
+    if (failure_.empty())
+      failure_ = n.depth > max_depth ? fmt::format("regular expressions nested deeper than {}", max_depth)
+                                     : fmt::format("more than {} parts of regular expressions", max_nodes_);
+    exhausted_.store(true, std::memory_order_relaxed);
+    tables_->by_print.erase(at);
+    return nothing;
+  }
+  return nodes_.push(std::move(n));
+}
+
+regex_id regex_pool::bytes_of(const byte_set& set) {
+  if (set.none()) return nothing;
+  node n;
+  n.what = kind::bytes;
+  n.print = print_text(static_cast<char>(kind::bytes)).add(set).done();
+  const auto found = tables_->by_print.find(n.print);
+  if (found != tables_->by_print.end()) return found->second;
+  n.a = sets_.push(set);
+  return intern(std::move(n));
+}
+
+regex_id regex_pool::concat_of(regex_id a, regex_id b) {
+  if (a == nothing || b == nothing) return nothing;
+  if (a == empty) return b;
+  if (b == empty) return a;
+  if (a == anything && b == anything) return anything;
+  const node &x = nodes_[a], &y = nodes_[b];
+  node n;
+  n.what = kind::concat;
+  n.a = a, n.b = b;
+  n.nullable = x.nullable && y.nullable;
+  n.plain = x.plain && y.plain;
+  n.counted = n.plain && (x.counted || y.counted);
+  const int behind = !x.nullable ? 0 : y.depth + (y.what == kind::concat ? 0 : 1);
+  n.depth = static_cast<std::uint16_t>(std::max(x.depth + 1, behind));
+  n.print = print_text(static_cast<char>(kind::concat)).add(x.print).add(y.print).done();
+  return intern(std::move(n));
+}
+
+// Puts the members of members of the same kind into their place, sorts, and drops doubles. The order is that
+// of the prints, so that a term is the same in every pool.
+bool regex_pool::flatten(kind what, std::vector<regex_id>& members) const {
+  std::vector<regex_id> out;
+  for (const auto m : members) {
+    const auto& n = nodes_[m];
+    if (n.what == what)
+      out.insert(out.end(), n.members.begin(), n.members.end());
+    else
+      out.push_back(m);
+  }
+  std::sort(out.begin(), out.end(),
+            [&](regex_id x, regex_id y) { return before(nodes_[x].print, nodes_[y].print); });
+  out.erase(std::unique(out.begin(), out.end()), out.end());
+  members = std::move(out);
+  return !members.empty();
+}
+
+regex_id regex_pool::either_of(std::vector<regex_id> members) {
+  flatten(kind::either, members);
+  byte_set set;
+  std::size_t sets = 0;
+  for (const auto m : members) {
+    if (m == anything) return anything;
+    if (nodes_[m].what == kind::bytes) set |= sets_[nodes_[m].a], ++sets;
+  }
+  std::erase(members, nothing);
+  if (sets > 1) {  // one set instead of several
+    std::erase_if(members, [&](regex_id m) { return nodes_[m].what == kind::bytes; });
+    members.push_back(bytes_of(set));
+    flatten(kind::either, members);
+  }
+  const auto nullable_too = [&](regex_id m) { return m != empty && nodes_[m].nullable; };
+  if (std::any_of(members.begin(), members.end(), nullable_too)) std::erase(members, empty);
+  if (members.empty()) return nothing;
+  if (members.size() == 1) return members[0];
+  node n;
+  n.what = kind::either;
+  print_text text(static_cast<char>(kind::either));
+  for (const auto m : members) {
+    const auto& x = nodes_[m];
+    n.nullable = n.nullable || x.nullable;
+    n.plain = n.plain && x.plain;
+    n.counted = n.counted || x.counted;
+    n.depth = std::max(n.depth, static_cast<std::uint16_t>(x.depth + 1));
+    text.add(x.print);
+  }
+  n.counted = n.counted && n.plain;
+  n.print = text.done();
+  n.members = std::move(members);
+  return intern(std::move(n));
+}
+
+regex_id regex_pool::both_of(std::vector<regex_id> members) {
+  flatten(kind::both, members);
+  byte_set set;
+  set.set();
+  std::size_t sets = 0;
+  for (const auto m : members) {
+    if (m == nothing) return nothing;
+    if (nodes_[m].what == kind::bytes) set &= sets_[nodes_[m].a], ++sets;
+  }
+  std::erase(members, anything);
+  if (sets > 1) {
+    if (set.none()) return nothing;
+    std::erase_if(members, [&](regex_id m) { return nodes_[m].what == kind::bytes; });
+    members.push_back(bytes_of(set));
+    flatten(kind::both, members);
+  }
+  if (members.empty()) return anything;
+  if (members.size() == 1) return members[0];
+  if (std::find(members.begin(), members.end(), regex_id{empty}) != members.end()) {
+    const bool all =
+        std::all_of(members.begin(), members.end(), [&](regex_id m) { return nodes_[m].nullable; });
+    return all ? empty : nothing;
+  }
+  node n;
+  n.what = kind::both;
+  n.nullable = true;
+  n.plain = false;
+  print_text text(static_cast<char>(kind::both));
+  for (const auto m : members) {
+    const auto& x = nodes_[m];
+    n.nullable = n.nullable && x.nullable;
+    n.depth = std::max(n.depth, static_cast<std::uint16_t>(x.depth + 1));
+    text.add(x.print);
+  }
+  n.print = text.done();
+  n.members = std::move(members);
+  return intern(std::move(n));
+}
+
+regex_id regex_pool::complement_of(regex_id r) {
+  const auto& x = nodes_[r];
+  if (x.what == kind::complement) return x.a;
+  node n;
+  n.what = kind::complement;
+  n.a = r;
+  n.nullable = !x.nullable;
+  n.plain = r == nothing;
+  n.depth = static_cast<std::uint16_t>(x.depth + 1);
+  n.print = print_text(static_cast<char>(kind::complement)).add(x.print).done();
+  return intern(std::move(n));
+}
+
+regex_id regex_pool::repeat_of(regex_id r, std::uint32_t min, std::uint32_t max) {
+  if (max == 0 || r == empty) return empty;
+  if (r == nothing) return min == 0 ? empty : nothing;
+  if (r == anything) return anything;
+  const auto& x = nodes_[r];
+  if (x.nullable) min = 0;
+  if (min == 1 && max == 1) return r;
+  if (x.nullable && max == 1) return r;
+  if (x.what == kind::repeat && max == unbounded && x.max == unbounded && x.min <= 1 && min <= 1)
+    return repeat_of(x.a, x.min == 1 && min == 1 ? 1 : 0, unbounded);  // (r*)* and the like
+  node n;
+  n.what = kind::repeat;
+  n.a = r;
+  n.min = min, n.max = max;
+  n.nullable = min == 0;
+  n.plain = x.plain;
+  n.counted = x.plain && (x.counted || min > 1 || (max != unbounded && max > 1));
+  n.depth = static_cast<std::uint16_t>(x.depth + 1);
+  n.print = print_text(static_cast<char>(kind::repeat)).add(x.print).add(min).add(max).done();
+  return intern(std::move(n));
+}
+
+// The operations of builders.
+
+regex_id regex_pool::bytes(const byte_set& set) { return bytes_of(set); }
+
+regex_id regex_pool::byte(unsigned char b) {
+  byte_set set;
+  set.set(b);
+  return bytes_of(set);
+}
+
+regex_id regex_pool::literal(std::string_view text) {
+  regex_id r = empty;
+  for (auto i = text.size(); i-- > 0;) r = concat_of(byte(static_cast<unsigned char>(text[i])), r);
+  return r;
+}
+
+regex_id regex_pool::literals(std::vector<std::string> texts) {
+  std::sort(texts.begin(), texts.end());
+  texts.erase(std::unique(texts.begin(), texts.end()), texts.end());
+  // The tree is built from the last text to the first: open[d] holds the branches found at depth d of the
+  // path of the text before.
+  std::vector<std::vector<regex_id>> open(1);
+  const auto close = [&](std::string_view path, std::size_t depth) {
+    while (open.size() > depth + 1) {
+      const auto below = either_of(std::move(open.back()));
+      open.pop_back();
+      const auto b = static_cast<unsigned char>(path[open.size() - 1]);
+      open.back().push_back(concat_of(byte(b), below));
+    }
+  };
+  std::string_view last;
+  for (const auto& text : texts) {
+    const auto shared =
+        std::mismatch(last.begin(), last.end(), text.begin(), text.end()).first - last.begin();
+    close(last, static_cast<std::size_t>(shared));
+    open.resize(text.size() + 1);
+    open.back().push_back(empty);
+    last = text;
+  }
+  close(last, 0);
+  return either_of(std::move(open.front()));
+}
+
+regex_id regex_pool::concat(regex_id a, regex_id b) { return concat_of(a, b); }
+
+regex_id regex_pool::concat(std::span<const regex_id> parts) {
+  regex_id r = empty;
+  for (auto i = parts.size(); i-- > 0;) r = concat_of(parts[i], r);
+  return r;
+}
+
+regex_id regex_pool::either(regex_id a, regex_id b) { return either_of({a, b}); }
+regex_id regex_pool::either(std::span<const regex_id> all) { return either_of({all.begin(), all.end()}); }
+regex_id regex_pool::both(regex_id a, regex_id b) { return both_of({a, b}); }
+regex_id regex_pool::complement(regex_id r) { return complement_of(r); }
+regex_id regex_pool::repeat(regex_id r, std::uint32_t min, std::uint32_t max) {
+  return repeat_of(r, min, max);
+}
+
+}  // namespace weir::core::grammar

@@ -1,0 +1,183 @@
+// regex_pool.h — regular languages of bytes: made by operations, interned, walked byte by byte.
+//
+// A language is a term. Its derivative by a byte is the language of what may follow that byte (J. Brzozowski,
+// «Derivatives of Regular Expressions», 1964; S. Owens et al., «Regular-expression derivatives re-examined»,
+// 2009, for the classes of bytes). So union, intersection, complement and counted repeats are all exact, a
+// count is never unrolled, and states of the automaton are made only when a text comes to them.
+//
+// What front ends may assume:
+// - Two equal terms have one id. Ids are valid in their pool alone.
+// - Operations never fail. A pool that has run out of nodes, or whose terms are nested too deep, answers
+//   `nothing` from there on and says so in failure(): look once, at the end.
+// - complement() is over all strings of bytes. Use both() with a language of text to stay inside of UTF-8.
+//
+// Thread safety: building: one thread. Walking: transition() from any thread; what it does not find it makes
+// under a mutex of the pool. The rest says what it needs.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <bitset>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "core/error.h"
+#include "core/grammar/stable_store.h"
+
+namespace weir::core::grammar {
+
+using regex_id = std::uint32_t;
+using byte_set = std::bitset<256>;
+
+inline constexpr std::uint32_t unbounded = 0xFFFF'FFFF;  // as the maximum of a repeat
+
+// A hash of what a term is, the same in every pool of this process: names the term's language in caches that
+// pools share. 128 bits, with a key that each process draws, so that nobody can make two terms collide.
+struct regex_print {
+  std::uint64_t low = 0, high = 0;
+  friend bool operator==(const regex_print&, const regex_print&) = default;
+};
+
+class regex_pool {
+ public:
+  static constexpr regex_id nothing = 0;   // no text at all
+  static constexpr regex_id empty = 1;     // the empty text
+  static constexpr regex_id anything = 2;  // every string of bytes
+
+  explicit regex_pool(std::uint32_t max_nodes = 500'000);
+  ~regex_pool();
+  regex_pool(const regex_pool&) = delete;
+  regex_pool& operator=(const regex_pool&) = delete;
+
+  // Operations.
+  regex_id bytes(const byte_set&);  // one byte of the set
+  regex_id byte(unsigned char b);
+  regex_id literal(std::string_view);           // exactly these bytes
+  regex_id literals(std::vector<std::string>);  // one of these; shared beginnings become a tree
+  regex_id concat(regex_id, regex_id);
+  regex_id concat(std::span<const regex_id>);
+  regex_id either(regex_id, regex_id);         // union
+  regex_id either(std::span<const regex_id>);  // of none: nothing
+  regex_id both(regex_id, regex_id);           // intersection
+  regex_id complement(regex_id);
+  regex_id repeat(regex_id, std::uint32_t min, std::uint32_t max);  // REQUIRES: min <= max
+  regex_id maybe(regex_id r) { return repeat(r, 0, 1); }
+  regex_id any_number(regex_id r) { return repeat(r, 0, unbounded); }
+
+  // Empty: all is well. Else what this pool ran out of, for a message.
+  const std::string& failure() const { return failure_; }
+  std::uint32_t size() const { return nodes_.size(); }
+
+  // Whether the empty text is in the language.
+  bool nullable(regex_id r) const { return nodes_[r].nullable; }
+  const regex_print& print(regex_id r) const { return nodes_[r].print; }
+
+  // The language of what may follow `b`. It is `nothing` exactly where no text of the language begins so:
+  // terms with intersections and complements, whose emptiness cannot be seen, are searched for a text.
+  // Where such a search needs more than `search_limit` terms the answer is `nothing` and exhausted() is true
+  // from there on. Safe in any thread.
+  regex_id transition(regex_id r, unsigned char b);
+  bool exhausted() const { return exhausted_.load(std::memory_order_relaxed); }
+  // Whether any text is in the language; searches as transition() does.
+  bool live(regex_id r);
+
+  // Bytes that transition() treats alike have one class.
+  struct byte_classes {
+    std::array<std::uint8_t, 256> of{};        // class of a byte
+    std::vector<std::uint8_t> representative;  // a byte of each class
+  };
+  const byte_classes& classes(regex_id r);
+  // Of several terms: bytes in one class are treated alike by each of them.
+  const byte_classes& classes(std::span<const regex_id> all);
+
+  // A shortest text of the language, among those the one whose bytes come first by preference (letters and
+  // digits before others). Empty with found = false where there is none within `max_bytes`.
+  struct shortest_text {
+    bool found = false;
+    std::string text;
+  };
+  shortest_text shortest(regex_id r, std::size_t max_bytes);
+
+  // Whether the term is a counted loop over characters of a set and nothing of what follows the loop begins
+  // with one: its texts begin with at most `max` of them, one a repetition, and the empty text is not among
+  // them. So of strings of these characters exactly those with at most `max` may begin a text.
+  // `characters`: the language of one character, made while the pool was built. Safe in any thread.
+  struct character_loop {
+    bool found = false;
+    std::uint32_t max = 0;
+  };
+  character_loop loop_over(regex_id r, regex_id characters);
+  // A language that the walk finds again (token_trie::plain()); `nothing` where none was set.
+  void set_plain_characters(regex_id r) { plain_characters_ = r; }
+  regex_id plain_characters() const { return plain_characters_; }
+
+  // The same language as far as the next `horizon` bytes can tell: counts above the horizon are cut. Terms
+  // below intersections and complements stay as they are. Safe in any thread.
+  regex_id within(regex_id r, std::uint32_t horizon);
+
+ private:
+  enum class kind : std::uint8_t { nothing, empty, bytes, concat, either, both, complement, repeat };
+  enum class life : std::uint8_t { unknown, live, dead };
+  using row = std::unique_ptr<std::atomic<regex_id>[]>;  // transitions of a state, one a class
+
+  struct node {
+    kind what = kind::nothing;
+    bool nullable = false;
+    bool plain = true;               // without intersection and complement: live unless it is `nothing`
+    bool counted = false;            // `within` may change it
+    std::uint16_t depth = 0;         // of the recursion that a derivative needs
+    regex_id a = 0, b = 0;           // concat: its parts; complement, repeat: a; bytes: a is the set's index
+    std::uint32_t min = 0, max = 0;  // repeat
+    std::vector<regex_id> members;   // either, both: sorted by print
+    regex_print print;
+    std::atomic<life> alive{life::unknown};
+    std::atomic<std::uint32_t> partition{0};            // 1 + index in partitions_; 0: not known yet
+    std::atomic<std::atomic<regex_id>*> next{nullptr};  // the row, once it is made
+
+    node() = default;
+    node& operator=(node&& o) noexcept;
+  };
+
+  static constexpr regex_id unknown = 0xFFFF'FFFF;
+  static constexpr std::uint16_t max_depth = 1'500;
+  static constexpr std::uint32_t search_limit = 200'000;
+
+  regex_id intern(node&& n);
+  regex_id concat_of(regex_id, regex_id);
+  regex_id either_of(std::vector<regex_id>);
+  regex_id both_of(std::vector<regex_id>);
+  regex_id complement_of(regex_id);
+  regex_id repeat_of(regex_id, std::uint32_t min, std::uint32_t max);
+  regex_id bytes_of(const byte_set&);
+  bool flatten(kind what, std::vector<regex_id>& members) const;
+
+  // Under mutex_.
+  regex_id derive(regex_id, unsigned char b);
+  regex_id derive_new(regex_id, unsigned char b);
+  regex_id slow_transition(regex_id, unsigned char b);
+  const byte_classes& classes_of(regex_id);
+  std::uint32_t partition_of(byte_classes);  // its index; equal ones have one
+  std::atomic<regex_id>* row_of(regex_id);
+  bool search_life(regex_id);
+  regex_id cut(regex_id, std::uint32_t horizon);
+
+  mutable std::mutex mutex_;
+  stable_store<node> nodes_;
+  stable_store<byte_classes> partitions_;
+  stable_store<byte_set> sets_;
+  struct tables;
+  std::unique_ptr<tables> tables_;
+  std::uint32_t max_nodes_;
+  regex_id plain_characters_ = nothing;
+  std::string failure_;
+  std::atomic<bool> exhausted_{false};
+};
+
+}  // namespace weir::core::grammar

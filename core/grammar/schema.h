@@ -1,0 +1,28 @@
+// schema.h — JSON Schema as a grammar: drafts 4, 6, 7, 2019-09 and 2020-12.
+//
+// What is generated of the values that a schema allows: members in the order in which they are declared, then
+// members that are only required, then others; integers without fraction; numbers, strings and white space as
+// json_text.h says. Everything else that the schema allows can be generated, and nothing that it forbids.
+//
+// Errors: invalid_param. The message names the keyword and says what would pass; `param` is the place in the
+// schema as a JSON pointer, "" for the whole.
+//
+// Thread safety: pure function; any thread.
+#pragma once
+
+#include <string_view>
+
+#include "core/grammar/json_text.h"
+#include "core/grammar/rules.h"
+
+namespace weir::core::grammar {
+
+struct schema_options {
+  // Refuse what cannot be enforced exactly. Otherwise it is relaxed to a superset, with a warning.
+  bool strict = false;
+  json_space space = json_space::bounded;
+};
+
+result<compiled> compile_schema(std::string_view schema, const schema_options& options = {});
+
+}  // namespace weir::core::grammar

@@ -1,0 +1,90 @@
+// keywords.h — what a schema says, keyword by keyword, and what its opposite says.
+//
+// A schema is the meet of what its keywords say. Some keywords say one thing, and some say «one of these». The
+// opposite of a schema is that one of its keywords does not hold. Opposites are pushed down to keywords on
+// single values (negation normal form), so that `not`, `oneOf`, `if` and dependencies need nothing but «and»
+// and «or».
+//
+// What cannot be enforced is refused where `strict` is asked, and otherwise relaxed to a superset, with a
+// warning.
+//
+// Thread safety: one thread.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "core/grammar/rules.h"
+#include "core/grammar/schema/constraints.h"
+#include "core/grammar/schema/document.h"
+
+namespace weir::core::grammar {
+
+// One way to satisfy something: facts, and schemas that hold beside them.
+struct alternative {
+  constraints facts;
+  goal also;
+};
+using alternatives = std::vector<alternative>;  // one of them
+
+class schema_keywords {
+ public:
+  schema_keywords(const schema_document& document, bool strict, std::vector<warning>& warnings)
+      : document_(document), tree_(document.tree()), strict_(strict), warnings_(warnings) {}
+
+  // What has to hold for a schema, or for its opposite: one alternative of each element. Throws
+  // schema_refused.
+  std::vector<alternatives> say(const literal& l);
+
+  // `where` is relaxed to a superset, or the schema is refused.
+  void relax(json_node_id where, const std::string& message);
+  // Says something of `where` that is no fault, once.
+  void warn(json_node_id where, const std::string& message);
+
+ private:
+  std::vector<alternatives> says(json_node_id schema);
+  alternatives denies(json_node_id schema);
+  void judge(json_node_id schema);
+
+  constraints scalar_facts(json_node_id schema);
+  void number_facts(json_node_id schema, constraints& c);
+  void string_facts(json_node_id schema, constraints& c);
+  void array_facts(json_node_id schema, constraints& c);
+  void object_facts(json_node_id schema, constraints& c);
+  void value_facts(json_node_id schema, constraints& c);
+  void deny_scalars(json_node_id schema, alternatives& out);
+  void deny_array(json_node_id schema, alternatives& out);
+  void deny_object(json_node_id schema, alternatives& out);
+  void deny_applicators(json_node_id schema, alternatives& out);
+  void deny_dependencies(json_node_id schema, alternatives& out);
+  void add_choices(json_node_id schema, std::vector<alternatives>& out);
+  void add_dependencies(json_node_id schema, std::vector<alternatives>& out);
+  alternatives exactly_one(json_node_id list);
+  bool disjoint(json_node_id a, json_node_id b);
+
+  bool has(schema_draft since) const { return document_.draft() >= since; }
+  std::optional<json_node_id> get(json_node_id schema, std::string_view name, json_kind kind);
+  std::optional<json_node_id> get_schema(json_node_id schema, std::string_view name);
+  std::vector<literal> get_schemas(json_node_id schema, std::string_view name);
+  std::optional<std::uint32_t> get_count(json_node_id schema, std::string_view name);
+  std::optional<decimal> get_number(json_node_id schema, std::string_view name);
+  std::vector<std::string> get_names(json_node_id list);
+  std::optional<std::uint8_t> get_types(json_node_id schema);
+  std::optional<number_bound> get_bound(json_node_id schema, std::string_view inclusive,
+                                        std::string_view exclusive, bool low);
+  std::optional<json_node_id> referred(json_node_id schema);
+  std::shared_ptr<const member_rule> members_of(json_node_id schema);
+  std::shared_ptr<const item_rule> items_of(json_node_id schema);
+
+  const schema_document& document_;
+  const json_tree& tree_;
+  bool strict_;
+  std::vector<warning>& warnings_;
+  std::set<json_node_id> judged_;
+  std::set<std::pair<json_node_id, std::string>> warned_;
+  std::map<json_node_id, std::shared_ptr<const member_rule>> member_rules_;
+  std::map<json_node_id, std::shared_ptr<const item_rule>> item_rules_;
+};
+
+}  // namespace weir::core::grammar

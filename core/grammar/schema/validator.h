@@ -1,0 +1,43 @@
+// validator.h — whether a value that stands in the schema satisfies a goal. enum and const need it: their
+// values are filtered by what else is asked at that place.
+//
+// Thread safety: one thread.
+#pragma once
+
+#include "core/grammar/schema/keywords.h"
+#include "core/grammar/schema/texts.h"
+
+namespace weir::core::grammar {
+
+class schema_validator {
+ public:
+  schema_validator(const json_tree& tree, schema_keywords& keywords, schema_texts& texts)
+      : tree_(tree), keywords_(keywords), texts_(texts) {}
+
+  // What is relaxed where the schema is compiled is not judged here. Throws schema_refused where too much is
+  // nested.
+  bool satisfies(json_node_id value, const goal& g);
+
+ private:
+  bool satisfies(json_node_id value, const literal& l);
+  bool satisfies(json_node_id value, const constraints& c);
+  bool number_satisfies(json_node_id value, const constraints& c);
+  bool string_satisfies(const std::string& text, const constraints& c);
+  bool array_satisfies(json_node_id value, const constraints& c);
+  bool object_satisfies(json_node_id value, const constraints& c);
+  bool names_satisfy(json_node_id value, const constraints& c);
+  bool member_satisfies(const std::string& name, json_node_id value, const member_rule& rule);
+
+  const json_tree& tree_;
+  schema_keywords& keywords_;
+  schema_texts& texts_;
+  std::uint32_t depth_ = 0;
+  std::uint64_t left_ = 2'000'000;  // checks, over the whole schema
+};
+
+// Type bits of a value.
+std::uint8_t types_of(const json_tree& tree, json_node_id value);
+// Code points of a UTF-8 text.
+std::size_t characters(std::string_view utf8);
+
+}  // namespace weir::core::grammar

@@ -1,0 +1,212 @@
+// Goals, scalars and constants. Arrays are in write_arrays.cpp, objects in write_objects.cpp.
+#include "core/grammar/schema/writer.h"
+
+#include <algorithm>
+#include <set>
+
+#include "core/grammar/schema/numbers.h"
+#include "core/grammar/schema/refused.h"
+
+namespace weir::core::grammar {
+
+schema_writer::schema_writer(rules& out, json_space space, const json_tree& tree, schema_keywords& keywords)
+    : rules_(out),
+      pool_(out.regex()),
+      json_(out, space),
+      tree_(tree),
+      keywords_(keywords),
+      texts_(pool_, tree, keywords),
+      validator_(tree, keywords, texts_),
+      normal_form_(keywords, tree) {}
+
+void schema_writer::write() {
+  rules_.set_root(value_of({{json_tree::root, false}}));
+  while (!waiting_.empty()) {
+    const auto [rule, g] = std::move(waiting_.back());
+    waiting_.pop_back();
+    write_rule(rule, g);
+    if (const std::string failure = rules_.failure(); !failure.empty())
+      refuse_schema(tree_.pointer(blamed(g)), "the schema is too large: {}", failure);
+  }
+}
+
+std::string schema_writer::where(const goal& g) const { return tree_.pointer(blamed(g)); }
+
+bool schema_writer::is_false(const goal& g) const {
+  return std::ranges::any_of(g, [&](const literal& l) {
+    return tree_[l.schema].kind == json_kind::boolean && tree_[l.schema].truth == l.negated;
+  });
+}
+
+part_id schema_writer::value_of(goal g) {
+  std::erase_if(g, [&](const literal& l) {  // asks nothing
+    return tree_[l.schema].kind == json_kind::boolean && tree_[l.schema].truth != l.negated;
+  });
+  if (is_false(g)) return rules::nothing;
+  if (g.empty()) return json_.value();
+  g = normalised(std::move(g));
+  const auto [at, made] = known_.try_emplace(g, 0);
+  if (made) {
+    at->second = rules_.declare(where(g));
+    waiting_.emplace_back(at->second, g);
+  }
+  return rules_.call(at->second);
+}
+
+void schema_writer::write_rule(rule_id rule, const goal& g) {
+  std::vector<part_id> parts;
+  for (const constraints& c : normal_form_.cases(g)) parts.push_back(case_of(c, g));
+  rules_.define(rule, rules_.choice(parts));
+}
+
+part_id schema_writer::case_of(const constraints& c, const goal& g) {
+  std::vector<part_id> parts;
+  if (c.values) {
+    for (json_node_id v : *c.values)
+      if (validator_.satisfies(v, g)) parts.push_back(constant(v));
+    return rules_.choice(parts);
+  }
+  const auto denied = [&](json_kind kind, bool truth) {
+    return std::ranges::any_of(c.not_values, [&](json_node_id v) {
+      return tree_[v].kind == kind && (kind == json_kind::null || tree_[v].truth == truth);
+    });
+  };
+  if ((c.types & type_null) && !denied(json_kind::null, false)) parts.push_back(rules_.literal("null"));
+  if (c.types & type_boolean) {
+    const bool no_true = denied(json_kind::boolean, true), no_false = denied(json_kind::boolean, false);
+    if (!no_true && !no_false) parts.push_back(rules_.terminal(json_.boolean()));
+    else if (!no_true) parts.push_back(rules_.literal("true"));
+    else if (!no_false) parts.push_back(rules_.literal("false"));
+  }
+  if (c.types & type_number) parts.push_back(number(c));
+  if (c.types & type_string) parts.push_back(string(c));
+  if (c.types & type_array) parts.push_back(array(c, g));
+  if (c.types & type_object) parts.push_back(object(c, g));
+  return rules_.choice(parts);
+}
+
+// A value of enum or const: its strings in one spelling, its members in the order written, white space as
+// everywhere.
+part_id schema_writer::constant(json_node_id value) {
+  const json_node& n = tree_[value];
+  switch (n.kind) {
+    case json_kind::null:
+      return rules_.literal("null");
+    case json_kind::boolean:
+      return rules_.literal(n.truth ? "true" : "false");
+    case json_kind::number: {  // 1.0 is 1
+      const decimal d = decimal::of(n.text);
+      const bool whole = d.integer() && d.digit_count() <= 64;
+      return rules_.literal(whole ? (d.negative ? "-" : "") + d.whole_digits() : n.text);
+    }
+    case json_kind::string:
+      return rules_.literal("\"" + spelled(n.text, spelling::json_string) + "\"");
+    case json_kind::array:
+    case json_kind::object:
+      break;
+  }
+  // Constants are nested at most as deep as the schema's text, which is bounded.
+  const bool object = n.kind == json_kind::object;
+  std::vector<part_id> parts{json_.open(object ? '{' : '[')};
+  for (std::size_t i = 0; i < n.items.size(); ++i) {
+    if (i > 0) parts.push_back(json_.comma());
+    if (object) parts.push_back(json_.name(pool_.literal(spelled(n.names[i], spelling::json_string))));
+    parts.push_back(constant(n.items[i]));
+  }
+  parts.push_back(json_.close(object ? '}' : ']'));
+  return rules_.sequence(parts);
+}
+
+part_id schema_writer::number(const constraints& c) {
+  const bool integers = c.types & type_integer, fractions = c.types & type_fraction;
+  const bool excepted = std::ranges::any_of(c.not_values, [&](json_node_id v) { return tree_[v].kind == json_kind::number; });
+  if (!c.low && !c.high && c.multiples.empty() && c.not_multiples.empty() && !excepted) {
+    if (integers && fractions) return rules_.terminal(json_.number());
+    if (integers) return rules_.terminal(json_.integer());
+  }
+  regex_id texts = numbers_within(pool_, {c.low, c.high, integers, fractions});
+  for (json_node_id m : c.multiples) {
+    const decimal of = decimal::of(tree_[m].text);
+    auto those = multiples(pool_, of);
+    if (!those && c.low && c.high) those = listed_multiples(pool_, of, *c.low, *c.high, 5'000);
+    if (!those) {
+      keywords_.relax(m, "multipleOf is supported for numbers whose only prime factors are 2 and 5, and for "
+                         "others between a minimum and a maximum with at most 5,000 multiples");
+      continue;
+    }
+    texts = pool_.both(texts, *those);
+  }
+  for (json_node_id m : c.not_multiples) {
+    if (const auto those = multiples(pool_, decimal::of(tree_[m].text))) {
+      texts = pool_.both(texts, pool_.complement(*those));
+    } else {
+      keywords_.relax(m, "the opposite of this multipleOf is not supported");
+    }
+  }
+  for (json_node_id v : c.not_values) {
+    if (tree_[v].kind != json_kind::number) continue;
+    const number_bound at{decimal::of(tree_[v].text), true};
+    texts = pool_.both(texts, pool_.either(numbers_within(pool_, {at, std::nullopt, true, true}),
+                                           numbers_within(pool_, {std::nullopt, at, true, true})));
+  }
+  return pool_.live(texts) ? rules_.terminal(texts) : rules::nothing;
+}
+
+// The strings of a case, without quotes. `free`: nothing but the length is asked, so that every spelling of
+// every character may be generated.
+regex_id schema_writer::string_content(const constraints& c, bool& free) {
+  free = true;
+  regex_id content = any_text(pool_, spelling::json_string);
+  for (const text_rule& rule : c.texts) {
+    const auto language = texts_.language(rule, spelling::json_string);
+    if (!language) continue;
+    free = false;
+    content = pool_.both(content, rule.negated ? pool_.complement(*language) : *language);
+  }
+  std::vector<std::string> others;
+  for (json_node_id v : c.not_values)
+    if (tree_[v].kind == json_kind::string) others.push_back(spelled(tree_[v].text, spelling::json_string));
+  if (!others.empty()) {
+    free = false;
+    content = pool_.both(content, pool_.complement(pool_.literals(std::move(others))));
+  }
+  if (!free && (c.min_length > 0 || c.max_length != unbounded))
+    content = pool_.both(content, text_of_length(pool_, c.min_length, c.max_length, spelling::json_string));
+  return content;
+}
+
+part_id schema_writer::string(const constraints& c) {
+  if (c.min_length > c.max_length) return rules::nothing;
+  bool free = true;
+  const regex_id content = string_content(c, free);
+  if (free) {
+    if (c.min_length == 0 && c.max_length == unbounded) return rules_.terminal(json_.string());
+    return rules_.terminal(json_.string(c.min_length, c.max_length));
+  }
+  return pool_.live(content) ? rules_.terminal(json_.string_of(content)) : rules::nothing;
+}
+
+// The names of members that satisfy a goal, without quotes.
+regex_id schema_writer::name_language(const goal& names) {
+  if (names.empty()) return any_text(pool_, spelling::json_string);
+  const auto [at, made] = name_languages_.try_emplace(normalised(names), regex_pool::nothing);
+  if (!made) return at->second;
+  std::vector<regex_id> all;
+  for (const constraints& c : normal_form_.cases(at->first)) {
+    if (!(c.types & type_string) || c.min_length > c.max_length) continue;
+    bool free = true;
+    regex_id content = string_content(c, free);
+    if (free && (c.min_length > 0 || c.max_length != unbounded))
+      content = text_of_length(pool_, c.min_length, c.max_length, spelling::json_string);
+    if (c.values) {
+      std::vector<std::string> constants;
+      for (json_node_id v : *c.values)
+        if (tree_[v].kind == json_kind::string) constants.push_back(spelled(tree_[v].text, spelling::json_string));
+      content = pool_.both(content, pool_.literals(std::move(constants)));
+    }
+    all.push_back(content);
+  }
+  return at->second = pool_.either(all);
+}
+
+}  // namespace weir::core::grammar

@@ -1,0 +1,88 @@
+// writer.h — writes a schema as rules: a rule for each goal that a value has to satisfy.
+//
+// Goals that are equal have one rule, so that recursion ends. Goals wait in a list until their rule is
+// written; nothing recurses into the schema.
+//
+// Thread safety: one thread.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "core/grammar/json_text.h"
+#include "core/grammar/schema/document.h"
+#include "core/grammar/schema/normal_form.h"
+#include "core/grammar/schema/texts.h"
+#include "core/grammar/schema/validator.h"
+
+namespace weir::core::grammar {
+
+class schema_writer {
+ public:
+  schema_writer(rules& out, json_space space, const json_tree& tree, schema_keywords& keywords);
+
+  // Writes the whole schema and sets the root. Throws schema_refused.
+  void write();
+
+ private:
+  // Names that no schema declares, and what their values have to satisfy.
+  struct cell {
+    regex_id names = regex_pool::nothing;
+    goal value;
+  };
+  // An object's case, taken apart for writing.
+  struct object_plan {
+    struct known_member {
+      std::string name;
+      goal value;
+      bool required = false;
+    };
+    std::vector<known_member> known;   // in the order in which they are generated
+    std::vector<cell> others;
+    std::vector<std::vector<cell>> needed;  // of each list, at least one other member
+    std::uint32_t min = 0, max = unbounded;
+  };
+
+  part_id value_of(goal g);
+  void write_rule(rule_id rule, const goal& g);
+  part_id case_of(const constraints& c, const goal& g);
+  part_id constant(json_node_id value);
+  part_id number(const constraints& c);
+  regex_id string_content(const constraints& c, bool& free);
+  part_id string(const constraints& c);
+  regex_id name_language(const goal& names);
+
+  part_id array(const constraints& c, const goal& g);
+  part_id items_counted(const constraints& c, const goal& g);
+  part_id items_with_contains(const constraints& c, const goal& g);
+  goal item_goal(const constraints& c, std::uint32_t index) const;
+
+  part_id object(const constraints& c, const goal& g);
+  part_id object_with_needed(constraints c, const goal& g, std::vector<std::vector<cell>> needed);
+  bool plan_known(const constraints& c, object_plan& plan);
+  void plan_others(const constraints& c, object_plan& plan, const goal& g);
+  std::vector<cell> cells(const constraints& c, regex_id names, const goal& g);
+  part_id members(const object_plan& plan, const goal& g);
+  part_id tail(const object_plan& plan, std::uint32_t count);
+  part_id other_member(const std::vector<cell>& cells);
+  part_id needed_members(const object_plan& plan, bool first, std::vector<std::size_t> order);
+
+  std::string where(const goal& g) const;
+  json_node_id blamed(const goal& g) const { return g.empty() ? json_tree::root : g.front().schema; }
+  bool is_false(const goal& g) const;
+
+  rules& rules_;
+  regex_pool& pool_;
+  json_text json_;
+  const json_tree& tree_;
+  schema_keywords& keywords_;
+  schema_texts texts_;
+  schema_validator validator_;
+  normal_form normal_form_;
+  std::map<goal, rule_id> known_;
+  std::vector<std::pair<rule_id, goal>> waiting_;
+  std::map<goal, regex_id> name_languages_;
+};
+
+}  // namespace weir::core::grammar

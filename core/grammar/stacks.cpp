@@ -1,0 +1,336 @@
+#include "core/grammar/stacks.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+#include <tuple>
+
+namespace weir::core::grammar {
+
+// Expands one node: finds every symbol that may come next and, for each, the set of what follows it.
+class expander {
+ public:
+  expander(stack_store& store, stack_id of) : store_(store), symbols_(store.symbols_), of_(of) {}
+
+  expansion run() {
+    for (const auto& e : store_.entries(of_)) add(item_of(e));
+    while (!open_.empty() && !out_.failed) {
+      const auto i = open_.back();
+      open_.pop_back();
+      advance(i);
+      if (seen_.size() > stack_store::most_entries) out_.failed = true;
+    }
+    if (!out_.failed) close();
+    if (!out_.failed) name_nodes();
+    if (out_.failed) return expansion{{}, false, true};
+    make_heads();
+    return std::move(out_);
+  }
+
+ private:
+  // The node below is one of the store, or the set that belongs to a symbol which this expansion found.
+  static constexpr std::uint32_t of_group = 0x8000'0000;
+  using item = stack_entry;
+  struct group {
+    symbol_id what = 0;
+    std::set<item> entries;
+    std::set<std::uint32_t> includes;  // groups whose entries belong to this one
+    std::optional<stack_id> node;
+  };
+
+  static item item_of(const stack_entry& e) { return e; }
+
+  void add(item i) {
+    if (seen_.insert(i).second) open_.push_back(i);
+  }
+
+  item at_dot(dot_id d, stack_id below) const {
+    if (d <= dot_accept) return {d, 0, 0, below};
+    const auto& x = symbols_.dots[d];
+    return {d, x.min, x.max, below};
+  }
+
+  void advance(const item& i) {
+    if (i.at == dot_accept) {
+      out_.may_end = true;
+      return;
+    }
+    if (i.at == dot_end) {
+      // A rule that began in this expansion and is over without a byte: its caller passed over it already.
+      if (i.below & of_group) return;
+      for (const auto& e : store_.entries(i.below)) add(item_of(e));
+      return;
+    }
+    const auto& d = symbols_.dots[i.at];
+    const auto behind = at_dot(d.next, i.below);
+    if (i.min == 0) add(behind);
+    const auto g = group_of(d.what, i.max > 0);
+    if (!g) return;
+    const auto left = i.max == unbounded ? unbounded : i.max - 1;
+    const auto rest = left > 0 ? item{i.at, i.min == 0 ? 0 : i.min - 1, left, i.below} : behind;
+    follow(groups_[*g], rest);
+  }
+
+  // Adds to a symbol's group what follows the symbol.
+  void follow(group& g, const item& rest) {
+    if (rest.at != dot_end) {
+      g.entries.insert(rest);
+    } else if (rest.below & of_group) {
+      g.includes.insert(rest.below & ~of_group);
+    } else {
+      const auto& below = store_.entries(rest.below);
+      g.entries.insert(below.begin(), below.end());
+    }
+  }
+
+  std::optional<std::uint32_t> group_of(symbol_id s, bool wanted) {
+    if (!wanted) return std::nullopt;
+    const auto [at, is_new] = by_symbol_.try_emplace(s, static_cast<std::uint32_t>(groups_.size()));
+    if (is_new) {
+      groups_.emplace_back();
+      groups_.back().what = s;
+      for (const auto a : symbols_.symbols[s].alternatives) add(at_dot(a, of_group | at->second));
+    }
+    return at->second;
+  }
+
+  // Every group gets the entries of the groups that it includes, and of those that these include.
+  void close() {
+    std::size_t total = 0;
+    std::vector<std::set<item>> closed(groups_.size());
+    for (std::uint32_t g = 0; g < groups_.size() && total <= stack_store::most_entries * 4; ++g) {
+      std::set<std::uint32_t> reached{g};
+      std::vector<std::uint32_t> open{g};
+      while (!open.empty()) {
+        const auto x = open.back();
+        open.pop_back();
+        closed[g].insert(groups_[x].entries.begin(), groups_[x].entries.end());
+        for (const auto y : groups_[x].includes)
+          if (reached.insert(y).second) open.push_back(y);
+      }
+      total += closed[g].size() + reached.size();
+    }
+    if (total > stack_store::most_entries * 4) out_.failed = true;
+    for (std::size_t g = 0; g < groups_.size(); ++g) groups_[g].entries = std::move(closed[g]);
+  }
+
+  template <class Visit>
+  void each_group_below(const group& g, Visit visit) const {
+    for (const auto& e : g.entries)
+      if (e.below & of_group) visit(e.below & ~of_group);
+  }
+
+  // Interns by content every group whose groups below have nodes. What is left has itself below it, or a
+  // group that has.
+  void name_nodes() {
+    intern_what_can_be();
+    std::vector<bool> cyclic(groups_.size());
+    std::vector<std::uint32_t> users(groups_.size(), 0);
+    std::vector<std::uint32_t> free;
+    for (const auto& g : groups_)
+      if (!g.node) each_group_below(g, [&](std::uint32_t x) { ++users[x]; });
+    for (std::uint32_t g = 0; g < groups_.size(); ++g) {
+      cyclic[g] = !groups_[g].node;
+      if (cyclic[g] && users[g] == 0) free.push_back(g);
+    }
+    while (!free.empty()) {  // nobody's below: no cycle leads through it
+      const auto g = free.back();
+      free.pop_back();
+      cyclic[g] = false;
+      each_group_below(groups_[g], [&](std::uint32_t x) {
+        if (--users[x] == 0 && !groups_[x].node) free.push_back(x);
+      });
+    }
+    std::vector<std::uint32_t> named;
+    for (std::uint32_t g = 0; g < groups_.size(); ++g)
+      if (cyclic[g]) named.push_back(g);
+    if (named.empty()) return;
+    if (!reuse_older(named)) make_named(named);
+    intern_what_can_be();
+  }
+
+  void intern_what_can_be() {
+    std::vector<std::uint32_t> missing(groups_.size(), 0);
+    std::vector<std::vector<std::uint32_t>> users(groups_.size());
+    std::vector<std::uint32_t> ready;
+    for (std::uint32_t g = 0; g < groups_.size(); ++g) {
+      if (groups_[g].node) continue;
+      each_group_below(groups_[g], [&](std::uint32_t x) {
+        if (groups_[x].node) return;
+        ++missing[g];
+        users[x].push_back(g);
+      });
+      if (missing[g] == 0) ready.push_back(g);
+    }
+    while (!ready.empty()) {
+      const auto g = ready.back();
+      ready.pop_back();
+      groups_[g].node = store_.intern(resolved(groups_[g], {}));
+      for (const auto u : users[g])
+        if (--missing[u] == 0) ready.push_back(u);
+    }
+  }
+
+  // The entries with nodes of the store below. `as`: nodes for groups that have none yet.
+  std::vector<stack_entry> resolved(const group& g, const std::map<std::uint32_t, stack_id>& as) const {
+    std::vector<stack_entry> out;
+    for (auto e : g.entries) {
+      if (e.below & of_group) {
+        const auto x = e.below & ~of_group;
+        const auto& node = groups_[x].node;
+        e.below = node ? *node : as.at(x);
+      }
+      out.push_back(e);
+    }
+    std::sort(out.begin(), out.end());
+    out.erase(std::unique(out.begin(), out.end()), out.end());
+    return out;
+  }
+
+  // Whether nodes that an older expansion named satisfy the equations of these groups.
+  bool reuse_older(const std::vector<std::uint32_t>& named) {
+    std::set<stack_id> origins;
+    for (const auto g : named)
+      for (const auto& e : groups_[g].entries)
+        if (!(e.below & of_group) && store_.nodes_[e.below].named)
+          origins.insert(store_.nodes_[e.below].origin);
+    for (const auto origin : origins) {
+      std::map<std::uint32_t, stack_id> as;
+      for (const auto g : named)
+        if (const auto at = store_.by_name_.find(key(origin, groups_[g].what)); at != store_.by_name_.end())
+          as[g] = at->second;
+      if (as.size() != named.size()) continue;
+      const bool same = std::all_of(named.begin(), named.end(), [&](std::uint32_t g) {
+        return resolved(groups_[g], as) == store_.entries(as[g]);
+      });
+      if (!same) continue;
+      for (const auto g : named) groups_[g].node = as[g];
+      return true;
+    }
+    return false;
+  }
+
+  void make_named(const std::vector<std::uint32_t>& named) {
+    for (const auto g : named) {
+      stack_store::node n;
+      n.named = true;
+      n.origin = of_;
+      n.what = groups_[g].what;
+      groups_[g].node = store_.nodes_.push(std::move(n));
+      store_.by_name_[key(of_, groups_[g].what)] = *groups_[g].node;
+    }
+    for (const auto g : named) {
+      auto& entries = store_.nodes_[*groups_[g].node].entries;
+      entries = resolved(groups_[g], {});
+      store_.bytes_ += sizeof(stack_store::node) + entries.size() * sizeof(stack_entry);
+    }
+  }
+
+  static std::uint64_t key(stack_id origin, symbol_id what) { return std::uint64_t{origin} << 32 | what; }
+
+  void make_heads() {
+    for (const auto& g : groups_) {
+      const auto& s = symbols_.symbols[g.what];
+      if (s.what == symbol::kind::terminal) out_.heads.push_back({s.language, *g.node});
+      if (s.what == symbol::kind::tokens) out_.heads.push_back({head::token_set | s.set, *g.node});
+    }
+    std::sort(out_.heads.begin(), out_.heads.end());
+  }
+
+  stack_store& store_;
+  const symbol_table& symbols_;
+  const stack_id of_;
+  expansion out_;
+  std::set<item> seen_;
+  std::vector<item> open_;
+  std::vector<group> groups_;
+  std::unordered_map<symbol_id, std::uint32_t> by_symbol_;
+};
+
+stack_store::stack_store(const symbol_table& symbols) : symbols_(symbols) {
+  const auto end = intern({{dot_accept, 0, 0, 0}});
+  const auto d = symbols.start;
+  start_ = d == dot_end ? end : intern({{d, symbols.dots[d].min, symbols.dots[d].max, end}});
+}
+
+std::size_t stack_store::hash(const std::vector<stack_entry>& entries) {
+  std::uint64_t h = entries.size();
+  const auto mix = [&](std::uint64_t x) {
+    h ^= x;
+    h *= 0x9E37'79B9'7F4A'7C15;
+    h ^= h >> 29;
+  };
+  for (const auto& e : entries) {
+    mix(std::uint64_t{e.at} << 32 | e.below);
+    mix(std::uint64_t{e.min} << 32 | e.max);
+  }
+  return h;
+}
+
+stack_id stack_store::intern(std::vector<stack_entry> entries) {
+  std::sort(entries.begin(), entries.end());
+  entries.erase(std::unique(entries.begin(), entries.end()), entries.end());
+  const auto h = hash(entries);
+  const auto [first, last] = by_content_.equal_range(h);
+  for (auto at = first; at != last; ++at)
+    if (nodes_[at->second].entries == entries) return at->second;
+  node n;
+  bytes_ += sizeof(node) + entries.size() * sizeof(stack_entry) + 64;
+  n.entries = std::move(entries);
+  const auto id = nodes_.push(std::move(n));
+  by_content_.emplace(h, id);
+  return id;
+}
+
+stack_id stack_store::both(stack_id x, stack_id y) {
+  if (x == y) return x;
+  auto all = entries(x);
+  all.insert(all.end(), entries(y).begin(), entries(y).end());
+  return intern(std::move(all));
+}
+
+const expansion& stack_store::expand(stack_id s) {
+  if (const auto* known = known_expansion(s)) return *known;
+  auto made = std::make_unique<expansion>(expander(*this, s).run());
+  auto& n = nodes_[s];
+  bytes_ += sizeof(expansion) + made->heads.size() * sizeof(head);
+  n.owned = std::move(made);
+  n.expanded.store(n.owned.get(), std::memory_order_release);
+  return *n.owned;
+}
+
+// Each repetition takes at least one byte: one that takes none is not counted (dot::min).
+stack_id stack_store::within(stack_id s, std::uint32_t horizon) {
+  const auto key = [&](stack_id x) { return std::uint64_t{horizon} << 32 | x; };
+  std::vector<stack_id> open{s};
+  while (!open.empty()) {
+    const auto x = open.back();
+    if (cut_.count(key(x))) {
+      open.pop_back();
+      continue;
+    }
+    if (nodes_[x].named) {
+      cut_[key(x)] = x;
+      continue;
+    }
+    bool waits = false;
+    for (const auto& e : entries(x))
+      if (e.at != dot_accept && !cut_.count(key(e.below))) {
+        open.push_back(e.below);
+        waits = true;
+      }
+    if (waits) continue;
+    auto all = entries(x);
+    for (auto& e : all) {
+      if (e.at == dot_accept) continue;
+      e.below = cut_[key(e.below)];
+      if (e.max > horizon) e.max = unbounded;
+      e.min = std::min(e.min, horizon + 1);
+    }
+    cut_[key(x)] = intern(std::move(all));
+  }
+  return cut_[key(s)];
+}
+
+}  // namespace weir::core::grammar

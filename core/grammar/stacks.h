@@ -1,0 +1,113 @@
+// stacks.h — what may still follow: interned sets of stacks.
+//
+// A stack node is a set of entries. An entry says: go on at this dot, so many times at least and at most, and
+// when the dot's sequence is over, go on as the node below says. Sets of stacks are one node, so ambiguity
+// merges. This is Earley's algorithm with rows shared by content (J. Earley, «An Efficient Context-Free
+// Parsing Algorithm», 1970) in the form of a graph of stacks (M. Tomita, «Efficient Parsing for Natural
+// Language», 1986): an Earley item's origin is the node below. What it gains:
+// - A call at the end of a sequence pushes nothing: the node of the caller takes its place (J. Leo, «A
+// general
+//   context-free parsing algorithm running in linear time on every LR(k) grammar…», 1991). Lists that recurse
+//   to the right do not grow.
+// - Left recursion needs no rewriting: a rule that calls itself first makes a node that has itself below it.
+//   Such a node cannot be interned by content. It is named by where it arose; it is the same as an older such
+//   node where the older one satisfies its equation, for the equation has one solution.
+//
+// Invariants:
+// 1. Nodes are immutable once their id is published. Equal sets have one id, but for nodes below themselves.
+// 2. The expansion of a node depends on the node alone, never on who asks.
+// 3. A node has no entry at dot_end: the entries of the node below stand there instead.
+//
+// Thread safety: writing needs the mutex of the owner; reading needs an id that the reader learned from it.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include "core/grammar/stable_store.h"
+#include "core/grammar/symbols.h"
+
+namespace weir::core::grammar {
+
+using stack_id = std::uint32_t;
+
+struct stack_entry {
+  dot_id at = dot_end;
+  std::uint32_t min = 0, max = 0;  // how often the dot's symbol still comes
+  stack_id below = 0;
+  friend auto operator<=>(const stack_entry&, const stack_entry&) = default;
+};
+
+// A terminal or set of tokens that is to come, and what follows it.
+struct head {
+  static constexpr std::uint32_t token_set = 0x8000'0000;
+  std::uint32_t state = 0;  // regex_id; or token_set | index in symbol_table::token_sets
+  stack_id next = 0;
+  bool is_tokens() const { return (state & token_set) != 0; }
+  std::uint32_t set() const { return state & ~token_set; }
+  friend auto operator<=>(const head&, const head&) = default;
+};
+
+struct expansion {
+  std::vector<head> heads;
+  bool may_end = false;
+  bool failed = false;  // more entries than `most_entries`
+};
+
+class stack_store {
+ public:
+  static constexpr std::size_t most_entries = 4'096;  // of an expansion
+
+  explicit stack_store(const symbol_table& symbols);
+
+  // The stack of a text that has not begun.
+  stack_id start() const { return start_; }
+  // The set of all entries of both. Writes.
+  stack_id both(stack_id, stack_id);
+  // What a node leads to; makes it where it is not known yet, which writes.
+  const expansion& expand(stack_id);
+  // nullptr: not known yet. Reads.
+  const expansion* known_expansion(stack_id s) const {
+    return nodes_[s].expanded.load(std::memory_order_acquire);
+  }
+  const std::vector<stack_entry>& entries(stack_id s) const { return nodes_[s].entries; }
+  // The same stack as far as the next `horizon` bytes can tell: counts above it are cut. Writes.
+  stack_id within(stack_id, std::uint32_t horizon);
+
+  std::uint32_t size() const { return nodes_.size(); }
+  std::size_t bytes() const { return bytes_; }
+
+ private:
+  struct node {
+    std::vector<stack_entry> entries;  // sorted
+    bool named = false;                // below itself
+    stack_id origin = 0;               // named: whose expansion made it, and for which symbol
+    symbol_id what = 0;
+    std::unique_ptr<expansion> owned;
+    std::atomic<const expansion*> expanded{nullptr};
+
+    node() = default;
+    node& operator=(node&& o) noexcept {
+      entries = std::move(o.entries);
+      named = o.named, origin = o.origin, what = o.what;
+      return *this;
+    }
+  };
+  friend class expander;
+
+  stack_id intern(std::vector<stack_entry> entries);  // sorts them
+  static std::size_t hash(const std::vector<stack_entry>&);
+
+  const symbol_table& symbols_;
+  stable_store<node> nodes_;
+  std::unordered_multimap<std::size_t, stack_id> by_content_;
+  std::unordered_map<std::uint64_t, stack_id> by_name_;  // origin << 32 | symbol
+  std::unordered_map<std::uint64_t, stack_id> cut_;      // horizon << 32 | node
+  stack_id start_ = 0;
+  std::size_t bytes_ = 0;
+};
+
+}  // namespace weir::core::grammar

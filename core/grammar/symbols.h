@@ -1,0 +1,52 @@
+// symbols.h — rules, as the walk over stacks reads them: symbols, and what may stand behind each.
+//
+// A `dot` is a place in a sequence: the symbol that comes there, how often, and the dot behind it. Equal ends
+// of sequences are one dot. Symbols that nothing satisfies are not here: the alternatives with them are cut
+// out.
+//
+// Thread safety: immutable once made; any thread.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/error.h"
+#include "core/grammar/rules.h"
+#include "core/grammar/token_trie.h"
+
+namespace weir::core::grammar {
+
+using symbol_id = std::uint32_t;
+using dot_id = std::uint32_t;
+
+inline constexpr dot_id dot_end = 0;     // the sequence is over
+inline constexpr dot_id dot_accept = 1;  // the text may end
+
+struct symbol {
+  enum class kind : std::uint8_t { rule, terminal, tokens } what = kind::rule;
+  bool nullable = false;
+  regex_id language = 0;             // terminal
+  std::uint32_t set = 0;             // tokens: index in token_sets
+  std::vector<dot_id> alternatives;  // rule: where each begins
+};
+
+struct dot {
+  symbol_id what = 0;
+  std::uint32_t min = 1, max = 1;  // how often; min is 0 where the symbol is nullable
+  dot_id next = dot_end;
+};
+
+struct symbol_table {
+  std::vector<symbol> symbols;
+  std::vector<dot> dots;                          // the first two are dot_end and dot_accept
+  dot_id start = dot_end;                         // of the root's sequence
+  std::vector<std::vector<token_id>> token_sets;  // sorted ids that are allowed
+};
+
+// `ending`: tokens that end a text; no negated set of tokens has them.
+// Errors: invalid_param: nothing satisfies the root (the message says which place is to blame), a token that
+// the vocabulary does not have, or too many parts.
+result<symbol_table> make_symbols(const rules&, const token_trie&, const std::vector<token_id>& ending);
+
+}  // namespace weir::core::grammar

@@ -1,0 +1,88 @@
+#include "core/grammar/terminal_views.h"
+
+#include <algorithm>
+
+namespace weir::core::grammar {
+namespace {
+
+constexpr std::size_t most_leftovers = 65'536;            // nodes that a view's leftovers are made of
+constexpr std::size_t most_chosen_leftovers = 2'000'000;  // the same for certain first bytes
+
+}  // namespace
+
+terminal_views::terminal_views(std::shared_ptr<const token_trie> trie, std::size_t max_bytes)
+    : trie_(std::move(trie)), max_bytes_(max_bytes) {}
+
+std::shared_ptr<const terminal_view> terminal_views::find(const key& k) {
+  const std::lock_guard lock(mutex_);
+  const auto at = known_.find(k);
+  if (at == known_.end()) return nullptr;
+  at->second.used = ++uses_;
+  return at->second.view;
+}
+
+std::shared_ptr<const terminal_view> terminal_views::keep(const key& k, terminal_view v) {
+  auto made = std::make_shared<const terminal_view>(std::move(v));
+  const std::lock_guard lock(mutex_);
+  const auto [at, is_new] = known_.try_emplace(k, kept{made, ++uses_});
+  if (!is_new) return at->second.view;
+  bytes_ += made->bytes();
+  if (bytes_ <= max_bytes_) return made;
+  // Half of them go, so that the search for the oldest is rare.
+  std::vector<std::pair<std::uint64_t, key>> by_use;
+  for (const auto& [name, x] : known_) by_use.emplace_back(x.used, name);
+  std::sort(by_use.begin(), by_use.end(), [](const auto& x, const auto& y) { return x.first < y.first; });
+  for (const auto& [_, name] : by_use) {
+    if (bytes_ <= max_bytes_ / 2 || name == k) continue;
+    const auto gone = known_.find(name);
+    bytes_ -= gone->second.view->bytes();
+    known_.erase(gone);
+  }
+  return made;
+}
+
+std::shared_ptr<const terminal_view> terminal_views::view(regex_pool& pool, regex_id state) {
+  const key k{pool.print(state), {}};
+  if (auto known = find(k)) return known;
+  return keep(k, make(pool, state, nullptr));
+}
+
+std::shared_ptr<const terminal_view> terminal_views::leftovers(regex_pool& pool, regex_id state,
+                                                               const byte_set& first) {
+  const key k{pool.print(state), first};
+  if (auto known = find(k)) return known;
+  return keep(k, make(pool, state, &first));
+}
+
+// A walk over the tree of tokens along the terminal's automaton.
+terminal_view terminal_views::make(regex_pool& pool, regex_id state, const byte_set* first) const {
+  terminal_view out;
+  // In a string most tokens are characters of the string's loop; only the others need the walk.
+  const auto plain = pool.plain_characters();
+  const auto loop =
+      plain == regex_pool::nothing ? regex_pool::character_loop{} : pool.loop_over(state, plain);
+  const auto& tree = loop.found ? trie_->others() : trie_->tree();
+  out.inside = loop.found && !first ? trie_->plain_upto(loop.max) : token_mask(trie_->vocab_size());
+  std::vector<std::uint32_t> leaves;  // nodes at which the terminal may be over, with some below them
+  std::vector<regex_id> path(tree.max_depth() + 1, regex_pool::nothing);
+  path[0] = state;
+  std::uint32_t i = 1;
+  while (i < tree.size()) {
+    const auto& node = tree[i];
+    ++out.cost;
+    const auto to = pool.transition(path[node.depth - 1], node.byte);
+    if (to == regex_pool::nothing) {
+      i = node.end;
+      continue;
+    }
+    if (!first) out.inside.set(tree.ids(i));
+    if (pool.nullable(to) && tree.has_children(i)) leaves.push_back(i);
+    path[node.depth] = to;
+    i = to == regex_pool::empty ? node.end : i + 1;
+  }
+  out.inside.finish();
+  out.leave = id_tree::below(tree, leaves, first ? most_chosen_leftovers : most_leftovers, first);
+  return out;
+}
+
+}  // namespace weir::core::grammar

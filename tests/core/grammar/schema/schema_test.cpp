@@ -1,0 +1,218 @@
+#include "core/grammar/schema.h"
+
+#include "tests/core/grammar/schema/schema_kit.h"
+
+using namespace weir::core::grammar;
+using weir::test::schema_under_test;
+
+namespace {
+
+struct facts {
+  const char* schema;
+  std::vector<const char*> accepted;
+  std::vector<const char*> refused;
+};
+
+void check(const std::vector<facts>& all) {
+  for (const facts& f : all) {
+    INFO(f.schema);
+    const schema_under_test s(f.schema, true);
+    if (s.refusal) FAIL_CHECK(s.refusal->message);
+    if (!s.constraint) continue;
+    for (const char* text : f.accepted) {
+      INFO(text);
+      CHECK(s.accepts(text));
+    }
+    for (const char* text : f.refused) {
+      INFO(text);
+      CHECK_FALSE(s.accepts(text));
+    }
+  }
+}
+
+}  // namespace
+
+TEST_CASE("schema: types, and white space between the parts of a text") {
+  check({
+      {R"({"type":"integer"})", {"0", "-1", "12"}, {"1.0", "1e2", "-0", "01", " 1", "1 ", "\"1\""}},
+      {R"({"type":"number"})", {"0", "-0", "1.50", "-2e-3", "1E+5"}, {"1.", ".5", "1e", "+1"}},
+      {R"({"type":["null","boolean"]})", {"null", "true", "false"}, {"nul", "True", "0"}},
+      {R"({"type":"string"})", {R"("")", R"("é\n\u00e9\ud83d\ude00")"}, {R"("\x")", R"("\ud83d")", "\"\n\""}},
+      {R"({"type":"array"})", {"[]", "[1, [\"x\"], {}]", "[\n  1,\n  2\n]"}, {"[1,]", "[,1]", "[1,  2]"}},
+      {R"({"type":"object"})", {"{}", R"({"a": 1})", R"({ "a":{"b":[]} })"}, {R"({a:1})", R"({"a":1,})"}},
+      {"true", {"1", "[]", "null"}, {""}},
+      {R"({"type":"array","items":{"type":"integer"}})", {"[]", "[1,2]"}, {"[1,\"a\"]"}},
+  });
+}
+
+TEST_CASE("schema: members come in the order in which they are declared") {
+  check({
+      {R"({"type":"object","properties":{"b":{"type":"integer"},"a":{"type":"boolean"}},
+           "additionalProperties":false})",
+       {"{}", R"({"b":1})", R"({"a":true})", R"({"b":1,"a":true})"},
+       {R"({"a":true,"b":1})", R"({"b":true})", R"({"c":1})", R"({"b":1,"b":1})"}},
+      {R"({"type":"object","properties":{"a":{}},"required":["a","z"],"additionalProperties":{"type":"null"}})",
+       {R"({"a":1,"z":null})", R"({"a":1,"z":null,"q":null})"},
+       {R"({"a":1})", R"({"a":1,"q":null})", R"({"a":1,"z":1})", R"({"z":null,"a":1})"}},
+      {R"({"type":"object","patternProperties":{"^x":{"type":"integer"}},"additionalProperties":false})",
+       {"{}", R"({"x":1,"xy":2})"},
+       {R"({"y":1})", R"({"x":"a"})"}},
+      {R"({"type":"object","properties":{"xa":{"minimum":3}},"patternProperties":{"^x":{"type":"integer"}}})",
+       {R"({"xa":3})", R"({"xb":1,"y":"s"})"},
+       {R"({"xa":2})", R"({"xa":3.5})", R"({"xb":"s"})"}},
+      {R"({"type":"object","minProperties":1,"maxProperties":2,"properties":{"a":{}}})",
+       {R"({"a":1})", R"({"z":1,"y":2})", R"({"a":1,"z":2})"},
+       {"{}", R"({"a":1,"z":2,"y":3})"}},
+      {R"({"type":"object","propertyNames":{"maxLength":2},"properties":{"abc":{},"ab":{}}})",
+       {R"({"ab":1,"z":2})"},
+       {R"({"abc":1})", R"({"zzz":1})"}},
+      {R"({"type":"object","properties":{"a":false},"required":["b"]})", {R"({"b":1})"}, {R"({"a":1,"b":1})"}},
+  });
+}
+
+TEST_CASE("schema: numbers are compared digit by digit") {
+  check({
+      {R"({"type":"integer","minimum":3,"maximum":12})", {"3", "9", "10", "12"}, {"2", "13", "-3", "100"}},
+      {R"({"type":"integer","minimum":-12,"maximum":3})", {"-12", "-9", "-1", "0", "3"}, {"-13", "4", "-0"}},
+      {R"({"type":"number","minimum":0.1,"exclusiveMaximum":0.3})",
+       {"0.1", "0.10", "0.2", "0.29999999999999999999"},
+       {"0", "0.0999999999999999999999", "0.3", "0.30", "1", "-0.2"}},
+      {R"({"type":"number","exclusiveMinimum":-1.5,"maximum":-0.25})", {"-1.4", "-1", "-0.25"}, {"-1.5", "-0.2", "0"}},
+      {R"({"$schema":"http://json-schema.org/draft-04/schema#","type":"integer","minimum":3,
+           "exclusiveMinimum":true})",
+       {"4"},
+       {"3"}},
+      {R"({"type":"integer","multipleOf":5})", {"0", "5", "-10", "125"}, {"1", "-3", "52"}},
+      {R"({"type":"number","multipleOf":0.01})", {"0.01", "3", "2.5", "2.500"}, {"0.001", "1.234"}},
+      {R"({"type":"number","multipleOf":0.25,"maximum":1})", {"0.25", "0.5", "0.50", "1", "-7.75"}, {"0.3", "1.25"}},
+      {R"({"type":"integer","multipleOf":20})", {"0", "20", "100", "-60"}, {"10", "30", "2"}},
+      {R"({"type":"integer","multipleOf":7,"minimum":0,"maximum":100})", {"0", "7", "98"}, {"8", "105", "-7"}},
+      {R"({"type":"number","not":{"type":"integer"}})", {"1.5", "-0.25"}, {"1", "2.0"}},
+  });
+}
+
+TEST_CASE("schema: lengths, patterns and formats of strings hold together") {
+  check({
+      {R"({"type":"string","minLength":2,"maxLength":3})", {R"("ab")", R"("äöü")", R"("\n\u00e4")"}, {R"("a")", R"("abcd")"}},
+      {R"({"type":"string","maxLength":1000000})", {R"("")", R"("abc")"}, {"1"}},
+      {R"({"type":"string","pattern":"b"})", {R"("abc")", R"("b")"}, {R"("ac")", R"("")"}},
+      {R"({"type":"string","pattern":"^[0-9]+$","maxLength":3})", {R"("123")"}, {R"("1234")", R"("12a")"}},
+      {R"({"type":"string","pattern":"^(?!x).*z$"})", {R"("abz")"}, {R"("xbz")", R"("ab")"}},
+      {R"({"type":"string","pattern":"\"$"})", {R"("a\"")"}, {R"("a")"}},
+      {R"({"type":"string","format":"date"})", {R"("2024-02-29")", R"("2023-12-31")"}, {R"("2023-02-29")", R"("1900-02-29")", R"("2023-13-01")"}},
+      {R"({"type":"string","format":"ipv4"})", {R"("127.0.0.1")"}, {R"("127.0.0.256")", R"("1.2.3")"}},
+      {R"({"type":"string","format":"uuid"})", {R"("2eb8aa08-aa98-11ea-b4aa-73b441d16380")"}, {R"("2eb8aa08")"}},
+      {R"({"type":"string","not":{"pattern":"a"}})", {R"("bc")", R"("")"}, {R"("abc")"}},
+  });
+}
+
+TEST_CASE("schema: constants are filtered by what else is asked") {
+  check({
+      {R"({"enum":["a",1,null,[1,2],{"k":"v"}]})", {R"("a")", "1", "null", "[1, 2]", R"({"k":"v"})"}, {R"("b")", "2", "[2,1]"}},
+      {R"({"enum":["abc","b",3],"type":"string","maxLength":1})", {R"("b")"}, {R"("abc")", "3"}},
+      {R"({"const":"x\"y"})", {R"("x\"y")"}, {R"("xy")"}},
+      {R"({"type":"string","not":{"enum":["a","b"]}})", {R"("c")", R"("ab")", R"("")"}, {R"("a")", R"("b")"}},
+      {R"({"type":"integer","not":{"const":5}})", {"4", "55", "-5"}, {"5"}},
+  });
+}
+
+TEST_CASE("schema: and, or, not, if, exactly one") {
+  check({
+      {R"({"allOf":[{"type":"integer"},{"minimum":2}],"maximum":4})", {"2", "4"}, {"1", "5", "2.5"}},
+      {R"({"anyOf":[{"type":"integer"},{"type":"string","maxLength":1}]})", {"7", R"("a")"}, {R"("ab")", "1.5"}},
+      {R"({"oneOf":[{"type":"integer","minimum":2},{"type":"integer","maximum":4}]})", {"1", "5"}, {"2", "4"}},
+      {R"({"not":{"type":["integer","string"]}})", {"null", "[]", "1.5"}, {"1", R"("a")"}},
+      {R"({"type":"integer","if":{"minimum":10},"then":{"multipleOf":10},"else":{"maximum":5}})",
+       {"10", "20", "5", "-7"},
+       {"11", "6"}},
+      {R"({"type":"object","properties":{"a":{"type":"integer"},"b":{}},"dependentRequired":{"a":["b"]}})",
+       {"{}", R"({"b":1})", R"({"a":1,"b":2})"},
+       {R"({"a":1})"}},
+      {R"({"type":"object","not":{"required":["a"]}})", {"{}", R"({"b":1})"}, {R"({"a":1})", R"({"b":1,"a":2})"}},
+      {R"({"oneOf":[{"type":"object","properties":{"t":{"const":"x"},"v":{"type":"integer"}},"required":["t","v"],
+            "additionalProperties":false},
+           {"type":"object","properties":{"t":{"const":"y"},"v":{"type":"string"}},"required":["t","v"],
+            "additionalProperties":false}]})",
+       {R"({"t":"x","v":1})", R"({"t":"y","v":"s"})"},
+       {R"({"t":"x","v":"s"})", R"({"t":"z","v":1})"}},
+  });
+}
+
+TEST_CASE("schema: items, their counts, and what an array contains") {
+  check({
+      {R"({"type":"array","prefixItems":[{"type":"integer"},{"type":"string"}],"items":{"type":"null"}})",
+       {"[]", "[1]", R"([1,"a"])", R"([1,"a",null,null])"},
+       {R"(["a"])", R"([1,"a",1])"}},
+      {R"({"$schema":"http://json-schema.org/draft-07/schema#","type":"array","items":[{"type":"integer"}],
+           "additionalItems":false})",
+       {"[]", "[1]"},
+       {"[1,2]", "[null]"}},
+      {R"({"type":"array","items":{"type":"integer"},"minItems":2,"maxItems":3})", {"[1,2]", "[1,2,3]"}, {"[1]", "[1,2,3,4]", "[]"}},
+      {R"({"type":"array","maxItems":0})", {"[]"}, {"[1]"}},
+      {R"({"type":"array","items":{"type":"integer"},"contains":{"minimum":5}})", {"[5]", "[1,7]", "[7,1]"}, {"[]", "[1,2]"}},
+      {R"({"type":"array","items":{"type":"integer"},"contains":{"minimum":5},"minContains":1,"maxContains":2})",
+       {"[5]", "[1,7,8]"},
+       {"[1]", "[5,6,7]"}},
+  });
+}
+
+TEST_CASE("schema: references, recursion and parts with names") {
+  check({
+      {R"({"$ref":"#/$defs/n","$defs":{"n":{"type":"object","properties":{"next":{"$ref":"#/$defs/n"}},
+           "additionalProperties":false}}})",
+       {"{}", R"({"next":{"next":{}}})"},
+       {R"({"next":1})", R"({"next":{)"}},
+      {R"({"definitions":{"a b/c%":{"type":"null"}},"$ref":"#/definitions/a%20b~1c%25"})", {"null"}, {"1"}},
+      {R"({"$id":"http://x/y","items":{"$ref":"z"},"type":"array","$defs":{"q":{"$id":"z","type":"boolean"}}})",
+       {"[true]"},
+       {"[1]"}},
+      {R"({"$ref":"#here","$defs":{"q":{"$anchor":"here","type":"boolean"}}})", {"true"}, {"1"}},
+  });
+}
+
+TEST_CASE("schema: what cannot be enforced is refused by name where strict is asked, and else warned of") {
+  const struct {
+    const char *schema, *pointer, *message;
+  } cases[] = {
+      {R"({"type":"array","uniqueItems":true})", "/uniqueItems", "uniqueItems is not supported"},
+      {R"({"properties":{"a":{"unevaluatedProperties":false}}})", "/properties/a/unevaluatedProperties",
+       "unevaluatedProperties is not supported"},
+      {R"({"type":"string","pattern":"(a)\\1"})", "/pattern", "pattern"},
+      {R"({"type":"integer","multipleOf":7})", "/multipleOf", "multipleOf"},
+      {R"({"type":"text"})", "/type", "type \"text\""},
+      {R"({"minLength":-1})", "/minLength", "minLength must be a whole number"},
+  };
+  for (const auto& c : cases) {
+    INFO(c.schema);
+    const schema_under_test strict(c.schema, true), relaxed(c.schema);
+    REQUIRE(strict.refusal);
+    CHECK(strict.refusal->param == c.pointer);
+    CHECK(strict.refusal->message.find(c.message) != std::string::npos);
+    REQUIRE(relaxed.constraint);
+    REQUIRE(relaxed.warnings.size() == 1);
+    CHECK(relaxed.warnings.front().where == c.pointer);
+    CHECK(relaxed.warnings.front().message.find(c.message) != std::string::npos);
+  }
+}
+
+TEST_CASE("schema: what no schema can say is refused, strict or not") {
+  const struct {
+    const char *schema, *pointer, *message;
+  } cases[] = {
+      {R"({"$ref":"http://elsewhere/x"})", "", "another document"},
+      {R"({"$ref":"#/nowhere"})", "", "refers to nothing"},
+      {R"({"$schema":"http://example.com/mine"})", "/$schema", "$schema"},
+      {R"([1])", "", "a schema must be an object or a boolean, not an array"},
+      {R"({"a":1,"a":2})", "", "occurs twice"},
+      {R"({"a":)", "", "no valid JSON"},
+      {"false", "", ""},
+      {R"({"type":"integer","minimum":3,"maximum":2})", "", ""},
+  };
+  for (const auto& c : cases) {
+    INFO(c.schema);
+    const schema_under_test s(c.schema);
+    REQUIRE(s.refusal);
+    CHECK(s.refusal->param == c.pointer);
+    CHECK(s.refusal->message.find(c.message) != std::string::npos);
+  }
+}
