@@ -100,7 +100,7 @@ struct job_stream::state_block final : core::token_sink, waker {
   void changed();
   // Ends the job: sets the phase to done and tells at_end and the readers.
   void end(outcome o);
-  // Brings the accounts up to date and calls at_end, unless that was done before.
+  // Counts what the accounts lack and calls at_end, unless that was done before.
   void tell_ended(const outcome& o);
   // The job has so many output tokens by now: tells the accounts of those that are new.
   void count_output(std::uint32_t tokens, core::time_point at) noexcept;

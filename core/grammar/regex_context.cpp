@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::array all_demands{demand::any, demand::edge, demand::word, demand::other};
 
-// Both demands of one place; nullopt: no place meets both.
+// Both demands of one place; nullopt: no place satisfies both.
 std::optional<demand> both_of(demand x, demand y) {
   if (x == demand::any || x == y) return y;
   if (y == demand::any) return x;

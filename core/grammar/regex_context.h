@@ -2,7 +2,7 @@
 //
 // A `fragment` is the language of an expression, split by what the expression demands of the character before
 // its match and of the one behind it. `^` is the empty text that demands the text's beginning; `\b` is the
-// empty text between a word character and another one. Concatenation settles the demands that meet.
+// empty text between a word character and another one. Concatenation settles the demands of both sides.
 //
 // Thread safety: none; one thread builds.
 #pragma once

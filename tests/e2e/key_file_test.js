@@ -68,7 +68,7 @@ function no_gap(seqs) {
 }
 
 for (const how of ["SIGHUP", "a change of the file"])
-  test(`${how} brings the new keys in and puts the removed ones out`, async (t) => {
+  test(`${how} lets the new keys in and the removed ones out`, async (t) => {
     const server = await serve(t, "sesame-1\nsesame-2 name=two\nroot admin\n");
     const out = await stream(t, server, "sesame-1");
     const stays = await stream(t, server, "sesame-2");

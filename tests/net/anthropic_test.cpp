@@ -251,7 +251,7 @@ TEST_CASE("anthropic: a message object has text, the stop sequence and usage tha
   CHECK(boost::json::parse(anthropic::count_body(12)) == boost::json::parse(R"({"input_tokens":12})"));
 }
 
-TEST_CASE("anthropic: a stream begins, brings its pieces, and ends with the reason and the usage") {
+TEST_CASE("anthropic: a stream begins, has its pieces, and ends with the reason and the usage") {
   const anthropic::event_writer w(who, 10, {5, {}});
   std::string out;
   w.open(out, 0);

@@ -10,17 +10,17 @@ void append(std::vector<T>& into, const std::vector<T>& more) {
   into.insert(into.end(), more.begin(), more.end());
 }
 
-void meet_low(std::optional<number_bound>& into, const std::optional<number_bound>& more) {
+void intersect_low(std::optional<number_bound>& into, const std::optional<number_bound>& more) {
   if (!more) return;
   if (!into || into->at < more->at || (into->at == more->at && more->exclusive)) into = more;
 }
 
-void meet_high(std::optional<number_bound>& into, const std::optional<number_bound>& more) {
+void intersect_high(std::optional<number_bound>& into, const std::optional<number_bound>& more) {
   if (!more) return;
   if (!into || more->at < into->at || (into->at == more->at && more->exclusive)) into = more;
 }
 
-void meet_values(constraints& into, const constraints& more, const json_tree& tree) {
+void intersect_values(constraints& into, const constraints& more, const json_tree& tree) {
   append(into.not_values, more.not_values);
   if (!more.values) return;
   if (!into.values) {
@@ -34,10 +34,10 @@ void meet_values(constraints& into, const constraints& more, const json_tree& tr
 
 }  // namespace
 
-void meet(constraints& into, const constraints& more, const json_tree& tree) {
+void intersect(constraints& into, const constraints& more, const json_tree& tree) {
   into.types &= more.types;
-  meet_low(into.low, more.low);
-  meet_high(into.high, more.high);
+  intersect_low(into.low, more.low);
+  intersect_high(into.high, more.high);
   append(into.multiples, more.multiples);
   append(into.not_multiples, more.not_multiples);
   into.min_length = std::max(into.min_length, more.min_length);
@@ -56,7 +56,7 @@ void meet(constraints& into, const constraints& more, const json_tree& tree) {
   into.max_members = std::min(into.max_members, more.max_members);
   append(into.names, more.names);
   append(into.some_members, more.some_members);
-  meet_values(into, more, tree);
+  intersect_values(into, more, tree);
 }
 
 }  // namespace weir::core::grammar

@@ -1,7 +1,7 @@
 // constraints.h — what a schema asks of one JSON value, apart by the value's type.
 //
-// A constraint on one type says nothing about values of another. Two sets of constraints meet: a value has to
-// satisfy both. What «or» joins is several sets (normal_form.h).
+// A constraint on one type says nothing about values of another. Two sets can be joined by «and»: a value has
+// to satisfy both. What «or» joins is several sets (normal_form.h).
 //
 // Thread safety: plain data.
 #pragma once
@@ -70,15 +70,15 @@ struct contains_rule {
 
 // What one schema says of the members of objects. Members that no part names are free.
 struct member_rule {
-  std::vector<std::pair<std::string, literal>> declared;      // by name, in the order written
-  std::vector<std::pair<json_node_id, literal>> patterns;     // by pattern: the member of patternProperties
-  std::optional<literal> others;                              // of all other members
+  std::vector<std::pair<std::string, literal>> declared;   // by name, in the order written
+  std::vector<std::pair<json_node_id, literal>> patterns;  // by pattern: the member of patternProperties
+  std::optional<literal> others;                           // of all other members
 };
 
 // At least one member that no part of `rule` names, or that `pattern` names, satisfies `what`.
 struct some_member_rule {
-  std::shared_ptr<const member_rule> rule;   // null: `pattern` says which
-  json_node_id pattern = 0;                  // a member of patternProperties
+  std::shared_ptr<const member_rule> rule;  // null: `pattern` says which
+  json_node_id pattern = 0;                 // a member of patternProperties
   goal what;
 };
 
@@ -97,7 +97,7 @@ struct constraints {
   std::optional<json_node_id> unique;  // the schema that says uniqueItems
 
   std::vector<std::shared_ptr<const member_rule>> members;
-  std::vector<std::string> required;   // in the order in which they were asked for
+  std::vector<std::string> required;  // in the order in which they were asked for
   std::set<std::string> absent;
   std::uint32_t min_members = 0, max_members = unbounded;
   goal names;  // every member's name, as a string
@@ -108,6 +108,6 @@ struct constraints {
 };
 
 // Adds what `more` asks. The tree tells which values are equal.
-void meet(constraints& into, const constraints& more, const json_tree& tree);
+void intersect(constraints& into, const constraints& more, const json_tree& tree);
 
 }  // namespace weir::core::grammar

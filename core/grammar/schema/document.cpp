@@ -28,11 +28,14 @@ bool holds_data(std::string_view keyword) {
   return std::ranges::find(names, keyword) != std::end(names);
 }
 
-std::string_view without_fragment(std::string_view uri) { return uri.substr(0, std::min(uri.find('#'), uri.size())); }
+std::string_view without_fragment(std::string_view uri) {
+  return uri.substr(0, std::min(uri.find('#'), uri.size()));
+}
 
 }  // namespace
 
-schema_document::schema_document(json_tree tree) : tree_(std::move(tree)), base_of_(tree_.size(), 0), bases_{""} {
+schema_document::schema_document(json_tree tree)
+    : tree_(std::move(tree)), base_of_(tree_.size(), 0), bases_{""} {
   read_draft();
   read_names();
 }
@@ -78,7 +81,8 @@ void schema_document::read_names() {
 void schema_document::name_parts(json_node_id schema, const std::string& outer) {
   const auto text = [&](std::string_view key) -> std::string_view {
     const auto at = keyword(schema, key);
-    return at && tree_[*at].kind == json_kind::string ? std::string_view(tree_[*at].text) : std::string_view();
+    return at && tree_[*at].kind == json_kind::string ? std::string_view(tree_[*at].text)
+                                                      : std::string_view();
   };
   std::string base = outer;
   std::string_view id = text("$id");
@@ -97,7 +101,8 @@ void schema_document::name_parts(json_node_id schema, const std::string& outer) 
       bases_.push_back(base);
       resources_.emplace(base, schema);
     }
-    if (!fragment.empty() && fragment.front() != '/') anchors_.emplace(base + "#" + std::string(fragment), schema);
+    if (!fragment.empty() && fragment.front() != '/')
+      anchors_.emplace(base + "#" + std::string(fragment), schema);
   }
   for (std::string_view key : {"$anchor", "$dynamicAnchor"}) {
     const std::string_view anchor = text(key);
@@ -141,7 +146,8 @@ json_node_id schema_document::dynamic_target(json_node_id from, std::string_view
   } else {
     const std::size_t hash = reference.find('#');
     const auto anchor = this->keyword(static_target, "$dynamicAnchor");
-    const bool dynamic = hash != reference.npos && anchor && reference.substr(hash + 1) == tree_[*anchor].text;
+    const bool dynamic =
+        hash != reference.npos && anchor && reference.substr(hash + 1) == tree_[*anchor].text;
     if (!dynamic) return static_target;
     const auto count = dynamic_.find(tree_[*anchor].text);
     if (count != dynamic_.end() && count->second <= 1) return static_target;

@@ -45,12 +45,12 @@ class schema_document {
 
   json_tree tree_;
   schema_draft draft_ = schema_draft::d2020;
-  std::vector<std::uint32_t> base_of_;              // of each node: index in bases_
-  std::vector<std::string> bases_;                  // URIs
-  std::map<std::string, json_node_id> resources_;   // by URI, without a fragment
-  std::map<std::string, json_node_id> anchors_;     // by URI, # and name
-  std::map<std::string, std::uint32_t> dynamic_;    // how many schemas have this name as `$dynamicAnchor`
-  std::uint32_t recursive_anchors_ = 0;             // schemas with `$recursiveAnchor: true`
+  std::vector<std::uint32_t> base_of_;             // of each node: index in bases_
+  std::vector<std::string> bases_;                 // URIs
+  std::map<std::string, json_node_id> resources_;  // by URI, without a fragment
+  std::map<std::string, json_node_id> anchors_;    // by URI, # and name
+  std::map<std::string, std::uint32_t> dynamic_;   // how many schemas have this name as `$dynamicAnchor`
+  std::uint32_t recursive_anchors_ = 0;            // schemas with `$recursiveAnchor: true`
 };
 
 }  // namespace weir::core::grammar

@@ -13,7 +13,8 @@ std::string any_of(std::initializer_list<std::string> alternatives) {
 }
 
 std::string date() {
-  const std::string leap_year = R"((?:[0-9]{2}(?:0[48]|[2468][048]|[13579][26])|(?:[02468][048]|[13579][26])00))";
+  const std::string leap_year =
+      R"((?:[0-9]{2}(?:0[48]|[2468][048]|[13579][26])|(?:[02468][048]|[13579][26])00))";
   return any_of({R"([0-9]{4}-(?:0[13578]|1[02])-(?:0[1-9]|[12][0-9]|3[01]))",
                  R"([0-9]{4}-(?:0[469]|11)-(?:0[1-9]|[12][0-9]|30))",
                  R"([0-9]{4}-02-(?:0[1-9]|1[0-9]|2[0-8]))", leap_year + "-02-29"});
@@ -36,8 +37,8 @@ std::string duration() {
 std::string host_name() {
   const std::string a = "[A-Za-z0-9]", x = "[A-Za-z0-9-]";
   const std::string tail = x + "{0,58}" + a;
-  const std::string label = a + "(?:" + x + "?" + a + "|" + x + "(?:" + a + a + "|-" + a + ")(?:" + tail + ")?|" +
-                            x + a + "-" + tail + ")?";
+  const std::string label = a + "(?:" + x + "?" + a + "|" + x + "(?:" + a + a + "|-" + a + ")(?:" + tail +
+                            ")?|" + x + a + "-" + tail + ")?";
   return label + "(?:\\." + label + ")*";
 }
 
@@ -49,13 +50,12 @@ std::string ipv4() {
 std::string ipv6() {
   const std::string h = "[0-9A-Fa-f]{1,4}";
   const std::string last = "(?:" + h + ":" + h + "|" + ipv4() + ")";
-  return any_of({"(?:" + h + ":){6}" + last, "::(?:" + h + ":){5}" + last,
-                 "(?:" + h + ")?::(?:" + h + ":){4}" + last,
-                 "(?:(?:" + h + ":){0,1}" + h + ")?::(?:" + h + ":){3}" + last,
-                 "(?:(?:" + h + ":){0,2}" + h + ")?::(?:" + h + ":){2}" + last,
-                 "(?:(?:" + h + ":){0,3}" + h + ")?::" + h + ":" + last,
-                 "(?:(?:" + h + ":){0,4}" + h + ")?::" + last, "(?:(?:" + h + ":){0,5}" + h + ")?::" + h,
-                 "(?:(?:" + h + ":){0,6}" + h + ")?::"});
+  return any_of(
+      {"(?:" + h + ":){6}" + last, "::(?:" + h + ":){5}" + last, "(?:" + h + ")?::(?:" + h + ":){4}" + last,
+       "(?:(?:" + h + ":){0,1}" + h + ")?::(?:" + h + ":){3}" + last,
+       "(?:(?:" + h + ":){0,2}" + h + ")?::(?:" + h + ":){2}" + last,
+       "(?:(?:" + h + ":){0,3}" + h + ")?::" + h + ":" + last, "(?:(?:" + h + ":){0,4}" + h + ")?::" + last,
+       "(?:(?:" + h + ":){0,5}" + h + ")?::" + h, "(?:(?:" + h + ":){0,6}" + h + ")?::"});
 }
 
 std::string email() {
@@ -128,8 +128,10 @@ const std::map<std::string, std::string, std::less<>>& expressions() {
 
 format_use use_of_format(std::string_view name) {
   if (expressions().contains(name)) return format_use::asserted;
-  constexpr std::string_view annotations[] = {"int32", "int64", "float", "double", "password", "binary", "regex"};
-  constexpr std::string_view missing[] = {"iri", "iri-reference", "uri-template", "idn-hostname", "idn-email"};
+  constexpr std::string_view annotations[] = {"int32",    "int64",  "float", "double",
+                                              "password", "binary", "regex"};
+  constexpr std::string_view missing[] = {"iri", "iri-reference", "uri-template", "idn-hostname",
+                                          "idn-email"};
   if (std::ranges::find(annotations, name) != std::end(annotations)) return format_use::annotation;
   return std::ranges::find(missing, name) != std::end(missing) ? format_use::missing : format_use::unknown;
 }

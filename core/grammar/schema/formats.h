@@ -1,8 +1,8 @@
 // formats.h — the formats of strings that are asserted, as regular expressions.
 //
 // Sources: RFC 3339 (dates, times, durations), RFC 5321 (mail addresses), RFC 1123 (host names), RFC 2673 and
-// 4291 (addresses), RFC 3986 (URIs), RFC 4122 (UUIDs), RFC 6901 (pointers), RFC 4648 (base64). Dates are exact:
-// 29 February exists in leap years alone. A leap second exists at 23:59:60 UTC alone.
+// 4291 (addresses), RFC 3986 (URIs), RFC 4122 (UUIDs), RFC 6901 (pointers), RFC 4648 (base64). Dates are
+// exact: 29 February exists in leap years alone. A leap second exists at 23:59:60 UTC alone.
 //
 // Thread safety: constant data.
 #pragma once

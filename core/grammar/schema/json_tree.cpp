@@ -38,7 +38,8 @@ class json_tree_reader {
     std::unordered_set<std::string_view> seen;
     for (const std::string& n : object.names)
       if (!seen.insert(n).second)
-        return refuse(make_error(errc::invalid_param, "the member \"{}\" occurs twice in {}", n, place()), ec);
+        return refuse(make_error(errc::invalid_param, "the member \"{}\" occurs twice in {}", n, place()),
+                      ec);
     return open_.pop_back(), true;
   }
   bool on_array_begin(json::error_code& ec) { return open(json_kind::array, ec); }
@@ -140,9 +141,12 @@ std::string json_tree::pointer(json_node_id id) const {
       continue;
     }
     for (char c : parent.names[n.place]) {
-      if (c == '~') out += "~0";
-      else if (c == '/') out += "~1";
-      else out += c;
+      if (c == '~')
+        out += "~0";
+      else if (c == '/')
+        out += "~1";
+      else
+        out += c;
     }
   }
   return out;
@@ -226,7 +230,8 @@ bool json_tree::equal(json_node_id first, json_node_id second) const {
 
 result<json_tree> read_json_tree(std::string_view text, const json_tree_bounds& most) {
   if (text.size() > most.bytes)
-    return make_error(errc::invalid_param, "the JSON has {} bytes; at most {} are read", text.size(), most.bytes);
+    return make_error(errc::invalid_param, "the JSON has {} bytes; at most {} are read", text.size(),
+                      most.bytes);
   json::parse_options options;
   options.max_depth = most.depth;
   json::basic_parser<json_tree_reader> parser(options, most.values);
@@ -236,7 +241,8 @@ result<json_tree> read_json_tree(std::string_view text, const json_tree_bounds& 
   if (ec == json::error::too_deep)
     return make_error(errc::invalid_param, "the JSON is nested deeper than {}", most.depth);
   if (ec) return make_error(errc::invalid_param, "no valid JSON at byte {}: {}", read, ec.message());
-  if (read < text.size()) return make_error(errc::invalid_param, "the JSON goes on behind its end, at byte {}", read);
+  if (read < text.size())
+    return make_error(errc::invalid_param, "the JSON goes on behind its end, at byte {}", read);
   return parser.handler().take();
 }
 

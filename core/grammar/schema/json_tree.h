@@ -24,17 +24,17 @@ using json_node_id = std::uint32_t;
 
 struct json_node {
   json_kind kind = json_kind::null;
-  bool truth = false;                   // of a boolean
-  std::string text;                     // of a string: decoded; of a number: as written
-  std::vector<json_node_id> items;      // of an array; of an object: the members' values
-  std::vector<std::string> names;       // of an object: the members' names, one an item
-  json_node_id parent = 0;              // the root is its own parent
-  std::uint32_t place = 0;              // index in the parent's items
+  bool truth = false;               // of a boolean
+  std::string text;                 // of a string: decoded; of a number: as written
+  std::vector<json_node_id> items;  // of an array; of an object: the members' values
+  std::vector<std::string> names;   // of an object: the members' names, one an item
+  json_node_id parent = 0;          // the root is its own parent
+  std::uint32_t place = 0;          // index in the parent's items
 };
 
 struct json_tree_bounds {
-  std::size_t bytes = 1 << 20;    // of the text
-  std::size_t depth = 64;         // most arrays and objects inside one another
+  std::size_t bytes = 1 << 20;  // of the text
+  std::size_t depth = 64;       // most arrays and objects inside one another
   std::size_t values = 500'000;
 };
 
@@ -59,8 +59,8 @@ class json_tree {
   std::vector<json_node> nodes_;
 };
 
-// Parses a whole text. Error: invalid_param without `param`; a name that one object has twice is an error that
-// names it.
+// Parses a whole text. Error: invalid_param without `param`; a name that one object has twice is an error
+// that names it.
 result<json_tree> read_json_tree(std::string_view text, const json_tree_bounds& most = {});
 
 }  // namespace weir::core::grammar

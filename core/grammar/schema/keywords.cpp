@@ -50,7 +50,8 @@ void schema_keywords::judge(json_node_id schema) {
     const auto at = document_.keyword(schema, keyword);
     if (!at || !has(schema_draft::d2019)) continue;
     if (tree_[*at].kind == json_kind::boolean && tree_[*at].truth) continue;
-    relax(*at, std::string(keyword) + " is not supported; additionalProperties or items beside the members is");
+    relax(*at,
+          std::string(keyword) + " is not supported; additionalProperties or items beside the members is");
   }
   if (const auto at = document_.keyword(schema, "$vocabulary"))
     refuse_schema(tree_.pointer(*at), "$vocabulary is not supported");
@@ -86,7 +87,8 @@ std::optional<std::uint32_t> schema_keywords::get_count(json_node_id schema, std
   if (!at) return std::nullopt;
   const decimal d = decimal::of(tree_[*at].text);
   if (d.negative || !d.integer()) {
-    relax(*at, fmt::format("{} must be a whole number of at least 0, not {}", name, tree_[*at].text.substr(0, 40)));
+    relax(*at, fmt::format("{} must be a whole number of at least 0, not {}", name,
+                           tree_[*at].text.substr(0, 40)));
     return std::nullopt;
   }
   if (d > decimal::of(std::int64_t{unbounded - 1})) return unbounded - 1;
@@ -164,7 +166,8 @@ std::shared_ptr<const member_rule> schema_keywords::members_of(json_node_id sche
   auto rule = std::make_shared<member_rule>();
   if (const auto at = get(schema, "properties", json_kind::object)) {
     const json_node& n = tree_[*at];
-    for (std::size_t i = 0; i < n.items.size(); ++i) rule->declared.emplace_back(n.names[i], literal{n.items[i]});
+    for (std::size_t i = 0; i < n.items.size(); ++i)
+      rule->declared.emplace_back(n.names[i], literal{n.items[i]});
   }
   if (const auto at = get(schema, "patternProperties", json_kind::object))
     for (json_node_id s : tree_[*at].items) rule->patterns.emplace_back(s, literal{s});
@@ -240,7 +243,7 @@ void schema_keywords::value_facts(json_node_id schema, constraints& c) {
   if (!only) return;
   constraints one;
   one.values = {*only};
-  meet(c, one, tree_);
+  intersect(c, one, tree_);
 }
 
 std::vector<alternatives> schema_keywords::says(json_node_id schema) {
@@ -307,7 +310,8 @@ bool schema_keywords::disjoint(json_node_id a, json_node_id b) {
   const auto plain = [&](json_node_id s) {  // behind references that stand for the whole schema
     for (int steps = 0; steps < 8; ++steps) {
       const auto at = document_.keyword(s, "$ref");
-      if (!at || tree_[*at].kind != json_kind::string || !(tree_[s].items.size() == 1 || document_.ref_stands_alone()))
+      if (!at || tree_[*at].kind != json_kind::string ||
+          !(tree_[s].items.size() == 1 || document_.ref_stands_alone()))
         break;
       s = document_.target(s, tree_[*at].text, "$ref");
     }
@@ -332,7 +336,8 @@ bool schema_keywords::disjoint(json_node_id a, json_node_id b) {
   };
   if (apart(a, b)) return true;
   if (!types_a || !types_b || *types_a != type_object || *types_b != type_object) return false;
-  const auto required_a = get(a, "required", json_kind::array), required_b = get(b, "required", json_kind::array);
+  const auto required_a = get(a, "required", json_kind::array),
+             required_b = get(b, "required", json_kind::array);
   if (!required_a || !required_b) return false;
   const auto names = get_names(*required_b);
   for (const std::string& n : get_names(*required_a)) {

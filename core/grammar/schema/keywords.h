@@ -1,9 +1,9 @@
 // keywords.h — what a schema says, keyword by keyword, and what its opposite says.
 //
-// A schema is the meet of what its keywords say. Some keywords say one thing, and some say «one of these». The
-// opposite of a schema is that one of its keywords does not hold. Opposites are pushed down to keywords on
-// single values (negation normal form), so that `not`, `oneOf`, `if` and dependencies need nothing but «and»
-// and «or».
+// All that the keywords of a schema say holds together. Some keywords say one thing, and some say «one of
+// these». The opposite of a schema is that one of its keywords does not hold. Opposites are pushed down to
+// keywords on single values (negation normal form), so that `not`, `oneOf`, `if` and dependencies need
+// nothing but «and» and «or».
 //
 // What cannot be enforced is refused where `strict` is asked, and otherwise relaxed to a superset, with a
 // warning.

@@ -37,11 +37,9 @@ void schema_keywords::deny_scalars(json_node_id schema, alternatives& out) {
   number_facts(schema, c);
   if (c.low) out.push_back(of_type(type_number)), out.back().facts.high = {c.low->at, !c.low->exclusive};
   if (c.high) out.push_back(of_type(type_number)), out.back().facts.low = {c.high->at, !c.high->exclusive};
-  if (!c.multiples.empty())
-    out.push_back(of_type(type_number)), out.back().facts.not_multiples = c.multiples;
+  if (!c.multiples.empty()) out.push_back(of_type(type_number)), out.back().facts.not_multiples = c.multiples;
   string_facts(schema, c);
-  if (c.min_length > 0)
-    out.push_back(of_type(type_string)), out.back().facts.max_length = c.min_length - 1;
+  if (c.min_length > 0) out.push_back(of_type(type_string)), out.back().facts.max_length = c.min_length - 1;
   if (c.max_length < unbounded - 1)
     out.push_back(of_type(type_string)), out.back().facts.min_length = c.max_length + 1;
   for (text_rule t : c.texts) {
@@ -92,7 +90,8 @@ void schema_keywords::deny_object(json_node_id schema, alternatives& out) {
   constraints c;
   object_facts(schema, c);
   for (const std::string& n : c.required) out.push_back(of_type(type_object)), out.back().facts.absent = {n};
-  if (c.min_members > 0) out.push_back(of_type(type_object)), out.back().facts.max_members = c.min_members - 1;
+  if (c.min_members > 0)
+    out.push_back(of_type(type_object)), out.back().facts.max_members = c.min_members - 1;
   if (c.max_members < unbounded - 1)
     out.push_back(of_type(type_object)), out.back().facts.min_members = c.max_members + 1;
   for (const auto& rule : c.members) {
@@ -136,8 +135,10 @@ void schema_keywords::deny_applicators(json_node_id schema, alternatives& out) {
         if (!disjoint(all[i], all[k])) out.push_back({{}, {{all[i], false}, {all[k], false}}});
   }
   if (const auto condition = has(schema_draft::d7) ? get_schema(schema, "if") : std::nullopt) {
-    if (const auto then = get_schema(schema, "then")) out.push_back({{}, {{*condition, false}, {*then, true}}});
-    if (const auto other = get_schema(schema, "else")) out.push_back({{}, {{*condition, true}, {*other, true}}});
+    if (const auto then = get_schema(schema, "then"))
+      out.push_back({{}, {{*condition, false}, {*then, true}}});
+    if (const auto other = get_schema(schema, "else"))
+      out.push_back({{}, {{*condition, true}, {*other, true}}});
   }
 }
 

@@ -10,8 +10,8 @@ namespace weir::core::grammar {
 // A case under way.
 struct normal_form::open_case {
   constraints facts;
-  goal todo;                // to be taken from the back
-  std::set<literal> taken;  // a schema that is reached twice says nothing new
+  goal todo;                          // to be taken from the back
+  std::set<literal> taken;            // a schema that is reached twice says nothing new
   std::vector<alternatives> choices;  // still to be made, from the front
   std::size_t chosen = 0;
 };
@@ -20,9 +20,7 @@ namespace {
 
 constexpr std::uint32_t most_cases_of_a_goal = 600;
 
-bool impossible(const constraints& c) {
-  return c.types == 0 || (c.values && c.values->empty());
-}
+bool impossible(const constraints& c) { return c.types == 0 || (c.values && c.values->empty()); }
 
 }  // namespace
 
@@ -36,7 +34,8 @@ std::vector<constraints> normal_form::cases(const goal& g) {
   std::vector<constraints> out;
   if (expand(g, false, out)) return out;
   const json_node_id blamed = g.front().schema;
-  keywords_.relax(blamed, "the alternatives of oneOf, anyOf, if and not multiply to more cases than are looked at");
+  keywords_.relax(blamed,
+                  "the alternatives of oneOf, anyOf, if and not multiply to more cases than are looked at");
   out.clear();
   if (expand(g, true, out)) return out;
   out.assign(1, constraints());  // any value
@@ -67,7 +66,7 @@ bool normal_form::expand(const goal& g, bool without_opposites, std::vector<cons
           now.choices.push_back(a);
           continue;
         }
-        meet(now.facts, a.front().facts, tree_);
+        intersect(now.facts, a.front().facts, tree_);
         now.todo.insert(now.todo.end(), a.front().also.rbegin(), a.front().also.rend());
       }
       possible = possible && !impossible(now.facts);
@@ -78,9 +77,10 @@ bool normal_form::expand(const goal& g, bool without_opposites, std::vector<cons
       continue;
     }
     const alternatives next = std::move(now.choices[now.chosen++]);
-    for (auto a = next.rbegin(); a != next.rend(); ++a) {  // the last is taken first, so the first is pushed last
+    for (auto a = next.rbegin(); a != next.rend();
+         ++a) {  // the last is taken first, so the first is pushed last
       open_case& branch = open.emplace_back(now);
-      meet(branch.facts, a->facts, tree_);
+      intersect(branch.facts, a->facts, tree_);
       branch.todo.assign(a->also.rbegin(), a->also.rend());
       if (impossible(branch.facts)) open.pop_back();
     }

@@ -18,11 +18,17 @@ class digit_texts {
     return first <= last ? pool_.bytes(set) : regex_pool::nothing;
   }
   regex_id digit() { return range('0', '9'); }
-  regex_id digits(std::uint32_t min, std::uint32_t max = unbounded) { return pool_.repeat(digit(), min, max); }
+  regex_id digits(std::uint32_t min, std::uint32_t max = unbounded) {
+    return pool_.repeat(digit(), min, max);
+  }
   regex_id zeros() { return pool_.any_number(pool_.byte('0')); }
   regex_id not_all_zeros() { return join({digits(0), range('1', '9'), digits(0)}); }
-  regex_id join(std::initializer_list<regex_id> parts) { return pool_.concat(std::span(parts.begin(), parts.size())); }
-  regex_id whole() { return pool_.either(pool_.byte('0'), join({range('1', '9'), digits(0, most_digits - 1)})); }
+  regex_id join(std::initializer_list<regex_id> parts) {
+    return pool_.concat(std::span(parts.begin(), parts.size()));
+  }
+  regex_id whole() {
+    return pool_.either(pool_.byte('0'), join({range('1', '9'), digits(0, most_digits - 1)}));
+  }
   regex_id fraction(regex_id behind_the_point) { return join({pool_.byte('.'), behind_the_point}); }
   regex_id any_fraction() { return pool_.maybe(fraction(digits(1))); }
   regex_id any() { return join({whole(), pool_.maybe(fraction(digits(1, most_digits)))}); }
@@ -30,11 +36,13 @@ class digit_texts {
   // Texts of values at least `m`, or above it; at most `m`, or below it.
   regex_id at_least(const decimal& m, bool above) {
     const std::string i = m.whole_digits(), f = m.fraction_digits();
-    return pool_.either(join({whole_above(i), any_fraction()}), join({pool_.literal(i), fraction_at_least(f, above)}));
+    return pool_.either(join({whole_above(i), any_fraction()}),
+                        join({pool_.literal(i), fraction_at_least(f, above)}));
   }
   regex_id at_most(const decimal& m, bool below) {
     const std::string i = m.whole_digits(), f = m.fraction_digits();
-    return pool_.either(join({whole_below(i), any_fraction()}), join({pool_.literal(i), fraction_at_most(f, below)}));
+    return pool_.either(join({whole_below(i), any_fraction()}),
+                        join({pool_.literal(i), fraction_at_most(f, below)}));
   }
 
  private:
@@ -65,7 +73,8 @@ class digit_texts {
     return fraction(behind);
   }
   regex_id fraction_at_most(const std::string& f, bool below) {
-    if (f.empty()) return below ? regex_pool::nothing : pool_.maybe(fraction(join({pool_.byte('0'), zeros()})));
+    if (f.empty())
+      return below ? regex_pool::nothing : pool_.maybe(fraction(join({pool_.byte('0'), zeros()})));
     regex_id behind = below ? regex_pool::nothing : zeros();
     for (std::size_t k = f.size(); k-- > 0;) {
       // A text that ends before the last digit is smaller, for that digit is not 0.
@@ -81,8 +90,10 @@ class digit_texts {
 
 bool too_long(const decimal& d) { return d.digit_count() > 2 * most_digits + 400; }
 
-// The texts of the magnitudes between two bounds. Bounds beyond every text that is generated are met, or never.
-regex_id magnitudes(regex_pool& pool, const std::optional<number_bound>& low, const std::optional<number_bound>& high) {
+// The texts of the magnitudes between two bounds. A bound beyond every text that is generated always holds,
+// or never.
+regex_id magnitudes(regex_pool& pool, const std::optional<number_bound>& low,
+                    const std::optional<number_bound>& high) {
   digit_texts d(pool);
   regex_id out = d.any();
   if (low && !(low->at.zero() && !low->exclusive)) {
@@ -201,10 +212,10 @@ std::optional<regex_id> multiples(regex_pool& pool, const decimal& of) {
     if (!before.empty())
       whole = pool.both(whole, pool.either(d.join({d.digits(0), pool.literal(before)}),
                                            pool.literal(without_leading_zeros(before))));
-    const regex_id fraction =
-        behind == 0 ? pool.maybe(d.fraction(d.join({pool.byte('0'), d.zeros()})))
-                    : fraction_texts(pool, d, static_cast<std::uint32_t>(behind - in_fraction),
-                                     ending.substr(ending.size() - in_fraction));
+    const regex_id fraction = behind == 0
+                                  ? pool.maybe(d.fraction(d.join({pool.byte('0'), d.zeros()})))
+                                  : fraction_texts(pool, d, static_cast<std::uint32_t>(behind - in_fraction),
+                                                   ending.substr(ending.size() - in_fraction));
     out.push_back(d.join({whole, fraction}));
   }
   const regex_id texts = pool.either(out);
@@ -216,7 +227,9 @@ std::optional<regex_id> listed_multiples(regex_pool& pool, const decimal& of, co
   // In units of the last digit of `of`, as 64-bit numbers.
   if (of.digits.size() > 9) return std::nullopt;
   const auto scaled = [&](const decimal& v) -> std::optional<double> {
-    return v.digit_count() > 18 ? std::nullopt : std::optional(std::stod((v.negative ? "-" : "") + v.whole_digits() + "." + v.fraction_digits() + "0"));
+    return v.digit_count() > 18 ? std::nullopt
+                                : std::optional(std::stod((v.negative ? "-" : "") + v.whole_digits() + "." +
+                                                          v.fraction_digits() + "0"));
   };
   const auto a = scaled(low.at), b = scaled(high.at), step = scaled(of);
   if (!a || !b || !step || *step <= 0 || (*b - *a) / *step > most) return std::nullopt;
@@ -228,7 +241,8 @@ std::optional<regex_id> listed_multiples(regex_pool& pool, const decimal& of, co
   for (std::int64_t k = first; k <= last; ++k) {
     decimal v = decimal::of(k * unit);
     if (!v.zero()) v.exponent += of.exponent;
-    if (v < low.at || high.at < v || (low.exclusive && v == low.at) || (high.exclusive && v == high.at)) continue;
+    if (v < low.at || high.at < v || (low.exclusive && v == low.at) || (high.exclusive && v == high.at))
+      continue;
     const std::string f = v.fraction_digits();
     texts.push_back((v.negative ? "-" : "") + v.whole_digits() + (f.empty() ? "" : "." + f));
   }

@@ -23,8 +23,8 @@ struct number_limits {
 
 regex_id numbers_within(regex_pool& pool, const number_limits& limits);
 // The numbers that are whole multiples of `of` > 0, as a superset of all texts that numbers_within() has of
-// them. nullopt: only where the digits of `of` are those of a product of twos and fives are they told by their
-// last digits; others need a list.
+// them. nullopt: only where the digits of `of` are those of a product of twos and fives are they told by
+// their last digits; others need a list.
 std::optional<regex_id> multiples(regex_pool& pool, const decimal& of);
 // The whole multiples of `of` between two bounds, as a list. nullopt: there are more than `most`.
 std::optional<regex_id> listed_multiples(regex_pool& pool, const decimal& of, const number_bound& low,

@@ -4,8 +4,9 @@
 
 namespace weir::core::grammar {
 
-std::optional<regex_id> schema_texts::parse(json_node_id blamed, std::string_view what, std::string_view expression,
-                                            regex_options::match how, spelling as) {
+std::optional<regex_id> schema_texts::parse(json_node_id blamed, std::string_view what,
+                                            std::string_view expression, regex_options::match how,
+                                            spelling as) {
   regex_options options;
   options.how = how;
   options.as = as;
@@ -22,8 +23,7 @@ std::optional<regex_id> schema_texts::language(const text_rule& rule, spelling a
   const auto [at, made] = known_.try_emplace({key, as});
   if (!made) return at->second;
   const std::string& text = tree_[rule.value].text;
-  if (!rule.format)
-    return at->second = parse(rule.value, "pattern", text, regex_options::match::search, as);
+  if (!rule.format) return at->second = parse(rule.value, "pattern", text, regex_options::match::search, as);
   switch (use_of_format(text)) {
     case format_use::asserted:
       at->second = parse(rule.value, "format", format_expression(text), regex_options::match::whole, as);
@@ -36,7 +36,8 @@ std::optional<regex_id> schema_texts::language(const text_rule& rule, spelling a
       keywords_.relax(rule.value, fmt::format("format \"{}\" is not supported", text));
       break;
     case format_use::unknown:
-      keywords_.warn(rule.value, fmt::format("format \"{}\" is not known, and asks nothing", text.substr(0, 80)));
+      keywords_.warn(rule.value,
+                     fmt::format("format \"{}\" is not known, and asks nothing", text.substr(0, 80)));
       break;
   }
   return at->second;
@@ -47,7 +48,8 @@ std::optional<regex_id> schema_texts::name_language(json_node_id member, spellin
   if (!made) return at->second;
   const json_node& n = tree_[member];
   const std::string& expression = tree_[n.parent].names[n.place];
-  return at->second = parse(member, "the name in patternProperties", expression, regex_options::match::search, as);
+  return at->second =
+             parse(member, "the name in patternProperties", expression, regex_options::match::search, as);
 }
 
 bool schema_texts::contains(regex_id language, std::string_view text) {

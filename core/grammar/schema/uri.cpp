@@ -11,16 +11,16 @@ struct uri_parts {
   std::string_view scheme;     // with its colon
   std::string_view authority;  // with its two slashes
   std::string_view path;
-  std::string_view query;      // with its question mark
+  std::string_view query;  // with its question mark
 };
 
 uri_parts parts_of(std::string_view uri) {
   uri_parts p;
   const std::size_t colon = uri.find(':');
-  const bool scheme = colon != uri.npos && colon > 0 &&
-                      std::all_of(uri.begin(), uri.begin() + colon, [](unsigned char c) {
-                        return std::isalnum(c) || c == '+' || c == '-' || c == '.';
-                      });
+  const bool scheme =
+      colon != uri.npos && colon > 0 && std::all_of(uri.begin(), uri.begin() + colon, [](unsigned char c) {
+        return std::isalnum(c) || c == '+' || c == '-' || c == '.';
+      });
   if (scheme) {
     p.scheme = uri.substr(0, colon + 1);
     uri.remove_prefix(colon + 1);

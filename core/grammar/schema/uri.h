@@ -1,4 +1,5 @@
-// uri.h — resolves the references of schemas against their bases (RFC 3986, section 5), and unescapes fragments.
+// uri.h — resolves the references of schemas against their bases (RFC 3986, section 5), and unescapes
+// fragments.
 //
 // Thread safety: pure functions; any thread.
 #pragma once

@@ -15,12 +15,18 @@ bool holds(const std::optional<bool>& b) { return !b || *b; }  // what cannot be
 
 std::uint8_t types_of(const json_tree& tree, json_node_id value) {
   switch (tree[value].kind) {
-    case json_kind::null: return type_null;
-    case json_kind::boolean: return type_boolean;
-    case json_kind::string: return type_string;
-    case json_kind::array: return type_array;
-    case json_kind::object: return type_object;
-    case json_kind::number: break;
+    case json_kind::null:
+      return type_null;
+    case json_kind::boolean:
+      return type_boolean;
+    case json_kind::string:
+      return type_string;
+    case json_kind::array:
+      return type_array;
+    case json_kind::object:
+      return type_object;
+    case json_kind::number:
+      break;
   }
   return decimal::of(tree[value].text).integer() ? type_integer : type_fraction;
 }
@@ -55,11 +61,16 @@ bool schema_validator::satisfies(json_node_id value, const constraints& c) {
   if (c.values && std::ranges::none_of(*c.values, equals)) return false;
   if (std::ranges::any_of(c.not_values, equals)) return false;
   switch (tree_[value].kind) {
-    case json_kind::number: return number_satisfies(value, c);
-    case json_kind::string: return string_satisfies(tree_[value].text, c);
-    case json_kind::array: return array_satisfies(value, c);
-    case json_kind::object: return object_satisfies(value, c);
-    default: return true;
+    case json_kind::number:
+      return number_satisfies(value, c);
+    case json_kind::string:
+      return string_satisfies(tree_[value].text, c);
+    case json_kind::array:
+      return array_satisfies(value, c);
+    case json_kind::object:
+      return object_satisfies(value, c);
+    default:
+      return true;
   }
 }
 
@@ -105,7 +116,8 @@ bool schema_validator::array_satisfies(json_node_id value, const constraints& c)
   return true;
 }
 
-bool schema_validator::member_satisfies(const std::string& name, json_node_id value, const member_rule& rule) {
+bool schema_validator::member_satisfies(const std::string& name, json_node_id value,
+                                        const member_rule& rule) {
   bool named = false;
   for (const auto& [n, what] : rule.declared) {
     if (n != name) continue;
@@ -124,7 +136,9 @@ bool schema_validator::member_satisfies(const std::string& name, json_node_id va
 bool schema_validator::object_satisfies(json_node_id value, const constraints& c) {
   const json_node& n = tree_[value];
   if (n.items.size() < c.min_members || n.items.size() > c.max_members) return false;
-  const auto present = [&](const std::string& name) { return std::ranges::find(n.names, name) != n.names.end(); };
+  const auto present = [&](const std::string& name) {
+    return std::ranges::find(n.names, name) != n.names.end();
+  };
   if (!std::ranges::all_of(c.required, present) || std::ranges::any_of(c.absent, present)) return false;
   for (std::size_t i = 0; i < n.items.size(); ++i)
     for (const auto& rule : c.members)
@@ -161,7 +175,9 @@ bool schema_validator::names_satisfy(json_node_id value, const constraints& c) {
     --left_;
     ++depth_;
     bool all = true;
-    const auto equals = [&](json_node_id v) { return tree_[v].kind == json_kind::string && tree_[v].text == name; };
+    const auto equals = [&](json_node_id v) {
+      return tree_[v].kind == json_kind::string && tree_[v].text == name;
+    };
     for (const alternatives& some : keywords_.say(l)) {
       all = std::ranges::any_of(some, [&](const alternative& a) {
         return (a.facts.types & type_string) && string_satisfies(name, a.facts) &&

@@ -38,8 +38,7 @@ part_id schema_writer::array(const constraints& c, const goal& g) {
     if (tree_[v].kind != json_kind::array) continue;
     keywords_.relax(v, "an array among the values that are not allowed is not supported");
   }
-  if (c.unique && c.max_items > 1)
-    keywords_.relax(*c.unique, "uniqueItems is not supported");
+  if (c.unique && c.max_items > 1) keywords_.relax(*c.unique, "uniqueItems is not supported");
   const part_id items = c.contains.empty() ? items_counted(c, g) : items_with_contains(c, g);
   return rules_.sequence({json_.open('['), items, json_.close(']')});
 }
@@ -53,10 +52,10 @@ part_id schema_writer::items_counted(const constraints& c, const goal& g) {
     behind = rules_.repeat(next, less(c.min_items, first), less(c.max_items, first));
     if (less(c.max_items, first) == 0) behind = c.min_items <= first ? rules::empty : rules::nothing;
   } else {
-    const part_id some =
-        c.max_items == 0 ? rules::nothing
-                         : rules_.sequence({item, rules_.repeat(next, less(std::max(c.min_items, 1u), 1),
-                                                                less(c.max_items, 1))});
+    const part_id some = c.max_items == 0
+                             ? rules::nothing
+                             : rules_.sequence({item, rules_.repeat(next, less(std::max(c.min_items, 1u), 1),
+                                                                    less(c.max_items, 1))});
     behind = c.min_items == 0 ? rules_.choice({rules::empty, some}) : some;
   }
   for (std::uint32_t i = first; i-- > 0;) {
@@ -71,8 +70,8 @@ part_id schema_writer::items_counted(const constraints& c, const goal& g) {
   return behind;
 }
 
-// States: how many items there are, as far as it matters, and how many of them satisfy each `contains`. An item
-// is guessed to satisfy it or not; where there is a maximum the guess must be right both ways.
+// States: how many items there are, as far as it matters, and how many of them satisfy each `contains`. An
+// item is guessed to satisfy it or not; where there is a maximum the guess must be right both ways.
 part_id schema_writer::items_with_contains(const constraints& c, const goal& g) {
   std::uint64_t items = std::max({longest_prefix(c), c.min_items, 1u});  // a comma follows the first
   if (c.max_items != unbounded) items = std::max<std::uint64_t>(items, c.max_items);
@@ -84,8 +83,9 @@ part_id schema_writer::items_with_contains(const constraints& c, const goal& g) 
     if (rule.min > rule.max) return rules::nothing;
   }
   if (states > most_states || c.contains.size() > 4) {
-    keywords_.relax(c.contains.front().what.front().schema,
-                    "contains beside counts of items or of other contains that are so large is not supported");
+    keywords_.relax(
+        c.contains.front().what.front().schema,
+        "contains beside counts of items or of other contains that are so large is not supported");
     constraints free = c;
     free.contains.clear();
     return items_counted(free, g);

@@ -31,7 +31,8 @@ part_id schema_writer::object(const constraints& c, const goal& g) {
 }
 
 // Each some_members rule is one more choice: a declared member that it speaks of, or another member.
-part_id schema_writer::object_with_needed(constraints c, const goal& g, std::vector<std::vector<cell>> needed) {
+part_id schema_writer::object_with_needed(constraints c, const goal& g,
+                                          std::vector<std::vector<cell>> needed) {
   if (c.some_members.empty()) {
     object_plan plan;
     plan.min = c.min_members;
@@ -43,7 +44,8 @@ part_id schema_writer::object_with_needed(constraints c, const goal& g, std::vec
   }
   if (c.some_members.size() + needed.size() > 3) {
     keywords_.relax(c.some_members.front().what.front().schema,
-                    "more than three opposites of additionalProperties or patternProperties at one place are not supported");
+                    "more than three opposites of additionalProperties or patternProperties at one place are "
+                    "not supported");
     c.some_members.clear();
     return object_with_needed(std::move(c), g, std::move(needed));
   }
@@ -56,7 +58,8 @@ part_id schema_writer::object_with_needed(constraints c, const goal& g, std::vec
     if (!language) return object_with_needed(std::move(c), g, std::move(needed));  // warned of: a superset
     spoken_of = *language;
   }
-  for (const auto& [pattern, what] : rule.rule ? rule.rule->patterns : std::vector<std::pair<json_node_id, literal>>())
+  for (const auto& [pattern, what] :
+       rule.rule ? rule.rule->patterns : std::vector<std::pair<json_node_id, literal>>())
     if (const auto language = texts_.name_language(pattern, spelling::json_string))
       spoken_of = pool_.both(spoken_of, pool_.complement(*language));
   std::set<std::string> names(c.required.begin(), c.required.end());
@@ -76,7 +79,8 @@ part_id schema_writer::object_with_needed(constraints c, const goal& g, std::vec
   std::vector<std::string> taken;
   for (const std::string& name : names) taken.push_back(spelled(name, spelling::json_string));
   if (rule.rule)
-    for (const auto& [name, what] : rule.rule->declared) taken.push_back(spelled(name, spelling::json_string));
+    for (const auto& [name, what] : rule.rule->declared)
+      taken.push_back(spelled(name, spelling::json_string));
   if (!taken.empty()) others = pool_.both(others, pool_.complement(pool_.literals(std::move(taken))));
   std::vector<cell> one = cells(c, others, g);
   for (cell& k : one) k.value.insert(k.value.end(), rule.what.begin(), rule.what.end());
@@ -223,12 +227,15 @@ part_id schema_writer::members(const object_plan& plan, const goal& g) {
   // The count matters up to here.
   std::uint32_t cap = max != unbounded ? std::max(min, max) : std::max(min, 1u);
   if (!plan.needed.empty() && (min > plan.needed.size() || max != unbounded)) {
-    keywords_.relax(blamed(g), "minProperties and maxProperties beside the opposite of additionalProperties are not supported");
+    keywords_.relax(
+        blamed(g),
+        "minProperties and maxProperties beside the opposite of additionalProperties are not supported");
     min = 0, max = unbounded, cap = 1;
   }
   cap = std::max(std::min(cap, n + (max == unbounded ? 0 : 1)), 1u);
   if (std::uint64_t{n} * (std::uint64_t{cap} + 1) > most_states) {
-    keywords_.relax(blamed(g), "minProperties and maxProperties beside so many declared members are not supported");
+    keywords_.relax(blamed(g),
+                    "minProperties and maxProperties beside so many declared members are not supported");
     min = 0, max = unbounded, cap = 1;
   }
   object_plan counted = plan;

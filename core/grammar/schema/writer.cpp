@@ -74,9 +74,12 @@ part_id schema_writer::case_of(const constraints& c, const goal& g) {
   if ((c.types & type_null) && !denied(json_kind::null, false)) parts.push_back(rules_.literal("null"));
   if (c.types & type_boolean) {
     const bool no_true = denied(json_kind::boolean, true), no_false = denied(json_kind::boolean, false);
-    if (!no_true && !no_false) parts.push_back(rules_.terminal(json_.boolean()));
-    else if (!no_true) parts.push_back(rules_.literal("true"));
-    else if (!no_false) parts.push_back(rules_.literal("false"));
+    if (!no_true && !no_false)
+      parts.push_back(rules_.terminal(json_.boolean()));
+    else if (!no_true)
+      parts.push_back(rules_.literal("true"));
+    else if (!no_false)
+      parts.push_back(rules_.literal("false"));
   }
   if (c.types & type_number) parts.push_back(number(c));
   if (c.types & type_string) parts.push_back(string(c));
@@ -119,7 +122,8 @@ part_id schema_writer::constant(json_node_id value) {
 
 part_id schema_writer::number(const constraints& c) {
   const bool integers = c.types & type_integer, fractions = c.types & type_fraction;
-  const bool excepted = std::ranges::any_of(c.not_values, [&](json_node_id v) { return tree_[v].kind == json_kind::number; });
+  const bool excepted =
+      std::ranges::any_of(c.not_values, [&](json_node_id v) { return tree_[v].kind == json_kind::number; });
   if (!c.low && !c.high && c.multiples.empty() && c.not_multiples.empty() && !excepted) {
     if (integers && fractions) return rules_.terminal(json_.number());
     if (integers) return rules_.terminal(json_.integer());
@@ -130,8 +134,9 @@ part_id schema_writer::number(const constraints& c) {
     auto those = multiples(pool_, of);
     if (!those && c.low && c.high) those = listed_multiples(pool_, of, *c.low, *c.high, 5'000);
     if (!those) {
-      keywords_.relax(m, "multipleOf is supported for numbers whose only prime factors are 2 and 5, and for "
-                         "others between a minimum and a maximum with at most 5,000 multiples");
+      keywords_.relax(m,
+                      "multipleOf is supported for numbers whose only prime factors are 2 and 5, and for "
+                      "others between a minimum and a maximum with at most 5,000 multiples");
       continue;
     }
     texts = pool_.both(texts, *those);
@@ -201,7 +206,8 @@ regex_id schema_writer::name_language(const goal& names) {
     if (c.values) {
       std::vector<std::string> constants;
       for (json_node_id v : *c.values)
-        if (tree_[v].kind == json_kind::string) constants.push_back(spelled(tree_[v].text, spelling::json_string));
+        if (tree_[v].kind == json_kind::string)
+          constants.push_back(spelled(tree_[v].text, spelling::json_string));
       content = pool_.both(content, pool_.literals(std::move(constants)));
     }
     all.push_back(content);

@@ -38,7 +38,7 @@ class schema_writer {
       goal value;
       bool required = false;
     };
-    std::vector<known_member> known;   // in the order in which they are generated
+    std::vector<known_member> known;  // in the order in which they are generated
     std::vector<cell> others;
     std::vector<std::vector<cell>> needed;  // of each list, at least one other member
     std::uint32_t min = 0, max = unbounded;

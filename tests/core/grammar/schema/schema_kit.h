@@ -33,11 +33,16 @@ inline std::string compact(const core::grammar::json_tree& tree, core::grammar::
     return "\"" + core::grammar::spelled(text, core::grammar::spelling::json_string) + "\"";
   };
   switch (n.kind) {
-    case json_kind::null: return "null";
-    case json_kind::boolean: return n.truth ? "true" : "false";
-    case json_kind::number: return n.text;
-    case json_kind::string: return quoted(n.text);
-    default: break;
+    case json_kind::null:
+      return "null";
+    case json_kind::boolean:
+      return n.truth ? "true" : "false";
+    case json_kind::number:
+      return n.text;
+    case json_kind::string:
+      return quoted(n.text);
+    default:
+      break;
   }
   const bool object = n.kind == json_kind::object;
   std::string out(1, object ? '{' : '[');

@@ -1,6 +1,6 @@
-// The published schemas and instances of the data folder, byte by byte. What is generated of a schema's values
-// is documented in core/grammar/schema.h, so a valid instance may be refused for its spelling; an invalid one
-// may never be accepted where `strict` was asked.
+// The published schemas and instances of the data folder, byte by byte. What is generated of a schema's
+// values is documented in core/grammar/schema.h, so a valid instance may be refused for its spelling; an
+// invalid one may never be accepted where `strict` was asked.
 #include <fstream>
 #include <map>
 
@@ -14,9 +14,9 @@ using weir::test::schema_under_test;
 namespace {
 
 struct score {
-  unsigned passed = 0;            // judged as the data says
-  unsigned refused = 0;           // tests of schemas that were refused by name
-  unsigned refused_valid = 0;     // valid instances that the schema does not generate
+  unsigned passed = 0;         // judged as the data says
+  unsigned refused = 0;        // tests of schemas that were refused by name
+  unsigned refused_valid = 0;  // valid instances that the schema does not generate
   unsigned accepted_invalid = 0;
 };
 
@@ -32,7 +32,8 @@ bool chosen(const json_tree& t, json_node_id group, json_node_id test) {
          (file && t[*file].text == "format");
 }
 
-void judge(const json_tree& t, json_node_id group, json_node_id test, const schema_under_test& s, score& all) {
+void judge(const json_tree& t, json_node_id group, json_node_id test, const schema_under_test& s,
+           score& all) {
   const auto judged = t.member(test, "valid");
   if (t[*judged].kind != json_kind::boolean || chosen(t, group, test)) return;
   if (!s.constraint) {
