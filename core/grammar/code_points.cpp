@@ -134,7 +134,8 @@ void code_points::add(char32_t first, char32_t last) {
     if (last > last_surrogate) add(last_surrogate + 1, last);
     return;
   }
-  // Ranges that share code points with the new one, or touch it, become one with it. The gap of the surrogates stays.
+  // Ranges that share code points with the new one, or touch it, become one with it. The gap of the
+  // surrogates stays.
   auto begin = std::lower_bound(ranges_.begin(), ranges_.end(), first,
                                 [](const range& r, char32_t c) { return r.last + 1 < c; });
   auto end = begin;
