@@ -114,6 +114,15 @@ class regex_pool {
     std::uint32_t max = 0;
   };
   character_loop loop_over(regex_id r, regex_id characters);
+  // Whether the term begins with «some language but not another»: any name but the declared ones. `base` is
+  // the term without the exception, `taken` the exception. As long as a string of bytes begins no text of
+  // `taken`, and no beginning of it is one, it may begin a text of the term exactly where it may begin one of
+  // `base`.
+  struct exception {
+    bool found = false;
+    regex_id base = nothing, taken = nothing;
+  };
+  exception exception_of(regex_id r);
   // A language that the walk finds again (token_trie::plain()); `nothing` where none was set.
   void set_plain_characters(regex_id r) { plain_characters_ = r; }
   regex_id plain_characters() const { return plain_characters_; }

@@ -324,6 +324,24 @@ regex_pool::character_loop regex_pool::loop_over(regex_id r, regex_id characters
   return at->second ? found : character_loop{};
 }
 
+regex_pool::exception regex_pool::exception_of(regex_id r) {
+  std::vector<regex_id> behind;
+  for (; nodes_[r].what == kind::concat; r = nodes_[r].a) behind.push_back(nodes_[r].b);
+  if (nodes_[r].what != kind::both) return {};
+  std::vector<regex_id> kept, taken;
+  for (const auto m : nodes_[r].members) {
+    if (nodes_[m].what == kind::complement)
+      taken.push_back(nodes_[m].a);
+    else
+      kept.push_back(m);
+  }
+  if (taken.empty() || kept.empty()) return {};
+  const std::lock_guard lock(mutex_);
+  exception out{true, both_of(std::move(kept)), either_of(std::move(taken))};
+  for (; !behind.empty(); behind.pop_back()) out.base = concat_of(out.base, behind.back());
+  return out;
+}
+
 // ---- counts above a horizon ----
 
 regex_id regex_pool::within(regex_id r, std::uint32_t horizon) {

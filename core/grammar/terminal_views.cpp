@@ -5,7 +5,7 @@
 namespace weir::core::grammar {
 namespace {
 
-constexpr std::size_t most_leftovers = 65'536;            // nodes that a view's leftovers are made of
+constexpr std::size_t most_leftovers = 8'192;             // nodes that a view's leftovers are made of
 constexpr std::size_t most_chosen_leftovers = 2'000'000;  // the same for certain first bytes
 
 }  // namespace
@@ -44,6 +44,11 @@ std::shared_ptr<const terminal_view> terminal_views::keep(const key& k, terminal
 std::shared_ptr<const terminal_view> terminal_views::view(regex_pool& pool, regex_id state) {
   const key k{pool.print(state), {}};
   if (auto known = find(k)) return known;
+  const auto exception = pool.exception_of(state);
+  if (exception.found && !pool.nullable(exception.taken)) {
+    const auto base = view(pool, exception.base);  // which begins with no exception: the recursion ends there
+    if (base->leave) return keep(k, make_excepted(pool, state, *base, exception.taken));
+  }
   return keep(k, make(pool, state, nullptr));
 }
 
@@ -82,6 +87,62 @@ terminal_view terminal_views::make(regex_pool& pool, regex_id state, const byte_
   }
   out.inside.finish();
   out.leave = id_tree::below(tree, leaves, first ? most_chosen_leftovers : most_leftovers, first);
+  if (out.leave && !first) out.leaves = std::move(leaves);
+  out.of_others = loop.found;
+  return out;
+}
+
+// The view of the base, but for what lies along the texts of the exception. Where such a text is over, all
+// that goes on behind it is looked at.
+terminal_view terminal_views::make_excepted(regex_pool& pool, regex_id state, const terminal_view& base,
+                                            regex_id taken) const {
+  terminal_view out;
+  out.inside = base.inside;
+  out.of_others = base.of_others;
+  struct place {
+    regex_id state, taken;
+    bool over;  // a text of the exception has been over
+  };
+  std::vector<place> path(trie_->tree().max_depth() + 1);
+  path[0] = {state, taken, false};
+  const auto walk = [&](const id_tree& tree, auto dead, auto alive) {
+    for (std::uint32_t i = 1; i < tree.size();) {
+      const auto& node = tree[i];
+      const auto& at = path[node.depth - 1];
+      ++out.cost;
+      const auto next = pool.transition(at.taken, node.byte);
+      if (!at.over && next == regex_pool::nothing) {
+        i = node.end;
+        continue;
+      }
+      const auto to = pool.transition(at.state, node.byte);
+      if (to == regex_pool::nothing) {
+        dead(i);
+        i = node.end;
+        continue;
+      }
+      alive(i, to);
+      path[node.depth] = {to, next, at.over || pool.nullable(next)};
+      ++i;
+    }
+  };
+  const auto& tree = trie_->tree();
+  walk(
+      tree, [&](std::uint32_t i) { out.inside.unset(tree.ids_below(i)); }, [](std::uint32_t, regex_id) {});
+  out.inside.finish();
+  const auto& leaf_tree = base.of_others ? trie_->others() : tree;
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> gone;  // ranges of nodes, in order
+  walk(
+      leaf_tree, [&](std::uint32_t i) { gone.emplace_back(i, leaf_tree[i].end); },
+      [&](std::uint32_t i, regex_id to) {
+        if (!pool.nullable(to)) gone.emplace_back(i, i + 1);
+      });
+  auto range = gone.begin();
+  for (const auto leaf : base.leaves) {
+    while (range != gone.end() && range->second <= leaf) ++range;
+    if (range == gone.end() || leaf < range->first) out.leaves.push_back(leaf);
+  }
+  out.leave = id_tree::below(leaf_tree, out.leaves, most_leftovers);
   return out;
 }
 

@@ -26,8 +26,12 @@ struct terminal_view {
   // What is left of tokens that leave, with their ids. nullopt: so many leave that leftovers() asks again for
   // those that begin with certain bytes.
   std::optional<id_tree> leave;
-  std::uint64_t cost = 0;  // nodes that were looked at
-  std::size_t bytes() const { return sizeof *this + inside.bytes() + (leave ? leave->bytes() : 0); }
+  std::vector<std::uint32_t> leaves;  // nodes at which tokens leave, where `leave` is set
+  bool of_others = false;             // they are nodes of token_trie::others(), else of its tree
+  std::uint64_t cost = 0;             // nodes that were looked at
+  std::size_t bytes() const {
+    return sizeof *this + inside.bytes() + 4 * leaves.size() + (leave ? leave->bytes() : 0);
+  }
 };
 
 class terminal_views {
@@ -60,6 +64,7 @@ class terminal_views {
   std::shared_ptr<const terminal_view> find(const key&);
   std::shared_ptr<const terminal_view> keep(const key&, terminal_view);
   terminal_view make(regex_pool&, regex_id state, const byte_set* first) const;
+  terminal_view make_excepted(regex_pool&, regex_id state, const terminal_view& base, regex_id taken) const;
 
   std::shared_ptr<const token_trie> trie_;
   const std::size_t max_bytes_;

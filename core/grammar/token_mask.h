@@ -36,6 +36,16 @@ class token_mask {
     if (words_.empty()) to_words();
     for (std::size_t i = 0; i < words.size(); ++i) words_[i] |= words[i];
   }
+  // REQUIRES: finished; finish() again behind the last.
+  void unset(std::span<const token_id> ids) {
+    for (const auto id : ids) {
+      const auto i = static_cast<std::uint32_t>(id);
+      if (!words_.empty())
+        words_[i / 32] &= ~(1u << (i % 32));
+      else if (const auto at = std::lower_bound(ids_.begin(), ids_.end(), id); at != ids_.end() && *at == id)
+        ids_.erase(at);
+    }
+  }
   void finish() {
     if (words_.empty()) {
       std::sort(ids_.begin(), ids_.end());

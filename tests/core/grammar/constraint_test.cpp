@@ -1,5 +1,6 @@
 #include "core/grammar/constraint.h"
 
+#include <array>
 #include <catch2/catch.hpp>
 #include <random>
 #include <string>
@@ -16,6 +17,7 @@
 using namespace weir::core::grammar;
 using weir::core::token_id;
 using weir::core::tokenizer;
+using namespace std::string_literals;
 
 namespace {
 
@@ -158,6 +160,19 @@ const std::vector<std::pair<const char*, maker>> kinds{
        r.set_root(r.sequence({r.literal("\""), r.repeat(one, 2, 40), r.literal("\"")}));
        return c;
      }},
+    {"names",
+     [] {
+       auto c = nothing_yet();
+       auto& r = *c.grammar;
+       auto& pool = r.regex();
+       const auto taken = pool.literals({"a", "ab", "name", "the", "is it", "thesis"});
+       const auto others = pool.both(any_text(pool, spelling::json_string), pool.complement(taken));
+       const std::array<regex_id, 3> name{pool.byte('"'), others, pool.literal("\":")};
+       const auto member =
+           r.sequence({r.terminal(pool.concat(name)), r.terminal(*parse_regex(pool, "[0-9]+"))});
+       r.set_root(r.repeat(r.sequence({member, r.literal(", ")}), 1, 9));
+       return c;
+     }},
     {"sums",
      [] {
        auto c = nothing_yet();
@@ -214,6 +229,19 @@ void check_masks(const std::shared_ptr<terminal_views>& views, int walks, int lo
 
 TEST_CASE("a mask has exactly the tokens whose bytes may follow", "[grammar]") {
   check_masks(bundled(), 3, 25);
+}
+
+TEST_CASE("beside declared names, the masks of other names are exact", "[grammar]") {
+  const auto& names =
+      *std::find_if(kinds.begin(), kinds.end(), [](const auto& k) { return k.first == "names"s; });
+  for (const std::string before :
+       {"", "\"", "\"a", "\"t", "\"th", "\"the", "\"thes", "\"is ", "\"nam", "\"ab\\n"}) {
+    INFO(before);
+    auto over = made(names.second());
+    const auto at = over->step(over->start(), before);
+    REQUIRE(at > constraint::failed);
+    CHECK(over->mask(at)->ids() == over->mask_by_definition(at).ids());
+  }
 }
 
 TEST_CASE("a mask has exactly the tokens whose bytes may follow, on real vocabularies", "[grammar]") {
