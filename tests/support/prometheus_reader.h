@@ -188,7 +188,8 @@ class prometheus_reader {
     INFO(name);
     if (f.samples.empty()) return;
     std::map<label_set, std::map<double, double>> buckets;  // by the other labels, then by bound
-    for (auto [labels, count] : f.samples.at(name + "_bucket")) {
+    for (const auto& [all_labels, count] : f.samples.at(name + "_bucket")) {
+      label_set labels = all_labels;
       REQUIRE(labels.contains("le"));
       const double bound = std::strtod(labels.at("le").c_str(), nullptr);
       labels.erase("le");

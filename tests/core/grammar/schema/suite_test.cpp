@@ -57,7 +57,7 @@ score score_of(const std::filesystem::path& file, bool strict) {
   std::ifstream in(file);
   for (std::string line; std::getline(in, line);) {
     const auto group = read_json_tree(line, {.bytes = 1 << 22, .depth = 200});
-    REQUIRE(group);
+    REQUIRE(group.has_value());
     const schema_under_test s(compact(*group, *group->member(json_tree::root, "schema")), strict);
     const auto tests = group->member(json_tree::root, "tests");
     for (json_node_id test : (*group)[*tests].items) judge(*group, json_tree::root, test, s, all);
