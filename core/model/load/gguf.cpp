@@ -1,9 +1,10 @@
 #include "core/model/load/gguf.h"
 
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <cstring>
+
+#include "core/model/load/gguf_types.h"
 
 namespace weir::core {
 namespace {
@@ -12,37 +13,6 @@ using u64 = std::uint64_t;
 
 constexpr u64 most_key_bytes = 65535, most_name_bytes = 63, most_dimensions = 4;
 constexpr u64 default_alignment = 32, most_alignment = 1u << 20;
-
-// A type of tensors. The name is that of ggml.
-struct tensor_type {
-  std::uint32_t id;
-  std::string_view name;
-  u64 block_weights, block_bytes;  // 0: the type is refused
-};
-constexpr std::array tensor_types{
-    tensor_type{0, "F32", 1, 4},         tensor_type{1, "F16", 1, 2},
-    tensor_type{2, "Q4_0", 32, 18},      tensor_type{3, "Q4_1", 32, 20},
-    tensor_type{4, "Q4_2", 0, 0},        tensor_type{5, "Q4_3", 0, 0},
-    tensor_type{6, "Q5_0", 32, 22},      tensor_type{7, "Q5_1", 32, 24},
-    tensor_type{8, "Q8_0", 32, 34},      tensor_type{9, "Q8_1", 0, 0},
-    tensor_type{10, "Q2_K", 256, 84},    tensor_type{11, "Q3_K", 256, 110},
-    tensor_type{12, "Q4_K", 256, 144},   tensor_type{13, "Q5_K", 256, 176},
-    tensor_type{14, "Q6_K", 256, 210},   tensor_type{15, "Q8_K", 0, 0},
-    tensor_type{16, "IQ2_XXS", 0, 0},    tensor_type{17, "IQ2_XS", 0, 0},
-    tensor_type{18, "IQ3_XXS", 0, 0},    tensor_type{19, "IQ1_S", 0, 0},
-    tensor_type{20, "IQ4_NL", 32, 18},   tensor_type{21, "IQ3_S", 0, 0},
-    tensor_type{22, "IQ2_S", 0, 0},      tensor_type{23, "IQ4_XS", 256, 136},
-    tensor_type{24, "I8", 0, 0},         tensor_type{25, "I16", 0, 0},
-    tensor_type{26, "I32", 0, 0},        tensor_type{27, "I64", 0, 0},
-    tensor_type{28, "F64", 0, 0},        tensor_type{29, "IQ1_M", 0, 0},
-    tensor_type{30, "BF16", 1, 2},       tensor_type{31, "Q4_0_4_4", 0, 0},
-    tensor_type{32, "Q4_0_4_8", 0, 0},   tensor_type{33, "Q4_0_8_8", 0, 0},
-    tensor_type{34, "TQ1_0", 0, 0},      tensor_type{35, "TQ2_0", 0, 0},
-    tensor_type{36, "IQ4_NL_4_4", 0, 0}, tensor_type{37, "IQ4_NL_4_8", 0, 0},
-    tensor_type{38, "IQ4_NL_8_8", 0, 0}, tensor_type{39, "MXFP4", 32, 17},
-    tensor_type{40, "NVFP4", 64, 36},    tensor_type{41, "Q1_0", 0, 0},
-    tensor_type{42, "Q2_0", 0, 0},
-};
 
 // The bytes of a value of this kind; 0 for strings, arrays and unknown kinds.
 u64 width_of(gguf_kind k) noexcept {
@@ -206,7 +176,7 @@ struct entry {
   u64 offset = 0, bytes = 0;
 };
 
-std::optional<u64> bytes_of(const tensor_type& type, const std::vector<u64>& shape) {
+std::optional<u64> bytes_of(const gguf_type& type, const std::vector<u64>& shape) {
   u64 blocks = shape.back() / type.block_weights, bytes = 0;
   for (std::size_t i = 0; i + 1 < shape.size(); ++i)
     if (__builtin_mul_overflow(blocks, shape[i], &blocks)) return std::nullopt;
@@ -236,8 +206,8 @@ std::optional<entry> take_entry(cursor& in, u64 index) {
   e.offset = in.take<u64>(thing);
   if (in.failure()) return std::nullopt;
 
-  const auto* type = std::ranges::find(tensor_types, id, &tensor_type::id);
-  if (type == tensor_types.end()) return bad(errc::bad_file, fmt::format("type {} is unknown", id));
+  const auto* type = std::ranges::find(gguf_types, id, &gguf_type::id);
+  if (type == gguf_types.end()) return bad(errc::bad_file, fmt::format("type {} is unknown", id));
   if (type->block_weights == 0)
     return bad(errc::not_supported, fmt::format("type {} is not supported yet", type->name));
   e.tensor.dtype = type->name;
