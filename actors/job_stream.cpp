@@ -224,7 +224,7 @@ void job_stream::state_block::refused(core::error e) {
 void job_stream::state_block::tell_ended(const outcome& o) {
   const auto told = std::exchange(at_end, nullptr);
   if (!told) return;
-  count_output(o.output_tokens, time->now());
+  if (o.output_tokens > counted) count_output(o.output_tokens, time->now());
   for (const auto& a : accounts)
     if (a) a->ended();
   core::insist([&] { told(o, *this); });
