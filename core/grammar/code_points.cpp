@@ -248,7 +248,9 @@ std::optional<code_points> unicode_property(std::string_view name) {
   return known.try_emplace(std::string(name), std::move(*found)).first->second;
 }
 
-regex_id one_of(regex_pool& pool, const code_points& set, spelling how) {
+namespace {
+
+regex_id make_one_of(regex_pool& pool, const code_points& set, spelling how) {
   if (how == spelling::plain) return utf8_of(pool, set);
   auto escaped = code_points(0, 0x1F);
   escaped.add('"', '"'), escaped.add('\\', '\\');
@@ -257,6 +259,17 @@ regex_id one_of(regex_pool& pool, const code_points& set, spelling how) {
   for (const auto& r : to_escape.ranges())
     for (auto c = r.first; c <= r.last; ++c) spellings.push_back(json_escape(c));
   return pool.either(utf8_of(pool, set.without(escaped)), pool.literals(std::move(spellings)));
+}
+
+}  // namespace
+
+regex_id one_of(regex_pool& pool, const code_points& set, spelling how) {
+  const auto ranges = set.ranges();
+  std::string name(how == spelling::plain ? "p" : "j");
+  name.append(reinterpret_cast<const char*>(ranges.data()), ranges.size_bytes());
+  auto& known = pool.remembered(name);
+  if (known == regex_pool::nothing) known = make_one_of(pool, set, how);
+  return known;
 }
 
 std::string spelled(std::string_view utf8, spelling how) {

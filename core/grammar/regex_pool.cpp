@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <random>
+#include <type_traits>
 
 #include "core/grammar/regex_tables.h"
 
@@ -35,11 +36,8 @@ class print_text {
   print_text& add(const regex_print& p) { return add(&p, sizeof p); }
   print_text& add(std::uint32_t n) { return add(&n, sizeof n); }
   print_text& add(const byte_set& set) {
-    for (std::size_t word = 0; word < 4; ++word) {
-      std::uint64_t bits = 0;
-      for (std::size_t i = 0; i < 64; ++i) bits |= std::uint64_t{set[64 * word + i]} << i;
-      add(&bits, sizeof bits);
-    }
+    static_assert(std::is_trivially_copyable_v<byte_set> && sizeof set == 32);
+    add(&set, sizeof set);
     return *this;
   }
   regex_print done() const { return print_of(text_); }
@@ -261,9 +259,17 @@ regex_id regex_pool::repeat_of(regex_id r, std::uint32_t min, std::uint32_t max)
 regex_id regex_pool::bytes(const byte_set& set) { return bytes_of(set); }
 
 regex_id regex_pool::byte(unsigned char b) {
-  byte_set set;
-  set.set(b);
-  return bytes_of(set);
+  auto& known = tables_->single[b];
+  if (known == nothing) {
+    byte_set set;
+    set.set(b);
+    known = bytes_of(set);
+  }
+  return known;
+}
+
+regex_id& regex_pool::remembered(const std::string& name) {
+  return tables_->by_name.try_emplace(name, nothing).first->second;
 }
 
 regex_id regex_pool::literal(std::string_view text) {

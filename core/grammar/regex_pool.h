@@ -71,6 +71,9 @@ class regex_pool {
   regex_id maybe(regex_id r) { return repeat(r, 0, 1); }
   regex_id any_number(regex_id r) { return repeat(r, 0, unbounded); }
 
+  // A place for a language that is asked for often, by a name of the caller's; `nothing` at first.
+  regex_id& remembered(const std::string& name);
+
   // Empty: all is well. Else what this pool ran out of, for a message.
   const std::string& failure() const { return failure_; }
   std::uint32_t size() const { return nodes_.size(); }

@@ -1,6 +1,7 @@
 // regex_tables.h — what a pool of regular languages finds its terms by. For the files of regex_pool alone.
 #pragma once
 
+#include <array>
 #include <string>
 #include <unordered_map>
 
@@ -16,7 +17,9 @@ struct regex_pool::tables {
   std::unordered_map<regex_print, regex_id, hash_print> by_print;
   std::unordered_map<std::string, std::uint32_t> partitions;  // by the 256 classes
   std::unordered_map<std::uint64_t, regex_id> cut;            // horizon << 32 | term
-  std::unordered_map<std::uint64_t, bool> loops;  // body << 32 | rest: whether loop_over() finds it
+  std::unordered_map<std::uint64_t, bool> loops;      // body << 32 | rest: whether loop_over() finds it
+  std::array<regex_id, 256> single{};                 // byte(); `nothing`: not made yet
+  std::unordered_map<std::string, regex_id> by_name;  // remembered()
   std::vector<row> rows;
 };
 
