@@ -403,7 +403,13 @@ TEST_CASE("weir.v1: logprobs stay with their tokens where characters and stop st
     return std::pair(std::move(lane), std::move(all));
   };
   const auto plain = answer("").first;
-  const std::string stop = R"(,"stop":)" + boost::json::serialize(json_text(plain.text.substr(90, 2)));
+  const auto whole_from = [&](std::size_t at) {  // where a character begins
+    while ((static_cast<unsigned char>(plain.text.at(at)) & 0xC0) == 0x80) ++at;
+    return at;
+  };
+  const std::size_t begin = whole_from(90), end = whole_from(begin + 2);
+  const std::string stop =
+      R"(,"stop":)" + boost::json::serialize(json_text(plain.text.substr(begin, end - begin)));
   for (const std::string& more : {std::string(), stop}) {
     const auto [lane, all] = answer(R"(,"logprobs":true)" + more);
     CHECK(lane.ids == answer(more).first.ids);

@@ -25,7 +25,7 @@ double ended(const prometheus_reader& m, const std::string& reason, const std::s
 
 server_options with_metrics() {
   server_options o;
-  o.net.api_keys = {"secret"};
+  o.net.api_keys = {api_key("secret", {.admin = true}), "ordinary"};
   o.net.metrics_listen = "0";
   return o;
 }
@@ -199,11 +199,12 @@ TEST_CASE("metrics: close codes that clients make up are one line") {
   CHECK(h.get("/v1/stats").json().at("closed").at("other") == 3);
 }
 
-TEST_CASE("metrics: on the main port they need a key where there are keys, and a token is not enough") {
+TEST_CASE("metrics: on the main port they need an admin's key where there are keys") {
   server_fixture f(with_metrics());
   http_client c(f.port());
   CHECK(c.get("/metrics").status == 401);
   CHECK(c.get("/metrics", "Authorization: Bearer wrong\r\n").status == 401);
+  CHECK(c.get("/metrics", "Authorization: Bearer ordinary\r\n").status == 403);
   CHECK(c.get("/metrics", authorized).status == 200);
   CHECK(c.ask("POST", "/metrics", "{}", authorized).status == 405);
   const auto token = c.post("/v1/stream/tokens", "{}", authorized).json().at("token").as_string();

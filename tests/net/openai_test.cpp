@@ -64,7 +64,7 @@ TEST_CASE("openai: a bad body is refused naming the field") {
       {R"({"prompt":"x","best_of":1,"n":2})", "best_of", "unless it is n, which is 2"},
       {R"({"prompt":"x","best_of":0})", "best_of", "at least 1"},
       {R"({"prompt":"x","echo":"yes"})", "echo", "true or false"},
-      {R"({"prompt":"x","echo":true,"logprobs":1})", "logprobs", "not supported yet"},
+      {R"({"prompt":"x","echo":true,"logprobs":1})", "echo", "not supported yet"},
       {R"({"prompt":"x","store":true})", "store", "not supported yet"},
       {R"({"prompt":"x","service_tier":"priority"})", "service_tier", "there is one tier"},
       {R"({"prompt":"x","service_tier":1})", "service_tier", "string"},
