@@ -1,7 +1,9 @@
+#include <CLI/CLI.hpp>
 #include <fstream>
 #include <iostream>
 #include <iterator>
 #include <memory>
+#include <optional>
 
 #include "apps/commands.h"
 #include "apps/engine_options.h"
