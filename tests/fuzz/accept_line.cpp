@@ -1,4 +1,5 @@
 // A line of `weir accept --batch`.
+#include <boost/json.hpp>
 #include <cstdint>
 #include <string_view>
 

@@ -25,7 +25,7 @@ double ended(const prometheus_reader& m, const std::string& reason, const std::s
 
 server_options with_metrics() {
   server_options o;
-  o.net.api_keys = {api_key("secret", {.admin = true}), "ordinary"};
+  o.net.api_keys = {net::api_key("secret", {.admin = true}), "ordinary"};
   o.net.metrics_listen = "0";
   return o;
 }
