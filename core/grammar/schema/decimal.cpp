@@ -101,6 +101,13 @@ std::uint64_t decimal::digit_count() const {
   return static_cast<std::uint64_t>(before + std::max<std::int64_t>(-exponent, 0));
 }
 
+std::string decimal::text() const {
+  std::string out(negative ? 1 : 0, '-');
+  out += whole_digits();
+  if (const std::string fraction = fraction_digits(); !fraction.empty()) out.append(1, '.').append(fraction);
+  return out;
+}
+
 std::strong_ordering operator<=>(const decimal& a, const decimal& b) {
   if (a.negative != b.negative) return b.negative <=> a.negative;
   return a.negative ? compare_magnitudes(b, a) : compare_magnitudes(a, b);

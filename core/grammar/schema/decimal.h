@@ -31,6 +31,7 @@ struct decimal {
   std::string whole_digits() const;
   std::string fraction_digits() const;
   std::uint64_t digit_count() const;  // of both
+  std::string text() const;           // in JSON, without an exponent
 
   friend bool operator==(const decimal&, const decimal&) = default;
   friend std::strong_ordering operator<=>(const decimal& a, const decimal& b);

@@ -123,7 +123,7 @@ std::optional<std::uint8_t> schema_keywords::get_types(json_node_id schema) {
     const std::uint8_t bits = tree_[n].kind == json_kind::string ? type_of(tree_[n].text) : 0;
     if (bits == 0) {
       relax(n, fmt::format("type {} is not one of null, boolean, integer, number, string, array, object",
-                           tree_[n].kind == json_kind::string ? "\"" + tree_[n].text.substr(0, 40) + "\""
+                           tree_[n].kind == json_kind::string ? fmt::format("\"{}\"", tree_[n].text.substr(0, 40))
                                                               : std::string(name(tree_[n].kind))));
       return std::nullopt;
     }

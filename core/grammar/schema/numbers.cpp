@@ -227,9 +227,7 @@ std::optional<regex_id> listed_multiples(regex_pool& pool, const decimal& of, co
   // In units of the last digit of `of`, as 64-bit numbers.
   if (of.digits.size() > 9) return std::nullopt;
   const auto scaled = [&](const decimal& v) -> std::optional<double> {
-    return v.digit_count() > 18 ? std::nullopt
-                                : std::optional(std::stod((v.negative ? "-" : "") + v.whole_digits() + "." +
-                                                          v.fraction_digits() + "0"));
+    return v.digit_count() > 18 ? std::nullopt : std::optional(std::stod(v.text()));
   };
   const auto a = scaled(low.at), b = scaled(high.at), step = scaled(of);
   if (!a || !b || !step || *step <= 0 || (*b - *a) / *step > most) return std::nullopt;
@@ -243,8 +241,7 @@ std::optional<regex_id> listed_multiples(regex_pool& pool, const decimal& of, co
     if (!v.zero()) v.exponent += of.exponent;
     if (v < low.at || high.at < v || (low.exclusive && v == low.at) || (high.exclusive && v == high.at))
       continue;
-    const std::string f = v.fraction_digits();
-    texts.push_back((v.negative ? "-" : "") + v.whole_digits() + (f.empty() ? "" : "." + f));
+    texts.push_back(v.text());
   }
   return pool.literals(std::move(texts));
 }

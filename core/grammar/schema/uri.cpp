@@ -63,7 +63,7 @@ std::string without_dots(std::string_view path) {
 
 std::string merged_path(const uri_parts& base, std::string_view path) {
   if (path.starts_with('/')) return without_dots(path);
-  if (!base.authority.empty() && base.path.empty()) return without_dots("/" + std::string(path));
+  if (!base.authority.empty() && base.path.empty()) return without_dots(std::string(1, '/').append(path));
   const std::size_t slash = base.path.rfind('/');
   const std::string_view folder = slash == base.path.npos ? "" : base.path.substr(0, slash + 1);
   return without_dots(std::string(folder) + std::string(path));

@@ -100,10 +100,10 @@ part_id schema_writer::constant(json_node_id value) {
     case json_kind::number: {  // 1.0 is 1
       const decimal d = decimal::of(n.text);
       const bool whole = d.integer() && d.digit_count() <= 64;
-      return rules_.literal(whole ? (d.negative ? "-" : "") + d.whole_digits() : n.text);
+      return rules_.literal(whole ? d.text() : n.text);
     }
     case json_kind::string:
-      return rules_.literal("\"" + spelled(n.text, spelling::json_string) + "\"");
+      return rules_.terminal(json_.string_of(pool_.literal(spelled(n.text, spelling::json_string))));
     case json_kind::array:
     case json_kind::object:
       break;
