@@ -50,7 +50,7 @@ TEST_CASE("measures: over a crowd they are the sums of its endings and of the en
   CAPTURE(static_cast<int>(how));
   auto c = small_config();
   c.max_batch = 8;
-  c.kv_pages = 12;  // so few that jobs are preempted
+  c.kv_pages = 6;  // so few that jobs are preempted
   engine_rig rig(c, how);
   std::mt19937_64 random(11);
   std::vector<std::shared_ptr<recording_sink>> sinks;
