@@ -85,7 +85,7 @@ TEST_CASE("tokens: a key gets a token that lets a page in, however the token is 
   CHECK(answer.header("Cache-Control") == "no-store");
   const auto expires = answer.json().at("expires_at").as_int64();
   CHECK(expires >= before + 59);
-  CHECK(expires <= std::time(nullptr) + 60);
+  CHECK(expires <= std::time(nullptr) + 61);  // time() may lag behind the clock of the token
   const std::string token(answer.json().at("token").as_string());
   ws_options o = token_server::by(token);
   const auto how = GENERATE(as<std::string>(), "subprotocol", "header", "frame");
