@@ -18,6 +18,7 @@ function render(args, input = "") {
   return new Promise((done) => {
     const child = execFile(binary, ["render", ...args], { maxBuffer: 1 << 28 }, (error, stdout, stderr) =>
       done({ code: error ? error.code : 0, stdout, stderr }));
+    child.stdin.on("error", () => {});  // a command that reads no input may have ended before it is written
     child.stdin.end(input);
   });
 }

@@ -122,9 +122,9 @@ std::optional<std::uint8_t> schema_keywords::get_types(json_node_id schema) {
   for (json_node_id n : names) {
     const std::uint8_t bits = tree_[n].kind == json_kind::string ? type_of(tree_[n].text) : 0;
     if (bits == 0) {
+      const bool text = tree_[n].kind == json_kind::string;
       relax(n, fmt::format("type {} is not one of null, boolean, integer, number, string, array, object",
-                           tree_[n].kind == json_kind::string ? fmt::format("\"{}\"", tree_[n].text.substr(0, 40))
-                                                              : std::string(name(tree_[n].kind))));
+                           text ? fmt::format("\"{}\"", tree_[n].text.substr(0, 40)) : name(tree_[n].kind)));
       return std::nullopt;
     }
     types |= bits;
