@@ -25,7 +25,7 @@ class token_pacer {
 
   // The number of tokens of the job that may have been sent by `now`. `log` has the tokens after the first
   // `base` of them. The times of the log and `now` count from the same moment. REQUIRES: `base` is at most
-  // what the last call returned.
+  // what was sent.
   std::uint32_t due(const actors::token_log& log, std::uint32_t base, std::int64_t now) {
     next_due_.reset();
     const std::uint32_t published = base + log.whole();
@@ -44,6 +44,9 @@ class token_pacer {
     }
     return released_;
   }
+  // The first `count` tokens of the job were sent: a character goes out whole, with tokens that are not due
+  // yet.
+  void sent(std::uint32_t count) noexcept { released_ = std::max(released_, count); }
   // When the next token is due; nullopt: the last call of due() found no token that has to wait.
   std::optional<std::int64_t> next_due() const noexcept { return next_due_; }
 

@@ -124,6 +124,7 @@ bool lane::take_delta(std::string& out, scratch& s, const picture& job) {
   append_delta(out, d);
   if (!resumed_) s.sampled = created_ + std::chrono::microseconds(at_us);
   shown_ = to;
+  pacer_.sent(shown_);
   return true;
 }
 
@@ -132,7 +133,7 @@ std::uint32_t lane::may_send(scratch& s, const picture& job) {
   std::uint32_t to = in_window(job);
   if (how_.even && !job.ended) {
     const auto since = std::chrono::duration_cast<std::chrono::microseconds>(s.clock->now() - created_);
-    to = std::min(to, pacer_.due(job.log, job.base, since.count()));
+    to = std::max(shown_, std::min(to, pacer_.due(job.log, job.base, since.count())));
     if (const auto due = pacer_.next_due()) {
       const core::time_point at = created_ + std::chrono::microseconds(*due);
       s.due = std::min(s.due.value_or(at), at);

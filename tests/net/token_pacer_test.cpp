@@ -81,3 +81,16 @@ TEST_CASE("token_pacer: what a resumed lane has missed is due at once") {
   token_pacer pacer(40);
   CHECK(pacer.due(later, 40, 10'000 * ms) == 100);
 }
+
+TEST_CASE("token_pacer: tokens that went out before they were due, for their character's sake, are due") {
+  actors::token_log log;
+  log.append(1, 0, false);  // the first half of a character
+  log.text() += "é";
+  log.append(2, 400 * ms, true);
+  token_pacer p(0);
+  CHECK(p.due(log, 0, 0) == 1);
+  CHECK(log.whole_part(0, 1) == 2);  // a piece has a whole character at least
+  p.sent(2);
+  CHECK(p.due(log, 0, 0) == 2);
+  CHECK(p.due(actors::token_log(), 2, 0) == 2);  // what was sent is given back
+}
