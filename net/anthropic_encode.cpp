@@ -9,16 +9,6 @@
 namespace weir::net::anthropic {
 namespace {
 
-void append_text(std::string& out, std::string_view key, std::string_view text) {
-  append_key(out, key);
-  append_json_string(out, text);
-}
-
-void append_int(std::string& out, std::string_view key, std::int64_t value) {
-  append_key(out, key);
-  append_number(out, value);
-}
-
 template <class... Keys>
 void append_nulls(std::string& out, Keys... keys) {
   ((append_key(out, keys), out += "null"), ...);

@@ -30,11 +30,6 @@ asio::awaitable<T> answer_of(Begin& begin) {
                                                                                   asio::use_awaitable);
 }
 
-void append_text(std::string& out, std::string_view key, std::string_view text) {
-  append_key(out, key);
-  append_json_string(out, text);
-}
-
 template <class T>
 void append_count(std::string& out, std::string_view key, T value) {
   append_key(out, key);

@@ -45,6 +45,15 @@ void append_number(std::string& out, double value);  // three decimals; not fini
 
 // Appends `,"key":` (without the comma after an opening bracket). REQUIRES: `key` needs no escaping.
 void append_key(std::string& out, std::string_view key);
+// Append a member of an object.
+inline void append_text(std::string& out, std::string_view key, std::string_view utf8) {
+  append_key(out, key);
+  append_json_string(out, utf8);
+}
+inline void append_int(std::string& out, std::string_view key, std::int64_t value) {
+  append_key(out, key);
+  append_number(out, value);
+}
 
 // Appends an object. `members` appends its members. If the text ends with an object, the new one is the next
 // element of the same list.

@@ -5,16 +5,6 @@
 namespace weir::net::ws {
 namespace {
 
-void append_text(std::string& out, std::string_view key, std::string_view text) {
-  append_key(out, key);
-  append_json_string(out, text);
-}
-
-void append_int(std::string& out, std::string_view key, std::int64_t value) {
-  append_key(out, key);
-  append_number(out, value);
-}
-
 void append_ms(std::string& out, std::string_view key, double value) {
   append_key(out, key);
   append_number(out, value);

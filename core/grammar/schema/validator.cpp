@@ -148,13 +148,12 @@ bool schema_validator::object_satisfies(json_node_id value, const constraints& c
     for (std::size_t i = 0; i < n.items.size() && !found; ++i) {
       bool meant = false;
       if (rule.rule) {
-        member_rule free = *rule.rule;
-        free.others = std::nullopt;
-        meant = std::ranges::none_of(free.declared, [&](const auto& d) { return d.first == n.names[i]; }) &&
-                std::ranges::none_of(free.patterns, [&](const auto& p) {
-                  const auto language = texts_.name_language(p.first, spelling::plain);
-                  return language && texts_.contains(*language, n.names[i]);
-                });
+        meant =
+            std::ranges::none_of(rule.rule->declared, [&](const auto& d) { return d.first == n.names[i]; }) &&
+            std::ranges::none_of(rule.rule->patterns, [&](const auto& p) {
+              const auto language = texts_.name_language(p.first, spelling::plain);
+              return language && texts_.contains(*language, n.names[i]);
+            });
       } else {
         const auto language = texts_.name_language(rule.pattern, spelling::plain);
         meant = language && texts_.contains(*language, n.names[i]);

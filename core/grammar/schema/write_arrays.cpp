@@ -14,10 +14,6 @@ std::uint32_t longest_prefix(const constraints& c) {
   return static_cast<std::uint32_t>(n);
 }
 
-std::uint32_t less(std::uint32_t count, std::uint32_t by) {
-  return count == unbounded ? unbounded : count - std::min(count, by);
-}
-
 }  // namespace
 
 goal schema_writer::item_goal(const constraints& c, std::uint32_t index) const {
@@ -49,13 +45,14 @@ part_id schema_writer::items_counted(const constraints& c, const goal& g) {
   const part_id next = rules_.sequence({json_.comma(), item});
   part_id behind = rules::nothing;  // what follows when item `first` is due
   if (first > 0) {
-    behind = rules_.repeat(next, less(c.min_items, first), less(c.max_items, first));
-    if (less(c.max_items, first) == 0) behind = c.min_items <= first ? rules::empty : rules::nothing;
+    behind = rules_.repeat(next, count_left(c.min_items, first), count_left(c.max_items, first));
+    if (count_left(c.max_items, first) == 0) behind = c.min_items <= first ? rules::empty : rules::nothing;
   } else {
-    const part_id some = c.max_items == 0
-                             ? rules::nothing
-                             : rules_.sequence({item, rules_.repeat(next, less(std::max(c.min_items, 1u), 1),
-                                                                    less(c.max_items, 1))});
+    const part_id some =
+        c.max_items == 0
+            ? rules::nothing
+            : rules_.sequence({item, rules_.repeat(next, count_left(std::max(c.min_items, 1u), 1),
+                                                   count_left(c.max_items, 1))});
     behind = c.min_items == 0 ? rules_.choice({rules::empty, some}) : some;
   }
   for (std::uint32_t i = first; i-- > 0;) {

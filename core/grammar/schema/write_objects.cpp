@@ -13,10 +13,6 @@ namespace {
 constexpr std::size_t most_cells = 16;
 constexpr std::uint64_t most_states = 60'000;
 
-std::uint32_t less(std::uint32_t count, std::uint32_t by) {
-  return count == unbounded ? unbounded : count - std::min(count, by);
-}
-
 bool declares(const member_rule& rule, const std::string& name) {
   return std::ranges::any_of(rule.declared, [&](const auto& d) { return d.first == name; });
 }
@@ -195,13 +191,14 @@ part_id schema_writer::tail(const object_plan& plan, std::uint32_t count) {
     } while (std::ranges::next_permutation(order).found);
     return rules_.choice(ways);
   }
-  const std::uint32_t min = less(plan.min, count), max = less(plan.max, count);
+  const std::uint32_t min = count_left(plan.min, count), max = count_left(plan.max, count);
   const part_id none = min == 0 ? rules::empty : rules::nothing;
   if (plan.others.empty() || max == 0) return none;
   const part_id one = other_member(plan.others);
   const part_id next = rules_.sequence({json_.comma(), one});
   if (count > 0) return rules_.repeat(next, min, max);
-  const part_id some = rules_.sequence({one, rules_.repeat(next, less(std::max(min, 1u), 1), less(max, 1))});
+  const part_id some =
+      rules_.sequence({one, rules_.repeat(next, count_left(std::max(min, 1u), 1), count_left(max, 1))});
   return rules_.choice({none, some});
 }
 

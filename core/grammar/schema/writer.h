@@ -6,6 +6,7 @@
 // Thread safety: one thread.
 #pragma once
 
+#include <algorithm>
 #include <map>
 #include <string>
 #include <vector>
@@ -17,6 +18,11 @@
 #include "core/grammar/schema/validator.h"
 
 namespace weir::core::grammar {
+
+// What is left of a count, which may be `unbounded`, behind `by` items.
+inline std::uint32_t count_left(std::uint32_t count, std::uint32_t by) {
+  return count == unbounded ? unbounded : count - std::min(count, by);
+}
 
 class schema_writer {
  public:
