@@ -39,6 +39,7 @@ struct made {
 // The jobs of a request, until they are submitted.
 struct plan {
   std::vector<made> jobs;
+  compiled_constraint constraint;   // of all jobs; empty: they have none
   std::uint64_t bytes = 0;          // of all jobs
   std::uint32_t prompt_tokens = 0;  // of all prompts
 };
@@ -78,6 +79,7 @@ core::result<void> add_jobs(arrival& a, std::size_t first, std::size_t count, pl
   if (wanted.empty()) return {};
   auto job = make_job(a.asked, *a.model);
   if (!job) return job.error();
+  job->constraint = all.constraint.rules;
   job->cache_salt = prefix_salt(a.prefix_owner, job->cache_salt);
   job->created = a.choices.front()->created;
   if (a.asked.deadline) job->deadline = job->created + *a.asked.deadline;
@@ -99,8 +101,19 @@ core::result<void> add_jobs(arrival& a, std::size_t first, std::size_t count, pl
   return {};
 }
 
+// Compiles the constraint of the request. A request that is cancelled meanwhile stops it, where it has one
+// choice.
+core::result<compiled_constraint> constraint_of(const arrival& a) {
+  if (!a.asked.constraint) return compiled_constraint();
+  const auto* gone = a.choices.size() == 1 ? &a.choices.front()->cancelled : nullptr;
+  return a.model->constraints->get(*a.asked.constraint, a.asked.constraint_param, gone);
+}
+
 core::result<plan> plan_of(arrival& a) {
   plan all;
+  auto constraint = constraint_of(a);
+  if (!constraint) return constraint.error();
+  all.constraint = std::move(*constraint);
   auto& more = a.asked.more_inputs;
   const std::size_t each = a.choices.size() / (1 + more.size());
   const std::string name = a.asked.input_param;
@@ -121,6 +134,10 @@ core::error no_memory_for_clients() {
 
 std::uint64_t input_bytes(const request& r) {
   std::uint64_t sum = bytes_of(r.input);
+  if (r.constraint) {
+    sum += r.constraint->text.size();
+    for (const std::string& choice : r.constraint->choices) sum += choice.size();
+  }
   for (const prompt_input& input : r.more_inputs) sum += bytes_of(input);
   return sum;
 }
@@ -159,7 +176,9 @@ void arrival::bring_in() {
     places.taken();
     core::insist([&] {
       boost::asio::post(s->shard,
-                        [s = s, by = model, ahead, text = m.prompt_text] { s->admitted(by, ahead, text); });
+                        [s = s, by = model, ahead, text = m.prompt_text, warnings = all->constraint.warnings] {
+                          s->admitted(by, ahead, text, warnings);
+                        });
     });
   }
 }

@@ -23,7 +23,7 @@ inline std::uint64_t job_bytes_of(const request& r) {
   return r.top_logprobs ? logprobs_job_bytes : job_bytes;
 }
 
-// Bytes of the input: text, messages or token ids.
+// Bytes of the input (text, messages or token ids) and of the constraint.
 std::uint64_t input_bytes(const request& r);
 
 // Error (overloaded) for a job that the memory account has no room for.
@@ -38,7 +38,7 @@ struct arrival {
   core::memory_hold memory;                                       // for the text, then for the prompts
   std::uint64_t prefix_owner = 0;  // shares computed prefixes with equal owners; see prefix_salt
 
-  // Bytes of all inputs: text, messages or token ids.
+  // As input_bytes().
   std::uint64_t bytes() const { return input_bytes(asked); }
 
   // Makes one job for each choice that was not cancelled meanwhile and submits them to the model. They are

@@ -6,6 +6,7 @@
 #include <cassert>
 
 #include "actors/job_state.h"
+#include "actors/mask_pool.h"
 #include "actors/open_model.h"
 #include "actors/pace_meter.h"
 #include "actors/runtime/context.h"
@@ -27,8 +28,12 @@ constexpr core::duration second_chance_after = std::chrono::minutes(1);
 class owner {
  public:
   owner(owner_options o, const timekeeper& time, std::shared_ptr<board> b,
-        std::shared_ptr<core::incidents> seen)
-      : options_(std::move(o)), time_(time), board_(std::move(b)), seen_(std::move(seen)) {}
+        std::shared_ptr<core::incidents> seen, std::shared_ptr<mask_pool> masks)
+      : options_(std::move(o)),
+        time_(time),
+        board_(std::move(b)),
+        seen_(std::move(seen)),
+        masks_(std::move(masks)) {}
 
   // Engines end what is left as they go; their sinks must still find the outbox.
   ~owner() {
@@ -201,7 +206,7 @@ class owner {
       auto again = open(e.spec, {});
       if (!again) return again.error();
       e.does = std::make_unique<core::engine>(std::move((*again)->weights), e.served->tokenizer,
-                                              (*again)->config, time_);
+                                              (*again)->config, time_, masks_);
       e.due = {};
     }
     return {};
@@ -227,8 +232,10 @@ class owner {
     served->rest = [to = self_, id](job_stream::owner_end stream) {
       to.tell(rest_job(std::move(stream), id));
     };
-    auto engine =
-        std::make_unique<core::engine>(std::move(model->weights), served->tokenizer, model->config, time_);
+    served->constraints =
+        std::make_shared<constraint_store>(served->tokenizer, served->info.stop_ids, time_.lasting());
+    auto engine = std::make_unique<core::engine>(std::move(model->weights), served->tokenizer, model->config,
+                                                 time_, masks_);
     engines_.push_back({std::move(engine), {}, m.spec, served, {}, {}, {}});
     publish();
     m.answer(load_model::result(served));
@@ -276,6 +283,7 @@ class owner {
   const timekeeper& time_;
   std::shared_ptr<board> board_;
   const std::shared_ptr<core::incidents> seen_;
+  const std::shared_ptr<mask_pool> masks_;  // null: engines make their masks themselves
   ref<owner_msg> self_;
   std::unique_ptr<timekeeper::timer> timer_;
   outbox outbox_{board_->cancel_to_release};
@@ -342,10 +350,16 @@ asio::awaitable<void> run(context<owner_msg> self, std::shared_ptr<owner> o) {
   }
 }
 
+std::shared_ptr<mask_pool> make_mask_pool(const owner_options& o) {
+  if (o.mask_threads == 0) return nullptr;
+  return std::make_shared<mask_pool>(o.mask_threads, o.models * o.max_batch);
+}
+
 }  // namespace
 
 gpu_owner::gpu_owner(owner_options o, const timekeeper& time, std::shared_ptr<core::incidents> seen,
                      asio::any_io_executor where) {
+  auto masks = where ? nullptr : make_mask_pool(o);  // a simulation has no threads
   if (!where) {
     exclusive_thread::options own{.name = "weir-" + o.device};
     own.on_escape = [seen](std::exception_ptr what) { seen->note("the owner's thread", std::move(what)); };
@@ -357,7 +371,7 @@ gpu_owner::gpu_owner(owner_options o, const timekeeper& time, std::shared_ptr<co
   opt.mailbox = 3 * o.models * std::size_t{o.queue + o.max_batch} + 64;
   // A loop that could not even wait for lack of memory begins again, with everything that it owns.
   opt.restart = {.when = restart_when::on_error, .max = std::numeric_limits<int>::max(), .first_delay = {}};
-  auto mind = std::make_shared<owner>(std::move(o), time, board_, std::move(seen));
+  auto mind = std::make_shared<owner>(std::move(o), time, board_, std::move(seen), std::move(masks));
   mail_ = spawn<owner_msg>(where, opt,
                            [mind](context<owner_msg> self) { return run(std::move(self), mind); });
 }

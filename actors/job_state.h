@@ -86,9 +86,11 @@ struct job_stream::state_block final : core::token_sink, waker {
   // Charges the current size of the log to `memory`.
   void count_log() noexcept;
   // The job was submitted to `by`, with `position` jobs queued ahead of it. `prompt_text`: see
-  // job_stream::prompt_text(). If the job has ended meanwhile, its owner is told to cancel it.
+  // job_stream::prompt_text(). `warnings`: see job_stream::warnings(). If the job has ended meanwhile, its
+  // owner is told to cancel it.
   void admitted(std::shared_ptr<const served_model> by, std::uint32_t position,
-                std::shared_ptr<const std::string> prompt_text = nullptr);
+                std::shared_ptr<const std::string> prompt_text = nullptr,
+                std::shared_ptr<const constraint_warnings> warnings = nullptr);
   // Ends a pending job as refused; no effect in any other phase.
   void refused(core::error e);
   // Ends a pending job at once; a running one is cancelled at its owner.
@@ -161,6 +163,7 @@ struct job_stream::state_block final : core::token_sink, waker {
   std::shared_ptr<const served_model> model;  // set by admitted()
   std::uint32_t queue_position = 0;           // set by admitted()
   std::shared_ptr<const std::string> prompt_text;  // set by admitted(); null: nobody asked for it
+  std::shared_ptr<const constraint_warnings> warnings;  // set by admitted(); null: there are none
   // Reason of a cancel that came before admitted(), for the owner.
   core::finish_reason wanted_end = core::finish_reason::cancel;
   std::uint64_t next_reader = 1;

@@ -199,13 +199,15 @@ void job_stream::state_block::count_log() noexcept {
 }
 
 void job_stream::state_block::admitted(std::shared_ptr<const served_model> by, std::uint32_t position,
-                                       std::shared_ptr<const std::string> prompt) {
+                                       std::shared_ptr<const std::string> prompt,
+                                       std::shared_ptr<const constraint_warnings> unmet) {
   // ended here meanwhile: the owner has to hear of it
   if (now != phase::pending) return by->cancel(id, wanted_end);
   now = phase::running;
   model = std::move(by);
   queue_position = position;
   prompt_text = std::move(prompt);
+  warnings = std::move(unmet);
   text.emplace(model->tokenizer, skip_special);
   take_news_or_end();  // an executor may have run the first wake before this
 }
@@ -310,6 +312,9 @@ const std::string none;
 const std::string& job_stream::model() const noexcept { return s_->model ? s_->model->name : none; }
 const std::string& job_stream::fingerprint() const noexcept {
   return s_->model ? s_->model->fingerprint : none;
+}
+std::span<const core::grammar::warning> job_stream::warnings() const noexcept {
+  return s_->warnings ? std::span(*s_->warnings) : std::span<const core::grammar::warning>();
 }
 const std::string& job_stream::prompt_text() const noexcept {
   return s_->prompt_text ? *s_->prompt_text : none;

@@ -19,6 +19,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -66,6 +67,9 @@ class job_stream : public std::enable_shared_from_this<job_stream> {
   std::uint32_t prompt_tokens() const noexcept;   // 0 before it is running
   // The prompt as text, with request::echo; else, and before it is running, empty.
   const std::string& prompt_text() const noexcept;
+
+  // What of the request's constraint is not enforced; empty before it is running.
+  std::span<const core::grammar::warning> warnings() const noexcept;
 
   // Tokens that readers may show: up to the last one with which the text ends in a whole character.
   std::uint32_t published() const noexcept { return log().whole(); }

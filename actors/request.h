@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "actors/job_account.h"
+#include "core/grammar/compile.h"
 #include "core/sample/params.h"
 #include "core/text/conversation.h"
 #include "core/token.h"
@@ -52,6 +53,8 @@ struct request {
   std::vector<std::string> stop;             // stop strings
   std::string_view stop_param = "stop";      // the client's name of `stop`, for errors; a constant
   core::sampling_request sampling;           // how its tokens are chosen
+  std::optional<core::grammar::constraint_text> constraint;  // what the answer may be; unset: anything
+  std::string constraint_param;              // the client's name of it, for errors
   // Set: each token comes with its logprob and with those of so many of the likeliest tokens.
   std::optional<std::int64_t> top_logprobs;
   const char* top_logprobs_param = "logprobs";  // the client's name of it, for errors

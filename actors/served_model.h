@@ -10,6 +10,7 @@
 #include <string>
 
 #include "actors/admission_control.h"
+#include "actors/constraint_store.h"
 #include "actors/ended_jobs.h"
 #include "actors/job_stream.h"
 #include "actors/memory_use.h"
@@ -34,6 +35,7 @@ struct served_model {
   std::uint32_t context = 0;
   std::shared_ptr<const core::tokenizer> tokenizer;
   std::shared_ptr<const core::chat_template> chat;
+  std::shared_ptr<constraint_store> constraints;  // never null
   core::sampling_params defaults;        // from generation_config.json
   std::uint32_t max_tokens_default = 0;  // of a request that does not set max_tokens
   std::int64_t created_s = 0;            // Unix time of its load, in s

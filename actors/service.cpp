@@ -68,7 +68,8 @@ struct service::parts {
                                 [this](auto& views) { look(views); })),
         specs(std::move(o.models)),
         share_prefixes(o.share_prefixes),
-        pool(o.text, t, seen, place(o)) {}
+        pool(o.text, t, seen, place(o)),
+        constraint_pool(o.text, t, seen, place(o)) {}
 
   ~parts() { registry.stop(); }
 
@@ -115,7 +116,7 @@ struct service::parts {
                                                         model_list::model_ptr model, const executor& shard);
   // Finds the model, and returns the errors that are already certain, so that the text is not tokenised in
   // vain.
-  core::result<> judge(arrival& a) const;
+  core::result<> judge(arrival& a);
 
   const timekeeper& time;
   const std::shared_ptr<const core::clock> lasting;  // for the streams
@@ -130,7 +131,11 @@ struct service::parts {
   ref<registry_msg> registry;
   std::vector<model_spec> specs;
   const bool share_prefixes;
-  text_pool pool;  // last, because its threads use the members above
+  // The pools are last, because their threads use the members above. Requests that have a constraint go to
+  // the second: compiling one may take seconds, and other texts do not wait for it.
+  text_pool pool, constraint_pool;
+
+  text_pool& pool_of(const request& r) { return r.constraint ? constraint_pool : pool; }
 };
 
 service::service(service_options o, const timekeeper& time)
@@ -204,13 +209,13 @@ std::shared_ptr<job_stream::state_block> service::parts::begin_choice(const requ
   return s;
 }
 
-core::result<> service::parts::judge(arrival& a) const {
+core::result<> service::parts::judge(arrival& a) {
   if (draining.load(std::memory_order_relaxed))
     return core::make_error(errc::unavailable, "the server is shutting down");
   auto found = list.find(a.asked.model);
   if (!found) return found.error();
   a.model = std::move(*found);
-  return a.model->admission->judge_wait(a.model->name, pool.predicted_wait());
+  return a.model->admission->judge_wait(a.model->name, pool_of(a.asked).predicted_wait());
 }
 
 std::shared_ptr<job_stream> service::submit(request r, executor shard, job_stream::reader changed) {
@@ -252,7 +257,7 @@ std::vector<std::shared_ptr<job_stream>> service::submit(request r, std::uint32_
     work.bytes = a->bytes();
     work.run = [a] { a->bring_in(); };
     work.refuse = [a](core::error why) { a->refuse(std::move(why)); };
-    p_->pool.post(std::move(work));
+    p_->pool_of(a->asked).post(std::move(work));
   }
   return streams;
 }
@@ -371,7 +376,8 @@ snapshot service::stats() const {
   }
   s.predicted_wait_ms =
       std::chrono::duration<double, std::milli>(longest + p_->pool.predicted_wait()).count();
-  s.text = {p_->pool.tasks(), p_->pool.bytes()};
+  s.text = {p_->pool.tasks() + p_->constraint_pool.tasks(),
+            p_->pool.bytes() + p_->constraint_pool.bytes()};
   return s;
 }
 

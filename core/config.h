@@ -30,6 +30,7 @@ struct device_settings {
   std::uint32_t max_batch = 64;
   std::uint32_t max_seq_len = 0;
   bool deterministic = false;
+  std::uint32_t mask_threads = 1;
   std::chrono::milliseconds prefill_time{0};
   std::chrono::milliseconds step_time{250};
   std::uint32_t max_tokens_default = 4096;
@@ -176,6 +177,11 @@ void visit_settings(device_settings& s, V&& v) {
           "is always so)",
           ""},
          s.deterministic);
+  memory({"mask-threads",
+          "threads beside the device's owner that make the masks of constraints (schemas, grammars); 0 = the "
+          "owner makes them",
+          "threads", 0, 256},
+         s.mask_threads);
   memory({"prefill-ms",
           "longest step with a slice of a prompt while others decode, or auto (30 on cpu; half as long "
           "again as one without on cuda)",

@@ -20,11 +20,12 @@ error bad_logits(std::uint32_t position) {
 }  // namespace
 
 engine::state::state(std::unique_ptr<model> m, std::shared_ptr<const tokenizer> t, engine_config c,
-                     const clock& clk)
+                     const clock& clk, std::shared_ptr<grammar::mask_helpers> h)
     : device(std::move(m)),
       text(*t),
       config(c),
       time(clk),
+      helpers(std::move(h)),
       tier(c.host_pages > 0 ? std::make_unique<host_tier>(*device, c.host_pages) : nullptr),
       pool(c.kv_pages, tier.get()),
       plan(c.max_batch, {c.prefill_rows, c.step_target, c.lone_step_target, c.prompt_share}, pool, *device) {
@@ -36,11 +37,12 @@ engine::state::state(std::unique_ptr<model> m, std::shared_ptr<const tokenizer> 
   longest = static_cast<std::uint32_t>(std::min<std::uint64_t>(longest, room));
   over.draws.reserve(config.max_batch);
   over.results.reserve(config.max_batch);
+  late.reserve(config.max_batch);
 }
 
 engine::engine(std::unique_ptr<model> m, std::shared_ptr<const tokenizer> t, engine_config config,
-               const clock& time)
-    : s_(std::make_unique<state>(std::move(m), std::move(t), config, time)) {}
+               const clock& time, std::shared_ptr<grammar::mask_helpers> helpers)
+    : s_(std::make_unique<state>(std::move(m), std::move(t), config, time, std::move(helpers))) {}
 
 engine::~engine() {
   const error stopped = s_->fault.value_or(make_error(errc::unavailable, "the engine was stopped"));
@@ -163,6 +165,7 @@ void engine::state::sample(in_flight step, const batch& work) {
   list_scored(work);
   score(work);
   list_draws(step, work);
+  list_late(step, true);
   step.results.assign(step.draws.size(), {});
   if (!step.draws.empty()) {
     if (auto done = device->sample(step.draws, step.results); !done) return fail_all(done.error());
@@ -174,20 +177,33 @@ void engine::state::sample(in_flight step, const batch& work) {
 }
 
 void engine::state::list_draws(in_flight& step, const batch& work) {
+  late.clear();
   const auto chosen = plan.sequences();
   for (std::size_t i = 0; i < chosen.size(); ++i) {
     sequence& s = *chosen[i];
     if (work.slices[i].logits_row < 0 || s.ended()) continue;
-    s.await_draw(static_cast<std::uint32_t>(step.draws.size()));
-    // field by field in its place: copying what was just written stalls the processor
-    draw& d = step.draws.emplace_back();
-    d.from = &*s.chooser;
-    d.logits_row = static_cast<std::uint32_t>(work.slices[i].logits_row);
-    d.position = s.length();
-    d.seed = s.chooser->params().seed;
-    d.prompt_tokens = s.prompt_tokens();
-    d.top_logprobs = s.top_logprobs();
+    const auto row = static_cast<std::uint32_t>(work.slices[i].logits_row);
+    if (s.fitted()) {
+      if (!s.fit->begun() && !s.fit->begin()) make_mask(s);
+      s.sit_out(!s.fit->ready());
+      if (s.sits_out()) late.push_back({s.asked.id, row});
+      if (s.sits_out() || !goes_on(s)) continue;
+    }
+    list_draw(step, s, row);
   }
+}
+
+void engine::state::list_draw(in_flight& step, sequence& s, std::uint32_t logits_row) {
+  s.await_draw(static_cast<std::uint32_t>(step.draws.size()));
+  // field by field in its place: copying what was just written stalls the processor
+  draw& d = step.draws.emplace_back();
+  d.from = &*s.chooser;
+  d.logits_row = logits_row;
+  d.position = s.length();
+  d.seed = s.chooser->params().seed;
+  d.prompt_tokens = s.prompt_tokens();
+  d.top_logprobs = s.top_logprobs();
+  if (s.fitted()) d.allowed = s.fit->allowed();
 }
 
 void engine::state::list_scored(const batch& work) {
@@ -250,11 +266,12 @@ void engine::state::judge(sequence& s, const in_flight& step, time_point at) {
   measure(s, at);
   const auto* logprobs = s.top_logprobs() < 0 ? nullptr : &device->logprobs_of(number);
   if (!s.accept({got.id, at}, text, logprobs)) {
-    close(s, s.how.reason);
+    close(s, s.fitted() ? reason_of(s, got.id) : s.how.reason);
     bad_endings = 0;
-  } else if (s.fills_page()) {
-    name_pages(s, pool);
+    return;
   }
+  if (s.fitted() && !follow(s, got.id)) return;
+  if (s.fills_page()) name_pages(s, pool);
 }
 
 void engine::state::measure(const sequence& s, time_point at) noexcept {
@@ -316,7 +333,7 @@ std::unique_ptr<sequence> engine::state::take(const sequence& s) {
 }
 
 void engine::state::close(sequence& s, finish_reason why, std::optional<error> with) {
-  if (s.awaits()) begin_draws();
+  if (s.awaits()) begin_draws(false);
   s.close(why, pool, std::move(with));
 }
 

@@ -17,6 +17,10 @@
 // it keeps its tokens, gives its pages back and waits in front of the other jobs of its priority. Once
 // admitted again it computes the lost rows, most of which the cache may still hold.
 //
+// Constraints (core/grammar): only tokens that a job's constraint allows are drawn. The mask of the next draw
+// is made while the device computes. Where it is late, the job's row alone is left out of the draws, and the
+// next step computes it again. A job whose text is whole, so that nothing can follow, ends with `stop`.
+//
 // Length: a sequence has at most as many tokens as the smallest of the model's context, max_seq_len and the
 // page pool allows. Output that reaches this length ends with `length`.
 //
@@ -42,6 +46,10 @@
 #include "core/text/tokenizer.h"
 
 namespace weir::core {
+
+namespace grammar {
+class mask_helpers;  // core/grammar/job_mask.h
+}
 
 struct engine_config {
   std::uint32_t max_batch = 0;       // most sequences in the batch; >= 1
@@ -99,6 +107,7 @@ struct engine_totals {
   std::uint64_t prompt_tokens = 0;  // of the jobs whose first token was sampled
   std::uint64_t prefix_hits = 0;    // those of these jobs that found part of their prompt in the cache
   std::uint64_t cached_tokens = 0;  // tokens that they found
+  std::uint64_t late_masks = 0;     // draws that were left out because their mask was late
 };
 
 // The state of an engine, for telemetry.
@@ -137,6 +146,7 @@ struct engine_counts : engine_totals {
     visit("", "prompt_tokens", &c::prompt_tokens);
     visit("prefix", "hits", &c::prefix_hits);
     visit("prefix", "tokens", &c::cached_tokens);
+    visit("masks", "late", &c::late_masks);
   }
 
   // Adds the counts of another engine.
@@ -148,10 +158,11 @@ struct engine_counts : engine_totals {
 
 class engine {
  public:
-  // `time` must outlive the engine. REQUIRES: the model has allocated config.kv_pages pages, and
-  // config.host_pages host pages.
+  // `time` must outlive the engine. `helpers` make masks of constraints that take long; null: the engine
+  // makes them itself. REQUIRES: the model has allocated config.kv_pages pages, and config.host_pages host
+  // pages.
   engine(std::unique_ptr<model> m, std::shared_ptr<const tokenizer> t, engine_config config,
-         const clock& time);
+         const clock& time, std::shared_ptr<grammar::mask_helpers> helpers = {});
   // Ends every remaining job with `error`, carrying fault() if there is one and else errc::unavailable.
   ~engine();
 

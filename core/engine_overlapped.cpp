@@ -8,7 +8,7 @@ namespace weir::core {
 
 step_report engine::state::overlapped_step() {
   begin();
-  begin_draws();
+  begin_draws(true);
   expire();
   if (under_way && under_way->load.decode_rows == 0) return land();
   const batch& work = schedule();
@@ -52,8 +52,9 @@ void engine::state::collect() {
   judge(std::move(step), at);
 }
 
-void engine::state::begin_draws() {
+void engine::state::begin_draws(bool patient) {
   if (!under_way || std::exchange(under_way->drawing, true)) return;
+  list_late(*under_way, patient);
   if (auto done = device->begin_draws(under_way->draws); !done) fail_all(done.error());
 }
 

@@ -16,7 +16,8 @@
 namespace weir::core {
 
 struct engine::state {
-  state(std::unique_ptr<model> m, std::shared_ptr<const tokenizer> t, engine_config c, const clock& clk);
+  state(std::unique_ptr<model> m, std::shared_ptr<const tokenizer> t, engine_config c, const clock& clk,
+        std::shared_ptr<grammar::mask_helpers> helpers);
 
   // The plain loop: a step is scheduled, computed, sampled and delivered before the next one begins.
   step_report plain_step();
@@ -35,8 +36,14 @@ struct engine::state {
   // Begins the forward of `work`, which the plain loop also completes. Nothing where the batch is empty, or
   // where the device failed: then every job has ended.
   std::optional<in_flight> launch(const batch& work);
-  // Fills step.draws with one draw for each row of logits of `work` whose sequence has not ended.
+  // Fills step.draws with one draw for each row of logits of `work` whose sequence has not ended, and `late`
+  // with those whose masks are not ready.
   void list_draws(in_flight& step, const batch& work);
+  // Adds the draw of one sequence.
+  void list_draw(in_flight& step, sequence& s, std::uint32_t logits_row);
+  // Adds the draws of `late` whose masks are ready by now; the others stay left out. `patient`: it waits for
+  // masks as long as the device computes, and for the first one where there is no other draw.
+  void list_late(in_flight& step, bool patient);
   // Lists the sequences of `work` that have rows to score for the logprobs of their prompts.
   void list_scored(const batch& work);
   // Scores those rows, which waits for the forward, unless their sequences are gone meanwhile. Returns
@@ -49,6 +56,15 @@ struct engine::state {
   void judge(in_flight step, time_point at);
   // The same for one sequence.
   void judge(sequence& s, const in_flight& step, time_point at);
+  // Goes on in the constraint of `s` behind a token that it has accepted. False: it ended.
+  bool follow(sequence& s, token_id id);
+  // Whether a token may be drawn for a sequence whose mask is ready; otherwise it ends, because its text is
+  // whole, or with the fault.
+  bool goes_on(sequence& s);
+  // Has some thread make the mask of `s`, or makes it.
+  void make_mask(sequence& s);
+  // Why a sequence ended at a token that it accepted: `stop` where the constraint says that its text is whole.
+  finish_reason reason_of(sequence& s, token_id id);
   // Counts a token of `s` that was sampled at `at`, before s.accept(): its gap, or the times of the first.
   void measure(const sequence& s, time_point at) noexcept;
   // Offers sinks their decided tokens, moves ended sequences to `finishing`, and forgets those whose sinks
@@ -70,8 +86,9 @@ struct engine::state {
   // Waits for the tokens of the step under way, if there is one, and judges them. Afterwards none is under
   // way.
   void collect();
-  // Begins the draws of the step under way that are listed and not begun.
-  void begin_draws();
+  // Begins the draws of the step under way that are listed and not begun. `patient`: waits for late masks as
+  // list_late() says.
+  void begin_draws(bool patient);
 
   // --- Ends of jobs ---
 
@@ -96,6 +113,7 @@ struct engine::state {
   token_table text;               // bytes of every token id, for stop strings
   engine_config config;
   const clock& time;
+  std::shared_ptr<grammar::mask_helpers> helpers;  // null: masks are made on the owner's thread
   std::uint32_t longest = 0;  // most tokens of one sequence, prompt and output together
 
   std::unique_ptr<host_tier> tier;  // null unless config.host_pages > 0
@@ -108,6 +126,12 @@ struct engine::state {
   in_flight over;                      // a step that is over, whose memory the next one takes
   // By list_scored(): who has rows to score, and the number of its slice.
   std::vector<std::pair<job_id, std::size_t>> to_score;
+  // By list_draws(): draws that wait for their masks. Their sequences sit out unless list_late() finds them.
+  struct late_draw {
+    job_id id;
+    std::uint32_t logits_row;
+  };
+  std::vector<late_draw> late;
   std::optional<sample_scratch> scratch;  // of score(); made when a job first needs it
   time_point landed{};                 // when the host last received the tokens of a step under way
 

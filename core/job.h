@@ -16,6 +16,10 @@
 
 namespace weir::core {
 
+namespace grammar {
+class constraint;  // core/grammar/constraint.h
+}
+
 // 128 random bits. Clients see its text() (32 hex digits) as response_id, as OpenAI's id and in /v1/jobs.
 struct job_id {
   std::uint64_t hi = 0, lo = 0;
@@ -44,6 +48,8 @@ struct job {
   std::optional<std::uint32_t> top_logprobs;
   // Set: the ending has the logprob of each prompt token but the first, and of so many of the likeliest.
   std::optional<std::uint32_t> prompt_logprobs;
+  // What the output may be; null: anything. Jobs share it.
+  std::shared_ptr<grammar::constraint> constraint;
   std::string cache_salt;              // prefixes are shared only between jobs of equal salts
   int priority = 0;                    // higher first
   std::uint64_t key = 0;               // identity of the API key; waiting jobs of different keys alternate

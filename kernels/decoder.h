@@ -62,6 +62,7 @@ struct draw_numbers {
   float top_p = 1, min_p = 0;                         // 1 and 0: no such cuts
   float repetition = 1, frequency = 0, presence = 0;  // penalties for the tokens in decoder_draw::seen
   std::int32_t top_logprobs = -1;  // likeliest tokens of decoder::logprobs_of(); negative: none is asked
+  std::uint32_t allowed_words = 0;  // words of decoder_draw::allowed
   double uniform = 0;                                 // the random number of this draw, in [0, 1)
 };
 
@@ -79,6 +80,8 @@ struct decoder_draw : draw_numbers {
   std::span<const seen_token> seen;      // tokens of prompt and output
   std::span<const bias> biases;          // added to logits
   std::span<const std::int32_t> masked;  // ids that cannot be drawn
+  // The tokens that can be drawn: bit id % 32 of word id / 32, a word for each 32 tokens; empty: all can.
+  std::span<const std::uint32_t> allowed;
 };
 
 enum class draw_state : std::int32_t {
@@ -134,6 +137,9 @@ class decoder {
   // Begins to draw tokens from the logits of the last pass. `draws` may be empty; the spans inside it have
   // been read when this returns.
   virtual bool draw(std::span<const decoder_draw> draws) = 0;
+
+  // Whether the device still works on the last forward(). REQUIRES: no draw() came after it.
+  virtual bool computing() = 0;
 
   // Waits for the draws of the last draw() and puts their results into `out`, in the same order. It does not
   // wait for a forward() that was begun after them.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "net/constraint_fields.h"
 #include "net/json.h"
 #include "net/planned.h"
 #include "net/request_fields.h"
@@ -188,6 +189,8 @@ core::result<void> read_field(std::string_view name, const json::value& v, parse
     if (f.name != name) continue;
     return v.is_null() ? core::result<void>() : f.read(std::string(name), v, p);
   }
+  if (name == "output_format" || name == "output_config") return {};  // read_anthropic_format()
+  if (is_constraint_field(name)) return unknown_field(name);
   if (std::ranges::find(named_otherwise, name) != std::end(named_otherwise)) return unknown_field(name);
   auto known = read_request_field(name, v, p.request);
   if (!known) return known.error();
@@ -212,6 +215,7 @@ core::result<parsed_request> parse(route to, std::string_view body, std::size_t 
   object->erase("tools");  // neutral, and in a form of Anthropic's own
   object->erase("tool_choice");
   if (auto read = read_template_fields(*object, p.request); !read) return read.error();
+  if (auto read = read_anthropic_format(*object, p.request); !read) return read.error();
   return p;
 }
 

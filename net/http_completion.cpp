@@ -47,6 +47,7 @@ struct openai_encoder {
     head.created_s = unix_seconds();
     head.model = first.model().empty() ? model : first.model();
     head.fingerprint = first.fingerprint();
+    head.warnings = first.warnings();
     return head;
   }
   std::string whole(const jobs& all) const {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "net/constraint_fields.h"
 #include "net/json.h"
 #include "net/planned.h"
 #include "net/request_fields.h"
@@ -226,6 +227,7 @@ core::result<parsed_request> parse(dialect d, std::string_view body, std::size_t
     if (auto read = read_field(d, std::string_view(key), value, p); !read) return read.error();
   }
   if (auto read = read_template_fields(*object, p.request); !read) return read.error();
+  if (auto read = read_constraint_fields(*object, p.request); !read) return read.error();
   if (auto fine = check_best_of(*object, p.n); !fine) return fine.error();
   if (auto fine = check_max_tokens(*object); !fine) return fine.error();
   if (auto fine = check_number_of_choices(p); !fine) return fine.error();

@@ -16,6 +16,7 @@
 
 #include "actors/job_stream.h"
 #include "actors/request.h"
+#include "core/grammar/rules.h"
 #include "net/logprobs.h"
 
 namespace weir::net::openai {
@@ -63,6 +64,9 @@ struct answer_head {
   std::string id;
   std::int64_t created_s = 0;      // Unix time in s
   std::string model, fingerprint;  // an empty fingerprint is null
+  // What of the request's constraint is not enforced. A stream tells it at the beginning of its first choice;
+  // the list outlives its event_writer.
+  std::span<const core::grammar::warning> warnings;
 };
 
 // One of the answers, from a job that has ended.
@@ -89,7 +93,7 @@ class event_writer {
   event_writer(dialect d, const answer_head& head, bool include_usage, std::uint32_t n = 1);
 
   // Begins a choice. In a chat this appends an event with the role, otherwise one with the text of the
-  // prompt, or nothing if that is empty.
+  // prompt, or nothing if that is empty and there are no warnings.
   void open(std::string& out, std::uint32_t index, std::string_view prompt = {}) const;
   // Appends a piece of a choice. `finish`: the finish_reason of the last piece, empty for all others.
   // `token_ids`: empty if the client did not ask for them. `logprobs`: null if it did not.
@@ -114,6 +118,7 @@ class event_writer {
   bool include_usage_;
   std::uint32_t n_;
   std::string head_;  // the start of every event: `data: {"id":…,"model":…,"choices":[`
+  std::span<const core::grammar::warning> warnings_;
 };
 
 }  // namespace weir::net::openai

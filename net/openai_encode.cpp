@@ -1,10 +1,13 @@
 // Makes response objects and the events of a stream, as OpenAI's clients read them.
+#include "net/constraint_fields.h"
 #include "net/json.h"
 #include "net/openai.h"
 #include "net/reply.h"
 
 namespace weir::net::openai {
 namespace {
+
+constexpr std::string_view object_end = "}\n\n";  // of an event
 
 void append_ids(std::string& out, std::span<const core::token_id> ids) {
   append_key(out, "token_ids");
@@ -120,6 +123,7 @@ std::string response_body(dialect d, const answer_head& head, std::span<const ch
   }
   out += ']';
   append_usage(out, usage_of(used, n));
+  append_warnings(out, head.warnings);
   out += '}';
   return out;
 }
@@ -127,11 +131,17 @@ std::string response_body(dialect d, const answer_head& head, std::span<const ch
 event_writer::event_writer(dialect d, const answer_head& head, bool include_usage, std::uint32_t n)
     : dialect_(d), include_usage_(include_usage), n_(n), head_("data: ") {
   append_head(head_, d == dialect::chat ? "chat.completion.chunk" : "text_completion", head);
+  warnings_ = head.warnings;
 }
 
 void event_writer::open(std::string& out, std::uint32_t index, std::string_view prompt) const {
+  const auto warnings = warnings_.first(index == 0 ? warnings_.size() : 0);
   if (dialect_ != dialect::chat) {
-    if (!prompt.empty()) piece(out, index, prompt, {}, {});
+    if (prompt.empty() && warnings.empty()) return;
+    piece(out, index, prompt, {}, {});
+    out.resize(out.size() - object_end.size());
+    append_warnings(out, warnings);
+    out += object_end;
     return;
   }
   out += head_;
@@ -139,6 +149,7 @@ void event_writer::open(std::string& out, std::uint32_t index, std::string_view 
   append_int(out, "index", index);
   out +=
       R"(,"delta":{"role":"assistant","content":"","refusal":null},"logprobs":null,"finish_reason":null}])";
+  append_warnings(out, warnings);
   out += include_usage_ ? ",\"usage\":null}\n\n" : "}\n\n";
 }
 

@@ -37,11 +37,6 @@ inline constexpr planned_name planned_names[] = {
     {place::create_field, "n", "1", planned_name::value::count},  // OpenAI's bodies have it
     {place::create_field, "best_of", "1", planned_name::value::count},
     {place::create_field, "prompt_logprobs"},  // OpenAI's bodies have it
-    {place::request_field, "response_format", R"({"type":"text"})"},
-    {place::request_field, "grammar", R"("")"},
-    {place::request_field, "json_schema", "{}"},
-    {place::request_field, "regex", R"("")"},
-    {place::request_field, "structured_outputs", "{}"},
     {place::request_field, "top_a", "0"},
     {place::request_field, "typical_p", "1"},
     {place::request_field, "tfs", "1"},
@@ -68,8 +63,6 @@ inline constexpr planned_name planned_names[] = {
     {place::anthropic_field, "tools", "[]"},
     {place::anthropic_field, "tool_choice", R"({"type":"auto"})"},
     {place::anthropic_field, "thinking", R"({"type":"disabled"})"},
-    {place::anthropic_field, "output_config", "{}"},
-    {place::anthropic_field, "output_format"},
     {place::anthropic_field, "container"},
     {place::anthropic_field, "mcp_servers", "[]"},
     {place::anthropic_field, "context_management", "{}"},

@@ -4,6 +4,7 @@
 #include <charconv>
 #include <limits>
 
+#include "net/constraint_fields.h"
 #include "net/planned.h"
 
 namespace weir::net {
@@ -250,7 +251,7 @@ bool is_template_field(std::string_view name) {
 }  // namespace
 
 core::result<json::object> read_body(std::string_view body, std::size_t most_values) {
-  auto parsed = read_json(body, {max_body_depth, most_values});
+  auto parsed = read_json(with_schemas_as_text(body), {max_body_depth, most_values});
   if (!parsed) return parsed.error();
   if (!parsed->is_object()) {
     return core::make_error(core::errc::invalid_param, "the body must be an object, not {}",
@@ -273,6 +274,7 @@ core::result<bool> read_request_field(std::string_view name, const json::value& 
     return true;
   }
   if (is_template_field(name)) return true;                       // read_template_fields()
+  if (is_constraint_field(name)) return true;                     // read_constraint_fields()
   if (name == "logprobs" || name == "top_logprobs") return true;  // read_logprobs_fields()
   const planned_name* planned = find_planned(place::request_field, name);
   if (!planned) return false;

@@ -2,7 +2,8 @@
 // sampling fields are those of core/sample/params.h.
 //
 // Three groups of fields are read together, since one field of them changes what another may be: those of the
-// chat template below, `logprobs` and `top_logprobs` (net/logprobs.h).
+// chat template below, `logprobs` and `top_logprobs` (net/logprobs.h), and those of a constraint
+// (net/constraint_fields.h).
 //
 // Types are checked here. Ranges are not: actors/make_job.h checks them once for every protocol. `null` means
 // that the field is not set. Pure functions: any thread.

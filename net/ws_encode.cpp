@@ -1,4 +1,5 @@
 // Makes the server's frames of weir.v1: one function for each frame type, in the order of docs/wire.md.
+#include "net/constraint_fields.h"
 #include "net/json.h"
 #include "net/ws_protocol.h"
 
@@ -87,12 +88,14 @@ void append_session_created(std::string& out, std::string_view session_id, std::
 }
 
 void append_created(std::string& out, const lane_names& lane, std::string_view model,
-                    std::uint32_t queue_position, std::span<const std::string> ignored) {
+                    std::uint32_t queue_position, std::span<const std::string> ignored,
+                    std::span<const core::grammar::warning> warnings) {
   open(out, "response.created", lane);
   append_int(out, "seq", 0);
   append_text(out, "model", model);
   if (queue_position > 0) append_int(out, "queue_position", queue_position);
   if (!ignored.empty()) append_texts(out, "ignored", ignored);
+  append_warnings(out, warnings);
   append_metadata(out, lane);
   out += '}';
 }

@@ -80,7 +80,7 @@ lane::next lane::begin(std::string& out, scratch& s) {
   log_ = &job.log();
   if (log_->has_logprobs()) tokenizer_ = job.tokenizer();
   begun_ = true;
-  append_created(out, names(), job.model(), job.queue_position(), ignored_);
+  append_created(out, names(), job.model(), job.queue_position(), ignored_, job.warnings());
   return next::frame;
 }
 

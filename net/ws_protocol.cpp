@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <boost/json/serialize.hpp>
 
+#include "net/constraint_fields.h"
 #include "net/planned.h"
 #include "net/request_fields.h"
 
@@ -205,6 +206,7 @@ client_message parse_create(const json::object& o) {
       return invalid(o, read.error());
   }
   if (auto read = read_template_fields(o, c.request); !read) return invalid(o, read.error());
+  if (auto read = read_constraint_fields(o, c.request); !read) return invalid(o, read.error());
   if (auto read = read_logprobs_fields(o, logprobs_form::either, c.request); !read)
     return invalid(o, read.error());
   bound_ignored(c.ignored);
@@ -280,7 +282,7 @@ protocol_error unknown_type(const json::object& o, std::string message) {
 
 client_message parse(std::string_view frame, json_bounds most) {
   core::written_number ts{"ts", {}};
-  auto parsed = read_json(frame, most, &ts);
+  auto parsed = read_json(with_schemas_as_text(frame), most, &ts);
   if (!parsed) return protocol_error{{}, "bad_json", parsed.error().message, parsed.error().param, {}, false};
   if (!parsed->is_object()) {
     return protocol_error{

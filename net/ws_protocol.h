@@ -17,6 +17,7 @@
 
 #include "actors/job_stream.h"
 #include "actors/request.h"
+#include "core/grammar/rules.h"
 #include "net/json.h"
 #include "net/logprobs.h"
 
@@ -125,7 +126,8 @@ struct lane_names {
 void append_session_created(std::string& out, std::string_view session_id, std::string_view server,
                             std::span<const std::string> models, const limits& l);
 void append_created(std::string& out, const lane_names& lane, std::string_view model,
-                    std::uint32_t queue_position, std::span<const std::string> ignored);
+                    std::uint32_t queue_position, std::span<const std::string> ignored,
+                    std::span<const core::grammar::warning> warnings = {});
 void append_delta(std::string& out, const delta& d);
 // `head`: tokens of the response so far. `status`: as in response.done, or in_progress.
 void append_resumed(std::string& out, const lane_names& lane, std::uint32_t after, std::uint32_t head,

@@ -158,6 +158,21 @@ config_id constraint::step(config_id c, std::string_view bytes) {
   return c;
 }
 
+std::optional<config_id> constraint::accept_known(config_id id, token_id token) const {
+  const auto text = trie().text(token);
+  if (text.empty()) return std::nullopt;
+  const auto named = [](const head& h) { return h.is_tokens(); };
+  if (id <= failed || std::ranges::any_of(configs_[id].heads, named)) return std::nullopt;
+  for (const char b : text) {
+    const auto& c = configs_[id];
+    const auto* row = c.row.load(std::memory_order_acquire);
+    if (!row) return std::nullopt;
+    id = row[c.classes->of[static_cast<unsigned char>(b)]].load(std::memory_order_acquire);
+    if (id <= failed || id == unknown) return std::nullopt;
+  }
+  return id;
+}
+
 config_id constraint::accept(config_id id, token_id token) {
   if (id <= failed) return id;
   const auto text = trie().text(token);

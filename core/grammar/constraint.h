@@ -19,6 +19,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -53,10 +54,14 @@ class constraint {
   config_id step(config_id, std::string_view bytes);
   // A token: by its bytes where it is text, and by its id where the grammar names tokens.
   config_id accept(config_id, token_id);
+  // The same where it is remembered; nullopt: accept() would have to work. Takes no lock.
+  std::optional<config_id> accept_known(config_id, token_id) const;
 
   // The tokens that may come, without ending ones. nullptr: more than `most_cost` was looked at.
   const token_mask* mask(config_id);
   static constexpr std::uint64_t most_cost = 8'000'000;  // tree nodes
+  // The same where it is remembered; nullptr: mask() would have to work, or gives none. Takes no lock.
+  const token_mask* mask_known(config_id) const;
   // The same by its definition: every token's bytes, one by one, from the config. For tests.
   token_mask mask_by_definition(config_id);
 

@@ -19,6 +19,9 @@ class cursor {
  public:
   explicit cursor(std::shared_ptr<constraint> c) : constraint_(std::move(c)), trail_{constraint_->start()} {}
 
+  // Makes room for so many tokens.
+  void reserve(std::size_t tokens) { trail_.reserve(tokens + 1); }
+
   // False: the token is not allowed, or the constraint has failed (failed() tells); the cursor stays.
   bool accept(token_id token) {
     const auto to = constraint_->accept(at(), token);
@@ -27,6 +30,9 @@ class cursor {
     trail_.push_back(to);
     return true;
   }
+
+  // Goes on to the config behind a token that the constraint remembers: constraint::accept_known().
+  void go(config_id to) { trail_.push_back(to); }
 
   // The last n tokens were not written. REQUIRES: n <= tokens().
   void rewind(std::size_t n) {

@@ -47,6 +47,13 @@ const token_mask* constraint::mask(config_id id) {
   return checked(masks_.back().get());
 }
 
+const token_mask* constraint::mask_known(config_id id) const {
+  if (id == failed) return nullptr;
+  const auto near = configs_[id].near.load(std::memory_order_acquire);
+  const auto* known = near <= failed ? nullptr : configs_[near].mask.load(std::memory_order_acquire);
+  return known && known->cost <= most_cost ? known : nullptr;
+}
+
 void constraint::add_head(token_mask& out, const head& h) {
   ++out.cost;
   if (h.is_tokens()) {

@@ -18,6 +18,8 @@ void device_draws::put(const draw& d) {
   o.frequency = p.frequency_penalty;
   o.presence = p.presence_penalty;
   o.top_logprobs = d.top_logprobs;
+  o.allowed_words = static_cast<std::uint32_t>(d.allowed.size());
+  o.allowed = d.allowed;
   if (p.temperature > 0) o.uniform = uniform(p.seed, {.position = d.position, .choice = p.choice});
   if (!d.from->changes_logits()) return;
   const auto seen = d.from->seen();

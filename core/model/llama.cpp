@@ -312,6 +312,8 @@ result<void> llama::begin_draws(std::span<const draw> draws) {
   return draws_.begin(*whole_, draws) ? result<void>() : refusal();
 }
 
+bool llama::computing() const { return whole_ && whole_->computing(); }
+
 result<void> llama::collect(std::span<drawn> out) {
   return draws_.collect(*whole_, out) ? result<void>() : device_state();
 }
@@ -324,7 +326,7 @@ result<void> llama::sample(std::span<const draw> draws, std::span<drawn> out) {
   for (std::size_t i = 0; i < draws.size(); ++i) {
     const draw& d = draws[i];
     const std::span<const float> row = logits(d.logits_row);
-    const auto id = d.from->pick(row, d.position, scratch_);
+    const auto id = d.from->pick(row, d.position, scratch_, d.allowed);
     out[i] = {id.value_or(-1), !id};
     if (d.top_logprobs < 0 || !id) continue;
     if (logprobs_.size() < draws.size()) logprobs_.resize(draws.size());

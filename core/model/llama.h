@@ -56,6 +56,7 @@ class llama final : public model {
   result<void> forward(const batch& b) override;
   result<void> sample(std::span<const draw> draws, std::span<drawn> out) override;
   result<void> begin_draws(std::span<const draw> draws) override;
+  bool computing() const override;
   result<void> collect(std::span<drawn> out) override;
   const kernels::draw_logprobs& logprobs_of(std::uint32_t i) const override;
   std::span<const float> logits(std::uint32_t row) const override;

@@ -52,6 +52,8 @@ struct draw {
   std::uint32_t prompt_tokens = 0;  // length of the sequence's prompt
   // Likeliest tokens that model::logprobs_of() tells beside the drawn one; negative: logprobs are not asked.
   std::int32_t top_logprobs = -1;
+  // Which tokens may be drawn: bit id % 32 of word id / 32, a word for each 32 tokens; empty: all may.
+  std::span<const std::uint32_t> allowed;
 };
 
 // Result of a draw.
@@ -116,6 +118,10 @@ class model {
   virtual result<void> begin_draws([[maybe_unused]] std::span<const draw> draws) {
     return make_error(errc::internal, "{} does not run ahead", info().architecture);
   }
+  // Whether the device still computes the latest forward. A model that cannot tell says no. REQUIRES:
+  // info().runs_ahead, and the draws of that forward are not begun.
+  virtual bool computing() const { return false; }
+
   // Waits for the draws begun last, but for no work begun after them, and writes their tokens. `out` has the
   // length of those draws. REQUIRES: info().runs_ahead. An error is a failure of the device.
   virtual result<void> collect([[maybe_unused]] std::span<drawn> out) {

@@ -53,7 +53,7 @@ class sim_model final : public model {
           draws_ <= std::max(spec_.sampler_fault, spec_.last_sampler_fault)) {
         out[i].fault = true;
       } else {
-        out[i].id = sim_token(draws[i].seed, draws[i].position - draws[i].prompt_tokens);
+        out[i].id = token_of(draws[i]);
         if (draws[i].top_logprobs >= 0) tell_logprobs(draws, i, out[i].id);
       }
     }
@@ -65,6 +65,16 @@ class sim_model final : public model {
   std::span<const float> logits(std::uint32_t) const override { return {}; }
 
  private:
+  static token_id token_of(const draw& d) {
+    const token_id free = sim_token(d.seed, d.position - d.prompt_tokens);
+    if (d.allowed.empty()) return free;
+    const auto allowed = [&](std::uint32_t id) { return (d.allowed[id / 32] >> (id % 32) & 1) != 0; };
+    auto id = static_cast<std::uint32_t>(free);
+    for (std::uint32_t looked = 0; looked < sim_vocab_size && !allowed(id); ++looked)
+      id = (id + 1) % sim_vocab_size;
+    return static_cast<token_id>(id);
+  }
+
   void tell_logprobs(std::span<const draw> draws, std::size_t i, token_id drawn) {
     const auto likely = [&](std::uint32_t k) {
       const auto id = (static_cast<std::uint32_t>(drawn) + k) % sim_vocab_size;

@@ -2,7 +2,8 @@
 // everything above a model, and for load tests of servers.
 //
 // Output token i of a job with seed s is splitmix64(s * 2^32 + i) mod 1000, so a client that knows the seed
-// knows the text. Prompt ids are bytes, 0 to 255. A sim has no logits, so sampling parameters change nothing.
+// knows the text. Under a constraint it is the first token from that one on, in the order of ids and round,
+// that may come. Prompt ids are bytes, 0 to 255. A sim has no logits, so sampling parameters change nothing.
 // Stop strings, limits and deadlines work as with any model. Logprobs are simulated: the drawn token is the
 // likeliest, and the k-th likeliest after it is token (drawn + k) mod 1000, with probability 2^-(k + 1).
 //

@@ -33,13 +33,15 @@ void sampler::reshape(std::span<float> values) const {
 }
 
 std::optional<token_id> sampler::pick(std::span<const float> logits, std::uint32_t position,
-                                      sample_scratch& scratch) const {
+                                      sample_scratch& scratch,
+                                      std::span<const std::uint32_t> allowed) const {
   auto top = largest(logits);
   if (!top) return std::nullopt;
-  if (changes_logits()) {
+  if (changes_logits() || !allowed.empty()) {
     const std::span values = std::span(scratch.values).first(logits.size());
     std::copy(logits.begin(), logits.end(), values.begin());
     reshape(values);
+    if (!allowed.empty()) keep_allowed(values, allowed);
     logits = values;
     top = largest(logits);
     if (!top) return std::nullopt;

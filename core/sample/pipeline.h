@@ -1,7 +1,7 @@
 // pipeline.h — one sequence's sampler: from a row of logits to one token, in the one documented order.
 //
 //   penalties (repetition; frequency and presence) -> logit bias -> mask of ending tokens (min_tokens)
-//   -> temperature -> top_k -> top_p -> min_p -> draw
+//   -> mask of a constraint -> temperature -> top_k -> top_p -> min_p -> draw
 //
 // Each step is defined in core/sample/steps.h. Temperature 0 skips what follows it and takes the largest
 // logit; ties go to the lowest id, here and in every step.
@@ -44,9 +44,10 @@ class sampler {
           limits l);
 
   // The token at `position` (prompt included) from its logits [vocab]: nothing where they have no finite
-  // maximum, or hold a NaN or +inf. REQUIRES: scratch made for at least as large a vocabulary.
-  std::optional<token_id> pick(std::span<const float> logits, std::uint32_t position,
-                               sample_scratch& scratch) const;
+  // maximum, or hold a NaN or +inf. `allowed`: as in keep_allowed(); empty: every token may come. REQUIRES:
+  // scratch made for at least as large a vocabulary.
+  std::optional<token_id> pick(std::span<const float> logits, std::uint32_t position, sample_scratch& scratch,
+                               std::span<const std::uint32_t> allowed = {}) const;
 
   // The token that was chosen for the sequence: the penalties' memory, and the count for min_tokens.
   void accept(token_id id);

@@ -81,6 +81,17 @@ void apply_mask(std::span<float> logits, std::span<const token_id> ids) {
   for (const token_id id : ids) at(logits, id) = minus_inf;
 }
 
+void keep_allowed(std::span<float> logits, std::span<const std::uint32_t> allowed) {
+  constexpr float never = -std::numeric_limits<float>::infinity();
+  for (std::size_t first = 0; first < logits.size(); first += 32) {
+    const std::uint32_t word = allowed[first / 32];
+    if (word == 0xFFFF'FFFF) continue;
+    const std::size_t end = std::min(first + 32, logits.size());
+    for (std::size_t i = first; i < end; ++i)
+      if ((word >> (i - first) & 1) == 0) logits[i] = never;
+  }
+}
+
 std::optional<candidate> largest(std::span<const float> logits) {
   const auto& loops = kernels::logits();
   const auto [top, sound] = loops.largest(logits.data(), logits.size());

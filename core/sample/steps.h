@@ -52,6 +52,10 @@ void apply_bias(std::span<float> logits, std::span<const std::pair<token_id, flo
 // l_i := -inf.
 void apply_mask(std::span<float> logits, std::span<const token_id> ids);
 
+// l_i := -inf for each token that may not come: `allowed` has bit i % 32 of word i / 32 for token i, and none
+// for tokens that may not. REQUIRES: it has a word for each 32 logits.
+void keep_allowed(std::span<float> logits, std::span<const std::uint32_t> allowed);
+
 // The best token: nothing where no logit is finite, or one is NaN or +inf.
 std::optional<candidate> largest(std::span<const float> logits);
 

@@ -211,7 +211,7 @@ void scheduler::choose(time_point now) {
   for (const auto& p : running_) {
     sequence& s = *p;
     if (s.decoding()) {
-      if (s.pending() == 0) continue;  // its last token is in flight
+      if (s.pending() == 0 && !s.sits_out()) continue;  // its last token is in flight
       ++decoding;
       add_rows(s, 1, now);
     } else if (s.phase != sequence_phase::held) {
@@ -246,7 +246,7 @@ void scheduler::choose(time_point now) {
 
 bool scheduler::too_early(const sequence& s, std::uint32_t rows, time_point now) {
   const time_point due = model_.due({.ordinal = s.ordinal,
-                                     .position = s.computed,
+                                     .position = s.next_row(),
                                      .rows = rows,
                                      .prompt_tokens = s.prompt_tokens(),
                                      .last = s.computed_at});
@@ -257,8 +257,8 @@ bool scheduler::too_early(const sequence& s, std::uint32_t rows, time_point now)
 
 void scheduler::add_rows(sequence& s, std::uint32_t rows, time_point now) {
   if (paced_ && too_early(s, rows, now)) return;
-  const std::uint32_t position = s.computed, length = s.length();
-  const bool draws = rows == s.pending();
+  const std::uint32_t position = s.next_row(), length = s.length();
+  const bool draws = rows == s.pending() || s.sits_out();
   // field by field in its place: copying what was just written stalls the processor
   batch_slice& slice = batch_.slices.emplace_back();
   slice.first_row = static_cast<std::uint32_t>(batch_.tokens.size());
@@ -288,7 +288,7 @@ void scheduler::computed(time_point now) {
   batch_.copies.clear();
   for (std::size_t i = 0; i < chosen_.size(); ++i) {
     sequence& s = *chosen_[i];
-    s.computed += batch_.slices[i].rows;
+    s.computed = batch_.slices[i].position + batch_.slices[i].rows;
     if (paced_) s.computed_at = now;
     if (s.fills_page()) name_pages(s, pool_);
   }

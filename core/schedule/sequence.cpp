@@ -19,6 +19,7 @@ sequence::sequence(job j, const model_info& m, std::uint32_t longest)
   max_output = std::min(asked.max_tokens, longest - prompt_tokens_);
   min_tokens_ = asked.min_tokens;
   watched_ = !asked.stop.empty() || asked.max_repeats > 0;
+  if (asked.constraint) fit_ = fit_state::fitted;
   if (asked.top_logprobs) top_logprobs_ = static_cast<std::int8_t>(*asked.top_logprobs);
   sink_ = asked.sink.get();
   if (!asked.ignore_eos) endings = m.stop_ids;
@@ -35,6 +36,13 @@ void sequence::enter(std::uint64_t admission, time_point now, std::uint32_t voca
   chooser.emplace(
       asked.sampling, vocab_size, asked.prompt,
       sampler::limits{.max_tokens = max_output, .min_tokens = asked.min_tokens, .endings = endings});
+  if (fitted()) {
+    grammar::job_mask::limits l{.vocab_size = vocab_size,
+                                .min_tokens = asked.min_tokens,
+                                .max_tokens = max_output,
+                                .endings = endings};
+    fit = std::make_shared<grammar::job_mask>(asked.constraint, std::move(l));
+  }
   stops = stop_matcher(asked.stop);
   if (asked.max_repeats > 0) loops.emplace(asked.max_repeats);
   output.reserve(max_output);
@@ -66,6 +74,7 @@ void sequence::found(std::uint32_t rows) noexcept {
 void sequence::give_back(page_pool& pool) {
   pages.release(pool);
   computed = named = 0;
+  if (fitted()) sit_out(false);
   last_name = root_name(asked.cache_salt);
 }
 

@@ -27,6 +27,7 @@
 #include <vector>
 
 #include "core/cache/page_table.h"
+#include "core/grammar/job_mask.h"
 #include "core/job.h"
 #include "core/model/model.h"
 #include "core/sample/pipeline.h"
@@ -45,6 +46,14 @@ enum class sequence_phase : std::uint8_t {
   paused,     // out of the batch and of the waiting line until wake(); it may keep its pages
   preempted,  // was in the batch and lost its pages to other sequences; in the waiting line again
   ended,      // close() was called: it has no pages, and its sink may still have tokens to take
+};
+
+// Whether a constraint says what a sequence may write.
+enum class fit_state : std::uint8_t {
+  free,        // none does
+  fitted,      // one does: sequence::fit
+  sits_out     // the same, and its last draw was left out because its mask was late: the next step computes
+               // its last row again, for another draw
 };
 
 // The members of a sequence that every step reads. They fill two cache lines, and rarely used members stay
@@ -69,6 +78,7 @@ struct alignas(128) sequence_step {
  protected:
   bool watched_ = false;           // the job has stop strings or max_repeats
   std::int8_t top_logprobs_ = -1;  // job::top_logprobs; negative: the job asked for none
+  fit_state fit_ = fit_state::free;
   // Filter in front of `endings`: bit id % 64 is set for each of them. A token whose bit is clear is no
   // ending.
   std::uint64_t ending_bits_ = 0;
@@ -114,6 +124,7 @@ struct sequence : sequence_step {
   std::optional<time_point> scheduled;  // when it was first part of a batch
 
   // --- Output ---
+  std::shared_ptr<grammar::job_mask> fit;  // the next token of a job with a constraint; set by enter()
   stop_matcher stops;            // the job's stop strings; set by the first enter()
   std::optional<repeats> loops;  // loop detector; set by the first enter() if the job has max_repeats
   std::uint32_t cached = 0;      // prompt tokens found in the prefix cache that it never had to compute
@@ -131,6 +142,12 @@ struct sequence : sequence_step {
   bool scores() const noexcept { return scored_rows() < rows_to_score(); }
   // Rows that may be taken from the prefix cache, and one more: those that have to be scored may not.
   std::uint32_t reusable() const noexcept { return scores() ? scored_rows() + 1 : length(); }
+  // A constraint says what it may write.
+  bool fitted() const noexcept { return fit_ != fit_state::free; }
+  // Its last row was computed, and not drawn from: it is computed again.
+  bool sits_out() const noexcept { return fit_ == fit_state::sits_out; }
+  // REQUIRES: fitted().
+  void sit_out(bool on) noexcept { fit_ = on ? fit_state::sits_out : fit_state::fitted; }
   // Tokens of prompt and output that the host knows.
   std::uint32_t length() const noexcept {
     return prompt_tokens() + static_cast<std::uint32_t>(output.size());
@@ -154,9 +171,11 @@ struct sequence : sequence_step {
   }
   // Rows that are still to be computed.
   std::uint32_t pending() const noexcept { return expected() - computed; }
-  // The first token was drawn or requested, and at most one row is pending. Every other sequence has a
-  // prompt, or rows lost by preemption, to compute.
-  bool decoding() const noexcept { return (awaits() || !output.empty()) && pending() <= 1; }
+  // The first token was drawn or requested, or would have been but for its mask, and at most one row is
+  // pending. Every other sequence has a prompt, or rows lost by preemption, to compute.
+  bool decoding() const noexcept { return (awaits() || !output.empty() || sits_out()) && pending() <= 1; }
+  // The row that the next step computes first.
+  std::uint32_t next_row() const noexcept { return computed - (sits_out() ? 1 : 0); }
   // REQUIRES: position < length().
   token_id token_at(std::uint32_t position) const {
     return position < prompt_tokens() ? asked.prompt[position] : output[position - prompt_tokens()].id;

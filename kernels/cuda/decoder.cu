@@ -49,6 +49,10 @@ class cuda_decoder final : public decoder {
     d_.use();
     return rows_here_.wait_taken() && draws_.begin(draws, logits_.as<float>(), s_.vocab);
   }
+  bool computing() override {
+    d_.use();
+    return !d_.failed() && cudaStreamQuery(d_.stream) == cudaErrorNotReady;
+  }
   bool collect(std::span<decoder_result> out) override {
     d_.use();
     return draws_.collect(out, logits_.as<float>(), s_.vocab);

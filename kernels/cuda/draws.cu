@@ -11,9 +11,10 @@ namespace weir::kernels::cuda {
 
 namespace {
 
-// The words of a draw's lists (draw_order): two for each seen token and each bias, one for each masked token.
+// The words of a draw's lists (draw_order): two for each seen token and each bias, one for each masked token,
+// and those of the allowed tokens.
 std::size_t words_of(const decoder_draw& w) {
-  return 2 * w.seen.size() + 2 * w.biases.size() + w.masked.size();
+  return 2 * w.seen.size() + 2 * w.biases.size() + w.masked.size() + w.allowed.size();
 }
 
 constexpr std::size_t usual_words = 1u << 20;  // room for lists that is reserved from the start
@@ -28,7 +29,8 @@ bool draw_launcher::reserve(std::uint32_t draws, std::uint32_t vocab) {
   orders_.reserve(orders);
   const bool moved = along_.reserve(orders) | results_.reserve(results, true) |
                      logprobs_.reserve(logprobs, true) | ids_.reserve(ids, true);
-  has_room_ = reserve_words(std::max(usual_words, 5 * std::size_t{vocab})) && orders_.holds(orders) &&
+  const std::size_t masks = std::size_t{draws} * ((vocab + 31) / 32);
+  has_room_ = reserve_words(std::max(usual_words, 5 * std::size_t{vocab}) + masks) && orders_.holds(orders) &&
               along_.holds(orders) && results_.holds(results) && logprobs_.holds(logprobs) && ids_.holds(ids);
   return moved;
 }
@@ -91,6 +93,8 @@ void draw_launcher::write(std::span<const decoder_draw> draws, draw_order* to, d
     }
     o.masked = static_cast<std::uint32_t>(w.masked.size());
     for (const std::int32_t id : w.masked) word[at++] = static_cast<std::uint32_t>(id);
+    std::ranges::copy(w.allowed, word + at);
+    at += static_cast<std::uint32_t>(w.allowed.size());
     (results++)->state = not_drawn;
   }
 }

@@ -49,6 +49,35 @@ struct room {
   std::int32_t id;
 };
 
+// The tokens that can be drawn: bit id % 32 of word id / 32, in memory of the device; null: all can.
+struct allowed_tokens {
+  const std::uint32_t* words;
+
+  __device__ bool has(std::uint32_t id) const { return !words || (words[id / 32] >> (id % 32) & 1) != 0; }
+};
+
+// The best key among the allowed tokens of a row whose logits are sound; 0 where all of theirs are -inf.
+__device__ u64 best_allowed(const float* logits, std::uint32_t vocab, allowed_tokens allowed, room& s) {
+  u64 best = 0;
+  for (std::uint32_t i = threadIdx.x; i < vocab; i += threads) {
+    const float l = logits[i];
+    if (!allowed.has(i) || !(l > -INFINITY)) continue;
+    const u64 key = key_of(l, i);
+    best = key > best ? key : best;
+  }
+  for (int o = 16; o; o >>= 1) {
+    const u64 other = __shfl_xor_sync(~0u, best, o);
+    best = other > best ? other : best;
+  }
+  __syncthreads();
+  if (threadIdx.x % 32 == 0) s.keys[threadIdx.x / 32] = best;
+  __syncthreads();
+  best = 0;
+  for (int w = 0; w < threads / 32; ++w) best = s.keys[w] > best ? s.keys[w] : best;
+  __syncthreads();
+  return best;
+}
+
 // The best key of the row; 0 where the row has no finite maximum, or holds a NaN or +inf.
 __device__ u64 best_of(const float* logits, std::uint32_t vocab, room& s) {
   float top = -INFINITY;
@@ -167,15 +196,18 @@ __device__ double block_total(double v, room& s) {
   return total;
 }
 
-// The tokens that a draw keeps: those whose key is at least `edge` and whose weight is at least `least`.
+// The tokens that a draw keeps: those that are allowed, whose key is at least `edge`, and whose weight is at
+// least `least`.
 struct kept {
   const float* logits;
   float top, temperature, least;
   u64 edge;
+  allowed_tokens allowed;
 
   __device__ float weight(std::uint32_t i) const {
     const float w = weight_of(logits[i], top, temperature);
-    return w >= least && (edge == 0 || key_of(logits[i], i) >= edge) ? w : 0.0f;
+    const bool in = w >= least && (edge == 0 || key_of(logits[i], i) >= edge) && allowed.has(i);
+    return in ? w : 0.0f;
   }
 };
 
@@ -359,8 +391,9 @@ __device__ u64 find_edge(const kept& k, bool by_rank, double wanted, std::uint32
 }
 
 // Applies the cuts, then draws a token among those that are kept.
-__device__ void draw(const draw_order& o, const float* logits, std::uint32_t vocab, float top, room& s) {
-  kept k{logits, top, o.temperature, 0, 0};
+__device__ void draw(const draw_order& o, const float* logits, std::uint32_t vocab, float top,
+                     allowed_tokens allowed, room& s) {
+  kept k{logits, top, o.temperature, 0, 0, allowed};
   if (o.top_k > 0 && o.top_k < vocab) {
     k.edge = find_edge(k, true, o.top_k, vocab, s);
   }
@@ -386,7 +419,7 @@ __device__ __noinline__ void tell_logprobs(const float* logits, std::uint32_t vo
   if (threadIdx.x == 0) out->drawn = {drawn, logprob(logits[drawn])};
   if (wanted > 0) {
     // At so high a temperature every token with a finite logit has a weight: the cut by rank counts them all.
-    const kept all{logits, top, 1e38f, 0, 0};
+    const kept all{logits, top, 1e38f, 0, 0, {nullptr}};
     const u64 edge = find_edge(all, true, wanted, vocab, s);
     __syncthreads();
     if (threadIdx.x == 0) s.found = 0;
@@ -431,12 +464,14 @@ __global__ void __launch_bounds__(threads)
     change_row(o, words, saved, logits);
     best = best_of(logits, vocab, s);
   }
+  const allowed_tokens allowed{o.allowed_words > 0 ? words + o.allowed_at() : nullptr};
+  if (best && allowed.words) best = best_allowed(logits, vocab, allowed, s);
   decoder_result result{-1, draw_state::fault};
   if (best) {
     const float top = logit_of(best);
     if (threadIdx.x == 0) s.id = static_cast<std::int32_t>(id_of(best));
     __syncthreads();
-    if (o.temperature > 0) draw(o, logits, vocab, top, s);
+    if (o.temperature > 0) draw(o, logits, vocab, top, allowed, s);
     __syncthreads();
     result = {s.id, draw_state::drawn};
   }

@@ -1,0 +1,36 @@
+#include "actors/mask_pool.h"
+
+#include <pthread.h>
+
+#include "core/insist.h"
+
+namespace weir::actors {
+
+mask_pool::mask_pool(unsigned threads, std::size_t most) : work_(most) {
+  for (unsigned i = 0; i < threads; ++i) {
+    auto& t = threads_.emplace_back([this] { run(); });
+    pthread_setname_np(t.native_handle(), "weir-mask");
+  }
+}
+
+mask_pool::~mask_pool() {
+  std::shared_ptr<core::grammar::job_mask> dropped;
+  while (work_.try_dequeue(dropped)) dropped.reset();
+  for (std::size_t i = 0; i < threads_.size(); ++i) core::insist([&] { work_.enqueue(nullptr); });
+}
+
+// The queue has its memory from the start: where that is full, the owner makes the mask itself.
+bool mask_pool::post(std::shared_ptr<core::grammar::job_mask> m) noexcept {
+  return work_.try_enqueue(std::move(m));
+}
+
+void mask_pool::run() {
+  for (;;) {
+    std::shared_ptr<core::grammar::job_mask> m;
+    work_.wait_dequeue(m);
+    if (!m) return;
+    m->work();
+  }
+}
+
+}  // namespace weir::actors

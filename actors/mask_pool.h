@@ -1,0 +1,34 @@
+// mask_pool.h — threads that make the masks of constraints, so that the owner of a device does not wait for a
+// mask that takes long.
+//
+// Thread safety: any thread. The destructor finishes the masks in progress and drops the others; nobody waits
+// for those any more, because the engines are gone.
+#pragma once
+
+#include <concurrentqueue/blockingconcurrentqueue.h>
+
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "core/grammar/job_mask.h"
+
+namespace weir::actors {
+
+class mask_pool final : public core::grammar::mask_helpers {
+ public:
+  // `most`: masks that wait at once, at most.
+  mask_pool(unsigned threads, std::size_t most);
+  ~mask_pool() override;
+
+  bool post(std::shared_ptr<core::grammar::job_mask> m) noexcept override;
+
+ private:
+  void run();
+
+  // A null ends a thread.
+  moodycamel::BlockingConcurrentQueue<std::shared_ptr<core::grammar::job_mask>> work_;
+  std::vector<std::jthread> threads_;
+};
+
+}  // namespace weir::actors

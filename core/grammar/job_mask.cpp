@@ -1,0 +1,105 @@
+#include "core/grammar/job_mask.h"
+
+#include <algorithm>
+#include <cassert>
+
+namespace weir::core::grammar {
+namespace {
+
+constexpr std::uint32_t usual_tokens = 4096;  // of a text: so many find room without an allocation
+
+const error no_memory = make_error(errc::overloaded, "there was no memory for the mask of a constraint");
+
+}  // namespace
+
+const error& job_mask::fault() const noexcept { return fault_ ? *fault_ : no_memory; }
+
+job_mask::job_mask(std::shared_ptr<constraint> c, limits l)
+    : cursor_(std::move(c)), limits_(std::move(l)), words_((limits_.vocab_size + 31) / 32) {
+  cursor_.reserve(std::min(limits_.max_tokens, usual_tokens));
+  allowed_.resize(std::max<std::size_t>(words_, (cursor_.over().trie().vocab_size() + 31) / 32));
+}
+
+bool job_mask::begin() {
+  assert(!begun_);
+  begun_ = true;
+  return work_by_heart();
+}
+
+bool job_mask::follow(token_id id) {
+  assert(ready() && place_ == place::open);
+  ready_.store(false, std::memory_order_relaxed);
+  next_ = id;
+  return work_by_heart();
+}
+
+bool job_mask::work_by_heart() {
+  const auto& over = cursor_.over();
+  auto at = cursor_.at();
+  if (next_) {
+    const auto to = over.accept_known(at, *next_);
+    if (!to) return false;
+    at = *to;
+  }
+  const auto* mask = over.mask_known(at);
+  if (!mask) return false;
+  if (next_) cursor_.go(at);
+  next_.reset();
+  write(*mask);
+  ready_.store(true, std::memory_order_release);
+  return true;
+}
+
+void job_mask::work() noexcept {
+  try {
+    work_afresh();
+  } catch (const std::exception&) {
+    place_ = place::failed;
+  }
+  ready_.store(true, std::memory_order_release);
+  ready_.notify_all();
+}
+
+void job_mask::work_afresh() {
+  const auto* mask = static_cast<const token_mask*>(nullptr);
+  if (next_ && !cursor_.accept(*next_) && !cursor_.failed()) {
+    fail(errc::internal, fmt::format("token {} was drawn, and the constraint forbids it", *next_));
+  } else {
+    next_.reset();
+    mask = cursor_.mask();
+    if (!mask) {
+      const auto why = cursor_.over().failure();
+      fail(errc::invalid_param, fmt::format("the constraint cannot be followed behind token {}: {}", tokens(),
+                                            why.empty() ? "it is too ambiguous" : why));
+    }
+  }
+  if (mask) write(*mask);
+}
+
+void job_mask::write(const token_mask& m) {
+  m.write(allowed_);
+  if (limits_.vocab_size % 32 != 0) allowed_[words_ - 1] &= (1u << limits_.vocab_size % 32) - 1;
+  const auto rows = static_cast<token_id>(limits_.vocab_size);
+  const bool early = tokens() < limits_.min_tokens;
+  for (const token_id id : limits_.endings) {
+    if (id < 0 || id >= rows) continue;
+    std::uint32_t& word = allowed_[static_cast<std::uint32_t>(id) / 32];
+    const auto bit = 1u << (static_cast<std::uint32_t>(id) % 32);
+    if (early)
+      word &= ~bit;
+    else if (cursor_.may_end())
+      word |= bit;
+  }
+  const bool none = std::ranges::all_of(allowed(), [](std::uint32_t w) { return w == 0; });
+  const bool whole = cursor_.must_end() || (none && cursor_.may_end());
+  place_ = whole ? place::over : place::open;
+  if (!whole && none)
+    fail(errc::internal, fmt::format("no token can go on behind token {} of the constraint", tokens()));
+}
+
+void job_mask::fail(errc code, const std::string& why) {
+  place_ = place::failed;
+  fault_ = make_error(code, "{}", why);
+}
+
+}  // namespace weir::core::grammar

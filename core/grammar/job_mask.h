@@ -1,0 +1,97 @@
+// job_mask.h — where one job's text is in its constraint, and which tokens may come next, as packed bits.
+//
+// Behind each token there is work: the token is followed in the constraint, and the next mask is made. Mostly
+// the constraint remembers both, and follow() does the work at once, in less than a microsecond. A place of
+// the text that no job has seen can take milliseconds; then follow() returns false, and some other thread
+// calls work() while the owner goes on:
+//
+//   if (!mask->follow(id)) helpers.post(mask);  // which calls mask->work() once
+//   …
+//   if (mask->ready()) …                        // place() and allowed() hold
+//
+// Thread safety: the owner's thread alone, but for work(). Between a false follow() or begin() and ready(),
+// the owner calls ready() and wait() only. The work of a job that is gone is harmless: who does it shares the
+// object.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/error.h"
+#include "core/grammar/cursor.h"
+
+namespace weir::core::grammar {
+
+class job_mask {
+ public:
+  enum class place : std::uint8_t {
+    open,   // the text goes on: allowed() says how
+    over,   // the text is whole, and nothing can follow
+    failed  // the constraint has failed: fault() says how
+  };
+
+  struct limits {
+    std::uint32_t vocab_size = 0;  // of the model: ids from there on are never allowed
+    std::uint32_t min_tokens = 0;  // until the text has so many tokens, `endings` may not come
+    std::uint32_t max_tokens = 0;   // most tokens of the text
+    std::vector<token_id> endings;  // ids that end the text where it may end
+  };
+
+  job_mask(std::shared_ptr<constraint> c, limits l);
+  job_mask(const job_mask&) = delete;
+
+  // Makes the mask of the first token, or returns false: work() has to. REQUIRES: not begun.
+  bool begin();
+  bool begun() const noexcept { return begun_; }
+  // Goes on behind a token and makes the next mask, or returns false: work() has to. REQUIRES: ready().
+  bool follow(token_id id);
+  // Does what begin() or follow() left, and then ready() is true. Any thread, once for each false.
+  void work() noexcept;
+
+  bool ready() const noexcept { return ready_.load(std::memory_order_acquire); }
+  // Waits until ready(): for as long as constraint::most_cost takes at most, some 20 ms.
+  void wait() const noexcept { ready_.wait(false, std::memory_order_acquire); }
+
+  // --- REQUIRES: ready() ---
+
+  place at() const noexcept { return place_; }
+  // Bit id % 32 of word id / 32 is set where the token may come; [ceil(vocab_size / 32)] words, not all 0.
+  // Holds until the next follow(). REQUIRES: at() is open.
+  std::span<const std::uint32_t> allowed() const noexcept { return std::span(allowed_).first(words_); }
+  // REQUIRES: at() is failed.
+  const error& fault() const noexcept;
+  // Tokens of the text so far.
+  std::size_t tokens() const noexcept { return cursor_.tokens(); }
+
+ private:
+  // The work where all of it is remembered; false: it is not, and nothing has changed.
+  bool work_by_heart();
+  void work_afresh();
+  void write(const token_mask& m);
+  void fail(errc code, const std::string& why);
+
+  cursor cursor_;
+  const limits limits_;
+  std::size_t words_ = 0;               // of allowed()
+  std::vector<std::uint32_t> allowed_;  // a tokenizer may know more ids than the model
+  std::optional<token_id> next_;  // to be followed by the work
+  std::optional<error> fault_;  // none in place `failed`: there was no memory
+  place place_ = place::open;
+  bool begun_ = false;
+  std::atomic<bool> ready_{false};
+};
+
+// Threads beside the owner that do the work of masks.
+class mask_helpers {
+ public:
+  virtual ~mask_helpers() = default;
+  // Lets some thread call m->work(). False: there is no room; the caller does it. Does not block.
+  virtual bool post(std::shared_ptr<job_mask> m) noexcept = 0;
+};
+
+}  // namespace weir::core::grammar

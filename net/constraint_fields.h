@@ -1,0 +1,38 @@
+// constraint_fields.h — the fields of a request that say what its answer may be: a JSON Schema, a regular
+// expression, a grammar, a list of choices; and what the answer says of what is not enforced. Both protocols
+// have them (docs/structured.md).
+//
+// Pure functions: any thread.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "actors/request.h"
+#include "core/grammar/rules.h"
+#include "net/json.h"
+
+namespace weir::net {
+
+// Whether read_constraint_fields() reads this field.
+bool is_constraint_field(std::string_view name);
+
+// Reads the fields of a body into `r.constraint`. Fields with neutral values (null, {"type":"text"}) are as if
+// they were not there. Error: invalid_param with the field's name, also where two fields each name a
+// constraint.
+core::result<void> read_constraint_fields(const json::object& body, actors::request& r);
+
+// Reads Anthropic's `output_config.format` and `output_format`, its older name. Error: invalid_param.
+core::result<void> read_anthropic_format(const json::object& body, actors::request& r);
+
+// A body in which each JSON Schema stands as a string that has the schema's own text: a schema's bounds are
+// its own and not those of the body, and its members keep their order and its numbers their digits. `text` is
+// not checked; a text that is not JSON comes back as it is, or still is none.
+std::string with_schemas_as_text(std::string_view text);
+
+// Appends the member `warnings`, [{"param","message"}]; nothing where there are none. `param` is the place in
+// the schema, as a JSON pointer.
+void append_warnings(std::string& out, std::span<const core::grammar::warning> warnings);
+
+}  // namespace weir::net
