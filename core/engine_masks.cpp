@@ -49,7 +49,7 @@ void engine::state::list_late(in_flight& step, bool patient) {
   while (patient && std::ranges::any_of(late, unready) && device->computing()) std::this_thread::yield();
   if (patient && step.draws.empty())
     if (const auto first = std::ranges::find_if(late, waiting); first != late.end())
-      waiting(*first)->fit->wait();
+      helpers->finish(*waiting(*first)->fit);
   for (const late_draw& l : late) {
     sequence* s = waiting(l);
     if (!s) continue;
@@ -57,8 +57,9 @@ void engine::state::list_late(in_flight& step, bool patient) {
       ++totals.late_masks;
       continue;
     }
+    if (s->fit->at() != job_mask::place::open) continue;  // list_draws() ends it: a plan may come before that
     s->sit_out(false);
-    if (goes_on(*s)) list_draw(step, *s, l.logits_row);
+    list_draw(step, *s, l.logits_row);
   }
   late.clear();
 }

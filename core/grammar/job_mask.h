@@ -92,6 +92,8 @@ class mask_helpers {
   virtual ~mask_helpers() = default;
   // Lets some thread call m->work(). False: there is no room; the caller does it. Does not block.
   virtual bool post(std::shared_ptr<job_mask> m) noexcept = 0;
+  // Waits until the work of a mask that was posted is done.
+  virtual void finish(job_mask& m) noexcept { m.wait(); }
 };
 
 }  // namespace weir::core::grammar

@@ -4,6 +4,7 @@
 #include <random>
 
 #include "core/engine.h"
+#include "tests/support/constraints.h"
 #include "tests/support/engine_rig.h"
 
 using namespace weir::core;
@@ -14,7 +15,14 @@ namespace {
 
 constexpr std::uint64_t kinds = 24;
 
-// One of a few kinds of job, so that each kind's solo run is made once.
+// The vocabulary, sorted once.
+std::shared_ptr<grammar::terminal_views> views() {
+  static const auto all = views_of(letters(61));
+  return all;
+}
+
+// One of a few kinds of job, so that each kind's solo run is made once. A fourth of them have constraints,
+// each a new one, so that masks have to be made.
 job of_kind(const engine_rig& rig, std::uint64_t kind) {
   auto j = rig.job(kind, 1 + static_cast<std::uint32_t>(kind * 5 % 60), 1 + kind * 17 % 150);
   if (kind % 3 == 1) j.stop = {"ab", "bca", "q"};
@@ -24,6 +32,8 @@ job of_kind(const engine_rig& rig, std::uint64_t kind) {
   if (kind % 7 == 0) j.sampling.presence_penalty = 0.5f;
   if (kind % 6 == 0) j.min_tokens = 10;
   if (kind % 8 == 0) j.stop_token_ids = {3, 11};
+  constexpr const char* regexes[] = {"([a-c]{2}x?)*z", "(ab|cd|e)+", "[a-m]{5,40}", "a[b-z]{3}(q|r)*s"};
+  if (kind % 4 == 1) j.constraint = fresh_constraint(regexes[kind / 4 % 4], views());
   return j;
 }
 
@@ -41,7 +51,7 @@ struct solo_run {
 class mix {
  public:
   mix(engine_rig& rig, const std::vector<solo_run>& alone, unsigned seed)
-      : rig_(rig), alone_(alone), random_(seed) {}
+      : rig_(rig), alone_(alone), random_(seed), late_(dynamic_cast<lazy_helpers*>(rig.helpers.get())) {}
 
   void act() {
     switch (pick(9)) {
@@ -117,6 +127,7 @@ class mix {
   }
 
   void step() {
+    if (late_) late_->some(random_);
     const auto report = rig_.step();
     if (report.wait_until > rig_.clock.now()) rig_.clock.set(report.wait_until);
   }
@@ -124,6 +135,7 @@ class mix {
   void check(const known_job& j) {
     const auto& whole = alone_[j.kind];
     const auto ids = j.sink->ids();
+    CAPTURE(j.kind, rig_.late == nullptr);
     REQUIRE(j.sink->finishes == 1);
     const auto reason = j.sink->end->reason;
     ++endings[reason];
@@ -148,16 +160,17 @@ class mix {
   engine_rig& rig_;
   const std::vector<solo_run>& alone_;
   std::mt19937 random_;
+  lazy_helpers* late_;  // null: masks are never late
   std::map<job_id, known_job> jobs_;
 };
 
 // `alone` is the plain loop's, whichever runs the mixes.
-void check_mixes(loop_kind how) {
+void check_mixes(loop_kind how, std::shared_ptr<lazy_helpers> late = nullptr) {
   auto c = small_config();
   c.max_batch = 6;
   c.kv_pages = 12;
   c.prefill_rows = 40;
-  engine_rig plain(c), rig(c, how);
+  engine_rig plain(c), rig(c, letters(61), 4096, how, late);
   std::vector<solo_run> alone;
   for (std::uint64_t k = 0; k < kinds; ++k) {
     auto sink = plain.submit(of_kind(plain, k));
@@ -175,6 +188,10 @@ void check_mixes(loop_kind how) {
     for (const auto& [reason, n] : m.endings) endings[reason] += n;
   }
   CHECK(pauses > 300);
+  if (late) {
+    CHECK(rig.engine->counts().late_masks > 200);
+    CHECK(late->waited_for > 20);
+  }
   for (const auto reason :
        {finish_reason::stop, finish_reason::length, finish_reason::cancel, finish_reason::timeout}) {
     INFO(name(reason));
@@ -189,3 +206,8 @@ TEST_CASE("random mixes of jobs: each ends once, as a beginning of what it gives
 }
 
 TEST_CASE("random mixes of jobs, steps overlapping: the same") { check_mixes(loop_kind::overlapped); }
+
+TEST_CASE("random mixes of jobs whose masks are late: the same, in both loops") {
+  check_mixes(loop_kind::plain, std::make_shared<lazy_helpers>());
+  check_mixes(loop_kind::overlapped, std::make_shared<lazy_helpers>());
+}

@@ -7,6 +7,8 @@
 #include <regex>
 #include <set>
 
+#include "tests/support/source_dir.h"
+
 namespace {
 
 namespace fs = std::filesystem;
@@ -52,12 +54,12 @@ TEST_CASE("every include follows the arrows between the rooms") {
   std::vector<std::string> wrong;
   std::size_t seen = 0;
   for (const auto& [room, targets] : allowed) {
-    const auto root = fs::path(WEIR_SOURCE_DIR) / room;
+    const auto root = weir::tests::source_dir() / room;
     if (!fs::exists(root)) continue;
     for (const auto& entry : fs::recursive_directory_iterator(root)) {
       const auto ext = entry.path().extension();
       if (ext != ".h" && ext != ".cpp" && ext != ".cu" && ext != ".cuh" && ext != ".hpp") continue;
-      const auto file = fs::relative(entry.path(), WEIR_SOURCE_DIR).string();
+      const auto file = fs::relative(entry.path(), weir::tests::source_dir()).string();
       if (room_of(file) != room) continue;  // seen under its own room
       std::ifstream in(entry.path());
       std::smatch m;

@@ -11,6 +11,8 @@
 #include <regex>
 #include <sstream>
 
+#include "tests/support/source_dir.h"
+
 namespace {
 
 namespace fs = std::filesystem;
@@ -118,7 +120,7 @@ TEST_CASE("no coroutine is spelled in a way that g++ 12 gets wrong") {
   std::vector<std::string> wrong;
   std::size_t seen = 0;
   for (const char* room : {"actors", "net", "apps", "tests", "docs"}) {
-    for (const auto& entry : fs::recursive_directory_iterator(fs::path(WEIR_SOURCE_DIR) / room)) {
+    for (const auto& entry : fs::recursive_directory_iterator(weir::tests::source_dir() / room)) {
       const auto ext = entry.path().extension();
       if (ext != ".h" && ext != ".cpp" && ext != ".hpp") continue;
       if (entry.path().filename() == "co_await_test.cpp") continue;

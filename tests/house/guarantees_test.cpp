@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/source_dir.h"
+
 namespace {
 
 namespace fs = std::filesystem;
@@ -45,8 +47,8 @@ std::set<std::string> test_names(const fs::path& folder) {
 }  // namespace
 
 TEST_CASE("every guarantee of docs/actors.md has a test of its name") {
-  const auto made = promises(text_of(fs::path(WEIR_SOURCE_DIR) / "docs/actors.md"));
-  const auto kept = test_names(fs::path(WEIR_SOURCE_DIR) / "tests/actors/runtime");
+  const auto made = promises(text_of(weir::tests::source_dir() / "docs/actors.md"));
+  const auto kept = test_names(weir::tests::source_dir() / "tests/actors/runtime");
   for (const auto& promise : made) {
     INFO(promise);
     CHECK(kept.contains(promise));

@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/source_dir.h"
+
 namespace {
 
 namespace fs = std::filesystem;
@@ -98,7 +100,7 @@ verdict judge_file(const fs::path& path, const std::string& room) {
 
 // The files of the project by their paths from its root, without models and without packages of npm.
 std::vector<fs::path> files() {
-  const fs::path root = WEIR_SOURCE_DIR;
+  const fs::path root = weir::tests::source_dir();
   std::vector<fs::path> found;
   for (const auto& entry : fs::directory_iterator(root))
     if (entry.is_regular_file()) found.push_back(entry.path().filename());
@@ -122,7 +124,7 @@ TEST_CASE("no line has more than 110 characters") {
   std::set<std::string> kinds;
   for (const auto& path : files()) {
     const std::string room = path.has_parent_path() ? path.begin()->string() : "";
-    const verdict v = judge_file(WEIR_SOURCE_DIR / path, room);
+    const verdict v = judge_file(weir::tests::source_dir() / path, room);
     if (v.lines > 0) kinds.insert((path.has_extension() ? path.extension() : path.filename()).string());
     for (const auto number : v.too_long)
       FAIL_CHECK(path.string() << ":" << number << " has more than 110 characters");

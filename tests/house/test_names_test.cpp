@@ -6,12 +6,14 @@
 #include <regex>
 #include <sstream>
 
+#include "tests/support/source_dir.h"
+
 TEST_CASE("no test case has a semicolon in its name") {
   namespace fs = std::filesystem;
   const std::regex name(R"re(TEST_CASE\(\s*"([^"]*)")re");
   std::size_t seen = 0;
   for (const char* room : {"house", "kernels", "core", "actors", "net"})
-    for (const auto& entry : fs::recursive_directory_iterator(fs::path(WEIR_SOURCE_DIR) / "tests" / room)) {
+    for (const auto& entry : fs::recursive_directory_iterator(weir::tests::source_dir() / "tests" / room)) {
       if (entry.path().extension() != ".cpp") continue;
       std::stringstream text;
       text << std::ifstream(entry.path()).rdbuf();

@@ -8,6 +8,7 @@
 #include "net/metrics.h"
 #include "tests/support/http_client.h"
 #include "tests/support/prometheus_reader.h"
+#include "tests/support/source_dir.h"
 #include "tests/support/ws_talk.h"
 
 using namespace weir;
@@ -17,7 +18,7 @@ namespace {
 
 std::string text_of(const char* file) {
   std::stringstream text;
-  text << std::ifstream(std::string(WEIR_SOURCE_DIR) + "/docs/" + file).rdbuf();
+  text << std::ifstream(weir::tests::source_dir().string() + "/docs/" + file).rdbuf();
   REQUIRE(text.str().size() > 1000);
   return text.str();
 }

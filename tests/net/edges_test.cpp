@@ -12,6 +12,7 @@
 #include "net/address_book.h"
 #include "tests/support/http_client.h"
 #include "tests/support/server_fixture.h"
+#include "tests/support/source_dir.h"
 #include "tests/support/ws_client.h"
 
 using namespace weir;
@@ -256,7 +257,7 @@ const refused_request refused_requests[] = {
 
 // The words after `heading:` in docs/wire.md, up to the first full stop.
 std::set<std::string> promised(const std::string& heading, const char* word) {
-  std::ifstream in(WEIR_SOURCE_DIR "/docs/wire.md");
+  std::ifstream in(weir::tests::source_dir() / "docs/wire.md");
   const std::string page{std::istreambuf_iterator<char>(in), {}};
   const auto begin = page.find(heading);
   REQUIRE(begin != page.npos);

@@ -1,4 +1,5 @@
 #include "net/page_assets.h"
+#include "tests/support/source_dir.h"
 
 #include <catch2/catch.hpp>
 #include <fstream>
@@ -9,7 +10,7 @@ using namespace weir::net;
 TEST_CASE("page: every file of net/page is in the binary, byte for byte") {
   for (const char* name : {"index.html", "page.js", "style.css", "weir.js", "vendor/purify.min.js"}) {
     CAPTURE(name);
-    std::ifstream file(std::string(WEIR_SOURCE_DIR) + "/net/page/" + name, std::ios::binary);
+    std::ifstream file(weir::tests::source_dir().string() + "/net/page/" + name, std::ios::binary);
     std::stringstream bytes;
     bytes << file.rdbuf();
     const page_asset* asset = find_asset(std::string("/") + name);

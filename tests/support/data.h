@@ -14,11 +14,13 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/source_dir.h"
+
 namespace weir::test {
 
 inline std::filesystem::path data_dir() {
   if (const char* named = std::getenv("TEST_DATA_DIR")) return named;
-  return std::filesystem::path(WEIR_SOURCE_DIR) / ".." / "shared" / "data";
+  return weir::tests::source_dir() / ".." / "shared" / "data";
 }
 
 // Folders below data_dir()/`below` that hold `file`, sorted by name; empty where the data is missing.
@@ -33,7 +35,7 @@ inline std::vector<std::filesystem::path> data_folders(const std::string& below,
 
 // The models that ship with the repository: always there.
 inline std::vector<std::filesystem::path> bundled_models() {
-  const auto models = std::filesystem::path(WEIR_SOURCE_DIR) / "models";
+  const auto models = weir::tests::source_dir() / "models";
   return {models / "rill", models / "rill-draft"};
 }
 

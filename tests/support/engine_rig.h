@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/engine.h"
+#include "core/grammar/job_mask.h"
 #include "core/model/sim.h"
 #include "tests/support/late_model.h"
 #include "tests/support/manual_clock.h"
@@ -29,13 +30,17 @@ struct engine_rig {
   manual_clock clock;
   toy_model* toy = nullptr;
   late_model* late = nullptr;  // around it, where steps overlap
+  std::shared_ptr<core::grammar::mask_helpers> helpers;  // of the engine; null: none
   std::unique_ptr<core::engine> engine;
 
   explicit engine_rig(core::engine_config c = small_config(),
                       std::shared_ptr<const core::tokenizer> t = letters(61), std::uint32_t context = 4096,
-                      loop_kind how = loop_kind::plain) {
+                      loop_kind how = loop_kind::plain,
+                      std::shared_ptr<core::grammar::mask_helpers> h = {})
+      : helpers(std::move(h)) {
     auto m = std::make_unique<toy_model>(t->vocab_size(), context);
     toy = m.get();
+    if (helpers) toy->some_rows_unwanted = true;
     if (how == loop_kind::plain) {
       build(std::move(m), std::move(t), c);
     } else {
@@ -107,7 +112,7 @@ struct engine_rig {
              core::engine_config c) {
     REQUIRE(m->allocate_pages(c.kv_pages).has_value());
     if (c.host_pages > 0) REQUIRE(m->allocate_host_pages(c.host_pages).has_value());
-    engine = std::make_unique<core::engine>(std::move(m), std::move(t), c, clock);
+    engine = std::make_unique<core::engine>(std::move(m), std::move(t), c, clock, helpers);
   }
 };
 

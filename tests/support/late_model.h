@@ -62,7 +62,10 @@ class late_model final : public core::model {
     if (on_draws) on_draws();
     wasted += s.work.logits_rows - static_cast<std::uint32_t>(draws.size());
     s.draws.emplace(draws.begin(), draws.end());
-    for (auto& d : *s.draws) d.from = &s.samplers.emplace_back(*d.from);
+    for (auto& d : *s.draws) {
+      d.from = &s.samplers.emplace_back(*d.from);
+      d.allowed = s.masks.emplace_back(d.allowed.begin(), d.allowed.end());
+    }
     return {};
   }
 
@@ -93,6 +96,7 @@ class late_model final : public core::model {
     std::deque<std::vector<core::page_id>> pages;
     std::optional<std::vector<core::draw>> draws;
     std::deque<core::sampler> samplers;
+    std::deque<std::vector<std::uint32_t>> masks;
     bool computed = false, drawn = false;
   };
 

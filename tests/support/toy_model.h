@@ -37,7 +37,8 @@ class toy_model final : public core::model {
   std::function<bool(std::uint64_t, std::uint32_t)> broken;
   std::uint32_t forwards = 0;
   bool copies_fail = false;         // of pages to host memory and back
-  bool some_rows_unwanted = false;  // by a loop that runs ahead: their sequences ended meanwhile
+  // By a loop that runs ahead: their sequences ended meanwhile. Or their masks were late.
+  bool some_rows_unwanted = false;
 
   core::model_info& change_info() { return info_; }
   const core::model_info& info() const noexcept override { return info_; }
@@ -77,6 +78,7 @@ class toy_model final : public core::model {
       std::copy_n(memory_.begin() + c.from * page_span, page_span, memory_.begin() + c.to * page_span);
     }
     rows_.assign(b.logits_rows, {});
+    behind_.assign(b.logits_rows, 0);
     drawn_from_ = b.logits_rows - b.scored;
     std::uint32_t first_row = 0;
     for (const auto& s : b.slices) {
@@ -85,6 +87,7 @@ class toy_model final : public core::model {
       REQUIRE(s.pages.size() == (s.position + s.rows + core::page_tokens - 1) / core::page_tokens);
       for (std::uint32_t i = 0; i < s.rows; ++i) slot(s, s.position + i) = b.tokens[s.first_row + i];
       if (s.logits_row >= 0) fill(rows_[static_cast<std::size_t>(s.logits_row)], s, s.rows);
+      if (s.logits_row >= 0) behind_[static_cast<std::size_t>(s.logits_row)] = s.position + s.rows;
       for (std::uint32_t i = 0; i < s.scored; ++i)
         fill(rows_.at(s.scored_logits + i), s, s.first_scored + i + 1);
       first_row += s.rows;
@@ -98,9 +101,10 @@ class toy_model final : public core::model {
     for (std::size_t i = 0; i < draws.size(); ++i) {
       const auto& d = draws[i];
       auto& row = rows_[d.logits_row];
+      REQUIRE(behind_.at(d.logits_row) == d.position);
       if (script) keep_only(row, script(d.seed, d.position - d.prompt_tokens));
       if (broken && broken(d.seed, d.position - d.prompt_tokens)) row[0] = std::nanf("");
-      const auto id = d.from->pick(row, d.position, scratch_);
+      const auto id = d.from->pick(row, d.position, scratch_, d.allowed);
       out[i] = id ? core::drawn{*id, false} : core::drawn{-1, true};
       if (d.top_logprobs < 0 || !id) continue;
       logprobs_.resize(std::max(logprobs_.size(), draws.size()));
@@ -150,6 +154,7 @@ class toy_model final : public core::model {
   std::vector<core::token_id> memory_;    // [pages, page_tokens]
   std::vector<core::token_id> host_;      // [host pages, page_tokens]
   std::vector<std::vector<float>> rows_;  // [logits rows, vocab]
+  std::vector<std::uint32_t> behind_;     // [logits rows] the position that a token drawn from it has
   std::size_t drawn_from_ = 0;            // of rows_; the others are scored
   std::vector<core::draw_logprobs> logprobs_;  // by draw of the latest sample()
 };

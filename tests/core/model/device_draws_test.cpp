@@ -22,6 +22,7 @@ struct recording_decoder final : kernels::decoder {
     draws.assign(d.begin(), d.end());
     return works;
   }
+  bool computing() override { return false; }
   bool collect(std::span<kernels::decoder_result> out) override {
     std::copy(results.begin(), results.end(), out.begin());
     return works;
@@ -57,9 +58,10 @@ TEST_CASE("a decoder gets every sampling field, and each draw its own lists") {
   only_bias.logit_bias = {{9, 1.0f}};
   sampler biased(only_bias, 10, prompt, {}), plain({.seed = 1}, 10, prompt, {});
 
+  const std::uint32_t may_come[] = {0x2a1};
   const draw asked[] = {{.from = &all, .logits_row = 2, .position = 4, .top_logprobs = 7},
                         {.from = &plain, .logits_row = 0, .position = 3},
-                        {.from = &biased, .logits_row = 1, .position = 3}};
+                        {.from = &biased, .logits_row = 1, .position = 3, .allowed = may_come}};
   recording_decoder on;
   device_draws conversion;
   REQUIRE(conversion.begin(on, asked));
@@ -86,6 +88,8 @@ TEST_CASE("a decoder gets every sampling field, and each draw its own lists") {
 
   CHECK(on.draws[1].uniform == uniform(1, {.position = 3}));
   CHECK((on.draws[1].seen.empty() && on.draws[1].biases.empty() && on.draws[1].masked.empty()));
+  CHECK((on.draws[1].allowed.empty() && on.draws[1].allowed_words == 0));
+  CHECK((std::ranges::equal(on.draws[2].allowed, may_come) && on.draws[2].allowed_words == 1));
   CHECK(on.draws[2].uniform == 0);  // temperature 0 needs no random number
   REQUIRE(on.draws[2].biases.size() == 1);
   CHECK(on.draws[2].biases[0].id == 9);

@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 
 #include "tests/core/text/text_fixtures.h"
+#include "tests/support/source_dir.h"
 
 using namespace weir::core;
 using namespace weir::test;
@@ -24,7 +25,7 @@ const conversation hello = said({{"system", "Be kind."}, {"user", "hello"}});
 constexpr const char* hello_text =
     "<|im_start|>system\nBe kind.<|im_end|>\n<|im_start|>user\nhello<|im_end|>\n<|im_start|>assistant\n";
 
-std::string chatml_file() { return weir::test::read_file(WEIR_SOURCE_DIR "/docs/chatml.jinja"); }
+std::string chatml_file() { return weir::test::read_file(weir::tests::source_dir() / "docs/chatml.jinja"); }
 
 std::string rendered(const chat_template& chat, const conversation& c) {
   const auto made = chat.render(c, noon);

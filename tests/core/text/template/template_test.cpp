@@ -4,6 +4,7 @@
 
 #include "tests/support/data.h"
 #include "tests/support/published_templates.h"
+#include "tests/support/source_dir.h"
 
 using namespace weir::core;
 namespace js = boost::json;
@@ -39,7 +40,7 @@ std::string marked(std::string_view source, const js::object& content) {
 
 TEST_CASE("template: the language is Python's Jinja, expression by expression") {
   const auto file =
-      js::parse(weir::test::read_file(WEIR_SOURCE_DIR "/tests/core/text/template/language.json"));
+      js::parse(weir::test::read_file(weir::tests::source_dir() / "tests/core/text/template/language.json"));
   const auto& variables = file.at("variables").as_object();
   std::size_t refused = 0;
   for (const auto& c : file.at("cases").as_array()) {

@@ -1,0 +1,139 @@
+// Constraints through the engine: what is written fits, in both loops, and a mask that is late holds nobody up.
+#include <regex>
+
+#include "core/engine.h"
+#include "tests/support/constraints.h"
+#include "tests/support/engine_rig.h"
+
+using namespace weir::core;
+using namespace weir::test;
+
+namespace {
+
+std::string text_of(const recording_sink& sink) {
+  const auto words = letters(61);
+  std::string out;
+  for (const auto& t : sink.tokens) out += words->token_bytes(t.id);
+  return out;
+}
+
+job fitted(const engine_rig& rig, std::uint64_t n, std::string_view regex, std::uint32_t max_tokens = 200) {
+  job j = rig.job(n, max_tokens);
+  j.constraint = fresh_constraint(regex, views_of(letters(61)));
+  return j;
+}
+
+}  // namespace
+
+TEST_CASE("the text of a job fits its constraint, and ends with stop where it is whole") {
+  for (const auto how : {loop_kind::plain, loop_kind::overlapped}) {
+    CAPTURE(how == loop_kind::plain);
+    engine_rig rig(small_config(), how);
+    constexpr const char* regexes[] = {"[a-e]{7}", "(ab|ba){3}z", "x|yy|zzz", "[a-z]{2,5}(qq)+"};
+    std::vector<std::shared_ptr<recording_sink>> sinks;
+    for (std::uint64_t n = 0; n < 24; ++n) {
+      auto j = fitted(rig, n, regexes[n % 4]);
+      j.stop_token_ids = {60};
+      if (n % 3 == 0) j.sampling.temperature = 0;
+      if (n % 5 == 0) j.sampling.logit_bias = {{25, 90.0f}};
+      if (n % 2) j.sampling.top_p = 0.5f;
+      sinks.push_back(rig.submit(std::move(j)));
+      rig.submit(rig.job(100 + n));  // a free one beside it
+      rig.step();
+    }
+    rig.run();
+    for (std::uint64_t n = 0; n < sinks.size(); ++n) {
+      INFO(n << " " << text_of(*sinks[n]));
+      CHECK(sinks[n]->end->reason == finish_reason::stop);
+      CHECK(std::regex_match(text_of(*sinks[n]), std::regex(regexes[n % 4])));
+    }
+  }
+}
+
+TEST_CASE("a text that is whole ends without a token more, an empty one at once") {
+  for (const auto how : {loop_kind::plain, loop_kind::overlapped}) {
+    engine_rig rig(small_config(), how);
+    rig.toy->some_rows_unwanted = true;  // the empty text is found to be whole when its row is there
+    const auto whole = rig.submit(fitted(rig, 1, "abc"));
+    const auto nothing = rig.submit(fitted(rig, 2, ""));
+    const auto exact = rig.submit(fitted(rig, 3, "[a-z]{4}", 4));
+    const auto cut = rig.submit(fitted(rig, 4, "[a-e]{40}", 4));
+    rig.run();
+    CHECK(text_of(*whole) == "abc");
+    CHECK(whole->end->output_tokens == whole->tokens.size());
+    CHECK(nothing->tokens.empty());
+    CHECK(nothing->end->reason == finish_reason::stop);
+    CHECK(exact->end->reason == finish_reason::stop);
+    CHECK(cut->end->reason == finish_reason::length);
+  }
+}
+
+TEST_CASE("stop ids may come only where the text may end, and not before min_tokens") {
+  for (const auto how : {loop_kind::plain, loop_kind::overlapped}) {
+    engine_rig rig(small_config(), how);
+    constexpr token_id ends = 60;
+    std::size_t short_ones = 0;
+    for (std::uint64_t n = 0; n < 20; ++n) {
+      auto j = fitted(rig, n, "(ab)*", 60);
+      j.stop_token_ids = {ends};
+      j.sampling.logit_bias = {{ends, 2.0f}};
+      if (n % 2) j.min_tokens = 8;
+      const auto sink = rig.submit(std::move(j));
+      rig.run();
+      const auto text = text_of(*sink);
+      INFO(text);
+      CHECK(std::regex_match(text, std::regex("(ab)*a?")));
+      if (sink->end->reason == finish_reason::stop) CHECK(text.size() % 2 == 0);
+      if (n % 2) CHECK(sink->tokens.size() >= 8);
+      if (sink->tokens.size() < 8) ++short_ones;
+    }
+    CHECK(short_ones > 2);
+    // min_tokens gives way where nothing but the end may come
+    auto j = fitted(rig, 99, "abc");
+    j.stop_token_ids = {ends};
+    j.min_tokens = 20;
+    const auto sink = rig.submit(std::move(j));
+    rig.run();
+    CHECK(text_of(*sink) == "abc");
+    CHECK(sink->end->reason == finish_reason::stop);
+  }
+}
+
+TEST_CASE("a late mask keeps its own job alone waiting") {
+  for (const auto how : {loop_kind::plain, loop_kind::overlapped}) {
+    CAPTURE(how == loop_kind::plain);
+    const auto helpers = std::make_shared<lazy_helpers>();
+    engine_rig rig(small_config(), letters(61), 4096, how, helpers);
+    const auto slow = rig.submit(fitted(rig, 1, "[a-e]{30}"));
+    const auto quick = rig.submit(rig.job(2, 30));
+    while (!quick->end) {
+      CHECK(slow->tokens.empty());
+      rig.step();
+    }
+    CHECK(rig.engine->counts().late_masks > 20);
+    rig.run();  // alone, its masks are waited for
+    CHECK(slow->end->reason == finish_reason::stop);
+    CHECK(text_of(*slow).size() == 30);
+
+    engine_rig prompt_one(small_config(), how);
+    const auto same = prompt_one.submit(fitted(prompt_one, 1, "[a-e]{30}"));
+    prompt_one.run();
+    CHECK(same->ids() == slow->ids());
+  }
+}
+
+TEST_CASE("a constraint that is given up ends its job with an error that says why") {
+  engine_rig rig;
+  job j = rig.job(1, 100);
+  auto too_much = grammar::compile_regex("([a-z]{1,3}){1,100000}b");
+  REQUIRE(too_much.has_value());
+  auto made = grammar::constraint::make(std::move(*too_much), views_of(letters(61)));
+  if (!made) return;  // refused before a job could have it
+  j.constraint = *made;
+  const auto sink = rig.submit(std::move(j));
+  const auto other = rig.submit(rig.job(2));
+  rig.run();
+  CHECK(other->end->reason == finish_reason::length);
+  REQUIRE(sink->end.has_value());
+  if (sink->end->reason == finish_reason::error) CHECK_FALSE(sink->end->fault->message.empty());
+}
