@@ -1,7 +1,10 @@
 // constraint_store.h — the constraints of one model's requests, compiled, and remembered for the next request
 // with the same one.
 //
-// Thread safety: any thread. One constraint is compiled at a time.
+// Compiling ends when its time is over, or when nobody waits for it any more; its work is also bounded in
+// units (core/grammar/fuel.h).
+//
+// Thread safety: any thread. One constraint of a model is compiled at a time.
 #pragma once
 
 #include <atomic>
@@ -12,6 +15,7 @@
 
 #include "core/clock.h"
 #include "core/error.h"
+#include "core/grammar/cache.h"
 #include "core/grammar/compile.h"
 #include "core/grammar/constraint.h"
 #include "core/text/tokenizer.h"
@@ -28,19 +32,30 @@ struct compiled_constraint {
 
 class constraint_store {
  public:
-  // `stop_ids`: the model's own, which belong to no text.
+  // `stop_ids`: the model's own, which belong to no text. `most_time`: for one constraint; zero: no limit.
+  // `kept`: what the models of a process share.
   constraint_store(std::shared_ptr<const core::tokenizer> words, std::vector<core::token_id> stop_ids,
-                   std::shared_ptr<const core::clock> time);
+                   std::shared_ptr<const core::clock> time, core::duration most_time,
+                   std::shared_ptr<core::grammar::constraint_cache> kept);
 
   // `param`: the client's name of the constraint, in front of the place that an error names. `cancelled`:
   // nobody waits any more; may be null. The first call also sorts the vocabulary, which takes some 100 ms.
+  // Errors: invalid_param and not_supported as core/grammar/compile.h says; overloaded where its time is
+  // over; unavailable where it was cancelled.
   core::result<compiled_constraint> get(const core::grammar::constraint_text& text, const std::string& param,
                                         const std::atomic<bool>* cancelled);
 
  private:
+  // Under mutex_.
+  core::result<core::grammar::constraint_cache::ready> compile(const core::grammar::constraint_text& text,
+                                                               const std::atomic<bool>* cancelled);
+
   const std::shared_ptr<const core::tokenizer> words_;
   const std::vector<core::token_id> stop_ids_;
   const std::shared_ptr<const core::clock> time_;
+  const core::duration most_time_;
+  const std::shared_ptr<core::grammar::constraint_cache> kept_;
+  const std::string vocabulary_;  // its name in `kept_`
   std::mutex mutex_;
   std::shared_ptr<core::grammar::terminal_views> views_;  // made by the first call
 };

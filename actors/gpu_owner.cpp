@@ -233,7 +233,8 @@ class owner {
       to.tell(rest_job(std::move(stream), id));
     };
     served->constraints =
-        std::make_shared<constraint_store>(served->tokenizer, served->info.stop_ids, time_.lasting());
+        std::make_shared<constraint_store>(served->tokenizer, served->info.stop_ids, time_.lasting(),
+                                           options_.grammar_time, constraints_);
     auto engine = std::make_unique<core::engine>(std::move(model->weights), served->tokenizer, model->config,
                                                  time_, masks_);
     engines_.push_back({std::move(engine), {}, m.spec, served, {}, {}, {}});
@@ -284,6 +285,8 @@ class owner {
   std::shared_ptr<board> board_;
   const std::shared_ptr<core::incidents> seen_;
   const std::shared_ptr<mask_pool> masks_;  // null: engines make their masks themselves
+  const std::shared_ptr<core::grammar::constraint_cache> constraints_ =
+      std::make_shared<core::grammar::constraint_cache>();
   ref<owner_msg> self_;
   std::unique_ptr<timekeeper::timer> timer_;
   outbox outbox_{board_->cancel_to_release};

@@ -31,6 +31,7 @@ struct device_settings {
   std::uint32_t max_seq_len = 0;
   bool deterministic = false;
   std::uint32_t mask_threads = 1;
+  std::chrono::milliseconds grammar_time{2000};
   std::chrono::milliseconds prefill_time{0};
   std::chrono::milliseconds step_time{250};
   std::uint32_t max_tokens_default = 4096;
@@ -182,6 +183,8 @@ void visit_settings(device_settings& s, V&& v) {
           "owner makes them",
           "threads", 0, 256},
          s.mask_threads);
+  memory({"grammar-ms", "longest time to compile a constraint; 0 = no limit", "ms", 0, 600000},
+         s.grammar_time);
   memory({"prefill-ms",
           "longest step with a slice of a prompt while others decode, or auto (30 on cpu; half as long "
           "again as one without on cuda)",

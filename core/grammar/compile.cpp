@@ -2,6 +2,8 @@
 
 #include <vector>
 
+#include "core/grammar/gbnf.h"
+#include "core/grammar/lark.h"
 #include "core/grammar/regex.h"
 #include "core/grammar/schema.h"
 
@@ -12,29 +14,41 @@ constexpr std::size_t most_choices = 10'000, most_choice_bytes = std::size_t{1} 
 
 bool looks_like_gbnf(std::string_view source) { return source.find("::=") != source.npos; }
 
-}  // namespace
-
-result<compiled> compile(const constraint_text& c) {
+result<compiled> compile_kind(const constraint_text& c, fuel* budget) {
   switch (c.what) {
     case constraint_text::kind::regex:
-      return compile_regex(c.text);
+      return compile_regex(c.text, budget);
     case constraint_text::kind::choice:
-      return compile_choice(c.choices);
+      return compile_choice(c.choices, budget);
     case constraint_text::kind::json_object:
       return compile_json_object(c.space);
     case constraint_text::kind::json_schema:
-      return compile_schema(c.text, {.strict = c.strict, .space = c.space});
+      return compile_schema(c.text, {.strict = c.strict, .space = c.space}, budget);
     case constraint_text::kind::grammar:
       break;
   }
   if (!c.syntax.empty() && c.syntax != "gbnf" && c.syntax != "lark")
     return bad_param("", "the syntax of a grammar is gbnf or lark, not {}", c.syntax);
   const bool gbnf = c.syntax == "gbnf" || (c.syntax.empty() && looks_like_gbnf(c.text));
-  return make_error(errc::not_supported, "grammars in {} are not supported yet", gbnf ? "GBNF" : "Lark");
+  if (gbnf) return compile_gbnf(c.text, budget);
+  return compile_lark(c.text, c.space, budget);
 }
 
-result<compiled> compile_regex(std::string_view expression) {
+}  // namespace
+
+result<compiled> compile(const constraint_text& c) { return compile_kind(c, nullptr); }
+
+result<compiled> compile(const constraint_text& c, fuel& budget) {
+  try {
+    return compile_kind(c, &budget);
+  } catch (const out_of_fuel& stop) {
+    return stop.why;
+  }
+}
+
+result<compiled> compile_regex(std::string_view expression, fuel* budget) {
   compiled out{std::make_unique<rules>(), {}};
+  const burning burns(*out.grammar, budget);
   const auto language = parse_regex(out.grammar->regex(), expression);
   if (!language) {
     const auto& e = language.error();
@@ -44,7 +58,7 @@ result<compiled> compile_regex(std::string_view expression) {
   return out;
 }
 
-result<compiled> compile_choice(std::span<const std::string> choices) {
+result<compiled> compile_choice(std::span<const std::string> choices, fuel* budget) {
   if (choices.empty()) return bad_param("", "there must be at least one choice");
   if (choices.size() > most_choices)
     return bad_param("", "{} choices are more than {}", choices.size(), most_choices);
@@ -55,6 +69,7 @@ result<compiled> compile_choice(std::span<const std::string> choices) {
   // A node for each byte of the tree, and a few.
   compiled out{std::make_unique<rules>(static_cast<std::uint32_t>(2 * most_choice_bytes + 2'000)), {}};
   auto& r = *out.grammar;
+  const burning burns(r, budget);
   r.set_root(r.named("", r.terminal(r.regex().literals({choices.begin(), choices.end()}))));
   return out;
 }

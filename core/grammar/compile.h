@@ -4,6 +4,9 @@
 // empty: the caller knows the field's name and puts it in front. A regular expression's message ends with the
 // offset.
 //
+// With a budget, work burns fuel (fuel.h), whose errors are told from others by their code: what is overloaded
+// or unavailable says nothing of the constraint.
+//
 // Thread safety: pure functions; any thread.
 #pragma once
 
@@ -13,6 +16,7 @@
 #include <vector>
 
 #include "core/error.h"
+#include "core/grammar/fuel.h"
 #include "core/grammar/json_text.h"
 #include "core/grammar/rules.h"
 
@@ -27,11 +31,12 @@ struct constraint_text {
   bool strict = false;  // json_schema: what cannot be enforced is refused, not relaxed
 };
 result<compiled> compile(const constraint_text&);
+result<compiled> compile(const constraint_text&, fuel& budget);
 
 // The text is matched from beginning to end.
-result<compiled> compile_regex(std::string_view expression);
+result<compiled> compile_regex(std::string_view expression, fuel* budget = nullptr);
 // The text is one of 1 to 10,000 strings, together at most 1 MiB. Equal ones are one.
-result<compiled> compile_choice(std::span<const std::string> choices);
+result<compiled> compile_choice(std::span<const std::string> choices, fuel* budget = nullptr);
 // The text is any JSON object.
 result<compiled> compile_json_object(json_space space = json_space::bounded);
 

@@ -21,8 +21,9 @@ void add_leading_space(rules& r) { r.set_root(r.sequence({r.maybe(r.literal(" ")
 }  // namespace
 
 result<std::shared_ptr<constraint>> constraint::make(compiled c, std::shared_ptr<terminal_views> views,
-                                                     std::vector<token_id> ending) {
+                                                     std::vector<token_id> ending, fuel* budget) try {
   auto& r = *c.grammar;
+  const burning burns(r, budget);
   if (r.leading_space() && views->trie().leading_space()) add_leading_space(r);
   r.regex().set_plain_characters(one_of(r.regex(), token_trie::plain()));
   auto symbols = make_symbols(r, views->trie(), ending);
@@ -34,6 +35,8 @@ result<std::shared_ptr<constraint>> constraint::make(compiled c, std::shared_ptr
     return bad_param("", "the constraint is too large: {}", why);
   }
   return std::shared_ptr<constraint>(new constraint(std::move(*symbols), std::move(pool), std::move(views)));
+} catch (const out_of_fuel& stop) {
+  return stop.why;
 }
 
 constraint::constraint(symbol_table symbols, std::shared_ptr<regex_pool> pool,
@@ -43,6 +46,24 @@ constraint::constraint(symbol_table symbols, std::shared_ptr<regex_pool> pool,
   configs_.push({});  // failed
   const std::lock_guard lock(mutex_);
   start_ = after(stacks_.start());
+}
+
+std::shared_ptr<constraint> constraint::fresh() const {
+  auto symbols = symbols_;
+  std::vector<regex_id> languages;
+  for (const auto& s : symbols.symbols) languages.push_back(s.language);
+  auto pool = pool_->copy(languages);
+  for (std::size_t i = 0; i < languages.size(); ++i) symbols.symbols[i].language = languages[i];
+  return std::shared_ptr<constraint>(new constraint(std::move(symbols), std::move(pool), views_));
+}
+
+std::size_t constraint::bytes() const {
+  std::size_t out =
+      sizeof *this + symbols_.symbols.size() * sizeof(symbol) + symbols_.dots.size() * sizeof(dot);
+  for (const auto& s : symbols_.symbols) out += s.alternatives.size() * sizeof(dot_id);
+  for (const auto& s : symbols_.token_sets) out += s.size() * sizeof(token_id);
+  const std::lock_guard lock(mutex_);
+  return out + memo_bytes() + stacks_.bytes() + pool_->bytes();
 }
 
 std::string constraint::failure() const {
@@ -171,6 +192,24 @@ std::optional<config_id> constraint::accept_known(config_id id, token_id token) 
     if (id <= failed || id == unknown) return std::nullopt;
   }
   return id;
+}
+
+std::optional<unsigned char> constraint::only_byte(config_id id) {
+  if (id <= failed || may_end(id)) return std::nullopt;
+  std::optional<unsigned char> only;
+  for (const auto& h : configs_[id].heads) {
+    if (h.is_tokens()) return std::nullopt;
+    const auto& classes = pool_->classes(h.state);
+    for (std::size_t c = 0; c < classes.representative.size(); ++c) {
+      const auto b = classes.representative[c];
+      if ((only && b == *only && std::count(classes.of.begin(), classes.of.end(), c) == 1) ||
+          pool_->transition(h.state, b) == regex_pool::nothing)
+        continue;
+      if (only || std::count(classes.of.begin(), classes.of.end(), c) > 1) return std::nullopt;
+      only = b;
+    }
+  }
+  return only;
 }
 
 config_id constraint::accept(config_id id, token_id token) {

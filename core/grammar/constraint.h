@@ -41,9 +41,15 @@ class constraint {
   static constexpr config_id failed = 1;  // too ambiguous, or too much to remember
 
   // `ending`: the tokens that end a text. They belong to no mask: who draws adds them where the text may end.
-  // Errors: invalid_param with an empty `param`, as make_symbols() says.
+  // Errors: invalid_param with an empty `param`, as make_symbols() says; those of `budget`.
   static result<std::shared_ptr<constraint>> make(compiled, std::shared_ptr<terminal_views>,
-                                                  std::vector<token_id> ending = {});
+                                                  std::vector<token_id> ending = {}, fuel* budget = nullptr);
+
+  // The same constraint, of which nothing is remembered: for when this one holds too much. A cursor comes over
+  // by cursor::move_to(), for configs are those of one object.
+  std::shared_ptr<constraint> fresh() const;
+  // About what the constraint holds, with what it remembers.
+  std::size_t bytes() const;
 
   config_id start() const { return start_; }
   bool may_end(config_id c) const { return configs_[c].may_end; }
@@ -73,6 +79,9 @@ class constraint {
   // Why a config is `failed`.
   std::string failure() const;
   std::size_t memo_bytes() const { return memo_bytes_.load(std::memory_order_relaxed); }
+  // The byte with which every text goes on that has come to the config. nullopt: several can follow, or a
+  // token that is named by its id, or the text may end.
+  std::optional<unsigned char> only_byte(config_id);
 
   static constexpr std::size_t most_heads = 512;
   static constexpr std::size_t most_memo_bytes = std::size_t{64} << 20;

@@ -8,6 +8,7 @@
 #include <cassert>
 #include <cstddef>
 #include <memory>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -39,6 +40,22 @@ class cursor {
     assert(n < trail_.size());
     trail_.resize(trail_.size() - n);
     failed_ = false;
+  }
+
+  // Goes over to another constraint of the same rules and vocabulary, as constraint::fresh() makes one.
+  // `written`: the tokens that this cursor has accepted, all of them. False: they are not allowed there, or
+  // that constraint has failed; the cursor stays.
+  bool move_to(std::shared_ptr<constraint> to, std::span<const token_id> written) {
+    assert(written.size() == tokens());
+    std::vector<config_id> trail{to->start()};
+    for (const auto token : written) {
+      trail.push_back(to->accept(trail.back(), token));
+      if (trail.back() <= constraint::failed) return false;
+    }
+    constraint_ = std::move(to);
+    trail_ = std::move(trail);
+    failed_ = false;
+    return true;
   }
 
   std::size_t tokens() const { return trail_.size() - 1; }

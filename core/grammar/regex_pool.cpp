@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <random>
 #include <type_traits>
+#include <unordered_set>
 
 #include "core/grammar/regex_tables.h"
 
@@ -85,6 +86,7 @@ regex_pool::regex_pool(std::uint32_t max_nodes)
 regex_pool::~regex_pool() = default;
 
 regex_id regex_pool::intern(node&& n) {
+  if (budget_) budget_->burn(1 + n.members.size() / 16);
   const auto [at, is_new] = tables_->by_print.try_emplace(n.print, nodes_.size());
   if (!is_new) return at->second;
   if (nodes_.size() >= max_nodes_ || n.depth > max_depth) {
@@ -95,6 +97,7 @@ regex_id regex_pool::intern(node&& n) {
     tables_->by_print.erase(at);
     return nothing;
   }
+  count(sizeof(node) + sizeof(regex_id) * n.members.size() + 48);
   return nodes_.push(std::move(n));
 }
 
@@ -252,6 +255,51 @@ regex_id regex_pool::repeat_of(regex_id r, std::uint32_t min, std::uint32_t max)
   n.depth = static_cast<std::uint16_t>(x.depth + 1);
   n.print = print_text(static_cast<char>(kind::repeat)).add(x.print).add(min).add(max).done();
   return intern(std::move(n));
+}
+
+// Parts of a term have smaller ids than it has.
+std::vector<regex_id> regex_pool::reached_from(std::span<const regex_id> terms) const {
+  std::vector<regex_id> open(terms.begin(), terms.end()), out;
+  std::unordered_set<regex_id> seen(terms.begin(), terms.end());
+  while (!open.empty()) {
+    const auto r = open.back();
+    open.pop_back();
+    out.push_back(r);
+    const auto add = [&](regex_id part) {
+      if (seen.insert(part).second) open.push_back(part);
+    };
+    const auto& n = nodes_[r];
+    for (const auto m : n.members) add(m);
+    if (n.what == kind::concat || n.what == kind::complement || n.what == kind::repeat) add(n.a);
+    if (n.what == kind::concat) add(n.b);
+  }
+  std::sort(out.begin(), out.end());
+  out.erase(std::unique(out.begin(), out.end()), out.end());
+  return out;
+}
+
+std::shared_ptr<regex_pool> regex_pool::copy(std::span<regex_id> terms) const {
+  auto out = std::make_shared<regex_pool>(max_nodes_);
+  std::vector<regex_id> wanted(terms.begin(), terms.end());
+  wanted.push_back(plain_characters_);
+  std::unordered_map<regex_id, regex_id> as;
+  for (const auto r : reached_from(wanted)) {
+    const auto& from = nodes_[r];
+    node n;
+    n.what = from.what;
+    n.nullable = from.nullable, n.plain = from.plain, n.counted = from.counted;
+    n.depth = from.depth;
+    n.min = from.min, n.max = from.max;
+    n.print = from.print;
+    for (const auto m : from.members) n.members.push_back(as.at(m));
+    if (n.what == kind::bytes) n.a = out->sets_.push(sets_[from.a]);
+    if (n.what == kind::concat || n.what == kind::complement || n.what == kind::repeat) n.a = as.at(from.a);
+    if (n.what == kind::concat) n.b = as.at(from.b);
+    as[r] = out->intern(std::move(n));
+  }
+  for (auto& r : terms) r = as.at(r);
+  out->plain_characters_ = as.at(plain_characters_);
+  return out;
 }
 
 // The operations of builders.

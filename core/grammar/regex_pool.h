@@ -29,6 +29,7 @@
 #include <vector>
 
 #include "core/error.h"
+#include "core/grammar/fuel.h"
 #include "core/grammar/stable_store.h"
 
 namespace weir::core::grammar {
@@ -56,6 +57,10 @@ class regex_pool {
   regex_pool(const regex_pool&) = delete;
   regex_pool& operator=(const regex_pool&) = delete;
 
+  // What is made from here on burns this fuel, which throws out_of_fuel; nullptr: nothing does. For one who
+  // compiles: a pool that is shared burns nothing.
+  void use(fuel* budget) { budget_ = budget; }
+
   // Operations.
   regex_id bytes(const byte_set&);  // one byte of the set
   regex_id byte(unsigned char b);
@@ -77,6 +82,11 @@ class regex_pool {
   // Empty: all is well. Else what this pool ran out of, for a message.
   const std::string& failure() const { return failure_; }
   std::uint32_t size() const { return nodes_.size(); }
+  // About what the pool holds. Safe in any thread.
+  std::size_t bytes() const { return bytes_.load(std::memory_order_relaxed); }
+  // A pool that has these terms and what they are made of, and remembers nothing of a walk. `terms` become
+  // its ids. Safe in any thread.
+  std::shared_ptr<regex_pool> copy(std::span<regex_id> terms) const;
 
   // Whether the empty text is in the language.
   bool nullable(regex_id r) const { return nodes_[r].nullable; }
@@ -162,6 +172,8 @@ class regex_pool {
   static constexpr std::uint32_t search_limit = 200'000;
 
   regex_id intern(node&& n);
+  std::vector<regex_id> reached_from(std::span<const regex_id>) const;  // sorted, with these
+  void count(std::size_t bytes) { bytes_.fetch_add(bytes, std::memory_order_relaxed); }
   regex_id concat_of(regex_id, regex_id);
   regex_id either_of(std::vector<regex_id>);
   regex_id both_of(std::vector<regex_id>);
@@ -187,6 +199,8 @@ class regex_pool {
   struct tables;
   std::unique_ptr<tables> tables_;
   std::uint32_t max_nodes_;
+  fuel* budget_ = nullptr;
+  std::atomic<std::size_t> bytes_{0};
   regex_id plain_characters_ = nothing;
   std::string failure_;
   std::atomic<bool> exhausted_{false};

@@ -12,6 +12,7 @@ namespace weir::core::grammar {
 
 // The recursion is as deep as node::depth says; intern() bounds it.
 regex_id regex_pool::derive_new(regex_id r, unsigned char b) {
+  if (budget_) budget_->burn();
   switch (nodes_[r].what) {
     case kind::nothing:
     case kind::empty:
@@ -75,6 +76,7 @@ std::atomic<regex_id>* regex_pool::row_of(regex_id r) {
   const auto size = classes_of(r).representative.size();
   row made(new std::atomic<regex_id>[size]);
   for (std::size_t i = 0; i < size; ++i) made[i].store(unknown, std::memory_order_relaxed);
+  count(sizeof(regex_id) * size + 32);
   auto* const out = made.get();
   tables_->rows.push_back(std::move(made));
   n.next.store(out, std::memory_order_release);
@@ -139,6 +141,7 @@ void refine(regex_pool::byte_classes& classes, const byte_set& set) {
 const regex_pool::byte_classes& regex_pool::classes_of(regex_id r) {
   auto& n = nodes_[r];
   if (const auto known = n.partition.load(std::memory_order_relaxed)) return partitions_[known - 1];
+  if (budget_) budget_->burn(8);
   std::vector<std::uint32_t> sets;
   std::vector<regex_id> open{r};
   std::unordered_map<regex_id, bool> seen;
@@ -181,7 +184,9 @@ std::uint32_t regex_pool::partition_of(byte_classes classes) {
   }
   for (std::size_t b = 0; b < 256; ++b) classes.of[b] = static_cast<std::uint8_t>(text[b]);
   const auto [at, is_new] = tables_->partitions.try_emplace(std::move(text), partitions_.size());
-  if (is_new) partitions_.push(std::move(classes));
+  if (!is_new) return at->second;
+  count(2 * sizeof(byte_classes) + classes.representative.size());
+  partitions_.push(std::move(classes));
   return at->second;
 }
 
@@ -377,6 +382,7 @@ regex_id regex_pool::cut(regex_id r, std::uint32_t horizon) {
     const bool ends = max != unbounded && max <= horizon;
     out = repeat_of(cut(a, horizon), std::min(min, horizon + 1), ends ? max : unbounded);
   }
+  count(48);
   tables_->cut.emplace(key, out);
   return out;
 }

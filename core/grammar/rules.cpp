@@ -14,6 +14,7 @@ rules::rules(std::uint32_t max_parts)
 }
 
 part_id rules::intern(part p) {
+  burn(1 + p.parts.size() / 16);
   std::string key;
   const auto add = [&](std::uint32_t n) { key.append(reinterpret_cast<const char*>(&n), sizeof n); };
   key += static_cast<char>(p.what);

@@ -55,6 +55,14 @@ class rules {
   explicit rules(std::uint32_t max_parts = 500'000);
 
   regex_pool& regex() { return *pool_; }
+  // What is made from here on burns this fuel, which throws out_of_fuel; nullptr: nothing does.
+  void use(fuel* budget) {
+    pool_->use(budget);
+    budget_ = budget;
+  }
+  void burn(std::uint64_t units = 1) const {
+    if (budget_) budget_->burn(units);
+  }
   const regex_pool& regex() const { return *pool_; }
 
   // Parts.
@@ -128,8 +136,21 @@ class rules {
   std::unordered_map<std::string, part_id> known_;  // by content
   std::map<token_set_names, std::uint32_t> known_sets_;
   part_id root_ = nothing;
+  fuel* budget_ = nullptr;
   std::uint32_t max_parts_;
   bool too_many_ = false, leading_space_ = false;
+};
+
+// Rules burn a budget as long as this lives.
+class burning {
+ public:
+  burning(rules& r, fuel* budget) : rules_(r) { rules_.use(budget); }
+  ~burning() { rules_.use(nullptr); }
+  burning(const burning&) = delete;
+  burning& operator=(const burning&) = delete;
+
+ private:
+  rules& rules_;
 };
 
 // A part of a schema that was relaxed to a superset, for `warnings` of the answer.

@@ -11,7 +11,9 @@
 #pragma once
 
 #include <string_view>
+#include <vector>
 
+#include "core/grammar/fuel.h"
 #include "core/grammar/json_text.h"
 #include "core/grammar/rules.h"
 
@@ -23,6 +25,12 @@ struct schema_options {
   json_space space = json_space::bounded;
 };
 
-result<compiled> compile_schema(std::string_view schema, const schema_options& options = {});
+// Work burns `budget`, which throws out_of_fuel; so does write_schema().
+result<compiled> compile_schema(std::string_view schema, const schema_options& options = {},
+                                fuel* budget = nullptr);
+
+// The same as a part of rules that have more than it. Their root is left as it may be.
+result<part_id> write_schema(rules&, std::string_view schema, const schema_options&,
+                             std::vector<warning>& warnings, fuel* budget);
 
 }  // namespace weir::core::grammar

@@ -329,6 +329,7 @@ stack_id stack_store::within(stack_id s, std::uint32_t horizon) {
       e.min = std::min(e.min, horizon + 1);
     }
     cut_[key(x)] = intern(std::move(all));
+    bytes_ += 48;
   }
   return cut_[key(s)];
 }

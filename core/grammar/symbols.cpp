@@ -39,6 +39,7 @@ class part_facts {
  private:
   void look(part_id p) {
     const auto& x = rules_.at(p);
+    rules_.burn(1 + x.parts.size() / 16);
     bool can = false, can_be_empty = false;
     const auto all = [&](const std::vector<bool>& fact) {
       return std::all_of(x.parts.begin(), x.parts.end(), [&](part_id y) { return fact[y]; });
@@ -165,6 +166,7 @@ class symbol_maker {
     ids.insert(ids.end(), ending_.begin(), ending_.end());
     std::sort(ids.begin(), ids.end());
     std::vector<token_id> out;
+    rules_.burn(trie_.vocab_size() / 16);
     for (std::uint32_t id = 0; id < trie_.vocab_size(); ++id) {
       const auto i = static_cast<token_id>(id);
       const bool exists = !trie_.words().token_bytes(i).empty();
@@ -199,6 +201,7 @@ class symbol_maker {
   }
 
   dot_id make_dot(symbol_id what, std::uint32_t min, std::uint32_t max, dot_id next) {
+    rules_.burn();
     const auto key = std::tuple(what, min, max, next);
     const auto [at, is_new] = known_dots_.try_emplace(key, static_cast<dot_id>(out_.dots.size()));
     if (is_new) out_.dots.push_back({what, min, max, next});

@@ -46,7 +46,7 @@ struct symbol_table {
 
 // `ending`: tokens that end a text; no negated set of tokens has them.
 // Errors: invalid_param: nothing satisfies the root (the message says which place is to blame), a token that
-// the vocabulary does not have, or too many parts.
+// the vocabulary does not have, or too many parts. Burns the fuel of the rules.
 result<symbol_table> make_symbols(const rules&, const token_trie&, const std::vector<token_id>& ending);
 
 }  // namespace weir::core::grammar

@@ -101,7 +101,7 @@ token_trie::token_trie(std::shared_ptr<const tokenizer> t) : tokenizer_(std::mov
   find_alphabet();
 }
 
-code_points token_trie::plain() { return code_points(0x20, 0x10FFFF).without(code_points::of(U"\"\\")); }
+code_points token_trie::plain() { return code_points(0x20, 0x10FFFF).without(code_points::of(U"\"\\\x7F")); }
 
 void token_trie::part_plain(std::span<const std::pair<std::string_view, token_id>> texts) {
   std::vector<std::pair<std::string_view, token_id>> others;
@@ -112,7 +112,8 @@ void token_trie::part_plain(std::span<const std::pair<std::string_view, token_id
     for (auto rest = text; is_plain && !rest.empty(); ++characters) {
       const auto step = next_utf8(rest);
       const auto first = static_cast<unsigned char>(rest[0]);
-      is_plain = step.what == utf8_step::kind::whole && first >= 0x20 && first != '"' && first != '\\';
+      is_plain = step.what == utf8_step::kind::whole && first >= 0x20 && first != '"' && first != '\\' &&
+                 first != 0x7F;
       rest.remove_prefix(step.size);
     }
     if (!is_plain) {

@@ -35,6 +35,7 @@ void intersect_values(constraints& into, const constraints& more, const json_tre
 }  // namespace
 
 void intersect(constraints& into, const constraints& more, const json_tree& tree) {
+  tree.burn(1 + more.required.size() * into.required.size() / 16);
   into.types &= more.types;
   intersect_low(into.low, more.low);
   intersect_high(into.high, more.high);

@@ -65,6 +65,7 @@ void schema_document::read_names() {
   resources_.emplace("", json_tree::root);
   for (json_node_id id = 0; id < tree_.size(); ++id) {
     const json_node& n = tree_[id];
+    tree_.burn();
     if (id != json_tree::root) {
       const json_node& parent = tree_[n.parent];
       base_of_[id] = base_of_[n.parent];

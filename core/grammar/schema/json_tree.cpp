@@ -25,7 +25,7 @@ class json_tree_reader {
   static constexpr std::size_t max_key_size = SIZE_MAX;
   static constexpr std::size_t max_string_size = SIZE_MAX;
 
-  explicit json_tree_reader(std::size_t most_values) : left_(most_values) {}
+  json_tree_reader(std::size_t most_values, fuel* budget) : left_(most_values) { tree_.budget_ = budget; }
 
   json_tree take() { return std::move(tree_); }
   std::optional<error> why;
@@ -86,6 +86,7 @@ class json_tree_reader {
   bool add(json_kind kind, json::error_code& ec) {
     if (left_ == 0) return refuse(make_error(errc::invalid_param, "the JSON has too many values"), ec);
     --left_;
+    tree_.burn();
     const auto id = static_cast<json_node_id>(tree_.nodes_.size());
     json_node& n = tree_.nodes_.emplace_back();
     n.kind = kind;
@@ -123,6 +124,7 @@ class json_tree_reader {
 
 std::optional<json_node_id> json_tree::member(json_node_id id, std::string_view name) const {
   const json_node& n = nodes_[id];
+  burn(n.names.size() / 16);
   for (std::size_t i = 0; i < n.names.size(); ++i)
     if (n.names[i] == name) return n.items[i];
   return std::nullopt;
@@ -196,6 +198,7 @@ bool json_tree::equal(json_node_id first, json_node_id second) const {
   while (!left.empty()) {
     const auto [a, b] = left.back();
     left.pop_back();
+    burn();
     const json_node &x = nodes_[a], &y = nodes_[b];
     if (x.kind != y.kind || x.items.size() != y.items.size()) return false;
     switch (x.kind) {
@@ -228,13 +231,13 @@ bool json_tree::equal(json_node_id first, json_node_id second) const {
   return true;
 }
 
-result<json_tree> read_json_tree(std::string_view text, const json_tree_bounds& most) {
+result<json_tree> read_json_tree(std::string_view text, const json_tree_bounds& most, fuel* budget) {
   if (text.size() > most.bytes)
     return make_error(errc::invalid_param, "the JSON has {} bytes; at most {} are read", text.size(),
                       most.bytes);
   json::parse_options options;
   options.max_depth = most.depth;
-  json::basic_parser<json_tree_reader> parser(options, most.values);
+  json::basic_parser<json_tree_reader> parser(options, most.values, budget);
   json::error_code ec;
   const std::size_t read = parser.write_some(false, text.data(), text.size(), ec);
   if (parser.handler().why) return *parser.handler().why;

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "core/error.h"
+#include "core/grammar/fuel.h"
 
 namespace weir::core::grammar {
 
@@ -54,13 +55,20 @@ class json_tree {
   // Whether two values are equal as JSON Schema compares them: numbers by value, members in any order.
   bool equal(json_node_id a, json_node_id b) const;
 
+  // Work of those who read the tree, and of its own searches; throws out_of_fuel.
+  void burn(std::uint64_t units = 1) const {
+    if (budget_) budget_->burn(units);
+  }
+
  private:
   friend class json_tree_reader;
   std::vector<json_node> nodes_;
+  fuel* budget_ = nullptr;
 };
 
 // Parses a whole text. Error: invalid_param without `param`; a name that one object has twice is an error
-// that names it.
-result<json_tree> read_json_tree(std::string_view text, const json_tree_bounds& most = {});
+// that names it. Reading burns `budget`, and so does whoever uses the tree: it has to live as long.
+result<json_tree> read_json_tree(std::string_view text, const json_tree_bounds& most = {},
+                                 fuel* budget = nullptr);
 
 }  // namespace weir::core::grammar

@@ -32,6 +32,7 @@ void schema_keywords::warn(json_node_id where, const std::string& message) {
 
 std::vector<alternatives> schema_keywords::say(const literal& l) {
   const json_node& n = tree_[l.schema];
+  tree_.burn(1 + n.items.size());
   if (n.kind == json_kind::boolean) {
     if (n.truth != l.negated) return {};
     return {alternatives()};  // none of no alternatives holds
@@ -297,6 +298,7 @@ alternatives schema_keywords::exactly_one(json_node_id list) {
   alternatives out;
   for (json_node_id s : schemas) {
     alternative one{{}, {{s, false}}};
+    tree_.burn(schemas.size());
     for (json_node_id other : schemas)
       if (other != s && !disjoint(s, other)) one.also.push_back({other, true});
     out.push_back(std::move(one));
@@ -341,6 +343,7 @@ bool schema_keywords::disjoint(json_node_id a, json_node_id b) {
   if (!required_a || !required_b) return false;
   const auto names = get_names(*required_b);
   for (const std::string& n : get_names(*required_a)) {
+    tree_.burn(names.size() / 16);
     if (std::ranges::find(names, n) == names.end()) continue;
     const auto of = [&](json_node_id s) {
       const auto properties = document_.keyword(s, "properties");

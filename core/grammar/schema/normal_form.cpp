@@ -57,6 +57,7 @@ bool normal_form::expand(const goal& g, bool without_opposites, std::vector<cons
     while (possible && !now.todo.empty()) {
       const literal l = now.todo.back();
       now.todo.pop_back();
+      tree_.burn();
       if (now.taken.contains(!l)) possible = false;
       if ((l.negated && without_opposites) || !now.taken.insert(l).second) continue;
       const std::vector<alternatives> said = keywords_.say(l);

@@ -44,6 +44,7 @@ bool schema_validator::satisfies(json_node_id value, const literal& l) {
   if (left_ == 0 || depth_ >= most_depth)
     refuse_schema(tree_.pointer(value), "checking this value against the schema takes too many steps");
   --left_;
+  tree_.burn();
   ++depth_;
   bool all = true;
   for (const alternatives& some : keywords_.say(l)) {

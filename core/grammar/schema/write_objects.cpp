@@ -101,6 +101,7 @@ bool schema_writer::plan_known(const constraints& c, object_plan& plan) {
     const std::string text = spelled(name, spelling::json_string);
     bool possible = !c.absent.contains(name) && texts_.contains(allowed, text);
     for (const auto& rule : c.members) {
+      tree_.burn(1 + rule->declared.size() / 16 + rule->patterns.size());
       bool named = false;
       for (const auto& [n, what] : rule->declared)
         if (n == name) named = true, m.value.push_back(what);

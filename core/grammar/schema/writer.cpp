@@ -24,6 +24,7 @@ void schema_writer::write() {
   while (!waiting_.empty()) {
     const auto [rule, g] = std::move(waiting_.back());
     waiting_.pop_back();
+    tree_.burn();
     write_rule(rule, g);
     if (const std::string failure = rules_.failure(); !failure.empty())
       refuse_schema(tree_.pointer(blamed(g)), "the schema is too large: {}", failure);

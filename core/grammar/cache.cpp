@@ -1,0 +1,128 @@
+#define XXH_INLINE_ALL
+#include "core/grammar/cache.h"
+
+#include <xxhash.h>
+
+#include <random>
+#include <string>
+
+namespace weir::core::grammar {
+namespace {
+
+constexpr std::size_t entry_bytes = 256;  // of the map and the list
+
+std::uint64_t process_seed() {
+  static const std::uint64_t seed = [] {
+    std::random_device random;
+    return std::uint64_t{random()} << 32 | random();
+  }();
+  return seed;
+}
+
+std::size_t bytes_of(const constraint_cache::answer& a) {
+  if (!a) return entry_bytes + a.error().message.size() + a.error().param.size();
+  std::size_t out = entry_bytes + a->over->bytes();
+  for (const auto& w : a->warnings) out += sizeof w + w.where.size() + w.message.size();
+  return out;
+}
+
+bool is_refusal(const error& e) { return e.code == errc::invalid_param || e.code == errc::not_supported; }
+
+}  // namespace
+
+cache_key key_of(const constraint_text& c, std::string_view vocabulary) {
+  std::string all;
+  const auto add = [&](std::string_view text) {
+    const auto size = static_cast<std::uint64_t>(text.size());
+    all.append(reinterpret_cast<const char*>(&size), sizeof size).append(text);
+  };
+  all += static_cast<char>(c.what);
+  all += static_cast<char>(c.space);
+  all += c.strict ? '1' : '0';
+  add(vocabulary);
+  add(c.syntax);
+  add(c.text);
+  for (const auto& choice : c.choices) add(choice);
+  const auto h = XXH3_128bits_withSeed(all.data(), all.size(), process_seed());
+  return {h.low64, h.high64};
+}
+
+constraint_cache::claim constraint_cache::ask(const cache_key& key, time_point now, waiter told) {
+  std::optional<ready> hit;
+  {
+    const std::lock_guard lock(mutex_);
+    auto at = known_.find(key);
+    if (at != known_.end() && !at->second->what && at->second->until <= now) {
+      drop(at->second);
+      at = known_.end();
+    }
+    if (at == known_.end()) {
+      const auto [waiting, first] = pending_.try_emplace(key);
+      if (!first) waiting->second.push_back(std::move(told));
+      return {std::nullopt, first};
+    }
+    entries_.splice(entries_.begin(), entries_, at->second);
+    if (!at->second->what) return {at->second->what, false};
+    hit = *at->second->what;
+  }
+  if (hit->over->bytes() > options_.max_bytes_of_one) hit->over = hit->over->fresh();
+  measure(key, *hit);
+  return {answer(std::move(*hit)), false};
+}
+
+// Puts what has grown, or was replaced, into its entry.
+void constraint_cache::measure(const cache_key& key, const ready& now_known) {
+  const answer what(now_known);
+  const auto bytes = bytes_of(what);
+  const std::lock_guard lock(mutex_);
+  const auto at = known_.find(key);
+  if (at == known_.end()) return;
+  bytes_ += bytes - at->second->bytes;
+  at->second->bytes = bytes;
+  at->second->what = what;
+  shrink();
+}
+
+void constraint_cache::settle(const cache_key& key, const answer& what, time_point now) {
+  std::vector<waiter> waiting;
+  {
+    const std::lock_guard lock(mutex_);
+    if (const auto at = pending_.find(key); at != pending_.end()) {
+      waiting = std::move(at->second);
+      pending_.erase(at);
+    }
+    if (what || is_refusal(what.error())) keep(key, what, now);
+  }
+  for (const auto& told : waiting)
+    if (told) told(what);
+}
+
+void constraint_cache::keep(const cache_key& key, const answer& what, time_point now) {
+  if (const auto old = known_.find(key); old != known_.end()) drop(old->second);
+  entries_.push_front({key, what, bytes_of(what), now + options_.refusals});
+  known_[key] = entries_.begin();
+  bytes_ += entries_.front().bytes;
+  shrink();
+}
+
+void constraint_cache::drop(place at) {
+  bytes_ -= at->bytes;
+  known_.erase(at->key);
+  entries_.erase(at);
+}
+
+void constraint_cache::shrink() {
+  while (bytes_ > options_.max_bytes && !entries_.empty()) drop(std::prev(entries_.end()));
+}
+
+std::size_t constraint_cache::bytes() const {
+  const std::lock_guard lock(mutex_);
+  return bytes_;
+}
+
+std::size_t constraint_cache::size() const {
+  const std::lock_guard lock(mutex_);
+  return entries_.size();
+}
+
+}  // namespace weir::core::grammar

@@ -1,0 +1,99 @@
+// cache.h — constraints that were compiled before, for all jobs of a process.
+//
+// Who asks first for a constraint compiles it, and settles it for those who asked meanwhile. Nothing here
+// compiles, waits, or starts a thread.
+//
+// Invariants:
+// 1. Of askers with one key, one is told to compile until it has settled.
+// 2. Entries hold at most `max_bytes`, as they were measured when they were asked for; what was asked for
+//    least recently goes first. Who has a constraint keeps it.
+// 3. Refusals are kept for `refusals`. An error that says nothing of the constraint (a deadline, a cancel) is
+//    never kept.
+//
+// Thread safety: any thread; a mutex guards the map. Waiters are called without it.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "core/clock.h"
+#include "core/grammar/compile.h"
+#include "core/grammar/constraint.h"
+
+namespace weir::core::grammar {
+
+// Names a constraint as it was sent, its options, and a vocabulary. 128 bits of a hash with a key that each
+// process draws, so that nobody can make two constraints collide.
+struct cache_key {
+  std::uint64_t low = 0, high = 0;
+  friend bool operator==(const cache_key&, const cache_key&) = default;
+};
+// `vocabulary`: what tells vocabularies, and their ending tokens, apart.
+cache_key key_of(const constraint_text&, std::string_view vocabulary);
+
+class constraint_cache {
+ public:
+  struct options {
+    std::size_t max_bytes = std::size_t{256} << 20;
+    std::size_t max_bytes_of_one = std::size_t{16} << 20;  // beyond, a fresh one takes its place
+    duration refusals = std::chrono::seconds(60);
+  };
+  struct ready {
+    std::shared_ptr<constraint> over;
+    std::vector<warning> warnings;
+  };
+  using answer = result<ready>;
+  using waiter = std::function<void(const answer&)>;
+
+  explicit constraint_cache(const options& how) : options_(how) {}
+  constraint_cache() : constraint_cache(options{}) {}
+
+  struct claim {
+    std::optional<answer> known;
+    bool compile = false;  // the asker compiles, and calls settle() once, whatever happens
+  };
+  // Neither known nor `compile`: another one compiles, and its settle() calls `told`, in its thread. Who is
+  // told an error with errc::overloaded or errc::unavailable may ask again: it was that one's deadline, or
+  // that one's client went away.
+  claim ask(const cache_key&, time_point now, waiter told);
+  // REQUIRES: ask() told this caller to compile.
+  void settle(const cache_key&, const answer&, time_point now);
+
+  std::size_t bytes() const;
+  std::size_t size() const;  // entries, refusals too
+
+ private:
+  struct entry {
+    cache_key key;
+    answer what;
+    std::size_t bytes = 0;
+    time_point until{};  // refusals
+  };
+  struct hash_key {
+    std::size_t operator()(const cache_key& k) const noexcept { return k.low; }
+  };
+  using place = std::list<entry>::iterator;
+
+  void measure(const cache_key&, const ready&);
+  void keep(const cache_key&, const answer&, time_point now);  // under mutex_, as the rest
+  void drop(place);
+  void shrink();
+
+  const options options_;
+  mutable std::mutex mutex_;
+  std::list<entry> entries_;  // what was asked for last stands first
+  std::unordered_map<cache_key, place, hash_key> known_;
+  std::unordered_map<cache_key, std::vector<waiter>, hash_key> pending_;
+  std::size_t bytes_ = 0;
+};
+
+}  // namespace weir::core::grammar
