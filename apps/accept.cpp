@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "apps/commands.h"
+#include "apps/constraint_options.h"
 #include "apps/engine_options.h"
 #include "core/grammar/accept.h"
 #include "core/text/tokenizer.h"
@@ -16,58 +17,16 @@ namespace {
 using core::grammar::accept_line;
 using core::grammar::accept_subject;
 using core::grammar::acceptor;
-using core::grammar::constraint_text;
 
 struct accept_options {
-  std::string model, schema, regex, grammar, syntax, batch, text, space = "bounded";
-  std::vector<std::string> choices;
-  bool given_regex = false, given_text = false;
-  bool mask = false, strict = false;
+  std::string model, batch, text;
+  constraint_options constraint;
+  bool given_text = false, mask = false;
 };
 
 int fail(const std::string& message) {
   std::cerr << message << '\n';
   return exit_code::bad_usage;
-}
-
-core::result<std::string> file_text(const std::string& option, const std::string& file) {
-  std::ifstream in(file, std::ios::binary);
-  if (!in) return core::bad_param(option, "{} {}: cannot be read", option, file);
-  return std::string(std::istreambuf_iterator<char>(in), {});
-}
-
-// The constraint that the options name, and the field by whose name messages call it.
-struct named_constraint {
-  constraint_text what;
-  std::string field;
-};
-core::result<std::optional<named_constraint>> constraint_of(const accept_options& o) {
-  const int given = !o.schema.empty() + o.given_regex + !o.grammar.empty() + !o.choices.empty();
-  if (given > 1)
-    return core::bad_param("", "only one of --schema, --regex, --grammar and --choice may be given");
-  if (given == 0) return std::optional<named_constraint>();
-  named_constraint out;
-  const auto space = core::grammar::parse_json_space(o.space);
-  if (!space) return core::bad_param("--whitespace", "--whitespace: {}", space.error().message);
-  out.what.space = *space;
-  out.what.strict = o.strict;
-  out.what.syntax = o.syntax;
-  using kind = constraint_text::kind;
-  if (o.given_regex) {
-    out.what.what = kind::regex, out.what.text = o.regex, out.field = "regex";
-    return std::optional(std::move(out));
-  }
-  if (!o.choices.empty()) {
-    out.what.what = kind::choice, out.what.choices = o.choices, out.field = "choice";
-    return std::optional(std::move(out));
-  }
-  const bool schema = !o.schema.empty();
-  auto text = file_text(schema ? "--schema" : "--grammar", schema ? o.schema : o.grammar);
-  if (!text) return text.error();
-  out.what.what = schema ? kind::json_schema : kind::grammar;
-  out.what.text = std::move(*text);
-  out.field = schema ? "schema" : "grammar";
-  return std::optional(std::move(out));
 }
 
 // Judges a line by its own constraint, else by `shared`, which may be missing.
@@ -104,7 +63,7 @@ int run_batch(acceptor& a, const acceptor::prepared* shared, const accept_option
 }
 
 int run(const accept_options& o) {
-  const auto named = constraint_of(o);
+  const auto named = constraint_of(o.constraint);
   if (!named) return fail(named.error().message);
   if (!*named && o.batch.empty())
     return fail("one of --schema, --regex, --grammar, --choice and --batch must be given");
@@ -134,22 +93,13 @@ command add_accept(CLI::App& app) {
   app.add_option("--model", o->model, "a directory with tokenizer.json; none: the bundled rill")
       ->type_name("DIR");
   auto* text = app.add_option("text", o->text, "what to judge; standard input where it is missing");
-  app.add_option("--schema", o->schema, "a file with a JSON Schema that the text follows")->type_name("F");
-  auto* regex = app.add_option("--regex", o->regex, "a regular expression that the whole text matches");
-  app.add_option("--grammar", o->grammar, "a file with a grammar that the text follows")->type_name("F");
-  app.add_option("--grammar-syntax", o->syntax, "gbnf or lark; none: GBNF where a line has ::=, else Lark");
-  app.add_option("--choice", o->choices, "the text is one of these; a text to judge stands before the option")
-      ->type_name("S...");
-  app.add_option("--whitespace", o->space, "between the tokens of JSON: bounded, compact or any")
-      ->capture_default_str();
-  app.add_flag("--strict", o->strict, "refuse a schema of which something cannot be enforced");
+  add_constraint(app, o->constraint);
   app.add_option("--batch", o->batch,
                  "lines {\"text\"|\"ids\":…} in, with or without a constraint; a verdict each out")
       ->type_name("F.jsonl");
   app.add_flag("--mask", o->mask, "with the ids of the tokens that may come next");
-  return [o, text, regex] {
+  return [o, text] {
     o->given_text = text->count() > 0;
-    o->given_regex = regex->count() > 0;
     return run(*o);
   };
 }

@@ -7,6 +7,7 @@
 
 #include "apps/answer.h"
 #include "apps/commands.h"
+#include "apps/constraint_options.h"
 #include "apps/generate_batch.h"
 #include "apps/local_service.h"
 #include "apps/options.h"
@@ -18,6 +19,7 @@ namespace {
 struct generate_options {
   core::engine_settings engine;
   actors::request request;
+  constraint_options constraint;
   std::string prompt, prompt_file, batch;
   std::vector<core::token_id> prompt_ids;
   std::optional<std::string> message, system;
@@ -105,8 +107,20 @@ core::result<> take_prompt(generate_options& o) {
   return {};
 }
 
+core::result<> take_constraint(generate_options& o) {
+  auto named = constraint_of(o.constraint);
+  if (!named) return named.error();
+  if (!*named) return {};
+  if (!o.batch.empty()) return core::bad_param("batch", "the lines of --batch have constraints of their own");
+  o.request.constraint = std::move((*named)->what);
+  o.request.constraint_param = std::move((*named)->field);
+  return {};
+}
+
 int run(generate_options& o) {
-  if (auto ok = take_prompt(o); !ok) {
+  auto ok = take_prompt(o);
+  if (ok) ok = take_constraint(o);
+  if (!ok) {
     std::cerr << ok.error().message << '\n';
     return exit_code::bad_usage;
   }
@@ -139,6 +153,7 @@ command add_generate(CLI::App& app) {
   app.add_flag("--json", o->json, "one JSON object instead of text");
   app.add_option("--max-tokens", r.max_tokens, "longest answer")->type_name("tokens");
   add_sampling(app, r.sampling);
+  add_constraint(app, o->constraint);
   app.add_option("--stop", r.stop, "a string that ends the answer; repeatable")->allow_extra_args(false);
   app.add_flag("--ignore-eos", r.ignore_eos, "go on past the model's own ending token");
   name_variables(app);

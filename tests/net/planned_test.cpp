@@ -146,7 +146,6 @@ TEST_CASE("planned: refusals of response.create say what they always said") {
       {"n", "0", "n must be at least 1, not 0"},
       {"best_of", "-3", "best_of must be at least 1, not -3"},
       {"prompt_logprobs", "0", "prompt_logprobs is not supported yet"},
-      {"response_format", R"({"type":"json_object"})", "response_format is not supported yet"},
       {"xtc_probability", "0.5", "xtc_probability is not supported yet"},
   };
   for (const auto& r : rows) {

@@ -130,7 +130,6 @@ TEST_CASE("weir.v1: what is not there yet is refused by name, and its default is
   } rows[] = {
       {"prompt_logprobs", "5", "null"},
       {"n", "2", "1"},
-      {"response_format", "{\"type\":\"json_object\"}", "{\"type\":\"text\"}"},
       {"typical_p", "0.9", "1.0"},
       {"xtc_probability", "0.5", "0"},
   };

@@ -1,0 +1,89 @@
+// Constraints of requests: compiled once, bounded in time, given up when nobody waits, named in errors.
+#include "actors/constraint_store.h"
+
+#include <catch2/catch.hpp>
+#include <string>
+
+#include "core/text/tokenizer.h"
+
+using namespace weir;
+using namespace weir::actors;
+using core::grammar::constraint_text;
+using kind = constraint_text::kind;
+
+namespace {
+
+// A clock that every look moves on.
+class running_clock final : public core::clock {
+ public:
+  explicit running_clock(core::duration step) : step_(step) {}
+  core::time_point now() const noexcept override { return at_ += step_; }
+
+ private:
+  const core::duration step_;
+  mutable core::time_point at_{};
+};
+
+constraint_store store_with(core::duration step, core::duration most) {
+  return {core::make_sim_tokenizer(), {}, std::make_shared<running_clock>(step), most,
+          std::make_shared<core::grammar::constraint_cache>()};
+}
+
+// Takes the compiler a while.
+constraint_text large() {
+  constraint_text c{.what = kind::choice};
+  for (int i = 0; i < 5000; ++i) c.choices.push_back(std::to_string(i * 7919));
+  return c;
+}
+
+}  // namespace
+
+TEST_CASE("constraint store: an equal constraint is compiled once, another one apart") {
+  auto store = store_with({}, {});
+  const constraint_text one{.what = kind::regex, .text = "a+"}, other{.what = kind::regex, .text = "b+"};
+  const auto first = store.get(one, "regex", nullptr), again = store.get(one, "regex", nullptr);
+  REQUIRE(first.has_value());
+  CHECK(first->rules == again->rules);
+  CHECK(store.get(other, "regex", nullptr)->rules != first->rules);
+}
+
+TEST_CASE("constraint store: an error names the client's field and the place") {
+  auto store = store_with({}, {});
+  for (int i = 0; i < 2; ++i) {  // the second answer is remembered
+    const auto bad = store.get(
+        {.what = kind::json_schema, .text = R"({"properties":{"a":{"type":"strange"}}})"}, "json_schema", nullptr);
+    REQUIRE_FALSE(bad.has_value());
+    CHECK(bad.error().param.starts_with("json_schema/properties/a"));
+  }
+}
+
+TEST_CASE("constraint store: what is not enforced comes back as warnings, each time") {
+  auto store = store_with({}, {});
+  for (int i = 0; i < 2; ++i) {
+    const auto relaxed =
+        store.get({.what = kind::json_schema, .text = R"({"type":"string","format":"unheard-of"})"}, "s", nullptr);
+    REQUIRE(relaxed.has_value());
+    REQUIRE(relaxed->warnings);
+    CHECK(relaxed->warnings->front().where == "/format");
+  }
+}
+
+TEST_CASE("constraint store: compiling ends when its time is over, and is tried again") {
+  auto slow = store_with(std::chrono::seconds(1), std::chrono::seconds(3));
+  for (int i = 0; i < 2; ++i) {
+    const auto late = slow.get(large(), "choice", nullptr);
+    REQUIRE_FALSE(late.has_value());
+    CHECK(late.error().code == core::errc::overloaded);
+  }
+  auto quick = store_with({}, std::chrono::seconds(3));
+  CHECK(quick.get(large(), "choice", nullptr).has_value());
+}
+
+TEST_CASE("constraint store: compiling ends when nobody waits for it") {
+  auto store = store_with({}, {});
+  std::atomic<bool> gone{true};
+  const auto nobody = store.get(large(), "choice", &gone);
+  REQUIRE_FALSE(nobody.has_value());
+  CHECK(nobody.error().code == core::errc::unavailable);
+  CHECK(store.get(large(), "choice", nullptr).has_value());
+}
