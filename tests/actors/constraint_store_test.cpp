@@ -4,7 +4,7 @@
 #include <catch2/catch.hpp>
 #include <string>
 
-#include "core/text/tokenizer.h"
+#include "tests/support/toy_tokenizer.h"
 
 using namespace weir;
 using namespace weir::actors;
@@ -12,6 +12,13 @@ using core::grammar::constraint_text;
 using kind = constraint_text::kind;
 
 namespace {
+
+// A token for each printable character, and a few longer ones.
+std::shared_ptr<const core::tokenizer> ascii() {
+  std::vector<std::string> pieces{"12", "\":", "abc"};
+  for (char c = ' '; c <= '~'; ++c) pieces.emplace_back(1, c);
+  return std::make_shared<test::toy_tokenizer>(std::move(pieces));
+}
 
 // A clock that every look moves on.
 class running_clock final : public core::clock {
@@ -25,7 +32,7 @@ class running_clock final : public core::clock {
 };
 
 constraint_store store_with(core::duration step, core::duration most) {
-  return {core::make_sim_tokenizer(), {}, std::make_shared<running_clock>(step), most,
+  return {ascii(), {}, std::make_shared<running_clock>(step), most,
           std::make_shared<core::grammar::constraint_cache>()};
 }
 
@@ -51,7 +58,7 @@ TEST_CASE("constraint store: an error names the client's field and the place") {
   auto store = store_with({}, {});
   for (int i = 0; i < 2; ++i) {  // the second answer is remembered
     const auto bad = store.get(
-        {.what = kind::json_schema, .text = R"({"properties":{"a":{"type":"strange"}}})"}, "json_schema", nullptr);
+        {.what = kind::json_schema, .text = R"({"properties":{"a":{"$ref":"#/nowhere"}}})"}, "json_schema", nullptr);
     REQUIRE_FALSE(bad.has_value());
     CHECK(bad.error().param.starts_with("json_schema/properties/a"));
   }
