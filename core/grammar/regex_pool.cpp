@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <random>
 #include <type_traits>
-#include <unordered_set>
 
 #include "core/grammar/regex_tables.h"
 
@@ -30,10 +29,10 @@ bool before(const regex_print& x, const regex_print& y) {
   return x.high != y.high ? x.high < y.high : x.low < y.low;
 }
 
-// The bytes whose hash is a term's print.
+// The bytes whose hash is a term's print. Most terms have few.
 class print_text {
  public:
-  explicit print_text(char kind) { text_ += kind; }
+  explicit print_text(char kind) { few_[size_++] = kind; }
   print_text& add(const regex_print& p) { return add(&p, sizeof p); }
   print_text& add(std::uint32_t n) { return add(&n, sizeof n); }
   print_text& add(const byte_set& set) {
@@ -41,14 +40,23 @@ class print_text {
     add(&set, sizeof set);
     return *this;
   }
-  regex_print done() const { return print_of(text_); }
+  regex_print done() const { return print_of(many_.empty() ? std::string_view(few_.data(), size_) : many_); }
 
  private:
   print_text& add(const void* data, std::size_t size) {
-    text_.append(static_cast<const char*>(data), size);
+    const auto* bytes = static_cast<const char*>(data);
+    if (many_.empty() && size_ + size <= few_.size()) {
+      std::copy(bytes, bytes + size, few_.data() + size_);
+      size_ += size;
+      return *this;
+    }
+    if (many_.empty()) many_.assign(few_.data(), size_);
+    many_.append(bytes, size);
     return *this;
   }
-  std::string text_;
+  std::array<char, 128> few_;
+  std::size_t size_ = 0;
+  std::string many_;
 };
 
 }  // namespace
@@ -87,16 +95,16 @@ regex_pool::~regex_pool() = default;
 
 regex_id regex_pool::intern(node&& n) {
   if (budget_) budget_->burn(1 + n.members.size() / 16);
-  const auto [at, is_new] = tables_->by_print.try_emplace(n.print, nodes_.size());
-  if (!is_new) return at->second;
+  const auto known = tables_->by_print.find(n.print.low, [&](regex_id r) { return nodes_[r].print == n.print; });
+  if (known != id_table::none) return known;
   if (nodes_.size() >= max_nodes_ || n.depth > max_depth) {
     if (failure_.empty())
       failure_ = n.depth > max_depth ? fmt::format("regular expressions nested deeper than {}", max_depth)
                                      : fmt::format("more than {} parts of regular expressions", max_nodes_);
     exhausted_.store(true, std::memory_order_relaxed);
-    tables_->by_print.erase(at);
     return nothing;
   }
+  tables_->by_print.add(n.print.low, nodes_.size());
   count(sizeof(node) + sizeof(regex_id) * n.members.size() + 48);
   return nodes_.push(std::move(n));
 }
@@ -106,8 +114,8 @@ regex_id regex_pool::bytes_of(const byte_set& set) {
   node n;
   n.what = kind::bytes;
   n.print = print_text(static_cast<char>(kind::bytes)).add(set).done();
-  const auto found = tables_->by_print.find(n.print);
-  if (found != tables_->by_print.end()) return found->second;
+  const auto known = tables_->by_print.find(n.print.low, [&](regex_id r) { return nodes_[r].print == n.print; });
+  if (known != id_table::none) return known;
   n.a = sets_.push(set);
   return intern(std::move(n));
 }
@@ -255,51 +263,6 @@ regex_id regex_pool::repeat_of(regex_id r, std::uint32_t min, std::uint32_t max)
   n.depth = static_cast<std::uint16_t>(x.depth + 1);
   n.print = print_text(static_cast<char>(kind::repeat)).add(x.print).add(min).add(max).done();
   return intern(std::move(n));
-}
-
-// Parts of a term have smaller ids than it has.
-std::vector<regex_id> regex_pool::reached_from(std::span<const regex_id> terms) const {
-  std::vector<regex_id> open(terms.begin(), terms.end()), out;
-  std::unordered_set<regex_id> seen(terms.begin(), terms.end());
-  while (!open.empty()) {
-    const auto r = open.back();
-    open.pop_back();
-    out.push_back(r);
-    const auto add = [&](regex_id part) {
-      if (seen.insert(part).second) open.push_back(part);
-    };
-    const auto& n = nodes_[r];
-    for (const auto m : n.members) add(m);
-    if (n.what == kind::concat || n.what == kind::complement || n.what == kind::repeat) add(n.a);
-    if (n.what == kind::concat) add(n.b);
-  }
-  std::sort(out.begin(), out.end());
-  out.erase(std::unique(out.begin(), out.end()), out.end());
-  return out;
-}
-
-std::shared_ptr<regex_pool> regex_pool::copy(std::span<regex_id> terms) const {
-  auto out = std::make_shared<regex_pool>(max_nodes_);
-  std::vector<regex_id> wanted(terms.begin(), terms.end());
-  wanted.push_back(plain_characters_);
-  std::unordered_map<regex_id, regex_id> as;
-  for (const auto r : reached_from(wanted)) {
-    const auto& from = nodes_[r];
-    node n;
-    n.what = from.what;
-    n.nullable = from.nullable, n.plain = from.plain, n.counted = from.counted;
-    n.depth = from.depth;
-    n.min = from.min, n.max = from.max;
-    n.print = from.print;
-    for (const auto m : from.members) n.members.push_back(as.at(m));
-    if (n.what == kind::bytes) n.a = out->sets_.push(sets_[from.a]);
-    if (n.what == kind::concat || n.what == kind::complement || n.what == kind::repeat) n.a = as.at(from.a);
-    if (n.what == kind::concat) n.b = as.at(from.b);
-    as[r] = out->intern(std::move(n));
-  }
-  for (auto& r : terms) r = as.at(r);
-  out->plain_characters_ = as.at(plain_characters_);
-  return out;
 }
 
 // The operations of builders.

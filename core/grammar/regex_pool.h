@@ -127,6 +127,9 @@ class regex_pool {
     std::uint32_t max = 0;
   };
   character_loop loop_over(regex_id r, regex_id characters);
+  // Whether the term can go on, and is not over, after any string of these characters; false also where
+  // that is not found out soon. Safe in any thread.
+  bool open_to(regex_id r, regex_id characters);
   // Whether the term begins with «some language but not another»: any name but the declared ones. `base` is
   // the term without the exception, `taken` the exception. As long as a string of bytes begins no text of
   // `taken`, and no beginning of it is one, it may begin a text of the term exactly where it may begin one of
@@ -188,6 +191,8 @@ class regex_pool {
   regex_id slow_transition(regex_id, unsigned char b);
   const byte_classes& classes_of(regex_id);
   std::uint32_t partition_of(byte_classes);  // its index; equal ones have one
+  std::uint32_t partition_by(const std::vector<std::uint32_t>& sets);
+  std::vector<std::uint32_t> first_sets(regex_id) const;
   std::atomic<regex_id>* row_of(regex_id);
   bool search_life(regex_id);
   regex_id cut(regex_id, std::uint32_t horizon);

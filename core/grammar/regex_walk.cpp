@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cassert>
 #include <deque>
+#include <unordered_set>
 
 #include "core/grammar/regex_pool.h"
 #include "core/grammar/regex_tables.h"
@@ -117,22 +118,25 @@ regex_id regex_pool::slow_transition(regex_id r, unsigned char b) {
 
 namespace {
 
-// Splits the classes so that the set is a union of some.
-void refine(regex_pool::byte_classes& classes, const byte_set& set) {
-  std::array<int, 256> inside{};  // class: the new class of its bytes in the set; 0: none yet
-  std::array<bool, 256> outside{};
-  auto& all = classes.representative;
-  for (std::size_t b = 0; b < 256; ++b)
-    if (!set[b]) outside[classes.of[b]] = true;
-  for (std::size_t b = 0; b < 256; ++b) {
-    const auto c = classes.of[b];
-    if (!set[b] || !outside[c]) continue;
-    if (inside[c] == 0) {
-      inside[c] = static_cast<int>(all.size());
-      all.push_back(static_cast<std::uint8_t>(b));
+// The coarsest classes of bytes of which each set is a union.
+regex_pool::byte_classes classes_by(std::span<const byte_set* const> sets) {
+  std::vector<byte_set> parts(1);
+  parts[0].set();
+  for (const auto* set : sets) {
+    for (std::size_t i = 0, n = parts.size(); i < n; ++i) {
+      const auto inside = parts[i] & *set;
+      if (inside.none() || inside == parts[i]) continue;
+      parts[i] &= ~inside;
+      parts.push_back(inside);
     }
-    classes.of[b] = static_cast<std::uint8_t>(inside[c]);
   }
+  regex_pool::byte_classes out;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    out.representative.push_back(static_cast<std::uint8_t>(parts[i]._Find_first()));
+    for (auto b = parts[i]._Find_first(); b < 256; b = parts[i]._Find_next(b))
+      out.of[b] = static_cast<std::uint8_t>(i);
+  }
+  return out;
 }
 
 }  // namespace
@@ -141,10 +145,26 @@ void refine(regex_pool::byte_classes& classes, const byte_set& set) {
 const regex_pool::byte_classes& regex_pool::classes_of(regex_id r) {
   auto& n = nodes_[r];
   if (const auto known = n.partition.load(std::memory_order_relaxed)) return partitions_[known - 1];
-  if (budget_) budget_->burn(8);
+  if (budget_) budget_->burn(2);
+  auto x = r;  // a term that begins with the same sets
+  for (;;) {
+    const auto& t = nodes_[x];
+    const bool same = t.what == kind::repeat || t.what == kind::complement ||
+                      (t.what == kind::concat && !nodes_[t.a].nullable);
+    if (!same || t.partition.load(std::memory_order_relaxed) != 0) break;
+    x = t.a;
+  }
+  auto index = nodes_[x].partition.load(std::memory_order_relaxed);
+  if (index == 0) index = 1 + partition_by(first_sets(x));
+  nodes_[x].partition.store(index, std::memory_order_release);
+  n.partition.store(index, std::memory_order_release);
+  return partitions_[index - 1];
+}
+
+std::vector<std::uint32_t> regex_pool::first_sets(regex_id r) const {
   std::vector<std::uint32_t> sets;
   std::vector<regex_id> open{r};
-  std::unordered_map<regex_id, bool> seen;
+  std::unordered_set<regex_id> seen;
   while (!open.empty()) {
     const auto x = open.back();
     open.pop_back();
@@ -153,19 +173,25 @@ const regex_pool::byte_classes& regex_pool::classes_of(regex_id r) {
       sets.push_back(t.a);
       continue;
     }
-    if (!seen.try_emplace(x, true).second) continue;
+    if (!seen.insert(x).second) continue;
     open.insert(open.end(), t.members.begin(), t.members.end());
     if (t.what == kind::concat || t.what == kind::complement || t.what == kind::repeat) open.push_back(t.a);
     if (t.what == kind::concat && nodes_[t.a].nullable) open.push_back(t.b);
   }
   std::sort(sets.begin(), sets.end());
   sets.erase(std::unique(sets.begin(), sets.end()), sets.end());
-  byte_classes classes;
-  classes.representative.push_back(0);
-  for (const auto s : sets) refine(classes, sets_[s]);
-  const auto index = partition_of(std::move(classes));
-  n.partition.store(index + 1, std::memory_order_release);
-  return partitions_[index];
+  return sets;
+}
+
+std::uint32_t regex_pool::partition_by(const std::vector<std::uint32_t>& sets) {
+  if (budget_) budget_->burn(4 + sets.size());
+  const std::string name(reinterpret_cast<const char*>(sets.data()), sets.size() * sizeof sets[0]);
+  const auto [at, is_new] = tables_->by_sets.try_emplace(name, 0);
+  if (!is_new) return at->second;
+  std::vector<const byte_set*> all;
+  for (const auto s : sets) all.push_back(&sets_[s]);
+  const auto index = partition_of(classes_by(all));
+  return tables_->by_sets[name] = index;
 }
 
 // Classes are numbered by their first bytes, so that equal partitions have one form.
@@ -306,44 +332,6 @@ regex_pool::shortest_text regex_pool::shortest(regex_id r, std::size_t max_bytes
     if (came.size() > search_limit) return out;
     layer = std::move(next);
   }
-  return out;
-}
-
-// ---- loops over characters ----
-
-regex_pool::character_loop regex_pool::loop_over(regex_id r, regex_id characters) {
-  while (nodes_[r].what == kind::concat && nodes_[nodes_[r].a].what == kind::concat) r = nodes_[r].a;
-  const auto& n = nodes_[r];
-  if (n.what != kind::concat || nodes_[n.a].what != kind::repeat || nodes_[n.b].nullable) return {};
-  const auto body = nodes_[n.a].a, rest = n.b;
-  const character_loop found{true, nodes_[n.a].max};
-  const std::lock_guard lock(mutex_);
-  const auto [at, is_new] = tables_->loops.try_emplace(std::uint64_t{body} << 32 | rest, false);
-  if (is_new) {
-    const auto two = concat_of(characters, repeat_of(characters, 1, unbounded));
-    const bool each = !search_life(both_of({characters, complement_of(body)}));
-    const bool one_a_time = !search_life(both_of({body, two}));
-    const bool ends_it = !search_life(both_of({rest, concat_of(characters, anything)}));
-    at->second = each && one_a_time && ends_it && !exhausted();
-  }
-  return at->second ? found : character_loop{};
-}
-
-regex_pool::exception regex_pool::exception_of(regex_id r) {
-  std::vector<regex_id> behind;
-  for (; nodes_[r].what == kind::concat; r = nodes_[r].a) behind.push_back(nodes_[r].b);
-  if (nodes_[r].what != kind::both) return {};
-  std::vector<regex_id> kept, taken;
-  for (const auto m : nodes_[r].members) {
-    if (nodes_[m].what == kind::complement)
-      taken.push_back(nodes_[m].a);
-    else
-      kept.push_back(m);
-  }
-  if (taken.empty() || kept.empty()) return {};
-  const std::lock_guard lock(mutex_);
-  exception out{true, both_of(std::move(kept)), either_of(std::move(taken))};
-  for (; !behind.empty(); behind.pop_back()) out.base = concat_of(out.base, behind.back());
   return out;
 }
 

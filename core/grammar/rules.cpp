@@ -15,20 +15,18 @@ rules::rules(std::uint32_t max_parts)
 
 part_id rules::intern(part p) {
   burn(1 + p.parts.size() / 16);
-  std::string key;
-  const auto add = [&](std::uint32_t n) { key.append(reinterpret_cast<const char*>(&n), sizeof n); };
-  key += static_cast<char>(p.what);
-  add(p.ref), add(p.min), add(p.max);
-  for (const auto x : p.parts) add(x);
-  const auto known = known_.find(key);
-  if (known != known_.end()) return known->second;
+  auto hash = mixed(static_cast<std::uint64_t>(p.what), p.ref);
+  hash = mixed(hash, std::uint64_t{p.min} << 32 | p.max);
+  for (const auto x : p.parts) hash = mixed(hash, x);
+  const auto known = known_.find(hash, [&](part_id id) { return parts_[id] == p; });
+  if (known != id_table::none) return known;
   if (parts_.size() >= max_parts_) {
     too_many_ = true;
     return nothing;
   }
   const auto id = static_cast<part_id>(parts_.size());
   parts_.push_back(std::move(p));
-  known_.emplace(std::move(key), id);
+  known_.add(hash, id);
   return id;
 }
 

@@ -30,11 +30,11 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <variant>
 #include <vector>
 
 #include "core/error.h"
+#include "core/grammar/id_table.h"
 #include "core/grammar/regex_pool.h"
 #include "core/token.h"
 
@@ -104,6 +104,7 @@ class rules {
     std::uint32_t ref = 0;  // terminal: regex_id; tokens: index for token_set(); call: rule_id; repeat: part
     std::uint32_t min = 0, max = 0;  // repeat
     std::vector<part_id> parts;      // sequence, choice
+    friend bool operator==(const part&, const part&) = default;
   };
   struct token_set_names {
     std::vector<token_name> names;
@@ -133,7 +134,7 @@ class rules {
   std::vector<part> parts_;
   std::vector<rule> rules_;
   std::vector<token_set_names> token_sets_;
-  std::unordered_map<std::string, part_id> known_;  // by content
+  id_table known_;  // parts, by content
   std::map<token_set_names, std::uint32_t> known_sets_;
   part_id root_ = nothing;
   fuel* budget_ = nullptr;

@@ -1,9 +1,7 @@
 #include "core/grammar/symbols.h"
 
 #include <algorithm>
-#include <map>
 #include <optional>
-#include <tuple>
 #include <unordered_map>
 
 namespace weir::core::grammar {
@@ -19,24 +17,34 @@ class part_facts {
     const auto n = r.part_count();
     productive_.assign(n, false);
     nullable_.assign(n, false);
-    waiting_.resize(n);
-    for (part_id p = 0; p < n; ++p) {
-      const auto& x = r.at(p);
-      for (const auto y : x.parts) waiting_[y].push_back(p);
-      if (x.what == part_kind::repeat) waiting_[x.ref].push_back(p);
-      if (x.what == part_kind::call) waiting_[r.rule_at(x.ref).body].push_back(p);
-    }
+    list_waiting(n);
     for (part_id p = 0; p < n; ++p) look(p);
     while (!open_.empty()) {
       const auto p = open_.back();
       open_.pop_back();
-      for (const auto q : waiting_[p]) look(q);
+      for (auto i = first_[p]; i < first_[p + 1]; ++i) look(waiting_[i]);
     }
   }
   bool productive(part_id p) const { return productive_[p]; }
   bool nullable(part_id p) const { return nullable_[p]; }
 
  private:
+  template <class Visit>
+  void each_needed(part_id p, Visit visit) const {
+    const auto& x = rules_.at(p);
+    for (const auto y : x.parts) visit(y);
+    if (x.what == part_kind::repeat) visit(x.ref);
+    if (x.what == part_kind::call) visit(rules_.rule_at(x.ref).body);
+  }
+
+  void list_waiting(part_id n) {
+    first_.assign(n + 2, 0);
+    for (part_id p = 0; p < n; ++p) each_needed(p, [&](part_id y) { ++first_[y + 2]; });
+    for (part_id p = 2; p < n + 2; ++p) first_[p] += first_[p - 1];
+    waiting_.resize(first_[n + 1]);
+    for (part_id p = 0; p < n; ++p) each_needed(p, [&](part_id y) { waiting_[first_[y + 1]++] = p; });
+  }
+
   void look(part_id p) {
     const auto& x = rules_.at(p);
     rules_.burn(1 + x.parts.size() / 16);
@@ -85,7 +93,8 @@ class part_facts {
   const rules& rules_;
   const std::vector<regex_id>& languages_;
   std::vector<bool> productive_, nullable_;
-  std::vector<std::vector<part_id>> waiting_;
+  std::vector<std::uint32_t> first_;  // where the list of those that need a part begins
+  std::vector<part_id> waiting_;
   std::vector<part_id> open_;
 };
 
@@ -130,7 +139,7 @@ class symbol_maker {
     for (part_id p = 0; p < rules_.part_count(); ++p) {
       const auto& x = rules_.at(p);
       if (x.what != part_kind::terminal) continue;
-      const auto language = pool->both(x.ref, texts);
+      const auto language = texts == regex_pool::anything ? x.ref : pool->both(x.ref, texts);
       if (pool->live(language)) out[p] = language;
     }
     return out;
@@ -202,10 +211,16 @@ class symbol_maker {
 
   dot_id make_dot(symbol_id what, std::uint32_t min, std::uint32_t max, dot_id next) {
     rules_.burn();
-    const auto key = std::tuple(what, min, max, next);
-    const auto [at, is_new] = known_dots_.try_emplace(key, static_cast<dot_id>(out_.dots.size()));
-    if (is_new) out_.dots.push_back({what, min, max, next});
-    return at->second;
+    const auto hash = mixed(mixed(what, next), std::uint64_t{min} << 32 | max);
+    const auto known = known_dots_.find(hash, [&](dot_id d) {
+      const auto& x = out_.dots[d];
+      return x.what == what && x.min == min && x.max == max && x.next == next;
+    });
+    if (known != id_table::none) return known;
+    const auto made = static_cast<dot_id>(out_.dots.size());
+    out_.dots.push_back({what, min, max, next});
+    known_dots_.add(hash, made);
+    return made;
   }
 
   // REQUIRES: the part is productive. Sequences lie flat in rules, so there is no recursion on input: a
@@ -229,8 +244,9 @@ class symbol_maker {
 
   symbol_id symbol_of(part_id p) {
     const auto& x = rules_.at(p);
-    const auto [at, is_new] = known_.try_emplace(p, static_cast<symbol_id>(out_.symbols.size()));
-    if (!is_new) return at->second;
+    if (known_.empty()) known_.assign(rules_.part_count(), id_table::none);
+    if (known_[p] != id_table::none) return known_[p];
+    const auto made = known_[p] = static_cast<symbol_id>(out_.symbols.size());
     symbol s;
     s.nullable = facts_.nullable(p);
     if (x.what == part_kind::terminal) {
@@ -240,10 +256,10 @@ class symbol_maker {
       s.what = symbol::kind::tokens;
       s.set = token_sets_.at(x.ref);
     } else {
-      open_.emplace_back(at->second, x.what == part_kind::call ? rules_.rule_at(x.ref).body : p);
+      open_.emplace_back(made, x.what == part_kind::call ? rules_.rule_at(x.ref).body : p);
     }
     out_.symbols.push_back(std::move(s));
-    return at->second;
+    return made;
   }
 
   const rules& rules_;
@@ -253,8 +269,8 @@ class symbol_maker {
   part_facts facts_;
   symbol_table out_;
   std::unordered_map<std::uint32_t, std::uint32_t> token_sets_;  // of rules: of the table
-  std::unordered_map<part_id, symbol_id> known_;
-  std::map<std::tuple<symbol_id, std::uint32_t, std::uint32_t, dot_id>, dot_id> known_dots_;
+  std::vector<symbol_id> known_;  // of parts
+  id_table known_dots_;
   std::vector<std::pair<symbol_id, part_id>> open_;
 };
 

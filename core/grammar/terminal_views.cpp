@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "core/grammar/local_automaton.h"
+
 namespace weir::core::grammar {
 namespace {
 
@@ -64,26 +66,27 @@ terminal_view terminal_views::make(regex_pool& pool, regex_id state, const byte_
   terminal_view out;
   // In a string most tokens are characters of the string's loop; only the others need the walk.
   const auto plain = pool.plain_characters();
-  const auto loop =
-      plain == regex_pool::nothing ? regex_pool::character_loop{} : pool.loop_over(state, plain);
+  auto loop = plain == regex_pool::nothing ? regex_pool::character_loop{} : pool.loop_over(state, plain);
+  if (!loop.found && plain != regex_pool::nothing && pool.open_to(state, plain)) loop = {true, unbounded};
   const auto& tree = loop.found ? trie_->others() : trie_->tree();
   out.inside = loop.found && !first ? trie_->plain_upto(loop.max) : token_mask(trie_->vocab_size());
   std::vector<std::uint32_t> leaves;  // nodes at which the terminal may be over, with some below them
-  std::vector<regex_id> path(tree.max_depth() + 1, regex_pool::nothing);
-  path[0] = state;
+  local_automaton automaton(pool, state);
+  std::vector<local_automaton::state> path(tree.max_depth() + 1, local_automaton::dead);
+  path[0] = automaton.start();
   std::uint32_t i = 1;
   while (i < tree.size()) {
     const auto& node = tree[i];
     ++out.cost;
-    const auto to = pool.transition(path[node.depth - 1], node.byte);
-    if (to == regex_pool::nothing) {
+    const auto to = automaton.step(path[node.depth - 1], node.byte);
+    if (to == local_automaton::dead) {
       i = node.end;
       continue;
     }
     if (!first) out.inside.set(tree.ids(i));
-    if (pool.nullable(to) && tree.has_children(i)) leaves.push_back(i);
+    if (automaton.nullable(to) && tree.has_children(i)) leaves.push_back(i);
     path[node.depth] = to;
-    i = to == regex_pool::empty ? node.end : i + 1;
+    i = automaton.over(to) ? node.end : i + 1;
   }
   out.inside.finish();
   out.leave = id_tree::below(tree, leaves, first ? most_chosen_leftovers : most_leftovers, first);
@@ -100,42 +103,43 @@ terminal_view terminal_views::make_excepted(regex_pool& pool, regex_id state, co
   out.inside = base.inside;
   out.of_others = base.of_others;
   struct place {
-    regex_id state, taken;
+    local_automaton::state state, taken;
     bool over;  // a text of the exception has been over
   };
+  local_automaton whole(pool, state), exception(pool, taken);
   std::vector<place> path(trie_->tree().max_depth() + 1);
-  path[0] = {state, taken, false};
+  path[0] = {whole.start(), exception.start(), false};
   const auto walk = [&](const id_tree& tree, auto dead, auto alive) {
     for (std::uint32_t i = 1; i < tree.size();) {
       const auto& node = tree[i];
       const auto& at = path[node.depth - 1];
       ++out.cost;
-      const auto next = pool.transition(at.taken, node.byte);
-      if (!at.over && next == regex_pool::nothing) {
+      const auto next = exception.step(at.taken, node.byte);
+      if (!at.over && next == local_automaton::dead) {
         i = node.end;
         continue;
       }
-      const auto to = pool.transition(at.state, node.byte);
-      if (to == regex_pool::nothing) {
+      const auto to = whole.step(at.state, node.byte);
+      if (to == local_automaton::dead) {
         dead(i);
         i = node.end;
         continue;
       }
       alive(i, to);
-      path[node.depth] = {to, next, at.over || pool.nullable(next)};
+      path[node.depth] = {to, next, at.over || exception.nullable(next)};
       ++i;
     }
   };
   const auto& tree = trie_->tree();
   walk(
-      tree, [&](std::uint32_t i) { out.inside.unset(tree.ids_below(i)); }, [](std::uint32_t, regex_id) {});
+      tree, [&](std::uint32_t i) { out.inside.unset(tree.ids_below(i)); }, [](std::uint32_t, local_automaton::state) {});
   out.inside.finish();
   const auto& leaf_tree = base.of_others ? trie_->others() : tree;
   std::vector<std::pair<std::uint32_t, std::uint32_t>> gone;  // ranges of nodes, in order
   walk(
       leaf_tree, [&](std::uint32_t i) { gone.emplace_back(i, leaf_tree[i].end); },
-      [&](std::uint32_t i, regex_id to) {
-        if (!pool.nullable(to)) gone.emplace_back(i, i + 1);
+      [&](std::uint32_t i, local_automaton::state to) {
+        if (!whole.nullable(to)) gone.emplace_back(i, i + 1);
       });
   auto range = gone.begin();
   for (const auto leaf : base.leaves) {

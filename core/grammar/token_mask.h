@@ -55,7 +55,7 @@ class token_mask {
       return;
     }
     count_ = 0;
-    for (const auto w : words_) count_ += static_cast<std::uint32_t>(__builtin_popcount(w));
+    for (const auto w : words_) count_ += bits(w);
   }
 
   std::uint32_t count() const { return count_; }
@@ -89,6 +89,11 @@ class token_mask {
   std::uint64_t cost = 0;  // tree nodes and heads that were looked at to make it
 
  private:
+  static std::uint32_t bits(std::uint32_t w) {
+    w -= w >> 1 & 0x5555'5555;
+    w = (w & 0x3333'3333) + (w >> 2 & 0x3333'3333);
+    return (((w + (w >> 4)) & 0x0F0F'0F0F) * 0x0101'0101) >> 24;
+  }
   void mark(token_id id) {
     const auto i = static_cast<std::uint32_t>(id);
     words_[i / 32] |= 1u << (i % 32);

@@ -124,16 +124,25 @@ const std::map<std::string, std::string, std::less<>>& expressions() {
   return all;
 }
 
+constexpr std::string_view annotations[] = {"int32",    "int64",  "float", "double",
+                                            "password", "binary", "regex"};
+constexpr std::string_view missing[] = {"iri", "iri-reference", "uri-template", "idn-hostname", "idn-email"};
+
 }  // namespace
 
 format_use use_of_format(std::string_view name) {
   if (expressions().contains(name)) return format_use::asserted;
-  constexpr std::string_view annotations[] = {"int32",    "int64",  "float", "double",
-                                              "password", "binary", "regex"};
-  constexpr std::string_view missing[] = {"iri", "iri-reference", "uri-template", "idn-hostname",
-                                          "idn-email"};
   if (std::ranges::find(annotations, name) != std::end(annotations)) return format_use::annotation;
   return std::ranges::find(missing, name) != std::end(missing) ? format_use::missing : format_use::unknown;
+}
+
+std::vector<std::string> formats_of(format_use use) {
+  std::vector<std::string> out;
+  if (use == format_use::annotation) out.assign(std::begin(annotations), std::end(annotations));
+  if (use == format_use::missing) out.assign(std::begin(missing), std::end(missing));
+  if (use == format_use::asserted)
+    for (const auto& [name, _] : expressions()) out.push_back(name);
+  return out;
 }
 
 std::uint32_t format_max_length(std::string_view name) {

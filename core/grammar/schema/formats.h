@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "core/grammar/regex_pool.h"
 
@@ -23,6 +24,8 @@ enum class format_use {
 };
 
 format_use use_of_format(std::string_view name);
+// All names of one use; of `unknown` none.
+std::vector<std::string> formats_of(format_use);
 // The expression, to be matched from beginning to end. REQUIRES: the format is asserted.
 const std::string& format_expression(std::string_view name);
 // Most characters of such a string; unbounded where the expression alone says it.

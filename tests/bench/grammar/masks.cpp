@@ -25,7 +25,7 @@ using clock_type = std::chrono::steady_clock;
 
 double microseconds(clock_type::duration d) { return std::chrono::duration<double, std::micro>(d).count(); }
 
-void print(const char* name, std::vector<double>& us) {
+void print(const char* name, std::vector<double>& us, const char* unit = "us") {
   if (us.empty()) return;
   std::sort(us.begin(), us.end());
   double sum = 0;
@@ -33,9 +33,9 @@ void print(const char* name, std::vector<double>& us) {
   const auto at = [&](double q) {
     return us[static_cast<std::size_t>(q * static_cast<double>(us.size() - 1))];
   };
-  std::printf("%-28s n %8zu  avg %9.2f  p50 %9.2f  p95 %9.2f  p99 %9.2f  p99.9 %9.2f  max %9.1f us\n", name,
+  std::printf("%-28s n %8zu  avg %9.2f  p50 %9.2f  p95 %9.2f  p99 %9.2f  p99.9 %9.2f  max %9.1f %s\n", name,
               us.size(), sum / static_cast<double>(us.size()), at(0.5), at(0.95), at(0.99), at(0.999),
-              us.back());
+              us.back(), unit);
 }
 
 // As json::serialize(), but numbers as people write them: 0.5, not 5E-1.
@@ -56,7 +56,7 @@ std::string written(const json::value& v) {
 }
 
 struct totals {
-  std::vector<double> compile, mask, warm_mask, accept;
+  std::vector<double> compile, mask, warm_mask, accept, fuel, bytes;
   std::size_t schemas = 0, refused = 0, instances = 0, rejected = 0, failed = 0;
 };
 
@@ -85,12 +85,17 @@ void schema_of(const json::object& o, const core::tokenizer& words, std::shared_
   constraint_text text;
   text.what = constraint_text::kind::json_schema;
   text.text = schema;
-  auto c = compile(text);
+  fuel budget({});
+  auto c = compile(text, budget);
   if (!c) return void(++t.refused);
-  auto over = constraint::make(std::move(*c), std::move(views));
+  auto over = constraint::make(std::move(*c), std::move(views), {}, &budget);
   if (!over) return void(++t.refused);
   if (!(*over)->mask((*over)->start())) return void(++t.failed);
   t.compile.push_back(microseconds(clock_type::now() - begin));
+  if (t.compile.back() > 50'000)
+    std::fprintf(stderr, "%.0f us: %s\n", t.compile.back(), o.at("name").as_string().c_str());
+  t.fuel.push_back(static_cast<double>(budget.burnt()));
+  t.bytes.push_back(static_cast<double>((*over)->bytes()));
   for (const auto& test : o.at("tests").as_array()) {
     const auto& instance = test.as_object();
     if (!instance.at("valid").as_bool() || instance.contains("py") || instance.contains("order")) continue;
@@ -133,6 +138,8 @@ int main(int argc, char** argv) {
   std::printf("schemas %zu, refused %zu, failed %zu; valid instances %zu, rejected %zu\n", t.schemas,
               t.refused, t.failed, t.instances, t.rejected);
   print("compile and first mask", t.compile);
+  print("fuel", t.fuel, "units");
+  print("memory behind the first mask", t.bytes, "B");
   print("mask", t.mask);
   print("mask, second pass", t.warm_mask);
   print("accept", t.accept);

@@ -47,6 +47,20 @@ TEST_CASE("a line is judged by its own constraint", "[grammar]") {
   CHECK_FALSE(wrong.completion);
 }
 
+TEST_CASE("a line may have a grammar in either notation", "[grammar]") {
+  const auto gbnf = judged(R"({"grammar":"root ::= \"a\" root | \"!\"","text":"aa"})");
+  CHECK(gbnf.accepted);
+  CHECK(gbnf.completion == "!");
+  const auto lark = judged(R"({"grammar":"start: \"a\"+ \"!\"","grammar_syntax":"lark","text":"ab"})");
+  CHECK(lark.at == 1u);
+  const auto wrong = parse_accept_line(R"({"grammar":"root ::= (","text":""})");
+  REQUIRE(wrong.has_value());
+  const auto prepared = bundled().prepare(*wrong->own, wrong->field);
+  REQUIRE(prepared.has_error());
+  CHECK(prepared.error().param == "grammar");
+  CHECK(prepared.error().message.find("line 1, column 10") != std::string::npos);
+}
+
 TEST_CASE("tokens are judged like their text, and the byte is the same", "[grammar]") {
   const auto t = weir::core::load_tokenizer(weir::test::bundled_models().front().string());
   REQUIRE(t.has_value());

@@ -1,0 +1,54 @@
+// A pool made anew of some terms of another.
+#include <algorithm>
+#include <unordered_set>
+
+#include "core/grammar/regex_pool.h"
+
+namespace weir::core::grammar {
+
+// Parts of a term have smaller ids than it has.
+std::vector<regex_id> regex_pool::reached_from(std::span<const regex_id> terms) const {
+  std::vector<regex_id> open(terms.begin(), terms.end()), out;
+  std::unordered_set<regex_id> seen(terms.begin(), terms.end());
+  while (!open.empty()) {
+    const auto r = open.back();
+    open.pop_back();
+    out.push_back(r);
+    const auto add = [&](regex_id part) {
+      if (seen.insert(part).second) open.push_back(part);
+    };
+    const auto& n = nodes_[r];
+    for (const auto m : n.members) add(m);
+    if (n.what == kind::concat || n.what == kind::complement || n.what == kind::repeat) add(n.a);
+    if (n.what == kind::concat) add(n.b);
+  }
+  std::sort(out.begin(), out.end());
+  out.erase(std::unique(out.begin(), out.end()), out.end());
+  return out;
+}
+
+std::shared_ptr<regex_pool> regex_pool::copy(std::span<regex_id> terms) const {
+  auto out = std::make_shared<regex_pool>(max_nodes_);
+  std::vector<regex_id> wanted(terms.begin(), terms.end());
+  wanted.push_back(plain_characters_);
+  std::unordered_map<regex_id, regex_id> as;
+  for (const auto r : reached_from(wanted)) {
+    const auto& from = nodes_[r];
+    node n;
+    n.what = from.what;
+    n.nullable = from.nullable, n.plain = from.plain, n.counted = from.counted;
+    n.depth = from.depth;
+    n.min = from.min, n.max = from.max;
+    n.print = from.print;
+    for (const auto m : from.members) n.members.push_back(as.at(m));
+    if (n.what == kind::bytes) n.a = out->sets_.push(sets_[from.a]);
+    if (n.what == kind::concat || n.what == kind::complement || n.what == kind::repeat) n.a = as.at(from.a);
+    if (n.what == kind::concat) n.b = as.at(from.b);
+    as[r] = out->intern(std::move(n));
+  }
+  for (auto& r : terms) r = as.at(r);
+  out->plain_characters_ = as.at(plain_characters_);
+  return out;
+}
+
+}  // namespace weir::core::grammar
