@@ -7,9 +7,12 @@
 #include <random>
 #include <vector>
 
+#include "actors/mask_pool.h"
 #include "apps/bench/bench.h"
 #include "apps/bench/profile.h"
 #include "core/engine.h"
+#include "core/grammar/compile.h"
+#include "core/grammar/constraint.h"
 #include "core/model/llama.h"
 #include "core/model/load.h"
 #include "core/text/tokenizer.h"
@@ -24,6 +27,7 @@ struct engine_options {
   std::uint32_t batch = 1, context = 128, tokens = 128, prefill = 512, slice = 0, repeat = 3;
   std::string loop = "overlapped";
   bool kernels = false;
+  bool constrained = false;
 };
 
 struct nobody final : core::token_sink {
@@ -42,6 +46,7 @@ class rig {
     config_.max_batch = o.batch;
     config_.prefill_rows = o.slice;
     config_.run_ahead = o.loop == "overlapped";
+    constrained_ = o.constrained;
   }
 
   core::result<> open(std::uint64_t pages) {
@@ -53,8 +58,24 @@ class rig {
     if (auto ok = loaded->weights->allocate_pages(config_.kv_pages); !ok) return ok;
     if (auto ok = loaded->weights->warm_up(config_.max_batch, config_.prefill_rows); !ok) return ok;
     auto words = core::make_numbered_tokenizer(shape_.config.vocab_size);
-    engine_ = std::make_unique<core::engine>(std::move(loaded->weights), std::move(words), config_, clock_);
+    if (constrained_) make_constraints(words);
+    auto helpers = constrained_ ? std::make_shared<actors::mask_pool>(1, config_.max_batch) : nullptr;
+    engine_ = std::make_unique<core::engine>(std::move(loaded->weights), std::move(words), config_, clock_,
+                                             std::move(helpers));
     return {};
+  }
+
+  // 64 constraints, each of which forbids other tokens: the words whose last digits are some of ten.
+  void make_constraints(std::shared_ptr<const core::tokenizer> words) {
+    using namespace core::grammar;
+    const auto views = std::make_shared<terminal_views>(std::make_shared<const token_trie>(std::move(words)));
+    for (unsigned i = 0; i < 64; ++i) {
+      std::string digits;
+      for (unsigned d = 0; d < 10; ++d)
+        if ((i * 37 + 5) >> d & 1 || d == i % 10) digits += static_cast<char>('0' + d);
+      auto rules = compile_regex("(w[0-9]*[" + digits + "] )*");
+      constraints_.push_back(constraint::make(std::move(rules).value(), views).value());
+    }
   }
 
   std::vector<core::token_id> random_prompt(std::uint32_t tokens) {
@@ -74,6 +95,7 @@ class rig {
     j.ignore_eos = true;
     j.created = clock_.now();
     j.sink = sink_;
+    if (constrained_) j.constraint = constraints_[jobs_ % constraints_.size()];
     engine_->submit(std::move(j));
   }
 
@@ -109,6 +131,8 @@ class rig {
   core::system_clock clock_;
   core::engine_config config_;
   std::span<const std::byte> weights_;
+  bool constrained_ = false;
+  std::vector<std::shared_ptr<core::grammar::constraint>> constraints_;
   std::unique_ptr<core::engine> engine_;
   core::step_report last_;
   std::uint64_t jobs_ = 0, stopped_ = 0;
@@ -161,6 +185,7 @@ boost::json::object decode(rig& r, const engine_options& o, profile* kernels) {
                           {"share_of_read_limit", read / step},
                           {"loop", r.overlaps() ? "overlapped" : "plain"}};
   if (r.overlaps()) out["host_us"] = {{"p50", median(host) * 1e6}, {"p99", percentile(host, 0.99) * 1e6}};
+  if (o.constrained) out["late_masks"] = r.counts().late_masks;
   if (!r.on_host()) out["device"] = figures_of(state);
   if (kernels) out["operations"] = kernels->figures();
   return out;
@@ -263,6 +288,8 @@ command add_engine(CLI::App& app) {
                  "overlapped: a step is begun while the one before it runs, where the model can; or plain")
       ->capture_default_str()
       ->check(CLI::IsMember({"overlapped", "plain"}));
+  app.add_flag("--constrained", o->constrained,
+               "each job has one of 64 constraints: what masks cost beside the same run without");
   app.add_flag("--kernels", o->kernels, "time each operation too: where the last round's steps went");
   return [o] { return run(*o); };
 }

@@ -6,6 +6,7 @@
 
 #include "core/grammar/schema/formats.h"
 #include "tests/core/grammar/grammar_kit.h"
+#include "tests/support/source_dir.h"
 
 using namespace weir::core::grammar;
 using namespace weir::test;
@@ -13,7 +14,7 @@ using namespace weir::test;
 namespace {
 
 std::string page() {
-  return read_file(std::filesystem::path(WEIR_SOURCE_DIR) / "docs" / "structured.md");
+  return read_file(std::filesystem::path(weir::tests::source_dir()) / "docs" / "structured.md");
 }
 
 struct row {

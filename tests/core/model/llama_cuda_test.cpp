@@ -145,6 +145,7 @@ TEST_CASE("cuda: draws are the host's, from the same logits") {
     std::vector<sampler> samplers;
     samplers.reserve(16);
     std::vector<draw> draws;
+    std::vector<std::vector<std::uint32_t>> masks(16);  // of a third of the draws: from one token to most
     for (std::uint32_t i = 0; i < 16; ++i) {
       work.tokens.push_back(static_cast<token_id>(r() % 5000));
       work.slices.push_back(sequences[i].slice(i, 1, static_cast<std::int32_t>(i)));
@@ -172,6 +173,12 @@ TEST_CASE("cuda: draws are the host's, from the same logits") {
       samplers.emplace_back(p, 5000, prompt, sampler::limits{10, r() % 2 ? 5u : 0u, endings});
       samplers.back().accept(static_cast<token_id>(r() % 5000));
       draws.push_back({&samplers.back(), i, 30, p.seed, 10, static_cast<std::int32_t>(r() % 22) - 1});
+      if (r() % 3) continue;
+      masks[i].assign((5000 + 31) / 32, 0);
+      const auto one_in = 1 + r() % (r() % 2 ? 3 : 5000);
+      for (std::uint32_t id = 4; id < 5000; ++id)
+        if (id == 4321 || r() % one_in == 0) masks[i][id / 32] |= 1u << id % 32;
+      draws.back().allowed = masks[i];
     }
     work.logits_rows = 16;
     m->forward(work).value();
@@ -180,9 +187,11 @@ TEST_CASE("cuda: draws are the host's, from the same logits") {
     sample_scratch scratch(5000);
     for (std::uint32_t i = 0; i < 16; ++i) {
       // After sampling: a row that a draw changed was put back.
-      const auto wanted = samplers[i].pick(m->logits(i), 30, scratch);
+      const auto wanted = samplers[i].pick(m->logits(i), 30, scratch, masks[i]);
       REQUIRE(wanted.has_value());
       CHECK(!out[i].fault);
+      if (const auto& m = masks[i]; !m.empty())
+        CHECK((m[static_cast<std::size_t>(out[i].id) / 32] >> (out[i].id % 32) & 1) == 1);
       if (const auto top = draws[i].top_logprobs; top >= 0)
         test::check_logprobs(m->logprobs_of(i), m->logits(i), out[i].id, static_cast<std::uint32_t>(top));
       ++all;

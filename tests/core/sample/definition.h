@@ -18,7 +18,7 @@ namespace weir::test {
 struct definition {
   core::sampling_params p;
   std::vector<core::token_id> prompt, output;
-  std::vector<core::token_id> masked;
+  std::vector<core::token_id> masked, forbidden;  // by min_tokens; by a constraint
 
   // The logits that the cuts see, before temperature.
   std::vector<double> reshaped(const std::vector<float>& raw) const {
@@ -36,6 +36,7 @@ struct definition {
       if (n > 0) x -= static_cast<double>(p.presence_penalty);
     }
     for (const auto& [id, b] : p.logit_bias) l[static_cast<std::size_t>(id)] += static_cast<double>(b);
+    for (const auto id : forbidden) l[static_cast<std::size_t>(id)] = -std::numeric_limits<double>::infinity();
     for (const auto id : masked) l[static_cast<std::size_t>(id)] = -std::numeric_limits<double>::infinity();
     return l;
   }

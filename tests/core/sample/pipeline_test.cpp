@@ -78,6 +78,16 @@ TEST_CASE("the pipeline draws what its float64 definition draws") {
     for (int i = 0; i < 30; ++i) d.output.push_back(static_cast<token_id>(random() % vocab));
     if (round % 4 == 0) d.p.logit_bias = {{1, 3.5f}, {2, -100.0f}, {5, 0.25f}};
     if (round % 5 == 0) d.masked = {0, 3};
+    std::vector<std::uint32_t> allowed;  // of every second round: from one token to nearly all
+    if (round % 2) {
+      allowed.assign((vocab + 31) / 32, 0);
+      const std::uint32_t one_in = 1 + random() % vocab;
+      for (std::uint32_t id = 0; id < vocab; ++id) {
+        const bool in = id == 5 || random() % one_in == 0;
+        if (in) allowed[id / 32] |= 1u << id % 32;
+        if (!in) d.forbidden.push_back(static_cast<token_id>(id));
+      }
+    }
     const auto logits = random_logits(random, vocab, round % 2 ? 1.0f : 4.0f);
     const sampler s = make(d, vocab);
     sample_scratch scratch(vocab);
@@ -90,7 +100,7 @@ TEST_CASE("the pipeline draws what its float64 definition draws") {
         continue;
       }
       ++compared;
-      REQUIRE(s.pick(logits, position, scratch) == by_definition(q, u));
+      REQUIRE(s.pick(logits, position, scratch, allowed) == by_definition(q, u));
     }
   }
   CHECK(compared > 9000);
