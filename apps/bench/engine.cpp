@@ -10,6 +10,7 @@
 #include "actors/mask_pool.h"
 #include "apps/bench/bench.h"
 #include "apps/bench/profile.h"
+#include "apps/bench/spelled_words.h"
 #include "core/engine.h"
 #include "core/grammar/compile.h"
 #include "core/grammar/constraint.h"
@@ -57,15 +58,16 @@ class rig {
     if (config_.prefill_rows == 0) config_.prefill_rows = loaded->weights->info().prompt_rows;
     if (auto ok = loaded->weights->allocate_pages(config_.kv_pages); !ok) return ok;
     if (auto ok = loaded->weights->warm_up(config_.max_batch, config_.prefill_rows); !ok) return ok;
-    auto words = core::make_numbered_tokenizer(shape_.config.vocab_size);
+    const std::shared_ptr<const core::tokenizer> words =
+        std::make_shared<spelled_words>(shape_.config.vocab_size);
     if (constrained_) make_constraints(words);
     auto helpers = constrained_ ? std::make_shared<actors::mask_pool>(1, config_.max_batch) : nullptr;
-    engine_ = std::make_unique<core::engine>(std::move(loaded->weights), std::move(words), config_, clock_,
+    engine_ = std::make_unique<core::engine>(std::move(loaded->weights), words, config_, clock_,
                                              std::move(helpers));
     return {};
   }
 
-  // 64 constraints, each of which forbids other tokens: the words whose last digits are some of ten.
+  // 64 constraints, each of which forbids other tokens: words whose last digits are some of ten.
   void make_constraints(std::shared_ptr<const core::tokenizer> words) {
     using namespace core::grammar;
     const auto views = std::make_shared<terminal_views>(std::make_shared<const token_trie>(std::move(words)));

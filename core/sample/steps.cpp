@@ -83,13 +83,15 @@ void apply_mask(std::span<float> logits, std::span<const token_id> ids) {
 
 void keep_allowed(std::span<float> logits, std::span<const std::uint32_t> allowed) {
   constexpr float never = -std::numeric_limits<float>::infinity();
-  for (std::size_t first = 0; first < logits.size(); first += 32) {
+  const auto keep = [&](std::size_t first, std::size_t count) {
     const std::uint32_t word = allowed[first / 32];
-    if (word == 0xFFFF'FFFF) continue;
-    const std::size_t end = std::min(first + 32, logits.size());
-    for (std::size_t i = first; i < end; ++i)
-      if ((word >> (i - first) & 1) == 0) logits[i] = never;
-  }
+    float* const l = logits.data() + first;
+    for (std::size_t i = 0; i < count; ++i) l[i] = word >> i & 1 ? l[i] : never;  // without a branch
+  };
+  const std::size_t whole = logits.size() / 32 * 32;
+  for (std::size_t first = 0; first < whole; first += 32)
+    if (allowed[first / 32] != 0xFFFF'FFFF) keep(first, 32);
+  if (whole < logits.size()) keep(whole, logits.size() - whole);
 }
 
 std::optional<candidate> largest(std::span<const float> logits) {
