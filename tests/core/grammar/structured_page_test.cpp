@@ -12,9 +12,7 @@ using namespace weir::test;
 
 namespace {
 
-std::string page() {
-  return read_file(std::filesystem::path(WEIR_SOURCE_DIR) / "docs" / "structured.md");
-}
+std::string page() { return read_file(std::filesystem::path(WEIR_SOURCE_DIR) / "docs" / "structured.md"); }
 
 struct row {
   std::string in, what, example;
