@@ -79,7 +79,7 @@ class constraint {
   // token that is named by its id, or the text may end.
   std::optional<unsigned char> only_byte(config_id);
 
-  static constexpr std::size_t most_heads = 512;
+  static constexpr std::size_t most_heads = 2'048;
   static constexpr std::size_t most_memo_bytes = std::size_t{64} << 20;
 
  private:
