@@ -27,9 +27,10 @@ byte_set byte_range(unsigned first, unsigned last) {
 // The part of the ranges in [first, last], as values from 0.
 std::vector<range> clipped(std::span<const range> all, char32_t first, char32_t last) {
   std::vector<range> out;
-  for (const auto& r : all)
-    if (r.first <= last && r.last >= first)
-      out.push_back({std::max(r.first, first) - first, std::min(r.last, last) - first});
+  for (const auto& r : all) {
+    if (r.first > last) break;
+    if (r.last >= first) out.push_back({std::max(r.first, first) - first, std::min(r.last, last) - first});
+  }
   return out;
 }
 
@@ -39,10 +40,20 @@ regex_id continuation(regex_pool& pool, std::span<const range> values, int bytes
 // One byte `base | n` and the continuation of its part of the values, for each n below `count`.
 regex_id led(regex_pool& pool, std::span<const range> values, unsigned base, unsigned count, int behind) {
   std::map<regex_id, byte_set> by_rest;
+  byte_set before_all;  // bytes behind which every continuation is of the set
   const char32_t size = char32_t{1} << (6 * behind);
   for (unsigned n = 0; n < count; ++n) {
-    const auto part = clipped(values, n * size, (n + 1) * size - 1);
-    if (!part.empty()) by_rest[continuation(pool, part, behind)].set(base | n);
+    const char32_t first = n * size, last = first + size - 1;
+    while (!values.empty() && values[0].last < first) values = values.subspan(1);
+    if (values.empty()) break;
+    if (values[0].first <= first && values[0].last >= last)
+      before_all.set(base | n);
+    else if (const auto part = clipped(values, first, last); !part.empty())
+      by_rest[continuation(pool, part, behind)].set(base | n);
+  }
+  if (before_all.any()) {
+    const range all{0, size - 1};
+    by_rest[continuation(pool, {&all, 1}, behind)] |= before_all;
   }
   std::vector<regex_id> out;
   for (const auto& [rest, set] : by_rest) out.push_back(pool.concat(pool.bytes(set), rest));

@@ -34,7 +34,10 @@ result<std::shared_ptr<constraint>> constraint::make(compiled c, std::shared_ptr
         pool->failure().empty() ? "its regular expressions need too many states" : pool->failure();
     return bad_param("", "the constraint is too large: {}", why);
   }
-  return std::shared_ptr<constraint>(new constraint(std::move(*symbols), std::move(pool), std::move(views)));
+  std::shared_ptr<constraint> made(new constraint(std::move(*symbols), std::move(pool), std::move(views)));
+  if (made->start() == failed)
+    return bad_param("", "the constraint is too large: {} where a text begins", made->failure());
+  return made;
 } catch (const out_of_fuel& stop) {
   return stop.why;
 }

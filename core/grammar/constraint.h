@@ -45,8 +45,8 @@ class constraint {
   static result<std::shared_ptr<constraint>> make(compiled, std::shared_ptr<terminal_views>,
                                                   std::vector<token_id> ending = {}, fuel* budget = nullptr);
 
-  // The same constraint, of which nothing is remembered: for when this one holds too much. A cursor comes over
-  // by cursor::move_to(), for configs are those of one object.
+  // The same constraint, of which nothing is remembered: for when this one holds too much. A cursor comes
+  // over by cursor::move_to(), for configs are those of one object.
   std::shared_ptr<constraint> fresh() const;
   // About what the constraint holds, with what it remembers.
   std::size_t bytes() const;
@@ -83,7 +83,7 @@ class constraint {
   // token that is named by its id, or the text may end.
   std::optional<unsigned char> only_byte(config_id);
 
-  static constexpr std::size_t most_heads = 512;
+  static constexpr std::size_t most_heads = 2'048;
   static constexpr std::size_t most_memo_bytes = std::size_t{64} << 20;
 
  private:

@@ -19,7 +19,10 @@ std::uint32_t sum(std::uint32_t a, std::uint32_t b) {
 
 class draft_writer {
  public:
-  draft_writer(draft& d, std::string_view source) : draft_(d), source_(source), rules_(d.out()) {}
+  draft_writer(draft& d, std::string_view source) : draft_(d), rules_(d.out()) {
+    for (std::size_t i = 0; i < source.size(); ++i)
+      if (source[i] == '\n') lines_.push_back(i + 1);
+  }
 
   void write(draft::rule_ref root) {
     find_order(root);
@@ -51,7 +54,9 @@ class draft_writer {
 
   std::string where(draft::rule_ref r) {
     const auto& x = draft_.rule_at(r);
-    return fmt::format("the rule {} ({})", x.name, place_in(source_, x.defined));
+    const auto line = std::upper_bound(lines_.begin(), lines_.end(), x.defined) - lines_.begin();
+    return fmt::format("the rule {} (line {}, column {})", x.name, line,
+                       x.defined - lines_[static_cast<std::size_t>(line) - 1] + 1);
   }
 
   template <class Visit>
@@ -247,7 +252,7 @@ class draft_writer {
   }
 
   draft& draft_;
-  const std::string_view source_;
+  std::vector<std::size_t> lines_{0};  // where each line of the source begins
   rules& rules_;
   std::vector<draft::rule_ref> order_, rest_;
   std::vector<lowered> done_;  // rules

@@ -19,7 +19,8 @@ class id_table {
     if (places_.empty()) return none;
     const auto mask = places_.size() - 1;
     for (auto i = hash & mask; places_[i].id != none; i = (i + 1) & mask)
-      if (places_[i].hash == static_cast<std::uint32_t>(hash >> 32) && is_it(places_[i].id)) return places_[i].id;
+      if (places_[i].hash == static_cast<std::uint32_t>(hash >> 32) && is_it(places_[i].id))
+        return places_[i].id;
     return none;
   }
 

@@ -3,6 +3,7 @@
 // Groups that are open lie on a stack of their own, so that nothing recurses into the source.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>

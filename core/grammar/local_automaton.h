@@ -49,7 +49,8 @@ class local_automaton {
     const auto [at, is_new] = by_term_.try_emplace(term, static_cast<state>(states_.size()));
     if (!is_new) return at->second;
     const auto& classes = pool_.classes(term);
-    states_.push_back({classes.of.data(), static_cast<std::uint32_t>(next_.size()), term, pool_.nullable(term)});
+    states_.push_back(
+        {classes.of.data(), static_cast<std::uint32_t>(next_.size()), term, pool_.nullable(term)});
     next_.resize(next_.size() + classes.representative.size(), unknown);
     return at->second;
   }

@@ -1,5 +1,6 @@
 // A pool made anew of some terms of another.
 #include <algorithm>
+#include <array>
 #include <unordered_set>
 
 #include "core/grammar/regex_pool.h"
@@ -25,6 +26,15 @@ std::vector<regex_id> regex_pool::reached_from(std::span<const regex_id> terms) 
   std::sort(out.begin(), out.end());
   out.erase(std::unique(out.begin(), out.end()), out.end());
   return out;
+}
+
+bool regex_pool::finite(regex_id r) const {
+  const std::array one{r};
+  const auto parts = reached_from(one);
+  return std::none_of(parts.begin(), parts.end(), [&](regex_id x) {
+    const auto& n = nodes_[x];
+    return n.what == kind::complement || (n.what == kind::repeat && n.max == unbounded);
+  });
 }
 
 std::shared_ptr<regex_pool> regex_pool::copy(std::span<regex_id> terms) const {

@@ -95,7 +95,8 @@ regex_pool::~regex_pool() = default;
 
 regex_id regex_pool::intern(node&& n) {
   if (budget_) budget_->burn(1 + n.members.size() / 16);
-  const auto known = tables_->by_print.find(n.print.low, [&](regex_id r) { return nodes_[r].print == n.print; });
+  const auto known =
+      tables_->by_print.find(n.print.low, [&](regex_id r) { return nodes_[r].print == n.print; });
   if (known != id_table::none) return known;
   if (nodes_.size() >= max_nodes_ || n.depth > max_depth) {
     if (failure_.empty())
@@ -114,7 +115,8 @@ regex_id regex_pool::bytes_of(const byte_set& set) {
   node n;
   n.what = kind::bytes;
   n.print = print_text(static_cast<char>(kind::bytes)).add(set).done();
-  const auto known = tables_->by_print.find(n.print.low, [&](regex_id r) { return nodes_[r].print == n.print; });
+  const auto known =
+      tables_->by_print.find(n.print.low, [&](regex_id r) { return nodes_[r].print == n.print; });
   if (known != id_table::none) return known;
   n.a = sets_.push(set);
   return intern(std::move(n));

@@ -139,6 +139,8 @@ class regex_pool {
     regex_id base = nothing, taken = nothing;
   };
   exception exception_of(regex_id r);
+  // Whether it is plain to see that the language has finitely many texts.
+  bool finite(regex_id r) const;
   // A language that the walk finds again (token_trie::plain()); `nothing` where none was set.
   void set_plain_characters(regex_id r) { plain_characters_ = r; }
   regex_id plain_characters() const { return plain_characters_; }

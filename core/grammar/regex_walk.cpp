@@ -139,6 +139,23 @@ regex_pool::byte_classes classes_by(std::span<const byte_set* const> sets) {
   return out;
 }
 
+// Classes of pairs: the class so far, and the next part's.
+regex_pool::byte_classes joined(std::span<const regex_pool::byte_classes* const> parts) {
+  regex_pool::byte_classes joint;
+  std::size_t count = 1;
+  for (const auto* part : parts) {
+    const auto& one = *part;
+    std::vector<int> pairs(count * one.representative.size(), -1);
+    count = 0;
+    for (std::size_t b = 0; b < 256; ++b) {
+      auto& name = pairs[joint.of[b] * one.representative.size() + one.of[b]];
+      if (name < 0) name = static_cast<int>(count++);
+      joint.of[b] = static_cast<std::uint8_t>(name);
+    }
+  }
+  return joint;
+}
+
 }  // namespace
 
 // The sets that can be first in a text of the language (and of those below it) split the bytes.
@@ -218,19 +235,22 @@ std::uint32_t regex_pool::partition_of(byte_classes classes) {
 
 const regex_pool::byte_classes& regex_pool::classes(std::span<const regex_id> all) {
   const std::lock_guard lock(mutex_);
-  byte_classes joint;
-  std::size_t count = 1;
-  for (const auto r : all) {  // classes of pairs: the class so far, and the term's
-    const auto& one = classes_of(r);
-    std::vector<int> pairs(count * one.representative.size(), -1);
-    count = 0;
-    for (std::size_t b = 0; b < 256; ++b) {
-      auto& name = pairs[joint.of[b] * one.representative.size() + one.of[b]];
-      if (name < 0) name = static_cast<int>(count++);
-      joint.of[b] = static_cast<std::uint8_t>(name);
-    }
+  std::vector<std::uint32_t> parts;
+  for (const auto r : all) {
+    classes_of(r);
+    parts.push_back(nodes_[r].partition.load(std::memory_order_relaxed) - 1);
   }
-  return partitions_[partition_of(std::move(joint))];
+  std::sort(parts.begin(), parts.end());
+  parts.erase(std::unique(parts.begin(), parts.end()), parts.end());
+  if (parts.size() == 1) return partitions_[parts[0]];
+  const std::string name(reinterpret_cast<const char*>(parts.data()), parts.size() * sizeof parts[0]);
+  if (const auto known = tables_->joint.find(name); known != tables_->joint.end())
+    return partitions_[known->second];
+  std::vector<const byte_classes*> several;
+  for (const auto p : parts) several.push_back(&partitions_[p]);
+  const auto index = partition_of(joined(several));
+  tables_->joint.emplace(name, index);
+  return partitions_[index];
 }
 
 const regex_pool::byte_classes& regex_pool::classes(regex_id r) {

@@ -95,24 +95,26 @@ class expander {
     return at->second;
   }
 
-  // Every group gets the entries of the groups that it includes, and of those that these include.
+  // Every group gets the entries of the groups that it includes, and of those that these include. An entry
+  // goes once to each group, so that a long chain of groups with few entries stays cheap.
   void close() {
-    std::size_t total = 0;
-    std::vector<std::set<item>> closed(groups_.size());
-    for (std::uint32_t g = 0; g < groups_.size() && total <= stack_store::most_entries * 4; ++g) {
-      std::set<std::uint32_t> reached{g};
-      std::vector<std::uint32_t> open{g};
-      while (!open.empty()) {
-        const auto x = open.back();
-        open.pop_back();
-        closed[g].insert(groups_[x].entries.begin(), groups_[x].entries.end());
-        for (const auto y : groups_[x].includes)
-          if (reached.insert(y).second) open.push_back(y);
+    std::vector<std::vector<std::uint32_t>> users(groups_.size());
+    std::vector<std::pair<std::uint32_t, item>> open;
+    for (std::uint32_t g = 0; g < groups_.size(); ++g) {
+      for (const auto x : groups_[g].includes) users[x].push_back(g);
+      for (const auto& e : groups_[g].entries) open.emplace_back(g, e);
+    }
+    std::size_t total = open.size();
+    while (!open.empty() && total <= stack_store::most_entries * 4) {
+      const auto [g, e] = open.back();
+      open.pop_back();
+      for (const auto u : users[g]) {
+        if (!groups_[u].entries.insert(e).second) continue;
+        open.emplace_back(u, e);
+        ++total;
       }
-      total += closed[g].size() + reached.size();
     }
     if (total > stack_store::most_entries * 4) out_.failed = true;
-    for (std::size_t g = 0; g < groups_.size(); ++g) groups_[g].entries = std::move(closed[g]);
   }
 
   template <class Visit>

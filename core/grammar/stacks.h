@@ -59,7 +59,7 @@ struct expansion {
 
 class stack_store {
  public:
-  static constexpr std::size_t most_entries = 4'096;  // of an expansion
+  static constexpr std::size_t most_entries = 8'192;  // of an expansion
 
   explicit stack_store(const symbol_table& symbols);
 

@@ -269,7 +269,7 @@ class symbol_maker {
   part_facts facts_;
   symbol_table out_;
   std::unordered_map<std::uint32_t, std::uint32_t> token_sets_;  // of rules: of the table
-  std::vector<symbol_id> known_;  // of parts
+  std::vector<symbol_id> known_;                                 // of parts
   id_table known_dots_;
   std::vector<std::pair<symbol_id, part_id>> open_;
 };

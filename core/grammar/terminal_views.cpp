@@ -49,7 +49,7 @@ std::shared_ptr<const terminal_view> terminal_views::view(regex_pool& pool, rege
   const auto exception = pool.exception_of(state);
   if (exception.found && !pool.nullable(exception.taken)) {
     const auto base = view(pool, exception.base);  // which begins with no exception: the recursion ends there
-    if (base->leave) return keep(k, make_excepted(pool, state, *base, exception.taken));
+    if (base->leave) return keep(k, make_excepted(pool, state, *base, exception));
   }
   return keep(k, make(pool, state, nullptr));
 }
@@ -95,52 +95,97 @@ terminal_view terminal_views::make(regex_pool& pool, regex_id state, const byte_
   return out;
 }
 
+namespace {
+
+// A walk along the texts of an exception, beside the term that has it.
+//
+// Where the base is a loop over plain characters and the exception finite, a string of plain characters that
+// begins a text of the exception is alive and not over: it goes on to other texts, and what is behind the
+// loop begins with none of them. So the term itself is looked at only behind another character, or behind a
+// whole text of the exception: its derivatives are costly.
+class exception_walk {
+ public:
+  using state = local_automaton::state;
+
+  exception_walk(regex_pool& pool, regex_id term, regex_id taken, bool plain_is_alive, std::uint32_t deepest)
+      : whole_(pool, term), taken_(pool, taken), plain_is_alive_(plain_is_alive), path_(deepest + 1) {
+    path_[0] = {whole_.start(), taken_.start(), 0, true, true, false};
+  }
+
+  enum class outcome { elsewhere, dead, alive, over };  // elsewhere: along no text of the exception
+  // A node whose parent was alive or over.
+  outcome step(std::uint32_t depth, unsigned char b) {
+    const auto& at = path_[depth - 1];
+    const auto next = taken_.step(at.taken, b);
+    if (!at.behind && next == local_automaton::dead) return outcome::elsewhere;
+    auto& here = path_[depth];
+    const bool plain = at.plain && b >= 0x20 && b < 0x7F && b != '"' && b != '\\';
+    here = {local_automaton::dead, next, b, false, plain, at.behind || taken_.nullable(next)};
+    if (plain_is_alive_ && !at.behind && plain) return outcome::alive;
+    here.whole = whole_.step(whole_at(depth - 1), b);
+    here.known = true;
+    if (here.whole == local_automaton::dead) return outcome::dead;
+    return whole_.nullable(here.whole) ? outcome::over : outcome::alive;
+  }
+
+ private:
+  struct place {
+    state whole = local_automaton::dead, taken = local_automaton::dead;
+    unsigned char byte = 0;
+    bool known = true;    // `whole` is
+    bool plain = true;    // all bytes so far are plain ASCII characters
+    bool behind = false;  // a text of the exception has been over
+  };
+
+  state whole_at(std::uint32_t depth) {
+    auto from = depth;
+    while (!path_[from].known) --from;
+    for (; from < depth; ++from) {
+      path_[from + 1].whole = whole_.step(path_[from].whole, path_[from + 1].byte);
+      path_[from + 1].known = true;
+    }
+    return path_[depth].whole;
+  }
+
+  local_automaton whole_, taken_;
+  const bool plain_is_alive_;
+  std::vector<place> path_;
+};
+
+}  // namespace
+
 // The view of the base, but for what lies along the texts of the exception. Where such a text is over, all
 // that goes on behind it is looked at.
 terminal_view terminal_views::make_excepted(regex_pool& pool, regex_id state, const terminal_view& base,
-                                            regex_id taken) const {
+                                            const regex_pool::exception& exception) const {
+  using outcome = exception_walk::outcome;
   terminal_view out;
   out.inside = base.inside;
   out.of_others = base.of_others;
-  struct place {
-    local_automaton::state state, taken;
-    bool over;  // a text of the exception has been over
-  };
-  local_automaton whole(pool, state), exception(pool, taken);
-  std::vector<place> path(trie_->tree().max_depth() + 1);
-  path[0] = {whole.start(), exception.start(), false};
-  const auto walk = [&](const id_tree& tree, auto dead, auto alive) {
+  const auto plain = pool.plain_characters();
+  const auto loop =
+      plain == regex_pool::nothing ? regex_pool::character_loop{} : pool.loop_over(exception.base, plain);
+  const bool plain_is_alive = loop.found && loop.max == unbounded && pool.finite(exception.taken);
+  exception_walk along(pool, state, exception.taken, plain_is_alive, trie_->tree().max_depth());
+  const auto walk = [&](const id_tree& tree, auto visit) {
     for (std::uint32_t i = 1; i < tree.size();) {
-      const auto& node = tree[i];
-      const auto& at = path[node.depth - 1];
       ++out.cost;
-      const auto next = exception.step(at.taken, node.byte);
-      if (!at.over && next == local_automaton::dead) {
-        i = node.end;
-        continue;
-      }
-      const auto to = whole.step(at.state, node.byte);
-      if (to == local_automaton::dead) {
-        dead(i);
-        i = node.end;
-        continue;
-      }
-      alive(i, to);
-      path[node.depth] = {to, next, at.over || exception.nullable(next)};
-      ++i;
+      const auto what = along.step(tree[i].depth, tree[i].byte);
+      if (what != outcome::elsewhere) visit(i, what);
+      i = what == outcome::elsewhere || what == outcome::dead ? tree[i].end : i + 1;
     }
   };
   const auto& tree = trie_->tree();
-  walk(
-      tree, [&](std::uint32_t i) { out.inside.unset(tree.ids_below(i)); }, [](std::uint32_t, local_automaton::state) {});
+  walk(tree, [&](std::uint32_t i, outcome what) {
+    if (what == outcome::dead) out.inside.unset(tree.ids_below(i));
+  });
   out.inside.finish();
   const auto& leaf_tree = base.of_others ? trie_->others() : tree;
   std::vector<std::pair<std::uint32_t, std::uint32_t>> gone;  // ranges of nodes, in order
-  walk(
-      leaf_tree, [&](std::uint32_t i) { gone.emplace_back(i, leaf_tree[i].end); },
-      [&](std::uint32_t i, local_automaton::state to) {
-        if (!whole.nullable(to)) gone.emplace_back(i, i + 1);
-      });
+  walk(leaf_tree, [&](std::uint32_t i, outcome what) {
+    if (what == outcome::dead) gone.emplace_back(i, leaf_tree[i].end);
+    if (what == outcome::alive) gone.emplace_back(i, i + 1);
+  });
   auto range = gone.begin();
   for (const auto leaf : base.leaves) {
     while (range != gone.end() && range->second <= leaf) ++range;

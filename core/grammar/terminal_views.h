@@ -64,7 +64,8 @@ class terminal_views {
   std::shared_ptr<const terminal_view> find(const key&);
   std::shared_ptr<const terminal_view> keep(const key&, terminal_view);
   terminal_view make(regex_pool&, regex_id state, const byte_set* first) const;
-  terminal_view make_excepted(regex_pool&, regex_id state, const terminal_view& base, regex_id taken) const;
+  terminal_view make_excepted(regex_pool&, regex_id state, const terminal_view& base,
+                              const regex_pool::exception&) const;
 
   std::shared_ptr<const token_trie> trie_;
   const std::size_t max_bytes_;

@@ -198,7 +198,13 @@ TEST_CASE("nesting in a GBNF grammar is bounded by nothing but its size", "[gram
   for (int i = 0; i < 5'000; ++i)
     chain += "r" + std::to_string(i) + " ::= \"(\" r" + std::to_string(i + 1) + " \")\"?\n";
   chain += "r5000 ::= \"x\" r0 | \"y\"";
-  CHECK(made(chain)->step(made(chain)->start(), '(') != constraint::dead);
+  CHECK(made(chain)->step(made(chain)->start(), '(') > constraint::failed);
+}
+
+TEST_CASE("a GBNF grammar with too many ways to begin is refused when it is compiled", "[grammar]") {
+  std::string source = "root ::= \"end\"";
+  for (int i = 0; i < 4'000; ++i) source += " | \"w" + std::to_string(i) + " \" root";
+  CHECK(refusal(source).find("too ambiguous where a text begins") != std::string::npos);
 }
 
 TEST_CASE("a string that a GBNF grammar spells by characters costs what one terminal costs", "[grammar]") {

@@ -1,6 +1,5 @@
 // docs/structured.md says what is refused and which formats there are; both are held to the code.
 #include <catch2/catch.hpp>
-#include <filesystem>
 #include <regex>
 #include <set>
 
@@ -14,7 +13,7 @@ using namespace weir::test;
 namespace {
 
 std::string page() {
-  return read_file(std::filesystem::path(weir::tests::source_dir()) / "docs" / "structured.md");
+  return read_file(weir::tests::source_dir() / "docs" / "structured.md");
 }
 
 struct row {
