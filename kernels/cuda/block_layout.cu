@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "kernels/block_readers.h"
-#include "kernels/cuda/block_values.h"
+#include "kernels/cuda/block_codes.h"
 #include "kernels/random_blocks.h"
 
 namespace weir::kernels::cuda {
@@ -111,6 +111,42 @@ __device__ __forceinline__ void put_four(element* to, float4 v) {
   *reinterpret_cast<uint2*>(to) = make_uint2(pair_of<dtype::bf16>(v.x, v.y), pair_of<dtype::bf16>(v.z, v.w));
 }
 
+// Writes a lane's weights of a cell, those of columns 4 * q on of each 16.
+template <dtype type, class T>
+__device__ __forceinline__ void unpack_lane(const unsigned char* cell, std::uint32_t lane,
+                                            std::uint32_t columns, T* out) {
+  const cell_reader<type> w(cell, lane);
+#pragma unroll
+  for (int part = 0; part < 8; ++part)
+    if (part * 16u < columns) put_four(out + part * 16, w.four(part / 2, part % 2));
+}
+// The same in bf16, with 16 bytes read at once. Codes and scales are exact, so that the numbers are the same.
+template <dtype type>
+__device__ __forceinline__ void unpack_pairs(const unsigned char* cell, std::uint32_t lane,
+                                             std::uint32_t columns, element* out) {
+  cell_row<type> w;
+  w.load(cell, lane);
+#pragma unroll
+  for (int j = 0; j < 4; ++j) {
+    std::uint32_t pairs[4];
+    w.expand(j, pairs);
+#pragma unroll
+    for (int h = 0; h < 2; ++h) {
+      if ((2 * j + h) * 16u >= columns) return;
+      const float s = w.scale(j, h);
+      float m = 0;
+      if constexpr (format_of(type).minima) m = w.minimum(j, h);
+      const auto number = [&](std::uint32_t bits) {
+        const float code = __uint_as_float(bits);
+        return format_of(type).minima ? fmaf(code, s, m) : code * s;
+      };
+      put_four(out + (2 * j + h) * 16,
+               make_float4(number(pairs[2 * h] << 16), number(pairs[2 * h] & 0xffff0000),
+                           number(pairs[2 * h + 1] << 16), number(pairs[2 * h + 1] & 0xffff0000)));
+    }
+  }
+}
+
 // One thread for a lane's weights of a cell.
 template <dtype type, class T>
 __global__ void unpack_kernel(cells from, std::uint32_t first, std::uint32_t count, T* to) {
@@ -121,13 +157,14 @@ __global__ void unpack_kernel(cells from, std::uint32_t first, std::uint32_t cou
                index = static_cast<std::uint32_t>(i / 32 % from.across),
                row = static_cast<std::uint32_t>(i / 32 / from.across) * cell_rows + lane / 4;
     if (row >= count) continue;
-    const cell_reader<type> w(from.cell(first + row, index, cell_form(type).bytes), lane);
-    T* out = to + std::uint64_t{row} * from.cols;
-#pragma unroll
-    for (int part = 0; part < 8; ++part) {
-      const std::uint32_t column = index * cell_columns + part * 16 + lane % 4 * 4;
-      if (column < from.cols) put_four(out + column, w.four(part / 2, part % 2));
-    }
+    const unsigned char* cell = from.cell(first + row, index, cell_form(type).bytes);
+    T* out = to + std::uint64_t{row} * from.cols + index * cell_columns + lane % 4 * 4;
+    const std::uint32_t columns = min(cell_columns, from.cols - index * cell_columns);
+    // The doubled codes of mxfp4 have no -0.
+    if constexpr (std::is_same_v<T, element> && type != dtype::mxfp4)
+      unpack_pairs<type>(cell, lane, columns, out);
+    else
+      unpack_lane<type>(cell, lane, columns, out);
   }
 }
 

@@ -12,7 +12,6 @@
 
 #include "kernels/cuda/block_codes.h"
 #include "kernels/cuda/launch.h"
-#include "kernels/cuda/mma.h"
 
 namespace weir::kernels::cuda {
 namespace {
@@ -57,7 +56,6 @@ struct piece {
   }
 
   __device__ __forceinline__ void multiply(float (&sums)[units][4]) const {
-    constexpr std::uint32_t ones = 0x3f803f80;
     constexpr block_format f = format_of(type);
 #pragma unroll
     for (int j = 0; j < 4; ++j) {
@@ -71,16 +69,16 @@ struct piece {
         for (int u = 0; u < units; ++u) {
           const uint2 y = x[u][j][h], z = x[u][j][1];
           float c[4];
-          mma_anew(c, a[2 * h], b[2 * h], a[2 * h + 1], b[2 * h + 1], y.x, y.y);
-          if constexpr (f.group == 32) mma<dtype::bf16>(c, a[2], b[2], a[3], b[3], z.x, z.y);
+          mma_from(c, {a[2 * h], b[2 * h], a[2 * h + 1], b[2 * h + 1]}, y, 0, 0, 0, 0);
+          if constexpr (f.group == 32) mma_more(c, {a[2], b[2], a[3], b[3]}, z);
           sums[u][0] += s * c[0];
           sums[u][1] += s * c[1];
           sums[u][2] += t * c[2];
           sums[u][3] += t * c[3];
           if constexpr (f.minima) {  // the sums of x over the group, by a product with ones
             float all[4];
-            mma_anew(all, ones, ones, ones, ones, y.x, y.y);
-            if constexpr (f.group == 32) mma<dtype::bf16>(all, ones, ones, ones, ones, z.x, z.y);
+            mma_ones(all, y);
+            if constexpr (f.group == 32) mma_more_ones(all, z);
             const float lowest = low.minimum(j, h), other = high.minimum(j, h);
             sums[u][0] += lowest * all[0];
             sums[u][1] += lowest * all[1];
@@ -164,7 +162,7 @@ __global__ void __launch_bounds__(warps * 32, 2) blocks_kernel(const block_args 
   finish<wide>(a, reinterpret_cast<const float*>(parts));
 }
 
-constexpr std::uint32_t most_rows = 16;
+constexpr std::uint32_t most_rows = 8;
 
 }  // namespace
 
@@ -172,6 +170,7 @@ bool can_stream_blocks(const device& d, const block_product& p) { return can_til
 
 void stream_blocks(device& d, const block_product& p) {
   if (p.m > most_rows) return tile_blocks(d, p);
+  if (can_stream_bulk(d, p)) return stream_bulk(d, p);
   const bool halved = p.kind == product_out::silu;
   const auto cells = static_cast<std::uint32_t>(up(p.w.cols, cell_columns));
   block_args a{};
@@ -189,10 +188,7 @@ void stream_blocks(device& d, const block_product& p) {
   a.other = halved ? a.slabs / 2 : 1;
   a.kind = p.kind;
   const dim3 tiles(static_cast<unsigned>(up(p.w.rows, tile_rows)));
-  with_block_type(p.w.type, [&](auto type) {
-    if (p.m <= 8) return launch(d, blocks_kernel<type, 8>, tiles, warps * 32, 0, a);
-    launch(d, blocks_kernel<type, 16>, tiles, warps * 32, 0, a);
-  });
+  with_block_type(p.w.type, [&](auto type) { launch(d, blocks_kernel<type, 8>, tiles, warps * 32, 0, a); });
 }
 
 }  // namespace weir::kernels::cuda

@@ -1,10 +1,10 @@
 // stream_blocks.h — products out = x · wᵀ of few rows with quantised weights, on every path. The weights are
 // read once.
 //
-// Of up to 16 rows (stream_blocks.cu) the sums are those of the numbers that the blocks define, exactly: codes
-// are multiplied as whole numbers, and scales and minima multiply the sums of each group in f32. Of more rows
-// (tile_blocks.cu) each weight is rounded to bf16 on its way to the tensor cores. x is rounded to bf16 in
-// either case, as all rows of a decoder are.
+// Of up to 8 rows (stream_blocks.cu, stream_blocks_bulk.cu) the sums are those of the numbers that the blocks
+// define, exactly: codes are multiplied as whole numbers, and scales and minima multiply the sums of each
+// group in f32. Of more rows (tile_blocks.cu) each weight is rounded to bf16 on its way to the tensor cores.
+// x is rounded to bf16 in either case, as all rows of a decoder are.
 //
 // Thread safety: the device's (device.h).
 #pragma once
@@ -37,8 +37,13 @@ bool can_stream_blocks(const device& d, const block_product& p);
 // Launches the product. REQUIRES: can_stream_blocks()
 void stream_blocks(device& d, const block_product& p);
 
+// The same for the kernel of stream_blocks_bulk.cu alone: up to 8 rows on the Hopper path. Where K is long,
+// residual additions are atomic there, so that their last bits may differ between runs.
+bool can_stream_bulk(const device& d, const block_product& p);
+void stream_bulk(device& d, const block_product& p);
+
 // The same for the kernels of tile_blocks.cu alone, which take few rows, too.
-constexpr std::uint32_t most_tiled_rows = 128;
+constexpr std::uint32_t most_tiled_rows = 64;
 bool can_tile_blocks(const device& d, const block_product& p);
 void tile_blocks(device& d, const block_product& p);
 

@@ -1,4 +1,4 @@
-// Products of 17 rows and more with quantised weights. A block computes a tile of 128 rows of the weights by
+// Products of 9 to 64 rows with quantised weights. A block computes a tile of 128 rows of the weights by
 // 32 or 64 rows of x. Cells go from memory into the registers of the warps that multiply them, where they are
 // rounded to bf16; x passes through a ring in shared memory that asynchronous copies fill. Where there are
 // fewer tiles than blocks that run at once, several blocks share the K of a tile: each stores its sums, and
@@ -66,9 +66,14 @@ struct weights {
 };
 
 template <dtype type, int units>
-__device__ __forceinline__ void multiply(const weights<type>& w, const uint2* x,
+__device__ __forceinline__ void multiply(const weights<type>& w, const unsigned char* x,
                                          float (&sums)[tall][units][4]) {
   const std::uint32_t lane = threadIdx.x % 32;
+  // Where the lane reads of row lane / 4, for each way in which place() permutes: the other rows and the
+  // other half of the columns are at a fixed distance.
+  const unsigned char* at[4];
+#pragma unroll
+  for (std::uint32_t i = 0; i < 4; ++i) at[i] = x + place(lane / 4, i * 2 + lane % 4 / 2) * 16 + lane % 2 * 8;
 #pragma unroll
   for (int j = 0; j < 4; ++j) {
     std::uint32_t a[tall][2][4];
@@ -77,14 +82,14 @@ __device__ __forceinline__ void multiply(const weights<type>& w, const uint2* x,
 #pragma unroll
       for (int s = 0; s < 2; ++s) w.rows[t][s].rounded(j, a[t][s]);
 #pragma unroll
-    for (int u = 0; u < units; ++u)
+    for (int h = 0; h < 2; ++h)
 #pragma unroll
-      for (int h = 0; h < 2; ++h) {
-        const uint2 y = x[place(u * 8 + lane / 4, j * 4 + h * 2 + lane % 4 / 2) * 2 + lane % 2];
+      for (int u = 0; u < units; ++u) {
+        const uint2 y =
+            *reinterpret_cast<const uint2*>(at[j % 2 * 2 + h] + (u * 8 * row_units + j / 2 * 8) * 16);
 #pragma unroll
         for (int t = 0; t < tall; ++t)
-          mma<dtype::bf16>(sums[t][u], a[t][0][2 * h], a[t][1][2 * h], a[t][0][2 * h + 1], a[t][1][2 * h + 1],
-                           y.x, y.y);
+          mma_more(sums[t][u], {a[t][0][2 * h], a[t][1][2 * h], a[t][0][2 * h + 1], a[t][1][2 * h + 1]}, y);
       }
   }
 }
@@ -116,14 +121,17 @@ __device__ __forceinline__ bool join(const tile_args& a, float (&sums)[tall][uni
   for (int i = 0; i < quads; ++i) {
     float(&s)[4] = sums[i / units][i % units];
     s[0] = s[1] = s[2] = s[3] = 0;
-    for (unsigned part = 0; part < gridDim.z; ++part) {
+  }
+  for (unsigned part = 0; part < gridDim.z; ++part)
+#pragma unroll
+    for (int i = 0; i < quads; ++i) {
       const float4 v = __ldcg(all + (std::size_t{part} * quads + i) * threads);
+      float(&s)[4] = sums[i / units][i % units];
       s[0] += v.x;
       s[1] += v.y;
       s[2] += v.z;
       s[3] += v.w;
     }
-  }
   return true;
 }
 
@@ -191,8 +199,7 @@ __global__ void __launch_bounds__(threads, 2) tile_kernel(const tile_args a) {
     copies_wait<stages - 2>();
     __syncthreads();  // the stage is there for all, and the one before it is read by all
     ask();
-    multiply<type, units>(now, reinterpret_cast<const uint2*>(shared + (at - begin) % stages * stage_bytes),
-                          sums);
+    multiply<type, units>(now, shared + (at - begin) % stages * stage_bytes, sums);
   };
   for (std::uint32_t at = begin; at < end; at += 2) {
     step(one, other, at);

@@ -253,7 +253,7 @@ void check_product(const backend_ptr& b, weir::test::rng& r, const blocks_matrix
     double tolerance = std::ldexp(k / 16 + 16, -23) * unit;
     if (narrow) tolerance += 0.006 * (std::abs(wanted) + typical / 16);
     // Of more rows each weight is rounded to bf16, by 2^-9 at most.
-    if (m > 16) tolerance += 0.006 * typical * (1 + std::abs(first) + std::abs(second));
+    if (m > 8) tolerance += 0.006 * typical * (1 + std::abs(first) + std::abs(second));
     REQUIRE(std::abs(at(std::size_t{row} * wide + column) - wanted) <= tolerance);
   }
 }
@@ -272,7 +272,7 @@ TEST_CASE("cuda: products of few rows with quantised weights equal their definit
     for (const shape s : {shape{48, block}, {208, block * 5}, {1040, 2560}, {128, 4096 + 2 * block}}) {
       const blocks_matrix w(r, type, s.n, s.k);
       const packed_blocks packed(b, w.view);
-      for (const std::uint32_t m : {1u, 7u, 8u, 9u, 16u, 17u, 32u, 33u, 64u, 65u, 128u})
+      for (const std::uint32_t m : {1u, 7u, 8u, 9u, 16u, 17u, 32u, 33u, 64u})
         for (const product_out kind :
              {product_out::element, product_out::f32, product_out::add_f32, product_out::silu})
           check_product(b, r, w, packed.view, m, kind);
