@@ -7,7 +7,7 @@
 // weight is one f32 however it is computed. The layouts are those of ggml's file format (GGUF).
 //
 // To add a format: its row in all_dtypes (tensor.h), its row in block_formats, and its function in
-// blocks.cpp.
+// block_readers.h.
 //
 // Thread safety: pure functions; any thread.
 #pragma once

@@ -23,10 +23,12 @@ namespace weir::kernels {
 struct decoder_layer {
   const float* attention_norm = nullptr;                 // [hidden]
   matrix qkv;                                            // [(heads + 2 * kv_heads) * head_dim, hidden]
+  std::vector<matrix> qkv_rest;                          // further rows of qkv, in order, of other types
   const float *q_norm = nullptr, *k_norm = nullptr;      // [head_dim]; may be null
   matrix out;                                            // [hidden, heads * head_dim]
   const float* mlp_norm = nullptr;                       // [hidden]
   matrix gate_up;                                        // [2 * inter, hidden]
+  std::vector<matrix> gate_up_rest;                      // as qkv_rest
   matrix down;                                           // [hidden, inter]
   const float *qkv_bias = nullptr, *out_bias = nullptr;  // [rows of the matrix]; may be null
   const float *gate_up_bias = nullptr, *down_bias = nullptr;

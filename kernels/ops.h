@@ -232,9 +232,17 @@ struct backend {
   // types alone.
   bool (*takes_blocks)(void* self, dtype) = nullptr;
 
-  // Fills `to`, memory of the backend, with random weights (kernels/random_weights.h), row-major; `norm`:
-  // weights of a norm, around 1. The entry is null where they are made on the host.
-  void (*do_fill_random)(void* self, void* to, dtype, std::uint64_t elements, bool norm,
+  // As do_begin_upload, for rows [first, first + rows.rows) of `packed`, a matrix of blocks in the layout of
+  // do_pack, whose memory was zeroed. The entry is null where that layout is row-major in every type.
+  // REQUIRES: `rows` is in memory of do_allocate_host, and has at most most_packed_at_once bytes
+  void (*do_begin_pack)(void* self, const matrix& packed, std::uint32_t first, const matrix& rows,
+                        unsigned lane) = nullptr;
+  static constexpr std::uint64_t most_packed_at_once = 32u << 20;
+
+  // Fills rows [first, first + rows) of `to` with random weights (kernels/random_weights.h,
+  // kernels/random_blocks.h), in the layout of do_pack; `norm`: weights of a norm, around 1. The entry is null
+  // where they are made on the host.
+  void (*do_fill_random)(void* self, const matrix& to, std::uint32_t first, std::uint32_t rows, bool norm,
                          std::uint64_t seed) = nullptr;
 
   // Makes a decoder for a whole model (kernels/decoder.h). Returns null for a model that the backend has none

@@ -75,7 +75,7 @@ struct matrix {
   std::uint64_t bytes() const noexcept { return bytes_of(type, std::uint64_t{rows} * cols); }
 };
 
-inline float from_bf16(std::uint16_t bits) noexcept {
+constexpr float from_bf16(std::uint16_t bits) noexcept {
   return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16);
 }
 
@@ -88,7 +88,7 @@ inline std::uint16_t to_bf16(float x) noexcept {
 
 // Exact, as every f16 is also a float. The exponent is rebiased by a multiplication, which makes subnormals
 // right, too.
-inline float from_f16(std::uint16_t bits) noexcept {
+constexpr float from_f16(std::uint16_t bits) noexcept {
   const std::uint32_t sign = (bits & 0x8000u) << 16;
   const std::uint32_t rest = (bits & 0x7fffu) << 13;
   if (rest >= 0x0f800000u) return std::bit_cast<float>(sign | rest | 0x7f800000u);  // infinity or NaN

@@ -196,7 +196,7 @@ class stage {
     for (std::uint64_t i = 0; i < count; ++i) {
       std::byte* at = w.memory.data() + i * one;
       if (backend_->do_fill_random)
-        backend_->do_fill_random(backend_->self, at, type_, elements, false, ++seed_);
+        backend_->do_fill_random(backend_->self, {at, type_, n, k}, 0, n, false, ++seed_);
       else
         backend_->do_pack(backend_->self, {rows.data(), type_, n, k}, at);
       w.all.push_back({at, type_, n, k, kernels::layout::packed});
@@ -205,8 +205,10 @@ class stage {
   }
 
   void fill(std::byte* to, dtype type, std::uint64_t elements) {
-    if (backend_->do_fill_random)
-      return backend_->do_fill_random(backend_->self, to, type, elements, false, ++seed_);
+    if (backend_->do_fill_random) {
+      const auto all = static_cast<std::uint32_t>(elements);
+      return backend_->do_fill_random(backend_->self, {to, type, all, 1}, 0, all, false, ++seed_);
+    }
     std::vector<std::byte> values(elements * kernels::size_of(type));
     kernels::fill_random_weights(values.data(), type, elements, false, ++seed_);
     backend_->do_upload(backend_->self, to, values.data(), values.size());

@@ -24,11 +24,13 @@ kernels::decoder_shape shape_of(const model_config& c, const model_weights& w) {
     const layer_weights& l = w.layers[i];
     s.layers.push_back({.attention_norm = l.attention_norm,
                         .qkv = l.qkv.w,
+                        .qkv_rest = l.qkv.rest,
                         .q_norm = l.q_norm,
                         .k_norm = l.k_norm,
                         .out = l.out.w,
                         .mlp_norm = l.mlp_norm,
                         .gate_up = l.gate_up.w,
+                        .gate_up_rest = l.gate_up.rest,
                         .down = l.down.w,
                         .qkv_bias = l.qkv.bias,
                         .out_bias = l.out.bias,

@@ -246,10 +246,14 @@ result<model_weights> random_weights(const model_config& config, dtype type, u64
   const auto next_seed = [&] { return kernels::mix_bits(seed + ++index); };
   if (to->do_fill_random) {
     for (const placed& whole : p->all) {
-      std::byte* at = whole.to;
+      kernels::matrix to_fill = whole.rows;
+      to_fill.data = whole.to;
+      if (!whole.weight) std::swap(to_fill.rows, to_fill.cols);  // the pieces of a vector are no whole rows
+      std::uint32_t first = 0;
       for (const piece& q : whole.pieces) {
-        to->do_fill_random(to->self, at, whole.rows.type, q.elements, whole.norm, next_seed());
-        at += kernels::bytes_of(whole.rows.type, q.elements);
+        const auto rows = static_cast<std::uint32_t>(q.elements / to_fill.cols);
+        to->do_fill_random(to->self, to_fill, first, rows, whole.norm, next_seed());
+        first += rows;
       }
     }
     return std::move(p->weights);

@@ -1,6 +1,7 @@
 // The table of a CUDA device: memory, copies, and the entries that other files implement.
 #include "kernels/cuda/backend.h"
 
+#include "kernels/cuda/block_layout.h"
 #include "kernels/cuda/copy.h"
 #include "kernels/cuda/decoder.h"
 #include "kernels/cuda/device.h"
@@ -96,11 +97,29 @@ device_memory memory(void* self) {
   return {total, free, d.workspaces};
 }
 
-std::uint64_t rows_bytes(void*, dtype type, std::uint32_t rows, std::uint32_t cols) {
-  return matrix{nullptr, type, rows, cols}.bytes();
+std::uint64_t weight_bytes(void*, dtype type, std::uint32_t rows, std::uint32_t cols) {
+  return is_plain(type) ? matrix{nullptr, type, rows, cols}.bytes() : block_bytes(type, rows, cols);
 }
 
-void pack(void* self, const matrix& rows, void* to) { upload(self, to, rows.data, rows.bytes()); }
+void pack(void* self, const matrix& rows, void* to) {
+  if (is_plain(rows.type)) return upload(self, to, rows.data, rows.bytes());
+  device& d = of(self);
+  if (d.failed()) return;
+  matrix packed = rows;
+  packed.data = to;
+  WEIR_CUDA(d, cudaMemsetAsync(to, 0, block_bytes(rows.type, rows.rows, rows.cols), d.stream));
+  upload_blocks(d, packed, 0, rows);
+  d.sync();
+}
+
+void begin_pack(void* self, const matrix& packed, std::uint32_t first, const matrix& rows, unsigned lane) {
+  device& d = of(self);
+  if (d.failed()) return;
+  cudaEvent_t& e = d.uploaded[lane];
+  if (!e && !WEIR_CUDA(d, cudaEventCreateWithFlags(&e, cudaEventDisableTiming))) return;
+  upload_blocks(d, packed, first, rows);
+  WEIR_CUDA(d, cudaEventRecord(e, d.stream));
+}
 
 const char* fault(void* self) {
   device& d = of(self);
@@ -162,8 +181,10 @@ std::shared_ptr<const backend> cuda_backend(int index, std::string& why_not, boo
   t.do_begin_upload = cuda::begin_upload;
   t.do_await_upload = cuda::await_upload;
   t.fault = cuda::fault;
-  t.weight_bytes = cuda::rows_bytes;
+  t.weight_bytes = cuda::weight_bytes;
   t.do_pack = cuda::pack;
+  t.do_begin_pack = cuda::begin_pack;
+  t.takes_blocks = [](void*, dtype) { return true; };
   t.do_fill_random = cuda::fill_random;
   t.do_read = cuda::read;
   t.peak_flops = cuda::peak_flops;

@@ -8,8 +8,8 @@
 #include "kernels/cuda/draws.h"
 #include "kernels/cuda/grown.h"
 #include "kernels/cuda/layers.h"
-#include "kernels/cuda/products.h"
 #include "kernels/cuda/step_rows.h"
+#include "kernels/cuda/weight_products.h"
 
 namespace weir::kernels::cuda {
 namespace {
@@ -64,17 +64,17 @@ class cuda_decoder final : public decoder {
   bool make_room(std::uint32_t rows, std::uint32_t logits);
   void record(const rows_view& v, bool decoding);
   void layer(std::size_t i, const rows_view& v, bool decoding, const float* bias_before);
-  void multiply(const matrix& w, matrix decoder_layer::*which, const element* x, std::uint32_t rows,
-                void* out, product_out kind);
+  void multiply(const matrix& w, std::span<const matrix> rest, const element* x, std::uint32_t rows, void* out,
+                product_out kind) {
+    products_.run(w, rest, x, rows, out, kind, scratch_.as<void>());
+  }
   void drop_graphs();
 
   device& d_;
   const decoder_shape s_;
   const dtype type_;  // of weights, rows and pages
   const head_shape heads_;
-  products products_;
-  // The `samples` of products::run: the weights of all layers, for qkv, out, gate_up and down.
-  std::vector<const void*> samples_[4];
+  weight_products products_;
   element* pages_ = nullptr;
   std::uint32_t page_count_ = 0;
 
@@ -95,9 +95,9 @@ class cuda_decoder final : public decoder {
 cuda_decoder::cuda_decoder(device& d, const decoder_shape& s)
     : d_(d),
       s_(s),
-      type_(s.embedding.type),
+      type_(rows_type(s)),
       heads_{s.heads, s.kv_heads, s.head_dim},
-      products_(d),
+      products_(d, s),
       frequencies_(d),
       x_(d),
       normed_(d),
@@ -113,12 +113,6 @@ cuda_decoder::cuda_decoder(device& d, const decoder_shape& s)
       arrived_(d),
       rows_here_(d, heads_),
       draws_(d) {
-  for (const decoder_layer& l : s_.layers) {
-    samples_[0].push_back(l.qkv.data);
-    samples_[1].push_back(l.out.data);
-    samples_[2].push_back(l.gate_up.data);
-    samples_[3].push_back(l.down.data);
-  }
   make_room(least_rows, 64);
   d_.sync();
 }
@@ -165,6 +159,8 @@ bool cuda_decoder::make_room(std::uint32_t rows, std::uint32_t logits) {
   if (take(frequencies_, frequencies) && frequencies_.holds(frequencies))
     WEIR_CUDA(d_, cudaMemcpyAsync(frequencies_.as<float>(), s_.frequencies.data(), frequencies,
                                   cudaMemcpyHostToDevice, d_.stream));
+  moved |= products_.reserve();
+  there &= products_.has_room();
   moved |= draws_.reserve(static_cast<std::uint32_t>(l), s_.vocab);
   there &= draws_.has_room();
   if (moved) drop_graphs();
@@ -290,16 +286,7 @@ void cuda_decoder::record(const rows_view& v, bool decoding) {
   if (v.logits == 0) return;
   norm(d_, type_, x_.as<float>(), bias, v.logits_from, s_.norm, v.logits, s_.hidden, s_.norm_eps,
        normed_.as<element>());
-  const product p{type_,
-                  s_.head.data,
-                  s_.vocab,
-                  s_.hidden,
-                  normed_.as<element>(),
-                  v.logits,
-                  logits_.as<float>(),
-                  product_out::f32};
-  if (can_stream(d_, p)) return stream_product(d_, p);
-  products_.run(p, {}, logits_.as<float>());
+  multiply(s_.head, {}, normed_.as<element>(), v.logits, logits_.as<float>(), product_out::f32);
 }
 
 void cuda_decoder::layer(std::size_t i, const rows_view& v, bool decoding, const float* bias_before) {
@@ -317,41 +304,21 @@ void cuda_decoder::layer(std::size_t i, const rows_view& v, bool decoding, const
   element* normed = normed_.as<element>();
 
   norm(d_, type_, x, bias_before, nullptr, w.attention_norm, v.rows, s_.hidden, s_.norm_eps, normed);
-  multiply(w.qkv, &decoder_layer::qkv, normed, v.rows, qkv_.as<element>(), product_out::element);
+  multiply(w.qkv, w.qkv_rest, normed, v.rows, qkv_.as<element>(), product_out::element);
   const bool fresh = decoding && !d_.deterministic;
   if (!fresh) rotary_and_write(d_, type_, v, heads_, rotary, qkv_.as<element>(), pages);
   prefill_attention(d_, v, attention);
   decode_attention(d_, v, attention, rotary, fresh, split_);
-  multiply(w.out, &decoder_layer::out, attended_.as<element>(), v.rows, x, product_out::add_f32);
+  multiply(w.out, {}, attended_.as<element>(), v.rows, x, product_out::add_f32);
 
   norm(d_, type_, x, w.out_bias, nullptr, w.mlp_norm, v.rows, s_.hidden, s_.norm_eps, normed);
-  const product fused{type_,
-                      w.gate_up.data,
-                      2 * s_.inter,
-                      s_.hidden,
-                      normed,
-                      v.rows,
-                      inner_.as<element>(),
-                      product_out::silu};
-  if (!w.gate_up_bias && can_stream(d_, fused)) {
-    stream_product(d_, fused);
+  if (products_.can_fuse_silu(w, normed, v.rows)) {
+    products_.run_silu(w, normed, v.rows, inner_.as<element>());
   } else {
-    multiply(w.gate_up, &decoder_layer::gate_up, normed, v.rows, gate_up_.as<element>(),
-             product_out::element);
+    multiply(w.gate_up, w.gate_up_rest, normed, v.rows, gate_up_.as<element>(), product_out::element);
     silu_mul_rows(d_, type_, gate_up_.as<element>(), w.gate_up_bias, v.rows, s_.inter, inner_.as<element>());
   }
-  multiply(w.down, &decoder_layer::down, inner_.as<element>(), v.rows, x, product_out::add_f32);
-}
-
-void cuda_decoder::multiply(const matrix& w, matrix decoder_layer::*which, const element* x,
-                            std::uint32_t rows, void* out, product_out kind) {
-  const product p{type_, w.data, w.rows, w.cols, x, rows, out, kind};
-  if (can_stream(d_, p)) return stream_product(d_, p);
-  const int index = which == &decoder_layer::qkv       ? 0
-                    : which == &decoder_layer::out     ? 1
-                    : which == &decoder_layer::gate_up ? 2
-                                                       : 3;
-  products_.run(p, samples_[index], kind == product_out::add_f32 ? scratch_.as<float>() : out);
+  multiply(w.down, {}, inner_.as<element>(), v.rows, x, product_out::add_f32);
 }
 
 bool cuda_decoder::read_logits(std::uint32_t row, float* to_host) {
@@ -363,23 +330,22 @@ bool cuda_decoder::read_logits(std::uint32_t row, float* to_host) {
   return !d_.failed();
 }
 
-// Whether a matrix fits with a decoder of `type`. All weights have one type, because the rows between
-// products have that type. Rows are read 16 bytes at a time.
-bool fits_with(const matrix& m, dtype type) { return m.type == type && m.cols % 8 == 0; }
+// Whether a matrix has shapes that the kernels can read. Rows are read 16 bytes at a time.
+bool fits(const matrix& m) { return m.cols % 8 == 0 && m.rows % 8 == 0; }
 
 bool takes_all(const decoder_shape& s) {
-  const dtype type = s.embedding.type;
-  bool fits = decoder_takes(s) && fits_with(s.embedding, type) && fits_with(s.head, type);
-  for (const decoder_layer& l : s.layers)
-    for (const matrix* m : {&l.qkv, &l.out, &l.gate_up, &l.down})
-      fits &= fits_with(*m, type) && m->rows % 8 == 0;
-  return fits;
+  bool all = decoder_takes(s) && is_element(rows_type(s));
+  for (const decoder_layer& l : s.layers) {
+    for (const matrix* m : {&l.qkv, &l.out, &l.gate_up, &l.down}) all &= fits(*m);
+    all &= std::ranges::all_of(l.qkv_rest, fits) && std::ranges::all_of(l.gate_up_rest, fits);
+  }
+  return all;
 }
 
 }  // namespace
 
 bool decoder_takes(const decoder_shape& s) {
-  return is_element(s.embedding.type) && s.page_tokens == page_tokens &&
+  return s.embedding.type != dtype::f32 && s.page_tokens == page_tokens &&
          attention_supports({s.heads, s.kv_heads, s.head_dim}) && s.hidden % 8 == 0 && s.inter % 8 == 0 &&
          s.hidden * sizeof(float) <= 48u << 10;
 }

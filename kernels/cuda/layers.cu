@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "kernels/cuda/block_layout.h"
 #include "kernels/cuda/head_size.h"
 #include "kernels/cuda/launch.h"
 #include "kernels/cuda/rotary.h"
@@ -171,6 +172,7 @@ void rotary_any_head(device& d, const rows_view& v, const head_shape& h, const r
 }  // namespace
 
 void embed(device& d, const rows_view& v, const matrix& table, float* x) {
+  if (!is_plain(table.type)) return embed_blocks(d, v, table, x);
   const auto kernel = table.type == dtype::f16 ? embed_kernel<dtype::f16> : embed_kernel<dtype::bf16>;
   launch_after_all(d, kernel, dim3(v.rows), threads, v.tokens, v.drawn,
                    static_cast<const element*>(table.data), table.cols, x);

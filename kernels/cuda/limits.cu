@@ -38,13 +38,14 @@ void read(void* self, const void* at, std::uint64_t bytes) {
 
 double peak_flops(void* self, dtype weights) {
   device& d = of(self);
+  if (!is_plain(weights)) weights = dtype::bf16;  // as which products of many rows multiply them
   if (d.failed() || (!d.lt && !is_element(weights))) return 0;
   constexpr std::uint32_t n = 8192;
   constexpr std::uint64_t elements = std::uint64_t{n} * n;
   const std::uint64_t bytes = elements * size_of(weights);
   std::byte* memory = nullptr;
   if (!WEIR_CUDA(d, cudaMalloc(&memory, 3 * bytes))) return 0;
-  fill_random(self, memory, weights, 2 * elements, false, 1);
+  fill_random(self, {memory, weights, 2 * n, n}, 0, 2 * n, false, 1);
   products p(d);
   const product what{weights, memory, n, n, memory + bytes, n, memory + 2 * bytes, product_out::element};
   p.run(what, {}, what.out);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "kernels/cuda/attention_f32.h"
+#include "kernels/cuda/block_layout.h"
 #include "kernels/cuda/device.h"
 #include "kernels/cuda/products.h"
 #include "kernels/cuda/warp.h"
@@ -81,12 +82,13 @@ __global__ void linear_kernel(linear op) {
   for (std::uint32_t r = 0; r < linear_rows; ++r) {
     const float sum = warp_sum(sums[r]);
     if (lane == 0 && r < rows)
-      op.out[std::size_t{first + r} * op.w.rows + n] = sum + (op.bias ? op.bias[n] : 0.0f);
+      op.out[std::size_t{first + r} * op.out_stride + n] = sum + (op.bias ? op.bias[n] : 0.0f);
   }
 }
 
-__global__ void bias_kernel(float* x, const float* bias, std::size_t rows, std::size_t width) {
-  WEIR_EACH(i, rows * width) x[i] += bias[i % width];
+__global__ void bias_kernel(linear op) {
+  WEIR_EACH(i, std::size_t{op.rows} * op.w.rows)
+    op.out[i / op.w.rows * op.out_stride + i % op.w.rows] += op.bias[i % op.w.rows];
 }
 
 __global__ void angles_kernel(const std::uint32_t* positions, const float* frequencies, std::size_t rows,
@@ -204,6 +206,8 @@ void run_gather(void* self, const gather& op) {
   d.begin_staging();
   const auto* ids = d.stage_array(op.ids.data(), op.ids.size());
   if (d.failed() || op.ids.empty()) return;
+  if (!is_plain(op.table.type))
+    return gather_blocks(d, op.table, ids, static_cast<std::uint32_t>(op.ids.size()), op.out);
   gather_kernel<<<blocks_for(op.ids.size() * op.table.cols), threads, 0, d.stream>>>(op.table, ids,
                                                                                      op.ids.size(), op.out);
   WEIR_CUDA(d, cudaGetLastError());
@@ -233,17 +237,20 @@ bool goes_by_blas(const device& d, const linear& op) {
 
 void multiply_by_blas(device& d, const linear& op) {
   if (!d.linears) d.linears = std::make_shared<products>(d);
-  d.linears->run({dtype::f32, op.w.data, op.w.rows, op.w.cols, op.x, op.rows, op.out, product_out::f32}, {},
-                 op.out);
-  const std::size_t count = std::size_t{op.rows} * op.w.rows;
+  d.linears->run({dtype::f32, op.w.data, op.w.rows, op.w.cols, op.x, op.rows, op.out, product_out::f32,
+                  op.out_stride},
+                 {}, op.out);
   if (d.failed() || !op.bias) return;
-  bias_kernel<<<blocks_for(count), threads, 0, d.stream>>>(op.out, op.bias, op.rows, op.w.rows);
+  bias_kernel<<<blocks_for(std::size_t{op.rows} * op.w.rows), threads, 0, d.stream>>>(op);
   WEIR_CUDA(d, cudaGetLastError());
 }
 
-void run_linear(void* self, const linear& op) {
+void run_linear(void* self, const linear& said) {
+  linear op = said;
+  op.out_stride = said.stride();
   device& d = of(self);
   if (d.failed() || op.rows == 0) return;
+  if (!is_plain(op.w.type)) return linear_blocks(d, op);
   if (goes_by_blas(d, op)) return multiply_by_blas(d, op);
   const dim3 grid((op.w.rows + threads / 32 - 1) / (threads / 32), (op.rows + linear_rows - 1) / linear_rows);
   linear_kernel<<<grid, threads, 0, d.stream>>>(op);

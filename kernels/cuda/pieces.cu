@@ -82,7 +82,8 @@ class bench {
  private:
   void fill(grown& memory, dtype type, std::uint64_t elements) {
     memory.reserve(elements * size_of(type));
-    if (!d_.failed()) fill_random(&d_, memory.as<void>(), type, elements, false, ++seed_);
+    const matrix all{memory.as<void>(), type, static_cast<std::uint32_t>(elements / 8), 8};
+    if (!d_.failed()) fill_random(&d_, all, 0, all.rows, false, ++seed_);
   }
 
   // Times a product by the kernel that cuda_decoder::multiply would use.
@@ -193,7 +194,7 @@ class bench {
 std::vector<decoder_piece> time_decoder(void* self, const decoder_shape& s, std::uint32_t rows,
                                         std::uint32_t context) {
   device& d = of(self);
-  if (d.failed() || !decoder_takes(s)) return {};
+  if (d.failed() || !decoder_takes(s) || !is_element(s.embedding.type)) return {};
   return bench(d, s, rows, context).run();
 }
 

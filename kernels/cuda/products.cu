@@ -59,7 +59,7 @@ struct products::setup {
     if (desc) WEIR_CUDA(d, b.desc_set(desc, CUBLASLT_MATMUL_DESC_TRANSA, &transposed, sizeof transposed));
     WEIR_CUDA(d, b.layout_create(&w, cuda_type(p.type), p.k, p.n, p.k));
     WEIR_CUDA(d, b.layout_create(&x, cuda_type(p.type), p.k, p.m, p.k));
-    WEIR_CUDA(d, b.layout_create(&out, type, p.n, p.m, p.n));
+    WEIR_CUDA(d, b.layout_create(&out, type, p.n, p.m, p.stride()));
   }
   setup(const setup&) = delete;
   ~setup() {
@@ -74,7 +74,7 @@ struct products::setup {
 // The descriptions of each product are kept. A step needs several for each layer, and making them took longer
 // than the device takes to compute few rows.
 const products::setup& products::setup_of(const product& p) {
-  auto& s = setups_[{p.type, p.m, p.n, p.k, p.kind}];
+  auto& s = setups_[key_of(p, p.m)];
   if (!s) s = std::make_shared<const setup>(d_, p);
   return *s;
 }
@@ -159,7 +159,7 @@ void products::run(const product& p, std::span<const void* const> samples, void*
     return;
   }
   const setup& s = setup_of(p);
-  const key exact{p.type, p.m, p.n, p.k, p.kind};
+  const key exact = key_of(p, p.m);
   auto it = checked_.find(exact);
   if (it == checked_.end()) {
     cublasLtMatmulAlgo_t best;
@@ -172,7 +172,7 @@ void products::run(const product& p, std::span<const void* const> samples, void*
 // Chooses the algorithm of the class of p.m, or another one where that does not support p.m.
 bool products::choose(const product& p, const setup& s, std::span<const void* const> samples, void* scratch,
                       cublasLtMatmulAlgo_t& best) {
-  const key k{p.type, class_of(p.m), p.n, p.k, p.kind};
+  const key k = key_of(p, class_of(p.m));
   const auto it = chosen_.find(k);
   if (it == chosen_.end()) {
     if (!find(p, samples, scratch, best)) return false;
@@ -190,7 +190,7 @@ bool products::choose(const product& p, const setup& s, std::span<const void* co
 // Returns the algorithm of the shape, and tries once for each p.m whether its rows can be computed at once
 // (products::unit).
 products::fixed* products::find_fixed(const product& p, std::span<const void* const> samples, void* scratch) {
-  const key k{p.type, 0, p.n, p.k, p.kind};
+  const key k = key_of(p, 0);
   auto it = fixed_.find(k);
   if (it == fixed_.end()) {
     product one = p;
@@ -211,12 +211,14 @@ void products::run_fixed(const product& p, const fixed& f, bool whole, void* out
   const setup& s = setup_of(part);
   for (std::uint32_t row = 0; row < p.m && !d_.failed(); row += part.m) {
     part.x = static_cast<const std::byte*>(p.x) + std::size_t{row} * p.k * size_of(p.type);
-    multiply(s, part, p.w, static_cast<std::byte*>(out) + std::size_t{row} * p.n * out_size(p), &f.algo);
+    multiply(s, part, p.w, static_cast<std::byte*>(out) + std::size_t{row} * p.stride() * out_size(p), &f.algo);
   }
 }
 
 // Computes the present rows both ways, and returns whether the bits are the same.
-bool products::same_bits(const product& p, const fixed& f) {
+bool products::same_bits(const product& strided, const fixed& f) {
+  product p = strided;
+  p.out_stride = 0;
   cublasLtMatmulHeuristicResult_t fits{};
   {
     const setup s(d_, p);

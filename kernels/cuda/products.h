@@ -12,6 +12,7 @@
 #include <memory>
 #include <span>
 #include <tuple>
+#include <type_traits>
 #include <vector>
 
 #include "kernels/cuda/device.h"
@@ -36,7 +37,35 @@ struct product {
   std::uint32_t m = 0;
   void* out = nullptr;
   product_out kind = product_out::element;
+  // Of `out`, from one row to the next; 0: as many as a row has. More where the outputs are some columns of a
+  // wider array: only products and tile_product() can do that.
+  std::uint32_t out_stride = 0;
+
+  std::uint32_t stride() const noexcept {
+    return out_stride ? out_stride : kind == product_out::silu ? n / 2 : n;
+  }
 };
+
+// Calls f(type, kind) with the type and the kind of a product of elements as constants, which a kernel has as
+// template parameters.
+template <class F>
+void with_constants(const product& p, F&& f) {
+  const auto with_kind = [&](auto type) {
+    const auto call = [&]<product_out kind>() { f(type, std::integral_constant<product_out, kind>()); };
+    switch (p.kind) {
+      case product_out::element:
+        return call.template operator()<product_out::element>();
+      case product_out::f32:
+        return call.template operator()<product_out::f32>();
+      case product_out::add_f32:
+        return call.template operator()<product_out::add_f32>();
+      case product_out::silu:
+        return call.template operator()<product_out::silu>();
+    }
+  };
+  if (p.type == dtype::f16) return with_kind(std::integral_constant<dtype, dtype::f16>());
+  with_kind(std::integral_constant<dtype, dtype::bf16>());
+}
 
 // Whether stream_product() supports a product. On the Hopper path: up to 8 rows (stream.cu), or up to 64, and
 // up to 128 where the weights are large (stream_wide.cu). On the general path: few rows (stream_general.cu).
@@ -85,8 +114,11 @@ class products {
   void run(const product& p, std::span<const void* const> samples, void* scratch);
 
  private:
-  // Type, m, n, k, and what becomes of the product.
-  using key = std::tuple<dtype, std::uint32_t, std::uint32_t, std::uint32_t, product_out>;
+  // Type, m, n, k, what becomes of the product, and its stride.
+  using key = std::tuple<dtype, std::uint32_t, std::uint32_t, std::uint32_t, product_out, std::uint32_t>;
+  static key key_of(const product& p, std::uint32_t m) {
+    return {p.type, m, p.n, p.k, p.kind, p.stride()};
+  }
   struct setup;
   struct fixed {
     cublasLtMatmulAlgo_t algo;
@@ -94,7 +126,7 @@ class products {
   };
   fixed* find_fixed(const product& p, std::span<const void* const> samples, void* scratch);
   void run_fixed(const product& p, const fixed& f, bool whole, void* out);
-  bool same_bits(const product& p, const fixed& f);
+  bool same_bits(const product& strided, const fixed& f);
   const setup& setup_of(const product& p);
   bool choose(const product& p, const setup& s, std::span<const void* const> samples, void* scratch,
               cublasLtMatmulAlgo_t& best);

@@ -1,5 +1,6 @@
 #include "kernels/cuda/random.h"
 
+#include "kernels/cuda/block_layout.h"
 #include "kernels/cuda/device.h"
 #include "kernels/random_weights.h"
 
@@ -22,10 +23,14 @@ __global__ void fill(void* to, dtype type, std::uint64_t elements, bool norm, st
 
 }  // namespace
 
-void fill_random(void* self, void* to, dtype type, std::uint64_t elements, bool norm, std::uint64_t seed) {
+void fill_random(void* self, const matrix& to, std::uint32_t first, std::uint32_t rows, bool norm,
+                 std::uint64_t seed) {
   device& d = of(self);
   if (d.failed()) return;
-  fill<<<static_cast<unsigned>(d.multiprocessors * 8), 256, 0, d.stream>>>(to, type, elements, norm, seed);
+  if (!is_plain(to.type)) return fill_random_blocks(d, to, first, rows, seed);
+  auto* at = static_cast<std::byte*>(const_cast<void*>(to.data)) + first * bytes_of(to.type, to.cols);
+  fill<<<static_cast<unsigned>(d.multiprocessors * 8), 256, 0, d.stream>>>(
+      at, to.type, std::uint64_t{rows} * to.cols, norm, seed);
   WEIR_CUDA(d, cudaGetLastError());
 }
 

@@ -6,6 +6,7 @@
 
 namespace weir::kernels::cuda {
 
-void fill_random(void* self, void* to, dtype type, std::uint64_t elements, bool norm, std::uint64_t seed);
+void fill_random(void* self, const matrix& to, std::uint32_t first, std::uint32_t rows, bool norm,
+                 std::uint64_t seed);
 
 }  // namespace weir::kernels::cuda

@@ -168,20 +168,6 @@ void start(device& d, const product& p) {
   launch(d, kernel, dim3(static_cast<unsigned>(d.multiprocessors)), warps * 32, shared_bytes, a);
 }
 
-template <dtype type>
-void start(device& d, const product& p) {
-  switch (p.kind) {
-    case product_out::element:
-      return start<type, product_out::element>(d, p);
-    case product_out::f32:
-      return start<type, product_out::f32>(d, p);
-    case product_out::silu:
-      return start<type, product_out::silu>(d, p);
-    case product_out::add_f32:
-      return;  // is_narrow() excludes it
-  }
-}
-
 // Whether stream_kernel supports the product. It does not do add_f32: stream_wide.cu, which divides K among
 // blocks, was 1.05 to 1.25 times as fast.
 bool is_narrow(const device& d, const product& p) {
@@ -192,14 +178,16 @@ bool is_narrow(const device& d, const product& p) {
 }  // namespace
 
 bool can_stream(const device& d, const product& p) {
-  return !d.deterministic && (is_narrow(d, p) || can_stream_wide(d, p) || can_stream_general(d, p));
+  return !d.deterministic && !p.out_stride &&
+         (is_narrow(d, p) || can_stream_wide(d, p) || can_stream_general(d, p));
 }
 
 void stream_product(device& d, const product& p) {
   if (d.path == code_path::general) return stream_general_product(d, p);
   if (!is_narrow(d, p)) return stream_wide_product(d, p);
-  if (p.type == dtype::f16) return start<dtype::f16>(d, p);
-  start<dtype::bf16>(d, p);
+  with_constants(p, [&](auto type, auto kind) {
+    if constexpr (kind != product_out::add_f32) start<type, kind>(d, p);  // is_narrow() excludes it
+  });
 }
 
 }  // namespace weir::kernels::cuda

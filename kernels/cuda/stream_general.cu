@@ -170,20 +170,6 @@ void start(device& d, const product& p) {
   start<type, kind, 16>(d, p);
 }
 
-template <dtype type>
-void start(device& d, const product& p) {
-  switch (p.kind) {
-    case product_out::element:
-      return start<type, product_out::element>(d, p);
-    case product_out::f32:
-      return start<type, product_out::f32>(d, p);
-    case product_out::add_f32:
-      return start<type, product_out::add_f32>(d, p);
-    case product_out::silu:
-      return start<type, product_out::silu>(d, p);
-  }
-}
-
 // The most rows for which this kernel is faster than what would do the product in its place: cuBLASLt, and
 // SwiGLU or the residual addition by a kernel of its own (docs/measurements/gpu.md).
 std::uint32_t most_rows(const device& d, const product& p) {
@@ -201,8 +187,7 @@ bool can_stream_general(const device& d, const product& p) {
 }
 
 void stream_general_product(device& d, const product& p) {
-  if (p.type == dtype::f16) return start<dtype::f16>(d, p);
-  start<dtype::bf16>(d, p);
+  with_constants(p, [&](auto type, auto kind) { start<type, kind>(d, p); });
 }
 
 }  // namespace weir::kernels::cuda

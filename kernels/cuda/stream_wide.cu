@@ -198,20 +198,6 @@ void start(device& d, const product& p) {
   }
 }
 
-template <dtype type>
-void start(device& d, const product& p) {
-  switch (p.kind) {
-    case product_out::element:
-      return start<type, product_out::element>(d, p);
-    case product_out::f32:
-      return start<type, product_out::f32>(d, p);
-    case product_out::add_f32:
-      return start<type, product_out::add_f32>(d, p);
-    case product_out::silu:
-      return start<type, product_out::silu>(d, p);
-  }
-}
-
 // The most rows for which this kernel is faster than cuBLASLt (docs/measurements/kernels.md). Up to 128 rows
 // it is so only for weights of at least 16 MiB, and not for logits: beside smaller weights the sums that
 // blocks exchange take too long.
@@ -238,8 +224,7 @@ bool can_stream_wide(const device& d, const product& p) {
 }
 
 void stream_wide_product(device& d, const product& p) {
-  if (p.type == dtype::f16) return start<dtype::f16>(d, p);
-  start<dtype::bf16>(d, p);
+  with_constants(p, [&](auto type, auto kind) { start<type, kind>(d, p); });
 }
 
 }  // namespace weir::kernels::cuda

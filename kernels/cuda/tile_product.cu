@@ -38,7 +38,7 @@ struct tile_args {
   void* out;
   float4* parts;      // [tiles, gridDim.z, high * wide, threads]: sums of the blocks that share a tile
   unsigned* arrived;  // [tiles]: how many of them are done; zero between kernels
-  std::uint32_t n, k, m;
+  std::uint32_t n, k, m, stride;  // stride: of out
 };
 
 // Begins to copy 16 bytes to shared memory, or writes zeros there.
@@ -115,11 +115,11 @@ template <dtype type, product_out kind>
 __device__ __forceinline__ void put_two(const tile_args& a, std::uint32_t row, std::uint32_t column, float v,
                                         float next) {
   if (row >= a.m || column >= a.n) return;
-  const std::size_t at = std::size_t{row} * a.n + column;
+  const std::size_t at = std::size_t{row} * a.stride + column;
   const bool both = column + 1 < a.n;
   if constexpr (kind == product_out::element) {
     auto* out = static_cast<element*>(a.out) + at;
-    if (a.n % 2 == 0) {
+    if (a.n % 2 == 0 && a.stride % 2 == 0) {
       *reinterpret_cast<std::uint32_t*>(out) = pair_of<type>(v, next);
     } else {
       out[0] = element_of<type>(v);
@@ -236,7 +236,8 @@ void start(device& d, const product& p) {
                     d.arrived,
                     p.n,
                     p.k,
-                    p.m};
+                    p.m,
+                    p.stride()};
   const auto kernel = tile_kernel<type, kind, T>;
   allow_shared(d, kernel, T::bytes);
   launch(d, kernel, dim3(high, wide, parts_for(d, high * wide, (p.k + T::k - 1) / T::k)), threads, T::bytes,
@@ -249,26 +250,14 @@ void start(device& d, const product& p) {
   start<type, kind, large_tile>(d, p);
 }
 
-template <dtype type>
-void start(device& d, const product& p) {
-  switch (p.kind) {
-    case product_out::element:
-      return start<type, product_out::element>(d, p);
-    case product_out::f32:
-      return start<type, product_out::f32>(d, p);
-    case product_out::add_f32:
-      return start<type, product_out::add_f32>(d, p);
-    case product_out::silu:
-      return;  // decoders ask for gate and up as they are where can_stream() says no
-  }
-}
-
 }  // namespace
 
 void tile_product(device& d, const product& p) {
   if (d.failed() || p.m == 0) return;
-  if (p.type == dtype::f16) return start<dtype::f16>(d, p);
-  start<dtype::bf16>(d, p);
+  with_constants(p, [&](auto type, auto kind) {
+    // Decoders ask for gate and up as they are where can_stream() says no.
+    if constexpr (kind != product_out::silu) start<type, kind>(d, p);
+  });
 }
 
 }  // namespace weir::kernels::cuda

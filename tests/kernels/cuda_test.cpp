@@ -284,13 +284,17 @@ TEST_CASE("cuda: random weights are the host's, bit for bit") {
     const std::uint64_t count = 100003;
     const buffer memory(b, count * 4);
     std::vector<std::uint16_t> halves(count);
-    b->do_fill_random(b->self, memory.data(), dtype::bf16, count, false, 77);
+    const auto fill = [&](dtype type, bool norm, std::uint64_t seed) {
+      const auto all = static_cast<std::uint32_t>(count);
+      b->do_fill_random(b->self, {memory.data(), type, all, 1}, 0, all, norm, seed);
+    };
+    fill(dtype::bf16, false, 77);
     b->do_download(b->self, halves.data(), memory.data(), count * 2);
     std::vector<std::uint16_t> others(count);
-    b->do_fill_random(b->self, memory.data(), dtype::f16, count, false, 77);
+    fill(dtype::f16, false, 77);
     b->do_download(b->self, others.data(), memory.data(), count * 2);
     std::vector<float> norms(count);
-    b->do_fill_random(b->self, memory.data(), dtype::f32, count, true, 78);
+    fill(dtype::f32, true, 78);
     b->do_download(b->self, norms.data(), memory.data(), count * 4);
     bool same = true;
     for (std::uint64_t i = 0; i < count; ++i)

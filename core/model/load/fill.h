@@ -63,8 +63,9 @@ result<void> read_piece(const checkpoint& from, const piece& p, kernels::dtype t
                         const moved_bytes& moved);
 
 // Fills everything in slices of at most `lane` bytes, which `readers` threads read; 0: a number that suits
-// the machine. REQUIRES: `on` has do_begin_upload and stores weights as rows; `lane` is a multiple of 4; no
-// piece is random.
+// the machine. Slices of quantised weights are whole rows, which the backend packs (do_begin_pack); where a
+// lane is shorter than a row, it is made longer. REQUIRES: `on` has do_begin_upload, stores plain weights as
+// rows, and has do_begin_pack where it takes blocks; `lane` is a multiple of 4; no piece is random.
 result<void> upload_slices(const std::vector<placed>& all, const checkpoint& from,
                            const std::shared_ptr<const kernels::backend>& on, const moved_bytes& moved,
                            unsigned readers = 0, std::uint64_t lane = 8u << 20);

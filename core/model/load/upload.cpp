@@ -19,19 +19,41 @@ using u64 = std::uint64_t;
 struct slice {
   const stored_tensor* from;
   kernels::dtype type;
-  u64 first, count;  // elements
-  std::byte* to;
-  u64 bytes() const { return count * kernels::size_of(type); }
+  u64 first, count;        // elements
+  std::byte* to;           // null where the backend packs the slice
+  kernels::matrix packed;  // the whole matrix then, in the backend's layout
+  std::uint32_t row;       // of `packed`, the slice's first
+  u64 bytes() const { return kernels::bytes_of(type, count); }
 };
+
+// Slices of whole rows, which the backend packs.
+void add_rows(const placed& p, u64 lane, std::vector<slice>& out) {
+  kernels::matrix packed = p.rows;
+  packed.data = p.to;
+  packed.order = kernels::layout::packed;
+  const u64 cols = p.rows.cols, most = lane / kernels::bytes_of(p.rows.type, cols);
+  std::uint32_t row = 0;
+  for (const piece& q : p.pieces)
+    for (u64 at = 0, rows = q.elements / cols; at < rows;) {
+      const u64 n = std::min(most, rows - at);
+      out.push_back({q.from, p.rows.type, at * cols, n * cols, nullptr, packed, row});
+      row += static_cast<std::uint32_t>(n);
+      at += n;
+    }
+}
 
 std::vector<slice> slices_of(const std::vector<placed>& all, u64 lane) {
   std::vector<slice> out;
   for (const placed& p : all) {
+    if (!kernels::is_plain(p.rows.type)) {
+      add_rows(p, lane, out);
+      continue;
+    }
     std::byte* to = p.to;
     const u64 wide = kernels::size_of(p.rows.type), most = lane / wide;
     for (const piece& q : p.pieces) {
       for (u64 at = 0; at < q.elements; at += most)
-        out.push_back({q.from, p.rows.type, at, std::min(most, q.elements - at), to + at * wide});
+        out.push_back({q.from, p.rows.type, at, std::min(most, q.elements - at), to + at * wide, {}, 0});
       to += q.elements * wide;
     }
   }
@@ -103,6 +125,12 @@ class exchange {
   std::optional<error> failed_;
 };
 
+void begin(const kernels::backend& on, const slice& s, const std::byte* from, unsigned lane) {
+  if (s.to) return on.do_begin_upload(on.self, s.to, from, s.bytes(), lane);
+  const auto rows = static_cast<std::uint32_t>(s.count / s.packed.cols);
+  on.do_begin_pack(on.self, s.packed, s.row, {from, s.type, rows, s.packed.cols}, lane);
+}
+
 // A thread reads about 5 GB/s from the page cache, and the link to a device carries 55 GB/s. Half of the
 // cores read, but at most eight: what more readers gain is lost by pinning their memory
 // (docs/measurements/gpu.md, «Loading»).
@@ -116,6 +144,8 @@ result<void> upload_slices(const std::vector<placed>& all, const checkpoint& fro
                            const std::shared_ptr<const kernels::backend>& on, const moved_bytes& moved,
                            unsigned readers, u64 lane) {
   if (readers == 0) readers = reader_count();
+  for (const placed& p : all)  // a lane holds one row at least
+    if (!kernels::is_plain(p.rows.type)) lane = std::max(lane, kernels::bytes_of(p.rows.type, p.rows.cols));
   const unsigned lanes = std::min(2 * readers, kernels::backend::upload_lanes);
   const auto slices = slices_of(all, lane);
   const kernels::host_buffer memory(on, lanes * lane);
@@ -149,7 +179,7 @@ result<void> upload_slices(const std::vector<placed>& all, const checkpoint& fro
     const auto t = slots.take(under_way.empty());
     if (t) {
       const slice& s = slices[t->slice];
-      on->do_begin_upload(on->self, s.to, lane_at(t->lane), s.bytes(), t->lane);
+      begin(*on, s, lane_at(t->lane), t->lane);
       under_way.push_back(t->lane);
       moved(s.bytes());
       ++begun;

@@ -86,6 +86,13 @@ TEST_CASE("cuda: a decoder's logits agree with the host's over batches of prompt
     if (s.hidden < 4096) all.emplace_back(s, f16);
     if (s.hidden < 1000) all.emplace_back(s, f32);  // by single operations
   }
+  // Quantised: products of few rows have exact weights, those of many rows weights that are rounded to bf16.
+  for (std::size_t i = 0; i < kernels::dtype_count; ++i)
+    if (const auto type = static_cast<kernels::dtype>(i); !kernels::is_plain(type)) {
+      all.emplace_back(shapes[i % 2], allowed{type, 4e-2});
+      if (type == kernels::dtype::q4_k || type == kernels::dtype::q8_0)
+        for (const std::size_t which : {2u, 3u, 7u}) all.emplace_back(shapes[which], allowed{type, 4e-2});
+    }
   for (const auto& [s, each] : all) {
     const auto host = make(toy(s, each.type), kernels::cpu_backend(2)), device = make(toy(s, each.type), b);
     CAPTURE(kernels::name(each.type), s.hidden, s.inter, s.heads, s.kv_heads, s.head_dim, s.bias, s.qk_norm,
@@ -203,36 +210,55 @@ TEST_CASE("cuda: draws are the host's, from the same logits") {
   CHECK(equal >= all - 1);
 }
 
+namespace {
+
+// Compares the model in the file or folder `model` with the reference in `dir`.
+void check_reference(const std::filesystem::path& model, const std::filesystem::path& dir,
+                     const backend_ptr& b) {
+  CAPTURE(dir.filename());
+  auto m = std::move(load_model(model.string(), b).value().weights);
+  m->allocate_pages(m->info().context / page_tokens + 1).value();
+  const test::golden g = test::read_golden(dir);
+  for (const std::size_t chunk : {std::size_t{1} << 20, std::size_t{7}, std::size_t{1}}) {
+    for (const auto& wanted : g.at) {
+      test::driven_sequence s(*m, 0, static_cast<std::uint32_t>(wanted.position) / page_tokens + 1);
+      const auto got = s.feed(std::span(g.input_ids).first(wanted.position + 1), chunk);
+      double largest = 0, worst = 0;
+      for (const double x : wanted.logits) largest = std::max(largest, std::abs(x));
+      for (std::size_t i = 0; i < wanted.ids.size(); ++i)
+        worst = std::max(worst, std::abs(got[static_cast<std::size_t>(wanted.ids[i])] - wanted.logits[i]));
+      CAPTURE(wanted.position, chunk, largest);
+      CHECK(worst <= 8e-2 * largest);
+    }
+    // Teacher-forced: the same best token wherever the margin is not within rounding.
+    const auto& wanted = g.generations.back();
+    if (wanted.margins.empty()) continue;
+    test::driven_sequence s(*m, 0, m->info().context / page_tokens + 1);
+    auto got = s.feed(wanted.prompt_ids, chunk);
+    for (std::size_t i = 0; i < wanted.greedy_ids.size() && i < 60; ++i) {
+      CAPTURE(i, chunk);
+      if (wanted.margins[i] > 0.4) CHECK(test::argmax(got) == wanted.greedy_ids[i]);
+      if (i + 1 < wanted.greedy_ids.size()) got = s.feed(std::span(&wanted.greedy_ids[i], 1), 1);
+    }
+  }
+}
+
+}  // namespace
+
 TEST_CASE("cuda: every reference model's tokens and logits are reproduced within what its types allow") {
   const auto b = test::cuda_device();
   if (!b) return;
-  for (const auto& dir : test::reference_models()) {
-    CAPTURE(dir.filename());
-    auto m = std::move(load_model(dir.string(), b).value().weights);
-    m->allocate_pages(m->info().context / page_tokens + 1).value();
-    const test::golden g = test::read_golden(dir);
-    for (const std::size_t chunk : {std::size_t{1} << 20, std::size_t{7}, std::size_t{1}}) {
-      for (const auto& wanted : g.at) {
-        test::driven_sequence s(*m, 0, static_cast<std::uint32_t>(wanted.position) / page_tokens + 1);
-        const auto got = s.feed(std::span(g.input_ids).first(wanted.position + 1), chunk);
-        double largest = 0, worst = 0;
-        for (const double x : wanted.logits) largest = std::max(largest, std::abs(x));
-        for (std::size_t i = 0; i < wanted.ids.size(); ++i)
-          worst = std::max(worst, std::abs(got[static_cast<std::size_t>(wanted.ids[i])] - wanted.logits[i]));
-        CAPTURE(wanted.position, chunk, largest);
-        CHECK(worst <= 8e-2 * largest);
-      }
-      // Teacher-forced: the same best token wherever the margin is not within rounding.
-      const auto& wanted = g.generations.back();
-      if (wanted.margins.empty()) continue;
-      test::driven_sequence s(*m, 0, m->info().context / page_tokens + 1);
-      auto got = s.feed(wanted.prompt_ids, chunk);
-      for (std::size_t i = 0; i < wanted.greedy_ids.size() && i < 60; ++i) {
-        CAPTURE(i, chunk);
-        if (wanted.margins[i] > 0.4) CHECK(test::argmax(got) == wanted.greedy_ids[i]);
-        if (i + 1 < wanted.greedy_ids.size()) got = s.feed(std::span(&wanted.greedy_ids[i], 1), 1);
-      }
-    }
+  for (const auto& dir : test::reference_models()) check_reference(dir, dir, b);
+}
+
+TEST_CASE("cuda: every GGUF model's tokens and logits are reproduced within what its types allow") {
+  const auto b = test::cuda_device();
+  if (!b) return;
+  const auto folders = test::data_folders("models-quant", "hf-config.json");
+  if (folders.empty()) WARN("no GGUF models below " << test::data_dir());
+  for (const auto& dir : folders) {
+    const auto file = dir / "model.gguf";
+    check_reference(std::filesystem::exists(file) ? file : dir / "model-00001-of-00002.gguf", dir, b);
   }
 }
 

@@ -1,0 +1,50 @@
+// stream_blocks.h — products out = x · wᵀ of few rows with quantised weights, on every path. The weights are
+// read once.
+//
+// Of up to 8 rows (stream_blocks.cu, stream_blocks_bulk.cu) the sums are those of the numbers that the blocks
+// define, exactly: codes are multiplied as whole numbers, and scales and minima multiply the sums of each
+// group in f32. Of more rows (tile_blocks.cu) each weight is rounded to bf16 on its way to the tensor cores.
+// x is rounded to bf16 in either case, as all rows of a decoder are.
+//
+// Thread safety: the device's (device.h).
+#pragma once
+
+#include "kernels/cuda/device.h"
+#include "kernels/cuda/element.h"
+#include "kernels/cuda/products.h"
+
+namespace weir::kernels::cuda {
+
+// What becomes of the product of x [m, k] and w [n, k], as in `product`. It moves the bytes of w, m * k
+// elements of x, and the outputs.
+struct block_product {
+  matrix w;          // in cells (block_layout.h)
+  const element* x;  // bf16, [m, k]
+  std::uint32_t m = 0;
+  void* out = nullptr;
+  product_out kind = product_out::element;
+  std::uint32_t out_stride = 0;  // from one row of `out` to the next; 0: as many as a row has
+
+  std::uint32_t stride() const noexcept {
+    return out_stride ? out_stride : kind == product_out::silu ? w.rows / 2 : w.rows;
+  }
+};
+
+// Whether stream_blocks() supports a product. Not on a deterministic device, where a row's bits must not
+// depend on the number of rows.
+bool can_stream_blocks(const device& d, const block_product& p);
+
+// Launches the product. REQUIRES: can_stream_blocks()
+void stream_blocks(device& d, const block_product& p);
+
+// The same for the kernel of stream_blocks_bulk.cu alone: up to 8 rows on the Hopper path. Where K is long,
+// residual additions are atomic there, so that their last bits may differ between runs.
+bool can_stream_bulk(const device& d, const block_product& p);
+void stream_bulk(device& d, const block_product& p);
+
+// The same for the kernels of tile_blocks.cu alone, which take few rows, too.
+constexpr std::uint32_t most_tiled_rows = 64;
+bool can_tile_blocks(const device& d, const block_product& p);
+void tile_blocks(device& d, const block_product& p);
+
+}  // namespace weir::kernels::cuda

@@ -1,0 +1,288 @@
+// Products of up to 8 rows with quantised weights on the Hopper path.
+//
+// There is one block on each multiprocessor. It computes tiles of 16 rows of the weights, which are two rows
+// of cells; for silu one is of gate and the other of up. The warps of a block divide K among them: each has a
+// run of cells, which lie side by side in memory, and loads them by bulk copies into a ring of its own in
+// shared memory. The loads of the first tiles begin before the kernel waits for the kernel that computes x. A
+// warp keeps its part of x in registers; the warps synchronise only at the end of a tile, to add their sums.
+// Where K is too long for one block, blocks share it and add to the output by atomics: for residual additions
+// alone.
+#include <algorithm>
+
+#include "kernels/cuda/barrier.h"
+#include "kernels/cuda/block_codes.h"
+#include "kernels/cuda/launch.h"
+#include "kernels/cuda/stream_blocks.h"
+
+namespace weir::kernels::cuda {
+namespace {
+
+constexpr int warps = 16, tile_rows = 16, tile = tile_rows * 8;
+constexpr std::uint32_t longest_run = 3, most_stages = 8;  // cells of a warp's run; stages of a ring
+constexpr std::uint32_t ring_bytes = 13056;                // of a warp
+constexpr std::size_t room = warps * tile;                 // floats: the warps' sums of a tile
+constexpr std::size_t shared_bytes = warps * ring_bytes + 2 * room * sizeof(float);
+static_assert(shared_bytes <= (226u << 10) && ring_bytes % 128 == 0);
+
+struct bulk_args {
+  const unsigned char* w;
+  const element* x;
+  void* out;
+  std::uint64_t across;  // bytes from one row of cells to the next
+  // As in stream_blocks.cu. parts: how many blocks share K. tiles: of the product.
+  std::uint32_t n, k, m, stride, cells, slabs, step, other, parts, tiles, stages;
+  product_out kind;
+};
+
+// What a warp knows of x: its rows in its run of cells, and the sums of each 32 columns. The sums are for
+// columns 2 * q and 2 * q + 1 of the accumulators of mma(). Where codes are multiplied as numbers that are
+// too large (cell_row::excess), the sums are those of what that adds, negative.
+template <dtype type, std::uint32_t most_run>
+struct part_of_x {
+  static constexpr block_format f = format_of(type);
+  static constexpr bool folds = cell_row<type>::counted && f.group == 32;
+  static constexpr bool has_sums = f.group == 32 && (f.minima || folds);
+  static constexpr float factor = folds ? -cell_row<type>::excess : 1;
+  uint2 x[most_run][4][2];
+  float sums[most_run][4][2];
+
+  __device__ __forceinline__ void load(const bulk_args& a, std::uint32_t first, std::uint32_t run) {
+    const std::uint32_t lane = threadIdx.x % 32, row = lane / 4;
+#pragma unroll
+    for (std::uint32_t c = 0; c < most_run; ++c)
+#pragma unroll
+      for (int i = 0; i < 8; ++i) {
+        const std::uint32_t column = (first + c) * cell_columns + i * 16;
+        x[c][i / 2][i % 2] = make_uint2(0, 0);
+        if (c < run && column < a.k && row < a.m)
+          x[c][i / 2][i % 2] =
+              __ldcg(reinterpret_cast<const uint2*>(a.x + std::size_t{row} * a.k + column + lane % 4 * 4));
+      }
+    if constexpr (has_sums) {
+#pragma unroll
+      for (std::uint32_t c = 0; c < most_run; ++c)
+#pragma unroll
+        for (int j = 0; j < 4; ++j) {
+          float all[4];
+          mma_ones(all, x[c][j][0]);
+          mma_more_ones(all, x[c][j][1]);
+          sums[c][j][0] = factor * all[0];
+          sums[c][j][1] = factor * all[1];
+        }
+    }
+  }
+};
+
+// Adds a cell's products of two rows of cells.
+template <dtype type>
+__device__ __forceinline__ void multiply(const unsigned char* low_cell, const unsigned char* high_cell,
+                                         const uint2 (&x)[4][2], const float (&x_sums)[4][2],
+                                         float (&sums)[4]) {
+  using part = part_of_x<type, 1>;
+  constexpr block_format f = format_of(type);
+  const std::uint32_t lane = threadIdx.x % 32;
+  cell_row<type> low, high;
+  low.load_shared(low_cell, lane);
+  high.load_shared(high_cell, lane);
+  float scaled[4] = {}, least[4] = {};
+#pragma unroll
+  for (int j = 0; j < 4; ++j) {
+    std::uint32_t a[4], b[4];
+    if constexpr (part::folds) {
+      low.expand_raw(j, a);
+      high.expand_raw(j, b);
+    } else {
+      low.expand(j, a);
+      high.expand(j, b);
+    }
+#pragma unroll
+    for (int h = 0; h < 32 / f.group; ++h) {
+      float c[4], all[4];
+      if constexpr (part::folds) {
+        const float f0 = x_sums[j][0], f1 = x_sums[j][1];
+        mma_from(c, {a[0], b[0], a[1], b[1]}, x[j][0], f0, f1, f0, f1);
+      } else {
+        mma_from(c, {a[2 * h], b[2 * h], a[2 * h + 1], b[2 * h + 1]}, x[j][h], 0, 0, 0, 0);
+      }
+      if constexpr (f.group == 32) mma_more(c, {a[2], b[2], a[3], b[3]}, x[j][1]);
+      const float s = low.own_scale(j, h), t = high.own_scale(j, h);
+      scaled[0] += s * c[0];
+      scaled[1] += s * c[1];
+      scaled[2] += t * c[2];
+      scaled[3] += t * c[3];
+      if constexpr (f.minima) {
+        if constexpr (part::has_sums) {
+          all[0] = x_sums[j][0];
+          all[1] = x_sums[j][1];
+        } else {
+          mma_ones(all, x[j][h]);
+        }
+        const float lowest = low.own_minimum(j, h), other = high.own_minimum(j, h);
+        least[0] += lowest * all[0];
+        least[1] += lowest * all[1];
+        least[2] += other * all[0];
+        least[3] += other * all[1];
+      }
+    }
+  }
+  const float s = low.whole_scale(), t = high.whole_scale();
+#pragma unroll
+  for (int i = 0; i < 4; ++i) sums[i] += (i < 2 ? s : t) * scaled[i];
+  if constexpr (f.minima) {
+    // Exact: where there are minima the factor is a power of two.
+    constexpr float undo = part::has_sums ? 1 / part::factor : 1;
+    const float lowest = undo * low.whole_minimum(), other = undo * high.whole_minimum();
+#pragma unroll
+    for (int i = 0; i < 4; ++i) sums[i] += (i < 2 ? lowest : other) * least[i];
+  }
+}
+
+// Adds the warps' sums of tile `index`, and writes the outputs. `part` is [warps, 32 lanes, 4].
+__device__ __forceinline__ void finish_tile(const bulk_args& a, const float* part, std::uint32_t index) {
+  const int e = static_cast<int>(threadIdx.x), lane = e / 4, j = e % 4;
+  const auto column = static_cast<std::uint32_t>(lane % 4 * 2 + j % 2);
+  const bool halved = a.kind == product_out::silu;
+  if (e >= tile || column >= a.m || (halved && j >= 2)) return;
+  const auto sum_of = [&](int at) {
+    float sum = 0;
+#pragma unroll
+    for (int w = 0; w < warps; ++w) sum += part[w * tile + at];
+    return sum;
+  };
+  const std::uint32_t row = index * a.step * cell_rows + lane / 4 + (j >= 2 ? cell_rows : 0);
+  const std::size_t at = std::size_t{column} * a.stride + row;
+  float v = sum_of(e);
+  if (halved) {
+    static_cast<element*>(a.out)[at] = element_of<dtype::bf16>(v / (1.0f + __expf(-v)) * sum_of(e + 2));
+    return;
+  }
+  if (row >= a.n) return;
+  auto* out = static_cast<float*>(a.out) + at;
+  if (a.kind == product_out::element)
+    static_cast<element*>(a.out)[at] = element_of<dtype::bf16>(v);
+  else if (a.kind == product_out::f32)
+    *out = v;
+  else if (a.parts > 1)
+    atomicAdd(out, v);
+  else
+    *out += v;
+}
+
+template <dtype type, std::uint32_t most_run>
+__global__ void __launch_bounds__(warps * 32, 1) bulk_kernel(const bulk_args a) {
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+  constexpr std::uint32_t cell = cell_form(type).bytes;
+  extern __shared__ __align__(128) unsigned char shared[];
+  __shared__ __align__(8) std::uint64_t arrived[warps * most_stages];
+  // The warp's number by a shuffle: the compiler then knows that a warp's addresses are the same in all
+  // lanes.
+  const std::uint32_t warp = __shfl_sync(~0u, threadIdx.x / 32, 0), lane = threadIdx.x % 32;
+  const std::uint32_t share = blockIdx.x % a.parts, step = gridDim.x / a.parts;
+  const std::uint32_t begin = a.cells * share / a.parts, count = a.cells * (share + 1) / a.parts - begin;
+  const std::uint32_t first = begin + count * warp / warps, run = begin + count * (warp + 1) / warps - first;
+  const std::uint32_t bytes = run * cell;  // of the run in one row of cells
+  unsigned char* ring = shared + warp * ring_bytes;
+  auto* part = reinterpret_cast<float*>(shared + warps * ring_bytes);
+  const std::uint32_t barriers = shared_address(arrived + warp * most_stages);
+  if (lane == 0) {
+    for (std::uint32_t i = 0; i < a.stages; ++i) barrier_init(barriers + 8 * i, 1);
+    barrier_inits_end();
+  }
+  __syncwarp();
+
+  // Begins to load the run of the next tile into the next stage of this warp's ring.
+  std::uint32_t ask_tile = blockIdx.x / a.parts, ask_stage = 0;
+  const auto ask = [&] {
+    if (ask_tile >= a.tiles || run == 0) return;
+    const std::uint32_t barrier = barriers + 8 * ask_stage, slab = ask_tile * a.step,
+                        to = shared_address(ring) + ask_stage * 2 * bytes;
+    const unsigned char* from = a.w + first * std::uint64_t{cell};
+    if (lane == 0) {
+      barrier_expect(barrier, 2 * bytes);
+      copy_bulk(to, from + slab * a.across, bytes, barrier);
+      copy_bulk(to + bytes, from + min(slab + a.other, a.slabs - 1) * a.across, bytes, barrier);
+    }
+    ask_tile += step;
+    if (++ask_stage == a.stages) ask_stage = 0;
+  };
+  for (std::uint32_t i = 0; i < a.stages; ++i) ask();
+  let_next_start();
+  wait_for_previous();
+  part_of_x<type, most_run> x;
+  x.load(a, first, run);
+
+  std::uint32_t stage = 0, phase = 0, buffer = 0;
+  for (std::uint32_t t = blockIdx.x / a.parts; t < a.tiles; t += step, buffer ^= 1) {
+    float sums[4] = {};
+    if (run > 0) {
+      barrier_wait(barriers + 8 * stage, phase);
+      const unsigned char* at = ring + stage * 2 * bytes;
+#pragma unroll
+      for (std::uint32_t c = 0; c < most_run; ++c)
+        if (c < run) multiply<type>(at + c * cell, at + bytes + c * cell, x.x[c], x.sums[c], sums);
+      __syncwarp();
+      if (++stage == a.stages) {
+        stage = 0;
+        phase ^= 1;
+      }
+      ask();
+    }
+    float* sums_of_tile = part + buffer * room;
+    *reinterpret_cast<float4*>(sums_of_tile + warp * tile + lane * 4) =
+        make_float4(sums[0], sums[1], sums[2], sums[3]);
+    __syncthreads();
+    finish_tile(a, sums_of_tile, t);
+  }
+#endif
+}
+
+// How many blocks share K: so many that a warp's run is not too long.
+std::uint32_t parts_of(const block_product& p) {
+  const auto cells = static_cast<std::uint32_t>(up(p.w.cols, cell_columns));
+  return p.kind == product_out::add_f32 ? (cells + 2 * warps - 1) / (2 * warps) : 1;
+}
+
+// The most cells of a warp's run.
+std::uint32_t run_of(const block_product& p) {
+  return static_cast<std::uint32_t>(up(up(up(p.w.cols, cell_columns), parts_of(p)), warps));
+}
+
+std::uint32_t stages_of(const block_product& p) {
+  return ring_bytes / (2 * run_of(p) * cell_form(p.w.type).bytes);
+}
+
+}  // namespace
+
+bool can_stream_bulk(const device& d, const block_product& p) {
+  return d.path == code_path::hopper && can_tile_blocks(d, p) && p.m <= 8 && run_of(p) <= longest_run &&
+         stages_of(p) >= 2 && parts_of(p) <= static_cast<std::uint32_t>(d.multiprocessors);
+}
+
+void stream_bulk(device& d, const block_product& p) {
+  const bool halved = p.kind == product_out::silu;
+  bulk_args a{};
+  a.w = static_cast<const unsigned char*>(p.w.data);
+  a.x = p.x;
+  a.out = p.out;
+  a.n = p.w.rows;
+  a.k = p.w.cols;
+  a.m = p.m;
+  a.stride = p.stride();
+  a.cells = static_cast<std::uint32_t>(up(p.w.cols, cell_columns));
+  a.across = std::uint64_t{a.cells} * cell_form(p.w.type).bytes;
+  a.slabs = static_cast<std::uint32_t>(up(p.w.rows, cell_rows));
+  a.step = halved ? 1 : 2;
+  a.other = halved ? a.slabs / 2 : 1;
+  a.parts = parts_of(p);
+  a.tiles = static_cast<std::uint32_t>(up(p.w.rows, tile_rows));
+  a.stages = std::min(stages_of(p), most_stages);
+  a.kind = p.kind;
+  const auto room_for = static_cast<std::uint32_t>(d.multiprocessors) / a.parts;
+  with_block_type(p.w.type, [&](auto type) {
+    const auto kernel = run_of(p) <= 2 ? bulk_kernel<type, 2> : bulk_kernel<type, longest_run>;
+    allow_shared(d, kernel, shared_bytes);
+    launch(d, kernel, dim3(std::min(room_for, a.tiles) * a.parts), warps * 32, shared_bytes, a);
+  });
+}
+
+}  // namespace weir::kernels::cuda

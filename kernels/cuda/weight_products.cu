@@ -1,0 +1,162 @@
+#include "kernels/cuda/weight_products.h"
+
+#include <algorithm>
+
+#include "kernels/cuda/block_layout.h"
+#include "kernels/cuda/stream_blocks.h"
+
+namespace weir::kernels::cuda {
+namespace {
+
+// A larger matrix goes through the workspace in pieces. Pieces begin at a multiple of `unit` rows, so that
+// their outputs begin at a multiple of 256 bytes, which cuBLASLt assumes.
+constexpr std::uint64_t most_room = 256u << 20;
+constexpr std::uint32_t unit = 128;
+
+// Calls f(first, rest) for the weights of each product of the model.
+template <class F>
+void for_products(const decoder_shape& s, const F& f) {
+  for (const decoder_layer& l : s.layers) {
+    f(l.qkv, std::span(l.qkv_rest));
+    f(l.out, std::span<const matrix>());
+    f(l.gate_up, std::span(l.gate_up_rest));
+    f(l.down, std::span<const matrix>());
+  }
+  f(s.head, std::span<const matrix>());
+}
+
+std::vector<matrix> stack_of(const matrix& first, std::span<const matrix> rest) {
+  std::vector<matrix> all{first};
+  all.insert(all.end(), rest.begin(), rest.end());
+  return all;
+}
+
+bool is_quantised(const matrix& m) { return !is_plain(m.type); }
+
+}  // namespace
+
+dtype rows_type(const decoder_shape& s) {
+  bool plain[3] = {}, quantised = false;
+  const auto see = [&](const matrix& m) {
+    if (is_plain(m.type))
+      plain[static_cast<int>(m.type)] = true;
+    else
+      quantised = true;
+  };
+  see(s.embedding);
+  for_products(s, [&](const matrix& first, std::span<const matrix> rest) {
+    see(first);
+    std::ranges::for_each(rest, see);
+  });
+  const bool f16 = plain[static_cast<int>(dtype::f16)], bf16 = plain[static_cast<int>(dtype::bf16)];
+  if (plain[static_cast<int>(dtype::f32)] || (f16 && (bf16 || quantised))) return dtype::f32;
+  return f16 ? dtype::f16 : dtype::bf16;
+}
+
+weight_products::weight_products(device& d, const decoder_shape& s)
+    : d_(d), type_(rows_type(s)), products_(d), room_(d) {
+  for_products(s, [&](const matrix& first, std::span<const matrix> rest) {
+    std::uint64_t rows = 0;
+    bool rounded = false;
+    for (const matrix& m : stack_of(first, rest)) {
+      rows += m.rows;
+      rounded |= is_quantised(m);
+      if (!is_quantised(m)) samples_[{m.rows, m.cols}].push_back(m.data);
+    }
+    const std::uint64_t row = std::uint64_t{first.cols} * sizeof(element);
+    if (rounded)
+      room_bytes_ =
+          std::max({room_bytes_, std::min(rows * row, most_room), std::min(rows, std::uint64_t{unit}) * row});
+  });
+}
+
+void weight_products::run(const matrix& first, std::span<const matrix> rest, const element* x,
+                          std::uint32_t m, void* out, product_out kind, void* scratch) {
+  product p{type_, first.data, first.rows, first.cols, x, m, out, kind};
+  if (rest.empty() && !is_quantised(first)) return run_plain(p, scratch);
+  const std::size_t size = kind == product_out::element ? sizeof(element) : sizeof(float);
+  // Calls f with the parts of the stack, one after another; whether it returned true for all.
+  const auto each = [&](const auto& f) {
+    std::uint32_t at = 0;
+    const auto part = [&](const matrix& w) {
+      const bool good = f(block_product{w, x, m, static_cast<std::byte*>(out) + at * size, kind, p.n});
+      at += w.rows;
+      return good;
+    };
+    bool good = part(first);
+    for (const matrix& w : rest) good &= part(w);
+    return good;
+  };
+  for (const matrix& w : rest) p.n += w.rows;
+  if (each([&](const block_product& b) { return is_quantised(b.w) && can_stream_blocks(d_, b); })) {
+    each([&](const block_product& b) {
+      stream_blocks(d_, b);
+      return true;
+    });
+    return;
+  }
+  run_rounded(stack_of(first, rest), p, scratch);
+}
+
+void weight_products::run_plain(const product& p, void* scratch) {
+  if (can_stream(d_, p)) return stream_product(d_, p);
+  const auto it = samples_.find({p.n, p.k});
+  const std::span<const void* const> samples =
+      it == samples_.end() ? std::span<const void* const>() : std::span<const void* const>(it->second);
+  products_.run(p, samples, p.kind == product_out::add_f32 ? scratch : p.out);
+}
+
+// Multiplies the rounded weights, a piece of the rows after the other. Not by stream_product(), whose kernels
+// read weights before the kernel in front of them, which rounds these, has ended.
+void weight_products::run_rounded(std::span<const matrix> parts, product p, void* scratch) {
+  const std::uint32_t all = p.n;
+  const auto held = static_cast<std::uint32_t>(room_bytes_ / (std::uint64_t{p.k} * sizeof(element)));
+  const std::uint32_t most = held >= all ? all : std::max(held / unit, 1u) * unit;
+  const std::size_t size = p.kind == product_out::element ? sizeof(element) : sizeof(float);
+  auto* const out = static_cast<std::byte*>(p.out);
+  p.w = room_.as<void>();
+  p.out_stride = most < all ? all : 0;
+  for (std::uint32_t at = 0; at < all && !d_.failed(); at += most) {
+    p.n = std::min(most, all - at);
+    p.out = out + at * size;
+    round(parts, at, p.n, room_.as<element>());
+    products_.run(p, {}, p.kind == product_out::add_f32 ? scratch : p.out);
+  }
+}
+
+// Writes rows [first, first + count) of the stack to `to`, in bf16.
+void weight_products::round(std::span<const matrix> parts, std::uint32_t first, std::uint32_t count,
+                            element* to) {
+  for (const matrix& m : parts) {
+    const std::uint32_t here = std::min(count, m.rows > first ? m.rows - first : 0);
+    if (here == 0) {
+      first -= m.rows;
+      continue;
+    }
+    const std::size_t elements = std::size_t{here} * m.cols;
+    if (is_quantised(m)) {
+      unpack_blocks(d_, m, first, here, to);
+    } else {
+      WEIR_CUDA(d_, cudaMemcpyAsync(to, static_cast<const element*>(m.data) + std::size_t{first} * m.cols,
+                                    elements * sizeof(element), cudaMemcpyDeviceToDevice, d_.stream));
+    }
+    to += elements;
+    count -= here;
+    first = 0;
+    if (count == 0) return;
+  }
+}
+
+bool weight_products::can_fuse_silu(const decoder_layer& l, const element* x, std::uint32_t m) const {
+  if (l.gate_up_bias || !l.gate_up_rest.empty()) return false;
+  if (is_quantised(l.gate_up)) return can_stream_blocks(d_, {l.gate_up, x, m, nullptr, product_out::silu});
+  return can_stream(
+      d_, {type_, l.gate_up.data, l.gate_up.rows, l.gate_up.cols, x, m, nullptr, product_out::silu});
+}
+
+void weight_products::run_silu(const decoder_layer& l, const element* x, std::uint32_t m, element* out) {
+  if (is_quantised(l.gate_up)) return stream_blocks(d_, {l.gate_up, x, m, out, product_out::silu});
+  stream_product(d_, {type_, l.gate_up.data, l.gate_up.rows, l.gate_up.cols, x, m, out, product_out::silu});
+}
+
+}  // namespace weir::kernels::cuda

@@ -1,0 +1,58 @@
+// weight_products.h — the products of a decoder with its weights, plain or quantised.
+//
+// Plain weights are multiplied as products.h says. Quantised ones are multiplied by stream_blocks() where x
+// has few rows. Otherwise they are rounded to bf16 first, in a workspace, and multiplied from there: a matrix
+// that does not fit goes through the workspace in pieces. A deterministic device always does the latter, so
+// that a row's bits do not depend on the number of rows.
+//
+// Thread safety: the device's (device.h).
+#pragma once
+
+#include <map>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "kernels/cuda/element.h"
+#include "kernels/cuda/grown.h"
+#include "kernels/cuda/products.h"
+#include "kernels/decoder.h"
+
+namespace weir::kernels::cuda {
+
+// The type of a decoder's rows: that of its plain weights, or bf16 where all are quantised. f32 where it has
+// plain weights of several types, or f16 beside quantised ones: there is no decoder for such a model.
+dtype rows_type(const decoder_shape& s);
+
+class weight_products {
+ public:
+  weight_products(device& d, const decoder_shape& s);
+
+  // Makes the workspace as large as the model needs. Returns as grown::reserve() does.
+  bool reserve() { return room_.reserve(room_bytes_); }
+  bool has_room() const { return room_.holds(room_bytes_); }
+
+  // out[m, n] = x · wᵀ, or what `kind` says. The rows of w are those of `first`, then those of the matrices
+  // in `rest`. `scratch` is [m, n] floats; it is used where `kind` is add_f32. REQUIRES: kind is not silu
+  void run(const matrix& first, std::span<const matrix> rest, const element* x, std::uint32_t m, void* out,
+           product_out kind, void* scratch);
+
+  // Whether run_silu() can compute the product with SwiGLU from gate_up at once.
+  bool can_fuse_silu(const decoder_layer& l, const element* x, std::uint32_t m) const;
+  void run_silu(const decoder_layer& l, const element* x, std::uint32_t m, element* out);
+
+ private:
+  void run_plain(const product& p, void* scratch);
+  void run_rounded(std::span<const matrix> parts, product p, void* scratch);
+  void round(std::span<const matrix> parts, std::uint32_t first, std::uint32_t count, element* to);
+
+  device& d_;
+  const dtype type_;
+  products products_;
+  // The `samples` of products::run: plain weights of one shape in all layers, by rows and columns.
+  std::map<std::pair<std::uint32_t, std::uint32_t>, std::vector<const void*>> samples_;
+  grown room_;  // [room_bytes_]: weights in bf16
+  std::size_t room_bytes_ = 0;
+};
+
+}  // namespace weir::kernels::cuda

@@ -1,0 +1,75 @@
+// random_blocks.h — the bytes of random blocks: random codes, and scales that make weights of about 1/32. The
+// host and a device make the same bytes of the same seed.
+//
+// Thread safety: pure functions; any thread, of the host or of a device.
+#pragma once
+
+#include "kernels/random_weights.h"
+#include "kernels/tensor.h"
+
+namespace weir::kernels {
+
+// Bytes of a block that are not random: `bytes` bytes from `at` on.
+struct fixed_bytes {
+  std::uint8_t at = 0, bytes = 0;
+  std::uint16_t bits = 0;
+};
+struct random_scales {
+  fixed_bytes scale, minimum;
+};
+
+namespace block_values {
+constexpr std::uint16_t half_of_two_to(int exponent) {
+  return static_cast<std::uint16_t>((15 + exponent) << 10);
+}
+constexpr random_scales two(std::uint8_t at, int scale, std::uint8_t minimum_at, unsigned minimum) {
+  return {{at, 2, half_of_two_to(scale)}, {minimum_at, 2, static_cast<std::uint16_t>(minimum)}};
+}
+}  // namespace block_values
+
+// Where a block of `type` has its scales, and which.
+constexpr random_scales random_scales_of(dtype type) {
+  using block_values::half_of_two_to, block_values::two;
+  switch (type) {
+    case dtype::q4_0:
+      return {{0, 2, half_of_two_to(-7)}, {}};
+    case dtype::q4_1:
+      return two(0, -7, 2, 0x8000u | half_of_two_to(-5) | 0x380u);
+    case dtype::q5_0:
+      return {{0, 2, half_of_two_to(-8)}, {}};
+    case dtype::q5_1:
+      return two(0, -8, 2, 0x8000u | half_of_two_to(-5) | 0x3c0u);
+    case dtype::q8_0:
+    case dtype::iq4_nl:
+      return {{0, 2, half_of_two_to(-11)}, {}};
+    case dtype::q2_k:
+      return two(80, -8, 82, half_of_two_to(-8) | 0x200u);
+    case dtype::q3_k:
+      return {{108, 2, half_of_two_to(-10)}, {}};
+    case dtype::q4_k:
+      return two(0, -13, 2, half_of_two_to(-10));
+    case dtype::q5_k:
+      return two(0, -14, 2, half_of_two_to(-10));
+    case dtype::q6_k:
+      return {{208, 2, 0x200}, {}};  // 2^-15, a subnormal
+    case dtype::iq4_xs:
+      return {{0, 2, 0x200}, {}};
+    case dtype::mxfp4:
+      return {{0, 1, 120}, {}};  // 2^-7
+    default:
+      return {};
+  }
+}
+
+// Byte `i` of a piece of random blocks of `block_bytes` bytes each.
+WEIR_ON_DEVICE constexpr std::uint8_t random_block_byte(const random_scales& s, std::uint32_t block_bytes,
+                                                        std::uint64_t seed, std::uint64_t i) noexcept {
+  const auto at = static_cast<std::uint32_t>(i % block_bytes);
+  if (at - s.scale.at < s.scale.bytes)
+    return static_cast<std::uint8_t>(s.scale.bits >> 8 * (at - s.scale.at));
+  if (at - s.minimum.at < s.minimum.bytes)
+    return static_cast<std::uint8_t>(s.minimum.bits >> 8 * (at - s.minimum.at));
+  return static_cast<std::uint8_t>(mix_bits(seed + i / 8 * 0x9e3779b97f4a7c15u) >> (8 * (i % 8)));
+}
+
+}  // namespace weir::kernels

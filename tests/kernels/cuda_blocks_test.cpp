@@ -1,0 +1,386 @@
+// Quantised weights on a device: their layout and back, bit for bit; products of few rows against sums in
+// double; and a deterministic device's rows. Skipped, saying so, where there is no device.
+#ifdef WEIR_WITH_CUDA
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <functional>
+
+#include "kernels/blocks.h"
+#include "kernels/buffer.h"
+#include "kernels/cuda/block_layout.h"
+#include "kernels/cuda/stream_blocks.h"
+#include "kernels/cuda/weight_products.h"
+#include "kernels/host_buffer.h"
+#include "tests/kernels/on_device.h"
+#include "tests/kernels/random_data.h"
+
+using namespace weir::kernels;
+using namespace weir::kernels::cuda;
+using weir::test::cuda_device;
+using weir::test::number;
+using weir::test::on_device;
+using weir::test::pick;
+using weir::test::random_floats;
+using weir::test::rounded;
+using weir::test::the_device;
+
+namespace {
+
+using backend_ptr = std::shared_ptr<const backend>;
+
+void for_block_types(const std::function<void(dtype)>& f) {
+  for (std::size_t i = 0; i < dtype_count; ++i) {
+    const auto type = static_cast<dtype>(i);
+    if (is_plain(type)) continue;
+    CAPTURE(name(type));
+    f(type);
+  }
+}
+
+// Random blocks, some of them all zeros and some with codes at one end; their numbers.
+struct blocks_matrix {
+  std::vector<std::byte> memory;
+  matrix view;
+  std::vector<float> numbers;
+
+  blocks_matrix(weir::test::rng& r, dtype type, std::uint32_t rows, std::uint32_t cols)
+      : memory(bytes_of(type, std::uint64_t{rows} * cols)),
+        view{memory.data(), type, rows, cols},
+        numbers(std::size_t{rows} * cols) {
+    weir::kernels::fill_random_blocks(memory.data(), type, numbers.size(), r());
+    const std::size_t block = facts(type).block_bytes;
+    for (std::size_t at = 0; at < memory.size(); at += block)
+      if (pick(r, 0, 9) == 0) std::memset(memory.data() + at, pick(r, 0, 1) ? 0 : 0x3b, block);
+    dequantise(type, memory.data(), numbers.size(), numbers.data());
+  }
+};
+
+struct packed_blocks {
+  buffer memory;
+  matrix view;
+
+  packed_blocks(const backend_ptr& b, const matrix& rows)
+      : memory(b, b->weight_bytes(b->self, rows.type, rows.rows, rows.cols)), view(rows) {
+    const std::vector<std::byte> poison(memory.size(), std::byte{0xff});
+    b->do_upload(b->self, memory.data(), poison.data(), poison.size());
+    b->do_pack(b->self, rows, memory.data());
+    view.data = memory.data();
+    view.order = layout::packed;
+  }
+  std::vector<std::byte> bytes(const backend_ptr& b) const {
+    std::vector<std::byte> v(memory.size());
+    b->do_download(b->self, v.data(), memory.data(), v.size());
+    return v;
+  }
+};
+
+template <class T>
+bool same_bits(const std::vector<T>& a, const std::vector<T>& b) {
+  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(T)) == 0;
+}
+
+std::uint32_t columns_of(weir::test::rng& r, dtype type) {
+  return facts(type).block_weights * pick(r, 1, facts(type).block_weights == 32 ? 21 : 5);
+}
+
+std::vector<element> random_elements(weir::test::rng& r, std::size_t count) {
+  std::vector<element> out(count);
+  const auto v = random_floats(r, count);
+  for (std::size_t i = 0; i < count; ++i) out[i] = rounded(dtype::bf16, v[i]);
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("cuda: quantised weights come back from the device's layout bit for bit") {
+  const auto b = cuda_device();
+  if (!b) return;
+  device& d = of(b->self);
+  weir::test::rng r(21);
+  for_block_types([&](dtype type) {
+    for (int round = 0; round < 4; ++round) {
+      const std::uint32_t n = pick(r, 1, 90), k = columns_of(r, type);
+      CAPTURE(n, k);
+      const blocks_matrix w(r, type, n, k);
+      const packed_blocks packed(b, w.view);
+      const std::uint32_t first = n > 8 ? pick(r, 0, n / 8 - 1) * 8 : 0, count = n - first, margin = 64;
+      const std::size_t elements = std::size_t{count} * k;
+      const on_device floats(d, std::vector<float>(elements + margin, NAN));
+      const on_device halves(d, std::vector<element>(elements + margin, element{0xffff}));
+      unpack_blocks(d, packed.view, first, count, floats.get());
+      unpack_blocks(d, packed.view, first, count, halves.get());
+      std::vector<float> wanted(w.numbers.begin() + std::size_t{first} * k, w.numbers.end());
+      auto got = floats.back();
+      for (std::size_t i = elements; i < got.size(); ++i) REQUIRE(std::isnan(got[i]));
+      got.resize(elements);
+      CHECK(same_bits(got, wanted));
+      const auto few = halves.back();
+      std::size_t wrong = 0;
+      for (std::size_t i = 0; i < elements; ++i) wrong += few[i].bits != to_bf16(wanted[i]);
+      for (std::size_t i = elements; i < few.size(); ++i) wrong += few[i].bits != 0xffff;
+      CHECK(wrong == 0);
+      std::vector<std::int32_t> ids{static_cast<std::int32_t>(n - 1), 0, static_cast<std::int32_t>(n / 2)};
+      const on_device rows(d, std::vector<float>(ids.size() * k, NAN));
+      b->run(gather{packed.view, ids, rows.get()});
+      const auto read = rows.back();
+      for (std::size_t i = 0; i < ids.size(); ++i)
+        CHECK(std::memcmp(read.data() + i * k, w.numbers.data() + static_cast<std::size_t>(ids[i]) * k,
+                          k * sizeof(float)) == 0);
+    }
+  });
+  CHECK(d.fault == "");
+}
+
+TEST_CASE(
+    "cuda: quantised weights that are uploaded in slices, or made at random, are packed as a whole matrix") {
+  const auto b = cuda_device();
+  if (!b) return;
+  weir::test::rng r(22);
+  for_block_types([&](dtype type) {
+    const std::uint32_t n = pick(r, 20, 70), k = columns_of(r, type);
+    CAPTURE(n, k);
+    const blocks_matrix w(r, type, n, k);
+    const packed_blocks whole(b, w.view);
+    const auto wanted = whole.bytes(b);
+    packed_blocks sliced(b, w.view);
+    sliced.memory = buffer(b, wanted.size());
+    sliced.view.data = sliced.memory.data();
+    const std::uint64_t row = bytes_of(type, k);
+    const host_buffer lane(b, n * row);
+    for (std::uint32_t at = 0; at < n;) {
+      const std::uint32_t some = std::min(pick(r, 1, 13), n - at);
+      std::memcpy(lane.data() + at * row, w.memory.data() + at * row, some * row);
+      b->do_begin_pack(b->self, sliced.view, at, {lane.data() + at * row, type, some, k}, at % 3);
+      at += some;
+    }
+    for (unsigned i = 0; i < 3; ++i) b->do_await_upload(b->self, i);
+    CHECK(sliced.bytes(b) == wanted);
+
+    std::vector<std::byte> rows(w.memory.size());
+    const std::uint32_t half = n / 2;
+    weir::kernels::fill_random_blocks(rows.data(), type, std::uint64_t{half} * k, 5);
+    weir::kernels::fill_random_blocks(rows.data() + half * row, type, std::uint64_t{n - half} * k, 6);
+    const packed_blocks made(b, {rows.data(), type, n, k});
+    const buffer there(b, wanted.size());
+    matrix random = w.view;
+    random.data = there.data();
+    b->do_fill_random(b->self, random, 0, half, false, 5);
+    b->do_fill_random(b->self, random, half, n - half, false, 6);
+    std::vector<std::byte> got(wanted.size());
+    b->do_download(b->self, got.data(), there.data(), got.size());
+    CHECK(got == made.bytes(b));
+  });
+  CHECK(b->fault(b->self) == nullptr);
+}
+
+TEST_CASE("cuda: linear with quantised weights equals the reference, and writes its own columns alone") {
+  const auto b = cuda_device();
+  if (!b) return;
+  device& d = of(b->self);
+  weir::test::rng r(23);
+  for_block_types([&](dtype type) {
+    const std::uint32_t rows = pick(r, 1, 11), n = pick(r, 1, 90), k = columns_of(r, type), wide = n + 7;
+    CAPTURE(rows, n, k);
+    const blocks_matrix w(r, type, n, k);
+    const packed_blocks packed(b, w.view);
+    const auto x = random_floats(r, std::size_t{rows} * k), bias = random_floats(r, n);
+    std::vector<float> wanted(std::size_t{rows} * n);
+    reference_backend()->run(linear{w.view, bias.data(), x.data(), wanted.data(), rows});
+    const on_device dx(d, x), dbias(d, bias), out(d, std::vector<float>(std::size_t{rows} * wide, NAN));
+    b->run(linear{packed.view, dbias.get(), dx.get(), out.get(), rows, wide});
+    const auto all = out.back();
+    std::vector<float> got;
+    for (std::uint32_t i = 0; i < rows; ++i) {
+      got.insert(got.end(), all.begin() + i * wide, all.begin() + i * wide + n);
+      for (std::uint32_t j = n; j < wide; ++j) REQUIRE(std::isnan(all[i * wide + j]));
+    }
+    CHECK(weir::test::worst_difference(wanted, got) <= 3e-5);
+  });
+  CHECK(d.fault == "");
+}
+
+namespace {
+
+// One product, into poisoned memory whose rows are `margin` columns longer.
+void check_product(const backend_ptr& b, weir::test::rng& r, const blocks_matrix& w, const matrix& packed,
+                   std::uint32_t m, product_out kind) {
+  device& d = of(b->self);
+  const std::uint32_t k = w.view.cols, n = kind == product_out::silu ? w.view.rows / 2 : w.view.rows,
+                      wide = n + 8;
+  const bool narrow = kind == product_out::element || kind == product_out::silu;
+  const auto x = random_elements(r, std::size_t{m} * k);
+  // NaN as floats and as elements.
+  std::vector<float> before(std::size_t{m} * wide, std::bit_cast<float>(0xffffffffu));
+  if (kind == product_out::add_f32)
+    for (std::uint32_t i = 0; i < m; ++i)
+      for (std::uint32_t j = 0; j < n; ++j) before[i * wide + j] = static_cast<float>(j % 7);
+  const on_device dx(d, x);
+  const on_device out(d, before);
+  const block_product p{packed, dx.get(), m, out.get(), kind, wide};
+  CAPTURE(m, w.view.rows, k, static_cast<int>(kind));
+  REQUIRE(can_stream_blocks(d, p));
+  stream_blocks(d, p);
+  const auto floats = out.back();
+  const auto halves = out.back<element>();
+  const auto at = [&](std::size_t i) { return narrow ? number(dtype::bf16, halves[i]) : floats[i]; };
+  const auto sum = [&](std::uint32_t row, std::uint32_t column, double& size) {
+    double v = 0;
+    for (std::uint32_t i = 0; i < k; ++i) {
+      const double t =
+          double{number(dtype::bf16, x[std::size_t{row} * k + i])} * w.numbers[std::size_t{column} * k + i];
+      v += t;
+      size += t * t;
+    }
+    return v;
+  };
+  std::size_t unwritten = 0, over = 0;
+  for (std::uint32_t i = 0; i < m; ++i)
+    for (std::uint32_t j = 0; j < wide; ++j)
+      (j < n ? unwritten : over) += std::isnan(at(std::size_t{i} * wide + j)) == (j < n);
+  REQUIRE(unwritten == 0);
+  REQUIRE(over == 0);
+  for (int i = 0; i < 150; ++i) {
+    const std::uint32_t row = i < 4 ? m - 1 : pick(r, 0, m - 1),
+                        column = i < 8 ? n - 1 - static_cast<std::uint32_t>(i) % n : pick(r, 0, n - 1);
+    double size = 0;
+    const double first = sum(row, column, size);
+    const double was = kind == product_out::add_f32 ? column % 7 : 0;
+    const double second = kind == product_out::silu ? sum(row, column + n, size) : 0;
+    const double wanted = kind == product_out::silu ? first / (1 + std::exp(-first)) * second : first + was;
+    // The size of a sum of random terms. Sums with minima and without are up to 16 times as large.
+    const double typical = std::sqrt(size), unit = 16 * typical + std::abs(was);
+    double tolerance = std::ldexp(k / 16 + 16, -23) * unit;
+    if (narrow) tolerance += 0.006 * (std::abs(wanted) + typical / 16);
+    // Of more rows each weight is rounded to bf16, by 2^-9 at most.
+    if (m > 8) tolerance += 0.006 * typical * (1 + std::abs(first) + std::abs(second));
+    REQUIRE(std::abs(at(std::size_t{row} * wide + column) - wanted) <= tolerance);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("cuda: products of few rows with quantised weights equal their definition in double") {
+  const auto b = cuda_device();
+  if (!b) return;
+  weir::test::rng r(24);
+  struct shape {
+    std::uint32_t n, k;
+  };
+  for_block_types([&](dtype type) {
+    const std::uint32_t block = facts(type).block_weights;
+    for (const shape s : {shape{48, block}, {208, block * 5}, {1040, 2560}, {128, 4096 + 2 * block}}) {
+      const blocks_matrix w(r, type, s.n, s.k);
+      const packed_blocks packed(b, w.view);
+      for (const std::uint32_t m : {1u, 7u, 8u, 9u, 16u, 17u, 32u, 33u, 64u})
+        for (const product_out kind :
+             {product_out::element, product_out::f32, product_out::add_f32, product_out::silu})
+          check_product(b, r, w, packed.view, m, kind);
+    }
+    const blocks_matrix odd(r, type, 105, block);
+    const packed_blocks packed(b, odd.view);
+    check_product(b, r, odd, packed.view, 3, product_out::f32);
+  });
+  CHECK(of(b->self).fault == "");
+}
+
+namespace {
+
+// Runs qkv of a model of one layer, whose parts have several types, by weight_products.
+struct stack {
+  std::vector<blocks_matrix> parts;
+  std::vector<packed_blocks> packed;
+  decoder_shape shape;
+
+  stack(weir::test::rng& r, const backend_ptr& b, std::initializer_list<dtype> types, std::uint32_t k) {
+    std::uint32_t rows = 256;
+    for (const dtype type : types) {
+      parts.emplace_back(r, type, rows, k);
+      packed.emplace_back(b, parts.back().view);
+      rows = 128;
+    }
+    decoder_layer l;
+    l.qkv = packed[0].view;
+    for (std::size_t i = 1; i < packed.size(); ++i) l.qkv_rest.push_back(packed[i].view);
+    l.out = l.gate_up = l.down = packed[0].view;
+    shape.layers = {l};
+    shape.embedding = shape.head = packed[0].view;
+  }
+  std::uint32_t rows() const {
+    std::uint32_t n = 0;
+    for (const auto& p : parts) n += p.view.rows;
+    return n;
+  }
+  float number_of(std::uint32_t row, std::uint32_t column) const {
+    for (const auto& p : parts) {
+      if (row < p.view.rows) return p.numbers[std::size_t{row} * p.view.cols + column];
+      row -= p.view.rows;
+    }
+    return NAN;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("cuda: a stack of quantised weights of several types is one product, of few rows and of many") {
+  const auto b = cuda_device();
+  if (!b) return;
+  device& d = of(b->self);
+  weir::test::rng r(25);
+  const std::uint32_t k = 768;
+  const stack s(r, b, {dtype::q4_k, dtype::q6_k, dtype::q8_0}, k);
+  const std::uint32_t n = s.rows();
+  weight_products all(d, s.shape);
+  all.reserve();
+  REQUIRE(all.has_room());
+  for (const std::uint32_t m : {1u, 16u, 17u, 64u, 65u, 128u, 300u}) {
+    const auto x = random_elements(r, std::size_t{m} * k);
+    const on_device dx(d, x);
+    const on_device out(d, std::vector<float>(std::size_t{m} * n, NAN));
+    const decoder_layer& l = s.shape.layers[0];
+    all.run(l.qkv, l.qkv_rest, dx.get(), m, out.get(), product_out::f32, nullptr);
+    const auto got = out.back();
+    for (int i = 0; i < 400; ++i) {
+      const std::uint32_t row = pick(r, 0, m - 1), column = i < 8 ? n - 1 - i : pick(r, 0, n - 1);
+      double wanted = 0, size = 0;
+      for (std::uint32_t j = 0; j < k; ++j) {
+        const double t = double{number(dtype::bf16, x[std::size_t{row} * k + j])} * s.number_of(column, j);
+        wanted += t;
+        size += t * t;
+      }
+      CAPTURE(m, column);
+      // Many rows: each weight is rounded to bf16, so the sum's error is about 2^-9 of a sum of random terms.
+      REQUIRE(std::abs(got[std::size_t{row} * n + column] - wanted) <= 0.01 * std::sqrt(size));
+    }
+  }
+  CHECK(d.fault == "");
+}
+
+TEST_CASE("cuda: a row times quantised weights has its bits in any company on a deterministic device") {
+  const auto b = cuda_device(true);
+  if (!b) return;
+  device& d = of(b->self);
+  weir::test::rng r(26);
+  const std::uint32_t k = 1024, most = 256;
+  const auto x = random_elements(r, std::size_t{most} * k);
+  const on_device dx(d, x);
+  for_block_types([&](dtype type) {
+    const stack s(r, b, {type, dtype::q8_0}, k);
+    weight_products all(d, s.shape);
+    all.reserve();
+    std::vector<float> alone;
+    for (const std::uint32_t m : {64u, 128u, 256u}) {  // decoders pad to a multiple of 64
+      const on_device out(d, std::vector<float>(std::size_t{m} * s.rows(), NAN));
+      const decoder_layer& l = s.shape.layers[0];
+      all.run(l.qkv, l.qkv_rest, dx.get(), m, out.get(), product_out::f32, nullptr);
+      auto got = out.back();
+      for (const float v : got) REQUIRE(!std::isnan(v));
+      if (alone.empty()) alone = got;
+      got.resize(alone.size());
+      CAPTURE(m);
+      CHECK(same_bits(got, alone));
+    }
+  });
+  CHECK(d.fault == "");
+}
+#endif
