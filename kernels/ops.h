@@ -240,8 +240,8 @@ struct backend {
   static constexpr std::uint64_t most_packed_at_once = 32u << 20;
 
   // Fills rows [first, first + rows) of `to` with random weights (kernels/random_weights.h,
-  // kernels/random_blocks.h), in the layout of do_pack; `norm`: weights of a norm, around 1. The entry is null
-  // where they are made on the host.
+  // kernels/random_blocks.h), in the layout of do_pack; `norm`: weights of a norm, around 1. The entry is
+  // null where they are made on the host.
   void (*do_fill_random)(void* self, const matrix& to, std::uint32_t first, std::uint32_t rows, bool norm,
                          std::uint64_t seed) = nullptr;
 

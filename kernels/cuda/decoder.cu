@@ -64,15 +64,15 @@ class cuda_decoder final : public decoder {
   bool make_room(std::uint32_t rows, std::uint32_t logits);
   void record(const rows_view& v, bool decoding);
   void layer(std::size_t i, const rows_view& v, bool decoding, const float* bias_before);
-  void multiply(const matrix& w, std::span<const matrix> rest, const element* x, std::uint32_t rows, void* out,
-                product_out kind) {
+  void multiply(const matrix& w, std::span<const matrix> rest, const element* x, std::uint32_t rows,
+                void* out, product_out kind) {
     products_.run(w, rest, x, rows, out, kind, scratch_.as<void>());
   }
   void drop_graphs();
 
   device& d_;
   const decoder_shape s_;
-  const dtype type_;  // of weights, rows and pages
+  const dtype type_;  // of rows, pages and plain weights
   const head_shape heads_;
   weight_products products_;
   element* pages_ = nullptr;

@@ -35,16 +35,6 @@ __device__ __forceinline__ void mma(float (&c)[4], std::uint32_t a0, std::uint32
 #undef WEIR_MMA
 }
 
-// c = a · b of bf16, as mma() has it.
-__device__ __forceinline__ void mma_anew(float (&c)[4], std::uint32_t a0, std::uint32_t a1, std::uint32_t a2,
-                                         std::uint32_t a3, std::uint32_t b0, std::uint32_t b1) {
-  asm volatile(
-      "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
-      "{%10,%10,%10,%10};"
-      : "=f"(c[0]), "=f"(c[1]), "=f"(c[2]), "=f"(c[3])
-      : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1), "f"(0.0f));
-}
-
 // Loads four matrices of 8 x 8 elements from shared memory, one into each register, as operands of mma().
 // Lane i passes the address of row i % 8 of matrix i / 8.
 __device__ __forceinline__ void load_matrices(std::uint32_t (&r)[4], std::uint32_t at) {

@@ -211,7 +211,8 @@ void products::run_fixed(const product& p, const fixed& f, bool whole, void* out
   const setup& s = setup_of(part);
   for (std::uint32_t row = 0; row < p.m && !d_.failed(); row += part.m) {
     part.x = static_cast<const std::byte*>(p.x) + std::size_t{row} * p.k * size_of(p.type);
-    multiply(s, part, p.w, static_cast<std::byte*>(out) + std::size_t{row} * p.stride() * out_size(p), &f.algo);
+    auto* const to = static_cast<std::byte*>(out) + std::size_t{row} * p.stride() * out_size(p);
+    multiply(s, part, p.w, to, &f.algo);
   }
 }
 

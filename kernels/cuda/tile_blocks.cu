@@ -13,7 +13,7 @@
 namespace weir::kernels::cuda {
 namespace {
 
-constexpr int warps = 4, threads = warps * 32, tall = 2;  // tall: tiles of mma() of a warp along the weights
+constexpr int warps = 8, threads = warps * 32, tall = 1;  // tall: tiles of mma() of a warp along the weights
 constexpr int stages = 4, row_units = cell_columns / 8;   // row_units: of 16 bytes in a row of x of a stage
 
 struct tile_args {
