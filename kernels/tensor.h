@@ -5,7 +5,8 @@
 // A type is stored in blocks: some weights in some bytes. Plain types (f32, bf16, f16) have blocks of one
 // weight. The others are quantised: a block has codes of a few bits and the scales that they share
 // (blocks.h). A row is a whole number of blocks. Whatever the type, the bytes define real numbers, each
-// exactly one f32, and every backend computes with these numbers.
+// exactly one f32. Backends compute with these numbers; cuda rounds them to bf16 for many rows
+// (docs/kernels.md, «Numbers»).
 //
 // Thread safety: plain data and pure functions, any thread.
 #pragma once
