@@ -41,8 +41,8 @@ template <dtype type, std::uint32_t most_run>
 struct part_of_x {
   static constexpr block_format f = format_of(type);
   static constexpr bool folds = cell_row<type>::counted && f.group == 32;
-  static constexpr bool has_sums = f.group == 32 && (f.minima || folds);
-  static constexpr float factor = folds ? -cell_row<type>::excess : 1;
+  [[maybe_unused]] static constexpr bool has_sums = f.group == 32 && (f.minima || folds);
+  [[maybe_unused]] static constexpr float factor = folds ? -cell_row<type>::excess : 1;
   uint2 x[most_run][4][2];
   float sums[most_run][4][2];
 
