@@ -176,8 +176,8 @@ void arrival::bring_in() {
     places.taken();
     core::insist([&] {
       boost::asio::post(s->shard,
-                        [s = s, by = model, ahead, text = m.prompt_text, warnings = all->constraint.warnings] {
-                          s->admitted(by, ahead, text, warnings);
+                        [s = s, by = model, ahead, text = m.prompt_text, unmet = all->constraint.warnings] {
+                          s->admitted(by, ahead, text, unmet);
                         });
     });
   }

@@ -41,8 +41,8 @@ struct engine::state {
   void list_draws(in_flight& step, const batch& work);
   // Adds the draw of one sequence.
   void list_draw(in_flight& step, sequence& s, std::uint32_t logits_row);
-  // Adds the draws of `late` whose masks are ready by now; the others stay left out. `patient`: it waits for
-  // masks as long as the device computes, and for the first one where there is no other draw.
+  // Adds the draws of `late` whose masks are ready by now; the others stay left out. `patient`: it waits
+  // for masks as long as the device computes, and for the first one where there is no other draw.
   void list_late(in_flight& step, bool patient);
   // Lists the sequences of `work` that have rows to score for the logprobs of their prompts.
   void list_scored(const batch& work);
@@ -63,7 +63,7 @@ struct engine::state {
   bool goes_on(sequence& s);
   // Has some thread make the mask of `s`, or makes it.
   void make_mask(sequence& s);
-  // Why a sequence ended at a token that it accepted: `stop` where the constraint says that its text is whole.
+  // Why a sequence ended at a token that it accepted: `stop` where its constraint says that the text is whole.
   finish_reason reason_of(sequence& s, token_id id);
   // Counts a token of `s` that was sampled at `at`, before s.accept(): its gap, or the times of the first.
   void measure(const sequence& s, time_point at) noexcept;

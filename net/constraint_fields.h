@@ -18,8 +18,8 @@ namespace weir::net {
 // Whether read_constraint_fields() reads this field.
 bool is_constraint_field(std::string_view name);
 
-// Reads the fields of a body into `r.constraint`. Fields with neutral values (null, {"type":"text"}) are as if
-// they were not there. Error: invalid_param with the field's name, also where two fields each name a
+// Reads the fields of a body into `r.constraint`. Fields with neutral values (null, {"type":"text"}) are as
+// if they were not there. Error: invalid_param with the field's name, also where two fields each name a
 // constraint.
 core::result<void> read_constraint_fields(const json::object& body, actors::request& r);
 

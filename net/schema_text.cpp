@@ -129,7 +129,8 @@ class scanner {
     return true;
   }
   void skip_space() {
-    while (at_ < text_.size() && std::string_view(" \t\r\n").find(text_[at_]) != std::string_view::npos) ++at_;
+    constexpr std::string_view space = " \t\r\n";
+    while (at_ < text_.size() && space.find(text_[at_]) != space.npos) ++at_;
   }
 
   const std::string_view text_;

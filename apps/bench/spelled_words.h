@@ -17,7 +17,8 @@ class spelled_words final : public core::tokenizer {
  public:
   explicit spelled_words(std::uint32_t size) {
     for (std::uint32_t id = 0; id < size; ++id)
-      words_.push_back(id < characters ? std::string(1, static_cast<char>(' ' + id)) : fmt::format("w{:06} ", id));
+      words_.push_back(id < characters ? std::string(1, static_cast<char>(' ' + id))
+                                       : fmt::format("w{:06} ", id));
   }
 
   std::vector<core::token_id> encode(std::string_view, core::encode_options) const override { return {}; }

@@ -15,9 +15,10 @@
 //      prefill budget allows. Prompts are served in the order of pending rows plus sequence::rows_before;
 //      ties go to the earlier admission. Short prompts are therefore quick, and a prompt of R rows waits for
 //      at most R rows of prompts that were admitted after it. Rows that a paced model does not yet allow
-//      (model::due) are left out. A sequence whose draw was left out, because the mask of its constraint was
-//      late, computes its last row again: its page then gets the same keys and values once more. Of prompts whose logprobs are asked, a step computes few rows, because each
-//      of these needs a row of logits: all rows of logits together are at most max_batch.
+//      (model::due) are left out. A sequence whose draw was left out, because the mask of its constraint
+//      was late, computes its last row again: its page gets the same keys and values once more. Of prompts
+//      whose logprobs are asked, a step computes few rows, because each of these needs a row of logits: all
+//      rows of logits together are at most max_batch.
 //
 // Pauses: a paused sequence is out of the waiting line and the batch, takes no place there, and keeps its
 // pages while nobody needs them. Where the pool has too few for growth or admission, paused sequences are

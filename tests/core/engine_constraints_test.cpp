@@ -1,4 +1,5 @@
-// Constraints through the engine: what is written fits, in both loops, and a mask that is late holds nobody up.
+// Constraints through the engine: what is written fits, in both loops, and a mask that is late holds nobody
+// up.
 #include <regex>
 
 #include "core/engine.h"

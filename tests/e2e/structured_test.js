@@ -1,5 +1,5 @@
-// Structured output of the model in the box: whatever schema is asked for, the answer is valid. Two validators
-// that share no code with the server judge.
+// Structured output of the model in the box: whatever schema is asked for, the answer is valid. Two
+// validators that share no code with the server judge.
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 
@@ -13,6 +13,8 @@ const binary = process.env.WEIR_BIN;
 const skip = binary ? false : "WEIR_BIN is not set";
 // 1,000 schemas, as many times as for all random tests.
 const rounds = Math.max(8, Math.round(1000 * Number(process.env.WEIR_TEST_BUDGET ?? 1)));
+
+const task = "Extract name, age (integer) and city as JSON: Ada Berg is 34 years old and lives in Oslo.";
 
 // mulberry32
 function random_of(seed) {
@@ -47,7 +49,8 @@ const members = {
     oneOf: [
       { type: "object", properties: { kind: { const: "x" }, x: { type: "boolean" } },
         required: ["kind", "x"], additionalProperties: false },
-      { type: "object", properties: { kind: { const: "y" }, y: { type: "number", minimum: -random(9), maximum: 9 } },
+      { type: "object",
+        properties: { kind: { const: "y" }, y: { type: "number", minimum: -random(9), maximum: 9 } },
         required: ["kind"], additionalProperties: false },
     ],
   }),
@@ -56,7 +59,8 @@ const members = {
 function schema_of(random) {
   const names = Object.keys(members).sort(() => random(3) - 1).slice(0, 1 + random(5));
   const properties = Object.fromEntries(names.map((n) => [n, members[n](random)]));
-  return { type: "object", properties, required: names.filter(() => random(3) > 0), additionalProperties: false };
+  const required = names.filter(() => random(3) > 0);
+  return { type: "object", properties, required, additionalProperties: false };
 }
 
 describe("structured output", { skip }, () => {
@@ -70,7 +74,7 @@ describe("structured output", { skip }, () => {
   const ask = (schema, more = {}) =>
     client.chat.completions.create({
       model: "rill",
-      messages: [{ role: "user", content: "Extract name, age (integer) and city as JSON: Ada Berg is 34 years old and lives in Oslo." }],
+      messages: [{ role: "user", content: task }],
       max_tokens: 400,
       response_format: { type: "json_schema", json_schema: { name: "it", strict: true, schema } },
       ...more,
@@ -100,11 +104,13 @@ describe("structured output", { skip }, () => {
       additionalProperties: false,
     };
     const answer = await ask(schema, { temperature: 0 });
-    assert.deepEqual(JSON.parse(answer.choices[0].message.content), { name: "Ada Berg", age: 34, city: "Oslo" });
+    const value = JSON.parse(answer.choices[0].message.content);
+    assert.deepEqual(value, { name: "Ada Berg", age: 34, city: "Oslo" });
   });
 
   test("the openai client's streams carry it, and its error names the place", async () => {
-    const stream = await ask({ type: "array", items: { enum: [1, 2] }, minItems: 3, maxItems: 3 }, { stream: true });
+    const schema = { type: "array", items: { enum: [1, 2] }, minItems: 3, maxItems: 3 };
+    const stream = await ask(schema, { stream: true });
     let text = "";
     for await (const event of stream) text += event.choices[0]?.delta?.content ?? "";
     assert.equal(JSON.parse(text).length, 3);

@@ -61,7 +61,7 @@ TEST_CASE("constraints: choices of a request share one, and each fits") {
     CHECK(std::regex_match(std::string(choice.at("text").as_string()), std::regex("[a-z]{5}")));
 }
 
-TEST_CASE("constraints: what is not enforced is told beside the usage, in a stream's first event, and on a lane") {
+TEST_CASE("constraints: what is not enforced is told beside the usage, in a stream, and on a lane") {
   toy_server f;
   http_client c(f.port());
   const std::string schema = R"("json_schema":{"type":"string","maxLength":3,"format":"unheard-of"})";

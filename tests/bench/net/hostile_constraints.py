@@ -4,8 +4,8 @@
   tests/bench/net/hostile_constraints.py BUILD [--streams N] [--at-once N] [--pairs N] [--seconds N]
 
 Starts `weir serve` with the bundled model. `weir load` runs in pairs, alone and beside clients that send one
-hostile constraint after another, each with a short limit of tokens. Prints one line of JSON: the streams' gaps
-in both cases, and how long each kind of constraint took to its answer.
+hostile constraint after another, each with a short limit of tokens. Prints JSON: the streams' gaps in both
+cases, and how long each kind of constraint took to its answer.
 """
 import argparse, collections, http.client, json, os, statistics, subprocess, tempfile, threading, time
 from urllib.parse import urlparse
@@ -51,8 +51,8 @@ hostile = {
 bodies = {k: json.dumps({"prompt": "x", "max_tokens": 12, **v}) for k, v in hostile.items()}
 
 weir = os.path.join(a.build, "weir")
-server = subprocess.Popen([weir, "serve", "--device", "cpu", "--listen", "127.0.0.1:0", "--log-level", "warn"],
-                          stdout=subprocess.PIPE, text=True)
+server = subprocess.Popen([weir, "serve", "--device", "cpu", "--listen", "127.0.0.1:0",
+                           "--log-level", "warn"], stdout=subprocess.PIPE, text=True)
 url = urlparse(server.stdout.readline().split()[2])
 took, answers = collections.defaultdict(list), collections.defaultdict(collections.Counter)
 
@@ -79,8 +79,8 @@ def pester(number, over):
 def load():
     with tempfile.NamedTemporaryFile(suffix=".json") as out:
         subprocess.run([weir, "load", "--url", f"ws://{url.netloc}", "--streams", str(a.streams),
-                        "--duration", str(a.seconds), "--warmup", "2", "--ramp", "1", "--max-tokens", "100000",
-                        "--prompt-tokens", "4", "--json", out.name],
+                        "--duration", str(a.seconds), "--warmup", "2", "--ramp", "1",
+                        "--max-tokens", "100000", "--prompt-tokens", "4", "--json", out.name],
                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True)
         return json.load(open(out.name))["figures"]
 
@@ -99,7 +99,8 @@ try:
             c.join()
     gap = lambda runs: round(statistics.median(f["gap_ms"]["p99"] for f in runs), 2)
     print(json.dumps({
-        "streams": a.streams, "at_once": a.at_once, "gap_p99_alone": gap(alone), "gap_p99_beside": gap(beside),
+        "streams": a.streams, "at_once": a.at_once,
+        "gap_p99_alone": gap(alone), "gap_p99_beside": gap(beside),
         "ratio": round(gap(beside) / gap(alone), 3),
         "took_ms": {k: [round(statistics.median(v)), round(max(v))] for k, v in took.items()},
         "answers": {k: dict(v) for k, v in answers.items()}}, indent=1))

@@ -36,8 +36,8 @@ struct definition {
       if (n > 0) x -= static_cast<double>(p.presence_penalty);
     }
     for (const auto& [id, b] : p.logit_bias) l[static_cast<std::size_t>(id)] += static_cast<double>(b);
-    for (const auto id : forbidden) l[static_cast<std::size_t>(id)] = -std::numeric_limits<double>::infinity();
-    for (const auto id : masked) l[static_cast<std::size_t>(id)] = -std::numeric_limits<double>::infinity();
+    for (const auto* ids : {&forbidden, &masked})
+      for (const auto id : *ids) l[static_cast<std::size_t>(id)] = -std::numeric_limits<double>::infinity();
     return l;
   }
 
