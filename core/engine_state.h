@@ -63,7 +63,7 @@ struct engine::state {
   bool goes_on(sequence& s);
   // Has some thread make the mask of `s`, or makes it.
   void make_mask(sequence& s);
-  // Why a sequence ended at a token that it accepted: `stop` where its constraint says that the text is whole.
+  // Why a sequence ended at a token that it accepted: `stop` where its constraint says that it is whole.
   finish_reason reason_of(sequence& s, token_id id);
   // Counts a token of `s` that was sampled at `at`, before s.accept(): its gap, or the times of the first.
   void measure(const sequence& s, time_point at) noexcept;
