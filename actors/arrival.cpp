@@ -60,6 +60,14 @@ std::uint64_t bytes_of(const core::job& j, const request& asked) {
   return sum;
 }
 
+// What a job holds for its constraint: the mask of its next token, and a place for each token of its text.
+// The constraint itself is shared, and bounded where it is kept.
+std::uint64_t mask_bytes(const core::job& j, const served_model& m) {
+  constexpr std::uint32_t usual_tokens = 4096;
+  if (!j.constraint) return 0;
+  return m.info.vocab_size / 8 + sizeof(std::uint32_t) * std::min(j.max_tokens, usual_tokens);
+}
+
 // Text comes back as the client wrote it, special tokens among ids as their text.
 std::shared_ptr<const std::string> text_of(prompt_input& input, const core::tokenizer& t) {
   if (auto* text = std::get_if<std::string>(&input))
@@ -84,7 +92,7 @@ core::result<void> add_jobs(arrival& a, std::size_t first, std::size_t count, pl
   job->created = a.choices.front()->created;
   if (a.asked.deadline) job->deadline = job->created + *a.asked.deadline;
   const auto text = a.asked.echo ? text_of(a.asked.input, *a.model->tokenizer) : nullptr;
-  const std::uint64_t each = bytes_of(*job, a.asked) + (text ? text->size() : 0);
+  const std::uint64_t each = bytes_of(*job, a.asked) + mask_bytes(*job, *a.model) + (text ? text->size() : 0);
   all.bytes += each * wanted.size();
   if (!a.memory.resize(std::max(a.memory.bytes(), all.bytes))) return no_memory_for_clients();
   all.prompt_tokens += static_cast<std::uint32_t>(job->prompt.size());

@@ -256,7 +256,7 @@ TEST_CASE("http: a stream that has nothing to say sends comments, and one that h
 
 TEST_CASE("http: a choice that fails ends the answer: an error as data, or the status") {
   server_options o;
-  o.sim = "rate=5000,prefill=100000000,fault=sampler@20";
+  o.sim = "rate=200,prefill=100000000,fault=sampler@100";  // a quarter of a second after the stream has begun
   for (const bool stream : {true, false}) {
     server_fixture f(o);
     http_client c(f.port());
