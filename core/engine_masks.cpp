@@ -31,8 +31,7 @@ bool engine::state::goes_on(sequence& s) {
 
 finish_reason engine::state::reason_of(sequence& s, token_id id) {
   if (s.how.reason != finish_reason::length) return s.how.reason;
-  if (!s.fit->follow(id)) s.fit->work();
-  return s.fit->at() == job_mask::place::over ? finish_reason::stop : finish_reason::length;
+  return s.fit->whole_behind(id) ? finish_reason::stop : finish_reason::length;
 }
 
 void engine::state::list_late(in_flight& step, bool patient) {

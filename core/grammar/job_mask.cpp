@@ -33,6 +33,11 @@ bool job_mask::follow(token_id id) {
   return work_by_heart();
 }
 
+bool job_mask::whole_behind(token_id id) {
+  assert(ready() && place_ == place::open);
+  return cursor_.accept(id) && cursor_.must_end();
+}
+
 bool job_mask::work_by_heart() {
   const auto& over = cursor_.over();
   auto at = cursor_.at();
