@@ -50,8 +50,8 @@ class job_mask {
   bool begun() const noexcept { return begun_; }
   // Goes on behind a token and makes the next mask, or returns false: work() has to. REQUIRES: ready().
   bool follow(token_id id);
-  // Whether the text is whole behind its last token. Makes no mask: nothing may follow then. REQUIRES: ready(),
-  // and at() is open.
+  // Whether the text is whole behind its last token. Makes no mask, since nothing follows in any case.
+  // REQUIRES: ready(), and at() is open.
   bool whole_behind(token_id id);
   // Does what begin() or follow() left, and then ready() is true. Any thread, once for each false.
   void work() noexcept;
