@@ -1,5 +1,7 @@
 #include "actors/constraint_store.h"
 
+#include <new>
+
 namespace weir::actors {
 
 using core::grammar::constraint;
@@ -27,7 +29,11 @@ core::result<compiled_constraint> constraint_store::get(const core::grammar::con
   const std::lock_guard held(mutex_);
   auto claim = kept_->ask(key, time_->now(), [](const constraint_cache::answer&) {});
   if (claim.compile) {
-    claim.known = compile(text, cancelled);
+    try {
+      claim.known = compile(text, cancelled);
+    } catch (const std::bad_alloc&) {  // whoever is told to compile has to settle
+      claim.known = core::make_error(core::errc::overloaded, "there is no memory for this constraint now");
+    }
     kept_->settle(key, *claim.known, time_->now());
   }
   if (!claim.known->has_value()) {
