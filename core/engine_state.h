@@ -58,8 +58,8 @@ struct engine::state {
   void judge(sequence& s, const in_flight& step, time_point at);
   // Goes on in the constraint of `s` behind a token that it has accepted. False: it ended.
   bool follow(sequence& s, token_id id);
-  // Whether a token may be drawn for a sequence whose mask is ready; otherwise it ends, because its text is
-  // whole, or with the fault.
+  // Whether a token may be drawn for a sequence whose mask is ready. If not, the sequence is ended: with
+  // `stop` where its text is whole, else with the fault of its constraint.
   bool goes_on(sequence& s);
   // Has some thread make the mask of `s`, or makes it.
   void make_mask(sequence& s);

@@ -1,10 +1,10 @@
 // cache.h — constraints that were compiled before, for all jobs of a process.
 //
-// Who asks first for a constraint compiles it, and settles it for those who asked meanwhile. Nothing here
-// compiles, waits, or starts a thread.
+// The first caller that asks for a constraint compiles it and hands the answer to settle(). Callers that
+// asked meanwhile get the same answer. The cache itself does not compile, wait, or start a thread.
 //
 // Invariants:
-// 1. Of askers with one key, one is told to compile until it has settled.
+// 1. At most one caller at a time compiles the constraint of a key, from ask() to settle().
 // 2. Entries hold at most `max_bytes`, as they were measured when they were asked for; what was asked for
 //    least recently goes first. Who has a constraint keeps it.
 // 3. Refusals are kept for `refusals`. An error that says nothing of the constraint (a deadline, a cancel) is

@@ -13,7 +13,7 @@ class id_table {
  public:
   static constexpr std::uint32_t none = 0xFFFF'FFFF;
 
-  // The id of the thing with this hash for which `is_it(id)`; none: there is none.
+  // The id that is stored under this hash and for which `is_it(id)` is true; `none` where there is none.
   template <class Test>
   std::uint32_t find(std::uint64_t hash, Test is_it) const {
     if (places_.empty()) return none;
