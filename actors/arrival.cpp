@@ -88,6 +88,7 @@ core::result<void> add_jobs(arrival& a, std::size_t first, std::size_t count, pl
   auto job = make_job(a.asked, *a.model);
   if (!job) return job.error();
   job->constraint = all.constraint.rules;
+  job->force = a.asked.force;
   job->cache_salt = prefix_salt(a.prefix_owner, job->cache_salt);
   job->created = a.choices.front()->created;
   if (a.asked.deadline) job->deadline = job->created + *a.asked.deadline;

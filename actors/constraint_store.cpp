@@ -2,6 +2,8 @@
 
 #include <new>
 
+#include "core/insist.h"
+
 namespace weir::actors {
 
 using core::grammar::constraint;
@@ -32,9 +34,11 @@ core::result<compiled_constraint> constraint_store::get(const core::grammar::con
     try {
       claim.known = compile(text, cancelled);
     } catch (const std::bad_alloc&) {  // whoever is told to compile has to settle
-      claim.known = core::make_error(core::errc::overloaded, "there is no memory for this constraint now");
+      core::insist([&] {
+        claim.known = core::make_error(core::errc::overloaded, "there is no memory for this constraint now");
+      });
     }
-    kept_->settle(key, *claim.known, time_->now());
+    core::insist([&] { kept_->settle(key, *claim.known, time_->now()); });
   }
   if (!claim.known->has_value()) {
     core::error e = claim.known->error();

@@ -286,7 +286,8 @@ class owner {
   const std::shared_ptr<core::incidents> seen_;
   const std::shared_ptr<mask_pool> masks_;  // null: engines make their masks themselves
   const std::shared_ptr<core::grammar::constraint_cache> constraints_ =
-      std::make_shared<core::grammar::constraint_cache>();
+      std::make_shared<core::grammar::constraint_cache>(
+          core::grammar::constraint_cache::options{.max_bytes = options_.grammar_cache_bytes});
   ref<owner_msg> self_;
   std::unique_ptr<timekeeper::timer> timer_;
   outbox outbox_{board_->cancel_to_release};

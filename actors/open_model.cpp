@@ -4,6 +4,7 @@
 #include <chrono>
 #include <filesystem>
 #include <random>
+#include <thread>
 
 #include "actors/gpu_owner.h"
 #include "core/model/sim.h"
@@ -71,23 +72,12 @@ core::result<std::uint32_t> host_pages_of(const owner_options& o, const core::mo
   return static_cast<std::uint32_t>(std::min<std::uint64_t>(pages, 1u << 24));
 }
 
-// Sets how long a step with a slice of a prompt may take: --prefill-ms or, with auto, 30 ms on the host. On a
-// device of its own decoding is fast, and auto means at most one and a half times a step without a slice. The
-// target is below that, since not all slices take the same time.
-void set_slices(core::engine_config& c, const owner_options& o, const kernels::backend* on) {
-  const bool given = o.prefill_time.count() != 0;
-  if (!given && on && !on->on_host)
-    c.prompt_share = 0.4;
-  else
-    c.step_target = given ? o.prefill_time : std::chrono::milliseconds(30);
-}
-
 core::result<std::unique_ptr<opened_model>> open_sim(const model_spec& spec) {
   const auto colon = spec.source.find(':');
   const auto sim = core::parse_sim_spec(colon == spec.source.npos ? "" : spec.source.substr(colon + 1));
   if (!sim) return sim.error();
   auto m = std::make_unique<opened_model>();
-  m->weights = core::make_sim_model(*sim);
+  m->weights = core::make_sim_model(*sim, [](core::duration d) { std::this_thread::sleep_for(d); });
   m->served.tokenizer = core::make_sim_tokenizer();
   m->served.chat = core::chat_template::chatml();
   return m;
@@ -152,6 +142,20 @@ std::string fresh_fingerprint() {
 
 }  // namespace
 
+// With auto a step with a slice takes 30 ms on the host. On a device of its own decoding is fast, and auto
+// means at most one and a half times a step without a slice. The target is below that, since not all slices
+// take the same time. Where there is an objective, auto means what it needs.
+void set_slices(core::engine_config& c, const owner_options& o, bool own_device) {
+  const bool given = o.prefill_time.count() != 0;
+  c.slo = o.slo;
+  c.prompt_share = !given && !c.slo.set() && own_device ? 0.4 : 0;
+  if (given) {
+    c.step_target = o.prefill_time;
+  } else {
+    c.step_target = c.slo.set() || own_device ? core::duration::zero() : std::chrono::milliseconds(30);
+  }
+}
+
 std::string name_of_source(const std::string& source) {
   if (source.starts_with("random:")) return source.substr(7, source.find(':', 7) - 7);
   const auto path = std::filesystem::absolute(source).lexically_normal();
@@ -191,7 +195,7 @@ core::result<std::unique_ptr<opened_model>> open_model(const model_spec& spec, c
   m.config.kv_pages = *pages;
   m.config.host_pages = *host;
   m.config.max_seq_len = context;
-  set_slices(m.config, o, backend.get());
+  set_slices(m.config, o, backend && !backend->on_host);
   m.config.lone_step_target = o.step_time;
 
   m.served.name = spec.name;

@@ -23,6 +23,10 @@ struct opened_model {
 // Default name of a model: the shape of random:SHAPE[:DTYPE], or the last part of its path without .gguf.
 std::string name_of_source(const std::string& source);
 
+// Sets how many prompt rows a step may carry beside streams, as --slo and --prefill-ms say. `own_device`: the
+// model does not share the host's processors.
+void set_slices(core::engine_config& c, const owner_options& o, bool own_device);
+
 // Loads a model, allocates its pages and warms it up. Owner's thread only. `backend` is null for the
 // simulated device. Errors name the file and field, or the option, that is wrong; does_not_fit where memory
 // is short.

@@ -18,6 +18,7 @@
 
 #include "actors/job_account.h"
 #include "core/grammar/compile.h"
+#include "core/grammar/forcing.h"
 #include "core/sample/params.h"
 #include "core/text/conversation.h"
 #include "core/token.h"
@@ -55,6 +56,7 @@ struct request {
   core::sampling_request sampling;           // how its tokens are chosen
   std::optional<core::grammar::constraint_text> constraint;  // what the answer may be; unset: anything
   std::string constraint_param;              // the client's name of it, for errors
+  core::grammar::forcing force = core::grammar::forcing::canonical;  // which tokens it decides
   // Set: each token comes with its logprob and with those of so many of the likeliest tokens.
   std::optional<std::int64_t> top_logprobs;
   const char* top_logprobs_param = "logprobs";  // the client's name of it, for errors

@@ -68,6 +68,7 @@ struct service::parts {
                                 [this](auto& views) { look(views); })),
         specs(std::move(o.models)),
         share_prefixes(o.share_prefixes),
+        slo(o.owner.slo),
         pool(o.text, t, seen, place(o)),
         constraint_pool(o.text, t, seen, place(o)) {}
 
@@ -131,6 +132,7 @@ struct service::parts {
   ref<registry_msg> registry;
   std::vector<model_spec> specs;
   const bool share_prefixes;
+  const core::objective slo;
   // The pools are last, because their threads use the members above. Requests that have a constraint go to
   // the second: compiling one may take seconds, and other texts do not wait for it.
   text_pool pool, constraint_pool;
@@ -366,6 +368,7 @@ snapshot service::stats() const {
   // The owner publishes no picture while it is idle, so the rate in an old picture is out of date.
   const bool old = p_->time.now() - p->at > std::chrono::seconds(1);
   s.tokens_per_s = old ? 0 : p->tokens_per_s;
+  s.slo = p_->slo;
   s.step_p50_ms = p->step_p50_ms;
   s.step_p99_ms = p->step_p99_ms;
   core::duration longest{};

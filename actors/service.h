@@ -64,6 +64,8 @@ struct snapshot {
   double tokens_per_s = 0;     // sampled; 0 where the owner published nothing for 1 s
   // Predicted wait of a new job for the busiest model (admission_control.h), tokenising included.
   double predicted_wait_ms = 0;
+  // As in owner_options.
+  core::objective slo;
   struct { std::uint32_t tasks = 0; std::uint64_t bytes = 0; } text;  // in the text pool
   double step_p50_ms = 0, step_p99_ms = 0;
 };

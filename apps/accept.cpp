@@ -24,11 +24,6 @@ struct accept_options {
   bool given_text = false, mask = false;
 };
 
-int fail(const std::string& message) {
-  std::cerr << message << '\n';
-  return exit_code::bad_usage;
-}
-
 // Judges a line by its own constraint, else by `shared`, which may be missing.
 core::result<std::string> answer(acceptor& a, const acceptor::prepared* shared, const std::string& line,
                                  bool mask) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <string_view>
 
 namespace CLI {
 class App;
@@ -19,6 +20,9 @@ enum exit_code {
   condition_broken = 4,
   interrupted = 130
 };
+
+// Prints a message to standard error. Returns bad_usage.
+int fail(std::string_view message);
 
 using command = std::function<int()>;
 

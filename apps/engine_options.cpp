@@ -77,9 +77,12 @@ core::result<actors::service_options> service_options_of(const core::engine_sett
   if (!device) return device.error();
   auto models = models_of(s, *device);
   if (!models) return models.error();
+  const auto slo = core::parse_objective(s.slo);
+  if (!slo) return slo.error();
   actors::service_options o;
   o.models = std::move(*models);
   o.owner = {s, queue, std::move(*device)};
+  o.owner.slo = *slo;
   return o;
 }
 

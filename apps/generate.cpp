@@ -20,6 +20,7 @@ struct generate_options {
   core::engine_settings engine;
   actors::request request;
   constraint_options constraint;
+  std::string force = "canonical";
   std::string prompt, prompt_file, batch;
   std::vector<core::token_id> prompt_ids;
   std::optional<std::string> message, system;
@@ -114,6 +115,9 @@ core::result<> take_constraint(generate_options& o) {
   if (!o.batch.empty()) return core::bad_param("batch", "the lines of --batch have constraints of their own");
   o.request.constraint = std::move((*named)->what);
   o.request.constraint_param = std::move((*named)->field);
+  const auto force = core::grammar::parse_forcing(o.force);
+  if (!force) return core::bad_param("force", "--force: {}", force.error().message);
+  o.request.force = *force;
   return {};
 }
 
@@ -154,6 +158,9 @@ command add_generate(CLI::App& app) {
   app.add_option("--max-tokens", r.max_tokens, "longest answer")->type_name("tokens");
   add_sampling(app, r.sampling);
   add_constraint(app, o->constraint);
+  app.add_option("--force", o->force,
+                 "tokens that a constraint decides without the model: canonical, single or off")
+      ->capture_default_str();
   app.add_option("--stop", r.stop, "a string that ends the answer; repeatable")->allow_extra_args(false);
   app.add_flag("--ignore-eos", r.ignore_eos, "go on past the model's own ending token");
   name_variables(app);

@@ -23,11 +23,6 @@ void listen_for_interrupts() {
   });
 }
 
-int fail(const core::error& e) {
-  std::cerr << e.message << '\n';
-  return exit_code::bad_usage;
-}
-
 void show(const load::progress& p) {
   std::cerr << fmt::format("{:5.0f} s  {} streams  {:.0f} tok/s  gap p99 {:.1f} ms  {} errors\n", p.at_s,
                            p.streams, p.tokens_per_s, p.gap_p99_ms, p.errors);
@@ -83,13 +78,13 @@ int run_two(const load::typed_options& o, load::plan& plan, load::place& at, loa
 
 int run(const load::typed_options& o) {
   auto plan = load::resolve(o);
-  if (!plan) return fail(plan.error());
+  if (!plan) return fail(plan.error().message);
   auto at = load::place::find(plan->run.how.to, plan->run.insecure);
-  if (!at) return fail(at.error());
+  if (!at) return fail(at.error().message);
   listen_for_interrupts();
   if (!plan->vs) return run_one(o, *plan, **at);
   auto other = load::place::find(plan->vs->how.to, plan->vs->insecure);
-  if (!other) return fail(other.error());
+  if (!other) return fail(other.error().message);
   return run_two(o, *plan, **at, **other);
 }
 

@@ -40,11 +40,6 @@ struct rendering_request {
   std::chrono::local_seconds now;
 };
 
-int fail(const core::error& e) {
-  std::cerr << e.message << '\n';
-  return exit_code::bad_usage;
-}
-
 // Parses 2025-07-26T12:34:56, or the date alone.
 result<std::chrono::local_seconds> read_time(const std::string& text) {
   int y = 0, month = 0, d = 0, h = 0, m = 0, s = 0, used = 0;
@@ -127,7 +122,7 @@ std::vector<core::token_id> ids_of(const renderer& by, const core::jinja::render
 // Each line of the input gives one line of the output, errors too, so that the lines correspond.
 int run_batch(const renderer& by, const render_options& o) {
   std::ifstream in(o.batch);
-  if (!in) return fail(core::bad_param("batch", "--batch {}: cannot be read", o.batch));
+  if (!in) return fail("--batch " + o.batch + ": cannot be read");
   int exit = exit_code::done;
   std::size_t number = 0;
   for (std::string line; std::getline(in, line);) {
@@ -176,11 +171,11 @@ result<renderer> make_renderer(const render_options& o) {
 
 int run(const render_options& o) {
   const auto by = make_renderer(o);
-  if (!by) return fail(by.error());
-  if (const auto* fault = by->chat->fault()) return fail(*fault);
+  if (!by) return fail(by.error().message);
+  if (const auto* fault = by->chat->fault()) return fail(fault->message);
   if (!o.batch.empty()) return run_batch(*by, o);
   const auto made = render(*by, std::string(std::istreambuf_iterator<char>(std::cin), {}));
-  if (!made) return fail(made.error());
+  if (!made) return fail(made.error().message);
   if (o.ids) {
     print_ids(*by, *made);
   } else {

@@ -22,11 +22,6 @@ struct tokenize_options {
   bool no_special = false;
 };
 
-int fail(const std::string& message) {
-  std::cerr << message << '\n';
-  return exit_code::bad_usage;
-}
-
 std::string decoded(const tokenizer& t, const std::vector<token_id>& ids) {
   return t.decode(ids, {.skip_special = false, .clean_up_spaces = t.clean_up_spaces()});
 }

@@ -12,6 +12,15 @@
 #include "apps/options.h"
 #include "apps/terminate.h"
 
+namespace weir::apps {
+
+int fail(std::string_view message) {
+  std::cerr << message << '\n';
+  return exit_code::bad_usage;
+}
+
+}  // namespace weir::apps
+
 namespace {
 
 using namespace weir::apps;

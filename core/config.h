@@ -32,6 +32,7 @@ struct device_settings {
   bool deterministic = false;
   std::uint32_t mask_threads = 1;
   std::chrono::milliseconds grammar_time{2000};
+  std::uint64_t grammar_cache_bytes = 256 << 20;
   std::chrono::milliseconds prefill_time{0};
   std::chrono::milliseconds step_time{250};
   std::uint32_t max_tokens_default = 4096;
@@ -42,6 +43,7 @@ struct engine_settings : device_settings {
   std::vector<std::string> model;
   std::string device = "auto";
   bool chatml = false;
+  std::string slo;
 };
 
 // How many jobs may wait for a model. Beyond these limits, a job is refused.
@@ -185,9 +187,14 @@ void visit_settings(device_settings& s, V&& v) {
          s.mask_threads);
   memory({"grammar-ms", "longest time to compile a constraint; 0 = no limit", "ms", 0, 600000},
          s.grammar_time);
+  memory({"grammar-cache",
+          "memory for compiled constraints, of which the least recently used give way; K, M and G are powers "
+          "of 1024",
+          "bytes", 0, 0, "", true},
+         s.grammar_cache_bytes);
   memory({"prefill-ms",
           "longest step with a slice of a prompt while others decode, or auto (30 on cpu; half as long "
-          "again as one without on cuda)",
+          "again as one without on cuda; as slo says, where it is given)",
           "ms", 0, 0, "auto"},
          s.prefill_time);
   memory({"step-ms", "longest step with nothing decoding", "ms", 1, 60000}, s.step_time);
@@ -212,6 +219,13 @@ void visit_settings(engine_settings& s, V&& v) {
           "DEVICE"},
          s.device);
   visit_settings(static_cast<device_settings&>(s), v);
+  in_group("Memory and batching", v)(
+      {"slo",
+       "time to the first token and mean gap between tokens that requests should keep, such as "
+       "ttft=1000,tpot=50 in ms; prompts beside streams get as much of each step as keeps tpot, and more "
+       "where first tokens need it; none: as prefill-ms says",
+       "ttft=TIME,tpot=TIME"},
+      s.slo);
   models({"chatml", "use ChatML for messages whatever template the model has", ""}, s.chatml);
 }
 
@@ -252,7 +266,9 @@ void visit_settings(client_settings& s, V&& v) {
   limits({"frames-per-s", "frames of any kind that one WebSocket may send, fragments, pings and pongs too",
           "frames/s", 1, 1 << 24},
          s.frames_per_s);
-  limits({"max-frame", "largest WebSocket frame that is taken", "bytes", 1024, 1 << 30}, s.frame_bytes);
+  limits({"max-frame", "largest WebSocket frame that is taken, its JSON Schema not counted", "bytes", 1024,
+          1 << 30},
+         s.frame_bytes);
   limits({"max-body", "largest HTTP body that is taken", "bytes", 1024, 1 << 30}, s.body_bytes);
   limits({"max-header", "longest HTTP header that is taken", "bytes", 512, 1 << 20}, s.header_bytes);
   limits({"json-depth", "deepest nesting of a WebSocket frame's JSON", "levels", 4, 1024}, s.json_depth);

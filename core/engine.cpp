@@ -28,7 +28,8 @@ engine::state::state(std::unique_ptr<model> m, std::shared_ptr<const tokenizer> 
       helpers(std::move(h)),
       tier(c.host_pages > 0 ? std::make_unique<host_tier>(*device, c.host_pages) : nullptr),
       pool(c.kv_pages, tier.get()),
-      plan(c.max_batch, {c.prefill_rows, c.step_target, c.lone_step_target, c.prompt_share}, pool, *device) {
+      plan(c.max_batch, {c.prefill_rows, c.step_target, c.lone_step_target, c.prompt_share}, pool, *device,
+           c.slo) {
   assert(!(device->info().paced && device->info().runs_ahead));
   assert(config.kv_pages > 0 && config.max_batch > 0 && config.prefill_rows > 0);
   const std::uint64_t room = std::uint64_t{config.kv_pages} * page_tokens;
@@ -187,9 +188,10 @@ void engine::state::list_draws(in_flight& step, const batch& work) {
       if (!s.fit->begun() && !s.fit->begin()) make_mask(s);
       s.sit_out(!s.fit->ready());
       if (s.sits_out()) late.push_back({s.asked.id, row});
-      if (s.sits_out() || !goes_on(s)) continue;
+      if (s.sits_out() || !goes_on(s, time.now())) continue;
     }
-    list_draw(step, s, row);
+    const bool behind_last = work.slices[i].position + work.slices[i].rows == s.length();
+    if (behind_last) list_draw(step, s, row);  // otherwise tokens were forced, and are computed first
   }
 }
 
@@ -270,7 +272,7 @@ void engine::state::judge(sequence& s, const in_flight& step, time_point at) {
     bad_endings = 0;
     return;
   }
-  if (s.fitted() && !follow(s, got.id)) return;
+  if (s.fitted() && !follow(s, got.id, at)) return;
   if (s.fills_page()) name_pages(s, pool);
 }
 
@@ -335,6 +337,20 @@ std::unique_ptr<sequence> engine::state::take(const sequence& s) {
 void engine::state::close(sequence& s, finish_reason why, std::optional<error> with) {
   if (s.awaits()) begin_draws(false);
   s.close(why, pool, std::move(with));
+  if (config.slo.set()) compare(s, why);
+}
+
+void engine::state::compare(const sequence& s, finish_reason why) noexcept {
+  if (why == finish_reason::cancel || why == finish_reason::error) return;
+  bool first = false, rest = false;
+  if (s.sampled > 0) {
+    const time_point from = *s.how.first_token;
+    first = from - s.asked.created <= config.slo.ttft;
+    rest = s.last_at() - from <= config.slo.tpot * (s.sampled - 1);
+  }
+  ++(first ? totals.ttft_met : totals.ttft_missed);
+  ++(rest ? totals.tpot_met : totals.tpot_missed);
+  ++(first && rest ? totals.slo_met : totals.slo_missed);
 }
 
 void engine::state::drop(std::unique_ptr<sequence> s, finish_reason why, std::optional<error> with) {

@@ -43,6 +43,7 @@
 #include "core/engine_measures.h"
 #include "core/job.h"
 #include "core/model/model.h"
+#include "core/objective.h"
 #include "core/text/tokenizer.h"
 
 namespace weir::core {
@@ -62,6 +63,9 @@ struct engine_config {
   bool run_ahead = true;             // overlap steps where the model can (model_info::runs_ahead)
   // Time that prompts may add to a step, as a share of a step of decoding alone; 0: no such bound.
   double prompt_share = 0;
+  // Decides the prompt rows of steps beside decoding sequences, where it is set, in place of prompt_share
+  // (core/schedule/slo_budget.h).
+  objective slo;
 };
 
 enum class sequence_state { queued, prefilling, decoding, paused, finished };
@@ -108,6 +112,10 @@ struct engine_totals {
   std::uint64_t prefix_hits = 0;    // those of these jobs that found part of their prompt in the cache
   std::uint64_t cached_tokens = 0;  // tokens that they found
   std::uint64_t late_masks = 0;     // draws that were left out because their mask was late
+  std::uint64_t forced_tokens = 0;  // of `tokens`: not drawn, because a constraint allowed nothing else
+  // Jobs that ended by stop, length, repetition or timeout and kept engine_config::slo, or did not: its ttft,
+  // its tpot, both of them or not both. A job without a token kept neither. 0 without an objective.
+  std::uint64_t ttft_met = 0, ttft_missed = 0, tpot_met = 0, tpot_missed = 0, slo_met = 0, slo_missed = 0;
 };
 
 // The state of an engine, for telemetry.
@@ -119,6 +127,8 @@ struct engine_counts : engine_totals {
   std::uint32_t pages_total = 0, pages_free = 0, pages_cached = 0, pages_used = 0;
   std::uint32_t host_total = 0, host_used = 0;  // pages of the host tier
   std::uint64_t queued_tokens = 0;              // prompt and output so far, of the queued jobs
+  // Most prompt rows of the latest step that had any beside decoding sequences. 0 without an objective.
+  std::uint32_t prompt_share = 0;
 
   // Calls visit(object, key, member) for every member: the object of /v1/stats that the count stands in (""
   // is the outermost), its key there, and a pointer to the member. A count with an empty key is not
@@ -147,6 +157,14 @@ struct engine_counts : engine_totals {
     visit("prefix", "hits", &c::prefix_hits);
     visit("prefix", "tokens", &c::cached_tokens);
     visit("masks", "late", &c::late_masks);
+    visit("masks", "forced", &c::forced_tokens);
+    visit("slo", "prompt_rows", &c::prompt_share);
+    visit("slo", "ttft_met", &c::ttft_met);
+    visit("slo", "ttft_missed", &c::ttft_missed);
+    visit("slo", "tpot_met", &c::tpot_met);
+    visit("slo", "tpot_missed", &c::tpot_missed);
+    visit("slo", "met", &c::slo_met);
+    visit("slo", "missed", &c::slo_missed);
   }
 
   // Adds the counts of another engine.

@@ -36,6 +36,7 @@ engine_counts engine::counts() const noexcept {
   c.finishing = static_cast<std::uint32_t>(s_->finishing.size());
   c.queued_tokens = s_->plan.waiting().tokens();
   for (const auto& s : s_->plan.running()) ++(s->decoding() ? c.decoding : c.prefilling);
+  c.prompt_share = s_->config.slo.set() ? s_->plan.prompt_share() : 0;
   c.pages_total = s_->pool.total();
   c.pages_free = s_->pool.free();
   c.pages_cached = s_->pool.cached();

@@ -12,12 +12,17 @@ void engine::state::make_mask(sequence& s) {
   if (!helpers || !helpers->post(s.fit)) s.fit->work();
 }
 
-bool engine::state::follow(sequence& s, token_id id) {
+bool engine::state::follow(sequence& s, token_id id, time_point at) {
   if (!s.fit->follow(id)) make_mask(s);
-  return !s.fit->ready() || goes_on(s);
+  return !s.fit->ready() || goes_on(s, at);
 }
 
-bool engine::state::goes_on(sequence& s) {
+bool engine::state::goes_on(sequence& s, time_point at) {
+  if (!add_forced(s, at)) {
+    close(s, s.how.reason);
+    bad_endings = 0;
+    return false;
+  }
   switch (s.fit->at()) {
     case job_mask::place::open: return true;
     case job_mask::place::over:
@@ -27,6 +32,20 @@ bool engine::state::goes_on(sequence& s) {
     case job_mask::place::failed: close(s, finish_reason::error, s.fit->fault()); break;
   }
   return false;
+}
+
+bool engine::state::add_forced(sequence& s, time_point at) {
+  while (const auto id = s.fit->forced()) {
+    ++report.tokens;
+    ++totals.forced_tokens;
+    measure(s, at);
+    if (!s.accept({*id, at}, text)) {
+      s.how.reason = reason_of(s, *id);
+      return false;
+    }
+    s.fit->take_forced();
+  }
+  return true;
 }
 
 finish_reason engine::state::reason_of(sequence& s, token_id id) {
@@ -56,9 +75,13 @@ void engine::state::list_late(in_flight& step, bool patient) {
       ++totals.late_masks;
       continue;
     }
-    if (s->fit->at() != job_mask::place::open) continue;  // list_draws() ends it: a plan may come before that
+    const std::uint32_t length = s->length();
+    if (!goes_on(*s, time.now())) {
+      finishing.push_back(plan.take(*s));  // a plan may come before deliver()
+      continue;
+    }
     s->sit_out(false);
-    list_draw(step, *s, l.logits_row);
+    if (s->length() == length) list_draw(step, *s, l.logits_row);
   }
   late.clear();
 }

@@ -56,16 +56,21 @@ struct engine::state {
   void judge(in_flight step, time_point at);
   // The same for one sequence.
   void judge(sequence& s, const in_flight& step, time_point at);
-  // Goes on in the constraint of `s` behind a token that it has accepted. False: it ended.
-  bool follow(sequence& s, token_id id);
-  // Whether a token may be drawn for a sequence whose mask is ready. If not, the sequence is ended: with
-  // `stop` where its text is whole, else with the fault of its constraint.
-  bool goes_on(sequence& s);
+  // Goes on in the constraint of `s` behind a token that was sampled at `at`. False: it ended.
+  bool follow(sequence& s, token_id id, time_point at);
+  // Adds the tokens that the constraint of a sequence forces, whose mask is ready, and says whether a token
+  // may be drawn behind them. If not, the sequence is ended: with `stop` where its text is whole, with the
+  // reason of a forced token that ends it, else with the fault of its constraint.
+  bool goes_on(sequence& s, time_point at);
+  // Adds the forced tokens alone. False: a forced token ends the sequence. The reason is in s.how, and the
+  // caller closes the sequence.
+  bool add_forced(sequence& s, time_point at);
   // Has some thread make the mask of `s`, or makes it.
   void make_mask(sequence& s);
   // Why a sequence ended at a token that it accepted: `stop` where its constraint says that it is whole.
   finish_reason reason_of(sequence& s, token_id id);
-  // Counts a token of `s` that was sampled at `at`, before s.accept(): its gap, or the times of the first.
+  // Counts a token of `s` that was sampled or forced at `at`, before s.accept(): its gap, or the times of the
+  // first.
   void measure(const sequence& s, time_point at) noexcept;
   // Offers sinks their decided tokens, moves ended sequences to `finishing`, and forgets those whose sinks
   // are done.
@@ -98,6 +103,8 @@ struct engine::state {
   std::unique_ptr<sequence> take(const sequence& s);
   // Ends a sequence that has not ended: sequence::close(). A draw that refers to it is begun before.
   void close(sequence& s, finish_reason why, std::optional<error> fault = {});
+  // Counts whether a sequence that ended with `why` kept the objective.
+  void compare(const sequence& s, finish_reason why) noexcept;
   // Ends a job now, whatever its sink has room for, and forgets it. An ended sequence keeps its tokens and
   // gets the new reason.
   void drop(std::unique_ptr<sequence> s, finish_reason why, std::optional<error> with = {});

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/clock.h"
+#include "core/grammar/forcing.h"
 #include "core/sample/params.h"
 #include "core/token_sink.h"
 
@@ -50,6 +51,7 @@ struct job {
   std::optional<std::uint32_t> prompt_logprobs;
   // What the output may be; null: anything. Jobs share it.
   std::shared_ptr<grammar::constraint> constraint;
+  grammar::forcing force = grammar::forcing::canonical;  // which tokens the constraint decides
   std::string cache_salt;              // prefixes are shared only between jobs of equal salts
   int priority = 0;                    // higher first
   std::uint64_t key = 0;               // identity of the API key; waiting jobs of different keys alternate

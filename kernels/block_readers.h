@@ -140,6 +140,27 @@ WEIR_ON_DEVICE inline void read_iq4_xs(const u8* from, block_parts& to) noexcept
   }
 }
 
+WEIR_ON_DEVICE inline float float_at(const u8* at) noexcept {
+  return std::bit_cast<float>(std::uint32_t{at[0]} | std::uint32_t{at[1]} << 8 | std::uint32_t{at[2]} << 16 |
+                              std::uint32_t{at[3]} << 24);
+}
+
+// The types that only the loader makes (blocks.h).
+WEIR_ON_DEVICE inline void read_fp8(const u8* from, block_parts& to) noexcept {
+  one_group(float_at(from), 0, to);
+  for (std::size_t j = 0; j < 32; ++j) to.codes[j] = from[4 + j];
+}
+WEIR_ON_DEVICE inline void read_int4(const u8* from, block_parts& to) noexcept {
+  one_group(float_at(from), 0, to);
+  to.zero = from[4];
+  read_halves(from + 8, to.codes.data());
+}
+WEIR_ON_DEVICE inline void read_int8(const u8* from, block_parts& to) noexcept {
+  one_group(float_at(from), 0, to);
+  to.zero = static_cast<float>(from[4] - 128);  // as the values of its codes
+  for (std::size_t j = 0; j < 32; ++j) to.codes[j] = from[8 + j];
+}
+
 // take_apart() of blocks.h.
 WEIR_ON_DEVICE inline void read_block(dtype type, const u8* at, block_parts& to) noexcept {
   switch (type) {
@@ -172,6 +193,13 @@ WEIR_ON_DEVICE inline void read_block(dtype type, const u8* at, block_parts& to)
       return read_iq4_xs(at, to);
     case dtype::mxfp4:
       return read_mxfp4(at, to);
+    case dtype::fp8:
+      return read_fp8(at, to);
+    case dtype::int4:
+    case dtype::int4_32:
+      return read_int4(at, to);
+    case dtype::int8:
+      return read_int8(at, to);
   }
 }
 

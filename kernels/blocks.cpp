@@ -22,9 +22,10 @@ void dequantise(dtype type, const void* from, std::uint64_t elements, float* to)
   block_parts parts;
   for (std::uint64_t at = 0; at < elements; at += weights, block += facts(type).block_bytes) {
     take_apart(type, block, parts);
+    const float zero = f.zeros ? parts.zero : 0;
     for (std::size_t i = 0; i < weights; ++i) {
       const std::size_t g = i / f.group;
-      const float product = parts.scale * parts.scales[g] * f.value(parts.codes[i]);
+      const float product = parts.scale * parts.scales[g] * (f.value(parts.codes[i]) - zero);
       to[at + i] = f.minima ? product + parts.minimum * parts.minima[g] : product;
     }
   }

@@ -23,7 +23,7 @@ namespace weir::kernels {
 struct decoder_layer {
   const float* attention_norm = nullptr;                 // [hidden]
   matrix qkv;                                            // [(heads + 2 * kv_heads) * head_dim, hidden]
-  std::vector<matrix> qkv_rest;                          // further rows of qkv, in order, of other types
+  std::vector<matrix> qkv_rest;  // further rows of qkv, in order (core/model/weights.h)
   const float *q_norm = nullptr, *k_norm = nullptr;      // [head_dim]; may be null
   matrix out;                                            // [hidden, heads * head_dim]
   const float* mlp_norm = nullptr;                       // [hidden]

@@ -37,7 +37,8 @@ namespace weir::kernels {
 class decoder;
 struct decoder_shape;
 
-// out[i, :] = table[ids[i], :], widened to f32.  REQUIRES: 0 <= ids[i] < table.rows
+// out[i, :] = table[ids[i], :], widened to f32.
+// REQUIRES: 0 <= ids[i] < table.rows; the order of the table's columns is its own, whatever inputs it has
 struct gather {
   matrix table;
   std::span<const std::int32_t> ids;
@@ -62,11 +63,13 @@ struct head_norm {
   float eps = 0;
 };
 
-// out = x · wᵀ + bias. The only operation that reads weight matrices in bulk.
+// out = x · wᵀ + bias. The only operation that reads weight matrices in bulk. Where w has inputs of its own,
+// the row of x that is multiplied is x[r, w.inputs[c]] for c < k.
+// REQUIRES: w has inputs of its own only if it is quantised
 struct linear {
   matrix w;                     // [n, k] = [w.rows, w.cols]
   const float* bias = nullptr;  // [n]; may be null
-  const float* x = nullptr;     // [rows, k]
+  const float* x = nullptr;     // [rows, w.width()]
   float* out = nullptr;         // [rows, n], rows stride() elements apart
   std::uint32_t rows = 0;
   // For a matrix that is one of several with the same input: the width of all outputs together. Only a

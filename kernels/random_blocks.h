@@ -12,15 +12,20 @@ namespace weir::kernels {
 // Bytes of a block that are not random: `bytes` bytes from `at` on.
 struct fixed_bytes {
   std::uint8_t at = 0, bytes = 0;
-  std::uint16_t bits = 0;
+  std::uint64_t bits = 0;
 };
 struct random_scales {
   fixed_bytes scale, minimum;
+  std::uint8_t mask = 0xff;  // the bits of the other bytes that are random
 };
 
 namespace block_values {
 constexpr std::uint16_t half_of_two_to(int exponent) {
   return static_cast<std::uint16_t>((15 + exponent) << 10);
+}
+// A scale of 2^exponent as f32, and behind it a zero.
+constexpr fixed_bytes wide(int exponent, std::uint64_t zero) {
+  return {0, 8, static_cast<std::uint64_t>(127 + exponent) << 23 | zero << 32};
 }
 constexpr random_scales two(std::uint8_t at, int scale, std::uint8_t minimum_at, unsigned minimum) {
   return {{at, 2, half_of_two_to(scale)}, {minimum_at, 2, static_cast<std::uint16_t>(minimum)}};
@@ -29,7 +34,7 @@ constexpr random_scales two(std::uint8_t at, int scale, std::uint8_t minimum_at,
 
 // Where a block of `type` has its scales, and which.
 constexpr random_scales random_scales_of(dtype type) {
-  using block_values::half_of_two_to, block_values::two;
+  using block_values::half_of_two_to, block_values::two, block_values::wide;
   switch (type) {
     case dtype::q4_0:
       return {{0, 2, half_of_two_to(-7)}, {}};
@@ -56,6 +61,13 @@ constexpr random_scales random_scales_of(dtype type) {
       return {{0, 2, 0x200}, {}};
     case dtype::mxfp4:
       return {{0, 1, 120}, {}};  // 2^-7
+    case dtype::fp8:
+      return {{0, 4, wide(-11, 0).bits}, {}, 0xf7};  // without the lowest bit of the exponent there is no NaN
+    case dtype::int4:
+    case dtype::int4_32:
+      return {wide(-7, 8), {}};
+    case dtype::int8:
+      return {wide(-11, 128), {}};
     default:
       return {};
   }
@@ -69,7 +81,7 @@ WEIR_ON_DEVICE constexpr std::uint8_t random_block_byte(const random_scales& s, 
     return static_cast<std::uint8_t>(s.scale.bits >> 8 * (at - s.scale.at));
   if (at - s.minimum.at < s.minimum.bytes)
     return static_cast<std::uint8_t>(s.minimum.bits >> 8 * (at - s.minimum.at));
-  return static_cast<std::uint8_t>(mix_bits(seed + i / 8 * 0x9e3779b97f4a7c15u) >> (8 * (i % 8)));
+  return static_cast<std::uint8_t>(mix_bits(seed + i / 8 * 0x9e3779b97f4a7c15u) >> (8 * (i % 8))) & s.mask;
 }
 
 }  // namespace weir::kernels

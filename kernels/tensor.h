@@ -33,7 +33,11 @@ enum class dtype : std::uint8_t {
   q6_k,
   iq4_nl,
   iq4_xs,
-  mxfp4
+  mxfp4,
+  fp8,
+  int4,
+  int4_32,
+  int8
 };
 
 // A type's name, and its blocks.
@@ -42,10 +46,10 @@ struct dtype_facts {
   std::uint16_t block_weights, block_bytes;
 };
 constexpr dtype_facts all_dtypes[] = {
-    {"f32", 1, 4},      {"bf16", 1, 2},     {"f16", 1, 2},        {"q4_0", 32, 18},
-    {"q4_1", 32, 20},   {"q5_0", 32, 22},   {"q5_1", 32, 24},     {"q8_0", 32, 34},
-    {"q2_k", 256, 84},  {"q3_k", 256, 110}, {"q4_k", 256, 144},   {"q5_k", 256, 176},
-    {"q6_k", 256, 210}, {"iq4_nl", 32, 18}, {"iq4_xs", 256, 136}, {"mxfp4", 32, 17},
+    {"f32", 1, 4},      {"bf16", 1, 2},     {"f16", 1, 2},      {"q4_0", 32, 18},    {"q4_1", 32, 20},
+    {"q5_0", 32, 22},   {"q5_1", 32, 24},   {"q8_0", 32, 34},   {"q2_k", 256, 84},   {"q3_k", 256, 110},
+    {"q4_k", 256, 144}, {"q5_k", 256, 176}, {"q6_k", 256, 210}, {"iq4_nl", 32, 18},  {"iq4_xs", 256, 136},
+    {"mxfp4", 32, 17},  {"fp8", 32, 36},    {"int4", 32, 24},   {"int4_32", 32, 24}, {"int8", 32, 40},
 };
 constexpr std::size_t dtype_count = sizeof all_dtypes / sizeof *all_dtypes;
 
@@ -66,14 +70,22 @@ constexpr std::uint64_t bytes_of(dtype t, std::uint64_t elements) noexcept {
 enum class layout : std::uint8_t { rows, packed };
 
 // A weight: [rows, cols]. Not owned.
+//
+// Column c multiplies input c of a row of x, unless the matrix has inputs of its own: then it multiplies
+// input inputs[c]. Formats whose groups are no runs of inputs are stored so, and those whose groups do not
+// fill whole blocks: a column that pads has weights of zero and the number of any input.
 struct matrix {
   const void* data = nullptr;
   dtype type = dtype::f32;
   std::uint32_t rows = 0, cols = 0;
   layout order = layout::rows;
+  std::uint32_t input_count = 0;          // of a row of x; 0: there are no `inputs`
+  const std::uint32_t* inputs = nullptr;  // [cols], each below input_count; in memory of the backend
 
   // The bytes of its elements. A packed matrix may take more (backend::weight_bytes).
   std::uint64_t bytes() const noexcept { return bytes_of(type, std::uint64_t{rows} * cols); }
+  // How many elements a row of x has.
+  std::uint32_t width() const noexcept { return input_count ? input_count : cols; }
 };
 
 constexpr float from_bf16(std::uint16_t bits) noexcept {
@@ -95,6 +107,30 @@ constexpr float from_f16(std::uint16_t bits) noexcept {
   if (rest >= 0x0f800000u) return std::bit_cast<float>(sign | rest | 0x7f800000u);  // infinity or NaN
   const float magnitude = std::bit_cast<float>(rest) * 0x1p112f;
   return std::bit_cast<float>(sign | std::bit_cast<std::uint32_t>(magnitude));
+}
+
+// Rounds to the nearest, ties to even; a NaN stays a NaN. What is too small for a normal f16 is a number of
+// steps of 2^-24, which are what an f32 from 0.5 on has.
+inline std::uint16_t to_f16(float x) noexcept {
+  const auto bits = std::bit_cast<std::uint32_t>(x);
+  const std::uint32_t sign = bits >> 16 & 0x8000u, rest = bits & 0x7fffffffu;
+  std::uint32_t to;
+  if (rest > 0x7f800000u)
+    to = 0x7e00u;
+  else if (rest >= 0x477ff000u)  // 65520
+    to = 0x7c00u;
+  else if (rest < 0x38800000u)  // 2^-14
+    to = std::bit_cast<std::uint32_t>(std::bit_cast<float>(rest) + 0.5f) - 0x3f000000u;
+  else
+    to = (rest + 0xfffu + (rest >> 13 & 1u) - (112u << 23)) >> 13;
+  return static_cast<std::uint16_t>(sign | to);
+}
+
+// Exact: an e4m3 (fn) has a sign, four bits of exponent with bias 7 and three of mantissa; no infinity.
+// REQUIRES: it is not NaN, 0x7f or 0xff
+constexpr float from_e4m3(std::uint8_t bits) noexcept {
+  const float magnitude = std::bit_cast<float>((bits & 0x7fu) << 20) * 0x1p120f;
+  return std::bit_cast<float>((bits & 0x80u) << 24 | std::bit_cast<std::uint32_t>(magnitude));
 }
 
 // The element at `index` of an array of `type` in memory of the host, widened.  REQUIRES: is_plain(type)

@@ -50,8 +50,9 @@ inline traffic traffic_of(const head_norm& op) noexcept {
 }
 
 inline traffic traffic_of(const linear& op) noexcept {
-  const std::uint64_t n = op.w.rows, k = op.w.cols, m = op.rows;
-  return {op.w.bytes() + (m * k + m * n + (op.bias ? n : 0)) * sizeof(float), 2 * m * n * k};
+  const std::uint64_t n = op.w.rows, k = op.w.cols, m = op.rows, numbers = op.w.input_count ? k : 0;
+  return {op.w.bytes() + (m * op.w.width() + m * n + (op.bias ? n : 0) + numbers) * sizeof(float),
+          2 * m * n * k};
 }
 
 inline traffic traffic_of(const rotary_angles& op) noexcept {

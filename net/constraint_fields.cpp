@@ -19,6 +19,7 @@ constexpr std::size_t longest_name = 64;  // of a schema
 struct wish {
   std::optional<constraint_text> what;
   std::string param;  // the field that says it
+  core::grammar::forcing force = core::grammar::forcing::canonical;
 
   result<void> set(const std::string& name, constraint_text c) {
     if (what) return bad_param(name, "a request has one constraint, not both {} and {}", param, name);
@@ -196,11 +197,19 @@ result<void> read_manner(const json::object& body, wish& w) {
       return bad_param("whitespace", "whitespace goes with a JSON constraint");
     w.what->space = *space;
   }
+  if (const auto* v = body.if_contains("force"); v && !v->is_null()) {
+    const auto text = read_string("force", *v);
+    if (!text) return text.error();
+    const auto force = core::grammar::parse_forcing(*text);
+    if (!force) return force.error();
+    if (!w.what) return bad_param("force", "force goes with a constraint");
+    w.force = *force;
+  }
   return {};
 }
 
 constexpr std::string_view other_fields[] = {"response_format", "structured_outputs", "grammar_syntax",
-                                             "whitespace"};
+                                             "whitespace", "force"};
 
 }  // namespace
 
@@ -224,6 +233,7 @@ result<void> read_constraint_fields(const json::object& body, actors::request& r
   if (auto read = read_manner(body, w); !read) return read;
   r.constraint = std::move(w.what);
   r.constraint_param = std::move(w.param);
+  r.force = w.force;
   return {};
 }
 

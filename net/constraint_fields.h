@@ -31,6 +31,9 @@ core::result<void> read_anthropic_format(const json::object& body, actors::reque
 // not checked; a text that is not JSON comes back as it is, or still is none.
 std::string with_schemas_as_text(std::string_view text);
 
+// Bytes of these schemas in a body, which do not count against a body's own bound.
+std::size_t bytes_of_schemas(std::string_view text);
+
 // Appends the member `warnings`, [{"param","message"}]; nothing where there are none. `param` is the place in
 // the schema, as a JSON pointer.
 void append_warnings(std::string& out, std::span<const core::grammar::warning> warnings);

@@ -206,14 +206,26 @@ void append_counts(std::string& out, std::string_view object, const core::engine
   });
 }
 
+// The objective of --slo, and the jobs that kept it; nothing where there is none.
+void append_slo(std::string& out, const actors::snapshot& s) {
+  if (!s.slo.set()) return;
+  const auto ms = [](core::duration d) { return std::chrono::duration<double, std::milli>(d).count(); };
+  append_object(out, "slo", [&] {
+    append_count(out, "ttft_ms", ms(s.slo.ttft));
+    append_count(out, "tpot_ms", ms(s.slo.tpot));
+    append_counts(out, "slo", s.engine);
+  });
+}
+
 void append_engine(std::string& out, const actors::snapshot& s) {
   append_object(out, "jobs", [&] {
     append_counts(out, "jobs", s.engine);
     append_count(out, "finished", s.ended);
   });
-  for (const char* object : {"pages", "host_pages", "prefix"})
+  for (const char* object : {"pages", "host_pages", "prefix", "masks"})
     append_object(out, object, [&] { append_counts(out, object, s.engine); });
   append_counts(out, "", s.engine);
+  append_slo(out, s);
   append_object(out, "memory", [&] {
     append_count(out, "weights", s.memory.weights);
     append_count(out, "pages", s.memory.pages);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/config.h"
+#include "core/grammar/schema/json_tree.h"
 #include "net/api_keys.h"
 
 namespace weir::net {
@@ -27,6 +28,8 @@ struct server_limits : core::client_settings {
   std::size_t drained_bytes() const { return 2 * body_bytes; }
 
   // a WebSocket session
+  // Bytes of a message: `frame_bytes`, and as many for a JSON Schema as a schema may have.
+  std::size_t message_bytes() const { return frame_bytes + core::grammar::json_tree_bounds().bytes; }
   double frame_burst = 8192;                 // frames that may come at once; one more closes the socket
   double message_burst = 64;                 // a page may open all its lanes at once, and cancel all at once
   double message_abuse = 256;                // messages over the rate before the socket is closed

@@ -37,6 +37,7 @@ class scanner {
     out_ += text_.substr(kept_);
     return std::move(out_);
   }
+  std::size_t quoted() const { return quoted_; }
 
  private:
   // Reads one member of the object that is open, or its end. False: the text is no JSON.
@@ -86,6 +87,7 @@ class scanner {
     if (!skip_value()) return false;
     out_ += text_.substr(kept_, first - kept_);
     append_json_string(out_, text_.substr(first, at_ - first));
+    quoted_ += at_ - first;
     kept_ = at_;
     return true;
   }
@@ -135,6 +137,7 @@ class scanner {
 
   const std::string_view text_;
   std::size_t at_ = 0, kept_ = 0;  // kept_: what of the text is in out_
+  std::size_t quoted_ = 0;         // bytes of schemas
   std::size_t depth_ = 0;          // of open objects; at most `deepest`
   path keys_{};
   std::string out_;
@@ -145,6 +148,11 @@ class scanner {
 std::string with_schemas_as_text(std::string_view text) {
   auto changed = scanner(text).run();
   return changed ? std::move(*changed) : std::string(text);
+}
+
+std::size_t bytes_of_schemas(std::string_view text) {
+  scanner all(text);
+  return all.run() ? all.quoted() : 0;
 }
 
 }  // namespace weir::net

@@ -8,6 +8,7 @@
 #include <variant>
 
 #include "net/answer_id.h"
+#include "net/constraint_fields.h"
 #include "net/random_hex.h"
 
 namespace weir::net {
@@ -64,6 +65,9 @@ void ws_conversation::welcome() {
 }
 
 void ws_conversation::understand(std::string_view text, bool is_text, time_point now) {
+  const auto most = hub_.limits().frame_bytes;
+  if (text.size() > most && text.size() - bytes_of_schemas(text) > most)
+    return session_.close(close_code::too_big);
   if (!is_text)
     return say_error({{}, "bad_message", "only text frames are understood", {}, {}, false});
   auto message = ws::parse(text, {hub_.limits().json_depth, hub_.limits().json_values});

@@ -64,7 +64,7 @@ class session final : public std::enable_shared_from_this<session>, public ws_co
   void close(close_code why) override;
   void allow_messages() override {
     let_in_ = true;
-    ws_.next_layer().incoming().set_most_bytes(hub_.limits().frame_bytes);
+    ws_.next_layer().incoming().set_most_bytes(hub_.limits().message_bytes());
   }
   void wait_until(core::time_point due);
   void judge_reader(steady_clock::time_point now, steady_clock::time_point waits_since);
@@ -101,7 +101,7 @@ void session::prepare_socket() {
         if (ours) r.set(http::field::sec_websocket_protocol, subprotocol);
       }));
   // a second wall: the watch of the transport refuses sooner
-  ws_.read_message_max(hub_.limits().frame_bytes);
+  ws_.read_message_max(hub_.limits().message_bytes());
   ws_.next_layer().on_refusal([self = weak_from_this()](ws_frame_watch::verdict why) {
     const auto alive = self.lock();
     if (!alive) return;
@@ -146,7 +146,7 @@ asio::awaitable<void> session::run(http::request<http::string_body> upgrade) {
 }
 
 asio::awaitable<void> session::read_frames() {
-  beast::flat_buffer buffer(hub_.limits().frame_bytes + read_ahead);
+  beast::flat_buffer buffer(hub_.limits().message_bytes() + read_ahead);
   for (;;) {
     co_await ws_.async_read_some(buffer, 0, asio::redirect_error(asio::use_awaitable, last_read_));
     if (last_read_) co_return;

@@ -29,6 +29,8 @@ constexpr std::array benchmarks{
               bench::add_kernels},
     benchmark{"serve", "the server under load, beside the same streams on its engine without sockets",
               bench::add_serve_bench},
+    benchmark{"slo", "prompts beside streams: first tokens against gaps, by rows a step and with --slo",
+              bench::add_slo},
 };
 
 }  // namespace

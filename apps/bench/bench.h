@@ -21,6 +21,7 @@ namespace weir::apps::bench {
 command add_engine(CLI::App& app);
 command add_kernels(CLI::App& app);
 command add_serve_bench(CLI::App& app);
+command add_slo(CLI::App& app);
 
 // The options of every benchmark that runs on a device.
 struct device_options {

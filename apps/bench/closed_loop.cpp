@@ -14,7 +14,9 @@ double ms(core::duration d) { return std::chrono::duration<double, std::milli>(d
 struct tally {
   loop_figures figures;
   time_point from{};
+  core::objective slo;
   std::uint64_t tokens = 0;
+  std::optional<time_point> now;     // once the end has come
   std::vector<std::uint64_t> ended;  // streams whose next request is to be sent
 };
 
@@ -27,6 +29,8 @@ class listener final : public core::token_sink {
   std::size_t write(std::span<const core::token> tokens) override {
     if (!stream_) return tokens.size();
     for (const core::token& t : tokens) {
+      if (!first_) first_ = t.at;
+      ++count_;
       if (t.at >= all_.from) {
         ++all_.tokens;
         if (last_) all_.figures.gaps_ms.add(ms(t.at - *last_));
@@ -38,7 +42,14 @@ class listener final : public core::token_sink {
   }
   void finish(const core::ending& how) override {
     all_.figures.failed |= how.reason == core::finish_reason::error;
-    if (stream_ && how.reason == core::finish_reason::length) all_.ended.push_back(*stream_);
+    const bool answered = how.reason == core::finish_reason::length;
+    if (stream_ && answered) all_.ended.push_back(*stream_);
+    if (!stream_ || asked_ < all_.from || !all_.slo.set()) return;
+    const bool in_time = first_ && *first_ - asked_ <= all_.slo.ttft;
+    const bool late = first_ ? !in_time : all_.now && *all_.now - asked_ > all_.slo.ttft;
+    if (!answered && !late) return;
+    ++all_.figures.answers;
+    if (answered && in_time && *last_ - *first_ <= all_.slo.tpot * (count_ - 1)) ++all_.figures.good;
   }
   bool abandoned() const noexcept override { return false; }
 
@@ -46,7 +57,8 @@ class listener final : public core::token_sink {
   tally& all_;
   std::optional<std::uint64_t> stream_;
   time_point asked_;
-  std::optional<time_point> last_;
+  std::optional<time_point> first_, last_;
+  std::uint32_t count_ = 0;  // tokens
 };
 
 class loop {
@@ -60,6 +72,7 @@ class loop {
       return start + std::chrono::duration_cast<core::duration>(duration<double>(s));
     };
     all_.from = in(o_.warmup_s);
+    all_.slo = o_.slo;
     const auto end = in(o_.warmup_s + o_.duration_s);
     for (std::uint64_t s = 0; s < o_.streams; ++s) submit(s);
     std::uint64_t sent_beside = 0;
@@ -73,6 +86,7 @@ class loop {
     all_.figures.steps = engine_.counts().steps - measuring_from_.value_or(0);
     all_.figures.tokens_per_s = static_cast<double>(all_.tokens) / o_.duration_s;
     all_.figures.failed |= engine_.fault().has_value();
+    all_.now = time_.now();
     for (std::uint64_t id = 1; id <= jobs_; ++id) engine_.cancel({1, id});
     while (!engine_.idle()) engine_.step();
     return std::move(all_.figures);
@@ -116,8 +130,12 @@ class loop {
 
 load::question_options questions_of(const loop_options& o) {
   load::question_options q;
-  q.prompt_tokens = {o.prompt_tokens, o.prompt_tokens};
-  q.max_tokens = {o.max_tokens, o.max_tokens};
+  const auto around = [&](std::uint32_t n) {
+    const auto off = static_cast<std::uint32_t>(o.spread * n);
+    return load::token_range{std::max(1u, n - off), n + off};
+  };
+  q.prompt_tokens = around(o.prompt_tokens);
+  q.max_tokens = around(o.max_tokens);
   q.seed = o.streams;  // so that no prompt is in the cache from another loop
   return q;
 }

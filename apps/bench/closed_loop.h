@@ -13,11 +13,13 @@ namespace weir::apps::bench {
 struct loop_options {
   std::uint32_t streams = 1;
   std::uint32_t prompt_tokens = 256, max_tokens = 128;
+  double spread = 0;  // lengths are drawn from (1 - spread) to (1 + spread) times these; [0, 1)
   // Further jobs beside the streams, evenly in time. Each has a prompt of `beside_tokens` and an answer of
   // one token.
   double beside_per_s = 0;
   std::uint32_t beside_tokens = 2000;
   double warmup_s = 4, duration_s = 12;
+  core::objective slo;  // of which answers are good; not set: none is
 };
 
 struct loop_figures {
@@ -25,6 +27,9 @@ struct loop_figures {
   // Times between two tokens of a stream, and from a request to its first token.
   load::histogram gaps_ms, first_ms;
   std::uint64_t steps = 0;
+  // Answers to requests since the warm-up, and those of them that kept the objective. A request that was not
+  // answered at the end is among the answers where its first token is late already.
+  std::uint64_t answers = 0, good = 0;
   bool failed = false;  // a job or the device has failed
 };
 

@@ -29,6 +29,7 @@ struct engine_options {
   std::string loop = "overlapped";
   bool kernels = false;
   bool constrained = false;
+  std::uint32_t forced = 0;
 };
 
 struct nobody final : core::token_sink {
@@ -48,6 +49,7 @@ class rig {
     config_.prefill_rows = o.slice;
     config_.run_ahead = o.loop == "overlapped";
     constrained_ = o.constrained;
+    forced_ = o.forced;
   }
 
   core::result<> open(std::uint64_t pages) {
@@ -67,15 +69,19 @@ class rig {
     return {};
   }
 
-  // 64 constraints, each of which forbids other tokens: words whose last digits are some of ten.
-  void make_constraints(std::shared_ptr<const core::tokenizer> words) {
+  // 64 constraints, each of which forbids other tokens: words whose last digits are some of ten. Behind each
+  // of them stand words that are always the same.
+  void make_constraints(const std::shared_ptr<const core::tokenizer>& words) {
     using namespace core::grammar;
-    const auto views = std::make_shared<terminal_views>(std::make_shared<const token_trie>(std::move(words)));
+    const auto views = std::make_shared<terminal_views>(std::make_shared<const token_trie>(words));
     for (unsigned i = 0; i < 64; ++i) {
       std::string digits;
       for (unsigned d = 0; d < 10; ++d)
         if ((i * 37 + 5) >> d & 1 || d == i % 10) digits += static_cast<char>('0' + d);
-      auto rules = compile_regex("(w[0-9]*[" + digits + "] )*");
+      std::string expression = "(w[0-9]*[";
+      expression.append(digits).append("] ");
+      for (unsigned n = 0; n < forced_; ++n) expression.append(words->token_bytes(1000 + n));
+      auto rules = compile_regex(expression.append(")*"));
       constraints_.push_back(constraint::make(std::move(rules).value(), views).value());
     }
   }
@@ -134,6 +140,7 @@ class rig {
   core::engine_config config_;
   std::span<const std::byte> weights_;
   bool constrained_ = false;
+  std::uint32_t forced_ = 0;
   std::vector<std::shared_ptr<core::grammar::constraint>> constraints_;
   std::unique_ptr<core::engine> engine_;
   core::step_report last_;
@@ -188,6 +195,7 @@ boost::json::object decode(rig& r, const engine_options& o, profile* kernels) {
                           {"loop", r.overlaps() ? "overlapped" : "plain"}};
   if (r.overlaps()) out["host_us"] = {{"p50", median(host) * 1e6}, {"p99", percentile(host, 0.99) * 1e6}};
   if (o.constrained) out["late_masks"] = r.counts().late_masks;
+  if (o.constrained) out["forced_tokens"] = r.counts().forced_tokens;
   if (!r.on_host()) out["device"] = figures_of(state);
   if (kernels) out["operations"] = kernels->figures();
   return out;
@@ -292,6 +300,9 @@ command add_engine(CLI::App& app) {
       ->check(CLI::IsMember({"overlapped", "plain"}));
   app.add_flag("--constrained", o->constrained,
                "each job has one of 64 constraints: what masks cost beside the same run without");
+  app.add_option("--forced", o->forced, "with --constrained: words behind each drawn one that are not drawn")
+      ->capture_default_str()
+      ->check(CLI::Range(0, 100));
   app.add_flag("--kernels", o->kernels, "time each operation too: where the last round's steps went");
   return [o] { return run(*o); };
 }

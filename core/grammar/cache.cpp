@@ -72,14 +72,14 @@ constraint_cache::claim constraint_cache::ask(const cache_key& key, time_point n
 
 // Puts what has grown, or was replaced, into its entry.
 void constraint_cache::measure(const cache_key& key, const ready& now_known) {
-  const answer what(now_known);
+  answer what(now_known);
   const auto bytes = bytes_of(what);
   const std::lock_guard lock(mutex_);
   const auto at = known_.find(key);
   if (at == known_.end()) return;
   bytes_ += bytes - at->second->bytes;
   at->second->bytes = bytes;
-  at->second->what = what;
+  at->second->what = std::move(what);
   shrink();
 }
 
@@ -87,11 +87,11 @@ void constraint_cache::settle(const cache_key& key, const answer& what, time_poi
   std::vector<waiter> waiting;
   {
     const std::lock_guard lock(mutex_);
+    if (what || is_refusal(what.error())) keep(key, what, now);
     if (const auto at = pending_.find(key); at != pending_.end()) {
       waiting = std::move(at->second);
       pending_.erase(at);
     }
-    if (what || is_refusal(what.error())) keep(key, what, now);
   }
   for (const auto& told : waiting)
     if (told) told(what);
@@ -99,8 +99,10 @@ void constraint_cache::settle(const cache_key& key, const answer& what, time_poi
 
 void constraint_cache::keep(const cache_key& key, const answer& what, time_point now) {
   if (const auto old = known_.find(key); old != known_.end()) drop(old->second);
-  entries_.push_front({key, what, bytes_of(what), now + options_.refusals});
-  known_[key] = entries_.begin();
+  std::list<entry> one;  // both allocations are made before the cache changes
+  one.push_front({key, what, bytes_of(what), now + options_.refusals});
+  known_[key] = one.begin();
+  entries_.splice(entries_.begin(), one);
   bytes_ += entries_.front().bytes;
   shrink();
 }

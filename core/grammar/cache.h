@@ -65,7 +65,8 @@ class constraint_cache {
   // told an error with errc::overloaded or errc::unavailable may ask again: it was that one's deadline, or
   // that one's client went away.
   claim ask(const cache_key&, time_point now, waiter told);
-  // REQUIRES: ask() told this caller to compile.
+  // REQUIRES: ask() told this caller to compile. Throws std::bad_alloc where there is no memory, and has
+  // changed nothing then.
   void settle(const cache_key&, const answer&, time_point now);
 
   std::size_t bytes() const;

@@ -5,13 +5,9 @@
 namespace weir::core::grammar {
 namespace {
 
-std::size_t hash_of(const std::vector<head>& heads, bool may_end) {
+std::uint64_t hash_of(const std::vector<head>& heads, bool may_end) {
   std::uint64_t h = may_end ? 1 : 0;
-  for (const auto& x : heads) {
-    h ^= std::uint64_t{x.state} << 32 | x.next;
-    h *= 0x9E37'79B9'7F4A'7C15;
-    h ^= h >> 29;
-  }
+  for (const auto& x : heads) h = mixed(h, std::uint64_t{x.state} << 32 | x.next);
   return h;
 }
 
@@ -44,7 +40,11 @@ result<std::shared_ptr<constraint>> constraint::make(compiled c, std::shared_ptr
 
 constraint::constraint(symbol_table symbols, std::shared_ptr<regex_pool> pool,
                        std::shared_ptr<terminal_views> views)
-    : symbols_(std::move(symbols)), pool_(std::move(pool)), views_(std::move(views)), stacks_(symbols_) {
+    : symbols_(std::move(symbols)),
+      pool_(std::move(pool)),
+      grammar_bytes_(pool_->bytes()),
+      views_(std::move(views)),
+      stacks_(symbols_) {
   configs_.push({});  // dead
   configs_.push({});  // failed
   const std::lock_guard lock(mutex_);
@@ -76,9 +76,9 @@ std::string constraint::failure() const {
 
 bool constraint::over_limit() {
   if (pool_->exhausted() && failure_.empty()) failure_ = "its regular expressions need too many states";
-  if (memo_bytes() + stacks_.bytes() > most_memo_bytes && failure_.empty())
-    failure_ = "it needs too many states";
-  return !failure_.empty() && (pool_->exhausted() || memo_bytes() + stacks_.bytes() > most_memo_bytes);
+  const bool too_much = remembered() > most_memo_bytes;
+  if (too_much && failure_.empty()) failure_ = "it needs too many states";
+  return pool_->exhausted() || too_much;
 }
 
 // Heads of one state become one, with both sets of stacks.
@@ -98,15 +98,15 @@ config_id constraint::intern(std::vector<head> heads, bool may_end) {
     return failed;
   }
   const auto h = hash_of(heads, may_end);
-  const auto [first, last] = by_content_.equal_range(h);
-  for (auto at = first; at != last; ++at)
-    if (configs_[at->second].may_end == may_end && configs_[at->second].heads == heads) return at->second;
+  const auto known = by_content_.find(
+      h, [&](config_id c) { return configs_[c].may_end == may_end && configs_[c].heads == heads; });
+  if (known != id_table::none) return known;
   config c;
   memo_bytes_.fetch_add(sizeof c + heads.size() * sizeof(head) + 64, std::memory_order_relaxed);
   c.heads = std::move(heads);
   c.may_end = may_end;
   const auto id = configs_.push(std::move(c));
-  by_content_.emplace(h, id);
+  by_content_.add(h, id);
   return id;
 }
 
@@ -199,6 +199,7 @@ std::optional<config_id> constraint::accept_known(config_id id, token_id token) 
 
 std::optional<unsigned char> constraint::only_byte(config_id id) {
   if (id <= failed || may_end(id)) return std::nullopt;
+  const std::lock_guard lock(mutex_);
   std::optional<unsigned char> only;
   for (const auto& h : configs_[id].heads) {
     if (h.is_tokens()) return std::nullopt;

@@ -22,9 +22,10 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
+#include "core/grammar/id_table.h"
 #include "core/grammar/stable_store.h"
 #include "core/grammar/stacks.h"
 #include "core/grammar/symbols.h"
@@ -82,9 +83,18 @@ class constraint {
   // The byte with which every text goes on that has come to the config. nullopt: several can follow, or a
   // token that is named by its id, or the text may end.
   std::optional<unsigned char> only_byte(config_id);
+  // What may_force() of force.h remembers of a config; nullopt: nothing so far. Takes no lock.
+  std::optional<bool> may_force_known(config_id c) const {
+    const auto known = configs_[c].forces.load(std::memory_order_relaxed);
+    if (known == config::forcing::unknown) return std::nullopt;
+    return known == config::forcing::some;
+  }
+  void remember_may_force(config_id c, bool some) {
+    configs_[c].forces.store(some ? config::forcing::some : config::forcing::none, std::memory_order_relaxed);
+  }
 
   static constexpr std::size_t most_heads = 2'048;
-  static constexpr std::size_t most_memo_bytes = std::size_t{64} << 20;
+  static constexpr std::size_t most_memo_bytes = std::size_t{64} << 20;  // of configs, stacks and terms
 
  private:
   struct config {
@@ -94,6 +104,8 @@ class constraint {
     std::atomic<std::atomic<config_id>*> row{nullptr};  // transitions, one a class of bytes
     std::atomic<config_id> near{0};                     // the same as far as one token can tell; 0: not known
     std::atomic<const token_mask*> mask{nullptr};
+    enum class forcing : std::uint8_t { unknown, none, some };
+    std::atomic<forcing> forces{forcing::unknown};
 
     config() = default;
     config& operator=(config&& o) noexcept {
@@ -113,20 +125,25 @@ class constraint {
   config_id after(stack_id);
   config_id near(config_id);
   bool over_limit();
+  // What is remembered: the terms that the grammar itself is made of do not count.
+  std::size_t remembered() const { return memo_bytes() + stacks_.bytes() + pool_->bytes() - grammar_bytes_; }
 
   void add_head(token_mask&, const head&);
+  bool add_fixed(token_mask&, regex_id state) const;
   void walk(token_mask&, const id_tree&, config_id from);
 
   const symbol_table symbols_;
   std::shared_ptr<regex_pool> pool_;
+  const std::size_t grammar_bytes_;  // of the pool, before any walk
   std::shared_ptr<terminal_views> views_;
 
   mutable std::mutex mutex_;
   stack_store stacks_;
   stable_store<config> configs_;
-  std::unordered_multimap<std::size_t, config_id> by_content_;
+  id_table by_content_;
   std::vector<std::unique_ptr<std::atomic<config_id>[]>> rows_;
   std::vector<std::unique_ptr<const token_mask>> masks_;
+  std::unordered_set<const token_mask*> shared_masks_;  // of masks_; their bytes are counted once
   config_id start_ = dead;
   std::atomic<std::size_t> memo_bytes_{0};
   std::string failure_;

@@ -1,6 +1,83 @@
+// Canonical tokens: the text is encoded together with the bytes that must follow, and tokens are held back
+// from the first place on at which some token reaches beyond these bytes. Without that, the tokenizer would
+// cut most stretches otherwise once it sees what follows.
 #include "core/grammar/force.h"
 
+#include <algorithm>
+
+#include "core/text/unicode.h"
+
 namespace weir::core::grammar {
+namespace {
+
+// A token that reaches beyond the forced bytes is looked for in so many of their last bytes. Few tokens are
+// longer.
+constexpr std::size_t most_reach = 32;
+
+// Without the part of a character that stands at the end.
+std::string_view whole_characters(std::string_view text) {
+  auto rest = text;
+  while (!rest.empty()) {
+    const auto step = next_utf8(rest);
+    if (step.what != utf8_step::kind::whole) break;
+    rest.remove_prefix(step.size);
+  }
+  return text.substr(0, text.size() - rest.size());
+}
+
+// The tokens at the end of `written` that are encoded again: whole ones, at most `most_before` bytes. Where
+// the tokenizer puts a space in front of a text, the first of them begins with a space.
+std::span<const token_id> context_of(const token_trie& trie, std::span<const token_id> written) {
+  std::size_t first = written.size(), bytes = 0;
+  for (std::size_t i = written.size(); i-- > 0;) {
+    const auto text = trie.text(written[i]);
+    bytes += text.size();
+    if (text.empty() || bytes > most_before) break;
+    if (!trie.leading_space() || text[0] == ' ') first = i;
+  }
+  return written.subspan(first);
+}
+
+// Whether some token is `head` and then bytes with which an allowed text can go on behind the stretch.
+bool reaches_beyond(constraint& over, config_id behind, std::string_view head) {
+  const auto& tree = over.trie().tree();
+  std::uint32_t at = 0;
+  for (const char b : head) {
+    auto child = at + 1;
+    while (child < tree[at].end && tree[child].byte != static_cast<unsigned char>(b)) child = tree[child].end;
+    if (child >= tree[at].end) return false;
+    at = child;
+  }
+  for (auto child = at + 1; child < tree[at].end; child = tree[child].end)
+    if (over.step(behind, tree[child].byte) != constraint::dead) return true;
+  return false;
+}
+
+// Bytes of the stretch whose tokens no allowed text changes.
+std::size_t settled_bytes(constraint& over, config_id behind, std::string_view stretch) {
+  auto at = stretch.size() - std::min(stretch.size(), most_reach);
+  while (at < stretch.size() && !reaches_beyond(over, behind, stretch.substr(at))) ++at;
+  return at;
+}
+
+// What the tokenizer makes of both texts, behind the tokens of `known`. Empty where those do not come out.
+std::vector<token_id> encoded_behind(const token_trie& trie, std::span<const token_id> known,
+                                     std::string_view stretch) {
+  std::string text;
+  for (const auto id : known) text += trie.text(id);
+  text += stretch;
+  const bool spaced = trie.leading_space() && text[0] == ' ';
+  auto ids = trie.words().encode(std::string_view(text).substr(spaced ? 1 : 0),
+                                 {.add_special = false, .parse_special = false});
+  std::string back;
+  for (const auto id : ids) back += trie.text(id);
+  if (back != text || ids.size() < known.size() || !std::equal(known.begin(), known.end(), ids.begin()))
+    return {};
+  ids.erase(ids.begin(), ids.begin() + static_cast<std::ptrdiff_t>(known.size()));
+  return ids;
+}
+
+}  // namespace
 
 std::string forced_bytes(constraint& over, config_id at, std::size_t most) {
   std::string out;
@@ -14,9 +91,35 @@ std::string forced_bytes(constraint& over, config_id at, std::size_t most) {
   return out;
 }
 
-std::optional<token_id> single_token(const cursor& c) {
-  if (c.may_end()) return std::nullopt;
-  const auto* mask = c.mask();
+std::vector<token_id> canonical_tokens(constraint& over, config_id at, std::span<const token_id> written) {
+  const std::string forced = forced_bytes(over, at);
+  const auto stretch = whole_characters(forced);
+  if (stretch.empty()) return {};
+  const auto& trie = over.trie();
+  auto ids = encoded_behind(trie, context_of(trie, written), stretch);
+  const auto settled = settled_bytes(over, over.step(at, stretch), stretch);
+  std::size_t n = 0;
+  for (std::size_t end = 0; n < ids.size(); ++n) {
+    end += trie.text(ids[n]).size();
+    if (end > settled) break;
+  }
+  ids.resize(n);
+  return ids;
+}
+
+bool may_force(constraint& over, config_id at) {
+  if (const auto known = over.may_force_known(at)) return *known;
+  const std::string forced = forced_bytes(over, at);
+  const auto stretch = whole_characters(forced);
+  bool some = !stretch.empty() && settled_bytes(over, over.step(at, stretch), stretch) > 0;
+  if (!some) some = single_token(over, at).has_value();
+  over.remember_may_force(at, some);
+  return some;
+}
+
+std::optional<token_id> single_token(constraint& over, config_id at) {
+  if (over.may_end(at)) return std::nullopt;
+  const auto* mask = over.mask(at);
   if (!mask || mask->count() != 1) return std::nullopt;
   return mask->ids().front();
 }

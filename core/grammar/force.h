@@ -1,26 +1,39 @@
-// force.h — what a text has to go on with, whatever a model would draw.
+// force.h — tokens that a text has to go on with, whatever a model would draw.
 //
-// Both depend on the constraint and the text alone, so a job that uses them stays a function of its own.
+// They depend on the constraint, the text and the tokenizer alone, so a job that uses them stays a function
+// of its own.
 //
 // Thread safety: any thread, as constraint.h says.
 #pragma once
 
 #include <cstddef>
 #include <optional>
+#include <span>
 #include <string>
+#include <vector>
 
-#include "core/grammar/cursor.h"
+#include "core/grammar/constraint.h"
 
 namespace weir::core::grammar {
+
+// The tokenizer sees at most so many bytes of the text in front of the forced bytes.
+inline constexpr std::size_t most_before = 64;
 
 // The bytes that every allowed text has behind this one, up to the first place where several can follow, a
 // token is named by its id, or the text may end; at most `most`.
 std::string forced_bytes(constraint&, config_id, std::size_t most = 64);
-inline std::string forced_bytes(const cursor& c, std::size_t most = 64) {
-  return forced_bytes(c.over(), c.at(), most);
-}
+
+// The tokens that the tokenizer makes of forced_bytes(). A token that the tokenizer would replace in some
+// allowed text is left out, with all tokens behind it. `written`: the last tokens of the text; those of its
+// last `most_before` bytes are enough. The result is empty where nothing is forced. It is also empty where
+// the tokenizer makes other tokens than `written` of the text so far.
+std::vector<token_id> canonical_tokens(constraint&, config_id, std::span<const token_id> written);
+
+// Whether a token may be forced at this config. False: canonical_tokens() and single_token() give none,
+// whatever was written before. The constraint remembers the answer.
+bool may_force(constraint&, config_id);
 
 // The one token that may come. nullopt: several, or the text may end, or the constraint has failed.
-std::optional<token_id> single_token(const cursor&);
+std::optional<token_id> single_token(constraint&, config_id);
 
 }  // namespace weir::core::grammar

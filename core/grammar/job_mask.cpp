@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cassert>
 
+#include "core/grammar/force.h"
+
 namespace weir::core::grammar {
 namespace {
 
@@ -17,6 +19,7 @@ const error& job_mask::fault() const noexcept { return fault_ ? *fault_ : no_mem
 job_mask::job_mask(std::shared_ptr<constraint> c, limits l)
     : cursor_(std::move(c)), limits_(std::move(l)), words_((limits_.vocab_size + 31) / 32) {
   cursor_.reserve(std::min(limits_.max_tokens, usual_tokens));
+  if (limits_.force != forcing::off) recent_.reserve(2 * most_before);
   allowed_.resize(std::max<std::size_t>(words_, (cursor_.over().trie().vocab_size() + 31) / 32));
 }
 
@@ -28,13 +31,19 @@ bool job_mask::begin() {
 
 bool job_mask::follow(token_id id) {
   assert(ready() && place_ == place::open);
+  if (!all_taken()) {
+    assert(id == forced_[next_forced_]);
+    pass_drawn();
+    return true;
+  }
   ready_.store(false, std::memory_order_relaxed);
   next_ = id;
   return work_by_heart();
 }
 
 bool job_mask::whole_behind(token_id id) {
-  assert(ready() && place_ == place::open);
+  assert(ready());
+  if (!all_taken()) return next_forced_ + 1 == forced_.size() && cursor_.must_end();
   return cursor_.accept(id) && cursor_.must_end();
 }
 
@@ -46,9 +55,15 @@ bool job_mask::work_by_heart() {
     if (!to) return false;
     at = *to;
   }
+  if (limits_.force != forcing::off && over.may_force_known(at).value_or(true)) return false;
   const auto* mask = over.mask_known(at);
   if (!mask) return false;
-  if (next_) cursor_.go(at);
+  forced_.clear();
+  next_forced_ = 0;
+  if (next_) {
+    cursor_.go(at);
+    remember(*next_);
+  }
   next_.reset();
   write(*mask);
   ready_.store(true, std::memory_order_release);
@@ -66,19 +81,54 @@ void job_mask::work() noexcept {
 }
 
 void job_mask::work_afresh() {
-  const auto* mask = static_cast<const token_mask*>(nullptr);
-  if (next_ && !cursor_.accept(*next_) && !cursor_.failed()) {
-    fail(errc::internal, fmt::format("token {} was drawn, and the constraint forbids it", *next_));
-  } else {
-    next_.reset();
-    mask = cursor_.mask();
-    if (!mask) {
-      const auto why = cursor_.over().failure();
-      fail(errc::invalid_param, fmt::format("the constraint cannot be followed behind token {}: {}", tokens(),
-                                            why.empty() ? "it is too ambiguous" : why));
-    }
+  if (next_ && !cursor_.accept(*next_) && !cursor_.failed())
+    return fail(errc::internal, fmt::format("token {} was drawn, and the constraint forbids it", *next_));
+  if (next_ && !cursor_.failed()) remember(*next_);
+  next_.reset();
+  find_forced();
+  const auto* mask = cursor_.failed() ? nullptr : cursor_.mask();
+  if (!mask) {
+    const auto why = cursor_.over().failure();
+    return fail(errc::invalid_param, fmt::format("the constraint cannot be followed behind token {}: {}",
+                                                 tokens(), why.empty() ? "it is too ambiguous" : why));
   }
-  if (mask) write(*mask);
+  write(*mask);
+  if (limits_.draw_forced && !all_taken() && place_ != place::failed) write_one(forced_.front());
+}
+
+void job_mask::find_forced() {
+  forced_.clear();
+  next_forced_ = 0;
+  if (limits_.force == forcing::off) return;
+  auto& over = cursor_.over();
+  while (!cursor_.failed() && forced_.size() < most_forced && may_force(over, cursor_.at())) {
+    const auto before = forced_.size();
+    if (limits_.force == forcing::canonical)
+      for (const token_id id : canonical_tokens(over, cursor_.at(), recent_))
+        if (!add_forced(id)) return;
+    if (forced_.size() > before) continue;
+    const auto id = single_token(over, cursor_.at());
+    if (!id || !add_forced(*id)) return;
+  }
+}
+
+bool job_mask::add_forced(token_id id) {
+  if (static_cast<std::uint32_t>(id) >= limits_.vocab_size || !cursor_.accept(id)) return false;
+  forced_.push_back(id);
+  remember(id);
+  return true;
+}
+
+void job_mask::pass_drawn() {
+  ++next_forced_;
+  if (!all_taken()) return write_one(forced_[next_forced_]);
+  write(*cursor_.over().mask_known(cursor_.at()));  // work_afresh() has made it
+}
+
+void job_mask::remember(token_id id) {
+  if (limits_.force == forcing::off) return;
+  if (recent_.size() == recent_.capacity()) recent_.erase(recent_.begin(), recent_.begin() + most_before);
+  recent_.push_back(id);
 }
 
 void job_mask::write(const token_mask& m) {
@@ -100,6 +150,12 @@ void job_mask::write(const token_mask& m) {
   place_ = whole ? place::over : place::open;
   if (!whole && none)
     fail(errc::internal, fmt::format("no token can go on behind token {} of the constraint", tokens()));
+}
+
+void job_mask::write_one(token_id id) {
+  std::ranges::fill(allowed_, 0);
+  allowed_[static_cast<std::uint32_t>(id) / 32] = 1u << (static_cast<std::uint32_t>(id) % 32);
+  place_ = place::open;
 }
 
 void job_mask::fail(errc code, const std::string& why) {

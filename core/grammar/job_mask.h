@@ -7,7 +7,10 @@
 //
 //   if (!mask->follow(id)) helpers.post(mask);  // which calls mask->work() once
 //   …
-//   if (mask->ready()) …                        // place() and allowed() hold
+//   if (mask->ready()) …                        // forced(), at() and allowed() hold
+//
+// The work also finds the tokens that need no draw, because the text has to go on with them (force.h). They
+// come before what allowed() says, and are taken one by one with take_forced().
 //
 // Thread safety: the owner's thread alone, but for work(). Between a false follow() or begin() and ready(),
 // the owner calls ready() and wait() only. The work of a job that is gone is harmless: who does it shares the
@@ -24,6 +27,7 @@
 
 #include "core/error.h"
 #include "core/grammar/cursor.h"
+#include "core/grammar/forcing.h"
 
 namespace weir::core::grammar {
 
@@ -40,7 +44,13 @@ class job_mask {
     std::uint32_t min_tokens = 0;  // until the text has so many tokens, `endings` may not come
     std::uint32_t max_tokens = 0;   // most tokens of the text
     std::vector<token_id> endings;  // ids that end the text where it may end
+    forcing force = forcing::canonical;
+    // Forced tokens are drawn nevertheless, each from a mask that allows no other: for jobs that ask for the
+    // logprobs of every token.
+    bool draw_forced = false;
   };
+
+  static constexpr std::size_t most_forced = 64;  // tokens that are found forced at once
 
   job_mask(std::shared_ptr<constraint> c, limits l);
   job_mask(const job_mask&) = delete;
@@ -50,8 +60,8 @@ class job_mask {
   bool begun() const noexcept { return begun_; }
   // Goes on behind a token and makes the next mask, or returns false: work() has to. REQUIRES: ready().
   bool follow(token_id id);
-  // Whether the text is whole behind its last token. Makes no mask, since nothing follows in any case.
-  // REQUIRES: ready(), and at() is open.
+  // Whether the text is whole behind `id`, which is its last token, drawn or forced. Makes no mask, since
+  // nothing follows in any case. REQUIRES: ready(), and at() is open or there is a forced token.
   bool whole_behind(token_id id);
   // Does what begin() or follow() left, and then ready() is true. Any thread, once for each false.
   void work() noexcept;
@@ -62,20 +72,38 @@ class job_mask {
 
   // --- REQUIRES: ready() ---
 
+  // The token that the text goes on with before anything else; nullopt: none is forced.
+  std::optional<token_id> forced() const noexcept {
+    if (limits_.draw_forced || next_forced_ == forced_.size()) return std::nullopt;
+    return forced_[next_forced_];
+  }
+  // The forced token has been written. REQUIRES: forced().
+  void take_forced() noexcept { ++next_forced_; }
+
+  // Of the text with all forced tokens.
   place at() const noexcept { return place_; }
   // Bit id % 32 of word id / 32 is set where the token may come; [ceil(vocab_size / 32)] words, not all 0.
   // Holds until the next follow(). REQUIRES: at() is open.
   std::span<const std::uint32_t> allowed() const noexcept { return std::span(allowed_).first(words_); }
   // REQUIRES: at() is failed.
   const error& fault() const noexcept;
-  // Tokens of the text so far.
+  // Tokens of the text so far, with the forced ones.
   std::size_t tokens() const noexcept { return cursor_.tokens(); }
 
  private:
   // The work where all of it is remembered; false: it is not, and nothing has changed.
   bool work_by_heart();
   void work_afresh();
+  // Goes on behind the tokens that are forced, and lists them.
+  void find_forced();
+  // Goes on behind a forced token; false: it is not allowed, or the model does not have it.
+  bool add_forced(token_id id);
+  // Goes on behind the first forced token, which was drawn.
+  void pass_drawn();
+  void remember(token_id id);
+  bool all_taken() const noexcept { return next_forced_ == forced_.size(); }
   void write(const token_mask& m);
+  void write_one(token_id id);
   void fail(errc code, const std::string& why);
 
   cursor cursor_;
@@ -83,6 +111,9 @@ class job_mask {
   std::size_t words_ = 0;               // of allowed()
   std::vector<std::uint32_t> allowed_;  // a tokenizer may know more ids than the model
   std::optional<token_id> next_;  // to be followed by the work
+  std::vector<token_id> forced_;  // as the last work found them; all were written before the next work
+  std::size_t next_forced_ = 0;   // of forced_: the first that was not written
+  std::vector<token_id> recent_;  // the last tokens of the text, `most_before` or more where it has as many
   std::optional<error> fault_;  // none in place `failed`: there was no memory
   place place_ = place::open;
   bool begun_ = false;

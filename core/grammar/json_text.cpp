@@ -100,10 +100,12 @@ part_id json_text::open(char bracket) {
   return rules_.terminal(pool.concat(pool.byte(static_cast<unsigned char>(bracket)), space()));
 }
 
-part_id json_text::comma() {
+regex_id json_text::comma_text() {
   auto& pool = rules_.regex();
-  return rules_.terminal(pool.concat(std::array{space(), pool.byte(','), space()}));
+  return pool.concat(std::array{space(), pool.byte(','), space()});
 }
+
+part_id json_text::comma() { return rules_.terminal(comma_text()); }
 
 part_id json_text::close(char bracket) {
   auto& pool = rules_.regex();

@@ -35,6 +35,7 @@ class json_text {
   regex_id number();   // any
   regex_id integer();  // without fraction and exponent, no -0
   regex_id boolean();
+  regex_id comma_text();  // a comma with the white space around it
 
   // Parts. `prefix` and `suffix` spaces are not in them but where said.
   part_id value(std::uint32_t depth = 64);   // any value; arrays and objects nested at most so deep

@@ -4,11 +4,13 @@
 // Thread safety: none; one walk each.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
-#include <unordered_map>
 #include <vector>
 
+#include "core/grammar/id_table.h"
+#include "core/grammar/id_tree.h"
 #include "core/grammar/regex_pool.h"
 
 namespace weir::core::grammar {
@@ -33,26 +35,39 @@ class local_automaton {
   }
   bool nullable(state s) const { return states_[s].nullable; }
   bool over(state s) const { return states_[s].term == regex_pool::empty; }  // nothing can follow inside
-  regex_id term(state s) const { return states_[s].term; }
+  // Whether it is known that behind the state all strings below a node stay alive, and that the terminal is
+  // over behind none of them.
+  bool stays(state s, const id_tree& tree, std::uint32_t node) {
+    if (states_[s].asked < 2 && ++states_[s].asked == 2) find_loop(s);  // most states are come to once
+    const auto& x = states_[s];
+    return x.loop_kinds != 0 && tree.all_below(node, x.loop_kinds, x.loop_length);
+  }
 
  private:
   static constexpr state unknown = 0xFFFF'FFFF;
+  static constexpr std::size_t most_closed = 16, most_looked_at = 128;
   struct known {
     const std::uint8_t* of = nullptr;  // class of a byte
     std::uint32_t row = 0;             // in next_
     regex_id term = regex_pool::nothing;
     bool nullable = false;
+    std::uint8_t asked = 0;     // stays()
+    byte_kinds loop_kinds = 0;  // strings of these kinds of bytes stay, up to a length
+    std::uint32_t loop_length = 0;
   };
 
   state state_of(regex_id term) {
     if (term == regex_pool::nothing) return dead;
-    const auto [at, is_new] = by_term_.try_emplace(term, static_cast<state>(states_.size()));
-    if (!is_new) return at->second;
+    const auto hash = mixed(0, term);
+    const auto found = by_term_.find(hash, [&](state s) { return states_[s].term == term; });
+    if (found != id_table::none) return found;
+    const auto made = static_cast<state>(states_.size());
+    by_term_.add(hash, made);
     const auto& classes = pool_.classes(term);
     states_.push_back(
         {classes.of.data(), static_cast<std::uint32_t>(next_.size()), term, pool_.nullable(term)});
     next_.resize(next_.size() + classes.representative.size(), unknown);
-    return at->second;
+    return made;
   }
 
   state slow_step(state s, unsigned char b) {
@@ -61,11 +76,44 @@ class local_automaton {
     return next_[x.row + x.of[b]] = to;
   }
 
+  void find_loop(state s) {
+    if (states_[s].nullable) return;
+    const auto loop = pool_.byte_loop(states_[s].term);
+    if (loop.max == 0) return find_closed(s);
+    states_[s].loop_kinds = kinds_within(loop.bytes);
+    states_[s].loop_length = loop.max;
+  }
+
+  // Finds printable bytes with which a few states lead only to each other: the automaton of a text that is
+  // searched for.
+  void find_closed(state s) {
+    std::vector<state> closed{s};
+    byte_set bytes;
+    for (unsigned b = 0x20; b < 0x7F; ++b) bytes.set(b);
+    for (std::size_t i = 0; i < closed.size(); ++i) {
+      if (closed.size() > most_closed || ++looked_at_ > most_looked_at) return;
+      for (auto b = bytes._Find_first(); b < bytes.size(); b = bytes._Find_next(b)) {
+        const auto to = step(closed[i], static_cast<unsigned char>(b));
+        if (to == dead || states_[to].nullable)
+          bytes.reset(b);
+        else if (std::find(closed.begin(), closed.end(), to) == closed.end())
+          closed.push_back(to);
+      }
+    }
+    for (const auto c : closed) {
+      if (states_[c].loop_length > 0) continue;
+      states_[c].asked = 2;
+      states_[c].loop_kinds = kinds_within(bytes);
+      states_[c].loop_length = unbounded;
+    }
+  }
+
   regex_pool& pool_;
   std::vector<known> states_;  // the first is dead
   std::vector<state> next_;    // rows of states, an entry a class
-  std::unordered_map<regex_id, state> by_term_;
+  id_table by_term_;
   state start_ = dead;
+  std::size_t looked_at_ = 0;  // by find_closed()
 };
 
 }  // namespace weir::core::grammar

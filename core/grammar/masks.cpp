@@ -41,7 +41,10 @@ const token_mask* constraint::mask(config_id id) {
   made->finish();
   const std::lock_guard lock(mutex_);
   if (const auto* known = c.mask.load(std::memory_order_relaxed)) return checked(known);
-  memo_bytes_.fetch_add(made->bytes(), std::memory_order_relaxed);
+  auto bytes = made->bytes();
+  if (const auto* shared = made->shared(); shared && shared_masks_.insert(shared).second)
+    bytes += shared->bytes();
+  memo_bytes_.fetch_add(bytes, std::memory_order_relaxed);
   masks_.push_back(std::move(made));
   c.mask.store(masks_.back().get(), std::memory_order_release);
   return checked(masks_.back().get());
@@ -60,12 +63,10 @@ void constraint::add_head(token_mask& out, const head& h) {
     out.set(symbols_.token_sets[h.set()]);
     return;
   }
+  if (add_fixed(out, h.state)) return;
   const auto view = views_->view(*pool_, h.state);
   out.cost += view->cost;
-  if (view->inside.listed())
-    out.set(view->inside.listed_ids());
-  else
-    out.set_words(view->inside.words());
+  out.set_all(view->inside);
   if (view->leave && view->leave->size() == 1) return;  // no token goes on behind the terminal
   config_id behind = dead;
   {
@@ -98,22 +99,45 @@ void constraint::add_head(token_mask& out, const head& h) {
   walk(out, trie().tree(), whole);
 }
 
-void constraint::walk(token_mask& out, const id_tree& tree, config_id from) {
-  std::vector<config_id> path(tree.max_depth() + 1, dead);
-  path[0] = from;
-  for (std::uint32_t i = 1; i < tree.size() && out.cost <= most_cost;) {
-    const auto& node = tree[i];
+// The tokens along the bytes with which every text of a terminal begins: most names and constants need no
+// more. False: tokens go on behind these bytes.
+bool constraint::add_fixed(token_mask& out, regex_id state) const {
+  const auto& tree = trie().tree();
+  std::optional<std::uint32_t> at = 0;
+  pool_->each_fixed_byte(state, [&](unsigned char b) {
     ++out.cost;
-    const auto to = step(path[node.depth - 1], node.byte);
-    if (to == failed) out.cost = most_cost + 1;
-    if (to <= failed) {
-      i = node.end;
-      continue;
+    at = tree.child(*at, b);
+    if (at) out.set(tree.ids(*at));
+    return at.has_value();
+  });
+  return !at || !tree.has_children(*at);
+}
+
+void constraint::walk(token_mask& out, const id_tree& tree, config_id from) {
+  struct spot {  // a config, with its row at hand once there is one
+    config_id at = dead;
+    const std::uint8_t* class_of = nullptr;
+    const std::atomic<config_id>* row = nullptr;
+    bool operator==(const spot& o) const { return at == o.at; }
+  };
+  const auto spot_of = [&](config_id c) {
+    const auto* row = configs_[c].row.load(std::memory_order_acquire);
+    return spot{c, row ? configs_[c].classes->of.data() : nullptr, row};
+  };
+  const auto next = [&](spot& s, unsigned char b) {
+    if (++out.cost > most_cost) return spot{};
+    auto to = s.row ? s.row[s.class_of[b]].load(std::memory_order_acquire) : unknown;
+    if (to == unknown) {
+      to = step(s.at, b);
+      s = spot_of(s.at);
     }
+    if (to == failed) out.cost = most_cost + 1;
+    return to <= failed ? spot{} : spot_of(to);
+  };
+  tree.walk(spot_of(from), next, [&](std::uint32_t i, const spot& to) {
     out.set(tree.ids(i));
-    path[node.depth] = to;
-    i = configs_[to].heads.empty() ? node.end : i + 1;
-  }
+    return !configs_[to.at].heads.empty();
+  });
 }
 
 token_mask constraint::mask_by_definition(config_id id) {

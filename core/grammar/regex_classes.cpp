@@ -95,12 +95,12 @@ std::vector<std::uint32_t> regex_pool::first_sets(regex_id r) const {
 std::uint32_t regex_pool::partition_by(const std::vector<std::uint32_t>& sets) {
   if (budget_) budget_->burn(4 + sets.size());
   const std::string name(reinterpret_cast<const char*>(sets.data()), sets.size() * sizeof sets[0]);
-  const auto [at, is_new] = tables_->by_sets.try_emplace(name, 0);
-  if (!is_new) return at->second;
+  if (const auto known = tables_->by_sets.find(name); known != tables_->by_sets.end()) return known->second;
   std::vector<const byte_set*> all;
   for (const auto s : sets) all.push_back(&sets_[s]);
   const auto index = partition_of(classes_by(all));
-  return tables_->by_sets[name] = index;
+  tables_->by_sets.emplace(name, index);
+  return index;
 }
 
 // Classes are numbered by their first bytes, so that equal partitions have one form.
@@ -118,11 +118,14 @@ std::uint32_t regex_pool::partition_of(byte_classes classes) {
     text[b] = static_cast<char>(name);
   }
   for (std::size_t b = 0; b < 256; ++b) classes.of[b] = static_cast<std::uint8_t>(text[b]);
-  const auto [at, is_new] = tables_->partitions.try_emplace(std::move(text), partitions_.size());
-  if (!is_new) return at->second;
-  count(2 * sizeof(byte_classes) + classes.representative.size());
-  partitions_.push(std::move(classes));
-  return at->second;
+  const auto known = tables_->partitions.find(text);
+  if (known != tables_->partitions.end()) return known->second;
+  // Where there is no memory, nothing names a partition that is not there.
+  const auto bytes = 2 * sizeof(byte_classes) + classes.representative.size();
+  const auto index = partitions_.push(std::move(classes));
+  tables_->partitions.emplace(std::move(text), index);
+  count(bytes);
+  return index;
 }
 
 const regex_pool::byte_classes& regex_pool::classes(std::span<const regex_id> all) {

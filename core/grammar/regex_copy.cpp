@@ -22,6 +22,7 @@ std::vector<regex_id> regex_pool::reached_from(std::span<const regex_id> terms) 
     for (const auto m : n.members) add(m);
     if (n.what == kind::concat || n.what == kind::complement || n.what == kind::repeat) add(n.a);
     if (n.what == kind::concat) add(n.b);
+    if (n.what == kind::state) add(states_[n.a].separator);
   }
   std::sort(out.begin(), out.end());
   out.erase(std::unique(out.begin(), out.end()), out.end());
@@ -33,6 +34,7 @@ bool regex_pool::finite(regex_id r) const {
   const auto parts = reached_from(one);
   return std::none_of(parts.begin(), parts.end(), [&](regex_id x) {
     const auto& n = nodes_[x];
+    if (n.what == kind::state) return !states_[n.a].by->finite();
     return n.what == kind::complement || (n.what == kind::repeat && n.max == unbounded);
   });
 }
@@ -54,6 +56,13 @@ std::shared_ptr<regex_pool> regex_pool::copy(std::span<regex_id> terms) const {
     if (n.what == kind::bytes) n.a = out->sets_.push(sets_[from.a]);
     if (n.what == kind::concat || n.what == kind::complement || n.what == kind::repeat) n.a = as.at(from.a);
     if (n.what == kind::concat) n.b = as.at(from.b);
+    if (n.what == kind::state) {
+      auto state = states_[from.a];
+      state.separator = as.at(state.separator);
+      out->hold(*state.by);
+      n.a = out->states_.push(std::move(state));
+      if (from.b != nothing) n.b = as.at(from.b);
+    }
     as[r] = out->intern(std::move(n));
   }
   for (auto& r : terms) r = as.at(r);

@@ -6,30 +6,69 @@
 
 namespace weir::core::grammar {
 
+// Whether each character is a text of the body, and no two of them are.
+bool regex_pool::loops_over(regex_id body, regex_id characters) {
+  const auto [at, is_new] = tables_->loops.try_emplace(std::uint64_t{body} << 1, false);
+  if (!is_new) return at->second;
+  const auto two = concat_of(characters, repeat_of(characters, 1, unbounded));
+  const bool so =
+      !search_life(both_of({characters, complement_of(body)})) && !search_life(both_of({body, two}));
+  return tables_->loops[std::uint64_t{body} << 1] = so && !exhausted();
+}
+
+// Whether no text of `rest` begins with one of the characters.
+bool regex_pool::ends_loop(regex_id rest, regex_id characters) {
+  const auto [at, is_new] = tables_->loops.try_emplace(std::uint64_t{rest} << 1 | 1, false);
+  if (!is_new) return at->second;
+  const bool so = !search_life(both_of({rest, concat_of(characters, anything)}));
+  return tables_->loops[std::uint64_t{rest} << 1 | 1] = so && !exhausted();
+}
+
 regex_pool::character_loop regex_pool::loop_over(regex_id r, regex_id characters) {
   while (nodes_[r].what == kind::concat && nodes_[nodes_[r].a].what == kind::concat) r = nodes_[r].a;
   const auto& n = nodes_[r];
   if (n.what != kind::concat || nodes_[n.a].what != kind::repeat || nodes_[n.b].nullable) return {};
-  const auto body = nodes_[n.a].a, rest = n.b;
-  const character_loop found{true, nodes_[n.a].max};
   const std::lock_guard lock(mutex_);
-  const auto remembered = [&](std::uint64_t key, auto holds) {
-    const auto [at, is_new] = tables_->loops.try_emplace(key, false);
-    if (is_new) {
-      const bool so = holds() && !exhausted();
-      tables_->loops[key] = so;
-      return so;
-    }
-    return at->second;
+  if (!loops_over(nodes_[n.a].a, characters) || !ends_loop(n.b, characters)) return {};
+  return {true, nodes_[n.a].max};
+}
+
+// Whether one reading of the term goes round an endless loop over the characters, and none comes behind what
+// ends the loop: a pattern that is searched for.
+bool regex_pool::goes_round(regex_id r, regex_id characters) {
+  while (nodes_[r].what == kind::concat &&
+         (nodes_[nodes_[r].b].nullable || !ends_loop(nodes_[r].b, characters)))
+    r = nodes_[r].a;
+  if (nodes_[r].what != kind::concat) return false;
+  const auto inside = nodes_[r].a;
+  const auto loops = [&](regex_id reading) {
+    auto x = reading;
+    while (nodes_[x].what == kind::concat) x = nodes_[x].a;
+    const auto& n = nodes_[x];
+    return n.what == kind::repeat && n.min == 0 && n.max == unbounded && loops_over(n.a, characters) &&
+           search_life(reading);
   };
-  const bool one_a_time = remembered(std::uint64_t{body} << 1, [&] {
-    const auto two = concat_of(characters, repeat_of(characters, 1, unbounded));
-    return !search_life(both_of({characters, complement_of(body)})) && !search_life(both_of({body, two}));
-  });
-  const bool ends_it = remembered(std::uint64_t{rest} << 1 | 1, [&] {
-    return !search_life(both_of({rest, concat_of(characters, anything)}));
-  });
-  return one_a_time && ends_it ? found : character_loop{};
+  if (nodes_[inside].what != kind::either) return loops(inside);
+  const auto readings = nodes_[inside].members;
+  return std::any_of(readings.begin(), readings.end(), loops);
+}
+
+regex_pool::byte_loop_found regex_pool::byte_loop(regex_id r) {
+  while (nodes_[r].what == kind::concat && nodes_[nodes_[r].a].what == kind::concat) r = nodes_[r].a;
+  const auto& n = nodes_[r];
+  if (n.what != kind::concat || nodes_[n.a].what != kind::repeat || nodes_[n.b].nullable) return {};
+  const auto& body = nodes_[nodes_[n.a].a];
+  byte_loop_found out;
+  if (body.what == kind::bytes) out.bytes = sets_[body.a];
+  if (body.what == kind::either && !body.nullable)
+    for (const auto m : body.members)
+      if (nodes_[m].what == kind::bytes) out.bytes |= sets_[nodes_[m].a];
+  // What is behind the loop may be over after bytes that it shares with the loop.
+  const auto& rest = classes(n.b);
+  for (std::size_t b = 0; b < 256 && out.bytes.any(); ++b)
+    if (out.bytes[b] && transition(n.b, rest.representative[rest.of[b]]) != nothing) out.bytes.reset(b);
+  if (out.bytes.any()) out.max = nodes_[n.a].max;
+  return out;
 }
 
 // A walk over pairs of a term and what the characters are in the middle of. Where it comes to no end, all
@@ -42,6 +81,7 @@ bool regex_pool::open_to(regex_id r, regex_id characters) {
   const std::lock_guard lock(mutex_);
   auto& known = tables_->open;
   if (const auto at = known.find(r); at != known.end()) return at->second;
+  if (goes_round(r, characters)) return known[r] = true;
   const auto texts = repeat_of(characters, 0, unbounded);
   std::vector<std::pair<regex_id, regex_id>> pairs{{r, texts}};
   std::set<std::pair<regex_id, regex_id>> seen{pairs[0]};

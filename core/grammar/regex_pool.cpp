@@ -5,9 +5,10 @@
 
 #include <algorithm>
 #include <random>
-#include <type_traits>
 
+#include "core/grammar/regex_prints.h"
 #include "core/grammar/regex_tables.h"
+#include "core/grammar/text_list.h"
 
 namespace weir::core::grammar {
 namespace {
@@ -20,46 +21,16 @@ std::uint64_t process_seed() {
   return seed;
 }
 
-regex_print print_of(std::string_view bytes) {
-  const auto h = XXH3_128bits_withSeed(bytes.data(), bytes.size(), process_seed());
-  return {h.low64, h.high64};
-}
-
 bool before(const regex_print& x, const regex_print& y) {
   return x.high != y.high ? x.high < y.high : x.low < y.low;
 }
 
-// The bytes whose hash is a term's print. Most terms have few.
-class print_text {
- public:
-  explicit print_text(char kind) { few_[size_++] = kind; }
-  print_text& add(const regex_print& p) { return add(&p, sizeof p); }
-  print_text& add(std::uint32_t n) { return add(&n, sizeof n); }
-  print_text& add(const byte_set& set) {
-    static_assert(std::is_trivially_copyable_v<byte_set> && sizeof set == 32);
-    add(&set, sizeof set);
-    return *this;
-  }
-  regex_print done() const { return print_of(many_.empty() ? std::string_view(few_.data(), size_) : many_); }
-
- private:
-  print_text& add(const void* data, std::size_t size) {
-    const auto* bytes = static_cast<const char*>(data);
-    if (many_.empty() && size_ + size <= few_.size()) {
-      std::copy(bytes, bytes + size, few_.data() + size_);
-      size_ += size;
-      return *this;
-    }
-    if (many_.empty()) many_.assign(few_.data(), size_);
-    many_.append(bytes, size);
-    return *this;
-  }
-  std::array<char, 128> few_;
-  std::size_t size_ = 0;
-  std::string many_;
-};
-
 }  // namespace
+
+regex_print print_of(std::string_view bytes) {
+  const auto h = XXH3_128bits_withSeed(bytes.data(), bytes.size(), process_seed());
+  return {h.low64, h.high64};
+}
 
 regex_pool::node& regex_pool::node::operator=(node&& o) noexcept {
   what = o.what;
@@ -127,6 +98,7 @@ regex_id regex_pool::concat_of(regex_id a, regex_id b) {
   if (a == empty) return b;
   if (b == empty) return a;
   if (a == anything && b == anything) return anything;
+  if (const auto fewer = absorbed(a, b); fewer != a) return concat_of(fewer, b);
   const node &x = nodes_[a], &y = nodes_[b];
   node n;
   n.what = kind::concat;
@@ -138,6 +110,26 @@ regex_id regex_pool::concat_of(regex_id a, regex_id b) {
   n.depth = static_cast<std::uint16_t>(std::max(x.depth + 1, behind));
   n.print = print_text(static_cast<char>(kind::concat)).add(x.print).add(y.print).done();
   return intern(std::move(n));
+}
+
+// x{m,n}c* is x{m}c* where c has all of x: a counter less.
+regex_id regex_pool::absorbed(regex_id a, regex_id b) {
+  const auto& x = nodes_[a];
+  const auto& loop = nodes_[nodes_[b].what == kind::concat ? nodes_[b].a : b];
+  if (x.what != kind::repeat || loop.what != kind::repeat || x.min == x.max || loop.min > 0 ||
+      loop.max != unbounded || !has_all_bytes(loop.a, x.a))
+    return a;
+  return repeat_of(x.a, x.min, x.min);
+}
+
+// Whether `some` is a set of bytes, each of which is a text of `all`.
+bool regex_pool::has_all_bytes(regex_id all, regex_id some) const {
+  const auto& s = nodes_[some];
+  if (s.what != kind::bytes) return false;
+  const auto has = [&](regex_id r) {
+    return nodes_[r].what == kind::bytes && (sets_[s.a] & ~sets_[nodes_[r].a]).none();
+  };
+  return has(all) || (nodes_[all].what == kind::either && std::ranges::any_of(nodes_[all].members, has));
 }
 
 // Puts the members of members of the same kind into their place, sorts, and drops doubles. The order is that
@@ -193,6 +185,36 @@ regex_id regex_pool::either_of(std::vector<regex_id> members) {
   return intern(std::move(n));
 }
 
+// x{m,n} and c{p,q} are one loop over x where c has all of x, and no longer text that begins as x does: a
+// pattern beside a length. nullopt: it cannot be seen that they are.
+std::optional<regex_id> regex_pool::one_loop(regex_id some, regex_id all) {
+  const auto &x = nodes_[some], &c = nodes_[all];
+  if (x.what != kind::repeat || c.what != kind::repeat || !has_all_bytes(c.a, x.a)) return std::nullopt;
+  const auto& set = sets_[nodes_[x.a].a];
+  const bool none_longer = std::ranges::all_of(nodes_[c.a].members, [&](regex_id m) {
+    const auto& n = nodes_[m];
+    if (n.what == kind::bytes) return true;
+    return n.what == kind::concat && nodes_[n.a].what == kind::bytes && (sets_[nodes_[n.a].a] & set).none();
+  });
+  if (!none_longer) return std::nullopt;
+  const auto min = std::max(x.min, c.min), max = std::min(x.max, c.max);
+  return min > max ? regex_id{nothing} : repeat_of(x.a, min, max);
+}
+
+void regex_pool::join_loops(std::vector<regex_id>& members) {
+  constexpr std::size_t most_members = 8;
+  if (members.size() > most_members) return;
+  for (std::size_t i = 0; i < members.size(); ++i)
+    for (std::size_t k = 0; k < members.size(); ++k) {
+      const auto one = i == k ? std::nullopt : one_loop(members[i], members[k]);
+      if (!one) continue;
+      members[i] = *one;
+      members.erase(members.begin() + static_cast<std::ptrdiff_t>(k));
+      flatten(kind::both, members);
+      return join_loops(members);  // which has one member less
+    }
+}
+
 regex_id regex_pool::both_of(std::vector<regex_id> members) {
   flatten(kind::both, members);
   byte_set set;
@@ -209,6 +231,8 @@ regex_id regex_pool::both_of(std::vector<regex_id> members) {
     members.push_back(bytes_of(set));
     flatten(kind::both, members);
   }
+  join_loops(members);
+  if (std::find(members.begin(), members.end(), regex_id{nothing}) != members.end()) return nothing;
   if (members.empty()) return anything;
   if (members.size() == 1) return members[0];
   if (std::find(members.begin(), members.end(), regex_id{empty}) != members.end()) {
@@ -294,6 +318,14 @@ regex_id regex_pool::literal(std::string_view text) {
 regex_id regex_pool::literals(std::vector<std::string> texts) {
   std::sort(texts.begin(), texts.end());
   texts.erase(std::unique(texts.begin(), texts.end()), texts.end());
+  if (budget_) budget_->burn(texts.size());
+  std::size_t bytes = 0;
+  for (const auto& t : texts) bytes += t.size();
+  if (texts.size() > one_of_texts::few_texts || bytes > one_of_texts::few_bytes) {
+    auto all = std::make_shared<const one_of_texts>(std::move(texts));
+    const auto start = all->start();
+    return language(std::move(all), start);
+  }
   // The tree is built from the last text to the first: open[d] holds the branches found at depth d of the
   // path of the text before.
   std::vector<std::vector<regex_id>> open(1);

@@ -21,6 +21,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -29,6 +30,7 @@
 #include <vector>
 
 #include "core/error.h"
+#include "core/grammar/automaton.h"
 #include "core/grammar/fuel.h"
 #include "core/grammar/stable_store.h"
 
@@ -65,7 +67,11 @@ class regex_pool {
   regex_id bytes(const byte_set&);  // one byte of the set
   regex_id byte(unsigned char b);
   regex_id literal(std::string_view);           // exactly these bytes
-  regex_id literals(std::vector<std::string>);  // one of these; shared beginnings become a tree
+  regex_id literals(std::vector<std::string>);  // one of these, at a cost of their bytes
+  // What an automaton takes from a state on. `separator` stands before what next_item() gives;
+  // it has a byte at least.
+  regex_id language(std::shared_ptr<const automaton> by, const automaton::state& at,
+                    regex_id separator = empty);
   regex_id concat(regex_id, regex_id);
   regex_id concat(std::span<const regex_id>);
   regex_id either(regex_id, regex_id);         // union
@@ -127,9 +133,21 @@ class regex_pool {
     std::uint32_t max = 0;
   };
   character_loop loop_over(regex_id r, regex_id characters);
+  // The bytes that a loop at the beginning of the term goes round with, one byte a repetition. The term can
+  // go on, and is not over, after any string of at most `max` of them. `max` 0: no such loop is found. Safe
+  // in any thread.
+  struct byte_loop_found {
+    byte_set bytes;
+    std::uint32_t max = 0;
+  };
+  byte_loop_found byte_loop(regex_id r);
   // Whether the term can go on, and is not over, after any string of these characters; false also where
   // that is not found out soon. Safe in any thread.
   bool open_to(regex_id r, regex_id characters);
+  // The bytes with which every text of the term begins, as far as they are plain to see, until visit(byte)
+  // says false. Safe in any thread.
+  template <class Visit>
+  void each_fixed_byte(regex_id r, Visit visit) const;
   // Whether the term begins with «some language but not another»: any name but the declared ones. `base` is
   // the term without the exception, `taken` the exception. As long as a string of bytes begins no text of
   // `taken`, and no beginning of it is one, it may begin a text of the term exactly where it may begin one of
@@ -150,7 +168,7 @@ class regex_pool {
   regex_id within(regex_id r, std::uint32_t horizon);
 
  private:
-  enum class kind : std::uint8_t { nothing, empty, bytes, concat, either, both, complement, repeat };
+  enum class kind : std::uint8_t { nothing, empty, bytes, concat, either, both, complement, repeat, state };
   enum class life : std::uint8_t { unknown, live, dead };
   using row = std::unique_ptr<std::atomic<regex_id>[]>;  // transitions of a state, one a class
 
@@ -160,9 +178,10 @@ class regex_pool {
     bool plain = true;               // without intersection and complement: live unless it is `nothing`
     bool counted = false;            // `within` may change it
     std::uint16_t depth = 0;         // of the recursion that a derivative needs
-    regex_id a = 0, b = 0;           // concat: its parts; complement, repeat: a; bytes: a is the set's index
+    regex_id a = 0, b = 0;           // concat: its parts; complement, repeat: a; bytes: a is the set's index;
+                                     // state: its index, and the separator if one may follow
     std::uint32_t min = 0, max = 0;  // repeat
-    std::vector<regex_id> members;   // either, both: sorted by print
+    std::vector<regex_id> members;   // either, both: sorted by print; state: what it may begin with
     regex_print print;
     std::atomic<life> alive{life::unknown};
     std::atomic<std::uint32_t> partition{0};            // 1 + index in partitions_; 0: not known yet
@@ -170,6 +189,13 @@ class regex_pool {
 
     node() = default;
     node& operator=(node&& o) noexcept;
+  };
+
+  struct automaton_state {
+    std::shared_ptr<const automaton> by;
+    regex_print print;  // of `by`
+    regex_id separator = empty;
+    automaton::state at{};
   };
 
   static constexpr regex_id unknown = 0xFFFF'FFFF;
@@ -180,16 +206,25 @@ class regex_pool {
   std::vector<regex_id> reached_from(std::span<const regex_id>) const;  // sorted, with these
   void count(std::size_t bytes) { bytes_.fetch_add(bytes, std::memory_order_relaxed); }
   regex_id concat_of(regex_id, regex_id);
+  regex_id absorbed(regex_id a, regex_id b);
+  std::optional<regex_id> one_loop(regex_id some, regex_id all);
+  void join_loops(std::vector<regex_id>& members);
+  bool has_all_bytes(regex_id all, regex_id some) const;
+  bool loops_over(regex_id body, regex_id characters);
+  bool ends_loop(regex_id rest, regex_id characters);
+  bool goes_round(regex_id r, regex_id characters);
   regex_id either_of(std::vector<regex_id>);
   regex_id both_of(std::vector<regex_id>);
   regex_id complement_of(regex_id);
   regex_id repeat_of(regex_id, std::uint32_t min, std::uint32_t max);
   regex_id bytes_of(const byte_set&);
+  regex_id state_of(const automaton_state&);
   bool flatten(kind what, std::vector<regex_id>& members) const;
 
   // Under mutex_.
   regex_id derive(regex_id, unsigned char b);
   regex_id derive_new(regex_id, unsigned char b);
+  regex_id derive_state(regex_id, unsigned char b);
   regex_id slow_transition(regex_id, unsigned char b);
   const byte_classes& classes_of(regex_id);
   std::uint32_t partition_of(byte_classes);  // its index; equal ones have one
@@ -198,11 +233,14 @@ class regex_pool {
   std::atomic<regex_id>* row_of(regex_id);
   bool search_life(regex_id);
   regex_id cut(regex_id, std::uint32_t horizon);
+  regex_id cut_state(regex_id, std::uint32_t horizon);
+  void hold(const automaton&);  // counts its bytes, once
 
   mutable std::mutex mutex_;
   stable_store<node> nodes_;
   stable_store<byte_classes> partitions_;
   stable_store<byte_set> sets_;
+  stable_store<automaton_state> states_;
   struct tables;
   std::unique_ptr<tables> tables_;
   std::uint32_t max_nodes_;
@@ -212,5 +250,21 @@ class regex_pool {
   std::string failure_;
   std::atomic<bool> exhausted_{false};
 };
+
+template <class Visit>
+void regex_pool::each_fixed_byte(regex_id r, Visit visit) const {
+  std::vector<regex_id> open{r};
+  while (!open.empty()) {
+    const auto& n = nodes_[open.back()];
+    open.pop_back();
+    if (n.what == kind::concat) {
+      open.push_back(n.b);
+      open.push_back(n.a);
+    } else if (n.what != kind::bytes || sets_[n.a].count() != 1 ||
+               !visit(static_cast<unsigned char>(sets_[n.a]._Find_first()))) {
+      return;
+    }
+  }
+}
 
 }  // namespace weir::core::grammar

@@ -4,6 +4,7 @@
 #include <array>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "core/grammar/id_table.h"
 #include "core/grammar/regex_pool.h"
@@ -20,6 +21,7 @@ struct regex_pool::tables {
   std::unordered_map<regex_id, bool> open;                    // open_to() the plain characters
   std::array<regex_id, 256> single{};                         // byte(); `nothing`: not made yet
   std::unordered_map<std::string, regex_id> by_name;          // remembered()
+  std::unordered_set<const automaton*> automata;     // that hold() counted
   std::vector<row> rows;
 };
 

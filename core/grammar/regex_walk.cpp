@@ -22,6 +22,8 @@ regex_id regex_pool::derive_new(regex_id r, unsigned char b) {
       return sets_[nodes_[r].a][b] ? empty : nothing;
     case kind::complement:
       return complement_of(derive(nodes_[r].a, b));
+    case kind::state:
+      return derive_state(r, b);
     case kind::repeat: {
       const auto& n = nodes_[r];
       const auto inside = derive(n.a, b);
@@ -244,6 +246,8 @@ regex_id regex_pool::cut(regex_id r, std::uint32_t horizon) {
     const auto [a, min, max] = std::tuple(nodes_[r].a, nodes_[r].min, nodes_[r].max);
     const bool ends = max != unbounded && max <= horizon;
     out = repeat_of(cut(a, horizon), std::min(min, horizon + 1), ends ? max : unbounded);
+  } else if (what == kind::state) {
+    out = cut_state(r, horizon);
   }
   count(48);
   tables_->cut.emplace(key, out);

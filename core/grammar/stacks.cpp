@@ -7,6 +7,54 @@
 #include <tuple>
 
 namespace weir::core::grammar {
+namespace {
+
+std::uint64_t with_entry(std::uint64_t hash, const stack_entry& e) {
+  return mixed(mixed(hash, std::uint64_t{e.at} << 32 | e.below), std::uint64_t{e.min} << 32 | e.max);
+}
+
+// Entries, each of a group, each once.
+class entry_set {
+ public:
+  // False: it is there.
+  bool insert(std::uint32_t group, const stack_entry& e) {
+    const auto hash = with_entry(group, e);
+    const std::pair one(group, e);
+    if (places_.find(hash, [&](std::uint32_t i) { return all_[i] == one; }) != id_table::none) return false;
+    places_.add(hash, size());
+    all_.push_back(one);
+    return true;
+  }
+  std::uint32_t size() const { return static_cast<std::uint32_t>(all_.size()); }
+
+ private:
+  id_table places_;
+  std::vector<std::pair<std::uint32_t, stack_entry>> all_;
+};
+
+// For each of some groups a list of those that wait for it.
+class waiting_lists {
+ public:
+  explicit waiting_lists(std::size_t groups) : first_(groups, none) {}
+  void add(std::uint32_t of, std::uint32_t who) {
+    links_.push_back({who, first_[of]});
+    first_[of] = static_cast<std::uint32_t>(links_.size() - 1);
+  }
+  template <class Visit>
+  void each(std::uint32_t of, Visit visit) const {
+    for (auto i = first_[of]; i != none; i = links_[i].next) visit(links_[i].who);
+  }
+
+ private:
+  static constexpr std::uint32_t none = 0xFFFF'FFFF;
+  struct link {
+    std::uint32_t who = 0, next = none;
+  };
+  std::vector<std::uint32_t> first_;
+  std::vector<link> links_;
+};
+
+}  // namespace
 
 // Expands one node: finds every symbol that may come next and, for each, the set of what follows it.
 class expander {
@@ -34,15 +82,15 @@ class expander {
   using item = stack_entry;
   struct group {
     symbol_id what = 0;
-    std::set<item> entries;
-    std::set<std::uint32_t> includes;  // groups whose entries belong to this one
+    std::vector<item> entries;            // each once
+    std::vector<std::uint32_t> includes;  // groups whose entries belong to this one
     std::optional<stack_id> node;
   };
 
   static item item_of(const stack_entry& e) { return e; }
 
   void add(item i) {
-    if (seen_.insert(i).second) open_.push_back(i);
+    if (seen_.insert(0, i)) open_.push_back(i);
   }
 
   item at_dot(dot_id d, stack_id below) const {
@@ -69,50 +117,59 @@ class expander {
     if (!g) return;
     const auto left = i.max == unbounded ? unbounded : i.max - 1;
     const auto rest = left > 0 ? item{i.at, i.min == 0 ? 0 : i.min - 1, left, i.below} : behind;
-    follow(groups_[*g], rest);
+    follow(*g, rest);
   }
 
   // Adds to a symbol's group what follows the symbol.
-  void follow(group& g, const item& rest) {
-    if (rest.at != dot_end) {
-      g.entries.insert(rest);
-    } else if (rest.below & of_group) {
-      g.includes.insert(rest.below & ~of_group);
-    } else {
-      const auto& below = store_.entries(rest.below);
-      g.entries.insert(below.begin(), below.end());
-    }
+  void follow(std::uint32_t g, const item& rest) {
+    if (rest.at != dot_end)
+      add_to(g, rest);
+    else if (rest.below & of_group)
+      groups_[g].includes.push_back(rest.below & ~of_group);
+    else
+      for (const auto& e : store_.entries(rest.below)) add_to(g, e);
+  }
+
+  bool add_to(std::uint32_t g, const item& e) {
+    if (!entries_.insert(g, e)) return false;
+    groups_[g].entries.push_back(e);
+    return true;
   }
 
   std::optional<std::uint32_t> group_of(symbol_id s, bool wanted) {
     if (!wanted) return std::nullopt;
-    const auto [at, is_new] = by_symbol_.try_emplace(s, static_cast<std::uint32_t>(groups_.size()));
-    if (is_new) {
-      groups_.emplace_back();
-      groups_.back().what = s;
-      for (const auto a : symbols_.symbols[s].alternatives) add(at_dot(a, of_group | at->second));
-    }
-    return at->second;
+    const auto hash = mixed(0, s);
+    const auto known = by_symbol_.find(hash, [&](std::uint32_t g) { return groups_[g].what == s; });
+    if (known != id_table::none) return known;
+    const auto made = static_cast<std::uint32_t>(groups_.size());
+    by_symbol_.add(hash, made);
+    groups_.emplace_back();
+    groups_.back().what = s;
+    for (const auto a : symbols_.symbols[s].alternatives) add(at_dot(a, of_group | made));
+    return made;
   }
 
   // Every group gets the entries of the groups that it includes, and of those that these include. An entry
   // goes once to each group, so that a long chain of groups with few entries stays cheap.
   void close() {
-    std::vector<std::vector<std::uint32_t>> users(groups_.size());
+    waiting_lists users(groups_.size());
     std::vector<std::pair<std::uint32_t, item>> open;
     for (std::uint32_t g = 0; g < groups_.size(); ++g) {
-      for (const auto x : groups_[g].includes) users[x].push_back(g);
+      auto& included = groups_[g].includes;
+      std::sort(included.begin(), included.end());
+      included.erase(std::unique(included.begin(), included.end()), included.end());
+      for (const auto x : included) users.add(x, g);
       for (const auto& e : groups_[g].entries) open.emplace_back(g, e);
     }
     std::size_t total = open.size();
     while (!open.empty() && total <= stack_store::most_entries * 4) {
       const auto [g, e] = open.back();
       open.pop_back();
-      for (const auto u : users[g]) {
-        if (!groups_[u].entries.insert(e).second) continue;
+      users.each(g, [&, e = e](std::uint32_t u) {
+        if (!add_to(u, e)) return;
         open.emplace_back(u, e);
         ++total;
-      }
+      });
     }
     if (total > stack_store::most_entries * 4) out_.failed = true;
   }
@@ -154,14 +211,14 @@ class expander {
 
   void intern_what_can_be() {
     std::vector<std::uint32_t> missing(groups_.size(), 0);
-    std::vector<std::vector<std::uint32_t>> users(groups_.size());
+    waiting_lists users(groups_.size());
     std::vector<std::uint32_t> ready;
     for (std::uint32_t g = 0; g < groups_.size(); ++g) {
       if (groups_[g].node) continue;
       each_group_below(groups_[g], [&](std::uint32_t x) {
         if (groups_[x].node) return;
         ++missing[g];
-        users[x].push_back(g);
+        users.add(x, g);
       });
       if (missing[g] == 0) ready.push_back(g);
     }
@@ -169,8 +226,9 @@ class expander {
       const auto g = ready.back();
       ready.pop_back();
       groups_[g].node = store_.intern(resolved(groups_[g], {}));
-      for (const auto u : users[g])
+      users.each(g, [&](std::uint32_t u) {
         if (--missing[u] == 0) ready.push_back(u);
+      });
     }
   }
 
@@ -244,10 +302,11 @@ class expander {
   const symbol_table& symbols_;
   const stack_id of_;
   expansion out_;
-  std::set<item> seen_;
+  entry_set seen_;  // of group 0
   std::vector<item> open_;
   std::vector<group> groups_;
-  std::unordered_map<symbol_id, std::uint32_t> by_symbol_;
+  entry_set entries_;   // of groups_
+  id_table by_symbol_;  // groups_
 };
 
 stack_store::stack_store(const symbol_table& symbols) : symbols_(symbols) {
@@ -256,17 +315,9 @@ stack_store::stack_store(const symbol_table& symbols) : symbols_(symbols) {
   start_ = d == dot_end ? end : intern({{d, symbols.dots[d].min, symbols.dots[d].max, end}});
 }
 
-std::size_t stack_store::hash(const std::vector<stack_entry>& entries) {
+std::uint64_t stack_store::hash(const std::vector<stack_entry>& entries) {
   std::uint64_t h = entries.size();
-  const auto mix = [&](std::uint64_t x) {
-    h ^= x;
-    h *= 0x9E37'79B9'7F4A'7C15;
-    h ^= h >> 29;
-  };
-  for (const auto& e : entries) {
-    mix(std::uint64_t{e.at} << 32 | e.below);
-    mix(std::uint64_t{e.min} << 32 | e.max);
-  }
+  for (const auto& e : entries) h = with_entry(h, e);
   return h;
 }
 
@@ -274,14 +325,16 @@ stack_id stack_store::intern(std::vector<stack_entry> entries) {
   std::sort(entries.begin(), entries.end());
   entries.erase(std::unique(entries.begin(), entries.end()), entries.end());
   const auto h = hash(entries);
-  const auto [first, last] = by_content_.equal_range(h);
-  for (auto at = first; at != last; ++at)
-    if (nodes_[at->second].entries == entries) return at->second;
+  const auto known = by_content_.find(h, [&](stack_id s) { return nodes_[s].entries == entries; });
+  if (known != id_table::none) return known;
   node n;
+  n.counted = std::ranges::any_of(entries, [&](const stack_entry& e) {
+    return e.at != dot_accept && (e.min > 1 || (e.max > 1 && e.max != unbounded) || nodes_[e.below].counted);
+  });
   bytes_ += sizeof(node) + entries.size() * sizeof(stack_entry) + 64;
   n.entries = std::move(entries);
   const auto id = nodes_.push(std::move(n));
-  by_content_.emplace(h, id);
+  by_content_.add(h, id);
   return id;
 }
 
@@ -302,8 +355,10 @@ const expansion& stack_store::expand(stack_id s) {
   return *n.owned;
 }
 
-// Each repetition takes at least one byte: one that takes none is not counted (dot::min).
+// Each repetition takes at least one byte: one that takes none is not counted (dot::min). Nodes below
+// themselves stay as they are.
 stack_id stack_store::within(stack_id s, std::uint32_t horizon) {
+  if (!nodes_[s].counted) return s;
   const auto key = [&](stack_id x) { return std::uint64_t{horizon} << 32 | x; };
   std::vector<stack_id> open{s};
   while (!open.empty()) {
@@ -312,21 +367,16 @@ stack_id stack_store::within(stack_id s, std::uint32_t horizon) {
       open.pop_back();
       continue;
     }
-    if (nodes_[x].named) {
-      cut_[key(x)] = x;
-      continue;
-    }
     bool waits = false;
     for (const auto& e : entries(x))
-      if (e.at != dot_accept && !cut_.count(key(e.below))) {
+      if (nodes_[e.below].counted && !cut_.count(key(e.below))) {
         open.push_back(e.below);
         waits = true;
       }
     if (waits) continue;
     auto all = entries(x);
     for (auto& e : all) {
-      if (e.at == dot_accept) continue;
-      e.below = cut_[key(e.below)];
+      if (nodes_[e.below].counted) e.below = cut_[key(e.below)];
       if (e.max > horizon) e.max = unbounded;
       e.min = std::min(e.min, horizon + 1);
     }

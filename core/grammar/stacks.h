@@ -27,6 +27,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "core/grammar/id_table.h"
 #include "core/grammar/stable_store.h"
 #include "core/grammar/symbols.h"
 
@@ -84,6 +85,7 @@ class stack_store {
   struct node {
     std::vector<stack_entry> entries;  // sorted
     bool named = false;                // below itself
+    bool counted = false;              // within() may change it
     stack_id origin = 0;               // named: whose expansion made it, and for which symbol
     symbol_id what = 0;
     std::unique_ptr<expansion> owned;
@@ -92,18 +94,18 @@ class stack_store {
     node() = default;
     node& operator=(node&& o) noexcept {
       entries = std::move(o.entries);
-      named = o.named, origin = o.origin, what = o.what;
+      named = o.named, counted = o.counted, origin = o.origin, what = o.what;
       return *this;
     }
   };
   friend class expander;
 
   stack_id intern(std::vector<stack_entry> entries);  // sorts them
-  static std::size_t hash(const std::vector<stack_entry>&);
+  static std::uint64_t hash(const std::vector<stack_entry>&);
 
   const symbol_table& symbols_;
   stable_store<node> nodes_;
-  std::unordered_multimap<std::size_t, stack_id> by_content_;
+  id_table by_content_;
   std::unordered_map<std::uint64_t, stack_id> by_name_;  // origin << 32 | symbol
   std::unordered_map<std::uint64_t, stack_id> cut_;      // horizon << 32 | node
   stack_id start_ = 0;

@@ -69,26 +69,22 @@ terminal_view terminal_views::make(regex_pool& pool, regex_id state, const byte_
   auto loop = plain == regex_pool::nothing ? regex_pool::character_loop{} : pool.loop_over(state, plain);
   if (!loop.found && plain != regex_pool::nothing && pool.open_to(state, plain)) loop = {true, unbounded};
   const auto& tree = loop.found ? trie_->others() : trie_->tree();
-  out.inside = loop.found && !first ? trie_->plain_upto(loop.max) : token_mask(trie_->vocab_size());
+  auto inside = loop.found && !first ? trie_->plain_upto(loop.max) : token_mask(trie_->vocab_size());
   std::vector<std::uint32_t> leaves;  // nodes at which the terminal may be over, with some below them
   local_automaton automaton(pool, state);
-  std::vector<local_automaton::state> path(tree.max_depth() + 1, local_automaton::dead);
-  path[0] = automaton.start();
-  std::uint32_t i = 1;
-  while (i < tree.size()) {
-    const auto& node = tree[i];
+  const auto step = [&](local_automaton::state at, unsigned char b) {
     ++out.cost;
-    const auto to = automaton.step(path[node.depth - 1], node.byte);
-    if (to == local_automaton::dead) {
-      i = node.end;
-      continue;
-    }
-    if (!first) out.inside.set(tree.ids(i));
-    if (automaton.nullable(to) && tree.has_children(i)) leaves.push_back(i);
-    path[node.depth] = to;
-    i = automaton.over(to) ? node.end : i + 1;
-  }
-  out.inside.finish();
+    return automaton.step(at, b);
+  };
+  tree.walk(automaton.start(), step, [&](std::uint32_t i, local_automaton::state to) {
+    const bool more = tree.has_children(i);
+    const bool all = more && !loop.found && automaton.stays(to, tree, i);
+    if (!first) inside.set(all ? tree.ids_below(i) : tree.ids(i));
+    if (more && automaton.nullable(to)) leaves.push_back(i);
+    return !all && !automaton.over(to);
+  });
+  inside.finish();
+  out.inside = std::make_shared<const token_mask>(std::move(inside));
   out.leave = id_tree::below(tree, leaves, first ? most_chosen_leftovers : most_leftovers, first);
   if (out.leave && !first) out.leaves = std::move(leaves);
   out.of_others = loop.found;
@@ -160,26 +156,35 @@ terminal_view terminal_views::make_excepted(regex_pool& pool, regex_id state, co
                                             const regex_pool::exception& exception) const {
   using outcome = exception_walk::outcome;
   terminal_view out;
-  out.inside = base.inside;
+  auto inside = *base.inside;
   out.of_others = base.of_others;
   const auto plain = pool.plain_characters();
   const auto loop =
       plain == regex_pool::nothing ? regex_pool::character_loop{} : pool.loop_over(exception.base, plain);
   const bool plain_is_alive = loop.found && loop.max == unbounded && pool.finite(exception.taken);
   exception_walk along(pool, state, exception.taken, plain_is_alive, trie_->tree().max_depth());
+  struct spot {
+    std::uint32_t depth = 0;
+    outcome what = outcome::elsewhere;
+    bool operator==(const spot&) const = default;
+  };
+  const auto step = [&](const spot& at, unsigned char b) {
+    ++out.cost;
+    const spot to{at.depth + 1, along.step(at.depth + 1, b)};
+    return to.what == outcome::elsewhere ? spot{} : to;
+  };
   const auto walk = [&](const id_tree& tree, auto visit) {
-    for (std::uint32_t i = 1; i < tree.size();) {
-      ++out.cost;
-      const auto what = along.step(tree[i].depth, tree[i].byte);
-      if (what != outcome::elsewhere) visit(i, what);
-      i = what == outcome::elsewhere || what == outcome::dead ? tree[i].end : i + 1;
-    }
+    tree.walk(spot{0, outcome::alive}, step, [&](std::uint32_t i, const spot& at) {
+      visit(i, at.what);
+      return at.what != outcome::dead;
+    });
   };
   const auto& tree = trie_->tree();
   walk(tree, [&](std::uint32_t i, outcome what) {
-    if (what == outcome::dead) out.inside.unset(tree.ids_below(i));
+    if (what == outcome::dead) inside.unset(tree.ids_below(i));
   });
-  out.inside.finish();
+  inside.finish();
+  out.inside = std::make_shared<const token_mask>(std::move(inside));
   const auto& leaf_tree = base.of_others ? trie_->others() : tree;
   std::vector<std::pair<std::uint32_t, std::uint32_t>> gone;  // ranges of nodes, in order
   walk(leaf_tree, [&](std::uint32_t i, outcome what) {

@@ -22,7 +22,7 @@
 namespace weir::core::grammar {
 
 struct terminal_view {
-  token_mask inside;  // the tokens that stay inside
+  std::shared_ptr<const token_mask> inside;  // the tokens that stay inside
   // What is left of tokens that leave, with their ids. nullopt: so many leave that leftovers() asks again for
   // those that begin with certain bytes.
   std::optional<id_tree> leave;
@@ -30,7 +30,7 @@ struct terminal_view {
   bool of_others = false;             // they are nodes of token_trie::others(), else of its tree
   std::uint64_t cost = 0;             // nodes that were looked at
   std::size_t bytes() const {
-    return sizeof *this + inside.bytes() + 4 * leaves.size() + (leave ? leave->bytes() : 0);
+    return sizeof *this + (inside ? inside->bytes() : 0) + 4 * leaves.size() + (leave ? leave->bytes() : 0);
   }
 };
 

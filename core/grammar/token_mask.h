@@ -1,12 +1,14 @@
 // token_mask.h — which tokens may come.
 //
-// Few tokens are a list of ids; more are one bit a token. A mask is filled with set(), then finish()ed.
+// Few tokens are a list of ids; more are one bit a token, or those of another mask, which several share, and
+// a list of ids beside them. A mask is filled with set(), then finish()ed.
 //
 // Thread safety: plain data; a finished mask in any thread.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -25,18 +27,26 @@ class token_mask {
       mark(id);
       return;
     }
+    if (base_ && base_->has(id)) return;
     ids_.push_back(id);
     if (ids_.size() > 2 * most_listed) to_words();
   }
   void set(std::span<const token_id> ids) {
     for (const auto id : ids) set(id);
   }
-  // `words`: as words() has them.
-  void set_words(std::span<const std::uint32_t> words) {
-    if (words_.empty()) to_words();
-    for (std::size_t i = 0; i < words.size(); ++i) words_[i] |= words[i];
+  // All tokens of a finished mask, which this one may keep and share.
+  void set_all(std::shared_ptr<const token_mask> of) {
+    if (of->listed()) {
+      set(of->ids_);
+    } else if (words_.empty() && !base_ && !of->base_) {
+      base_ = std::move(of);
+      std::erase_if(ids_, [&](token_id id) { return base_->has(id); });
+    } else if (base_ != of) {
+      if (words_.empty()) to_words();
+      of->mark_all(words_);
+    }
   }
-  // REQUIRES: finished; finish() again behind the last.
+  // REQUIRES: finished, shares no other mask; finish() again behind the last.
   void unset(std::span<const token_id> ids) {
     for (const auto id : ids) {
       const auto i = static_cast<std::uint32_t>(id);
@@ -50,8 +60,8 @@ class token_mask {
     if (words_.empty()) {
       std::sort(ids_.begin(), ids_.end());
       ids_.erase(std::unique(ids_.begin(), ids_.end()), ids_.end());
-      count_ = static_cast<std::uint32_t>(ids_.size());
-      if (count_ > most_listed) to_words();
+      count_ = static_cast<std::uint32_t>(ids_.size()) + (base_ ? base_->count_ : 0);
+      if (ids_.size() > most_listed) to_words();
       return;
     }
     count_ = 0;
@@ -60,30 +70,32 @@ class token_mask {
 
   std::uint32_t count() const { return count_; }
   bool has(token_id id) const {
-    if (words_.empty()) return std::binary_search(ids_.begin(), ids_.end(), id);
     const auto i = static_cast<std::uint32_t>(id);
-    return i < vocab_size_ && (words_[i / 32] >> (i % 32) & 1) != 0;
+    if (!words_.empty()) return i < vocab_size_ && (words_[i / 32] >> (i % 32) & 1) != 0;
+    return (base_ && base_->has(id)) || std::binary_search(ids_.begin(), ids_.end(), id);
   }
-  bool listed() const { return words_.empty(); }
-  std::span<const token_id> listed_ids() const { return ids_; }    // REQUIRES: listed()
-  std::span<const std::uint32_t> words() const { return words_; }  // REQUIRES: !listed()
+  // Nothing but a list of ids.
+  bool listed() const { return words_.empty() && !base_; }
   std::vector<token_id> ids() const {
     if (listed()) return ids_;
+    std::vector<std::uint32_t> row((vocab_size_ + 31) / 32);
+    write(row);
     std::vector<token_id> out;
-    for (std::uint32_t w = 0; w < words_.size(); ++w)
-      for (auto bits = words_[w]; bits != 0; bits &= bits - 1)
+    for (std::uint32_t w = 0; w < row.size(); ++w)
+      for (auto bits = row[w]; bits != 0; bits &= bits - 1)
         out.push_back(static_cast<token_id>(w * 32 + static_cast<std::uint32_t>(__builtin_ctz(bits))));
     return out;
   }
   // Writes one bit a token, bit i % 32 of word i / 32. REQUIRES: `row` has a word for each 32 tokens.
   void write(std::span<std::uint32_t> row) const {
-    std::fill(row.begin(), row.end(), 0);
-    if (!listed())
-      std::copy(words_.begin(), words_.end(), row.begin());
-    else
-      for (const auto id : ids_)
-        row[static_cast<std::uint32_t>(id) / 32] |= 1u << (static_cast<std::uint32_t>(id) % 32);
+    const auto& dense = base_ ? base_->words_ : words_;
+    const auto rest = std::copy(dense.begin(), dense.end(), row.begin());
+    std::fill(rest, row.end(), 0);
+    mark(row, ids_);
   }
+  // The mask that it shares; nullptr: none.
+  const token_mask* shared() const { return base_.get(); }
+  // Without the mask that it shares.
   std::size_t bytes() const { return sizeof *this + 4 * (words_.capacity() + ids_.capacity()); }
 
   std::uint64_t cost = 0;  // tree nodes and heads that were looked at to make it
@@ -94,18 +106,28 @@ class token_mask {
     w = (w & 0x3333'3333) + (w >> 2 & 0x3333'3333);
     return (((w + (w >> 4)) & 0x0F0F'0F0F) * 0x0101'0101) >> 24;
   }
-  void mark(token_id id) {
-    const auto i = static_cast<std::uint32_t>(id);
-    words_[i / 32] |= 1u << (i % 32);
+  static void mark(std::span<std::uint32_t> words, std::span<const token_id> ids) {
+    for (const auto id : ids)
+      words[static_cast<std::uint32_t>(id) / 32] |= 1u << (static_cast<std::uint32_t>(id) % 32);
+  }
+  void mark(token_id id) { mark(words_, {&id, 1}); }
+  // REQUIRES: not listed().
+  void mark_all(std::span<std::uint32_t> words) const {
+    const auto& dense = base_ ? base_->words_ : words_;
+    for (std::size_t i = 0; i < dense.size(); ++i) words[i] |= dense[i];
+    mark(words, ids_);
   }
   void to_words() {
-    words_.assign((vocab_size_ + 31) / 32, 0);
-    for (const auto id : ids_) mark(id);
+    std::vector<std::uint32_t> words((vocab_size_ + 31) / 32);
+    write(words);
+    words_ = std::move(words);
     ids_ = {};
+    base_ = nullptr;
   }
 
   std::uint32_t vocab_size_;
   std::uint32_t count_ = 0;
+  std::shared_ptr<const token_mask> base_;  // has words; set: this one has none
   std::vector<std::uint32_t> words_;
   std::vector<token_id> ids_;
 };

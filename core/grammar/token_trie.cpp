@@ -2,82 +2,10 @@
 
 #include <algorithm>
 #include <array>
-#include <optional>
 
 #include "core/text/unicode.h"
 
 namespace weir::core::grammar {
-
-id_tree::id_tree(std::span<const std::pair<std::string_view, token_id>> texts) : nodes_{{1, 0, 0, 0}} {
-  std::vector<std::uint32_t> path{0};  // nodes from the root to the last text
-  std::string_view last;
-  const auto close_to = [&](std::size_t depth) {
-    for (; path.size() > depth + 1; path.pop_back()) nodes_[path.back()].end = size();
-  };
-  for (const auto& [text, id] : texts) {
-    const auto shared = static_cast<std::size_t>(
-        std::mismatch(last.begin(), last.end(), text.begin(), text.end()).first - last.begin());
-    close_to(shared);
-    for (auto d = shared; d < text.size(); ++d) {
-      path.push_back(size());
-      nodes_.push_back({0, static_cast<std::uint32_t>(ids_.size()), static_cast<std::uint16_t>(d + 1),
-                        static_cast<unsigned char>(text[d])});
-    }
-    ids_.push_back(id);
-    max_depth_ = std::max(max_depth_, static_cast<std::uint32_t>(text.size()));
-    last = text;
-  }
-  close_to(0);
-  nodes_[0].end = size();
-}
-
-std::optional<id_tree> id_tree::below(const id_tree& from, std::span<const std::uint32_t> nodes,
-                                      std::size_t most, const byte_set* first) {
-  id_tree out;
-  std::size_t seen = 0;
-  // Nodes of `from` that are to become the children of the node on top, by their byte.
-  struct level {
-    std::uint32_t node = 0;                                         // of `out`
-    std::vector<std::pair<unsigned char, std::uint32_t>> children;  // byte, node of `from`; sorted
-    std::size_t next = 0;                                           // child
-  };
-  const auto opened = [&](std::uint32_t node, const std::vector<std::uint32_t>& sources) {
-    level l{node, {}, 0};
-    for (auto s = sources.begin(); s != sources.end() && seen + l.children.size() <= most; ++s)
-      for (auto c = *s + 1; c < from[*s].end; c = from[c].end)
-        if (node != 0 || !first || (*first)[from[c].byte]) l.children.emplace_back(from[c].byte, c);
-    seen += l.children.size();
-    if (seen > most) return l;
-    std::stable_sort(l.children.begin(), l.children.end(),
-                     [](const auto& x, const auto& y) { return x.first < y.first; });
-    return l;
-  };
-  std::vector<level> open;
-  open.push_back(opened(0, {nodes.begin(), nodes.end()}));
-  while (!open.empty() && seen <= most) {
-    auto& top = open.back();
-    if (top.next == top.children.size()) {
-      out.nodes_[top.node].end = out.size();
-      open.pop_back();
-      continue;
-    }
-    const auto b = top.children[top.next].first;
-    std::vector<std::uint32_t> sources;
-    for (; top.next < top.children.size() && top.children[top.next].first == b; ++top.next)
-      sources.push_back(top.children[top.next].second);
-    const auto depth = static_cast<std::uint16_t>(open.size());
-    out.max_depth_ = std::max<std::uint32_t>(out.max_depth_, depth);
-    const auto made = out.size();
-    out.nodes_.push_back({0, static_cast<std::uint32_t>(out.ids_.size()), depth, b});
-    for (const auto s : sources) {
-      const auto ids = from.ids(s);
-      out.ids_.insert(out.ids_.end(), ids.begin(), ids.end());
-    }
-    open.push_back(opened(made, sources));
-  }
-  if (seen > most) return std::nullopt;
-  return out;
-}
 
 token_trie::token_trie(std::shared_ptr<const tokenizer> t) : tokenizer_(std::move(t)) {
   vocab_size_ = tokenizer_->vocab_size();

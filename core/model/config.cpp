@@ -56,12 +56,18 @@ const family* read_family(json_reader& in, model_config& c) {
 void refuse_other_arithmetic(json_reader& in) {
   if (const auto act = in.text("hidden_act"); act && *act != "silu" && *act != "swish")
     not_supported(in, fmt::format("hidden_act '{}'", *act));
-  for (const char* key : {"quantization_config", "compression_config"})
-    if (const json::value* q = in.find(key)) {
-      const json::value* method = q->is_object() ? q->get_object().if_contains("quant_method") : nullptr;
-      not_supported(in, fmt::format("{} ({})", key, method ? json::serialize(*method) : "no quant_method"));
-    }
+  if (in.has("compression_config")) not_supported(in, "compression_config");
   if (in.number("partial_rotary_factor").value_or(1) != 1) not_supported(in, "partial_rotary_factor");
+}
+
+void read_quantisation(json_reader& in, model_config& c) {
+  const json::value* v = in.find("quantization_config");
+  if (!v) return;
+  if (!v->is_object())
+    return in.fail(errc::bad_file, fmt::format("{}: 'quantization_config' must be an object", in.what()));
+  json_reader q(v->get_object(), in.what() + ": quantization_config");
+  c.quantised = read_quant_config(q);
+  if (q.failure()) in.fail(q.failure()->code, q.failure()->message);
 }
 
 void read_sizes(json_reader& in, const family& f, model_config& c) {
@@ -198,6 +204,7 @@ result<model_config> parse_config(std::string_view text, std::string_view what) 
   const family* f = read_family(in, c);
   if (!f) return *in.failure();
   refuse_other_arithmetic(in);
+  read_quantisation(in, c);
   read_sizes(in, *f, c);
   read_switches(in, *f, c);
   read_rope(in, c);

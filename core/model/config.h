@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "core/error.h"
+#include "core/model/load/quant_config.h"
 #include "core/token.h"
 #include "kernels/attention_rule.h"
 
@@ -51,6 +52,7 @@ struct model_config {
   std::vector<std::uint32_t> windows;  // [layers] tokens that a layer attends to; 0: all
   std::vector<token_id> stop_ids;      // eos_token_id, which generation_config.json overrides
   token_id bos = -1;                   // -1: none
+  quant_config quantised;              // how the linears of a directory are stored
 
   // How layer `i` attends. REQUIRES: i < layers
   kernels::attention_rule rule(std::uint32_t i) const;

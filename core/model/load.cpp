@@ -9,6 +9,7 @@
 #include "core/model/load/gguf_header.h"
 #include "core/model/load/gguf_model.h"
 #include "core/model/load/mapped_file.h"
+#include "core/model/load/quantised.h"
 #include "core/model/load/safetensors.h"
 #include "kernels/cuda/backend.h"
 
@@ -40,6 +41,7 @@ result<opened_model> open_directory(const std::string& dir) {
 
   auto weights = open_safetensors(dir);
   if (!weights) return weights.error();
+  if (const auto joined = join_quantised(*weights, *config); !joined) return in_model(dir, joined.error());
   return opened_model{std::move(*config), std::move(generation), std::move(*weights)};
 }
 

@@ -20,11 +20,13 @@ duration seconds(double s) { return duration(static_cast<std::int64_t>(s * 1e9))
 
 class sim_model final : public model {
  public:
-  explicit sim_model(const sim_spec& spec) : spec_(spec), grid_(seconds(spec.burst / spec.rate)) {
+  sim_model(const sim_spec& spec, std::function<void(duration)> spend)
+      : spec_(spec), grid_(seconds(spec.burst / spec.rate)), spend_(std::move(spend)) {
     info_.architecture = "sim";
     info_.vocab_size = sim_vocab_size;
     info_.context = spec.context;
-    info_.paced = true;
+    info_.paced = spec.step == duration::zero();
+    if (!info_.paced) info_.prompt_rows = device_prompt_rows;
   }
 
   const model_info& info() const noexcept override { return info_; }
@@ -39,11 +41,12 @@ class sim_model final : public model {
     return after_stall(when);
   }
 
-  result<void> forward(const batch&) override {
+  result<void> forward(const batch& b) override {
     if (++forwards_ == spec_.device_fault) {
       return make_error(errc::internal, "the simulated device failed at step {}, as fault=device@{} asks",
                         forwards_, forwards_);
     }
+    if (!info_.paced && spend_) spend_(cost_of(b));
     return {};
   }
 
@@ -65,6 +68,15 @@ class sim_model final : public model {
   std::span<const float> logits(std::uint32_t) const override { return {}; }
 
  private:
+  static constexpr std::uint32_t device_prompt_rows = 2048;  // of a step, as for large models on a GPU
+
+  duration cost_of(const batch& b) const {
+    duration all = spec_.step;
+    for (const auto& s : b.slices)
+      all += s.rows * (s.rows > 1 ? spec_.step_prompt_row : spec_.step_stream_row);
+    return all;
+  }
+
   static token_id token_of(const draw& d) {
     const token_id free = sim_token(d.seed, d.position - d.prompt_tokens);
     if (d.allowed.empty()) return free;
@@ -109,6 +121,7 @@ class sim_model final : public model {
 
   sim_spec spec_;
   duration grid_;
+  std::function<void(duration)> spend_;
   model_info info_;
   std::uint64_t forwards_ = 0, draws_ = 0;
   std::vector<kernels::draw_logprobs> logprobs_;  // by draw of the latest sample()
@@ -146,6 +159,22 @@ result<void> set_stall(sim_spec& s, std::string_view value) {
   return {};
 }
 
+result<void> set_step(sim_spec& s, std::string_view value) {
+  constexpr double most_us = 1e6;
+  duration* const into[] = {&s.step, &s.step_prompt_row, &s.step_stream_row};
+  std::string_view left = value;
+  for (std::size_t i = 0; i < std::size(into); ++i) {
+    const auto slash = i + 1 < std::size(into) ? left.find('/') : left.size();
+    double us = 0;
+    if (slash == left.npos || !number(left.substr(0, slash), us) || !(us >= 0 && us <= most_us))
+      return bad("step", value, "BASE/PROMPT/STREAM, each from 0 to 1e6 us");
+    *into[i] = duration(std::llround(us * 1e3));
+    left.remove_prefix(std::min(slash + 1, left.size()));
+  }
+  if (s.step <= duration::zero()) return bad("step", value, "BASE/PROMPT/STREAM with BASE above 0");
+  return {};
+}
+
 result<void> set_fault(sim_spec& s, std::string_view value) {
   const auto at = value.find('@');
   const std::string_view kind = value.substr(0, at);
@@ -176,9 +205,11 @@ result<void> set_key(sim_spec& s, std::string_view key, std::string_view value) 
   if (key == "prefill") return set(s.prefill, key, value, 1e-3, 1e9);
   if (key == "burst") return set<std::uint32_t>(s.burst, key, value, 1, 10000);
   if (key == "stall") return set_stall(s, value);
+  if (key == "step") return set_step(s, value);
   if (key == "fault") return set_fault(s, value);
   if (key == "ctx") return set<std::uint32_t>(s.context, key, value, 2, 1u << 24);
-  return bad_param("device", "sim: no key «{}» (there are rate arrive prefill burst stall fault ctx)", key);
+  return bad_param("device", "sim: no key «{}» (there are rate arrive prefill burst step stall fault ctx)",
+                   key);
 }
 
 }  // namespace
@@ -200,6 +231,8 @@ token_id sim_token(std::uint64_t seed, std::uint32_t index) {
   return static_cast<token_id>(splitmix64((seed << 32) + index) % sim_vocab_size);
 }
 
-std::unique_ptr<model> make_sim_model(const sim_spec& spec) { return std::make_unique<sim_model>(spec); }
+std::unique_ptr<model> make_sim_model(const sim_spec& spec, std::function<void(duration)> spend) {
+  return std::make_unique<sim_model>(spec, std::move(spend));
+}
 
 }  // namespace weir::core

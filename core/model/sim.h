@@ -12,10 +12,14 @@
 // (or burst of tokens) is due at the first point after the previous one was computed. If the owner is late, a
 // stream thus becomes slower, as on a device, and never catches up with a burst.
 //
+// With `step` a sim takes the time of a device instead, and rate, prefill, arrive, burst and stall have no
+// effect: rows are always due, and each forward takes longer the more rows it has.
+//
 // Thread safety: see model.h.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string_view>
 
@@ -35,6 +39,9 @@ struct sim_spec {
   std::uint64_t sampler_fault = 0, last_sampler_fault = 0;
   std::uint64_t device_fault = 0;  // fault=device@N: the N-th forward of the device fails; 0: none
   std::uint32_t context = 131072;  // ctx=N: [2, 2^24]
+  // step=BASE/PROMPT/STREAM, in us, each at most 1e6, BASE above 0: a forward takes BASE, and for each row of
+  // a prompt and each row of a stream. Zero: none.
+  duration step{}, step_prompt_row{}, step_stream_row{};
 };
 
 // Parses what follows `sim:` in `--device sim[:K=V,…]`; empty: all defaults. Error: invalid_param, with the
@@ -49,6 +56,8 @@ inline constexpr std::uint32_t sim_vocab_size = 1000;
 // Output token `index` of a job with this seed.
 token_id sim_token(std::uint64_t seed, std::uint32_t index);
 
-std::unique_ptr<model> make_sim_model(const sim_spec& spec);
+// `spend` makes the time of a forward pass, where spec.step is set: it waits, or moves a clock. Without it
+// forwards take no time.
+std::unique_ptr<model> make_sim_model(const sim_spec& spec, std::function<void(duration)> spend = {});
 
 }  // namespace weir::core

@@ -25,6 +25,12 @@ struct part {
   std::uint32_t rows;
 };
 
+// The inputs of a matrix' columns, in the backend's memory and on the host.
+struct placed_order {
+  std::byte* to;
+  std::shared_ptr<const std::vector<std::uint32_t>> inputs;
+};
+
 // Visits the weights that a config implies, in their order in memory. Without a base address, it only checks
 // them and sums up their sizes. With one, it also sets pointers and lists what is to be filled.
 class placer {
@@ -36,7 +42,19 @@ class placer {
     return one({&p, 1}, cols, check(p.name, {p.rows, cols}));
   }
 
-  // Parts that are stacked along their rows: as one matrix, or as several where types differ.
+  // A matrix whose rows are read one by one, and thus have their columns in order.
+  kernels::matrix table(const part& p, std::uint32_t cols) {
+    const kernels::matrix m = matrix(p, cols);
+    if (m.input_count)
+      fail(
+          errc::not_supported,
+          fmt::format("tensor '{}': an embedding whose inputs are in groups of another order, or do not fill "
+                      "blocks of 32, is not supported yet",
+                      from_->spelled(p.name)));
+    return m;
+  }
+
+  // Parts that are stacked along their rows: as one matrix, or as several where types or inputs differ.
   linear_weight stack(std::initializer_list<part> parts, std::uint32_t cols) {
     std::vector<dtype> types;
     for (const part& p : parts) types.push_back(check(p.name, {p.rows, cols}));
@@ -45,7 +63,7 @@ class placer {
     const std::span all(parts.begin(), parts.size());
     linear_weight out;
     for (std::size_t i = 0, end = 0; i < all.size(); i = end) {
-      while (end < all.size() && types[end] == types[i]) ++end;
+      while (end < all.size() && types[end] == types[i] && same_inputs(all[end], all[i])) ++end;
       const kernels::matrix m = one(all.subspan(i, end - i), cols, types[i]);
       i == 0 ? void(out.w = m) : out.rest.push_back(m);
     }
@@ -77,16 +95,17 @@ class placer {
 
   u64 bytes() const noexcept { return offset_; }
   std::vector<placed>& all() noexcept { return all_; }
+  std::vector<placed_order>& orders() noexcept { return orders_; }
   const std::optional<error>& failure() const noexcept { return failure_; }
 
  private:
   dtype check(const std::string& name, std::vector<u64> shape) {
-    if (!from_) return take_type(random_type_, kernels::name(random_type_), name);
+    if (!from_) return take_type(random_type_of(name), kernels::name(random_type_of(name)), name);
     used_.insert(name);
     const stored_tensor* t = from_->find(name);
     const std::string wanted = fmt::format("[{}]", fmt::join(shape, ", ")), called = from_->spelled(name);
     if (!t) return fail(errc::bad_file, fmt::format("tensor '{}' {} is missing", called, wanted));
-    if (t->shape != shape)
+    if (!fits(*t, shape))
       return fail(errc::bad_file, fmt::format("tensor '{}' is {} in the file, but {} implies {}", called,
                                               t->shape_text(), from_->described_by(), wanted));
     const auto type = supported_type(t->dtype);
@@ -94,6 +113,29 @@ class placer {
       return fail(errc::not_supported,
                   fmt::format("tensor '{}': dtype {} is not supported yet", called, t->dtype));
     return take_type(*type, t->dtype, called);
+  }
+
+  // Whether a tensor has a shape, but for rows that round it up.
+  static bool fits(const stored_tensor& t, std::vector<u64> shape) {
+    if (t.row_unit > 1) shape[0] = (shape[0] + t.row_unit - 1) / t.row_unit * t.row_unit;
+    return t.shape == shape;
+  }
+
+  // The inputs of a tensor's columns; null: in order.
+  std::shared_ptr<const std::vector<std::uint32_t>> inputs_of(const part& p) const {
+    const stored_tensor* t = from_ ? from_->find(p.name) : nullptr;
+    return t ? t->inputs : nullptr;
+  }
+
+  bool same_inputs(const part& a, const part& b) const {
+    const auto x = inputs_of(a), y = inputs_of(b);
+    return x && y ? *x == *y : !x && !y;
+  }
+
+  // Types that only linears have in files leave embedding and head bf16.
+  dtype random_type_of(const std::string& name) const {
+    const bool linear = name != "model.embed_tokens.weight" && name != "lm_head.weight";
+    return linear || !kernels::format_of(random_type_).wide_scales ? random_type_ : dtype::bf16;
   }
 
   // `type`, if the backend has products for it.
@@ -105,12 +147,19 @@ class placer {
   }
 
   kernels::matrix one(std::span<const part> parts, std::uint32_t cols, dtype type) {
-    kernels::matrix m{nullptr, type, 0, cols};
+    const auto inputs = inputs_of(parts[0]);
+    kernels::matrix m{nullptr, type, 0, inputs ? static_cast<std::uint32_t>(inputs->size()) : cols};
     for (const part& p : parts) m.rows += p.rows;
     std::byte* to = take(on_.weight_bytes(on_.self, m.type, m.rows, m.cols));
-    add({to, m, true, false, {}}, parts, cols);
+    add({to, m, true, false, {}}, parts, m.cols);
     m.data = to;
     m.order = kernels::layout::packed;
+    if (inputs) {
+      std::byte* at = take(inputs->size() * sizeof(std::uint32_t));
+      if (base_) orders_.push_back({at, inputs});
+      m.input_count = cols;
+      m.inputs = reinterpret_cast<const std::uint32_t*>(at);
+    }
     return m;
   }
 
@@ -138,6 +187,7 @@ class placer {
   std::byte* base_;
   u64 offset_ = 0;
   std::vector<placed> all_;
+  std::vector<placed_order> orders_;
   std::set<std::string, std::less<>> used_;
   std::optional<error> failure_;
 };
@@ -171,7 +221,7 @@ layer_weights lay_out_layer(const model_config& c, const std::string& at, placer
 
 model_weights lay_out(const model_config& c, placer& place) {
   model_weights w;
-  w.embedding = place.matrix({"model.embed_tokens.weight", c.vocab_size}, c.hidden);
+  w.embedding = place.table({"model.embed_tokens.weight", c.vocab_size}, c.hidden);
   for (std::uint32_t i = 0; i < c.layers; ++i)
     w.layers.push_back(lay_out_layer(c, fmt::format("model.layers.{}", i), place));
   w.norm = place.vector({{"model.norm.weight", c.hidden}}, true);
@@ -183,6 +233,7 @@ model_weights lay_out(const model_config& c, placer& place) {
 struct planned {
   model_weights weights;
   std::vector<placed> all;
+  std::vector<placed_order> orders;
 };
 
 result<planned> allocate(const model_config& config, const checkpoint* from, dtype type,
@@ -195,7 +246,7 @@ result<planned> allocate(const model_config& config, const checkpoint* from, dty
     return make_error(errc::does_not_fit, "no memory for weights: {} bytes, {} are free", measure.bytes(),
                       to->free_bytes(to->self));
   placer bind(from, type, *to, memory.data());
-  planned p{lay_out(config, bind), std::move(bind.all())};
+  planned p{lay_out(config, bind), std::move(bind.all()), std::move(bind.orders())};
   p.weights.memory = std::move(memory);
   return p;
 }
@@ -222,6 +273,8 @@ result<model_weights> load_weights(const model_config& config, const checkpoint&
                                    const load_progress& progress) {
   auto p = allocate(config, &from, dtype::f32, to);
   if (!p) return p.error();
+  for (const placed_order& o : p->orders)
+    to->do_upload(to->self, o.to, o.inputs->data(), o.inputs->size() * sizeof(std::uint32_t));
   u64 total = 0, done = 0;
   for (const placed& each : p->all) total += each.rows.bytes();
   const moved_bytes moved = [&](u64 bytes) {

@@ -3,7 +3,8 @@
 // Matrices keep the type that the file stores; norms and biases are widened to f32. Matrices with the same
 // input are stacked into one (q, k, v; gate, up), so that a step needs one product for them. If their types
 // differ, and all are plain, the stacked matrix is f32. If one is quantised, each keeps its type, and
-// neighbours of one type are one matrix. load/fill.h copies the weights from the files.
+// neighbours of one type whose columns are of the same inputs (kernels/tensor.h) are one matrix. load/fill.h
+// copies the weights from the files.
 //
 // Thread safety: immutable once filled; any thread.
 //
@@ -25,8 +26,8 @@
 namespace weir::core {
 
 struct linear_weight {
-  kernels::matrix w;                  // all outputs, or the first ones where the types differ
-  std::vector<kernels::matrix> rest;  // the other outputs, in order
+  kernels::matrix w;                  // all outputs, or the first ones where types or inputs differ
+  std::vector<kernels::matrix> rest;  // the other outputs, in order; of other types or inputs
   const float* bias = nullptr;        // [outputs]; null: none
 };
 

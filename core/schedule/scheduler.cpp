@@ -5,6 +5,7 @@
 #include <limits>
 #include <tuple>
 
+#include "core/grammar/job_mask.h"
 #include "core/schedule/prefix_reuse.h"
 
 namespace weir::core {
@@ -22,13 +23,29 @@ bool preempted_after(const std::unique_ptr<sequence>& a, const std::unique_ptr<s
          std::tuple(b->in_batch(), a->asked.priority, b->arrival);
 }
 
+// Rows of tokens that a constraint forced come together only beside few sequences. Beside more a device is
+// busy with their own rows, and a slice of a few rows costs it more than these rows one a step (measured on
+// an H100, 8B: with 64 sequences a quarter more tokens a second came together, with 256 an eighth fewer).
+constexpr std::size_t forced_together = 128;
+
+// Tokens that were forced, and nothing else, are to be computed.
+bool is_forced(const sequence& s) {
+  return s.fitted() && s.phase != sequence_phase::held && !s.output.empty() &&
+         s.next_row() >= s.prompt_tokens() && s.pending() <= grammar::job_mask::most_forced;
+}
+
 // The paused sequence keeps pages, and its pause is over: it only needs a place in the batch.
 bool returns(const sequence& s, time_point now) { return s.pages.size() > 0 && *s.paused_until <= now; }
 
 }  // namespace
 
-scheduler::scheduler(std::uint32_t max_batch, prefill_budget::limits l, page_pool& pool, const model& m)
-    : max_batch_(max_batch), pool_(pool), model_(m), paced_(m.info().paced), budget_(l) {
+scheduler::scheduler(std::uint32_t max_batch, prefill_budget::limits l, page_pool& pool, const model& m,
+                     const objective& slo)
+    : max_batch_(max_batch), pool_(pool), model_(m), paced_(m.info().paced), budget_(l), slo_(slo) {
+  if (slo.set()) {
+    slo_budget_.emplace(slo_budget::limits{.slo = slo, .rows = l.rows, .longest = l.while_decoding});
+    demand_.reserve(max_batch);
+  }
   batch_.tokens.reserve(std::size_t{max_batch} + l.rows);
   batch_.slices.reserve(max_batch);
   batch_.copies.reserve(max_batch);
@@ -208,9 +225,10 @@ void scheduler::choose(time_point now) {
   next_due_ = time_point::max();
   prompts_.clear();
   std::uint32_t decoding = 0;
+  const bool one_by_one = running_.size() > forced_together;
   for (const auto& p : running_) {
     sequence& s = *p;
-    if (s.decoding()) {
+    if (s.decoding() || (one_by_one && is_forced(s))) {
       if (s.pending() == 0 && !s.sits_out()) continue;  // its last token is in flight
       ++decoding;
       add_rows(s, 1, now);
@@ -222,8 +240,8 @@ void scheduler::choose(time_point now) {
 
   std::ranges::sort(prompts_, {},
                     [](const sequence* s) { return std::pair(s->pending() + s->rows_before, s->ordinal); });
-  const std::uint32_t most =
-      decode_rows_ + budget_.rows(decoding, static_cast<std::uint32_t>(prompts_.size()));
+  granted_ = prompt_rows_allowed(decoding, now);
+  const std::uint32_t most = decode_rows_ + granted_;
   // Every sequence of the batch may need one row of logits; what is left is for prompts that are scored.
   std::uint32_t to_score =
       std::min(most_scored, max_batch_ + 1 - static_cast<std::uint32_t>(running_.size()));
@@ -242,6 +260,18 @@ void scheduler::choose(time_point now) {
   prompt_rows_ = static_cast<std::uint32_t>(batch_.tokens.size()) - decode_rows_;
   all_prompt_rows_ += prompt_rows_;
   changes_.prompt_tokens += prompt_rows_;
+  if (decoding > 0 && prompt_rows_ > 0) prompt_share_ = granted_;
+}
+
+std::uint32_t scheduler::prompt_rows_allowed(std::uint32_t decoding, time_point now) {
+  if (decoding == 0 || !slo_budget_)
+    return budget_.rows(decoding, static_cast<std::uint32_t>(prompts_.size()));
+  demand_.clear();
+  for (const sequence* s : prompts_) {
+    const bool begun = s->how.first_token.has_value();
+    demand_.push_back({s->pending(), begun ? duration::max() : s->asked.created + slo_.ttft - now});
+  }
+  return slo_budget_->rows(decoding, demand_);
 }
 
 bool scheduler::too_early(const sequence& s, std::uint32_t rows, time_point now) {
@@ -288,6 +318,7 @@ void scheduler::computed(time_point now) {
   batch_.copies.clear();
   for (std::size_t i = 0; i < chosen_.size(); ++i) {
     sequence& s = *chosen_[i];
+    if (s.ended()) continue;  // its pages are gone
     s.computed = batch_.slices[i].position + batch_.slices[i].rows;
     if (paced_) s.computed_at = now;
     if (s.fills_page()) name_pages(s, pool_);

@@ -12,7 +12,8 @@
 //   3. Sharing. Sequences with prompt rows to compute take the pages that are in the prefix tree by now. Of
 //      the sequences that would compute the same page in this step, all but the first are held.
 //   4. Choice of rows. One for every decoding sequence, and slices of the unfinished prompts, as many as the
-//      prefill budget allows. Prompts are served in the order of pending rows plus sequence::rows_before;
+//      budget allows (prefill_budget.h; beside decoding sequences, where there is an objective,
+//      slo_budget.h). Prompts are served in the order of pending rows plus sequence::rows_before;
 //      ties go to the earlier admission. Short prompts are therefore quick, and a prompt of R rows waits for
 //      at most R rows of prompts that were admitted after it. Rows that a paced model does not yet allow
 //      (model::due) are left out. A sequence whose draw was left out, because the mask of its constraint
@@ -36,6 +37,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -43,6 +45,7 @@
 #include "core/model/model.h"
 #include "core/schedule/prefill_budget.h"
 #include "core/schedule/sequence.h"
+#include "core/schedule/slo_budget.h"
 #include "core/schedule/waiting_line.h"
 
 namespace weir::core {
@@ -52,8 +55,11 @@ class scheduler {
   // Sequences that may enter the batch before one that is ahead of them and finds no room.
   static constexpr std::uint32_t most_passes = 4;
 
-  // `max_batch`: most sequences in the batch; >= 1. `pool` and `m` must outlive the scheduler.
-  scheduler(std::uint32_t max_batch, prefill_budget::limits l, page_pool& pool, const model& m);
+  // `max_batch`: most sequences in the batch; >= 1. `pool` and `m` must outlive the scheduler. `slo`: where
+  // it is set, it decides the prompt rows beside decoding sequences (slo_budget.h), and the share of `l` has
+  // no effect.
+  scheduler(std::uint32_t max_batch, prefill_budget::limits l, page_pool& pool, const model& m,
+            const objective& slo = {});
 
   // --- Sequences ---
 
@@ -110,7 +116,7 @@ class scheduler {
 
   // Of the latest plan: what it did, its rows, and for each slice of its batch the sequence.
   const changes& latest() const noexcept { return changes_; }
-  load last_load() const noexcept { return {decode_rows_, prompt_rows_, budget_.granted()}; }
+  load last_load() const noexcept { return {decode_rows_, prompt_rows_, granted_}; }
   std::span<sequence* const> sequences() const noexcept { return chosen_; }
   // When the earliest row falls due that it left out; time_point::max() if it left none out.
   time_point next_due() const noexcept { return next_due_; }
@@ -122,10 +128,14 @@ class scheduler {
   // plan, when its forward has been computed or has begun on a device that works in order.
   void computed(time_point now);
 
-  // Tells the prefill budget how long a step with this load took.
-  void observe(const load& l, duration took) {
+  // Tells the budgets how long a step with this load took.
+  void observe(const load& l, duration took) noexcept {
     budget_.observe(l.decode_rows, l.prompt_rows, took, l.granted);
+    if (slo_budget_) slo_budget_->observe(l.decode_rows, l.prompt_rows, took);
   }
+
+  // Most prompt rows of the latest step that had any beside decoding sequences, as its budget allowed.
+  std::uint32_t prompt_share() const noexcept { return prompt_share_; }
 
  private:
   template <class F>
@@ -154,6 +164,8 @@ class scheduler {
   bool take_room(sequence& s);
   // Moves the waiting sequence at `at` into the batch, and `at` to the next one.
   void enter(waiting_line::position& at, time_point now);
+  // Most prompt rows of the step that is planned. REQUIRES: prompts_ is in the order of service.
+  std::uint32_t prompt_rows_allowed(std::uint32_t decoding, time_point now);
   // Adds the next `rows` rows of a sequence to the batch, or notes in next_due_ when they fall due.
   void add_rows(sequence& s, std::uint32_t rows, time_point now);
   // Asks for the logits of those rows of the slice that are still to be scored.
@@ -174,6 +186,8 @@ class scheduler {
   const model& model_;
   const bool paced_;  // model_info::paced
   prefill_budget budget_;
+  const objective slo_;
+  std::optional<slo_budget> slo_budget_;  // where slo_ is set
 
   waiting_line waiting_;
   std::vector<std::unique_ptr<sequence>> running_;    // in order of admission
@@ -185,10 +199,12 @@ class scheduler {
   batch batch_;
   std::vector<sequence*> chosen_;     // [slices] whose rows each slice holds
   std::vector<sequence*> prompts_;    // sequences with prompt rows to compute, in the order they are served
+  std::vector<waiting_prompt> demand_;  // prompts_, as slo_budget_ sees them
   std::vector<sequence*> blocked_;    // waiting sequences that the current admit() found no room for
   std::vector<page_name> computing_;  // names of the pages that prompts compute in this step
   changes changes_;                   // of the latest plan
-  std::uint32_t decode_rows_ = 0, prompt_rows_ = 0;  // of the latest plan
+  std::uint32_t decode_rows_ = 0, prompt_rows_ = 0, granted_ = 0;  // of the latest plan; see load
+  std::uint32_t prompt_share_ = 0;                                 // see prompt_share()
   std::uint64_t all_prompt_rows_ = 0;                // of all plans
   time_point next_due_{};
 };

@@ -40,7 +40,9 @@ void sequence::enter(std::uint64_t admission, time_point now, std::uint32_t voca
     grammar::job_mask::limits l{.vocab_size = vocab_size,
                                 .min_tokens = asked.min_tokens,
                                 .max_tokens = max_output,
-                                .endings = endings};
+                                .endings = endings,
+                                .force = asked.force,
+                                .draw_forced = asked.top_logprobs.has_value()};
     fit = std::make_shared<grammar::job_mask>(asked.constraint, std::move(l));
   }
   stops = stop_matcher(asked.stop);

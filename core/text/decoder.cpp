@@ -47,7 +47,7 @@ decoder::decoder(const std::optional<json_field>& field) {
     return;
   }
   joins_with_spaces_ = true;
-  stripped_ = " ";
+  stripped_.assign(1, ' ');
   strip_most_ = 1;
 }
 
@@ -100,7 +100,7 @@ decoder::reading decoder::read(std::string_view piece) const {
   for (const auto& step : steps_) {
     std::visit([&](const auto& s) { apply_step(r, s); }, step);
   }
-  if (joins_with_spaces_) r.bytes.insert(0, " ");
+  if (joins_with_spaces_) r.bytes.insert(r.bytes.begin(), ' ');
   return r;
 }
 

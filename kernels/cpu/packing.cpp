@@ -67,6 +67,9 @@ void pack_block(dtype type, const block_parts& b, std::size_t j, std::byte* to) 
     if (f.scaled_groups) {
       to[j] = static_cast<std::byte>(b.scales[g]);
       if (f.minima) to[panel_rows + j] = static_cast<std::byte>(b.minima[g]);
+    } else if (f.wide_scales) {
+      std::memcpy(to + 4 * j, &b.scale, 4);
+      if (f.zeros) to[4 * panel_rows + j] = static_cast<std::byte>(static_cast<int>(b.zero));
     } else {
       put(to, j, scale_bits(type, b.scale));
       if (f.minima) put(to, panel_rows + j, exact_f16(b.minimum));
@@ -106,10 +109,13 @@ void unpack_block(dtype type, const std::byte* from, std::size_t j, float* out) 
     from += section_scale_bytes(f);
   }
   for (std::size_t i = 0; i < facts(type).block_weights; i += f.group, from += group_bytes(f)) {
-    float s, m = 0;
+    float s, m = 0, zero = 0;
     if (f.scaled_groups) {
       s = scale * static_cast<float>(static_cast<std::int8_t>(from[j]));
       if (f.minima) m = minimum * static_cast<float>(static_cast<std::uint8_t>(from[panel_rows + j]));
+    } else if (f.wide_scales) {
+      std::memcpy(&s, from + 4 * j, 4);
+      if (f.zeros) zero = static_cast<std::int8_t>(from[4 * panel_rows + j]);
     } else {
       s = scale_of_bits(type, half_at(from, j));
       if (f.minima) m = from_f16(half_at(from, panel_rows + j));
@@ -117,9 +123,12 @@ void unpack_block(dtype type, const std::byte* from, std::size_t j, float* out) 
     const std::byte* codes = from + group_scale_bytes(f);
     for (std::size_t e = 0; e < f.group; ++e) {
       const auto wide = static_cast<unsigned>(codes[(e / 8 * panel_rows + j) * 4 + e % 8 / 2]);
-      const float value = f.code_bits == 8
-                              ? static_cast<float>(static_cast<std::int8_t>(codes[e * panel_rows + j]))
-                              : f.values[wide >> (4 * (e % 2)) & 15];
+      float value = f.values[wide >> (4 * (e % 2)) & 15];
+      if (f.code_bits == 8) {
+        const auto byte = static_cast<std::uint8_t>(codes[e * panel_rows + j]);
+        value = f.e4m3 ? from_e4m3(byte) : static_cast<float>(static_cast<std::int8_t>(byte));
+      }
+      if (f.zeros) value -= zero;
       out[i + e] = f.minima ? s * value + m : s * value;
     }
   }
@@ -139,8 +148,7 @@ void pack_panel(const matrix& m, std::size_t panel, std::byte* to) noexcept {
 }
 
 void unpack_row(const matrix& m, std::size_t row, float* out) noexcept {
-  const auto* panel =
-      static_cast<const std::byte*>(m.data) + row / panel_rows * panel_bytes(m.type, m.cols);
+  const auto* panel = static_cast<const std::byte*>(m.data) + row / panel_rows * panel_bytes(m.type, m.cols);
   const std::size_t j = row % panel_rows, section = facts(m.type).block_weights;
   if (!is_plain(m.type)) {
     for (std::size_t i = 0; i < m.cols; i += section, panel += section_bytes(m.type))

@@ -9,9 +9,10 @@
 //   quantised  for each section, which is a block of the file's type (blocks.h) in all 32 rows:
 //              the blocks' scales and then their minima, as f16 [32] each, where groups have scales of their
 //              own; then for each group its scales [32], its minima [32] where the type has them, and codes.
-//              A group's scale is an i8 where the block has one too, else an f16 (mxfp4: a bf16). Codes of 4
-//              bits are [group / 8][32] words of eight weights each, the first in the lowest bits. Codes of 5
-//              to 8 bits are i8 [group][32], less their offset.
+//              A group's scale is an i8 where the block has one too, else an f16 (mxfp4: a bf16), or an f32,
+//              behind which zeros are i8 [32]. Codes of 4 bits are [group / 8][32] words of eight weights
+//              each, the first in the lowest bits. Codes of 5 to 8 bits are i8 [group][32], less their
+//              offset.
 // A panel is one contiguous piece of memory, and panels follow one another.
 //
 // Thread safety: pure functions.
@@ -32,6 +33,7 @@ constexpr std::size_t panels_of(std::size_t rows) noexcept { return (rows + pane
 
 // The scales and minima of a group of a quantised type, or of its block, for a panel.
 constexpr std::size_t group_scale_bytes(const block_format& f) noexcept {
+  if (f.wide_scales) return panel_rows * (f.zeros ? 5 : 4);
   return (f.minima ? 2 : 1) * panel_rows * (f.scaled_groups ? 1 : 2);
 }
 constexpr std::size_t section_scale_bytes(const block_format& f) noexcept {

@@ -70,9 +70,19 @@ void products::multiply(const linear& op, const product_path& path, team& worker
 // Prepares the blocks. A block begins where the prepared rows before it end.
 void products::prepare(const job& j, team& workers) {
   std::byte* to = prepared_.room_for(j.path.prepared_bytes(j.rows, j.k) + 64 * j.blocks);
+  const std::uint32_t* inputs = j.op.w.inputs;
+  const std::size_t width = j.op.w.width();
+  float* ordered = inputs ? ordered_.room_for(j.rows * j.k) : nullptr;
   const auto one = [&](std::uint32_t block, unsigned) {
     const std::size_t first = j.first_row(block), n = j.first_row(block + 1) - first;
-    j.path.prepare(j.op.x + first * j.k, n, j.k, to + j.path.prepared_bytes(first, j.k));
+    const float* x = j.op.x + first * width;
+    if (inputs) {
+      float* rows = ordered + first * j.k;
+      for (std::size_t r = 0; r < n; ++r)
+        for (std::size_t c = 0; c < j.k; ++c) rows[r * j.k + c] = x[r * width + inputs[c]];
+      x = rows;
+    }
+    j.path.prepare(x, n, j.k, to + j.path.prepared_bytes(first, j.k));
   };
   if (j.rows * j.k * sizeof(float) < worth_sharing)
     for (std::uint32_t b = 0; b < j.blocks; ++b) one(b, 0);

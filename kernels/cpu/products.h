@@ -8,7 +8,8 @@
 //
 // A block is as many rows of x as the registers hold. One block streams the weights once. Several blocks are
 // multiplied chunk by chunk: a chunk of weights stays in the L2 cache for all blocks, a block's slice along k
-// in the L1 cache.
+// in the L1 cache. Rows are put in the order of the columns first, where the weights have inputs of their
+// own.
 //
 // Thread safety: multiply() from one thread at a time, the one that uses the backend.
 #pragma once
@@ -56,6 +57,7 @@ class products {
   std::vector<share> shares_;
   std::vector<worker> workers_;
   scratch<std::byte> prepared_;  // the activations, block by block
+  scratch<float> ordered_;       // [rows, k] the activations in the order of the columns, where w has inputs
 
   // Which matrix was multiplied after which, for prefetching only: results do not depend on it.
   static constexpr std::size_t remembered = 1024;

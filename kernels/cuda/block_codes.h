@@ -86,6 +86,21 @@ __device__ __forceinline__ void expand_nibbles(std::uint32_t w, std::uint32_t (&
       pairs[i] = subtract_pairs(and_or(w >> 4 * i, 0x000f000f, 0x43004300), zero << 16 | zero);
   }
 }
+// The e4m3 in bytes 1 and 3 of `w`: their bits in the places of a bf16's, and then the exponent's bias.
+// Exact, as bf16 products keep subnormals.
+__device__ __forceinline__ std::uint32_t pair_of_e4m3(std::uint32_t w) {
+  const std::uint32_t bits = and_or(w, 0x80008000, w >> 4 & 0x07f007f0), bias = 0x7b807b80;  // 2^120
+  const __nv_bfloat162 v = __hmul2(*reinterpret_cast<const __nv_bfloat162*>(&bits),
+                                   *reinterpret_cast<const __nv_bfloat162*>(&bias));
+  return *reinterpret_cast<const std::uint32_t*>(&v);
+}
+__device__ __forceinline__ void expand_e4m3(std::uint32_t first, std::uint32_t second,
+                                            std::uint32_t (&pairs)[4]) {
+  pairs[0] = pair_of_e4m3(first << 8);
+  pairs[1] = pair_of_e4m3(first);
+  pairs[2] = pair_of_e4m3(second << 8);
+  pairs[3] = pair_of_e4m3(second);
+}
 __device__ __forceinline__ void expand_bytes(std::uint32_t first, std::uint32_t second,
                                              std::uint32_t (&pairs)[4]) {
   pairs[0] = pair_of_bytes(first);
@@ -138,14 +153,24 @@ struct cell_row {
   }
 
   __device__ __forceinline__ void expand(int j, std::uint32_t (&pairs)[4]) const {
-    if constexpr (units == 1)
+    if constexpr (units == 1 && format.zeros)
+      expand_raw(j, pairs);
+    else if constexpr (units == 1)
       expand_nibbles<type>(word_of(codes[0], j), pairs);
+    else if constexpr (format.e4m3)
+      expand_e4m3(word_of(codes[j / 2], j % 2 * 2), word_of(codes[j / 2], j % 2 * 2 + 1), pairs);
     else
       expand_bytes(word_of(codes[j / 2], j % 2 * 2), word_of(codes[j / 2], j % 2 * 2 + 1), pairs);
+    if constexpr (format.zeros) {  // exact: codes and zeros have 8 bits, as a bf16's significand
+      const std::uint32_t bits = __float_as_uint(units == 1 ? 128 + zero(j) : zero(j)),
+                          both = __byte_perm(bits, bits, 0x3232);
+#pragma unroll
+      for (int i = 0; i < 4; ++i) pairs[i] = subtract_pairs(pairs[i], both);
+    }
   }
 
   // The same without the last step, for codes that are counted: each number is too large by `excess`.
-  static constexpr bool counted = units == 1 && !is_table(type);
+  static constexpr bool counted = units == 1 && !is_table(type) && !format.zeros;
   static constexpr float excess = 128 - format.values[0];
   __device__ __forceinline__ void expand_raw(int j, std::uint32_t (&pairs)[4]) const {
 #pragma unroll
@@ -154,10 +179,15 @@ struct cell_row {
 
   // The scale of columns 32 * j + 16 * h on, for sums of what expand() gives, is own_scale() * whole_scale().
   __device__ __forceinline__ float whole_scale() const {
+    if constexpr (format.shared) return __uint_as_float(record[0]);
     return format.scaled_groups ? half_of(record[0], 0) : type == dtype::mxfp4 ? 0.5f : 1.0f;
   }
   __device__ __forceinline__ float own_scale(int j, int h) const {
-    if constexpr (!format.scaled_groups) {
+    if constexpr (format.shared) {
+      return 1;
+    } else if constexpr (format.wide_scales) {
+      return __uint_as_float(record[j]);
+    } else if constexpr (!format.scaled_groups) {
       return half_of(record[j / 2], j % 2);
     } else {
       constexpr bool is_signed = type == dtype::q3_k || type == dtype::q6_k || type == dtype::iq4_xs;
@@ -168,7 +198,17 @@ struct cell_row {
     }
   }
   __device__ __forceinline__ float scale(int j, int h) const {
+    if constexpr (format.shared) return whole_scale();
     return format.scaled_groups || type == dtype::mxfp4 ? whole_scale() * own_scale(j, h) : own_scale(j, h);
+  }
+  // The zero of columns 32 * j on.
+  __device__ __forceinline__ float zero(int j) const {
+    if constexpr (!format.zeros)
+      return 0;
+    else if constexpr (format.shared)
+      return __uint_as_float(record[1]);
+    else
+      return byte_of(record[4], j, format.offset);
   }
   // What the sum of x over these columns is multiplied by, in the same two parts. REQUIRES: format.minima
   __device__ __forceinline__ float whole_minimum() const {

@@ -65,6 +65,17 @@ template <dtype type>
 __device__ void put_scales(unsigned char* record, int j, int group, const block_parts& b) {
   constexpr block_format f = format_of(type);
   auto* halves = reinterpret_cast<std::uint16_t*>(record);
+  if constexpr (f.wide_scales) {
+    auto* floats = reinterpret_cast<float*>(record);
+    if (f.shared) {
+      floats[0] = b.scale;
+      if (f.zeros) floats[1] = b.zero;
+    } else {
+      floats[j] = b.scale;
+      if (f.zeros) record[16 + j] = static_cast<unsigned char>(static_cast<int>(b.zero) + f.offset);
+    }
+    return;
+  }
   if constexpr (!f.scaled_groups) {
     halves[j] = scale_bits<type>(b.scale);
     if (f.minima) halves[4 + j] = scale_bits<type>(b.minimum);

@@ -14,7 +14,9 @@
 //   records           [8 rows] `words` words: scales of 16 bits, then minima of 16 bits; or, where groups
 //   have
 //                     scales of their own, the block's scale and minimum (f16), then a byte for each group's
-//                     scale and another for its minimum. In q2_k both are in one byte.
+//                     scale and another for its minimum. In q2_k both are in one byte. Or scales that are
+//                     f32: one for all columns where these share it, and then the zero as an f32; else four,
+//                     and then a byte for each zero, plus the offset.
 //
 // In a word, codes that are multiplied as one pair of elements are 16 bits apart (code_at). Codes of 5 and 6
 // bits take 8, those of 2 and 3 bits take 4.
@@ -50,6 +52,7 @@ struct cell_form {
   static constexpr std::uint32_t words_of(dtype type) {
     const block_format& f = format_of(type);
     const std::uint32_t groups = cell_columns / f.group;
+    if (f.wide_scales) return (f.shared ? 1 : groups) + (f.zeros ? 1 : 0);
     if (!f.scaled_groups) return groups / 2 * (f.minima ? 2 : 1);
     return 1 + groups / 4 * (f.minima && type != dtype::q2_k ? 2 : 1);
   }
@@ -111,6 +114,10 @@ void with_block_type(dtype type, const F& f) {
     WEIR_BLOCK_TYPE(iq4_nl)
     WEIR_BLOCK_TYPE(iq4_xs)
     WEIR_BLOCK_TYPE(mxfp4)
+    WEIR_BLOCK_TYPE(fp8)
+    WEIR_BLOCK_TYPE(int4)
+    WEIR_BLOCK_TYPE(int4_32)
+    WEIR_BLOCK_TYPE(int8)
 #undef WEIR_BLOCK_TYPE
     default:
       return;  // a plain type

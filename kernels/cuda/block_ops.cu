@@ -46,6 +46,14 @@ __global__ void embed_kernel(const std::int32_t* tokens, const std::int32_t* dra
   widen_row<type>(t, static_cast<std::uint32_t>(token), x + std::size_t{blockIdx.x} * t.cols);
 }
 
+// What columns 4 * i to 4 * i + 3 of the weights multiply of row `row` of x.
+__device__ __forceinline__ float4 four_of(const linear& op, std::uint32_t row, std::uint32_t i) {
+  const float* x = op.x + std::size_t{row} * (op.w.input_count ? op.w.input_count : op.w.cols);
+  if (!op.w.inputs) return *reinterpret_cast<const float4*>(x + 4 * i);
+  const uint4 from = reinterpret_cast<const uint4*>(op.w.inputs)[i];
+  return make_float4(x[from.x], x[from.y], x[from.z], x[from.w]);
+}
+
 // One warp for each column of the output; it computes linear_rows rows.
 constexpr std::uint32_t linear_rows = 4;
 template <dtype type>
@@ -62,7 +70,7 @@ __global__ void linear_kernel(linear op, table_args t) {
     const float4 w = reader.four(part / 2, part % 2);
     for (std::uint32_t r = 0; r < linear_rows; ++r) {
       if (r >= rows) continue;
-      const float4 x = *reinterpret_cast<const float4*>(op.x + std::size_t{first + r} * t.cols + 4 * i);
+      const float4 x = four_of(op, first + r, i);
       sums[r] += w.x * x.x + w.y * x.y + w.z * x.z + w.w * x.w;
     }
   }

@@ -38,6 +38,14 @@ __device__ __forceinline__ float value_of_nibble(std::uint32_t code) {
   return v;
 }
 
+// What the code of 8 bits in the lowest byte of `word` stands for.
+template <dtype type>
+__device__ __forceinline__ float value_of_byte(std::uint32_t word) {
+  if constexpr (format_of(type).e4m3)
+    return __uint_as_float((word & 0x80) << 24 | (word & 0x7f) << 20) * 0x1p120f;
+  return static_cast<float>(static_cast<std::int8_t>(word));
+}
+
 template <dtype type>
 __device__ __forceinline__ float wide_scale(std::uint32_t bits) {
   if constexpr (type == dtype::mxfp4) return __uint_as_float(bits << 16);
@@ -60,6 +68,7 @@ struct cell_reader {
     return reinterpret_cast<const std::uint16_t*>(record)[i];
   }
   __device__ __forceinline__ float scale(int j, int h) const {
+    if constexpr (format.wide_scales) return reinterpret_cast<const float*>(record)[format.shared ? 0 : j];
     if constexpr (!format.scaled_groups) return wide_scale<type>(half_at(static_cast<std::uint32_t>(j)));
     const unsigned char s = record[4 + (format.group == 16 ? 2 * j + h : j)];
     const float own = type == dtype::q2_k ? static_cast<float>(s & 15)
@@ -67,6 +76,11 @@ struct cell_reader {
                           ? static_cast<float>(s)
                           : static_cast<float>(static_cast<std::int8_t>(s));
     return wide_scale<type>(half_at(0)) * own;
+  }
+  __device__ __forceinline__ float zero(int j) const {
+    if constexpr (!format.zeros) return 0;
+    if constexpr (format.shared) return reinterpret_cast<const float*>(record)[1];
+    return static_cast<float>(record[16 + j] - format.offset);
   }
   // What is added to every weight of the group.
   __device__ __forceinline__ float minimum(int j, int h) const {
@@ -78,7 +92,7 @@ struct cell_reader {
   }
   // The weights of columns 32 * j + 16 * h + 4 * q on.
   __device__ __forceinline__ float4 four(int j, int h) const {
-    const float s = scale(j, h), m = minimum(j, h);
+    const float s = scale(j, h), m = minimum(j, h), base = zero(j);
     float v[4];
 #pragma unroll
     for (int e = 0; e < 4; ++e) {
@@ -86,8 +100,8 @@ struct cell_reader {
       if constexpr (form.code_bits == 4)
         code = value_of_nibble<type>(codes[j] >> 4 * code_at(h, e) & 15);
       else
-        code = static_cast<float>(
-            static_cast<std::int8_t>(codes[j / 2 * 128 + j % 2 * 2 + h] >> 8 * byte_at(e)));
+        code = value_of_byte<type>(codes[j / 2 * 128 + j % 2 * 2 + h] >> 8 * byte_at(e));
+      if constexpr (format.zeros) code -= base;
       v[e] = format.minima ? s * code + m : s * code;
     }
     return make_float4(v[0], v[1], v[2], v[3]);

@@ -159,7 +159,7 @@ bool cuda_decoder::make_room(std::uint32_t rows, std::uint32_t logits) {
   if (take(frequencies_, frequencies) && frequencies_.holds(frequencies))
     WEIR_CUDA(d_, cudaMemcpyAsync(frequencies_.as<float>(), s_.frequencies.data(), frequencies,
                                   cudaMemcpyHostToDevice, d_.stream));
-  moved |= products_.reserve();
+  moved |= products_.reserve(static_cast<std::uint32_t>(r));
   there &= products_.has_room();
   moved |= draws_.reserve(static_cast<std::uint32_t>(l), s_.vocab);
   there &= draws_.has_room();

@@ -141,6 +141,22 @@ __global__ void silu_kernel(const element* x, const float* bias, std::uint32_t w
       make_uint4(results[0], results[1], results[2], results[3]);
 }
 
+// A thread puts eight elements of a row in order.
+__global__ void order_kernel(const element* x, const uint4* inputs, std::uint32_t width, std::uint32_t eights,
+                             uint4* out) {
+  let_next_start();
+  wait_for_previous();
+  const std::uint32_t i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i >= eights) return;
+  const auto* row = reinterpret_cast<const unsigned short*>(x) + std::size_t{blockIdx.y} * width;
+  const auto pair = [row](std::uint32_t low, std::uint32_t high) {
+    return std::uint32_t{__ldcg(row + low)} | std::uint32_t{__ldcg(row + high)} << 16;
+  };
+  const uint4 a = inputs[2 * i], b = inputs[2 * i + 1];
+  out[std::size_t{blockIdx.y} * eights + i] =
+      make_uint4(pair(a.x, a.y), pair(a.z, a.w), pair(b.x, b.y), pair(b.z, b.w));
+}
+
 template <dtype type, int head_dim>
 void rotary(device& d, const rows_view& v, const head_shape& h, const rotary_args& t, element* qkv,
           layer_pages to) {
@@ -194,6 +210,12 @@ void rotary_and_write(device& d, dtype type, const rows_view& v, const head_shap
                     element* qkv, layer_pages to) {
   if (type == dtype::f16) return rotary_any_head<dtype::f16>(d, v, h, t, qkv, to);
   rotary_any_head<dtype::bf16>(d, v, h, t, qkv, to);
+}
+
+void order_inputs(device& d, const matrix& w, const element* x, std::uint32_t rows, element* out) {
+  const std::uint32_t eights = w.cols / 8;
+  launch(d, order_kernel, dim3((eights + threads - 1) / threads, rows), threads, 0, x,
+         reinterpret_cast<const uint4*>(w.inputs), w.width(), eights, reinterpret_cast<uint4*>(out));
 }
 
 void silu_mul_rows(device& d, dtype type, const element* x, const float* bias, std::uint32_t rows,

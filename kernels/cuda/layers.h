@@ -179,6 +179,10 @@ void wgmma_attention(device& d, const rows_view& v, const attention_args& a);
 // The most rows of one prefill_block.
 std::uint32_t prefill_tokens(const head_shape& h, std::uint32_t block_lines);
 
+// out[r, c] = x[r, w.inputs[c]] for r < rows: what the columns of `w` multiply. x is [rows, w.width()], out
+// is [rows, w.cols]. REQUIRES: w has inputs of its own, and w.cols is a multiple of 8
+void order_inputs(device& d, const matrix& w, const element* x, std::uint32_t rows, element* out);
+
 // out[r, i] = silu(x[r, i] + bias[i]) * (x[r, width + i] + bias[width + i]): x is [rows, 2 * width], out is
 // [rows, width], and `bias` [2 * width] may be null.
 void silu_mul_rows(device& d, dtype type, const element* x, const float* bias, std::uint32_t rows,

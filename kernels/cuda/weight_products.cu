@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "kernels/cuda/block_layout.h"
+#include "kernels/cuda/layers.h"
 #include "kernels/cuda/stream_blocks.h"
 
 namespace weir::kernels::cuda {
@@ -54,32 +55,66 @@ dtype rows_type(const decoder_shape& s) {
 }
 
 weight_products::weight_products(device& d, const decoder_shape& s)
-    : d_(d), type_(rows_type(s)), products_(d), room_(d) {
+    : d_(d), type_(rows_type(s)), products_(d), room_(d), ordered_(d) {
   for_products(s, [&](const matrix& first, std::span<const matrix> rest) {
     std::uint64_t rows = 0;
     bool rounded = false;
     for (const matrix& m : stack_of(first, rest)) {
       rows += m.rows;
       rounded |= is_quantised(m);
+      if (m.input_count) ordered_width_ = std::max(ordered_width_, m.cols);
       if (!is_quantised(m)) samples_[{m.rows, m.cols}].push_back(m.data);
     }
-    const std::uint64_t row = std::uint64_t{first.cols} * sizeof(element);
+    std::uint64_t row = first.cols;
+    for (const matrix& m : rest) row = std::max(row, std::uint64_t{m.cols});
+    row *= sizeof(element);
     if (rounded)
       room_bytes_ =
           std::max({room_bytes_, std::min(rows * row, most_room), std::min(rows, std::uint64_t{unit}) * row});
   });
 }
 
+bool weight_products::reserve(std::uint32_t rows) {
+  ordered_bytes_ = std::max(ordered_bytes_, std::size_t{rows} * ordered_width_ * sizeof(element));
+  const bool moved = room_.reserve(room_bytes_);
+  return ordered_.reserve(ordered_bytes_) || moved;
+}
+
+// What the columns of `w` multiply: x, or x in their order.
+const element* weight_products::in_order(const matrix& w, const element* x, std::uint32_t m) {
+  if (w.input_count == 0) return x;
+  order_inputs(d_, w, x, m, ordered_.as<element>());
+  return ordered_.as<element>();
+}
+
 void weight_products::run(const matrix& first, std::span<const matrix> rest, const element* x,
                           std::uint32_t m, void* out, product_out kind, void* scratch) {
-  product p{type_, first.data, first.rows, first.cols, x, m, out, kind};
-  if (rest.empty() && !is_quantised(first)) return run_plain(p, scratch);
   const std::size_t size = kind == product_out::element ? sizeof(element) : sizeof(float);
+  std::uint32_t all = first.rows, at = 0;
+  for (const matrix& w : rest) all += w.rows;
+  for (std::size_t i = 0, end = 0; i <= rest.size(); i = end) {
+    const matrix& one = i == 0 ? first : rest[i - 1];
+    std::uint32_t rows = one.rows;
+    for (end = i + 1; end <= rest.size() && rest[end - 1].inputs == one.inputs; ++end)
+      rows += rest[end - 1].rows;
+    auto* const to = static_cast<std::byte*>(out) + at * size;
+    product p{type_, one.data, rows, one.cols, in_order(one, x, m), m, to, kind};
+    p.out_stride = rows < all ? all : 0;
+    run_alike(one, rest.subspan(i, end - i - 1), p, scratch);
+    at += rows;
+  }
+}
+
+// Multiplies matrices with the same inputs, whose outputs are columns of p.out.
+void weight_products::run_alike(const matrix& first, std::span<const matrix> rest, product p, void* scratch) {
+  if (rest.empty() && !is_quantised(first) && p.out_stride == 0) return run_plain(p, scratch);
+  const std::size_t size = p.kind == product_out::element ? sizeof(element) : sizeof(float);
   // Calls f with the parts of the stack, one after another; whether it returned true for all.
   const auto each = [&](const auto& f) {
     std::uint32_t at = 0;
     const auto part = [&](const matrix& w) {
-      const bool good = f(block_product{w, x, m, static_cast<std::byte*>(out) + at * size, kind, p.n});
+      auto* const to = static_cast<std::byte*>(p.out) + at * size;
+      const bool good = f(block_product{w, static_cast<const element*>(p.x), p.m, to, p.kind, p.stride()});
       at += w.rows;
       return good;
     };
@@ -87,7 +122,6 @@ void weight_products::run(const matrix& first, std::span<const matrix> rest, con
     for (const matrix& w : rest) good &= part(w);
     return good;
   };
-  for (const matrix& w : rest) p.n += w.rows;
   if (each([&](const block_product& b) { return is_quantised(b.w) && can_stream_blocks(d_, b); })) {
     each([&](const block_product& b) {
       stream_blocks(d_, b);
@@ -107,20 +141,25 @@ void weight_products::run_plain(const product& p, void* scratch) {
 }
 
 // Multiplies the rounded weights, a piece of the rows after the other. Not by stream_product(), whose kernels
-// read weights before the kernel in front of them, which rounds these, has ended.
+// read weights before the kernel in front of them, which rounds these, has ended. The outputs of a part of a
+// stack may begin where cuBLASLt does not expect them.
 void weight_products::run_rounded(std::span<const matrix> parts, product p, void* scratch) {
-  const std::uint32_t all = p.n;
+  const std::uint32_t all = p.n, stride = p.stride();
   const auto held = static_cast<std::uint32_t>(room_bytes_ / (std::uint64_t{p.k} * sizeof(element)));
   const std::uint32_t most = held >= all ? all : std::max(held / unit, 1u) * unit;
   const std::size_t size = p.kind == product_out::element ? sizeof(element) : sizeof(float);
   auto* const out = static_cast<std::byte*>(p.out);
   p.w = room_.as<void>();
-  p.out_stride = most < all ? all : 0;
+  p.out_stride = most < stride ? stride : 0;
+  const bool by_tiles = reinterpret_cast<std::uintptr_t>(out) % 256 != 0;
   for (std::uint32_t at = 0; at < all && !d_.failed(); at += most) {
     p.n = std::min(most, all - at);
     p.out = out + at * size;
     round(parts, at, p.n, room_.as<element>());
-    products_.run(p, {}, p.kind == product_out::add_f32 ? scratch : p.out);
+    if (by_tiles)
+      tile_product(d_, p);
+    else
+      products_.run(p, {}, p.kind == product_out::add_f32 ? scratch : p.out);
   }
 }
 
@@ -154,7 +193,8 @@ bool weight_products::can_fuse_silu(const decoder_layer& l, const element* x, st
       d_, {type_, l.gate_up.data, l.gate_up.rows, l.gate_up.cols, x, m, nullptr, product_out::silu});
 }
 
-void weight_products::run_silu(const decoder_layer& l, const element* x, std::uint32_t m, element* out) {
+void weight_products::run_silu(const decoder_layer& l, const element* said, std::uint32_t m, element* out) {
+  const element* x = in_order(l.gate_up, said, m);
   if (is_quantised(l.gate_up)) return stream_blocks(d_, {l.gate_up, x, m, out, product_out::silu});
   stream_product(d_, {type_, l.gate_up.data, l.gate_up.rows, l.gate_up.cols, x, m, out, product_out::silu});
 }

@@ -5,6 +5,9 @@
 // that does not fit goes through the workspace in pieces. A deterministic device always does the latter, so
 // that a row's bits do not depend on the number of rows.
 //
+// Where a matrix has inputs of its own (tensor.h), x is put in their order first, in a workspace. Neighbours
+// in a stack that have the same inputs are one product, others one each.
+//
 // Thread safety: the device's (device.h).
 #pragma once
 
@@ -28,12 +31,13 @@ class weight_products {
  public:
   weight_products(device& d, const decoder_shape& s);
 
-  // Makes the workspace as large as the model needs. Returns as grown::reserve() does.
-  bool reserve() { return room_.reserve(room_bytes_); }
-  bool has_room() const { return room_.holds(room_bytes_); }
+  // Makes the workspaces as large as the model needs for `rows` rows. Returns as grown::reserve() does.
+  bool reserve(std::uint32_t rows);
+  bool has_room() const { return room_.holds(room_bytes_) && ordered_.holds(ordered_bytes_); }
 
   // out[m, n] = x · wᵀ, or what `kind` says. The rows of w are those of `first`, then those of the matrices
-  // in `rest`. `scratch` is [m, n] floats; it is used where `kind` is add_f32. REQUIRES: kind is not silu
+  // in `rest`. `scratch` is [m, n] floats; it is used where `kind` is add_f32. REQUIRES: kind is not silu;
+  // room was made for m rows
   void run(const matrix& first, std::span<const matrix> rest, const element* x, std::uint32_t m, void* out,
            product_out kind, void* scratch);
 
@@ -42,6 +46,8 @@ class weight_products {
   void run_silu(const decoder_layer& l, const element* x, std::uint32_t m, element* out);
 
  private:
+  const element* in_order(const matrix& w, const element* x, std::uint32_t m);
+  void run_alike(const matrix& first, std::span<const matrix> rest, product p, void* scratch);
   void run_plain(const product& p, void* scratch);
   void run_rounded(std::span<const matrix> parts, product p, void* scratch);
   void round(std::span<const matrix> parts, std::uint32_t first, std::uint32_t count, element* to);
@@ -51,8 +57,10 @@ class weight_products {
   products products_;
   // The `samples` of products::run: plain weights of one shape in all layers, by rows and columns.
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::vector<const void*>> samples_;
-  grown room_;  // [room_bytes_]: weights in bf16
-  std::size_t room_bytes_ = 0;
+  grown room_;     // [room_bytes_]: weights in bf16
+  grown ordered_;  // [rows, ordered_width_]: x in the order of a matrix' columns
+  std::size_t room_bytes_ = 0, ordered_bytes_ = 0;
+  std::uint32_t ordered_width_ = 0;  // columns of the widest matrix that has inputs of its own; 0: none has
 };
 
 }  // namespace weir::kernels::cuda

@@ -48,11 +48,12 @@ void run_head_norm(void*, const head_norm& op) {
 // Widens some weights of an output at a time, whole blocks of any type, for some rows of x.
 void run_linear(void*, const linear& op) {
   constexpr std::size_t weights = block_parts::most_weights, most_rows = 16;
-  const std::size_t n = op.w.rows, k = op.w.cols;
+  const std::size_t n = op.w.rows, k = op.w.cols, width = op.w.width();
+  const std::uint32_t* inputs = op.w.inputs;
   for (std::size_t first = 0; first < op.rows; first += most_rows)
     for (std::size_t j = 0; j < n; ++j) {
       const std::size_t rows = std::min(most_rows, op.rows - first);
-      const float* x = op.x + first * k;
+      const float* x = op.x + first * width;
       double sums[most_rows];
       std::fill_n(sums, rows, op.bias ? op.bias[j] : 0.0);
       for (std::size_t i = 0; i < k; i += weights) {
@@ -60,7 +61,8 @@ void run_linear(void*, const linear& op) {
         const std::size_t count = std::min(weights, k - i);
         dequantise(op.w.type, row_of(op.w, j) + bytes_of(op.w.type, i), count, w);
         for (std::size_t r = 0; r < rows; ++r)
-          for (std::size_t c = 0; c < count; ++c) sums[r] += double{x[r * k + i + c]} * w[c];
+          for (std::size_t c = 0; c < count; ++c)
+            sums[r] += double{x[r * width + (inputs ? inputs[i + c] : i + c)]} * w[c];
       }
       for (std::size_t r = 0; r < rows; ++r)
         op.out[(first + r) * op.stride() + j] = static_cast<float>(sums[r]);

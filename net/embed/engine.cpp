@@ -56,6 +56,23 @@ actors::service_options options_of(const engine_options& o) {
   return s;
 }
 
+std::optional<core::grammar::constraint_text> constraint_of(constraint c) {
+  using to = core::grammar::constraint_text::kind;
+  if (c.what == constraint::kind::none) return std::nullopt;
+  core::grammar::constraint_text out;
+  switch (c.what) {
+    case constraint::kind::json_schema: out.what = to::json_schema; break;
+    case constraint::kind::regex: out.what = to::regex; break;
+    case constraint::kind::choice: out.what = to::choice; break;
+    case constraint::kind::grammar: out.what = to::grammar; break;
+    default: out.what = to::json_object;
+  }
+  out.text = std::move(c.text);
+  out.choices = std::move(c.choices);
+  out.strict = c.strict;
+  return out;
+}
+
 actors::request request_of(request r) {
   actors::request out;
   out.input_param = "prompt";
@@ -83,6 +100,8 @@ actors::request request_of(request r) {
                   .seed = r.seed};
   out.stop = std::move(r.stop);
   out.ignore_eos = r.ignore_eos;
+  out.constraint = constraint_of(std::move(r.answer));
+  out.constraint_param = "answer";
   out.priority = r.priority;
   out.deadline = r.deadline;
   return out;

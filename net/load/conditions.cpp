@@ -4,6 +4,7 @@
 #include <cmath>
 #include <optional>
 
+#include "core/objective.h"
 #include "net/load/figures.h"
 
 namespace weir::load {
@@ -35,19 +36,8 @@ constexpr std::string_view statistics[] = {"p50", "p90", "p95", "p99", "p99.9", 
 
 core::result<objectives> parse_slo(std::string_view text) {
   objectives o;
-  while (!text.empty()) {
-    const auto part = text.substr(0, text.find(','));
-    text.remove_prefix(std::min(part.size() + 1, text.size()));
-    const auto equals = part.find('=');
-    auto name = trimmed(part.substr(0, equals));
-    if (name.ends_with("_ms")) name.remove_suffix(3);
-    double* into = name == "ttft" ? &o.ttft : name == "tpot" ? &o.tpot : name == "e2el" ? &o.e2el : nullptr;
-    if (!into) return core::bad_param("slo", "--slo {}: not ttft, tpot or e2el", name);
-    const auto v =
-        equals == part.npos ? std::nullopt : read_value(trimmed(part.substr(equals + 1)), true, false);
-    if (!v || *v <= 0) return core::bad_param("slo", "--slo {}: no time above 0, as in ttft=200ms", part);
-    *into = *v;
-  }
+  const core::named_time names[] = {{"ttft", &o.ttft}, {"tpot", &o.tpot}, {"e2el", &o.e2el}};
+  if (auto ok = core::parse_times("slo", text, names); !ok) return ok.error();
   return o;
 }
 

@@ -38,8 +38,9 @@ constraint_store store_with(core::duration step, core::duration most) {
 
 // Takes the compiler a while.
 constraint_text large() {
-  constraint_text c{.what = kind::choice};
-  for (int i = 0; i < 5000; ++i) c.choices.push_back(std::to_string(i * 7919));
+  constraint_text c{.what = kind::json_schema, .text = R"({"properties":{"first":{"type":"string"})"};
+  for (int i = 0; i < 500; ++i) c.text.append(R"(,"m)").append(std::to_string(i)).append(R"(":{"type":"number"})");
+  c.text += "}}";
   return c;
 }
 
@@ -78,19 +79,19 @@ TEST_CASE("constraint store: what is not enforced comes back as warnings, each t
 TEST_CASE("constraint store: compiling ends when its time is over, and is tried again") {
   auto slow = store_with(std::chrono::seconds(1), std::chrono::seconds(3));
   for (int i = 0; i < 2; ++i) {
-    const auto late = slow.get(large(), "choice", nullptr);
+    const auto late = slow.get(large(), "json_schema", nullptr);
     REQUIRE_FALSE(late.has_value());
     CHECK(late.error().code == core::errc::overloaded);
   }
   auto quick = store_with({}, std::chrono::seconds(3));
-  CHECK(quick.get(large(), "choice", nullptr).has_value());
+  CHECK(quick.get(large(), "json_schema", nullptr).has_value());
 }
 
 TEST_CASE("constraint store: compiling ends when nobody waits for it") {
   auto store = store_with({}, {});
   std::atomic<bool> gone{true};
-  const auto nobody = store.get(large(), "choice", &gone);
+  const auto nobody = store.get(large(), "json_schema", &gone);
   REQUIRE_FALSE(nobody.has_value());
   CHECK(nobody.error().code == core::errc::unavailable);
-  CHECK(store.get(large(), "choice", nullptr).has_value());
+  CHECK(store.get(large(), "json_schema", nullptr).has_value());
 }

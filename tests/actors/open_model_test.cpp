@@ -24,6 +24,31 @@ std::shared_ptr<const kernels::backend> backend_with_free(std::uint64_t bytes) {
 
 }  // namespace
 
+TEST_CASE("prompt rows beside streams: --prefill-ms, an objective, or what suits the device") {
+  using namespace std::chrono_literals;
+  const auto slices = [](const owner_options& o, bool own_device) {
+    core::engine_config c;
+    set_slices(c, o, own_device);
+    return c;
+  };
+  CHECK(slices({}, false).step_target == 30ms);
+  CHECK(slices({}, false).prompt_share == 0);
+  CHECK(slices({}, true).step_target == 0ms);
+  CHECK(slices({}, true).prompt_share == Approx(0.4));
+  CHECK_FALSE(slices({}, true).slo.set());
+  owner_options o;
+  o.slo = {1000ms, 50ms};
+  for (const bool own_device : {false, true}) {
+    const auto c = slices(o, own_device);
+    CHECK(c.slo.tpot == 50ms);
+    CHECK(c.step_target == 0ms);
+    CHECK(c.prompt_share == 0);
+  }
+  o.prefill_time = 20ms;
+  CHECK(slices(o, true).step_target == 20ms);
+  CHECK(slices(o, true).slo.set());
+}
+
 TEST_CASE("a directory that does not fit is refused before its weights are read") {
   const test::temporary_dir dir;
   test::write_toy_directory(dir.path(), {});

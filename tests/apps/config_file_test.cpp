@@ -74,12 +74,12 @@ TEST_CASE("an example file without values has every setting once, with unit, ran
   const parsed p("");
   const auto text = p.file();
   for (const char* lines :
-       {"# largest WebSocket frame that is taken\n# bytes, 1024 to 1073741824, default 262144\nmax-frame = "
-        "262144",
+       {"# largest WebSocket frame that is taken, its JSON Schema not counted\n"
+        "# bytes, 1024 to 1073741824, default 262144\nmax-frame = 262144",
         "# tokens, default auto\nkv-tokens = \"auto\"", "# bytes, default 512M\nreserve-vram = \"512M\"",
         "# true or false, default false\nchatml = false", "# FILE\n#api-key-file = \"FILE\"",
         "# list of [NAME=]PATH\n#model = [\"[NAME=]PATH\"]", "# LEVEL, default info\nlog-level = \"info\"",
-        "# ---- Limits on clients\n"}) {
+        "# ttft=TIME,tpot=TIME\n#slo = \"ttft=TIME,tpot=TIME\"", "# ---- Limits on clients\n"}) {
     CAPTURE(lines);
     CHECK(has_line(text, lines));
   }
@@ -102,7 +102,8 @@ TEST_CASE("an example file, read back, changes no setting") {
 TEST_CASE("values that are given are in an example file, and come back from it") {
   const std::string given =
       "--model a=/x --model '/a folder, with \"quotes\"' --max-memory 3G --listen [::1]:0 --chatml "
-      "--device sim:rate=1,prefill=2 --trusted-proxy 10.0.0.1 --max-frame 0x800 --queue-wait-s 7";
+      "--device sim:rate=1,prefill=2 --trusted-proxy 10.0.0.1 --max-frame 0x800 --queue-wait-s 7 "
+      "--slo ttft=1s,tpot=50";
   parsed first(given);
   const temporary file(first.file());
   parsed back(file.option() + " --queue 5");
@@ -110,7 +111,7 @@ TEST_CASE("values that are given are in an example file, and come back from it")
   for (const char* line :
        {"model = [\"a=/x\", '/a folder, with \"quotes\"']", "max-memory = \"3G\"", "listen = \"[::1]:0\"",
         "chatml = true", "device = \"sim:rate=1,prefill=2\"", "trusted-proxy = [\"10.0.0.1\"]",
-        "max-frame = \"0x800\"", "queue-wait-s = 7", "queue = 5"}) {
+        "max-frame = \"0x800\"", "queue-wait-s = 7", "queue = 5", "slo = \"ttft=1s,tpot=50\""}) {
     CAPTURE(line);
     CHECK(has_line(text, line));
   }

@@ -4,6 +4,7 @@
 #include <new>
 
 #include "core/engine.h"
+#include "core/schedule/slo_budget.h"
 #include "tests/support/engine_rig.h"
 
 namespace {
@@ -124,3 +125,17 @@ void check_steps(bool ahead) {
 TEST_CASE("a step of running sequences allocates nothing") { check_steps(false); }
 
 TEST_CASE("a step that is begun ahead allocates nothing") { check_steps(true); }
+
+TEST_CASE("the budget of an objective allocates nothing") {
+  using namespace std::chrono_literals;
+  slo_budget budget({.slo = {1000ms, 50ms}, .rows = 2048});
+  const std::vector<waiting_prompt> waiting(200, {300, 400ms});
+  const auto before = allocations.load();
+  std::uint64_t rows = 0;
+  for (int i = 0; i < 1000; ++i) {
+    rows += budget.rows(64, waiting);
+    budget.observe(64, i % 3 ? budget.granted() : 0, 8ms + i % 3 * 10ms);
+  }
+  CHECK(allocations.load() == before);
+  CHECK(rows > 1000);
+}

@@ -57,12 +57,16 @@ TEST_CASE("a text that is whole ends without a token more, an empty one at once"
     rig.toy->some_rows_unwanted = true;  // the empty text is found to be whole when its row is there
     const auto whole = rig.submit(fitted(rig, 1, "abc"));
     const auto nothing = rig.submit(fitted(rig, 2, ""));
+    job with_pages = rig.job(5, 16, 40);
+    with_pages.constraint = fresh_constraint("", views_of(letters(61)));
+    const auto nothing_more = rig.submit(std::move(with_pages));
     const auto exact = rig.submit(fitted(rig, 3, "[a-z]{4}", 4));
     const auto cut = rig.submit(fitted(rig, 4, "[a-e]{40}", 4));
     rig.run();
     CHECK(text_of(*whole) == "abc");
     CHECK(whole->end->output_tokens == whole->tokens.size());
     CHECK(nothing->tokens.empty());
+    CHECK(nothing_more->tokens.empty());
     CHECK(nothing->end->reason == finish_reason::stop);
     CHECK(exact->end->reason == finish_reason::stop);
     CHECK(cut->end->reason == finish_reason::length);
@@ -137,4 +141,113 @@ TEST_CASE("a constraint that is given up ends its job with an error that says wh
   CHECK(other->end->reason == finish_reason::length);
   REQUIRE(sink->end.has_value());
   if (sink->end->reason == finish_reason::error) CHECK_FALSE(sink->end->fault->message.empty());
+}
+
+namespace {
+
+constexpr const char* mostly_forced = "abcdefghijklm(n|o)pqrstuvw(x|y)abababcdcd(a|b)zz";
+
+struct run_of {
+  std::vector<token_id> ids;
+  ending end;
+  engine_counts counts;
+};
+
+run_of run_alone(loop_kind how, job (*make)(const engine_rig&), std::shared_ptr<lazy_helpers> helpers = {}) {
+  engine_rig rig(small_config(), letters(61), 4096, how, std::move(helpers));
+  const auto sink = rig.submit(make(rig));
+  rig.run();
+  return {sink->ids(), *sink->end, rig.engine->counts()};
+}
+
+}  // namespace
+
+TEST_CASE("forced tokens are computed together, and are the same in both loops and with late masks") {
+  const auto forced = [](const engine_rig& rig) { return fitted(rig, 1, mostly_forced); };
+  const auto drawn = [](const engine_rig& rig) {
+    job j = fitted(rig, 1, mostly_forced);
+    j.force = grammar::forcing::off;
+    return j;
+  };
+  const auto plain = run_alone(loop_kind::plain, forced);
+  CHECK(plain.end.reason == finish_reason::stop);
+  CHECK(plain.counts.forced_tokens > plain.ids.size() / 2);
+  CHECK(plain.counts.tokens == plain.ids.size());
+  for (const auto how : {loop_kind::plain, loop_kind::overlapped}) {
+    CAPTURE(how == loop_kind::plain);
+    const auto free_run = run_alone(how, drawn);
+    CHECK(free_run.counts.forced_tokens == 0);
+    CHECK(run_alone(how, forced).ids == plain.ids);
+    CHECK(run_alone(how, forced).counts.steps < free_run.counts.steps / 2);
+    CHECK(run_alone(how, forced, std::make_shared<lazy_helpers>()).ids == plain.ids);
+  }
+}
+
+TEST_CASE("beside many sequences forced tokens are computed one a step, and are the same") {
+  const auto forced = [](const engine_rig& rig) { return fitted(rig, 1, mostly_forced); };
+  const auto alone = run_alone(loop_kind::plain, forced);
+  for (const auto how : {loop_kind::plain, loop_kind::overlapped}) {
+    CAPTURE(how == loop_kind::plain);
+    auto many = small_config();
+    many.max_batch = 160;
+    many.kv_pages = 2000;
+    engine_rig rig(many, letters(61), 4096, how);
+    rig.toy->some_rows_unwanted = true;  // tokens are found to be forced when their row is there
+    for (std::uint64_t n = 0; n < 150; ++n) rig.submit(rig.job(100 + n, 400));
+    while (rig.engine->counts().decoding < 150) rig.step();
+    const auto sink = rig.submit(forced(rig));
+    while (!sink->end) {
+      const bool begun = sink->tokens.size() > 13;  // the first that is drawn: the prompt is computed
+      const auto report = rig.step();
+      if (begun) CHECK(report.rows <= report.sequences);
+    }
+    CHECK(sink->ids() == alone.ids);
+    CHECK(rig.engine->counts().forced_tokens == alone.counts.forced_tokens);
+  }
+}
+
+TEST_CASE("logprobs do not change what is forced") {
+  const auto told = [](const engine_rig& rig) {
+    job j = fitted(rig, 1, mostly_forced);
+    j.top_logprobs = 1;
+    return j;
+  };
+  const auto untold = [](const engine_rig& rig) { return fitted(rig, 1, mostly_forced); };
+  for (const auto how : {loop_kind::plain, loop_kind::overlapped})
+    CHECK(run_alone(how, told).ids == run_alone(how, untold).ids);
+}
+
+TEST_CASE("a forced token ends its job as a drawn one does") {
+  const auto cut = [](const engine_rig& rig) { return fitted(rig, 1, "abcdefghijklm", 4); };
+  const auto exact = [](const engine_rig& rig) { return fitted(rig, 1, "jkl(m|m)", 4); };
+  const auto stopped = [](const engine_rig& rig) {
+    job j = fitted(rig, 1, "jklmnopqrst");
+    j.stop = {"mno"};
+    return j;
+  };
+  for (const auto how : {loop_kind::plain, loop_kind::overlapped}) {
+    for (const bool late : {false, true}) {
+      const auto helpers = [&] { return late ? std::make_shared<lazy_helpers>() : nullptr; };
+      CAPTURE(how == loop_kind::plain, late);
+      CHECK(run_alone(how, cut, helpers()).end.reason == finish_reason::length);
+      CHECK(run_alone(how, cut, helpers()).ids.size() == 4);
+      CHECK(run_alone(how, exact, helpers()).end.reason == finish_reason::stop);
+      CHECK(run_alone(how, stopped, helpers()).end.reason == finish_reason::stop);
+      CHECK(run_alone(how, stopped, helpers()).ids.size() == 3);
+    }
+  }
+}
+
+TEST_CASE("forced tokens beside other jobs change nothing for either") {
+  for (const auto how : {loop_kind::plain, loop_kind::overlapped}) {
+    engine_rig rig(small_config(), letters(61), 4096, how, std::make_shared<lazy_helpers>());
+    std::vector<std::shared_ptr<recording_sink>> sinks;
+    for (std::uint64_t n = 0; n < 24; ++n)
+      sinks.push_back(rig.submit(n % 2 ? fitted(rig, n, mostly_forced) : rig.job(n, 40)));
+    rig.run();
+    for (std::uint64_t n = 0; n < 24; ++n) {
+      engine_rig alone(small_config(), how);
+      CHECK(sinks[n]->ids() == alone.solo(n % 2 ? fitted(alone, n, mostly_forced) : alone.job(n, 40)));
+    }
+  }
 }

@@ -3,28 +3,14 @@
 // What is refused has a message. A text that is alive can be completed, and its completion may end.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
-#include <memory>
-#include <string>
 #include <string_view>
-#include <vector>
 
 #include "core/grammar/compile.h"
 #include "core/grammar/constraint.h"
-#include "tests/support/toy_tokenizer.h"
+#include "tests/support/byte_views.h"
 
 namespace weir::test {
-
-inline std::shared_ptr<core::grammar::terminal_views> views_of_bytes() {
-  static const auto views = [] {
-    std::vector<std::string> bytes;
-    for (int b = 0; b < 256; ++b) bytes.emplace_back(1, static_cast<char>(b));
-    return std::make_shared<core::grammar::terminal_views>(
-        std::make_shared<const core::grammar::token_trie>(std::make_shared<toy_tokenizer>(std::move(bytes))));
-  }();
-  return views;
-}
 
 inline void follow_grammar(std::string_view input, const char* syntax) {
   using namespace core::grammar;
@@ -39,7 +25,7 @@ inline void follow_grammar(std::string_view input, const char* syntax) {
     if (made.error().message.empty()) __builtin_trap();
     return;
   }
-  auto over = constraint::make(std::move(*made), views_of_bytes(), {}, &budget);
+  auto over = constraint::make(std::move(*made), byte_views(), {}, &budget);
   if (!over) {
     if (over.error().message.empty()) __builtin_trap();
     return;

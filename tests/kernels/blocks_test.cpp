@@ -39,9 +39,7 @@ struct blocks_matrix {
   blocks_matrix(test::rng& r, dtype type, std::uint32_t rows, std::uint32_t cols)
       : memory(bytes_of(type, std::uint64_t{rows} * cols)), view{memory.data(), type, rows, cols} {
     fill_random_blocks(memory.data(), type, std::uint64_t{rows} * cols, r());
-    const std::size_t block = facts(type).block_bytes;
-    for (std::size_t at = 0; at < memory.size(); at += block)
-      if (pick(r, 0, 9) == 0) std::memset(memory.data() + at, pick(r, 0, 1) ? 0 : 0x3b, block);
+    test::make_some_extreme(r, type, rows, cols, memory.data());
   }
 };
 
@@ -124,6 +122,43 @@ TEST_CASE("a block of mxfp4 has a power of two, at its smallest a subnormal") {
   CHECK(first_not_finite(dtype::mxfp4, b.data(), 1) == 1);
 }
 
+TEST_CASE("a block of int4 has an f32 scale and a zero, below which codes are negative") {
+  std::array<std::byte, 24> b{};
+  b[2] = std::byte{0x80};
+  b[3] = std::byte{0x3e};  // 1/4
+  b[4] = std::byte{3};
+  b[8] = std::byte{0x2f};
+  float w[32];
+  for (const dtype type : {dtype::int4, dtype::int4_32}) {
+    dequantise(type, b.data(), 32, w);
+    CHECK(w[0] == 3);
+    CHECK(w[16] == -0.25f);
+    CHECK(w[31] == -0.75f);
+  }
+}
+
+TEST_CASE("a block of int8 counts its codes from its zero") {
+  std::array<std::byte, 40> b{};
+  b[3] = std::byte{0x40};  // 2
+  b[4] = std::byte{200};
+  b[8] = std::byte{255};
+  float w[32];
+  dequantise(dtype::int8, b.data(), 32, w);
+  CHECK(w[0] == 110);
+  CHECK(w[1] == -400);
+}
+
+TEST_CASE("the codes of fp8 are the 254 numbers of e4m3") {
+  for (unsigned code = 0; code < 256; ++code) {
+    if ((code & 0x7f) == 0x7f) continue;
+    const unsigned exponent = code >> 3 & 15, mantissa = code & 7;
+    const double size =
+        exponent ? std::ldexp(8 + mantissa, static_cast<int>(exponent) - 10) : std::ldexp(mantissa, -9);
+    CHECK(from_e4m3(static_cast<std::uint8_t>(code)) == (code & 0x80 ? -size : size));
+    CHECK(std::signbit(from_e4m3(static_cast<std::uint8_t>(code))) == (code >= 0x80));
+  }
+}
+
 TEST_CASE("a scale that is not finite is found, in every quantised type") {
   for_block_types([](dtype type) {
     std::vector<std::byte> some(5 * facts(type).block_bytes);
@@ -133,8 +168,11 @@ TEST_CASE("a scale that is not finite is found, in every quantised type") {
     bool found = false;
     for (std::size_t at = 0; at + 1 < facts(type).block_bytes; ++at) {
       auto bad = some;
-      bad[3 * facts(type).block_bytes + at] = static_cast<std::byte>(type == dtype::mxfp4 ? 0xff : 0x01);
-      bad[3 * facts(type).block_bytes + at + 1] = std::byte{0x7c};
+      const bool wide = format_of(type).wide_scales;
+      bad[3 * facts(type).block_bytes + at] = static_cast<std::byte>(type == dtype::mxfp4 ? 0xff
+                                                                     : wide               ? 0x80
+                                                                                          : 0x01);
+      bad[3 * facts(type).block_bytes + at + 1] = static_cast<std::byte>(wide ? 0x7f : 0x7c);
       const auto where = first_not_finite(type, bad.data(), 5);
       CHECK((where == 5 || where == 3));
       found |= where == 3;
@@ -174,6 +212,35 @@ TEST_CASE("products with quantised weights equal the reference, packed and as ro
         CHECK(test::worst_difference(wanted, got) <= 3e-5);
         CHECK(run(*three, packed.view, bias, x.data(), rows) == got);
         CHECK(run(*three, w.view, bias, x.data(), rows) == got);
+      }
+    });
+  });
+}
+
+TEST_CASE("weights with inputs of their own multiply each row of x in that order, on every path") {
+  test::rng r(15);
+  on_every_path([&](const backend_ptr& one, const backend_ptr& three) {
+    for_block_types([&](dtype type) {
+      for (const std::uint32_t rows : {1u, 3u, 13u, 70u}) {
+        const std::uint32_t n = pick(r, 1, 150), k = facts(type).block_weights * pick(r, 1, 9);
+        const std::uint32_t width = pick(r, 1, k);  // fewer inputs than columns: some are there twice
+        const blocks_matrix w(r, type, n, k);
+        const auto x = random_floats(r, std::size_t{rows} * width);
+        std::vector<std::uint32_t> inputs(k);
+        for (auto& i : inputs) i = pick(r, 0, width - 1);
+        std::vector<float> in_order;
+        for (std::uint32_t i = 0; i < rows; ++i)
+          for (const std::uint32_t from : inputs) in_order.push_back(x[std::size_t{i} * width + from]);
+        CAPTURE(rows, n, k, width);
+        const packed_blocks packed(one, w.view);
+        for (const auto& b : {reference_backend(), one, three})
+          for (matrix m : {w.view, packed.view}) {
+            if (b == reference_backend() && m.order == layout::packed) continue;
+            const auto wanted = run(*b, m, nullptr, in_order.data(), rows);
+            m.input_count = width;
+            m.inputs = inputs.data();
+            CHECK(run(*b, m, nullptr, x.data(), rows) == wanted);
+          }
       }
     });
   });

@@ -49,9 +49,7 @@ struct blocks_matrix {
         view{memory.data(), type, rows, cols},
         numbers(std::size_t{rows} * cols) {
     weir::kernels::fill_random_blocks(memory.data(), type, numbers.size(), r());
-    const std::size_t block = facts(type).block_bytes;
-    for (std::size_t at = 0; at < memory.size(); at += block)
-      if (pick(r, 0, 9) == 0) std::memset(memory.data() + at, pick(r, 0, 1) ? 0 : 0x3b, block);
+    weir::test::make_some_extreme(r, type, rows, cols, memory.data());
     dequantise(type, memory.data(), numbers.size(), numbers.data());
   }
 };
@@ -299,12 +297,13 @@ struct stack {
   std::vector<packed_blocks> packed;
   decoder_shape shape;
 
-  stack(weir::test::rng& r, const backend_ptr& b, std::initializer_list<dtype> types, std::uint32_t k) {
+  stack(weir::test::rng& r, const backend_ptr& b, std::initializer_list<dtype> types, std::uint32_t k,
+        std::uint32_t later_rows = 128) {
     std::uint32_t rows = 256;
     for (const dtype type : types) {
       parts.emplace_back(r, type, rows, k);
       packed.emplace_back(b, parts.back().view);
-      rows = 128;
+      rows = later_rows;
     }
     decoder_layer l;
     l.qkv = packed[0].view;
@@ -338,7 +337,7 @@ TEST_CASE("cuda: a stack of quantised weights of several types is one product, o
   const stack s(r, b, {dtype::q4_k, dtype::q6_k, dtype::q8_0}, k);
   const std::uint32_t n = s.rows();
   weight_products all(d, s.shape);
-  all.reserve();
+  all.reserve(300);
   REQUIRE(all.has_room());
   for (const std::uint32_t m : {1u, 16u, 17u, 64u, 65u, 128u, 300u}) {
     const auto x = random_elements(r, std::size_t{m} * k);
@@ -364,6 +363,113 @@ TEST_CASE("cuda: a stack of quantised weights of several types is one product, o
   CHECK(d.fault == "");
 }
 
+namespace {
+
+// The inputs of a matrix' columns, on the device.
+struct ordered_inputs {
+  std::vector<std::uint32_t> numbers;
+  buffer memory;
+
+  ordered_inputs(weir::test::rng& r, const backend_ptr& b, std::uint32_t columns, std::uint32_t count)
+      : numbers(columns), memory(b, columns * sizeof(std::uint32_t)) {
+    for (auto& i : numbers) i = pick(r, 0, count - 1);
+    b->do_upload(b->self, memory.data(), numbers.data(), memory.size());
+  }
+  void give(matrix& m, std::uint32_t count) const {
+    m.input_count = count;
+    m.inputs = reinterpret_cast<const std::uint32_t*>(memory.data());
+  }
+};
+
+// Checks qkv of `s`, the parts of which have the inputs of `orders`: of few rows and of many.
+void check_ordered(const backend_ptr& b, weir::test::rng& r, const stack& s,
+                   const std::vector<const ordered_inputs*>& orders, std::uint32_t width) {
+  device& d = of(b->self);
+  const std::uint32_t n = s.rows(), k = s.parts[0].view.cols;
+  weight_products all(d, s.shape);
+  all.reserve(300);
+  REQUIRE(all.has_room());
+  for (const std::uint32_t m : {1u, 8u, 9u, 64u, 65u, 128u, 300u}) {
+    if (d.deterministic && m % 64 != 0) continue;
+    const auto x = random_elements(r, std::size_t{m} * width);
+    const on_device dx(d, x);
+    const on_device out(d, std::vector<float>(std::size_t{m} * n, NAN));
+    const decoder_layer& l = s.shape.layers[0];
+    all.run(l.qkv, l.qkv_rest, dx.get(), m, out.get(), product_out::f32, nullptr);
+    const auto got = out.back();
+    for (const float v : got) REQUIRE(!std::isnan(v));
+    for (int i = 0; i < 400; ++i) {
+      const std::uint32_t row = pick(r, 0, m - 1), column = i < 8 ? n - 1 - i : pick(r, 0, n - 1);
+      std::size_t part = 0;
+      for (std::uint32_t left = column; left >= s.parts[part].view.rows; ++part)
+        left -= s.parts[part].view.rows;
+      double wanted = 0, most = 0;
+      for (std::uint32_t j = 0; j < k; ++j) {
+        const std::uint32_t from = orders[part] ? orders[part]->numbers[j] : j;
+        const double t =
+            double{number(dtype::bf16, x[std::size_t{row} * width + from])} * s.number_of(column, j);
+        wanted += t;
+        most += std::abs(t);
+      }
+      CAPTURE(m, column, part);
+      const double tolerance = (m > 8 || d.deterministic ? 1.02 * std::ldexp(1, -8) : 0) + std::ldexp(1, -16);
+      REQUIRE(std::abs(got[std::size_t{row} * n + column] - wanted) <= tolerance * most);
+    }
+  }
+  CHECK(d.fault == "");
+}
+
+}  // namespace
+
+TEST_CASE("cuda: parts of a stack multiply x in the order of their own inputs, of few rows and of many") {
+  for (const bool deterministic : {false, true}) {
+    const auto b = cuda_device(deterministic);
+    if (!b) return;
+    weir::test::rng r(27);
+    const std::uint32_t k = 768, width = 744;
+    const ordered_inputs one(r, b, k, width), other(r, b, k, width);
+    stack s(r, b, {dtype::int4, dtype::int8, dtype::int4_32, dtype::int4_32}, k);
+    decoder_layer& l = s.shape.layers[0];
+    one.give(l.qkv, width);
+    one.give(l.qkv_rest[0], width);
+    other.give(l.qkv_rest[1], width);
+    one.give(l.qkv_rest[2], width);
+    check_ordered(b, r, s, {&one, &one, &other, &one}, width);
+    // Beside parts whose columns are in order, where outputs do not begin at a multiple of 256 bytes.
+    stack mixed(r, b, {dtype::int4, dtype::q8_0, dtype::int4}, k, 72);
+    const ordered_inputs whole(r, b, k, k);
+    whole.give(mixed.shape.layers[0].qkv_rest[0], k);
+    check_ordered(b, r, mixed, {nullptr, &whole, nullptr}, k);
+  }
+}
+
+TEST_CASE("cuda: the operation multiplies x in the order of the weights' inputs, as the reference does") {
+  const auto b = cuda_device();
+  if (!b) return;
+  weir::test::rng r(28);
+  for_block_types([&](dtype type) {
+    const std::uint32_t k = columns_of(r, type), width = pick(r, 1, k), n = pick(r, 1, 90),
+                        m = pick(r, 1, 20);
+    const blocks_matrix w(r, type, n, k);
+    const packed_blocks packed(b, w.view);
+    const ordered_inputs inputs(r, b, k, width);
+    const auto x = random_floats(r, std::size_t{m} * width);
+    const buffer there(b, x.size() * 4), out(b, std::size_t{m} * n * 4);
+    std::vector<float> wanted(std::size_t{m} * n, NAN), got(wanted);
+    b->do_upload(b->self, there.data(), x.data(), there.size());
+    b->do_upload(b->self, out.data(), got.data(), out.size());
+    matrix on_host = w.view, on_device = packed.view;
+    on_host.input_count = width;
+    on_host.inputs = inputs.numbers.data();
+    inputs.give(on_device, width);
+    weir::kernels::reference_backend()->run(linear{on_host, nullptr, x.data(), wanted.data(), m});
+    b->run(linear{on_device, nullptr, there.floats(), out.floats(), m});
+    b->do_download(b->self, got.data(), out.data(), out.size());
+    CAPTURE(n, k, width, m);
+    CHECK(weir::test::worst_difference(wanted, got) <= 3e-5);
+  });
+}
+
 TEST_CASE("cuda: a row times quantised weights has its bits in any company on a deterministic device") {
   const auto b = cuda_device(true);
   if (!b) return;
@@ -375,7 +481,7 @@ TEST_CASE("cuda: a row times quantised weights has its bits in any company on a 
   for_block_types([&](dtype type) {
     const stack s(r, b, {type, dtype::q8_0}, k);
     weight_products all(d, s.shape);
-    all.reserve();
+    all.reserve(300);
     std::vector<float> alone;
     for (const std::uint32_t m : {64u, 128u, 256u}) {  // decoders pad to a multiple of 64
       const on_device out(d, std::vector<float>(std::size_t{m} * s.rows(), NAN));

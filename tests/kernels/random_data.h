@@ -1,11 +1,14 @@
 // random_data.h — inputs and poisoned outputs for operations, of random shapes and values.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <limits>
 #include <random>
 #include <vector>
 
+#include "kernels/blocks.h"
 #include "kernels/tensor.h"
 
 namespace weir::test {
@@ -25,6 +28,19 @@ inline std::vector<float> random_floats(rng& r, std::size_t count, float spread 
 
 inline std::vector<float> poison(std::size_t count) {
   return std::vector<float>(count, std::numeric_limits<float>::quiet_NaN());
+}
+
+// Overwrites some blocks of a matrix: all bytes become 0, or all become 0x3b. Where blocks share a scale, all
+// blocks of the same 128 columns are overwritten together.
+inline void make_some_extreme(rng& r, kernels::dtype type, std::uint32_t rows, std::uint32_t cols,
+                              std::byte* memory) {
+  const std::size_t block = kernels::facts(type).block_bytes, weights = kernels::facts(type).block_weights,
+                    across = cols / weights, together = kernels::format_of(type).shared ? 128 / weights : 1;
+  for (std::size_t row = 0; row < rows; ++row)
+    for (std::size_t at = 0; at < across; at += together)
+      if (pick(r, 0, 9) == 0)
+        std::memset(memory + (row * across + at) * block, pick(r, 0, 1) ? 0 : 0x3b,
+                    std::min(together, across - at) * block);
 }
 
 // A weight matrix of any type, with its memory.

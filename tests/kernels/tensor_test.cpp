@@ -2,6 +2,7 @@
 
 #include <catch2/catch.hpp>
 #include <cmath>
+#include <limits>
 
 using namespace weir::kernels;
 
@@ -20,6 +21,22 @@ TEST_CASE("every f16 pattern widens to the value that its bits define") {
     }
     if (!std::isnan(got)) REQUIRE(std::signbit(got) == (bits >= 0x8000));
   }
+}
+
+TEST_CASE("f16 rounds to the nearest, ties to even, subnormals too, and keeps NaN and infinity") {
+  for (std::uint32_t bits = 0; bits < 0x7c00; ++bits) {
+    const float low = from_f16(static_cast<std::uint16_t>(bits));
+    const float high = bits == 0x7bff ? 65536.0f : from_f16(static_cast<std::uint16_t>(bits + 1));
+    const float half = (low + high) / 2;  // exact
+    REQUIRE(to_f16(low) == bits);
+    REQUIRE(to_f16(-low) == (bits | 0x8000));
+    REQUIRE(to_f16(half) == bits + bits % 2);
+    REQUIRE(to_f16(std::nextafter(half, 0.0f)) == bits);
+    REQUIRE(to_f16(std::nextafter(half, 1e9f)) == bits + 1);
+  }
+  CHECK(to_f16(1e30f) == 0x7c00);
+  CHECK(to_f16(-std::numeric_limits<float>::infinity()) == 0xfc00);
+  CHECK(std::isnan(from_f16(to_f16(std::nanf("")))));
 }
 
 TEST_CASE("bf16 rounds to the nearest, ties to even, and keeps NaN and infinity") {

@@ -10,6 +10,9 @@ TEST_CASE("a product moves its weights once, whatever the batch") {
   const traffic eight = traffic_of(linear{w, nullptr, nullptr, nullptr, 8});
   CHECK(one == traffic{1000 * 500 * 2 + (500 + 1000) * 4, 2 * 1000 * 500});
   CHECK(eight == traffic{1000 * 500 * 2 + 8 * (500 + 1000) * 4, 8 * 2 * 1000 * 500});
+  matrix ordered = w;
+  ordered.input_count = 490;
+  CHECK(traffic_of(linear{ordered, nullptr, nullptr, nullptr, 1}).bytes == one.bytes - 10 * 4 + 500 * 4);
   const float bias = 0;
   CHECK(traffic_of(linear{w, &bias, nullptr, nullptr, 1}).bytes == one.bytes + 1000 * 4);
 }

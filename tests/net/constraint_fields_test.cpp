@@ -75,6 +75,8 @@ TEST_CASE("each kind of constraint has its fields") {
   CHECK(grammar.constraint->syntax == "gbnf");
   CHECK(taken(R"("response_format":{"type":"json_object"},"whitespace":"compact")").constraint->space ==
         core::grammar::json_space::compact);
+  CHECK(taken(R"("regex":"a")").force == core::grammar::forcing::canonical);
+  CHECK(taken(R"("regex":"a","force":"single")").force == core::grammar::forcing::single);
   CHECK(taken(R"("structured_outputs":{"json_object":true})").constraint->what == kind::json_object);
   CHECK(taken(R"("response_format":{"type":"json_schema","json_schema":{"name":"n"}})").constraint->text ==
         "true");
@@ -114,6 +116,8 @@ TEST_CASE("what is wrong with a constraint's field is named") {
       {R"("grammar":"a","grammar_syntax":"ebnf")", "grammar_syntax", "gbnf or lark"},
       {R"("regex":"a","whitespace":"any")", "whitespace", "JSON"},
       {R"("json_schema":{},"whitespace":"none")", "whitespace", "bounded, compact or any"},
+      {R"("force":"off")", "force", "goes with a constraint"},
+      {R"("regex":"a","force":"no")", "force", "canonical, single or off"},
   };
   for (const auto& row : rows) {
     INFO(row.fields);

@@ -86,6 +86,27 @@ TEST_CASE("constraints: what is not enforced is told beside the usage, in a stre
       "warnings"));
 }
 
+TEST_CASE("constraints: a schema's bytes do not count against a frame's bound, all others do") {
+  toy_server f;
+  const std::string many(300 * 1024, ' ');
+  const auto create = [](const std::string& fields) {
+    return R"({"type":"response.create","id":"a","input":"x","max_tokens":9,)" + fields + "}";
+  };
+  ws_client fits(f.port());
+  fits.send(create(R"("json_schema":{"enum":[7],)" + many + R"("title":"t"})"));
+  CHECK(fits.read("response.done").at("finish_reason") == "stop");
+  const std::string too_large[] = {
+      create(R"("json_schema":{"enum":[7]},)" + many + R"("seed":1)"),
+      create(R"("metadata":{"json_schema":{)" + many + "}}"),
+      create(R"("json_schema":{"enum":[7]}})" + many),
+  };
+  for (const auto& frame : too_large) {
+    ws_client c(f.port());
+    c.send(frame);
+    CHECK(c.until_closed() == 1009);
+  }
+}
+
 TEST_CASE("constraints: strict refuses what it cannot enforce, and says where") {
   toy_server f;
   http_client c(f.port());

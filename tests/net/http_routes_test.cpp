@@ -57,14 +57,15 @@ TEST_CASE("http: health, stats and models say what they know") {
   CHECK(c.get("/health").status == 200);
   CHECK(c.get("/health").body() == c.get("/health/ready").body());
   auto stats = c.get("/v1/stats").json();
-  for (const char* field :
-       {"jobs", "pages", "memory", "tokens_per_s", "queue", "step_ms", "sampled_to_sent_ms",
-        "cancel_to_release_ms", "predicted_wait_ms", "client_lag", "sessions", "closed", "rss_bytes"}) {
+  for (const char* field : {"jobs", "pages", "memory", "tokens_per_s", "queue", "step_ms",
+                            "sampled_to_sent_ms", "cancel_to_release_ms", "predicted_wait_ms", "client_lag",
+                            "sessions", "closed", "rss_bytes", "masks"}) {
     CAPTURE(field);
     CHECK(stats.as_object().contains(field));
   }
   CHECK(stats.at("rss_bytes").as_int64() > 1 << 20);
   CHECK(!stats.as_object().contains("loading"));
+  CHECK(!stats.as_object().contains("slo"));
   for (const char* part : {"weights", "pages", "host_pages", "workspaces", "runtime", "free", "total"})
     CHECK(stats.at("memory").at(part) == 0);  // a sim has none
   for (const char* state : {"queued", "prefilling", "decoding", "paused", "finished"})
@@ -77,6 +78,34 @@ TEST_CASE("http: health, stats and models say what they know") {
   auto missing = c.get("/v1/models/other");
   CHECK(missing.status == 404);
   CHECK(missing.error().at("code") == "model_not_found");
+}
+
+TEST_CASE("http: /v1/stats has the objective, the prompt rows of a step, and who kept it") {
+  server_options o;
+  o.sim = "step=1000/10/10";
+  o.owner.slo = {std::chrono::minutes(10), std::chrono::milliseconds(7)};
+  o.owner.max_batch = 8;
+  server_fixture f(o);
+  http_client c(f.port());
+  const auto count = [&](const char* key) {
+    return c.get("/v1/stats").json().at("slo").at(key).to_number<std::uint64_t>();
+  };
+  const auto slo = c.get("/v1/stats").json().at("slo").as_object();
+  CHECK(slo.at("ttft_ms").to_number<double>() == 600000);
+  CHECK(slo.at("tpot_ms").to_number<double>() == 7);
+  for (const char* key :
+       {"prompt_rows", "ttft_met", "ttft_missed", "tpot_met", "tpot_missed", "met", "missed"})
+    CHECK(slo.at(key) == 0);
+  CHECK(c.post("/v1/completions", R"({"prompt":"hello","max_tokens":1,"n":2})").status == 200);
+  server_fixture::until([&] { return count("ttft_met") == 2; });
+  CHECK(count("tpot_met") == 2);  // of one token: no gap
+  CHECK(count("met") == 2);
+  CHECK(count("missed") + count("ttft_missed") + count("tpot_missed") == 0);
+  http_client beside(f.port());
+  beside.send(c.request("POST", "/v1/completions", R"({"prompt":"x","max_tokens":2000,"stream":true})", {}));
+  beside.read_until("\n\n");
+  CHECK(c.post("/v1/completions", R"({"prompt":"another one","max_tokens":1})").status == 200);
+  server_fixture::until([&] { return count("prompt_rows") > 0; });
 }
 
 TEST_CASE("http: DELETE ends a job, answers with its last state, and again") {

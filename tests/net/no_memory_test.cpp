@@ -1,76 +1,28 @@
 // Memory that runs out on one of the server's threads ends what was at hand there, and nothing else:
 // afterwards the server answers, and holds no job, page, session or byte of what was refused. A program of
 // its own, since it replaces operator new.
-#include <pthread.h>
-
-#include <array>
-#include <atomic>
-#include <cstdlib>
-#include <cstring>
-#include <new>
+#include <regex>
 
 #include "tests/support/http_client.h"
+#include "tests/support/memory_shortage.h"
 #include "tests/support/server_fixture.h"
+#include "tests/support/toy_directory.h"
 #include "tests/support/ws_client.h"
-
-namespace {
-
-// While `one_in` is not 0, allocations on threads of this name fail at random, one in so many.
-struct shortage {
-  std::atomic<unsigned> one_in{0};
-  std::atomic<const char*> thread{""};
-  std::atomic<std::uint64_t> state{1};  // splitmix64's
-  std::atomic<std::uint64_t> failed{0};
-} shortage_now;
-
-bool allocation_fails() noexcept {
-  const unsigned one_in = shortage_now.one_in.load(std::memory_order_relaxed);
-  if (one_in == 0) return false;
-  std::array<char, 16> name{};
-  pthread_getname_np(pthread_self(), name.data(), name.size());
-  if (std::strcmp(name.data(), shortage_now.thread.load()) != 0) return false;
-  std::uint64_t z = shortage_now.state.fetch_add(0x9e3779b97f4a7c15) + 0x9e3779b97f4a7c15;
-  z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
-  z = (z ^ z >> 27) * 0x94d049bb133111eb;
-  if ((z ^ z >> 31) % one_in != 0) return false;
-  shortage_now.failed.fetch_add(1, std::memory_order_relaxed);
-  return true;
-}
-
-}  // namespace
-
-[[gnu::noinline]] void* operator new(std::size_t n) {
-  if (!allocation_fails())
-    if (void* p = std::malloc(n > 0 ? n : 1)) return p;
-  throw std::bad_alloc();
-}
-[[gnu::noinline]] void* operator new(std::size_t n, const std::nothrow_t&) noexcept {
-  return allocation_fails() ? nullptr : std::malloc(n > 0 ? n : 1);
-}
-[[gnu::noinline]] void operator delete(void* p) noexcept { std::free(p); }
-[[gnu::noinline]] void operator delete(void* p, std::size_t) noexcept { std::free(p); }
-[[gnu::noinline]] void operator delete(void* p, const std::nothrow_t&) noexcept { std::free(p); }
 
 using namespace weir;
 using namespace weir::tests;
 
 namespace {
 
-struct memory_short {
-  memory_short(const char* thread, unsigned one_in, std::uint64_t seed) {
-    shortage_now.thread = thread;
-    shortage_now.state = seed;
-    shortage_now.one_in = one_in;
-  }
-  ~memory_short() { shortage_now.one_in = 0; }
-};
-
 // One request of each kind; whatever comes back, or nothing, is fine here.
 void talk(unsigned short port) {
-  constexpr const char* body = R"({"prompt":"hello","max_tokens":30,"n":2)";
+  const std::string body = R"({"prompt":"hello","max_tokens":30,"n":2)";
   try {
-    http_client(port).post("/v1/completions", std::string(body) + "}");
-    http_client(port).post("/v1/completions", std::string(body) + R"(,"stream":true})");
+    http_client(port).post("/v1/completions", body + "}");
+    http_client(port).post("/v1/completions", body + R"(,"stream":true})");
+    http_client(port).post("/v1/completions", body + R"(,"regex":"([a-z]+ ){3,9}"})");
+    http_client(port).post("/v1/completions",
+                           body + R"(,"json_schema":{"items":{"enum":["a",7]},"minItems":2}})");
     http_client(port).post("/v1/tokenize", R"({"text":"some text"})");
     http_client(port).get("/v1/jobs");
     http_client(port).get("/v1/stats");
@@ -123,14 +75,43 @@ TEST_CASE("no memory: an allocation that fails on any thread but the owner's is 
       server_fixture f(o);
       // what Asio sets up once for each thread does not survive a failed allocation in Boost 1.81
       talk(f.port());
-      const auto failed_before = shortage_now.failed.load();
+      const auto failed_before = failed_allocations();
       for (std::uint64_t seed = 1; seed <= 20; ++seed) {
         const memory_short now(thread, one_in, seed);
         talk(f.port());
       }
-      CHECK((one_in > 100 || shortage_now.failed > failed_before));
+      CHECK((one_in > 100 || failed_allocations() > failed_before));
       check_whole(f);
     }
+  }
+}
+
+TEST_CASE("no memory: a mask that cannot be made ends its job, and others fit their constraints") {
+  test::temporary_dir dir;
+  test::write_toy_directory(dir.path());
+  server_options o;
+  o.model_dir = dir.path().string();
+  server_fixture f(o);
+  const auto ask = [&](std::uint64_t number) {
+    const auto body = fmt::format(R"({{"prompt":"x","max_tokens":50,"regex":"[a-c]{{3}}{}"}})", number);
+    return http_client(f.port()).post("/v1/completions", body);
+  };
+  const auto text_of = [](const auto& answer) {
+    return std::string(answer.json().at("choices").at(0).at("text").as_string());
+  };
+  REQUIRE(ask(0).status == 200);
+  const auto failed_before = failed_allocations();
+  for (std::uint64_t seed = 1; seed <= 40; ++seed) {  // each constraint anew, so that masks are to be made
+    const memory_short now("weir-mask", 5, seed);
+    const auto answer = ask(seed);
+    if (answer.status == 200) CHECK(std::regex_match(text_of(answer), std::regex("[a-c]{3}[0-9]+")));
+  }
+  CHECK(failed_allocations() > failed_before);
+  f.until_quiet();
+  for (std::uint64_t seed = 1; seed <= 40; ++seed) {
+    const auto answer = ask(seed);
+    REQUIRE(answer.status == 200);
+    CHECK(std::regex_match(text_of(answer), std::regex("[a-c]{3}[0-9]+")));
   }
 }
 

@@ -54,4 +54,11 @@ std::string odd_text(random_source& draw) {
   return text;
 }
 
+std::string repeated(std::string_view text, std::size_t n) {
+  std::string all;
+  all.reserve(text.size() * n);
+  for (; n > 0; --n) all += text;
+  return all;
+}
+
 }  // namespace weir::stranger

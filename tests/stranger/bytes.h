@@ -4,6 +4,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "tests/stranger/random.h"
 
@@ -13,6 +14,8 @@ namespace weir::stranger {
 std::string damaged(random_source& draw, std::string text);
 
 std::string random_bytes(random_source& draw, std::size_t n);
+
+std::string repeated(std::string_view text, std::size_t n);
 
 // Not a valid UTF-8 text, or one at the edge of it.
 std::string odd_text(random_source& draw);

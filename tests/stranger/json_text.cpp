@@ -7,13 +7,6 @@
 namespace weir::stranger {
 namespace {
 
-std::string repeated(std::string_view text, std::size_t n) {
-  std::string all;
-  all.reserve(text.size() * n);
-  for (; n > 0; --n) all += text;
-  return all;
-}
-
 std::string nested(random_source& draw) {
   static constexpr std::size_t depths[] = {4, 15, 16, 17, 31, 32, 33, 1000, 100'000};
   const std::size_t depth = draw.pick(depths);

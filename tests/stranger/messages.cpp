@@ -1,6 +1,7 @@
 #include "tests/stranger/messages.h"
 
 #include "tests/stranger/bytes.h"
+#include "tests/stranger/constraints.h"
 #include "tests/stranger/json_text.h"
 
 namespace weir::stranger {
@@ -44,9 +45,16 @@ void add_sampling(random_source& draw, std::vector<field>& fields) {
   for (std::size_t n = draw.below(4); n > 0; --n) fields.push_back(draw.pick(all));
 }
 
+void add(std::vector<field>& fields, std::vector<field> more) {
+  for (auto& f : more) fields.push_back(std::move(f));
+}
+
+// An endless job is what it is: neither a constraint nor sampling ends it.
 std::vector<field> job_fields(random_source& draw, job_shape shape) {
   std::vector<field> fields = {{"max_tokens", std::to_string(shape.max_tokens)}, {"ignore_eos", "true"}};
-  if (shape.max_tokens < endless_tokens) add_sampling(draw, fields);
+  if (shape.max_tokens == endless_tokens) return fields;
+  add_sampling(draw, fields);
+  if (draw.chance(15)) add(fields, easy_constraint(draw, constraint_names::ours));
   return fields;
 }
 
@@ -65,6 +73,7 @@ std::vector<field> message_fields(random_source& draw, job_shape shape) {
   if (draw.chance(30)) fields.push_back({"system", quoted(words(draw, 4))});
   if (draw.chance(30)) fields.push_back({"stop_sequences", "[\"zzz\"]"});
   if (draw.chance(30)) fields.push_back({"metadata", object({{"user_id", quoted(words(draw, 4))}})});
+  if (draw.chance(15)) add(fields, easy_constraint(draw, constraint_names::anthropic));
   if (shape.stream) fields.push_back({"stream", "true"});
   return fields;
 }
@@ -129,7 +138,32 @@ body hostile_body(random_source& draw) {
   const field greedy[] = {
       {"n", "64"}, {"max_tokens", "1000000000"}, {"deadline_ms", "9223372036854775808"}, {"n", "65"}};
   if (draw.chance(20)) r.fields.push_back(draw.pick(greedy));
+  if (draw.chance(10)) add(r.fields, hostile_constraint(draw, constraint_names::ours));
   return {r.path, spoiled_object(draw, std::move(r.fields))};
+}
+
+body constrained_body(random_source& draw) {
+  const job_shape shape{draw.between(1, 200), draw.chance(50)};
+  const auto hard = [&](constraint_names names) {
+    return draw.chance(80) ? hostile_constraint(draw, names) : easy_constraint(draw, names);
+  };
+  if (draw.chance(20)) {
+    auto fields = message_fields(draw, shape);
+    add(fields, hard(constraint_names::anthropic));
+    return {"/v1/messages", object(fields)};
+  }
+  const bool plain = draw.chance(50);
+  auto fields = http_fields(
+      draw, shape,
+      plain ? field{"prompt", quoted(words(draw, 4))} : field{"messages", conversation_list(draw)});
+  add(fields, hard(constraint_names::ours));
+  return {plain ? "/v1/completions" : "/v1/chat/completions", object(fields)};
+}
+
+std::string constrained_message(random_source& draw, std::string_view lane) {
+  auto fields = create_fields(draw, lane, {draw.between(1, 200)});
+  add(fields, hostile_constraint(draw, constraint_names::ours));
+  return object(fields);
 }
 
 body many_choices(random_source& draw) {

@@ -30,6 +30,10 @@ body chat(random_source& draw, job_shape shape);
 body honest_body(random_source& draw);   // any of the six routes
 body hostile_body(random_source& draw);  // the same, spoiled
 
+// A job with a constraint, mostly a hostile one.
+body constrained_body(random_source& draw);
+std::string constrained_message(random_source& draw, std::string_view lane);
+
 // The largest that a body may be, times the most choices that there may be.
 body many_choices(random_source& draw);
 

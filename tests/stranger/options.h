@@ -22,7 +22,9 @@ struct options {
   std::size_t resident = 0;       // bytes that it may have resident; 0: any
   std::size_t surge =
       256 << 20;  // bytes by which it may grow in a round; a flood an eighth, greed half of it
-  std::size_t growth = 64 << 20;  // bytes by which it may have grown for good
+  // Bytes by which it may have grown for good: 64 MiB each for what masks of a tokenizer remember and for a
+  // constraint that is being used, and as much again for what the allocator keeps of them.
+  std::size_t growth = 256 << 20;
   std::size_t descriptors = 0;    // that it may have open; 0: the hard limit
 
   // an attack on somebody else's

@@ -2,8 +2,10 @@
 // special.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/text/tokenizer.h"
@@ -14,7 +16,18 @@ class toy_tokenizer final : public core::tokenizer {
  public:
   explicit toy_tokenizer(std::vector<std::string> pieces) : pieces_(std::move(pieces)) {}
 
-  std::vector<core::token_id> encode(std::string_view, core::encode_options) const override { return {}; }
+  // The longest piece that the text begins with, again and again. What no piece begins is left out.
+  std::vector<core::token_id> encode(std::string_view text, core::encode_options) const override {
+    std::vector<core::token_id> out;
+    while (!text.empty()) {
+      std::size_t best = pieces_.size(), length = 0;
+      for (std::size_t i = 0; i < pieces_.size(); ++i)
+        if (pieces_[i].size() > length && text.starts_with(pieces_[i])) best = i, length = pieces_[i].size();
+      if (length > 0) out.push_back(static_cast<core::token_id>(best));
+      text.remove_prefix(std::max<std::size_t>(length, 1));
+    }
+    return out;
+  }
   std::string decode(std::span<const core::token_id> ids, decode_options) const override {
     std::string out;
     for (const auto id : ids) {

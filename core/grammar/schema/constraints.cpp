@@ -21,15 +21,11 @@ void intersect_high(std::optional<number_bound>& into, const std::optional<numbe
 }
 
 void intersect_values(constraints& into, const constraints& more, const json_tree& tree) {
+  tree.burn(more.not_values.size() / 16);
   append(into.not_values, more.not_values);
-  if (!more.values) return;
-  if (!into.values) {
-    into.values = more.values;
-    return;
-  }
-  std::erase_if(*into.values, [&](json_node_id v) {
-    return std::ranges::none_of(*more.values, [&](json_node_id w) { return tree.equal(v, w); });
-  });
+  if (!more.values || into.values == more.values) return;
+  into.values =
+      into.values ? std::make_shared<const value_set>(into.values->common(*more.values)) : more.values;
 }
 
 }  // namespace

@@ -18,6 +18,7 @@
 #include "core/grammar/regex_pool.h"
 #include "core/grammar/schema/decimal.h"
 #include "core/grammar/schema/json_tree.h"
+#include "core/grammar/schema/value_set.h"
 
 namespace weir::core::grammar {
 
@@ -103,11 +104,11 @@ struct constraints {
   goal names;  // every member's name, as a string
   std::vector<some_member_rule> some_members;
 
-  std::optional<std::vector<json_node_id>> values;  // one of these
-  std::vector<json_node_id> not_values;             // none of these
+  std::shared_ptr<const value_set> values;  // one of these; null: anything
+  std::vector<json_node_id> not_values;     // none of these
 };
 
-// Adds what `more` asks. The tree tells which values are equal.
+// Adds what `more` asks. Burns the tree's fuel.
 void intersect(constraints& into, const constraints& more, const json_tree& tree);
 
 }  // namespace weir::core::grammar

@@ -6,6 +6,7 @@
 #include <map>
 #include <unordered_set>
 
+#include "core/grammar/id_table.h"
 #include "core/grammar/schema/decimal.h"
 
 namespace weir::core::grammar {
@@ -229,6 +230,27 @@ bool json_tree::equal(json_node_id first, json_node_id second) const {
     }
   }
   return true;
+}
+
+// Recurses as deep as the text is nested, which json_tree_bounds::depth bounds.
+std::uint64_t json_tree::hash(json_node_id id) const {
+  burn();
+  const json_node& n = nodes_[id];
+  const std::hash<std::string_view> of_text;
+  auto h = mixed(static_cast<std::uint64_t>(n.kind) + 1, n.truth ? 1 : 0);
+  if (n.kind == json_kind::string) h = mixed(h, of_text(n.text));
+  if (n.kind == json_kind::number) {
+    const decimal d = decimal::of(n.text);
+    h = mixed(mixed(h, of_text(d.digits)), static_cast<std::uint64_t>(d.exponent) * 2 + (d.negative ? 1 : 0));
+  }
+  std::uint64_t members = 0;  // in any order
+  for (std::size_t i = 0; i < n.items.size(); ++i) {
+    if (n.kind == json_kind::array)
+      h = mixed(h, hash(n.items[i]));
+    else
+      members += mixed(of_text(n.names[i]), hash(n.items[i]));
+  }
+  return mixed(h, members);
 }
 
 result<json_tree> read_json_tree(std::string_view text, const json_tree_bounds& most, fuel* budget) {

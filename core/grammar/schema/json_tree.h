@@ -54,6 +54,8 @@ class json_tree {
   std::optional<json_node_id> at_pointer(json_node_id from, std::string_view pointer) const;
   // Whether two values are equal as JSON Schema compares them: numbers by value, members in any order.
   bool equal(json_node_id a, json_node_id b) const;
+  // The same for equal values.
+  std::uint64_t hash(json_node_id id) const;
 
   // Work of those who read the tree, and of its own searches; throws out_of_fuel.
   void burn(std::uint64_t units = 1) const {

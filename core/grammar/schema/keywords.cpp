@@ -2,6 +2,7 @@
 #include "core/grammar/schema/keywords.h"
 
 #include <algorithm>
+#include <set>
 
 #include "core/grammar/schema/refused.h"
 
@@ -30,7 +31,7 @@ void schema_keywords::warn(json_node_id where, const std::string& message) {
   if (warned_.emplace(where, message).second) warnings_.push_back({tree_.pointer(where), message});
 }
 
-std::vector<alternatives> schema_keywords::say(const literal& l) {
+std::vector<alternatives> schema_keywords::say(const literal& l, bool evaluated) {
   const json_node& n = tree_[l.schema];
   tree_.burn(1 + n.items.size());
   if (n.kind == json_kind::boolean) {
@@ -40,20 +41,13 @@ std::vector<alternatives> schema_keywords::say(const literal& l) {
   if (n.kind != json_kind::object)
     refuse_schema(tree_.pointer(l.schema), "a schema must be an object or a boolean, not {}", name(n.kind));
   if (judged_.insert(l.schema).second) judge(l.schema);
-  if (!l.negated) return says(l.schema);
+  if (!l.negated) return says(l.schema, evaluated);
   return {denies(l.schema)};
 }
 
 // Names what no part of this front end enforces, once a schema.
 void schema_keywords::judge(json_node_id schema) {
   if (document_.ref_stands_alone() && document_.keyword(schema, "$ref")) return;
-  for (const char* keyword : {"unevaluatedProperties", "unevaluatedItems"}) {
-    const auto at = document_.keyword(schema, keyword);
-    if (!at || !has(schema_draft::d2019)) continue;
-    if (tree_[*at].kind == json_kind::boolean && tree_[*at].truth) continue;
-    relax(*at,
-          std::string(keyword) + " is not supported; additionalProperties or items beside the members is");
-  }
   if (const auto at = document_.keyword(schema, "$vocabulary"))
     refuse_schema(tree_.pointer(*at), "$vocabulary is not supported");
 }
@@ -151,6 +145,17 @@ std::optional<number_bound> schema_keywords::get_bound(json_node_id schema, std:
 }
 
 std::optional<json_node_id> schema_keywords::referred(json_node_id schema) {
+  const auto to = next_reference(schema);
+  std::set<json_node_id> passed{schema};
+  for (auto next = to; next; next = next_reference(*next)) {
+    tree_.burn();
+    if (!passed.insert(*next).second)
+      refuse_schema(tree_.pointer(schema), "the reference leads only to itself, through references alone");
+  }
+  return to;
+}
+
+std::optional<json_node_id> schema_keywords::next_reference(json_node_id schema) {
   if (const auto at = get(schema, "$ref", json_kind::string))
     return document_.target(schema, tree_[*at].text, "$ref");
   for (const char* keyword : {"$dynamicRef", "$recursiveRef"}) {
@@ -238,16 +243,23 @@ void schema_keywords::object_facts(json_node_id schema, constraints& c) {
     if (const auto at = get_schema(schema, "propertyNames")) c.names.push_back({*at, false});
 }
 
+std::shared_ptr<const value_set> schema_keywords::values_of(json_node_id where,
+                                                            std::span<const json_node_id> values) {
+  auto& known = value_sets_[where];
+  if (!known) known = std::make_shared<const value_set>(tree_, values);
+  return known;
+}
+
 void schema_keywords::value_facts(json_node_id schema, constraints& c) {
-  if (const auto at = get(schema, "enum", json_kind::array)) c.values = tree_[*at].items;
+  if (const auto at = get(schema, "enum", json_kind::array)) c.values = values_of(*at, tree_[*at].items);
   const auto only = has(schema_draft::d6) ? document_.keyword(schema, "const") : std::nullopt;
   if (!only) return;
   constraints one;
-  one.values = {*only};
+  one.values = values_of(*only, std::span(&*only, 1));
   intersect(c, one, tree_);
 }
 
-std::vector<alternatives> schema_keywords::says(json_node_id schema) {
+std::vector<alternatives> schema_keywords::says(json_node_id schema, bool evaluated) {
   alternative all;
   const auto reference = referred(schema);
   if (reference) all.also.push_back({*reference, false});
@@ -266,30 +278,17 @@ std::vector<alternatives> schema_keywords::says(json_node_id schema) {
   for (const literal& l : get_schemas(schema, "allOf")) all.also.push_back(l);
   if (const auto at = get_schema(schema, "not")) all.also.push_back({*at, true});
   std::vector<alternatives> out{{std::move(all)}};
-  add_choices(schema, out);
+  add_choices(schema, evaluated, out);
   add_dependencies(schema, out);
   return out;
 }
 
 // Keywords that say «one of these».
-void schema_keywords::add_choices(json_node_id schema, std::vector<alternatives>& out) {
-  if (document_.keyword(schema, "anyOf")) {
-    alternatives any;
-    for (const literal& l : get_schemas(schema, "anyOf")) any.push_back({{}, {l}});
-    if (!any.empty()) out.push_back(std::move(any));
-  }
+void schema_keywords::add_choices(json_node_id schema, bool evaluated, std::vector<alternatives>& out) {
+  add_any(schema, evaluated, out);
   if (const auto at = get(schema, "oneOf", json_kind::array); at && !tree_[*at].items.empty())
     out.push_back(exactly_one(*at));
-  const auto condition = has(schema_draft::d7) ? get_schema(schema, "if") : std::nullopt;
-  if (!condition) return;
-  const auto then = get_schema(schema, "then"), otherwise = get_schema(schema, "else");
-  if (!then && !otherwise) return;
-  alternatives both(2);
-  both[0].also.push_back({*condition, false});
-  if (then) both[0].also.push_back({*then, false});
-  both[1].also.push_back({*condition, true});
-  if (otherwise) both[1].also.push_back({*otherwise, false});
-  out.push_back(std::move(both));
+  add_if(schema, evaluated, out);
 }
 
 // A schema of the list, and none of those that a value of it could satisfy as well.
@@ -324,17 +323,14 @@ bool schema_keywords::disjoint(json_node_id a, json_node_id b) {
   if (tree_[a].kind != json_kind::object || tree_[b].kind != json_kind::object) return false;
   const auto types_a = get_types(a), types_b = get_types(b);
   if (types_a && types_b && !(*types_a & *types_b)) return true;
-  const auto values = [&](json_node_id s) -> std::optional<std::vector<json_node_id>> {
-    if (tree_[s].kind != json_kind::object) return std::nullopt;
+  const auto values = [&](json_node_id s) {
     constraints c;
-    value_facts(s, c);
+    if (tree_[s].kind == json_kind::object) value_facts(s, c);
     return c.values;
   };
   const auto apart = [&](json_node_id s, json_node_id t) {
     const auto x = values(s), y = values(t);
-    return x && y && std::ranges::none_of(*x, [&](json_node_id v) {
-             return std::ranges::any_of(*y, [&](json_node_id w) { return tree_.equal(v, w); });
-           });
+    return x && y && !x->meets(*y);
   };
   if (apart(a, b)) return true;
   if (!types_a || !types_b || *types_a != type_object || *types_b != type_object) return false;

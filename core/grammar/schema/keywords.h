@@ -12,6 +12,7 @@
 #pragma once
 
 #include <map>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -33,9 +34,14 @@ class schema_keywords {
   schema_keywords(const schema_document& document, bool strict, std::vector<warning>& warnings)
       : document_(document), tree_(document.tree()), strict_(strict), warnings_(warnings) {}
 
-  // What has to hold for a schema, or for its opposite: one alternative of each element. Throws
+  // What has to hold for a schema, or for its opposite: one alternative of each element. `evaluated`: it
+  // matters which of the schemas of anyOf and if hold, so that each set of those is an alternative. Throws
   // schema_refused.
-  std::vector<alternatives> say(const literal& l);
+  std::vector<alternatives> say(const literal& l, bool evaluated = false);
+  // The schema of unevaluatedItems, or of unevaluatedProperties; nullopt: none.
+  std::optional<json_node_id> unevaluated(json_node_id schema, bool of_items);
+  // Whether say() can tell which schemas hold: anyOf has few.
+  bool tells_evaluated(json_node_id schema);
 
   // `where` is relaxed to a superset, or the schema is refused.
   void relax(json_node_id where, const std::string& message);
@@ -43,7 +49,7 @@ class schema_keywords {
   void warn(json_node_id where, const std::string& message);
 
  private:
-  std::vector<alternatives> says(json_node_id schema);
+  std::vector<alternatives> says(json_node_id schema, bool evaluated);
   alternatives denies(json_node_id schema);
   void judge(json_node_id schema);
 
@@ -58,7 +64,10 @@ class schema_keywords {
   void deny_object(json_node_id schema, alternatives& out);
   void deny_applicators(json_node_id schema, alternatives& out);
   void deny_dependencies(json_node_id schema, alternatives& out);
-  void add_choices(json_node_id schema, std::vector<alternatives>& out);
+  void deny_unevaluated(json_node_id schema, alternatives& out);
+  void add_choices(json_node_id schema, bool evaluated, std::vector<alternatives>& out);
+  void add_any(json_node_id schema, bool evaluated, std::vector<alternatives>& out);
+  void add_if(json_node_id schema, bool evaluated, std::vector<alternatives>& out);
   void add_dependencies(json_node_id schema, std::vector<alternatives>& out);
   alternatives exactly_one(json_node_id list);
   bool disjoint(json_node_id a, json_node_id b);
@@ -73,9 +82,12 @@ class schema_keywords {
   std::optional<std::uint8_t> get_types(json_node_id schema);
   std::optional<number_bound> get_bound(json_node_id schema, std::string_view inclusive,
                                         std::string_view exclusive, bool low);
+  // The schema that a reference names. Refuses a chain of references that leads back into itself.
   std::optional<json_node_id> referred(json_node_id schema);
+  std::optional<json_node_id> next_reference(json_node_id schema);
   std::shared_ptr<const member_rule> members_of(json_node_id schema);
   std::shared_ptr<const item_rule> items_of(json_node_id schema);
+  std::shared_ptr<const value_set> values_of(json_node_id where, std::span<const json_node_id> values);
 
   const schema_document& document_;
   const json_tree& tree_;
@@ -85,6 +97,7 @@ class schema_keywords {
   std::set<std::pair<json_node_id, std::string>> warned_;
   std::map<json_node_id, std::shared_ptr<const member_rule>> member_rules_;
   std::map<json_node_id, std::shared_ptr<const item_rule>> item_rules_;
+  std::map<json_node_id, std::shared_ptr<const value_set>> value_sets_;  // by the value of enum or const
 };
 
 }  // namespace weir::core::grammar

@@ -26,6 +26,7 @@ alternatives schema_keywords::denies(json_node_id schema) {
   deny_object(schema, out);
   deny_applicators(schema, out);
   deny_dependencies(schema, out);
+  deny_unevaluated(schema, out);
   return out;
 }
 
@@ -48,7 +49,7 @@ void schema_keywords::deny_scalars(json_node_id schema, alternatives& out) {
     out.back().facts.texts.push_back(t);
   }
   value_facts(schema, c);
-  if (c.values) out.emplace_back().facts.not_values = *c.values;
+  if (c.values) out.emplace_back().facts.not_values = c.values->all();
 }
 
 void schema_keywords::deny_array(json_node_id schema, alternatives& out) {

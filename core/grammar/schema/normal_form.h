@@ -9,6 +9,7 @@
 
 #include <vector>
 
+#include "core/grammar/schema/evaluation.h"
 #include "core/grammar/schema/keywords.h"
 
 namespace weir::core::grammar {
@@ -24,7 +25,13 @@ class normal_form {
   std::vector<constraints> cases(const goal& g);
 
  private:
+  struct asked;
+  struct choice;
   struct open_case;
+  bool take(open_case& now, const asked& what);
+  void choose(open_case& now, std::vector<open_case>& open);
+  void finish(open_case& now, std::vector<constraints>& out);
+  evaluation_set evaluations_of(open_case& now, const asked& what);
   bool expand(const goal& g, bool without_opposites, std::vector<constraints>& out);
 
   schema_keywords& keywords_;

@@ -5,8 +5,6 @@
 namespace weir::core::grammar {
 namespace {
 
-constexpr std::uint32_t most_digits = 64;  // before the point, and behind it
-
 // Pieces of the texts of numbers, without the sign: a whole part, and a fraction that may be missing.
 class digit_texts {
  public:
@@ -124,23 +122,28 @@ regex_id of_kind(regex_pool& pool, regex_id texts, const number_limits& limits) 
 
 }  // namespace
 
-regex_id numbers_within(regex_pool& pool, const number_limits& limits) {
+regex_id with_signs(regex_pool& pool, const number_limits& limits, const magnitude_texts& magnitudes_of) {
   std::vector<regex_id> out;
   const auto &low = limits.low, &high = limits.high;
   if (!high || !(high->at.negative || (high->at.zero() && high->exclusive))) {
     std::optional<number_bound> from;
     if (low && !low->at.negative) from = low;
-    out.push_back(of_kind(pool, magnitudes(pool, from, high), limits));
+    out.push_back(magnitudes_of(from, high));
   }
   if (!low || low->at.negative || (low->at.zero() && !low->exclusive)) {
     std::optional<number_bound> from, to;
     if (low) to = {low->at.magnitude(), low->exclusive};
     if (high && (high->at.negative || high->at.zero())) from = {high->at.magnitude(), high->exclusive};
     if (!limits.fractions && (!from || from->at.zero())) from = {decimal(), true};  // no -0
-    const regex_id texts = of_kind(pool, magnitudes(pool, from, to), limits);
-    out.push_back(pool.concat(pool.byte('-'), texts));
+    out.push_back(pool.concat(pool.byte('-'), magnitudes_of(from, to)));
   }
   return pool.either(out);
+}
+
+regex_id numbers_within(regex_pool& pool, const number_limits& limits) {
+  return with_signs(pool, limits, [&](const auto& low, const auto& high) {
+    return of_kind(pool, magnitudes(pool, low, high), limits);
+  });
 }
 
 namespace {

@@ -40,14 +40,36 @@ bool schema_validator::satisfies(json_node_id value, const goal& g) {
   return std::ranges::all_of(g, [&](const literal& l) { return satisfies(value, l); });
 }
 
+// Remembered, for many values are judged by one schema.
+const std::vector<alternatives>& schema_validator::said(const literal& l) {
+  const auto known = said_.find(l);
+  return known != said_.end() ? known->second : said_.emplace(l, keywords_.say(l)).first->second;
+}
+
+bool schema_validator::is_evaluated(const literal& l) {
+  return !l.negated && (keywords_.unevaluated(l.schema, false) || keywords_.unevaluated(l.schema, true));
+}
+
+// Which members and items a schema speaks of is known in a case of its normal form.
+bool schema_validator::satisfies_a_case(json_node_id value, const literal& l) {
+  auto known = cases_.find(l);
+  if (known == cases_.end()) known = cases_.emplace(l, forms_.cases({l})).first;
+  return std::ranges::any_of(known->second, [&](const constraints& c) { return satisfies(value, c); });
+}
+
 bool schema_validator::satisfies(json_node_id value, const literal& l) {
   if (left_ == 0 || depth_ >= most_depth)
     refuse_schema(tree_.pointer(value), "checking this value against the schema takes too many steps");
   --left_;
   tree_.burn();
   ++depth_;
+  if (is_evaluated(l)) {
+    const bool holds = satisfies_a_case(value, l);
+    --depth_;
+    return holds;
+  }
   bool all = true;
-  for (const alternatives& some : keywords_.say(l)) {
+  for (const alternatives& some : said(l)) {
     all = std::ranges::any_of(
         some, [&](const alternative& a) { return satisfies(value, a.facts) && satisfies(value, a.also); });
     if (!all) break;
@@ -59,7 +81,7 @@ bool schema_validator::satisfies(json_node_id value, const literal& l) {
 bool schema_validator::satisfies(json_node_id value, const constraints& c) {
   const auto equals = [&](json_node_id other) { return tree_.equal(value, other); };
   if (!(c.types & types_of(tree_, value))) return false;
-  if (c.values && std::ranges::none_of(*c.values, equals)) return false;
+  if (c.values && !c.values->contains(value)) return false;
   if (std::ranges::any_of(c.not_values, equals)) return false;
   switch (tree_[value].kind) {
     case json_kind::number:
@@ -110,11 +132,7 @@ bool schema_validator::array_satisfies(json_node_id value, const constraints& c)
     const auto n = std::ranges::count_if(items, [&](json_node_id i) { return satisfies(i, rule.what); });
     if (n < rule.min || n > rule.max) return false;
   }
-  if (!c.unique) return true;
-  for (std::size_t i = 0; i < items.size(); ++i)
-    for (std::size_t k = i + 1; k < items.size(); ++k)
-      if (tree_.equal(items[i], items[k])) return false;
-  return true;
+  return !c.unique || value_set(tree_, items).all().size() == items.size();
 }
 
 bool schema_validator::member_satisfies(const std::string& name, json_node_id value,
@@ -178,10 +196,10 @@ bool schema_validator::names_satisfy(json_node_id value, const constraints& c) {
     const auto equals = [&](json_node_id v) {
       return tree_[v].kind == json_kind::string && tree_[v].text == name;
     };
-    for (const alternatives& some : keywords_.say(l)) {
+    for (const alternatives& some : said(l)) {
       all = std::ranges::any_of(some, [&](const alternative& a) {
         return (a.facts.types & type_string) && string_satisfies(name, a.facts) &&
-               (!a.facts.values || std::ranges::any_of(*a.facts.values, equals)) &&
+               (!a.facts.values || std::ranges::any_of(a.facts.values->all(), equals)) &&
                std::ranges::none_of(a.facts.not_values, equals) &&
                std::ranges::all_of(a.also, [&](const literal& m) { return self(self, name, m); });
       });

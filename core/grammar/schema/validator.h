@@ -4,15 +4,19 @@
 // Thread safety: one thread.
 #pragma once
 
+#include <map>
+#include <vector>
+
 #include "core/grammar/schema/keywords.h"
+#include "core/grammar/schema/normal_form.h"
 #include "core/grammar/schema/texts.h"
 
 namespace weir::core::grammar {
 
 class schema_validator {
  public:
-  schema_validator(const json_tree& tree, schema_keywords& keywords, schema_texts& texts)
-      : tree_(tree), keywords_(keywords), texts_(texts) {}
+  schema_validator(const json_tree& tree, schema_keywords& keywords, schema_texts& texts, normal_form& forms)
+      : tree_(tree), keywords_(keywords), texts_(texts), forms_(forms) {}
 
   // What is relaxed where the schema is compiled is not judged here. Throws schema_refused where too much is
   // nested.
@@ -20,6 +24,9 @@ class schema_validator {
 
  private:
   bool satisfies(json_node_id value, const literal& l);
+  bool is_evaluated(const literal& l);
+  bool satisfies_a_case(json_node_id value, const literal& l);
+  const std::vector<alternatives>& said(const literal& l);
   bool satisfies(json_node_id value, const constraints& c);
   bool number_satisfies(json_node_id value, const constraints& c);
   bool string_satisfies(const std::string& text, const constraints& c);
@@ -31,6 +38,9 @@ class schema_validator {
   const json_tree& tree_;
   schema_keywords& keywords_;
   schema_texts& texts_;
+  normal_form& forms_;
+  std::map<literal, std::vector<constraints>> cases_;  // of schemas with unevaluatedProperties or …Items
+  std::map<literal, std::vector<alternatives>> said_;
   std::uint32_t depth_ = 0;
   std::uint64_t left_ = 2'000'000;  // checks, over the whole schema
 };

@@ -1,6 +1,7 @@
 // Arrays as rules.
 #include <algorithm>
 
+#include "core/grammar/distinct_texts.h"
 #include "core/grammar/schema/writer.h"
 
 namespace weir::core::grammar {
@@ -34,9 +35,16 @@ part_id schema_writer::array(const constraints& c, const goal& g) {
     if (tree_[v].kind != json_kind::array) continue;
     keywords_.relax(v, "an array among the values that are not allowed is not supported");
   }
-  if (c.unique && c.max_items > 1) keywords_.relax(*c.unique, "uniqueItems is not supported");
-  const part_id items = c.contains.empty() ? items_counted(c, g) : items_with_contains(c, g);
-  return rules_.sequence({json_.open('['), items, json_.close(']')});
+  std::optional<part_id> items;
+  if (c.unique && c.max_items > 1) {
+    items = distinct_items(c);
+    if (!items)
+      keywords_.relax(*c.unique, fmt::format("uniqueItems is not supported but for items that are all one of "
+                                             "at most {} scalars",
+                                             distinct_texts::most_texts));
+  }
+  if (!items) items = c.contains.empty() ? items_counted(c, g) : items_with_contains(c, g);
+  return rules_.sequence({json_.open('['), *items, json_.close(']')});
 }
 
 part_id schema_writer::items_counted(const constraints& c, const goal& g) {

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <set>
 
-#include "core/grammar/schema/numbers.h"
+#include "core/grammar/schema/multiples.h"
 #include "core/grammar/schema/refused.h"
 
 namespace weir::core::grammar {
@@ -16,8 +16,8 @@ schema_writer::schema_writer(rules& out, json_space space, const json_tree& tree
       tree_(tree),
       keywords_(keywords),
       texts_(pool_, tree, keywords),
-      validator_(tree, keywords, texts_),
-      normal_form_(keywords, tree) {}
+      normal_form_(keywords, tree),
+      validator_(tree, keywords, texts_, normal_form_) {}
 
 void schema_writer::write() {
   rules_.set_root(value_of({{json_tree::root, false}}));
@@ -60,21 +60,21 @@ void schema_writer::write_rule(rule_id rule, const goal& g) {
   rules_.define(rule, rules_.choice(parts));
 }
 
+// Whether null, true or false is among the values that are not allowed.
+bool schema_writer::denies_value(const constraints& c, json_kind kind, bool truth) const {
+  return std::ranges::any_of(c.not_values, [&](json_node_id v) {
+    return tree_[v].kind == kind && (kind == json_kind::null || tree_[v].truth == truth);
+  });
+}
+
 part_id schema_writer::case_of(const constraints& c, const goal& g) {
+  if (c.values) return constants(*c.values, g);
   std::vector<part_id> parts;
-  if (c.values) {
-    for (json_node_id v : *c.values)
-      if (validator_.satisfies(v, g)) parts.push_back(constant(v));
-    return rules_.choice(parts);
-  }
-  const auto denied = [&](json_kind kind, bool truth) {
-    return std::ranges::any_of(c.not_values, [&](json_node_id v) {
-      return tree_[v].kind == kind && (kind == json_kind::null || tree_[v].truth == truth);
-    });
-  };
-  if ((c.types & type_null) && !denied(json_kind::null, false)) parts.push_back(rules_.literal("null"));
+  if ((c.types & type_null) && !denies_value(c, json_kind::null, false))
+    parts.push_back(rules_.literal("null"));
   if (c.types & type_boolean) {
-    const bool no_true = denied(json_kind::boolean, true), no_false = denied(json_kind::boolean, false);
+    const bool no_true = denies_value(c, json_kind::boolean, true);
+    const bool no_false = denies_value(c, json_kind::boolean, false);
     if (!no_true && !no_false)
       parts.push_back(rules_.terminal(json_.boolean()));
     else if (!no_true)
@@ -89,26 +89,46 @@ part_id schema_writer::case_of(const constraints& c, const goal& g) {
   return rules_.choice(parts);
 }
 
-// A value of enum or const: its strings in one spelling, its members in the order written, white space as
-// everywhere.
-part_id schema_writer::constant(json_node_id value) {
+// The values of enum or const that satisfy the goal. Scalars are one terminal, however many there are.
+part_id schema_writer::constants(const value_set& values, const goal& g) {
+  std::vector<part_id> parts;
+  std::vector<std::string> texts;
+  for (json_node_id v : values.all()) {
+    if (!validator_.satisfies(v, g)) continue;
+    if (auto text = scalar_text(v))
+      texts.push_back(std::move(*text));
+    else
+      parts.push_back(constant(v));
+  }
+  parts.push_back(rules_.terminal(pool_.literals(std::move(texts))));
+  return rules_.choice(parts);
+}
+
+// A scalar has one spelling. nullopt: an array or object.
+std::optional<std::string> schema_writer::scalar_text(json_node_id value) const {
   const json_node& n = tree_[value];
   switch (n.kind) {
     case json_kind::null:
-      return rules_.literal("null");
+      return "null";
     case json_kind::boolean:
-      return rules_.literal(n.truth ? "true" : "false");
+      return n.truth ? "true" : "false";
     case json_kind::number: {  // 1.0 is 1
       const decimal d = decimal::of(n.text);
-      const bool whole = d.integer() && d.digit_count() <= 64;
-      return rules_.literal(whole ? d.text() : n.text);
+      return d.integer() && d.digit_count() <= 64 ? d.text() : n.text;
     }
     case json_kind::string:
-      return rules_.terminal(json_.string_of(pool_.literal(spelled(n.text, spelling::json_string))));
+      return fmt::format("\"{}\"", spelled(n.text, spelling::json_string));
     case json_kind::array:
     case json_kind::object:
       break;
   }
+  return std::nullopt;
+}
+
+// A value of enum or const: its members in the order written, white space as everywhere.
+part_id schema_writer::constant(json_node_id value) {
+  if (const auto text = scalar_text(value)) return rules_.literal(*text);
+  const json_node& n = tree_[value];
   // Constants are nested at most as deep as the schema's text, which is bounded.
   const bool object = n.kind == json_kind::object;
   std::vector<part_id> parts{json_.open(object ? '{' : '[')};
@@ -129,22 +149,10 @@ part_id schema_writer::number(const constraints& c) {
     if (integers && fractions) return rules_.terminal(json_.number());
     if (integers) return rules_.terminal(json_.integer());
   }
-  regex_id texts = numbers_within(pool_, {c.low, c.high, integers, fractions});
-  for (json_node_id m : c.multiples) {
-    const decimal of = decimal::of(tree_[m].text);
-    auto those = multiples(pool_, of);
-    if (!those && c.low && c.high) those = listed_multiples(pool_, of, *c.low, *c.high, 5'000);
-    if (!those) {
-      keywords_.relax(m,
-                      "multipleOf is supported for numbers whose only prime factors are 2 and 5, and for "
-                      "others between a minimum and a maximum with at most 5,000 multiples");
-      continue;
-    }
-    texts = pool_.both(texts, *those);
-  }
+  regex_id texts = multiples_of_all(c);
   for (json_node_id m : c.not_multiples) {
-    if (const auto those = multiples(pool_, decimal::of(tree_[m].text))) {
-      texts = pool_.both(texts, pool_.complement(*those));
+    if (const auto those = multiples_of(m, {{}, {}, true, fractions})) {
+      texts = pool_.both(texts, pool_.complement(those->texts));
     } else {
       keywords_.relax(m, "the opposite of this multipleOf is not supported");
     }
@@ -156,6 +164,37 @@ part_id schema_writer::number(const constraints& c) {
                                            numbers_within(pool_, {std::nullopt, at, true, true})));
   }
   return pool_.live(texts) ? rules_.terminal(texts) : rules::nothing;
+}
+
+// nullopt: it has too many remainders, and too many multiples within the limits.
+std::optional<schema_writer::some_multiples> schema_writer::multiples_of(json_node_id value,
+                                                                         const number_limits& limits) {
+  const decimal of = decimal::of(tree_[value].text);
+  if (const auto those = multiples(pool_, of)) return some_multiples{*those, false};
+  auto within = multiples_within(pool_, of, limits);
+  if (!within && limits.low && limits.high)
+    within = listed_multiples(pool_, of, *limits.low, *limits.high, 5'000);
+  if (!within) return std::nullopt;
+  return some_multiples{*within, limits.integers};
+}
+
+// The numbers of a case as far as its bounds, their kind and multipleOf say.
+regex_id schema_writer::multiples_of_all(const constraints& c) {
+  const number_limits limits{c.low, c.high, (c.types & type_integer) != 0, (c.types & type_fraction) != 0};
+  regex_id texts = regex_pool::anything;
+  bool within = false;
+  for (json_node_id m : c.multiples) {
+    if (const auto those = multiples_of(m, limits)) {
+      texts = pool_.both(texts, those->texts);
+      within = within || those->within;
+    } else {
+      keywords_.relax(m, fmt::format("multipleOf is supported for numbers whose only prime factors are 2 "
+                                     "and 5, for others with at most {} remainders, and between a minimum "
+                                     "and a maximum with at most 5,000 multiples",
+                                     most_remainders));
+    }
+  }
+  return within ? texts : pool_.both(texts, numbers_within(pool_, limits));
 }
 
 // The strings of a case, without quotes. `free`: nothing but the length is asked, so that every spelling of
@@ -206,7 +245,7 @@ regex_id schema_writer::name_language(const goal& names) {
       content = text_of_length(pool_, c.min_length, c.max_length, spelling::json_string);
     if (c.values) {
       std::vector<std::string> constants;
-      for (json_node_id v : *c.values)
+      for (json_node_id v : c.values->all())
         if (tree_[v].kind == json_kind::string)
           constants.push_back(spelled(tree_[v].text, spelling::json_string));
       content = pool_.both(content, pool_.literals(std::move(constants)));

@@ -14,6 +14,7 @@
 #include "core/grammar/json_text.h"
 #include "core/grammar/schema/document.h"
 #include "core/grammar/schema/normal_form.h"
+#include "core/grammar/schema/numbers.h"
 #include "core/grammar/schema/texts.h"
 #include "core/grammar/schema/validator.h"
 
@@ -53,13 +54,24 @@ class schema_writer {
   part_id value_of(goal g);
   void write_rule(rule_id rule, const goal& g);
   part_id case_of(const constraints& c, const goal& g);
+  bool denies_value(const constraints& c, json_kind kind, bool truth) const;
+  part_id constants(const value_set& values, const goal& g);
   part_id constant(json_node_id value);
+  std::optional<std::string> scalar_text(json_node_id value) const;
   part_id number(const constraints& c);
+  struct some_multiples {
+    regex_id texts;
+    bool within;  // they are numbers within the limits, and need not be told from others
+  };
+  std::optional<some_multiples> multiples_of(json_node_id value, const number_limits& limits);
+  regex_id multiples_of_all(const constraints& c);
   regex_id string_content(const constraints& c, bool& free);
   part_id string(const constraints& c);
   regex_id name_language(const goal& names);
 
   part_id array(const constraints& c, const goal& g);
+  class few_values;
+  std::optional<part_id> distinct_items(const constraints& c);
   part_id items_counted(const constraints& c, const goal& g);
   part_id items_with_contains(const constraints& c, const goal& g);
   goal item_goal(const constraints& c, std::uint32_t index) const;
@@ -84,8 +96,8 @@ class schema_writer {
   const json_tree& tree_;
   schema_keywords& keywords_;
   schema_texts texts_;
-  schema_validator validator_;
   normal_form normal_form_;
+  schema_validator validator_;
   std::map<goal, rule_id> known_;
   std::vector<std::pair<rule_id, goal>> waiting_;
   std::map<goal, regex_id> name_languages_;

@@ -24,12 +24,25 @@ result<void> checkpoint::add(mapped_file file, tensor_map tensors, std::string_v
   return {};
 }
 
+result<void> checkpoint::replace(std::span<const std::string> parts, const std::string& name,
+                                 stored_tensor tensor) {
+  remove(parts);
+  if (!tensors_.emplace(name, std::move(tensor)).second)
+    return make_error(errc::bad_file, "tensor '{}' is there both plain and quantised", name);
+  return {};
+}
+
+void checkpoint::remove(std::span<const std::string> names) {
+  for (const std::string& name : names) tensors_.erase(name);
+}
+
 const stored_tensor* checkpoint::find(std::string_view name) const {
   const auto found = tensors_.find(name);
   return found == tensors_.end() ? nullptr : &found->second;
 }
 
 result<void> checkpoint::read(const stored_tensor& t, std::uint64_t at, std::span<std::byte> to) const {
+  if (t.made_by) return t.made_by->read(*this, at, to);
   if (t.paired_heads == 0) return read_bytes(t, at, to);
   const std::uint64_t row_bytes = t.bytes.size() / t.shape[0];
   while (!to.empty()) {

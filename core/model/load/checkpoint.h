@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -18,6 +19,16 @@
 
 namespace weir::core {
 
+class checkpoint;
+
+// Makes the bytes of a tensor that no file has as such out of tensors that files have.
+class converted_tensor {
+ public:
+  virtual ~converted_tensor() = default;
+  // As checkpoint::read(). REQUIRES: `at` and the size of `to` are whole blocks of the tensor's type
+  virtual result<void> read(const checkpoint& from, std::uint64_t at, std::span<std::byte> to) const = 0;
+};
+
 struct stored_tensor {
   std::string dtype;                 // as the container names it: F32, BF16, F16, Q4_K, …
   std::vector<std::uint64_t> shape;  // outermost dimension first; empty for a scalar
@@ -25,6 +36,14 @@ struct stored_tensor {
   // Where it is not 0, the file has the rows of each of this many heads in another order: first half and
   // second half of a head's rows alternate. checkpoint::read() puts them in order.
   std::uint32_t paired_heads = 0;
+  // Where it is set, `bytes` is empty, and `dtype` is a name of kernels::dtype.
+  std::shared_ptr<const converted_tensor> made_by;
+  // Of a converted matrix whose columns are not its inputs in order: the input of each column. The bytes are
+  // those of as many columns, of which there may be more than inputs, while `shape` tells the inputs. Null:
+  // column c is of input c.
+  std::shared_ptr<const std::vector<std::uint32_t>> inputs;
+  // shape[0] may be more than the rows that a model has, which are rounded up to a multiple of this.
+  std::uint32_t row_unit = 1;
 
   std::string shape_text() const;  // "[320, 64]"
 };
@@ -35,6 +54,13 @@ class checkpoint {
  public:
   // Adds a file and its tensors. `path`: the file's name, for errors. Error: a tensor of that name is there.
   result<void> add(mapped_file file, tensor_map tensors, std::string_view path);
+
+  // Puts `tensor` in the place of those that it is made of: they can no longer be found. Error: bad_file if
+  // another tensor has the name.
+  result<void> replace(std::span<const std::string> parts, const std::string& name, stored_tensor tensor);
+
+  // From now on they cannot be found.
+  void remove(std::span<const std::string> names);
 
   // Null if there is no tensor of this name.
   const stored_tensor* find(std::string_view name) const;

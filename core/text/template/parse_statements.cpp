@@ -84,10 +84,10 @@ statement_ptr parser::read_if(std::uint32_t at) {
     end_block();
     block body = read_block({"elif", "else", "endif"});
     branches.emplace_back(std::move(test), std::move(body));
-    const std::string end = take().text;
-    if (end == "elif") continue;
-    if (end == "else") otherwise = read_body("endif");
-    if (end == "endif") end_block();
+    const token end = take();
+    if (end.text == "elif") continue;
+    if (end.text == "else") otherwise = read_body("endif");
+    if (end.text == "endif") end_block();
     return make_if(at, std::move(branches), std::move(otherwise));
   }
 }

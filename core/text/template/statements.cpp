@@ -123,13 +123,13 @@ struct for_statement final : statement, for_parts {
       loop_object& l;
       ~ended() { l.alive = false; }
     } at_end{*state};
-    const value shown{object_ptr(state)};
+    const object_ptr shown = state;
     machine::scope inside(m, home);
     for (std::size_t i = 0; i < items.size(); ++i) {
       m.memory.allocate();
       if (i > 0) inside.renew();
       state->at = i;
-      m.set(loop, shown);
+      m.set(loop, value(shown));
       assign(m, to, items[i]);
       if (jinja::run(m, body) == flow::broken) break;
     }

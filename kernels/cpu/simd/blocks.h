@@ -32,6 +32,20 @@ WEIR_INLINE vec load_bytes(const std::byte* from) {
 #endif
 }
 
+// The same from e4m3 floats, exactly: their bits in the places of an f32's, and then the exponent's bias.
+WEIR_INLINE vec load_e4m3(const std::byte* from) {
+#if defined(__AVX512F__)
+  const auto wide = reinterpret_cast<uvec>(_mm512_maskz_cvtepu8_epi32(0xffff, load_as<__m128i>(from)));
+#elif defined(__AVX2__)
+  const auto wide =
+      reinterpret_cast<uvec>(_mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(from))));
+#else
+  typedef std::uint8_t bytes __attribute__((vector_size(lanes)));
+  const auto wide = __builtin_convertvector(load_as<bytes>(from), uvec);
+#endif
+  return reinterpret_cast<vec>((wide & 0x7f) << 20 | (wide & 0x80) << 24) * broadcast(0x1p120f);
+}
+
 // The sixteen values of codes of four bits.
 struct code_values {
 #if defined(__AVX512F__)
@@ -68,6 +82,7 @@ struct block_form {
   std::uint16_t section, group;
   std::uint8_t code_bits;
   bool minima, scaled_groups, powers;  // powers: scales are bf16
+  bool wide_scales, zeros, e4m3;       // as in block_format
 
   bool operator==(const block_form&) const = default;
 };
@@ -78,7 +93,10 @@ constexpr block_form form_of(dtype type) {
           f.code_bits,
           f.minima,
           f.scaled_groups,
-          type == dtype::mxfp4};
+          type == dtype::mxfp4,
+          f.wide_scales,
+          f.zeros,
+          f.e4m3};
 }
 
 // Prefetches the lines of what comes next in eight streams, as `coming` in linear.h does.
@@ -116,6 +134,7 @@ struct block_sums {
   }
 
   // `x_sums`: of the group's activations, in pieces of sum_k, `apart` floats from one to the next.
+  // `minima`: or zeros.
   WEIR_INLINE void end_group(const vec (&scales)[vectors], const vec (&minima)[vectors], const float* x_sums,
                              std::size_t apart) {
 #pragma GCC unroll 8
@@ -124,6 +143,7 @@ struct block_sums {
       const vec xs = broadcast(x);
 #pragma GCC unroll 4
       for (std::size_t v = 0; v < vectors; ++v) {
+        if constexpr (f.zeros) group[r][v] = multiply_add(-minima[v], xs, group[r][v]);
         all[r][v] = multiply_add(scales[v], group[r][v], all[r][v]);
         if constexpr (f.minima) all[r][v] = multiply_add(minima[v], xs, all[r][v]);
       }
@@ -148,7 +168,9 @@ WEIR_INLINE void add_words(S& sums, const float*& x, std::size_t stride, const u
 // One walk along k of a panel, for some rows and some of its vectors.
 template <block_form f, std::size_t rows, std::size_t vectors>
 struct block_walk {
-  static constexpr std::size_t scale_bytes = (f.minima ? 2 : 1) * panel_rows * (f.scaled_groups ? 1 : 2);
+  static constexpr std::size_t scale_bytes =
+      f.wide_scales ? panel_rows * (f.zeros ? 5 : 4)
+                    : (f.minima ? 2 : 1) * panel_rows * (f.scaled_groups ? 1 : 2);
   static constexpr std::size_t code_bytes = std::size_t{f.group} * panel_rows * f.code_bits / 8;
   static constexpr std::size_t header_bytes = f.scaled_groups ? (f.minima ? 2 : 1) * panel_rows * 2 : 0;
   static constexpr std::size_t pieces = f.group / sum_k;
@@ -207,6 +229,7 @@ struct block_walk {
     at += header_bytes;
   }
 
+  // `minima`: or zeros.
   WEIR_INLINE void read_scales(vec (&scales)[vectors], vec (&minima)[vectors]) {
 #pragma GCC unroll 4
     for (std::size_t v = 0; v < vectors; ++v) {
@@ -214,6 +237,9 @@ struct block_walk {
       if constexpr (f.scaled_groups) {
         scales[v] = block_scales[v] * load_bytes(at + byte);
         if constexpr (f.minima) minima[v] = block_minima[v] * load_bytes(at + panel_rows + byte);
+      } else if constexpr (f.wide_scales) {
+        scales[v] = load_f32(reinterpret_cast<const float*>(at) + byte);
+        if constexpr (f.zeros) minima[v] = load_bytes(at + 4 * panel_rows + byte);
       } else {
         scales[v] = halves(at, v);
         if constexpr (f.minima) minima[v] = halves(at + 2 * panel_rows, v);
@@ -228,7 +254,10 @@ struct block_walk {
     for (std::size_t i = 0; i < sum_k; ++i) {
       vec w[vectors];
 #pragma GCC unroll 4
-      for (std::size_t v = 0; v < vectors; ++v) w[v] = load_bytes(at + i * panel_rows + column + v * lanes);
+      for (std::size_t v = 0; v < vectors; ++v) {
+        const std::byte* codes = at + i * panel_rows + column + v * lanes;
+        w[v] = f.e4m3 ? load_e4m3(codes) : load_bytes(codes);
+      }
       sums.add(x, w);
       x += stride;
       if (i < 2 * lines) next.ask();
@@ -317,12 +346,20 @@ void multiply_blocks(const product_tile& t) {
       return multiply_form<form_of(dtype::iq4_xs)>(t);
     case dtype::mxfp4:
       return multiply_form<form_of(dtype::mxfp4)>(t);
+    case dtype::fp8:
+      return multiply_form<form_of(dtype::fp8)>(t);
+    case dtype::int4:
+    case dtype::int4_32:
+      return multiply_form<form_of(dtype::int4)>(t);
+    case dtype::int8:
+      return multiply_form<form_of(dtype::int8)>(t);
     default:
       return;  // linear.h has the plain types
   }
 }
 
 static_assert(form_of(dtype::iq4_nl) == form_of(dtype::q4_0) && form_of(dtype::q5_0) == form_of(dtype::q8_0));
+static_assert(form_of(dtype::int4_32) == form_of(dtype::int4));
 
 void interleave_with_sums(const float* x, std::size_t rows, std::size_t k, std::byte* to) {
   auto* out = reinterpret_cast<float*>(to);

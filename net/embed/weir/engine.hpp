@@ -70,6 +70,14 @@ struct chat_message {
   std::string role, content;
 };
 
+// What an answer may be; docs/structured.md says what is understood.
+struct constraint {
+  enum class kind { none, json_schema, json_object, regex, choice, grammar } what = kind::none;
+  std::string text = {};                  // the JSON Schema, the expression, or the GBNF or Lark source
+  std::vector<std::string> choices = {};  // for `choice`
+  bool strict = false;  // a schema of which something cannot be enforced is refused; otherwise it is relaxed
+};
+
 // A field that is not set takes the model's default. A job is refused if a value is outside the range in
 // docs/wire.md.
 struct request {
@@ -83,6 +91,7 @@ struct request {
   std::optional<std::uint64_t> seed = {};  // the same seed gives the same tokens
   std::vector<std::string> stop = {};
   bool ignore_eos = false;
+  constraint answer = {};
   int priority = 0;  // higher first
   std::optional<std::chrono::milliseconds> deadline = {};
 };

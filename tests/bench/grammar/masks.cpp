@@ -1,11 +1,12 @@
 // masks.cpp — compiles every schema of a corpus and walks its valid instances token by token, a mask before
 // each: MaskBench's protocol (github.com/guidance-ai/jsonschemabench, maskbench), on one thread.
 //
-//   bench_masks [TOKENIZER-DIR] [FOLDER-OF-JSONL]
+//   bench_masks [TOKENIZER-DIR [FOLDER-OF-JSONL [EVERY [WALKS.jsonl]]]]
 //
 // Without arguments: llama3's tokenizer and schemas/maskbench of the test data. Each schema is compiled anew;
 // what a tokenizer remembers of terminals is shared by all schemas, as it is in a server. The second pass
-// walks the same instances again with the same compiled constraint.
+// walks the same instances again with the same compiled constraint. EVERY: of so many schemas one. WALKS:
+// schemas and tokens of what was walked, for another engine's bench (xgrammar.js).
 #include <algorithm>
 #include <boost/json.hpp>
 #include <chrono>
@@ -13,6 +14,7 @@
 #include <fstream>
 
 #include "core/grammar/accept.h"
+#include "tests/support/compact_json.h"
 #include "tests/support/data.h"
 
 using namespace weir;
@@ -38,24 +40,8 @@ void print(const char* name, std::vector<double>& us, const char* unit = "us") {
               us.back(), unit);
 }
 
-// As json::serialize(), but numbers as people write them: 0.5, not 5E-1.
-std::string written(const json::value& v) {
-  if (v.is_double()) return fmt::format("{}", v.get_double());
-  if (const auto* a = v.if_array()) {
-    std::string out = "[";
-    for (const auto& x : *a) out += (out.size() > 1 ? "," : "") + written(x);
-    return out + "]";
-  }
-  if (const auto* o = v.if_object()) {
-    std::string out = "{";
-    for (const auto& m : *o)
-      out += (out.size() > 1 ? "," : "") + json::serialize(json::string(m.key())) + ":" + written(m.value());
-    return out + "}";
-  }
-  return json::serialize(v);
-}
-
 struct totals {
+  std::FILE* walks = nullptr;
   std::vector<double> compile, mask, warm_mask, accept, fuel, bytes;
   std::size_t schemas = 0, refused = 0, instances = 0, rejected = 0, failed = 0;
 };
@@ -77,9 +63,12 @@ bool walk(constraint& over, const std::vector<core::token_id>& ids, std::vector<
   return over.may_end(at);
 }
 
-void schema_of(const json::object& o, const core::tokenizer& words, std::shared_ptr<terminal_views> views,
+// `line`: {"name", "schema", "tests": [{"valid", "data", …}]}
+void schema_of(const json_tree& line, const core::tokenizer& words, std::shared_ptr<terminal_views> views,
                totals& t) {
-  const auto schema = written(o.at("schema"));
+  const auto root = json_tree::root;
+  const auto schema = test::compact(line, line.member(root, "schema").value());
+  const auto name = line[line.member(root, "name").value()].text;
   ++t.schemas;
   const auto begin = clock_type::now();
   constraint_text text;
@@ -92,25 +81,29 @@ void schema_of(const json::object& o, const core::tokenizer& words, std::shared_
   if (!over) return void(++t.refused);
   if (!(*over)->mask((*over)->start())) return void(++t.failed);
   t.compile.push_back(microseconds(clock_type::now() - begin));
-  if (t.compile.back() > 50'000)
-    std::fprintf(stderr, "%.0f us: %s\n", t.compile.back(), o.at("name").as_string().c_str());
+  if (t.compile.back() > 50'000) std::fprintf(stderr, "%.0f us: %s\n", t.compile.back(), name.c_str());
   t.fuel.push_back(static_cast<double>(budget.burnt()));
   t.bytes.push_back(static_cast<double>((*over)->bytes()));
-  for (const auto& test : o.at("tests").as_array()) {
-    const auto& instance = test.as_object();
-    if (!instance.at("valid").as_bool() || instance.contains("py") || instance.contains("order")) continue;
-    const auto ids =
-        words.encode(written(instance.at("data")), {.add_special = false, .parse_special = false});
+  json::array walked;
+  for (const auto instance : line[line.member(root, "tests").value()].items) {
+    if (!line[line.member(instance, "valid").value()].truth || line.member(instance, "py") ||
+        line.member(instance, "order"))
+      continue;
+    const auto data = test::compact(line, line.member(instance, "data").value());
+    const auto ids = words.encode(data, {.add_special = false, .parse_special = false});
     ++t.instances;
     if (!walk(**over, ids, t.mask, t.accept)) {
       ++t.rejected;
-      std::fprintf(stderr, "rejected: %s %s\n", o.at("name").as_string().c_str(),
-                   written(instance.at("data")).substr(0, 300).c_str());
+      std::fprintf(stderr, "rejected: %s %s\n", name.c_str(), data.substr(0, 300).c_str());
       continue;
     }
     std::vector<double> unused;
     walk(**over, ids, t.warm_mask, unused);
+    walked.push_back(json::value_from(ids));
   }
+  if (t.walks)
+    fmt::print(t.walks, "{}\n",
+               json::serialize(json::object{{"name", name}, {"schema", schema}, {"walks", walked}}));
 }
 
 }  // namespace
@@ -118,6 +111,7 @@ void schema_of(const json::object& o, const core::tokenizer& words, std::shared_
 int main(int argc, char** argv) {
   const auto dir = argc > 1 ? std::filesystem::path(argv[1]) : test::data_dir() / "tokenizers/llama3";
   const auto folder = argc > 2 ? std::filesystem::path(argv[2]) : test::data_dir() / "schemas/maskbench";
+  const std::size_t every = argc > 3 ? std::max(1, std::atoi(argv[3])) : 1;
   const auto words = core::load_tokenizer(dir.string());
   if (!words) return std::fprintf(stderr, "%s\n", words.error().message.c_str()), 2;
   const auto begin = clock_type::now();
@@ -125,16 +119,18 @@ int main(int argc, char** argv) {
   std::printf("tree of tokens: %.1f ms, %u nodes\n", microseconds(clock_type::now() - begin) / 1000,
               views->trie().tree().size());
   totals t;
+  if (argc > 4) t.walks = std::fopen(argv[4], "w");
   std::vector<std::filesystem::path> files;
   for (const auto& entry : std::filesystem::directory_iterator(folder)) files.push_back(entry.path());
   std::sort(files.begin(), files.end());
+  std::size_t seen = 0;
   for (const auto& file : files) {
     std::ifstream in(file);
-    json::parse_options how;
-    how.max_depth = 200;
-    for (std::string line; std::getline(in, line);)
-      schema_of(json::parse(line, {}, how).as_object(), **words, views, t);
+    for (std::string line; std::getline(in, line); ++seen)
+      if (seen % every == 0)
+        schema_of(read_json_tree(line, {.bytes = 1 << 22, .depth = 200}).value(), **words, views, t);
   }
+  if (t.walks) std::fclose(t.walks);
   std::printf("schemas %zu, refused %zu, failed %zu; valid instances %zu, rejected %zu\n", t.schemas,
               t.refused, t.failed, t.instances, t.rejected);
   print("compile and first mask", t.compile);

@@ -128,6 +128,22 @@ TEST_CASE("a fresh constraint allows what the old one allowed, and remembers not
   }
 }
 
+TEST_CASE("what a walk makes of expressions counts as remembered, and ends at the cap", "[grammar]") {
+  // A state for each set of the last letters.
+  const auto over = *bound(text_of(kind::regex, "(a|b)*a(a|b){40}"));
+  const auto begin = over->bytes();
+  std::mt19937 random(7);
+  auto at = over->start();
+  std::size_t steps = 0;
+  while (at != constraint::failed && steps < 2'000'000) {
+    at = over->step(at, random() % 2 == 0 ? 'a' : 'b');
+    ++steps;
+  }
+  CHECK(at == constraint::failed);
+  CHECK(over->failure() == "it needs too many states");
+  CHECK(over->bytes() < begin + constraint::most_memo_bytes + (std::size_t{1} << 20));
+}
+
 TEST_CASE("a cursor stays where it is when its tokens are not allowed elsewhere", "[grammar]") {
   const auto views = byte_views();
   cursor job(*bound(text_of(kind::regex, "ab*"), views));
@@ -161,9 +177,9 @@ TEST_CASE("forced bytes are those that every text goes on with", "[grammar]") {
 
 TEST_CASE("a token is single where no other may come and the text may not end", "[grammar]") {
   cursor job(*bound(text_of(kind::regex, "ab?")));
-  CHECK(single_token(job) == 'a');
+  CHECK(single_token(job.over(), job.at()) == 'a');
   REQUIRE(job.accept('a'));
-  CHECK_FALSE(single_token(job));
+  CHECK_FALSE(single_token(job.over(), job.at()));
 }
 
 namespace {

@@ -9,8 +9,10 @@
 
 #include "core/grammar/compile.h"
 #include "core/grammar/cursor.h"
+#include "core/grammar/job_mask.h"
 #include "core/grammar/json_text.h"
 #include "core/grammar/regex.h"
+#include "tests/core/grammar/schema/schema_kit.h"
 #include "tests/support/data.h"
 #include "tests/support/earley.h"
 
@@ -355,18 +357,36 @@ TEST_CASE("an ambiguous rule that calls itself twice stays small", "[grammar]") 
   CHECK(over->memo_bytes() < 1'000'000);
 }
 
-TEST_CASE("what is too ambiguous ends in a failure that says so", "[grammar]") {
+namespace {
+
+compiled too_ambiguous() {
   auto c = nothing_yet();
   auto& r = *c.grammar;
   auto part = r.choice({r.literal("a"), r.literal("aa")});
   for (int i = 0; i < 3; ++i) part = r.repeat(r.sequence({part, r.maybe(r.literal("a"))}), 1, 100'000);
   r.set_root(r.sequence({part, r.literal("b")}));
-  auto over = made(std::move(c));
+  return c;
+}
+
+}  // namespace
+
+TEST_CASE("what is too ambiguous ends in a failure that says so", "[grammar]") {
+  auto over = made(too_ambiguous());
   auto at = over->start();
   for (int i = 0; i < 3'000 && at != constraint::failed; ++i) at = over->step(at, 'a');
   CHECK(at == constraint::failed);
   CHECK_FALSE(over->failure().empty());
   CHECK(over->mask(at) == nullptr);
+}
+
+TEST_CASE("a job whose constraint fails behind a token has failed", "[grammar]") {
+  const auto over = *constraint::make(too_ambiguous(), weir::test::byte_views());
+  job_mask mask(over, {.vocab_size = 256, .max_tokens = 5'000});
+  if (!mask.begin()) mask.work();
+  for (int i = 0; i < 3'000 && mask.at() == job_mask::place::open; ++i)
+    if (!mask.follow('a')) mask.work();
+  REQUIRE(mask.at() == job_mask::place::failed);
+  CHECK(mask.fault().message.find("cannot be followed behind token") != std::string::npos);
 }
 
 TEST_CASE("a count costs no more the larger it is", "[grammar]") {

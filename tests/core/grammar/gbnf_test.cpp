@@ -12,9 +12,7 @@ namespace {
 
 std::shared_ptr<constraint> made(const std::string& source,
                                  std::shared_ptr<terminal_views> views = byte_views()) {
-  auto out = bound(grammar_of(source, "gbnf"), std::move(views));
-  if (!out) FAIL(out.error().message);
-  return *out;
+  return bound_grammar(source, "gbnf", std::move(views));
 }
 
 std::string refusal(const std::string& source) {
@@ -24,12 +22,7 @@ std::string refusal(const std::string& source) {
   return out.error().message;
 }
 
-struct fact {
-  std::string source;
-  std::vector<std::string> in, out;
-};
-
-const std::vector<fact> facts{
+const std::vector<grammar_texts> facts{
     {"root ::= \"a\" | \"bc\"", {"a", "bc"}, {"", "b", "abc"}},
     {"root::=\"a\"", {"a"}, {"b"}},
     {"root ::= \"\\x41\\u0042\\U00000043\\t\\\"\\\\\"", {"ABC\t\"\\"}, {"abc"}},
@@ -59,20 +52,7 @@ const std::vector<fact> facts{
 
 }  // namespace
 
-TEST_CASE("a GBNF grammar allows what it says and nothing else", "[grammar]") {
-  for (const auto& f : facts) {
-    INFO(f.source);
-    const auto over = made(f.source);
-    for (const auto& text : f.in) {
-      INFO(text);
-      CHECK_FALSE(refused_at(*over, text));
-    }
-    for (const auto& text : f.out) {
-      INFO(text);
-      CHECK(refused_at(*over, text));
-    }
-  }
-}
+TEST_CASE("a GBNF grammar allows what it says and nothing else", "[grammar]") { check_texts(facts, "gbnf"); }
 
 TEST_CASE("GBNF texts are followed as Earley's recogniser follows the rules", "[grammar]") {
   std::mt19937 random(7);
@@ -94,12 +74,7 @@ TEST_CASE("GBNF texts are followed as Earley's recogniser follows the rules", "[
 }
 
 TEST_CASE("GBNF masks have exactly the tokens whose bytes may follow", "[grammar]") {
-  std::mt19937 random(11);
-  for (const auto& f : facts) {
-    INFO(f.source);
-    const auto over = bound(grammar_of(f.source, "gbnf"), bundled_views());
-    if (over) CHECK(masks_are_exact(**over, random, 12));
-  }
+  check_masks(facts, "gbnf");
 }
 
 TEST_CASE("llama.cpp's grammars are read, and judge texts as it does", "[grammar]") {

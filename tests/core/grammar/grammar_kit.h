@@ -58,6 +58,35 @@ inline std::optional<std::size_t> refused_at(core::grammar::constraint& over, st
   return text.size();
 }
 
+inline std::shared_ptr<core::grammar::constraint> bound_grammar(
+    const std::string& source, const char* syntax,
+    std::shared_ptr<core::grammar::terminal_views> views = byte_views()) {
+  auto out = bound(grammar_of(source, syntax), std::move(views));
+  if (!out) FAIL(out.error().message);
+  return *out;
+}
+
+// Texts that a grammar allows, and texts that it does not.
+struct grammar_texts {
+  std::string source;
+  std::vector<std::string> in, out;
+};
+
+inline void check_texts(const std::vector<grammar_texts>& all, const char* syntax) {
+  for (const auto& f : all) {
+    INFO(f.source);
+    const auto over = bound_grammar(f.source, syntax);
+    for (const auto& text : f.in) {
+      INFO(text);
+      CHECK_FALSE(refused_at(*over, text));
+    }
+    for (const auto& text : f.out) {
+      INFO(text);
+      CHECK(refused_at(*over, text));
+    }
+  }
+}
+
 // Writes random tokens that the masks allow, and holds each mask to its definition. False: a mask was empty
 // where the text may not end, or a token of it was not accepted.
 inline bool masks_are_exact(core::grammar::constraint& over, std::mt19937& random, int longest) {
@@ -71,6 +100,15 @@ inline bool masks_are_exact(core::grammar::constraint& over, std::mt19937& rando
     if (at <= core::grammar::constraint::failed) return false;
   }
   return true;
+}
+
+inline void check_masks(const std::vector<grammar_texts>& all, const char* syntax) {
+  std::mt19937 random(11);
+  for (const auto& f : all) {
+    INFO(f.source);
+    const auto over = bound(grammar_of(f.source, syntax), bundled_views());
+    if (over) CHECK(masks_are_exact(**over, random, 12));
+  }
 }
 
 // What other engines say of grammars; empty where the data is missing.

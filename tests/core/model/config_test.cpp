@@ -146,9 +146,96 @@ TEST_CASE("what would change the arithmetic and is not supported is refused by n
   CHECK_THAT(refusal(parse("GPTNeoXForCausalLM", {})),
              Contains("architecture GPTNeoXForCausalLM is not supported yet"));
   CHECK_THAT(refusal(llama({{"hidden_act", "gelu"}})), Contains("hidden_act 'gelu'"));
-  CHECK_THAT(refusal(llama({{"quantization_config", {{"quant_method", "gptq"}}}})), Contains("gptq"));
   CHECK(llama({{"quantization_config", nullptr}}).has_value());
   CHECK(llama({{"hidden_act", "swish"}}).has_value());
+}
+
+namespace {
+
+json::object compressed(const char* format, json::object weights) {
+  return {{"quant_method", "compressed-tensors"},
+          {"format", format},
+          {"config_groups", {{"group_0", {{"targets", {"Linear"}}, {"weights", std::move(weights)}}}}}};
+}
+
+result<model_config> quantised(json::object q) { return llama({{"quantization_config", std::move(q)}}); }
+
+}  // namespace
+
+TEST_CASE("how a directory's linears are quantised is read from quantization_config") {
+  CHECK(llama({}).value().quantised.form == quant_form::plain);
+  const auto gptq = quantised({{"quant_method", "gptq"}, {"bits", 4}, {"group_size", 128}}).value().quantised;
+  CHECK(gptq.form == quant_form::gptq);
+  CHECK((gptq.bits == 4 && gptq.group == 128 && gptq.less_one && !gptq.indexed));
+  CHECK(quantised({{"quant_method", "gptq"}, {"bits", 4}, {"desc_act", true}}).value().quantised.indexed);
+  const auto whole = quantised({{"quant_method", "gptq"},
+                                {"bits", 8},
+                                {"group_size", -1},
+                                {"checkpoint_format", "gptq_v2"},
+                                {"dynamic", {{"-:.*down.*", json::object()}}}})
+                         .value()
+                         .quantised;
+  CHECK((whole.bits == 8 && whole.group == 0 && !whole.less_one));
+  const auto fp8 = quantised({{"quant_method", "fp8"}, {"weight_block_size", {128, 256}}}).value().quantised;
+  CHECK(fp8.form == quant_form::fp8);
+  CHECK((fp8.block_rows == 128 && fp8.block_columns == 256));
+  const auto packed =
+      quantised(compressed("pack-quantized",
+                           {{"num_bits", 3}, {"type", "int"}, {"strategy", "group"}, {"group_size", 64}}))
+          .value()
+          .quantised;
+  CHECK(packed.form == quant_form::packed);
+  CHECK((packed.bits == 3 && packed.group == 64 && !packed.indexed));
+  for (const char* order : {"group", "dynamic", "weight", "static"}) {
+    const json::object scheme{
+        {"num_bits", 4}, {"strategy", "group"}, {"group_size", 64}, {"actorder", order}};
+    const bool by_group = std::string_view(order) == "group" || std::string_view(order) == "dynamic";
+    CHECK(quantised(compressed("pack-quantized", scheme)).value().quantised.indexed == by_group);
+  }
+  CHECK(quantised({{"quant_method", "exl2"}, {"bits", 4.0}, {"head_bits", 6}}).value().quantised.form ==
+        quant_form::exl2);
+}
+
+TEST_CASE("a quantisation that is not supported is refused by name, and a wrong value by its key") {
+  const auto refused = [](json::object q, const char* why) {
+    const auto c = quantised(std::move(q));
+    REQUIRE(!c.has_value());
+    CHECK(c.error().code == errc::not_supported);
+    CHECK_THAT(c.error().message, Contains("quantization_config") && Contains(why));
+  };
+  const auto gptq = [](json::object more) {
+    json::object q{{"quant_method", "gptq"}, {"bits", 4}, {"group_size", 128}};
+    for (const auto& [key, value] : more) q[key] = value;
+    return q;
+  };
+  refused({{"bits", 4}}, "no quant_method");
+  for (const char* method : {"exl3", "bitsandbytes", "hqq", "aqlm", "torchao", "quark", "mxfp4"})
+    refused({{"quant_method", method}}, method);
+  refused(gptq({{"checkpoint_format", "marlin"}}), "checkpoint_format 'marlin'");
+  refused(gptq({{"bits", 5}}), "bits 5");
+  refused(gptq({{"group_size", 48}}), "group_size 48");
+  refused(gptq({{"pack_dtype", "int16"}}), "pack_dtype 'int16'");
+  refused(gptq({{"dynamic", {{"+:.*", {{"bits", 8}}}}}}), "+:.*");
+  refused({{"quant_method", "awq"}, {"bits", 4}, {"version", "gemv"}}, "version 'gemv'");
+  refused({{"quant_method", "awq"}, {"bits", 4}, {"zero_point", false}}, "zero_point");
+  refused({{"quant_method", "fp8"}, {"fmt", "e5m2"}}, "fmt 'e5m2'");
+  refused({{"quant_method", "fp8"}, {"weight_block_size", {128, 64}}}, "weight_block_size [128,64]");
+  refused({{"quant_method", "modelopt"}, {"quant_algo", "NVFP4"}}, "NVFP4");
+  refused(compressed("marlin-24", {}), "marlin-24");
+  refused(compressed("nvfp4-pack-quantized", {}), "nvfp4-pack-quantized");
+  refused(compressed("pack-quantized", {{"num_bits", 4}, {"strategy", "tensor_group"}}), "tensor_group");
+  refused(compressed("pack-quantized", {{"num_bits", 4}, {"actorder", "random"}}), "actorder \"random\"");
+  refused(compressed("int-quantized", {{"num_bits", 8}, {"actorder", "group"}}), "actorder \"group\"");
+  refused(compressed("float-quantized", {{"num_bits", 8}, {"type", "int"}}), "type 'int'");
+  auto two = compressed("pack-quantized", {});
+  two["config_groups"].as_object()["group_1"] = json::object();
+  refused(two, "2 groups in config_groups");
+  CHECK_THAT(refusal(quantised(gptq({{"bits", "four"}}))), Contains("'bits' must be a whole number"));
+  CHECK_THAT(refusal(quantised({{"quant_method", "gptq"}})), Contains("'bits' is missing"));
+  CHECK_THAT(refusal(quantised({{"quant_method", "fp8"}, {"weight_block_size", 128}})),
+             Contains("'weight_block_size' must be two whole numbers"));
+  CHECK_THAT(refusal(llama({{"quantization_config", 3}})),
+             Contains("'quantization_config' must be an object"));
 }
 
 TEST_CASE("a size that is missing, of another kind or out of range is refused by name") {

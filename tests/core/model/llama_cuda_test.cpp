@@ -262,6 +262,14 @@ TEST_CASE("cuda: every GGUF model's tokens and logits are reproduced within what
   }
 }
 
+TEST_CASE("cuda: every quantised directory's tokens and logits are reproduced within what its types allow") {
+  const auto b = test::cuda_device();
+  if (!b) return;
+  const auto folders = test::data_folders("models-quant", "config.json");
+  if (folders.empty()) WARN("no quantised directories below " << test::data_dir());
+  for (const auto& dir : folders) check_reference(dir, dir, b);
+}
+
 namespace {
 
 constexpr std::uint32_t ahead_rows = 20, ahead_steps = 80;

@@ -81,7 +81,29 @@ void check_gguf(const std::string& device) {
   }
 }
 
+// Models of directories with a quantization_config.
+void check_quantised(const std::string& device) {
+  const auto folders = test::data_folders("models-quant", "config.json");
+  if (folders.empty()) WARN("no quantised directories below " << test::data_dir());
+  const bool slow = device == "reference";
+  for (const auto& dir : folders) {
+    CAPTURE(dir);
+    check_model(dir, dir, device, slow, std::span(all_chunks).first(slow ? 1 : std::size(all_chunks)));
+    const auto promised = inspect_model(dir.string(), *make_backend(device, 1).value()).value();
+    CHECK(open(dir, device)->info().weight_bytes == promised.weight_bytes);
+  }
+}
+
 }  // namespace
+
+TEST_CASE("every quantised directory's greedy tokens and logits are reproduced on the reference backend",
+          "[long]") {
+  check_quantised("reference");
+}
+
+TEST_CASE("every quantised directory's greedy tokens and logits are reproduced on the cpu backend") {
+  check_quantised("cpu");
+}
 
 TEST_CASE("every reference model's greedy tokens and logits are reproduced on the reference backend",
           "[long]") {

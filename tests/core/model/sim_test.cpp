@@ -78,6 +78,11 @@ TEST_CASE("a sim's spec that is wrong is refused naming the key") {
     INFO(text);
     CHECK(message_of(text).find("fault=") != std::string::npos);
   }
+  for (const char* text : {"step=", "step=1/2", "step=0/1/1", "step=1/2/3/4", "step=1//3", "step=-1/2/3",
+                           "step=1/2/nan", "step=2e6/1/1"}) {
+    INFO(text);
+    CHECK(message_of(text).find("step=") != std::string::npos);
+  }
   CHECK(message_of("arrive=late").find("arrive") != std::string::npos);
   CHECK(message_of("burst=0").find("burst") != std::string::npos);
   CHECK(message_of("burst=1.5").find("burst") != std::string::npos);
@@ -99,6 +104,30 @@ TEST_CASE("sequences that arrive together share each step, at the rate asked") {
   for (const auto g : gaps(*a)) CHECK(near(g, 10ms));
   for (const auto g : gaps(*b)) CHECK(near(g, 10ms));
   CHECK(std::any_of(a->tokens.begin(), a->tokens.end(), [&](auto& t) { return t.at == b->tokens[0].at; }));
+}
+
+TEST_CASE("with step costs a forward takes longer the more rows it has, and nothing waits for a moment") {
+  const auto spec = parse_sim_spec("step=3400/22.5/34");
+  REQUIRE(spec.has_value());
+  CHECK(spec->step == 3400us);
+  CHECK(spec->step_prompt_row == 22500ns);
+  CHECK(spec->step_stream_row == 34us);
+  CHECK(parse_sim_spec("step=1/0/0")->step == 1us);
+  std::vector<duration> spent;
+  auto config = small_config();
+  config.prefill_rows = 512;
+  engine_rig rig(make_sim_model(*spec, [&](duration d) { spent.push_back(d); }), letters(sim_vocab_size),
+                 config);
+  CHECK_FALSE(rig.engine->info().paced);
+  rig.submit(rig.job(1, 3, 100));
+  rig.step();
+  rig.submit(rig.job(2, 3, 50));
+  rig.run();
+  REQUIRE(spent.size() == 4);
+  CHECK(spent[0] == 3400us + 100 * 22500ns);
+  CHECK(spent[1] == 3400us + 34us + 50 * 22500ns);
+  CHECK(spent[2] == 3400us + 2 * 34us);
+  CHECK(spent[3] == 3400us + 34us);
 }
 
 TEST_CASE("staggered sequences keep the rate, each at moments of its own") {

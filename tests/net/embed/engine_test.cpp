@@ -7,6 +7,7 @@
 #include <boost/asio/steady_timer.hpp>
 
 #include "embedding.h"
+#include "tests/support/toy_directory.h"
 
 using namespace weir;
 using namespace weir::tests;
@@ -93,6 +94,30 @@ TEST_CASE("a request that breaks a range is refused, naming the field") {
     CHECK(text.empty());
     CHECK(j.ended().reason == "refused");
     CHECK(j.ended().error.find("temperature") != std::string::npos);
+  }(e));
+}
+
+TEST_CASE("an answer follows its constraint, and a constraint that will not do is refused by its place") {
+  const test::temporary_dir dir;
+  test::write_toy_directory(dir.path());
+  net::io_context io(1);
+  engine e(io.get_executor(), {.model = dir.path().string()});
+  go(io, [](engine& e) -> net::awaitable<void> {
+    co_await e.async_load();
+    request asked = ask(40);
+    asked.answer = {.what = constraint::kind::choice, .choices = {"a fish", "a bird"}};
+    job j = e.submit(std::move(asked));
+    const std::string text = co_await read_all(j, 16);
+    CHECK((text == "a fish" || text == "a bird"));
+    CHECK(j.ended().reason == "stop");
+
+    request broken = ask(40);
+    broken.answer = {.what = constraint::kind::regex, .text = "(a)\\1"};
+    job refused = e.submit(std::move(broken));
+    const std::string nothing = co_await read_all(refused, 16);
+    CHECK(nothing.empty());
+    CHECK(refused.ended().reason == "refused");
+    CHECK(refused.ended().error.find("back-reference") != std::string::npos);
   }(e));
 }
 

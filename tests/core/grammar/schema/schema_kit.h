@@ -10,49 +10,10 @@
 
 #include "core/grammar/constraint.h"
 #include "core/grammar/schema.h"
-#include "core/grammar/schema/json_tree.h"
-#include "tests/support/toy_tokenizer.h"
+#include "tests/support/byte_views.h"
+#include "tests/support/compact_json.h"
 
 namespace weir::test {
-
-inline std::shared_ptr<core::grammar::terminal_views> byte_views() {
-  static const auto views = [] {
-    std::vector<std::string> bytes;
-    for (int b = 0; b < 256; ++b) bytes.emplace_back(1, static_cast<char>(b));
-    return std::make_shared<core::grammar::terminal_views>(
-        std::make_shared<const core::grammar::token_trie>(std::make_shared<toy_tokenizer>(std::move(bytes))));
-  }();
-  return views;
-}
-
-// A value as compact JSON, its numbers as they were written.
-inline std::string compact(const core::grammar::json_tree& tree, core::grammar::json_node_id id) {
-  using core::grammar::json_kind;
-  const auto& n = tree[id];
-  const auto quoted = [](const std::string& text) {
-    return "\"" + core::grammar::spelled(text, core::grammar::spelling::json_string) + "\"";
-  };
-  switch (n.kind) {
-    case json_kind::null:
-      return "null";
-    case json_kind::boolean:
-      return n.truth ? "true" : "false";
-    case json_kind::number:
-      return n.text;
-    case json_kind::string:
-      return quoted(n.text);
-    default:
-      break;
-  }
-  const bool object = n.kind == json_kind::object;
-  std::string out(1, object ? '{' : '[');
-  for (std::size_t i = 0; i < n.items.size(); ++i) {
-    if (i > 0) out += ',';
-    if (object) out += quoted(n.names[i]) + ":";
-    out += compact(tree, n.items[i]);
-  }
-  return out + (object ? '}' : ']');
-}
 
 // A schema that was compiled, or why it was not.
 struct schema_under_test {
@@ -90,5 +51,29 @@ struct schema_under_test {
   }
   bool accepts(std::string_view text) const { return !refused_at(text); }
 };
+
+// Texts that a strict schema allows, and some that it does not.
+struct schema_facts {
+  const char* schema;
+  std::vector<const char*> accepted;
+  std::vector<const char*> refused;
+};
+
+inline void check_schemas(const std::vector<schema_facts>& all) {
+  for (const schema_facts& f : all) {
+    INFO(f.schema);
+    const schema_under_test s(f.schema, true);
+    if (s.refusal) FAIL_CHECK(s.refusal->message);
+    if (!s.constraint) continue;
+    for (const char* text : f.accepted) {
+      INFO(text);
+      CHECK(s.accepts(text));
+    }
+    for (const char* text : f.refused) {
+      INFO(text);
+      CHECK_FALSE(s.accepts(text));
+    }
+  }
+}
 
 }  // namespace weir::test

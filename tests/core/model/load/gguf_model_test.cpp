@@ -453,21 +453,3 @@ TEST_CASE("names of tensors are turned to Hugging Face's and back") {
        {"", "blk", "blk.", "blk.0", "blk.0.attn_q", "blk..attn_q.weight", "rope_freqs.weight"})
     CHECK(hugging_face_name(odd) == odd);
 }
-
-TEST_CASE("models whose weights are quantised in other formats are refused, with the method's name") {
-  const auto root = test::data_dir() / "models-quant";
-  const auto folders = test::data_folders("models-quant", "config.json");
-  if (folders.empty()) {
-    WARN("no quantised models below " << test::data_dir());
-    return;
-  }
-  for (const auto& dir : folders) {
-    CAPTURE(dir);
-    const auto config = boost::json::parse(test::read_file(dir / "config.json")).as_object();
-    const auto method = config.at("quantization_config").at("quant_method").as_string();
-    const auto r = inspect_model(dir.string(), *reference());
-    REQUIRE(!r);
-    CHECK(r.error().code == errc::not_supported);
-    CHECK_THAT(r.error().message, Contains("quantization_config") && Contains(std::string(method)));
-  }
-}

@@ -1,0 +1,35 @@
+// quantised.h — the quantised linears of a Hugging Face directory as tensors of blocks (kernels/blocks.h).
+//
+// The formats of such directories store a linear in several tensors: codes, scales, zeros. join_quantised()
+// puts one tensor `NAME.weight` in their place, whose bytes are made as they are read: blocks of fp8, int4,
+// int4_32, int8 or mxfp4. Their numbers are exactly those that the files define:
+//
+//   fp8, modelopt, compressed-tensors' float-quantized   scale * e4m3
+//   int-quantized                                        scale * code
+//   gptq, awq, pack-quantized                            scale * (code - zero)
+//   exl2                                                 scale * (code - half of the codes' range)
+//   mxfp4-pack-quantized                                 2^(scale - 127) * e2m1
+//
+// The layouts are those of the formats' own writers: AutoGPTQ and GPTQModel, AutoAWQ, compressed-tensors,
+// DeepSeek-V3 (fp8 by blocks), TensorRT Model Optimizer, ExLlamaV2.
+//
+// Where the inputs of a group are no run (gptq's desc_act, compressed-tensors' actorder, exl2), the columns
+// of the joined tensor are the inputs sorted by group, those of a group in the order of the file; and where a
+// group does not fill blocks, columns of zeros fill up the last one (stored_tensor::inputs).
+//
+// Thread safety: join_quantised() has the checkpoint alone; what it adds is immutable.
+#pragma once
+
+#include "core/model/config.h"
+#include "core/model/load/checkpoint.h"
+
+namespace weir::core {
+
+// Joins all quantised linears of `c`, as c.quantised says. Tensors that serve rounded activations or a
+// rounded KV cache are removed, and so are biases of gptq that are zero where the config implies none.
+// Errors: bad_file for a tensor that is missing, has a wrong shape or type, or puts inputs in groups that
+// there are not. The message names the tensor. Reading a joined tensor fails with bad_file where an e4m3 is
+// NaN.
+result<void> join_quantised(checkpoint& all, const model_config& c);
+
+}  // namespace weir::core

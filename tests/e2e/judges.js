@@ -1,0 +1,160 @@
+// judges.js — says whether a text is what a JSON Schema asks for, by validators that share no code with the
+// server: ajv and @cfworker/json-schema.
+import { Validator } from "@cfworker/json-schema";
+import { Ajv } from "ajv";
+import { Ajv2019 } from "ajv/dist/2019.js";
+import { Ajv2020 } from "ajv/dist/2020.js";
+
+// Those whose `$schema` is not here are not judged. Without one a schema is of 2020-12, with older spellings.
+const drafts = {
+  "json-schema.org/draft-04/schema": { name: "4", Ajv, old: true },
+  "json-schema.org/draft-06/schema": { name: "7", Ajv, old: true },
+  "json-schema.org/draft-07/schema": { name: "7", Ajv, old: true },
+  "json-schema.org/draft/2019-09/schema": { name: "2019-09", Ajv: Ajv2019 },
+  "json-schema.org/draft/2020-12/schema": { name: "2020-12", Ajv: Ajv2020 },
+};
+
+function draft_of(schema) {
+  const named = schema?.$schema;
+  if (named === undefined) return { name: "2020-12", Ajv: Ajv2020, unnamed: true };
+  return drafts[String(named).replace(/^https?:\/\//, "").replace(/#$/, "")];
+}
+
+const holds_values = new Set(["enum", "const", "default", "examples", "example"]);
+const holds_schemas_by_name = new Set([
+  "properties", "patternProperties", "definitions", "$defs", "dependentSchemas", "dependencies",
+]);
+
+const is_object = (x) => typeof x === "object" && x !== null && !Array.isArray(x);
+
+/** The schema with `change` done to a copy of each schema in it. */
+function changed(schema, change) {
+  if (Array.isArray(schema)) return schema.map((s) => changed(s, change));
+  if (!is_object(schema)) return schema;
+  const inner = (key, value) => {
+    if (holds_values.has(key)) return value;
+    if (!holds_schemas_by_name.has(key) || !is_object(value)) return changed(value, change);
+    return Object.fromEntries(Object.entries(value).map(([name, s]) => [name, changed(s, change)]));
+  };
+  return change(Object.fromEntries(Object.entries(schema).map(([key, value]) => [key, inner(key, value)])));
+}
+
+// Draft 4's exclusive bounds as numbers.
+function with_bounds_as_numbers(s) {
+  for (const [exclusive, bound] of [["exclusiveMinimum", "minimum"], ["exclusiveMaximum", "maximum"]]) {
+    if (typeof s[exclusive] !== "boolean") continue;
+    const is_exclusive = s[exclusive] && bound in s;
+    delete s[exclusive];
+    if (!is_exclusive) continue;
+    s[exclusive] = s[bound];
+    delete s[bound];
+  }
+  return s;
+}
+
+// Older spellings of what 2020-12 has.
+function in_new_spelling(s) {
+  if (Array.isArray(s.items)) {
+    s.prefixItems = s.items;
+    delete s.items;
+    if (s.additionalItems !== undefined) s.items = s.additionalItems;
+  }
+  delete s.additionalItems;
+  return with_bounds_as_numbers(s);
+}
+
+// Ajv takes the keywords beside `$ref` for asserted, which the old drafts ignore.
+function without_siblings_of_ref(s) {
+  if (typeof s.$ref !== "string") return s;
+  const kept = ["$ref", "definitions", "$defs"].filter((key) => key in s);
+  return Object.fromEntries(kept.map((key) => [key, s[key]]));
+}
+
+function with_dollar_id(s) {
+  if (typeof s.id === "string" && !("$id" in s)) s.$id = s.id;
+  delete s.id;
+  return s;
+}
+
+function for_ajv(schema, draft) {
+  if (!draft.old) return schema;
+  return changed(schema, (s) => {
+    const plain = without_siblings_of_ref(with_bounds_as_numbers(s));
+    return draft.name === "4" ? with_dollar_id(plain) : plain;
+  });
+}
+
+// Formats of which @cfworker/json-schema asks what the standard does not: `url` is none of the standard's,
+// and a `uri` may have nothing behind its scheme (RFC 3986).
+const formats_of_its_own = new Set(["url", "uri"]);
+
+// Throws where a pattern is none with the flag u, which it would find out at some value.
+function for_cfworker(schema) {
+  return changed(schema, (s) => {
+    const named = is_object(s.patternProperties) ? Object.keys(s.patternProperties) : [];
+    const patterns = [s.pattern, ...named];
+    for (const pattern of patterns) if (typeof pattern === "string") new RegExp(pattern, "u");
+    if (formats_of_its_own.has(s.format)) delete s.format;
+    return s;
+  });
+}
+
+function ajv_of(schema, draft, unicodeRegExp) {
+  const ajv = new draft.Ajv({
+    strict: false, validateFormats: false, validateSchema: false, logger: false, unicodeRegExp,
+    addUsedSchema: false,
+  });
+  const copy = for_ajv(schema, draft);
+  if (is_object(copy) && "$schema" in copy) delete copy.$schema;
+  return ajv.compile(copy);
+}
+
+/** @returns {((value: any) => string | undefined)[]} for each judge that can read the schema a function that
+ *   says what is wrong with a value; undefined: nothing. */
+export function judges_of(original) {
+  const draft = draft_of(original);
+  if (!draft) return [];
+  const schema = draft.unnamed ? changed(original, in_new_spelling) : original;
+  const judges = [];
+  for (const unicode of [true, false]) {
+    try {
+      const validate = ajv_of(schema, draft, unicode);
+      judges.push((value) => (validate(value) ? undefined : `ajv: ${JSON.stringify(validate.errors[0])}`));
+      break;
+    } catch {
+      // a pattern that is none with the flag u, or a reference that ajv does not resolve
+    }
+  }
+  try {
+    const validator = new Validator(for_cfworker(schema), draft.name);
+    judges.push((value) => {
+      const { valid, errors } = validator.validate(value);
+      return valid ? undefined : `cfworker: ${JSON.stringify(errors.at(-1))}`;
+    });
+  } catch {
+    // a pattern that is none with the flag u, or an address that is no URL
+  }
+  return judges;
+}
+
+/** The parts of a JSON text outside of its strings, in order, each with where it begins. */
+export function outside_strings(text) {
+  const parts = [];
+  const strings = /"(?:[^"\\]|\\.)*"/gsu;
+  let from = 0;
+  for (const found of text.matchAll(strings)) {
+    parts.push(text.slice(from, found.index));
+    from = found.index + found[0].length;
+  }
+  parts.push(text.slice(from));
+  return parts;
+}
+
+/** Whether a number of the text is another one once it is read as a double. */
+export function has_number_beyond_doubles(text) {
+  return outside_strings(text).some((part) =>
+    [...part.matchAll(/-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?/g)].some(([number]) => {
+      const digits = number.replace(/[eE].*/, "").replace(/[-.]/g, "").replace(/^0+/, "");
+      return digits.length > 15 || Math.abs(Number(number)) > 1e300 || /[eE].?\d{3}/.test(number);
+    }));
+}

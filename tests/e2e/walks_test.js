@@ -1,0 +1,90 @@
+// Random walks through the schemas of the test data: every text that is drawn from the masks, token by token,
+// is what its schema asks for. The judges share no code with the server. With WEIR_TEST_BUDGET of 10 or more
+// every schema is walked under every tokenizer.
+//
+// What is not judged, by name: schemas that are relaxed because they cannot be enforced, except that their
+// texts are JSON; formats, by ajv; what one judge cannot read (a pattern that is none with the flag u), by
+// that judge; numbers that are others once JavaScript has read them, of which a judge's complaint is counted.
+import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
+import { existsSync, readdirSync } from "node:fs";
+import { join } from "node:path";
+import { test } from "node:test";
+import { promisify } from "node:util";
+
+import { has_number_beyond_doubles, judges_of, outside_strings } from "./judges.js";
+
+const binary = process.env.WEIR_WALKS;
+const data = process.env.TEST_DATA_DIR ?? "../../../shared/data";
+const has_data = existsSync(join(data, "schemas"));
+const skip = binary ? !has_data && "there is no test data" : "WEIR_WALKS is not set";
+const budget = Number(process.env.WEIR_TEST_BUDGET ?? 1);
+
+const few = ["qwen2.5", "llama2"];
+const tokenizers = () => (budget < 10 ? few : readdirSync(join(data, "tokenizers")));
+const files = () =>
+  ["maskbench", "."].flatMap((folder) =>
+    readdirSync(join(data, "schemas", folder))
+      .filter((name) => name.endsWith(".jsonl") && name !== "json-texts.jsonl")
+      .sort().map((name) => join(data, "schemas", folder, name)));
+
+// In an empty object or list two places for white space meet.
+const white_space = {
+  compact: /^$/,
+  bounded: /^( |\r?\n[ \t]{0,64}){0,2}$/,
+  any: /^[ \t\r\n]*$/,
+};
+
+function complaints(walked) {
+  if (walked.fault) return [walked.fault];
+  // A tokenizer that puts a space before every text puts one before this.
+  const text = walked.text.replace(/^ /, "");
+  for (const part of outside_strings(text))
+    for (const [space] of part.matchAll(/[ \t\r\n]+/g))
+      if (!white_space[walked.space].test(space)) return [`white space ${JSON.stringify(space)}`];
+  const value = JSON.parse(text);
+  if (walked.relaxed) return [];
+  const judges = judges_of(walked.schema);
+  if (judges.length === 0) return ["nobody can judge it"];
+  const found = judges.map((judge) => judge(value)).filter(Boolean);
+  if (found.length > 0 && has_number_beyond_doubles(text)) {
+    beyond_doubles += 1;
+    return [];
+  }
+  return found;
+}
+
+let beyond_doubles = 0;
+
+test("texts drawn at random are what their schemas ask for, by two judges", { skip }, async () => {
+  const share = budget < 10 ? 40 : 1000;
+  let texts = 0;
+  for (const name of tokenizers()) {
+    const args = [join(data, "tokenizers", name), "1", `${share}`, ...files()];
+    const { stdout } = await promisify(execFile)(binary, args, { maxBuffer: 2 ** 30 });
+    for (const line of stdout.split("\n").filter(Boolean)) {
+      const walked = JSON.parse(line);
+      if (walked.refused) continue;
+      texts += 1;
+      const schema = JSON.stringify(walked.schema);
+      const said = `${name}, ${walked.name}: ${walked.text?.slice(0, 2000)} for ${schema}`;
+      assert.deepEqual(complaints(walked), [], said);
+    }
+  }
+  assert.ok(texts > 100, `${texts} texts`);
+  assert.ok(beyond_doubles <= texts / 100, `${beyond_doubles} of ${texts} texts are beyond doubles`);
+});
+
+test("both judges find what is wrong, in old and new spellings", () => {
+  const below_five = { maximum: 5, exclusiveMaximum: true };
+  const old = { $schema: "http://json-schema.org/draft-04/schema#", ...below_five };
+  const listed = { items: [{ type: "null" }], additionalItems: false };
+  for (const [schema, right, wrong] of [
+    [old, 4, 5], [below_five, 4, 5], [listed, [null], [null, null]],
+    [{ properties: { a: { pattern: "^x" } } }, { a: "xy" }, { a: "yx" }],
+  ]) {
+    const judges = judges_of(schema);
+    assert.equal(judges.length, 2);
+    for (const judge of judges) assert.deepEqual([judge(right), !judge(wrong)], [undefined, false]);
+  }
+});

@@ -1,0 +1,21 @@
+// constraints.h — fields of a request that constrain its answer, right, wrong and costly.
+//
+// Pure functions of the source of numbers.
+#pragma once
+
+#include <vector>
+
+#include "tests/stranger/json_text.h"
+#include "tests/stranger/random.h"
+
+namespace weir::stranger {
+
+// Under which names a route has them.
+enum class constraint_names { ours, anthropic };
+
+// One constraint that compiles in no time.
+std::vector<field> easy_constraint(random_source& draw, constraint_names);
+// One that asks for as much work or memory as a constraint can, a broken one, or two.
+std::vector<field> hostile_constraint(random_source& draw, constraint_names);
+
+}  // namespace weir::stranger

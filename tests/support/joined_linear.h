@@ -1,0 +1,96 @@
+// joined_linear.h — a quantised linear of a directory, joined (core/model/load/quantised.h), and what its
+// weights are.
+#pragma once
+
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <vector>
+
+#include "core/model/load/fill.h"
+#include "core/model/load/quantised.h"
+#include "core/model/load/safetensors.h"
+#include "kernels/buffer.h"
+#include "kernels/ops.h"
+
+namespace weir::test {
+
+// The blocks of `l.weight` in a folder, joined as `q` says.
+struct joined_linear {
+  core::checkpoint all;
+  const core::stored_tensor* weight = nullptr;
+  std::vector<std::byte> blocks;
+  kernels::matrix view;
+};
+inline core::result<joined_linear> join_linear(const std::filesystem::path& dir,
+                                               const core::quant_config& q) {
+  auto opened = core::open_safetensors(dir.string());
+  if (!opened) return opened.error();
+  joined_linear c{std::move(*opened), nullptr, {}, {}};
+  core::model_config m;
+  m.quantised = q;
+  if (auto ok = core::join_quantised(c.all, m); !ok) return ok.error();
+  c.weight = c.all.find("l.weight");
+  REQUIRE(c.weight);
+  REQUIRE(c.all.tensors().size() == 1);
+  const auto type = core::supported_type(c.weight->dtype).value();
+  const auto& inputs = c.weight->inputs;
+  c.view = {nullptr, type, static_cast<std::uint32_t>(c.weight->shape[0]),
+            static_cast<std::uint32_t>(inputs ? inputs->size() : c.weight->shape[1])};
+  c.blocks.assign(c.view.bytes(), std::byte{0xee});
+  if (auto ok = c.all.read(*c.weight, 0, c.blocks); !ok) return ok.error();
+  c.view.data = c.blocks.data();
+  return c;
+}
+
+// Weights [rows, inputs] in the order of the file's inputs, of weights [rows, columns] in that of the joined
+// tensor. Rows that round up are left out, and columns that fill up, which must be zeros and of input 0.
+// REQUIRES: input 0 has a weight that is not zero, where columns fill up
+inline std::vector<float> in_file_order(const joined_linear& c, const std::vector<float>& all,
+                                        std::size_t rows) {
+  const std::size_t inputs = c.weight->shape[1], columns = c.view.cols;
+  std::vector<float> out(rows * inputs, NAN);
+  std::vector<bool> filled(inputs);
+  for (std::size_t at = 0; at < columns; ++at) {
+    const std::size_t input = c.weight->inputs ? (*c.weight->inputs)[at] : at;
+    REQUIRE(input < inputs);
+    bool zeros = true;
+    for (std::size_t n = 0; n < rows; ++n) zeros &= all[n * columns + at] == 0;
+    if (filled[input]) REQUIRE(zeros);
+    if (filled[input] || (zeros && columns > inputs && input == 0)) continue;
+    filled[input] = true;
+    for (std::size_t n = 0; n < rows; ++n) out[n * inputs + input] = all[n * columns + at];
+  }
+  return out;
+}
+
+// What rows of an identity matrix, multiplied by the weights, say that these are: [rows, inputs].
+inline std::vector<float> multiplied(const std::shared_ptr<const kernels::backend>& b, const joined_linear& c,
+                                     std::size_t rows) {
+  const auto inputs = static_cast<std::uint32_t>(c.weight->shape[1]);
+  const kernels::buffer memory(b, b->weight_bytes(b->self, c.view.type, c.view.rows, c.view.cols));
+  b->do_pack(b->self, c.view, memory.data());
+  kernels::matrix w = c.view;
+  w.data = memory.data();
+  w.order = kernels::layout::packed;
+  const kernels::buffer order(b, std::size_t{w.cols} * 4);
+  if (c.weight->inputs) {
+    b->do_upload(b->self, order.data(), c.weight->inputs->data(), order.size());
+    w.input_count = inputs;
+    w.inputs = reinterpret_cast<const std::uint32_t*>(order.data());
+  }
+  std::vector<float> identity(std::size_t{inputs} * inputs), got(std::size_t{inputs} * w.rows, NAN), out;
+  for (std::size_t i = 0; i < inputs; ++i) identity[i * inputs + i] = 1;
+  const kernels::buffer x(b, identity.size() * 4), y(b, got.size() * 4);
+  b->do_upload(b->self, x.data(), identity.data(), x.size());
+  b->do_upload(b->self, y.data(), got.data(), y.size());
+  b->run(kernels::linear{w, nullptr, x.floats(), y.floats(), inputs});
+  b->do_download(b->self, got.data(), y.data(), y.size());
+  for (std::size_t n = 0; n < rows; ++n)
+    for (std::size_t k = 0; k < inputs; ++k) out.push_back(got[k * w.rows + n]);
+  return out;
+}
+
+}  // namespace weir::test
