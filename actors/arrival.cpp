@@ -151,10 +151,11 @@ std::uint64_t input_bytes(const request& r) {
   return sum;
 }
 
-void arrival::refuse(core::error why) const {
-  boost::asio::post(choices.front()->shard, [all = choices, why = std::move(why)] {
-    for (const auto& s : all) s->refused(why);
-  });
+// Each handler has its own copy of the error, made here: a shard that had no memory for a copy would leave
+// its client waiting.
+void arrival::refuse(const core::error& why) const {
+  for (const auto& s : choices)
+    boost::asio::post(s->shard, [s, why]() mutable { s->refused(std::move(why)); });
 }
 
 void arrival::bring_in() {

@@ -49,7 +49,7 @@ struct arrival {
 
   // Posts the refusal to the choices' shard, where it reaches every choice that was neither submitted nor has
   // ended.
-  void refuse(core::error why) const;
+  void refuse(const core::error& why) const;
 };
 
 }  // namespace weir::actors

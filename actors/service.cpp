@@ -258,7 +258,7 @@ std::vector<std::shared_ptr<job_stream>> service::submit(request r, std::uint32_
     text_pool::task work;
     work.bytes = a->bytes();
     work.run = [a] { a->bring_in(); };
-    work.refuse = [a](core::error why) { a->refuse(std::move(why)); };
+    work.refuse = [a](const core::error& why) { a->refuse(why); };
     p_->pool_of(a->asked).post(std::move(work));
   }
   return streams;

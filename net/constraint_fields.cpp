@@ -13,7 +13,7 @@ using core::result;
 using core::grammar::constraint_text;
 using kind = constraint_text::kind;
 
-constexpr std::size_t longest_name = 64;  // of a schema
+constexpr std::size_t longest_schema_name = 64;
 
 // What the fields of a body say.
 struct wish {
@@ -100,9 +100,9 @@ result<void> check_name(const std::string& name, const json::value& v) {
   constexpr std::string_view allowed = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-";
   const auto text = read_string(name, v);
   if (!text) return text.error();
-  if (!text->empty() && text->size() <= longest_name && text->find_first_not_of(allowed) == text->npos)
+  if (!text->empty() && text->size() <= longest_schema_name && text->find_first_not_of(allowed) == text->npos)
     return {};
-  return bad_param(name, "{} must be 1 to {} of [A-Za-z0-9_-]", name, longest_name);
+  return bad_param(name, "{} must be 1 to {} of [A-Za-z0-9_-]", name, longest_schema_name);
 }
 
 // {"name", "schema", "strict", "description"}, as in OpenAI's API.

@@ -60,6 +60,31 @@ void append_totals(prometheus_text& out, const figures& models) {
         &c::cached_tokens);
   total("weir_generation_tokens_total", "Tokens that were sampled.", &c::tokens);
   total("weir_num_preemptions_total", "Preemptions of running jobs.", &c::preemptions);
+  total("weir_forced_tokens_total",
+        "Those of weir_generation_tokens_total for which a constraint left no choice.", &c::forced_tokens);
+  total("weir_late_masks_total", "Draws that a step left out because the mask of a constraint was late.",
+        &c::late_masks);
+}
+
+void append_objective(prometheus_text& out, const figures& models) {
+  out.family("weir_slo_requests_total", type::counter,
+             "Jobs that ended by stop, length, repetition or timeout, by objective of --slo and whether they "
+             "kept it. 0 without an objective.");
+  for (const auto& m : models) {
+    const auto kept = [&](std::string_view objective, std::string_view met, std::uint64_t jobs) {
+      out.sample({{"model_name", m.name}, {"objective", objective}, {"met", met}}, jobs);
+    };
+    kept("ttft", "true", m.engine.ttft_met);
+    kept("ttft", "false", m.engine.ttft_missed);
+    kept("tpot", "true", m.engine.tpot_met);
+    kept("tpot", "false", m.engine.tpot_missed);
+    kept("both", "true", m.engine.slo_met);
+    kept("both", "false", m.engine.slo_missed);
+  }
+  one_a_model(out, models, "weir_slo_prompt_rows", type::gauge,
+              "Most rows of prompts that the latest step with any beside streams could carry. 0 without an "
+              "objective.",
+              [](const actors::model_figures& m) { return std::uint64_t{m.engine.prompt_share}; });
 }
 
 void append_jobs(prometheus_text& out, const figures& models) {
@@ -186,6 +211,7 @@ std::string metrics_text(const server_state& all) {
   const figures models = all.service.figures();
   append_latencies(out, models);
   append_totals(out, models);
+  append_objective(out, models);
   append_jobs(out, models);
   append_pages(out, models);
   append_device_memory(out, models);

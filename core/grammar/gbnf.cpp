@@ -15,7 +15,6 @@ using part_ref = draft::part_ref;
 
 bool in_name(char c) { return is_name_letter(c) || is_decimal(c) || c == '-'; }
 bool is_blank(char c) { return c == ' ' || c == '\t'; }
-bool is_line_end(char c) { return c == '\n' || c == '\r'; }
 
 class gbnf_reader {
  public:

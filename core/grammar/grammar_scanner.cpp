@@ -17,6 +17,7 @@ std::optional<char32_t> hex_digit(char c) {
 }  // namespace
 
 bool is_decimal(char c) { return c >= '0' && c <= '9'; }
+bool is_line_end(char c) { return c == '\n' || c == '\r'; }
 bool is_name_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
 
 bool is_terminal_name(std::string_view name) {

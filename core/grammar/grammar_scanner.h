@@ -71,5 +71,6 @@ class grammar_scanner {
 bool is_terminal_name(std::string_view name);
 bool is_name_letter(char c);  // letters and _
 bool is_decimal(char c);
+bool is_line_end(char c);
 
 }  // namespace weir::core::grammar

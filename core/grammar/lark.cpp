@@ -10,8 +10,6 @@ namespace weir::core::grammar {
 namespace {
 
 bool is_blank(char c) { return c == ' ' || c == '\t'; }
-bool is_line_end(char c) { return c == '\n' || c == '\r'; }
-bool in_name(char c) { return is_name_letter(c) || is_decimal(c); }
 
 }  // namespace
 
@@ -53,7 +51,7 @@ bool lark_reader::at_statement() {
     if (in_.looks_at(word)) return true;
   const auto begin = in_.offset();
   in_.take_while([](char c) { return c == '!' || c == '?'; });
-  bool out = !in_.take_while(in_name).empty();
+  bool out = !in_.take_while(in_lark_name).empty();
   if (out && in_.take('.')) in_.take_while([](char c) { return is_decimal(c) || c == '-'; });
   if (out && (in_.peek() == '[' || in_.peek() == '{'))
     in_.take_while([](char c) { return c != ':' && c != '"' && c != '/' && !is_line_end(c); });
@@ -73,7 +71,7 @@ void lark_reader::statement() {
 void lark_reader::directive() {
   const auto begin = in_.offset();
   in_.take('%');
-  const auto word = in_.take_while(in_name);
+  const auto word = in_.take_while(in_lark_name);
   skip_blanks();
   if (word == "import") return import();
   if (word == "ignore") {
@@ -90,12 +88,12 @@ void lark_reader::import() {
   in_.take_while(is_blank);
   if (in_.take('.')) {
     const auto at = in_.offset();
-    const auto name = in_.take_while(in_name);
+    const auto name = in_.take_while(in_lark_name);
     auto as = name;
     in_.take_while(is_blank);
     if (in_.take("->")) {
       in_.take_while(is_blank);
-      as = in_.take_while(in_name);
+      as = in_.take_while(in_lark_name);
     }
     return import_one(name, at, as);
   }
@@ -103,7 +101,7 @@ void lark_reader::import() {
   for (;;) {
     skip();
     const auto at = in_.offset();
-    const auto name = in_.take_while(in_name);
+    const auto name = in_.take_while(in_lark_name);
     import_one(name, at, name);
     skip();
     if (in_.take(')')) return;
@@ -126,7 +124,7 @@ void lark_reader::import_one(std::string_view name, std::size_t offset, std::str
 void lark_reader::definition() {
   const auto begin = in_.offset();
   in_.take_while([](char c) { return c == '!' || c == '?'; });
-  const auto name = in_.take_while(in_name);
+  const auto name = in_.take_while(in_lark_name);
   if (name.empty()) in_.refuse("a rule, a terminal or a directive was expected");
   if (in_.take('.')) {  // priority
     in_.take('-');
@@ -196,7 +194,7 @@ bool lark_reader::at_end_of_body(bool new_line) {
 void lark_reader::alias() {
   in_.take("->");
   in_.take_while(is_blank);
-  if (in_.take_while(in_name).empty()) in_.refuse("an alias without a name");
+  if (in_.take_while(in_lark_name).empty()) in_.refuse("an alias without a name");
 }
 
 void lark_reader::end_sequence() {

@@ -11,9 +11,6 @@ namespace {
 
 constexpr std::size_t most_ids = 300'000;  // of one set of tokens
 
-bool is_line_end(char c) { return c == '\n' || c == '\r'; }
-bool in_name(char c) { return is_name_letter(c) || is_decimal(c); }
-
 }  // namespace
 
 void lark_reader::item() {
@@ -83,14 +80,14 @@ lark_reader::part_ref lark_reader::atom() {
     if (in_.looks_at("%json")) return leaf(json());
     const auto at = in_.offset();
     in_.take('%');
-    in_.refuse_at(at, "%{}", in_.take_while(in_name));
+    in_.refuse_at(at, "%{}", in_.take_while(in_lark_name));
   }
   return name();
 }
 
 lark_reader::part_ref lark_reader::name() {
   const auto at = in_.offset();
-  const auto text = in_.take_while(in_name);
+  const auto text = in_.take_while(in_lark_name);
   if (text.empty() || is_decimal(text[0])) in_.refuse_at(at, "a string, a terminal or a rule was expected");
   if (in_.looks_at("::")) in_.refuse("parameters of a rule");
   const bool terminal = is_terminal_name(text);
@@ -112,7 +109,7 @@ std::string lark_reader::string_text() {
 }
 
 // The sign i behind a string.
-bool lark_reader::ignores_case() { return in_.peek() == 'i' && !in_name(in_.peek(1)) && in_.take('i'); }
+bool lark_reader::ignores_case() { return in_.peek() == 'i' && !in_lark_name(in_.peek(1)) && in_.take('i'); }
 
 lark_reader::part_ref lark_reader::string_or_range() {
   const auto begin = in_.offset();

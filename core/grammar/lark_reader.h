@@ -14,6 +14,9 @@
 
 namespace weir::core::grammar {
 
+// Whether a name may have this character behind its first one.
+inline bool in_lark_name(char c) { return is_name_letter(c) || is_decimal(c); }
+
 class lark_reader {
  public:
   lark_reader(std::string_view source, compiled& out, json_space space, fuel* budget);

@@ -7,12 +7,12 @@
 namespace weir::core {
 namespace {
 
-constexpr std::int64_t largest_id = (1 << 24) - 1;
+constexpr std::int64_t largest_added_id = (1 << 24) - 1;
 
 added_token parse_added_token(const json_field& field) {
   added_token t;
   t.content = field.at("content").text();
-  t.id = static_cast<token_id>(field.at("id").integer(0, largest_id));
+  t.id = static_cast<token_id>(field.at("id").integer(0, largest_added_id));
   t.special = field.boolean_or("special", false);
   t.normalized = field.boolean_or("normalized", !t.special);
   t.lstrip = field.boolean_or("lstrip", false);

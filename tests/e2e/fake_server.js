@@ -34,13 +34,22 @@ const busy = {
 /**
  * A plan: {refuse: {code, message, param?}} or {pieces: [{delta, n?, seq?}], gap_ms: (i) => ms,
  * finish_reason}. A job runs whether anybody follows it or not, and is kept until the server stops.
- * @param {{port?: number, key?: string, tokens_per_s?: number, plan?: (request: object) => object |
- *   undefined}} [options] plan: what to do with a request; undefined means a story told at tokens_per_s
+ * @param {{port?: number, key?: string, tokens_per_s?: number, hold_at?: number, plan?: (request: object) =>
+ *   object | undefined}} [options] hold_at: after so many pieces each job waits for release(), so that a test
+ *   acts in mid-answer however slow its browser is; plan: what to do with a request, undefined means a story
+ *   told at tokens_per_s
  */
-export async function start_fake({ port = 0, key, tokens_per_s = 50, plan = () => undefined } = {}) {
+export async function start_fake({
+  port = 0,
+  key,
+  tokens_per_s = 50,
+  hold_at = Infinity,
+  plan = () => undefined,
+} = {}) {
   const server = {
     /** Every frame of every client. */ received: [],
     /** By response_id. */ jobs: new Map(),
+    hold_at,
     /** The protocols that each socket offered. */ offered: [],
     /** What answers a resume in place of the job: an error frame's fields. */ refuse_resume: undefined,
     /** Answers upgrades with 403. */ refuse_upgrades: false,
@@ -100,6 +109,11 @@ export async function start_fake({ port = 0, key, tokens_per_s = 50, plan = () =
         ws.send(frame);
         setTimeout(() => ws.close(4441), deadline_ms).unref();
       }
+    },
+    /** Lets every job go on to its end. */
+    release: () => {
+      server.hold_at = Infinity;
+      server.jobs.forEach((job) => job.go_on());
     },
     /** How many sockets are open. */
     open: () => [...sockets.clients].filter((ws) => ws.readyState === ws.OPEN).length,
@@ -191,7 +205,7 @@ function session(ws, plan, server, frames = Infinity) {
   const create = (frame) => {
     const todo = plan(frame);
     if (todo.refuse) return send({ type: "error", id: frame.id, fatal: false, ...todo.refuse });
-    const job = new Job(frame, todo);
+    const job = new Job(frame, todo, server);
     jobs.set(job.response_id, job);
     const { response_id } = job;
     const model = frame.model ?? "story-teller";
@@ -238,12 +252,14 @@ class Job {
   #followers = new Set();
   #started = Date.now();
   #timer;
+  #held; // the step that waits for go_on()
   #done;
 
-  constructor(request, { pieces, gap_ms, finish_reason = "stop" }) {
+  constructor(request, { pieces, gap_ms, finish_reason = "stop" }, server) {
     this.request = request;
     let next = 0;
     const step = () => {
+      if (next >= server.hold_at) return (this.#held = step);
       if (next === pieces.length)
         return this.finish(finish_reason === "length" ? "incomplete" : "completed", finish_reason);
       const piece = pieces[next++];
@@ -254,6 +270,12 @@ class Job {
       for (const follower of this.#followers) this.#deliver(follower);
     };
     this.#timer = setTimeout(step, gap_ms(0));
+  }
+
+  go_on() {
+    const step = this.#held;
+    this.#held = undefined;
+    step?.();
   }
 
   /** The place in the log after the token `seq`, or -1. */
@@ -294,6 +316,7 @@ class Job {
 
   forget() {
     clearTimeout(this.#timer);
+    this.#held = undefined;
   }
 
   /** What begins within the window, in one frame; the end follows what came before it, or a cancel. */

@@ -38,6 +38,7 @@ TEST_CASE("metrics: after a day in virtual time they add up to what the clients 
     o.owner.max_batch = 8;
     o.owner.queue = 20;
     o.owner.kv_tokens = 64 * 20;  // so few pages that jobs are preempted
+    o.owner.slo = {.ttft = 500ms, .tpot = 20ms};
   };
   town t(17, 250ms, found);
   habits h;
@@ -74,6 +75,17 @@ TEST_CASE("metrics: after a day in virtual time they add up to what the clients 
   CHECK(m.value("weir_request_queue_time_seconds_sum", of_model("sim")) +
             m.value("weir_request_prefill_time_seconds_sum", of_model("sim")) ==
         Approx(m.value("weir_time_to_first_token_seconds_sum", of_model("sim"))));
+  const auto kept = [&](const char* objective, const char* met) {
+    return m.value("weir_slo_requests_total",
+                   {{"model_name", "sim"}, {"objective", objective}, {"met", met}});
+  };
+  const double judged = ended(m, "stop") + ended(m, "length") + ended(m, "timeout") + ended(m, "repetition");
+  for (const char* objective : {"ttft", "tpot", "both"}) {
+    CAPTURE(objective);
+    CHECK(kept(objective, "true") > 0);
+    CHECK(kept(objective, "false") > 0);
+    CHECK(kept(objective, "true") + kept(objective, "false") == judged);
+  }
   CHECK(m.value("weir_num_preemptions_total", of_model("sim")) > 0);
   CHECK(m.value("weir_prompt_tokens_cached_total", of_model("sim")) > 0);
   CHECK(m.value("weir_prompt_tokens_cached_total", of_model("sim")) <

@@ -7,7 +7,7 @@
 namespace weir::core::grammar {
 namespace {
 
-constexpr std::uint64_t most_states = 4'000;
+constexpr std::uint64_t most_array_states = 4'000;
 
 std::uint32_t longest_prefix(const constraints& c) {
   std::size_t n = 0;
@@ -84,10 +84,10 @@ part_id schema_writer::items_with_contains(const constraints& c, const goal& g) 
   std::uint64_t states = items + 1;
   for (const contains_rule& rule : c.contains) {
     caps.push_back(rule.max != unbounded ? rule.max : rule.min);
-    states = states > most_states ? states : states * (std::uint64_t{caps.back()} + 1);
+    states = states > most_array_states ? states : states * (std::uint64_t{caps.back()} + 1);
     if (rule.min > rule.max) return rules::nothing;
   }
-  if (states > most_states || c.contains.size() > 4) {
+  if (states > most_array_states || c.contains.size() > 4) {
     keywords_.relax(
         c.contains.front().what.front().schema,
         "contains beside counts of items or of other contains that are so large is not supported");

@@ -11,7 +11,7 @@ namespace weir::core::grammar {
 namespace {
 
 constexpr std::size_t most_cells = 16;
-constexpr std::uint64_t most_states = 60'000;
+constexpr std::uint64_t most_object_states = 60'000;
 
 bool declares(const member_rule& rule, const std::string& name) {
   return std::ranges::any_of(rule.declared, [&](const auto& d) { return d.first == name; });
@@ -231,7 +231,7 @@ part_id schema_writer::members(const object_plan& plan, const goal& g) {
     min = 0, max = unbounded, cap = 1;
   }
   cap = std::max(std::min(cap, n + (max == unbounded ? 0 : 1)), 1u);
-  if (std::uint64_t{n} * (std::uint64_t{cap} + 1) > most_states) {
+  if (std::uint64_t{n} * (std::uint64_t{cap} + 1) > most_object_states) {
     keywords_.relax(blamed(g),
                     "minProperties and maxProperties beside so many declared members are not supported");
     min = 0, max = unbounded, cap = 1;

@@ -97,7 +97,7 @@ std::optional<std::string> spelled_number(const text& t) {
 }
 
 template <class T, class... A>
-std::optional<T> parsed(const std::string& s, A... how) {
+std::optional<T> number_in(const std::string& s, A... how) {
   T n{};
   const auto [end, ec] = std::from_chars(s.data(), s.data() + s.size(), n, how...);
   return ec == std::errc() && end == s.data() + s.size() ? std::optional(n) : std::nullopt;
@@ -122,9 +122,9 @@ value to_integer(machine& m, const value& v, arguments& a) {
   auto s = v.as_text() ? spelled_number(*v.as_text()) : std::nullopt;
   if (!s || base < 2 || base > 36) return otherwise;
   if (base == 16 && (s->starts_with("0x") || s->starts_with("0X"))) s->erase(0, 2);
-  if (const auto n = parsed<std::int64_t>(*s, static_cast<int>(base))) return *n;
+  if (const auto n = number_in<std::int64_t>(*s, static_cast<int>(base))) return *n;
   if (base != 10) return otherwise;
-  const auto d = parsed<double>(*s);
+  const auto d = number_in<double>(*s);
   const auto n = d ? whole(*d) : std::nullopt;
   return n ? value(*n) : otherwise;
 }
@@ -135,7 +135,7 @@ value to_float(machine& m, const value& v, arguments& a) {
   p.end();
   if (v.as_number()) return *v.as_number();
   const auto s = v.as_text() ? spelled_number(*v.as_text()) : std::nullopt;
-  if (const auto d = s ? parsed<double>(*s) : std::nullopt) return *d;
+  if (const auto d = s ? number_in<double>(*s) : std::nullopt) return *d;
   return other ? *other : value(0.0);
 }
 
@@ -159,7 +159,7 @@ value rounded(machine& m, const value& v, arguments& a) {
   char out[700];
   const auto end =
       std::to_chars(out, out + sizeof out, d, std::chars_format::fixed, static_cast<int>(digits)).ptr;
-  return parsed<double>(std::string(out, end)).value_or(d);
+  return number_in<double>(std::string(out, end)).value_or(d);
 }
 
 value titled(machine& m, const value& v, arguments&) {
@@ -266,7 +266,7 @@ value replaced_text(machine& m, const value& v, arguments& a) {
 
 value length(machine&, const value& v, arguments&) { return value::number(length_of(v)); }
 
-constexpr filter_row rows[] = {
+constexpr filter_row text_filter_rows[] = {
     {"abs", absolute},
     {"attr", attribute},
     {"capitalize", as_method<capitalize_name>},
@@ -296,7 +296,7 @@ constexpr filter_row rows[] = {
 };
 
 const filter_row* find_filter(std::string_view name) {
-  for (const auto table : {std::span<const filter_row>(rows), sequence_filters()}) {
+  for (const auto table : {std::span<const filter_row>(text_filter_rows), sequence_filters()}) {
     const auto at = std::ranges::find(table, name, &filter_row::name);
     if (at != table.end()) return &*at;
   }

@@ -128,11 +128,11 @@ value make_joiner(machine& m, arguments& a) {
   return object_ptr(std::move(made));
 }
 
-struct row {
+struct function_row {
   std::string_view name;
   function run;
 };
-constexpr row rows[] = {
+constexpr function_row function_rows[] = {
     {"range", range},           {"namespace", make_namespace}, {"dict", make_dict_of},
     {"cycler", make_cycler},    {"joiner", make_joiner},       {"raise_exception", raise},
     {"strftime_now", time_now},
@@ -141,8 +141,9 @@ constexpr row rows[] = {
 }  // namespace
 
 value global_function(machine&, std::string_view name) {
-  const auto at = std::ranges::find(rows, name, &row::name);
-  return at == std::end(rows) ? value() : value(object_ptr(std::make_shared<function_object>(at->run)));
+  const auto at = std::ranges::find(function_rows, name, &function_row::name);
+  if (at == std::end(function_rows)) return value();
+  return value(object_ptr(std::make_shared<function_object>(at->run)));
 }
 
 }  // namespace weir::core::jinja

@@ -137,7 +137,7 @@ value unique(machine& m, const value& v, arguments& a) {
   return list_of(m, std::move(out));
 }
 
-value group(machine& m, const value& v, arguments& a) {
+value grouped_by(machine& m, const value& v, arguments& a) {
   parameters p(m, "groupby", a);
   const value& attribute = p.need("attribute");
   const value* otherwise = p.find("default");
@@ -308,11 +308,11 @@ value slice(machine& m, const value& v, arguments& a) {
   return list_of(m, std::move(out));
 }
 
-constexpr filter_row rows[] = {
+constexpr filter_row sequence_rows[] = {
     {"batch", batch},
     {"dictsort", sort_dict},
     {"first", first},
-    {"groupby", group},
+    {"groupby", grouped_by},
     {"items", pairs},
     {"join", join},
     {"last", last},
@@ -333,6 +333,6 @@ constexpr filter_row rows[] = {
 
 }  // namespace
 
-std::span<const filter_row> sequence_filters() { return rows; }
+std::span<const filter_row> sequence_filters() { return sequence_rows; }
 
 }  // namespace weir::core::jinja

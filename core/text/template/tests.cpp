@@ -7,7 +7,7 @@
 namespace weir::core::jinja {
 namespace {
 
-struct row {
+struct test_row {
   std::string_view name;
   bool (*holds)(machine& m, const value& v, parameters& p);
 };
@@ -22,7 +22,7 @@ bool is_cased(machine& m, const value& v, const char* method) {
   return call_method(m, to_text(m.memory, v), method, none).truth();
 }
 
-constexpr row rows[] = {
+constexpr test_row plain_rows[] = {
     {"boolean", [](machine&, const value& v, parameters&) { return v.get<bool>() != nullptr; }},
     {"callable",
      [](machine&, const value& v, parameters&) { return v.as_object() && v.as_object()->callable(); }},
@@ -66,15 +66,15 @@ bool at_most(machine& m, const value& v, parameters& p) { return order(m.memory,
 bool above(machine& m, const value& v, parameters& p) { return !at_most(m, v, p); }
 bool at_least(machine& m, const value& v, parameters& p) { return !below(m, v, p); }
 
-constexpr row comparisons[] = {
+constexpr test_row comparisons[] = {
     {"==", equals}, {"eq", equals}, {"equalto", equals},    {"!=", differs},  {"ne", differs},
     {"<", below},   {"lt", below},  {"lessthan", below},    {"<=", at_most},  {"le", at_most},
     {">", above},   {"gt", above},  {"greaterthan", above}, {">=", at_least}, {"ge", at_least},
 };
 
-const row* find_test(std::string_view name) {
-  for (const auto table : {std::span<const row>(rows), std::span<const row>(comparisons)}) {
-    const auto at = std::ranges::find(table, name, &row::name);
+const test_row* find_test(std::string_view name) {
+  for (const auto table : {std::span<const test_row>(plain_rows), std::span<const test_row>(comparisons)}) {
+    const auto at = std::ranges::find(table, name, &test_row::name);
     if (at != table.end()) return &*at;
   }
   return nullptr;
@@ -85,7 +85,7 @@ const row* find_test(std::string_view name) {
 bool has_test(std::string_view name) { return find_test(name) != nullptr; }
 
 bool run_test(machine& m, std::string_view name, const value& subject, arguments& a) {
-  const row* test = find_test(name);
+  const test_row* test = find_test(name);
   if (!test) fail("there is no test '{}' here", name.substr(0, 64));
   parameters p(m, name, a);
   const bool holds = test->holds(m, subject, p);

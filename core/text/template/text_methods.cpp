@@ -301,7 +301,7 @@ value without_affix(machine& m, const value& self, parameters& p) {
   return at_end ? part_of(m.memory, t, 0, t->bytes.size() - n) : part_of(m.memory, t, n, t->bytes.size());
 }
 
-constexpr method_row rows[] = {
+constexpr method_row text_rows[] = {
     {"strip", strip<true, true>},
     {"lstrip", strip<true, false>},
     {"rstrip", strip<false, true>},
@@ -343,7 +343,7 @@ constexpr method_row rows[] = {
 
 }  // namespace
 
-std::span<const method_row> text_methods() { return rows; }
+std::span<const method_row> text_methods() { return text_rows; }
 
 value replaced(machine& m, const text& t, const text& from, const text& to, std::int64_t most) {
   text_builder out(m.memory);

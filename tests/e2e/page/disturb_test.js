@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { client_of } from "../client_kit.js";
 import { story } from "../fake_server.js";
-import { answered, body, button, card, connected, fake, grows, looks, no_browser, no_real } from "./kit.js";
+import { answered, body, button, card, connected, fake, grows, has_text, looks, no_browser, no_real } from "./kit.js";
 import { real, run_streams, send, set, shot, state, unfold, view, visit } from "./kit.js";
 
 const tokens = 200;
@@ -12,12 +12,15 @@ const whole = story({ seed: 3, max_tokens: tokens }, 0)
   .join("")
   .trim();
 
+/** How many tokens a server writes before a test has done what it does in mid-answer. */
+const hold_at = 30;
+
 async function begin(t, server, settings = {}, look = looks["wide, light"]) {
   const page = await visit(t, server, look);
   await unfold(page);
   await set(page, { Seed: "3", "Max tokens": String(tokens), "Show text": "live", ...settings });
   await send(page, "Tell me a story");
-  await grows(page);
+  await has_text(page);
   return page;
 }
 
@@ -30,7 +33,7 @@ async function is_whole(page) {
 describe("the page's demonstrations", { skip: no_browser }, () => {
   for (const [name, look] of Object.entries(looks))
     test(`the network is cut by the button: the text goes on without a seam, ${name}`, async (t) => {
-      const server = await fake(t, { tokens_per_s: 40 });
+      const server = await fake(t, { tokens_per_s: 40, hold_at });
       const page = await begin(t, server, {}, look);
       await button(page, "Cut the network").click();
       await state(page).getByText("connection lost: going on as soon as it is back").waitFor();
@@ -42,29 +45,34 @@ describe("the page's demonstrations", { skip: no_browser }, () => {
       await state(page)
         .getByText(/^writing/)
         .waitFor();
+      server.release();
       await is_whole(page);
       assert.equal(server.received.filter(({ type }) => type === "response.create").length, 1);
       assert.ok(server.received.some(({ type, after }) => type === "response.resume" && after > 0));
     });
 
   test("the server drops the socket twice: the text goes on", async (t) => {
-    const server = await fake(t, { tokens_per_s: 100 });
+    const server = await fake(t, { tokens_per_s: 100, hold_at });
     const page = await begin(t, server);
     for (let cut = 0; cut < 2; cut++) {
       server.drop();
       await state(page).getByText("connection lost: going on as soon as it is back").waitFor();
-      await grows(page);
+      await state(page)
+        .getByText(/^writing/)
+        .waitFor();
     }
+    server.release();
     await is_whole(page);
   });
 
   for (const [name, look] of Object.entries(looks))
     test(`the page is reloaded in mid-answer: the same answer goes on, ${name}`, async (t) => {
-      const server = await fake(t, { tokens_per_s: 60 });
+      const server = await fake(t, { tokens_per_s: 60, hold_at });
       const page = await begin(t, server, {}, look);
       await button(page, "Reload the page").click();
       await page.waitForFunction(() => performance.getEntriesByType("navigation")[0].type === "reload");
-      await grows(page);
+      await has_text(page);
+      server.release();
       await is_whole(page);
       assert.equal(server.received.filter(({ type }) => type === "response.create").length, 1);
       await page.reload();
@@ -74,9 +82,10 @@ describe("the page's demonstrations", { skip: no_browser }, () => {
     });
 
   test("a slow reader: its text waits at the server", async (t) => {
-    const server = await fake(t, { tokens_per_s: 200 });
+    const server = await fake(t, { tokens_per_s: 200, hold_at });
     const page = await begin(t, server);
     await button(page, "Read slowly").click();
+    server.release();
     const length = async () => (await body(page).innerText()).length;
     const job = [...server.jobs.values()][0];
     while (job.status === "in_progress") await page.waitForTimeout(20);
@@ -116,7 +125,7 @@ describe("the page's demonstrations", { skip: no_browser }, () => {
   });
 
   test("a server that restarts in mid-answer is said on the answer; a retry works", async (t) => {
-    let server = await fake(t, { tokens_per_s: 40 });
+    let server = await fake(t, { tokens_per_s: 40, hold_at });
     const page = await begin(t, server);
     await server.stop();
     await state(page).getByText("connection lost: going on as soon as it is back").waitFor();

@@ -112,6 +112,10 @@ export async function answered(page) {
   await page.waitForFunction(() => !document.querySelector(".turn.writing"));
 }
 
+/** Waits until the last answer has some text. */
+export const has_text = (page) =>
+  page.waitForFunction(() => document.querySelector(".turn:last-child .body")?.textContent.length > 0);
+
 /** Waits until there is more text than before. */
 export async function grows(page, selector = ".turn:last-child .body") {
   const length = (one) => document.querySelector(one)?.textContent.length ?? 0;
