@@ -299,7 +299,7 @@ void service::count_tokens(request r, executor ex, std::function<void(core::resu
     request asked;
     core::memory_hold memory;
   };
-  const auto held = std::make_shared<held_request>(std::move(r), core::memory_hold(p_->memory));
+  const auto held = std::make_shared<held_request>(held_request{std::move(r), core::memory_hold(p_->memory)});
   text_pool::task work;
   work.bytes = input_bytes(held->asked);
   if (!held->memory.resize(work.bytes)) return post_call(ex, done, count(no_memory_for_clients()));

@@ -280,7 +280,7 @@ void append_loading(std::string& out, const actors::load_state& l) {
 void append_keys(std::string& out, const key_counts& counts) {
   append_object(out, "keys", [&] {
     for (const auto& [name, account] : counts.all())
-      append_object(out, name, [&] {
+      append_object(out, name, [&out, &account = account] {  // clang 14 cannot capture the name itself
         append_count(out, "jobs", account->jobs());
         append_count(out, "unfinished", account->unfinished());
         append_count(out, "prompt_tokens", account->prompt_tokens());

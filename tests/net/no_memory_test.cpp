@@ -86,6 +86,25 @@ TEST_CASE("no memory: an allocation that fails on any thread but the owner's is 
   }
 }
 
+TEST_CASE("no memory: a refusal reaches its client where the shard cannot allocate") {
+  server_fixture f;  // its model writes numbers: no text fits the constraint
+  boost::asio::io_context shard;
+  actors::request asked;
+  asked.input = "x";
+  asked.constraint.emplace().what = core::grammar::constraint_text::kind::regex;
+  asked.constraint->text = "[a-z]{3}";
+  const auto choices = f.service->submit(asked, 2, shard.get_executor(), [] {});
+  server_fixture::until([&] { return f.service->stats().text.tasks == 0; });
+  {
+    const allocations_fail now(0, 20);
+    shard.poll();
+  }
+  for (const auto& choice : choices) {
+    REQUIRE(choice->state() == actors::job_stream::phase::refused);
+    CHECK_FALSE(choice->refusal().message.empty());
+  }
+}
+
 TEST_CASE("no memory: a mask that cannot be made ends its job, and others fit their constraints") {
   test::temporary_dir dir;
   test::write_toy_directory(dir.path());
