@@ -53,7 +53,7 @@ inline void follow_grammar(std::string_view input, const std::string& syntax) {
     so_far += c;
   }
   if (at <= constraint::failed) return;
-  const auto rest = (*over)->completion(at, 1'000);
+  const auto rest = (*over)->completion(at, 100);
   if (!rest) return;
   const auto end = (*over)->step(at, *rest);
   if (end == constraint::failed) return;

@@ -1,5 +1,7 @@
 // Bodies with JSON Schemas: what was JSON is JSON still, and each schema has its own text.
+#include <algorithm>
 #include <boost/json.hpp>
+#include <cmath>
 #include <cstdint>
 #include <string_view>
 
@@ -9,6 +11,21 @@
 using namespace weir;
 
 namespace {
+
+// Boost.JSON may read a number of many digits otherwise where more bytes follow: by a unit in the last place.
+bool same(const boost::json::value& a, const boost::json::value& b) {
+  if (a.is_double() && b.is_double()) {
+    const double x = a.get_double(), y = b.get_double();
+    return x == y || std::abs(x - y) <= 1e-15 * std::abs(x);
+  }
+  if (a.is_array() && b.is_array()) return std::ranges::equal(a.get_array(), b.get_array(), same);
+  if (!a.is_object() || !b.is_object()) return a == b;
+  const auto& in = b.get_object();
+  return a.get_object().size() == in.size() && std::ranges::all_of(a.get_object(), [&](const auto& member) {
+    const auto* other = in.if_contains(member.key());
+    return other && same(member.value(), *other);
+  });
+}
 
 // Puts the schemas that stand as text back.
 void unfold(boost::json::value& v, int depth) {
@@ -30,10 +47,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   auto after = core::read_json(text, {30, 10'000});
   if (!before) return 0;
   if (!after) __builtin_trap();
-  auto same = *before;
-  unfold(same, 0);
+  auto expected = *before;
+  unfold(expected, 0);
   unfold(*after, 0);
-  if (same != *after) __builtin_trap();
+  if (!same(expected, *after)) __builtin_trap();
   actors::request r;
   if (before->is_object()) (void)net::read_constraint_fields(after->get_object(), r);
   return 0;

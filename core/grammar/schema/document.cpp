@@ -22,10 +22,85 @@ constexpr known_draft known_drafts[] = {
     {"json-schema.org/schema", schema_draft::d2020},
 };
 
-// Keywords whose values are data and no schemas.
-bool holds_data(std::string_view keyword) {
-  constexpr std::string_view names[] = {"enum", "const", "default", "examples", "example"};
-  return std::ranges::find(names, keyword) != std::end(names);
+// What a value of the document is.
+enum class role : std::uint8_t {
+  schema,
+  schemas_by_name,  // an object whose members are schemas
+  schema_list,
+  data,     // of enum and its like
+  unknown,  // below a keyword that is not known: it may be a schema that a `$ref` names
+};
+
+struct known_keyword {
+  std::string_view name;
+  role of;
+};
+constexpr known_keyword known_keywords[] = {
+    {"$defs", role::schemas_by_name},
+    {"additionalItems", role::schema},
+    {"additionalProperties", role::schema},
+    {"allOf", role::schema_list},
+    {"anyOf", role::schema_list},
+    {"const", role::data},
+    {"contains", role::schema},
+    {"contentSchema", role::schema},
+    {"default", role::data},
+    {"definitions", role::schemas_by_name},
+    {"dependencies", role::schemas_by_name},
+    {"dependentSchemas", role::schemas_by_name},
+    {"else", role::schema},
+    {"enum", role::data},
+    {"example", role::data},
+    {"examples", role::data},
+    {"if", role::schema},
+    {"items", role::schema},
+    {"not", role::schema},
+    {"oneOf", role::schema_list},
+    {"patternProperties", role::schemas_by_name},
+    {"prefixItems", role::schema_list},
+    {"properties", role::schemas_by_name},
+    {"propertyNames", role::schema},
+    {"then", role::schema},
+    {"unevaluatedItems", role::schema},
+    {"unevaluatedProperties", role::schema},
+};
+
+// Of the value of a keyword.
+role role_of(std::string_view keyword, json_kind kind) {
+  const auto known = std::ranges::find(known_keywords, keyword, &known_keyword::name);
+  if (known == std::end(known_keywords)) return role::unknown;
+  const bool is_list = keyword == "items" && kind == json_kind::array;  // before 2020-12
+  return is_list ? role::schema_list : known->of;
+}
+
+// Below an unknown keyword any object may be a schema, but not what is the data of one.
+role role_in_unknown(std::string_view key) {
+  return role_of(key, json_kind::object) == role::data ? role::data : role::unknown;
+}
+
+// Parents have smaller ids than their children.
+std::vector<role> roles_in(const json_tree& tree) {
+  std::vector<role> roles(tree.size(), role::schema);
+  for (json_node_id id = json_tree::root + 1; id < tree.size(); ++id) {
+    const json_node& n = tree[id];
+    const json_node& parent = tree[n.parent];
+    const bool has_key = parent.kind == json_kind::object;
+    switch (roles[n.parent]) {
+      case role::schemas_by_name:
+      case role::schema_list:
+        break;
+      case role::schema:
+        roles[id] = has_key ? role_of(parent.names[n.place], n.kind) : role::unknown;
+        break;
+      case role::unknown:
+        roles[id] = has_key ? role_in_unknown(parent.names[n.place]) : role::unknown;
+        break;
+      case role::data:
+        roles[id] = role::data;
+        break;
+    }
+  }
+  return roles;
 }
 
 std::string_view without_fragment(std::string_view uri) {
@@ -59,24 +134,19 @@ void schema_document::read_draft() {
                 n.text.substr(0, 100));
 }
 
-// Parents have smaller ids than their children.
+// What stands below unknown keywords comes last, and takes no name that a schema has: an `$id` there is none,
+// unless a `$ref` means it.
 void schema_document::read_names() {
-  std::vector<bool> data(tree_.size(), false);
+  const auto roles = roles_in(tree_);
   resources_.emplace("", json_tree::root);
-  for (json_node_id id = 0; id < tree_.size(); ++id) {
-    const json_node& n = tree_[id];
-    tree_.burn();
-    if (id != json_tree::root) {
-      const json_node& parent = tree_[n.parent];
-      base_of_[id] = base_of_[n.parent];
-      data[id] = data[n.parent] ||
-                 (parent.kind == json_kind::object && holds_data(parent.names[n.place]) &&
-                  // `properties: {"enum": …}` is a member of that name
-                  !(n.parent != json_tree::root && tree_[parent.parent].kind == json_kind::object &&
-                    tree_[parent.parent].names[parent.place] == "properties"));
+  for (const bool known : {true, false})
+    for (json_node_id id = 0; id < tree_.size(); ++id) {
+      if ((roles[id] != role::unknown && roles[id] != role::data) != known) continue;
+      tree_.burn();
+      if (id != json_tree::root) base_of_[id] = base_of_[tree_[id].parent];
+      const bool named = roles[id] == role::schema || roles[id] == role::unknown;
+      if (named && tree_[id].kind == json_kind::object) name_parts(id, bases_[base_of_[id]]);
     }
-    if (n.kind == json_kind::object && !data[id]) name_parts(id, bases_[base_of_[id]]);
-  }
 }
 
 void schema_document::name_parts(json_node_id schema, const std::string& outer) {

@@ -118,17 +118,17 @@ struct block_sums {
   vec all[rows][vectors], group[rows][vectors];
 
   WEIR_INLINE void begin_group() {
-#pragma GCC unroll 8
+    WEIR_UNROLL_BY(8)
     for (std::size_t r = 0; r < rows; ++r)
-#pragma GCC unroll 4
+      WEIR_UNROLL_BY(4)
       for (std::size_t v = 0; v < vectors; ++v) group[r][v] = vec{};
   }
 
   WEIR_INLINE void add(const float* x, const vec (&w)[vectors]) {
-#pragma GCC unroll 8
+    WEIR_UNROLL_BY(8)
     for (std::size_t r = 0; r < rows; ++r) {
       const vec xs = broadcast(x[r]);
-#pragma GCC unroll 4
+      WEIR_UNROLL_BY(4)
       for (std::size_t v = 0; v < vectors; ++v) group[r][v] = multiply_add(xs, w[v], group[r][v]);
     }
   }
@@ -137,11 +137,11 @@ struct block_sums {
   // `minima`: or zeros.
   WEIR_INLINE void end_group(const vec (&scales)[vectors], const vec (&minima)[vectors], const float* x_sums,
                              std::size_t apart) {
-#pragma GCC unroll 8
+    WEIR_UNROLL_BY(8)
     for (std::size_t r = 0; r < rows; ++r) {
       const float x = f.group == sum_k ? x_sums[r] : x_sums[r] + x_sums[apart + r];
       const vec xs = broadcast(x);
-#pragma GCC unroll 4
+      WEIR_UNROLL_BY(4)
       for (std::size_t v = 0; v < vectors; ++v) {
         if constexpr (f.zeros) group[r][v] = multiply_add(-minima[v], xs, group[r][v]);
         all[r][v] = multiply_add(scales[v], group[r][v], all[r][v]);
@@ -157,7 +157,7 @@ WEIR_INLINE void add_words(S& sums, const float*& x, std::size_t stride, const u
                            const code_values& values, std::integer_sequence<int, i...>) {
   const auto one = [&](auto index) __attribute__((always_inline)) {
     vec w[vectors];
-#pragma GCC unroll 4
+    WEIR_UNROLL_BY(4)
     for (std::size_t v = 0; v < vectors; ++v) w[v] = values.template of<decltype(index)::value>(words[v]);
     sums.add(x, w);
     x += stride;
@@ -194,17 +194,17 @@ struct block_walk {
         at(t.panel),
         next(t.next && row == 0 && column == 0 ? t.next : t.panel, panel_bytes(t.type, t.k)) {
     if (!t.from) return;
-#pragma GCC unroll 8
+    WEIR_UNROLL_BY(8)
     for (std::size_t r = 0; r < rows; ++r)
-#pragma GCC unroll 4
+      WEIR_UNROLL_BY(4)
       for (std::size_t v = 0; v < vectors; ++v)
         sums.all[r][v] = load_f32(t.from + (row + r) * t.from_stride + column + v * lanes);
   }
 
   WEIR_INLINE void write(const product_tile& t) const {
-#pragma GCC unroll 8
+    WEIR_UNROLL_BY(8)
     for (std::size_t r = 0; r < rows; ++r)
-#pragma GCC unroll 4
+      WEIR_UNROLL_BY(4)
       for (std::size_t v = 0; v < vectors; ++v)
         store_as(t.to + (first_row + r) * t.to_stride + column + v * lanes, sums.all[r][v]);
   }
@@ -220,7 +220,7 @@ struct block_walk {
 
   WEIR_INLINE void begin_section() {
     if constexpr (f.scaled_groups) {
-#pragma GCC unroll 4
+      WEIR_UNROLL_BY(4)
       for (std::size_t v = 0; v < vectors; ++v) {
         block_scales[v] = halves(at, v);
         if constexpr (f.minima) block_minima[v] = halves(at + 2 * panel_rows, v);
@@ -231,7 +231,7 @@ struct block_walk {
 
   // `minima`: or zeros.
   WEIR_INLINE void read_scales(vec (&scales)[vectors], vec (&minima)[vectors]) {
-#pragma GCC unroll 4
+    WEIR_UNROLL_BY(4)
     for (std::size_t v = 0; v < vectors; ++v) {
       const std::size_t byte = column + v * lanes;
       if constexpr (f.scaled_groups) {
@@ -250,10 +250,10 @@ struct block_walk {
 
   // sum_k of k with codes of eight bits.
   WEIR_INLINE void add_piece_of_bytes() {
-#pragma GCC unroll 16
+    WEIR_UNROLL_BY(16)
     for (std::size_t i = 0; i < sum_k; ++i) {
       vec w[vectors];
-#pragma GCC unroll 4
+      WEIR_UNROLL_BY(4)
       for (std::size_t v = 0; v < vectors; ++v) {
         const std::byte* codes = at + i * panel_rows + column + v * lanes;
         w[v] = f.e4m3 ? load_e4m3(codes) : load_bytes(codes);
@@ -267,10 +267,10 @@ struct block_walk {
 
   // The same with codes of four bits.
   WEIR_INLINE void add_piece_of_words() {
-#pragma GCC unroll 2
+    WEIR_UNROLL_BY(2)
     for (std::size_t half = 0; half < 2; ++half) {
       uvec words[vectors];
-#pragma GCC unroll 4
+      WEIR_UNROLL_BY(4)
       for (std::size_t v = 0; v < vectors; ++v) words[v] = load_as<uvec>(at + 4 * (column + v * lanes));
       add_words(sums, x, stride, words, values, std::make_integer_sequence<int, 8>{});
       for (std::size_t i = 0; i < lines; ++i) next.ask();
@@ -283,7 +283,7 @@ struct block_walk {
     read_scales(scales, minima);
     const float* x_sums = x + sum_k * stride;
     sums.begin_group();
-#pragma GCC unroll 2
+    WEIR_UNROLL_BY(2)
     for (std::size_t piece = 0; piece < pieces; ++piece) {
       if constexpr (f.code_bits == 8)
         add_piece_of_bytes();

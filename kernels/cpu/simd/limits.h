@@ -16,9 +16,9 @@ void read(const void* at, std::size_t bytes) {
   while (bytes - done >= streams * line) {
     const std::size_t part = (bytes - done) / streams / line * line, n = part < length ? part : length;
     for (std::size_t i = 0; i < n; i += line)
-#pragma GCC unroll 8
+      WEIR_UNROLL_BY(8)
       for (std::size_t s = 0; s < streams; ++s)
-#pragma GCC unroll 4
+        WEIR_UNROLL_BY(4)
         for (std::size_t v = 0; v < line / sizeof(uvec); ++v)
           seen[s] ^= load_as<uvec>(from + done + s * n + i + v * sizeof(uvec));
     done += streams * n;
@@ -36,7 +36,7 @@ double spin(std::size_t rounds) {
   const vec factor = broadcast(0.5f), term = broadcast(1.0f);
   vec sums[chains] = {};
   for (std::size_t i = 0; i < rounds; ++i)
-#pragma GCC unroll 12
+    WEIR_UNROLL_BY(12)
     for (std::size_t c = 0; c < chains; ++c) {
       sums[c] = multiply_add(sums[c], factor, term);
 #if defined(__AVX512F__)

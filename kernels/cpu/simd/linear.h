@@ -18,10 +18,10 @@ constexpr std::size_t most_rows = lanes == 16 ? 12 : 6;  // as many accumulators
 // sums[r][v] += x[r] * w[v]
 template <std::size_t rows, std::size_t vectors>
 WEIR_INLINE void add_products(vec (&sums)[rows][vectors], const float* x, const vec (&w)[vectors]) {
-#pragma GCC unroll 12
+  WEIR_UNROLL_BY(12)
   for (std::size_t r = 0; r < rows; ++r) {
     const vec xs = broadcast(x[r]);
-#pragma GCC unroll 4
+    WEIR_UNROLL_BY(4)
     for (std::size_t v = 0; v < vectors; ++v) sums[r][v] = multiply_add(xs, w[v], sums[r][v]);
   }
 }
@@ -36,7 +36,7 @@ struct coming {
   coming(const std::byte* first, std::size_t bytes) : at(first), part(bytes / streams / 64 * 64) {}
   template <std::size_t lines>
   WEIR_INLINE void ask(std::size_t first) const {
-#pragma GCC unroll 2
+    WEIR_UNROLL_BY(2)
     for (std::size_t i = 0; i < lines; ++i) __builtin_prefetch(at + (first * lines + i) * part, 0, 2);
   }
 };
@@ -52,18 +52,18 @@ WEIR_INLINE void product_step(vec (&sums)[rows][vectors], const product_tile& t,
     constexpr std::size_t per_tile = 16 / lanes;
     const std::byte* tiles = t.panel + step / 16 * 2 * tile_bytes + step % 16 * 64;
     uvec pair[vectors];
-#pragma GCC unroll 4
+    WEIR_UNROLL_BY(4)
     for (std::size_t v = 0; v < vectors; ++v) {
       const std::size_t at = first_vector + v;
       pair[v] = load_as<uvec>(tiles + at / per_tile * tile_bytes + at % per_tile * lanes * 4);
       w[v] = reinterpret_cast<vec>(pair[v] << 16);
     }
     add_products<rows, vectors>(sums, x + 2 * step * rows, w);
-#pragma GCC unroll 4
+    WEIR_UNROLL_BY(4)
     for (std::size_t v = 0; v < vectors; ++v) w[v] = reinterpret_cast<vec>(pair[v] & 0xffff0000u);
     add_products<rows, vectors>(sums, x + (2 * step + 1) * rows, w);
   } else {
-#pragma GCC unroll 4
+    WEIR_UNROLL_BY(4)
     for (std::size_t v = 0; v < vectors; ++v)
       w[v] = load_vec<type>(t.panel, step * panel_rows + (first_vector + v) * lanes);
     add_products<rows, vectors>(sums, x + step * rows, w);
@@ -86,7 +86,7 @@ WEIR_INLINE void multiply_vectors(const product_tile& t, std::size_t first_vecto
   std::size_t i = 0;
   if (next.at) {
     for (; i + round <= steps; i += round, next.at += 64)
-#pragma GCC unroll 8
+      WEIR_UNROLL_BY(8)
       for (std::size_t j = 0; j < round; ++j) {
         product_step<type, rows, vectors>(sums, t, first_vector, i + j);
         next.template ask<lines>(j);

@@ -34,7 +34,15 @@ typedef std::uint32_t uvec __attribute__((vector_size(4 * lanes)));
 typedef std::uint16_t hvec __attribute__((vector_size(2 * lanes)));
 
 #define WEIR_INLINE __attribute__((always_inline)) inline
-#define WEIR_UNROLL _Pragma("GCC unroll 16")  // completely, so that arrays stay in registers
+// WEIR_UNROLL unrolls a loop completely, so that arrays stay in registers. A sanitizer's checks of unrolled
+// loops take the compiler five minutes for each instruction set.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define WEIR_UNROLL_BY(times)
+#else
+#define WEIR_PRAGMA(text) _Pragma(#text)
+#define WEIR_UNROLL_BY(times) WEIR_PRAGMA(GCC unroll times)
+#endif
+#define WEIR_UNROLL WEIR_UNROLL_BY(16)
 
 template <class V, class T>
 WEIR_INLINE V load_as(const T* from) {

@@ -170,6 +170,17 @@ TEST_CASE("schema: references, recursion and parts with names") {
   });
 }
 
+TEST_CASE("schema: an $id below an unknown keyword takes no name from a schema") {
+  const schema_under_test s(R"({"x-old":[{"$id":"http://a/s","type":"null"}],
+      "$defs":{"new":{"$id":"http://a/s","type":"string"},"enum":{"$id":"http://a/t","type":"boolean"}},
+      "components":{"c":{"$id":"http://a/c","type":"integer"}},
+      "anyOf":[{"$ref":"http://a/s"},{"$ref":"http://a/t"},{"$ref":"http://a/c"}]})");
+  CHECK(s.accepts(R"("x")"));
+  CHECK(s.accepts("true"));
+  CHECK(s.accepts("7"));
+  CHECK_FALSE(s.accepts("null"));
+}
+
 TEST_CASE("schema: what cannot be enforced is refused by name where strict is asked, and else warned of") {
   const struct {
     const char *schema, *pointer, *message;
