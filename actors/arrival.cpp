@@ -151,8 +151,8 @@ std::uint64_t input_bytes(const request& r) {
   return sum;
 }
 
-// Each handler moves a copy of its own, made here: a shard that had no memory for a copy would leave its client
-// waiting. (A plain capture of `why` would be const, and copied again.)
+// Each handler moves a copy of its own, made here: a shard that had no memory for a copy would leave its
+// client waiting. (A plain capture of `why` would be const, and copied again.)
 void arrival::refuse(const core::error& why) const {
   for (const auto& s : choices)
     boost::asio::post(s->shard, [s, mine = core::error(why)]() mutable { s->refused(std::move(mine)); });

@@ -1,5 +1,5 @@
-// followed_grammar.h — what the fuzz targets of grammars and schemas do: compile, bind to single bytes, follow
-// a text.
+// followed_grammar.h — what the fuzz targets of grammars and schemas do: compile, bind to single bytes,
+// follow a text.
 //
 // What is refused has a message. A text that is alive can be completed, and its completion may end. A text
 // that fits a schema is JSON.

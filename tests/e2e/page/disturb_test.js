@@ -3,8 +3,9 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { client_of } from "../client_kit.js";
 import { story } from "../fake_server.js";
-import { answered, body, button, card, connected, fake, grows, has_text, looks, no_browser, no_real } from "./kit.js";
-import { real, run_streams, send, set, shot, state, unfold, view, visit } from "./kit.js";
+import { answered, body, button, card, connected, fake, grows, has_text, looks } from "./kit.js";
+import { no_browser, no_real, real, run_streams, send, set, shot, state } from "./kit.js";
+import { unfold, view, visit } from "./kit.js";
 
 const tokens = 200;
 const whole = story({ seed: 3, max_tokens: tokens }, 0)
