@@ -59,6 +59,8 @@ function refuses(judge, value) {
 
 // Schemas of which a judge refuses a valid example, such as a $dynamicRef that ajv resolves otherwise.
 const misjudged = new Set();
+// Those that no judge can read.
+const unjudged = new Set();
 function judges_for({ name, schema }) {
   return judges_of(schema).filter((judge) => {
     const wrong = valid_examples.get(name).some((value) => refuses(judge, value));
@@ -77,7 +79,10 @@ function complaints(walked) {
   const value = JSON.parse(text);
   if (walked.relaxed) return [];
   const judges = judges_for(walked);
-  if (judges.length === 0) return ["nobody can judge it"];
+  if (judges.length === 0) {
+    unjudged.add(walked.name);
+    return [];
+  }
   const found = judges.map((judge) => judge(value)).filter(Boolean);
   if (found.length > 0 && has_number_beyond_doubles(text)) {
     beyond_doubles += 1;
@@ -105,7 +110,8 @@ test("texts drawn at random are what their schemas ask for, by two judges", { sk
     }
   }
   assert.ok(texts > 100, `${texts} texts`);
-  assert.ok(misjudged.size <= valid_examples.size / 100, `misjudged: ${[...misjudged].join(", ")}`);
+  for (const left_out of [misjudged, unjudged])
+    assert.ok(left_out.size <= valid_examples.size / 100, [...left_out].join(", "));
   assert.ok(beyond_doubles <= texts / 100, `${beyond_doubles} of ${texts} texts are beyond doubles`);
 });
 
