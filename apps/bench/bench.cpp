@@ -109,6 +109,12 @@ void print(const boost::json::object& figures, bool json) {
     print_lines(figures, "");
 }
 
+int report(const core::result<boost::json::object>& figures, bool json) {
+  if (!figures) return fail(figures.error());
+  print(*figures, json);
+  return exit_code::done;
+}
+
 boost::json::object figures_of(const kernels::device_state& state) {
   boost::json::object out;
   const auto add = [&](const char* name, const auto& value) {

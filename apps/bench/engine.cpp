@@ -262,12 +262,7 @@ core::result<boost::json::object> measure(const engine_options& o) {
   return out;
 }
 
-int run(const engine_options& o) {
-  const auto figures = measure(o);
-  if (!figures) return fail(figures.error());
-  print(*figures, o.on.json);
-  return exit_code::done;
-}
+int run(const engine_options& o) { return report(measure(o), o.on.json); }
 
 }  // namespace
 

@@ -167,12 +167,7 @@ core::result<boost::json::object> measure(const serve_options& o) {
   return boost::json::object{{"benchmark", "serve"}, {"device", o.engine.device}, {"rows", std::move(rows)}};
 }
 
-int run(const serve_options& o) {
-  const auto figures = measure(o);
-  if (!figures) return fail(figures.error());
-  print(*figures, o.json);
-  return exit_code::done;
-}
+int run(const serve_options& o) { return report(measure(o), o.json); }
 
 }  // namespace
 

@@ -159,12 +159,7 @@ core::result<boost::json::object> measure(const slo_options& o) {
                              {"rows", std::move(rows)}};
 }
 
-int run(const slo_options& o) {
-  const auto figures = measure(o);
-  if (!figures) return fail(figures.error());
-  print(*figures, o.json);
-  return exit_code::done;
-}
+int run(const slo_options& o) { return report(measure(o), o.json); }
 
 }  // namespace
 

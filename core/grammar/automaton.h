@@ -39,7 +39,7 @@ class automaton {
   // The texts of a state that has few. Empty: it has many, or they are not known.
   virtual std::vector<std::string> few(const state&) const { return {}; }
 
-  // The same state as far as the next `horizon` bytes can tell.
+  // A state that allows the same next `horizon` bytes as `s`; it may forget what only later bytes depend on.
   virtual state within(const state& s, std::uint32_t horizon) const {
     static_cast<void>(horizon);
     return s;

@@ -38,8 +38,8 @@ automaton::state distinct_texts::start(std::uint32_t min, std::uint32_t max) con
   return place{texts_.whole(), 0, min, std::min(max, texts_.size())}.state();
 }
 
-// A text that was not seen is left wherever one is due, for `max` is at most their number; so `min` is
-// reached in any order.
+// `max` is at most the number of texts. So wherever another text may come, one is left that was not seen, and
+// the list reaches `min` in any order.
 std::optional<automaton::state> distinct_texts::next(const state& s, unsigned char b) const {
   place p = place::of(s);
   p.in = texts_.narrowed(p.in, b);

@@ -15,7 +15,7 @@ class distinct_texts final : public automaton {
   // REQUIRES: at most `most_texts` different ones, none empty.
   explicit distinct_texts(std::vector<std::string> texts);
   // A list of at least `min` texts and at most `max`, with the separator of the term between them.
-  // REQUIRES: 1 <= min <= max, and min is not more than there are.
+  // REQUIRES: 1 <= min <= max, and min is at most the number of texts.
   state start(std::uint32_t min, std::uint32_t max) const;
 
   std::string_view key() const override { return key_; }

@@ -1,6 +1,6 @@
-// Canonical tokens: the text is encoded together with the bytes that must follow, and tokens are held back
-// from the first place on at which some token reaches beyond these bytes. Without that, the tokenizer would
-// cut most stretches otherwise once it sees what follows.
+// Canonical tokens: the tokenizer encodes the text together with the forced bytes. A token of the vocabulary
+// may begin within the forced bytes and end behind them. From the first place of such a token on, nothing is
+// forced: the tokenizer could choose other tokens there once it sees the bytes that follow.
 #include "core/grammar/force.h"
 
 #include <algorithm>
@@ -10,8 +10,8 @@
 namespace weir::core::grammar {
 namespace {
 
-// A token that reaches beyond the forced bytes is looked for in so many of their last bytes. Few tokens are
-// longer.
+// The search for a token that ends behind the forced bytes begins this number of bytes before their end. Few
+// tokens are longer.
 constexpr std::size_t most_reach = 32;
 
 // Without the part of a character that stands at the end.
@@ -38,7 +38,8 @@ std::span<const token_id> context_of(const token_trie& trie, std::span<const tok
   return written.subspan(first);
 }
 
-// Whether some token is `head` and then bytes with which an allowed text can go on behind the stretch.
+// Whether the vocabulary has a token that consists of `head` and of at least one byte that the constraint
+// allows at `behind`.
 bool reaches_beyond(constraint& over, config_id behind, std::string_view head) {
   const auto& tree = over.trie().tree();
   std::uint32_t at = 0;
@@ -60,7 +61,8 @@ std::size_t settled_bytes(constraint& over, config_id behind, std::string_view s
   return at;
 }
 
-// What the tokenizer makes of both texts, behind the tokens of `known`. Empty where those do not come out.
+// Encodes the text of `known` and the forced bytes `stretch` together, and returns the tokens behind `known`.
+// Empty: the encoding does not begin with the tokens `known`, or its text is another one.
 std::vector<token_id> encoded_behind(const token_trie& trie, std::span<const token_id> known,
                                      std::string_view stretch) {
   std::string text;

@@ -15,8 +15,8 @@ namespace weir::walks {
 
 struct walk_options {
   std::size_t most_steps = 10'000;  // drawn tokens; behind them the text is completed
-  // Of 100 steps, so many go along a shortest completion. Uniform draws alone stay inside the first string
-  // that has no bound.
+  // Percentage of steps that follow a shortest completion. Uniform draws alone would stay inside the first
+  // string that has no length limit.
   unsigned hurry = 0;
   // Constraints that hold more are made afresh, as the cache does.
   std::size_t most_bytes = std::size_t{16} << 20;

@@ -29,7 +29,7 @@ struct evaluation {
 using evaluation_set = std::uint64_t;
 inline constexpr std::size_t most_evaluations = 64;
 
-// What a schema says belongs to the evaluations of the set.
+// Adds the members and items that the schema `said` evaluates to every evaluation of the set `which`.
 void note(std::vector<evaluation>& all, evaluation_set which, const constraints& said);
 // Nothing is left for the keyword.
 bool speaks_of_all(const evaluation& e);

@@ -52,6 +52,20 @@ struct schema_under_test {
   bool accepts(std::string_view text) const { return !refused_at(text); }
 };
 
+// The schema is refused where strict is asked, and else compiled with one warning. Refusal and warning name
+// the place, and their messages have the text `message`.
+inline void check_not_enforced(const char* schema, const char* place, const char* message) {
+  INFO(schema);
+  const schema_under_test strict(schema, true), relaxed(schema);
+  REQUIRE(strict.refusal);
+  CHECK(strict.refusal->param == place);
+  CHECK(strict.refusal->message.find(message) != std::string::npos);
+  REQUIRE(relaxed.constraint);
+  REQUIRE(relaxed.warnings.size() == 1);
+  CHECK(relaxed.warnings.front().where == place);
+  CHECK(relaxed.warnings.front().message.find(message) != std::string::npos);
+}
+
 // Texts that a strict schema allows, and some that it does not.
 struct schema_facts {
   const char* schema;
