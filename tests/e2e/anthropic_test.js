@@ -287,7 +287,7 @@ describe("the errors and limits that Anthropic's client tells apart", { skip }, 
   });
 
   test("a fault is a status, or an error in the middle of a stream", async (t) => {
-    const faulty = await start_real({ args: ["--device", "sim:fault=sampler@3-4"] });
+    const faulty = await start_real({ args: ["--device", "sim:fault=sampler@20-21"] });
     t.after(() => faulty.stop());
     const unlucky = client_of(faulty);
     let text = "";
@@ -297,7 +297,7 @@ describe("the errors and limits that Anthropic's client tells apart", { skip }, 
       assert.equal(error.type, "api_error");
       return true;
     });
-    assert.equal(text.trim().split(" ").length, 2);
+    assert.equal(text.trim().split(" ").length, 19);
     await check_error(unlucky.messages.create(endless), Anthropic.InternalServerError, 500, "api_error");
   });
 });

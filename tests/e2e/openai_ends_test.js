@@ -180,7 +180,7 @@ describe("openai: errors", { skip }, () => {
   });
 
   test("InternalServerError, and in mid-stream an APIError that has the error's object", async () => {
-    const broken = await sim("rate=200,prefill=1000000,fault=sampler@20-1000000");
+    const broken = await sim("rate=200,prefill=1000000,fault=sampler@100-1000000");
     const ask = (stream) => client_of(broken).chat.completions.create({ ...endless, stream });
     let pieces = 0;
     await assert.rejects(async () => {

@@ -236,17 +236,18 @@ TEST_CASE("messages: a server that has no room, or is leaving, says when to come
 
 TEST_CASE("messages: a fault is a status before the first byte of an answer, and an event in a stream") {
   server_options o;
-  o.sim += ",fault=sampler@3-4";
+  // Half a second after the stream has begun: a fault that comes before its first byte would be a status.
+  o.sim = "rate=200,prefill=100000000,fault=sampler@100-101";
   server_fixture f(o);
   http_client c(f.port());
-  const auto streamed = c.post("/v1/messages", body_of(R"(,"max_tokens":5,"seed":7,"stream":true)"));
+  const auto streamed = c.post("/v1/messages", body_of(R"(,"max_tokens":200,"seed":7,"stream":true)"));
   CHECK(streamed.status == 200);
   const auto events = events_of(streamed.body());
-  CHECK(text_in(events) == sim_text(7, 2));
+  CHECK(text_in(events) == sim_text(7, 99));
   CHECK(events.back().at("type") == "error");
   CHECK(events.back().at("error").at("type") == "api_error");
   CHECK(events.back().at("request_id") == json_text(streamed.header("request-id")));
-  const auto whole = c.post("/v1/messages", body_of(R"(,"max_tokens":5)"));
+  const auto whole = c.post("/v1/messages", body_of(R"(,"max_tokens":200)"));
   CHECK(whole.status == 500);
   CHECK(whole.error().at("type") == "api_error");
 }
