@@ -38,17 +38,21 @@ elseif(NOT WEIR_SANITIZE STREQUAL "")
   message(FATAL_ERROR "WEIR_SANITIZE: '${WEIR_SANITIZE}' is not one of '', address, thread, fuzzer")
 endif()
 
-option(WEIR_UNITY "Compile the files of a room eight at a time, which takes about half as long" OFF)
+option(WEIR_UNITY "Compile the files of a room and its tests eight at a time, which takes half as long" OFF)
+
+function(weir_batches target)
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ${WEIR_UNITY} UNITY_BUILD_BATCH_SIZE 8)
+  if(WEIR_UNITY AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    # g++ warns of every coroutine with a lambda that is not in the file it was given, but in an included one.
+    target_compile_options(${target} PRIVATE -Wno-subobject-linkage)
+  endif()
+endfunction()
 
 # weir_room(NAME LIBS...) — one static library from every .cpp below the current folder.
 function(weir_room name)
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cpp)
   list(FILTER sources EXCLUDE REGEX "/net/(embed|load)/")  # libraries of their own
   add_library(weir_${name} STATIC ${sources})
-  set_target_properties(weir_${name} PROPERTIES UNITY_BUILD ${WEIR_UNITY} UNITY_BUILD_BATCH_SIZE 8)
-  if(WEIR_UNITY AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-    # g++ warns of every coroutine with a lambda that is not in the file it was given, but in an included one.
-    target_compile_options(weir_${name} PRIVATE -Wno-subobject-linkage)
-  endif()
+  weir_batches(weir_${name})
   target_link_libraries(weir_${name} PUBLIC $<BUILD_INTERFACE:weir_options> ${ARGN})
 endfunction()

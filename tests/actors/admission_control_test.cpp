@@ -8,8 +8,8 @@
 #include "tests/actors/service_fixture.h"
 #include "tests/support/world.h"
 
-using namespace weir;
-using namespace weir::tests;
+namespace weir::tests::admission_control_test {
+
 using actors::pace_meter;
 using actors::admission_control;
 using namespace std::chrono_literals;
@@ -405,3 +405,5 @@ TEST_CASE("every cancelled or late job counts once in cancel_to_release, at its 
   CHECK(released.count() == 5);
   CHECK(released.quantile_ms(1) == 0);  // in virtual time: nothing that takes time lies between
 }
+
+}  // namespace weir::tests::admission_control_test

@@ -7,7 +7,8 @@
 #include "actors/make_job.h"
 #include "tests/support/manual_clock.h"
 
-using namespace weir;
+namespace weir::tests::arrival_test {
+
 using namespace weir::actors;
 using phase = job_stream::phase;
 
@@ -253,3 +254,5 @@ TEST_CASE("arrival: a key's prefixes are its own, whatever salt another chooses"
   REQUIRE(r.entered.size() == 1);
   CHECK(r.entered[0].cache_salt == prefix_salt(mine, "s"));
 }
+
+}  // namespace weir::tests::arrival_test

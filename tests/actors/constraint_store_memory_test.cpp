@@ -6,7 +6,8 @@
 #include "tests/support/byte_views.h"
 #include "tests/support/memory_shortage.h"
 
-using namespace weir;
+namespace weir::tests::constraint_store_memory_test {
+
 using core::grammar::constraint_text;
 
 namespace {
@@ -67,3 +68,5 @@ TEST_CASE("memory: a constraint that cannot be compiled is one clear error, and 
   }
   CHECK(told > 300);
 }
+
+}  // namespace weir::tests::constraint_store_memory_test

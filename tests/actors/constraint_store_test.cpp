@@ -6,7 +6,8 @@
 
 #include "tests/support/toy_tokenizer.h"
 
-using namespace weir;
+namespace weir::tests::constraint_store_test {
+
 using namespace weir::actors;
 using core::grammar::constraint_text;
 using kind = constraint_text::kind;
@@ -95,3 +96,5 @@ TEST_CASE("constraint store: compiling ends when nobody waits for it") {
   CHECK(nobody.error().code == core::errc::unavailable);
   CHECK(store.get(large(), "json_schema", nullptr).has_value());
 }
+
+}  // namespace weir::tests::constraint_store_test

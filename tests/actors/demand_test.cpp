@@ -7,8 +7,8 @@
 #include "tests/support/toy_directory.h"
 #include "tests/support/world.h"
 
-using namespace weir;
-using namespace weir::tests;
+namespace weir::tests::demand_test {
+
 using namespace std::chrono_literals;
 
 namespace {
@@ -132,3 +132,5 @@ TEST_CASE("the same on a model that computes: news may overtake an admission on 
     preemptions += crowd("reference", dir.path().string(), seed, 60);
   CHECK(preemptions > 10);
 }
+
+}  // namespace weir::tests::demand_test

@@ -9,9 +9,7 @@
 #include "kernels/cuda/backend.h"
 #include "tests/actors/service_fixture.h"
 
-using namespace weir;
-using namespace weir::tests;
-
+namespace weir::tests::device_dies_test {
 namespace {
 
 // A kernel that reaches for memory where nothing is: what it does to the context every kernel of this process
@@ -117,3 +115,5 @@ TEST_CASE("a server whose device dies", "[.]") {
     CHECK(after->ended().fault->message == f.service->ready().reason);
   }
 }
+
+}  // namespace weir::tests::device_dies_test

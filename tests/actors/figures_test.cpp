@@ -5,8 +5,8 @@
 #include "tests/actors/service_fixture.h"
 #include "tests/support/world.h"
 
-using namespace weir;
-using namespace weir::tests;
+namespace weir::tests::figures_test {
+
 using namespace std::chrono_literals;
 
 namespace {
@@ -175,3 +175,5 @@ TEST_CASE("board: what is offered is what is seen, and an engine that is not the
   CHECK(b.look() == first);
   CHECK(b.look()->of(actors::engine_id{7}).counts.pages_total == 0);
 }
+
+}  // namespace weir::tests::figures_test

@@ -6,8 +6,8 @@
 #include "tests/actors/service_fixture.h"
 #include "tests/support/world.h"
 
-using namespace weir;
-using namespace weir::tests;
+namespace weir::tests::job_account_test {
+
 using actors::job_account;
 
 namespace {
@@ -95,3 +95,5 @@ TEST_CASE("job_account: what jobs use is charged to its allowance as it is used"
   w.run();
   CHECK(s[0]->state() == phase::done);
 }
+
+}  // namespace weir::tests::job_account_test

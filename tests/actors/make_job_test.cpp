@@ -3,7 +3,8 @@
 #include <catch2/catch.hpp>
 #include <functional>
 
-using namespace weir;
+namespace weir::tests::make_job_test {
+
 using namespace weir::actors;
 
 namespace {
@@ -134,3 +135,5 @@ TEST_CASE("a prompt must leave room for one token of the answer") {
   CHECK(j.error().code == core::errc::prompt_too_long);
   CHECK(j.error().message.find("100") != std::string::npos);
 }
+
+}  // namespace weir::tests::make_job_test

@@ -7,7 +7,8 @@
 #include "tests/support/constraints.h"
 #include "tests/support/engine_rig.h"
 
-using namespace weir;
+namespace weir::tests::mask_pool_test {
+
 using namespace weir::test;
 
 TEST_CASE("mask pool: masks made by threads are those that the owner makes") {
@@ -45,3 +46,5 @@ TEST_CASE("mask pool: it ends with masks in its queue, and refuses what has no r
     CHECK(taken > 0);
   }
 }
+
+}  // namespace weir::tests::mask_pool_test

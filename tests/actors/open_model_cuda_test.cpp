@@ -7,7 +7,8 @@
 #include "actors/gpu_owner.h"
 #include "tests/support/cuda_device.h"
 
-using namespace weir;
+namespace weir::tests::open_model_cuda_test {
+
 using namespace weir::actors;
 
 namespace {
@@ -71,3 +72,5 @@ TEST_CASE(
   o.kv_tokens = 100000;
   CHECK(open(o, b).has_value());
 }
+
+}  // namespace weir::tests::open_model_cuda_test

@@ -7,7 +7,8 @@
 #include "kernels/ops.h"
 #include "tests/support/toy_directory.h"
 
-using namespace weir;
+namespace weir::tests::open_model_test {
+
 using namespace weir::actors;
 using Catch::Matchers::Contains;
 
@@ -72,3 +73,5 @@ TEST_CASE("a directory that does not fit is refused before its weights are read"
   CHECK(read > 0);
   CHECK(read == all);
 }
+
+}  // namespace weir::tests::open_model_test

@@ -6,8 +6,7 @@
 #include "tests/actors/service_fixture.h"
 #include "tests/support/world.h"
 
-using namespace weir;
-using namespace weir::tests;
+namespace weir::tests::service_test {
 
 TEST_CASE("a job's tokens arrive whole and in order, with how it ended") {
   service_fixture f;
@@ -483,3 +482,5 @@ TEST_CASE("service: what is being loaded is known until all is loaded") {
   f.run_until([&] { return loaded; });
   CHECK(!f.service->loading());
 }
+
+}  // namespace weir::tests::service_test

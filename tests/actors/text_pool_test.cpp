@@ -7,7 +7,8 @@
 #include <new>
 #include <thread>
 
-using namespace weir;
+namespace weir::tests::text_pool_test {
+
 using actors::text_pool;
 using namespace std::chrono_literals;
 
@@ -164,3 +165,5 @@ TEST_CASE("text_pool: the wait is the bytes that wait by the bytes a second that
   end.set_value();
   r.finish();
 }
+
+}  // namespace weir::tests::text_pool_test

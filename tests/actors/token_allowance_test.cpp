@@ -5,7 +5,8 @@
 #include <thread>
 #include <vector>
 
-using namespace weir;
+namespace weir::tests::token_allowance_test {
+
 using actors::token_allowance;
 using namespace std::chrono_literals;
 
@@ -125,3 +126,5 @@ TEST_CASE("token_allowance: no charge of several threads is lost") {
   all.clear();
   CHECK(a.left(begin) == 6'000'000 - threads * charges);
 }
+
+}  // namespace weir::tests::token_allowance_test

@@ -2,8 +2,7 @@
 
 #include <catch2/catch.hpp>
 
-using namespace weir;
-
+namespace weir::tests::token_log_test {
 namespace {
 
 // A token for each text. A text that ends with '~' stands for a token after which a character is not whole.
@@ -56,3 +55,5 @@ TEST_CASE("token log: pieces of every size put together are the whole text") {
     CHECK(text == log.text_of(0, log.size()));
   }
 }
+
+}  // namespace weir::tests::token_log_test

@@ -3,6 +3,8 @@
 #include <catch2/catch.hpp>
 #include <set>
 
+namespace weir::tests::config_test {
+
 using namespace weir::core;
 
 TEST_CASE("settings: every name is given once, has a group, and every default is in its range") {
@@ -56,3 +58,5 @@ TEST_CASE("settings: numbers are read and written with their words and powers") 
     CHECK(parse_number(bytes, bad).error().param == "bytes");
   }
 }
+
+}  // namespace weir::tests::config_test

@@ -5,6 +5,8 @@
 #include <random>
 #include <vector>
 
+namespace weir::tests::delays_test {
+
 using weir::core::delays;
 
 TEST_CASE("delays: quantiles are never below the truth and at most a sixteenth above it") {
@@ -54,3 +56,5 @@ TEST_CASE("delays: what is published has the same durations, exactly, in round b
   CHECK(both.quantile_ms(0) == std::min(d.quantile_ms(0), other.quantile_ms(0)));
   CHECK(both.quantile_ms(1) == std::max(d.quantile_ms(1), other.quantile_ms(1)));
 }
+
+}  // namespace weir::tests::delays_test

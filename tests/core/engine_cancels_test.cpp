@@ -7,6 +7,8 @@
 #include "tests/support/budget.h"
 #include "tests/support/engine_rig.h"
 
+namespace weir::tests::engine_cancels_test {
+
 using namespace weir::core;
 using namespace weir::test;
 using namespace std::chrono_literals;
@@ -178,3 +180,5 @@ TEST_CASE("so do thirty thousand where steps overlap, whatever is under way") {
   all.live(weir::tests::rounds(30'000));
   check(all, weir::tests::rounds(30'000));
 }
+
+}  // namespace weir::tests::engine_cancels_test

@@ -6,6 +6,8 @@
 #include "tests/support/constraints.h"
 #include "tests/support/engine_rig.h"
 
+namespace weir::tests::engine_constraints_test {
+
 using namespace weir::core;
 using namespace weir::test;
 
@@ -251,3 +253,5 @@ TEST_CASE("forced tokens beside other jobs change nothing for either") {
     }
   }
 }
+
+}  // namespace weir::tests::engine_constraints_test

@@ -2,6 +2,8 @@
 #include "core/engine.h"
 #include "tests/support/engine_rig.h"
 
+namespace weir::tests::engine_endings_test {
+
 using namespace weir::core;
 using namespace weir::test;
 using namespace std::chrono_literals;
@@ -259,3 +261,5 @@ TEST_CASE("a deadline ends a job wherever it is, and the engine says when it mus
   CHECK(running->tokens.size() == 5);
   CHECK(std::count(looked.begin(), looked.end(), *j.deadline) == 1);
 }
+
+}  // namespace weir::tests::engine_endings_test

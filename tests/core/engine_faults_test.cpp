@@ -4,6 +4,8 @@
 #include "core/engine.h"
 #include "tests/support/engine_rig.h"
 
+namespace weir::tests::engine_faults_test {
+
 using namespace weir::core;
 using namespace weir::test;
 using namespace std::chrono_literals;
@@ -231,3 +233,5 @@ TEST_CASE("a job that ended before the device failed keeps its own ending") {
   CHECK(done->end->reason == finish_reason::length);
   CHECK(done->tokens.size() == 2);
 }
+
+}  // namespace weir::tests::engine_faults_test

@@ -4,6 +4,8 @@
 #include "core/engine.h"
 #include "tests/support/engine_rig.h"
 
+namespace weir::tests::engine_gap_test {
+
 using namespace weir::core;
 using namespace weir::test;
 using namespace std::chrono_literals;
@@ -84,3 +86,5 @@ TEST_CASE(
     CHECK(all.longest_gap() <= prefill_time + all.longest_decode_step);
   }
 }
+
+}  // namespace weir::tests::engine_gap_test

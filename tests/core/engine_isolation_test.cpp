@@ -8,7 +8,8 @@
 #include "tests/support/budget.h"
 #include "tests/support/engine_rig.h"
 
-using namespace weir;
+namespace weir::tests::engine_isolation_test {
+
 using namespace weir::core;
 using namespace weir::test;
 
@@ -147,3 +148,5 @@ TEST_CASE("the mixes see one changed bit in the products of rows that have neigh
   engine_rig rig(small_model(kernels::dtype::f32, spoiled), letters(vocab), c);
   CHECK(run_mix(rig, all_alone(kernels::dtype::f32), random).size() > 0);
 }
+
+}  // namespace weir::tests::engine_isolation_test

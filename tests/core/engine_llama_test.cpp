@@ -6,6 +6,8 @@
 #include "tests/support/engine_rig.h"
 #include "tests/support/toy_directory.h"
 
+namespace weir::tests::engine_llama_test {
+
 using namespace weir::core;
 using namespace weir::test;
 
@@ -44,3 +46,5 @@ TEST_CASE("32 jobs over real layers give, job by job, what each gives alone, on 
     CHECK(sinks[n]->ids() == alone[n]);
   }
 }
+
+}  // namespace weir::tests::engine_llama_test

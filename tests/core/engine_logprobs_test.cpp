@@ -9,7 +9,8 @@
 #include "tests/support/golden.h"
 #include "tests/support/log_softmax.h"
 
-using namespace weir;
+namespace weir::tests::engine_logprobs_test {
+
 using namespace weir::core;
 using namespace weir::test;
 
@@ -282,3 +283,5 @@ TEST_CASE("logprobs of every reference model are the reference's, on the referen
     }
   }
 }
+
+}  // namespace weir::tests::engine_logprobs_test

@@ -7,6 +7,8 @@
 #include "core/engine.h"
 #include "tests/support/engine_rig.h"
 
+namespace weir::tests::engine_measures_test {
+
 using namespace weir::core;
 using namespace weir::test;
 using namespace std::chrono_literals;
@@ -115,3 +117,5 @@ TEST_CASE("measures: over a crowd they are the sums of its endings and of the en
   CHECK(m.step_tokens.count() == steps);
   CHECK(m.step_tokens.sum() == static_cast<std::int64_t>(rows));
 }
+
+}  // namespace weir::tests::engine_measures_test

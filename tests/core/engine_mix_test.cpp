@@ -7,6 +7,8 @@
 #include "tests/support/constraints.h"
 #include "tests/support/engine_rig.h"
 
+namespace weir::tests::engine_mix_test {
+
 using namespace weir::core;
 using namespace weir::test;
 using namespace std::chrono_literals;
@@ -218,3 +220,5 @@ TEST_CASE("random mixes of jobs whose masks are late: the same, in both loops") 
   check_mixes(loop_kind::plain, std::make_shared<lazy_helpers>());
   check_mixes(loop_kind::overlapped, std::make_shared<lazy_helpers>());
 }
+
+}  // namespace weir::tests::engine_mix_test

@@ -12,6 +12,8 @@
 #include "tests/support/cuda_device.h"
 #include "tests/support/engine_rig.h"
 
+namespace weir::tests::engine_overlapped_test {
+
 using namespace weir::core;
 using namespace weir::test;
 using namespace std::chrono_literals;
@@ -379,3 +381,5 @@ TEST_CASE("overlapped steps: they can be switched off") {
   rig.run();
   CHECK(a->ids() == engine_rig().solo(rig.job(1, 9)));
 }
+
+}  // namespace weir::tests::engine_overlapped_test

@@ -3,6 +3,8 @@
 #include "core/engine.h"
 #include "tests/support/engine_rig.h"
 
+namespace weir::tests::engine_pause_test {
+
 using namespace weir::core;
 using namespace weir::test;
 using namespace std::chrono_literals;
@@ -151,3 +153,5 @@ TEST_CASE("pause: cancel, deadline and a fault end a paused job as any other") {
     CHECK(c->end->reason == finish_reason::error);
   }
 }
+
+}  // namespace weir::tests::engine_pause_test

@@ -4,6 +4,8 @@
 #include "core/schedule/scheduler.h"
 #include "tests/support/engine_rig.h"
 
+namespace weir::tests::engine_preemption_test {
+
 using namespace weir::core;
 using namespace weir::test;
 using namespace std::chrono_literals;
@@ -229,3 +231,5 @@ TEST_CASE(
     CHECK(sinks[n]->ids() == fresh(jobs[n]));
   }
 }
+
+}  // namespace weir::tests::engine_preemption_test

@@ -3,6 +3,8 @@
 #include "core/engine.h"
 #include "tests/support/engine_rig.h"
 
+namespace weir::tests::engine_prefix_test {
+
 using namespace weir::core;
 using namespace weir::test;
 
@@ -170,3 +172,5 @@ TEST_CASE("cached pages give way to jobs that need them, and a full pool of them
   }
   CHECK(rig.engine->counts().pages_cached > 0);
 }
+
+}  // namespace weir::tests::engine_prefix_test

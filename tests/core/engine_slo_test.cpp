@@ -6,6 +6,8 @@
 #include "core/engine.h"
 #include "tests/support/engine_rig.h"
 
+namespace weir::tests::engine_slo_test {
+
 using namespace weir::core;
 using namespace weir::test;
 using namespace std::chrono_literals;
@@ -185,3 +187,5 @@ TEST_CASE("with an objective a day of random arrivals keeps every gap to two tpo
     CHECK(missed <= all.jobs / 100);
   }
 }
+
+}  // namespace weir::tests::engine_slo_test

@@ -2,6 +2,8 @@
 
 #include "tests/support/engine_rig.h"
 
+namespace weir::tests::engine_test {
+
 using namespace weir::core;
 using namespace weir::test;
 using namespace std::chrono_literals;
@@ -263,3 +265,5 @@ TEST_CASE("an engine that is destroyed ends what is left with an error") {
     CHECK(s->end->fault->code == errc::unavailable);
   }
 }
+
+}  // namespace weir::tests::engine_test

@@ -13,6 +13,8 @@
 #include "tests/support/toy_directory.h"
 #include "tests/support/watched_model.h"
 
+namespace weir::tests::engine_thousand_mixes_test {
+
 using namespace weir::core;
 using namespace weir::test;
 
@@ -187,3 +189,5 @@ TEST_CASE(
   const char* fault = backend->fault(backend->self);
   CHECK(std::string(fault ? fault : "") == "");
 }
+
+}  // namespace weir::tests::engine_thousand_mixes_test

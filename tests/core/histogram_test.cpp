@@ -3,6 +3,8 @@
 #include <catch2/catch.hpp>
 #include <random>
 
+namespace weir::tests::histogram_test {
+
 using namespace weir::core;
 using namespace std::chrono_literals;
 
@@ -44,3 +46,5 @@ TEST_CASE("histogram: two that are added are one that was given all values") {
   CHECK(one.sum() == all.sum());
   CHECK(std::ranges::equal(one.view().counts, all.view().counts));
 }
+
+}  // namespace weir::tests::histogram_test

@@ -4,7 +4,7 @@
 #include <stdexcept>
 #include <vector>
 
-using namespace weir;
+namespace weir::tests::incidents_test {
 
 TEST_CASE("incidents: each is counted, and a place's 1st, 2nd, 4th, 8th … are logged") {
   std::vector<std::string> lines;
@@ -26,3 +26,5 @@ TEST_CASE("incidents: a log that throws is survived") {
   CHECK_FALSE(core::contained(seen, "here", [] { throw std::bad_alloc(); }));
   CHECK(seen.count() == 1);
 }
+
+}  // namespace weir::tests::incidents_test

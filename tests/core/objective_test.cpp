@@ -2,6 +2,8 @@
 
 #include <catch2/catch.hpp>
 
+namespace weir::tests::objective_test {
+
 using namespace weir::core;
 using namespace std::chrono_literals;
 
@@ -44,3 +46,5 @@ TEST_CASE("an objective that is wrong is refused naming the option and the part"
     CHECK_THAT(o.error().message, Catch::Contains("--slo") && Catch::Contains(names));
   }
 }
+
+}  // namespace weir::tests::objective_test

@@ -7,6 +7,8 @@
 #include <cstdlib>
 #include <new>
 
+namespace weir::tests::read_json_test {
+
 using namespace weir::core;
 namespace json = boost::json;
 
@@ -119,3 +121,5 @@ TEST_CASE("read_json: a number of the outermost object is told as it was written
   CHECK(written(R"({"ts":"3","b":4})") == "");
   CHECK(written("7") == "");
 }
+
+}  // namespace weir::tests::read_json_test

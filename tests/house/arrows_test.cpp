@@ -9,6 +9,7 @@
 
 #include "tests/support/source_dir.h"
 
+namespace weir::tests::arrows_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -89,3 +90,5 @@ TEST_CASE("an include against the arrows is noticed") {
   CHECK(complaint("net/server.cpp", "actors/service.h") == "");
   CHECK(complaint("actors/runtime/ref.h", "mailbox.h") == "");
 }
+
+}  // namespace weir::tests::arrows_test

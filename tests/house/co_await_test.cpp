@@ -13,6 +13,7 @@
 
 #include "tests/support/source_dir.h"
 
+namespace weir::tests::co_await_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -166,3 +167,5 @@ TEST_CASE("a condition that awaits with no variable around it is noticed") {
   CHECK_FALSE(void_in("for (;;) {\n    const bool on = co_await more();\n    if (!on) co_return;\n  }"));
   CHECK_FALSE(void_in("while (busy()) co_await pause();"));
 }
+
+}  // namespace weir::tests::co_await_test

@@ -11,6 +11,7 @@
 
 #include "tests/support/source_dir.h"
 
+namespace weir::tests::guarantees_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -61,3 +62,5 @@ TEST_CASE("a guarantee is told from the text around it") {
       "# A\n\n1. **It holds.** Because.\n2. **`tell` says no.** Then.\nNot **this.** one.\n";
   CHECK(promises(page) == std::vector<std::string>{"it holds", "tell says no"});
 }
+
+}  // namespace weir::tests::guarantees_test

@@ -11,6 +11,7 @@
 
 #include "tests/support/source_dir.h"
 
+namespace weir::tests::line_length_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -144,3 +145,5 @@ TEST_CASE("a line that can be broken is told from one that cannot") {
   std::istringstream source("auto a = R\"(" + text + "\n" + text + ")\";\n" + text + "\n");
   CHECK(judge(source, raw_strings()).too_long == std::vector<std::size_t>{3});
 }
+
+}  // namespace weir::tests::line_length_test

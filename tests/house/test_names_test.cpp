@@ -8,6 +8,8 @@
 
 #include "tests/support/source_dir.h"
 
+namespace weir::tests::test_names_test {
+
 TEST_CASE("no test case has a semicolon in its name") {
   namespace fs = std::filesystem;
   const std::regex name(R"re(TEST_CASE\(\s*"([^"]*)")re");
@@ -25,3 +27,5 @@ TEST_CASE("no test case has a semicolon in its name") {
     }
   CHECK(seen > 100);
 }
+
+}  // namespace weir::tests::test_names_test

@@ -8,7 +8,8 @@
 #include "kernels/ops.h"
 #include "tests/kernels/random_data.h"
 
-using namespace weir;
+namespace weir::tests::attention_test {
+
 using namespace weir::kernels;
 using test::pick;
 
@@ -167,3 +168,5 @@ TEST_CASE(
       }
   }
 }
+
+}  // namespace weir::tests::attention_test

@@ -12,7 +12,8 @@
 #include "kernels/cpu/self_test.h"
 #include "tests/kernels/random_data.h"
 
-using namespace weir;
+namespace weir::tests::blocks_test {
+
 using namespace weir::kernels;
 using test::pick;
 using test::poison;
@@ -334,3 +335,5 @@ TEST_CASE("the self-test covers quantised products") {
   const simd_kernels* both[] = {&broken, &good};
   CHECK(choose_paths(both, nullptr).simd == &good);
 }
+
+}  // namespace weir::tests::blocks_test

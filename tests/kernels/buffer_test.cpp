@@ -6,7 +6,8 @@
 
 #include "tests/kernels/random_data.h"
 
-using namespace weir;
+namespace weir::tests::buffer_test {
+
 using namespace weir::kernels;
 
 TEST_CASE("a buffer is zeroed, aligned, and gives its memory back") {
@@ -64,3 +65,5 @@ TEST_CASE("products and rows of a packed matrix are those of its rows") {
       CHECK(row == same);
     }
 }
+
+}  // namespace weir::tests::buffer_test

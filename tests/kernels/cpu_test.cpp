@@ -7,7 +7,8 @@
 #include "kernels/ops.h"
 #include "tests/kernels/random_data.h"
 
-using namespace weir;
+namespace weir::tests::cpu_test {
+
 using namespace weir::kernels;
 using test::pick;
 using test::poison;
@@ -131,3 +132,5 @@ TEST_CASE("cpu: silu_mul and add equal the reference, at the edges of exp too") 
     CHECK(std::isnan(out[0]));
   });
 }
+
+}  // namespace weir::tests::cpu_test

@@ -12,7 +12,8 @@
 #include "tests/kernels/on_device.h"
 #include "tests/kernels/random_data.h"
 
-using namespace weir;
+namespace weir::tests::cuda_attention_test {
+
 using namespace weir::kernels;
 using namespace weir::kernels::cuda;
 using test::on_device;
@@ -291,4 +292,7 @@ TEST_CASE(
     CHECK(s.difference(*d, r, 128, fresh, listed) <= rounding(type));
   }
 }
+
+}  // namespace weir::tests::cuda_attention_test
+
 #endif

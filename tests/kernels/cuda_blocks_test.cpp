@@ -15,6 +15,8 @@
 #include "tests/kernels/on_device.h"
 #include "tests/kernels/random_data.h"
 
+namespace weir::tests::cuda_blocks_test {
+
 using namespace weir::kernels;
 using namespace weir::kernels::cuda;
 using weir::test::cuda_device;
@@ -497,4 +499,7 @@ TEST_CASE("cuda: a row times quantised weights has its bits in any company on a 
   });
   CHECK(d.fault == "");
 }
+
+}  // namespace weir::tests::cuda_blocks_test
+
 #endif

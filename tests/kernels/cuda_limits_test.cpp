@@ -11,7 +11,8 @@
 #include "kernels/cuda/layers.h"
 #include "tests/kernels/on_device.h"
 
-using namespace weir;
+namespace weir::tests::cuda_limits_test {
+
 using namespace weir::kernels;
 using namespace weir::kernels::cuda;
 
@@ -136,4 +137,7 @@ TEST_CASE("cuda: kernels of the general path fit on devices of 8.0, 8.6, 8.9 and
     }
   }
 }
+
+}  // namespace weir::tests::cuda_limits_test
+
 #endif

@@ -8,7 +8,8 @@
 #include "kernels/cuda/layers.h"
 #include "tests/kernels/random_data.h"
 
-using namespace weir;
+namespace weir::tests::cuda_list_test {
+
 using namespace weir::kernels::cuda;
 using test::pick;
 
@@ -88,4 +89,7 @@ TEST_CASE("cuda: rows that decode are listed once, longest first, and what their
   }
   CHECK(divided > 100);
 }
+
+}  // namespace weir::tests::cuda_list_test
+
 #endif

@@ -10,7 +10,8 @@
 #include "tests/kernels/on_device.h"
 #include "tests/support/log_softmax.h"
 
-using namespace weir;
+namespace weir::tests::cuda_logprobs_test {
+
 using namespace weir::kernels;
 using namespace weir::kernels::cuda;
 
@@ -165,4 +166,7 @@ TEST_CASE("cuda: a draw that is a fault tells no logprobs") {
   CHECK(results[1].state == draw_state::drawn);
   test::check_logprobs(logprobs[1], std::span(rows).subspan(vocab), results[1].id, 5);
 }
+
+}  // namespace weir::tests::cuda_logprobs_test
+
 #endif

@@ -3,6 +3,8 @@
 
 #include <catch2/catch.hpp>
 
+namespace weir::tests::cuda_machine_test {
+
 using namespace weir::kernels;
 using Catch::Contains;
 
@@ -94,3 +96,5 @@ TEST_CASE("a device that is full is refused, with what is free and what is neede
   o.free = 0;  // there was no memory to ask with
   CHECK_THAT(refusal_of(o), Contains("hardly any of its 24576 MiB are free"));
 }
+
+}  // namespace weir::tests::cuda_machine_test

@@ -11,6 +11,8 @@
 #include "tests/kernels/on_device.h"
 #include "tests/kernels/random_data.h"
 
+namespace weir::tests::cuda_products_test {
+
 using namespace weir::kernels;
 using namespace weir::kernels::cuda;
 using weir::test::number;
@@ -292,4 +294,7 @@ TEST_CASE("cuda: what our own products cannot do is left to others") {
   p.m = 9, p.kind = product_out::element;
   CHECK(can_stream(*d, p) == (d->path == code_path::hopper || !d->lt));
 }
+
+}  // namespace weir::tests::cuda_products_test
+
 #endif

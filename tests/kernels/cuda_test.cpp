@@ -12,7 +12,8 @@
 #include "tests/kernels/random_data.h"
 #include "tests/support/cuda_device.h"
 
-using namespace weir;
+namespace weir::tests::cuda_test {
+
 using namespace weir::kernels;
 using test::pick;
 using test::random_floats;
@@ -312,3 +313,5 @@ TEST_CASE("a cuda device that is not there is refused, saying why") {
   CHECK(cuda_backend(count + 5, why) == nullptr);
   CHECK(!why.empty());
 }
+
+}  // namespace weir::tests::cuda_test

@@ -9,7 +9,8 @@
 #include "tests/kernels/random_data.h"
 #include "tests/support/budget.h"
 
-using namespace weir;
+namespace weir::tests::exactness_test {
+
 using namespace weir::kernels;
 using test::pick;
 
@@ -156,3 +157,5 @@ TEST_CASE("a group of more query heads than a tile takes is cut") {
     check_all_ways(s, *simd, r);
   }
 }
+
+}  // namespace weir::tests::exactness_test

@@ -11,7 +11,8 @@
 #include "kernels/cpu/self_test.h"
 #include "tests/kernels/random_data.h"
 
-using namespace weir;
+namespace weir::tests::linear_test {
+
 using namespace weir::kernels;
 using test::pick;
 using test::poison;
@@ -177,3 +178,5 @@ TEST_CASE("limits are measured") {
   for (const std::size_t bytes : {std::size_t{0}, std::size_t{1}, std::size_t{700}, some.size()})
     b->do_read(b->self, some.data(), bytes);
 }
+
+}  // namespace weir::tests::linear_test

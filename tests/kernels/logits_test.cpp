@@ -9,7 +9,8 @@
 #include "kernels/cpu/simd.h"
 #include "tests/kernels/random_data.h"
 
-using namespace weir;
+namespace weir::tests::logits_test {
+
 using namespace weir::kernels;
 
 namespace {
@@ -132,3 +133,5 @@ TEST_CASE("logits: cuts keep what they say") {
     CHECK(got == wanted);
   });
 }
+
+}  // namespace weir::tests::logits_test

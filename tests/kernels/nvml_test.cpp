@@ -3,6 +3,8 @@
 
 #include <catch2/catch.hpp>
 
+namespace weir::tests::nvml_test {
+
 using namespace weir::kernels;
 
 namespace {
@@ -78,3 +80,5 @@ TEST_CASE("a device that the management library does not know has no state, and 
   CHECK(s.why_unknown.find("0000:02:00.0") != std::string::npos);
   CHECK(!s.celsius);
 }
+
+}  // namespace weir::tests::nvml_test

@@ -10,6 +10,8 @@
 #include <thread>
 #include <vector>
 
+namespace weir::tests::team_test {
+
 using weir::kernels::team;
 
 namespace {
@@ -108,3 +110,5 @@ TEST_CASE("an idle team's workers sleep, after a step and in one that nothing co
   t.begin_step();
   CHECK(all_park(others + 2));
 }
+
+}  // namespace weir::tests::team_test

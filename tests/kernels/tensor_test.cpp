@@ -4,6 +4,8 @@
 #include <cmath>
 #include <limits>
 
+namespace weir::tests::tensor_test {
+
 using namespace weir::kernels;
 
 TEST_CASE("every f16 pattern widens to the value that its bits define") {
@@ -51,3 +53,5 @@ TEST_CASE("bf16 rounds to the nearest, ties to even, and keeps NaN and infinity"
   CHECK(to_bf16(1.0f + 0x1.8p-8f) == to_bf16(1.0f + 0x1p-7f));    // above half
   CHECK(std::isinf(from_bf16(to_bf16(3.4e38f))));
 }
+
+}  // namespace weir::tests::tensor_test

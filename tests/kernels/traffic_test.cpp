@@ -2,6 +2,8 @@
 
 #include <catch2/catch.hpp>
 
+namespace weir::tests::traffic_test {
+
 using namespace weir::kernels;
 
 TEST_CASE("a product moves its weights once, whatever the batch") {
@@ -46,3 +48,5 @@ TEST_CASE("the small operations move each element in and out once") {
   sum += traffic_of(add{nullptr, nullptr, 2});
   CHECK(sum == traffic{36, 3});
 }
+
+}  // namespace weir::tests::traffic_test

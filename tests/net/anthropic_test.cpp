@@ -4,7 +4,8 @@
 #include <boost/json/parse.hpp>
 #include <catch2/catch.hpp>
 
-using namespace weir;
+namespace weir::tests::anthropic_test {
+
 using namespace weir::net;
 using anthropic::route;
 
@@ -320,3 +321,5 @@ TEST_CASE("anthropic: errors have the type of their status") {
   CHECK_FALSE(anthropic::is_path("/v1/messagesx"));
   CHECK_FALSE(anthropic::is_path("/v1/message"));
 }
+
+}  // namespace weir::tests::anthropic_test

@@ -2,7 +2,8 @@
 
 #include <catch2/catch.hpp>
 
-using namespace weir;
+namespace weir::tests::api_keys_test {
+
 using namespace weir::net;
 
 namespace {
@@ -133,3 +134,5 @@ TEST_CASE("api_keys: who somebody is hangs on the key alone") {
     CHECK_FALSE(same_key(hash_of_key("alpha"), hash_of_key(other)));
   CHECK(identity_of(key_hash{}) == 1);
 }
+
+}  // namespace weir::tests::api_keys_test

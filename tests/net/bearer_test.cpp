@@ -4,7 +4,8 @@
 
 #include "net/job_places.h"
 
-using namespace weir;
+namespace weir::tests::bearer_test {
+
 using namespace weir::net;
 
 namespace {
@@ -159,3 +160,5 @@ TEST_CASE("bearer: an admin is the key itself that the file calls one, or everyb
   const known_bearers open({}, "");
   CHECK(open.is_admin(*judged(open, "")));
 }
+
+}  // namespace weir::tests::bearer_test

@@ -4,7 +4,8 @@
 
 #include "net/handshake.h"
 
-using namespace weir;
+namespace weir::tests::browser_token_test {
+
 using namespace weir::net;
 
 namespace {
@@ -157,3 +158,5 @@ TEST_CASE("browser_token: a request that is out of range is refused by the field
   }
   for (const char* body : {"", "[]", "7", "{"}) CHECK(parse_token_request(body).has_error());
 }
+
+}  // namespace weir::tests::browser_token_test

@@ -8,7 +8,8 @@
 #include "net/openai.h"
 #include "net/ws_protocol.h"
 
-using namespace weir;
+namespace weir::tests::constraint_fields_test {
+
 using namespace weir::net;
 using kind = core::grammar::constraint_text::kind;
 
@@ -174,3 +175,5 @@ TEST_CASE("a body without a schema, and one that is no JSON, stay what they are"
   CHECK(with_schemas_as_text(R"( { "json_schema" : [ 1 , "]" ] , "b" : {} } )") ==
         R"( { "json_schema" : "[ 1 , \"]\" ]" , "b" : {} } )");
 }
+
+}  // namespace weir::tests::constraint_fields_test

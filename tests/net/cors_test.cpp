@@ -6,9 +6,9 @@
 #include "tests/support/http_client.h"
 #include "tests/support/server_fixture.h"
 
-using namespace weir;
+namespace weir::tests::cors_test {
+
 using namespace weir::net;
-using namespace weir::tests;
 
 namespace {
 
@@ -156,3 +156,5 @@ TEST_CASE("cors: without --allow-origin nothing is said of it") {
   check_silent(a);
   CHECK(c.ask("OPTIONS", "/v1/models", {}, preflight("GET")).status == 405);
 }
+
+}  // namespace weir::tests::cors_test

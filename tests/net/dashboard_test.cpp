@@ -11,9 +11,7 @@
 #include "tests/support/source_dir.h"
 #include "tests/support/ws_talk.h"
 
-using namespace weir;
-using namespace weir::tests;
-
+namespace weir::tests::dashboard_test {
 namespace {
 
 std::string text_of(const char* file) {
@@ -140,3 +138,5 @@ TEST_CASE("dashboard: the page of metrics lists each one that is served, its typ
     CHECK(listed.contains(name));
   }
 }
+
+}  // namespace weir::tests::dashboard_test

@@ -15,8 +15,8 @@
 #include "tests/support/source_dir.h"
 #include "tests/support/ws_client.h"
 
-using namespace weir;
-using namespace weir::tests;
+namespace weir::tests::edges_test {
+
 using std::chrono::milliseconds;
 
 namespace {
@@ -430,3 +430,5 @@ TEST_CASE("edges: a thousand sockets opened and dropped leave nothing behind") {
   CHECK(resident_bytes() < after_first + (8u << 20));
 #endif
 }
+
+}  // namespace weir::tests::edges_test

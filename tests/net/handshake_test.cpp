@@ -2,6 +2,8 @@
 
 #include <catch2/catch.hpp>
 
+namespace weir::tests::handshake_test {
+
 using namespace weir::net;
 
 TEST_CASE("handshake: on loopback only local names may be the Host") {
@@ -130,3 +132,5 @@ TEST_CASE("handshake: a bearer header gives its key") {
   CHECK(!bearer_of("Basic abc"));
   CHECK(!bearer_of(""));
 }
+
+}  // namespace weir::tests::handshake_test

@@ -8,9 +8,7 @@
 #include "tests/support/server_fixture.h"
 #include "tests/support/ws_client.h"
 
-using namespace weir;
-using namespace weir::tests;
-
+namespace weir::tests::http_completion_test {
 namespace {
 
 // The payloads of `data:` lines in a stream's body.
@@ -412,3 +410,5 @@ TEST_CASE("http: a client that has said all it has to say is not waited for afte
     }
   }
 }
+
+}  // namespace weir::tests::http_completion_test

@@ -5,8 +5,7 @@
 #include "tests/support/http_table.h"
 #include "tests/support/plain_server.h"
 
-using namespace weir::tests;
-
+namespace weir::tests::http_conformance_chunked_test {
 namespace {
 
 constexpr std::size_t over_the_bound = 20 * 1024;
@@ -221,3 +220,5 @@ TEST_CASE("http conformance: framing that never ends is refused while it comes")
     CHECK_THAT(too_long, Catch::VectorContains(answers[0].status));
   }
 }
+
+}  // namespace weir::tests::http_conformance_chunked_test

@@ -2,8 +2,7 @@
 #include "tests/support/http_table.h"
 #include "tests/support/plain_server.h"
 
-using namespace weir::tests;
-
+namespace weir::tests::http_conformance_fields_test {
 namespace {
 
 using namespace std::string_literals;
@@ -115,3 +114,5 @@ TEST_CASE("http conformance: a request has one Host, and it is the server's") {
   };
   for (const auto& r : rows) check_row(r, server.port());
 }
+
+}  // namespace weir::tests::http_conformance_fields_test

@@ -3,8 +3,7 @@
 #include "tests/support/http_table.h"
 #include "tests/support/plain_server.h"
 
-using namespace weir::tests;
-
+namespace weir::tests::http_conformance_length_test {
 namespace {
 
 constexpr std::string_view chunked_hi = "d\r\n{\"text\":\"hi\"}\r\n0\r\n\r\n";
@@ -186,3 +185,5 @@ TEST_CASE("http conformance: bodies where none is usual, and none where one is")
   };
   for (const auto& r : rows) check_row(r, server.port());
 }
+
+}  // namespace weir::tests::http_conformance_length_test

@@ -3,8 +3,7 @@
 #include "tests/support/http_table.h"
 #include "tests/support/plain_server.h"
 
-using namespace weir::tests;
-
+namespace weir::tests::http_conformance_test {
 namespace {
 
 using namespace std::string_literals;
@@ -222,3 +221,5 @@ TEST_CASE(
     CHECK(answers[0].status == r.status);
   }
 }
+
+}  // namespace weir::tests::http_conformance_test

@@ -9,9 +9,7 @@
 #include "tests/support/toy_directory.h"
 #include "tests/support/ws_client.h"
 
-using namespace weir;
-using namespace weir::tests;
-
+namespace weir::tests::http_constraints_test {
 namespace {
 
 // A server of a model that computes, and has a token for every byte.
@@ -122,3 +120,5 @@ TEST_CASE("constraints: strict refuses what it cannot enforce, and says where") 
   ws.send(R"({"type":"response.create","id":"b","input":"x","max_tokens":4,"regex":"a"})");
   CHECK(ws.read("response.done").at("id") == "b");  // nothing is lost
 }
+
+}  // namespace weir::tests::http_constraints_test

@@ -2,7 +2,7 @@
 
 #include <catch2/catch.hpp>
 
-using namespace weir;
+namespace weir::tests::http_framing_test {
 
 TEST_CASE("http framing: only chunked, alone and in HTTP/1.1, is a transfer coding that is served") {
   const struct {
@@ -42,3 +42,5 @@ TEST_CASE("http framing: only chunked, alone and in HTTP/1.1, is a transfer codi
     if (no) CHECK(no->close);
   }
 }
+
+}  // namespace weir::tests::http_framing_test

@@ -8,9 +8,7 @@
 #include "tests/support/http_client.h"
 #include "tests/support/server_fixture.h"
 
-using namespace weir;
-using namespace weir::tests;
-
+namespace weir::tests::http_messages_test {
 namespace {
 
 std::string body_of(std::string_view fields, std::string_view content = "hi") {
@@ -278,3 +276,5 @@ TEST_CASE("messages: one that is cancelled by its id says so") {
   const auto rest = c.read_until("message_stop");
   CHECK(rest.find(R"("stop_reason":"cancel")") != rest.npos);
 }
+
+}  // namespace weir::tests::http_messages_test

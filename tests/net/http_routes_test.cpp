@@ -2,8 +2,7 @@
 #include "tests/support/http_client.h"
 #include "tests/support/server_fixture.h"
 
-using namespace weir;
-using namespace weir::tests;
+namespace weir::tests::http_routes_test {
 
 TEST_CASE("http: the page and the client are served as what they are") {
   server_fixture f;
@@ -166,3 +165,5 @@ TEST_CASE("http: two keys in one request are refused, even where both are known"
     CHECK(a.error().at("code") == "bad_request");
   }
 }
+
+}  // namespace weir::tests::http_routes_test

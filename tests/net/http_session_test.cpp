@@ -3,8 +3,7 @@
 #include "tests/support/raw_client.h"
 #include "tests/support/server_fixture.h"
 
-using namespace weir;
-using namespace weir::tests;
+namespace weir::tests::http_session_test {
 
 TEST_CASE("http: every answer has a request id, and every refusal OpenAI's shape") {
   server_fixture f;
@@ -220,3 +219,5 @@ TEST_CASE("http: a body of two million values is refused before it is built") {
   CHECK(a.error().at("message") == "the JSON has too many values");
   CHECK(c.post("/v1/detokenize", R"({"ids":[)" + body.substr(11) + "0]}").status == 400);
 }
+
+}  // namespace weir::tests::http_session_test

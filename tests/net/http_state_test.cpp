@@ -2,7 +2,8 @@
 
 #include <catch2/catch.hpp>
 
-using namespace weir;
+namespace weir::tests::http_state_test {
+
 using net::http_state;
 using phase = http_state::phase;
 using watch_read = http_state::watch_read;
@@ -142,3 +143,5 @@ TEST_CASE("http state: without a watch there is none to end") {
   CHECK_FALSE(s.end_watch());
   CHECK(s.at() == phase::request);
 }
+
+}  // namespace weir::tests::http_state_test

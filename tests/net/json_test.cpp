@@ -4,8 +4,7 @@
 #include <catch2/catch.hpp>
 #include <limits>
 
-using namespace weir;
-
+namespace weir::tests::json_test {
 namespace {
 
 std::string escaped(std::string_view text) {
@@ -130,3 +129,5 @@ TEST_CASE("json: readers are strict and name the field") {
   CHECK(items.error().param == "ids");
   CHECK(items.error().message.find("ids[1]") != std::string::npos);
 }
+
+}  // namespace weir::tests::json_test

@@ -6,9 +6,7 @@
 #include "tests/support/http_client.h"
 #include "tests/support/ws_talk.h"
 
-using namespace weir;
-using namespace weir::tests;
-
+namespace weir::tests::key_reload_test {
 namespace {
 
 std::string authorization(std::string_view key) { return fmt::format("Authorization: Bearer {}\r\n", key); }
@@ -174,3 +172,5 @@ TEST_CASE("keys: another line of a key counts at once, also for who is connected
   CHECK(http.get("/v1/stats", authorization("first")).json().as_object().contains("keys"));
   CHECK(http.get("/v1/models", authorization("second")).json().at("data").as_array().empty());
 }
+
+}  // namespace weir::tests::key_reload_test

@@ -2,9 +2,7 @@
 #include "tests/support/http_client.h"
 #include "tests/support/ws_talk.h"
 
-using namespace weir;
-using namespace weir::tests;
-
+namespace weir::tests::key_rights_test {
 namespace {
 
 std::string authorization(std::string_view key) { return fmt::format("Authorization: Bearer {}\r\n", key); }
@@ -175,3 +173,5 @@ TEST_CASE("keys: a key's priority is the highest that its requests may name") {
   s.f.until([&] { return s.as("k", "GET", "/v1/jobs/" + id).json().at("state") == "decoding"; });
   CHECK(s.as("k", "GET", "/v1/jobs/" + id).json().at("priority") == -1);
 }
+
+}  // namespace weir::tests::key_rights_test

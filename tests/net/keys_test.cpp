@@ -6,9 +6,7 @@
 #include "tests/support/server_fixture.h"
 #include "tests/support/ws_client.h"
 
-using namespace weir;
-using namespace weir::tests;
-
+namespace weir::tests::keys_test {
 namespace {
 
 // A server of two keys that runs one job at a time, and that is busy.
@@ -169,3 +167,5 @@ TEST_CASE("keys: what is computed for a key serves that key alone, unless it is 
   CHECK(cached("first", R"(,"cache_salt":"s")") == 0);
   CHECK(cached("second", R"(,"cache_salt":"s")") == (o.share_prefixes ? 192 : 0));
 }
+
+}  // namespace weir::tests::keys_test

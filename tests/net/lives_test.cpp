@@ -5,8 +5,8 @@
 #include "tests/support/budget.h"
 #include "tests/support/town.h"
 
-using namespace weir;
-using namespace weir::tests;
+namespace weir::tests::lives_test {
+
 using namespace std::chrono_literals;
 
 namespace {
@@ -51,3 +51,5 @@ TEST_CASE("lives: ten thousand jobs each end once and leave nothing, whatever th
     CHECK(endings[every] > static_cast<int>(rounds(300)));
   }
 }
+
+}  // namespace weir::tests::lives_test

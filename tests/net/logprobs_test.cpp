@@ -14,9 +14,9 @@
 #include "tests/support/toy_tokenizer.h"
 #include "tests/support/ws_talk.h"
 
-using namespace weir;
+namespace weir::tests::logprobs_test {
+
 using namespace weir::net;
-using namespace weir::tests;
 using openai::dialect;
 
 namespace {
@@ -420,3 +420,5 @@ TEST_CASE("weir.v1: logprobs stay with their tokens where characters and stop st
     }
   }
 }
+
+}  // namespace weir::tests::logprobs_test

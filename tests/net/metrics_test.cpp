@@ -9,8 +9,8 @@
 #include "tests/support/town.h"
 #include "tests/support/ws_talk.h"
 
-using namespace weir;
-using namespace weir::tests;
+namespace weir::tests::metrics_test {
+
 using namespace std::chrono_literals;
 
 namespace {
@@ -302,3 +302,5 @@ TEST_CASE("metrics: an address that is taken ends the start, and a drain comes t
   idle.get_future().get();
   third.stop();
 }
+
+}  // namespace weir::tests::metrics_test

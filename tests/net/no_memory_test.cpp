@@ -9,9 +9,7 @@
 #include "tests/support/toy_directory.h"
 #include "tests/support/ws_client.h"
 
-using namespace weir;
-using namespace weir::tests;
-
+namespace weir::tests::no_memory_test {
 namespace {
 
 // One request of each kind; whatever comes back, or nothing, is fine here.
@@ -156,3 +154,5 @@ TEST_CASE("no memory: an exception in a handler of a shard is noted, and the sha
   check_whole(f);
   CHECK(f.service->seen().count() == before + f.io.size());
 }
+
+}  // namespace weir::tests::no_memory_test

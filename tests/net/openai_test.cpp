@@ -6,7 +6,8 @@
 #include "net/answer_id.h"
 #include "net/reply.h"
 
-using namespace weir;
+namespace weir::tests::openai_test {
+
 using namespace weir::net;
 using openai::dialect;
 
@@ -372,7 +373,7 @@ TEST_CASE("openai: errors have their shape, status and Retry-After") {
       {errc::internal, 500},
   };
   for (const auto& [code, status] : rows) {
-    reply r = error_reply(core::error{code, "because", "field"});
+    net::reply r = error_reply(core::error{code, "because", "field"});
     CHECK(r.status == status);
     auto e = boost::json::parse(r.body).at("error").as_object();
     CHECK(e.at("message") == "because");
@@ -392,3 +393,5 @@ TEST_CASE("openai: errors have their shape, status and Retry-After") {
   CHECK(told(1000) == headers{{"Retry-After", "1"}});
   CHECK(told(2300) == headers{{"Retry-After", "3"}});
 }
+
+}  // namespace weir::tests::openai_test

@@ -5,6 +5,8 @@
 #include <fstream>
 #include <sstream>
 
+namespace weir::tests::page_assets_test {
+
 using namespace weir::net;
 
 TEST_CASE("page: every file of net/page is in the binary, byte for byte") {
@@ -41,3 +43,5 @@ TEST_CASE("page: the short form goes to those who take it") {
     CHECK(!takes_gzip(not_so));
   }
 }
+
+}  // namespace weir::tests::page_assets_test

@@ -8,7 +8,8 @@
 #include "net/openai.h"
 #include "net/ws_protocol.h"
 
-using namespace weir;
+namespace weir::tests::planned_test {
+
 using namespace weir::net;
 
 namespace {
@@ -172,3 +173,5 @@ TEST_CASE("planned: refusals of frames and of OpenAI's bodies say what they alwa
   REQUIRE(std::holds_alternative<ws::response_create>(ignored));
   CHECK(std::get<ws::response_create>(ignored).ignored == std::vector<std::string>{"echo"});
 }
+
+}  // namespace weir::tests::planned_test

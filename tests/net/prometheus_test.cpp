@@ -3,9 +3,9 @@
 
 #include "tests/support/prometheus_reader.h"
 
-using namespace weir;
+namespace weir::tests::prometheus_test {
+
 using namespace weir::net;
-using namespace weir::tests;
 using type = prometheus_text::type;
 
 namespace {
@@ -95,3 +95,5 @@ TEST_CASE("prometheus: a histogram's buckets add up, with bounds in the publishe
   CHECK_THAT(text, Catch::Contains("weir_n_bucket{le=\"1\"} 0\nweir_n_bucket{le=\"8\"} 1\n"
                                    "weir_n_bucket{le=\"+Inf\"} 1\nweir_n_sum 8\nweir_n_count 1\n"));
 }
+
+}  // namespace weir::tests::prometheus_test

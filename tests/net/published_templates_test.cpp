@@ -7,7 +7,8 @@
 #include "net/ws_protocol.h"
 #include "tests/support/published_templates.h"
 
-using namespace weir;
+namespace weir::tests::published_templates_test {
+
 using namespace weir::net;
 
 namespace {
@@ -92,3 +93,5 @@ TEST_CASE("published templates: each case gives its prompt over the socket and o
     }
   CHECK(cases >= files.size());
 }
+
+}  // namespace weir::tests::published_templates_test

@@ -6,7 +6,8 @@
 #include "net/openai.h"
 #include "net/ws_protocol.h"
 
-using namespace weir;
+namespace weir::tests::request_fields_test {
+
 using namespace weir::net;
 
 namespace {
@@ -125,3 +126,5 @@ TEST_CASE("request fields: a raw prompt takes nothing that goes to the template"
   }
   CHECK(over_socket(R"(,"tools":[],"tool_choice":"none")", R"("raw")").has_value());
 }
+
+}  // namespace weir::tests::request_fields_test

@@ -2,6 +2,8 @@
 
 #include <catch2/catch.hpp>
 
+namespace weir::tests::router_test {
+
 using namespace weir::net;
 
 TEST_CASE("router: every route of the wire page is found") {
@@ -69,3 +71,5 @@ TEST_CASE("router: any other path is unknown") {
     CHECK(std::holds_alternative<no_route>(find_route("GET", target)));
   }
 }
+
+}  // namespace weir::tests::router_test

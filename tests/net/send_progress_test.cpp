@@ -2,7 +2,8 @@
 
 #include <catch2/catch.hpp>
 
-using namespace weir;
+namespace weir::tests::send_progress_test {
+
 using std::chrono::milliseconds;
 
 namespace {
@@ -44,3 +45,5 @@ TEST_CASE("send progress: a window begins anew with each write, and nothing is j
   CHECK_FALSE(p.stalled(start + milliseconds(5000), 0));
   CHECK(p.stalled(start + milliseconds(6000), 0));
 }
+
+}  // namespace weir::tests::send_progress_test

@@ -3,8 +3,7 @@
 #include "net/rate.h"
 #include "tests/support/server_fixture.h"
 
-using namespace weir;
-using namespace weir::tests;
+namespace weir::tests::server_test {
 
 TEST_CASE("server: an address to listen on is read strictly") {
   const struct {
@@ -86,3 +85,5 @@ TEST_CASE("rate: a burst passes, then the rate, and far beyond it is abuse") {
   for (int i = 0; i < 5; ++i) CHECK(m.spend(now) == verdict::too_fast);
   CHECK(m.spend(now) == verdict::abuse);
 }
+
+}  // namespace weir::tests::server_test

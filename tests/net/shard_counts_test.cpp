@@ -9,6 +9,8 @@
 
 #include "net/ws_closing.h"
 
+namespace weir::tests::shard_counts_test {
+
 using namespace weir::net;
 
 namespace {
@@ -85,3 +87,5 @@ TEST_CASE("shard counts: a thread may read while the shard counts") {
   CHECK(counts.resumed.value() == 40000);
   CHECK(counts.sampled_to_sent.count() == 40000);
 }
+
+}  // namespace weir::tests::shard_counts_test

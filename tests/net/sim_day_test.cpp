@@ -19,8 +19,8 @@
 #include "tests/support/shrink.h"
 #include "tests/support/town.h"
 
-using namespace weir;
-using namespace weir::tests;
+namespace weir::tests::sim_day_test {
+
 using namespace std::chrono_literals;
 
 namespace {
@@ -74,7 +74,6 @@ std::vector<arrival> made(std::mt19937_64& random, std::size_t count) {
   }
   return all;
 }
-
 
 struct day : town {
   explicit day(std::uint64_t seed)
@@ -247,3 +246,5 @@ TEST_CASE("sim_day: a failing day is cut down to as few arrivals as fail") {
     CHECK(runs <= 13);
   }
 }
+
+}  // namespace weir::tests::sim_day_test

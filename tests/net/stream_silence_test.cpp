@@ -2,6 +2,8 @@
 
 #include <catch2/catch.hpp>
 
+namespace weir::tests::stream_silence_test {
+
 using namespace weir::net;
 using namespace std::chrono_literals;
 
@@ -37,3 +39,5 @@ TEST_CASE("silence: where none is too long, nothing has to be sent") {
   CHECK_FALSE(s.tick(t + 24h));
   CHECK_FALSE(s.take());
 }
+
+}  // namespace weir::tests::stream_silence_test

@@ -5,9 +5,9 @@
 
 #include "tests/support/world.h"
 
-using namespace weir;
+namespace weir::tests::submit_test {
+
 using namespace weir::net;
-using namespace weir::tests;
 using namespace std::chrono_literals;
 using phase = actors::job_stream::phase;
 using kind = key_refusal::kind;
@@ -295,3 +295,5 @@ TEST_CASE("submit: times in headers are written as OpenAI writes them") {
   CHECK(duration_text(61'010ms) == "1m1.01s");
   CHECK(duration_text(25h + 1ms) == "25h0m0.001s");
 }
+
+}  // namespace weir::tests::submit_test

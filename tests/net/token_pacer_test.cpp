@@ -6,7 +6,8 @@
 #include <random>
 #include <vector>
 
-using namespace weir;
+namespace weir::tests::token_pacer_test {
+
 using net::token_pacer;
 
 namespace {
@@ -94,3 +95,5 @@ TEST_CASE("token_pacer: tokens that went out before they were due, for their cha
   CHECK(p.due(log, 0, 0) == 2);
   CHECK(p.due(actors::token_log(), 2, 0) == 2);  // what was sent is given back
 }
+
+}  // namespace weir::tests::token_pacer_test

@@ -9,9 +9,7 @@
 #include "tests/support/server_fixture.h"
 #include "tests/support/ws_client.h"
 
-using namespace weir;
-using namespace weir::tests;
-
+namespace weir::tests::tokens_test {
 namespace {
 
 std::string authorization(std::string_view key) { return fmt::format("Authorization: Bearer {}\r\n", key); }
@@ -360,3 +358,5 @@ TEST_CASE("tokens: jobs of a token wait in the line of its key") {
   });
   CHECK(order == std::vector<std::uint32_t>{2, 5, 3, 4});
 }
+
+}  // namespace weir::tests::tokens_test

@@ -6,7 +6,8 @@
 #include <optional>
 #include <random>
 
-using namespace weir;
+namespace weir::tests::ws_closing_test {
+
 using net::close_code;
 using net::ws_closing;
 using phase = ws_closing::phase;
@@ -263,3 +264,5 @@ TEST_CASE("ws closing: whatever happens, the code stays, one close frame is sent
     CHECK(c.at() == phase::hung_up);
   }
 }
+
+}  // namespace weir::tests::ws_closing_test

@@ -6,7 +6,8 @@
 #include "tests/support/plain_server.h"
 #include "tests/support/ws_table.h"
 
-using namespace weir::tests;
+namespace weir::tests::ws_conformance_ends_test {
+
 using namespace weir::tests::ws_bytes;
 
 namespace {
@@ -204,3 +205,5 @@ TEST_CASE("ws conformance 7: the server ends the connection once both have close
   }
   server.until_no_sessions();
 }
+
+}  // namespace weir::tests::ws_conformance_ends_test

@@ -6,7 +6,8 @@
 #include "tests/support/plain_server.h"
 #include "tests/support/ws_table.h"
 
-using namespace weir::tests;
+namespace weir::tests::ws_conformance_limits_test {
+
 using namespace weir::tests::ws_bytes;
 
 namespace {
@@ -153,3 +154,5 @@ TEST_CASE("ws conformance: a server that was sent all of this still answers othe
   }
   server.until_no_sessions();
 }
+
+}  // namespace weir::tests::ws_conformance_limits_test

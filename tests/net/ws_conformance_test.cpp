@@ -4,7 +4,8 @@
 #include "tests/support/plain_server.h"
 #include "tests/support/ws_table.h"
 
-using namespace weir::tests;
+namespace weir::tests::ws_conformance_test {
+
 using namespace weir::tests::ws_bytes;
 
 namespace {
@@ -177,3 +178,5 @@ TEST_CASE("ws conformance: frames without a mask, and lengths in too many bytes,
                   bytes_of({.op = closing, .payload = "\x03\xe8", .length_bytes = 8}), fault});
   check_all(rows);
 }
+
+}  // namespace weir::tests::ws_conformance_test

@@ -3,7 +3,8 @@
 #include "tests/support/plain_server.h"
 #include "tests/support/ws_table.h"
 
-using namespace weir::tests;
+namespace weir::tests::ws_conformance_utf8_test {
+
 using namespace weir::tests::ws_bytes;
 
 namespace {
@@ -100,9 +101,9 @@ TEST_CASE("ws conformance 6: valid UTF-8 is understood, however it was cut") {
   plain_server server;
   for (const auto& s : valid_samples())
     for (const auto& [way, bytes] : ways_of(saying(s.bytes), saying("").size() - 2))
-      check_row({s.name + ", " + way, bytes, {"pong 1"}}, server.port());
-  check_row({"text without any", whole(text), {"error bad_json"}}, server.port());
-  check_row({"binary that is no UTF-8", whole(binary, "\xff"), {"error bad_message"}}, server.port());
+      check_row(ws_row{s.name + ", " + way, bytes, {"pong 1"}}, server.port());
+  check_row(ws_row{"text without any", whole(text), {"error bad_json"}}, server.port());
+  check_row(ws_row{"binary that is no UTF-8", whole(binary, "\xff"), {"error bad_message"}}, server.port());
   server.until_no_sessions();
 }
 
@@ -110,14 +111,14 @@ TEST_CASE("ws conformance 6: text that is no UTF-8 ends the connection, however 
   plain_server server;
   for (const auto& s : invalid_samples()) {
     for (const auto& [way, bytes] : ways_of(saying(s.bytes), saying("").size() - 2))
-      check_row({s.name + ", " + way, bytes, {"close 1007"}}, server.port());
-    check_row({s.name + ", as all the text", whole(text, s.bytes), {"close 1007"}}, server.port());
-    check_row({s.name + ", behind a ping", whole(ping) + whole(text, s.bytes), {"PONG ", "close 1007"}},
+      check_row(ws_row{s.name + ", " + way, bytes, {"close 1007"}}, server.port());
+    check_row(ws_row{s.name + ", as all the text", whole(text, s.bytes), {"close 1007"}}, server.port());
+    check_row(ws_row{s.name + ", behind a ping", whole(ping) + whole(text, s.bytes), {"PONG ", "close 1007"}},
               server.port());
   }
   for (const std::string end : {"\xce", "\xe1\xbd", "\xf0\x90\x80"}) {  // each could go on
-    check_row({"a character without its end", whole(text, end), {"close 1007"}}, server.port());
-    check_row({"a character without its end in a last fragment",
+    check_row(ws_row{"a character without its end", whole(text, end), {"close 1007"}}, server.port());
+    check_row(ws_row{"a character without its end in a last fragment",
                part(text, "") + part(more, end, true),
                {"close 1007"}},
               server.port());
@@ -131,11 +132,13 @@ TEST_CASE("ws conformance 6: a message that can no longer be UTF-8 is refused be
   for (const std::string& bad :
        {"\xff"s, "\xed\xa0"s, "\xf4\x90"s, "\xc0"s, "\x80"s, "\xe0\x9f"s, "\xf0\x8f"s}) {
     // The ping behind would be a fault of its own, 1002 between fragments and payload inside a frame.
-    check_row({"in a fragment", part(text, good + bad), {"close 1007"}}, server.port());
-    check_row({"in a later fragment", part(text, good) + part(more, bad), {"close 1007"}}, server.port());
+    check_row(ws_row{"in a fragment", part(text, good + bad), {"close 1007"}}, server.port());
+    check_row(ws_row{"in a later fragment", part(text, good) + part(more, bad), {"close 1007"}}, server.port());
     check_row(
         {"in a frame that has only begun", bytes_of({.payload = good + bad, .length = 1000}), {"close 1007"}},
         server.port());
   }
   server.until_no_sessions();
 }
+
+}  // namespace weir::tests::ws_conformance_utf8_test

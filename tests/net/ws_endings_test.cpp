@@ -2,8 +2,8 @@
 #include "tests/support/http_client.h"
 #include "tests/support/ws_talk.h"
 
-using namespace weir;
-using namespace weir::tests;
+namespace weir::tests::ws_endings_test {
+
 using std::chrono::milliseconds;
 
 TEST_CASE("ws: with on_disconnect cancel a dropped socket takes its job along") {
@@ -123,3 +123,5 @@ TEST_CASE("ws: a client that breaks the protocol while the server closes leaves 
     return http_client(f.port()).get("/v1/stats", "Authorization: Bearer key\r\n").json().at("sessions") == 0;
   });
 }
+
+}  // namespace weir::tests::ws_endings_test

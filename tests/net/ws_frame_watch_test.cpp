@@ -4,7 +4,8 @@
 #include <random>
 #include <string>
 
-using namespace weir;
+namespace weir::tests::ws_frame_watch_test {
+
 using verdict = net::ws_frame_watch::verdict;
 
 namespace {
@@ -93,3 +94,5 @@ TEST_CASE("ws frame watch: the limit can be raised between messages") {
   watch.set_most_bytes(1000);
   CHECK(admit(watch, frame(0x81, 1000)) == frame(0x81, 1000).size());
 }
+
+}  // namespace weir::tests::ws_frame_watch_test

@@ -4,8 +4,8 @@
 #include "tests/support/http_client.h"
 #include "tests/support/ws_talk.h"
 
-using namespace weir;
-using namespace weir::tests;
+namespace weir::tests::ws_lanes_test {
+
 using std::chrono::milliseconds;
 
 TEST_CASE("ws: a response is created, flows without gap or repeat, and is done once") {
@@ -185,3 +185,5 @@ TEST_CASE("ws: how long frames took to leave, and who is behind, can be read") {
   server_fixture::until(
       [&] { return stats().at("client_lag").at("late") == 0 && stats().at("client_lag").at("bytes") == 0; });
 }
+
+}  // namespace weir::tests::ws_lanes_test

@@ -9,8 +9,8 @@
 #include "tests/support/sim_text.h"
 #include "tests/support/world.h"
 
-using namespace weir;
-using namespace weir::tests;
+namespace weir::tests::ws_orders_test {
+
 using namespace std::chrono_literals;
 
 namespace {
@@ -346,3 +346,5 @@ TEST_CASE("orders: long random orders are answered as they must be") {
     }
   }
 }
+
+}  // namespace weir::tests::ws_orders_test

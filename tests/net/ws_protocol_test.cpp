@@ -5,7 +5,8 @@
 #include <catch2/catch.hpp>
 #include <set>
 
-using namespace weir;
+namespace weir::tests::ws_protocol_test {
+
 using namespace weir::net;
 
 namespace {
@@ -443,3 +444,5 @@ TEST_CASE("weir.v1: response.resumed says where the client is and where the job 
   CHECK(out == R"({"type":"response.resumed","id":"a2","response_id":"r1","after":4,"seq":31,)"
                R"("status":"in_progress"})");
 }
+
+}  // namespace weir::tests::ws_protocol_test

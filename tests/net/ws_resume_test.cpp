@@ -6,8 +6,8 @@
 #include "tests/support/toy_directory.h"
 #include "tests/support/ws_talk.h"
 
-using namespace weir;
-using namespace weir::tests;
+namespace weir::tests::ws_resume_test {
+
 using std::chrono::milliseconds;
 
 namespace {
@@ -371,3 +371,5 @@ TEST_CASE("pace even: the text is the same, and the end sends what is left") {
   }
   CHECK(lane.text == sim_text(8, 60));
 }
+
+}  // namespace weir::tests::ws_resume_test

@@ -1,8 +1,8 @@
 // A session as such: how it begins, who may have one, and what it answers to frames that say nothing good.
 #include "tests/support/ws_talk.h"
 
-using namespace weir;
-using namespace weir::tests;
+namespace weir::tests::ws_session_test {
+
 using std::chrono::milliseconds;
 
 TEST_CASE("ws: the session introduces itself, and selects its subprotocol alone") {
@@ -132,3 +132,5 @@ TEST_CASE("ws: with keys a session needs one, by any of the three ways") {
   }
   CHECK(ws_client(f.port()).until_closed() == 4408);
 }
+
+}  // namespace weir::tests::ws_session_test

@@ -9,7 +9,8 @@
 #include <functional>
 #include <random>
 
-using namespace weir;
+namespace weir::tests::ws_transport_test {
+
 namespace asio = boost::asio;
 namespace beast = boost::beast;
 namespace websocket = beast::websocket;
@@ -161,3 +162,5 @@ TEST_CASE("ws transport: what is under way fails when it is closed, ours and a w
   REQUIRE(read);
   CHECK(*read);
 }
+
+}  // namespace weir::tests::ws_transport_test

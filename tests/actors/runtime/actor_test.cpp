@@ -12,8 +12,7 @@
 #include "counter.h"
 #include "tests/support/seeded_executor.h"
 
-using namespace weir;
-using namespace weir::tests;
+namespace weir::tests::actor_test {
 
 TEST_CASE("nothing of the body runs inside spawn") {
   net::io_context io;
@@ -233,3 +232,5 @@ TEST_CASE("a cancelled receive loses no mail") {
     REQUIRE(read == 10);
   });
 }
+
+}  // namespace weir::tests::actor_test

@@ -6,8 +6,7 @@
 #include "counter.h"
 #include "tests/support/counted_allocations.h"
 
-using namespace weir;
-using namespace weir::tests;
+namespace weir::tests::allocation_test {
 
 TEST_CASE("tell allocates its message and nothing for the wake") {
   net::io_context io;
@@ -70,3 +69,5 @@ TEST_CASE("a question allocates its block and its message, and the answer nothin
   }
   CHECK(heard == 3);
 }
+
+}  // namespace weir::tests::allocation_test

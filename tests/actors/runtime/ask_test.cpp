@@ -12,8 +12,7 @@
 #include "counter.h"
 #include "tests/support/seeded_executor.h"
 
-using namespace weir;
-using namespace weir::tests;
+namespace weir::tests::ask_test {
 
 TEST_CASE("an answer, an error of the actor's own, and a dropped question all reach the asker") {
   for_each_seed(1000, [](seeded_context& sim) {
@@ -105,3 +104,5 @@ TEST_CASE("actors run on strands of a pool as well") {
   }
   pool.join();
 }
+
+}  // namespace weir::tests::ask_test

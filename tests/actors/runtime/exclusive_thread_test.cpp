@@ -9,6 +9,8 @@
 
 #include "actors/runtime/exclusive_thread.h"
 
+namespace weir::tests::exclusive_thread_test {
+
 using weir::exclusive_thread;
 
 TEST_CASE("it carries its name, runs on_start first, and knows itself") {
@@ -39,3 +41,5 @@ TEST_CASE("it outlives a stop of its loop by somebody else, and still joins") {
   exclusive_thread t({.name = "stopped"});
   t.get_executor().context().stop();
 }
+
+}  // namespace weir::tests::exclusive_thread_test

@@ -16,8 +16,8 @@
 #include "tests/support/seeded_executor.h"
 #include "tests/support/virtual_clock.h"
 
-using namespace weir;
-using namespace weir::tests;
+namespace weir::tests::guarantees_test {
+
 using namespace std::chrono_literals;
 
 namespace {
@@ -302,3 +302,5 @@ TEST_CASE("a race that both sides lose throws, and one that the timer wins leave
   io.run();
   CHECK(threw);
 }
+
+}  // namespace weir::tests::guarantees_test

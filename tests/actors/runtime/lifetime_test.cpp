@@ -16,8 +16,7 @@
 #include "counter.h"
 #include "tests/support/seeded_executor.h"
 
-using namespace weir;
-using namespace weir::tests;
+namespace weir::tests::lifetime_test {
 
 TEST_CASE("a context destroyed under an idle actor takes the actor with it, and its refs stay safe") {
   const auto alive = std::make_shared<int>();
@@ -193,3 +192,5 @@ TEST_CASE("an exclusive thread destroys what was pending on itself") {
   CHECK(home != std::thread::id());
   CHECK(destroyed == home);
 }
+
+}  // namespace weir::tests::lifetime_test

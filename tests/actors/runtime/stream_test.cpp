@@ -12,9 +12,7 @@
 #include "counter.h"
 #include "tests/support/seeded_executor.h"
 
-using namespace weir;
-using namespace weir::tests;
-
+namespace weir::tests::stream_test {
 namespace {
 
 // Reads all of it, a few items at a time, and gives the items and the reason for the end.
@@ -253,3 +251,5 @@ TEST_CASE("an unarmed waker is not woken") {
   a->signal();
   CHECK(io.poll() == 0);
 }
+
+}  // namespace weir::tests::stream_test

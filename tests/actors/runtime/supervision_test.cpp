@@ -18,8 +18,8 @@
 #include "tests/support/seeded_executor.h"
 #include "tests/support/virtual_clock.h"
 
-using namespace weir;
-using namespace weir::tests;
+namespace weir::tests::supervision_test {
+
 using namespace std::chrono_literals;
 
 namespace {
@@ -316,3 +316,5 @@ TEST_CASE("an observer hears of reading, working, dead letters, restarts and the
   CHECK(seen.restarts == 1);
   CHECK(seen.ends == 1);
 }
+
+}  // namespace weir::tests::supervision_test

@@ -12,9 +12,7 @@
 
 #include "counter.h"
 
-using namespace weir;
-using namespace weir::tests;
-
+namespace weir::tests::threads_test {
 namespace {
 struct numbered {
   int sender, n;
@@ -201,3 +199,5 @@ TEST_CASE("senders who wait, joins and a stop from several threads: everybody he
     REQUIRE(read == taken);
   }
 }
+
+}  // namespace weir::tests::threads_test

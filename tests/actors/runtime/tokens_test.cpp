@@ -23,8 +23,8 @@
 #include "actors/runtime/with_timeout.h"
 #include "counter.h"
 
-using namespace weir;
-using namespace weir::tests;
+namespace weir::tests::tokens_test {
+
 using namespace std::chrono_literals;
 
 namespace {
@@ -437,3 +437,5 @@ TEST_CASE("the handler's allocator has its memory back after a cancellation, who
   io.restart();
   io.run();
 }
+
+}  // namespace weir::tests::tokens_test

@@ -5,6 +5,8 @@
 
 #include "tests/support/engine_rig.h"
 
+namespace weir::tests::host_tier_test {
+
 using namespace weir::core;
 using namespace weir::test;
 
@@ -184,3 +186,5 @@ TEST_CASE("random mixes with a host tier: the same tokens as without, and the bo
     }
   }
 }
+
+}  // namespace weir::tests::host_tier_test

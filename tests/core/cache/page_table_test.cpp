@@ -3,6 +3,8 @@
 #include <catch2/catch.hpp>
 #include <set>
 
+namespace weir::tests::page_table_test {
+
 using namespace weir::core;
 
 TEST_CASE("a table grows by whole pages, or not at all") {
@@ -50,3 +52,5 @@ TEST_CASE("the pages that hold some rows are the first ones") {
   CHECK(t.holding(page_tokens + 1)[1] == t.all()[1]);
   t.release(pool);
 }
+
+}  // namespace weir::tests::page_table_test

@@ -8,6 +8,8 @@
 
 #include "core/cache/page_pool.h"
 
+namespace weir::tests::prefix_tree_test {
+
 using namespace weir::core;
 
 namespace {
@@ -180,3 +182,5 @@ TEST_CASE("random chains: what the tree finds is what a map of prefixes holds, a
   CHECK(hits > 1000);
   CHECK(misses > 1000);
 }
+
+}  // namespace weir::tests::prefix_tree_test

@@ -6,6 +6,8 @@
 #include "tests/support/data.h"
 #include "tests/support/manual_clock.h"
 
+namespace weir::tests::accept_test {
+
 using namespace weir::core::grammar;
 using weir::core::errc;
 
@@ -129,3 +131,5 @@ TEST_CASE("a schema keeps the text that it has in its line", "[grammar]") {
   CHECK(parsed->own->text == R"({"b":1.10,"a":"}\"","schema":[1e400]})");
   CHECK(parsed->own->strict);
 }
+
+}  // namespace weir::tests::accept_test

@@ -8,6 +8,8 @@
 #include "tests/core/grammar/grammar_kit.h"
 #include "tests/support/manual_clock.h"
 
+namespace weir::tests::budget_test {
+
 using namespace weir::core::grammar;
 using namespace weir::test;
 using weir::core::errc;
@@ -300,3 +302,5 @@ TEST_CASE("a constraint that remembers too much is replaced by a fresh one", "[g
   CHECK(second->over->bytes() <= size);
   CHECK(a.compiled == 1);
 }
+
+}  // namespace weir::tests::budget_test

@@ -16,6 +16,8 @@
 #include "tests/support/data.h"
 #include "tests/support/earley.h"
 
+namespace weir::tests::constraint_test {
+
 using namespace weir::core::grammar;
 using weir::core::token_id;
 using weir::core::tokenizer;
@@ -435,3 +437,5 @@ TEST_CASE("special tokens match no text", "[grammar]") {
     if (words.is_special(static_cast<token_id>(id)))
       CHECK_FALSE(over->mask(over->start())->has(static_cast<token_id>(id)));
 }
+
+}  // namespace weir::tests::constraint_test

@@ -4,6 +4,8 @@
 #include "core/grammar/job_mask.h"
 #include "tests/core/grammar/grammar_kit.h"
 
+namespace weir::tests::force_test {
+
 using namespace weir::core::grammar;
 using namespace weir::test;
 using weir::core::token_id;
@@ -169,3 +171,5 @@ TEST_CASE("a token that the model does not have is not forced", "[grammar]") {
   if (!mask.begin()) mask.work();
   CHECK(mask.forced() != 27);
 }
+
+}  // namespace weir::tests::force_test

@@ -5,6 +5,8 @@
 #include "tests/core/grammar/grammar_kit.h"
 #include "tests/support/earley.h"
 
+namespace weir::tests::gbnf_test {
+
 using namespace weir::core::grammar;
 using namespace weir::test;
 
@@ -192,3 +194,5 @@ TEST_CASE("a string that a GBNF grammar spells by characters costs what one term
   CHECK(over->mask(at)->ids() == over->mask_by_definition(at).ids());
   CHECK(over->step(over->start(), "{\"abcd") == at);
 }
+
+}  // namespace weir::tests::gbnf_test

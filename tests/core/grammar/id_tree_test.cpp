@@ -6,6 +6,8 @@
 #include <set>
 #include <string>
 
+namespace weir::tests::id_tree_test {
+
 using namespace weir::core::grammar;
 using weir::core::token_id;
 
@@ -118,3 +120,5 @@ TEST_CASE("a kind is within a set of bytes that has all of its bytes", "[grammar
   const auto every = kinds_within(byte_set().set());
   for (unsigned b = 0; b < 256; ++b) CHECK((every & kind_of(static_cast<unsigned char>(b))) != 0);
 }
+
+}  // namespace weir::tests::id_tree_test

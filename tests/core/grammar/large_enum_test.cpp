@@ -3,6 +3,8 @@
 
 #include "tests/core/grammar/grammar_kit.h"
 
+namespace weir::tests::large_enum_test {
+
 using namespace weir::core::grammar;
 using namespace weir::test;
 
@@ -125,3 +127,5 @@ TEST_CASE("masks of a large enum are exact over a real vocabulary", "[grammar]")
   const auto fresh = over->fresh();
   CHECK_FALSE(refused_at(*fresh, '"' + all[0] + '"'));
 }
+
+}  // namespace weir::tests::large_enum_test

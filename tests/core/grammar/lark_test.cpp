@@ -6,6 +6,8 @@
 #include "core/grammar/regex.h"
 #include "tests/core/grammar/grammar_kit.h"
 
+namespace weir::tests::lark_test {
+
 using namespace weir::core::grammar;
 using namespace weir::test;
 
@@ -146,3 +148,5 @@ TEST_CASE("llguidance's grammars are read, and judge texts as it does", "[gramma
     }
   }
 }
+
+}  // namespace weir::tests::lark_test

@@ -4,6 +4,8 @@
 
 #include "tests/core/grammar/grammar_kit.h"
 
+namespace weir::tests::loop_masks_test {
+
 using namespace weir::core::grammar;
 using namespace weir::test;
 
@@ -46,3 +48,5 @@ TEST_CASE("masks of terminals that begin with fixed bytes are exact", "[grammar]
   std::mt19937 random(12);
   for (const auto* expression : expressions) check_masks(expression, random);
 }
+
+}  // namespace weir::tests::loop_masks_test

@@ -10,6 +10,8 @@
 
 #include "tests/support/data.h"
 
+namespace weir::tests::regex_test {
+
 using namespace weir::core::grammar;
 
 namespace {
@@ -273,3 +275,5 @@ TEST_CASE("expressions that would need endless states are refused within bounds"
   CHECK(parse_regex(pool, std::string(300, '(')).has_error());
   CHECK(parse_regex(pool, std::string(70'000, 'a')).has_error());
 }
+
+}  // namespace weir::tests::regex_test

@@ -7,6 +7,8 @@
 #include "tests/core/grammar/grammar_kit.h"
 #include "tests/support/source_dir.h"
 
+namespace weir::tests::structured_page_test {
+
 using namespace weir::core::grammar;
 using namespace weir::test;
 
@@ -91,3 +93,5 @@ TEST_CASE("docs/structured.md names every format that is known", "[grammar]") {
   CHECK(names_in(known[2]) == all(format_use::annotation));
   CHECK(names_in(missing[1]) == all(format_use::missing));
 }
+
+}  // namespace weir::tests::structured_page_test

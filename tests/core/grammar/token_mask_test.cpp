@@ -4,6 +4,8 @@
 #include <random>
 #include <set>
 
+namespace weir::tests::token_mask_test {
+
 using namespace weir::core::grammar;
 using weir::core::token_id;
 
@@ -75,3 +77,5 @@ TEST_CASE("a mask that shares another needs few bytes of its own", "[grammar]") 
   CHECK(mask.count() == 5'001);
   CHECK(mask.bytes() < 200);
 }
+
+}  // namespace weir::tests::token_mask_test

@@ -2,7 +2,7 @@
 
 #include <catch2/catch.hpp>
 
-using namespace weir;
+namespace weir::tests::account_test {
 
 TEST_CASE("memory account: holds add up, and what would pass the limit is refused and changes nothing") {
   const auto account = std::make_shared<core::memory_account>();
@@ -51,3 +51,5 @@ TEST_CASE("memory account: without a limit everything has room, and a hold of no
   CHECK(none.resize(1000));
   CHECK(none.bytes() == 0);
 }
+
+}  // namespace weir::tests::account_test

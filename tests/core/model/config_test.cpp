@@ -5,7 +5,8 @@
 #include "core/model/load.h"
 #include "tests/support/toy_directory.h"
 
-using namespace weir;
+namespace weir::tests::config_test {
+
 using namespace weir::core;
 using Catch::Matchers::Contains;
 namespace json = boost::json;
@@ -277,3 +278,5 @@ TEST_CASE("families and ropes that come later are refused by name, each") {
     CHECK_THAT(r.error().message, Contains("is not supported yet"));
   }
 }
+
+}  // namespace weir::tests::config_test

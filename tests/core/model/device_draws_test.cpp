@@ -6,6 +6,8 @@
 #include "core/sample/philox.h"
 #include "core/sample/pipeline.h"
 
+namespace weir::tests::device_draws_test {
+
 using namespace weir::core;
 namespace kernels = weir::kernels;
 
@@ -107,3 +109,5 @@ TEST_CASE("a decoder's faults and failures reach the model") {
   CHECK_FALSE(conversion.begin(on, {}));
   CHECK_FALSE(conversion.collect(on, out));
 }
+
+}  // namespace weir::tests::device_draws_test

@@ -2,6 +2,8 @@
 
 #include <catch2/catch.hpp>
 
+namespace weir::tests::generation_config_test {
+
 using namespace weir::core;
 using Catch::Matchers::Contains;
 
@@ -60,3 +62,5 @@ TEST_CASE("a default or an id out of its range is refused by name") {
     CHECK_THAT(r.error().message, Contains("generation_config.json: '" + key + "'"));
   }
 }
+
+}  // namespace weir::tests::generation_config_test

@@ -10,7 +10,8 @@
 #include "tests/support/golden.h"
 #include "tests/support/log_softmax.h"
 
-using namespace weir;
+namespace weir::tests::llama_cuda_test {
+
 using namespace weir::core;
 
 namespace {
@@ -403,3 +404,5 @@ TEST_CASE("cuda: steps that run ahead draw the best tokens on a device that is n
                  }
                });
 }
+
+}  // namespace weir::tests::llama_cuda_test

@@ -7,7 +7,8 @@
 #include "tests/support/drive.h"
 #include "tests/support/golden.h"
 
-using namespace weir;
+namespace weir::tests::llama_golden_test {
+
 using namespace weir::core;
 
 namespace {
@@ -121,3 +122,5 @@ TEST_CASE("every GGUF model's greedy tokens and logits are reproduced on the ref
 TEST_CASE("every GGUF model's greedy tokens and logits are reproduced on the cpu backend") {
   check_gguf("cpu");
 }
+
+}  // namespace weir::tests::llama_golden_test

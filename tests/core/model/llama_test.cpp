@@ -7,7 +7,8 @@
 #include "tests/support/drive.h"
 #include "tests/support/toy_directory.h"
 
-using namespace weir;
+namespace weir::tests::llama_test {
+
 using namespace weir::core;
 
 namespace {
@@ -282,3 +283,5 @@ TEST_CASE("a page that was saved and restored elsewhere holds the same keys and 
     }
   }
 }
+
+}  // namespace weir::tests::llama_test

@@ -6,7 +6,8 @@
 #include "tests/support/drive.h"
 #include "tests/support/toy_directory.h"
 
-using namespace weir;
+namespace weir::tests::load_test {
+
 using namespace weir::core;
 using Catch::Matchers::Contains;
 
@@ -250,3 +251,5 @@ TEST_CASE("auto is the cpu where there is no CUDA device, and never where there 
   CHECK(best_device({cuda_presence::none, 0, "no CUDA driver is installed"}, why) == "cpu");
   CHECK(why == "no CUDA driver is installed");
 }
+
+}  // namespace weir::tests::load_test

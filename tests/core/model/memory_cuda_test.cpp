@@ -12,7 +12,8 @@
 #include "tests/support/drive.h"
 #include "tests/support/engine_rig.h"
 
-using namespace weir;
+namespace weir::tests::memory_cuda_test {
+
 using namespace weir::core;
 
 namespace {
@@ -226,3 +227,5 @@ TEST_CASE(
     "cuda: with a host tier a pool that is far too small gives the tokens of a large one, bit for bit") {
   if (const auto b = test::cuda_device(true)) compare_pools(b);
 }
+
+}  // namespace weir::tests::memory_cuda_test

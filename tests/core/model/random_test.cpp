@@ -4,7 +4,8 @@
 #include "core/model/load.h"
 #include "tests/support/drive.h"
 
-using namespace weir;
+namespace weir::tests::random_test {
+
 using namespace weir::core;
 using Catch::Matchers::Contains;
 
@@ -77,3 +78,5 @@ TEST_CASE("random weights are never zero, repeat with their seed, and keep logit
     CHECK(out[0] != std::vector<token_id>(20, out[0][0]));
   }
 }
+
+}  // namespace weir::tests::random_test

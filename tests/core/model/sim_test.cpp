@@ -4,6 +4,8 @@
 
 #include "tests/support/engine_rig.h"
 
+namespace weir::tests::sim_test {
+
 using namespace weir::core;
 using namespace weir::test;
 using namespace std::chrono_literals;
@@ -215,3 +217,5 @@ TEST_CASE("the N-th draw of a sim is a fault of its job alone, and the N-th forw
     CHECK(rig.engine->fault()->message.find("device@5") != std::string::npos);
   }
 }
+
+}  // namespace weir::tests::sim_test

@@ -4,7 +4,8 @@
 
 #include "tests/support/log_softmax.h"
 
-using namespace weir;
+namespace weir::tests::logprobs_test {
+
 using namespace weir::core;
 
 TEST_CASE("logprobs are the float64 log-softmax of the logits, and the likeliest tokens in their order") {
@@ -34,3 +35,5 @@ TEST_CASE("a token that is certain has the logprob 0, and never more") {
   CHECK(got.drawn.logprob == 0);
   CHECK(got.count == 1);
 }
+
+}  // namespace weir::tests::logprobs_test

@@ -3,6 +3,8 @@
 #include <catch2/catch.hpp>
 #include <set>
 
+namespace weir::tests::philox_test {
+
 using namespace weir::core;
 
 TEST_CASE("Philox4x32-10 gives Random123's known answers") {
@@ -30,3 +32,5 @@ TEST_CASE("a uniform number depends on the whole seed and on each part of its si
   }
   CHECK(seen.size() == 4 * 4 * 49);
 }
+
+}  // namespace weir::tests::philox_test

@@ -8,6 +8,8 @@
 #include "core/sample/philox.h"
 #include "tests/core/sample/definition.h"
 
+namespace weir::tests::pipeline_test {
+
 using namespace weir::core;
 using weir::test::definition;
 
@@ -198,3 +200,5 @@ TEST_CASE("a seed replays, and different seeds and positions differ") {
   CHECK(run(5, 0) != run(5 + (1ULL << 32), 0));
   CHECK(run(5, 0) != run(5, 1));
 }
+
+}  // namespace weir::tests::pipeline_test

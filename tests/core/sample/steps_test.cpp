@@ -7,6 +7,8 @@
 #include <numeric>
 #include <random>
 
+namespace weir::tests::steps_test {
+
 using namespace weir::core;
 
 namespace {
@@ -206,3 +208,5 @@ TEST_CASE("token counts find each token again") {
   for (const auto& e : counts.entries())
     CHECK(e.in_output == expected[static_cast<std::size_t>(e.id / 1024)]);
 }
+
+}  // namespace weir::tests::steps_test

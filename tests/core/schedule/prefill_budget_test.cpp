@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 
+namespace weir::tests::prefill_budget_test {
+
 using namespace weir::core;
 using namespace std::chrono_literals;
 
@@ -181,3 +183,5 @@ TEST_CASE("a share of a step: where any slice takes longer than that, slices are
     CHECK(b.rows(decoding, 1) > 128);
   }
 }
+
+}  // namespace weir::tests::prefill_budget_test

@@ -4,6 +4,8 @@
 
 #include "tests/support/schedule_rig.h"
 
+namespace weir::tests::prefix_reuse_test {
+
 using namespace weir::core;
 using namespace weir::test;
 
@@ -113,3 +115,5 @@ TEST_CASE("prefix reuse: salts keep equal prompts apart") {
   CHECK(share_pages(salted, r.pool, true).has_value());
   CHECK(salted.computed == 0);
 }
+
+}  // namespace weir::tests::prefix_reuse_test

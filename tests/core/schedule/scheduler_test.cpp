@@ -7,6 +7,8 @@
 #include "core/model/sim.h"
 #include "tests/support/schedule_rig.h"
 
+namespace weir::tests::scheduler_test {
+
 using namespace weir::core;
 using namespace weir::test;
 using namespace std::chrono_literals;
@@ -282,3 +284,5 @@ TEST_CASE("scheduler: a paused sequence is preempted before one of a lower prior
   CHECK(a.phase == sequence_phase::paused);
   CHECK(r.plan.latest().preemptions == 1);
 }
+
+}  // namespace weir::tests::scheduler_test

@@ -4,6 +4,8 @@
 
 #include "tests/support/schedule_rig.h"
 
+namespace weir::tests::sequence_test {
+
 using namespace weir::core;
 using namespace weir::test;
 using namespace std::chrono_literals;
@@ -204,3 +206,5 @@ TEST_CASE(
   r.s.wake();
   CHECK(r.s.phase == preempted);
 }
+
+}  // namespace weir::tests::sequence_test

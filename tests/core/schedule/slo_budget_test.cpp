@@ -7,6 +7,8 @@
 #include <deque>
 #include <random>
 
+namespace weir::tests::slo_budget_test {
+
 using namespace weir::core;
 using namespace std::chrono_literals;
 
@@ -208,3 +210,5 @@ TEST_CASE("an objective: over random days streams keep tpot, and prompts their t
     if (load < 1) CHECK(today.first_kept >= today.ended * 19 / 20);
   }
 }
+
+}  // namespace weir::tests::slo_budget_test

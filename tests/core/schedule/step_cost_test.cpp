@@ -3,6 +3,8 @@
 #include <catch2/catch.hpp>
 #include <random>
 
+namespace weir::tests::step_cost_test {
+
 using namespace weir::core;
 using namespace std::chrono_literals;
 
@@ -91,3 +93,5 @@ TEST_CASE("step cost: steps that take no time have no negative parts") {
   for (const std::uint32_t rows : {0u, 100u, 5000u}) CHECK(cost.of(20, rows) >= 0);
   CHECK(cost.rows_within(20, 1e9) > 0);
 }
+
+}  // namespace weir::tests::step_cost_test

@@ -5,6 +5,8 @@
 
 #include "tests/support/schedule_rig.h"
 
+namespace weir::tests::waiting_line_test {
+
 using namespace weir::core;
 using namespace weir::test;
 
@@ -117,3 +119,5 @@ TEST_CASE("waiting line: counts follow whatever comes and goes") {
     REQUIRE(line.arrivals() == arrivals);
   }
 }
+
+}  // namespace weir::tests::waiting_line_test

@@ -7,7 +7,8 @@
 
 #include "tests/support/engine_rig.h"
 
-using namespace weir;
+namespace weir::tests::repeats_test {
+
 using namespace weir::core;
 using namespace weir::test;
 
@@ -156,3 +157,5 @@ TEST_CASE("who asks for it and does not loop gets the tokens of who does not ask
     CHECK(sinks[n]->ids() == engine_rig().solo(rig.job(n, 250, 40 + n)));
   }
 }
+
+}  // namespace weir::tests::repeats_test

@@ -3,6 +3,8 @@
 #include <catch2/catch.hpp>
 #include <random>
 
+namespace weir::tests::stop_matcher_test {
+
 using namespace weir::core;
 
 namespace {
@@ -86,3 +88,5 @@ TEST_CASE("matches, strings and withheld bytes equal a plain search, for random 
   }
   CHECK(found > 1000);
 }
+
+}  // namespace weir::tests::stop_matcher_test

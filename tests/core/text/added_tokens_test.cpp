@@ -2,6 +2,8 @@
 
 #include "tests/core/text/text_fixtures.h"
 
+namespace weir::tests::added_tokens_test {
+
 using namespace weir::core;
 using namespace weir::test;
 
@@ -64,3 +66,5 @@ TEST_CASE("normalized tokens are found in normalized text in their normalized sp
         std::vector<token_id>{260, 300});  // "▁x▁y" is not in "▁ax▁y"
   CHECK(t->encode("x y", {.add_special = false}) == std::vector<token_id>{300});
 }
+
+}  // namespace weir::tests::added_tokens_test

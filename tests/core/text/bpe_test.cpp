@@ -6,6 +6,8 @@
 #include "core/text/unicode.h"
 #include "tests/core/text/text_fixtures.h"
 
+namespace weir::tests::bpe_test {
+
 using namespace weir::core;
 using namespace weir::test;
 
@@ -129,3 +131,5 @@ TEST_CASE("what is wrong with a model is named") {
   CHECK(complaint(R"({"vocab":{},"merges":[],"end_of_word_suffix":"</w>"})").find("not supported yet") !=
         std::string::npos);
 }
+
+}  // namespace weir::tests::bpe_test

@@ -5,6 +5,8 @@
 #include "tests/core/text/text_fixtures.h"
 #include "tests/support/source_dir.h"
 
+namespace weir::tests::chat_template_test {
+
 using namespace weir::core;
 using namespace weir::test;
 
@@ -217,3 +219,5 @@ TEST_CASE("to go on with the last message, what the template wrote behind it is 
   c.messages.back().as_object()["content"] = " ";
   CHECK_THAT(rendered(*chat_template::chatml(), c), Catch::Contains("no text to go on with"));
 }
+
+}  // namespace weir::tests::chat_template_test

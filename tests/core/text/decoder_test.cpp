@@ -4,6 +4,8 @@
 
 #include "tests/core/text/text_fixtures.h"
 
+namespace weir::tests::decoder_test {
+
 using namespace weir::core;
 using namespace weir::test;
 
@@ -72,3 +74,5 @@ TEST_CASE("cleaning up takes the space before English punctuation and contractio
   CHECK(clean_up_spaces("Is n't it , you 'll say ' maybe ' ? I 'm , he 's .") ==
         "Isn't it, you 'll say'maybe '? I'm, he's.");
 }
+
+}  // namespace weir::tests::decoder_test

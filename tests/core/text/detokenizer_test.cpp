@@ -5,6 +5,8 @@
 #include "core/text/unicode.h"
 #include "tests/core/text/text_fixtures.h"
 
+namespace weir::tests::detokenizer_test {
+
 using namespace weir::core;
 using namespace weir::test;
 
@@ -106,3 +108,5 @@ TEST_CASE("ids outside the vocabulary give nothing") {
   const auto t = parsed(byte_level_file());
   CHECK(streamed(t, {'a', 100000, -1, 'b'}) == "ab");
 }
+
+}  // namespace weir::tests::detokenizer_test

@@ -8,6 +8,8 @@
 #include "tests/core/text/text_fixtures.h"
 #include "tests/support/gguf_bytes.h"
 
+namespace weir::tests::gguf_tokenizer_test {
+
 using namespace weir::core;
 using namespace weir::test;
 using Catch::Matchers::Contains;
@@ -191,3 +193,5 @@ TEST_CASE("keys that make no tokenizer are refused by name") {
   CHECK_THAT(refusal(w), Contains("[8] is not UTF-8"));
   CHECK_THAT(refusal(gguf_writer{}), Contains("'tokenizer.ggml.model' is missing"));
 }
+
+}  // namespace weir::tests::gguf_tokenizer_test

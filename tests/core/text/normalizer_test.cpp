@@ -4,6 +4,8 @@
 
 #include "core/text/unicode.h"
 
+namespace weir::tests::normalizer_test {
+
 using namespace weir::core;
 
 namespace {
@@ -76,3 +78,5 @@ TEST_CASE("a normalizer that is not known is refused by name and place") {
   CHECK(complaint(R"({"type":"Sequence","normalizers":[{"type":"NFC"},{"type":"Precompiled"}]})") ==
         "normalizer.normalizers[1]: normalizer 'Precompiled' is not supported yet");
 }
+
+}  // namespace weir::tests::normalizer_test

@@ -2,6 +2,8 @@
 
 #include "core/text/tokenizer.h"
 
+namespace weir::tests::numbered_test {
+
 using namespace weir::core;
 using ids = std::vector<token_id>;
 
@@ -28,3 +30,5 @@ TEST_CASE("numbered words are their ids, and other words always the same one") {
   CHECK(t->id_of("") == std::nullopt);
   CHECK(t->id_of("w+00017") == std::nullopt);
 }
+
+}  // namespace weir::tests::numbered_test

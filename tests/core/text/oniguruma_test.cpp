@@ -2,6 +2,8 @@
 
 #include "core/text/regex.h"
 
+namespace weir::tests::oniguruma_test {
+
 using namespace weir::core;
 
 namespace {
@@ -73,3 +75,5 @@ TEST_CASE("what the two languages read differently is refused by name") {
   CHECK(refused("a\\").find("lone") != std::string::npos);
   CHECK(refused(R"((?i:'s)|\p{L}++|\p{N}{1,3}|\s+(?!\S))").empty());
 }
+
+}  // namespace weir::tests::oniguruma_test

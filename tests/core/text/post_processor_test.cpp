@@ -2,6 +2,8 @@
 
 #include <catch2/catch.hpp>
 
+namespace weir::tests::post_processor_test {
+
 using namespace weir::core;
 
 namespace {
@@ -38,3 +40,5 @@ TEST_CASE("a template without its text, or with an unknown token, is an error") 
                   refusal);
   CHECK_THROWS_AS(parse(R"({"type":"Other"})"), refusal);
 }
+
+}  // namespace weir::tests::post_processor_test

@@ -2,6 +2,8 @@
 
 #include <catch2/catch.hpp>
 
+namespace weir::tests::pretokenizer_test {
+
 using namespace weir::core;
 
 namespace {
@@ -86,3 +88,5 @@ TEST_CASE("a pre-tokenizer that is not known is refused by name") {
   CHECK_THROWS_AS(words(R"({"type":"BertPreTokenizer"})", "a"), refusal);
   CHECK_THROWS_AS(words(R"({"type":"Split","pattern":{"String":"a"},"behavior":"Sideways"})", "a"), refusal);
 }
+
+}  // namespace weir::tests::pretokenizer_test

@@ -2,6 +2,8 @@
 
 #include <catch2/catch.hpp>
 
+namespace weir::tests::regex_test {
+
 using namespace weir::core;
 
 namespace {
@@ -49,3 +51,5 @@ TEST_CASE("a long run is matched whole") {
   REQUIRE(spans.size() == 1);
   CHECK(spans[0].end == run.size());
 }
+
+}  // namespace weir::tests::regex_test

@@ -3,6 +3,8 @@
 
 #include "tests/core/text/text_fixtures.h"
 
+namespace weir::tests::tokenizer_json_test {
+
 using namespace weir::core;
 using namespace weir::test;
 
@@ -107,3 +109,5 @@ TEST_CASE("a directory needs tokenizer.json alone, and special_tokens_map.json c
   weir::test::write_file(dir / "tokenizer_config.json", R"({"bos_token":null})");
   CHECK_FALSE((*load_tokenizer(dir.path().string()))->bos());
 }
+
+}  // namespace weir::tests::tokenizer_json_test

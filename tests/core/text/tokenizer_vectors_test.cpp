@@ -2,6 +2,8 @@
 #include "core/text/detokenizer.h"
 #include "tests/core/text/text_fixtures.h"
 
+namespace weir::tests::tokenizer_vectors_test {
+
 using namespace weir::core;
 using namespace weir::test;
 
@@ -66,3 +68,5 @@ TEST_CASE("every model's tokenizer gives its reference's prompt ids and output t
     if (const auto* run = reference.as_object().if_contains("long_greedy")) check_run(run->as_object(), *t);
   }
 }
+
+}  // namespace weir::tests::tokenizer_vectors_test

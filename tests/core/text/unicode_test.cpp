@@ -2,6 +2,8 @@
 
 #include <catch2/catch.hpp>
 
+namespace weir::tests::unicode_test {
+
 using namespace weir::core;
 using kind = utf8_step::kind;
 
@@ -76,3 +78,5 @@ TEST_CASE("character classes follow Unicode, not ASCII and not JavaScript") {
   CHECK(is_mark(U'\u0301'));
   CHECK_FALSE(is_mark(U'a'));
 }
+
+}  // namespace weir::tests::unicode_test

@@ -9,8 +9,8 @@
 #include "embedding.h"
 #include "tests/support/toy_directory.h"
 
-using namespace weir;
-using namespace weir::tests;
+namespace weir::tests::engine_test {
+
 using namespace std::chrono_literals;
 
 TEST_CASE("a job's tokens are read in order, each once, however few at a time") {
@@ -256,3 +256,5 @@ TEST_CASE("a context may be destroyed while jobs are being read") {
     io.run_for(std::chrono::milliseconds(i));
   }
 }
+
+}  // namespace weir::tests::engine_test

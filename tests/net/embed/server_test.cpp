@@ -8,8 +8,8 @@
 
 #include "embedding.h"
 
-using namespace weir;
-using namespace weir::tests;
+namespace weir::tests::server_test {
+
 using net::ip::tcp;
 
 namespace {
@@ -114,3 +114,5 @@ TEST_CASE("engine and server may go while connections and jobs are alive") {
     if (i % 2) s.close();
   }
 }
+
+}  // namespace weir::tests::server_test

@@ -5,6 +5,8 @@
 
 #include "net/load/range.h"
 
+namespace weir::tests::arrivals_test {
+
 using namespace weir::load;
 
 namespace {
@@ -93,3 +95,5 @@ TEST_CASE("a number of tokens is a constant or a range") {
     CHECK(r.error().param == "max-tokens");
   }
 }
+
+}  // namespace weir::tests::arrivals_test

@@ -6,6 +6,8 @@
 
 #include "net/load/page.h"
 
+namespace weir::tests::compare_test {
+
 using namespace weir::load;
 
 TEST_CASE("a ratio is that of the medians, and its interval holds it") {
@@ -148,3 +150,5 @@ TEST_CASE("the page has one line for a finding of many streams, with their numbe
   CHECK(lines["stall"] == 300);  // of which the report keeps the first 200
   CHECK(lines["repeated token"] == 3);
 }
+
+}  // namespace weir::tests::compare_test

@@ -4,6 +4,8 @@
 
 #include "net/load/figures.h"
 
+namespace weir::tests::conditions_test {
+
 using namespace weir::load;
 
 TEST_CASE("objectives are times for vLLM's three names") {
@@ -69,3 +71,5 @@ TEST_CASE("every figure has a name of its own and says what it is") {
     CHECK((figure_table[i].unit > 0) == (i < distribution_count));
   }
 }
+
+}  // namespace weir::tests::conditions_test

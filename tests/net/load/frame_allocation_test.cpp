@@ -3,8 +3,9 @@
 #include "tests/net/load/spoken.h"
 #include "tests/support/counted_allocations.h"
 
+namespace weir::tests::frame_allocation_test {
+
 using namespace weir::load;
-using namespace weir::tests;
 
 TEST_CASE("a frame allocates nothing, whether it is plain or needs a whole JSON parser") {
   const auto m = speaking("ws://h");
@@ -40,3 +41,5 @@ TEST_CASE("a frame allocates nothing, whether it is plain or needs a whole JSON 
     CHECK(a.record().gaps == 0);
   }
 }
+
+}  // namespace weir::tests::frame_allocation_test

@@ -3,6 +3,8 @@
 #include <catch2/catch.hpp>
 #include <random>
 
+namespace weir::tests::histogram_test {
+
 using weir::load::histogram;
 
 TEST_CASE("small values are exact, and quantiles are nearest rank") {
@@ -77,3 +79,5 @@ TEST_CASE("a value may be added many times, and negative and enormous ones are k
   CHECK(h.quantile(0.5) == 5);
   CHECK(h.max() > 1e15);
 }
+
+}  // namespace weir::tests::histogram_test

@@ -2,8 +2,9 @@
 // what is counted, never how long it took.
 #include "tests/net/load/runs.h"
 
+namespace weir::tests::lives_test {
+
 using namespace weir::load;
-using namespace weir::tests;
 
 namespace {
 
@@ -218,3 +219,5 @@ TEST_CASE("a window is asked for, and what came is acknowledged until the answer
   // At least half of the window each time, and none after the end.
   for (const int seq : k.acked) CHECK((seq >= 2 && seq <= 4));
 }
+
+}  // namespace weir::tests::lives_test

@@ -4,6 +4,8 @@
 #include <catch2/catch.hpp>
 #include <cmath>
 
+namespace weir::tests::measures_test {
+
 using namespace weir::load;
 
 namespace {
@@ -178,3 +180,5 @@ TEST_CASE("quantiles of a list are nearest rank") {
   CHECK(quantile({1}, 0.99) == 1);
   CHECK(quantile({}, 0.5) == 0);
 }
+
+}  // namespace weir::tests::measures_test

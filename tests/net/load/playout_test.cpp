@@ -6,6 +6,8 @@
 
 #include "net/load/measures.h"
 
+namespace weir::tests::playout_test {
+
 using namespace weir::load;
 
 namespace {
@@ -89,3 +91,5 @@ TEST_CASE("random streams keep the bounds, and the shortest ones exist") {
     check_bounds(frames, play_out(frames));
   }
 }
+
+}  // namespace weir::tests::playout_test

@@ -2,6 +2,8 @@
 
 #include <catch2/catch.hpp>
 
+namespace weir::tests::pool_test {
+
 using namespace weir::load;
 
 namespace {
@@ -228,3 +230,5 @@ TEST_CASE("errors are counted by what they say") {
   CHECK(p.number(figure::errors) == 2);
   CHECK(p.error_texts().at("429 overloaded") == 2);
 }
+
+}  // namespace weir::tests::pool_test

@@ -3,8 +3,9 @@
 #include "net/load/answer_reader.h"
 #include "tests/net/load/spoken.h"
 
+namespace weir::tests::resume_test {
+
 using namespace weir::load;
-using namespace weir::tests;
 
 namespace {
 
@@ -323,3 +324,5 @@ TEST_CASE("a follower reads an answer from its beginning under its own lane") {
   CHECK(c.record().how == ending::completed);
   CHECK(c.record().text == "abc");
 }
+
+}  // namespace weir::tests::resume_test

@@ -8,8 +8,9 @@
 
 #include "tests/net/load/runs.h"
 
+namespace weir::tests::run_test {
+
 using namespace weir::load;
-using namespace weir::tests;
 
 namespace {
 
@@ -318,3 +319,5 @@ TEST_CASE("what is asked depends on the seed and the number alone") {
   CHECK(c.ask(1).prompt != c.ask(2).prompt);
   CHECK(c.prompt_of(4) == 1u);
 }
+
+}  // namespace weir::tests::run_test

@@ -5,6 +5,8 @@
 #include "net/load/answer_reader.h"
 #include "net/load/pool.h"
 
+namespace weir::tests::script_test {
+
 using namespace weir::load;
 
 namespace {
@@ -222,3 +224,5 @@ TEST_CASE("texts that differ are named, over either protocol") {
     CHECK(p.found().at("text mismatch") == 1);
   }
 }
+
+}  // namespace weir::tests::script_test

@@ -1,6 +1,8 @@
 // The client's protocols on bytes alone: whole, in halves, and one byte at a time.
 #include "tests/net/load/spoken.h"
 
+namespace weir::tests::talk_test {
+
 using namespace weir::load;
 using weir::tests::speaking;
 using weir::tests::upgrade_answer;
@@ -330,3 +332,5 @@ TEST_CASE("fields of one's own go over ours") {
   CHECK(sent.at("ignore_eos") == true);
   CHECK(sent.at("model") == "m");
 }
+
+}  // namespace weir::tests::talk_test

@@ -6,8 +6,9 @@
 #include "tests/net/load/runs.h"
 #include "tests/support/data.h"
 
+namespace weir::tests::tls_test {
+
 using namespace weir::load;
-using namespace weir::tests;
 
 namespace {
 
@@ -57,3 +58,5 @@ TEST_CASE(
   CHECK(refused.all.error_texts().begin()->first.find("certificate verify failed") != std::string::npos);
   CHECK(s.connections == before);  // nothing was said to it
 }
+
+}  // namespace weir::tests::tls_test

@@ -2,6 +2,8 @@
 
 #include <catch2/catch.hpp>
 
+namespace weir::tests::trace_test {
+
 using namespace weir::load;
 
 namespace {
@@ -86,3 +88,5 @@ TEST_CASE("what is no trace is refused, naming the line") {
              Catch::Contains("line 2"));
   CHECK_THAT(message("t,in,out\n4e78--0-16 18:17:9=,4,2\n"), Catch::Contains("line 2"));
 }
+
+}  // namespace weir::tests::trace_test

@@ -4,6 +4,8 @@
 #include "core/grammar/schema/decimal.h"
 #include "tests/core/grammar/schema/schema_kit.h"
 
+namespace weir::tests::multiples_test {
+
 using namespace weir::core::grammar;
 using weir::test::schema_under_test;
 
@@ -163,3 +165,5 @@ TEST_CASE("schema: several multiples, the opposite of one, and numbers that are 
   CHECK_FALSE(broken.accepts("3.0"));
   CHECK_FALSE(broken.accepts("0.4"));
 }
+
+}  // namespace weir::tests::multiples_test

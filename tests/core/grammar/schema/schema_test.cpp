@@ -2,6 +2,8 @@
 
 #include "tests/core/grammar/schema/schema_kit.h"
 
+namespace weir::tests::schema_test {
+
 using namespace weir::core::grammar;
 using weir::test::check_not_enforced;
 using weir::test::check_schemas;
@@ -232,3 +234,5 @@ TEST_CASE("an object may have more than a thousand members that can be left out"
   CHECK_FALSE(s.refused_at(R"({"m7":null,"m450":null,"m1199":null})"));
   CHECK(s.refused_at(R"({"m450":null,"m7":null})") == 16u);
 }
+
+}  // namespace weir::tests::schema_test

@@ -7,6 +7,8 @@
 #include "tests/core/grammar/schema/schema_kit.h"
 #include "tests/support/data.h"
 
+namespace weir::tests::suite_test {
+
 using namespace weir::core::grammar;
 using weir::test::compact;
 using weir::test::schema_under_test;
@@ -89,3 +91,5 @@ TEST_CASE("schema: published suites are judged at least as well as before, and n
     CHECK(s.accepted_invalid <= least.accepted_invalid);
   }
 }
+
+}  // namespace weir::tests::suite_test

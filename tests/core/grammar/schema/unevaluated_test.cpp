@@ -1,6 +1,8 @@
 // unevaluatedProperties and unevaluatedItems: which members and items a schema speaks of.
 #include "tests/core/grammar/schema/schema_kit.h"
 
+namespace weir::tests::unevaluated_test {
+
 using weir::test::check_not_enforced;
 using weir::test::check_schemas;
 using weir::test::schema_under_test;
@@ -109,3 +111,5 @@ TEST_CASE("schema: what cannot be told of members and items is refused by name",
   };
   for (const auto& c : cases) check_not_enforced(c.schema, c.pointer, c.message);
 }
+
+}  // namespace weir::tests::unevaluated_test

@@ -5,6 +5,8 @@
 
 #include "tests/core/grammar/grammar_kit.h"
 
+namespace weir::tests::unique_test {
+
 using namespace weir::core::grammar;
 using namespace weir::test;
 
@@ -127,3 +129,5 @@ TEST_CASE("schema: masks of lists of different items are exact, and a fresh cons
   CHECK(refused_at(*fresh, R"(["grey",1,"grey"])"));
   CHECK(over->completion(over->step(over->start(), R"(["green",)")));
 }
+
+}  // namespace weir::tests::unique_test

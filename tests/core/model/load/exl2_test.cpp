@@ -7,7 +7,8 @@
 #include <numeric>
 #include <random>
 
-using namespace weir;
+namespace weir::tests::exl2_test {
+
 using namespace weir::core;
 using Catch::Matchers::Contains;
 
@@ -112,3 +113,5 @@ TEST_CASE("exl2: a scale is rounded twice to f16") {
   CHECK(exl2_scale(2, 0x1.004p-9f) == 9 * 0x1p-17f);  // 1.004p-17 rounds to a subnormal
   CHECK(exl2_scale(2, 0x1.ffcp0f) == 0x1.1fcp-4f);    // 9 * 0x1.ffcp-8 = 0x1.1fdcp-4
 }
+
+}  // namespace weir::tests::exl2_test

@@ -14,7 +14,8 @@
 #include "tests/support/drive.h"
 #include "tests/support/toy_directory.h"
 
-using namespace weir;
+namespace weir::tests::fill_test {
+
 using namespace weir::core;
 using Catch::Matchers::Contains;
 
@@ -167,3 +168,5 @@ TEST_CASE("without memory that the device can reach a load is refused") {
   REQUIRE(!loaded);
   CHECK(loaded.error().code == errc::does_not_fit);
 }
+
+}  // namespace weir::tests::fill_test

@@ -12,7 +12,8 @@
 #include "tests/support/data.h"
 #include "tests/support/through_backend.h"
 
-using namespace weir;
+namespace weir::tests::gguf_golden_test {
+
 using namespace weir::core;
 
 namespace {
@@ -76,3 +77,5 @@ TEST_CASE("the golden file's keys of every kind are read") {
   CHECK(std::get<gguf_array>(file.keys.at("t.strings")).texts[2] == "\u0120b");
   CHECK(std::get<gguf_array>(file.keys.at("t.ints")).number(2) == 3);
 }
+
+}  // namespace weir::tests::gguf_golden_test

@@ -13,7 +13,8 @@
 #include "tests/support/gguf_bytes.h"
 #include "tests/support/toy_directory.h"
 
-using namespace weir;
+namespace weir::tests::gguf_model_test {
+
 using namespace weir::core;
 using Catch::Matchers::Contains;
 using test::gguf_writer;
@@ -453,3 +454,5 @@ TEST_CASE("names of tensors are turned to Hugging Face's and back") {
        {"", "blk", "blk.", "blk.0", "blk.0.attn_q", "blk..attn_q.weight", "rope_freqs.weight"})
     CHECK(hugging_face_name(odd) == odd);
 }
+
+}  // namespace weir::tests::gguf_model_test

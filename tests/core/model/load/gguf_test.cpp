@@ -6,7 +6,8 @@
 #include "core/model/load/gguf_reader.h"
 #include "tests/support/gguf_bytes.h"
 
-using namespace weir;
+namespace weir::tests::gguf_test {
+
 using namespace weir::core;
 using Catch::Matchers::Contains;
 using test::gguf_text;
@@ -243,3 +244,5 @@ TEST_CASE("the reader of keys names what is wrong, and keeps the first error") {
   CHECK_THAT(message([](auto& x) { x.texts("same"); }), Contains("'same' must be an array of strings"));
   CHECK_THAT(message([](auto& x) { x.numbers("t"); }), Contains("'t' must be an array of numbers"));
 }
+
+}  // namespace weir::tests::gguf_test

@@ -5,7 +5,8 @@
 #include <numeric>
 #include <random>
 
-using namespace weir;
+namespace weir::tests::group_order_test {
+
 using namespace weir::core;
 using Catch::Matchers::Contains;
 
@@ -47,3 +48,5 @@ TEST_CASE("groups that there are not, and groups of unequal size, are refused wi
   // The last group is the one that may be short.
   CHECK_THAT(refusal({0, 1, 1, 2, 2}, 2, errc::not_supported), Contains("group 0 has 1 inputs, not 2"));
 }
+
+}  // namespace weir::tests::group_order_test

@@ -11,7 +11,8 @@
 #include "tests/support/through_backend.h"
 #include "tests/support/toy_directory.h"
 
-using namespace weir;
+namespace weir::tests::quantised_random_test {
+
 using namespace weir::core;
 
 namespace {
@@ -225,3 +226,5 @@ TEST_CASE("tensors of exl2 that do not fit are refused by name") {
              }),
              Contains("'l.q_perm' is not the inverse of q_invperm"));
 }
+
+}  // namespace weir::tests::quantised_random_test

@@ -18,7 +18,8 @@
 #include "tests/support/through_backend.h"
 #include "tests/support/toy_directory.h"
 
-using namespace weir;
+namespace weir::tests::quantised_test {
+
 using namespace weir::core;
 using Catch::Matchers::Contains;
 namespace json = boost::json;
@@ -246,3 +247,5 @@ TEST_CASE(
     CHECK_THAT(r.error().message, Contains("'l.weight'") && Contains(weight ? "is NaN" : "is not finite"));
   }
 }
+
+}  // namespace weir::tests::quantised_test

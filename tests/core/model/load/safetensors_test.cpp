@@ -4,7 +4,8 @@
 
 #include "tests/support/toy_directory.h"
 
-using namespace weir;
+namespace weir::tests::safetensors_test {
+
 using namespace weir::core;
 using Catch::Matchers::Contains;
 
@@ -167,3 +168,5 @@ TEST_CASE("a directory without safetensors says so, and names what else is there
   std::filesystem::create_directory(dir / "model.safetensors");
   CHECK_THAT(open_safetensors(dir.path().string()).error().message, Contains("not a regular file"));
 }
+
+}  // namespace weir::tests::safetensors_test

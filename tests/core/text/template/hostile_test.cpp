@@ -4,6 +4,8 @@
 #include "core/text/template/template.h"
 #include "tests/support/published_templates.h"
 
+namespace weir::tests::hostile_test {
+
 using namespace weir::core;
 namespace js = boost::json;
 
@@ -130,3 +132,5 @@ TEST_CASE("hostile template: numbers that overflow are errors") {
   CHECK(outcome("{{ 'abc'[::-9223372036854775807 - 1] }}") == "done");
   CHECK(outcome("{{ range(9223372036854775806, 9223372036854775807, 5) | list }}") == "done");
 }
+
+}  // namespace weir::tests::hostile_test

@@ -6,6 +6,8 @@
 #include "tests/support/published_templates.h"
 #include "tests/support/source_dir.h"
 
+namespace weir::tests::template_test {
+
 using namespace weir::core;
 namespace js = boost::json;
 
@@ -153,3 +155,5 @@ TEST_CASE("template: a program renders the same again, and keeps nothing of the 
   for (const char* x : {"a", "b"})
     CHECK(p->render({{{"x", x}}, {}, weir::test::published_now})->text == std::string("1") + x);
 }
+
+}  // namespace weir::tests::template_test
