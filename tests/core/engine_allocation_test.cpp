@@ -24,6 +24,8 @@ std::atomic<std::uint64_t> allocations{0};
 [[gnu::noinline]] void operator delete(void* p, std::size_t) noexcept { std::free(p); }
 [[gnu::noinline]] void operator delete(void* p, const std::nothrow_t&) noexcept { std::free(p); }
 
+namespace weir::tests::engine_allocation_test {
+
 using namespace weir::core;
 using namespace weir::test;
 
@@ -139,3 +141,5 @@ TEST_CASE("the budget of an objective allocates nothing") {
   CHECK(allocations.load() == before);
   CHECK(rows > 1000);
 }
+
+}  // namespace weir::tests::engine_allocation_test

@@ -1,5 +1,4 @@
-// CMake splits lists at semicolons: a test whose name has one would be registered as two names that match
-// nothing.
+// Names that the build of the tests relies on.
 #include <catch2/catch.hpp>
 #include <filesystem>
 #include <fstream>
@@ -9,22 +8,46 @@
 #include "tests/support/source_dir.h"
 
 namespace weir::tests::test_names_test {
+namespace {
 
-TEST_CASE("no test case has a semicolon in its name") {
-  namespace fs = std::filesystem;
-  const std::regex name(R"re(TEST_CASE\(\s*"([^"]*)")re");
-  std::size_t seen = 0;
+namespace fs = std::filesystem;
+
+// Calls f(path, text) for each file of tests.
+template <class F>
+void for_each_file(const F& f) {
   for (const char* room : {"house", "kernels", "core", "actors", "net"})
-    for (const auto& entry : fs::recursive_directory_iterator(weir::tests::source_dir() / "tests" / room)) {
+    for (const auto& entry : fs::recursive_directory_iterator(source_dir() / "tests" / room)) {
       if (entry.path().extension() != ".cpp") continue;
       std::stringstream text;
       text << std::ifstream(entry.path()).rdbuf();
-      const std::string s = text.str();
-      for (std::sregex_iterator it(s.begin(), s.end(), name), end; it != end; ++it, ++seen) {
-        INFO(entry.path() << ": " << (*it)[1]);
-        CHECK((*it)[1].str().find(';') == std::string::npos);
-      }
+      f(entry.path(), text.str());
     }
+}
+
+}  // namespace
+
+// CMake splits lists at semicolons: such a test would be registered as two names that match nothing.
+TEST_CASE("no test case has a semicolon in its name") {
+  const std::regex name(R"re(TEST_CASE\(\s*"([^"]*)")re");
+  std::size_t seen = 0;
+  for_each_file([&](const fs::path& file, const std::string& s) {
+    for (std::sregex_iterator it(s.begin(), s.end(), name), end; it != end; ++it, ++seen) {
+      INFO(file << ": " << (*it)[1]);
+      CHECK((*it)[1].str().find(';') == std::string::npos);
+    }
+  });
+  CHECK(seen > 100);
+}
+
+// Eight files are compiled as one, and two of them may have helpers of one name.
+TEST_CASE("each file of tests has a namespace of its own") {
+  std::size_t seen = 0;
+  for_each_file([&](const fs::path& file, const std::string& s) {
+    if (s.find("TEST_CASE(") == s.npos) return;
+    ++seen;
+    INFO(file);
+    CHECK(s.find("\nnamespace weir::tests::" + file.stem().string() + " {\n") != s.npos);
+  });
   CHECK(seen > 100);
 }
 

@@ -133,10 +133,12 @@ TEST_CASE("ws conformance 6: a message that can no longer be UTF-8 is refused be
        {"\xff"s, "\xed\xa0"s, "\xf4\x90"s, "\xc0"s, "\x80"s, "\xe0\x9f"s, "\xf0\x8f"s}) {
     // The ping behind would be a fault of its own, 1002 between fragments and payload inside a frame.
     check_row(ws_row{"in a fragment", part(text, good + bad), {"close 1007"}}, server.port());
-    check_row(ws_row{"in a later fragment", part(text, good) + part(more, bad), {"close 1007"}}, server.port());
-    check_row(
-        {"in a frame that has only begun", bytes_of({.payload = good + bad, .length = 1000}), {"close 1007"}},
-        server.port());
+    check_row(ws_row{"in a later fragment", part(text, good) + part(more, bad), {"close 1007"}},
+              server.port());
+    check_row(ws_row{"in a frame that has only begun",
+                     bytes_of({.payload = good + bad, .length = 1000}),
+                     {"close 1007"}},
+              server.port());
   }
   server.until_no_sessions();
 }

@@ -13,6 +13,7 @@
 #include "core/grammar/json_text.h"
 #include "core/grammar/regex.h"
 #include "tests/core/grammar/schema/schema_kit.h"
+#include "tests/support/budget.h"
 #include "tests/support/data.h"
 #include "tests/support/earley.h"
 
@@ -104,7 +105,7 @@ void random_rules(rules& r, random_engine& random) {
 
 TEST_CASE("a text follows random rules exactly where Earley's recogniser says so", "[grammar]") {
   std::size_t in = 0, out = 0;
-  for (unsigned i = 0; i < 250; ++i) {
+  for (unsigned i = 0; i < rounds(250); ++i) {
     INFO("case " << i);
     auto c = nothing_yet(), copy = nothing_yet();
     random_engine random(1000 + i), same(1000 + i);
@@ -130,8 +131,8 @@ TEST_CASE("a text follows random rules exactly where Earley's recogniser says so
     });
     if (!over) CHECK_FALSE(any);
   }
-  CHECK(in > 1'000);
-  CHECK(out > 1'000);
+  CHECK(in > rounds(1'000));
+  CHECK(out > rounds(1'000));
 }
 
 namespace {

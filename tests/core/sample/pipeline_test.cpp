@@ -7,6 +7,7 @@
 
 #include "core/sample/philox.h"
 #include "tests/core/sample/definition.h"
+#include "tests/support/budget.h"
 
 namespace weir::tests::pipeline_test {
 
@@ -162,7 +163,7 @@ TEST_CASE("a million draws have the distribution that is asked for") {
     const sampler s = make(d, 40);
     sample_scratch scratch(40);
     std::vector<double> seen(40, 0);
-    constexpr int draws = 1000000;
+    const auto draws = rounds(1'000'000);
     for (std::uint32_t i = 0; i < draws; ++i) ++seen[static_cast<std::size_t>(*s.pick(logits, i, scratch))];
     double x = 0;
     int kept = 0;
