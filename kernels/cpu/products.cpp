@@ -1,5 +1,7 @@
 #include "kernels/cpu/products.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 
 #include "kernels/cpu/packing.h"
@@ -7,12 +9,21 @@
 namespace weir::kernels {
 namespace {
 
-constexpr std::size_t chunk_bytes = 1u << 20;     // of a chunk of weights, which stays in the L2 cache
 constexpr std::size_t stream_bytes = 128u << 10;  // of a panel's slice where there is one block
 constexpr std::size_t most_chunk_panels = 64;     // bounds the sums of a chunk
 constexpr std::size_t worth_sharing = 64u << 10;  // bytes of weights, or of activations
 
 std::size_t divide_up(std::size_t a, std::size_t b) { return (a + b - 1) / b; }
+
+// Bytes of a chunk of weights, which stays in the L2 cache beside the rows: half of the cache.
+std::size_t chunk_bytes() {
+#ifdef _SC_LEVEL2_CACHE_SIZE
+  static const long cache = ::sysconf(_SC_LEVEL2_CACHE_SIZE);
+#else
+  constexpr long cache = 0;  // not known
+#endif
+  return std::clamp<std::size_t>(static_cast<std::size_t>(std::max(cache, 0l)) / 2, 256u << 10, 1u << 20);
+}
 
 // The index of the first item of part `i`, where `count` items are divided evenly into `parts` parts.
 std::size_t start_of(std::size_t i, std::size_t count, std::size_t parts) { return i * count / parts; }
@@ -38,7 +49,7 @@ struct products::job {
     const bool small = panels * panel_size * blocks < worth_sharing;
     parts = small ? 1 : std::min(threads, panels);
     const std::size_t per_share = divide_up(panels, parts);
-    const std::size_t fits = std::clamp<std::size_t>(chunk_bytes / panel_size, 1, most_chunk_panels);
+    const std::size_t fits = std::clamp<std::size_t>(chunk_bytes() / panel_size, 1, most_chunk_panels);
     chunk_panels = !packed || blocks == 1 ? 1 : divide_up(per_share, divide_up(per_share, fits));
     const std::size_t whole = std::max<std::size_t>(tile_k, facts(op.w.type).block_weights);
     const std::size_t in_a_go =

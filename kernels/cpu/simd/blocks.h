@@ -10,6 +10,7 @@
 #pragma once
 
 #include "kernels/cpu/packing.h"
+#include "kernels/cpu/simd/codes.h"
 #include "kernels/cpu/simd/limits.h"
 #include "kernels/cpu/simd/vector.h"
 
@@ -17,65 +18,7 @@ namespace weir::kernels {
 namespace {
 
 constexpr std::size_t sum_k = 16;  // activations that are summed in advance
-constexpr std::size_t most_block_rows = 8;
-
-// As many floats as a vector has lanes, from signed bytes.
-WEIR_INLINE vec load_bytes(const std::byte* from) {
-#if defined(__AVX512F__)
-  const __m512i wide = _mm512_maskz_cvtepi8_epi32(0xffff, load_as<__m128i>(from));
-  return _mm512_maskz_cvtepi32_ps(0xffff, wide);
-#elif defined(__AVX2__)
-  return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(from))));
-#else
-  typedef std::int8_t bytes __attribute__((vector_size(lanes)));
-  return __builtin_convertvector(__builtin_convertvector(load_as<bytes>(from), ivec), vec);
-#endif
-}
-
-// The same from e4m3 floats, exactly: their bits in the places of an f32's, and then the exponent's bias.
-WEIR_INLINE vec load_e4m3(const std::byte* from) {
-#if defined(__AVX512F__)
-  const auto wide = reinterpret_cast<uvec>(_mm512_maskz_cvtepu8_epi32(0xffff, load_as<__m128i>(from)));
-#elif defined(__AVX2__)
-  const auto wide =
-      reinterpret_cast<uvec>(_mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(from))));
-#else
-  typedef std::uint8_t bytes __attribute__((vector_size(lanes)));
-  const auto wide = __builtin_convertvector(load_as<bytes>(from), uvec);
-#endif
-  return reinterpret_cast<vec>((wide & 0x7f) << 20 | (wide & 0x80) << 24) * broadcast(0x1p120f);
-}
-
-// The sixteen values of codes of four bits.
-struct code_values {
-#if defined(__AVX512F__)
-  vec all;
-  explicit code_values(const float* from) : all(load_f32(from)) {}
-  // The values of the codes in bits 4 * i to 4 * i + 3 of each lane.
-  template <int i>
-  WEIR_INLINE vec of(uvec words) const {
-    return _mm512_maskz_permutexvar_ps(0xffff, reinterpret_cast<__m512i>(words >> (4 * i)), all);
-  }
-#elif defined(__AVX2__)
-  vec low, high;
-  explicit code_values(const float* from) : low(load_f32(from)), high(load_f32(from + 8)) {}
-  template <int i>
-  WEIR_INLINE vec of(uvec words) const {
-    const auto at = reinterpret_cast<__m256i>(words >> (4 * i));
-    const auto top = reinterpret_cast<__m256>(words << (28 - 4 * i));  // the sign is the code's highest bit
-    return _mm256_blendv_ps(_mm256_permutevar8x32_ps(low, at), _mm256_permutevar8x32_ps(high, at), top);
-  }
-#else
-  const float* table;
-  explicit code_values(const float* from) : table(from) {}
-  template <int i>
-  WEIR_INLINE vec of(uvec words) const {
-    vec out;
-    for (std::size_t l = 0; l < lanes; ++l) out[l] = table[words[l] >> (4 * i) & 15];
-    return out;
-  }
-#endif
-};
+constexpr std::size_t most_block_rows = lanes == 16 ? 8 : 6;  // as many sums as the registers hold
 
 // What the loops have to know of a type at compile time.
 struct block_form {
@@ -113,9 +56,15 @@ struct coming_lines {
   }
 };
 
+// The sums of a group are in registers, which have no room for the outputs' own sums as well: these are in
+// memory. For the same reason scales are read when a group ends.
 template <block_form f, std::size_t rows, std::size_t vectors>
 struct block_sums {
-  vec all[rows][vectors], group[rows][vectors];
+  vec group[rows][vectors];
+  float* const to;
+  const std::size_t to_stride;
+
+  WEIR_INLINE float* sum(std::size_t r, std::size_t v) const { return to + r * to_stride + v * lanes; }
 
   WEIR_INLINE void begin_group() {
     WEIR_UNROLL_BY(8)
@@ -144,21 +93,25 @@ struct block_sums {
       WEIR_UNROLL_BY(4)
       for (std::size_t v = 0; v < vectors; ++v) {
         if constexpr (f.zeros) group[r][v] = multiply_add(-minima[v], xs, group[r][v]);
-        all[r][v] = multiply_add(scales[v], group[r][v], all[r][v]);
-        if constexpr (f.minima) all[r][v] = multiply_add(minima[v], xs, all[r][v]);
+        vec all = multiply_add(scales[v], group[r][v], load_f32(sum(r, v)));
+        if constexpr (f.minima) all = multiply_add(minima[v], xs, all);
+        store_as(sum(r, v), all);
       }
     }
   }
 };
 
 // Eight k of 4-bit codes: one word a lane.
-template <class S, std::size_t vectors, int... i>
+template <class S, class V, std::size_t vectors, int... i>
 WEIR_INLINE void add_words(S& sums, const float*& x, std::size_t stride, const uvec (&words)[vectors],
-                           const code_values& values, std::integer_sequence<int, i...>) {
+                           const V& values, std::integer_sequence<int, i...>) {
+  typename V::codes codes[vectors];
+  WEIR_UNROLL_BY(4)
+  for (std::size_t v = 0; v < vectors; ++v) codes[v] = values.look_up(words[v]);
   const auto one = [&](auto index) __attribute__((always_inline)) {
     vec w[vectors];
     WEIR_UNROLL_BY(4)
-    for (std::size_t v = 0; v < vectors; ++v) w[v] = values.template of<decltype(index)::value>(words[v]);
+    for (std::size_t v = 0; v < vectors; ++v) w[v] = values.template of<decltype(index)::value>(codes[v]);
     sums.add(x, w);
     x += stride;
   };
@@ -177,36 +130,28 @@ struct block_walk {
   // Cache lines to prefetch in half a piece.
   static constexpr std::size_t lines = ((scale_bytes + code_bytes + 63) / 64 + 2 * pieces - 1) / (2 * pieces);
 
-  const code_values values;
-  const std::size_t first_row, column, stride;
+  static constexpr float unit = f.code_bits == 4 ? code_values<f.powers>::unit : 1;  // of a group's sum
+
+  const code_values<f.powers> values;
+  const std::size_t column, stride;
   const float* x;
   const std::byte* at;
   coming_lines next;
-  block_sums<f, rows, vectors> sums = {};
-  vec block_scales[vectors] = {}, block_minima[vectors] = {};
+  block_sums<f, rows, vectors> sums;
+  const std::byte* header = nullptr;  // of the section
 
   WEIR_INLINE block_walk(const product_tile& t, std::size_t row, std::size_t first_column, const float* table)
       : values(table),
-        first_row(row),
         column(first_column),
         stride(t.rows),
         x(reinterpret_cast<const float*>(t.x) + row),
         at(t.panel),
-        next(t.next && row == 0 && column == 0 ? t.next : t.panel, panel_bytes(t.type, t.k)) {
-    if (!t.from) return;
-    WEIR_UNROLL_BY(8)
+        next(t.next && row == 0 && column == 0 ? t.next : t.panel, panel_bytes(t.type, t.k)),
+        sums{{}, t.to + row * t.to_stride + column, t.to_stride} {
     for (std::size_t r = 0; r < rows; ++r)
-      WEIR_UNROLL_BY(4)
       for (std::size_t v = 0; v < vectors; ++v)
-        sums.all[r][v] = load_f32(t.from + (row + r) * t.from_stride + column + v * lanes);
-  }
-
-  WEIR_INLINE void write(const product_tile& t) const {
-    WEIR_UNROLL_BY(8)
-    for (std::size_t r = 0; r < rows; ++r)
-      WEIR_UNROLL_BY(4)
-      for (std::size_t v = 0; v < vectors; ++v)
-        store_as(t.to + (first_row + r) * t.to_stride + column + v * lanes, sums.all[r][v]);
+        store_as(sums.sum(r, v),
+                 t.from ? load_f32(t.from + (row + r) * t.from_stride + column + v * lanes) : vec{});
   }
 
   // The 16-bit scales or minima of vector `v`.
@@ -218,34 +163,27 @@ struct block_walk {
       return load_f16(h);
   }
 
-  WEIR_INLINE void begin_section() {
-    if constexpr (f.scaled_groups) {
-      WEIR_UNROLL_BY(4)
-      for (std::size_t v = 0; v < vectors; ++v) {
-        block_scales[v] = halves(at, v);
-        if constexpr (f.minima) block_minima[v] = halves(at + 2 * panel_rows, v);
-      }
-    }
-    at += header_bytes;
-  }
-
-  // `minima`: or zeros.
-  WEIR_INLINE void read_scales(vec (&scales)[vectors], vec (&minima)[vectors]) {
+  // The scales and minima (or zeros) of the group whose scales are at `from`.
+  WEIR_INLINE void read_scales(const std::byte* from, vec (&scales)[vectors], vec (&minima)[vectors]) const {
     WEIR_UNROLL_BY(4)
     for (std::size_t v = 0; v < vectors; ++v) {
       const std::size_t byte = column + v * lanes;
       if constexpr (f.scaled_groups) {
-        scales[v] = block_scales[v] * load_bytes(at + byte);
-        if constexpr (f.minima) minima[v] = block_minima[v] * load_bytes(at + panel_rows + byte);
+        scales[v] = halves(header, v) * load_bytes(from + byte);
+        if constexpr (f.minima)
+          minima[v] = halves(header + 2 * panel_rows, v) * load_bytes(from + panel_rows + byte);
       } else if constexpr (f.wide_scales) {
-        scales[v] = load_f32(reinterpret_cast<const float*>(at) + byte);
-        if constexpr (f.zeros) minima[v] = load_bytes(at + 4 * panel_rows + byte);
+        scales[v] = load_f32(reinterpret_cast<const float*>(from) + byte);
+        if constexpr (f.zeros) minima[v] = load_bytes(from + 4 * panel_rows + byte);
       } else {
-        scales[v] = halves(at, v);
-        if constexpr (f.minima) minima[v] = halves(at + 2 * panel_rows, v);
+        scales[v] = halves(from, v);
+        if constexpr (f.minima) minima[v] = halves(from + 2 * panel_rows, v);
+      }
+      if constexpr (unit != 1) {
+        scales[v] *= broadcast(unit);
+        if constexpr (f.zeros) minima[v] *= broadcast(1 / unit);
       }
     }
-    at += scale_bytes;
   }
 
   // sum_k of k with codes of eight bits.
@@ -279,8 +217,8 @@ struct block_walk {
   }
 
   WEIR_INLINE void add_group() {
-    vec scales[vectors] = {}, minima[vectors] = {};
-    read_scales(scales, minima);
+    const std::byte* scales_at = at;
+    at += scale_bytes;
     const float* x_sums = x + sum_k * stride;
     sums.begin_group();
     WEIR_UNROLL_BY(2)
@@ -291,6 +229,8 @@ struct block_walk {
         add_piece_of_words();
       x += stride;  // past the sum
     }
+    vec scales[vectors] = {}, minima[vectors] = {};
+    read_scales(scales_at, scales, minima);
     sums.end_group(scales, minima, x_sums, (sum_k + 1) * stride);
   }
 };
@@ -298,26 +238,27 @@ struct block_walk {
 template <block_form f, std::size_t rows>
 void multiply_block_rows(const product_tile& t, std::size_t first_row, const float* table) {
   constexpr std::size_t all = panel_rows / lanes;
-  constexpr std::size_t vectors = lanes == 16 ? all : rows >= 8 ? 1 : rows >= 4 ? 2 : all / 2;
+  constexpr std::size_t vectors = lanes == 16 || rows > 2 ? 2 : 4;
   for (std::size_t v = 0; v < all; v += vectors) {
     block_walk<f, rows, vectors> walk(t, first_row, v * lanes, table);
     for (std::size_t k = 0; k < t.k; k += f.section) {
-      walk.begin_section();
+      walk.header = walk.at;
+      walk.at += walk.header_bytes;
       for (std::size_t g = 0; g < f.section / f.group; ++g) walk.add_group();
     }
-    walk.write(t);
   }
 }
 
-// Rows go in groups of 8, 4, 2 and 1, so that there are four loops for each form and not eight.
+// Rows go in groups of most_block_rows, 4, 2 and 1, so that there are four loops for each form.
 template <block_form f>
 void multiply_form(const product_tile& t) {
   const float* table = format_of(t.type).values.data();
   std::size_t r = 0;
-  for (; r + 8 <= t.rows; r += 8) multiply_block_rows<f, 8>(t, r, table);
-  if (t.rows & 4) multiply_block_rows<f, 4>(t, r, table), r += 4;
-  if (t.rows & 2) multiply_block_rows<f, 2>(t, r, table), r += 2;
-  if (t.rows & 1) multiply_block_rows<f, 1>(t, r, table);
+  for (; r + most_block_rows <= t.rows; r += most_block_rows)
+    multiply_block_rows<f, most_block_rows>(t, r, table);
+  for (; r + 4 <= t.rows; r += 4) multiply_block_rows<f, 4>(t, r, table);
+  for (; r + 2 <= t.rows; r += 2) multiply_block_rows<f, 2>(t, r, table);
+  for (; r < t.rows; ++r) multiply_block_rows<f, 1>(t, r, table);
 }
 
 void multiply_blocks(const product_tile& t) {
