@@ -45,6 +45,18 @@ WEIR_INLINE uvec load_byte_bits(const std::byte* from) {
 #endif
 }
 
+// A byte in each half.
+WEIR_INLINE hvec load_byte_halves(const std::byte* from) {
+#if defined(__AVX512F__)
+  return reinterpret_cast<hvec>(_mm256_cvtepu8_epi16(load_as<__m128i>(from)));
+#elif defined(__AVX2__)
+  return reinterpret_cast<hvec>(_mm_cvtepu8_epi16(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(from))));
+#else
+  typedef std::uint8_t bytes __attribute__((vector_size(lanes)));
+  return __builtin_convertvector(load_as<bytes>(from), hvec);
+#endif
+}
+
 // e4m3 floats, exactly: their bits in the places of an f32's, and then the exponent's bias.
 WEIR_INLINE vec from_e4m3_bits(uvec wide) {
   return reinterpret_cast<vec>((wide & 0x7f) << 20 | (wide & 0x80) << 24) * broadcast(0x1p120f);

@@ -9,17 +9,21 @@
 namespace weir::kernels {
 namespace {
 
+// e4m3 numbers / 256, as f16, and NaN as NaN. The exponents differ in their bias alone. f16 makes small
+// numbers right: as an f32, bits of an e4m3 without its bias would be subnormal, which costs the processor
+// over a hundred cycles.
+WEIR_INLINE hvec load_e4m3_as_f16(const std::byte* from) {
+  const hvec wide = load_byte_halves(from), size = wide & 0x7f;
+  return (wide & 0x80) << 8 | size << 7 | reinterpret_cast<hvec>(size == 0x7f);
+}
+
 // As many stored numbers as a vector has lanes; of q8 their codes, which still lack the scale.
 template <kv_type type>
 WEIR_INLINE vec load_stored(const std::byte* from) {
   if constexpr (type == kv_type::f32) return load_as<vec>(from);
   if constexpr (type == kv_type::bf16) return load_bf16(reinterpret_cast<const std::uint16_t*>(from));
   if constexpr (type == kv_type::q8) return load_bytes(from);
-  if constexpr (type == kv_type::fp8) {
-    const uvec wide = load_byte_bits(from);
-    const auto nan = reinterpret_cast<uvec>((wide & 0x7f) == 0x7f);
-    return reinterpret_cast<vec>(reinterpret_cast<uvec>(from_e4m3_bits(wide)) | nan);
-  }
+  if constexpr (type == kv_type::fp8) return from_f16_bits(load_e4m3_as_f16(from)) * broadcast(256.0f);
 }
 
 // Calls f.operator()<type>().
