@@ -184,7 +184,8 @@ TEST_CASE("a thousand mixes over real layers: tokens and logits are those of a j
 
 TEST_CASE(
     "mixes over pages of every type that go to the host and come back: tokens and logits are those of a job "
-    "alone, bit for bit") {
+    "alone, bit for bit",
+    "[long]") {
   for (const char* device : {"reference", "cpu"})
     for (const char* type : {"f32", "bf16", "fp8", "q8"}) {
       CAPTURE(device, type);
