@@ -18,6 +18,7 @@
 #include "actors/timekeeper.h"
 #include "core/config.h"
 #include "core/incidents.h"
+#include "core/model/kv_choice.h"
 #include "core/objective.h"
 
 namespace weir::actors {
@@ -25,6 +26,7 @@ namespace weir::actors {
 struct owner_options : core::device_settings, core::queue_settings {
   std::string device = "cpu";  // cpu, reference, cuda:N, sim
   core::objective slo;         // of the requests of each model; where it is set, it shapes steps
+  core::kv_choice kv;          // what the pages of each model store
   bool audit = false;          // check the engines' invariants after every step, not only when idle
   std::size_t models = 1;      // models that will be loaded; the mailbox is sized for their jobs
 };

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 
 #include "kernels/ops.h"
 
@@ -9,6 +10,7 @@ namespace weir::actors {
 
 struct memory_use {
   std::uint64_t weights = 0, pages = 0;  // pages: of KV memory on the device
+  std::string_view kv_type;              // of keys and values in pages; mixed: models differ; empty: no pages
   std::uint64_t host_pages = 0;          // host tier, in host memory
   std::uint64_t workspaces = 0;          // activations of the largest step
   std::uint64_t runtime = 0;             // code and graphs: the measured fall of free memory beyond the above
@@ -30,6 +32,7 @@ struct memory_use {
   memory_use& operator+=(const memory_use& later) {
     weights += later.weights;
     pages += later.pages;
+    kv_type = kv_type.empty() || kv_type == later.kv_type ? later.kv_type : "mixed";
     host_pages += later.host_pages;
     workspaces += later.workspaces;
     runtime += later.runtime;

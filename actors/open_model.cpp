@@ -72,7 +72,8 @@ core::result<std::uint32_t> host_pages_of(const owner_options& o, const core::mo
   return static_cast<std::uint32_t>(std::min<std::uint64_t>(pages, 1u << 24));
 }
 
-core::result<std::unique_ptr<opened_model>> open_sim(const model_spec& spec) {
+core::result<std::unique_ptr<opened_model>> open_sim(const model_spec& spec, const owner_options& o) {
+  if (o.kv) return core::bad_param("kv-type", "--kv-type: sim has no keys and values to store");
   const auto colon = spec.source.find(':');
   const auto sim = core::parse_sim_spec(colon == spec.source.npos ? "" : spec.source.substr(colon + 1));
   if (!sim) return sim.error();
@@ -88,7 +89,7 @@ core::result<std::unique_ptr<opened_model>> open_random(const model_spec& spec, 
   const auto shape = core::parse_random_model(std::string_view(spec.source).substr(7),
                                               o.max_seq_len ? o.max_seq_len : random_context);
   if (!shape) return shape.error();
-  auto loaded = core::make_random_model(*shape, std::move(backend));
+  auto loaded = core::make_random_model(*shape, std::move(backend), 1, o.kv);
   if (!loaded) return loaded.error();
   auto m = std::make_unique<opened_model>();
   m->weights = std::move(loaded->weights);
@@ -101,7 +102,7 @@ core::result<std::unique_ptr<opened_model>> open_random(const model_spec& spec, 
 core::result<void> judge_room(const model_spec& spec, const owner_options& o, const kernels::backend& on) {
   const auto free = available_memory(&on);
   if (!free) return {};
-  const auto found = core::inspect_model(spec.source, on);
+  const auto found = core::inspect_model(spec.source, on, o.kv);
   if (!found) return found.error();
   const std::uint64_t reserve = on.on_host ? 0 : o.reserve_bytes;
   if (found->weight_bytes + found->page_bytes + reserve <= *free) return {};
@@ -125,10 +126,10 @@ core::result<std::unique_ptr<opened_model>> open_files(const model_spec& spec, c
   auto chat = core::chat_template::load(spec.source, *m->served.tokenizer, spec.force_chatml);
   if (!chat) return chat.error();
   m->served.chat = std::move(*chat);
-  auto loaded =
-      core::load_model(spec.source, std::move(backend), [&](std::uint64_t done, std::uint64_t total) {
-        if (progress) progress(spec.name, done, total);
-      });
+  const auto show = [&](std::uint64_t done, std::uint64_t total) {
+    if (progress) progress(spec.name, done, total);
+  };
+  auto loaded = core::load_model(spec.source, std::move(backend), show, o.kv);
   if (!loaded) return loaded.error();
   m->weights = std::move(loaded->weights);
   m->served.defaults = loaded->generation.defaults;
@@ -170,7 +171,7 @@ core::result<std::unique_ptr<opened_model>> open_model(const model_spec& spec, c
     return backend && backend->memory ? backend->memory(backend->self) : kernels::device_memory{};
   };
   const auto before = memory();
-  auto opened = o.device == "sim"                    ? open_sim(spec)
+  auto opened = o.device == "sim"                    ? open_sim(spec, o)
                 : spec.source.starts_with("random:") ? open_random(spec, o, backend)
                                                      : open_files(spec, o, backend, progress);
   if (!opened) return opened;
@@ -203,6 +204,7 @@ core::result<std::unique_ptr<opened_model>> open_model(const model_spec& spec, c
   m.served.info = info;
   m.served.memory.weights = info.weight_bytes;
   m.served.memory.pages = *pages * info.page_bytes;
+  m.served.memory.kv_type = info.kv_type;
   m.served.memory.host_pages = *host * info.page_bytes;
   if (backend && backend->memory) m.served.memory.reconcile(before, memory());
   m.served.context =

@@ -79,10 +79,13 @@ core::result<actors::service_options> service_options_of(const core::engine_sett
   if (!models) return models.error();
   const auto slo = core::parse_objective(s.slo);
   if (!slo) return slo.error();
+  const auto kv = core::parse_kv_type(s.kv_type);
+  if (!kv) return kv.error();
   actors::service_options o;
   o.models = std::move(*models);
   o.owner = {s, queue, std::move(*device)};
   o.owner.slo = *slo;
+  o.owner.kv = *kv;
   return o;
 }
 

@@ -48,12 +48,14 @@ void show_memory(const actors::memory_use& m) {
   const auto mb = [](std::uint64_t bytes) { return static_cast<double>(bytes) / 1e6; };
   const auto tier =
       m.host_pages ? fmt::format(", {:.1f} MB of host memory for pages", mb(m.host_pages)) : std::string();
+  const auto type = m.kv_type.empty() ? std::string() : fmt::format(" ({})", m.kv_type);
   if (m.total == 0)
-    return spdlog::info("memory: weights {:.1f} MB, pages {:.1f} MB{}", mb(m.weights), mb(m.pages), tier);
+    return spdlog::info("memory: weights {:.1f} MB, pages {:.1f} MB{}{}", mb(m.weights), mb(m.pages), type,
+                        tier);
   spdlog::info(
-      "memory: weights {:.1f} MB, pages {:.1f} MB, workspaces {:.1f} MB, code and graphs {:.1f} MB; {:.1f} "
+      "memory: weights {:.1f} MB, pages {:.1f} MB{}, workspaces {:.1f} MB, code and graphs {:.1f} MB; {:.1f} "
       "of {:.1f} MB are free{}",
-      mb(m.weights), mb(m.pages), mb(m.workspaces), mb(m.runtime), mb(m.free), mb(m.total), tier);
+      mb(m.weights), mb(m.pages), type, mb(m.workspaces), mb(m.runtime), mb(m.free), mb(m.total), tier);
 }
 
 }  // namespace weir::apps

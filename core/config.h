@@ -42,6 +42,7 @@ struct device_settings {
 struct engine_settings : device_settings {
   std::vector<std::string> model;
   std::string device = "auto";
+  std::string kv_type = "auto";
   bool chatml = false;
   std::string slo;
 };
@@ -219,13 +220,18 @@ void visit_settings(engine_settings& s, V&& v) {
           "DEVICE"},
          s.device);
   visit_settings(static_cast<device_settings&>(s), v);
-  in_group("Memory and batching", v)(
-      {"slo",
-       "time to the first token and mean gap between tokens that requests should keep, such as "
-       "ttft=1000,tpot=50 in ms; prompts beside streams get as much of each step as keeps tpot, and more "
-       "where first tokens need it; none: as prefill-ms says",
-       "ttft=TIME,tpot=TIME"},
-      s.slo);
+  const auto memory = in_group("Memory and batching", v);
+  memory({"kv-type",
+          "type in which keys and values are stored: auto (f32 on cpu and reference, the type of the weights "
+          "on cuda), f32, bf16, fp8 or q8; cuda takes auto alone",
+          "TYPE"},
+         s.kv_type);
+  memory({"slo",
+          "time to the first token and mean gap between tokens that requests should keep, such as "
+          "ttft=1000,tpot=50 in ms; prompts beside streams get as much of each step as keeps tpot, and more "
+          "where first tokens need it; none: as prefill-ms says",
+          "ttft=TIME,tpot=TIME"},
+         s.slo);
   models({"chatml", "use ChatML for messages whatever template the model has", ""}, s.chatml);
 }
 

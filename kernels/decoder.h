@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "kernels/logprobs.h"
@@ -118,6 +119,9 @@ class decoder {
 
   // The bytes of one page: its keys and values of all layers. The layout inside is the decoder's own.
   virtual std::uint64_t page_bytes() const noexcept = 0;
+
+  // The name of the type in which pages store keys and values.
+  virtual std::string_view kv_type() const noexcept = 0;
 
   // Sets the memory of the pages: `count` pages of page_bytes() each, in memory of the backend, which
   // outlives the decoder's use of it. kv_slice::pages are numbers of these pages.

@@ -30,6 +30,7 @@
 #include <string_view>
 
 #include "kernels/attention_rule.h"
+#include "kernels/kv_type.h"
 #include "kernels/tensor.h"
 
 namespace weir::kernels {
@@ -101,11 +102,17 @@ struct rotary {
 // Keys and values of one layer, in pages. `heads` are key heads. A page stores a token's key of one head in
 // one piece and all tokens of one head behind each other, so that neither writing a token nor reading a page
 // transposes anything.
-// REQUIRES: page_tokens is a multiple of 16
+// REQUIRES: page_tokens is a multiple of 16; the backend stores `type` (backend::stores_kv)
 struct kv_pages {
-  float* keys = nullptr;    // [pages, heads, page_tokens, head_dim]
-  float* values = nullptr;  // [pages, heads, page_tokens, head_dim]
+  void* keys = nullptr;    // [pages, heads, page_tokens, head_dim] in `type`, with its scales (kv_type.h)
+  void* values = nullptr;  // as keys
   std::uint32_t heads = 0, head_dim = 0, page_tokens = 0;
+  kv_type type = kv_type::f32;
+
+  // Where a page's tokens of one head begin, in bytes from `keys` and from `values`.
+  std::uint64_t place(std::uint64_t page, std::uint32_t head) const noexcept {
+    return (page * heads + head) * page_tokens * kv_row_bytes(type, head_dim);
+  }
 };
 
 // Consecutive rows of one sequence: row first_row + i of the step has position `position + i` in the
@@ -116,7 +123,8 @@ struct kv_slice {
   const std::int32_t* pages = nullptr;  // [ceil((position + rows) / page_tokens)]
 };
 
-// Stores each row's keys and values at its position in its slice's pages.
+// Stores each row's keys and values at its position in its slice's pages, rounded to the pages' type. What is
+// stored depends on that key or value alone.
 struct kv_write {
   const float* k = nullptr;  // [rows, heads * head_dim], rows `stride` elements apart
   const float* v = nullptr;  // as k
@@ -126,7 +134,7 @@ struct kv_write {
 };
 
 // Softmax attention of each row over its own sequence, as `rule` says. Query head h uses key head
-// h / (heads / kv.heads).
+// h / (heads / kv.heads). Keys and values are the stored ones, those of the same step included.
 struct attention {
   const float* q = nullptr;  // [rows, heads * head_dim], rows `stride` elements apart
   std::uint32_t stride = 0, heads = 0;
@@ -241,6 +249,9 @@ struct backend {
   void (*do_begin_pack)(void* self, const matrix& packed, std::uint32_t first, const matrix& rows,
                         unsigned lane) = nullptr;
   static constexpr std::uint64_t most_packed_at_once = 32u << 20;
+
+  // Whether kv_write and attention take pages of this type. The entry is null where they take f32 alone.
+  bool (*stores_kv)(void* self, kv_type) = nullptr;
 
   // Fills rows [first, first + rows) of `to` with random weights (kernels/random_weights.h,
   // kernels/random_blocks.h), in the layout of do_pack; `norm`: weights of a norm, around 1. The entry is

@@ -133,6 +133,23 @@ constexpr float from_e4m3(std::uint8_t bits) noexcept {
   return std::bit_cast<float>((bits & 0x80u) << 24 | std::bit_cast<std::uint32_t>(magnitude));
 }
 
+// Rounds to the nearest, ties to even; what is above 448 becomes 448, and a NaN stays a NaN. What is too
+// small for a normal e4m3 is a number of steps of 2^-9, which are what an f32 from 2^14 on has.
+inline std::uint8_t to_e4m3(float x) noexcept {
+  const auto bits = std::bit_cast<std::uint32_t>(x);
+  const std::uint32_t sign = bits >> 24 & 0x80u, rest = bits & 0x7fffffffu;
+  std::uint32_t to;
+  if (rest > 0x7f800000u)
+    to = 0x7fu;
+  else if (rest >= 0x43e00000u)  // 448
+    to = 0x7eu;
+  else if (rest < 0x3c800000u)  // 2^-6
+    to = std::bit_cast<std::uint32_t>(std::bit_cast<float>(rest) + 0x1p14f) - 0x46800000u;
+  else
+    to = (rest + 0x7ffffu + (rest >> 20 & 1u) - (120u << 23)) >> 20;
+  return static_cast<std::uint8_t>(sign | to);
+}
+
 // The element at `index` of an array of `type` in memory of the host, widened.  REQUIRES: is_plain(type)
 inline float load(const void* data, dtype type, std::size_t index) noexcept {
   switch (type) {

@@ -66,7 +66,8 @@ inline traffic traffic_of(const rotary& op) noexcept {
 }
 
 inline traffic traffic_of(const kv_write& op) noexcept {
-  return {4 * rows_of(op.slices) * op.to.heads * op.to.head_dim * sizeof(float), 0};
+  const std::uint64_t row = op.to.head_dim * sizeof(float) + kv_row_bytes(op.to.type, op.to.head_dim);
+  return {2 * rows_of(op.slices) * op.to.heads * row, 0};
 }
 
 // Keys and values of a slice count as read once, for all of its rows and for all query heads of a key head.
@@ -75,7 +76,8 @@ inline traffic traffic_of(const attention& op) noexcept {
   traffic sum{2 * rows_of(op.slices) * op.heads * width * sizeof(float), 0};
   for (const kv_slice& slice : op.slices) {
     const std::uint64_t end = std::uint64_t{slice.position} + slice.rows;
-    sum.bytes += 2 * (end - op.rule.first_seen(slice.position)) * op.kv.heads * width * sizeof(float);
+    sum.bytes += 2 * (end - op.rule.first_seen(slice.position)) * op.kv.heads *
+                 kv_row_bytes(op.kv.type, op.kv.head_dim);
     for (std::uint64_t p = slice.position; p < end; ++p)
       sum.flops += 4 * (p + 1 - op.rule.first_seen(p)) * op.heads * width;
   }

@@ -229,6 +229,7 @@ void append_engine(std::string& out, const actors::snapshot& s) {
   append_object(out, "memory", [&] {
     append_count(out, "weights", s.memory.weights);
     append_count(out, "pages", s.memory.pages);
+    append_text(out, "kv_type", s.memory.kv_type);
     append_count(out, "host_pages", s.memory.host_pages);
     append_count(out, "workspaces", s.memory.workspaces);
     append_count(out, "runtime", s.memory.runtime);

@@ -25,6 +25,7 @@ namespace {
 struct engine_options {
   device_options on;
   std::string shape = "tiny-110m", type = "bf16";
+  std::string kv_type = "auto";
   std::uint32_t batch = 1, context = 128, tokens = 128, prefill = 512, slice = 0, repeat = 3;
   std::string loop = "overlapped";
   bool kernels = false;
@@ -43,8 +44,9 @@ struct nobody final : core::token_sink {
 // share no prefix.
 class rig {
  public:
-  rig(const engine_options& o, core::random_model shape, std::shared_ptr<const kernels::backend> backend)
-      : shape_(std::move(shape)), backend_(std::move(backend)), sink_(std::make_shared<nobody>()) {
+  rig(const engine_options& o, core::random_model shape, core::kv_choice kv,
+      std::shared_ptr<const kernels::backend> backend)
+      : shape_(std::move(shape)), kv_(kv), backend_(std::move(backend)), sink_(std::make_shared<nobody>()) {
     config_.max_batch = o.batch;
     config_.prefill_rows = o.slice;
     config_.run_ahead = o.loop == "overlapped";
@@ -53,7 +55,7 @@ class rig {
   }
 
   core::result<> open(std::uint64_t pages) {
-    auto loaded = core::make_random_model(shape_, backend_);
+    auto loaded = core::make_random_model(shape_, backend_, 1, kv_);
     if (!loaded) return loaded.error();
     weights_ = static_cast<const core::llama&>(*loaded->weights).weights_of_a_step();
     config_.kv_pages = static_cast<std::uint32_t>(pages);
@@ -127,6 +129,7 @@ class rig {
   std::span<const std::byte> weights() const { return weights_; }
   // How a CUDA device is doing; read while it is still warm from the steps that were timed.
   kernels::device_state state() const { return kernels::state_of(*backend_); }
+  std::string_view kv_type() const { return engine_->info().kv_type; }
   bool on_host() const { return backend_->on_host; }
   double read() const {
     return seconds_of([&] { backend_->do_read(backend_->self, weights_.data(), weights_.size()); });
@@ -134,6 +137,7 @@ class rig {
 
  private:
   core::random_model shape_;
+  core::kv_choice kv_;
   std::shared_ptr<const kernels::backend> backend_;
   std::shared_ptr<nobody> sink_;
   core::system_clock clock_;
@@ -243,18 +247,21 @@ core::result<boost::json::object> measure(const engine_options& o) {
   const std::uint32_t one = o.context + longest_output(o), longest = std::max(one, o.prefill + 1);
   auto shape = core::parse_random_model(o.shape + ":" + o.type, longest);
   if (!shape) return shape.error();
+  const auto kv = core::parse_kv_type(o.kv_type);
+  if (!kv) return kv.error();
   if (o.kernels && !(*backend)->on_host)
     return core::bad_param("kernels",
                            "--kernels: {} goes on while an operation runs; a profiler of its own sees more",
                            (*backend)->name);
   std::optional<profile> timed;
   if (o.kernels) timed.emplace(*backend);
-  rig r(o, *shape, timed ? timed->table() : *backend);
+  rig r(o, *shape, *kv, timed ? timed->table() : *backend);
   if (auto ok = r.open(std::max(o.batch * (core::pages_for(one) + 2), core::pages_for(longest) + 1)); !ok)
     return ok.error();
-  boost::json::object out{{"benchmark", "engine"}, {"backend", std::string((*backend)->name)},
-                          {"shape", o.shape},      {"dtype", o.type},
-                          {"batch", o.batch},      {"context", o.context}};
+  boost::json::object out{
+      {"benchmark", "engine"}, {"backend", std::string((*backend)->name)}, {"shape", o.shape},
+      {"dtype", o.type},       {"kv_type", std::string(r.kv_type())},      {"batch", o.batch},
+      {"context", o.context}};
   if (o.tokens > 0) out["decode"] = decode(r, o, timed ? &*timed : nullptr);
   if (o.prefill > 0) out["prefill"] = prefill(r, o, **backend, *shape, timed ? &*timed : nullptr);
   if (r.failed())
@@ -271,6 +278,9 @@ command add_engine(CLI::App& app) {
   add_options(app, o->on);
   app.add_option("--shape", o->shape, "tiny-110m, llama-3.2-1b or llama-3.1-8b")->capture_default_str();
   app.add_option("--dtype", o->type, "of the weights: f32, bf16, f16, or quantised: q8_0, q4_k, ...")
+      ->capture_default_str();
+  app.add_option("--kv-type", o->kv_type,
+                 "of keys and values: auto, f32, bf16, fp8 or q8, as `weir serve` has it")
       ->capture_default_str();
   app.add_option("--batch", o->batch, "sequences that decode at once")
       ->capture_default_str()

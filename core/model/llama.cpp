@@ -48,20 +48,22 @@ std::unique_ptr<kernels::decoder> make_whole(const model_config& c, const model_
 
 }  // namespace
 
-std::uint64_t page_bytes(const model_config& c) noexcept {
-  return std::uint64_t{c.layers} * 2 * c.kv_width() * page_tokens * sizeof(float);
+std::uint64_t page_bytes(const model_config& c, kernels::kv_type kv) noexcept {
+  return std::uint64_t{c.layers} * 2 * c.kv_heads * page_tokens * kernels::kv_row_bytes(kv, c.head_dim);
 }
 
-std::uint64_t page_bytes(const model_config& c, const model_weights& w, const kernels::backend& on) {
+std::uint64_t page_bytes(const model_config& c, const model_weights& w, const kernels::backend& on,
+                         kernels::kv_type kv) {
   const auto whole = on.decoder_page_bytes ? on.decoder_page_bytes(on.self, shape_of(c, w)) : 0;
-  return whole > 0 ? whole : page_bytes(c);
+  return whole > 0 ? whole : page_bytes(c, kv);
 }
 
 llama::llama(model_config config, std::vector<token_id> stop_ids, model_weights weights,
-             std::shared_ptr<const kernels::backend> backend)
+             std::shared_ptr<const kernels::backend> backend, kernels::kv_type kv)
     : config_(std::move(config)),
       weights_(std::move(weights)),
       backend_(std::move(backend)),
+      kv_(kv),
       frequencies_(rope_frequencies(config_.rope, config_.head_dim)),
       scratch_(config_.vocab_size),
       whole_(make_whole(config_, weights_, *backend_)) {
@@ -72,7 +74,8 @@ llama::llama(model_config config, std::vector<token_id> stop_ids, model_weights 
   info_.weight_bytes = weights_.memory.size();
   info_.runs_ahead = whole_ != nullptr;
   if (whole_) info_.prompt_rows = whole_->prompt_rows();
-  info_.page_bytes = whole_ ? whole_->page_bytes() : page_bytes(config_);
+  info_.page_bytes = whole_ ? whole_->page_bytes() : page_bytes(config_, kv_);
+  info_.kv_type = whole_ ? whole_->kv_type() : kernels::name(kv_);
 }
 
 // All but an embedding that is not the head too: of that a step reads a row a token.
@@ -268,9 +271,9 @@ void llama::multiply(const linear_weight& by, const kernels::buffer& x, const ke
 }
 
 kernels::kv_pages llama::pages_of(std::uint32_t layer) const noexcept {
-  const std::size_t half = std::size_t{page_count_} * config_.kv_width() * page_tokens;
-  float* keys = reinterpret_cast<float*>(pages_.data()) + layer * 2 * half;
-  return {keys, keys + half, config_.kv_heads, config_.head_dim, page_tokens};
+  const std::uint64_t half = page_count_ * info_.page_bytes / (2 * config_.layers);
+  std::byte* keys = pages_.data() + layer * 2 * half;
+  return {keys, keys + half, config_.kv_heads, config_.head_dim, page_tokens, kv_};
 }
 
 // A page of all layers: 2 * layers pieces, each a layer's keys or its values.

@@ -31,17 +31,18 @@
 
 namespace weir::core {
 
-// Bytes of the keys and values of one page in all layers, in f32 as the single operations store them.
-std::uint64_t page_bytes(const model_config& config) noexcept;
+// Bytes of the keys and values of one page in all layers, as the single operations store them, scales
+// included.
+std::uint64_t page_bytes(const model_config& config, kernels::kv_type kv) noexcept;
 // The same where the model runs on `on`: by a decoder of that backend, if it has one for the model. Data of
 // `weights` is not read.
-std::uint64_t page_bytes(const model_config& config, const model_weights& weights,
-                         const kernels::backend& on);
+std::uint64_t page_bytes(const model_config& config, const model_weights& weights, const kernels::backend& on,
+                         kernels::kv_type kv);
 
 class llama final : public model {
  public:
   llama(model_config config, std::vector<token_id> stop_ids, model_weights weights,
-        std::shared_ptr<const kernels::backend> backend);
+        std::shared_ptr<const kernels::backend> backend, kernels::kv_type kv);
 
   const model_info& info() const noexcept override { return info_; }
 
@@ -83,15 +84,17 @@ class llama final : public model {
   const model_config config_;
   const model_weights weights_;
   const std::shared_ptr<const kernels::backend> backend_;
+  const kernels::kv_type kv_;             // of the pages that single operations write and read
   const std::vector<float> frequencies_;  // [head_dim / 2]
   sample_scratch scratch_;
   model_info info_;
 
   const std::unique_ptr<kernels::decoder> whole_;  // null: the forward pass uses single operations
 
-  kernels::buffer pages_;  // [layers, keys then values, page_count_, kv_heads, page_tokens * head_dim]
+  // [layers, keys then values, page_count_, kv_heads, a head's part of a page]
+  kernels::buffer pages_;
   std::uint32_t page_count_ = 0;
-  kernels::host_buffer host_pages_;  // [slots, layers, keys then values, kv_heads, page_tokens * head_dim]
+  kernels::host_buffer host_pages_;  // [slots, layers, keys then values, kv_heads, the same part]
 
   // The rows of the current step.
   std::vector<std::uint32_t> positions_;   // [rows]

@@ -13,6 +13,7 @@
 #include "core/error.h"
 #include "core/model/config.h"
 #include "core/model/generation_config.h"
+#include "core/model/kv_choice.h"
 #include "core/model/model.h"
 #include "core/model/weights.h"
 #include "kernels/cuda/machine.h"
@@ -34,22 +35,22 @@ std::string best_device(std::string& why);
 std::string best_device(const kernels::cuda_machine& found, std::string& why);
 
 // Facts about a model that are known before any weight is read. `path`: a directory in Hugging Face layout,
-// or a GGUF file.
+// or a GGUF file. `kv`: what its pages store; a backend that has no such type is an error of invalid_param.
 struct model_summary {
   model_config config;
   generation_config generation;
   std::uint64_t weight_bytes = 0;  // exact, on the backend
   std::uint64_t page_bytes = 0;    // of the keys and values of one page in all layers; exact, on the backend
 };
-result<model_summary> inspect_model(const std::string& path, const kernels::backend& on);
+result<model_summary> inspect_model(const std::string& path, const kernels::backend& on, kv_choice kv = {});
 
-// Loads a model. `path` as above; `progress` is called on the calling thread.
+// Loads a model. `path` and `kv` as above; `progress` is called on the calling thread.
 struct loaded_model {
   std::unique_ptr<model> weights;
   generation_config generation;  // stop_ids are those of the model's info()
 };
 result<loaded_model> load_model(const std::string& path, std::shared_ptr<const kernels::backend> backend,
-                                const load_progress& progress = {});
+                                const load_progress& progress = {}, kv_choice kv = {});
 
 // A model of a real shape with random weights. The spec is "tiny-110m", "llama-3.2-1b" or "llama-3.1-8b",
 // then ":f32", ":bf16" (the default), ":f16" or a quantised type, such as ":q8_0". The weights are the same
@@ -61,6 +62,6 @@ struct random_model {
 result<random_model> parse_random_model(std::string_view spec, std::uint32_t context);
 result<loaded_model> make_random_model(const random_model& shape,
                                        std::shared_ptr<const kernels::backend> backend,
-                                       std::uint64_t seed = 1);
+                                       std::uint64_t seed = 1, kv_choice kv = {});
 
 }  // namespace weir::core

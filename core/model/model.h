@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/error.h"
@@ -27,6 +28,7 @@ struct model_info {
   std::vector<token_id> stop_ids;   // the model's own, from generation_config.json or else config.json
   std::uint64_t weight_bytes = 0;   // of the weights, on the device
   std::uint64_t page_bytes = 0;     // of the keys and values of one page, all layers; 0: it has no pages
+  std::string_view kv_type;         // of the keys and values in pages, such as q8; empty: it has no pages
   std::uint32_t prompt_rows = 512;  // prompt rows of a step with which prompts reach nearly their full speed
   bool paced = false;               // rows may not be computed before due(); otherwise they always may
   // A step may begin before the tokens of the one before it are known; see begin_draws(). Never with paced.

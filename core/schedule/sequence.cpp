@@ -14,7 +14,7 @@ std::uint64_t bit_of(token_id id) { return std::uint64_t{1} << (static_cast<std:
 }  // namespace
 
 sequence::sequence(job j, const model_info& m, std::uint32_t longest)
-    : asked(std::move(j)), last_name(root_name(asked.cache_salt)) {
+    : asked(std::move(j)), root(root_name(asked.cache_salt, m.kv_type)), last_name(root) {
   prompt_tokens_ = static_cast<std::uint32_t>(asked.prompt.size());
   max_output = std::min(asked.max_tokens, longest - prompt_tokens_);
   min_tokens_ = asked.min_tokens;
@@ -77,7 +77,7 @@ void sequence::give_back(page_pool& pool) {
   pages.release(pool);
   computed = named = 0;
   if (fitted()) sit_out(false);
-  last_name = root_name(asked.cache_salt);
+  last_name = root;
 }
 
 void sequence::preempt(page_pool& pool) {

@@ -116,7 +116,8 @@ struct sequence : sequence_step {
   // When its pause ends by itself. Set while it is paused; a paused sequence may still await a draw.
   std::optional<time_point> paused_until;
   std::uint64_t ordinal = 0;      // number of its latest admission among all admissions of the engine
-  page_name last_name;            // name of the last named page; the salt's root name while there is none
+  page_name root;                 // root name of the salt and the model's type of pages
+  page_name last_name;            // name of the last named page; `root` while there is none
   std::uint64_t rows_before = 0;  // prompt rows that the scheduler chose before its latest admission
   // When its last rows were computed; before the first rows, when it was admitted. Kept up to date for paced
   // models only.

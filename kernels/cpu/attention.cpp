@@ -25,16 +25,18 @@ void cut_into_blocks(std::span<const kv_slice> slices, std::uint32_t most, std::
 
 // Writes the keys and values of a block's rows, of all heads. Inside a page, consecutive tokens of one head
 // are consecutive in memory.
-void write_block(const kv_write& op, const row_block& block) {
+void write_block(const simd_kernels& simd, const kv_write& op, const row_block& block) {
   const kv_slice& slice = op.slices[block.slice];
-  const std::size_t width = op.to.head_dim, tokens = op.to.page_tokens;
+  const std::uint32_t width = op.to.head_dim, tokens = op.to.page_tokens;
+  auto *keys = static_cast<std::byte*>(op.to.keys), *values = static_cast<std::byte*>(op.to.values);
   for (std::size_t r = block.first; r < block.first + block.rows; ++r) {
     const std::size_t position = slice.position + r, from = (slice.first_row + r) * op.stride;
     const auto page = static_cast<std::size_t>(slice.pages[position / tokens]);
-    for (std::size_t head = 0; head < op.to.heads; ++head) {
-      const std::size_t to = ((page * op.to.heads + head) * tokens + position % tokens) * width;
-      std::copy_n(op.k + from + head * width, width, op.to.keys + to);
-      std::copy_n(op.v + from + head * width, width, op.to.values + to);
+    const auto token = static_cast<std::uint32_t>(position % tokens);
+    for (std::uint32_t head = 0; head < op.to.heads; ++head) {
+      const std::uint64_t to = op.to.place(page, head);
+      simd.store_kv(op.to, op.k + from + head * width, keys + to, token);
+      simd.store_kv(op.to, op.v + from + head * width, values + to, token);
     }
   }
 }
@@ -156,7 +158,7 @@ void cpu_kv_write(void* self, const kv_write& op) {
   std::uint64_t rows = 0;
   for (const kv_slice& slice : op.slices) rows += slice.rows;
   const auto blocks = static_cast<std::uint32_t>(cpu.blocks.size());
-  const auto write = [&](std::uint32_t item, unsigned) { write_block(op, cpu.blocks[item]); };
+  const auto write = [&](std::uint32_t item, unsigned) { write_block(cpu.simd, op, cpu.blocks[item]); };
   if (2 * rows * op.to.heads * op.to.head_dim * sizeof(float) < worth_sharing)
     return cpu.workers.run_here(blocks, write);
   cpu.workers.run(blocks, write);

@@ -37,6 +37,7 @@ struct cpu_device {
         .weight_bytes = cpu_weight_bytes,
         .do_pack = cpu_pack,
         .takes_blocks = [](void*, dtype) { return true; },
+        .stores_kv = [](void*, kv_type) { return true; },
         .do_read = cpu_read,
         .peak_flops = cpu_peak_flops,
     };

@@ -77,7 +77,9 @@ struct attention_tile {
 
   static std::size_t scratch_floats(const kv_pages& kv) {
     constexpr std::size_t lanes = 16, at_once = 8;  // no instruction set has more
-    return most_queries * (kv.head_dim + lanes) + (kv.head_dim + at_once) * std::size_t{kv.page_tokens};
+    const std::size_t scales = kv.head_dim / kv_group(kv.head_dim);
+    return most_queries * (kv.head_dim + lanes) +
+           (2 * kv.head_dim + at_once + scales) * std::size_t{kv.page_tokens};
   }
 };
 
@@ -87,6 +89,8 @@ struct simd_kernels {
   const product_path* products;  // of plain weights
   const product_path* blocks;    // of quantised weights
   const logit_loops* logits;
+  // Rounds one token's key, or value, of one head and stores it at `token` of the head's part of a page.
+  void (*store_kv)(const kv_pages&, const float* x, std::byte* head, std::uint32_t token);
   void (*attend)(const attention_tile&);  // over these pages alone; overwrites `into`
   // Merges the state `part` of other pages into `into`.
   void (*merge)(const attention_sums& into, const attention_sums& part, std::size_t count,

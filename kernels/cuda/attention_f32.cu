@@ -205,12 +205,12 @@ __global__ void __launch_bounds__(threads) f32_kernel(const f32_args g) {
   const int part = static_cast<int>(blockIdx.z), parts = static_cast<int>(gridDim.z);
   for (int t = first + tiles * part / parts; t < first + tiles * (part + 1) / parts; ++t) {
     __syncthreads();  // the values of the tile before are read
-    load_tile<width>(g, c, g.op.kv.keys, t, data);
+    load_tile<width>(g, c, static_cast<const float*>(g.op.kv.keys), t, data);
     float scores[4][2] = {};
     multiply<width>(queries, data, size, scores);
     s.take(scores, t, weights);
     __syncthreads();  // the keys are read
-    load_tile<width>(g, c, g.op.kv.values, t, data);
+    load_tile<width>(g, c, static_cast<const float*>(g.op.kv.values), t, data);
     s.add(data, weights);
   }
 #pragma unroll

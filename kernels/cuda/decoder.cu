@@ -36,6 +36,7 @@ class cuda_decoder final : public decoder {
   ~cuda_decoder() override;
 
   std::uint64_t page_bytes() const noexcept override { return page_bytes_of(s_); }
+  std::string_view kv_type() const noexcept override { return name(type_); }
   void set_pages(void* memory, std::uint32_t count) override {
     pages_ = static_cast<element*>(memory);
     page_count_ = count;

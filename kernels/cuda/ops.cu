@@ -125,14 +125,15 @@ __device__ const kv_slice& slice_of(const slices_view& v, std::uint32_t row) {
 __global__ void kv_write_kernel(const float* k, const float* v, std::uint32_t stride, kv_pages to,
                                 slices_view view) {
   const kv_slice& slice = view.slices[blockIdx.x];
+  float *keys = static_cast<float*>(to.keys), *values = static_cast<float*>(to.values);
   for (std::uint32_t r = blockIdx.y; r < slice.rows; r += gridDim.y) {
     const std::uint32_t position = slice.position + r;
     const std::size_t page = static_cast<std::size_t>(slice.pages[position / to.page_tokens]);
     const std::size_t slot = position % to.page_tokens, from = std::size_t{slice.first_row + r} * stride;
     for (std::uint32_t i = threadIdx.x; i < to.heads * to.head_dim; i += blockDim.x) {
       const std::size_t at = (page * to.heads + i / to.head_dim) * to.head_dim * to.page_tokens;
-      to.keys[at + slot * to.head_dim + i % to.head_dim] = k[from + i];
-      to.values[at + slot * to.head_dim + i % to.head_dim] = v[from + i];
+      keys[at + slot * to.head_dim + i % to.head_dim] = k[from + i];
+      values[at + slot * to.head_dim + i % to.head_dim] = v[from + i];
     }
   }
 }
@@ -148,6 +149,7 @@ __global__ void attention_kernel(attention op, slices_view view) {
   const std::uint32_t width = op.kv.head_dim, tokens = op.kv.page_tokens, head = blockIdx.y;
   const std::uint32_t kv_head = head / (op.heads / op.kv.heads);
   const std::uint32_t to = slice.position + blockIdx.x - slice.first_row;
+  const auto *keys = static_cast<const float*>(op.kv.keys), *values = static_cast<const float*>(op.kv.values);
   const std::uint32_t from = op.rule.first_seen(to);
   float* out = q + width;
   for (std::uint32_t i = threadIdx.x; i < width; i += blockDim.x) {
@@ -161,9 +163,9 @@ __global__ void attention_kernel(attention op, slices_view view) {
     float score = -INFINITY;
     if (p <= to) {
       const std::size_t page = static_cast<std::size_t>(slice.pages[p / tokens]);
-      const float* keys = op.kv.keys + ((page * op.kv.heads + kv_head) * tokens + p % tokens) * width;
+      const float* key = keys + ((page * op.kv.heads + kv_head) * tokens + p % tokens) * width;
       score = 0;
-      for (std::uint32_t i = 0; i < width; ++i) score += q[i] * keys[i];
+      for (std::uint32_t i = 0; i < width; ++i) score += q[i] * key[i];
       score *= op.rule.scale;
     }
     float most = warp_max(score);
@@ -181,7 +183,7 @@ __global__ void attention_kernel(attention op, slices_view view) {
       for (std::uint32_t j = 0; j < attention_threads && first + j <= to; ++j) {
         const std::size_t page = static_cast<std::size_t>(slice.pages[(first + j) / tokens]);
         sum += weights[j] *
-               op.kv.values[((page * op.kv.heads + kv_head) * tokens + (first + j) % tokens) * width + i];
+               values[((page * op.kv.heads + kv_head) * tokens + (first + j) % tokens) * width + i];
       }
       out[i] = sum;
     }

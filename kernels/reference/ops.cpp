@@ -7,6 +7,7 @@
 
 #include "kernels/blocks.h"
 #include "kernels/host_memory.h"
+#include "kernels/reference/kv_values.h"
 
 namespace weir::kernels {
 namespace {
@@ -93,10 +94,16 @@ void run_rotary(void*, const rotary& op) {
     }
 }
 
-// The index of one token of one head, in keys and in values.
-std::size_t place_of(const kv_pages& kv, const kv_slice& slice, std::size_t position, std::size_t head) {
-  const auto page = static_cast<std::size_t>(slice.pages[position / kv.page_tokens]);
-  return ((page * kv.heads + head) * kv.page_tokens + position % kv.page_tokens) * kv.head_dim;
+// One token of one head.
+struct kv_place {
+  std::size_t page, head, token;
+};
+kv_place place_of(const kv_pages& kv, const kv_slice& slice, std::size_t position, std::size_t head) {
+  return {static_cast<std::size_t>(slice.pages[position / kv.page_tokens]), head, position % kv.page_tokens};
+}
+kv_head head_at(const kv_pages& kv, void* all, const kv_place& p) {
+  return {static_cast<std::byte*>(all) + kv.place(p.page, static_cast<std::uint32_t>(p.head)), kv.type,
+          kv.head_dim, kv.page_tokens};
 }
 
 void run_kv_write(void*, const kv_write& op) {
@@ -104,34 +111,43 @@ void run_kv_write(void*, const kv_write& op) {
     for (std::size_t r = 0; r < slice.rows; ++r)
       for (std::size_t h = 0; h < op.to.heads; ++h) {
         const std::size_t from = (slice.first_row + r) * op.stride + h * op.to.head_dim;
-        const std::size_t to = place_of(op.to, slice, slice.position + r, h);
-        for (std::size_t i = 0; i < op.to.head_dim; ++i) {
-          op.to.keys[to + i] = op.k[from + i];
-          op.to.values[to + i] = op.v[from + i];
-        }
+        const kv_place to = place_of(op.to, slice, slice.position + r, h);
+        store_kv(head_at(op.to, op.to.keys, to), to.token, op.k + from);
+        store_kv(head_at(op.to, op.to.values, to), to.token, op.v + from);
       }
 }
 
-double score(const attention& op, const float* q, const float* keys) {
+double score(const attention& op, const float* q, const kv_place& at) {
+  const kv_head keys = head_at(op.kv, op.kv.keys, at);
   double sum = 0;
-  for (std::size_t i = 0; i < op.kv.head_dim; ++i) sum += double{q[i]} * keys[i];
+  for (std::size_t i = 0; i < op.kv.head_dim; i += keys.group()) {
+    const kv_numbers k = load_kv(keys, at.token, i);
+    for (std::size_t j = 0; j < k.count; ++j) sum += double{q[i + j]} * k.x[j];
+  }
   return sum * op.rule.scale;
+}
+
+void add_values(const attention& op, const kv_place& at, double weight, float* out) {
+  const kv_head values = head_at(op.kv, op.kv.values, at);
+  for (std::size_t i = 0; i < op.kv.head_dim; i += values.group()) {
+    const kv_numbers v = load_kv(values, at.token, i);
+    for (std::size_t j = 0; j < v.count; ++j) out[i + j] += static_cast<float>(weight * v.x[j]);
+  }
 }
 
 // Computes one query's attention over positions [from, to]. Scores are computed twice, so that no scratch is
 // needed.
 void attend(const attention& op, const kv_slice& slice, const float* q, std::size_t head, std::size_t from,
             std::size_t to, float* out) {
-  const auto keys = [&](std::size_t p) { return op.kv.keys + place_of(op.kv, slice, p, head); };
-  double largest = score(op, q, keys(from));
-  for (std::size_t p = from + 1; p <= to; ++p) largest = std::max(largest, score(op, q, keys(p)));
+  const auto at = [&](std::size_t p) { return place_of(op.kv, slice, p, head); };
+  double largest = score(op, q, at(from));
+  for (std::size_t p = from + 1; p <= to; ++p) largest = std::max(largest, score(op, q, at(p)));
   double total = 0;
   std::fill_n(out, op.kv.head_dim, 0.0f);
   for (std::size_t p = from; p <= to; ++p) {
-    const double weight = std::exp(score(op, q, keys(p)) - largest);
-    const float* values = op.kv.values + place_of(op.kv, slice, p, head);
+    const double weight = std::exp(score(op, q, at(p)) - largest);
     total += weight;
-    for (std::size_t i = 0; i < op.kv.head_dim; ++i) out[i] += static_cast<float>(weight * values[i]);
+    add_values(op, at(p), weight, out);
   }
   for (std::size_t i = 0; i < op.kv.head_dim; ++i) out[i] = static_cast<float>(out[i] / total);
 }
@@ -183,6 +199,7 @@ constexpr backend table{
     .weight_bytes = host_rows_bytes,
     .do_pack = host_pack_rows,
     .takes_blocks = [](void*, dtype) { return true; },
+    .stores_kv = [](void*, kv_type) { return true; },
     .do_read = host_read,
     .peak_flops = [](void*, dtype) { return 0.0; },
 };

@@ -50,6 +50,35 @@ TEST_CASE("prompt rows beside streams: --prefill-ms, an objective, or what suits
   CHECK(slices(o, true).slo.set());
 }
 
+TEST_CASE("--kv-type decides what pages store, and what they take") {
+  const test::temporary_dir dir;
+  test::write_toy_directory(dir.path(), {});
+  const auto open = [&](const char* type, const char* device = "reference") {
+    owner_options o;
+    o.kv = core::parse_kv_type(type).value();
+    o.device = device;
+    o.kv_tokens = 10 * core::page_tokens;
+    o.kv_host_mb = o.device == "sim" ? 0 : 1;
+    const std::string source = o.device == "sim" ? "sim" : dir.path().string();
+    return open_model({"toy", source, false}, o, o.device == "sim" ? nullptr : kernels::reference_backend(),
+                      {});
+  };
+  const auto use = [&](const char* type) {
+    const auto m = open(type);
+    REQUIRE(m.has_value());
+    const auto& [served, info] = std::tie((*m)->served, (*m)->weights->info());
+    CHECK(served.memory.pages == 10 * info.page_bytes);
+    CHECK(served.memory.host_pages == (1u << 20) / info.page_bytes * info.page_bytes);
+    CHECK(served.memory.kv_type == info.kv_type);
+    return served.memory;
+  };
+  CHECK(use("auto").kv_type == "f32");
+  CHECK(use("q8").kv_type == "q8");
+  CHECK(2 * use("bf16").pages == use("f32").pages);
+  CHECK_THAT(open("q8", "sim").error().message, Contains("--kv-type: sim"));
+  CHECK(open("auto", "sim").has_value());
+}
+
 TEST_CASE("a directory that does not fit is refused before its weights are read") {
   const test::temporary_dir dir;
   test::write_toy_directory(dir.path(), {});

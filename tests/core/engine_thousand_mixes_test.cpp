@@ -1,6 +1,6 @@
 // A job's tokens, and the bits of the logits that they are drawn from, over a thousand random mixes on real
 // layers: prompts with common beginnings, slices of every size, too few pages, cancels, and neighbours that
-// fault.
+// fault; with pages of every type, which go to host memory and come back.
 #include <random>
 
 #include "core/engine.h"
@@ -51,9 +51,10 @@ bench on_host(const std::string& device) {
   return {make, *load_tokenizer(dir->path().string())};
 }
 
-// Real widths in bf16, which a cuda device runs by its fused kernels.
-bench on_cuda(std::shared_ptr<const weir::kernels::backend> backend, std::uint32_t hidden,
-              std::uint32_t inter, std::uint32_t heads, std::uint32_t kv_heads, std::uint32_t head_dim) {
+// Given widths in bf16, which a cuda device runs by its fused kernels.
+bench of_widths(std::shared_ptr<const weir::kernels::backend> backend, std::uint32_t hidden,
+                std::uint32_t inter, std::uint32_t heads, std::uint32_t kv_heads, std::uint32_t head_dim,
+                kv_choice kv = {}) {
   random_model shape = parse_random_model("tiny-110m:bf16", 4096).value();
   model_config& c = shape.config;
   c.hidden = hidden;
@@ -64,7 +65,7 @@ bench on_cuda(std::shared_ptr<const weir::kernels::backend> backend, std::uint32
   c.head_dim = head_dim;
   c.vocab_size = 512;
   c.windows = {0, 40};
-  return {[shape, backend] { return std::move(make_random_model(shape, backend).value().weights); },
+  return {[=] { return std::move(make_random_model(shape, backend, 1, kv).value().weights); },
           make_numbered_tokenizer(512)};
 }
 
@@ -88,6 +89,7 @@ struct mix_counts {
   unsigned engines = 20;  // each goes through 50 mixes
   std::uint32_t most_rows = 100;  // of a slice
   loop_kind how = loop_kind::plain;  // of the mixes; a job alone always has the plain one
+  std::uint32_t host_pages = 0;      // of the mixes
 };
 
 void check_mixes(bench at, mix_counts n) {
@@ -118,6 +120,7 @@ void check_mixes(bench at, mix_counts n) {
       c.max_batch = 2 + random() % 8;
       c.kv_pages = 6 + random() % 10;
       c.prefill_rows = 1 + random() % n.most_rows;
+      c.host_pages = n.host_pages;
     }
     if (seed % 50 == 0) rig = at.engine(c, n.how);
     at.watched->seen.clear();
@@ -157,6 +160,8 @@ void check_mixes(bench at, mix_counts n) {
   CHECK(compared > 50 * mixes);
   CHECK(total.prefix_hits > mixes);
   CHECK(copies > mixes / 2);
+  if (n.host_pages > 0) CHECK(total.restored > 0);
+  if (n.host_pages > 0) CHECK(total.preemptions > 0);
 }
 
 }  // namespace
@@ -180,12 +185,26 @@ TEST_CASE("a thousand mixes over real layers: tokens and logits are those of a j
 }
 
 TEST_CASE(
+    "mixes over pages of every type that go to the host and come back: tokens and logits are those of a job "
+    "alone, bit for bit",
+    "[long]") {
+  for (const char* device : {"reference", "cpu"})
+    for (const char* type : {"f32", "bf16", "fp8", "q8"}) {
+      CAPTURE(device, type);
+      const auto backend = make_backend(device, 2).value();
+      const kv_choice kv = parse_kv_type(type).value();
+      check_mixes(of_widths(backend, 64, 96, 4, 2, 32, kv), {.engines = 2, .host_pages = 24});
+      check_mixes(of_widths(backend, 48, 64, 4, 1, 12, kv), {.engines = 1, .host_pages = 24});
+    }
+}
+
+TEST_CASE(
     "200 mixes over real widths: tokens and logits are those of a job alone, bit for bit, cuda "
     "--deterministic") {
   const auto backend = cuda_device(true);
   if (!backend) return;
-  check_mixes(on_cuda(backend, 768, 2048, 12, 4, 64), {.engines = 4});
-  check_mixes(on_cuda(backend, 4096, 14336, 32, 8, 128), {.engines = 2, .most_rows = 700});
+  check_mixes(of_widths(backend, 768, 2048, 12, 4, 64), {.engines = 4});
+  check_mixes(of_widths(backend, 4096, 14336, 32, 8, 128), {.engines = 2, .most_rows = 700});
   const char* fault = backend->fault(backend->self);
   CHECK(std::string(fault ? fault : "") == "");
 }

@@ -22,7 +22,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (core::plan_random_weights(*c, kernels::dtype::f32, *kernels::reference_backend()) / 4 <
       std::uint64_t{c->vocab_size} * c->hidden)
     std::abort();
-  if (core::page_bytes(*c) == 0) std::abort();
+  if (core::page_bytes(*c, kernels::kv_type::f32) == 0) std::abort();
   (void)core::rope_frequencies(c->rope, c->head_dim);
   return 0;
 }

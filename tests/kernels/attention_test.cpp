@@ -1,4 +1,4 @@
-// kv_write and attention, on pages that lie anywhere, for batches of many sequences at once.
+// kv_write and attention, on pages of every type that lie anywhere, for batches of many sequences at once.
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <cstring>
@@ -7,6 +7,7 @@
 #include "kernels/cpu/backend.h"
 #include "kernels/ops.h"
 #include "tests/kernels/random_data.h"
+#include "tests/kernels/stored_numbers.h"
 
 namespace weir::tests::attention_test {
 
@@ -15,13 +16,18 @@ using test::pick;
 
 namespace {
 
+constexpr kv_type types[] = {kv_type::f32, kv_type::bf16, kv_type::fp8, kv_type::q8};
+static_assert(std::size(types) == kv_type_count);
+
+// Poisoned: bytes of 0xff are a NaN in every type, or the scale of one.
 struct paged_memory {
-  std::vector<float> keys, values;
+  std::vector<std::byte> keys, values;
   kv_pages view;
 
-  paged_memory(std::uint32_t pages, std::uint32_t heads, std::uint32_t head_dim, std::uint32_t page_tokens)
-      : keys(test::poison(std::size_t{pages} * heads * head_dim * page_tokens)), values(keys) {
-    view = {keys.data(), values.data(), heads, head_dim, page_tokens};
+  paged_memory(std::uint32_t pages, std::uint32_t heads, std::uint32_t head_dim, std::uint32_t page_tokens,
+               kv_type type)
+      : keys(pages * heads * page_tokens * kv_row_bytes(type, head_dim), std::byte{0xff}), values(keys) {
+    view = {keys.data(), values.data(), heads, head_dim, page_tokens, type};
   }
 };
 
@@ -37,7 +43,7 @@ struct scene {
   explicit scene(test::rng& r, std::uint32_t sequences) {
     heads = pick(r, 1, 4);
     group = pick(r, 1, 8);
-    head_dim = pick(r, 4, 128) * 2;
+    head_dim = pick(r, 0, 1) ? pick(r, 1, 8) * 32 : pick(r, 4, 128) * 2;
     page_tokens = 16 * pick(r, 1, 4);
     stride = (heads * group + 2 * heads) * head_dim + pick(r, 0, 5);
     std::vector<std::uint32_t> lengths;
@@ -90,26 +96,37 @@ struct scene {
     return out;
   }
 
-  paged_memory memory() const { return {page_count, heads, head_dim, page_tokens}; }
-};
+  paged_memory memory(kv_type type = kv_type::f32) const {
+    return {page_count, heads, head_dim, page_tokens, type};
+  }
 
-bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
-  return std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
-}
+  // Puts numbers that are hard to round among the keys and values of the batch.
+  void make_some_hard(test::rng& r) {
+    constexpr float hard[] = {0.0f,    -0.0f,    448.0f, 463.0f,   1e30f,     -3e38f,
+                              1e-3f,   0x1p-10f, 1e-40f, 1e-30f,   0x1.01p0f, 0x1.03p0f,
+                              1.0625f, 6e4f,     -7e7f,  INFINITY, -INFINITY, NAN};
+    for (float& x : qkv)
+      if (pick(r, 0, 9) == 0) x = hard[pick(r, 0, std::size(hard) - 1)];
+  }
+};
 
 }  // namespace
 
 TEST_CASE("cpu: kv_write fills the same slots as the reference, and no others") {
   test::rng r(1);
   const auto defined = reference_backend();
-  for (int round = 0; round < 20; ++round) {
-    const scene s(r, pick(r, 1, 5));
-    auto wanted = s.memory(), got = s.memory();
-    s.write(*defined, wanted);
-    s.write(*make_cpu_backend(3, *simd_choices().front(), false), got);
-    CHECK(same_bits(wanted.keys, got.keys));
-    CHECK(same_bits(wanted.values, got.values));
-  }
+  for (const simd_kernels* simd : simd_choices())
+    for (const kv_type type : types)
+      for (int round = 0; round < 10; ++round) {
+        scene s(r, pick(r, 1, 5));
+        if (round % 2) s.make_some_hard(r);
+        auto wanted = s.memory(type), got = s.memory(type);
+        s.write(*defined, wanted);
+        s.write(*make_cpu_backend(3, *simd, false), got);
+        CAPTURE(simd->name, name(type), s.head_dim, round);
+        CHECK(wanted.keys == got.keys);
+        CHECK(wanted.values == got.values);
+      }
 }
 
 TEST_CASE("cpu: attention equals the reference over random shapes, windows and pages") {
@@ -118,16 +135,44 @@ TEST_CASE("cpu: attention equals the reference over random shapes, windows and p
     for (const unsigned threads : {1u, 3u}) {
       const auto b = make_cpu_backend(threads, *simd, false);
       test::rng r(2);
-      for (int round = 0; round < 16; ++round) {
+      for (int round = 0; round < 32; ++round) {
         const scene s(r, pick(r, 1, 5));
         const std::uint32_t window = pick(r, 0, 1) ? pick(r, 1, 100) : 0;
-        auto memory = s.memory();
+        const kv_type type = types[round % std::size(types)];
+        auto memory = s.memory(type);
         s.write(*b, memory);
-        CAPTURE(b->name, threads, s.heads, s.group, s.head_dim, s.page_tokens, s.rows, window);
+        CAPTURE(b->name, threads, name(type), s.heads, s.group, s.head_dim, s.page_tokens, s.rows, window);
         CHECK(test::worst_difference(s.attend(*defined, memory, window), s.attend(*b, memory, window)) <=
               3e-6);
       }
     }
+}
+
+TEST_CASE("attention over pages of a type is attention over the numbers that they store") {
+  test::rng r(5);
+  for (const auto& b : {reference_backend(), cpu_backend(2)})
+    for (const kv_type type : types)
+      for (int round = 0; round < 4; ++round) {
+        const scene s(r, pick(r, 1, 3));
+        auto memory = s.memory(type), plain = s.memory();
+        s.write(*b, memory);
+        const auto copy = [&](const std::vector<std::byte>& from, std::vector<std::byte>& to) {
+          for (std::uint32_t page = 0; page < s.page_count; ++page)
+            for (std::uint32_t h = 0; h < s.heads; ++h)
+              for (std::uint32_t token = 0; token < s.page_tokens; ++token) {
+                const auto x =
+                    test::stored_numbers(from.data() + memory.view.place(page, h), memory.view, token);
+                const std::vector<float> rounded(x.begin(), x.end());
+                std::memcpy(to.data() + plain.view.place(page, h) + token * s.head_dim * sizeof(float),
+                            rounded.data(), s.head_dim * sizeof(float));
+              }
+        };
+        copy(memory.keys, plain.keys);
+        copy(memory.values, plain.values);
+        CAPTURE(b->name, name(type), s.heads, s.group, s.head_dim, s.rows);
+        CHECK(test::worst_difference(s.attend(*reference_backend(), plain, 0), s.attend(*b, memory, 0)) <=
+              3e-6);
+      }
 }
 
 TEST_CASE("attention to one position gives that position's values") {
@@ -149,10 +194,11 @@ TEST_CASE("attention to one position gives that position's values") {
 TEST_CASE(
     "a row's attention has the same bits whatever slice, batch and number of threads it is computed with") {
   test::rng r(4);
-  for (const auto& b : {reference_backend(), cpu_backend(3)}) {
-    const auto single = b->name == "reference" ? reference_backend() : cpu_backend(1);
+  for (int round = 0; round < 8; ++round) {
+    const auto b = round % 2 ? cpu_backend(3) : reference_backend();
+    const auto single = round % 2 ? cpu_backend(1) : reference_backend();
     const scene s(r, 4);
-    auto memory = s.memory();
+    auto memory = s.memory(types[round / 2]);
     s.write(*b, memory);
     const auto together = s.attend(*b, memory, 50);
     for (const kv_slice& slice : s.slices)

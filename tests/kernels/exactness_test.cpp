@@ -19,15 +19,17 @@ namespace {
 // One sequence of `tokens` tokens, whose queries, keys and values are given.
 struct sequence {
   std::uint32_t heads, kv_heads, head_dim, page_tokens, tokens, window;
+  kv_type type;  // of the pages
   std::vector<float> qkv;
 
   sequence(test::rng& r, std::uint32_t head_dim, std::uint32_t group, std::uint32_t page_tokens,
-           std::uint32_t tokens, std::uint32_t window)
+           std::uint32_t tokens, std::uint32_t window, kv_type type = kv_type::f32)
       : kv_heads(pick(r, 1, 3)),
         head_dim(head_dim),
         page_tokens(page_tokens),
         tokens(tokens),
-        window(window) {
+        window(window),
+        type(type) {
     heads = kv_heads * group;
     qkv = test::random_floats(r, std::size_t{tokens} * stride(), 2);
   }
@@ -45,9 +47,9 @@ class run {
     std::iota(all.begin(), all.end(), 0);
     std::shuffle(all.begin(), all.end(), r);
     pages_.assign(all.begin(), all.begin() + s.pages());
-    const std::size_t floats = all.size() * s.kv_heads * s.page_tokens * s.head_dim;
-    keys_ = test::random_floats(r, floats, 30);  // stale, and finite
-    values_ = test::random_floats(r, floats, 30);
+    keys_.resize(all.size() * s.kv_heads * s.page_tokens * kv_row_bytes(s.type, s.head_dim));
+    values_.resize(keys_.size());
+    make_stale(static_cast<std::uint32_t>(all.size()), r);
     out_ = test::poison(std::size_t{s.tokens} * s.q_width());
   }
 
@@ -61,18 +63,37 @@ class run {
     }
     const float* q = s_.qkv.data() + std::size_t{position} * s_.stride();
     const float *k = q + s_.q_width(), *v = k + s_.kv_heads * s_.head_dim;
-    const kv_pages kv{keys_.data(), values_.data(), s_.kv_heads, s_.head_dim, s_.page_tokens};
-    b_.run(kv_write{k, v, s_.stride(), kv, slices});
-    b_.run(kernels::attention{q, s_.stride(), s_.heads, kv, slices, {s_.window, 0.3f},
+    b_.run(kv_write{k, v, s_.stride(), view(), slices});
+    b_.run(kernels::attention{q,
+                              s_.stride(),
+                              s_.heads,
+                              view(),
+                              slices,
+                              {s_.window, 0.3f},
                               out_.data() + std::size_t{position} * s_.q_width()});
   }
   const std::vector<float>& out() const { return out_; }
 
  private:
+  kv_pages view() {
+    return {keys_.data(), values_.data(), s_.kv_heads, s_.head_dim, s_.page_tokens, s_.type};
+  }
+
+  // Fills all pages with what others left there: finite numbers.
+  void make_stale(std::uint32_t pages, test::rng& r) {
+    std::vector<std::int32_t> all(pages);
+    std::iota(all.begin(), all.end(), 0);
+    const std::uint32_t width = s_.kv_heads * s_.head_dim;
+    const auto old = test::random_floats(r, std::size_t{pages} * s_.page_tokens * width, 30);
+    const kv_slice slice{0, pages * s_.page_tokens, 0, all.data()};
+    b_.run(kv_write{old.data(), old.data(), width, view(), {&slice, 1}});
+  }
+
   const sequence& s_;
   const backend& b_;
   std::vector<std::int32_t> pages_;
-  std::vector<float> keys_, values_, out_;
+  std::vector<std::byte> keys_, values_;
+  std::vector<float> out_;
 };
 
 std::vector<float> in_one(const sequence& s, const backend& b, test::rng& r) {
@@ -109,7 +130,7 @@ void check_all_ways(const sequence& s, const simd_kernels& simd, test::rng& r) {
   const auto one = make_cpu_backend(1, simd, false), two = make_cpu_backend(2, simd, false),
              five = make_cpu_backend(5, simd, false);
   const auto wanted = in_one(s, *one, r);
-  CAPTURE(simd.name, s.heads, s.kv_heads, s.head_dim, s.page_tokens, s.tokens, s.window);
+  CAPTURE(simd.name, name(s.type), s.heads, s.kv_heads, s.head_dim, s.page_tokens, s.tokens, s.window);
   CHECK(std::none_of(wanted.begin(), wanted.end(), [](float x) { return std::isnan(x); }));
   const auto first_difference = [&](const std::vector<float>& got) {
     const auto at = std::mismatch(got.begin(), got.end(), wanted.begin(), same_bits).first - got.begin();
@@ -137,6 +158,18 @@ TEST_CASE("a row's attention has the same bits however its prompt is cut, for ev
   }
 }
 
+TEST_CASE("a row's attention has the same bits however its prompt is cut, for every type of pages") {
+  for (const simd_kernels* simd : simd_choices()) {
+    test::rng r(4);
+    for (const kv_type type : {kv_type::bf16, kv_type::fp8, kv_type::q8})
+      for (const std::uint32_t head_dim : {24u, 64u, 80u, 128u})
+        for (const std::uint32_t group : {1u, 4u, 7u})
+          check_all_ways(
+              sequence(r, head_dim, group, 64, pick(r, 65, 150), pick(r, 0, 2) ? 0 : pick(r, 1, 90), type),
+              *simd, r);
+  }
+}
+
 TEST_CASE("a row's attention has the same bits where it is computed in parts") {
   for (const simd_kernels* simd : simd_choices()) {
     test::rng r(2);
@@ -145,6 +178,9 @@ TEST_CASE("a row's attention has the same bits where it is computed in parts") {
         check_all_ways(
             sequence(r, 20 + pick(r, 0, 6) * 2, pick(r, 1, 9), page_tokens, pick(r, 500, 700), window), *simd,
             r);
+    for (const kv_type type : {kv_type::bf16, kv_type::fp8, kv_type::q8})
+      check_all_ways(sequence(r, 32, pick(r, 1, 6), 16, pick(r, 500, 700), pick(r, 0, 1) * 300, type), *simd,
+                     r);
   }
 }
 

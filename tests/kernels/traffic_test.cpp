@@ -33,6 +33,11 @@ TEST_CASE(
   const traffic window = traffic_of(attention{nullptr, 0, 8, kv, slices, {2, 1}, nullptr});
   CHECK(window.bytes == rows + 2 * (2 + 3) * 2 * 16 * 4);
   CHECK(window.flops == 4 * (2 + 1 + 2 + 2) * 8 * 16);
+  kv.head_dim = 64;
+  kv.type = kv_type::q8;
+  CHECK(traffic_of(attention{nullptr, 0, 8, kv, slices, {}, nullptr}).bytes ==
+        4 * rows + 2 * (100 + 3) * 2 * (64 + 2 * 2));
+  CHECK(traffic_of(kv_write{nullptr, nullptr, 0, kv, slices}).bytes == 2 * 4 * 2 * (64 * 4 + 64 + 2 * 2));
 }
 
 TEST_CASE("the small operations move each element in and out once") {

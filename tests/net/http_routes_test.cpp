@@ -67,6 +67,7 @@ TEST_CASE("http: health, stats and models say what they know") {
   CHECK(!stats.as_object().contains("slo"));
   for (const char* part : {"weights", "pages", "host_pages", "workspaces", "runtime", "free", "total"})
     CHECK(stats.at("memory").at(part) == 0);  // a sim has none
+  CHECK(stats.at("memory").at("kv_type") == "");
   for (const char* state : {"queued", "prefilling", "decoding", "paused", "finished"})
     CHECK(stats.at("jobs").at(state) == 0);
   auto models = c.get("/v1/models").json();

@@ -25,6 +25,15 @@ class watched_model final : public core::model {
 
   const core::model_info& info() const noexcept override { return info_; }
   core::result<void> allocate_pages(std::uint32_t count) override { return model_->allocate_pages(count); }
+  core::result<void> allocate_host_pages(std::uint32_t count) override {
+    return model_->allocate_host_pages(count);
+  }
+  core::result<void> save_page(core::page_id page, std::uint32_t slot) override {
+    return model_->save_page(page, slot);
+  }
+  core::result<void> restore_page(core::page_id page, std::uint32_t slot) override {
+    return model_->restore_page(page, slot);
+  }
   core::time_point due(const core::upcoming& u) const override { return model_->due(u); }
   core::result<void> forward(const core::batch& b) override {
     copies += b.copies.size();

@@ -1,14 +1,15 @@
 // attention.h — softmax attention of many queries over some pages of one sequence, in one pass.
 //
-// Each page is read once. Its keys are transposed, so that a vector holds one dimension of many tokens. Then
-// all queries go over the page, a few at a time in registers: the scores of the page, their running maximum,
-// the weights, and the weighted sum of values, which is rescaled as the maximum grows (Milakov and Gimelshein
-// 2018, «Online normalizer calculation for softmax»).
+// Each page is read once. Its keys are widened to f32 and transposed, so that a vector holds one dimension of
+// many tokens. Then all queries go over the page, a few at a time in registers: the scores of the page, their
+// running maximum, the weights, and the weighted sum of values, which is rescaled as the maximum grows
+// (Milakov and Gimelshein 2018, «Online normalizer calculation for softmax»).
 //
 // A query takes pages and positions in one order, and positions that it does not attend to are added as zero:
 // its result is the same bits whatever queries share the tile.
 #pragma once
 
+#include "kernels/cpu/simd/kv_rows.h"
 #include "kernels/cpu/simd/vector.h"
 
 namespace weir::kernels {
@@ -17,19 +18,25 @@ namespace {
 constexpr std::size_t most = 6;                    // queries in registers at once
 constexpr std::size_t wide = lanes == 16 ? 4 : 2;  // vectors at once: most * wide sums in registers
 constexpr std::size_t line = 16;                   // floats of a cache line
+constexpr std::size_t line_bytes = 64;
 constexpr std::size_t ahead = 8;  // queries and outputs lie far apart: each is prefetched this many early
 
 struct attention_room {
-  float* q;       // [count, head_dim] scaled
+  float* q;       // [count, head_dim] scaled, and turned as the keys are
   float* keys;    // [head_dim, page_tokens] of the present page
+  float* rows;    // [page_tokens, head_dim] of the present page: keys, later values, widened
+  float* scales;  // [head_dim / kv_group, page_tokens] of the same
   float* scores;  // [most, page_tokens] of the queries in registers; later their weights
   float* totals;  // [count, lanes] sums of weights so far
+  // Whether pages are widened into this room before queries go over them. Otherwise the queries are few
+  // enough for registers, and stored numbers are widened in registers, too.
+  bool widens;
 };
 
-// One head's part of a page.
+// One head's part of a page, as stored.
 struct page_rows {
-  const float *keys, *values;            // [page_tokens, head_dim]
-  const float *next_keys, *next_values;  // of the next page; of this one where it is the last
+  const std::byte *keys, *values;            // [page_tokens, head_dim]
+  const std::byte *next_keys, *next_values;  // of the next page; of this one where it is the last
 };
 
 // Positions [from, to), counted in a page.
@@ -111,37 +118,45 @@ WEIR_INLINE void score_block(const attention_room& room, std::size_t width, std:
     for (std::size_t v = 0; v < vectors; ++v) store_as(room.scores + j * tokens + at + v * lanes, sums[j][v]);
 }
 
-// Computes the scores from keys that are not transposed; they are transposed in registers. This is for tiles
-// whose queries all fit in registers, since no other queries need the transposed keys. The next keys and the
-// values of these tokens are prefetched, in the order in which they lie in memory.
-template <std::size_t queries>
+// Computes the scores from keys as they are stored; they are widened and transposed in registers. This is for
+// tiles whose queries all fit in registers, since no other queries need the transposed keys. The next keys
+// and the values of these tokens are prefetched, in the order in which they lie in memory.
+template <std::size_t queries, kv_type type>
 void score_rows(const attention_room& room, const page_rows& page, std::size_t width, std::size_t tokens,
                 part_of_page block) {
+  constexpr std::size_t size = facts(type).bytes, square = lanes * lanes * size;
   for (std::size_t p = block.from; p < block.to; p += lanes) {
-    const float* coming = p + lanes < block.to ? page.keys + (p + lanes) * width : page.next_keys;
-    const float* values = page.values + p * width;
+    const std::byte* keys = page.keys + p * width * size;
+    const std::byte* coming = p + lanes < block.to ? keys + lanes * width * size : page.next_keys;
+    const std::byte* values = page.values + p * width * size;
     vec sums[queries] = {};
     std::size_t i = 0;
     for (; i + lanes <= width; i += lanes) {
       vec rows[lanes];
       WEIR_UNROLL
-      for (std::size_t r = 0; r < lanes; ++r) rows[r] = load_f32(page.keys + (p + r) * width + i);
+      for (std::size_t r = 0; r < lanes; ++r) rows[r] = load_stored<type>(keys + (r * width + i) * size);
       WEIR_UNROLL
-      for (std::size_t r = 0; r < lanes * lanes / line; ++r) {
-        __builtin_prefetch(coming + i * lanes + r * line);
-        __builtin_prefetch(values + i * lanes + r * line);
+      for (std::size_t r = 0; r < square; r += line_bytes) {
+        __builtin_prefetch(coming + i * lanes * size + r);
+        __builtin_prefetch(values + i * lanes * size + r);
       }
       transpose(rows);
+      if constexpr (type == kv_type::q8) {
+        const vec scale = load_f16(scales_of(page.keys, width, tokens) + i / most_kv_group * tokens + p);
+        WEIR_UNROLL
+        for (std::size_t r = 0; r < lanes; ++r) rows[r] *= scale;
+      }
       WEIR_UNROLL
       for (std::size_t r = 0; r < lanes; ++r)
         WEIR_UNROLL
         for (std::size_t j = 0; j < queries; ++j) sums[j] += rows[r] * room.q[j * width + i + r];
     }
-    for (; i < width; ++i) {
-      vec column;
-      for (std::size_t r = 0; r < lanes; ++r) column[r] = page.keys[(p + r) * width + i];
-      for (std::size_t j = 0; j < queries; ++j) sums[j] += column * room.q[j * width + i];
-    }
+    if constexpr (type == kv_type::f32)
+      for (; i < width; ++i) {
+        vec column;
+        for (std::size_t r = 0; r < lanes; ++r) column[r] = load_as<float>(keys + (r * width + i) * size);
+        for (std::size_t j = 0; j < queries; ++j) sums[j] += column * room.q[j * width + i];
+      }
     for (std::size_t j = 0; j < queries; ++j) store_as(room.scores + j * tokens + p, sums[j]);
   }
 }
@@ -149,12 +164,19 @@ void score_rows(const attention_room& room, const page_rows& page, std::size_t w
 // sums = sums * shrink + weights · values over positions `seen`, for `vectors` vectors of dimensions from
 // `at` on. With `rest` it is for `rest` < lanes dimensions from `at` on: the last ones of the head. Every
 // dimension goes through the same vector operations.
-template <std::size_t queries, std::size_t vectors>
-WEIR_INLINE void gather_block(const attention_room& room, const float* values, std::size_t width,
+template <std::size_t queries, std::size_t vectors, kv_type type>
+WEIR_INLINE void gather_block(const attention_room& room, const std::byte* values, std::size_t width,
                               std::size_t tokens, part_of_page seen, const float* shrink, float* to,
                               std::size_t at, std::size_t rest = 0) {
   const auto load = [&](const float* from) __attribute__((always_inline)) {
     return vectors == 1 && rest != 0 ? load_part<dtype::f32>(from, 0, rest) : load_f32(from);
+  };
+  const auto value = [&](std::size_t p, std::size_t i) __attribute__((always_inline)) {
+    const std::byte* from = values + (p * width + i) * facts(type).bytes;
+    if constexpr (type == kv_type::f32) return load(reinterpret_cast<const float*>(from));
+    if constexpr (type == kv_type::q8)
+      return load_stored<type>(from) * broadcast(room.scales[i / most_kv_group * tokens + p]);
+    return load_stored<type>(from);
   };
   vec sums[queries][vectors];
   WEIR_UNROLL
@@ -165,7 +187,7 @@ WEIR_INLINE void gather_block(const attention_room& room, const float* values, s
   for (std::size_t p = seen.from; p < seen.to; ++p) {
     vec x[vectors];
     WEIR_UNROLL
-    for (std::size_t v = 0; v < vectors; ++v) x[v] = load(values + p * width + at + v * lanes);
+    for (std::size_t v = 0; v < vectors; ++v) x[v] = value(p, at + v * lanes);
     WEIR_UNROLL
     for (std::size_t j = 0; j < queries; ++j)
       WEIR_UNROLL
@@ -256,9 +278,9 @@ void weigh_queries(const attention_tile& t, const attention_room& room,
   }
 }
 
-// Adds one page to the sums of queries [first, first + queries). Where the tile has more than `most` queries,
-// room.keys holds the page's transposed keys.
-template <std::size_t queries>
+// Adds one page to the sums of queries [first, first + queries). Where the room widens, `page` has f32, and
+// room.keys holds its transposed keys.
+template <std::size_t queries, kv_type type>
 void fold_queries(const attention_tile& t, const attention_room& room, const page_rows& page,
                   std::uint32_t begin, std::size_t first) {
   const std::size_t width = t.kv.head_dim, tokens = t.kv.page_tokens;
@@ -271,36 +293,102 @@ void fold_queries(const attention_tile& t, const attention_room& room, const pag
   constexpr std::uint32_t step = lanes;
   const part_of_page block{seen.from / step * step, (seen.to + step - 1) / step * step};
 
-  if (t.count <= most)
-    score_rows<queries>(room, page, width, tokens, block);
-  else
+  if (type == kv_type::f32 && room.widens)
     in_blocks(block.from, block.to, [&]<std::size_t n>(std::size_t at) __attribute__((always_inline)) {
       score_block<queries, n>(room, width, tokens, first, at);
     });
+  else
+    score_rows<queries, type>(room, page, width, tokens, block);
   float shrink[(queries + lanes - 1) / lanes * lanes];
   weigh_queries(t, room, of_each, block, first, shrink);
   float* sums = t.into.sums + first * width;
-  in_blocks(0, width, [&]<std::size_t n>(std::size_t at) __attribute__((always_inline)) {
-    gather_block<queries, n>(room, page.values, width, tokens, seen, shrink, sums, at);
-  });
-  if (const std::size_t rest = width % lanes)
-    gather_block<queries, 1>(room, page.values, width, tokens, seen, shrink, sums, width - rest, rest);
+  in_blocks(
+      0, width, [&]<std::size_t n>(std::size_t at) __attribute__((always_inline)) {
+        gather_block<queries, n, type>(room, page.values, width, tokens, seen, shrink, sums, at);
+      });
+  if (const std::size_t rest = width % lanes; type == kv_type::f32 && rest != 0)
+    gather_block<queries, 1, kv_type::f32>(room, page.values, width, tokens, seen, shrink, sums, width - rest,
+                                           rest);
+}
+
+// The same for `count` <= most queries.
+template <kv_type type>
+void fold_some(const attention_tile& t, const attention_room& room, const page_rows& page,
+               std::uint32_t begin, std::size_t first, std::size_t count) {
+  switch (count) {
+    case 1:
+      return fold_queries<1, type>(t, room, page, begin, first);
+    case 2:
+      return fold_queries<2, type>(t, room, page, begin, first);
+    case 3:
+      return fold_queries<3, type>(t, room, page, begin, first);
+    case 4:
+      return fold_queries<4, type>(t, room, page, begin, first);
+    case 5:
+      return fold_queries<5, type>(t, room, page, begin, first);
+    case most:
+      return fold_queries<most, type>(t, room, page, begin, first);
+  }
 }
 
 page_rows rows_of(const attention_tile& t, std::uint32_t page) {
   const auto place = [&](std::uint32_t p) {
-    return (static_cast<std::size_t>(t.pages[p]) * t.kv.heads + t.head) * t.kv.page_tokens * t.kv.head_dim;
+    return t.kv.place(static_cast<std::uint64_t>(t.pages[p]), t.head);
   };
-  const std::size_t here = place(page), next = place(page + 1 < t.last_page ? page + 1 : page);
-  return {t.kv.keys + here, t.kv.values + here, t.kv.keys + next, t.kv.values + next};
+  const auto *keys = static_cast<const std::byte*>(t.kv.keys),
+             *values = static_cast<const std::byte*>(t.kv.values);
+  const std::uint64_t here = place(page), next = place(page + 1 < t.last_page ? page + 1 : page);
+  return {keys + here, values + here, keys + next, values + next};
 }
 
-// Prefetches floats [from, to) of the next page's keys, and of its values.
+// Prefetches bytes [from, to) of the next page's keys, and of its values.
 WEIR_INLINE void ask_for(const page_rows& page, std::size_t from, std::size_t to) {
-  for (std::size_t i = from; i < to; i += line) {
+  for (std::size_t i = from; i < to; i += line_bytes) {
     __builtin_prefetch(page.next_keys + i);
     __builtin_prefetch(page.next_values + i);
   }
+}
+
+// Widens the stored rows of `head` that cover `seen` in whole vectors of tokens. Returns the page's rows in
+// f32: these, or `head` itself if it has f32.
+const std::byte* widen(const attention_tile& t, const attention_room& room, const std::byte* head,
+                       part_of_page seen) {
+  const std::size_t width = t.kv.head_dim, tokens = t.kv.page_tokens;
+  if (t.kv.type == kv_type::f32) return head;
+  if (t.kv.type == kv_type::q8) widen_scales(head, width, tokens, room.scales);
+  with_kv_type(t.kv.type, [&]<kv_type type>() {
+    widen_rows<type>(head, width, tokens, seen.from / lanes * lanes, (seen.to + lanes - 1) / lanes * lanes,
+                     room.scales, room.rows);
+  });
+  return reinterpret_cast<const std::byte*>(room.rows);
+}
+
+// Adds a page that is widened first, to all queries of the tile.
+void fold_widened(const attention_tile& t, const attention_room& room, page_rows page, std::uint32_t begin,
+                  part_of_page seen) {
+  const std::size_t bytes = t.kv.page_tokens * kv_row_bytes(t.kv.type, t.kv.head_dim),
+                    share = bytes * most / t.count;
+  const auto* keys = reinterpret_cast<const float*>(widen(t, room, page.keys, seen));
+  turn_keys(keys, t.kv.head_dim, t.kv.page_tokens, seen, room.keys);
+  page.values = widen(t, room, page.values, seen);
+  std::size_t j = 0;
+  for (std::size_t at = 0; j + most <= t.count; j += most, at += share) {
+    ask_for(page, at, at + share < bytes ? at + share : bytes);
+    fold_queries<most, kv_type::f32>(t, room, page, begin, j);
+  }
+  fold_some<kv_type::f32>(t, room, page, begin, j, t.count - j);
+}
+
+// Adds a page whose stored numbers are widened in registers.
+template <kv_type type>
+void fold_stored(const attention_tile& t, const attention_room& room, const page_rows& page,
+                 std::uint32_t begin) {
+  if constexpr (type == kv_type::q8) {
+    const std::size_t codes = std::size_t{t.kv.head_dim} * t.kv.page_tokens;
+    ask_for(page, codes, codes / most_kv_group * (most_kv_group + facts(type).scale_bytes));
+    widen_scales(page.values, t.kv.head_dim, t.kv.page_tokens, room.scales);
+  }
+  fold_some<type>(t, room, page, begin, 0, t.count);
 }
 
 void fold_page(const attention_tile& t, const attention_room& room, std::uint32_t index) {
@@ -309,25 +397,8 @@ void fold_page(const attention_tile& t, const attention_room& room, std::uint32_
   for (std::size_t j = 0; j < t.count; ++j) seen = both(seen, seen_by(t.queries[j], begin, t.kv.page_tokens));
   if (seen.empty()) return;
   const page_rows page = rows_of(t, index);
-  const std::size_t floats = std::size_t{t.kv.page_tokens} * t.kv.head_dim, share = floats * most / t.count;
-  if (t.count > most) turn_keys(page.keys, t.kv.head_dim, t.kv.page_tokens, seen, room.keys);
-  std::size_t j = 0;
-  for (std::size_t at = 0; j + most <= t.count; j += most, at += share) {
-    if (t.count > most) ask_for(page, at, at + share < floats ? at + share : floats);
-    fold_queries<most>(t, room, page, begin, j);
-  }
-  switch (t.count - j) {
-    case 1:
-      return fold_queries<1>(t, room, page, begin, j);
-    case 2:
-      return fold_queries<2>(t, room, page, begin, j);
-    case 3:
-      return fold_queries<3>(t, room, page, begin, j);
-    case 4:
-      return fold_queries<4>(t, room, page, begin, j);
-    case 5:
-      return fold_queries<5>(t, room, page, begin, j);
-  }
+  if (room.widens) return fold_widened(t, room, page, begin, seen);
+  with_kv_type(t.kv.type, [&]<kv_type type>() { fold_stored<type>(t, room, page, begin); });
 }
 
 void attend(const attention_tile& t) {
@@ -335,12 +406,17 @@ void attend(const attention_tile& t) {
   attention_room room{};
   room.q = t.scratch;
   room.keys = room.q + t.count * width;
-  room.scores = room.keys + width * tokens;
+  room.rows = room.keys + width * tokens;
+  room.scores = room.rows + width * tokens;
   room.totals = room.scores + most * tokens;
+  room.scales = room.totals + t.count * lanes;
+  // Widening in registers is by whole vectors, and by whole groups of q8.
+  room.widens = t.count > most || (t.kv.type != kv_type::f32 && width % most_kv_group != 0);
   for (std::size_t j = 0; j < t.count; ++j) {
     if (j + ahead < t.count)
       for (std::size_t i = 0; i < width; i += line) __builtin_prefetch(t.queries[j + ahead].q + i);
     for (std::size_t i = 0; i < width; ++i) room.q[j * width + i] = t.queries[j].q[i] * t.rule.scale;
+    if (t.kv.type == kv_type::q8) turn_row(room.q + j * width, width);
     t.into.largest[j] = -__builtin_inff();
   }
   std::memset(room.totals, 0, t.count * lanes * sizeof(float));
@@ -364,8 +440,8 @@ void merge(const attention_sums& into, const attention_sums& part, std::size_t c
   }
 }
 
-// Writes the outputs. Each sum has 0 added to it, which makes 0 of -0: whether a sum is -0 depends on how
-// many zeros were added before.
+// Writes the outputs, turned back where values are turned. Each sum has 0 added to it, which makes 0 of -0:
+// whether a sum is -0 depends on how many zeros were added before.
 void finish(const attention_tile& t) {
   const std::size_t width = t.kv.head_dim;
   for (std::size_t j = 0; j < t.count; ++j) {
@@ -374,6 +450,7 @@ void finish(const attention_tile& t) {
     if (j + ahead < t.count)
       for (std::size_t i = 0; i < width; i += line) __builtin_prefetch(t.queries[j + ahead].out + i, 1);
     for (std::size_t i = 0; i < width; ++i) out[i] = sums[i] * share + 0.0f;
+    if (t.kv.type == kv_type::q8) turn_row(out, width);
   }
 }
 

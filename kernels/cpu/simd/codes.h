@@ -19,17 +19,35 @@ WEIR_INLINE vec load_bytes(const std::byte* from) {
 #endif
 }
 
-// The same from e4m3 floats, exactly: their bits in the places of an f32's, and then the exponent's bias.
-WEIR_INLINE vec load_e4m3(const std::byte* from) {
+// A byte in each lane.
+WEIR_INLINE uvec load_byte_bits(const std::byte* from) {
 #if defined(__AVX512F__)
-  const auto wide = reinterpret_cast<uvec>(_mm512_maskz_cvtepu8_epi32(0xffff, load_as<__m128i>(from)));
+  return reinterpret_cast<uvec>(_mm512_maskz_cvtepu8_epi32(0xffff, load_as<__m128i>(from)));
 #elif defined(__AVX2__)
-  const auto wide =
-      reinterpret_cast<uvec>(_mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(from))));
+  return reinterpret_cast<uvec>(
+      _mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(from))));
 #else
   typedef std::uint8_t bytes __attribute__((vector_size(lanes)));
-  const auto wide = __builtin_convertvector(load_as<bytes>(from), uvec);
+  return __builtin_convertvector(load_as<bytes>(from), uvec);
 #endif
+}
+
+// A byte in each half.
+WEIR_INLINE hvec load_byte_halves(const std::byte* from) {
+#if defined(__AVX512F__)
+  return reinterpret_cast<hvec>(_mm256_cvtepu8_epi16(load_as<__m128i>(from)));
+#elif defined(__AVX2__)
+  return reinterpret_cast<hvec>(_mm_cvtepu8_epi16(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(from))));
+#else
+  typedef std::uint8_t bytes __attribute__((vector_size(lanes)));
+  return __builtin_convertvector(load_as<bytes>(from), hvec);
+#endif
+}
+
+// As many e4m3 floats as a vector has lanes, exactly: their bits in the places of an f32's, and then the
+// exponent's bias.
+WEIR_INLINE vec load_e4m3(const std::byte* from) {
+  const uvec wide = load_byte_bits(from);
   return reinterpret_cast<vec>((wide & 0x7f) << 20 | (wide & 0x80) << 24) * broadcast(0x1p120f);
 }
 

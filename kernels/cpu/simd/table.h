@@ -3,6 +3,7 @@
 
 #include "kernels/cpu/simd/attention.h"
 #include "kernels/cpu/simd/blocks.h"
+#include "kernels/cpu/simd/kv_rows.h"
 #include "kernels/cpu/simd/limits.h"
 #include "kernels/cpu/simd/linear.h"
 #include "kernels/cpu/simd/logits.h"
@@ -18,6 +19,7 @@ constexpr simd_kernels table{
     .products = &products,
     .blocks = &block_products,
     .logits = &loops_over_logits,
+    .store_kv = store_kv_row,
     .attend = attend,
     .merge = merge,
     .finish = finish,

@@ -79,14 +79,14 @@ WEIR_INLINE vec load_bf16(const std::uint16_t* from) {
   return reinterpret_cast<vec>(load_halves(from) << 16);
 }
 
-WEIR_INLINE vec load_f16(const std::uint16_t* from) {
+WEIR_INLINE vec from_f16_bits(hvec halves) {
 #if defined(__AVX512F__)
-  return reinterpret_cast<vec>(_mm512_maskz_cvtph_ps(0xffff, load_as<__m256i>(from)));
+  return reinterpret_cast<vec>(_mm512_maskz_cvtph_ps(0xffff, reinterpret_cast<__m256i>(halves)));
 #elif defined(__F16C__)
-  return reinterpret_cast<vec>(_mm256_cvtph_ps(load_as<__m128i>(from)));
+  return reinterpret_cast<vec>(_mm256_cvtph_ps(reinterpret_cast<__m128i>(halves)));
 #else
   // A multiplication rebiases the exponent, as in from_f16.
-  const uvec bits = load_halves(from);
+  const uvec bits = __builtin_convertvector(halves, uvec);
   const uvec rest = (bits & 0x7fffu) << 13;
   const vec scaled = reinterpret_cast<vec>(rest) * 0x1p112f;
   const uvec special = rest | 0x7f800000u;
@@ -95,6 +95,7 @@ WEIR_INLINE vec load_f16(const std::uint16_t* from) {
   return reinterpret_cast<vec>(whole);
 #endif
 }
+WEIR_INLINE vec load_f16(const std::uint16_t* from) { return from_f16_bits(load_as<hvec>(from)); }
 
 template <dtype type>
 WEIR_INLINE vec load_vec(const void* base, std::size_t index) {

@@ -48,7 +48,7 @@ found replay(const std::vector<std::vector<std::int64_t>>& trace, std::uint32_t 
       ++f.refused;
       continue;
     }
-    page_name last = root_name("");
+    page_name last = root_name("", "f32");
     for (std::uint32_t i = 0; i < wanted; ++i) {
       ids.fill(static_cast<token_id>(blocks[i / pages_a_block]));
       ids[0] = static_cast<token_id>(i % pages_a_block);

@@ -1,4 +1,5 @@
-// attention.cpp — kv_write and attention over pages: prefills, decoding batches, and one long context.
+// attention.cpp — kv_write and attention over pages: prefills, decoding batches, and long contexts with pages
+// of every type.
 //
 //   bench_kernels_attention [threads [part of a name]]
 //
@@ -32,22 +33,24 @@ std::string name_of(const shape& s, std::uint32_t sequences, std::uint32_t rows,
 // `sequences` of `rows` new tokens each behind `before` old ones.
 class scene {
  public:
-  scene(const shape& s, std::uint32_t sequences, std::uint32_t rows, std::uint32_t before)
+  scene(const backend& b, const shape& s, std::uint32_t sequences, std::uint32_t rows, std::uint32_t before,
+        kv_type type)
       : shape_(s),
+        type_(type),
         stride_((s.heads + 2 * s.kv_heads) * s.head_dim),
         pages_((before + rows + page_tokens - 1) / page_tokens * sequences),
-        half_(std::size_t{pages_} * page_tokens * s.kv_heads * s.head_dim),
-        layers_(std::clamp<std::size_t>((std::size_t{1} << 26) / (2 * half_), 1, 64)),
-        memory_(layers_ * 2 * half_),
+        half_(std::size_t{pages_} * page_tokens * s.kv_heads * kv_row_bytes(type, s.head_dim)),
+        layers_(std::clamp<std::size_t>((std::size_t{1} << 28) / (2 * half_), 1, 256)),
+        memory_(layers_ * 2 * half_ / sizeof(float)),
         qkv_(std::size_t{sequences} * rows * stride_),
         out_(std::size_t{sequences} * rows * s.heads * s.head_dim),
         ids_(pages_) {
-    memory_.randomise();
     qkv_.randomise();
     std::iota(ids_.begin(), ids_.end(), 0);
     std::shuffle(ids_.begin(), ids_.end(), std::minstd_rand(2));
     for (std::uint32_t i = 0; i < sequences; ++i)
       slices_.push_back({i * rows, rows, before, ids_.data() + pages_ / sequences * i});
+    for (std::size_t layer = 0; layer < layers_; ++layer) fill(b, layer);
   }
 
   kernels::attention attention(std::size_t call) {
@@ -73,11 +76,23 @@ class scene {
 
  private:
   kv_pages pages(std::size_t call) {
-    float* keys = memory_.data() + call % layers_ * 2 * half_;
-    return {keys, keys + half_, shape_.kv_heads, shape_.head_dim, page_tokens};
+    std::byte* keys = reinterpret_cast<std::byte*>(memory_.data()) + call % layers_ * 2 * half_;
+    return {keys, keys + half_, shape_.kv_heads, shape_.head_dim, page_tokens, type_};
+  }
+
+  // Writes the same random rows to all pages of a layer.
+  void fill(const backend& b, std::size_t layer) {
+    const std::uint32_t width = shape_.kv_heads * shape_.head_dim;
+    bench::floats rows(std::size_t{page_tokens} * width);
+    rows.randomise();
+    for (std::uint32_t page = 0; page < pages_; ++page) {
+      const kv_slice slice{0, page_tokens, page * page_tokens, ids_.data()};
+      b.run(kernels::kv_write{rows.data(), rows.data(), width, pages(layer), {&slice, 1}});
+    }
   }
 
   shape shape_;
+  kv_type type_;
   std::uint32_t stride_, pages_;
   std::size_t half_, layers_;
   bench::floats memory_, qkv_, out_;
@@ -98,9 +113,17 @@ int main(int argc, char** argv) {
   } scenes[] = {{small, 1, 512, 0},   {small, 1, 512, 3584}, {one_b, 1, 512, 0},  {eight_b, 1, 512, 1536},
                 {small, 64, 1, 300},  {small, 8, 1, 300},    {one_b, 16, 1, 1000}, {small, 1, 1, 128},
                 {small, 1, 1, 1000}, {eight_b, 1, 1, 4000}};
-  for (const auto& c : scenes) {
-    const std::string name = name_of(c.s, c.sequences, c.rows, c.before);
-    if (argc < 3 || name.find(argv[2]) != name.npos)
-      scene(c.s, c.sequences, c.rows, c.before).measure(*b, l, name);
-  }
+  const auto run = [&](const shape& s, std::uint32_t sequences, std::uint32_t rows, std::uint32_t before,
+                       kv_type type) {
+    const std::string title = name_of(s, sequences, rows, before) + ", " + name(type);
+    if (argc < 3 || title.find(argv[2]) != title.npos)
+      scene(*b, s, sequences, rows, before, type).measure(*b, l, title);
+  };
+  for (const auto& c : scenes) run(c.s, c.sequences, c.rows, c.before, kv_type::f32);
+  for (const std::uint32_t before : {2047u, 8191u})
+    for (const shape& s : {small, eight_b})
+      for (const kv_type type : {kv_type::f32, kv_type::bf16, kv_type::fp8, kv_type::q8})
+        run(s, 1, 1, before, type);
+  for (const kv_type type : {kv_type::f32, kv_type::bf16, kv_type::fp8, kv_type::q8})
+    run(eight_b, 1, 512, 1536, type);
 }

@@ -21,7 +21,7 @@ struct named_page {
   explicit named_page(int n, std::string_view salt = {}) {
     for (std::size_t i = 0; i < ids.size(); ++i)
       ids[i] = static_cast<token_id>((static_cast<std::size_t>(n) * 7 + i) % 61);
-    name = name_of(root_name(salt), ids);
+    name = name_of(root_name(salt, "f32"), ids);
   }
 };
 

@@ -25,7 +25,7 @@ ids_array ids_of(token_id first) {
 // A chain of pages, each named, each holding one reference.
 struct chain {
   std::vector<page_id> pages;
-  page_name last = root_name("");
+  page_name last = root_name("", "f32");
 };
 
 void extend(page_pool& pool, chain& c, token_id what) {
@@ -52,14 +52,16 @@ std::string check(const page_pool& pool) {
 
 }  // namespace
 
-TEST_CASE("a page's name says its own ids, all before them, and the salt") {
+TEST_CASE("a page's name says its own ids, all before them, the salt, and the type of its numbers") {
   const auto a = ids_of(1), b = ids_of(2);
-  const auto root = root_name("");
+  const auto root = root_name("", "f32");
   CHECK(name_of(root, a) == name_of(root, a));
   CHECK(name_of(root, a) != name_of(root, b));
   CHECK(name_of(name_of(root, a), b) != name_of(name_of(root, b), b));
-  CHECK(root_name("one") != root_name("two"));
-  CHECK(name_of(root_name("one"), a) != name_of(root_name("two"), a));
+  CHECK(root_name("one", "f32") != root_name("two", "f32"));
+  CHECK(name_of(root_name("one", "f32"), a) != name_of(root_name("two", "f32"), a));
+  CHECK(root_name("one", "f32") != root_name("one", "q8"));
+  CHECK(root_name("", "bf16") != root_name("", "fp8"));
   auto last = a;
   last.back() ^= 1;
   CHECK(name_of(root, last) != name_of(root, a));
@@ -109,16 +111,16 @@ TEST_CASE("the cache gives up leaves first, the longest unused before all others
 TEST_CASE("a name alone is no hit: the ids are compared, too") {
   page_pool pool(2);
   const auto a = ids_of(1), b = ids_of(7);
-  const auto name = name_of(root_name(""), a);
+  const auto name = name_of(root_name("", "f32"), a);
   const page_id p = pool.take();
-  pool.name(p, no_page, root_name(""), name, a);
+  pool.name(p, no_page, root_name("", "f32"), name, a);
   CHECK(pool.names().find(name, a) == p);
   CHECK(pool.names().find(name, b) == no_page);
 }
 
 TEST_CASE("the closest page is the one that agrees longest, under the same salt alone") {
   page_pool pool(4);
-  const auto root = root_name("a");
+  const auto root = root_name("a", "f32");
   std::vector<page_id> pages;
   for (const int cut : {10, 40, 20}) {
     auto ids = ids_of(1);
@@ -132,7 +134,7 @@ TEST_CASE("the closest page is the one that agrees longest, under the same salt 
   CHECK(like.equal == 40);
   like = pool.names().closest(root, std::span(wanted).first(15));
   CHECK(like.equal == 15);
-  CHECK(pool.names().closest(root_name("b"), wanted).page == no_page);
+  CHECK(pool.names().closest(root_name("b", "f32"), wanted).page == no_page);
   CHECK(pool.names().closest(root, ids_of(5000)).page == no_page);
 }
 

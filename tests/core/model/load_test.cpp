@@ -51,6 +51,45 @@ TEST_CASE("a page's bytes are those of the backend that is asked") {
   CHECK(inspect_model(dir.path().string(), b).value().page_bytes == alone.page_bytes);
 }
 
+TEST_CASE("a page's bytes are those of its type, scales included, before the load and after it") {
+  test::toy_options o;
+  const test::temporary_dir dir;
+  test::write_toy_directory(dir.path(), o);
+  const auto heads = [](std::uint64_t row) {
+    return 2 * 2 * 2 * row * page_tokens;
+  };  // layers, k and v, heads
+  const std::pair<const char*, std::uint64_t> all[] = {{"auto", heads(8 * 4)},
+                                                       {"f32", heads(8 * 4)},
+                                                       {"bf16", heads(8 * 2)},
+                                                       {"fp8", heads(8)},
+                                                       {"q8", heads(8 + 2)}};
+  for (const auto& b : {kernels::reference_backend(), kernels::cpu_backend(1)})
+    for (const auto& [type, bytes] : all) {
+      CAPTURE(b->name, type);
+      const kv_choice kv = parse_kv_type(type).value();
+      CHECK(inspect_model(dir.path().string(), *b, kv).value().page_bytes == bytes);
+      const auto m = load_model(dir.path().string(), b, {}, kv).value();
+      CHECK(m.weights->info().page_bytes == bytes);
+      CHECK(m.weights->info().kv_type == (kv ? type : "f32"));
+    }
+}
+
+TEST_CASE("a type of pages that the backend does not store is refused by name, before anything is read") {
+  auto b = std::make_shared<kernels::backend>(*kernels::reference_backend());
+  b->name = "cuda:0 (a device)";
+  b->stores_kv = nullptr;
+  const test::temporary_dir dir;
+  test::write_toy_directory(dir.path(), {});
+  const kv_choice q8 = parse_kv_type("q8").value();
+  for (const auto& e : {inspect_model(dir.path().string(), *b, q8).error(),
+                        load_model(dir.path().string(), b, {}, q8).error()}) {
+    CHECK(e.code == errc::invalid_param);
+    CHECK_THAT(e.message, Contains("--kv-type q8") && Contains("cuda:0") && Contains("auto"));
+  }
+  CHECK(load_model(dir.path().string(), b, {}, parse_kv_type("auto").value()).has_value());
+  CHECK_THAT(parse_kv_type("int3").error().message, Contains("bf16, fp8 or q8, not 'int3'"));
+}
+
 TEST_CASE("a directory's bytes are known before it is loaded, and are what it then takes") {
   for (const char* dtype : {"F32", "BF16", "F16"}) {
     test::toy_options o;

@@ -1,0 +1,21 @@
+#include "core/model/kv_choice.h"
+
+namespace weir::core {
+
+result<kv_choice> parse_kv_type(std::string_view text) {
+  if (text == "auto") return kv_choice{};
+  for (std::size_t i = 0; i < kernels::kv_type_count; ++i)
+    if (text == kernels::all_kv_types[i].name) return kv_choice{static_cast<kernels::kv_type>(i)};
+  return bad_param("kv-type", "--kv-type must be auto, f32, bf16, fp8 or q8, not '{}'", text);
+}
+
+result<kernels::kv_type> kv_type_on(const kernels::backend& on, kv_choice asked) {
+  if (!asked) return kernels::kv_type::f32;
+  if (on.stores_kv && on.stores_kv(on.self, *asked)) return *asked;
+  return bad_param("kv-type",
+                   "--kv-type {}: {} stores keys and values in the type of the weights, which is auto; cpu "
+                   "and reference take {}",
+                   kernels::name(*asked), on.name, kernels::name(*asked));
+}
+
+}  // namespace weir::core
