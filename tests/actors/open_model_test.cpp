@@ -50,7 +50,7 @@ TEST_CASE("prompt rows beside streams: --prefill-ms, an objective, or what suits
   CHECK(slices(o, true).slo.set());
 }
 
-TEST_CASE("--kv-type decides what pages store, and what they take") {
+TEST_CASE("the option --kv-type decides what pages store, and what they take") {
   const test::temporary_dir dir;
   test::write_toy_directory(dir.path(), {});
   const auto open = [&](const char* type, const char* device = "reference") {
