@@ -40,6 +40,7 @@ endif()
 
 option(WEIR_UNITY "Compile the files of a room and its tests eight at a time, which takes half as long" OFF)
 
+# weir_batches(TARGET) — compiles the target's files eight at a time, where WEIR_UNITY says so.
 function(weir_batches target)
   set_target_properties(${target} PROPERTIES UNITY_BUILD ${WEIR_UNITY} UNITY_BUILD_BATCH_SIZE 8)
   if(WEIR_UNITY AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
