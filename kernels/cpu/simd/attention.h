@@ -17,8 +17,8 @@ namespace {
 
 constexpr std::size_t most = 6;                    // queries in registers at once
 constexpr std::size_t wide = lanes == 16 ? 4 : 2;  // vectors at once: most * wide sums in registers
-constexpr std::size_t line = 16;                   // floats of a cache line
-constexpr std::size_t line_bytes = 64;
+constexpr std::size_t line_bytes = 64;                    // of a cache line
+constexpr std::size_t line = line_bytes / sizeof(float);  // floats of a cache line
 constexpr std::size_t ahead = 8;  // queries and outputs lie far apart: each is prefetched this many early
 
 struct attention_room {

@@ -51,10 +51,10 @@ WEIR_INLINE vec load_e4m3(const std::byte* from) {
   return reinterpret_cast<vec>((wide & 0x7f) << 20 | (wide & 0x80) << 24) * broadcast(0x1p120f);
 }
 
-// The sixteen values of codes of four bits. What `of` returns times `unit` is a value. The unit is a power of
-// two, so a sum of products has the same bits where the scale takes the unit in. (A scale below 1e-30 loses
-// bits there.)
-// `halves`: some values are not whole, and twice each of them is.
+// The sixteen values of codes of four bits. of() returns a value divided by `unit`, and the caller multiplies
+// the scale of the group by `unit`. The unit is a power of two, so the products keep their bits. A scale
+// below 1e-30 loses bits in that multiplication.
+// `halves`: some values are whole numbers and a half. All values are then looked up doubled.
 template <bool halves>
 struct code_values {
 #if defined(__AVX512F__)
