@@ -5,6 +5,12 @@
 #include "core/insist.h"
 
 namespace weir::actors {
+namespace {
+
+// Whether the job is gone: the pool holds the mask alone, so nobody can come to hold it again.
+bool nobody_waits(const std::shared_ptr<core::grammar::job_mask>& m) { return m.use_count() == 1; }
+
+}  // namespace
 
 mask_pool::mask_pool(unsigned threads, std::size_t most) : work_(most) {
   for (unsigned i = 0; i < threads; ++i) {
@@ -29,6 +35,7 @@ void mask_pool::run() {
     std::shared_ptr<core::grammar::job_mask> m;
     work_.wait_dequeue(m);
     if (!m) return;
+    if (nobody_waits(m)) continue;
     m->work();
   }
 }

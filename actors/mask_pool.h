@@ -1,6 +1,8 @@
 // mask_pool.h — threads that make the masks of constraints, so that the owner of a device does not wait for a
 // mask that takes long.
 //
+// A mask in the queue whose job is gone is dropped: nobody else holds it. A mask in progress is finished.
+//
 // Thread safety: any thread. The destructor finishes the masks in progress and drops the others; nobody waits
 // for those any more, because the engines are gone.
 #pragma once

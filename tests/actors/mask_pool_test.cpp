@@ -47,4 +47,22 @@ TEST_CASE("mask pool: it ends with masks in its queue, and refuses what has no r
   }
 }
 
+TEST_CASE("mask pool: no work is done for a job that is gone") {
+  const auto views = views_of(letters(61));
+  const auto mask_of = [&](std::shared_ptr<core::grammar::constraint> c) {
+    auto m = std::make_shared<core::grammar::job_mask>(std::move(c),
+                                                       core::grammar::job_mask::limits{.vocab_size = 61});
+    REQUIRE_FALSE(m->begin());
+    return m;
+  };
+  actors::mask_pool pool(1, 4);
+  const auto abandoned = fresh_constraint("[a-f]{3}", views), wanted = fresh_constraint("[a-f]{4}", views);
+  REQUIRE(pool.post(mask_of(abandoned)));  // held by the queue alone
+  const auto last = mask_of(wanted);
+  REQUIRE(pool.post(last));
+  last->wait();
+  CHECK(wanted->mask_known(wanted->start()));
+  CHECK_FALSE(abandoned->mask_known(abandoned->start()));
+}
+
 }  // namespace weir::tests::mask_pool_test

@@ -17,6 +17,8 @@ using std::chrono::milliseconds;
 constexpr std::size_t first_rounds = 10;
 constexpr int honest_length = 12;
 constexpr milliseconds longest_close{1000};
+constexpr int looks = 4;  // at a thread, before it is said to wait
+constexpr milliseconds between_looks{5};
 
 // One request on a connection of its own, and everything that comes back; empty: not in time.
 std::string ask(std::uint16_t port, std::string_view request, clock::time_point until) {
@@ -90,7 +92,8 @@ std::string inspector::not_yet() {
   if (!live.starts_with("HTTP/1.1 200 ")) return "/health/live said: " + live.substr(0, 300);
   if (auto wrong = stats_at_rest(); !wrong.empty()) return wrong;
   if (auto wrong = honest_tokens(); !wrong.empty()) return wrong;
-  return descriptors_closed();
+  if (auto wrong = descriptors_closed(); !wrong.empty()) return wrong;
+  return threads_at_rest();
 }
 
 // The questions above were asked on connections, and the server's end of the last one is closed a moment
@@ -103,6 +106,16 @@ std::string inspector::descriptors_closed() {
              std::to_string(descriptors_) + " were at the beginning; connections:\n" + server_.connections();
     }
     std::this_thread::sleep_for(milliseconds(5));
+  }
+  return {};
+}
+
+// Work for clients that are gone must end too; and what it allocates would count for the next round.
+std::string inspector::threads_at_rest() {
+  for (int look = 0; look < looks; ++look) {
+    std::this_thread::sleep_for(between_looks);
+    const std::string busy = server_.busy_thread();
+    if (!busy.empty()) return "the thread " + busy + " works, and no client is there";
   }
   return {};
 }

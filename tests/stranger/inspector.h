@@ -33,6 +33,7 @@ class inspector {
   std::string stats_at_rest();
   std::string honest_tokens();
   std::string descriptors_closed();
+  std::string threads_at_rest();
 
   server& server_;
   const options& options_;

@@ -192,6 +192,21 @@ std::string server::connections() const {
   return all;
 }
 
+std::string server::busy_thread() const {
+  const std::string tasks = "/proc/" + std::to_string(pid_) + "/task/";
+  DIR* folder = opendir(tasks.c_str());
+  if (!folder) return {};
+  std::string busy;
+  while (const dirent* entry = readdir(folder)) {
+    std::string stat;
+    std::getline(std::ifstream(tasks + entry->d_name + "/stat"), stat);  // 17 (weir-mask) R 1 …
+    const auto from = stat.find('('), to = stat.rfind(')');
+    if (to != stat.npos && stat.compare(to, 3, ") R") == 0) busy = stat.substr(from + 1, to - from - 1);
+  }
+  closedir(folder);
+  return busy;
+}
+
 std::size_t server::status_field(const std::string& name) const {
   std::ifstream status("/proc/" + std::to_string(pid_) + "/status");
   for (std::string line; std::getline(status, line);) {

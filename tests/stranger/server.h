@@ -35,8 +35,9 @@ class server {
   std::size_t descriptors() const;
   // its sockets but the listening one, as /proc/net/tcp shows them, a line each
   std::string connections() const;
-  std::size_t resident() const;  // bytes
-  std::size_t peak() const;      // bytes, the most since forget_peak()
+  std::string busy_thread() const;  // the name of a thread that runs or could run; empty: all of them wait
+  std::size_t resident() const;     // bytes
+  std::size_t peak() const;         // bytes, the most since forget_peak()
   void forget_peak();
 
   // Asks it to end. Empty if it ended with 0 in time.
