@@ -5,6 +5,7 @@
 #include <cassert>
 
 #include "actors/open_model.h"
+#include "core/model/kv_choice.h"
 #include "net/embed/engine_state.h"
 
 namespace weir {
@@ -44,6 +45,10 @@ actors::service_options options_of(const engine_options& o) {
     s.models.push_back({actors::name_of_source(o.model), o.model, false});
   }
   s.owner.device = sim ? "sim" : o.device;
+  const auto kv = core::parse_kv_type(o.kv_type);
+  if (!kv)
+    throw engine_error("kv_type", "kv_type: '" + o.kv_type + "' is not one of auto, f32, bf16, fp8, q8");
+  s.owner.kv = *kv;
   s.owner.threads = o.threads;
   s.owner.kv_tokens = o.kv_tokens;
   s.owner.max_batch = o.max_batch;

@@ -69,7 +69,7 @@ struct arrival_rig {
   }
 
   boost::asio::io_context io;
-  std::shared_ptr<test::manual_clock> clock = std::make_shared<test::manual_clock>();
+  std::shared_ptr<tests::manual_clock> clock = std::make_shared<tests::manual_clock>();
   std::shared_ptr<counting_tokenizer> text = std::make_shared<counting_tokenizer>();
   std::shared_ptr<served_model> model = std::make_shared<served_model>();
   std::vector<core::job> entered;

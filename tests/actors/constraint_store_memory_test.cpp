@@ -21,7 +21,7 @@ constraint_text schema() {
 actors::constraint_store make_store() {
   std::vector<std::string> bytes;
   for (int b = 0; b < 128; ++b) bytes.emplace_back(1, static_cast<char>(b));
-  return {std::make_shared<test::toy_tokenizer>(std::move(bytes)),
+  return {std::make_shared<tests::toy_tokenizer>(std::move(bytes)),
           {},
           std::make_shared<core::system_clock>(),
           {},

@@ -18,7 +18,7 @@ namespace {
 std::shared_ptr<const core::tokenizer> ascii() {
   std::vector<std::string> pieces{"12", "\":", "abc"};
   for (char c = ' '; c <= '~'; ++c) pieces.emplace_back(1, c);
-  return std::make_shared<test::toy_tokenizer>(std::move(pieces));
+  return std::make_shared<tests::toy_tokenizer>(std::move(pieces));
 }
 
 // A clock that every look moves on.

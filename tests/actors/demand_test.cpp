@@ -125,8 +125,8 @@ TEST_CASE(
 
 TEST_CASE("the same on a model that computes: news may overtake an admission on its way to the stream",
           "[long]") {
-  const test::temporary_dir dir;
-  test::write_toy_directory(dir.path());
+  const tests::temporary_dir dir;
+  tests::write_toy_directory(dir.path());
   std::uint64_t preemptions = 0;
   for (std::uint64_t seed = 1; seed <= 4; ++seed)
     preemptions += crowd("reference", dir.path().string(), seed, 60);

@@ -9,8 +9,6 @@
 
 namespace weir::tests::mask_pool_test {
 
-using namespace weir::test;
-
 TEST_CASE("mask pool: masks made by threads are those that the owner makes") {
   for (const auto how : {loop_kind::plain, loop_kind::overlapped}) {
     const auto run = [&](std::shared_ptr<core::grammar::mask_helpers> helpers) {

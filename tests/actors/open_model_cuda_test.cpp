@@ -32,7 +32,7 @@ core::result<std::unique_ptr<opened_model>> open(const owner_options& o,
 }  // namespace
 
 TEST_CASE("cuda: pages take all of a device but the reserve, and nothing is unaccounted for") {
-  const auto b = test::cuda_device();
+  const auto b = tests::cuda_device();
   if (!b) return;
   { const auto first = open(of_cuda(), b).value(); }  // code comes once
   for (const std::uint64_t reserve : {512 * mb, 3000 * mb, 20000 * mb}) {
@@ -57,7 +57,7 @@ TEST_CASE("cuda: pages take all of a device but the reserve, and nothing is unac
 
 TEST_CASE(
     "cuda: more pages than the reserve leaves are refused with the numbers, and the next model is opened") {
-  const auto b = test::cuda_device();
+  const auto b = tests::cuda_device();
   if (!b) return;
   { const auto first = open(of_cuda(), b).value(); }
   auto o = of_cuda();

@@ -51,8 +51,8 @@ TEST_CASE("prompt rows beside streams: --prefill-ms, an objective, or what suits
 }
 
 TEST_CASE("the option --kv-type decides what pages store, and what they take") {
-  const test::temporary_dir dir;
-  test::write_toy_directory(dir.path(), {});
+  const tests::temporary_dir dir;
+  tests::write_toy_directory(dir.path(), {});
   const auto open = [&](const char* type, const char* device = "reference") {
     owner_options o;
     o.kv = core::parse_kv_type(type).value();
@@ -80,8 +80,8 @@ TEST_CASE("the option --kv-type decides what pages store, and what they take") {
 }
 
 TEST_CASE("a directory that does not fit is refused before its weights are read") {
-  const test::temporary_dir dir;
-  test::write_toy_directory(dir.path(), {});
+  const tests::temporary_dir dir;
+  tests::write_toy_directory(dir.path(), {});
   const std::string path = dir.path().string();
   const auto needs = core::inspect_model(path, *kernels::reference_backend()).value();
   const std::uint64_t least = needs.weight_bytes + needs.page_bytes;

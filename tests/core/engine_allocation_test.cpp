@@ -27,7 +27,6 @@ std::atomic<std::uint64_t> allocations{0};
 namespace weir::tests::engine_allocation_test {
 
 using namespace weir::core;
-using namespace weir::test;
 
 namespace {
 

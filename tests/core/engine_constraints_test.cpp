@@ -9,7 +9,6 @@
 namespace weir::tests::engine_constraints_test {
 
 using namespace weir::core;
-using namespace weir::test;
 
 namespace {
 

@@ -5,7 +5,6 @@
 namespace weir::tests::engine_endings_test {
 
 using namespace weir::core;
-using namespace weir::test;
 using namespace std::chrono_literals;
 
 namespace {

@@ -7,7 +7,6 @@
 namespace weir::tests::engine_faults_test {
 
 using namespace weir::core;
-using namespace weir::test;
 using namespace std::chrono_literals;
 
 TEST_CASE("cancel ends a job in every state at once, with its pages free before the next forward") {

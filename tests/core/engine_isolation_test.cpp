@@ -11,7 +11,6 @@
 namespace weir::tests::engine_isolation_test {
 
 using namespace weir::core;
-using namespace weir::test;
 
 namespace {
 

@@ -9,7 +9,6 @@
 namespace weir::tests::engine_llama_test {
 
 using namespace weir::core;
-using namespace weir::test;
 
 TEST_CASE("32 jobs over real layers give, job by job, what each gives alone, on the reference backend") {
   const temporary_dir dir;

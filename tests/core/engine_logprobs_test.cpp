@@ -12,7 +12,6 @@
 namespace weir::tests::engine_logprobs_test {
 
 using namespace weir::core;
-using namespace weir::test;
 
 namespace {
 

@@ -10,7 +10,6 @@
 namespace weir::tests::engine_measures_test {
 
 using namespace weir::core;
-using namespace weir::test;
 using namespace std::chrono_literals;
 
 TEST_CASE("measures: a job's times are those to its tokens, and a step's those of its rows") {

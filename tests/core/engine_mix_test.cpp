@@ -10,7 +10,6 @@
 namespace weir::tests::engine_mix_test {
 
 using namespace weir::core;
-using namespace weir::test;
 using namespace std::chrono_literals;
 
 namespace {

@@ -15,9 +15,7 @@
 namespace weir::tests::engine_overlapped_test {
 
 using namespace weir::core;
-using namespace weir::test;
 using namespace std::chrono_literals;
-using weir::tests::rounds;
 
 namespace {
 

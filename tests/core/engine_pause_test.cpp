@@ -6,7 +6,6 @@
 namespace weir::tests::engine_pause_test {
 
 using namespace weir::core;
-using namespace weir::test;
 using namespace std::chrono_literals;
 
 namespace {

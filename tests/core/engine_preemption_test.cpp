@@ -7,7 +7,6 @@
 namespace weir::tests::engine_preemption_test {
 
 using namespace weir::core;
-using namespace weir::test;
 using namespace std::chrono_literals;
 
 namespace {

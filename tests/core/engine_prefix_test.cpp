@@ -6,7 +6,6 @@
 namespace weir::tests::engine_prefix_test {
 
 using namespace weir::core;
-using namespace weir::test;
 
 namespace {
 

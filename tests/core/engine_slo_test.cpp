@@ -9,7 +9,6 @@
 namespace weir::tests::engine_slo_test {
 
 using namespace weir::core;
-using namespace weir::test;
 using namespace std::chrono_literals;
 
 namespace {

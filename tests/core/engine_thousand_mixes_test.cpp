@@ -16,7 +16,6 @@
 namespace weir::tests::engine_thousand_mixes_test {
 
 using namespace weir::core;
-using namespace weir::test;
 
 namespace {
 

@@ -14,7 +14,7 @@
 #include "core/grammar/constraint.h"
 #include "tests/support/byte_views.h"
 
-namespace weir::test {
+namespace weir::tests {
 
 inline bool is_json(std::string_view text) {
   boost::json::error_code ec;
@@ -61,4 +61,4 @@ inline void follow_grammar(std::string_view input, const std::string& syntax) {
   if (syntax == "schema" && !is_json(so_far + *rest)) __builtin_trap();
 }
 
-}  // namespace weir::test
+}  // namespace weir::tests

@@ -2,6 +2,6 @@
 #include "tests/fuzz/followed_grammar.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  weir::test::follow_grammar({reinterpret_cast<const char*>(data), size}, "schema");
+  weir::tests::follow_grammar({reinterpret_cast<const char*>(data), size}, "schema");
   return 0;
 }

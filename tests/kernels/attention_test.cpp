@@ -12,7 +12,6 @@
 namespace weir::tests::attention_test {
 
 using namespace weir::kernels;
-using test::pick;
 
 namespace {
 
@@ -40,7 +39,7 @@ struct scene {
   std::vector<float> history_kv, qkv;
   std::uint32_t rows = 0, history_rows = 0, page_count = 0;
 
-  explicit scene(test::rng& r, std::uint32_t sequences) {
+  explicit scene(tests::rng& r, std::uint32_t sequences) {
     heads = pick(r, 1, 4);
     group = pick(r, 1, 8);
     head_dim = pick(r, 0, 1) ? pick(r, 1, 8) * 32 : pick(r, 4, 128) * 2;
@@ -57,11 +56,11 @@ struct scene {
       lengths.push_back(before + now);
     }
     give_pages(r, lengths);
-    history_kv = test::random_floats(r, std::size_t{history_rows} * stride);
-    qkv = test::random_floats(r, std::size_t{rows} * stride);
+    history_kv = tests::random_floats(r, std::size_t{history_rows} * stride);
+    qkv = tests::random_floats(r, std::size_t{rows} * stride);
   }
 
-  void give_pages(test::rng& r, const std::vector<std::uint32_t>& lengths) {
+  void give_pages(tests::rng& r, const std::vector<std::uint32_t>& lengths) {
     for (const std::uint32_t n : lengths) page_count += (n + page_tokens - 1) / page_tokens;
     std::vector<std::int32_t> all(page_count);
     std::iota(all.begin(), all.end(), 0);
@@ -90,7 +89,7 @@ struct scene {
   }
 
   std::vector<float> attend(const backend& b, paged_memory& memory, std::uint32_t window) const {
-    auto out = test::poison(std::size_t{rows} * q_width());
+    auto out = tests::poison(std::size_t{rows} * q_width());
     const float scale = 1.0f / std::sqrt(static_cast<float>(head_dim));
     b.run(attention{qkv.data(), stride, heads * group, memory.view, slices, {window, scale}, out.data()});
     return out;
@@ -101,7 +100,7 @@ struct scene {
   }
 
   // Puts numbers that are hard to round among the keys and values of the batch.
-  void make_some_hard(test::rng& r) {
+  void make_some_hard(tests::rng& r) {
     constexpr float hard[] = {0.0f,    -0.0f,    448.0f, 463.0f,   1e30f,     -3e38f,
                               1e-3f,   0x1p-10f, 1e-40f, 1e-30f,   0x1.01p0f, 0x1.03p0f,
                               1.0625f, 6e4f,     -7e7f,  INFINITY, -INFINITY, NAN};
@@ -113,7 +112,7 @@ struct scene {
 }  // namespace
 
 TEST_CASE("cpu: kv_write fills the same slots as the reference, and no others") {
-  test::rng r(1);
+  tests::rng r(1);
   const auto defined = reference_backend();
   for (const simd_kernels* simd : simd_choices())
     for (const kv_type type : types)
@@ -134,7 +133,7 @@ TEST_CASE("cpu: attention equals the reference over random shapes, windows and p
   for (const simd_kernels* simd : simd_choices())
     for (const unsigned threads : {1u, 3u}) {
       const auto b = make_cpu_backend(threads, *simd, false);
-      test::rng r(2);
+      tests::rng r(2);
       for (int round = 0; round < 32; ++round) {
         const scene s(r, pick(r, 1, 5));
         const std::uint32_t window = pick(r, 0, 1) ? pick(r, 1, 100) : 0;
@@ -142,14 +141,14 @@ TEST_CASE("cpu: attention equals the reference over random shapes, windows and p
         auto memory = s.memory(type);
         s.write(*b, memory);
         CAPTURE(b->name, threads, name(type), s.heads, s.group, s.head_dim, s.page_tokens, s.rows, window);
-        CHECK(test::worst_difference(s.attend(*defined, memory, window), s.attend(*b, memory, window)) <=
+        CHECK(tests::worst_difference(s.attend(*defined, memory, window), s.attend(*b, memory, window)) <=
               3e-6);
       }
     }
 }
 
 TEST_CASE("attention over pages of a type is attention over the numbers that they store") {
-  test::rng r(5);
+  tests::rng r(5);
   for (const auto& b : {reference_backend(), cpu_backend(2)})
     for (const kv_type type : types)
       for (int round = 0; round < 4; ++round) {
@@ -161,7 +160,7 @@ TEST_CASE("attention over pages of a type is attention over the numbers that the
             for (std::uint32_t h = 0; h < s.heads; ++h)
               for (std::uint32_t token = 0; token < s.page_tokens; ++token) {
                 const auto x =
-                    test::stored_numbers(from.data() + memory.view.place(page, h), memory.view, token);
+                    tests::stored_numbers(from.data() + memory.view.place(page, h), memory.view, token);
                 const std::vector<float> rounded(x.begin(), x.end());
                 std::memcpy(to.data() + plain.view.place(page, h) + token * s.head_dim * sizeof(float),
                             rounded.data(), s.head_dim * sizeof(float));
@@ -170,13 +169,13 @@ TEST_CASE("attention over pages of a type is attention over the numbers that the
         copy(memory.keys, plain.keys);
         copy(memory.values, plain.values);
         CAPTURE(b->name, name(type), s.heads, s.group, s.head_dim, s.rows);
-        CHECK(test::worst_difference(s.attend(*reference_backend(), plain, 0), s.attend(*b, memory, 0)) <=
+        CHECK(tests::worst_difference(s.attend(*reference_backend(), plain, 0), s.attend(*b, memory, 0)) <=
               3e-6);
       }
 }
 
 TEST_CASE("attention to one position gives that position's values") {
-  test::rng r(3);
+  tests::rng r(3);
   for (const auto& b : {reference_backend(), cpu_backend(2)}) {
     const scene s(r, 3);
     auto memory = s.memory();
@@ -193,7 +192,7 @@ TEST_CASE("attention to one position gives that position's values") {
 
 TEST_CASE(
     "a row's attention has the same bits whatever slice, batch and number of threads it is computed with") {
-  test::rng r(4);
+  tests::rng r(4);
   for (int round = 0; round < 8; ++round) {
     const auto b = round % 2 ? cpu_backend(3) : reference_backend();
     const auto single = round % 2 ? cpu_backend(1) : reference_backend();
@@ -204,7 +203,7 @@ TEST_CASE(
     for (const kv_slice& slice : s.slices)
       for (std::uint32_t i = 0; i < slice.rows; ++i) {
         const kv_slice alone{0, 1, slice.position + i, slice.pages};
-        auto out = test::poison(s.q_width());
+        auto out = tests::poison(s.q_width());
         const float scale = 1.0f / std::sqrt(static_cast<float>(s.head_dim));
         const float* q = s.qkv.data() + (slice.first_row + i) * s.stride;
         single->run(

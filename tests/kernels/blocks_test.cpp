@@ -15,9 +15,6 @@
 namespace weir::tests::blocks_test {
 
 using namespace weir::kernels;
-using test::pick;
-using test::poison;
-using test::random_floats;
 
 namespace {
 
@@ -37,10 +34,10 @@ struct blocks_matrix {
   std::vector<std::byte> memory;
   matrix view;
 
-  blocks_matrix(test::rng& r, dtype type, std::uint32_t rows, std::uint32_t cols)
+  blocks_matrix(tests::rng& r, dtype type, std::uint32_t rows, std::uint32_t cols)
       : memory(bytes_of(type, std::uint64_t{rows} * cols)), view{memory.data(), type, rows, cols} {
     fill_random_blocks(memory.data(), type, std::uint64_t{rows} * cols, r());
-    test::make_some_extreme(r, type, rows, cols, memory.data());
+    tests::make_some_extreme(r, type, rows, cols, memory.data());
   }
 };
 
@@ -197,7 +194,7 @@ TEST_CASE("random blocks have weights of about one size in every quantised type"
 }
 
 TEST_CASE("products with quantised weights equal the reference, packed and as rows, on every path") {
-  test::rng r(11);
+  tests::rng r(11);
   on_every_path([&](const backend_ptr& one, const backend_ptr& three) {
     for_block_types([&](dtype type) {
       for (int round = 0; round < 3; ++round) {
@@ -210,7 +207,7 @@ TEST_CASE("products with quantised weights equal the reference, packed and as ro
         const auto wanted = run(*reference_backend(), w.view, bias, x.data(), rows);
         const packed_blocks packed(one, w.view);
         const auto got = run(*one, packed.view, bias, x.data(), rows);
-        CHECK(test::worst_difference(wanted, got) <= 3e-5);
+        CHECK(tests::worst_difference(wanted, got) <= 3e-5);
         CHECK(run(*three, packed.view, bias, x.data(), rows) == got);
         CHECK(run(*three, w.view, bias, x.data(), rows) == got);
       }
@@ -219,7 +216,7 @@ TEST_CASE("products with quantised weights equal the reference, packed and as ro
 }
 
 TEST_CASE("weights with inputs of their own multiply each row of x in that order, on every path") {
-  test::rng r(15);
+  tests::rng r(15);
   on_every_path([&](const backend_ptr& one, const backend_ptr& three) {
     for_block_types([&](dtype type) {
       for (const std::uint32_t rows : {1u, 3u, 13u, 70u}) {
@@ -248,7 +245,7 @@ TEST_CASE("weights with inputs of their own multiply each row of x in that order
 }
 
 TEST_CASE("a row times quantised weights has the same bits alone and in any company") {
-  test::rng r(12);
+  tests::rng r(12);
   on_every_path([&](const backend_ptr& one, const backend_ptr& three) {
     for_block_types([&](dtype type) {
       const std::uint32_t n = 70, k = 1024 + facts(type).block_weights;
@@ -269,7 +266,7 @@ TEST_CASE("a row times quantised weights has the same bits alone and in any comp
 }
 
 TEST_CASE("gather reads quantised rows bit for bit, packed and as rows") {
-  test::rng r(13);
+  tests::rng r(13);
   on_every_path([&](const backend_ptr& one, const backend_ptr& three) {
     for_block_types([&](dtype type) {
       const std::uint32_t n = 77, k = 512;
@@ -296,7 +293,7 @@ TEST_CASE("gather reads quantised rows bit for bit, packed and as rows") {
 }
 
 TEST_CASE("products of several matrices side by side write their own columns alone") {
-  test::rng r(14);
+  tests::rng r(14);
   on_every_path([&](const backend_ptr& one, const backend_ptr& three) {
     const std::uint32_t rows = 11, k = 512, widths[] = {64, 45};
     const blocks_matrix a(r, dtype::q4_k, widths[0], k), b(r, dtype::q6_k, widths[1], k);

@@ -41,25 +41,25 @@ TEST_CASE("a buffer of more than there is has no memory") {
 }
 
 TEST_CASE("products and rows of a packed matrix are those of its rows") {
-  test::rng r(1);
+  tests::rng r(1);
   for (const auto& b : {reference_backend(), cpu_backend(2)})
     for (const dtype type : {dtype::f32, dtype::bf16, dtype::f16}) {
-      const std::uint32_t n = test::pick(r, 1, 300), k = test::pick(r, 1, 300), rows = test::pick(r, 1, 40);
-      const test::random_matrix w(r, type, n, k);
+      const std::uint32_t n = tests::pick(r, 1, 300), k = tests::pick(r, 1, 300), rows = tests::pick(r, 1, 40);
+      const tests::random_matrix w(r, type, n, k);
       const buffer memory(b, b->weight_bytes(b->self, type, n, k));
       REQUIRE(memory.size() >= w.view.bytes());
       b->do_pack(b->self, w.view, memory.data());
       matrix packed = w.view;
       packed.data = memory.data();
       packed.order = layout::packed;
-      const auto x = test::random_floats(r, std::size_t{rows} * k);
-      auto wanted = test::poison(std::size_t{rows} * n), got = wanted;
+      const auto x = tests::random_floats(r, std::size_t{rows} * k);
+      auto wanted = tests::poison(std::size_t{rows} * n), got = wanted;
       reference_backend()->run(linear{w.view, nullptr, x.data(), wanted.data(), rows});
       b->run(linear{packed, nullptr, x.data(), got.data(), rows});
       CAPTURE(b->name, name(type), n, k, rows);
-      CHECK(test::worst_difference(wanted, got) <= 3e-5);
+      CHECK(tests::worst_difference(wanted, got) <= 3e-5);
       const std::int32_t ids[] = {0, static_cast<std::int32_t>(n - 1)};
-      auto row = test::poison(2 * k), same = row;
+      auto row = tests::poison(2 * k), same = row;
       reference_backend()->run(gather{w.view, ids, row.data()});
       b->run(gather{packed, ids, same.data()});
       CHECK(row == same);

@@ -10,9 +10,6 @@
 namespace weir::tests::cpu_test {
 
 using namespace weir::kernels;
-using test::pick;
-using test::poison;
-using test::random_floats;
 
 namespace {
 
@@ -41,7 +38,7 @@ void compare(const backend& b, Op op, std::size_t out_size, double tolerance) {
   defined().run(op);
   op.out = got.data();
   b.run(op);
-  CHECK(test::worst_difference(wanted, got) <= tolerance);
+  CHECK(tests::worst_difference(wanted, got) <= tolerance);
 }
 
 // The same for operations in place: both start from the same x.
@@ -52,17 +49,17 @@ void compare_in_place(const backend& b, Op op, const std::vector<float>& x, doub
   defined().run(op);
   op.x = got.data();
   b.run(op);
-  CHECK(test::worst_difference(wanted, got) <= tolerance);
+  CHECK(tests::worst_difference(wanted, got) <= tolerance);
 }
 
 }  // namespace
 
 TEST_CASE("cpu: gather equals the reference bit for bit, and widens special values") {
   on_every_backend([](const backend& b) {
-    test::rng r(4);
+    tests::rng r(4);
     for (const dtype type : types) {
       const std::uint32_t rows = 50, width = pick(r, 1, 1400);
-      test::random_matrix table(r, type, rows, width);
+      tests::random_matrix table(r, type, rows, width);
       if (type == dtype::f16) reinterpret_cast<std::uint16_t*>(table.memory.data())[0] = 0x7c00;  // infinity
       std::vector<std::int32_t> ids(40);
       for (auto& id : ids) id = static_cast<std::int32_t>(pick(r, 1, rows - 1));
@@ -78,7 +75,7 @@ TEST_CASE("cpu: gather equals the reference bit for bit, and widens special valu
 
 TEST_CASE("cpu: norms equal the reference") {
   on_every_backend([](const backend& b) {
-    test::rng r(5);
+    tests::rng r(5);
     for (int round = 0; round < 12; ++round) {
       const std::uint32_t rows = pick(r, 1, 40), width = pick(r, 1, 2000), heads = pick(r, 1, 8);
       const auto x = random_floats(r, std::size_t{rows} * width, 3), weight = random_floats(r, width);
@@ -95,7 +92,7 @@ TEST_CASE("cpu: norms equal the reference") {
 
 TEST_CASE("cpu: rotary equals the reference") {
   on_every_backend([](const backend& b) {
-    test::rng r(6);
+    tests::rng r(6);
     for (int round = 0; round < 12; ++round) {
       const std::uint32_t rows = pick(r, 1, 40), heads = pick(r, 1, 8), half = pick(r, 1, 128);
       const std::uint32_t stride = heads * half * 2 + pick(r, 0, 9);
@@ -114,7 +111,7 @@ TEST_CASE("cpu: rotary equals the reference") {
 
 TEST_CASE("cpu: silu_mul and add equal the reference, at the edges of exp too") {
   on_every_backend([](const backend& b) {
-    test::rng r(7);
+    tests::rng r(7);
     for (int round = 0; round < 8; ++round) {
       const std::uint32_t rows = pick(r, 1, 40), width = pick(r, 1, 1500);
       auto x = random_floats(r, std::size_t{rows} * 2 * width, 4), y = random_floats(r, x.size());

@@ -16,8 +16,6 @@ namespace weir::tests::cuda_attention_test {
 
 using namespace weir::kernels;
 using namespace weir::kernels::cuda;
-using test::on_device;
-using test::pick;
 
 namespace {
 
@@ -29,10 +27,10 @@ using elements = std::vector<element>;
 
 constexpr int page_rows = cuda::page_tokens;
 
-elements random_elements(test::rng& r, dtype type, std::size_t count) {
+elements random_elements(tests::rng& r, dtype type, std::size_t count) {
   elements v(count);
   std::normal_distribution<float> normal;
-  for (auto& x : v) x = test::rounded(type, normal(r));
+  for (auto& x : v) x = tests::rounded(type, normal(r));
   return v;
 }
 
@@ -50,7 +48,7 @@ struct scene {
   std::vector<decode_row> lone;
   std::uint32_t context = 0;
 
-  scene(test::rng& r, dtype t, head_shape shape, std::uint32_t w, std::vector<slice> s, std::uint32_t lines)
+  scene(tests::rng& r, dtype t, head_shape shape, std::uint32_t w, std::vector<slice> s, std::uint32_t lines)
       : type(t), h(shape), window(w), slices(std::move(s)) {
     single = lines == 0;
     const int most = single ? 1 : static_cast<int>(prefill_tokens(h, lines));
@@ -83,7 +81,7 @@ struct scene {
     const auto page = static_cast<std::size_t>(pages[static_cast<std::size_t>(first + token / page_rows)]);
     const int units = static_cast<int>(h.head_dim) / 8;
     const int place = unit_at(i / 8, token % page_rows, units, page_rows) * 8 + i % 8;
-    return test::number(
+    return tests::number(
         type, in[(page * h.kv_heads + head) * page_rows * h.head_dim + static_cast<std::size_t>(place)]);
   }
 
@@ -99,7 +97,7 @@ struct scene {
     for (std::int32_t t = from; t <= to; ++t) {
       double sum = 0;
       for (int i = 0; i < width; ++i)
-        sum += double{test::number(type,
+        sum += double{tests::number(type,
                                    qkv[row * h.width() + head * h.head_dim + static_cast<std::size_t>(i)])} *
                at(keys, first, t, kv_head, i);
       weights.push_back(sum / std::sqrt(double(width)));
@@ -115,7 +113,7 @@ struct scene {
 
   // The largest difference over some rows, in units of the largest value. `fresh`: a single row's own key and
   // value lie in qkv alone.
-  double difference(device& d, test::rng& r, std::uint32_t lines, bool fresh, bool listed = false) {
+  double difference(device& d, tests::rng& r, std::uint32_t lines, bool fresh, bool listed = false) {
     const std::size_t rows = row_slice.size();
     if (fresh) take_out_fresh();
     const on_device k(d, keys), v(d, values), q(d, qkv);
@@ -188,11 +186,11 @@ struct scene {
           const std::size_t from = static_cast<std::size_t>(l.row) * h.width() +
                                    (h.heads + head) * h.head_dim + static_cast<std::size_t>(i);
           expected_.push_back({there, qkv[from], qkv[from + h.kv_heads * h.head_dim]});
-          keys[there] = values[there] = test::rounded(type, 100);
+          keys[there] = values[there] = tests::rounded(type, 100);
         }
   }
 
-  double worst(const elements& got, test::rng& r) const {
+  double worst(const elements& got, tests::rng& r) const {
     double worst = 0, largest = 0;
     const auto rows = static_cast<std::uint32_t>(row_slice.size());
     const std::uint32_t step = pick(r, 1, 1 + rows / 4), heads = pick(r, 1, 1 + h.heads / 5);
@@ -201,7 +199,7 @@ struct scene {
         const auto w = wanted(row, head);
         for (std::uint32_t i = 0; i < h.head_dim; ++i) {
           const double d =
-              std::abs(w[i] - test::number(type, got[(std::size_t{row} * h.heads + head) * h.head_dim + i]));
+              std::abs(w[i] - tests::number(type, got[(std::size_t{row} * h.heads + head) * h.head_dim + i]));
           worst = d <= 1e30 ? std::max(worst, d) : 1e30;
           largest = std::max(largest, std::abs(w[i]));
         }
@@ -218,7 +216,7 @@ struct scene {
   std::vector<expected> expected_;
 };
 
-head_shape random_heads(test::rng& r, std::uint32_t head_dim, std::uint32_t most_groups) {
+head_shape random_heads(tests::rng& r, std::uint32_t head_dim, std::uint32_t most_groups) {
   const std::uint32_t kv_heads = pick(r, 1, 3), groups[] = {1, 2, 3, 4, 7, 8, 16};
   std::uint32_t group = groups[pick(r, 0, 6)];
   while (group > most_groups) group = groups[pick(r, 0, 6)];
@@ -235,9 +233,9 @@ double rounding(dtype type) { return type == dtype::bf16 ? 8e-3 : 1e-3; }
 TEST_CASE(
     "cuda: attention of prompts equals a loop in double, wherever a slice begins and whatever it sees") {
   for (const bool deterministic : {false, true}) {
-    device* d = test::the_device(deterministic);
+    device* d = tests::the_device(deterministic);
     if (!d) return;
-    test::rng r(21);
+    tests::rng r(21);
     for (int round = 0; round < 40; ++round) {
       const std::uint32_t widths[] = {64, 128, 64, 128, 64, 128, 32, 96, 16, 256};
       const dtype type = types[round / 10 % 2];
@@ -256,9 +254,9 @@ TEST_CASE(
 }
 
 TEST_CASE("cuda: a few rows behind thousands of tokens, which blocks share, equal a loop in double") {
-  device* d = test::the_device();
+  device* d = tests::the_device();
   if (!d) return;
-  test::rng r(22);
+  tests::rng r(22);
   int count = 0;
   for (const std::uint32_t head_dim : {64u, 128u})
     for (const int position : {500, 1023, 2048, 4000, 8100})
@@ -274,9 +272,9 @@ TEST_CASE("cuda: a few rows behind thousands of tokens, which blocks share, equa
 TEST_CASE(
     "cuda: attention of single rows equals a loop in double, with their key and value in the page or on the "
     "way") {
-  device* d = test::the_device();
+  device* d = tests::the_device();
   if (!d) return;
-  test::rng r(23);
+  tests::rng r(23);
   for (int round = 0; round < 120; ++round) {
     const std::uint32_t widths[] = {64, 128, 32, 96, 16, 256};
     const dtype type = types[round / 6 % 2];

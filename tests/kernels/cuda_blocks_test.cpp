@@ -19,13 +19,6 @@ namespace weir::tests::cuda_blocks_test {
 
 using namespace weir::kernels;
 using namespace weir::kernels::cuda;
-using weir::test::cuda_device;
-using weir::test::number;
-using weir::test::on_device;
-using weir::test::pick;
-using weir::test::random_floats;
-using weir::test::rounded;
-using weir::test::the_device;
 
 namespace {
 
@@ -46,12 +39,12 @@ struct blocks_matrix {
   matrix view;
   std::vector<float> numbers;
 
-  blocks_matrix(weir::test::rng& r, dtype type, std::uint32_t rows, std::uint32_t cols)
+  blocks_matrix(weir::tests::rng& r, dtype type, std::uint32_t rows, std::uint32_t cols)
       : memory(bytes_of(type, std::uint64_t{rows} * cols)),
         view{memory.data(), type, rows, cols},
         numbers(std::size_t{rows} * cols) {
     weir::kernels::fill_random_blocks(memory.data(), type, numbers.size(), r());
-    weir::test::make_some_extreme(r, type, rows, cols, memory.data());
+    weir::tests::make_some_extreme(r, type, rows, cols, memory.data());
     dequantise(type, memory.data(), numbers.size(), numbers.data());
   }
 };
@@ -80,11 +73,11 @@ bool same_bits(const std::vector<T>& a, const std::vector<T>& b) {
   return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(T)) == 0;
 }
 
-std::uint32_t columns_of(weir::test::rng& r, dtype type) {
+std::uint32_t columns_of(weir::tests::rng& r, dtype type) {
   return facts(type).block_weights * pick(r, 1, facts(type).block_weights == 32 ? 21 : 5);
 }
 
-std::vector<element> random_elements(weir::test::rng& r, std::size_t count) {
+std::vector<element> random_elements(weir::tests::rng& r, std::size_t count) {
   std::vector<element> out(count);
   const auto v = random_floats(r, count);
   for (std::size_t i = 0; i < count; ++i) out[i] = rounded(dtype::bf16, v[i]);
@@ -97,7 +90,7 @@ TEST_CASE("cuda: quantised weights come back from the device's layout bit for bi
   const auto b = cuda_device();
   if (!b) return;
   device& d = of(b->self);
-  weir::test::rng r(21);
+  weir::tests::rng r(21);
   for_block_types([&](dtype type) {
     for (int round = 0; round < 4; ++round) {
       const std::uint32_t n = pick(r, 1, 90), k = columns_of(r, type);
@@ -136,7 +129,7 @@ TEST_CASE(
     "cuda: quantised weights that are uploaded in slices, or made at random, are packed as a whole matrix") {
   const auto b = cuda_device();
   if (!b) return;
-  weir::test::rng r(22);
+  weir::tests::rng r(22);
   for_block_types([&](dtype type) {
     const std::uint32_t n = pick(r, 20, 70), k = columns_of(r, type);
     CAPTURE(n, k);
@@ -178,7 +171,7 @@ TEST_CASE("cuda: linear with quantised weights equals the reference, and writes 
   const auto b = cuda_device();
   if (!b) return;
   device& d = of(b->self);
-  weir::test::rng r(23);
+  weir::tests::rng r(23);
   for_block_types([&](dtype type) {
     const std::uint32_t rows = pick(r, 1, 11), n = pick(r, 1, 90), k = columns_of(r, type), wide = n + 7;
     CAPTURE(rows, n, k);
@@ -195,7 +188,7 @@ TEST_CASE("cuda: linear with quantised weights equals the reference, and writes 
       got.insert(got.end(), all.begin() + i * wide, all.begin() + i * wide + n);
       for (std::uint32_t j = n; j < wide; ++j) REQUIRE(std::isnan(all[i * wide + j]));
     }
-    CHECK(weir::test::worst_difference(wanted, got) <= 3e-5);
+    CHECK(weir::tests::worst_difference(wanted, got) <= 3e-5);
   });
   CHECK(d.fault == "");
 }
@@ -203,7 +196,7 @@ TEST_CASE("cuda: linear with quantised weights equals the reference, and writes 
 namespace {
 
 // One product, into poisoned memory whose rows are `margin` columns longer.
-void check_product(const backend_ptr& b, weir::test::rng& r, const blocks_matrix& w, const matrix& packed,
+void check_product(const backend_ptr& b, weir::tests::rng& r, const blocks_matrix& w, const matrix& packed,
                    std::uint32_t m, product_out kind) {
   device& d = of(b->self);
   const std::uint32_t k = w.view.cols, n = kind == product_out::silu ? w.view.rows / 2 : w.view.rows,
@@ -270,7 +263,7 @@ void check_product(const backend_ptr& b, weir::test::rng& r, const blocks_matrix
 TEST_CASE("cuda: products of few rows with quantised weights equal their definition in double") {
   const auto b = cuda_device();
   if (!b) return;
-  weir::test::rng r(24);
+  weir::tests::rng r(24);
   struct shape {
     std::uint32_t n, k;
   };
@@ -299,7 +292,7 @@ struct stack {
   std::vector<packed_blocks> packed;
   decoder_shape shape;
 
-  stack(weir::test::rng& r, const backend_ptr& b, std::initializer_list<dtype> types, std::uint32_t k,
+  stack(weir::tests::rng& r, const backend_ptr& b, std::initializer_list<dtype> types, std::uint32_t k,
         std::uint32_t later_rows = 128) {
     std::uint32_t rows = 256;
     for (const dtype type : types) {
@@ -334,7 +327,7 @@ TEST_CASE("cuda: a stack of quantised weights of several types is one product, o
   const auto b = cuda_device();
   if (!b) return;
   device& d = of(b->self);
-  weir::test::rng r(25);
+  weir::tests::rng r(25);
   const std::uint32_t k = 768;
   const stack s(r, b, {dtype::q4_k, dtype::q6_k, dtype::q8_0}, k);
   const std::uint32_t n = s.rows();
@@ -372,7 +365,7 @@ struct ordered_inputs {
   std::vector<std::uint32_t> numbers;
   buffer memory;
 
-  ordered_inputs(weir::test::rng& r, const backend_ptr& b, std::uint32_t columns, std::uint32_t count)
+  ordered_inputs(weir::tests::rng& r, const backend_ptr& b, std::uint32_t columns, std::uint32_t count)
       : numbers(columns), memory(b, columns * sizeof(std::uint32_t)) {
     for (auto& i : numbers) i = pick(r, 0, count - 1);
     b->do_upload(b->self, memory.data(), numbers.data(), memory.size());
@@ -384,7 +377,7 @@ struct ordered_inputs {
 };
 
 // Checks qkv of `s`, the parts of which have the inputs of `orders`: of few rows and of many.
-void check_ordered(const backend_ptr& b, weir::test::rng& r, const stack& s,
+void check_ordered(const backend_ptr& b, weir::tests::rng& r, const stack& s,
                    const std::vector<const ordered_inputs*>& orders, std::uint32_t width) {
   device& d = of(b->self);
   const std::uint32_t n = s.rows(), k = s.parts[0].view.cols;
@@ -427,7 +420,7 @@ TEST_CASE("cuda: parts of a stack multiply x in the order of their own inputs, o
   for (const bool deterministic : {false, true}) {
     const auto b = cuda_device(deterministic);
     if (!b) return;
-    weir::test::rng r(27);
+    weir::tests::rng r(27);
     const std::uint32_t k = 768, width = 744;
     const ordered_inputs one(r, b, k, width), other(r, b, k, width);
     stack s(r, b, {dtype::int4, dtype::int8, dtype::int4_32, dtype::int4_32}, k);
@@ -448,7 +441,7 @@ TEST_CASE("cuda: parts of a stack multiply x in the order of their own inputs, o
 TEST_CASE("cuda: the operation multiplies x in the order of the weights' inputs, as the reference does") {
   const auto b = cuda_device();
   if (!b) return;
-  weir::test::rng r(28);
+  weir::tests::rng r(28);
   for_block_types([&](dtype type) {
     const std::uint32_t k = columns_of(r, type), width = pick(r, 1, k), n = pick(r, 1, 90),
                         m = pick(r, 1, 20);
@@ -468,7 +461,7 @@ TEST_CASE("cuda: the operation multiplies x in the order of the weights' inputs,
     b->run(linear{on_device, nullptr, there.floats(), out.floats(), m});
     b->do_download(b->self, got.data(), out.data(), out.size());
     CAPTURE(n, k, width, m);
-    CHECK(weir::test::worst_difference(wanted, got) <= 3e-5);
+    CHECK(weir::tests::worst_difference(wanted, got) <= 3e-5);
   });
 }
 
@@ -476,7 +469,7 @@ TEST_CASE("cuda: a row times quantised weights has its bits in any company on a 
   const auto b = cuda_device(true);
   if (!b) return;
   device& d = of(b->self);
-  weir::test::rng r(26);
+  weir::tests::rng r(26);
   const std::uint32_t k = 1024, most = 256;
   const auto x = random_elements(r, std::size_t{most} * k);
   const on_device dx(d, x);

@@ -11,7 +11,6 @@
 namespace weir::tests::cuda_list_test {
 
 using namespace weir::kernels::cuda;
-using test::pick;
 
 namespace {
 
@@ -20,7 +19,7 @@ constexpr std::uint32_t piece = 16;  // tokens
 std::uint32_t pieces_of(const decode_row& r) { return static_cast<std::uint32_t>(r.position) / piece + 1; }
 
 // Alike, anything, short ones beside a few that are very long.
-std::vector<decode_row> random_rows(test::rng& r) {
+std::vector<decode_row> random_rows(tests::rng& r) {
   std::vector<decode_row> rows;
   const std::uint32_t count = pick(r, 0, 3) ? pick(r, 1, 100) : pick(r, 100, 700), kind = pick(r, 0, 2);
   for (std::uint32_t i = 0; i < count; ++i) {
@@ -41,7 +40,7 @@ TEST_CASE("cuda: rows that decode are listed once, longest first, and what their
   d.multiprocessors = 132;
   d.path = code_path::hopper;
   d.shared_per_block = 227 << 10;
-  test::rng r(31);
+  tests::rng r(31);
   std::uint32_t divided = 0;
   for (int round = 0; round < 400; ++round) {
     constexpr std::uint32_t widths[] = {16, 32, 64, 96, 128, 256}, groups[] = {1, 2, 4, 8, 16};

@@ -48,30 +48,30 @@ draw_order order_of(std::uint32_t row, std::int32_t top, float temperature, doub
 }  // namespace
 
 TEST_CASE("cuda: logprobs are the float64 log-softmax of the row, and the likeliest tokens in their order") {
-  device* const d = test::the_device();
+  device* const d = tests::the_device();
   if (!d) return;
   std::mt19937 r(5);
   constexpr std::uint32_t count = 24;
   const pinned<draw_order> orders(count);
   const pinned<decoder_result> results(count);
   const pinned<draw_logprobs> logprobs(count);
-  const test::on_device<std::int32_t> ids(*d, std::vector<std::int32_t>(count));
+  const tests::on_device<std::int32_t> ids(*d, std::vector<std::int32_t>(count));
   for (const std::uint32_t vocab : {1u, 2u, 19u, 21u, 512u, 5000u, 32003u, 128256u}) {
     for (int kind = 0; kind < 7; ++kind) {
       CAPTURE(vocab, kind);
       std::vector<float> rows;
       for (std::uint32_t i = 0; i < count; ++i) {
-        const auto row = test::hard_row(vocab, kind, r);
+        const auto row = tests::hard_row(vocab, kind, r);
         rows.insert(rows.end(), row.begin(), row.end());
       }
-      const test::on_device<float> logits(*d, rows);
+      const tests::on_device<float> logits(*d, rows);
       for (std::uint32_t i = 0; i < count; ++i) {
         const std::int32_t top = i % 4 == 3 ? -1 : i % 4 == 2 ? 20 : static_cast<std::int32_t>(r() % 21);
         orders[i] = order_of((i * 7) % count, top, i % 3 ? 1.0f : 0.0f, (r() % 1000) / 1000.0);
         if (i % 5 == 1) orders[i].top_k = 3;
       }
       results.fill({-9, static_cast<draw_state>(-1)});
-      logprobs.fill(test::poisoned_logprobs());
+      logprobs.fill(tests::poisoned_logprobs());
       sample_rows(*d, orders.get(), count, nullptr, nullptr, logits.get(), vocab, results.get(),
                   logprobs.get(), ids.get());
       d->sync();
@@ -84,7 +84,7 @@ TEST_CASE("cuda: logprobs are the float64 log-softmax of the row, and the likeli
           CHECK(logprobs[i].count == 77);  // a draw that does not ask writes nothing
         } else {
           const auto top = static_cast<std::uint32_t>(orders[i].top_logprobs);
-          test::check_logprobs(logprobs[i], row, results[i].id, top);
+          tests::check_logprobs(logprobs[i], row, results[i].id, top);
         }
       }
     }
@@ -92,24 +92,24 @@ TEST_CASE("cuda: logprobs are the float64 log-softmax of the row, and the likeli
 }
 
 TEST_CASE("cuda: logprobs are of the row before penalties, biases and masks, and the row is put back") {
-  device* const d = test::the_device();
+  device* const d = tests::the_device();
   if (!d) return;
   std::mt19937 r(6);
   constexpr std::uint32_t vocab = 9000, count = 8;
   std::vector<float> rows;
   for (std::uint32_t i = 0; i < count; ++i) {
-    const auto row = test::hard_row(vocab, static_cast<int>(i % 2), r);
+    const auto row = tests::hard_row(vocab, static_cast<int>(i % 2), r);
     rows.insert(rows.end(), row.begin(), row.end());
   }
-  const test::on_device<float> logits(*d, rows);
+  const tests::on_device<float> logits(*d, rows);
   const pinned<draw_order> orders(count);
   const pinned<decoder_result> results(count);
   const pinned<draw_logprobs> logprobs(count);
-  const test::on_device<std::int32_t> ids(*d, std::vector<std::int32_t>(count));
+  const tests::on_device<std::int32_t> ids(*d, std::vector<std::int32_t>(count));
   std::vector<std::uint32_t> words;
   for (std::uint32_t i = 0; i < count; ++i) {
     const auto row = std::span(rows).subspan(std::size_t{i} * vocab, vocab);
-    const auto best = test::ranking(row);
+    const auto best = tests::ranking(row);
     draw_order o = order_of(i, 20, i % 2 ? 0.7f : 0.0f, 0.5);
     o.repetition = 1.7f;
     o.frequency = 0.5f;
@@ -127,10 +127,10 @@ TEST_CASE("cuda: logprobs are of the row before penalties, biases and masks, and
     for (const std::size_t k : {1, 2}) words.push_back(static_cast<std::uint32_t>(best[k]));
     orders[i] = o;
   }
-  const test::on_device<std::uint32_t> lists(*d, words);
-  const test::on_device<float> saved(*d, std::vector<float>(words.size()));
+  const tests::on_device<std::uint32_t> lists(*d, words);
+  const tests::on_device<float> saved(*d, std::vector<float>(words.size()));
   results.fill({-9, static_cast<draw_state>(-1)});
-  logprobs.fill(test::poisoned_logprobs());
+  logprobs.fill(tests::poisoned_logprobs());
   sample_rows(*d, orders.get(), count, lists.get(), saved.get(), logits.get(), vocab, results.get(),
               logprobs.get(), ids.get());
   d->sync();
@@ -139,32 +139,32 @@ TEST_CASE("cuda: logprobs are of the row before penalties, biases and masks, and
   for (std::uint32_t i = 0; i < count; ++i) {
     CAPTURE(i);
     const auto row = std::span(rows).subspan(std::size_t{i} * vocab, vocab);
-    CHECK(results[i].id == test::ranking(row)[40]);  // a bias of 60 decides, where a temperature lets it
-    test::check_logprobs(logprobs[i], row, results[i].id, 20);
+    CHECK(results[i].id == tests::ranking(row)[40]);  // a bias of 60 decides, where a temperature lets it
+    tests::check_logprobs(logprobs[i], row, results[i].id, 20);
   }
 }
 
 TEST_CASE("cuda: a draw that is a fault tells no logprobs") {
-  device* const d = test::the_device();
+  device* const d = tests::the_device();
   if (!d) return;
   constexpr std::uint32_t vocab = 3000;
   std::vector<float> rows(2 * vocab, 1.0f);
   rows[17] = NAN;
-  const test::on_device<float> logits(*d, rows);
+  const tests::on_device<float> logits(*d, rows);
   const pinned<draw_order> orders(2);
   const pinned<decoder_result> results(2);
   const pinned<draw_logprobs> logprobs(2);
-  const test::on_device<std::int32_t> ids(*d, std::vector<std::int32_t>(2));
+  const tests::on_device<std::int32_t> ids(*d, std::vector<std::int32_t>(2));
   for (std::uint32_t i = 0; i < 2; ++i) orders[i] = order_of(i, 5, 1, 0.5);
   results.fill({-9, static_cast<draw_state>(-1)});
-  logprobs.fill(test::poisoned_logprobs());
+  logprobs.fill(tests::poisoned_logprobs());
   sample_rows(*d, orders.get(), 2, nullptr, nullptr, logits.get(), vocab, results.get(), logprobs.get(),
               ids.get());
   d->sync();
   CHECK(results[0].state == draw_state::fault);
   CHECK(logprobs[0].count == 77);
   CHECK(results[1].state == draw_state::drawn);
-  test::check_logprobs(logprobs[1], std::span(rows).subspan(vocab), results[1].id, 5);
+  tests::check_logprobs(logprobs[1], std::span(rows).subspan(vocab), results[1].id, 5);
 }
 
 }  // namespace weir::tests::cuda_logprobs_test

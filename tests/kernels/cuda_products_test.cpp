@@ -15,11 +15,6 @@ namespace weir::tests::cuda_products_test {
 
 using namespace weir::kernels;
 using namespace weir::kernels::cuda;
-using weir::test::number;
-using weir::test::on_device;
-using weir::test::random_floats;
-using weir::test::rounded;
-using weir::test::the_device;
 
 namespace {
 
@@ -27,7 +22,7 @@ constexpr product_out kinds[] = {product_out::element, product_out::f32, product
                                  product_out::silu};
 constexpr dtype types[] = {dtype::bf16, dtype::f16};
 
-std::vector<element> random_elements(weir::test::rng& r, dtype type, std::size_t count) {
+std::vector<element> random_elements(weir::tests::rng& r, dtype type, std::size_t count) {
   const auto v = random_floats(r, count);
   std::vector<element> out(count);
   for (std::size_t i = 0; i < count; ++i) out[i] = rounded(type, v[i]);
@@ -43,7 +38,7 @@ struct sample {
   dtype type;
   shape s;
   std::vector<element> w, x;
-  sample(weir::test::rng& r, dtype t, shape of, std::uint32_t rows)
+  sample(weir::tests::rng& r, dtype t, shape of, std::uint32_t rows)
       : type(t),
         s(of),
         w(random_elements(r, t, std::size_t{of.n} * of.k)),
@@ -67,7 +62,7 @@ struct sample {
 
 // Runs it into poisoned memory with a margin behind, and looks at every element, at some of them closely.
 template <class Run>
-void check(device& d, weir::test::rng& r, const sample& of, const on_device<element>& w,
+void check(device& d, weir::tests::rng& r, const sample& of, const on_device<element>& w,
            const on_device<element>& x, std::uint32_t m, product_out kind, const Run& run) {
   const bool narrow = kind == product_out::element || kind == product_out::silu;
   const std::uint32_t n = kind == product_out::silu ? of.s.n / 2 : of.s.n;
@@ -99,8 +94,8 @@ void check(device& d, weir::test::rng& r, const sample& of, const on_device<elem
   const double tolerance =
       narrow ? (of.type == dtype::f16 ? 0.00125 : 0.01) : std::ldexp(of.s.k / 16 + 16, -23);
   for (int i = 0; i < 400; ++i) {
-    const std::uint32_t row = i < 8 ? m - 1 : weir::test::pick(r, 0, m - 1),
-                        column = i < 8 ? n - 1 - i % n : weir::test::pick(r, 0, n - 1);
+    const std::uint32_t row = i < 8 ? m - 1 : weir::tests::pick(r, 0, m - 1),
+                        column = i < 8 ? n - 1 - i % n : weir::tests::pick(r, 0, n - 1);
     const std::size_t at = std::size_t{row} * n + column;
     const double wanted = of.wanted(kind, row, column, before[at]);
     REQUIRE(std::abs(got[at] - wanted) <= tolerance * std::max(std::abs(wanted), unit));
@@ -112,7 +107,7 @@ void check(device& d, weir::test::rng& r, const sample& of, const on_device<elem
 TEST_CASE("cuda: products by our own kernels equal their definition") {
   device* d = the_device();
   if (!d) return;
-  weir::test::rng r(11);
+  weir::tests::rng r(11);
   // Tiles shared by many blocks, by none, more blocks than work; ends within a tile and within a stage.
   constexpr shape shapes[] = {{6144, 2048}, {2048, 8192}, {8208, 1096}, {896, 4864}, {1040, 1096},
                               {20016, 256}, {64, 4096},   {16, 64},     {208, 8}};
@@ -137,7 +132,7 @@ TEST_CASE("cuda: products by our own kernels equal their definition") {
 TEST_CASE("cuda: a chain of our own products has the sum of all of them") {
   device* d = the_device();
   if (!d) return;
-  weir::test::rng r(12);
+  weir::tests::rng r(12);
   const shape s{8192, 1024};
   const sample of(r, dtype::bf16, s, 128);
   const on_device w(*d, of.w), x(*d, of.x);
@@ -155,7 +150,7 @@ TEST_CASE("cuda: a chain of our own products has the sum of all of them") {
     }
     const auto got = out.back<float>();
     for (int i = 0; i < 200; ++i) {
-      const std::uint32_t row = weir::test::pick(r, 0, m - 1), column = weir::test::pick(r, 0, s.n - 1);
+      const std::uint32_t row = weir::tests::pick(r, 0, m - 1), column = weir::tests::pick(r, 0, s.n - 1);
       REQUIRE(got[std::size_t{row} * s.n + column] == Approx(20 * of.sum(row, column)).margin(5e-3));
     }
   }
@@ -165,7 +160,7 @@ TEST_CASE("cuda: a chain of our own products has the sum of all of them") {
 TEST_CASE("cuda: products of more rows equal their definition") {
   device* d = the_device();
   if (!d) return;
-  weir::test::rng r(13);
+  weir::tests::rng r(13);
   products all(*d);
   const shape s{1040, 1096}, odd{105, 128};  // the other one is a small vocabulary's
   const std::vector<float> zeros(std::size_t{128} * s.n);
@@ -192,7 +187,7 @@ TEST_CASE("cuda: products of more rows equal their definition") {
 TEST_CASE("cuda: products by tiles equal their definition, also where blocks share a tile") {
   device* d = the_device();
   if (!d) return;
-  weir::test::rng r(14);
+  weir::tests::rng r(14);
   // Tiles shared by many blocks, by none; ends within a tile, a stage, a pair of outputs.
   constexpr shape shapes[] = {{1040, 1096}, {105, 128}, {20016, 264}, {4096, 4096}, {8, 8}};
   for (std::size_t i = 0; i < 2 * std::size(shapes); ++i) {
@@ -210,7 +205,7 @@ TEST_CASE("cuda: products by tiles equal their definition, also where blocks sha
 TEST_CASE("cuda: by tiles, a row of a deterministic device has its bits whatever is beside it") {
   device* d = the_device(true);
   if (!d) return;
-  weir::test::rng r(15);
+  weir::tests::rng r(15);
   const sample of(r, dtype::bf16, {1040, 4096}, 260);
   const on_device w(*d, of.w), x(*d, of.x);
   std::vector<float> alone;

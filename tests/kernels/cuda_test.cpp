@@ -15,8 +15,6 @@
 namespace weir::tests::cuda_test {
 
 using namespace weir::kernels;
-using test::pick;
-using test::random_floats;
 
 namespace {
 
@@ -25,7 +23,7 @@ using backend_ptr = std::shared_ptr<const backend>;
 constexpr dtype types[] = {dtype::f32, dtype::bf16, dtype::f16};
 
 void on_cuda(const std::function<void(const backend_ptr&)>& check) {
-  const backend_ptr b = test::cuda_device();
+  const backend_ptr b = tests::cuda_device();
   if (!b) return;
   check(b);
   const char* fault = b->fault(b->self);
@@ -69,7 +67,7 @@ matrix packed(const backend_ptr& b, const buffer& memory, matrix m) {
 
 TEST_CASE("cuda: memory is zeroed, and copies both ways keep every byte") {
   on_cuda([](const backend_ptr& b) {
-    test::rng r(1);
+    tests::rng r(1);
     const auto v = random_floats(r, 100003);
     const buffer zeroed(b, 1000), copy(b, v.size() * sizeof(float));
     std::vector<std::byte> bytes(1000, std::byte{7});
@@ -87,7 +85,7 @@ TEST_CASE("cuda: memory is zeroed, and copies both ways keep every byte") {
 
 TEST_CASE("cuda: pieces are copied between strides, and to pinned memory and back, every byte and no other") {
   on_cuda([](const backend_ptr& b) {
-    test::rng r(4);
+    tests::rng r(4);
     for (int round = 0; round < 40; ++round) {
       const std::uint32_t count = pick(r, 1, 40);
       const std::uint64_t bytes = pick(r, 1, round % 5 ? 5000 : 200000), near = (bytes + 15) / 16 * 16,
@@ -129,35 +127,35 @@ TEST_CASE("cuda: more memory than there is is an answer, and leaves the device w
 
 TEST_CASE("cuda: linear equals the reference") {
   on_cuda([](const backend_ptr& b) {
-    test::rng r(2);
+    tests::rng r(2);
     for (int round = 0; round < 30; ++round) {
       const dtype type = types[round % 3];
       const std::uint32_t rows = pick(r, 1, 140), n = pick(r, 1, 400), k = pick(r, 1, 600);
-      const test::random_matrix w(r, type, n, k);
+      const tests::random_matrix w(r, type, n, k);
       const buffer memory(b, b->weight_bytes(b->self, type, n, k));
       const auto x = random_floats(r, std::size_t{rows} * k), bias = random_floats(r, n);
       const bool biased = pick(r, 0, 1) == 1;
-      auto wanted = test::poison(std::size_t{rows} * n);
+      auto wanted = tests::poison(std::size_t{rows} * n);
       const on_device dx(b, x), dbias(b, bias), out(b, wanted);
       defined().run(linear{w.view, biased ? bias.data() : nullptr, x.data(), wanted.data(), rows});
       b->run(linear{packed(b, memory, w.view), biased ? dbias.floats() : nullptr, dx.floats(), out.floats(),
                     rows});
       CAPTURE(name(type), rows, n, k);
-      CHECK(test::worst_difference(wanted, out.back()) <= 3e-5);
+      CHECK(tests::worst_difference(wanted, out.back()) <= 3e-5);
     }
   });
 }
 
 TEST_CASE("cuda: gather equals the reference bit for bit") {
   on_cuda([](const backend_ptr& b) {
-    test::rng r(3);
+    tests::rng r(3);
     for (const dtype type : types) {
       const std::uint32_t rows = 50, width = pick(r, 1, 1400);
-      const test::random_matrix table(r, type, rows, width);
+      const tests::random_matrix table(r, type, rows, width);
       const buffer memory(b, b->weight_bytes(b->self, type, rows, width));
       std::vector<std::int32_t> ids(40);
       for (auto& id : ids) id = static_cast<std::int32_t>(pick(r, 0, rows - 1));
-      auto wanted = test::poison(ids.size() * width);
+      auto wanted = tests::poison(ids.size() * width);
       const on_device out(b, wanted);
       defined().run(gather{table.view, ids, wanted.data()});
       b->run(gather{packed(b, memory, table.view), ids, out.floats()});
@@ -168,44 +166,44 @@ TEST_CASE("cuda: gather equals the reference bit for bit") {
 
 TEST_CASE("cuda: norms, rotary, silu_mul and add equal the reference") {
   on_cuda([](const backend_ptr& b) {
-    test::rng r(4);
+    tests::rng r(4);
     for (int round = 0; round < 12; ++round) {
       const std::uint32_t rows = pick(r, 1, 40), width = pick(r, 1, 2000), heads = pick(r, 1, 8);
       const std::uint32_t half = pick(r, 2, 128), stride = heads * half * 2 + pick(r, 0, 9);
       CAPTURE(rows, width, heads, half);
       {
         const auto x = random_floats(r, std::size_t{rows} * width, 3), weight = random_floats(r, width);
-        auto wanted = test::poison(x.size());
+        auto wanted = tests::poison(x.size());
         const on_device dx(b, x), dweight(b, weight), out(b, wanted);
         defined().run(rms_norm{x.data(), weight.data(), wanted.data(), rows, width, 1e-5f});
         b->run(rms_norm{dx.floats(), dweight.floats(), out.floats(), rows, width, 1e-5f});
-        CHECK(test::worst_difference(wanted, out.back()) <= 3e-6);
+        CHECK(tests::worst_difference(wanted, out.back()) <= 3e-6);
       }
       auto x = random_floats(r, std::size_t{rows} * stride);
       const auto weight = random_floats(r, 2 * half), frequencies = random_floats(r, half);
       const on_device dx(b, x), dweight(b, weight);
       defined().run(head_norm{x.data(), weight.data(), rows, stride, heads, 2 * half, 1e-6f});
       b->run(head_norm{dx.floats(), dweight.floats(), rows, stride, heads, 2 * half, 1e-6f});
-      CHECK(test::worst_difference(x, dx.back()) <= 3e-6);
+      CHECK(tests::worst_difference(x, dx.back()) <= 3e-6);
       std::vector<std::uint32_t> positions(rows);
       for (auto& p : positions) p = pick(r, 0, 100000);
-      auto cos = test::poison(std::size_t{rows} * half), sin = cos;
+      auto cos = tests::poison(std::size_t{rows} * half), sin = cos;
       const on_device dcos(b, cos), dsin(b, sin);
       defined().run(rotary_angles{positions, frequencies, cos.data(), sin.data()});
       b->run(rotary_angles{positions, frequencies, dcos.floats(), dsin.floats()});
-      CHECK(test::worst_difference(cos, dcos.back()) <= 1e-6);
-      CHECK(test::worst_difference(sin, dsin.back()) <= 1e-6);
+      CHECK(tests::worst_difference(cos, dcos.back()) <= 1e-6);
+      CHECK(tests::worst_difference(sin, dsin.back()) <= 1e-6);
       x = dx.back();
       defined().run(rotary{x.data(), cos.data(), sin.data(), rows, stride, heads, 2 * half});
       b->run(rotary{dx.floats(), dcos.floats(), dsin.floats(), rows, stride, heads, 2 * half});
-      CHECK(test::worst_difference(x, dx.back()) <= 3e-6);
+      CHECK(tests::worst_difference(x, dx.back()) <= 3e-6);
       {
         const auto both = random_floats(r, std::size_t{rows} * 2 * width, 4);
-        auto wanted = test::poison(std::size_t{rows} * width);
+        auto wanted = tests::poison(std::size_t{rows} * width);
         const on_device dboth(b, both), out(b, wanted);
         defined().run(silu_mul{both.data(), wanted.data(), rows, width});
         b->run(silu_mul{dboth.floats(), out.floats(), rows, width});
-        CHECK(test::worst_difference(wanted, out.back()) <= 1e-6);
+        CHECK(tests::worst_difference(wanted, out.back()) <= 1e-6);
         b->run(add{out.floats(), dboth.floats(), wanted.size()});
         const auto sum = out.back();
         for (std::size_t i = 0; i < sum.size(); ++i)
@@ -217,7 +215,7 @@ TEST_CASE("cuda: norms, rotary, silu_mul and add equal the reference") {
 
 TEST_CASE("cuda: kv_write fills the reference's slots and no others, attention equals it") {
   on_cuda([](const backend_ptr& b) {
-    test::rng r(5);
+    tests::rng r(5);
     for (int round = 0; round < 40; ++round) {
       // Rows and heads of 16 bytes are read at once; all others, element by element.
       const std::uint32_t unit = round % 4 == 0 ? 1 : 4;
@@ -256,8 +254,8 @@ TEST_CASE("cuda: kv_write fills the reference's slots and no others, attention e
       }
       const auto old = random_floats(r, std::size_t{before_rows} * stride),
                  qkv = random_floats(r, std::size_t{rows} * stride);
-      auto keys = test::poison(std::size_t{page_count} * kv_width * page_tokens), values = keys;
-      auto wanted = test::poison(std::size_t{rows} * q_width);
+      auto keys = tests::poison(std::size_t{page_count} * kv_width * page_tokens), values = keys;
+      auto wanted = tests::poison(std::size_t{rows} * q_width);
       const on_device dold(b, old), dqkv(b, qkv), dkeys(b, keys), dvalues(b, values), out(b, wanted);
       const kv_pages host{keys.data(), values.data(), heads, head_dim, page_tokens};
       const kv_pages there{dkeys.floats(), dvalues.floats(), heads, head_dim, page_tokens};
@@ -275,7 +273,7 @@ TEST_CASE("cuda: kv_write fills the reference's slots and no others, attention e
       };
       CHECK(same(keys, dkeys.back()));
       CHECK(same(values, dvalues.back()));
-      CHECK(test::worst_difference(wanted, out.back()) <= 1e-5);
+      CHECK(tests::worst_difference(wanted, out.back()) <= 1e-5);
     }
   });
 }

@@ -12,7 +12,6 @@
 namespace weir::tests::exactness_test {
 
 using namespace weir::kernels;
-using test::pick;
 
 namespace {
 
@@ -22,7 +21,7 @@ struct sequence {
   kv_type type;  // of the pages
   std::vector<float> qkv;
 
-  sequence(test::rng& r, std::uint32_t head_dim, std::uint32_t group, std::uint32_t page_tokens,
+  sequence(tests::rng& r, std::uint32_t head_dim, std::uint32_t group, std::uint32_t page_tokens,
            std::uint32_t tokens, std::uint32_t window, kv_type type = kv_type::f32)
       : kv_heads(pick(r, 1, 3)),
         head_dim(head_dim),
@@ -31,7 +30,7 @@ struct sequence {
         window(window),
         type(type) {
     heads = kv_heads * group;
-    qkv = test::random_floats(r, std::size_t{tokens} * stride(), 2);
+    qkv = tests::random_floats(r, std::size_t{tokens} * stride(), 2);
   }
   std::uint32_t stride() const { return (heads + 2 * kv_heads) * head_dim; }
   std::uint32_t q_width() const { return heads * head_dim; }
@@ -42,7 +41,7 @@ struct sequence {
 // people's.
 class run {
  public:
-  run(const sequence& s, const backend& b, test::rng& r) : s_(s), b_(b) {
+  run(const sequence& s, const backend& b, tests::rng& r) : s_(s), b_(b) {
     std::vector<std::int32_t> all(s.pages() + 7);
     std::iota(all.begin(), all.end(), 0);
     std::shuffle(all.begin(), all.end(), r);
@@ -50,7 +49,7 @@ class run {
     keys_.resize(all.size() * s.kv_heads * s.page_tokens * kv_row_bytes(s.type, s.head_dim));
     values_.resize(keys_.size());
     make_stale(static_cast<std::uint32_t>(all.size()), r);
-    out_ = test::poison(std::size_t{s.tokens} * s.q_width());
+    out_ = tests::poison(std::size_t{s.tokens} * s.q_width());
   }
 
   // `rows` from `position` on, cut into slices of one call wherever `cuts` says.
@@ -80,11 +79,11 @@ class run {
   }
 
   // Fills all pages with what others left there: finite numbers.
-  void make_stale(std::uint32_t pages, test::rng& r) {
+  void make_stale(std::uint32_t pages, tests::rng& r) {
     std::vector<std::int32_t> all(pages);
     std::iota(all.begin(), all.end(), 0);
     const std::uint32_t width = s_.kv_heads * s_.head_dim;
-    const auto old = test::random_floats(r, std::size_t{pages} * s_.page_tokens * width, 30);
+    const auto old = tests::random_floats(r, std::size_t{pages} * s_.page_tokens * width, 30);
     const kv_slice slice{0, pages * s_.page_tokens, 0, all.data()};
     b_.run(kv_write{old.data(), old.data(), width, view(), {&slice, 1}});
   }
@@ -96,20 +95,20 @@ class run {
   std::vector<float> out_;
 };
 
-std::vector<float> in_one(const sequence& s, const backend& b, test::rng& r) {
+std::vector<float> in_one(const sequence& s, const backend& b, tests::rng& r) {
   run whole(s, b, r);
   whole.take(0, {s.tokens});
   return whole.out();
 }
 
-std::vector<float> one_by_one(const sequence& s, const backend& b, test::rng& r) {
+std::vector<float> one_by_one(const sequence& s, const backend& b, tests::rng& r) {
   run single(s, b, r);
   for (std::uint32_t p = 0; p < s.tokens; ++p) single.take(p, {1});
   return single.out();
 }
 
 // Calls of random lengths, each cut into slices at random.
-std::vector<float> at_random(const sequence& s, const backend& b, test::rng& r) {
+std::vector<float> at_random(const sequence& s, const backend& b, tests::rng& r) {
   run chunked(s, b, r);
   for (std::uint32_t p = 0; p < s.tokens;) {
     const std::uint32_t rows = std::min(s.tokens - p, pick(r, 1, 150));
@@ -126,7 +125,7 @@ bool same_bits(float a, float b) {
 }
 constexpr std::size_t none = ~std::size_t{0};  // of the rows differs
 
-void check_all_ways(const sequence& s, const simd_kernels& simd, test::rng& r) {
+void check_all_ways(const sequence& s, const simd_kernels& simd, tests::rng& r) {
   const auto one = make_cpu_backend(1, simd, false), two = make_cpu_backend(2, simd, false),
              five = make_cpu_backend(5, simd, false);
   const auto wanted = in_one(s, *one, r);
@@ -147,7 +146,7 @@ void check_all_ways(const sequence& s, const simd_kernels& simd, test::rng& r) {
 
 TEST_CASE("a row's attention has the same bits however its prompt is cut, for every head size and group") {
   for (const simd_kernels* simd : simd_choices()) {
-    test::rng r(1);
+    tests::rng r(1);
     // Where the budget is small each head size takes some of the groups, and together they take all.
     const std::uint32_t every = 8 / std::min(8u, 2 * tests::rounds(4));
     std::uint32_t first = 0;
@@ -160,7 +159,7 @@ TEST_CASE("a row's attention has the same bits however its prompt is cut, for ev
 
 TEST_CASE("a row's attention has the same bits however its prompt is cut, for every type of pages") {
   for (const simd_kernels* simd : simd_choices()) {
-    test::rng r(4);
+    tests::rng r(4);
     for (const kv_type type : {kv_type::bf16, kv_type::fp8, kv_type::q8})
       for (const std::uint32_t head_dim : {24u, 64u, 80u, 128u})
         for (const std::uint32_t group : {1u, 4u, 7u})
@@ -172,7 +171,7 @@ TEST_CASE("a row's attention has the same bits however its prompt is cut, for ev
 
 TEST_CASE("a row's attention has the same bits where it is computed in parts") {
   for (const simd_kernels* simd : simd_choices()) {
-    test::rng r(2);
+    tests::rng r(2);
     for (const std::uint32_t window : {0u, 100u, 300u})
       for (const std::uint32_t page_tokens : {16u, 32u})
         check_all_ways(
@@ -185,11 +184,11 @@ TEST_CASE("a row's attention has the same bits where it is computed in parts") {
 }
 
 TEST_CASE("a group of more query heads than a tile takes is cut") {
-  test::rng r(3);
+  tests::rng r(3);
   for (const simd_kernels* simd : simd_choices()) {
     const sequence s(r, 8, 150, 16, 40, 0);
     const auto b = make_cpu_backend(2, *simd, false);
-    CHECK(test::worst_difference(in_one(s, *reference_backend(), r), in_one(s, *b, r)) <= 3e-6);
+    CHECK(tests::worst_difference(in_one(s, *reference_backend(), r), in_one(s, *b, r)) <= 3e-6);
     check_all_ways(s, *simd, r);
   }
 }

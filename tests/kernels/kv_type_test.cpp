@@ -8,7 +8,6 @@
 namespace weir::tests::kv_type_test {
 
 using namespace weir::kernels;
-using test::pick;
 
 TEST_CASE("a row takes the bytes of its numbers, and in q8 of a scale for each group") {
   CHECK(kv_row_bytes(kv_type::f32, 128) == 512);
@@ -25,16 +24,16 @@ TEST_CASE("rounding to e4m3 takes the nearest, of two the even one, and never le
   for (int i = 0; i < 256; ++i) {
     const auto bits = static_cast<std::uint8_t>(i);
     if ((bits & 0x7f) == 0x7f) continue;
-    REQUIRE(to_e4m3(static_cast<float>(test::e4m3_value(bits))) == bits);
+    REQUIRE(to_e4m3(static_cast<float>(tests::e4m3_value(bits))) == bits);
   }
-  test::rng r(1);
+  tests::rng r(1);
   for (int i = 0; i < 20000; ++i) {
     const float x =
         std::ldexp(1 + static_cast<float>(pick(r, 0, 255)) / 256, static_cast<int>(pick(r, 0, 22)) - 12);
     double nearest = INFINITY;
     int wanted = 0;
     for (int code = 0; code < 0x7f; ++code) {
-      const double off = std::abs(test::e4m3_value(static_cast<std::uint8_t>(code)) - x);
+      const double off = std::abs(tests::e4m3_value(static_cast<std::uint8_t>(code)) - x);
       if (off > nearest || (off == nearest && code % 2)) continue;
       nearest = off;
       wanted = code;
@@ -48,25 +47,25 @@ TEST_CASE("rounding to e4m3 takes the nearest, of two the even one, and never le
 }
 
 TEST_CASE("what is stored is the nearest number of the type, and what is read is what is stored") {
-  test::rng r(2);
+  tests::rng r(2);
   constexpr std::uint32_t tokens = 16;
   for (std::size_t type = 0; type < kv_type_count; ++type)
     for (const std::uint32_t head_dim : {8u, 24u, 58u, 80u, 128u}) {
       kv_pages kv{nullptr, nullptr, 1, head_dim, tokens, static_cast<kv_type>(type)};
       std::vector<std::byte> memory(tokens * kv_row_bytes(kv.type, head_dim), std::byte{0xff});
       const kv_head head{memory.data(), kv.type, head_dim, tokens};
-      const auto x = test::random_floats(r, std::size_t{tokens} * head_dim, 3);
+      const auto x = tests::random_floats(r, std::size_t{tokens} * head_dim, 3);
       for (std::size_t t = 0; t < tokens; ++t) store_kv(head, t, x.data() + t * head_dim);
       CAPTURE(name(kv.type), head_dim);
       for (std::size_t t = 0; t < tokens; ++t) {
-        const auto raw = test::raw_numbers(memory.data(), kv, t),
-                   whole = test::stored_numbers(memory.data(), kv, t);
+        const auto raw = tests::raw_numbers(memory.data(), kv, t),
+                   whole = tests::stored_numbers(memory.data(), kv, t);
         for (std::size_t g = 0; g < head_dim; g += kv_group(head_dim)) {
           const kv_numbers read = load_kv(head, t, g);
           REQUIRE(read.count == kv_group(head_dim));
           std::vector<double> wanted(x.begin() + static_cast<std::ptrdiff_t>(t * head_dim + g),
                                      x.begin() + static_cast<std::ptrdiff_t>(t * head_dim + g + read.count));
-          if (kv.type == kv_type::q8) wanted = test::turned(wanted);
+          if (kv.type == kv_type::q8) wanted = tests::turned(wanted);
           double largest = 0;
           for (const double w : wanted) largest = std::max(largest, std::abs(w));
           for (std::size_t i = 0; i < read.count; ++i) {

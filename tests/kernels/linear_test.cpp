@@ -14,9 +14,6 @@
 namespace weir::tests::linear_test {
 
 using namespace weir::kernels;
-using test::pick;
-using test::poison;
-using test::random_floats;
 
 namespace {
 
@@ -62,19 +59,19 @@ std::vector<float> run(const backend& b, const matrix& w, const float* bias, con
 }  // namespace
 
 TEST_CASE("linear equals the reference, packed and as rows") {
-  test::rng r(1);
+  tests::rng r(1);
   on_every_path([&](const backend_ptr& one, const backend_ptr& three) {
     for (int round = 0; round < 30; ++round) {
       const dtype type = types[round % 3];
       const std::uint32_t rows = pick(r, 1, 70), n = pick(r, 1, 400), k = pick(r, 1, 300);
-      const test::random_matrix w(r, type, n, k);
+      const tests::random_matrix w(r, type, n, k);
       const auto x = random_floats(r, std::size_t{rows} * k), some = random_floats(r, n);
       const float* bias = pick(r, 0, 1) ? some.data() : nullptr;
       CAPTURE(name(type), rows, n, k, bias != nullptr);
       const auto wanted = run(*reference_backend(), w.view, bias, x.data(), rows);
       const packed_matrix packed(one, w.view);
       const auto got = run(*one, packed.view, bias, x.data(), rows);
-      CHECK(test::worst_difference(wanted, got) <= 3e-5);
+      CHECK(tests::worst_difference(wanted, got) <= 3e-5);
       CHECK(run(*three, packed.view, bias, x.data(), rows) == got);
       CHECK(run(*three, w.view, bias, x.data(), rows) == got);
     }
@@ -82,14 +79,14 @@ TEST_CASE("linear equals the reference, packed and as rows") {
 }
 
 TEST_CASE("a row of linear has the same bits alone, among 64, among 512, with one thread and with three") {
-  test::rng r(2);
+  tests::rng r(2);
   struct shape {
     std::uint32_t n, k;
   };
   on_every_path([&](const backend_ptr& one, const backend_ptr& three) {
     for (const dtype type : types)
       for (const shape s : {shape{96, 768}, {391, 517}, {33, 2081}, {1, 1}, {1000, 31}}) {
-        const test::random_matrix w(r, type, s.n, s.k);
+        const tests::random_matrix w(r, type, s.n, s.k);
         const packed_matrix packed(one, w.view);
         const auto x = random_floats(r, 512 * s.k);
         CAPTURE(name(type), s.n, s.k);
@@ -109,11 +106,11 @@ TEST_CASE("a row of linear has the same bits alone, among 64, among 512, with on
 }
 
 TEST_CASE("a row of linear does not see what is in other rows") {
-  test::rng r(3);
+  tests::rng r(3);
   on_every_path([&](const backend_ptr& one, const backend_ptr&) {
     for (const dtype type : types) {
       const std::uint32_t rows = 41, n = 100, k = 70;
-      const test::random_matrix w(r, type, n, k);
+      const tests::random_matrix w(r, type, n, k);
       const packed_matrix packed(one, w.view);
       auto x = random_floats(r, rows * k);
       const auto before = run(*one, packed.view, nullptr, x.data(), rows);
@@ -128,11 +125,11 @@ TEST_CASE("a row of linear does not see what is in other rows") {
 }
 
 TEST_CASE("a packed matrix takes what it says, and gather finds its rows in it") {
-  test::rng r(4);
+  tests::rng r(4);
   const auto b = cpu_backend(2);
   for (const dtype type : types) {
     CHECK(b->weight_bytes(b->self, type, 32000, 768) == 32000u * 768 * size_of(type));  // nothing to fill up
-    const test::random_matrix w(r, type, 77, 45);
+    const tests::random_matrix w(r, type, 77, 45);
     const packed_matrix packed(b, w.view);
     std::vector<std::int32_t> ids(1500);
     for (auto& id : ids) id = static_cast<std::int32_t>(pick(r, 0, 76));

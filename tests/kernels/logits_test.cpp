@@ -21,7 +21,7 @@ constexpr std::size_t sizes[] = {1, 3, 15, 16, 17, 63, 64, 65, 511, 512, 1000, 5
 template <class F>
 void for_all(const F& check) {
   for (const simd_kernels* simd : simd_choices()) {
-    test::rng r(1);
+    tests::rng r(1);
     for (const std::size_t n : sizes) {
       CAPTURE(simd->name, n);
       check(*simd->logits, n, r);
@@ -30,16 +30,16 @@ void for_all(const F& check) {
 }
 
 // Rounded, so that there are ties, with some -inf.
-std::vector<float> logits_of(test::rng& r, std::size_t n) {
-  auto x = test::random_floats(r, n, 3);
-  for (float& l : x) l = test::pick(r, 0, 20) ? std::round(l * 20) / 20 : -inf;
+std::vector<float> logits_of(tests::rng& r, std::size_t n) {
+  auto x = tests::random_floats(r, n, 3);
+  for (float& l : x) l = tests::pick(r, 0, 20) ? std::round(l * 20) / 20 : -inf;
   return x;
 }
 
 }  // namespace
 
 TEST_CASE("logits: the largest, and whether all are sound") {
-  for_all([](const logit_loops& loops, std::size_t n, test::rng& r) {
+  for_all([](const logit_loops& loops, std::size_t n, tests::rng& r) {
     auto x = logits_of(r, n);
     const auto found = loops.largest(x.data(), n);
     CHECK(found.sound);
@@ -58,7 +58,7 @@ TEST_CASE("logits: the largest, and whether all are sound") {
 }
 
 TEST_CASE("logits: next finds each that reaches a bound") {
-  for_all([](const logit_loops& loops, std::size_t n, test::rng& r) {
+  for_all([](const logit_loops& loops, std::size_t n, tests::rng& r) {
     const auto x = logits_of(r, n);
     for (const float least : {-inf, -3.0f, 0.0f, 5.0f, 100.0f}) {
       std::vector<std::size_t> wanted, got;
@@ -74,7 +74,7 @@ TEST_CASE("logits: next finds each that reaches a bound") {
 }
 
 TEST_CASE("logits: as many tokens reach the k-th group's peak as there are groups above it") {
-  for_all([](const logit_loops& loops, std::size_t n, test::rng& r) {
+  for_all([](const logit_loops& loops, std::size_t n, tests::rng& r) {
     const auto x = logits_of(r, n);
     for (const std::size_t most : {16u, 64u, 300u}) {
       std::vector<float> peaks(most);
@@ -97,10 +97,10 @@ TEST_CASE("logits: as many tokens reach the k-th group's peak as there are group
 
 TEST_CASE("logits: weights and their sums are the same bits on every instruction set, and right") {
   const logit_loops& plain = *simd_choices().back()->logits;
-  for_all([&](const logit_loops& loops, std::size_t n, test::rng& r) {
+  for_all([&](const logit_loops& loops, std::size_t n, tests::rng& r) {
     const auto x = logits_of(r, n);
     for (const float temperature : {0.3f, 1.0f, 2.0f}) {
-      auto wanted = test::poison(n), got = test::poison(n);
+      auto wanted = tests::poison(n), got = tests::poison(n);
       plain.weigh(x.data(), n, 12.5f, temperature, wanted.data());
       loops.weigh(x.data(), n, 12.5f, temperature, got.data());
       CHECK(std::memcmp(wanted.data(), got.data(), n * sizeof(float)) == 0);
@@ -119,10 +119,10 @@ TEST_CASE("logits: weights and their sums are the same bits on every instruction
 }
 
 TEST_CASE("logits: cuts keep what they say") {
-  for_all([](const logit_loops& loops, std::size_t n, test::rng& r) {
+  for_all([](const logit_loops& loops, std::size_t n, tests::rng& r) {
     const auto x = logits_of(r, n);
-    const auto weights = test::random_floats(r, n);
-    const std::size_t last = test::pick(r, 0, static_cast<std::uint32_t>(n) - 1);
+    const auto weights = tests::random_floats(r, n);
+    const std::size_t last = tests::pick(r, 0, static_cast<std::uint32_t>(n) - 1);
     auto wanted = weights, got = weights;
     for (std::size_t i = 0; i < n; ++i)
       if (!(x[i] > x[last] || (x[i] == x[last] && i <= last))) wanted[i] = 0;

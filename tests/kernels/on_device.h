@@ -12,7 +12,7 @@
 #include "kernels/cuda/element.h"
 #include "tests/support/cuda_device.h"
 
-namespace weir::test {
+namespace weir::tests {
 
 // As cuda_device().
 inline kernels::cuda::device* the_device(bool deterministic = false) {
@@ -59,4 +59,4 @@ class on_device {
   std::size_t count_;
 };
 
-}  // namespace weir::test
+}  // namespace weir::tests

@@ -11,7 +11,7 @@
 #include "kernels/blocks.h"
 #include "kernels/tensor.h"
 
-namespace weir::test {
+namespace weir::tests {
 
 using rng = std::mt19937;
 
@@ -80,4 +80,4 @@ inline double worst_difference(const std::vector<float>& wanted, const std::vect
   return worst / largest;
 }
 
-}  // namespace weir::test
+}  // namespace weir::tests

@@ -9,7 +9,7 @@
 
 #include "kernels/ops.h"
 
-namespace weir::test {
+namespace weir::tests {
 
 // An e4m3 by its fields.
 inline double e4m3_value(std::uint8_t bits) {
@@ -67,4 +67,4 @@ inline std::vector<double> stored_numbers(const std::byte* head, const kernels::
   return out;
 }
 
-}  // namespace weir::test
+}  // namespace weir::tests

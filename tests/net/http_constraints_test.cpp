@@ -21,8 +21,8 @@ struct toy_server {
   }
   unsigned short port() const { return f.port(); }
 
-  test::temporary_dir dir;
-  server_fixture f{of((test::write_toy_directory(dir.path()), dir.path()))};
+  tests::temporary_dir dir;
+  server_fixture f{of((tests::write_toy_directory(dir.path()), dir.path()))};
 };
 
 std::string text_of(const boost::json::value& answer) {

@@ -49,7 +49,7 @@ asked of_frame(const fields& more) {
 
 // Two tokens that are a character together, one that says `no` in two ways, one that is special.
 const core::tokenizer& pieces() {
-  static const auto t = std::make_shared<test::toy_tokenizer>(
+  static const auto t = std::make_shared<tests::toy_tokenizer>(
       std::vector<std::string>{" the", "\xe2\x80", "\x9c", "no", "\"\n", "no", "<end>"});
   return *t;
 }
@@ -253,8 +253,8 @@ TEST_CASE("http: more than twenty logprobs are refused by the client's name of t
 }
 
 TEST_CASE("http: logprobs are the log-softmax of a reference model's golden logits") {
-  const auto dir = test::bundled_models().back();
-  const test::golden g = test::read_golden(dir);
+  const auto dir = tests::bundled_models().back();
+  const tests::golden g = tests::read_golden(dir);
   tests::server_options o;
   o.model_dir = dir.string();
   o.owner.kv_tokens = 2048;
@@ -282,8 +282,8 @@ TEST_CASE("http: logprobs are the log-softmax of a reference model's golden logi
 }
 
 TEST_CASE("http: prompt_logprobs are those of a reference model, with ranks") {
-  const auto dir = test::bundled_models().back();
-  const test::golden g = test::read_golden(dir);
+  const auto dir = tests::bundled_models().back();
+  const tests::golden g = tests::read_golden(dir);
   tests::server_options o;
   o.model_dir = dir.string();
   o.owner.kv_tokens = 2048;
@@ -387,8 +387,8 @@ TEST_CASE("weir.v1: deltas have the logprobs of their tokens, and who resumes se
 }
 
 TEST_CASE("weir.v1: logprobs stay with their tokens where characters and stop strings hold tokens back") {
-  const test::temporary_dir dir;
-  test::write_toy_directory(dir.path());
+  const tests::temporary_dir dir;
+  tests::write_toy_directory(dir.path());
   tests::server_options o;
   o.model_dir = dir.path().string();
   server_fixture f(o);

@@ -104,8 +104,8 @@ TEST_CASE("no memory: a refusal reaches its client where the shard cannot alloca
 }
 
 TEST_CASE("no memory: a mask that cannot be made ends its job, and others fit their constraints") {
-  test::temporary_dir dir;
-  test::write_toy_directory(dir.path());
+  tests::temporary_dir dir;
+  tests::write_toy_directory(dir.path());
   server_options o;
   o.model_dir = dir.path().string();
   server_fixture f(o);

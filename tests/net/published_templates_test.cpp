@@ -14,7 +14,7 @@ using namespace weir::net;
 namespace {
 
 // The fields of a request that says what the case says.
-json::object fields_of(const test::published_case& c) {
+json::object fields_of(const tests::published_case& c) {
   json::object o;
   if (!c.tools.is_null()) o["tools"] = c.tools;
   if (!c.extra.empty()) o["chat_template_kwargs"] = c.extra;
@@ -22,7 +22,7 @@ json::object fields_of(const test::published_case& c) {
   return o;
 }
 
-core::result<actors::request> over_socket(const test::published_case& c) {
+core::result<actors::request> over_socket(const tests::published_case& c) {
   json::object o = fields_of(c);
   o["type"] = "response.create";
   o["id"] = "a";
@@ -32,7 +32,7 @@ core::result<actors::request> over_socket(const test::published_case& c) {
   return core::bad_param("", "{}", std::get<ws::protocol_error>(m).message);
 }
 
-core::result<actors::request> over_http(const test::published_case& c) {
+core::result<actors::request> over_http(const tests::published_case& c) {
   json::object o = fields_of(c);
   o["messages"] = c.messages;
   auto p = openai::parse(openai::dialect::chat, json::serialize(o));
@@ -41,7 +41,7 @@ core::result<actors::request> over_http(const test::published_case& c) {
 }
 
 // OpenAI's API knows five roles; over a socket a message may have any that its template knows.
-bool has_foreign_role(const test::published_case& c) {
+bool has_foreign_role(const tests::published_case& c) {
   return std::ranges::any_of(c.messages, [](const json::value& m) {
     const json::value& role = m.at("role");
     return role != "system" && role != "developer" && role != "user" && role != "assistant" && role != "tool";
@@ -54,10 +54,10 @@ void check_role_is_refused(const core::result<actors::request>& r) {
   CHECK_THAT(r.error().message, Catch::Contains("].role must be system, developer"));
 }
 
-void check_prompt(const core::chat_template& chat, const test::published_case& c,
+void check_prompt(const core::chat_template& chat, const tests::published_case& c,
                   const core::result<actors::request>& r) {
   REQUIRE(r.has_value());
-  const auto made = chat.render(std::get<core::conversation>(r->input), test::published_now);
+  const auto made = chat.render(std::get<core::conversation>(r->input), tests::published_now);
   if (c.expected) {
     INFO((made ? "" : made.error().message));
     REQUIRE(made.has_value());
@@ -71,7 +71,7 @@ void check_prompt(const core::chat_template& chat, const test::published_case& c
 }  // namespace
 
 TEST_CASE("published templates: each case gives its prompt over the socket and over HTTP") {
-  const auto files = test::published_templates();
+  const auto files = tests::published_templates();
   if (files.empty()) {
     WARN("skipped: there are no published templates in the data folder");
     return;

@@ -37,7 +37,7 @@ struct arrival {
 
 // An hour of a real conversation service, a quarter as long in tokens; empty where the trace is not there.
 std::vector<arrival> traced() {
-  std::ifstream in(test::data_dir() / "traces" / "AzureLLMInferenceTrace_conv.csv");
+  std::ifstream in(tests::data_dir() / "traces" / "AzureLLMInferenceTrace_conv.csv");
   std::vector<arrival> all;
   std::string line;
   std::getline(in, line);
@@ -181,7 +181,7 @@ struct mourner {
   const int before = std::uncaught_exceptions();
   ~mourner() {
     if (std::uncaught_exceptions() == before || asked_for()) return;
-    const auto few = test::shrink(made_arrivals, [this](std::size_t n) { return fails(seed, n); });
+    const auto few = tests::shrink(made_arrivals, [this](std::size_t n) { return fails(seed, n); });
     std::cout << "sim_day: it fails with WEIR_SIM_DAY=" << seed << ":" << few << std::endl;
   }
 };
@@ -221,7 +221,7 @@ TEST_CASE(
 TEST_CASE("sim_day: the arrivals of a real service", "[long]") {
   auto arrivals = traced();
   if (arrivals.empty()) {
-    WARN("no trace below " << test::data_dir() << "; arrivals are made alone");
+    WARN("no trace below " << tests::data_dir() << "; arrivals are made alone");
     return;
   }
   arrivals.resize(std::min<std::size_t>(arrivals.size(), rounds(static_cast<unsigned>(arrivals.size()))));
@@ -242,7 +242,7 @@ TEST_CASE("sim_day: the same seed is the same day", "[long]") {
 TEST_CASE("sim_day: a failing day is cut down to as few arrivals as fail") {
   for (const std::size_t least : {1u, 2u, 137u, 5999u, 6000u}) {
     std::size_t runs = 0;
-    CHECK(test::shrink(6000, [&](std::size_t n) { return ++runs, n >= least; }) == least);
+    CHECK(tests::shrink(6000, [&](std::size_t n) { return ++runs, n >= least; }) == least);
     CHECK(runs <= 13);
   }
 }

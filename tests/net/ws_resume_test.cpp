@@ -75,8 +75,8 @@ TEST_CASE("resume: dropped again and again, on every shard, the text goes on wit
 
 // A model of random bytes: most characters take several tokens.
 TEST_CASE("resume: cuts inside of characters and of a stop string change nothing") {
-  const test::temporary_dir dir;
-  test::write_toy_directory(dir.path());
+  const tests::temporary_dir dir;
+  tests::write_toy_directory(dir.path());
   server_options o;
   o.model_dir = dir.path().string();
   server_fixture f(o);

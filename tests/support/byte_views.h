@@ -11,7 +11,7 @@
 #include "core/grammar/token_trie.h"
 #include "tests/support/toy_tokenizer.h"
 
-namespace weir::test {
+namespace weir::tests {
 
 inline std::shared_ptr<core::grammar::terminal_views> byte_views() {
   static const auto views = [] {
@@ -23,4 +23,4 @@ inline std::shared_ptr<core::grammar::terminal_views> byte_views() {
   return views;
 }
 
-}  // namespace weir::test
+}  // namespace weir::tests

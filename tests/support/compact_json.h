@@ -8,7 +8,7 @@
 #include "core/grammar/code_points.h"
 #include "core/grammar/schema/json_tree.h"
 
-namespace weir::test {
+namespace weir::tests {
 
 inline std::string compact(const core::grammar::json_tree& tree, core::grammar::json_node_id id) {
   using core::grammar::json_kind;
@@ -39,4 +39,4 @@ inline std::string compact(const core::grammar::json_tree& tree, core::grammar::
   return out + (object ? '}' : ']');
 }
 
-}  // namespace weir::test
+}  // namespace weir::tests

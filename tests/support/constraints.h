@@ -10,7 +10,7 @@
 #include "core/grammar/compile.h"
 #include "core/grammar/job_mask.h"
 
-namespace weir::test {
+namespace weir::tests {
 
 inline std::shared_ptr<core::grammar::terminal_views> views_of(std::shared_ptr<const core::tokenizer> words) {
   using namespace core::grammar;
@@ -57,4 +57,4 @@ class lazy_helpers final : public core::grammar::mask_helpers {
   std::deque<std::shared_ptr<core::grammar::job_mask>> work_;
 };
 
-}  // namespace weir::test
+}  // namespace weir::tests

@@ -8,7 +8,7 @@
 
 #include "kernels/cuda/backend.h"
 
-namespace weir::test {
+namespace weir::tests {
 
 // Null: there is none.
 inline std::shared_ptr<const kernels::backend> cuda_device(bool deterministic = false) {
@@ -20,4 +20,4 @@ inline std::shared_ptr<const kernels::backend> cuda_device(bool deterministic = 
   return b;
 }
 
-}  // namespace weir::test
+}  // namespace weir::tests

@@ -16,7 +16,7 @@
 
 #include "tests/support/source_dir.h"
 
-namespace weir::test {
+namespace weir::tests {
 
 inline std::filesystem::path data_dir() {
   if (const char* named = std::getenv("TEST_DATA_DIR")) return named;
@@ -79,4 +79,4 @@ inline std::string read_file(const std::filesystem::path& path) {
   return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
 }
 
-}  // namespace weir::test
+}  // namespace weir::tests

@@ -8,7 +8,7 @@
 
 #include "core/model/model.h"
 
-namespace weir::test {
+namespace weir::tests {
 
 // One sequence and its pages. Feed it, then read logits() until the next forward of the model.
 class driven_sequence {
@@ -71,4 +71,4 @@ inline std::vector<core::token_id> greedy(core::model& m, std::span<const core::
   return out;
 }
 
-}  // namespace weir::test
+}  // namespace weir::tests

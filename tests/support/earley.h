@@ -12,7 +12,7 @@
 
 #include "core/grammar/rules.h"
 
-namespace weir::test {
+namespace weir::tests {
 
 class earley {
  public:
@@ -112,4 +112,4 @@ class earley {
   std::vector<std::set<item>> chart_;
 };
 
-}  // namespace weir::test
+}  // namespace weir::tests

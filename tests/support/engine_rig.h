@@ -14,7 +14,7 @@
 #include "tests/support/toy_model.h"
 #include "tests/support/toy_tokenizer.h"
 
-namespace weir::test {
+namespace weir::tests {
 
 inline core::engine_config small_config() {
   core::engine_config c;
@@ -116,4 +116,4 @@ struct engine_rig {
   }
 };
 
-}  // namespace weir::test
+}  // namespace weir::tests

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-namespace weir::test {
+namespace weir::tests {
 
 template <class T>
 std::string raw(T x) {
@@ -85,4 +85,4 @@ struct gguf_writer {
   std::uint64_t padded(std::uint64_t n) const { return (n + alignment - 1) / alignment * alignment; }
 };
 
-}  // namespace weir::test
+}  // namespace weir::tests

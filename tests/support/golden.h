@@ -11,7 +11,7 @@
 #include "core/token.h"
 #include "tests/support/data.h"
 
-namespace weir::test {
+namespace weir::tests {
 
 struct golden_generation {
   std::string prompt;  // empty where only ids are given
@@ -85,4 +85,4 @@ inline golden read_golden(const std::filesystem::path& model_dir) {
   return g;
 }
 
-}  // namespace weir::test
+}  // namespace weir::tests

@@ -15,7 +15,7 @@
 #include "kernels/buffer.h"
 #include "kernels/ops.h"
 
-namespace weir::test {
+namespace weir::tests {
 
 // The blocks of `l.weight` in a folder, joined as `q` says.
 struct joined_linear {
@@ -93,4 +93,4 @@ inline std::vector<float> multiplied(const std::shared_ptr<const kernels::backen
   return out;
 }
 
-}  // namespace weir::test
+}  // namespace weir::tests

@@ -16,7 +16,7 @@
 #include "core/model/model.h"
 #include "core/sample/logprobs.h"
 
-namespace weir::test {
+namespace weir::tests {
 
 class late_model final : public core::model {
  public:
@@ -124,4 +124,4 @@ class late_model final : public core::model {
   std::vector<core::drawn> drawn_;  // by the step that was done last
 };
 
-}  // namespace weir::test
+}  // namespace weir::tests

@@ -11,7 +11,7 @@
 
 #include "core/sample/logprobs.h"
 
-namespace weir::test {
+namespace weir::tests {
 
 inline std::vector<double> log_softmax(std::span<const float> row) {
   const double top = *std::max_element(row.begin(), row.end());
@@ -94,4 +94,4 @@ std::vector<float> hard_row(std::size_t vocab, int kind, Random& r) {
   return row;
 }
 
-}  // namespace weir::test
+}  // namespace weir::tests

@@ -3,7 +3,7 @@
 
 #include "core/clock.h"
 
-namespace weir::test {
+namespace weir::tests {
 
 class manual_clock final : public core::clock {
  public:
@@ -15,4 +15,4 @@ class manual_clock final : public core::clock {
   core::time_point now_{std::chrono::seconds(1)};
 };
 
-}  // namespace weir::test
+}  // namespace weir::tests

@@ -10,7 +10,7 @@
 
 #include "tests/support/data.h"
 
-namespace weir::test {
+namespace weir::tests {
 
 struct published_case {
   std::string name, bos, eos;
@@ -68,4 +68,4 @@ inline std::vector<published_template> published_templates() {
   return out;
 }
 
-}  // namespace weir::test
+}  // namespace weir::tests

@@ -11,7 +11,7 @@
 #include "core/sample/logprobs.h"
 #include "core/token_sink.h"
 
-namespace weir::test {
+namespace weir::tests {
 
 class recording_sink final : public core::token_sink {
  public:
@@ -53,4 +53,4 @@ class recording_sink final : public core::token_sink {
   }
 };
 
-}  // namespace weir::test
+}  // namespace weir::tests

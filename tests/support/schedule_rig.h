@@ -14,7 +14,7 @@
 #include "tests/support/toy_model.h"
 #include "tests/support/toy_tokenizer.h"
 
-namespace weir::test {
+namespace weir::tests {
 
 // Job `n` with a prompt of its own; the prompts of different numbers differ in their first token.
 inline core::job numbered_job(std::uint64_t n, std::uint32_t prompt, std::uint32_t max_tokens = 16) {
@@ -79,4 +79,4 @@ struct schedule_rig {
   }
 };
 
-}  // namespace weir::test
+}  // namespace weir::tests

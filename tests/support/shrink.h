@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <functional>
 
-namespace weir::test {
+namespace weir::tests {
 
 // The length of a beginning that fails while the one shorter by one does not, found by halving. REQUIRES: all
 // of `count` fails, and nothing at all does not. Where failing comes and goes with the length, any such place
@@ -18,4 +18,4 @@ inline std::size_t shrink(std::size_t count, const std::function<bool(std::size_
   return count;
 }
 
-}  // namespace weir::test
+}  // namespace weir::tests

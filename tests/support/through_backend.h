@@ -10,7 +10,7 @@
 #include "kernels/buffer.h"
 #include "kernels/ops.h"
 
-namespace weir::test {
+namespace weir::tests {
 
 inline std::vector<std::uint32_t> bits_of(const std::vector<float>& v) {
   std::vector<std::uint32_t> out(v.size());
@@ -37,4 +37,4 @@ inline std::vector<float> through(const std::shared_ptr<const kernels::backend>&
   return out;
 }
 
-}  // namespace weir::test
+}  // namespace weir::tests

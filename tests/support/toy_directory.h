@@ -14,7 +14,7 @@
 #include "kernels/tensor.h"
 #include "tests/support/data.h"
 
-namespace weir::test {
+namespace weir::tests {
 
 struct toy_tensor {
   std::string name, dtype;
@@ -192,4 +192,4 @@ inline void write_toy_directory(const std::filesystem::path& dir, const toy_opti
              serialize(object{{"bos_token_id", toy_bos}, {"eos_token_id", toy_eos}}));
 }
 
-}  // namespace weir::test
+}  // namespace weir::tests

@@ -16,7 +16,7 @@
 #include "core/model/model.h"
 #include "core/sample/logprobs.h"
 
-namespace weir::test {
+namespace weir::tests {
 
 class toy_model final : public core::model {
  public:
@@ -159,4 +159,4 @@ class toy_model final : public core::model {
   std::vector<core::draw_logprobs> logprobs_;  // by draw of the latest sample()
 };
 
-}  // namespace weir::test
+}  // namespace weir::tests

@@ -10,7 +10,7 @@
 
 #include "core/text/tokenizer.h"
 
-namespace weir::test {
+namespace weir::tests {
 
 class toy_tokenizer final : public core::tokenizer {
  public:
@@ -69,4 +69,4 @@ inline std::shared_ptr<const core::tokenizer> letters(std::uint32_t vocab_size) 
   return std::make_shared<toy_tokenizer>(pieces);
 }
 
-}  // namespace weir::test
+}  // namespace weir::tests

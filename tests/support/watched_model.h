@@ -9,7 +9,7 @@
 
 #include "core/model/model.h"
 
-namespace weir::test {
+namespace weir::tests {
 
 class watched_model final : public core::model {
  public:
@@ -66,4 +66,4 @@ class watched_model final : public core::model {
   core::model_info info_;
 };
 
-}  // namespace weir::test
+}  // namespace weir::tests

@@ -113,7 +113,7 @@ bool walk_file(const std::filesystem::path& file, const std::shared_ptr<terminal
     const auto tree = read_json_tree(line, {.bytes = std::size_t{1} << 22, .depth = 200});
     const auto schema = tree ? tree->member(json_tree::root, "schema") : std::nullopt;
     if (!schema) return false;
-    walk_schema(name_of(*tree, file.filename().string(), number), test::compact(*tree, *schema), views,
+    walk_schema(name_of(*tree, file.filename().string(), number), tests::compact(*tree, *schema), views,
                 random);
   }
   return true;

@@ -67,7 +67,7 @@ bool walk(constraint& over, const std::vector<core::token_id>& ids, std::vector<
 void schema_of(const json_tree& line, const core::tokenizer& words, std::shared_ptr<terminal_views> views,
                totals& t) {
   const auto root = json_tree::root;
-  const auto schema = test::compact(line, line.member(root, "schema").value());
+  const auto schema = tests::compact(line, line.member(root, "schema").value());
   const auto name = line[line.member(root, "name").value()].text;
   ++t.schemas;
   const auto begin = clock_type::now();
@@ -89,7 +89,7 @@ void schema_of(const json_tree& line, const core::tokenizer& words, std::shared_
     if (!line[line.member(instance, "valid").value()].truth || line.member(instance, "py") ||
         line.member(instance, "order"))
       continue;
-    const auto data = test::compact(line, line.member(instance, "data").value());
+    const auto data = tests::compact(line, line.member(instance, "data").value());
     const auto ids = words.encode(data, {.add_special = false, .parse_special = false});
     ++t.instances;
     if (!walk(**over, ids, t.mask, t.accept)) {
@@ -109,8 +109,8 @@ void schema_of(const json_tree& line, const core::tokenizer& words, std::shared_
 }  // namespace
 
 int main(int argc, char** argv) {
-  const auto dir = argc > 1 ? std::filesystem::path(argv[1]) : test::data_dir() / "tokenizers/llama3";
-  const auto folder = argc > 2 ? std::filesystem::path(argv[2]) : test::data_dir() / "schemas/maskbench";
+  const auto dir = argc > 1 ? std::filesystem::path(argv[1]) : tests::data_dir() / "tokenizers/llama3";
+  const auto folder = argc > 2 ? std::filesystem::path(argv[2]) : tests::data_dir() / "schemas/maskbench";
   const std::size_t every = argc > 3 ? std::max(1, std::atoi(argv[3])) : 1;
   const auto words = core::load_tokenizer(dir.string());
   if (!words) return std::fprintf(stderr, "%s\n", words.error().message.c_str()), 2;

@@ -68,7 +68,7 @@ double render_time(const core::chat_template& chat, const core::conversation& c)
   std::vector<double> took;
   for (int i = 0; i < 21; ++i) {
     const auto start = std::chrono::steady_clock::now();
-    if (!chat.render(c, test::published_now)) return -1;
+    if (!chat.render(c, tests::published_now)) return -1;
     took.push_back(
         std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count());
   }
@@ -82,7 +82,7 @@ int main() {
   const core::conversation with_calls = conversation_with_tools(), plain = plain_conversation();
   std::printf("%-48s %14s %14s\n", "ms for 100 messages", "calls, tools", "text alone");
   double slowest = 0;
-  for (const auto& file : test::published_templates()) {
+  for (const auto& file : tests::published_templates()) {
     const auto chat =
         core::chat_template::from_source(file.source, {{"bos_token", "<s>"}, {"eos_token", "</s>"}});
     const double calls = render_time(*chat, with_calls), text = render_time(*chat, plain);

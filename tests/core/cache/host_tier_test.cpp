@@ -8,7 +8,6 @@
 namespace weir::tests::host_tier_test {
 
 using namespace weir::core;
-using namespace weir::test;
 
 namespace {
 

@@ -14,7 +14,7 @@ using weir::core::errc;
 namespace {
 
 acceptor& bundled() {
-  static const auto t = weir::core::load_tokenizer(weir::test::bundled_models().front().string());
+  static const auto t = weir::core::load_tokenizer(weir::tests::bundled_models().front().string());
   static const weir::core::system_clock clock;
   static acceptor a(t.value(), clock);
   return a;
@@ -64,7 +64,7 @@ TEST_CASE("a line may have a grammar in either notation", "[grammar]") {
 }
 
 TEST_CASE("tokens are judged like their text, and the byte is the same", "[grammar]") {
-  const auto t = weir::core::load_tokenizer(weir::test::bundled_models().front().string());
+  const auto t = weir::core::load_tokenizer(weir::tests::bundled_models().front().string());
   REQUIRE(t.has_value());
   const std::string text = "a rather long sentence, with commas";
   const auto ids = (*t)->encode(text, {.add_special = false, .parse_special = false});

@@ -11,7 +11,6 @@
 namespace weir::tests::budget_test {
 
 using namespace weir::core::grammar;
-using namespace weir::test;
 using weir::core::errc;
 using kind = constraint_text::kind;
 

@@ -37,7 +37,7 @@ std::shared_ptr<terminal_views> views_of(const std::filesystem::path& dir) {
 }
 
 std::shared_ptr<terminal_views> bundled() {
-  static const auto views = views_of(weir::test::bundled_models().front());
+  static const auto views = views_of(weir::tests::bundled_models().front());
   return views;
 }
 
@@ -111,7 +111,7 @@ TEST_CASE("a text follows random rules exactly where Earley's recogniser says so
     random_engine random(1000 + i), same(1000 + i);
     random_rules(*c.grammar, random);
     random_rules(*copy.grammar, same);
-    weir::test::earley definition(*copy.grammar);
+    weir::tests::earley definition(*copy.grammar);
     auto over = constraint::make(std::move(c), bundled());
     bool any = false;
     each_text("abc", 4, [&](const std::string& text) {
@@ -250,7 +250,7 @@ TEST_CASE("beside declared names, the masks of other names are exact", "[grammar
 }
 
 TEST_CASE("a mask has exactly the tokens whose bytes may follow, on real vocabularies", "[grammar]") {
-  const auto dirs = weir::test::data_folders("tokenizers", "tokenizer.json");
+  const auto dirs = weir::tests::data_folders("tokenizers", "tokenizer.json");
   if (dirs.empty()) WARN("no data");
   for (const auto& dir : dirs) {
     INFO(dir);
@@ -274,7 +274,7 @@ TEST_CASE("every text that random tokens make of an object's mask is JSON", "[gr
     REQUIRE(rest);
     INFO(text << *rest);
     auto definition = *compile_json_object(json_space::compact);
-    if (text.size() < 60) CHECK(weir::test::earley(*definition.grammar).accepts(text + *rest));
+    if (text.size() < 60) CHECK(weir::tests::earley(*definition.grammar).accepts(text + *rest));
     CHECK(over->may_end(over->step(at, *rest)));
   }
 }
@@ -383,7 +383,7 @@ TEST_CASE("what is too ambiguous ends in a failure that says so", "[grammar]") {
 }
 
 TEST_CASE("a job whose constraint fails behind a token has failed", "[grammar]") {
-  const auto over = *constraint::make(too_ambiguous(), weir::test::byte_views());
+  const auto over = *constraint::make(too_ambiguous(), weir::tests::byte_views());
   job_mask mask(over, {.vocab_size = 256, .max_tokens = 5'000});
   if (!mask.begin()) mask.work();
   for (int i = 0; i < 3'000 && mask.at() == job_mask::place::open; ++i)

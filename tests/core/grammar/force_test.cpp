@@ -7,7 +7,6 @@
 namespace weir::tests::force_test {
 
 using namespace weir::core::grammar;
-using namespace weir::test;
 using weir::core::token_id;
 
 namespace {

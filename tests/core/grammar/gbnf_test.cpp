@@ -8,7 +8,6 @@
 namespace weir::tests::gbnf_test {
 
 using namespace weir::core::grammar;
-using namespace weir::test;
 
 namespace {
 

@@ -16,7 +16,7 @@
 #include "tests/core/grammar/schema/schema_kit.h"
 #include "tests/support/data.h"
 
-namespace weir::test {
+namespace weir::tests {
 
 inline std::shared_ptr<core::grammar::terminal_views> bundled_views() {
   static const auto views = [] {
@@ -123,4 +123,4 @@ inline std::vector<boost::json::object> grammar_facts(std::string_view syntax) {
   return out;
 }
 
-}  // namespace weir::test
+}  // namespace weir::tests

@@ -6,7 +6,6 @@
 namespace weir::tests::large_enum_test {
 
 using namespace weir::core::grammar;
-using namespace weir::test;
 
 namespace {
 

@@ -9,7 +9,6 @@
 namespace weir::tests::lark_test {
 
 using namespace weir::core::grammar;
-using namespace weir::test;
 
 namespace {
 

@@ -7,7 +7,6 @@
 namespace weir::tests::loop_masks_test {
 
 using namespace weir::core::grammar;
-using namespace weir::test;
 
 namespace {
 

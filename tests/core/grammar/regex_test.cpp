@@ -121,7 +121,7 @@ TEST_CASE("what is not regular or not known is refused with its offset", "[gramm
 }
 
 TEST_CASE("texts that other engines judged are judged alike", "[grammar]") {
-  std::ifstream in(weir::test::data_dir() / "schemas/engines/regex.jsonl");
+  std::ifstream in(weir::tests::data_dir() / "schemas/engines/regex.jsonl");
   if (!in) WARN("no data");
   std::size_t texts = 0;
   for (std::string line; std::getline(in, line);) {
@@ -143,7 +143,7 @@ TEST_CASE("texts that other engines judged are judged alike", "[grammar]") {
       ++texts;
     }
   }
-  if (std::filesystem::exists(weir::test::data_dir())) CHECK(texts > 100);
+  if (std::filesystem::exists(weir::tests::data_dir())) CHECK(texts > 100);
 }
 
 namespace {

@@ -10,7 +10,6 @@
 namespace weir::tests::structured_page_test {
 
 using namespace weir::core::grammar;
-using namespace weir::test;
 
 namespace {
 

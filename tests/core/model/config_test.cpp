@@ -14,10 +14,10 @@ namespace json = boost::json;
 namespace {
 
 result<model_config> parse(const std::string& architecture, json::object more) {
-  test::toy_options o;
+  tests::toy_options o;
   o.architecture = architecture;
   o.config = std::move(more);
-  return parse_config(json::serialize(test::toy_config(o)), "config.json");
+  return parse_config(json::serialize(tests::toy_config(o)), "config.json");
 }
 
 result<model_config> llama(json::object more) { return parse("LlamaForCausalLM", std::move(more)); }
@@ -46,7 +46,7 @@ TEST_CASE("a Llama config is read as it stands") {
 }
 
 TEST_CASE("what a config leaves out takes the family's default") {
-  auto o = test::toy_config({});
+  auto o = tests::toy_config({});
   for (const char* key :
        {"head_dim", "num_key_value_heads", "rope_theta", "rms_norm_eps", "tie_word_embeddings"})
     o = without(std::move(o), key);
@@ -243,7 +243,7 @@ TEST_CASE("a size that is missing, of another kind or out of range is refused by
   for (const char* key : {"vocab_size", "hidden_size", "intermediate_size", "num_hidden_layers",
                           "num_attention_heads", "max_position_embeddings"}) {
     CAPTURE(key);
-    const auto gone = without(test::toy_config({}), key);
+    const auto gone = without(tests::toy_config({}), key);
     CHECK_THAT(refusal(parse_config(json::serialize(gone), "config.json")),
                Contains(key) && Contains("missing"));
     for (const json::value& wrong : {json::value(0), json::value(-1), json::value(1.5), json::value("8"),
@@ -268,8 +268,8 @@ TEST_CASE("a config that is not one is refused") {
 }
 
 TEST_CASE("families and ropes that come later are refused by name, each") {
-  const auto dirs = test::data_folders("models-later", "config.json");
-  if (dirs.empty()) WARN("no models below " << test::data_dir() / "models-later");
+  const auto dirs = tests::data_folders("models-later", "config.json");
+  if (dirs.empty()) WARN("no models below " << tests::data_dir() / "models-later");
   for (const auto& dir : dirs) {
     const auto r = inspect_model(dir.string(), *kernels::reference_backend());
     CAPTURE(dir.filename());

@@ -62,7 +62,7 @@ double difference(std::span<const float> wanted, std::span<const float> got) {
 }  // namespace
 
 TEST_CASE("cuda: a decoder's logits agree with the host's over batches of prompts, slices and decoding") {
-  const auto b = test::cuda_device();
+  const auto b = tests::cuda_device();
   if (!b) return;
   const shape shapes[] = {
       {256, 512, 4, 2, 64, 512, true, false, false, 0},
@@ -100,7 +100,7 @@ TEST_CASE("cuda: a decoder's logits agree with the host's over batches of prompt
             s.window);
     const std::size_t sequences = s.hidden > 1000 ? 6 : 20;
     std::mt19937 r(11);
-    std::vector<test::driven_sequence> of_host, of_device;
+    std::vector<tests::driven_sequence> of_host, of_device;
     std::vector<std::uint32_t> prompts;
     for (std::size_t i = 0; i < sequences; ++i) {
       of_host.emplace_back(*host, static_cast<page_id>(i * 7), 7);
@@ -138,11 +138,11 @@ TEST_CASE("cuda: a decoder's logits agree with the host's over batches of prompt
 }
 
 TEST_CASE("cuda: draws are the host's, from the same logits") {
-  const auto b = test::cuda_device();
+  const auto b = tests::cuda_device();
   if (!b) return;
   const auto m = make(toy({256, 512, 4, 2, 64, 5000, false, false, false, 0}), b);
   std::mt19937 r(3);
-  std::vector<test::driven_sequence> sequences;
+  std::vector<tests::driven_sequence> sequences;
   for (int i = 0; i < 16; ++i) sequences.emplace_back(*m, i * 4, 4);
   const auto real = [&](double low, double high) {
     return static_cast<float>(std::uniform_real_distribution<double>(low, high)(r));
@@ -201,7 +201,7 @@ TEST_CASE("cuda: draws are the host's, from the same logits") {
       if (const auto& m = masks[i]; !m.empty())
         CHECK((m[static_cast<std::size_t>(out[i].id) / 32] >> (out[i].id % 32) & 1) == 1);
       if (const auto top = draws[i].top_logprobs; top >= 0)
-        test::check_logprobs(m->logprobs_of(i), m->logits(i), out[i].id, static_cast<std::uint32_t>(top));
+        tests::check_logprobs(m->logprobs_of(i), m->logits(i), out[i].id, static_cast<std::uint32_t>(top));
       ++all;
       equal += out[i].id == *wanted;
       if (samplers[i].params().temperature == 0) CHECK(out[i].id == *wanted);
@@ -219,10 +219,10 @@ void check_reference(const std::filesystem::path& model, const std::filesystem::
   CAPTURE(dir.filename());
   auto m = std::move(load_model(model.string(), b).value().weights);
   m->allocate_pages(m->info().context / page_tokens + 1).value();
-  const test::golden g = test::read_golden(dir);
+  const tests::golden g = tests::read_golden(dir);
   for (const std::size_t chunk : {std::size_t{1} << 20, std::size_t{7}, std::size_t{1}}) {
     for (const auto& wanted : g.at) {
-      test::driven_sequence s(*m, 0, static_cast<std::uint32_t>(wanted.position) / page_tokens + 1);
+      tests::driven_sequence s(*m, 0, static_cast<std::uint32_t>(wanted.position) / page_tokens + 1);
       const auto got = s.feed(std::span(g.input_ids).first(wanted.position + 1), chunk);
       double largest = 0, worst = 0;
       for (const double x : wanted.logits) largest = std::max(largest, std::abs(x));
@@ -234,11 +234,11 @@ void check_reference(const std::filesystem::path& model, const std::filesystem::
     // Teacher-forced: the same best token wherever the margin is not within rounding.
     const auto& wanted = g.generations.back();
     if (wanted.margins.empty()) continue;
-    test::driven_sequence s(*m, 0, m->info().context / page_tokens + 1);
+    tests::driven_sequence s(*m, 0, m->info().context / page_tokens + 1);
     auto got = s.feed(wanted.prompt_ids, chunk);
     for (std::size_t i = 0; i < wanted.greedy_ids.size() && i < 60; ++i) {
       CAPTURE(i, chunk);
-      if (wanted.margins[i] > 0.4) CHECK(test::argmax(got) == wanted.greedy_ids[i]);
+      if (wanted.margins[i] > 0.4) CHECK(tests::argmax(got) == wanted.greedy_ids[i]);
       if (i + 1 < wanted.greedy_ids.size()) got = s.feed(std::span(&wanted.greedy_ids[i], 1), 1);
     }
   }
@@ -247,16 +247,16 @@ void check_reference(const std::filesystem::path& model, const std::filesystem::
 }  // namespace
 
 TEST_CASE("cuda: every reference model's tokens and logits are reproduced within what its types allow") {
-  const auto b = test::cuda_device();
+  const auto b = tests::cuda_device();
   if (!b) return;
-  for (const auto& dir : test::reference_models()) check_reference(dir, dir, b);
+  for (const auto& dir : tests::reference_models()) check_reference(dir, dir, b);
 }
 
 TEST_CASE("cuda: every GGUF model's tokens and logits are reproduced within what its types allow") {
-  const auto b = test::cuda_device();
+  const auto b = tests::cuda_device();
   if (!b) return;
-  const auto folders = test::data_folders("models-quant", "hf-config.json");
-  if (folders.empty()) WARN("no GGUF models below " << test::data_dir());
+  const auto folders = tests::data_folders("models-quant", "hf-config.json");
+  if (folders.empty()) WARN("no GGUF models below " << tests::data_dir());
   for (const auto& dir : folders) {
     const auto file = dir / "model.gguf";
     check_reference(std::filesystem::exists(file) ? file : dir / "model-00001-of-00002.gguf", dir, b);
@@ -264,10 +264,10 @@ TEST_CASE("cuda: every GGUF model's tokens and logits are reproduced within what
 }
 
 TEST_CASE("cuda: every quantised directory's tokens and logits are reproduced within what its types allow") {
-  const auto b = test::cuda_device();
+  const auto b = tests::cuda_device();
   if (!b) return;
-  const auto folders = test::data_folders("models-quant", "config.json");
-  if (folders.empty()) WARN("no quantised directories below " << test::data_dir());
+  const auto folders = tests::data_folders("models-quant", "config.json");
+  if (folders.empty()) WARN("no quantised directories below " << tests::data_dir());
   for (const auto& dir : folders) check_reference(dir, dir, b);
 }
 
@@ -297,7 +297,7 @@ struct shrinking_batch {
 
   void forward(std::uint32_t step, std::span<const token_id> tokens) {
     batch work;
-    const auto add = [&](test::driven_sequence& s, std::span<const token_id> its, std::int32_t logits_row) {
+    const auto add = [&](tests::driven_sequence& s, std::span<const token_id> its, std::int32_t logits_row) {
       const auto first = static_cast<std::uint32_t>(work.tokens.size()),
                  count = static_cast<std::uint32_t>(its.size());
       work.tokens.insert(work.tokens.end(), its.begin(), its.end());
@@ -320,8 +320,8 @@ struct shrinking_batch {
   }
 
   model& on;
-  std::vector<test::driven_sequence> all;
-  test::driven_sequence prompt;
+  std::vector<tests::driven_sequence> all;
+  tests::driven_sequence prompt;
   std::vector<sampler> samplers;
 };
 
@@ -371,7 +371,7 @@ void follow_ahead(const std::shared_ptr<const kernels::backend>& b, float temper
 }  // namespace
 
 TEST_CASE("cuda: steps that run ahead draw what steps draw whose tokens the host uploads") {
-  const auto b = test::cuda_device(true);
+  const auto b = tests::cuda_device(true);
   if (!b) return;
   follow_ahead(b, 1,
                [](model& plain, shrinking_batch& told, std::uint32_t step, std::span<const token_id> ahead,
@@ -388,7 +388,7 @@ TEST_CASE("cuda: steps that run ahead draw what steps draw whose tokens the host
 
 // Where rows have other bits in every run: each token is the best of its row, but for what sums differ by.
 TEST_CASE("cuda: steps that run ahead draw the best tokens on a device that is not deterministic") {
-  const auto b = test::cuda_device();
+  const auto b = tests::cuda_device();
   if (!b) return;
   follow_ahead(b, 0,
                [](model& plain, shrinking_batch& told, std::uint32_t step, std::span<const token_id> ahead,
@@ -398,7 +398,7 @@ TEST_CASE("cuda: steps that run ahead draw the best tokens on a device that is n
                    const auto row = plain.logits(i);
                    tokens[i] = ahead[i];
                    if (draws[i].from->changes_logits()) continue;
-                   const float best = row[static_cast<std::size_t>(test::argmax(row))];
+                   const float best = row[static_cast<std::size_t>(tests::argmax(row))];
                    CAPTURE(step, i);
                    CHECK(row[static_cast<std::size_t>(tokens[i])] >= best - 2e-2f * std::abs(best));
                  }

@@ -24,17 +24,17 @@ std::unique_ptr<model> open(const std::filesystem::path& path, const std::string
   return m;
 }
 
-void check_tokens(model& m, const test::golden_generation& wanted, std::size_t count, std::size_t chunk) {
+void check_tokens(model& m, const tests::golden_generation& wanted, std::size_t count, std::size_t chunk) {
   CAPTURE(wanted.prompt, chunk);
-  const auto got = test::greedy(m, wanted.prompt_ids, count, chunk);
+  const auto got = tests::greedy(m, wanted.prompt_ids, count, chunk);
   CHECK(got ==
         std::vector<token_id>(wanted.greedy_ids.begin(), wanted.greedy_ids.begin() + std::ptrdiff_t(count)));
 }
 
-void check_logits(model& m, const test::golden& g, const test::golden_logits& wanted, std::size_t chunk) {
+void check_logits(model& m, const tests::golden& g, const tests::golden_logits& wanted, std::size_t chunk) {
   CAPTURE(wanted.position, chunk);
   const std::uint32_t pages = static_cast<std::uint32_t>(wanted.position) / page_tokens + 1;
-  test::driven_sequence s(m, 0, pages);
+  tests::driven_sequence s(m, 0, pages);
   const auto got = s.feed(std::span(g.input_ids).first(wanted.position + 1), chunk);
   double largest = 0, worst = 0;
   for (const double x : wanted.logits) largest = std::max(largest, std::abs(x));
@@ -53,7 +53,7 @@ void check_model(const std::filesystem::path& path, const std::filesystem::path&
                  const std::string& device, bool slow, std::span<const std::size_t> chunks = all_chunks) {
   CAPTURE(dir.filename());
   const auto m = open(path, device);
-  const test::golden g = test::read_golden(dir);
+  const tests::golden g = tests::read_golden(dir);
   // Under a sanitizer each generation takes seconds: the last, whose prompt is the longest, stands for all.
   const auto some = std::min<std::size_t>(g.generations.size(), rounds(8));
   for (const auto& generation : std::span(g.generations).last(some))
@@ -70,13 +70,13 @@ void check_model(const std::filesystem::path& path, const std::filesystem::path&
 
 void check_all(const std::string& device) {
   // The reference backend needs a minute for all of rill where the compiler does not optimise.
-  for (const auto& dir : test::reference_models())
+  for (const auto& dir : tests::reference_models())
     check_model(dir, dir, device, device == "reference" && dir.filename() == "rill");
 }
 
 void check_gguf(const std::string& device) {
-  const auto folders = test::data_folders("models-quant", "hf-config.json");
-  if (folders.empty()) WARN("no GGUF models below " << test::data_dir());
+  const auto folders = tests::data_folders("models-quant", "hf-config.json");
+  if (folders.empty()) WARN("no GGUF models below " << tests::data_dir());
   // The reference backend takes every block apart again for each token that is fed alone.
   const bool slow = device == "reference";
   for (const auto& dir : folders) {
@@ -88,8 +88,8 @@ void check_gguf(const std::string& device) {
 
 // Models of directories with a quantization_config.
 void check_quantised(const std::string& device) {
-  const auto folders = test::data_folders("models-quant", "config.json");
-  if (folders.empty()) WARN("no quantised directories below " << test::data_dir());
+  const auto folders = tests::data_folders("models-quant", "config.json");
+  if (folders.empty()) WARN("no quantised directories below " << tests::data_dir());
   const bool slow = device == "reference";
   for (const auto& dir : folders) {
     CAPTURE(dir);

@@ -13,25 +13,25 @@ using namespace weir::core;
 
 namespace {
 
-std::unique_ptr<model> load_toy(const test::toy_options& o, std::shared_ptr<const kernels::backend> backend,
+std::unique_ptr<model> load_toy(const tests::toy_options& o, std::shared_ptr<const kernels::backend> backend,
                                 std::uint32_t pages) {
-  const test::temporary_dir dir;
-  test::write_toy_directory(dir.path(), o);
+  const tests::temporary_dir dir;
+  tests::write_toy_directory(dir.path(), o);
   auto m = load_model(dir.path().string(), std::move(backend)).value();
   m.weights->allocate_pages(pages).value();
   return std::move(m.weights);
 }
 
-test::toy_options qwen3_like() {
-  test::toy_options o;
+tests::toy_options qwen3_like() {
+  tests::toy_options o;
   o.architecture = "Qwen3ForCausalLM";
   o.qk_norm = o.tied = true;
   o.dtype = "BF16";
   return o;
 }
 
-test::toy_options sliding() {
-  test::toy_options o;
+tests::toy_options sliding() {
+  tests::toy_options o;
   o.architecture = "MistralForCausalLM";
   o.config = {{"sliding_window", 20}};
   return o;
@@ -66,11 +66,11 @@ constexpr std::size_t steps = 12;
 constexpr std::uint32_t pages_each = 3;
 
 void generate_alone(model& m, lane& l) {
-  test::driven_sequence s(m, 0, pages_each);
+  tests::driven_sequence s(m, 0, pages_each);
   auto logits = s.feed(l.prompt, l.prompt.size());
   for (std::size_t i = 0; i < steps; ++i) {
     l.logits.emplace_back(logits.begin(), logits.end());
-    l.output.push_back(test::argmax(logits));
+    l.output.push_back(tests::argmax(logits));
     logits = s.feed(std::span(&l.output.back(), 1), 1);
   }
 }
@@ -78,7 +78,7 @@ void generate_alone(model& m, lane& l) {
 // All at once: every step takes a random slice of each prompt that is not through, and a token of each that
 // is.
 void generate_together(model& m, std::vector<lane>& lanes, std::mt19937& r) {
-  std::vector<test::driven_sequence> sequences;
+  std::vector<tests::driven_sequence> sequences;
   for (std::size_t i = 0; i < lanes.size(); ++i)
     sequences.emplace_back(m, static_cast<page_id>(i * pages_each), pages_each);
   for (bool more = true; more;) {
@@ -106,7 +106,7 @@ void generate_together(model& m, std::vector<lane>& lanes, std::mt19937& r) {
     for (std::uint32_t row = 0; row < drawing.size(); ++row) {
       const auto logits = m.logits(row);
       lanes[drawing[row]].logits.emplace_back(logits.begin(), logits.end());
-      lanes[drawing[row]].output.push_back(test::argmax(logits));
+      lanes[drawing[row]].output.push_back(tests::argmax(logits));
     }
   }
 }
@@ -116,7 +116,7 @@ void generate_together(model& m, std::vector<lane>& lanes, std::mt19937& r) {
 TEST_CASE("a step runs each weight through one product, whatever the batch holds") {
   const auto m = load_toy({}, counting_backend(), 40);
   std::mt19937 r(1);
-  std::vector<test::driven_sequence> sequences;
+  std::vector<tests::driven_sequence> sequences;
   for (page_id i = 0; i < 8; ++i) sequences.emplace_back(*m, i * 5, 5);
   for (int step = 0; step < 3; ++step) {
     batch b;
@@ -158,7 +158,7 @@ TEST_CASE(
 
   std::mt19937 r(2);
   batch b;
-  std::vector<test::driven_sequence> sequences;
+  std::vector<tests::driven_sequence> sequences;
   for (page_id i = 0; i < 4; ++i) {
     sequences.emplace_back(*m, i * 4, 4);
     const std::uint32_t rows = i == 3 ? prompt_rows : 1;
@@ -173,7 +173,7 @@ TEST_CASE(
 
 TEST_CASE("a step that nobody draws from computes no logits") {
   const auto m = load_toy({}, counting_backend(), 4);
-  test::driven_sequence s(*m, 0, 4);
+  tests::driven_sequence s(*m, 0, 4);
   batch b;
   b.tokens = {1, 2, 3};
   b.slices.push_back(s.slice(0, 3, -1));
@@ -183,7 +183,7 @@ TEST_CASE("a step that nobody draws from computes no logits") {
 }
 
 TEST_CASE("32 sequences at once give, one by one, the bits that each gives alone, on the reference backend") {
-  for (const auto& options : {test::toy_options{}, qwen3_like(), sliding()}) {
+  for (const auto& options : {tests::toy_options{}, qwen3_like(), sliding()}) {
     const auto m = load_toy(options, kernels::reference_backend(), 32 * pages_each);
     std::mt19937 r(7);
     std::vector<lane> together(32);
@@ -201,14 +201,14 @@ TEST_CASE("32 sequences at once give, one by one, the bits that each gives alone
 
 TEST_CASE("a model over the cpu backend agrees with the reference for every kind of weight") {
   for (const char* dtype : {"F32", "BF16", "F16"}) {
-    test::toy_options o;
+    tests::toy_options o;
     o.dtype = dtype;
     o.qkv_bias = o.out_bias = o.mlp_bias = true;
     std::mt19937 r(3);
     const auto prompt = random_ids(r, 100);
     const auto reference = load_toy(o, kernels::reference_backend(), 4),
                cpu = load_toy(o, kernels::cpu_backend(2), 4);
-    test::driven_sequence a(*reference, 0, 4), b(*cpu, 0, 4);
+    tests::driven_sequence a(*reference, 0, 4), b(*cpu, 0, 4);
     for (const std::size_t rows : {50u, 1u, 49u}) {
       const auto part = std::span(prompt).subspan(a.position(), rows);
       const auto wanted = a.feed(part, rows), got = b.feed(part, rows);
@@ -226,7 +226,7 @@ TEST_CASE("a model over the cpu backend agrees with the reference for every kind
 TEST_CASE(
     "sampling goes through each sequence's own sampler, and a row without a maximum is that draw's fault") {
   const auto m = load_toy({}, kernels::reference_backend(), 8);
-  test::driven_sequence first(*m, 0, 2), second(*m, 2, 2);
+  tests::driven_sequence first(*m, 0, 2), second(*m, 2, 2);
   batch b;
   b.tokens = {5, 6};
   b.slices = {first.slice(0, 1, 0), second.slice(1, 1, 1)};
@@ -236,13 +236,13 @@ TEST_CASE(
   greedy.temperature = forced.temperature = 0;
   forced.logit_bias = {{42, 1000.0f}};
   const token_id prompt[] = {5};
-  const sampler plain(greedy, test::toy_vocab, prompt, {}), biased(forced, test::toy_vocab, prompt, {});
+  const sampler plain(greedy, tests::toy_vocab, prompt, {}), biased(forced, tests::toy_vocab, prompt, {});
   const draw draws[] = {{const_cast<sampler*>(&biased), 0, 1, 0, 1},
                         {const_cast<sampler*>(&plain), 1, 1, 0, 1}};
   drawn out[2];
   m->sample(draws, out).value();
   CHECK(out[0].id == 42);
-  CHECK(out[1].id == test::argmax(m->logits(1)));
+  CHECK(out[1].id == tests::argmax(m->logits(1)));
   CHECK(!out[1].fault);
   const_cast<float&>(m->logits(0)[3]) = std::nanf("");
   m->sample(draws, out).value();
@@ -261,11 +261,11 @@ TEST_CASE("a page that was saved and restored elsewhere holds the same keys and 
       continue;
     }
     for (const char* dtype : {"F32", "BF16"}) {
-      test::toy_options o;
+      tests::toy_options o;
       o.dtype = dtype;
       const auto m = load_toy(o, *backend, 6);
       const auto prompt = random_ids(r, page_tokens + 30), next = random_ids(r, 1);
-      test::driven_sequence first(*m, 0, 3), other(*m, 3, 3);
+      tests::driven_sequence first(*m, 0, 3), other(*m, 3, 3);
       first.feed(prompt, prompt.size());
       m->allocate_host_pages(3).value();
       for (const page_id p : {2, 1}) {  // a driven sequence begins with its last page

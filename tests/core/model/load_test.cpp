@@ -15,12 +15,12 @@ namespace {
 
 // A toy directory whose tensors were changed before they were written.
 template <class F>
-std::string refusal(const test::toy_options& o, const F& change) {
-  const test::temporary_dir dir;
-  test::write_toy_directory(dir.path(), o);
-  auto tensors = test::toy_tensors(o);
+std::string refusal(const tests::toy_options& o, const F& change) {
+  const tests::temporary_dir dir;
+  tests::write_toy_directory(dir.path(), o);
+  auto tensors = tests::toy_tensors(o);
   change(tensors);
-  test::write_file(dir / "model.safetensors", test::safetensors_bytes(tensors));
+  tests::write_file(dir / "model.safetensors", tests::safetensors_bytes(tensors));
   const auto inspected = inspect_model(dir.path().string(), *kernels::reference_backend());
   const auto loaded = load_model(dir.path().string(), kernels::reference_backend());
   if (inspected || loaded) return "accepted";
@@ -29,17 +29,17 @@ std::string refusal(const test::toy_options& o, const F& change) {
   return loaded.error().message;
 }
 
-test::toy_tensor& named(std::vector<test::toy_tensor>& tensors, const std::string& name) {
+tests::toy_tensor& named(std::vector<tests::toy_tensor>& tensors, const std::string& name) {
   return *std::find_if(tensors.begin(), tensors.end(), [&](const auto& t) { return t.name == name; });
 }
 
-using tensors = std::vector<test::toy_tensor>;
+using tensors = std::vector<tests::toy_tensor>;
 
 }  // namespace
 
 TEST_CASE("a page's bytes are those of the backend that is asked") {
-  const test::temporary_dir dir;
-  test::write_toy_directory(dir.path(), {});
+  const tests::temporary_dir dir;
+  tests::write_toy_directory(dir.path(), {});
   auto b = *kernels::reference_backend();
   const auto alone = inspect_model(dir.path().string(), b).value();
   b.decoder_page_bytes = [](void*, const kernels::decoder_shape& s) -> std::uint64_t {
@@ -52,9 +52,9 @@ TEST_CASE("a page's bytes are those of the backend that is asked") {
 }
 
 TEST_CASE("a page's bytes are those of its type, scales included, before the load and after it") {
-  test::toy_options o;
-  const test::temporary_dir dir;
-  test::write_toy_directory(dir.path(), o);
+  tests::toy_options o;
+  const tests::temporary_dir dir;
+  tests::write_toy_directory(dir.path(), o);
   const auto heads = [](std::uint64_t row) {
     return 2 * 2 * 2 * row * page_tokens;
   };  // layers, k and v, heads
@@ -78,8 +78,8 @@ TEST_CASE("a type of pages that the backend does not store is refused by name, b
   auto b = std::make_shared<kernels::backend>(*kernels::reference_backend());
   b->name = "cuda:0 (a device)";
   b->stores_kv = nullptr;
-  const test::temporary_dir dir;
-  test::write_toy_directory(dir.path(), {});
+  const tests::temporary_dir dir;
+  tests::write_toy_directory(dir.path(), {});
   const kv_choice q8 = parse_kv_type("q8").value();
   for (const auto& e : {inspect_model(dir.path().string(), *b, q8).error(),
                         load_model(dir.path().string(), b, {}, q8).error()}) {
@@ -92,11 +92,11 @@ TEST_CASE("a type of pages that the backend does not store is refused by name, b
 
 TEST_CASE("a directory's bytes are known before it is loaded, and are what it then takes") {
   for (const char* dtype : {"F32", "BF16", "F16"}) {
-    test::toy_options o;
+    tests::toy_options o;
     o.dtype = dtype;
     o.qkv_bias = o.out_bias = true;
-    const test::temporary_dir dir;
-    test::write_toy_directory(dir.path(), o);
+    const tests::temporary_dir dir;
+    tests::write_toy_directory(dir.path(), o);
     const auto summary = inspect_model(dir.path().string(), *kernels::reference_backend()).value();
     std::uint64_t done = 0, total = 0, calls = 0;
     const auto loaded =
@@ -111,12 +111,12 @@ TEST_CASE("a directory's bytes are known before it is loaded, and are what it th
     CHECK(info.page_bytes == summary.page_bytes);
     CHECK(info.page_bytes ==
           2ull * 2 * 2 * 8 * page_tokens * 4);  // layers, k and v, kv_heads, head_dim, tokens, f32
-    CHECK(info.stop_ids == std::vector<token_id>{test::toy_eos});
+    CHECK(info.stop_ids == std::vector<token_id>{tests::toy_eos});
     CHECK(info.context == 512);
     CHECK(done == total);
     CHECK(total <= info.weight_bytes);  // but for what alignment adds
     CHECK(calls > 10);
-    CHECK(loaded.generation.bos == test::toy_bos);
+    CHECK(loaded.generation.bos == tests::toy_bos);
   }
 }
 
@@ -144,71 +144,71 @@ TEST_CASE("a tensor of a type that cannot be computed with is refused by name") 
 
 TEST_CASE("a tensor that the config does not imply is refused, but for those that carry nothing") {
   std::mt19937 r(1);
-  const auto extra = [&](const std::string& name, const test::toy_options& o = {}) {
-    return refusal(o, [&](tensors& t) { t.push_back(test::random_tensor(r, name, "F32", {8})); });
+  const auto extra = [&](const std::string& name, const tests::toy_options& o = {}) {
+    return refusal(o, [&](tensors& t) { t.push_back(tests::random_tensor(r, name, "F32", {8})); });
   };
   CHECK_THAT(extra("model.layers.0.self_attn.q_proj.bias"), Contains("implies no such tensor"));
   CHECK_THAT(extra("model.layers.2.mlp.up_proj.weight"), Contains("implies no such tensor"));
   CHECK(extra("model.layers.0.self_attn.rotary_emb.inv_freq") == "accepted");
-  test::toy_options tied;
+  tests::toy_options tied;
   tied.tied = true;
   CHECK(extra("lm_head.weight", tied) == "accepted");
 }
 
 TEST_CASE("weights of several types in one file give what each gives widened") {
   // Queries in f32 beside keys and values in f16: stacked, they are all f32.
-  test::toy_options o;
-  const test::temporary_dir mixed, wide;
-  test::write_toy_directory(mixed.path(), o);
-  test::write_toy_directory(wide.path(), o);
-  auto narrow_ones = test::toy_tensors(o);
+  tests::toy_options o;
+  const tests::temporary_dir mixed, wide;
+  tests::write_toy_directory(mixed.path(), o);
+  tests::write_toy_directory(wide.path(), o);
+  auto narrow_ones = tests::toy_tensors(o);
   auto widened = narrow_ones;
   std::mt19937 r(5);
   for (const char* name : {"model.layers.0.self_attn.k_proj.weight", "model.layers.1.mlp.down_proj.weight",
                            "model.norm.weight"}) {
-    test::toy_tensor& half = named(narrow_ones, name);
-    half = test::random_tensor(r, name, "F16", half.shape);
-    test::toy_tensor& full = named(widened, name);
+    tests::toy_tensor& half = named(narrow_ones, name);
+    half = tests::random_tensor(r, name, "F16", half.shape);
+    tests::toy_tensor& full = named(widened, name);
     for (std::size_t i = 0; i < half.bytes.size() / 2; ++i) {
       const float x = kernels::load(half.bytes.data(), kernels::dtype::f16, i);
       std::memcpy(full.bytes.data() + 4 * i, &x, 4);
     }
   }
-  test::write_file(mixed / "model.safetensors", test::safetensors_bytes(narrow_ones));
-  test::write_file(wide / "model.safetensors", test::safetensors_bytes(widened));
+  tests::write_file(mixed / "model.safetensors", tests::safetensors_bytes(narrow_ones));
+  tests::write_file(wide / "model.safetensors", tests::safetensors_bytes(widened));
   std::vector<std::vector<token_id>> out;
   for (const auto* dir : {&mixed, &wide}) {
     auto m = load_model(dir->path().string(), kernels::reference_backend()).value();
     m.weights->allocate_pages(2).value();
     const token_id prompt[] = {1, 2, 3};
-    out.push_back(test::greedy(*m.weights, prompt, 30, 3));
+    out.push_back(tests::greedy(*m.weights, prompt, 30, 3));
   }
   CHECK(out[0] == out[1]);
 }
 
 TEST_CASE("a directory without its files is refused, naming the file") {
-  const test::temporary_dir dir;
+  const tests::temporary_dir dir;
   const auto message = [&] {
     return inspect_model(dir.path().string(), *kernels::reference_backend()).error().message;
   };
   CHECK_THAT(message(), Contains("config.json"));
-  test::write_toy_directory(dir.path());
+  tests::write_toy_directory(dir.path());
   std::filesystem::remove(dir / "model.safetensors");
   CHECK_THAT(message(), Contains("model.safetensors"));
-  test::write_toy_directory(dir.path());
+  tests::write_toy_directory(dir.path());
   std::filesystem::resize_file(dir / "model.safetensors", 1000);
   CHECK_THAT(message(), Contains("model.safetensors") && Contains("1000"));
-  test::write_toy_directory(dir.path());
-  test::write_file(dir / "generation_config.json", R"({"top_p":7})");
+  tests::write_toy_directory(dir.path());
+  tests::write_file(dir / "generation_config.json", R"({"top_p":7})");
   CHECK_THAT(message(), Contains("generation_config.json: 'top_p'"));
 }
 
 TEST_CASE("without generation_config.json, config.json says what ends a text") {
-  const test::temporary_dir dir;
-  test::write_toy_directory(dir.path());
+  const tests::temporary_dir dir;
+  tests::write_toy_directory(dir.path());
   std::filesystem::remove(dir / "generation_config.json");
   const auto s = inspect_model(dir.path().string(), *kernels::reference_backend()).value();
-  CHECK(s.generation.stop_ids == std::vector<token_id>{test::toy_eos});
+  CHECK(s.generation.stop_ids == std::vector<token_id>{tests::toy_eos});
   CHECK(s.generation.defaults.temperature == 1);
 }
 
@@ -249,10 +249,10 @@ std::shared_ptr<const kernels::backend> packing_backend() {
 
 TEST_CASE("weights are laid out by their backend, which is asked what they take") {
   for (const bool tied : {false, true}) {
-    test::toy_options o;
+    tests::toy_options o;
     o.tied = tied;
-    const test::temporary_dir dir;
-    test::write_toy_directory(dir.path(), o);
+    const tests::temporary_dir dir;
+    tests::write_toy_directory(dir.path(), o);
     const auto b = packing_backend();
     const auto packed = load_model(dir.path().string(), b).value();
     const auto plain = load_model(dir.path().string(), kernels::reference_backend()).value();
@@ -264,7 +264,7 @@ TEST_CASE("weights are laid out by their backend, which is asked what they take"
     for (model* m : {packed.weights.get(), plain.weights.get()}) {
       m->allocate_pages(2).value();
       const token_id prompt[] = {3, 4, 5};
-      out.push_back(test::greedy(*m, prompt, 20, 3));
+      out.push_back(tests::greedy(*m, prompt, 20, 3));
     }
     CHECK(out[0] == out[1]);
   }

@@ -40,7 +40,7 @@ std::uint64_t free_of(const backend_ptr& b) { return b->free_bytes(b->self); }
 
 std::vector<token_id> text_of(model& m) {
   const token_id prompt[] = {5, 6, 7, 8};
-  return test::greedy(m, prompt, 40, 3);
+  return tests::greedy(m, prompt, 40, 3);
 }
 
 // Steps of all kinds, up to what the model was made for: sequences decode, and one computes a prompt.
@@ -92,7 +92,7 @@ void step_at_its_most(model& m, std::uint32_t batch, std::uint32_t prompt_rows) 
 
 TEST_CASE("cuda: a warm model's steps take no more of the device's memory, however large they are") {
   for (const bool deterministic : {false, true}) {
-    const auto b = test::cuda_device(deterministic);
+    const auto b = tests::cuda_device(deterministic);
     if (!b) return;
     for (const std::uint32_t batch : {7u, 64u, 600u}) {
       constexpr std::uint32_t prompt_rows = 512;
@@ -107,7 +107,7 @@ TEST_CASE("cuda: a warm model's steps take no more of the device's memory, howev
 }
 
 TEST_CASE("cuda: a model that is gone leaves nothing, nor does a device that was closed") {
-  const auto watch = test::cuda_device();
+  const auto watch = tests::cuda_device();
   if (!watch) return;
   std::uint64_t free[3] = {}, with_device[3] = {};
   for (auto& f : free) {
@@ -184,16 +184,16 @@ void compare_pools(const backend_ptr& b) {
   std::vector<std::vector<token_id>> said;
   std::uint64_t computed[3] = {};
   for (const int way : {0, 1, 2}) {
-    engine_config c = test::small_config();
+    engine_config c = tests::small_config();
     c.max_batch = 8;
     c.prefill_rows = 256;
     c.kv_pages = way == 0 ? 600 : 40;
     c.host_pages = way == 2 ? 400 : 0;
     auto made = make_random_model(shape, b, 5).value();
-    test::engine_rig rig(std::move(made.weights), test::letters(shape.config.vocab_size), c);
+    tests::engine_rig rig(std::move(made.weights), tests::letters(shape.config.vocab_size), c);
     std::size_t at = 0;
     for (int round = 0; round < 3; ++round) {
-      std::vector<std::shared_ptr<test::recording_sink>> sinks;
+      std::vector<std::shared_ptr<tests::recording_sink>> sinks;
       for (std::uint64_t n = 0; n < 24; ++n) {
         auto j = rig.job(n, 90, 200 + 13 * n);
         for (std::size_t i = 0; i < j.prompt.size(); ++i)
@@ -225,7 +225,7 @@ TEST_CASE("with a host tier a pool that is far too small gives the tokens of a l
 
 TEST_CASE(
     "cuda: with a host tier a pool that is far too small gives the tokens of a large one, bit for bit") {
-  if (const auto b = test::cuda_device(true)) compare_pools(b);
+  if (const auto b = tests::cuda_device(true)) compare_pools(b);
 }
 
 }  // namespace weir::tests::memory_cuda_test

@@ -70,7 +70,7 @@ TEST_CASE("random weights are never zero, repeat with their seed, and keep logit
       const auto m = make_random_model(shape, kernels::cpu_backend(2), seed).value();
       m.weights->allocate_pages(1).value();
       const token_id prompt[] = {3, 4};
-      out.push_back(test::greedy(*m.weights, prompt, 20, 2));
+      out.push_back(tests::greedy(*m.weights, prompt, 20, 2));
       for (const float x : m.weights->logits(0)) REQUIRE(std::isfinite(x));
     }
     CHECK(out[0] == out[1]);

@@ -13,7 +13,7 @@
 
 #include "core/sample/params.h"
 
-namespace weir::test {
+namespace weir::tests {
 
 struct definition {
   core::sampling_params p;
@@ -82,4 +82,4 @@ struct definition {
   }
 };
 
-}  // namespace weir::test
+}  // namespace weir::tests

@@ -14,13 +14,13 @@ TEST_CASE("logprobs are the float64 log-softmax of the logits, and the likeliest
     sample_scratch scratch(static_cast<std::uint32_t>(vocab));
     for (int kind = 0; kind < 7; ++kind) {
       CAPTURE(vocab, kind);
-      const auto row = test::hard_row(vocab, kind, r);
-      const auto finite = test::ranking(row);
+      const auto row = tests::hard_row(vocab, kind, r);
+      const auto finite = tests::ranking(row);
       for (const std::uint32_t top : {0u, 1u, 5u, 20u}) {
         const token_id drawn = finite[r() % finite.size()];
-        auto got = test::poisoned_logprobs();
+        auto got = tests::poisoned_logprobs();
         compute_logprobs(row, drawn, top, scratch, got);
-        test::check_logprobs(got, row, drawn, top);
+        tests::check_logprobs(got, row, drawn, top);
       }
     }
   }

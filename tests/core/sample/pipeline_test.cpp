@@ -12,7 +12,6 @@
 namespace weir::tests::pipeline_test {
 
 using namespace weir::core;
-using weir::test::definition;
 
 namespace {
 

@@ -7,7 +7,6 @@
 namespace weir::tests::prefix_reuse_test {
 
 using namespace weir::core;
-using namespace weir::test;
 
 namespace {
 

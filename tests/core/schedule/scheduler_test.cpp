@@ -10,7 +10,6 @@
 namespace weir::tests::scheduler_test {
 
 using namespace weir::core;
-using namespace weir::test;
 using namespace std::chrono_literals;
 
 TEST_CASE("scheduler: nothing waits, nothing runs: an empty plan") {

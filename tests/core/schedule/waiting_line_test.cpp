@@ -8,7 +8,6 @@
 namespace weir::tests::waiting_line_test {
 
 using namespace weir::core;
-using namespace weir::test;
 
 namespace {
 

@@ -10,7 +10,6 @@
 namespace weir::tests::repeats_test {
 
 using namespace weir::core;
-using namespace weir::test;
 
 namespace {
 

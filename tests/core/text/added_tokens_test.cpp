@@ -5,7 +5,6 @@
 namespace weir::tests::added_tokens_test {
 
 using namespace weir::core;
-using namespace weir::test;
 
 namespace {
 

@@ -9,7 +9,6 @@
 namespace weir::tests::bpe_test {
 
 using namespace weir::core;
-using namespace weir::test;
 
 namespace {
 

@@ -8,7 +8,6 @@
 namespace weir::tests::chat_template_test {
 
 using namespace weir::core;
-using namespace weir::test;
 
 namespace {
 
@@ -27,7 +26,7 @@ const conversation hello = said({{"system", "Be kind."}, {"user", "hello"}});
 constexpr const char* hello_text =
     "<|im_start|>system\nBe kind.<|im_end|>\n<|im_start|>user\nhello<|im_end|>\n<|im_start|>assistant\n";
 
-std::string chatml_file() { return weir::test::read_file(weir::tests::source_dir() / "docs/chatml.jinja"); }
+std::string chatml_file() { return weir::tests::read_file(weir::tests::source_dir() / "docs/chatml.jinja"); }
 
 std::string rendered(const chat_template& chat, const conversation& c) {
   const auto made = chat.render(c, noon);
@@ -39,7 +38,7 @@ std::string rendered(const std::string& source, const conversation& c) {
 }
 
 // What the template of a directory makes of `hello`.
-std::string from_directory(const weir::test::temporary_dir& dir, const conversation& c = hello) {
+std::string from_directory(const weir::tests::temporary_dir& dir, const conversation& c = hello) {
   const auto chat = chat_template::load(dir.path().string(), *parsed(byte_fallback_file()), false);
   REQUIRE(chat.has_value());
   return rendered(**chat, c);
@@ -96,24 +95,24 @@ TEST_CASE("messages are encoded as the one text that they render to") {
 }
 
 TEST_CASE("of the files of a directory, chat_template.jinja counts first and tokenizer_config.json last") {
-  weir::test::temporary_dir dir;
-  weir::test::write_file(dir / "tokenizer_config.json",
+  weir::tests::temporary_dir dir;
+  weir::tests::write_file(dir / "tokenizer_config.json",
                          R"({"chat_template":"config {{ bos_token }}",)"
                          R"("bos_token":{"content":"<s>"},"add_bos_token":true})");
   CHECK(from_directory(dir) == "config <s>");
-  weir::test::write_file(dir / "chat_template.json", R"({"chat_template":"json {{ bos_token }}"})");
+  weir::tests::write_file(dir / "chat_template.json", R"({"chat_template":"json {{ bos_token }}"})");
   CHECK(from_directory(dir) == "json <s>");
-  weir::test::write_file(dir / "chat_template.jinja", "file {{ bos_token }}\n");
+  weir::tests::write_file(dir / "chat_template.jinja", "file {{ bos_token }}\n");
   CHECK(from_directory(dir) == "file <s>");
 }
 
 TEST_CASE("of a list of templates, tools and documents choose theirs") {
-  weir::test::temporary_dir dir;
+  weir::tests::temporary_dir dir;
   const js::object list{{"chat_template",
                          {{{"name", "default"}, {"template", "plain"}},
                           {{"name", "tool_use"}, {"template", "tools"}},
                           {{"name", "rag"}, {"template", "documents"}}}}};
-  weir::test::write_file(dir / "tokenizer_config.json", js::serialize(list));
+  weir::tests::write_file(dir / "tokenizer_config.json", js::serialize(list));
   auto c = hello;
   CHECK(from_directory(dir, c) == "plain");
   c.documents = js::array{js::object{{"text", "t"}}};
@@ -123,10 +122,10 @@ TEST_CASE("of a list of templates, tools and documents choose theirs") {
 }
 
 TEST_CASE("templates of additional_chat_templates stand beside the default one") {
-  weir::test::temporary_dir dir;
-  weir::test::write_file(dir / "chat_template.jinja", "plain");
+  weir::tests::temporary_dir dir;
+  weir::tests::write_file(dir / "chat_template.jinja", "plain");
   std::filesystem::create_directories(dir / "additional_chat_templates");
-  weir::test::write_file(dir / "additional_chat_templates/tool_use.jinja", "tools");
+  weir::tests::write_file(dir / "additional_chat_templates/tool_use.jinja", "tools");
   auto c = hello;
   CHECK(from_directory(dir, c) == "plain");
   c.tools = js::array{js::object{{"name", "f"}}};
@@ -134,7 +133,7 @@ TEST_CASE("templates of additional_chat_templates stand beside the default one")
 }
 
 TEST_CASE("without a template, ChatML serves a vocabulary that has its tokens, no other") {
-  weir::test::temporary_dir dir;
+  weir::tests::temporary_dir dir;
   const std::string path = dir.path().string();
   const auto with = parsed(byte_level_file()), without = parsed(byte_fallback_file());
   CHECK((*chat_template::load(path, *with, false))->origin() == "ChatML");
@@ -147,8 +146,8 @@ TEST_CASE("without a template, ChatML serves a vocabulary that has its tokens, n
 }
 
 TEST_CASE("a template that does not compile is no error at load, and messages are refused with the line") {
-  weir::test::temporary_dir dir;
-  weir::test::write_file(dir / "chat_template.jinja", "a\n{% if %}");
+  weir::tests::temporary_dir dir;
+  weir::tests::write_file(dir / "chat_template.jinja", "a\n{% if %}");
   const auto chat = chat_template::load(dir.path().string(), *parsed(byte_level_file()), false);
   REQUIRE(chat.has_value());
   REQUIRE((*chat)->fault() != nullptr);
@@ -157,8 +156,8 @@ TEST_CASE("a template that does not compile is no error at load, and messages ar
 }
 
 TEST_CASE("a configuration that is no configuration is an error at load") {
-  weir::test::temporary_dir dir;
-  weir::test::write_file(dir / "tokenizer_config.json", R"({"chat_template":3})");
+  weir::tests::temporary_dir dir;
+  weir::tests::write_file(dir / "tokenizer_config.json", R"({"chat_template":3})");
   const auto chat = chat_template::load(dir.path().string(), *parsed(byte_level_file()), false);
   REQUIRE(chat.has_error());
   CHECK(chat.error().message.find("chat_template: must be a string") != std::string::npos);

@@ -7,7 +7,6 @@
 namespace weir::tests::decoder_test {
 
 using namespace weir::core;
-using namespace weir::test;
 
 namespace {
 

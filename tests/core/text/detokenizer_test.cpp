@@ -8,7 +8,6 @@
 namespace weir::tests::detokenizer_test {
 
 using namespace weir::core;
-using namespace weir::test;
 
 namespace {
 

@@ -11,7 +11,6 @@
 namespace weir::tests::gguf_tokenizer_test {
 
 using namespace weir::core;
-using namespace weir::test;
 using Catch::Matchers::Contains;
 
 namespace {

@@ -2,7 +2,7 @@
 
 #include "core/text/byte_level.h"
 
-namespace weir::test {
+namespace weir::tests {
 
 boost::json::object byte_level_file() {
   boost::json::object vocab;
@@ -46,4 +46,4 @@ boost::json::object byte_fallback_file() {
             {"merges", {"a b", "▁ a", "▁ ab"}}}}};
 }
 
-}  // namespace weir::test
+}  // namespace weir::tests

@@ -6,7 +6,7 @@
 #include "core/text/tokenizer.h"
 #include "tests/support/data.h"
 
-namespace weir::test {
+namespace weir::tests {
 
 using core::token_id;
 using core::tokenizer;
@@ -44,4 +44,4 @@ inline constexpr token_id im_start = 261, im_end = 262;
 // merges.
 boost::json::object byte_fallback_file();
 
-}  // namespace weir::test
+}  // namespace weir::tests

@@ -6,7 +6,6 @@
 namespace weir::tests::tokenizer_json_test {
 
 using namespace weir::core;
-using namespace weir::test;
 
 namespace {
 
@@ -97,16 +96,16 @@ TEST_CASE("what is wrong with a file is named with its field") {
 }
 
 TEST_CASE("a directory needs tokenizer.json alone, and special_tokens_map.json can name BOS") {
-  weir::test::temporary_dir dir;
+  weir::tests::temporary_dir dir;
   const auto missing = load_tokenizer(dir.path().string());
   REQUIRE(missing.has_error());
   CHECK(missing.error().message.find("tokenizer.json: no such file") != std::string::npos);
-  weir::test::write_file(dir / "tokenizer.json", boost::json::serialize(byte_fallback_file()));
+  weir::tests::write_file(dir / "tokenizer.json", boost::json::serialize(byte_fallback_file()));
   REQUIRE(load_tokenizer(dir.path().string()).has_value());
   CHECK_FALSE((*load_tokenizer(dir.path().string()))->bos());
-  weir::test::write_file(dir / "special_tokens_map.json", R"({"bos_token":"<s>"})");
+  weir::tests::write_file(dir / "special_tokens_map.json", R"({"bos_token":"<s>"})");
   CHECK((*load_tokenizer(dir.path().string()))->bos() == 1);
-  weir::test::write_file(dir / "tokenizer_config.json", R"({"bos_token":null})");
+  weir::tests::write_file(dir / "tokenizer_config.json", R"({"bos_token":null})");
   CHECK_FALSE((*load_tokenizer(dir.path().string()))->bos());
 }
 

@@ -5,7 +5,6 @@
 namespace weir::tests::tokenizer_vectors_test {
 
 using namespace weir::core;
-using namespace weir::test;
 
 namespace {
 
@@ -43,10 +42,10 @@ void check_run(const boost::json::object& run, const std::shared_ptr<const token
 }  // namespace
 
 TEST_CASE("every tokenizer gives the ids and the text of its vectors") {
-  auto folders = weir::test::data_folders("tokenizers", "vectors.json");
+  auto folders = weir::tests::data_folders("tokenizers", "vectors.json");
   if (folders.empty())
-    WARN("no vectors below " << weir::test::data_dir() << ": set TEST_DATA_DIR to run more than rill's");
-  for (const auto& bundled : weir::test::bundled_models()) folders.push_back(bundled);
+    WARN("no vectors below " << weir::tests::data_dir() << ": set TEST_DATA_DIR to run more than rill's");
+  for (const auto& bundled : weir::tests::bundled_models()) folders.push_back(bundled);
   for (const auto& folder : folders) {
     INFO(folder);
     const auto t = load_tokenizer(folder.string());
@@ -58,7 +57,7 @@ TEST_CASE("every tokenizer gives the ids and the text of its vectors") {
 }
 
 TEST_CASE("every model's tokenizer gives its reference's prompt ids and output text") {
-  for (const auto& folder : weir::test::reference_models()) {
+  for (const auto& folder : weir::tests::reference_models()) {
     INFO(folder);
     const auto t = load_tokenizer(folder.string());
     if (!t) FAIL_CHECK(t.error().message);

@@ -98,8 +98,8 @@ TEST_CASE("a request that breaks a range is refused, naming the field") {
 }
 
 TEST_CASE("an answer follows its constraint, and a constraint that will not do is refused by its place") {
-  const test::temporary_dir dir;
-  test::write_toy_directory(dir.path());
+  const tests::temporary_dir dir;
+  tests::write_toy_directory(dir.path());
   net::io_context io(1);
   engine e(io.get_executor(), {.model = dir.path().string()});
   go(io, [](engine& e) -> net::awaitable<void> {
@@ -178,12 +178,15 @@ TEST_CASE("options that will not do are refused by name") {
   CHECK(field_of({}) == "model");
   CHECK(field_of({.model = "m", .device = "sim"}) == "model");
   CHECK(field_of({.model = "m", .device = "abacus"}) == "device");
+  CHECK(field_of({.device = "sim", .kv_type = "q5"}) == "kv_type");
   CHECK(field_of({.device = "sim", .max_batch = 0}) == "max_batch");
 }
 
-TEST_CASE("a model that cannot be loaded is an engine_error that names it") {
+namespace {
+
+std::string why_not_loaded(engine_options o) {
   net::io_context io(1);
-  engine e(io.get_executor(), {.model = "/nowhere/at/all"});
+  engine e(io.get_executor(), std::move(o));
   std::string said;
   net::co_spawn(io, e.async_load(), [&](std::exception_ptr why) {
     try {
@@ -193,7 +196,14 @@ TEST_CASE("a model that cannot be loaded is an engine_error that names it") {
     }
   });
   io.run();
-  CHECK(said.find("/nowhere/at/all") != std::string::npos);
+  return said;
+}
+
+}  // namespace
+
+TEST_CASE("a model that cannot be loaded is an engine_error that says why") {
+  CHECK(why_not_loaded({.model = "/nowhere/at/all"}).find("/nowhere/at/all") != std::string::npos);
+  CHECK(why_not_loaded({.device = "sim", .kv_type = "q8"}).find("no keys and values") != std::string::npos);
 }
 
 TEST_CASE("an engine that nobody asks lets its context run out") {

@@ -4,8 +4,6 @@
 namespace weir::tests::talk_test {
 
 using namespace weir::load;
-using weir::tests::speaking;
-using weir::tests::upgrade_answer;
 using kind = happening::kind;
 
 namespace {

@@ -16,11 +16,11 @@ namespace {
 struct trusting {
   explicit trusting(const std::string& pem) {
     const std::string file = dir / "certificates.pem";
-    weir::test::write_file(file, pem);
+    weir::tests::write_file(file, pem);
     setenv("SSL_CERT_FILE", file.c_str(), 1);
   }
   ~trusting() { unsetenv("SSL_CERT_FILE"); }
-  weir::test::temporary_dir dir;
+  weir::tests::temporary_dir dir;
 };
 
 report run_tls(const std::string& url, bool insecure) {

@@ -7,7 +7,6 @@
 namespace weir::tests::multiples_test {
 
 using namespace weir::core::grammar;
-using weir::test::schema_under_test;
 
 namespace {
 

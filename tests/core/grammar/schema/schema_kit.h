@@ -13,7 +13,7 @@
 #include "tests/support/byte_views.h"
 #include "tests/support/compact_json.h"
 
-namespace weir::test {
+namespace weir::tests {
 
 // A schema that was compiled, or why it was not.
 struct schema_under_test {
@@ -90,4 +90,4 @@ inline void check_schemas(const std::vector<schema_facts>& all) {
   }
 }
 
-}  // namespace weir::test
+}  // namespace weir::tests

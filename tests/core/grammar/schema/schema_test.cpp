@@ -5,9 +5,6 @@
 namespace weir::tests::schema_test {
 
 using namespace weir::core::grammar;
-using weir::test::check_not_enforced;
-using weir::test::check_schemas;
-using weir::test::schema_under_test;
 
 TEST_CASE("schema: types, and white space between the parts of a text") {
   check_schemas({
@@ -230,7 +227,7 @@ TEST_CASE("an object may have more than a thousand members that can be left out"
     if (i > 0) schema += ',';
     schema.append("\"m").append(std::to_string(i)).append("\":{\"type\":\"null\"}");
   }
-  const weir::test::schema_under_test s(schema + "}}");
+  const weir::tests::schema_under_test s(schema + "}}");
   CHECK_FALSE(s.refused_at(R"({"m7":null,"m450":null,"m1199":null})"));
   CHECK(s.refused_at(R"({"m450":null,"m7":null})") == 16u);
 }

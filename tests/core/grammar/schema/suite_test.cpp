@@ -10,8 +10,6 @@
 namespace weir::tests::suite_test {
 
 using namespace weir::core::grammar;
-using weir::test::compact;
-using weir::test::schema_under_test;
 
 namespace {
 
@@ -78,7 +76,7 @@ const std::map<std::string, score>& reached() {
 }  // namespace
 
 TEST_CASE("schema: published suites are judged at least as well as before, and nothing invalid is accepted") {
-  const auto folder = weir::test::data_dir() / "schemas";
+  const auto folder = weir::tests::data_dir() / "schemas";
   if (!std::filesystem::exists(folder)) {
     WARN("no schemas below " << folder << ": set TEST_DATA_DIR");
     return;

@@ -3,10 +3,6 @@
 
 namespace weir::tests::unevaluated_test {
 
-using weir::test::check_not_enforced;
-using weir::test::check_schemas;
-using weir::test::schema_under_test;
-
 TEST_CASE("schema: members that no schema speaks of", "[grammar]") {
   check_schemas({
       {R"({"type":"object","properties":{"a":{}},"patternProperties":{"^x":{}},"unevaluatedProperties":false})",

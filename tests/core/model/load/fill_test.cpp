@@ -62,10 +62,10 @@ struct late_uploads {
 
 TEST_CASE("several readers copy every element of every tensor, whatever their number and the slices' size") {
   for (const char* dtype : {"F32", "BF16", "F16"}) {
-    test::toy_options o;
+    tests::toy_options o;
     o.dtype = dtype;
-    const test::temporary_dir dir;
-    test::write_toy_directory(dir.path(), o);
+    const tests::temporary_dir dir;
+    tests::write_toy_directory(dir.path(), o);
     const auto from = open_safetensors(dir.path().string()).value();
     for (const unsigned readers : {0u, 1u, 2u, 5u, 30u}) {
       for (const std::uint64_t lane : {64u, 4096u, 1u << 20}) {
@@ -116,10 +116,10 @@ TEST_CASE("several readers copy every element of every tensor, whatever their nu
 }
 
 TEST_CASE("a model that several readers loaded says what the one says that was put together on the host") {
-  test::toy_options o;
+  tests::toy_options o;
   o.dtype = "BF16";
-  const test::temporary_dir dir;
-  test::write_toy_directory(dir.path(), o);
+  const tests::temporary_dir dir;
+  tests::write_toy_directory(dir.path(), o);
   late_uploads device;
   std::vector<std::vector<token_id>> out;
   for (const auto& b : {kernels::reference_backend(), device.backend()}) {
@@ -132,19 +132,19 @@ TEST_CASE("a model that several readers loaded says what the one says that was p
     CHECK(last == total);
     m.weights->allocate_pages(2).value();
     const token_id prompt[] = {1, 2, 3};
-    out.push_back(test::greedy(*m.weights, prompt, 30, 3));
+    out.push_back(tests::greedy(*m.weights, prompt, 30, 3));
   }
   CHECK(out[0] == out[1]);
   CHECK(device.uploads > 10);
 }
 
 TEST_CASE("a file that is cut short while it is loaded is an error that names it, on both ways") {
-  const test::temporary_dir dir;
+  const tests::temporary_dir dir;
   const auto file = dir / "model.safetensors";
   late_uploads device;
   device.on_memory = [&] { std::filesystem::resize_file(file, 1000); };
   for (const bool several : {true, false}) {
-    test::write_toy_directory(dir.path());
+    tests::write_toy_directory(dir.path());
     bool cut = several;
     const auto loaded =
         load_model(dir.path().string(), several ? device.backend() : kernels::reference_backend(),
@@ -160,8 +160,8 @@ TEST_CASE("a file that is cut short while it is loaded is an error that names it
 }
 
 TEST_CASE("without memory that the device can reach a load is refused") {
-  const test::temporary_dir dir;
-  test::write_toy_directory(dir.path());
+  const tests::temporary_dir dir;
+  tests::write_toy_directory(dir.path());
   late_uploads device;
   device.table.do_allocate_host = [](void*, std::uint64_t) -> void* { return nullptr; };
   const auto loaded = load_model(dir.path().string(), device.backend());

@@ -20,13 +20,13 @@ namespace {
 
 // Compares every golden tensor with what `dequantise` and the backends make of its blocks.
 void check_golden(std::span<const std::shared_ptr<const kernels::backend>> backends) {
-  const auto dir = test::data_dir() / "quant" / "ggml";
+  const auto dir = tests::data_dir() / "quant" / "ggml";
   if (!std::filesystem::exists(dir)) {
-    WARN("no golden blocks below " << test::data_dir());
+    WARN("no golden blocks below " << tests::data_dir());
     return;
   }
-  const std::string blocks = test::read_file(dir / "blocks.gguf"),
-                    golden = test::read_file(dir / "golden.safetensors");
+  const std::string blocks = tests::read_file(dir / "blocks.gguf"),
+                    golden = tests::read_file(dir / "golden.safetensors");
   const auto file = parse_gguf(std::as_bytes(std::span(blocks)), "blocks.gguf").value();
   const auto wanted = parse_safetensors(std::as_bytes(std::span(golden)), "golden.safetensors").value();
   std::size_t types = 0;
@@ -41,10 +41,10 @@ void check_golden(std::span<const std::shared_ptr<const kernels::backend>> backe
     std::vector<float> expected(values.bytes.size() / sizeof(float)), got(expected.size(), NAN);
     std::memcpy(expected.data(), values.bytes.data(), values.bytes.size());
     kernels::dequantise(*type, t.bytes.data(), got.size(), got.data());
-    CHECK(test::bits_of(got) == test::bits_of(expected));
+    CHECK(tests::bits_of(got) == tests::bits_of(expected));
     const kernels::matrix rows{t.bytes.data(), *type, static_cast<std::uint32_t>(t.shape[0]),
                                static_cast<std::uint32_t>(t.shape[1])};
-    for (const auto& b : backends) CHECK(test::bits_of(test::through(b, rows)) == test::bits_of(expected));
+    for (const auto& b : backends) CHECK(tests::bits_of(tests::through(b, rows)) == tests::bits_of(expected));
   }
   const auto in_no_file =
       std::ranges::count(kernels::block_formats, true, &kernels::block_format::wide_scales);
@@ -60,16 +60,16 @@ TEST_CASE("the blocks of every type have the golden values, to the bit, on every
 }
 
 TEST_CASE("cuda: the blocks of every type have the golden values, to the bit") {
-  if (const auto b = test::cuda_device()) check_golden({&b, 1});
+  if (const auto b = tests::cuda_device()) check_golden({&b, 1});
 }
 
 TEST_CASE("the golden file's keys of every kind are read") {
-  const auto dir = test::data_dir() / "quant" / "ggml";
+  const auto dir = tests::data_dir() / "quant" / "ggml";
   if (!std::filesystem::exists(dir)) {
-    WARN("no golden blocks below " << test::data_dir());
+    WARN("no golden blocks below " << tests::data_dir());
     return;
   }
-  const std::string blocks = test::read_file(dir / "blocks.gguf");
+  const std::string blocks = tests::read_file(dir / "blocks.gguf");
   const auto file = parse_gguf(std::as_bytes(std::span(blocks)), "blocks.gguf").value();
   CHECK(std::get<std::uint64_t>(file.keys.at("t.u64")) == ~std::uint64_t{0});
   CHECK(std::get<std::int64_t>(file.keys.at("t.i64")) == INT64_MIN);

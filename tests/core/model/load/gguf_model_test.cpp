@@ -17,17 +17,16 @@ namespace weir::tests::gguf_model_test {
 
 using namespace weir::core;
 using Catch::Matchers::Contains;
-using test::gguf_writer;
 
 namespace {
 
-std::string arch_of(const test::toy_options& o) {
+std::string arch_of(const tests::toy_options& o) {
   return o.architecture == "Qwen2ForCausalLM"   ? "qwen2"
          : o.architecture == "Qwen3ForCausalLM" ? "qwen3"
                                                 : "llama";
 }
 
-gguf_writer keys_of(const test::toy_options& o) {
+gguf_writer keys_of(const tests::toy_options& o) {
   const std::string a = arch_of(o) + ".";
   gguf_writer w;
   w.text("general.architecture", arch_of(o));
@@ -37,10 +36,10 @@ gguf_writer keys_of(const test::toy_options& o) {
   w.number(a + "attention.key_length", o.head_dim).number(a + "attention.value_length", o.head_dim);
   w.number(a + "rope.dimension_count", o.head_dim);
   w.real(a + "attention.layer_norm_rms_epsilon", 1e-5f).real(a + "rope.freq_base", 10000.0f);
-  std::vector<std::string> tokens(test::toy_vocab);
+  std::vector<std::string> tokens(tests::toy_vocab);
   for (std::size_t i = 0; i < tokens.size(); ++i) tokens[i] = "t" + std::to_string(i);
   w.texts("tokenizer.ggml.tokens", tokens);
-  w.number("tokenizer.ggml.bos_token_id", test::toy_bos).number("tokenizer.ggml.eos_token_id", test::toy_eos);
+  w.number("tokenizer.ggml.bos_token_id", tests::toy_bos).number("tokenizer.ggml.eos_token_id", tests::toy_eos);
   return w;
 }
 
@@ -57,23 +56,23 @@ std::string in_pairs(const std::string& rows, std::uint32_t heads, std::uint32_t
 
 std::uint32_t type_id(const std::string& dtype) { return dtype == "F32" ? 0 : dtype == "F16" ? 1 : 30; }
 
-test::gguf_tensor tensor_of(const test::toy_options& o, const test::toy_tensor& t) {
-  test::gguf_tensor out{gguf_name(t.name), {t.shape.rbegin(), t.shape.rend()}, type_id(t.dtype), t.bytes};
+tests::gguf_tensor tensor_of(const tests::toy_options& o, const tests::toy_tensor& t) {
+  tests::gguf_tensor out{gguf_name(t.name), {t.shape.rbegin(), t.shape.rend()}, type_id(t.dtype), t.bytes};
   const bool q = t.name.find("q_proj") != t.name.npos, k = t.name.find("k_proj") != t.name.npos;
   if (arch_of(o) == "llama" && (q || k)) out.bytes = in_pairs(t.bytes, q ? o.heads : o.kv_heads, o.head_dim);
   return out;
 }
 
-gguf_writer model_of(const test::toy_options& o) {
+gguf_writer model_of(const tests::toy_options& o) {
   gguf_writer w = keys_of(o);
-  for (const auto& t : test::toy_tensors(o)) w.tensor(tensor_of(o, t));
+  for (const auto& t : tests::toy_tensors(o)) w.tensor(tensor_of(o, t));
   return w;
 }
 
 struct written {
-  test::temporary_dir dir;
+  tests::temporary_dir dir;
   std::string path = dir / "m.gguf";
-  explicit written(const gguf_writer& w) { test::write_file(path, w.file()); }
+  explicit written(const gguf_writer& w) { tests::write_file(path, w.file()); }
 };
 
 const std::shared_ptr<const kernels::backend>& reference() {
@@ -94,7 +93,7 @@ std::vector<std::vector<float>> logits_of(const std::string& path,
   const auto m = std::move(load_model(path, b).value().weights);
   m->allocate_pages(2).value();
   const token_id prompt[] = {3, 200, 17, 90, 256, 1, 1, 45};
-  test::driven_sequence s(*m, 0, 1);
+  tests::driven_sequence s(*m, 0, 1);
   std::vector<std::vector<float>> out;
   for (const std::size_t count : {5u, 1u, 2u}) {
     const auto at = s.position();
@@ -106,25 +105,25 @@ std::vector<std::vector<float>> logits_of(const std::string& path,
 
 // The same keys with one of them replaced, or one more.
 gguf_writer with_number(gguf_writer w, const std::string& key, std::uint32_t x) {
-  std::erase_if(w.keys, [&](const std::string& k) { return k.starts_with(test::gguf_text(key)); });
+  std::erase_if(w.keys, [&](const std::string& k) { return k.starts_with(tests::gguf_text(key)); });
   return std::move(w.number(key, x));
 }
 gguf_writer without(gguf_writer w, const std::string& key) {
   const auto before = w.keys.size();
-  std::erase_if(w.keys, [&](const std::string& k) { return k.starts_with(test::gguf_text(key)); });
+  std::erase_if(w.keys, [&](const std::string& k) { return k.starts_with(tests::gguf_text(key)); });
   REQUIRE(w.keys.size() + 1 == before);
   return w;
 }
 
 // A quantised model: hidden 256, one layer, types by the tensor's name.
 gguf_writer quantised_model(const std::function<kernels::dtype(const std::string&)>& type_of) {
-  test::toy_options o;
+  tests::toy_options o;
   o.hidden = 256, o.inter = 256, o.layers = 1, o.heads = 4, o.kv_heads = 2, o.head_dim = 64;
   o.tied = true;
   gguf_writer w = keys_of(o);
   constexpr std::uint32_t ids[] = {0, 30, 1, 2, 3, 6, 7, 8, 10, 11, 12, 13, 14, 20, 23, 39};
   std::uint64_t seed = 0;
-  for (const auto& t : test::toy_tensors(o)) {
+  for (const auto& t : tests::toy_tensors(o)) {
     auto made = tensor_of(o, t);
     if (t.shape.size() == 2) {
       const auto type = type_of(made.name);
@@ -152,7 +151,7 @@ TEST_CASE("a GGUF file of plain types gives the logits of the same safetensors, 
   for (const char* architecture : {"LlamaForCausalLM", "Qwen2ForCausalLM", "Qwen3ForCausalLM"})
     for (const char* dtype : {"F32", "F16", "BF16"})
       for (const bool tied : {false, true}) {
-        test::toy_options o;
+        tests::toy_options o;
         o.architecture = architecture;
         o.dtype = dtype;
         o.tied = tied;
@@ -160,8 +159,8 @@ TEST_CASE("a GGUF file of plain types gives the logits of the same safetensors, 
         o.out_bias = o.mlp_bias = o.architecture == "LlamaForCausalLM";
         o.qk_norm = o.architecture == "Qwen3ForCausalLM";
         CAPTURE(architecture, dtype, tied);
-        const test::temporary_dir dir;
-        test::write_toy_directory(dir.path(), o);
+        const tests::temporary_dir dir;
+        tests::write_toy_directory(dir.path(), o);
         const written file(model_of(o));
         for (const auto& b : {reference(), kernels::cpu_backend(2)}) {
           CHECK(logits_of(file.path, b) == logits_of(dir.path().string(), b));
@@ -171,20 +170,20 @@ TEST_CASE("a GGUF file of plain types gives the logits of the same safetensors, 
           CHECK(ours.page_bytes == theirs.page_bytes);
           CHECK(ours.config.architecture == architecture);
           CHECK(ours.config.context == theirs.config.context);
-          CHECK(ours.config.bos == test::toy_bos);
-          CHECK(ours.generation.stop_ids == std::vector<token_id>{test::toy_eos});
+          CHECK(ours.config.bos == tests::toy_bos);
+          CHECK(ours.generation.stop_ids == std::vector<token_id>{tests::toy_eos});
         }
       }
 }
 
 TEST_CASE("rows in pairs are read in order, in pieces of any size") {
-  test::toy_options o;
+  tests::toy_options o;
   o.qkv_bias = o.out_bias = true;
   const written file(model_of(o));
   const auto opened = open_gguf(file.path).value();
   std::mt19937 r(5);
   std::size_t checked = 0;
-  for (const auto& t : test::toy_tensors(o)) {
+  for (const auto& t : tests::toy_tensors(o)) {
     const stored_tensor* stored = opened.weights.find(t.name);
     REQUIRE(stored);
     CHECK((stored->paired_heads != 0) ==
@@ -261,11 +260,11 @@ TEST_CASE("a backend without products for quantised weights refuses them by name
 }
 
 TEST_CASE("frequencies are divided by the factors of rope_freqs.weight") {
-  test::toy_options o;
+  tests::toy_options o;
   auto w = model_of(o);
   const std::vector<float> factors{1, 2, 4, 8};
   std::string bytes;
-  for (const float x : factors) bytes += test::raw(x);
+  for (const float x : factors) bytes += tests::raw(x);
   w.tensor({"rope_freqs.weight", {4}, 0, bytes});
   const written f(w);
   const auto c = inspect_model(f.path, *reference()).value().config;
@@ -275,7 +274,7 @@ TEST_CASE("frequencies are divided by the factors of rope_freqs.weight") {
   w.tensors.back().dims = {2, 2};
   CHECK_THAT(refusal(w), Contains("'rope_freqs.weight' is F32 [2, 2], not F32 [4]"));
   w.tensors.back().dims = {4};
-  w.tensors.back().bytes.replace(4, 4, test::raw(0.0f));
+  w.tensors.back().bytes.replace(4, 4, tests::raw(0.0f));
   CHECK_THAT(refusal(w), Contains("'rope_freqs.weight' has 0"));
 }
 
@@ -306,7 +305,7 @@ TEST_CASE("keys that change the arithmetic and are not read are refused by name"
   CHECK_THAT(said("llama.vocab_size", 300), Contains("'llama.vocab_size' is 300, but there are 258 tokens"));
   CHECK_THAT(said("tokenizer.ggml.eos_token_id", 258), Contains("'tokenizer.ggml.eos_token_id' is 258"));
 
-  test::toy_options qwen;
+  tests::toy_options qwen;
   qwen.architecture = "Qwen2ForCausalLM";
   qwen.qkv_bias = true;
   CHECK_THAT(refusal(with_number(model_of(qwen), "qwen2.attention.sliding_window", 64)),
@@ -332,14 +331,14 @@ TEST_CASE("keys that do change the arithmetic and are read, do") {
 
 TEST_CASE("the tokens that end a text are those of the keys and those that are spelled so") {
   auto w = without(model_of({}), "tokenizer.ggml.tokens");
-  std::vector<std::string> tokens(test::toy_vocab);
+  std::vector<std::string> tokens(tests::toy_vocab);
   for (std::size_t i = 0; i < tokens.size(); ++i) tokens[i] = "t" + std::to_string(i);
   tokens[9] = "<|im_end|>";
   tokens[12] = "</s>";
   w.texts("tokenizer.ggml.tokens", tokens).number("tokenizer.ggml.eot_token_id", 30);
   const written f(w);
   CHECK(inspect_model(f.path, *reference()).value().generation.stop_ids ==
-        std::vector<token_id>{test::toy_eos, 30, 9, 12});
+        std::vector<token_id>{tests::toy_eos, 30, 9, 12});
 }
 
 TEST_CASE("a tensor that is missing, unknown or of another shape is named as the file names it") {
@@ -352,7 +351,7 @@ TEST_CASE("a tensor that is missing, unknown or of another shape is named as the
              Contains("tensor 'blk.0.extra.weight' [1] is in the file, but the description in its "
                       "keys implies no such tensor"));
   w = model_of({});
-  w.tensors[0].dims = {test::toy_vocab, 32};
+  w.tensors[0].dims = {tests::toy_vocab, 32};
   CHECK_THAT(refusal(w), Contains("tensor 'token_embd.weight' is [32, 258] in the file") &&
                              Contains("implies [258, 32]"));
   w = model_of({});
@@ -362,8 +361,8 @@ TEST_CASE("a tensor that is missing, unknown or of another shape is named as the
 
 TEST_CASE("a scale that is not finite is refused when its tensor is read, with the block's number") {
   auto w = quantised_model(mixed);
-  auto& q = *std::ranges::find(w.tensors, "blk.0.attn_q.weight", &test::gguf_tensor::name);
-  q.bytes.replace(144 * 5, 2, test::raw(std::uint16_t{0x7e00}));
+  auto& q = *std::ranges::find(w.tensors, "blk.0.attn_q.weight", &tests::gguf_tensor::name);
+  q.bytes.replace(144 * 5, 2, tests::raw(std::uint16_t{0x7e00}));
   const written f(w);
   CHECK(inspect_model(f.path, *reference()).has_value());
   const auto r = load_model(f.path, reference());
@@ -377,7 +376,7 @@ namespace {
 
 // A model in two files, with its tensors from `cut` on in the second.
 struct two_files {
-  test::temporary_dir dir;
+  tests::temporary_dir dir;
   std::string first = dir / "m-00001-of-00002.gguf", second = dir / "m-00002-of-00002.gguf";
   gguf_writer one, two;
 
@@ -390,12 +389,12 @@ struct two_files {
     number(two, 1, 2, w.tensors.size());
   }
   static void number(gguf_writer& w, std::uint16_t no, std::uint16_t count, std::size_t tensors) {
-    w.value("split.no", 2, test::raw(no)).value("split.count", 2, test::raw(count));
-    w.value("split.tensors.count", 5, test::raw(static_cast<std::int32_t>(tensors)));
+    w.value("split.no", 2, tests::raw(no)).value("split.count", 2, tests::raw(count));
+    w.value("split.tensors.count", 5, tests::raw(static_cast<std::int32_t>(tensors)));
   }
   void write() const {
-    test::write_file(first, one.file());
-    test::write_file(second, two.file());
+    tests::write_file(first, one.file());
+    tests::write_file(second, two.file());
   }
   std::string refusal(const std::string& path) const {
     write();
@@ -439,14 +438,14 @@ TEST_CASE("files that do not belong together are refused") {
 }
 
 TEST_CASE("a path that is no model file is refused") {
-  const test::temporary_dir dir;
+  const tests::temporary_dir dir;
   CHECK_THAT(inspect_model(dir / "nothing.gguf", *reference()).error().message, Contains("nothing.gguf"));
-  test::write_file(dir / "text.txt", "hello, this is no model");
+  tests::write_file(dir / "text.txt", "hello, this is no model");
   CHECK_THAT(inspect_model(dir / "text.txt", *reference()).error().message, Contains("not a GGUF file"));
 }
 
 TEST_CASE("names of tensors are turned to Hugging Face's and back") {
-  for (const auto& t : test::toy_tensors({.qkv_bias = true, .mlp_bias = true, .qk_norm = true})) {
+  for (const auto& t : tests::toy_tensors({.qkv_bias = true, .mlp_bias = true, .qk_norm = true})) {
     CHECK(gguf_name(t.name) != t.name);
     CHECK(hugging_face_name(gguf_name(t.name)) == t.name);
   }

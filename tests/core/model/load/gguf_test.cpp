@@ -10,9 +10,6 @@ namespace weir::tests::gguf_test {
 
 using namespace weir::core;
 using Catch::Matchers::Contains;
-using test::gguf_text;
-using test::gguf_writer;
-using test::raw;
 
 namespace {
 

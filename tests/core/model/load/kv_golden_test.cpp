@@ -24,13 +24,13 @@ std::vector<float> floats_of(const tensor_map& all, const char* name) {
 }  // namespace
 
 TEST_CASE("rows of a cache have the golden codes, scales and numbers in q8 and e4m3") {
-  const auto dir = test::data_dir() / "quant" / "kv";
+  const auto dir = tests::data_dir() / "quant" / "kv";
   if (!std::filesystem::exists(dir)) {
-    WARN("no golden rows below " << test::data_dir());
+    WARN("no golden rows below " << tests::data_dir());
     return;
   }
-  const std::string rows_text = test::read_file(dir / "rows.safetensors"),
-                    golden_text = test::read_file(dir / "golden.safetensors");
+  const std::string rows_text = tests::read_file(dir / "rows.safetensors"),
+                    golden_text = tests::read_file(dir / "golden.safetensors");
   const auto rows = parse_safetensors(std::as_bytes(std::span(rows_text)), "rows").value();
   const auto golden = parse_safetensors(std::as_bytes(std::span(golden_text)), "golden").value();
   const auto x = floats_of(rows, "x"), back = floats_of(golden, "q8_0"),

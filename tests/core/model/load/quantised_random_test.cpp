@@ -40,7 +40,7 @@ std::uint16_t random_scale(std::mt19937& r) {
 struct written {
   quant_config config;
   u32 outputs, inputs;
-  std::vector<test::toy_tensor> tensors;
+  std::vector<tests::toy_tensor> tensors;
   std::vector<float> weights;
 };
 
@@ -147,13 +147,13 @@ written write_exl2(std::mt19937& r, u32 outputs) {
 
 void check(const written& w) {
   CAPTURE(static_cast<int>(w.config.form), w.config.bits, w.config.group, w.outputs, w.inputs);
-  const test::temporary_dir dir;
-  test::write_file(dir / "model.safetensors", test::safetensors_bytes(w.tensors));
-  const auto c = test::join_linear(dir.path(), w.config);
+  const tests::temporary_dir dir;
+  tests::write_file(dir / "model.safetensors", tests::safetensors_bytes(w.tensors));
+  const auto c = tests::join_linear(dir.path(), w.config);
   if (!c) FAIL(c.error().message);
   REQUIRE(c->weight->shape[1] == w.inputs);
   const auto is_wanted = [&](const std::vector<float>& all) {
-    const auto got = test::in_file_order(*c, all, w.outputs);
+    const auto got = tests::in_file_order(*c, all, w.outputs);
     REQUIRE(got.size() == w.weights.size());
     for (std::size_t i = 0; i < got.size(); ++i)
       if (std::bit_cast<u32>(got[i]) != std::bit_cast<u32>(w.weights[i])) {
@@ -166,8 +166,8 @@ void check(const written& w) {
   kernels::dequantise(c->view.type, c->blocks.data(), all.size(), all.data());
   is_wanted(all);
   for (const auto& b : {kernels::reference_backend(), kernels::cpu_backend(2)}) {
-    is_wanted(test::through(b, c->view));
-    CHECK(test::multiplied(b, *c, w.outputs) == w.weights);
+    is_wanted(tests::through(b, c->view));
+    CHECK(tests::multiplied(b, *c, w.outputs) == w.weights);
   }
 }
 
@@ -197,12 +197,12 @@ TEST_CASE("tensors of exl2 that do not fit are refused by name") {
   const auto refusal = [&](const auto& change) {
     written w = write_exl2(r, 40);
     change(w.tensors);
-    const test::temporary_dir dir;
-    test::write_file(dir / "model.safetensors", test::safetensors_bytes(w.tensors));
-    const auto c = test::join_linear(dir.path(), w.config);
+    const tests::temporary_dir dir;
+    tests::write_file(dir / "model.safetensors", tests::safetensors_bytes(w.tensors));
+    const auto c = tests::join_linear(dir.path(), w.config);
     return c ? "accepted" : c.error().message;
   };
-  using tensors = std::vector<test::toy_tensor>;
+  using tensors = std::vector<tests::toy_tensor>;
   using Catch::Matchers::Contains;
   CHECK(refusal([](tensors&) {}) == "accepted");
   for (const std::size_t i : {1, 2, 3, 4}) {

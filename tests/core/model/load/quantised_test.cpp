@@ -36,7 +36,7 @@ result<quant_config> read_quantisation(const json::object& config) {
 }
 
 std::vector<float> golden_of(const std::filesystem::path& dir) {
-  const std::string file = test::read_file(dir / "golden.safetensors");
+  const std::string file = tests::read_file(dir / "golden.safetensors");
   const auto tensors = parse_safetensors(std::as_bytes(std::span(file)), "golden.safetensors").value();
   const auto& bytes = tensors.at("l.weight").bytes;
   std::vector<float> out(bytes.size() / sizeof(float));
@@ -67,16 +67,16 @@ constexpr refused_case refused_cases[] = {{"ct-nvfp4", "nvfp4-pack-quantized"},
                                           {"gpt-oss-mxfp4", "quant_method 'mxfp4'"},
                                           {"modelopt-nvfp4", "quant_algo 'NVFP4'"}};
 
-std::filesystem::path folder(const char* name) { return test::data_dir() / "quant" / name; }
+std::filesystem::path folder(const char* name) { return tests::data_dir() / "quant" / name; }
 
 bool has_data() {
   if (std::filesystem::exists(folder("awq-gemm"))) return true;
-  WARN("no golden linears below " << test::data_dir());
+  WARN("no golden linears below " << tests::data_dir());
   return false;
 }
 
 json::object config_in(const char* name) {
-  return json::parse(test::read_file(folder(name) / "config.json")).as_object();
+  return json::parse(tests::read_file(folder(name) / "config.json")).as_object();
 }
 
 void check_golden(std::span<const backend_ptr> backends) {
@@ -85,7 +85,7 @@ void check_golden(std::span<const backend_ptr> backends) {
     CAPTURE(name);
     const auto q = read_quantisation(config_in(name));
     REQUIRE(q.has_value());
-    auto c = test::join_linear(folder(name), *q);
+    auto c = tests::join_linear(folder(name), *q);
     if (!c) FAIL(c.error().message);
     const auto expected = golden_of(folder(name));
     const std::size_t inputs = c->weight->shape[1], rows = expected.size() / inputs;
@@ -93,11 +93,11 @@ void check_golden(std::span<const backend_ptr> backends) {
     REQUIRE((c->view.rows == rows || c->view.rows == (rows + 31) / 32 * 32));
     std::vector<float> got(std::size_t{c->view.rows} * c->view.cols, NAN);
     kernels::dequantise(c->view.type, c->blocks.data(), got.size(), got.data());
-    CHECK(test::bits_of(test::in_file_order(*c, got, rows)) == test::bits_of(expected));
+    CHECK(tests::bits_of(tests::in_file_order(*c, got, rows)) == tests::bits_of(expected));
     for (const auto& b : backends) {
-      const auto back = test::in_file_order(*c, test::through(b, c->view), rows);
-      CHECK(test::bits_of(back) == test::bits_of(expected));
-      CHECK(test::multiplied(b, *c, rows) == expected);
+      const auto back = tests::in_file_order(*c, tests::through(b, c->view), rows);
+      CHECK(tests::bits_of(back) == tests::bits_of(expected));
+      CHECK(tests::multiplied(b, *c, rows) == expected);
     }
   }
 }
@@ -110,7 +110,7 @@ TEST_CASE("quantised linears of directories have the golden values, to the bit, 
 }
 
 TEST_CASE("quantised linears of directories have the golden values, to the bit, on a device") {
-  const backend_ptr all[] = {test::cuda_device()};
+  const backend_ptr all[] = {tests::cuda_device()};
   if (all[0]) check_golden(all);
 }
 
@@ -118,7 +118,7 @@ TEST_CASE("any run of blocks of a joined linear is read as in the whole") {
   if (!has_data()) return;
   for (const char* name : read_cases) {
     CAPTURE(name);
-    const auto c = test::join_linear(folder(name), read_quantisation(config_in(name)).value()).value();
+    const auto c = tests::join_linear(folder(name), read_quantisation(config_in(name)).value()).value();
     const std::size_t block = kernels::facts(c.view.type).block_bytes, blocks = c.blocks.size() / block;
     for (const auto& [first, count] :
          {std::pair<std::size_t, std::size_t>{1, 1}, {3, blocks / 2}, {blocks - 5, 5}}) {
@@ -134,7 +134,7 @@ TEST_CASE("formats of directories that are not supported are refused by name") {
   for (const auto& [name, why] : refused_cases) {
     CAPTURE(name);
     const auto q = read_quantisation(config_in(name));
-    const auto c = q ? test::join_linear(folder(name), *q) : result<test::joined_linear>(q.error());
+    const auto c = q ? tests::join_linear(folder(name), *q) : result<tests::joined_linear>(q.error());
     REQUIRE(!c.has_value());
     CHECK(c.error().code == errc::not_supported);
     CHECK_THAT(c.error().message, Contains(why));
@@ -157,7 +157,7 @@ std::size_t bytes_of_element(std::string_view dtype) {
 
 // Joins tensors of zeros, but for `weight_shape`, which is [8, 64], and returns the refusal.
 std::string refusal(const quant_config& q, const std::vector<tensor_of>& tensors) {
-  std::vector<test::toy_tensor> all;
+  std::vector<tests::toy_tensor> all;
   for (const auto& [name, dtype, shape] : tensors) {
     std::size_t bytes = bytes_of_element(dtype);
     for (const auto n : shape) bytes *= n;
@@ -167,8 +167,8 @@ std::string refusal(const quant_config& q, const std::vector<tensor_of>& tensors
       all.back().bytes[8] = 64;
     }
   }
-  const test::temporary_dir dir;
-  test::write_file(dir / "model.safetensors", test::safetensors_bytes(all));
+  const tests::temporary_dir dir;
+  tests::write_file(dir / "model.safetensors", tests::safetensors_bytes(all));
   auto opened = open_safetensors(dir.path().string()).value();
   model_config c;
   c.quantised = q;
@@ -232,9 +232,9 @@ TEST_CASE(
     std::string codes(8 * 32, '\x01'), scale("\x00\x00\x80\x3f", 4);
     if (weight) codes[3 * 32 + 5] = '\xff';
     if (!weight) scale = std::string("\x00\x00\x80\x7f", 4);
-    const test::temporary_dir dir;
-    test::write_file(dir / "model.safetensors",
-                     test::safetensors_bytes(
+    const tests::temporary_dir dir;
+    tests::write_file(dir / "model.safetensors",
+                     tests::safetensors_bytes(
                          {{"l.weight", "F8_E4M3", {8, 32}, codes}, {"l.weight_scale", "F32", {1}, scale}}));
     auto all = open_safetensors(dir.path().string()).value();
     model_config c;

@@ -36,7 +36,7 @@ std::string entry(const std::string& shape, int begin, int end) {
 }  // namespace
 
 TEST_CASE("a safetensors file gives each tensor's type, shape and bytes") {
-  const std::string file = test::safetensors_bytes({{"a", "F32", {2, 3}, std::string(24, 'a')},
+  const std::string file = tests::safetensors_bytes({{"a", "F32", {2, 3}, std::string(24, 'a')},
                                                     {"b", "BF16", {5}, std::string(10, 'b')},
                                                     {"scalar", "F16", {}, "ss"},
                                                     {"empty", "I64", {0, 7}, ""}});
@@ -132,12 +132,12 @@ TEST_CASE("a shard index may name plain files only") {
 }
 
 TEST_CASE("a sharded checkpoint is one set of tensors, and a shard or tensor that is missing is named") {
-  const test::temporary_dir dir;
-  const auto write = [&](const std::string& file, std::vector<test::toy_tensor> tensors) {
-    test::write_file(dir / file, test::safetensors_bytes(tensors));
+  const tests::temporary_dir dir;
+  const auto write = [&](const std::string& file, std::vector<tests::toy_tensor> tensors) {
+    tests::write_file(dir / file, tests::safetensors_bytes(tensors));
   };
   const auto index = [&](const std::string& map) {
-    test::write_file(dir / "model.safetensors.index.json", R"({"weight_map":)" + map + "}");
+    tests::write_file(dir / "model.safetensors.index.json", R"({"weight_map":)" + map + "}");
   };
   write("one.safetensors", {{"a", "F32", {1}, "aaaa"}});
   write("two.safetensors", {{"b", "F32", {1}, "bbbb"}});
@@ -159,9 +159,9 @@ TEST_CASE("a sharded checkpoint is one set of tensors, and a shard or tensor tha
 }
 
 TEST_CASE("a directory without safetensors says so, and names what else is there") {
-  const test::temporary_dir dir;
+  const tests::temporary_dir dir;
   CHECK_THAT(open_safetensors(dir.path().string()).error().message, Contains("neither model.safetensors"));
-  test::write_file(dir / "pytorch_model.bin", "");
+  tests::write_file(dir / "pytorch_model.bin", "");
   CHECK_THAT(open_safetensors(dir.path().string()).error().message,
              Contains("pytorch_model.bin is not supported yet"));
   CHECK(!open_safetensors((dir / "nowhere")));

@@ -29,7 +29,7 @@ jinja::limits most() {
 std::string outcome(const std::string& source, const js::object& given = {}) {
   const auto p = jinja::program::compile(source);
   if (!p) return p.error().message;
-  const auto made = (*p)->render({given, {}, weir::test::published_now}, most());
+  const auto made = (*p)->render({given, {}, weir::tests::published_now}, most());
   return made ? "done" : made.error().message;
 }
 

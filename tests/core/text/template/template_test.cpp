@@ -17,7 +17,7 @@ result<jinja::rendering> render(std::string_view source, const js::object& conte
                                 const js::object& trusted = {}) {
   const auto p = jinja::program::compile(source);
   if (!p) return p.error();
-  return (*p)->render({content, trusted, weir::test::published_now});
+  return (*p)->render({content, trusted, weir::tests::published_now});
 }
 
 std::string text(std::string_view source, const js::object& content = {}) {
@@ -42,7 +42,7 @@ std::string marked(std::string_view source, const js::object& content) {
 
 TEST_CASE("template: the language is Python's Jinja, expression by expression") {
   const auto file =
-      js::parse(weir::test::read_file(weir::tests::source_dir() / "tests/core/text/template/language.json"));
+      js::parse(weir::tests::read_file(weir::tests::source_dir() / "tests/core/text/template/language.json"));
   const auto& variables = file.at("variables").as_object();
   std::size_t refused = 0;
   for (const auto& c : file.at("cases").as_array()) {
@@ -63,7 +63,7 @@ TEST_CASE("template: the language is Python's Jinja, expression by expression") 
 }
 
 TEST_CASE("template: every published case of a real template comes out byte for byte") {
-  const auto files = weir::test::published_templates();
+  const auto files = weir::tests::published_templates();
   if (files.empty()) {
     WARN("skipped: there are no published templates in the data folder");
     return;
@@ -80,7 +80,7 @@ TEST_CASE("template: every published case of a real template comes out byte for 
       given["documents"] = nullptr;
       given["add_generation_prompt"] = c.add_generation_prompt;
       const js::object tokens{{"bos_token", c.bos}, {"eos_token", c.eos}};
-      const auto made = (*p)->render({given, tokens, weir::test::published_now});
+      const auto made = (*p)->render({given, tokens, weir::tests::published_now});
       if (c.expected) {
         INFO((made ? "" : made.error().message));
         REQUIRE(made.has_value());
@@ -153,7 +153,7 @@ TEST_CASE("template: a program renders the same again, and keeps nothing of the 
   const auto p =
       *jinja::program::compile("{% set ns = namespace(n=0) %}{% set ns.n = ns.n + 1 %}{{ ns.n }}{{ x }}");
   for (const char* x : {"a", "b"})
-    CHECK(p->render({{{"x", x}}, {}, weir::test::published_now})->text == std::string("1") + x);
+    CHECK(p->render({{{"x", x}}, {}, weir::tests::published_now})->text == std::string("1") + x);
 }
 
 }  // namespace weir::tests::template_test
