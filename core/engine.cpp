@@ -185,7 +185,8 @@ void engine::state::list_draws(in_flight& step, const batch& work) {
     if (work.slices[i].logits_row < 0 || s.ended()) continue;
     const auto row = static_cast<std::uint32_t>(work.slices[i].logits_row);
     if (s.fitted()) {
-      if (!s.fit->begun() && !s.fit->begin()) make_mask(s);
+      if (!s.fit->begun()) s.fit->begin();
+      if (s.fit->needs_helper()) make_mask(s);
       s.sit_out(!s.fit->ready());
       if (s.sits_out()) late.push_back({s.asked.id, row});
       if (s.sits_out() || !goes_on(s, time.now())) continue;

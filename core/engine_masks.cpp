@@ -9,7 +9,10 @@ namespace weir::core {
 using grammar::job_mask;
 
 void engine::state::make_mask(sequence& s) {
-  if (!helpers || !helpers->post(s.fit)) s.fit->work();
+  if (helpers)
+    s.fit->set_posted(helpers->post(s.fit));
+  else
+    s.fit->work();
 }
 
 bool engine::state::follow(sequence& s, token_id id, time_point at) {
@@ -64,9 +67,13 @@ void engine::state::list_late(in_flight& step, bool patient) {
     const sequence* s = waiting(l);
     return s && !s->fit->ready();
   };
+  const auto posted = [&](const late_draw& l) {
+    const sequence* s = waiting(l);
+    return s && !s->fit->needs_helper();
+  };
   while (patient && std::ranges::any_of(late, unready) && device->computing()) std::this_thread::yield();
   if (patient && step.draws.empty())
-    if (const auto first = std::ranges::find_if(late, waiting); first != late.end())
+    if (const auto first = std::ranges::find_if(late, posted); first != late.end())
       helpers->finish(*waiting(*first)->fit);
   for (const late_draw& l : late) {
     sequence* s = waiting(l);

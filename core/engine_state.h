@@ -65,7 +65,8 @@ struct engine::state {
   // Adds the forced tokens alone. False: a forced token ends the sequence. The reason is in s.how, and the
   // caller closes the sequence.
   bool add_forced(sequence& s, time_point at);
-  // Has some thread make the mask of `s`, or makes it.
+  // Asks helpers for the mask of `s`, or makes it where there are no helpers. Helpers without room are asked
+  // again before the next draw of `s`.
   void make_mask(sequence& s);
   // Why a sequence ended at a token that it accepted: `stop` where its constraint says that it is whole.
   finish_reason reason_of(sequence& s, token_id id);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <thread>
 
 #include "core/grammar/force.h"
 
@@ -37,6 +38,7 @@ bool job_mask::follow(token_id id) {
     return true;
   }
   ready_.store(false, std::memory_order_relaxed);
+  posted_ = false;
   next_ = id;
   return work_by_heart();
 }
@@ -77,7 +79,6 @@ void job_mask::work() noexcept {
     place_ = place::failed;
   }
   ready_.store(true, std::memory_order_release);
-  ready_.notify_all();
 }
 
 void job_mask::work_afresh() {
@@ -161,6 +162,18 @@ void job_mask::write_one(token_id id) {
 void job_mask::fail(errc code, const std::string& why) {
   place_ = place::failed;
   fault_ = make_error(code, "{}", why);
+}
+
+void mask_helpers::finish(job_mask& m) noexcept {
+  using clock = std::chrono::steady_clock;
+  constexpr std::chrono::microseconds quick{100}, nap{20};  // a sleep takes longer than most masks
+  const auto begun = clock::now();
+  for (auto now = begun; !m.ready() && now < begun + longest_wait; now = clock::now()) {
+    if (now < begun + quick)
+      std::this_thread::yield();
+    else
+      std::this_thread::sleep_for(nap);
+  }
 }
 
 }  // namespace weir::core::grammar

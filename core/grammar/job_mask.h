@@ -5,7 +5,7 @@
 // the text that no job has seen can take milliseconds; then follow() returns false, and some other thread
 // calls work() while the owner goes on:
 //
-//   if (!mask->follow(id)) helpers.post(mask);  // which calls mask->work() once
+//   if (!mask->follow(id)) mask->set_posted(helpers.post(mask));  // calls mask->work()
 //   …
 //   if (mask->ready()) …                        // forced(), at() and allowed() hold
 //
@@ -13,11 +13,12 @@
 // come before what allowed() says, and are taken one by one with take_forced().
 //
 // Thread safety: the owner's thread alone, but for work(). Between a false follow() or begin() and ready(),
-// the owner calls ready() and wait() only. The work of a job that is gone is harmless: who does it shares the
+// the owner calls ready() and needs_helper() only. The work of a job that is gone is harmless: who does it shares the
 // object.
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -67,8 +68,9 @@ class job_mask {
   void work() noexcept;
 
   bool ready() const noexcept { return ready_.load(std::memory_order_acquire); }
-  // Waits until ready(): for as long as constraint::most_cost takes at most, some 20 ms.
-  void wait() const noexcept { ready_.wait(false, std::memory_order_acquire); }
+  // Whether there is work that no helper has taken so far. The owner's thread alone.
+  bool needs_helper() const noexcept { return !ready() && !posted_; }
+  void set_posted(bool yes) noexcept { posted_ = yes; }
 
   // --- REQUIRES: ready() ---
 
@@ -117,6 +119,7 @@ class job_mask {
   std::optional<error> fault_;  // none in place `failed`: there was no memory
   place place_ = place::open;
   bool begun_ = false;
+  bool posted_ = false;  // helpers have the work that the last begin() or follow() left
   std::atomic<bool> ready_{false};
 };
 
@@ -124,10 +127,13 @@ class job_mask {
 class mask_helpers {
  public:
   virtual ~mask_helpers() = default;
-  // Lets some thread call m->work(). False: there is no room; the caller does it. Does not block.
+  // Lets some thread call m->work(). False: there is no room now. Does not block.
   virtual bool post(std::shared_ptr<job_mask> m) noexcept = 0;
-  // Waits until the work of a mask that was posted is done.
-  virtual void finish(job_mask& m) noexcept { m.wait(); }
+  // Waits until the work of a mask that was posted is done, or `longest_wait` has passed.
+  virtual void finish(job_mask& m) noexcept;
+
+  // Most masks take less. A mask that takes longer must not keep the owner from the jobs that come meanwhile.
+  static constexpr std::chrono::milliseconds longest_wait{5};
 };
 
 }  // namespace weir::core::grammar

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 #include <string_view>
 
 #include "core/error.h"
@@ -14,6 +15,9 @@ namespace weir::core {
 
 // nullopt: auto.
 using kv_choice = std::optional<kernels::kv_type>;
+
+// What the option takes, as a message lists it: auto, f32, ….
+std::string kv_type_names();
 
 // Parses auto or the name of a type. Error: invalid_param.
 result<kv_choice> parse_kv_type(std::string_view text);

@@ -47,7 +47,7 @@ actors::service_options options_of(const engine_options& o) {
   s.owner.device = sim ? "sim" : o.device;
   const auto kv = core::parse_kv_type(o.kv_type);
   if (!kv)
-    throw engine_error("kv_type", "kv_type: '" + o.kv_type + "' is not one of auto, f32, bf16, fp8, q8");
+    throw engine_error("kv_type", "kv_type: must be " + core::kv_type_names() + ", not '" + o.kv_type + "'");
   s.owner.kv = *kv;
   s.owner.threads = o.threads;
   s.owner.kv_tokens = o.kv_tokens;

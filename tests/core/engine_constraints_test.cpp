@@ -128,6 +128,55 @@ TEST_CASE("a late mask keeps its own job alone waiting") {
   }
 }
 
+TEST_CASE("helpers without room are asked again, and the owner makes no mask") {
+  for (const auto how : {loop_kind::plain, loop_kind::overlapped}) {
+    CAPTURE(how == loop_kind::plain);
+    const auto helpers = std::make_shared<lazy_helpers>();
+    helpers->room = 0;
+    engine_rig rig(small_config(), letters(61), 4096, how, helpers);
+    const auto constrained = rig.submit(fitted(rig, 1, "[a-e]{30}"));
+    for (int i = 0; i < 20; ++i) rig.step();
+    CHECK(helpers->refused > 5);
+    const auto other = rig.submit(rig.job(2, 30));
+    for (int i = 0; i < 100 && !other->end; ++i) rig.step();
+    CHECK(other->end.has_value());
+    CHECK(constrained->tokens.empty());
+    helpers->room = 1;
+    rig.run();
+    CHECK(text_of(*constrained).size() == 30);
+
+    engine_rig alone(small_config(), how);
+    const auto same = alone.submit(fitted(alone, 1, "[a-e]{30}"));
+    alone.run();
+    CHECK(same->ids() == constrained->ids());
+  }
+}
+
+namespace {
+
+// Helpers that never come to the masks that they take.
+class stuck_helpers final : public grammar::mask_helpers {
+ public:
+  bool post(std::shared_ptr<grammar::job_mask>) noexcept override { return true; }
+};
+
+}  // namespace
+
+TEST_CASE("a mask that takes long does not keep the owner from a job that comes meanwhile") {
+  for (const auto how : {loop_kind::plain, loop_kind::overlapped}) {
+    CAPTURE(how == loop_kind::plain);
+    engine_rig rig(small_config(), letters(61), 4096, how, std::make_shared<stuck_helpers>());
+    const auto stuck = rig.submit(fitted(rig, 1, "[a-e]{30}"));
+    for (int i = 0; i < 5; ++i) rig.step();
+    const auto other = rig.submit(rig.job(2, 30));
+    for (int i = 0; i < 100 && !other->end; ++i) rig.step();
+    CHECK(other->end.has_value());
+    CHECK(stuck->tokens.empty());
+    CHECK(rig.engine->cancel(engine_rig::id(1)));
+    rig.run();
+  }
+}
+
 TEST_CASE("a constraint that is given up ends its job with an error that says why") {
   engine_rig rig;
   job j = rig.job(1, 100);

@@ -3,6 +3,7 @@
 
 #include <catch2/catch.hpp>
 #include <deque>
+#include <limits>
 #include <memory>
 #include <random>
 #include <string_view>
@@ -30,9 +31,14 @@ inline std::shared_ptr<core::grammar::constraint> fresh_constraint(
 // Helpers that do the work of masks when the test says so.
 class lazy_helpers final : public core::grammar::mask_helpers {
  public:
-  std::uint32_t posted = 0, waited_for = 0;
+  std::uint32_t posted = 0, refused = 0, waited_for = 0;
+  std::size_t room = std::numeric_limits<std::size_t>::max();  // masks that may wait at once
 
   bool post(std::shared_ptr<core::grammar::job_mask> m) noexcept override {
+    if (work_.size() >= room) {
+      ++refused;
+      return false;
+    }
     ++posted;
     work_.push_back(std::move(m));
     return true;

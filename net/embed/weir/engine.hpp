@@ -60,8 +60,8 @@ struct engine_options {
       model;  // a directory in Hugging Face layout, a GGUF file, or random:SHAPE[:TYPE]; none with sim
   std::string device = "cpu";     // cpu, reference, cuda[:N], or sim[:K=V,...]
   unsigned threads = 0;           // threads that compute; 0: one for each core
-  // What keys and values are stored as: auto, f32, bf16, fp8 or q8. cuda and sim take auto alone, and refuse
-  // another type when the model is loaded.
+  // What keys and values are stored as: a type of --kv-type (docs/commands.md). A device that has no such type
+  // refuses it when the model is loaded.
   std::string kv_type = "auto";
   std::uint64_t kv_tokens = 0;    // KV memory for all sequences together; 0: as much as is reasonable
   std::uint32_t max_batch = 64;   // sequences that run at once
