@@ -1,7 +1,6 @@
 // Every error code, close code and status that docs/wire.md promises, and every limit: one row each, and a
 // check that no promised code is without a row.
 #include <sys/resource.h>
-#include <unistd.h>
 
 #include <catch2/catch.hpp>
 #include <fstream>
@@ -10,6 +9,7 @@
 #include <set>
 
 #include "net/address_book.h"
+#include "net/resident.h"
 #include "tests/support/http_client.h"
 #include "tests/support/server_fixture.h"
 #include "tests/support/source_dir.h"
@@ -270,13 +270,6 @@ std::set<std::string> promised(const std::string& heading, const char* word) {
   return out;
 }
 
-std::size_t resident_bytes() {
-  std::ifstream file("/proc/self/statm");
-  std::size_t size = 0, resident = 0;
-  file >> size >> resident;
-  return resident * static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
-}
-
 }  // namespace
 
 TEST_CASE("edges: every way in which a frame is refused has its code, and names the field") {
@@ -424,10 +417,10 @@ TEST_CASE("edges: a thousand sockets opened and dropped leave nothing behind") {
   // megabytes. Sanitizers keep freed memory back, so there is nothing to compare under one.
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
   crowd();  // the prefix cache keeps what ended jobs computed, until its pages are all taken
-  const auto after_first = resident_bytes();
+  const auto after_first = net::resident_bytes();
   crowd();
   crowd();
-  CHECK(resident_bytes() < after_first + (8u << 20));
+  CHECK(net::resident_bytes() < after_first + (8u << 20));
 #endif
 }
 
