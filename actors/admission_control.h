@@ -42,7 +42,7 @@ class admission_control {
     double prompt_tokens_per_s = 0, tokens_per_s = 0;
   };
 
-  // `batch`: jobs that run at once. `limits`: those that wait.
+  // `batch`: jobs that run at once. `limits`: bounds of the jobs that wait.
   admission_control(std::uint32_t batch, const core::queue_settings& limits)
       : batch_(batch), limits_(limits) {}
 
@@ -55,12 +55,12 @@ class admission_control {
   core::result<void> judge_wait(std::string_view model, core::duration before) const;
 
   std::uint32_t waiting() const noexcept;  // admitted jobs beyond the size of the batch
-  // Of a job that is admitted now; the wait of its text is not included.
+  // The wait of a job that is admitted now, without the wait of its text.
   core::duration predicted_wait() const noexcept;
 
   // --- Accounting: called by the owner, or by the text task for an admitted job that was not submitted ---
 
-  // A prompt of so many tokens is computed, or no job needs it any more.
+  // A prompt of `prompt_tokens` tokens is computed, or no job needs it any more.
   void prompt_done(std::uint32_t prompt_tokens) noexcept;
   // A job ended. `output_tokens`: length of its answer; 0 does not enter the mean.
   void job_done(std::uint32_t output_tokens) noexcept;
@@ -92,7 +92,7 @@ class waiting_prompt {
   ~waiting_prompt() { computed(); }
   waiting_prompt(const waiting_prompt&) = delete;
   waiting_prompt& operator=(const waiting_prompt&) = delete;
-  // The prompt was admitted with so many tokens.
+  // The prompt was admitted with `tokens` tokens.
   void counts(std::uint32_t tokens) noexcept { tokens_ = tokens; }
   // The first token was delivered. Only the first call has an effect.
   void computed() noexcept {

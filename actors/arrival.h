@@ -1,4 +1,4 @@
-// arrival.h — a request between the moment it was read and the moment its jobs are handed to their model's
+// arrival.h — a request between the moment it was read and the moment its jobs are submitted to their model's
 // owner, or refused.
 //
 // Thread safety: one thread at a time: first the shard that read the request, then its task in the text pool.
@@ -31,8 +31,8 @@ core::error no_memory_for_clients();
 
 struct arrival {
   request asked;
-  // On one shard, never empty: the choices of the first prompt in order, then those of the next, as many for
-  // each.
+  // On one shard, never empty: the choices of the first prompt in order, then those of the next. Each prompt
+  // has the same number of choices.
   std::vector<std::shared_ptr<job_stream::state_block>> choices;
   std::shared_ptr<const served_model> model;                      // set before bring_in()
   core::memory_hold memory;                                       // for the text, then for the prompts

@@ -2,7 +2,7 @@
 // engine.
 //
 // Thread safety: the owner's thread publishes and any thread reads. The lock is held only while one pointer
-// or message is copied, and no step waits for it: offer() does without where a reader has it.
+// or message is copied, and no step waits for it: offer() gives up while a reader holds the lock.
 #pragma once
 
 #include <array>
@@ -30,7 +30,7 @@ struct listed_job {
 
 // One engine in an owner_picture.
 struct engine_picture {
-  // Totals and measures include those of the engines that it took the place of after a fault.
+  // Totals and measures include those of the engines that this one replaced after a fault.
   core::engine_counts counts;
   core::engine_measures measures;
   std::uint32_t bad_endings = 0;  // core::engine::bad_endings()
@@ -44,7 +44,7 @@ struct owner_picture {
   // Sampled tokens a second; median and 99th percentile of the time of a step. See step_meter.
   double tokens_per_s = 0, step_p50_ms = 0, step_p99_ms = 0;
 
-  // One that the picture does not show yet has done nothing.
+  // The picture of `engine`. An engine that the owner has not shown yet has an empty one.
   engine_picture of(engine_id engine) const {
     const auto i = static_cast<std::size_t>(engine);
     return i < engines.size() ? engines[i] : engine_picture();
@@ -60,7 +60,8 @@ class board {
     std::lock_guard hold(lock_);
     picture_.swap(p);
   }
-  // The same between two steps: it never waits. Returns false, and changes nothing, if a reader was at it.
+  // The same for use between two steps: never waits. Returns false, and changes nothing, while a reader holds
+  // the lock.
   bool offer(picture p) {
     std::unique_lock hold(lock_, std::try_to_lock);
     if (hold) picture_.swap(p);

@@ -1,5 +1,5 @@
-// constraint_store.h — the constraints of one model's requests, compiled, and remembered for the next request
-// with the same one.
+// constraint_store.h — the compiled constraints of one model's requests, kept for later requests with the
+// same constraint.
 //
 // Compiling ends when its time is over, or when nobody waits for it any more; its work is also bounded in
 // units (core/grammar/fuel.h).
@@ -38,15 +38,15 @@ class constraint_store {
                    std::shared_ptr<const core::clock> time, core::duration most_time,
                    std::shared_ptr<core::grammar::constraint_cache> kept);
 
-  // `param`: the client's name of the constraint, in front of the place that an error names. `cancelled`:
+  // `param`: the client's name of the constraint, with which the place in an error begins. `cancelled`:
   // nobody waits any more; may be null. The first call also sorts the vocabulary, which takes some 100 ms.
-  // Errors: invalid_param and not_supported as core/grammar/compile.h says; overloaded where its time is
-  // over; unavailable where it was cancelled.
+  // Errors: invalid_param and not_supported as core/grammar/compile.h says; overloaded if its time is over or
+  // memory is short; unavailable if it was cancelled.
   core::result<compiled_constraint> get(const core::grammar::constraint_text& text, const std::string& param,
                                         const std::atomic<bool>* cancelled);
 
  private:
-  // Under mutex_.
+  // REQUIRES: mutex_ is held.
   core::result<core::grammar::constraint_cache::ready> compile(const core::grammar::constraint_text& text,
                                                                const std::atomic<bool>* cancelled);
 

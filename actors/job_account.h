@@ -4,7 +4,7 @@
 // answer when its shard takes the token, and its end. A request names the accounts that count it
 // (request::accounts): one of its client, for limits, and one of the client's name, for statistics.
 //
-// Thread safety: any thread, no lock. What one job adds is not seen in one piece.
+// Thread safety: any thread, no lock. A reader may see only a part of what one job adds.
 #pragma once
 
 #include <atomic>

@@ -59,8 +59,8 @@ struct job_stream::state_block final : core::token_sink, waker {
   void finish(const core::ending& how) override;
   // cancel() was called.
   bool abandoned() const noexcept override { return cancelled.load(std::memory_order_acquire); }
-  // Adds the delay from the cancel or the deadline until the pages were free to outbox::released, if either
-  // ended it.
+  // If a cancel or the deadline ended the job, adds the delay from then until its pages were free to
+  // outbox::released.
   void note_release(const core::ending& how) noexcept;
   // Makes the queued tokens and the ending readable, in one store.
   void publish() noexcept;
@@ -95,8 +95,8 @@ struct job_stream::state_block final : core::token_sink, waker {
   void refused(core::error e);
   // Ends a pending job at once; a running one is cancelled at its owner.
   void cancel_here(core::finish_reason why);
-  // Tells the owner that the job has to pause, or go on if there is no time. At most one message of a job is
-  // on its way: the owner reads the latest wish.
+  // Asks the owner to pause the job until `until`; nullopt: to let it go on. At most one message of a job is
+  // in the mailbox: the owner reads the latest wish.
   void rest(std::optional<core::time_point> until);
   // Calls every reader.
   void changed();
@@ -104,7 +104,7 @@ struct job_stream::state_block final : core::token_sink, waker {
   void end(outcome o);
   // Counts what the accounts lack and calls at_end, unless that was done before.
   void tell_ended(const outcome& o);
-  // The job has so many output tokens by now: tells the accounts of those that are new.
+  // The job has `tokens` output tokens by now: counts those that are new in the accounts.
   void count_output(std::uint32_t tokens, core::time_point at) noexcept;
 
   // --- Constant.

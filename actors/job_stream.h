@@ -38,7 +38,7 @@ struct outcome {
   std::optional<std::uint32_t> stop_string;  // index in request::stop of the string that ended it
   std::uint32_t input_tokens = 0, output_tokens = 0, cached_tokens = 0;
   // From the request to the first batch; from there to the first token; from the request to the first token;
-  // from the first token to the last; longest time between two tokens. 0 where it never came so far.
+  // from the first token to the last; longest time between two tokens. 0: not reached yet.
   double queue_ms = 0, prefill_ms = 0, ttft_ms = 0, decode_ms = 0, max_gap_ms = 0;
   std::optional<core::error> fault;     // why, if reason == error
   // As core::ending::prompt_logprobs.
@@ -68,7 +68,7 @@ class job_stream : public std::enable_shared_from_this<job_stream> {
   // The prompt as text, with request::echo; else, and before it is running, empty.
   const std::string& prompt_text() const noexcept;
 
-  // What of the request's constraint is not enforced; empty before it is running.
+  // What is not enforced of the request's constraint; empty before it is running.
   std::span<const core::grammar::warning> warnings() const noexcept;
 
   // Tokens that readers may show: up to the last one with which the text ends in a whole character.
@@ -98,7 +98,7 @@ class job_stream : public std::enable_shared_from_this<job_stream> {
   void leave(std::uint64_t handle);
 
   struct state_block;  // the part that service and owner share with it; job_state.h
-  // What an owner writes a job's output to. An engine sees a core::token_sink of it.
+  // The end to which an owner writes a job's output. An engine sees it as a core::token_sink.
   using owner_end = std::shared_ptr<state_block>;
   explicit job_stream(std::shared_ptr<state_block> s);
 

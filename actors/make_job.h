@@ -18,8 +18,7 @@ std::chrono::local_seconds local_now();
 
 // The job of a request to model `m`. Errors name the field that is wrong. The caller still sets id, sink,
 // created and deadline. Takes as long as tokenising the prompt. A request without a seed gets a random one.
-// `now`: for chat templates that print the date. The constraint of the request is another's business
-// (constraint_store.h).
+// `now`: for chat templates that print the date. The request's constraint is left to constraint_store.h.
 core::result<core::job> make_job(const request& r, const served_model& m,
                                  std::chrono::local_seconds now = local_now());
 

@@ -1,5 +1,5 @@
-// overloaded.h — the error for what there is no room for now, with a time after which the client may try
-// again.
+// overloaded.h — the error for a request that there is no room for now, with a time after which the client
+// may try again.
 //
 // Thread safety: any thread; a pure function.
 #pragma once

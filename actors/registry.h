@@ -45,8 +45,8 @@ struct list_jobs {
   list_jobs(service::asker k, std::function<void(std::vector<job_view>)> d) : who(k), done(std::move(d)) {}
 };
 
-// Asks for one job. With `cancel` the job and all jobs of the answer of this id are cancelled, and `done` is
-// called when they have ended.
+// Asks for one job. With `cancel`, the job is cancelled, and so are all jobs of the answer that has this id.
+// `done` is then called when they have ended.
 struct find_job {
   service::asker who;
   core::job_id id;

@@ -57,14 +57,15 @@ struct request {
   std::optional<core::grammar::constraint_text> constraint;  // what the answer may be; unset: anything
   std::string constraint_param;              // the client's name of it, for errors
   core::grammar::forcing force = core::grammar::forcing::canonical;  // which tokens it decides
-  // Set: each token comes with its logprob and with those of so many of the likeliest tokens.
+  // Set: each token comes with its logprob and with those of this many of the likeliest tokens.
   std::optional<std::int64_t> top_logprobs;
   const char* top_logprobs_param = "logprobs";  // the client's name of it, for errors
   std::optional<std::int64_t> prompt_logprobs;  // the same for the tokens of the prompt, with the outcome
   std::string cache_salt;  // computed prefixes are shared only between requests with equal salts
   std::optional<int> priority;  // jobs with a higher one are scheduled first; unset: 0
   // The client. Waiting jobs of different keys alternate; a client sees only the jobs that it has(). Prefixes
-  // are shared within a key unless service_options::share_prefixes, and those of a user always within it.
+  // are shared within a key, and with service_options::share_prefixes between keys. A user shares its
+  // prefixes with nobody else.
   principal who;
   std::shared_ptr<const void> until_ended;  // kept until all jobs of the request have ended or are refused
   std::array<std::shared_ptr<job_account>, 2> accounts;  // which count the request's jobs; null: none

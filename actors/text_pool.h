@@ -7,9 +7,9 @@
 // The time per byte is a running mean, in which a task weighs by its length. Tasks under 4 KiB do not count,
 // since most of their time does not depend on their length.
 //
-// Thread safety: every member from any thread. The destructor waits for the tasks in progress and drops all
-// others, of which neither function is called. Where several threads post at the same moment, one may be
-// refused although its task would just have fitted.
+// Thread safety: every member from any thread. The destructor waits for the tasks in progress, and drops all
+// others without a call of either function. Where several threads post at the same moment, one may be refused
+// although its task would just have fitted.
 #pragma once
 
 #include <concurrentqueue/blockingconcurrentqueue.h>
@@ -44,7 +44,7 @@ class text_pool {
   ~text_pool();
 
   // Queues a task. Tasks posted by one thread start in their order. A refused task gets the error overloaded
-  // (no room, no memory) or internal (it threw anything else).
+  // (no room, or run() threw bad_alloc) or internal (run() threw anything else).
   void post(task t);
 
   // Tasks queued or in progress. A thread that sees a task gone from this count also sees its effects.

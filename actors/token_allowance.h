@@ -26,8 +26,8 @@ class token_allowance {
  public:
   static constexpr std::uint64_t most_per_min = 1'000'000'000;
 
-  // Sets the limit; 0: there is none. A missing part of a full bucket, or a debt, stays as many tokens. A
-  // bucket that had no limit is full. A charge at the same moment may be lost.
+  // Sets the limit; 0: there is none. The number of tokens that the bucket lacks, a debt included, stays the
+  // same. A bucket that had no limit is full. A charge at the same moment may be lost.
   // REQUIRES: per_min <= most_per_min.
   void set(std::uint64_t per_min, core::time_point now) noexcept {
     const std::uint64_t before = per_min_.load(std::memory_order_relaxed);
@@ -82,7 +82,7 @@ class token_allowance {
   static constexpr std::int64_t longest_debt = 30 * 24 * 60 * minute;  // what is beyond it is forgotten
 
   static std::int64_t ns(core::time_point t) noexcept { return t.time_since_epoch().count(); }
-  // In how many ns so many tokens flow in, rounded up. More tokens than a job can use count as so many.
+  // Time in ns in which `tokens` tokens flow in, rounded up. Tokens beyond what a job can use do not count.
   static std::int64_t time_of(std::uint64_t tokens, std::uint64_t rate) noexcept {
     const auto n = static_cast<std::int64_t>(std::min<std::uint64_t>(tokens, 100'000'000));
     const auto per = static_cast<std::int64_t>(rate);

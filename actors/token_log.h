@@ -64,8 +64,8 @@ class token_log {
   // The job has ended: nothing follows.
   void finish() noexcept { finished_ = true; }
   bool finished() const noexcept { return finished_; }
-  // Appends the tokens `from` to `to` - 1 of another log, whose logprobs are kept here if this log is empty
-  // or had them from it before. REQUIRES: from <= to <= log.size().
+  // Appends the tokens `from` to `to` - 1 of another log, with their logprobs. REQUIRES:
+  // from <= to <= log.size(); this log is empty or has as many logprobs for each token as `log`.
   void append_part(const token_log& log, std::uint32_t from, std::uint32_t to) {
     if (entries_.empty()) logprobs_each_ = log.logprobs_each_;
     assert(logprobs_each_ == log.logprobs_each_);
@@ -89,16 +89,15 @@ class token_log {
   }
   // The end of a piece that begins at `from`: as many tokens as have at most `most` bytes of text, up to the
   // end of a character. A piece has at least one character, so that a reader who takes piece after piece
-  // comes to whole(). REQUIRES: from <= whole().
+  // reaches whole(). REQUIRES: from <= whole().
   std::uint32_t piece_end(std::uint32_t from, std::size_t most) const {
     const auto last = entries_.begin() + whole_;
     const auto end = std::upper_bound(entries_.begin() + from, last, text_begin(from) + most,
                                       [](std::size_t bytes, const entry& e) { return bytes < e.text_end; });
     return whole_part(from, static_cast<std::uint32_t>(end - entries_.begin()));
   }
-  // The same for a piece of the tokens `from` to `to` - 1: `to` or, where a character goes on there, the end
-  // of the character before; of the first character, where the piece would be empty. REQUIRES:
-  // from <= whole().
+  // The end of a piece of whole characters among the tokens `from` to `to` - 1: `to`, or the end of the last
+  // character before it. If that leaves no character: the end of the first one. REQUIRES: from <= whole().
   std::uint32_t whole_part(std::uint32_t from, std::uint32_t to) const {
     assert(from <= whole_);
     std::uint32_t end = std::min(to, whole_);

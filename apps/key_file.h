@@ -29,13 +29,13 @@ class key_file {
   // can be read once.
   core::result<std::vector<net::api_key>> read();
 
-  // Whether the file is another one than at the last read(), by its inode, size and times, and the same one
-  // as at the last call of this function: whoever writes it has most likely finished.
+  // Whether the file has changed since the last read(), by its inode, size and times, but not since the last
+  // call of this function: whoever writes it has most likely finished.
   bool has_changed();
 
  private:
   struct stamp {
-    mode_t kind = 0;  // as S_IFREG; 0: there is no such file. What is no regular file has nothing below
+    mode_t kind = 0;  // as S_IFREG; 0: there is no such file. The rest is 0 unless the file is regular
     dev_t device = 0;
     ino_t inode = 0;
     off_t bytes = 0;

@@ -1,4 +1,4 @@
-// bearer.h — who a client is, by the API key or the browser token that it sends, and what that lets it do.
+// bearer.h — who a client is, by the API key or the browser token that it sends, and what it may do.
 //
 // Thread safety: any thread; replace() one thread at a time. The lock is held for one copy of a pointer.
 #pragma once
@@ -33,7 +33,7 @@ struct bearer {
   std::optional<token_claims> token;  // nullopt: the client has the API key itself, or needs none
   std::shared_ptr<known_key> key;     // null: the server has no keys, or the client has not said its key
 
-  // Of a token that was accepted and has expired since. `now_ms`: Unix time in ms.
+  // Whether the client's token was accepted and has expired since. `now_ms`: Unix time in ms.
   bool expired(std::int64_t now_ms) const { return token && token->expires_ms <= now_ms; }
   // `origin`: the Origin header; empty if there is none.
   bool allows_origin(std::string_view origin) const {
@@ -47,25 +47,25 @@ struct bearer {
   }
   // The key has left the file of keys: the client is nobody any more.
   bool removed() const noexcept { return key && key->removed(); }
-  // By a key of an admin itself. Where no key is needed, known_bearers::is_admin() knows.
+  // The client sent the key of an admin itself. known_bearers::is_admin() also holds where no key is needed.
   bool has_admin_key() const { return key && !token && !key->removed() && key->rights()->admin; }
 };
 
 class known_bearers {
  public:
-  // `token_secret`: signs tokens; empty: a random one, with which tokens end with this object.
+  // `token_secret`: signs tokens. Empty: a random secret, so that tokens end with this object.
   known_bearers(std::span<const api_key> keys, std::string token_secret);
 
   bool everybody() const noexcept { return everybody_; }  // no key is needed; constant
-  // The bearer of a key or a token. Where no key is needed, every text is that of the same bearer. `now_ms`:
-  // Unix time in ms.
+  // The bearer of a key or a token. Where no key is needed, every text gives the same bearer. `now_ms`: Unix
+  // time in ms.
   boost::system::result<bearer, token_fault> judge(std::string_view text, std::int64_t now_ms) const;
   // The text of a token with these claims under `key`, the identity of a known key. An empty sub becomes a
   // random one.
   std::string issue(std::uint64_t key, token_claims claims) const;
 
   // Whether this client may see and cancel the jobs of others, and read /metrics: it has the key of an admin,
-  // or no key is needed, where all clients are one.
+  // or no key is needed.
   bool is_admin(const bearer& from) const { return everybody_ || from.has_admin_key(); }
   // Whose jobs this client sees and cancels.
   std::optional<actors::principal> asker_of(const bearer& from) const {  // nullopt: everybody's

@@ -2,7 +2,7 @@
 // the request for one.
 //
 // A token says who may do what until when. Its text is the prefix, then base64url of the claims and of their
-// HMAC-SHA-256. Everybody can read the claims of a token; only who has the secret can make one.
+// HMAC-SHA-256. Everybody can read the claims of a token, but a token can be made only with the secret.
 //
 // Pure functions: any thread.
 #pragma once
@@ -40,12 +40,12 @@ enum class token_fault {
 std::string seal_token(const token_claims& claims, std::string_view secret);
 
 // Inverse of seal_token(). `now_ms`: Unix time in ms. How long this takes does not reveal how much of a
-// signature is right. No two texts are the same token.
+// signature is right. Exactly one text is accepted for each token.
 boost::system::result<token_claims, token_fault> open_token(std::string_view text, std::string_view secret,
                                                             std::int64_t now_ms);
 
 // Stands for an API key in tokens. `key`: identity of the key (net/api_keys.h), which is a part of a hash: a
-// weak key could be guessed from it. The alias reveals nothing to who does not have the secret.
+// weak key could be guessed from it. The alias reveals nothing without the secret.
 std::uint64_t alias_of_key(std::uint64_t key, std::string_view secret);
 
 // Identity of the user `sub` of a key; never 0.

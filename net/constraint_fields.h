@@ -1,6 +1,6 @@
 // constraint_fields.h — the fields of a request that say what its answer may be: a JSON Schema, a regular
-// expression, a grammar, a list of choices; and what the answer says of what is not enforced. Both protocols
-// have them (docs/structured.md).
+// expression, a grammar or a list of choices; and the warnings of an answer about what is not enforced. Both
+// protocols have them (docs/structured.md).
 //
 // Pure functions: any thread.
 #pragma once
@@ -26,9 +26,9 @@ core::result<void> read_constraint_fields(const json::object& body, actors::requ
 // Reads Anthropic's `output_config.format` and `output_format`, its older name. Error: invalid_param.
 core::result<void> read_anthropic_format(const json::object& body, actors::request& r);
 
-// A body in which each JSON Schema stands as a string that has the schema's own text: a schema's bounds are
-// its own and not those of the body, and its members keep their order and its numbers their digits. `text` is
-// not checked; a text that is not JSON comes back as it is, or still is none.
+// Returns a body with each JSON Schema replaced by a string that has the schema's own text. So the bounds of
+// the body do not apply inside a schema, its members keep their order, and its numbers keep their digits.
+// `text` is not checked: if it is not JSON, the result is not JSON either.
 std::string with_schemas_as_text(std::string_view text);
 
 // Bytes of these schemas in a body, which do not count against a body's own bound.

@@ -1,8 +1,8 @@
 // http_session.h — one connection that speaks HTTP/1.1, until it ends or becomes a WebSocket.
 //
-// One coroutine on one shard: read a header, judge it, read the body, answer, again. A request that may not
-// come in is refused before its body is read. While a job runs the session goes on reading, into a bounded
-// buffer, so that a client that goes away takes its job with it.
+// One coroutine on one shard: read a header, judge it, read the body, answer, again. A request that is not
+// allowed is refused before its body is read. While a job runs, the session goes on reading into a bounded
+// buffer, so that the job is cancelled when its client leaves.
 //
 // Thread safety: everything on the shard.
 #pragma once
@@ -37,7 +37,7 @@ class http_session : public std::enable_shared_from_this<http_session> {
   using request = boost::beast::http::request<boost::beast::http::string_body>;
   using parser = boost::beast::http::request_parser<boost::beast::http::string_body>;
 
-  // Each answers whether the connection goes on.
+  // Each returns whether the connection goes on.
   boost::asio::awaitable<bool> one_request();
   boost::asio::awaitable<void> read_header(parser& p, boost::system::error_code& ec);
   boost::asio::awaitable<void> read_body(parser& p, boost::system::error_code& ec);
@@ -82,7 +82,7 @@ class http_session : public std::enable_shared_from_this<http_session> {
   // Ends the read in progress once `most` has passed, without closing the socket: the client is still told.
   void read_within(std::chrono::milliseconds most);
   found_route route_of(const request& r) const;
-  // What speaks against it, if anything does.
+  // The refusal of a request whose Host header is wrong or not allowed; nullopt: it is allowed.
   std::optional<reply> judge_host(const request& r) const;
   using sender = boost::system::result<bearer, token_fault>;
   sender sender_of(const request& r) const;  // by the key or token in its header
@@ -96,7 +96,7 @@ class http_session : public std::enable_shared_from_this<http_session> {
   cors_verdict cors_of(const request& r) const;
   std::optional<reply> judge_upgrade(const request& r, admission& how) const;
 
-  // http_watch.cpp. Until stop_watching() has returned what the client sends is read into buffer_; news_ is
+  // http_watch.cpp. Until stop_watching() has returned, bytes from the client are read into buffer_. news_ is
   // notified when the client is gone.
   void watch_peer();
   void watched(boost::system::error_code ec, std::size_t bytes);
@@ -107,13 +107,13 @@ class http_session : public std::enable_shared_from_this<http_session> {
   const entrance& by_;
   counted_coroutine counted_;
   address_book::entry caller_;
-  core::memory_hold memory_;  // what the connection takes; beside it, while there is one, the body
+  core::memory_hold memory_;  // of the connection and, while there is one, of the request's body
   boost::beast::tcp_stream stream_;
-  boost::beast::flat_buffer buffer_;  // bounded: a header, or the framing of a body, or what is sent ahead
+  boost::beast::flat_buffer buffer_;  // bounded: a header, the framing of a body, or bytes sent ahead
   std::shared_ptr<wake> news_;
   std::string request_id_;
   unsigned version_ = 11;  // of the request being answered
-  bearer from_;            // whoever sends it, from its header alone; nobody between requests
+  bearer from_;            // who sends the request, by its header alone; nobody between requests
   http_state state_;
   send_progress sending_;
   std::optional<stream_silence> silence_;  // while events are streamed

@@ -50,7 +50,7 @@ class followed_job : public std::enable_shared_from_this<followed_job> {
   const std::optional<follow_refusal>& refused() const noexcept { return refused_; }
   const std::optional<beginning>& begun() const noexcept { return begun_; }
 
-  // The tokens that came last, which are those after the first base() of the job.
+  // The latest piece: the tokens after the first base() tokens of the job.
   const actors::token_log& log() const noexcept { return log_; }
   std::uint32_t base() const noexcept { return base_; }
   // How the job ended; null as long as there are more pieces.

@@ -6,13 +6,13 @@
 //     (client_settings::detach_grace) and nobody has followed it again.
 //   - A job that has ended stays for client_settings::retain, so that a client can still read its answer.
 //     Ended jobs of all shards together take at most client_settings::retain_mb, and none is kept while
-//     clients make the process hold over half of what it may (core/memory/account.h). A shard that finds more
-//     lets its oldest leave.
+//     clients use over half of their memory account (core/memory/account.h). A shard that finds more drops
+//     its oldest ended jobs.
 //
-// A job with on_lag "pause" rests while every follower lags: a follower that has a window lags once as many
-// tokens as its window are not acknowledged. The job goes on when the lag of one of them has halved, when a
-// follower without a window comes, when all have left, or after a minute. After that minute it does not rest
-// again before the lag has halved.
+// A job with on_lag "pause" is paused while every follower lags. A follower that has a window lags once the
+// tokens that it has not acknowledged are as many as its window. The job goes on when the lag of one follower
+// has halved, when a follower without a window joins, when all have left, or after a minute. After that
+// minute, it is not paused again before the lag has halved.
 //
 // Thread safety: the shard's thread.
 //
@@ -43,7 +43,7 @@ struct server_state;
 struct kept_job {
   std::shared_ptr<actors::job_stream> stream;
   actors::principal owner;
-  ws::follow_options as_created;  // of lanes that do not ask for anything else
+  ws::follow_options as_created;  // for lanes that ask for nothing else
   std::string metadata;           // JSON text; empty: none
   bool cancel_when_left = false;  // on_disconnect is "cancel"
   bool pause_on_lag = false;      // on_lag is "pause"
@@ -104,9 +104,9 @@ class kept_jobs : public std::enable_shared_from_this<kept_jobs> {
   std::variant<follower, follow_refusal> follow(const core::job_id& id, const actors::principal& who,
                                                 std::uint64_t after, const ws::follow_wishes& how);
 
-  // Lets go of jobs whose time is over.
+  // Drops the jobs whose time is over.
   void tick();
-  // Lets go of all jobs without followers.
+  // Drops all jobs without followers.
   void release();
 
  private:

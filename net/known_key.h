@@ -41,19 +41,19 @@ class known_key {
 
   bool allows_model(std::string_view name) const;
 
-  // Which count the jobs of the key: its own, and that of its name.
+  // The accounts that count the key's jobs: the key's own, and that of the key's name.
   std::array<std::shared_ptr<actors::job_account>, 2> accounts() const;
 
   // Why no job may begin now.
   struct limit_refusal {
     std::string message;
     std::chrono::milliseconds retry_after{0};
-    bool never = false;  // so many jobs at once are over the limit of jobs at any time
+    bool never = false;  // the request alone has more jobs than the limit allows
   };
   // Calls f(), which submits `jobs` jobs with accounts(), unless a limit forbids it. No other jobs of the key
-  // begin meanwhile, so that its limit of jobs is exact. Retrying is in vain before `retry_after`; after it,
-  // the limit of tokens lets jobs begin, if no other job has used tokens meanwhile. When a job ends is not
-  // known beforehand.
+  // begin meanwhile, so that its limit of jobs is exact. For the limit of tokens, `retry_after` is exact if
+  // no other job uses tokens meanwhile. For the limit of jobs it is a guess, since nobody knows when a job
+  // ends.
   template <class F>
   std::optional<limit_refusal> begin(std::uint32_t jobs, core::time_point now, F f) {
     const std::lock_guard hold(beginning_);

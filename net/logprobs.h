@@ -47,8 +47,8 @@ void append_weir_logprobs(std::string& out, const logprobs_part& p);
 void append_chat_logprobs(std::string& out, const logprobs_part& p);
 
 // OpenAI's completions: {"tokens","token_logprobs","top_logprobs":[{token:logprob,…},…],"text_offset"}. A
-// token that is not UTF-8 is spelled bytes:\xe2\x80. Of two tokens with the same spelling the likelier is
-// told. Offsets count Unicode characters. null where there are no tokens.
+// token that is not UTF-8 is spelled bytes:\xe2\x80. Of two tokens with the same spelling, only the likelier
+// is listed. Offsets count Unicode characters. null where there are no tokens.
 void append_completion_logprobs(std::string& out, const logprobs_part& p);
 
 // vLLM's prompt_logprobs: null for the first token of the prompt, then for each token its own entry and those

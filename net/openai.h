@@ -64,7 +64,7 @@ struct answer_head {
   std::string id;
   std::int64_t created_s = 0;      // Unix time in s
   std::string model, fingerprint;  // an empty fingerprint is null
-  // What of the request's constraint is not enforced. A stream tells it at the beginning of its first choice;
+  // What is not enforced of the request's constraint. A stream sends it at the beginning of its first choice;
   // the list outlives its event_writer.
   std::span<const core::grammar::warning> warnings;
 };

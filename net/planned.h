@@ -86,7 +86,7 @@ const planned_name* find_planned(place where, std::string_view name) noexcept;
 // The refusal of a field's value, unless the value is neutral.
 core::result<void> judge_planned(const planned_name& field, const json::value& v);
 
-// invalid_param. The message is the one for names of every place.
+// invalid_param. The message is the same for every place.
 core::error not_supported_yet(std::string_view name);
 
 // True for null and for the value that `neutral` is the JSON text of.

@@ -15,9 +15,9 @@ struct reply {
   std::string content_type = "application/json";  // empty: there is no body
   std::string body;
   std::vector<std::pair<std::string, std::string>> headers;  // beside those that every answer has
-  std::string_view code;  // of an error, as which it is counted; lives as long as the program
+  std::string_view code;  // of an error, under which it is counted; lives as long as the program
   bool close = false;                                        // end the connection after it
-  std::string problem;  // what an error says, for dialects whose errors have another shape
+  std::string problem;  // message of an error, for dialects whose errors have another shape
 };
 
 reply json_reply(std::string body);

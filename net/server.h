@@ -29,7 +29,7 @@ struct listen_address {
 };
 // `option`: the setting, which errors name.
 core::result<listen_address> parse_listen(std::string_view text, const char* option = "listen");
-// An address for metrics: the same, or a port alone, which is one of 127.0.0.1.
+// An address for metrics: the same, or a port alone, which is a port of 127.0.0.1.
 core::result<listen_address> parse_metrics_listen(std::string_view text);
 
 class server {
@@ -47,7 +47,7 @@ class server {
 
   // From now on the clients of these keys are served. Keys that are not among them are forgotten at once:
   // their WebSockets are closed with 4401, their HTTP connections are cut off in mid-answer, their browser
-  // tokens are unknown. Nobody else notices. REQUIRES: neither these keys nor those of the options are none.
+  // tokens are unknown. Nobody else notices. REQUIRES: neither `keys` nor the keys of the options are empty.
   known_bearers::difference set_keys(std::span<const api_key> keys);
 
   // From now on new jobs and new WebSockets are refused. Sessions are told, and jobs that run may finish.

@@ -66,7 +66,7 @@ class reason_counts {
     }
     slots_[i].count.add();
   }
-  // Calls f(reason, count) for each reason that came, in the order of their first.
+  // Calls f(reason, count) for each reason that came, in the order in which reasons first came.
   template <class F>
   void each(F f) const {
     const std::size_t known = known_.load(std::memory_order_acquire);

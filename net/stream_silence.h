@@ -1,8 +1,8 @@
 // stream_silence.h — says when a stream has sent nothing for so long that its reader, and the proxies
 // between, have to be shown that it is alive.
 //
-// Thread safety: one thread. Time is passed in at ticks, so that sending costs no look at a clock. A silence
-// is noticed at the first tick after its time, and begins at most one tick late.
+// Thread safety: one thread. Time is passed in at ticks, so that sending does not read a clock. A silence is
+// noticed at the first tick after its time, and begins at most one tick late.
 #pragma once
 
 #include <chrono>
@@ -34,7 +34,7 @@ class stream_silence {
 
  private:
   const std::chrono::milliseconds most_;
-  time_point since_{};  // of the first tick after what was sent last
+  time_point since_{};  // time of the first tick after the last send
   bool sent_ = true, over_ = false;
 };
 

@@ -21,8 +21,8 @@ namespace weir::net {
 struct key_refusal {
   enum class kind {
     unknown_key,  // the key has left the file of keys since the request began
-    model,        // it is not among the models of the key
-    no_model,     // it is, and is not served; or it is not clear which one of them is meant
+    model,        // the key does not allow the model
+    no_model,     // the key allows the model, which is not served; or it is not clear which model is meant
     field,        // the value of a field is over what the key allows; `param` names the field
     limit,        // too many jobs or tokens: again after `retry_after`
   } why;
@@ -35,8 +35,8 @@ struct key_refusal {
 // Retry-After and, exact, retry-after-ms.
 reply error_reply(const key_refusal& no);
 
-// Puts the model that is meant into `model`, where it is empty and the client may not use all: the only
-// served one that it may use. A model that its key may not use is refused, whether it is served or not.
+// If `model` is empty and the client may not use all models, sets `model` to the only served one that it may
+// use. A model that its key may not use is refused, whether it is served or not.
 std::optional<key_refusal> judge_model(const actors::service& s, const bearer& from, std::string& model);
 
 // Submits a request of `n` choices for a client: with its key's priority, counted for its key. The refusals

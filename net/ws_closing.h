@@ -61,7 +61,7 @@ class ws_closing {
   bool writes() const noexcept { return at_ == phase::open || at_ == phase::flushing; }
   // Why the server ends the session. None: it does not, or it only closed a socket that had failed.
   std::optional<close_code> code() const noexcept { return code_; }
-  // What the client says is heeded.
+  // Messages of the client still have an effect.
   bool listens() const noexcept { return !code_; }
 
   // ---- the server ends the session

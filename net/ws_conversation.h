@@ -65,9 +65,9 @@ class ws_conversation {
   void understand(std::string_view text, bool is_text, time_point now);
 
   const admission& how() const noexcept { return how_; }
-  // A key by which the client came in, or said later, has left the file of keys.
+  // A key that the client sent, in the handshake or later, has left the file of keys.
   bool key_removed() const noexcept;
-  // Counts the connection's memory. Returns false if there is not so much.
+  // Counts the connection's memory. Returns false if there is not that much left.
   bool hold(std::size_t bytes) { return how_.memory.resize(bytes); }
 
  private:

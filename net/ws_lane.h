@@ -26,7 +26,7 @@ struct scratch {
   std::vector<core::token_id>* ids = nullptr;  // a buffer; set by the caller
   const core::clock* clock = nullptr;          // the service's; set by the caller
   std::optional<core::time_point> sampled;  // when the frame's last token was sampled; nullopt: it has none
-  // When the next token is due of all lanes that were asked and have pace "even"; nullopt: of none.
+  // The earliest time at which a token is due in an asked lane with pace "even"; nullopt: none waits.
   std::optional<core::time_point> due;
   bool resumed = false;      // the frame says that a lane resumed its job
   std::string_view refused;  // the frame says that a lane has no job: its error code, a constant
@@ -43,8 +43,8 @@ class lane {
   const std::string& response_id() const noexcept { return response_id_; }
 
   enum class next { nothing, frame, last_frame };
-  // Appends the next frame, which has everything that is queued for this lane now and that its window and its
-  // pace let through. After last_frame there is no other.
+  // Appends the next frame, with everything that is queued for this lane and allowed by its window and its
+  // pace. After last_frame there is no other.
   next take(std::string& out, scratch& s);
 
   // The client has taken the tokens up to `seq`. Returns whether they have been sent. A smaller number than

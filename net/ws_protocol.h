@@ -40,11 +40,11 @@ struct follow_options {
   std::uint32_t window = 0;       // most tokens that are sent and not acknowledged; 0: no limit
 };
 
-// The same as far as a message names it.
+// The members of follow_options that a message names.
 struct follow_wishes {
   std::optional<bool> timing, return_token_ids, pad, even;
   std::optional<std::uint32_t> window;
-  // What is not named is as in `otherwise`.
+  // A member that is not named is taken from `otherwise`.
   follow_options over(follow_options otherwise) const;
 };
 
@@ -69,7 +69,7 @@ struct response_resume {
   std::string id;           // of the new lane
   std::string response_id;  // as the client wrote it; it may be no job's
   std::uint64_t after = 0;  // the last seq that the client has seen
-  follow_wishes how;        // what is not named is as the job was created
+  follow_wishes how;        // a member that is not named is as the job was created
 };
 
 // The client has taken the tokens of a lane up to `seq`.

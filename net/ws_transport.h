@@ -42,7 +42,7 @@ class text_frame {
  public:
   text_frame() { clear(); }
   void clear() { bytes_.assign(room, '\0'); }
-  // The string to which the payload is appended. What it has already must not be changed.
+  // The string to which the payload is appended. The bytes that it has already must not be changed.
   std::string& payload() noexcept { return bytes_; }
   // Writes the header of a final, unmasked frame and returns the whole frame. Valid until the next call of
   // another member.

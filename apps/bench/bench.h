@@ -42,8 +42,8 @@ void print(const boost::json::object& figures, bool json);
 // Prints the figures of a benchmark, or why there are none; returns the exit code.
 int report(const core::result<boost::json::object>& figures, bool json);
 
-// The state of a CUDA device as figures: its clock, what holds the clock down, and who else uses it. A bad
-// figure beside it may thus explain itself. What is not known is left out.
+// The state of a CUDA device as figures: its clock, what holds the clock down, and who else uses it. They may
+// explain a bad figure beside them. What is not known is left out.
 boost::json::object figures_of(const kernels::device_state& state);
 
 // Calls `work`; returns its time in seconds.

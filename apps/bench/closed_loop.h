@@ -19,7 +19,7 @@ struct loop_options {
   double beside_per_s = 0;
   std::uint32_t beside_tokens = 2000;
   double warmup_s = 4, duration_s = 12;
-  core::objective slo;  // of which answers are good; not set: none is
+  core::objective slo;  // decides which answers are good; not set: none is
 };
 
 struct loop_figures {
@@ -27,8 +27,8 @@ struct loop_figures {
   // Times between two tokens of a stream, and from a request to its first token.
   load::histogram gaps_ms, first_ms;
   std::uint64_t steps = 0;
-  // Answers to requests since the warm-up, and those of them that kept the objective. A request that was not
-  // answered at the end is among the answers where its first token is late already.
+  // Answers to requests since the warm-up, and those of them that kept the objective. A request that is
+  // unanswered at the end counts as an answer if its first token is late already.
   std::uint64_t answers = 0, good = 0;
   bool failed = false;  // a job or the device has failed
 };

@@ -1,4 +1,4 @@
-// thinking.h — parts the text of an answer, while it comes, into what the model thinks and what it says.
+// thinking.h — splits the text of an answer, while it comes, into what the model thinks and what it says.
 //
 // Thoughts stand between <think> and </think>, or [THINK] and [/THINK]. A marker may be cut anywhere between
 // two pieces of text. The markers themselves belong to neither part.

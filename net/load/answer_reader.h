@@ -57,7 +57,7 @@ class answer_reader {
 
   // The server's name of the answer; empty until it has said so.
   const std::string& response_id() const { return response_id_; }
-  // Bytes that go on with the answer on `t`, a new connection's. REQUIRES: response_id() is not empty.
+  // Bytes that resume the answer on `t`, which is of a new connection. REQUIRES: response_id() is not empty.
   std::string resume(talk& t) {
     return t.resume(fmt::format("r{}.{}", record_.index, ++lanes_), response_id_, record_.seen());
   }

@@ -2,8 +2,8 @@
 // with confidence intervals.
 //
 // The windows are in the order A B B A A B B A …, so that a drift affects both servers alike. The interval is
-// a percentile bootstrap over pairs of windows: 4,000 times, as many pairs as there are are drawn with
-// replacement, and the middle 95 % of the ratios of their medians are the interval.
+// a percentile bootstrap over pairs of windows: 4,000 times, as many pairs as were measured are drawn with
+// replacement. The middle 95 % of the ratios of their medians are the interval.
 //
 // Thread safety: pure functions, except compare(); any thread.
 #pragma once
@@ -36,7 +36,7 @@ struct comparison_report {
   std::vector<compared> figures;
   std::string bottleneck;  // of the latest window that had one; empty: none had
   bool interrupted = false;
-  std::string failure;     // failure_of() every window of one server; empty: both completed something
+  std::string failure;  // failure_of() a server that failed in every window; empty: neither did
 };
 
 // Measures one window of the first or the second server.

@@ -22,8 +22,8 @@ class follower {
   bool busy() const { return busy_; }
   void let_go(std::string why);  // ends the job as failed; without a reason: as cut
   void hurry();
-  // Of the latest job; its end is `cut` where the follower did not see the job's own. REQUIRES: not busy(),
-  // and a job was followed.
+  // The record of the latest job. Its ending is `cut` if the follower did not see the job's own ending.
+  // REQUIRES: not busy(), and a job was followed.
   const stream_record& record() { return answer_->record(); }
 
  private:

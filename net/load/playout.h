@@ -2,8 +2,8 @@
 // playout buffer of the browser client (Playout in net/page/weir.js) without its margin for drawn frames.
 //
 // 1. The first frame is shown at once. None is shown later than playout_longest_ms after it arrived.
-// 2. Between the two, frames follow at the mean rate of the last 64, held back just enough that all but 5 in
-//    100 of them are still in time.
+// 2. Within these bounds, frames follow at the mean rate of the last 64, held back just enough that all but 5
+//    in 100 of them are still in time.
 //
 // Thread safety: a pure function; any thread.
 #pragma once

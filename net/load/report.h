@@ -39,12 +39,12 @@ struct report {
   bool good() const;
 };
 
-// The reason why this harness was the bottleneck; empty if it was not. It was if the 99th percentile of
+// Why this harness was the bottleneck; empty if it was not. It was the bottleneck if the 99th percentile of
 // sched_lag_ms or loop_lag_ms is over 5 ms, or if it used over 90 % of its threads' processor time.
 std::string bottleneck_of(const pool& p);
 
-// Why the run measured nothing, which is an exit code of its own; empty if it did. It did if a request
-// completed or was cancelled, or if tokens came without an error until this harness ended every stream.
+// Why the run measured nothing, which has an exit code of its own; empty if it measured something: a request
+// completed or was cancelled, or tokens came without an error until this harness ended every stream.
 std::string failure_of(const report& r);
 
 std::string as_text(const report& r);

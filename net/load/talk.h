@@ -22,15 +22,15 @@ class talk {
   std::string hello() const { return std::visit([](auto& t) { return t.hello(); }, how_); }
   bool opens_itself() const { return std::holds_alternative<openai_talk>(how_); }  // hello() is empty
   std::string ask(const question& q) { return std::visit([&](auto& t) { return t.ask(q); }, how_); }
-  // Bytes that go on with an answer that another connection began, on a new lane, behind the token `after`.
-  // REQUIRES: weir.v1.
+  // Bytes that resume, on a new lane, an answer that another connection began. The first token is the one
+  // after the token `after`. REQUIRES: weir.v1.
   std::string resume(std::string_view lane, std::string_view response_id, std::uint64_t after) {
     return std::visit([&](auto& t) { return t.resume(lane, response_id, after); }, how_);
   }
   // Bytes that cancel the request; empty: the protocol has no cancel, so the connection has to be closed.
   std::string cancel() { return std::visit([](auto& t) { return t.cancel(); }, how_); }
-  // Bytes from the connection: either room() is filled and took() says how many there are, or feed() copies.
-  // next() is called in between until it returns false.
+  // Bytes from the connection come in one of two ways: room() is filled and took() says with how many bytes,
+  // or feed() copies them. After each, next() is called until it returns false.
   std::span<char> room() { return std::visit([](auto& t) { return t.room(); }, how_); }
   void took(std::size_t n) { std::visit([&](auto& t) { t.took(n); }, how_); }
   void feed(std::string_view bytes) { std::visit([&](auto& t) { t.feed(bytes); }, how_); }

@@ -64,7 +64,7 @@ inline std::string error_text(const json::object& o) {
   return brief(fmt::format("{}: {}", code, string_of(*e, "message")));
 }
 
-// Our fields, with those of the user over them.
+// The fields of `ours`, and those of `extra`, which replace fields of the same name.
 inline std::string with(const json::object& ours, const json::object& extra) {
   json::object all = ours;
   for (const auto& field : extra) all[field.key()] = field.value();

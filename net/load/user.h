@@ -27,7 +27,7 @@ class user {
 
   task<void> live();
   void give(const request& r);  // open loop: the next request. REQUIRES: the user is idle or new
-  // Whether an answer is under way whose connection can be dropped. One to be resumed must have a name.
+  // Whether an answer is under way whose connection can be dropped. To be resumed, the answer needs an id.
   bool streams() const;
   void drop();                  // closes the connection in the middle of an answer, if streams()
   void hurry();                 // ends all pending operations

@@ -54,7 +54,7 @@ class weir_talk {
   std::uint64_t seen_ = 0;   // seq of the latest delta
   std::uint64_t acked_ = 0;  // highest seq that was acknowledged
   std::string lane_, to_send_;
-  std::string nonce_;  // is there before the reader
+  std::string nonce_;  // declared before reader_, which needs it
   ws_reader reader_;
   std::string response_id_, text_;
   std::uint64_t after_ = 0;  // cursor of the resume

@@ -20,7 +20,7 @@ struct work {
   endpoints to;
   boost::asio::ssl::context* tls = nullptr;
   std::shared_ptr<const questions> ask;
-  // Closed loop: number of streams of all workers, each of which sends its next request after an answer. 0:
+  // Closed loop: number of streams of all workers. Each stream sends its next request after an answer. 0:
   // open loop.
   std::size_t streams = 0;
   arrival_options arrive;                // open loop, unless `times` is set

@@ -60,8 +60,8 @@ struct engine_options {
       model;  // a directory in Hugging Face layout, a GGUF file, or random:SHAPE[:TYPE]; none with sim
   std::string device = "cpu";     // cpu, reference, cuda[:N], or sim[:K=V,...]
   unsigned threads = 0;           // threads that compute; 0: one for each core
-  // What keys and values are stored as: a type of --kv-type (docs/commands.md). A device that has no such type
-  // refuses it when the model is loaded.
+  // The type in which keys and values are stored: one of --kv-type (docs/commands.md). The load fails where
+  // the device does not have this type.
   std::string kv_type = "auto";
   std::uint64_t kv_tokens = 0;    // KV memory for all sequences together; 0: as much as is reasonable
   std::uint32_t max_batch = 64;   // sequences that run at once
@@ -78,7 +78,7 @@ struct constraint {
   enum class kind { none, json_schema, json_object, regex, choice, grammar } what = kind::none;
   std::string text = {};                  // the JSON Schema, the expression, or the GBNF or Lark source
   std::vector<std::string> choices = {};  // for `choice`
-  bool strict = false;  // a schema of which something cannot be enforced is refused; otherwise it is relaxed
+  bool strict = false;  // refuse a schema of which a part cannot be enforced; false: do not enforce that part
 };
 
 // A field that is not set takes the model's default. A job is refused if a value is outside the range in
