@@ -18,7 +18,7 @@ class joiner {
         lane(static_cast<int>(threadIdx.x % 32)),
         group(static_cast<int>(args.a.heads.heads / args.a.heads.kv_heads)) {}
 
-  // Merges item after item as the compute warps pass them on, until one comes whose head is -1. A context in
+  // Merges item after item as the compute warps pass them on, until an item has head -1. A context in
   // several parts is completed by the join warp of the block that finishes the last of them.
   __device__ __forceinline__ void run() {
     for (;;) {
@@ -35,7 +35,7 @@ class joiner {
   }
 
  private:
-  // Merges four neighbouring elements of one query head out of partial results, each of which is relative to
+  // Merges four neighbouring elements of one query head from partial results, each of which is relative to
   // its own largest score. `top` is the largest score so far; `weight` (the total) and `of` (the sums) are
   // relative to it.
   struct sum {
@@ -93,7 +93,7 @@ class joiner {
   }
 
   // Counts the item's part as finished, and returns whether it was the last of its row and key head. In that
-  // case it resets the counter to 0, and what the other blocks left in the scratch is visible to all lanes.
+  // case the counter is reset to 0, and what the other blocks left in the scratch is visible to all lanes.
   __device__ __forceinline__ bool is_last(const item& of) const {
     unsigned* arrived = g.scratch.arrived + 1 + of.slot * g.a.heads.kv_heads + of.head;
     unsigned before = 0;

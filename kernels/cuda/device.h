@@ -132,7 +132,7 @@ struct device {
   }
 
  private:
-  // What open() is made of. What goes wrong is in the answer `o`, or in `fault`.
+  // The steps of open(). A failure is recorded in `o` or in `fault`.
   bool asks_for(const char* variable, std::string_view value, bool& yes);
   void reserve(cuda_opening& o);
   void try_code(cuda_opening& o, bool& has_hopper);
