@@ -1,5 +1,5 @@
-// blocks.h — what the bytes of a quantised block mean: the one definition of each format, which the reference
-// backend, the packing of the cpu backend and the tests go by.
+// blocks.h — what the bytes of a quantised block mean: the one definition of each format, for the reference
+// backend, the packing of the cpu backend and the tests.
 //
 // A block is taken apart into codes and scales. A weight is
 //   (scale * scales[g]) * (value(code) - zero), plus minimum * minima[g] where the type has minima

@@ -66,7 +66,7 @@ constexpr std::uint64_t bytes_of(dtype t, std::uint64_t elements) noexcept {
 }
 
 // How a matrix lies in memory: row-major without padding, or in the layout that a backend made of it
-// (backend::do_pack), which nobody else can read.
+// (backend::do_pack), which only this backend can read.
 enum class layout : std::uint8_t { rows, packed };
 
 // A weight: [rows, cols]. Not owned.

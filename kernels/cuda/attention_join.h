@@ -72,7 +72,7 @@ class joiner {
   }
 
   // Merges what the compute warps hold in r.sums: query heads from `line` on of the group, at most `lines`.
-  // The result goes to the output, or where the item is one of several parts to the scratch.
+  // The result is written to the output; where the item is one of several parts, to the scratch.
   __device__ __forceinline__ void join(const item& of, int line) const {
     float* left = of.parts > 1 ? part_of(of, of.part) : nullptr;
     for (int i = lane; i < lines * quads; i += 32) {

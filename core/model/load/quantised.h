@@ -25,11 +25,10 @@
 
 namespace weir::core {
 
-// Joins all quantised linears of `c`, as c.quantised says. Tensors that serve rounded activations or a
-// rounded KV cache are removed, and so are biases of gptq that are zero where the config implies none.
-// Errors: bad_file for a tensor that is missing, has a wrong shape or type, or puts inputs in groups that
-// do not exist. The message names the tensor. Reading a joined tensor fails with bad_file where an e4m3 is
-// NaN.
+// Joins all quantised linears of `c`, as c.quantised says. Removes tensors for rounding activations or the KV
+// cache, and biases of gptq that are zero where the config implies no bias. Errors: bad_file for a tensor
+// that is missing, has a wrong shape or type, or puts inputs in groups that do not exist. The message names
+// the tensor. Reading a joined tensor fails with bad_file where an e4m3 is NaN.
 result<void> join_quantised(checkpoint& all, const model_config& c);
 
 }  // namespace weir::core

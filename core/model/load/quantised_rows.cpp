@@ -137,7 +137,7 @@ class blocks_of_linear : public converted_tensor {
     return take_turned_scales(from, r);
   }
 
-  // Eight outputs to a word, in an order of their own; zeros alike.
+  // A word has the codes of eight outputs, in awq's own order. Zeros are stored in the same way.
   result<void> take_awq(const checkpoint& from, taken_rows& r) const {
     constexpr u32 place[] = {0, 4, 1, 5, 2, 6, 3, 7};
     const word_range range(r.first, r.count, 4);
