@@ -16,7 +16,7 @@ struct fixed_bytes {
 };
 struct random_scales {
   fixed_bytes scale, minimum;
-  std::uint8_t mask = 0xff;  // in every other byte: the bits that are random
+  std::uint8_t mask = 0xff;  // of all remaining bytes: the bits that are random
 };
 
 namespace block_values {

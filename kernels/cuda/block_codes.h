@@ -122,7 +122,8 @@ struct cell_row {
   uint4 codes[units];
   std::uint32_t record[words];
 
-  // Loads from a cell in memory of the device. Codes bypass the L1 cache, as they are read only once.
+  // Loads from a cell in memory of the device. Codes are not kept in the L1 cache, as they are read only
+  // once.
   __device__ __forceinline__ void load(const unsigned char* cell, std::uint32_t lane) {
 #pragma unroll
     for (int u = 0; u < units; ++u)
