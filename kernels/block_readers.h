@@ -1,5 +1,5 @@
-// block_readers.h — how the bytes of each block format become its parts. take_apart() of blocks.h does it by
-// these functions. They are inline so that a device can take blocks apart by the same code.
+// block_readers.h — how the bytes of each block format become its parts. take_apart() of blocks.h calls these
+// functions. They are inline so that a device can take blocks apart by the same code.
 //
 // Thread safety: pure functions; any thread, of the host or of a device.
 #pragma once
@@ -32,7 +32,7 @@ WEIR_ON_DEVICE inline void one_group(float scale, float minimum, block_parts& to
   to.minima[0] = 1;
 }
 
-// q4_0, q4_1, iq4_nl: d, with minima m, and the codes.
+// q4_0, q4_1, iq4_nl: the scale as f16, with `minima` the minimum as f16, and the codes.
 WEIR_ON_DEVICE inline void read_4_bits(const u8* from, bool minima, block_parts& to) noexcept {
   one_group(half_at(from), minima ? half_at(from + 2) : 0.0f, to);
   read_halves(from + (minima ? 4 : 2), to.codes.data());
@@ -53,7 +53,7 @@ WEIR_ON_DEVICE inline void read_8_bits(const u8* from, block_parts& to) noexcept
   for (std::size_t j = 0; j < 32; ++j) to.codes[j] = static_cast<u8>(from[2 + j] + 128);
 }
 
-// 2^(e - 127); e = 0 is a subnormal f32.
+// mxfp4: the scale is 2^(e - 127), e being the first byte; e = 0 gives a subnormal f32.
 WEIR_ON_DEVICE inline void read_mxfp4(const u8* from, block_parts& to) noexcept {
   const std::uint32_t bits = from[0] == 0 ? 0x00400000u : std::uint32_t{from[0]} << 23;
   one_group(std::bit_cast<float>(bits), 0, to);
@@ -157,7 +157,7 @@ WEIR_ON_DEVICE inline void read_int4(const u8* from, block_parts& to) noexcept {
 }
 WEIR_ON_DEVICE inline void read_int8(const u8* from, block_parts& to) noexcept {
   one_group(float_at(from), 0, to);
-  to.zero = static_cast<float>(from[4] - 128);  // as the values of its codes
+  to.zero = static_cast<float>(from[4] - 128);  // less the offset, as the values of codes are
   for (std::size_t j = 0; j < 32; ++j) to.codes[j] = from[8 + j];
 }
 

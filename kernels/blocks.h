@@ -1,11 +1,11 @@
-// blocks.h — what the bytes of a quantised block mean: the one definition of each format, which the reference
-// backend, the packing of the cpu backend and the tests go by.
+// blocks.h — what the bytes of a quantised block mean: the one definition of each format, for the reference
+// backend, the packing of the cpu backend and the tests.
 //
 // A block is taken apart into codes and scales. A weight is
 //   (scale * scales[g]) * (value(code) - zero), plus minimum * minima[g] where the type has minima
 // with g the number of its group. All but the last operation are exact in f32, so the weight is one f32
-// however it is computed. The layouts are those of ggml's file format (GGUF), but for the last four types:
-// no file has these. They are what the loader makes of the formats of Hugging Face directories
+// however it is computed. The layouts are those of ggml's file format (GGUF), except for the last four types,
+// which no file contains. The loader makes these four from the formats of Hugging Face directories
 // (core/model/load/quantised.h), whose scales may be f32. All four begin with the scale, an f32.
 //
 //   fp8            32 codes of 8 bits: e4m3, without its NaN
@@ -41,13 +41,13 @@ struct block_parts {
 // How the parts of a type's blocks are to be read.
 struct block_format {
   std::uint16_t group = 0;         // weights that share a scale; 0: a plain type
-  std::uint8_t code_bits = 0;      // 4: a value is values[code]; 8: it is code - offset, or that of an e4m3
-  bool minima = false;             // the type has them
+  std::uint8_t code_bits = 0;      // 4: the value is values[code]; 8: it is code - offset, or the e4m3
+  bool minima = false;             // groups have a minimum each
   bool scaled_groups = false;      // the groups have scales of their own, below that of the block
-  std::int16_t offset = 0;         // of 8-bit codes
+  std::int16_t offset = 0;         // subtracted from 8-bit codes
   std::array<float, 16> values{};  // of 4-bit codes
   bool wide_scales = false;        // scales are f32; otherwise 16 bits hold them
-  bool zeros = false;              // groups have zeros: codes, whose values are subtracted
+  bool zeros = false;              // groups have a zero each: a code, whose value is subtracted
   bool shared = false;             // the blocks of 128 columns have one scale and one zero
   bool e4m3 = false;               // 8-bit codes are floats
 
@@ -104,7 +104,7 @@ void take_apart(dtype type, const std::byte* from, block_parts& to) noexcept;
 // are widened.
 void dequantise(dtype type, const void* from, std::uint64_t elements, float* to) noexcept;
 
-// The number of the first of `blocks` blocks with a scale or a minimum that is not finite; `blocks` if there
+// The index of the first block whose scale or minimum is not finite; `blocks`, the number of blocks, if there
 // is none. REQUIRES: !is_plain(type)
 std::uint64_t first_not_finite(dtype type, const void* from, std::uint64_t blocks) noexcept;
 

@@ -2,8 +2,8 @@
 // it is then free to fuse operations, to choose the types of intermediate results, and to replay a whole
 // step.
 //
-// The single operations stay the definition: core/model/llama.cpp composes them, and a decoder's logits agree
-// with that as closely as its types allow (docs/kernels.md, «Numbers»).
+// The single operations stay the definition: core/model/llama.cpp composes them. A decoder's logits agree
+// with the logits of this composition as closely as the decoder's types allow (docs/kernels.md, «Numbers»).
 //
 // Thread safety: one thread at a time, the one that uses the backend.
 #pragma once
@@ -57,14 +57,14 @@ struct decoder_step {
   std::span<const std::int32_t> logits_from;  // [logits rows] the row that each row of logits is made from
 };
 
-// What a draw is told in numbers. A backend may give them to its device as they lie here.
+// The numeric parameters of a draw. A backend may copy this struct to its device as it is.
 struct draw_numbers {
   std::uint32_t row = 0;                              // of the logits of the last pass
   std::uint32_t top_k = 0;                            // 0: no such cut
   float temperature = 1;                              // 0: the token with the largest logit
   float top_p = 1, min_p = 0;                         // 1 and 0: no such cuts
   float repetition = 1, frequency = 0, presence = 0;  // penalties for the tokens in decoder_draw::seen
-  std::int32_t top_logprobs = -1;  // likeliest tokens of decoder::logprobs_of(); negative: none is asked
+  std::int32_t top_logprobs = -1;   // likeliest tokens in decoder::logprobs_of(); negative: no logprobs
   std::uint32_t allowed_words = 0;  // words of decoder_draw::allowed
   double uniform = 0;                                 // the random number of this draw, in [0, 1)
 };
@@ -133,7 +133,7 @@ class decoder {
   // Does what the first step of each kind would otherwise do: allocates, searches the products' algorithms,
   // records graphs. Covers steps of up to `decode_rows` rows of decoding and up to `prompt_rows` rows of one
   // prompt, in sequences of at most `most_pages` pages; such steps allocate no memory of the device later.
-  // What is in the pages is lost. It is called again after another set_pages(), which drops the graphs.
+  // The contents of the pages are lost. Another set_pages() drops the graphs; warm_up() is then called again.
   // REQUIRES: set_pages() was called; no step but those of warm_up() has begun
   virtual bool warm_up(std::uint32_t decode_rows, std::uint32_t prompt_rows, std::uint32_t most_pages) = 0;
 

@@ -11,7 +11,7 @@ void* host_allocate(void* self, std::uint64_t bytes);
 void host_free(void* self, void* at, std::uint64_t bytes);
 void host_move(void* self, void* to, const void* from, std::uint64_t bytes);  // do_upload and do_download
 void host_copy(void* self, const copy&);
-std::uint64_t host_free_bytes(void* self);  // what the system could give now, as it says itself
+std::uint64_t host_free_bytes(void* self);  // what the system reports as available now
 std::uint64_t host_rows_bytes(void* self, dtype, std::uint32_t rows, std::uint32_t cols);
 void host_pack_rows(void* self, const matrix& rows_on_host, void* to);
 void host_read(void* self, const void* at, std::uint64_t bytes);

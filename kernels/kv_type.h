@@ -1,19 +1,20 @@
 // kv_type.h — the types in which keys and values are stored, and the bytes that they take.
 //
-// A value is rounded once, when kv_write stores it, and every later reader is given the stored number. A
+// A value is rounded once, when kv_write stores it, and every later reader gets the stored number. A
 // stored number is exactly one f32.
 //
-//   f32, bf16  as they are.
+//   f32, bf16  plain numbers of the type.
 //   fp8        e4m3 without a scale. A magnitude above 448 becomes 448.
 //   q8         codes of 8 bits, times an f16 scale that `kv_group` neighbours of a head share. The numbers
-//              of a group are turned before they are rounded, by a Hadamard matrix, which spreads an outlier
-//              over all codes. The matrix is its own inverse. Attention turns queries alike, since that
-//              leaves dot products as they were, and turns its sums of values back.
+//              of a group are turned before they are rounded: they are multiplied by a Hadamard matrix,
+//              which spreads an outlier over all codes. The matrix is its own inverse. Attention turns
+//              queries in the same way, which leaves dot products unchanged, and turns its sums of values
+//              back.
 //
 // NaN stays NaN in every type. In q8 it spreads over its group.
 //
-// The tokens of one head in a page lie together: [page_tokens, head_dim] numbers, and with q8 behind them
-// [head_dim / kv_group, page_tokens] scales. A piece of one head has a multiple of 16 bytes.
+// The tokens of one head in a page lie together: [page_tokens, head_dim] numbers, followed in q8 by [head_dim
+// / kv_group, page_tokens] scales. The size of one head's part is a multiple of 16 bytes.
 //
 // Thread safety: pure functions, any thread.
 #pragma once

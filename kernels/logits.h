@@ -1,8 +1,9 @@
 // logits.h — loops over one row of logits, or of the weights made from them, as wide as this machine's
 // vectors.
 //
-// core/sample/steps.h says what they are for. Their results are the same bits on every instruction set:
-// products are rounded before they are added to, and sums are kept in 16 parts, part i % 16 for element i.
+// core/sample/steps.h says what the loops are for. Their results are the same bits on every instruction set:
+// a product is rounded before anything is added to it, and a sum has 16 parts, part i % 16 for element i, and
+// one more part for the elements behind the last whole 16.
 //
 // Thread safety: pure functions.
 #pragma once
@@ -33,10 +34,10 @@ struct logit_loops {
   // The sum of the weights that reach `least`.
   double (*sum_from)(const float* weights, std::size_t count, float least);
 
-  // weights[i] = 0 where x[i] is below `least`, or equal to it behind element `last`.
+  // Sets weights[i] to 0 where x[i] < least, and where x[i] == least and i > last.
   void (*keep_through)(const float* x, std::size_t count, float least, std::int32_t last, float* weights);
 
-  // weights[i] = 0 where it is below `least`.
+  // Sets every weight below `least` to 0.
   void (*keep_from)(float least, float* weights, std::size_t count);
 };
 

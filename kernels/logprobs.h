@@ -18,16 +18,16 @@ struct token_logprob {
   float logprob = 0;
 };
 
-// Of one draw. A device writes it as it lies here.
+// The logprobs of one draw. A device writes this struct in exactly this layout.
 struct draw_logprobs {
   token_logprob drawn;
-  std::uint32_t count = 0;  // of `likeliest`: as many as were asked for, or all that have a finite logit
+  std::uint32_t count = 0;  // of `likeliest`: as asked for, or fewer where fewer logits are finite
   std::array<token_logprob, most_top_logprobs> likeliest{};  // the best first; ties go to the lowest id
 
   std::span<const token_logprob> top() const { return std::span(likeliest).first(count); }
 };
 
-// Of one token of a prompt, which was given and not drawn.
+// The logprobs of one token of a prompt, which was given and not drawn.
 struct scored_token : draw_logprobs {
   std::uint32_t rank = 0;  // among all tokens, the best being 1
 };

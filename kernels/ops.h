@@ -39,7 +39,8 @@ class decoder;
 struct decoder_shape;
 
 // out[i, :] = table[ids[i], :], widened to f32.
-// REQUIRES: 0 <= ids[i] < table.rows; the order of the table's columns is its own, whatever inputs it has
+// The columns of `out` are in the table's own order: table.inputs is not used.
+// REQUIRES: 0 <= ids[i] < table.rows
 struct gather {
   matrix table;
   std::span<const std::int32_t> ids;
@@ -65,7 +66,7 @@ struct head_norm {
 };
 
 // out = x · wᵀ + bias. The only operation that reads weight matrices in bulk. Where w has inputs of its own,
-// the row of x that is multiplied is x[r, w.inputs[c]] for c < k.
+// column c of w multiplies x[r, w.inputs[c]] in place of x[r, c].
 // REQUIRES: w has inputs of its own only if it is quantised
 struct linear {
   matrix w;                     // [n, k] = [w.rows, w.cols]
@@ -197,8 +198,8 @@ struct backend {
   void (*do_silu_mul)(void* self, const silu_mul&) = nullptr;
   void (*do_add)(void* self, const add&) = nullptr;
 
-  // Whether the backend's memory is the host's own, which code above may then read and write directly.
-  // Otherwise it is copied by the functions below.
+  // Whether the backend's memory is the host's own: callers may then read and write it directly. Otherwise
+  // they copy by the functions below.
   bool on_host = true;
 
   // Allocates `bytes` bytes (invariant 5). Returns null where memory is short, which is no fault of the
@@ -223,7 +224,7 @@ struct backend {
   // The number of lanes of do_begin_upload.
   static constexpr unsigned upload_lanes = 32;
   // Allocates memory of the host that the device can access by itself (pinned), for do_copy and for
-  // do_begin_upload. Returns null where memory is short. Where this entry and the three behind it are null,
+  // do_begin_upload. Returns null where memory is short. Where this entry and the next three are null,
   // any memory of the host will do (kernels/host_buffer.h), and uploads go through do_upload.
   void* (*do_allocate_host)(void* self, std::uint64_t bytes) = nullptr;
   void (*do_free_host)(void* self, void* at, std::uint64_t bytes) = nullptr;
@@ -259,11 +260,12 @@ struct backend {
   void (*do_fill_random)(void* self, const matrix& to, std::uint32_t first, std::uint32_t rows, bool norm,
                          std::uint64_t seed) = nullptr;
 
-  // Makes a decoder for a whole model (kernels/decoder.h). Returns null for a model that the backend has none
-  // for; the entry is null where it has none at all.
+  // Makes a decoder for a whole model (kernels/decoder.h). Returns null where the backend has no decoder for
+  // this model. The entry is null where the backend has no decoders.
   std::unique_ptr<decoder> (*make_decoder)(void* self, const decoder_shape& shape) = nullptr;
   // The bytes of one page of the decoder that make_decoder would make of `shape`; 0: it would make none.
-  // Reads sizes and types of the weights alone, so they need not be in memory. Null where make_decoder is.
+  // Reads sizes and types of the weights alone, so they need not be in memory. The entry is null where
+  // make_decoder is.
   std::uint64_t (*decoder_page_bytes)(void* self, const decoder_shape& shape) = nullptr;
 
   // The limits of this machine, for benchmarks. do_read reads every byte once, as fast as the machine can,

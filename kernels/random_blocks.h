@@ -1,5 +1,5 @@
 // random_blocks.h — the bytes of random blocks: random codes, and scales that make weights of about 1/32. The
-// host and a device make the same bytes of the same seed.
+// host and a device make the same bytes from the same seed.
 //
 // Thread safety: pure functions; any thread, of the host or of a device.
 #pragma once
@@ -16,7 +16,7 @@ struct fixed_bytes {
 };
 struct random_scales {
   fixed_bytes scale, minimum;
-  std::uint8_t mask = 0xff;  // the bits of the other bytes that are random
+  std::uint8_t mask = 0xff;  // of all remaining bytes: the bits that are random
 };
 
 namespace block_values {
@@ -32,7 +32,7 @@ constexpr random_scales two(std::uint8_t at, int scale, std::uint8_t minimum_at,
 }
 }  // namespace block_values
 
-// Where a block of `type` has its scales, and which.
+// The places of the scales in a block of `type`, and their bits.
 constexpr random_scales random_scales_of(dtype type) {
   using block_values::half_of_two_to, block_values::two, block_values::wide;
   switch (type) {

@@ -29,7 +29,7 @@ WEIR_ON_DEVICE constexpr std::uint16_t random_weight(std::uint64_t seed, std::ui
   return static_cast<std::uint16_t>((bits & 0x8000u) | (0x3c80u + (bits & 0xffu)));
 }
 
-// The same number as f16, which has room for it: another bias of the exponent, three more bits of mantissa.
+// The same number as f16, exactly: another bias of the exponent, three more bits of mantissa.
 WEIR_ON_DEVICE constexpr std::uint16_t random_weight_f16(std::uint64_t seed, std::uint64_t index) noexcept {
   const std::uint16_t value = random_weight(seed, index);
   return static_cast<std::uint16_t>((value & 0x8000u) | ((value & 0x7fffu) - ((127u - 15u) << 7)) << 3);

@@ -66,20 +66,21 @@ constexpr std::uint64_t bytes_of(dtype t, std::uint64_t elements) noexcept {
 }
 
 // How a matrix lies in memory: row-major without padding, or in the layout that a backend made of it
-// (backend::do_pack), which nobody else can read.
+// (backend::do_pack), which only this backend can read.
 enum class layout : std::uint8_t { rows, packed };
 
 // A weight: [rows, cols]. Not owned.
 //
-// Column c multiplies input c of a row of x, unless the matrix has inputs of its own: then it multiplies
-// input inputs[c]. Formats whose groups are no runs of inputs are stored so, and those whose groups do not
-// fill whole blocks: a column that pads has weights of zero and the number of any input.
+// Column c multiplies input c of a row of x. In a matrix with `inputs` it multiplies input inputs[c] instead.
+// Two kinds of formats need this: those whose groups are not consecutive inputs, and those whose groups do
+// not fill whole blocks. A column of padding has weights of zero, and its entry in `inputs` is the number of
+// any input.
 struct matrix {
   const void* data = nullptr;
   dtype type = dtype::f32;
   std::uint32_t rows = 0, cols = 0;
   layout order = layout::rows;
-  std::uint32_t input_count = 0;          // of a row of x; 0: there are no `inputs`
+  std::uint32_t input_count = 0;          // of a row of x; 0: `inputs` is null
   const std::uint32_t* inputs = nullptr;  // [cols], each below input_count; in memory of the backend
 
   // The bytes of its elements. A packed matrix may take more (backend::weight_bytes).
@@ -109,8 +110,8 @@ constexpr float from_f16(std::uint16_t bits) noexcept {
   return std::bit_cast<float>(sign | std::bit_cast<std::uint32_t>(magnitude));
 }
 
-// Rounds to the nearest, ties to even; a NaN stays a NaN. What is too small for a normal f16 is a number of
-// steps of 2^-24, which are what an f32 from 0.5 on has.
+// Rounds to the nearest, ties to even; a NaN stays a NaN. A number that is too small for a normal f16 becomes
+// a multiple of 2^-24. Adding 0.5 rounds to these, since f32 numbers from 0.5 to 1 are 2^-24 apart.
 inline std::uint16_t to_f16(float x) noexcept {
   const auto bits = std::bit_cast<std::uint32_t>(x);
   const std::uint32_t sign = bits >> 16 & 0x8000u, rest = bits & 0x7fffffffu;
@@ -127,14 +128,14 @@ inline std::uint16_t to_f16(float x) noexcept {
 }
 
 // Exact: an e4m3 (fn) has a sign, four bits of exponent with bias 7 and three of mantissa; no infinity.
-// REQUIRES: it is not NaN, 0x7f or 0xff
+// REQUIRES: `bits` is no NaN: neither 0x7f nor 0xff
 constexpr float from_e4m3(std::uint8_t bits) noexcept {
   const float magnitude = std::bit_cast<float>((bits & 0x7fu) << 20) * 0x1p120f;
   return std::bit_cast<float>((bits & 0x80u) << 24 | std::bit_cast<std::uint32_t>(magnitude));
 }
 
-// Rounds to the nearest, ties to even; what is above 448 becomes 448, and a NaN stays a NaN. What is too
-// small for a normal e4m3 is a number of steps of 2^-9, which are what an f32 from 2^14 on has.
+// Rounds to the nearest, ties to even; what is above 448 becomes 448, and a NaN stays a NaN. A number that is
+// too small for a normal e4m3 becomes a multiple of 2^-9: adding 2^14 rounds to these, as in to_f16().
 inline std::uint8_t to_e4m3(float x) noexcept {
   const auto bits = std::bit_cast<std::uint32_t>(x);
   const std::uint32_t sign = bits >> 24 & 0x80u, rest = bits & 0x7fffffffu;

@@ -15,7 +15,7 @@ namespace {
 constexpr std::uint32_t max_size = 1u << 24;
 constexpr std::uint32_t max_layers = 1024, max_heads = 4096, max_head_dim = 1024;
 
-// Which layers have a sliding window; switched: use_sliding_window and max_window_layers say it.
+// Which layers have a sliding window; switched: use_sliding_window and max_window_layers decide.
 enum class windows { none, all_layers, switched };
 
 // Fixed properties of a family of models, and the defaults that transformers uses for keys that are missing.

@@ -31,8 +31,8 @@ struct rope_config {
   double low_freq_factor = 1;   // llama3
   double high_freq_factor = 4;  // llama3
   double original_context = 0;  // llama3
-  // By which the plain frequencies are divided, [head_dim / 2]; empty: by nothing. A file gives them in place
-  // of a type.
+  // [head_dim / 2] the divisors of the plain frequencies; empty: none. A GGUF file gives them in place of a
+  // type.
   std::vector<float> divisors;
 };
 

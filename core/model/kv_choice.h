@@ -1,5 +1,5 @@
-// kv_choice.h — the type in which a model's keys and values are stored: what --kv-type asks for, and what
-// that is on a backend.
+// kv_choice.h — the type in which a model's keys and values are stored: the choice that --kv-type makes, and
+// the type that it gives on a backend.
 //
 // Thread safety: pure functions, any thread.
 #pragma once
@@ -23,7 +23,7 @@ std::string kv_type_names();
 result<kv_choice> parse_kv_type(std::string_view text);
 
 // The type that the single operations of `on` store: f32 for auto. A decoder of the backend has a type of its
-// own, and only auto takes it (kernels/decoder.h). Error: invalid_param where `on` has no such type.
+// own, which only auto allows (kernels/decoder.h). Error: invalid_param where `on` has no such type.
 result<kernels::kv_type> kv_type_on(const kernels::backend& on, kv_choice asked);
 
 }  // namespace weir::core

@@ -78,7 +78,7 @@ llama::llama(model_config config, std::vector<token_id> stop_ids, model_weights 
   info_.kv_type = whole_ ? whole_->kv_type() : kernels::name(kv_);
 }
 
-// All but an embedding that is not the head too: of that a step reads a row a token.
+// All weights but an embedding that is not the head, too: a step reads one row of it for each token.
 std::span<const std::byte> llama::weights_of_a_step() const noexcept {
   const std::span<const std::byte> all(weights_.memory.data(), weights_.memory.size());
   return config_.tied
@@ -92,7 +92,7 @@ result<void> llama::allocate_pages(std::uint32_t count) {
   if (__builtin_mul_overflow(std::uint64_t{count}, info_.page_bytes, &bytes))
     return make_error(errc::does_not_fit, "{} pages of {} bytes are more than 64 bits can count", count,
                       info_.page_bytes);
-  pages_ = {};  // first, so that both need not fit
+  pages_ = {};  // first, so that old and new pages need not fit together
   pages_ = kernels::buffer(backend_, bytes);
   if (!pages_.data())
     return make_error(errc::does_not_fit, "no memory for keys and values: {} bytes, {} are free", bytes,
@@ -117,7 +117,7 @@ result<void> llama::warm_up(std::uint32_t max_batch, std::uint32_t prompt_rows) 
   if (!whole_) return backend_->on_host || make_room(rows, max_batch) ? result<void>() : no_room(rows);
   const std::uint32_t longest = pages_for(info_.context);
   if (!whole_->warm_up(max_batch, prompt_rows, longest)) return refusal();
-  // Loads the kernel that copies pages: not before the decoder knows that there is memory for code.
+  // Loads the kernel that copies pages: only now, when the decoder knows that there is memory for code.
   const page_copy nowhere{0, 0};
   copy_pages({&nowhere, 1});
   return device_state();
@@ -158,7 +158,7 @@ result<void> llama::no_room(std::uint32_t rows) const {
                     backend_->free_bytes(backend_->self));
 }
 
-// Of a decoder that did not do what it was asked for: the device failed, or memory is short.
+// Why the decoder returned false: the device failed, or memory is short.
 result<void> llama::refusal() const {
   if (auto ok = device_state(); !ok) return ok;
   return make_error(errc::does_not_fit, "no memory for what a step computes in, {} bytes are free",
@@ -188,11 +188,11 @@ void llama::place(const batch& b) {
   assert(position == positions_.data() + positions_.size());
 }
 
-// Grows, never shrinks: what is past the step's rows is left over from a larger one.
+// Buffers grow and never shrink: rows behind those of the step are left over from a larger step.
 bool llama::make_room(std::size_t rows, std::size_t logits_rows) {
   const auto grow = [&](kernels::buffer& b, std::size_t elements) {
     if (b.size() >= elements * sizeof(float)) return true;
-    b = {};  // first, so that both need not fit
+    b = {};  // first, so that the old buffer and the new one need not fit together
     b = kernels::buffer(backend_, elements * sizeof(float));
     return b.data() != nullptr;
   };
@@ -237,7 +237,7 @@ void llama::feed_forward(std::uint32_t layer, std::uint32_t rows) {
   backend_->run(kernels::add{x_.floats(), branch_.floats(), std::size_t{rows} * config_.hidden});
 }
 
-// Only the rows that somebody will draw from.
+// Computes only the rows that a draw will use.
 void llama::compute_logits(std::uint32_t rows) {
   logits_rows_ = rows;
   if (rows == 0) return;
@@ -282,7 +282,7 @@ struct llama::pieces {
   std::uint64_t stride;
 };
 
-// Pages lie alike for single operations and for a whole decoder: [layers, keys then values, pages].
+// Pages have one layout for single operations and for a whole decoder: [layers, keys then values, pages].
 llama::pieces llama::pieces_of(page_id page) const noexcept {
   const std::uint64_t one = info_.page_bytes / (2 * config_.layers);
   return {pages_.data() + static_cast<std::uint64_t>(page) * one, page_count_ * one};

@@ -99,7 +99,7 @@ class llama final : public model {
   // The rows of the current step.
   std::vector<std::uint32_t> positions_;   // [rows]
   std::vector<kernels::kv_slice> slices_;  // [slices]
-  std::vector<std::int32_t> logits_from_;  // [logits_rows] the row of the batch that it is computed from
+  std::vector<std::int32_t> logits_from_;  // [logits_rows] the row of the batch that each is computed from
 
   // Activations of the current step, f32.
   kernels::buffer x_;                     // [rows, hidden] the residual stream
@@ -115,7 +115,7 @@ class llama final : public model {
   std::uint32_t logits_rows_ = 0;
 
   device_draws draws_;  // of the whole decoder
-  // By draw, of those that the host made last; filled in for draws that asked.
+  // By draw, of the latest draws that the host made; filled in for draws that asked for logprobs.
   std::vector<kernels::draw_logprobs> logprobs_;
 };
 

@@ -29,9 +29,9 @@ result<std::shared_ptr<const kernels::backend>> make_backend(const std::string& 
                                                              bool deterministic = false);
 
 // The device that "auto" means on this machine: cpu where there is no CUDA device, with the reason in `why`;
-// otherwise cuda:0, also where it cannot be used: make_backend() then says what is wrong with it.
+// otherwise cuda:0. That is so even where cuda:0 cannot be used: make_backend() then says why.
 std::string best_device(std::string& why);
-// The same where `found` is what there is.
+// The same for a machine whose CUDA devices are `found`.
 std::string best_device(const kernels::cuda_machine& found, std::string& why);
 
 // Facts about a model that are known before any weight is read. `path`: a directory in Hugging Face layout,

@@ -52,7 +52,7 @@ struct draw {
   std::uint32_t position = 0;       // of the token to be drawn, in prompt and output together
   std::uint64_t seed = 0;           // the job's; see sampling_params
   std::uint32_t prompt_tokens = 0;  // length of the sequence's prompt
-  // Likeliest tokens that model::logprobs_of() tells beside the drawn one; negative: logprobs are not asked.
+  // How many likeliest tokens model::logprobs_of() gives beside the drawn one; negative: no logprobs.
   std::int32_t top_logprobs = -1;
   // Which tokens may be drawn: bit id % 32 of word id / 32, a word for each 32 tokens; empty: all may.
   std::span<const std::uint32_t> allowed;
@@ -134,9 +134,8 @@ class model {
   // REQUIRES: that draw asked for them, and was no fault.
   virtual const kernels::draw_logprobs& logprobs_of(std::uint32_t i) const = 0;
 
-  // Logits [vocab_size] of one row of the latest forward, for tests. `row` is a logits_row of
-  // that batch. Valid until the next call to the model; empty where the model has no logits (sim) or the
-  // device failed.
+  // Logits [vocab_size] of one row of the latest forward, for tests. `row` is a logits_row of that batch.
+  // Valid until the next call to the model; empty where the model has no logits (sim) or the device failed.
   virtual std::span<const float> logits(std::uint32_t row) const = 0;
 };
 

@@ -2,9 +2,9 @@
 // everything above a model, and for load tests of servers.
 //
 // Output token i of a job with seed s is splitmix64(s * 2^32 + i) mod 1000, so a client that knows the seed
-// knows the text. Under a constraint it is the first token from that one on, in the order of ids and round,
-// that may come. Prompt ids are bytes, 0 to 255. A sim has no logits, so sampling parameters change nothing.
-// Stop strings, limits and deadlines work as with any model. Logprobs are simulated: the drawn token is the
+// knows the text. Under a constraint it is the first allowed token from that id upwards; after id 999 comes
+// id 0. Prompt ids are bytes, 0 to 255. A sim has no logits, so sampling parameters change nothing. Stop
+// strings, limits and deadlines work as with any model. Logprobs are simulated: the drawn token is the
 // likeliest, and the k-th likeliest after it is token (drawn + k) mod 1000, with probability 2^-(k + 1).
 //
 // A sim paces the engine through model::due(), a pure function of a sequence's progress. Tokens are due at
@@ -48,15 +48,15 @@ struct sim_spec {
 // key in the message.
 result<sim_spec> parse_sim_spec(std::string_view text);
 
-// Number of staggered grids. So many that the tokens of all sequences together come evenly; no more, because
-// each grid costs a step, in which the engine visits all its sequences.
+// Number of staggered grids. They are enough that the tokens of all sequences together come evenly. There are
+// no more, because each grid costs a step, in which the engine visits all its sequences.
 inline constexpr int sim_phases = 16;
 
 inline constexpr std::uint32_t sim_vocab_size = 1000;
 // Output token `index` of a job with this seed.
 token_id sim_token(std::uint64_t seed, std::uint32_t index);
 
-// `spend` makes the time of a forward pass, where spec.step is set: it waits, or moves a clock. Without it
+// `spend` spends the time of a forward pass, where spec.step is set: it waits, or moves a clock. Without it
 // forwards take no time.
 std::unique_ptr<model> make_sim_model(const sim_spec& spec, std::function<void(duration)> spend = {});
 

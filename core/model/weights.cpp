@@ -42,7 +42,7 @@ class placer {
     return one({&p, 1}, cols, check(p.name, {p.rows, cols}));
   }
 
-  // A matrix whose rows are read one by one, and thus have their columns in order.
+  // A matrix whose rows are read one by one. Its columns must therefore be its inputs in order.
   kernels::matrix table(const part& p, std::uint32_t cols) {
     const kernels::matrix m = matrix(p, cols);
     if (m.input_count)
@@ -115,7 +115,7 @@ class placer {
     return take_type(*type, t->dtype, called);
   }
 
-  // Whether a tensor has a shape, but for rows that round it up.
+  // Whether a tensor has a shape, its rows rounded up to stored_tensor::row_unit.
   static bool fits(const stored_tensor& t, std::vector<u64> shape) {
     if (t.row_unit > 1) shape[0] = (shape[0] + t.row_unit - 1) / t.row_unit * t.row_unit;
     return t.shape == shape;
@@ -132,7 +132,7 @@ class placer {
     return x && y ? *x == *y : !x && !y;
   }
 
-  // Types that only linears have in files leave embedding and head bf16.
+  // Types with wide scales occur for linears alone: with such a type, embedding and head are bf16.
   dtype random_type_of(const std::string& name) const {
     const bool linear = name != "model.embed_tokens.weight" && name != "lm_head.weight";
     return linear || !kernels::format_of(random_type_).wide_scales ? random_type_ : dtype::bf16;

@@ -72,8 +72,8 @@ std::uint64_t plan_random_weights(const model_config& config, kernels::dtype typ
 result<model_weights> load_weights(const model_config& config, const checkpoint& from, const backend_ptr& to,
                                    const load_progress& progress);
 
-// Random weights: a function of the seed, and of a size that keeps activations finite. Those of plain types
-// are never zero.
+// Random weights: a function of the seed, small enough to keep activations finite. Those of plain types are
+// never zero.
 result<model_weights> random_weights(const model_config& config, kernels::dtype type, std::uint64_t seed,
                                      const backend_ptr& to);
 

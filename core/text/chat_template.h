@@ -1,6 +1,6 @@
 // chat_template.h — makes a prompt of a conversation, in the form that the model was trained on.
 //
-// Each model brings its own template, a program in the Jinja language (core/text/template/template.h), which
+// Each model has its own template, a program in the Jinja language (core/text/template/template.h), which
 // is given the variables that Hugging Face's transformers gives it. docs/templates.md says which file counts.
 //
 // Thread safety: immutable once built; any thread.
@@ -37,7 +37,7 @@ class chat_template {
   // The prompt as text. `now`: local time, for templates that print the date. Errors: the fault; or
   // invalid_param if the template refuses the conversation or fails on it.
   //
-  // A content that is a list of parts is given to the template as the list that it is. If the template fails
+  // A content that is a list of parts is given to the template as that list. If the template fails
   // on it, and does not refuse it by raise_exception(), each list is made one string and the conversation is
   // rendered once more.
   //
@@ -52,7 +52,7 @@ class chat_template {
   chat_template with_tokens(const boost::json::object& changed) const;
 
   const std::string& origin() const noexcept { return origin_; }  // file of the template, or "ChatML"
-  // Why every conversation is refused; nullptr: it is not so.
+  // Why every conversation is refused; nullptr: the template can be used.
   const error* fault() const noexcept { return fault_ ? &*fault_ : nullptr; }
 
  private:

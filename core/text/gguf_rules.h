@@ -14,7 +14,7 @@ struct gguf_rule {
   bool single_digits = false;                     // numerals are words of one character, before all else
   bool ignore_merges = false;                     // a word that is in the vocabulary is one token
   bool adds_bos = false;                          // where no key says so
-  bool composes = false;                          // the text is brought into the form NFC first
+  bool composes = false;                          // the text is normalised to NFC first
 };
 
 // Null for a name that is not known.

@@ -1,6 +1,6 @@
 // regex.h — the patterns of tokenizer.json: written for Oniguruma (Ruby's syntax), run by PCRE2.
 //
-// What means something else in PCRE2 is translated, or refused with an error that names it.
+// Syntax that means something else in PCRE2 is translated, or refused with an error that names it.
 //
 // Thread safety: immutable once compiled; any thread.
 #pragma once

@@ -19,8 +19,8 @@ struct template_files {
   boost::json::object tokens;   // spelling of each special token by its name, such as bos_token
 };
 
-// Reads `dir`, a directory or a GGUF file, whose keys have all this. Of chat_template.jinja,
-// chat_template.json and tokenizer_config.json the first that has a template counts;
+// Reads `dir`: a directory, or a GGUF file, whose keys contain all of this. In a directory, the first of
+// chat_template.jinja, chat_template.json and tokenizer_config.json that has a template counts;
 // additional_chat_templates/NAME.jinja adds templates by name. Throws refusal with bad_file.
 template_files find_template_files(const std::string& dir);
 

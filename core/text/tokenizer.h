@@ -69,7 +69,7 @@ class tokenizer {
 };
 
 // Reads tokenizer.json and, if they exist, tokenizer_config.json and special_tokens_map.json from a
-// directory; or makes the same of a GGUF file's keys, if `dir` is such a file. Errors: bad_file,
+// directory; or makes the same from a GGUF file's keys, if `dir` is such a file. Errors: bad_file,
 // not_supported; the message names the file and the field.
 result<std::shared_ptr<const tokenizer>> load_tokenizer(const std::string& dir);
 // A tokenizer from the contents of the first two files; `config_json` may be empty. Errors as above.

@@ -7,7 +7,8 @@
 
 namespace weir::kernels {
 
-// Null where the processor has no such unit, or the system does not let this process use it.
+// The way of multiplying; null where the processor has no such unit, or the system does not let this process
+// use it.
 const product_path* amx_products();
 
 }  // namespace weir::kernels

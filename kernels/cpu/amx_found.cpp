@@ -13,7 +13,7 @@ const product_path* amx_tiles();
 
 namespace {
 
-// Asks the system for the use of tiles: it saves the tile registers only of processes that have asked.
+// Asks the system to permit tiles: it saves the tile registers only of processes that have asked.
 bool permitted() {
   constexpr long request_permission = 0x1023, tile_data = 18;  // Linux: ARCH_REQ_XCOMP_PERM
   return ::syscall(SYS_arch_prctl, request_permission, tile_data) == 0;

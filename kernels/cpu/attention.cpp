@@ -7,7 +7,7 @@
 namespace weir::kernels {
 namespace {
 
-constexpr std::uint64_t worth_sharing = 1u << 14;  // bytes moved or read from which on workers share the work
+constexpr std::uint64_t worth_sharing = 1u << 14;  // workers share work that moves or reads this many bytes
 constexpr std::uint32_t write_rows = 32;           // most rows of one item of kv_write
 
 // The pages of a part. Attention is computed for each part by itself, and the parts are merged in order. That

@@ -37,7 +37,8 @@ std::uint16_t exact_f16(float x) noexcept {
   return static_cast<std::uint16_t>((bits >> 16 & 0x8000u) | rest >> 13);
 }
 
-// A scale without scales below it, in 16 bits. The powers of two of mxfp4 are no f16, but they are bf16.
+// A block's scale in 16 bits, for types whose groups have no scales of their own. The powers of two of mxfp4
+// are no f16, but they are bf16.
 std::uint16_t scale_bits(dtype type, float x) noexcept {
   return type == dtype::mxfp4 ? static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(x) >> 16)
                               : exact_f16(x);
@@ -55,7 +56,7 @@ std::uint16_t half_at(const std::byte* at, std::size_t index) noexcept {
   return bits;
 }
 
-// Row `j` of one section. `to` is all zeros where it is first written.
+// Packs row `j` of one section at `to`, which is all zeros before its first row.
 void pack_block(dtype type, const block_parts& b, std::size_t j, std::byte* to) noexcept {
   const block_format& f = format_of(type);
   if (f.scaled_groups) {

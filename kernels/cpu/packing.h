@@ -1,18 +1,18 @@
 // packing.h — the layout of packed weight matrices of the cpu backend, which is the order in which a product
 // reads them.
 //
-// Rows (the outputs of a product) go in panels of 32, zero where the matrix ends. Inside a panel:
+// Rows (the outputs of a product) are stored in panels of 32; zeros fill up the last one. Inside a panel:
 //   f32, f16   [k][32]
 //   bf16       [k / 32][2][16][16][2]: for each 32 of k (zero beyond the last) two tiles of 16 outputs; in a
 //              tile pairs of k lie side by side, as the matrix unit and the 32-bit lanes of a vector need
 //              them
 //   quantised  for each section, which is a block of the file's type (blocks.h) in all 32 rows:
-//              the blocks' scales and then their minima, as f16 [32] each, where groups have scales of their
-//              own; then for each group its scales [32], its minima [32] where the type has them, and codes.
-//              A group's scale is an i8 where the block has one too, else an f16 (mxfp4: a bf16), or an f32,
-//              behind which zeros are i8 [32]. Codes of 4 bits are [group / 8][32] words of eight weights
-//              each, the first in the lowest bits. Codes of 5 to 8 bits are i8 [group][32], less their
-//              offset.
+//              where groups have scales of their own, the blocks' scales and then their minima, f16 [32]
+//              each; then for each group its scales [32], its minima [32] where the type has them, and its
+//              codes. A group's scale is an i8 where its block has a scale, too. Otherwise it is an f16
+//              (mxfp4: a bf16), or an f32; zeros, i8 [32], stand behind scales that are f32. Codes of 4 bits
+//              are [group / 8][32] words of eight weights each, the first in the lowest bits. Codes of 5 to
+//              8 bits are i8 [group][32], less their offset.
 // A panel is one contiguous piece of memory, and panels follow one another.
 //
 // Thread safety: pure functions.
@@ -31,7 +31,7 @@ constexpr std::size_t tile_bytes = 1024;  // 16 pairs of k, 16 outputs
 
 constexpr std::size_t panels_of(std::size_t rows) noexcept { return (rows + panel_rows - 1) / panel_rows; }
 
-// The scales and minima of a group of a quantised type, or of its block, for a panel.
+// The bytes of a group's scales and minima, or zeros, in a panel; then those of a block's.
 constexpr std::size_t group_scale_bytes(const block_format& f) noexcept {
   if (f.wide_scales) return panel_rows * (f.zeros ? 5 : 4);
   return (f.minima ? 2 : 1) * panel_rows * (f.scaled_groups ? 1 : 2);

@@ -6,10 +6,10 @@
 // the matrix that followed this one the last time. A worker that has done its share takes chunks of the
 // others' shares.
 //
-// A block is as many rows of x as the registers hold. One block streams the weights once. Several blocks are
-// multiplied chunk by chunk: a chunk of weights stays in the L2 cache for all blocks, a block's slice along k
-// in the L1 cache. Rows are put in the order of the columns first, where the weights have inputs of their
-// own.
+// A block is as many rows of x as the registers hold. A single block streams the weights once. Several blocks
+// are multiplied chunk by chunk: a chunk of weights stays in the L2 cache for all blocks, a block's slice
+// along k in the L1 cache. Where the weights have inputs of their own, rows of x are first put in the order
+// of the columns.
 //
 // Thread safety: multiply() from one thread at a time, the one that uses the backend.
 #pragma once
@@ -39,7 +39,7 @@ class products {
   struct alignas(64) share {
     std::atomic<std::uint32_t> next{0};  // the first chunk that no worker has taken
     std::uint32_t last = 0;              // the number of chunks
-    const std::byte* then = nullptr;     // what the worker reads after this product, as a guess; or null
+    const std::byte* then = nullptr;     // a guess at what the worker reads after this product; or null
   };
   struct worker {
     scratch<float> sums;       // [panels of a chunk, rows of a block, panel_rows]

@@ -1,7 +1,7 @@
 // simd.h — the inner loops of the cpu backend, compiled once for each instruction set and chosen at run time.
 //
-// Each entry works on one row, one tile or one block; pointwise.cpp, linear.cpp and attention.cpp divide
-// operations into those. The loops themselves are in simd/*.h, with vectors of as many lanes as the
+// Each entry works on one row, one tile or one block; pointwise.cpp, products.cpp and attention.cpp divide
+// operations into these. The loops themselves are in simd/*.h, with vectors of as many lanes as the
 // instruction set has.
 //
 // Thread safety: pure functions.
@@ -36,7 +36,7 @@ struct product_tile {
 // One way of multiplying. The order of a row's sums over k is the same in every block and with every slice.
 struct product_path {
   std::size_t most_rows;  // most rows of a block
-  std::size_t slice_k;    // elements of k of which a block's prepared activations stay in L1; whole tiles
+  std::size_t slice_k;    // elements of k in a slice, whose prepared activations stay in L1; whole tiles
   std::size_t (*prepared_bytes)(std::size_t rows, std::size_t k);  // also the offset of element k
   void (*prepare)(const float* x, std::size_t rows, std::size_t k, std::byte* to);
   void (*multiply)(const product_tile&);
@@ -70,7 +70,7 @@ struct attention_tile {
   std::size_t count = 0;                     // <= most_queries
   kv_pages kv;
   const std::int32_t* pages = nullptr;
-  std::uint32_t head = 0, first_page = 0, last_page = 0;  // indices into pages, [first, last)
+  std::uint32_t head = 0, first_page = 0, last_page = 0;  // key head; pages [first_page, last_page)
   attention_rule rule;
   attention_sums into;
   float* scratch = nullptr;  // [scratch_floats(kv)]

@@ -62,7 +62,7 @@ class team {
   bool do_one(unsigned worker);
   void serve(unsigned worker);
 
-  // The job, on one cache line, which the threads that take items write.
+  // The job, on one cache line. The threads that take items write this line.
   alignas(64) std::atomic<std::uint32_t> left_{0};  // items not taken yet, and flags (team.cpp)
   std::uint32_t base_ = 0;            // the value of left_ between jobs; only the caller uses it
   item_function function_ = nullptr;  // written by the caller while no item is left or unfinished

@@ -18,7 +18,7 @@ class joiner {
         lane(static_cast<int>(threadIdx.x % 32)),
         group(static_cast<int>(args.a.heads.heads / args.a.heads.kv_heads)) {}
 
-  // Merges item after item as the compute warps pass them on, until one comes whose head is -1. A context in
+  // Merges item after item as the compute warps pass them on, until an item has head -1. A context in
   // several parts is completed by the join warp of the block that finishes the last of them.
   __device__ __forceinline__ void run() {
     for (;;) {
@@ -35,7 +35,7 @@ class joiner {
   }
 
  private:
-  // Merges four neighbouring elements of one query head out of partial results, each of which is relative to
+  // Merges four neighbouring elements of one query head from partial results, each of which is relative to
   // its own largest score. `top` is the largest score so far; `weight` (the total) and `of` (the sums) are
   // relative to it.
   struct sum {
@@ -72,7 +72,7 @@ class joiner {
   }
 
   // Merges what the compute warps hold in r.sums: query heads from `line` on of the group, at most `lines`.
-  // The result goes to the output, or where the item is one of several parts to the scratch.
+  // The result is written to the output; where the item is one of several parts, to the scratch.
   __device__ __forceinline__ void join(const item& of, int line) const {
     float* left = of.parts > 1 ? part_of(of, of.part) : nullptr;
     for (int i = lane; i < lines * quads; i += 32) {
@@ -93,7 +93,7 @@ class joiner {
   }
 
   // Counts the item's part as finished, and returns whether it was the last of its row and key head. In that
-  // case it resets the counter to 0, and what the other blocks left in the scratch is visible to all lanes.
+  // case the counter is reset to 0, and what the other blocks left in the scratch is visible to all lanes.
   __device__ __forceinline__ bool is_last(const item& of) const {
     unsigned* arrived = g.scratch.arrived + 1 + of.slot * g.a.heads.kv_heads + of.head;
     unsigned before = 0;

@@ -52,14 +52,14 @@ class loader {
   }
 
  private:
-  // The list entry of item `index`, or of the last item where there is no such.
+  // The list entry of item `index`, or of the last item where the list has no such item.
   __device__ __forceinline__ decode_row entry_of(int index) const {
     return g.v.decode_rows[min(index, all - 1) / heads];
   }
 
   // Takes the index of the item after `next` from the counter, where there is a `next`; lane 0 has it in
   // `asked`. All blocks together ask once for each item that is not a block's first, and the last of these
-  // calls wraps the counter to 0 for the next kernel. It must not be called before the kernels in front of
+  // calls wraps the counter to 0 for the next kernel. No block may call it before the kernels in front of
   // this one have ended: one of them may be of this kind, and still use the counter.
   __device__ __forceinline__ void ask(int next) {
     if (lane == 0 && next < all)
@@ -92,8 +92,8 @@ class loader {
     return pages_from(e, in, in.begin / page_pieces);
   }
 
-  // Loads the item of entry `e` and key head `head`, page by page, each into the next stage, and its slot
-  // with the first of them. `ids` are the entry's pages_of. Where there are `more` items, reads
+  // Loads the item of entry `e` and key head `head`, page by page, each page into the next stage. The item's
+  // slot is loaded with the first page. `ids` are the entry's pages_of. Where there are `more` items, reads
   // pages_of(entry_next) into ids_next.
   __device__ __forceinline__ void load(const decode_row& e, int head, const decode_row& entry_next,
                                         bool more) {

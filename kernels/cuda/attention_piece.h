@@ -28,8 +28,8 @@ struct decode_args {
   rows_view v;
   attention_args a;
   rotary_args t;
-  // Queries, keys and values in qkv are as the product left them: the kernel applies `t`, and stores the
-  // row's own key and value in its page.
+  // Whether queries, keys and values in qkv are still as the product left them. The kernel then applies `t`,
+  // and stores the row's own key and value in its page.
   bool fresh;
   split_scratch scratch;
   std::uint32_t splits;  // most blocks that share the context of a row and key head (attention_decode.cu)
@@ -41,8 +41,8 @@ void bulk_attention(device& d, const decode_args& g);
 // The number of blocks of that launch; 0: the device does not support it.
 std::uint32_t bulk_blocks(const device& d, const head_shape& h);
 
-// The scratch that listed rows in parts need: sums of each part, one counter for each part and key head, and
-// in front of the counters the one of items taken (attention_list.cu).
+// The size of the scratch for listed rows in parts: the sums of each part, a counter for each part and key
+// head, and in front of these counters the counter of items taken (attention_list.cu).
 split_room room_for_parts(const device& d, const head_shape& h);
 
 // The floats that one part of one key head leaves in split_scratch::parts: sums [group, head_dim], then for

@@ -20,7 +20,7 @@ constexpr unsigned bulk_threads = (compute_warps + 2) * 32;
 template <int head_dim>
 constexpr int stage_bytes = page_pieces * piece_bytes<head_dim>;
 
-// The number of stages: those of 64 KB, which lets two blocks fit on a multiprocessor, and at least two.
+// The number of stages: as many as fit into 64 KB, so that two blocks fit on a multiprocessor; at least two.
 template <int head_dim>
 constexpr int stages = std::max(2, 65536 / stage_bytes<head_dim>);
 
@@ -55,15 +55,15 @@ struct alignas(128) ring {
   float sums[compute_warps][join_lines<head_dim>][head_dim + 4];
   float2 ends[compute_warps][join_lines<head_dim>];  // their largest scores and totals
   chunk what[stages<head_dim>];                // what each stage holds
-  item joined;  // that `sums` belongs to; its head is -1 when there are no more items
+  item joined;  // the item of `sums`; its head is -1 when there are no more items
   // Barriers (barrier.h). full: the load warp's copies to a stage have arrived. empty: the compute warps are
   // done with a stage. sums_full: the compute warps have written `sums`. sums_empty: the join warp has read
   // it.
   std::uint64_t full[stages<head_dim>], empty[stages<head_dim>], sums_full, sums_empty;
 };
 
-// The layout of a slot, which holds what an item has from the kernel before, as it is in qkv: the group's
-// queries; and where the rows are fresh the row's key, its value, and its angles (cos, then sin).
+// The layout of a slot. A slot holds what an item needs from earlier kernels: the group's queries as they are
+// in qkv; where the rows are fresh, also the row's key, its value, and its angles (cos, then sin).
 struct slot_shape {
   int queries, row, angles;  // bytes of the queries; of the key or the value; of cos or sin
   __host__ __device__ explicit slot_shape(const head_shape& h)

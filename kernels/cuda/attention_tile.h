@@ -5,9 +5,9 @@
 // compute; a third warpgroup loads. A tile is 128 tokens, two pages of one key head. Grid: x is the key head,
 // y the prefill_block, z the part of the context; the parts of a context are one cluster.
 //
-// A consumer thread computes two lines: line 16 * warp + lane / 4 of its warpgroup, and the one 8 behind it.
-// Of a tile's scores it has s[i] of line i / 2 % 2 and token i / 4 * 8 + lane % 4 * 2 + i % 2, as wgmma
-// leaves its accumulators.
+// A consumer thread computes two lines: line 16 * warp + lane / 4 of its warpgroup, and the line 8 behind
+// that. Its s[i] is the score of line i / 2 % 2 of the two and of the tile's token i / 4 * 8 + lane % 4 * 2 +
+// i % 2: the order in which wgmma leaves its accumulators.
 #pragma once
 
 #include "kernels/cuda/barrier.h"
@@ -40,7 +40,7 @@ static_assert(lines * (sum_stride<64> + 2) * 4 <= 2 * stages * tile_bytes<64>);
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 
-// A barrier of all threads of the cluster. What they wrote to shared memory before it is visible behind it.
+// A barrier of all threads of the cluster. What they wrote to shared memory before it is visible after it.
 __device__ __forceinline__ void cluster_barrier() {
   asm volatile("barrier.cluster.arrive.release;\nbarrier.cluster.wait.acquire;" ::: "memory");
 }
@@ -59,7 +59,7 @@ struct rings {
   std::uint32_t queries, keys, values, key_full, value_full, key_free, value_free;
 };
 
-// The addresses where the block's shared memory begins at `shared`.
+// The addresses for a block whose shared memory begins at `shared`.
 template <int head_dim>
 __device__ __forceinline__ rings rings_at(std::uint32_t shared) {
   rings r;

@@ -28,10 +28,10 @@ int cuda_devices(std::string& why_none);
 // cuBLASLt, for tests.
 std::shared_ptr<const backend> cuda_backend(int index, std::string& why_not, bool deterministic = false);
 
-// How CUDA device `index` is doing.
+// Reads the state of CUDA device `index` (nvml.h).
 device_state cuda_state(int index);
 
-// The same of the device of a CUDA backend. `why_unknown` says so where `b` is none.
+// The same for the device of backend `b`. Where `b` is no CUDA backend, `why_unknown` says so.
 device_state state_of(const backend& b);
 
 // Measures each piece of the decoder of `shape` alone, for benchmarks: with `rows` rows and contexts of

@@ -1,10 +1,10 @@
 // barrier.h — barriers in shared memory that count arrivals and the bytes of bulk copies (PTX ISA,
-// «mbarrier»); the bulk copies that they count; and named barriers of a block. All but named_barrier()
-// need 9.0.
+// «mbarrier»); the bulk copies that they count; and named barriers of a block. All but named_barrier() need
+// compute capability 9.0.
 //
 // A barrier is 8 bytes in shared memory and is named by its shared-memory address (shared_address in mma.h).
-// A phase is over when all arrivals and all expected bytes are there; the next one then begins. Phases are
-// told apart by their parity, the first one's being 0.
+// A phase is over when all arrivals and all expected bytes are there; the next phase then begins. Phases are
+// told apart by their parity; the first phase has parity 0.
 #pragma once
 
 #include <cuda.h>
@@ -13,8 +13,8 @@
 
 namespace weir::kernels::cuda {
 
-// Waits until `count` threads of the block, a multiple of 32, have arrived at named barrier `name`. 0 is that
-// of __syncthreads(); 1 and 2 belong to one warpgroup each, 3 to both.
+// Waits until `count` threads of the block, a multiple of 32, have arrived at named barrier `name`. Name 0 is
+// the barrier of __syncthreads(); 1 and 2 belong to one warpgroup each, 3 to both.
 __device__ __forceinline__ void named_barrier(std::uint32_t name, std::uint32_t count) {
   asm volatile("bar.sync %0, %1;" ::"r"(name), "r"(count) : "memory");
 }

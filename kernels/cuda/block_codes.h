@@ -1,8 +1,8 @@
 // block_codes.h — codes and scales of a cell (block_layout.h) in registers, on their way into mma(). Codes
 // become small whole numbers, which bf16 holds exactly; scales and minima are for the sums of a group.
 //
-// Conversions: a pair of codes is put into the mantissas of two bf16 whose value is 128 without it, and what
-// is too much is subtracted, which is exact.
+// A pair of codes is converted in two steps. The codes are put into the mantissas of two bf16 that would
+// otherwise be 128; then the excess is subtracted, which is exact.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -12,8 +12,8 @@
 
 namespace weir::kernels::cuda {
 
-// c = a · b + from, and c += a · b, as mma() has them. The compiler may move these between others, which
-// hides how long each takes.
+// c = a · b + from, and c += a · b, in the layout of mma(). The compiler may move these between other
+// instructions, which hides their latency.
 __device__ __forceinline__ void mma_from(float (&c)[4], const std::uint32_t (&a)[4], const uint2& b, float f0,
                                          float f1, float f2, float f3) {
   asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
@@ -56,7 +56,7 @@ __device__ __forceinline__ std::uint32_t pair_of_bytes(std::uint32_t w) {
   return subtract_pairs(and_or(w, 0x007f007f, 0x43004300), and_or(w, 0x00800080, 0x43004300));
 }
 
-// What four codes of 4 bits, the low half of `codes`, stand for: signed bytes from a table.
+// The values of four codes of 4 bits, the low half of `codes`: signed bytes from a table.
 template <dtype type>
 __device__ __forceinline__ std::uint32_t look_up(std::uint32_t codes, std::uint32_t high) {
   const std::uint32_t at = codes & 0x7777;
@@ -86,8 +86,8 @@ __device__ __forceinline__ void expand_nibbles(std::uint32_t w, std::uint32_t (&
       pairs[i] = subtract_pairs(and_or(w >> 4 * i, 0x000f000f, 0x43004300), zero << 16 | zero);
   }
 }
-// The e4m3 in bytes 1 and 3 of `w`: their bits in the places of a bf16's, and then the exponent's bias.
-// Exact, as bf16 products keep subnormals.
+// Converts the e4m3 in bytes 1 and 3 of `w`: moves their bits to the places that they have in a bf16, then
+// corrects the exponent's bias. Exact, as bf16 products keep subnormals.
 __device__ __forceinline__ std::uint32_t pair_of_e4m3(std::uint32_t w) {
   const std::uint32_t bits = and_or(w, 0x80008000, w >> 4 & 0x07f007f0), bias = 0x7b807b80;  // 2^120
   const __nv_bfloat162 v = __hmul2(*reinterpret_cast<const __nv_bfloat162*>(&bits),
@@ -113,7 +113,7 @@ __device__ __forceinline__ std::uint32_t word_of(const uint4& v, int i) {
   return i == 0 ? v.x : i == 1 ? v.y : i == 2 ? v.z : v.w;
 }
 
-// What a lane has of one row of a cell.
+// A lane's codes of one row of a cell, and the row's record.
 template <dtype type>
 struct cell_row {
   static constexpr cell_form form{type};
@@ -122,7 +122,8 @@ struct cell_row {
   uint4 codes[units];
   std::uint32_t record[words];
 
-  // Reads what is read only once.
+  // Loads from a cell in memory of the device. Codes are not kept in the L1 cache, as they are read only
+  // once.
   __device__ __forceinline__ void load(const unsigned char* cell, std::uint32_t lane) {
 #pragma unroll
     for (int u = 0; u < units; ++u)
@@ -227,9 +228,9 @@ struct cell_row {
     return format.scaled_groups ? whole_minimum() * own_minimum(j, h) : own_minimum(j, h);
   }
 
-  // The weights of columns 32 * j on in the order of expand(), rounded to bf16. Where that saves an operation
-  // they pass through an f32 with an error of 2^-17 of the scale, so that in one of hundreds the last bit may
-  // differ from that of unpack_blocks().
+  // The weights of columns 32 * j on in the order of expand(), rounded to bf16. Where that saves an
+  // operation, weights pass through an f32 with an error of 2^-17 of the scale: one in some hundred may then
+  // differ in its last bit from that of unpack_blocks().
   __device__ __forceinline__ void rounded(int j, std::uint32_t (&pairs)[4]) const {
     if constexpr (counted)
       expand_raw(j, pairs);

@@ -3,19 +3,18 @@
 //
 // A matrix is stored in cells of 8 rows by 128 columns: all cells of 8 rows, then those of the next 8. Rows
 // and columns that the matrix does not have are zeros. A cell has the codes of its weights, and behind them a
-// record of scales for each of its rows. The layout is made for products by mma() (mma.h): lane 4 * r + q of
-// a warp reads what it multiplies of row r with loads of 16 bytes. Of each 32 columns that is columns 4 * q
-// to 4 * q + 3 of both halves.
+// record of scales for each of its rows. The layout is made for products by mma() (mma.h), in which a lane
+// reads what it multiplies with loads of 16 bytes. Lane 4 * r + q of a warp multiplies weights of row r: of
+// each 32 columns, columns 4 * q to 4 * q + 3 of both halves.
 //
 //   codes of 4 bits   [32 lanes] 16 bytes; word j has the lane's eight codes of columns 32 * j on
 //   codes of 8 bits   [2][32 lanes] 16 bytes; words 2 * j % 4 and the next have those of columns 32 * j on,
-//   the
-//                     first word those of the first half. A code is a signed byte: code - offset of blocks.h.
-//   records           [8 rows] `words` words: scales of 16 bits, then minima of 16 bits; or, where groups
-//   have
-//                     scales of their own, the block's scale and minimum (f16), then a byte for each group's
-//                     scale and another for its minimum. In q2_k both are in one byte. Or scales that are
-//                     f32: one for all columns where these share it, and then the zero as an f32; else four,
+//                     the first word those of the first half. A code is a signed byte: code - offset of
+//                     blocks.h.
+//   records           [8 rows] `words` words: scales of 16 bits, then minima of 16 bits. Where groups have
+//                     scales of their own: the block's scale and minimum (f16), then a byte for each group's
+//                     scale and another for its minimum; in q2_k both are in one byte. Where scales are f32:
+//                     one for all columns where these share it, and then the zero as an f32; otherwise four,
 //                     and then a byte for each zero, plus the offset.
 //
 // In a word, codes that are multiplied as one pair of elements are 16 bits apart (code_at). Codes of 5 and 6
@@ -65,13 +64,13 @@ constexpr std::uint64_t block_bytes(dtype type, std::uint32_t rows, std::uint32_
   return up(rows, cell_rows) * up(cols, cell_columns) * cell_form(type).bytes;
 }
 
-// Where the codes and the records of row `row` lie in its cell of columns 128 * `cell` on.
+// The offset in bytes of the cell that holds row `row` and columns 128 * `cell` on.
 inline std::uint64_t cell_at(const matrix& m, std::uint32_t row, std::uint32_t cell) {
   return (row / cell_rows * up(m.cols, cell_columns) + cell) * cell_form(m.type).bytes;
 }
 
-// Converts `rows`, blocks as files have them in memory of the device, to rows [first, first + rows.rows) of
-// `to`. Writes no other row, and no column that pads.
+// Converts `rows`, which are blocks as in files but in memory of the device, to rows [first, first +
+// rows.rows) of `to`. Writes no other row, and no column of padding.
 void pack_blocks(device& d, const matrix& rows, const matrix& to, std::uint32_t first);
 
 // Writes rows [first, first + count) of `from` to `to` [count, from.cols]: rounded to bf16, or as f32.

@@ -2,8 +2,8 @@
 // failure.
 //
 // Every call into CUDA goes through WEIR_CUDA, which records the place of the call. The first failure is kept
-// in `fault`, and work is left out from then on: a device that has failed once stays failed. The owner of a
-// step asks failed().
+// in `fault`, and work is left out from then on: a device that has failed once stays failed. The code that
+// runs a step asks failed().
 //
 // Thread safety: one thread at a time; use() makes the device current on it. «The device's» thread safety,
 // which other headers name, is this one.
@@ -86,7 +86,7 @@ struct device {
   int clusters[9] = {-1, -1, -1, -1, -1, -1, -1, -1, -1};
   std::string label, name;        // "cuda:0"; the same with the model of the device (backend::name)
   cudaStream_t stream = nullptr;  // all work of the backend is on it
-  // Null where the library is not there: products then go by tile_product().
+  // Null where the library is not there: products then use tile_product().
   const blas_library* blas = nullptr;
   cublasLtHandle_t lt = nullptr;
   void* workspace = nullptr;  // scratch of products, [workspace_bytes]
@@ -132,7 +132,7 @@ struct device {
   }
 
  private:
-  // What open() is made of. What goes wrong is in the answer `o`, or in `fault`.
+  // The steps of open(). A failure is recorded in `o` or in `fault`.
   bool asks_for(const char* variable, std::string_view value, bool& yes);
   void reserve(cuda_opening& o);
   void try_code(cuda_opening& o, bool& has_hopper);

@@ -59,7 +59,7 @@ class draw_launcher {
   // Launches the waiting draws now, if there are any.
   void start(float* logits, std::uint32_t vocab);
 
-  // Hands the waiting draws to a step that has been recorded with record(most), and fills the rest of its
+  // Assigns the waiting draws to a step that has been recorded with record(most), and fills the rest of its
   // `most` orders with `no_draw`. Afterwards none wait.
   // REQUIRES: waiting() <= most; the step before has taken its rows (step_rows::wait_taken)
   void go_along(std::uint32_t most);

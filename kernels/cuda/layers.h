@@ -51,7 +51,7 @@ struct alignas(16) prefill_block {
 // is -1 in an entry that only pads the batch.
 struct alignas(16) decode_row {
   std::int32_t row, position, pages_at;
-  std::uint8_t part = 0, parts = 1;  // this part, of so many; 0 of 1: the whole context
+  std::uint8_t part = 0, parts = 1;  // the part's index; how many parts; 0 of 1: the whole context
   std::uint16_t slot = 0;            // the slot of the row's part 0 in split_scratch; part i has slot + i
 };
 
@@ -87,7 +87,7 @@ struct head_shape {
   __host__ __device__ std::uint32_t width() const { return (heads + 2 * kv_heads) * head_dim; }
 };
 
-// What makes queries, keys and values of a row of qkv: bias, norm of each head, rotary embedding.
+// What turns a row of qkv into queries, keys and values: bias, norm of each head, rotary embedding.
 struct rotary_args {
   // bias: [head_shape::width()], of queries, keys and values. q_norm, k_norm: [head_dim]. Each may be null.
   const float *bias, *q_norm, *k_norm;

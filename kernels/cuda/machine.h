@@ -1,4 +1,4 @@
-// machine.h — what CUDA answers about this machine and its devices, and the sentences that follow from the
+// machine.h — what CUDA answers about this machine and its devices, and the messages that follow from the
 // answers. Nothing here calls CUDA: backend.cu and device.cu ask, and a test may answer in CUDA's place.
 //
 // Thread safety: all functions are pure.
@@ -44,7 +44,7 @@ struct cuda_opening {
   std::uint64_t free = 0, total = 0, wanted = 0;  // bytes; free 0: not known; wanted: for those buffers
 };
 
-// The least compute capability that the kernels can do with.
+// The least compute capability that the kernels support.
 constexpr int least_capability = 80;
 
 // Why the device cannot be used, and what to do about it. Empty: it can be used.

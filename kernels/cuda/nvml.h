@@ -1,6 +1,6 @@
-// nvml.h — how a device is doing, for whoever reads a measurement: its clock, what holds the clock down, and
-// who else uses the device. NVIDIA's management library says so; it comes with the driver and is loaded when
-// it is first asked, so that weir starts without it (NVML API reference).
+// nvml.h — the state of a device, which explains measurements: its clock, what holds the clock down, and who
+// else uses the device. The state is read from NVIDIA's management library (NVML API reference). The library
+// comes with the driver and is loaded at the first reading, so that weir starts without it.
 //
 // Thread safety: any thread. A reading takes about a millisecond, so it has no place in a step.
 #pragma once
@@ -11,7 +11,7 @@
 
 namespace weir::kernels {
 
-// A member is absent where the library refuses it, as it does for many of them on a part of a device.
+// A member is absent where the library refuses it, as it does for many members on a part of a device.
 struct device_state {
   std::string why_unknown;                            // why nothing could be read; empty: something could
   std::optional<unsigned> clock_mhz, most_clock_mhz;  // of the multiprocessors: now, and at most
@@ -38,8 +38,8 @@ struct nvml_library {
   int (*processes)(void* device, unsigned* count, process* out) = nullptr;
 };
 
-// Reads the state of the device at PCI address `bus`. `self` is the process that does not count as another
-// one.
+// Reads the state of the device at PCI address `bus`. `self`: the id of the process that does not count among
+// the others.
 device_state read_state(const nvml_library& library, const std::string& bus, unsigned self);
 
 // The same by the driver's own library, for the calling process.

@@ -37,8 +37,8 @@ struct product {
   std::uint32_t m = 0;
   void* out = nullptr;
   product_out kind = product_out::element;
-  // Of `out`, from one row to the next; 0: as many as a row has. More where the outputs are some columns of a
-  // wider array: only products and tile_product() can do that.
+  // Elements of `out` from one row to the next; 0: as many as a row has. More where the outputs are some
+  // columns of a wider array, which only `products` and tile_product() support.
   std::uint32_t out_stride = 0;
 
   std::uint32_t stride() const noexcept {

@@ -1,10 +1,10 @@
 // stream_blocks.h — products out = x · wᵀ of few rows with quantised weights, on every path. The weights are
 // read once.
 //
-// Of up to 8 rows (stream_blocks.cu, stream_blocks_bulk.cu) the sums are those of the numbers that the blocks
-// define, exactly: codes are multiplied as whole numbers, and scales and minima multiply the sums of each
-// group in f32. Of more rows (tile_blocks.cu) each weight is rounded to bf16 on its way to the tensor cores.
-// x is rounded to bf16 in either case, as all rows of a decoder are.
+// For up to 8 rows (stream_blocks.cu, stream_blocks_bulk.cu) the products use exactly the numbers that the
+// blocks define: codes are multiplied as whole numbers, and scales and minima multiply the sums of each group
+// in f32. For more rows (tile_blocks.cu) each weight is rounded to bf16 on its way to the tensor cores. x is
+// rounded to bf16 in either case, as all rows of a decoder are.
 //
 // Thread safety: the device's (device.h).
 #pragma once
@@ -15,15 +15,15 @@
 
 namespace weir::kernels::cuda {
 
-// What becomes of the product of x [m, k] and w [n, k], as in `product`. It moves the bytes of w, m * k
-// elements of x, and the outputs.
+// A product of x [m, k] and w [n, k]; `kind` says what becomes of it, as in `product`. It moves the bytes of
+// w, m * k elements of x, and the outputs.
 struct block_product {
   matrix w;          // in cells (block_layout.h)
   const element* x;  // bf16, [m, k]
   std::uint32_t m = 0;
   void* out = nullptr;
   product_out kind = product_out::element;
-  std::uint32_t out_stride = 0;  // from one row of `out` to the next; 0: as many as a row has
+  std::uint32_t out_stride = 0;  // elements from one row of `out` to the next; 0: as many as a row has
 
   std::uint32_t stride() const noexcept {
     return out_stride ? out_stride : kind == product_out::silu ? w.rows / 2 : w.rows;

@@ -5,8 +5,9 @@
 // that does not fit goes through the workspace in pieces. A deterministic device always does the latter, so
 // that a row's bits do not depend on the number of rows.
 //
-// Where a matrix has inputs of its own (tensor.h), x is put in their order first, in a workspace. Neighbours
-// in a stack that have the same inputs are one product, others one each.
+// Where a matrix has inputs of its own (tensor.h), the elements of x are first put in the order of its
+// columns, in a workspace. Neighbours in a stack that have the same inputs are one product; every other
+// matrix is a product of its own.
 //
 // Thread safety: the device's (device.h).
 #pragma once

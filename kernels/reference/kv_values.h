@@ -17,7 +17,7 @@ struct kv_head {
   std::uint32_t head_dim = 0, page_tokens = 0;
 
   std::uint32_t group() const noexcept { return kv_group(head_dim); }
-  // The scale of the group that begins at number `first`; types with scales alone.
+  // The scale of the group that number `first` belongs to; only for types with scales.
   std::byte* scale(std::size_t token, std::size_t first) const noexcept {
     return data + std::size_t{head_dim} * page_tokens * facts(type).bytes +
            (first / group() * page_tokens + token) * facts(type).scale_bytes;

@@ -21,7 +21,7 @@ namespace weir::core {
 
 class checkpoint;
 
-// Makes the bytes of a tensor that no file has as such out of tensors that files have.
+// Makes the bytes of a tensor that no file contains from tensors that files contain.
 class converted_tensor {
  public:
   virtual ~converted_tensor() = default;
@@ -33,16 +33,15 @@ struct stored_tensor {
   std::string dtype;                 // as the container names it: F32, BF16, F16, Q4_K, …
   std::vector<std::uint64_t> shape;  // outermost dimension first; empty for a scalar
   std::span<const std::byte> bytes;  // in the mapped file
-  // Where it is not 0, the file has the rows of each of this many heads in another order: first half and
-  // second half of a head's rows alternate. checkpoint::read() puts them in order.
+  // Not 0: the file has the rows of each of this many heads in another order, in which rows of the head's
+  // first half and rows of its second half alternate. checkpoint::read() puts them in order.
   std::uint32_t paired_heads = 0;
-  // Where it is set, `bytes` is empty, and `dtype` is a name of kernels::dtype.
+  // Not null: `bytes` is empty, and `dtype` is a name of kernels::dtype.
   std::shared_ptr<const converted_tensor> made_by;
-  // Of a converted matrix whose columns are not its inputs in order: the input of each column. The bytes are
-  // those of as many columns, of which there may be more than inputs, while `shape` tells the inputs. Null:
-  // column c is of input c.
+  // The input of each column of a converted matrix; null: column c is of input c. The bytes have a column for
+  // each entry, which may be more columns than inputs; `shape` has the number of inputs.
   std::shared_ptr<const std::vector<std::uint32_t>> inputs;
-  // shape[0] may be more than the rows that a model has, which are rounded up to a multiple of this.
+  // shape[0] may be larger than the model's number of rows: that number is rounded up to a multiple of this.
   std::uint32_t row_unit = 1;
 
   std::string shape_text() const;  // "[320, 64]"
@@ -52,14 +51,14 @@ using tensor_map = std::map<std::string, stored_tensor, std::less<>>;
 
 class checkpoint {
  public:
-  // Adds a file and its tensors. `path`: the file's name, for errors. Error: a tensor of that name is there.
+  // Adds a file and its tensors. `path`: the file's name, for errors. Error: a name that is there already.
   result<void> add(mapped_file file, tensor_map tensors, std::string_view path);
 
-  // Puts `tensor` in the place of those that it is made of: they can no longer be found. Error: bad_file if
-  // another tensor has the name.
+  // Puts `tensor` in the place of the tensors `parts`, of which it is made and which can no longer be found.
+  // Error: bad_file if another tensor has the name.
   result<void> replace(std::span<const std::string> parts, const std::string& name, stored_tensor tensor);
 
-  // From now on they cannot be found.
+  // Removes tensors: find() no longer finds them.
   void remove(std::span<const std::string> names);
 
   // Null if there is no tensor of this name.
@@ -70,8 +69,8 @@ class checkpoint {
   // checkpoint. REQUIRES: its rows are a multiple of 2 * paired_heads
   result<void> read(const stored_tensor& t, std::uint64_t at, std::span<std::byte> to) const;
 
-  // For errors: how the files spell a name, and what describes the model. Without call_by() that is the name
-  // itself, and config.json.
+  // For errors: how the files spell a tensor's name, and the name of what describes the model. Without
+  // call_by() these are the name itself and config.json.
   using spelling = std::string (*)(std::string_view name);
   void call_by(spelling names, std::string_view description) noexcept {
     spelling_ = names;

@@ -1,8 +1,9 @@
 // exl2.h — the structure of a linear of EXL2, the format of ExLlamaV2.
 //
-// Groups of inputs have codes of a width of their own, 2 to 8 bits. The inputs of a file are sorted, and cut
-// into groups; of each group q_weight has some rows of words, in which the codes of an output are a stream
-// down its column. Here a group fills whole blocks of 32 columns, so that each block has one scale.
+// Each group of inputs has codes of its own width, 2 to 8 bits. A file has its inputs sorted and cut into
+// groups. Each group has some rows of words in q_weight, and the codes of one output are a stream of bits
+// down one column of these rows. Here a group fills whole blocks of 32 columns, so that each block has one
+// scale.
 //
 // Thread safety: pure functions; any thread.
 #pragma once
@@ -17,19 +18,19 @@
 
 namespace weir::core {
 
-constexpr std::uint32_t exl2_row_unit = 32;  // outputs of a file are rounded up to a multiple of it
+constexpr std::uint32_t exl2_row_unit = 32;  // a file's number of outputs is rounded up to a multiple of this
 
 struct exl2_group {
   std::uint32_t bits = 0;                       // of a code
   std::uint32_t first_word = 0;                 // row of q_weight
   std::uint32_t inputs = 0;                     // at least 1
-  std::uint32_t first_column = 0, columns = 0;  // whole blocks of 32; those from `inputs` on fill up
+  std::uint32_t first_column = 0, columns = 0;  // whole blocks of 32; those from `inputs` on are padding
 };
 
 struct exl2_layout {
   std::vector<exl2_group> groups;  // bits never rise
   std::vector<std::uint32_t> group_of_block;
-  // The input of each column; of a column that fills up, some input.
+  // The input of each column; a column of padding has the number of any input.
   std::shared_ptr<const std::vector<std::uint32_t>> inputs;
 };
 

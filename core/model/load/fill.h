@@ -2,7 +2,7 @@
 //
 // upload_slices() is for a backend that uploads asynchronously: several threads read slices of the files into
 // host memory that the device can read, while earlier slices are uploaded. fill_one_by_one() is for any
-// backend: one matrix at a time is assembled on the host and handed to the backend, which lays it out.
+// backend: one matrix at a time is assembled on the host and passed to the backend, which lays it out.
 //
 // Files are read, not accessed through their mapping. A file that is truncated meanwhile is then an error and
 // not a signal.
@@ -62,10 +62,11 @@ result<void> read_elements(const checkpoint& from, const stored_tensor& t, kerne
 result<void> read_piece(const checkpoint& from, const piece& p, kernels::dtype type, std::byte* to,
                         const moved_bytes& moved);
 
-// Fills everything in slices of at most `lane` bytes, which `readers` threads read; 0: a number that suits
-// the machine. Slices of quantised weights are whole rows, which the backend packs (do_begin_pack); where a
-// lane is shorter than a row, it is made longer. REQUIRES: `on` has do_begin_upload, stores plain weights as
-// rows, and has do_begin_pack where it takes blocks; `lane` is a multiple of 4; no piece is random.
+// Fills everything in slices of at most `lane` bytes. `readers`: the threads that read slices; 0: as many as
+// suit the machine. Slices of quantised weights are whole rows, which the backend packs (do_begin_pack);
+// where a lane is shorter than a row, it is made longer. REQUIRES: `on` has do_begin_upload, stores plain
+// weights as rows, and has do_begin_pack where it takes blocks; `lane` is a multiple of 4; no piece is
+// random.
 result<void> upload_slices(const std::vector<placed>& all, const checkpoint& from,
                            const std::shared_ptr<const kernels::backend>& on, const moved_bytes& moved,
                            unsigned readers = 0, std::uint64_t lane = 8u << 20);

@@ -33,7 +33,7 @@ struct gguf_array {
   gguf_kind kind = gguf_kind::u8;  // of the items; never array
   std::uint64_t size = 0;
   std::vector<std::string_view> texts;  // [size] where the items are strings
-  std::span<const std::byte> numbers;   // the items as they lie in the file, where they are anything else
+  std::span<const std::byte> numbers;   // the items as they lie in the file, where they are no strings
 
   // Item `i` as a number. REQUIRES: i < size; the items are no strings
   double number(std::uint64_t i) const noexcept;

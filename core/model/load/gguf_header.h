@@ -13,12 +13,12 @@ namespace weir::core {
 // Whether a model's path is a GGUF file: by its name, or because it is a file and no directory.
 bool is_gguf_path(const std::string& path) noexcept;
 
-// The file with a model's keys, which refer to it.
+// A file and its content, which refers to the file's bytes.
 struct gguf_header {
   mapped_file file;
   gguf_file content;
 };
-// Opens one file. Of a model in several it is the first: the keys are there.
+// Opens one file. Where a model has several files, the first one has its keys.
 result<gguf_header> open_gguf_header(const std::string& path);
 
 }  // namespace weir::core

@@ -13,7 +13,7 @@ namespace weir::core {
 struct gguf_type {
   std::uint32_t id;
   std::string_view name;
-  std::uint64_t block_weights, block_bytes;  // 0: the type is refused
+  std::uint64_t block_weights, block_bytes;  // 0: parse_gguf() refuses the type
 };
 constexpr std::array gguf_types{
     gguf_type{0, "F32", 1, 4},         gguf_type{1, "F16", 1, 2},

@@ -94,7 +94,8 @@ void read_modelopt(json_reader& in, quant_config& q) {
     not_supported(in, fmt::format("quant_algo '{}'", algorithm.value_or("")));
 }
 
-// How inputs were ordered while they were quantised: `static` and `weight` leave groups runs of inputs.
+// How inputs were ordered during quantisation. With `static` and `weight` the inputs of a group are
+// neighbours.
 void read_order(json_reader& in, quant_config& q) {
   const json::value* order = in.find("actorder");
   if (!order || *order == json::value("static") || *order == json::value("weight")) return;

@@ -2,8 +2,8 @@
 // `quantization_config` of config.json.
 //
 // A method, format or setting that is not supported is refused with an error that names it. Lists of modules
-// that are not quantised need not be read: a linear without quantised tensors is plain. How the authors meant
-// to round activations and the KV cache is not followed: neither is rounded here.
+// that are not quantised need not be read: a linear without quantised tensors is plain. Settings for rounding
+// activations and the KV cache are ignored: neither is rounded here.
 //
 // Thread safety: pure functions and plain data; any thread. Errors: bad_file, not_supported.
 #pragma once
@@ -17,7 +17,7 @@ class json_reader;
 enum class quant_form : std::uint8_t {
   plain,       // no linear is quantised
   gptq,        // qweight, qzeros and scales, codes along the inputs
-  awq,         // the same names, codes along the outputs, eight in an order of their own
+  awq,         // the same names, codes along the outputs, each eight in awq's own order
   packed,      // weight_packed of compressed-tensors, codes along the inputs
   whole_ints,  // weight is i8
   fp8,         // weight is e4m3

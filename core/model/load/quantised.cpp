@@ -207,7 +207,7 @@ class joiner {
     l_.inputs = static_cast<u32>(inputs);
   }
 
-  // Also the type, for codes that are whole numbers.
+  // Sets the groups, and the type of blocks for codes that are whole numbers.
   void set_groups() {
     if (failure_) return;
     l_.group = l_.config.group ? l_.config.group : l_.inputs;

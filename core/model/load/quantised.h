@@ -13,11 +13,11 @@
 // The layouts are those of the formats' own writers: AutoGPTQ and GPTQModel, AutoAWQ, compressed-tensors,
 // DeepSeek-V3 (fp8 by blocks), TensorRT Model Optimizer, ExLlamaV2.
 //
-// Where the inputs of a group are no run (gptq's desc_act, compressed-tensors' actorder, exl2), the columns
-// of the joined tensor are the inputs sorted by group, those of a group in the order of the file; and where a
-// group does not fill blocks, columns of zeros fill up the last one (stored_tensor::inputs).
+// The inputs of a group may be scattered (gptq's desc_act, compressed-tensors' actorder, exl2). The columns
+// of the joined tensor are then the inputs sorted by group, and within a group in the order of the file.
+// Where a group does not fill blocks, columns of zeros fill up its last block (stored_tensor::inputs).
 //
-// Thread safety: join_quantised() has the checkpoint alone; what it adds is immutable.
+// Thread safety: nobody else may use the checkpoint during join_quantised(); what it adds is immutable.
 #pragma once
 
 #include "core/model/config.h"
@@ -25,11 +25,10 @@
 
 namespace weir::core {
 
-// Joins all quantised linears of `c`, as c.quantised says. Tensors that serve rounded activations or a
-// rounded KV cache are removed, and so are biases of gptq that are zero where the config implies none.
-// Errors: bad_file for a tensor that is missing, has a wrong shape or type, or puts inputs in groups that
-// there are not. The message names the tensor. Reading a joined tensor fails with bad_file where an e4m3 is
-// NaN.
+// Joins all quantised linears of `c`, as c.quantised says. Removes tensors for rounding activations or the KV
+// cache, and biases of gptq that are zero where the config implies no bias. Errors: bad_file for a tensor
+// that is missing, has a wrong shape or type, or puts inputs in groups that do not exist. The message names
+// the tensor. Reading a joined tensor fails with bad_file where an e4m3 is NaN.
 result<void> join_quantised(checkpoint& all, const model_config& c);
 
 }  // namespace weir::core

@@ -70,8 +70,8 @@ struct word_range {
       : first(field * bits / 32), count(((field + fields) * bits + 31) / 32 - first) {}
 };
 
-// The zeros of version 1 of gptq are stored less one. Writers subtract it from whole words, borrows included,
-// but for 3 bits, whose fields cross words.
+// Version 1 of gptq stores zeros less one. Writers subtract the ones from whole words, borrows included. They
+// do not do so for 3 bits, whose fields cross words.
 u32 with_ones(u32 word, u32 bits) {
   return bits == 3 ? word : word + (bits == 2 ? 0x55555555u : bits == 4 ? 0x11111111u : 0x01010101u);
 }
@@ -137,7 +137,7 @@ class blocks_of_linear : public converted_tensor {
     return take_turned_scales(from, r);
   }
 
-  // Eight outputs to a word, in an order of their own; zeros alike.
+  // A word has the codes of eight outputs, in awq's own order. Zeros are stored in the same way.
   result<void> take_awq(const checkpoint& from, taken_rows& r) const {
     constexpr u32 place[] = {0, 4, 1, 5, 2, 6, 3, 7};
     const word_range range(r.first, r.count, 4);
@@ -228,10 +228,10 @@ class blocks_of_linear : public converted_tensor {
     return take_scales(from, r);
   }
 
-  // The place of a column's code in the file's streams; of one that fills up, some place.
+  // The place of a column's code in the file's streams; for a column of padding, any place.
   u32 input_of(u32 column) const { return l_.order ? (*l_.order)[column] : column; }
 
-  // Columns that fill up have the code of their group's zero.
+  // Columns of padding have the code of their group's zero.
   void fill_up(taken_rows& r) const {
     for (u32 c = l_.inputs; c < l_.columns(); ++c)
       for (u32 j = 0; j < r.count; ++j)

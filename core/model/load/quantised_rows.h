@@ -20,12 +20,12 @@ struct quantised_linear {
   kernels::dtype type = kernels::dtype::fp8;  // of the blocks that it becomes
   std::uint32_t outputs = 0, inputs = 0;
   std::uint32_t group = 0, groups = 0;  // inputs that share a scale, and how many such groups there are
-  stored_tensor codes, scales, zeros;   // zeros: without a name in its dtype, there are none
-  // The input of each column; null: column c is of input c, and the inputs are a multiple of 32. gptq,
-  // packed: columns from `inputs` on are filled up.
+  stored_tensor codes, scales, zeros;   // zeros: where its dtype is empty, there are none
+  // The input of each column; null: column c is of input c, and the number of inputs is a multiple of 32. For
+  // packed, columns from `inputs` on are padding.
   std::shared_ptr<const std::vector<std::uint32_t>> order;
   exl2_layout exl2;        // where config.form is exl2: `group` then means nothing
-  stored_tensor largest;   // exl2: of each group, f16
+  stored_tensor largest;   // exl2: q_scale_max, an f16 for each group
   std::string codes_name;  // for errors
 
   std::uint32_t columns() const noexcept {

@@ -28,12 +28,13 @@ class budget {
  public:
   explicit budget(const limits& most) : most_(most) {}
 
-  // Charges work: one step, or the copying of bytes, of which 32 count as a step.
+  // Charges `n` steps.
   void step(std::uint64_t n = 1) {
     if ((steps_ += n) > most_.steps) fail("the template takes more than {} steps", most_.steps);
   }
+  // Charges the copying of bytes: one step, and one for each 32 bytes.
   void copy(std::size_t bytes) { step(1 + bytes / 32); }
-  // A value on the heap, a frame of names: what allocates costs as much as several steps.
+  // Charges an allocation (a value on the heap, a frame of names), which costs as much as several steps.
   void allocate() { step(6); }
 
   void take(std::size_t bytes) {

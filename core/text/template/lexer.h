@@ -1,8 +1,8 @@
 // lexer.h — cuts the source of a template into tokens.
 //
-// White space is treated as Python's Jinja does with trim_blocks and lstrip_blocks: the newline behind a
-// block or comment goes, and so does the white space between the start of a line and a block or comment; `-`
-// removes all white space on its side, `+` keeps what would be removed.
+// White space is treated as Python's Jinja does with trim_blocks and lstrip_blocks. The newline behind a
+// block or comment is removed, and so is the white space between the start of a line and a block or comment;
+// `-` removes all white space on its side, `+` keeps what would be removed.
 //
 // Thread safety: pure function; any thread.
 #pragma once

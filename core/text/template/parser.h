@@ -1,5 +1,5 @@
-// parser.h — makes a tree of tokens: the grammar of Jinja 3.1, function by function as the precedence of the
-// language has it. parse_statements.cpp and parse_expressions.cpp implement it.
+// parser.h — makes a tree of tokens, by the grammar of Jinja 3.1: one function for each level of its
+// precedence. parse_statements.cpp and parse_expressions.cpp implement it.
 //
 // Thread safety: one parse, one thread.
 #pragma once
@@ -20,7 +20,7 @@ class parser {
 
  private:
   using kind = token::kind;
-  // Expressions and blocks inside one another; and with them chains such as a + b + c.
+  // Most nested expressions and blocks; most levels of an expression, with chains such as a + b + c.
   static constexpr std::uint32_t deepest_source = 80, deepest_expression = 250;
 
   // ---- tokens

@@ -28,7 +28,7 @@ namespace weir::core::jinja {
 // What one rendering may use. The defaults let any real conversation through, and end the worst template in
 // less than a second.
 struct limits {
-  std::uint64_t steps = 8'000'000;        // evaluated expressions and statements, and 32 bytes copied each
+  std::uint64_t steps = 8'000'000;        // evaluations, allocations and copied bytes, as budget.h counts
   std::uint32_t depth = 500;              // expressions, statements and calls inside one another
   std::size_t memory_bytes = 128u << 20;  // values that are alive at a time
   std::size_t output_bytes = 32u << 20;   // the rendered text

@@ -16,8 +16,8 @@ namespace weir::core::jinja {
 struct text {
   std::string bytes;          // valid UTF-8
   std::vector<span> content;  // what came from the client: sorted, disjoint, not empty
-  // Whether it is a Markup of Python, which the filters `safe` and `escape` make: what is added to it is
-  // escaped.
+  // Whether the text is Python's Markup, which the filters `safe` and `escape` make. A text that is added to
+  // a Markup is escaped.
   bool markup = false;
   held_memory memory;
 
@@ -67,12 +67,12 @@ text_ptr part_of(budget& b, const text_ptr& t, std::size_t begin, std::size_t en
 // The text as Markup, with & < > " ' escaped unless it was Markup.
 text_ptr escaped(budget& b, const text& t);
 
-// Characters. Sizes and positions of the language count these; positions of text.h count bytes.
+// Sizes and positions of the language count characters; positions in this file count bytes.
 std::size_t count_characters(std::string_view utf8) noexcept;
-// The byte at which character n begins; the size of the text if there are not so many.
+// The byte at which character n begins; the size of the text if it has no such character.
 std::size_t byte_of(std::string_view utf8, std::size_t n) noexcept;
 
-// What Python's str methods call white space, upper case and so on.
+// Whether Python's str methods call a character white space.
 bool is_space(char32_t c) noexcept;
 std::size_t leading_space(std::string_view utf8) noexcept;   // bytes
 std::size_t trailing_space(std::string_view utf8) noexcept;  // bytes

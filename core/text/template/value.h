@@ -31,7 +31,7 @@ using list_ptr = std::shared_ptr<const list>;
 using dict_ptr = std::shared_ptr<const dict>;
 using object_ptr = std::shared_ptr<object>;
 
-// What a name stands for that nothing was assigned to, or a member that is not there.
+// The value of a name to which nothing was assigned, and of a member that does not exist.
 struct undefined {
   text_ptr what;  // "'x' is undefined"; null: no words
 };

@@ -19,13 +19,13 @@ constexpr std::size_t most = 6;                    // queries in registers at on
 constexpr std::size_t wide = lanes == 16 ? 4 : 2;  // vectors at once: most * wide sums in registers
 constexpr std::size_t line_bytes = 64;                    // of a cache line
 constexpr std::size_t line = line_bytes / sizeof(float);  // floats of a cache line
-constexpr std::size_t ahead = 8;  // queries and outputs lie far apart: each is prefetched this many early
+constexpr std::size_t ahead = 8;  // queries and outputs lie far apart: prefetched this many ahead
 
 struct attention_room {
   float* q;       // [count, head_dim] scaled, and turned as the keys are
   float* keys;    // [head_dim, page_tokens] of the present page
   float* rows;    // [page_tokens, head_dim] of the present page: keys, later values, widened
-  float* scales;  // [head_dim / kv_group, page_tokens] of the same
+  float* scales;  // [head_dim / kv_group, page_tokens] of the present page
   float* scores;  // [most, page_tokens] of the queries in registers; later their weights
   float* totals;  // [count, lanes] sums of weights so far
   // Whether pages are widened into this room before queries go over them. Otherwise the queries are few
@@ -200,8 +200,8 @@ WEIR_INLINE void gather_block(const attention_room& room, const std::byte* value
       std::memcpy(to + j * width + at + v * lanes, &sums[j][v], (rest != 0 ? rest : lanes) * sizeof(float));
 }
 
-// Calls f.operator()<n>(at) for blocks of n <= wide vectors that cover [at, end) but for less than one
-// vector.
+// Calls f.operator()<n>(at) for blocks of n <= wide vectors that cover [at, end), except for a rest of less
+// than one vector.
 template <class F>
 WEIR_INLINE void in_blocks(std::size_t at, std::size_t end, const F& f) {
   for (; at + wide * lanes <= end; at += wide * lanes) f.template operator()<wide>(at);

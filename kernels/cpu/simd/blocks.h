@@ -1,10 +1,10 @@
 // blocks.h — the product of a block of activation rows and one panel of quantised weights, as outer products
 // with one output in each lane. Codes become floats in registers; activations are f32.
 //
-// An output is summed group by group: the sum of x times code over the group, in the order of k, then that
-// sum times the group's scale is added to the output, then the sum of x over the group times the minimum.
-// Codes and scales are exact, so this is the product with the file's own numbers. The order is the same
-// whatever the block of rows, the slice of k or the number of threads.
+// An output is summed group by group. The products of x and code are summed over the group, in the order of
+// k. This sum times the group's scale is added to the output, and after it the sum of x over the group times
+// the group's minimum. Codes and scales are exact, so this is the product with the file's own numbers. The
+// order is the same whatever the block of rows, the slice of k or the number of threads.
 //
 // The layout of prepared activations is [k / 16][17][rows]: 16 of k, then their sum.
 #pragma once
@@ -82,8 +82,8 @@ struct block_sums {
     }
   }
 
-  // `x_sums`: of the group's activations, in pieces of sum_k, `apart` floats from one to the next.
-  // `minima`: or zeros.
+  // `x_sums`: the sums of the group's activations, one for each sum_k of k, `apart` floats from one to the
+  // next. `minima`: the minima, or the zeros of a type that has zeros.
   WEIR_INLINE void end_group(const vec (&scales)[vectors], const vec (&minima)[vectors], const float* x_sums,
                              std::size_t apart) {
     WEIR_UNROLL_BY(8)
@@ -101,7 +101,7 @@ struct block_sums {
   }
 };
 
-// Eight k of 4-bit codes: one word a lane.
+// Adds eight k of 4-bit codes: one word a lane.
 template <class S, class V, std::size_t vectors, int... i>
 WEIR_INLINE void add_words(S& sums, const float*& x, std::size_t stride, const uvec (&words)[vectors],
                            const V& values, std::integer_sequence<int, i...>) {
@@ -186,7 +186,7 @@ struct block_walk {
     }
   }
 
-  // sum_k of k with codes of eight bits.
+  // Adds sum_k of k with codes of eight bits.
   WEIR_INLINE void add_piece_of_bytes() {
     WEIR_UNROLL_BY(16)
     for (std::size_t i = 0; i < sum_k; ++i) {

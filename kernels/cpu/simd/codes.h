@@ -32,7 +32,7 @@ WEIR_INLINE uvec load_byte_bits(const std::byte* from) {
 #endif
 }
 
-// A byte in each half.
+// A byte in each 16-bit half.
 WEIR_INLINE hvec load_byte_halves(const std::byte* from) {
 #if defined(__AVX512F__)
   return reinterpret_cast<hvec>(_mm256_cvtepu8_epi16(load_as<__m128i>(from)));
@@ -44,8 +44,8 @@ WEIR_INLINE hvec load_byte_halves(const std::byte* from) {
 #endif
 }
 
-// As many e4m3 floats as a vector has lanes, exactly: their bits in the places of an f32's, and then the
-// exponent's bias.
+// As many e4m3 floats as a vector has lanes, exactly: moves their bits to the places that they have in an
+// f32, then corrects the exponent's bias.
 WEIR_INLINE vec load_e4m3(const std::byte* from) {
   const uvec wide = load_byte_bits(from);
   return reinterpret_cast<vec>((wide & 0x7f) << 20 | (wide & 0x80) << 24) * broadcast(0x1p120f);

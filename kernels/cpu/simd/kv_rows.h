@@ -1,5 +1,5 @@
 // kv_rows.h — keys and values as they are stored (kernels/kv_type.h): how a vector of stored numbers is
-// widened, and how a row is rounded and stored. What is stored has the bits that the reference stores
+// widened, and how a row is rounded and stored. The stored bits are those that the reference stores
 // (reference/kv_values.h), and widening is exact.
 #pragma once
 
@@ -9,15 +9,16 @@
 namespace weir::kernels {
 namespace {
 
-// e4m3 numbers / 256, as f16, and NaN as NaN. The exponents differ in their bias alone. f16 makes small
-// numbers right: as an f32, bits of an e4m3 without its bias would be subnormal, which costs the processor
-// over a hundred cycles.
+// Loads e4m3 numbers as f16, divided by 256; NaN stays NaN. The exponents of the two types differ in their
+// bias alone. An f32 would serve worse: the bits of a small e4m3 would be a subnormal f32 until its bias is
+// corrected, and a subnormal costs the processor over a hundred cycles.
 WEIR_INLINE hvec load_e4m3_as_f16(const std::byte* from) {
   const hvec wide = load_byte_halves(from), size = wide & 0x7f;
   return (wide & 0x80) << 8 | size << 7 | reinterpret_cast<hvec>(size == 0x7f);
 }
 
-// As many stored numbers as a vector has lanes; of q8 their codes, which still lack the scale.
+// Loads as many stored numbers as a vector has lanes. For q8 these are the codes, not yet multiplied by their
+// scale.
 template <kv_type type>
 WEIR_INLINE vec load_stored(const std::byte* from) {
   if constexpr (type == kv_type::f32) return load_as<vec>(from);
@@ -53,7 +54,7 @@ void widen_scales(const std::byte* head, std::size_t width, std::size_t tokens, 
   for (std::size_t i = 0; i < count; i += lanes) store_as(to + i, load_f16(from + i));
 }
 
-// Widens tokens [first, last) of a head's page: to[token, i]. `scales`: of widen_scales(), for q8.
+// Widens tokens [first, last) of a head's page: to[token, i]. `scales`: from widen_scales(); only for q8.
 template <kv_type type>
 void widen_rows(const std::byte* head, std::size_t width, std::size_t tokens, std::size_t first,
                 std::size_t last, const float* scales, float* to) {
@@ -87,7 +88,7 @@ WEIR_INLINE void turn(T* x, std::size_t count) {
   for (std::size_t i = 0; i < count; ++i) x[i] *= share;
 }
 
-// Turns every group of a row. The function stays apart, so that its bits do not depend on the caller.
+// Turns every group of a row. Not inlined, so that the bits of the result do not depend on the caller.
 __attribute__((noinline)) void turn_row(float* x, std::size_t width) {
   const std::size_t group = kv_group(static_cast<std::uint32_t>(width));
   for (std::size_t i = 0; i < width; i += group)
@@ -136,15 +137,15 @@ void store_numbers(const float* x, std::size_t width, std::byte* to) {
   if (i < width) store_stored<type>(to + i * size, load_part<dtype::f32>(x, i, width - i), width - i);
 }
 
-// Stores a group's codes, and returns its scale as f16. Flattened: what it calls must not become a function
-// of its own, since the linker keeps one copy for all instruction sets.
+// Stores a group's codes, and returns its scale as f16. Flattened: what it calls must be inlined, since the
+// linker keeps one copy of a function for all instruction sets.
 __attribute__((flatten)) std::uint16_t store_codes(const float* x, std::size_t count, std::byte* to) {
   double turned[most_kv_group] = {};
   for (std::size_t i = 0; i < count; ++i) turned[i] = x[i];
   count == most_kv_group ? turn(turned, most_kv_group) : turn(turned, count);
   alignas(64) float rounded[most_kv_group];
   for (std::size_t i = 0; i < most_kv_group; ++i) rounded[i] = static_cast<float>(turned[i]);
-  std::int32_t largest = 0;  // the bits of a magnitude grow with it, and those of a NaN are above all
+  std::int32_t largest = 0;  // a larger magnitude has larger bits, and a NaN the largest
   for (std::size_t i = 0; i < most_kv_group; ++i) {
     std::int32_t bits;
     std::memcpy(&bits, rounded + i, sizeof bits);

@@ -1,5 +1,5 @@
-// vector.h — the vector type of the inner loops: as many floats as a vector of the instruction set has for
-// which this file is compiled.
+// vector.h — the vector type of the inner loops: as many floats as fit into a vector of the instruction set
+// for which this file is compiled.
 //
 // Only simd/<instruction set>.cpp include this file, and each of them is compiled with flags of its own.
 // Everything is in an unnamed namespace, and no inline function from elsewhere is called with vectors: the
