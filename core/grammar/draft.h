@@ -40,7 +40,7 @@ class draft {
   struct part {
     kind what = kind::language;
     std::uint32_t ref = 0;           // language: regex_id; written: part_id of rules; call: rule
-    std::uint32_t size = 0;          // language: roughly the states of its automaton
+    std::uint32_t size = 0;          // language: roughly the places of its automaton
     bool wide = false;               // language: a set of many characters
     bool broad = false;              // language: repeats such a set
     std::uint32_t min = 0, max = 0;  // repeat
