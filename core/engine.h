@@ -222,8 +222,9 @@ class engine {
   // that is submitted later. Only a new engine helps.
   const std::optional<error>& fault() const noexcept;
 
-  // Jobs that ended because their logits were not finite, since a job last ended by a token of its own (stop,
-  // length or repetition). Cancels, timeouts and other errors neither count nor reset it.
+  // Number of jobs that ended because their logits were not finite, since the last job that ended by one of
+  // its tokens (stop, length or repetition). Cancels, timeouts and other errors neither count nor reset the
+  // number.
   std::uint32_t bad_endings() const noexcept;
 
   // Any thread.

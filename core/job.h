@@ -48,7 +48,8 @@ struct job {
   // How many of the likeliest tokens the sink gets logprobs of beside each token, 0 to most_top_logprobs.
   // Unset: the sink gets no logprobs.
   std::optional<std::uint32_t> top_logprobs;
-  // The same for the logprobs of prompt tokens from the second on, which are in the ending. Unset: none.
+  // How many of the likeliest tokens the ending has logprobs of beside each prompt token but the first.
+  // Unset: the ending has no logprobs.
   std::optional<std::uint32_t> prompt_logprobs;
   // What the output may be; null: anything. Jobs share it.
   std::shared_ptr<grammar::constraint> constraint;

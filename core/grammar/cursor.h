@@ -20,7 +20,7 @@ class cursor {
  public:
   explicit cursor(std::shared_ptr<constraint> c) : constraint_(std::move(c)), trail_{constraint_->start()} {}
 
-  // Makes room for so many tokens.
+  // Reserves memory for a text of `tokens` tokens.
   void reserve(std::size_t tokens) { trail_.reserve(tokens + 1); }
 
   // False: the token is not allowed, or the constraint has failed (see failed()); the cursor does not move.
@@ -61,8 +61,8 @@ class cursor {
   std::size_t tokens() const { return trail_.size() - 1; }
   bool may_end() const { return constraint_->may_end(at()); }
   bool must_end() const { return constraint_->must_end(at()); }
-  // The tokens that may come, without ending ones; lives as long as the constraint. nullptr: the constraint
-  // has failed. Safe in any thread while the cursor does not move.
+  // The tokens that may come, without ending ones; lives as long as the constraint. nullptr: as
+  // constraint::mask(). Safe in any thread while the cursor does not move.
   const token_mask* mask() const { return constraint_->mask(at()); }
 
   // The constraint is too ambiguous, or has too many states: over().failure() says which.

@@ -33,7 +33,7 @@ class token_trie {
   const tokenizer& words() const { return *tokenizer_; }
   // The characters that stand for themselves in a JSON string. Most tokens of a vocabulary have no others.
   static code_points plain();
-  // The tokens of at most so many whole characters, all of them in plain().
+  // The tokens of at most `characters` whole characters, all of them in plain().
   token_mask plain_upto(std::uint32_t characters) const;
   // The tree of the tokens that are not whole characters of plain().
   const id_tree& others() const { return others_; }
