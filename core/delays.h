@@ -30,7 +30,7 @@ class delays {
     coarse_[delay_bounds.bucket_of(ns)].fetch_add(1, relaxed);
     sum_.fetch_add(ns, relaxed);
   }
-  // Adds all that another has.
+  // Adds the durations of another histogram.
   void add(const delays& o) noexcept {
     for (std::size_t i = 0; i < fine_.size(); ++i) fine_[i].fetch_add(o.fine_[i].load(relaxed), relaxed);
     for (std::size_t i = 0; i < coarse_.size(); ++i)

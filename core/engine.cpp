@@ -9,10 +9,10 @@
 namespace weir::core {
 namespace {
 
-// A sink that had no room is offered its tokens again after this long, where no step comes sooner.
+// A sink that had no room is offered its tokens again after this time, or in an earlier step.
 constexpr duration offer_again = std::chrono::milliseconds(1);
 
-// `position`: of the token that the logits are for.
+// `position`: position of the token that the logits are for.
 error bad_logits(std::uint32_t position) {
   return make_error(errc::internal, "the model gave logits that are not finite at position {}", position);
 }

@@ -5,8 +5,8 @@
 // configuration allow it, the next step is begun while the device still runs the current one
 // (engine_overlapped.cpp): the tokens are the same, and the device does not wait for the host.
 //
-// Thread safety: the owner's thread only, but for info(). The engine starts no thread, reads no clock but the
-// one passed in, and calls out only through each job's token_sink.
+// Thread safety: the owner's thread only, except for info(). The engine starts no thread, reads no clock but
+// the one passed in, and calls out only through each job's token_sink.
 //
 // Prefix cache: full pages are named by their contents (core/cache/prefix_tree.h). A job reuses pages that
 // running or finished jobs computed, and starts computing where they end. If several jobs need the same page
@@ -96,8 +96,8 @@ struct step_report {
   duration took{};
   duration waited{};  // overlapped loop: how long the host waited for the device
   // No step can do anything before this time, unless a message comes: the next due() of a paced model, the
-  // next deadline, the end of a pause, or the next offer to a full sink. Time zero: step
-  // again at once if the engine is not idle.
+  // next deadline, the end of a pause, or the next offer to a full sink. Time zero: step again at once if the
+  // engine is not idle.
   time_point wait_until{};
 };
 
@@ -107,14 +107,14 @@ struct engine_totals {
   std::uint64_t restored = 0;       // pages copied back from the host tier
   std::uint64_t steps = 0;          // steps that computed rows
   std::uint64_t tokens = 0;         // sampled
-  std::uint64_t preemptions = 0;    // of running sequences
+  std::uint64_t preemptions = 0;    // of running and paused sequences
   std::uint64_t prompt_tokens = 0;  // of the jobs whose first token was sampled
-  std::uint64_t prefix_hits = 0;    // those of these jobs that found part of their prompt in the cache
-  std::uint64_t cached_tokens = 0;  // tokens that they found
+  std::uint64_t prefix_hits = 0;    // of these jobs: those that found part of their prompt in the cache
+  std::uint64_t cached_tokens = 0;  // prompt tokens that these jobs found in the cache
   std::uint64_t late_masks = 0;     // draws that were left out because their mask was late
   std::uint64_t forced_tokens = 0;  // of `tokens`: not drawn, because a constraint allowed nothing else
-  // Jobs that ended by stop, length, repetition or timeout and kept engine_config::slo, or did not: its ttft,
-  // its tpot, both of them or not both. A job without a token kept neither. 0 without an objective.
+  // Jobs that ended by stop, length, repetition or timeout, by what they kept of engine_config::slo: its
+  // ttft, its tpot, or both (slo_met). A job without a token kept neither. 0 without an objective.
   std::uint64_t ttft_met = 0, ttft_missed = 0, tpot_met = 0, tpot_missed = 0, slo_met = 0, slo_missed = 0;
 };
 
@@ -127,7 +127,8 @@ struct engine_counts : engine_totals {
   std::uint32_t pages_total = 0, pages_free = 0, pages_cached = 0, pages_used = 0;
   std::uint32_t host_total = 0, host_used = 0;  // pages of the host tier
   std::uint64_t queued_tokens = 0;              // prompt and output so far, of the queued jobs
-  // Most prompt rows of the latest step that had any beside decoding sequences. 0 without an objective.
+  // Prompt rows that the budget allowed in the latest step with both prompt rows and decoding sequences. 0
+  // without an objective.
   std::uint32_t prompt_share = 0;
 
   // Calls visit(object, key, member) for every member: the object of /v1/stats that the count stands in (""
@@ -221,8 +222,9 @@ class engine {
   // that is submitted later. Only a new engine helps.
   const std::optional<error>& fault() const noexcept;
 
-  // Jobs that ended because their logits were not finite, since a job last ended by a token of its own (stop,
-  // length or repetition). Cancels, timeouts and other errors neither count nor reset it.
+  // Number of jobs that ended because their logits were not finite, since the last job that ended by one of
+  // its tokens (stop, length or repetition). Cancels, timeouts and other errors neither count nor reset the
+  // number.
   std::uint32_t bad_endings() const noexcept;
 
   // Any thread.

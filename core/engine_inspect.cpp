@@ -1,4 +1,4 @@
-// What others may see of an engine: counts, the list of its jobs, and whether its books balance.
+// What callers can read of an engine: its counts, the list of its jobs, and the check of its invariants.
 #include <algorithm>
 
 #include "core/engine_state.h"

@@ -1,4 +1,4 @@
-// The draws of jobs that have constraints: their masks, and those that come too late for a step.
+// The draws of jobs that have constraints: their masks, forced tokens, and draws whose masks are late.
 #include <algorithm>
 #include <thread>
 

@@ -1,8 +1,8 @@
 // engine_measures.h — distributions that an engine measures: for each job, and for each step.
 //
-// Times of a job begin when its request was read (job::created) and end when a token was sampled; what
-// delivery adds is not in them. The three times to the first token are measured together, when that token is
-// sampled: a job that ends before has none of them.
+// A request begins when it was read (job::created), and a token counts from when it was sampled, so no time
+// includes delivery. `ttft`, `queue` and `prefill` are measured together, when the first token of a job is
+// sampled: a job that ends before adds to none of the three.
 //
 // Thread safety: the owner's thread only. Copies are plain data.
 #pragma once

@@ -33,34 +33,36 @@ struct engine::state {
   void expire();
   // Plans the step, and ends the waiting jobs that were found abandoned. The batch is empty if no row is due.
   const batch& schedule();
-  // Begins the forward of `work`, which the plain loop also completes. Nothing where the batch is empty, or
-  // where the device failed: then every job has ended.
+  // Begins the forward of `work`, which the plain loop also completes. nullopt: the batch is empty, or the
+  // device failed and every job has ended.
   std::optional<in_flight> launch(const batch& work);
-  // Fills step.draws with one draw for each row of logits of `work` whose sequence has not ended, and `late`
-  // with those whose masks are not ready.
+  // Fills step.draws with the draws of `work`, and `late` with the draws whose masks are not ready. Adds
+  // forced tokens. There is no draw for a sequence that has ended, or whose forced tokens are not computed
+  // yet.
   void list_draws(in_flight& step, const batch& work);
   // Adds the draw of one sequence.
   void list_draw(in_flight& step, sequence& s, std::uint32_t logits_row);
-  // Adds the draws of `late` whose masks are ready by now; the others stay left out. `patient`: it waits
-  // for masks as long as the device computes, and for the first one where there is no other draw.
+  // Adds the draws of `late` whose masks are ready by now; the others stay left out. `patient`: waits for
+  // masks while the device computes; after that, if there is no other draw, waits for the first posted mask
+  // at most mask_helpers::longest_wait.
   void list_late(in_flight& step, bool patient);
   // Lists the sequences of `work` that have rows to score for the logprobs of their prompts.
   void list_scored(const batch& work);
-  // Scores those rows, which waits for the forward, unless their sequences are gone meanwhile. Returns
-  // whether one of them ended, because its logits are not finite.
+  // Scores the rows that list_scored() listed, except those of ended sequences. Waits for the forward.
+  // Returns whether a sequence ended here, because its logits are not finite.
   bool score(const batch& work);
-  // The same for one sequence; false: it ended.
+  // Scores the rows of one sequence. False: the sequence ended.
   bool score(sequence& s, const batch_slice& slice);
   // Adds the tokens in step.results to the sequences that await them, and closes those that a token ends.
   // `at`: when the tokens were sampled.
   void judge(in_flight step, time_point at);
   // The same for one sequence.
   void judge(sequence& s, const in_flight& step, time_point at);
-  // Goes on in the constraint of `s` behind a token that was sampled at `at`. False: it ended.
+  // Adds a token that was sampled at `at` to the constraint of `s`. False: the sequence ended.
   bool follow(sequence& s, token_id id, time_point at);
-  // Adds the tokens that the constraint of a sequence forces, whose mask is ready, and says whether a token
-  // may be drawn behind them. If not, the sequence is ended: with `stop` where its text is whole, with the
-  // reason of a forced token that ends it, else with the fault of its constraint.
+  // Adds the forced tokens of a sequence. Returns whether a token may be drawn behind them. If not, ends the
+  // sequence: with the reason of a forced token that ends it, with `stop` if its text is whole, or with the
+  // fault of its constraint. REQUIRES: the mask is ready.
   bool goes_on(sequence& s, time_point at);
   // Adds the forced tokens alone. False: a forced token ends the sequence. The reason is in s.how, and the
   // caller closes the sequence.
@@ -68,10 +70,11 @@ struct engine::state {
   // Asks helpers for the mask of `s`, or makes it where there are no helpers. Helpers without room are asked
   // again before the next draw of `s`.
   void make_mask(sequence& s);
-  // Why a sequence ended at a token that it accepted: `stop` where its constraint says that it is whole.
+  // Why a sequence ended at token `id`: s.how.reason, but `stop` for `length` if its constraint says that the
+  // text is whole.
   finish_reason reason_of(sequence& s, token_id id);
-  // Counts a token of `s` that was sampled or forced at `at`, before s.accept(): its gap, or the times of the
-  // first.
+  // Adds a token of `s` that was sampled or forced at `at` to the measures: the gap before the token or, if
+  // it is the first, the times to it. To be called before s.accept().
   void measure(const sequence& s, time_point at) noexcept;
   // Offers sinks their decided tokens, moves ended sequences to `finishing`, and forgets those whose sinks
   // are done.
@@ -85,11 +88,11 @@ struct engine::state {
 
   // --- Parts of the overlapped loop, in place of sample() ---
 
-  // A whole step behind one that computes prompts alone: waits for that one and begins nothing. Such a step
-  // is long and needs no host time to be hidden, and a cancel or a new job would otherwise wait for two of
-  // them.
+  // The rest of a call of step() behind a step that computes only prompts: completes that step and begins
+  // none. Such a step is long, so there is almost no host time to hide, and a cancel or a new job would
+  // otherwise wait for two long steps.
   step_report land();
-  // Waits for the tokens of the step under way, if there is one, and judges them. Afterwards none is under
+  // Waits for the tokens of the step under way, if there is one, and judges them. Afterwards no step is under
   // way.
   void collect();
   // Begins the draws of the step under way that are listed and not begun. `patient`: waits for late masks as
@@ -102,14 +105,14 @@ struct engine::state {
   std::optional<error> refusal(const job& j) const;
   // Takes an unfinished job out of the place where it is.
   std::unique_ptr<sequence> take(const sequence& s);
-  // Ends a sequence that has not ended: sequence::close(). A draw that refers to it is begun before.
+  // Ends a sequence that has not ended: sequence::close(). Begins the listed draws first if one refers to it.
   void close(sequence& s, finish_reason why, std::optional<error> fault = {});
   // Counts whether a sequence that ended with `why` kept the objective.
   void compare(const sequence& s, finish_reason why) noexcept;
   // Ends a job now, whatever its sink has room for, and forgets it. An ended sequence keeps its tokens and
   // gets the new reason.
   void drop(std::unique_ptr<sequence> s, finish_reason why, std::optional<error> with = {});
-  // Records the fault of the device and ends every waiting and running job with it.
+  // Records the fault of the device and ends every waiting, running and paused job with it.
   void fail_all(const error& e);
   // Removes a finished job from `known` and counts it.
   void forget(const sequence& s);
@@ -132,9 +135,10 @@ struct engine::state {
 
   std::optional<in_flight> under_way;  // the step that the device runs; the overlapped loop alone has one
   in_flight over;                      // a step that is over, whose memory the next one takes
-  // By list_scored(): who has rows to score, and the number of its slice.
+  // Filled by list_scored(): the jobs that have rows to score, each with the index of its slice.
   std::vector<std::pair<job_id, std::size_t>> to_score;
-  // By list_draws(): draws that wait for their masks. Their sequences sit out unless list_late() finds them.
+  // Filled by list_draws(): draws that wait for their masks. Their sequences sit out unless list_late() adds
+  // the draws.
   struct late_draw {
     job_id id;
     std::uint32_t logits_row;
@@ -145,8 +149,8 @@ struct engine::state {
 
   std::optional<error> fault;  // why the device failed; it stays set
   time_point now{};            // when the current step began
-  // No later than the earliest deadline of a waiting or running job. It may be the deadline of a job that has
-  // ended.
+  // No later than the earliest deadline of a waiting, running or paused job. It may be the deadline of a job
+  // that has ended.
   time_point earliest_deadline = time_point::max();
   engine_totals totals;
   engine_measures measures;

@@ -59,7 +59,7 @@ class histogram {
   using counts_type = std::array<std::uint64_t, Bounds.at.size() + 1>;
 
   histogram() = default;
-  // What was counted elsewhere. `counts`: by bucket; `sum`: of the values.
+  // A histogram of values that were counted elsewhere. `counts`: by bucket; `sum`: of the values.
   histogram(const counts_type& counts, std::int64_t sum) noexcept : counts_(counts), sum_(sum) {}
 
   // A negative value counts as 0.

@@ -43,11 +43,13 @@ struct job {
   bool ignore_eos = false;       // the model's own stop ids do not stop it; stop_token_ids still do
   std::vector<token_id> stop_token_ids;  // stop ids beside the model's own
   std::vector<std::string> stop;         // stop strings, compared as bytes; none is empty
-  // Repetitions in a row (core/stop/repeats.h) that end the job with finish_reason::repetition; 0: none does.
+  // Repetitions in a row (core/stop/repeats.h) that end the job with finish_reason::repetition; 0: no limit.
   std::uint32_t max_repeats = 0;
-  // Set: the sink gets the logprob of each token and of so many of the likeliest, 0 to most_top_logprobs.
+  // How many of the likeliest tokens the sink gets logprobs of beside each token, 0 to most_top_logprobs.
+  // Unset: the sink gets no logprobs.
   std::optional<std::uint32_t> top_logprobs;
-  // Set: the ending has the logprob of each prompt token but the first, and of so many of the likeliest.
+  // How many of the likeliest tokens the ending has logprobs of beside each prompt token but the first.
+  // Unset: the ending has no logprobs.
   std::optional<std::uint32_t> prompt_logprobs;
   // What the output may be; null: anything. Jobs share it.
   std::shared_ptr<grammar::constraint> constraint;

@@ -1,5 +1,5 @@
-// objective.h — what a user wants of the times of requests: ttft, the time to the first token, and tpot, the
-// time of an output token, which is the mean gap between the tokens of an answer.
+// objective.h — the times that requests should keep: ttft, the time to the first token, and tpot, the time of
+// an output token, which is the mean gap between the tokens of an answer.
 //
 // Thread safety: plain data and pure functions; any thread.
 #pragma once
@@ -30,7 +30,7 @@ struct named_time {
   double* ms = nullptr;
 };
 // Parses NAME=TIME,… of these names, each at most once, such as `ttft=200ms,tpot=0.05s`. Times are above 0;
-// units are us, ms and s, and none is ms. A name may end with `_ms`. `option`: what the error names.
+// units are us, ms and s; without a unit it is ms. A name may end with `_ms`. `option`: what the error names.
 result<> parse_times(const char* option, std::string_view text, std::span<const named_time> names);
 
 }  // namespace weir::core

@@ -62,8 +62,8 @@ class token_sink {
   // offers the rest again in a later step.
   virtual std::size_t write(std::span<const token> tokens) = 0;
 
-  // The same for a job with job::top_logprobs, whose tokens all come here: logprobs[i] are those of
-  // tokens[i]. A sink that keeps no logprobs need not override it.
+  // Called in place of write() for a job with job::top_logprobs: logprobs[i] are those of tokens[i]. A sink
+  // that keeps no logprobs need not override this function.
   virtual std::size_t write_with_logprobs(std::span<const token> tokens,
                                           [[maybe_unused]] std::span<const kernels::draw_logprobs> logprobs) {
     return write(tokens);

@@ -23,7 +23,7 @@ namespace weir::core {
 
 class host_tier {
  public:
-  // The model must outlive the tier. REQUIRES: it has allocated so many host pages; pages > 0.
+  // The model must outlive the tier. REQUIRES: the model has allocated `pages` host pages; pages > 0.
   host_tier(model& device, std::uint32_t pages);
 
   // Pages that it can hold, pages that it holds, and pages taken back so far.

@@ -1,4 +1,4 @@
-// page.h — numbers of pages of KV memory, and how many pages hold so many rows.
+// page.h — numbers of pages of KV memory, and how many pages a number of rows needs.
 #pragma once
 
 #include <concepts>

@@ -25,7 +25,7 @@ class page_table {
   std::uint32_t size() const noexcept { return static_cast<std::uint32_t>(pages_.size()); }
   std::span<const page_id> all() const noexcept { return pages_; }
 
-  // Reserves memory for the numbers of so many pages; up to there grow() and append() do not allocate.
+  // Reserves memory for the numbers of `pages` pages. Up to this size, grow() and append() do not allocate.
   void reserve(std::uint32_t pages) { pages_.reserve(pages); }
 
   // The pages that hold the first `rows` rows. REQUIRES: pages_for(rows) <= size().

@@ -23,7 +23,7 @@ std::string_view raw_member(std::string_view object, std::string_view name) {
     const auto first = s.find_first_not_of(" \t\r\n");
     return first == s.npos ? std::string_view() : s.substr(first, s.find_last_not_of(" \t\r\n") - first + 1);
   };
-  std::string_view found;  // of equal names the last, as the parser takes it
+  std::string_view found;  // of members with equal names the last, as in the parser
   for (std::size_t i = 0; i < object.size(); ++i) {
     const char c = object[i];
     if (c == '"') {
@@ -209,8 +209,8 @@ result<acceptor::prepared> acceptor::prepare(const constraint_text& text, const 
   return out;
 }
 
-// Tokens as `encode` makes them where their bytes are the text; a metaspace vocabulary puts a space before
-// it. Else each byte is a step of its own, without a token.
+// The tokens of encode() as steps, if their bytes are the text. For a metaspace vocabulary the space before
+// the text is taken off. Otherwise each byte is a step of its own, without a token.
 std::vector<acceptor::step> acceptor::steps_of(const accept_subject& subject) const {
   std::vector<step> out;
   const auto& trie = views_->trie();
@@ -224,7 +224,7 @@ std::vector<acceptor::step> acceptor::steps_of(const accept_subject& subject) co
     all += out.back().bytes;
   }
   if (all == subject.text) return out;
-  if (trie.leading_space() && all == " " + subject.text) {  // the first token is another one than the job's
+  if (trie.leading_space() && all == " " + subject.text) {  // not the token that a job would draw first
     out[0].bytes.erase(0, 1);
     out[0].token.reset();
     return out;

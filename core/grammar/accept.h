@@ -25,7 +25,7 @@ struct accept_subject {
 
 struct accept_line {
   std::optional<constraint_text> own;  // the line's own constraint
-  std::string field;                   // under which name the line has it
+  std::string field;                   // the key in the line that has it
   accept_subject subject;
 };
 
@@ -49,7 +49,7 @@ struct accept_verdict {
   std::vector<token_id> mask;  // the tokens that may come behind what was accepted
   std::vector<warning> warnings;
 };
-// One line of JSON, without a line end. `mask`: with the ids.
+// One line of JSON, without a line end. `mask`: whether the line lists the ids of verdict.mask.
 std::string to_json(const accept_verdict&, bool mask);
 // {"error":{"message","param"}}
 std::string to_json(const error&);

@@ -70,7 +70,7 @@ constraint_cache::claim constraint_cache::ask(const cache_key& key, time_point n
   return {answer(std::move(*hit)), false};
 }
 
-// Puts what has grown, or was replaced, into its entry.
+// Updates the entry of a constraint that has grown or was replaced.
 void constraint_cache::measure(const cache_key& key, const ready& now_known) {
   answer what(now_known);
   const auto bytes = bytes_of(what);

@@ -1,12 +1,12 @@
 // cache.h — constraints that were compiled before, for all jobs of a process.
 //
-// The first caller that asks for a constraint compiles it and hands the answer to settle(). Callers that
+// The first caller that asks for a constraint compiles it and passes the answer to settle(). Callers that
 // asked meanwhile get the same answer. The cache itself does not compile, wait, or start a thread.
 //
 // Invariants:
 // 1. At most one caller at a time compiles the constraint of a key, from ask() to settle().
-// 2. Entries hold at most `max_bytes`, as they were measured when they were asked for; what was asked for
-//    least recently goes first. Who has a constraint keeps it.
+// 2. Entries hold at most `max_bytes`. An entry is measured by settle() and by every ask() for it. The least
+//    recently asked for is dropped first. A caller keeps the constraint that it was given.
 // 3. Refusals are kept for `refusals`. An error that says nothing of the constraint (a deadline, a cancel) is
 //    never kept.
 //
@@ -37,14 +37,14 @@ struct cache_key {
   std::uint64_t low = 0, high = 0;
   friend bool operator==(const cache_key&, const cache_key&) = default;
 };
-// `vocabulary`: what tells vocabularies, and their ending tokens, apart.
+// `vocabulary`: a text that differs where vocabularies or their ending tokens differ.
 cache_key key_of(const constraint_text&, std::string_view vocabulary);
 
 class constraint_cache {
  public:
   struct options {
     std::size_t max_bytes = std::size_t{256} << 20;
-    std::size_t max_bytes_of_one = std::size_t{16} << 20;  // beyond, a fresh one takes its place
+    std::size_t max_bytes_of_one = std::size_t{16} << 20;  // a larger one is replaced by a fresh one
     duration refusals = std::chrono::seconds(60);
   };
   struct ready {
@@ -61,9 +61,9 @@ class constraint_cache {
     std::optional<answer> known;
     bool compile = false;  // the asker compiles, and calls settle() once, whatever happens
   };
-  // Neither known nor `compile`: another one compiles, and its settle() calls `told`, in its thread. Who is
-  // told an error with errc::overloaded or errc::unavailable may ask again: it was that one's deadline, or
-  // that one's client went away.
+  // Neither `known` nor `compile`: another caller compiles, and its settle() calls `told` on its thread. If
+  // the answer is errc::overloaded or errc::unavailable, this caller may ask again: the deadline of the other
+  // caller passed, or the client of the other caller disconnected.
   claim ask(const cache_key&, time_point now, waiter told);
   // REQUIRES: ask() told this caller to compile. Throws std::bad_alloc where there is no memory, and has
   // changed nothing then.
@@ -85,7 +85,7 @@ class constraint_cache {
   using place = std::list<entry>::iterator;
 
   void measure(const cache_key&, const ready&);
-  void keep(const cache_key&, const answer&, time_point now);  // under mutex_, as the rest
+  void keep(const cache_key&, const answer&, time_point now);  // under mutex_, like drop() and shrink()
   void drop(place);
   void shrink();
 

@@ -24,7 +24,7 @@ byte_set byte_range(unsigned first, unsigned last) {
   return set;
 }
 
-// The part of the ranges in [first, last], as values from 0.
+// The part of the ranges inside [first, last], counted from `first`.
 std::vector<range> clipped(std::span<const range> all, char32_t first, char32_t last) {
   std::vector<range> out;
   for (const auto& r : all) {
@@ -37,7 +37,7 @@ std::vector<range> clipped(std::span<const range> all, char32_t first, char32_t 
 // `bytes` continuation bytes that spell a value of the ranges, six bits each.
 regex_id continuation(regex_pool& pool, std::span<const range> values, int bytes);
 
-// One byte `base | n` and the continuation of its part of the values, for each n below `count`.
+// The bytes `base | n` for each n below `count`, each with the `behind` continuation bytes of its values.
 regex_id led(regex_pool& pool, std::span<const range> values, unsigned base, unsigned count, int behind) {
   std::map<regex_id, byte_set> by_rest;
   byte_set before_all;  // bytes behind which every continuation is of the set
@@ -89,7 +89,7 @@ regex_id utf8_of(regex_pool& pool, const code_points& set) {
   return pool.either(lengths);
 }
 
-// How a character is written in a JSON string where it has to be escaped; empty where it does not.
+// The escape of a character in a JSON string; empty: the character needs none.
 std::string json_escape(char32_t c) {
   switch (c) {
     case '"':

@@ -32,7 +32,7 @@ class code_points {
   code_points negated() const;
   code_points intersected(const code_points&) const;
   code_points without(const code_points& o) const { return intersected(o.negated()); }
-  // With every code point that differs from one of the set in case alone (Unicode's simple case folding).
+  // The set, and every code point that differs from a member in case alone (Unicode's simple case folding).
   code_points any_case() const;
 
   bool contains(char32_t) const;
@@ -50,8 +50,8 @@ const code_points& ecma_digits();
 const code_points& ecma_word();
 const code_points& ecma_space();
 const code_points& ecma_dot();
-// \p{…}: a general category or a script, by the names that ECMA-262 allows ("L", "Letter", "Lu", "Greek",
-// "Script=Greek", "gc=Nd", "Alphabetic" and the like are not all known: nullopt).
+// \p{…}: a general category, a script or a binary property, by the names that ECMA-262 allows ("L", "Letter",
+// "gc=Nd", "Script=Greek", "Alphabetic"). nullopt: an unknown name, or a property that PCRE2 does not have.
 std::optional<code_points> unicode_property(std::string_view name);
 
 // How a character is written.

@@ -4,8 +4,8 @@
 // empty: the caller knows the field's name and puts it in front. A regular expression's message ends with the
 // offset.
 //
-// With a budget, work burns fuel (fuel.h), whose errors are told from others by their code: what is
-// overloaded or unavailable says nothing of the constraint.
+// With a budget, work burns fuel (fuel.h). Two errors of fuel say nothing about the constraint:
+// errc::overloaded and errc::unavailable.
 //
 // Thread safety: pure functions; any thread.
 #pragma once

@@ -11,7 +11,7 @@ std::uint64_t hash_of(const std::vector<head>& heads, bool may_end) {
   return h;
 }
 
-// `space` before the root, for vocabularies that write one there.
+// Allows one space before the root, for vocabularies that put a space there.
 void add_leading_space(rules& r) { r.set_root(r.sequence({r.maybe(r.literal(" ")), r.root()})); }
 
 }  // namespace
@@ -81,7 +81,7 @@ bool constraint::over_limit() {
   return pool_->exhausted() || too_much;
 }
 
-// Heads of one state become one, with both sets of stacks.
+// Heads with equal states become one head, whose `next` is the union of their stacks.
 config_id constraint::intern(std::vector<head> heads, bool may_end) {
   if (heads.empty() && !may_end) return dead;
   std::sort(heads.begin(), heads.end());

@@ -6,13 +6,12 @@
 //
 // Invariants:
 // 1. What a config allows depends on its text alone, never on who walked before (docs/architecture.md, P1).
-// 2. From each live config but the failed one some text leads to an end. So a mask is empty only where the
-// text
-//    must end.
+// 2. From every config but `dead` and `failed`, some text leads to an end. So a mask is empty only where the
+//    text must end.
 // 3. A config's id never changes its meaning; config 0 is dead, config 1 has failed.
 //
-// Thread safety: any thread. Reads of what is remembered take no lock; what is not there is made under a
-// mutex, one transition at a time. Masks are made without it.
+// Thread safety: any thread. A step that is remembered takes no lock; a step that is not remembered is made
+// under a mutex. The walk that makes a mask holds the mutex for single steps only.
 #pragma once
 
 #include <atomic>
@@ -41,15 +40,15 @@ class constraint {
   static constexpr config_id dead = 0;
   static constexpr config_id failed = 1;  // too ambiguous, or too much to remember
 
-  // `ending`: the tokens that end a text. They belong to no mask: who draws adds them where the text may end.
+  // `ending`: the tokens that end a text. No mask has them: the caller adds them where the text may end.
   // Errors: invalid_param with an empty `param`, as make_symbols() says; those of `budget`.
   static result<std::shared_ptr<constraint>> make(compiled, std::shared_ptr<terminal_views>,
                                                   std::vector<token_id> ending = {}, fuel* budget = nullptr);
 
-  // The same constraint, of which nothing is remembered: for when this one holds too much. A cursor comes
-  // over by cursor::move_to(), for configs are those of one object.
+  // The same constraint with nothing remembered, for use when this one holds too much. Configs belong to one
+  // object, so a cursor changes to the new constraint with cursor::move_to().
   std::shared_ptr<constraint> fresh() const;
-  // About what the constraint holds, with what it remembers.
+  // Roughly the bytes that the constraint holds, those of what it remembers included.
   std::size_t bytes() const;
 
   config_id start() const { return start_; }
@@ -61,13 +60,13 @@ class constraint {
   config_id step(config_id, std::string_view bytes);
   // A token: by its bytes where it is text, and by its id where the grammar names tokens.
   config_id accept(config_id, token_id);
-  // The same where it is remembered; nullopt: accept() would have to work. Takes no lock.
+  // The result of accept() if it is remembered; nullopt: call accept(). Takes no lock.
   std::optional<config_id> accept_known(config_id, token_id) const;
 
-  // The tokens that may come, without ending ones. nullptr: more than `most_cost` was looked at.
+  // The tokens that may come, without ending ones. nullptr: the config has failed, or costs over `most_cost`.
   const token_mask* mask(config_id);
-  static constexpr std::uint64_t most_cost = 8'000'000;  // tree nodes
-  // The same where it is remembered; nullptr: mask() would have to work, or gives none. Takes no lock.
+  static constexpr std::uint64_t most_cost = 8'000'000;  // token_mask::cost
+  // The result of mask() if it is remembered; nullptr: call mask(), which may return nullptr. Takes no lock.
   const token_mask* mask_known(config_id) const;
   // The same by its definition: every token's bytes, one by one, from the config. For tests.
   token_mask mask_by_definition(config_id);
@@ -80,10 +79,10 @@ class constraint {
   // Why a config is `failed`.
   std::string failure() const;
   std::size_t memo_bytes() const { return memo_bytes_.load(std::memory_order_relaxed); }
-  // The byte with which every text goes on that has come to the config. nullopt: several can follow, or a
-  // token that is named by its id, or the text may end.
+  // The only byte that can follow. nullopt: several can follow, or a token that the grammar names by its id
+  // can, or the text may end, or the config is `dead` or `failed`.
   std::optional<unsigned char> only_byte(config_id);
-  // What may_force() of force.h remembers of a config; nullopt: nothing so far. Takes no lock.
+  // The answer of may_force() (force.h), if it is remembered. Takes no lock.
   std::optional<bool> may_force_known(config_id c) const {
     const auto known = configs_[c].forces.load(std::memory_order_relaxed);
     if (known == config::forcing::unknown) return std::nullopt;
@@ -102,7 +101,7 @@ class constraint {
     bool may_end = false;
     const regex_pool::byte_classes* classes = nullptr;  // of all heads; set before `row`
     std::atomic<std::atomic<config_id>*> row{nullptr};  // transitions, one a class of bytes
-    std::atomic<config_id> near{0};                     // the same as far as one token can tell; 0: not known
+    std::atomic<config_id> near{0};                     // the config that near() gives; 0: not known yet
     std::atomic<const token_mask*> mask{nullptr};
     enum class forcing : std::uint8_t { unknown, none, some };
     std::atomic<forcing> forces{forcing::unknown};
@@ -125,7 +124,7 @@ class constraint {
   config_id after(stack_id);
   config_id near(config_id);
   bool over_limit();
-  // What is remembered: the terms that the grammar itself is made of do not count.
+  // Bytes of what is remembered. The terms of the grammar itself do not count.
   std::size_t remembered() const { return memo_bytes() + stacks_.bytes() + pool_->bytes() - grammar_bytes_; }
 
   void add_head(token_mask&, const head&);

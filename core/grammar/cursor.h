@@ -1,4 +1,4 @@
-// cursor.h — how far one job's text has come in its constraint.
+// cursor.h — the place of one job's text in its constraint.
 //
 // Costs 4 bytes a token. A copy is a fork.
 //
@@ -20,10 +20,10 @@ class cursor {
  public:
   explicit cursor(std::shared_ptr<constraint> c) : constraint_(std::move(c)), trail_{constraint_->start()} {}
 
-  // Makes room for so many tokens.
+  // Reserves memory for a text of `tokens` tokens.
   void reserve(std::size_t tokens) { trail_.reserve(tokens + 1); }
 
-  // False: the token is not allowed, or the constraint has failed (failed() tells); the cursor stays.
+  // False: the token is not allowed, or the constraint has failed (see failed()); the cursor does not move.
   bool accept(token_id token) {
     const auto to = constraint_->accept(at(), token);
     if (to == constraint::failed) failed_ = true;
@@ -32,19 +32,19 @@ class cursor {
     return true;
   }
 
-  // Goes on to the config behind a token that the constraint remembers: constraint::accept_known().
+  // Accepts a token whose config the caller has already: `to` is what constraint::accept_known() returned.
   void go(config_id to) { trail_.push_back(to); }
 
-  // The last n tokens were not written. REQUIRES: n <= tokens().
+  // Takes back the last n tokens. REQUIRES: n <= tokens().
   void rewind(std::size_t n) {
     assert(n < trail_.size());
     trail_.resize(trail_.size() - n);
     failed_ = false;
   }
 
-  // Goes over to another constraint of the same rules and vocabulary, as constraint::fresh() makes one.
-  // `written`: the tokens that this cursor has accepted, all of them. False: they are not allowed there, or
-  // that constraint has failed; the cursor stays.
+  // Changes to another constraint of the same rules and vocabulary, such as constraint::fresh() makes.
+  // `written`: all tokens that this cursor has accepted. False: `to` does not allow these tokens, or has
+  // failed; the cursor is unchanged.
   bool move_to(std::shared_ptr<constraint> to, std::span<const token_id> written) {
     assert(written.size() == tokens());
     std::vector<config_id> trail{to->start()};
@@ -61,8 +61,8 @@ class cursor {
   std::size_t tokens() const { return trail_.size() - 1; }
   bool may_end() const { return constraint_->may_end(at()); }
   bool must_end() const { return constraint_->must_end(at()); }
-  // The tokens that may come, without ending ones; lives as long as the constraint. nullptr: the constraint
-  // has failed. Safe in any thread while the cursor stays.
+  // The tokens that may come, without ending ones; lives as long as the constraint. nullptr: as
+  // constraint::mask(). Safe in any thread while the cursor does not move.
   const token_mask* mask() const { return constraint_->mask(at()); }
 
   // The constraint is too ambiguous, or has too many states: over().failure() says which.

@@ -5,9 +5,9 @@
 
 namespace weir::core::grammar {
 
-// Inside of a text of the list.
+// A state as numbers: a place inside a text of the list.
 struct distinct_texts::place {
-  text_list::range in;         // the texts that begin so
+  text_list::range in;         // the texts that this one may still be
   std::uint64_t seen = 0;      // texts that the list has already, as bits
   std::uint32_t min = 1, max;  // how many texts still come, with this one
 
@@ -38,8 +38,8 @@ automaton::state distinct_texts::start(std::uint32_t min, std::uint32_t max) con
   return place{texts_.whole(), 0, min, std::min(max, texts_.size())}.state();
 }
 
-// `max` is at most the number of texts. So wherever another text may come, one is left that was not seen, and
-// the list reaches `min` in any order.
+// `max` is at most the number of texts. So wherever another text may come, some text is left that was not
+// seen, and a list in any order can reach `min`.
 std::optional<automaton::state> distinct_texts::next(const state& s, unsigned char b) const {
   place p = place::of(s);
   p.in = texts_.narrowed(p.in, b);

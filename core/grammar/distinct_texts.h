@@ -1,5 +1,5 @@
-// distinct_texts.h — lists of texts in which each occurs at most once, as an automaton: which of them were
-// seen is part of the state.
+// distinct_texts.h — an automaton for lists of texts in which no text occurs twice. A state includes the set
+// of the texts that the list already has.
 //
 // Thread safety: immutable; any thread.
 #pragma once
@@ -14,7 +14,7 @@ class distinct_texts final : public automaton {
 
   // REQUIRES: at most `most_texts` different ones, none empty.
   explicit distinct_texts(std::vector<std::string> texts);
-  // A list of at least `min` texts and at most `max`, with the separator of the term between them.
+  // The state before a list of `min` to `max` texts. The separator is that of regex_pool::language().
   // REQUIRES: 1 <= min <= max, and min is at most the number of texts.
   state start(std::uint32_t min, std::uint32_t max) const;
 

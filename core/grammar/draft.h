@@ -6,7 +6,7 @@
 // of its own, so that its masks are shared by all places that call it.
 //
 // Invariants:
-// 1. The parts of a part have smaller ids than it has, and belong to the same rule.
+// 1. The parts of a part have smaller ids than that part, and belong to the same rule.
 // 2. A rule may be called before it is defined; its name is unique.
 //
 // Thread safety: none; one thread reads and writes a draft.
@@ -25,7 +25,7 @@
 
 namespace weir::core::grammar {
 
-// How the reader of a grammar ends. It does not leave the front ends.
+// Thrown where a grammar is refused. compile_gbnf() and compile_lark() catch it.
 struct grammar_refusal {
   std::size_t offset = 0;  // in bytes of the source
   std::string message;     // names the construct, without the place
@@ -40,7 +40,7 @@ class draft {
   struct part {
     kind what = kind::language;
     std::uint32_t ref = 0;           // language: regex_id; written: part_id of rules; call: rule
-    std::uint32_t size = 0;          // language: about how many places its automaton has
+    std::uint32_t size = 0;          // language: roughly the places of its automaton
     bool wide = false;               // language: a set of many characters
     bool broad = false;              // language: repeats such a set
     std::uint32_t min = 0, max = 0;  // repeat
@@ -67,10 +67,10 @@ class draft {
   part_ref choice(std::vector<part_ref>);
   part_ref repeat(part_ref, std::uint32_t min, std::uint32_t max);  // REQUIRES: min <= max
   part_ref call(rule_ref);
-  part_ref both(std::vector<part_ref>);  // in lexical rules alone, as complement()
-  part_ref complement(part_ref);         // of all texts of whole characters
+  part_ref both(std::vector<part_ref>);  // intersection; in lexical rules only
+  part_ref complement(part_ref);         // in all texts of whole characters; in lexical rules only
 
-  // The rule of that name, which is made where it is new. `offset`: where the name stands.
+  // The rule of that name; makes the rule if the name is new. `offset`: where the name stands.
   rule_ref named(std::string_view name, std::size_t offset);
   std::optional<rule_ref> find(std::string_view name) const;
   // Parts between begin() and end() belong to the rule. REQUIRES: no body yet.

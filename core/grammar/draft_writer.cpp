@@ -8,7 +8,7 @@
 namespace weir::core::grammar {
 namespace {
 
-// Places of the automaton of a terminal that is put together from parts; of one of Lark's terminals.
+// Most places of the automaton: of a terminal that is joined from parts, and of a terminal of Lark.
 constexpr std::uint32_t most_places = 256, most_lexical_places = 100'000;
 constexpr std::uint32_t many_times = 8;  // from here on, repeating a broad set makes a terminal broad
 
@@ -44,7 +44,7 @@ class draft_writer {
     bool regular = false;
     bool wide = false;    // a set of many characters, perhaps among others
     bool broad = false;   // repeats such a set
-    bool border = false;  // a called rule that does: not to be joined with what stands beside it
+    bool border = false;  // a called rule that is broad: not joined with its neighbours
     std::uint32_t size = 0;
     regex_id language = regex_pool::nothing;
     part_id part = rules::nothing;
@@ -65,7 +65,8 @@ class draft_writer {
       if (draft_.at(p).what == draft::kind::call) visit(draft_.at(p).ref);
   }
 
-  // order_: rules that call none but those before them; rest_: rules that call themselves, or call such.
+  // Fills order_ with the rules that call only rules before them in order_, and rest_ with the others: rules
+  // that call themselves, perhaps through other rules, and rules that call those.
   void find_order(draft::rule_ref root) {
     const auto n = draft_.all_rules().size();
     std::vector<std::vector<draft::rule_ref>> callers(n);

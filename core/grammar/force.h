@@ -1,7 +1,7 @@
 // force.h — tokens that a text has to go on with, whatever a model would draw.
 //
-// They depend on the constraint, the text and the tokenizer alone, so a job that uses them stays a function
-// of its own.
+// Forced tokens depend on the constraint, the text and the tokenizer alone, never on other jobs
+// (docs/architecture.md, P1).
 //
 // Thread safety: any thread, as constraint.h says.
 #pragma once
@@ -16,11 +16,11 @@
 
 namespace weir::core::grammar {
 
-// The tokenizer sees at most so many bytes of the text in front of the forced bytes.
+// Most bytes of the text before the forced bytes that the tokenizer encodes together with them.
 inline constexpr std::size_t most_before = 64;
 
-// The bytes that every allowed text has behind this one, up to the first place where several can follow, a
-// token is named by its id, or the text may end; at most `most`.
+// The bytes with which every allowed text goes on from this config, up to the first place where several bytes
+// can follow, a token is named by its id, or the text may end. At most `most` bytes.
 std::string forced_bytes(constraint&, config_id, std::size_t most = 64);
 
 // The tokens that the tokenizer makes of forced_bytes(). A token that the tokenizer would replace in some

@@ -11,8 +11,8 @@
 namespace weir::core::grammar {
 
 enum class forcing : std::uint8_t {
-  // Where the constraint leaves one text to go on with, the tokens are those that the tokenizer makes of it.
-  // A model that draws might spell the same text with other tokens.
+  // Where only one text can follow, its tokens are those that the tokenizer makes of this text. A model that
+  // draws might spell the same text with other tokens.
   canonical,
   // A token that is the only one allowed is not drawn. The tokens are those that draws would give.
   single,

@@ -6,7 +6,7 @@
 //
 // Errors, which compile() and constraint::make() return:
 // - invalid_param: more units than allowed. The same constraint will always fail.
-// - overloaded: the deadline has passed. It may succeed at another time, so nobody may remember it.
+// - overloaded: the deadline has passed. Another compilation may succeed, so this error must not be cached.
 // - unavailable: cancelled.
 //
 // Thread safety: one thread burns; `cancelled` may be set by any.
@@ -30,9 +30,9 @@ class fuel {
  public:
   struct limits {
     std::uint64_t units = 30'000'000;              // some seconds
-    const core::clock* time = nullptr;             // none: no deadline
+    const core::clock* time = nullptr;             // null: no deadline
     time_point deadline{};                         // read with `time`
-    const std::atomic<bool>* cancelled = nullptr;  // none: nobody cancels
+    const std::atomic<bool>* cancelled = nullptr;  // null: nobody cancels
   };
   static constexpr std::uint64_t look_every = 1'000;
 

@@ -6,7 +6,7 @@
 // next `name ::=`. Refused by name: xgrammar's options of rules, look-ahead and functions, a rule that is
 // defined twice or not at all, more than 256 KiB.
 //
-// It means the plain context-free language over Unicode text: every reading is kept.
+// A grammar means the plain context-free language over Unicode text: every reading is kept.
 //
 // Thread safety: pure function; any thread.
 #pragma once

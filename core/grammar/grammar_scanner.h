@@ -54,7 +54,7 @@ class grammar_scanner {
   char32_t escape();                     // behind the backslash
   std::optional<std::uint32_t> count();  // a number in decimal digits, below `unbounded`
 
-  // Behind '{', to behind '}': {m}, {m,} or {m,n}, with blanks anywhere.
+  // Reads {m}, {m,} or {m,n}, with blanks anywhere, from behind the '{' to behind the '}'.
   struct counts {
     std::uint32_t min = 0, max = 0;
   };

@@ -1,4 +1,4 @@
-// id_table.h — finds the ids of things by a hash of what they are; the things lie elsewhere.
+// id_table.h — a hash table of ids. The caller stores the things that the ids stand for, and compares them.
 //
 // Thread safety: none.
 #pragma once
@@ -13,7 +13,7 @@ class id_table {
  public:
   static constexpr std::uint32_t none = 0xFFFF'FFFF;
 
-  // The id that is stored under this hash and for which `is_it(id)` is true; `none` where there is none.
+  // The id that was added with this hash and for which `is_it(id)` is true, or `none`.
   template <class Test>
   std::uint32_t find(std::uint64_t hash, Test is_it) const {
     if (places_.empty()) return none;
@@ -33,7 +33,7 @@ class id_table {
 
  private:
   struct place {
-    std::uint32_t low = 0, hash = 0;  // of the hash, its lower and its upper half
+    std::uint32_t low = 0, hash = 0;  // lower and upper half of the hash
     std::uint32_t id = none;
   };
 
@@ -50,11 +50,11 @@ class id_table {
       if (p.id != none) put(p);
   }
 
-  std::vector<place> places_;  // as many as a power of two
+  std::vector<place> places_;  // [0, or a power of two]
   std::size_t count_ = 0;
 };
 
-// One more number in a hash.
+// The hash, with one more number mixed in.
 inline std::uint64_t mixed(std::uint64_t hash, std::uint64_t n) {
   hash = (hash ^ n) * 0x9E37'79B9'7F4A'7C15;
   return hash ^ hash >> 29;

@@ -5,7 +5,8 @@
 namespace weir::core::grammar {
 namespace {
 
-// Kinds by example of what patterns tell apart. What is in none is of the last kind.
+// The kinds of ASCII bytes, chosen by what patterns tell apart. Further kinds: other ASCII bytes,
+// continuation bytes of UTF-8, first bytes of 2, 3 and 4 bytes, and bytes that UTF-8 never has.
 constexpr std::array<std::string_view, 24> ascii_kinds{" ",
                                                        "\"",
                                                        "\\",

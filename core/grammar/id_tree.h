@@ -1,4 +1,4 @@
-// id_tree.h — byte strings with ids, as a tree: the tokens of a vocabulary, or what is left of them.
+// id_tree.h — byte strings with ids, as a tree: the tokens of a vocabulary, or their last bytes.
 //
 // Thread safety: immutable once built; any thread.
 #pragma once
@@ -19,7 +19,7 @@ namespace weir::core::grammar {
 // Which kinds of bytes occur, one bit a kind: letters, digits, and so on. A kind has one byte or more.
 using byte_kinds = std::uint32_t;
 byte_kinds kind_of(unsigned char byte);
-// The kinds all of whose bytes are in the set.
+// The kinds that have all their bytes in the set.
 byte_kinds kinds_within(const byte_set&);
 
 // Nodes are in depth-first order; node 0 is the root.
@@ -31,7 +31,7 @@ class id_tree {
     std::uint32_t first_child = 0;  // its children are [first_child, first_child of the next node)
     std::uint16_t depth = 0;
     unsigned char byte = 0;   // from its parent; the root's means nothing
-    unsigned char below = 0;  // bytes of the longest string below, at most 255; where kinds are known
+    unsigned char below = 0;  // bytes of the longest string below, at most 255; 0 in a tree of below()
   };
 
   id_tree() : nodes_{{1, 0, 0, 0, 0, 0}} {}
@@ -50,8 +50,8 @@ class id_tree {
            4 * (ids_.size() + kinds_.size());
   }
 
-  // Whether it is known that every string below the node has at most `length` bytes, all of these kinds. A
-  // tree that below() made knows nothing of this.
+  // Whether every string below the node has at most `length` bytes, all of these kinds. Always false for a
+  // tree that below() made, which does not know.
   bool all_below(std::uint32_t i, byte_kinds kinds, std::uint32_t length) const {
     return !kinds_.empty() && (kinds_[i] & ~kinds) == 0 && nodes_[i].below <= length &&
            (nodes_[i].below < 255 || length == unbounded);
@@ -66,13 +66,13 @@ class id_tree {
     return children_[static_cast<std::size_t>(at - child_bytes_.begin())];
   }
 
-  // Visits in order the nodes that are alive: those that step(state of the parent, byte) gives a state other
-  // than State{}. visit(node, state) says whether to go on below the node.
+  // Gives each node the state step(state of its parent, byte). A node with the state State{} is skipped, with
+  // all nodes below it. The others are visited in order: visit(node, state) says whether to go on below.
   template <class State, class Step, class Visit>
   void walk(State start, Step step, Visit visit) const;
 
-  // What stands below the given nodes of another tree, as one tree; with `first`, only what begins with one
-  // of these bytes. nullopt: more than `most` nodes would have to be looked at.
+  // One tree of the strings below the given nodes of another tree. `first`: only strings that begin with one
+  // of these bytes; null: all. nullopt: more than `most` nodes would have to be looked at.
   static std::optional<id_tree> below(const id_tree& from, std::span<const std::uint32_t> nodes,
                                       std::size_t most, const byte_set* first = nullptr);
 
@@ -88,10 +88,10 @@ class id_tree {
     return std::span(ids_).subspan(a, b - a);
   }
   std::vector<node> nodes_;
-  // Bytes of siblings lie together: most of them are looked at for their byte alone.
+  // The bytes of siblings lie together, because a walk reads nothing else of most children.
   std::vector<unsigned char> child_bytes_;
   std::vector<std::uint32_t> children_;
-  std::vector<byte_kinds> kinds_;  // that occur below each node, or none
+  std::vector<byte_kinds> kinds_;  // [nodes] that occur below each; empty in a tree of below()
   std::vector<token_id> ids_;
   std::uint32_t max_depth_ = 0;
 };

@@ -9,7 +9,7 @@
 namespace weir::core::grammar {
 namespace {
 
-constexpr std::uint32_t usual_tokens = 4096;  // of a text: so many find room without an allocation
+constexpr std::uint32_t usual_tokens = 4096;  // of a text; up to this number nothing is allocated
 
 const error no_memory = make_error(errc::overloaded, "there was no memory for the mask of a constraint");
 

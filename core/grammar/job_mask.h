@@ -9,12 +9,12 @@
 //   …
 //   if (mask->ready()) …                        // forced(), at() and allowed() hold
 //
-// The work also finds the tokens that need no draw, because the text has to go on with them (force.h). They
-// come before what allowed() says, and are taken one by one with take_forced().
+// The work also finds forced tokens: tokens that need no draw, because the text has to go on with them
+// (force.h). They stand before the token that allowed() is for, and are taken one by one with take_forced().
 //
-// Thread safety: the owner's thread alone, but for work(). Between a false follow() or begin() and ready(),
-// the owner calls ready() and needs_helper() only. The work of a job that is gone is harmless: who does it shares the
-// object.
+// Thread safety: the owner's thread only, except for work(). Between a false follow() or begin() and a true
+// ready(), the owner calls only begun(), ready(), needs_helper() and set_posted(). A helper may still do the
+// work of a job that has ended, because the helper shares the object.
 #pragma once
 
 #include <atomic>
@@ -42,39 +42,40 @@ class job_mask {
 
   struct limits {
     std::uint32_t vocab_size = 0;  // of the model: ids from there on are never allowed
-    std::uint32_t min_tokens = 0;  // until the text has so many tokens, `endings` may not come
+    std::uint32_t min_tokens = 0;  // before the text has this many tokens, `endings` are not allowed
     std::uint32_t max_tokens = 0;   // most tokens of the text
     std::vector<token_id> endings;  // ids that end the text where it may end
     forcing force = forcing::canonical;
-    // Forced tokens are drawn nevertheless, each from a mask that allows no other: for jobs that ask for the
+    // Forced tokens are drawn too, each from a mask that allows only this token: for jobs that ask for the
     // logprobs of every token.
     bool draw_forced = false;
   };
 
-  static constexpr std::size_t most_forced = 64;  // tokens that are found forced at once
+  static constexpr std::size_t most_forced = 64;  // most forced tokens that one work finds
 
   job_mask(std::shared_ptr<constraint> c, limits l);
   job_mask(const job_mask&) = delete;
 
-  // Makes the mask of the first token, or returns false: work() has to. REQUIRES: not begun.
+  // Makes the mask of the first token. False: work() must be called to make it. REQUIRES: not begun().
   bool begin();
   bool begun() const noexcept { return begun_; }
-  // Goes on behind a token and makes the next mask, or returns false: work() has to. REQUIRES: ready().
+  // Adds a token to the text and makes the next mask. False: work() must be called for both. REQUIRES:
+  // ready(), and at() is open.
   bool follow(token_id id);
   // Whether the text is whole behind `id`, which is its last token, drawn or forced. Makes no mask, since
   // nothing follows in any case. REQUIRES: ready(), and at() is open or there is a forced token.
   bool whole_behind(token_id id);
-  // Does what begin() or follow() left, and then ready() is true. Any thread, once for each false.
+  // Does the work that begin() or follow() left; then ready() is true. Any thread, once for each false.
   void work() noexcept;
 
   bool ready() const noexcept { return ready_.load(std::memory_order_acquire); }
-  // Whether there is work that no helper has taken so far. The owner's thread alone.
+  // Whether there is work that was not posted to the helpers. The owner's thread only.
   bool needs_helper() const noexcept { return !ready() && !posted_; }
   void set_posted(bool yes) noexcept { posted_ = yes; }
 
   // --- REQUIRES: ready() ---
 
-  // The token that the text goes on with before anything else; nullopt: none is forced.
+  // The next forced token that was not taken; nullopt: none, or limits::draw_forced is set.
   std::optional<token_id> forced() const noexcept {
     if (limits_.draw_forced || next_forced_ == forced_.size()) return std::nullopt;
     return forced_[next_forced_];
@@ -82,25 +83,25 @@ class job_mask {
   // The forced token has been written. REQUIRES: forced().
   void take_forced() noexcept { ++next_forced_; }
 
-  // Of the text with all forced tokens.
+  // The place of the text behind all forced tokens.
   place at() const noexcept { return place_; }
   // Bit id % 32 of word id / 32 is set where the token may come; [ceil(vocab_size / 32)] words, not all 0.
   // Holds until the next follow(). REQUIRES: at() is open.
   std::span<const std::uint32_t> allowed() const noexcept { return std::span(allowed_).first(words_); }
   // REQUIRES: at() is failed.
   const error& fault() const noexcept;
-  // Tokens of the text so far, with the forced ones.
+  // Number of tokens of the text so far, the forced ones included.
   std::size_t tokens() const noexcept { return cursor_.tokens(); }
 
  private:
-  // The work where all of it is remembered; false: it is not, and nothing has changed.
+  // Does the work if the constraint remembers all of it. False: it does not, and nothing has changed.
   bool work_by_heart();
   void work_afresh();
-  // Goes on behind the tokens that are forced, and lists them.
+  // Lists the forced tokens and moves the cursor behind them.
   void find_forced();
-  // Goes on behind a forced token; false: it is not allowed, or the model does not have it.
+  // Adds one forced token. False: the token is not allowed, or the model does not have it.
   bool add_forced(token_id id);
-  // Goes on behind the first forced token, which was drawn.
+  // Passes a forced token that was drawn, and makes the mask of the token behind it.
   void pass_drawn();
   void remember(token_id id);
   bool all_taken() const noexcept { return next_forced_ == forced_.size(); }
@@ -112,11 +113,11 @@ class job_mask {
   const limits limits_;
   std::size_t words_ = 0;               // of allowed()
   std::vector<std::uint32_t> allowed_;  // a tokenizer may know more ids than the model
-  std::optional<token_id> next_;  // to be followed by the work
-  std::vector<token_id> forced_;  // as the last work found them; all were written before the next work
-  std::size_t next_forced_ = 0;   // of forced_: the first that was not written
-  std::vector<token_id> recent_;  // the last tokens of the text, `most_before` or more where it has as many
-  std::optional<error> fault_;  // none in place `failed`: there was no memory
+  std::optional<token_id> next_;        // the token that the work has to add
+  std::vector<token_id> forced_;        // found by the last work; all are taken before the next work
+  std::size_t next_forced_ = 0;         // index in forced_ of the first token that was not taken
+  std::vector<token_id> recent_;  // the last tokens of the text, at least `most_before` if it has that many
+  std::optional<error> fault_;    // unset in place `failed`: host memory was short
   place place_ = place::open;
   bool begun_ = false;
   bool posted_ = false;  // helpers have the work that the last begin() or follow() left

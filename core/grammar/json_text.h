@@ -20,7 +20,7 @@ enum class json_space {
   any,      // as JSON allows
 };
 
-// Builds parts of JSON texts into `rules`. Languages and rules are made once for each object.
+// Builds parts of JSON texts into `rules`. A json_text makes each language and each rule once.
 class json_text {
  public:
   json_text(rules& r, json_space space) : rules_(r), space_(space) {}
@@ -30,15 +30,15 @@ class json_text {
   regex_id string_character();                            // one character of a free string, in any spelling
   regex_id string();                                      // a free string with its quotes
   regex_id string(std::uint32_t min, std::uint32_t max);  // the same with a counted number of characters
-  // A string whose content is of `content`, a language in spelling::json_string.
+  // A string whose content is a text of `content`, a language in spelling::json_string.
   regex_id string_of(regex_id content);
   regex_id number();   // any
   regex_id integer();  // without fraction and exponent, no -0
   regex_id boolean();
   regex_id comma_text();  // a comma with the white space around it
 
-  // Parts. `prefix` and `suffix` spaces are not in them but where said.
-  part_id value(std::uint32_t depth = 64);   // any value; arrays and objects nested at most so deep
+  // Parts. They do not include the white space around them, except where the comment says so.
+  part_id value(std::uint32_t depth = 64);   // any value; `depth`: deepest nesting of arrays and objects
   part_id object(std::uint32_t depth = 64);  // any object
   part_id array(std::uint32_t depth = 64);
   // A member's name with its colon: `"` content `"` space `:` space, as one terminal.

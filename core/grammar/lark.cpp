@@ -151,7 +151,7 @@ void lark_reader::define_rule(draft::rule_ref r, std::size_t offset) {
   draft_.end(r, body());
 }
 
-// Any number of what is ignored.
+// Defines the rule ignore_: any number of ignored texts.
 void lark_reader::define_ignored() {
   draft_.begin(ignore_, 0);
   draft_.rule_at(ignore_).lexical = true;

@@ -6,9 +6,9 @@
 // the signs ! and ? before a rule change nothing. Refused by name: attributes, parameters and templates of
 // rules, %regex, %declare, %override, %extend, other imports, the regular expression flags l m x.
 //
-// It means the plain context-free language over Unicode text: every reading is kept, no terminal is matched
-// longest, and lazy quantifiers mean what others mean. What is ignored may stand before the text and behind
-// every terminal.
+// A grammar means the plain context-free language over Unicode text: every reading is kept, no terminal is
+// matched longest, and a lazy quantifier means the same as a greedy one. Ignored text may stand before the
+// text and behind every terminal.
 //
 // Thread safety: pure function; any thread.
 #pragma once

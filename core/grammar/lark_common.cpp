@@ -1,4 +1,4 @@
-// The terminals that Lark ships as common.lark, as the texts that Lark's own matching takes them for.
+// The terminals of Lark's common.lark. Each matches the texts that Lark's own matching gives it.
 #include <array>
 #include <utility>
 

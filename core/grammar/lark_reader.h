@@ -63,7 +63,7 @@ class lark_reader {
   part_ref with_counts(part_ref);
   std::optional<grammar_scanner::counts> quantifier();
   part_ref atom();
-  part_ref leaf(part_ref);  // outside of terminals: what is ignored may follow
+  part_ref leaf(part_ref);  // outside of terminals: the part, and ignored text behind it
   part_ref string_or_range();
   std::string string_text();
   bool ignores_case();
@@ -79,7 +79,7 @@ class lark_reader {
   json_space space_;
   fuel* budget_;
   std::vector<level> levels_;
-  std::vector<std::string> ignored_;  // rules of what stands behind %ignore
+  std::vector<std::string> ignored_;  // names of the rules that %ignore makes
   draft::rule_ref ignore_ = 0;
   bool lexical_ = false;  // in a terminal
 };

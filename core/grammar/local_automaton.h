@@ -1,4 +1,4 @@
-// local_automaton.h — the part of a terminal's automaton that one walk over a vocabulary comes to, small
+// local_automaton.h — the part of a terminal's automaton that one walk over a vocabulary reaches. It is small
 // enough to stay in the processor's nearest cache.
 //
 // Thread safety: none; one walk each.
@@ -35,10 +35,10 @@ class local_automaton {
   }
   bool nullable(state s) const { return states_[s].nullable; }
   bool over(state s) const { return states_[s].term == regex_pool::empty; }  // nothing can follow inside
-  // Whether it is known that behind the state all strings below a node stay alive, and that the terminal is
-  // over behind none of them.
+  // Whether it is known that the terminal can go on, and may not end, after every beginning of every string
+  // below the node.
   bool stays(state s, const id_tree& tree, std::uint32_t node) {
-    if (states_[s].asked < 2 && ++states_[s].asked == 2) find_loop(s);  // most states are come to once
+    if (states_[s].asked < 2 && ++states_[s].asked == 2) find_loop(s);  // most states are reached once
     const auto& x = states_[s];
     return x.loop_kinds != 0 && tree.all_below(node, x.loop_kinds, x.loop_length);
   }
@@ -51,8 +51,8 @@ class local_automaton {
     std::uint32_t row = 0;             // in next_
     regex_id term = regex_pool::nothing;
     bool nullable = false;
-    std::uint8_t asked = 0;     // stays()
-    byte_kinds loop_kinds = 0;  // strings of these kinds of bytes stay, up to a length
+    std::uint8_t asked = 0;     // calls of stays(), at most 2
+    byte_kinds loop_kinds = 0;  // strings of these kinds, up to loop_length bytes, stay
     std::uint32_t loop_length = 0;
   };
 
@@ -84,8 +84,8 @@ class local_automaton {
     states_[s].loop_length = loop.max;
   }
 
-  // Finds printable bytes with which a few states lead only to each other: the automaton of a text that is
-  // searched for.
+  // Finds the printable bytes that lead from each of a few states to another of these states, as in the
+  // automaton of a text that is searched for.
   void find_closed(state s) {
     std::vector<state> closed{s};
     byte_set bytes;
@@ -110,7 +110,7 @@ class local_automaton {
 
   regex_pool& pool_;
   std::vector<known> states_;  // the first is dead
-  std::vector<state> next_;    // rows of states, an entry a class
+  std::vector<state> next_;    // rows of states, one entry for each class of bytes
   id_table by_term_;
   state start_ = dead;
   std::size_t looked_at_ = 0;  // by find_closed()

@@ -9,7 +9,7 @@
 
 namespace weir::core::grammar {
 
-// Counts that one token cannot reach do not make another mask.
+// The config with the same mask whose counts are cut to what one token can reach.
 config_id constraint::near(config_id id) {
   auto& c = configs_[id];
   if (const auto known = c.near.load(std::memory_order_acquire)) return known;
@@ -99,8 +99,8 @@ void constraint::add_head(token_mask& out, const head& h) {
   walk(out, trie().tree(), whole);
 }
 
-// The tokens along the bytes with which every text of a terminal begins: most names and constants need no
-// more. False: tokens go on behind these bytes.
+// Sets the tokens along the bytes with which every text of a terminal begins. False: other tokens go on
+// behind these bytes. Most names and constants need no other tokens.
 bool constraint::add_fixed(token_mask& out, regex_id state) const {
   const auto& tree = trie().tree();
   std::optional<std::uint32_t> at = 0;
@@ -114,7 +114,7 @@ bool constraint::add_fixed(token_mask& out, regex_id state) const {
 }
 
 void constraint::walk(token_mask& out, const id_tree& tree, config_id from) {
-  struct spot {  // a config, with its row at hand once there is one
+  struct spot {  // a config, and its row if it has one
     config_id at = dead;
     const std::uint8_t* class_of = nullptr;
     const std::atomic<config_id>* row = nullptr;

@@ -18,7 +18,7 @@ struct flags {
   bool ignore_case = false, dot_all = false;
 };
 
-// What an alternative at the top begins with: a look-ahead, which says something of the whole text.
+// A look-ahead at the beginning of an alternative of the expression; it applies to the whole text.
 struct look_ahead {
   fragment what;
   bool positive = true;
@@ -77,7 +77,7 @@ class parser {
     return out;
   }
 
-  // Behind an opening parenthesis, to behind the closing one.
+  // Reads from behind an opening parenthesis to behind the closing one.
   fragment group_body(flags f) {
     const auto opened = in_.offset();
     if (++nesting_ > max_nesting) in_.refuse("groups nested deeper than 200");

@@ -53,7 +53,7 @@ regex_id regex_pool::derive_state(regex_id r, unsigned char b) {
   if (nodes_[r].b == nothing) return inside;
   const auto between = derive(from.separator, b);
   if (between == nothing) return inside;
-  to.at = *from.by->next_item(from.at);  // made here, for most items that could be the last are not
+  to.at = *from.by->next_item(from.at);  // made only now that the separator has begun
   return either_of({inside, concat_of(between, state_of(to))});
 }
 

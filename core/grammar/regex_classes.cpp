@@ -31,7 +31,7 @@ regex_pool::byte_classes classes_by(std::span<const byte_set* const> sets) {
   return out;
 }
 
-// Classes of pairs: the class so far, and the next part's.
+// Two bytes are in one class if all parts have them in one class. Sets no representatives.
 regex_pool::byte_classes joined(std::span<const regex_pool::byte_classes* const> parts) {
   regex_pool::byte_classes joint;
   std::size_t count = 1;
@@ -120,7 +120,7 @@ std::uint32_t regex_pool::partition_of(byte_classes classes) {
   for (std::size_t b = 0; b < 256; ++b) classes.of[b] = static_cast<std::uint8_t>(text[b]);
   const auto known = tables_->partitions.find(text);
   if (known != tables_->partitions.end()) return known->second;
-  // Where there is no memory, nothing names a partition that is not there.
+  // The push comes first: if host memory is short after it, no table has an index without a partition.
   const auto bytes = 2 * sizeof(byte_classes) + classes.representative.size();
   const auto index = partitions_.push(std::move(classes));
   tables_->partitions.emplace(std::move(text), index);

@@ -82,7 +82,8 @@ fragment fragments::concat(const fragment& x, const fragment& y) {
         add(x_before, y_behind, pool_.concat(a, b));
         return;
       }
-      // A demand is met by the neighbour's text where there is some, else it is passed on.
+      // A demand applies to the neighbour's text. If that text is empty, the demand becomes one of the
+      // result.
       add(x_before, y_behind, pool_.concat(ends(a, y_before), begins(b, x_behind)));
       const auto before = both_of(x_before, y_before), behind = both_of(x_behind, y_behind);
       const bool a_empty = pool_.nullable(a), b_empty = pool_.nullable(b);
@@ -94,8 +95,8 @@ fragment fragments::concat(const fragment& x, const fragment& y) {
   return out;
 }
 
-// A border that is demanded between two repetitions depends on both, so repetitions are multiplied out, as
-// many as can be.
+// Whether a word border lies between two repetitions depends on both, so the loop is unrolled into `max`
+// repetitions.
 std::optional<fragment> fragments::repeat(const fragment& x, std::uint32_t min, std::uint32_t max) {
   if (x.is_plain()) return fragment::plain(pool_.repeat(x.at(demand::any, demand::any), min, max));
   bool edges_alone = true;

@@ -16,7 +16,7 @@
 
 namespace weir::core::grammar {
 
-// What must stand on one side. `other`: a character that is none of a word, or the text's edge.
+// What must stand on one side. `other`: the edge of the text, or a character that is not of a word.
 enum class demand : std::uint8_t { any, edge, word, other };
 
 struct fragment {
@@ -62,7 +62,7 @@ class fragments {
  private:
   fragment repeat_between_edges(const fragment&, std::uint32_t min, std::uint32_t max);
   regex_id not_empty(regex_id);
-  regex_id begins(regex_id, demand);  // those texts, none empty, whose first character is as demanded
+  regex_id begins(regex_id, demand);  // the texts whose first character is as demanded
   regex_id ends(regex_id, demand);
   void make_borders();  // the members word_ and other_
 

@@ -1,4 +1,4 @@
-// A pool made anew of some terms of another.
+// Copies some terms of a pool to a new pool.
 #include <algorithm>
 #include <array>
 #include <unordered_set>
@@ -7,7 +7,7 @@
 
 namespace weir::core::grammar {
 
-// Parts of a term have smaller ids than it has.
+// The parts of a term have smaller ids than the term, so they come before it.
 std::vector<regex_id> regex_pool::reached_from(std::span<const regex_id> terms) const {
   std::vector<regex_id> open(terms.begin(), terms.end()), out;
   std::unordered_set<regex_id> seen(terms.begin(), terms.end());

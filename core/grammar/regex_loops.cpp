@@ -33,8 +33,9 @@ regex_pool::character_loop regex_pool::loop_over(regex_id r, regex_id characters
   return {true, nodes_[n.a].max};
 }
 
-// Whether one reading of the term goes round an endless loop over the characters, and none comes behind what
-// ends the loop: a pattern that is searched for.
+// Whether an alternative of the term begins with an endless loop over the characters, and behind the
+// alternatives follows something that is not empty and begins with no such character: a pattern that is
+// searched for.
 bool regex_pool::goes_round(regex_id r, regex_id characters) {
   while (nodes_[r].what == kind::concat &&
          (nodes_[nodes_[r].b].nullable || !ends_loop(nodes_[r].b, characters)))
@@ -63,7 +64,7 @@ regex_pool::byte_loop_found regex_pool::byte_loop(regex_id r) {
   if (body.what == kind::either && !body.nullable)
     for (const auto m : body.members)
       if (nodes_[m].what == kind::bytes) out.bytes |= sets_[nodes_[m].a];
-  // What is behind the loop may be over after bytes that it shares with the loop.
+  // Leaves out the bytes with which the part behind the loop can begin: it may be over after such bytes.
   const auto& rest = classes(n.b);
   for (std::size_t b = 0; b < 256 && out.bytes.any(); ++b)
     if (out.bytes[b] && transition(n.b, rest.representative[rest.of[b]]) != nothing) out.bytes.reset(b);
@@ -71,8 +72,8 @@ regex_pool::byte_loop_found regex_pool::byte_loop(regex_id r) {
   return out;
 }
 
-// A walk over pairs of a term and what the characters are in the middle of. Where it comes to no end, all
-// terms at the border of characters are open.
+// A walk over pairs of a term and the language of the characters that follow, the rest of a begun one first.
+// If no term of a pair is over or dead, all terms that are reached between two characters are open.
 bool regex_pool::open_to(regex_id r, regex_id characters) {
   constexpr std::size_t most_pairs = 128;
   constexpr std::string_view some = "a 0{.";

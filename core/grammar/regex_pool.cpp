@@ -41,7 +41,7 @@ regex_pool::node& regex_pool::node::operator=(node&& o) noexcept {
   a = o.a, b = o.b, min = o.min, max = o.max;
   members = std::move(o.members);
   print = o.print;
-  return *this;  // what the walk remembers of a term begins anew
+  return *this;  // not moved: what walks remember of the term
 }
 
 regex_pool::regex_pool(std::uint32_t max_nodes)
@@ -59,7 +59,7 @@ regex_pool::regex_pool(std::uint32_t max_nodes)
   };
   add(kind::nothing, false, true, 0);
   add(kind::empty, true, true, 0);
-  add(kind::complement, true, true, nothing);  // it has no emptiness to look for
+  add(kind::complement, true, true, nothing);  // plain, because it is never empty
 }
 
 regex_pool::~regex_pool() = default;
@@ -112,7 +112,7 @@ regex_id regex_pool::concat_of(regex_id a, regex_id b) {
   return intern(std::move(n));
 }
 
-// x{m,n}c* is x{m}c* where c has all of x: a counter less.
+// x{m,n}c* is x{m}c* if every x is a c; this saves a counter.
 regex_id regex_pool::absorbed(regex_id a, regex_id b) {
   const auto& x = nodes_[a];
   const auto& loop = nodes_[nodes_[b].what == kind::concat ? nodes_[b].a : b];
@@ -132,8 +132,8 @@ bool regex_pool::has_all_bytes(regex_id all, regex_id some) const {
   return has(all) || (nodes_[all].what == kind::either && std::ranges::any_of(nodes_[all].members, has));
 }
 
-// Puts the members of members of the same kind into their place, sorts, and drops doubles. The order is that
-// of the prints, so that a term is the same in every pool.
+// Replaces each member of the kind `what` by its own members, sorts the list, and drops duplicates. The order
+// is that of the prints, so that a term is the same in every pool.
 bool regex_pool::flatten(kind what, std::vector<regex_id>& members) const {
   std::vector<regex_id> out;
   for (const auto m : members) {
@@ -185,8 +185,8 @@ regex_id regex_pool::either_of(std::vector<regex_id> members) {
   return intern(std::move(n));
 }
 
-// x{m,n} and c{p,q} are one loop over x where c has all of x, and no longer text that begins as x does: a
-// pattern beside a length. nullopt: it cannot be seen that they are.
+// The intersection of x{m,n} and c{p,q} is one loop over x if every x is a c, and no longer text of c begins
+// as an x does. A pattern together with a length is such a pair. nullopt: not known to be one.
 std::optional<regex_id> regex_pool::one_loop(regex_id some, regex_id all) {
   const auto &x = nodes_[some], &c = nodes_[all];
   if (x.what != kind::repeat || c.what != kind::repeat || !has_all_bytes(c.a, x.a)) return std::nullopt;

@@ -3,7 +3,7 @@
 // A language is a term. Its derivative by a byte is the language of what may follow that byte (J. Brzozowski,
 // «Derivatives of Regular Expressions», 1964; S. Owens et al., «Regular-expression derivatives re-examined»,
 // 2009, for the classes of bytes). So union, intersection, complement and counted repeats are all exact, a
-// count is never unrolled, and states of the automaton are made only when a text comes to them.
+// count is never unrolled, and a state of the automaton is made only when a text reaches it.
 //
 // What front ends may assume:
 // - Two equal terms have one id. Ids are valid in their pool alone.
@@ -11,8 +11,8 @@
 //   `nothing` from there on and says so in failure(): look once, at the end.
 // - complement() is over all strings of bytes. Use both() with a language of text to stay inside of UTF-8.
 //
-// Thread safety: building: one thread. Walking: transition() from any thread; what it does not find it makes
-// under a mutex of the pool. The rest says what it needs.
+// Thread safety: one thread builds. transition() may be called by any thread; it makes missing terms under a
+// mutex of the pool. Other members that any thread may call say so.
 #pragma once
 
 #include <array>
@@ -41,8 +41,9 @@ using byte_set = std::bitset<256>;
 
 inline constexpr std::uint32_t unbounded = 0xFFFF'FFFF;  // as the maximum of a repeat
 
-// A hash of what a term is, the same in every pool of this process: names the term's language in caches that
-// pools share. 128 bits, with a key that each process draws, so that nobody can make two terms collide.
+// A hash of a term's structure, the same in every pool of this process. Caches that pools share use it as the
+// name of the term's language. 128 bits, with a key that each process draws, so that nobody can make two
+// terms collide.
 struct regex_print {
   std::uint64_t low = 0, high = 0;
   friend bool operator==(const regex_print&, const regex_print&) = default;
@@ -59,17 +60,17 @@ class regex_pool {
   regex_pool(const regex_pool&) = delete;
   regex_pool& operator=(const regex_pool&) = delete;
 
-  // What is made from here on burns this fuel, which throws out_of_fuel; nullptr: nothing does. For one who
-  // compiles: a pool that is shared burns nothing.
+  // From now on, making terms burns this fuel, which throws out_of_fuel; nullptr: it burns nothing. Only for
+  // the thread that compiles: a pool that is shared must burn nothing.
   void use(fuel* budget) { budget_ = budget; }
 
   // Operations.
   regex_id bytes(const byte_set&);  // one byte of the set
   regex_id byte(unsigned char b);
   regex_id literal(std::string_view);           // exactly these bytes
-  regex_id literals(std::vector<std::string>);  // one of these, at a cost of their bytes
-  // What an automaton takes from a state on. `separator` stands before what next_item() gives;
-  // it has a byte at least.
+  regex_id literals(std::vector<std::string>);  // one of these; costs their bytes
+  // The language of an automaton from a state on. `separator` stands before each state that next_item()
+  // gives. REQUIRES: no text of `separator` is empty if next_item() gives one.
   regex_id language(std::shared_ptr<const automaton> by, const automaton::state& at,
                     regex_id separator = empty);
   regex_id concat(regex_id, regex_id);
@@ -82,26 +83,27 @@ class regex_pool {
   regex_id maybe(regex_id r) { return repeat(r, 0, 1); }
   regex_id any_number(regex_id r) { return repeat(r, 0, unbounded); }
 
-  // A place for a language that is asked for often, by a name of the caller's; `nothing` at first.
+  // A variable of the pool, for a language that the caller needs often. The caller chooses the name and sets
+  // the value, which is `nothing` at first.
   regex_id& remembered(const std::string& name);
 
   // Empty: all is well. Else what this pool ran out of, for a message.
   const std::string& failure() const { return failure_; }
   std::uint32_t size() const { return nodes_.size(); }
-  // About what the pool holds. Safe in any thread.
+  // Roughly the bytes that the pool holds. Safe in any thread.
   std::size_t bytes() const { return bytes_.load(std::memory_order_relaxed); }
-  // A pool that has these terms and what they are made of, and remembers nothing of a walk. `terms` become
-  // its ids. Safe in any thread.
+  // A new pool with these terms and their parts, which remembers nothing of a walk. Replaces each id in
+  // `terms` by the id in the new pool. Safe in any thread.
   std::shared_ptr<regex_pool> copy(std::span<regex_id> terms) const;
 
   // Whether the empty text is in the language.
   bool nullable(regex_id r) const { return nodes_[r].nullable; }
   const regex_print& print(regex_id r) const { return nodes_[r].print; }
 
-  // The language of what may follow `b`. It is `nothing` exactly where no text of the language begins so:
-  // terms with intersections and complements, whose emptiness cannot be seen, are searched for a text.
-  // Where such a search needs more than `search_limit` terms the answer is `nothing` and exhausted() is true
-  // from there on. Safe in any thread.
+  // The language of what may follow `b`. The result is `nothing` exactly where no text of the language begins
+  // with `b`: a term with intersections or complements, which can be empty unseen, is searched for a text. If
+  // a search needs more than `search_limit` terms, the result is `nothing`, and exhausted() is true from then
+  // on. Safe in any thread.
   regex_id transition(regex_id r, unsigned char b);
   bool exhausted() const { return exhausted_.load(std::memory_order_relaxed); }
   // Whether any text is in the language; searches as transition() does.
@@ -113,70 +115,70 @@ class regex_pool {
     std::vector<std::uint8_t> representative;  // a byte of each class
   };
   const byte_classes& classes(regex_id r);
-  // Of several terms: bytes in one class are treated alike by each of them.
+  // The classes of several terms together: each of the terms treats the bytes of one class alike.
   const byte_classes& classes(std::span<const regex_id> all);
 
-  // A shortest text of the language, among those the one whose bytes come first by preference (letters and
-  // digits before others). Empty with found = false where there is none within `max_bytes`.
+  // A shortest text of the language; of several, one with letters and digits rather than other bytes. `found`
+  // is false if no text has at most `max_bytes` bytes.
   struct shortest_text {
     bool found = false;
     std::string text;
   };
   shortest_text shortest(regex_id r, std::size_t max_bytes);
 
-  // Whether the term is a counted loop over characters of a set and nothing of what follows the loop begins
-  // with one: its texts begin with at most `max` of them, one a repetition, and the empty text is not among
-  // them. So of strings of these characters exactly those with at most `max` may begin a text.
-  // `characters`: the language of one character, made while the pool was built. Safe in any thread.
+  // Whether the term is a loop of at most `max` characters of a set, and then something that is not empty and
+  // begins with no such character. If so, a string of these characters may begin a text of the term exactly
+  // if it has at most `max` of them. `characters`: the language of one character of the set, made while the
+  // pool was built. Safe in any thread.
   struct character_loop {
     bool found = false;
     std::uint32_t max = 0;
   };
   character_loop loop_over(regex_id r, regex_id characters);
-  // The bytes that a loop at the beginning of the term goes round with, one byte a repetition. The term can
-  // go on, and is not over, after any string of at most `max` of them. `max` 0: no such loop is found. Safe
-  // in any thread.
+  // The bytes of a loop at the beginning of the term, each of them one repetition. After any string of at
+  // most `max` of these bytes the term can go on and may not end. `max` 0: no such loop was found. Safe in
+  // any thread.
   struct byte_loop_found {
     byte_set bytes;
     std::uint32_t max = 0;
   };
   byte_loop_found byte_loop(regex_id r);
-  // Whether the term can go on, and is not over, after any string of these characters; false also where
-  // that is not found out soon. Safe in any thread.
+  // Whether the term can go on and may not end after any string of these characters. Also false if the search
+  // for the answer would be long. Safe in any thread.
   bool open_to(regex_id r, regex_id characters);
-  // The bytes with which every text of the term begins, as far as they are plain to see, until visit(byte)
-  // says false. Safe in any thread.
+  // Calls visit(byte) for the bytes with which every text of the term begins, until visit() returns false.
+  // Only bytes that stand alone at the front of the term are found. Safe in any thread.
   template <class Visit>
   void each_fixed_byte(regex_id r, Visit visit) const;
-  // Whether the term begins with «some language but not another»: any name but the declared ones. `base` is
-  // the term without the exception, `taken` the exception. As long as a string of bytes begins no text of
-  // `taken`, and no beginning of it is one, it may begin a text of the term exactly where it may begin one of
-  // `base`.
+  // Whether the term begins with «some language except another», such as any name except the declared ones.
+  // `base` is the term without the exception, `taken` the exception. Take a string that begins no text of
+  // `taken` and of which no beginning is a text of `taken`: it may begin a text of the term exactly if it may
+  // begin a text of `base`.
   struct exception {
     bool found = false;
     regex_id base = nothing, taken = nothing;
   };
   exception exception_of(regex_id r);
-  // Whether it is plain to see that the language has finitely many texts.
+  // True: the language has finitely many texts. False: it may have infinitely many.
   bool finite(regex_id r) const;
-  // A language that the walk finds again (token_trie::plain()); `nothing` where none was set.
+  // The language of one character of token_trie::plain(), for loop_over() and open_to(); `nothing`: not set.
   void set_plain_characters(regex_id r) { plain_characters_ = r; }
   regex_id plain_characters() const { return plain_characters_; }
 
-  // The same language as far as the next `horizon` bytes can tell: counts above the horizon are cut. Terms
-  // below intersections and complements stay as they are. Safe in any thread.
+  // A language that allows the same next `horizon` bytes: counts above the horizon are cut. Terms inside
+  // intersections and complements stay as they are. Safe in any thread.
   regex_id within(regex_id r, std::uint32_t horizon);
 
  private:
   enum class kind : std::uint8_t { nothing, empty, bytes, concat, either, both, complement, repeat, state };
   enum class life : std::uint8_t { unknown, live, dead };
-  using row = std::unique_ptr<std::atomic<regex_id>[]>;  // transitions of a state, one a class
+  using row = std::unique_ptr<std::atomic<regex_id>[]>;  // transitions of a term, one for each class
 
   struct node {
     kind what = kind::nothing;
     bool nullable = false;
-    bool plain = true;               // without intersection and complement: live unless it is `nothing`
-    bool counted = false;            // `within` may change it
+    bool plain = true;               // has no intersection or complement: live unless it is `nothing`
+    bool counted = false;            // within() may change it
     std::uint16_t depth = 0;         // of the recursion that a derivative needs
     regex_id a = 0, b = 0;           // concat: its parts; complement, repeat: a; bytes: a is the set's index;
                                      // state: its index, and the separator if one may follow
@@ -203,7 +205,7 @@ class regex_pool {
   static constexpr std::uint32_t search_limit = 200'000;
 
   regex_id intern(node&& n);
-  std::vector<regex_id> reached_from(std::span<const regex_id>) const;  // sorted, with these
+  std::vector<regex_id> reached_from(std::span<const regex_id>) const;  // these terms and their parts, sorted
   void count(std::size_t bytes) { bytes_.fetch_add(bytes, std::memory_order_relaxed); }
   regex_id concat_of(regex_id, regex_id);
   regex_id absorbed(regex_id a, regex_id b);
@@ -227,7 +229,7 @@ class regex_pool {
   regex_id derive_state(regex_id, unsigned char b);
   regex_id slow_transition(regex_id, unsigned char b);
   const byte_classes& classes_of(regex_id);
-  std::uint32_t partition_of(byte_classes);  // its index; equal ones have one
+  std::uint32_t partition_of(byte_classes);  // its index; equal partitions have one index
   std::uint32_t partition_by(const std::vector<std::uint32_t>& sets);
   std::vector<std::uint32_t> first_sets(regex_id) const;
   std::atomic<regex_id>* row_of(regex_id);

@@ -13,7 +13,7 @@ namespace weir::core::grammar {
 
 regex_print print_of(std::string_view bytes);
 
-// The bytes whose hash is a term's print. Most terms have few.
+// Collects the bytes whose hash is a term's print. Most terms have at most 128, which need no allocation.
 class print_text {
  public:
   explicit print_text(char kind) { few_[size_++] = kind; }

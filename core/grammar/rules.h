@@ -2,23 +2,19 @@
 // of choices, grammars.
 //
 // A constraint is a context-free grammar. Its terminals are regular languages of bytes (regex_pool.h) and
-// sets of token ids. What it means: the text is allowed where some derivation spells it, every reading is
-// kept, and no terminal is matched longest. So a grammar may be ambiguous, left-recursive, and nullable
-// anywhere.
+// sets of token ids. A text is allowed if some derivation spells it: every reading is kept, and no terminal
+// is matched longest. So a grammar may be ambiguous, left-recursive, and nullable anywhere.
 //
 // What front ends may assume:
 // - Two equal parts have one id. Parts and rules belong to their `rules` object.
-// - Nothing here fails. Sizes that are passed are told by failure(), which is looked at once, at the end.
+// - Nothing here fails. If a limit was exceeded, failure() says which: call it once, at the end.
 // - A count of repeat() is a counter: {0,1000000} costs what {0,1} costs. The same holds for
 //   regex_pool::repeat().
-// - A terminal is matched as a whole unit of text whose automaton is shared between jobs and constraints.
-// Make
-//   one terminal of what belongs together and occurs everywhere (a whole JSON string with its quotes, a
-//   number,
-//   `"name":` with its space) and do not put a whole object into one terminal: what a tokenizer's vocabulary
-//   can do inside a terminal is remembered by the terminal.
-// - Rules that nothing can satisfy may be written; they are cut out when the grammar is compiled. A root that
-//   nothing can satisfy is an error there, which names the place (`where`) that is to blame.
+// - What a vocabulary can do inside a terminal is remembered for each terminal, and shared between jobs and
+//   constraints. So make one terminal of what belongs together and occurs everywhere: a whole JSON string
+//   with its quotes, a number, `"name":` with its space. Do not make one terminal of a whole object.
+// - Rules that no text can satisfy may be written: compilation removes them. If no text can satisfy the root,
+//   compilation fails with an error that names the place (`where`) of the cause.
 // - A rule may be called before it is defined. Recursion needs a rule; anything else may be a part.
 //
 // Thread safety: none; one thread builds it.
@@ -55,7 +51,7 @@ class rules {
   explicit rules(std::uint32_t max_parts = 500'000);
 
   regex_pool& regex() { return *pool_; }
-  // What is made from here on burns this fuel, which throws out_of_fuel; nullptr: nothing does.
+  // From now on, making parts and terms burns this fuel, which throws out_of_fuel; nullptr: it burns nothing.
   void use(fuel* budget) {
     pool_->use(budget);
     budget_ = budget;
@@ -79,8 +75,8 @@ class rules {
   part_id any_number(part_id p) { return repeat(p, 0, unbounded); }
   part_id call(rule_id);
 
-  // Rules. `where`: the place in the client's constraint, for messages: a JSON pointer, or "line 3, column
-  // 5".
+  // Rules. `where`: the place in the client's constraint, for messages, such as a JSON pointer or "line 3,
+  // column 5".
   rule_id declare(std::string where);
   void define(rule_id, part_id);  // REQUIRES: not defined yet
   bool defined(rule_id r) const { return rules_[r].defined; }
@@ -89,12 +85,12 @@ class rules {
   part_id named(std::string where, part_id);
 
   void set_root(part_id p) { root_ = p; }
-  // For JSON: where the tokenizer puts a space before a text (the first piece of a metaspace vocabulary has
-  // one), one space may come before the root.
+  // For JSON: one space may stand before the root if the tokenizer puts a space before a text, as those with
+  // a metaspace vocabulary do.
   void allow_leading_space() { leading_space_ = true; }
   bool leading_space() const { return leading_space_; }
 
-  // Empty: all is well. Else what there was too much of, for a message.
+  // Which limit was exceeded, for a message; empty: none.
   std::string failure() const;
 
   // What compilation reads.
@@ -123,7 +119,7 @@ class rules {
   std::uint32_t part_count() const { return static_cast<std::uint32_t>(parts_.size()); }
   std::uint32_t rule_count() const { return static_cast<std::uint32_t>(rules_.size()); }
   part_id root() const { return root_; }
-  // The pool moves on to the compiled grammar.
+  // The pool of regex(), which the compiled grammar keeps.
   std::shared_ptr<regex_pool> share_regex() const { return pool_; }
 
  private:
@@ -142,7 +138,7 @@ class rules {
   bool too_many_ = false, leading_space_ = false;
 };
 
-// Rules burn a budget as long as this lives.
+// While this object lives, work on the rules burns a budget: rules::use().
 class burning {
  public:
   burning(rules& r, fuel* budget) : rules_(r) { rules_.use(budget); }
@@ -160,7 +156,7 @@ struct warning {
   std::string message;  // names the keyword and what is not enforced
 };
 
-// What a front end hands over.
+// The result of a front end.
 struct compiled {
   std::unique_ptr<rules> grammar;
   std::vector<warning> warnings;

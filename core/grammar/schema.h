@@ -1,8 +1,8 @@
 // schema.h — JSON Schema as a grammar: drafts 4, 6, 7, 2019-09 and 2020-12.
 //
-// What is generated of the values that a schema allows: members in the order in which they are declared, then
-// members that are only required, then others; integers without fraction; numbers, strings and white space as
-// json_text.h says. Everything else that the schema allows can be generated, and nothing that it forbids.
+// A constraint generates no value that the schema forbids, and every value that it allows, with these limits:
+// members stand in the order in which they are declared, then members that are only required, then others;
+// integers have no fraction; numbers, strings and white space are limited as json_text.h says.
 //
 // Errors: invalid_param. The message names the keyword and says what would pass; `param` is the place in the
 // schema as a JSON pointer, "" for the whole.
@@ -29,7 +29,7 @@ struct schema_options {
 result<compiled> compile_schema(std::string_view schema, const schema_options& options = {},
                                 fuel* budget = nullptr);
 
-// The same as a part of rules that have more than it. Their root is left as it may be.
+// Writes the schema as a part of rules that also have other parts. The root of the rules is not changed.
 result<part_id> write_schema(rules&, std::string_view schema, const schema_options&,
                              std::vector<warning>& warnings, fuel* budget);
 

@@ -13,10 +13,10 @@ std::uint64_t with_entry(std::uint64_t hash, const stack_entry& e) {
   return mixed(mixed(hash, std::uint64_t{e.at} << 32 | e.below), std::uint64_t{e.min} << 32 | e.max);
 }
 
-// Entries, each of a group, each once.
+// A set of entries, each with the number of its group.
 class entry_set {
  public:
-  // False: it is there.
+  // False: the set has it already.
   bool insert(std::uint32_t group, const stack_entry& e) {
     const auto hash = with_entry(group, e);
     const std::pair one(group, e);
@@ -32,7 +32,7 @@ class entry_set {
   std::vector<std::pair<std::uint32_t, stack_entry>> all_;
 };
 
-// For each of some groups a list of those that wait for it.
+// For each group, a list of the groups that wait for it.
 class waiting_lists {
  public:
   explicit waiting_lists(std::size_t groups) : first_(groups, none) {}
@@ -77,7 +77,7 @@ class expander {
   }
 
  private:
-  // The node below is one of the store, or the set that belongs to a symbol which this expansion found.
+  // `below` of an item is a node of the store, or of_group with the index in groups_ of a symbol's group.
   static constexpr std::uint32_t of_group = 0x8000'0000;
   using item = stack_entry;
   struct group {
@@ -105,7 +105,7 @@ class expander {
       return;
     }
     if (i.at == dot_end) {
-      // A rule that began in this expansion and is over without a byte: its caller passed over it already.
+      // A rule that began in this expansion matched the empty text: its caller has gone on behind it already.
       if (i.below & of_group) return;
       for (const auto& e : store_.entries(i.below)) add(item_of(e));
       return;
@@ -180,8 +180,8 @@ class expander {
       if (e.below & of_group) visit(e.below & ~of_group);
   }
 
-  // Interns by content every group whose groups below have nodes. What is left has itself below it, or a
-  // group that has.
+  // Gives every group a node. Groups that lie below themselves get named nodes; the others are interned by
+  // content, each after the groups below it.
   void name_nodes() {
     intern_what_can_be();
     std::vector<bool> cyclic(groups_.size());
@@ -193,7 +193,7 @@ class expander {
       cyclic[g] = !groups_[g].node;
       if (cyclic[g] && users[g] == 0) free.push_back(g);
     }
-    while (!free.empty()) {  // nobody's below: no cycle leads through it
+    while (!free.empty()) {  // below no other group, so on no cycle
       const auto g = free.back();
       free.pop_back();
       cyclic[g] = false;
@@ -232,7 +232,7 @@ class expander {
     }
   }
 
-  // The entries with nodes of the store below. `as`: nodes for groups that have none yet.
+  // The entries of a group, with nodes in place of the groups below. `as`: nodes of groups without one.
   std::vector<stack_entry> resolved(const group& g, const std::map<std::uint32_t, stack_id>& as) const {
     std::vector<stack_entry> out;
     for (auto e : g.entries) {
@@ -248,7 +248,7 @@ class expander {
     return out;
   }
 
-  // Whether nodes that an older expansion named satisfy the equations of these groups.
+  // Uses nodes that an older expansion named, if they satisfy the equations of these groups. False: none do.
   bool reuse_older(const std::vector<std::uint32_t>& named) {
     std::set<stack_id> origins;
     for (const auto g : named)

@@ -1,24 +1,26 @@
 // stacks.h — what may still follow: interned sets of stacks.
 //
-// A stack node is a set of entries. An entry says: go on at this dot, so many times at least and at most, and
-// when the dot's sequence is over, go on as the node below says. Sets of stacks are one node, so ambiguity
-// merges. This is Earley's algorithm with rows shared by content (J. Earley, «An Efficient Context-Free
-// Parsing Algorithm», 1970) in the form of a graph of stacks (M. Tomita, «Efficient Parsing for Natural
-// Language», 1986): an Earley item's origin is the node below. What it gains:
-// - A call at the end of a sequence pushes nothing: the node of the caller takes its place (J. Leo, «A
-// general
-//   context-free parsing algorithm running in linear time on every LR(k) grammar…», 1991). Lists that recurse
-//   to the right do not grow.
-// - Left recursion needs no rewriting: a rule that calls itself first makes a node that has itself below it.
-//   Such a node cannot be interned by content. It is named by where it arose; it is the same as an older such
-//   node where the older one satisfies its equation, for the equation has one solution.
+// A stack node is a set of entries. An entry stands at a dot: the dot's symbol comes `min` to `max` times
+// more, and when the dot's sequence is over, the text goes on as the node below the entry says. A set of
+// stacks is one node, so ambiguous readings share it. This is Earley's algorithm with rows shared by content
+// (J. Earley, «An Efficient Context-Free Parsing Algorithm», 1970) in the form of a graph of stacks (M.
+// Tomita, «Efficient Parsing for Natural Language», 1986): an Earley item's origin is the node below. Two
+// properties follow:
+// - A call at the end of a sequence pushes nothing: it uses the node of its caller (J. Leo, «A general
+//   context-free parsing algorithm running in linear time on every LR(k) grammar…», 1991). So lists that
+//   recurse to the right do not grow.
+// - Left recursion needs no rewriting: a rule that calls itself first makes a node that is below itself. Such
+//   a node cannot be interned by content. Its name is the node whose expansion made it, and its symbol. An
+//   older such node is used instead if it satisfies the equation of the new one, because the equation has
+//   only one solution.
 //
 // Invariants:
-// 1. Nodes are immutable once their id is published. Equal sets have one id, but for nodes below themselves.
-// 2. The expansion of a node depends on the node alone, never on who asks.
-// 3. A node has no entry at dot_end: the entries of the node below stand there instead.
+// 1. Nodes are immutable once their id is published. Equal sets have one id, except nodes below themselves.
+// 2. The expansion of a node depends on the node alone.
+// 3. A node has no entry at dot_end: it has the entries of the node below instead.
 //
-// Thread safety: writing needs the mutex of the owner; reading needs an id that the reader learned from it.
+// Thread safety: a call that writes needs the mutex of the object that owns the store. A call that reads
+// needs an id that its thread got from the writer through a synchronising operation.
 #pragma once
 
 #include <atomic>
@@ -37,12 +39,12 @@ using stack_id = std::uint32_t;
 
 struct stack_entry {
   dot_id at = dot_end;
-  std::uint32_t min = 0, max = 0;  // how often the dot's symbol still comes
+  std::uint32_t min = 0, max = 0;  // how often the dot's symbol comes from here on
   stack_id below = 0;
   friend auto operator<=>(const stack_entry&, const stack_entry&) = default;
 };
 
-// A terminal or set of tokens that is to come, and what follows it.
+// A terminal or set of tokens that may come next, and the stack node of what follows it.
 struct head {
   static constexpr std::uint32_t token_set = 0x8000'0000;
   std::uint32_t state = 0;  // regex_id; or token_set | index in symbol_table::token_sets
@@ -52,6 +54,7 @@ struct head {
   friend auto operator<=>(const head&, const head&) = default;
 };
 
+// What a stack node allows next: its heads, and whether the text may end.
 struct expansion {
   std::vector<head> heads;
   bool may_end = false;
@@ -66,16 +69,16 @@ class stack_store {
 
   // The stack of a text that has not begun.
   stack_id start() const { return start_; }
-  // The set of all entries of both. Writes.
+  // The node with all entries of both nodes. Writes.
   stack_id both(stack_id, stack_id);
-  // What a node leads to; makes it where it is not known yet, which writes.
+  // The expansion of a node. Writes if it is not known yet.
   const expansion& expand(stack_id);
-  // nullptr: not known yet. Reads.
+  // The expansion of a node; nullptr: not known yet. Reads only.
   const expansion* known_expansion(stack_id s) const {
     return nodes_[s].expanded.load(std::memory_order_acquire);
   }
   const std::vector<stack_entry>& entries(stack_id s) const { return nodes_[s].entries; }
-  // The same stack as far as the next `horizon` bytes can tell: counts above it are cut. Writes.
+  // A stack that allows the same next `horizon` bytes: counts above the horizon are cut. Writes.
   stack_id within(stack_id, std::uint32_t horizon);
 
   std::uint32_t size() const { return nodes_.size(); }
@@ -84,10 +87,10 @@ class stack_store {
  private:
   struct node {
     std::vector<stack_entry> entries;  // sorted
-    bool named = false;                // below itself
+    bool named = false;                // named by `origin` and `what`, because it is below itself
     bool counted = false;              // within() may change it
-    stack_id origin = 0;               // named: whose expansion made it, and for which symbol
-    symbol_id what = 0;
+    stack_id origin = 0;               // named: the node whose expansion made it
+    symbol_id what = 0;                // named: its symbol
     std::unique_ptr<expansion> owned;
     std::atomic<const expansion*> expanded{nullptr};
 

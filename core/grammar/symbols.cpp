@@ -9,8 +9,8 @@ namespace {
 
 using part_kind = rules::kind;
 
-// Which parts some text satisfies, and which the empty text satisfies: the least solution of their equations,
-// by a list of parts that wait for others.
+// Which parts some text satisfies, and which the empty text satisfies: the least solution of their equations.
+// When the facts of a part change, the parts that need it are looked at again.
 class part_facts {
  public:
   part_facts(const rules& r, const std::vector<regex_id>& languages) : rules_(r), languages_(languages) {
@@ -93,7 +93,7 @@ class part_facts {
   const rules& rules_;
   const std::vector<regex_id>& languages_;
   std::vector<bool> productive_, nullable_;
-  std::vector<std::uint32_t> first_;  // where the list of those that need a part begins
+  std::vector<std::uint32_t> first_;  // [part] where the parts that need it begin in waiting_
   std::vector<part_id> waiting_;
   std::vector<part_id> open_;
 };
@@ -223,8 +223,8 @@ class symbol_maker {
     return made;
   }
 
-  // REQUIRES: the part is productive. Sequences lie flat in rules, so there is no recursion on input: a
-  // repeated part or one of several is a symbol, whose own parts are made later.
+  // REQUIRES: the part is productive. There is no recursion on input: a sequence has no sequence in it, and a
+  // repeated part or a choice becomes a symbol, whose own parts are made later.
   dot_id chain(part_id p, dot_id next) {
     const auto& x = rules_.at(p);
     if (x.what == part_kind::empty) return next;
@@ -268,7 +268,7 @@ class symbol_maker {
   std::vector<regex_id> languages_;
   part_facts facts_;
   symbol_table out_;
-  std::unordered_map<std::uint32_t, std::uint32_t> token_sets_;  // of rules: of the table
+  std::unordered_map<std::uint32_t, std::uint32_t> token_sets_;  // index in the rules: index in the table
   std::vector<symbol_id> known_;                                 // of parts
   id_table known_dots_;
   std::vector<std::pair<symbol_id, part_id>> open_;

@@ -1,8 +1,8 @@
-// symbols.h — rules, as the walk over stacks reads them: symbols, and what may stand behind each.
+// symbols.h — the compiled form of rules, which the walk over stacks reads: symbols and dots.
 //
-// A `dot` is a place in a sequence: the symbol that comes there, how often, and the dot behind it. Equal ends
-// of sequences are one dot. Symbols that nothing satisfies are not here: the alternatives with them are cut
-// out.
+// A `dot` is a place in a sequence: the symbol that comes there, how often, and the dot behind it. Sequences
+// with equal ends share the dots of these ends. Symbols that no text satisfies are left out, and so are the
+// alternatives that contain them.
 //
 // Thread safety: immutable once made; any thread.
 #pragma once
@@ -28,7 +28,7 @@ struct symbol {
   bool nullable = false;
   regex_id language = 0;             // terminal
   std::uint32_t set = 0;             // tokens: index in token_sets
-  std::vector<dot_id> alternatives;  // rule: where each begins
+  std::vector<dot_id> alternatives;  // rule: first dot of each
 };
 
 struct dot {
@@ -45,7 +45,7 @@ struct symbol_table {
 };
 
 // `ending`: tokens that end a text; no negated set of tokens has them.
-// Errors: invalid_param: nothing satisfies the root (the message says which place is to blame), a token that
+// Errors: invalid_param: no text satisfies the root (the message names the place of the cause), a token that
 // the vocabulary does not have, or too many parts. Burns the fuel of the rules.
 result<symbol_table> make_symbols(const rules&, const token_trie&, const std::vector<token_id>& ending);
 

@@ -30,7 +30,7 @@ std::shared_ptr<const terminal_view> terminal_views::keep(const key& k, terminal
   if (!is_new) return at->second.view;
   bytes_ += made->bytes();
   if (bytes_ <= max_bytes_) return made;
-  // Half of them go, so that the search for the oldest is rare.
+  // Drops views down to half of the limit, so that this sort is rare.
   std::vector<std::pair<std::uint64_t, key>> by_use;
   for (const auto& [name, x] : known_) by_use.emplace_back(x.used, name);
   std::sort(by_use.begin(), by_use.end(), [](const auto& x, const auto& y) { return x.first < y.first; });
@@ -70,7 +70,7 @@ terminal_view terminal_views::make(regex_pool& pool, regex_id state, const byte_
   if (!loop.found && plain != regex_pool::nothing && pool.open_to(state, plain)) loop = {true, unbounded};
   const auto& tree = loop.found ? trie_->others() : trie_->tree();
   auto inside = loop.found && !first ? trie_->plain_upto(loop.max) : token_mask(trie_->vocab_size());
-  std::vector<std::uint32_t> leaves;  // nodes at which the terminal may be over, with some below them
+  std::vector<std::uint32_t> leaves;  // nodes with children at which the terminal may be over
   local_automaton automaton(pool, state);
   const auto step = [&](local_automaton::state at, unsigned char b) {
     ++out.cost;
@@ -95,10 +95,10 @@ namespace {
 
 // A walk along the texts of an exception, beside the term that has it.
 //
-// Where the base is a loop over plain characters and the exception finite, a string of plain characters that
-// begins a text of the exception is alive and not over: it goes on to other texts, and what is behind the
-// loop begins with none of them. So the term itself is looked at only behind another character, or behind a
-// whole text of the exception: its derivatives are costly.
+// Derivatives of the term itself are costly. They are not needed where the base is a loop over plain
+// characters, the exception is finite, and a string of plain characters begins a text of the exception: the
+// term is then alive and not over. So the walk looks at the term only behind another character, or behind a
+// whole text of the exception.
 class exception_walk {
  public:
   using state = local_automaton::state;
@@ -109,7 +109,7 @@ class exception_walk {
   }
 
   enum class outcome { elsewhere, dead, alive, over };  // elsewhere: along no text of the exception
-  // A node whose parent was alive or over.
+  // What the term is after byte `b`, at a node whose parent was alive or over.
   outcome step(std::uint32_t depth, unsigned char b) {
     const auto& at = path_[depth - 1];
     const auto next = taken_.step(at.taken, b);
@@ -128,7 +128,7 @@ class exception_walk {
   struct place {
     state whole = local_automaton::dead, taken = local_automaton::dead;
     unsigned char byte = 0;
-    bool known = true;    // `whole` is
+    bool known = true;    // `whole` is set
     bool plain = true;    // all bytes so far are plain ASCII characters
     bool behind = false;  // a text of the exception has been over
   };
@@ -150,8 +150,8 @@ class exception_walk {
 
 }  // namespace
 
-// The view of the base, but for what lies along the texts of the exception. Where such a text is over, all
-// that goes on behind it is looked at.
+// The view of the base, corrected along the texts of the exception. All nodes behind a whole text of the
+// exception are looked at.
 terminal_view terminal_views::make_excepted(regex_pool& pool, regex_id state, const terminal_view& base,
                                             const regex_pool::exception& exception) const {
   using outcome = exception_walk::outcome;

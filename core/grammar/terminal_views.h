@@ -23,11 +23,11 @@ namespace weir::core::grammar {
 
 struct terminal_view {
   std::shared_ptr<const token_mask> inside;  // the tokens that stay inside
-  // What is left of tokens that leave, with their ids. nullopt: so many leave that leftovers() asks again for
-  // those that begin with certain bytes.
+  // The rests of the tokens that leave, with the ids of these tokens. nullopt: the rests are too many; call
+  // leftovers() for those that begin with certain bytes.
   std::optional<id_tree> leave;
-  std::vector<std::uint32_t> leaves;  // nodes at which tokens leave, where `leave` is set
-  bool of_others = false;             // they are nodes of token_trie::others(), else of its tree
+  std::vector<std::uint32_t> leaves;  // nodes at which tokens leave; empty if `leave` is not set
+  bool of_others = false;             // `leaves` are nodes of token_trie::others(), not tree()
   std::uint64_t cost = 0;             // nodes that were looked at
   std::size_t bytes() const {
     return sizeof *this + (inside ? inside->bytes() : 0) + 4 * leaves.size() + (leave ? leave->bytes() : 0);
@@ -36,20 +36,20 @@ struct terminal_view {
 
 class terminal_views {
  public:
-  // At most `max_bytes` of views are kept; what was used least recently goes first.
+  // At most `max_bytes` of views are kept; the least recently used are dropped first.
   explicit terminal_views(std::shared_ptr<const token_trie>, std::size_t max_bytes = std::size_t{64} << 20);
 
   const token_trie& trie() const { return *trie_; }
-  // Of a state of `pool`.
+  // The view of a state of `pool`.
   std::shared_ptr<const terminal_view> view(regex_pool& pool, regex_id state);
-  // What is left of the tokens that leave the state, if its first byte is one of the set. Only `leave` of the
-  // answer is filled; nullopt there: still too many.
+  // The rests that begin with a byte of `first`, of the tokens that leave the state. Only `leave`, `cost` and
+  // `of_others` of the result are filled. `leave` is nullopt if there are still too many rests.
   std::shared_ptr<const terminal_view> leftovers(regex_pool& pool, regex_id state, const byte_set& first);
 
  private:
   struct key {
     regex_print state;
-    byte_set first;  // none: the view itself
+    byte_set first;  // no byte: the view itself
     friend bool operator==(const key&, const key&) = default;
   };
   struct hash_key {

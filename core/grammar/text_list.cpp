@@ -15,8 +15,8 @@ text_list::text_list(std::vector<std::string> texts) {
   key_ += all_;
 }
 
-// The texts are sorted by bytes, and those of a range share what is before `depth`: so do those with one next
-// byte stand side by side, and a text that ends there stands before them.
+// The texts are sorted by bytes, and those of a range share their first `depth` bytes. So texts with the same
+// next byte are adjacent, and a text that ends at `depth` comes before them.
 text_list::range text_list::narrowed(const range& r, unsigned char b) const {
   const auto next = [&](std::uint32_t i) {
     const std::string_view t = text(i);

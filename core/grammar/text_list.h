@@ -1,5 +1,5 @@
-// text_list.h — many texts, sorted, and which of them go on with a byte. Automata over them: one of the
-// texts, and lists in which each occurs at most once.
+// text_list.h — many texts, sorted, with a search for those that go on with a given byte; and an automaton
+// for one of the texts. distinct_texts.h has an automaton for lists of them.
 //
 // Thread safety: immutable; any thread.
 #pragma once
@@ -43,14 +43,14 @@ class text_list {
 
  private:
   std::string all_;                  // text behind text
-  std::vector<std::uint32_t> ends_;  // where each ends
+  std::vector<std::uint32_t> ends_;  // [texts] end of each in all_
   std::string key_;                  // lengths and texts
 };
 
 // One of the texts.
 class one_of_texts final : public automaton {
  public:
-  // So many are spelled as terms.
+  // A state with at most this many texts, of this many bytes together, is a term of its texts: few().
   static constexpr std::uint32_t few_texts = 64;
   static constexpr std::size_t few_bytes = 4'096;
 

@@ -1,7 +1,8 @@
 // token_mask.h — which tokens may come.
 //
-// Few tokens are a list of ids; more are one bit a token, or those of another mask, which several share, and
-// a list of ids beside them. A mask is filled with set(), then finish()ed.
+// A mask has one of three forms: a list of ids, if they are few; one bit for each token of the vocabulary; or
+// another mask, which several masks may share, and a list of more ids. A mask is filled with set() and
+// set_all(), then finish()ed.
 //
 // Thread safety: plain data; a finished mask in any thread.
 #pragma once
@@ -18,7 +19,7 @@ namespace weir::core::grammar {
 
 class token_mask {
  public:
-  static constexpr std::size_t most_listed = 512;
+  static constexpr std::size_t most_listed = 512;  // ids in the list of a finished mask
 
   explicit token_mask(std::uint32_t vocab_size = 0) : vocab_size_(vocab_size) {}
 
@@ -34,7 +35,7 @@ class token_mask {
   void set(std::span<const token_id> ids) {
     for (const auto id : ids) set(id);
   }
-  // All tokens of a finished mask, which this one may keep and share.
+  // Sets all tokens of a finished mask. May keep a reference to that mask and share its bits.
   void set_all(std::shared_ptr<const token_mask> of) {
     if (of->listed()) {
       set(of->ids_);
@@ -46,7 +47,7 @@ class token_mask {
       of->mark_all(words_);
     }
   }
-  // REQUIRES: finished, shares no other mask; finish() again behind the last.
+  // REQUIRES: the mask is finished and shares no other mask. After the last unset(), finish() is due again.
   void unset(std::span<const token_id> ids) {
     for (const auto id : ids) {
       const auto i = static_cast<std::uint32_t>(id);
@@ -74,7 +75,7 @@ class token_mask {
     if (!words_.empty()) return i < vocab_size_ && (words_[i / 32] >> (i % 32) & 1) != 0;
     return (base_ && base_->has(id)) || std::binary_search(ids_.begin(), ids_.end(), id);
   }
-  // Nothing but a list of ids.
+  // The mask is a list of ids and nothing else.
   bool listed() const { return words_.empty() && !base_; }
   std::vector<token_id> ids() const {
     if (listed()) return ids_;
@@ -93,9 +94,9 @@ class token_mask {
     std::fill(rest, row.end(), 0);
     mark(row, ids_);
   }
-  // The mask that it shares; nullptr: none.
+  // The mask that this one shares; nullptr: none.
   const token_mask* shared() const { return base_.get(); }
-  // Without the mask that it shares.
+  // Bytes of this mask, without those of the mask that it shares.
   std::size_t bytes() const { return sizeof *this + 4 * (words_.capacity() + ids_.capacity()); }
 
   std::uint64_t cost = 0;  // tree nodes and heads that were looked at to make it
@@ -127,7 +128,7 @@ class token_mask {
 
   std::uint32_t vocab_size_;
   std::uint32_t count_ = 0;
-  std::shared_ptr<const token_mask> base_;  // has words; set: this one has none
+  std::shared_ptr<const token_mask> base_;  // has words_; if it is set, words_ here is empty
   std::vector<std::uint32_t> words_;
   std::vector<token_id> ids_;
 };

@@ -1,6 +1,6 @@
 // token_trie.h — the tokens of a vocabulary in the order of their bytes, as a tree.
 //
-// In it are the tokens that are text: neither special tokens nor ids without bytes. Tokens with equal bytes
+// It has the tokens that are text: neither special tokens nor ids without bytes. Tokens with equal bytes
 // share a node.
 //
 // Thread safety: immutable once built; any thread.
@@ -31,16 +31,17 @@ class token_trie {
   std::string_view text(token_id) const;
   bool known(token_id id) const { return id >= 0 && static_cast<std::uint32_t>(id) < vocab_size_; }
   const tokenizer& words() const { return *tokenizer_; }
-  // Tokens of whole characters that stand for themselves in a JSON string: most of a vocabulary.
-  // plain_upto(n): those with at most n characters. others(): the tree of all other tokens.
+  // The characters that stand for themselves in a JSON string. Most tokens of a vocabulary have no others.
   static code_points plain();
+  // The tokens of at most `characters` whole characters, all of them in plain().
   token_mask plain_upto(std::uint32_t characters) const;
+  // The tree of the tokens that are not whole characters of plain().
   const id_tree& others() const { return others_; }
   // Whether a text that begins with a letter is spelled with a space before it.
   bool leading_space() const { return leading_space_; }
   // Every byte of UTF-8 is a token of its own, so that each text can be spelled.
   bool complete() const { return complete_; }
-  // The characters that can be spelled by single tokens, for vocabularies that are not complete.
+  // The characters that can be spelled, as one token or as one token a byte; empty if complete().
   const code_points& alphabet() const { return alphabet_; }
 
  private:

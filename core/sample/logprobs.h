@@ -18,14 +18,14 @@ using kernels::most_top_logprobs;
 using kernels::scored_token;
 using kernels::token_logprob;
 
-// Logprobs of `drawn` and of the `top` likeliest tokens, within 2e-6 of the logits' own (and of their
-// rounding to float). Does not allocate. REQUIRES: sampler::pick() drew `drawn` from `logits`; top <=
-// most_top_logprobs; `scratch` as for pick().
+// Logprobs of `drawn` and of the `top` likeliest tokens, within 2e-6 of the exact values for these logits
+// (and their rounding to float). Does not allocate. REQUIRES: sampler::pick() drew `drawn` from `logits`; top
+// <= most_top_logprobs; `scratch` as for pick().
 void compute_logprobs(std::span<const float> logits, token_id drawn, std::uint32_t top,
                       sample_scratch& scratch, draw_logprobs& out);
 
-// The same for a token that was given: `given` may be any token. False, and nothing is written, where no
-// logit is finite, one is NaN or +inf, or there are none.
+// The same for a token that was given and not drawn: `given` may be any token. Returns false and writes
+// nothing if no logit is finite, one is NaN or +inf, or there are none.
 bool score_token(std::span<const float> logits, token_id given, std::uint32_t top, sample_scratch& scratch,
                  scored_token& out);
 

@@ -36,7 +36,7 @@ struct sampling_params {
   float frequency_penalty = 0.0f;   // output only
   float presence_penalty = 0.0f;    // output only
   std::uint64_t seed = 0;           // the key of Philox: same seed, same job, same tokens
-  std::uint32_t choice = 0;         // of a request's parallel choices: each draws numbers of its own
+  std::uint32_t choice = 0;         // index of a parallel choice of a request; each has its own numbers
   std::vector<std::pair<token_id, float>> logit_bias;  // added after the penalties
 };
 

@@ -24,8 +24,8 @@ constexpr philox_counter philox(philox_counter c, philox_key k) {
   return c;
 }
 
-// Where a random number is used: which token of the sequence, which of a request's parallel choices, which
-// attempt (a draw after a ban is a fresh one), which number of that attempt.
+// Where a random number is used: `position` of the token in the sequence, and `choice` among a request's
+// parallel choices. A token takes one number, so `attempt` and `draw` are 0.
 struct draw_site {
   std::uint32_t position = 0, choice = 0, attempt = 0, draw = 0;
 };

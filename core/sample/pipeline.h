@@ -35,7 +35,7 @@ class sampler {
  public:
   struct limits {
     std::uint32_t max_tokens = 1;       // most tokens that accept() will see
-    std::uint32_t min_tokens = 0;       // before that many were accepted, `endings` cannot be drawn
+    std::uint32_t min_tokens = 0;       // before this many are accepted, `endings` cannot be drawn
     std::span<const token_id> endings;  // stop ids
   };
 
@@ -43,21 +43,23 @@ class sampler {
   sampler(const sampling_params& params, std::uint32_t vocab_size, std::span<const token_id> prompt,
           limits l);
 
-  // The token at `position` (prompt included) from its logits [vocab]: nothing where they have no finite
-  // maximum, or hold a NaN or +inf. `allowed`: as in keep_allowed(); empty: every token may come. REQUIRES:
-  // scratch made for at least as large a vocabulary.
+  // Draws the token at `position` (prompt included) from its logits [vocab]. nullopt: the logits have no
+  // finite maximum, or hold a NaN or +inf. `allowed`: as in keep_allowed(); empty: every token may come.
+  // REQUIRES: scratch made for at least as large a vocabulary.
   std::optional<token_id> pick(std::span<const float> logits, std::uint32_t position, sample_scratch& scratch,
                                std::span<const std::uint32_t> allowed = {}) const;
 
-  // The token that was chosen for the sequence: the penalties' memory, and the count for min_tokens.
+  // Records the token that was chosen for the sequence, for the penalties and for min_tokens.
   void accept(token_id id);
 
   const sampling_params& params() const noexcept { return params_; }
 
-  // Whether pick() would change a logit now: else seen() and masked() are empty, and there is no bias.
+  // Whether pick() would change a logit now, apart from `allowed`. If not, there is no bias, and seen() and
+  // masked() are empty.
   bool changes_logits() const noexcept { return lists_ || (accepted_ < min_tokens_ && !endings_.empty()); }
 
-  // What pick() would look at now, for models that draw elsewhere.
+  // The tokens that penalties apply to now, and the tokens that cannot be drawn now; for models that draw
+  // elsewhere.
   std::span<const token_counts::entry> seen() const noexcept { return seen_.entries(); }
   std::span<const token_id> masked() const noexcept {
     return accepted_ < min_tokens_ ? std::span<const token_id>(endings_) : std::span<const token_id>();
@@ -66,7 +68,7 @@ class sampler {
  private:
   void reshape(std::span<float> values) const;
 
-  // What a plain draw looks at lies in front, in one cache line.
+  // The members that a plain draw reads come first, in one cache line.
   std::uint32_t min_tokens_ = 0, accepted_ = 0;
   bool lists_ = false;  // there are penalties or biases
   sampling_params params_;

@@ -5,8 +5,8 @@
 // to 0, so that each cut's p_i are over what the cuts before it left. Sums are kept in double, always in the
 // same order: the same logits give the same token on every run.
 //
-// «Better» is a larger logit, then a lower id. Nothing sorts a vocabulary: what top_k and top_p keep ends at
-// one token of that ranking, their edge, which is found by selection among few candidates.
+// «Better» is a larger logit, then a lower id. Nothing sorts a vocabulary: top_k and top_p keep the ranking
+// up to one token, the edge, which is found by selection among few candidates.
 //
 // Sources: penalties as in OpenAI's API reference (frequency, presence) and in Keskar et al. 2019 as Hugging
 // Face transformers has it (RepetitionPenaltyLogitsProcessor: a positive logit is divided, a negative one
@@ -52,11 +52,11 @@ void apply_bias(std::span<float> logits, std::span<const std::pair<token_id, flo
 // l_i := -inf.
 void apply_mask(std::span<float> logits, std::span<const token_id> ids);
 
-// l_i := -inf for each token that may not come: `allowed` has bit i % 32 of word i / 32 for token i, and none
-// for tokens that may not. REQUIRES: it has a word for each 32 logits.
+// l_i := -inf for each token i that is not allowed: bit i % 32 of word i / 32 of `allowed` is 0. REQUIRES:
+// `allowed` has a word for each 32 logits.
 void keep_allowed(std::span<float> logits, std::span<const std::uint32_t> allowed);
 
-// The best token: nothing where no logit is finite, or one is NaN or +inf.
+// The best token; nullopt: no logit is finite, or one is NaN or +inf.
 std::optional<candidate> largest(std::span<const float> logits);
 
 // w_i as above, within 1e-6 of it relatively; 0 below 1e-37. REQUIRES: no logit is above top; temperature >
@@ -76,7 +76,7 @@ void list_best(std::span<const float> logits, std::uint32_t k, std::vector<candi
 void keep_top_p(std::span<const float> logits, float top_p, std::span<float> weights,
                 std::vector<candidate>& room);
 
-// Keeps where p_i >= min_p * p_top.
+// Keeps the tokens with p_i >= min_p * p_top.
 void keep_min_p(float min_p, std::span<float> weights);
 
 // The cuts above that `p` asks for, one after the other.

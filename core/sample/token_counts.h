@@ -1,7 +1,9 @@
-// token_counts.h — which tokens a sequence holds, and how often its output has each: what penalties look at.
+// token_counts.h — which tokens a sequence has, and how often its output has each; penalties read it.
 //
-// An open-addressing table sized once for all that the sequence can ever hold; adding never allocates, and
-// walking costs the distinct tokens, not the vocabulary. Owner's thread.
+// An open-addressing table, sized once for all tokens that the sequence can ever have. Adding never
+// allocates, and iteration costs the distinct tokens, not the vocabulary.
+//
+// Thread safety: the owner's thread only.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// batch.h — the work of one step, as the scheduler hands it to a model: rows of tokens of many sequences.
+// batch.h — the work of one step, as the scheduler gives it to a model: rows of tokens of many sequences.
 //
 // The rows of a slice are consecutive positions of one sequence: one row for a decoding sequence, many for a
 // slice of a prompt. A model computes every row and stores its keys and values in the slice's pages. It

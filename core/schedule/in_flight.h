@@ -23,7 +23,7 @@ struct in_flight {
   std::vector<draw> draws;                // by number: sequence_step::draw_number
   std::vector<drawn> results;             // of the draws, by number
 
-  // A step of `work`, in the memory of a step that is over.
+  // A step of `work` that reuses the memory of a step that is over.
   static in_flight of(const batch& work, const scheduler::load& load, time_point begun, in_flight&& over) {
     in_flight f = std::move(over);
     f.rows = static_cast<std::uint32_t>(work.tokens.size());

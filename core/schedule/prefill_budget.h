@@ -43,8 +43,8 @@ class prefill_budget {
   // Result of the latest rows().
   std::uint32_t granted() const noexcept { return granted_; }
 
-  // Learns from a finished step that had so many rows of each kind. `granted`: what rows() returned for that
-  // step; the short form takes the latest result, and is wrong where rows() was called again since.
+  // Learns from a finished step with these rows. `granted`: what rows() returned for that step. The short
+  // form takes the latest result, and is wrong if rows() was called again since that step was planned.
   void observe(std::uint32_t decode_rows, std::uint32_t prompt_rows, duration took) noexcept {
     observe(decode_rows, prompt_rows, took, granted_);
   }
@@ -54,8 +54,8 @@ class prefill_budget {
  private:
   static constexpr double unknown = -1;
 
-  // The mean time of a step without prompt rows is recent, and of a step with about as many decoding
-  // sequences.
+  // Whether step_ns_ is recent and was measured with about as many decoding sequences: more than half as many
+  // and fewer than twice as many.
   bool knows_step(std::uint32_t decoding) const noexcept;
   // Time for prompt rows in a step beside decoding sequences, in ns; may be negative.
   double room(std::uint32_t decoding, std::uint32_t waiting) const noexcept;

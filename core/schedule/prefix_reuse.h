@@ -15,8 +15,8 @@
 
 namespace weir::core {
 
-// Gives `s` the full pages after its named ones that are in the cache, as far as they are. Pages that it had
-// in their place are released. Returns the name of the first page that is not in the cache, which the
+// Gives `s` the full pages after its named ones, up to the first page that is not in the cache. Releases the
+// pages that `s` had in their place. Returns the name of the first page that is not in the cache, which the
 // sequence has to compute next; nullopt if that page holds its last token. `revive`: pages may also come back
 // from the host tier. It must be false while page copies wait for the next forward, because those are made
 // only then.

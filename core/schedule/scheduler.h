@@ -13,13 +13,14 @@
 //      the sequences that would compute the same page in this step, all but the first are held.
 //   4. Choice of rows. One for every decoding sequence, and slices of the unfinished prompts, as many as the
 //      budget allows (prefill_budget.h; beside decoding sequences, where there is an objective,
-//      slo_budget.h). Prompts are served in the order of pending rows plus sequence::rows_before;
-//      ties go to the earlier admission. Short prompts are therefore quick, and a prompt of R rows waits for
-//      at most R rows of prompts that were admitted after it. Rows that a paced model does not yet allow
-//      (model::due) are left out. A sequence whose draw was left out, because the mask of its constraint
-//      was late, computes its last row again: its page gets the same keys and values once more. Of prompts
-//      whose logprobs are asked, a step computes few rows, because each of these needs a row of logits: all
-//      rows of logits together are at most max_batch.
+//      slo_budget.h). In a large batch a sequence whose forced tokens wait also gets one row only. Prompts
+//      are served in the order of pending rows plus sequence::rows_before; ties go to the earlier admission.
+//      Short prompts are therefore quick, and a prompt of R rows waits for at most R rows of prompts that
+//      were admitted after it. Rows that a paced model does not yet allow (model::due) are left out. A
+//      sequence whose draw was left out, because the mask of its constraint was late, computes its last row
+//      again: its page gets the same keys and values once more. Of prompts whose logprobs are asked, a step
+//      computes few rows, because each of these needs a row of logits: all rows of logits together are at
+//      most max_batch.
 //
 // Pauses: a paused sequence is out of the waiting line and the batch, takes no place there, and keeps its
 // pages while nobody needs them. Where the pool has too few for growth or admission, paused sequences are
@@ -52,7 +53,7 @@ namespace weir::core {
 
 class scheduler {
  public:
-  // Sequences that may enter the batch before one that is ahead of them and finds no room.
+  // Most sequences that may enter the batch before a sequence that is ahead of them and finds no room.
   static constexpr std::uint32_t most_passes = 4;
 
   // `max_batch`: most sequences in the batch; >= 1. `pool` and `m` must outlive the scheduler. `slo`: where
@@ -68,8 +69,8 @@ class scheduler {
   // Takes a sequence out of the waiting line, the batch or the paused ones; null if it is in none.
   std::unique_ptr<sequence> take(const sequence& s);
 
-  // Pauses a sequence of the waiting line or the batch until then, or changes until when it is paused. The
-  // plan that follows leaves it out. REQUIRES: not ended.
+  // Pauses a sequence of the waiting line or the batch until `until`, or changes the end of its pause. The
+  // plan that follows leaves the sequence out. REQUIRES: not ended.
   void pause(sequence& s, time_point until);
 
   // Takes the first sequence out of the waiting line. REQUIRES: the line is not empty.
@@ -85,8 +86,8 @@ class scheduler {
   std::span<const std::unique_ptr<sequence>> running() const noexcept { return running_; }
   // The paused sequences, in order of their pauses; those that await a draw are among them.
   std::span<const std::unique_ptr<sequence>> paused() const noexcept { return paused_; }
-  // Calls f(std::unique_ptr<sequence>&) for each sequence of the batch and each paused one. Those that f
-  // moves away leave.
+  // Calls f(std::unique_ptr<sequence>&) for each sequence of the batch and each paused one. A sequence that f
+  // moves out of its pointer leaves the scheduler.
   template <class F>
   void sweep(F f) {
     sweep(running_, f);
@@ -114,11 +115,13 @@ class scheduler {
   // overwrites the batch. REQUIRES: no sequence of the batch has ended.
   const batch& plan(time_point now);
 
-  // Of the latest plan: what it did, its rows, and for each slice of its batch the sequence.
+  // What the latest plan did.
   const changes& latest() const noexcept { return changes_; }
+  // Rows of the latest plan.
   load last_load() const noexcept { return {decode_rows_, prompt_rows_, granted_}; }
+  // [slices] the sequence of each slice of the latest plan's batch.
   std::span<sequence* const> sequences() const noexcept { return chosen_; }
-  // When the earliest row falls due that it left out; time_point::max() if it left none out.
+  // When the earliest row that the latest plan left out falls due; time_point::max() if it left none out.
   time_point next_due() const noexcept { return next_due_; }
   // When a plan can let the first paused sequence go on; time_point::max() if none can before a sequence of
   // the batch leaves it.
@@ -134,7 +137,7 @@ class scheduler {
     if (slo_budget_) slo_budget_->observe(l.decode_rows, l.prompt_rows, took);
   }
 
-  // Most prompt rows of the latest step that had any beside decoding sequences, as its budget allowed.
+  // Prompt rows that the budget allowed in the latest step with both prompt rows and decoding sequences.
   std::uint32_t prompt_share() const noexcept { return prompt_share_; }
 
  private:
@@ -156,7 +159,7 @@ class scheduler {
   void queue_woken(time_point now);
   // Lets paused sequences with pages whose pause is over, of at least this priority, return to the batch.
   void return_paused(int priority, time_point now);
-  // Preempts the paused sequence that has pages and matters least; false if none has any.
+  // Of the paused sequences with pages, preempts the youngest of the lowest priority. False: none has pages.
   bool preempt_paused();
 
   // Takes the pages that a waiting sequence needs, cached ones first. Returns false and changes nothing if
@@ -170,7 +173,7 @@ class scheduler {
   void add_rows(sequence& s, std::uint32_t rows, time_point now);
   // Asks for the logits of those rows of the slice that are still to be scored.
   void add_scored(const sequence& s, batch_slice& slice);
-  // The rows that add_rows() is asked for may not be computed yet; notes when they may.
+  // Whether these rows may not be computed yet; if so, notes in next_due_ when they may.
   bool too_early(const sequence& s, std::uint32_t rows, time_point now);
 
   // What decides whether a waiting sequence can enter. None can while it equals `seen_`.
@@ -197,7 +200,7 @@ class scheduler {
   outlook seen_;                                      // as the last admit() left it
 
   batch batch_;
-  std::vector<sequence*> chosen_;     // [slices] whose rows each slice holds
+  std::vector<sequence*> chosen_;     // [slices] see sequences()
   std::vector<sequence*> prompts_;    // sequences with prompt rows to compute, in the order they are served
   std::vector<waiting_prompt> demand_;  // prompts_, as slo_budget_ sees them
   std::vector<sequence*> blocked_;    // waiting sequences that the current admit() found no room for

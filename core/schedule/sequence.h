@@ -50,10 +50,10 @@ enum class sequence_phase : std::uint8_t {
 
 // Whether a constraint says what a sequence may write.
 enum class fit_state : std::uint8_t {
-  free,        // none does
-  fitted,      // one does: sequence::fit
-  sits_out     // the same, and its last draw was left out because its mask was late: the next step computes
-               // its last row again, for another draw
+  free,     // there is no constraint
+  fitted,   // the constraint says it: sequence::fit
+  sits_out  // fitted, and the last draw was left out because its mask was late: the next step computes the
+            // last row again, for another draw
 };
 
 // The members of a sequence that every step reads. They fill two cache lines, and rarely used members stay
@@ -130,22 +130,22 @@ struct sequence : sequence_step {
   std::optional<repeats> loops;  // loop detector; set by the first enter() if the job has max_repeats
   std::uint32_t cached = 0;      // prompt tokens found in the prefix cache that it never had to compute
   ending how;                    // what the sink is told at the end
-  // Of the prompt, as far as it is scored; null: the job asked for none. Set by the first enter().
+  // Logprobs of the prompt's scored tokens; null: the job asked for none. Set by the first enter().
   std::shared_ptr<std::vector<kernels::scored_token>> prompt_logprobs;
 
   std::uint32_t prompt_tokens() const noexcept { return prompt_tokens_; }
-  // Rows of the prompt that are computed for the logprobs of the token behind them: all but the last one; 0
-  // if the job asked for none. `scored_rows` of them are done.
+  // Rows of the prompt that give the logprobs of the prompt's tokens: all rows but the last one, each for the
+  // token behind it; 0 if the job asked for none. `scored_rows` of them are done.
   std::uint32_t rows_to_score() const noexcept { return asked.prompt_logprobs ? prompt_tokens_ - 1 : 0; }
   std::uint32_t scored_rows() const noexcept {
     return prompt_logprobs ? static_cast<std::uint32_t>(prompt_logprobs->size()) : 0;
   }
   bool scores() const noexcept { return scored_rows() < rows_to_score(); }
-  // Rows that may be taken from the prefix cache, and one more: those that have to be scored may not.
+  // One more than the rows that may be taken from the prefix cache: rows that are still to be scored may not.
   std::uint32_t reusable() const noexcept { return scores() ? scored_rows() + 1 : length(); }
-  // A constraint says what it may write.
+  // Whether a constraint says what the sequence may write.
   bool fitted() const noexcept { return fit_ != fit_state::free; }
-  // Its last row was computed, and not drawn from: it is computed again.
+  // Whether its last row was computed but not drawn from, and is computed again.
   bool sits_out() const noexcept { return fit_ == fit_state::sits_out; }
   // REQUIRES: fitted().
   void sit_out(bool on) noexcept { fit_ = on ? fit_state::sits_out : fit_state::fitted; }
@@ -153,7 +153,7 @@ struct sequence : sequence_step {
   std::uint32_t length() const noexcept {
     return prompt_tokens() + static_cast<std::uint32_t>(output.size());
   }
-  // Likeliest tokens that each draw tells the logprobs of; negative: the job asked for no logprobs.
+  // How many of the likeliest tokens each draw gives logprobs of; negative: the job asked for no logprobs.
   std::int32_t top_logprobs() const noexcept { return top_logprobs_; }
   // When the last token was sampled. REQUIRES: sampled > 0.
   time_point last_at() const noexcept { return last_at_; }
@@ -202,7 +202,7 @@ struct sequence : sequence_step {
   // REQUIRES: it waits, or was preempted.
   void enter(std::uint64_t admission, time_point now, std::uint32_t vocab_size);
 
-  // Leaves it out of the step that is planned, or in. REQUIRES: running or held.
+  // Leaves the sequence out of the step that is planned, or takes it back in. REQUIRES: running or held.
   void hold(bool on) noexcept {
     assert(phase == sequence_phase::running || phase == sequence_phase::held);
     phase = on ? sequence_phase::held : sequence_phase::running;
@@ -268,8 +268,8 @@ struct sequence : sequence_step {
   void settle_now();
 
  private:
-  // Feeds a token to the stop strings. If it completes one: the offset in the output's bytes where that
-  // begins.
+  // Feeds a token to the stop strings. Returns the offset, in the output's bytes, of the stop string that the
+  // token completes; nullopt: it completes none.
   std::optional<std::uint64_t> judge(token_id id, const token_table& text);
   // Decides the tokens that end within the first `bytes` of the output's bytes.
   void decide(std::uint64_t bytes, const token_table& text);
@@ -286,7 +286,7 @@ struct sequence : sequence_step {
   void write_tail();
   bool is_ending(token_id id) const noexcept;
 
-  // Most rows that were computed when it was preempted. Finding those again does not count as cached.
+  // Most rows that were computed at a preemption. Of the rows found later, only those beyond count as cached.
   std::uint32_t furthest_ = 0;
   // Bytes of `output` and of its decided part; counted only if the job has stop strings.
   std::uint64_t text_bytes_ = 0, decided_bytes_ = 0;

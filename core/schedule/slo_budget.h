@@ -1,17 +1,19 @@
 // slo_budget.h — how many prompt rows a step may carry beside streams, so that requests keep an objective.
 //
 // Large slices of prompts give early first tokens, and long gaps between the tokens of the streams beside
-// them. From what steps have taken (step_cost.h) follows how long a step with so many rows will take:
-//   1. A step has as many prompt rows as keep its time within tpot. The prediction's spread is left free.
-//   2. Where a prompt would miss its ttft so, and would keep it with longer steps, a step has as many rows as
-//      that needs. It then takes at most twice tpot, and no more than tpot and what the streams are ahead:
-//      the time that their steps took less than nine tenths of tpot before, up to four times tpot.
-//   3. Where both cannot be kept, tpot wins: steps are no longer than tpot for the sake of first tokens once
-//      the streams are no more ahead. Prompts that cannot keep their ttft in any case lengthen no step.
-//   4. Prompts may always add a quarter to a step without them, and always have 16 rows, even where streams
-//      alone take longer than tpot. Neither prompts nor streams ever stand still.
-//   5. A step has at most twice the prompt rows of the longest slice that was measured, so that what a device
-//      takes for many rows is found in steps that are not far too long.
+// them. The time of a step is predicted from its rows (step_cost.h):
+//   1. A step has as many prompt rows as keep its time within tpot, with a margin for the prediction's
+//      spread.
+//   2. If a prompt would thus miss its ttft, but would keep it with longer steps, a step has as many rows as
+//      the prompt needs. The step then takes at most twice tpot, and at most tpot plus the time that the
+//      streams are ahead. Each step adds to that time nine tenths of tpot less what the step took; the sum
+//      is at most four times tpot.
+//   3. Where both cannot be kept, tpot wins: once the streams are no longer ahead, no step is longer than
+//      tpot for the sake of first tokens. A prompt that cannot keep its ttft in any case lengthens no step.
+//   4. Prompts may always add a quarter to the time of a step without prompt rows, and always have 16 rows,
+//      even where streams alone take longer than tpot. So neither prompts nor streams ever stand still.
+//   5. A step has at most twice the prompt rows of the longest slice that was measured, so that the time of
+//      many rows is not measured in a step that is far too long.
 //
 // No token depends on the budget, since slicing changes no bit of a row's result.
 //
@@ -29,8 +31,8 @@ namespace weir::core {
 // A prompt that is being computed.
 struct waiting_prompt {
   std::uint32_t rows = 0;  // that are still to be computed
-  // Until its first token is late; negative: it is. duration::max(): its first token came already, and these
-  // are rows lost by preemption.
+  // Time until its first token is late; negative: it is late. duration::max(): the first token was sampled
+  // already, and these rows were lost by preemption.
   duration left = duration::max();
 };
 
@@ -51,19 +53,19 @@ class slo_budget {
   // Result of the latest rows().
   std::uint32_t granted() const noexcept { return granted_; }
 
-  // Learns from a finished step that had so many rows of each kind.
+  // Learns from a finished step with these rows.
   void observe(std::uint32_t stream_rows, std::uint32_t prompt_rows, duration took) noexcept;
 
  private:
   // Prompt rows of a step that is meant to take `ns`.
   double rows_within(std::uint32_t streams, double ns) const noexcept;
-  // Rows a step that first tokens need: between `calm`, which keep tpot, and `most`.
+  // Prompt rows of a step that first tokens need: from `calm`, which keeps tpot, to `most`.
   double urgent(std::uint32_t streams, std::span<const waiting_prompt> prompts, double calm,
                 double most) const noexcept;
 
   limits limits_;
   step_cost cost_;
-  double ahead_ = 0;  // see 2. above, in ns; negative: the streams are behind
+  double ahead_ = 0;  // time that the streams are ahead (2. above), in ns; negative: they are behind
   std::uint32_t granted_ = 0;
 };
 

@@ -2,11 +2,11 @@
 // for each row of a stream and one for each row of a prompt.
 //
 // The parts are a least-squares fit over the recent steps. Steps with prompt rows and steps without are two
-// kinds that count alike, however seldom one of them is, so that a long time without prompts does not make
-// their rows unknown. A step counts the less the longer it took, because its time varies more; as much less
-// as it is longer, so that a device that became slow is still followed. Within a kind a step counts a tenth
-// less with every later one. No part is negative. A step that took more than 4 times what was predicted
-// counts as 4 times, once its kind is known well, and one that took less than a quarter as a quarter.
+// kinds of equal weight, however rare one of them is: after a long time without prompts the cost of their
+// rows is still known. A step's weight is divided by its time, because long times vary more; not by more, so
+// that a device that became slow is still followed. Within a kind, a step loses a tenth of its weight with
+// every later step. No part is negative. Once a kind is known well, a time above 4 times or below a quarter
+// of the prediction counts as 4 times or a quarter of it.
 //
 // Thread safety: the owner's thread only. Nothing allocates.
 #pragma once
@@ -20,10 +20,10 @@ namespace weir::core {
 
 class step_cost {
  public:
-  // A step with rows of so many streams and so many prompt rows took this long.
+  // Learns from a step with these rows that took this long.
   void observe(std::uint32_t stream_rows, std::uint32_t prompt_rows, duration took) noexcept;
 
-  // A step with prompt rows was measured.
+  // Whether a step with prompt rows was measured.
   bool known() const noexcept { return kinds_[1].steps > 0; }
   // Predicted time of a step, in ns.
   double of(double stream_rows, double prompt_rows) const noexcept {
@@ -43,9 +43,9 @@ class step_cost {
   // Sums over the steps of one kind, each by its weight.
   struct sums {
     std::uint32_t steps = 0;           // counted up to `trusted`
-    // Of the rows, where the step itself is one row; and of the rows and the time in ns. Both divided by the
-    // step's time.
+    // Products of the rows, where the step itself counts as one row, divided by the step's time.
     std::array<vector, 3> products{};
+    // Products of the rows and the step's time in ns, divided by the step's time.
     vector times{};
   };
 
