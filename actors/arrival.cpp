@@ -68,7 +68,8 @@ std::uint64_t mask_bytes(const core::job& j, const served_model& m) {
   return m.info.vocab_size / 8 + sizeof(std::uint32_t) * std::min(j.max_tokens, usual_tokens);
 }
 
-// Text comes back as the client wrote it, special tokens among ids as their text.
+// The prompt as a text: a text as the client wrote it, ids decoded, with special tokens as their text. Null
+// for a conversation.
 std::shared_ptr<const std::string> text_of(prompt_input& input, const core::tokenizer& t) {
   if (auto* text = std::get_if<std::string>(&input))
     return std::make_shared<const std::string>(std::move(*text));
@@ -110,7 +111,7 @@ core::result<void> add_jobs(arrival& a, std::size_t first, std::size_t count, pl
   return {};
 }
 
-// Compiles the constraint of the request. A request that is cancelled meanwhile stops it, where it has one
+// Compiles the constraint of the request. A cancel stops the compilation, but only if the request has one
 // choice.
 core::result<compiled_constraint> constraint_of(const arrival& a) {
   if (!a.asked.constraint) return compiled_constraint();

@@ -23,7 +23,8 @@ constraint_store::constraint_store(std::shared_ptr<const core::tokenizer> words,
       kept_(std::move(kept)),
       vocabulary_(fmt::format("{}", static_cast<const void*>(this))) {}
 
-// Whoever has the mutex compiles, so nobody is told of another's work.
+// The thread that holds the mutex compiles, so no other thread compiles, and the callback of ask() is never
+// called.
 core::result<compiled_constraint> constraint_store::get(const core::grammar::constraint_text& text,
                                                         const std::string& param,
                                                         const std::atomic<bool>* cancelled) {
@@ -33,7 +34,7 @@ core::result<compiled_constraint> constraint_store::get(const core::grammar::con
   if (claim.compile) {
     try {
       claim.known = compile(text, cancelled);
-    } catch (const std::bad_alloc&) {  // whoever is told to compile has to settle
+    } catch (const std::bad_alloc&) {  // settle() has to follow in any case
       core::insist([&] {
         claim.known = core::make_error(core::errc::overloaded, "there is no memory for this constraint now");
       });

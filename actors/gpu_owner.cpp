@@ -22,7 +22,7 @@ using core::time_point;
 
 constexpr core::duration publish_every = std::chrono::milliseconds(50);
 
-// A device that fails is given another chance, unless it has just had one.
+// A device that fails is opened again, unless its last failure was less than this time ago.
 constexpr core::duration second_chance_after = std::chrono::minutes(1);
 
 class owner {
@@ -35,7 +35,7 @@ class owner {
         seen_(std::move(seen)),
         masks_(std::move(masks)) {}
 
-  // Engines end what is left as they go; their sinks must still find the outbox.
+  // Engines end their remaining jobs when they are destroyed, and the sinks of those jobs use the outbox.
   ~owner() {
     engines_.clear();
     outbox_.flush();
@@ -44,7 +44,7 @@ class owner {
   void begin(const context<owner_msg>& self) {
     self_ = self.self();
     timer_ = time_.make_timer(self.get_executor(), [to = self_] {
-      core::insist([&] { to.tell(time_came()); });  // a step falls due with it
+      core::insist([&] { to.tell(time_came()); });  // makes the owner look for a step that is due
     });
   }
 
@@ -97,8 +97,8 @@ class owner {
 
   time_point now() const { return time_.now(); }
 
-  // Before the owner waits for mail or for a step to fall due. Its pulse goes on from the last step: a device
-  // that lets it wait for long is not well.
+  // Called before the owner waits for mail or until the next step is due. It sends no heartbeat: a device
+  // that makes the owner wait for long is not healthy.
   void pause(time_point until) {
     core::contained(*seen_, "the owner's news", [this, until] {
       outbox_.flush();
@@ -108,7 +108,7 @@ class owner {
     timer_->set(until);
   }
 
-  // Before the owner waits for mail: what there was to tell is told.
+  // Called before the owner waits for mail while it has no work. Publishes all news, and checks the engines.
   void rest() {
     core::contained(*seen_, "the owner's news", [this] {
       outbox_.flush();
@@ -152,7 +152,7 @@ class owner {
   }
 
   void on(rest_job& m) {
-    m.stream->rest_told.store(false);  // before the wish is read: a later one sends a message of its own
+    m.stream->rest_told.store(false);  // before the wish is read: a later wish sends a message of its own
     const auto until = m.stream->rest_until.load();
     auto& e = engine(m.engine);
     if (!e.does) return;
@@ -174,9 +174,9 @@ class owner {
     return open_model(spec, options_, backend_, progress);
   }
 
-  // An engine found the device gone, and with it is what every other has there: all their jobs end with
-  // `why`. Everything is made anew, once; if it fails again within a minute, or cannot be made, it stays down
-  // and readiness says why.
+  // The device has failed, and its memory is lost for all engines: their jobs end with `why`. Backend and
+  // engines are then made again. If the last failure was less than a minute ago, or they cannot be made, the
+  // device stays down and readiness says why.
   void device_failed(const core::error& why) {
     const auto now = time_.now();
     const bool again = !restarted_at_ || now - *restarted_at_ >= second_chance_after;
@@ -195,7 +195,7 @@ class owner {
     board_->beat(time_.now(), false);
   }
 
-  // The device's memory is given back, and the device: nothing else holds it.
+  // Frees the device's memory, and then the device, which nothing else holds.
   void close_all() {
     for (auto& e : engines_) e.close();
     backend_.reset();
@@ -242,8 +242,8 @@ class owner {
     m.answer(load_model::result(served));
   }
 
-  // A model that is refused leaves the device as it was, unless it met a fault there: then the others need a
-  // new one.
+  // A refused model leaves the device as it was, unless the device failed during the load. In that case the
+  // device has failed for the other models, too.
   void after_refusal() {
     const char* why = backend_ && backend_->fault ? backend_->fault(backend_->self) : nullptr;
     if (!why) return;
@@ -251,7 +251,7 @@ class owner {
     device_failed(core::make_error(core::errc::internal, "the device failed: {}", why));
   }
 
-  // A page lost is a fault of ours: readiness says so, before memory runs out without a reason.
+  // A lost page is a fault of the engine. Readiness reports the fault before the memory runs out.
   void check_books() {
     for (const auto& e : engines_)
       if (auto wrong = e.does ? e.does->check_integrity() : std::string(); !wrong.empty())
@@ -300,7 +300,7 @@ class owner {
     core::engine_totals past_totals;  // of the engines before this one
     core::engine_measures past_measures;
 
-    // What it counted stays.
+    // Destroys the engine, and keeps what it counted.
     void close() {
       if (!does) return;
       const engine_picture last = look();
@@ -320,7 +320,8 @@ class owner {
       return p;
     }
 
-    // Places: while jobs wait beside a batch that is not full it is pages that they lack.
+    // If jobs wait although the batch is not full, they lack pages, so there are only as many places as
+    // running jobs.
     void note_pace(time_point now, const core::step_report& r, std::uint32_t max_batch) {
       pace.add(now, r);
       const auto places = r.waiting > 0 ? std::max(1u, r.running) : max_batch;
@@ -349,7 +350,7 @@ asio::awaitable<void> run(context<owner_msg> self, std::shared_ptr<owner> o) {
       if (auto m = co_await self.async_receive()) o->accept(*m);
     } else {
       o->step();
-      co_await asio::post(self.get_executor(), asio::use_awaitable);  // lets stop in
+      co_await asio::post(self.get_executor(), asio::use_awaitable);  // so that a stop can run
     }
   }
 }
@@ -371,9 +372,10 @@ gpu_owner::gpu_owner(owner_options o, const timekeeper& time, std::shared_ptr<co
   }
   options opt;
   opt.name = "owner-" + o.device;
-  // every admitted job, its cancel, loads
+  // each admitted job, its cancel and its pause; then loads
   opt.mailbox = 3 * o.models * std::size_t{o.queue + o.max_batch} + 64;
-  // A loop that could not even wait for lack of memory begins again, with everything that it owns.
+  // If the loop throws because it has no memory even to wait, it begins again and keeps everything that it
+  // owns.
   opt.restart = {.when = restart_when::on_error, .max = std::numeric_limits<int>::max(), .first_delay = {}};
   auto mind = std::make_shared<owner>(std::move(o), time, board_, std::move(seen), std::move(masks));
   mail_ = spawn<owner_msg>(where, opt,

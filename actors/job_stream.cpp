@@ -56,7 +56,7 @@ job_stream::state_block::state_block(core::job_id i, executor s, std::shared_ptr
   arm();
 }
 
-// A stream that could not be made had no end of its own.
+// Tells the end of a job whose stream could not be made, because nothing else has told it.
 job_stream::state_block::~state_block() {
   now = phase::refused;
   outcome never_begun;
@@ -143,7 +143,7 @@ void job_stream::state_block::read_news() {
   take_news_or_end();
 }
 
-// There may be no memory for what came: the job ends here then, and its owner is told to drop it.
+// If there is no memory for the news, the job ends here, and its owner is told to cancel it.
 void job_stream::state_block::take_news_or_end() {
   try {
     take_news();
@@ -201,7 +201,7 @@ void job_stream::state_block::count_log() noexcept {
 void job_stream::state_block::admitted(std::shared_ptr<const served_model> by, std::uint32_t position,
                                        std::shared_ptr<const std::string> prompt,
                                        std::shared_ptr<const constraint_warnings> unmet) {
-  // ended here meanwhile: the owner has to hear of it
+  // the job has ended here meanwhile: the owner has to be told
   if (now != phase::pending) return by->cancel(id, wanted_end);
   now = phase::running;
   model = std::move(by);

@@ -25,8 +25,8 @@ mask_pool::~mask_pool() {
   for (std::size_t i = 0; i < threads_.size(); ++i) core::insist([&] { work_.enqueue(nullptr); });
 }
 
-// The queue has its memory from the start. Where masks of jobs that are gone fill it, the job waits for a
-// later step.
+// The queue has its memory from the start. If masks of jobs that are gone fill the queue, this mask is not
+// posted, and its job waits for a later step.
 bool mask_pool::post(std::shared_ptr<core::grammar::job_mask> m) noexcept {
   return work_.try_enqueue(std::move(m));
 }

@@ -145,7 +145,7 @@ std::string fresh_fingerprint() {
 
 // With auto a step with a slice takes 30 ms on the host. On a device of its own decoding is fast, and auto
 // means at most one and a half times a step without a slice. The target is below that, since not all slices
-// take the same time. Where there is an objective, auto means what it needs.
+// take the same time. With an objective, auto means what the objective needs.
 void set_slices(core::engine_config& c, const owner_options& o, bool own_device) {
   const bool given = o.prefill_time.count() != 0;
   c.slo = o.slo;

@@ -73,7 +73,7 @@ class registry {
     job_view last;
   };
 
-  // Somebody who waits until all jobs of an answer have ended.
+  // A caller that waits until all jobs of an answer have ended.
   struct whole_answer {
     core::job_id id;
     std::size_t running = 0;

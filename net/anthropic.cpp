@@ -12,7 +12,8 @@ namespace {
 
 using core::bad_param;
 
-// Names of other dialects for what has another name here: an object with both would have two meanings.
+// Names of other dialects for fields that have another name here. They are refused, because an object with
+// both names would have two meanings.
 constexpr std::string_view named_otherwise[] = {"stop", "add_generation_prompt", "continue_final_message"};
 
 // A hint of what to cache. Whatever was computed of a prompt is cached here, so the hint changes nothing.
@@ -98,7 +99,7 @@ core::result<json::value> read_message(const std::string& at, const json::value&
 
 bool is_blank(std::string_view text) { return text.find_first_not_of(" \t\n\r\f\v") == text.npos; }
 
-// An answer goes on with a last message of the assistant's.
+// If the last message is the assistant's, the answer continues it.
 core::result<void> leave_open(core::conversation& said) {
   const json::object& last = said.messages.back().get_object();
   if (last.at("role") != "assistant") return {};

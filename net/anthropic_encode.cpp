@@ -15,7 +15,7 @@ void append_nulls(std::string& out, Keys... keys) {
 }
 
 // Appends the counts that a message and a message_delta both have. input_tokens does not include the cached
-// ones. No token counts as written into the cache: what is computed of a prompt is always cached.
+// ones. cache_creation_input_tokens is always 0, since every computed prompt is cached.
 void append_counts(std::string& out, std::uint32_t prompt, std::uint32_t cached, std::uint32_t output) {
   append_int(out, "input_tokens", std::int64_t{prompt} - cached);
   append_int(out, "cache_creation_input_tokens", 0);

@@ -86,8 +86,8 @@ fault read_value(std::string_view field, std::string_view text, key_rights& r) {
   return std::nullopt;
 }
 
-// A word that is no field may be a part of a key, if somebody's key has a blank: only what looks like a
-// field's name is shown.
+// A word that is no field may be a part of a key, if the key has a blank. So the message shows only a word
+// that looks like a field's name.
 std::string no_field(std::string_view word, std::size_t number) {
   const auto name = word.substr(0, word.find('='));
   const auto fits = [](char c) { return (c >= 'a' && c <= 'z') || c == '_'; };

@@ -29,7 +29,7 @@ struct wish {
   }
 };
 
-// The text of a schema: as with_schemas_as_text() left it, else as the value is.
+// The text of a schema: the string that with_schemas_as_text() made of it, or else the value as JSON.
 std::string schema_text(const json::value& v) {
   return v.is_string() ? std::string(v.get_string()) : json::serialize(v);
 }
@@ -179,7 +179,7 @@ result<void> read_output_format(const std::string& name, const json::value& v, w
   return read_schema(name + ".schema", *schema, true, w);
 }
 
-// How the constraint is to be read.
+// Reads the fields that say how the constraint is read and which tokens are forced.
 result<void> read_manner(const json::object& body, wish& w) {
   if (const auto* v = body.if_contains("grammar_syntax"); v && !v->is_null()) {
     if (!v->is_string() || (*v != "gbnf" && *v != "lark"))

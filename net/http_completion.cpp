@@ -24,8 +24,8 @@ std::int64_t unix_seconds() {
 
 using jobs = std::vector<std::shared_ptr<actors::job_stream>>;
 
-// Of the published tokens from `from` on; nullopt: the client did not ask for logprobs. `characters`: of text
-// before them.
+// Logprobs of the published tokens from `from` on; nullopt: the client did not ask for them. `characters`:
+// number of characters of text before these tokens.
 std::optional<logprobs_part> logprobs_of(const actors::job_stream& job, std::uint32_t from,
                                          std::uint64_t characters) {
   if (!job.log().has_logprobs() || !job.tokenizer()) return std::nullopt;
@@ -39,7 +39,7 @@ struct openai_encoder {
   bool with_ids;  // events have token ids
   bool include_usage;
   std::uint32_t n;    // choices of each prompt
-  std::string model;  // that the client named, for an answer that was cancelled before a model took it
+  std::string model;  // named by the client; for an answer that was cancelled before a model took it
 
   openai::answer_head head_of(const actors::job_stream& first) const {
     openai::answer_head head;
@@ -74,7 +74,7 @@ struct openai_encoder {
 struct anthropic_encoder {
   static constexpr bool with_ids = false;
   anthropic::limits asked;
-  std::string model;  // that the client named, for a job that was cancelled before a model took it
+  std::string model;  // named by the client; for a job that was cancelled before a model took it
   std::string request_id;
 
   anthropic::identity identity_of(const actors::job_stream& job) const {
@@ -180,8 +180,8 @@ asio::awaitable<bool> http_session::answer_with(const Encoder& encoder, submitte
   co_return co_await write(std::move(out));
 }
 
-// A choice that fails ends the answer: its error is the last event, and the other choices are cancelled by
-// the caller, who lets go of them.
+// A choice that fails ends the answer, and its error is the last event. The caller then cancels the other
+// choices by destroying their streams.
 template <class Encoder>
 asio::awaitable<void> http_session::stream_events(const Encoder& encoder, const job_list& all) {
   http::response<http::empty_body> head{http::status::ok, version_};

@@ -22,7 +22,7 @@ using boost::system::error_code;
 
 namespace {
 
-// Beside a header the buffer takes the beginning of what follows it.
+// Bytes of the read buffer beyond the longest header, for the beginning of what follows a header.
 constexpr std::size_t beyond_header = 8 * 1024;
 
 // All lines of a field in order, joined by commas; nothing where there is none.
@@ -91,7 +91,8 @@ asio::awaitable<void> http_session::run() {
     if (e == hub::event::close || (e == hub::event::drain && between_requests)) hang_up();
     if (e == hub::event::keys_changed && from_.removed()) hang_up();
   });
-  // even where the coroutine is not run to its end: a read of watch_peer() keeps the session
+  // closes the socket even if the coroutine does not run to its end, since a read of watch_peer() keeps the
+  // session
   struct closing {
     boost::beast::tcp_stream& stream;
     ~closing() {
@@ -100,7 +101,7 @@ asio::awaitable<void> http_session::run() {
       stream.socket().close(ignored);
     }
   } const at_the_end{stream_};
-  if (hub_.server().stopping) hang_up();  // it was said before we could hear it
+  if (hub_.server().stopping) hang_up();  // the event came before the subscription
   try {
     while (co_await one_request() && !hub_.server().draining) {
     }
@@ -142,7 +143,7 @@ asio::awaitable<bool> http_session::one_request() {
   const auto found = route_of(head);
   const auto from = sender_of(head);
   if (auto refused = judge(head, from, found)) co_return co_await refuse(std::move(*refused), p);
-  from_ = from ? *from : bearer{};  // a public route needs nobody known
+  from_ = from ? *from : bearer{};  // a public route needs no key
   p.body_limit(hub_.limits().body_bytes);
   if (p.content_length().value_or(0) > hub_.limits().body_bytes) {
     ec = http::error::body_limit;
@@ -165,9 +166,9 @@ asio::awaitable<void> http_session::read_header(parser& p, error_code& ec) {
   state_.read_ends();
 }
 
-// The framing of a chunked body, which is all that is read of it but its bytes, may be as long as a header
-// and the body itself: chunks of a few bytes are slow but honest, extensions and zeros without end are not.
-// `ec` is buffer_overflow then, as it is where one piece of framing is longer than the buffer.
+// The framing of a chunked body (all bytes that are read but those of the body) may be as long as a header
+// and the body together. This allows chunks of a few bytes, and refuses extensions and zeros without end. For
+// longer framing, and for a piece of framing that is longer than the buffer, `ec` is buffer_overflow.
 asio::awaitable<void> http_session::read_body(parser& p, error_code& ec) {
   if (!p.is_done() && version_ >= 11 && beast::iequals(p.get()[http::field::expect], "100-continue")) {
     co_await write_bytes("HTTP/1.1 100 Continue\r\n\r\n");
@@ -255,7 +256,7 @@ asio::awaitable<bool> http_session::refuse_unreadable(error_code ec) {
   co_return false;
 }
 
-// ---- who may come in
+// ---- checks before the body is read
 
 found_route http_session::route_of(const request& r) const {
   if (by_.metrics_only && !is_for_metrics(r.target())) return no_route{};
@@ -276,7 +277,7 @@ std::optional<reply> http_session::judge_host(const request& r) const {
       "a server on a loopback address is reached as localhost, or by an allowed origin's name");
 }
 
-// Of two headers others read the one that we do not.
+// Of two headers with one name, a proxy may read the one that this server does not read.
 std::optional<reply> http_session::judge_once(const request& r, http::field header) const {
   if (r.count(header) < 2) return std::nullopt;
   return error_reply(400, "bad_request",
@@ -350,7 +351,7 @@ cors_verdict http_session::cors_of(const request& r) const {
                     hub_.server().options.allow_origin);
 }
 
-// All that can be said of a request before its body is read.
+// Judges a request as far as possible before its body is read.
 std::optional<reply> http_session::judge(const request& r, const sender& from,
                                          const found_route& found) const {
   const auto codings = joined_lines(r, http::field::transfer_encoding);
@@ -421,7 +422,7 @@ asio::awaitable<bool> http_session::upgrade(request r) {
   }
   how.caller = std::move(caller_);
   how.memory = std::move(memory_);
-  // The socket goes on by itself: what this session held for HTTP is not kept beside it.
+  // The WebSocket session takes over the socket, and what this session has for HTTP is destroyed.
   serve_websocket(at_, std::move(stream_), std::move(r), std::move(how));
   co_return false;
 }

@@ -31,7 +31,7 @@ asio::awaitable<bool> http_session::write(reply r) {
   co_return state_.goes_on();
 }
 
-// Adds the headers that every answer has. A reply may itself say who may read it.
+// Adds the headers that every answer has. A reply may have its own Access-Control-Allow-Origin.
 void http_session::add_common_headers(http::fields& m) const {
   m.set(http::field::server, "weir");
   m.set("x-request-id", request_id_);

@@ -11,14 +11,15 @@ namespace {
 namespace asio = boost::asio;
 using phase = actors::job_stream::phase;
 
-// Most of a piece, but for its first character: bytes of text, and tokens or, where there are logprobs,
-// logprobs.
+// Limits of a piece: bytes of its text, and tokens (for a log with logprobs, logprobs). Its first character
+// may exceed them.
 constexpr std::size_t most_bytes = 64 * 1024;
 constexpr std::uint32_t most_tokens = 4096;
 
 }  // namespace
 
-// The job's end. Members are called on the job's shard, but for ask().
+// The part of a feed on the job's shard: gives pieces of the log to one follower. Members are called on that
+// shard, except ask().
 class job_feed : public std::enable_shared_from_this<job_feed> {
  public:
   struct question {
@@ -31,7 +32,7 @@ class job_feed : public std::enable_shared_from_this<job_feed> {
            question q)
       : all_(std::move(all)), back_(std::move(back)), to_(std::move(to)), question_(std::move(q)) {}
 
-  // Asks the shards for the job, the one with this number first. Any thread.
+  // Looks for the job on the shard with this number, then on the next ones. Any thread.
   void ask(std::size_t shard) {
     const auto home = shard < all_->hubs.size() ? all_->hubs[shard].lock() : nullptr;
     if (!home) return refuse(no_such_job);
@@ -85,7 +86,7 @@ class job_feed : public std::enable_shared_from_this<job_feed> {
     b.tokenizer = stream()->tokenizer();
     b.pause_on_lag = job.pause_on_lag;
     b.home = home;
-    // A follower that is gone by then cannot say so.
+    // A follower that is gone by then has not called close(), so this handler does.
     core::insist([&] {
       asio::post(back_, [to = to_, b, self = shared_from_this()] {
         if (const auto follower = to.lock()) return follower->begin(b, self->question_.after);
@@ -129,7 +130,7 @@ class job_feed : public std::enable_shared_from_this<job_feed> {
   const std::weak_ptr<followed_job> to_;
   const question question_;
   kept_jobs::follower place_;
-  std::uint32_t next_ = 0;    // tokens given so far, and before
+  std::uint32_t next_ = 0;    // number of the job's tokens before the next piece
   std::uint64_t handle_ = 0;  // of the stream's reader
   bool wanted_ = false;       // the follower waits for a piece
 };
@@ -145,7 +146,7 @@ std::shared_ptr<followed_job> followed_job::open(hub& here, const core::job_id& 
   return job;
 }
 
-// Before the first answer the feed finds out by itself (job_feed::begin).
+// Before the first answer, job_feed::begin() finds that the follower is gone, and closes the feed.
 followed_job::~followed_job() {
   if (begun_) ask_feed([](job_feed& feed) { feed.close(); });
 }

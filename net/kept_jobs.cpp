@@ -19,7 +19,7 @@ constexpr follow_refusal crowded{"too_many_jobs", "this response has as many fol
 
 bool runs(const actors::job_stream& s) { return s.state() == phase::pending || s.state() == phase::running; }
 
-// Whether a client knows its id: it was told by response.created.
+// Whether the job has ended and its client knows its id, which response.created told.
 bool is_resumable(const actors::job_stream& s) { return s.state() == phase::done && !s.model().empty(); }
 
 }  // namespace
@@ -86,7 +86,7 @@ void kept_jobs::left(record& r, std::list<follower::progress>::iterator who) noe
   const bool running = runs(*r.job.stream);
   r.leaves_at = all_.service.now() + all_.options.limits.detach_grace;
   if (all_.stopping || (running && r.job.cancel_when_left)) return forget(r, running);
-  if (r.node.empty()) return;  // the next tick finds it in detached_
+  if (r.node.empty()) return;  // it is in detached_ already, which tick() goes through
   if (!running) return retain(r);
   detached_.splice(detached_.end(), r.node);
 }
@@ -107,8 +107,8 @@ void kept_jobs::rest_or_go_on(record& r) {
   }
 }
 
-// An ended job that nobody follows. One that the client knows nothing of is not kept. REQUIRES: in neither
-// list.
+// Keeps an ended job that nobody follows; forgets it if its client does not know its id. REQUIRES: the job is
+// in neither list.
 void kept_jobs::retain(record& r) noexcept {
   if (!is_resumable(*r.job.stream)) return forget(r, false);
   r.leaves_at = all_.service.now() + all_.options.limits.retain;
@@ -118,7 +118,8 @@ void kept_jobs::retain(record& r) noexcept {
   while (room_is_over() && !ended_.empty()) drop_oldest();
 }
 
-// Ended jobs give way before a client's next request is refused for want of memory.
+// Whether ended jobs have to be dropped: they exceed retain_mb, or clients use more than half of their
+// memory. So ended jobs are dropped before a request is refused for lack of memory.
 bool kept_jobs::room_is_over() const noexcept {
   const core::memory_account& clients = *all_.service.memory();
   return all_.retained_bytes > std::uint64_t{all_.options.limits.retain_mb} << 20 ||

@@ -7,7 +7,7 @@
 namespace weir::net {
 namespace {
 
-// When to ask again while all jobs run that may.
+// Time after which a client may ask again while its key has as many unfinished jobs as it may have.
 constexpr std::chrono::milliseconds until_job_ends{1000};
 
 }  // namespace

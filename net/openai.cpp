@@ -124,7 +124,8 @@ core::result<void> read_choices(const json::value& v, parsed_request& p) {
   return {};
 }
 
-// Choices that are drawn beyond `n`, of which the best are kept, need the probabilities of the tokens.
+// Refuses a best_of other than `n`. To keep the best of more choices would need the probabilities of their
+// tokens.
 core::result<void> check_best_of(const json::object& o, std::uint32_t n) {
   const json::value* v = o.if_contains("best_of");
   if (!v || v->is_null()) return {};

@@ -63,7 +63,8 @@ std::optional<std::string> fit(std::string_view pattern, std::string_view path) 
   return percent_decode(path.substr(brace));
 }
 
-// Another path, or another method, which `allow` names then: nothing.
+// nullopt: the path is another one, or only the method is; in the second case `allow` gets the route's
+// method.
 std::optional<route_match> match(const route& r, std::string_view asked, std::string_view path,
                                  std::string& allow) {
   auto id = fit(r.pattern, path);

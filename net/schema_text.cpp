@@ -63,7 +63,7 @@ class scanner {
   }
 
   struct found {
-    bool whole = false, begins = false;  // the keys are a path; they begin one
+    bool whole = false, begins = false;  // the keys are a whole path of schema_paths; they begin one
   };
   found look() const {
     found f;
@@ -79,8 +79,7 @@ class scanner {
     return f;
   }
 
-  // Keeps the value as a string that has its text. A value that begins as no object and no array stays what
-  // it is.
+  // Writes an object or an array as a string that has its text. Any other value stays as it is.
   bool quote() {
     if (at_ == text_.size() || (text_[at_] != '{' && text_[at_] != '[')) return skip_value();
     const auto first = at_;
@@ -114,7 +113,7 @@ class scanner {
     return open == 0;
   }
 
-  // What stands between quotes, its escapes as they are.
+  // Reads a string: the text between its quotes, with the escapes as written. nullopt: no string.
   std::optional<std::string_view> string() {
     if (!take('"')) return std::nullopt;
     const auto first = at_;
@@ -136,7 +135,7 @@ class scanner {
   }
 
   const std::string_view text_;
-  std::size_t at_ = 0, kept_ = 0;  // kept_: what of the text is in out_
+  std::size_t at_ = 0, kept_ = 0;  // kept_: bytes of the text that are in out_
   std::size_t quoted_ = 0;         // bytes of schemas
   std::size_t depth_ = 0;          // of open objects; at most `deepest`
   path keys_{};

@@ -19,7 +19,7 @@ key_refusal refusal(kind why, std::string message, std::string param = {}) {
   return no;
 }
 
-// The key's priority is the default of its jobs, and the highest.
+// A key's priority is the default priority of its jobs, and the highest that they may have.
 std::optional<key_refusal> judge_priority(const key_rights& rights, std::optional<int>& priority) {
   if (!rights.priority) return std::nullopt;
   if (priority.value_or(*rights.priority) > *rights.priority)
@@ -61,7 +61,8 @@ reply error_reply(const key_refusal& no) {
   return r;
 }
 
-// Where the key has models of its own, the service's own messages would name those of others, too.
+// Judges the model here if the key has its own list of models, since the service's messages would name other
+// models, too.
 std::optional<key_refusal> judge_model(const actors::service& s, const bearer& from, std::string& model) {
   if (model.empty() && from.token) model = from.token->model;
   const auto models = from.key ? from.key->rights()->models : std::vector<std::string>();

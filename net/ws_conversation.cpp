@@ -180,8 +180,8 @@ bool ws_conversation::judge_token(const std::string& lane, actors::request& r) {
   return false;
 }
 
-// Tells the client why its key does not let it make this job. The model of another key is none at all here,
-// as in session.created.
+// Tells the client why its key does not let it make this job. A model that the key may not use counts as
+// unknown, as in session.created.
 void ws_conversation::refuse(const std::string& lane, const key_refusal& no) {
   switch (no.why) {
     case key_refusal::kind::unknown_key:

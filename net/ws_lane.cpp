@@ -46,7 +46,7 @@ lane::next lane::take(std::string& out, scratch& s) {
   return next::last_frame;
 }
 
-// Appends created or resumed, or the one frame of a lane that has neither.
+// Appends response.created or response.resumed; if the lane has neither, appends its only frame.
 lane::next lane::begin(std::string& out, scratch& s) {
   if (resumed_) {
     if (const auto& no = resumed_->refused()) {
@@ -128,7 +128,8 @@ bool lane::take_delta(std::string& out, scratch& s, const picture& job) {
   return true;
 }
 
-// Up to where tokens may be sent: whole characters, within the window and by the pace. A cancel ends both.
+// Number of tokens that may have been sent now: whole characters, within the window and by the pace; with
+// logprobs, one frame's. A cancel ends the window; any end of the job ends the pace.
 std::uint32_t lane::may_send(scratch& s, const picture& job) {
   std::uint32_t to = in_window(job);
   if (how_.even && !job.ended) {

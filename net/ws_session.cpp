@@ -27,13 +27,13 @@ using std::chrono::steady_clock;
 
 using phase = ws_closing::phase;
 
-// Before its key is checked a client has nothing to say that is longer than a header.
+// Until its key is checked, a client may send no message that is longer than a header.
 ws_frame_watch incoming_watch(const server_limits& l) {
   constexpr double none_over = 0;
   return {l.header_bytes, rate_meter(l.frames_per_s, l.frame_burst, none_over, steady_clock::now())};
 }
 
-// What Beast may reserve at once beside a whole message (its tcp_frame_size).
+// Bytes that Beast may reserve at once beyond a whole message (its tcp_frame_size).
 constexpr std::size_t read_ahead = 1536;
 
 class session final : public std::enable_shared_from_this<session>, public ws_conversation::outside {
@@ -100,7 +100,7 @@ void session::prepare_socket() {
         r.set("x-request-id", id);
         if (ours) r.set(http::field::sec_websocket_protocol, subprotocol);
       }));
-  // a second wall: the watch of the transport refuses sooner
+  // a second limit: the ws_frame_watch of the transport refuses sooner
   ws_.read_message_max(hub_.limits().message_bytes());
   ws_.next_layer().on_refusal([self = weak_from_this()](ws_frame_watch::verdict why) {
     const auto alive = self.lock();
@@ -118,7 +118,7 @@ asio::awaitable<void> session::run(http::request<http::string_body> upgrade) {
   upgrade = {};
   const hub::subscription told(hub_, [this](hub::event e) { hear(e); });
   hub_.server().sessions.fetch_add(1, std::memory_order_relaxed);
-  struct presence {  // its end comes even where the coroutine is not run to its own
+  struct presence {  // calls end() even if the coroutine does not run to its own end
     session& of;
     ~presence() { of.end(); }
   } const present{*this};
@@ -130,7 +130,7 @@ asio::awaitable<void> session::run(http::request<http::string_body> upgrade) {
   } else if (how.authenticated) {
     conversation_.welcome();
   }
-  hear(hub::event::keys_changed);  // what was said before we could hear it
+  hear(hub::event::keys_changed);  // events that came before the subscription
   if (hub_.server().draining) hear(hub::event::drain);
   if (hub_.server().stopping) hear(hub::event::close);
   for (bool again = true; again;) {
@@ -173,8 +173,8 @@ void session::end() noexcept {
   hang_up();
 }
 
-// Called wherever there may be something to write, most often by a job's news: then the frame leaves while
-// the job is at hand, without another pass through the executor.
+// Called wherever there may be something to write, most often for a job's news. The frame is then written at
+// once, without another pass through the executor.
 void session::write_next() {
   if (!ws_.is_open()) closing_.peer_ends();
   if (!closing_.writes()) return;

@@ -91,7 +91,7 @@ result<question_options> read_questions(const typed_options& o) {
   return q;
 }
 
-// How streams are dropped, resumed, followed and held: of weir.v1 alone.
+// Reads how streams are dropped, resumed, followed, paced and held back. Only weir.v1 has these options.
 result<void> read_lives(const typed_options& o, run_options& r) {
   const auto one_of = [](const char* option, const std::string& value, const char* a, const char* b) {
     return value.empty() || value == a || value == b

@@ -48,7 +48,8 @@ class playout {
   std::size_t shown() const { return times_.size(); }
   double at(std::size_t i) const { return ms(frames_[i].at); }
 
-  // `now`: the moment at which the client looks, which is after the frame is due where it learned so late.
+  // Shows the next frame. `now`: the client's time, which is after `due` if the client learned only now when
+  // the frame was due.
   void show(double due, double now) {
     shown_at_ = std::max(due, at(shown()));
     delay_ = shown_at_ - at(shown());

@@ -97,7 +97,7 @@ void pool::count(const stream_record& r, const stream_measures& m) {
     of(figure::cancel_to_done_ms).add(ms(r.ended - *r.cancel_sent));
 }
 
-// `reader`: who read it, where that is not the one who asked; with a blank behind it.
+// `reader`: who read the answer, with a blank behind it; empty: the user that asked.
 void pool::judge_order(const stream_record& r, std::string_view reader) {
   number(figure::gaps) += static_cast<double>(r.gaps);
   number(figure::repeats) += static_cast<double>(r.repeats);

@@ -303,7 +303,8 @@ bool user::followed() const {
   return std::ranges::none_of(followers_, [](const auto& f) { return f->busy(); });
 }
 
-// Followers see an answer to its end if the user did; of any other they are let go.
+// If the user has seen the end of the answer, waits at most follower_patience until the followers have seen
+// it. Otherwise ends the followers at once.
 task<void> user::await_followers() {
   const bool whole = answer_->over() && !failed_;
   const auto until = steady_clock::now() + follower_patience;
