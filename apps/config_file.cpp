@@ -43,7 +43,7 @@ class config_text {
     const auto form = otherwise.empty() ? s.unit : fmt::format("{}, default {}", s.unit, otherwise);
     add(s, form, quoted(value.empty() ? s.unit : value), !value.empty());
   }
-  // Values that are given come beside the default ones, so that the file names the given ones alone.
+  // Given values are added to the default ones, so the file has only the given ones.
   void operator()(const core::setting& s, const std::vector<std::string>&) {
     std::vector<std::string> items;
     for (const auto& item : option(s)->results()) items.push_back(quoted(item));

@@ -71,8 +71,8 @@ class rig {
     return {};
   }
 
-  // 64 constraints, each of which forbids other tokens: words whose last digits are some of ten. Behind each
-  // of them stand words that are always the same.
+  // Makes 64 constraints with different masks. Each allows the words whose last digit is one of some digits;
+  // behind such a word follow words that are always the same.
   void make_constraints(const std::shared_ptr<const core::tokenizer>& words) {
     using namespace core::grammar;
     const auto views = std::make_shared<terminal_views>(std::make_shared<const token_trie>(words));

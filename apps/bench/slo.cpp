@@ -1,6 +1,6 @@
-// `weir bench slo`: what the prompt rows of steps beside streams are worth. The same closed loops run on an
-// engine without sockets, with one limit of prompt rows a step after the other, with the engine's own budget
-// and with the objective of --slo. A simulated device with step costs (`--device sim:step=…`) runs in
+// `weir bench slo`: compares budgets for the prompt rows of steps in which streams decode. The same closed
+// loops run on an engine without sockets: with several limits of prompt rows a step, with the engine's own
+// budget, and with the objective of --slo. A simulated device with step costs (`--device sim:step=…`) runs in
 // simulated time: its figures are exact and say nothing of a real device.
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
@@ -36,7 +36,8 @@ class spent_time final : public core::clock {
   core::time_point now_{};
 };
 
-// A model for one engine after the other: an engine owns its model, and loading one takes long.
+// Lets one engine after the other use the same model: an engine owns its model, and loading a model takes
+// long.
 class lent_model final : public core::model {
  public:
   explicit lent_model(core::model& of) : of_(of) {}

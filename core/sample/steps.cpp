@@ -16,12 +16,12 @@ constexpr std::size_t block = 512;
 
 float& at(std::span<float> logits, token_id id) { return logits[static_cast<std::size_t>(id)]; }
 
-// Of the weights that reach `least`.
+// The sum of the weights that are at least `least`.
 double sum_from(std::span<const float> weights, float least) {
   return kernels::logits().sum_from(weights.data(), weights.size(), least);
 }
 
-// Block by block, so that a walk over blocks has the very same sums.
+// The sum of all weights, added block by block as in draw_token(), so that both sums are exactly equal.
 double sum_of(std::span<const float> weights) {
   double sum = 0;
   for (std::size_t i = 0; i < weights.size(); i += block) {
@@ -30,12 +30,12 @@ double sum_of(std::span<const float> weights) {
   return sum;
 }
 
-// Drops what is worse than the edge.
+// Sets the weights of all tokens that are worse than `edge` to 0.
 void keep_through(candidate edge, std::span<const float> logits, std::span<float> weights) {
   kernels::logits().keep_through(logits.data(), logits.size(), edge.logit, edge.id, weights.data());
 }
 
-// Into `room`: tokens whose value reaches `least`, with their logits.
+// Fills `room` with the tokens whose value is at least `least`, and their logits.
 void collect(std::span<const float> values, float least, std::span<const float> logits,
              std::vector<candidate>& room) {
   const auto next = [&](std::size_t from) {
@@ -46,7 +46,8 @@ void collect(std::span<const float> values, float least, std::span<const float> 
     room.push_back({logits[i], static_cast<token_id>(i)});
 }
 
-// A logit that at least k tokens reach, and not many more: the k-th largest of the largest of many groups.
+// A logit that at least k tokens reach, and not many more: the k-th largest among the largest logits of many
+// groups.
 float reached_by(std::span<const float> logits, std::uint32_t k) {
   std::array<float, 4096> peaks;
   const std::size_t wanted = std::clamp<std::size_t>(std::size_t{k} * 8, 256, peaks.size());

@@ -8,30 +8,31 @@ namespace {
 constexpr std::uint32_t first_slice = 64;     // before anything was measured
 constexpr std::uint32_t smallest_slice =
     16;  // a prompt moves on even where decoding alone exceeds the target
-// The same beside a share of a step, on a device that reads its weights once for so many rows and more: fewer
-// would hardly take less time, and prompts would pile up. Where few decode, a step of at most `quickest`
-// rows, which the narrowest products take, is shorter; one of a few more takes as long as if it were full.
+// smallest_shared: smallest slice if limits_.share is set. A device with a share reads its weights once for
+// that many rows: fewer rows would hardly take less time, and prompts would pile up. quickest: rows of a step
+// beside at most `few_decode` sequences. The narrowest products take such a step in less time; a few rows
+// more take as long as a full slice.
 constexpr std::uint32_t smallest_shared = 128, quickest = 64, few_decode = 8;
-// there, whatever a crowd asks for: more would not take less time a row, only longer steps
+// longest slice if limits_.share is set, however many prompts wait: more rows would not take less time a row
 constexpr std::uint32_t most_shared = 512;
-// steps with prompt rows, for which a step without is remembered
+// number of steps with prompt rows for which the time of the last step without them is used
 constexpr std::uint32_t trusted_for = 64;
 constexpr double weight = 0.25;               // of the newest measurement
-constexpr std::uint32_t few = 8;              // prompts that wait are no crowd
-constexpr double crowding = 8;  // times the share by which more of them than sequences decode would be met
-constexpr double surprise = 4;  // a row costs at most so many times the mean, as far as that goes
+constexpr std::uint32_t few = 8;              // at most this many waiting prompts are no crowd
+constexpr double crowding = 8;  // factor of the share: times prompts beyond `few` per decoding sequence
+constexpr double surprise = 4;  // a measured row counts as at most this many times the mean
 
 double blend(double mean, double value) { return mean + weight * (value - mean); }
 
 }  // namespace
 
-// A step of half as many rows, or twice, says little about this one.
+// A step of half or twice as many rows says little about the next step.
 bool prefill_budget::knows_step(std::uint32_t decoding) const noexcept {
   return step_ns_ != unknown && since_step_ < trusted_for && decoding < 2 * step_rows_ &&
          step_rows_ < 2 * decoding;
 }
 
-// Time for prompt rows beside those that decode.
+// Both bounds count if both are set: the time of the whole step, and the share that prompts may add.
 double prefill_budget::room(std::uint32_t decoding, std::uint32_t waiting) const noexcept {
   const double step = std::max(0.0, step_ns_);
   const double whole = static_cast<double>(limits_.while_decoding.count()) - step;
@@ -42,7 +43,8 @@ double prefill_budget::room(std::uint32_t decoding, std::uint32_t waiting) const
   return limits_.while_decoding > duration::zero() ? std::min(whole, part) : part;
 }
 
-// Of a step that has time for `fit` rows: how many it carries.
+// If limits_.share is set, a slice below smallest_shared rows becomes one of that many rows, or fills a step
+// of `quickest` rows.
 double prefill_budget::worthwhile(double fit, std::uint32_t decoding) const noexcept {
   if (limits_.share <= 0) return std::max<double>(fit, smallest_slice);
   if (fit >= smallest_shared) return fit;

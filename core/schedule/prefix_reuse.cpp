@@ -23,7 +23,8 @@ void push_named(sequence& s, page_name name) {
   ++s.named;
 }
 
-// The page that begins most like the first one of the sequence's own, and how many rows of it are of use.
+// The named page whose beginning is most like the first unnamed page of the sequence, and how many of its
+// rows the sequence can use.
 prefix_tree::likeness beginning_of(const sequence& s, const page_pool& pool) {
   const std::uint32_t from = s.named * page_tokens;
   full_page room;

@@ -11,7 +11,7 @@
 namespace weir::core {
 namespace {
 
-// Sequences without room that admission looks behind for one that has it.
+// Admission passes over at most this many sequences without room to find one that has room.
 constexpr std::size_t most_blocked = 16;
 
 // Most rows of a step that are scored for the logprobs of prompts: the host looks at the logits of each.
@@ -23,12 +23,13 @@ bool preempted_after(const std::unique_ptr<sequence>& a, const std::unique_ptr<s
          std::tuple(b->in_batch(), a->asked.priority, b->arrival);
 }
 
-// Rows of tokens that a constraint forced come together only beside few sequences. Beside more a device is
-// busy with their own rows, and a slice of a few rows costs it more than these rows one a step (measured on
-// an H100, 8B: with 64 sequences a quarter more tokens a second came together, with 256 an eighth fewer).
+// In a batch of at most this many sequences, the rows of forced tokens are computed as one slice. In a larger
+// batch the device is busy with the rows of the sequences, and a slice of a few rows costs it more than one
+// row a step (measured on an H100, 8B: with 64 sequences a quarter more tokens a second came together, with
+// 256 an eighth fewer).
 constexpr std::size_t forced_together = 128;
 
-// Tokens that were forced, and nothing else, are to be computed.
+// Whether forced tokens, and nothing else, are to be computed.
 bool is_forced(const sequence& s) {
   return s.fitted() && s.phase != sequence_phase::held && !s.output.empty() &&
          s.next_row() >= s.prompt_tokens() && s.pending() <= grammar::job_mask::most_forced;
@@ -93,7 +94,7 @@ void scheduler::queue_woken(time_point now) {
     if (s->pages.size() > 0 || *s->paused_until > now) return;
     s->wake();
     waiting_.put_back(std::move(s));
-    seen_.running = std::numeric_limits<std::size_t>::max();  // the line has changed
+    seen_.running = std::numeric_limits<std::size_t>::max();  // the queue has changed
   };
   sweep(paused_, queue);
 }
@@ -108,7 +109,7 @@ void scheduler::return_paused(int priority, time_point now) {
     if (first == paused_.end() || !returns(**first, now) || (*first)->asked.priority < priority) return;
     sequence& s = **first;
     if (!s.pages.grow(pool_, s.expected())) {
-      preempt_paused();  // perhaps this one: then it is for queue_woken()
+      preempt_paused();  // may preempt `s` itself, which queue_woken() then queues
       continue;
     }
     s.wake();

@@ -7,14 +7,14 @@ namespace {
 
 constexpr std::uint32_t first_slice = 64;  // before anything was measured
 constexpr std::uint32_t smallest_slice = 16;
-constexpr double least_share = 0.25;               // of a step without prompt rows, which these may add
-constexpr double growth = 2;                       // of the longest slice that was measured
+constexpr double least_share = 0.25;               // of a step without prompt rows; prompts may always add it
+constexpr double growth = 2;                       // times the longest measured slice: most rows of a slice
 constexpr double stretch = 2;                      // times tpot that an urgent step may take
 constexpr double most_ahead = 4, most_behind = 2;  // times tpot
-// Times tpot; a step that takes less earns time. Steps that fill tpot as far as its margin earn none, so that
-// under a load that lasts the mean stays below tpot.
+// Times tpot: a step that takes less adds to the time that streams are ahead. A step that is planned to fill
+// tpot up to its margin adds nothing, so that the mean stays below tpot under a lasting load.
 constexpr double earned_below = 0.9;
-constexpr double least_margin = 0.05, most_margin = 0.5, spreads = 2;  // of a prediction
+constexpr double least_margin = 0.05, most_margin = 0.5, spreads = 2;  // of a prediction; see rows_within()
 
 double ns(duration d) { return static_cast<double>(d.count()); }
 
@@ -31,7 +31,7 @@ double slo_budget::rows_within(std::uint32_t streams, double time) const noexcep
 double slo_budget::urgent(std::uint32_t streams, std::span<const waiting_prompt> prompts, double calm,
                           double most) const noexcept {
   const double calm_row = cost_.of(streams, calm) / calm, most_row = cost_.of(streams, most) / most;
-  double rows = 0, row_time = calm_row;  // row_time: of each prompt row, whole steps counted
+  double rows = 0, row_time = calm_row;  // row_time: time of a whole step for each of its prompt rows
   for (const waiting_prompt& p : prompts) {
     rows += p.rows;
     const double left = ns(p.left);

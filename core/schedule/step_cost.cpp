@@ -7,13 +7,13 @@
 namespace weir::core {
 namespace {
 
-constexpr double fade = 0.9;    // weight of a step beside the next of its kind
-constexpr double surprise = 4;  // a step counts as at most so many times its prediction
+constexpr double fade = 0.9;    // factor of a step's weight at each later step of its kind
+constexpr double surprise = 4;  // a step counts within 1 / surprise and surprise times its prediction
 constexpr double newest = 0.1;  // weight of the latest step in the spread
-constexpr double shortest = 1e4;  // ns; a share of less is not told
-// Pull of each part to 0, as a share of what the data say of it. Where the steps were too alike to tell the
-// parts from one another, a step's time is thus a prompt's rather than the step's own: a prediction for more
-// rows is then too long rather than too short.
+constexpr double shortest = 1e4;  // ns; a shorter step has the weight of one of this time
+// How strongly each part is pulled to 0, as a share of the weight of its data; prompt rows the least. If the
+// steps were too alike to tell the parts apart, their time thus counts as that of prompt rows, and a
+// prediction for more rows is rather too long than too short.
 constexpr std::array<double, 3> pull{1e-3, 1e-3, 1e-6};
 
 using vector = std::array<double, 3>;
@@ -82,7 +82,7 @@ void step_cost::fit() noexcept {
     on[i] = a[i][i] > 0;
     a[i][i] *= 1 + pull[i];
   }
-  for (int left = 3; left > 0; --left) {  // a part that would be negative is none
+  for (int left = 3; left > 0; --left) {  // a part that would be negative becomes 0
     parts_ = solve(a, b, on);
     const auto least = std::ranges::min_element(parts_);
     if (*least >= 0) return;

@@ -47,7 +47,7 @@ constexpr std::array rules{
     named_rule{"smaug-bpe", like_llama3_merged},
     named_rule{"chatglm-bpe", like_llama3_merged},
     named_rule{"glm4", like_llama3_merged},
-    // No key says so, but every tokenizer.json of these models composes.
+    // GGUF has no key for `composes`, but every tokenizer.json of these models composes.
     named_rule{"qwen2", {qwen2, false, false, false, true}},
     named_rule{"deepseek-r1-qwen", like_qwen2},
     named_rule{"hunyuan", like_qwen2},

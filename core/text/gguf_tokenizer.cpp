@@ -99,7 +99,7 @@ class builder {
     return out;
   }
 
-  // `all`: with those that are added tokens too. Unused tokens are fillers and have no piece.
+  // `all`: with the added tokens too. Unused tokens are fillers and have no piece.
   json::object vocabulary(bool all) {
     json::object out;
     out.reserve(tokens_.size());
@@ -183,8 +183,8 @@ class builder {
     return out;
   }
 
-  // SentencePiece joins the two neighbours whose piece has the highest score. The same comes of a list of
-  // merges: all ways to split each piece into two pieces, those of higher scores first.
+  // SentencePiece joins the two neighbours whose piece has the highest score. A list of merges has the same
+  // effect: it has all ways to split each piece into two pieces, pieces of higher scores first.
   json::array merges_of_scores() {
     std::unordered_map<std::string_view, std::size_t> known;
     std::vector<std::size_t> order;

@@ -45,7 +45,7 @@ result<std::shared_ptr<const tokenizer>> build(std::string_view tokenizer_json, 
   }
 }
 
-// A file without the tokenizer's other settings: its text is not cleaned up.
+// A GGUF file has no setting for cleaning up decoded text, so the text is not cleaned up.
 result<std::shared_ptr<const tokenizer>> build_from_gguf(const std::string& path) {
   const auto header = open_gguf_header(path);
   if (!header) return header.error();

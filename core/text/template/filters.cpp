@@ -29,7 +29,7 @@ value attribute(machine& m, const value& v, arguments& a) {
   parameters p(m, "attr", a);
   const text_ptr name = p.need_text("name");
   p.end();
-  // Items do not count, as in Python.
+  // A dict's items do not count, as in Python.
   return v.as_dict() && !has_method(v, name->bytes) ? value() : member_of(m, v, name->bytes);
 }
 

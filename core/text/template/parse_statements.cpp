@@ -10,7 +10,7 @@ parsed parser::run() {
   return out;
 }
 
-// Up to a block tag with one of the names `ends`, of which the name is left to be read.
+// Reads up to a block tag whose name is one of `ends`. The name itself is left to be read.
 block parser::read_block(std::initializer_list<std::string_view> ends) {
   level deeper(*this);
   block out;

@@ -24,8 +24,8 @@ std::string float_text(double d) {
   return s;
 }
 
-// Calls piece(bytes, from_client) for the runs of a text that have one origin, cut at each byte that `stops`
-// at: such a character comes alone.
+// Calls piece(bytes, from_client) for each run of a text that has one origin. A character for which stops()
+// holds is a run of its own.
 template <class Stops, class Piece>
 void for_each_run(const text& t, Stops stops, Piece piece) {
   auto mark = t.content.begin();

@@ -8,8 +8,8 @@ namespace {
 
 value list_of(machine& m, std::vector<value> items) { return make_list(m.memory, std::move(items)); }
 
-// The member that a dotted path such as `function.name` or `0.id` names. `otherwise`: stands for a member
-// that is not there; null: none does.
+// The member that a dotted path such as `function.name` or `0.id` names. `otherwise`: the value of a missing
+// member; null: such a member stays undefined.
 value at_path(machine& m, value v, std::string_view path, const value* otherwise) {
   for (;;) {
     const std::size_t dot = path.find('.');
@@ -40,7 +40,7 @@ struct sort_key {
     return folded(m, attribute && !attribute->is_none() ? at_attribute(m, item, *attribute) : item);
   }
 
-  // The same where `attribute` may be several, as in 'age,name'.
+  // The same, but `attribute` may name several attributes, as in 'age,name'.
   value of_each(machine& m, const value& item) const {
     const text* paths = attribute ? attribute->as_text() : nullptr;
     if (!paths || paths->bytes.find(',') == std::string::npos) return of(m, item);

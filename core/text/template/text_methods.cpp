@@ -9,7 +9,7 @@ namespace {
 
 const text_ptr& str(const value& self) { return *self.get<text_ptr>(); }
 
-// The bytes at each end of t that consist of characters in `set`; without a set, of white space.
+// Number of bytes at the beginning (or the end) whose characters are in `set`; null: that are white space.
 std::size_t leading(const std::string_view bytes, const text* set) {
   if (!set) return leading_space(bytes);
   std::size_t at = 0;
