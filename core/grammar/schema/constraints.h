@@ -1,7 +1,7 @@
-// constraints.h — what a schema asks of one JSON value, apart by the value's type.
+// constraints.h — what a schema asks of one JSON value, separately for each type of value.
 //
 // A constraint on one type says nothing about values of another. Two sets can be joined by «and»: a value has
-// to satisfy both. What «or» joins is several sets (normal_form.h).
+// to satisfy both. «or» gives several sets (normal_form.h).
 //
 // Thread safety: plain data.
 #pragma once
@@ -60,10 +60,10 @@ struct text_rule {
 // What one schema says of the items of arrays.
 struct item_rule {
   std::vector<literal> first;   // of the first items
-  std::optional<literal> rest;  // of those behind; unset: anything
+  std::optional<literal> rest;  // of the items behind them; unset: anything
 };
 
-// So many items satisfy all of `what`.
+// At least `min` and at most `max` items satisfy all of `what`.
 struct contains_rule {
   goal what;
   std::uint32_t min = 1, max = unbounded;
@@ -98,10 +98,10 @@ struct constraints {
   std::optional<json_node_id> unique;  // the schema that says uniqueItems
 
   std::vector<std::shared_ptr<const member_rule>> members;
-  std::vector<std::string> required;  // in the order in which they were asked for
+  std::vector<std::string> required;  // in the order in which the schema asks for them
   std::set<std::string> absent;
   std::uint32_t min_members = 0, max_members = unbounded;
-  goal names;  // every member's name, as a string
+  goal names;  // what every member's name satisfies, as a string
   std::vector<some_member_rule> some_members;
 
   std::shared_ptr<const value_set> values;  // one of these; null: anything

@@ -65,7 +65,7 @@ constexpr known_keyword known_keywords[] = {
     {"unevaluatedProperties", role::schema},
 };
 
-// Of the value of a keyword.
+// The role of the value of a keyword.
 role role_of(std::string_view keyword, json_kind kind) {
   const auto known = std::ranges::find(known_keywords, keyword, &known_keyword::name);
   if (known == std::end(known_keywords)) return role::unknown;
@@ -134,8 +134,8 @@ void schema_document::read_draft() {
                 n.text.substr(0, 100));
 }
 
-// What stands below unknown keywords comes last, and takes no name that a schema has: an `$id` there is none,
-// unless a `$ref` means it.
+// Values below unknown keywords are read last, so that they take no name that a schema has. An `$id` there
+// counts only if a `$ref` means it.
 void schema_document::read_names() {
   const auto roles = roles_in(tree_);
   resources_.emplace("", json_tree::root);

@@ -18,7 +18,8 @@ enum class schema_draft { d4, d6, d7, d2019, d2020 };
 
 class schema_document {
  public:
-  // Throws schema_refused for a `$schema` that is not known and for two parts of one name.
+  // Throws schema_refused for a `$schema` that is no string or is not known. Of two parts with one name, the
+  // first keeps the name.
   explicit schema_document(json_tree tree);
 
   const json_tree& tree() const { return tree_; }
@@ -26,8 +27,8 @@ class schema_document {
   // Up to draft 7, `$ref` is alone: what stands beside it is ignored.
   bool ref_stands_alone() const { return draft_ <= schema_draft::d7; }
 
-  // What `$ref` with this text, written in the schema `from`, refers to. Throws schema_refused, naming
-  // `keyword`, where that is another document or nothing.
+  // What `$ref` with this text, written in the schema `from`, refers to. Throws schema_refused if the
+  // reference is to another document or to nothing; its message names `keyword`.
   json_node_id target(json_node_id from, std::string_view reference, std::string_view keyword) const;
   // The same for `$dynamicRef` and `$recursiveRef`. Throws where the target depends on how the schema is
   // reached.

@@ -10,7 +10,7 @@ void note(std::vector<evaluation>& all, evaluation_set which, const constraints&
     evaluation& e = all[i];
     if (e.of_items) {
       e.items.insert(e.items.end(), said.items.begin(), said.items.end());
-      e.untold = e.untold || !said.contains.empty();  // an item that was found counts as spoken of
+      e.untold = e.untold || !said.contains.empty();  // an item that satisfies `contains` counts as spoken of
     } else {
       e.members.insert(e.members.end(), said.members.begin(), said.members.end());
     }
@@ -27,7 +27,7 @@ namespace {
 
 void enforce_members(constraints& into, const evaluation& e) {
   auto rule = std::make_shared<member_rule>();
-  for (const auto& m : e.members) {  // what they ask holds anyway
+  for (const auto& m : e.members) {  // adds no demand: what these rules ask holds anyway
     rule->declared.insert(rule->declared.end(), m->declared.begin(), m->declared.end());
     rule->patterns.insert(rule->patterns.end(), m->patterns.begin(), m->patterns.end());
   }

@@ -28,7 +28,7 @@ format_use use_of_format(std::string_view name);
 std::vector<std::string> formats_of(format_use);
 // The expression, to be matched from beginning to end. REQUIRES: the format is asserted.
 const std::string& format_expression(std::string_view name);
-// Most characters of such a string; unbounded where the expression alone says it.
+// Most characters of such a string; `unbounded`: only the expression limits it.
 std::uint32_t format_max_length(std::string_view name);
 
 }  // namespace weir::core::grammar

@@ -1,7 +1,7 @@
 // json_tree.h — a JSON text as a tree that keeps the order of members and the digits of numbers as written.
 //
-// A schema is read so because both have a meaning there: members are generated in the order in which they are
-// declared, and a bound such as 0.1 or one of 30 digits is compared exactly.
+// A schema needs both: members are generated in the order in which they are declared, and a bound such as 0.1
+// or one of 30 digits is compared exactly.
 //
 // Thread safety: immutable once read; any thread.
 #pragma once
@@ -54,10 +54,10 @@ class json_tree {
   std::optional<json_node_id> at_pointer(json_node_id from, std::string_view pointer) const;
   // Whether two values are equal as JSON Schema compares them: numbers by value, members in any order.
   bool equal(json_node_id a, json_node_id b) const;
-  // The same for equal values.
+  // A hash of a value. Equal values have equal hashes.
   std::uint64_t hash(json_node_id id) const;
 
-  // Work of those who read the tree, and of its own searches; throws out_of_fuel.
+  // Counts the work of reading the tree and of its own searches against the budget; throws out_of_fuel.
   void burn(std::uint64_t units = 1) const {
     if (budget_) budget_->burn(units);
   }
@@ -69,7 +69,8 @@ class json_tree {
 };
 
 // Parses a whole text. Error: invalid_param without `param`; a name that one object has twice is an error
-// that names it. Reading burns `budget`, and so does whoever uses the tree: it has to live as long.
+// that names it. Reading burns `budget`, and so does any use of the tree. The budget has to live as long as
+// the tree.
 result<json_tree> read_json_tree(std::string_view text, const json_tree_bounds& most = {},
                                  fuel* budget = nullptr);
 

@@ -45,7 +45,7 @@ std::vector<alternatives> schema_keywords::say(const literal& l, bool evaluated)
   return {denies(l.schema)};
 }
 
-// Names what no part of this front end enforces, once a schema.
+// Refuses a keyword that no part of this front end enforces. Called once for each schema.
 void schema_keywords::judge(json_node_id schema) {
   if (document_.ref_stands_alone() && document_.keyword(schema, "$ref")) return;
   if (const auto at = document_.keyword(schema, "$vocabulary"))
@@ -76,7 +76,7 @@ std::vector<literal> schema_keywords::get_schemas(json_node_id schema, std::stri
   return out;
 }
 
-// Counts above 2^32 - 2 mean no bound to a text of tokens.
+// Larger counts become 2^32 - 2, which no text of tokens reaches.
 std::optional<std::uint32_t> schema_keywords::get_count(json_node_id schema, std::string_view name) {
   const auto at = get(schema, name, json_kind::number);
   if (!at) return std::nullopt;
@@ -291,7 +291,8 @@ void schema_keywords::add_choices(json_node_id schema, bool evaluated, std::vect
   add_if(schema, evaluated, out);
 }
 
-// A schema of the list, and none of those that a value of it could satisfy as well.
+// One alternative for each schema of the list: the schema holds, and no other that a value could satisfy as
+// well holds.
 alternatives schema_keywords::exactly_one(json_node_id list) {
   const auto& schemas = tree_[list].items;
   alternatives out;
@@ -305,8 +306,8 @@ alternatives schema_keywords::exactly_one(json_node_id list) {
   return out;
 }
 
-// Whether it is plain to see that no value satisfies both: by their types, or by a member that both require
-// with different constants.
+// Whether it is plain to see that no value satisfies both: by their types, by enum or const, or by a member
+// that both require with different constants.
 bool schema_keywords::disjoint(json_node_id a, json_node_id b) {
   const auto plain = [&](json_node_id s) {  // behind references that stand for the whole schema
     for (int steps = 0; steps < 8; ++steps) {
@@ -351,7 +352,7 @@ bool schema_keywords::disjoint(json_node_id a, json_node_id b) {
   return false;
 }
 
-// `a` is absent, or what depends on it holds.
+// For each dependency: the member is absent, or what depends on it holds.
 void schema_keywords::add_dependencies(json_node_id schema, std::vector<alternatives>& out) {
   const auto add = [&](const std::string& name, alternative then) {
     alternative without;

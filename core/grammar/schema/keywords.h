@@ -5,8 +5,7 @@
 // keywords on single values (negation normal form), so that `not`, `oneOf`, `if` and dependencies need
 // nothing but «and» and «or».
 //
-// What cannot be enforced is refused where `strict` is asked, and otherwise relaxed to a superset, with a
-// warning.
+// What cannot be enforced is refused if `strict`, and otherwise relaxed to a superset, with a warning.
 //
 // Thread safety: one thread.
 #pragma once
@@ -40,12 +39,12 @@ class schema_keywords {
   std::vector<alternatives> say(const literal& l, bool evaluated = false);
   // The schema of unevaluatedItems, or of unevaluatedProperties; nullopt: none.
   std::optional<json_node_id> unevaluated(json_node_id schema, bool of_items);
-  // Whether say() can tell which schemas hold: anyOf has few.
+  // Whether say() can tell which schemas hold: anyOf has only a few, or is missing.
   bool tells_evaluated(json_node_id schema);
 
-  // `where` is relaxed to a superset, or the schema is refused.
+  // Warns that `where` is relaxed to a superset; if strict, throws schema_refused.
   void relax(json_node_id where, const std::string& message);
-  // Says something of `where` that is no fault, once.
+  // Adds a warning about `where`, unless the same warning was added before.
   void warn(json_node_id where, const std::string& message);
 
  private:

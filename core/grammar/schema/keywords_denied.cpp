@@ -59,7 +59,7 @@ void schema_keywords::deny_array(json_node_id schema, alternatives& out) {
   if (c.max_items < unbounded - 1)
     out.push_back(of_type(type_array)), out.back().facts.min_items = c.max_items + 1;
   for (const auto& rule : c.items) {
-    for (std::size_t i = 0; i < rule->first.size(); ++i) {  // item i is the first that is another
+    for (std::size_t i = 0; i < rule->first.size(); ++i) {  // item i is the first to violate its schema
       auto wrong = std::make_shared<item_rule>();
       wrong->first.assign(rule->first.begin(), rule->first.begin() + static_cast<std::ptrdiff_t>(i));
       wrong->first.push_back(!rule->first[i]);

@@ -18,8 +18,9 @@ bool schema_keywords::tells_evaluated(json_node_id schema) {
   return !any || tree_[*any].items.size() <= most_told;
 }
 
-// There is one alternative for each set of schemas that may hold. One whose value satisfies further schemas
-// asks more of what its own set leaves unevaluated than is needed, so that the union of all sets is exact.
+// There is one alternative for each set of schemas that may hold. A value may satisfy schemas beyond a set;
+// the alternative of that set then asks more than is needed of what the set leaves unevaluated, and the
+// alternative of the larger set allows the value. So the union of all alternatives is exact.
 void schema_keywords::add_any(json_node_id schema, bool evaluated, std::vector<alternatives>& out) {
   if (!document_.keyword(schema, "anyOf")) return;
   const std::vector<literal> all = get_schemas(schema, "anyOf");

@@ -53,7 +53,7 @@ class multiples_automaton final : public automaton {
   std::size_t bytes() const override { return sizeof *this; }
   bool finite() const override { return false; }
 
-  // Whether digits that may still come make the remainder 0. With more digits there are more ways.
+  // Whether the digits that may still come can make the remainder 0. With more digits there are more ways.
   bool live(const position& p) const {
     if (p.phase == in_whole && p.whole_max >= enough) return true;
     const std::uint32_t free = p.scale + (p.phase == in_whole ? p.whole_max : 0);
@@ -86,7 +86,7 @@ class multiples_automaton final : public automaton {
     return out;
   }
 
-  // Where a count is cut, what is left behind the horizon is enough to make any remainder 0.
+  // whole_max is cut only if the digits that are left behind the horizon can make any remainder 0.
   state within(const state& s, std::uint32_t horizon) const override {
     position p = position::of(s);
     if (p.whole_max > horizon && p.whole_max - horizon >= enough) p.whole_max = unbounded;
@@ -157,8 +157,8 @@ class bounded_multiples {
     bool low, high;  // the digits so far are those of the bound
   };
 
-  // The states are as many as the remainders times the digits that may still come, and all of them together
-  // must have a place in what a constraint remembers.
+  // There are as many states as remainders times digits that may still come. A constraint must be able to
+  // remember all of them.
   std::uint32_t digits_without_bound() const {
     return of_.modulus * (of_.scale + 1) <= many_remainders ? most_digits : few_digits;
   }
@@ -173,7 +173,8 @@ class bounded_multiples {
     return automaton_->live(p) ? pool_.language(automaton_, p.state()) : regex_pool::nothing;
   }
 
-  // A bound's digits in the grid, rounded down. nullopt: more than any text has.
+  // The digits of a bound in units of the last digit that counts, rounded down. nullopt: more digits than any
+  // text has.
   std::optional<std::string> floor_of(decimal at, bool& exact) const {
     if (!at.zero()) at.exponent += of_.scale;
     exact = at.integer();
@@ -207,7 +208,7 @@ class bounded_multiples {
     return padded(*n);
   }
 
-  // Where no digit is bound any more, what may follow is a state.
+  // What may follow `p` if no further digit is limited by a bound: a state of the automaton.
   regex_id loose(const bounds& b, const place& p) {
     if (p.at <= b.whole) {
       const std::uint32_t left = b.whole - p.at;
@@ -217,7 +218,7 @@ class bounded_multiples {
     return term({in_fraction, p.rest, 0, 0, of_.scale - behind, most_digits - behind});
   }
 
-  // Recurses at most once a digit and bound, and texts have at most 64 + 60 that count.
+  // Recurses at most once for each digit and bound; at most 64 + 60 digits of a text count.
   regex_id path(const bounds& b, const place& p) {
     const std::uint32_t all = b.whole + of_.scale;
     if (p.at == all || (!p.low && !p.high)) return loose(b, p);
@@ -246,7 +247,7 @@ std::optional<multiple_of> remainders_of(const decimal& of, bool fractions) {
   auto modulus = static_cast<std::uint32_t>(std::stoul(of.digits));
   for (std::int64_t i = 0; i < of.exponent; ++i) modulus *= 10;
   auto scale = static_cast<std::uint32_t>(std::max<std::int64_t>(-of.exponent, 0));
-  if (!fractions) {  // whole numbers: what 10^scale has of the modulus is always there
+  if (!fractions) {  // in whole numbers × 10^scale, the factors 2 and 5 of 10^scale are always there
     for (std::uint32_t i = 0; i < scale; ++i) modulus /= std::gcd(modulus, 10u);
     scale = 0;
   }

@@ -21,7 +21,8 @@ class normal_form {
       : keywords_(keywords), tree_(tree), left_(most) {}
 
   // Cases in the order in which the schema has its alternatives. None: no value satisfies the goal. Throws
-  // schema_refused; `relaxed` is a goal of which too much was asked: its cases are a superset then.
+  // schema_refused. A goal that has too many cases is relaxed (schema_keywords::relax()): the cases are then
+  // a superset.
   std::vector<constraints> cases(const goal& g);
 
  private:

@@ -160,7 +160,7 @@ std::string without_leading_zeros(const std::string& text) {
 }
 
 struct last_digits {
-  std::size_t count = 0;             // how many last digits tell
+  std::size_t count = 0;             // number of last digits that decide
   std::vector<std::string> endings;  // of that many digits
 };
 
@@ -182,7 +182,8 @@ std::optional<last_digits> endings_of(std::uint64_t m) {
   return out;
 }
 
-// Texts behind the point that mean the digits `f`: with zeros behind them, and without the last zeros.
+// Texts of the fractions that have `free` digits and then the digits `f`: with more zeros at the end, or
+// without the last zeros.
 regex_id fraction_texts(regex_pool& pool, digit_texts& d, std::uint32_t free, const std::string& f) {
   std::vector<regex_id> out{d.fraction(d.join({d.digits(free, free), pool.literal(f), d.zeros()}))};
   std::string shorter = f;

@@ -20,21 +20,23 @@ inline constexpr std::uint32_t most_digits = 64;  // before the point, and behin
 
 struct number_limits {
   std::optional<number_bound> low, high;
-  bool integers = true;   // whole numbers; without fraction where `fractions` is false
+  bool integers = true;   // whole numbers; written without a fraction if `fractions` is false
   bool fractions = true;  // numbers that are not whole
 };
 
-// Both signs: what `magnitudes` makes of bounds on the magnitude, and the same behind a minus.
+// Texts of both signs. `magnitudes` makes the texts of the magnitudes between two bounds; negative numbers
+// get a minus before them.
 using magnitude_texts =
     std::function<regex_id(const std::optional<number_bound>&, const std::optional<number_bound>&)>;
 regex_id with_signs(regex_pool& pool, const number_limits& limits, const magnitude_texts& magnitudes);
 
 regex_id numbers_within(regex_pool& pool, const number_limits& limits);
-// The numbers that are whole multiples of `of` > 0, as a superset of all texts that numbers_within() has of
-// them. nullopt: only where the digits of `of` are those of a product of twos and fives are they told by
-// their last digits; others are told by remainders (multiples.h) or by a list.
+// The whole multiples of `of` > 0, told by their last digits: all texts of them that numbers_within() has,
+// and longer texts. nullopt: the digits of `of` are no product of twos and fives, or too many last digits
+// decide. Such multiples are told by remainders (multiples.h) or by a list.
 std::optional<regex_id> multiples(regex_pool& pool, const decimal& of);
-// The whole multiples of `of` between two bounds, as a list. nullopt: there are more than `most`.
+// The whole multiples of `of` between two bounds, as a list. nullopt: there are more than `most`, or the
+// numbers have too many digits.
 std::optional<regex_id> listed_multiples(regex_pool& pool, const decimal& of, const number_bound& low,
                                          const number_bound& high, std::uint32_t most);
 

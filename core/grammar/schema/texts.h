@@ -18,10 +18,11 @@ class schema_texts {
   schema_texts(regex_pool& pool, const json_tree& tree, schema_keywords& keywords)
       : pool_(pool), tree_(tree), keywords_(keywords) {}
 
-  // The texts that follow the rule as if it were not negated. nullopt: it cannot be told, or the format is
-  // not asserted; that was warned of.
+  // The texts that follow the rule as if it were not negated. nullopt: the rule cannot be enforced, which was
+  // warned of, or its format is an annotation.
   std::optional<regex_id> language(const text_rule& rule, spelling as);
-  // The names that follow the pattern of a member of patternProperties.
+  // The names that follow the pattern of a member of patternProperties. nullopt: it cannot be enforced, which
+  // was warned of.
   std::optional<regex_id> name_language(json_node_id member_of_patterns, spelling as);
 
   bool contains(regex_id language, std::string_view text);

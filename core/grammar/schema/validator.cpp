@@ -184,8 +184,8 @@ bool schema_validator::object_satisfies(json_node_id value, const constraints& c
   return names_satisfy(value, c);
 }
 
-// A name is judged as a string. Names are no values of the tree, so that what they are asked is looked at one
-// keyword deep: types, lengths, patterns, constants, and what references and «or» make of those.
+// A name is judged as a string. Names have no nodes in the tree, so only these keywords are checked: types,
+// lengths, patterns, constants, and their combinations by references, «and» and «or».
 bool schema_validator::names_satisfy(json_node_id value, const constraints& c) {
   const auto satisfied = [&](auto& self, const std::string& name, const literal& l) -> bool {
     if (left_ == 0 || depth_ >= most_depth)

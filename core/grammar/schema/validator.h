@@ -1,5 +1,5 @@
-// validator.h — whether a value that stands in the schema satisfies a goal. enum and const need it: their
-// values are filtered by what else is asked at that place.
+// validator.h — whether a value that is written in the schema satisfies a goal. The values of enum and const
+// are filtered by what else the schema asks at that place.
 //
 // Thread safety: one thread.
 #pragma once
@@ -18,8 +18,8 @@ class schema_validator {
   schema_validator(const json_tree& tree, schema_keywords& keywords, schema_texts& texts, normal_form& forms)
       : tree_(tree), keywords_(keywords), texts_(texts), forms_(forms) {}
 
-  // What is relaxed where the schema is compiled is not judged here. Throws schema_refused where too much is
-  // nested.
+  // What is relaxed when the schema is compiled is not judged here. Throws schema_refused if the check takes
+  // too many steps or is nested too deep.
   bool satisfies(json_node_id value, const goal& g);
 
  private:

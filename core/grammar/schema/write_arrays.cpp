@@ -75,10 +75,11 @@ part_id schema_writer::items_counted(const constraints& c, const goal& g) {
   return behind;
 }
 
-// States: how many items there are, as far as it matters, and how many of them satisfy each `contains`. An
-// item is guessed to satisfy it or not; where there is a maximum the guess must be right both ways.
+// A state has the number of items, as far as it matters, and for each `contains` the number of items that
+// satisfy it. Each item is guessed to satisfy it or not. With a maximum, an item that is guessed not to
+// satisfy it must really not satisfy it.
 part_id schema_writer::items_with_contains(const constraints& c, const goal& g) {
-  std::uint64_t items = std::max({longest_prefix(c), c.min_items, 1u});  // a comma follows the first
+  std::uint64_t items = std::max({longest_prefix(c), c.min_items, 1u});  // 1: the first has no comma
   if (c.max_items != unbounded) items = std::max<std::uint64_t>(items, c.max_items);
   std::vector<std::uint32_t> caps;
   std::uint64_t states = items + 1;

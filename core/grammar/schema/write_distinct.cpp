@@ -14,8 +14,8 @@ std::string key_of(const decimal& d) {
 
 }  // namespace
 
-// The few values of a goal, by what tells them apart. nullopt: it has more than a list may have, or they are
-// not all known.
+// Lists the values of a goal, each once. texts() returns nullopt if there are more than a list may have, or
+// if they are not all known.
 class schema_writer::few_values {
  public:
   few_values(schema_writer& w, const goal& g) : writer_(w), goal_(g) {}
@@ -98,7 +98,7 @@ class schema_writer::few_values {
   std::map<std::string, std::string> found_;
 };
 
-// nullopt: the items have no place in a list of different texts.
+// nullopt: the items cannot be written as distinct_texts.
 std::optional<part_id> schema_writer::distinct_items(const constraints& c) {
   const goal items = item_goal(c, 0);
   const bool alike = std::ranges::all_of(c.items, [](const auto& rule) { return rule->first.empty(); });

@@ -1,7 +1,7 @@
 // Objects as rules.
 //
 // Declared members come in the order in which they are declared, then those that are only required, then
-// others. A state is «the next declared member, and how many members there are», and a rule.
+// others. Each state, which is the next declared member and the number of members so far, is a rule.
 #include <algorithm>
 #include <set>
 
@@ -26,7 +26,8 @@ part_id schema_writer::object(const constraints& c, const goal& g) {
   return object_with_needed(c, g, {});
 }
 
-// Each some_members rule is one more choice: a declared member that it speaks of, or another member.
+// Each rule of some_members gives a choice: a declared member that it means satisfies it, or another member
+// does.
 part_id schema_writer::object_with_needed(constraints c, const goal& g,
                                           std::vector<std::vector<cell>> needed) {
   if (c.some_members.empty()) {
@@ -85,7 +86,7 @@ part_id schema_writer::object_with_needed(constraints c, const goal& g,
   return rules_.choice(ways);
 }
 
-// False: a required member cannot be.
+// False: a required member is impossible.
 bool schema_writer::plan_known(const constraints& c, object_plan& plan) {
   const regex_id allowed = name_language(c.names);
   std::vector<std::string> names;
@@ -203,7 +204,8 @@ part_id schema_writer::tail(const object_plan& plan, std::uint32_t count) {
   return rules_.choice({none, some});
 }
 
-// Other members in any number, with the needed ones in this order among them. Counts are not asked here.
+// Other members in any number, with the needed ones in this order among them. The number of members is not
+// limited here.
 part_id schema_writer::needed_members(const object_plan& plan, bool first, std::vector<std::size_t> order) {
   const part_id one = other_member(plan.others);
   const part_id more = rules_.any_number(rules_.sequence({json_.comma(), one}));

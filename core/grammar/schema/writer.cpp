@@ -178,7 +178,7 @@ std::optional<schema_writer::some_multiples> schema_writer::multiples_of(json_no
   return some_multiples{*within, limits.integers};
 }
 
-// The numbers of a case as far as its bounds, their kind and multipleOf say.
+// The numbers that satisfy the bounds, the types and multipleOf of a case.
 regex_id schema_writer::multiples_of_all(const constraints& c) {
   const number_limits limits{c.low, c.high, (c.types & type_integer) != 0, (c.types & type_fraction) != 0};
   regex_id texts = regex_pool::anything;

@@ -47,7 +47,7 @@ class schema_writer {
     };
     std::vector<known_member> known;  // in the order in which they are generated
     std::vector<cell> others;
-    std::vector<std::vector<cell>> needed;  // of each list, at least one other member
+    std::vector<std::vector<cell>> needed;  // for each list, at least one other member is in a cell of it
     std::uint32_t min = 0, max = unbounded;
   };
 
@@ -61,7 +61,7 @@ class schema_writer {
   part_id number(const constraints& c);
   struct some_multiples {
     regex_id texts;
-    bool within;  // they are numbers within the limits, and need not be told from others
+    bool within;  // the texts are within the limits: numbers_within() is not needed
   };
   std::optional<some_multiples> multiples_of(json_node_id value, const number_limits& limits);
   regex_id multiples_of_all(const constraints& c);
