@@ -2,7 +2,8 @@
 # carry their own and are chosen at run time.
 find_program(WEIR_CCACHE ccache)
 if(WEIR_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-  # Without these ccache keeps nothing that uses a precompiled header, and finds nothing of another clone.
+  # Without these variables ccache keeps nothing that uses a precompiled header, and finds nothing that
+  # another clone compiled.
   set(CMAKE_CXX_COMPILER_LAUNCHER
       ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_NOHASHDIR=1
       CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime ${WEIR_CCACHE})
@@ -23,8 +24,8 @@ if(WEIR_SANITIZE STREQUAL "address")
   target_compile_options(weir_options INTERFACE -fsanitize=address,undefined -fno-sanitize-recover=undefined)
   target_link_options(weir_options INTERFACE -fsanitize=address,undefined)
 elseif(WEIR_SANITIZE STREQUAL "fuzzer")
-  # clang alone has it, and cannot check the types of functions where there are coroutines (LLVM issue 49689).
-  # The targets link libFuzzer's main.
+  # Only clang has libFuzzer. clang cannot check the types of functions with coroutines in them (LLVM issue
+  # 49689). The targets link libFuzzer's main.
   target_compile_options(weir_options INTERFACE -fsanitize=fuzzer-no-link,address,undefined
                                                 -fno-sanitize=function -fno-sanitize-recover=undefined)
   target_link_options(weir_options INTERFACE -fsanitize=address,undefined)

@@ -13,7 +13,7 @@ install_component(runtime weir_runtime)
 install(DIRECTORY actors/runtime/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/weir COMPONENT runtime
         FILES_MATCHING PATTERN "*.h" PATTERN "*.hpp")
 
-# Static libraries: whoever links them links what they stand on.
+# The libraries are static: a program that links one links its dependencies too.
 set(weir_engine_dependencies "")
 if(WEIR_ENGINE)
   set(parts weir_kernels weir_core weir_actors weir_engine)
