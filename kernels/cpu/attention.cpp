@@ -10,8 +10,8 @@ namespace {
 constexpr std::uint64_t worth_sharing = 1u << 14;  // workers share work that moves or reads this many bytes
 constexpr std::uint32_t write_rows = 32;           // most rows of one item of kv_write
 
-// The pages of a part. Attention is computed for each part by itself, and the parts are merged in order. That
-// holds for every row, alone or beside others, on one thread or on many; the parts may therefore go to
+// The pages of a part. Attention is computed for each part by itself, and the parts are merged in order.
+// Every row is computed so, alone or beside others, on one thread or on many; the parts may therefore go to
 // different workers without changing a bit.
 constexpr std::uint32_t part_pages = 8;
 

@@ -25,8 +25,8 @@ float number(std::size_t i) {
 struct example {
   const std::size_t k, cut;
   std::vector<float> x;
-  std::vector<std::uint32_t> rows;  // the weights; those of 16 bits fill half of it, quantised ones less
-  std::vector<float> wide;          // the same as f32
+  std::vector<std::uint32_t> rows;  // the weights; 16-bit weights fill half, quantised weights less
+  std::vector<float> wide;          // the weights as f32
   scratch<std::byte> packed;
   matrix w;
 

@@ -122,7 +122,8 @@ __global__ void __launch_bounds__(bulk_threads) bulk_kernel(const __grid_constan
   }
   __syncthreads();
   const int warp = static_cast<int>(threadIdx.x / 32);
-  // As in attention_decode.cu: what the load warp loads before it waits was there before the step.
+  // As in attention_decode.cu. With g.fresh the load warp waits later: what it loads before that was written
+  // before the step.
   if (!g.fresh || warp != compute_warps) wait_for_previous();
   if (warp == compute_warps)
     loader<head_dim>(g, r).run();

@@ -3,8 +3,8 @@
 //
 // A line is one query head of one row. A block computes 32 lines of one slice and key head, over the whole
 // context or, where there are few blocks, over a part of it; a second kernel then merges the parts. Keys and
-// then values of a tile of 32 tokens are in shared memory, in the same place. Of 128 threads each has four
-// lines; for scores two tokens of the tile, and for the result every 16th quad of elements of a head.
+// then values of a tile of 32 tokens are in shared memory, in the same place. Each of 128 threads has four
+// lines: it computes their scores for two tokens of the tile, and every 16th quad of elements of the results.
 //
 // Tiles begin at multiples of 32 positions. A tile that a line does not attend to changes nothing of its
 // sums, so a row's bits do not depend on the rows beside it as long as contexts are not divided.
@@ -22,7 +22,7 @@ namespace {
 constexpr int lines = 32, tile = 32, threads = 128, most_parts = 16;
 constexpr int weights_stride = tile + 4;
 
-// A block's lines begin at line `line` of slice `slice`; those of a slice are counted row by row.
+// A block computes lines from `line` on of slice `slice`. The lines of a slice are counted row by row.
 struct line_block {
   std::uint32_t slice, line;
 };
@@ -55,8 +55,8 @@ struct block_context {
   __device__ std::uint32_t line_at(std::uint32_t line) const { return min(line, count - 1); }
 };
 
-// Copies keys, or values, of tile `index` to shared memory. In the place of positions that no line attends to
-// the nearest that one does: a tile must hold numbers everywhere, because 0 times NaN is NaN.
+// Copies the keys, or the values, of tile `index` to shared memory. Positions before `first` or behind `last`
+// get the row of the nearer of the two: a tile must hold numbers everywhere, because 0 times NaN is NaN.
 template <int width>
 __device__ __forceinline__ void load_tile(const f32_args& g, const block_context& c, const float* from,
                                           int index, float* to) {
@@ -257,9 +257,9 @@ void start(device& d, const f32_args& g, dim3 grid) {
   WEIR_CUDA(d, cudaGetLastError());
 }
 
-// Into how many parts contexts are divided: so many that there are four blocks for each multiprocessor, as
-// far as a part has four tiles. Their sums fit into the workspace: there are at most lines * 4 of them for
-// each multiprocessor.
+// The number of parts into which contexts are divided: there are up to four blocks for each multiprocessor,
+// and a part has at least four tiles. The parts' sums fit into the workspace: there are at most lines * 4 of
+// them for each multiprocessor.
 std::uint32_t parts_for(const device& d, const attention& op, std::size_t blocks) {
   if (d.deterministic) return 1;
   std::uint32_t longest = 0;

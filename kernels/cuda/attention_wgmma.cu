@@ -3,8 +3,8 @@
 //
 // A block has 128 lines as in attention_prefill.cu, 64 for each of two warpgroups. A third warpgroup only
 // loads: it copies two pages at a time, by bulk copies, into ring buffers of keys and of values. A warpgroup
-// takes the exponentials of the next tile while its product P·V of this tile runs. What is left of the
-// exponentials is covered by the products of the other warpgroup.
+// takes the exponentials of the next tile while its product P·V of this tile runs. The products of the other
+// warpgroup cover the rest of the exponentials' time.
 //
 // Where there are fewer blocks than multiprocessors, as for a short slice behind a long prompt, the blocks of
 // a cluster share a context. Each of them merges its share of the lines, out of the shared memory of all.
@@ -72,7 +72,7 @@ template <dtype type, int head_dim>
 __device__ __forceinline__ void consume(const part& p, const rings& r, int group_of_warps, float log2_scale,
                                         running& w, float (&o)[head_dim / 2]) {
   constexpr int bytes = tile_bytes<head_dim>;
-  const bool tells = threadIdx.x % 32 == 0;  // one lane of a warp arrives for it
+  const bool tells = threadIdx.x % 32 == 0;  // one lane arrives at barriers for its warp
   const std::uint32_t queries = r.queries + group_of_warps * 64 * 128;
   float s[tile / 2], shrink[2];
   std::uint32_t weights[tile / 4];
@@ -162,7 +162,7 @@ __device__ void join(const attention_args& a, const part& p, std::uint32_t sums,
   }
 }
 
-// Leaves the thread's two lines, `line` and `line` + 8, at `sums` for join().
+// Stores the thread's two lines, `line` and `line` + 8, at `sums` for join().
 template <int head_dim>
 __device__ void leave_part(const running& w, const float (&o)[head_dim / 2], float log2_scale, int line,
                            float* sums) {

@@ -33,10 +33,10 @@ struct cells {
 template <dtype type>
 __device__ __forceinline__ std::uint16_t scale_bits(float x) {
   if constexpr (type == dtype::mxfp4) return static_cast<std::uint16_t>(__float_as_uint(x) >> 16);
-  return __half_as_ushort(__float2half_rn(x));  // it was an f16
+  return __half_as_ushort(__float2half_rn(x));  // exact: x was an f16
 }
 
-// Writes the codes of columns 32 * j on of a row in its cell. `code` are 32 codes.
+// Writes 32 codes of row `r` of a cell: `code`, those of columns 32 * j to 32 * j + 31.
 template <dtype type>
 __device__ void put_codes(unsigned char* cell, std::uint32_t r, int j, const std::uint8_t* code) {
   constexpr cell_form form(type);
@@ -60,7 +60,7 @@ __device__ void put_codes(unsigned char* cell, std::uint32_t r, int j, const std
   }
 }
 
-// Writes the scales of columns 32 * j on; `group` is the first of these columns' groups in the block.
+// Writes the scales of columns 32 * j to 32 * j + 31. `group` is the index of their first group in the block.
 template <dtype type>
 __device__ void put_scales(unsigned char* record, int j, int group, const block_parts& b) {
   constexpr block_format f = format_of(type);
@@ -94,7 +94,7 @@ __device__ void put_scales(unsigned char* record, int j, int group, const block_
   }
 }
 
-// One thread for each block of `from`, rows of blocks.
+// Writes `rows` rows of blocks from `from` to the cells, from row `first` on. One thread for each block.
 template <dtype type>
 __global__ void pack_kernel(const unsigned char* from, std::uint32_t rows, std::uint32_t first, cells to) {
   constexpr cell_form form(type);
@@ -122,7 +122,7 @@ __device__ __forceinline__ void put_four(element* to, float4 v) {
   *reinterpret_cast<uint2*>(to) = make_uint2(pair_of<dtype::bf16>(v.x, v.y), pair_of<dtype::bf16>(v.z, v.w));
 }
 
-// Writes a lane's weights of a cell, those of columns 4 * q on of each 16.
+// Writes the weights of a cell that a lane holds: of each 16 columns four, from lane % 4 * 4 on.
 template <dtype type, class T>
 __device__ __forceinline__ void unpack_lane(const unsigned char* cell, std::uint32_t lane,
                                             std::uint32_t columns, T* out) {
@@ -158,7 +158,7 @@ __device__ __forceinline__ void unpack_pairs(const unsigned char* cell, std::uin
   }
 }
 
-// One thread for a lane's weights of a cell.
+// Converts rows of cells to numbers. One thread for the weights of a cell that a lane holds.
 template <dtype type, class T>
 __global__ void unpack_kernel(cells from, std::uint32_t first, std::uint32_t count, T* to) {
   const std::uint64_t all = up(count, cell_rows) * from.across * 32;

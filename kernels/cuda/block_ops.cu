@@ -46,7 +46,7 @@ __global__ void embed_kernel(const std::int32_t* tokens, const std::int32_t* dra
   widen_row<type>(t, static_cast<std::uint32_t>(token), x + std::size_t{blockIdx.x} * t.cols);
 }
 
-// What columns 4 * i to 4 * i + 3 of the weights multiply of row `row` of x.
+// The four elements of row `row` of x that columns 4 * i to 4 * i + 3 of the weights multiply.
 __device__ __forceinline__ float4 four_of(const linear& op, std::uint32_t row, std::uint32_t i) {
   const float* x = op.x + std::size_t{row} * (op.w.input_count ? op.w.input_count : op.w.cols);
   if (!op.w.inputs) return *reinterpret_cast<const float4*>(x + 4 * i);

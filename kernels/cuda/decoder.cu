@@ -156,7 +156,7 @@ bool cuda_decoder::make_room(std::uint32_t rows, std::uint32_t logits) {
   take(parts_, room.floats * sizeof(float));
   take(arrived_, room.counters * sizeof(unsigned));
   const std::size_t frequencies = s_.frequencies.size() * sizeof(float);
-  // Also where other memory is short: take() would not return true for it in the next call.
+  // Copied even where other memory is short: in the next call take() returns false for this buffer.
   if (take(frequencies_, frequencies) && frequencies_.holds(frequencies))
     WEIR_CUDA(d_, cudaMemcpyAsync(frequencies_.as<float>(), s_.frequencies.data(), frequencies,
                                   cudaMemcpyHostToDevice, d_.stream));

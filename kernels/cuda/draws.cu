@@ -46,8 +46,8 @@ bool draw_launcher::reserve_words(std::size_t words) {
   return there;
 }
 
-// Launches all draws at once where their lists fit into the reserved memory, which is nearly always so.
-// Otherwise it launches them in several batches, one after another.
+// If no draw has lists, all draws wait for a step. Otherwise all are launched: at once where their lists fit
+// into the reserved memory, which is nearly always so, else in several batches, one after another.
 bool draw_launcher::begin(std::span<const decoder_draw> draws, float* logits, std::uint32_t vocab) {
   for (std::size_t first = 0; first < draws.size() && !d_.failed();) {
     std::size_t next = first, words = 0;
@@ -58,7 +58,7 @@ bool draw_launcher::begin(std::span<const decoder_draw> draws, float* logits, st
       continue;
     }
     const std::size_t count = next - first;
-    if (first > 0) d_.sync();  // their lists overwrite those of the batch before
+    if (first > 0) d_.sync();  // the new lists overwrite those of the batch before
     const bool waits = words == 0 && count == draws.size();
     write(draws.subspan(first, count), (waits ? along_ : orders_).as<draw_order>() + first,
           results_.as<decoder_result>() + first);

@@ -33,7 +33,7 @@ __global__ void angles_kernel(const std::uint32_t* positions, const float* frequ
   sincosf(angle, &sin[i], &cos[i]);
 }
 
-// One block for each row, which stays in registers. A block without much shared memory fits on a
+// One block for each row. The row stays in registers. A block without much shared memory fits on a
 // multiprocessor beside the blocks of the product before it, and the product after it can start early.
 template <dtype type, int quads>
 __global__ void norm_kernel(float* x, const float* bias, const std::int32_t* from, const float* weight,

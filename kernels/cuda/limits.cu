@@ -38,7 +38,7 @@ void read(void* self, const void* at, std::uint64_t bytes) {
 
 double peak_flops(void* self, dtype weights) {
   device& d = of(self);
-  if (!is_plain(weights)) weights = dtype::bf16;  // as which products of many rows multiply them
+  if (!is_plain(weights)) weights = dtype::bf16;  // products of many rows round quantised weights to it
   if (d.failed() || (!d.lt && !is_element(weights))) return 0;
   constexpr std::uint32_t n = 8192;
   constexpr std::uint64_t elements = std::uint64_t{n} * n;

@@ -56,7 +56,7 @@ struct allowed_tokens {
   __device__ bool has(std::uint32_t id) const { return !words || (words[id / 32] >> (id % 32) & 1) != 0; }
 };
 
-// The best key among the allowed tokens of a row whose logits are sound; 0 where all of theirs are -inf.
+// The best key among the allowed tokens of a row whose logits are sound; 0 where all allowed logits are -inf.
 __device__ u64 best_allowed(const float* logits, std::uint32_t vocab, allowed_tokens allowed, room& s) {
   u64 best = 0;
   for (std::uint32_t i = threadIdx.x; i < vocab; i += threads) {
@@ -120,8 +120,8 @@ __device__ u64 best_of(const float* logits, std::uint32_t vocab, room& s) {
   return sound && logit_of(best) > -INFINITY ? best : 0;
 }
 
-// Applies penalties, biases and the mask to the row, each to what the step before left, and keeps the old
-// logits in `saved`.
+// Applies penalties, then biases, then the mask to the row. Each of the three first keeps in `saved` the
+// logits that it changes.
 __device__ void change_row(const draw_order& o, const std::uint32_t* words, float* saved, float* logits) {
   for (std::uint32_t i = threadIdx.x; i < o.seen; i += threads) {
     const std::uint32_t at = o.lists_at + 2 * i;

@@ -173,8 +173,8 @@ rows_view step_rows::write(const decoder_step& step, const step_extent& e, bool&
   return v;
 }
 
-// The step before reads its rows until it has ended. The copy therefore starts after it: by itself, or beside
-// the draws, which do.
+// The step before reads its rows until it has ended, so the copy must start after that step. The copy waits
+// for the step by itself or, with `beside`, runs beside the draws, which have waited for the step.
 void step_rows::copy_in(bool beside) {
   const auto* from = host_.as<const uint4>();
   if (beside)

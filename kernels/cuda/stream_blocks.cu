@@ -23,13 +23,13 @@ struct block_args {
   const element* x;
   void* out;
   std::uint64_t across;  // bytes from one row of cells to the next
-  // cells: of a row of cells. step, other: tile t has the rows of cells t * step and t * step + other.
+  // cells: in a row of cells. slabs: rows of cells. Tile t has the slabs t * step and t * step + other.
   std::uint32_t n, k, m, stride, cells, slabs, step, other;
   product_out kind;
 };
 
-// Two cells of K, of the rows of a tile, and for up to 8 rows what x has there. Of x a lane has row lane / 4
-// of each unit of 8 rows, of each 32 columns those that it has of the weights.
+// Two cells at one place of K, one of each slab of the tile, and the elements of x that they multiply. Of x a
+// lane has row lane / 4 of each unit of 8 rows, in the columns in which it has weights (block_layout.h).
 template <dtype type, int wide>
 struct piece {
   static constexpr int units = wide / 8;
@@ -144,7 +144,7 @@ __global__ void __launch_bounds__(warps * 32, 2) blocks_kernel(const block_args 
   float sums[units][4] = {};
   if (wide == 8 && warp < a.cells) one.load_x(a, warp, lane);
   const auto multiply = [&](piece<type, wide>& p, std::uint32_t at) {
-    if (wide > 8) p.load_x(a, at, lane);  // there are no registers to have it early
+    if (wide > 8) p.load_x(a, at, lane);  // too few registers to load x earlier
     p.multiply(sums);
     if (at + 2 * warps < a.cells) p.load_weights(w, at + 2 * warps, lane);
   };

@@ -5,8 +5,8 @@
 // run of cells, which lie side by side in memory, and loads them by bulk copies into a ring of its own in
 // shared memory. The loads of the first tiles begin before the kernel waits for the kernel that computes x. A
 // warp keeps its part of x in registers; the warps synchronise only at the end of a tile, to add their sums.
-// Where K is too long for one block, blocks share it and add to the output by atomics: for residual additions
-// alone.
+// Where K is too long for one block, blocks share it and add to the output by atomics. This is done for
+// residual additions (add_f32) alone.
 #include <algorithm>
 
 #include "kernels/cuda/barrier.h"
@@ -34,9 +34,9 @@ struct bulk_args {
   product_out kind;
 };
 
-// What a warp knows of x: its rows in its run of cells, and the sums of each 32 columns. The sums are for
-// columns 2 * q and 2 * q + 1 of the accumulators of mma(). Where codes are multiplied as numbers that are
-// too large (cell_row::excess), the sums are those of what that adds, negative.
+// A warp's part of x: its elements in the warp's run of cells, and the sums of each 32 columns. A lane has
+// the sums of the two rows of x that it has in the accumulators of mma(). Where codes are multiplied with
+// their excess (cell_row::excess), the sums are times -excess: they cancel what the excess adds.
 template <dtype type, std::uint32_t most_run>
 struct part_of_x {
   static constexpr block_format f = format_of(type);
@@ -73,7 +73,7 @@ struct part_of_x {
   }
 };
 
-// Adds a cell's products of two rows of cells.
+// Adds the products of two cells, one of each slab of the tile.
 template <dtype type>
 __device__ __forceinline__ void multiply(const unsigned char* low_cell, const unsigned char* high_cell,
                                          const uint2 (&x)[4][2], const float (&x_sums)[4][2],
@@ -236,7 +236,8 @@ __global__ void __launch_bounds__(warps * 32, 1) bulk_kernel(const bulk_args a) 
 #endif
 }
 
-// How many blocks share K: so many that a warp's run is not too long.
+// The number of blocks that share K: with add_f32 a warp's run has at most two cells; other kinds do not
+// share.
 std::uint32_t parts_of(const block_product& p) {
   const auto cells = static_cast<std::uint32_t>(up(p.w.cols, cell_columns));
   return p.kind == product_out::add_f32 ? (cells + 2 * warps - 1) / (2 * warps) : 1;

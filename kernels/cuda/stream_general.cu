@@ -13,7 +13,7 @@
 namespace weir::kernels::cuda {
 namespace {
 
-constexpr int warps = 8, rows_of_tile = 16, chunk = 32;  // a chunk: the columns that a lane's 16 bytes lie in
+constexpr int warps = 8, rows_of_tile = 16, chunk = 32;  // chunk: columns; four lanes have 8 of them each
 
 // The sizes for up to `wide` rows of x. Two pieces in registers leave room for two blocks on a
 // multiprocessor.
@@ -49,8 +49,8 @@ __device__ __forceinline__ uint4 load_often(const element* from) {
   return v;
 }
 
-// What a lane holds of a piece. Of each chunk it has eight columns, from lane % 4 * 8 on, of rows lane / 4
-// and lane / 4 + 8 of the tile, and of row lane / 4 of each unit of x. The order of k within an instruction
+// A lane's part of a piece: of each chunk eight columns, from lane % 4 * 8 on, in rows lane / 4 and
+// lane / 4 + 8 of the tile and in row lane / 4 of each unit of x. The order of k within an instruction
 // is free, as long as x and the weights have the same order.
 template <int wide>
 struct piece {

@@ -69,8 +69,8 @@ template <dtype type, int units>
 __device__ __forceinline__ void multiply(const weights<type>& w, const unsigned char* x,
                                          float (&sums)[tall][units][4]) {
   const std::uint32_t lane = threadIdx.x % 32;
-  // Where the lane reads of row lane / 4, for each way in which place() permutes: the other rows and the
-  // other half of the columns are at a fixed distance.
+  // Where the lane reads its four elements of row lane / 4 in columns 16 * i to 16 * i + 15: place() permutes
+  // these units. The other rows and the other half of the columns are at a fixed distance.
   const unsigned char* at[4];
 #pragma unroll
   for (std::uint32_t i = 0; i < 4; ++i) at[i] = x + place(lane / 4, i * 2 + lane % 4 / 2) * 16 + lane % 2 * 8;
@@ -197,7 +197,7 @@ __global__ void __launch_bounds__(threads, 2) tile_kernel(const tile_args a) {
   const auto step = [&](weights<type>& now, weights<type>& next, std::uint32_t at) {
     if (at + 1 < end) next.load(w, at + 1, lane);
     copies_wait<stages - 2>();
-    __syncthreads();  // the stage is there for all, and the one before it is read by all
+    __syncthreads();  // all see the stage, and all have read the one before it
     ask();
     multiply<type, units>(now, shared + (at - begin) % stages * stage_bytes, sums);
   };
@@ -217,7 +217,7 @@ void start(device& d, const tile_args& a, std::uint32_t tiles) {
   const auto kernel = tile_kernel<type, wide>;
   allow_shared(d, kernel, bytes);
   const std::uint32_t across = (a.m + wide - 1) / wide, all = across * tiles;
-  // So many blocks share the K of a tile that all run at once, each with at least four cells.
+  // As many blocks share the K of a tile as can all run at once, each with at least four cells.
   const auto room = static_cast<std::uint32_t>(2 * d.multiprocessors);
   const std::uint32_t parts = std::clamp(room / all, 1u, std::clamp(a.cells / 4, 1u, 16u));
   launch(d, kernel, dim3(across, tiles, parts), threads, bytes, a);

@@ -199,7 +199,7 @@ __global__ void __launch_bounds__(threads, 2) tile_kernel(const tile_args a) {
   int stage = 0;
   for (int at = begin; at < end; ++at) {
     copies_wait<T::stages - 2>();
-    __syncthreads();  // the stage is there for all, and the one before it is read by all
+    __syncthreads();  // all see the stage, and all have read the one before it
     ask();
     multiply_stage<type, T>(base + stage * T::stage, sums);
     if (++stage == T::stages) stage = 0;
@@ -217,7 +217,7 @@ __global__ void __launch_bounds__(threads, 2) tile_kernel(const tile_args a) {
     }
 }
 
-// How many blocks share the K of a tile: so many that all run at once, each with at least four stages of
+// How many blocks share the K of a tile: as many as can all run at once, each with at least four stages of
 // work.
 std::uint32_t parts_for(const device& d, std::uint32_t tiles, std::uint32_t stages) {
   if (d.deterministic) return 1;

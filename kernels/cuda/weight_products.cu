@@ -80,7 +80,7 @@ bool weight_products::reserve(std::uint32_t rows) {
   return ordered_.reserve(ordered_bytes_) || moved;
 }
 
-// What the columns of `w` multiply: x, or x in their order.
+// The elements that the columns of `w` multiply: x as it is, or x in the order of the columns.
 const element* weight_products::in_order(const matrix& w, const element* x, std::uint32_t m) {
   if (w.input_count == 0) return x;
   order_inputs(d_, w, x, m, ordered_.as<element>());
@@ -109,7 +109,7 @@ void weight_products::run(const matrix& first, std::span<const matrix> rest, con
 void weight_products::run_alike(const matrix& first, std::span<const matrix> rest, product p, void* scratch) {
   if (rest.empty() && !is_quantised(first) && p.out_stride == 0) return run_plain(p, scratch);
   const std::size_t size = p.kind == product_out::element ? sizeof(element) : sizeof(float);
-  // Calls f with the parts of the stack, one after another; whether it returned true for all.
+  // Calls f with the parts of the stack, one after another. Returns whether f returned true for all of them.
   const auto each = [&](const auto& f) {
     std::uint32_t at = 0;
     const auto part = [&](const matrix& w) {
@@ -140,9 +140,9 @@ void weight_products::run_plain(const product& p, void* scratch) {
   products_.run(p, samples, p.kind == product_out::add_f32 ? scratch : p.out);
 }
 
-// Multiplies the rounded weights, a piece of the rows after the other. Not by stream_product(), whose kernels
-// read weights before the kernel in front of them, which rounds these, has ended. The outputs of a part of a
-// stack may begin where cuBLASLt does not expect them.
+// Rounds the weights and multiplies them, one piece of the rows after the other. stream_product() is not
+// used: its kernels read weights before the kernel in front of them, here the rounding, has ended.
+// tile_product() is used where the outputs begin at an address that cuBLASLt does not expect.
 void weight_products::run_rounded(std::span<const matrix> parts, product p, void* scratch) {
   const std::uint32_t all = p.n, stride = p.stride();
   const auto held = static_cast<std::uint32_t>(room_bytes_ / (std::uint64_t{p.k} * sizeof(element)));

@@ -6,7 +6,7 @@ import { Reader } from "./reader.js";
 import { end_in_words, made_in_words, per_second } from "./words.js";
 
 const words_every_ms = 250;
-const draw_share = 4; // of the time that a drawing took: so long at least until the next one
+const draw_share = 4; // the next drawing waits this many times as long as a slow drawing took
 
 export class Answer {
   text;
@@ -24,8 +24,8 @@ export class Answer {
    * @param {import("./weir.js").Stream} stream
    * @param {{body: HTMLElement, state: HTMLElement}} turn
    * @param {{pace: () => number, plain: boolean, before: string, arrived: (delta: object) => void,
-   *   shown: (n: number) => void, changed: () => void, ended: (how: object) => void}} page plain: as it is;
-   *   before: what the text begins with; changed: something is drawn; ended: once
+   *   shown: (n: number) => void, changed: () => void, ended: (how: object) => void}} page plain: without
+   *   markdown; before: what the text begins with; changed: called after a drawing; ended: called once
    */
   constructor(stream, { body, state }, page) {
     this.text = page.before + stream.text;

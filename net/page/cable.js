@@ -7,7 +7,7 @@ let bursty = false;
 
 export class Cable extends WebSocket {
   #take = null;
-  #held = []; // what has arrived since the last burst; a burst bounds it
+  #held = []; // what has arrived since the last burst: at most burst_ms of it
   #timer = 0;
 
   constructor(url, protocols) {
@@ -32,14 +32,14 @@ export class Cable extends WebSocket {
     this.#timer ||= setTimeout(() => this.#release(), burst_ms);
   }
 
-  /** A listener may close the socket; what is left then belongs to nobody. */
+  /** A listener may close the socket and remove itself; what is left is then dropped. */
   #release() {
     this.#timer = 0;
     for (const event of this.#held.splice(0)) this.#take?.(event);
   }
 }
 
-/** Drops every socket, and every new one until so many milliseconds have passed. */
+/** Closes every socket, and for the next `ms` milliseconds every new one. */
 export function cut_for(ms) {
   cut_until = performance.now() + ms;
   plugged.forEach((socket) => socket.close());

@@ -61,7 +61,7 @@ export class Card {
     return !this.#over;
   }
 
-  /** Of the error that ended it. */
+  /** The code of the error that ended the stream. */
   get code() {
     return this.#stream.result?.error?.code;
   }

@@ -1,6 +1,6 @@
 // chart.js — the time between tokens, live, in two bands of one scale: as they arrive, and as they are shown.
 //
-// 1. One frame a gap: n tokens that arrive together are one dot, for that is what the network brings.
+// 1. A gap is the time between two frames of a slot: n tokens that arrive together are one dot.
 // 2. The time axis is as long as what there is to see, from shortest_view_ms to longest_view_ms.
 // 3. Drawing costs at most one pass over the dots in view, most_dots of them; the quantiles are sorted anew
 //    four times a second.
@@ -83,7 +83,7 @@ export class GapChart {
     this.#bands[band].add(slot, at);
   }
 
-  /** @param {number} [now] the view moves along with it; left out, it rests at the newest frame */
+  /** @param {number} [now] the view moves along with `now`; left out, the view rests at the newest frame */
   draw(now = this.#newest) {
     const { width, height } = this.#fit();
     if (width === 0) return;
@@ -168,7 +168,7 @@ export class GapChart {
   }
 }
 
-/** High enough for all but the longest gaps of both bands, which are drawn at the end. */
+/** The end of the scale, in ms: above the p99 of both bands. Longer gaps are drawn at the end. */
 function scale_end(p99s) {
   const least = Math.max(1.25 * Math.max(...p99s), 10);
   const power = 10 ** Math.floor(Math.log10(least));

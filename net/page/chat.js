@@ -10,10 +10,10 @@ import { copy, TurnView } from "./turn.js";
 import { remembered } from "./weir.js";
 
 const $ = (id) => document.getElementById(id);
-const stream_place = "weir.answer."; // and the conversation: what weir.js keeps of the stream
-const chat_place = "weir.answering"; // the conversation that it belongs to
+const stream_place = "weir.answer."; // and the conversation's id: where weir.js keeps the stream
+const chat_place = "weir.answering"; // where the id of the conversation with an answer under way is kept
 const keep_every_ms = 1000;
-const near_px = 60; // of the end: then the view follows the text
+const near_px = 60; // nearer to the end than this, the view follows the text
 
 export class ChatView {
   /** @type {import("./history.js").Chat} */ chat = new_chat("chat");
@@ -21,13 +21,13 @@ export class ChatView {
   /** @type {TurnView[]} */ #views = [];
   /** @type {Answer | null} */ #answer = null;
   #kept_at = 0;
-  #following = true; // the view, the end of the text
+  #following = true; // whether the view follows the end of the text
 
   /**
    * @param {{client: () => import("./weir.js").Client, pace: () => number, say: (words: string) => void,
    *   arrived: (slot: number, delta: object) => void, shown: (slot: number, n: number) => void,
-   *   begun: () => void, changed: () => void, expired: () => void}} page begun: a stream; changed: what is
-   *   kept or runs; expired: the token
+   *   begun: () => void, changed: () => void, expired: () => void}} page begun: a stream begins; changed: a
+   *   stream begins or ends; expired: the token has expired
    */
   constructor(page) {
     this.#page = page;
@@ -57,7 +57,7 @@ export class ChatView {
     this.#to_end();
   }
 
-  /** Goes on with the answer that a reload has interrupted. Whether there is one. */
+  /** Goes on with the answer that a reload has interrupted. Returns whether there is one. */
   go_on_after_reload() {
     const chat = find_chat(sessionStorage.getItem(chat_place));
     const saved = remembered(stream_place + chat?.id);
@@ -86,7 +86,7 @@ export class ChatView {
     forget_chat(id);
   }
 
-  /** The answer under way ends with what is shown, and belongs to the conversation that is left. */
+  /** Stops the answer under way. What is shown of it stays in its conversation. */
   #leave() {
     if (!this.busy) return;
     this.stop();
@@ -100,7 +100,7 @@ export class ChatView {
     return chosen_model() !== "" && !this.busy;
   }
 
-  /** The model answers what stands there. `before`: a text that it goes on with. */
+  /** Has the model answer the conversation. `before`: the beginning of the answer, which it continues. */
   #write(before = "") {
     const request = { ...sampling(), model: chosen_model(), input: this.#input(before) };
     const stream = this.#page.client().create(request, this.#how());

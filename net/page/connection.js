@@ -18,7 +18,7 @@ let clock = 0;
  * Connects to the server that this page came from, and anew with each key that is typed.
  * @param {{use: (client: import("./weir.js").Client) => void, say: (words: string) => void,
  *   online: (session: import("./weir.js").Session | null) => void}} page use: the client from now on;
- *   online: the session that stands, or null where none does
+ *   online: the session of the open connection, or null
  */
 export function stay_connected(page) {
   const begin = () => {
@@ -40,7 +40,7 @@ export function stay_connected(page) {
 
 const expired = "The hour of your key is over. Type it again.";
 
-/** With no words: the hour of the token is over. */
+/** Shows `words` and asks for the key. Without `words` the notice says that the token's hour is over. */
 export function ask_for_key(words = expired) {
   notice(words, { key: true });
   $("key").focus();
@@ -83,9 +83,9 @@ function count_down() {
   $("notice-when").textContent = `Trying again in ${seconds} s…`;
 }
 
-/** Empty words take it away. */
+/** Shows a notice. Empty words hide it. */
 function notice(words, { retry = false, key = false } = {}) {
-  if ($("notice-text").textContent !== words) $("notice-text").textContent = words; // said aloud once
+  if ($("notice-text").textContent !== words) $("notice-text").textContent = words; // read aloud once
   $("notice").hidden = words === "";
   $("retry").hidden = !retry;
   $("key-form").hidden = !key;
@@ -107,6 +107,6 @@ async function ask_why() {
     }
     notice((await answer.json()).error.message, { retry: true });
   } catch {
-    // Nobody answers at all: the words that stand there already say so.
+    // The server does not answer at all: the notice already says so.
   }
 }

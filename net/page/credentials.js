@@ -14,7 +14,7 @@ export function forget_token() {
   sessionStorage.removeItem(place);
 }
 
-/** What a request to the server has beside its path. */
+/** The options of fetch() for a request to the server: the token, if there is one. */
 export function authorization() {
   const now = token();
   return now ? { headers: { authorization: `Bearer ${now}` } } : {};

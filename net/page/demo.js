@@ -1,4 +1,4 @@
-// demo.js — what a reader can do to a stream, to see that the text does not mind.
+// demo.js — disturbances that a reader can cause, to see that the text stays the same.
 import { cut_for, make_bursty } from "./cable.js";
 
 const $ = (id) => document.getElementById(id);
@@ -38,7 +38,7 @@ export function offer_demonstrations({ client }) {
   $("reload").onclick = () => location.reload();
 }
 
-/** Tokens a second, with a slow reader less than was asked for. */
+/** The pace in tokens a second: `pace`, or at most slow_pace while the slow reader is on. */
 export function disturbed(pace) {
   return slow ? Math.min(pace, slow_pace) : pace;
 }

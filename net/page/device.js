@@ -1,5 +1,5 @@
-// device.js — what the server does with everybody's streams: who is in its batch, who waits, whose the pages
-// are, and which model it is still loading. Nothing is shown that may no longer be true.
+// device.js — what the server does for all its clients: sequences in the batch, jobs that wait, the use of
+// the pages, and the model that it is still loading. Nothing is shown that may no longer be true.
 import { authorization } from "./credentials.js";
 
 const $ = (id) => document.getElementById(id);
@@ -12,14 +12,14 @@ let online = false;
 let loading = false;
 let loaded = () => {};
 
-/** Looks at the published snapshot while the page is seen; more often while `now_busy`: it writes. */
+/** Fetches the statistics while the page is visible, more often with `now_busy`: this page has a stream. */
 export function watch_device(now_busy) {
   busy = now_busy;
   clearTimeout(next_look);
   if (!document.hidden && online) look();
 }
 
-/** yes: whether there is a server; when_loaded: called once all models are there. */
+/** yes: whether there is a connection; when_loaded: called when the server has loaded its models. */
 export function device_is(yes, when_loaded = loaded) {
   online = yes;
   loaded = when_loaded;
@@ -34,7 +34,7 @@ async function look() {
     const answer = await fetch("v1/stats", authorization());
     if (answer.ok && online) show(await answer.json());
   } catch {
-    hide(); // that the server is gone is said at the top of the page
+    hide(); // the top of the page says that the server is gone
   }
   clearTimeout(next_look);
   const often = busy || loading;

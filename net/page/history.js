@@ -35,7 +35,7 @@ export function forget_all() {
   for (const { name } of kept()) localStorage.removeItem(name);
 }
 
-/** Whether there was room for it. @param {Chat} chat */
+/** Keeps a conversation. Returns whether there was room for it. @param {Chat} chat */
 export function keep_chat(chat) {
   chat.at = Date.now();
   const text = JSON.stringify(chat);

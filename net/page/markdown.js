@@ -60,7 +60,7 @@ export class Prose {
   }
 }
 
-/** A fragment of the document. */
+/** The text as a fragment of the document. */
 function rendered(text) {
   const html = text.length > longest_block ? null : html_of(text);
   if (html === null) return plain(text);
@@ -129,8 +129,8 @@ function scroll(element, name) {
 }
 
 /**
- * How many of the text's characters belong to blocks that nothing behind them can change: up to a blank line
- * outside a fence, before a line that begins at the margin and goes on with no list.
+ * The number of characters in finished blocks, which no later text can change. They end at a blank line
+ * outside a fence, where the next line begins at the margin and continues no list.
  */
 export function finished_length(text) {
   let fence = "";

@@ -1,5 +1,5 @@
 // meter.js — what a reader can measure of one stream: tokens, speed, the wait for the first one.
-const fewest_tokens = 8; // fewer, or in less time, say nothing about a speed
+const fewest_tokens = 8; // with fewer tokens, or in less time, no speed is told
 const shortest_ms = 400;
 
 export class Meter {
@@ -14,7 +14,7 @@ export class Meter {
     this.#before = before;
   }
 
-  /** So many tokens are shown now. */
+  /** `n` more tokens are shown; `n` may be a fraction. */
   show(n) {
     this.#last_at = performance.now();
     this.#shown += n;
@@ -27,12 +27,12 @@ export class Meter {
     return this.#before + Math.round(this.#shown);
   }
 
-  /** Until the first token, in ms; 0 while there is none. */
+  /** The wait for the first token, in ms; 0 while there is none. */
   get first() {
     return this.#first_at && this.#first_at - this.#began;
   }
 
-  /** Tokens a second, the wait for the first one left out; 0 where there are too few to say. */
+  /** Tokens a second, without the wait for the first one; 0: there are too few to tell. */
   get speed() {
     const made = this.#shown - this.#first_tokens;
     const took = this.#last_at - this.#first_at;

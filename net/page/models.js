@@ -11,7 +11,7 @@ export function show_models(names) {
   select.disabled = names.length < 2;
 }
 
-/** Asks the server: its greeting has only those that were loaded then. */
+/** Asks the server for its models: its greeting named only those that were loaded by then. */
 export async function refresh_models() {
   try {
     const answer = await fetch("v1/models", authorization());

@@ -104,7 +104,7 @@ function open_chat(one) {
   show_view(one.mode);
 }
 
-/** What there is to say before the first turn. */
+/** Fills in what is shown before the first turn. */
 function greet_reader({ mode, turns }) {
   const { title, text, prompt, examples } = views[mode];
   $("welcome").hidden = turns.length > 0;
@@ -188,7 +188,7 @@ document.addEventListener("keydown", (event) => {
 });
 $("gaps").addEventListener("toggle", () => draw_gaps(performance.now()));
 
-/** What the server has greeted with; null: there is no connection. */
+/** `session`: the server's greeting; null: there is no connection. */
 function online(session) {
   if (session) {
     bound_settings(session.limits);

@@ -2,10 +2,11 @@
 //
 // 1. The window of the request bounds what waits here: the server keeps the rest until this reader has taken
 //    what is there.
-// 2. A delta of many tokens is shown in as many pieces, so that what comes at once is not shown at once.
-// 3. Nobody watches a hidden page: it is not paced.
+// 2. A delta of many tokens is shown in as many pieces, so that tokens that arrive together are shown one by
+//    one.
+// 3. A hidden page is not paced, because nobody watches it.
 const look_ms = 100; // how soon a new pace counts
-const late_ms = 100; // beyond that, lost time is not made up for
+const late_ms = 100; // a delay beyond this is not made up for
 
 /**
  * How many tokens the server sends ahead of a reader. Half of them have to last until the next ones come:
@@ -45,7 +46,7 @@ export class Reader {
     return stream.done;
   }
 
-  /** Whether the reading goes on. */
+  /** Shows a delta. Returns whether the reading goes on. */
   async #take({ text, n }) {
     const pieces = this.#pace() === Infinity ? [text] : split(text, n);
     for (const piece of pieces) {

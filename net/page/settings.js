@@ -5,7 +5,7 @@ const place = "weir.settings";
 const dialog = document.getElementById("settings");
 const form = document.getElementById("settings-form");
 
-/** Opens with what was set before. */
+/** Fills the form with what was set before, and keeps what is set from now on. */
 export function offer_settings() {
   const kept = JSON.parse(localStorage.getItem(place) ?? "{}");
   for (const field of form.elements) if (field.name in kept) field.value = kept[field.name];

@@ -82,7 +82,7 @@ export class StreamsView {
     this.#changed();
   }
 
-  /** What has become of the streams, beside the button that started them. */
+  /** Shows beside the button how many streams are under way and how many have failed. */
   #changed() {
     const states = this.#cards.map(({ element }) => element.dataset.state);
     const count = (state) => states.filter((other) => other === state).length;

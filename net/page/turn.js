@@ -19,7 +19,7 @@ export class TurnView {
     this.plain = mode === "raw" || turn.role === "user";
   }
 
-  /** A turn that nobody writes any more. */
+  /** Shows the turn as it is kept: nothing is being written into it. */
   show_kept() {
     this.body.replaceChildren();
     (this.plain ? plain_text : markdown)(this.body)(this.turn.text);
@@ -40,7 +40,7 @@ export class TurnView {
     this.#actions.replaceChildren(...buttons);
   }
 
-  /** A text box in place of the text. @param {(text: string | null) => void} done null: as it was */
+  /** Puts a text box in place of the text. @param {(text: string | null) => void} done null: unchanged */
   edit(done) {
     const form = document.createElement("form");
     const box = document.createElement("textarea");

@@ -18,7 +18,7 @@ const protocol = "weir.v1";
 const first_retry_ms = 250; // the longest wait before the first new attempt; doubles with each
 const longest_retry_ms = 8_000;
 const longest_leave_ms = 1_000; // spreads the clients that a server asks to leave all at once
-const answer_within_ms = 12_000; // from dialling to session.created, where a missing key is said after 10 s
+const answer_within_ms = 12_000; // until session.created; the server reports a missing key after 10 s
 const alive_within_ms = 3_000;
 const ping_every_ms = 15_000; // nothing at all heard between two pings: the socket is dead
 const steady_after_ms = 5_000; // a session that lasted this long starts the back-off anew
@@ -45,10 +45,10 @@ class Emitter {
   }
 }
 
-// A place is what the client knows of a stream that is not over: {stream, lane, old, cancelling}. Its lane is
-// where it is asked for or runs, null while there is none; `old` is the lane that it is about to leave.
-// A lane is {id, link, place, asked, held}: asked, while the server has not answered; held, the frames of an
-// old lane, which count only if the new one is refused.
+// A place is what the client knows of a stream that is not over: {stream, lane, old, cancelling}. `lane` is
+// where the stream is asked for or runs; null: there is none. `old` is the lane that the stream is leaving.
+// A lane is {id, link, place, asked, held}. `asked`: the server has not answered yet. `held`: the frames of
+// an old lane, which are used only if the new lane is refused or lost; null on other lanes.
 
 /**
  * Events: `state` ({state, error?, retry_ms?}), `error` (a Failure that belongs to no stream), `closing` (the
@@ -60,7 +60,7 @@ export class Client extends Emitter {
   #url;
   #token;
   #WebSocket;
-  #link = null; // the connection that stands or is being made
+  #link = null; // the connection that is open or being made
   #leaving = new Set(); // connections that the server will close, with streams still on them
   #places = new Map(); // by stream
   #lanes = 0; // a lane's number is never used twice
@@ -77,14 +77,14 @@ export class Client extends Emitter {
   }
 
   /**
-   * Starts a stream. Before the connection stands it waits for the attempt that is under way; an attempt that
-   * is still to come is made at once.
+   * Starts a stream. While no connection is open, the stream waits for the attempt that is under way; without
+   * one, the next attempt is made at once.
    */
   create(request, options) {
     return this.#add((hooks) => new Stream(request, null, options, hooks));
   }
 
-  /** Goes on with a stream of before, of this page or of one before a reload; `saved`: its `saved`. */
+  /** Resumes an earlier stream, of this page or from before a reload. `saved`: that stream's `saved`. */
   resume(saved, options) {
     if (typeof saved?.response_id !== "string" || !Number.isInteger(saved.seq) || saved.seq < 0)
       throw new TypeError("resume() takes a stream's `saved`: {response_id, seq, text?}.");
@@ -118,7 +118,7 @@ export class Client extends Emitter {
     return place.stream;
   }
 
-  /** Puts a stream on the connection that stands. A closing socket takes nothing: the next one asks. */
+  /** Asks for a stream on the open connection. If its socket is closing, the next connection asks. */
   #ask(place) {
     const { request, response_id, seq: after } = place.stream;
     const id = String(++this.#lanes);
@@ -149,7 +149,7 @@ export class Client extends Emitter {
       lane.link.send({ type: "response.cancel", id: lane.id });
   }
 
-  /** Whether it was sent: what a new connection is resumed after counts there as acknowledged. */
+  /** Returns whether the ack was sent. A resume acknowledges all tokens up to its `after` by itself. */
   #ack({ lane }, seq) {
     return lane !== null && !lane.asked && lane.link.send({ type: "response.ack", id: lane.id, seq });
   }
@@ -170,7 +170,7 @@ export class Client extends Emitter {
     this.#follow(lane);
   }
 
-  /** The connection that this lane is on may have been left while the server's answer was under way. */
+  /** Asks on the new connection if this lane's was replaced while the server's answer was under way. */
   #follow(lane) {
     const { place, link } = lane;
     if (place.lane === lane && this.state === "open" && link !== this.#link) this.#ask(place);
@@ -186,7 +186,7 @@ export class Client extends Emitter {
     this.#end(place, broken);
   }
 
-  /** A refusal ends its lane; what comes for a lane that is over is of no use to anybody. */
+  /** A refusal ends its lane. An error for a lane that is over is ignored. */
   #error(lane, { type, id, fatal, ...failure }) {
     if (!lane?.asked) return (lane || id === undefined) && this.emit("error", failure);
     const { place } = lane;
@@ -199,7 +199,7 @@ export class Client extends Emitter {
     this.#give_up(place, { ...failure, message: not_resumed[failure.code] ?? failure.message });
   }
 
-  /** The next connection did not take a stream: it goes on where it was, as long as that stands. */
+  /** The new lane was refused or lost: the stream continues on its old lane, which still works. */
   #go_back(place) {
     const lane = (place.lane = place.old);
     place.old = null;
@@ -220,7 +220,7 @@ export class Client extends Emitter {
     place.stream.end(result);
   }
 
-  /** The last to leave a connection that the server will close closes it. */
+  /** Removes a lane. The last one that leaves a connection that the server will close closes it. */
   #leave({ id, link }) {
     link.lanes.delete(id);
     if (link.lanes.size === 0 && this.#leaving.delete(link)) link.drop(1000);
@@ -269,12 +269,12 @@ export class Client extends Emitter {
     this.session = session;
     link.stay();
     this.#become("open");
-    // One that waits for its response.created on a connection to be left stays until then.
+    // A stream that waits for response.created on a closing connection stays there until it comes.
     for (const place of [...this.#places.values()])
       if (this.#link === link && place.lane?.link !== link && !(place.lane?.asked ?? false)) this.#ask(place);
   }
 
-  /** The next connection is made while this one still works, and the streams go over to it one by one. */
+  /** The next connection is made while this one still works, and the streams move to it one by one. */
   #closing(link, { type, ...how }) {
     if (link === this.#link) {
       if (link.lanes.size > 0) this.#leaving.add(link);
@@ -287,7 +287,7 @@ export class Client extends Emitter {
     this.emit("closing", how);
   }
 
-  /** A browser does not say why a socket did not open; whether the server is there at all says half of it. */
+  /** A browser does not say why a socket did not open. If the server answers HTTP, it refused the socket. */
   async #not_opened(link, error) {
     if (error === silence && (await is_alive(this.#url))) error = refused;
     if (this.#link === link) this.#lost(link, error);
@@ -301,7 +301,7 @@ export class Client extends Emitter {
     const final = final_codes.has(error.code);
     const unasked = [...this.#places.values()].filter(
       ({ lane, stream }) => !lane && (final || (link.opened_at === 0 && stream.response_id === null)),
-    ); // a listener may create new ones, which are not lost
+    ); // a listener may create new streams, which are not lost
     if (link.opened_at > 0 && performance.now() - link.opened_at > steady_after_ms) this.#failures = 0;
     this.#link = null;
     if (final) this.#become("closed", { error });
@@ -334,13 +334,13 @@ export class Client extends Emitter {
   }
 }
 
-/** One socket, from the token on: whether it is answered, whether it is alive, which lanes are on it. */
+/** One connection and its lanes, from the wait for the token on. Fails when the server does not answer. */
 class Link {
   lanes = new Map(); // by id
   opened_at = 0;
   #on;
   #socket = null;
-  #timer; // the one thing waited for: an answer or the next ping
+  #timer; // waits for session.created, then for the next ping
   #heard = false;
   #over = false;
 
@@ -354,17 +354,17 @@ class Link {
     const socket = (this.#socket = new WebSocket(url, protocols));
     socket.onmessage = ({ data }) => this.#receive(data);
     socket.onclose = ({ code, reason }) => this.fail(close_failure(code, reason, this.opened_at > 0));
-    socket.onerror = () => {}; // says nothing that the close after it does not
+    socket.onerror = () => {}; // the close event that follows says more
   }
 
-  /** Whether the socket took it. */
+  /** Returns whether the frame was sent: only an open socket sends. */
   send(frame) {
     if (this.#socket?.readyState !== 1) return false;
     this.#socket.send(JSON.stringify(frame));
     return true;
   }
 
-  /** The greeting has come. */
+  /** session.created has arrived: the connection is open. */
   stay() {
     this.opened_at = performance.now();
     this.#ping();
@@ -407,7 +407,7 @@ class Link {
 }
 
 /**
- * What one prompt becomes. An iterator made at any time starts with the first delta; leaving its loop early
+ * The answer to one prompt. An iterator made at any time starts with the first delta; leaving its loop early
  * cancels the stream; a stream that failed makes the loop throw a WeirError.
  * Events: `created`, `arrived` (a Delta, as it comes), `delta` (a Delta, when it is due: with `play` evenly,
  * else as it comes), `state` ({state, error?}), `done` (the Result).
@@ -427,7 +427,7 @@ export class Stream extends Emitter {
   #wake = () => {};
   #shown; // the seq that the `delta` listeners have
   #acked;
-  #loops = new Set(); // {seq}: what each loop has taken
+  #loops = new Set(); // {seq}: the seq that each loop has taken
 
   /** @internal */
   constructor(request, saved, { play = false, remember, onstate } = {}, hooks) {
@@ -442,7 +442,7 @@ export class Stream extends Emitter {
     if (onstate) this.on("state", onstate);
   }
 
-  /** All text received, that of before a reload included. */
+  /** All text received, also before a reload. */
   get text() {
     return this.#text;
   }
@@ -485,7 +485,7 @@ export class Stream extends Emitter {
     }
   }
 
-  /** @internal Nothing where `seq` joins what was received, else the result that says what is wrong. */
+  /** @internal undefined if `seq` is the last token received, else the result that says what is wrong. */
   proof(seq) {
     if (seq === this.seq) return undefined;
     return seq > this.seq
@@ -501,7 +501,7 @@ export class Stream extends Emitter {
     this.emit("created", frame);
   }
 
-  /** @internal What comes now comes after the token `seq`, which the server takes as acknowledged. */
+  /** @internal The stream was resumed after token `seq`, up to which all now counts as acknowledged. */
   go_on() {
     this.#acked = this.seq;
     if (this.state !== "running") this.become("running");
@@ -545,7 +545,7 @@ export class Stream extends Emitter {
     this.#news();
   }
 
-  /** Half a window at a time: what the slowest loop has taken or, without loops, what listeners have. */
+  /** Acknowledges what the listeners and all loops have taken, at least half a window at a time. */
   #ack() {
     const { window } = this.request;
     if (!window || this.result) return;
@@ -561,11 +561,11 @@ export class Stream extends Emitter {
 }
 
 const longest_ms = 250;
-const margin_ms = 20; // of that, for the time until the next frame is drawn
-const timer_ms = 5; // and for a timer that is late
+const margin_ms = 20; // part of longest_ms: for the time until the next frame is drawn
+const timer_ms = 5; // part of longest_ms: for a timer that is late
 const remembered_deltas = 64;
 
-/** What waits, draws and tells the time; `frame` is left out where nothing is drawn. */
+/** The time, timers and drawn frames of the environment; without `frame` where nothing is drawn. */
 const real_clock = {
   now: () => performance.now(),
   wait: (ms, call) => {
@@ -585,9 +585,9 @@ const real_clock = {
  * Shows deltas evenly: a buffer between their arrival and the eye.
  *
  * 1. The first delta is shown at once; none is shown later than 250 ms after it arrived.
- * 2. Between the two, deltas follow at the mean rate of the last 64, held back just enough that those of them
- *    that come late (all but 5 in 100) are still in time.
- * 3. Elapsed time is measured, frames are not counted: slow frames make it coarser, never later and later.
+ * 2. Within these limits deltas are shown at the mean rate of the last 64 that arrived, delayed just enough
+ *    that 95 in 100 of those would have been in time.
+ * 3. Elapsed time is measured, not frames: slow frames show more at once, but the delay does not grow.
  * 4. A hidden page is not paced, and at the end all that is left is shown.
  */
 export class Playout {
@@ -595,10 +595,10 @@ export class Playout {
   #clock;
   #queue = []; // arrived, not shown
   #recent = []; // the last that arrived: {at, seq}
-  #gap = 0; // mean time between their tokens
-  #slack = 0; // how late all but 5 in 100 of them are against that line
+  #gap = 0; // mean time between the tokens of #recent, ms
+  #slack = 0; // ms: at that rate 95 in 100 of #recent are at most this late
   #shown_at = null; // when the last one shown was due
-  #delay = 0; // how long after its arrival that was
+  #delay = 0; // ms from the arrival of the last one shown to #shown_at
   #stop_waiting = () => {};
   #look = () => this.#play();
 
@@ -636,7 +636,7 @@ export class Playout {
     }
   }
 
-  /** Frames may come seldom, or not at all where nothing of the page is seen: then a timer looks in time. */
+  /** Frames are rare or missing where nothing of the page is visible: a timer then calls in time. */
   #wait(due_in, late_in) {
     const { frame, wait } = this.#clock;
     const look = this.#look;
@@ -738,7 +738,7 @@ const refused = {
 const closed = { code: "closed", message: "The client is closed." };
 const cancelled = { status: "cancelled", finish_reason: "cancel" };
 const final_codes = new Set(["bad_key", "forbidden"]);
-const busy_codes = new Set(["rate_limited", "overloaded"]); // a resume so refused is asked for again
+const busy_codes = new Set(["rate_limited", "overloaded"]); // a resume that is refused with one is sent again
 const not_resumed = {
   unknown_type: "The connection was lost, and this server cannot resume a stream.",
   resume_expired: "The connection was lost, and the server no longer keeps this response.",
@@ -770,7 +770,7 @@ function close_failure(code, reason, was_open) {
   return { code: "connection_lost", message: reason || "The connection to the server was lost." };
 }
 
-/** Whether a weir server is there, without asking more of it than any page may. */
+/** Whether a weir server answers. Any page may make this request. */
 async function is_alive(url) {
   try {
     const health = new URL("../health/live", url.replace(/^ws/, "http"));

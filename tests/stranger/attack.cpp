@@ -36,7 +36,7 @@ struct client {
   socket wire;
   std::string unsent;
   bool answered = false;
-  clock::time_point next{};  // sip, message or connection
+  clock::time_point next{};  // of the next sip, message or connection
 };
 
 struct counts {

@@ -7,7 +7,7 @@
 
 namespace weir::stranger {
 
-// For as long as options say; what was done goes to stdout. The exit code.
+// Runs for as long as the options say, prints what was done to stdout, and returns the exit code.
 int attack(const options& o);
 
 }  // namespace weir::stranger

@@ -1,4 +1,4 @@
-// bytes.h — what happens to a text on its way: bytes flipped, put in, taken out, spans said twice.
+// bytes.h — damage to a text on its way: bytes flipped, put in or taken out, spans repeated.
 //
 // Pure functions of the source of numbers.
 #pragma once
@@ -10,7 +10,7 @@
 
 namespace weir::stranger {
 
-// One to eight such accidents.
+// `text` after one to eight such accidents.
 std::string damaged(random_source& draw, std::string text);
 
 std::string random_bytes(random_source& draw, std::size_t n);

@@ -9,7 +9,7 @@ namespace {
 
 std::string number(std::size_t n) { return std::to_string(n); }
 
-// Counts at which limits stand, and beyond.
+// A count at a limit, or beyond it.
 std::size_t large(random_source& draw) {
   static constexpr std::size_t some[] = {16, 64, 65, 1000, 10'000, 100'000, 1'000'000, 4'294'967'296};
   return draw.pick(some);
@@ -158,7 +158,7 @@ field schema_field(random_source& draw, std::string schema) {
   return {draw.pick(names), std::move(schema)};
 }
 
-// Under one of the three names that regex, choice and grammar have.
+// A regex, a choice or a grammar: each has three names, of which one is drawn.
 field named(random_source& draw, const std::string& name, std::string value) {
   if (draw.chance(30)) return {"guided_" + name, std::move(value)};
   if (draw.chance(30)) return {"structured_outputs", object({{name, std::move(value)}})};

@@ -10,12 +10,12 @@
 
 namespace weir::stranger {
 
-// Under which names a route has them.
+// The names that a route has for its fields of constraints.
 enum class constraint_names { ours, anthropic };
 
 // One constraint that compiles in no time.
 std::vector<field> easy_constraint(random_source& draw, constraint_names);
-// One that asks for as much work or memory as a constraint can, a broken one, or two.
+// A constraint that asks for as much work or memory as one can, a broken constraint, or two constraints.
 std::vector<field> hostile_constraint(random_source& draw, constraint_names);
 
 }  // namespace weir::stranger

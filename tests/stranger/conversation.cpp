@@ -37,7 +37,7 @@ class line {
     if (!is_over() && (events & EPOLLOUT)) write();
   }
 
-  // Looks at the clock: a pause that is over, a silence that has lasted long enough.
+  // Checks whether a pause is over or a silence has lasted long enough.
   void on_tick(clock::time_point now) {
     if (plan_.reads == appetite::sips) read(7);
     if (is_over()) return;
@@ -112,7 +112,7 @@ class line {
     if (got.bytes > 0) watch(last_);
   }
 
-  // A line that waits for a pause must not be told a thousand times that it could send.
+  // Watches for room to send only while the line may send; in a pause epoll would report room all the time.
   void watch(clock::time_point now) {
     const bool out = !all_sent() && may_send(now);
     const unsigned wanted = (out ? unsigned{EPOLLOUT} : 0u) | (watched_ & EPOLLIN);

@@ -28,13 +28,13 @@ enum class ending { close, half_close, reset };
 enum class appetite { everything, sips, nothing };  // how the answers are read; sips: a few bytes at a time
 
 struct conversation {
-  std::string what;  // in words, for whoever reads of a finding
+  std::string what;  // in words, for the report of a finding
   std::vector<piece> script;
   std::string block;  // after the script, sent over and over until block_bytes have gone
   std::size_t block_bytes = 0;
   ending end = ending::close;
-  // When all is said: the silence after which it ends, and a third of the longest that it listens. With
-  // half_close the FIN is sent before.
+  // Once everything is sent, the client ends after this silence, and after three times as long in any case.
+  // With half_close FIN is sent before that.
   int linger_ms = 100;
   appetite reads = appetite::everything;
   std::uint32_t from = loopback;
@@ -50,11 +50,11 @@ struct outcome {
   bool ended_by_peer = false;
 };
 
-// Holds all of them at once, for at most `limit`.
+// Holds all conversations at once, for at most `limit`.
 std::vector<outcome> hold(const target& t, const std::vector<conversation>& all,
                           std::chrono::milliseconds limit);
 
-// What an outcome says against the server, or nothing.
+// What the outcome shows to be wrong with the server; empty: nothing.
 std::string complaint(const conversation& c, const outcome& o);
 
 }  // namespace weir::stranger

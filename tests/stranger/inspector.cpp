@@ -17,7 +17,7 @@ using std::chrono::milliseconds;
 constexpr std::size_t first_rounds = 10;
 constexpr int honest_length = 12;
 constexpr milliseconds longest_close{1000};
-constexpr int looks = 4;  // at a thread, before it is said to wait
+constexpr int looks = 4;  // each must find all threads waiting
 constexpr milliseconds between_looks{5};
 
 // One request on a connection of its own, and everything that comes back; empty: not in time.
@@ -96,8 +96,7 @@ std::string inspector::not_yet() {
   return threads_at_rest();
 }
 
-// The questions above were asked on connections, and the server's end of the last one is closed a moment
-// after ours.
+// The server closes its end of a connection a moment after the inspector, so the last question's may be open.
 std::string inspector::descriptors_closed() {
   const auto until = clock::now() + longest_close;
   while (server_.descriptors() > descriptors_) {

@@ -22,13 +22,13 @@ class inspector {
   std::string see_baseline();
 
   void begin_round();
-  // Empty if everything is as before within the time that options give, and what is not if it is not.
+  // Waits, for the time that the options give, until everything is as before. Returns what is not, or empty.
   std::string after_round(std::size_t surge);
-  // Empty, or how much more memory the server has than after its first rounds.
+  // Returns how much more memory the server has than after its first rounds; empty: not too much.
   std::string after_all() const;
 
  private:
-  std::string not_yet();  // what a little more time may mend
+  std::string not_yet();  // what is not as before, but may be soon
   std::string memory(std::size_t surge);
   std::string stats_at_rest();
   std::string honest_tokens();

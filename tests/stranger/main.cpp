@@ -38,7 +38,7 @@ std::string run_round(const options& o, std::uint64_t seed, server& s, inspector
          " connections, the first: " + r.talk.front().what + "\nagain: " + replay_line(o, seed);
 }
 
-// The round's seeds are a chain from the first, so that any of them begins a run of its own.
+// The seeds of the rounds are a chain from the first one, so that a run can begin with any of them.
 std::uint64_t seed_after(std::uint64_t seed) { return random_source(seed).next(); }
 
 class campaign {

@@ -49,7 +49,7 @@ void add(std::vector<field>& fields, std::vector<field> more) {
   for (auto& f : more) fields.push_back(std::move(f));
 }
 
-// An endless job is what it is: neither a constraint nor sampling ends it.
+// An endless job gets neither a constraint nor sampling: either could end it.
 std::vector<field> job_fields(random_source& draw, job_shape shape) {
   std::vector<field> fields = {{"max_tokens", std::to_string(shape.max_tokens)}, {"ignore_eos", "true"}};
   if (shape.max_tokens == endless_tokens) return fields;
@@ -65,7 +65,7 @@ std::vector<field> http_fields(random_source& draw, job_shape shape, field input
   return fields;
 }
 
-// Of Anthropic's route, which has other names for some fields.
+// The fields of a job on Anthropic's route, which has other names for some of them.
 std::vector<field> message_fields(random_source& draw, job_shape shape) {
   std::vector<field> fields = {{"messages", conversation_list(draw)},
                                {"max_tokens", std::to_string(shape.max_tokens)},

@@ -13,7 +13,7 @@
 namespace weir::stranger {
 
 struct body {
-  std::string path;  // where it belongs
+  std::string path;  // of the route
   std::string json;
 };
 
@@ -34,7 +34,7 @@ body hostile_body(random_source& draw);  // the same, spoiled
 body constrained_body(random_source& draw);
 std::string constrained_message(random_source& draw, std::string_view lane);
 
-// The largest that a body may be, times the most choices that there may be.
+// A body of nearly the largest size that asks for the most choices.
 body many_choices(random_source& draw);
 
 std::string create_message(random_source& draw, std::string_view lane, job_shape shape);

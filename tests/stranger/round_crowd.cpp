@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::size_t largest_crowd = 3000;
 
-// What one of the crowd does, and then waits in silence.
+// What a client of the crowd sends before it waits in silence.
 std::vector<piece> little(random_source& draw, const target& t, std::size_t kind) {
   const job_shape endless{endless_tokens, draw.chance(50)};
   request announced = post(draw, t, honest_body(draw));
@@ -49,13 +49,13 @@ std::vector<conversation> crowd_talk(random_source& draw, const target& t) {
   getrlimit(RLIMIT_NOFILE, &files);
   const std::size_t room = files.rlim_cur > 100 ? static_cast<std::size_t>(files.rlim_cur) - 100 : 1;
   const std::size_t size = std::min({draw.between(100, largest_crowd), room});
-  const bool counted = draw.chance(20);  // by the server, as an address that is not trusted
+  const bool counted = draw.chance(20);  // from an address that is not trusted: the server counts them
   std::vector<conversation> all;
   for (std::size_t i = 0; i < size; ++i) {
     conversation c;
     c.what = "a crowd " + names[kind];
     c.script = little(draw, t, kind);
-    c.end = draw.chance(90) ? ending::reset : ending::close;  // few ports are left waiting
+    c.end = draw.chance(90) ? ending::reset : ending::close;  // a reset leaves no port in TIME_WAIT
     c.linger_ms = static_cast<int>(draw.between(100, 1500));
     c.reads = kind >= 5 ? appetite::nothing : appetite::everything;
     if (counted) c.from = loopback + 1;

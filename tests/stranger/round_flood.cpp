@@ -7,8 +7,8 @@ namespace {
 
 constexpr std::size_t flood_bytes = 64 << 20;
 constexpr std::size_t block_bytes = 64 << 10;
-// What a server may take of something endless: the largest body in the smallest chunks, what it reads away so
-// that its refusal can be read, and what both kernels hold in between.
+// The bytes that a server may take of something endless: the largest body in the smallest chunks, what the
+// server reads and drops so that its refusal can be read, and what both kernels buffer in between.
 constexpr std::size_t taken_bytes = 40 << 20;
 
 std::string block_of(std::string_view text) {
@@ -37,7 +37,7 @@ conversation after(std::vector<piece> script, const flood& f) {
   return c;
 }
 
-// Without a key half of the time: a stranger's bytes must not be kept before the key is looked at.
+// Half of these send no key: bytes must not be kept before the key is checked.
 conversation of_http(random_source& draw, const target& t) {
   static const flood floods[] = {
       {"endless chunk extension", "1;", "a=b;"},

@@ -52,7 +52,7 @@ void swap_two(random_source& draw, std::vector<piece>& script) {
   std::swap(script[draw.below(script.size())], script[draw.below(script.size())]);
 }
 
-// A few bytes at a time from some place on: at most 300 pieces.
+// Splits one piece of the script into at most 300 pieces of a few bytes each.
 void draw_out(random_source& draw, std::vector<piece>& script) {
   const std::size_t at = draw.below(script.size());
   const std::string whole = script[at].bytes;

@@ -23,15 +23,15 @@ struct round {
   std::size_t surge_share = 1;  // the server may grow by the surge that is allowed, divided by this
 };
 
-// Of the kind that is named, or of one that the seed draws where none is. No conversations: there is no such
-// kind.
+// A round of the kind `kind`; if `kind` is empty, the seed draws the kind. A round without conversations:
+// there is no such kind.
 round make_round(std::uint64_t seed, const target& t, std::string_view kind);
 
 // Requests made wrong: first line, header, framing, JSON.
 std::vector<conversation> http_talk(random_source& draw, const target& t);
 // Frames made wrong, and messages of weir.v1 in right frames.
 std::vector<conversation> websocket_talk(random_source& draw, const target& t);
-// Right sessions, cut, hurried, drawn out, said twice and left.
+// Right sessions that are cut, hurried, drawn out, repeated and left.
 std::vector<conversation> session_talk(random_source& draw, const target& t);
 // Requests within every limit that ask for as much work as one request can.
 std::vector<conversation> greedy_talk(random_source& draw, const target& t);

@@ -68,7 +68,7 @@ std::unique_ptr<server> server::start(const options& o, std::string& fault) {
   }
   const bool ready = s->spawn(o) && s->read_ready_line();
   if (!s->key_file_.empty())
-    unlink(s->key_file_.c_str());  // it is read at start, and not left if we are interrupted
+    unlink(s->key_file_.c_str());  // read at start; removed now, so that an interrupt leaves no file
   if (ready) return s;
   const bool lived = s->lives();
   fault = "the server never said that it is ready" + (lived ? std::string() : ": " + s->end_in_words()) +
@@ -158,7 +158,7 @@ std::string server::sanitizer_report() {
   std::string news(static_cast<std::size_t>(size - looked_), '\0');
   if (pread(words_, news.data(), news.size(), looked_) < 0) return {};
   looked_ = size;
-  if (size > words_most) {  // it appends, so it goes on at the beginning
+  if (size > words_most) {  // the server appends, so it goes on at the beginning
     if (ftruncate(words_, 0) == 0) looked_ = 0;
   }
   for (const char* mark :

@@ -2,7 +2,7 @@
 //
 // Thread safety: one thread.
 //
-// Invariant: the process is gone when the object is, and when this program dies however it dies.
+// Invariant: the process ends with the object, and with this program, however the program ends.
 #pragma once
 
 #include <sys/types.h>
@@ -20,15 +20,15 @@ namespace weir::stranger {
 
 class server {
  public:
-  // Waits until it is ready. Without one, and with what it said in `fault`, where it never is.
+  // Starts a server and waits until it is ready. Null: it never was, and `fault` has what it said.
   static std::unique_ptr<server> start(const options& o, std::string& fault);
   ~server();
   server(const server&) = delete;
   server& operator=(const server&) = delete;
 
   const target& at() const { return target_; }
-  bool lives();                    // asks the system, so it also notices
-  std::string end_in_words();      // once it lives no more
+  bool lives();                    // whether the process runs; asks the system
+  std::string end_in_words();      // how it ended; call it once lives() is false
   std::string last_words();        // the end of what it wrote to stderr, at most 64 KiB
   std::string sanitizer_report();  // empty: none since the last time it was asked
 
@@ -55,7 +55,7 @@ class server {
   int wait_status_ = 0;
   int out_ = -1;      // its stdout
   int words_ = -1;    // its stderr, a file in memory
-  off_t looked_ = 0;  // how much of it was searched
+  off_t looked_ = 0;  // bytes of words_ that were searched
   std::string key_file_;
 };
 

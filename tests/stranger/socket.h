@@ -24,7 +24,7 @@ class socket {
   };
 
   socket() = default;
-  // Begins to connect. Without a descriptor or a port to spare is_open() is false.
+  // Begins to connect. If no descriptor or no port is left, is_open() is false.
   socket(std::uint32_t from, std::uint16_t port, bool small_window);
   socket(socket&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
   socket& operator=(socket&& other) noexcept {

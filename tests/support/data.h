@@ -39,7 +39,7 @@ inline std::vector<std::filesystem::path> bundled_models() {
   return {models / "rill", models / "rill-draft"};
 }
 
-// Those, and every model with a reference below data_dir().
+// The bundled models, and every model with a reference below data_dir().
 inline std::vector<std::filesystem::path> reference_models() {
   auto out = bundled_models();
   const auto others = data_folders("models", "reference.json");

@@ -13,13 +13,13 @@ namespace weir::tests {
 // One sequence and its pages. Feed it, then read logits() until the next forward of the model.
 class driven_sequence {
  public:
-  // Pages come from `first` on, in an order of their own: nobody may count on neighbours.
+  // The pages are `first` to `first` + count - 1, in falling order: no code may rely on neighbouring pages.
   driven_sequence(core::model& m, core::page_id first, std::uint32_t count) : model_(m) {
     for (std::uint32_t i = 0; i < count; ++i)
       pages_.push_back(first + static_cast<core::page_id>(count - 1 - i));
   }
 
-  // The slice that the next `rows` tokens make; `row` is where they begin in the batch.
+  // The slice of the next `rows` tokens, which begin at row `row` of the batch.
   core::batch_slice slice(std::uint32_t row, std::uint32_t rows, std::int32_t logits_row) const {
     assert(position_ + rows <= pages_.size() * core::page_tokens);
     core::batch_slice s;
@@ -33,7 +33,7 @@ class driven_sequence {
   void advance(std::uint32_t rows) { position_ += rows; }
   std::uint32_t position() const { return position_; }
 
-  // `chunk` rows a step; returns the logits after the last token.
+  // Feeds `ids`, `chunk` rows a step. Returns the logits after the last token.
   std::span<const float> feed(std::span<const core::token_id> ids, std::size_t chunk) {
     for (std::size_t at = 0; at < ids.size(); at += chunk) {
       const auto part = ids.subspan(at, std::min(chunk, ids.size() - at));

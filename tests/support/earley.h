@@ -44,7 +44,7 @@ class earley {
   using part_id = core::grammar::part_id;
   struct item {
     part_id part;
-    std::uint32_t progress;  // parts that are behind; repetitions; a terminal's state
+    std::uint32_t progress;  // parts or repetitions that were read; a terminal's state
     std::size_t origin;
     friend auto operator<=>(const item&, const item&) = default;
   };

@@ -29,7 +29,7 @@ enum class loop_kind { plain, overlapped };
 struct engine_rig {
   manual_clock clock;
   toy_model* toy = nullptr;
-  late_model* late = nullptr;  // around it, where steps overlap
+  late_model* late = nullptr;                            // around `toy` where steps overlap; else null
   std::shared_ptr<core::grammar::mask_helpers> helpers;  // of the engine; null: none
   std::unique_ptr<core::engine> engine;
 
@@ -59,7 +59,7 @@ struct engine_rig {
     build(std::move(m), std::move(t), c);
   }
 
-  // One step, a microsecond long, after which everything must hold.
+  // Makes one step, which takes a microsecond, and then checks the engine's invariants.
   core::step_report step() {
     const auto report = engine->step();
     clock.advance(std::chrono::microseconds(1));
@@ -68,7 +68,7 @@ struct engine_rig {
     return report;
   }
 
-  // Steps until nothing is left, moving the clock to what the engine waits for.
+  // Steps until the engine is idle, and moves the clock to the times for which the engine waits.
   void run(int most = 100000) {
     while (!engine->idle()) {
       REQUIRE(most-- > 0);
@@ -99,7 +99,7 @@ struct engine_rig {
     return sink;
   }
 
-  // What the job gives alone: the same engine must be idle before and after.
+  // The tokens of the job when it runs alone. The engine must be idle before, and is idle afterwards.
   std::vector<core::token_id> solo(core::job j) {
     REQUIRE(engine->idle());
     auto sink = submit(std::move(j));

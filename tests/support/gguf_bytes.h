@@ -31,8 +31,8 @@ struct gguf_writer {
   std::string magic = "GGUF";
   std::vector<std::string> keys;  // each with its value
   std::vector<gguf_tensor> tensors;
-  std::int64_t more_keys = 0, more_tensors = 0;  // counts that are not true
-  std::uint64_t offset_error = 0;                // of the last tensor
+  std::int64_t more_keys = 0, more_tensors = 0;  // added to the header's counts
+  std::uint64_t offset_error = 0;                // added to the last tensor's offset
 
   gguf_writer& value(std::string_view key, std::uint32_t kind, const std::string& bytes) {
     keys.push_back(gguf_text(key) + raw(kind) + bytes);

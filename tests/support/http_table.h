@@ -1,6 +1,6 @@
-// http_table.h — a row of bytes and what a server may make of it. Behind the bytes stands one more request,
-// which says whether the connection goes on: after a refusal of the framing, nobody knows where the next
-// request begins, and bytes that run as one all the same are a smuggled request.
+// http_table.h — rows of bytes and what a server may answer to them. One more request follows the bytes; its
+// answer shows whether the connection goes on. After a refusal of the framing nobody knows where the next
+// request begins: bytes that the server then runs as a request are a smuggled request.
 #pragma once
 
 #include <fmt/format.h>
@@ -37,7 +37,7 @@ inline std::optional<std::string> field_of(const raw_answer& a, std::string_view
   return a.head.substr(from, a.head.find("\r\n", from) - from);
 }
 
-// Answers one after the other. What is no whole answer fails the test.
+// The answers in `bytes`, in order. Bytes that are no whole answer fail the test.
 inline std::vector<raw_answer> answers_in(std::string_view bytes, bool first_has_no_body) {
   std::vector<raw_answer> out;
   while (!bytes.empty()) {
@@ -68,8 +68,8 @@ inline constexpr unsigned nothing = 0;  // the connection ends without an answer
 
 struct http_row {
   std::string name, bytes;
-  statuses goes_on;  // with one of these, the request behind is answered
-  statuses ends;     // with one of these, it is not, and the connection ends
+  statuses goes_on;  // with one of these, the request that follows is answered
+  statuses ends;     // with one of these, the connection ends without an answer to that request
 };
 
 inline constexpr std::string_view request_behind =
@@ -92,7 +92,7 @@ inline std::string describe(unsigned status, bool goes_on) {
   return fmt::format("{}, and the connection {}", status, goes_on ? "goes on" : "ends");
 }
 
-// What the server made of the bytes, sent in pieces of this size.
+// How the server answers the row's bytes, sent in pieces of `piece` bytes.
 inline std::string outcome_of(const http_row& row, unsigned short port, std::size_t piece) {
   raw_client c(port);
   c.send_in_pieces(row.bytes, piece);
@@ -113,7 +113,7 @@ inline std::string outcome_of(const http_row& row, unsigned short port, std::siz
   return describe(answers[0].status, true);
 }
 
-// Short rows come byte by byte too, long ones in two segments: where a read ends must not matter.
+// Sends the row whole, then byte by byte if it is short, else in two pieces: reads may end anywhere.
 inline void check_row(const http_row& row, unsigned short port) {
   constexpr std::size_t is_short = 1024;
   std::string allowed;

@@ -45,9 +45,9 @@ inline core::result<joined_linear> join_linear(const std::filesystem::path& dir,
   return c;
 }
 
-// Weights [rows, inputs] in the order of the file's inputs, of weights [rows, columns] in that of the joined
-// tensor. Rows that round up are left out, and columns that fill up, which must be zeros and of input 0.
-// REQUIRES: input 0 has a weight that is not zero, where columns fill up
+// Reorders weights [rows, columns] of the joined tensor to [rows, inputs] in the order of the file's inputs.
+// Rows behind `rows`, and columns that only fill up a block, are left out. Such columns belong to input 0 and
+// must be zeros. REQUIRES: input 0 has a weight that is not zero, where columns fill up
 inline std::vector<float> in_file_order(const joined_linear& c, const std::vector<float>& all,
                                         std::size_t rows) {
   const std::size_t inputs = c.weight->shape[1], columns = c.view.cols;
@@ -66,7 +66,7 @@ inline std::vector<float> in_file_order(const joined_linear& c, const std::vecto
   return out;
 }
 
-// What rows of an identity matrix, multiplied by the weights, say that these are: [rows, inputs].
+// The weights [rows, inputs], found as products of an identity matrix with them.
 inline std::vector<float> multiplied(const std::shared_ptr<const kernels::backend>& b, const joined_linear& c,
                                      std::size_t rows) {
   const auto inputs = static_cast<std::uint32_t>(c.weight->shape[1]);

@@ -1,9 +1,8 @@
-// late_model.h — any model as one that runs ahead: what it is told to begin is done when the tokens are asked
-// for, in order, and not before.
+// late_model.h — makes any model one that runs ahead: forwards and draws that are begun are computed in order
+// when tokens are collected, or pages or logits are read, and not before.
 //
-// Nothing is known too early (a row's token is put in when the draw has been made), and nothing that was
-// handed over is looked at again: batches and samplers are copied when they come, as a device would read them
-// then.
+// No result is known too early: a row gets its drawn token only when that draw has been made. Batches,
+// samplers and masks are copied when they are given, as a device reads them then and not later.
 #pragma once
 
 #include <catch2/catch.hpp>
@@ -84,7 +83,7 @@ class late_model final : public core::model {
     return core::make_error(core::errc::internal, "asked to sample at once");
   }
   const core::draw_logprobs& logprobs_of(std::uint32_t i) const override { return model_->logprobs_of(i); }
-  // Of the latest forward, which is done for it.
+  // Of the latest forward. Computes first what was begun.
   std::span<const float> logits(std::uint32_t row) const override {
     const_cast<late_model*>(this)->catch_up();
     return model_->logits(row);
@@ -113,7 +112,7 @@ class late_model final : public core::model {
     return s.draws->empty() ? core::result<void>() : model_->sample(*s.draws, drawn_);
   }
 
-  // Before pages are looked at: what was begun is done. (The draws of the step behind come later.)
+  // Computes what was begun; called before pages or logits are read. Draws that were not begun come later.
   void catch_up() {
     for (auto& s : steps_) REQUIRE(run(s).has_value());
   }
@@ -121,7 +120,7 @@ class late_model final : public core::model {
   std::unique_ptr<core::model> model_;
   core::model_info info_;
   std::deque<step> steps_;          // under way
-  std::vector<core::drawn> drawn_;  // by the step that was done last
+  std::vector<core::drawn> drawn_;  // by the step that was computed last
 };
 
 }  // namespace weir::tests

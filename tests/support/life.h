@@ -19,22 +19,21 @@
 
 namespace weir::tests {
 
-// How clients behave; 0: never.
+// How clients behave. `..._one_in`: a client does it with a chance of one in this number; 0: never.
 struct habits {
   unsigned slow_one_in = 3, cancel_one_in = 4, desert_one_in = 6;
   unsigned drop_one_in = 4;    // their socket is lost, and they resume on another one
   unsigned window_one_in = 3;  // they acknowledge what they read
-  core::duration patience = std::chrono::milliseconds(1500);  // they cancel, leave or are lost within this
+  core::duration patience = std::chrono::milliseconds(1500);  // they cancel, leave or are lost in this time
   bool faults = false;                                        // the device may fail: errors are no surprise
 };
 
-// One job and its client. Frames are judged as a client would: what they add up to, not how they were made.
+// One job and its client. Frames are judged as a client sees them: by what they add up to.
 class life : public std::enable_shared_from_this<life> {
  public:
   life(world& w, std::shared_ptr<net::hub> h) : world_(w), hub_(std::move(h)) {}
 
-  // Asks for `request`, and lives with it as `habits` say. Its seed, limit and stop string are known to the
-  // judge.
+  // Submits `request` and behaves as `h` says. Keeps the request's seed, limit and stop string for judge().
   void begin(actors::request request, const habits& h) {
     auto& random = world_.random;
     request.sampling.seed = seed_ = random() % 1000000;
@@ -78,13 +77,13 @@ class life : public std::enable_shared_from_this<life> {
   const std::string& text() const { return text_; }
   double queued_ms() const { return queued_ms_; }
 
-  // How it ended, as its client knows.
+  // How the job ended, as its client knows.
   const std::string& ending() const {
     static const std::string deserted = "deserted";
     return deserted_ ? deserted : refused_.empty() ? reason_ : refused_;
   }
 
-  // Once nothing can happen any more.
+  // Checks that the client was served as promised. Called when nothing can happen any more.
   void judge() const {
     CAPTURE(seed_, max_tokens_, stop_, reason_, seq_, text_.size());
     REQUIRE(endings_ == (deserted_ ? 0 : 1));
@@ -135,14 +134,14 @@ class life : public std::enable_shared_from_this<life> {
     hub_->server().service.cancel_job({}, id_, world_.get_executor(), [](const auto&) {});
   }
 
-  // As a session does whose socket is gone.
+  // Leaves the job, as a session does whose socket is gone.
   void desert() {
     deserted_ = true;
     away_ = false;
     lane_.reset();
   }
 
-  // A client that does not know the job's id, or whose job ends with the socket, has nothing to come back to.
+  // Loses the socket. A client cannot resume a job that ends with the socket, or whose id it does not know.
   void drop() {
     if (away_) return;
     if (!created_ || cancel_when_lost_) return desert();

@@ -1,4 +1,4 @@
-// log_softmax.h — logprobs once more, in float64 and in the plainest way: what every device is held to.
+// log_softmax.h — logprobs in float64, computed in the plainest way: the reference for every device.
 //
 // Written from the definition alone; it shares no code with core/sample or kernels.
 #pragma once
@@ -52,7 +52,7 @@ inline void check_logprobs(const core::draw_logprobs& got, std::span<const float
   }
 }
 
-// A result of which nothing is right.
+// A result with nothing right in it, to be overwritten.
 inline core::draw_logprobs poisoned_logprobs() {
   core::draw_logprobs p;
   p.drawn = {-7, 7};

@@ -18,7 +18,7 @@ struct shortage {
   std::atomic<std::uint64_t> failed{0};
 } shortage_now;
 
-// Of this thread: allocations that are still made, and those that then fail.
+// left: allocations of this thread that are still made. failing: allocations that then fail.
 thread_local std::uint64_t left = 0, failing = 0;
 
 bool fails_by_count() noexcept {

@@ -1,13 +1,13 @@
-// memory_shortage.h — makes allocations fail. Who links memory_shortage.cpp has its operator new.
+// memory_shortage.h — makes allocations fail. Programs that link memory_shortage.cpp get its operator new.
 //
-// Thread safety: one shortage at a time; the threads that it meets may be any.
+// Thread safety: one shortage at a time; it may concern any thread.
 #pragma once
 
 #include <cstdint>
 
 namespace weir::tests {
 
-// While it lives, allocations on threads of this name fail at random, one in so many.
+// While it lives, allocations on threads named `thread` fail at random, one in `one_in`.
 struct memory_short {
   memory_short(const char* thread, unsigned one_in, std::uint64_t seed);
   ~memory_short();
@@ -19,7 +19,7 @@ struct allocations_fail {
   ~allocations_fail();
 };
 
-// All that have failed so far.
+// The number of allocations that have failed so far.
 std::uint64_t failed_allocations();
 
 }  // namespace weir::tests

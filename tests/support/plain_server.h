@@ -1,5 +1,5 @@
 // plain_server.h — the server of server_fixture.h behind two numbers, for tests that speak to it in bytes.
-// Its own headers stay out of them, so that tables of bytes compile in a second.
+// The server's headers stay out of such tests, so that tables of bytes compile in a second.
 #pragma once
 
 #include <chrono>

@@ -95,7 +95,7 @@ class prometheus_reader {
     rest_.remove_prefix(end + 1);
   }
 
-  // A family's HELP begins it, its TYPE follows, and its samples come at once and together.
+  // A family begins with its HELP. Its TYPE and then all its samples follow without a gap.
   void read_help() {
     line_.remove_prefix(7);
     open_ = take_name();
@@ -183,7 +183,7 @@ class prometheus_reader {
     return out;
   }
 
-  // Buckets add up, the last has all, and sum and count belong to the same labels.
+  // Buckets are cumulative, the last one counts all, and sum and count have the same labels as the buckets.
   static void judge_histogram(const std::string& name, const prometheus_family& f) {
     INFO(name);
     if (f.samples.empty()) return;
@@ -210,7 +210,7 @@ class prometheus_reader {
       judge_sum(by_bound, sums.at(labels));
     }
   }
-  // No value is below the bound of the bucket before its own, and none is above its own bound.
+  // The sum is possible: each value lies between the bounds of its bucket and of the bucket before.
   static void judge_sum(const std::map<double, double>& by_bound, double sum) {
     constexpr double rounding = 1e-9;
     double least = 0, most = 0, bound_before = 0, before = 0;

@@ -20,7 +20,7 @@ namespace weir::tests {
 
 class raw_client {
  public:
-  // receive_buffer: bytes that the system here takes from a server whose client does not read; 0: its
+  // receive_buffer: bytes that the client's system accepts while the client does not read; 0: the system's
   // default.
   explicit raw_client(unsigned short port, int receive_buffer = 0)
       : fd_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
@@ -54,7 +54,7 @@ class raw_client {
     for (; !bytes.empty(); bytes.remove_prefix(std::min(piece, bytes.size()))) send(bytes.substr(0, piece));
   }
 
-  // Nothing more will be sent. A server that waits for more learns it, so no test waits with it.
+  // Sends FIN. A server that waits for more bytes then stops waiting, and the test with it.
   void finish() { ::shutdown(fd_, SHUT_WR); }
 
   // Sends what the system takes at once, and takes in nothing: a client that does not read.

@@ -16,7 +16,7 @@ namespace weir::tests {
 class recording_sink final : public core::token_sink {
  public:
   std::size_t room =
-      std::numeric_limits<std::size_t>::max();  // tokens that the coming writes may still leave here
+      std::numeric_limits<std::size_t>::max();  // tokens that the coming writes may still add to `tokens`
   bool left = false;                            // what abandoned() says
   std::vector<core::token> tokens;
   std::vector<core::draw_logprobs> logprobs;  // of the tokens, where the job asked for them

@@ -52,8 +52,8 @@ struct schedule_rig {
     return added;
   }
 
-  // Counts the latest plan as computed; tokens come for the sequences that it asked logits for. Returns
-  // those.
+  // Counts the latest plan, `work`, as computed. Gives a token to each sequence whose logits the plan asked
+  // for, and returns these sequences.
   std::vector<core::sequence*> compute(const core::batch& work) {
     plan.computed(now);
     std::vector<core::sequence*> drew;

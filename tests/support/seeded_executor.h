@@ -1,4 +1,4 @@
-// seeded_executor.h — one thread, and every order in which its handlers could run is a function of the seed.
+// seeded_executor.h — one thread that runs its handlers in an order which is a function of the seed.
 //
 // for_each_seed runs a scenario under many seeds and names the one that failed, so that it can be replayed
 // alone. Under `dispatches::queued` even a dispatched handler is queued. Under `inside`, a handler that a

@@ -21,7 +21,7 @@ struct server_options {
   bool share_prefixes = false;
 };
 
-// Where a long job takes its time: for tests that end it.
+// Options with which a long job takes long: for tests that end the job.
 inline server_options slow() {
   server_options o;
   o.sim = "rate=100,prefill=100000000";
@@ -35,11 +35,11 @@ struct server_fixture {
   unsigned short port() const;
   std::string origin() const { return "http://127.0.0.1:" + std::to_string(port()); }
 
-  // Waits for it. Fails a test that would wait for more than a minute.
+  // Waits until `holds` returns true. Fails a test that would wait for more than a minute.
   static void until(const std::function<bool()>& holds);
 
-  // As /v1/jobs has them, whosever they are: the newest first. The list hears of an end a message later than
-  // the engine.
+  // The jobs of all users as /v1/jobs lists them, the newest first. A job's end reaches the list a message
+  // later than the engine.
   std::vector<actors::job_view> list_jobs();
 
   // Waits until nothing is left in the engine.

@@ -1,4 +1,4 @@
-// shrink.h — how little of a failing run still fails.
+// shrink.h — finds a short beginning of a failing run that still fails.
 #pragma once
 
 #include <cstddef>
@@ -6,9 +6,9 @@
 
 namespace weir::tests {
 
-// The length of a beginning that fails while the one shorter by one does not, found by halving. REQUIRES: all
-// of `count` fails, and nothing at all does not. Where failing comes and goes with the length, any such place
-// is as good.
+// Finds by halving a length at which the beginning of a run fails while the beginning that is shorter by one
+// passes. Where there are several such lengths, any of them may be returned. REQUIRES: a beginning of length
+// `count` fails, and one of length 0 passes
 inline std::size_t shrink(std::size_t count, const std::function<bool(std::size_t)>& fails) {
   std::size_t passes = 0;
   while (count - passes > 1) {

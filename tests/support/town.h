@@ -1,5 +1,5 @@
-// town.h — a world with a service, and clients who live there: they come at their times, the service drains
-// once all have, and nothing is left behind.
+// town.h — a world with a service and its clients: each client starts at its time, the service drains from a
+// given time on, and in the end nothing may be left.
 //
 // Thread safety: none; everything on the thread that calls live().
 #pragma once
@@ -16,7 +16,7 @@
 namespace weir::tests {
 
 struct town {
-  // `found` says what the service is like: it may draw from the world, which is there already.
+  // `found` sets the options of the service. It may use the world's random numbers: the world exists already.
   using founder = std::function<void(world&, actors::service_options&)>;
   town(std::uint64_t seed, core::duration tick_every, const founder& found)
       : here(seed), tick_every_(tick_every) {
@@ -32,22 +32,22 @@ struct town {
     tick();
   }
 
-  // A client who will come at this time, and ask for what `asked` makes then.
+  // Adds a client that starts at time `at` and submits the request that `asked` then returns.
   void expect(core::duration at, std::function<actors::request()> asked, const habits& h = {}) {
     lives.push_back(std::make_shared<life>(here, hub));
     here.after(at, [asked = std::move(asked), h, l = lives.back()] { l->begin(asked(), h); });
   }
 
-  // Until the service has drained, which begins at this time.
+  // Runs the world until the service has drained. It begins to drain at time `until`.
   void live(core::duration until) {
     here.after(until, [this] { service->drain(here.get_executor(), [this] { closed_ = true; }); });
     REQUIRE(here.run([&] { return closed_; }));
-    // What the last ones still have to say: those who read slowly and acknowledge late take their time.
+    // The last clients still receive frames: some read slowly or acknowledge late.
     here.run([&] { return std::ranges::all_of(lives, &life::over); }, std::chrono::hours(1));
     here.run([] { return false; }, std::chrono::seconds(2));
   }
 
-  // Each was served as promised, and nothing is left. Counts how they ended.
+  // Checks that each client was served as promised and that nothing is left. Counts how the jobs ended.
   void judge(std::map<std::string, int>& endings) const {
     for (const auto& l : lives) {
       REQUIRE(l->over());
@@ -58,7 +58,7 @@ struct town {
     REQUIRE(stats.engine.pages_used == 0);
     REQUIRE(stats.engine.pages_cached + stats.engine.pages_free == stats.engine.pages_total);
     REQUIRE(stats.engine.queued + stats.engine.prefilling + stats.engine.decoding == 0);
-    REQUIRE(service->ready().reason == "shutting down");  // and not that the books do not balance
+    REQUIRE(service->ready().reason == "shutting down");  // and not a broken invariant of the engine
   }
 
   world here;

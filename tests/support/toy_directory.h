@@ -180,7 +180,7 @@ inline boost::json::object toy_tokenizer_json() {
                            {"merges", array{}}}}};
 }
 
-// The whole directory. `dir` exists.
+// Writes the whole directory. REQUIRES: `dir` exists
 inline void write_toy_directory(const std::filesystem::path& dir, const toy_options& o = {}) {
   using boost::json::object;
   using boost::json::serialize;

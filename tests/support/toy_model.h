@@ -1,7 +1,7 @@
-// toy_model.h — a model whose logits are a hash of everything before: small, exact, and easily offended.
+// toy_model.h — a model whose logits are a hash of all tokens before: small, exact, sensitive to mistakes.
 //
 // It stores each row's token in the pages that the batch names and computes logits from what it reads back
-// there, so that a wrong page, a row twice, a row left out or a stranger's row changes every later token.
+// there. A wrong page, a row twice, a row left out or another sequence's row changes every later token.
 // `script` replaces the logits: what it returns is drawn for certain.
 #pragma once
 
@@ -37,7 +37,7 @@ class toy_model final : public core::model {
   std::function<bool(std::uint64_t, std::uint32_t)> broken;
   std::uint32_t forwards = 0;
   bool copies_fail = false;         // of pages to host memory and back
-  // By a loop that runs ahead: their sequences ended meanwhile. Or their masks were late.
+  // Whether draws may leave out rows: their sequences ended meanwhile, or their masks were late.
   bool some_rows_unwanted = false;
 
   core::model_info& change_info() { return info_; }
@@ -63,7 +63,7 @@ class toy_model final : public core::model {
     return {};
   }
 
-  // What lies in a page: a token a row.
+  // The tokens stored in a page, one for each row.
   std::span<core::token_id> page_at(core::page_id page) {
     return page_of(memory_, static_cast<std::size_t>(page));
   }

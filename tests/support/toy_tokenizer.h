@@ -16,7 +16,8 @@ class toy_tokenizer final : public core::tokenizer {
  public:
   explicit toy_tokenizer(std::vector<std::string> pieces) : pieces_(std::move(pieces)) {}
 
-  // The longest piece that the text begins with, again and again. What no piece begins is left out.
+  // Takes the longest piece with which the rest begins, again and again. Bytes that begin no piece are left
+  // out.
   std::vector<core::token_id> encode(std::string_view text, core::encode_options) const override {
     std::vector<core::token_id> out;
     while (!text.empty()) {

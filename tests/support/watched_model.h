@@ -1,4 +1,4 @@
-// watched_model.h — any model, with an eye on the logits that each draw was made from, and faults on demand.
+// watched_model.h — any model, with digests of the logits that each draw was made from, and faults on demand.
 #pragma once
 
 #include <cstring>

@@ -85,7 +85,7 @@ class world final : public actors::timekeeper {
   seeded_context handlers_;  // destroyed before due_: actors that still run hold timers
 
  public:
-  std::mt19937_64 random;  // for whoever lives here: not the one that orders handlers
+  std::mt19937_64 random;  // for tests and clients: not the one that orders handlers
 };
 
 }  // namespace weir::tests

@@ -22,8 +22,8 @@ struct frame {
   bool fin = true;
   unsigned rsv = 0;  // bits 4, 2, 1
   bool masked = true;
-  int length_bytes = -1;                     // of the extended length: 0, 2 or 8; -1: as few as do
-  std::optional<std::uint64_t> length = {};  // none: the truth
+  int length_bytes = -1;                     // of the extended length: 0, 2 or 8; -1: as few as possible
+  std::optional<std::uint64_t> length = {};  // none: the true length
   std::uint32_t key = 0x9b04f2d7;
 };
 
@@ -54,7 +54,7 @@ inline std::string close_frame(unsigned code, std::string_view reason = {}) {
   return whole(closing, payload.append(reason));
 }
 
-// A message in fragments of so many bytes, with `between` before each but the first.
+// A message in fragments of `size` bytes, with `between` before each but the first.
 inline std::string in_fragments(std::string_view message, std::size_t size, std::string_view between = {}) {
   std::string out;
   for (std::size_t at = 0; at == 0 || at < message.size(); at += size) {
@@ -64,7 +64,7 @@ inline std::string in_fragments(std::string_view message, std::size_t size, std:
   return out;
 }
 
-// The server's own ping, which stands for an echo. `filled` is one of that many bytes: JSON may end in
+// ask(): a ping of weir.v1, which serves as an echo. filled(): the same in `size` bytes; JSON may end in
 // spaces.
 inline std::string ask(std::string_view ts) { return fmt::format(R"({{"type":"ping","ts":{}}})", ts); }
 inline std::string filled(std::string_view ts, std::size_t size) {
@@ -100,7 +100,7 @@ inline std::string word_for(unsigned op, std::string_view payload) {
 
 inline const std::string no_frame = "no frame of a server", torn = "a piece of a frame";
 
-// Every frame as a word. Frames of a server are whole, without a mask, and said in the shortest length.
+// Every frame as a word. A server's frame is whole and without a mask; other bytes are `no_frame` or `torn`.
 inline std::vector<std::string> words_of(std::string_view bytes) {
   std::vector<std::string> out;
   while (!bytes.empty()) {

@@ -1,6 +1,5 @@
-// ws_table.h — a row of frames as bytes, and the words that a server answers (ws_frames.h). Behind the bytes
-// stands one more ping: where the connection goes on its pong is the last word, and behind a close nothing is
-// answered.
+// ws_table.h — rows of frames as bytes, and the words that a server answers (ws_frames.h). One more ping
+// follows the bytes: if the connection goes on, its pong is the last word; after a close nothing is answered.
 #pragma once
 
 #include <algorithm>
@@ -45,8 +44,8 @@ struct ws_row {
 
 inline const std::string goes_on = "pong 777";
 
-// What the server answered, the bytes being sent in pieces of this size. Nothing is sent behind, and the
-// server learns it: what it still waits for will not come, and the connection ends either way.
+// The words that the server answers to the row's bytes, sent in pieces of `piece` bytes, and to the ping. FIN
+// follows the ping: a server that waits for more bytes then ends the connection, too.
 inline std::vector<std::string> answers_to(const ws_row& row, unsigned short port, std::size_t piece) {
   raw_socket s(port);
   s.wire().send_in_pieces(row.bytes, piece);
@@ -61,7 +60,7 @@ inline std::vector<std::string> expected_of(std::vector<std::string> answers) {
   return answers;
 }
 
-// Short rows come byte by byte too, long ones in pieces that no frame ends with.
+// Sends the row whole, then byte by byte if it is short, else in pieces at whose ends no frame ends.
 inline void check_row(const ws_row& row, unsigned short port) {
   constexpr std::size_t is_short = 512, odd = 1021;
   for (const std::size_t piece :

@@ -25,13 +25,13 @@ inline lane_reader read_lane(ws_client& c) {
   return l;
 }
 
-// Whatever was said before has been dealt with.
+// Returns when the server has handled every frame that was sent before.
 inline void round_trip(ws_client& c) {
   c.send(R"({"type":"ping","ts":77})");
   CHECK(c.read("pong").at("ts") == 77);
 }
 
-// Of every job, once each is known to have ended.
+// The finish reasons of all jobs, once each job is known to have ended.
 inline std::multiset<std::string> finish_reasons(server_fixture& f) {
   std::multiset<std::string> reasons;
   f.until([&] {

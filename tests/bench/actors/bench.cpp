@@ -15,8 +15,8 @@ namespace {
 
 using params = std::vector<std::uint64_t>;
 
-// What a program's parameters are called, what they are where the command line leaves them out (the published
-// ones), and how many operations they amount to.
+// A program and its parameters: their names, their defaults (the published values), and how many operations
+// they amount to.
 struct description {
   std::string_view name;
   std::string_view parameters;

@@ -33,7 +33,7 @@ struct task {
   stopwatch& watch;
   bool newest_first = false;  // weir's executors: see weir/newest_first.h
   std::uint64_t operator[](std::size_t i) const { return params[i]; }
-  // Notes what the process holds at this moment, for programs whose peak is not the point.
+  // Records the resident memory of the process at this moment, for programs whose peak is not the point.
   void weigh() const;
 };
 

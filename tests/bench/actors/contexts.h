@@ -25,14 +25,14 @@ class contexts {
 
   std::size_t size() const { return all_.size(); }
 
-  // Neighbours on different threads.
+  // The i-th executor, with neighbours on different threads.
   executor_type round_robin(std::size_t i) { return all_[i % all_.size()]->io.get_executor(); }
-  // The i-th of n: neighbours on one thread, mostly.
+  // The i-th of n executors, with neighbours mostly on one thread.
   executor_type by_block(std::size_t i, std::size_t n) { return round_robin(i * all_.size() / n); }
 
   boost::asio::io_context& context(std::size_t i) { return all_[i]->io; }
 
-  // Nothing more comes from outside: each context ends once nothing is left to do on it.
+  // Lets each context end once nothing is left to do on it. Nothing more may come from outside.
   void release() {
     for (auto& c : all_) c->work.reset();
   }

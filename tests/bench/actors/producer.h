@@ -13,8 +13,8 @@ namespace bench {
 constexpr std::size_t stream_capacity = 255;
 
 // write(stream, token) says whether there was room, flush() ends a step. A step waits for the streams that
-// were full, so nothing is lost. Where steps have a period, only the work of the step is on the clock;
-// otherwise whatever goes on between start and stop.
+// were full, so nothing is lost. With a period only the work of the steps is timed; with a period of 0 the
+// caller times the whole.
 template <class Write, class Flush>
 void produce_tokens(const task& t, std::chrono::microseconds period, Write write, Flush flush) {
   const bool paced = period.count() > 0;

@@ -27,7 +27,7 @@ constexpr std::uint32_t longest = 1024, rows = page_tokens;
 struct account {
   std::unique_ptr<model> runs;
   const char* type;
-  double loss = 0, divergence = 0, worst = 0;  // sums over tokens, in nats
+  double loss = 0, divergence = 0, worst = 0;  // in nats: two sums over tokens, and the largest divergence
   std::uint64_t tokens = 0, same_best = 0, right = 0;
 };
 

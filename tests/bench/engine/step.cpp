@@ -2,8 +2,8 @@
 //
 //   bench_engine_step [sequences]
 //
-// The model computes nothing and draws nothing, so that what is left is the engine. Each line is the time
-// that half of the steps stay below, and nine in ten.
+// The model computes nothing and draws nothing, so that what is left is the engine. Each line has the median
+// of the steps' times and the time below which nine in ten steps stay.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -75,7 +75,7 @@ class bench {
     engine_.submit(std::move(j));
   }
 
-  // The times of `steps` steps, in µs; `between` is called before each.
+  // The times of `count` steps, in µs; `between` is called before each step.
   std::vector<double> steps(int count, const std::function<void(int)>& between = {}) {
     std::vector<double> took;
     for (int i = 0; i < count; ++i) {

@@ -5,8 +5,8 @@
 //
 // Without arguments: llama3's tokenizer and schemas/maskbench of the test data. Each schema is compiled anew;
 // what a tokenizer remembers of terminals is shared by all schemas, as it is in a server. The second pass
-// walks the same instances again with the same compiled constraint. EVERY: of so many schemas one. WALKS:
-// schemas and tokens of what was walked, for another engine's bench (xgrammar.js).
+// walks the same instances again with the same compiled constraint. EVERY: one in EVERY schemas is taken.
+// WALKS: gets the schemas and tokens that were walked, for another engine's bench (xgrammar.js).
 #include <algorithm>
 #include <boost/json.hpp>
 #include <chrono>

@@ -6,7 +6,7 @@
 //
 // xgrammar runs as WebAssembly without threads, which costs it a factor against its native build; the time of
 // a mask includes its copy out of the module's memory. The tokenizer has to be one with byte-level pieces.
-// EVERY: of so many schemas one. A schema that takes longer than `longest` counts as late.
+// EVERY: one in EVERY schemas is taken. A schema that takes longer than `longest` counts as late.
 import { spawnSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { createRequire } from "node:module";

@@ -43,8 +43,8 @@ class floats {
   float* data_;
 };
 
-// Of as many calls as fit into `budget` seconds the time that one in ten stays below, in seconds: what a call
-// takes where nobody else wants the cores. call(i) is the i-th.
+// Makes as many calls as fit into `budget` seconds; call(i) is the i-th. Returns the time in seconds below
+// which one call in ten stays: what a call takes where nobody else uses the cores.
 template <class F>
 double seconds(const F& call, double budget = 0.25) {
   using clock = std::chrono::steady_clock;
@@ -60,7 +60,7 @@ double seconds(const F& call, double budget = 0.25) {
   return took[took.size() / 10];
 }
 
-// What this machine can do with so many threads.
+// What this machine can do with the threads of a backend.
 struct limits {
   double bytes = 0;  // read from memory, a second
   double flops = 0;  // f32 fused multiply-adds, each counted twice, a second

@@ -4,10 +4,10 @@
     flat_cost.py WEIR MODEL_DIR [REQUESTS]
 
 Starts `weir serve` on the CPU, warms it up until its prefix cache is full, then sends REQUESTS different
-prompts one after the other over one connection. Told are the server's CPU time (all threads, from the
-scheduler's own account) and its resident memory: medians of ten blocks of 100 requests of the first and of
-the last 1,000. Beside them a fixed loop of this program is timed after each block: what neighbours on the
-machine take changes its time, too.
+prompts one after the other over one connection. Prints the server's CPU time (all threads, from the
+scheduler's own account) and its resident memory: medians of ten blocks of 100 requests, of the first and of
+the last 1,000 requests. After each block a fixed loop of this program is timed as well: its time shows how
+much neighbours on the machine take.
 """
 import glob, http.client, json, random, re, statistics, subprocess, sys, time
 
@@ -50,7 +50,7 @@ def main():
 
         for i in range(WARM_UP):
             ask()
-        blocks = []  # of CPU seconds a request, bytes, seconds of the fixed loop
+        blocks = []  # CPU seconds a request, resident bytes, seconds of the fixed loop
         for i in range(requests // BLOCK):
             before = cpu_seconds(server.pid)
             for _ in range(BLOCK):

@@ -6,7 +6,7 @@
 Starts `weir serve` with the bundled model. `weir load` runs in pairs, alone and beside clients that send one
 hostile constraint after another, each with a short limit of tokens. Prints JSON: the streams' gaps in both
 cases, and how long each kind of constraint took to its answer. With --plain the same clients ask for no
-constraint: what is left then is the price of the constraints alone.
+constraint: the difference to a run without --plain is the price of the constraints alone.
 """
 import argparse, collections, http.client, json, os, statistics, subprocess, tempfile, threading, time
 from urllib.parse import urlparse

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What prompts cost their neighbours and their like, on the CPU with random weights.
+"""What prompts cost other streams and one another, on the CPU with random weights.
 
     prompts.py WEIR [TYPE]        TYPE: bf16 (default) or f32
 

@@ -3,9 +3,9 @@
 
     sessions.py WEIR [SESSIONS]       (1000)
 
-Opens so many sockets on `weir serve --device sim`, then lets each have one answer of 16 tokens, and divides
-what the server's resident memory grew by. A crowd of as many sockets came and went before, so that what is
-shared is there.
+Opens SESSIONS sockets on `weir serve --device sim`, then asks for one answer of 16 tokens on each. Divides
+the growth of the server's resident memory by SESSIONS. As many sockets are opened and closed before, so that
+memory which the sessions share is there already.
 """
 import base64, json, os, re, socket, subprocess, sys
 

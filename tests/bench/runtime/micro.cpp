@@ -73,7 +73,7 @@ template <class Send, class Read>
 sending in_bursts(exclusive_thread& home, Send send, Read read) {
   sending sum;
   for (int b = 1; b <= bursts; ++b) {
-    std::atomic<int> busy{0};  // 1: it is, 2: no longer
+    std::atomic<int> busy{0};  // 1: the reader is busy, 2: no longer
     const bool keep_busy = b % 2 == 0;
     if (keep_busy) {
       net::post(home.get_executor(), [&busy] {

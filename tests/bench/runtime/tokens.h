@@ -26,8 +26,8 @@ namespace weir::bench {
 namespace net = boost::asio;
 using boost::system::error_code;
 
-// A step writes one to each stream and flushes; the readers are all asleep when it begins. What the producer
-// pays.
+// A step writes one token to each stream and flushes; all readers are asleep when it begins. Measured is what
+// the producer pays.
 
 constexpr int steps = 300;
 

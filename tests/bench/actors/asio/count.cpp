@@ -7,7 +7,7 @@
 
 namespace bench {
 
-// The receiver knows how many to expect: a channel of one type has no question to end with.
+// The receiver knows how many messages to expect: a channel of one type has no message for the last question.
 void count(const task& t) {
   contexts where(t.threads);
   channel<> box(where.round_robin(1), mailbox);

@@ -10,7 +10,7 @@
 
 namespace bench {
 
-// What Asio alone has nearest to an idle actor: a coroutine that waits at a channel of its own.
+// The nearest thing to an idle actor in Asio alone: a coroutine that waits at a channel of its own.
 void idle(const task& t) {
   contexts where(t.threads);
   std::vector<std::unique_ptr<channel<>>> all;

@@ -16,8 +16,8 @@ struct actors {
 };
 using message = std::variant<spread, actors>;
 
-// Subtrees are spread over the contexts while there are fewer of them than contexts, then stay where they
-// are.
+// While a generation has fewer nodes than there are contexts, its children are spread over the contexts. All
+// later nodes stay on the context of their parent.
 struct node {
   places& where;
   std::uint64_t index;  // in its generation

@@ -1,8 +1,8 @@
 // newest_first.h — an executor over an io_context that runs what became ready last before anything else, as
 // CAF's workers do: depth first, and everything that a handler sets off before the next from outside.
 //
-// What that buys is memory and warm caches; what it costs is fairness: io_context itself serves in order. The
-// runtime does not know it: actors live on any executor.
+// This saves memory and keeps caches warm, at the cost of fairness: io_context itself serves in order. The
+// runtime does not know this executor: actors live on any executor.
 //
 // Thread safety: any thread may execute; one thread runs the io_context.
 #pragma once
@@ -80,7 +80,7 @@ class newest_first {
   boost::asio::io_context& io_;
   // The io_context's thread alone:
   std::vector<std::unique_ptr<job>> ready_;
-  bool running_ = false;  // or about to
+  bool running_ = false;  // run() runs or is about to run
 };
 
 }  // namespace bench

@@ -8,7 +8,7 @@ namespace {
 
 struct to_pong;
 struct to_ping {
-  bool again;  // ping's own, or else pong's answer
+  bool again;  // true: ping's message to itself; false: pong's answer
   weir::ref<to_pong> from;
 };
 struct to_pong {
