@@ -185,7 +185,7 @@ class cell : public inbox<Msg>, public lifeline::member {
     exit_.say(std::move(how));
   }
 
-  std::shared_ptr<cell> self_;  // while it is a member of its context's lifeline
+  std::shared_ptr<cell> self_;  // this object while it is a member of its context's lifeline; else null
   lifeline::ticket ticket_;
   exit_signal exit_;
 
@@ -200,8 +200,9 @@ class cell : public inbox<Msg>, public lifeline::member {
   exit_status last_exit_;
 };
 
-// The completion handler of the coroutine. If it is destroyed without having been called, the context is
-// gone, and it ends the actor as abandoned. In both cases the body's frame has been destroyed before.
+// The completion handler of the coroutine. If it is destroyed without having been called, the execution
+// context is gone, and the destructor ends the actor as abandoned. In both cases the body's frame has been
+// destroyed before.
 template <class Msg>
 class cell<Msg>::exit_guard {
  public:

@@ -1,5 +1,5 @@
-// closing_list.h — a lock-free list with many adding threads and one reader, which can be closed. After that,
-// nothing can be added.
+// closing_list.h — a lock-free list to which many threads add and which one thread reads. The reader can
+// close the list; after that, nothing can be added.
 //
 // Adding costs one compare-and-swap. The reader takes all nodes at once, in the order in which they were
 // added.

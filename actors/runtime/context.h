@@ -31,8 +31,9 @@ class context {
   ref<Msg> self() const { return ref<Msg>(cell_); }
 
   // Completes with void(error_code, std::optional<Msg>): the next message, or an empty optional once the
-  // actor was stopped and all messages from before the stop have been read. Cancelling, or kill(), completes
-  // it with operation_aborted and loses no message. Only one receive may be pending.
+  // actor was stopped and all messages from before the stop have been read. A cancellation completes it with
+  // operation_aborted and loses no message. kill() completes it with operation_aborted too, and unread
+  // messages are dropped. Only one receive may be pending.
   auto async_receive() { return unstarted<std::optional<Msg>, receive>(receive(cell_)); }
   template <class Token>
   auto async_receive(Token&& token) {

@@ -1,4 +1,4 @@
-// home.h — the executor of an actor or a reader. It may outlive the executor's context.
+// home.h — the executor of an actor or a reader. A home may outlive the executor's context.
 //
 // Nearly every actor runs on a plain io_context. For these, posting needs no virtual call of any_io_executor,
 // and the executor is not registered with the lifeline: an executor of a plain io_context may dangle, while

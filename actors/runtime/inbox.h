@@ -4,7 +4,8 @@
 // Thread safety: as the groups of members say.
 //
 // Invariants:
-//   1. Stop and kill are bits and not messages: they are never refused, and are checked before messages.
+//   1. Stop and kill are bits and not messages, so they are never refused. Kill is checked before the next
+//      message is taken. After a stop, async_receive() gives an empty optional once no message is unread.
 //   2. A message is taken from the mailbox when the receiving handler runs, and not before. Cancelling a
 //      receive therefore loses no message.
 //   3. After close() the mailbox is closed and empty, no sender waits for room, and every question to the

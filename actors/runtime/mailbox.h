@@ -1,5 +1,5 @@
-// mailbox.h — a bounded queue with many senders and one reader. Messages have one total order: a message
-// whose send happened before that of another is read before it.
+// mailbox.h — a bounded queue with many senders and one reader. Messages have one total order: if the send
+// of one message happened before the send of another, the first message is read first.
 //
 // Senders push onto a shared list with one compare-and-swap. The reader takes the whole list at once and
 // reverses it. moodycamel's queue has an order for each producer only, so a cancel could overtake its submit.
@@ -106,7 +106,7 @@ class mailbox {
     letter content;
   };
 
-  // `before`: rooms taken before this one. `freed` may be larger than that.
+  // `before`: rooms taken before this one. `freed` may be larger than `before`.
   bool fits(std::size_t before, std::size_t freed) const noexcept {
     return before < freed || before - freed < options_.mailbox;
   }

@@ -12,7 +12,7 @@ namespace weir {
 enum class sent {
   ok,      // it is in the mailbox
   full,    // refused: the mailbox is full
-  closed,  // refused: the actor has ended
+  closed,  // refused: the actor was stopped, or has ended
 };
 
 enum class exit_reason {
@@ -31,11 +31,12 @@ struct exit_status {
 enum class restart_when {
   never,
   on_error,  // the body threw
-  always,    // the body threw or returned, and nobody stopped the actor
+  always,    // the body threw or returned
 };
 
-// When an actor whose body has ended runs its body again. Unread messages stay in the mailbox. The message
-// that was being handled is lost; if that message is a question, its asker gets no_reply.
+// When an actor whose body has ended runs its body again; never after stop() or kill(). Unread messages stay
+// in the mailbox. The message that was being handled is lost; if that message is a question, its asker gets
+// no_reply.
 struct restart_policy {
   restart_when when = restart_when::never;
 
@@ -43,7 +44,8 @@ struct restart_policy {
   int max = 3;
   std::chrono::milliseconds within{10'000};
 
-  // Time from the end of the body to the first restart. Each further restart within `within` doubles it.
+  // Time from the end of the body and its children to the first restart. Each further restart within `within`
+  // doubles it.
   std::chrono::milliseconds first_delay{100};
 };
 
@@ -76,7 +78,8 @@ struct options {
   std::string name = "actor";  // for observers and logs; need not be unique
 
   // How many unread messages the mailbox holds. A send beyond it returns sent::full. A larger mailbox absorbs
-  // longer bursts, and lets messages wait longer. Control messages and timers do not count.
+  // longer bursts, and lets messages wait longer. Stop, kill and the messages of send_after() are never
+  // refused.
   std::size_t mailbox = 1024;
 
   restart_policy restart = {};

@@ -65,8 +65,8 @@ class own_handler {
 
   explicit operator bool() const noexcept { return act_ != nullptr; }
 
-  // Stores a handler. `counts`: whether it is outstanding work; a coroutine that waits is outstanding work by
-  // itself. REQUIRES: empty.
+  // Stores a handler. `counts`: whether the handler counts as outstanding work; false where a waiting
+  // coroutine is outstanding work already. REQUIRES: empty.
   template <class Handler>
   void set(Handler h, const home& at, bool counts) {
     using executor = boost::asio::associated_executor_t<Handler, boost::asio::any_io_executor>;

@@ -1,9 +1,10 @@
-// pending.h — an operation that another actor completes: a question in its mailbox, or a wait for its end.
+// pending.h — an operation that another actor completes: a question to that actor, or a wait for room in its
+// mailbox or for its end.
 //
 // Three events can end the operation: the answer, a cancellation by the asker, and the destruction of the
 // asker's context. The lifeline of that context lets exactly one of them end it. The operation is one block
 // from the handler's associated allocator. The block has the handler, its arguments once they are known,
-// outstanding work, and the memory to be posted. A `pending` refers to the operation by a ticket of the
+// outstanding work, and the memory for one post. A `pending` refers to the operation by a ticket of the
 // lifeline.
 //
 // Thread safety: a `pending` is used by one thread at a time; that may be any thread.

@@ -143,7 +143,7 @@ class stream_state final : public waker, public lifeline::member {
     reading_.drop();
   }
 
-  std::shared_ptr<waker> self_;  // while it is a member of its context's lifeline
+  std::shared_ptr<waker> self_;  // this object while it is a member of its context's lifeline; else null
   lifeline::ticket ticket_;
 
   // Used by the reader only:

@@ -64,8 +64,8 @@ class waker : public std::enable_shared_from_this<waker> {
 
   const detail::home& where() const noexcept { return home_; }
 
-  // The same, for items that were published by a read-modify-write operation. It needs no second such
-  // operation if the reader is awake.
+  // The same as signal(), for items that were published by a read-modify-write operation. Needs no second
+  // such operation if the reader is awake.
   void signal_published() {
     if (armed_.load()) signal();
   }
@@ -78,7 +78,7 @@ class waker : public std::enable_shared_from_this<waker> {
   // one atomic, so whichever comes second sees everything that was written before the first.
   bool fire() noexcept { return armed_.exchange(false); }
 
-  // First, because signal() uses it: it is near the reference count.
+  // The first member, so that it is near the reference count: signal() uses both.
   std::atomic<bool> armed_{false};
   bool waiting_ = false;  // used by the reader: armed, and no wake has run since
   // Used by the thread whose fire() returned true, until the wake runs:
@@ -193,7 +193,7 @@ class wakes {
     lanes_.emplace_back().push(std::move(w));
   }
 
-  std::vector<waker::chain> lanes_;  // one for each context
+  std::vector<waker::chain> lanes_;  // one for each context, and another for its wakers on strands
 };
 
 inline void waker::signal(wakes& batch) {

@@ -1,7 +1,7 @@
-// batching_owner.cpp — one actor owns a device, and answers everybody at once: it drains its mail, runs one
-// batched step for all the jobs it has, streams a token to each, and looks at its mail again.
+// batching_owner.cpp — one actor owns a device, and serves all jobs together: it drains its mailbox, runs one
+// batched step for all the jobs it has, streams a token to each, and reads its mailbox again.
 //
-// The device lives on a thread of its own, as a GPU's context wants to. Tokens go through lock-free streams
+// The device has a thread of its own, as a GPU's context requires. Tokens go through lock-free streams
 // to readers on other threads; a step wakes each of those threads once, however many streams it wrote to.
 #include <array>
 #include <boost/asio/as_tuple.hpp>
@@ -45,12 +45,12 @@ asio::awaitable<void> own(weir::context<job> self, device& gpu) {
     gpu.step(running);
     for (auto j = running.begin(); j != running.end();) {
       const bool written = j->out.try_write(std::span(&j->prompt, 1), wakes) == 1;
-      if (!written) --j->prompt;  // a slow reader: this one makes no progress, the others do
+      if (!written) --j->prompt;  // its reader is slow: this job makes no progress, the others do
       if (written && --j->tokens == 0) j->out.close(asio::error::eof, wakes);
       j = j->tokens == 0 || j->out.abandoned() ? running.erase(j) : std::next(j);
     }
     wakes.flush();
-    co_await asio::post(self.get_executor(), asio::use_awaitable);  // lets the mail in
+    co_await asio::post(self.get_executor(), asio::use_awaitable);  // lets kill() and other handlers run
   }
 }
 

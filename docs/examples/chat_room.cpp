@@ -33,7 +33,7 @@ asio::awaitable<void> keep_room(weir::context<room_message> self) {
   const auto say = [&here](const std::string& line) {
     for (const client& c : here)
       if (c.tell(line) == weir::sent::full)
-        c.kill();  // one that does not read delays nobody else: it has to go
+        c.kill();  // a client that does not read is closed, and delays nobody else
   };
   while (auto m = co_await self.async_receive()) {
     if (auto* j = std::get_if<join>(&*m)) {
@@ -73,7 +73,7 @@ asio::awaitable<void> serve(socket_ptr s, lobby& rooms) {
   try {
     while (true) {
       room_message line = name + ": " + co_await read_line(*s, buffer);
-      co_await room.async_tell(std::move(line), asio::use_awaitable);  // a busy room slows those who talk
+      co_await room.async_tell(std::move(line), asio::use_awaitable);  // waits while the mailbox is full
     }
   } catch (const boost::system::system_error&) {  // the client is gone
   }

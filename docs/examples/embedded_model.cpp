@@ -1,4 +1,4 @@
-// embedded_model.cpp — a program that serves a model inside its own process, and asks it something itself.
+// embedded_model.cpp — a program that serves a model inside its own process, and submits a job to it itself.
 //
 //   embedded_model models/rill          a model in Hugging Face layout
 //   embedded_model sim:rate=100         a simulated device, which writes numbered words
@@ -42,7 +42,7 @@ int main(int argc, char** argv) try {
   weir::engine_options options{.model = what};
   if (what.starts_with("sim")) options = {.device = what};
 
-  asio::io_context io(1);  // your program's own: sockets, timers and actors of yours live beside the model
+  asio::io_context io(1);  // your program's own: your sockets, timers and actors run on it too
   weir::engine engine(io.get_executor(), options);
   weir::server server(engine, {.listen = "127.0.0.1:0"});
   asio::co_spawn(io, live(engine, server), [](std::exception_ptr failed) {

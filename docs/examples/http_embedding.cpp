@@ -34,7 +34,7 @@ asio::awaitable<void> count_visits(weir::context<visit> self) {
   std::map<std::string, int> seen;
   std::vector<weir::reply<int>> later;
   while (auto v = co_await self.async_receive()) {
-    if (v->page == "fail") throw std::runtime_error("as the page says");  // the asker hears no_reply
+    if (v->page == "fail") throw std::runtime_error("as the page says");  // the asker gets no_reply
     if (v->page == "never") {
       later.push_back(std::move(v->visits));  // a reply may be kept, and answered some other time
       continue;

@@ -1,8 +1,8 @@
-// worker_pool.cpp — workers on a thread pool, a producer that is faster than they are, and nothing that
-// grows.
+// worker_pool.cpp — workers on a thread pool, a producer that is faster than the workers, and queues that do
+// not grow.
 //
 // Every mailbox is bounded, and whoever sends waits for room: the producer for the workers, the workers for
-// the tally. However long the list of tasks, the messages in flight are at most workers * (mailbox + 1).
+// the tally. However long the list of tasks, the workers have at most workers * (mailbox + 1) of them.
 #include <algorithm>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/io_context.hpp>
