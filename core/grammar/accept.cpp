@@ -209,8 +209,8 @@ result<acceptor::prepared> acceptor::prepare(const constraint_text& text, const 
   return out;
 }
 
-// The tokens of encode() as steps, if their bytes are the text. For a metaspace vocabulary the space before
-// the text is taken off. Otherwise each byte is a step of its own, without a token.
+// The subject's ids as steps, if it has ids. Else the tokens of encode(), if their bytes are the text. For a
+// metaspace vocabulary the space before the text is taken off. Otherwise each byte is a step without a token.
 std::vector<acceptor::step> acceptor::steps_of(const accept_subject& subject) const {
   std::vector<step> out;
   const auto& trie = views_->trie();
@@ -224,7 +224,7 @@ std::vector<acceptor::step> acceptor::steps_of(const accept_subject& subject) co
     all += out.back().bytes;
   }
   if (all == subject.text) return out;
-  if (trie.leading_space() && all == " " + subject.text) {  // not the token that a job would draw first
+  if (trie.leading_space() && all == " " + subject.text) {  // a job would draw another first token
     out[0].bytes.erase(0, 1);
     out[0].token.reset();
     return out;
@@ -262,7 +262,7 @@ result<accept_verdict> acceptor::judge(const prepared& p, const accept_subject& 
       return make_error(errc::internal, "the mask at byte {} contradicts the bytes of token {}", offset,
                         *s.token);
     if (to == constraint::dead) {
-      std::size_t n = 0;  // the bytes of this step that may still come
+      std::size_t n = 0;  // bytes of this step that the constraint allows
       for (auto x = c; n < s.bytes.size(); ++n)
         if ((x = over.step(x, static_cast<unsigned char>(s.bytes[n]))) <= constraint::failed) break;
       out.at = offset + n;

@@ -37,7 +37,7 @@ std::vector<range> clipped(std::span<const range> all, char32_t first, char32_t 
 // `bytes` continuation bytes that spell a value of the ranges, six bits each.
 regex_id continuation(regex_pool& pool, std::span<const range> values, int bytes);
 
-// The bytes `base | n` for each n below `count`, each with the `behind` continuation bytes of its values.
+// For each n below `count`: the byte `base | n`, and behind it the `behind` continuation bytes of its values.
 regex_id led(regex_pool& pool, std::span<const range> values, unsigned base, unsigned count, int behind) {
   std::map<regex_id, byte_set> by_rest;
   byte_set before_all;  // bytes behind which every continuation is of the set

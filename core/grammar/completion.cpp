@@ -1,5 +1,6 @@
-// A shortest text to an end: shortest lengths of symbols and stacks as least solutions of their equations
-// (D. Knuth, «A Generalization of Dijkstra's Algorithm», 1977, by repeated improvement), then the way down.
+// Finds a shortest text with which the constraint may end: first the shortest lengths of symbols and stacks,
+// then a text of such a length. The lengths are the least solutions of their equations (D. Knuth, «A
+// Generalization of Dijkstra's Algorithm», 1977), by repeated improvement.
 #include <algorithm>
 #include <unordered_map>
 

@@ -7,7 +7,7 @@ namespace weir::core::grammar {
 
 // A state as numbers: a place inside a text of the list.
 struct distinct_texts::place {
-  text_list::range in;         // the texts that this one may still be
+  text_list::range in;         // the texts that the current text may become
   std::uint64_t seen = 0;      // texts that the list has already, as bits
   std::uint32_t min = 1, max;  // how many texts still come, with this one
 

@@ -1,4 +1,5 @@
-// Writes a draft as rules: the rules that are regular first, as terminals, then what calls them.
+// Writes a draft as rules: first the rules without recursion, as terminals where they are regular, then the
+// recursive rules and what calls them.
 #include <algorithm>
 #include <limits>
 
@@ -42,7 +43,7 @@ class draft_writer {
   // A part as it is written: a language while it is regular, else a part of rules.
   struct lowered {
     bool regular = false;
-    bool wide = false;    // a set of many characters, perhaps among others
+    bool wide = false;    // a set of many characters, or a choice with such a set
     bool broad = false;   // repeats such a set
     bool border = false;  // a called rule that is broad: not joined with its neighbours
     std::uint32_t size = 0;
@@ -109,7 +110,7 @@ class draft_writer {
     done_[r] = x;
   }
 
-  // The body of a rule whose calls are done.
+  // Lowers the body of a rule. REQUIRES: done_ has the rules that the body calls.
   lowered lower(draft::rule_ref r) {
     const auto& rule = draft_.rule_at(r);
     most_ = rule.lexical ? most_lexical_places : most_places;
@@ -180,9 +181,9 @@ class draft_writer {
 
   // Neighbours that are regular and small together become one terminal.
   lowered sequence(const std::vector<draft::part_ref>& parts) {
-    std::vector<std::vector<lowered>> runs;  // of regular parts, or of one that is not
+    std::vector<std::vector<lowered>> runs;  // each of regular parts, or of one other part
     std::uint32_t size = 0;
-    bool open = false;  // the last run goes on
+    bool open = false;  // the last run may take more parts
     for (const auto p : parts) {
       const auto& x = of(p);
       const bool joins = x.regular && (lexical_ || !x.border) && x.size <= most_;

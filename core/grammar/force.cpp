@@ -14,7 +14,7 @@ namespace {
 // tokens are longer.
 constexpr std::size_t most_reach = 32;
 
-// Without the part of a character that stands at the end.
+// The whole characters at the beginning of `text`.
 std::string_view whole_characters(std::string_view text) {
   auto rest = text;
   while (!rest.empty()) {
@@ -25,8 +25,8 @@ std::string_view whole_characters(std::string_view text) {
   return text.substr(0, text.size() - rest.size());
 }
 
-// The tokens at the end of `written` that are encoded again: whole ones, at most `most_before` bytes. Where
-// the tokenizer puts a space in front of a text, the first of them begins with a space.
+// The last tokens of `written`, at most `most_before` bytes, which are encoded again. Where the tokenizer
+// puts a space in front of a text, the first of these tokens begins with a space.
 std::span<const token_id> context_of(const token_trie& trie, std::span<const token_id> written) {
   std::size_t first = written.size(), bytes = 0;
   for (std::size_t i = written.size(); i-- > 0;) {
@@ -38,8 +38,8 @@ std::span<const token_id> context_of(const token_trie& trie, std::span<const tok
   return written.subspan(first);
 }
 
-// Whether the vocabulary has a token that consists of `head` and of at least one byte that the constraint
-// allows at `behind`.
+// Whether the vocabulary has a token that begins with `head` and then a byte that the constraint allows at
+// `behind`.
 bool reaches_beyond(constraint& over, config_id behind, std::string_view head) {
   const auto& tree = over.trie().tree();
   std::uint32_t at = 0;
@@ -54,7 +54,7 @@ bool reaches_beyond(constraint& over, config_id behind, std::string_view head) {
   return false;
 }
 
-// Bytes of the stretch whose tokens no allowed text changes.
+// Number of the stretch's first bytes whose tokens are the same whatever allowed text follows.
 std::size_t settled_bytes(constraint& over, config_id behind, std::string_view stretch) {
   auto at = stretch.size() - std::min(stretch.size(), most_reach);
   while (at < stretch.size() && !reaches_beyond(over, behind, stretch.substr(at))) ++at;

@@ -34,7 +34,7 @@ class gbnf_reader {
     std::vector<part_ref> alternatives, sequence;
   };
 
-  // Blanks, line ends and comments. True: a line end was among them.
+  // Skips blanks, line ends and comments. Returns whether a line end was among them.
   bool skip() {
     bool new_line = false;
     for (;;) {
@@ -107,7 +107,7 @@ class gbnf_reader {
     return out;
   }
 
-  // A quantifier of the part before it; false: there is none here.
+  // Reads a quantifier and applies it to the part before it. Returns false if there is none here.
   bool quantifier() {
     const auto at = in_.offset();
     grammar_scanner::counts n{0, unbounded};

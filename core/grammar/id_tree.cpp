@@ -6,7 +6,7 @@ namespace weir::core::grammar {
 namespace {
 
 // The kinds of ASCII bytes, chosen by what patterns tell apart. Further kinds: other ASCII bytes,
-// continuation bytes of UTF-8, first bytes of 2, 3 and 4 bytes, and bytes that UTF-8 never has.
+// continuation bytes of UTF-8, first bytes of characters of 2, 3 and 4 bytes, and bytes that UTF-8 never has.
 constexpr std::array<std::string_view, 24> ascii_kinds{" ",
                                                        "\"",
                                                        "\\",
@@ -89,7 +89,7 @@ void id_tree::list_children() {
   }
 }
 
-// Children come behind their parents.
+// Goes from the last node to the first, because children come behind their parents.
 void id_tree::find_kinds() {
   kinds_.assign(nodes_.size(), 0);
   for (auto i = size(); i-- > 0;)

@@ -19,7 +19,7 @@ regex_id set_of(regex_pool& pool, std::string_view bytes) {
 regex_id digit(regex_pool& pool) { return set_of(pool, "0123456789"); }
 regex_id hex(regex_pool& pool) { return set_of(pool, "0123456789abcdefABCDEF"); }
 
-// \uXXXX of what is no surrogate, and of two surrogates that are a pair.
+// The escape \uXXXX of a code point that is no surrogate, or two escapes that are a pair of surrogates.
 regex_id unicode_escapes(regex_pool& pool) {
   const auto u = pool.literal("\\u"), h = hex(pool), d = set_of(pool, "dD");
   const std::array plain{u, set_of(pool, "0123456789abcefABCEF"), h, h, h};
@@ -28,7 +28,7 @@ regex_id unicode_escapes(regex_pool& pool) {
   return pool.either(std::array{pool.concat(plain), pool.concat(below), pool.concat(pair)});
 }
 
-// From 1, no zero in front.
+// Whole numbers from 1 on, without leading zeros and with at most most_digits digits.
 regex_id whole_digits(regex_pool& pool) {
   return pool.concat(set_of(pool, "123456789"), pool.repeat(digit(pool), 0, most_digits - 1));
 }

@@ -30,7 +30,7 @@ void lark_reader::read() {
   write_draft(draft_, whole, in_.source());
 }
 
-// Blanks, line ends and comments. True: a line end was among them.
+// Skips blanks, line ends and comments. Returns whether a line end was among them.
 bool lark_reader::skip() {
   bool new_line = false;
   for (;;) {

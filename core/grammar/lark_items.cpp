@@ -21,7 +21,7 @@ void lark_reader::item() {
   add(atom(), negated);
 }
 
-// A part that is read, with the quantifiers behind it.
+// Adds a part that was read to the current sequence, with the quantifiers behind it.
 void lark_reader::add(part_ref p, bool negated) {
   p = with_counts(p);
   if (negated) p = draft_.complement(p);
@@ -96,7 +96,7 @@ lark_reader::part_ref lark_reader::name() {
   return terminal ? leaf(call) : call;
 }
 
-// Behind the first quote.
+// The text of a string that begins here, at its first quote.
 std::string lark_reader::string_text() {
   const auto begin = in_.offset();
   in_.take('"');
@@ -108,7 +108,7 @@ std::string lark_reader::string_text() {
   return out;
 }
 
-// The sign i behind a string.
+// Takes the flag i behind a string, if it is there.
 bool lark_reader::ignores_case() { return in_.peek() == 'i' && !in_lark_name(in_.peek(1)) && in_.take('i'); }
 
 lark_reader::part_ref lark_reader::string_or_range() {

@@ -1,8 +1,8 @@
 // The masks of a grammar.
 //
-// A token is allowed where its bytes keep some reading alive. For a head in the middle of a terminal these
-// are the tokens that stay inside the terminal, which the tokenizer remembers (terminal_views.h), and those
-// that leave it and go on in what follows, which are found by a walk over what is left of them.
+// A token is allowed where its bytes keep some reading alive. A head in the middle of a terminal allows two
+// kinds of tokens. Tokens that stay inside the terminal are remembered for the tokenizer (terminal_views.h).
+// Tokens that leave the terminal and go on behind it are found by a walk over the rest of their bytes.
 #include <algorithm>
 
 #include "core/grammar/constraint.h"

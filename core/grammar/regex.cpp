@@ -66,7 +66,7 @@ class parser {
     return out;
   }
 
-  // Whether the fragment is more than an anchor or a flag.
+  // Whether the fragment is more than the anchor ^ or flags.
   static bool is_text(const fragment& f) {
     return f.of != fragments::beginning().of && f.of != fragment::plain(regex_pool::empty).of;
   }

@@ -50,7 +50,7 @@ regex_pool::byte_classes joined(std::span<const regex_pool::byte_classes* const>
 
 }  // namespace
 
-// The sets that can be first in a text of the language (and of those below it) split the bytes.
+// The bytes are split by the sets that can come first in a text of the term, or of a term inside it.
 const regex_pool::byte_classes& regex_pool::classes_of(regex_id r) {
   auto& n = nodes_[r];
   if (const auto known = n.partition.load(std::memory_order_relaxed)) return partitions_[known - 1];

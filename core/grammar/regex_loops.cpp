@@ -6,7 +6,7 @@
 
 namespace weir::core::grammar {
 
-// Whether each character is a text of the body, and no two of them are.
+// Whether each of the characters is a text of the body, and no string of two or more of them is.
 bool regex_pool::loops_over(regex_id body, regex_id characters) {
   const auto [at, is_new] = tables_->loops.try_emplace(std::uint64_t{body} << 1, false);
   if (!is_new) return at->second;
@@ -33,9 +33,9 @@ regex_pool::character_loop regex_pool::loop_over(regex_id r, regex_id characters
   return {true, nodes_[n.a].max};
 }
 
-// Whether an alternative of the term begins with an endless loop over the characters, and behind the
-// alternatives follows something that is not empty and begins with no such character: a pattern that is
-// searched for.
+// Whether the term begins with one or more alternatives and a part behind them, where an alternative begins
+// with an endless loop over the characters, and the part is never empty and begins with none of the
+// characters. A pattern that is searched for is such a term.
 bool regex_pool::goes_round(regex_id r, regex_id characters) {
   while (nodes_[r].what == kind::concat &&
          (nodes_[nodes_[r].b].nullable || !ends_loop(nodes_[r].b, characters)))
@@ -64,7 +64,7 @@ regex_pool::byte_loop_found regex_pool::byte_loop(regex_id r) {
   if (body.what == kind::either && !body.nullable)
     for (const auto m : body.members)
       if (nodes_[m].what == kind::bytes) out.bytes |= sets_[nodes_[m].a];
-  // Leaves out the bytes with which the part behind the loop can begin: it may be over after such bytes.
+  // Leaves out the bytes with which the part behind the loop can begin: such a byte may end the loop.
   const auto& rest = classes(n.b);
   for (std::size_t b = 0; b < 256 && out.bytes.any(); ++b)
     if (out.bytes[b] && transition(n.b, rest.representative[rest.of[b]]) != nothing) out.bytes.reset(b);
@@ -72,12 +72,13 @@ regex_pool::byte_loop_found regex_pool::byte_loop(regex_id r) {
   return out;
 }
 
-// A walk over pairs of a term and the language of the characters that follow, the rest of a begun one first.
-// If no term of a pair is over or dead, all terms that are reached between two characters are open.
+// Walks over pairs of a term and the language of the characters that follow. Within a character, that
+// language begins with the rest of the character. If no pair has a term that may be over or is dead, the
+// terms of all pairs between two characters are open.
 bool regex_pool::open_to(regex_id r, regex_id characters) {
   constexpr std::size_t most_pairs = 128;
   constexpr std::string_view some = "a 0{.";
-  for (const char c : some)  // most terms end here
+  for (const char c : some)  // decides most terms
     if (transition(r, static_cast<unsigned char>(c)) == nothing) return false;
   const std::lock_guard lock(mutex_);
   auto& known = tables_->open;

@@ -41,7 +41,7 @@ regex_pool::node& regex_pool::node::operator=(node&& o) noexcept {
   a = o.a, b = o.b, min = o.min, max = o.max;
   members = std::move(o.members);
   print = o.print;
-  return *this;  // not moved: what walks remember of the term
+  return *this;  // what walks remember of the term is not moved
 }
 
 regex_pool::regex_pool(std::uint32_t max_nodes)
@@ -211,7 +211,7 @@ void regex_pool::join_loops(std::vector<regex_id>& members) {
       members[i] = *one;
       members.erase(members.begin() + static_cast<std::ptrdiff_t>(k));
       flatten(kind::both, members);
-      return join_loops(members);  // which has one member less
+      return join_loops(members);  // the list has one member less now
     }
 }
 

@@ -131,7 +131,7 @@ char32_t regex_scanner::unicode_escape() {
   }
   const auto c = hex(4);
   if (!is_high_surrogate(c) || text_.substr(at_, 2) != "\\u") return c;
-  auto pair = *this;  // the second half, if it is one
+  auto pair = *this;  // reads the second half of a pair, if one follows
   pair.at_ += 2;
   if (pair.peek() == '{') return c;
   const auto low = pair.hex(4);

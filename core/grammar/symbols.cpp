@@ -223,8 +223,9 @@ class symbol_maker {
     return made;
   }
 
-  // REQUIRES: the part is productive. There is no recursion on input: a sequence has no sequence in it, and a
-  // repeated part or a choice becomes a symbol, whose own parts are made later.
+  // The dots of a part, with `next` behind them. REQUIRES: the part is productive. There is no recursion on
+  // input: a sequence has no sequence in it, and a repeated part or a choice becomes a symbol, whose own
+  // parts are made later.
   dot_id chain(part_id p, dot_id next) {
     const auto& x = rules_.at(p);
     if (x.what == part_kind::empty) return next;

@@ -7,7 +7,7 @@
 namespace weir::core::grammar {
 namespace {
 
-constexpr std::size_t most_leftovers = 8'192;             // nodes that a view's leftovers are made of
+constexpr std::size_t most_leftovers = 8'192;             // nodes of the tree of a view's leftovers
 constexpr std::size_t most_chosen_leftovers = 2'000'000;  // the same for certain first bytes
 
 }  // namespace
@@ -130,7 +130,7 @@ class exception_walk {
     unsigned char byte = 0;
     bool known = true;    // `whole` is set
     bool plain = true;    // all bytes so far are plain ASCII characters
-    bool behind = false;  // a text of the exception has been over
+    bool behind = false;  // the bytes so far begin with a whole text of the exception
   };
 
   state whole_at(std::uint32_t depth) {

@@ -80,7 +80,7 @@ void token_trie::find_alphabet() {
   complete_ = true;
   for (std::size_t b = 0; b <= 0xF4; ++b) complete_ = complete_ && (single[b] || b == 0xC0 || b == 0xC1);
   if (complete_) return;
-  // A character that is a token, or whose bytes all are.
+  // Adds characters that are tokens, and all of several bytes if all bytes of such characters are tokens.
   for (std::uint32_t id = 0; id < vocab_size_; ++id) {
     auto s = text(static_cast<token_id>(id));
     if (s.empty()) continue;
