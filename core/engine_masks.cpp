@@ -84,7 +84,7 @@ void engine::state::list_late(in_flight& step, bool patient) {
     }
     const std::uint32_t length = s->length();
     if (!goes_on(*s, time.now())) {
-      finishing.push_back(plan.take(*s));  // a plan may come before deliver()
+      finishing.push_back(plan.take(*s));  // schedule() may be called before deliver()
       continue;
     }
     s->sit_out(false);

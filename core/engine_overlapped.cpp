@@ -23,9 +23,9 @@ step_report engine::state::overlapped_step() {
     under_way = std::move(next);
   }
   deliver();
-  // This waits for the forward, so that it comes after the delivery.
+  // score() waits for the forward, and is therefore called after the delivery.
   if (began && score(work)) deliver();
-  // What was collected may have ended a sequence whose place or pages a waiting job needs.
+  // The collected step may have ended a sequence whose place or pages a waiting job needs.
   return close_step(under_way.has_value() || collects);
 }
 

@@ -99,7 +99,7 @@ class builder {
   bool named_ = false;  // the latest key of the outermost object is number_->name
 };
 
-// Number of members of all objects in `v` together.
+// Number of members of all objects in `v` together. An object keeps one of two members with one key.
 std::size_t members(const json::value& v) {
   std::size_t sum = 0;
   if (const auto* array = v.if_array()) {
@@ -189,7 +189,7 @@ result<json::value> read_json(std::string_view text, json_bounds most, written_n
   if (ec) return make_error(errc::invalid_param, "not JSON: {}", ec.message());
   json::value v = parser.handler().take();
   if (members(v) == parser.handler().keys()) [[likely]] return v;
-  v = nullptr;  // its memory is needed to find the key; an object keeps only one of two members with one key
+  v = nullptr;  // frees memory, which repeated_key() needs
   return repeated_key(text, options);
 }
 

@@ -78,7 +78,8 @@ llama::llama(model_config config, std::vector<token_id> stop_ids, model_weights 
   info_.kv_type = whole_ ? whole_->kv_type() : kernels::name(kv_);
 }
 
-// All weights but an embedding that is not the head, too: a step reads one row of it for each token.
+// All weights without the embedding, of which a step reads one row for each token. If the embedding is also
+// the head, all weights.
 std::span<const std::byte> llama::weights_of_a_step() const noexcept {
   const std::span<const std::byte> all(weights_.memory.data(), weights_.memory.size());
   return config_.tied
@@ -237,7 +238,7 @@ void llama::feed_forward(std::uint32_t layer, std::uint32_t rows) {
   backend_->run(kernels::add{x_.floats(), branch_.floats(), std::size_t{rows} * config_.hidden});
 }
 
-// Computes only the rows that a draw will use.
+// Computes the logits of only those rows that are drawn from or scored.
 void llama::compute_logits(std::uint32_t rows) {
   logits_rows_ = rows;
   if (rows == 0) return;

@@ -14,7 +14,7 @@ constexpr u32 block = 32;  // columns that share a scale
 
 bool is_width(u32 bits) { return bits == 8 || (bits >= 2 && bits <= 6); }
 
-// The inputs in the order of the file, from the place of each; empty where two have the same place.
+// The inputs in the order of the file, from the place of each input; empty if `places` is no permutation.
 std::vector<u32> sorted_inputs(std::span<const u32> places) {
   const std::size_t count = places.size();
   std::vector<u32> inputs(count, static_cast<u32>(count));
@@ -25,7 +25,7 @@ std::vector<u32> sorted_inputs(std::span<const u32> places) {
   return inputs;
 }
 
-// Group `g`, but for its columns. `left`: the inputs that are in no group before it.
+// Reads group `g`, without its columns. `left`: number of inputs that are in none of the groups before.
 result<exl2_group> read_group(std::span<const std::uint16_t> groups, std::size_t g, u64 left, u64 words,
                               std::string_view linear) {
   const auto wrong = [&](std::string_view what) {

@@ -88,7 +88,7 @@ class config_writer {
 
   std::uint32_t required(std::string_view name) {
     const auto n = in_.count(key(name), most);
-    if (!n) in_.missing(key(name));  // an error of its value has come first
+    if (!n) in_.missing(key(name));  // no effect if its value was wrong: the first error is kept
     return n.value_or(1);
   }
 

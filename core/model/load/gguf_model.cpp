@@ -42,7 +42,7 @@ result<std::string> path_of_part(const std::string& first, std::uint32_t number,
 
 struct parts {
   std::vector<gguf_header> files;
-  tensor_map tensors;  // of all, without their data: by the names in the files
+  tensor_map tensors;  // of all files, by the names there; their bytes are in `files`
 };
 
 result<parts> open_parts(const std::string& path) {
@@ -77,8 +77,8 @@ result<parts> open_parts(const std::string& path) {
   return all;
 }
 
-// In files of the llama architecture the rows of queries and keys (and their biases) are ordered for a
-// rotation of neighbours.
+// The heads of a tensor of queries or keys (or their biases), whose rows files of the llama architecture
+// order for a rotation of neighbours; 0 for other tensors.
 std::uint32_t paired_heads(std::string_view name, const model_config& c) {
   const auto is = [&](std::string_view part) { return name.find(part) != name.npos; };
   return is(".self_attn.q_proj.") ? c.heads : is(".self_attn.k_proj.") ? c.kv_heads : 0;

@@ -20,7 +20,8 @@ void expect(json_reader& in, const char* key, std::string_view only) {
     not_supported(in, fmt::format("{} '{}'", key, *said));
 }
 
-// A member that is a group's size; -1 and null mean all inputs. A scale is for whole blocks of 32 inputs.
+// Reads the size of a group; 0, which means all inputs, where the member is -1, null or missing. A scale is
+// for whole blocks of 32 inputs.
 std::uint32_t read_group(json_reader& in, const char* key) {
   if (in.number(key).value_or(-1) == -1) return 0;
   const std::uint32_t group = in.count(key, most_columns).value_or(0);
@@ -34,7 +35,7 @@ std::uint32_t read_bits(json_reader& in, const char* key, std::uint32_t least) {
   return bits;
 }
 
-// Two numbers of outputs and inputs that share a scale of fp8.
+// Reads the size of a block that shares a scale of fp8: the number of outputs and the number of inputs.
 void read_block(json_reader& in, const char* key, quant_config& q) {
   const json::value* v = in.find(key);
   if (!v) return;
@@ -104,7 +105,7 @@ void read_order(json_reader& in, quant_config& q) {
     not_supported(in, fmt::format("actorder {}", json::serialize(*order)));
 }
 
-// `weights` of the group of compressed-tensors whose format is `format`.
+// Reads `weights` of a group of compressed-tensors. `format`: the format that the config names.
 void read_scheme(json_reader& in, const std::string& format, quant_config& q) {
   const std::string type = in.text("type").value_or("int"), strategy = in.text("strategy").value_or("tensor");
   const bool floats = format == "float-quantized" || (format == "naive-quantized" && type == "float"),

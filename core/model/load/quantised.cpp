@@ -170,7 +170,7 @@ class joiner {
     take(suffix, to, {type}, t->shape);
   }
 
-  // The whole of a tensor that was taken; false: there is a failure.
+  // Reads the whole of a tensor that was taken. Returns false if there is a failure.
   template <class T>
   bool read_all(const stored_tensor& t, std::vector<T>& to) {
     if (auto ok = all_.read(t, 0, std::as_writable_bytes(std::span(to))); !ok) keep(ok.error());
@@ -216,7 +216,7 @@ class joiner {
     l_.type = l_.config.bits > 4 ? dtype::int8 : wide ? dtype::int4 : dtype::int4_32;
   }
 
-  // The order of the columns, from the group of each input.
+  // Sets the order of the columns, from the group of each input.
   void take_order(const char* suffix) {
     if (failure_) return;
     const std::string name = name_ + suffix;
@@ -253,7 +253,7 @@ class joiner {
   std::optional<error> failure_;
 };
 
-// What the name of a linear's codes ends in, and the type that says that they are codes.
+// The end of the name of a linear's codes, and the type that tells codes from plain weights; empty: any type.
 std::pair<std::string_view, std::string_view> codes_of(quant_form form) {
   switch (form) {
     case quant_form::gptq:
@@ -276,7 +276,8 @@ bool implies_bias(const model_config& c, std::string_view linear) {
   return linear.ends_with(".o_proj") ? c.out_bias : c.qkv_bias;
 }
 
-// Whether `name` is a bias of zeros that older writers of gptq add to every linear.
+// Whether `linear` has a bias of zeros that the model does not imply. Older writers of gptq add such a bias
+// to every linear.
 result<bool> is_idle_bias(const checkpoint& all, const std::string& linear, const model_config& c) {
   const stored_tensor* bias = all.find(linear + ".bias");
   if (!bias || c.quantised.form != quant_form::gptq || implies_bias(c, linear)) return false;

@@ -19,7 +19,7 @@ struct taken_rows {
   u32 first, count;
   std::vector<u8> codes;      // [count, columns]
   std::vector<float> scales;  // [count, groups]
-  std::vector<u8> zeros;      // [count, groups]
+  std::vector<u8> zeros;      // [count, groups]; with mxfp4 its scales
 };
 
 // A rectangle of a matrix in a file: rows [row, row + rows), columns [column, column + columns).
@@ -54,8 +54,8 @@ result<void> read_floats(const checkpoint& from, const stored_tensor& t, const r
   return {};
 }
 
-// Field `index` of a stream of fields of `bits` bits, whose words are `apart` words from one another. The
-// stream begins `skipped` fields before `words`, at a whole word.
+// Field `index` of a stream of fields of `bits` bits, whose words are `apart` words from one another. `words`
+// begins at word `skipped_words` of the stream.
 u8 field_of(const u32* words, std::size_t apart, u64 index, u32 bits, u64 skipped_words = 0) {
   const u64 bit = index * bits, word = bit / 32 - skipped_words;
   u64 two = words[word * apart];
@@ -114,7 +114,7 @@ class blocks_of_linear : public converted_tensor {
     }
   }
 
-  // Codes are a stream down each column, zeros one along each row.
+  // Codes are a stream down each column, and zeros are a stream along each row.
   result<void> take_gptq(const checkpoint& from, taken_rows& r) const {
     const u32 bits = l_.config.bits;
     std::vector<u32> words, zeros;
@@ -159,7 +159,7 @@ class blocks_of_linear : public converted_tensor {
     return take_turned_scales(from, r);
   }
 
-  // Codes are a stream along each row, plus half of their range; zeros one down each column of groups.
+  // Codes, plus half of their range, are a stream along each row. Zeros are a stream down each column.
   result<void> take_packed(const checkpoint& from, taken_rows& r) const {
     const u32 bits = l_.config.bits;
     const u64 width = l_.codes.shape[1];
@@ -254,7 +254,7 @@ class blocks_of_linear : public converted_tensor {
     return {};
   }
 
-  // Scales whose rows are outputs, or blocks of them, or one for all.
+  // Scales whose rows are outputs or blocks of outputs, or one scale for all.
   result<void> take_scales(const checkpoint& from, taken_rows& r) const {
     const u32 tall = l_.config.block_rows ? l_.config.block_rows : 1;
     const bool one = l_.scales.bytes.size() == kernels::size_of(*supported_type(l_.scales.dtype));
