@@ -15,7 +15,8 @@ constexpr std::size_t worth_sharing = 64u << 10;  // bytes of weights, or of act
 
 std::size_t divide_up(std::size_t a, std::size_t b) { return (a + b - 1) / b; }
 
-// Bytes of a chunk of weights, which stays in the L2 cache beside the rows: half of the cache.
+// Bytes of a chunk of weights, which stays in the L2 cache beside the rows: half of the cache, but at least
+// 256 KiB and at most 1 MiB.
 std::size_t chunk_bytes() {
 #ifdef _SC_LEVEL2_CACHE_SIZE
   static const long cache = ::sysconf(_SC_LEVEL2_CACHE_SIZE);

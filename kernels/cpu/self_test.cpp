@@ -10,7 +10,8 @@
 namespace weir::kernels {
 namespace {
 
-// Elements of k: odd, whole tiles and a part of one; or two blocks of any quantised type.
+// Elements of k: for plain types an odd number, which is some whole tiles and a part of one; for quantised
+// types at least two whole blocks.
 constexpr std::size_t length_of(dtype type) { return is_plain(type) ? 101 : 512; }
 // Where the second slice begins.
 constexpr std::size_t cut_of(dtype type) { return is_plain(type) ? 2 * tile_k : 256; }

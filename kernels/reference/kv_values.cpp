@@ -22,8 +22,8 @@ T get(const std::byte* from) {
 }
 
 // Stores one group in q8. The scale is the largest magnitude / 127, rounded to f16, and the codes are the
-// numbers over the rounded scale. Where the largest magnitude is infinite or NaN, the scale is NaN, and so is
-// every number of the group.
+// numbers over the rounded scale. Where a number is infinite or NaN, the scale is NaN, and so is every number
+// of the group.
 void store_group(const kv_head& to, std::size_t token, std::size_t first, const float* x) {
   const std::size_t count = to.group();
   double turned[most_kv_group];

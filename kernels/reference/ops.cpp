@@ -46,7 +46,7 @@ void run_head_norm(void*, const head_norm& op) {
     }
 }
 
-// Widens some weights of an output at a time, whole blocks of any type, for some rows of x.
+// Widens up to 256 weights of one output at a time, whole blocks of every type, for up to 16 rows of x.
 void run_linear(void*, const linear& op) {
   constexpr std::size_t weights = block_parts::most_weights, most_rows = 16;
   const std::size_t n = op.w.rows, k = op.w.cols, width = op.w.width();
