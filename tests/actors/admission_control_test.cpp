@@ -18,12 +18,12 @@ namespace {
 
 double seconds(core::duration d) { return std::chrono::duration<double>(d).count(); }
 
-// The admission after `jobs` jobs with prompts of `each` tokens, of which nothing was done.
+// Admits `jobs` jobs with prompts of `each` tokens. No prompt is computed, and no job ends.
 void fill(admission_control& admission, unsigned jobs, std::uint32_t each) {
   for (unsigned i = 0; i < jobs; ++i) REQUIRE(admission.admit("m", each).has_value());
 }
 
-// An answer of so many tokens, so that lengths are known.
+// Ends one job after `tokens` tokens, so that the admission knows how long answers are.
 void answer_once(admission_control& admission, std::uint32_t tokens) {
   REQUIRE(admission.admit("m", 1).has_value());
   admission.prompt_done(1);
@@ -181,7 +181,7 @@ TEST_CASE(
   for (int i = 0; i < 10; ++i) step(100ms, {.tokens = 5});
   CHECK(m.prompt_tokens_per_s() == Approx(640).epsilon(0.02));
   CHECK(m.tokens_per_s() == Approx(50).epsilon(0.02));
-  for (int i = 0; i < 2000; ++i) step(100ms, {.tokens = 20});  // what was is forgotten
+  for (int i = 0; i < 2000; ++i) step(100ms, {.tokens = 20});  // earlier steps are forgotten
   CHECK(m.tokens_per_s() == Approx(200).epsilon(0.01));
 }
 
@@ -264,7 +264,7 @@ TEST_CASE("prompts that take long to compute are predicted, too") {
 
 namespace {
 
-// A world's time, in which whoever looks at the clock takes a second.
+// The time of a world, moved on by a second at every look at the clock.
 class slow_time final : public actors::timekeeper {
  public:
   explicit slow_time(world& w) : world_(w) {}
@@ -345,7 +345,7 @@ TEST_CASE(
   CHECK(all.size() > 15);  // two a second for ten seconds
   CHECK(all.size() < 25);
   auto again = r.submit(10, 100);
-  if (again->state() == phase::refused) {  // jobs end two at a time: nobody may have ended yet
+  if (again->state() == phase::refused) {  // jobs end two at a time: perhaps none has ended yet
     r.wait(std::chrono::milliseconds(again->refusal().retry_after_ms));
     again = r.submit(10, 100);
   }
@@ -403,7 +403,7 @@ TEST_CASE("every cancelled or late job counts once in cancel_to_release, at its 
   for (std::size_t i = 2; i < all.size(); ++i) all[i]->cancel();
   r.finish(all);
   CHECK(released.count() == 5);
-  CHECK(released.quantile_ms(1) == 0);  // in virtual time: nothing that takes time lies between
+  CHECK(released.quantile_ms(1) == 0);  // in virtual time, a release takes none
 }
 
 }  // namespace weir::tests::admission_control_test

@@ -36,7 +36,7 @@ struct counting_tokenizer final : core::tokenizer {
   mutable int texts = 0;
 };
 
-// A model whose owner takes jobs and does nothing, and a request for so many choices.
+// A model whose owner takes jobs and does nothing, and a request for `choices` choices.
 struct arrival_rig {
   explicit arrival_rig(std::uint32_t choices, std::uint32_t batch = 4,
                        const core::queue_settings& room = {.queue = 4, .queue_tokens = 1000}) {
@@ -94,7 +94,7 @@ TEST_CASE(
     CHECK(r.entered[i].prompt.size() == 100);
     CHECK(r.a.choices[i]->now == phase::running);
   }
-  // a further prompt of one token fills the 101; three would have filled them before
+  // The prompt counts 100 tokens once, so one more token fills the 101. Three prompts would be over them.
   CHECK(r.free_places() == 1);
 }
 
@@ -135,7 +135,7 @@ TEST_CASE("arrival: a choice that is cancelled on its way in does not take the o
   r.run();
   r.a.bring_in();
   r.run();
-  REQUIRE(r.entered.size() == 2);  // and needs no place
+  REQUIRE(r.entered.size() == 2);  // the cancelled choice needs no place
   CHECK(r.entered[0].sampling.choice == 0);
   CHECK(r.entered[1].sampling.choice == 2);
   CHECK(r.a.choices[1]->now == phase::done);

@@ -21,7 +21,7 @@ std::shared_ptr<const core::tokenizer> ascii() {
   return std::make_shared<tests::toy_tokenizer>(std::move(pieces));
 }
 
-// A clock that every look moves on.
+// A clock that moves on by `step` at every look.
 class running_clock final : public core::clock {
  public:
   explicit running_clock(core::duration step) : step_(step) {}
@@ -37,7 +37,7 @@ constraint_store store_with(core::duration step, core::duration most) {
           std::make_shared<core::grammar::constraint_cache>()};
 }
 
-// Takes the compiler a while.
+// A constraint that takes long to compile.
 constraint_text large() {
   constraint_text c{.what = kind::json_schema, .text = R"({"properties":{"first":{"type":"string"})"};
   for (int i = 0; i < 500; ++i) c.text.append(R"(,"m)").append(std::to_string(i)).append(R"(":{"type":"number"})");

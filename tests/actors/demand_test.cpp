@@ -1,5 +1,5 @@
-// Far more demand than there is memory: refusals that say when to come again, waiting, preemption, and
-// nothing else.
+// Far more demand than there is memory leads to refusals that say when to try again, to waiting and to
+// preemption, and to nothing else.
 #include <map>
 
 #include "core/cache/page_table.h"
@@ -28,7 +28,7 @@ actors::service_options service_on(const std::string& device, const std::string&
   return o;
 }
 
-// Job `n` of the crowd: three to five pages, some with the same opening.
+// Job `n` of the crowd: two to five pages. Some prompts begin alike.
 actors::request member(std::uint64_t n) {
   std::string prompt(20 + n % 3 * 30, static_cast<char>('a' + n % 4));
   prompt += std::to_string(n * n);
@@ -44,7 +44,7 @@ std::vector<core::token_id> ids_of(const job_stream& s) {
   return ids;
 }
 
-// A client that comes again as often as it is told to.
+// A client that submits its job again after each refusal, once the time that the refusal names is over.
 struct client : std::enable_shared_from_this<client> {
   client(world& w, actors::service& s, std::uint64_t number) : here(w), service(s), n(number) {}
 
@@ -70,7 +70,7 @@ struct client : std::enable_shared_from_this<client> {
   int endings = 0, refusals = 0;
 };
 
-// How often a job was preempted.
+// Runs `count` clients to their ends. Returns how often a job was preempted.
 std::uint64_t crowd(const std::string& device, const std::string& source, std::uint64_t seed,
                     std::uint64_t count) {
   CAPTURE(device, seed);

@@ -1,5 +1,5 @@
-// A device whose context a kernel has broken, under a server. What is broken stays so for the whole process,
-// so the server is one of its own: this program, run once more.
+// A server on a device whose context was broken by a kernel. A broken context stays broken for the whole
+// process, so the server has a process of its own: this program, started once more.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -12,9 +12,9 @@
 namespace weir::tests::device_dies_test {
 namespace {
 
-// A kernel that reaches for memory where nothing is: what it does to the context every kernel of this process
-// shares. All that takes its time, a stream, a library's handle and the kernel's code, is there once it is
-// made; strike() takes none.
+// A kernel that accesses an illegal address, which breaks the context that all kernels of this process share.
+// The constructor makes what takes time to make (a stream, a library's handle, the kernel's code), so that
+// strike() makes nothing.
 class planted_fault {
  public:
   planted_fault() {
@@ -35,13 +35,13 @@ class planted_fault {
 
   static const kernels::backend* open() {
     std::string why;
-    // Never let go: what it holds goes with the context, whoever gives that up.
+    // Never freed: the backend's memory ends with the context, whoever ends the context.
     const auto& b = *new auto(kernels::cuda_backend(0, why));
     INFO(why);
     REQUIRE(b);
     return b.get();
   }
-  // Once all that was asked of it is done.
+  // Waits for the device's work, and returns the device's fault; empty: none.
   std::string fault() const {
     float first = 0;
     b_->do_download(b_->self, &first, good_, sizeof(first));
@@ -87,7 +87,7 @@ TEST_CASE("a server whose device dies", "[.]") {
   });
   f.load();
   planted_fault fault;
-  auto endless = ask("w1 w2 w3", 16000);  // seconds, where the fault takes far less than one
+  auto endless = ask("w1 w2 w3", 16000);  // runs for seconds; the fault takes far less than one
   endless.ignore_eos = true;
   const auto job = f.submit(endless);
   f.run_until([&] { return job->published() > 0; });

@@ -89,7 +89,7 @@ TEST_CASE("job_account: what jobs use is charged to its allowance as it is used"
   w.own->allowance.set(600, w.here.now());
   const auto s = w.submit(ask(std::string(100, 'p'), 400));
   REQUIRE(w.here.run([&] { return s[0]->published() == 200; }));
-  // 100 tokens a second flow out, and 10 in
+  // The job uses 100 tokens a second, and the allowance grows by 10 a second.
   CHECK(w.own->allowance.left(w.here.now()) <= 600 - 100 - 180 + 5);
   CHECK(w.own->allowance.left(w.here.now()) >= 600 - 100 - 180 - 5);
   w.run();

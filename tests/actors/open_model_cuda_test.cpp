@@ -34,7 +34,7 @@ core::result<std::unique_ptr<opened_model>> open(const owner_options& o,
 TEST_CASE("cuda: pages take all of a device but the reserve, and nothing is unaccounted for") {
   const auto b = tests::cuda_device();
   if (!b) return;
-  { const auto first = open(of_cuda(), b).value(); }  // code comes once
+  { const auto first = open(of_cuda(), b).value(); }  // the first model loads the kernels' code
   for (const std::uint64_t reserve : {512 * mb, 3000 * mb, 20000 * mb}) {
     auto o = of_cuda();
     o.reserve_bytes = reserve;

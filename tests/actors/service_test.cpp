@@ -380,7 +380,7 @@ TEST_CASE("a device that fails again after more than a minute is started again")
 
 namespace {
 
-// A shard of its own thread, with jobs that are read, cancelled, deserted and late.
+// A shard with a thread of its own, whose jobs are read, cancelled, deserted or late.
 class random_shard {
  public:
   random_shard(actors::service& s, std::uint32_t seed, int lives)

@@ -14,7 +14,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-// Stands still but for what tasks add.
+// A clock that stands still until a task moves it on.
 class hand_clock final : public core::clock {
  public:
   core::time_point now() const noexcept override { return core::time_point(core::duration(at_.load())); }
@@ -51,7 +51,7 @@ struct pool_rig {
     };
     pool.post(std::move(t));
   }
-  // Returns when everything before has been done.
+  // Ends hold(), and returns when the pool has no task left.
   void finish() {
     go_on();
     while (pool.tasks() > 0) std::this_thread::yield();

@@ -14,7 +14,7 @@ namespace {
 
 constexpr core::time_point begin{1h};
 
-// The same bucket as it is usually written: a level that flows in and is capped.
+// The same token bucket as it is usually written: a level that rises with time, up to a cap.
 struct bucket {
   double per_min, level;
   core::time_point last;

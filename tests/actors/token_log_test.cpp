@@ -5,7 +5,8 @@
 namespace weir::tests::token_log_test {
 namespace {
 
-// A token for each text. A text that ends with '~' stands for a token after which a character is not whole.
+// A log of one token for each text. A '~' at the end of a text is no text: it says that the token ends inside
+// a character.
 actors::token_log log_of(std::initializer_list<std::string_view> texts) {
   actors::token_log log;
   for (std::string_view text : texts) {

@@ -16,7 +16,8 @@ namespace {
 
 constexpr std::uint32_t prompt_kinds = 12;
 
-// More jobs than the batch holds, and longer ones than the pages do: they wait, grow, and are preempted.
+// The crowd has more jobs than the batch has places, and needs more pages than there are: jobs wait, grow and
+// are preempted.
 engine_config crowded(std::uint32_t prefill_rows) {
   auto c = small_config();
   c.max_batch = 12;
@@ -43,17 +44,17 @@ class crowd {
  public:
   crowd(std::uint64_t seed, loop_kind how) : own_(rig_of(how)), rig_(*own_), random_(seed) {}
 
-  // Until so many ends were asked for, and nobody is left.
+  // Runs steps until `ends` ends were asked for and no job is left.
   void live(std::uint64_t ends) {
     while (asked() < ends || !jobs_.empty()) {
       while (asked() < ends && jobs_.size() < 24) begin_one();
       if (!jobs_.empty() && pick(0, 99) < 12) end_one();
       one_step();
     }
-    if (!rig_.engine->idle()) one_step();  // rows of those who went are still under way
+    if (!rig_.engine->idle()) one_step();  // rows of ended jobs are still under way
   }
 
-  // Where jobs were when their end was asked for, by name.
+  // Ended jobs by the state in which the end came, and by what ended them.
   std::map<std::string, std::uint64_t> ended_while, ended_by;
   const engine_rig& rig() const { return rig_; }
   std::uint64_t started() const { return started_; }
@@ -87,7 +88,7 @@ class crowd {
     rig_.engine->submit(std::move(j));
   }
 
-  // A cancel, or the disconnect of one whose tokens nobody else wants: that says so first, and then cancels.
+  // Ends a job by a cancel, or by a disconnect: its sink is abandoned first, and then the job is cancelled.
   void end_one() {
     auto it = jobs_.begin();
     std::advance(it, static_cast<std::ptrdiff_t>(pick(0, static_cast<std::uint32_t>(jobs_.size() - 1))));
@@ -100,7 +101,7 @@ class crowd {
     REQUIRE_FALSE(rig_.engine->cancel(engine_rig::id(n)));
     REQUIRE(it->second.sink->finishes == 1);
     REQUIRE(view_of(n).prompt_tokens == 0);
-    REQUIRE(rig_.engine->check_integrity().empty());  // no page is held but by those that are listed
+    REQUIRE(rig_.engine->check_integrity().empty());  // only listed jobs hold pages
     jobs_.erase(it);
   }
 
@@ -109,7 +110,7 @@ class crowd {
     rig_.step();
     rig_.engine->list(seen_);
     for (const sequence_view& v : seen_) {
-      // A deadline that had passed when the step began holds no page in it, though its last tokens may still
+      // A job whose deadline had passed when the step began holds no page, though its last tokens may still
       // wait.
       if (jobs_.at(v.id.lo).deadline <= began) REQUIRE(v.pages == 0);
     }

@@ -1,5 +1,4 @@
-// Constraints through the engine: what is written fits, in both loops, and a mask that is late holds nobody
-// up.
+// Constraints through the engine, in both loops: what is written fits, and a late mask delays no other job.
 #include <regex>
 
 #include "core/engine.h"
@@ -94,7 +93,7 @@ TEST_CASE("stop ids may come only where the text may end, and not before min_tok
       if (sink->tokens.size() < 8) ++short_ones;
     }
     CHECK(short_ones > 2);
-    // min_tokens gives way where nothing but the end may come
+    // Where the constraint allows only the end, min_tokens does not count.
     auto j = fitted(rig, 99, "abc");
     j.stop_token_ids = {ends};
     j.min_tokens = 20;
@@ -154,7 +153,7 @@ TEST_CASE("helpers without room are asked again, and the owner makes no mask") {
 
 namespace {
 
-// Helpers that never come to the masks that they take.
+// Helpers that accept masks and never make them.
 class stuck_helpers final : public grammar::mask_helpers {
  public:
   bool post(std::shared_ptr<grammar::job_mask>) noexcept override { return true; }

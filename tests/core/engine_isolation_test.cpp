@@ -99,7 +99,7 @@ streams all_alone(kernels::dtype type) {
   return alone;
 }
 
-// 1 to 64 jobs that join while others run; returns those that did not get what they get alone.
+// Runs 1 to 64 jobs that join while others run. Returns the kinds whose tokens differ from a run alone.
 std::vector<std::size_t> run_mix(engine_rig& rig, const streams& alone, std::mt19937& random) {
   std::vector<std::pair<std::size_t, std::shared_ptr<recording_sink>>> jobs;
   for (std::size_t n = 1 + random() % 64; n > 0; --n) {

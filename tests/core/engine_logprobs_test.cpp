@@ -144,7 +144,7 @@ TEST_CASE("a sim's logprobs are those of its page, and its tokens are the same w
 
 namespace {
 
-// The logits behind each beginning of `prompt` but the whole, from jobs that draw one token.
+// The logits that follow each proper prefix of `prompt`, from jobs that draw one token.
 std::vector<std::vector<float>> rows_behind(const std::vector<token_id>& prompt) {
   const auto rows = std::make_shared<row_keeper::rows>();
   engine_rig rig = rig_over(rows, loop_kind::plain, small_config());
@@ -196,7 +196,7 @@ TEST_CASE("logprobs of a prompt are those of its rows, whatever the batch and th
       rig.run();
       check_prompt(*first->end, prompt, rows, 20);
 
-      // Again, with every row of it in the cache, among other jobs that share its beginning.
+      // Again, with all of the prompt's rows in the cache, among other jobs that share its beginning.
       std::vector<std::shared_ptr<recording_sink>> others;
       const auto second = rig.submit(scored(2, 0)), third = rig.submit(scored(3, 7));
       for (std::uint64_t n = 4; n < 12; ++n) {
@@ -210,7 +210,7 @@ TEST_CASE("logprobs of a prompt are those of its rows, whatever the batch and th
       check_prompt(*third->end, prompt, rows, 7);
       CHECK(second->tokens.size() == 40);
       for (const auto& s : others) CHECK(!s->end->prompt_logprobs);
-      // They change no token.
+      // Logprobs of a prompt change no token.
       job plain = scored(2, 0);
       plain.id = engine_rig::id(99);
       plain.prompt_logprobs.reset();
@@ -231,7 +231,8 @@ TEST_CASE("logprobs of a prompt that is cancelled on the way are as many as were
 
 namespace {
 
-// Where the reference tells two logits apart, so do we. `within`: how far a logprob may be off.
+// Compares logprobs with the reference's. Ids are compared only where neighbours in the ranking are clearly
+// apart. `within`: how far a logprob may be off.
 void check_golden(const draw_logprobs& got, const golden_logits& wanted, double within) {
   REQUIRE(got.count == 20);
   for (std::size_t i = 0; i < 20; ++i) {

@@ -150,15 +150,15 @@ class mix {
       REQUIRE(j.sink->end->output_tokens == whole.end.output_tokens);
       return;
     }
-    // Cut short: withheld tokens that the whole run dropped into a stop string may be there, so that the
-    // beginning is compared as far as both go.
+    // A job that was cut short may have tokens that the whole run withheld and then dropped with a stop
+    // string, so the tokens are compared only as far as both runs have some.
     REQUIRE((reason == finish_reason::cancel || reason == finish_reason::timeout));
     REQUIRE(ids.size() <= j.sink->end->output_tokens);
     const auto both = std::min(ids.size(), whole.ids.size());
     REQUIRE(std::equal(ids.begin(), ids.begin() + static_cast<std::ptrdiff_t>(both), whole.ids.begin()));
     for (std::size_t i = 1; i < j.sink->tokens.size(); ++i) {
       REQUIRE(j.sink->tokens[i - 1].at <= j.sink->tokens[i].at);
-      // the tokens that a constraint forces come at once
+      // Tokens that a constraint forces come at the same time.
       if (j.kind % 4 != 1) REQUIRE(j.sink->tokens[i - 1].at < j.sink->tokens[i].at);
     }
   }
@@ -170,14 +170,14 @@ class mix {
   std::map<job_id, known_job> jobs_;
 };
 
-// `alone` is the plain loop's, whichever runs the mixes.
+// Compares random mixes in the loop `how` with runs alone, which always have the plain loop.
 void check_mixes(loop_kind how, std::shared_ptr<lazy_helpers> late = nullptr) {
   auto c = small_config();
   c.max_batch = 6;
   c.kv_pages = 12;
   c.prefill_rows = 40;
   engine_rig plain(c), rig(c, letters(61), 4096, how, late);
-  // behind a prompt whose constraint forces the first tokens nothing is drawn
+  // Where a constraint forces the first tokens, nothing is drawn from the prompt's last row.
   plain.toy->some_rows_unwanted = rig.toy->some_rows_unwanted = true;
   std::vector<solo_run> alone;
   for (std::uint64_t k = 0; k < kinds; ++k) {

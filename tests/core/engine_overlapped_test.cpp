@@ -19,12 +19,12 @@ using namespace std::chrono_literals;
 
 namespace {
 
-// A day in the life of an engine, by seed.
+// A job of a day, with when it is submitted and when it is cancelled.
 struct asked_job {
   job what;
-  int round = 0;                              // when it comes
-  std::optional<std::size_t> cancel_after;    // once its reader has so many tokens
-  std::optional<int> cancel_in;               // or after so many rounds, wherever it is
+  int round = 0;                            // when the job is submitted
+  std::optional<std::size_t> cancel_after;  // cancelled once its reader has this many tokens
+  std::optional<int> cancel_in;             // or after this many rounds, in any state
 };
 
 struct day {
@@ -52,7 +52,7 @@ job random_job(std::mt19937& r, std::uint64_t n) {
   if (r() % 3 == 0) j.stop = {"ab", "bca", r() % 2 ? "q" : "zz"};
   if (r() % 5 == 0) j.min_tokens = r() % 12;
   if (r() % 4 == 0) j.stop_token_ids = {3, 11};
-  if (r() % 7 == 0) {  // says one thing
+  if (r() % 7 == 0) {  // repeats one token
     j.sampling.logit_bias = {{5, 40.0f}};
     j.max_repeats = 2 + r() % 9;
   }
@@ -167,7 +167,7 @@ void compare(const day& d, const std::vector<outcome>& plain, const std::vector<
   for (std::size_t i = 0; i < plain.size(); ++i) {
     INFO("job " << i);
     const outcome &w = plain[i], &g = ahead[i];
-    // Rounds and times are not the same moments of both; everything else is.
+    // A round or a time is another moment in the other loop, so such ends may differ. All else is equal.
     const bool by_time = d.jobs[i].cancel_in || d.jobs[i].what.deadline;
     REQUIRE(begins(w.ids, g.ids));
     if (by_time && (w.end.reason != g.end.reason || w.end.reason == finish_reason::cancel ||
@@ -265,7 +265,7 @@ TEST_CASE("overlapped steps: a token is delivered while the step behind it runs,
   CHECK(rig.step().tokens == 1);
   CHECK(a->end->reason == finish_reason::length);
   CHECK(rig.engine->idle());
-  CHECK(rig.late->wasted == 0);  // that the tenth is the last was known
+  CHECK(rig.late->wasted == 0);  // the loop knew that the tenth token is the last
   CHECK(rig.toy->forwards == 10);
 }
 

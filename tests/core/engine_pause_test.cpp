@@ -1,5 +1,5 @@
-// Pauses: a paused job rests wherever it was, holds no place in the batch, is preempted first, and gives the
-// tokens that it gives alone. Both loops.
+// Pauses, in both loops: a job can be paused in any state, then holds no place in the batch, is preempted
+// first, and gives the tokens that it gives alone.
 #include "core/engine.h"
 #include "tests/support/engine_rig.h"
 

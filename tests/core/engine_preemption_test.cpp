@@ -100,7 +100,7 @@ TEST_CASE("a preempted job keeps its tokens and its place: its client sees a gap
     CHECK(sink->ids() == fresh(young));
     CHECK(sink->end->max_gap > 20us);
     CHECK(sink->end->scheduled);
-    CHECK(sink->end->cached_tokens == 0);  // what it found again of its own is no gift
+    CHECK(sink->end->cached_tokens == 0);  // its own pages, found again, do not count
   }
   SECTION("or is cancelled where it waits") {
     CHECK(rig.engine->cancel(rig.id(2)));
@@ -140,7 +140,7 @@ TEST_CASE("two jobs that need the whole pool do not evict each other for ever") 
   engine_rig rig(pages(4));
   std::vector<std::shared_ptr<recording_sink>> sinks;
   for (std::uint64_t n = 0; n < 4; ++n) sinks.push_back(rig.submit(rig.job(n, 200, 50)));
-  rig.run(4000);  // 4 * 200 steps would do it one by one
+  rig.run(4000);  // one after the other, the jobs would need 4 * 200 steps
   for (const auto& s : sinks) CHECK(s->tokens.size() == 200);
   CHECK(rig.engine->counts().preemptions <= 12);
 }

@@ -1,5 +1,5 @@
-// What jobs share: pages of live and of gone jobs, copies of pages that agree in part, and nothing that
-// shows.
+// What jobs share: pages of live and of ended jobs, and copies of pages that agree in part. No job's tokens
+// show it.
 #include "core/engine.h"
 #include "tests/support/engine_rig.h"
 
@@ -23,7 +23,7 @@ job asking(const engine_rig& rig, std::uint64_t n, std::vector<token_id> prompt,
   return j;
 }
 
-// What the job gives in an engine that has seen nothing.
+// The job's tokens in a new engine, whose cache is empty.
 std::vector<token_id> fresh(job j) {
   engine_rig rig;
   return rig.solo(std::move(j));

@@ -156,7 +156,7 @@ TEST_CASE("a job waits until its pages are free, and one for each that runs") {
   c.kv_pages = 4;
   engine_rig rig(c);
   auto a = rig.submit(rig.job(1, 10, 129));  // 3 pages
-  auto b = rig.submit(rig.job(2, 60, 64));   // 1 page, and 1 for the other
+  auto b = rig.submit(rig.job(2, 60, 64));   // 1 page, and 1 that the other may grow into
   rig.step();
   rig.step();
   CHECK(rig.engine->counts().pages_used == 3);

@@ -1,4 +1,4 @@
-// bursts.js — a source of tokens that bursts, and how uneven times are.
+// bursts.js — a source of tokens that come in bursts, and a measure of how uneven times are.
 
 /** Numbers in [0, 1) from a seed: mulberry32. */
 export function seeded(seed) {
@@ -10,7 +10,7 @@ export function seeded(seed) {
   };
 }
 
-/** 1 to 5 tokens every 45 ms, and a stall of 150 ms every 50 tokens: when each of them arrives. */
+/** When each token arrives, in ms: 1 to 5 tokens every 45 ms, and a stall of 150 ms every 50 tokens. */
 export function bursty(seed, tokens = 600) {
   const random = seeded(seed);
   const arrivals = [];

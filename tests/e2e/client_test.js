@@ -1,4 +1,4 @@
-// weir.js in Node, against the scripted server: one connection. resume_test.js has what a lost one means.
+// weir.js in Node, against the scripted server, on one connection. resume_test.js tests lost connections.
 import assert from "node:assert/strict";
 import { after, mock, test } from "node:test";
 import { client_of, fake, pause, say, state, weir } from "./client_kit.js";

@@ -1,5 +1,5 @@
-// event_source.js — reads server-sent events as the HTML standard says (section 9.2.6), which the browsers'
-// EventSource does too, but of the answer to any request.
+// event_source.js — reads server-sent events from the answer to any request, as the HTML standard says
+// (section 9.2.6). The browsers' EventSource reads only answers to its own requests.
 
 /** Yields {type, data} for each event and {comment} for each comment, as they arrive.
  * @param {ReadableStream<Uint8Array>} body */

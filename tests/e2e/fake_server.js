@@ -23,7 +23,7 @@ export function load_module(name) {
   return import("data:text/javascript," + encodeURIComponent(readFileSync(join(page_dir, name), "utf8")));
 }
 
-/** What a server tells of itself while four streams are written, one prompt is read and two wait. */
+/** The statistics of a server with four jobs that decode, one that prefills and two that wait. */
 const busy = {
   jobs: { queued: 2, prefilling: 1, decoding: 4, paused: 0, finished: 9 },
   pages: { total: 1024, free: 700, cached: 260, used: 64 },
@@ -35,9 +35,9 @@ const busy = {
  * A plan: {refuse: {code, message, param?}} or {pieces: [{delta, n?, seq?}], gap_ms: (i) => ms,
  * finish_reason}. A job runs whether anybody follows it or not, and is kept until the server stops.
  * @param {{port?: number, key?: string, tokens_per_s?: number, hold_at?: number, plan?: (request: object) =>
- *   object | undefined}} [options] hold_at: after so many pieces each job waits for release(), so that a test
- *   acts in mid-answer however slow its browser is; plan: what to do with a request, undefined means a story
- *   told at tokens_per_s
+ *   object | undefined}} [options] hold_at: the number of pieces after which each job waits for release(), so
+ *   that a test acts in mid-answer however slow its browser is; plan: the plan for a request; undefined: a
+ *   story, told at tokens_per_s
  */
 export async function start_fake({
   port = 0,
@@ -53,10 +53,10 @@ export async function start_fake({
     /** The protocols that each socket offered. */ offered: [],
     /** What answers a resume in place of the job: an error frame's fields. */ refuse_resume: undefined,
     /** Answers upgrades with 403. */ refuse_upgrades: false,
-    /** Tokens that were given, and what was asked for. */ tokens: new Map(),
+    /** By browser token: the request for it. */ tokens: new Map(),
     /** Which models are there. */ models: ["story-teller", "sim"],
     /** What /v1/stats says of a load: {model, done, total}. */ loading: undefined,
-    /** For each new socket: after how many bytes of frames, or of frames, it is cut; undefined: never.
+    /** The number of bytes, or of frames, after which a new socket is cut; undefined: never.
      * @type {(offered: string) => {bytes?: number, frames?: number} | undefined} */ cut: () => undefined,
   };
   const http = createServer((request, response) => {
@@ -102,7 +102,7 @@ export async function start_fake({
     drop: () => sockets.clients.forEach((ws) => ws.terminate()),
     /** Closes every socket with this code. */
     close: (code, reason) => sockets.clients.forEach((ws) => ws.close(code, reason)),
-    /** Asks every client to leave, and closes the sockets that are still there at the deadline. */
+    /** Sends session.closing to every client, and closes the sockets that are still open at the deadline. */
     leave: (deadline_ms) => {
       const frame = JSON.stringify({ type: "session.closing", reason: "max_age", deadline_ms });
       for (const ws of sockets.clients) {
@@ -126,7 +126,7 @@ export async function start_fake({
   });
 }
 
-/** As the server sends them. */
+/** The Content-Security-Policy that the server sends. */
 const page_policy =
   "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
   "frame-ancestors 'none'";
@@ -139,7 +139,7 @@ function serve_file(request, response) {
   createReadStream(file).pipe(response);
 }
 
-/** POST /v1/stream/tokens: the key in the header becomes a token, which says nothing of it. */
+/** POST /v1/stream/tokens: gives a token for the key in the header. The token does not show the key. */
 async function give_token(request, response, { key, tokens }) {
   if (request.headers.authorization !== `Bearer ${key}`)
     return response.writeHead(401).end(JSON.stringify({ error: { message: "this key is not known" } }));
@@ -151,7 +151,7 @@ async function give_token(request, response, { key, tokens }) {
   response.end(JSON.stringify({ token, expires_at: Math.floor(Date.now() / 1000) + asked.ttl_s }));
 }
 
-/** Lets so many bytes more through, in the middle of a frame or not, and destroys the socket. */
+/** Destroys the socket after `bytes` more bytes, be it in the middle of a frame. */
 function cut_after(socket, bytes) {
   const write = socket.write.bind(socket);
   socket.write = (data, ...more) => {
@@ -319,7 +319,8 @@ class Job {
     this.#held = undefined;
   }
 
-  /** What begins within the window, in one frame; the end follows what came before it, or a cancel. */
+  /** Sends, in one frame, the pieces that begin within the window. response.done follows once all pieces are
+   * sent, or at once after a cancel. */
   #deliver(follower) {
     const most = follower.acked + follower.window;
     const waiting = this.#log.slice(follower.next).filter(({ seq, n = 1 }) => seq - n < most);
@@ -337,7 +338,7 @@ class Job {
   }
 }
 
-/** Six sentences, begun at one that the seed chooses, told again and again up to max_tokens. */
+/** A plan: six sentences, repeated up to max_tokens. The seed chooses the first of them. */
 export function story({ seed = 0, max_tokens = 120 }, gap) {
   const order = sentences.map((_, i) => sentences[(seed + i) % sentences.length]);
   const words = (" " + order.join(" ")).match(/ ?[^ ]{1,5}/g);

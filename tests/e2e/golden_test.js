@@ -1,9 +1,9 @@
-// Real models, those that ship with weir and those of TEST_DATA_DIR, every way in: greedy tokens through
-// `weir generate`, the WebSocket and /v1/completions equal those of an independent float64 implementation, on
-// both devices.
+// Real models, those that ship with weir and those of TEST_DATA_DIR: greedy tokens through `weir generate`,
+// the WebSocket and /v1/completions equal those of an independent float64 implementation, on the devices
+// reference and cpu.
 //
-// reference.json tells the margin between the two best logits of each step; from the first one under 2e-3 on,
-// rounding may decide, and the comparison ends there.
+// reference.json has the margin between the two best logits of each step. The comparison ends at the first
+// margin under 2e-3, because rounding may decide from there on.
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
@@ -27,7 +27,7 @@ const folders = [bundled, data]
   .flatMap((models) => readdirSync(models).map((name) => join(models, name)))
   .filter((folder) => existsSync(join(folder, "reference.json")));
 
-// {prompt_ids, prompt?, ids, text?}: as many ids as nobody may differ in.
+// {prompt_ids, prompt?, ids, text?}[]. `ids` ends before the first step in which rounding may decide.
 function cases(folder) {
   const reference = JSON.parse(readFileSync(join(folder, "reference.json"), "utf8"));
   const all = reference.generations.map((g) => {
@@ -35,7 +35,7 @@ function cases(folder) {
     const ids = g.greedy_ids.slice(0, first < 0 ? undefined : first);
     return { prompt: g.prompt, prompt_ids: g.prompt_ids, ids, text: first < 0 ? g.text : undefined };
   });
-  const long = reference.long_greedy; // of its margins only the smallest is told
+  const long = reference.long_greedy; // reference.json has only the smallest of its margins
   if (long && long.min_top1_top2_margin >= least_margin)
     all.push({ prompt_ids: long.prompt_ids, ids: long.greedy_ids });
   return all;
@@ -56,7 +56,7 @@ async function completion(url, model, prompt, c) {
   return body.choices[0].token_ids;
 }
 
-// One socket, every case a lane of its own, all at once: neighbours in the batch.
+// Runs all cases at once over one socket, each on a lane of its own, so that they share batches.
 function over_socket(url, model, all) {
   return new Promise((done, fail) => {
     const socket = new WebSocket(url.replace("http", "ws") + "/v1/stream", ["weir.v1"]);

@@ -5,7 +5,8 @@ import { Ajv } from "ajv";
 import { Ajv2019 } from "ajv/dist/2019.js";
 import { Ajv2020 } from "ajv/dist/2020.js";
 
-// Those whose `$schema` is not here are not judged. Without one a schema is of 2020-12, with older spellings.
+// Schemas whose `$schema` is not listed here are not judged. A schema without `$schema` is taken for 2020-12,
+// in which older spellings are replaced.
 const drafts = {
   "json-schema.org/draft-04/schema": { name: "4", Ajv, old: true },
   "json-schema.org/draft-06/schema": { name: "7", Ajv, old: true },
@@ -27,7 +28,7 @@ const holds_schemas_by_name = new Set([
 
 const is_object = (x) => typeof x === "object" && x !== null && !Array.isArray(x);
 
-/** The schema with `change` done to a copy of each schema in it. */
+/** A copy of the schema, with `change` applied to each schema in it. */
 function changed(schema, change) {
   if (Array.isArray(schema)) return schema.map((s) => changed(s, change));
   if (!is_object(schema)) return schema;
@@ -39,7 +40,7 @@ function changed(schema, change) {
   return change(Object.fromEntries(Object.entries(schema).map(([key, value]) => [key, inner(key, value)])));
 }
 
-// Draft 4's exclusive bounds as numbers.
+// Replaces the exclusive bounds of draft 4, which are booleans, by numbers.
 function with_bounds_as_numbers(s) {
   for (const [exclusive, bound] of [["exclusiveMinimum", "minimum"], ["exclusiveMaximum", "maximum"]]) {
     if (typeof s[exclusive] !== "boolean") continue;
@@ -52,7 +53,7 @@ function with_bounds_as_numbers(s) {
   return s;
 }
 
-// Older spellings of what 2020-12 has.
+// Replaces older spellings by those of 2020-12.
 function in_new_spelling(s) {
   if (Array.isArray(s.items)) {
     s.prefixItems = s.items;
@@ -63,7 +64,7 @@ function in_new_spelling(s) {
   return with_bounds_as_numbers(s);
 }
 
-// Ajv takes the keywords beside `$ref` for asserted, which the old drafts ignore.
+// Removes the keywords beside `$ref`: ajv asserts them, and the old drafts ignore them.
 function without_siblings_of_ref(s) {
   if (typeof s.$ref !== "string") return s;
   const kept = ["$ref", "definitions", "$defs"].filter((key) => key in s);
@@ -84,12 +85,12 @@ function for_ajv(schema, draft) {
   });
 }
 
-// Formats of which @cfworker/json-schema asks what the standard does not: `url` is none of the standard's, a
-// `uri` may have nothing behind its scheme (RFC 3986), and an `email` any length (RFC 5321, 4.1.2). `regex`
-// asks nothing of the server (docs/structured.md).
+// Formats that @cfworker/json-schema judges otherwise than the standard: `url` is no format of the standard,
+// a `uri` may have nothing behind its scheme (RFC 3986), and an `email` any length (RFC 5321, 4.1.2). The
+// server does not enforce `regex` (docs/structured.md).
 const formats_of_its_own = new Set(["url", "uri", "email", "regex"]);
 
-// Throws where a pattern is none with the flag u, which it would find out at some value.
+// Throws if a pattern is invalid with the flag u; the validator itself would notice only at some value.
 function for_cfworker(schema) {
   return changed(schema, (s) => {
     const named = is_object(s.patternProperties) ? Object.keys(s.patternProperties) : [];
@@ -110,7 +111,7 @@ function ajv_of(schema, draft, unicodeRegExp) {
   return ajv.compile(copy);
 }
 
-// Ajv checks no formats here, so that it takes a text for what another branch asks, too.
+// Whether formats may decide between branches. Ajv checks no formats here, so it cannot judge such schemas.
 function formats_decide(schema) {
   const keywords = new Set();
   changed(schema, (s) => {
@@ -120,7 +121,7 @@ function formats_decide(schema) {
   return keywords.has("format") && ["oneOf", "not", "if"].some((key) => keywords.has(key));
 }
 
-/** @returns {((value: any) => string | undefined)[]} for each judge that can read the schema a function that
+/** @returns {((value: any) => string | undefined)[]} one function for each judge that can read the schema. It
  *   says what is wrong with a value; undefined: nothing. */
 export function judges_of(original) {
   const draft = draft_of(original);
@@ -133,7 +134,7 @@ export function judges_of(original) {
       judges.push((value) => (validate(value) ? undefined : `ajv: ${JSON.stringify(validate.errors[0])}`));
       break;
     } catch {
-      // a pattern that is none with the flag u, or a reference that ajv does not resolve
+      // a pattern that is invalid with the flag u, or a reference that ajv does not resolve
     }
   }
   try {
@@ -143,12 +144,12 @@ export function judges_of(original) {
       return valid ? undefined : `cfworker: ${JSON.stringify(errors.at(-1))}`;
     });
   } catch {
-    // a pattern that is none with the flag u, or an address that is no URL
+    // a pattern that is invalid with the flag u, or an address that is no URL
   }
   return judges;
 }
 
-/** The parts of a JSON text outside of its strings, in order, each with where it begins. */
+/** The parts of a JSON text outside of its strings, in order. */
 export function outside_strings(text) {
   const parts = [];
   const strings = /"(?:[^"\\]|\\.)*"/gsu;
@@ -161,7 +162,7 @@ export function outside_strings(text) {
   return parts;
 }
 
-/** Whether a number of the text is another one once it is read as a double. */
+/** Whether a number of the text may change once it is read as a double. */
 export function has_number_beyond_doubles(text) {
   return outside_strings(text).some((part) =>
     [...part.matchAll(/-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?/g)].some(([number]) => {

@@ -27,7 +27,7 @@ export async function jobs_of(server, headers = {}) {
   return (await (await fetch(`${server.url}/v1/jobs`, { headers })).json()).jobs;
 }
 
-/** Resolves with what `look` gives once it is truthy; a minute is too long. */
+/** Resolves with the first truthy result of `look`, and fails after a minute. */
 export async function until(look) {
   for (const limit = Date.now() + 60_000; Date.now() < limit; ) {
     const seen = await look();

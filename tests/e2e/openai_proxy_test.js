@@ -86,7 +86,7 @@ describe("openai: through nginx", { skip }, () => {
       id = chunk.id;
       if (chunk.choices[0].delta.content && ++texts === 3) break;
     }
-    // A proxy that collects would have kept some 4 KiB, a dozen and more tokens.
+    // A proxy that buffers would hold back some 4 KiB, more than a dozen tokens.
     const job = await (await fetch(`${server.url}/v1/jobs/${id}`)).json();
     assert.ok(job.tokens >= 3 && job.tokens < 8, `${job.tokens} tokens were made for the first three`);
     leave.abort();

@@ -7,13 +7,13 @@ import { arrived, client_of, fake, pause, say, weir } from "./client_kit.js";
 const { Playout } = weir;
 const frame_ms = 1000 / 60;
 
-/** Time that passes only in run(): calls in the order in which they are due. */
+/** A clock whose time passes only in run(), which makes the calls that are due, in order. */
 class TestClock {
   #calls = new Set();
   #now = 5;
   frame;
 
-  /** frame_ms: between frames; absent, nothing is drawn. late_ms: by which every timer is late. */
+  /** frame_ms: the time between frames; absent: there are no frames. late_ms: how late every timer is. */
   constructor({ frame_ms, late_ms = 0 } = {}) {
     this.wait = (ms, call) => this.#at(this.#now + Math.max(0, ms) + late_ms, call);
     const next = () => (Math.floor(this.#now / frame_ms + 1e-6) + 1) * frame_ms;
@@ -40,7 +40,7 @@ class TestClock {
   }
 }
 
-/** When each token is shown; before the end is said, all of them have been. */
+/** When each token is shown. All are shown before the playout is told of the end. */
 function played(arrivals, clock) {
   const shown = [];
   const playout = new Playout(({ seq }) => shown.push({ seq, at: clock.now() }), clock);

@@ -202,7 +202,7 @@ test("a remembered stream goes on after a reload, with few writes", async (t) =>
   const page = client_of(server);
   const stream = page.create({ input: "", window: 30 }, { remember: "answer" });
   await arrived(stream, 20);
-  page.close(); // or not: a page that is gone says nothing
+  page.close(); // a real page may vanish without this call
   const saved = weir.remembered("answer");
   assert.deepEqual(saved, {
     response_id: stream.response_id,

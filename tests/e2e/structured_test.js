@@ -11,7 +11,7 @@ import { start_real } from "./real_server.js";
 
 const binary = process.env.WEIR_BIN;
 const skip = binary ? false : "WEIR_BIN is not set";
-// 1,000 schemas, as many times as for all random tests.
+// 1,000 schemas, times the budget of all random tests.
 const rounds = Math.max(8, Math.round(1000 * Number(process.env.WEIR_TEST_BUDGET ?? 1)));
 
 const task = "Extract name, age (integer) and city as JSON: Ada Berg is 34 years old and lives in Oslo.";

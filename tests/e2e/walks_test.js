@@ -2,10 +2,10 @@
 // is what its schema asks for. The judges share no code with the server. With WEIR_TEST_BUDGET of 10 or more
 // every schema is walked under every tokenizer.
 //
-// What is not judged, by name: schemas that are relaxed because they cannot be enforced, except that their
-// texts are JSON; formats, by ajv; what one judge cannot read (a pattern that is none with the flag u), or
-// refuses although the test data calls it valid, by that judge; numbers that are others once JavaScript has
-// read them, of which a judge's complaint is counted.
+// What is not judged: texts of schemas that are relaxed because they cannot be enforced, except that the
+// texts are JSON. Ajv does not judge formats. A judge does not judge a schema that it cannot read (such as a
+// pattern that is invalid with the flag u), or of which it refuses a value that the test data calls valid.
+// Where JavaScript may change a number of the text by reading it, a judge's complaint is only counted.
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
 import { existsSync, readFileSync, readdirSync } from "node:fs";
@@ -29,7 +29,7 @@ const files = () =>
       .filter((name) => name.endsWith(".jsonl") && name !== "json-texts.jsonl")
       .sort().map((name) => join(data, "schemas", folder, name)));
 
-// In an empty object or list two places for white space meet.
+// An empty object or list has two places for white space side by side.
 const white_space = {
   compact: /^$/,
   bounded: /^( |\r?\n[ \t]{0,64}){0,2}$/,
@@ -48,7 +48,7 @@ function read_examples() {
     });
 }
 
-// Whether the judge throws at the value, which is a reference that it does not resolve, or refuses it.
+// Whether the judge refuses the value, or throws, as it does at a reference that it cannot resolve.
 function refuses(judge, value) {
   try {
     return judge(value) !== undefined;
@@ -59,7 +59,7 @@ function refuses(judge, value) {
 
 // Schemas of which a judge refuses a valid example, such as a $dynamicRef that ajv resolves otherwise.
 const misjudged = new Set();
-// Those that no judge can read.
+// Schemas that no judge is left for.
 const unjudged = new Set();
 function judges_for({ name, schema }) {
   return judges_of(schema).filter((judge) => {
@@ -71,7 +71,7 @@ function judges_for({ name, schema }) {
 
 function complaints(walked) {
   if (walked.fault) return [walked.fault];
-  // A tokenizer that puts a space before every text puts one before this.
+  // Some tokenizers put a space before every text.
   const text = walked.text.replace(/^ /, "");
   for (const part of outside_strings(text))
     for (const [space] of part.matchAll(/[ \t\r\n]+/g))

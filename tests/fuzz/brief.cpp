@@ -1,6 +1,5 @@
-// A fuzz target without a fuzzer: its corpus, and then a bounded number of inputs mutated from it by a seed.
-// It finds little that libFuzzer would not, and keeps every target building and every corpus entry passing in
-// each test run.
+// Runs a fuzz target without a fuzzer: on its corpus, and then on a bounded number of inputs that are mutated
+// from the corpus by a seed. So each test run builds every target and passes every corpus entry.
 //
 //   fuzz_TARGET CORPUS_DIR RUNS SEED
 #include <cstdint>

@@ -1,6 +1,6 @@
-// Whatever a server sends, in pieces: the client's halves of WebSocket, HTTP and server-sent events come to
-// an end of each piece, an answer ends at most once, also one that goes on after a resume, and a delta that
-// is read without a JSON parser says what the parser reads.
+// Any bytes that a server sends, in pieces. The client's halves of WebSocket, HTTP and server-sent events
+// finish each piece. An answer ends at most once, also after a resume. A delta that is read without a JSON
+// parser has the fields that the parser reads.
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>

@@ -12,7 +12,8 @@ using namespace weir;
 
 namespace {
 
-// Boost.JSON may read a number of many digits otherwise where more bytes follow: by a unit in the last place.
+// Equality, except that doubles may differ in the last place: what Boost.JSON reads of a number with many
+// digits can depend on whether more bytes follow.
 bool same(const boost::json::value& a, const boost::json::value& b) {
   if (a.is_double() && b.is_double()) {
     const double x = a.get_double(), y = b.get_double();
@@ -27,7 +28,7 @@ bool same(const boost::json::value& a, const boost::json::value& b) {
   });
 }
 
-// Puts the schemas that stand as text back.
+// Turns schemas that stand as text back into JSON values.
 void unfold(boost::json::value& v, int depth) {
   if (v.is_string() && depth > 0) {
     boost::json::error_code ec;

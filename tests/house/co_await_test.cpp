@@ -1,4 +1,4 @@
-// Two faults of g++ 12 with coroutines; this looks for the spellings.
+// Two faults of g++ 12 with coroutines; the test looks for code that has them.
 //
 //   - It destroys an aggregate temporary with a non-trivial member twice inside a co_await expression (GCC
 //     107288, fixed in 13). The same goes for ?: of aggregates and for capturing lambdas as arguments.
@@ -94,7 +94,7 @@ bool declares(const std::string& text, std::size_t open) {
   return false;
 }
 
-// The conditions from which a coroutine would run into the void.
+// The conditions with a co_await that the second fault hits.
 std::vector<std::string> into_the_void(const std::string& text) {
   static const std::regex head(R"(\b(if|while|for)\s*\()");
   static const std::regex declaration(R"(^\(\s*(const\s+)?(auto|bool|int|std::[\w:<>]+)[\s&*]+[\w\[])");

@@ -1,6 +1,6 @@
-// Lines have at most 110 characters, as .clang-format says: lines of sources, of Markdown, of CMake files and
-// of the scripts of tests/. A line may be longer where it cannot be broken: in a raw string literal, and in a
-// table, a code block or a single long word of Markdown.
+// Lines have at most 110 characters, as .clang-format says: lines of sources, of Markdown, of CMake files, of
+// `run` and of the scripts of tests/. A line may be longer where it cannot be broken: in a raw string
+// literal, and in a table, a code block or a single long word of Markdown.
 #include <catch2/catch.hpp>
 #include <filesystem>
 #include <fstream>
@@ -74,7 +74,7 @@ struct verdict {
   std::vector<std::size_t> too_long;  // numbers of lines
 };
 
-// `unbroken.read(line)`: whether a line, of which it sees all in order, may be longer.
+// `unbroken.read(line)` gets every line in order and says whether the line may be longer.
 template <class Unbroken>
 verdict judge(std::istream& in, Unbroken unbroken) {
   constexpr std::size_t longest = 110;

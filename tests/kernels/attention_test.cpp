@@ -30,8 +30,7 @@ struct paged_memory {
   }
 };
 
-// A batch of sequences whose earlier tokens are written first, in one pass, and whose last rows are the
-// batch.
+// Sequences whose earlier tokens (`history`) are written first, in one pass. Their last rows are the batch.
 struct scene {
   std::uint32_t heads, group, head_dim, page_tokens, stride;
   std::vector<std::vector<std::int32_t>> pages;

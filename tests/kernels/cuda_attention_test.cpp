@@ -34,8 +34,8 @@ elements random_elements(tests::rng& r, dtype type, std::size_t count) {
   return v;
 }
 
-// Slices of sequences whose keys and values lie in pages anywhere. Where every slice is one row they are for
-// decode_attention.
+// Slices of sequences whose keys and values lie in pages in any order. Where `lines` is 0, every slice is one
+// row, for decode_attention; else the slices are for prefill_attention, in blocks of `lines` lines.
 struct scene {
   dtype type;
   head_shape h;
@@ -68,7 +68,7 @@ struct scene {
       count += (position + rows + page_rows - 1) / page_rows;
       context = std::max(context, static_cast<std::uint32_t>(position + rows));
     }
-    blocks.push_back({0, 0, -1, 0});  // fills up a batch class
+    blocks.push_back({0, 0, -1, 0});  // an empty block, as one that fills up a batch class
     pages.resize(static_cast<std::size_t>(count));
     std::iota(pages.begin(), pages.end(), 0);
     std::shuffle(pages.begin(), pages.end(), r);
@@ -85,7 +85,7 @@ struct scene {
         type, in[(page * h.kv_heads + head) * page_rows * h.head_dim + static_cast<std::size_t>(place)]);
   }
 
-  // Of one row and head.
+  // The attention of one row and head, by the definition: [head_dim].
   std::vector<double> wanted(std::size_t row, std::uint32_t head) const {
     const std::int32_t first = pages_at[static_cast<std::size_t>(row_slice[row])], to = row_position[row];
     const auto w = static_cast<std::int32_t>(window);
@@ -111,8 +111,8 @@ struct scene {
     return out;
   }
 
-  // The largest difference over some rows, in units of the largest value. `fresh`: a single row's own key and
-  // value lie in qkv alone.
+  // The largest difference over some rows, in units of the largest value. `fresh`: each row's own key and
+  // value lie in qkv alone, and the kernel stores them. `listed`: the rows are those of list_decodes().
   double difference(device& d, tests::rng& r, std::uint32_t lines, bool fresh, bool listed = false) {
     const std::size_t rows = row_slice.size();
     if (fresh) take_out_fresh();
@@ -157,7 +157,7 @@ struct scene {
       rotary_args t{};
       t.cos = cos.get();
       t.sin = sin.get();
-      // leaves its counters as they were
+      // Twice, since a run must leave its counters as they were.
       for (int i = 0; i < 2; ++i) decode_attention(d, view, a, t, fresh, scratch);
     } else {
       view.block_count = static_cast<std::uint32_t>(blocks.size());
@@ -165,7 +165,7 @@ struct scene {
     }
     d.sync();
     REQUIRE(d.fault == "");
-    if (fresh) {  // they were put into their pages
+    if (fresh) {  // the kernel put them into their pages
       keys = k.back();
       values = v.back();
     }
@@ -225,7 +225,7 @@ head_shape random_heads(tests::rng& r, std::uint32_t head_dim, std::uint32_t mos
 
 constexpr dtype types[] = {dtype::bf16, dtype::f16};
 
-// Of weights to elements, two or three of them in a sum, and of the result.
+// The error that rounding allows: of weights to elements, two or three of them in a sum, and of the result.
 double rounding(dtype type) { return type == dtype::bf16 ? 8e-3 : 1e-3; }
 
 }  // namespace

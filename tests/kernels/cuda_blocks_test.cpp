@@ -195,7 +195,7 @@ TEST_CASE("cuda: linear with quantised weights equals the reference, and writes 
 
 namespace {
 
-// One product, into poisoned memory whose rows are `margin` columns longer.
+// Checks one product, into poisoned memory whose rows are 8 columns longer than the product's.
 void check_product(const backend_ptr& b, weir::tests::rng& r, const blocks_matrix& w, const matrix& packed,
                    std::uint32_t m, product_out kind) {
   device& d = of(b->self);
@@ -247,8 +247,8 @@ void check_product(const backend_ptr& b, weir::tests::rng& r, const blocks_matri
     const double typical = std::sqrt(size), unit = 16 * typical + std::abs(was);
     double tolerance = std::ldexp(k / 16 + 16, -23) * unit;
     if (narrow) tolerance += 0.006 * (std::abs(wanted) + typical / 16);
-    // Of more rows each weight is rounded to bf16, by 2^-8 at most: equal weights by the same amount, so that
-    // errors add up. SwiGLU has a slope of at most 1.1 in its gate.
+    // Products of more than 8 rows round each weight to bf16, by 2^-8 at most, and equal weights by the same
+    // amount, so that errors add up. SwiGLU has a slope of at most 1.1 in its gate.
     const double rounding = m > 8 ? 1.02 * std::ldexp(1, -8) : 0;
     if (kind == product_out::silu)
       tolerance += rounding * (1.1 * most * std::abs(second) + most_up * (std::abs(first) + most / 500));
@@ -350,7 +350,7 @@ TEST_CASE("cuda: a stack of quantised weights of several types is one product, o
         most += std::abs(t);
       }
       CAPTURE(m, column);
-      // Each weight is rounded to bf16, by 2^-8 at most, but for few rows.
+      // Products of more than 8 rows round each weight to bf16, by 2^-8 at most.
       const double tolerance = (m > 8 ? 1.02 * std::ldexp(1, -8) : 0) + std::ldexp(1, -16);
       REQUIRE(std::abs(got[std::size_t{row} * n + column] - wanted) <= tolerance * most);
     }
@@ -376,7 +376,8 @@ struct ordered_inputs {
   }
 };
 
-// Checks qkv of `s`, the parts of which have the inputs of `orders`: of few rows and of many.
+// Checks the product with qkv of `s` for few rows and for many. orders[i]: the inputs of part i; null: its
+// columns are in order.
 void check_ordered(const backend_ptr& b, weir::tests::rng& r, const stack& s,
                    const std::vector<const ordered_inputs*>& orders, std::uint32_t width) {
   device& d = of(b->self);

@@ -29,7 +29,7 @@ constexpr limits devices[] = {
 
 constexpr int registers_of_a_warp_come_in = 256;
 
-// The device with the path of 8.0, whatever it is.
+// Device 0 with the code path of capability 8.0, whatever its own capability is.
 std::shared_ptr<const backend> general_device(std::string& why) {
   const char* before = std::getenv("WEIR_CUDA_PATH");
   const std::string kept = before ? before : "";
@@ -76,7 +76,7 @@ class toy {
     decoder_ = b_->make_decoder(b_->self, s);
   }
 
-  // Prompts, steps of decoding by themselves and beside prompts, and draws.
+  // Warms the decoder up, which launches prompts, steps of decoding alone and beside prompts, and draws.
   bool run() {
     if (!decoder_ || decoder_->page_bytes() * 64 > (8u << 20)) return false;
     decoder_->set_pages(pages_.data(), 64);

@@ -18,7 +18,7 @@ constexpr std::uint32_t piece = 16;  // tokens
 
 std::uint32_t pieces_of(const decode_row& r) { return static_cast<std::uint32_t>(r.position) / piece + 1; }
 
-// Alike, anything, short ones beside a few that are very long.
+// Rows of one length, of random lengths, or short rows beside a few very long ones.
 std::vector<decode_row> random_rows(tests::rng& r) {
   std::vector<decode_row> rows;
   const std::uint32_t count = pick(r, 0, 3) ? pick(r, 1, 100) : pick(r, 100, 700), kind = pick(r, 0, 2);
@@ -36,7 +36,7 @@ std::vector<decode_row> random_rows(tests::rng& r) {
 }  // namespace
 
 TEST_CASE("cuda: rows that decode are listed once, longest first, and what their parts leave finds room") {
-  device d;  // as an H200 says of itself
+  device d;  // with the properties of an H200
   d.multiprocessors = 132;
   d.path = code_path::hopper;
   d.shared_per_block = 227 << 10;

@@ -93,7 +93,7 @@ TEST_CASE("a device that is full is refused, with what is free and what is neede
   o.free = 12 << 20;
   CHECK_THAT(refusal_of(o), Contains("12 of its 24576 MiB are free") && Contains("takes 68 MiB") &&
                                 Contains("nvidia-smi") && Contains("--device cuda:N"));
-  o.free = 0;  // there was no memory to ask with
+  o.free = 0;  // too little memory even to ask for the free bytes
   CHECK_THAT(refusal_of(o), Contains("hardly any of its 24576 MiB are free"));
 }
 

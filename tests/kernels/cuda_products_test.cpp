@@ -60,7 +60,8 @@ struct sample {
   }
 };
 
-// Runs it into poisoned memory with a margin behind, and looks at every element, at some of them closely.
+// Runs a product into poisoned memory with a margin behind. All elements must be written and the margin must
+// not; 400 elements are compared with their definition.
 template <class Run>
 void check(device& d, weir::tests::rng& r, const sample& of, const on_device<element>& w,
            const on_device<element>& x, std::uint32_t m, product_out kind, const Run& run) {
@@ -89,7 +90,7 @@ void check(device& d, weir::tests::rng& r, const sample& of, const on_device<ele
   for (std::size_t i = count; i < got.size(); ++i) over += !std::isnan(got[i]);
   REQUIRE(unwritten == 0);
   REQUIRE(over == 0);
-  const double unit = std::sqrt(static_cast<double>(of.s.k)) / 3;  // about a sum's size
+  const double unit = std::sqrt(static_cast<double>(of.s.k)) / 3;  // about the size of a sum
   // bf16 keeps 8 bits, f16 11; tensor cores cut a sum off once for each 16 columns.
   const double tolerance =
       narrow ? (of.type == dtype::f16 ? 0.00125 : 0.01) : std::ldexp(of.s.k / 16 + 16, -23);
@@ -120,10 +121,10 @@ TEST_CASE("cuda: products by our own kernels equal their definition") {
          {1u, 2u, 7u, 8u, 9u, 16u, 17u, 31u, 32u, 33u, 48u, 49u, 63u, 64u, 65u, 95u, 96u, 97u, 128u})
       for (const product_out kind : kinds) {
         const product p{type, w.get(), s.n, s.k, x.get(), m, nullptr, kind};
-        if (!can_stream(*d, p)) continue;  // a device without what they need, or more rows than pay
+        if (!can_stream(*d, p)) continue;  // the device cannot, or m is too large to pay
         check(*d, r, of, w, x, m, kind, [&](const product& it) { stream_product(*d, it); });
         check(*d, r, of, w, x, m, kind,
-              [&](const product& it) { stream_product(*d, it); });  // nothing was left over
+              [&](const product& it) { stream_product(*d, it); });  // the first run left nothing behind
       }
   }
   CHECK(d->fault == "");
@@ -196,7 +197,7 @@ TEST_CASE("cuda: products by tiles equal their definition, also where blocks sha
     const on_device w(*d, of.w), x(*d, of.x);
     for (const std::uint32_t m : {1u, 16u, 63u, 64u, 65u, 128u, 200u, 260u})
       for (const product_out kind : {product_out::element, product_out::f32, product_out::add_f32})
-        for (int again = 0; again < 2; ++again)  // nothing is left over
+        for (int again = 0; again < 2; ++again)  // the first run leaves nothing behind
           check(*d, r, of, w, x, m, kind, [&](const product& it) { tile_product(*d, it); });
   }
   CHECK(d->fault == "");
@@ -221,7 +222,7 @@ TEST_CASE("cuda: by tiles, a row of a deterministic device has its bits whatever
   CHECK(d->fault == "");
 }
 
-// Gates are 76,800 and, in every second row, as far below zero; what they gate is -76,800.
+// Gates are 76,800 in even columns and -76,800 in odd ones; the values that they gate are -76,800.
 TEST_CASE("cuda: what f16 cannot hold becomes its largest number, and a NaN stays one") {
   device* d = the_device();
   if (!d) return;

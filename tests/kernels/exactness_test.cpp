@@ -37,8 +37,8 @@ struct sequence {
   std::uint32_t pages() const { return (tokens + page_tokens - 1) / page_tokens; }
 };
 
-// A sequence's run through a backend: the rows that each call takes, on pages that lie anywhere among other
-// people's.
+// A sequence's run through a backend, in calls of any number of rows. Its pages lie in any order, among pages
+// of others.
 class run {
  public:
   run(const sequence& s, const backend& b, tests::rng& r) : s_(s), b_(b) {
@@ -52,7 +52,7 @@ class run {
     out_ = tests::poison(std::size_t{s.tokens} * s.q_width());
   }
 
-  // `rows` from `position` on, cut into slices of one call wherever `cuts` says.
+  // Computes rows from `position` on, in one call. `cuts`: the number of rows of each slice.
   void take(std::uint32_t position, const std::vector<std::uint32_t>& cuts) {
     std::vector<kv_slice> slices;
     std::uint32_t row = 0;
@@ -78,7 +78,7 @@ class run {
     return {keys_.data(), values_.data(), s_.kv_heads, s_.head_dim, s_.page_tokens, s_.type};
   }
 
-  // Fills all pages with what others left there: finite numbers.
+  // Fills all pages with finite numbers, as earlier owners would leave there.
   void make_stale(std::uint32_t pages, tests::rng& r) {
     std::vector<std::int32_t> all(pages);
     std::iota(all.begin(), all.end(), 0);
@@ -123,7 +123,7 @@ std::vector<float> at_random(const sequence& s, const backend& b, tests::rng& r)
 bool same_bits(float a, float b) {
   return std::bit_cast<std::uint32_t>(a) == std::bit_cast<std::uint32_t>(b);
 }
-constexpr std::size_t none = ~std::size_t{0};  // of the rows differs
+constexpr std::size_t none = ~std::size_t{0};  // no row differs
 
 void check_all_ways(const sequence& s, const simd_kernels& simd, tests::rng& r) {
   const auto one = make_cpu_backend(1, simd, false), two = make_cpu_backend(2, simd, false),
@@ -147,7 +147,7 @@ void check_all_ways(const sequence& s, const simd_kernels& simd, tests::rng& r) 
 TEST_CASE("a row's attention has the same bits however its prompt is cut, for every head size and group") {
   for (const simd_kernels* simd : simd_choices()) {
     tests::rng r(1);
-    // Where the budget is small each head size takes some of the groups, and together they take all.
+    // With a small budget each head size has only some of the groups; all sizes together have all groups.
     const std::uint32_t every = 8 / std::min(8u, 2 * tests::rounds(4));
     std::uint32_t first = 0;
     for (const std::uint32_t head_dim : {32u, 64u, 80u, 96u, 128u, 256u})

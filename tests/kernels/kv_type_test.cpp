@@ -74,7 +74,7 @@ TEST_CASE("what is stored is the nearest number of the type, and what is read is
             if (kv.type == kv_type::f32) REQUIRE(off == 0);
             if (kv.type == kv_type::bf16) REQUIRE(off <= w * 0x1p-8);
             if (kv.type == kv_type::fp8) REQUIRE(off <= std::max(w * 0x1p-4, 0x1p-10));
-            // Half a step, and what the scale lost to f16 where the code is at its end.
+            // Half a step, and the error of the scale in f16, which is largest for the largest code.
             if (kv.type == kv_type::q8) REQUIRE(off <= largest / 127 * (0.5 + 127 * 0x1p-11));
           }
         }

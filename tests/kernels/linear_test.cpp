@@ -39,7 +39,7 @@ struct packed_matrix {
 
   packed_matrix(const backend_ptr& b, const matrix& rows)
       : memory(b, b->weight_bytes(b->self, rows.type, rows.rows, rows.cols)), view(rows) {
-    std::memset(memory.data(), 0xff, memory.size());  // not a number, where packing leaves something out
+    std::memset(memory.data(), 0xff, memory.size());  // NaN, where packing leaves something out
     b->do_pack(b->self, rows, memory.data());
     view.data = memory.data();
     view.order = layout::packed;

@@ -14,7 +14,7 @@
 
 namespace weir::tests {
 
-// As cuda_device().
+// The device behind cuda_device(). Null: there is none.
 inline kernels::cuda::device* the_device(bool deterministic = false) {
   const auto b = cuda_device(deterministic);
   return b ? &kernels::cuda::of(b->self) : nullptr;

@@ -11,7 +11,7 @@
 
 namespace weir::tests {
 
-// An e4m3 by its fields.
+// The number of an e4m3 code, by its fields.
 inline double e4m3_value(std::uint8_t bits) {
   const int exponent = bits >> 3 & 15, mantissa = bits & 7;
   if ((bits & 0x7f) == 0x7f) return NAN;
@@ -19,7 +19,7 @@ inline double e4m3_value(std::uint8_t bits) {
   return bits & 0x80 ? -size : size;
 }
 
-// The product of the Hadamard matrix of n rows with `x`, [n], by its entries.
+// The product of the normalised Hadamard matrix of n rows with `x`, [n], by the matrix's entries.
 inline std::vector<double> turned(const std::vector<double>& x) {
   std::vector<double> out(x.size());
   for (std::size_t i = 0; i < x.size(); ++i) {
@@ -54,7 +54,7 @@ inline std::vector<double> raw_numbers(const std::byte* head, const kernels::kv_
   return out;
 }
 
-// The same as attention's formula has them: turned back.
+// The same numbers turned back, as attention's formula uses them.
 inline std::vector<double> stored_numbers(const std::byte* head, const kernels::kv_pages& kv,
                                           std::size_t token) {
   std::vector<double> out = raw_numbers(head, kv, token);

@@ -16,7 +16,7 @@ using weir::kernels::team;
 
 namespace {
 
-// Of this process, by the kernel's own account: /proc/self/task/N/stat is «pid (name) state …».
+// The number of this process's threads that sleep, by /proc/self/task/N/stat, «pid (name) state …».
 int sleeping_threads() {
   int count = 0;
   for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
@@ -68,7 +68,7 @@ TEST_CASE("jobs are done inside steps and outside, and after workers have parked
     t.begin_step();
     for (int i = 0; i < 20; ++i) run();
     if (step % 4 == 0) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));  // longer than they watch
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));  // longer than workers watch for work
       run();
     }
     if (step % 3 == 0) t.begin_step();  // a step that nobody ended
@@ -88,7 +88,8 @@ TEST_CASE("a team may end inside a step") {
   }
 }
 
-// They may watch for a moment first. A team that never parked would be seen running for ever.
+// Whether `threads` threads sleep at 20 looks in a row, of at most 2,000. Workers may watch for work for a
+// moment first; a team that never parks would be seen running at every look.
 bool all_park(int threads) {
   int in_a_row = 0;
   for (int look = 0; look < 2000 && in_a_row < 20; ++look) {

@@ -21,7 +21,7 @@ std::string text_of(const char* file) {
   return text.str();
 }
 
-// What a server serves that has had a refusal and the end of a socket, so that every metric has a sample.
+// The metrics of a server after a refusal and the end of a socket, so that every metric has a sample.
 prometheus_reader served() {
   server_fixture f;
   http_client h(f.port());

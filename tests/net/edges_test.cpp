@@ -129,7 +129,7 @@ const refused_frame refused_frames[] = {
      [](ws_client& c) { c.send(create("a")); }},
 };
 
-// The error that comes: a frame of its own, or inside the done of a job that had begun.
+// The next error: a frame of its own, or the member `error` of response.done if the job had begun.
 boost::json::object error_from(ws_client& c) {
   for (;;) {
     auto frame = c.read();
@@ -380,7 +380,7 @@ TEST_CASE("edges: a peer that answers no ping is let go, with its job") {
   server_fixture f(o);
   ws_client c(f.port());
   c.send(create("a", R"("input":"x","max_tokens":1,"on_disconnect":"cancel")"));
-  std::this_thread::sleep_for(milliseconds(50));  // it reads nothing from here on, and so answers nothing
+  std::this_thread::sleep_for(milliseconds(50));  // the client reads no more, so it answers no ping
   http_client h(f.port());
   server_fixture::until([&] { return h.get("/v1/stats").json().at("sessions") == 0; });
   f.until_quiet();

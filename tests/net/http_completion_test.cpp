@@ -78,7 +78,7 @@ TEST_CASE("http: n choices are n answers to one prompt, computed once, streamed 
   server_fixture::until([&] { return c.get("/v1/stats").json().at("jobs").at("finished") == 3; });
   const auto hits = [&] { return c.get("/v1/stats").json().at("prefix").at("hits").to_number<int>(); };
   server_fixture::until([&] { return hits() >= 2; });  // the owner publishes between steps
-  CHECK(hits() == 2);  // all but the first that came
+  CHECK(hits() == 2);                                  // every choice but the first
 
   const auto stream =
       c.post("/v1/completions", body + R"(,"seed":7,"stream":true,"stream_options":{"include_usage":true}})");
@@ -388,8 +388,8 @@ TEST_CASE("http: a client that reads no answer loses its connection, wherever th
   f.until([&] { return std::ranges::all_of(all, [](const auto& c) { return c->was_reset(); }); });
 }
 
-// A read that ends with FIN is the last one that the system wakes anybody for. The moment at which FIN comes
-// moves over the job's end, where the read that watches the client is ended too.
+// After FIN the system wakes no further read. The rounds send FIN at moments around the job's end, at which
+// the server also ends the read that watches the client.
 TEST_CASE("http: a client that has said all it has to say is not waited for after its answer") {
   server_options o;
   o.sim = "rate=1000000,prefill=100000000";

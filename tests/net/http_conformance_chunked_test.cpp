@@ -1,5 +1,5 @@
 // RFC 9112, section 7.1: the chunked coding. Framing that carries no content has a bound of its own, over the
-// whole request: else a body of a few bytes costs its reader any number of them.
+// whole request. Without the bound, a body of a few bytes could cost its reader any number of bytes.
 #include <chrono>
 
 #include "tests/support/http_table.h"
@@ -17,7 +17,7 @@ std::string with_size(std::string_view size) { return one_chunk(fmt::format("{}\
 std::string ended_by(std::string_view end) { return fmt::format("d\r\n{}\r\n{}", hi, end); }
 std::string with_trailers(std::string_view fields) { return ended_by(fmt::format("0\r\n{}\r\n", fields)); }
 
-// `hi` in chunks of so many bytes, each with this behind its size.
+// `hi` in chunks of `n` bytes. `behind_the_size` follows the size of each chunk.
 std::string in_chunks_of(std::size_t n, std::string_view behind_the_size = {}) {
   std::string out;
   for (std::size_t i = 0; i < hi.size(); i += n) {
@@ -27,7 +27,7 @@ std::string in_chunks_of(std::size_t n, std::string_view behind_the_size = {}) {
   return out + last;
 }
 
-// `hi` with spaces behind it, in chunks of one byte: all its framing is needed.
+// `hi` and then spaces, in chunks of one byte: much framing, and none of it is superfluous.
 std::string spaced_out(std::size_t chunks) {
   std::string out;
   for (std::size_t i = 0; i < chunks; ++i) out += fmt::format("1\r\n{}\r\n", i < hi.size() ? hi[i] : ' ');

@@ -35,7 +35,7 @@ std::size_t unfinished(server_fixture& f) {
 TEST_CASE("keys: while keys come and go under load, every token of all others arrives once and in order") {
   server_options fast;
   fast.sim = "rate=500,prefill=100000000";
-  fast.net.limits.backlog_bytes = std::size_t{64} << 20;  // what is not read below in time is no fault here
+  fast.net.limits.backlog_bytes = std::size_t{64} << 20;  // a slow reader is no fault in this test
   fast.net.limits.write_time = std::chrono::minutes(10);
   server_fixture f(with_keys("first\nsecond name=s\n", fast));
   constexpr std::uint32_t tokens = 1500;
@@ -97,7 +97,7 @@ TEST_CASE("keys: a removed key's sockets end with 4401, and so do those of its b
   ws_client said(f.port()), both(f.port(), by("second")), nobody(f.port());
   said.send(R"({"type":"session.auth","token":"first"})");
   both.send(R"({"type":"session.auth","token":"first"})");
-  both.send(R"({"type":"session.auth","token":"second"})");  // it may still have jobs of the first
+  both.send(R"({"type":"session.auth","token":"second"})");  // the socket may have jobs of the first key
   for (ws_client* c : {&key, &page, &other, &said, &both}) c->read("session.created");
   round_trip(both);
   f.server->set_keys(keys_of("second"));
@@ -115,7 +115,7 @@ TEST_CASE("keys: a removed key's sockets end with 4401, and so do those of its b
 
 TEST_CASE("keys: a removed key's jobs over WebSocket follow on_disconnect, though the client ends nothing") {
   auto o = with_keys("first\nsecond\n");
-  o.net.limits.handshake = std::chrono::hours(1);  // so long the client may take to end its socket
+  o.net.limits.handshake = std::chrono::hours(1);  // the time that the client has to close its socket
   o.net.limits.detach_grace = std::chrono::milliseconds(1500);
   server_fixture f(o);
   ws_client c(f.port(), by("first")), other(f.port(), by("second"));
@@ -124,7 +124,7 @@ TEST_CASE("keys: a removed key's jobs over WebSocket follow on_disconnect, thoug
   c.send(create("long", R"("max_tokens":100000)"));
   other.send(create("others", R"("max_tokens":100000)"));
   f.until([&] { return f.service->stats().engine.decoding == 4; });
-  f.server->set_keys(keys_of("second"));  // and c reads nothing
+  f.server->set_keys(keys_of("second"));  // c reads nothing, so it answers no close
   f.until([&] { return unfinished(f) == 1; });
   std::multiset<std::string> reasons;
   for (const auto& j : f.list_jobs()) reasons.insert(j.finish_reason);
@@ -151,7 +151,7 @@ TEST_CASE("keys: a removed key's HTTP answers end, streamed or awaited, and thei
   for (auto more = streamed.read_some(); !more.empty(); more = streamed.read_some()) rest += more;
   CHECK(rest.find("[DONE]") == rest.npos);
   CHECK(awaited.ended());
-  CHECK(idle.get("/v1/models", authorization("first")).status == 401);  // its connection is nobody's
+  CHECK(idle.get("/v1/models", authorization("first")).status == 401);  // the connection stays open
   CHECK(idle.get("/v1/models", authorization("second")).status == 200);
   other.read_until("data: ");
 }

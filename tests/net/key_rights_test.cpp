@@ -45,13 +45,13 @@ TEST_CASE("keys: an admin lists, sees and cancels the jobs of all keys, and nobo
   CHECK(s.as("second", "GET", "/v1/jobs/" + id).status == 404);
   second.send(R"({"type":"response.cancel","response_id":")" + id + "\"}");
   CHECK(second.read("error").at("code") == "not_found");
-  // What a job says is its own key's, an admin's too.
+  // Only a job's own key may read the job's tokens; not even an admin may.
   root.send(R"({"type":"response.resume","id":"r","response_id":")" + id + R"(","after":0})");
   CHECK(root.read("error").at("code") == "not_found");
   SECTION("over HTTP") { CHECK(s.as("root", "DELETE", "/v1/jobs/" + id).json().at("state") == "finished"); }
   SECTION("over WebSocket") { root.send(R"({"type":"response.cancel","response_id":")" + id + "\"}"); }
   CHECK(first.read("response.done").at("status") == "cancelled");
-  // The browser token of an admin's key is no admin.
+  // A browser token has no admin rights, even if its key has.
   const auto token = s.as("root", "POST", "/v1/stream/tokens", "{}").json().at("token");
   CHECK_FALSE(s.as(std::string(token.as_string()), "GET", "/v1/stats").json().as_object().contains("keys"));
 }
@@ -110,7 +110,7 @@ TEST_CASE("keys: another model is forbidden over HTTP, not there in lists and on
     CHECK(no.error().at("type") == "permission_error");
     CHECK(no.error().at("param") == "model");
   }
-  CHECK(s.as("other", "POST", "/v1/completions", R"({"prompt":"x"})").status == 404);  // it means its own
+  CHECK(s.as("other", "POST", "/v1/completions", R"({"prompt":"x"})").status == 404);  // no model is named
 
   ws_client c(s.f.port(), by("other"));
   CHECK(c.read("session.created").at("models").as_array().empty());

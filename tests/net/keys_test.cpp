@@ -22,7 +22,7 @@ struct busy_server {
     o.sim = "rate=1000,prefill=100000000";
     o.owner.max_batch = 1;
     o.net.api_keys = {"first", "second"};
-    o.shards = 1;  // two would tell the ends of their jobs in an order of their own
+    o.shards = 1;  // two shards would report the ends of jobs in no fixed order
     return o;
   }
 
@@ -30,8 +30,8 @@ struct busy_server {
     f.until([&] { return f.service->stats().engine.queued == jobs; });
   }
 
-  // How long the prompts were of the jobs that ended, in order, once the server is no longer busy and `jobs`
-  // have.
+  // Ends the busy job and waits until `jobs` jobs have ended. Returns the lengths of their prompts, in the
+  // order of their ends.
   std::vector<std::uint32_t> order(std::size_t jobs) {
     busy.drop();
     std::vector<std::uint32_t> lengths;
@@ -132,7 +132,7 @@ TEST_CASE("keys: another key's job is not there, to be listed, looked at or canc
   for (const char* method : {"GET", "DELETE"}) {
     const auto a = s.as("second", method, path);
     CHECK(a.status == 404);
-    CHECK(a.body() == none.body());  // nothing tells it from one that never was
+    CHECK(a.body() == none.body());  // the same answer as for a job that never was
   }
   ws_client ws(s.f.port(), {.authorization = "Bearer second"});
   ws.send(R"({"type":"response.cancel","response_id":")" + s.id + "\"}");

@@ -47,7 +47,7 @@ asked of_frame(const fields& more) {
   return {std::get<ws::response_create>(m).request.top_logprobs, {}};
 }
 
-// Two tokens that are a character together, one that says `no` in two ways, one that is special.
+// A tokenizer with two halves of one character, two tokens `no`, and a special token.
 const core::tokenizer& pieces() {
   static const auto t = std::make_shared<tests::toy_tokenizer>(
       std::vector<std::string>{" the", "\xe2\x80", "\x9c", "no", "\"\n", "no", "<end>"});
@@ -336,7 +336,7 @@ std::string resume(std::string_view response_id, std::uint64_t after) {
                      after);
 }
 
-// Reads a lane to its end; its deltas' logprobs, one entry for each of their tokens.
+// Reads a lane to its end. Returns the logprobs of its deltas, one entry for each token.
 boost::json::array logprobs_of(ws_client& c, lane_reader& lane, std::size_t most_bytes = SIZE_MAX) {
   boost::json::array all;
   while (!lane.done) {

@@ -12,7 +12,7 @@
 namespace weir::tests::no_memory_test {
 namespace {
 
-// One request of each kind; whatever comes back, or nothing, is fine here.
+// Sends one request of each kind. Any answer is fine here, and so is none.
 void talk(unsigned short port) {
   const std::string body = R"({"prompt":"hello","max_tokens":30,"n":2)";
   try {
@@ -35,7 +35,7 @@ void talk(unsigned short port) {
       c.send(R"({"type":"ping","ts":1})");
       if (c.open()) c.next();
     }
-  } catch (const boost::system::system_error&) {  // hung up on
+  } catch (const boost::system::system_error&) {  // the server closed the connection
   }
 }
 

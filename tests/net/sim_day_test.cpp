@@ -1,7 +1,7 @@
 // Hours of a server's life in seconds: a simulated device that fails now and then, a pool of pages far too
 // small, and clients of every temper, in virtual time. Everything is a function of the seed:
 // WEIR_SIM_DAY=SEED replays one day, and WEIR_SIM_DAY=SEED:COUNT its first COUNT arrivals. A day that fails
-// is replayed shorter and shorter until it is told how few arrivals fail.
+// is replayed with fewer arrivals, and the test prints the fewest with which it fails.
 #include <unistd.h>
 
 #include <algorithm>
@@ -55,8 +55,8 @@ std::vector<arrival> traced() {
   return all;
 }
 
-// The same sort of hour, made: arrivals in surges, lengths over two orders of magnitude; and storms: after a
-// calm a batchful of short prompts at once, which all fit when they enter and do not when they have grown.
+// A made hour of the same sort: arrivals in surges, with lengths over two orders of magnitude. In storms a
+// batchful of short prompts comes at once after a calm: all fit when they enter, and not once grown.
 std::vector<arrival> made(std::mt19937_64& random, std::size_t count) {
   std::vector<arrival> all;
   core::duration at{};
@@ -95,7 +95,7 @@ struct day : town {
     o.owner.kv_tokens = pages * core::page_tokens;
   }
 
-  // What clients ask: one of a few long openings, which are shared, and something of their own.
+  // A client's request. Its prompt is one of a few shared openings and then text of its own.
   actors::request asked(const arrival& a) {
     auto& random = here.random;
     actors::request r;
@@ -122,7 +122,7 @@ struct day : town {
     live(arrivals.back().at + 1s);
   }
 
-  // Everything that any client ever saw, and when it was over.
+  // A hash of what the clients saw and of the time at the end.
   std::size_t digest() const {
     std::string all = std::to_string(here.now().time_since_epoch().count());
     for (const auto& l : lives) all += l->ending() + l->text();
@@ -137,7 +137,7 @@ struct tally {
   std::uint64_t preemptions = 0, prefix_hits = 0;
 };
 
-// Nobody waits longer than it would take to serve all that may stand before it, one by one.
+// No job waits longer than it takes to serve, one by one, all jobs that may be before it.
 constexpr double longest_wait_ms =
     (batch + queue) * 1000.0 * (longest_output / rate + longest_prompt / prefill + 2 / rate) + 3000;
 
@@ -175,7 +175,7 @@ bool fails(std::uint64_t seed, std::size_t count) {
   return std::system(again.c_str()) != 0;
 }
 
-// Told of a day that did not come to its good end.
+// After a day that failed, prints how few of its arrivals fail.
 struct mourner {
   std::uint64_t seed;
   const int before = std::uncaught_exceptions();
@@ -202,7 +202,7 @@ TEST_CASE(
     run_day(seed, arrivals, t);
   };
   if (const auto day = asked_for()) return one_day(day->seed, day->count);
-  // These days alone see what is asked for below: a fresh one has ten preemptions, or hundreds.
+  // Only the known days are sure to have what is checked below: a fresh day has ten preemptions, or hundreds.
   constexpr std::array<std::uint64_t, 6> known{11, 13, 3, 4, 5, 6};
   const auto days = std::min<std::size_t>(known.size(), rounds(known.size()));
   for (std::size_t i = 0; i < days; ++i) one_day(known[i], made_arrivals);

@@ -68,7 +68,7 @@ TEST_CASE("submit: the priority of a key is that of its jobs, and a request may 
     const auto s = w.submit(w.as(key), r);
     REQUIRE(s.has_value());
     const auto id = s->front()->id();
-    for (int tries = 0; tries < 1000; ++tries) {  // until its owner has published it
+    for (int tries = 0; tries < 1000; ++tries) {  // until the owner has published the job
       for (const auto& j : w.jobs())
         if (j.id == id && j.state == "decoding") return j.priority;
       w.pass(10ms);
@@ -116,9 +116,9 @@ TEST_CASE("submit: a key has its models alone, and without a name the only one t
   CHECK(outcome_of("b", "c") == "c");
   CHECK(outcome_of("b", "a") == "forbidden");
   CHECK(outcome_of("b", "") == "model is missing; this key may use b, c, none");
-  CHECK(outcome_of("b", "none") == "no model is called 'none'");  // and others' models are not named
+  CHECK(outcome_of("b", "none") == "no model is called 'none'");  // models of other keys are not named
   CHECK(outcome_of("none", "") == "model is missing; this key may use none");
-  CHECK(outcome_of("free", "") == "model");  // which one? as the service says
+  CHECK(outcome_of("free", "") == "model");  // no model is named: the service's error
   CHECK(outcome_of("free", "c") == "c");
 }
 

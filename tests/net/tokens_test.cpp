@@ -49,7 +49,7 @@ struct token_server {
     return ids;
   }
 
-  // Of a job of the first key or its users.
+  // The state of a job of the first key or of its users.
   std::string state_of(const std::string& id) {
     return std::string(as("first", "GET", "/v1/jobs/" + id).json().at("state").as_string());
   }
@@ -232,7 +232,7 @@ TEST_CASE("tokens: a token for a model shows and takes that model alone") {
   CHECK(s.as(other, "GET", "/v1/models/sim").status == 404);
   ws_client d(s.f.port(), token_server::by(other));
   CHECK(d.read("session.created").at("models").as_array().empty());
-  d.send(create("a"));  // it means the token's model, which is not served
+  d.send(create("a"));  // the default is the token's model, which is not served
   CHECK(d.read("error").at("code") == "model_not_found");
 }
 
@@ -254,7 +254,7 @@ TEST_CASE("tokens: max_jobs counts the jobs of a sub over all its sockets, detac
 
   two.send(cancel(own));
   CHECK(two.read("response.done").at("status") == "cancelled");
-  two.send(create("b"));  // whoever reads that a job is done has its place
+  two.send(create("b"));  // a client that reads the end of a job has its place again
   CHECK(two.read("response.created").at("id") == "b");
   two.send(cancel(detached));
   s.f.until([&] { return s.state_of(detached) == "finished"; });

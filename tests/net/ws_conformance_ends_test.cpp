@@ -19,7 +19,7 @@ std::string closed_with(unsigned code) { return fmt::format("close {}", code); }
 
 // ---- the handshake
 
-// Headers of a good handshake, one of which a row leaves out or says otherwise.
+// Headers of a good handshake. A row leaves one of them out or changes it.
 struct handshake {
   std::string line = "GET /v1/stream HTTP/1.1";
   std::string host = "Host: localhost\r\n";

@@ -15,12 +15,12 @@ struct sample {
   std::string name, bytes;
 };
 
-// A ping that says something beside what is answered.
+// A ping with a member `said`, which the server does not answer.
 std::string saying(std::string_view bytes) {
   return fmt::format(R"({{"type":"ping","ts":1,"said":"{}"}})", bytes);
 }
 
-// By the pattern of UTF-8 alone: also what it forbids.
+// `c` in `size` bytes by the bit pattern of UTF-8, even where UTF-8 forbids the result.
 std::string encoded(char32_t c, int size) {
   if (size == 1) return {static_cast<char>(c)};
   std::string out{static_cast<char>(0xff << (8 - size) | (c >> 6 * (size - 1)))};
@@ -87,7 +87,7 @@ std::vector<sample> invalid_samples() {
   return out;
 }
 
-// The ways in which a message can come: cut inside the character most of all.
+// The ways in which a message can arrive. `inside`: where two fragments are cut, inside the character.
 std::vector<std::pair<const char*, std::string>> ways_of(const std::string& message, std::size_t inside) {
   const std::string two = part(text, message.substr(0, inside)) + part(more, message.substr(inside), true);
   return {{"in one frame", whole(text, message)},

@@ -84,7 +84,7 @@ class bare_session final : public net::ws_conversation::outside,
   net::ws::scratch scratch_;
 };
 
-// What a client may do. Lanes are called a and b.
+// What a client may do, on lanes a and b.
 enum class act {
   create,
   cancel,
@@ -162,7 +162,8 @@ class client {
   }
 
   const answers& told() const { return told_; }
-  // Whether that was `wanted`. A job that may have ended while nobody followed it may be done at once.
+  // Whether told() is `wanted`. If the last job may have ended while nobody followed it, a resume may also be
+  // answered with its done.
   bool told_as(answers wanted) const {
     if (told_ == wanted) return true;
     for (const char* lane : {"a", "b"}) {
@@ -175,7 +176,7 @@ class client {
     return std::ranges::any_of(lanes_, [](const auto& l) { return l.second.is_open; });
   }
 
-  // Nothing is missing in the end, whatever was said.
+  // Reads the last job to its end, and checks that no token is missing.
   void conclude() {
     if (jobs_.empty()) return;
     connect();
@@ -190,7 +191,7 @@ class client {
   struct job {
     std::string id;
     std::uint64_t seed;
-    // Time that passes while nobody follows a job leaves open whether it has ended.
+    // `neither`: time has passed while nobody followed the job, so it may have ended or not.
     enum class known { running, over, neither } state = known::running;
     bool cancelled = false;
   };
@@ -234,7 +235,7 @@ class client {
     g_.settle();
   }
   void resume(const std::string& id, std::uint32_t after) {
-    // A lane of a job that is not found is over at once, and its id is known.
+    // Where there is no job to resume, the lane is over at once, and its id is known from then on.
     if (!open(id)) lanes_[id] = {jobs_.empty() ? 0 : last_job(), after, !jobs_.empty(), false};
     say(R"({"type":"response.resume","id":")" + id + R"(","response_id":")" + response_id() +
         R"(","after":)" + std::to_string(after) + "}");

@@ -2,9 +2,9 @@
 //
 //   walks TOKENIZER-DIR SEED SHARE FILE.jsonl...
 //
-// A line of a file is an object with a `schema`. SHARE of 1,000 schemas are drawn. A schema is asked for
-// strictly, or relaxed where that is refused; where it is refused then too, its line says why. What is drawn
-// of a schema depends on the seed and its place alone. Lines:
+// A line of a file is an object with a `schema`. SHARE of 1,000 schemas are drawn. A schema is compiled
+// strictly, or relaxed if it is refused strictly. If it is refused both ways, its line says why. The draws of
+// a schema depend only on the seed and on the places of its file and line. Lines printed:
 //
 //   {"name","schema","relaxed","space","steps","text","fault"}    {"name","schema","refused"}
 #include <boost/json.hpp>
@@ -63,7 +63,7 @@ std::size_t draw_steps(std::mt19937_64& random) {
   return static_cast<std::size_t>(std::pow(10.0, 1 + static_cast<double>(random() % 3001) / 1000));
 }
 
-// The schema is put in as the text that it is; the rest is written by boost.
+// Prints `line` with the member `schema`, whose text is copied as it is.
 void print(json::object line, const std::string& schema) {
   auto text = json::serialize(line);
   text.pop_back();
@@ -99,7 +99,7 @@ std::string name_of(const json_tree& t, const std::string& file, std::size_t num
   return file + ":" + std::to_string(number);
 }
 
-// `seed`: of the file.
+// Walks the schemas of a file; false: it cannot be read. `seed`: the file's own.
 bool walk_file(const std::filesystem::path& file, const std::shared_ptr<terminal_views>& views,
                std::uint64_t seed, std::uint64_t share) {
   std::ifstream in(file);

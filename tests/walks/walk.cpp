@@ -55,7 +55,7 @@ class walker {
       fault("the tokens are refused by the constraint made afresh");
   }
 
-  // One of the allowed tokens; an ending one is as likely as any other.
+  // Writes one of the allowed tokens, or ends, where the text may end; the end is as likely as any token.
   void draw() {
     const auto* m = mask();
     if (!m) return;
@@ -68,7 +68,7 @@ class walker {
       write(m->ids()[chosen]);
   }
 
-  // A token with which the shortest completion begins; the end where nothing is left of it.
+  // Writes an allowed token that begins the rest of a shortest completion, or ends where no rest is left.
   void go_along_completion() {
     if (rest_.empty()) {
       const auto found = at_.over().completion(at_.at());
@@ -108,7 +108,7 @@ class walker {
   cursor at_;
   walk_result out_;
   std::vector<token_id> written_;
-  std::string rest_;  // of the completion that is under way
+  std::string rest_;  // what is left of the completion that the text follows; empty: none
   bool ended_ = false;
 };
 

@@ -1,6 +1,6 @@
 // walk.h — writes a text as a model without taste would: each token is drawn from those that the mask allows.
 //
-// Thread safety: one thread a walk; walks of one constraint in any threads.
+// Thread safety: a walk runs in one thread; several threads may walk one constraint.
 #pragma once
 
 #include <cstddef>
@@ -14,11 +14,11 @@
 namespace weir::walks {
 
 struct walk_options {
-  std::size_t most_steps = 10'000;  // drawn tokens; behind them the text is completed
+  std::size_t most_steps = 10'000;  // tokens; after them the text is completed
   // Percentage of steps that follow a shortest completion. Uniform draws alone would stay inside the first
   // string that has no length limit.
   unsigned hurry = 0;
-  // Constraints that hold more are made afresh, as the cache does.
+  // Bytes. A constraint that holds more is made afresh, as the cache does.
   std::size_t most_bytes = std::size_t{16} << 20;
 };
 

@@ -22,7 +22,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-// Notes when it dies, and under which number.
+// Adds its number to a list when it is destroyed.
 struct mortal {
   mortal(int n, std::vector<int>* d) : no(n), deaths(d) {}
   mortal(mortal&& o) noexcept : no(o.no), deaths(std::exchange(o.deaths, nullptr)) {}

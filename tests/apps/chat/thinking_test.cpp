@@ -7,7 +7,7 @@ using namespace weir::apps;
 
 namespace {
 
-// The parts of a text that comes in pieces which end at `cuts`: thoughts in parentheses.
+// Splits a text that arrives in pieces, which end at `cuts`. Returns the text with thoughts in parentheses.
 std::string parts_of(std::string_view text, std::vector<std::size_t> cuts) {
   thinking_splitter s;
   std::string thoughts, said, out;

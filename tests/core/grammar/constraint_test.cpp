@@ -124,7 +124,7 @@ TEST_CASE("a text follows random rules exactly where Earley's recogniser says so
       INFO("\"" << text << "\"");
       CHECK((at != constraint::dead && (*over)->may_end(at)) == follows);
       if (at == constraint::dead) return;
-      const auto rest = (*over)->completion(at);  // not too late
+      const auto rest = (*over)->completion(at);  // a text can still be completed
       REQUIRE(rest);
       CHECK((*over)->may_end((*over)->step(at, *rest)));
       if (rest->size() < 12) CHECK(definition.accepts(text + *rest));
@@ -200,7 +200,7 @@ const std::vector<std::pair<const char*, maker>> kinds{
      }},
 };
 
-// Writes random tokens that the masks allow, and looks at every `stride`th place.
+// Writes up to `longest` random tokens that the masks allow, and calls look(place, mask) before each.
 template <class Look>
 void random_walk(constraint& over, random_engine& random, int longest, Look look) {
   auto at = over.start();

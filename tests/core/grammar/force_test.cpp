@@ -27,8 +27,8 @@ struct yield {
   std::size_t tokens = 0, forced = 0;
 };
 
-// Writes the tokens that the tokenizer makes of a text, as a model would that writes nothing else, and holds
-// what is forced behind each to what the tokenizer made. False: the constraint does not allow the text.
+// Writes the tokens that the tokenizer makes of a text, as a model might, and checks that the tokens forced
+// at each place are the tokenizer's. False: the constraint does not allow the text.
 bool forced_as_encoded(constraint& over, std::string_view text, yield& all) {
   if (!over.may_end(over.step(over.start(), text))) return false;
   const auto ids = encoded(over.trie(), text);

@@ -45,8 +45,8 @@ inline core::result<std::shared_ptr<core::grammar::constraint>> bound(
   return core::grammar::constraint::make(std::move(*c), std::move(views));
 }
 
-// The first byte that may not stand where it stands; the text's length where it may not end there; nullopt:
-// the text is accepted.
+// The index of the first byte that is not allowed, or the text's length where only the end is not allowed.
+// nullopt: the text is accepted.
 inline std::optional<std::size_t> refused_at(core::grammar::constraint& over, std::string_view text) {
   auto at = over.start();
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -87,8 +87,8 @@ inline void check_texts(const std::vector<grammar_texts>& all, const char* synta
   }
 }
 
-// Writes random tokens that the masks allow, and holds each mask to its definition. False: a mask was empty
-// where the text may not end, or a token of it was not accepted.
+// Writes random tokens that the masks allow, and compares each mask with its definition. False: a mask was
+// empty where the text may not end, or a token of a mask was not accepted.
 inline bool masks_are_exact(core::grammar::constraint& over, std::mt19937& random, int longest) {
   auto at = over.start();
   for (int n = 0; n < longest && !over.must_end(at); ++n) {

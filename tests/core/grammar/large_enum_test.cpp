@@ -46,7 +46,7 @@ made made_of(const constraint_text& c) {
   return {*over, budget.burnt()};
 }
 
-// Where a text is refused, by the texts alone.
+// Where a text must be refused (see refused_at), found without a grammar.
 std::optional<std::size_t> expected(const std::set<std::string>& all, const std::string& text) {
   for (std::size_t n = 1; n <= text.size(); ++n) {
     const auto at = all.lower_bound(text.substr(0, n));

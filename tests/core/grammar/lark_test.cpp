@@ -120,7 +120,7 @@ TEST_CASE("sets of tokens in a Lark grammar are of ids", "[grammar]") {
 
 namespace {
 
-// What llguidance has beyond Lark and this does not, and what it does not have: by what the source says.
+// Whether the source has a word of a feature that only one of llguidance and this front end has.
 bool known_difference(std::string_view source) {
   for (const auto* word : {"%regex", "x-guidance", "stop", "capture", "::", "\"if\": {}",
                            "%json { \"type\": \"string\" }", "pattern", "\"known\""})

@@ -170,7 +170,7 @@ TEST_CASE("cuda: draws are the host's, from the same logits") {
       if (r() % 3 == 0) p.presence_penalty = real(-2, 2);
       if (r() % 4 == 0)
         for (token_id id = 7; id < 5000; id += 701) p.logit_bias.push_back({id, real(-9, 9)});
-      // Thousands of tokens whose logits are the same: what is left of them beside so large a number.
+      // A bias so large that rounding makes thousands of logits equal.
       if (step % 4 == 1) {
         const float large = std::ldexp(1.0f, i % 2 ? 24 : 26);
         p.logit_bias.clear();
@@ -194,7 +194,7 @@ TEST_CASE("cuda: draws are the host's, from the same logits") {
     m->sample(draws, out).value();
     sample_scratch scratch(5000);
     for (std::uint32_t i = 0; i < 16; ++i) {
-      // After sampling: a row that a draw changed was put back.
+      // After sampling, since a row that a draw changed must have been put back.
       const auto wanted = samplers[i].pick(m->logits(i), 30, scratch, masks[i]);
       REQUIRE(wanted.has_value());
       CHECK(!out[i].fault);
@@ -207,7 +207,7 @@ TEST_CASE("cuda: draws are the host's, from the same logits") {
       if (samplers[i].params().temperature == 0) CHECK(out[i].id == *wanted);
     }
   }
-  // A draw that falls on a boundary between two tokens may take the other one: sums differ by rounding.
+  // A draw on the boundary between two tokens may take the other token, because sums differ by rounding.
   CHECK(equal >= all - 1);
 }
 
@@ -275,9 +275,9 @@ namespace {
 
 constexpr std::uint32_t ahead_rows = 20, ahead_steps = 80;
 
-// What test steps draw from: the batch shrinks, so that classes change and a step has fewer rows than the one
-// before had draws; now and then a slice of a prompt is beside them, so that it is no step of decoding alone;
-// and at times draws change their logits.
+// Steps of a batch that shrinks, so that batch classes change and a step has fewer rows than the step before
+// had draws. Every tenth step also has a slice of a prompt, so that it is no step of decoding alone. In every
+// fourth step the draws change their logits.
 struct shrinking_batch {
   shrinking_batch(model& m, float temperature) : on(m), prompt(m, ahead_rows * 4, 4) {
     samplers.reserve(2 * ahead_rows);
@@ -331,7 +331,7 @@ std::vector<token_id> first_tokens() {
   return first;
 }
 
-// Each row's token is what the row before drew: nobody waits for it.
+// Each row's token is the one that the row's previous step drew on the device: the host does not wait for it.
 std::vector<std::vector<token_id>> draw_ahead(shrinking_batch b) {
   std::vector<std::vector<token_id>> all;
   b.forward(0, first_tokens());
@@ -352,8 +352,8 @@ std::vector<std::vector<token_id>> draw_ahead(shrinking_batch b) {
   return all;
 }
 
-// The same steps once more, by another model of the same kind, whose tokens the host uploads: judge(model,
-// batch, step, tokens drawn ahead, tokens) replaces `tokens` by those of the next step.
+// Runs the steps ahead, and then once more by another model of the same kind, to which the host uploads the
+// tokens. judge(model, batch, step, tokens drawn ahead, tokens) replaces `tokens` by those of the next step.
 template <class Judge>
 void follow_ahead(const std::shared_ptr<const kernels::backend>& b, float temperature, const Judge& judge) {
   const shape of{256, 512, 4, 2, 64, 5000, false, false, false, 0};
@@ -386,7 +386,7 @@ TEST_CASE("cuda: steps that run ahead draw what steps draw whose tokens the host
                });
 }
 
-// Where rows have other bits in every run: each token is the best of its row, but for what sums differ by.
+// Rows have other bits in every run here, so each token must be the best of its row only up to rounding.
 TEST_CASE("cuda: steps that run ahead draw the best tokens on a device that is not deterministic") {
   const auto b = tests::cuda_device();
   if (!b) return;

@@ -137,7 +137,7 @@ TEST_CASE("a step runs each weight through one product, whatever the batch holds
 TEST_CASE(
     "on a device single operations take what their largest step needs at warm-up, or the model is refused") {
   static const auto real = kernels::reference_backend();
-  static std::uint64_t room = 0, taken = 0;  // what is given at most; what was given
+  static std::uint64_t room = 0, taken = 0;  // bytes: the most that is allocated; what was allocated
   auto device = std::make_shared<kernels::backend>(*real);
   device->on_host = false;
   device->do_allocate = [](void* self, std::uint64_t bytes) -> void* {
@@ -271,7 +271,7 @@ TEST_CASE("a page that was saved and restored elsewhere holds the same keys and 
       for (const page_id p : {2, 1}) {  // a driven sequence begins with its last page
         const auto slot = static_cast<std::uint32_t>(p);
         m->save_page(p, slot).value();
-        m->save_page(0, 0).value();  // beside it
+        m->save_page(0, 0).value();  // a save of another page beside it
         m->restore_page(p + 3, 0).value();
         m->restore_page(p + 3, slot).value();
       }

@@ -214,8 +214,8 @@ TEST_CASE("without generation_config.json, config.json says what ends a text") {
 
 namespace {
 
-// Weights with a header in front of their rows, so that whoever reads them without knowing the layout is
-// seen.
+// A backend whose packed weights have a header in front of their rows, so that code which reads them without
+// knowing the layout is seen.
 constexpr std::uint64_t header = 512;
 std::shared_ptr<const kernels::backend> packing_backend() {
   using kernels::matrix;

@@ -49,7 +49,7 @@ void step_at_its_most(model& m, std::uint32_t batch, std::uint32_t prompt_rows) 
   std::mt19937 r(1);
   std::vector<token_id> seen(longest);
   for (auto& id : seen) id = static_cast<token_id>(r() % vocab);
-  // every sequence reads the same pages: their lists are the longest
+  // Every sequence reads the same pages, so that each list of pages can have its full length.
   std::vector<page_id> shared(longest / page_tokens);
   for (std::size_t i = 0; i < shared.size(); ++i) shared[i] = static_cast<page_id>(i);
   for (const std::uint32_t rows : {0u, 1u, 17u, prompt_rows / 2, prompt_rows}) {
@@ -124,7 +124,7 @@ TEST_CASE("cuda: a model that is gone leaves nothing, nor does a device that was
     }
     f = free_of(watch);
   }
-  // The first time the context keeps something: code, and what the driver hands out.
+  // The first time the context keeps something for good: code, and memory that the driver reserves.
   CHECK(free[1] == free[2]);
   CHECK(with_device[1] == with_device[2]);
   CHECK(free[2] > with_device[2]);
@@ -140,7 +140,7 @@ TEST_CASE(
   const auto shape = small_model();
   const auto running = make(shape, *b, 64, 32, 256).value();
   const auto wanted = text_of(*running);
-  make(shape, *b, 64, 32, 256).value();  // code comes once
+  make(shape, *b, 64, 32, 256).value();  // loads the kernels' code
   std::uint64_t refused = 0, made = 0;
   std::vector<std::int64_t> left;  // what each round cost
   const auto make_in = [&](std::uint64_t room) {
@@ -163,7 +163,7 @@ TEST_CASE(
     left.push_back(static_cast<std::int64_t>(before) - static_cast<std::int64_t>(free_of(*b)));
   };
   for (std::uint64_t room = 16u << 20; room <= 640u << 20; room += 24u << 20) make_in(room);
-  // Nothing is lost. Where memory is short the driver may give back what it had kept for itself.
+  // Nothing is lost. Where memory is short, the driver may even free memory that it had kept for itself.
   CAPTURE(left);
   CHECK(std::accumulate(left.begin(), left.end(), std::int64_t{0}) <= 0);
   CHECK(refused > 3);
@@ -172,8 +172,8 @@ TEST_CASE(
 
 namespace {
 
-// The same prompts again and again, some of which begin alike, through a large pool, a small one, and a small
-// one with a tier.
+// Runs the same prompts again and again, through a large pool, a small pool, and a small pool with a host
+// tier. Some prompts begin alike.
 void compare_pools(const backend_ptr& b) {
   auto shape = small_model();
   shape.config.hidden = 256;

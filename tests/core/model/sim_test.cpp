@@ -19,7 +19,7 @@ std::string message_of(const char* text) {
   return spec.error().message;
 }
 
-// When each token of a job was sampled, from the first on.
+// The times between the tokens of a job.
 std::vector<duration> gaps(const recording_sink& s) {
   std::vector<duration> out;
   for (std::size_t i = 1; i < s.tokens.size(); ++i) out.push_back(s.tokens[i].at - s.tokens[i - 1].at);

@@ -1,4 +1,4 @@
-// definition.h — sampling once more, in float64 and in the plainest way: what the pipeline is held to.
+// definition.h — sampling once more, in float64 and in the plainest way. The pipeline is compared with it.
 //
 // Written from the definitions alone; it shares no code with core/sample. Everything is sorted, nothing is
 // clever.

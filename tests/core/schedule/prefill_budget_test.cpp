@@ -50,8 +50,8 @@ TEST_CASE("where rows cost nothing that can be measured, the slice is as long as
 
 namespace {
 
-// A device whose products read the weights once for up to 160 rows, and then take time for each; what a slice
-// does beside that takes as long for one row as for many.
+// A device whose products read the weights once for up to 160 rows, and take time for each further row. The
+// rest of a slice's work takes as long for one row as for many.
 duration device_step(std::uint32_t decode_rows, std::uint32_t prompt_rows) {
   const std::uint32_t rows = decode_rows + prompt_rows;
   duration took = 4ms + 30us * decode_rows + (prompt_rows ? duration(300us) : duration{});
@@ -59,8 +59,8 @@ duration device_step(std::uint32_t decode_rows, std::uint32_t prompt_rows) {
   return took;
 }
 
-// Prompts of so many rows one after the other, each behind some steps of decoding alone. The longest step of
-// the last.
+// Runs prompts of `length` rows one after the other, each behind some steps of decoding alone. run() returns
+// the longest step of the last prompt.
 struct prompts_beside {
   prefill_budget& budget;
   std::uint32_t decoding, waiting = 1;
@@ -87,7 +87,7 @@ struct prompts_beside {
 TEST_CASE("a share of a step: slices end up at it, and short ones that end a prompt do not mislead") {
   for (const std::uint32_t decoding : {1u, 8u, 64u, 256u}) {
     prefill_budget b({.rows = 512, .share = 0.4});
-    for (int i = 0; i < 4; ++i) b.observe(0, 512, 12ms);  // prompts that were alone
+    for (int i = 0; i < 4; ++i) b.observe(0, 512, 12ms);  // prompts in steps without decoding
     const double step = std::chrono::duration<double>(device_step(decoding, 0)).count();
     const double longest =
         std::chrono::duration<double>(prompts_beside{b, decoding}.run(40, 2000 + 7)).count();
@@ -110,13 +110,13 @@ TEST_CASE("a share of a step: one slice that took long is not believed for long"
 
 TEST_CASE("a share of a step is one of a step like this, measured not long ago") {
   prefill_budget b({.rows = 512, .share = 0.4});
-  CHECK(b.rows(8, 1) == 0);  // how long is a step?
+  CHECK(b.rows(8, 1) == 0);  // how long a step takes is not known yet
   b.observe(8, 0, 4ms);
   CHECK(b.rows(8, 1) == 64);
   b.observe(8, 64, 5ms);
   CHECK(b.rows(8, 1) > 0);
   CHECK(b.rows(15, 1) > 0);
-  CHECK(b.rows(16, 1) == 0);  // twice as many
+  CHECK(b.rows(16, 1) == 0);  // twice as many streams
   CHECK(b.rows(4, 1) == 0);
   CHECK(b.rows(0, 1) == 512);  // nobody waits for this one
   int slices = 0;

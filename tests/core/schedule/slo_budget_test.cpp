@@ -26,7 +26,7 @@ duration as_time(double ns) { return duration(static_cast<std::int64_t>(ns)); }
 
 constexpr slo_budget::limits usual{.slo = {1000ms, 50ms}, .rows = 2048};
 
-// A budget that knows this device beside so many streams.
+// A budget that has measured this device with `streams` streams.
 slo_budget taught(const device& d, slo_budget::limits l, std::uint32_t streams) {
   slo_budget b(l);
   for (std::uint32_t rows = 64; rows <= 2048; rows *= 2)
@@ -72,7 +72,7 @@ TEST_CASE("an objective: a prompt that would be late makes steps longer, and one
   const slo_budget::limits tight{.slo = {1000ms, 20ms}, .rows = 2048};
   auto b = taught(d, tight, 32);  // 4.96 ms without prompts
   const auto calm = b.rows(32, no_hurry);
-  // At tpot 14 ms of 19 are for prompts: 700 rows. In 200 ms that makes 7,000, and twice as long steps 9,000.
+  // Steps of tpot have 14 of 19 ms for prompts, 700 rows: 7,000 in 200 ms. Twice as long steps make 9,000.
   const std::vector<waiting_prompt> easy{{4000, 200ms}}, urgent{{8000, 200ms}}, late{{8000, -1ms}},
       hopeless{{20000, 200ms}}, behind{{4000, -1ms}, {4000, 200ms}};
   CHECK(b.rows(32, easy) == calm);
@@ -80,8 +80,8 @@ TEST_CASE("an objective: a prompt that would be late makes steps longer, and one
   CHECK(d.of(32, b.rows(32, urgent)) <= 40e6);
   CHECK(b.rows(32, late) == calm);
   CHECK(b.rows(32, hopeless) == calm);
-  CHECK(b.rows(32, behind) == b.rows(32, urgent));  // rows that come first count, whoever's they are
-  CHECK(b.rows(32, std::vector<waiting_prompt>{{8000}}) == calm);  // its first token is there
+  CHECK(b.rows(32, behind) == b.rows(32, urgent));                 // earlier prompts' rows count, too
+  CHECK(b.rows(32, std::vector<waiting_prompt>{{8000}}) == calm);  // its first token was sampled already
 }
 
 TEST_CASE("an objective: tpot wins once the streams are no more ahead") {
@@ -91,7 +91,7 @@ TEST_CASE("an objective: tpot wins once the streams are no more ahead") {
   double all = 0;
   int longer = 0;
   for (int i = 0; i < 200; ++i) {
-    const auto took = d.of(32, b.rows(32, urgent));  // they come and come
+    const auto took = d.of(32, b.rows(32, urgent));  // urgent prompts in every step
     all += took;
     longer += took > 20e6;
     b.observe(32, b.granted(), as_time(took));
@@ -121,7 +121,7 @@ TEST_CASE("an objective: the longest step with a slice is kept, whatever first t
 
 namespace {
 
-// A day: prompts arrive at random beside streams, which come of them and end. One server, all in its order.
+// A day of one server: prompts arrive at random, are computed in order, and become streams, which end.
 struct day {
   explicit day(std::uint32_t seed) : random(seed) {}
 
@@ -136,13 +136,13 @@ struct day {
   std::vector<one> streams;
   std::uint32_t steps = 0, over = 0, far_over = 0, kept = 0, first_kept = 0, ended = 0, stuck = 0;
 
-  // `load`: of the prompts, as a share of the rows that steps of tpot have room for.
+  // `load`: rows of arriving prompts, as a share of the rows that steps of tpot have room for.
   void run(const device& d, slo_budget& b, const objective& slo, double noise, double load) {
     const double tpot = static_cast<double>(slo.tpot.count()), ttft = static_cast<double>(slo.ttft.count());
     double now = 0, owed = 0;
     for (; steps < 3000; ++steps) {
       const auto n = static_cast<std::uint32_t>(streams.size());
-      // Arrivals of the time that the last step took, as rows that are owed.
+      // Prompts that arrived during the last step. `owed`: their rows.
       while (owed > 0) {
         const auto rows = 16 + random() % 1000;
         prompts.push_back(

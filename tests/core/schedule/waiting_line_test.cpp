@@ -20,7 +20,7 @@ std::unique_ptr<sequence> job_of(std::uint64_t n, int priority = 0, std::uint64_
   return std::make_unique<sequence>(std::move(j), the_model.info(), the_model.info().context);
 }
 
-// As a sequence that was in the batch and lost its pages.
+// The sequence as one that was in the batch and lost its pages.
 std::unique_ptr<sequence> preempted(std::unique_ptr<sequence> s) {
   page_pool pool(1);
   s->enter(0, {}, the_model.info().vocab_size);
@@ -63,7 +63,7 @@ TEST_CASE("waiting line: keys alternate, and a key with one job waits for few of
   for (int i = 0; i < 3; ++i) line.add(job_of(n++, 0, 2));
   CHECK(order(line) == std::vector<std::uint64_t>{0, 4, 1, 5, 2, 6, 3});
 
-  // At most as many later jobs as its ticket got on top enter before a job.
+  // Of the later jobs, at most as many enter before a job as were added to the job's ticket.
   waiting_line busy;
   for (std::uint64_t i = 0; i < 3; ++i) busy.add(job_of(i, 0, 1));
   for (std::uint64_t i = 3; i < 300; ++i) busy.add(job_of(i, 0, i));

@@ -19,7 +19,7 @@ std::vector<token> tokens_of(const std::vector<token_id>& ids) {
   return out;
 }
 
-// By the definition: some period's tokens stand at the end so many times in a row.
+// The definition: the text ends with some period's tokens, `times` times in a row.
 bool loops(std::span<const token_id> said, std::size_t times) {
   for (std::size_t p = 1; p <= repeats::longest_period && p * times <= said.size(); ++p) {
     const auto end = said.last(p * times);
@@ -30,7 +30,7 @@ bool loops(std::span<const token_id> said, std::size_t times) {
   return false;
 }
 
-// How many tokens were said when the loop was noticed.
+// How many tokens there were when the loop was noticed; nullopt: it was not.
 std::optional<std::size_t> noticed(const std::vector<token_id>& ids, std::uint32_t times) {
   repeats watch(times);
   const auto all = tokens_of(ids);
@@ -84,7 +84,7 @@ TEST_CASE("repeats: random sequences are judged as by the definition") {
     const token_id words = 1 + static_cast<token_id>(random() % 3);
     std::vector<token_id> said;
     while (said.size() < 260) {
-      if (random() % 4 == 0 && said.size() > 2) {  // what was said just now, again
+      if (random() % 4 == 0 && said.size() > 2) {  // repeats the latest tokens
         const std::size_t p = 1 + random() % std::min<std::size_t>(said.size(), 70);
         for (std::size_t i = 0, n = p * (1 + random() % 3); i < n; ++i) said.push_back(said[said.size() - p]);
       }

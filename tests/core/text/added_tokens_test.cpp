@@ -10,7 +10,7 @@ namespace {
 
 constexpr auto raw = added_tokens::stage::raw;
 
-// "[id:text]" for tokens, text for what lies between.
+// The pieces of a cut text: "[id:text]" for a token, "text|" for what lies between.
 std::string cut(const boost::json::value& tokens, std::string_view text,
                 const std::vector<span_of_text>& plain = {}) {
   const added_tokens t(json_field(tokens, "added_tokens"), normalizer(std::nullopt));

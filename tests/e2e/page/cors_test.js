@@ -9,7 +9,7 @@ import { no_real, open_context, real } from "./kit.js";
 
 const key = "open-sesame-0123456789";
 
-/** A server of an empty page, which is another origin than that of weir. */
+/** A server of an empty page, on another origin than weir. */
 async function other_site(t) {
   const site = createServer((_, answer) => {
     answer.setHeader("content-type", "text/html");
@@ -33,7 +33,7 @@ async function page_and_server(t, site, origin) {
   return { page, server };
 }
 
-/** In the page: what a request came to. */
+/** In the page: the outcome of a request. */
 const ask = (page, url, options) =>
   page.evaluate(
     async ([where, how]) => {

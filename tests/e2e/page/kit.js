@@ -1,6 +1,6 @@
-// kit.js — a browser for the tests of the page, and the words in which they speak of it. SHOTS names a folder
-// for pictures. Without Chromium (CHROMIUM, /usr/bin/chromium), or without the binary that WEIR_BIN names, a
-// part is skipped with the reason; where CI is true, that is a failure.
+// kit.js — a browser for the tests of the page, and functions for the parts of the page. SHOTS names a folder
+// for pictures. Without Chromium (CHROMIUM, /usr/bin/chromium), or without the binary that WEIR_BIN names,
+// the tests that need it are skipped with the reason; where CI is true, they fail.
 import assert from "node:assert/strict";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
@@ -22,7 +22,7 @@ export const no_binary = unless(process.env.WEIR_BIN, "WEIR_BIN does not name a 
 export const no_real = no_browser || no_binary;
 export const sizes = { wide: { width: 1280, height: 860 }, phone: { width: 390, height: 844 } };
 export const schemes = ["light", "dark"];
-/** Each size and each scheme once; what must hold for all four pairs says so. */
+/** Each size and each scheme once. Tests of all four pairs use `sizes` and `schemes`. */
 export const looks = {
   "wide, light": { viewport: sizes.wide, colorScheme: "light" },
   "phone, dark": { viewport: sizes.phone, colorScheme: "dark" },
@@ -61,7 +61,7 @@ export async function open_context(t, look = {}) {
 const expected =
   /ERR_CONNECTION_|ERR_INCOMPLETE|WebSocket connection|WebSocket is closed|status of (401|503)/;
 
-/** Opens the page; what it complains about, other than a server that is gone, fails the test. */
+/** Opens the page. Errors of the page fail the test, except those that a lost server causes. */
 export async function open_page(t, server, look) {
   const page = await (await open_context(t, look)).newPage();
   const complaints = [];
@@ -89,7 +89,7 @@ export const view = (page, name) => page.getByRole("radio", { name }).check();
 export async function set(page, values) {
   await button(page, "Settings").click();
   for (const [label, value] of Object.entries(values)) {
-    // The name of a choice has its options' text, too.
+    // The accessible name of a choice also has the text of its options.
     const field = page.getByRole("dialog").getByLabel(new RegExp(`^${label}`));
     const choice = await field.evaluate((it) => it.tagName === "SELECT");
     await (choice ? field.selectOption(value) : field.fill(value));

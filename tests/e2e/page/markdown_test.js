@@ -1,4 +1,4 @@
-// Where a text that grows may be cut into blocks: rendered piece by piece it is what it is at once.
+// Where a growing text may be cut into blocks: rendered piece by piece, it equals the text rendered at once.
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { fake, no_browser, visit } from "./kit.js";

@@ -38,8 +38,7 @@ inline request ask(std::int64_t tokens, std::uint64_t seed = 7) {
   return {.prompt = "a b", .max_tokens = tokens, .seed = seed};
 }
 
-// Everything that is left of a job, read `at_once` tokens at a time; checks that none is missing or comes
-// twice.
+// The rest of a job's text, read `at_once` tokens at a time. Checks that no token is missing or repeated.
 inline net::awaitable<std::string> read_all(job& j, std::size_t at_once, std::uint32_t from = 0) {
   std::vector<token> some(at_once);
   std::string text;

@@ -10,8 +10,8 @@ namespace {
 
 constexpr int answer_tokens = 6;
 
-// Answers a create with the first tokens of an answer, and a resume, or their acknowledgement, with the rest.
-// A fault may be planted into what a resume is answered with.
+// Answers a create with the first tokens of an answer. Answers a resume, or an acknowledgement of these
+// tokens, with the rest. `planted`: a fault in the answer to a resume.
 class keeper {
  public:
   enum class fault { none, skips, repeats, other_text, expired, invalid_cursor, not_found, too_many_jobs };
@@ -43,7 +43,7 @@ class keeper {
     return resume(lane, std::string(m.at("response_id").as_string()), m.at("after").to_number<int>());
   }
 
-  // To be read after the server's end.
+  // What the client sent. Read only after the server's end.
   boost::json::object asked;  // the latest create
   std::vector<int> acked;
   int cancels = 0;
@@ -72,7 +72,7 @@ class keeper {
                after, answer_tokens)) +
            tokens(lane, from, answer_tokens, planted_ == fault::other_text ? "é" : "ü") + end(lane);
   }
-  // Tokens (from, to].
+  // The deltas of tokens from + 1 to `to`.
   static std::string tokens(const std::string& lane, int from, int to, const char* text) {
     std::string out;
     for (int i = std::max(from, 0) + 1; i <= to; ++i)
@@ -121,7 +121,7 @@ TEST_CASE("streams that lose their sockets are resumed, and end as if nothing ha
   CHECK(r.all.of(figure::resume_gap_ms).count() == n(figure::completed));
   CHECK(n(figure::completed) + n(figure::cut) == n(figure::requests));
   CHECK(r.all.found().empty());
-  CHECK(k.cancels >= 1);  // those that the end of the run cut are not left to their grace
+  CHECK(k.cancels >= 1);  // answers that the run's end cuts are cancelled, not left to their grace
 }
 
 TEST_CASE("a resume that skips, repeats, or says something else is found by its name") {
@@ -209,14 +209,14 @@ TEST_CASE("a window is asked for, and what came is acknowledged until the answer
     o.on_lag = "pause";
     o.pace = "even";
     const auto r = run_at(o);
-    CHECK(r.all.number(figure::completed) >= 1);  // which takes an acknowledgement of the fourth token
+    CHECK(r.all.number(figure::completed) >= 1);  // the rest comes only after an ack of the fourth token
     CHECK(r.all.number(figure::errors) == 0);
   }
   CHECK(k.asked.at("window") == 4);
   CHECK(k.asked.at("on_lag") == "pause");
   CHECK(k.asked.at("pace") == "even");
   CHECK(std::ranges::count(k.acked, 4) >= 1);
-  // At least half of the window each time, and none after the end.
+  // An ack is for half of the window or more, and none comes after the end.
   for (const int seq : k.acked) CHECK((seq >= 2 && seq <= 4));
 }
 

@@ -158,7 +158,7 @@ TEST_CASE("a follower has to read what the one who asked has read") {
   CHECK(refused.number(figure::followers) == 0);
   CHECK(refused.error_texts().at("follower: too_many_jobs: m") == 1);
   CHECK(together(asked, reads(1, "a", ending::cut)).number(figure::followers) == 0);
-  // Where the one who asked saw no end, there is nothing to compare with.
+  // Where the asker's stream saw no end, there is no text to compare a follower's with.
   CHECK(together(reads(1, "a", ending::dropped), reads(1, "abc")).found().empty());
 }
 

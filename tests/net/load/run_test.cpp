@@ -43,7 +43,7 @@ TEST_CASE("a clean run over WebSocket: every answer completes, nothing is found,
   CHECK(n(figure::input_tokens) == 2 * n(figure::completed));
   CHECK(n(figure::errors) == 0);
   CHECK(n(figure::gaps) == 0);
-  CHECK(s.connections <= 8 + 3);  // and those that ask for statistics
+  CHECK(s.connections <= 8 + 3);            // 8 streams, and the connections that ask for statistics
   CHECK(n(figure::server_rss_bytes) == 0);  // the server has no statistics
   CHECK(r.sampled_times);
   for (const auto& j : r.judged) CHECK(j.holds);

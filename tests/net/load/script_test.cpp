@@ -36,7 +36,7 @@ std::string framed(const std::string& text) {
   return out + text;
 }
 
-// weir.v1, byte by byte through the client's own half of it.
+// The script as bytes of weir.v1, read by the client's half of the protocol.
 stream_record over_websocket(const script& s, std::uint64_t index) {
   manner m;
   m.to = parse_url("url", "ws://127.0.0.1").value();
@@ -67,7 +67,7 @@ stream_record over_websocket(const script& s, std::uint64_t index) {
   return h.record();
 }
 
-// The same as events of OpenAI's, which know neither seq nor t.
+// The script as events of OpenAI's protocol, which have neither seq nor t.
 stream_record over_sse(const script& s, std::uint64_t index) {
   manner m;
   m.to = parse_url("url", "http://127.0.0.1").value();
@@ -92,7 +92,7 @@ stream_record over_sse(const script& s, std::uint64_t index) {
 
 using play = stream_record (*)(const script&, std::uint64_t);
 
-// Nine clean streams and this one.
+// Nine clean streams, and `s` as the tenth.
 pool among_others(play how, const script& s) {
   pool p({});
   for (std::uint64_t i = 0; i < 9; ++i) p.add(how(even(50, 100 + static_cast<double>(i)), i));

@@ -55,7 +55,7 @@ asked random_question(std::mt19937& random) {
   return q;
 }
 
-// The multiple k × of, as a text with zeros behind it now and then.
+// The multiple k × `of` as a text, now and then with zeros at its end.
 std::string multiple(const decimal& of, std::int64_t k, std::mt19937& random) {
   decimal v = decimal::of(k * std::stoll(of.digits));
   if (!v.zero()) v.exponent += of.exponent;
@@ -122,7 +122,7 @@ TEST_CASE("schema: multiples have at most 64 digits on each side, and remainders
   CHECK_FALSE(s.accepts(std::string(65, '7')));
   CHECK(s.accepts("0.7" + std::string(63, '0')));
   CHECK_FALSE(s.accepts("0.7" + std::string(64, '0')));
-  CHECK(s.refused_at(std::string(63, '7') + "8") == 64);  // a point may make 0.7 × … of it
+  CHECK(s.refused_at(std::string(63, '7') + "8") == 64);  // a decimal part may make a multiple of it
   CHECK(s.refused_at("0.8") == 2);
   const schema_under_test many(R"({"type":"integer","multipleOf":9973})", true);
   REQUIRE(many.constraint);
@@ -139,7 +139,7 @@ TEST_CASE("schema: all states of the most remainders have a place in what is rem
   REQUIRE(s.constraint);
   std::mt19937 random(13);
   auto at = s.constraint->step(s.constraint->start(), '[');
-  for (int i = 0; i < 20'000; ++i) {  // numbers of 14 digits, and what makes multiples of them
+  for (int i = 0; i < 20'000; ++i) {  // numbers of 14 digits, raised to the next multiple
     std::string text = std::to_string(1 + random() % 9);
     for (int k = 0; k < 9; ++k) text += static_cast<char>('0' + random() % 10);
     const auto n = std::stoull(text + "0000");

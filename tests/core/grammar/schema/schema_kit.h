@@ -36,8 +36,8 @@ struct schema_under_test {
     }
   }
 
-  // The first byte that may not stand where it stands; the text's length where it may not end there; nullopt:
-  // the text is accepted.
+  // The index of the first byte that is not allowed, or the text's length where only the end is not allowed.
+  // nullopt: the text is accepted.
   std::optional<std::size_t> refused_at(std::string_view text) const {
     REQUIRE(constraint);
     auto at = constraint->start();
@@ -52,8 +52,8 @@ struct schema_under_test {
   bool accepts(std::string_view text) const { return !refused_at(text); }
 };
 
-// The schema is refused where strict is asked, and else compiled with one warning. Refusal and warning name
-// the place, and their messages have the text `message`.
+// Checks that the schema is refused if `strict` is asked, and else compiled with one warning. Refusal and
+// warning name the place, and their messages contain `message`.
 inline void check_not_enforced(const char* schema, const char* place, const char* message) {
   INFO(schema);
   const schema_under_test strict(schema, true), relaxed(schema);

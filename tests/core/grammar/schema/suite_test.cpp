@@ -1,6 +1,6 @@
-// The published schemas and instances of the data folder, byte by byte. What is generated of a schema's
-// values is documented in core/grammar/schema.h, so a valid instance may be refused for its spelling; an
-// invalid one may never be accepted where `strict` was asked.
+// The published schemas and instances of the data folder, byte by byte. core/grammar/schema.h documents which
+// spellings of a value are generated, so a valid instance may be refused for its spelling. An invalid
+// instance may never be accepted where `strict` was asked.
 #include <fstream>
 #include <map>
 
@@ -25,7 +25,8 @@ bool says(const json_tree& t, json_node_id object, std::string_view name) {
   return at && t[*at].truth;
 }
 
-// Members in another order, and formats where the data does not ask for them, are choices of this front end.
+// Whether the verdict is this front end's choice (the order of members, formats that the data does not ask
+// for), or an independent engine judges otherwise. Such tests are left out.
 bool chosen(const json_tree& t, json_node_id group, json_node_id test) {
   const auto file = t.member(group, "file");
   return says(t, test, "order") || says(t, test, "needs_format") || t.member(test, "py") ||

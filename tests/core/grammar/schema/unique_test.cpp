@@ -17,7 +17,7 @@ std::string joined(const std::vector<std::string>& items, const char* between = 
   return out + "]";
 }
 
-// The byte behind which no list of different items goes on: the end of the first item that was there before.
+// Whether no item is there twice.
 bool different(const std::vector<std::string>& items) {
   return std::set<std::string>(items.begin(), items.end()).size() == items.size();
 }
@@ -68,7 +68,7 @@ TEST_CASE("schema: an item that was there is refused where no other begins so", 
   REQUIRE(s.constraint);
   CHECK(s.refused_at(R"(["aa","aa")") == 8);
   CHECK(s.refused_at(R"(["ba","ba")") == 7);
-  CHECK(s.refused_at("[1,1]") == 4);  // 12 begins so
+  CHECK(s.refused_at("[1,1]") == 4);  // 12 begins like it
   CHECK(s.refused_at("[1,12,1") == 6);
   CHECK(s.refused_at(R"(["aa","ab","ba",1,12,)") == 20);  // none is left
   CHECK_FALSE(s.refused_at("[]"));

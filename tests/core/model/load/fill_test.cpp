@@ -21,7 +21,8 @@ using Catch::Matchers::Contains;
 
 namespace {
 
-// Uploads are done when their lane is awaited, or another is begun there: who writes too early is seen.
+// A backend that copies an upload only when its lane is awaited, so that a source that changes too early is
+// seen. A lane that is begun twice without a wait fails the test.
 struct late_uploads {
   struct one {
     void* to;

@@ -155,7 +155,7 @@ std::size_t bytes_of_element(std::string_view dtype) {
                                              : 1;
 }
 
-// Joins tensors of zeros, but for `weight_shape`, which is [8, 64], and returns the refusal.
+// Joins tensors of zeros and returns the refusal. Tensors named `weight_shape` have the value [8, 64].
 std::string refusal(const quant_config& q, const std::vector<tensor_of>& tensors) {
   std::vector<tests::toy_tensor> all;
   for (const auto& [name, dtype, shape] : tensors) {
