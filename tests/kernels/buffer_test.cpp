@@ -44,7 +44,7 @@ TEST_CASE("products and rows of a packed matrix are those of its rows") {
   tests::rng r(1);
   for (const auto& b : {reference_backend(), cpu_backend(2)})
     for (const dtype type : {dtype::f32, dtype::bf16, dtype::f16}) {
-      const std::uint32_t n = tests::pick(r, 1, 300), k = tests::pick(r, 1, 300), rows = tests::pick(r, 1, 40);
+      const std::uint32_t n = pick(r, 1, 300), k = pick(r, 1, 300), rows = pick(r, 1, 40);
       const tests::random_matrix w(r, type, n, k);
       const buffer memory(b, b->weight_bytes(b->self, type, n, k));
       REQUIRE(memory.size() >= w.view.bytes());

@@ -35,6 +35,7 @@ class lazy_helpers final : public core::grammar::mask_helpers {
   std::size_t room = std::numeric_limits<std::size_t>::max();  // masks that may wait at once
 
   bool post(std::shared_ptr<core::grammar::job_mask> m) noexcept override {
+    std::erase(work_, nullptr);
     if (work_.size() >= room) {
       ++refused;
       return false;

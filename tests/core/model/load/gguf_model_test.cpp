@@ -39,7 +39,7 @@ gguf_writer keys_of(const tests::toy_options& o) {
   std::vector<std::string> tokens(tests::toy_vocab);
   for (std::size_t i = 0; i < tokens.size(); ++i) tokens[i] = "t" + std::to_string(i);
   w.texts("tokenizer.ggml.tokens", tokens);
-  w.number("tokenizer.ggml.bos_token_id", tests::toy_bos).number("tokenizer.ggml.eos_token_id", tests::toy_eos);
+  w.number("tokenizer.ggml.bos_token_id", toy_bos).number("tokenizer.ggml.eos_token_id", toy_eos);
   return w;
 }
 
