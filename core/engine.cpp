@@ -269,7 +269,9 @@ void engine::state::judge(sequence& s, const in_flight& step, time_point at) {
   measure(s, at);
   const auto* logprobs = s.top_logprobs() < 0 ? nullptr : &device->logprobs_of(number);
   if (!s.accept({got.id, at}, text, logprobs)) {
-    close(s, s.fitted() ? reason_of(s, got.id) : s.how.reason);
+    const auto why = s.fitted() ? reason_of(s, got.id) : s.how.reason;
+    if (!why) return void(follow(s, got.id, at));
+    close(s, *why);
     bad_endings = 0;
     return;
   }

@@ -21,6 +21,11 @@ bool engine::state::follow(sequence& s, token_id id, time_point at) {
 }
 
 bool engine::state::goes_on(sequence& s, time_point at) {
+  if (s.output.size() == s.max_output) {  // reason_of() did not know why the last token ends the text
+    close(s, s.fit->whole() ? finish_reason::stop : finish_reason::length);
+    bad_endings = 0;
+    return false;
+  }
   if (!add_forced(s, at)) {
     close(s, s.how.reason);
     bad_endings = 0;
@@ -43,7 +48,7 @@ bool engine::state::add_forced(sequence& s, time_point at) {
     ++totals.forced_tokens;
     measure(s, at);
     if (!s.accept({*id, at}, text)) {
-      s.how.reason = reason_of(s, *id);
+      s.how.reason = *reason_of(s, *id);  // known of a forced token
       return false;
     }
     s.fit->take_forced();
@@ -51,9 +56,11 @@ bool engine::state::add_forced(sequence& s, time_point at) {
   return true;
 }
 
-finish_reason engine::state::reason_of(sequence& s, token_id id) {
+std::optional<finish_reason> engine::state::reason_of(const sequence& s, token_id id) const {
   if (s.how.reason != finish_reason::length) return s.how.reason;
-  return s.fit->whole_behind(id) ? finish_reason::stop : finish_reason::length;
+  const auto whole = s.fit->whole_behind(id);
+  if (!whole) return std::nullopt;
+  return *whole ? finish_reason::stop : finish_reason::length;
 }
 
 void engine::state::list_late(in_flight& step, bool patient) {

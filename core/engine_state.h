@@ -70,9 +70,10 @@ struct engine::state {
   // Asks helpers for the mask of `s`, or makes it where there are no helpers. Helpers without room are asked
   // again before the next draw of `s`.
   void make_mask(sequence& s);
-  // Why a sequence ended at token `id`: s.how.reason, but `stop` for `length` if its constraint says that the
-  // text is whole.
-  finish_reason reason_of(sequence& s, token_id id);
+  // Why a sequence ends at token `id`: s.how.reason, but `stop` for `length` if its constraint says that the
+  // text is whole. nullopt: a helper has to find out, since it can take long. The sequence then stays, with
+  // all its tokens, and goes_on() ends it.
+  std::optional<finish_reason> reason_of(const sequence& s, token_id id) const;
   // Adds a token of `s` that was sampled or forced at `at` to the measures: the gap before the token or, if
   // it is the first, the times to it. To be called before s.accept().
   void measure(const sequence& s, time_point at) noexcept;

@@ -43,10 +43,12 @@ bool job_mask::follow(token_id id) {
   return work_by_heart();
 }
 
-bool job_mask::whole_behind(token_id id) {
+std::optional<bool> job_mask::whole_behind(token_id id) const {
   assert(ready());
   if (!all_taken()) return next_forced_ + 1 == forced_.size() && cursor_.must_end();
-  return cursor_.accept(id) && cursor_.must_end();
+  const auto to = cursor_.over().accept_known(cursor_.at(), id);
+  if (!to) return std::nullopt;
+  return cursor_.over().must_end(*to);
 }
 
 bool job_mask::work_by_heart() {
@@ -86,6 +88,7 @@ void job_mask::work_afresh() {
     return fail(errc::internal, fmt::format("token {} was drawn, and the constraint forbids it", *next_));
   if (next_ && !cursor_.failed()) remember(*next_);
   next_.reset();
+  if (is_last()) return end();
   find_forced();
   const auto* mask = cursor_.failed() ? nullptr : cursor_.mask();
   if (!mask) {
@@ -95,6 +98,12 @@ void job_mask::work_afresh() {
   }
   write(*mask);
   if (limits_.draw_forced && !all_taken() && place_ != place::failed) write_one(forced_.front());
+}
+
+void job_mask::end() {
+  forced_.clear();
+  next_forced_ = 0;
+  place_ = place::over;
 }
 
 void job_mask::find_forced() {

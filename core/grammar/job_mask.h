@@ -36,14 +36,14 @@ class job_mask {
  public:
   enum class place : std::uint8_t {
     open,   // the text goes on: allowed() says how
-    over,   // the text is whole, and nothing can follow
+    over,   // nothing can follow: the text is whole, or has `max_tokens`
     failed  // the constraint has failed: fault() says how
   };
 
   struct limits {
     std::uint32_t vocab_size = 0;  // of the model: ids from there on are never allowed
     std::uint32_t min_tokens = 0;  // before the text has this many tokens, `endings` are not allowed
-    std::uint32_t max_tokens = 0;   // most tokens of the text
+    std::uint32_t max_tokens = 0;   // most tokens of the text, behind which no mask is made; 0: no bound
     std::vector<token_id> endings;  // ids that end the text where it may end
     forcing force = forcing::canonical;
     // Forced tokens are drawn too, each from a mask that allows only this token: for jobs that ask for the
@@ -62,9 +62,10 @@ class job_mask {
   // Adds a token to the text and makes the next mask. False: work() must be called for both. REQUIRES:
   // ready(), and at() is open.
   bool follow(token_id id);
-  // Whether the text is whole behind `id`, which is its last token, drawn or forced. Makes no mask, since
-  // nothing follows in any case. REQUIRES: ready(), and at() is open or there is a forced token.
-  bool whole_behind(token_id id);
+  // Whether the text is whole behind `id`, which is its last token, drawn or forced. nullopt: the constraint
+  // does not remember it, and whole() says it behind follow(). Known of forced tokens. REQUIRES: ready(), and
+  // at() is open or there is a forced token.
+  std::optional<bool> whole_behind(token_id id) const;
   // Does the work that begin() or follow() left; then ready() is true. Any thread, once for each false.
   void work() noexcept;
 
@@ -88,6 +89,8 @@ class job_mask {
   // Bit id % 32 of word id / 32 is set where the token may come; [ceil(vocab_size / 32)] words, not all 0.
   // Holds until the next follow(). REQUIRES: at() is open.
   std::span<const std::uint32_t> allowed() const noexcept { return std::span(allowed_).first(words_); }
+  // Whether the text is whole and nothing can follow, not even a forced token.
+  bool whole() const noexcept { return all_taken() && cursor_.must_end(); }
   // REQUIRES: at() is failed.
   const error& fault() const noexcept;
   // Number of tokens of the text so far, the forced ones included.
@@ -97,6 +100,9 @@ class job_mask {
   // Does the work if the constraint remembers all of it. False: it does not, and nothing has changed.
   bool work_by_heart();
   void work_afresh();
+  bool is_last() const noexcept { return limits_.max_tokens > 0 && tokens() >= limits_.max_tokens; }
+  // Ends a text that has all its tokens: nothing is forced or allowed.
+  void end();
   // Lists the forced tokens and moves the cursor behind them.
   void find_forced();
   // Adds one forced token. False: the token is not allowed, or the model does not have it.

@@ -176,6 +176,31 @@ TEST_CASE("a mask that takes long does not keep the owner from a job that comes 
   }
 }
 
+TEST_CASE("whether the last token ends the text is for helpers to find out, and holds nobody up") {
+  for (const auto how : {loop_kind::plain, loop_kind::overlapped}) {
+    engine_rig free(small_config(), how);
+    const auto whole = free.submit(fitted(free, 1, "[a-e]{9}"));
+    free.run();
+    const auto all = static_cast<std::uint32_t>(whole->tokens.size());
+    for (const std::uint32_t most : {all, all - 1}) {
+      CAPTURE(how == loop_kind::plain, most);
+      const auto helpers = std::make_shared<lazy_helpers>();
+      engine_rig rig(small_config(), letters(61), 4096, how, helpers);
+      const auto cut = rig.submit(fitted(rig, 1, "[a-e]{9}", most));
+      for (int i = 0; i < 100 && cut->tokens.size() < most; ++i) rig.step();
+      CHECK(helpers->posted == most + 1);  // a mask for each token, and what the last one does
+      const auto other = rig.submit(rig.job(2, 20));
+      for (int i = 0; i < 100 && !other->end; ++i) rig.step();
+      CHECK(other->end);
+      CHECK_FALSE(cut->end);
+      rig.run();
+      REQUIRE(cut->end);
+      CHECK(cut->tokens.size() == most);
+      CHECK(cut->end->reason == (most == all ? finish_reason::stop : finish_reason::length));
+    }
+  }
+}
+
 TEST_CASE("a constraint that is given up ends its job with an error that says why") {
   engine_rig rig;
   job j = rig.job(1, 100);
