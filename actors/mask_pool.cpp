@@ -20,24 +20,29 @@ mask_pool::mask_pool(unsigned threads, std::size_t most) : work_(most) {
 }
 
 mask_pool::~mask_pool() {
-  std::shared_ptr<core::grammar::job_mask> dropped;
-  while (work_.try_dequeue(dropped)) dropped.reset();
-  for (std::size_t i = 0; i < threads_.size(); ++i) core::insist([&] { work_.enqueue(nullptr); });
+  task dropped;
+  while (work_.try_dequeue(dropped)) dropped = {};
+  for (std::size_t i = 0; i < threads_.size(); ++i) core::insist([&] { work_.enqueue(task{}); });
 }
 
 // The queue has its memory from the start. If masks of jobs that are gone fill the queue, this mask is not
 // posted, and its job waits for a later step.
 bool mask_pool::post(std::shared_ptr<core::grammar::job_mask> m) noexcept {
-  return work_.try_enqueue(std::move(m));
+  return work_.try_enqueue(task{std::move(m), false});
+}
+
+// Where the queue is full, the mask is destroyed here.
+void mask_pool::discard(std::shared_ptr<core::grammar::job_mask> m) noexcept {
+  work_.try_enqueue(task{std::move(m), true});
 }
 
 void mask_pool::run() {
   for (;;) {
-    std::shared_ptr<core::grammar::job_mask> m;
-    work_.wait_dequeue(m);
-    if (!m) return;
-    if (nobody_waits(m)) continue;
-    m->work();
+    task next;
+    work_.wait_dequeue(next);
+    if (!next.mask) return;
+    if (next.discards || nobody_waits(next.mask)) continue;
+    next.mask->work();
   }
 }
 

@@ -368,10 +368,11 @@ void engine::state::drop(std::unique_ptr<sequence> s, finish_reason why, std::op
   forget(*s);
 }
 
-void engine::state::forget(const sequence& s) {
+void engine::state::forget(sequence& s) {
   ++report.finished;
   ++totals.finished;
   known.erase(s.asked.id);
+  discard_mask(s);
 }
 
 void engine::state::fail_all(const error& e) {

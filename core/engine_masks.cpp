@@ -15,6 +15,16 @@ void engine::state::make_mask(sequence& s) {
     s.fit->work();
 }
 
+void engine::state::discard_mask(sequence& s) noexcept {
+  if (!s.fit || !helpers) return;
+  s.asked.constraint.reset();
+  const bool with_helpers = !s.fit->ready() && !s.fit->needs_helper();
+  if (with_helpers)
+    s.fit.reset();  // a second reference would make them do work that nobody waits for
+  else
+    helpers->discard(std::move(s.fit));
+}
+
 bool engine::state::follow(sequence& s, token_id id, time_point at) {
   if (!s.fit->follow(id)) make_mask(s);
   return !s.fit->ready() || goes_on(s, at);

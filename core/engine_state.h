@@ -70,6 +70,8 @@ struct engine::state {
   // Asks helpers for the mask of `s`, or makes it where there are no helpers. Helpers without room are asked
   // again before the next draw of `s`.
   void make_mask(sequence& s);
+  // Has helpers destroy the mask of a sequence that has ended, and with it perhaps its constraint.
+  void discard_mask(sequence& s) noexcept;
   // Why a sequence ends at token `id`: s.how.reason, but `stop` for `length` if its constraint says that the
   // text is whole. nullopt: a helper has to find out, since it can take long. The sequence then stays, with
   // all its tokens, and goes_on() ends it.
@@ -116,7 +118,7 @@ struct engine::state {
   // Records the fault of the device and ends every waiting, running and paused job with it.
   void fail_all(const error& e);
   // Removes a finished job from `known` and counts it.
-  void forget(const sequence& s);
+  void forget(sequence& s);
 
   // Earliest time at which a step can do anything if no message comes; time_point{} if there is none.
   time_point next_event();

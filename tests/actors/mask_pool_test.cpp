@@ -2,6 +2,7 @@
 #include "actors/mask_pool.h"
 
 #include <catch2/catch.hpp>
+#include <thread>
 
 #include "core/engine.h"
 #include "tests/support/constraints.h"
@@ -61,6 +62,26 @@ TEST_CASE("mask pool: no work is done for a job that is gone") {
   while (!last->ready()) pool.finish(*last);
   CHECK(wanted->mask_known(wanted->start()));
   CHECK_FALSE(abandoned->mask_known(abandoned->start()));
+}
+
+TEST_CASE("mask pool: its threads destroy the masks of jobs that have ended") {
+  const auto views = views_of(letters(61));
+  std::thread::id where{};
+  {
+    actors::mask_pool pool(1, 4);
+    auto* const m = new core::grammar::job_mask(fresh_constraint("[a-f]{3}", views), {.vocab_size = 61});
+    const auto last = std::make_shared<core::grammar::job_mask>(
+        fresh_constraint("[a-f]{4}", views), core::grammar::job_mask::limits{.vocab_size = 61});
+    pool.discard(std::shared_ptr<core::grammar::job_mask>(m, [&](core::grammar::job_mask* gone) {
+      where = std::this_thread::get_id();
+      delete gone;
+    }));
+    REQUIRE_FALSE(last->begin());
+    REQUIRE(pool.post(last));
+    while (!last->ready()) pool.finish(*last);
+  }
+  CHECK(where != std::thread::id{});
+  CHECK(where != std::this_thread::get_id());
 }
 
 }  // namespace weir::tests::mask_pool_test

@@ -201,6 +201,29 @@ TEST_CASE("whether the last token ends the text is for helpers to find out, and 
   }
 }
 
+TEST_CASE("the constraint of a job that has ended is for helpers to destroy") {
+  for (const auto how : {loop_kind::plain, loop_kind::overlapped}) {
+    CAPTURE(how == loop_kind::plain);
+    const auto helpers = std::make_shared<lazy_helpers>();
+    engine_rig rig(small_config(), letters(61), 4096, how, helpers);
+    std::vector<std::weak_ptr<grammar::constraint>> constraints;
+    for (const std::uint64_t n : {1, 2}) {
+      auto j = fitted(rig, n, "[a-e]{9}");
+      constraints.push_back(j.constraint);
+      rig.submit(std::move(j));
+    }
+    for (int i = 0; i < 3; ++i) rig.step();
+    CHECK(rig.engine->cancel(engine_rig::id(2)));
+    rig.run();
+    CHECK(helpers->discarded.size() >= 1);
+    CHECK_FALSE(constraints[0].expired());
+    std::mt19937 random(1);
+    for (int i = 0; i < 20; ++i) helpers->some(random);  // they come to what they still have of job 2
+    helpers->discarded.clear();
+    for (const auto& c : constraints) CHECK(c.expired());
+  }
+}
+
 TEST_CASE("a constraint that is given up ends its job with an error that says why") {
   engine_rig rig;
   job j = rig.job(1, 100);

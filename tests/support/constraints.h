@@ -7,6 +7,7 @@
 #include <memory>
 #include <random>
 #include <string_view>
+#include <vector>
 
 #include "core/grammar/compile.h"
 #include "core/grammar/job_mask.h"
@@ -32,6 +33,7 @@ inline std::shared_ptr<core::grammar::constraint> fresh_constraint(
 class lazy_helpers final : public core::grammar::mask_helpers {
  public:
   std::uint32_t posted = 0, refused = 0, waited_for = 0;
+  std::vector<std::shared_ptr<core::grammar::job_mask>> discarded;
   std::size_t room = std::numeric_limits<std::size_t>::max();  // masks that may wait at once
 
   bool post(std::shared_ptr<core::grammar::job_mask> m) noexcept override {
@@ -48,6 +50,9 @@ class lazy_helpers final : public core::grammar::mask_helpers {
     ++waited_for;
     for (auto& w : work_)
       if (w.get() == &m) do_it(w);
+  }
+  void discard(std::shared_ptr<core::grammar::job_mask> m) noexcept override {
+    discarded.push_back(std::move(m));
   }
   // Does about half of what waits.
   void some(std::mt19937& random) {
