@@ -31,8 +31,8 @@ core::error no_memory_for_clients();
 
 struct arrival {
   request asked;
-  // On one shard, never empty: the choices of the first prompt in order, then those of the next. Each prompt
-  // has the same number of choices.
+  // The jobs of the request, all on one shard; never empty. The choices of the first prompt come first, in
+  // order, then those of the next. Each prompt has the same number of choices.
   std::vector<std::shared_ptr<job_stream::state_block>> choices;
   std::shared_ptr<const served_model> model;                      // set before bring_in()
   core::memory_hold memory;                                       // for the text, then for the prompts

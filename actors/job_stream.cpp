@@ -56,7 +56,7 @@ job_stream::state_block::state_block(core::job_id i, executor s, std::shared_ptr
   arm();
 }
 
-// Tells the end of a job whose stream could not be made, because nothing else has told it.
+// Reports the end of a job whose stream could not be made. Nothing else has reported this end.
 job_stream::state_block::~state_block() {
   now = phase::refused;
   outcome never_begun;

@@ -68,7 +68,7 @@ class job_stream : public std::enable_shared_from_this<job_stream> {
   // The prompt as text, with request::echo; else, and before it is running, empty.
   const std::string& prompt_text() const noexcept;
 
-  // What is not enforced of the request's constraint; empty before it is running.
+  // The parts of the request's constraint that are not enforced; empty before the job is running.
   std::span<const core::grammar::warning> warnings() const noexcept;
 
   // Tokens that readers may show: up to the last one with which the text ends in a whole character.

@@ -46,7 +46,7 @@ struct list_jobs {
 };
 
 // Asks for one job. With `cancel`, the job is cancelled, and so are all jobs of the answer that has this id.
-// `done` is then called when they have ended.
+// `done` is then called once all these jobs have ended.
 struct find_job {
   service::asker who;
   core::job_id id;

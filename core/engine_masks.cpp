@@ -20,7 +20,7 @@ void engine::state::discard_mask(sequence& s) noexcept {
   s.asked.constraint.reset();
   const bool with_helpers = !s.fit->ready() && !s.fit->needs_helper();
   if (with_helpers)
-    s.fit.reset();  // a second reference would make them do work that nobody waits for
+    s.fit.reset();  // with a second reference in their queue, the helpers would still make the mask
   else
     helpers->discard(std::move(s.fit));
 }
@@ -31,7 +31,7 @@ bool engine::state::follow(sequence& s, token_id id, time_point at) {
 }
 
 bool engine::state::goes_on(sequence& s, time_point at) {
-  if (s.output.size() == s.max_output) {  // reason_of() did not know why the last token ends the text
+  if (s.output.size() == s.max_output) {  // reason_of() did not know why the sequence ends
     close(s, s.fit->whole() ? finish_reason::stop : finish_reason::length);
     bad_endings = 0;
     return false;
@@ -58,7 +58,7 @@ bool engine::state::add_forced(sequence& s, time_point at) {
     ++totals.forced_tokens;
     measure(s, at);
     if (!s.accept({*id, at}, text)) {
-      s.how.reason = *reason_of(s, *id);  // known of a forced token
+      s.how.reason = *reason_of(s, *id);  // never nullopt for a forced token
       return false;
     }
     s.fit->take_forced();

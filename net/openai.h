@@ -64,8 +64,8 @@ struct answer_head {
   std::string id;
   std::int64_t created_s = 0;      // Unix time in s
   std::string model, fingerprint;  // an empty fingerprint is null
-  // What is not enforced of the request's constraint. A stream sends it at the beginning of its first choice;
-  // the list outlives its event_writer.
+  // The parts of the request's constraint that are not enforced. A stream sends this list at the beginning of
+  // its first choice; the list outlives its event_writer.
   std::span<const core::grammar::warning> warnings;
 };
 

@@ -63,8 +63,8 @@ class job_mask {
   // ready(), and at() is open.
   bool follow(token_id id);
   // Whether the text is whole behind `id`, which is its last token, drawn or forced. nullopt: the constraint
-  // does not remember it, and whole() says it behind follow(). Known of forced tokens. REQUIRES: ready(), and
-  // at() is open or there is a forced token.
+  // does not remember the place behind a drawn token. Then call follow(), and whole() once ready(). REQUIRES:
+  // ready(), and at() is open or there is a forced token.
   std::optional<bool> whole_behind(token_id id) const;
   // Does the work that begin() or follow() left; then ready() is true. Any thread, once for each false.
   void work() noexcept;

@@ -218,7 +218,7 @@ TEST_CASE("the constraint of a job that has ended is for helpers to destroy") {
     CHECK(helpers->discarded.size() >= 1);
     CHECK_FALSE(constraints[0].expired());
     std::mt19937 random(1);
-    for (int i = 0; i < 20; ++i) helpers->some(random);  // they come to what they still have of job 2
+    for (int i = 0; i < 20; ++i) helpers->some(random);  // so that the mask of job 2 leaves the queue
     helpers->discarded.clear();
     for (const auto& c : constraints) CHECK(c.expired());
   }

@@ -109,7 +109,7 @@ std::string inspector::descriptors_closed() {
   return {};
 }
 
-// Work for clients that are gone must end too; and what it allocates would count for the next round.
+// Work for clients that are gone must end too. Otherwise its allocations would count for the next round.
 std::string inspector::threads_at_rest() {
   for (int look = 0; look < looks; ++look) {
     std::this_thread::sleep_for(between_looks);
