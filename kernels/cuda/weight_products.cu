@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "kernels/cuda/block_layout.h"
+#include "kernels/cuda/launch.h"
 #include "kernels/cuda/layers.h"
 #include "kernels/cuda/stream_blocks.h"
 
@@ -34,36 +35,60 @@ std::vector<matrix> stack_of(const matrix& first, std::span<const matrix> rest) 
 
 bool is_quantised(const matrix& m) { return !is_plain(m.type); }
 
+// A thread converts eight elements of one type to the other. A number whose magnitude an f16 cannot have
+// becomes the nearest that it can.
+template <dtype from, dtype to>
+__global__ void convert_kernel(const uint4* x, std::uint64_t eights, uint4* out) {
+  let_next_start();
+  wait_for_previous();
+  const std::uint64_t i = blockIdx.x * std::uint64_t{blockDim.x} + threadIdx.x;
+  if (i >= eights) return;
+  const auto converted = [](std::uint32_t pair) {
+    const float2 two = floats_of<from>(pair);
+    return pair_of<to>(two.x, two.y);
+  };
+  const uint4 v = __ldcg(x + i);
+  out[i] = make_uint4(converted(v.x), converted(v.y), converted(v.z), converted(v.w));
+}
+
+// Converts elements from type `from` to the other one; `out` may be `x`. REQUIRES: count % 8 == 0
+void convert(device& d, dtype from, const element* x, std::uint64_t count, element* out) {
+  const auto kernel = from == dtype::f16 ? convert_kernel<dtype::f16, dtype::bf16>
+                                         : convert_kernel<dtype::bf16, dtype::f16>;
+  constexpr unsigned threads = 256;
+  launch(d, kernel, dim3(static_cast<unsigned>((count / 8 + threads - 1) / threads)), threads, 0,
+         reinterpret_cast<const uint4*>(x), count / 8, reinterpret_cast<uint4*>(out));
+}
+
 }  // namespace
 
 dtype rows_type(const decoder_shape& s) {
-  bool plain[3] = {}, quantised = false;
-  const auto see = [&](const matrix& m) {
-    if (is_plain(m.type))
-      plain[static_cast<int>(m.type)] = true;
-    else
-      quantised = true;
-  };
-  see(s.embedding);
-  for_products(s, [&](const matrix& first, std::span<const matrix> rest) {
-    see(first);
-    std::ranges::for_each(rest, see);
+  if (s.layers.empty()) return dtype::f32;
+  const dtype type = multiplied_type(s.layers[0].qkv);
+  bool one = true, elements = true;
+  const auto makes_rows = [&](const matrix& m) { one &= multiplied_type(m) == type; };
+  for (const decoder_layer& l : s.layers) {
+    makes_rows(l.qkv);
+    std::ranges::for_each(l.qkv_rest, makes_rows);
+    makes_rows(l.gate_up);
+    std::ranges::for_each(l.gate_up_rest, makes_rows);
+  }
+  for_products(s, [&](const matrix& first, std::span<const matrix>) {
+    elements &= is_element(multiplied_type(first));
   });
-  const bool f16 = plain[static_cast<int>(dtype::f16)], bf16 = plain[static_cast<int>(dtype::bf16)];
-  if (plain[static_cast<int>(dtype::f32)] || (f16 && (bf16 || quantised))) return dtype::f32;
-  return f16 ? dtype::f16 : dtype::bf16;
+  return one && elements ? type : dtype::f32;
 }
 
 weight_products::weight_products(device& d, const decoder_shape& s)
-    : d_(d), type_(rows_type(s)), products_(d), room_(d), ordered_(d) {
+    : d_(d), head_(s.head), type_(rows_type(s)), products_(d), room_(d), ordered_(d) {
   for_products(s, [&](const matrix& first, std::span<const matrix> rest) {
     std::uint64_t rows = 0;
     bool rounded = false;
     for (const matrix& m : stack_of(first, rest)) {
       rows += m.rows;
       rounded |= is_quantised(m);
-      if (m.input_count) ordered_width_ = std::max(ordered_width_, m.cols);
-      if (!is_quantised(m)) samples_[{m.rows, m.cols}].push_back(m.data);
+      if (m.input_count || multiplied_type(m) != type_) ordered_width_ = std::max(ordered_width_, m.cols);
+      if (!is_quantised(m)) samples_[{m.type, m.rows, m.cols}].push_back(m.data);
     }
     std::uint64_t row = first.cols;
     for (const matrix& m : rest) row = std::max(row, std::uint64_t{m.cols});
@@ -80,11 +105,14 @@ bool weight_products::reserve(std::uint32_t rows) {
   return ordered_.reserve(ordered_bytes_) || moved;
 }
 
-// The elements that the columns of `w` multiply: x as it is, or x in the order of the columns.
-const element* weight_products::in_order(const matrix& w, const element* x, std::uint32_t m) {
-  if (w.input_count == 0) return x;
-  order_inputs(d_, w, x, m, ordered_.as<element>());
-  return ordered_.as<element>();
+// What the columns of `w` multiply: x as it is, or x in their type and in their order.
+const element* weight_products::for_matrix(const matrix& w, const element* x, std::uint32_t m) {
+  const dtype type = multiplied_type(w);
+  if (w.input_count == 0 && type == type_) return x;
+  auto* const to = ordered_.as<element>();
+  if (w.input_count) order_inputs(d_, w, x, m, to);
+  if (type != type_) convert(d_, type_, w.input_count ? to : x, std::uint64_t{m} * w.cols, to);
+  return to;
 }
 
 void weight_products::run(const matrix& first, std::span<const matrix> rest, const element* x,
@@ -98,11 +126,21 @@ void weight_products::run(const matrix& first, std::span<const matrix> rest, con
     for (end = i + 1; end <= rest.size() && rest[end - 1].inputs == one.inputs; ++end)
       rows += rest[end - 1].rows;
     auto* const to = static_cast<std::byte*>(out) + at * size;
-    product p{type_, one.data, rows, one.cols, in_order(one, x, m), m, to, kind};
+    product p{multiplied_type(one), one.data, rows, one.cols, for_matrix(one, x, m), m, to, kind};
     p.out_stride = rows < all ? all : 0;
     run_alike(one, rest.subspan(i, end - i - 1), p, scratch);
     at += rows;
   }
+}
+
+void weight_products::run_head(const element* x, std::uint32_t m, float* logits) {
+  const element* in = x;
+  if (head_.input_count) {
+    order_inputs(d_, head_, x, m, ordered_.as<element>());
+    in = ordered_.as<element>();
+  }
+  const product p{multiplied_type(head_), head_.data, head_.rows, head_.cols, in, m, logits, product_out::f32};
+  run_alike(head_, {}, p, nullptr);
 }
 
 // Multiplies matrices with the same inputs, whose outputs are columns of p.out.
@@ -134,7 +172,7 @@ void weight_products::run_alike(const matrix& first, std::span<const matrix> res
 
 void weight_products::run_plain(const product& p, void* scratch) {
   if (can_stream(d_, p)) return stream_product(d_, p);
-  const auto it = samples_.find({p.n, p.k});
+  const auto it = samples_.find({p.type, p.n, p.k});
   const std::span<const void* const> samples =
       it == samples_.end() ? std::span<const void* const>() : std::span<const void* const>(it->second);
   products_.run(p, samples, p.kind == product_out::add_f32 ? scratch : p.out);
@@ -194,7 +232,7 @@ bool weight_products::can_fuse_silu(const decoder_layer& l, const element* x, st
 }
 
 void weight_products::run_silu(const decoder_layer& l, const element* said, std::uint32_t m, element* out) {
-  const element* x = in_order(l.gate_up, said, m);
+  const element* x = for_matrix(l.gate_up, said, m);
   if (is_quantised(l.gate_up)) return stream_blocks(d_, {l.gate_up, x, m, out, product_out::silu});
   stream_product(d_, {type_, l.gate_up.data, l.gate_up.rows, l.gate_up.cols, x, m, out, product_out::silu});
 }
