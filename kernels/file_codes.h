@@ -35,9 +35,9 @@ struct file_codes {
   std::uint32_t row = 0, rows = 0;        // of the tensor; `row` is a multiple of 8
   std::uint32_t column = 0, columns = 0;  // multiples of 32; `column` is also one of 128
   code_lines lines = code_lines::along_rows;
-  bool is_signed = false;          // codes are signed bytes
-  std::uint32_t across = 0;        // words from one line of words to the next
-  std::uint32_t groups = 0;        // that the columns belong to
+  bool is_signed = false;    // codes are signed bytes
+  std::uint32_t across = 0;  // words from one line of words to the next
+  std::uint32_t groups = 0;  // that the columns belong to
   const std::uint32_t* codes = nullptr;
   const float* scales = nullptr;        // [rows, groups]
   const std::uint8_t* zeros = nullptr;  // [rows, groups]

@@ -177,8 +177,8 @@ struct device_memory {
   std::uint64_t total = 0, free = 0, workspaces = 0;
 };
 
-// A part of a matrix that is to be packed, on the host: whole rows of blocks, or a rectangle of codes as files
-// have them (file_codes.h).
+// A part of a matrix that is to be packed, on the host: whole rows of blocks, or a rectangle of codes as
+// files have them (file_codes.h).
 struct packed_part {
   std::uint32_t first = 0;            // the packed matrix' row that the part begins at
   matrix rows;                        // blocks

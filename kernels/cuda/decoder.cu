@@ -346,7 +346,8 @@ bool takes_all(const decoder_shape& s) {
 }  // namespace
 
 bool decoder_takes(const decoder_shape& s) {
-  return s.page_tokens == page_tokens && attention_supports({s.heads, s.kv_heads, s.head_dim}) && s.hidden % 8 == 0 && s.inter % 8 == 0 &&
+  return s.page_tokens == page_tokens && attention_supports({s.heads, s.kv_heads, s.head_dim}) &&
+         s.hidden % 8 == 0 && s.inter % 8 == 0 &&
          s.hidden * sizeof(float) <= 48u << 10;
 }
 

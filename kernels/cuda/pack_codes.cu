@@ -16,7 +16,8 @@ __global__ void pack_codes_kernel(file_codes from, std::uint32_t first, cells to
   constexpr cell_form form(type);
   const std::uint64_t i = blockIdx.x * std::uint64_t{blockDim.x} + threadIdx.x;
   if (i >= std::uint64_t{from.rows} * up(from.columns, cell_columns)) return;
-  const auto row = static_cast<std::uint32_t>(i % from.rows), across = static_cast<std::uint32_t>(i / from.rows);
+  const auto row = static_cast<std::uint32_t>(i % from.rows),
+             across = static_cast<std::uint32_t>(i / from.rows);
   unsigned char* cell = to.cell(first + row, from.column / cell_columns + across, form.bytes);
   const std::uint32_t r = (first + row) % cell_rows;
   for (int j = 0; j < 4; ++j) {

@@ -53,8 +53,8 @@ __global__ void convert_kernel(const uint4* x, std::uint64_t eights, uint4* out)
 
 // Converts elements from type `from` to the other one; `out` may be `x`. REQUIRES: count % 8 == 0
 void convert(device& d, dtype from, const element* x, std::uint64_t count, element* out) {
-  const auto kernel = from == dtype::f16 ? convert_kernel<dtype::f16, dtype::bf16>
-                                         : convert_kernel<dtype::bf16, dtype::f16>;
+  const auto kernel =
+      from == dtype::f16 ? convert_kernel<dtype::f16, dtype::bf16> : convert_kernel<dtype::bf16, dtype::f16>;
   constexpr unsigned threads = 256;
   launch(d, kernel, dim3(static_cast<unsigned>((count / 8 + threads - 1) / threads)), threads, 0,
          reinterpret_cast<const uint4*>(x), count / 8, reinterpret_cast<uint4*>(out));
@@ -139,8 +139,9 @@ void weight_products::run_head(const element* x, std::uint32_t m, float* logits)
     order_inputs(d_, head_, x, m, ordered_.as<element>());
     in = ordered_.as<element>();
   }
-  const product p{multiplied_type(head_), head_.data, head_.rows, head_.cols, in, m, logits, product_out::f32};
-  run_alike(head_, {}, p, nullptr);
+  run_alike(head_, {},
+            {multiplied_type(head_), head_.data, head_.rows, head_.cols, in, m, logits, product_out::f32},
+            nullptr);
 }
 
 // Multiplies matrices with the same inputs, whose outputs are columns of p.out.

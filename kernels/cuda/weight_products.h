@@ -5,10 +5,10 @@
 // that does not fit goes through the workspace in pieces. A deterministic device always does the latter, so
 // that a row's bits do not depend on the number of rows.
 //
-// Where a layer's matrix multiplies another type of elements than the decoder's rows have, x is converted in a
-// workspace. Where a matrix has inputs of its own (tensor.h), the elements of x are first put in the order of its
-// columns, in a workspace. Neighbours in a stack that have the same inputs are one product; every other
-// matrix is a product of its own.
+// Where a layer's matrix multiplies another type of elements than the decoder's rows have, x is converted in
+// a workspace. Where a matrix has inputs of its own (tensor.h), the elements of x are first put in the order
+// of its columns, in the same workspace. Neighbours in a stack that have the same inputs are one product;
+// every other matrix is a product of its own.
 //
 // Thread safety: the device's (device.h).
 #pragma once
@@ -42,9 +42,9 @@ class weight_products {
   bool reserve(std::uint32_t rows);
   bool has_room() const { return room_.holds(room_bytes_) && ordered_.holds(ordered_bytes_); }
 
-  // out[m, n] = x · wᵀ, or what `kind` says; x is [m, k] of the decoder's type. The rows of w are those of `first`, then those of the matrices
-  // in `rest`. `scratch` is [m, n] floats; it is used where `kind` is add_f32. REQUIRES: kind is not silu;
-  // room was made for m rows
+  // out[m, n] = x · wᵀ, or what `kind` says; x is [m, k] of the decoder's type. The rows of w are those of
+  // `first`, then those of the matrices in `rest`. `scratch` is [m, n] floats; it is used where `kind` is
+  // add_f32. REQUIRES: kind is not silu; room was made for m rows
   void run(const matrix& first, std::span<const matrix> rest, const element* x, std::uint32_t m, void* out,
            product_out kind, void* scratch);
 

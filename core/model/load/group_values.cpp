@@ -129,9 +129,8 @@ class value_reader {
     std::vector<u8> bytes;
     if (auto ok = read_rectangle(from_, l_.scales, {r_.row, r_.rows, r_.group, r_.groups}, bytes); !ok)
       return ok;
-    std::ranges::transform(bytes, scales_, [](u8 e) {
-      return std::bit_cast<float>(e == 0 ? 0x00400000u : u32{e} << 23);
-    });
+    std::ranges::transform(bytes, scales_,
+                           [](u8 e) { return std::bit_cast<float>(e == 0 ? 0x00400000u : u32{e} << 23); });
     std::fill_n(zeros_, bytes.size(), u8{128});
     return {};
   }

@@ -16,8 +16,8 @@ using u8 = std::uint8_t;
 using u32 = std::uint32_t;
 using u64 = std::uint64_t;
 
-constexpr u32 least_columns = 128;  // file_codes::column is a multiple of it
-constexpr u32 least_rows = 8;       // and file_codes::row of this
+constexpr u32 least_columns = 128;         // file_codes::column is a multiple of it
+constexpr u32 least_rows = 8;              // and file_codes::row of this
 constexpr u64 checked_at_once = 1u << 18;  // bytes, so that a cache still has them
 
 // Where the codes of a part lie in the file.
@@ -73,9 +73,7 @@ class part_reader {
   }
 
  private:
-  static bool is_no_number(float x) {
-    return (std::bit_cast<u32>(x) & 0x7f800000u) == 0x7f800000u;
-  }
+  static bool is_no_number(float x) { return (std::bit_cast<u32>(x) & 0x7f800000u) == 0x7f800000u; }
 
   code_lines lines() const {
     switch (l_.config.form) {
@@ -177,8 +175,8 @@ std::vector<tensor_part> parts_of(const quantised_linear& l, u32 rows, u64 most)
   for (u32 row = 0; row < rows; row += tall)
     for (u32 column = 0; column < columns;) {
       tensor_part p{row, std::min(tall, rows - row), column, std::min(least, columns - column), 0};
-      p.columns = static_cast<u32>(
-          std::min<u64>(columns - column, std::max<u64>(1, most / bytes(p)) * u64{least}));
+      p.columns =
+          static_cast<u32>(std::min<u64>(columns - column, std::max<u64>(1, most / bytes(p)) * u64{least}));
       p.bytes = bytes(p);
       out.push_back(p);
       column += p.columns;

@@ -20,13 +20,13 @@ using u64 = std::uint64_t;
 struct slice {
   const stored_tensor* from = nullptr;
   kernels::dtype type = kernels::dtype::f32;
-  u64 first = 0, count = 0;   // elements
-  std::byte* to = nullptr;    // null where the backend packs the slice
-  kernels::matrix packed{};   // the whole matrix then, in the backend's layout
-  std::uint32_t row = 0;      // of `packed`, the slice's first
-  tensor_part part{};         // of a tensor that is converted; otherwise without rows
+  u64 first = 0, count = 0;  // elements
+  std::byte* to = nullptr;   // null where the backend packs the slice
+  kernels::matrix packed{};  // the whole matrix then, in the backend's layout
+  std::uint32_t row = 0;     // of `packed`, the slice's first
+  tensor_part part{};        // of a tensor that is converted; otherwise without rows
 
-  u64 bytes() const { return kernels::bytes_of(type, count); }  // of its elements
+  u64 bytes() const { return kernels::bytes_of(type, count); }   // of its elements
   u64 room() const { return part.rows ? part.bytes : bytes(); }  // in a lane
 };
 
@@ -173,9 +173,7 @@ class exchange {
 // A thread reads about 5 GB/s from the page cache, and the link to a device carries 55 GB/s. Half of the
 // cores read, but at most eight: what more readers gain is lost by pinning their memory
 // (docs/measurements/gpu.md, «Loading»).
-unsigned reader_count() {
-  return std::clamp(std::thread::hardware_concurrency() / 2, 1u, 8u);
-}
+unsigned reader_count() { return std::clamp(std::thread::hardware_concurrency() / 2, 1u, 8u); }
 
 }  // namespace
 

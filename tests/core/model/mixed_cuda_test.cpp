@@ -18,7 +18,7 @@ namespace {
 
 // The types of a model's matrices: BF16, F16, F32, or F8_E4M3 with a scale.
 struct types {
-  std::string layers, embedding, head;  // head: empty: the embedding
+  std::string layers, embedding, head;             // head: empty: the embedding
   std::map<std::string, std::string> others = {};  // by a part of the name, of layers
   bool decoder = true;                             // whether the decoder takes it
 };

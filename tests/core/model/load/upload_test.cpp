@@ -1,5 +1,5 @@
-// Quantised directories through upload_slices(): a backend of the host that packs what it is given as a device
-// does, into blocks, has the weights that a host backend has.
+// Quantised directories through upload_slices(): a backend of the host that packs what it is given as a
+// device does, into blocks, has the weights that a host backend has.
 #include <catch2/catch.hpp>
 #include <cstring>
 #include <new>
