@@ -38,45 +38,44 @@ bool is_quantised(const matrix& m) { return !is_plain(m.type); }
 // A thread converts eight elements of one type to the other. A number whose magnitude an f16 cannot have
 // becomes the nearest that it can.
 template <dtype from, dtype to>
-__global__ void convert_kernel(const uint4* x, std::uint64_t eights, uint4* out) {
+__global__ void convert_kernel(const uint4* x, std::uint32_t eights, std::uint32_t stride, uint4* out) {
   let_next_start();
   wait_for_previous();
-  const std::uint64_t i = blockIdx.x * std::uint64_t{blockDim.x} + threadIdx.x;
+  const std::uint32_t i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i >= eights) return;
   const auto converted = [](std::uint32_t pair) {
     const float2 two = floats_of<from>(pair);
     return pair_of<to>(two.x, two.y);
   };
-  const uint4 v = __ldcg(x + i);
-  out[i] = make_uint4(converted(v.x), converted(v.y), converted(v.z), converted(v.w));
+  const std::size_t at = std::size_t{blockIdx.y} * stride + i;
+  const uint4 v = __ldcg(x + at);
+  out[at] = make_uint4(converted(v.x), converted(v.y), converted(v.z), converted(v.w));
 }
 
-// Converts elements from type `from` to the other one; `out` may be `x`. REQUIRES: count % 8 == 0
-void convert(device& d, dtype from, const element* x, std::uint64_t count, element* out) {
+// Converts x [rows, columns] from type `from` to the other type of elements. `out` has the same shape, and
+// rows as far apart; it may be `x`. REQUIRES: columns and stride are multiples of 8
+void convert(device& d, dtype from, const element* x, std::uint32_t rows, std::uint32_t columns,
+             std::uint32_t stride, element* out) {
   const auto kernel =
       from == dtype::f16 ? convert_kernel<dtype::f16, dtype::bf16> : convert_kernel<dtype::bf16, dtype::f16>;
   constexpr unsigned threads = 256;
-  launch(d, kernel, dim3(static_cast<unsigned>((count / 8 + threads - 1) / threads)), threads, 0,
-         reinterpret_cast<const uint4*>(x), count / 8, reinterpret_cast<uint4*>(out));
+  launch(d, kernel, dim3((columns / 8 + threads - 1) / threads, rows), threads, 0,
+         reinterpret_cast<const uint4*>(x), columns / 8, stride / 8, reinterpret_cast<uint4*>(out));
 }
 
 }  // namespace
 
 dtype rows_type(const decoder_shape& s) {
-  if (s.layers.empty()) return dtype::f32;
-  const dtype type = multiplied_type(s.layers[0].qkv);
-  bool one = true, elements = true;
-  const auto makes_rows = [&](const matrix& m) { one &= multiplied_type(m) == type; };
-  for (const decoder_layer& l : s.layers) {
-    makes_rows(l.qkv);
-    std::ranges::for_each(l.qkv_rest, makes_rows);
-    makes_rows(l.gate_up);
-    std::ranges::for_each(l.gate_up_rest, makes_rows);
-  }
-  for_products(s, [&](const matrix& first, std::span<const matrix>) {
-    elements &= is_element(multiplied_type(first));
+  std::uint64_t f16 = 0, bf16 = 0;  // weights in the layers
+  bool elements = true;
+  for_products(s, [&](const matrix& first, std::span<const matrix> rest) {
+    for (const matrix& m : stack_of(first, rest)) {
+      const dtype type = multiplied_type(m);
+      elements &= is_element(type);
+      if (&first != &s.head) (type == dtype::f16 ? f16 : bf16) += std::uint64_t{m.rows} * m.cols;
+    }
   });
-  return one && elements ? type : dtype::f32;
+  return !elements ? dtype::f32 : f16 > bf16 ? dtype::f16 : dtype::bf16;
 }
 
 weight_products::weight_products(device& d, const decoder_shape& s)
@@ -111,7 +110,7 @@ const element* weight_products::for_matrix(const matrix& w, const element* x, st
   if (w.input_count == 0 && type == type_) return x;
   auto* const to = ordered_.as<element>();
   if (w.input_count) order_inputs(d_, w, x, m, to);
-  if (type != type_) convert(d_, type_, w.input_count ? to : x, std::uint64_t{m} * w.cols, to);
+  if (type != type_) convert(d_, type_, w.input_count ? to : x, m, w.cols, w.cols, to);
   return to;
 }
 
@@ -123,12 +122,17 @@ void weight_products::run(const matrix& first, std::span<const matrix> rest, con
   for (std::size_t i = 0, end = 0; i <= rest.size(); i = end) {
     const matrix& one = i == 0 ? first : rest[i - 1];
     std::uint32_t rows = one.rows;
-    for (end = i + 1; end <= rest.size() && rest[end - 1].inputs == one.inputs; ++end)
-      rows += rest[end - 1].rows;
+    const dtype type = multiplied_type(one);
+    const auto is_alike = [&](const matrix& w) {
+      return w.inputs == one.inputs && multiplied_type(w) == type;
+    };
+    for (end = i + 1; end <= rest.size() && is_alike(rest[end - 1]); ++end) rows += rest[end - 1].rows;
     auto* const to = static_cast<std::byte*>(out) + at * size;
-    product p{multiplied_type(one), one.data, rows, one.cols, for_matrix(one, x, m), m, to, kind};
+    product p{type, one.data, rows, one.cols, for_matrix(one, x, m), m, to, kind};
     p.out_stride = rows < all ? all : 0;
     run_alike(one, rest.subspan(i, end - i - 1), p, scratch);
+    if (auto* const rows_out = reinterpret_cast<element*>(to); type != type_ && kind == product_out::element)
+      convert(d_, type, rows_out, m, rows, all, rows_out);
     at += rows;
   }
 }
@@ -226,7 +230,7 @@ void weight_products::round(std::span<const matrix> parts, std::uint32_t first, 
 }
 
 bool weight_products::can_fuse_silu(const decoder_layer& l, const element* x, std::uint32_t m) const {
-  if (l.gate_up_bias || !l.gate_up_rest.empty()) return false;
+  if (l.gate_up_bias || !l.gate_up_rest.empty() || multiplied_type(l.gate_up) != type_) return false;
   if (is_quantised(l.gate_up)) return can_stream_blocks(d_, {l.gate_up, x, m, nullptr, product_out::silu});
   return can_stream(
       d_, {type_, l.gate_up.data, l.gate_up.rows, l.gate_up.cols, x, m, nullptr, product_out::silu});

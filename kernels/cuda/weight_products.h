@@ -6,7 +6,7 @@
 // that a row's bits do not depend on the number of rows.
 //
 // Where a layer's matrix multiplies another type of elements than the decoder's rows have, x is converted in
-// a workspace. Where a matrix has inputs of its own (tensor.h), the elements of x are first put in the order
+// a workspace, and outputs that are rows are converted back. Where a matrix has inputs of its own (tensor.h), the elements of x are first put in the order
 // of its columns, in the same workspace. Neighbours in a stack that have the same inputs are one product;
 // every other matrix is a product of its own.
 //
@@ -28,10 +28,8 @@ namespace weir::kernels::cuda {
 // The type of the elements that a product with `w` multiplies: its own, or bf16 where it is quantised.
 constexpr dtype multiplied_type(const matrix& w) { return is_plain(w.type) ? w.type : dtype::bf16; }
 
-// The type of a decoder's rows: what qkv and gate_up of all layers multiply, which are the products whose
-// outputs are rows. f32 where they multiply several types, or where any product of the model multiplies f32:
-// there is no decoder for such a model. The head, and the matrices that add to the residual stream, may
-// multiply another type of elements.
+// The type of a decoder's rows: what most weights of the layers multiply. f32 where a matrix other than the
+// embedding is in f32: there is no decoder for such a model.
 dtype rows_type(const decoder_shape& s);
 
 class weight_products {

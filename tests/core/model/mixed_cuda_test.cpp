@@ -131,11 +131,21 @@ TEST_CASE("cuda: a model whose embedding, head or layers have several types agre
       {"F8_E4M3", "F16", "", {{"down_proj", "F16"}}},
       {"F8_E4M3", "BF16", "", {{"layers.1.self_attn.o_proj", "F16"}}},
       {"BF16", "BF16", "", {{"layers.0.mlp.down_proj", "F16"}, {"layers.0.self_attn.v_proj", "F8_E4M3"}}},
+      {"F8_E4M3", "BF16", "", {{"v_proj", "F16"}}},
+      {"F8_E4M3", "F16", "", {{"q_proj", "F16"}, {"layers.1.mlp.up_proj", "F16"}}},
+      {"F8_E4M3", "F16", "", {{"layers.0.mlp.gate_proj", "F16"}, {"layers.0.mlp.up_proj", "F16"}}},
+      {"F16", "F16", "BF16", {{"k_proj", "F8_E4M3"}, {"layers.1.mlp.gate_proj", "F8_E4M3"}}},
+      {"F8_E4M3",
+       "BF16",
+       "",
+       {{"layers.0.self_attn.q_proj", "F16"},
+        {"layers.0.self_attn.k_proj", "F16"},
+        {"layers.0.self_attn.v_proj", "F16"}}},
       // By single operations.
       {"BF16", "F32", "", {}, false},
       {"F8_E4M3", "F16", "F32", {}, false},
-      {"F8_E4M3", "BF16", "", {{"v_proj", "F16"}}, false},
       {"BF16", "BF16", "", {{"down_proj", "F32"}}, false},
+      {"BF16", "BF16", "", {{"v_proj", "F16"}}, false},  // a stack of plain types is widened to f32
   };
   for (const bool deterministic : {false, true}) {
     const auto b = cuda_device(deterministic);
