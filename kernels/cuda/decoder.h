@@ -1,7 +1,7 @@
 // decoder.h — kernels/decoder.h for bf16, f16 or quantised weights on a CUDA device. Kernels between the
-// products are fused; rows, keys and values have the type of the layers' plain weights, or bf16 where most are
-// quantised (rows_type() in weight_products.h); steps of decoding are replayed as graphs; draws run on the
-// device.
+// products are fused; rows, keys and values have the type of the layers' plain weights, or bf16 where most
+// are quantised (rows_type() in weight_products.h); steps of decoding are replayed as graphs; draws run on
+// the device.
 #pragma once
 
 #include <memory>

@@ -35,6 +35,9 @@ std::vector<matrix> stack_of(const matrix& first, std::span<const matrix> rest) 
 
 bool is_quantised(const matrix& m) { return !is_plain(m.type); }
 
+// Whether outputs begin where cuBLASLt expects them.
+bool is_aligned(const void* out) { return reinterpret_cast<std::uintptr_t>(out) % 256 == 0; }
+
 // A thread converts eight elements of one type to the other. A number whose magnitude an f16 cannot have
 // becomes the nearest that it can.
 template <dtype from, dtype to>
@@ -124,7 +127,7 @@ void weight_products::run(const matrix& first, std::span<const matrix> rest, con
     std::uint32_t rows = one.rows;
     const dtype type = multiplied_type(one);
     const auto is_alike = [&](const matrix& w) {
-      return w.inputs == one.inputs && multiplied_type(w) == type;
+      return is_quantised(w) && is_quantised(one) && w.inputs == one.inputs;
     };
     for (end = i + 1; end <= rest.size() && is_alike(rest[end - 1]); ++end) rows += rest[end - 1].rows;
     auto* const to = static_cast<std::byte*>(out) + at * size;
@@ -148,9 +151,10 @@ void weight_products::run_head(const element* x, std::uint32_t m, float* logits)
             nullptr);
 }
 
-// Multiplies matrices with the same inputs, whose outputs are columns of p.out.
+// Multiplies one plain matrix, or quantised matrices with the same inputs, whose outputs are columns of
+// p.out.
 void weight_products::run_alike(const matrix& first, std::span<const matrix> rest, product p, void* scratch) {
-  if (rest.empty() && !is_quantised(first) && p.out_stride == 0) return run_plain(p, scratch);
+  if (!is_quantised(first)) return run_plain(p, scratch);
   const std::size_t size = p.kind == product_out::element ? sizeof(element) : sizeof(float);
   // Calls f with the parts of the stack, one after another. Returns whether f returned true for all of them.
   const auto each = [&](const auto& f) {
@@ -165,7 +169,7 @@ void weight_products::run_alike(const matrix& first, std::span<const matrix> res
     for (const matrix& w : rest) good &= part(w);
     return good;
   };
-  if (each([&](const block_product& b) { return is_quantised(b.w) && can_stream_blocks(d_, b); })) {
+  if (each([&](const block_product& b) { return can_stream_blocks(d_, b); })) {
     each([&](const block_product& b) {
       stream_blocks(d_, b);
       return true;
@@ -175,8 +179,10 @@ void weight_products::run_alike(const matrix& first, std::span<const matrix> res
   run_rounded(stack_of(first, rest), p, scratch);
 }
 
+// tile_product() is used where the outputs begin at an address that cuBLASLt does not expect.
 void weight_products::run_plain(const product& p, void* scratch) {
-  if (can_stream(d_, p)) return stream_product(d_, p);
+  if (p.out_stride == 0 && can_stream(d_, p)) return stream_product(d_, p);
+  if (!is_aligned(p.out)) return tile_product(d_, p);
   const auto it = samples_.find({p.type, p.n, p.k});
   const std::span<const void* const> samples =
       it == samples_.end() ? std::span<const void* const>() : std::span<const void* const>(it->second);
@@ -185,7 +191,7 @@ void weight_products::run_plain(const product& p, void* scratch) {
 
 // Rounds the weights and multiplies them, one piece of the rows after the other. stream_product() is not
 // used: its kernels read weights before the kernel in front of them, here the rounding, has ended.
-// tile_product() is used where the outputs begin at an address that cuBLASLt does not expect.
+// tile_product() is used as by run_plain().
 void weight_products::run_rounded(std::span<const matrix> parts, product p, void* scratch) {
   const std::uint32_t all = p.n, stride = p.stride();
   const auto held = static_cast<std::uint32_t>(room_bytes_ / (std::uint64_t{p.k} * sizeof(element)));
@@ -194,7 +200,7 @@ void weight_products::run_rounded(std::span<const matrix> parts, product p, void
   auto* const out = static_cast<std::byte*>(p.out);
   p.w = room_.as<void>();
   p.out_stride = most < stride ? stride : 0;
-  const bool by_tiles = reinterpret_cast<std::uintptr_t>(out) % 256 != 0;
+  const bool by_tiles = !is_aligned(out);
   for (std::uint32_t at = 0; at < all && !d_.failed(); at += most) {
     p.n = std::min(most, all - at);
     p.out = out + at * size;
@@ -215,14 +221,8 @@ void weight_products::round(std::span<const matrix> parts, std::uint32_t first, 
       first -= m.rows;
       continue;
     }
-    const std::size_t elements = std::size_t{here} * m.cols;
-    if (is_quantised(m)) {
-      unpack_blocks(d_, m, first, here, to);
-    } else {
-      WEIR_CUDA(d_, cudaMemcpyAsync(to, static_cast<const element*>(m.data) + std::size_t{first} * m.cols,
-                                    elements * sizeof(element), cudaMemcpyDeviceToDevice, d_.stream));
-    }
-    to += elements;
+    unpack_blocks(d_, m, first, here, to);
+    to += std::size_t{here} * m.cols;
     count -= here;
     first = 0;
     if (count == 0) return;

@@ -6,9 +6,9 @@
 // that a row's bits do not depend on the number of rows.
 //
 // Where a layer's matrix multiplies another type of elements than the decoder's rows have, x is converted in
-// a workspace, and outputs that are rows are converted back. Where a matrix has inputs of its own (tensor.h), the elements of x are first put in the order
-// of its columns, in the same workspace. Neighbours in a stack that have the same inputs are one product;
-// every other matrix is a product of its own.
+// a workspace, and outputs that are rows are converted back. Where a matrix has inputs of its own (tensor.h),
+// the elements of x are first put in the order of its columns, in the same workspace. Quantised neighbours in
+// a stack that have the same inputs are one product; every other matrix is a product of its own.
 //
 // Thread safety: the device's (device.h).
 #pragma once
