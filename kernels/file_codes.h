@@ -35,16 +35,22 @@ struct file_codes {
   std::uint32_t row = 0, rows = 0;        // of the tensor; `row` is a multiple of 8
   std::uint32_t column = 0, columns = 0;  // multiples of 32; `column` is also one of 128
   code_lines lines = code_lines::along_rows;
-  bool is_signed = false;    // codes are signed bytes
-  std::uint32_t across = 0;  // words from one line of words to the next
-  std::uint32_t groups = 0;  // that the columns belong to
+  bool is_signed = false;     // codes are signed bytes
+  bool groups_first = false;  // scales and zeros are [groups, rows]
+  std::uint32_t across = 0;   // words from one line of words to the next
+  std::uint32_t groups = 0;   // that the columns belong to
   const std::uint32_t* codes = nullptr;
-  const float* scales = nullptr;        // [rows, groups]
+  const float* scales = nullptr;        // [rows, groups]: value_at()
   const std::uint8_t* zeros = nullptr;  // [rows, groups]
   const code_block* blocks = nullptr;   // [columns / 32]
   // [columns] the code of a column is this one of the stream; null: codes follow one another in each block.
   const std::uint32_t* places = nullptr;
   std::uint64_t bytes = 0;
+
+  // Where the scale and the zero of a block are, for a row of the rectangle.
+  WEIR_ON_DEVICE std::uint64_t value_at(std::uint32_t of_row, const code_block& b) const noexcept {
+    return groups_first ? std::uint64_t{b.group} * rows + of_row : std::uint64_t{of_row} * groups + b.group;
+  }
 
   // The same rectangle after its bytes were copied to `to`.
   file_codes copied_to(const void* to) const noexcept {
@@ -69,7 +75,7 @@ struct file_codes {
 WEIR_ON_DEVICE inline void read_codes(const file_codes& c, std::uint32_t row, std::uint32_t block,
                                       std::uint8_t (&to)[32]) noexcept {
   const code_block b = c.blocks[block];
-  const std::uint8_t zero = c.zeros[std::uint64_t{row} * c.groups + b.group];
+  const std::uint8_t zero = c.zeros[c.value_at(row, b)];
   const std::uint32_t mask = (1u << b.bits) - 1, flip = c.is_signed ? 128 : 0;
   if (c.lines == code_lines::awq) {
     const std::uint32_t* word = c.codes + std::uint64_t{block} * 32 * c.across + row / 8;

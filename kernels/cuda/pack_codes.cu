@@ -25,7 +25,7 @@ __global__ void pack_codes_kernel(file_codes from, std::uint32_t first, cells to
     if (block * 32 >= from.columns) return;
     std::uint8_t codes[32];
     read_codes(from, row, block, codes);
-    const std::size_t group = std::size_t{row} * from.groups + from.blocks[block].group;
+    const std::uint64_t group = from.value_at(row, from.blocks[block]);
     block_parts b;
     b.scale = from.scales[group];
     b.zero = static_cast<float>(from.zeros[group] - format_of(type).offset);

@@ -121,7 +121,7 @@ inline void check_parts(const joined_linear& c) {
           kernels::read_codes(codes, r, b, got);
           CAPTURE(most, part.row, part.column, r, b);
           REQUIRE(std::equal(got, got + 32, wanted.codes.begin()));
-          const std::size_t group = std::size_t{r} * codes.groups + codes.blocks[b].group;
+          const std::size_t group = codes.value_at(r, codes.blocks[b]);
           REQUIRE(codes.scales[group] == wanted.scale);
           const auto& format = kernels::format_of(c.view.type);
           if (format.zeros) REQUIRE(codes.zeros[group] - format.offset == wanted.zero);

@@ -69,6 +69,6 @@ result<void> read_piece(const checkpoint& from, const piece& p, kernels::dtype t
 // random.
 result<void> upload_slices(const std::vector<placed>& all, const checkpoint& from,
                            const std::shared_ptr<const kernels::backend>& on, const moved_bytes& moved,
-                           unsigned readers = 0, std::uint64_t lane = 8u << 20);
+                           unsigned readers = 0, std::uint64_t lane = 4u << 20);
 
 }  // namespace weir::core

@@ -46,13 +46,19 @@ class value_reader {
   }
 
  private:
-  // Calls f(g, j) for each group and row of the range, both counted from 0.
+  // Calls f(g, j) for each group and row of the range, both counted from 0, in the order of the results.
   template <class F>
   void for_all(const F& f) const {
-    for (u32 g = 0; g < r_.groups; ++g)
-      for (u32 j = 0; j < r_.rows; ++j) f(g, j);
+    if (!r_.groups_first)
+      for (u32 j = 0; j < r_.rows; ++j)
+        for (u32 g = 0; g < r_.groups; ++g) f(g, j);
+    else
+      for (u32 g = 0; g < r_.groups; ++g)
+        for (u32 j = 0; j < r_.rows; ++j) f(g, j);
   }
-  std::size_t at(u32 g, u32 j) const { return std::size_t{j} * r_.groups + g; }
+  std::size_t at(u32 g, u32 j) const {
+    return r_.groups_first ? std::size_t{g} * r_.rows + j : std::size_t{j} * r_.groups + g;
+  }
 
   // Words of a tensor whose rows are groups, and whose columns have fields of outputs.
   result<void> read_words(const stored_tensor& t, const word_range& range, std::vector<u32>& words) const {
@@ -108,9 +114,9 @@ class value_reader {
   result<void> exl2() const {
     const word_range range(r_.row, r_.rows, 4);
     std::vector<u32> words;
-    std::vector<float> largest;
+    std::vector<float> largest(r_.groups);
     if (auto ok = read_words(l_.scales, range, words); !ok) return ok;
-    if (auto ok = read_floats(from_, l_.largest, {r_.group, r_.groups, 0, 1}, largest); !ok) return ok;
+    if (auto ok = read_floats(from_, l_.largest, {r_.group, r_.groups, 0, 1}, largest.data()); !ok) return ok;
     for (u32 g = 0; g < r_.groups; ++g) {
       std::array<float, 16> squares;
       for (std::size_t i = 0; i < squares.size(); ++i)
@@ -129,17 +135,20 @@ class value_reader {
     std::vector<u8> bytes;
     if (auto ok = read_rectangle(from_, l_.scales, {r_.row, r_.rows, r_.group, r_.groups}, bytes); !ok)
       return ok;
-    std::ranges::transform(bytes, scales_,
-                           [](u8 e) { return std::bit_cast<float>(e == 0 ? 0x00400000u : u32{e} << 23); });
-    std::fill_n(zeros_, bytes.size(), u8{128});
+    for_all([&](u32 g, u32 j) {
+      const u8 e = bytes[std::size_t{j} * r_.groups + g];
+      scales_[at(g, j)] = std::bit_cast<float>(e == 0 ? 0x00400000u : u32{e} << 23);
+      zeros_[at(g, j)] = 128;
+    });
     return {};
   }
 
   // Scales whose rows are groups.
   result<void> turned_scales() const {
-    std::vector<float> turned;
-    if (auto ok = read_floats(from_, l_.scales, {r_.group, r_.groups, r_.row, r_.rows}, turned); !ok)
-      return ok;
+    const rectangle part{r_.group, r_.groups, r_.row, r_.rows};
+    if (r_.groups_first) return read_floats(from_, l_.scales, part, scales_);
+    std::vector<float> turned(std::size_t{r_.groups} * r_.rows);
+    if (auto ok = read_floats(from_, l_.scales, part, turned.data()); !ok) return ok;
     for_all([&](u32 g, u32 j) { scales_[at(g, j)] = turned[std::size_t{g} * r_.rows + j]; });
     return {};
   }
@@ -149,12 +158,12 @@ class value_reader {
     const u32 tall = l_.config.block_rows ? l_.config.block_rows : 1;
     const bool one = l_.scales.bytes.size() == kernels::size_of(*supported_type(l_.scales.dtype));
     const u32 first = one ? 0 : r_.row / tall, last = one ? 0 : (r_.row + r_.rows - 1) / tall;
-    std::vector<float> some;
+    std::vector<float> some(std::size_t{last - first + 1} * r_.groups);
     const rectangle part{first, last - first + 1, r_.group, r_.groups};
-    if (auto ok = read_floats(from_, l_.scales, part, some); !ok) return ok;
+    if (auto ok = read_floats(from_, l_.scales, part, some.data()); !ok) return ok;
     for (u32 j = 0; j < r_.rows; ++j) {
       const std::size_t row = one ? 0 : (r_.row + j) / tall - first;
-      std::copy_n(some.data() + row * r_.groups, r_.groups, scales_ + at(0, j));
+      for (u32 g = 0; g < r_.groups; ++g) scales_[at(g, j)] = some[row * r_.groups + g];
     }
     return {};
   }

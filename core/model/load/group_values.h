@@ -13,9 +13,10 @@ namespace weir::core {
 // Outputs [row, row + rows) and groups [group, group + groups). REQUIRES: neither is empty
 struct group_range {
   std::uint32_t row, rows, group, groups;
+  bool groups_first = false;
 };
 
-// Writes scales and zeros, both [rows, groups]. A zero is a code. Where codes are floats, zeros are 128 and
+// Writes scales and zeros, both [rows, groups], or [groups, rows] with groups_first. A zero is a code. Where codes are floats, zeros are 128 and
 // mean nothing.
 result<void> read_group_values(const quantised_linear& l, const checkpoint& from, const group_range& r,
                                float* scales, std::uint8_t* zeros);

@@ -39,6 +39,7 @@ class part_reader {
     c.columns = p.columns;
     c.lines = lines();
     c.is_signed = l_.config.form == quant_form::whole_ints;
+    c.groups_first = c.lines != code_lines::along_rows;  // as their files have them
     c.groups = last_group(p) - first_group(p) + 1;
     const rectangle words = place_of(p).words;
     c.across = static_cast<u32>(words.columns);
@@ -61,7 +62,7 @@ class part_reader {
     const file_codes c = lay_out(p, to);
     const auto writable = [&]<class T>(const T* array) { return const_cast<T*>(array); };
     if (auto ok = read_words(from, p, writable(c.codes)); !ok) return ok.error();
-    const group_range range{p.row, p.rows, first_group(p), c.groups};
+    const group_range range{p.row, p.rows, first_group(p), c.groups, c.groups_first};
     if (auto ok = read_group_values(l_, from, range, writable(c.scales), writable(c.zeros)); !ok)
       return ok.error();
     if (std::any_of(c.scales, c.scales + u64{c.rows} * c.groups, is_no_number))

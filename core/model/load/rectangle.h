@@ -39,8 +39,7 @@ result<void> read_rectangle(const checkpoint& from, const stored_tensor& t, cons
 }
 
 // The same for a tensor of a plain type, widened.
-result<void> read_floats(const checkpoint& from, const stored_tensor& t, const rectangle& r,
-                         std::vector<float>& to);
+result<void> read_floats(const checkpoint& from, const stored_tensor& t, const rectangle& r, float* to);
 
 // Field `index` of a stream of fields of `bits` bits, whose words are `apart` words from one another. `words`
 // begins at word `skipped_words` of the stream.

@@ -24,7 +24,7 @@ void write_block(kernels::dtype type, const kernels::file_codes& c, std::uint32_
                  std::byte* to) {
   std::uint8_t codes[32];
   kernels::read_codes(c, row, block, codes);
-  const std::size_t group = std::size_t{row} * c.groups + c.blocks[block].group;
+  const std::size_t group = c.value_at(row, c.blocks[block]);
   const float scale = c.scales[group];
   const auto put = [&](std::uint8_t byte) { *to++ = static_cast<std::byte>(byte); };
   if (type == kernels::dtype::mxfp4) {
