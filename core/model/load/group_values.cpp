@@ -21,6 +21,17 @@ u32 with_ones(u32 word, u32 bits) {
   return bits == 3 ? word : word + (bits == 2 ? 0x55555555u : bits == 4 ? 0x11111111u : 0x01010101u);
 }
 
+// Writes `count` fields of a stream, from field `first` on. `words` begins at word range.first of the stream.
+void unpack_fields(const u32* words, const word_range& range, u32 first, u32 count, u32 bits, u8* to) {
+  if (bits == 4 && first % 8 == 0) {  // the common case, eight fields a word
+    for (u32 j = 0; j + 8 <= count; j += 8)
+      for (u32 i = 0; i < 8; ++i) to[j + i] = static_cast<u8>(words[j / 8] >> 4 * i & 15);
+    for (u32 j = count / 8 * 8; j < count; ++j) to[j] = static_cast<u8>(words[j / 8] >> 4 * (j % 8) & 15);
+    return;
+  }
+  for (u32 j = 0; j < count; ++j) to[j] = field_of(words, 1, first + j, bits, range.first);
+}
+
 class value_reader {
  public:
   value_reader(const quantised_linear& l, const checkpoint& from, const group_range& r, float* scales,
@@ -74,10 +85,12 @@ class value_reader {
     if (l_.config.less_one)
       for (u32& word : words) word = with_ones(word, bits);
     const bool add_one = bits == 3 && l_.config.less_one;
-    for_all([&](u32 g, u32 j) {
-      const u8 zero = field_of(words.data() + g * range.count, 1, r_.row + j, bits, range.first);
-      zeros_[at(g, j)] = add_one ? (zero + 1) & 7 : zero;
-    });
+    std::vector<u8> row(r_.rows);
+    for (u32 g = 0; g < r_.groups; ++g) {
+      unpack_fields(words.data() + g * range.count, range, r_.row, r_.rows, bits, row.data());
+      for (u32 j = 0; j < r_.rows; ++j)
+        zeros_[at(g, j)] = add_one ? static_cast<u8>((row[j] + 1) & 7) : row[j];
+    }
     return turned_scales();
   }
 
@@ -115,6 +128,7 @@ class value_reader {
     const word_range range(r_.row, r_.rows, 4);
     std::vector<u32> words;
     std::vector<float> largest(r_.groups);
+    std::vector<u8> row(r_.rows);
     if (auto ok = read_words(l_.scales, range, words); !ok) return ok;
     if (auto ok = read_floats(from_, l_.largest, {r_.group, r_.groups, 0, 1}, largest.data()); !ok) return ok;
     for (u32 g = 0; g < r_.groups; ++g) {
@@ -122,8 +136,9 @@ class value_reader {
       for (std::size_t i = 0; i < squares.size(); ++i)
         squares[i] = exl2_scale(static_cast<u8>(i), largest[g]);
       const u8 zero = static_cast<u8>(1u << (l_.exl2.groups[r_.group + g].bits - 1));
+      unpack_fields(words.data() + g * range.count, range, r_.row, r_.rows, 4, row.data());
       for (u32 j = 0; j < r_.rows; ++j) {
-        scales_[at(g, j)] = squares[field_of(words.data() + g * range.count, 1, r_.row + j, 4, range.first)];
+        scales_[at(g, j)] = squares[row[j]];
         zeros_[at(g, j)] = zero;
       }
     }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <span>
 
 #include "core/model/load/group_values.h"
 #include "core/model/load/rectangle.h"
@@ -58,6 +59,9 @@ class part_reader {
   // Whether a part may have some columns alone.
   bool cuts_columns() const { return lines() != code_lines::along_rows && !is_scattered(); }
 
+  // Whether the codes of some rows are not consecutive in the file.
+  bool is_cut_up() const { return lines() == code_lines::down_columns && is_scattered(); }
+
   result<file_codes> read(const checkpoint& from, const tensor_part& p, std::byte* to) const {
     const file_codes c = lay_out(p, to);
     const auto writable = [&]<class T>(const T* array) { return const_cast<T*>(array); };
@@ -65,7 +69,7 @@ class part_reader {
     const group_range range{p.row, p.rows, first_group(p), c.groups, c.groups_first};
     if (auto ok = read_group_values(l_, from, range, writable(c.scales), writable(c.zeros)); !ok)
       return ok.error();
-    if (std::any_of(c.scales, c.scales + u64{c.rows} * c.groups, is_no_number))
+    if (!all_finite({c.scales, u64{c.rows} * c.groups}))
       return make_error(errc::bad_file, "tensor '{}': a scale of rows {} to {} is not finite", l_.codes_name,
                         p.row, p.row + p.rows - 1);
     for (u32 b = 0; b < c.columns / 32; ++b) writable(c.blocks)[b] = block_of(p, b);
@@ -74,7 +78,11 @@ class part_reader {
   }
 
  private:
-  static bool is_no_number(float x) { return (std::bit_cast<u32>(x) & 0x7f800000u) == 0x7f800000u; }
+  static bool all_finite(std::span<const float> all) {
+    bool finite = true;
+    for (const float x : all) finite &= (std::bit_cast<u32>(x) & 0x7f800000u) != 0x7f800000u;
+    return finite;
+  }
 
   code_lines lines() const {
     switch (l_.config.form) {
@@ -168,6 +176,8 @@ class part_reader {
 std::vector<tensor_part> parts_of(const quantised_linear& l, u32 rows, u64 most) {
   const part_reader reader(l);
   const bool cuts = reader.cuts_columns();
+  // Where all words of a few rows are needed, the file has them in many runs: half as many in larger parts.
+  if (reader.is_cut_up()) most *= 2;
   const u32 columns = l.columns(), least = cuts ? std::min(least_columns, columns) : columns;
   const auto bytes = [&](const tensor_part& p) { return reader.lay_out(p, nullptr).bytes; };
   const u64 strip = bytes({0, least_rows, 0, least, 0});  // the widest codes of exl2 are in front

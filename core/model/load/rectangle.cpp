@@ -21,9 +21,9 @@ result<void> read_floats(const checkpoint& from, const stored_tensor& t, const r
     const rectangle some{r.row + row, std::min(most, r.rows - row), r.column, r.columns};
     if (auto ok = read_rectangle(from, t, some, halves); !ok) return ok;
     if (type == kernels::dtype::f16)
-      to = std::ranges::transform(halves, to, kernels::from_f16).out;
+      for (const std::uint16_t half : halves) *to++ = kernels::from_f16(half);
     else
-      to = std::ranges::transform(halves, to, kernels::from_bf16).out;
+      for (const std::uint16_t half : halves) *to++ = kernels::from_bf16(half);
   }
   return {};
 }
