@@ -37,6 +37,7 @@ namespace weir::kernels {
 
 class decoder;
 struct decoder_shape;
+struct file_codes;
 
 // out[i, :] = table[ids[i], :], widened to f32.
 // The columns of `out` are in the table's own order: table.inputs is not used.
@@ -176,6 +177,14 @@ struct device_memory {
   std::uint64_t total = 0, free = 0, workspaces = 0;
 };
 
+// A part of a matrix that is to be packed, on the host: whole rows of blocks, or a rectangle of codes as
+// files have them (file_codes.h).
+struct packed_part {
+  std::uint32_t first = 0;            // the packed matrix' row that the part begins at
+  matrix rows;                        // blocks
+  const file_codes* codes = nullptr;  // null: `rows`. It has been read when do_begin_pack returns
+};
+
 // The table of a backend. `self` is the backend's own state (threads, scratch) and the first argument of
 // every entry.
 struct backend {
@@ -244,11 +253,10 @@ struct backend {
   // types alone.
   bool (*takes_blocks)(void* self, dtype) = nullptr;
 
-  // As do_begin_upload, for rows [first, first + rows.rows) of `packed`, a matrix of blocks in the layout of
-  // do_pack, whose memory was zeroed. The entry is null where that layout is row-major in every type.
-  // REQUIRES: `rows` is in memory of do_allocate_host, and has at most most_packed_at_once bytes
-  void (*do_begin_pack)(void* self, const matrix& packed, std::uint32_t first, const matrix& rows,
-                        unsigned lane) = nullptr;
+  // As do_begin_upload, for a part of `packed`, a matrix of blocks in the layout of do_pack, whose memory was
+  // zeroed. The entry is null where that layout is row-major in every type.
+  // REQUIRES: the part is in memory of do_allocate_host, and has at most most_packed_at_once bytes
+  void (*do_begin_pack)(void* self, const matrix& packed, const packed_part& part, unsigned lane) = nullptr;
   static constexpr std::uint64_t most_packed_at_once = 32u << 20;
 
   // Whether kv_write and attention take pages of this type. The entry is null where they take f32 alone.

@@ -6,6 +6,7 @@
 #include "kernels/cuda/decoder.h"
 #include "kernels/cuda/device.h"
 #include "kernels/cuda/limits.h"
+#include "kernels/cuda/pack_codes.h"
 #include "kernels/cuda/pieces.h"
 #include "kernels/cuda/random.h"
 
@@ -112,12 +113,15 @@ void pack(void* self, const matrix& rows, void* to) {
   d.sync();
 }
 
-void begin_pack(void* self, const matrix& packed, std::uint32_t first, const matrix& rows, unsigned lane) {
+void begin_pack(void* self, const matrix& packed, const packed_part& part, unsigned lane) {
   device& d = of(self);
   if (d.failed()) return;
   cudaEvent_t& e = d.uploaded[lane];
   if (!e && !WEIR_CUDA(d, cudaEventCreateWithFlags(&e, cudaEventDisableTiming))) return;
-  upload_blocks(d, packed, first, rows);
+  if (part.codes)
+    upload_codes(d, *part.codes, part.first, packed);
+  else
+    upload_blocks(d, packed, part.first, part.rows);
   WEIR_CUDA(d, cudaEventRecord(e, d.stream));
 }
 

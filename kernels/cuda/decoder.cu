@@ -73,7 +73,7 @@ class cuda_decoder final : public decoder {
 
   device& d_;
   const decoder_shape s_;
-  const dtype type_;  // of rows, pages and plain weights
+  const dtype type_;  // of rows and pages
   const head_shape heads_;
   weight_products products_;
   element* pages_ = nullptr;
@@ -285,9 +285,9 @@ void cuda_decoder::record(const rows_view& v, bool decoding) {
     bias = s_.layers[i].down_bias;
   }
   if (v.logits == 0) return;
-  norm(d_, type_, x_.as<float>(), bias, v.logits_from, s_.norm, v.logits, s_.hidden, s_.norm_eps,
-       normed_.as<element>());
-  multiply(s_.head, {}, normed_.as<element>(), v.logits, logits_.as<float>(), product_out::f32);
+  norm(d_, multiplied_type(s_.head), x_.as<float>(), bias, v.logits_from, s_.norm, v.logits, s_.hidden,
+       s_.norm_eps, normed_.as<element>());
+  products_.run_head(normed_.as<element>(), v.logits, logits_.as<float>());
 }
 
 void cuda_decoder::layer(std::size_t i, const rows_view& v, bool decoding, const float* bias_before) {
@@ -346,8 +346,8 @@ bool takes_all(const decoder_shape& s) {
 }  // namespace
 
 bool decoder_takes(const decoder_shape& s) {
-  return s.embedding.type != dtype::f32 && s.page_tokens == page_tokens &&
-         attention_supports({s.heads, s.kv_heads, s.head_dim}) && s.hidden % 8 == 0 && s.inter % 8 == 0 &&
+  return s.page_tokens == page_tokens && attention_supports({s.heads, s.kv_heads, s.head_dim}) &&
+         s.hidden % 8 == 0 && s.inter % 8 == 0 &&
          s.hidden * sizeof(float) <= 48u << 10;
 }
 

@@ -1,6 +1,7 @@
 // decoder.h — kernels/decoder.h for bf16, f16 or quantised weights on a CUDA device. Kernels between the
-// products are fused; rows, keys and values have the type of the plain weights, or bf16 where all are
-// quantised; steps of decoding are replayed as graphs; draws run on the device.
+// products are fused; rows, keys and values have the type of the layers' plain weights, or bf16 where most
+// are quantised (rows_type() in weight_products.h); steps of decoding are replayed as graphs; draws run on
+// the device.
 #pragma once
 
 #include <memory>
@@ -11,9 +12,8 @@
 namespace weir::kernels::cuda {
 
 // The entry backend::make_decoder. Returns null where the device has failed, and for a model that this
-// decoder does not support: weights in f32 or of several plain types, f16 beside quantised ones, sizes that
-// are no multiple of 8, head sizes that the attention kernels do not have. Such a model runs by single
-// operations.
+// decoder does not support: matrices in f32 other than the embedding, sizes that are no multiple of 8, head
+// sizes that the attention kernels do not have. Such a model runs by single operations.
 std::unique_ptr<decoder> make_decoder(void* self, const decoder_shape& shape);
 
 // The entry backend::decoder_page_bytes.

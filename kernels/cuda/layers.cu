@@ -14,13 +14,18 @@ namespace {
 constexpr unsigned threads = 256;
 
 template <dtype type>
-__global__ void embed_kernel(const std::int32_t* tokens, const std::int32_t* drawn, const element* table,
+__global__ void embed_kernel(const std::int32_t* tokens, const std::int32_t* drawn, const void* table,
                              std::uint32_t hidden, float* x) {
   let_next_start();
   const std::int32_t said = tokens[blockIdx.x], token = said < 0 ? drawn[-1 - said] : said;
-  const element* from = table + static_cast<std::size_t>(token) * hidden;
-  for (std::uint32_t i = threadIdx.x * 2; i < hidden; i += blockDim.x * 2)
-    *reinterpret_cast<float2*>(x + std::size_t{blockIdx.x} * hidden + i) = floats_of<type>(from + i);
+  const std::size_t from = static_cast<std::size_t>(token) * hidden;
+  for (std::uint32_t i = threadIdx.x * 2; i < hidden; i += blockDim.x * 2) {
+    auto* to = reinterpret_cast<float2*>(x + std::size_t{blockIdx.x} * hidden + i);
+    if constexpr (type == dtype::f32)
+      *to = *reinterpret_cast<const float2*>(static_cast<const float*>(table) + from + i);
+    else
+      *to = floats_of<type>(static_cast<const element*>(table) + from + i);
+  }
 }
 
 __global__ void angles_kernel(const std::uint32_t* positions, const float* frequencies, std::uint32_t rows,
@@ -189,9 +194,10 @@ void rotary_any_head(device& d, const rows_view& v, const head_shape& h, const r
 
 void embed(device& d, const rows_view& v, const matrix& table, float* x) {
   if (!is_plain(table.type)) return embed_blocks(d, v, table, x);
-  const auto kernel = table.type == dtype::f16 ? embed_kernel<dtype::f16> : embed_kernel<dtype::bf16>;
-  launch_after_all(d, kernel, dim3(v.rows), threads, v.tokens, v.drawn,
-                   static_cast<const element*>(table.data), table.cols, x);
+  const auto kernel = table.type == dtype::f32   ? embed_kernel<dtype::f32>
+                      : table.type == dtype::f16 ? embed_kernel<dtype::f16>
+                                                 : embed_kernel<dtype::bf16>;
+  launch_after_all(d, kernel, dim3(v.rows), threads, v.tokens, v.drawn, table.data, table.cols, x);
 }
 
 void angles(device& d, const rows_view& v, const float* frequencies, std::uint32_t half, float* cos,

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "kernels/cuda/block_layout.h"
+#include "kernels/cuda/launch.h"
 #include "kernels/cuda/layers.h"
 #include "kernels/cuda/stream_blocks.h"
 
@@ -34,36 +35,62 @@ std::vector<matrix> stack_of(const matrix& first, std::span<const matrix> rest) 
 
 bool is_quantised(const matrix& m) { return !is_plain(m.type); }
 
+// Whether outputs begin where cuBLASLt expects them.
+bool is_aligned(const void* out) { return reinterpret_cast<std::uintptr_t>(out) % 256 == 0; }
+
+// A thread converts eight elements of one type to the other. A number whose magnitude an f16 cannot have
+// becomes the nearest that it can.
+template <dtype from, dtype to>
+__global__ void convert_kernel(const uint4* x, std::uint32_t eights, std::uint32_t stride, uint4* out) {
+  let_next_start();
+  wait_for_previous();
+  const std::uint32_t i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i >= eights) return;
+  const auto converted = [](std::uint32_t pair) {
+    const float2 two = floats_of<from>(pair);
+    return pair_of<to>(two.x, two.y);
+  };
+  const std::size_t at = std::size_t{blockIdx.y} * stride + i;
+  const uint4 v = __ldcg(x + at);
+  out[at] = make_uint4(converted(v.x), converted(v.y), converted(v.z), converted(v.w));
+}
+
+// Converts x [rows, columns] from type `from` to the other type of elements. `out` has the same shape, and
+// rows as far apart; it may be `x`. REQUIRES: columns and stride are multiples of 8
+void convert(device& d, dtype from, const element* x, std::uint32_t rows, std::uint32_t columns,
+             std::uint32_t stride, element* out) {
+  const auto kernel =
+      from == dtype::f16 ? convert_kernel<dtype::f16, dtype::bf16> : convert_kernel<dtype::bf16, dtype::f16>;
+  constexpr unsigned threads = 256;
+  launch(d, kernel, dim3((columns / 8 + threads - 1) / threads, rows), threads, 0,
+         reinterpret_cast<const uint4*>(x), columns / 8, stride / 8, reinterpret_cast<uint4*>(out));
+}
+
 }  // namespace
 
 dtype rows_type(const decoder_shape& s) {
-  bool plain[3] = {}, quantised = false;
-  const auto see = [&](const matrix& m) {
-    if (is_plain(m.type))
-      plain[static_cast<int>(m.type)] = true;
-    else
-      quantised = true;
-  };
-  see(s.embedding);
+  std::uint64_t f16 = 0, bf16 = 0;  // weights in the layers
+  bool elements = true;
   for_products(s, [&](const matrix& first, std::span<const matrix> rest) {
-    see(first);
-    std::ranges::for_each(rest, see);
+    for (const matrix& m : stack_of(first, rest)) {
+      const dtype type = multiplied_type(m);
+      elements &= is_element(type);
+      if (&first != &s.head) (type == dtype::f16 ? f16 : bf16) += std::uint64_t{m.rows} * m.cols;
+    }
   });
-  const bool f16 = plain[static_cast<int>(dtype::f16)], bf16 = plain[static_cast<int>(dtype::bf16)];
-  if (plain[static_cast<int>(dtype::f32)] || (f16 && (bf16 || quantised))) return dtype::f32;
-  return f16 ? dtype::f16 : dtype::bf16;
+  return !elements ? dtype::f32 : f16 > bf16 ? dtype::f16 : dtype::bf16;
 }
 
 weight_products::weight_products(device& d, const decoder_shape& s)
-    : d_(d), type_(rows_type(s)), products_(d), room_(d), ordered_(d) {
+    : d_(d), head_(s.head), type_(rows_type(s)), products_(d), room_(d), ordered_(d) {
   for_products(s, [&](const matrix& first, std::span<const matrix> rest) {
     std::uint64_t rows = 0;
     bool rounded = false;
     for (const matrix& m : stack_of(first, rest)) {
       rows += m.rows;
       rounded |= is_quantised(m);
-      if (m.input_count) ordered_width_ = std::max(ordered_width_, m.cols);
-      if (!is_quantised(m)) samples_[{m.rows, m.cols}].push_back(m.data);
+      if (m.input_count || multiplied_type(m) != type_) ordered_width_ = std::max(ordered_width_, m.cols);
+      if (!is_quantised(m)) samples_[{m.type, m.rows, m.cols}].push_back(m.data);
     }
     std::uint64_t row = first.cols;
     for (const matrix& m : rest) row = std::max(row, std::uint64_t{m.cols});
@@ -80,11 +107,14 @@ bool weight_products::reserve(std::uint32_t rows) {
   return ordered_.reserve(ordered_bytes_) || moved;
 }
 
-// The elements that the columns of `w` multiply: x as it is, or x in the order of the columns.
-const element* weight_products::in_order(const matrix& w, const element* x, std::uint32_t m) {
-  if (w.input_count == 0) return x;
-  order_inputs(d_, w, x, m, ordered_.as<element>());
-  return ordered_.as<element>();
+// What the columns of `w` multiply: x as it is, or x in their type and in their order.
+const element* weight_products::for_matrix(const matrix& w, const element* x, std::uint32_t m) {
+  const dtype type = multiplied_type(w);
+  if (w.input_count == 0 && type == type_) return x;
+  auto* const to = ordered_.as<element>();
+  if (w.input_count) order_inputs(d_, w, x, m, to);
+  if (type != type_) convert(d_, type_, w.input_count ? to : x, m, w.cols, w.cols, to);
+  return to;
 }
 
 void weight_products::run(const matrix& first, std::span<const matrix> rest, const element* x,
@@ -95,19 +125,36 @@ void weight_products::run(const matrix& first, std::span<const matrix> rest, con
   for (std::size_t i = 0, end = 0; i <= rest.size(); i = end) {
     const matrix& one = i == 0 ? first : rest[i - 1];
     std::uint32_t rows = one.rows;
-    for (end = i + 1; end <= rest.size() && rest[end - 1].inputs == one.inputs; ++end)
-      rows += rest[end - 1].rows;
+    const dtype type = multiplied_type(one);
+    const auto is_alike = [&](const matrix& w) {
+      return is_quantised(w) && is_quantised(one) && w.inputs == one.inputs;
+    };
+    for (end = i + 1; end <= rest.size() && is_alike(rest[end - 1]); ++end) rows += rest[end - 1].rows;
     auto* const to = static_cast<std::byte*>(out) + at * size;
-    product p{type_, one.data, rows, one.cols, in_order(one, x, m), m, to, kind};
+    product p{type, one.data, rows, one.cols, for_matrix(one, x, m), m, to, kind};
     p.out_stride = rows < all ? all : 0;
     run_alike(one, rest.subspan(i, end - i - 1), p, scratch);
+    if (auto* const rows_out = reinterpret_cast<element*>(to); type != type_ && kind == product_out::element)
+      convert(d_, type, rows_out, m, rows, all, rows_out);
     at += rows;
   }
 }
 
-// Multiplies matrices with the same inputs, whose outputs are columns of p.out.
+void weight_products::run_head(const element* x, std::uint32_t m, float* logits) {
+  const element* in = x;
+  if (head_.input_count) {
+    order_inputs(d_, head_, x, m, ordered_.as<element>());
+    in = ordered_.as<element>();
+  }
+  run_alike(head_, {},
+            {multiplied_type(head_), head_.data, head_.rows, head_.cols, in, m, logits, product_out::f32},
+            nullptr);
+}
+
+// Multiplies one plain matrix, or quantised matrices with the same inputs, whose outputs are columns of
+// p.out.
 void weight_products::run_alike(const matrix& first, std::span<const matrix> rest, product p, void* scratch) {
-  if (rest.empty() && !is_quantised(first) && p.out_stride == 0) return run_plain(p, scratch);
+  if (!is_quantised(first)) return run_plain(p, scratch);
   const std::size_t size = p.kind == product_out::element ? sizeof(element) : sizeof(float);
   // Calls f with the parts of the stack, one after another. Returns whether f returned true for all of them.
   const auto each = [&](const auto& f) {
@@ -122,7 +169,7 @@ void weight_products::run_alike(const matrix& first, std::span<const matrix> res
     for (const matrix& w : rest) good &= part(w);
     return good;
   };
-  if (each([&](const block_product& b) { return is_quantised(b.w) && can_stream_blocks(d_, b); })) {
+  if (each([&](const block_product& b) { return can_stream_blocks(d_, b); })) {
     each([&](const block_product& b) {
       stream_blocks(d_, b);
       return true;
@@ -132,9 +179,11 @@ void weight_products::run_alike(const matrix& first, std::span<const matrix> res
   run_rounded(stack_of(first, rest), p, scratch);
 }
 
+// tile_product() is used where the outputs begin at an address that cuBLASLt does not expect.
 void weight_products::run_plain(const product& p, void* scratch) {
-  if (can_stream(d_, p)) return stream_product(d_, p);
-  const auto it = samples_.find({p.n, p.k});
+  if (p.out_stride == 0 && can_stream(d_, p)) return stream_product(d_, p);
+  if (!is_aligned(p.out)) return tile_product(d_, p);
+  const auto it = samples_.find({p.type, p.n, p.k});
   const std::span<const void* const> samples =
       it == samples_.end() ? std::span<const void* const>() : std::span<const void* const>(it->second);
   products_.run(p, samples, p.kind == product_out::add_f32 ? scratch : p.out);
@@ -142,7 +191,7 @@ void weight_products::run_plain(const product& p, void* scratch) {
 
 // Rounds the weights and multiplies them, one piece of the rows after the other. stream_product() is not
 // used: its kernels read weights before the kernel in front of them, here the rounding, has ended.
-// tile_product() is used where the outputs begin at an address that cuBLASLt does not expect.
+// tile_product() is used as by run_plain().
 void weight_products::run_rounded(std::span<const matrix> parts, product p, void* scratch) {
   const std::uint32_t all = p.n, stride = p.stride();
   const auto held = static_cast<std::uint32_t>(room_bytes_ / (std::uint64_t{p.k} * sizeof(element)));
@@ -151,7 +200,7 @@ void weight_products::run_rounded(std::span<const matrix> parts, product p, void
   auto* const out = static_cast<std::byte*>(p.out);
   p.w = room_.as<void>();
   p.out_stride = most < stride ? stride : 0;
-  const bool by_tiles = reinterpret_cast<std::uintptr_t>(out) % 256 != 0;
+  const bool by_tiles = !is_aligned(out);
   for (std::uint32_t at = 0; at < all && !d_.failed(); at += most) {
     p.n = std::min(most, all - at);
     p.out = out + at * size;
@@ -172,14 +221,8 @@ void weight_products::round(std::span<const matrix> parts, std::uint32_t first, 
       first -= m.rows;
       continue;
     }
-    const std::size_t elements = std::size_t{here} * m.cols;
-    if (is_quantised(m)) {
-      unpack_blocks(d_, m, first, here, to);
-    } else {
-      WEIR_CUDA(d_, cudaMemcpyAsync(to, static_cast<const element*>(m.data) + std::size_t{first} * m.cols,
-                                    elements * sizeof(element), cudaMemcpyDeviceToDevice, d_.stream));
-    }
-    to += elements;
+    unpack_blocks(d_, m, first, here, to);
+    to += std::size_t{here} * m.cols;
     count -= here;
     first = 0;
     if (count == 0) return;
@@ -187,14 +230,14 @@ void weight_products::round(std::span<const matrix> parts, std::uint32_t first, 
 }
 
 bool weight_products::can_fuse_silu(const decoder_layer& l, const element* x, std::uint32_t m) const {
-  if (l.gate_up_bias || !l.gate_up_rest.empty()) return false;
+  if (l.gate_up_bias || !l.gate_up_rest.empty() || multiplied_type(l.gate_up) != type_) return false;
   if (is_quantised(l.gate_up)) return can_stream_blocks(d_, {l.gate_up, x, m, nullptr, product_out::silu});
   return can_stream(
       d_, {type_, l.gate_up.data, l.gate_up.rows, l.gate_up.cols, x, m, nullptr, product_out::silu});
 }
 
 void weight_products::run_silu(const decoder_layer& l, const element* said, std::uint32_t m, element* out) {
-  const element* x = in_order(l.gate_up, said, m);
+  const element* x = for_matrix(l.gate_up, said, m);
   if (is_quantised(l.gate_up)) return stream_blocks(d_, {l.gate_up, x, m, out, product_out::silu});
   stream_product(d_, {type_, l.gate_up.data, l.gate_up.rows, l.gate_up.cols, x, m, out, product_out::silu});
 }

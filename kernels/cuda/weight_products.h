@@ -5,16 +5,17 @@
 // that does not fit goes through the workspace in pieces. A deterministic device always does the latter, so
 // that a row's bits do not depend on the number of rows.
 //
-// Where a matrix has inputs of its own (tensor.h), the elements of x are first put in the order of its
-// columns, in a workspace. Neighbours in a stack that have the same inputs are one product; every other
-// matrix is a product of its own.
+// Where a layer's matrix multiplies another type of elements than the decoder's rows have, x is converted in
+// a workspace, and outputs that are rows are converted back. Where a matrix has inputs of its own (tensor.h),
+// the elements of x are first put in the order of its columns, in the same workspace. Quantised neighbours in
+// a stack that have the same inputs are one product; every other matrix is a product of its own.
 //
 // Thread safety: the device's (device.h).
 #pragma once
 
 #include <map>
 #include <span>
-#include <utility>
+#include <tuple>
 #include <vector>
 
 #include "kernels/cuda/element.h"
@@ -24,8 +25,11 @@
 
 namespace weir::kernels::cuda {
 
-// The type of a decoder's rows: that of its plain weights, or bf16 where all are quantised. f32 where it has
-// plain weights of several types, or f16 beside quantised ones: there is no decoder for such a model.
+// The type of the elements that a product with `w` multiplies: its own, or bf16 where it is quantised.
+constexpr dtype multiplied_type(const matrix& w) { return is_plain(w.type) ? w.type : dtype::bf16; }
+
+// The type of a decoder's rows: what most weights of the layers multiply. f32 where a matrix other than the
+// embedding is in f32: there is no decoder for such a model.
 dtype rows_type(const decoder_shape& s);
 
 class weight_products {
@@ -36,32 +40,36 @@ class weight_products {
   bool reserve(std::uint32_t rows);
   bool has_room() const { return room_.holds(room_bytes_) && ordered_.holds(ordered_bytes_); }
 
-  // out[m, n] = x · wᵀ, or what `kind` says. The rows of w are those of `first`, then those of the matrices
-  // in `rest`. `scratch` is [m, n] floats; it is used where `kind` is add_f32. REQUIRES: kind is not silu;
-  // room was made for m rows
+  // out[m, n] = x · wᵀ, or what `kind` says; x is [m, k] of the decoder's type. The rows of w are those of
+  // `first`, then those of the matrices in `rest`. `scratch` is [m, n] floats; it is used where `kind` is
+  // add_f32. REQUIRES: kind is not silu; room was made for m rows
   void run(const matrix& first, std::span<const matrix> rest, const element* x, std::uint32_t m, void* out,
            product_out kind, void* scratch);
+
+  // logits[m, vocab] = x · headᵀ; x is [m, hidden] of multiplied_type(head).
+  void run_head(const element* x, std::uint32_t m, float* logits);
 
   // Whether run_silu() can compute the product with SwiGLU from gate_up at once.
   bool can_fuse_silu(const decoder_layer& l, const element* x, std::uint32_t m) const;
   void run_silu(const decoder_layer& l, const element* x, std::uint32_t m, element* out);
 
  private:
-  const element* in_order(const matrix& w, const element* x, std::uint32_t m);
+  const element* for_matrix(const matrix& w, const element* x, std::uint32_t m);
   void run_alike(const matrix& first, std::span<const matrix> rest, product p, void* scratch);
   void run_plain(const product& p, void* scratch);
   void run_rounded(std::span<const matrix> parts, product p, void* scratch);
   void round(std::span<const matrix> parts, std::uint32_t first, std::uint32_t count, element* to);
 
   device& d_;
+  const matrix head_;
   const dtype type_;
   products products_;
-  // The `samples` of products::run: plain weights of one shape in all layers, by rows and columns.
-  std::map<std::pair<std::uint32_t, std::uint32_t>, std::vector<const void*>> samples_;
+  // The `samples` of products::run: plain weights of one type and shape in all layers, by rows and columns.
+  std::map<std::tuple<dtype, std::uint32_t, std::uint32_t>, std::vector<const void*>> samples_;
   grown room_;     // [room_bytes_]: weights in bf16
-  grown ordered_;  // [rows, ordered_width_]: x in the order of a matrix' columns
+  grown ordered_;  // [rows, ordered_width_]: x in the type and in the order that a matrix multiplies
   std::size_t room_bytes_ = 0, ordered_bytes_ = 0;
-  std::uint32_t ordered_width_ = 0;  // columns of the widest matrix that has inputs of its own; 0: none has
+  std::uint32_t ordered_width_ = 0;  // columns of the widest matrix for which x is changed; 0: there is none
 };
 
 }  // namespace weir::kernels::cuda

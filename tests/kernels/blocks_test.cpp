@@ -2,6 +2,7 @@
 // of every format are compared in tests/core/model/load/gguf_golden_test.cpp.
 #include "kernels/blocks.h"
 
+#include <cmath>
 #include <catch2/catch.hpp>
 #include <cstring>
 #include <functional>
@@ -157,25 +158,26 @@ TEST_CASE("the codes of fp8 are the 254 numbers of e4m3") {
   }
 }
 
-TEST_CASE("a scale that is not finite is found, in every quantised type") {
+TEST_CASE("a scale or minimum that is not finite is found, in every quantised type and at every place") {
   for_block_types([](dtype type) {
-    std::vector<std::byte> some(5 * facts(type).block_bytes);
+    const std::size_t bytes = facts(type).block_bytes;
+    std::vector<std::byte> some(5 * bytes);
     fill_random_blocks(some.data(), type, 5u * facts(type).block_weights, 3);
     CHECK(first_not_finite(type, some.data(), 5) == 5);
-    // Each position of two bytes that can make it so is tried; there must be one.
-    bool found = false;
-    for (std::size_t at = 0; at + 1 < facts(type).block_bytes; ++at) {
-      auto bad = some;
-      const bool wide = format_of(type).wide_scales;
-      bad[3 * facts(type).block_bytes + at] = static_cast<std::byte>(type == dtype::mxfp4 ? 0xff
-                                                                     : wide               ? 0x80
-                                                                                          : 0x01);
-      bad[3 * facts(type).block_bytes + at + 1] = static_cast<std::byte>(wide ? 0x7f : 0x7c);
-      const auto where = first_not_finite(type, bad.data(), 5);
-      CHECK((where == 5 || where == 3));
-      found |= where == 3;
-    }
-    CHECK(found);
+    std::size_t found = 0;
+    for (std::size_t at = 0; at + 1 < bytes; ++at)
+      for (const unsigned two : {0x7c01u, 0xfc00u, 0x7bffu, 0x7f80u, 0xffc0u, 0x00ffu}) {
+        auto bad = some;
+        bad[3 * bytes + at] = static_cast<std::byte>(two);
+        bad[3 * bytes + at + 1] = static_cast<std::byte>(two >> 8);
+        block_parts parts;
+        take_apart(type, bad.data() + 3 * bytes, parts);
+        const bool finite = std::isfinite(parts.scale) && std::isfinite(parts.minimum);
+        CAPTURE(at, two);
+        CHECK(first_not_finite(type, bad.data(), 5) == (finite ? 5u : 3u));
+        found += !finite;
+      }
+    CHECK(found > 0);
   });
 }
 

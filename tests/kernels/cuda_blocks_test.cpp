@@ -144,7 +144,7 @@ TEST_CASE(
     for (std::uint32_t at = 0; at < n;) {
       const std::uint32_t some = std::min(pick(r, 1, 13), n - at);
       std::memcpy(lane.data() + at * row, w.memory.data() + at * row, some * row);
-      b->do_begin_pack(b->self, sliced.view, at, {lane.data() + at * row, type, some, k}, at % 3);
+      b->do_begin_pack(b->self, sliced.view, {at, {lane.data() + at * row, type, some, k}}, at % 3);
       at += some;
     }
     for (unsigned i = 0; i < 3; ++i) b->do_await_upload(b->self, i);

@@ -2,6 +2,7 @@
 // weights are.
 #pragma once
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <cstdint>
@@ -12,7 +13,9 @@
 #include "core/model/load/fill.h"
 #include "core/model/load/quantised.h"
 #include "core/model/load/safetensors.h"
+#include "kernels/blocks.h"
 #include "kernels/buffer.h"
+#include "kernels/host_buffer.h"
 #include "kernels/ops.h"
 
 namespace weir::tests {
@@ -91,6 +94,67 @@ inline std::vector<float> multiplied(const std::shared_ptr<const kernels::backen
   for (std::size_t n = 0; n < rows; ++n)
     for (std::size_t k = 0; k < inputs; ++k) out.push_back(got[k * w.rows + n]);
   return out;
+}
+
+// Checks that the parts of the tensor, of whatever size, have each code, scale and zero of its blocks once.
+inline void check_parts(const joined_linear& c) {
+  const auto& facts = kernels::facts(c.view.type);
+  const std::size_t across = c.view.cols / 32;
+  for (const std::uint64_t most : {1u, 3000u, 1u << 20}) {
+    std::vector<int> seen(c.view.rows * across);
+    for (const core::tensor_part& part : c.weight->made_by->parts(c.view.rows, most)) {
+      std::vector<std::uint32_t> read(part.bytes / 4 + 1, 0xdbdbdbdb);
+      const auto there = c.weight->made_by->read_part(
+          c.all, part, std::as_writable_bytes(std::span(read)).first(part.bytes));
+      REQUIRE(there.has_value());
+      REQUIRE(there->bytes == part.bytes);
+      const auto copied = read;
+      std::ranges::fill(read, 0u);
+      const kernels::file_codes codes = there->copied_to(copied.data());
+      for (std::uint32_t r = 0; r < part.rows; ++r)
+        for (std::uint32_t b = 0; b < part.columns / 32; ++b) {
+          const std::size_t at = (part.row + r) * across + part.column / 32 + b;
+          ++seen[at];
+          kernels::block_parts wanted;
+          kernels::take_apart(c.view.type, c.blocks.data() + at * facts.block_bytes, wanted);
+          std::uint8_t got[32];
+          kernels::read_codes(codes, r, b, got);
+          CAPTURE(most, part.row, part.column, r, b);
+          REQUIRE(std::equal(got, got + 32, wanted.codes.begin()));
+          const std::size_t group = codes.value_at(r, codes.blocks[b]);
+          REQUIRE(codes.scales[group] == wanted.scale);
+          const auto& format = kernels::format_of(c.view.type);
+          if (format.zeros) REQUIRE(codes.zeros[group] - format.offset == wanted.zero);
+        }
+    }
+    CHECK(std::ranges::all_of(seen, [](int n) { return n == 1; }));
+  }
+}
+
+// Checks that a device makes of the parts what it makes of the blocks, to the byte.
+inline void check_packed_parts(const std::shared_ptr<const kernels::backend>& b, const joined_linear& c) {
+  const std::uint64_t bytes = b->weight_bytes(b->self, c.view.type, c.view.rows, c.view.cols);
+  std::vector<std::byte> wanted(bytes), got(bytes);
+  const kernels::buffer blocks(b, bytes);
+  b->do_pack(b->self, c.view, blocks.data());
+  b->do_download(b->self, wanted.data(), blocks.data(), bytes);
+  for (const std::uint64_t most : {1u, 3000u, 1u << 20}) {
+    const kernels::buffer there(b, bytes);
+    kernels::matrix packed = c.view;
+    packed.data = there.data();
+    packed.order = kernels::layout::packed;
+    for (const core::tensor_part& part : c.weight->made_by->parts(c.view.rows, most)) {
+      const kernels::host_buffer lane(b, part.bytes);
+      const auto codes =
+          c.weight->made_by->read_part(c.all, part, {lane.data(), static_cast<std::size_t>(part.bytes)});
+      REQUIRE(codes.has_value());
+      b->do_begin_pack(b->self, packed, {part.row, {}, &*codes}, 0);
+      b->do_await_upload(b->self, 0);
+    }
+    b->do_download(b->self, got.data(), there.data(), bytes);
+    CAPTURE(most);
+    CHECK(got == wanted);
+  }
 }
 
 }  // namespace weir::tests

@@ -16,17 +16,32 @@
 
 #include "core/error.h"
 #include "core/model/load/mapped_file.h"
+#include "kernels/file_codes.h"
 
 namespace weir::core {
 
 class checkpoint;
 
-// Makes the bytes of a tensor that no file contains from tensors that files contain.
+// A rectangle of a converted tensor, and the bytes that read_part() makes of it.
+struct tensor_part {
+  std::uint32_t row = 0, rows = 0, column = 0, columns = 0;
+  std::uint64_t bytes = 0;
+};
+
+// Makes the bytes of a tensor that no file contains from tensors that files contain: as blocks, or as codes
+// that a device packs by itself (backend::do_begin_pack).
 class converted_tensor {
  public:
   virtual ~converted_tensor() = default;
   // As checkpoint::read(). REQUIRES: `at` and the size of `to` are whole blocks of the tensor's type
   virtual result<void> read(const checkpoint& from, std::uint64_t at, std::span<std::byte> to) const = 0;
+
+  // Parts that cover the first `rows` rows, each of about `most` bytes at most.
+  virtual std::vector<tensor_part> parts(std::uint32_t rows, std::uint64_t most) const = 0;
+  // Reads a part to part.bytes bytes at `to`, to which the result points. Errors: those of read(), and
+  // bad_file for a scale that is not finite. REQUIRES: `to` begins at a multiple of 4 bytes
+  virtual result<kernels::file_codes> read_part(const checkpoint& from, const tensor_part& part,
+                                                std::span<std::byte> to) const = 0;
 };
 
 struct stored_tensor {

@@ -13,6 +13,8 @@ namespace {
 using kernels::dtype;
 using u64 = std::uint64_t;
 
+constexpr u64 checked_at_once = 1u << 18;  // weights of a file's blocks
+
 bool same_but_for_case(std::string_view upper, std::string_view lower) {
   return std::ranges::equal(
       upper, lower, {}, [](unsigned char c) { return std::tolower(c); },
@@ -49,8 +51,15 @@ result<void> read_elements(const checkpoint& from, const stored_tensor& t, dtype
   const auto bytes = [&](u64 elements) { return kernels::bytes_of(stored, elements); };
   const u64 block = kernels::facts(stored).block_weights;
   if (stored == type) {
-    if (auto ok = from.read(t, bytes(first), {to, bytes(count)}); !ok) return ok;
-    return check_scales(from, t, type, to, bytes(count), first / block);
+    // Blocks of a file are checked while a cache has them. What is converted is cheaper in larger pieces.
+    const u64 piece = kernels::is_plain(type) || t.made_by ? count : checked_at_once / block * block;
+    for (u64 at = 0; at < count; at += piece) {
+      const u64 n = std::min(piece, count - at);
+      std::byte* const here = to + bytes(at);
+      if (auto ok = from.read(t, bytes(first + at), {here, bytes(n)}); !ok) return ok;
+      if (auto ok = check_scales(from, t, type, here, bytes(n), (first + at) / block); !ok) return ok;
+    }
+    return {};
   }
   std::array<std::byte, 1 << 16> some;
   const u64 most = some.size() / kernels::facts(stored).block_bytes * block;

@@ -62,13 +62,13 @@ result<void> read_elements(const checkpoint& from, const stored_tensor& t, kerne
 result<void> read_piece(const checkpoint& from, const piece& p, kernels::dtype type, std::byte* to,
                         const moved_bytes& moved);
 
-// Fills everything in slices of at most `lane` bytes. `readers`: the threads that read slices; 0: as many as
-// suit the machine. Slices of quantised weights are whole rows, which the backend packs (do_begin_pack);
-// where a lane is shorter than a row, it is made longer. REQUIRES: `on` has do_begin_upload, stores plain
-// weights as rows, and has do_begin_pack where it takes blocks; `lane` is a multiple of 4; no piece is
-// random.
+// Fills everything in slices of about `lane` bytes at most. `readers`: the threads that read slices; 0: as
+// many as suit the machine. Slices of quantised weights are whole rows, or the parts of a converted tensor
+// (checkpoint.h), which the backend packs (do_begin_pack); lanes are made longer where one of them is longer.
+// REQUIRES: `on` has do_begin_upload, stores plain weights as rows, and has do_begin_pack where it takes
+// blocks; `lane` is a multiple of 4; no piece is random.
 result<void> upload_slices(const std::vector<placed>& all, const checkpoint& from,
                            const std::shared_ptr<const kernels::backend>& on, const moved_bytes& moved,
-                           unsigned readers = 0, std::uint64_t lane = 8u << 20);
+                           unsigned readers = 0, std::uint64_t lane = 4u << 20);
 
 }  // namespace weir::core

@@ -31,6 +31,10 @@ struct quantised_linear {
   std::uint32_t columns() const noexcept {
     return order ? static_cast<std::uint32_t>(order->size()) : inputs;
   }
+  // The group of columns 32 * block to 32 * block + 31.
+  std::uint32_t group_of(std::uint32_t block) const noexcept {
+    return exl2.groups.empty() ? block * 32 / group : exl2.group_of_block[block];
+  }
 };
 
 std::shared_ptr<const converted_tensor> make_converted(quantised_linear linear);

@@ -5,6 +5,7 @@
 #include <deque>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <system_error>
 #include <thread>
 
@@ -17,47 +18,91 @@ namespace {
 using u64 = std::uint64_t;
 
 struct slice {
-  const stored_tensor* from;
-  kernels::dtype type;
-  u64 first, count;        // elements
-  std::byte* to;           // null where the backend packs the slice
-  kernels::matrix packed;  // the whole matrix then, in the backend's layout
-  std::uint32_t row;       // of `packed`, the slice's first
-  u64 bytes() const { return kernels::bytes_of(type, count); }
+  const stored_tensor* from = nullptr;
+  kernels::dtype type = kernels::dtype::f32;
+  u64 first = 0, count = 0;  // elements
+  std::byte* to = nullptr;   // null where the backend packs the slice
+  kernels::matrix packed{};  // the whole matrix then, in the backend's layout
+  std::uint32_t row = 0;     // of `packed`, the slice's first
+  tensor_part part{};        // of a tensor that is converted; otherwise without rows
+
+  u64 bytes() const { return kernels::bytes_of(type, count); }   // of its elements
+  u64 room() const { return part.rows ? part.bytes : bytes(); }  // in a lane
 };
 
-// Slices of whole rows, which the backend packs.
-void add_rows(const placed& p, u64 lane, std::vector<slice>& out) {
-  kernels::matrix packed = p.rows;
-  packed.data = p.to;
-  packed.order = kernels::layout::packed;
-  const u64 cols = p.rows.cols, most = lane / kernels::bytes_of(p.rows.type, cols);
+// Slices of whole rows, and parts of converted tensors, all of which the backend packs.
+void add_packed(const placed& p, u64 lane, std::vector<slice>& out) {
+  slice s;
+  s.type = p.rows.type;
+  s.packed = p.rows;
+  s.packed.data = p.to;
+  s.packed.order = kernels::layout::packed;
+  const u64 cols = p.rows.cols, most = std::max<u64>(1, lane / kernels::bytes_of(s.type, cols));
   std::uint32_t row = 0;
-  for (const piece& q : p.pieces)
-    for (u64 at = 0, rows = q.elements / cols; at < rows;) {
-      const u64 n = std::min(most, rows - at);
-      out.push_back({q.from, p.rows.type, at * cols, n * cols, nullptr, packed, row});
-      row += static_cast<std::uint32_t>(n);
-      at += n;
+  for (const piece& q : p.pieces) {
+    const auto rows = static_cast<std::uint32_t>(q.elements / cols);
+    s.from = q.from;
+    s.part = {};
+    if (q.from->made_by) {
+      for (const tensor_part& part : q.from->made_by->parts(rows, lane)) {
+        s.part = part;
+        s.count = u64{part.rows} * part.columns;
+        s.row = row + part.row;
+        out.push_back(s);
+      }
+    } else {
+      for (u64 at = 0; at < rows; at += most) {
+        s.first = at * cols;
+        s.count = std::min(most, rows - at) * cols;
+        s.row = row + static_cast<std::uint32_t>(at);
+        out.push_back(s);
+      }
     }
+    row += rows;
+  }
 }
 
 std::vector<slice> slices_of(const std::vector<placed>& all, u64 lane) {
   std::vector<slice> out;
   for (const placed& p : all) {
     if (!kernels::is_plain(p.rows.type)) {
-      add_rows(p, lane, out);
+      add_packed(p, lane, out);
       continue;
     }
     std::byte* to = p.to;
     const u64 wide = kernels::size_of(p.rows.type), most = lane / wide;
     for (const piece& q : p.pieces) {
       for (u64 at = 0; at < q.elements; at += most)
-        out.push_back({q.from, p.rows.type, at, std::min(most, q.elements - at), to + at * wide, {}, 0});
+        out.push_back({q.from, p.rows.type, at, std::min(most, q.elements - at), to + at * wide});
       to += q.elements * wide;
     }
   }
   return out;
+}
+
+// A lane's memory, and what its slice has in it where that is a part of a converted tensor.
+struct lane_memory {
+  std::span<std::byte> bytes;
+  kernels::file_codes codes;
+};
+
+result<void> fill_lane(const checkpoint& from, const slice& s, lane_memory& to) {
+  if (s.part.rows == 0) return read_elements(from, *s.from, s.type, s.first, s.count, to.bytes.data());
+  auto codes = s.from->made_by->read_part(from, s.part, to.bytes);
+  if (!codes) return codes.error();
+  to.codes = *codes;
+  return {};
+}
+
+void begin(const kernels::backend& on, const slice& s, const lane_memory& from, unsigned lane) {
+  const std::byte* bytes = from.bytes.data();
+  if (s.to) return on.do_begin_upload(on.self, s.to, bytes, s.bytes(), lane);
+  kernels::packed_part part{s.row, {}, nullptr};
+  if (s.part.rows)
+    part.codes = &from.codes;
+  else
+    part.rows = {bytes, s.type, static_cast<std::uint32_t>(s.count / s.packed.cols), s.packed.cols};
+  on.do_begin_pack(on.self, s.packed, part, lane);
 }
 
 // The queues between the readers and the caller. Only the caller uses the device.
@@ -125,18 +170,10 @@ class exchange {
   std::optional<error> failed_;
 };
 
-void begin(const kernels::backend& on, const slice& s, const std::byte* from, unsigned lane) {
-  if (s.to) return on.do_begin_upload(on.self, s.to, from, s.bytes(), lane);
-  const auto rows = static_cast<std::uint32_t>(s.count / s.packed.cols);
-  on.do_begin_pack(on.self, s.packed, s.row, {from, s.type, rows, s.packed.cols}, lane);
-}
-
 // A thread reads about 5 GB/s from the page cache, and the link to a device carries 55 GB/s. Half of the
 // cores read, but at most eight: what more readers gain is lost by pinning their memory
 // (docs/measurements/gpu.md, «Loading»).
-unsigned reader_count() {
-  return std::clamp(std::thread::hardware_concurrency() / 2, 1u, 8u);
-}
+unsigned reader_count() { return std::clamp(std::thread::hardware_concurrency() / 2, 1u, 8u); }
 
 }  // namespace
 
@@ -144,22 +181,21 @@ result<void> upload_slices(const std::vector<placed>& all, const checkpoint& fro
                            const std::shared_ptr<const kernels::backend>& on, const moved_bytes& moved,
                            unsigned readers, u64 lane) {
   if (readers == 0) readers = reader_count();
-  for (const placed& p : all)  // a lane holds one row at least
-    if (!kernels::is_plain(p.rows.type)) lane = std::max(lane, kernels::bytes_of(p.rows.type, p.rows.cols));
-  const unsigned lanes = std::min(2 * readers, kernels::backend::upload_lanes);
   const auto slices = slices_of(all, lane);
+  // A lane holds the largest slice: that of one row may be longer than asked for.
+  for (const slice& s : slices) lane = std::max(lane, (s.room() + 255) / 256 * 256);
+  const unsigned lanes = std::min(2 * readers, kernels::backend::upload_lanes);
   const kernels::host_buffer memory(on, lanes * lane);
   if (!memory.data())
     return make_error(errc::does_not_fit, "no host memory that the device can reach: {} bytes", lanes * lane);
-  const auto lane_at = [&](unsigned n) { return memory.data() + n * lane; };
+  std::vector<lane_memory> at(lanes);
+  for (unsigned i = 0; i < lanes; ++i) at[i].bytes = {memory.data() + i * lane, lane};
 
   exchange slots(slices.size(), lanes);
   std::vector<std::jthread> threads;
   const auto read = [&] {
     while (const auto t = slots.next()) {
-      const slice& s = slices[t->slice];
-      if (auto ok = read_elements(from, *s.from, s.type, s.first, s.count, lane_at(t->lane)); !ok)
-        return slots.fail(ok.error());
+      if (auto ok = fill_lane(from, slices[t->slice], at[t->lane]); !ok) return slots.fail(ok.error());
       slots.filled(*t);
     }
   };
@@ -179,7 +215,7 @@ result<void> upload_slices(const std::vector<placed>& all, const checkpoint& fro
     const auto t = slots.take(under_way.empty());
     if (t) {
       const slice& s = slices[t->slice];
-      begin(*on, s, lane_at(t->lane), t->lane);
+      begin(*on, s, at[t->lane], t->lane);
       under_way.push_back(t->lane);
       moved(s.bytes());
       ++begun;

@@ -6,6 +6,7 @@
 #include <random>
 
 #include "kernels/blocks.h"
+#include "tests/support/cuda_device.h"
 #include "tests/support/data.h"
 #include "tests/support/joined_linear.h"
 #include "tests/support/through_backend.h"
@@ -145,13 +146,18 @@ written write_exl2(std::mt19937& r, u32 outputs) {
   return w;
 }
 
+result<tests::joined_linear> join(const written& w, const tests::temporary_dir& dir) {
+  tests::write_file(dir / "model.safetensors", tests::safetensors_bytes(w.tensors));
+  return tests::join_linear(dir.path(), w.config);
+}
+
 void check(const written& w) {
   CAPTURE(static_cast<int>(w.config.form), w.config.bits, w.config.group, w.outputs, w.inputs);
   const tests::temporary_dir dir;
-  tests::write_file(dir / "model.safetensors", tests::safetensors_bytes(w.tensors));
-  const auto c = tests::join_linear(dir.path(), w.config);
+  const auto c = join(w, dir);
   if (!c) FAIL(c.error().message);
   REQUIRE(c->weight->shape[1] == w.inputs);
+  tests::check_parts(*c);
   const auto is_wanted = [&](const std::vector<float>& all) {
     const auto got = tests::in_file_order(*c, all, w.outputs);
     REQUIRE(got.size() == w.weights.size());
@@ -190,6 +196,24 @@ TEST_CASE("random linears of pack-quantized in any order and of any number of in
 TEST_CASE("random linears of exl2 have the numbers that plain loops define") {
   std::mt19937 r(43);
   for (int round = 0; round < 30; ++round) check(write_exl2(r, 8 + r() % 100));
+}
+
+TEST_CASE("cuda: random linears of directories are packed from their parts as from their blocks") {
+  const auto b = tests::cuda_device();
+  if (!b) return;
+  std::mt19937 r(45);
+  const auto check_packed = [&](const written& w) {
+    CAPTURE(static_cast<int>(w.config.form), w.config.bits, w.config.group, w.outputs, w.inputs);
+    const tests::temporary_dir dir;
+    const auto c = join(w, dir);
+    if (!c) FAIL(c.error().message);
+    tests::check_packed_parts(b, *c);
+  };
+  for (const u32 bits : {2u, 3u, 4u, 8u})
+    check_packed(write_groups(r, quant_form::gptq, bits, 64, 32 * (1 + r() % 3), 32 * (2 + r() % 10)));
+  for (const u32 bits : {2u, 3u, 4u, 5u, 6u, 7u, 8u})
+    check_packed(write_groups(r, quant_form::packed, bits, 32, 1 + r() % 80, 2 + r() % 300));
+  for (int round = 0; round < 10; ++round) check_packed(write_exl2(r, 8 + r() % 100));
 }
 
 TEST_CASE("tensors of exl2 that do not fit are refused by name") {

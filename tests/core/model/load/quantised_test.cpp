@@ -94,7 +94,9 @@ void check_golden(std::span<const backend_ptr> backends) {
     std::vector<float> got(std::size_t{c->view.rows} * c->view.cols, NAN);
     kernels::dequantise(c->view.type, c->blocks.data(), got.size(), got.data());
     CHECK(tests::bits_of(tests::in_file_order(*c, got, rows)) == tests::bits_of(expected));
+    tests::check_parts(*c);
     for (const auto& b : backends) {
+      if (b->do_begin_pack) tests::check_packed_parts(b, *c);
       const auto back = tests::in_file_order(*c, tests::through(b, c->view), rows);
       CHECK(tests::bits_of(back) == tests::bits_of(expected));
       CHECK(tests::multiplied(b, *c, rows) == expected);
