@@ -40,8 +40,9 @@ random_model toy(const shape& s, kernels::dtype type = kernels::dtype::bf16) {
   return m;
 }
 
-std::unique_ptr<model> make(const random_model& shape, std::shared_ptr<const kernels::backend> b) {
-  auto m = std::move(make_random_model(shape, std::move(b), 5).value().weights);
+std::unique_ptr<model> make(const random_model& shape, std::shared_ptr<const kernels::backend> b,
+                            kv_choice kv = {}) {
+  auto m = std::move(make_random_model(shape, std::move(b), 5, kv).value().weights);
   m->allocate_pages(400).value();
   m->warm_up(20, 300).value();  // as a server's models are: nothing of it may be seen
   return m;
@@ -78,6 +79,7 @@ TEST_CASE("cuda: a decoder's logits agree with the host's over batches of prompt
   struct allowed {
     kernels::dtype type;
     double difference;
+    kv_choice kv = {};  // of both; the host's f32 stands for the device's own choice
   };
   constexpr allowed bf16{kernels::dtype::bf16, 4e-2}, f16{kernels::dtype::f16, 5e-3},
       f32{kernels::dtype::f32, 1e-4};
@@ -94,9 +96,19 @@ TEST_CASE("cuda: a decoder's logits agree with the host's over batches of prompt
       if (type == kernels::dtype::q4_k || type == kernels::dtype::q8_0)
         for (const std::size_t which : {2u, 3u, 7u}) all.emplace_back(shapes[which], allowed{type, 4e-2});
     }
+  // Keys and values in fp8. A number that the device has rounded to 16 bits before may be rounded to the
+  // neighbour of what the host stores, a step of a sixteenth.
+  for (const shape& s : shapes) {
+    all.emplace_back(s, allowed{kernels::dtype::bf16, 6e-2, kernels::kv_type::fp8});
+    if (s.hidden < 1000) all.emplace_back(s, allowed{kernels::dtype::f16, 6e-2, kernels::kv_type::fp8});
+  }
+  all.emplace_back(shapes[1], allowed{kernels::dtype::q4_k, 6e-2, kernels::kv_type::fp8});
   for (const auto& [s, each] : all) {
-    const auto host = make(toy(s, each.type), kernels::cpu_backend(2)), device = make(toy(s, each.type), b);
-    CAPTURE(kernels::name(each.type), s.hidden, s.inter, s.heads, s.kv_heads, s.head_dim, s.bias, s.qk_norm,
+    const auto host = make(toy(s, each.type), kernels::cpu_backend(2), each.kv),
+               device = make(toy(s, each.type), b, each.kv);
+    CHECK(device->info().kv_type ==
+          (each.kv ? "fp8" : kernels::name(kernels::is_plain(each.type) ? each.type : kernels::dtype::bf16)));
+    CAPTURE(kernels::name(each.type), each.kv.has_value(), s.hidden, s.inter, s.heads, s.kv_heads, s.head_dim, s.bias, s.qk_norm,
             s.window);
     const std::size_t sequences = s.hidden > 1000 ? 6 : 20;
     std::mt19937 r(11);
@@ -250,6 +262,55 @@ TEST_CASE("cuda: every reference model's tokens and logits are reproduced within
   const auto b = tests::cuda_device();
   if (!b) return;
   for (const auto& dir : tests::reference_models()) check_reference(dir, dir, b);
+}
+
+TEST_CASE("cuda: reference models with keys and values in fp8 agree with the host, however a prompt is cut") {
+  const auto b = tests::cuda_device();
+  if (!b) return;
+  int compared = 0;
+  for (const auto& dir : tests::reference_models()) {
+    CAPTURE(dir.filename());
+    const kv_choice fp8 = kernels::kv_type::fp8;
+    auto device = load_model(dir.string(), b, {}, fp8);
+    if (!device) {  // a model in f32
+      CHECK(device.error().message.find("--kv-type fp8: on cuda") != std::string::npos);
+      continue;
+    }
+    const auto host = std::move(load_model(dir.string(), kernels::cpu_backend(2), {}, fp8).value().weights);
+    CHECK(device->weights->info().kv_type == "fp8");
+    const std::uint32_t pages = host->info().context / page_tokens + 1;
+    host->allocate_pages(pages).value();
+    device->weights->allocate_pages(pages).value();
+    const auto ids = tests::read_golden(dir).input_ids;
+    tests::driven_sequence on_host(*host, 0, pages);
+    const auto wanted = on_host.feed(ids, std::size_t{1} << 20);
+    for (const std::size_t chunk : {std::size_t{1} << 20, std::size_t{7}, std::size_t{1}}) {
+      tests::driven_sequence on_device(*device->weights, 0, pages);
+      CAPTURE(chunk);
+      CHECK(difference(wanted, on_device.feed(ids, chunk)) <= 8e-2);
+      ++compared;
+    }
+  }
+  if (compared == 0) WARN("no reference models in bf16 or f16");
+}
+
+TEST_CASE("cuda: --kv-type takes what a decoder stores, and refuses the rest by name") {
+  const auto b = tests::cuda_device();
+  if (!b) return;
+  const shape s{256, 512, 4, 2, 64, 512, true, false, false, 0};
+  const auto of = [&](kernels::dtype type, const char* kv) {
+    auto m = make_random_model(toy(s, type), b, 5, parse_kv_type(kv).value());
+    return m ? std::string(m->weights->info().kv_type) : m.error().message;
+  };
+  CHECK(of(kernels::dtype::bf16, "auto") == "bf16");
+  CHECK(of(kernels::dtype::bf16, "bf16") == "bf16");
+  CHECK(of(kernels::dtype::bf16, "fp8") == "fp8");
+  CHECK(of(kernels::dtype::f16, "fp8") == "fp8");
+  CHECK(of(kernels::dtype::q4_k, "fp8") == "fp8");
+  CHECK(of(kernels::dtype::f16, "bf16").find("--kv-type bf16: on cuda") == 0);
+  CHECK(of(kernels::dtype::f32, "fp8").find("--kv-type fp8: on cuda") == 0);
+  CHECK(of(kernels::dtype::bf16, "q8").find("--kv-type q8: cuda") == 0);
+  CHECK(of(kernels::dtype::bf16, "f32").find("--kv-type f32: cuda") == 0);
 }
 
 TEST_CASE("cuda: every GGUF model's tokens and logits are reproduced within what its types allow") {
