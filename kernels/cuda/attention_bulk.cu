@@ -146,7 +146,8 @@ std::size_t shared_bytes(const head_shape& h) {
 
 std::uint32_t bulk_blocks(const device& d, const head_shape& h) {
   if (d.path != code_path::hopper) return 0;
-  const std::size_t shared = with_heads(h, [&](auto pages, auto size) { return shared_bytes<pages, size>(h); });
+  const std::size_t shared =
+      with_heads(h, [&](auto pages, auto size) { return shared_bytes<pages, size>(h); });
   return static_cast<std::uint32_t>(std::min<std::size_t>(2, (d.shared_per_block + 1024) / (shared + 1024)) *
                                     static_cast<std::size_t>(d.multiprocessors));
 }

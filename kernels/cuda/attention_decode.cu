@@ -82,8 +82,7 @@ __global__ void __launch_bounds__(warps * 32) decode_kernel(decode_args g) {
   if (pages_at < 0) {
     wait_for_previous();
     if (split == 0)
-      for (int i = static_cast<int>(threadIdx.x); i < group * head_dim; i += warps * 32)
-        out[i] = element{0};
+      for (int i = static_cast<int>(threadIdx.x); i < group * head_dim; i += warps * 32) out[i] = element{0};
     return;
   }
   const seen_tokens seen(item.position, g.a.rule.window);
@@ -217,12 +216,14 @@ void start(device& d, const decode_args& g) {
   // Where each row and key head has a multiprocessor of its own, more warps finish its context sooner.
   const bool few = g.v.decodes * g.a.heads.kv_heads <= static_cast<std::uint32_t>(d.multiprocessors);
   if constexpr (head_dim <= 128) {
-    if (few && shared_bytes<pages, head_dim, 8, two>() <= d.shared_per_block) return start<pages, head_dim, 8, two>(d, g);
+    if (few && shared_bytes<pages, head_dim, 8, two>() <= d.shared_per_block)
+      return start<pages, head_dim, 8, two>(d, g);
     static_assert(shared_bytes<pages, head_dim, 4, three>() <= general_shared);
     start<pages, head_dim, 4, three>(d, g);
   } else {
     static_assert(shared_bytes<pages, head_dim, 2, three>() <= general_shared);
-    if (shared_bytes<pages, head_dim, 4, three>() <= d.shared_per_block) return start<pages, head_dim, 4, three>(d, g);
+    if (shared_bytes<pages, head_dim, 4, three>() <= d.shared_per_block)
+      return start<pages, head_dim, 4, three>(d, g);
     start<pages, head_dim, 2, three>(d, g);
   }
 }

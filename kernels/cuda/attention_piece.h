@@ -22,7 +22,7 @@ constexpr int piece_tokens = 16, page_pieces = page_tokens / piece_tokens;
 
 // The bytes of a piece of one key head: its keys, then its values.
 template <page_type pages, int head_dim>
-constexpr int piece_bytes = 2 * piece_tokens * head_dim * number_bytes(pages);
+constexpr int piece_bytes = 2 * piece_tokens* head_dim* number_bytes(pages);
 
 // The arguments of both kernels of decode attention.
 struct decode_args {
@@ -180,8 +180,7 @@ struct queries {
   // Loads one head's queries as they are.
   __device__ __forceinline__ void load_plain(dtype rows, const element* from, int upper, int lane) {
 #pragma unroll
-    for (int i = 0; i < pairs; ++i)
-      of(i, upper) = row_operand<pages>(rows, from + pair_at<pages>(i, lane));
+    for (int i = 0; i < pairs; ++i) of(i, upper) = row_operand<pages>(rows, from + pair_at<pages>(i, lane));
   }
 
   // Loads one head's queries and applies bias, norm and rotary embedding, as rotary_head does. The four lanes
@@ -246,42 +245,50 @@ struct attention_sums {
   // attention's scale times log2(e).
   template <int tokens = piece_tokens>
   __device__ __forceinline__ void add(const queries<pages, head_dim>& of, std::uint32_t keys, int at,
-                                       const seen_tokens& seen, float log2_scale, int lane) {
+                                      const seen_tokens& seen, float log2_scale, int lane) {
     float scores[2][4] = {};
     multiply_keys<pages, head_dim, tokens>(scores, of.q, keys, lane);
+    // Only the first and the last piece may have tokens that the row does not attend to.
+    const bool edge = at * piece_tokens < seen.from || (at + 1) * piece_tokens - 1 > seen.to;
     float most[2] = {largest[0], largest[1]};
 #pragma unroll
     for (int n = 0; n < 2; ++n)
 #pragma unroll
       for (int j = 0; j < 4; ++j) {
-        const int token = at * piece_tokens + n * 8 + lane % 4 * 2 + j % 2;
-        scores[n][j] = token >= seen.from && token <= seen.to ? scores[n][j] * log2_scale : -INFINITY;
+        scores[n][j] *= log2_scale;
+        if (edge) {
+          const int token = at * piece_tokens + n * 8 + lane % 4 * 2 + j % 2;
+          if (token < seen.from || token > seen.to) scores[n][j] = -INFINITY;
+        }
         most[j / 2] = fmaxf(most[j / 2], scores[n][j]);
       }
-    float sums[2] = {0, 0}, shrink[2];
+    float sums[2] = {0, 0}, shrink[2], base[2];
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
       most[r] = fmaxf(most[r], __shfl_xor_sync(~0u, most[r], 1));
       most[r] = fmaxf(most[r], __shfl_xor_sync(~0u, most[r], 2));
-      shrink[r] = most[r] == -INFINITY ? 1.0f : exp2f(largest[r] - most[r]);
+      base[r] = most[r] == -INFINITY ? 0.0f : most[r];
+      shrink[r] = largest[r] == most[r] ? 1.0f : exp2_fast(largest[r] - base[r]);
       largest[r] = most[r];
     }
 #pragma unroll
     for (int n = 0; n < 2; ++n)
 #pragma unroll
       for (int j = 0; j < 4; ++j) {
-        scores[n][j] = most[j / 2] == -INFINITY ? 0.0f : exp2f(scores[n][j] - most[j / 2]);
+        scores[n][j] = exp2_fast(scores[n][j] - base[j / 2]);
         sums[j / 2] += scores[n][j];
       }
     total[0] = total[0] * shrink[0] + sums[0];
     total[1] = total[1] * shrink[1] + sums[1];
     const token_weights weights = weights_of<pages>(scores);
+    if (__any_sync(~0u, shrink[0] != 1.0f || shrink[1] != 1.0f)) {
 #pragma unroll
-    for (int u = 0; u < units; ++u) {
-      result[u][0] *= shrink[0];
-      result[u][1] *= shrink[0];
-      result[u][2] *= shrink[1];
-      result[u][3] *= shrink[1];
+      for (int u = 0; u < units; ++u) {
+        result[u][0] *= shrink[0];
+        result[u][1] *= shrink[0];
+        result[u][2] *= shrink[1];
+        result[u][3] *= shrink[1];
+      }
     }
     const std::uint32_t values = keys + tokens * head_dim * number_bytes(pages);
     multiply_values<pages, head_dim, tokens>(result, weights, values, 0, lane);

@@ -83,7 +83,7 @@ __global__ void __launch_bounds__(warps * 32, 1) prefill_kernel(rows_view v, att
     const int stage = (page - first_page) % pages;
     if (pages == 2 && page < last_page)
       fetch<type, head_dim, warps>(v, a, kv_head, b.pages_at, page + 1,
-                             shared_address(shared + (1 - stage) * page_bytes<type, head_dim>()));
+                                   shared_address(shared + (1 - stage) * page_bytes<type, head_dim>()));
     copies_end_group();
     copies_wait<pages - 1>();
     __syncthreads();
@@ -166,7 +166,8 @@ template <page_type type, int head_dim, int warps>
 void start(device& d, const rows_view& v, const attention_args& a) {
   if constexpr (shared_bytes<type, head_dim, 2>() > general_shared) {
     static_assert(shared_bytes<type, head_dim, 1>() <= general_shared);
-    if (shared_bytes<type, head_dim, 2>() > d.shared_per_block) return start<type, head_dim, warps, 1>(d, v, a);
+    if (shared_bytes<type, head_dim, 2>() > d.shared_per_block)
+      return start<type, head_dim, warps, 1>(d, v, a);
   }
   start<type, head_dim, warps, 2>(d, v, a);
 }

@@ -18,7 +18,7 @@ constexpr unsigned bulk_threads = (compute_warps + 2) * 32;
 
 // The bytes of a stage: keys and values of one page and key head.
 template <page_type pages, int head_dim>
-constexpr int stage_bytes = page_pieces * piece_bytes<pages, head_dim>;
+constexpr int stage_bytes = page_pieces* piece_bytes<pages, head_dim>;
 
 // The number of stages: as many as fit into 64 KB, so that two blocks fit on a multiprocessor; at least two.
 template <page_type pages, int head_dim>
@@ -54,7 +54,7 @@ struct alignas(128) ring {
   // join warp.
   float sums[compute_warps][join_lines<head_dim>][head_dim + 4];
   float2 ends[compute_warps][join_lines<head_dim>];  // their largest scores and totals
-  chunk what[stages<pages, head_dim>];         // what each stage holds
+  chunk what[stages<pages, head_dim>];               // what each stage holds
   item joined;  // the item of `sums`; its head is -1 when there are no more items
   // Barriers (barrier.h). full: the load warp's copies to a stage have arrived. empty: the compute warps are
   // done with a stage. sums_full: the compute warps have written `sums`. sums_empty: the join warp has read
@@ -76,7 +76,8 @@ struct slot_shape {
 
 // The address of slot `slot` in shared memory.
 template <page_type pages, int head_dim>
-__device__ __forceinline__ unsigned char* slot_at(ring<pages, head_dim>& r, const slot_shape& shape, int slot) {
+__device__ __forceinline__ unsigned char* slot_at(ring<pages, head_dim>& r, const slot_shape& shape,
+                                                  int slot) {
   return reinterpret_cast<unsigned char*>(&r + 1) + slot * shape.bytes();
 }
 

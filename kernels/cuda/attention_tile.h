@@ -12,6 +12,7 @@
 
 #include "kernels/cuda/barrier.h"
 #include "kernels/cuda/page_numbers.h"
+#include "kernels/cuda/warp.h"
 #include "kernels/cuda/wgmma.h"
 
 namespace weir::kernels::cuda {
@@ -29,16 +30,16 @@ constexpr int tile_bytes = head_dim / 64 * panel_bytes;
 
 // The bytes of a tile of keys, or of values, as fp8 pages store it.
 template <int head_dim>
-constexpr int stored_bytes = tile * head_dim;
+constexpr int stored_bytes = tile* head_dim;
 
 // The bytes of shared memory: queries, the ring of keys, the ring of values, with fp8 pages also a ring of
 // stored tiles (attention_widen.h), and barriers. For the join of a
 // cluster the sums of each line lie over the rings: [lines, sum_stride] floats, then each line's largest
 // score and total.
 template <page_type pages, int head_dim>
-constexpr std::size_t shared_bytes =
-    (1 + 2 * stages) * tile_bytes<head_dim> + 4 * stages * 8 +
-    (pages == page_type::fp8 ? stages * (2 * stored_bytes<head_dim> + 8) : 0);
+constexpr std::size_t shared_bytes = (1 + 2 * stages) * tile_bytes<head_dim> + 4 * stages * 8 +
+                                     (pages == page_type::fp8 ? stages * (2 * stored_bytes<head_dim> + 8)
+                                                              : 0);
 template <int head_dim>
 constexpr int sum_stride = head_dim + 4;  // in floats; 4 of them are padding
 static_assert(lines * (sum_stride<128> + 2) * 4 <= 2 * stages * tile_bytes<128>);
@@ -49,13 +50,6 @@ static_assert(lines * (sum_stride<64> + 2) * 4 <= 2 * stages * tile_bytes<64>);
 // A barrier of all threads of the cluster. What they wrote to shared memory before it is visible after it.
 __device__ __forceinline__ void cluster_barrier() {
   asm volatile("barrier.cluster.arrive.release;\nbarrier.cluster.wait.acquire;" ::: "memory");
-}
-
-// 2 to the power of x by one instruction, approximate; subnormal results are 0.
-__device__ __forceinline__ float exp2_fast(float x) {
-  float y;
-  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-  return y;
 }
 
 // Shared-memory addresses: of the queries, of the rings, and of the barriers, one of 8 bytes for each stage.

@@ -32,7 +32,8 @@ __device__ void ask(const rows_view& v, const attention_args& a, const part& p, 
     if (slot == 0) ids = v.pages[p.b.pages_at + min(p.first_page + t * 2 + lane, p.last_page)];
     const std::int32_t page[2] = {__shfl_sync(~0u, ids, slot), __shfl_sync(~0u, ids, slot + 1)};
     if (lane != 0) continue;
-    const auto load = [&](const unsigned char* from, std::uint32_t to, std::uint32_t full, std::uint32_t free) {
+    const auto load = [&](const unsigned char* from, std::uint32_t to, std::uint32_t full,
+                          std::uint32_t free) {
       barrier_wait(free + stage * 8, parity);
       barrier_expect(full + stage * 8, tile_bytes<head_dim>);
 #pragma unroll
@@ -53,7 +54,7 @@ __device__ void ask(const rows_view& v, const attention_args& a, const part& p, 
 // Copies the queries of a warpgroup's lines to shared memory. Lines behind the last row repeat the last row.
 template <page_type pages, int head_dim>
 __device__ void load_queries(const attention_args& a, const part& p, int group_of_warps, int thread,
-                              unsigned char* queries) {
+                             unsigned char* queries) {
   constexpr int units = head_dim / 8;
   for (int i = thread; i < 64 * units; i += 128) {
     const int line = group_of_warps * 64 + i / units, unit = i % units;
@@ -161,9 +162,9 @@ __device__ void join(const attention_args& a, const part& p, std::uint32_t sums,
       for (int j = 0; j < 4; ++j) sum[j] = sum[j] * before + x[j] * now;
     }
     const float inverse = 1.0f / weight;
-    *reinterpret_cast<uint2*>(out_of<head_dim>(a, p, line) + i % quads * 4) = make_uint2(
-        row_pair<pages>(a.type, sum[0] * inverse, sum[1] * inverse),
-        row_pair<pages>(a.type, sum[2] * inverse, sum[3] * inverse));
+    *reinterpret_cast<uint2*>(out_of<head_dim>(a, p, line) + i % quads * 4) =
+        make_uint2(row_pair<pages>(a.type, sum[0] * inverse, sum[1] * inverse),
+                   row_pair<pages>(a.type, sum[2] * inverse, sum[3] * inverse));
   }
 }
 

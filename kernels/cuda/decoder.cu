@@ -361,9 +361,8 @@ bool takes_all(const decoder_shape& s) {
 }  // namespace
 
 bool decoder_takes(const decoder_shape& s) {
-  return s.embedding.type != dtype::f32 && s.page_tokens == page_tokens &&
-         attention_supports(heads_of(s)) && s.hidden % 8 == 0 && s.inter % 8 == 0 &&
-         s.hidden * sizeof(float) <= 48u << 10;
+  return s.embedding.type != dtype::f32 && s.page_tokens == page_tokens && attention_supports(heads_of(s)) &&
+         s.hidden % 8 == 0 && s.inter % 8 == 0 && s.hidden * sizeof(float) <= 48u << 10;
 }
 
 std::unique_ptr<decoder> make_decoder(void* self, const decoder_shape& s) {

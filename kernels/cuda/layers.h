@@ -29,14 +29,12 @@ namespace weir::kernels::cuda {
 constexpr int page_tokens = kernels::page_tokens;
 
 // The numbers that pages store. bf16 and f16 are elements, of the type that the rows have. fp8 is that of
-// kernels/kv_type.h beside rows of either type; attention widens it to f16, which is exact, and rounds queries
-// and probabilities to f16.
+// kernels/kv_type.h beside rows of either type; attention widens it to f16, which is exact, and rounds
+// queries and the weights of tokens to f16.
 enum class page_type : std::uint8_t { bf16, f16, fp8 };
 
 // The type of pages of elements, for rows of `type`.
-constexpr page_type elements_of(dtype type) {
-  return type == dtype::f16 ? page_type::f16 : page_type::bf16;
-}
+constexpr page_type elements_of(dtype type) { return type == dtype::f16 ? page_type::f16 : page_type::bf16; }
 // The bytes of a number.
 constexpr __host__ __device__ int number_bytes(page_type t) { return t == page_type::fp8 ? 1 : 2; }
 
@@ -143,7 +141,7 @@ void rotary_and_write(device& d, dtype type, const rows_view& v, const head_shap
 // What both kinds of attention read and write in one layer.
 struct attention_args {
   head_shape heads;
-  dtype type;            // of the rows; heads.pages are elements of this type, or fp8
+  dtype type;  // of the rows; heads.pages are elements of this type, or fp8
   layer_pages pages;
   const element* qkv;    // [rows, heads.width()]
   element* out;          // [rows, heads.heads * heads.head_dim]

@@ -1,5 +1,5 @@
-// page_numbers.h — reading and writing the numbers of pages, and of the rows beside them, in kernels that have
-// the type of the pages as a template parameter (layers.h).
+// page_numbers.h — reading and writing the numbers of pages, and of the rows beside them, in kernels that
+// have the type of the pages as a template parameter (layers.h).
 //
 // Tensor cores multiply bf16 with pages of bf16, and f16 with all others. Beside fp8 pages the rows have
 // either type of element, which is then known at run time (attention_args::type).
@@ -90,28 +90,29 @@ __device__ __forceinline__ std::uint32_t f16_of_odd_bytes(std::uint32_t w) {
   const __half2 v = __hfma2(large, __float2half2_rn(0.0f), __hmul2(small, __float2half2_rn(256.0f)));
   return *reinterpret_cast<const std::uint32_t*>(&v);
 }
-// Widens two fp8 to f16.
-__device__ __forceinline__ std::uint32_t f16_of_pair(std::uint32_t two) {
-#if __CUDA_ARCH__ >= 890
-  std::uint32_t wide;
-  asm("cvt.rn.f16x2.e4m3x2 %0, %1;" : "=r"(wide) : "h"(static_cast<std::uint16_t>(two)));
-  return wide;
-#else
-  return f16_of_odd_bytes(__byte_perm(two, 0, 0x1404));
-#endif
-}
 
-// What load_matrices() read of four matrices of fp8 keys, as operands of mma(): `low` for the lane's first
-// pair of each 16 numbers, `high` for its second.
+// Four fp8 as f16: bytes 0 and 1, and bytes 2 and 3. Of keys that load_matrices() read, they are the operands
+// of mma() for the lane's first pair of each 16 numbers, and for its second.
 struct wide_pairs {
   std::uint32_t low, high;
 };
 __device__ __forceinline__ wide_pairs widen_keys(std::uint32_t four) {
-  return {f16_of_pair(four), f16_of_pair(four >> 16)};
+#if __CUDA_ARCH__ >= 890
+  wide_pairs w;
+  asm("{ .reg .b16 low, high;\n"
+      "mov.b32 {low, high}, %2;\n"
+      "cvt.rn.f16x2.e4m3x2 %0, low;\n"
+      "cvt.rn.f16x2.e4m3x2 %1, high; }"
+      : "=r"(w.low), "=r"(w.high)
+      : "r"(four));
+  return w;
+#else
+  return {f16_of_odd_bytes(__byte_perm(four, 0, 0x1404)), f16_of_odd_bytes(__byte_perm(four, 0, 0x3424))};
+#endif
 }
 // The same for values that load_matrices_transposed() read: a register has two tokens of two neighbouring
-// columns. `low` is the operand of the even columns of 16, `high` that of the odd ones. Column i of the product
-// is then column 2 * i, or 2 * i + 1.
+// columns. `low` is the operand of the even columns of 16, `high` that of the odd ones. Column i of the
+// product is then column 2 * i, or 2 * i + 1.
 __device__ __forceinline__ wide_pairs widen_values(std::uint32_t four) {
   return widen_keys(__byte_perm(four, 0, 0x3120));
 }
@@ -130,8 +131,8 @@ __device__ __forceinline__ float2 pair_of_sums(const float (&sums)[units][4], in
 // tokens (unit_at).
 template <page_type pages, int head_dim, int tokens, int tiles>
 __device__ __forceinline__ void multiply_keys(float (&scores)[tiles][4],
-                                              const std::uint32_t (&q)[head_dim / 16][4],
-                                              std::uint32_t keys, int lane) {
+                                              const std::uint32_t (&q)[head_dim / 16][4], std::uint32_t keys,
+                                              int lane) {
   constexpr int units = row_units(pages, head_dim);
   if constexpr (pages != page_type::fp8) {
 #pragma unroll

@@ -131,8 +131,8 @@ class bench {
     const bool fresh = rows == 1 && !d_.deterministic && takes_fresh(heads_);
     // The traffic is that of the single operation, whose queries and outputs have 4 bytes instead of 2.
     const bool fp8 = heads_.pages == page_type::fp8;
-    const kv_pages stored{
-        nullptr, nullptr, s_.kv_heads, s_.head_dim, page_tokens, fp8 ? kv_type::fp8 : kv_type::bf16};
+    const kv_pages stored{nullptr,     nullptr,     s_.kv_heads,
+                          s_.head_dim, page_tokens, fp8 ? kv_type::fp8 : kv_type::bf16};
     traffic all = traffic_of(attention{nullptr, 0, s_.heads, stored, slices, {}, nullptr});
     all.bytes -= 4 * positions.size() * s_.heads * s_.head_dim;
     time(name, all, [&](std::size_t i) {

@@ -7,9 +7,9 @@
 namespace weir::kernels::cuda {
 
 // Computes rotary(norm(from + bias)) of one head [head_dim] of a row of type `rows`. `bias` and `weight` (of
-// the norm) are [head_dim] and may be null; `cos` and `sin` are [head_dim / 2]. For each even i < head_dim / 2
-// one lane calls put(i, low, high): `low` are numbers i and i + 1 of the result, `high` are numbers head_dim /
-// 2 + i and + 1, not rounded yet. Called by all lanes of a warp; `lane` is threadIdx.x % 32.
+// the norm) are [head_dim] and may be null; `cos` and `sin` are [head_dim / 2]. For each even i < head_dim /
+// 2 one lane calls put(i, low, high): `low` are numbers i and i + 1 of the result, `high` are numbers
+// head_dim / 2 + i and + 1, not rounded yet. Called by all lanes of a warp; `lane` is threadIdx.x % 32.
 template <page_type pages, int head_dim, class Put>
 __device__ __forceinline__ void rotary_head(dtype rows, const element* from, const float* bias,
                                             const float* weight, float eps, const float* cos,

@@ -96,20 +96,21 @@ TEST_CASE("cuda: a decoder's logits agree with the host's over batches of prompt
       if (type == kernels::dtype::q4_k || type == kernels::dtype::q8_0)
         for (const std::size_t which : {2u, 3u, 7u}) all.emplace_back(shapes[which], allowed{type, 4e-2});
     }
-  // Keys and values in fp8. A number that the device has rounded to 16 bits before may be rounded to the
-  // neighbour of what the host stores, a step of a sixteenth.
+  // Keys and values in fp8, a type whose neighbours are a sixteenth to an eighth apart. Where the product in
+  // front is off by 2^-9, as in bf16, about one number in twenty is rounded to the neighbour of what the host
+  // stores; in f16 one in two hundred.
   for (const shape& s : shapes) {
-    all.emplace_back(s, allowed{kernels::dtype::bf16, 6e-2, kernels::kv_type::fp8});
+    all.emplace_back(s, allowed{kernels::dtype::bf16, 0.15, kernels::kv_type::fp8});
     if (s.hidden < 1000) all.emplace_back(s, allowed{kernels::dtype::f16, 6e-2, kernels::kv_type::fp8});
   }
-  all.emplace_back(shapes[1], allowed{kernels::dtype::q4_k, 6e-2, kernels::kv_type::fp8});
+  all.emplace_back(shapes[1], allowed{kernels::dtype::q4_k, 0.15, kernels::kv_type::fp8});
   for (const auto& [s, each] : all) {
     const auto host = make(toy(s, each.type), kernels::cpu_backend(2), each.kv),
                device = make(toy(s, each.type), b, each.kv);
     CHECK(device->info().kv_type ==
           (each.kv ? "fp8" : kernels::name(kernels::is_plain(each.type) ? each.type : kernels::dtype::bf16)));
-    CAPTURE(kernels::name(each.type), each.kv.has_value(), s.hidden, s.inter, s.heads, s.kv_heads, s.head_dim, s.bias, s.qk_norm,
-            s.window);
+    CAPTURE(kernels::name(each.type), each.kv.has_value(), s.hidden, s.inter, s.heads, s.kv_heads, s.head_dim,
+            s.bias, s.qk_norm, s.window);
     const std::size_t sequences = s.hidden > 1000 ? 6 : 20;
     std::mt19937 r(11);
     std::vector<tests::driven_sequence> of_host, of_device;

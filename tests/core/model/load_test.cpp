@@ -103,7 +103,9 @@ TEST_CASE("a type of pages that the backend does not store is refused by name, b
   };
   CHECK(inspect_model(dir.path().string(), *b, fp8).value().page_bytes == 100);
   CHECK(inspect_model(dir.path().string(), *b).value().page_bytes == 200);
-  b->decoder_page_bytes = [](void*, const kernels::decoder_shape& s) -> std::uint64_t { return s.kv ? 0 : 200; };
+  b->decoder_page_bytes = [](void*, const kernels::decoder_shape& s) -> std::uint64_t {
+    return s.kv ? 0 : 200;
+  };
   CHECK_THAT(inspect_model(dir.path().string(), *b, fp8).error().message, Contains("of another 16-bit type"));
   CHECK_THAT(parse_kv_type("int3").error().message, Contains("bf16, fp8 or q8, not 'int3'"));
 }
