@@ -265,32 +265,42 @@ TEST_CASE("cuda: every reference model's tokens and logits are reproduced within
   for (const auto& dir : tests::reference_models()) check_reference(dir, dir, b);
 }
 
-TEST_CASE("cuda: reference models with keys and values in fp8 agree with the host, however a prompt is cut") {
+// The host's f32 is what both are measured by: where numbers are rounded to the neighbours of what the host
+// stores, the results differ as much as either differs from f32.
+TEST_CASE("cuda: reference models with keys and values in fp8 are as near to f32 as on the host") {
   const auto b = tests::cuda_device();
   if (!b) return;
   int compared = 0;
   for (const auto& dir : tests::reference_models()) {
     CAPTURE(dir.filename());
+    const auto ids = tests::read_golden(dir).input_ids;
+    const auto logits = [&](model& m, std::size_t chunk) {
+      const std::uint32_t pages = m.info().context / page_tokens + 1;
+      m.allocate_pages(pages).value();
+      tests::driven_sequence s(m, 0, pages);
+      const auto row = s.feed(ids, chunk);
+      return std::vector<float>(row.begin(), row.end());
+    };
+    const auto on_host = [&](kv_choice kv) {
+      return logits(*load_model(dir.string(), kernels::cpu_backend(2), {}, kv).value().weights, ids.size());
+    };
     const kv_choice fp8 = kernels::kv_type::fp8;
-    auto device = load_model(dir.string(), b, {}, fp8);
+    const auto device = load_model(dir.string(), b, {}, fp8);
     if (!device) {  // a model in f32
       CHECK(device.error().message.find("--kv-type fp8: on cuda") != std::string::npos);
       continue;
     }
-    const auto host = std::move(load_model(dir.string(), kernels::cpu_backend(2), {}, fp8).value().weights);
     CHECK(device->weights->info().kv_type == "fp8");
-    const std::uint32_t pages = host->info().context / page_tokens + 1;
-    host->allocate_pages(pages).value();
-    device->weights->allocate_pages(pages).value();
-    const auto ids = tests::read_golden(dir).input_ids;
-    tests::driven_sequence on_host(*host, 0, pages);
-    const auto wanted = on_host.feed(ids, std::size_t{1} << 20);
-    for (const std::size_t chunk : {std::size_t{1} << 20, std::size_t{7}, std::size_t{1}}) {
-      tests::driven_sequence on_device(*device->weights, 0, pages);
-      CAPTURE(chunk);
-      CHECK(difference(wanted, on_device.feed(ids, chunk)) <= 8e-2);
-      ++compared;
+    const auto exact = on_host({}), whole = logits(*device->weights, ids.size());
+    const double allowed = 8e-2 + difference(exact, on_host(fp8));
+    CHECK(difference(exact, whole) <= allowed);
+    for (const std::size_t chunk : {std::size_t{7}, std::size_t{1}}) {
+      CAPTURE(chunk, allowed);
+      const auto cut = logits(*device->weights, chunk);
+      CHECK(difference(exact, cut) <= allowed);
+      CHECK(difference(whole, cut) <= 8e-2);
     }
+    ++compared;
   }
   if (compared == 0) WARN("no reference models in bf16 or f16");
 }
