@@ -77,8 +77,9 @@ __global__ void norm_kernel(float* x, const float* bias, const std::int32_t* fro
 }
 
 // One warp for each head of a row: queries first, then keys, then values.
-template <dtype type, int head_dim>
-__global__ void rotary_kernel(rows_view v, head_shape h, rotary_args t, element* qkv, layer_pages to) {
+template <page_type pages, int head_dim>
+__global__ void rotary_kernel(rows_view v, dtype type, head_shape h, rotary_args t, element* qkv,
+                              layer_pages to) {
   let_next_start();
   wait_for_previous();
   const std::uint32_t all = h.heads + 2 * h.kv_heads;
@@ -92,32 +93,36 @@ __global__ void rotary_kernel(rows_view v, head_shape h, rotary_args t, element*
   const float* cos = t.cos + row * (head_dim / 2);
   const float* sin = t.sin + row * (head_dim / 2);
   if (head < h.heads) {
-    rotary_head<type, head_dim>(at, bias, t.q_norm, t.eps, cos, sin, lane,
-                              [&](int i, std::uint32_t a, std::uint32_t b) {
-                                *reinterpret_cast<std::uint32_t*>(at + i) = a;
-                                *reinterpret_cast<std::uint32_t*>(at + head_dim / 2 + i) = b;
-                              });
+    const auto put = [&](int i, float2 two) {
+      *reinterpret_cast<std::uint32_t*>(at + i) = row_pair<pages>(type, two.x, two.y);
+    };
+    rotary_head<pages, head_dim>(type, at, bias, t.q_norm, t.eps, cos, sin, lane,
+                                 [&](int i, float2 a, float2 b) {
+                                   put(i, a);
+                                   put(head_dim / 2 + i, b);
+                                 });
     return;
   }
   const std::uint32_t position = v.positions[row];
   const int token = static_cast<int>(position % page_tokens);
   const auto page = static_cast<std::size_t>(v.pages[v.pages_at[row] + position / page_tokens]);
   const std::uint32_t kv_head = (head - h.heads) % h.kv_heads;
-  const std::size_t place = (page * h.kv_heads + kv_head) * page_tokens * head_dim;
+  const std::size_t place = (page * h.kv_heads + kv_head) * h.page_bytes();
   if (head < h.heads + h.kv_heads) {
-    element* keys = to.keys + place;
-    rotary_head<type, head_dim>(
-        at, bias, t.k_norm, t.eps, cos, sin, lane, [&](int i, std::uint32_t a, std::uint32_t b) {
-          *reinterpret_cast<std::uint32_t*>(keys + place_of<head_dim>(i, token)) = a;
-          *reinterpret_cast<std::uint32_t*>(keys + place_of<head_dim>(head_dim / 2 + i, token)) = b;
-        });
+    const auto put = [&](int i, float2 two) {
+      put_pair<pages, head_dim>(to.keys + place, i, token, page_tokens, two);
+    };
+    rotary_head<pages, head_dim>(type, at, bias, t.k_norm, t.eps, cos, sin, lane,
+                                 [&](int i, float2 a, float2 b) {
+                                   put(i, a);
+                                   put(head_dim / 2 + i, b);
+                                 });
     return;
   }
   for (int i = lane * 2; i < head_dim; i += 64) {
-    float2 two = floats_of<type>(at + i);
+    float2 two = row_floats<pages>(type, at + i);
     if (bias) two = make_float2(two.x + bias[i], two.y + bias[i + 1]);
-    *reinterpret_cast<std::uint32_t*>(to.values + place + place_of<head_dim>(i, token)) =
-        pair_of<type>(two.x, two.y);
+    put_pair<pages, head_dim>(to.values + place, i, token, page_tokens, two);
   }
 }
 
@@ -162,14 +167,6 @@ __global__ void order_kernel(const element* x, const uint4* inputs, std::uint32_
       make_uint4(pair(a.x, a.y), pair(a.z, a.w), pair(b.x, b.y), pair(b.z, b.w));
 }
 
-template <dtype type, int head_dim>
-void rotary(device& d, const rows_view& v, const head_shape& h, const rotary_args& t, element* qkv,
-          layer_pages to) {
-  const std::size_t lanes = std::size_t{v.rows} * (h.heads + 2 * h.kv_heads) * 32;
-  launch(d, rotary_kernel<type, head_dim>, dim3(static_cast<unsigned>((lanes + threads - 1) / threads)),
-         threads, 0, v, h, t, qkv, to);
-}
-
 template <dtype type>
 void norm_rows(device& d, float* x, const float* bias, const std::int32_t* from, const float* weight,
                std::uint32_t rows, std::uint32_t width, float eps, element* out) {
@@ -182,12 +179,6 @@ void norm_rows(device& d, float* x, const float* bias, const std::int32_t* from,
   if (!d.deterministic && rows <= 64 && all <= 1024) return start(norm_kernel<type, 1>, 1);
   if (all <= 2048) return start(norm_kernel<type, 2>, 2);
   start(norm_kernel<type, 4>, 4);
-}
-
-template <dtype type>
-void rotary_any_head(device& d, const rows_view& v, const head_shape& h, const rotary_args& t, element* qkv,
-              layer_pages to) {
-  with_head_size(h.head_dim, [&](auto size) { rotary<type, size>(d, v, h, t, qkv, to); });
 }
 
 }  // namespace
@@ -214,8 +205,11 @@ void norm(device& d, dtype type, float* x, const float* bias, const std::int32_t
 
 void rotary_and_write(device& d, dtype type, const rows_view& v, const head_shape& h, const rotary_args& t,
                     element* qkv, layer_pages to) {
-  if (type == dtype::f16) return rotary_any_head<dtype::f16>(d, v, h, t, qkv, to);
-  rotary_any_head<dtype::bf16>(d, v, h, t, qkv, to);
+  const std::size_t lanes = std::size_t{v.rows} * (h.heads + 2 * h.kv_heads) * 32;
+  const dim3 blocks(static_cast<unsigned>((lanes + threads - 1) / threads));
+  with_heads(h, [&](auto pages, auto size) {
+    launch(d, rotary_kernel<pages, size>, blocks, threads, 0, v, type, h, t, qkv, to);
+  });
 }
 
 void order_inputs(device& d, const matrix& w, const element* x, std::uint32_t rows, element* out) {
