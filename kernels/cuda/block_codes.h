@@ -144,10 +144,16 @@ struct cell_row {
     }
   }
 
-  // The same from a cell in shared memory.
+  // The same from a cell in shared memory, and its two parts: codes[u] and the record.
   __device__ __forceinline__ void load_shared(const unsigned char* cell, std::uint32_t lane) {
 #pragma unroll
-    for (int u = 0; u < units; ++u) codes[u] = *reinterpret_cast<const uint4*>(cell + u * 512 + lane * 16);
+    for (int u = 0; u < units; ++u) load_shared_codes(cell, lane, u);
+    load_shared_record(cell, lane);
+  }
+  __device__ __forceinline__ void load_shared_codes(const unsigned char* cell, std::uint32_t lane, int u) {
+    codes[u] = *reinterpret_cast<const uint4*>(cell + u * 512 + lane * 16);
+  }
+  __device__ __forceinline__ void load_shared_record(const unsigned char* cell, std::uint32_t lane) {
     const auto* at = reinterpret_cast<const std::uint32_t*>(cell + form.code_bytes) + lane / 4 * words;
 #pragma unroll
     for (int i = 0; i < words; ++i) record[i] = at[i];
@@ -226,29 +232,6 @@ struct cell_row {
   }
   __device__ __forceinline__ float minimum(int j, int h) const {
     return format.scaled_groups ? whole_minimum() * own_minimum(j, h) : own_minimum(j, h);
-  }
-
-  // The weights of columns 32 * j on in the order of expand(), rounded to bf16. Where that saves an
-  // operation, weights pass through an f32 with an error of 2^-17 of the scale: one in some hundred may then
-  // differ in its last bit from that of unpack_blocks().
-  __device__ __forceinline__ void rounded(int j, std::uint32_t (&pairs)[4]) const {
-    if constexpr (counted)
-      expand_raw(j, pairs);
-    else
-      expand(j, pairs);
-#pragma unroll
-    for (int h = 0; h < 2; ++h) {
-      const float s = scale(j, h);
-      float m = 0;
-      if constexpr (format.minima) m = minimum(j, h);
-      if constexpr (counted) m -= excess * s;
-#pragma unroll
-      for (int i = 2 * h; i < 2 * h + 2; ++i) {
-        const std::uint32_t pair = pairs[i];
-        pairs[i] = pair_of<dtype::bf16>(fmaf(__uint_as_float(pair << 16), s, m),
-                                        fmaf(__uint_as_float(pair & 0xffff0000), s, m));
-      }
-    }
   }
 
  private:

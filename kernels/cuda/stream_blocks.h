@@ -47,4 +47,10 @@ constexpr std::uint32_t most_tiled_rows = 64;
 bool can_tile_blocks(const device& d, const block_product& p);
 void tile_blocks(device& d, const block_product& p);
 
+// The same for the kernel of wide_blocks.cu alone: on the Hopper path, any number of rows up to the largest
+// one. Residual additions are atomic there, so that their last bits may differ between runs.
+constexpr std::uint32_t most_wide_block_rows = 256;
+bool can_wide_blocks(const device& d, const block_product& p);
+void wide_blocks(device& d, const block_product& p);
+
 }  // namespace weir::kernels::cuda
