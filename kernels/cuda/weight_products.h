@@ -38,17 +38,22 @@ class weight_products {
 
   // out[m, n] = x · wᵀ, or what `kind` says. The rows of w are those of `first`, then those of the matrices
   // in `rest`. `scratch` is [m, n] floats; it is used where `kind` is add_f32. REQUIRES: kind is not silu;
-  // room was made for m rows
+  // room was made for m rows; `order`, that of x, is plain or what order_for() says
   void run(const matrix& first, std::span<const matrix> rest, const element* x, std::uint32_t m, void* out,
-           product_out kind, void* scratch);
+           product_out kind, void* scratch, column_order order = column_order::plain);
+
+  // The order in which x is best written for run() or run_silu(), which are then given that order.
+  column_order order_for(const matrix& first, std::span<const matrix> rest, std::uint32_t m) const;
 
   // Whether run_silu() can compute the product with SwiGLU from gate_up at once.
   bool can_fuse_silu(const decoder_layer& l, const element* x, std::uint32_t m) const;
-  void run_silu(const decoder_layer& l, const element* x, std::uint32_t m, element* out);
+  // `order` is that of x, `out_order` that of `out`; it may be paired only where `order` is.
+  void run_silu(const decoder_layer& l, const element* x, std::uint32_t m, element* out, column_order order,
+                column_order out_order);
 
  private:
   const element* in_order(const matrix& w, const element* x, std::uint32_t m);
-  void run_alike(const matrix& first, std::span<const matrix> rest, product p, void* scratch);
+  void run_alike(const matrix& first, std::span<const matrix> rest, product p, void* scratch, column_order order);
   void run_plain(const product& p, void* scratch);
   void run_rounded(std::span<const matrix> parts, product p, void* scratch);
   void round(std::span<const matrix> parts, std::uint32_t first, std::uint32_t count, element* to);

@@ -7,8 +7,8 @@
 // while their earlier products are computed.
 //
 // Of each 16 columns a lane of a cell has four neighbours (block_layout.h), where wgmma takes a pair from
-// each half. So x is put in another order before (order_pairs): pair 2 * q of a row's 16 columns goes to place
-// q, and pair 2 * q + 1 to place 4 + q.
+// each half. So x is in paired order (element.h): its kernel has written it so, or another kernel changes it
+// first.
 //
 // More than `wide` rows of x are divided among the blocks: blocks that multiply the same weights are
 // neighbours, so that only the first of them reads the weights from memory.
@@ -27,17 +27,20 @@ namespace {
 // The workspace of the device: first sums of shared tiles, then x in order.
 constexpr std::size_t parts_bytes = device::workspace_bytes / 2;
 
-// The sizes of a block and of its ring, for `groups` warpgroups and up to `wide` rows of x.
+// The sizes of a block and of its two rings, for `groups` warpgroups and up to `wide` rows of x. Stages of x are
+// panels, of which a unit has two.
 template <dtype type, int wide, int groups>
-struct block_ring {
+struct block_rings {
   static constexpr int loaders = 128;  // threads that load, behind those that multiply
   static constexpr int rows = groups * 64, threads = groups * 128 + loaders;  // rows: of weights in a tile
-  static constexpr int panel = wide * panel_columns * 2, panels = cell_columns / panel_columns;
-  static constexpr int cell = cell_form(type).bytes, x = panels * panel;  // bytes
-  static constexpr int stage = (x + rows / 8 * cell + 1023) / 1024 * 1024;  // bytes: panels of x, then cells
-  static constexpr int stages = std::min(static_cast<int>(most_shared - 1024) / (stage + 16), 8);
-  static constexpr std::size_t bytes = stages * (stage + 16) + 8;  // all stages, then the barriers
-  static_assert(stages >= 2);
+  static constexpr int panel = wide * panel_columns * 2;                      // bytes
+  static constexpr int cell = cell_form(type).bytes, cells = rows / 8 * cell;  // bytes: of a cell, and of a tile's
+  static constexpr int room = static_cast<int>(most_shared) - 1024;
+  static constexpr int weights = std::clamp(room / (cells + 2 * panel), 3, 8);             // stages
+  static constexpr int panels = std::min((room - weights * cells) / panel, 2 * weights);  // stages of x
+  static constexpr std::uint32_t cells_at = panels * panel, barriers_at = cells_at + weights * cells;
+  static constexpr std::size_t bytes = barriers_at + (2 * weights + 2 * panels + 1) * 8;
+  static_assert(panels >= 3 && bytes <= most_shared);
   // Registers of a thread: as the compiler gives them to all, then those of threads that load and multiply.
   static constexpr int even = 65536 / threads / 8 * 8, few = 24,
                        many = std::min(even + (even - few) / groups / 8 * 8, 240);
@@ -51,6 +54,7 @@ struct wide_block_args {
   // a tile. slabs: slabs of a tile in the last dimension of the weights' map.
   std::uint32_t n, m, stride, across, tiles, chunks, slabs;
   product_out kind;
+  column_order out_order;
 };
 
 // Puts 16 columns of a row in order.
@@ -65,6 +69,12 @@ __global__ void order_kernel(const uint4* x, std::uint32_t count, uint4* out) {
 }
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
+// Where column `column` is in a row of that order.
+__device__ __forceinline__ std::uint32_t place_in(column_order order, std::uint32_t column) {
+  if (order == column_order::plain) return column;
+  return (column & ~15u) | (column & 2) << 2 | (column & 12) >> 1 | (column & 1);
+}
+
 __device__ __forceinline__ void put(const wide_block_args& a, std::uint32_t row, std::uint32_t column,
                                     float v) {
   if (row >= a.n || column >= a.m) return;
@@ -91,7 +101,7 @@ __device__ __forceinline__ void put_sums(const wide_block_args& a, std::uint32_t
       const float v = sums[j + i], w = sums[j + i + 2];
       if (a.kind == product_out::silu) {
         const std::uint32_t row = slab * 8 + lane / 4;
-        if (row < a.n / 2) put(a, row, column, v / (1.0f + __expf(-v)) * w);
+        if (row < a.n / 2) put(a, place_in(a.out_order, row), column, v / (1.0f + __expf(-v)) * w);
       } else {
         put(a, slab * 16 + lane / 4, column, v);
         put(a, slab * 16 + lane / 4 + 8, column, w);
@@ -99,99 +109,90 @@ __device__ __forceinline__ void put_sums(const wide_block_args& a, std::uint32_t
     }
 }
 
-// Begins the products of the warp's weights in two cells, at `cells`, and x in the panels at `x`. On return
-// those of the last 32 columns may not be done. Calls before_done() when all earlier products are.
-template <dtype type, class r, int wide, class F>
-__device__ __forceinline__ void multiply_cells(const unsigned char* cells, std::uint32_t x,
-                                               float (&sums)[wide / 2], const F& before_done) {
-  const std::uint32_t lane = threadIdx.x % 32;
-  cell_row<type> rows[2];
+// Begins the products of columns 32 * j on: the warp's weights in two rows of cells, and x in the panel at
+// `x`. On return all earlier products are done.
+template <dtype type, int wide>
+__device__ __forceinline__ void multiply_columns(const cell_row<type> (&rows)[2], int j, std::uint32_t x,
+                                                 float (&sums)[wide / 2]) {
+  std::uint32_t pairs[2][4], w[2][4];
 #pragma unroll
-  for (int s = 0; s < 2; ++s) rows[s].load_shared_record(cells + s * r::cell, lane);
+  for (int s = 0; s < 2; ++s) round_cell(rows[s], j, pairs[s]);
 #pragma unroll
-  for (int j = 0; j < 4; ++j) {
-    std::uint32_t pairs[2][4];
-#pragma unroll
-    for (int s = 0; s < 2; ++s) {
-      if (j * rows[s].units % 4 == 0) rows[s].load_shared_codes(cells + s * r::cell, lane, j * rows[s].units / 4);
-      round_cell(rows[s], j, pairs[s]);
-    }
-    std::uint32_t w[2][4];
-#pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      w[0][i] = pairs[i % 2][i / 2];
-      w[1][i] = pairs[i % 2][2 + i / 2];
-    }
-    products_begin();
-#pragma unroll
-    for (int h = 0; h < 2; ++h)
-      multiply_rows<dtype::bf16>(sums, w[h], panels_at(x + j / 2 * r::panel, 16) + (j % 2 * 4 + h * 2));
-    products_end_group();
-    wait_products<1>();
-    if (j == 0) before_done();
+  for (int i = 0; i < 4; ++i) {
+    w[0][i] = pairs[i % 2][i / 2];
+    w[1][i] = pairs[i % 2][2 + i / 2];
   }
+  products_begin();
+#pragma unroll
+  for (int h = 0; h < 2; ++h)
+    multiply_rows<dtype::bf16>(sums, w[h], panels_at(x, 16) + (j % 2 * 4 + h * 2));
+  products_end_group();
+  wait_products<1>();
 }
 #endif
 
 template <dtype type, int wide, int groups>
-__global__ void __launch_bounds__(block_ring<type, wide, groups>::threads, 1)
+__global__ void __launch_bounds__(block_rings<type, wide, groups>::threads, 1)
     wide_blocks_kernel(const __grid_constant__ CUtensorMap w, const __grid_constant__ CUtensorMap x,
                        const wide_block_args a) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
-  using r = block_ring<type, wide, groups>;
-  constexpr int stages = r::stages;
+  using r = block_rings<type, wide, groups>;
   extern __shared__ __align__(1024) unsigned char shared[];
-  const std::uint32_t base = shared_address(shared), full = base + stages * r::stage,
-                      empty = full + stages * 8;  // of empty there is one more
+  const std::uint32_t base = shared_address(shared), cells_full = base + r::barriers_at,
+                      cells_empty = cells_full + r::weights * 8, x_full = cells_empty + r::weights * 8,
+                      x_empty = x_full + r::panels * 8;  // of x_empty there is one more
   // Blocks are numbered from the last one, so that the blocks that share the tile of this one have started
   // already.
   const std::uint32_t index = gridDim.x - 1 - blockIdx.x, lanes = gridDim.x / a.across,
-                      block = index / a.across, first_row = index % a.across * wide,
-                      units = a.tiles * a.chunks;
+                      block = index / a.across, units = a.tiles * a.chunks;
   const auto begin_of = [&](std::uint32_t b) { return b * units / lanes; };
   const auto block_of = [&](std::uint32_t unit) { return ((unit + 1) * lanes - 1) / units; };
   const std::uint32_t begin = begin_of(block), end = begin_of(block + 1);
 
-  const auto ask_weights = [&](std::uint32_t unit, int stage) {
-    barrier_expect(full + 8 * stage, r::x + r::rows / 8 * r::cell);
-    copy_slabs_once(base + stage * r::stage + r::x, w, unit % a.chunks * (r::cell / 8),
-                    unit / a.chunks * a.slabs, full + 8 * stage);
+  const auto ask_cells = [&](std::uint32_t unit, int stage) {
+    barrier_expect(cells_full + 8 * stage, r::cells);
+    copy_slabs_once(base + r::cells_at + stage * r::cells, w, unit % a.chunks * (r::cell / 8),
+                    unit / a.chunks * a.slabs, cells_full + 8 * stage);
   };
-  const auto ask_x = [&](std::uint32_t unit, int stage) {
-#pragma unroll
-    for (int i = 0; i < r::panels; ++i)
-      copy_box(base + stage * r::stage + i * r::panel, x, (unit % a.chunks * r::panels + i) * panel_columns,
-               first_row, full + 8 * stage);
-  };
-  const bool asks = threadIdx.x == groups * 128;
-  if (asks) {
-    for (int i = 0; i < stages; ++i) barrier_init(full + 8 * i, 1);
-    for (int i = 0; i <= stages; ++i) barrier_init(empty + 8 * i, groups * 4 * warp_arrivals);
+  const std::uint32_t loader = threadIdx.x - groups * 128;
+  if (loader == 0) {
+    for (int i = 0; i < r::weights; ++i) {
+      barrier_init(cells_full + 8 * i, 1);
+      barrier_init(cells_empty + 8 * i, groups * 4 * warp_arrivals);
+    }
+    for (int i = 0; i < r::panels; ++i) barrier_init(x_full + 8 * i, 1);
+    for (int i = 0; i <= r::panels; ++i) barrier_init(x_empty + 8 * i, groups * 4 * warp_arrivals);
     barrier_inits_end();
-    for (std::uint32_t i = 0; i < stages && begin + i < end; ++i) ask_weights(begin + i, i);
+    for (std::uint32_t i = 0; i < r::weights && begin + i < end; ++i) ask_cells(begin + i, i);
   }
   let_next_start();
   __syncthreads();
   wait_for_previous();
 
-  turn_of_ring<stages> at;
+  turn_of_ring<r::weights> at;
+  turn_of_ring<r::panels> at_x;
   if (threadIdx.x >= groups * 128) {
     keep_registers<r::few>();
-    if (!asks) return;
-    for (std::uint32_t i = 0; i < stages && begin + i < end; ++i) ask_x(begin + i, i);
-    for (std::uint32_t unit = begin + stages; unit < end; ++unit, at.next()) {
-      barrier_wait(empty + 8 * at.stage, at.phase);
-      ask_weights(unit, at.stage);
-      ask_x(unit, at.stage);
-    }
+    if (loader == 0)
+      for (std::uint32_t unit = begin + r::weights; unit < end; ++unit, at.next()) {
+        barrier_wait(cells_empty + 8 * at.stage, at.phase);
+        ask_cells(unit, at.stage);
+      }
+    if (loader == 32)
+      for (std::uint32_t i = 2 * begin; i < 2 * end; ++i, at_x.next()) {
+        if (i >= 2 * begin + r::panels) barrier_wait(x_empty + 8 * at_x.stage, at_x.phase ^ 1);
+        barrier_expect(x_full + 8 * at_x.stage, r::panel);
+        copy_box(base + at_x.stage * r::panel, x, i % (2 * a.chunks) * panel_columns, index % a.across * wide,
+                 x_full + 8 * at_x.stage);
+      }
     return;
   }
 
   take_registers<r::many>();
-  const std::uint32_t group = threadIdx.x / 128, warp = threadIdx.x / 32;
-  // The barrier of the stage before this one; at first one that nobody waits for, so that wgmma is not held up
+  const std::uint32_t group = threadIdx.x / 128, warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+  // The barrier of the panel before this one; at first one that nobody waits for, so that wgmma is not held up
   // by a branch.
-  std::uint32_t before = empty + 8 * stages;
+  std::uint32_t before = x_empty + 8 * r::panels;
   // The index of the block that has part `b` of the units of the same rows of x.
   const auto block_at = [&](std::uint32_t b) { return b * a.across + index % a.across; };
   for (std::uint32_t unit = begin; unit < end;) {
@@ -199,10 +200,27 @@ __global__ void __launch_bounds__(block_ring<type, wide, groups>::threads, 1)
                         stop = std::min(a.chunks, first + end - unit);
     float sums[wide / 2] = {};
     for (std::uint32_t chunk = first; chunk < stop; ++chunk, at.next()) {
-      barrier_wait(full + 8 * at.stage, at.phase);
-      multiply_cells<type, r, wide>(shared + at.stage * r::stage + r::x + warp * 2 * r::cell,
-                                    base + at.stage * r::stage, sums, [&] { barrier_arrive_warp(before); });
-      before = empty + 8 * at.stage;
+      barrier_wait(cells_full + 8 * at.stage, at.phase);
+      const unsigned char* cells = shared + r::cells_at + at.stage * r::cells + warp * 2 * r::cell;
+      cell_row<type> rows[2];
+#pragma unroll
+      for (int s = 0; s < 2; ++s) rows[s].load_shared_record(cells + s * r::cell, lane);
+#pragma unroll
+      for (int j = 0; j < 4; ++j) {
+        if (j * rows[0].units % 4 == 0)
+#pragma unroll
+          for (int s = 0; s < 2; ++s)
+            rows[s].load_shared_codes(cells + s * r::cell, lane, j * rows[0].units / 4);
+        if (j % 2 == 0) barrier_wait(x_full + 8 * at_x.stage, at_x.phase);
+        multiply_columns<type, wide>(rows, j, base + at_x.stage * r::panel, sums);
+        if (j % 2 == 0) {
+          barrier_arrive_warp(before);
+          before = x_empty + 8 * at_x.stage;
+        } else {
+          at_x.next();
+        }
+      }
+      barrier_arrive_warp(cells_empty + 8 * at.stage);
     }
     wait_products<0>(sums);
     unit += stop - first;
@@ -223,14 +241,23 @@ __global__ void __launch_bounds__(block_ring<type, wide, groups>::threads, 1)
         if (threadIdx.x == 0) a.arrived[index] = 0;
       }
     }
-    put_sums<wide>(a, (tile * groups + group) * 4 + warp % 4, first_row, sums);
+    put_sums<wide>(a, tile * groups * 4 + warp, index % a.across * wide, sums);
   }
 #endif
 }
 
+// Puts x in paired order, in the workspace.
+const element* in_pairs(device& d, const block_product& p) {
+  auto* const to = reinterpret_cast<uint4*>(static_cast<std::byte*>(d.workspace) + parts_bytes);
+  const std::uint32_t count = p.m * (p.w.cols / 16), threads = 256;
+  launch(d, order_kernel, dim3((count + threads - 1) / threads), threads, 0,
+         reinterpret_cast<const uint4*>(p.x), count, to);
+  return reinterpret_cast<const element*>(to);
+}
+
 template <dtype type, int wide, int groups>
 void start(device& d, const block_product& p) {
-  using r = block_ring<type, wide, groups>;
+  using r = block_rings<type, wide, groups>;
   const auto kernel = wide_blocks_kernel<type, wide, groups>;
   allow_shared(d, kernel, r::bytes);
   // The map of w has the dimensions [slab, plane, 1, bytes / 8]; for silu, gate and up are one plane each.
@@ -241,10 +268,8 @@ void start(device& d, const block_product& p) {
   const CUtensorMap w =
       tensor_map<4>(d, CU_TENSOR_MAP_DATA_TYPE_FLOAT64, CU_TENSOR_MAP_SWIZZLE_NONE, p.w.data,
                     {row / 8, 1, planes, slabs}, {row, slabs * row, row}, {r::cell / 8, 1, planes, tile_slabs});
-  auto* const ordered = reinterpret_cast<uint4*>(static_cast<std::byte*>(d.workspace) + parts_bytes);
-  const std::uint32_t count = p.m * (p.w.cols / 16);
-  launch(d, order_kernel, dim3((count + 255) / 256), 256, 0, reinterpret_cast<const uint4*>(p.x), count, ordered);
-  const CUtensorMap x = tensor_map<2>(d, CU_TENSOR_MAP_DATA_TYPE_UINT16, CU_TENSOR_MAP_SWIZZLE_128B, ordered,
+  const element* from = p.x_order == column_order::paired ? p.x : in_pairs(d, p);
+  const CUtensorMap x = tensor_map<2>(d, CU_TENSOR_MAP_DATA_TYPE_UINT16, CU_TENSOR_MAP_SWIZZLE_128B, from,
                                       {p.w.cols, p.m}, {std::uint64_t{p.w.cols} * sizeof(element)},
                                       {panel_columns, wide});
   const std::uint32_t across = (p.m + wide - 1) / wide,
@@ -260,7 +285,8 @@ void start(device& d, const block_product& p) {
                           tiles,
                           chunks,
                           tile_slabs,
-                          p.kind};
+                          p.kind,
+                          p.out_order};
   const std::uint32_t lanes = std::min(static_cast<std::uint32_t>(d.multiprocessors) / across, tiles * chunks);
   launch(d, kernel, dim3(lanes * across), r::threads, r::bytes, w, x, a);
 }
