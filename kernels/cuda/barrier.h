@@ -47,6 +47,16 @@ __device__ __forceinline__ void barrier_arrive_warp(std::uint32_t barrier) {
   __syncwarp();
   if (threadIdx.x % 32 < warp_arrivals) barrier_arrive(barrier);
 }
+// Arrives for the calling thread when all asynchronous copies (copy_async in mma.h) that it has begun are
+// done.
+__device__ __forceinline__ void barrier_arrive_copies(std::uint32_t barrier) {
+  asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" ::"r"(barrier) : "memory");
+}
+// Makes what other threads wrote to shared memory by ordinary stores or asynchronous copies, and what a
+// barrier has shown to the calling thread, visible to the products that it begins next.
+__device__ __forceinline__ void show_to_products() {
+  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+}
 // Arrives, and makes the present phase wait for `bytes` more bytes of bulk copies.
 __device__ __forceinline__ void barrier_expect(std::uint32_t barrier, std::uint32_t bytes) {
   asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes)

@@ -144,10 +144,16 @@ struct cell_row {
     }
   }
 
-  // The same from a cell in shared memory.
+  // The same from a cell in shared memory, and its two parts: codes[u] and the record.
   __device__ __forceinline__ void load_shared(const unsigned char* cell, std::uint32_t lane) {
 #pragma unroll
-    for (int u = 0; u < units; ++u) codes[u] = *reinterpret_cast<const uint4*>(cell + u * 512 + lane * 16);
+    for (int u = 0; u < units; ++u) load_shared_codes(cell, lane, u);
+    load_shared_record(cell, lane);
+  }
+  __device__ __forceinline__ void load_shared_codes(const unsigned char* cell, std::uint32_t lane, int u) {
+    codes[u] = *reinterpret_cast<const uint4*>(cell + u * 512 + lane * 16);
+  }
+  __device__ __forceinline__ void load_shared_record(const unsigned char* cell, std::uint32_t lane) {
     const auto* at = reinterpret_cast<const std::uint32_t*>(cell + form.code_bytes) + lane / 4 * words;
 #pragma unroll
     for (int i = 0; i < words; ++i) record[i] = at[i];
@@ -178,6 +184,9 @@ struct cell_row {
     for (int i = 0; i < 4; ++i) pairs[i] = and_or(word_of(codes[0], j) >> 4 * i, 0x000f000f, 0x43004300);
   }
 
+  // Groups' scales and minima are bytes below 128.
+  static constexpr bool small_scales = format.scaled_groups && format.minima;
+
   // The scale of columns 32 * j + 16 * h on, for sums of what expand() gives, is own_scale() * whole_scale().
   __device__ __forceinline__ float whole_scale() const {
     if constexpr (format.shared) return __uint_as_float(record[0]);
@@ -200,6 +209,10 @@ struct cell_row {
   }
   __device__ __forceinline__ float scale(int j, int h) const {
     if constexpr (format.shared) return whole_scale();
+    if constexpr (small_scales) {
+      const int g = format.group == 16 ? 2 * j + h : j;
+      return times_byte(whole_scale(), type == dtype::q2_k ? record[1 + g / 4] & 0x0f0f0f0f : record[1], g % 4);
+    }
     return format.scaled_groups || type == dtype::mxfp4 ? whole_scale() * own_scale(j, h) : own_scale(j, h);
   }
   // The zero of columns 32 * j on.
@@ -225,35 +238,21 @@ struct cell_row {
     }
   }
   __device__ __forceinline__ float minimum(int j, int h) const {
-    return format.scaled_groups ? whole_minimum() * own_minimum(j, h) : own_minimum(j, h);
-  }
-
-  // The weights of columns 32 * j on in the order of expand(), rounded to bf16. Where that saves an
-  // operation, weights pass through an f32 with an error of 2^-17 of the scale: one in some hundred may then
-  // differ in its last bit from that of unpack_blocks().
-  __device__ __forceinline__ void rounded(int j, std::uint32_t (&pairs)[4]) const {
-    if constexpr (counted)
-      expand_raw(j, pairs);
-    else
-      expand(j, pairs);
-#pragma unroll
-    for (int h = 0; h < 2; ++h) {
-      const float s = scale(j, h);
-      float m = 0;
-      if constexpr (format.minima) m = minimum(j, h);
-      if constexpr (counted) m -= excess * s;
-#pragma unroll
-      for (int i = 2 * h; i < 2 * h + 2; ++i) {
-        const std::uint32_t pair = pairs[i];
-        pairs[i] = pair_of<dtype::bf16>(fmaf(__uint_as_float(pair << 16), s, m),
-                                        fmaf(__uint_as_float(pair & 0xffff0000), s, m));
-      }
+    if constexpr (small_scales) {
+      const int g = format.group == 16 ? 2 * j + h : j;
+      return times_byte(whole_minimum(), type == dtype::q2_k ? record[1 + g / 4] >> 4 & 0x0f0f0f0f : record[2],
+                        g % 4);
     }
+    return own_minimum(j, h);
   }
 
  private:
   static __device__ __forceinline__ float half_of(std::uint32_t word, int i) {
     return wide_scale<type>(i ? word >> 16 : word & 0xffff);
+  }
+  // d times byte i, which is below 128: exact, as d has 11 bits.
+  static __device__ __forceinline__ float times_byte(float d, std::uint32_t word, int i) {
+    return fmaf(__uint_as_float(__byte_perm(word, 0x43000000, 0x7044 | i << 8)), d, -128.0f * d);
   }
   // Byte i as a number, less `less`: as the last bits of 2^23, which is then subtracted.
   static __device__ __forceinline__ float byte_of(std::uint32_t word, int i, float less = 0) {

@@ -81,8 +81,8 @@ class cuda_decoder final : public decoder {
   void record(const rows_view& v, bool decoding);
   void layer(std::size_t i, const rows_view& v, bool decoding, const float* bias_before);
   void multiply(const matrix& w, std::span<const matrix> rest, const element* x, std::uint32_t rows,
-                void* out, product_out kind) {
-    products_.run(w, rest, x, rows, out, kind, scratch_.as<void>());
+                void* out, product_out kind, column_order order = column_order::plain) {
+    products_.run(w, rest, x, rows, out, kind, scratch_.as<void>(), order);
   }
   void drop_graphs();
 
@@ -300,9 +300,10 @@ void cuda_decoder::record(const rows_view& v, bool decoding) {
     bias = s_.layers[i].down_bias;
   }
   if (v.logits == 0) return;
+  const column_order order = products_.order_for(s_.head, {}, v.logits);
   norm(d_, multiplied_type(s_.head), x_.as<float>(), bias, v.logits_from, s_.norm, v.logits, s_.hidden,
-       s_.norm_eps, normed_.as<element>());
-  products_.run_head(normed_.as<element>(), v.logits, logits_.as<float>());
+       s_.norm_eps, normed_.as<element>(), order);
+  products_.run_head(normed_.as<element>(), v.logits, logits_.as<float>(), order);
 }
 
 void cuda_decoder::layer(std::size_t i, const rows_view& v, bool decoding, const float* bias_before) {
@@ -319,22 +320,26 @@ void cuda_decoder::layer(std::size_t i, const rows_view& v, bool decoding, const
   float* x = x_.as<float>();
   element* normed = normed_.as<element>();
 
-  norm(d_, type_, x, bias_before, nullptr, w.attention_norm, v.rows, s_.hidden, s_.norm_eps, normed);
-  multiply(w.qkv, w.qkv_rest, normed, v.rows, qkv_.as<element>(), product_out::element);
+  const column_order first = products_.order_for(w.qkv, w.qkv_rest, v.rows);
+  norm(d_, type_, x, bias_before, nullptr, w.attention_norm, v.rows, s_.hidden, s_.norm_eps, normed, first);
+  multiply(w.qkv, w.qkv_rest, normed, v.rows, qkv_.as<element>(), product_out::element, first);
   const bool fresh = decoding && !d_.deterministic && takes_fresh(heads_);
   if (!fresh) rotary_and_write(d_, type_, v, heads_, rotary, qkv_.as<element>(), pages);
   prefill_attention(d_, v, attention);
   decode_attention(d_, v, attention, rotary, fresh, split_);
   multiply(w.out, {}, attended_.as<element>(), v.rows, x, product_out::add_f32);
 
-  norm(d_, type_, x, w.out_bias, nullptr, w.mlp_norm, v.rows, s_.hidden, s_.norm_eps, normed);
+  const column_order second = products_.order_for(w.gate_up, w.gate_up_rest, v.rows);
+  column_order inner = column_order::plain;
+  norm(d_, type_, x, w.out_bias, nullptr, w.mlp_norm, v.rows, s_.hidden, s_.norm_eps, normed, second);
   if (products_.can_fuse_silu(w, normed, v.rows)) {
-    products_.run_silu(w, normed, v.rows, inner_.as<element>());
+    if (second == column_order::paired) inner = products_.order_for(w.down, {}, v.rows);
+    products_.run_silu(w, normed, v.rows, inner_.as<element>(), second, inner);
   } else {
-    multiply(w.gate_up, w.gate_up_rest, normed, v.rows, gate_up_.as<element>(), product_out::element);
+    multiply(w.gate_up, w.gate_up_rest, normed, v.rows, gate_up_.as<element>(), product_out::element, second);
     silu_mul_rows(d_, type_, gate_up_.as<element>(), w.gate_up_bias, v.rows, s_.inter, inner_.as<element>());
   }
-  multiply(w.down, {}, inner_.as<element>(), v.rows, x, product_out::add_f32);
+  multiply(w.down, {}, inner_.as<element>(), v.rows, x, product_out::add_f32, inner);
 }
 
 bool cuda_decoder::read_logits(std::uint32_t row, float* to_host) {

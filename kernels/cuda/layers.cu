@@ -42,7 +42,7 @@ __global__ void angles_kernel(const std::uint32_t* positions, const float* frequ
 // multiprocessor beside the blocks of the product before it, and the product after it can start early.
 template <dtype type, int quads>
 __global__ void norm_kernel(float* x, const float* bias, const std::int32_t* from, const float* weight,
-                            std::uint32_t width, float eps, element* out) {
+                            std::uint32_t width, float eps, element* out, bool paired) {
   __shared__ float room[32];
   let_next_start();
   wait_for_previous();
@@ -71,8 +71,15 @@ __global__ void norm_kernel(float* x, const float* bias, const std::int32_t* fro
     const std::uint32_t i = threadIdx.x + static_cast<std::uint32_t>(j) * blockDim.x;
     if (i >= width / 4) continue;
     const float4 v = row[j], w = reinterpret_cast<const float4*>(weight)[i];
-    to[i] = make_uint2(pair_of<type>(v.x * scale * w.x, v.y * scale * w.y),
-                       pair_of<type>(v.z * scale * w.z, v.w * scale * w.w));
+    const uint2 pairs = make_uint2(pair_of<type>(v.x * scale * w.x, v.y * scale * w.y),
+                                   pair_of<type>(v.z * scale * w.z, v.w * scale * w.w));
+    if (paired) {
+      auto* place = reinterpret_cast<std::uint32_t*>(to) + i / 4 * 8 + i % 4;
+      place[0] = pairs.x;
+      place[4] = pairs.y;
+    } else {
+      to[i] = pairs;
+    }
   }
 }
 
@@ -169,12 +176,12 @@ __global__ void order_kernel(const element* x, const uint4* inputs, std::uint32_
 
 template <dtype type>
 void norm_rows(device& d, float* x, const float* bias, const std::int32_t* from, const float* weight,
-               std::uint32_t rows, std::uint32_t width, float eps, element* out) {
+               std::uint32_t rows, std::uint32_t width, float eps, element* out, column_order order) {
   // For few rows latency counts, so that a row gets more threads.
   const std::uint32_t all = width / 4;
   const auto start = [&](auto kernel, std::uint32_t quads) {
     launch(d, kernel, dim3(rows), ((all + quads - 1) / quads + 31) / 32 * 32, 0, x, bias, from, weight, width,
-           eps, out);
+           eps, out, order == column_order::paired);
   };
   if (!d.deterministic && rows <= 64 && all <= 1024) return start(norm_kernel<type, 1>, 1);
   if (all <= 2048) return start(norm_kernel<type, 2>, 2);
@@ -198,9 +205,9 @@ void angles(device& d, const rows_view& v, const float* frequencies, std::uint32
 }
 
 void norm(device& d, dtype type, float* x, const float* bias, const std::int32_t* from, const float* weight,
-          std::uint32_t rows, std::uint32_t width, float eps, element* out) {
-  if (type == dtype::f16) return norm_rows<dtype::f16>(d, x, bias, from, weight, rows, width, eps, out);
-  norm_rows<dtype::bf16>(d, x, bias, from, weight, rows, width, eps, out);
+          std::uint32_t rows, std::uint32_t width, float eps, element* out, column_order order) {
+  if (type == dtype::f16) return norm_rows<dtype::f16>(d, x, bias, from, weight, rows, width, eps, out, order);
+  norm_rows<dtype::bf16>(d, x, bias, from, weight, rows, width, eps, out, order);
 }
 
 void rotary_and_write(device& d, dtype type, const rows_view& v, const head_shape& h, const rotary_args& t,

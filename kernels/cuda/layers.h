@@ -127,10 +127,11 @@ void angles(device& d, const rows_view& v, const float* frequencies, std::uint32
             float* sin);
 
 // out[i, :] = rms_norm(x[r, :] + bias) * weight for i < rows, with r = from[i], or r = i where `from` is
-// null. x is [rows, width] f32. Where `from` is null, x + bias is also stored to x. `bias` [width] may be
+// null. `order` is that of out's rows; paired ones have a multiple of 16 elements. x is [rows, width] f32. Where `from` is null, x + bias is also stored to x. `bias` [width] may be
 // null.
 void norm(device& d, dtype type, float* x, const float* bias, const std::int32_t* from, const float* weight,
-          std::uint32_t rows, std::uint32_t width, float eps, element* out);
+          std::uint32_t rows, std::uint32_t width, float eps, element* out,
+          column_order order = column_order::plain);
 
 // Applies `t` to qkv [rows, h.width()], elements of `type`: queries are stored back in place, keys and values
 // are rounded from f32 to the type of the pages and stored there at the row's position. Rows that pad the

@@ -166,10 +166,16 @@ constexpr std::uint32_t most_rows = 8;
 
 }  // namespace
 
-bool can_stream_blocks(const device& d, const block_product& p) { return can_tile_blocks(d, p); }
+bool can_stream_blocks(const device& d, const block_product& p) {
+  return can_tile_blocks(d, p) || takes_wide_blocks(d, p);
+}
+
+bool takes_wide_blocks(const device& d, const block_product& p) {
+  return p.m > most_rows && can_wide_blocks(d, p);
+}
 
 void stream_blocks(device& d, const block_product& p) {
-  if (p.m > most_rows) return tile_blocks(d, p);
+  if (p.m > most_rows) return takes_wide_blocks(d, p) ? wide_blocks(d, p) : tile_blocks(d, p);
   if (can_stream_bulk(d, p)) return stream_bulk(d, p);
   const bool halved = p.kind == product_out::silu;
   const auto cells = static_cast<std::uint32_t>(up(p.w.cols, cell_columns));

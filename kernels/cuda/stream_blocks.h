@@ -24,6 +24,9 @@ struct block_product {
   void* out = nullptr;
   product_out kind = product_out::element;
   std::uint32_t out_stride = 0;  // elements from one row of `out` to the next; 0: as many as a row has
+  // The order of the columns of x, and of those of `out` where `kind` is silu. Only wide_blocks.cu takes paired
+  // ones.
+  column_order x_order = column_order::plain, out_order = column_order::plain;
 
   std::uint32_t stride() const noexcept {
     return out_stride ? out_stride : kind == product_out::silu ? w.rows / 2 : w.rows;
@@ -34,7 +37,11 @@ struct block_product {
 // depend on the number of rows.
 bool can_stream_blocks(const device& d, const block_product& p);
 
-// Launches the product. REQUIRES: can_stream_blocks()
+// Whether stream_blocks() takes the kernel of wide_blocks.cu, for which x is best put in paired order by the
+// kernel that writes it.
+bool takes_wide_blocks(const device& d, const block_product& p);
+
+// Launches the product. REQUIRES: can_stream_blocks(), and takes_wide_blocks() where an order is paired
 void stream_blocks(device& d, const block_product& p);
 
 // The same for the kernel of stream_blocks_bulk.cu alone: up to 8 rows on the Hopper path. Where K is long,
@@ -46,5 +53,12 @@ void stream_bulk(device& d, const block_product& p);
 constexpr std::uint32_t most_tiled_rows = 64;
 bool can_tile_blocks(const device& d, const block_product& p);
 void tile_blocks(device& d, const block_product& p);
+
+// The same for the kernel of wide_blocks.cu alone: on the Hopper path, any number of rows up to the largest
+// one. It puts x in paired order itself where that is plain. Residual additions are atomic there, so that their
+// last bits may differ between runs.
+constexpr std::uint32_t most_wide_block_rows = 256;
+bool can_wide_blocks(const device& d, const block_product& p);
+void wide_blocks(device& d, const block_product& p);
 
 }  // namespace weir::kernels::cuda

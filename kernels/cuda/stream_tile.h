@@ -42,6 +42,19 @@ struct wide_args {
 };
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
+// A stage of the ring, and the parity of the iteration over the ring.
+template <int stages>
+struct turn_of_ring {
+  int stage = 0;
+  std::uint32_t phase = 0;
+  __device__ __forceinline__ int before() const { return (stage ? stage : stages) - 1; }
+  __device__ __forceinline__ void next() {
+    if (++stage < stages) return;
+    stage = 0;
+    phase ^= 1;
+  }
+};
+
 // Writes output `row` of row `column` of x, or adds to it.
 template <dtype type, product_out kind>
 __device__ __forceinline__ void put_sum(const wide_args& a, std::uint32_t row, std::uint32_t column,
@@ -86,28 +99,28 @@ __device__ __forceinline__ unsigned read_count(const unsigned* at) {
 // Where the thread's sums lie in `parts`. `place` is the index of a block and warpgroup, block * groups +
 // warpgroup.
 template <int wide>
-__device__ __forceinline__ float4* part_of(const wide_args& a, std::uint32_t place) {
-  return a.parts + std::size_t{place} * (wide / 8 * 128) + threadIdx.x % 128;
+__device__ __forceinline__ float4* part_of(float4* parts, std::uint32_t place) {
+  return parts + std::size_t{place} * (wide / 8 * 128) + threadIdx.x % 128;
 }
 
 // Leaves the warpgroup's sums at `place`, and counts them for `owner`, the place that writes the tile. All
 // threads of the warpgroup call it.
-template <int wide>
-__device__ __forceinline__ void leave_part(const wide_args& a, std::uint32_t place, std::uint32_t owner,
-                                           const float (&sums)[wide / 2]) {
-  float4* to = part_of<wide>(a, place);
+template <int wide, int groups>
+__device__ __forceinline__ void leave_part(float4* parts, unsigned* arrived, std::uint32_t place,
+                                           std::uint32_t owner, const float (&sums)[wide / 2]) {
+  float4* to = part_of<wide>(parts, place);
 #pragma unroll
   for (int j = 0; j < wide / 8; ++j)
     __stcg(to + j * 128, make_float4(sums[4 * j], sums[4 * j + 1], sums[4 * j + 2], sums[4 * j + 3]));
   __threadfence();
-  named_barrier(1 + place % wide_ring<wide>::groups, 128);
-  if (threadIdx.x % 128 == 0) atomicAdd(a.arrived + owner, 1);
+  named_barrier(1 + place % groups, 128);
+  if (threadIdx.x % 128 == 0) atomicAdd(arrived + owner, 1);
 }
 
 // Adds the sums that were left at `place`.
 template <int wide>
-__device__ __forceinline__ void add_part(const wide_args& a, std::uint32_t place, float (&sums)[wide / 2]) {
-  const float4* from = part_of<wide>(a, place);
+__device__ __forceinline__ void add_part(float4* parts, std::uint32_t place, float (&sums)[wide / 2]) {
+  const float4* from = part_of<wide>(parts, place);
 #pragma unroll
   for (int j = 0; j < wide / 8; ++j) {
     const float4 v = __ldcg(from + j * 128);

@@ -19,25 +19,11 @@
 #include "kernels/cuda/barrier.h"
 #include "kernels/cuda/launch.h"
 #include "kernels/cuda/stream_tile.h"
+#include "kernels/cuda/tensor_map.h"
 #include "kernels/cuda/wgmma.h"
 
 namespace weir::kernels::cuda {
 namespace {
-
-#ifdef __CUDA_ARCH_FEAT_SM90_ALL
-// A stage of the ring, and the parity of the iteration over the ring.
-template <int stages>
-struct turn_of_ring {
-  int stage = 0;
-  std::uint32_t phase = 0;
-  __device__ __forceinline__ int before() const { return (stage ? stage : stages) - 1; }
-  __device__ __forceinline__ void next() {
-    if (++stage < stages) return;
-    stage = 0;
-    phase ^= 1;
-  }
-};
-#endif
 
 template <dtype type, product_out kind, int wide>
 __global__ void __launch_bounds__(wide_ring<wide>::threads, 1)
@@ -126,7 +112,8 @@ __global__ void __launch_bounds__(wide_ring<wide>::threads, 1)
 
     if constexpr (kind != product_out::add_f32) {
       if (first != 0) {
-        leave_part<wide>(a, place_of(block), place_of(block_of(tile * a.chunks)), sums);
+        leave_part<wide, groups>(a.parts, a.arrived, place_of(block), place_of(block_of(tile * a.chunks)),
+                                 sums);
         continue;
       }
       // The number of blocks behind this one that share the tile.
@@ -134,7 +121,7 @@ __global__ void __launch_bounds__(wide_ring<wide>::threads, 1)
       if (others) {
         unsigned* arrived = a.arrived + place_of(block);
         while (read_count(arrived) != others) __nanosleep(20);
-        for (std::uint32_t i = 1; i <= others; ++i) add_part<wide>(a, place_of(block + i), sums);
+        for (std::uint32_t i = 1; i <= others; ++i) add_part<wide>(a.parts, place_of(block + i), sums);
         named_barrier(1 + group, 128);  // all threads have read the counter
         if (threadIdx.x % 128 == 0) *arrived = 0;
       }
@@ -142,23 +129,6 @@ __global__ void __launch_bounds__(wide_ring<wide>::threads, 1)
     put_slab<type, kind, wide>(a, (tile * groups + group) * 4 + threadIdx.x / 32 % 4, sums);
   }
 #endif
-}
-
-using encode_function = decltype(&cuTensorMapEncodeTiled);
-
-// The tensor map of an array of 16-bit elements of either type. A box may begin anywhere; what lies outside
-// the array is read as zeros.
-template <std::size_t rank>
-CUtensorMap map_of(device& d, const void* at, const cuuint64_t (&sizes)[rank],
-                   const cuuint64_t (&strides)[rank - 1], const cuuint32_t (&box)[rank]) {
-  CUtensorMap map{};
-  const cuuint32_t steps[] = {1, 1, 1, 1};
-  const CUresult e = reinterpret_cast<encode_function>(d.encode_map)(
-      &map, CU_TENSOR_MAP_DATA_TYPE_UINT16, rank, const_cast<void*>(at), sizes, strides, box, steps,
-      CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
-      CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
-  WEIR_CUDA(d, e == CUDA_SUCCESS ? cudaSuccess : cudaErrorInvalidValue);
-  return map;
 }
 
 template <dtype type, product_out kind, int wide>
@@ -170,9 +140,9 @@ void start(device& d, const product& p) {
   constexpr std::uint32_t planes = kind == product_out::silu ? 2 : 1, tile_rows = r::rows / planes;
   const std::uint32_t rows = p.n / planes;
   const std::uint64_t row = std::uint64_t{p.k} * 2;  // bytes
-  const CUtensorMap w = map_of<4>(d, p.w, {p.k, 8, planes, rows / 8}, {row, rows * row, 8 * row},
+  const CUtensorMap w = tensor_map<4>(d, CU_TENSOR_MAP_DATA_TYPE_UINT16, CU_TENSOR_MAP_SWIZZLE_128B, p.w, {p.k, 8, planes, rows / 8}, {row, rows * row, 8 * row},
                                   {panel_columns, 8, planes, tile_rows / 8});
-  const CUtensorMap x = map_of<2>(d, p.x, {p.k, p.m}, {row}, {panel_columns, wide});
+  const CUtensorMap x = tensor_map<2>(d, CU_TENSOR_MAP_DATA_TYPE_UINT16, CU_TENSOR_MAP_SWIZZLE_128B, p.x, {p.k, p.m}, {row}, {panel_columns, wide});
   const wide_args a{p.out,
                     static_cast<float4*>(d.workspace),
                     d.arrived,

@@ -5,7 +5,7 @@
 // the block that comes last adds them in order.
 #include <algorithm>
 
-#include "kernels/cuda/block_codes.h"
+#include "kernels/cuda/block_rounding.h"
 #include "kernels/cuda/launch.h"
 #include "kernels/cuda/mma.h"
 #include "kernels/cuda/stream_blocks.h"
@@ -80,7 +80,7 @@ __device__ __forceinline__ void multiply(const weights<type>& w, const unsigned 
 #pragma unroll
     for (int t = 0; t < tall; ++t)
 #pragma unroll
-      for (int s = 0; s < 2; ++s) w.rows[t][s].rounded(j, a[t][s]);
+      for (int s = 0; s < 2; ++s) round_cell(w.rows[t][s], j, a[t][s]);
 #pragma unroll
     for (int h = 0; h < 2; ++h)
 #pragma unroll

@@ -118,7 +118,7 @@ const element* weight_products::for_matrix(const matrix& w, const element* x, st
 }
 
 void weight_products::run(const matrix& first, std::span<const matrix> rest, const element* x,
-                          std::uint32_t m, void* out, product_out kind, void* scratch) {
+                          std::uint32_t m, void* out, product_out kind, void* scratch, column_order order) {
   const std::size_t size = kind == product_out::element ? sizeof(element) : sizeof(float);
   std::uint32_t all = first.rows, at = 0;
   for (const matrix& w : rest) all += w.rows;
@@ -133,14 +133,14 @@ void weight_products::run(const matrix& first, std::span<const matrix> rest, con
     auto* const to = static_cast<std::byte*>(out) + at * size;
     product p{type, one.data, rows, one.cols, for_matrix(one, x, m), m, to, kind};
     p.out_stride = rows < all ? all : 0;
-    run_alike(one, rest.subspan(i, end - i - 1), p, scratch);
+    run_alike(one, rest.subspan(i, end - i - 1), p, scratch, order);
     if (auto* const rows_out = reinterpret_cast<element*>(to); type != type_ && kind == product_out::element)
       convert(d_, type, rows_out, m, rows, all, rows_out);
     at += rows;
   }
 }
 
-void weight_products::run_head(const element* x, std::uint32_t m, float* logits) {
+void weight_products::run_head(const element* x, std::uint32_t m, float* logits, column_order order) {
   const element* in = x;
   if (head_.input_count) {
     order_inputs(d_, head_, x, m, ordered_.as<element>());
@@ -148,12 +148,13 @@ void weight_products::run_head(const element* x, std::uint32_t m, float* logits)
   }
   run_alike(head_, {},
             {multiplied_type(head_), head_.data, head_.rows, head_.cols, in, m, logits, product_out::f32},
-            nullptr);
+            nullptr, order);
 }
 
 // Multiplies one plain matrix, or quantised matrices with the same inputs, whose outputs are columns of
 // p.out.
-void weight_products::run_alike(const matrix& first, std::span<const matrix> rest, product p, void* scratch) {
+void weight_products::run_alike(const matrix& first, std::span<const matrix> rest, product p, void* scratch,
+                                column_order order) {
   if (!is_quantised(first)) return run_plain(p, scratch);
   const std::size_t size = p.kind == product_out::element ? sizeof(element) : sizeof(float);
   // Calls f with the parts of the stack, one after another. Returns whether f returned true for all of them.
@@ -161,7 +162,7 @@ void weight_products::run_alike(const matrix& first, std::span<const matrix> res
     std::uint32_t at = 0;
     const auto part = [&](const matrix& w) {
       auto* const to = static_cast<std::byte*>(p.out) + at * size;
-      const bool good = f(block_product{w, static_cast<const element*>(p.x), p.m, to, p.kind, p.stride()});
+      const bool good = f(block_product{w, static_cast<const element*>(p.x), p.m, to, p.kind, p.stride(), order});
       at += w.rows;
       return good;
     };
@@ -177,6 +178,14 @@ void weight_products::run_alike(const matrix& first, std::span<const matrix> res
     return;
   }
   run_rounded(stack_of(first, rest), p, scratch);
+}
+
+column_order weight_products::order_for(const matrix& first, std::span<const matrix> rest,
+                                        std::uint32_t m) const {
+  const auto wide = [&](const matrix& w) {
+    return is_quantised(w) && w.input_count == 0 && takes_wide_blocks(d_, {w, nullptr, m});
+  };
+  return wide(first) && std::ranges::all_of(rest, wide) ? column_order::paired : column_order::plain;
 }
 
 // tile_product() is used where the outputs begin at an address that cuBLASLt does not expect.
@@ -236,9 +245,11 @@ bool weight_products::can_fuse_silu(const decoder_layer& l, const element* x, st
       d_, {type_, l.gate_up.data, l.gate_up.rows, l.gate_up.cols, x, m, nullptr, product_out::silu});
 }
 
-void weight_products::run_silu(const decoder_layer& l, const element* said, std::uint32_t m, element* out) {
+void weight_products::run_silu(const decoder_layer& l, const element* said, std::uint32_t m, element* out,
+                               column_order order, column_order out_order) {
   const element* x = for_matrix(l.gate_up, said, m);
-  if (is_quantised(l.gate_up)) return stream_blocks(d_, {l.gate_up, x, m, out, product_out::silu});
+  if (is_quantised(l.gate_up))
+    return stream_blocks(d_, {l.gate_up, x, m, out, product_out::silu, 0, order, out_order});
   stream_product(d_, {type_, l.gate_up.data, l.gate_up.rows, l.gate_up.cols, x, m, out, product_out::silu});
 }
 

@@ -42,20 +42,27 @@ class weight_products {
 
   // out[m, n] = x · wᵀ, or what `kind` says; x is [m, k] of the decoder's type. The rows of w are those of
   // `first`, then those of the matrices in `rest`. `scratch` is [m, n] floats; it is used where `kind` is
-  // add_f32. REQUIRES: kind is not silu; room was made for m rows
+  // add_f32. REQUIRES: kind is not silu; room was made for m rows; `order`, that of x, is plain or what
+  // order_for() says
   void run(const matrix& first, std::span<const matrix> rest, const element* x, std::uint32_t m, void* out,
-           product_out kind, void* scratch);
+           product_out kind, void* scratch, column_order order = column_order::plain);
 
-  // logits[m, vocab] = x · headᵀ; x is [m, hidden] of multiplied_type(head).
-  void run_head(const element* x, std::uint32_t m, float* logits);
+  // The order in which x is best written for run() or run_silu(), which are then given that order.
+  column_order order_for(const matrix& first, std::span<const matrix> rest, std::uint32_t m) const;
+
+  // logits[m, vocab] = x · headᵀ; x is [m, hidden] of multiplied_type(head), in the order that `order` says.
+  void run_head(const element* x, std::uint32_t m, float* logits, column_order order);
 
   // Whether run_silu() can compute the product with SwiGLU from gate_up at once.
   bool can_fuse_silu(const decoder_layer& l, const element* x, std::uint32_t m) const;
-  void run_silu(const decoder_layer& l, const element* x, std::uint32_t m, element* out);
+  // `order` is that of x, `out_order` that of `out`; it may be paired only where `order` is.
+  void run_silu(const decoder_layer& l, const element* x, std::uint32_t m, element* out, column_order order,
+                column_order out_order);
 
  private:
   const element* for_matrix(const matrix& w, const element* x, std::uint32_t m);
-  void run_alike(const matrix& first, std::span<const matrix> rest, product p, void* scratch);
+  void run_alike(const matrix& first, std::span<const matrix> rest, product p, void* scratch,
+                 column_order order);
   void run_plain(const product& p, void* scratch);
   void run_rounded(std::span<const matrix> parts, product p, void* scratch);
   void round(std::span<const matrix> parts, std::uint32_t first, std::uint32_t count, element* to);

@@ -24,6 +24,18 @@ __device__ __forceinline__ std::uint64_t panels_at(std::uint32_t address, std::u
          (address & 0x3ffff) >> 4;
 }
 
+// Changes the number of registers of each thread to `count`, a multiple of 8: gives the others back, or takes
+// more when other warpgroups of the block have given theirs back. The kernel has __launch_bounds__ with a
+// smallest number of blocks.
+template <int count>
+__device__ __forceinline__ void keep_registers() {
+  asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(count));
+}
+template <int count>
+__device__ __forceinline__ void take_registers() {
+  asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(count));
+}
+
 // Orders earlier accesses to the registers before the products that follow; called in front of the first of
 // them.
 __device__ __forceinline__ void products_begin() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
@@ -55,6 +67,7 @@ __device__ __forceinline__ void wait_products(float (&c)[n]) {
 #define WEIR_C32(i) WEIR_C16(i), WEIR_C16(i + 16)
 #define WEIR_C48(i) WEIR_C32(i), WEIR_C16(i + 32)
 #define WEIR_C64(i) WEIR_C32(i), WEIR_C32(i + 32)
+#define WEIR_C128(i) WEIR_C64(i), WEIR_C64(i + 64)
 #define WEIR_LIST4 "%0, %1, %2, %3"
 #define WEIR_LIST8 WEIR_LIST4 ", %4, %5, %6, %7"
 #define WEIR_LIST16 WEIR_LIST8 ", %8, %9, %10, %11, %12, %13, %14, %15"
@@ -64,6 +77,12 @@ __device__ __forceinline__ void wait_products(float (&c)[n]) {
   WEIR_LIST32 ", %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47"
 #define WEIR_LIST64 \
   WEIR_LIST48 ", %48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
+#define WEIR_LIST96 \
+  WEIR_LIST64 ", %64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79" \
+              ", %80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95"
+#define WEIR_LIST128 \
+  WEIR_LIST96 ", %96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, %110, %111" \
+              ", %112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123, %124, %125, %126, %127"
 
 #define WEIR_SS(name, n, count, a_at, b_at, add_at)                                                 \
   asm volatile("{ .reg .pred p; setp.ne.b32 p, " add_at                                             \
@@ -72,9 +91,9 @@ __device__ __forceinline__ void wait_products(float (&c)[n]) {
                "}, " a_at ", " b_at ", p, 1, 1, 0, 0; }"                                            \
                : WEIR_C##count(0)                                                                   \
                : "l"(a), "l"(b), "r"(add))
-#define WEIR_RS(name, n, count, a_at, b_at)                                                         \
+#define WEIR_RS(name, n, count, a_at, b_at, turned)               \
   asm volatile("wgmma.mma_async.sync.aligned.m64n" n "k16.f32." name "." name " {" WEIR_LIST##count \
-               "}, {" a_at "}, " b_at ", 1, 1, 1, 1;"                                               \
+               "}, {" a_at "}, " b_at ", 1, 1, 1, " turned ";"                                              \
                : WEIR_C##count(0)                                                                   \
                : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b))
 
@@ -96,23 +115,29 @@ WEIR_MULTIPLY_SS("64", 32, "%32", "%33", "%34")
 WEIR_MULTIPLY_SS("96", 48, "%48", "%49", "%50")
 WEIR_MULTIPLY_SS("128", 64, "%64", "%65", "%66")
 
-// Begins c += a · b: a [64, 16] in registers, for each warp as mma() has it, b [16, n] a descriptor
-// (panels_at).
-#define WEIR_MULTIPLY_RS(n, count, a_at, b_at)                                                             \
-  template <dtype type>                                                                                    \
-  __device__ __forceinline__ void multiply_rs(float(&c)[count], const std::uint32_t* a, std::uint64_t b) { \
-    if constexpr (type == dtype::bf16)                                                                     \
-      WEIR_RS("bf16", n, count, a_at, b_at);                                                               \
-    else                                                                                                   \
-      WEIR_RS("f16", n, count, a_at, b_at);                                                                \
+// Begins c += a · b: a [64, 16] in registers, for each warp as mma() has it, b a descriptor (panels_at): [16, n]
+// for multiply_rs, and [n, 16] for multiply_rows.
+#define WEIR_MULTIPLY_RS(function, n, count, a_at, b_at, turned) \
+  template <dtype type>                                                                                 \
+  __device__ __forceinline__ void function(float(&c)[count], const std::uint32_t* a, std::uint64_t b) { \
+    if constexpr (type == dtype::bf16)                                                                  \
+      WEIR_RS("bf16", n, count, a_at, b_at, turned);                                                    \
+    else                                                                                                \
+      WEIR_RS("f16", n, count, a_at, b_at, turned);                                                     \
   }
-WEIR_MULTIPLY_RS("64", 32, "%32, %33, %34, %35", "%36")
-WEIR_MULTIPLY_RS("128", 64, "%64, %65, %66, %67", "%68")
+WEIR_MULTIPLY_RS(multiply_rs, "64", 32, "%32, %33, %34, %35", "%36", "1")
+WEIR_MULTIPLY_RS(multiply_rs, "128", 64, "%64, %65, %66, %67", "%68", "1")
+WEIR_MULTIPLY_RS(multiply_rows, "32", 16, "%16, %17, %18, %19", "%20", "0")
+WEIR_MULTIPLY_RS(multiply_rows, "64", 32, "%32, %33, %34, %35", "%36", "0")
+WEIR_MULTIPLY_RS(multiply_rows, "128", 64, "%64, %65, %66, %67", "%68", "0")
+WEIR_MULTIPLY_RS(multiply_rows, "256", 128, "%128, %129, %130, %131", "%132", "0")
 
 #undef WEIR_MULTIPLY_RS
 #undef WEIR_MULTIPLY_SS
 #undef WEIR_RS
 #undef WEIR_SS
+#undef WEIR_LIST128
+#undef WEIR_LIST96
 #undef WEIR_LIST64
 #undef WEIR_LIST48
 #undef WEIR_LIST32
@@ -120,6 +145,7 @@ WEIR_MULTIPLY_RS("128", 64, "%64, %65, %66, %67", "%68")
 #undef WEIR_LIST16
 #undef WEIR_LIST8
 #undef WEIR_LIST4
+#undef WEIR_C128
 #undef WEIR_C64
 #undef WEIR_C48
 #undef WEIR_C32

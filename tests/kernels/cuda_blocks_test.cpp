@@ -272,11 +272,19 @@ TEST_CASE("cuda: products of few rows with quantised weights equal their definit
     for (const shape s : {shape{48, block}, {208, block * 5}, {1040, 2560}, {128, 4096 + 2 * block}}) {
       const blocks_matrix w(r, type, s.n, s.k);
       const packed_blocks packed(b, w.view);
-      for (const std::uint32_t m : {1u, 7u, 8u, 9u, 16u, 17u, 32u, 33u, 64u})
+      for (const std::uint32_t m : {1u, 7u, 8u, 9u, 16u, 17u, 32u, 33u, 64u, 100u, 128u, 129u, 255u})
         for (const product_out kind :
-             {product_out::element, product_out::f32, product_out::add_f32, product_out::silu})
+             {product_out::element, product_out::f32, product_out::add_f32, product_out::silu}) {
+          if (m > most_tiled_rows && of(b->self).path != code_path::hopper) continue;
           check_product(b, r, w, packed.view, m, kind);
+        }
     }
+    // More tiles than blocks run at once.
+    const blocks_matrix tall(r, type, 33888, block);
+    const packed_blocks tall_packed(b, tall.view);
+    for (const std::uint32_t m : {20u, 60u, 70u, 200u})
+      if (m <= most_tiled_rows || of(b->self).path == code_path::hopper)
+        check_product(b, r, tall, tall_packed.view, m, product_out::silu);
     const blocks_matrix odd(r, type, 105, block);
     const packed_blocks packed(b, odd.view);
     check_product(b, r, odd, packed.view, 3, product_out::f32);
