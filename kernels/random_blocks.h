@@ -3,7 +3,8 @@
 //
 // The weights of a matrix have a mean of nearly 0, as those of trained models have. Otherwise all outputs of
 // a product would share a term, the mean weight times the sum of x, that is larger than the rest. Where codes
-// have another mean than 0, and a block has no minimum to make up for it, the sign of the scale is random.
+// have another mean than 0, and a block has no minimum to make up for it, the sign of the scale is random. In
+// int4 several blocks share a scale; all its codes are odd, so that their mean is the zero.
 //
 // Thread safety: pure functions; any thread, of the host or of a device.
 #pragma once
@@ -22,6 +23,7 @@ struct random_scales {
   fixed_bytes scale, minimum;
   std::uint8_t mask = 0xff;  // of all remaining bytes: the bits that are random
   std::uint8_t sign = 0xff;  // the byte of the scale whose highest bit, its sign, is random; 0xff: none
+  std::uint8_t set = 0;      // of all remaining bytes: the bits that are 1
 };
 
 namespace block_values {
@@ -33,7 +35,7 @@ constexpr fixed_bytes wide(int exponent, std::uint64_t zero) {
   return {0, 8, static_cast<std::uint64_t>(127 + exponent) << 23 | zero << 32};
 }
 constexpr random_scales of_random_sign(fixed_bytes scale, std::uint8_t sign) {
-  return {scale, {}, 0xff, sign};
+  return {scale, {}, 0xff, sign, 0};
 }
 constexpr random_scales two(std::uint8_t at, int scale, std::uint8_t minimum_at, unsigned minimum) {
   return {{at, 2, half_of_two_to(scale)}, {minimum_at, 2, static_cast<std::uint16_t>(minimum)}};
@@ -72,6 +74,7 @@ constexpr random_scales random_scales_of(dtype type) {
     case dtype::fp8:
       return {{0, 4, wide(-11, 0).bits}, {}, 0xf7};  // without the lowest bit of the exponent there is no NaN
     case dtype::int4:
+      return {wide(-7, 8), {}, 0xff, 0xff, 0x11};
     case dtype::int4_32:
       return of_random_sign(wide(-7, 8), 3);
     case dtype::int8:
@@ -92,7 +95,7 @@ WEIR_ON_DEVICE constexpr std::uint8_t random_block_byte(const random_scales& s, 
     return static_cast<std::uint8_t>(s.scale.bits >> 8 * (at - s.scale.at)) ^ sign;
   if (at - s.minimum.at < s.minimum.bytes)
     return static_cast<std::uint8_t>(s.minimum.bits >> 8 * (at - s.minimum.at));
-  return random & s.mask;
+  return (random & s.mask) | s.set;
 }
 
 }  // namespace weir::kernels
