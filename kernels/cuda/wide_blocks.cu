@@ -27,20 +27,20 @@ namespace {
 // The workspace of the device: first sums of shared tiles, then x in order.
 constexpr std::size_t parts_bytes = device::workspace_bytes / 2;
 
-// The sizes of a block and of its two rings, for `groups` warpgroups and up to `wide` rows of x. Stages of x are
-// panels, of which a unit has two.
+// The sizes of a block and of its two rings, for `groups` warpgroups and up to `wide` rows of x.
 template <dtype type, int wide, int groups>
 struct block_rings {
   static constexpr int loaders = 128;  // threads that load, behind those that multiply
-  static constexpr int rows = groups * 64, threads = groups * 128 + loaders;  // rows: of weights in a tile
-  static constexpr int panel = wide * panel_columns * 2;                      // bytes
+  static constexpr int rows = groups * 64, threads = groups * 128 + loaders;  // rows: of weights in a block's tile
+  static constexpr int panel = wide * panel_columns * 2, half = panel / 2;    // bytes
+  static constexpr int panels = wide <= 128 ? 2 : 1;                          // of a stage of x
   static constexpr int cell = cell_form(type).bytes, cells = rows / 8 * cell;  // bytes: of a cell, and of a tile's
   static constexpr int room = static_cast<int>(most_shared) - 1024;
-  static constexpr int weights = std::clamp(room / (cells + 2 * panel), 3, 8);             // stages
-  static constexpr int panels = std::min((room - weights * cells) / panel, 2 * weights);  // stages of x
-  static constexpr std::uint32_t cells_at = panels * panel, barriers_at = cells_at + weights * cells;
-  static constexpr std::size_t bytes = barriers_at + (2 * weights + 2 * panels + 1) * 8;
-  static_assert(panels >= 3 && bytes <= most_shared);
+  static constexpr int weights = std::clamp(room / (cells + 2 * panel), 3, 8);                     // stages
+  static constexpr int xs = std::min((room - weights * cells) / (panels * panel), 2 * weights / panels);  // stages of x
+  static constexpr std::uint32_t cells_at = xs * panels * panel, barriers_at = cells_at + weights * cells;
+  static constexpr std::size_t bytes = barriers_at + (2 * weights + 2 * xs + 1) * 8;
+  static_assert(xs >= 3 && bytes <= most_shared);
   // Registers of a thread: as the compiler gives them to all, then those of threads that load and multiply.
   static constexpr int even = 65536 / threads / 8 * 8, few = 24,
                        many = std::min(even + (even - few) / groups / 8 * 8, 240);
@@ -109,12 +109,10 @@ __device__ __forceinline__ void put_sums(const wide_block_args& a, std::uint32_t
     }
 }
 
-// Begins the products of columns 32 * j on: the warp's weights in two rows of cells, and x in the panel at
-// `x`. On return all earlier products are done.
-template <dtype type, int wide>
-__device__ __forceinline__ void multiply_columns(const cell_row<type> (&rows)[2], int j, std::uint32_t x,
-                                                 float (&sums)[wide / 2]) {
-  std::uint32_t pairs[2][4], w[2][4];
+// Rounds the warp's weights of columns 32 * j on in two rows of cells: the operands of two products.
+template <dtype type>
+__device__ __forceinline__ void round_columns(const cell_row<type> (&rows)[2], int j, std::uint32_t (&w)[2][4]) {
+  std::uint32_t pairs[2][4];
 #pragma unroll
   for (int s = 0; s < 2; ++s) round_cell(rows[s], j, pairs[s]);
 #pragma unroll
@@ -122,12 +120,6 @@ __device__ __forceinline__ void multiply_columns(const cell_row<type> (&rows)[2]
     w[0][i] = pairs[i % 2][i / 2];
     w[1][i] = pairs[i % 2][2 + i / 2];
   }
-  products_begin();
-#pragma unroll
-  for (int h = 0; h < 2; ++h)
-    multiply_rows<dtype::bf16>(sums, w[h], panels_at(x, 16) + (j % 2 * 4 + h * 2));
-  products_end_group();
-  wait_products<1>();
 }
 #endif
 
@@ -140,11 +132,11 @@ __global__ void __launch_bounds__(block_rings<type, wide, groups>::threads, 1)
   extern __shared__ __align__(1024) unsigned char shared[];
   const std::uint32_t base = shared_address(shared), cells_full = base + r::barriers_at,
                       cells_empty = cells_full + r::weights * 8, x_full = cells_empty + r::weights * 8,
-                      x_empty = x_full + r::panels * 8;  // of x_empty there is one more
+                      x_empty = x_full + r::xs * 8;  // of x_empty there is one more
   // Blocks are numbered from the last one, so that the blocks that share the tile of this one have started
   // already.
-  const std::uint32_t index = gridDim.x - 1 - blockIdx.x, lanes = gridDim.x / a.across,
-                      block = index / a.across, units = a.tiles * a.chunks;
+  const std::uint32_t index = gridDim.x - 1 - blockIdx.x, side = index % 2, lanes = gridDim.x / 2 / a.across,
+                      block = index / 2 / a.across, across = index / 2 % a.across, units = a.tiles * a.chunks;
   const auto begin_of = [&](std::uint32_t b) { return b * units / lanes; };
   const auto block_of = [&](std::uint32_t unit) { return ((unit + 1) * lanes - 1) / units; };
   const std::uint32_t begin = begin_of(block), end = begin_of(block + 1);
@@ -152,25 +144,25 @@ __global__ void __launch_bounds__(block_rings<type, wide, groups>::threads, 1)
   const auto ask_cells = [&](std::uint32_t unit, int stage) {
     barrier_expect(cells_full + 8 * stage, r::cells);
     copy_slabs_once(base + r::cells_at + stage * r::cells, w, unit % a.chunks * (r::cell / 8),
-                    unit / a.chunks * a.slabs, cells_full + 8 * stage);
+                    (unit / a.chunks * 2 + side) * a.slabs, cells_full + 8 * stage);
   };
-  const std::uint32_t loader = threadIdx.x - groups * 128;
+  const std::uint32_t rank = blockIdx.x % 2, loader = threadIdx.x - groups * 128;
   if (loader == 0) {
     for (int i = 0; i < r::weights; ++i) {
       barrier_init(cells_full + 8 * i, 1);
       barrier_init(cells_empty + 8 * i, groups * 4 * warp_arrivals);
     }
-    for (int i = 0; i < r::panels; ++i) barrier_init(x_full + 8 * i, 1);
-    for (int i = 0; i <= r::panels; ++i) barrier_init(x_empty + 8 * i, groups * 4 * warp_arrivals);
+    for (int i = 0; i < r::xs; ++i) barrier_init(x_full + 8 * i, 1);
+    for (int i = 0; i <= r::xs; ++i) barrier_init(x_empty + 8 * i, 2 * groups * 4);
     barrier_inits_end();
     for (std::uint32_t i = 0; i < r::weights && begin + i < end; ++i) ask_cells(begin + i, i);
   }
   let_next_start();
-  __syncthreads();
+  cluster_barrier();
   wait_for_previous();
 
   turn_of_ring<r::weights> at;
-  turn_of_ring<r::panels> at_x;
+  turn_of_ring<r::xs> at_x;
   if (threadIdx.x >= groups * 128) {
     keep_registers<r::few>();
     if (loader == 0)
@@ -179,11 +171,14 @@ __global__ void __launch_bounds__(block_rings<type, wide, groups>::threads, 1)
         ask_cells(unit, at.stage);
       }
     if (loader == 32)
-      for (std::uint32_t i = 2 * begin; i < 2 * end; ++i, at_x.next()) {
-        if (i >= 2 * begin + r::panels) barrier_wait(x_empty + 8 * at_x.stage, at_x.phase ^ 1);
-        barrier_expect(x_full + 8 * at_x.stage, r::panel);
-        copy_box(base + at_x.stage * r::panel, x, i % (2 * a.chunks) * panel_columns, index % a.across * wide,
-                 x_full + 8 * at_x.stage);
+      for (std::uint32_t i = 2 * begin; i < 2 * end; i += r::panels, at_x.next()) {
+        if (i >= 2 * begin + r::xs * r::panels) barrier_wait(x_empty + 8 * at_x.stage, at_x.phase ^ 1);
+        barrier_expect(x_full + 8 * at_x.stage, r::panels * r::panel);
+#pragma unroll
+        for (int p = 0; p < r::panels; ++p)
+          copy_box_to(3, base + (at_x.stage * r::panels + p) * r::panel + rank * r::half, x,
+                      (i + p) % (2 * a.chunks) * panel_columns, across * wide + rank * (wide / 2),
+                      x_full + 8 * at_x.stage);
       }
     return;
   }
@@ -192,9 +187,9 @@ __global__ void __launch_bounds__(block_rings<type, wide, groups>::threads, 1)
   const std::uint32_t group = threadIdx.x / 128, warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   // The barrier of the panel before this one; at first one that nobody waits for, so that wgmma is not held up
   // by a branch.
-  std::uint32_t before = x_empty + 8 * r::panels;
-  // The index of the block that has part `b` of the units of the same rows of x.
-  const auto block_at = [&](std::uint32_t b) { return b * a.across + index % a.across; };
+  std::uint32_t before = x_empty + 8 * r::xs;
+  // The index of the block that has part `b` of the units of the same rows of x and weights.
+  const auto block_at = [&](std::uint32_t b) { return (b * a.across + across) * 2 + side; };
   for (std::uint32_t unit = begin; unit < end;) {
     const std::uint32_t tile = unit / a.chunks, first = unit % a.chunks,
                         stop = std::min(a.chunks, first + end - unit);
@@ -211,14 +206,22 @@ __global__ void __launch_bounds__(block_rings<type, wide, groups>::threads, 1)
 #pragma unroll
           for (int s = 0; s < 2; ++s)
             rows[s].load_shared_codes(cells + s * r::cell, lane, j * rows[0].units / 4);
-        if (j % 2 == 0) barrier_wait(x_full + 8 * at_x.stage, at_x.phase);
-        multiply_columns<type, wide>(rows, j, base + at_x.stage * r::panel, sums);
-        if (j % 2 == 0) {
-          barrier_arrive_warp(before);
+        const std::uint32_t panel = base + (at_x.stage * r::panels + j / 2 % r::panels) * r::panel;
+        const bool begins = j % (2 * r::panels) == 0, ends = j % (2 * r::panels) == 2 * r::panels - 1;  // a stage of x
+        std::uint32_t operands[2][4];
+        round_columns(rows, j, operands);
+        if (begins) barrier_wait(x_full + 8 * at_x.stage, at_x.phase);
+        products_begin();
+#pragma unroll
+        for (int h = 0; h < 2; ++h)
+          multiply_rows<dtype::bf16>(sums, operands[h], panels_at(panel, 16) + (j % 2 * 4 + h * 2));
+        products_end_group();
+        wait_products<1>();
+        if (begins) {  // the products of the stage before are done
+          if (lane < 2) barrier_arrive_at(before, lane);
           before = x_empty + 8 * at_x.stage;
-        } else {
-          at_x.next();
         }
+        if (ends) at_x.next();
       }
       barrier_arrive_warp(cells_empty + 8 * at.stage);
     }
@@ -241,8 +244,9 @@ __global__ void __launch_bounds__(block_rings<type, wide, groups>::threads, 1)
         if (threadIdx.x == 0) a.arrived[index] = 0;
       }
     }
-    put_sums<wide>(a, tile * groups * 4 + warp, index % a.across * wide, sums);
+    put_sums<wide>(a, (tile * 2 + side) * groups * 4 + warp, across * wide, sums);
   }
+  cluster_barrier();  // neither block copies into the other one any more
 #endif
 }
 
@@ -271,9 +275,9 @@ void start(device& d, const block_product& p) {
   const element* from = p.x_order == column_order::paired ? p.x : in_pairs(d, p);
   const CUtensorMap x = tensor_map<2>(d, CU_TENSOR_MAP_DATA_TYPE_UINT16, CU_TENSOR_MAP_SWIZZLE_128B, from,
                                       {p.w.cols, p.m}, {std::uint64_t{p.w.cols} * sizeof(element)},
-                                      {panel_columns, wide});
+                                      {panel_columns, wide / 2});
   const std::uint32_t across = (p.m + wide - 1) / wide,
-                      tiles = static_cast<std::uint32_t>(up(slabs, tile_slabs)),
+                      tiles = static_cast<std::uint32_t>(up(slabs, 2 * tile_slabs)),
                       chunks = static_cast<std::uint32_t>(cells);
   const wide_block_args a{p.out,
                           static_cast<float4*>(d.workspace),
@@ -287,8 +291,8 @@ void start(device& d, const block_product& p) {
                           tile_slabs,
                           p.kind,
                           p.out_order};
-  const std::uint32_t lanes = std::min(static_cast<std::uint32_t>(d.multiprocessors) / across, tiles * chunks);
-  launch(d, kernel, dim3(lanes * across), r::threads, r::bytes, w, x, a);
+  const std::uint32_t lanes = std::min(static_cast<std::uint32_t>(d.multiprocessors) / 2 / across, tiles * chunks);
+  launch_clusters(d, kernel, dim3(lanes * across * 2), dim3(2), r::threads, r::bytes, w, x, a);
 }
 
 }  // namespace
@@ -303,7 +307,8 @@ void wide_blocks(device& d, const block_product& p) {
   with_block_type(p.w.type, [&](auto type) {
     if (p.m <= 32) return start<type, 32, 2>(d, p);
     if (p.m <= 64) return start<type, 64, 2>(d, p);
-    if (p.m <= 128) return start<type, 128, 3>(d, p);
+    // Beside small weights the sums that blocks leave for one another take longer than rounding weights twice.
+    if (p.m <= 128 || std::uint64_t{p.w.rows} * p.w.cols < 48u << 20) return start<type, 128, 2>(d, p);
     start<type, 256, 2>(d, p);
   });
 }
