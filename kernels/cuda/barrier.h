@@ -1,6 +1,6 @@
 // barrier.h — barriers in shared memory that count arrivals and the bytes of bulk copies (PTX ISA,
-// «mbarrier»); the bulk copies that they count; named barriers of a block; and the barrier of a cluster. All but
-// named_barrier() need compute capability 9.0.
+// «mbarrier»); the bulk copies that they count; named barriers of a block; and the barrier of a cluster. All
+// but named_barrier() need compute capability 9.0.
 //
 // A barrier is 8 bytes in shared memory and is named by its shared-memory address (shared_address in mma.h).
 // A phase is over when all arrivals and all expected bytes are there; the next phase then begins. Phases are
@@ -17,6 +17,11 @@ namespace weir::kernels::cuda {
 // the barrier of __syncthreads(); 1 and 2 belong to one warpgroup each, 3 to both.
 __device__ __forceinline__ void named_barrier(std::uint32_t name, std::uint32_t count) {
   asm volatile("bar.sync %0, %1;" ::"r"(name), "r"(count) : "memory");
+}
+
+// Arrives at named barrier `name` and goes on: `count` counts these threads, too.
+__device__ __forceinline__ void named_barrier_arrive(std::uint32_t name, std::uint32_t count) {
+  asm volatile("bar.arrive %0, %1;" ::"r"(name), "r"(count) : "memory");
 }
 
 // A barrier of all threads of the cluster. What they wrote to shared memory before it is visible after it.
@@ -55,8 +60,9 @@ __device__ __forceinline__ void barrier_arrive_warp(std::uint32_t barrier) {
 // before is not made visible to that block: it is for memory that asynchronous copies or products have read.
 __device__ __forceinline__ void barrier_arrive_at(std::uint32_t barrier, std::uint32_t rank) {
   asm volatile(
-      "{ .reg .b32 there; mapa.shared::cluster.u32 there, %0, %1; mbarrier.arrive.shared::cluster.b64 _, [there]; }"
-      ::"r"(barrier), "r"(rank)
+      "{ .reg .b32 there; mapa.shared::cluster.u32 there, %0, %1; mbarrier.arrive.shared::cluster.b64 _, "
+      "[there]; }" ::"r"(barrier),
+      "r"(rank)
       : "memory");
 }
 // Arrives, and makes the present phase wait for `bytes` more bytes of bulk copies.
@@ -104,7 +110,8 @@ __device__ __forceinline__ void copy_box(std::uint32_t to, const CUtensorMap& fr
 __device__ __forceinline__ void copy_box_to(std::uint16_t blocks, std::uint32_t to, const CUtensorMap& from,
                                             int column, int row, std::uint32_t barrier) {
   asm volatile(
-      "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster [%0], "
+      "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster "
+      "[%0], "
       "[%1, {%2, %3}], [%4], %5;" ::"r"(to),
       "l"(&from), "r"(column), "r"(row), "r"(barrier), "h"(blocks)
       : "memory");

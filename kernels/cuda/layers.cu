@@ -95,10 +95,10 @@ __global__ void rotary_kernel(rows_view v, head_shape h, rotary_args t, element*
   const float* sin = t.sin + row * (head_dim / 2);
   if (head < h.heads) {
     rotary_head<type, head_dim>(at, bias, t.q_norm, t.eps, cos, sin, lane,
-                              [&](int i, std::uint32_t a, std::uint32_t b) {
-                                *reinterpret_cast<std::uint32_t*>(at + i) = a;
-                                *reinterpret_cast<std::uint32_t*>(at + head_dim / 2 + i) = b;
-                              });
+                                [&](int i, std::uint32_t a, std::uint32_t b) {
+                                  *reinterpret_cast<std::uint32_t*>(at + i) = a;
+                                  *reinterpret_cast<std::uint32_t*>(at + head_dim / 2 + i) = b;
+                                });
     return;
   }
   const std::uint32_t position = v.positions[row];
@@ -166,7 +166,7 @@ __global__ void order_kernel(const element* x, const uint4* inputs, std::uint32_
 
 template <dtype type, int head_dim>
 void rotary(device& d, const rows_view& v, const head_shape& h, const rotary_args& t, element* qkv,
-          layer_pages to) {
+            layer_pages to) {
   const std::size_t lanes = std::size_t{v.rows} * (h.heads + 2 * h.kv_heads) * 32;
   launch(d, rotary_kernel<type, head_dim>, dim3(static_cast<unsigned>((lanes + threads - 1) / threads)),
          threads, 0, v, h, t, qkv, to);
@@ -188,7 +188,7 @@ void norm_rows(device& d, float* x, const float* bias, const std::int32_t* from,
 
 template <dtype type>
 void rotary_any_head(device& d, const rows_view& v, const head_shape& h, const rotary_args& t, element* qkv,
-              layer_pages to) {
+                     layer_pages to) {
   with_head_size(h.head_dim, [&](auto size) { rotary<type, size>(d, v, h, t, qkv, to); });
 }
 
@@ -209,12 +209,13 @@ void angles(device& d, const rows_view& v, const float* frequencies, std::uint32
 
 void norm(device& d, dtype type, float* x, const float* bias, const std::int32_t* from, const float* weight,
           std::uint32_t rows, std::uint32_t width, float eps, element* out, column_order order) {
-  if (type == dtype::f16) return norm_rows<dtype::f16>(d, x, bias, from, weight, rows, width, eps, out, order);
+  if (type == dtype::f16)
+    return norm_rows<dtype::f16>(d, x, bias, from, weight, rows, width, eps, out, order);
   norm_rows<dtype::bf16>(d, x, bias, from, weight, rows, width, eps, out, order);
 }
 
 void rotary_and_write(device& d, dtype type, const rows_view& v, const head_shape& h, const rotary_args& t,
-                    element* qkv, layer_pages to) {
+                      element* qkv, layer_pages to) {
   if (type == dtype::f16) return rotary_any_head<dtype::f16>(d, v, h, t, qkv, to);
   rotary_any_head<dtype::bf16>(d, v, h, t, qkv, to);
 }

@@ -1,9 +1,9 @@
 // weight_products.h — the products of a decoder with its weights, plain or quantised.
 //
-// Plain weights are multiplied as products.h says. Quantised ones are multiplied by stream_blocks() where x
-// has few rows. Otherwise they are rounded to bf16 first, in a workspace, and multiplied from there: a matrix
-// that does not fit goes through the workspace in pieces. A deterministic device always does the latter, so
-// that a row's bits do not depend on the number of rows.
+// Plain weights are multiplied as products.h says. Quantised ones are multiplied by stream_blocks() where
+// that supports the number of rows. Otherwise they are rounded to bf16 first, in a workspace, and multiplied
+// from there: a matrix that does not fit goes through the workspace in pieces. A deterministic device always
+// does the latter, so that a row's bits do not depend on the number of rows.
 //
 // Where a matrix has inputs of its own (tensor.h), the elements of x are first put in the order of its
 // columns, in a workspace. Neighbours in a stack that have the same inputs are one product; every other
@@ -53,7 +53,8 @@ class weight_products {
 
  private:
   const element* in_order(const matrix& w, const element* x, std::uint32_t m);
-  void run_alike(const matrix& first, std::span<const matrix> rest, product p, void* scratch, column_order order);
+  void run_alike(const matrix& first, std::span<const matrix> rest, product p, void* scratch,
+                 column_order order);
   void run_plain(const product& p, void* scratch);
   void run_rounded(std::span<const matrix> parts, product p, void* scratch);
   void round(std::span<const matrix> parts, std::uint32_t first, std::uint32_t count, element* to);
