@@ -47,11 +47,6 @@ static_assert(lines * (sum_stride<64> + 2) * 4 <= 2 * stages * tile_bytes<64>);
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 
-// A barrier of all threads of the cluster. What they wrote to shared memory before it is visible after it.
-__device__ __forceinline__ void cluster_barrier() {
-  asm volatile("barrier.cluster.arrive.release;\nbarrier.cluster.wait.acquire;" ::: "memory");
-}
-
 // Shared-memory addresses: of the queries, of the rings, and of the barriers, one of 8 bytes for each stage.
 // key_full and value_full: a stage is loaded. key_free and value_free: the consumers are done with a stage.
 // stored: the ring of stored tiles, a stage being keys and then values. stored_full: the copies into a stage

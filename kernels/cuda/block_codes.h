@@ -211,7 +211,8 @@ struct cell_row {
     if constexpr (format.shared) return whole_scale();
     if constexpr (small_scales) {
       const int g = format.group == 16 ? 2 * j + h : j;
-      return times_byte(whole_scale(), type == dtype::q2_k ? record[1 + g / 4] & 0x0f0f0f0f : record[1], g % 4);
+      return times_byte(whole_scale(), type == dtype::q2_k ? record[1 + g / 4] & 0x0f0f0f0f : record[1],
+                        g % 4);
     }
     return format.scaled_groups || type == dtype::mxfp4 ? whole_scale() * own_scale(j, h) : own_scale(j, h);
   }
@@ -240,8 +241,8 @@ struct cell_row {
   __device__ __forceinline__ float minimum(int j, int h) const {
     if constexpr (small_scales) {
       const int g = format.group == 16 ? 2 * j + h : j;
-      return times_byte(whole_minimum(), type == dtype::q2_k ? record[1 + g / 4] >> 4 & 0x0f0f0f0f : record[2],
-                        g % 4);
+      return times_byte(whole_minimum(),
+                        type == dtype::q2_k ? record[1 + g / 4] >> 4 & 0x0f0f0f0f : record[2], g % 4);
     }
     return own_minimum(j, h);
   }

@@ -1,8 +1,9 @@
-// block_rounding.h — the weights of a cell (block_layout.h) as bf16 in registers, for products of many rows: each
-// weight is rounded once.
+// block_rounding.h — the weights of a cell (block_layout.h) as bf16 in registers, for products of many rows:
+// each weight is rounded once.
 //
 // A code becomes an f32 in one step: a byte permutation puts it into the mantissa of a power of two. What the
-// number is then too large by is subtracted by the operation that multiplies the scale, where that is as exact.
+// number is then too large by is subtracted by the operation that multiplies the scale, where that is as
+// exact.
 #pragma once
 
 #include <cuda_fp16.h>
@@ -24,10 +25,12 @@ struct rounding_form {
                                               : 128 + (centred ? 64 : 0);
   // Whether excess * scale is subtracted from the minimum: it is then exact, or has an error of 2^-16 of the
   // scale at most. Otherwise the excess is subtracted from the code.
-  static constexpr bool folded = !format.wide_scales && !format.zeros && !(whole_bytes && format.scaled_groups);
+  static constexpr bool folded =
+      !format.wide_scales && !format.zeros && !(whole_bytes && format.scaled_groups);
 };
 
-// The codes of columns 32 * j on as bytes; code (h, e) of code_at() is the byte `at` of word `word` (place_of).
+// The codes of columns 32 * j on as bytes; code (h, e) of code_at() is the byte `at` of word `word`
+// (place_of).
 template <dtype type>
 __device__ __forceinline__ void bytes_of_codes(const cell_row<type>& row, int j, std::uint32_t (&words)[2]) {
   using form = rounding_form<type>;
@@ -105,8 +108,9 @@ __device__ __forceinline__ void round_cell(const cell_row<type>& row, int j, std
 #pragma unroll
       for (int e = 0; e < 4; ++e) {
         const byte_place p = place_of<type>(h, e);
-        codes[e] = __uint_as_float(form::whole_bytes ? __byte_perm(words[p.word], 0x47000000, 0x7604 | p.at << 4)
-                                                     : __byte_perm(words[p.word], 0x43000000, 0x7044 | p.at << 8));
+        codes[e] =
+            __uint_as_float(form::whole_bytes ? __byte_perm(words[p.word], 0x47000000, 0x7604 | p.at << 4)
+                                              : __byte_perm(words[p.word], 0x43000000, 0x7044 | p.at << 8));
         if constexpr (!form::folded) codes[e] -= less;
       }
     }

@@ -311,12 +311,7 @@ void cuda_decoder::layer(std::size_t i, const rows_view& v, bool decoding, const
   const std::size_t half = std::size_t{page_count_} * s_.kv_heads * heads_.page_bytes();
   const layer_pages pages{pages_ + i * 2 * half, pages_ + i * 2 * half + half};
   const rotary_args rotary{w.qkv_bias, w.q_norm, w.k_norm, cos_.as<float>(), sin_.as<float>(), s_.norm_eps};
-  const attention_args attention{heads_,
-                                 type_,
-                                 pages,
-                                 qkv_.as<element>(),
-                                 attended_.as<element>(),
-                                 w.rule};
+  const attention_args attention{heads_, type_, pages, qkv_.as<element>(), attended_.as<element>(), w.rule};
   float* x = x_.as<float>();
   element* normed = normed_.as<element>();
 

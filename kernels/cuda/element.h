@@ -22,8 +22,8 @@ struct alignas(2) element {
 };
 
 // The order of a row's elements. `paired`: of each 16 columns, the pair 2 * q of neighbours is at place q of
-// eight, and the pair 2 * q + 1 at place 4 + q. A kernel that has four neighbouring columns of a matrix in one
-// thread multiplies such rows by wgmma, which takes a pair from each half of 16 columns (wide_blocks.cu).
+// eight, and the pair 2 * q + 1 at place 4 + q. A kernel that has four neighbouring columns of a matrix in
+// one thread multiplies such rows by wgmma, which takes a pair from each half of 16 columns (wide_blocks.cu).
 enum class column_order : bool { plain, paired };
 
 constexpr bool is_element(dtype type) { return type == dtype::bf16 || type == dtype::f16; }

@@ -206,7 +206,8 @@ void angles(device& d, const rows_view& v, const float* frequencies, std::uint32
 
 void norm(device& d, dtype type, float* x, const float* bias, const std::int32_t* from, const float* weight,
           std::uint32_t rows, std::uint32_t width, float eps, element* out, column_order order) {
-  if (type == dtype::f16) return norm_rows<dtype::f16>(d, x, bias, from, weight, rows, width, eps, out, order);
+  if (type == dtype::f16)
+    return norm_rows<dtype::f16>(d, x, bias, from, weight, rows, width, eps, out, order);
   norm_rows<dtype::bf16>(d, x, bias, from, weight, rows, width, eps, out, order);
 }
 

@@ -127,8 +127,8 @@ void angles(device& d, const rows_view& v, const float* frequencies, std::uint32
             float* sin);
 
 // out[i, :] = rms_norm(x[r, :] + bias) * weight for i < rows, with r = from[i], or r = i where `from` is
-// null. `order` is that of out's rows; paired ones have a multiple of 16 elements. x is [rows, width] f32. Where `from` is null, x + bias is also stored to x. `bias` [width] may be
-// null.
+// null. `order` is that of out's rows; paired ones have a multiple of 16 elements. x is [rows, width] f32.
+// Where `from` is null, x + bias is also stored to x. `bias` [width] may be null.
 void norm(device& d, dtype type, float* x, const float* bias, const std::int32_t* from, const float* weight,
           std::uint32_t rows, std::uint32_t width, float eps, element* out,
           column_order order = column_order::plain);
@@ -137,15 +137,15 @@ void norm(device& d, dtype type, float* x, const float* bias, const std::int32_t
 // are rounded from f32 to the type of the pages and stored there at the row's position. Rows that pad the
 // batch are left out. REQUIRES: h.pages are elements of `type`, or fp8
 void rotary_and_write(device& d, dtype type, const rows_view& v, const head_shape& h, const rotary_args& t,
-                    element* qkv, layer_pages to);
+                      element* qkv, layer_pages to);
 
 // What both kinds of attention read and write in one layer.
 struct attention_args {
   head_shape heads;
   dtype type;  // of the rows; heads.pages are elements of this type, or fp8
   layer_pages pages;
-  const element* qkv;    // [rows, heads.width()]
-  element* out;          // [rows, heads.heads * heads.head_dim]
+  const element* qkv;  // [rows, heads.width()]
+  element* out;        // [rows, heads.heads * heads.head_dim]
   attention_rule rule;
 };
 

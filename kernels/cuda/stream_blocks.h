@@ -1,10 +1,10 @@
-// stream_blocks.h — products out = x · wᵀ of few rows with quantised weights, on every path. The weights are
-// read once.
+// stream_blocks.h — products out = x · wᵀ with quantised weights: of few rows on every path, and of more on
+// the Hopper path. Up to 128 rows the weights are read once.
 //
 // For up to 8 rows (stream_blocks.cu, stream_blocks_bulk.cu) the products use exactly the numbers that the
 // blocks define: codes are multiplied as whole numbers, and scales and minima multiply the sums of each group
-// in f32. For more rows (tile_blocks.cu) each weight is rounded to bf16 on its way to the tensor cores. x is
-// rounded to bf16 in either case, as all rows of a decoder are.
+// in f32. For more rows (tile_blocks.cu, wide_blocks.cu) each weight is rounded to bf16 on its way to the
+// tensor cores. x is rounded to bf16 in either case, as all rows of a decoder are.
 //
 // Thread safety: the device's (device.h).
 #pragma once
@@ -24,8 +24,8 @@ struct block_product {
   void* out = nullptr;
   product_out kind = product_out::element;
   std::uint32_t out_stride = 0;  // elements from one row of `out` to the next; 0: as many as a row has
-  // The order of the columns of x, and of those of `out` where `kind` is silu. Only wide_blocks.cu takes paired
-  // ones.
+  // The order of the columns of x, and of those of `out` where `kind` is silu. Only wide_blocks.cu takes
+  // paired ones.
   column_order x_order = column_order::plain, out_order = column_order::plain;
 
   std::uint32_t stride() const noexcept {
@@ -55,9 +55,9 @@ bool can_tile_blocks(const device& d, const block_product& p);
 void tile_blocks(device& d, const block_product& p);
 
 // The same for the kernel of wide_blocks.cu alone: on the Hopper path, any number of rows up to the largest
-// one. It puts x in paired order itself where that is plain. Residual additions are atomic there, so that their
-// last bits may differ between runs.
-constexpr std::uint32_t most_wide_block_rows = 256;
+// one. It puts x in paired order itself where that is plain. Residual additions are atomic there, so that
+// their last bits may differ between runs.
+constexpr std::uint32_t most_wide_block_rows = 512;
 bool can_wide_blocks(const device& d, const block_product& p);
 void wide_blocks(device& d, const block_product& p);
 

@@ -140,9 +140,11 @@ void start(device& d, const product& p) {
   constexpr std::uint32_t planes = kind == product_out::silu ? 2 : 1, tile_rows = r::rows / planes;
   const std::uint32_t rows = p.n / planes;
   const std::uint64_t row = std::uint64_t{p.k} * 2;  // bytes
-  const CUtensorMap w = tensor_map<4>(d, CU_TENSOR_MAP_DATA_TYPE_UINT16, CU_TENSOR_MAP_SWIZZLE_128B, p.w, {p.k, 8, planes, rows / 8}, {row, rows * row, 8 * row},
-                                  {panel_columns, 8, planes, tile_rows / 8});
-  const CUtensorMap x = tensor_map<2>(d, CU_TENSOR_MAP_DATA_TYPE_UINT16, CU_TENSOR_MAP_SWIZZLE_128B, p.x, {p.k, p.m}, {row}, {panel_columns, wide});
+  const CUtensorMap w = tensor_map<4>(d, CU_TENSOR_MAP_DATA_TYPE_UINT16, CU_TENSOR_MAP_SWIZZLE_128B, p.w,
+                                      {p.k, 8, planes, rows / 8}, {row, rows * row, 8 * row},
+                                      {panel_columns, 8, planes, tile_rows / 8});
+  const CUtensorMap x = tensor_map<2>(d, CU_TENSOR_MAP_DATA_TYPE_UINT16, CU_TENSOR_MAP_SWIZZLE_128B, p.x,
+                                      {p.k, p.m}, {row}, {panel_columns, wide});
   const wide_args a{p.out,
                     static_cast<float4*>(d.workspace),
                     d.arrived,

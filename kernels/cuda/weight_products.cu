@@ -162,7 +162,8 @@ void weight_products::run_alike(const matrix& first, std::span<const matrix> res
     std::uint32_t at = 0;
     const auto part = [&](const matrix& w) {
       auto* const to = static_cast<std::byte*>(p.out) + at * size;
-      const bool good = f(block_product{w, static_cast<const element*>(p.x), p.m, to, p.kind, p.stride(), order});
+      const bool good =
+          f(block_product{w, static_cast<const element*>(p.x), p.m, to, p.kind, p.stride(), order});
       at += w.rows;
       return good;
     };
@@ -183,7 +184,8 @@ void weight_products::run_alike(const matrix& first, std::span<const matrix> res
 column_order weight_products::order_for(const matrix& first, std::span<const matrix> rest,
                                         std::uint32_t m) const {
   const auto wide = [&](const matrix& w) {
-    return is_quantised(w) && w.input_count == 0 && takes_wide_blocks(d_, {w, nullptr, m});
+    return is_quantised(w) && w.input_count == 0 &&
+           takes_wide_blocks(d_, {w, nullptr, m, nullptr, product_out::element, 0, column_order::paired});
   };
   return wide(first) && std::ranges::all_of(rest, wide) ? column_order::paired : column_order::plain;
 }

@@ -1,9 +1,9 @@
 // weight_products.h — the products of a decoder with its weights, plain or quantised.
 //
-// Plain weights are multiplied as products.h says. Quantised ones are multiplied by stream_blocks() where x
-// has few rows. Otherwise they are rounded to bf16 first, in a workspace, and multiplied from there: a matrix
-// that does not fit goes through the workspace in pieces. A deterministic device always does the latter, so
-// that a row's bits do not depend on the number of rows.
+// Plain weights are multiplied as products.h says. Quantised ones are multiplied by stream_blocks() where
+// that supports the number of rows. Otherwise they are rounded to bf16 first, in a workspace, and multiplied
+// from there: a matrix that does not fit goes through the workspace in pieces. A deterministic device always
+// does the latter, so that a row's bits do not depend on the number of rows.
 //
 // Where a layer's matrix multiplies another type of elements than the decoder's rows have, x is converted in
 // a workspace, and outputs that are rows are converted back. Where a matrix has inputs of its own (tensor.h),

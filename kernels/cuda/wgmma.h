@@ -77,12 +77,14 @@ __device__ __forceinline__ void wait_products(float (&c)[n]) {
   WEIR_LIST32 ", %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47"
 #define WEIR_LIST64 \
   WEIR_LIST48 ", %48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
-#define WEIR_LIST96 \
-  WEIR_LIST64 ", %64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79" \
-              ", %80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95"
-#define WEIR_LIST128 \
-  WEIR_LIST96 ", %96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, %110, %111" \
-              ", %112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123, %124, %125, %126, %127"
+#define WEIR_LIST96                                                                      \
+  WEIR_LIST64                                                                            \
+      ", %64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79" \
+      ", %80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95"
+#define WEIR_LIST128                                                                                 \
+  WEIR_LIST96                                                                                        \
+      ", %96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, %110, %111" \
+      ", %112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123, %124, %125, %126, %127"
 
 #define WEIR_SS(name, n, count, a_at, b_at, add_at)                                                 \
   asm volatile("{ .reg .pred p; setp.ne.b32 p, " add_at                                             \
@@ -91,9 +93,9 @@ __device__ __forceinline__ void wait_products(float (&c)[n]) {
                "}, " a_at ", " b_at ", p, 1, 1, 0, 0; }"                                            \
                : WEIR_C##count(0)                                                                   \
                : "l"(a), "l"(b), "r"(add))
-#define WEIR_RS(name, n, count, a_at, b_at, turned)               \
+#define WEIR_RS(name, n, count, a_at, b_at, turned)                                                 \
   asm volatile("wgmma.mma_async.sync.aligned.m64n" n "k16.f32." name "." name " {" WEIR_LIST##count \
-               "}, {" a_at "}, " b_at ", 1, 1, 1, " turned ";"                                              \
+               "}, {" a_at "}, " b_at ", 1, 1, 1, " turned ";"                                      \
                : WEIR_C##count(0)                                                                   \
                : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b))
 
@@ -115,9 +117,9 @@ WEIR_MULTIPLY_SS("64", 32, "%32", "%33", "%34")
 WEIR_MULTIPLY_SS("96", 48, "%48", "%49", "%50")
 WEIR_MULTIPLY_SS("128", 64, "%64", "%65", "%66")
 
-// Begins c += a · b: a [64, 16] in registers, for each warp as mma() has it, b a descriptor (panels_at): [16, n]
-// for multiply_rs, and [n, 16] for multiply_rows.
-#define WEIR_MULTIPLY_RS(function, n, count, a_at, b_at, turned) \
+// Begins c += a · b: a [64, 16] in registers, for each warp as mma() has it, b a descriptor (panels_at): [16,
+// n] for multiply_rs, and [n, 16] for multiply_rows.
+#define WEIR_MULTIPLY_RS(function, n, count, a_at, b_at, turned)                                        \
   template <dtype type>                                                                                 \
   __device__ __forceinline__ void function(float(&c)[count], const std::uint32_t* a, std::uint64_t b) { \
     if constexpr (type == dtype::bf16)                                                                  \

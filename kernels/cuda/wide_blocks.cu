@@ -1,61 +1,35 @@
 // Products of more than 8 rows with quantised weights on the Hopper path. The weights are read as they are
 // stored, and each is rounded to bf16 on its way to wgmma.
 //
-// Blocks, units and the sums of shared tiles are as in stream_wide.cu; a unit is one cell's columns of a tile.
-// A stage of the ring has the cells of a unit, which arrive by tensor copies, and the unit's columns of x.
-// Warpgroups round the weights of their 64 rows in registers, as the operand of wgmma that may lie there,
-// while their earlier products are computed.
+// Blocks, units and the sums of shared tiles are as in stream_wide.cu, with these differences:
+//
+// - A unit is one cell's columns of a tile. The cells of a unit are one stage of a ring, the unit's columns
+// of x
+//   are a stage of another ring, or two.
+// - Two blocks are a cluster. They have tiles side by side and the same units, and each copies one half of
+// the
+//   rows of x into the shared memory of both.
+// - Warpgroups round the weights of their 64 rows in registers, where wgmma takes its first operand from,
+// while
+//   earlier products are computed.
 //
 // Of each 16 columns a lane of a cell has four neighbours (block_layout.h), where wgmma takes a pair from
 // each half. So x is in paired order (element.h): its kernel has written it so, or another kernel changes it
 // first.
 //
-// More than `wide` rows of x are divided among the blocks: blocks that multiply the same weights are
-// neighbours, so that only the first of them reads the weights from memory.
+// More than `wide` rows of x are divided among clusters: those that multiply the same weights are neighbours,
+// so that only the first of them reads the weights from memory.
 #include <algorithm>
 
-#include "kernels/cuda/block_rounding.h"
 #include "kernels/cuda/launch.h"
-#include "kernels/cuda/stream_blocks.h"
-#include "kernels/cuda/stream_tile.h"
 #include "kernels/cuda/tensor_map.h"
-#include "kernels/cuda/wgmma.h"
+#include "kernels/cuda/wide_blocks.h"
 
 namespace weir::kernels::cuda {
 namespace {
 
 // The workspace of the device: first sums of shared tiles, then x in order.
 constexpr std::size_t parts_bytes = device::workspace_bytes / 2;
-
-// The sizes of a block and of its two rings, for `groups` warpgroups and up to `wide` rows of x. Stages of x are
-// panels, of which a unit has two.
-template <dtype type, int wide, int groups>
-struct block_rings {
-  static constexpr int loaders = 128;  // threads that load, behind those that multiply
-  static constexpr int rows = groups * 64, threads = groups * 128 + loaders;  // rows: of weights in a tile
-  static constexpr int panel = wide * panel_columns * 2;                      // bytes
-  static constexpr int cell = cell_form(type).bytes, cells = rows / 8 * cell;  // bytes: of a cell, and of a tile's
-  static constexpr int room = static_cast<int>(most_shared) - 1024;
-  static constexpr int weights = std::clamp(room / (cells + 2 * panel), 3, 8);             // stages
-  static constexpr int panels = std::min((room - weights * cells) / panel, 2 * weights);  // stages of x
-  static constexpr std::uint32_t cells_at = panels * panel, barriers_at = cells_at + weights * cells;
-  static constexpr std::size_t bytes = barriers_at + (2 * weights + 2 * panels + 1) * 8;
-  static_assert(panels >= 3 && bytes <= most_shared);
-  // Registers of a thread: as the compiler gives them to all, then those of threads that load and multiply.
-  static constexpr int even = 65536 / threads / 8 * 8, few = 24,
-                       many = std::min(even + (even - few) / groups / 8 * 8, 240);
-};
-
-struct wide_block_args {
-  void* out;
-  float4* parts;      // as in wide_args
-  unsigned* arrived;  // [blocks]: how many warpgroups have left sums for the tile of this one
-  // n: rows of w. across: blocks that multiply the same weights. tiles: tiles of the weights. chunks: units of
-  // a tile. slabs: slabs of a tile in the last dimension of the weights' map.
-  std::uint32_t n, m, stride, across, tiles, chunks, slabs;
-  product_out kind;
-  column_order out_order;
-};
 
 // Puts 16 columns of a row in order.
 __global__ void order_kernel(const uint4* x, std::uint32_t count, uint4* out) {
@@ -68,83 +42,21 @@ __global__ void order_kernel(const uint4* x, std::uint32_t count, uint4* out) {
   out[2 * i + 1] = make_uint4(a.y, a.w, b.y, b.w);
 }
 
-#ifdef __CUDA_ARCH_FEAT_SM90_ALL
-// Where column `column` is in a row of that order.
-__device__ __forceinline__ std::uint32_t place_in(column_order order, std::uint32_t column) {
-  if (order == column_order::plain) return column;
-  return (column & ~15u) | (column & 2) << 2 | (column & 12) >> 1 | (column & 1);
-}
-
-__device__ __forceinline__ void put(const wide_block_args& a, std::uint32_t row, std::uint32_t column,
-                                    float v) {
-  if (row >= a.n || column >= a.m) return;
-  const std::size_t at = std::size_t{column} * a.stride + row;
-  if (a.kind == product_out::f32)
-    static_cast<float*>(a.out)[at] = v;
-  else if (a.kind == product_out::add_f32)
-    atomicAdd(static_cast<float*>(a.out) + at, v);
-  else
-    static_cast<element*>(a.out)[at] = element_of<dtype::bf16>(v);
-}
-
-// Writes the calling warp's sums of slab `slab` (put_slab in stream_tile.h) and of the rows of x from `first`
-// on.
-template <int wide>
-__device__ __forceinline__ void put_sums(const wide_block_args& a, std::uint32_t slab, std::uint32_t first,
-                                         const float (&sums)[wide / 2]) {
-  const std::uint32_t lane = threadIdx.x % 32;
-#pragma unroll
-  for (int j = 0; j < wide / 2; j += 4)
-#pragma unroll
-    for (int i = 0; i < 2; ++i) {
-      const std::uint32_t column = first + j * 2 + lane % 4 * 2 + i;
-      const float v = sums[j + i], w = sums[j + i + 2];
-      if (a.kind == product_out::silu) {
-        const std::uint32_t row = slab * 8 + lane / 4;
-        if (row < a.n / 2) put(a, place_in(a.out_order, row), column, v / (1.0f + __expf(-v)) * w);
-      } else {
-        put(a, slab * 16 + lane / 4, column, v);
-        put(a, slab * 16 + lane / 4 + 8, column, w);
-      }
-    }
-}
-
-// Begins the products of columns 32 * j on: the warp's weights in two rows of cells, and x in the panel at
-// `x`. On return all earlier products are done.
 template <dtype type, int wide>
-__device__ __forceinline__ void multiply_columns(const cell_row<type> (&rows)[2], int j, std::uint32_t x,
-                                                 float (&sums)[wide / 2]) {
-  std::uint32_t pairs[2][4], w[2][4];
-#pragma unroll
-  for (int s = 0; s < 2; ++s) round_cell(rows[s], j, pairs[s]);
-#pragma unroll
-  for (int i = 0; i < 4; ++i) {
-    w[0][i] = pairs[i % 2][i / 2];
-    w[1][i] = pairs[i % 2][2 + i / 2];
-  }
-  products_begin();
-#pragma unroll
-  for (int h = 0; h < 2; ++h)
-    multiply_rows<dtype::bf16>(sums, w[h], panels_at(x, 16) + (j % 2 * 4 + h * 2));
-  products_end_group();
-  wait_products<1>();
-}
-#endif
-
-template <dtype type, int wide, int groups>
-__global__ void __launch_bounds__(block_rings<type, wide, groups>::threads, 1)
+__global__ void __launch_bounds__(block_rings<type, wide>::threads, 1)
     wide_blocks_kernel(const __grid_constant__ CUtensorMap w, const __grid_constant__ CUtensorMap x,
                        const wide_block_args a) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
-  using r = block_rings<type, wide, groups>;
+  using r = block_rings<type, wide>;
+  constexpr int groups = r::groups;
   extern __shared__ __align__(1024) unsigned char shared[];
   const std::uint32_t base = shared_address(shared), cells_full = base + r::barriers_at,
                       cells_empty = cells_full + r::weights * 8, x_full = cells_empty + r::weights * 8,
-                      x_empty = x_full + r::panels * 8;  // of x_empty there is one more
+                      x_empty = x_full + r::xs * 8;  // of x_empty there is one more
   // Blocks are numbered from the last one, so that the blocks that share the tile of this one have started
   // already.
-  const std::uint32_t index = gridDim.x - 1 - blockIdx.x, lanes = gridDim.x / a.across,
-                      block = index / a.across, units = a.tiles * a.chunks;
+  const std::uint32_t index = gridDim.x - 1 - blockIdx.x, side = index % 2, lanes = gridDim.x / 2 / a.across,
+                      block = index / 2 / a.across, across = index / 2 % a.across, units = a.tiles * a.chunks;
   const auto begin_of = [&](std::uint32_t b) { return b * units / lanes; };
   const auto block_of = [&](std::uint32_t unit) { return ((unit + 1) * lanes - 1) / units; };
   const std::uint32_t begin = begin_of(block), end = begin_of(block + 1);
@@ -152,25 +64,25 @@ __global__ void __launch_bounds__(block_rings<type, wide, groups>::threads, 1)
   const auto ask_cells = [&](std::uint32_t unit, int stage) {
     barrier_expect(cells_full + 8 * stage, r::cells);
     copy_slabs_once(base + r::cells_at + stage * r::cells, w, unit % a.chunks * (r::cell / 8),
-                    unit / a.chunks * a.slabs, cells_full + 8 * stage);
+                    (unit / a.chunks * 2 + side) * a.slabs, cells_full + 8 * stage);
   };
-  const std::uint32_t loader = threadIdx.x - groups * 128;
+  const std::uint32_t rank = blockIdx.x % 2, loader = threadIdx.x - groups * 128;
   if (loader == 0) {
     for (int i = 0; i < r::weights; ++i) {
       barrier_init(cells_full + 8 * i, 1);
       barrier_init(cells_empty + 8 * i, groups * 4 * warp_arrivals);
     }
-    for (int i = 0; i < r::panels; ++i) barrier_init(x_full + 8 * i, 1);
-    for (int i = 0; i <= r::panels; ++i) barrier_init(x_empty + 8 * i, groups * 4 * warp_arrivals);
+    for (int i = 0; i < r::xs; ++i) barrier_init(x_full + 8 * i, 1);
+    for (int i = 0; i <= r::xs; ++i) barrier_init(x_empty + 8 * i, 2 * groups * 4);
     barrier_inits_end();
     for (std::uint32_t i = 0; i < r::weights && begin + i < end; ++i) ask_cells(begin + i, i);
   }
   let_next_start();
-  __syncthreads();
+  cluster_barrier();
   wait_for_previous();
 
   turn_of_ring<r::weights> at;
-  turn_of_ring<r::panels> at_x;
+  turn_of_ring<r::xs> at_x;
   if (threadIdx.x >= groups * 128) {
     keep_registers<r::few>();
     if (loader == 0)
@@ -179,22 +91,26 @@ __global__ void __launch_bounds__(block_rings<type, wide, groups>::threads, 1)
         ask_cells(unit, at.stage);
       }
     if (loader == 32)
-      for (std::uint32_t i = 2 * begin; i < 2 * end; ++i, at_x.next()) {
-        if (i >= 2 * begin + r::panels) barrier_wait(x_empty + 8 * at_x.stage, at_x.phase ^ 1);
-        barrier_expect(x_full + 8 * at_x.stage, r::panel);
-        copy_box(base + at_x.stage * r::panel, x, i % (2 * a.chunks) * panel_columns, index % a.across * wide,
-                 x_full + 8 * at_x.stage);
+      for (std::uint32_t i = 2 * begin; i < 2 * end; i += r::panels, at_x.next()) {
+        if (i >= 2 * begin + r::xs * r::panels) barrier_wait(x_empty + 8 * at_x.stage, at_x.phase ^ 1);
+        barrier_expect(x_full + 8 * at_x.stage, r::panels * r::panel);
+#pragma unroll
+        for (int p = 0; p < r::panels; ++p)
+          copy_box_to(3, base + (at_x.stage * r::panels + p) * r::panel + rank * r::half, x,
+                      (i + p) % (2 * a.chunks) * panel_columns, across * wide + rank * (wide / 2),
+                      x_full + 8 * at_x.stage);
       }
     return;
   }
 
   take_registers<r::many>();
   const std::uint32_t group = threadIdx.x / 128, warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-  // The barrier of the panel before this one; at first one that nobody waits for, so that wgmma is not held up
-  // by a branch.
-  std::uint32_t before = x_empty + 8 * r::panels;
-  // The index of the block that has part `b` of the units of the same rows of x.
-  const auto block_at = [&](std::uint32_t b) { return b * a.across + index % a.across; };
+  // The barrier of the panel before this one; at first one that nobody waits for, so that wgmma is not held
+  // up by a branch.
+  std::uint32_t before = x_empty + 8 * r::xs;
+  if (r::turns && group == 1) named_barrier_arrive(4, 256);  // the first turn is warpgroup 0's
+  // The index of the block that has part `b` of the units of the same rows of x and weights.
+  const auto block_at = [&](std::uint32_t b) { return (b * a.across + across) * 2 + side; };
   for (std::uint32_t unit = begin; unit < end;) {
     const std::uint32_t tile = unit / a.chunks, first = unit % a.chunks,
                         stop = std::min(a.chunks, first + end - unit);
@@ -206,19 +122,35 @@ __global__ void __launch_bounds__(block_rings<type, wide, groups>::threads, 1)
 #pragma unroll
       for (int s = 0; s < 2; ++s) rows[s].load_shared_record(cells + s * r::cell, lane);
 #pragma unroll
-      for (int j = 0; j < 4; ++j) {
+      for (int j = 0; j < 4; j += r::batch) {
         if (j * rows[0].units % 4 == 0)
 #pragma unroll
           for (int s = 0; s < 2; ++s)
             rows[s].load_shared_codes(cells + s * r::cell, lane, j * rows[0].units / 4);
-        if (j % 2 == 0) barrier_wait(x_full + 8 * at_x.stage, at_x.phase);
-        multiply_columns<type, wide>(rows, j, base + at_x.stage * r::panel, sums);
-        if (j % 2 == 0) {
-          barrier_arrive_warp(before);
+        std::uint32_t operands[r::batch][2][4];
+#pragma unroll
+        for (int i = 0; i < r::batch; ++i) round_columns(rows, j + i, operands[i]);
+        const bool begins = j % (2 * r::panels) == 0,
+                   ends = (j + r::batch) % (2 * r::panels) == 0;  // a stage of x
+        if (begins) barrier_wait(x_full + 8 * at_x.stage, at_x.phase);
+        if constexpr (r::turns) named_barrier(4 + group, 256);
+        products_begin();
+#pragma unroll
+        for (int i = 0; i < r::batch; ++i)
+#pragma unroll
+          for (int h = 0; h < 2; ++h)
+            multiply_rows<dtype::bf16>(
+                sums, operands[i][h],
+                panels_at(base + (at_x.stage * r::panels + j / 2 % r::panels) * r::panel, 16) +
+                    ((j + i) % 2 * 4 + h * 2));
+        products_end_group();
+        if constexpr (r::turns) named_barrier_arrive(5 - group, 256);
+        wait_products<1>();
+        if (begins) {  // the products of the stage before are done
+          if (lane < 2) barrier_arrive_at(before, lane);
           before = x_empty + 8 * at_x.stage;
-        } else {
-          at_x.next();
         }
+        if (ends) at_x.next();
       }
       barrier_arrive_warp(cells_empty + 8 * at.stage);
     }
@@ -227,8 +159,8 @@ __global__ void __launch_bounds__(block_rings<type, wide, groups>::threads, 1)
 
     if (a.kind != product_out::add_f32) {
       if (first != 0) {
-        leave_part<wide, groups>(a.parts, a.arrived, index * groups + group, block_at(block_of(tile * a.chunks)),
-                                 sums);
+        leave_part<wide, groups>(a.parts, a.arrived, index * groups + group,
+                                 block_at(block_of(tile * a.chunks)), sums);
         continue;
       }
       // The number of blocks behind this one that share the tile.
@@ -241,8 +173,9 @@ __global__ void __launch_bounds__(block_rings<type, wide, groups>::threads, 1)
         if (threadIdx.x == 0) a.arrived[index] = 0;
       }
     }
-    put_sums<wide>(a, tile * groups * 4 + warp, index % a.across * wide, sums);
+    put_sums<wide>(a, (tile * 2 + side) * groups * 4 + warp, across * wide, sums);
   }
+  cluster_barrier();  // neither block copies into the other one any more
 #endif
 }
 
@@ -255,56 +188,57 @@ const element* in_pairs(device& d, const block_product& p) {
   return reinterpret_cast<const element*>(to);
 }
 
-template <dtype type, int wide, int groups>
+template <dtype type, int wide>
 void start(device& d, const block_product& p) {
-  using r = block_rings<type, wide, groups>;
-  const auto kernel = wide_blocks_kernel<type, wide, groups>;
+  using r = block_rings<type, wide>;
+  const auto kernel = wide_blocks_kernel<type, wide>;
   allow_shared(d, kernel, r::bytes);
   // The map of w has the dimensions [slab, plane, 1, bytes / 8]; for silu, gate and up are one plane each.
   const std::uint32_t planes = p.kind == product_out::silu ? 2 : 1;
   const std::uint64_t cells = up(p.w.cols, cell_columns), row = cells * r::cell,  // bytes
       slabs = up(p.w.rows, cell_rows) / planes;
   const std::uint32_t tile_slabs = r::rows / 8 / planes;
-  const CUtensorMap w =
-      tensor_map<4>(d, CU_TENSOR_MAP_DATA_TYPE_FLOAT64, CU_TENSOR_MAP_SWIZZLE_NONE, p.w.data,
-                    {row / 8, 1, planes, slabs}, {row, slabs * row, row}, {r::cell / 8, 1, planes, tile_slabs});
+  const CUtensorMap w = tensor_map<4>(d, CU_TENSOR_MAP_DATA_TYPE_FLOAT64, CU_TENSOR_MAP_SWIZZLE_NONE,
+                                      p.w.data, {row / 8, 1, planes, slabs}, {row, slabs * row, row},
+                                      {r::cell / 8, 1, planes, tile_slabs});
   const element* from = p.x_order == column_order::paired ? p.x : in_pairs(d, p);
-  const CUtensorMap x = tensor_map<2>(d, CU_TENSOR_MAP_DATA_TYPE_UINT16, CU_TENSOR_MAP_SWIZZLE_128B, from,
-                                      {p.w.cols, p.m}, {std::uint64_t{p.w.cols} * sizeof(element)},
-                                      {panel_columns, wide});
+  const CUtensorMap x =
+      tensor_map<2>(d, CU_TENSOR_MAP_DATA_TYPE_UINT16, CU_TENSOR_MAP_SWIZZLE_128B, from, {p.w.cols, p.m},
+                    {std::uint64_t{p.w.cols} * sizeof(element)}, {panel_columns, wide / 2});
   const std::uint32_t across = (p.m + wide - 1) / wide,
-                      tiles = static_cast<std::uint32_t>(up(slabs, tile_slabs)),
+                      tiles = static_cast<std::uint32_t>(up(slabs, 2 * tile_slabs)),
                       chunks = static_cast<std::uint32_t>(cells);
-  const wide_block_args a{p.out,
-                          static_cast<float4*>(d.workspace),
-                          d.arrived,
-                          p.w.rows,
-                          p.m,
-                          p.stride(),
-                          across,
-                          tiles,
-                          chunks,
-                          tile_slabs,
-                          p.kind,
-                          p.out_order};
-  const std::uint32_t lanes = std::min(static_cast<std::uint32_t>(d.multiprocessors) / across, tiles * chunks);
-  launch(d, kernel, dim3(lanes * across), r::threads, r::bytes, w, x, a);
+  const wide_block_args a{p.out,     static_cast<float4*>(d.workspace),
+                          d.arrived, p.w.rows,
+                          p.m,       p.stride(),
+                          across,    tiles,
+                          chunks,    tile_slabs,
+                          p.kind,    p.out_order};
+  const std::uint32_t lanes =
+      std::min(static_cast<std::uint32_t>(d.multiprocessors) / 2 / across, tiles * chunks);
+  launch_clusters(d, kernel, dim3(lanes * across * 2), dim3(2), r::threads, r::bytes, w, x, a);
 }
 
 }  // namespace
 
 bool can_wide_blocks(const device& d, const block_product& p) {
-  return d.path == code_path::hopper && d.encode_map && !d.deterministic && p.m <= most_wide_block_rows &&
-         (p.kind != product_out::silu || p.w.rows % 16 == 0) && reinterpret_cast<std::uintptr_t>(p.x) % 16 == 0 &&
-         std::uint64_t{p.m} * p.w.cols * sizeof(element) <= device::workspace_bytes - parts_bytes;
+  static_assert(block_rings<dtype::q8_0, 256>::parts * 256 <= parts_bytes);  // for up to 256 multiprocessors
+  const bool has_room =
+      p.x_order == column_order::paired ||
+      std::uint64_t{p.m} * p.w.cols * sizeof(element) <= device::workspace_bytes - parts_bytes;
+  return d.path == code_path::hopper && d.encode_map && !d.deterministic && d.multiprocessors <= 256 &&
+         p.m <= most_wide_block_rows && has_room && (p.kind != product_out::silu || p.w.rows % 16 == 0) &&
+         reinterpret_cast<std::uintptr_t>(p.x) % 16 == 0;
 }
 
 void wide_blocks(device& d, const block_product& p) {
+  // Beside small weights the sums that blocks leave for one another take longer than rounding weights twice.
+  const bool large = std::uint64_t{p.w.rows} * p.w.cols >= 64u << 20;
   with_block_type(p.w.type, [&](auto type) {
-    if (p.m <= 32) return start<type, 32, 2>(d, p);
-    if (p.m <= 64) return start<type, 64, 2>(d, p);
-    if (p.m <= 128) return start<type, 128, 3>(d, p);
-    start<type, 256, 2>(d, p);
+    if (p.m <= 32) return start<type, 32>(d, p);
+    if (p.m <= 64) return start<type, 64>(d, p);
+    if (p.m <= 128 || (p.m <= 256 && !large)) return start<type, 128>(d, p);
+    start<type, 256>(d, p);
   });
 }
 

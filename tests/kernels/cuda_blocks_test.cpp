@@ -9,6 +9,7 @@
 #include "kernels/blocks.h"
 #include "kernels/buffer.h"
 #include "kernels/cuda/block_layout.h"
+#include "kernels/cuda/layers.h"
 #include "kernels/cuda/stream_blocks.h"
 #include "kernels/cuda/weight_products.h"
 #include "kernels/host_buffer.h"
@@ -290,6 +291,59 @@ TEST_CASE("cuda: products of few rows with quantised weights equal their definit
     check_product(b, r, odd, packed.view, 3, product_out::f32);
   });
   CHECK(of(b->self).fault == "");
+}
+
+namespace {
+
+// `rows` of `width` elements, in paired order.
+std::vector<element> paired(const std::vector<element>& rows, std::uint32_t width) {
+  std::vector<element> out(rows.size());
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const std::size_t row = i / width * width, column = i % width, pair = column % 16 / 2;
+    out[row + column / 16 * 16 + (pair % 2 * 4 + pair / 2) * 2 + column % 2] = rows[i];
+  }
+  return out;
+}
+bool same_elements(const std::vector<element>& a, const std::vector<element>& b) {
+  return std::ranges::equal(a, b, {}, &element::bits, &element::bits);
+}
+
+}  // namespace
+
+TEST_CASE("cuda: paired rows give the products of plain ones, and paired outputs are those in that order") {
+  const auto b = cuda_device();
+  if (!b) return;
+  device& d = of(b->self);
+  weir::tests::rng r(29);
+  const std::uint32_t n = 544, k = 800;
+  const blocks_matrix w(r, dtype::q8_0, n, k);
+  const packed_blocks packed(b, w.view);
+  for (const std::uint32_t m : {9u, 64u, 128u, 200u}) {
+    const auto x = random_elements(r, std::size_t{m} * k);
+    const on_device plain(d, x), ordered(d, paired(x, k));
+    const auto product_of = [&](const element* from, column_order x_order, column_order out_order) {
+      const on_device out(d, std::vector<element>(std::size_t{m} * n / 2, element{0xffff}));
+      const block_product p{packed.view, from, m, out.get(), product_out::silu, 0, x_order, out_order};
+      if (!takes_wide_blocks(d, p)) return std::vector<element>();
+      stream_blocks(d, p);
+      return out.back();
+    };
+    const auto wanted = product_of(plain.get(), column_order::plain, column_order::plain);
+    if (wanted.empty()) return;  // the general path has no paired rows
+    CAPTURE(m);
+    CHECK(same_elements(product_of(ordered.get(), column_order::paired, column_order::plain), wanted));
+    CHECK(same_elements(product_of(ordered.get(), column_order::paired, column_order::paired),
+                        paired(wanted, n / 2)));
+  }
+  const std::uint32_t rows = 7;
+  const on_device stream(d, random_floats(r, rows * k)), weight(d, random_floats(r, k));
+  const auto norm_in = [&](column_order order) {
+    const on_device out(d, std::vector<element>(rows * k, element{0xffff}));
+    norm(d, dtype::bf16, stream.get(), nullptr, nullptr, weight.get(), rows, k, 1e-5f, out.get(), order);
+    return out.back();
+  };
+  CHECK(same_elements(norm_in(column_order::paired), paired(norm_in(column_order::plain), k)));
+  CHECK(d.fault == "");
 }
 
 namespace {
