@@ -3,9 +3,7 @@
 #include <algorithm>
 
 #include "kernels/cuda/block_layout.h"
-#include "kernels/cuda/head_size.h"
 #include "kernels/cuda/launch.h"
-#include "kernels/cuda/rotary.h"
 #include "kernels/cuda/warp.h"
 
 namespace weir::kernels::cuda {
@@ -71,51 +69,6 @@ __global__ void norm_kernel(float* x, const float* bias, const std::int32_t* fro
   }
 }
 
-// One warp for each head of a row: queries first, then keys, then values.
-template <dtype type, int head_dim>
-__global__ void rotary_kernel(rows_view v, head_shape h, rotary_args t, element* qkv, layer_pages to) {
-  let_next_start();
-  wait_for_previous();
-  const std::uint32_t all = h.heads + 2 * h.kv_heads;
-  const std::size_t item = (blockIdx.x * std::size_t{blockDim.x} + threadIdx.x) / 32;
-  const int lane = static_cast<int>(threadIdx.x % 32);
-  const std::size_t row = item / all;
-  const auto head = static_cast<std::uint32_t>(item % all);
-  if (row >= v.rows || v.pages_at[row] < 0) return;
-  element* at = qkv + row * h.width() + head * head_dim;
-  const float* bias = t.bias ? t.bias + head * head_dim : nullptr;
-  const float* cos = t.cos + row * (head_dim / 2);
-  const float* sin = t.sin + row * (head_dim / 2);
-  if (head < h.heads) {
-    rotary_head<type, head_dim>(at, bias, t.q_norm, t.eps, cos, sin, lane,
-                              [&](int i, std::uint32_t a, std::uint32_t b) {
-                                *reinterpret_cast<std::uint32_t*>(at + i) = a;
-                                *reinterpret_cast<std::uint32_t*>(at + head_dim / 2 + i) = b;
-                              });
-    return;
-  }
-  const std::uint32_t position = v.positions[row];
-  const int token = static_cast<int>(position % page_tokens);
-  const auto page = static_cast<std::size_t>(v.pages[v.pages_at[row] + position / page_tokens]);
-  const std::uint32_t kv_head = (head - h.heads) % h.kv_heads;
-  const std::size_t place = (page * h.kv_heads + kv_head) * page_tokens * head_dim;
-  if (head < h.heads + h.kv_heads) {
-    element* keys = to.keys + place;
-    rotary_head<type, head_dim>(
-        at, bias, t.k_norm, t.eps, cos, sin, lane, [&](int i, std::uint32_t a, std::uint32_t b) {
-          *reinterpret_cast<std::uint32_t*>(keys + place_of<head_dim>(i, token)) = a;
-          *reinterpret_cast<std::uint32_t*>(keys + place_of<head_dim>(head_dim / 2 + i, token)) = b;
-        });
-    return;
-  }
-  for (int i = lane * 2; i < head_dim; i += 64) {
-    float2 two = floats_of<type>(at + i);
-    if (bias) two = make_float2(two.x + bias[i], two.y + bias[i + 1]);
-    *reinterpret_cast<std::uint32_t*>(to.values + place + place_of<head_dim>(i, token)) =
-        pair_of<type>(two.x, two.y);
-  }
-}
-
 template <dtype type>
 __global__ void silu_kernel(const element* x, const float* bias, std::uint32_t width, element* out) {
   let_next_start();
@@ -157,14 +110,6 @@ __global__ void order_kernel(const element* x, const uint4* inputs, std::uint32_
       make_uint4(pair(a.x, a.y), pair(a.z, a.w), pair(b.x, b.y), pair(b.z, b.w));
 }
 
-template <dtype type, int head_dim>
-void rotary(device& d, const rows_view& v, const head_shape& h, const rotary_args& t, element* qkv,
-          layer_pages to) {
-  const std::size_t lanes = std::size_t{v.rows} * (h.heads + 2 * h.kv_heads) * 32;
-  launch(d, rotary_kernel<type, head_dim>, dim3(static_cast<unsigned>((lanes + threads - 1) / threads)),
-         threads, 0, v, h, t, qkv, to);
-}
-
 template <dtype type>
 void norm_rows(device& d, float* x, const float* bias, const std::int32_t* from, const float* weight,
                std::uint32_t rows, std::uint32_t width, float eps, element* out) {
@@ -177,12 +122,6 @@ void norm_rows(device& d, float* x, const float* bias, const std::int32_t* from,
   if (!d.deterministic && rows <= 64 && all <= 1024) return start(norm_kernel<type, 1>, 1);
   if (all <= 2048) return start(norm_kernel<type, 2>, 2);
   start(norm_kernel<type, 4>, 4);
-}
-
-template <dtype type>
-void rotary_any_head(device& d, const rows_view& v, const head_shape& h, const rotary_args& t, element* qkv,
-              layer_pages to) {
-  with_head_size(h.head_dim, [&](auto size) { rotary<type, size>(d, v, h, t, qkv, to); });
 }
 
 }  // namespace
@@ -204,12 +143,6 @@ void norm(device& d, dtype type, float* x, const float* bias, const std::int32_t
           std::uint32_t rows, std::uint32_t width, float eps, element* out) {
   if (type == dtype::f16) return norm_rows<dtype::f16>(d, x, bias, from, weight, rows, width, eps, out);
   norm_rows<dtype::bf16>(d, x, bias, from, weight, rows, width, eps, out);
-}
-
-void rotary_and_write(device& d, dtype type, const rows_view& v, const head_shape& h, const rotary_args& t,
-                    element* qkv, layer_pages to) {
-  if (type == dtype::f16) return rotary_any_head<dtype::f16>(d, v, h, t, qkv, to);
-  rotary_any_head<dtype::bf16>(d, v, h, t, qkv, to);
 }
 
 void order_inputs(device& d, const matrix& w, const element* x, std::uint32_t rows, element* out) {
