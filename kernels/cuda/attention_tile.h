@@ -40,11 +40,6 @@ static_assert(lines * (sum_stride<64> + 2) * 4 <= 2 * stages * tile_bytes<64>);
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 
-// A barrier of all threads of the cluster. What they wrote to shared memory before it is visible after it.
-__device__ __forceinline__ void cluster_barrier() {
-  asm volatile("barrier.cluster.arrive.release;\nbarrier.cluster.wait.acquire;" ::: "memory");
-}
-
 // 2 to the power of x by one instruction, approximate; subnormal results are 0.
 __device__ __forceinline__ float exp2_fast(float x) {
   float y;

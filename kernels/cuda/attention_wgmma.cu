@@ -219,7 +219,7 @@ __global__ void __launch_bounds__(threads, 1) wgmma_kernel(rows_view v, attentio
   let_next_start();
   const int group_of_warps = static_cast<int>(threadIdx.x / 128);
   if (group_of_warps == consumers / 128) {
-    asm volatile("setmaxnreg.dec.sync.aligned.u32 24;");
+    keep_registers<24>();
     wait_for_previous();
     if (threadIdx.x < consumers + 32) ask<head_dim>(v, a, p, r);
     if (gridDim.z > 1) {
@@ -227,7 +227,7 @@ __global__ void __launch_bounds__(threads, 1) wgmma_kernel(rows_view v, attentio
       cluster_barrier();
     }
   } else {
-    asm volatile("setmaxnreg.inc.sync.aligned.u32 240;");
+    take_registers<240>();
     wait_for_previous();
     const int thread = static_cast<int>(threadIdx.x % 128), lane = thread % 32;
     const int line = group_of_warps * 64 + thread / 32 * 16 + lane / 4;

@@ -1,6 +1,6 @@
 // barrier.h — barriers in shared memory that count arrivals and the bytes of bulk copies (PTX ISA,
-// «mbarrier»); the bulk copies that they count; and named barriers of a block. All but named_barrier() need
-// compute capability 9.0.
+// «mbarrier»); the bulk copies that they count; named barriers of a block; and the barrier of a cluster. All
+// but named_barrier() need compute capability 9.0.
 //
 // A barrier is 8 bytes in shared memory and is named by its shared-memory address (shared_address in mma.h).
 // A phase is over when all arrivals and all expected bytes are there; the next phase then begins. Phases are
@@ -13,10 +13,18 @@
 
 namespace weir::kernels::cuda {
 
+// How the L2 cache treats what a copy reads.
+constexpr std::uint64_t evict_first = 0x12f0000000000000, evict_normal = 0x1000000000000000;
+
 // Waits until `count` threads of the block, a multiple of 32, have arrived at named barrier `name`. Name 0 is
 // the barrier of __syncthreads(); 1 and 2 belong to one warpgroup each, 3 to both.
 __device__ __forceinline__ void named_barrier(std::uint32_t name, std::uint32_t count) {
   asm volatile("bar.sync %0, %1;" ::"r"(name), "r"(count) : "memory");
+}
+
+// A barrier of all threads of the cluster. What they wrote to shared memory before it is visible after it.
+__device__ __forceinline__ void cluster_barrier() {
+  asm volatile("barrier.cluster.arrive.release;\nbarrier.cluster.wait.acquire;" ::: "memory");
 }
 
 // Initialises a barrier whose phases take `arrivals` arrivals each. One thread calls it.
@@ -45,6 +53,15 @@ constexpr unsigned warp_arrivals = 1;
 __device__ __forceinline__ void barrier_arrive_warp(std::uint32_t barrier) {
   __syncwarp();
   if (threadIdx.x % 32 < warp_arrivals) barrier_arrive(barrier);
+}
+// Arrives, for the calling thread, at the same barrier of block `rank` of the cluster. What the thread did
+// before is not made visible to that block: it is for memory that asynchronous copies or products have read.
+__device__ __forceinline__ void barrier_arrive_at(std::uint32_t barrier, std::uint32_t rank) {
+  asm volatile(
+      "{ .reg .b32 there; mapa.shared::cluster.u32 there, %0, %1;\n"
+      "mbarrier.arrive.shared::cluster.b64 _, [there]; }" ::"r"(barrier),
+      "r"(rank)
+      : "memory");
 }
 // Arrives, and makes the present phase wait for `bytes` more bytes of bulk copies.
 __device__ __forceinline__ void barrier_expect(std::uint32_t barrier, std::uint32_t bytes) {
@@ -86,16 +103,36 @@ __device__ __forceinline__ void copy_box(std::uint32_t to, const CUtensorMap& fr
       "l"(&from), "r"(column), "r"(row), "r"(barrier)
       : "memory");
 }
-// The same of a matrix with four dimensions: the box begins at `column`, at 0 in the second and third
+// The same into the shared memory of every block of the cluster whose bit in `blocks` is set, at the same
+// address; the same barrier of each of these blocks counts the bytes.
+__device__ __forceinline__ void copy_box_to(std::uint16_t blocks, std::uint32_t to, const CUtensorMap& from,
+                                            int column, int row, std::uint32_t barrier) {
+  asm volatile(
+      "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster "
+      "[%0], [%1, {%2, %3}], [%4], %5;" ::"r"(to),
+      "l"(&from), "r"(column), "r"(row), "r"(barrier), "h"(blocks)
+      : "memory");
+}
+// copy_box() of a matrix with four dimensions: the box begins at `column`, at 0 in the second and third
 // dimension, and at `slab` in the fourth. The data is marked to be evicted from the L2 cache first, as it is
 // read only once.
 __device__ __forceinline__ void copy_slabs_once(std::uint32_t to, const CUtensorMap& from, int column,
                                                 int slab, std::uint32_t barrier) {
-  constexpr std::uint64_t evict_first = 0x12f0000000000000;
   asm volatile(
       "cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.L2::cache_hint [%0], "
       "[%1, {%2, 0, 0, %3}], [%4], %5;" ::"r"(to),
       "l"(&from), "r"(column), "r"(slab), "r"(barrier), "l"(evict_first)
+      : "memory");
+}
+
+// The same, with a hint for the L2 cache, into the shared memory of several blocks (copy_box_to).
+__device__ __forceinline__ void copy_slabs_to(std::uint16_t blocks, std::uint32_t to, const CUtensorMap& from,
+                                              int column, int slab, std::uint32_t barrier,
+                                              std::uint64_t hint) {
+  asm volatile(
+      "cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster"
+      ".L2::cache_hint [%0], [%1, {%2, 0, 0, %3}], [%4], %5, %6;" ::"r"(to),
+      "l"(&from), "r"(column), "r"(slab), "r"(barrier), "h"(blocks), "l"(hint)
       : "memory");
 }
 

@@ -19,25 +19,11 @@
 #include "kernels/cuda/barrier.h"
 #include "kernels/cuda/launch.h"
 #include "kernels/cuda/stream_tile.h"
+#include "kernels/cuda/tensor_map.h"
 #include "kernels/cuda/wgmma.h"
 
 namespace weir::kernels::cuda {
 namespace {
-
-#ifdef __CUDA_ARCH_FEAT_SM90_ALL
-// A stage of the ring, and the parity of the iteration over the ring.
-template <int stages>
-struct turn_of_ring {
-  int stage = 0;
-  std::uint32_t phase = 0;
-  __device__ __forceinline__ int before() const { return (stage ? stage : stages) - 1; }
-  __device__ __forceinline__ void next() {
-    if (++stage < stages) return;
-    stage = 0;
-    phase ^= 1;
-  }
-};
-#endif
 
 template <dtype type, product_out kind, int wide>
 __global__ void __launch_bounds__(wide_ring<wide>::threads, 1)
@@ -144,23 +130,6 @@ __global__ void __launch_bounds__(wide_ring<wide>::threads, 1)
 #endif
 }
 
-using encode_function = decltype(&cuTensorMapEncodeTiled);
-
-// The tensor map of an array of 16-bit elements of either type. A box may begin anywhere; what lies outside
-// the array is read as zeros.
-template <std::size_t rank>
-CUtensorMap map_of(device& d, const void* at, const cuuint64_t (&sizes)[rank],
-                   const cuuint64_t (&strides)[rank - 1], const cuuint32_t (&box)[rank]) {
-  CUtensorMap map{};
-  const cuuint32_t steps[] = {1, 1, 1, 1};
-  const CUresult e = reinterpret_cast<encode_function>(d.encode_map)(
-      &map, CU_TENSOR_MAP_DATA_TYPE_UINT16, rank, const_cast<void*>(at), sizes, strides, box, steps,
-      CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
-      CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
-  WEIR_CUDA(d, e == CUDA_SUCCESS ? cudaSuccess : cudaErrorInvalidValue);
-  return map;
-}
-
 template <dtype type, product_out kind, int wide>
 void start(device& d, const product& p) {
   using r = wide_ring<wide>;
@@ -170,9 +139,10 @@ void start(device& d, const product& p) {
   constexpr std::uint32_t planes = kind == product_out::silu ? 2 : 1, tile_rows = r::rows / planes;
   const std::uint32_t rows = p.n / planes;
   const std::uint64_t row = std::uint64_t{p.k} * 2;  // bytes
-  const CUtensorMap w = map_of<4>(d, p.w, {p.k, 8, planes, rows / 8}, {row, rows * row, 8 * row},
-                                  {panel_columns, 8, planes, tile_rows / 8});
-  const CUtensorMap x = map_of<2>(d, p.x, {p.k, p.m}, {row}, {panel_columns, wide});
+  const CUtensorMap w = tensor_map<4>(d, elements_as, swizzled, p.w, {p.k, 8, planes, rows / 8},
+                                      {row, rows * row, 8 * row}, {panel_columns, 8, planes, tile_rows / 8});
+  const CUtensorMap x =
+      tensor_map<2>(d, elements_as, swizzled, p.x, {p.k, p.m}, {row}, {panel_columns, wide});
   const wide_args a{p.out,
                     static_cast<float4*>(d.workspace),
                     d.arrived,
@@ -198,11 +168,13 @@ void start(device& d, const product& p) {
   }
 }
 
-// The most rows for which this kernel is faster than cuBLASLt (docs/measurements/kernels.md). Up to 128 rows
-// it is so only for weights of at least 16 MiB, and not for logits: beside smaller weights the sums that
-// blocks exchange take too long.
+// The most rows for which this kernel is faster than cuBLASLt (docs/measurements/kernels.md): 64 where the
+// weights are small, or for logits; 96 where they are not large and have many rows. Beside such weights the
+// sums that blocks exchange take too long.
 std::uint32_t most_rows(const product& p) {
-  return p.kind != product_out::f32 && std::uint64_t{p.n} * p.k >= 8u << 20 ? 128 : 64;
+  const std::uint64_t weights = std::uint64_t{p.n} * p.k;
+  if (p.kind == product_out::f32 || weights < 8u << 20) return 64;
+  return weights < 32u << 20 && p.n >= 4096 ? 96 : 128;
 }
 
 }  // namespace

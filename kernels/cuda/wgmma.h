@@ -24,6 +24,18 @@ __device__ __forceinline__ std::uint64_t panels_at(std::uint32_t address, std::u
          (address & 0x3ffff) >> 4;
 }
 
+// Changes the number of registers of each thread to `count`, a multiple of 8: gives the others back, or takes
+// more when other warpgroups of the block have given theirs back. The kernel has __launch_bounds__ with a
+// smallest number of blocks.
+template <int count>
+__device__ __forceinline__ void keep_registers() {
+  asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(count));
+}
+template <int count>
+__device__ __forceinline__ void take_registers() {
+  asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(count));
+}
+
 // Orders earlier accesses to the registers before the products that follow; called in front of the first of
 // them.
 __device__ __forceinline__ void products_begin() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
@@ -55,6 +67,9 @@ __device__ __forceinline__ void wait_products(float (&c)[n]) {
 #define WEIR_C32(i) WEIR_C16(i), WEIR_C16(i + 16)
 #define WEIR_C48(i) WEIR_C32(i), WEIR_C16(i + 32)
 #define WEIR_C64(i) WEIR_C32(i), WEIR_C32(i + 32)
+#define WEIR_C96(i) WEIR_C64(i), WEIR_C32(i + 64)
+#define WEIR_C112(i) WEIR_C64(i), WEIR_C48(i + 64)
+#define WEIR_C128(i) WEIR_C64(i), WEIR_C64(i + 64)
 #define WEIR_LIST4 "%0, %1, %2, %3"
 #define WEIR_LIST8 WEIR_LIST4 ", %4, %5, %6, %7"
 #define WEIR_LIST16 WEIR_LIST8 ", %8, %9, %10, %11, %12, %13, %14, %15"
@@ -64,6 +79,16 @@ __device__ __forceinline__ void wait_products(float (&c)[n]) {
   WEIR_LIST32 ", %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47"
 #define WEIR_LIST64 \
   WEIR_LIST48 ", %48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
+#define WEIR_LIST96                                                                                 \
+  WEIR_LIST64                                                                                       \
+  ", %64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, %80, %81, %82" \
+  ", %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95"
+#define WEIR_LIST112                                                                              \
+  WEIR_LIST96                                                                                     \
+  ", %96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, %110, %111"
+#define WEIR_LIST128                                                                              \
+  WEIR_LIST112                                                                                    \
+  ", %112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123, %124, %125, %126, %127"
 
 #define WEIR_SS(name, n, count, a_at, b_at, add_at)                                                 \
   asm volatile("{ .reg .pred p; setp.ne.b32 p, " add_at                                             \
@@ -95,6 +120,9 @@ WEIR_MULTIPLY_SS("48", 24, "%24", "%25", "%26")
 WEIR_MULTIPLY_SS("64", 32, "%32", "%33", "%34")
 WEIR_MULTIPLY_SS("96", 48, "%48", "%49", "%50")
 WEIR_MULTIPLY_SS("128", 64, "%64", "%65", "%66")
+WEIR_MULTIPLY_SS("192", 96, "%96", "%97", "%98")
+WEIR_MULTIPLY_SS("224", 112, "%112", "%113", "%114")
+WEIR_MULTIPLY_SS("256", 128, "%128", "%129", "%130")
 
 // Begins c += a · b: a [64, 16] in registers, for each warp as mma() has it, b [16, n] a descriptor
 // (panels_at).
@@ -113,6 +141,9 @@ WEIR_MULTIPLY_RS("128", 64, "%64, %65, %66, %67", "%68")
 #undef WEIR_MULTIPLY_SS
 #undef WEIR_RS
 #undef WEIR_SS
+#undef WEIR_LIST128
+#undef WEIR_LIST112
+#undef WEIR_LIST96
 #undef WEIR_LIST64
 #undef WEIR_LIST48
 #undef WEIR_LIST32
@@ -120,6 +151,9 @@ WEIR_MULTIPLY_RS("128", 64, "%64, %65, %66, %67", "%68")
 #undef WEIR_LIST16
 #undef WEIR_LIST8
 #undef WEIR_LIST4
+#undef WEIR_C128
+#undef WEIR_C112
+#undef WEIR_C96
 #undef WEIR_C64
 #undef WEIR_C48
 #undef WEIR_C32
