@@ -223,7 +223,7 @@ void visit_settings(engine_settings& s, V&& v) {
   const auto memory = in_group("Memory and batching", v);
   memory({"kv-type",
           "type in which keys and values are stored: auto (f32 on cpu and reference, the type of the weights "
-          "on cuda), f32, bf16, fp8 or q8; cuda takes auto alone",
+          "on cuda), f32, bf16, fp8 or q8; cuda takes auto, fp8, and bf16 where that is auto",
           "TYPE"},
          s.kv_type);
   memory({"slo",

@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -47,6 +48,8 @@ struct decoder_shape {
   std::vector<decoder_layer> layers;
   const float* norm = nullptr;  // [hidden], in front of the head
   matrix head;                  // [vocab, hidden]
+  // The type in which pages store keys and values; nullopt: the decoder's own choice.
+  std::optional<kernels::kv_type> kv;
 };
 
 // The rows of one pass. All of it has been read when forward() returns.

@@ -260,8 +260,12 @@ struct backend {
   void (*do_fill_random)(void* self, const matrix& to, std::uint32_t first, std::uint32_t rows, bool norm,
                          std::uint64_t seed) = nullptr;
 
+  // Whether there is a model whose decoder stores keys and values in this type (decoder_shape::kv). The entry
+  // is null where decoders leave no choice.
+  bool (*decoder_stores_kv)(void* self, kv_type) = nullptr;
+
   // Makes a decoder for a whole model (kernels/decoder.h). Returns null where the backend has no decoder for
-  // this model. The entry is null where the backend has no decoders.
+  // this model and its type of keys and values. The entry is null where the backend has no decoders.
   std::unique_ptr<decoder> (*make_decoder)(void* self, const decoder_shape& shape) = nullptr;
   // The bytes of one page of the decoder that make_decoder would make of `shape`; 0: it would make none.
   // Reads sizes and types of the weights alone, so they need not be in memory. The entry is null where

@@ -31,7 +31,7 @@ using kernels::dtype;
 
 struct kernel_options {
   device_options on;
-  std::string shape = "tiny-110m", type = "bf16";
+  std::string shape = "tiny-110m", type = "bf16", kv_type = "auto";
   std::vector<std::uint32_t> rows{1, 8, 64, 512};
   std::uint32_t context = 512, ms = 100;
 };
@@ -44,8 +44,10 @@ struct figure {
 
 class stage {
  public:
-  stage(const kernel_options& o, core::model_config c, dtype type, std::shared_ptr<const kernels::backend> b)
-      : o_(o), c_(std::move(c)), type_(type), backend_(std::move(b)) {}
+  // `kv`: the type of a decoder's keys and values.
+  stage(const kernel_options& o, core::model_config c, dtype type, core::kv_choice kv,
+        std::shared_ptr<const kernels::backend> b)
+      : o_(o), c_(std::move(c)), type_(type), kv_(kv), backend_(std::move(b)) {}
 
   // Measures the products with each matrix of the model, and then the other operations of a step.
   void run(std::uint32_t rows) {
@@ -137,6 +139,7 @@ class stage {
     s.vocab = c_.vocab_size;
     s.page_tokens = core::page_tokens;
     s.embedding.type = type_;
+    s.kv = kv_;
     for (const auto& p : kernels::time_cuda_decoder(*backend_, s, rows, o_.context))
       figures_.push_back({fmt::format("decoder: {}", p.name), p.rows, p.seconds * 1e6,
                           double(p.bytes) / p.seconds, double(p.flops) / p.seconds});
@@ -217,6 +220,7 @@ class stage {
   const kernel_options& o_;
   const core::model_config c_;
   const dtype type_;
+  const core::kv_choice kv_;
   const std::shared_ptr<const kernels::backend> backend_;
   std::map<std::pair<std::uint32_t, std::uint32_t>, copies> weights_;
   std::vector<figure> figures_;
@@ -274,8 +278,14 @@ int run(const kernel_options& o) {
   if (!takes)
     return fail(core::make_error(core::errc::not_supported, "device {} does not run {} weights yet",
                                  (*backend)->name, o.type));
+  const auto kv = core::parse_kv_type(o.kv_type);
+  if (!kv) return fail(kv.error());
+  const auto& stores = (*backend)->decoder_stores_kv;
+  if (*kv && !(stores && stores((*backend)->self, **kv)))
+    return fail(core::bad_param("kv-type", "--kv-type {}: {} has no decoder with such pages", o.kv_type,
+                                (*backend)->name));
   const auto most = limits_of(*backend, shape->type);
-  stage all(o, shape->config, shape->type, *backend);
+  stage all(o, shape->config, shape->type, *kv, *backend);
   for (const auto rows : o.rows) all.run(rows);
   if (const char* why = (*backend)->fault ? (*backend)->fault((*backend)->self) : nullptr)
     return fail(core::make_error(core::errc::internal, "{}; the figures would mean nothing", why));
@@ -303,6 +313,8 @@ command add_kernels(CLI::App& app) {
   add_options(app, o->on);
   app.add_option("--shape", o->shape, "tiny-110m, llama-3.2-1b or llama-3.1-8b")->capture_default_str();
   app.add_option("--dtype", o->type, "of the weights: f32, bf16, f16, or quantised: q8_0, q4_k, ...")
+      ->capture_default_str();
+  app.add_option("--kv-type", o->kv_type, "of a device's decoder, as `weir serve` has it")
       ->capture_default_str();
   app.add_option("--rows", o->rows, "tokens at once; repeatable")->delimiter(',')->capture_default_str();
   app.add_option("--context", o->context, "tokens that attention sees")

@@ -86,12 +86,13 @@ profile::profile(std::shared_ptr<const backend> of)
           .do_begin_pack = of_->do_begin_pack ? through<&backend::do_begin_pack>::call : nullptr,
           .stores_kv = of_->stores_kv ? through<&backend::stores_kv>::call : nullptr,
           .do_fill_random = of_->do_fill_random ? through<&backend::do_fill_random>::call : nullptr,
+          .decoder_stores_kv = nullptr,
           .make_decoder = nullptr,  // a decoder is one operation, which hides the single ones
           .decoder_page_bytes = nullptr,
           .do_read = through<&backend::do_read>::call,
           .peak_flops = through<&backend::peak_flops>::call,
       } {
-  static_assert(sizeof(backend) == sizeof(std::string_view) + 36 * sizeof(void*),
+  static_assert(sizeof(backend) == sizeof(std::string_view) + 37 * sizeof(void*),
                 "a new entry goes through here too");
 }
 

@@ -16,13 +16,20 @@ result<kv_choice> parse_kv_type(std::string_view text) {
   return bad_param("kv-type", "--kv-type must be {}, not '{}'", kv_type_names(), text);
 }
 
-result<kernels::kv_type> kv_type_on(const kernels::backend& on, kv_choice asked) {
-  if (!asked) return kernels::kv_type::f32;
-  if (on.stores_kv && on.stores_kv(on.self, *asked)) return *asked;
+result<void> check_kv_type(const kernels::backend& on, kv_choice asked) {
+  if (!asked) return {};
+  if (on.stores_kv && on.stores_kv(on.self, *asked)) return {};
+  std::string all = "auto";
+  for (std::size_t i = 0; i < kernels::kv_type_count; ++i) {
+    const auto type = static_cast<kernels::kv_type>(i);
+    if (!on.decoder_stores_kv || !on.decoder_stores_kv(on.self, type)) continue;
+    if (type == *asked) return {};
+    all.append(", ").append(kernels::name(type));
+  }
   return bad_param("kv-type",
-                   "--kv-type {}: {} stores keys and values in the type of the weights, which is auto; cpu "
-                   "and reference take {}",
-                   kernels::name(*asked), on.name, kernels::name(*asked));
+                   "--kv-type {}: {} stores keys and values in the type of the weights, which is auto, and "
+                   "takes {}; cpu and reference take {}",
+                   kernels::name(*asked), on.name, all, kernels::name(*asked));
 }
 
 }  // namespace weir::core

@@ -1,5 +1,5 @@
 // kv_choice.h — the type in which a model's keys and values are stored: the choice that --kv-type makes, and
-// the type that it gives on a backend.
+// whether a backend has it.
 //
 // Thread safety: pure functions, any thread.
 #pragma once
@@ -22,8 +22,9 @@ std::string kv_type_names();
 // Parses auto or the name of a type. Error: invalid_param.
 result<kv_choice> parse_kv_type(std::string_view text);
 
-// The type that the single operations of `on` store: f32 for auto. A decoder of the backend has a type of its
-// own, which only auto allows (kernels/decoder.h). Error: invalid_param where `on` has no such type.
-result<kernels::kv_type> kv_type_on(const kernels::backend& on, kv_choice asked);
+// Whether `on` stores this type for any model: by its single operations, for which auto is f32, or by a
+// decoder (kernels/decoder.h), for which auto is a type of its own. Which of them a model has is known when
+// its weights are (page_bytes in llama.h). Error: invalid_param where `on` has no such type.
+result<void> check_kv_type(const kernels::backend& on, kv_choice asked);
 
 }  // namespace weir::core

@@ -6,7 +6,7 @@
 namespace weir::core {
 namespace {
 
-kernels::decoder_shape shape_of(const model_config& c, const model_weights& w) {
+kernels::decoder_shape shape_of(const model_config& c, const model_weights& w, kv_choice kv) {
   kernels::decoder_shape s;
   s.hidden = c.hidden;
   s.inter = c.inter;
@@ -20,6 +20,7 @@ kernels::decoder_shape shape_of(const model_config& c, const model_weights& w) {
   s.embedding = w.embedding;
   s.norm = w.norm;
   s.head = w.head;
+  s.kv = kv;
   for (std::size_t i = 0; i < w.layers.size(); ++i) {
     const layer_weights& l = w.layers[i];
     s.layers.push_back({.attention_norm = l.attention_norm,
@@ -42,8 +43,8 @@ kernels::decoder_shape shape_of(const model_config& c, const model_weights& w) {
 }
 
 std::unique_ptr<kernels::decoder> make_whole(const model_config& c, const model_weights& w,
-                                             const kernels::backend& on) {
-  return on.make_decoder ? on.make_decoder(on.self, shape_of(c, w)) : nullptr;
+                                             const kernels::backend& on, kv_choice kv) {
+  return on.make_decoder ? on.make_decoder(on.self, shape_of(c, w, kv)) : nullptr;
 }
 
 }  // namespace
@@ -52,21 +53,28 @@ std::uint64_t page_bytes(const model_config& c, kernels::kv_type kv) noexcept {
   return std::uint64_t{c.layers} * 2 * c.kv_heads * page_tokens * kernels::kv_row_bytes(kv, c.head_dim);
 }
 
-std::uint64_t page_bytes(const model_config& c, const model_weights& w, const kernels::backend& on,
-                         kernels::kv_type kv) {
-  const auto whole = on.decoder_page_bytes ? on.decoder_page_bytes(on.self, shape_of(c, w)) : 0;
-  return whole > 0 ? whole : page_bytes(c, kv);
+result<std::uint64_t> page_bytes(const model_config& c, const model_weights& w, const kernels::backend& on,
+                                 kv_choice kv) {
+  const auto whole = [&](kv_choice asked) {
+    return on.decoder_page_bytes ? on.decoder_page_bytes(on.self, shape_of(c, w, asked)) : 0;
+  };
+  if (const std::uint64_t bytes = whole(kv); bytes > 0) return bytes;
+  if (!kv || (on.stores_kv && on.stores_kv(on.self, *kv)))
+    return page_bytes(c, kv.value_or(kernels::kv_type::f32));
+  return bad_param("kv-type", "--kv-type {}: on {} {}", kernels::name(*kv), on.name,
+                   whole({}) > 0 ? "this model's keys and values are of another 16-bit type, which is auto"
+                                 : "this model runs by single operations, which store f32 alone: auto");
 }
 
 llama::llama(model_config config, std::vector<token_id> stop_ids, model_weights weights,
-             std::shared_ptr<const kernels::backend> backend, kernels::kv_type kv)
+             std::shared_ptr<const kernels::backend> backend, kv_choice kv)
     : config_(std::move(config)),
       weights_(std::move(weights)),
       backend_(std::move(backend)),
-      kv_(kv),
+      kv_(kv.value_or(kernels::kv_type::f32)),
       frequencies_(rope_frequencies(config_.rope, config_.head_dim)),
       scratch_(config_.vocab_size),
-      whole_(make_whole(config_, weights_, *backend_)) {
+      whole_(make_whole(config_, weights_, *backend_, kv)) {
   info_.architecture = config_.architecture;
   info_.vocab_size = config_.vocab_size;
   info_.context = config_.context;

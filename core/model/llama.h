@@ -22,6 +22,7 @@
 
 #include "core/model/config.h"
 #include "core/model/device_draws.h"
+#include "core/model/kv_choice.h"
 #include "core/model/model.h"
 #include "core/model/weights.h"
 #include "core/sample/logprobs.h"
@@ -35,14 +36,15 @@ namespace weir::core {
 // included.
 std::uint64_t page_bytes(const model_config& config, kernels::kv_type kv) noexcept;
 // The same where the model runs on `on`: by a decoder of that backend, if it has one for the model. Data of
-// `weights` is not read.
-std::uint64_t page_bytes(const model_config& config, const model_weights& weights, const kernels::backend& on,
-                         kernels::kv_type kv);
+// `weights` is not read. Error: invalid_param where `on` does not store this model's keys and values so.
+result<std::uint64_t> page_bytes(const model_config& config, const model_weights& weights,
+                                 const kernels::backend& on, kv_choice kv);
 
 class llama final : public model {
  public:
+  // REQUIRES: page_bytes() of the same is no error
   llama(model_config config, std::vector<token_id> stop_ids, model_weights weights,
-        std::shared_ptr<const kernels::backend> backend, kernels::kv_type kv);
+        std::shared_ptr<const kernels::backend> backend, kv_choice kv);
 
   const model_info& info() const noexcept override { return info_; }
 

@@ -83,26 +83,31 @@ std::string best_device(const kernels::cuda_machine& found, std::string& why) {
 std::string best_device(std::string& why) { return best_device(kernels::find_cuda(), why); }
 
 result<model_summary> inspect_model(const std::string& path, const kernels::backend& on, kv_choice kv) {
-  const auto stored = kv_type_on(on, kv);
-  if (!stored) return stored.error();
+  if (const auto ok = check_kv_type(on, kv); !ok) return ok.error();
   auto m = open_model(path);
   if (!m) return m.error();
   const auto plan = plan_weights(m->config, m->weights, on);
   if (!plan) return in_model(path, plan.error());
-  const std::uint64_t page = page_bytes(m->config, plan->weights, on, *stored);
-  return model_summary{std::move(m->config), std::move(m->generation), plan->bytes, page};
+  const auto page = page_bytes(m->config, plan->weights, on, kv);
+  if (!page) return in_model(path, page.error());
+  return model_summary{std::move(m->config), std::move(m->generation), plan->bytes, *page};
 }
 
 result<loaded_model> load_model(const std::string& path, std::shared_ptr<const kernels::backend> backend,
                                 const load_progress& progress, kv_choice kv) {
-  const auto stored = kv_type_on(*backend, kv);
-  if (!stored) return stored.error();
+  if (const auto ok = check_kv_type(*backend, kv); !ok) return ok.error();
   auto m = open_model(path);
   if (!m) return m.error();
+  if (kv) {  // whether this model has such pages is known before its weights are read
+    const auto plan = plan_weights(m->config, m->weights, *backend);
+    if (!plan) return in_model(path, plan.error());
+    const auto page = page_bytes(m->config, plan->weights, *backend, kv);
+    if (!page) return in_model(path, page.error());
+  }
   auto weights = load_weights(m->config, m->weights, backend, progress);
   if (!weights) return in_model(path, weights.error());
   auto made = std::make_unique<llama>(std::move(m->config), m->generation.stop_ids, std::move(*weights),
-                                      std::move(backend), *stored);
+                                      std::move(backend), kv);
   return loaded_model{std::move(made), std::move(m->generation)};
 }
 

@@ -62,12 +62,12 @@ result<random_model> parse_random_model(std::string_view spec, std::uint32_t con
 result<loaded_model> make_random_model(const random_model& shape,
                                        std::shared_ptr<const kernels::backend> backend, std::uint64_t seed,
                                        kv_choice kv) {
-  const auto stored = kv_type_on(*backend, kv);
-  if (!stored) return stored.error();
+  if (const auto ok = check_kv_type(*backend, kv); !ok) return ok.error();
   auto weights = random_weights(shape.config, shape.type, seed, backend);
   if (!weights) return weights.error();
+  if (const auto page = page_bytes(shape.config, *weights, *backend, kv); !page) return page.error();
   auto made = std::make_unique<llama>(shape.config, std::vector<token_id>{}, std::move(*weights),
-                                      std::move(backend), *stored);
+                                      std::move(backend), kv);
   return loaded_model{std::move(made), default_generation(shape.config)};
 }
 

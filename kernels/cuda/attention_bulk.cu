@@ -17,12 +17,13 @@ namespace weir::kernels::cuda {
 namespace {
 
 // A compute warp: adds its piece of each page to its sums.
-template <dtype type, int head_dim>
+template <page_type pages, int head_dim>
 class compute_warp {
-  static constexpr int units = head_dim / 8, lines = join_lines<head_dim>;
+  static constexpr int pairs = head_dim / 8, lines = join_lines<head_dim>;
+  static constexpr int stages = cuda::stages<pages, head_dim>;
 
  public:
-  __device__ __forceinline__ compute_warp(const decode_args& args, ring<head_dim>& from)
+  __device__ __forceinline__ compute_warp(const decode_args& args, ring<pages, head_dim>& from)
       : g(args),
         r(from),
         shape(args.a.heads),
@@ -32,10 +33,10 @@ class compute_warp {
 
   __device__ __forceinline__ void run() {
     const float log2_scale = g.a.rule.scale * 1.44269504f;
-    queries<type, head_dim> q;
+    queries<pages, head_dim> q;
     for (int used = 0;; ++used) {
-      const int stage = used % stages<head_dim>;
-      barrier_wait(shared_address(&r.full[stage]), (used / stages<head_dim>) & 1);
+      const int stage = used % stages;
+      barrier_wait(shared_address(&r.full[stage]), (used / stages) & 1);
       const chunk c = r.what[stage];
       if (c.of.head < 0) break;
       const unsigned char* slot = slot_at(r, shape, c.kept);
@@ -48,18 +49,19 @@ class compute_warp {
       }
       if (warp >= c.first && warp < c.end) {
         const seen_tokens seen(c.position, g.a.rule.window);
-        auto* page = reinterpret_cast<element*>(r.stage[stage]);
+        unsigned char* page = r.stage[stage];
         if (g.fresh && c.at + warp == seen.last_piece()) {
           const auto* key = reinterpret_cast<const element*>(slot + shape.queries);
-          lay_fresh<type, head_dim, page_tokens>(g, fresh_row(key, key + head_dim, cos, sin),
-                                                 static_cast<std::uint32_t>(c.of.head), c.position, c.page,
-                                                 page, lane);
+          lay_fresh<pages, head_dim, page_tokens>(g, fresh_row(key, key + head_dim, cos, sin),
+                                                  static_cast<std::uint32_t>(c.of.head), c.position, c.page,
+                                                  page, lane);
           // Orders the accesses above before a later bulk copy that overwrites the stage.
           asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
           __syncwarp();
         }
-        m.template add<page_tokens>(q, shared_address(page) + warp * piece_tokens * panel_units(units) * 16,
-                                     c.at + warp, seen, log2_scale, lane);
+        constexpr int wide = panel_units(row_units(pages, head_dim)) * 16;
+        m.template add<page_tokens>(q, shared_address(page) + warp * piece_tokens * wide, c.at + warp, seen,
+                                    log2_scale, lane);
       }
       barrier_arrive_warp(shared_address(&r.empty[stage]));
       if (!c.ends) continue;
@@ -91,28 +93,28 @@ class compute_warp {
   template <int upper>
   __device__ __forceinline__ void put(int at) {
 #pragma unroll
-    for (int u = 0; u < units; ++u)
-      *reinterpret_cast<float2*>(&r.sums[warp][at][u * 8 + lane % 4 * 2]) =
-          make_float2(m.result[u][2 * upper], m.result[u][2 * upper + 1]);
+    for (int i = 0; i < pairs; ++i)
+      *reinterpret_cast<float2*>(&r.sums[warp][at][pair_at<pages>(i, lane)]) =
+          pair_of_sums<pages>(m.result, i, upper);
     if (lane % 4 == 0) r.ends[warp][at] = make_float2(m.largest[upper], m.total[upper]);
   }
 
   const decode_args& g;
-  ring<head_dim>& r;
+  ring<pages, head_dim>& r;
   const slot_shape shape;
   const int warp, lane, group;
-  attention_sums<type, head_dim> m;
+  attention_sums<pages, head_dim> m;
   int told = 0;
 };
 
-template <dtype type, int head_dim>
+template <page_type pages, int head_dim>
 __global__ void __launch_bounds__(bulk_threads) bulk_kernel(const __grid_constant__ decode_args g) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
   extern __shared__ __align__(128) unsigned char raw[];
-  auto& r = *reinterpret_cast<ring<head_dim>*>(raw);
+  auto& r = *reinterpret_cast<ring<pages, head_dim>*>(raw);
   let_next_start();
   if (threadIdx.x == 0) {
-    for (int s = 0; s < stages<head_dim>; ++s) {
+    for (int s = 0; s < stages<pages, head_dim>; ++s) {
       barrier_init(shared_address(&r.full[s]), 1);
       barrier_init(shared_address(&r.empty[s]), compute_warps * warp_arrivals);
     }
@@ -126,44 +128,35 @@ __global__ void __launch_bounds__(bulk_threads) bulk_kernel(const __grid_constan
   // before the step.
   if (!g.fresh || warp != compute_warps) wait_for_previous();
   if (warp == compute_warps)
-    loader<head_dim>(g, r).run();
+    loader<pages, head_dim>(g, r).run();
   else if (warp < compute_warps)
-    compute_warp<type, head_dim>(g, r).run();
+    compute_warp<pages, head_dim>(g, r).run();
   else
-    joiner<type, head_dim>(g, r).run();
+    joiner<pages, head_dim>(g, r).run();
 #endif
 }
 
-template <int head_dim>
+template <page_type pages, int head_dim>
 std::size_t shared_bytes(const head_shape& h) {
-  return sizeof(ring<head_dim>) + stages<head_dim> * static_cast<std::size_t>(slot_shape(h).bytes());
-}
-
-template <int head_dim>
-unsigned blocks_of(const device& d, const head_shape& h) {
-  return static_cast<unsigned>(
-      std::min<std::size_t>(2, (d.shared_per_block + 1024) / (shared_bytes<head_dim>(h) + 1024)) *
-      static_cast<std::size_t>(d.multiprocessors));
-}
-
-template <dtype type, int head_dim>
-void start(device& d, const decode_args& g) {
-  const std::size_t shared = shared_bytes<head_dim>(g.a.heads);
-  allow_shared(d, bulk_kernel<type, head_dim>, shared);
-  launch(d, bulk_kernel<type, head_dim>, dim3(blocks_of<head_dim>(d, g.a.heads)), bulk_threads, shared, g);
+  return sizeof(ring<pages, head_dim>) +
+         stages<pages, head_dim> * static_cast<std::size_t>(slot_shape(h).bytes());
 }
 
 }  // namespace
 
 std::uint32_t bulk_blocks(const device& d, const head_shape& h) {
   if (d.path != code_path::hopper) return 0;
-  return with_head_size(h.head_dim, [&](auto size) { return blocks_of<size>(d, h); });
+  const std::size_t shared =
+      with_heads(h, [&](auto pages, auto size) { return shared_bytes<pages, size>(h); });
+  return static_cast<std::uint32_t>(std::min<std::size_t>(2, (d.shared_per_block + 1024) / (shared + 1024)) *
+                                    static_cast<std::size_t>(d.multiprocessors));
 }
 
 void bulk_attention(device& d, const decode_args& g) {
-  with_head_size(g.a.heads.head_dim, [&](auto size) {
-    if (g.a.type == dtype::f16) return start<dtype::f16, size>(d, g);
-    start<dtype::bf16, size>(d, g);
+  with_heads(g.a.heads, [&](auto pages, auto size) {
+    const std::size_t shared = shared_bytes<pages, size>(g.a.heads);
+    allow_shared(d, bulk_kernel<pages, size>, shared);
+    launch(d, bulk_kernel<pages, size>, dim3(bulk_blocks(d, g.a.heads)), bulk_threads, shared, g);
   });
 }
 

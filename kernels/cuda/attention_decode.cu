@@ -13,7 +13,6 @@
 #include <algorithm>
 
 #include "kernels/cuda/attention_piece.h"
-#include "kernels/cuda/head_size.h"
 
 namespace weir::kernels::cuda {
 namespace {
@@ -25,16 +24,17 @@ std::uint32_t most_items(const device& d) { return static_cast<std::uint32_t>(d.
 std::uint32_t most_blocks(const device& d) { return 4 * most_items(d); }
 
 // The bytes of shared memory: the warps' ring buffers, and later the warps' results in the same place.
-template <int head_dim, int warps, int stages>
+template <page_type pages, int head_dim, int warps, int stages>
 constexpr std::size_t shared_bytes() {
-  const std::size_t rings = std::size_t{warps} * stages * piece_bytes<head_dim>;
+  const std::size_t rings = std::size_t{warps} * stages * piece_bytes<pages, head_dim>;
   const std::size_t parts = std::size_t{warps} * 16 * (head_dim + 2) * sizeof(float);
   return rings > parts ? rings : parts;
 }
+
 // Merges the parts that a row's blocks left, and writes the output. All loads begin before the first result
 // is used.
-template <dtype type, int head_dim>
-__device__ __forceinline__ void join(const float* all, int parts, int group, int threads,
+template <page_type pages, int head_dim>
+__device__ __forceinline__ void join(const float* all, int parts, int group, int threads, dtype rows,
                                      element* out) {
   const int one = group * (head_dim + 2);
   for (int i = static_cast<int>(threadIdx.x) * 2; i < group * head_dim; i += threads * 2) {
@@ -59,14 +59,14 @@ __device__ __forceinline__ void join(const float* all, int parts, int group, int
       sum.y += f * x[s].y;
       weight += f * top_and_weight[s].y;
     }
-    *reinterpret_cast<std::uint32_t*>(out + i) = pair_of<type>(sum.x / weight, sum.y / weight);
+    *reinterpret_cast<std::uint32_t*>(out + i) = row_pair<pages>(rows, sum.x / weight, sum.y / weight);
   }
 }
 
-template <dtype type, int head_dim, int warps, int stages>
+template <page_type pages, int head_dim, int warps, int stages>
 __global__ void __launch_bounds__(warps * 32) decode_kernel(decode_args g) {
   extern __shared__ __align__(128) unsigned char shared[];
-  constexpr int units = head_dim / 8;
+  constexpr int pairs = head_dim / 8, piece = piece_bytes<pages, head_dim>;
   const head_shape& h = g.a.heads;
   const int warp = static_cast<int>(threadIdx.x / 32), lane = static_cast<int>(threadIdx.x % 32);
   const std::uint32_t kv_head = blockIdx.x, split = blockIdx.y;
@@ -82,8 +82,7 @@ __global__ void __launch_bounds__(warps * 32) decode_kernel(decode_args g) {
   if (pages_at < 0) {
     wait_for_previous();
     if (split == 0)
-      for (int i = static_cast<int>(threadIdx.x); i < group * head_dim; i += warps * 32)
-        out[i] = element_of<type>(0);
+      for (int i = static_cast<int>(threadIdx.x); i < group * head_dim; i += warps * 32) out[i] = element{0};
     return;
   }
   const seen_tokens seen(item.position, g.a.rule.window);
@@ -94,7 +93,7 @@ __global__ void __launch_bounds__(warps * 32) decode_kernel(decode_args g) {
   const int begin = first_piece + static_cast<int>(static_cast<long long>(pieces) * split / parts);
   const int end = first_piece + static_cast<int>(static_cast<long long>(pieces) * (split + 1) / parts);
 
-  unsigned char* ring = shared + warp * stages * piece_bytes<head_dim>;
+  unsigned char* ring = shared + warp * stages * piece;
   int asked = 0;
   std::int32_t ids = 0;  // page numbers of this warp's next 32 pieces, one a lane
   const auto ask = [&](int stage) {
@@ -105,28 +104,27 @@ __global__ void __launch_bounds__(warps * 32) decode_kernel(decode_args g) {
     const int at = begin + warp + asked * warps;
     const std::int32_t page = __shfl_sync(~0u, ids, asked++ % 32);
     if (at < end)
-      fetch_piece<head_dim>(g.a, kv_head, page, at, shared_address(ring + stage * piece_bytes<head_dim>),
-                            lane);
+      fetch_piece<pages, head_dim>(g.a, kv_head, page, at, shared_address(ring + stage * piece), lane);
     copies_end_group();
   };
 #pragma unroll
   for (int s = 0; s < stages - 1; ++s) ask(s);
   wait_for_previous();
-  queries<type, head_dim> q;
+  queries<pages, head_dim> q;
   q.load(g, row, kv_head, lane);
 
   const float log2_scale = g.a.rule.scale * 1.44269504f;
-  attention_sums<type, head_dim> m;
+  attention_sums<pages, head_dim> m;
   m.clear();
   int stage = 0;
   for (int at = begin + warp; at < end; at += warps) {
     ask((stage + stages - 1) % stages);
     copies_wait<stages - 1>();
     __syncwarp();
-    auto* keys = reinterpret_cast<element*>(ring + stage * piece_bytes<head_dim>);
+    unsigned char* keys = ring + stage * piece;
     if (g.fresh && at == seen.last_piece()) {
-      lay_fresh<type, head_dim>(g, fresh_row(g, row, kv_head), kv_head, seen.to,
-                                g.v.pages[pages_at + seen.to / page_tokens], keys, lane);
+      lay_fresh<pages, head_dim>(g, fresh_row(g, row, kv_head), kv_head, seen.to,
+                                 g.v.pages[pages_at + seen.to / page_tokens], keys, lane);
       __syncwarp();
     }
     m.add(q, shared_address(keys), at, seen, log2_scale, lane);
@@ -146,9 +144,9 @@ __global__ void __launch_bounds__(warps * 32) decode_kernel(decode_args g) {
     const int line = lane / 4 + r * 8;
     if (line >= group) continue;
 #pragma unroll
-    for (int u = 0; u < units; ++u)
-      *reinterpret_cast<float2*>(parts_at + (warp * 16 + line) * head_dim + u * 8 + lane % 4 * 2) =
-          make_float2(m.result[u][2 * r], m.result[u][2 * r + 1]);
+    for (int i = 0; i < pairs; ++i)
+      *reinterpret_cast<float2*>(parts_at + (warp * 16 + line) * head_dim + pair_at<pages>(i, lane)) =
+          pair_of_sums<pages>(m.result, i, r);
     if (lane % 4 == 0) {
       tops[warp * 16 + line] = m.largest[r];
       totals[warp * 16 + line] = m.total[r];
@@ -169,7 +167,7 @@ __global__ void __launch_bounds__(warps * 32) decode_kernel(decode_args g) {
       weight += f * totals[w * 16 + line];
     }
     if (parts == 1) {
-      out[i] = element_of<type>(sum / weight);
+      out[i] = row_element<pages>(g.a.type, sum / weight);
     } else {
       mine[i] = sum;
       if (i % head_dim == 0) {
@@ -194,40 +192,40 @@ __global__ void __launch_bounds__(warps * 32) decode_kernel(decode_args g) {
     if (last_block) g.scratch.arrived[index] = 0;
   }
   __syncthreads();
-  if (last_block) join<type, head_dim>(left, parts, group, warps * 32, out);
+  if (last_block) join<pages, head_dim>(left, parts, group, warps * 32, g.a.type, out);
 }
 
-template <dtype type, int head_dim, int warps, int stages>
+template <page_type pages, int head_dim, int warps, int stages>
 void start(device& d, decode_args g) {
-  constexpr std::size_t shared = shared_bytes<head_dim, warps, stages>();
+  constexpr std::size_t shared = shared_bytes<pages, head_dim, warps, stages>();
   // Contexts are split among as many blocks as run at once, but no more than most_blocks().
   const std::uint32_t items = g.v.decodes * g.a.heads.kv_heads;
   const auto room = static_cast<std::uint32_t>(d.shared_per_block / (shared + 1024) *
                                                static_cast<std::size_t>(d.multiprocessors));
   if (items <= most_items(d)) g.splits = std::clamp(std::min(room, most_blocks(d)) / items, 1u, most_splits);
-  allow_shared(d, decode_kernel<type, head_dim, warps, stages>, shared);
-  launch(d, decode_kernel<type, head_dim, warps, stages>, dim3(g.a.heads.kv_heads, g.splits, g.v.decodes),
+  allow_shared(d, decode_kernel<pages, head_dim, warps, stages>, shared);
+  launch(d, decode_kernel<pages, head_dim, warps, stages>, dim3(g.a.heads.kv_heads, g.splits, g.v.decodes),
          warps * 32, shared, g);
 }
 
-template <dtype type, int head_dim>
+// A warp has two or three stages of elements, or twice as many of fp8 in the same memory. With less memory
+// contexts would be divided among more blocks than the registers allow to run at once.
+template <page_type pages, int head_dim>
 void start(device& d, const decode_args& g) {
+  constexpr int two = 4 / number_bytes(pages), three = 6 / number_bytes(pages);
   // Where each row and key head has a multiprocessor of its own, more warps finish its context sooner.
   const bool few = g.v.decodes * g.a.heads.kv_heads <= static_cast<std::uint32_t>(d.multiprocessors);
   if constexpr (head_dim <= 128) {
-    if (few && shared_bytes<head_dim, 8, 2>() <= d.shared_per_block) return start<type, head_dim, 8, 2>(d, g);
-    static_assert(shared_bytes<head_dim, 4, 3>() <= general_shared);
-    start<type, head_dim, 4, 3>(d, g);
+    if (few && shared_bytes<pages, head_dim, 8, two>() <= d.shared_per_block)
+      return start<pages, head_dim, 8, two>(d, g);
+    static_assert(shared_bytes<pages, head_dim, 4, three>() <= general_shared);
+    start<pages, head_dim, 4, three>(d, g);
   } else {
-    static_assert(shared_bytes<head_dim, 2, 3>() <= general_shared);
-    if (shared_bytes<head_dim, 4, 3>() <= d.shared_per_block) return start<type, head_dim, 4, 3>(d, g);
-    start<type, head_dim, 2, 3>(d, g);
+    static_assert(shared_bytes<pages, head_dim, 2, three>() <= general_shared);
+    if (shared_bytes<pages, head_dim, 4, three>() <= d.shared_per_block)
+      return start<pages, head_dim, 4, three>(d, g);
+    start<pages, head_dim, 2, three>(d, g);
   }
-}
-
-template <dtype type>
-void start(device& d, const decode_args& g) {
-  with_head_size(g.a.heads.head_dim, [&](auto size) { start<type, size>(d, g); });
 }
 
 }  // namespace
@@ -242,13 +240,14 @@ bool attention_supports(const head_shape& h) {
   return is_head_size(h.head_dim) && h.heads / h.kv_heads <= 16;
 }
 
+bool takes_fresh(const head_shape& h) { return h.pages != page_type::fp8 || h.head_dim % 32 == 0; }
+
 void decode_attention(device& d, const rows_view& v, const attention_args& a, const rotary_args& t,
                       bool fresh, const split_scratch& scratch) {
   if (v.decodes == 0) return;
   const decode_args g{v, a, t, fresh, scratch, 1};
   if (v.listed) return bulk_attention(d, g);
-  if (a.type == dtype::f16) return start<dtype::f16>(d, g);
-  start<dtype::bf16>(d, g);
+  with_heads(a.heads, [&](auto pages, auto size) { start<pages, size>(d, g); });
 }
 
 }  // namespace weir::kernels::cuda

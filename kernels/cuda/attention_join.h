@@ -7,12 +7,12 @@
 namespace weir::kernels::cuda {
 
 // The join warp of a block. Every function is called by all 32 lanes.
-template <dtype type, int head_dim>
+template <page_type pages, int head_dim>
 class joiner {
   static constexpr int lines = join_lines<head_dim>, quads = head_dim / 4;
 
  public:
-  __device__ __forceinline__ joiner(const decode_args& args, ring<head_dim>& from)
+  __device__ __forceinline__ joiner(const decode_args& args, ring<pages, head_dim>& from)
       : g(args),
         r(from),
         lane(static_cast<int>(threadIdx.x % 32)),
@@ -53,10 +53,10 @@ class joiner {
     }
 
     // Stores the sums divided by the total.
-    __device__ __forceinline__ void put(element* to) const {
+    __device__ __forceinline__ void put(dtype rows, element* to) const {
       const float by = 1.0f / weight;
-      *reinterpret_cast<uint2*>(to) =
-          make_uint2(pair_of<type>(of.x * by, of.y * by), pair_of<type>(of.z * by, of.w * by));
+      *reinterpret_cast<uint2*>(to) = make_uint2(row_pair<pages>(rows, of.x * by, of.y * by),
+                                                 row_pair<pages>(rows, of.z * by, of.w * by));
     }
   };
 
@@ -83,7 +83,7 @@ class joiner {
       for (int w = 0; w < compute_warps; ++w)
         s.add(*reinterpret_cast<const float4*>(&r.sums[w][l][at]), r.ends[w][l]);
       if (!left) {
-        s.put(out_of(of) + (line + l) * head_dim + at);
+        s.put(g.a.type, out_of(of) + (line + l) * head_dim + at);
         continue;
       }
       *reinterpret_cast<float4*>(left + (line + l) * head_dim + at) = s.of;
@@ -118,12 +118,12 @@ class joiner {
         s.add(__ldcg(reinterpret_cast<const float4*>(from + i)),
               __ldcg(reinterpret_cast<const float2*>(from + group * head_dim + i / head_dim * 2)));
       }
-      s.put(out_of(of) + i);
+      s.put(g.a.type, out_of(of) + i);
     }
   }
 
   const decode_args& g;
-  ring<head_dim>& r;
+  ring<pages, head_dim>& r;
   const int lane, group;
   int heard = 0;  // how often the compute warps have filled r.sums
 };

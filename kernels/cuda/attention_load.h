@@ -7,13 +7,15 @@
 namespace weir::kernels::cuda {
 
 // The load warp of a block. Every function is called by all 32 lanes.
-template <int head_dim>
+template <page_type pages, int head_dim>
 class loader {
-  // wide: bytes of a token's row in a panel. panels: panels of a head.
-  static constexpr int wide = panel_units(head_dim / 8) * 16, panels = head_dim * 2 / wide;
+  // row: bytes of a token's row. wide: of those, the bytes in a panel. panels: panels of a head.
+  static constexpr int row = head_dim * number_bytes(pages);
+  static constexpr int wide = panel_units(row / 16) * 16, panels = row / wide;
+  static constexpr int stages = cuda::stages<pages, head_dim>;
 
  public:
-  __device__ __forceinline__ loader(const decode_args& args, ring<head_dim>& to)
+  __device__ __forceinline__ loader(const decode_args& args, ring<pages, head_dim>& to)
       : g(args),
         r(to),
         shape(args.a.heads),
@@ -99,7 +101,7 @@ class loader {
                                         bool more) {
     const range in(e, g.a.rule.window);
     int first_page = in.begin / page_pieces;  // the page whose number is in lane 0 of ids
-    const int kept = items % stages<head_dim>;
+    const int kept = items % stages;
     items += in.begin < in.end;
     for (int i = in.begin; i < in.end;) {
       const int page = i / page_pieces, stop = min(in.end, (page + 1) * page_pieces);
@@ -108,7 +110,7 @@ class loader {
         ids = pages_from(e, in, page);
       }
       const std::int32_t id = __shfl_sync(~0u, ids, page - first_page);
-      if (used >= stages<head_dim>) wait();
+      if (used >= stages) wait();
       next_stage();
       if (lane == 0) {
         chunk& c = r.what[stage];
@@ -122,7 +124,7 @@ class loader {
         c.begins = i == in.begin;
         c.ends = stop == in.end;
         barrier_expect(shared_address(&r.full[stage]),
-                       static_cast<std::uint32_t>((stop - i) * piece_bytes<head_dim> +
+                       static_cast<std::uint32_t>((stop - i) * piece_bytes<pages, head_dim> +
                                                   (i == in.begin ? slot_bytes() : 0)));
       }
       __syncwarp();
@@ -141,8 +143,8 @@ class loader {
 
   // Waits until the next stage of the ring is empty, and makes it `stage`.
   __device__ __forceinline__ void next_stage() {
-    stage = used % stages<head_dim>;
-    barrier_wait(shared_address(&r.empty[stage]), (used / stages<head_dim> + 1) & 1);
+    stage = used % stages;
+    barrier_wait(shared_address(&r.empty[stage]), (used / stages + 1) & 1);
     ++used;
   }
 
@@ -180,16 +182,15 @@ class loader {
   // copies one panel of the keys or of the values.
   __device__ __forceinline__ void copy(std::int32_t id, int head, int first, int n) {
     if (lane >= 2 * panels) return;
-    const auto* pages =
-        reinterpret_cast<const unsigned char*>(lane < panels ? g.a.pages.keys : g.a.pages.values);
-    const std::size_t place = (static_cast<std::size_t>(id) * heads + head) * page_tokens * head_dim * 2 +
+    const unsigned char* from = lane < panels ? g.a.pages.keys : g.a.pages.values;
+    const std::size_t place = (static_cast<std::size_t>(id) * heads + head) * page_tokens * row +
                               (lane % panels * page_tokens + first * piece_tokens) * wide;
     copy_bulk(shared_address(r.stage[stage]) + (lane * page_tokens + first * piece_tokens) * wide,
-              pages + place, n * piece_tokens * wide, shared_address(&r.full[stage]));
+              from + place, n * piece_tokens * wide, shared_address(&r.full[stage]));
   }
 
   const decode_args& g;
-  ring<head_dim>& r;
+  ring<pages, head_dim>& r;
   const slot_shape shape;
   const int lane, heads, all;  // this lane; key heads; all items of the list
   // used: chunks begun so far. stage: the stage of the last of them. items: items begun so far that are not

@@ -6,13 +6,14 @@
 // the sequence: piece i holds positions 16 * i to 16 * i + 15, and a page holds four.
 //
 // Registers follow the layout of the instructions (mma.h): a lane holds the query heads lane / 4 and lane / 4
-// + 8 of the group, and of each unit of 8 elements the two from lane % 4 * 2 on.
+// + 8 of the group, and of each head the pairs of page_numbers.h.
 //
 // Functions on the device are called by all lanes of a warp; `lane` is threadIdx.x % 32.
 #pragma once
 
 #include "kernels/cuda/launch.h"
 #include "kernels/cuda/layers.h"
+#include "kernels/cuda/page_numbers.h"
 #include "kernels/cuda/rotary.h"
 
 namespace weir::kernels::cuda {
@@ -20,8 +21,8 @@ namespace weir::kernels::cuda {
 constexpr int piece_tokens = 16, page_pieces = page_tokens / piece_tokens;
 
 // The bytes of a piece of one key head: its keys, then its values.
-template <int head_dim>
-constexpr int piece_bytes = 2 * piece_tokens * head_dim * 2;
+template <page_type pages, int head_dim>
+constexpr int piece_bytes = 2 * piece_tokens* head_dim* number_bytes(pages);
 
 // The arguments of both kernels of decode attention.
 struct decode_args {
@@ -63,29 +64,30 @@ struct seen_tokens {
   __device__ int pieces() const { return last_piece() - first_piece() + 1; }
 };
 
-// The offset, in elements from layer_pages::keys, of piece `at` of key head `kv_head` in page number `page`;
-// it is the same in layer_pages::values. The offset is that of the piece's first panel; the others follow at
+// The offset, in bytes from layer_pages::keys, of piece `at` of key head `kv_head` in page number `page`; it
+// is the same in layer_pages::values. The offset is that of the piece's first panel; the others follow at
 // distances of page_tokens rows.
-template <int head_dim>
+template <page_type pages, int head_dim>
 __device__ __forceinline__ std::size_t piece_place(const head_shape& h, std::uint32_t kv_head,
                                                    std::int32_t page, int at) {
-  constexpr int wide = panel_units(head_dim / 8);
-  return (std::size_t(page) * h.kv_heads + kv_head) * page_tokens * head_dim +
-         static_cast<std::size_t>(at * piece_tokens % page_tokens) * wide * 8;
+  constexpr int units = row_units(pages, head_dim);
+  return ((std::size_t(page) * h.kv_heads + kv_head) * page_tokens * units +
+          static_cast<std::size_t>(at * piece_tokens % page_tokens) * panel_units(units)) *
+         16;
 }
 
 // Begins to copy keys and values of piece `at` to shared memory at `to`, each [16, head_dim] in the layout of
 // unit_at(…, piece_tokens). The copies are asynchronous (cp.async); the caller closes their group.
-template <int head_dim>
+template <page_type pages, int head_dim>
 __device__ __forceinline__ void fetch_piece(const attention_args& a, std::uint32_t kv_head, std::int32_t page,
                                             int at, std::uint32_t to, int lane) {
-  constexpr int wide = panel_units(head_dim / 8), panel = piece_tokens * wide;  // units
-  const std::size_t from = piece_place<head_dim>(a.heads, kv_head, page, at);
+  constexpr int units = row_units(pages, head_dim), wide = panel_units(units), panel = piece_tokens * wide;
+  const std::size_t from = piece_place<pages, head_dim>(a.heads, kv_head, page, at);
 #pragma unroll
-  for (int i = lane; i < piece_tokens * head_dim / 8; i += 32) {
-    const std::size_t unit = from + (i / panel * page_tokens * wide + i % panel) * 8;
+  for (int i = lane; i < piece_tokens * units; i += 32) {
+    const std::size_t unit = from + (i / panel * page_tokens * wide + i % panel) * 16;
     copy_async(to + i * 16, a.pages.keys + unit);
-    copy_async(to + piece_tokens * head_dim * 2 + i * 16, a.pages.values + unit);
+    copy_async(to + piece_tokens * units * 16 + i * 16, a.pages.values + unit);
   }
 }
 
@@ -109,40 +111,38 @@ struct fresh_row {
 // both twice: at their place in the page (number `page`), and in `stage`, the copy of that page or piece in
 // shared memory, which holds the keys of `tokens` tokens and then their values. The lanes of the warp must
 // synchronise before they read `stage`.
-template <dtype type, int head_dim, int tokens = piece_tokens>
+template <page_type pages, int head_dim, int tokens = piece_tokens>
 __device__ __forceinline__ void lay_fresh(const decode_args& g, const fresh_row& from, std::uint32_t kv_head,
-                                          int position, std::int32_t page, element* stage, int lane) {
+                                          int position, std::int32_t page, unsigned char* stage, int lane) {
   const head_shape& h = g.a.heads;
   const int token = position % page_tokens, here = token % tokens;
-  const std::size_t place = (static_cast<std::size_t>(page) * h.kv_heads + kv_head) * page_tokens * head_dim;
+  constexpr int row = head_dim * number_bytes(pages);
+  const std::size_t place = (static_cast<std::size_t>(page) * h.kv_heads + kv_head) * page_tokens * row;
   const float* key_bias = g.t.bias ? g.t.bias + (h.heads + kv_head) * head_dim : nullptr;
   const float* value_bias = g.t.bias ? key_bias + h.kv_heads * head_dim : nullptr;
-  const auto put = [&](int i, std::uint32_t two) {
-    *reinterpret_cast<std::uint32_t*>(stage + place_of<head_dim>(i, here, tokens)) = two;
-    *reinterpret_cast<std::uint32_t*>(g.a.pages.keys + place + place_of<head_dim>(i, token)) = two;
+  const auto put = [&](unsigned char* staged, unsigned char* stored, int i, float2 two) {
+    put_pair<pages, head_dim>(staged, i, here, tokens, two);
+    put_pair<pages, head_dim>(stored + place, i, token, page_tokens, two);
   };
-  rotary_head<type, head_dim>(from.key, key_bias, g.t.k_norm, g.t.eps, from.cos, from.sin, lane,
-                            [&](int i, std::uint32_t a, std::uint32_t b) {
-                              put(i, a);
-                              put(head_dim / 2 + i, b);
-                            });
+  rotary_head<pages, head_dim>(g.a.type, from.key, key_bias, g.t.k_norm, g.t.eps, from.cos, from.sin, lane,
+                               [&](int i, float2 a, float2 b) {
+                                 put(stage, g.a.pages.keys, i, a);
+                                 put(stage, g.a.pages.keys, head_dim / 2 + i, b);
+                               });
   for (int i = lane * 2; i < head_dim; i += 64) {
-    float2 two = floats_of<type>(from.value + i);
+    float2 two = row_floats<pages>(g.a.type, from.value + i);
     if (value_bias) two = make_float2(two.x + value_bias[i], two.y + value_bias[i + 1]);
-    const std::uint32_t bits = pair_of<type>(two.x, two.y);
-    *reinterpret_cast<std::uint32_t*>(stage + tokens * head_dim + place_of<head_dim>(i, here, tokens)) = bits;
-    *reinterpret_cast<std::uint32_t*>(g.a.pages.values + place + place_of<head_dim>(i, token)) = bits;
+    put(stage + tokens * row, g.a.pages.values, i, two);
   }
 }
 
 // The queries of a group in registers, as operand A of mma, with rotary embedding applied. Rows of the tile
 // behind the last head of the group are zeros.
-template <dtype type, int head_dim>
+template <page_type pages, int head_dim>
 struct queries {
-  static constexpr int units = head_dim / 8;
-  // For each 16 elements: two elements of head lane / 4, of head lane / 4 + 8, then the same of the upper 8
-  // elements.
-  std::uint32_t q[units / 2][4];
+  static constexpr int pairs = head_dim / 8;
+  // For each two pairs: the first of head lane / 4, of head lane / 4 + 8, then the second of both.
+  std::uint32_t q[pairs / 2][4];
 
   // Loads the queries of row `row` and key head `kv_head` from qkv, and applies g.t where g.fresh.
   __device__ __forceinline__ void load(const decode_args& g, std::uint32_t row, std::uint32_t kv_head,
@@ -162,45 +162,43 @@ struct queries {
 #pragma unroll
     for (int upper = 0; upper < 2; ++upper) {
       const int line = lane / 4 + upper * 8;
+      const element* head = from + min(line, group - 1) * head_dim;
       if (upper * 8 < group && g.fresh)
-        load_turned(g, kv_head * group + min(line, group - 1), from + min(line, group - 1) * head_dim, cos,
-                    sin, upper, lane);
+        load_turned(g, kv_head * group + min(line, group - 1), head, cos, sin, upper, lane);
       else if (upper * 8 < group)
-        load_plain(from + min(line, group - 1) * head_dim, upper, lane);
+        load_plain(g.a.type, head, upper, lane);
 #pragma unroll
-      for (int u = 0; u < units; ++u)
-        if (line >= group) of(u, upper) = 0;
+      for (int i = 0; i < pairs; ++i)
+        if (line >= group) of(i, upper) = 0;
     }
   }
 
  private:
-  // The two elements of unit `unit` of head lane / 4, or where `upper` of head lane / 4 + 8.
-  __device__ __forceinline__ std::uint32_t& of(int unit, int upper) {
-    return q[unit / 2][unit % 2 * 2 + upper];
-  }
+  // Pair `i` of head lane / 4, or where `upper` of head lane / 4 + 8.
+  __device__ __forceinline__ std::uint32_t& of(int i, int upper) { return q[i / 2][i % 2 * 2 + upper]; }
 
   // Loads one head's queries as they are.
-  __device__ __forceinline__ void load_plain(const element* from, int upper, int lane) {
+  __device__ __forceinline__ void load_plain(dtype rows, const element* from, int upper, int lane) {
 #pragma unroll
-    for (int u = 0; u < units; ++u)
-      of(u, upper) = *reinterpret_cast<const std::uint32_t*>(from + lane % 4 * 2 + u * 8);
+    for (int i = 0; i < pairs; ++i) of(i, upper) = row_operand<pages>(rows, from + pair_at<pages>(i, lane));
   }
 
   // Loads one head's queries and applies bias, norm and rotary embedding, as rotary_head does. The four lanes
   // of a head share its norm; elements i and i + head_dim / 2, which are rotated together, are in the same
-  // lane.
+  // lane (takes_fresh).
   __device__ __forceinline__ void load_turned(const decode_args& g, std::uint32_t head, const element* from,
                                               const float* cos, const float* sin, int upper, int lane) {
-    constexpr int half = units / 2;
-    const std::uint32_t first = head * head_dim + lane % 4 * 2;
-    float2 v[units];
+    constexpr int half = pairs / 2;
+    const float* bias = g.t.bias ? g.t.bias + head * head_dim : nullptr;
+    float2 v[pairs];
     float squares = 0;
 #pragma unroll
-    for (int u = 0; u < units; ++u) {
-      v[u] = floats_of<type>(from + lane % 4 * 2 + u * 8);
-      if (g.t.bias) {
-        v[u].x += g.t.bias[first + u * 8];
-        v[u].y += g.t.bias[first + u * 8 + 1];
+    for (int u = 0; u < pairs; ++u) {
+      const int at = pair_at<pages>(u, lane);
+      v[u] = row_floats<pages>(g.a.type, from + at);
+      if (bias) {
+        v[u].x += bias[at];
+        v[u].y += bias[at + 1];
       }
       squares += v[u].x * v[u].x + v[u].y * v[u].y;
     }
@@ -209,28 +207,28 @@ struct queries {
       squares += __shfl_xor_sync(~0u, squares, 2);
       const float scale = rsqrtf(squares / head_dim + g.t.eps);
 #pragma unroll
-      for (int u = 0; u < units; ++u) {
-        v[u].x *= scale * g.t.q_norm[u * 8 + lane % 4 * 2];
-        v[u].y *= scale * g.t.q_norm[u * 8 + lane % 4 * 2 + 1];
+      for (int u = 0; u < pairs; ++u) {
+        v[u].x *= scale * g.t.q_norm[pair_at<pages>(u, lane)];
+        v[u].y *= scale * g.t.q_norm[pair_at<pages>(u, lane) + 1];
       }
     }
 #pragma unroll
     for (int u = 0; u < half; ++u) {
-      const float2 c = *reinterpret_cast<const float2*>(cos + lane % 4 * 2 + u * 8);
-      const float2 s = *reinterpret_cast<const float2*>(sin + lane % 4 * 2 + u * 8);
+      const float2 c = *reinterpret_cast<const float2*>(cos + pair_at<pages>(u, lane));
+      const float2 s = *reinterpret_cast<const float2*>(sin + pair_at<pages>(u, lane));
       const float2 a = v[u], b = v[u + half];
-      of(u, upper) = pair_of<type>(a.x * c.x - b.x * s.x, a.y * c.y - b.y * s.y);
-      of(u + half, upper) = pair_of<type>(b.x * c.x + a.x * s.x, b.y * c.y + a.y * s.y);
+      of(u, upper) = pair_of<math_type<pages>>(a.x * c.x - b.x * s.x, a.y * c.y - b.y * s.y);
+      of(u + half, upper) = pair_of<math_type<pages>>(b.x * c.x + a.x * s.x, b.y * c.y + a.y * s.y);
     }
   }
 };
 
 // The attention of a group over the pieces so far: sums of values weighted by exponentials [group, head_dim],
 // in registers as the accumulators of mma. They are not divided by the totals yet.
-template <dtype type, int head_dim>
+template <page_type pages, int head_dim>
 struct attention_sums {
   static constexpr int units = head_dim / 8;
-  float result[units][4];  // of each unit: two elements of head lane / 4, two of head lane / 4 + 8
+  float result[units][4];  // pair_of_sums() tells which columns they are
   // Of the same two heads: the largest score so far, in units of log2, and the sum of exp2(score - largest).
   // Until sum_totals() `total` covers only the tokens that this lane has computed.
   float largest[2], total[2];
@@ -246,63 +244,54 @@ struct attention_sums {
   // piece's keys in a stage that holds the keys of `tokens` tokens and then their values. `log2_scale` is the
   // attention's scale times log2(e).
   template <int tokens = piece_tokens>
-  __device__ __forceinline__ void add(const queries<type, head_dim>& of, std::uint32_t keys, int at,
-                                       const seen_tokens& seen, float log2_scale, int lane) {
-    const std::uint32_t values = keys + tokens * head_dim * 2;
+  __device__ __forceinline__ void add(const queries<pages, head_dim>& of, std::uint32_t keys, int at,
+                                      const seen_tokens& seen, float log2_scale, int lane) {
     float scores[2][4] = {};
-    const int key_token = (lane >> 4) * 8 + lane % 8;
-#pragma unroll
-    for (int s = 0; s < units / 2; ++s) {
-      std::uint32_t b[4];
-      load_matrices(b, keys + unit_at(s * 2 + (lane >> 3) % 2, key_token, units, tokens) * 16);
-      mma<type>(scores[0], of.q[s][0], of.q[s][1], of.q[s][2], of.q[s][3], b[0], b[1]);
-      mma<type>(scores[1], of.q[s][0], of.q[s][1], of.q[s][2], of.q[s][3], b[2], b[3]);
-    }
+    multiply_keys<pages, head_dim, tokens>(scores, of.q, keys, lane);
+    // Only the first and the last piece may have tokens that the row does not attend to.
+    const bool edge = at * piece_tokens < seen.from || (at + 1) * piece_tokens - 1 > seen.to;
     float most[2] = {largest[0], largest[1]};
 #pragma unroll
     for (int n = 0; n < 2; ++n)
 #pragma unroll
       for (int j = 0; j < 4; ++j) {
-        const int token = at * piece_tokens + n * 8 + lane % 4 * 2 + j % 2;
-        scores[n][j] = token >= seen.from && token <= seen.to ? scores[n][j] * log2_scale : -INFINITY;
+        scores[n][j] *= log2_scale;
+        if (edge) {
+          const int token = at * piece_tokens + n * 8 + lane % 4 * 2 + j % 2;
+          if (token < seen.from || token > seen.to) scores[n][j] = -INFINITY;
+        }
         most[j / 2] = fmaxf(most[j / 2], scores[n][j]);
       }
-    float sums[2] = {0, 0}, shrink[2];
+    float sums[2] = {0, 0}, shrink[2], base[2];
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
       most[r] = fmaxf(most[r], __shfl_xor_sync(~0u, most[r], 1));
       most[r] = fmaxf(most[r], __shfl_xor_sync(~0u, most[r], 2));
-      shrink[r] = most[r] == -INFINITY ? 1.0f : exp2f(largest[r] - most[r]);
+      base[r] = most[r] == -INFINITY ? 0.0f : most[r];
+      shrink[r] = largest[r] == most[r] ? 1.0f : exp2_fast(largest[r] - base[r]);
       largest[r] = most[r];
     }
 #pragma unroll
     for (int n = 0; n < 2; ++n)
 #pragma unroll
       for (int j = 0; j < 4; ++j) {
-        scores[n][j] = most[j / 2] == -INFINITY ? 0.0f : exp2f(scores[n][j] - most[j / 2]);
+        scores[n][j] = exp2_fast(scores[n][j] - base[j / 2]);
         sums[j / 2] += scores[n][j];
       }
     total[0] = total[0] * shrink[0] + sums[0];
     total[1] = total[1] * shrink[1] + sums[1];
-    const std::uint32_t p0 = pair_of<type>(scores[0][0], scores[0][1]),
-                        p1 = pair_of<type>(scores[0][2], scores[0][3]);
-    const std::uint32_t p2 = pair_of<type>(scores[1][0], scores[1][1]),
-                        p3 = pair_of<type>(scores[1][2], scores[1][3]);
-    const int value_token = (lane >> 3) % 2 * 8 + lane % 8;
+    const token_weights weights = weights_of<pages>(scores);
+    if (__any_sync(~0u, shrink[0] != 1.0f || shrink[1] != 1.0f)) {
 #pragma unroll
-    for (int u = 0; u < units; u += 2) {
-      std::uint32_t b[4];
-      load_matrices_transposed(b, values + unit_at(u + (lane >> 4), value_token, units, tokens) * 16);
-#pragma unroll
-      for (int n = 0; n < 2; ++n) {
-        float(&r)[4] = result[u + n];
-        r[0] *= shrink[0];
-        r[1] *= shrink[0];
-        r[2] *= shrink[1];
-        r[3] *= shrink[1];
-        mma<type>(r, p0, p1, p2, p3, b[2 * n], b[2 * n + 1]);
+      for (int u = 0; u < units; ++u) {
+        result[u][0] *= shrink[0];
+        result[u][1] *= shrink[0];
+        result[u][2] *= shrink[1];
+        result[u][3] *= shrink[1];
       }
     }
+    const std::uint32_t values = keys + tokens * head_dim * number_bytes(pages);
+    multiply_values<pages, head_dim, tokens>(result, weights, values, 0, lane);
   }
 
   // Sums the totals over the lanes of each head, so that every lane has the total of all tokens.

@@ -5,43 +5,42 @@
 // page of keys and values is computed from shared memory while the next page is loaded.
 #include <algorithm>
 
-#include "kernels/cuda/head_size.h"
 #include "kernels/cuda/launch.h"
-#include "kernels/cuda/layers.h"
-#include "kernels/cuda/mma.h"
+#include "kernels/cuda/page_numbers.h"
 
 namespace weir::kernels::cuda {
 namespace {
 
 // The bytes of a page of one key head: its keys and its values.
-template <int head_dim>
+template <page_type type, int head_dim>
 constexpr int page_bytes() {
-  return 2 * page_tokens * head_dim * 2;
+  return 2 * page_tokens * head_dim * number_bytes(type);
 }
 
 // The pages that a block has in shared memory: the one that it computes, and the one that it loads meanwhile.
 // Heads of 256 have one page on the general path, where a block has less shared memory.
-template <int head_dim, int pages>
+template <page_type type, int head_dim, int pages>
 constexpr std::size_t shared_bytes() {
-  return static_cast<std::size_t>(pages) * page_bytes<head_dim>();
+  return static_cast<std::size_t>(pages) * page_bytes<type, head_dim>();
 }
 
 // Begins to copy page `index` of a sequence to shared memory at `to`.
-template <int head_dim, int warps>
+template <page_type type, int head_dim, int warps>
 __device__ void fetch(const rows_view& v, const attention_args& a, std::uint32_t kv_head,
                       std::int32_t pages_at, int index, std::uint32_t to) {
   const auto page = static_cast<std::size_t>(v.pages[pages_at + index]);
-  const std::size_t from = (page * a.heads.kv_heads + kv_head) * page_tokens * head_dim;
-  for (int i = static_cast<int>(threadIdx.x); i < page_tokens * head_dim / 8; i += warps * 32) {
-    copy_async(to + i * 16, a.pages.keys + from + i * 8);
-    copy_async(to + page_tokens * head_dim * 2 + i * 16, a.pages.values + from + i * 8);
+  constexpr int half = page_bytes<type, head_dim>() / 2;
+  const std::size_t from = (page * a.heads.kv_heads + kv_head) * half;
+  for (int i = static_cast<int>(threadIdx.x) * 16; i < half; i += warps * 32 * 16) {
+    copy_async(to + i, a.pages.keys + from + i);
+    copy_async(to + half + i, a.pages.values + from + i);
   }
 }
 
-template <dtype type, int head_dim, int warps, int pages>
+template <page_type type, int head_dim, int warps, int pages>
 __global__ void __launch_bounds__(warps * 32, 1) prefill_kernel(rows_view v, attention_args a) {
   extern __shared__ __align__(128) unsigned char shared[];
-  constexpr int steps = head_dim / 16, units = head_dim / 8, tiles = page_tokens / 8;
+  constexpr int steps = head_dim / 16, pairs = head_dim / 8, tiles = page_tokens / 8;
   const head_shape& h = a.heads;
   let_next_start();
   wait_for_previous();
@@ -64,11 +63,11 @@ __global__ void __launch_bounds__(warps * 32, 1) prefill_kernel(rows_view v, att
     const auto row = static_cast<std::size_t>(b.row + min(token, b.rows - 1));
     const std::size_t head = kv_head * group + line % group;
     out_at[r] = (row * h.heads + head) * head_dim;
-    const element* from = a.qkv + row * h.width() + head * head_dim + lane % 4 * 2;
+    const element* from = a.qkv + row * h.width() + head * head_dim;
 #pragma unroll
     for (int s = 0; s < steps; ++s) {
-      q[s][r] = *reinterpret_cast<const std::uint32_t*>(from + s * 16);
-      q[s][r + 2] = *reinterpret_cast<const std::uint32_t*>(from + s * 16 + 8);
+      q[s][r] = row_operand<type>(a.type, from + pair_at<type>(2 * s, lane));
+      q[s][r + 2] = row_operand<type>(a.type, from + pair_at<type>(2 * s + 1, lane));
     }
   }
   const auto from_of = [&](int p) { return a.rule.first_seen(p); };
@@ -76,32 +75,23 @@ __global__ void __launch_bounds__(warps * 32, 1) prefill_kernel(rows_view v, att
   const int last_page = (b.position + b.rows - 1) / page_tokens;
   const float log2_scale = a.rule.scale * 1.44269504f;
 
-  float result[units][4] = {};
+  float result[pairs][4] = {};
   float largest[2] = {-INFINITY, -INFINITY}, total[2] = {0, 0};
-  fetch<head_dim, warps>(v, a, kv_head, b.pages_at, first_page, shared_address(shared));
+  fetch<type, head_dim, warps>(v, a, kv_head, b.pages_at, first_page, shared_address(shared));
   copies_end_group();
   for (int page = first_page; page <= last_page; ++page) {
     const int stage = (page - first_page) % pages;
     if (pages == 2 && page < last_page)
-      fetch<head_dim, warps>(v, a, kv_head, b.pages_at, page + 1,
-                             shared_address(shared + (1 - stage) * page_bytes<head_dim>()));
+      fetch<type, head_dim, warps>(v, a, kv_head, b.pages_at, page + 1,
+                                   shared_address(shared + (1 - stage) * page_bytes<type, head_dim>()));
     copies_end_group();
     copies_wait<pages - 1>();
     __syncthreads();
-    const std::uint32_t key_at = shared_address(shared + stage * page_bytes<head_dim>());
-    const std::uint32_t value_at = key_at + page_tokens * head_dim * 2;
+    const std::uint32_t key_at = shared_address(shared + stage * page_bytes<type, head_dim>());
+    const std::uint32_t value_at = key_at + page_bytes<type, head_dim>() / 2;
 
     float scores[tiles][4] = {};
-#pragma unroll
-    for (int s = 0; s < steps; ++s)
-#pragma unroll
-      for (int n = 0; n < tiles; n += 2) {
-        std::uint32_t k[4];
-        const int token = n * 8 + (lane >> 4) * 8 + lane % 8;
-        load_matrices(k, key_at + unit_at(s * 2 + (lane >> 3) % 2, token, units, page_tokens) * 16);
-        mma<type>(scores[n], q[s][0], q[s][1], q[s][2], q[s][3], k[0], k[1]);
-        mma<type>(scores[n + 1], q[s][0], q[s][1], q[s][2], q[s][3], k[2], k[3]);
-      }
+    multiply_keys<type, head_dim, page_tokens>(scores, q, key_at, lane);
     // Only pages with a token that some line does not attend to are masked token by token.
     const bool edge =
         (page + 1) * page_tokens - 1 > b.position || page * page_tokens < from_of(b.position + b.rows - 1);
@@ -135,30 +125,19 @@ __global__ void __launch_bounds__(warps * 32, 1) prefill_kernel(rows_view v, att
         total[j / 2] += scores[n][j];
       }
 #pragma unroll
-    for (int u = 0; u < units; ++u) {
+    for (int u = 0; u < pairs; ++u) {
       result[u][0] *= shrink[0];
       result[u][1] *= shrink[0];
       result[u][2] *= shrink[1];
       result[u][3] *= shrink[1];
     }
 #pragma unroll
-    for (int n = 0; n < tiles; n += 2) {
-      const std::uint32_t p0 = pair_of<type>(scores[n][0], scores[n][1]),
-                          p1 = pair_of<type>(scores[n][2], scores[n][3]);
-      const std::uint32_t p2 = pair_of<type>(scores[n + 1][0], scores[n + 1][1]),
-                          p3 = pair_of<type>(scores[n + 1][2], scores[n + 1][3]);
-      const int token = n * 8 + (lane >> 3) % 2 * 8 + lane % 8;
-#pragma unroll
-      for (int u = 0; u < units; u += 2) {
-        std::uint32_t w[4];
-        load_matrices_transposed(w, value_at + unit_at(u + (lane >> 4), token, units, page_tokens) * 16);
-        mma<type>(result[u], p0, p1, p2, p3, w[0], w[1]);
-        mma<type>(result[u + 1], p0, p1, p2, p3, w[2], w[3]);
-      }
-    }
+    for (int n = 0; n < tiles; n += 2)
+      multiply_values<type, head_dim, page_tokens>(result, weights_of<type>(scores + n), value_at, n * 8,
+                                                   lane);
     __syncthreads();
     if (pages == 1 && page < last_page)
-      fetch<head_dim, warps>(v, a, kv_head, b.pages_at, page + 1, shared_address(shared));
+      fetch<type, head_dim, warps>(v, a, kv_head, b.pages_at, page + 1, shared_address(shared));
   }
 #pragma unroll
   for (int r = 0; r < 2; ++r) {
@@ -167,38 +146,36 @@ __global__ void __launch_bounds__(warps * 32, 1) prefill_kernel(rows_view v, att
     if (!there[r]) continue;
     const float inverse = 1.0f / total[r];
 #pragma unroll
-    for (int u = 0; u < units; ++u)
-      *reinterpret_cast<std::uint32_t*>(a.out + out_at[r] + u * 8 + lane % 4 * 2) =
-          pair_of<type>(result[u][2 * r] * inverse, result[u][2 * r + 1] * inverse);
+    for (int i = 0; i < pairs; ++i) {
+      const float2 two = pair_of_sums<type>(result, i, r);
+      *reinterpret_cast<std::uint32_t*>(a.out + out_at[r] + pair_at<type>(i, lane)) =
+          row_pair<type>(a.type, two.x * inverse, two.y * inverse);
+    }
   }
 }
 
-template <dtype type, int head_dim, int warps, int pages>
+template <page_type type, int head_dim, int warps, int pages>
 void start(device& d, const rows_view& v, const attention_args& a) {
-  constexpr std::size_t shared = shared_bytes<head_dim, pages>();
+  constexpr std::size_t shared = shared_bytes<type, head_dim, pages>();
   const auto kernel = prefill_kernel<type, head_dim, warps, pages>;
   allow_shared(d, kernel, shared);
   launch(d, kernel, dim3(a.heads.kv_heads, v.block_count), warps * 32, shared, v, a);
 }
 
-template <dtype type, int head_dim, int warps>
+template <page_type type, int head_dim, int warps>
 void start(device& d, const rows_view& v, const attention_args& a) {
-  if constexpr (shared_bytes<head_dim, 2>() > general_shared) {
-    static_assert(shared_bytes<head_dim, 1>() <= general_shared);
-    if (shared_bytes<head_dim, 2>() > d.shared_per_block) return start<type, head_dim, warps, 1>(d, v, a);
+  if constexpr (shared_bytes<type, head_dim, 2>() > general_shared) {
+    static_assert(shared_bytes<type, head_dim, 1>() <= general_shared);
+    if (shared_bytes<type, head_dim, 2>() > d.shared_per_block)
+      return start<type, head_dim, warps, 1>(d, v, a);
   }
   start<type, head_dim, warps, 2>(d, v, a);
 }
 
-template <dtype type, int head_dim>
+template <page_type type, int head_dim>
 void start(device& d, const rows_view& v, const attention_args& a) {
   if (v.block_lines == 16) return start<type, head_dim, 1>(d, v, a);
   start<type, head_dim, 8>(d, v, a);
-}
-
-template <dtype type>
-void start(device& d, const rows_view& v, const attention_args& a) {
-  with_head_size(a.heads.head_dim, [&](auto size) { start<type, size>(d, v, a); });
 }
 
 }  // namespace
@@ -210,8 +187,7 @@ std::uint32_t prefill_tokens(const head_shape& h, std::uint32_t block_lines) {
 void prefill_attention(device& d, const rows_view& v, const attention_args& a) {
   if (v.block_count == 0) return;
   if (can_use_wgmma(d, v, a.heads)) return wgmma_attention(d, v, a);
-  if (a.type == dtype::f16) return start<dtype::f16>(d, v, a);
-  start<dtype::bf16>(d, v, a);
+  with_heads(a.heads, [&](auto type, auto size) { start<type, size>(d, v, a); });
 }
 
 }  // namespace weir::kernels::cuda

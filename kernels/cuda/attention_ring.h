@@ -17,12 +17,12 @@ constexpr int compute_warps = page_pieces;  // compute warps: one for each piece
 constexpr unsigned bulk_threads = (compute_warps + 2) * 32;
 
 // The bytes of a stage: keys and values of one page and key head.
-template <int head_dim>
-constexpr int stage_bytes = page_pieces * piece_bytes<head_dim>;
+template <page_type pages, int head_dim>
+constexpr int stage_bytes = page_pieces* piece_bytes<pages, head_dim>;
 
 // The number of stages: as many as fit into 64 KB, so that two blocks fit on a multiprocessor; at least two.
-template <int head_dim>
-constexpr int stages = std::max(2, 65536 / stage_bytes<head_dim>);
+template <page_type pages, int head_dim>
+constexpr int stages = std::max(2, 65536 / stage_bytes<pages, head_dim>);
 
 // The number of query heads that the compute warps pass to the join warp at a time. It divides 8: a lane has
 // one head of the lower 8 of a tile and one of the upper 8 (attention_piece.h), and one of them is passed at
@@ -47,19 +47,19 @@ struct chunk {
 };
 
 // The layout of the shared memory. The items' slots lie behind it, as many as there are stages.
-template <int head_dim>
+template <page_type pages, int head_dim>
 struct alignas(128) ring {
-  unsigned char stage[stages<head_dim>][stage_bytes<head_dim>];
+  unsigned char stage[stages<pages, head_dim>][stage_bytes<pages, head_dim>];
   // The sums of each compute warp for join_lines query heads (attention_sums in attention_piece.h), for the
   // join warp.
   float sums[compute_warps][join_lines<head_dim>][head_dim + 4];
   float2 ends[compute_warps][join_lines<head_dim>];  // their largest scores and totals
-  chunk what[stages<head_dim>];                // what each stage holds
+  chunk what[stages<pages, head_dim>];               // what each stage holds
   item joined;  // the item of `sums`; its head is -1 when there are no more items
   // Barriers (barrier.h). full: the load warp's copies to a stage have arrived. empty: the compute warps are
   // done with a stage. sums_full: the compute warps have written `sums`. sums_empty: the join warp has read
   // it.
-  std::uint64_t full[stages<head_dim>], empty[stages<head_dim>], sums_full, sums_empty;
+  std::uint64_t full[stages<pages, head_dim>], empty[stages<pages, head_dim>], sums_full, sums_empty;
 };
 
 // The layout of a slot. A slot holds what an item needs from earlier kernels: the group's queries as they are
@@ -75,8 +75,9 @@ struct slot_shape {
 };
 
 // The address of slot `slot` in shared memory.
-template <int head_dim>
-__device__ __forceinline__ unsigned char* slot_at(ring<head_dim>& r, const slot_shape& shape, int slot) {
+template <page_type pages, int head_dim>
+__device__ __forceinline__ unsigned char* slot_at(ring<pages, head_dim>& r, const slot_shape& shape,
+                                                  int slot) {
   return reinterpret_cast<unsigned char*>(&r + 1) + slot * shape.bytes();
 }
 

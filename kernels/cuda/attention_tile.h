@@ -11,16 +11,16 @@
 #pragma once
 
 #include "kernels/cuda/barrier.h"
-#include "kernels/cuda/layers.h"
-#include "kernels/cuda/mma.h"
+#include "kernels/cuda/page_numbers.h"
+#include "kernels/cuda/warp.h"
 #include "kernels/cuda/wgmma.h"
 
 namespace weir::kernels::cuda {
 
 // lines: lines of a block. tile: tokens of a tile. stages: of the ring of keys, and of the ring of values.
 constexpr int lines = 128, tile = 2 * page_tokens, stages = 2;
-// consumers: threads that compute. threads: all threads of a block.
-constexpr int consumers = 256, threads = consumers + 128;
+// consumers: threads that compute. loaders: threads that load. threads: all threads of a block.
+constexpr int consumers = 256, loaders = 128, threads = consumers + loaders;
 constexpr int panel_bytes = lines * 128;  // 64 columns (128 bytes) of 128 lines, or of 128 tokens
 static_assert(tile == lines);
 
@@ -28,11 +28,18 @@ static_assert(tile == lines);
 template <int head_dim>
 constexpr int tile_bytes = head_dim / 64 * panel_bytes;
 
-// The bytes of shared memory: queries, the ring of keys, the ring of values, barriers. For the join of a
+// The bytes of a tile of keys, or of values, as fp8 pages store it.
+template <int head_dim>
+constexpr int stored_bytes = tile* head_dim;
+
+// The bytes of shared memory: queries, the ring of keys, the ring of values, with fp8 pages also a ring of
+// stored tiles (attention_widen.h), and barriers. For the join of a
 // cluster the sums of each line lie over the rings: [lines, sum_stride] floats, then each line's largest
 // score and total.
-template <int head_dim>
-constexpr std::size_t shared_bytes = (1 + 2 * stages) * tile_bytes<head_dim> + 4 * stages * 8;
+template <page_type pages, int head_dim>
+constexpr std::size_t shared_bytes = (1 + 2 * stages) * tile_bytes<head_dim> + 4 * stages * 8 +
+                                     (pages == page_type::fp8 ? stages * (2 * stored_bytes<head_dim> + 8)
+                                                              : 0);
 template <int head_dim>
 constexpr int sum_stride = head_dim + 4;  // in floats; 4 of them are padding
 static_assert(lines * (sum_stride<128> + 2) * 4 <= 2 * stages * tile_bytes<128>);
@@ -40,31 +47,27 @@ static_assert(lines * (sum_stride<64> + 2) * 4 <= 2 * stages * tile_bytes<64>);
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 
-// 2 to the power of x by one instruction, approximate; subnormal results are 0.
-__device__ __forceinline__ float exp2_fast(float x) {
-  float y;
-  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-  return y;
-}
-
 // Shared-memory addresses: of the queries, of the rings, and of the barriers, one of 8 bytes for each stage.
-// key_full and value_full: the copies into a stage have arrived. key_free and value_free: the consumers are
-// done with a stage.
+// key_full and value_full: a stage is loaded. key_free and value_free: the consumers are done with a stage.
+// stored: the ring of stored tiles, a stage being keys and then values. stored_full: the copies into a stage
+// have arrived.
 struct rings {
-  std::uint32_t queries, keys, values, key_full, value_full, key_free, value_free;
+  std::uint32_t queries, keys, values, key_full, value_full, key_free, value_free, stored_full, stored;
 };
 
 // The addresses for a block whose shared memory begins at `shared`.
-template <int head_dim>
+template <page_type pages, int head_dim>
 __device__ __forceinline__ rings rings_at(std::uint32_t shared) {
   rings r;
   r.queries = shared;
   r.keys = r.queries + tile_bytes<head_dim>;
   r.values = r.keys + stages * tile_bytes<head_dim>;
-  r.key_full = r.values + stages * tile_bytes<head_dim>;
+  r.stored = r.values + stages * tile_bytes<head_dim>;
+  r.key_full = r.stored + (pages == page_type::fp8 ? 2 * stages * stored_bytes<head_dim> : 0);
   r.value_full = r.key_full + stages * 8;
   r.key_free = r.value_full + stages * 8;
   r.value_free = r.key_free + stages * 8;
+  r.stored_full = r.value_free + stages * 8;
   return r;
 }
 

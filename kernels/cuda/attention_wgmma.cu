@@ -2,7 +2,8 @@
 // (Shah et al. 2024, «FlashAttention-3»).
 //
 // A block has 128 lines as in attention_prefill.cu, 64 for each of two warpgroups. A third warpgroup only
-// loads: it copies two pages at a time, by bulk copies, into ring buffers of keys and of values. A warpgroup
+// loads: it copies two pages at a time, by bulk copies, into ring buffers of keys and of values, and widens
+// pages of fp8 on the way (attention_widen.h). A warpgroup
 // takes the exponentials of the next tile while its product P·V of this tile runs. The products of the other
 // warpgroup cover the rest of the exponentials' time.
 //
@@ -10,7 +11,7 @@
 // a cluster share a context. Each of them merges its share of the lines, out of the shared memory of all.
 #include <algorithm>
 
-#include "kernels/cuda/attention_tile.h"
+#include "kernels/cuda/attention_widen.h"
 #include "kernels/cuda/launch.h"
 
 namespace weir::kernels::cuda {
@@ -31,16 +32,17 @@ __device__ void ask(const rows_view& v, const attention_args& a, const part& p, 
     if (slot == 0) ids = v.pages[p.b.pages_at + min(p.first_page + t * 2 + lane, p.last_page)];
     const std::int32_t page[2] = {__shfl_sync(~0u, ids, slot), __shfl_sync(~0u, ids, slot + 1)};
     if (lane != 0) continue;
-    const auto load = [&](const element* from, std::uint32_t to, std::uint32_t full, std::uint32_t free) {
+    const auto load = [&](const unsigned char* from, std::uint32_t to, std::uint32_t full,
+                          std::uint32_t free) {
       barrier_wait(free + stage * 8, parity);
       barrier_expect(full + stage * 8, tile_bytes<head_dim>);
 #pragma unroll
       for (int i = 0; i < 2; ++i) {
-        const element* at =
-            from + (std::size_t(page[i]) * a.heads.kv_heads + blockIdx.x) * page_tokens * head_dim;
+        const unsigned char* at =
+            from + (std::size_t(page[i]) * a.heads.kv_heads + blockIdx.x) * a.heads.page_bytes();
 #pragma unroll
         for (int panel = 0; panel < panels; ++panel)
-          copy_bulk(to + stage * tile_bytes<head_dim> + panel * panel_bytes + i * half, at + panel * half / 2,
+          copy_bulk(to + stage * tile_bytes<head_dim> + panel * panel_bytes + i * half, at + panel * half,
                     half, full + stage * 8);
       }
     };
@@ -50,16 +52,18 @@ __device__ void ask(const rows_view& v, const attention_args& a, const part& p, 
 }
 
 // Copies the queries of a warpgroup's lines to shared memory. Lines behind the last row repeat the last row.
-template <int head_dim>
+template <page_type pages, int head_dim>
 __device__ void load_queries(const attention_args& a, const part& p, int group_of_warps, int thread,
-                              unsigned char* queries) {
+                             unsigned char* queries) {
   constexpr int units = head_dim / 8;
   for (int i = thread; i < 64 * units; i += 128) {
     const int line = group_of_warps * 64 + i / units, unit = i % units;
     const auto row = static_cast<std::size_t>(p.b.row + min(line / p.group, p.b.rows - 1));
     const std::size_t head = blockIdx.x * p.group + line % p.group;
-    const uint4 q =
+    uint4 q =
         __ldcg(reinterpret_cast<const uint4*>(a.qkv + row * a.heads.width() + head * head_dim + unit * 8));
+    if (pages == page_type::fp8 && a.type == dtype::bf16)
+      q = make_uint4(f16_of_bf16(q.x), f16_of_bf16(q.y), f16_of_bf16(q.z), f16_of_bf16(q.w));
     *reinterpret_cast<uint4*>(queries + unit_at(unit, line, units, lines) * 16) = q;
   }
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
@@ -68,9 +72,10 @@ __device__ void load_queries(const attention_args& a, const part& p, int group_o
 
 // Computes a warpgroup's 64 lines over all tiles of the part. `o` becomes the sums of values, relative to the
 // largest scores and not divided by the totals.
-template <dtype type, int head_dim>
+template <page_type pages, int head_dim>
 __device__ __forceinline__ void consume(const part& p, const rings& r, int group_of_warps, float log2_scale,
                                         running& w, float (&o)[head_dim / 2]) {
+  constexpr dtype type = math_type<pages>;
   constexpr int bytes = tile_bytes<head_dim>;
   const bool tells = threadIdx.x % 32 == 0;  // one lane arrives at barriers for its warp
   const std::uint32_t queries = r.queries + group_of_warps * 64 * 128;
@@ -128,7 +133,7 @@ __device__ element* out_of(const attention_args& a, const part& p, int line) {
 
 // Merges the parts of this block's share of the lines, out of the shared memory of all blocks of the cluster,
 // and writes the output.
-template <dtype type, int head_dim>
+template <page_type pages, int head_dim>
 __device__ void join(const attention_args& a, const part& p, std::uint32_t sums, int thread) {
   constexpr int quads = head_dim / 4, stride = sum_stride<head_dim>;
   const int parts = static_cast<int>(gridDim.z), share = (lines + parts - 1) / parts;
@@ -157,8 +162,9 @@ __device__ void join(const attention_args& a, const part& p, std::uint32_t sums,
       for (int j = 0; j < 4; ++j) sum[j] = sum[j] * before + x[j] * now;
     }
     const float inverse = 1.0f / weight;
-    *reinterpret_cast<uint2*>(out_of<head_dim>(a, p, line) + i % quads * 4) = make_uint2(
-        pair_of<type>(sum[0] * inverse, sum[1] * inverse), pair_of<type>(sum[2] * inverse, sum[3] * inverse));
+    *reinterpret_cast<uint2*>(out_of<head_dim>(a, p, line) + i % quads * 4) =
+        make_uint2(row_pair<pages>(a.type, sum[0] * inverse, sum[1] * inverse),
+                   row_pair<pages>(a.type, sum[2] * inverse, sum[3] * inverse));
   }
 }
 
@@ -182,7 +188,7 @@ __device__ void leave_part(const running& w, const float (&o)[head_dim / 2], flo
 }
 
 // Writes the output of the thread's two lines.
-template <dtype type, int head_dim>
+template <page_type pages, int head_dim>
 __device__ void write(const attention_args& a, const part& p, const running& w,
                       const float (&o)[head_dim / 2], int line) {
   const int lane = static_cast<int>(threadIdx.x % 32);
@@ -194,22 +200,24 @@ __device__ void write(const attention_args& a, const part& p, const running& w,
 #pragma unroll
     for (int u = 0; u < head_dim / 8; ++u)
       *reinterpret_cast<std::uint32_t*>(to + u * 8) =
-          pair_of<type>(o[u * 4 + l * 2] * inverse, o[u * 4 + l * 2 + 1] * inverse);
+          row_pair<pages>(a.type, o[u * 4 + l * 2] * inverse, o[u * 4 + l * 2 + 1] * inverse);
   }
 }
 #endif
 
-template <dtype type, int head_dim>
+template <page_type pages, int head_dim>
 __global__ void __launch_bounds__(threads, 1) wgmma_kernel(rows_view v, attention_args a) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
   extern __shared__ __align__(1024) unsigned char shared[];
+  constexpr bool widens = pages == page_type::fp8;
   const part p = part_of(v, a);
   if (p.b.rows == 0) return;
-  const rings r = rings_at<head_dim>(shared_address(shared));
+  const rings r = rings_at<pages, head_dim>(shared_address(shared));
   if (threadIdx.x == 0) {
     for (int i = 0; i < stages; ++i) {
-      barrier_init(r.key_full + i * 8, 1);
-      barrier_init(r.value_full + i * 8, 1);
+      barrier_init(r.key_full + i * 8, widens ? loaders / 32 * warp_arrivals : 1);
+      barrier_init(r.value_full + i * 8, widens ? loaders / 32 * warp_arrivals : 1);
+      if (widens) barrier_init(r.stored_full + i * 8, 1);
       barrier_init(r.key_free + i * 8, consumers / 32);
       barrier_init(r.value_free + i * 8, consumers / 32);
     }
@@ -219,32 +227,35 @@ __global__ void __launch_bounds__(threads, 1) wgmma_kernel(rows_view v, attentio
   let_next_start();
   const int group_of_warps = static_cast<int>(threadIdx.x / 128);
   if (group_of_warps == consumers / 128) {
-    keep_registers<24>();
+    keep_registers<widens ? 56 : 24>();
     wait_for_previous();
-    if (threadIdx.x < consumers + 32) ask<head_dim>(v, a, p, r);
+    if constexpr (widens)
+      widening_loader<head_dim>(v, a, p, r, static_cast<int>(threadIdx.x) - consumers).load();
+    else if (threadIdx.x < consumers + 32)
+      ask<head_dim>(v, a, p, r);
     if (gridDim.z > 1) {
       cluster_barrier();
       cluster_barrier();
     }
   } else {
-    take_registers<240>();
+    take_registers<widens ? 224 : 240>();
     wait_for_previous();
     const int thread = static_cast<int>(threadIdx.x % 128), lane = thread % 32;
     const int line = group_of_warps * 64 + thread / 32 * 16 + lane / 4;
     const float log2_scale = a.rule.scale * 1.44269504f;
-    load_queries<head_dim>(a, p, group_of_warps, thread, shared);
+    load_queries<pages, head_dim>(a, p, group_of_warps, thread, shared);
     running w;
 #pragma unroll
     for (int l = 0; l < 2; ++l) w.position[l] = p.b.position + min((line + l * 8) / p.group, p.b.rows - 1);
     float o[head_dim / 2];
-    consume<type, head_dim>(p, r, group_of_warps, log2_scale, w, o);
+    consume<pages, head_dim>(p, r, group_of_warps, log2_scale, w, o);
     if (gridDim.z == 1) {
-      write<type, head_dim>(a, p, w, o, line);
+      write<pages, head_dim>(a, p, w, o, line);
     } else {
       named_barrier(3, consumers);  // no warp reads the rings any more
       leave_part<head_dim>(w, o, log2_scale, line, reinterpret_cast<float*>(shared + tile_bytes<head_dim>));
       cluster_barrier();
-      join<type, head_dim>(a, p, r.keys, static_cast<int>(threadIdx.x));
+      join<pages, head_dim>(a, p, r.keys, static_cast<int>(threadIdx.x));
       cluster_barrier();  // no block reads this block's shared memory any more
     }
   }
@@ -252,7 +263,7 @@ __global__ void __launch_bounds__(threads, 1) wgmma_kernel(rows_view v, attentio
 }
 
 // The number of clusters of `parts` blocks that run at once.
-template <dtype type, int head_dim>
+template <page_type pages, int head_dim>
 std::uint32_t clusters_at_once(device& d, std::uint32_t parts) {
   if (parts == 1) return static_cast<std::uint32_t>(d.multiprocessors);
   int& known = d.clusters[parts];
@@ -260,14 +271,14 @@ std::uint32_t clusters_at_once(device& d, std::uint32_t parts) {
   cudaLaunchConfig_t how{};
   how.gridDim = dim3(1, 1, parts);
   how.blockDim = dim3(threads);
-  how.dynamicSmemBytes = shared_bytes<head_dim>;
+  how.dynamicSmemBytes = shared_bytes<pages, head_dim>;
   cudaLaunchAttribute cluster;
   cluster.id = cudaLaunchAttributeClusterDimension;
   cluster.val.clusterDim = {1, 1, parts};
   how.attrs = &cluster;
   how.numAttrs = 1;
   // A size that this device does not support is not a failure.
-  if (cudaOccupancyMaxActiveClusters(&known, wgmma_kernel<type, head_dim>, &how) != cudaSuccess) {
+  if (cudaOccupancyMaxActiveClusters(&known, wgmma_kernel<pages, head_dim>, &how) != cudaSuccess) {
     (void)cudaGetLastError();
     known = 0;
   }
@@ -276,13 +287,13 @@ std::uint32_t clusters_at_once(device& d, std::uint32_t parts) {
 
 // The number of blocks that share a context: the one with the shortest time, in units of a tile's time. The
 // beginning and the end of a block take about three tiles' time, and the join one more.
-template <dtype type, int head_dim>
+template <page_type pages, int head_dim>
 std::uint32_t parts_for(device& d, std::uint32_t blocks, std::uint32_t context) {
   if (2 * blocks > static_cast<std::uint32_t>(d.multiprocessors)) return 1;
   const std::uint32_t tiles = (context + tile - 1) / tile;
   std::uint32_t best = 1, least = tiles + 3;
   for (std::uint32_t parts = 2; parts <= 8 && 2 * parts <= tiles; ++parts) {
-    const std::uint32_t at_once = clusters_at_once<type, head_dim>(d, parts);
+    const std::uint32_t at_once = clusters_at_once<pages, head_dim>(d, parts);
     if (at_once == 0) continue;
     const std::uint32_t time = (blocks + at_once - 1) / at_once * ((tiles + parts - 1) / parts + 4);
     if (time < least) best = parts, least = time;
@@ -290,20 +301,14 @@ std::uint32_t parts_for(device& d, std::uint32_t blocks, std::uint32_t context) 
   return best;
 }
 
-template <dtype type, int head_dim>
+template <page_type pages, int head_dim>
 void start(device& d, const rows_view& v, const attention_args& a) {
-  allow_shared(d, wgmma_kernel<type, head_dim>, shared_bytes<head_dim>);
+  allow_shared(d, wgmma_kernel<pages, head_dim>, shared_bytes<pages, head_dim>);
   if (d.failed()) return;
   const std::uint32_t seen = a.rule.window != 0 ? std::min(v.context, a.rule.window + tile) : v.context;
-  const std::uint32_t parts = parts_for<type, head_dim>(d, v.block_count * a.heads.kv_heads, seen);
-  launch_clusters(d, wgmma_kernel<type, head_dim>, dim3(a.heads.kv_heads, v.block_count, parts),
-                  dim3(1, 1, parts), threads, shared_bytes<head_dim>, v, a);
-}
-
-template <dtype type>
-void start(device& d, const rows_view& v, const attention_args& a) {
-  if (a.heads.head_dim == 64) return start<type, 64>(d, v, a);
-  start<type, 128>(d, v, a);
+  const std::uint32_t parts = parts_for<pages, head_dim>(d, v.block_count * a.heads.kv_heads, seen);
+  launch_clusters(d, wgmma_kernel<pages, head_dim>, dim3(a.heads.kv_heads, v.block_count, parts),
+                  dim3(1, 1, parts), threads, shared_bytes<pages, head_dim>, v, a);
 }
 
 }  // namespace
@@ -314,8 +319,10 @@ bool can_use_wgmma(const device& d, const rows_view& v, const head_shape& h) {
 }
 
 void wgmma_attention(device& d, const rows_view& v, const attention_args& a) {
-  if (a.type == dtype::f16) return start<dtype::f16>(d, v, a);
-  start<dtype::bf16>(d, v, a);
+  with_page_type(a.heads.pages, [&](auto pages) {
+    if (a.heads.head_dim == 64) return start<pages, 64>(d, v, a);
+    start<pages, 128>(d, v, a);
+  });
 }
 
 }  // namespace weir::kernels::cuda

@@ -190,6 +190,7 @@ std::shared_ptr<const backend> cuda_backend(int index, std::string& why_not, boo
   t.peak_flops = cuda::peak_flops;
   t.make_decoder = cuda::make_decoder;
   t.decoder_page_bytes = cuda::decoder_page_bytes;
+  t.decoder_stores_kv = cuda::decoder_stores_kv;
   return {d, &t};
 }
 

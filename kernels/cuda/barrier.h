@@ -17,7 +17,8 @@ namespace weir::kernels::cuda {
 constexpr std::uint64_t evict_first = 0x12f0000000000000, evict_normal = 0x1000000000000000;
 
 // Waits until `count` threads of the block, a multiple of 32, have arrived at named barrier `name`. Name 0 is
-// the barrier of __syncthreads(); 1 and 2 belong to one warpgroup each, 3 to both.
+// the barrier of __syncthreads(); 1 and 2 belong to one warpgroup each, 3 to both, 4 to the
+// warpgroup that loads (attention_wgmma.cu).
 __device__ __forceinline__ void named_barrier(std::uint32_t name, std::uint32_t count) {
   asm volatile("bar.sync %0, %1;" ::"r"(name), "r"(count) : "memory");
 }

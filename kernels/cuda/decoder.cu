@@ -4,6 +4,7 @@
 #include <cmath>
 #include <map>
 #include <numeric>
+#include <optional>
 
 #include "kernels/cuda/draws.h"
 #include "kernels/cuda/grown.h"
@@ -25,9 +26,21 @@ std::size_t free_bytes(device& d) {
   return WEIR_CUDA(d, cudaMemGetInfo(&free, &total)) ? free : 0;
 }
 
-// The bytes of one page of all layers. Keys and values have the type of the weights.
+// What pages store: what the shape asks for, by default elements, as the rows. nullopt: the kernels have no
+// such pages for this model.
+std::optional<page_type> pages_of(const decoder_shape& s) {
+  const page_type elements = elements_of(rows_type(s));
+  if (!s.kv || (*s.kv == kv_type::bf16 && elements == page_type::bf16)) return elements;
+  return *s.kv == kv_type::fp8 ? std::optional(page_type::fp8) : std::nullopt;
+}
+
+head_shape heads_of(const decoder_shape& s) {
+  return {s.heads, s.kv_heads, s.head_dim, pages_of(s).value_or(page_type::bf16)};
+}
+
+// The bytes of one page of all layers.
 std::uint64_t page_bytes_of(const decoder_shape& s) {
-  return s.layers.size() * 2 * std::uint64_t{s.kv_heads} * page_tokens * s.head_dim * sizeof(element);
+  return s.layers.size() * 2 * std::uint64_t{s.kv_heads} * heads_of(s).page_bytes();
 }
 
 class cuda_decoder final : public decoder {
@@ -36,9 +49,11 @@ class cuda_decoder final : public decoder {
   ~cuda_decoder() override;
 
   std::uint64_t page_bytes() const noexcept override { return page_bytes_of(s_); }
-  std::string_view kv_type() const noexcept override { return name(type_); }
+  std::string_view kv_type() const noexcept override {
+    return heads_.pages == page_type::fp8 ? name(kernels::kv_type::fp8) : name(type_);
+  }
   void set_pages(void* memory, std::uint32_t count) override {
-    pages_ = static_cast<element*>(memory);
+    pages_ = static_cast<unsigned char*>(memory);
     page_count_ = count;
     drop_graphs();
   }
@@ -73,10 +88,10 @@ class cuda_decoder final : public decoder {
 
   device& d_;
   const decoder_shape s_;
-  const dtype type_;  // of rows, pages and plain weights
+  const dtype type_;  // of rows and plain weights
   const head_shape heads_;
   weight_products products_;
-  element* pages_ = nullptr;
+  unsigned char* pages_ = nullptr;
   std::uint32_t page_count_ = 0;
 
   grown frequencies_, x_, normed_, qkv_, attended_, gate_up_, inner_, cos_, sin_, logits_, scratch_, parts_,
@@ -97,7 +112,7 @@ cuda_decoder::cuda_decoder(device& d, const decoder_shape& s)
     : d_(d),
       s_(s),
       type_(rows_type(s)),
-      heads_{s.heads, s.kv_heads, s.head_dim},
+      heads_(heads_of(s)),
       products_(d, s),
       frequencies_(d),
       x_(d),
@@ -292,7 +307,7 @@ void cuda_decoder::record(const rows_view& v, bool decoding) {
 
 void cuda_decoder::layer(std::size_t i, const rows_view& v, bool decoding, const float* bias_before) {
   const decoder_layer& w = s_.layers[i];
-  const std::size_t half = std::size_t{page_count_} * s_.kv_heads * page_tokens * s_.head_dim;
+  const std::size_t half = std::size_t{page_count_} * s_.kv_heads * heads_.page_bytes();
   const layer_pages pages{pages_ + i * 2 * half, pages_ + i * 2 * half + half};
   const rotary_args rotary{w.qkv_bias, w.q_norm, w.k_norm, cos_.as<float>(), sin_.as<float>(), s_.norm_eps};
   const attention_args attention{heads_,
@@ -306,7 +321,7 @@ void cuda_decoder::layer(std::size_t i, const rows_view& v, bool decoding, const
 
   norm(d_, type_, x, bias_before, nullptr, w.attention_norm, v.rows, s_.hidden, s_.norm_eps, normed);
   multiply(w.qkv, w.qkv_rest, normed, v.rows, qkv_.as<element>(), product_out::element);
-  const bool fresh = decoding && !d_.deterministic;
+  const bool fresh = decoding && !d_.deterministic && takes_fresh(heads_);
   if (!fresh) rotary_and_write(d_, type_, v, heads_, rotary, qkv_.as<element>(), pages);
   prefill_attention(d_, v, attention);
   decode_attention(d_, v, attention, rotary, fresh, split_);
@@ -335,7 +350,7 @@ bool cuda_decoder::read_logits(std::uint32_t row, float* to_host) {
 bool fits(const matrix& m) { return m.cols % 8 == 0 && m.rows % 8 == 0; }
 
 bool takes_all(const decoder_shape& s) {
-  bool all = decoder_takes(s) && is_element(rows_type(s));
+  bool all = decoder_takes(s) && is_element(rows_type(s)) && pages_of(s);
   for (const decoder_layer& l : s.layers) {
     for (const matrix* m : {&l.qkv, &l.out, &l.gate_up, &l.down}) all &= fits(*m);
     all &= std::ranges::all_of(l.qkv_rest, fits) && std::ranges::all_of(l.gate_up_rest, fits);
@@ -346,9 +361,8 @@ bool takes_all(const decoder_shape& s) {
 }  // namespace
 
 bool decoder_takes(const decoder_shape& s) {
-  return s.embedding.type != dtype::f32 && s.page_tokens == page_tokens &&
-         attention_supports({s.heads, s.kv_heads, s.head_dim}) && s.hidden % 8 == 0 && s.inter % 8 == 0 &&
-         s.hidden * sizeof(float) <= 48u << 10;
+  return s.embedding.type != dtype::f32 && s.page_tokens == page_tokens && attention_supports(heads_of(s)) &&
+         s.hidden % 8 == 0 && s.inter % 8 == 0 && s.hidden * sizeof(float) <= 48u << 10;
 }
 
 std::unique_ptr<decoder> make_decoder(void* self, const decoder_shape& s) {
@@ -356,6 +370,8 @@ std::unique_ptr<decoder> make_decoder(void* self, const decoder_shape& s) {
   if (!takes_all(s) || d.failed()) return nullptr;
   return std::make_unique<cuda_decoder>(d, s);
 }
+
+bool decoder_stores_kv(void*, kv_type type) { return type == kv_type::bf16 || type == kv_type::fp8; }
 
 std::uint64_t decoder_page_bytes(void*, const decoder_shape& s) {
   return takes_all(s) ? page_bytes_of(s) : 0;

@@ -1,6 +1,6 @@
 // decoder.h — kernels/decoder.h for bf16, f16 or quantised weights on a CUDA device. Kernels between the
-// products are fused; rows, keys and values have the type of the plain weights, or bf16 where all are
-// quantised; steps of decoding are replayed as graphs; draws run on the device.
+// products are fused; rows have the type of the plain weights, or bf16 where all are quantised, and so have
+// keys and values unless they are fp8; steps of decoding are replayed as graphs; draws run on the device.
 #pragma once
 
 #include <memory>
@@ -12,12 +12,15 @@ namespace weir::kernels::cuda {
 
 // The entry backend::make_decoder. Returns null where the device has failed, and for a model that this
 // decoder does not support: weights in f32 or of several plain types, f16 beside quantised ones, sizes that
-// are no multiple of 8, head sizes that the attention kernels do not have. Such a model runs by single
-// operations.
+// are no multiple of 8, head sizes that the attention kernels do not have; and for a type of keys and values
+// other than fp8 and that of the rows. Such a model runs by single operations, or not at all.
 std::unique_ptr<decoder> make_decoder(void* self, const decoder_shape& shape);
 
 // The entry backend::decoder_page_bytes.
 std::uint64_t decoder_page_bytes(void* self, const decoder_shape& shape);
+
+// The entry backend::decoder_stores_kv.
+bool decoder_stores_kv(void* self, kv_type type);
 
 // Whether make_decoder() supports the model, as far as a shape without its layers tells.
 bool decoder_takes(const decoder_shape& shape);

@@ -5,13 +5,13 @@
 // device::fault. Arrays are in memory of the device unless a comment says otherwise. Rows are elements
 // (element.h); only the residual stream `x` is f32.
 //
-// A page of one layer holds keys [kv_heads, page_tokens, head_dim], and values of the same shape. The
-// [page_tokens, head_dim] of one head are stored in panels: panels of 64 columns where head_dim is a multiple
-// of 64, else one panel with all columns. A panel is [page_tokens, columns]; a token's row of it consists of
-// units of 16 bytes (8 elements), and the units of a row are permuted by an XOR with the token's index
-// (unit_at). Eight tokens that are read at once therefore lie in different banks of shared memory, and a
-// panel can be copied to shared memory as it is. For panels of 64 columns this is the 128-byte swizzle of
-// wgmma.
+// A page of one layer holds keys [kv_heads, page_tokens, head_dim], and values of the same shape, as elements
+// or as fp8 (page_type). The [page_tokens, head_dim] of one head are stored in panels: panels of 128 bytes of
+// each token where a token's row is a multiple of that, else one panel with all columns. A panel is
+// [page_tokens, columns]; a token's row of it consists of units of 16 bytes (8 elements or 16 fp8), and the
+// units of a row are permuted by an XOR with bits of the token's index (unit_at). Eight tokens that are read
+// at once therefore lie in different banks of shared memory, and a panel can be copied to shared memory as it
+// is. For panels of 128 bytes this is the 128-byte swizzle of wgmma.
 //
 // Thread safety: the device's (device.h).
 #pragma once
@@ -28,15 +28,32 @@ namespace weir::kernels::cuda {
 
 constexpr int page_tokens = kernels::page_tokens;
 
-// The units of a token's row in one panel, for heads of `units` units (head_dim / 8).
+// The numbers that pages store. bf16 and f16 are elements, of the type that the rows have. fp8 is that of
+// kernels/kv_type.h beside rows of either type; attention widens it to f16, which is exact, and rounds
+// queries and the weights of tokens to f16.
+enum class page_type : std::uint8_t { bf16, f16, fp8 };
+
+// The type of pages of elements, for rows of `type`.
+constexpr page_type elements_of(dtype type) { return type == dtype::f16 ? page_type::f16 : page_type::bf16; }
+// The bytes of a number.
+constexpr __host__ __device__ int number_bytes(page_type t) { return t == page_type::fp8 ? 1 : 2; }
+
+// The units of 16 bytes of a token's row of one head.
+constexpr __host__ __device__ int row_units(page_type t, int head_dim) {
+  return head_dim * number_bytes(t) / 16;
+}
+
+// The units of a token's row in one panel, for rows of `units` units (row_units).
 constexpr __host__ __device__ int panel_units(int units) { return units % 8 == 0 ? 8 : units; }
 
 // The index, in units of 16 bytes, of unit `unit` of token `token` in one head of `tokens` tokens, each of
 // `units` units. REQUIRES: the tokens begin at a multiple of eight within their page
 constexpr __host__ __device__ int unit_at(int unit, int token, int units, int tokens) {
   const int wide = panel_units(units);
+  // Rows of 4 units fill the banks by twos, rows of 2 units by fours.
   const int mask = wide == 8 ? 7 : units % 4 == 0 ? 3 : units % 2 == 0 ? 1 : 0;
-  return (unit / wide * tokens + token) * wide + (unit % wide ^ (token & mask));
+  const int shift = mask == 7 ? 0 : mask == 3 ? 1 : 2;
+  return (unit / wide * tokens + token) * wide + (unit % wide ^ (token >> shift & mask));
 }
 
 // Consecutive rows of one sequence that one block of prefill_attention computes: rows [row, row + rows) of
@@ -77,12 +94,17 @@ struct rows_view {
 
 // The pages of one layer.
 struct layer_pages {
-  element *keys, *values;  // [pages, kv_heads, page_tokens, head_dim]
+  unsigned char *keys, *values;  // [pages, kv_heads, page_tokens, head_dim], of head_shape::pages
 };
 
-// The heads of a model: query heads, key heads, and elements of a head.
+// The heads of a model: query heads, key heads, numbers of a head, and how pages store them.
 struct head_shape {
   std::uint32_t heads, kv_heads, head_dim;
+  page_type pages = page_type::bf16;
+  // The bytes of one head's keys, or values, in a page.
+  __host__ __device__ std::uint32_t page_bytes() const {
+    return page_tokens * head_dim * static_cast<std::uint32_t>(number_bytes(pages));
+  }
   // Elements in a row of qkv: the queries of all heads, then the keys, then the values.
   __host__ __device__ std::uint32_t width() const { return (heads + 2 * kv_heads) * head_dim; }
 };
@@ -110,15 +132,16 @@ void angles(device& d, const rows_view& v, const float* frequencies, std::uint32
 void norm(device& d, dtype type, float* x, const float* bias, const std::int32_t* from, const float* weight,
           std::uint32_t rows, std::uint32_t width, float eps, element* out);
 
-// Applies `t` to qkv [rows, h.width()]: queries are stored back in place, keys and values are stored in their
-// pages at the row's position. Rows that pad the batch are left out.
+// Applies `t` to qkv [rows, h.width()], elements of `type`: queries are stored back in place, keys and values
+// are rounded from f32 to the type of the pages and stored there at the row's position. Rows that pad the
+// batch are left out. REQUIRES: h.pages are elements of `type`, or fp8
 void rotary_and_write(device& d, dtype type, const rows_view& v, const head_shape& h, const rotary_args& t,
                     element* qkv, layer_pages to);
 
 // What both kinds of attention read and write in one layer.
 struct attention_args {
   head_shape heads;
-  dtype type;
+  dtype type;  // of the rows; heads.pages are elements of this type, or fp8
   layer_pages pages;
   const element* qkv;    // [rows, heads.width()]
   element* out;          // [rows, heads.heads * heads.head_dim]
@@ -160,9 +183,13 @@ std::uint32_t list_decodes(const device& d, const head_shape& h, std::span<const
 // Whether the attention kernels support heads of this shape.
 bool attention_supports(const head_shape& h);
 
+// Whether decode_attention() may be called with `fresh`. A lane must have both numbers that a rotation turns;
+// with fp8 pages and heads of 16 no lane does.
+bool takes_fresh(const head_shape& h);
+
 // Attention of the rows in v.decode_rows. With `fresh` the rows of qkv are as the product left them: the
 // kernel itself applies `t` to queries, keys and values, and stores each row's key and value in its page.
-// Otherwise rotary_and_write() has done so before.
+// Otherwise rotary_and_write() has done so before. REQUIRES: takes_fresh() where `fresh`
 void decode_attention(device& d, const rows_view& v, const attention_args& a, const rotary_args& t,
                       bool fresh, const split_scratch& scratch);
 

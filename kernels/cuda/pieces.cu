@@ -25,7 +25,7 @@ class bench {
       : d_(d),
         s_(s),
         type_(s.embedding.type),
-        heads_{s.heads, s.kv_heads, s.head_dim},
+        heads_{s.heads, s.kv_heads, s.head_dim, s.kv == kv_type::fp8 ? page_type::fp8 : elements_of(type_)},
         rows_(rows),
         context_(context) {
     WEIR_CUDA(d_, cudaEventCreate(&from_));
@@ -116,10 +116,10 @@ class bench {
       slices.push_back({i * rows, rows, length - rows, pages.data() + i * each});
       for (std::uint32_t j = 0; j < rows; ++j) positions.push_back(length - rows + j);
     }
-    const std::uint64_t half = std::uint64_t{pages.size()} * s_.kv_heads * page_tokens * s_.head_dim;
-    const std::uint64_t copies = std::max<std::uint64_t>(1, past_caches / (half * 2 * sizeof(element)));
+    const std::uint64_t half = std::uint64_t{pages.size()} * s_.kv_heads * heads_.page_bytes();
+    const std::uint64_t copies = std::max<std::uint64_t>(1, past_caches / (half * 2));
     grown kv(d_);
-    fill(kv, type_, copies * 2 * half);
+    fill(kv, type_, copies * half);
     step_rows here(d_, heads_);
     bool moved = false;
     const decoder_step step{tokens, positions, slices, {}};
@@ -128,18 +128,15 @@ class bench {
     here.copy_in(false);
     d_.sync();
     const rotary_args rotary{nullptr, nullptr, nullptr, angles_.as<float>(), angles_.as<float>(), 1e-5f};
-    const bool fresh = rows == 1 && !d_.deterministic;
-    // The traffic is that of the single operation, with elements of 2 bytes instead of 4.
-    traffic all = traffic_of(attention{nullptr,
-                                       0,
-                                       s_.heads,
-                                       {nullptr, nullptr, s_.kv_heads, s_.head_dim, page_tokens},
-                                       slices,
-                                       {},
-                                       nullptr});
-    all.bytes /= 2;
+    const bool fresh = rows == 1 && !d_.deterministic && takes_fresh(heads_);
+    // The traffic is that of the single operation, whose queries and outputs have 4 bytes instead of 2.
+    const bool fp8 = heads_.pages == page_type::fp8;
+    const kv_pages stored{nullptr,     nullptr,     s_.kv_heads,
+                          s_.head_dim, page_tokens, fp8 ? kv_type::fp8 : kv_type::bf16};
+    traffic all = traffic_of(attention{nullptr, 0, s_.heads, stored, slices, {}, nullptr});
+    all.bytes -= 4 * positions.size() * s_.heads * s_.head_dim;
     time(name, all, [&](std::size_t i) {
-      element* keys = kv.as<element>() + i % copies * 2 * half;
+      unsigned char* keys = kv.as<unsigned char>() + i % copies * 2 * half;
       const attention_args a{heads_,
                              type_,
                              {keys, keys + half},
@@ -194,7 +191,8 @@ class bench {
 std::vector<decoder_piece> time_decoder(void* self, const decoder_shape& s, std::uint32_t rows,
                                         std::uint32_t context) {
   device& d = of(self);
-  if (d.failed() || !decoder_takes(s) || !is_element(s.embedding.type)) return {};
+  const bool stores = !s.kv || decoder_stores_kv(self, *s.kv);
+  if (d.failed() || !decoder_takes(s) || !is_element(s.embedding.type) || !stores) return {};
   return bench(d, s, rows, context).run();
 }
 

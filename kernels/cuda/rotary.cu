@@ -5,9 +5,8 @@
 #include <algorithm>
 #include <bit>
 
-#include "kernels/cuda/head_size.h"
 #include "kernels/cuda/launch.h"
-#include "kernels/cuda/rotary.h"
+#include "kernels/cuda/page_numbers.h"
 
 namespace weir::kernels::cuda {
 namespace {
@@ -24,11 +23,14 @@ __device__ __forceinline__ eight eight_of(const float* from) {
   return {at[0], at[1]};
 }
 
-template <dtype type>
-__device__ __forceinline__ eight eight_of(const element* from, const float* bias) {
+// Eight elements of a row of type `rows`, and `bias`, which may be null.
+template <page_type pages>
+__device__ __forceinline__ eight eight_of(dtype rows, const element* from, const float* bias) {
   const uint4 v = __ldcg(reinterpret_cast<const uint4*>(from));
-  const float2 x = floats_of<type>(v.x), y = floats_of<type>(v.y), z = floats_of<type>(v.z),
-               w = floats_of<type>(v.w);
+  const auto two = [rows](const std::uint32_t& word) {
+    return row_floats<pages>(rows, reinterpret_cast<const element*>(&word));
+  };
+  const float2 x = two(v.x), y = two(v.y), z = two(v.z), w = two(v.w);
   eight e{make_float4(x.x, x.y, y.x, y.y), make_float4(z.x, z.y, w.x, w.y)};
   if (bias) {
     const eight more = eight_of(bias);
@@ -52,15 +54,33 @@ __device__ __forceinline__ float squares_of(const eight& e) {
          e.b.z * e.b.z + e.b.w * e.b.w;
 }
 
-template <dtype type>
-__device__ __forceinline__ void put(element* to, const eight& e) {
-  *reinterpret_cast<uint4*>(to) = make_uint4(pair_of<type>(e.a.x, e.a.y), pair_of<type>(e.a.z, e.a.w),
-                                             pair_of<type>(e.b.x, e.b.y), pair_of<type>(e.b.z, e.b.w));
+// Rounds the numbers to elements of a row of type `rows`.
+template <page_type pages>
+__device__ __forceinline__ void put(dtype rows, element* to, const eight& e) {
+  *reinterpret_cast<uint4*>(to) =
+      make_uint4(row_pair<pages>(rows, e.a.x, e.a.y), row_pair<pages>(rows, e.a.z, e.a.w),
+                 row_pair<pages>(rows, e.b.x, e.b.y), row_pair<pages>(rows, e.b.z, e.b.w));
 }
 
-template <dtype type, int head_dim>
+// Rounds the numbers to those of pages, and stores them as numbers `i` to `i` + 7 of token `token` of a head.
+template <page_type pages, int head_dim>
+__device__ __forceinline__ void put_in_page(unsigned char* head, int i, int token, const eight& e) {
+  const int at = i * number_bytes(pages);
+  unsigned char* to =
+      head + unit_at(at / 16, token, row_units(pages, head_dim), page_tokens) * 16 + at % 16;
+  if constexpr (pages == page_type::fp8) {
+    const auto four = [](const float4& v) {
+      return e4m3_of(v.x) | e4m3_of(v.y) << 8 | e4m3_of(v.z) << 16 | e4m3_of(v.w) << 24;
+    };
+    *reinterpret_cast<uint2*>(to) = make_uint2(four(e.a), four(e.b));
+  } else {
+    put<pages>(math_type<pages>, reinterpret_cast<element*>(to), e);
+  }
+}
+
+template <page_type pages, int head_dim>
 __global__ void __launch_bounds__(most_threads)
-    rotary_kernel(rows_view v, head_shape h, rotary_args t, element* qkv, layer_pages to) {
+    rotary_kernel(rows_view v, dtype type, head_shape h, rotary_args t, element* qkv, layer_pages to) {
   constexpr int half = head_dim / 2, units = half / 8;  // units of 8 elements of half a head
   constexpr unsigned lanes = std::bit_ceil(static_cast<unsigned>(units));  // of a head; some may have nothing
   let_next_start();
@@ -80,8 +100,8 @@ __global__ void __launch_bounds__(most_threads)
     eight low{}, high{};
     if (has) {
       const float* bias = t.bias ? t.bias + head * head_dim + i : nullptr;
-      low = eight_of<type>(at, bias);
-      high = eight_of<type>(at + half, bias ? bias + half : nullptr);
+      low = eight_of<pages>(type, at, bias);
+      high = eight_of<pages>(type, at + half, bias ? bias + half : nullptr);
     }
     float squares = squares_of(low) + squares_of(high);
     const float* weight = head < h.heads ? t.q_norm : t.k_norm;
@@ -102,34 +122,27 @@ __global__ void __launch_bounds__(most_threads)
       high = each([](float b, float a, float c, float s) { return b * c + a * s; }, high, before, cos, sin);
     }
     if (head < h.heads) {
-      put<type>(at, low);
-      put<type>(at + half, high);
+      put<pages>(type, at, low);
+      put<pages>(type, at + half, high);
       continue;
     }
     const std::uint32_t kv_head = (head - h.heads) % h.kv_heads;
-    element* there = (head < keys_end ? to.keys : to.values) +
-                     (page * h.kv_heads + kv_head) * page_tokens * head_dim;
-    put<type>(there + place_of<head_dim>(i, token), low);
-    put<type>(there + place_of<head_dim>(half + i, token), high);
+    unsigned char* there =
+        (head < keys_end ? to.keys : to.values) + (page * h.kv_heads + kv_head) * h.page_bytes();
+    put_in_page<pages, head_dim>(there, i, token, low);
+    put_in_page<pages, head_dim>(there, half + i, token, high);
   }
-}
-
-template <dtype type>
-void start(device& d, const rows_view& v, const head_shape& h, const rotary_args& t, element* qkv,
-           layer_pages to) {
-  with_head_size(h.head_dim, [&](auto size) {
-    const unsigned lanes = std::bit_ceil(static_cast<unsigned>(size) / 16);
-    const unsigned threads = std::min(most_threads, ((h.heads + 2 * h.kv_heads) * lanes + 31) / 32 * 32);
-    launch(d, rotary_kernel<type, size>, dim3(v.rows), threads, 0, v, h, t, qkv, to);
-  });
 }
 
 }  // namespace
 
 void rotary_and_write(device& d, dtype type, const rows_view& v, const head_shape& h, const rotary_args& t,
                       element* qkv, layer_pages to) {
-  if (type == dtype::f16) return start<dtype::f16>(d, v, h, t, qkv, to);
-  start<dtype::bf16>(d, v, h, t, qkv, to);
+  with_heads(h, [&](auto pages, auto size) {
+    const unsigned lanes = std::bit_ceil(static_cast<unsigned>(size) / 16);
+    const unsigned threads = std::min(most_threads, ((h.heads + 2 * h.kv_heads) * lanes + 31) / 32 * 32);
+    launch(d, rotary_kernel<pages, size>, dim3(v.rows), threads, 0, v, type, h, t, qkv, to);
+  });
 }
 
 }  // namespace weir::kernels::cuda

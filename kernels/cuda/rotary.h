@@ -1,19 +1,19 @@
 // rotary.h — bias, norm and rotary embedding of one head of one row, computed by one warp.
 #pragma once
 
-#include "kernels/cuda/layers.h"
-#include "kernels/cuda/mma.h"
+#include "kernels/cuda/page_numbers.h"
 #include "kernels/cuda/warp.h"
 
 namespace weir::kernels::cuda {
 
-// Computes rotary(norm(from + bias)) of one head [head_dim]. `bias` and `weight` (of the norm) are [head_dim]
-// and may be null; `cos` and `sin` are [head_dim / 2]. For each even i < head_dim / 2 one lane calls put(i,
-// low, high): `low` are elements i and i + 1 of the result, `high` are elements head_dim / 2 + i and + 1, two
-// in a word. Called by all lanes of a warp; `lane` is threadIdx.x % 32.
-template <dtype type, int head_dim, class Put>
-__device__ __forceinline__ void rotary_head(const element* from, const float* bias, const float* weight,
-                                          float eps, const float* cos, const float* sin, int lane, Put put) {
+// Computes rotary(norm(from + bias)) of one head [head_dim] of a row of type `rows`. `bias` and `weight` (of
+// the norm) are [head_dim] and may be null; `cos` and `sin` are [head_dim / 2]. For each even i < head_dim /
+// 2 one lane calls put(i, low, high): `low` are numbers i and i + 1 of the result, `high` are numbers
+// head_dim / 2 + i and + 1, not rounded yet. Called by all lanes of a warp; `lane` is threadIdx.x % 32.
+template <page_type pages, int head_dim, class Put>
+__device__ __forceinline__ void rotary_head(dtype rows, const element* from, const float* bias,
+                                            const float* weight, float eps, const float* cos,
+                                            const float* sin, int lane, Put put) {
   constexpr int half = head_dim / 2, rounds = (half + 63) / 64;
   float2 low[rounds], high[rounds];
   float squares = 0;
@@ -22,8 +22,8 @@ __device__ __forceinline__ void rotary_head(const element* from, const float* bi
     const int i = r * 64 + lane * 2;
     low[r] = high[r] = make_float2(0, 0);
     if (i >= half) continue;
-    low[r] = floats_of<type>(from + i);
-    high[r] = floats_of<type>(from + half + i);
+    low[r] = row_floats<pages>(rows, from + i);
+    high[r] = row_floats<pages>(rows, from + half + i);
     if (bias) {
       low[r].x += bias[i];
       low[r].y += bias[i + 1];
@@ -45,15 +45,9 @@ __device__ __forceinline__ void rotary_head(const element* from, const float* bi
       b.y *= scale * weight[half + i + 1];
     }
     const float2 c = *reinterpret_cast<const float2*>(cos + i), s = *reinterpret_cast<const float2*>(sin + i);
-    put(i, pair_of<type>(a.x * c.x - b.x * s.x, a.y * c.y - b.y * s.y),
-        pair_of<type>(b.x * c.x + a.x * s.x, b.y * c.y + a.y * s.y));
+    put(i, make_float2(a.x * c.x - b.x * s.x, a.y * c.y - b.y * s.y),
+        make_float2(b.x * c.x + a.x * s.x, b.y * c.y + a.y * s.y));
   }
-}
-
-// The index of element `i` of token `token` in one head of `tokens` tokens (unit_at).
-template <int head_dim>
-__device__ __forceinline__ int place_of(int i, int token, int tokens = page_tokens) {
-  return unit_at(i / 8, token, head_dim / 8, tokens) * 8 + i % 8;
 }
 
 }  // namespace weir::kernels::cuda

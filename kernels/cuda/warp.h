@@ -1,10 +1,17 @@
 // warp.h — the sum and the maximum over a warp, and the sum over a block. Every lane of the warp, or every
-// thread of the block, calls them and gets the result.
+// thread of the block, calls them and gets the result. And a fast exponential.
 #pragma once
 
 #include <cuda_runtime.h>
 
 namespace weir::kernels::cuda {
+
+// 2 to the power of x by one instruction, approximate; subnormal results are 0.
+__device__ __forceinline__ float exp2_fast(float x) {
+  float y;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
 
 __device__ __forceinline__ float warp_sum(float v) {
   for (int o = 16; o; o >>= 1) v += __shfl_xor_sync(~0u, v, o);

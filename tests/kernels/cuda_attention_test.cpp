@@ -2,8 +2,10 @@
 // double. Contexts are long enough that blocks share them. Skipped, saying so, where there is no device.
 #ifdef WEIR_WITH_CUDA
 #include <algorithm>
+#include <bit>
 #include <catch2/catch.hpp>
 #include <cmath>
+#include <cstring>
 #include <memory>
 #include <numeric>
 
@@ -24,6 +26,7 @@ struct slice {
 };
 
 using elements = std::vector<element>;
+using page_bytes = std::vector<unsigned char>;
 
 constexpr int page_rows = cuda::page_tokens;
 
@@ -34,6 +37,30 @@ elements random_elements(tests::rng& r, dtype type, std::size_t count) {
   return v;
 }
 
+// Numbers as pages store them.
+page_bytes random_numbers(tests::rng& r, page_type type, std::size_t count) {
+  const auto bytes = static_cast<std::size_t>(number_bytes(type));
+  page_bytes v(count * bytes);
+  std::normal_distribution<float> normal;
+  for (std::size_t i = 0; i < v.size(); i += bytes) {
+    const float x = normal(r);
+    const element e = tests::rounded(type == page_type::f16 ? dtype::f16 : dtype::bf16, x);
+    if (type == page_type::fp8)
+      v[i] = to_e4m3(x);
+    else
+      std::memcpy(&v[i], &e, 2);
+  }
+  return v;
+}
+
+// The number that is stored at `at`.
+float number_at(page_type type, const page_bytes& v, std::size_t at) {
+  if (type == page_type::fp8) return from_e4m3(v[at]);
+  element e;
+  std::memcpy(&e, &v[at], 2);
+  return tests::number(type == page_type::f16 ? dtype::f16 : dtype::bf16, e);
+}
+
 // Slices of sequences whose keys and values lie in pages in any order. Where `lines` is 0, every slice is one
 // row, for decode_attention; else the slices are for prefill_attention, in blocks of `lines` lines.
 struct scene {
@@ -42,7 +69,8 @@ struct scene {
   std::uint32_t window;
   std::vector<slice> slices;
   bool single;
-  elements keys, values, qkv;  // keys and values by page, as on the device
+  page_bytes keys, values;  // by page, as on the device
+  elements qkv;
   std::vector<std::int32_t> pages, pages_at, row_slice, row_position;
   std::vector<prefill_block> blocks;
   std::vector<decode_row> lone;
@@ -72,17 +100,21 @@ struct scene {
     pages.resize(static_cast<std::size_t>(count));
     std::iota(pages.begin(), pages.end(), 0);
     std::shuffle(pages.begin(), pages.end(), r);
-    keys = random_elements(r, type, std::size_t(count) * h.kv_heads * page_rows * h.head_dim);
-    values = random_elements(r, type, keys.size());
+    const std::size_t numbers = std::size_t(count) * h.kv_heads * page_rows * h.head_dim;
+    keys = random_numbers(r, h.pages, numbers);
+    values = random_numbers(r, h.pages, numbers);
     qkv = random_elements(r, type, static_cast<std::size_t>(row) * h.width());
   }
 
-  float at(const elements& in, std::int32_t first, int token, std::uint32_t head, int i) const {
+  // The byte of keys, or of values, where a token's number is.
+  std::size_t place_of(std::int32_t first, int token, std::uint32_t head, int i) const {
     const auto page = static_cast<std::size_t>(pages[static_cast<std::size_t>(first + token / page_rows)]);
-    const int units = static_cast<int>(h.head_dim) / 8;
-    const int place = unit_at(i / 8, token % page_rows, units, page_rows) * 8 + i % 8;
-    return tests::number(
-        type, in[(page * h.kv_heads + head) * page_rows * h.head_dim + static_cast<std::size_t>(place)]);
+    const int units = row_units(h.pages, static_cast<int>(h.head_dim)), at = i * number_bytes(h.pages);
+    const int place = unit_at(at / 16, token % page_rows, units, page_rows) * 16 + at % 16;
+    return (page * h.kv_heads + head) * h.page_bytes() + static_cast<std::size_t>(place);
+  }
+  float at(const page_bytes& in, std::int32_t first, int token, std::uint32_t head, int i) const {
+    return number_at(h.pages, in, place_of(first, token, head, i));
   }
 
   // The attention of one row and head, by the definition: [head_dim].
@@ -116,7 +148,8 @@ struct scene {
   double difference(device& d, tests::rng& r, std::uint32_t lines, bool fresh, bool listed = false) {
     const std::size_t rows = row_slice.size();
     if (fresh) take_out_fresh();
-    const on_device k(d, keys), v(d, values), q(d, qkv);
+    const on_device k(d, keys), v(d, values);
+    const on_device q(d, qkv);
     const on_device out(d, elements(rows * h.heads * h.head_dim, element{0x7fc0}));
     const on_device page_list(d, pages);
     const on_device block_list(d, blocks);
@@ -177,17 +210,22 @@ struct scene {
     for (const decode_row& l : lone)
       for (std::uint32_t head = 0; head < h.kv_heads; ++head)
         for (int i = 0; i < static_cast<int>(h.head_dim); ++i) {
-          const auto page = static_cast<std::size_t>(
-              pages[static_cast<std::size_t>(l.pages_at + l.position / page_rows)]);
-          const int units = static_cast<int>(h.head_dim) / 8;
-          const int place = unit_at(i / 8, l.position % page_rows, units, page_rows) * 8 + i % 8;
-          const std::size_t there =
-              (page * h.kv_heads + head) * page_rows * h.head_dim + static_cast<std::size_t>(place);
           const std::size_t from = static_cast<std::size_t>(l.row) * h.width() +
                                    (h.heads + head) * h.head_dim + static_cast<std::size_t>(i);
-          expected_.push_back({there, qkv[from], qkv[from + h.kv_heads * h.head_dim]});
-          keys[there] = values[there] = tests::rounded(type, 100);
+          const std::size_t there = place_of(l.pages_at, l.position, head, i);
+          const element key = qkv[from], value = qkv[from + h.kv_heads * h.head_dim];
+          for (int byte = 0; byte < number_bytes(h.pages); ++byte) {
+            const auto at = there + static_cast<std::size_t>(byte);
+            expected_.push_back({at, stored_byte(key, byte), stored_byte(value, byte)});
+            keys[at] = values[at] = 0x45;
+          }
         }
+  }
+
+  // A byte of what pages store for an element of a row.
+  unsigned char stored_byte(element e, int byte) const {
+    if (h.pages == page_type::fp8) return to_e4m3(tests::number(type, e));
+    return static_cast<unsigned char>(e.bits >> 8 * byte);
   }
 
   double worst(const elements& got, tests::rng& r) const {
@@ -205,25 +243,33 @@ struct scene {
         }
       }
     for (const auto& e : expected_)
-      if (keys[e.place].bits != e.key.bits || values[e.place].bits != e.value.bits) return 1e30;
+      if (keys[e.place] != e.key || values[e.place] != e.value) return 1e30;
     return worst / largest;
   }
 
   struct expected {
     std::size_t place;
-    element key, value;
+    unsigned char key, value;
   };
   std::vector<expected> expected_;
 };
 
-head_shape random_heads(tests::rng& r, std::uint32_t head_dim, std::uint32_t most_groups) {
+head_shape random_heads(tests::rng& r, std::uint32_t head_dim, std::uint32_t most_groups, page_type pages) {
   const std::uint32_t kv_heads = pick(r, 1, 3), groups[] = {1, 2, 3, 4, 7, 8, 16};
   std::uint32_t group = groups[pick(r, 0, 6)];
   while (group > most_groups) group = groups[pick(r, 0, 6)];
-  return {kv_heads * group, kv_heads, head_dim};
+  return {kv_heads * group, kv_heads, head_dim, pages};
 }
 
-constexpr dtype types[] = {dtype::bf16, dtype::f16};
+// Types of rows, and of the pages beside them.
+struct numbers {
+  dtype rows;
+  page_type pages;
+};
+constexpr numbers types[] = {{dtype::bf16, page_type::bf16},
+                             {dtype::f16, page_type::f16},
+                             {dtype::bf16, page_type::fp8},
+                             {dtype::f16, page_type::fp8}};
 
 // The error that rounding allows: of weights to elements, two or three of them in a sum, and of the result.
 double rounding(dtype type) { return type == dtype::bf16 ? 8e-3 : 1e-3; }
@@ -238,15 +284,15 @@ TEST_CASE(
     tests::rng r(21);
     for (int round = 0; round < 40; ++round) {
       const std::uint32_t widths[] = {64, 128, 64, 128, 64, 128, 32, 96, 16, 256};
-      const dtype type = types[round / 10 % 2];
-      const head_shape h = random_heads(r, widths[round % 10], 16);
+      const auto [type, pages] = types[round / 10 % 4];
+      const head_shape h = random_heads(r, widths[round % 10], 16, pages);
       const std::uint32_t window = pick(r, 0, 2) == 0 ? pick(r, 1, 900) : 0;
       std::vector<slice> slices;
       for (std::uint32_t i = pick(r, 1, 3); i > 0; --i)
         slices.push_back({static_cast<int>(pick(r, 0, 2) ? pick(r, 0, 3000) : 0),
                           static_cast<int>(pick(r, 1, pick(r, 0, 1) ? 20 : 300))});
       scene s(r, type, h, window, slices, 128);
-      CAPTURE(deterministic, name(type), h.head_dim, h.heads, h.kv_heads, window, slices.size(),
+      CAPTURE(deterministic, name(type), pages, h.head_dim, h.heads, h.kv_heads, window, slices.size(),
               slices[0].position, slices[0].rows);
       CHECK(s.difference(*d, r, 128, false) <= rounding(type));
     }
@@ -261,10 +307,10 @@ TEST_CASE("cuda: a few rows behind thousands of tokens, which blocks share, equa
   for (const std::uint32_t head_dim : {64u, 128u})
     for (const int position : {500, 1023, 2048, 4000, 8100})
       for (const int rows : {2, 33, 128}) {
-        const head_shape h = random_heads(r, head_dim, 8);
-        const dtype type = types[++count % 2];
+        const auto [type, pages] = types[++count % 4];
+        const head_shape h = random_heads(r, head_dim, 8, pages);
         scene s(r, type, h, 0, {{position, rows}}, 128);
-        CAPTURE(name(type), head_dim, position, rows, h.heads, h.kv_heads);
+        CAPTURE(name(type), pages, head_dim, position, rows, h.heads, h.kv_heads);
         CHECK(s.difference(*d, r, 128, false) <= rounding(type));
       }
 }
@@ -277,18 +323,103 @@ TEST_CASE(
   tests::rng r(23);
   for (int round = 0; round < 120; ++round) {
     const std::uint32_t widths[] = {64, 128, 32, 96, 16, 256};
-    const dtype type = types[round / 6 % 2];
-    const head_shape h = random_heads(r, widths[round % 6], 16);
+    const auto [type, pages] = types[round / 6 % 4];
+    const head_shape h = random_heads(r, widths[round % 6], 16, pages);
     const std::uint32_t window = pick(r, 0, 2) == 0 ? pick(r, 1, 900) : 0;
     std::vector<slice> slices;
     for (std::uint32_t i = pick(r, 0, 1) ? pick(r, 1, 4) : pick(r, 5, 60); i > 0; --i)
       slices.push_back({static_cast<int>(pick(r, 0, pick(r, 0, 2) ? 700 : 6000)), 1});
     scene s(r, type, h, window, slices, 0);
-    const bool fresh = pick(r, 0, 1) == 1, listed = pick(r, 0, 1) == 1 && d->path == code_path::hopper;
-    CAPTURE(name(type), h.head_dim, h.heads, h.kv_heads, window, slices.size(), slices[0].position, fresh,
-            listed);
+    const bool fresh = takes_fresh(h) && pick(r, 0, 1) == 1,
+               listed = pick(r, 0, 1) == 1 && d->path == code_path::hopper;
+    CAPTURE(name(type), pages, h.head_dim, h.heads, h.kv_heads, window, slices.size(), slices[0].position,
+            fresh, listed);
     CHECK(s.difference(*d, r, 128, fresh, listed) <= rounding(type));
   }
+}
+
+TEST_CASE("cuda: what is written into pages of fp8 has the bits of the reference, for any f32") {
+  device* d = tests::the_device();
+  if (!d) return;
+  tests::rng r(24);
+  for (const std::uint32_t head_dim : {16u, 64u, 96u, 128u, 256u})
+    for (const dtype type : {dtype::bf16, dtype::f16}) {
+      const head_shape h{2, 2, head_dim, page_type::fp8};
+      const std::uint32_t rows = 70, pages = 2;
+      // The f32 numbers come by the bias, beside rows of zeros. An angle of 0 turns no number, but a key that
+      // is not finite would reach the number that it is turned with.
+      std::vector<float> bias(h.width());
+      for (std::uint32_t i = 0; i < h.width(); ++i) {
+        const auto bits = static_cast<std::uint32_t>(r());
+        bias[i] = std::bit_cast<float>(bits);
+        if (pick(r, 0, 1))
+          bias[i] = std::ldexp(std::bit_cast<float>((bits & 0x807fffff) | 0x3f800000),
+                               static_cast<int>(pick(r, 0, 22)) - 12);
+        if (pick(r, 0, 1)) bias[i] = std::bit_cast<float>(std::bit_cast<std::uint32_t>(bias[i]) & 0xfff80000);
+        if (bias[i] == 0 || (!std::isfinite(bias[i]) && i < (h.heads + h.kv_heads) * head_dim)) bias[i] = 500;
+      }
+      const on_device b(*d, bias), cos(*d, std::vector<float>(rows * head_dim / 2, 1.0f)),
+          sin(*d, std::vector<float>(rows * head_dim / 2, 0));
+      const on_device qkv(*d, elements(rows * h.width()));
+      const on_device k(*d, page_bytes(pages * h.kv_heads * h.page_bytes(), 0x45)),
+          v(*d, page_bytes(pages * h.kv_heads * h.page_bytes(), 0x45));
+      std::vector<std::uint32_t> positions(rows);
+      std::iota(positions.begin(), positions.end(), 0);
+      const on_device at(*d, positions);
+      const on_device pages_at(*d, std::vector<std::int32_t>(rows, 0)),
+          numbers(*d, std::vector<std::int32_t>{1, 0});
+      rows_view view{};
+      view.positions = at.get();
+      view.pages_at = pages_at.get();
+      view.pages = numbers.get();
+      view.rows = rows;
+      rotary_args t{};
+      t.bias = b.get();
+      t.cos = cos.get();
+      t.sin = sin.get();
+      rotary_and_write(*d, type, view, h, t, qkv.get(), {k.get(), v.get()});
+      const page_bytes keys = k.back(), values = v.back();
+      REQUIRE(d->fault == "");
+      const auto same = [&](unsigned char got, float x) {
+        const std::uint8_t wanted = to_e4m3(x);
+        return got == wanted || (std::isnan(x) && (got & 0x7f) == 0x7f);
+      };
+      int wrong = 0;
+      for (std::uint32_t row = 0; row < rows; ++row)
+        for (std::uint32_t head = 0; head < h.kv_heads; ++head)
+          for (std::uint32_t i = 0; i < head_dim; ++i) {
+            const std::uint32_t page = row < 64 ? 1 : 0;
+            const int units = row_units(h.pages, static_cast<int>(head_dim));
+            const auto place = static_cast<std::size_t>(
+                unit_at(static_cast<int>(i / 16), static_cast<int>(row % 64), units, page_rows) * 16 +
+                static_cast<int>(i % 16));
+            const std::size_t there = (page * h.kv_heads + head) * h.page_bytes() + place;
+            const float key = bias[(h.heads + head) * head_dim + i],
+                        value = bias[(h.heads + h.kv_heads + head) * head_dim + i];
+            if (same(keys[there], key) && same(values[there], value)) continue;
+            if (++wrong == 1)
+              UNSCOPED_INFO(row << ' ' << head << ' ' << i << ": " << key << " is " << int{keys[there]}
+                                << ", " << value << " is " << int{values[there]});
+          }
+      CAPTURE(head_dim, name(type));
+      CHECK(wrong == 0);
+      CHECK(keys[h.page_bytes() - 1] == 0x45);  // the last token of page 0, which no row has
+    }
+}
+
+TEST_CASE("cuda: a NaN in a page of fp8 stays one") {
+  device* d = tests::the_device();
+  if (!d) return;
+  tests::rng r(25);
+  for (const std::uint32_t lines : {0u, 128u})
+    for (const bool in_keys : {true, false}) {
+      const head_shape h{4, 1, 64, page_type::fp8};
+      scene s(r, dtype::bf16, h, 0, {{300, lines == 0 ? 1 : 40}}, lines);
+      page_bytes& in = in_keys ? s.keys : s.values;
+      in[s.place_of(0, 17, 0, 5)] = 0xff;
+      CAPTURE(lines, in_keys);
+      CHECK(s.difference(*d, r, lines == 0 ? 128 : lines, false) > 1e20);
+    }
 }
 
 }  // namespace weir::tests::cuda_attention_test

@@ -45,7 +45,8 @@ std::shared_ptr<const backend> general_device(std::string& why) {
 // A model of one layer whose weights are all zeros: what is launched does not depend on numbers.
 class toy {
  public:
-  toy(std::shared_ptr<const backend> b, dtype type, std::uint32_t head_dim, bool bias)
+  toy(std::shared_ptr<const backend> b, dtype type, std::uint32_t head_dim, bool bias,
+      std::optional<kv_type> kv)
       : b_(std::move(b)), zeros_(b_, 4u << 20), pages_(b_, 8u << 20), half_(head_dim / 2) {
     const std::uint32_t heads = 4, kv_heads = 2, hidden = 256, inter = 512, vocab = 128;
     decoder_shape s;
@@ -73,6 +74,7 @@ class toy {
     l.rule.scale = 1;
     if (bias) l.qkv_bias = l.out_bias = l.gate_up_bias = l.down_bias = floats;
     s.layers = {l};
+    s.kv = kv;
     decoder_ = b_->make_decoder(b_->self, s);
   }
 
@@ -106,10 +108,11 @@ TEST_CASE("cuda: kernels of the general path fit on devices of 8.0, 8.6, 8.9 and
   d.launches = &all;
   for (const dtype type : {dtype::bf16, dtype::f16})
     for (const std::uint32_t head_dim : {16u, 32u, 64u, 96u, 128u, 256u})
-      for (const bool bias : {false, true}) {
-        CAPTURE(name(type), head_dim, bias);
-        REQUIRE(toy(b, type, head_dim, bias).run());
-      }
+      for (const bool bias : {false, true})
+        for (const auto kv : {std::optional<kv_type>(), std::optional(kv_type::fp8)}) {
+          CAPTURE(name(type), head_dim, bias, kv.has_value());
+          REQUIRE(toy(b, type, head_dim, bias, kv).run());
+        }
   d.launches = nullptr;
   CHECK(d.fault == "");
 

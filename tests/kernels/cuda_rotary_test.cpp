@@ -101,7 +101,8 @@ struct scene {
     const rotary_args t{has_bias ? b.get() : nullptr, has_norm ? q.get() : nullptr,
                         has_norm ? k.get() : nullptr, c.get(),
                         s.get(),                      eps};
-    rotary_and_write(d, type, v, h, t, there.get(), {keys.get(), values.get()});
+    rotary_and_write(d, type, v, h, t, there.get(),
+                     {keys.as<unsigned char>(), values.as<unsigned char>()});
     const auto got = there.back(), got_keys = keys.back(), got_values = values.back();
     const double tolerance = type == dtype::f16 ? 0.0015 : 0.012;
     std::size_t written = 0, wrong = 0;
@@ -143,7 +144,8 @@ TEST_CASE("cuda: bias, norm and rotary embedding, and the write into pages, equa
       for (const bool bias : {false, true})
         for (const bool norm : {false, true}) {
           // Heads of which one block has all at once, and more than that.
-          for (const head_shape h : {head_shape{4, 2, head_dim}, head_shape{40, 8, head_dim}}) {
+          for (const head_shape h : {head_shape{4, 2, head_dim, elements_of(type)},
+                                     head_shape{40, 8, head_dim, elements_of(type)}}) {
             CAPTURE(head_dim, name(type), bias, norm, h.heads);
             scene(r, type, h, bias, norm).check(*d);
           }

@@ -40,8 +40,9 @@ random_model toy(const shape& s, kernels::dtype type = kernels::dtype::bf16) {
   return m;
 }
 
-std::unique_ptr<model> make(const random_model& shape, std::shared_ptr<const kernels::backend> b) {
-  auto m = std::move(make_random_model(shape, std::move(b), 5).value().weights);
+std::unique_ptr<model> make(const random_model& shape, std::shared_ptr<const kernels::backend> b,
+                            kv_choice kv = {}) {
+  auto m = std::move(make_random_model(shape, std::move(b), 5, kv).value().weights);
   m->allocate_pages(400).value();
   m->warm_up(20, 300).value();  // as a server's models are: nothing of it may be seen
   return m;
@@ -78,6 +79,7 @@ TEST_CASE("cuda: a decoder's logits agree with the host's over batches of prompt
   struct allowed {
     kernels::dtype type;
     double difference;
+    kv_choice kv = {};  // of both; the host's f32 stands for the device's own choice
   };
   constexpr allowed bf16{kernels::dtype::bf16, 4e-2}, f16{kernels::dtype::f16, 5e-3},
       f32{kernels::dtype::f32, 1e-4};
@@ -94,10 +96,21 @@ TEST_CASE("cuda: a decoder's logits agree with the host's over batches of prompt
       if (type == kernels::dtype::q4_k || type == kernels::dtype::q8_0)
         for (const std::size_t which : {2u, 3u, 7u}) all.emplace_back(shapes[which], allowed{type, 4e-2});
     }
+  // Keys and values in fp8, a type whose neighbours are a sixteenth to an eighth apart. Where the product in
+  // front is off by 2^-9, as in bf16, about one number in twenty is rounded to the neighbour of what the host
+  // stores; in f16 one in two hundred.
+  for (const shape& s : shapes) {
+    all.emplace_back(s, allowed{kernels::dtype::bf16, 0.15, kernels::kv_type::fp8});
+    if (s.hidden < 1000) all.emplace_back(s, allowed{kernels::dtype::f16, 6e-2, kernels::kv_type::fp8});
+  }
+  all.emplace_back(shapes[1], allowed{kernels::dtype::q4_k, 0.15, kernels::kv_type::fp8});
   for (const auto& [s, each] : all) {
-    const auto host = make(toy(s, each.type), kernels::cpu_backend(2)), device = make(toy(s, each.type), b);
-    CAPTURE(kernels::name(each.type), s.hidden, s.inter, s.heads, s.kv_heads, s.head_dim, s.bias, s.qk_norm,
-            s.window);
+    const auto host = make(toy(s, each.type), kernels::cpu_backend(2), each.kv),
+               device = make(toy(s, each.type), b, each.kv);
+    CHECK(device->info().kv_type ==
+          (each.kv ? "fp8" : kernels::name(kernels::is_plain(each.type) ? each.type : kernels::dtype::bf16)));
+    CAPTURE(kernels::name(each.type), each.kv.has_value(), s.hidden, s.inter, s.heads, s.kv_heads, s.head_dim,
+            s.bias, s.qk_norm, s.window);
     const std::size_t sequences = s.hidden > 1000 ? 6 : 20;
     std::mt19937 r(11);
     std::vector<tests::driven_sequence> of_host, of_device;
@@ -250,6 +263,65 @@ TEST_CASE("cuda: every reference model's tokens and logits are reproduced within
   const auto b = tests::cuda_device();
   if (!b) return;
   for (const auto& dir : tests::reference_models()) check_reference(dir, dir, b);
+}
+
+// The host's f32 is what both are measured by: where numbers are rounded to the neighbours of what the host
+// stores, the results differ as much as either differs from f32.
+TEST_CASE("cuda: reference models with keys and values in fp8 are as near to f32 as on the host") {
+  const auto b = tests::cuda_device();
+  if (!b) return;
+  int compared = 0;
+  for (const auto& dir : tests::reference_models()) {
+    CAPTURE(dir.filename());
+    const auto ids = tests::read_golden(dir).input_ids;
+    const auto logits = [&](model& m, std::size_t chunk) {
+      const std::uint32_t pages = m.info().context / page_tokens + 1;
+      m.allocate_pages(pages).value();
+      tests::driven_sequence s(m, 0, pages);
+      const auto row = s.feed(ids, chunk);
+      return std::vector<float>(row.begin(), row.end());
+    };
+    const auto on_host = [&](kv_choice kv) {
+      return logits(*load_model(dir.string(), kernels::cpu_backend(2), {}, kv).value().weights, ids.size());
+    };
+    const kv_choice fp8 = kernels::kv_type::fp8;
+    const auto device = load_model(dir.string(), b, {}, fp8);
+    if (!device) {  // a model in f32
+      CHECK(device.error().message.find("--kv-type fp8: on cuda") != std::string::npos);
+      continue;
+    }
+    CHECK(device->weights->info().kv_type == "fp8");
+    const auto exact = on_host({}), whole = logits(*device->weights, ids.size());
+    const double allowed = 8e-2 + 1.5 * difference(exact, on_host(fp8));
+    CHECK(difference(exact, whole) <= allowed);
+    for (const std::size_t chunk : {std::size_t{7}, std::size_t{1}}) {
+      CAPTURE(chunk, allowed);
+      const auto cut = logits(*device->weights, chunk);
+      CHECK(difference(exact, cut) <= allowed);
+      CHECK(difference(whole, cut) <= allowed);
+    }
+    ++compared;
+  }
+  if (compared == 0) WARN("no reference models in bf16 or f16");
+}
+
+TEST_CASE("cuda: --kv-type takes what a decoder stores, and refuses the rest by name") {
+  const auto b = tests::cuda_device();
+  if (!b) return;
+  const shape s{256, 512, 4, 2, 64, 512, true, false, false, 0};
+  const auto of = [&](kernels::dtype type, const char* kv) {
+    auto m = make_random_model(toy(s, type), b, 5, parse_kv_type(kv).value());
+    return m ? std::string(m->weights->info().kv_type) : m.error().message;
+  };
+  CHECK(of(kernels::dtype::bf16, "auto") == "bf16");
+  CHECK(of(kernels::dtype::bf16, "bf16") == "bf16");
+  CHECK(of(kernels::dtype::bf16, "fp8") == "fp8");
+  CHECK(of(kernels::dtype::f16, "fp8") == "fp8");
+  CHECK(of(kernels::dtype::q4_k, "fp8") == "fp8");
+  CHECK(of(kernels::dtype::f16, "bf16").find("--kv-type bf16: on cuda") == 0);
+  CHECK(of(kernels::dtype::f32, "fp8").find("--kv-type fp8: on cuda") == 0);
+  CHECK(of(kernels::dtype::bf16, "q8").find("--kv-type q8: cuda") == 0);
+  CHECK(of(kernels::dtype::bf16, "f32").find("--kv-type f32: cuda") == 0);
 }
 
 TEST_CASE("cuda: every GGUF model's tokens and logits are reproduced within what its types allow") {

@@ -87,6 +87,26 @@ TEST_CASE("a type of pages that the backend does not store is refused by name, b
     CHECK_THAT(e.message, Contains("--kv-type q8") && Contains("cuda:0") && Contains("auto"));
   }
   CHECK(load_model(dir.path().string(), b, {}, parse_kv_type("auto").value()).has_value());
+
+  // A type that decoders store is refused for a model that none of them takes so.
+  b->decoder_stores_kv = [](void*, kernels::kv_type type) { return type == kernels::kv_type::fp8; };
+  CHECK_THAT(inspect_model(dir.path().string(), *b, q8).error().message,
+             Contains("--kv-type q8") && Contains("takes auto, fp8;"));
+  const kv_choice fp8 = parse_kv_type("fp8").value();
+  for (const auto& e : {inspect_model(dir.path().string(), *b, fp8).error(),
+                        load_model(dir.path().string(), b, {}, fp8).error()}) {
+    CHECK(e.code == errc::invalid_param);
+    CHECK_THAT(e.message, Contains("--kv-type fp8: on cuda:0") && Contains("single operations"));
+  }
+  b->decoder_page_bytes = [](void*, const kernels::decoder_shape& s) -> std::uint64_t {
+    return s.kv == kernels::kv_type::fp8 ? 100 : 200;
+  };
+  CHECK(inspect_model(dir.path().string(), *b, fp8).value().page_bytes == 100);
+  CHECK(inspect_model(dir.path().string(), *b).value().page_bytes == 200);
+  b->decoder_page_bytes = [](void*, const kernels::decoder_shape& s) -> std::uint64_t {
+    return s.kv ? 0 : 200;
+  };
+  CHECK_THAT(inspect_model(dir.path().string(), *b, fp8).error().message, Contains("of another 16-bit type"));
   CHECK_THAT(parse_kv_type("int3").error().message, Contains("bf16, fp8 or q8, not 'int3'"));
 }
 

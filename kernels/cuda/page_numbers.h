@@ -1,0 +1,222 @@
+// page_numbers.h — reading and writing the numbers of pages, and of the rows beside them, in kernels that
+// have the type of the pages as a template parameter (layers.h).
+//
+// Tensor cores multiply bf16 with pages of bf16, and f16 with all others. Beside fp8 pages the rows have
+// either type of element, which is then known at run time (attention_args::type).
+//
+// A head of numbers is operand of mma() in units of 8, or of 16 numbers with fp8, and a lane has pairs of
+// neighbours. Pair i of lane q (lane % 4) begins at pair_at(i, q). With elements that is the order of mma.h.
+// With fp8 a lane has four neighbours of each 16: the four bytes that load_matrices() gives it.
+#pragma once
+
+#include "kernels/cuda/head_size.h"
+#include "kernels/cuda/layers.h"
+#include "kernels/cuda/mma.h"
+
+namespace weir::kernels::cuda {
+
+// The type that tensor cores multiply.
+template <page_type pages>
+constexpr dtype math_type = pages == page_type::bf16 ? dtype::bf16 : dtype::f16;
+
+// Where pair `i` of a head begins.
+template <page_type pages>
+__device__ __forceinline__ int pair_at(int i, int lane) {
+  if constexpr (pages == page_type::fp8) return i / 2 * 16 + lane % 4 * 4 + i % 2 * 2;
+  return i * 8 + lane % 4 * 2;
+}
+
+// Widens two neighbouring elements of a row of type `rows`.
+template <page_type pages>
+__device__ __forceinline__ float2 row_floats(dtype rows, const element* two) {
+  if constexpr (pages != page_type::fp8) return floats_of<math_type<pages>>(two);
+  return rows == dtype::f16 ? floats_of<dtype::f16>(two) : floats_of<dtype::bf16>(two);
+}
+// Rounds to two elements of a row of type `rows`.
+template <page_type pages>
+__device__ __forceinline__ std::uint32_t row_pair(dtype rows, float low, float high) {
+  if constexpr (pages != page_type::fp8) return pair_of<math_type<pages>>(low, high);
+  return rows == dtype::f16 ? pair_of<dtype::f16>(low, high) : pair_of<dtype::bf16>(low, high);
+}
+// The same for one element.
+template <page_type pages>
+__device__ __forceinline__ element row_element(dtype rows, float x) {
+  return {static_cast<std::uint16_t>(row_pair<pages>(rows, x, 0) & 0xffff)};
+}
+
+// Two neighbouring elements of a row as operand of mma().
+template <page_type pages>
+__device__ __forceinline__ std::uint32_t row_operand(dtype rows, const element* two) {
+  if constexpr (pages != page_type::fp8) return *reinterpret_cast<const std::uint32_t*>(two);
+  const float2 v = row_floats<pages>(rows, two);
+  return pair_of<dtype::f16>(v.x, v.y);
+}
+
+// Two elements of bf16 as f16.
+__device__ __forceinline__ std::uint32_t f16_of_bf16(std::uint32_t pair) {
+  const float2 v = floats_of<dtype::bf16>(pair);
+  return pair_of<dtype::f16>(v.x, v.y);
+}
+
+// Rounds to e4m3, to the bits of to_e4m3() (kernels/tensor.h).
+__device__ __forceinline__ std::uint32_t e4m3_of(float x) {
+  const std::uint32_t bits = __float_as_uint(x), sign = bits >> 24 & 0x80u, rest = bits & 0x7fffffffu;
+  if (rest > 0x7f800000u) return sign | 0x7fu;
+  if (rest >= 0x43e00000u) return sign | 0x7eu;  // from 448 on
+  if (rest < 0x3c800000u)                        // below 2^-6
+    return sign | (__float_as_uint(__fadd_rn(__uint_as_float(rest), 16384.0f)) - 0x46800000u);
+  return sign | (rest + 0x7ffffu + (rest >> 20 & 1u) - (120u << 23)) >> 20;
+}
+
+// Rounds numbers `i` and `i` + 1 of a head and stores them in the row of token `token` of `to`, a head of
+// `tokens` tokens (unit_at). REQUIRES: i is even
+template <page_type pages, int head_dim>
+__device__ __forceinline__ void put_pair(unsigned char* to, int i, int token, int tokens, float2 two) {
+  const int at = i * number_bytes(pages);
+  unsigned char* there = to + unit_at(at / 16, token, row_units(pages, head_dim), tokens) * 16 + at % 16;
+  if constexpr (pages == page_type::fp8)
+    *reinterpret_cast<std::uint16_t*>(there) =
+        static_cast<std::uint16_t>(e4m3_of(two.x) | e4m3_of(two.y) << 8);
+  else
+    *reinterpret_cast<std::uint32_t*>(there) = pair_of<math_type<pages>>(two.x, two.y);
+}
+
+// Widens the fp8 in bytes 1 and 3 of `w` to f16, by moving their bits; the exponent's bias is 8 less in e4m3.
+// The second product is infinite for the bits of NaN alone, and NaN times 0 makes the sum NaN.
+__device__ __forceinline__ std::uint32_t f16_of_odd_bytes(std::uint32_t w) {
+  const std::uint32_t bits = (w & 0x80008000) | (w >> 1 & 0x3f803f80);
+  const __half2 small = *reinterpret_cast<const __half2*>(&bits);
+  const __half2 large = __hmul2(small, __float2half2_rn(36864.0f));
+  const __half2 v = __hfma2(large, __float2half2_rn(0.0f), __hmul2(small, __float2half2_rn(256.0f)));
+  return *reinterpret_cast<const std::uint32_t*>(&v);
+}
+
+// Four fp8 as f16: bytes 0 and 1, and bytes 2 and 3. Of keys that load_matrices() read, they are the operands
+// of mma() for the lane's first pair of each 16 numbers, and for its second.
+struct wide_pairs {
+  std::uint32_t low, high;
+};
+__device__ __forceinline__ wide_pairs widen_keys(std::uint32_t four) {
+#if __CUDA_ARCH__ >= 890
+  wide_pairs w;
+  asm("{ .reg .b16 low, high;\n"
+      "mov.b32 {low, high}, %2;\n"
+      "cvt.rn.f16x2.e4m3x2 %0, low;\n"
+      "cvt.rn.f16x2.e4m3x2 %1, high; }"
+      : "=r"(w.low), "=r"(w.high)
+      : "r"(four));
+  return w;
+#else
+  return {f16_of_odd_bytes(__byte_perm(four, 0, 0x1404)), f16_of_odd_bytes(__byte_perm(four, 0, 0x3424))};
+#endif
+}
+// The same for values that load_matrices_transposed() read: a register has two tokens of two neighbouring
+// columns. `low` is the operand of the even columns of 16, `high` that of the odd ones. Column i of the
+// product is then column 2 * i, or 2 * i + 1.
+__device__ __forceinline__ wide_pairs widen_values(std::uint32_t four) {
+  return widen_keys(__byte_perm(four, 0, 0x3120));
+}
+
+// Pair `i` of the head lane / 4 of a tile, or where `upper` is 1 of the head lane / 4 + 8, out of the sums of
+// values that mma() left.
+template <page_type pages, int units>
+__device__ __forceinline__ float2 pair_of_sums(const float (&sums)[units][4], int i, int upper) {
+  if constexpr (pages == page_type::fp8)
+    return make_float2(sums[i / 2 * 2][2 * upper + i % 2], sums[i / 2 * 2 + 1][2 * upper + i % 2]);
+  return make_float2(sums[i][2 * upper], sums[i][2 * upper + 1]);
+}
+
+// scores[n] += the products of a tile's queries (operand A of mma) and of the keys of tokens 8 * n to 8 * n +
+// 7, for n < tiles. `keys` is the shared-memory address of the first of these tokens in a head of `tokens`
+// tokens (unit_at).
+template <page_type pages, int head_dim, int tokens, int tiles>
+__device__ __forceinline__ void multiply_keys(float (&scores)[tiles][4],
+                                              const std::uint32_t (&q)[head_dim / 16][4], std::uint32_t keys,
+                                              int lane) {
+  constexpr int units = row_units(pages, head_dim);
+  if constexpr (pages != page_type::fp8) {
+#pragma unroll
+    for (int s = 0; s < units / 2; ++s)
+#pragma unroll
+      for (int n = 0; n < tiles; n += 2) {
+        const int token = n * 8 + (lane >> 4) * 8 + lane % 8;
+        std::uint32_t b[4];
+        load_matrices(b, keys + unit_at(s * 2 + (lane >> 3) % 2, token, units, tokens) * 16);
+        mma<math_type<pages>>(scores[n], q[s][0], q[s][1], q[s][2], q[s][3], b[0], b[1]);
+        mma<math_type<pages>>(scores[n + 1], q[s][0], q[s][1], q[s][2], q[s][3], b[2], b[3]);
+      }
+  } else {
+#pragma unroll
+    for (int u = 0; u < units; u += 2)
+#pragma unroll
+      for (int n = 0; n < tiles; n += 2) {
+        const int token = n * 8 + (lane >> 3) % 2 * 8 + lane % 8;
+        std::uint32_t b[4];
+        load_matrices(b, keys + unit_at(min(u + (lane >> 4), units - 1), token, units, tokens) * 16);
+#pragma unroll
+        for (int i = 0; i < 4 && u + i / 2 < units; ++i) {
+          const std::uint32_t(&a)[4] = q[u + i / 2];
+          const wide_pairs w = widen_keys(b[i]);
+          mma<dtype::f16>(scores[n + i % 2], a[0], a[1], a[2], a[3], w.low, w.high);
+        }
+      }
+  }
+}
+
+// The weights of 16 tokens for the lines of a tile: operand A of mma.
+struct token_weights {
+  std::uint32_t a[4];
+};
+// Out of what mma() left for eight tokens, and for the eight behind them.
+template <page_type pages>
+__device__ __forceinline__ token_weights weights_of(const float (*x)[4]) {
+  constexpr dtype type = math_type<pages>;
+  return {{pair_of<type>(x[0][0], x[0][1]), pair_of<type>(x[0][2], x[0][3]), pair_of<type>(x[1][0], x[1][1]),
+           pair_of<type>(x[1][2], x[1][3])}};
+}
+
+// sums += the products of the weights and of the values of tokens `first` to `first` + 15 of the head at
+// `values`, as in multiply_keys().
+template <page_type pages, int head_dim, int tokens>
+__device__ __forceinline__ void multiply_values(float (&sums)[head_dim / 8][4], const token_weights& p,
+                                                std::uint32_t values, int first, int lane) {
+  constexpr int units = row_units(pages, head_dim);
+  const int token = first + (lane >> 3) % 2 * 8 + lane % 8;
+#pragma unroll
+  for (int u = 0; u < units; u += 2) {
+    std::uint32_t b[4];
+    load_matrices_transposed(b, values + unit_at(min(u + (lane >> 4), units - 1), token, units, tokens) * 16);
+#pragma unroll
+    for (int i = 0; i < 2 && u + i < units; ++i) {
+      if constexpr (pages == page_type::fp8) {
+        const wide_pairs low = widen_values(b[2 * i]), high = widen_values(b[2 * i + 1]);
+        mma<dtype::f16>(sums[2 * (u + i)], p.a[0], p.a[1], p.a[2], p.a[3], low.low, high.low);
+        mma<dtype::f16>(sums[2 * (u + i) + 1], p.a[0], p.a[1], p.a[2], p.a[3], low.high, high.high);
+      } else {
+        mma<math_type<pages>>(sums[u + i], p.a[0], p.a[1], p.a[2], p.a[3], b[2 * i], b[2 * i + 1]);
+      }
+    }
+  }
+}
+
+// Calls f with `t` as a std::integral_constant.
+template <class F>
+auto with_page_type(page_type t, const F& f) {
+  switch (t) {
+    case page_type::f16:
+      return f(std::integral_constant<page_type, page_type::f16>{});
+    case page_type::fp8:
+      return f(std::integral_constant<page_type, page_type::fp8>{});
+    default:
+      return f(std::integral_constant<page_type, page_type::bf16>{});
+  }
+}
+// Calls f with the type of the pages and the size of a head.
+template <class F>
+auto with_heads(const head_shape& h, const F& f) {
+  return with_page_type(h.pages, [&](auto pages) {
+    return with_head_size(h.head_dim, [&](auto size) { return f(pages, size); });
+  });
+}
+
+}  // namespace weir::kernels::cuda
