@@ -227,7 +227,7 @@ __global__ void __launch_bounds__(threads, 1) wgmma_kernel(rows_view v, attentio
   let_next_start();
   const int group_of_warps = static_cast<int>(threadIdx.x / 128);
   if (group_of_warps == consumers / 128) {
-    asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(widens ? 56 : 24));
+    keep_registers<widens ? 56 : 24>();
     wait_for_previous();
     if constexpr (widens)
       widening_loader<head_dim>(v, a, p, r, static_cast<int>(threadIdx.x) - consumers).load();
@@ -238,7 +238,7 @@ __global__ void __launch_bounds__(threads, 1) wgmma_kernel(rows_view v, attentio
       cluster_barrier();
     }
   } else {
-    asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(widens ? 224 : 240));
+    take_registers<widens ? 224 : 240>();
     wait_for_previous();
     const int thread = static_cast<int>(threadIdx.x % 128), lane = thread % 32;
     const int line = group_of_warps * 64 + thread / 32 * 16 + lane / 4;

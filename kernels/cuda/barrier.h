@@ -13,6 +13,9 @@
 
 namespace weir::kernels::cuda {
 
+// How the L2 cache treats what a copy reads.
+constexpr std::uint64_t evict_first = 0x12f0000000000000, evict_normal = 0x1000000000000000;
+
 // Waits until `count` threads of the block, a multiple of 32, have arrived at named barrier `name`. Name 0 is
 // the barrier of __syncthreads(); 1 and 2 belong to one warpgroup each, 3 to both, 4 to the
 // warpgroup that loads (attention_wgmma.cu).
@@ -61,8 +64,8 @@ __device__ __forceinline__ void barrier_arrive_warp(std::uint32_t barrier) {
 // before is not made visible to that block: it is for memory that asynchronous copies or products have read.
 __device__ __forceinline__ void barrier_arrive_at(std::uint32_t barrier, std::uint32_t rank) {
   asm volatile(
-      "{ .reg .b32 there; mapa.shared::cluster.u32 there, %0, %1; mbarrier.arrive.shared::cluster.b64 _, "
-      "[there]; }" ::"r"(barrier),
+      "{ .reg .b32 there; mapa.shared::cluster.u32 there, %0, %1;\n"
+      "mbarrier.arrive.shared::cluster.b64 _, [there]; }" ::"r"(barrier),
       "r"(rank)
       : "memory");
 }
@@ -112,8 +115,7 @@ __device__ __forceinline__ void copy_box_to(std::uint16_t blocks, std::uint32_t 
                                             int column, int row, std::uint32_t barrier) {
   asm volatile(
       "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster "
-      "[%0], "
-      "[%1, {%2, %3}], [%4], %5;" ::"r"(to),
+      "[%0], [%1, {%2, %3}], [%4], %5;" ::"r"(to),
       "l"(&from), "r"(column), "r"(row), "r"(barrier), "h"(blocks)
       : "memory");
 }
@@ -122,11 +124,21 @@ __device__ __forceinline__ void copy_box_to(std::uint16_t blocks, std::uint32_t 
 // read only once.
 __device__ __forceinline__ void copy_slabs_once(std::uint32_t to, const CUtensorMap& from, int column,
                                                 int slab, std::uint32_t barrier) {
-  constexpr std::uint64_t evict_first = 0x12f0000000000000;
   asm volatile(
       "cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.L2::cache_hint [%0], "
       "[%1, {%2, 0, 0, %3}], [%4], %5;" ::"r"(to),
       "l"(&from), "r"(column), "r"(slab), "r"(barrier), "l"(evict_first)
+      : "memory");
+}
+
+// The same, with a hint for the L2 cache, into the shared memory of several blocks (copy_box_to).
+__device__ __forceinline__ void copy_slabs_to(std::uint16_t blocks, std::uint32_t to, const CUtensorMap& from,
+                                              int column, int slab, std::uint32_t barrier,
+                                              std::uint64_t hint) {
+  asm volatile(
+      "cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster"
+      ".L2::cache_hint [%0], [%1, {%2, 0, 0, %3}], [%4], %5, %6;" ::"r"(to),
+      "l"(&from), "r"(column), "r"(slab), "r"(barrier), "h"(blocks), "l"(hint)
       : "memory");
 }
 

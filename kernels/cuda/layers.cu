@@ -3,9 +3,7 @@
 #include <algorithm>
 
 #include "kernels/cuda/block_layout.h"
-#include "kernels/cuda/head_size.h"
 #include "kernels/cuda/launch.h"
-#include "kernels/cuda/rotary.h"
 #include "kernels/cuda/warp.h"
 
 namespace weir::kernels::cuda {
@@ -80,56 +78,6 @@ __global__ void norm_kernel(float* x, const float* bias, const std::int32_t* fro
     } else {
       to[i] = pairs;
     }
-  }
-}
-
-// One warp for each head of a row: queries first, then keys, then values.
-template <page_type pages, int head_dim>
-__global__ void rotary_kernel(rows_view v, dtype type, head_shape h, rotary_args t, element* qkv,
-                              layer_pages to) {
-  let_next_start();
-  wait_for_previous();
-  const std::uint32_t all = h.heads + 2 * h.kv_heads;
-  const std::size_t item = (blockIdx.x * std::size_t{blockDim.x} + threadIdx.x) / 32;
-  const int lane = static_cast<int>(threadIdx.x % 32);
-  const std::size_t row = item / all;
-  const auto head = static_cast<std::uint32_t>(item % all);
-  if (row >= v.rows || v.pages_at[row] < 0) return;
-  element* at = qkv + row * h.width() + head * head_dim;
-  const float* bias = t.bias ? t.bias + head * head_dim : nullptr;
-  const float* cos = t.cos + row * (head_dim / 2);
-  const float* sin = t.sin + row * (head_dim / 2);
-  if (head < h.heads) {
-    const auto put = [&](int i, float2 two) {
-      *reinterpret_cast<std::uint32_t*>(at + i) = row_pair<pages>(type, two.x, two.y);
-    };
-    rotary_head<pages, head_dim>(type, at, bias, t.q_norm, t.eps, cos, sin, lane,
-                                 [&](int i, float2 a, float2 b) {
-                                   put(i, a);
-                                   put(head_dim / 2 + i, b);
-                                 });
-    return;
-  }
-  const std::uint32_t position = v.positions[row];
-  const int token = static_cast<int>(position % page_tokens);
-  const auto page = static_cast<std::size_t>(v.pages[v.pages_at[row] + position / page_tokens]);
-  const std::uint32_t kv_head = (head - h.heads) % h.kv_heads;
-  const std::size_t place = (page * h.kv_heads + kv_head) * h.page_bytes();
-  if (head < h.heads + h.kv_heads) {
-    const auto put = [&](int i, float2 two) {
-      put_pair<pages, head_dim>(to.keys + place, i, token, page_tokens, two);
-    };
-    rotary_head<pages, head_dim>(type, at, bias, t.k_norm, t.eps, cos, sin, lane,
-                                 [&](int i, float2 a, float2 b) {
-                                   put(i, a);
-                                   put(head_dim / 2 + i, b);
-                                 });
-    return;
-  }
-  for (int i = lane * 2; i < head_dim; i += 64) {
-    float2 two = row_floats<pages>(type, at + i);
-    if (bias) two = make_float2(two.x + bias[i], two.y + bias[i + 1]);
-    put_pair<pages, head_dim>(to.values + place, i, token, page_tokens, two);
   }
 }
 
@@ -209,15 +157,6 @@ void norm(device& d, dtype type, float* x, const float* bias, const std::int32_t
   if (type == dtype::f16)
     return norm_rows<dtype::f16>(d, x, bias, from, weight, rows, width, eps, out, order);
   norm_rows<dtype::bf16>(d, x, bias, from, weight, rows, width, eps, out, order);
-}
-
-void rotary_and_write(device& d, dtype type, const rows_view& v, const head_shape& h, const rotary_args& t,
-                    element* qkv, layer_pages to) {
-  const std::size_t lanes = std::size_t{v.rows} * (h.heads + 2 * h.kv_heads) * 32;
-  const dim3 blocks(static_cast<unsigned>((lanes + threads - 1) / threads));
-  with_heads(h, [&](auto pages, auto size) {
-    launch(d, rotary_kernel<pages, size>, blocks, threads, 0, v, type, h, t, qkv, to);
-  });
 }
 
 void order_inputs(device& d, const matrix& w, const element* x, std::uint32_t rows, element* out) {

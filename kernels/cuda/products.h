@@ -68,8 +68,8 @@ void with_constants(const product& p, F&& f) {
 }
 
 // Whether stream_product() supports a product. On the Hopper path: up to 8 rows (stream.cu), or up to 64, and
-// up to 128 where the weights are large (stream_wide.cu). On the general path: few rows (stream_general.cu).
-// Not on a deterministic device.
+// up to 128 where the weights are large (stream_wide.cu); SwiGLU of more rows where swiglu_wgmma_pays(). On
+// the general path: few rows (stream_general.cu). Not on a deterministic device.
 bool can_stream(const device& d, const product& p);
 
 // Launches the product by our own kernels, which read the weights once. REQUIRES: can_stream()
@@ -87,6 +87,13 @@ void stream_general_product(device& d, const product& p);
 // cuBLASLt. On a deterministic device a row's bits do not depend on p.m.
 // REQUIRES: p.k % 8 == 0, w and x begin at multiples of 16 bytes, p.kind is not silu
 void tile_product(device& d, const product& p);
+
+// The product of gate and up with SwiGLU for more than 64 rows on the Hopper path (swiglu_wgmma.cu): whether
+// it can be computed there, and whether that is quicker than the other ways.
+bool can_swiglu_wgmma(const device& d, const product& p);
+bool swiglu_wgmma_pays(const device& d, const product& p);
+// Launches it. REQUIRES: can_swiglu_wgmma()
+void swiglu_wgmma(device& d, const product& p);
 
 // Prepares a device for stream_wide.cu, where it supports that. Called once, when it is opened. False: the
 // device failed.

@@ -90,22 +90,25 @@ __device__ u64 best_of(const float* logits, std::uint32_t vocab, room& s) {
   };
   // Each thread has several loads under way at once, because their latency takes most of the time.
   constexpr std::uint32_t ahead = 8;
-  std::uint32_t first = 0;
-  for (; vocab % 4 == 0 && first + ahead * threads * 4 <= vocab; first += ahead * threads * 4) {
+  const std::uint32_t quads = vocab % 4 == 0 ? vocab / 4 : 0;
+  for (std::uint32_t first = 0; first < quads; first += ahead * threads) {
     float4 v[ahead];
 #pragma unroll
-    for (std::uint32_t j = 0; j < ahead; ++j)
-      v[j] = reinterpret_cast<const float4*>(logits + first)[j * threads + threadIdx.x];
+    for (std::uint32_t j = 0; j < ahead; ++j) {
+      const std::uint32_t i = first + j * threads + threadIdx.x;
+      v[j] = make_float4(-INFINITY, -INFINITY, -INFINITY, -INFINITY);
+      if (i < quads) v[j] = reinterpret_cast<const float4*>(logits)[i];
+    }
 #pragma unroll
     for (std::uint32_t j = 0; j < ahead; ++j) {
-      const std::uint32_t i = first + (j * threads + threadIdx.x) * 4;
+      const std::uint32_t i = (first + j * threads + threadIdx.x) * 4;
       look(v[j].x, i);
       look(v[j].y, i + 1);
       look(v[j].z, i + 2);
       look(v[j].w, i + 3);
     }
   }
-  for (std::uint32_t i = first + threadIdx.x; i < vocab; i += threads) look(logits[i], i);
+  for (std::uint32_t i = quads * 4 + threadIdx.x; i < vocab; i += threads) look(logits[i], i);
   u64 best = key_of(top, at);
   for (int o = 16; o; o >>= 1) {
     const u64 other = __shfl_xor_sync(~0u, best, o);

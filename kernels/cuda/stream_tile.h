@@ -5,6 +5,8 @@
 // multiplies.
 #pragma once
 
+#include <cuda.h>
+
 #include <cstddef>
 #include <cstdint>
 
@@ -16,6 +18,10 @@ namespace weir::kernels::cuda {
 
 constexpr int panel_columns = 64;               // of a panel, whose rows are 128 bytes, swizzled
 constexpr std::size_t most_shared = 227 << 10;  // shared memory of one block, on 9.0
+
+// How tensor maps name elements of either type, and the order in which a panel stores the units of a row.
+constexpr CUtensorMapDataType elements_as = CU_TENSOR_MAP_DATA_TYPE_UINT16;
+constexpr CUtensorMapSwizzle swizzled = CU_TENSOR_MAP_SWIZZLE_128B;
 
 // The sizes of a block and of its ring in shared memory, for up to `wide` rows of x. How the numbers were
 // chosen on an H200 is in docs/measurements/kernels.md, «Products of up to 128 rows».

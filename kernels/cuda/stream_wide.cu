@@ -140,11 +140,10 @@ void start(device& d, const product& p) {
   constexpr std::uint32_t planes = kind == product_out::silu ? 2 : 1, tile_rows = r::rows / planes;
   const std::uint32_t rows = p.n / planes;
   const std::uint64_t row = std::uint64_t{p.k} * 2;  // bytes
-  const CUtensorMap w = tensor_map<4>(d, CU_TENSOR_MAP_DATA_TYPE_UINT16, CU_TENSOR_MAP_SWIZZLE_128B, p.w,
-                                      {p.k, 8, planes, rows / 8}, {row, rows * row, 8 * row},
-                                      {panel_columns, 8, planes, tile_rows / 8});
-  const CUtensorMap x = tensor_map<2>(d, CU_TENSOR_MAP_DATA_TYPE_UINT16, CU_TENSOR_MAP_SWIZZLE_128B, p.x,
-                                      {p.k, p.m}, {row}, {panel_columns, wide});
+  const CUtensorMap w = tensor_map<4>(d, elements_as, swizzled, p.w, {p.k, 8, planes, rows / 8},
+                                      {row, rows * row, 8 * row}, {panel_columns, 8, planes, tile_rows / 8});
+  const CUtensorMap x =
+      tensor_map<2>(d, elements_as, swizzled, p.x, {p.k, p.m}, {row}, {panel_columns, wide});
   const wide_args a{p.out,
                     static_cast<float4*>(d.workspace),
                     d.arrived,
@@ -170,11 +169,13 @@ void start(device& d, const product& p) {
   }
 }
 
-// The most rows for which this kernel is faster than cuBLASLt (docs/measurements/kernels.md). Up to 128 rows
-// it is so only for weights of at least 16 MiB, and not for logits: beside smaller weights the sums that
-// blocks exchange take too long.
+// The most rows for which this kernel is faster than cuBLASLt (docs/measurements/kernels.md): 64 where the
+// weights are small, or for logits; 96 where they are not large and have many rows. Beside such weights the
+// sums that blocks exchange take too long.
 std::uint32_t most_rows(const product& p) {
-  return p.kind != product_out::f32 && std::uint64_t{p.n} * p.k >= 8u << 20 ? 128 : 64;
+  const std::uint64_t weights = std::uint64_t{p.n} * p.k;
+  if (p.kind == product_out::f32 || weights < 8u << 20) return 64;
+  return weights < 32u << 20 && p.n >= 4096 ? 96 : 128;
 }
 
 }  // namespace

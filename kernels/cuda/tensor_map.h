@@ -14,8 +14,8 @@ namespace weir::kernels::cuda {
 
 // The map of an array of `rank` dimensions, the first of which is contiguous. `sizes` and `box` count
 // elements of type `type`, `strides` bytes. A box may begin anywhere; what lies outside the array is read as
-// zeros. A failure is kept in device::fault. REQUIRES: d.encode_map is not null; `at` and `strides` are
-// multiples of 16
+// zeros. A failure is kept in device::fault.
+// REQUIRES: d.encode_map is not null; `at` and `strides` are multiples of 16
 template <std::size_t rank>
 CUtensorMap tensor_map(device& d, CUtensorMapDataType type, CUtensorMapSwizzle swizzle, const void* at,
                        const cuuint64_t (&sizes)[rank], const cuuint64_t (&strides)[rank - 1],

@@ -67,6 +67,8 @@ __device__ __forceinline__ void wait_products(float (&c)[n]) {
 #define WEIR_C32(i) WEIR_C16(i), WEIR_C16(i + 16)
 #define WEIR_C48(i) WEIR_C32(i), WEIR_C16(i + 32)
 #define WEIR_C64(i) WEIR_C32(i), WEIR_C32(i + 32)
+#define WEIR_C96(i) WEIR_C64(i), WEIR_C32(i + 64)
+#define WEIR_C112(i) WEIR_C64(i), WEIR_C48(i + 64)
 #define WEIR_C128(i) WEIR_C64(i), WEIR_C64(i + 64)
 #define WEIR_LIST4 "%0, %1, %2, %3"
 #define WEIR_LIST8 WEIR_LIST4 ", %4, %5, %6, %7"
@@ -77,14 +79,16 @@ __device__ __forceinline__ void wait_products(float (&c)[n]) {
   WEIR_LIST32 ", %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47"
 #define WEIR_LIST64 \
   WEIR_LIST48 ", %48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
-#define WEIR_LIST96                                                                      \
-  WEIR_LIST64                                                                            \
-      ", %64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79" \
-      ", %80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95"
-#define WEIR_LIST128                                                                                 \
-  WEIR_LIST96                                                                                        \
-      ", %96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, %110, %111" \
-      ", %112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123, %124, %125, %126, %127"
+#define WEIR_LIST96                                                                                 \
+  WEIR_LIST64                                                                                       \
+  ", %64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, %80, %81, %82" \
+  ", %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95"
+#define WEIR_LIST112                                                                              \
+  WEIR_LIST96                                                                                     \
+  ", %96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, %110, %111"
+#define WEIR_LIST128                                                                              \
+  WEIR_LIST112                                                                                    \
+  ", %112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123, %124, %125, %126, %127"
 
 #define WEIR_SS(name, n, count, a_at, b_at, add_at)                                                 \
   asm volatile("{ .reg .pred p; setp.ne.b32 p, " add_at                                             \
@@ -116,6 +120,9 @@ WEIR_MULTIPLY_SS("48", 24, "%24", "%25", "%26")
 WEIR_MULTIPLY_SS("64", 32, "%32", "%33", "%34")
 WEIR_MULTIPLY_SS("96", 48, "%48", "%49", "%50")
 WEIR_MULTIPLY_SS("128", 64, "%64", "%65", "%66")
+WEIR_MULTIPLY_SS("192", 96, "%96", "%97", "%98")
+WEIR_MULTIPLY_SS("224", 112, "%112", "%113", "%114")
+WEIR_MULTIPLY_SS("256", 128, "%128", "%129", "%130")
 
 // Begins c += a · b: a [64, 16] in registers, for each warp as mma() has it, b a descriptor (panels_at): [16,
 // n] for multiply_rs, and [n, 16] for multiply_rows.
@@ -139,6 +146,7 @@ WEIR_MULTIPLY_RS(multiply_rows, "256", 128, "%128, %129, %130, %131", "%132", "0
 #undef WEIR_RS
 #undef WEIR_SS
 #undef WEIR_LIST128
+#undef WEIR_LIST112
 #undef WEIR_LIST96
 #undef WEIR_LIST64
 #undef WEIR_LIST48
@@ -148,6 +156,8 @@ WEIR_MULTIPLY_RS(multiply_rows, "256", 128, "%128, %129, %130, %131", "%132", "0
 #undef WEIR_LIST8
 #undef WEIR_LIST4
 #undef WEIR_C128
+#undef WEIR_C112
+#undef WEIR_C96
 #undef WEIR_C64
 #undef WEIR_C48
 #undef WEIR_C32

@@ -111,7 +111,8 @@ TEST_CASE("cuda: products by our own kernels equal their definition") {
   weir::tests::rng r(11);
   // Tiles shared by many blocks, by none, more blocks than work; ends within a tile and within a stage.
   constexpr shape shapes[] = {{6144, 2048}, {2048, 8192}, {8208, 1096}, {896, 4864}, {1040, 1096},
-                              {20016, 256}, {64, 4096},   {16, 64},     {208, 8}};
+                              {20016, 256}, {64, 4096},   {16, 64},     {208, 8},
+                              {8208, 4096}};
   for (std::size_t i = 0; i < 2 * std::size(shapes); ++i) {
     const dtype type = types[i % 2];
     const shape s = shapes[i / 2];
@@ -144,7 +145,7 @@ TEST_CASE("cuda: a chain of our own products has the sum of all of them") {
     product between = p;
     between.kind = product_out::element;
     between.out = other.as<void>();
-    if (!can_stream(*d, p) || !can_stream(*d, between)) return;
+    if (!can_stream(*d, p) || !can_stream(*d, between)) continue;
     for (int i = 0; i < 20; ++i) {
       stream_product(*d, p);
       stream_product(*d, between);
@@ -153,6 +154,26 @@ TEST_CASE("cuda: a chain of our own products has the sum of all of them") {
     for (int i = 0; i < 200; ++i) {
       const std::uint32_t row = weir::tests::pick(r, 0, m - 1), column = weir::tests::pick(r, 0, s.n - 1);
       REQUIRE(got[std::size_t{row} * s.n + column] == Approx(20 * of.sum(row, column)).margin(5e-3));
+    }
+  }
+  CHECK(d->fault == "");
+}
+
+TEST_CASE("cuda: SwiGLU of more than 64 rows by warpgroups equals its definition") {
+  device* d = the_device();
+  if (!d) return;
+  weir::tests::rng r(16);
+  // Tiles of each size, one after the other and fewer than clusters; ends within a tile, a stage, a pair of
+  // slabs.
+  constexpr shape shapes[] = {{16384, 512}, {29568, 200}, {12672, 1096}, {25344, 64}, {1040, 1096}, {16, 8}};
+  for (std::size_t i = 0; i < 2 * std::size(shapes); ++i) {
+    const dtype type = types[i % 2];
+    const sample of(r, type, shapes[i / 2], 700);
+    const on_device w(*d, of.w), x(*d, of.x);
+    for (const std::uint32_t m : {65u, 96u, 128u, 129u, 192u, 255u, 256u, 257u, 385u, 700u}) {
+      const product p{type, w.get(), of.s.n, of.s.k, x.get(), m, nullptr, product_out::silu};
+      if (!can_swiglu_wgmma(*d, p)) return;  // not on the Hopper path
+      check(*d, r, of, w, x, m, p.kind, [&](const product& it) { swiglu_wgmma(*d, it); });
     }
   }
   CHECK(d->fault == "");
@@ -226,7 +247,7 @@ TEST_CASE("cuda: by tiles, a row of a deterministic device has its bits whatever
 TEST_CASE("cuda: what f16 cannot hold becomes its largest number, and a NaN stays one") {
   device* d = the_device();
   if (!d) return;
-  constexpr std::uint32_t inter = 64, k = 256, most = 80;
+  constexpr std::uint32_t inter = 64, k = 256, most = 260;
   std::vector<element> w(2 * inter * k), x(most * k);
   for (std::uint32_t i = 0; i < w.size(); ++i)
     w[i] = rounded(dtype::f16, i < inter * k && i / k % 2 == 0 ? 1.0f : -1.0f);
@@ -234,12 +255,14 @@ TEST_CASE("cuda: what f16 cannot hold becomes its largest number, and a NaN stay
   x[3] = {0x7e00};  // the first row is NaN
   const on_device there(*d, w), rows(*d, x);
   products all(*d);
-  for (const std::uint32_t m : {2u, 40u, most}) {
+  for (const std::uint32_t m : {2u, 40u, 80u, most}) {
     const on_device both(*d, std::vector<element>(m * 2 * inter)), inner(*d, std::vector<element>(m * inter));
     const product p{dtype::f16, there.get(), 2 * inter,        k,
                     rows.get(), m,           inner.as<void>(), product_out::silu};
     if (can_stream(*d, p)) {
       stream_product(*d, p);
+    } else if (can_swiglu_wgmma(*d, p)) {
+      swiglu_wgmma(*d, p);
     } else {  // as a decoder does it
       all.run({dtype::f16, p.w, p.n, k, p.x, m, both.as<void>(), product_out::element}, {}, both.as<void>());
       silu_mul_rows(*d, dtype::f16, both.get(), nullptr, m, inter, inner.get());
@@ -266,13 +289,23 @@ TEST_CASE("cuda: what our own products cannot do is left to others") {
   product p = fits;
   p.m = 65;
   CHECK_FALSE(can_stream(*d, p));
-  p.n = 8192, p.m = 128;
+  p.n = 8192, p.m = 96;
+  CHECK(can_stream(*d, p) == (d->encode_map != nullptr));
+  p.m = 97;
+  CHECK_FALSE(can_stream(*d, p));
+  p.n = 32768, p.m = 128;
   CHECK(can_stream(*d, p) == (d->encode_map != nullptr));
   p.m = 129;
   CHECK_FALSE(can_stream(*d, p));
   p.m = 65, p.kind = product_out::f32;
   CHECK_FALSE(can_stream(*d, p));
   p = fits, p.n = 1032, p.kind = product_out::silu;
+  CHECK_FALSE(can_stream(*d, p));
+  p.n = 1040, p.m = 256;  // far fewer tiles than the device has clusters
+  CHECK_FALSE(can_stream(*d, p));
+  p.n = 1 << 20;
+  CHECK(can_stream(*d, p) == (d->encode_map != nullptr));
+  p.m = 129;  // nearly half of every tile would be empty
   CHECK_FALSE(can_stream(*d, p));
   p = fits, p.n = 1020;
   CHECK_FALSE(can_stream(*d, p));
