@@ -162,18 +162,24 @@ struct cell_row {
   __device__ __forceinline__ void expand(int j, std::uint32_t (&pairs)[4]) const {
     if constexpr (units == 1 && format.zeros)
       expand_raw(j, pairs);
-    else if constexpr (units == 1)
-      expand_nibbles<type>(word_of(codes[0], j), pairs);
-    else if constexpr (format.e4m3)
-      expand_e4m3(word_of(codes[j / 2], j % 2 * 2), word_of(codes[j / 2], j % 2 * 2 + 1), pairs);
     else
-      expand_bytes(word_of(codes[j / 2], j % 2 * 2), word_of(codes[j / 2], j % 2 * 2 + 1), pairs);
+      expand_codes(j, pairs);
     if constexpr (format.zeros) {  // exact: codes and zeros have 8 bits, as a bf16's significand
       const std::uint32_t bits = __float_as_uint(units == 1 ? 128 + zero(j) : zero(j)),
                           both = __byte_perm(bits, bits, 0x3232);
 #pragma unroll
       for (int i = 0; i < 4; ++i) pairs[i] = subtract_pairs(pairs[i], both);
     }
+  }
+
+  // The same where zeros are not subtracted yet.
+  __device__ __forceinline__ void expand_codes(int j, std::uint32_t (&pairs)[4]) const {
+    if constexpr (units == 1)
+      expand_nibbles<type>(word_of(codes[0], j), pairs);
+    else if constexpr (format.e4m3)
+      expand_e4m3(word_of(codes[j / 2], j % 2 * 2), word_of(codes[j / 2], j % 2 * 2 + 1), pairs);
+    else
+      expand_bytes(word_of(codes[j / 2], j % 2 * 2), word_of(codes[j / 2], j % 2 * 2 + 1), pairs);
   }
 
   // The same without the last step, for codes that are counted: each number is too large by `excess`.
@@ -247,7 +253,6 @@ struct cell_row {
     return own_minimum(j, h);
   }
 
- private:
   static __device__ __forceinline__ float half_of(std::uint32_t word, int i) {
     return wide_scale<type>(i ? word >> 16 : word & 0xffff);
   }

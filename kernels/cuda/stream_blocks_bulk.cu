@@ -1,38 +1,20 @@
-// Products of up to 8 rows with quantised weights on the Hopper path.
+// Products of up to 8 rows with quantised weights on the Hopper path. The kernel for a single row is in
+// stream_blocks_single.cu; which of the two kernels a product takes is decided here.
 //
-// There is one block on each multiprocessor. It computes tiles of 16 rows of the weights, which are two rows
-// of cells; for silu one is of gate and the other of up. The warps of a block divide K among them: each has a
-// run of cells, which lie side by side in memory, and loads them by bulk copies into a ring of its own in
-// shared memory. The loads of the first tiles begin before the kernel waits for the kernel that computes x. A
-// warp keeps its part of x in registers; the warps synchronise only at the end of a tile, to add their sums.
-// Where K is too long for one block, blocks share it and add to the output by atomics. This is done for
-// residual additions (add_f32) alone.
+// How blocks and warps divide the work, and how they load it, is in stream_blocks_ring.h. The loads of the
+// first tiles begin before the kernel waits for the kernel that computes x. A warp keeps its part of x in
+// registers; the warps synchronise only at the end of a tile, to add their sums.
 #include <algorithm>
 
-#include "kernels/cuda/barrier.h"
 #include "kernels/cuda/block_codes.h"
-#include "kernels/cuda/launch.h"
-#include "kernels/cuda/stream_blocks.h"
+#include "kernels/cuda/stream_blocks_ring.h"
 
 namespace weir::kernels::cuda {
 namespace {
 
-constexpr int warps = 16, tile_rows = 16, tile = tile_rows * 8;
-constexpr std::uint32_t longest_run = 3, most_stages = 8;  // cells of a warp's run; stages of a ring
-constexpr std::uint32_t ring_bytes = 13056;                // of a warp
-constexpr std::size_t room = warps * tile;                 // floats: the warps' sums of a tile
-constexpr std::size_t shared_bytes = warps * ring_bytes + 2 * room * sizeof(float);
-static_assert(shared_bytes <= (226u << 10) && ring_bytes % 128 == 0);
-
-struct bulk_args {
-  const unsigned char* w;
-  const element* x;
-  void* out;
-  std::uint64_t across;  // bytes from one row of cells to the next
-  // As in stream_blocks.cu. parts: how many blocks share K. tiles: of the product.
-  std::uint32_t n, k, m, stride, cells, slabs, step, other, parts, tiles, stages;
-  product_out kind;
-};
+constexpr int warps = bulk_block::warps, tile = bulk_block::tile_rows * 8;
+constexpr std::size_t room = warps * tile;  // floats: the warps' sums of a tile
+static_assert(2 * room <= bulk_block::sums);
 
 // A warp's part of x: its elements in the warp's run of cells, and the sums of each 32 columns. A lane has
 // the sums of the two rows of x that it has in the accumulators of mma(). Where codes are multiplied with
@@ -137,6 +119,7 @@ __device__ __forceinline__ void multiply(const unsigned char* low_cell, const un
   }
 }
 
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
 // Adds the warps' sums of tile `index`, and writes the outputs. `part` is [warps, 32 lanes, 4].
 __device__ __forceinline__ void finish_tile(const bulk_args& a, const float* part, std::uint32_t index) {
   const int e = static_cast<int>(threadIdx.x), lane = e / 4, j = e % 4;
@@ -150,82 +133,35 @@ __device__ __forceinline__ void finish_tile(const bulk_args& a, const float* par
     return sum;
   };
   const std::uint32_t row = index * a.step * cell_rows + lane / 4 + (j >= 2 ? cell_rows : 0);
-  const std::size_t at = std::size_t{column} * a.stride + row;
-  float v = sum_of(e);
-  if (halved) {
-    static_cast<element*>(a.out)[at] = element_of<dtype::bf16>(v / (1.0f + __expf(-v)) * sum_of(e + 2));
-    return;
-  }
-  if (row >= a.n) return;
-  auto* out = static_cast<float*>(a.out) + at;
-  if (a.kind == product_out::element)
-    static_cast<element*>(a.out)[at] = element_of<dtype::bf16>(v);
-  else if (a.kind == product_out::f32)
-    *out = v;
-  else if (a.parts > 1)
-    atomicAdd(out, v);
-  else
-    *out += v;
+  put_bulk(a, row, column, sum_of(e), halved ? sum_of(e + 2) : 0);
 }
+#endif
 
 template <dtype type, std::uint32_t most_run>
-__global__ void __launch_bounds__(warps * 32, 1) bulk_kernel(const bulk_args a) {
+__global__ void __launch_bounds__(warps * 32, 1) bulk_kernel(const __grid_constant__ bulk_args a) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
   constexpr std::uint32_t cell = cell_form(type).bytes;
   extern __shared__ __align__(128) unsigned char shared[];
-  __shared__ __align__(8) std::uint64_t arrived[warps * most_stages];
-  // The warp's number by a shuffle: the compiler then knows that a warp's addresses are the same in all
-  // lanes.
-  const std::uint32_t warp = __shfl_sync(~0u, threadIdx.x / 32, 0), lane = threadIdx.x % 32;
-  const std::uint32_t share = blockIdx.x % a.parts, step = gridDim.x / a.parts;
-  const std::uint32_t begin = a.cells * share / a.parts, count = a.cells * (share + 1) / a.parts - begin;
-  const std::uint32_t first = begin + count * warp / warps, run = begin + count * (warp + 1) / warps - first;
-  const std::uint32_t bytes = run * cell;  // of the run in one row of cells
-  unsigned char* ring = shared + warp * ring_bytes;
-  auto* part = reinterpret_cast<float*>(shared + warps * ring_bytes);
-  const std::uint32_t barriers = shared_address(arrived + warp * most_stages);
-  if (lane == 0) {
-    for (std::uint32_t i = 0; i < a.stages; ++i) barrier_init(barriers + 8 * i, 1);
-    barrier_inits_end();
-  }
-  __syncwarp();
-
-  // Begins to load the run of the next tile into the next stage of this warp's ring.
-  std::uint32_t ask_tile = blockIdx.x / a.parts, ask_stage = 0;
-  const auto ask = [&] {
-    if (ask_tile >= a.tiles || run == 0) return;
-    const std::uint32_t barrier = barriers + 8 * ask_stage, slab = ask_tile * a.step,
-                        to = shared_address(ring) + ask_stage * 2 * bytes;
-    const unsigned char* from = a.w + first * std::uint64_t{cell};
-    if (lane == 0) {
-      barrier_expect(barrier, 2 * bytes);
-      copy_bulk(to, from + slab * a.across, bytes, barrier);
-      copy_bulk(to + bytes, from + min(slab + a.other, a.slabs - 1) * a.across, bytes, barrier);
-    }
-    ask_tile += step;
-    if (++ask_stage == a.stages) ask_stage = 0;
-  };
-  for (std::uint32_t i = 0; i < a.stages; ++i) ask();
+  __shared__ __align__(8) std::uint64_t arrived[warps * bulk_block::most_stages];
+  const std::uint32_t warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+  auto* part = reinterpret_cast<float*>(shared + warps * bulk_block::ring_bytes);
+  cell_ring<type> ring(a, shared, arrived, 2);
   let_next_start();
-  wait_for_previous();
   part_of_x<type, most_run> x;
-  x.load(a, first, run);
+  wait_for_previous();
+  x.load(a, ring.first, ring.run);
+  ring.ask_rest();
 
-  std::uint32_t stage = 0, phase = 0, buffer = 0;
-  for (std::uint32_t t = blockIdx.x / a.parts; t < a.tiles; t += step, buffer ^= 1) {
+  std::uint32_t buffer = 0;
+  for (std::uint32_t t = ring.first_tile(); t < a.tiles; t += ring.step(), buffer ^= 1) {
     float sums[4] = {};
-    if (run > 0) {
-      barrier_wait(barriers + 8 * stage, phase);
-      const unsigned char* at = ring + stage * 2 * bytes;
+    if (ring.run > 0) {
+      const unsigned char* at = ring.wait();
 #pragma unroll
       for (std::uint32_t c = 0; c < most_run; ++c)
-        if (c < run) multiply<type>(at + c * cell, at + bytes + c * cell, x.x[c], x.sums[c], sums);
-      __syncwarp();
-      if (++stage == a.stages) {
-        stage = 0;
-        phase ^= 1;
-      }
-      ask();
+        if (c < ring.run)
+          multiply<type>(at + c * cell, at + ring.bytes + c * cell, x.x[c], x.sums[c], sums);
+      ring.leave();
     }
     float* sums_of_tile = part + buffer * room;
     *reinterpret_cast<float4*>(sums_of_tile + warp * tile + lane * 4) =
@@ -249,14 +185,15 @@ std::uint32_t run_of(const block_product& p) {
 }
 
 std::uint32_t stages_of(const block_product& p) {
-  return ring_bytes / (2 * run_of(p) * cell_form(p.w.type).bytes);
+  return bulk_block::ring_bytes / (2 * run_of(p) * cell_form(p.w.type).bytes);
 }
 
 }  // namespace
 
 bool can_stream_bulk(const device& d, const block_product& p) {
-  return d.path == code_path::hopper && can_tile_blocks(d, p) && p.m <= 8 && run_of(p) <= longest_run &&
-         stages_of(p) >= 2 && parts_of(p) <= static_cast<std::uint32_t>(d.multiprocessors);
+  return d.path == code_path::hopper && can_tile_blocks(d, p) && p.m <= 8 &&
+         run_of(p) <= bulk_block::longest_run && stages_of(p) >= 2 &&
+         parts_of(p) <= static_cast<std::uint32_t>(d.multiprocessors);
 }
 
 void stream_bulk(device& d, const block_product& p) {
@@ -275,14 +212,17 @@ void stream_bulk(device& d, const block_product& p) {
   a.step = halved ? 1 : 2;
   a.other = halved ? a.slabs / 2 : 1;
   a.parts = parts_of(p);
-  a.tiles = static_cast<std::uint32_t>(up(p.w.rows, tile_rows));
-  a.stages = std::min(stages_of(p), most_stages);
+  a.tiles = static_cast<std::uint32_t>(up(p.w.rows, bulk_block::tile_rows));
+  a.stages = std::min(stages_of(p), bulk_block::most_stages);
   a.kind = p.kind;
   const auto room_for = static_cast<std::uint32_t>(d.multiprocessors) / a.parts;
+  const dim3 grid(std::min(room_for, a.tiles) * a.parts);
+  if (p.m == 1) return stream_single(d, p.w.type, a, run_of(p), grid);
   with_block_type(p.w.type, [&](auto type) {
-    const auto kernel = run_of(p) <= 2 ? bulk_kernel<type, 2> : bulk_kernel<type, longest_run>;
-    allow_shared(d, kernel, shared_bytes);
-    launch(d, kernel, dim3(std::min(room_for, a.tiles) * a.parts), warps * 32, shared_bytes, a);
+    const auto kernel =
+        run_of(p) <= 2 ? bulk_kernel<type, 2> : bulk_kernel<type, bulk_block::longest_run>;
+    allow_shared(d, kernel, bulk_block::shared_bytes);
+    launch(d, kernel, grid, warps * 32, bulk_block::shared_bytes, a);
   });
 }
 

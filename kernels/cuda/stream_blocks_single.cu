@@ -1,0 +1,185 @@
+// Products of a single row with quantised weights on the Hopper path. The work is divided and loaded as
+// stream_blocks_ring.h says.
+//
+// mma() multiplies the weights by eight columns. A single row would leave seven of them empty. So each column
+// is given the elements of x for one group of the weights, and zeros elsewhere: the instructions of eight
+// groups then add up in one accumulator, in which every group has a sum of its own. A lane has the sums of
+// two groups for two rows of the weights, and scales these alone. stream_blocks_bulk.cu scales the sums of
+// every group in every lane. What codes are too large by (cell_row::excess, and the zero) is taken from the
+// sum of the group: it is multiplied by the group's sum of x.
+#include "kernels/cuda/block_pairs.h"
+#include "kernels/cuda/stream_blocks_ring.h"
+
+namespace weir::kernels::cuda {
+namespace {
+
+constexpr int warps = bulk_block::warps, tile_rows = bulk_block::tile_rows;
+// The warps synchronise once in so many tiles. Their sums have two buffers, which they use alternately.
+constexpr std::uint32_t batch = 8, room = batch * warps * tile_rows;
+static_assert(2 * room <= bulk_block::sums && batch * tile_rows <= warps * 32);
+
+// A warp's part of x, in chains of eight groups. Column n of an accumulator belongs to group n of a chain; a
+// lane has columns 2 * q and 2 * q + 1, with q = lane % 4, and of x the elements of column lane / 4.
+template <dtype type, int most_run>
+struct chains_of_x {
+  static constexpr block_format f = format_of(type);
+  static constexpr bool raw = cell_row<type>::units == 1 && !is_table(type);  // with their excess
+  static constexpr float excess = raw ? cell_row<type>::excess : 0;
+  static constexpr bool has_sums = raw || f.minima || f.zeros;
+  static constexpr int cells = f.group == 32 ? 2 : 1, chains = (most_run + cells - 1) / cells;
+  uint2 x[most_run][4][2] = {};
+  float sums[chains][2] = {};
+
+  __device__ __forceinline__ void load(const element* row, std::uint32_t k, std::uint32_t first,
+                                       std::uint32_t run) {
+    const std::uint32_t column = threadIdx.x % 32 / 4, q = threadIdx.x % 4;
+#pragma unroll
+    for (int c = 0; c < most_run; ++c)
+#pragma unroll
+      for (int i = 0; i < 8; ++i) {
+        const std::uint32_t at = (first + c) * cell_columns + i * 16;
+        const bool mine = static_cast<int>(column) == (cells == 2 ? c % 2 * 4 + i / 2 : i);
+        if (mine && c < static_cast<int>(run) && at < k)
+          x[c][i / 2][i % 2] = __ldcg(reinterpret_cast<const uint2*>(row + at + q * 4));
+      }
+  }
+  __device__ __forceinline__ void add_up() {
+    if constexpr (has_sums) {
+#pragma unroll
+      for (int t = 0; t < chains; ++t) {
+        float all[4] = {};
+#pragma unroll
+        for (int c = t * cells; c < t * cells + cells && c < most_run; ++c)
+#pragma unroll
+          for (int i = 0; i < 8; ++i) mma_more_ones(all, x[c][i / 2][i % 2]);
+        sums[t][0] = all[0];
+        sums[t][1] = all[1];
+      }
+    }
+  }
+
+  // Adds the products of the runs at `low` and at `high` to the sums of their rows, as far as they are of
+  // this lane's groups.
+  __device__ __forceinline__ void multiply(const unsigned char* low, const unsigned char* high,
+                                           std::uint32_t run, float (&out)[2]) const {
+    constexpr cell_form form(type);
+    constexpr std::uint32_t cell = form.bytes;
+    const std::uint32_t lane = threadIdx.x % 32;
+#pragma unroll
+    for (int t = 0; t < chains; ++t) {
+      if (t * cells >= static_cast<int>(run)) break;
+      const float f0 = -excess * sums[t][0], f1 = -excess * sums[t][1];
+      float c[2][4] = {{f0, f1, f0, f1}, {}};
+#pragma unroll
+      for (int i = t * cells; i < t * cells + cells && i < most_run; ++i) {
+        if (i >= static_cast<int>(run)) break;
+        cell_row<type> above, below;
+        above.load_shared(low + i * cell, lane);
+        below.load_shared(high + i * cell, lane);
+#pragma unroll
+        for (int j = 0; j < 4; ++j) {
+          std::uint32_t a[4], b[4];
+          expand(above, j, a);
+          expand(below, j, b);
+          mma_more(c[0], {a[0], b[0], a[1], b[1]}, x[i][j][0]);
+          mma_more(c[1], {a[2], b[2], a[3], b[3]}, x[i][j][1]);
+        }
+      }
+      const std::uint32_t q = lane % 4;
+      // Where the run has no such cell the sums are zeros.
+      const std::uint32_t mine = cells == 2 ? min(2 * t + q / 2, run - 1) : t;
+      const std::uint32_t at = mine * cell + form.code_bytes + lane / 4 * form.words * 4;
+#pragma unroll
+      for (int r = 0; r < 2; ++r) {
+        const pair_scales<type> p((r ? high : low) + at, cells == 2 ? q % 2 : q);
+#pragma unroll
+        for (int g = 0; g < 2; ++g) {
+          float v = c[0][2 * r + g] + c[1][2 * r + g];
+          if constexpr (f.zeros) v -= p.zero[g] * sums[t][g];
+          out[r] += p.scale[g] * v;
+          if constexpr (f.minima) out[r] += p.least[g] * sums[t][g];
+        }
+      }
+    }
+  }
+
+ private:
+  __device__ __forceinline__ static void expand(const cell_row<type>& row, int j, std::uint32_t (&pairs)[4]) {
+    if constexpr (raw)
+      row.expand_raw(j, pairs);
+    else
+      row.expand_codes(j, pairs);
+  }
+};
+
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+// Adds the warps' sums of `count` tiles, tile `first` and the block's next ones, and writes the outputs.
+// `part` is [batch, warps, tile_rows].
+__device__ __forceinline__ void finish_tiles(const bulk_args& a, const float* part, std::uint32_t first,
+                                             std::uint32_t step, std::uint32_t count) {
+  const std::uint32_t slot = threadIdx.x / tile_rows, r = threadIdx.x % tile_rows;
+  const bool halved = a.kind == product_out::silu;
+  if (slot >= count || (halved && r >= cell_rows)) return;
+  const auto sum_of = [&](std::uint32_t row) {
+    float sum = 0;
+#pragma unroll
+    for (int w = 0; w < warps; ++w) sum += part[(slot * warps + w) * tile_rows + row];
+    return sum;
+  };
+  const std::uint32_t row = (first + slot * step) * a.step * cell_rows + r;
+  put_bulk(a, row, 0, sum_of(r), halved ? sum_of(r + cell_rows) : 0);
+}
+#endif
+
+template <dtype type, int most_run>
+__global__ void __launch_bounds__(warps * 32, 1) single_kernel(const __grid_constant__ bulk_args a) {
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+  extern __shared__ __align__(128) unsigned char shared[];
+  __shared__ __align__(8) std::uint64_t arrived[warps * bulk_block::most_stages];
+  const std::uint32_t warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+  auto* part = reinterpret_cast<float*>(shared + warps * bulk_block::ring_bytes);
+  cell_ring<type> ring(a, shared, arrived, 1);
+  let_next_start();
+  wait_for_previous();
+  chains_of_x<type, most_run> x;
+  x.load(a.x, a.k, ring.first, ring.run);
+  ring.ask_rest();
+  x.add_up();
+
+  std::uint32_t filled = 0, buffer = 0;
+  for (std::uint32_t t = ring.first_tile(); t < a.tiles; t += ring.step()) {
+    float sums[2] = {};
+    if (ring.run > 0) {
+      const unsigned char* at = ring.wait();
+      x.multiply(at, at + ring.bytes, ring.run, sums);
+      ring.leave();
+    }
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+      sums[r] += __shfl_xor_sync(~0u, sums[r], 1);
+      sums[r] += __shfl_xor_sync(~0u, sums[r], 2);
+    }
+    float* sums_of_batch = part + buffer * room;
+    if (lane % 4 < 2)
+      sums_of_batch[(filled * warps + warp) * tile_rows + lane / 4 + lane % 4 * cell_rows] =
+          lane % 4 ? sums[1] : sums[0];
+    if (++filled < batch && t + ring.step() < a.tiles) continue;
+    __syncthreads();
+    finish_tiles(a, sums_of_batch, t - (filled - 1) * ring.step(), ring.step(), filled);
+    filled = 0;
+    buffer ^= 1;
+  }
+#endif
+}
+
+}  // namespace
+
+void stream_single(device& d, dtype type, const bulk_args& a, std::uint32_t run, dim3 grid) {
+  with_block_type(type, [&](auto of) {
+    const auto kernel = run <= 2 ? single_kernel<of, 2> : single_kernel<of, 3>;
+    allow_shared(d, kernel, bulk_block::shared_bytes);
+    launch(d, kernel, grid, warps * 32, bulk_block::shared_bytes, a);
+  });
+}
+
+}  // namespace weir::kernels::cuda
