@@ -180,9 +180,11 @@ struct device_memory {
 // A part of a matrix that is to be packed, on the host: whole rows of blocks, or a rectangle of codes as
 // files have them (file_codes.h).
 struct packed_part {
-  std::uint32_t first = 0;            // the packed matrix' row that the part begins at
-  matrix rows;                        // blocks
-  const file_codes* codes = nullptr;  // null: `rows`. It has been read when do_begin_pack returns
+  std::uint32_t first = 0;  // the packed matrix' row that the part begins at
+  matrix rows;              // blocks
+  // Null: `rows`. The struct has been read when do_begin_pack returns. Its arrays, like the data of `rows`, are
+  // read until do_await_upload() of the lane returns.
+  const file_codes* codes = nullptr;
 };
 
 // The table of a backend. `self` is the backend's own state (threads, scratch) and the first argument of

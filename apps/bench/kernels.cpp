@@ -281,9 +281,11 @@ int run(const kernel_options& o) {
   const auto kv = core::parse_kv_type(o.kv_type);
   if (!kv) return fail(kv.error());
   const auto& stores = (*backend)->decoder_stores_kv;
-  if (*kv && !(stores && stores((*backend)->self, **kv)))
-    return fail(core::bad_param("kv-type", "--kv-type {}: {} has no decoder with such pages", o.kv_type,
-                                (*backend)->name));
+  const bool pages = shape->type == kernels::dtype::bf16 ||
+                     (shape->type == kernels::dtype::f16 && *kv == kernels::kv_type::fp8);
+  if (*kv && !(pages && stores && stores((*backend)->self, **kv)))
+    return fail(core::bad_param("kv-type", "--kv-type {}: {} has no decoder with such pages and {} weights",
+                                o.kv_type, (*backend)->name, o.type));
   const auto most = limits_of(*backend, shape->type);
   stage all(o, shape->config, shape->type, *kv, *backend);
   for (const auto rows : o.rows) all.run(rows);
@@ -314,7 +316,8 @@ command add_kernels(CLI::App& app) {
   app.add_option("--shape", o->shape, "tiny-110m, llama-3.2-1b or llama-3.1-8b")->capture_default_str();
   app.add_option("--dtype", o->type, "of the weights: f32, bf16, f16, or quantised: q8_0, q4_k, ...")
       ->capture_default_str();
-  app.add_option("--kv-type", o->kv_type, "of a device's decoder, as `weir serve` has it")
+  app.add_option("--kv-type", o->kv_type,
+                 "of a device's decoder with bf16 or f16 weights: auto, fp8, or bf16 beside bf16")
       ->capture_default_str();
   app.add_option("--rows", o->rows, "tokens at once; repeatable")->delimiter(',')->capture_default_str();
   app.add_option("--context", o->context, "tokens that attention sees")

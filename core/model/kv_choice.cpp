@@ -27,8 +27,7 @@ result<void> check_kv_type(const kernels::backend& on, kv_choice asked) {
     all.append(", ").append(kernels::name(type));
   }
   return bad_param("kv-type",
-                   "--kv-type {}: {} stores keys and values in the type of the weights, which is auto, and "
-                   "takes {}; cpu and reference take {}",
+                   "--kv-type {}: {} takes {}; cpu and reference take {}",
                    kernels::name(*asked), on.name, all, kernels::name(*asked));
 }
 

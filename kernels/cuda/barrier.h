@@ -1,6 +1,6 @@
 // barrier.h — barriers in shared memory that count arrivals and the bytes of bulk copies (PTX ISA,
 // «mbarrier»); the bulk copies that they count; named barriers of a block; and the barrier of a cluster. All
-// but named_barrier() need compute capability 9.0.
+// but the named barriers need compute capability 9.0.
 //
 // A barrier is 8 bytes in shared memory and is named by its shared-memory address (shared_address in mma.h).
 // A phase is over when all arrivals and all expected bytes are there; the next phase then begins. Phases are
@@ -17,8 +17,8 @@ namespace weir::kernels::cuda {
 constexpr std::uint64_t evict_first = 0x12f0000000000000, evict_normal = 0x1000000000000000;
 
 // Waits until `count` threads of the block, a multiple of 32, have arrived at named barrier `name`. Name 0 is
-// the barrier of __syncthreads(); 1 and 2 belong to one warpgroup each, 3 to both, 4 to the
-// warpgroup that loads (attention_wgmma.cu).
+// the barrier of __syncthreads(); 1 and 2 belong to one warpgroup each, 3 to both. 4 belongs to the warpgroup
+// that loads in attention_wgmma.cu; in wide_blocks.cu 4 and 5 are the turns of warpgroups 0 and 1.
 __device__ __forceinline__ void named_barrier(std::uint32_t name, std::uint32_t count) {
   asm volatile("bar.sync %0, %1;" ::"r"(name), "r"(count) : "memory");
 }

@@ -219,12 +219,25 @@ bool cuda_decoder::warm_up(std::uint32_t decode_rows, std::uint32_t prompt_rows,
   const auto next = [&](std::uint32_t n) {
     return d_.deterministic ? whole(n + 1) : products::next_class(n);
   };
-  for (std::uint32_t n = 0; n < most;) {
-    n = std::min(next(n), most);
+  const auto prompt = [&](std::uint32_t n) {
     const kv_slice slice{0, n, 0, pages.data()};
     const auto last = static_cast<std::int32_t>(n - 1);
-    if (!forward({first(tokens, n), first(rising, n), std::span(&slice, 1), std::span(&last, 1)}))
-      return false;
+    return forward({first(tokens, n), first(rising, n), std::span(&slice, 1), std::span(&last, 1)});
+  };
+  const auto fuses = [&](std::uint32_t n) {
+    return std::ranges::all_of(s_.layers, [&](const decoder_layer& l) {
+      return products_.can_fuse_silu(l, normed_.as<element>(), n);
+    });
+  };
+  for (std::uint32_t n = 0; n < most;) {
+    const std::uint32_t fewest = n + 1;
+    n = std::min(next(n), most);
+    if (!prompt(n)) return false;
+    // SwiGLU may be a part of the product for the most rows of a class, but not for fewer. cuBLASLt computes
+    // those: its algorithm is searched for the most of them.
+    std::uint32_t apart = n;
+    while (apart >= fewest && fuses(apart)) --apart;
+    if (!d_.deterministic && apart >= fewest && apart < n && !prompt(apart)) return false;
   }
   const auto decode = [&](std::uint32_t n) {
     return forward({first(tokens, n), first(positions, n), first(single, n), first(from, n)});

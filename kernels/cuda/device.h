@@ -81,8 +81,8 @@ struct device {
   std::size_t shared_per_block = 0;  // most dynamic shared memory of one block; general_shared at most where
                                      // `path` is general
   bool deterministic = false;        // a row's bits depend on that row alone
-  // clusters[n]: how many clusters of n blocks run at once, each block alone on its multiprocessor
-  // (attention_wgmma.cu); -1: not known yet.
+  // clusters[n]: how many clusters of n blocks run at once (attention_wgmma.cu); -1: not known yet. It is the
+  // same for all of these kernels, as each block is alone on its multiprocessor.
   int clusters[9] = {-1, -1, -1, -1, -1, -1, -1, -1, -1};
   std::string label, name;        // "cuda:0"; the same with the model of the device (backend::name)
   cudaStream_t stream = nullptr;  // all work of the backend is on it
@@ -94,7 +94,7 @@ struct device {
   staging small;                 // filled by stage()
   std::uint64_t workspaces = 0;  // bytes of memory on the device that is not do_allocate's
   cudaEvent_t uploaded[backend::upload_lanes] = {};  // one for each lane; made on first use
-  // cuTensorMapEncodeTiled, for products by warpgroups (stream_wide.cu). Null on the general path.
+  // cuTensorMapEncodeTiled, for products by warpgroups (tensor_map.h). Null on the general path.
   void* encode_map = nullptr;
   // Counters for products whose blocks share tiles, zero between kernels: [multiprocessors, arrived_each].
   unsigned* arrived = nullptr;

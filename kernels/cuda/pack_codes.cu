@@ -58,8 +58,9 @@ void pack_codes(device& d, const file_codes& from, std::uint32_t first, const ma
     case dtype::mxfp4:
       start(pack_codes_kernel<dtype::mxfp4>);
       break;
-    default:
-      break;  // a type that no directory has
+    default:  // a type that no directory has
+      WEIR_CUDA(d, cudaErrorInvalidValue);
+      return;
   }
   WEIR_CUDA(d, cudaGetLastError());
 }

@@ -67,12 +67,13 @@ void with_constants(const product& p, F&& f) {
   with_kind(std::integral_constant<dtype, dtype::bf16>());
 }
 
-// Whether stream_product() supports a product. On the Hopper path: up to 8 rows (stream.cu), or up to 64, and
-// up to 128 where the weights are large (stream_wide.cu); SwiGLU of more rows where swiglu_wgmma_pays(). On
-// the general path: few rows (stream_general.cu). Not on a deterministic device.
+// Whether stream_product() supports a product. On the Hopper path: up to 8 rows (stream.cu); up to 64, and up
+// to 96 or 128 where the weights are large (stream_wide.cu); SwiGLU of more than 80 rows where
+// swiglu_wgmma_pays(), which goes before the others. On the general path: few rows (stream_general.cu). Not
+// on a deterministic device.
 bool can_stream(const device& d, const product& p);
 
-// Launches the product by our own kernels, which read the weights once. REQUIRES: can_stream()
+// Launches the product by our own kernels. REQUIRES: can_stream()
 void stream_product(device& d, const product& p);
 
 // The same for the kernels of stream_wide.cu alone.

@@ -1,8 +1,8 @@
 // stream_blocks.h — products out = x · wᵀ with quantised weights: of few rows on every path, and of more on
 // the Hopper path. Up to 128 rows the weights are read once.
 //
-// For up to 8 rows (stream_blocks.cu, stream_blocks_bulk.cu) the products use exactly the numbers that the
-// blocks define: codes are multiplied as whole numbers, and scales and minima multiply the sums of each group
+// For up to 8 rows (stream_blocks.cu, stream_blocks_bulk.cu, stream_blocks_single.cu) the products use exactly
+// the numbers that the blocks define: codes are multiplied as whole numbers, and scales and minima multiply the sums of each group
 // in f32. For more rows (tile_blocks.cu, wide_blocks.cu) each weight is rounded to bf16 on its way to the
 // tensor cores. x is rounded to bf16 in either case, as all rows of a decoder are.
 //
@@ -44,7 +44,8 @@ bool takes_wide_blocks(const device& d, const block_product& p);
 // Launches the product. REQUIRES: can_stream_blocks(), and takes_wide_blocks() where an order is paired
 void stream_blocks(device& d, const block_product& p);
 
-// The same for the kernel of stream_blocks_bulk.cu alone: up to 8 rows on the Hopper path. Where K is long,
+// The same for the kernels of stream_blocks_bulk.cu and stream_blocks_single.cu alone: up to 8 rows on the
+// Hopper path. Where K is long,
 // residual additions are atomic there, so that their last bits may differ between runs.
 bool can_stream_bulk(const device& d, const block_product& p);
 void stream_bulk(device& d, const block_product& p);

@@ -89,7 +89,9 @@ weight_products::weight_products(device& d, const decoder_shape& s)
     for (const matrix& m : stack_of(first, rest)) {
       rows += m.rows;
       rounded |= is_quantised(m);
-      if (m.input_count || multiplied_type(m) != type_) ordered_width_ = std::max(ordered_width_, m.cols);
+      // The norm in front of the head writes the type that the head multiplies (run_head).
+      const bool converted = &first != &s.head && multiplied_type(m) != type_;
+      if (m.input_count || converted) ordered_width_ = std::max(ordered_width_, m.cols);
       if (!is_quantised(m)) samples_[{m.type, m.rows, m.cols}].push_back(m.data);
     }
     std::uint64_t row = first.cols;

@@ -1,16 +1,13 @@
-// Products of more than 8 rows with quantised weights on the Hopper path. The weights are read as they are
+// Products of 9 to 512 rows with quantised weights on the Hopper path. The weights are read as they are
 // stored, and each is rounded to bf16 on its way to wgmma.
 //
 // Blocks, units and the sums of shared tiles are as in stream_wide.cu, with these differences:
 //
-// - A unit is one cell's columns of a tile. The cells of a unit are one stage of a ring, the unit's columns
-// of x
-//   are a stage of another ring, or two.
-// - Two blocks are a cluster. They have tiles side by side and the same units, and each copies one half of
-// the
+// - A unit is one cell's columns of a tile. The cells of a unit are one stage of a ring. The unit's columns of
+//   x are one stage of another ring, or two.
+// - Two blocks are a cluster. They have tiles side by side and the same units, and each copies one half of the
 //   rows of x into the shared memory of both.
-// - Warpgroups round the weights of their 64 rows in registers, where wgmma takes its first operand from,
-// while
+// - Warpgroups round the weights of their 64 rows in registers, where wgmma takes its first operand from, while
 //   earlier products are computed.
 //
 // Of each 16 columns a lane of a cell has four neighbours (block_layout.h), where wgmma takes a pair from

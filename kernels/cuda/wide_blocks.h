@@ -23,8 +23,8 @@ struct block_rings {
   static constexpr int groups = 2, rows = groups * 64, threads = groups * 128 + 128;
   static constexpr int panel = wide * panel_columns * 2, half = panel / 2;  // bytes
   static constexpr int panels = wide <= 128 ? 2 : 1;                        // of a stage of x
-  // Whether the warpgroups take turns on the tensor cores, so that one of them rounds weights while the other
-  // one multiplies, and the times 32 columns of a turn. It was no gain for other sizes.
+  // Whether the warpgroups take turns on the tensor cores: one of them rounds weights while the other one
+  // multiplies. It was a gain for 128 rows of x alone. A turn, or a group of products, is 32 * batch columns.
   static constexpr bool turns = wide == 128;
   static constexpr int batch = turns ? 2 : 1;
   static constexpr int cell = cell_form(type).bytes,

@@ -57,7 +57,8 @@ class value_reader {
   }
 
  private:
-  // Calls f(g, j) for each group and row of the range, both counted from 0, in the order of the results.
+  // Calls f(g, j) for each group g and row j, counted from the first of the range, in the order of the
+  // results.
   template <class F>
   void for_all(const F& f) const {
     if (!r_.groups_first)

@@ -182,8 +182,15 @@ result<void> upload_slices(const std::vector<placed>& all, const checkpoint& fro
                            unsigned readers, u64 lane) {
   if (readers == 0) readers = reader_count();
   const auto slices = slices_of(all, lane);
-  // A lane holds the largest slice: that of one row may be longer than asked for.
-  for (const slice& s : slices) lane = std::max(lane, (s.room() + 255) / 256 * 256);
+  // A lane holds the largest slice: that of one row, or of a few, may be longer than asked for.
+  for (const slice& s : slices) {
+    if (!s.to && s.room() > kernels::backend::most_packed_at_once)
+      return make_error(errc::not_supported,
+                        "a matrix with rows of {} columns is not supported yet: a part of it takes {} bytes, "
+                        "and a device packs at most {} at once",
+                        s.packed.cols, s.room(), kernels::backend::most_packed_at_once);
+    lane = std::max(lane, (s.room() + 255) / 256 * 256);
+  }
   const unsigned lanes = std::min(2 * readers, kernels::backend::upload_lanes);
   const kernels::host_buffer memory(on, lanes * lane);
   if (!memory.data())

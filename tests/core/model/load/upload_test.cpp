@@ -113,4 +113,30 @@ TEST_CASE("quantised directories reach a device that packs their codes with the 
   }
 }
 
+TEST_CASE("a part that is larger than what a device packs at once is refused before it is read") {
+  // Rows so wide that a few of them are over the limit: one part, whatever size is asked for.
+  struct wide_tensor final : converted_tensor {
+    result<void> read(const checkpoint&, std::uint64_t, std::span<std::byte>) const override { return {}; }
+    std::vector<tensor_part> parts(std::uint32_t rows, std::uint64_t) const override {
+      return {{0, rows, 0, 1u << 23, kernels::backend::most_packed_at_once + 1}};
+    }
+    result<kernels::file_codes> read_part(const checkpoint&, const tensor_part&,
+                                          std::span<std::byte>) const override {
+      FAIL("a part was read");
+      return kernels::file_codes{};
+    }
+  };
+  stored_tensor wide;
+  wide.made_by = std::make_shared<wide_tensor>();
+  placed one;
+  one.rows = {nullptr, kernels::dtype::fp8, 8, 1u << 23};
+  one.weight = true;
+  one.pieces = {{std::uint64_t{8} << 23, &wide}};
+  packing_backend device;
+  const auto loaded = upload_slices({one}, checkpoint(), device.backend(), [](std::uint64_t) {}, 1, 4u << 20);
+  REQUIRE(!loaded);
+  CHECK(loaded.error().code == errc::not_supported);
+  CHECK_THAT(loaded.error().message, Catch::Contains("rows of 8388608 columns"));
+}
+
 }  // namespace weir::tests::upload_test
