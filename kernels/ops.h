@@ -182,8 +182,8 @@ struct device_memory {
 struct packed_part {
   std::uint32_t first = 0;  // the packed matrix' row that the part begins at
   matrix rows;              // blocks
-  // Null: `rows`. The struct has been read when do_begin_pack returns. Its arrays, like the data of `rows`, are
-  // read until do_await_upload() of the lane returns.
+  // Null: `rows`. The struct has been read when do_begin_pack returns. Its arrays, like the data of `rows`,
+  // are read until do_await_upload() of the lane returns.
   const file_codes* codes = nullptr;
 };
 

@@ -33,8 +33,8 @@ template <int head_dim>
 constexpr int stored_bytes = tile * head_dim;
 
 // The bytes of shared memory: queries, the ring of keys, the ring of values, barriers, and with fp8 pages a
-// ring of stored tiles (attention_widen.h). For the join of a cluster the sums of each line lie over the rings
-// of keys and values: [lines, sum_stride] floats, then each line's largest score and total.
+// ring of stored tiles (attention_widen.h). For the join of a cluster the sums of each line lie over the
+// rings of keys and values: [lines, sum_stride] floats, then each line's largest score and total.
 template <page_type pages, int head_dim>
 constexpr std::size_t shared_bytes = (1 + 2 * stages) * tile_bytes<head_dim> + 4 * stages * 8 +
                                      (pages == page_type::fp8 ? stages * (2 * stored_bytes<head_dim> + 8)

@@ -1,10 +1,11 @@
 // Attention of many rows of one sequence on 9.0a, where products run while a warpgroup does other things
 // (Shah et al. 2024, «FlashAttention-3»).
 //
-// A block has 128 lines as in attention_prefill.cu, 64 for each of two warpgroups. A third warpgroup loads: it
-// copies two pages at a time, by bulk copies, into ring buffers of keys and of values. Pages of fp8 are
+// A block has 128 lines as in attention_prefill.cu, 64 for each of two warpgroups. A third warpgroup loads:
+// it copies two pages at a time, by bulk copies, into ring buffers of keys and of values. Pages of fp8 are
 // widened on the way (attention_widen.h). A warpgroup takes the exponentials of the next tile while its
-// product P·V of this tile runs. The products of the other warpgroup cover the rest of the exponentials' time.
+// product P·V of this tile runs. The products of the other warpgroup cover the rest of the exponentials'
+// time.
 //
 // Where there are fewer blocks than multiprocessors, as for a short slice behind a long prompt, the blocks of
 // a cluster share a context. Each of them merges its share of the lines, out of the shared memory of all.

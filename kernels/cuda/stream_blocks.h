@@ -1,10 +1,11 @@
 // stream_blocks.h — products out = x · wᵀ with quantised weights: of few rows on every path, and of more on
 // the Hopper path. Up to 128 rows the weights are read once.
 //
-// For up to 8 rows (stream_blocks.cu, stream_blocks_bulk.cu, stream_blocks_single.cu) the products use exactly
-// the numbers that the blocks define: codes are multiplied as whole numbers, and scales and minima multiply the sums of each group
-// in f32. For more rows (tile_blocks.cu, wide_blocks.cu) each weight is rounded to bf16 on its way to the
-// tensor cores. x is rounded to bf16 in either case, as all rows of a decoder are.
+// For up to 8 rows (stream_blocks.cu, stream_blocks_bulk.cu, stream_blocks_single.cu) the products use
+// exactly the numbers that the blocks define: codes are multiplied as whole numbers, and scales and minima
+// multiply the sums of each group in f32. For more rows (tile_blocks.cu, wide_blocks.cu) each weight is
+// rounded to bf16 on its way to the tensor cores. x is rounded to bf16 in either case, as all rows of a
+// decoder are.
 //
 // Thread safety: the device's (device.h).
 #pragma once

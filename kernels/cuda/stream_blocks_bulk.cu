@@ -1,5 +1,5 @@
-// Products of 2 to 8 rows with quantised weights on the Hopper path, and the choice of the kernel: a single row
-// has that of stream_blocks_single.cu.
+// Products of 2 to 8 rows with quantised weights on the Hopper path, and the choice of the kernel: a single
+// row has that of stream_blocks_single.cu.
 //
 // How blocks and warps divide the work, and how they load it, is in stream_blocks_ring.h. The loads of the
 // first tiles begin before the kernel waits for the kernel that computes x. A warp keeps its part of x in

@@ -1,8 +1,9 @@
-// Products of 9 to 64 rows with quantised weights, where wide_blocks.cu does not serve: on the general path. A
-// block computes a tile of 128 rows of the weights by 32 or 64 rows of x. Cells go from memory into the registers of the warps that multiply them, where they are
-// rounded to bf16; x passes through a ring in shared memory that asynchronous copies fill. Where there are
-// fewer tiles than blocks that run at once, several blocks share the K of a tile: each stores its sums, and
-// the block that comes last adds them in order.
+// Products of 9 to 64 rows with quantised weights, where wide_blocks.cu does not serve: on the general path.
+// A block computes a tile of 128 rows of the weights by 32 or 64 rows of x. Cells go from memory into the
+// registers of the warps that multiply them, where they are rounded to bf16; x passes through a ring in
+// shared memory that asynchronous copies fill. Where there are fewer tiles than blocks that run at once,
+// several blocks share the K of a tile: each stores its sums, and the block that comes last adds them in
+// order.
 #include <algorithm>
 
 #include "kernels/cuda/block_rounding.h"

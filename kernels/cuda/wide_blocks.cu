@@ -3,12 +3,12 @@
 //
 // Blocks, units and the sums of shared tiles are as in stream_wide.cu, with these differences:
 //
-// - A unit is one cell's columns of a tile. The cells of a unit are one stage of a ring. The unit's columns of
-//   x are one stage of another ring, or two.
-// - Two blocks are a cluster. They have tiles side by side and the same units, and each copies one half of the
-//   rows of x into the shared memory of both.
-// - Warpgroups round the weights of their 64 rows in registers, where wgmma takes its first operand from, while
-//   earlier products are computed.
+// - A unit is one cell's columns of a tile. The cells of a unit are one stage of a ring. The unit's columns
+//   of x are one stage of another ring, or two.
+// - Two blocks are a cluster. They have tiles side by side and the same units, and each copies one half of
+//   the rows of x into the shared memory of both.
+// - Warpgroups round the weights of their 64 rows in registers, where wgmma takes its first operand from,
+//   while earlier products are computed.
 //
 // Of each 16 columns a lane of a cell has four neighbours (block_layout.h), where wgmma takes a pair from
 // each half. So x is in paired order (element.h): its kernel has written it so, or another kernel changes it

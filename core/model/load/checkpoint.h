@@ -36,7 +36,8 @@ class converted_tensor {
   // As checkpoint::read(). REQUIRES: `at` and the size of `to` are whole blocks of the tensor's type
   virtual result<void> read(const checkpoint& from, std::uint64_t at, std::span<std::byte> to) const = 0;
 
-  // Parts that cover the first `rows` rows, each of about `most` bytes, or of a few rows where these are more.
+  // Parts that cover the first `rows` rows, each of about `most` bytes, or of a few rows where these are
+  // more.
   virtual std::vector<tensor_part> parts(std::uint32_t rows, std::uint64_t most) const = 0;
   // Reads a part to part.bytes bytes at `to`, to which the result points. Errors: those of read(), and
   // bad_file for a scale that is not finite. REQUIRES: `to` begins at a multiple of 4 bytes

@@ -16,8 +16,8 @@ struct group_range {
   bool groups_first = false;
 };
 
-// Writes scales and zeros, both [rows, groups], or [groups, rows] with groups_first. A zero is a code. Without
-// a tensor of zeros they are the code of zero; for floats they mean nothing.
+// Writes scales and zeros, both [rows, groups], or [groups, rows] with groups_first. A zero is a code.
+// Without a tensor of zeros they are the code of zero; for floats they mean nothing.
 result<void> read_group_values(const quantised_linear& l, const checkpoint& from, const group_range& r,
                                float* scales, std::uint8_t* zeros);
 
