@@ -1,7 +1,6 @@
 #include "core/model/load/quantised_parts.h"
 
 #include <algorithm>
-#include <bit>
 #include <span>
 
 #include "core/model/load/group_values.h"
@@ -18,7 +17,6 @@ using u32 = std::uint32_t;
 using u64 = std::uint64_t;
 
 constexpr u32 least_columns = 128;         // file_codes::column is a multiple of it
-constexpr u32 least_rows = 8;              // and file_codes::row of this
 constexpr u64 checked_at_once = 1u << 18;  // bytes, so that a cache still has them
 
 // Where the codes of a part lie in the file.
@@ -69,21 +67,12 @@ class part_reader {
     const group_range range{p.row, p.rows, first_group(p), c.groups, c.groups_first};
     if (auto ok = read_group_values(l_, from, range, writable(c.scales), writable(c.zeros)); !ok)
       return ok.error();
-    if (!all_finite({c.scales, u64{c.rows} * c.groups}))
-      return make_error(errc::bad_file, "tensor '{}': a scale of rows {} to {} is not finite", l_.codes_name,
-                        p.row, p.row + p.rows - 1);
     for (u32 b = 0; b < c.columns / 32; ++b) writable(c.blocks)[b] = block_of(p, b);
     if (c.places) std::copy_n(l_.order->data() + p.column, p.columns, writable(c.places));
     return c;
   }
 
  private:
-  static bool all_finite(std::span<const float> all) {
-    bool finite = true;
-    for (const float x : all) finite &= (std::bit_cast<u32>(x) & 0x7f800000u) != 0x7f800000u;
-    return finite;
-  }
-
   code_lines lines() const {
     switch (l_.config.form) {
       case quant_form::gptq:
@@ -180,8 +169,8 @@ std::vector<tensor_part> parts_of(const quantised_linear& l, u32 rows, u64 most)
   if (reader.is_cut_up()) most *= 2;
   const u32 columns = l.columns(), least = cuts ? std::min(least_columns, columns) : columns;
   const auto bytes = [&](const tensor_part& p) { return reader.lay_out(p, nullptr).bytes; };
-  const u64 strip = bytes({0, least_rows, 0, least, 0});  // the widest codes of exl2 are in front
-  const u32 tall = static_cast<u32>(std::min<u64>(rows, std::max<u64>(1, most / strip) * least_rows));
+  const u64 strip = bytes({0, part_rows, 0, least, 0});  // the widest codes of exl2 are in front
+  const u32 tall = static_cast<u32>(std::min<u64>(rows, std::max<u64>(1, most / strip) * part_rows));
   std::vector<tensor_part> out;
   for (u32 row = 0; row < rows; row += tall)
     for (u32 column = 0; column < columns;) {
@@ -193,6 +182,12 @@ std::vector<tensor_part> parts_of(const quantised_linear& l, u32 rows, u64 most)
       column += p.columns;
     }
   return out;
+}
+
+tensor_part whole_rows(const quantised_linear& l, u32 row, u32 rows) {
+  tensor_part p{row, rows, 0, l.columns(), 0};
+  p.bytes = part_reader(l).lay_out(p, nullptr).bytes;
+  return p;
 }
 
 result<file_codes> read_part_of(const quantised_linear& l, const checkpoint& from, const tensor_part& part,
