@@ -34,8 +34,7 @@ __global__ void pack_codes_kernel(file_codes from, std::uint32_t first, cells to
   }
 }
 
-}  // namespace
-
+// Packs a rectangle whose arrays are in memory of the device.
 void pack_codes(device& d, const file_codes& from, std::uint32_t first, const matrix& to) {
   if (d.failed() || from.rows == 0) return;
   const auto start = [&](auto kernel) {
@@ -64,6 +63,8 @@ void pack_codes(device& d, const file_codes& from, std::uint32_t first, const ma
   }
   WEIR_CUDA(d, cudaGetLastError());
 }
+
+}  // namespace
 
 // The codes pass through the workspace of products, which is free between two products.
 void upload_codes(device& d, const file_codes& on_host, std::uint32_t first, const matrix& to) {

@@ -84,7 +84,6 @@ class cell_ring {
   __device__ __forceinline__ std::uint32_t first_tile() const { return blockIdx.x / a_.parts; }
   __device__ __forceinline__ std::uint32_t step() const { return gridDim.x / a_.parts; }
 
-
   // Waits for the run of the next tile, and returns its address: the run in the first row of cells; `bytes`
   // behind it that in the second. REQUIRES: run > 0
   __device__ __forceinline__ const unsigned char* wait() const {
