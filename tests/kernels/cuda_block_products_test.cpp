@@ -106,6 +106,13 @@ TEST_CASE("cuda: products of few rows with quantised weights equal their definit
     for (const std::uint32_t m : {20u, 60u, 70u, 200u})
       if (m <= most_tiled_rows || of(b->self).path == code_path::hopper)
         check_product(b, r, tall, tall_packed.view, m, product_out::silu);
+    // More rows than a tile has, by clusters that share weights.
+    const blocks_matrix low(r, type, 1040, block * 3);
+    const packed_blocks low_packed(b, low.view);
+    for (const std::uint32_t m : {257u, 300u, 1030u})
+      for (const product_out kind :
+           {product_out::element, product_out::f32, product_out::add_f32, product_out::silu})
+        if (of(b->self).path == code_path::hopper) check_product(b, r, low, low_packed.view, m, kind);
     const blocks_matrix odd(r, type, 105, block);
     const packed_blocks packed(b, odd.view);
     check_product(b, r, odd, packed.view, 3, product_out::f32);
