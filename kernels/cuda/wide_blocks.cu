@@ -221,7 +221,7 @@ bool can_wide_blocks(const device& d, const block_product& p) {
 
 void wide_blocks(device& d, const block_product& p) {
   // Beside small weights the sums that blocks leave for one another take longer than rounding weights twice.
-  const bool large = std::uint64_t{p.w.rows} * p.w.cols >= 32u << 20;
+  const bool large = std::uint64_t{p.w.rows} * p.w.cols >= 24u << 20;
   with_block_type(p.w.type, [&](auto type) {
     if (p.m <= 32) return start<type, 32>(d, p);
     if (p.m <= 64) return start<type, 64>(d, p);
