@@ -34,8 +34,8 @@ constexpr std::size_t shared_bytes() {
 // Merges the parts that a row's blocks left, and writes the output. All loads begin before the first result
 // is used.
 template <page_type pages, int head_dim>
-__device__ __forceinline__ void join(const float* all, int parts, int group, int threads, dtype rows,
-                                     element* out) {
+__device__ __forceinline__ void join(const float* all, int parts, int group, int threads,
+                                     const attention_args& a, element* out) {
   const int one = group * (head_dim + 2);
   for (int i = static_cast<int>(threadIdx.x) * 2; i < group * head_dim; i += threads * 2) {
     float2 x[most_splits], top_and_weight[most_splits];
@@ -59,7 +59,8 @@ __device__ __forceinline__ void join(const float* all, int parts, int group, int
       sum.y += f * x[s].y;
       weight += f * top_and_weight[s].y;
     }
-    *reinterpret_cast<std::uint32_t*>(out + i) = row_pair<pages>(rows, sum.x / weight, sum.y / weight);
+    *reinterpret_cast<std::uint32_t*>(out + place_in(a.out_order, i)) =
+        row_pair<pages>(a.type, sum.x / weight, sum.y / weight);
   }
 }
 
@@ -167,7 +168,7 @@ __global__ void __launch_bounds__(warps * 32) decode_kernel(decode_args g) {
       weight += f * totals[w * 16 + line];
     }
     if (parts == 1) {
-      out[i] = row_element<pages>(g.a.type, sum / weight);
+      out[place_in(g.a.out_order, i)] = row_element<pages>(g.a.type, sum / weight);
     } else {
       mine[i] = sum;
       if (i % head_dim == 0) {
@@ -192,7 +193,7 @@ __global__ void __launch_bounds__(warps * 32) decode_kernel(decode_args g) {
     if (last_block) g.scratch.arrived[index] = 0;
   }
   __syncthreads();
-  if (last_block) join<pages, head_dim>(left, parts, group, warps * 32, g.a.type, out);
+  if (last_block) join<pages, head_dim>(left, parts, group, warps * 32, g.a, out);
 }
 
 template <page_type pages, int head_dim, int warps, int stages>

@@ -324,7 +324,9 @@ void cuda_decoder::layer(std::size_t i, const rows_view& v, bool decoding, const
   const std::size_t half = std::size_t{page_count_} * s_.kv_heads * heads_.page_bytes();
   const layer_pages pages{pages_ + i * 2 * half, pages_ + i * 2 * half + half};
   const rotary_args rotary{w.qkv_bias, w.q_norm, w.k_norm, cos_.as<float>(), sin_.as<float>(), s_.norm_eps};
-  const attention_args attention{heads_, type_, pages, qkv_.as<element>(), attended_.as<element>(), w.rule};
+  const column_order attended = products_.order_for(w.out, {}, v.rows);
+  const attention_args attention{heads_, type_,   pages, qkv_.as<element>(), attended_.as<element>(),
+                                 w.rule, attended};
   float* x = x_.as<float>();
   element* normed = normed_.as<element>();
 
@@ -335,7 +337,7 @@ void cuda_decoder::layer(std::size_t i, const rows_view& v, bool decoding, const
   if (!fresh) rotary_and_write(d_, type_, v, heads_, rotary, qkv_.as<element>(), pages);
   prefill_attention(d_, v, attention);
   decode_attention(d_, v, attention, rotary, fresh, split_);
-  multiply(w.out, {}, attended_.as<element>(), v.rows, x, product_out::add_f32);
+  multiply(w.out, {}, attended_.as<element>(), v.rows, x, product_out::add_f32, attended);
 
   const column_order second = products_.order_for(w.gate_up, w.gate_up_rest, v.rows);
   column_order inner = column_order::plain;

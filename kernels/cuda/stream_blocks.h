@@ -59,7 +59,7 @@ void tile_blocks(device& d, const block_product& p);
 // The same for the kernel of wide_blocks.cu alone: on the Hopper path, any number of rows up to the largest
 // one. It puts x in paired order itself where that is plain. Residual additions are atomic there, so that
 // their last bits may differ between runs.
-constexpr std::uint32_t most_wide_block_rows = 512;
+constexpr std::uint32_t most_wide_block_rows = 4096;
 bool can_wide_blocks(const device& d, const block_product& p);
 void wide_blocks(device& d, const block_product& p);
 
