@@ -14,7 +14,7 @@
 #include "kernels/cuda/launch.h"
 #include "kernels/cuda/layers.h"
 #include "kernels/cuda/page_numbers.h"
-#include "kernels/cuda/rotary.h"
+#include "kernels/cuda/warp.h"
 
 namespace weir::kernels::cuda {
 
@@ -91,51 +91,6 @@ __device__ __forceinline__ void fetch_piece(const attention_args& a, std::uint32
   }
 }
 
-// A row's own key and value of one key head as the product left them, both [head_dim], and the row's angles,
-// both [head_dim / 2]. In memory of the device or in shared memory.
-struct fresh_row {
-  const element *key, *value;
-  const float *cos, *sin;
-
-  __device__ fresh_row(const decode_args& g, std::uint32_t row, std::uint32_t kv_head)
-      : key(g.a.qkv + std::size_t{row} * g.a.heads.width() +
-            (g.a.heads.heads + kv_head) * g.a.heads.head_dim),
-        value(key + g.a.heads.kv_heads * g.a.heads.head_dim),
-        cos(g.t.cos + std::size_t{row} * (g.a.heads.head_dim / 2)),
-        sin(g.t.sin + std::size_t{row} * (g.a.heads.head_dim / 2)) {}
-  __device__ fresh_row(const element* k, const element* v, const float* c, const float* s)
-      : key(k), value(v), cos(c), sin(s) {}
-};
-
-// Applies bias, norm and rotary embedding to the key of a fresh row and the bias to its value, and stores
-// both twice: at their place in the page (number `page`), and in `stage`, the copy of that page or piece in
-// shared memory, which holds the keys of `tokens` tokens and then their values. The lanes of the warp must
-// synchronise before they read `stage`.
-template <page_type pages, int head_dim, int tokens = piece_tokens>
-__device__ __forceinline__ void lay_fresh(const decode_args& g, const fresh_row& from, std::uint32_t kv_head,
-                                          int position, std::int32_t page, unsigned char* stage, int lane) {
-  const head_shape& h = g.a.heads;
-  const int token = position % page_tokens, here = token % tokens;
-  constexpr int row = head_dim * number_bytes(pages);
-  const std::size_t place = (static_cast<std::size_t>(page) * h.kv_heads + kv_head) * page_tokens * row;
-  const float* key_bias = g.t.bias ? g.t.bias + (h.heads + kv_head) * head_dim : nullptr;
-  const float* value_bias = g.t.bias ? key_bias + h.kv_heads * head_dim : nullptr;
-  const auto put = [&](unsigned char* staged, unsigned char* stored, int i, float2 two) {
-    put_pair<pages, head_dim>(staged, i, here, tokens, two);
-    put_pair<pages, head_dim>(stored + place, i, token, page_tokens, two);
-  };
-  rotary_head<pages, head_dim>(g.a.type, from.key, key_bias, g.t.k_norm, g.t.eps, from.cos, from.sin, lane,
-                               [&](int i, float2 a, float2 b) {
-                                 put(stage, g.a.pages.keys, i, a);
-                                 put(stage, g.a.pages.keys, head_dim / 2 + i, b);
-                               });
-  for (int i = lane * 2; i < head_dim; i += 64) {
-    float2 two = row_floats<pages>(g.a.type, from.value + i);
-    if (value_bias) two = make_float2(two.x + value_bias[i], two.y + value_bias[i + 1]);
-    put(stage + tokens * row, g.a.pages.values, i, two);
-  }
-}
-
 // The queries of a group in registers, as operand A of mma, with rotary embedding applied. Rows of the tile
 // behind the last head of the group are zeros.
 template <page_type pages, int head_dim>
@@ -183,26 +138,42 @@ struct queries {
     for (int i = 0; i < pairs; ++i) of(i, upper) = row_operand<pages>(rows, from + pair_at<pages>(i, lane));
   }
 
-  // Loads one head's queries and applies bias, norm and rotary embedding, as rotary_head does. The four lanes
+  // Loads one head's queries and applies bias, norm and rotary embedding, as rotary.h does. The four lanes
   // of a head share its norm; elements i and i + head_dim / 2, which are rotated together, are in the same
   // lane (takes_fresh).
   __device__ __forceinline__ void load_turned(const decode_args& g, std::uint32_t head, const element* from,
                                               const float* cos, const float* sin, int upper, int lane) {
     constexpr int half = pairs / 2;
-    const float* bias = g.t.bias ? g.t.bias + head * head_dim : nullptr;
-    float2 v[pairs];
-    float squares = 0;
+    // All reads begin before the first branch, which would hold up those behind it; those of angles only
+    // where there are registers for them.
+    std::uint32_t raw[pairs];
+    float2 c[half], s[half], v[pairs];
+    const auto load_angles = [&] {
 #pragma unroll
-    for (int u = 0; u < pairs; ++u) {
-      const int at = pair_at<pages>(u, lane);
-      v[u] = row_floats<pages>(g.a.type, from + at);
-      if (bias) {
-        v[u].x += bias[at];
-        v[u].y += bias[at + 1];
+      for (int u = 0; u < half; ++u) {
+        c[u] = *reinterpret_cast<const float2*>(cos + pair_at<pages>(u, lane));
+        s[u] = *reinterpret_cast<const float2*>(sin + pair_at<pages>(u, lane));
       }
-      squares += v[u].x * v[u].x + v[u].y * v[u].y;
+    };
+#pragma unroll
+    for (int u = 0; u < pairs; ++u)
+      raw[u] = *reinterpret_cast<const std::uint32_t*>(from + pair_at<pages>(u, lane));
+    if constexpr (head_dim <= 128) load_angles();
+#pragma unroll
+    for (int u = 0; u < pairs; ++u)
+      v[u] = row_floats<pages>(g.a.type, reinterpret_cast<const element*>(&raw[u]));
+    if (g.t.bias) {
+      const float* bias = g.t.bias + head * head_dim;
+#pragma unroll
+      for (int u = 0; u < pairs; ++u) {
+        v[u].x += bias[pair_at<pages>(u, lane)];
+        v[u].y += bias[pair_at<pages>(u, lane) + 1];
+      }
     }
     if (g.t.q_norm) {
+      float squares = 0;
+#pragma unroll
+      for (int u = 0; u < pairs; ++u) squares += v[u].x * v[u].x + v[u].y * v[u].y;
       squares += __shfl_xor_sync(~0u, squares, 1);
       squares += __shfl_xor_sync(~0u, squares, 2);
       const float scale = rsqrtf(squares / head_dim + g.t.eps);
@@ -212,13 +183,13 @@ struct queries {
         v[u].y *= scale * g.t.q_norm[pair_at<pages>(u, lane) + 1];
       }
     }
+    if constexpr (head_dim > 128) load_angles();
 #pragma unroll
     for (int u = 0; u < half; ++u) {
-      const float2 c = *reinterpret_cast<const float2*>(cos + pair_at<pages>(u, lane));
-      const float2 s = *reinterpret_cast<const float2*>(sin + pair_at<pages>(u, lane));
       const float2 a = v[u], b = v[u + half];
-      of(u, upper) = pair_of<math_type<pages>>(a.x * c.x - b.x * s.x, a.y * c.y - b.y * s.y);
-      of(u + half, upper) = pair_of<math_type<pages>>(b.x * c.x + a.x * s.x, b.y * c.y + a.y * s.y);
+      of(u, upper) = pair_of<math_type<pages>>(a.x * c[u].x - b.x * s[u].x, a.y * c[u].y - b.y * s[u].y);
+      of(u + half, upper) =
+          pair_of<math_type<pages>>(b.x * c[u].x + a.x * s[u].x, b.y * c[u].y + a.y * s[u].y);
     }
   }
 };

@@ -23,7 +23,9 @@ struct bulk_args {
   std::uint64_t across;  // bytes from one row of cells to the next
   // As in stream_blocks.cu. parts: how many blocks share K. tiles: of the product. stages: of a ring.
   std::uint32_t n, k, m, stride, cells, slabs, step, other, parts, tiles, stages;
+  std::uint32_t early;  // stages that the kernel of one row asks for before it reads x
   product_out kind;
+  norm_before norm;
 };
 
 // The sizes of a block.

@@ -16,14 +16,25 @@ using namespace weir::kernels::cuda;
 
 namespace {
 
-// Checks one product, into poisoned memory whose rows are 8 columns longer than the product's.
+// Checks one product, into poisoned memory whose rows are 8 columns longer than the product's. `normed`: with
+// a norm in front, of row 1 of two.
 void check_product(const backend_ptr& b, weir::tests::rng& r, const blocks_matrix& w, const matrix& packed,
-                   std::uint32_t m, product_out kind) {
+                   std::uint32_t m, product_out kind, bool normed = false) {
   device& d = of(b->self);
   const std::uint32_t k = w.view.cols, n = kind == product_out::silu ? w.view.rows / 2 : w.view.rows,
                       wide = n + 8;
   const bool narrow = kind == product_out::element || kind == product_out::silu;
-  const auto x = random_elements(r, std::size_t{m} * k);
+  auto x = random_elements(r, std::size_t{m} * k);
+  const auto rows = random_floats(r, std::size_t{2} * k);
+  auto weight = random_floats(r, k, 0.1f);
+  for (float& v : weight) v += 1;
+  double squares = 0;
+  for (std::uint32_t i = 0; normed && i < k; ++i) {
+    squares += double{rows[k + i]} * rows[k + i];
+    x[i] = rounded(dtype::bf16, rows[k + i] * weight[i]);
+  }
+  const float eps = 1e-5f;
+  const double factor = normed ? 1 / std::sqrt(squares / k + eps) : 1;
   // NaN as floats and as elements.
   std::vector<float> before(std::size_t{m} * wide, std::bit_cast<float>(0xffffffffu));
   if (kind == product_out::add_f32)
@@ -31,7 +42,10 @@ void check_product(const backend_ptr& b, weir::tests::rng& r, const blocks_matri
       for (std::uint32_t j = 0; j < n; ++j) before[i * wide + j] = static_cast<float>(j % 7);
   const on_device dx(d, x);
   const on_device out(d, before);
-  const block_product p{packed, dx.get(), m, out.get(), kind, wide};
+  const on_device drows(d, rows), dweight(d, weight);
+  const on_device dfrom(d, std::vector<std::int32_t>{1});
+  block_product p{packed, normed ? nullptr : dx.get(), m, out.get(), kind, wide};
+  if (normed) p.norm = {drows.get(), dweight.get(), dfrom.get(), eps};
   CAPTURE(m, w.view.rows, k, static_cast<int>(kind));
   REQUIRE(can_stream_blocks(d, p));
   stream_blocks(d, p);
@@ -43,7 +57,7 @@ void check_product(const backend_ptr& b, weir::tests::rng& r, const blocks_matri
     double v = 0;
     for (std::uint32_t i = 0; i < k; ++i) {
       const double t =
-          double{number(dtype::bf16, x[std::size_t{row} * k + i])} * w.numbers[std::size_t{column} * k + i];
+          factor * number(dtype::bf16, x[std::size_t{row} * k + i]) * w.numbers[std::size_t{column} * k + i];
       v += t;
       size += t * t;
       most += std::abs(t);
@@ -116,6 +130,25 @@ TEST_CASE("cuda: products of few rows with quantised weights equal their definit
     const blocks_matrix odd(r, type, 105, block);
     const packed_blocks packed(b, odd.view);
     check_product(b, r, odd, packed.view, 3, product_out::f32);
+  });
+  CHECK(of(b->self).fault == "");
+}
+
+TEST_CASE("cuda: a norm in front of a product of one row with quantised weights is a part of it") {
+  const auto b = cuda_device();
+  if (!b || of(b->self).path != code_path::hopper) return;
+  weir::tests::rng r(26);
+  for_block_types([&](dtype type) {
+    const std::uint32_t block = facts(type).block_weights;
+    for (const std::uint32_t k : {block, block * 5, 2560u, 4096 + 2 * block}) {
+      const blocks_matrix w(r, type, 272, k);
+      const packed_blocks packed(b, w.view);
+      for (const product_out kind : {product_out::element, product_out::f32, product_out::silu}) {
+        const bool can = can_stream_normed(of(b->self), {packed.view, nullptr, 1, nullptr, kind});
+        CHECK((can || k > 4096));
+        if (can) check_product(b, r, w, packed.view, 1, kind, true);
+      }
+    }
   });
   CHECK(of(b->self).fault == "");
 }
