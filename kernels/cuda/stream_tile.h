@@ -1,5 +1,5 @@
 // stream_tile.h — a tile of stream_wide.cu's products: its size, and where its sums are written; and what
-// wide_blocks.cu and swiglu_wgmma.cu have in common with it: panels, rings, the exchange of sums.
+// wide_blocks.cu and product_wgmma.cu have in common with it: panels, rings, the exchange of sums.
 //
 // A tile is 64 or 128 rows of the weights (the outputs of the product) by `wide` rows of x. For silu the rows
 // of gate and up alternate in a tile in groups of eight, so that one thread has both numbers that it
