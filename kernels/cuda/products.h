@@ -68,8 +68,9 @@ void with_constants(const product& p, F&& f) {
 }
 
 // Whether stream_product() supports a product. On the Hopper path: up to 8 rows (stream.cu); up to 64, and up
-// to 96 or 128 where the weights are large (stream_wide.cu); more than 32 rows where wgmma_pays(), which goes
-// before the others. On the general path: few rows (stream_general.cu). Not on a deterministic device.
+// to 96 or 128 where the weights are large (stream_wide.cu); more rows, and SwiGLU of any number of them,
+// where wgmma_pays(), which goes before the others. On the general path: few rows (stream_general.cu). Not on
+// a deterministic device.
 bool can_stream(const device& d, const product& p);
 
 // Launches the product by our own kernels. REQUIRES: can_stream()
