@@ -253,12 +253,12 @@ bool is_narrow(const device& d, const product& p) {
 
 bool can_stream(const device& d, const product& p) {
   return !d.deterministic && !p.out_stride &&
-         (is_narrow(d, p) || can_stream_wide(d, p) || swiglu_wgmma_pays(d, p) || can_stream_general(d, p));
+         (is_narrow(d, p) || can_stream_wide(d, p) || wgmma_pays(d, p) || can_stream_general(d, p));
 }
 
 void stream_product(device& d, const product& p) {
   if (d.path == code_path::general) return stream_general_product(d, p);
-  if (swiglu_wgmma_pays(d, p)) return swiglu_wgmma(d, p);
+  if (wgmma_pays(d, p)) return wgmma_product(d, p);
   if (!is_narrow(d, p)) return stream_wide_product(d, p);
   with_constants(p, [&](auto type, auto kind) {
     if constexpr (kind != product_out::add_f32) start<type, kind>(d, p, {});  // is_narrow() excludes it

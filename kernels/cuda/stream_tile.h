@@ -1,4 +1,4 @@
-// stream_tile.h — a tile of stream_wide.cu's products, and what wide_blocks.cu and swiglu_wgmma.cu have in
+// stream_tile.h — a tile of stream_wide.cu's products, and what wide_blocks.cu and product_wgmma.cu have in
 // common with it: panels and rings.
 //
 // A tile is 64 or 128 rows of the weights (the outputs of the product) by `wide` rows of x. For silu the rows
