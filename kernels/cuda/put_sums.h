@@ -39,7 +39,7 @@ __device__ __forceinline__ void add_pair(float* to, float low, float high) {
 template <dtype type, int wide>
 __device__ __forceinline__ void put_gated(const put_args& a, std::uint32_t output, std::uint32_t first,
                                           const float (&sums)[wide / 2]) {
-  const auto gated = [](float gate, float up) { return gate / (1.0f + __expf(-gate)) * up; };
+  const auto gated = [](float gate, float up) { return __fdividef(gate, 1.0f + __expf(-gate)) * up; };
   const std::uint32_t lane = threadIdx.x % 32;
   std::uint32_t row = first + lane / 4;
   element* to =
