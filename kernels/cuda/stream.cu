@@ -109,8 +109,8 @@ __global__ void __launch_bounds__(warps * 32, 1) stream_kernel(stream_args a) {
   extern __shared__ __align__(128) unsigned char shared[];
   __shared__ __align__(8) std::uint64_t arrived[warps * stages];
   __shared__ float squares[warps];
-  // How many tiles of a block are fixed where it claims the others. A claim is for the tile that comes so many
-  // tiles later, since the warps ask for up to `stages` tiles ahead.
+  // How many tiles of a block are fixed where it claims the others. A claim is for the tile that comes so
+  // many tiles later, since the warps ask for up to `stages` tiles ahead.
   constexpr std::uint32_t fixed_tiles = stages + 1;
   __shared__ std::uint32_t claims[2 * fixed_tiles];  // tile t of the block is in slot t % (2 * fixed_tiles)
   const int warp = static_cast<int>(threadIdx.x / 32), lane = static_cast<int>(threadIdx.x % 32);
