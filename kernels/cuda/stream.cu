@@ -30,10 +30,6 @@ constexpr int ring_bytes = warps * stages * stage_bytes;
 constexpr int tile = rows_of_tile * 8, room = warps * tile;
 constexpr std::size_t shared_bytes = ring_bytes + 2 * room * sizeof(float);
 
-// How many tiles of a block are fixed where it claims the others. A claim is for the tile that comes so many
-// tiles later, since the warps ask for up to `stages` tiles ahead.
-constexpr std::uint32_t fixed_tiles = stages + 1;
-
 // x is [m, k], w is [n, k]; `tiles` is the number of tiles of w. `claimed` counts the claims of all blocks
 // and is zero between kernels; null: all tiles are fixed.
 struct stream_args {
@@ -113,6 +109,9 @@ __global__ void __launch_bounds__(warps * 32, 1) stream_kernel(stream_args a) {
   extern __shared__ __align__(128) unsigned char shared[];
   __shared__ __align__(8) std::uint64_t arrived[warps * stages];
   __shared__ float squares[warps];
+  // How many tiles of a block are fixed where it claims the others. A claim is for the tile that comes so
+  // many tiles later, since the warps ask for up to `stages` tiles ahead.
+  constexpr std::uint32_t fixed_tiles = stages + 1;
   __shared__ std::uint32_t claims[2 * fixed_tiles];  // tile t of the block is in slot t % (2 * fixed_tiles)
   const int warp = static_cast<int>(threadIdx.x / 32), lane = static_cast<int>(threadIdx.x % 32);
   const std::uint32_t first = blockIdx.x, step = gridDim.x;

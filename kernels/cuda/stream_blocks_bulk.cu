@@ -216,7 +216,8 @@ void stream_bulk(device& d, const block_product& p) {
   a.other = halved ? a.slabs / 2 : 1;
   a.parts = parts_of(p);
   a.tiles = static_cast<std::uint32_t>(up(p.w.rows, bulk_block::tile_rows));
-  a.stages = std::min(stages_of(p), bulk_block::most_stages);
+  // More stages were slower for a single row (docs/measurements/gpu.md, «Stages of a ring»).
+  a.stages = std::min(stages_of(p), p.m == 1 ? 2 : bulk_block::most_stages);
   a.kind = p.kind;
   a.norm = p.norm;
   const auto room_for = static_cast<std::uint32_t>(d.multiprocessors) / a.parts;
