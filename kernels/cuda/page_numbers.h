@@ -38,11 +38,6 @@ __device__ __forceinline__ std::uint32_t row_pair(dtype rows, float low, float h
   if constexpr (pages != page_type::fp8) return pair_of<math_type<pages>>(low, high);
   return rows == dtype::f16 ? pair_of<dtype::f16>(low, high) : pair_of<dtype::bf16>(low, high);
 }
-// The same for one element.
-template <page_type pages>
-__device__ __forceinline__ element row_element(dtype rows, float x) {
-  return {static_cast<std::uint16_t>(row_pair<pages>(rows, x, 0) & 0xffff)};
-}
 
 // Two neighbouring elements of a row as operand of mma().
 template <page_type pages>

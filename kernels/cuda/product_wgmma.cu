@@ -27,7 +27,8 @@
 namespace weir::kernels::cuda {
 namespace {
 
-constexpr std::uint32_t early_stages = 4;  // whose weights are asked for before the kernel in front has ended
+// The stages whose weights are asked for before the kernel in front has ended.
+[[maybe_unused]] constexpr std::uint32_t early_stages = 4;
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 

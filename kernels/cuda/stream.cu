@@ -50,7 +50,7 @@ __device__ std::uint32_t row_of(const stream_args& a, std::uint32_t tile, std::u
 }
 
 // The sum over the warps of element `e` of a tile: value e % 4 of lane e / 4 in the accumulators of mma().
-__device__ __forceinline__ float sum_of_warps(const float* part, int e) {
+[[maybe_unused]] __device__ __forceinline__ float sum_of_warps(const float* part, int e) {
   float sum = 0;
 #pragma unroll
   for (int w = 0; w < warps; ++w) sum += part[w * tile + e];
