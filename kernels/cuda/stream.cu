@@ -265,7 +265,7 @@ void stream_product(device& d, const product& p) {
 }
 
 bool can_stream_normed(const device& d, const product& p) {
-  return !d.deterministic && !p.out_stride && p.m == 1 && is_narrow(d, p);
+  return !d.deterministic && p.type == dtype::bf16 && !p.out_stride && p.m == 1 && is_narrow(d, p);
 }
 
 void stream_normed(device& d, const product& p, const norm_before& norm) {

@@ -8,8 +8,8 @@
 
 namespace weir::kernels::cuda {
 
-// Whether stream_normed() supports a product: of one row on the Hopper path, on a device that is not
-// deterministic.
+// Whether stream_normed() supports a product: of one row of bf16 on the Hopper path, on a device that is not
+// deterministic. Not of f16, which cannot keep large numbers of a row that its norm has not divided yet.
 bool can_stream_normed(const device& d, const product& p);
 
 // Launches the product of the row that `norm` says; p.x is not read. It moves the bytes of the weights, 4 * k
