@@ -7,7 +7,7 @@
 
 #include "kernels/cuda/barrier.h"
 #include "kernels/cuda/mma.h"
-#include "kernels/cuda/products.h"
+#include "kernels/cuda/put_sums.h"
 #include "kernels/cuda/stream_tile.h"
 
 namespace weir::kernels::cuda {
@@ -80,8 +80,7 @@ struct wgmma_share {
 template <class plan>
 __device__ __forceinline__ std::uint32_t outputs_of(const float* sums) {
   if constexpr (plan::kind == product_out::silu) {
-    const auto one = [](float gate, float up) { return __fdividef(gate, 1.0f + __expf(-gate)) * up; };
-    return pair_of<plan::type>(one(sums[0], sums[4]), one(sums[1], sums[5]));
+    return pair_of<plan::type>(gated(sums[0], sums[4]), gated(sums[1], sums[5]));
   } else {
     return pair_of<plan::type>(sums[0], sums[1]);
   }
@@ -105,11 +104,6 @@ __device__ __forceinline__ void put_elements(const wgmma_args& a, std::uint32_t 
     if (row < a.m && column < a.width)
       *reinterpret_cast<uint2*>(to + column) = odd ? make_uint2(other, second) : make_uint2(first, other);
   }
-}
-
-// Adds to two numbers that lie side by side. REQUIRES: `to` is a multiple of 8 bytes
-__device__ __forceinline__ void add_pair(float* to, float first, float second) {
-  asm volatile("red.global.add.v2.f32 [%0], {%1, %2};" ::"l"(to), "f"(first), "f"(second) : "memory");
 }
 
 // Adds the thread's sums of row `row` to the output.

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstring>
 #include <functional>
 #include <memory>
 #include <vector>
@@ -23,6 +24,11 @@ inline void for_block_types(const std::function<void(kernels::dtype)>& f) {
     CAPTURE(name(type));
     f(type);
   }
+}
+
+template <class T>
+bool same_bits(const std::vector<T>& a, const std::vector<T>& b) {
+  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(T)) == 0;
 }
 
 // Random blocks, some of them all zeros and some with codes at one end; their numbers.

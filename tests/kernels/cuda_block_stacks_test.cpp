@@ -3,7 +3,6 @@
 #ifdef WEIR_WITH_CUDA
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 
 #include "kernels/cuda/weight_products.h"
 #include "tests/kernels/block_data.h"
@@ -14,11 +13,6 @@ using namespace weir::kernels;
 using namespace weir::kernels::cuda;
 
 namespace {
-
-template <class T>
-bool same_bits(const std::vector<T>& a, const std::vector<T>& b) {
-  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(T)) == 0;
-}
 
 // Runs qkv of a model of one layer, whose parts have several types, by weight_products.
 struct stack {

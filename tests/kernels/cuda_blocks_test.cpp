@@ -14,15 +14,6 @@ namespace weir::tests::cuda_blocks_test {
 using namespace weir::kernels;
 using namespace weir::kernels::cuda;
 
-namespace {
-
-template <class T>
-bool same_bits(const std::vector<T>& a, const std::vector<T>& b) {
-  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(T)) == 0;
-}
-
-}  // namespace
-
 TEST_CASE("cuda: quantised weights come back from the device's layout bit for bit") {
   const auto b = cuda_device();
   if (!b) return;
