@@ -34,7 +34,8 @@ __device__ __forceinline__ void add_pair(float* to, float low, float high) {
   asm volatile("red.global.add.v2.f32 [%0], {%1, %2};" ::"l"(to), "f"(low), "f"(high) : "memory");
 }
 
-// SwiGLU of one output. The quick division differs from the exact one by less than rounding to an element does.
+// SwiGLU of one output. The quick division differs from the exact one by less than rounding to an element
+// does.
 __device__ __forceinline__ float gated(float gate, float up) {
   return __fdividef(gate, 1.0f + __expf(-gate)) * up;
 }
