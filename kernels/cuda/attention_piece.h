@@ -13,8 +13,9 @@
 
 #include "kernels/cuda/launch.h"
 #include "kernels/cuda/layers.h"
-#include "kernels/cuda/page_numbers.h"
-#include "kernels/cuda/rotary.h"
+#include "kernels/cuda/page_products.h"
+#include "kernels/cuda/page_turn.h"
+#include "kernels/cuda/warp.h"
 
 namespace weir::kernels::cuda {
 
@@ -22,7 +23,7 @@ constexpr int piece_tokens = 16, page_pieces = page_tokens / piece_tokens;
 
 // The bytes of a piece of one key head: its keys, then its values.
 template <page_type pages, int head_dim>
-constexpr int piece_bytes = 2 * piece_tokens* head_dim* number_bytes(pages);
+constexpr int piece_bytes = 2 * head_bytes(pages, head_dim, piece_tokens);
 
 // The arguments of both kernels of decode attention.
 struct decode_args {
@@ -70,10 +71,9 @@ struct seen_tokens {
 template <page_type pages, int head_dim>
 __device__ __forceinline__ std::size_t piece_place(const head_shape& h, std::uint32_t kv_head,
                                                    std::int32_t page, int at) {
-  constexpr int units = row_units(pages, head_dim);
-  return ((std::size_t(page) * h.kv_heads + kv_head) * page_tokens * units +
-          static_cast<std::size_t>(at * piece_tokens % page_tokens) * panel_units(units)) *
-         16;
+  constexpr int wide = panel_units(row_units(pages, head_dim)) * 16;
+  return (std::size_t(page) * h.kv_heads + kv_head) * head_bytes(pages, head_dim, page_tokens) +
+         static_cast<std::size_t>(at * piece_tokens % page_tokens) * wide;
 }
 
 // Begins to copy keys and values of piece `at` to shared memory at `to`, each [16, head_dim] in the layout of
@@ -87,52 +87,18 @@ __device__ __forceinline__ void fetch_piece(const attention_args& a, std::uint32
   for (int i = lane; i < piece_tokens * units; i += 32) {
     const std::size_t unit = from + (i / panel * page_tokens * wide + i % panel) * 16;
     copy_async(to + i * 16, a.pages.keys + unit);
-    copy_async(to + piece_tokens * units * 16 + i * 16, a.pages.values + unit);
+    copy_async(to + piece_bytes<pages, head_dim> / 2 + i * 16, a.pages.values + unit);
   }
-}
-
-// A row's own key and value of one key head as the product left them, both [head_dim], and the row's angles,
-// both [head_dim / 2]. In memory of the device or in shared memory.
-struct fresh_row {
-  const element *key, *value;
-  const float *cos, *sin;
-
-  __device__ fresh_row(const decode_args& g, std::uint32_t row, std::uint32_t kv_head)
-      : key(g.a.qkv + std::size_t{row} * g.a.heads.width() +
-            (g.a.heads.heads + kv_head) * g.a.heads.head_dim),
-        value(key + g.a.heads.kv_heads * g.a.heads.head_dim),
-        cos(g.t.cos + std::size_t{row} * (g.a.heads.head_dim / 2)),
-        sin(g.t.sin + std::size_t{row} * (g.a.heads.head_dim / 2)) {}
-  __device__ fresh_row(const element* k, const element* v, const float* c, const float* s)
-      : key(k), value(v), cos(c), sin(s) {}
-};
-
-// Applies bias, norm and rotary embedding to the key of a fresh row and the bias to its value, and stores
-// both twice: at their place in the page (number `page`), and in `stage`, the copy of that page or piece in
-// shared memory, which holds the keys of `tokens` tokens and then their values. The lanes of the warp must
-// synchronise before they read `stage`.
-template <page_type pages, int head_dim, int tokens = piece_tokens>
-__device__ __forceinline__ void lay_fresh(const decode_args& g, const fresh_row& from, std::uint32_t kv_head,
-                                          int position, std::int32_t page, unsigned char* stage, int lane) {
-  const head_shape& h = g.a.heads;
-  const int token = position % page_tokens, here = token % tokens;
-  constexpr int row = head_dim * number_bytes(pages);
-  const std::size_t place = (static_cast<std::size_t>(page) * h.kv_heads + kv_head) * page_tokens * row;
-  const float* key_bias = g.t.bias ? g.t.bias + (h.heads + kv_head) * head_dim : nullptr;
-  const float* value_bias = g.t.bias ? key_bias + h.kv_heads * head_dim : nullptr;
-  const auto put = [&](unsigned char* staged, unsigned char* stored, int i, float2 two) {
-    put_pair<pages, head_dim>(staged, i, here, tokens, two);
-    put_pair<pages, head_dim>(stored + place, i, token, page_tokens, two);
-  };
-  rotary_head<pages, head_dim>(g.a.type, from.key, key_bias, g.t.k_norm, g.t.eps, from.cos, from.sin, lane,
-                               [&](int i, float2 a, float2 b) {
-                                 put(stage, g.a.pages.keys, i, a);
-                                 put(stage, g.a.pages.keys, head_dim / 2 + i, b);
-                               });
-  for (int i = lane * 2; i < head_dim; i += 64) {
-    float2 two = row_floats<pages>(g.a.type, from.value + i);
-    if (value_bias) two = make_float2(two.x + value_bias[i], two.y + value_bias[i + 1]);
-    put(stage + tokens * row, g.a.pages.values, i, two);
+  if constexpr (pages == page_type::q8) {  // the scales of 16 tokens are two units for each group
+    const std::size_t scales =
+        (std::size_t(page) * a.heads.kv_heads + kv_head) * head_bytes(pages, head_dim, page_tokens) +
+        page_tokens * head_dim + at * piece_tokens % page_tokens * 2;
+    if (lane < head_dim / q8_group * 2) {
+      const std::uint32_t there = to + piece_tokens * head_dim + lane * 16;
+      const std::size_t unit = scales + lane / 2 * page_tokens * 2 + lane % 2 * 16;
+      copy_async(there, a.pages.keys + unit);
+      copy_async(there + piece_bytes<pages, head_dim> / 2, a.pages.values + unit);
+    }
   }
 }
 
@@ -217,9 +183,12 @@ struct queries {
       const float2 c = *reinterpret_cast<const float2*>(cos + pair_at<pages>(u, lane));
       const float2 s = *reinterpret_cast<const float2*>(sin + pair_at<pages>(u, lane));
       const float2 a = v[u], b = v[u + half];
-      of(u, upper) = pair_of<math_type<pages>>(a.x * c.x - b.x * s.x, a.y * c.y - b.y * s.y);
-      of(u + half, upper) = pair_of<math_type<pages>>(b.x * c.x + a.x * s.x, b.y * c.y + a.y * s.y);
+      v[u] = make_float2(a.x * c.x - b.x * s.x, a.y * c.y - b.y * s.y);
+      v[u + half] = make_float2(b.x * c.x + a.x * s.x, b.y * c.y + a.y * s.y);
     }
+    if constexpr (pages == page_type::q8) turn_pairs(v, lane);
+#pragma unroll
+    for (int i = 0; i < pairs; ++i) of(i, upper) = pair_of<math_type<pages>>(v[i].x, v[i].y);
   }
 };
 
@@ -240,14 +209,16 @@ struct attention_sums {
     total[0] = total[1] = 0;
   }
 
-  // Adds piece `at`, of which positions outside `seen` are masked. `keys` is the shared-memory address of the
-  // piece's keys in a stage that holds the keys of `tokens` tokens and then their values. `log2_scale` is the
-  // attention's scale times log2(e).
+  // Adds piece `at`, of which positions outside `seen` are masked. `stage` is the shared-memory address of a
+  // stage that holds the keys of `tokens` tokens and then their values (head_bytes); the piece begins at its
+  // token `first`. `log2_scale` is the attention's scale times log2(e).
   template <int tokens = piece_tokens>
-  __device__ __forceinline__ void add(const queries<pages, head_dim>& of, std::uint32_t keys, int at,
-                                      const seen_tokens& seen, float log2_scale, int lane) {
+  __device__ __forceinline__ void add(const queries<pages, head_dim>& of, std::uint32_t stage, int first,
+                                      int at, const seen_tokens& seen, float log2_scale, int lane) {
     float scores[2][4] = {};
-    multiply_keys<pages, head_dim, tokens>(scores, of.q, keys, lane);
+    const std::uint32_t keys = stage + first * panel_units(row_units(pages, head_dim)) * 16;
+    const std::uint32_t scales = stage + tokens * head_dim + first * 2;  // of q8
+    multiply_keys<pages, head_dim, tokens>(scores, of.q, keys, scales, lane);
     // Only the first and the last piece may have tokens that the row does not attend to.
     const bool edge = at * piece_tokens < seen.from || (at + 1) * piece_tokens - 1 > seen.to;
     float most[2] = {largest[0], largest[1]};
@@ -270,6 +241,7 @@ struct attention_sums {
       base[r] = most[r] == -INFINITY ? 0.0f : most[r];
       shrink[r] = largest[r] == most[r] ? 1.0f : exp2_fast(largest[r] - base[r]);
       largest[r] = most[r];
+      base[r] -= weight_power<pages>;
     }
 #pragma unroll
     for (int n = 0; n < 2; ++n)
@@ -290,8 +262,8 @@ struct attention_sums {
         result[u][3] *= shrink[1];
       }
     }
-    const std::uint32_t values = keys + tokens * head_dim * number_bytes(pages);
-    multiply_values<pages, head_dim, tokens>(result, weights, values, 0, lane);
+    constexpr int bytes = head_bytes(pages, head_dim, tokens);
+    multiply_values<pages, head_dim, tokens>(result, weights, keys + bytes, scales + bytes, 0, lane);
   }
 
   // Sums the totals over the lanes of each head, so that every lane has the total of all tokens.
