@@ -9,6 +9,7 @@
 // is in parts, the join warp that finishes the last part merges the parts.
 #include <algorithm>
 
+#include "kernels/cuda/attention_fresh.h"
 #include "kernels/cuda/attention_join.h"
 #include "kernels/cuda/attention_load.h"
 #include "kernels/cuda/head_size.h"
@@ -52,9 +53,10 @@ class compute_warp {
         unsigned char* page = r.stage[stage];
         if (g.fresh && c.at + warp == seen.last_piece()) {
           const auto* key = reinterpret_cast<const element*>(slot + shape.queries);
-          lay_fresh<pages, head_dim, page_tokens>(g, fresh_row(key, key + head_dim, cos, sin),
-                                                  static_cast<std::uint32_t>(c.of.head), c.position, c.page,
-                                                  page, r.rooms[warp], lane);
+          fresh_numbers<pages, head_dim> fresh;
+          fresh.load(fresh_row(key, key + head_dim, cos, sin), lane);
+          fresh.template lay<page_tokens>(g, static_cast<std::uint32_t>(c.of.head), c.position, c.page, page,
+                                          r.rooms[warp], lane);
           // Orders the accesses above before a later bulk copy that overwrites the stage.
           asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
           __syncwarp();

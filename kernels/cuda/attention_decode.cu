@@ -10,9 +10,14 @@
 // The row's own key and value may still be in qkv (decode_args::fresh). This kernel then rotates the key,
 // stores both in their page, and writes both over the piece that was loaded from the page. Nothing that is
 // loaded early therefore depends on the kernel in front of this one.
+//
+// A single row behind a short context is a chain of latencies. So the kernel asks for rows, page numbers, and
+// keys and values as far as the rings hold them, before it waits for the kernel in front. Behind that it asks
+// for queries, the fresh key and value and their angles, all at once.
 #include <algorithm>
 
 #include "kernels/cuda/attention_fresh.h"
+#include "kernels/cuda/prefetch.h"
 
 namespace weir::kernels::cuda {
 namespace {
@@ -34,8 +39,8 @@ constexpr std::size_t shared_bytes() {
 // Merges the parts that a row's blocks left, and writes the output. All loads begin before the first result
 // is used.
 template <page_type pages, int head_dim>
-__device__ __forceinline__ void join(const float* all, int parts, int group, int threads, dtype rows,
-                                     element* out) {
+__device__ __forceinline__ void join(const float* all, int parts, int group, int threads,
+                                     const attention_args& a, element* out) {
   const int one = group * (head_dim + 2);
   for (int i = static_cast<int>(threadIdx.x) * 2; i < group * head_dim; i += threads * 2) {
     float2 x[most_splits], top_and_weight[most_splits];
@@ -59,7 +64,8 @@ __device__ __forceinline__ void join(const float* all, int parts, int group, int
       sum.y += f * x[s].y;
       weight += f * top_and_weight[s].y;
     }
-    *reinterpret_cast<std::uint32_t*>(out + i) = row_pair<pages>(rows, sum.x / weight, sum.y / weight);
+    *reinterpret_cast<std::uint32_t*>(out + place_in(a.out_order, i)) =
+        row_pair<pages>(a.type, sum.x / weight, sum.y / weight);
   }
 }
 
@@ -72,7 +78,6 @@ __global__ void __launch_bounds__(warps * 32) decode_kernel(decode_args g) {
   const int warp = static_cast<int>(threadIdx.x / 32), lane = static_cast<int>(threadIdx.x % 32);
   const std::uint32_t kv_head = blockIdx.x, split = blockIdx.y;
   const int group = static_cast<int>(h.heads / h.kv_heads);
-  let_next_start();
   // The rows of the step were written before the first kernel of the chain. So were the pages, unless the
   // kernel in front of this one writes to them.
   if (!g.fresh) wait_for_previous();
@@ -109,32 +114,49 @@ __global__ void __launch_bounds__(warps * 32) decode_kernel(decode_args g) {
     copies_end_group();
   };
 #pragma unroll
-  for (int s = 0; s < stages - 1; ++s) ask(s);
+  for (int s = 0; s < stages; ++s) ask(s);
+  // The warp with the last piece lays the row's own key and value over it.
+  const int last = seen.last_piece();
+  const bool lays = g.fresh && last < end && (last - begin) % warps == warp;
+  const std::int32_t last_page = lays ? g.v.pages[pages_at + seen.to / page_tokens] : 0;
+  // The kernel of the angles may still be running, so they are only brought nearer.
+  if (const std::uint32_t i = threadIdx.x * 32; g.fresh && i < head_dim / 2) {
+    prefetch(g.t.cos + std::size_t{row} * (head_dim / 2) + i);
+    prefetch(g.t.sin + std::size_t{row} * (head_dim / 2) + i);
+  }
   wait_for_previous();
+  fresh_numbers<pages, head_dim> fresh;
+  if (lays) fresh.load(fresh_row(g, row, kv_head), lane);
   queries<pages, head_dim> q;
   q.load(g, row, kv_head, lane);
+  // The next kernel starts only now, since its loads would delay these.
+  std::uint32_t loaded = 0;
+#pragma unroll
+  for (int i = 0; i < pairs / 2; ++i) loaded |= q.q[i][0];
+  wait_for(loaded);
+  let_next_start();
 
   const float log2_scale = g.a.rule.scale * 1.44269504f;
   attention_sums<pages, head_dim> m;
   m.clear();
   int stage = 0;
   for (int at = begin + warp; at < end; at += warps) {
-    ask((stage + stages - 1) % stages);
     copies_wait<stages - 1>();
     __syncwarp();
     unsigned char* keys = ring + stage * piece;
-    if (g.fresh && at == seen.last_piece()) {
-      lay_fresh<pages, head_dim>(g, fresh_row(g, row, kv_head), kv_head, seen.to,
-                                 g.v.pages[pages_at + seen.to / page_tokens], keys, room, lane);
+    if (lays && at == last) {
+      fresh.lay(g, kv_head, seen.to, last_page, keys, room, lane);
       __syncwarp();
     }
     m.add(q, shared_address(keys), 0, at, seen, log2_scale, lane);
     __syncwarp();
+    ask(stage);
     stage = (stage + 1) % stages;
   }
   m.sum_totals();
 
   // The warps' results are merged in shared memory: [warps][16][head_dim], then the maxima, then the totals.
+  // The maxima become factors.
   copies_wait<0>();
   __syncthreads();
   auto* parts_at = reinterpret_cast<float*>(shared);
@@ -157,26 +179,40 @@ __global__ void __launch_bounds__(warps * 32) decode_kernel(decode_args g) {
   const std::size_t index = std::size_t{blockIdx.z} * h.kv_heads + kv_head;
   float* left = g.scratch.parts + index * g.splits * group * (head_dim + 2);
   float* mine = left + split * group * (head_dim + 2);
-  for (int i = static_cast<int>(threadIdx.x); i < group * head_dim; i += warps * 32) {
-    const int line = i / head_dim;
-    float top = -INFINITY, sum = 0, weight = 0;
+  if (static_cast<int>(threadIdx.x) < group) {
+    const int line = static_cast<int>(threadIdx.x);
+    float top = -INFINITY, weight = 0;
+#pragma unroll
     for (int w = 0; w < warps; ++w) top = fmaxf(top, tops[w * 16 + line]);
+#pragma unroll
     for (int w = 0; w < warps; ++w) {
-      if (tops[w * 16 + line] == -INFINITY) continue;
-      const float f = exp2f(tops[w * 16 + line] - top);
-      sum += f * parts_at[(w * 16 + line) * head_dim + i % head_dim];
+      const float f = tops[w * 16 + line] == -INFINITY ? 0.0f : exp2f(tops[w * 16 + line] - top);
+      tops[w * 16 + line] = f;
       weight += f * totals[w * 16 + line];
     }
-    if constexpr (pages == page_type::q8) sum = turned(sum, lane);
-    if (parts == 1) {
-      out[i] = row_element<pages>(g.a.type, sum / weight);
-    } else {
-      mine[i] = sum;
-      if (i % head_dim == 0) {
-        mine[group * head_dim + line * 2] = top;
-        mine[group * head_dim + line * 2 + 1] = weight;
-      }
+    totals[line] = 1.0f / weight;
+    if (parts > 1) {
+      mine[group * head_dim + line * 2] = top;
+      mine[group * head_dim + line * 2 + 1] = weight;
     }
+  }
+  __syncthreads();
+  for (int i = static_cast<int>(threadIdx.x) * 2; i < group * head_dim; i += warps * 64) {
+    const int line = i / head_dim;
+    float2 sum = {0, 0};
+#pragma unroll
+    for (int w = 0; w < warps; ++w) {
+      const float f = tops[w * 16 + line];
+      const float2 x = *reinterpret_cast<const float2*>(parts_at + (w * 16 + line) * head_dim + i % head_dim);
+      sum.x += f * x.x;
+      sum.y += f * x.y;
+    }
+    if constexpr (pages == page_type::q8) sum = turned(sum, lane);
+    if (parts == 1)
+      *reinterpret_cast<std::uint32_t*>(out + place_in(g.a.out_order, static_cast<std::uint32_t>(i))) =
+          row_pair<pages>(g.a.type, sum.x * totals[line], sum.y * totals[line]);
+    else
+      *reinterpret_cast<float2*>(mine + i) = sum;
   }
   if (parts == 1) return;
 
@@ -194,7 +230,7 @@ __global__ void __launch_bounds__(warps * 32) decode_kernel(decode_args g) {
     if (last_block) g.scratch.arrived[index] = 0;
   }
   __syncthreads();
-  if (last_block) join<pages, head_dim>(left, parts, group, warps * 32, g.a.type, out);
+  if (last_block) join<pages, head_dim>(left, parts, group, warps * 32, g.a, out);
 }
 
 template <page_type pages, int head_dim, int warps, int stages>

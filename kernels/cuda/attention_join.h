@@ -59,11 +59,11 @@ class joiner {
       of = make_float4(v[0], v[1], v[2], v[3]);
     }
 
-    // Stores the sums divided by the total.
-    __device__ __forceinline__ void put(dtype rows, element* to) const {
+    // Stores the sums divided by the total, as columns `column` on of the output `out`.
+    __device__ __forceinline__ void put(const attention_args& a, element* out, int column) const {
       const float by = 1.0f / weight;
-      *reinterpret_cast<uint2*>(to) = make_uint2(row_pair<pages>(rows, of.x * by, of.y * by),
-                                                 row_pair<pages>(rows, of.z * by, of.w * by));
+      put_four(a.out_order, out, column, row_pair<pages>(a.type, of.x * by, of.y * by),
+               row_pair<pages>(a.type, of.z * by, of.w * by));
     }
   };
 
@@ -91,7 +91,7 @@ class joiner {
         s.add(*reinterpret_cast<const float4*>(&r.sums[w][l][at]), r.ends[w][l]);
       if constexpr (pages == page_type::q8) s.turn_back(lane);
       if (!left) {
-        s.put(g.a.type, out_of(of) + (line + l) * head_dim + at);
+        s.put(g.a, out_of(of), (line + l) * head_dim + at);
         continue;
       }
       *reinterpret_cast<float4*>(left + (line + l) * head_dim + at) = s.of;
@@ -126,7 +126,7 @@ class joiner {
         s.add(__ldcg(reinterpret_cast<const float4*>(from + i)),
               __ldcg(reinterpret_cast<const float2*>(from + group * head_dim + i / head_dim * 2)));
       }
-      s.put(g.a.type, out_of(of) + i);
+      s.put(g.a, out_of(of), i);
     }
   }
 

@@ -149,26 +149,42 @@ struct queries {
     for (int i = 0; i < pairs; ++i) of(i, upper) = row_operand<pages>(rows, from + pair_at<pages>(i, lane));
   }
 
-  // Loads one head's queries and applies bias, norm and rotary embedding, as rotary_head does. The four lanes
+  // Loads one head's queries and applies bias, norm and rotary embedding, as rotary.h does. The four lanes
   // of a head share its norm; elements i and i + head_dim / 2, which are rotated together, are in the same
   // lane (takes_fresh).
   __device__ __forceinline__ void load_turned(const decode_args& g, std::uint32_t head, const element* from,
                                               const float* cos, const float* sin, int upper, int lane) {
     constexpr int half = pairs / 2;
-    const float* bias = g.t.bias ? g.t.bias + head * head_dim : nullptr;
-    float2 v[pairs];
-    float squares = 0;
+    // All reads begin before the first branch, which would hold up those behind it; those of angles only
+    // where there are registers for them.
+    std::uint32_t raw[pairs];
+    float2 c[half], s[half], v[pairs];
+    const auto load_angles = [&] {
 #pragma unroll
-    for (int u = 0; u < pairs; ++u) {
-      const int at = pair_at<pages>(u, lane);
-      v[u] = row_floats<pages>(g.a.type, from + at);
-      if (bias) {
-        v[u].x += bias[at];
-        v[u].y += bias[at + 1];
+      for (int u = 0; u < half; ++u) {
+        c[u] = *reinterpret_cast<const float2*>(cos + pair_at<pages>(u, lane));
+        s[u] = *reinterpret_cast<const float2*>(sin + pair_at<pages>(u, lane));
       }
-      squares += v[u].x * v[u].x + v[u].y * v[u].y;
+    };
+#pragma unroll
+    for (int u = 0; u < pairs; ++u)
+      raw[u] = *reinterpret_cast<const std::uint32_t*>(from + pair_at<pages>(u, lane));
+    if constexpr (head_dim <= 128) load_angles();
+#pragma unroll
+    for (int u = 0; u < pairs; ++u)
+      v[u] = row_floats<pages>(g.a.type, reinterpret_cast<const element*>(&raw[u]));
+    if (g.t.bias) {
+      const float* bias = g.t.bias + head * head_dim;
+#pragma unroll
+      for (int u = 0; u < pairs; ++u) {
+        v[u].x += bias[pair_at<pages>(u, lane)];
+        v[u].y += bias[pair_at<pages>(u, lane) + 1];
+      }
     }
     if (g.t.q_norm) {
+      float squares = 0;
+#pragma unroll
+      for (int u = 0; u < pairs; ++u) squares += v[u].x * v[u].x + v[u].y * v[u].y;
       squares += __shfl_xor_sync(~0u, squares, 1);
       squares += __shfl_xor_sync(~0u, squares, 2);
       const float scale = rsqrtf(squares / head_dim + g.t.eps);
@@ -178,13 +194,12 @@ struct queries {
         v[u].y *= scale * g.t.q_norm[pair_at<pages>(u, lane) + 1];
       }
     }
+    if constexpr (head_dim > 128) load_angles();
 #pragma unroll
     for (int u = 0; u < half; ++u) {
-      const float2 c = *reinterpret_cast<const float2*>(cos + pair_at<pages>(u, lane));
-      const float2 s = *reinterpret_cast<const float2*>(sin + pair_at<pages>(u, lane));
       const float2 a = v[u], b = v[u + half];
-      v[u] = make_float2(a.x * c.x - b.x * s.x, a.y * c.y - b.y * s.y);
-      v[u + half] = make_float2(b.x * c.x + a.x * s.x, b.y * c.y + a.y * s.y);
+      v[u] = make_float2(a.x * c[u].x - b.x * s[u].x, a.y * c[u].y - b.y * s[u].y);
+      v[u + half] = make_float2(b.x * c[u].x + a.x * s[u].x, b.y * c[u].y + a.y * s[u].y);
     }
     if constexpr (pages == page_type::q8) turn_pairs(v, lane);
 #pragma unroll

@@ -151,7 +151,7 @@ __global__ void __launch_bounds__(warps * 32, 1) prefill_kernel(rows_view v, att
 #pragma unroll
     for (int i = 0; i < pairs; ++i) {
       const float2 two = pair_of_sums<type>(result, i, r);
-      *reinterpret_cast<std::uint32_t*>(a.out + out_at[r] + pair_at<type>(i, lane)) =
+      *reinterpret_cast<std::uint32_t*>(a.out + out_at[r] + place_in(a.out_order, pair_at<type>(i, lane))) =
           row_pair<type>(a.type, two.x * inverse, two.y * inverse);
     }
   }

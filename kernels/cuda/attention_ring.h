@@ -56,7 +56,7 @@ struct alignas(128) ring {
   float sums[compute_warps][join_lines<head_dim>][head_dim + 4];
   float2 ends[compute_warps][join_lines<head_dim>];  // their largest scores and totals
   chunk what[stages<pages, head_dim>];               // what each stage holds
-  // Each compute warp's room for lay_fresh().
+  // Each compute warp's room for fresh_numbers::lay().
   alignas(16) float rooms[compute_warps][fresh_room<pages, head_dim>];
   item joined;  // the item of `sums`; its head is -1 when there are no more items
   // Barriers (barrier.h). full: the load warp's copies to a stage have arrived. empty: the compute warps are

@@ -163,9 +163,9 @@ __device__ void join(const attention_args& a, const part& p, std::uint32_t sums,
       for (int j = 0; j < 4; ++j) sum[j] = sum[j] * before + x[j] * now;
     }
     const float inverse = 1.0f / weight;
-    *reinterpret_cast<uint2*>(out_of<head_dim>(a, p, line) + i % quads * 4) =
-        make_uint2(row_pair<pages>(a.type, sum[0] * inverse, sum[1] * inverse),
-                   row_pair<pages>(a.type, sum[2] * inverse, sum[3] * inverse));
+    put_four(a.out_order, out_of<head_dim>(a, p, line), i % quads * 4,
+             row_pair<pages>(a.type, sum[0] * inverse, sum[1] * inverse),
+             row_pair<pages>(a.type, sum[2] * inverse, sum[3] * inverse));
   }
 }
 
@@ -197,10 +197,10 @@ __device__ void write(const attention_args& a, const part& p, const running& w,
   for (int l = 0; l < 2; ++l) {
     if ((line + l * 8) / p.group >= p.b.rows) continue;
     const float inverse = 1.0f / w.total[l];
-    element* to = out_of<head_dim>(a, p, line + l * 8) + lane % 4 * 2;
+    element* to = out_of<head_dim>(a, p, line + l * 8);
 #pragma unroll
     for (int u = 0; u < head_dim / 8; ++u)
-      *reinterpret_cast<std::uint32_t*>(to + u * 8) =
+      *reinterpret_cast<std::uint32_t*>(to + place_in(a.out_order, u * 8 + lane % 4 * 2)) =
           row_pair<pages>(a.type, o[u * 4 + l * 2] * inverse, o[u * 4 + l * 2 + 1] * inverse);
   }
 }

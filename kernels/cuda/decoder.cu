@@ -85,6 +85,13 @@ class cuda_decoder final : public decoder {
                 void* out, product_out kind, column_order order = column_order::plain) {
     products_.run(w, rest, x, rows, out, kind, scratch_.as<void>(), order);
   }
+  // A product of x with its norm in front, by one kernel. Returns false where there is no such kernel, or
+  // where a bias is to be added to x first, and then launches nothing.
+  bool multiply_normed(const float* bias, const float* weight, const std::int32_t* from, const matrix& w,
+                       std::span<const matrix> rest, std::uint32_t rows, void* out, product_out kind) {
+    const norm_before before{x_.as<float>(), weight, from, s_.norm_eps};
+    return !bias && products_.run_normed(w, rest, before, rows, out, kind);
+  }
   void drop_graphs();
 
   device& d_;
@@ -314,10 +321,12 @@ void cuda_decoder::record(const rows_view& v, bool decoding) {
     bias = s_.layers[i].down_bias;
   }
   if (v.logits == 0) return;
+  float* logits = logits_.as<float>();
+  if (multiply_normed(bias, s_.norm, v.logits_from, s_.head, {}, v.logits, logits, product_out::f32)) return;
   const column_order order = products_.order_for(s_.head, {}, v.logits);
   norm(d_, multiplied_type(s_.head), x_.as<float>(), bias, v.logits_from, s_.norm, v.logits, s_.hidden,
        s_.norm_eps, normed_.as<element>(), order);
-  products_.run_head(normed_.as<element>(), v.logits, logits_.as<float>(), order);
+  products_.run_head(normed_.as<element>(), v.logits, logits, order);
 }
 
 void cuda_decoder::layer(std::size_t i, const rows_view& v, bool decoding, const float* bias_before) {
@@ -325,23 +334,33 @@ void cuda_decoder::layer(std::size_t i, const rows_view& v, bool decoding, const
   const std::size_t half = std::size_t{page_count_} * s_.kv_heads * heads_.page_bytes();
   const layer_pages pages{pages_ + i * 2 * half, pages_ + i * 2 * half + half};
   const rotary_args rotary{w.qkv_bias, w.q_norm, w.k_norm, cos_.as<float>(), sin_.as<float>(), s_.norm_eps};
-  const attention_args attention{heads_, type_, pages, qkv_.as<element>(), attended_.as<element>(), w.rule};
+  const column_order attended = products_.order_for(w.out, {}, v.rows);
+  const attention_args attention{heads_, type_,   pages, qkv_.as<element>(), attended_.as<element>(),
+                                 w.rule, attended};
   float* x = x_.as<float>();
   element* normed = normed_.as<element>();
 
-  const column_order first = products_.order_for(w.qkv, w.qkv_rest, v.rows);
-  norm(d_, type_, x, bias_before, nullptr, w.attention_norm, v.rows, s_.hidden, s_.norm_eps, normed, first);
-  multiply(w.qkv, w.qkv_rest, normed, v.rows, qkv_.as<element>(), product_out::element, first);
+  element* qkv = qkv_.as<element>();
+  if (!multiply_normed(bias_before, w.attention_norm, nullptr, w.qkv, w.qkv_rest, v.rows, qkv,
+                       product_out::element)) {
+    const column_order order = products_.order_for(w.qkv, w.qkv_rest, v.rows);
+    norm(d_, type_, x, bias_before, nullptr, w.attention_norm, v.rows, s_.hidden, s_.norm_eps, normed, order);
+    multiply(w.qkv, w.qkv_rest, normed, v.rows, qkv, product_out::element, order);
+  }
   const bool fresh = decoding && !d_.deterministic && takes_fresh(heads_);
-  if (!fresh) rotary_and_write(d_, type_, v, heads_, rotary, qkv_.as<element>(), pages);
+  if (!fresh) rotary_and_write(d_, type_, v, heads_, rotary, qkv, pages);
   prefill_attention(d_, v, attention);
   decode_attention(d_, v, attention, rotary, fresh, split_);
-  multiply(w.out, {}, attended_.as<element>(), v.rows, x, product_out::add_f32);
+  multiply(w.out, {}, attended_.as<element>(), v.rows, x, product_out::add_f32, attended);
 
+  const bool silu = products_.can_fuse_silu(w, normed, v.rows);
+  if (silu && multiply_normed(w.out_bias, w.mlp_norm, nullptr, w.gate_up, w.gate_up_rest, v.rows,
+                              inner_.as<element>(), product_out::silu))
+    return multiply(w.down, {}, inner_.as<element>(), v.rows, x, product_out::add_f32);
   const column_order second = products_.order_for(w.gate_up, w.gate_up_rest, v.rows);
   column_order inner = column_order::plain;
   norm(d_, type_, x, w.out_bias, nullptr, w.mlp_norm, v.rows, s_.hidden, s_.norm_eps, normed, second);
-  if (products_.can_fuse_silu(w, normed, v.rows)) {
+  if (silu) {
     if (second == column_order::paired) inner = products_.order_for(w.down, {}, v.rows);
     products_.run_silu(w, normed, v.rows, inner_.as<element>(), second, inner);
   } else {

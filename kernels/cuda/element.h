@@ -26,6 +26,25 @@ struct alignas(2) element {
 // one thread multiplies such rows by wgmma, which takes a pair from each half of 16 columns (wide_blocks.cu).
 enum class column_order : bool { plain, paired };
 
+// Where column `column` of a row in that order lies.
+__host__ __device__ constexpr std::uint32_t place_in(column_order order, std::uint32_t column) {
+  if (order == column_order::plain) return column;
+  return (column & ~15u) | (column & 2) << 2 | (column & 12) >> 1 | (column & 1);
+}
+
+// Writes four neighbouring columns of a row, two pairs, of which the first begins at `column`, a multiple
+// of 4.
+__device__ __forceinline__ void put_four(column_order order, element* row, std::uint32_t column,
+                                         std::uint32_t first, std::uint32_t second) {
+  if (order == column_order::plain) {
+    *reinterpret_cast<uint2*>(row + column) = make_uint2(first, second);
+    return;
+  }
+  element* const to = row + place_in(order, column);  // the second pair is eight columns further on
+  *reinterpret_cast<std::uint32_t*>(to) = first;
+  *reinterpret_cast<std::uint32_t*>(to + 8) = second;
+}
+
 constexpr bool is_element(dtype type) { return type == dtype::bf16 || type == dtype::f16; }
 
 // Rounds to an element.

@@ -158,6 +158,7 @@ struct attention_args {
   const element* qkv;  // [rows, heads.width()]
   element* out;        // [rows, heads.heads * heads.head_dim]
   attention_rule rule;
+  column_order out_order = column_order::plain;
 };
 
 // Scratch of decode_attention for contexts that several blocks share. The caller zeroes it once, when it is

@@ -35,11 +35,11 @@ __device__ __forceinline__ void turn(T (&v)[n], int lane, unsigned mask = ~0u) {
   for (T& x : v) x *= static_cast<T>(0.17677669529663687);  // 1 / sqrt(32)
 }
 
-// The same for one number a lane.
-__device__ __forceinline__ float turned(float x, int lane) {
-  float v[1] = {x};
-  turn(v, lane);
-  return v[0];
+// The same for two neighbours a lane. Sixteen neighbouring lanes, those of a group, call it together.
+__device__ __forceinline__ float2 turned(float2 x, int lane) {
+  float v[2] = {x.x, x.y};
+  turn(v, lane, 0xffffu << (lane & 16));
+  return make_float2(v[0], v[1]);
 }
 
 // Turns pairs of a head of which a lane has those of pair_at().

@@ -68,9 +68,9 @@ void with_constants(const product& p, F&& f) {
 }
 
 // Whether stream_product() supports a product. On the Hopper path: up to 8 rows (stream.cu); up to 64, and up
-// to 96 or 128 where the weights are large (stream_wide.cu); SwiGLU of more than 80 rows where
-// swiglu_wgmma_pays(), which goes before the others. On the general path: few rows (stream_general.cu). Not
-// on a deterministic device.
+// to 96 or 128 where the weights are large (stream_wide.cu); more rows, and SwiGLU of any number of them,
+// where wgmma_pays(), which goes before the others. On the general path: few rows (stream_general.cu). Not on
+// a deterministic device.
 bool can_stream(const device& d, const product& p);
 
 // Launches the product by our own kernels. REQUIRES: can_stream()
@@ -89,12 +89,12 @@ void stream_general_product(device& d, const product& p);
 // REQUIRES: p.k % 8 == 0, w and x begin at multiples of 16 bytes, p.kind is not silu
 void tile_product(device& d, const product& p);
 
-// The product of gate and up with SwiGLU for more than 64 rows on the Hopper path (swiglu_wgmma.cu): whether
-// it can be computed there, and whether that is quicker than the other ways.
-bool can_swiglu_wgmma(const device& d, const product& p);
-bool swiglu_wgmma_pays(const device& d, const product& p);
-// Launches it. REQUIRES: can_swiglu_wgmma()
-void swiglu_wgmma(device& d, const product& p);
+// The same for the kernels of product_wgmma.cu: whether they can compute a product, and whether they are
+// quicker than the other ways.
+bool can_wgmma(const device& d, const product& p);
+bool wgmma_pays(const device& d, const product& p);
+// Launches it. REQUIRES: can_wgmma()
+void wgmma_product(device& d, const product& p);
 
 // Prepares a device for stream_wide.cu, where it supports that. Called once, when it is opened. False: the
 // device failed.
@@ -124,9 +124,7 @@ class products {
  private:
   // Type, m, n, k, what becomes of the product, and its stride.
   using key = std::tuple<dtype, std::uint32_t, std::uint32_t, std::uint32_t, product_out, std::uint32_t>;
-  static key key_of(const product& p, std::uint32_t m) {
-    return {p.type, m, p.n, p.k, p.kind, p.stride()};
-  }
+  static key key_of(const product& p, std::uint32_t m) { return {p.type, m, p.n, p.k, p.kind, p.stride()}; }
   struct setup;
   struct fixed {
     cublasLtMatmulAlgo_t algo;

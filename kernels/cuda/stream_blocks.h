@@ -12,6 +12,7 @@
 
 #include "kernels/cuda/device.h"
 #include "kernels/cuda/element.h"
+#include "kernels/cuda/norm_before.h"
 #include "kernels/cuda/products.h"
 
 namespace weir::kernels::cuda {
@@ -28,6 +29,7 @@ struct block_product {
   // The order of the columns of x, and of those of `out` where `kind` is silu. Only wide_blocks.cu takes
   // paired ones.
   column_order x_order = column_order::plain, out_order = column_order::plain;
+  norm_before norm = {};  // in place of x, where can_stream_normed()
 
   std::uint32_t stride() const noexcept {
     return out_stride ? out_stride : kind == product_out::silu ? w.rows / 2 : w.rows;
@@ -45,9 +47,12 @@ bool takes_wide_blocks(const device& d, const block_product& p);
 // Launches the product. REQUIRES: can_stream_blocks(), and takes_wide_blocks() where an order is paired
 void stream_blocks(device& d, const block_product& p);
 
-// The same for the kernels of stream_blocks_bulk.cu and stream_blocks_single.cu alone: up to 8 rows on the
-// Hopper path. Where K is long,
-// residual additions are atomic there, so that their last bits may differ between runs.
+// Whether stream_blocks() computes a norm in front of the product: of one row on the Hopper path.
+bool can_stream_normed(const device& d, const block_product& p);
+
+// can_stream_blocks() and stream_blocks() for the kernels of stream_blocks_bulk.cu and
+// stream_blocks_single.cu alone: up to 8 rows on the Hopper path. Where K is long, residual additions are
+// atomic there, so that their last bits may differ between runs.
 bool can_stream_bulk(const device& d, const block_product& p);
 void stream_bulk(device& d, const block_product& p);
 
@@ -59,7 +64,7 @@ void tile_blocks(device& d, const block_product& p);
 // The same for the kernel of wide_blocks.cu alone: on the Hopper path, any number of rows up to the largest
 // one. It puts x in paired order itself where that is plain. Residual additions are atomic there, so that
 // their last bits may differ between runs.
-constexpr std::uint32_t most_wide_block_rows = 512;
+constexpr std::uint32_t most_wide_block_rows = 4096;
 bool can_wide_blocks(const device& d, const block_product& p);
 void wide_blocks(device& d, const block_product& p);
 

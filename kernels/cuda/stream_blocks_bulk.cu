@@ -159,8 +159,7 @@ __global__ void __launch_bounds__(warps * 32, 1) bulk_kernel(const __grid_consta
       const unsigned char* at = ring.wait();
 #pragma unroll
       for (std::uint32_t c = 0; c < most_run; ++c)
-        if (c < ring.run)
-          multiply<type>(at + c * cell, at + ring.bytes + c * cell, x.x[c], x.sums[c], sums);
+        if (c < ring.run) multiply<type>(at + c * cell, at + ring.bytes + c * cell, x.x[c], x.sums[c], sums);
       ring.leave();
     }
     float* sums_of_tile = part + buffer * room;
@@ -196,6 +195,10 @@ bool can_stream_bulk(const device& d, const block_product& p) {
          parts_of(p) <= static_cast<std::uint32_t>(d.multiprocessors);
 }
 
+bool can_stream_normed(const device& d, const block_product& p) {
+  return can_stream_bulk(d, p) && p.m == 1 && p.kind != product_out::add_f32;
+}
+
 void stream_bulk(device& d, const block_product& p) {
   const bool halved = p.kind == product_out::silu;
   bulk_args a{};
@@ -213,14 +216,17 @@ void stream_bulk(device& d, const block_product& p) {
   a.other = halved ? a.slabs / 2 : 1;
   a.parts = parts_of(p);
   a.tiles = static_cast<std::uint32_t>(up(p.w.rows, bulk_block::tile_rows));
-  a.stages = std::min(stages_of(p), bulk_block::most_stages);
+  // More stages were slower for a single row (docs/measurements/gpu.md, «Stages of a ring»).
+  a.stages = std::min(stages_of(p), p.m == 1 ? 2 : bulk_block::most_stages);
   a.kind = p.kind;
+  a.norm = p.norm;
   const auto room_for = static_cast<std::uint32_t>(d.multiprocessors) / a.parts;
   const dim3 grid(std::min(room_for, a.tiles) * a.parts);
+  // Where there are few tiles or few bytes, what is asked for early is more in the way of x.
+  a.early = cell_form(p.w.type).code_bits == 8 && a.tiles >= 4 * room_for ? 2 : 1;
   if (p.m == 1) return stream_single(d, p.w.type, a, run_of(p), grid);
   with_block_type(p.w.type, [&](auto type) {
-    const auto kernel =
-        run_of(p) <= 2 ? bulk_kernel<type, 2> : bulk_kernel<type, bulk_block::longest_run>;
+    const auto kernel = run_of(p) <= 2 ? bulk_kernel<type, 2> : bulk_kernel<type, bulk_block::longest_run>;
     allow_shared(d, kernel, bulk_block::shared_bytes);
     launch(d, kernel, grid, warps * 32, bulk_block::shared_bytes, a);
   });

@@ -23,7 +23,9 @@ struct bulk_args {
   std::uint64_t across;  // bytes from one row of cells to the next
   // As in stream_blocks.cu. parts: how many blocks share K. tiles: of the product. stages: of a ring.
   std::uint32_t n, k, m, stride, cells, slabs, step, other, parts, tiles, stages;
+  std::uint32_t early;  // stages that the kernel of one row asks for before it reads x
   product_out kind;
+  norm_before norm;
 };
 
 // The sizes of a block.
@@ -53,14 +55,19 @@ class cell_ring {
   // [warps, most_stages] in shared memory. REQUIRES: early <= a.stages
   __device__ __forceinline__ cell_ring(const bulk_args& a, unsigned char* shared, std::uint64_t* arrived,
                                        std::uint32_t early)
-      : a_(a), early_(early) {
+      : a_(a), early_(early), first_tile_(blockIdx.x), step_(gridDim.x) {
     constexpr std::uint32_t warps = bulk_block::warps;
     // The warp's number by a shuffle: the compiler then knows that a warp's addresses are the same in all
     // lanes.
     const std::uint32_t warp = __shfl_sync(~0u, threadIdx.x / 32, 0);
-    const std::uint32_t share = blockIdx.x % a_.parts;
-    const std::uint32_t begin = a_.cells * share / a_.parts,
-                        count = a_.cells * (share + 1) / a_.parts - begin;
+    std::uint32_t begin = 0, count = a_.cells;
+    if (a_.parts > 1) {  // a division takes some 30 instructions
+      const std::uint32_t share = blockIdx.x % a_.parts;
+      begin = a_.cells * share / a_.parts;
+      count = a_.cells * (share + 1) / a_.parts - begin;
+      first_tile_ /= a_.parts;
+      step_ /= a_.parts;
+    }
     first = begin + count * warp / warps;
     run = begin + count * (warp + 1) / warps - first;
     bytes = run * cell;
@@ -81,8 +88,8 @@ class cell_ring {
   }
 
   // The tiles of a block are first_tile(), first_tile() + step(), …
-  __device__ __forceinline__ std::uint32_t first_tile() const { return blockIdx.x / a_.parts; }
-  __device__ __forceinline__ std::uint32_t step() const { return gridDim.x / a_.parts; }
+  __device__ __forceinline__ std::uint32_t first_tile() const { return first_tile_; }
+  __device__ __forceinline__ std::uint32_t step() const { return step_; }
 
   // Waits for the run of the next tile, and returns its address: the run in the first row of cells; `bytes`
   // behind it that in the second. REQUIRES: run > 0
@@ -117,6 +124,7 @@ class cell_ring {
 
   const bulk_args& a_;
   const std::uint32_t early_;
+  std::uint32_t first_tile_, step_;
   unsigned char* ring_;
   std::uint32_t barriers_, ask_tile_, ask_stage_ = 0, stage_ = 0, phase_ = 0;
 };

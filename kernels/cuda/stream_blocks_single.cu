@@ -6,9 +6,12 @@
 // groups then add up in one accumulator, in which every group has a sum of its own. A lane has the sums of
 // two groups for two rows of the weights, and scales these alone. stream_blocks_bulk.cu scales the sums of
 // every group in every lane. What codes are too large by (cell_row::excess, and the zero) is taken from the
-// sum of the group: it is multiplied by the group's sum of x.
+// sum of the group: it is multiplied by the group's sum of x. A norm in front of the product is computed here
+// as well (row_norm.h).
 #include "kernels/cuda/block_pairs.h"
+#include "kernels/cuda/row_norm.h"
 #include "kernels/cuda/stream_blocks_ring.h"
+#include "kernels/cuda/warp.h"
 
 namespace weir::kernels::cuda {
 namespace {
@@ -30,18 +33,51 @@ struct chains_of_x {
   uint2 x[most_run][4][2] = {};
   float sums[chains][2] = {};
 
-  __device__ __forceinline__ void load(const element* row, std::uint32_t k, std::uint32_t first,
-                                       std::uint32_t run) {
-    const std::uint32_t column = threadIdx.x % 32 / 4, q = threadIdx.x % 4;
+  // Reads the warp's elements: `read(at, has)` gives those of columns `at` to `at` + 3 as two pairs, or zeros
+  // without `has`. A lane reads four neighbours of each cell, and has the others from other lanes.
+  template <class Read>
+  __device__ __forceinline__ void load(std::uint32_t k, std::uint32_t first, std::uint32_t run,
+                                       const Read& read) {
+    const std::uint32_t lane = threadIdx.x % 32, column = lane / 4;
+    uint2 own[most_run];
+#pragma unroll
+    for (int c = 0; c < most_run; ++c) {
+      const std::uint32_t at = (first + c) * cell_columns + lane * 4;
+      own[c] = read(min(at, k - 4), c < static_cast<int>(run) && at < k);
+    }
 #pragma unroll
     for (int c = 0; c < most_run; ++c)
 #pragma unroll
-      for (int i = 0; i < 8; ++i) {
-        const std::uint32_t at = (first + c) * cell_columns + i * 16;
-        const bool mine = static_cast<int>(column) == (cells == 2 ? c % 2 * 4 + i / 2 : i);
-        if (mine && c < static_cast<int>(run) && at < k)
-          x[c][i / 2][i % 2] = __ldcg(reinterpret_cast<const uint2*>(row + at + q * 4));
+      for (int e = 0; e < 2; ++e) {
+        const std::uint32_t from = cells == 2 ? (2 * (column % 4) + e) * 4 + lane % 4 : lane;
+        uint2 v = own[c];
+        if constexpr (cells == 2) v = {__shfl_sync(~0u, v.x, from), __shfl_sync(~0u, v.y, from)};
+#pragma unroll
+        for (int j = 0; j < 4; ++j)
+          if (static_cast<int>(column) == (cells == 2 ? c % 2 * 4 + j : 2 * j + e)) x[c][j][e] = v;
       }
+  }
+  // The same of the row in front of the norm. Returns the sum of the squares of the warp's part of the row.
+  __device__ __forceinline__ float load(const norm_before& norm, std::uint32_t k, std::uint32_t first,
+                                        std::uint32_t run) {
+    const float* const row = normed_row(norm, k);
+    float squares = 0;
+    load(k, first, run, [&](std::uint32_t at, bool has) {
+      const float4 v = __ldcg(reinterpret_cast<const float4*>(row + at)),
+                   w = __ldg(reinterpret_cast<const float4*>(norm.weight + at));
+      if (!has) return make_uint2(0, 0);
+      squares += squares_of(v);
+      return make_uint2(pair_of<dtype::bf16>(v.x * w.x, v.y * w.y),
+                        pair_of<dtype::bf16>(v.z * w.z, v.w * w.w));
+    });
+    return warp_sum(squares);
+  }
+  __device__ __forceinline__ void load(const element* row, std::uint32_t k, std::uint32_t first,
+                                       std::uint32_t run) {
+    load(k, first, run, [row](std::uint32_t at, bool has) {
+      const uint2 v = __ldcg(reinterpret_cast<const uint2*>(row + at));
+      return has ? v : make_uint2(0, 0);
+    });
   }
   __device__ __forceinline__ void add_up() {
     if constexpr (has_sums) {
@@ -114,17 +150,18 @@ struct chains_of_x {
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 // Adds the warps' sums of `count` tiles, tile `first` and the block's next ones, and writes the outputs.
-// `part` is [batch, warps, tile_rows].
-__device__ __forceinline__ void finish_tiles(const bulk_args& a, const float* part, std::uint32_t first,
-                                             std::uint32_t step, std::uint32_t count) {
+// `part` is [batch, warps, tile_rows], `squares` is [warps].
+__device__ __forceinline__ void finish_tiles(const bulk_args& a, const float* part, const float* squares,
+                                             std::uint32_t first, std::uint32_t step, std::uint32_t count) {
   const std::uint32_t slot = threadIdx.x / tile_rows, r = threadIdx.x % tile_rows;
   const bool halved = a.kind == product_out::silu;
   if (slot >= count || (halved && r >= cell_rows)) return;
+  const float factor = factor_of<warps>(a.norm, squares, a.k);
   const auto sum_of = [&](std::uint32_t row) {
     float sum = 0;
 #pragma unroll
     for (int w = 0; w < warps; ++w) sum += part[(slot * warps + w) * tile_rows + row];
-    return sum;
+    return factor * sum;
   };
   const std::uint32_t row = (first + slot * step) * a.step * cell_rows + r;
   put_bulk(a, row, 0, sum_of(r), halved ? sum_of(r + cell_rows) : 0);
@@ -136,13 +173,22 @@ __global__ void __launch_bounds__(warps * 32, 1) single_kernel(const __grid_cons
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
   extern __shared__ __align__(128) unsigned char shared[];
   __shared__ __align__(8) std::uint64_t arrived[warps * bulk_block::most_stages];
+  __shared__ float squares[warps];
   const std::uint32_t warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   auto* part = reinterpret_cast<float*>(shared + warps * bulk_block::ring_bytes);
-  cell_ring<type> ring(a, shared, arrived, 1);
+  cell_ring<type> ring(a, shared, arrived, a.early);
+  // The weights of the norm are needed as soon as the row is there.
+  const std::uint32_t column = ring.first * cell_columns + lane * 32;
+  if (a.norm.rows && lane < ring.run * 4 && column < a.k) prefetch(a.norm.weight + column);
   let_next_start();
   wait_for_previous();
   chains_of_x<type, most_run> x;
-  x.load(a.x, a.k, ring.first, ring.run);
+  if (a.norm.rows) {
+    const float sum = x.load(a.norm, a.k, ring.first, ring.run);
+    if (lane == 0) squares[warp] = sum;
+  } else {
+    x.load(a.x, a.k, ring.first, ring.run);
+  }
   ring.ask_rest();
   x.add_up();
 
@@ -165,7 +211,7 @@ __global__ void __launch_bounds__(warps * 32, 1) single_kernel(const __grid_cons
           lane % 4 ? sums[1] : sums[0];
     if (++filled < batch && t + ring.step() < a.tiles) continue;
     __syncthreads();
-    finish_tiles(a, sums_of_batch, t - (filled - 1) * ring.step(), ring.step(), filled);
+    finish_tiles(a, sums_of_batch, squares, t - (filled - 1) * ring.step(), ring.step(), filled);
     filled = 0;
     buffer ^= 1;
   }

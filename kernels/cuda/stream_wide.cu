@@ -3,23 +3,22 @@
 //
 // A block has one warp that loads, and one warpgroup that multiplies, or two where x has more than 64 rows.
 // The stages of the ring hold some columns of a tile's weights and of x. A unit of work is one stage of a
-// tile. Every block gets the same number of consecutive units, so that all blocks read until the end
-// («stream-K», Osama et al. 2023); a tile may therefore be divided among several blocks. The loads of the
-// first weights begin before the kernel waits for the kernel that computes x.
+// tile, and every block gets the same number of units, so that all blocks read until the end (unit_shares.h).
+// The loads of the first weights begin before the kernel waits for the kernel that computes x.
 //
-// A tile that blocks share: for add_f32 every block adds its sums to the output by atomics. For the other
-// kinds the block that has the first part of K writes the tile, and the other blocks store their sums in
-// `parts`. Those blocks compute the shared tile before all others, and the writing block computes it last, so
-// that it seldom waits for them. The writing block cannot wait in vain: blocks are numbered from the last one
-// (wide_kernel), so the blocks that it waits for have a lower blockIdx and have started before it.
+// A tile that blocks share: for add_f32 every block adds its sums to the output by atomics; for the other
+// kinds the block that has the first part of K writes the tile.
 #include <cuda.h>
 
 #include <algorithm>
 
 #include "kernels/cuda/barrier.h"
 #include "kernels/cuda/launch.h"
+#include "kernels/cuda/mma.h"
+#include "kernels/cuda/put_sums.h"
 #include "kernels/cuda/stream_tile.h"
 #include "kernels/cuda/tensor_map.h"
+#include "kernels/cuda/unit_shares.h"
 #include "kernels/cuda/wgmma.h"
 
 namespace weir::kernels::cuda {
@@ -37,10 +36,9 @@ __global__ void __launch_bounds__(wide_ring<wide>::threads, 1)
                       empty = full + stages * 8;
   // Blocks are numbered from the last one, so that the blocks that share the tile of this one have started
   // already.
-  const std::uint32_t block = gridDim.x - 1 - blockIdx.x, units = a.tiles * a.chunks;
-  const auto begin_of = [&](std::uint32_t b) { return b * units / gridDim.x; };
-  const auto block_of = [&](std::uint32_t unit) { return ((unit + 1) * gridDim.x - 1) / units; };
-  const std::uint32_t begin = begin_of(block), end = begin_of(block + 1);
+  const std::uint32_t block = gridDim.x - 1 - blockIdx.x;
+  const unit_shares shares{a.tiles * a.chunks, a.chunks, gridDim.x};
+  const std::uint32_t begin = shares.begin_of(block), end = shares.begin_of(block + 1);
   // The shared-memory addresses of a panel of weights, and of a panel of x.
   const auto weights_at = [&](int stage, int panel) { return base + stage * r::stage + panel * r::weights; };
   const auto x_at = [&](int stage, int panel) {
@@ -87,6 +85,8 @@ __global__ void __launch_bounds__(wide_ring<wide>::threads, 1)
 
   const std::uint32_t group = threadIdx.x / 128;
   const auto place_of = [&](std::uint32_t b) { return b * groups + group; };
+  const std::uint32_t outputs = kind == product_out::silu ? a.n / 2 : a.n;
+  const put_args to{a.out, outputs, a.m, outputs, kind};
   const auto leave_stage = [&](int stage) {
     if (threadIdx.x % 128 == 0) barrier_arrive(empty + 8 * stage);
   };
@@ -110,23 +110,10 @@ __global__ void __launch_bounds__(wide_ring<wide>::threads, 1)
     leave_stage(at.before());
     unit += stop - first;
 
-    if constexpr (kind != product_out::add_f32) {
-      if (first != 0) {
-        leave_part<wide, groups>(a.parts, a.arrived, place_of(block), place_of(block_of(tile * a.chunks)),
-                                 sums);
+    if constexpr (kind != product_out::add_f32)
+      if (!gather_sums<wide, groups>(shares, block, tile, first, a.parts, a.arrived, place_of, sums))
         continue;
-      }
-      // The number of blocks behind this one that share the tile.
-      const std::uint32_t others = block_of(tile * a.chunks + a.chunks - 1) - block;
-      if (others) {
-        unsigned* arrived = a.arrived + place_of(block);
-        while (read_count(arrived) != others) __nanosleep(20);
-        for (std::uint32_t i = 1; i <= others; ++i) add_part<wide>(a.parts, place_of(block + i), sums);
-        named_barrier(1 + group, 128);  // all threads have read the counter
-        if (threadIdx.x % 128 == 0) *arrived = 0;
-      }
-    }
-    put_slab<type, kind, wide>(a, (tile * groups + group) * 4 + threadIdx.x / 32 % 4, sums);
+    put_sums<type, wide>(to, (tile * groups + group) * 4 + threadIdx.x / 32 % 4, 0, sums);
   }
 #endif
 }
@@ -193,7 +180,7 @@ bool can_stream_wide(const device& d, const product& p) {
   const auto aligned = [](const void* at) { return reinterpret_cast<std::uintptr_t>(at) % 16 == 0; };
   const std::uint32_t slab = p.kind == product_out::silu ? 16 : 8;
   return is_element(p.type) && !d.deterministic && d.encode_map && p.m <= most_rows(p) && p.n % slab == 0 &&
-         p.k % 8 == 0 && aligned(p.w) && aligned(p.x);
+         p.k % 8 == 0 && aligned(p.w) && aligned(p.x) && reinterpret_cast<std::uintptr_t>(p.out) % 8 == 0;
 }
 
 void stream_wide_product(device& d, const product& p) {

@@ -6,6 +6,7 @@
 #include "kernels/cuda/launch.h"
 #include "kernels/cuda/layers.h"
 #include "kernels/cuda/stream_blocks.h"
+#include "kernels/cuda/stream_normed.h"
 
 namespace weir::kernels::cuda {
 namespace {
@@ -158,29 +159,54 @@ void weight_products::run_head(const element* x, std::uint32_t m, float* logits,
 void weight_products::run_alike(const matrix& first, std::span<const matrix> rest, product p, void* scratch,
                                 column_order order) {
   if (!is_quantised(first)) return run_plain(p, scratch);
-  const std::size_t size = p.kind == product_out::element ? sizeof(element) : sizeof(float);
+  if (!stream_stack(first, rest, p, order, {})) run_rounded(stack_of(first, rest), p, scratch);
+}
+
+// Multiplies quantised matrices as they are, with `norm` in front where there is one. Returns false where no
+// kernel does, and then launches nothing.
+bool weight_products::stream_stack(const matrix& first, std::span<const matrix> rest, const product& p,
+                                   column_order order, const norm_before& norm) {
+  const bool floats = p.kind == product_out::f32 || p.kind == product_out::add_f32;
+  const std::size_t size = floats ? sizeof(float) : sizeof(element);
   // Calls f with the parts of the stack, one after another. Returns whether f returned true for all of them.
   const auto each = [&](const auto& f) {
     std::uint32_t at = 0;
     const auto part = [&](const matrix& w) {
       auto* const to = static_cast<std::byte*>(p.out) + at * size;
-      const bool good =
-          f(block_product{w, static_cast<const element*>(p.x), p.m, to, p.kind, p.stride(), order});
+      block_product b{w, static_cast<const element*>(p.x), p.m, to, p.kind, p.stride(), order};
+      b.norm = norm;
       at += w.rows;
-      return good;
+      return f(b);
     };
     bool good = part(first);
     for (const matrix& w : rest) good &= part(w);
     return good;
   };
-  if (each([&](const block_product& b) { return can_stream_blocks(d_, b); })) {
+  const bool can = each([&](const block_product& b) {
+    return norm.rows ? can_stream_normed(d_, b) : can_stream_blocks(d_, b);
+  });
+  if (can)
     each([&](const block_product& b) {
       stream_blocks(d_, b);
       return true;
     });
-    return;
+  return can;
+}
+
+bool weight_products::run_normed(const matrix& first, std::span<const matrix> rest, const norm_before& norm,
+                                 std::uint32_t m, void* out, product_out kind) {
+  const auto takes = [&](const matrix& w) {
+    return w.input_count == 0 && multiplied_type(w) == type_ && is_quantised(w) == is_quantised(first);
+  };
+  if (m != 1 || !takes(first) || !std::ranges::all_of(rest, takes)) return false;
+  product p{type_, first.data, first.rows, first.cols, nullptr, m, out, kind};
+  if (is_quantised(first)) {
+    for (const matrix& w : rest) p.n += w.rows;
+    return stream_stack(first, rest, p, column_order::plain, norm);
   }
-  run_rounded(stack_of(first, rest), p, scratch);
+  if (!rest.empty() || !can_stream_normed(d_, p)) return false;
+  stream_normed(d_, p, norm);
+  return true;
 }
 
 column_order weight_products::order_for(const matrix& first, std::span<const matrix> rest,

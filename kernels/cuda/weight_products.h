@@ -20,6 +20,7 @@
 
 #include "kernels/cuda/element.h"
 #include "kernels/cuda/grown.h"
+#include "kernels/cuda/norm_before.h"
 #include "kernels/cuda/products.h"
 #include "kernels/decoder.h"
 
@@ -53,6 +54,11 @@ class weight_products {
   // logits[m, vocab] = x · headᵀ; x is [m, hidden] of multiplied_type(head), in the order that `order` says.
   void run_head(const element* x, std::uint32_t m, float* logits, column_order order);
 
+  // run() of the row that `norm` says, by the kernels that have a norm in front; `kind` may be silu. Returns
+  // false where there are no such kernels for the product, and then launches nothing.
+  bool run_normed(const matrix& first, std::span<const matrix> rest, const norm_before& norm, std::uint32_t m,
+                  void* out, product_out kind);
+
   // Whether run_silu() can compute the product with SwiGLU from gate_up at once.
   bool can_fuse_silu(const decoder_layer& l, const element* x, std::uint32_t m) const;
   // `order` is that of x, `out_order` that of `out`; it may be paired only where `order` is.
@@ -63,6 +69,8 @@ class weight_products {
   const element* for_matrix(const matrix& w, const element* x, std::uint32_t m);
   void run_alike(const matrix& first, std::span<const matrix> rest, product p, void* scratch,
                  column_order order);
+  bool stream_stack(const matrix& first, std::span<const matrix> rest, const product& p, column_order order,
+                    const norm_before& norm);
   void run_plain(const product& p, void* scratch);
   void run_rounded(std::span<const matrix> parts, product p, void* scratch);
   void round(std::span<const matrix> parts, std::uint32_t first, std::uint32_t count, element* to);

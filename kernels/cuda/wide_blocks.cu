@@ -1,7 +1,7 @@
-// Products of 9 to 512 rows with quantised weights on the Hopper path. The weights are read as they are
+// Products of 9 rows and more with quantised weights on the Hopper path. The weights are read as they are
 // stored, and each is rounded to bf16 on its way to wgmma.
 //
-// Blocks, units and the sums of shared tiles are as in stream_wide.cu, with these differences:
+// Blocks share tiles by units (unit_shares.h), and are as in stream_wide.cu, with these differences:
 //
 // - A unit is one cell's columns of a tile. The cells of a unit are one stage of a ring. The unit's columns
 //   of x are one stage of another ring, or two.
@@ -20,6 +20,7 @@
 
 #include "kernels/cuda/launch.h"
 #include "kernels/cuda/tensor_map.h"
+#include "kernels/cuda/unit_shares.h"
 #include "kernels/cuda/wide_blocks.h"
 
 namespace weir::kernels::cuda {
@@ -53,10 +54,9 @@ __global__ void __launch_bounds__(block_rings<type, wide>::threads, 1)
   // Blocks are numbered from the last one, so that the blocks that share the tile of this one have started
   // already.
   const std::uint32_t index = gridDim.x - 1 - blockIdx.x, side = index % 2, lanes = gridDim.x / 2 / a.across,
-                      block = index / 2 / a.across, across = index / 2 % a.across, units = a.tiles * a.chunks;
-  const auto begin_of = [&](std::uint32_t b) { return b * units / lanes; };
-  const auto block_of = [&](std::uint32_t unit) { return ((unit + 1) * lanes - 1) / units; };
-  const std::uint32_t begin = begin_of(block), end = begin_of(block + 1);
+                      block = index / 2 / a.across, across = index / 2 % a.across;
+  const unit_shares shares{a.tiles * a.chunks, a.chunks, lanes};
+  const std::uint32_t begin = shares.begin_of(block), end = shares.begin_of(block + 1);
 
   const auto ask_cells = [&](std::uint32_t unit, int stage) {
     barrier_expect(cells_full + 8 * stage, r::cells);
@@ -106,8 +106,10 @@ __global__ void __launch_bounds__(block_rings<type, wide>::threads, 1)
   // up by a branch.
   std::uint32_t before = x_empty + 8 * r::xs;
   if (r::turns && group == 1) named_barrier_arrive(4, 256);  // the first turn is warpgroup 0's
-  // The index of the block that has part `b` of the units of the same rows of x and weights.
-  const auto block_at = [&](std::uint32_t b) { return (b * a.across + across) * 2 + side; };
+  // The place of the warpgroup in the block that has part `b` of the units of the same rows of x and weights.
+  const auto place_of = [&](std::uint32_t b) {
+    return ((b * a.across + across) * 2 + side) * groups + group;
+  };
   for (std::uint32_t unit = begin; unit < end;) {
     const std::uint32_t tile = unit / a.chunks, first = unit % a.chunks,
                         stop = std::min(a.chunks, first + end - unit);
@@ -154,23 +156,10 @@ __global__ void __launch_bounds__(block_rings<type, wide>::threads, 1)
     wait_products<0>(sums);
     unit += stop - first;
 
-    if (a.kind != product_out::add_f32) {
-      if (first != 0) {
-        leave_part<wide, groups>(a.parts, a.arrived, index * groups + group,
-                                 block_at(block_of(tile * a.chunks)), sums);
-        continue;
-      }
-      // The number of blocks behind this one that share the tile.
-      const std::uint32_t others = block_of(tile * a.chunks + a.chunks - 1) - block;
-      if (others) {
-        while (read_count(a.arrived + index) != others * groups) __nanosleep(20);
-        for (std::uint32_t i = 1; i <= others; ++i)
-          add_part<wide>(a.parts, block_at(block + i) * groups + group, sums);
-        named_barrier(1 + groups, groups * 128);  // all threads have read the counter
-        if (threadIdx.x == 0) a.arrived[index] = 0;
-      }
-    }
-    put_sums<wide>(a, (tile * 2 + side) * groups * 4 + warp, across * wide, sums);
+    if (a.to.kind != product_out::add_f32 &&
+        !gather_sums<wide, groups>(shares, block, tile, first, a.parts, a.arrived, place_of, sums))
+      continue;
+    put_sums<dtype::bf16, wide>(a.to, (tile * 2 + side) * groups * 4 + warp, across * wide, sums);
   }
   cluster_barrier();  // neither block copies into the other one any more
 #endif
@@ -205,12 +194,13 @@ void start(device& d, const block_product& p) {
   const std::uint32_t across = (p.m + wide - 1) / wide,
                       tiles = static_cast<std::uint32_t>(up(slabs, 2 * tile_slabs)),
                       chunks = static_cast<std::uint32_t>(cells);
-  const wide_block_args a{p.out,     static_cast<float4*>(d.workspace),
-                          d.arrived, p.w.rows,
-                          p.m,       p.stride(),
-                          across,    tiles,
-                          chunks,    tile_slabs,
-                          p.kind,    p.out_order};
+  const wide_block_args a{{p.out, p.w.rows / planes, p.m, p.stride(), p.kind, p.out_order},
+                          static_cast<float4*>(d.workspace),
+                          d.arrived,
+                          across,
+                          tiles,
+                          chunks,
+                          tile_slabs};
   const std::uint32_t lanes =
       std::min(static_cast<std::uint32_t>(d.multiprocessors) / 2 / across, tiles * chunks);
   launch_clusters(d, kernel, dim3(lanes * across * 2), dim3(2), r::threads, r::bytes, w, x, a);
@@ -224,13 +214,14 @@ bool can_wide_blocks(const device& d, const block_product& p) {
       p.x_order == column_order::paired ||
       std::uint64_t{p.m} * p.w.cols * sizeof(element) <= device::workspace_bytes - parts_bytes;
   return d.path == code_path::hopper && d.encode_map && !d.deterministic && d.multiprocessors <= 256 &&
-         p.m <= most_wide_block_rows && has_room && (p.kind != product_out::silu || p.w.rows % 16 == 0) &&
+         p.m <= most_wide_block_rows && has_room && p.w.rows % (p.kind == product_out::silu ? 16 : 4) == 0 &&
+         p.stride() % 4 == 0 && reinterpret_cast<std::uintptr_t>(p.out) % 8 == 0 &&
          reinterpret_cast<std::uintptr_t>(p.x) % 16 == 0;
 }
 
 void wide_blocks(device& d, const block_product& p) {
   // Beside small weights the sums that blocks leave for one another take longer than rounding weights twice.
-  const bool large = std::uint64_t{p.w.rows} * p.w.cols >= 64u << 20;
+  const bool large = std::uint64_t{p.w.rows} * p.w.cols >= 24u << 20;
   with_block_type(p.w.type, [&](auto type) {
     if (p.m <= 32) return start<type, 32>(d, p);
     if (p.m <= 64) return start<type, 64>(d, p);

@@ -1,5 +1,5 @@
 // wide_blocks.h — what a block of wide_blocks.cu's products is: its rings in shared memory, how its warps
-// round weights, and where their sums are written.
+// round weights.
 //
 // A block's tile is 128 rows of the weights (the outputs of the product) by `wide` rows of x. For silu the
 // rows of gate and up alternate in a tile in groups of eight, so that one thread has both numbers that it
@@ -9,6 +9,7 @@
 #include <algorithm>
 
 #include "kernels/cuda/block_rounding.h"
+#include "kernels/cuda/put_sums.h"
 #include "kernels/cuda/stream_blocks.h"
 #include "kernels/cuda/stream_tile.h"
 #include "kernels/cuda/wgmma.h"
@@ -16,7 +17,7 @@
 namespace weir::kernels::cuda {
 
 // The sizes of a block and of its two rings, for up to `wide` rows of x. How the numbers were chosen on an
-// H200 is in docs/measurements/kernels.md, «Quantised weights, 9 to 512 rows».
+// H200 is in docs/measurements/kernels.md, «Quantised weights, 9 rows and more».
 template <dtype type, int wide>
 struct block_rings {
   // groups: warpgroups that multiply, each 64 rows of the tile. The threads behind them load.
@@ -44,57 +45,15 @@ struct block_rings {
 };
 
 struct wide_block_args {
-  void* out;
+  put_args to;
   float4* parts;      // as in wide_args
-  unsigned* arrived;  // [blocks]: how many warpgroups have left sums for the tile of this one
-  // n: rows of w. across: pairs of blocks that multiply the same weights. tiles: tiles of a pair of blocks.
-  // chunks: units of a tile. slabs: slabs of a block's tile in the last dimension of the weights' map.
-  std::uint32_t n, m, stride, across, tiles, chunks, slabs;
-  product_out kind;
-  column_order out_order;
+  unsigned* arrived;  // as in wide_args
+  // across: pairs of blocks that multiply the same weights. tiles: tiles of a pair of blocks. chunks: units
+  // of a tile. slabs: slabs of a block's tile in the last dimension of the weights' map.
+  std::uint32_t across, tiles, chunks, slabs;
 };
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
-// Where column `column` is in a row of that order.
-__device__ __forceinline__ std::uint32_t place_in(column_order order, std::uint32_t column) {
-  if (order == column_order::plain) return column;
-  return (column & ~15u) | (column & 2) << 2 | (column & 12) >> 1 | (column & 1);
-}
-
-__device__ __forceinline__ void put(const wide_block_args& a, std::uint32_t row, std::uint32_t column,
-                                    float v) {
-  if (row >= a.n || column >= a.m) return;
-  const std::size_t at = std::size_t{column} * a.stride + row;
-  if (a.kind == product_out::f32)
-    static_cast<float*>(a.out)[at] = v;
-  else if (a.kind == product_out::add_f32)
-    atomicAdd(static_cast<float*>(a.out) + at, v);
-  else
-    static_cast<element*>(a.out)[at] = element_of<dtype::bf16>(v);
-}
-
-// Writes the calling warp's sums of slab `slab` (put_slab in stream_tile.h) and of the rows of x from `first`
-// on.
-template <int wide>
-__device__ __forceinline__ void put_sums(const wide_block_args& a, std::uint32_t slab, std::uint32_t first,
-                                         const float (&sums)[wide / 2]) {
-  const std::uint32_t lane = threadIdx.x % 32;
-#pragma unroll
-  for (int j = 0; j < wide / 2; j += 4)
-#pragma unroll
-    for (int i = 0; i < 2; ++i) {
-      const std::uint32_t column = first + j * 2 + lane % 4 * 2 + i;
-      const float v = sums[j + i], w = sums[j + i + 2];
-      if (a.kind == product_out::silu) {
-        const std::uint32_t row = slab * 8 + lane / 4;
-        if (row < a.n / 2) put(a, place_in(a.out_order, row), column, v / (1.0f + __expf(-v)) * w);
-      } else {
-        put(a, slab * 16 + lane / 4, column, v);
-        put(a, slab * 16 + lane / 4 + 8, column, w);
-      }
-    }
-}
-
 // Rounds the warp's weights of columns 32 * j on in two rows of cells: the operands of two products.
 template <dtype type>
 __device__ __forceinline__ void round_columns(const cell_row<type> (&rows)[2], int j,

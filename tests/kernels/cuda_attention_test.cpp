@@ -196,10 +196,12 @@ struct scene {
     return out;
   }
 
-  // The largest difference over some rows, in units of the largest value. `fresh`: each row's own key and
-  // value lie in qkv alone, and the kernel stores them. `listed`: the rows are those of list_decodes().
+  // The largest difference over some rows, in units of the largest value, with outputs in either order.
+  // `fresh`: each row's own key and value lie in qkv alone, and the kernel stores them. `listed`: the rows
+  // are those of list_decodes().
   double difference(device& d, tests::rng& r, std::uint32_t lines, bool fresh, bool listed = false) {
     const std::size_t rows = row_slice.size();
+    order_ = pick(r, 0, 1) == 0 ? column_order::plain : column_order::paired;
     if (fresh) take_out_fresh();
     const on_device k(d, keys), v(d, values);
     const on_device q(d, qkv);
@@ -227,7 +229,8 @@ struct scene {
     view.context = context;
     view.block_lines = lines;
     const attention_args a{h,       type,      {k.get(), v.get()},
-                           q.get(), out.get(), {window, 1.0f / std::sqrt(static_cast<float>(h.head_dim))}};
+                           q.get(), out.get(), {window, 1.0f / std::sqrt(static_cast<float>(h.head_dim))},
+                           order_};
     split_scratch scratch;
     const split_room room = split_room_of(d, h);
     const on_device parts(d, std::vector<float>(room.floats));
@@ -297,8 +300,8 @@ struct scene {
       for (std::uint32_t head = row % heads; head < h.heads; head += heads) {
         const auto w = wanted(row, head, fresh);
         for (std::uint32_t i = 0; i < h.head_dim; ++i) {
-          const double d =
-              std::abs(w[i] - tests::number(type, got[(std::size_t{row} * h.heads + head) * h.head_dim + i]));
+          const std::size_t at = (std::size_t{row} * h.heads + head) * h.head_dim + place_in(order_, i);
+          const double d = std::abs(w[i] - tests::number(type, got[at]));
           worst = d <= 1e30 ? std::max(worst, d) : 1e30;
           largest = std::max(largest, std::abs(w[i]));
         }
@@ -313,6 +316,7 @@ struct scene {
     unsigned char key, value;
   };
   std::vector<expected> expected_;
+  column_order order_ = column_order::plain;
 };
 
 head_shape random_heads(tests::rng& r, std::uint32_t head_dim, std::uint32_t most_groups, page_type pages) {

@@ -8,6 +8,7 @@
 #include "kernels/cuda/device.h"
 #include "kernels/cuda/layers.h"
 #include "kernels/cuda/products.h"
+#include "kernels/cuda/stream_normed.h"
 #include "tests/kernels/on_device.h"
 #include "tests/kernels/random_data.h"
 
@@ -38,6 +39,7 @@ struct sample {
   dtype type;
   shape s;
   std::vector<element> w, x;
+  double factor = 1;  // of every sum
   sample(weir::tests::rng& r, dtype t, shape of, std::uint32_t rows)
       : type(t),
         s(of),
@@ -49,7 +51,7 @@ struct sample {
     for (std::uint32_t i = 0; i < s.k; ++i)
       v += double{number(type, x[std::size_t{row} * s.k + i])} *
            number(type, w[std::size_t{column} * s.k + i]);
-    return v;
+    return v * factor;
   }
   double wanted(product_out kind, std::uint32_t row, std::uint32_t column, double before) const {
     const double first = sum(row, column);
@@ -111,8 +113,7 @@ TEST_CASE("cuda: products by our own kernels equal their definition") {
   weir::tests::rng r(11);
   // Tiles shared by many blocks, by none, more blocks than work; ends within a tile and within a stage.
   constexpr shape shapes[] = {{6144, 2048}, {2048, 8192}, {8208, 1096}, {896, 4864}, {1040, 1096},
-                              {20016, 256}, {64, 4096},   {16, 64},     {208, 8},
-                              {8208, 4096}};
+                              {20016, 256}, {64, 4096},   {16, 64},     {208, 8},    {8208, 4096}};
   for (std::size_t i = 0; i < 2 * std::size(shapes); ++i) {
     const dtype type = types[i % 2];
     const shape s = shapes[i / 2];
@@ -128,6 +129,49 @@ TEST_CASE("cuda: products by our own kernels equal their definition") {
               [&](const product& it) { stream_product(*d, it); });  // the first run left nothing behind
       }
   }
+  CHECK(d->fault == "");
+}
+
+TEST_CASE("cuda: logits of so many tiles that blocks claim them equal their definition, run after run") {
+  device* d = the_device();
+  if (!d) return;
+  weir::tests::rng r(15);
+  for (const dtype type : types) {
+    const sample of(r, type, {70016, 512}, 8);
+    const on_device w(*d, of.w), x(*d, of.x);
+    for (const std::uint32_t m : {1u, 8u, 3u}) {
+      const product p{type, w.get(), of.s.n, of.s.k, x.get(), m, nullptr, product_out::f32};
+      if (can_stream(*d, p))
+        check(*d, r, of, w, x, m, p.kind, [&](const product& it) { stream_product(*d, it); });
+    }
+  }
+  CHECK(d->fault == "");
+}
+
+TEST_CASE("cuda: a norm in front of a product of one row is a part of it") {
+  device* d = the_device();
+  if (!d || d->path != code_path::hopper) return;
+  weir::tests::rng r(16);
+  const float eps = 1e-5f;
+  for (const dtype type : types)
+    for (const shape s : {shape{6144, 2048}, {1040, 4096}, {8208, 256}, {70016, 512}, {64, 2304}}) {
+      sample of(r, type, s, 1);
+      const auto rows = random_floats(r, std::size_t{2} * s.k, 3), weight = random_floats(r, s.k);
+      double squares = 0;
+      for (std::uint32_t i = 0; i < s.k; ++i) {
+        squares += double{rows[s.k + i]} * rows[s.k + i];
+        of.x[i] = rounded(type, rows[s.k + i] * weight[i]);
+      }
+      of.factor = 1 / std::sqrt(squares / s.k + eps);
+      const on_device w(*d, of.w), x(*d, of.x);
+      const on_device there(*d, rows), weights(*d, weight);
+      const on_device from(*d, std::vector<std::int32_t>{1});
+      for (const product_out kind : {product_out::element, product_out::f32, product_out::silu})
+        check(*d, r, of, w, x, 1, kind, [&](const product& it) {
+          REQUIRE(can_stream_normed(*d, it));
+          stream_normed(*d, it, {there.get(), weights.get(), from.get(), eps});
+        });
+    }
   CHECK(d->fault == "");
 }
 
@@ -159,22 +203,36 @@ TEST_CASE("cuda: a chain of our own products has the sum of all of them") {
   CHECK(d->fault == "");
 }
 
-TEST_CASE("cuda: SwiGLU of more than 64 rows by warpgroups equals its definition") {
+TEST_CASE("cuda: products by warpgroups equal their definition") {
   device* d = the_device();
   if (!d) return;
   weir::tests::rng r(16);
-  // Tiles of each size, one after the other and fewer than clusters; ends within a tile, a stage, a pair of
-  // slabs.
-  constexpr shape shapes[] = {{16384, 512}, {29568, 200}, {12672, 1096}, {25344, 64}, {1040, 1096}, {16, 8}};
-  for (std::size_t i = 0; i < 2 * std::size(shapes); ++i) {
+  // Tiles of each size, one after the other and fewer than blocks; K in one part and in several; ends within
+  // a tile, a stage, a pair of slabs.
+  using enum product_out;
+  const struct {
+    shape s;
+    std::vector<product_out> kinds;
+  } cases[] = {{{16384, 512}, {silu}},
+               {{29568, 200}, {silu}},
+               {{12672, 1096}, {silu}},
+               {{25344, 64}, {silu, element}},
+               {{1040, 1096}, {silu, element, add_f32}},
+               {{16, 8}, {silu, element, add_f32}},
+               {{6144, 520}, {element, add_f32}},
+               {{4096, 1032}, {add_f32}},
+               {{2056, 2048}, {element, add_f32}}};
+  for (std::size_t i = 0; i < 2 * std::size(cases); ++i) {
     const dtype type = types[i % 2];
-    const sample of(r, type, shapes[i / 2], 700);
+    const auto& [s, kinds] = cases[i / 2];
+    const sample of(r, type, s, 700);
     const on_device w(*d, of.w), x(*d, of.x);
-    for (const std::uint32_t m : {65u, 96u, 128u, 129u, 192u, 255u, 256u, 257u, 385u, 700u}) {
-      const product p{type, w.get(), of.s.n, of.s.k, x.get(), m, nullptr, product_out::silu};
-      if (!can_swiglu_wgmma(*d, p)) return;  // not on the Hopper path
-      check(*d, r, of, w, x, m, p.kind, [&](const product& it) { swiglu_wgmma(*d, it); });
-    }
+    for (const std::uint32_t m : {9u, 33u, 64u, 65u, 96u, 128u, 129u, 192u, 255u, 256u, 257u, 385u, 700u})
+      for (const product_out kind : kinds) {
+        const product p{type, w.get(), s.n, s.k, x.get(), m, nullptr, kind};
+        if (!can_wgmma(*d, p)) return;  // not on the Hopper path
+        check(*d, r, of, w, x, m, kind, [&](const product& it) { wgmma_product(*d, it); });
+      }
   }
   CHECK(d->fault == "");
 }
@@ -261,8 +319,8 @@ TEST_CASE("cuda: what f16 cannot hold becomes its largest number, and a NaN stay
                     rows.get(), m,           inner.as<void>(), product_out::silu};
     if (can_stream(*d, p)) {
       stream_product(*d, p);
-    } else if (can_swiglu_wgmma(*d, p)) {
-      swiglu_wgmma(*d, p);
+    } else if (can_wgmma(*d, p)) {
+      wgmma_product(*d, p);
     } else {  // as a decoder does it
       all.run({dtype::f16, p.w, p.n, k, p.x, m, both.as<void>(), product_out::element}, {}, both.as<void>());
       silu_mul_rows(*d, dtype::f16, both.get(), nullptr, m, inter, inner.get());
@@ -287,15 +345,20 @@ TEST_CASE("cuda: what our own products cannot do is left to others") {
   const product fits{dtype::f16, at(1 << 20), 1024, 1024, at(1 << 10), 64, nullptr, product_out::add_f32};
   CHECK(can_stream(*d, fits) == (d->encode_map != nullptr));
   product p = fits;
-  p.m = 65;
+  for (const std::uint32_t m : {65u, 128u}) {
+    p.m = m;
+    CHECK(can_stream(*d, p) == (d->encode_map != nullptr));
+  }
+  p.m = 256;  // small weights
   CHECK_FALSE(can_stream(*d, p));
-  p.n = 8192, p.m = 96;
+  p.n = 32768, p.m = 256;
   CHECK(can_stream(*d, p) == (d->encode_map != nullptr));
-  p.m = 97;
-  CHECK_FALSE(can_stream(*d, p));
-  p.n = 32768, p.m = 128;
-  CHECK(can_stream(*d, p) == (d->encode_map != nullptr));
-  p.m = 129;
+  for (const std::uint32_t m :
+       {129u, 257u}) {  // much of every tile would be empty; the tensor cores bound it
+    p.m = m;
+    CHECK_FALSE(can_stream(*d, p));
+  }
+  p = fits, p.kind = product_out::element, p.m = 65;  // fewer tiles than multiprocessors
   CHECK_FALSE(can_stream(*d, p));
   p.m = 65, p.kind = product_out::f32;
   CHECK_FALSE(can_stream(*d, p));
