@@ -223,8 +223,8 @@ void visit_settings(engine_settings& s, V&& v) {
   const auto memory = in_group("Memory and batching", v);
   memory({"kv-type",
           "type in which keys and values are stored: auto (f32 on cpu and reference; on cuda f16, or bf16 "
-          "with bf16 and quantised weights), f32, bf16, fp8 or q8; cuda takes auto, fp8, and bf16 where that "
-          "is auto",
+          "with bf16 and quantised weights), f32, bf16, fp8 or q8; cuda takes auto, fp8, q8, and bf16 where "
+          "that is auto",
           "TYPE"},
          s.kv_type);
   memory({"slo",

@@ -282,7 +282,7 @@ int run(const kernel_options& o) {
   if (!kv) return fail(kv.error());
   const auto& stores = (*backend)->decoder_stores_kv;
   const bool pages = shape->type == kernels::dtype::bf16 ||
-                     (shape->type == kernels::dtype::f16 && *kv == kernels::kv_type::fp8);
+                     (shape->type == kernels::dtype::f16 && *kv != kernels::kv_type::bf16);
   if (*kv && !(pages && stores && stores((*backend)->self, **kv)))
     return fail(core::bad_param("kv-type", "--kv-type {}: {} has no decoder with such pages and {} weights",
                                 o.kv_type, (*backend)->name, o.type));
@@ -317,7 +317,7 @@ command add_kernels(CLI::App& app) {
   app.add_option("--dtype", o->type, "of the weights: f32, bf16, f16, or quantised: q8_0, q4_k, ...")
       ->capture_default_str();
   app.add_option("--kv-type", o->kv_type,
-                 "of a device's decoder with bf16 or f16 weights: auto, fp8, or bf16 beside bf16")
+                 "of a device's decoder with bf16 or f16 weights: auto, fp8, q8, or bf16 beside bf16")
       ->capture_default_str();
   app.add_option("--rows", o->rows, "tokens at once; repeatable")->delimiter(',')->capture_default_str();
   app.add_option("--context", o->context, "tokens that attention sees")

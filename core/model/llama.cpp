@@ -61,9 +61,12 @@ result<std::uint64_t> page_bytes(const model_config& c, const model_weights& w, 
   if (const std::uint64_t bytes = whole(kv); bytes > 0) return bytes;
   if (!kv || (on.stores_kv && on.stores_kv(on.self, *kv)))
     return page_bytes(c, kv.value_or(kernels::kv_type::f32));
-  return bad_param("kv-type", "--kv-type {}: on {} {}", kernels::name(*kv), on.name,
-                   whole({}) > 0 ? "this model's keys and values are of another 16-bit type, which is auto"
-                                 : "this model runs by single operations, which store f32 alone: auto");
+  const std::string why =
+      whole({}) == 0 ? "this model runs by single operations, which store f32 alone: auto"
+      : *kv == kernels::kv_type::q8
+          ? fmt::format("heads have a size that is a multiple of 32, and this model's have {}", c.head_dim)
+          : "this model's keys and values are of another 16-bit type, which is auto";
+  return bad_param("kv-type", "--kv-type {}: on {} {}", kernels::name(*kv), on.name, why);
 }
 
 llama::llama(model_config config, std::vector<token_id> stop_ids, model_weights weights,

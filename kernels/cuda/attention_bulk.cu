@@ -56,13 +56,12 @@ class compute_warp {
           fresh_numbers<pages, head_dim> fresh;
           fresh.load(fresh_row(key, key + head_dim, cos, sin), lane);
           fresh.template lay<page_tokens>(g, static_cast<std::uint32_t>(c.of.head), c.position, c.page, page,
-                                          lane);
+                                          r.rooms[warp], lane);
           // Orders the accesses above before a later bulk copy that overwrites the stage.
           asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
           __syncwarp();
         }
-        constexpr int wide = panel_units(row_units(pages, head_dim)) * 16;
-        m.template add<page_tokens>(q, shared_address(page) + warp * piece_tokens * wide, c.at + warp, seen,
+        m.template add<page_tokens>(q, shared_address(page), warp * piece_tokens, c.at + warp, seen,
                                     log2_scale, lane);
       }
       barrier_arrive_warp(shared_address(&r.empty[stage]));
@@ -109,8 +108,13 @@ class compute_warp {
   int told = 0;
 };
 
+// The blocks that must fit on a multiprocessor by their registers; 0: what the compiler chooses lets two fit.
 template <page_type pages, int head_dim>
-__global__ void __launch_bounds__(bulk_threads) bulk_kernel(const __grid_constant__ decode_args g) {
+constexpr unsigned least_blocks = pages == page_type::q8 && head_dim == 128 ? 2 : 0;
+
+template <page_type pages, int head_dim>
+__global__ void __launch_bounds__(bulk_threads, (least_blocks<pages, head_dim>))
+    bulk_kernel(const __grid_constant__ decode_args g) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
   extern __shared__ __align__(128) unsigned char raw[];
   auto& r = *reinterpret_cast<ring<pages, head_dim>*>(raw);

@@ -73,6 +73,7 @@ template <page_type pages, int head_dim, int warps, int stages>
 __global__ void __launch_bounds__(warps * 32) decode_kernel(decode_args g) {
   extern __shared__ __align__(128) unsigned char shared[];
   constexpr int pairs = head_dim / 8, piece = piece_bytes<pages, head_dim>;
+  __shared__ __align__(16) float room[fresh_room<pages, head_dim>];  // of the warp that has the last piece
   const head_shape& h = g.a.heads;
   const int warp = static_cast<int>(threadIdx.x / 32), lane = static_cast<int>(threadIdx.x % 32);
   const std::uint32_t kv_head = blockIdx.x, split = blockIdx.y;
@@ -144,10 +145,10 @@ __global__ void __launch_bounds__(warps * 32) decode_kernel(decode_args g) {
     __syncwarp();
     unsigned char* keys = ring + stage * piece;
     if (lays && at == last) {
-      fresh.lay(g, kv_head, seen.to, last_page, keys, lane);
+      fresh.lay(g, kv_head, seen.to, last_page, keys, room, lane);
       __syncwarp();
     }
-    m.add(q, shared_address(keys), at, seen, log2_scale, lane);
+    m.add(q, shared_address(keys), 0, at, seen, log2_scale, lane);
     __syncwarp();
     ask(stage);
     stage = (stage + 1) % stages;
@@ -206,6 +207,7 @@ __global__ void __launch_bounds__(warps * 32) decode_kernel(decode_args g) {
       sum.x += f * x.x;
       sum.y += f * x.y;
     }
+    if constexpr (pages == page_type::q8) sum = turned(sum, lane);
     if (parts == 1)
       *reinterpret_cast<std::uint32_t*>(out + place_in(g.a.out_order, static_cast<std::uint32_t>(i))) =
           row_pair<pages>(g.a.type, sum.x * totals[line], sum.y * totals[line]);
@@ -248,7 +250,7 @@ void start(device& d, decode_args g) {
 // contexts would be divided among more blocks than the registers allow to run at once.
 template <page_type pages, int head_dim>
 void start(device& d, const decode_args& g) {
-  constexpr int two = 4 / number_bytes(pages), three = 6 / number_bytes(pages);
+  constexpr int two = 4 / number_bytes(pages), three = pages == page_type::q8 ? 5 : 6 / number_bytes(pages);
   // Where each row and key head has a multiprocessor of its own, more warps finish its context sooner.
   const bool few = g.v.decodes * g.a.heads.kv_heads <= static_cast<std::uint32_t>(d.multiprocessors);
   if constexpr (head_dim <= 128) {
@@ -273,10 +275,10 @@ split_room split_room_of(const device& d, const head_shape& h) {
 }
 
 bool attention_supports(const head_shape& h) {
-  return is_head_size(h.head_dim) && h.heads / h.kv_heads <= 16;
+  return has_pages(h.pages, h.head_dim) && h.heads / h.kv_heads <= 16;
 }
 
-bool takes_fresh(const head_shape& h) { return h.pages != page_type::fp8 || h.head_dim % 32 == 0; }
+bool takes_fresh(const head_shape& h) { return number_bytes(h.pages) == 2 || h.head_dim % 32 == 0; }
 
 void decode_attention(device& d, const rows_view& v, const attention_args& a, const rotary_args& t,
                       bool fresh, const split_scratch& scratch) {

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "kernels/cuda/attention_piece.h"
+#include "kernels/cuda/page_turn.h"
 #include "kernels/cuda/rotary.h"
 
 namespace weir::kernels::cuda {
@@ -25,6 +26,10 @@ struct fresh_row {
       : key(k), value(v), cos(c), sin(s) {}
 };
 
+// The floats of shared memory that fresh_numbers::lay() needs, for each warp that may run it at once.
+template <page_type pages, int head_dim>
+constexpr int fresh_room = pages == page_type::q8 ? 2 * head_dim : 4;
+
 // A fresh row's key and value of one key head, in the registers of a warp. All lanes call its functions.
 template <page_type pages, int head_dim>
 class fresh_numbers {
@@ -40,24 +45,57 @@ class fresh_numbers {
 
   // Applies bias, norm and rotary embedding to the key and the bias to the value, and stores both twice: at
   // their place in the page (number `page`), and in `stage`, the copy of that page or piece in shared memory,
-  // which holds the keys of `tokens` tokens and then their values. The lanes of the warp must synchronise
-  // before they read `stage`.
+  // which holds the keys of `tokens` tokens and then their values (head_bytes). The lanes of the warp must
+  // synchronise before they read `stage`. `room` is [fresh_room] in shared memory.
   template <int tokens = piece_tokens>
   __device__ __forceinline__ void lay(const decode_args& g, std::uint32_t kv_head, int position,
-                                      std::int32_t page, unsigned char* stage, int lane) const {
-    const head_shape& h = g.a.heads;
+                                      std::int32_t page, unsigned char* stage, float* room, int lane) const {
     const int token = position % page_tokens, here = token % tokens;
-    constexpr int row = head_dim * number_bytes(pages);
-    const std::size_t place = (static_cast<std::size_t>(page) * h.kv_heads + kv_head) * page_tokens * row;
+    const std::size_t place = (static_cast<std::size_t>(page) * g.a.heads.kv_heads + kv_head) *
+                              head_bytes(pages, head_dim, page_tokens);
+    const auto staged = [&](bool of_value) {
+      return stage + (of_value ? head_bytes(pages, head_dim, tokens) : 0);
+    };
+    const auto stored = [&](bool of_value) { return (of_value ? g.a.pages.values : g.a.pages.keys) + place; };
+    if constexpr (pages != page_type::q8) {
+      each(g, kv_head, lane, [&](bool of_value, int i, float2 two) {
+        put_pair<pages, head_dim>(staged(of_value), i, here, tokens, two);
+        put_pair<pages, head_dim>(stored(of_value), i, token, page_tokens, two);
+      });
+    } else {
+      each(g, kv_head, lane, [&](bool of_value, int i, float2 two) {
+        *reinterpret_cast<float2*>(room + of_value * head_dim + i) = two;
+      });
+      __syncwarp();
+      for (int first = 0; first < 2 * head_dim; first += 256) {  // eight numbers a lane
+        // Lanes that are left over compute what others do: zeros would make their divisions slow.
+        const int at = (first + lane * 8) % (2 * head_dim), i = at % head_dim;
+        const bool of_value = at >= head_dim;
+        double x[8];
+        load_eight(room + at, x);
+        turn(x, lane);
+        const q8_eight e = q8_of(x);
+        if (first + lane * 8 >= 2 * head_dim) continue;
+        put_eight<head_dim>(staged(of_value), i, here, tokens, e);
+        put_eight<head_dim>(stored(of_value), i, token, page_tokens, e);
+      }
+    }
+  }
+
+ private:
+  static constexpr int rounds = (head_dim + 63) / 64;
+
+  // Calls put(of_value, i, two) by one lane for each even i < head_dim: `two` are numbers i and i + 1 of the
+  // key, or of the value, with bias, norm and rotary embedding applied, not rounded yet.
+  template <class Put>
+  __device__ __forceinline__ void each(const decode_args& g, std::uint32_t kv_head, int lane,
+                                       const Put& put) const {
+    const head_shape& h = g.a.heads;
     const float* key_bias = g.t.bias ? g.t.bias + (h.heads + kv_head) * head_dim : nullptr;
     const float* value_bias = g.t.bias ? key_bias + h.kv_heads * head_dim : nullptr;
-    const auto put = [&](unsigned char* staged, unsigned char* stored, int i, float2 two) {
-      put_pair<pages, head_dim>(staged, i, here, tokens, two);
-      put_pair<pages, head_dim>(stored + place, i, token, page_tokens, two);
-    };
     key_.turn(g.a.type, key_bias, g.t.k_norm, g.t.eps, lane, [&](int i, float2 a, float2 b) {
-      put(stage, g.a.pages.keys, i, a);
-      put(stage, g.a.pages.keys, head_dim / 2 + i, b);
+      put(false, i, a);
+      put(false, head_dim / 2 + i, b);
     });
 #pragma unroll
     for (int r = 0; r < rounds; ++r) {
@@ -65,12 +103,10 @@ class fresh_numbers {
       if (i >= head_dim) continue;
       float2 two = row_floats<pages>(g.a.type, reinterpret_cast<const element*>(&value_[r]));
       if (value_bias) two = make_float2(two.x + value_bias[i], two.y + value_bias[i + 1]);
-      put(stage + tokens * row, g.a.pages.values, i, two);
+      put(true, i, two);
     }
   }
 
- private:
-  static constexpr int rounds = (head_dim + 63) / 64;
   head_to_turn<pages, head_dim> key_;
   std::uint32_t value_[rounds];  // pairs of elements
 };

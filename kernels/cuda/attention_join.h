@@ -52,6 +52,13 @@ class joiner {
       top = now;
     }
 
+    // Turns the sums of q8 values back. Eight neighbouring lanes, those of a group, call it together.
+    __device__ __forceinline__ void turn_back(int lane) {
+      float v[4] = {of.x, of.y, of.z, of.w};
+      turn(v, lane, 0xffu << (lane & 24));
+      of = make_float4(v[0], v[1], v[2], v[3]);
+    }
+
     // Stores the sums divided by the total, as columns `column` on of the output `out`.
     __device__ __forceinline__ void put(const attention_args& a, element* out, int column) const {
       const float by = 1.0f / weight;
@@ -82,6 +89,7 @@ class joiner {
 #pragma unroll
       for (int w = 0; w < compute_warps; ++w)
         s.add(*reinterpret_cast<const float4*>(&r.sums[w][l][at]), r.ends[w][l]);
+      if constexpr (pages == page_type::q8) s.turn_back(lane);
       if (!left) {
         s.put(g.a, out_of(of), (line + l) * head_dim + at);
         continue;

@@ -12,6 +12,8 @@ class loader {
   // row: bytes of a token's row. wide: of those, the bytes in a panel. panels: panels of a head.
   static constexpr int row = head_dim * number_bytes(pages);
   static constexpr int wide = panel_units(row / 16) * 16, panels = row / wide;
+  static constexpr int half = head_bytes(pages, head_dim, page_tokens);  // bytes of a page's keys
+  static constexpr int scales = half - page_tokens * row;                // of these, bytes of scales
   static constexpr int stages = cuda::stages<pages, head_dim>;
 
  public:
@@ -98,7 +100,7 @@ class loader {
   // slot is loaded with the first page. `ids` are the entry's pages_of. Where there are `more` items, reads
   // pages_of(entry_next) into ids_next.
   __device__ __forceinline__ void load(const decode_row& e, int head, const decode_row& entry_next,
-                                        bool more) {
+                                       bool more) {
     const range in(e, g.a.rule.window);
     int first_page = in.begin / page_pieces;  // the page whose number is in lane 0 of ids
     const int kept = items % stages;
@@ -124,7 +126,7 @@ class loader {
         c.begins = i == in.begin;
         c.ends = stop == in.end;
         barrier_expect(shared_address(&r.full[stage]),
-                       static_cast<std::uint32_t>((stop - i) * piece_bytes<pages, head_dim> +
+                       static_cast<std::uint32_t>(2 * ((stop - i) * piece_tokens * row + scales) +
                                                   (i == in.begin ? slot_bytes() : 0)));
       }
       __syncwarp();
@@ -178,15 +180,18 @@ class loader {
     copy_bulk(to + shape.queries + before, from, lane <= 2 ? shape.row : shape.angles, barrier);
   }
 
-  // Copies pieces [first, first + n) of page number `id` to the same place in the current stage. One lane
-  // copies one panel of the keys or of the values.
+  // Copies pieces [first, first + n) of page number `id` to the same place in the current stage, and all
+  // scales of the page. One lane copies one panel of the keys or of the values, or the scales of one of them.
   __device__ __forceinline__ void copy(std::int32_t id, int head, int first, int n) {
-    if (lane >= 2 * panels) return;
-    const unsigned char* from = lane < panels ? g.a.pages.keys : g.a.pages.values;
-    const std::size_t place = (static_cast<std::size_t>(id) * heads + head) * page_tokens * row +
-                              (lane % panels * page_tokens + first * piece_tokens) * wide;
-    copy_bulk(shared_address(r.stage[stage]) + (lane * page_tokens + first * piece_tokens) * wide,
-              from + place, n * piece_tokens * wide, shared_address(&r.full[stage]));
+    constexpr int copies = panels + (scales != 0);
+    if (lane >= 2 * copies) return;
+    const bool of_values = lane >= copies, of_scales = lane % copies == panels;
+    const int at =
+        of_scales ? page_tokens * row : (lane % copies * page_tokens + first * piece_tokens) * wide;
+    const unsigned char* from = (of_values ? g.a.pages.values : g.a.pages.keys) +
+                                (static_cast<std::size_t>(id) * heads + head) * half + at;
+    copy_bulk(shared_address(r.stage[stage]) + of_values * half + at, from,
+              of_scales ? scales : n * piece_tokens * wide, shared_address(&r.full[stage]));
   }
 
   const decode_args& g;

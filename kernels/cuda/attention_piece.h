@@ -13,7 +13,8 @@
 
 #include "kernels/cuda/launch.h"
 #include "kernels/cuda/layers.h"
-#include "kernels/cuda/page_numbers.h"
+#include "kernels/cuda/page_products.h"
+#include "kernels/cuda/page_turn.h"
 #include "kernels/cuda/warp.h"
 
 namespace weir::kernels::cuda {
@@ -22,7 +23,7 @@ constexpr int piece_tokens = 16, page_pieces = page_tokens / piece_tokens;
 
 // The bytes of a piece of one key head: its keys, then its values.
 template <page_type pages, int head_dim>
-constexpr int piece_bytes = 2 * piece_tokens* head_dim* number_bytes(pages);
+constexpr int piece_bytes = 2 * head_bytes(pages, head_dim, piece_tokens);
 
 // The arguments of both kernels of decode attention.
 struct decode_args {
@@ -70,10 +71,9 @@ struct seen_tokens {
 template <page_type pages, int head_dim>
 __device__ __forceinline__ std::size_t piece_place(const head_shape& h, std::uint32_t kv_head,
                                                    std::int32_t page, int at) {
-  constexpr int units = row_units(pages, head_dim);
-  return ((std::size_t(page) * h.kv_heads + kv_head) * page_tokens * units +
-          static_cast<std::size_t>(at * piece_tokens % page_tokens) * panel_units(units)) *
-         16;
+  constexpr int wide = panel_units(row_units(pages, head_dim)) * 16;
+  return (std::size_t(page) * h.kv_heads + kv_head) * head_bytes(pages, head_dim, page_tokens) +
+         static_cast<std::size_t>(at * piece_tokens % page_tokens) * wide;
 }
 
 // Begins to copy keys and values of piece `at` to shared memory at `to`, each [16, head_dim] in the layout of
@@ -87,7 +87,18 @@ __device__ __forceinline__ void fetch_piece(const attention_args& a, std::uint32
   for (int i = lane; i < piece_tokens * units; i += 32) {
     const std::size_t unit = from + (i / panel * page_tokens * wide + i % panel) * 16;
     copy_async(to + i * 16, a.pages.keys + unit);
-    copy_async(to + piece_tokens * units * 16 + i * 16, a.pages.values + unit);
+    copy_async(to + piece_bytes<pages, head_dim> / 2 + i * 16, a.pages.values + unit);
+  }
+  if constexpr (pages == page_type::q8) {  // the scales of 16 tokens are two units for each group
+    const std::size_t scales =
+        (std::size_t(page) * a.heads.kv_heads + kv_head) * head_bytes(pages, head_dim, page_tokens) +
+        page_tokens * head_dim + at * piece_tokens % page_tokens * 2;
+    if (lane < head_dim / q8_group * 2) {
+      const std::uint32_t there = to + piece_tokens * head_dim + lane * 16;
+      const std::size_t unit = scales + lane / 2 * page_tokens * 2 + lane % 2 * 16;
+      copy_async(there, a.pages.keys + unit);
+      copy_async(there + piece_bytes<pages, head_dim> / 2, a.pages.values + unit);
+    }
   }
 }
 
@@ -187,10 +198,12 @@ struct queries {
 #pragma unroll
     for (int u = 0; u < half; ++u) {
       const float2 a = v[u], b = v[u + half];
-      of(u, upper) = pair_of<math_type<pages>>(a.x * c[u].x - b.x * s[u].x, a.y * c[u].y - b.y * s[u].y);
-      of(u + half, upper) =
-          pair_of<math_type<pages>>(b.x * c[u].x + a.x * s[u].x, b.y * c[u].y + a.y * s[u].y);
+      v[u] = make_float2(a.x * c[u].x - b.x * s[u].x, a.y * c[u].y - b.y * s[u].y);
+      v[u + half] = make_float2(b.x * c[u].x + a.x * s[u].x, b.y * c[u].y + a.y * s[u].y);
     }
+    if constexpr (pages == page_type::q8) turn_pairs(v, lane);
+#pragma unroll
+    for (int i = 0; i < pairs; ++i) of(i, upper) = pair_of<math_type<pages>>(v[i].x, v[i].y);
   }
 };
 
@@ -211,14 +224,16 @@ struct attention_sums {
     total[0] = total[1] = 0;
   }
 
-  // Adds piece `at`, of which positions outside `seen` are masked. `keys` is the shared-memory address of the
-  // piece's keys in a stage that holds the keys of `tokens` tokens and then their values. `log2_scale` is the
-  // attention's scale times log2(e).
+  // Adds piece `at`, of which positions outside `seen` are masked. `stage` is the shared-memory address of a
+  // stage that holds the keys of `tokens` tokens and then their values (head_bytes); the piece begins at its
+  // token `first`. `log2_scale` is the attention's scale times log2(e).
   template <int tokens = piece_tokens>
-  __device__ __forceinline__ void add(const queries<pages, head_dim>& of, std::uint32_t keys, int at,
-                                      const seen_tokens& seen, float log2_scale, int lane) {
+  __device__ __forceinline__ void add(const queries<pages, head_dim>& of, std::uint32_t stage, int first,
+                                      int at, const seen_tokens& seen, float log2_scale, int lane) {
     float scores[2][4] = {};
-    multiply_keys<pages, head_dim, tokens>(scores, of.q, keys, lane);
+    const std::uint32_t keys = stage + first * panel_units(row_units(pages, head_dim)) * 16;
+    const std::uint32_t scales = stage + tokens * head_dim + first * 2;  // of q8
+    multiply_keys<pages, head_dim, tokens>(scores, of.q, keys, scales, lane);
     // Only the first and the last piece may have tokens that the row does not attend to.
     const bool edge = at * piece_tokens < seen.from || (at + 1) * piece_tokens - 1 > seen.to;
     float most[2] = {largest[0], largest[1]};
@@ -241,6 +256,7 @@ struct attention_sums {
       base[r] = most[r] == -INFINITY ? 0.0f : most[r];
       shrink[r] = largest[r] == most[r] ? 1.0f : exp2_fast(largest[r] - base[r]);
       largest[r] = most[r];
+      base[r] -= weight_power<pages>;
     }
 #pragma unroll
     for (int n = 0; n < 2; ++n)
@@ -261,8 +277,8 @@ struct attention_sums {
         result[u][3] *= shrink[1];
       }
     }
-    const std::uint32_t values = keys + tokens * head_dim * number_bytes(pages);
-    multiply_values<pages, head_dim, tokens>(result, weights, values, 0, lane);
+    constexpr int bytes = head_bytes(pages, head_dim, tokens);
+    multiply_values<pages, head_dim, tokens>(result, weights, keys + bytes, scales + bytes, 0, lane);
   }
 
   // Sums the totals over the lanes of each head, so that every lane has the total of all tokens.

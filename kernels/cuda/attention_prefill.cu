@@ -6,7 +6,8 @@
 #include <algorithm>
 
 #include "kernels/cuda/launch.h"
-#include "kernels/cuda/page_numbers.h"
+#include "kernels/cuda/page_products.h"
+#include "kernels/cuda/page_turn.h"
 
 namespace weir::kernels::cuda {
 namespace {
@@ -14,7 +15,7 @@ namespace {
 // The bytes of a page of one key head: its keys and its values.
 template <page_type type, int head_dim>
 constexpr int page_bytes() {
-  return 2 * page_tokens * head_dim * number_bytes(type);
+  return 2 * head_bytes(type, head_dim, page_tokens);
 }
 
 // The pages that a block has in shared memory: the one that it computes, and the one that it loads meanwhile.
@@ -91,7 +92,7 @@ __global__ void __launch_bounds__(warps * 32, 1) prefill_kernel(rows_view v, att
     const std::uint32_t value_at = key_at + page_bytes<type, head_dim>() / 2;
 
     float scores[tiles][4] = {};
-    multiply_keys<type, head_dim, page_tokens>(scores, q, key_at, lane);
+    multiply_keys<type, head_dim, page_tokens>(scores, q, key_at, key_at + page_tokens * head_dim, lane);
     // Only pages with a token that some line does not attend to are masked token by token.
     const bool edge =
         (page + 1) * page_tokens - 1 > b.position || page * page_tokens < from_of(b.position + b.rows - 1);
@@ -116,6 +117,7 @@ __global__ void __launch_bounds__(warps * 32, 1) prefill_kernel(rows_view v, att
       shrink[r] = exp2f(largest[r] - base[r]);
       largest[r] = most[r];
       total[r] *= shrink[r];
+      base[r] -= weight_power<type>;
     }
 #pragma unroll
     for (int n = 0; n < tiles; ++n)
@@ -133,12 +135,13 @@ __global__ void __launch_bounds__(warps * 32, 1) prefill_kernel(rows_view v, att
     }
 #pragma unroll
     for (int n = 0; n < tiles; n += 2)
-      multiply_values<type, head_dim, page_tokens>(result, weights_of<type>(scores + n), value_at, n * 8,
-                                                   lane);
+      multiply_values<type, head_dim, page_tokens>(result, weights_of<type>(scores + n), value_at,
+                                                   value_at + page_tokens * head_dim, n * 8, lane);
     __syncthreads();
     if (pages == 1 && page < last_page)
       fetch<type, head_dim, warps>(v, a, kv_head, b.pages_at, page + 1, shared_address(shared));
   }
+  if constexpr (type == page_type::q8) turn_sums(reinterpret_cast<float(&)[pairs * 4]>(result), lane);
 #pragma unroll
   for (int r = 0; r < 2; ++r) {
     total[r] += __shfl_xor_sync(~0u, total[r], 1);

@@ -8,7 +8,7 @@
 
 #include <algorithm>
 
-#include "kernels/cuda/attention_piece.h"
+#include "kernels/cuda/attention_fresh.h"
 #include "kernels/cuda/barrier.h"
 
 namespace weir::kernels::cuda {
@@ -20,9 +20,10 @@ constexpr unsigned bulk_threads = (compute_warps + 2) * 32;
 template <page_type pages, int head_dim>
 constexpr int stage_bytes = page_pieces* piece_bytes<pages, head_dim>;
 
-// The number of stages: as many as fit into 64 KB, so that two blocks fit on a multiprocessor; at least two.
+// The number of stages: as many as fit into 64 KB without scales, so that two blocks fit on a multiprocessor;
+// at least two.
 template <page_type pages, int head_dim>
-constexpr int stages = std::max(2, 65536 / stage_bytes<pages, head_dim>);
+constexpr int stages = std::max(2, 65536 / (2 * page_tokens * head_dim * number_bytes(pages)));
 
 // The number of query heads that the compute warps pass to the join warp at a time. It divides 8: a lane has
 // one head of the lower 8 of a tile and one of the upper 8 (attention_piece.h), and one of them is passed at
@@ -55,6 +56,8 @@ struct alignas(128) ring {
   float sums[compute_warps][join_lines<head_dim>][head_dim + 4];
   float2 ends[compute_warps][join_lines<head_dim>];  // their largest scores and totals
   chunk what[stages<pages, head_dim>];               // what each stage holds
+  // Each compute warp's room for fresh_numbers::lay().
+  alignas(16) float rooms[compute_warps][fresh_room<pages, head_dim>];
   item joined;  // the item of `sums`; its head is -1 when there are no more items
   // Barriers (barrier.h). full: the load warp's copies to a stage have arrived. empty: the compute warps are
   // done with a stage. sums_full: the compute warps have written `sums`. sums_empty: the join warp has read

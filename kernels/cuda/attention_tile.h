@@ -19,8 +19,13 @@ namespace weir::kernels::cuda {
 
 // lines: lines of a block. tile: tokens of a tile. stages: of the ring of keys, and of the ring of values.
 constexpr int lines = 128, tile = 2 * page_tokens, stages = 2;
-// consumers: threads that compute. loaders: threads that load. threads: all threads of a block.
-constexpr int consumers = 256, loaders = 128, threads = consumers + loaders;
+// consumers: threads that compute. loaders: threads that load, of which the codes of q8 need more. threads:
+// all threads of a block.
+constexpr int consumers = 256;
+template <page_type pages>
+constexpr int loaders = pages == page_type::q8 ? 256 : 128;
+template <page_type pages>
+constexpr int threads = consumers + loaders<pages>;
 constexpr int panel_bytes = lines * 128;  // 64 columns (128 bytes) of 128 lines, or of 128 tokens
 static_assert(tile == lines);
 
@@ -28,17 +33,25 @@ static_assert(tile == lines);
 template <int head_dim>
 constexpr int tile_bytes = head_dim / 64 * panel_bytes;
 
-// The bytes of a tile of keys, or of values, as fp8 pages store it.
-template <int head_dim>
-constexpr int stored_bytes = tile * head_dim;
+// The bytes of a tile of keys, or of values, as pages of bytes have them.
+template <page_type pages, int head_dim>
+constexpr int stored_bytes = 2 * head_bytes(pages, head_dim, page_tokens);
 
-// The bytes of shared memory: queries, the ring of keys, the ring of values, barriers, and with fp8 pages a
-// ring of stored tiles (attention_widen.h). For the join of a cluster the sums of each line lie over the
-// rings of keys and values: [lines, sum_stride] floats, then each line's largest score and total.
+// The ring of stored tiles of pages of bytes (attention_widen.h). A slot has the keys of a tile and then its
+// values, or one of the two where two slots of both do not fit. slot_tiles: 2 or 1. stored_slots: how many.
+template <page_type pages, int head_dim>
+constexpr int slot_tiles = (pages == page_type::q8 && head_dim == 128) ? 1 : 2;
+template <page_type pages, int head_dim>
+constexpr int stored_slots = number_bytes(pages) == 2 ? 0 : 4 - slot_tiles<pages, head_dim>;  // 2 or 3
+template <page_type pages, int head_dim>
+constexpr int slot_bytes = slot_tiles<pages, head_dim> * stored_bytes<pages, head_dim>;
+
+// The bytes of shared memory: queries, the ring of keys, the ring of values, with pages of bytes the ring of
+// stored tiles, and barriers. For the join of a cluster the sums of each line lie over the rings of keys and
+// values: [lines, sum_stride] floats, then each line's largest score and total.
 template <page_type pages, int head_dim>
 constexpr std::size_t shared_bytes = (1 + 2 * stages) * tile_bytes<head_dim> + 4 * stages * 8 +
-                                     (pages == page_type::fp8 ? stages * (2 * stored_bytes<head_dim> + 8)
-                                                              : 0);
+                                     stored_slots<pages, head_dim> * (slot_bytes<pages, head_dim> + 8);
 template <int head_dim>
 constexpr int sum_stride = head_dim + 4;  // in floats; 4 of them are padding
 static_assert(lines * (sum_stride<128> + 2) * 4 <= 2 * stages * tile_bytes<128>);
@@ -48,8 +61,7 @@ static_assert(lines * (sum_stride<64> + 2) * 4 <= 2 * stages * tile_bytes<64>);
 
 // Shared-memory addresses: of the queries, of the rings, and of the barriers, one of 8 bytes for each stage.
 // key_full and value_full: a stage is loaded. key_free and value_free: the consumers are done with a stage.
-// stored: the ring of stored tiles, a stage being keys and then values. stored_full: the copies into a stage
-// have arrived.
+// stored: the ring of stored tiles. stored_full: the copies into one of its slots have arrived.
 struct rings {
   std::uint32_t queries, keys, values, key_full, value_full, key_free, value_free, stored_full, stored;
 };
@@ -62,7 +74,7 @@ __device__ __forceinline__ rings rings_at(std::uint32_t shared) {
   r.keys = r.queries + tile_bytes<head_dim>;
   r.values = r.keys + stages * tile_bytes<head_dim>;
   r.stored = r.values + stages * tile_bytes<head_dim>;
-  r.key_full = r.stored + (pages == page_type::fp8 ? 2 * stages * stored_bytes<head_dim> : 0);
+  r.key_full = r.stored + stored_slots<pages, head_dim> * slot_bytes<pages, head_dim>;
   r.value_full = r.key_full + stages * 8;
   r.key_free = r.value_full + stages * 8;
   r.value_free = r.key_free + stages * 8;

@@ -1,11 +1,11 @@
 // Attention of many rows of one sequence on 9.0a, where products run while a warpgroup does other things
 // (Shah et al. 2024, «FlashAttention-3»).
 //
-// A block has 128 lines as in attention_prefill.cu, 64 for each of two warpgroups. A third warpgroup loads:
-// it copies two pages at a time, by bulk copies, into ring buffers of keys and of values. Pages of fp8 are
-// widened on the way (attention_widen.h). A warpgroup takes the exponentials of the next tile while its
-// product P·V of this tile runs. The products of the other warpgroup cover the rest of the exponentials'
-// time.
+// A block has 128 lines as in attention_prefill.cu, 64 for each of two warpgroups. A third warpgroup only
+// loads: it copies two pages at a time, by bulk copies, into ring buffers of keys and of values, and widens
+// pages of fp8 or q8 on the way (attention_widen.h). A warpgroup takes the exponentials of the next tile
+// while its product P·V of this tile runs. The products of the other warpgroup cover the rest of the
+// exponentials' time.
 //
 // Where there are fewer blocks than multiprocessors, as for a short slice behind a long prompt, the blocks of
 // a cluster share a context. Each of them merges its share of the lines, out of the shared memory of all.
@@ -13,6 +13,7 @@
 
 #include "kernels/cuda/attention_widen.h"
 #include "kernels/cuda/launch.h"
+#include "kernels/cuda/page_turn.h"
 
 namespace weir::kernels::cuda {
 namespace {
@@ -62,7 +63,7 @@ __device__ void load_queries(const attention_args& a, const part& p, int group_o
     const std::size_t head = blockIdx.x * p.group + line % p.group;
     uint4 q =
         __ldcg(reinterpret_cast<const uint4*>(a.qkv + row * a.heads.width() + head * head_dim + unit * 8));
-    if (pages == page_type::fp8 && a.type == dtype::bf16)
+    if (number_bytes(pages) == 1 && a.type == dtype::bf16)
       q = make_uint4(f16_of_bf16(q.x), f16_of_bf16(q.y), f16_of_bf16(q.z), f16_of_bf16(q.w));
     *reinterpret_cast<uint4*>(queries + unit_at(unit, line, units, lines) * 16) = q;
   }
@@ -206,31 +207,31 @@ __device__ void write(const attention_args& a, const part& p, const running& w,
 #endif
 
 template <page_type pages, int head_dim>
-__global__ void __launch_bounds__(threads, 1) wgmma_kernel(rows_view v, attention_args a) {
+__global__ void __launch_bounds__(threads<pages>, 1) wgmma_kernel(rows_view v, attention_args a) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
   extern __shared__ __align__(1024) unsigned char shared[];
-  constexpr bool widens = pages == page_type::fp8;
+  constexpr bool widens = number_bytes(pages) == 1;
   const part p = part_of(v, a);
   if (p.b.rows == 0) return;
   const rings r = rings_at<pages, head_dim>(shared_address(shared));
   if (threadIdx.x == 0) {
     for (int i = 0; i < stages; ++i) {
-      barrier_init(r.key_full + i * 8, widens ? loaders / 32 * warp_arrivals : 1);
-      barrier_init(r.value_full + i * 8, widens ? loaders / 32 * warp_arrivals : 1);
-      if (widens) barrier_init(r.stored_full + i * 8, 1);
+      barrier_init(r.key_full + i * 8, widens ? loaders<pages> / 32 * warp_arrivals : 1);
+      barrier_init(r.value_full + i * 8, widens ? loaders<pages> / 32 * warp_arrivals : 1);
       barrier_init(r.key_free + i * 8, consumers / 32);
       barrier_init(r.value_free + i * 8, consumers / 32);
     }
+    for (int i = 0; i < stored_slots<pages, head_dim>; ++i) barrier_init(r.stored_full + i * 8, 1);
     barrier_inits_end();
   }
   __syncthreads();
   let_next_start();
   const int group_of_warps = static_cast<int>(threadIdx.x / 128);
-  if (group_of_warps == consumers / 128) {
-    keep_registers<widens ? 56 : 24>();
+  if (group_of_warps >= consumers / 128) {
+    keep_registers<loaders<pages> == 256 ? 48 : widens ? 56 : 24>();
     wait_for_previous();
     if constexpr (widens)
-      widening_loader<head_dim>(v, a, p, r, static_cast<int>(threadIdx.x) - consumers).load();
+      widening_loader<pages, head_dim>(v, a, p, r, static_cast<int>(threadIdx.x) - consumers).load();
     else if (threadIdx.x < consumers + 32)
       ask<head_dim>(v, a, p, r);
     if (gridDim.z > 1) {
@@ -238,7 +239,7 @@ __global__ void __launch_bounds__(threads, 1) wgmma_kernel(rows_view v, attentio
       cluster_barrier();
     }
   } else {
-    take_registers<widens ? 224 : 240>();
+    take_registers<loaders<pages> == 256 ? 208 : widens ? 224 : 240>();
     wait_for_previous();
     const int thread = static_cast<int>(threadIdx.x % 128), lane = thread % 32;
     const int line = group_of_warps * 64 + thread / 32 * 16 + lane / 4;
@@ -249,6 +250,7 @@ __global__ void __launch_bounds__(threads, 1) wgmma_kernel(rows_view v, attentio
     for (int l = 0; l < 2; ++l) w.position[l] = p.b.position + min((line + l * 8) / p.group, p.b.rows - 1);
     float o[head_dim / 2];
     consume<pages, head_dim>(p, r, group_of_warps, log2_scale, w, o);
+    if constexpr (pages == page_type::q8) turn_sums(o, lane);  // back
     if (gridDim.z == 1) {
       write<pages, head_dim>(a, p, w, o, line);
     } else {
@@ -270,7 +272,7 @@ std::uint32_t clusters_at_once(device& d, std::uint32_t parts) {
   if (known >= 0) return static_cast<std::uint32_t>(known);
   cudaLaunchConfig_t how{};
   how.gridDim = dim3(1, 1, parts);
-  how.blockDim = dim3(threads);
+  how.blockDim = dim3(threads<pages>);
   how.dynamicSmemBytes = shared_bytes<pages, head_dim>;
   cudaLaunchAttribute cluster;
   cluster.id = cudaLaunchAttributeClusterDimension;
@@ -308,7 +310,7 @@ void start(device& d, const rows_view& v, const attention_args& a) {
   const std::uint32_t seen = a.rule.window != 0 ? std::min(v.context, a.rule.window + tile) : v.context;
   const std::uint32_t parts = parts_for<pages, head_dim>(d, v.block_count * a.heads.kv_heads, seen);
   launch_clusters(d, wgmma_kernel<pages, head_dim>, dim3(a.heads.kv_heads, v.block_count, parts),
-                  dim3(1, 1, parts), threads, shared_bytes<pages, head_dim>, v, a);
+                  dim3(1, 1, parts), threads<pages>, shared_bytes<pages, head_dim>, v, a);
 }
 
 }  // namespace

@@ -31,7 +31,8 @@ std::size_t free_bytes(device& d) {
 std::optional<page_type> pages_of(const decoder_shape& s) {
   const page_type elements = elements_of(rows_type(s));
   if (!s.kv || (*s.kv == kv_type::bf16 && elements == page_type::bf16)) return elements;
-  return *s.kv == kv_type::fp8 ? std::optional(page_type::fp8) : std::nullopt;
+  if (*s.kv == kv_type::fp8) return page_type::fp8;
+  return *s.kv == kv_type::q8 ? std::optional(page_type::q8) : std::nullopt;
 }
 
 head_shape heads_of(const decoder_shape& s) {
@@ -50,7 +51,7 @@ class cuda_decoder final : public decoder {
 
   std::uint64_t page_bytes() const noexcept override { return page_bytes_of(s_); }
   std::string_view kv_type() const noexcept override {
-    return heads_.pages == page_type::fp8 ? name(kernels::kv_type::fp8) : name(type_);
+    return number_bytes(heads_.pages) == 1 ? name(*s_.kv) : name(type_);
   }
   void set_pages(void* memory, std::uint32_t count) override {
     pages_ = static_cast<unsigned char*>(memory);
@@ -403,7 +404,7 @@ std::unique_ptr<decoder> make_decoder(void* self, const decoder_shape& s) {
   return std::make_unique<cuda_decoder>(d, s);
 }
 
-bool decoder_stores_kv(void*, kv_type type) { return type == kv_type::bf16 || type == kv_type::fp8; }
+bool decoder_stores_kv(void*, kv_type type) { return type != kv_type::f32; }
 
 std::uint64_t decoder_page_bytes(void*, const decoder_shape& s) {
   return takes_all(s) ? page_bytes_of(s) : 0;

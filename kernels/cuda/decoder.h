@@ -1,7 +1,7 @@
 // decoder.h — kernels/decoder.h for bf16, f16 or quantised weights on a CUDA device. Kernels between the
 // products are fused; rows have the type of the layers' plain weights, or bf16 where most are quantised
-// (rows_type() in weight_products.h), and so have keys and values unless they are fp8; steps of decoding are
-// replayed as graphs; draws run on the device.
+// (rows_type() in weight_products.h), and so have keys and values unless they are fp8 or q8; steps of
+// decoding are replayed as graphs; draws run on the device.
 #pragma once
 
 #include <memory>
@@ -13,8 +13,9 @@ namespace weir::kernels::cuda {
 
 // The entry backend::make_decoder. Returns null where the device has failed, and for a model that this
 // decoder does not support: matrices in f32 other than the embedding, sizes that are no multiple of 8, head
-// sizes that the attention kernels do not have; and for a type of keys and values other than fp8 and that of
-// the rows. Such a model runs by single operations, or not at all.
+// sizes that the attention kernels do not have; and for a type of keys and values that is neither that of
+// the rows nor fp8 nor q8, or q8 where a head is no multiple of 32. Such a model runs by single operations,
+// or not at all.
 std::unique_ptr<decoder> make_decoder(void* self, const decoder_shape& shape);
 
 // The entry backend::decoder_page_bytes.

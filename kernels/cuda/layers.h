@@ -6,12 +6,13 @@
 // (element.h); only the residual stream `x` is f32.
 //
 // A page of one layer holds keys [kv_heads, page_tokens, head_dim], and values of the same shape, as elements
-// or as fp8 (page_type). The [page_tokens, head_dim] of one head are stored in panels: panels of 128 bytes of
-// each token where a token's row is a multiple of that, else one panel with all columns. A panel is
-// [page_tokens, columns]; a token's row of it consists of units of 16 bytes (8 elements or 16 fp8), and the
-// units of a row are permuted by an XOR with bits of the token's index (unit_at). Eight tokens that are read
-// at once therefore lie in different banks of shared memory, and a panel can be copied to shared memory as it
-// is. For panels of 128 bytes this is the 128-byte swizzle of wgmma.
+// or as numbers of one byte (page_type); with q8 the scales of a head lie behind its numbers (head_bytes).
+// The [page_tokens, head_dim] of one head are stored in panels: panels of 128 bytes of each token where a
+// token's row is a multiple of that, else one panel with all columns. A panel is [page_tokens, columns]; a
+// token's row of it consists of units of 16 bytes, and the units of a row are permuted by an XOR with bits of
+// the token's index (unit_at). Eight tokens that are read at once therefore lie in different banks of shared
+// memory, and a panel can be copied to shared memory as it is. For panels of 128 bytes this is the 128-byte
+// swizzle of wgmma.
 //
 // Thread safety: the device's (device.h).
 #pragma once
@@ -28,15 +29,24 @@ namespace weir::kernels::cuda {
 
 constexpr int page_tokens = kernels::page_tokens;
 
-// The numbers that pages store. bf16 and f16 are elements, of the type that the rows have. fp8 is that of
-// kernels/kv_type.h beside rows of either type; attention widens it to f16, which is exact, and rounds
-// queries and the weights of tokens to f16.
-enum class page_type : std::uint8_t { bf16, f16, fp8 };
+// The numbers that pages store. bf16 and f16 are elements, of the type that the rows have. fp8 and q8 are
+// those of kernels/kv_type.h beside rows of either type, q8 in groups of 32. Attention widens bytes to f16,
+// which is exact, and rounds queries and the weights of tokens to f16 (for q8 see page_products.h).
+enum class page_type : std::uint8_t { bf16, f16, fp8, q8 };
 
 // The type of pages of elements, for rows of `type`.
 constexpr page_type elements_of(dtype type) { return type == dtype::f16 ? page_type::f16 : page_type::bf16; }
 // The bytes of a number.
-constexpr __host__ __device__ int number_bytes(page_type t) { return t == page_type::fp8 ? 1 : 2; }
+constexpr __host__ __device__ int number_bytes(page_type t) {
+  return t == page_type::fp8 || t == page_type::q8 ? 1 : 2;
+}
+
+// The bytes of the keys, or of the values, of one head of `tokens` tokens. With q8 its numbers are followed
+// by the scales, [head_dim / q8_group, tokens].
+constexpr int q8_group = 32;
+constexpr __host__ __device__ int head_bytes(page_type t, int head_dim, int tokens) {
+  return tokens * (head_dim * number_bytes(t) + (t == page_type::q8 ? head_dim / q8_group * 2 : 0));
+}
 
 // The units of 16 bytes of a token's row of one head.
 constexpr __host__ __device__ int row_units(page_type t, int head_dim) {
@@ -103,7 +113,7 @@ struct head_shape {
   page_type pages = page_type::bf16;
   // The bytes of one head's keys, or values, in a page.
   __host__ __device__ std::uint32_t page_bytes() const {
-    return page_tokens * head_dim * static_cast<std::uint32_t>(number_bytes(pages));
+    return static_cast<std::uint32_t>(cuda::head_bytes(pages, static_cast<int>(head_dim), page_tokens));
   }
   // Elements in a row of qkv: the queries of all heads, then the keys, then the values.
   __host__ __device__ std::uint32_t width() const { return (heads + 2 * kv_heads) * head_dim; }
@@ -134,15 +144,16 @@ void norm(device& d, dtype type, float* x, const float* bias, const std::int32_t
           column_order order = column_order::plain);
 
 // Applies `t` to qkv [rows, h.width()], elements of `type`: queries are stored back in place, keys and values
-// are rounded from f32 to the type of the pages and stored there at the row's position. Rows that pad the
-// batch are left out. REQUIRES: h.pages are elements of `type`, or fp8
+// are rounded from f32 to the type of the pages and stored there at the row's position. With q8 pages queries
+// are turned (page_turn.h), as the kernels of attention that read them expect. Rows that pad the batch are
+// left out. REQUIRES: h.pages are elements of `type`, or bytes
 void rotary_and_write(device& d, dtype type, const rows_view& v, const head_shape& h, const rotary_args& t,
                       element* qkv, layer_pages to);
 
 // What both kinds of attention read and write in one layer.
 struct attention_args {
   head_shape heads;
-  dtype type;  // of the rows; heads.pages are elements of this type, or fp8
+  dtype type;  // of the rows; heads.pages are elements of this type, or bytes
   layer_pages pages;
   const element* qkv;  // [rows, heads.width()]
   element* out;        // [rows, heads.heads * heads.head_dim]
@@ -186,7 +197,7 @@ std::uint32_t list_decodes(const device& d, const head_shape& h, std::span<const
 bool attention_supports(const head_shape& h);
 
 // Whether decode_attention() may be called with `fresh`. A lane must have both numbers that a rotation turns;
-// with fp8 pages and heads of 16 no lane does.
+// with pages of bytes and heads of 16 no lane does.
 bool takes_fresh(const head_shape& h);
 
 // Attention of the rows in v.decode_rows. With `fresh` the rows of qkv are as the product left them: the

@@ -1,12 +1,12 @@
 // page_numbers.h — reading and writing the numbers of pages, and of the rows beside them, in kernels that
 // have the type of the pages as a template parameter (layers.h).
 //
-// Tensor cores multiply bf16 with pages of bf16, and f16 with all others. Beside fp8 pages the rows have
-// either type of element, which is then known at run time (attention_args::type).
+// Tensor cores multiply bf16 with pages of bf16, and f16 with all others (but see page_products.h). Beside
+// pages of fp8 or q8 the rows have either type of element, known at run time (attention_args::type).
 //
-// A head of numbers is operand of mma() in units of 8, or of 16 numbers with fp8, and a lane has pairs of
+// A head of numbers is operand of mma() in units of 8, or of 16 numbers of one byte, and a lane has pairs of
 // neighbours. Pair i of lane q (lane % 4) begins at pair_at(i, q). With elements that is the order of mma.h.
-// With fp8 a lane has four neighbours of each 16: the four bytes that load_matrices() gives it.
+// With bytes a lane has four neighbours of each 16: the four bytes that load_matrices() gives it.
 #pragma once
 
 #include "kernels/cuda/head_size.h"
@@ -22,27 +22,27 @@ constexpr dtype math_type = pages == page_type::bf16 ? dtype::bf16 : dtype::f16;
 // Where pair `i` of a head begins.
 template <page_type pages>
 __device__ __forceinline__ int pair_at(int i, int lane) {
-  if constexpr (pages == page_type::fp8) return i / 2 * 16 + lane % 4 * 4 + i % 2 * 2;
+  if constexpr (number_bytes(pages) == 1) return i / 2 * 16 + lane % 4 * 4 + i % 2 * 2;
   return i * 8 + lane % 4 * 2;
 }
 
 // Widens two neighbouring elements of a row of type `rows`.
 template <page_type pages>
 __device__ __forceinline__ float2 row_floats(dtype rows, const element* two) {
-  if constexpr (pages != page_type::fp8) return floats_of<math_type<pages>>(two);
+  if constexpr (number_bytes(pages) == 2) return floats_of<math_type<pages>>(two);
   return rows == dtype::f16 ? floats_of<dtype::f16>(two) : floats_of<dtype::bf16>(two);
 }
 // Rounds to two elements of a row of type `rows`.
 template <page_type pages>
 __device__ __forceinline__ std::uint32_t row_pair(dtype rows, float low, float high) {
-  if constexpr (pages != page_type::fp8) return pair_of<math_type<pages>>(low, high);
+  if constexpr (number_bytes(pages) == 2) return pair_of<math_type<pages>>(low, high);
   return rows == dtype::f16 ? pair_of<dtype::f16>(low, high) : pair_of<dtype::bf16>(low, high);
 }
 
 // Two neighbouring elements of a row as operand of mma().
 template <page_type pages>
 __device__ __forceinline__ std::uint32_t row_operand(dtype rows, const element* two) {
-  if constexpr (pages != page_type::fp8) return *reinterpret_cast<const std::uint32_t*>(two);
+  if constexpr (number_bytes(pages) == 2) return *reinterpret_cast<const std::uint32_t*>(two);
   const float2 v = row_floats<pages>(rows, two);
   return pair_of<dtype::f16>(v.x, v.y);
 }
@@ -112,86 +112,35 @@ __device__ __forceinline__ wide_pairs widen_values(std::uint32_t four) {
   return widen_keys(__byte_perm(four, 0, 0x3120));
 }
 
+// The same two for codes of q8, not multiplied by their scale: exact.
+__device__ __forceinline__ std::uint32_t f16_of_codes(std::uint32_t raised, unsigned which) {
+  // A code, raised by 128, in the last eight bits of 1024.
+  const std::uint32_t bits = __byte_perm(raised, 0x64646464, which);
+  const __half2 v = __hsub2(*reinterpret_cast<const __half2*>(&bits), __float2half2_rn(1152.0f));
+  return *reinterpret_cast<const std::uint32_t*>(&v);
+}
+__device__ __forceinline__ wide_pairs widen_code_keys(std::uint32_t four) {
+  const std::uint32_t raised = four ^ 0x80808080;
+  return {f16_of_codes(raised, 0x4140), f16_of_codes(raised, 0x4342)};
+}
+__device__ __forceinline__ wide_pairs widen_code_values(std::uint32_t four) {
+  const std::uint32_t raised = four ^ 0x80808080;
+  return {f16_of_codes(raised, 0x4240), f16_of_codes(raised, 0x4341)};
+}
+
+// The product of two pairs of f16.
+__device__ __forceinline__ std::uint32_t multiply_pairs(std::uint32_t a, std::uint32_t b) {
+  const __half2 v = __hmul2(*reinterpret_cast<const __half2*>(&a), *reinterpret_cast<const __half2*>(&b));
+  return *reinterpret_cast<const std::uint32_t*>(&v);
+}
+
 // Pair `i` of the head lane / 4 of a tile, or where `upper` is 1 of the head lane / 4 + 8, out of the sums of
 // values that mma() left.
 template <page_type pages, int units>
 __device__ __forceinline__ float2 pair_of_sums(const float (&sums)[units][4], int i, int upper) {
-  if constexpr (pages == page_type::fp8)
+  if constexpr (number_bytes(pages) == 1)
     return make_float2(sums[i / 2 * 2][2 * upper + i % 2], sums[i / 2 * 2 + 1][2 * upper + i % 2]);
   return make_float2(sums[i][2 * upper], sums[i][2 * upper + 1]);
-}
-
-// scores[n] += the products of a tile's queries (operand A of mma) and of the keys of tokens 8 * n to 8 * n +
-// 7, for n < tiles. `keys` is the shared-memory address of the first of these tokens in a head of `tokens`
-// tokens (unit_at).
-template <page_type pages, int head_dim, int tokens, int tiles>
-__device__ __forceinline__ void multiply_keys(float (&scores)[tiles][4],
-                                              const std::uint32_t (&q)[head_dim / 16][4], std::uint32_t keys,
-                                              int lane) {
-  constexpr int units = row_units(pages, head_dim);
-  if constexpr (pages != page_type::fp8) {
-#pragma unroll
-    for (int s = 0; s < units / 2; ++s)
-#pragma unroll
-      for (int n = 0; n < tiles; n += 2) {
-        const int token = n * 8 + (lane >> 4) * 8 + lane % 8;
-        std::uint32_t b[4];
-        load_matrices(b, keys + unit_at(s * 2 + (lane >> 3) % 2, token, units, tokens) * 16);
-        mma<math_type<pages>>(scores[n], q[s][0], q[s][1], q[s][2], q[s][3], b[0], b[1]);
-        mma<math_type<pages>>(scores[n + 1], q[s][0], q[s][1], q[s][2], q[s][3], b[2], b[3]);
-      }
-  } else {
-#pragma unroll
-    for (int u = 0; u < units; u += 2)
-#pragma unroll
-      for (int n = 0; n < tiles; n += 2) {
-        const int token = n * 8 + (lane >> 3) % 2 * 8 + lane % 8;
-        std::uint32_t b[4];
-        load_matrices(b, keys + unit_at(min(u + (lane >> 4), units - 1), token, units, tokens) * 16);
-#pragma unroll
-        for (int i = 0; i < 4 && u + i / 2 < units; ++i) {
-          const std::uint32_t(&a)[4] = q[u + i / 2];
-          const wide_pairs w = widen_keys(b[i]);
-          mma<dtype::f16>(scores[n + i % 2], a[0], a[1], a[2], a[3], w.low, w.high);
-        }
-      }
-  }
-}
-
-// The weights of 16 tokens for the lines of a tile: operand A of mma.
-struct token_weights {
-  std::uint32_t a[4];
-};
-// Out of what mma() left for eight tokens, and for the eight behind them.
-template <page_type pages>
-__device__ __forceinline__ token_weights weights_of(const float (*x)[4]) {
-  constexpr dtype type = math_type<pages>;
-  return {{pair_of<type>(x[0][0], x[0][1]), pair_of<type>(x[0][2], x[0][3]), pair_of<type>(x[1][0], x[1][1]),
-           pair_of<type>(x[1][2], x[1][3])}};
-}
-
-// sums += the products of the weights and of the values of tokens `first` to `first` + 15 of the head at
-// `values`, as in multiply_keys().
-template <page_type pages, int head_dim, int tokens>
-__device__ __forceinline__ void multiply_values(float (&sums)[head_dim / 8][4], const token_weights& p,
-                                                std::uint32_t values, int first, int lane) {
-  constexpr int units = row_units(pages, head_dim);
-  const int token = first + (lane >> 3) % 2 * 8 + lane % 8;
-#pragma unroll
-  for (int u = 0; u < units; u += 2) {
-    std::uint32_t b[4];
-    load_matrices_transposed(b, values + unit_at(min(u + (lane >> 4), units - 1), token, units, tokens) * 16);
-#pragma unroll
-    for (int i = 0; i < 2 && u + i < units; ++i) {
-      if constexpr (pages == page_type::fp8) {
-        const wide_pairs low = widen_values(b[2 * i]), high = widen_values(b[2 * i + 1]);
-        mma<dtype::f16>(sums[2 * (u + i)], p.a[0], p.a[1], p.a[2], p.a[3], low.low, high.low);
-        mma<dtype::f16>(sums[2 * (u + i) + 1], p.a[0], p.a[1], p.a[2], p.a[3], low.high, high.high);
-      } else {
-        mma<math_type<pages>>(sums[u + i], p.a[0], p.a[1], p.a[2], p.a[3], b[2 * i], b[2 * i + 1]);
-      }
-    }
-  }
 }
 
 // Calls f with `t` as a std::integral_constant.
@@ -202,15 +151,25 @@ auto with_page_type(page_type t, const F& f) {
       return f(std::integral_constant<page_type, page_type::f16>{});
     case page_type::fp8:
       return f(std::integral_constant<page_type, page_type::fp8>{});
+    case page_type::q8:
+      return f(std::integral_constant<page_type, page_type::q8>{});
     default:
       return f(std::integral_constant<page_type, page_type::bf16>{});
   }
 }
-// Calls f with the type of the pages and the size of a head.
+// Whether there are kernels for pages of this type with heads of this size. A group of q8 is never smaller
+// than q8_group here.
+constexpr bool has_pages(page_type t, std::uint32_t head_dim) {
+  return is_head_size(head_dim) && (t != page_type::q8 || head_dim % q8_group == 0);
+}
+// Calls f with the type of the pages and the size of a head. REQUIRES: has_pages() of them
 template <class F>
 auto with_heads(const head_shape& h, const F& f) {
   return with_page_type(h.pages, [&](auto pages) {
-    return with_head_size(h.head_dim, [&](auto size) { return f(pages, size); });
+    return with_head_size(h.head_dim, [&](auto size) {
+      constexpr int head_dim = has_pages(pages, size) ? int{size} : 128;
+      return f(pages, std::integral_constant<int, head_dim>{});
+    });
   });
 }
 

@@ -32,7 +32,10 @@ class bench {
       : d_(d),
         s_(s),
         type_(s.embedding.type),
-        heads_{s.heads, s.kv_heads, s.head_dim, s.kv == kv_type::fp8 ? page_type::fp8 : elements_of(type_)},
+        heads_{s.heads, s.kv_heads, s.head_dim,
+               s.kv == kv_type::fp8  ? page_type::fp8
+               : s.kv == kv_type::q8 ? page_type::q8
+                                     : elements_of(type_)},
         rows_(rows),
         context_(context) {
     WEIR_CUDA(d_, cudaEventCreate(&from_));
@@ -139,9 +142,8 @@ class bench {
     const rotary_args rotary{nullptr, nullptr, nullptr, angles_.as<float>(), angles_.as<float>(), 1e-5f};
     const bool fresh = rows == 1 && !d_.deterministic && takes_fresh(heads_);
     // The traffic is that of the single operation, whose queries and outputs have 4 bytes instead of 2.
-    const bool fp8 = heads_.pages == page_type::fp8;
     const kv_pages stored{nullptr,     nullptr,     s_.kv_heads,
-                          s_.head_dim, page_tokens, fp8 ? kv_type::fp8 : kv_type::bf16};
+                          s_.head_dim, page_tokens, s_.kv.value_or(kv_type::bf16)};
     traffic all = traffic_of(attention{nullptr, 0, s_.heads, stored, slices, {}, nullptr});
     all.bytes -= 4 * positions.size() * s_.heads * s_.head_dim;
     time(name, all, [&](std::size_t i) {

@@ -204,6 +204,8 @@ TEST_CASE(
   if (!backend) return;
   check_mixes(of_widths(backend, 768, 2048, 12, 4, 64), {.engines = 4});
   check_mixes(of_widths(backend, 768, 2048, 12, 4, 64, weir::kernels::kv_type::fp8), {.engines = 4});
+  check_mixes(of_widths(backend, 768, 2048, 12, 4, 64, weir::kernels::kv_type::q8),
+              {.engines = 4, .host_pages = 24});
   check_mixes(of_widths(backend, 4096, 14336, 32, 8, 128), {.engines = 2, .most_rows = 700});
   const char* fault = backend->fault(backend->self);
   CHECK(std::string(fault ? fault : "") == "");

@@ -8,11 +8,14 @@
 #include <cstring>
 #include <memory>
 #include <numeric>
+#include <span>
 
 #include "kernels/cuda/layers.h"
+#include "kernels/reference/kv_values.h"
 #include "kernels/tensor.h"
 #include "tests/kernels/on_device.h"
 #include "tests/kernels/random_data.h"
+#include "tests/kernels/stored_numbers.h"
 
 namespace weir::tests::cuda_attention_test {
 
@@ -37,28 +40,47 @@ elements random_elements(tests::rng& r, dtype type, std::size_t count) {
   return v;
 }
 
-// Numbers as pages store them.
-page_bytes random_numbers(tests::rng& r, page_type type, std::size_t count) {
-  const auto bytes = static_cast<std::size_t>(number_bytes(type));
-  page_bytes v(count * bytes);
+// Numbers as pages store them, of `heads` heads of pages: rounded ones around 0, or codes and scales.
+page_bytes random_numbers(tests::rng& r, const head_shape& h, std::size_t heads) {
+  const std::size_t numbers = page_rows * h.head_dim, bytes = h.page_bytes();
+  page_bytes v(heads * bytes);
   std::normal_distribution<float> normal;
-  for (std::size_t i = 0; i < v.size(); i += bytes) {
-    const float x = normal(r);
-    const element e = tests::rounded(type == page_type::f16 ? dtype::f16 : dtype::bf16, x);
-    if (type == page_type::fp8)
-      v[i] = to_e4m3(x);
-    else
-      std::memcpy(&v[i], &e, 2);
+  for (std::size_t head = 0; head < heads; ++head) {
+    unsigned char* at = &v[head * bytes];
+    for (std::size_t i = 0; i < numbers; ++i) {
+      const float x = normal(r);
+      const element e = tests::rounded(h.pages == page_type::f16 ? dtype::f16 : dtype::bf16, x);
+      if (h.pages == page_type::fp8) at[i] = to_e4m3(x);
+      if (h.pages == page_type::q8)
+        at[i] = static_cast<unsigned char>(static_cast<signed char>(std::clamp(x * 45, -127.0f, 127.0f)));
+      if (number_bytes(h.pages) == 2) std::memcpy(at + 2 * i, &e, 2);
+    }
+    for (std::size_t i = numbers * static_cast<std::size_t>(number_bytes(h.pages)); i < bytes; i += 2) {
+      const std::uint16_t scale = to_f16(0.01f + 0.02f * std::abs(normal(r)));
+      std::memcpy(at + i, &scale, 2);
+    }
   }
   return v;
 }
 
-// The number that is stored at `at`.
-float number_at(page_type type, const page_bytes& v, std::size_t at) {
-  if (type == page_type::fp8) return from_e4m3(v[at]);
-  element e;
-  std::memcpy(&e, &v[at], 2);
-  return tests::number(type == page_type::f16 ? dtype::f16 : dtype::bf16, e);
+// What store_kv() makes of a row [head_dim]: its numbers, then its scales.
+page_bytes reference_bytes(bool q8, const std::vector<float>& x) {
+  const auto width = static_cast<std::uint32_t>(x.size());
+  const kv_type type = q8 ? kv_type::q8 : kv_type::fp8;
+  page_bytes bytes(kv_row_bytes(type, width));
+  store_kv({reinterpret_cast<std::byte*>(bytes.data()), type, width, 1}, 0, x.data());
+  return bytes;
+}
+
+// Multiplies each group of q8 by the Hadamard matrix, which is its own inverse.
+void turn_groups(std::span<double> row) {
+  for (std::size_t bit = 1; bit < q8_group; bit *= 2)
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      if (i & bit) continue;
+      const double a = row[i], b = row[i + bit];
+      row[i] = (a + b) / std::sqrt(2.0);
+      row[i + bit] = (a - b) / std::sqrt(2.0);
+    }
 }
 
 // Slices of sequences whose keys and values lie in pages in any order. Where `lines` is 0, every slice is one
@@ -100,9 +122,8 @@ struct scene {
     pages.resize(static_cast<std::size_t>(count));
     std::iota(pages.begin(), pages.end(), 0);
     std::shuffle(pages.begin(), pages.end(), r);
-    const std::size_t numbers = std::size_t(count) * h.kv_heads * page_rows * h.head_dim;
-    keys = random_numbers(r, h.pages, numbers);
-    values = random_numbers(r, h.pages, numbers);
+    keys = random_numbers(r, h, std::size_t(count) * h.kv_heads);
+    values = random_numbers(r, h, std::size_t(count) * h.kv_heads);
     qkv = random_elements(r, type, static_cast<std::size_t>(row) * h.width());
   }
 
@@ -113,33 +134,65 @@ struct scene {
     const int place = unit_at(at / 16, token % page_rows, units, page_rows) * 16 + at % 16;
     return (page * h.kv_heads + head) * h.page_bytes() + static_cast<std::size_t>(place);
   }
-  float at(const page_bytes& in, std::int32_t first, int token, std::uint32_t head, int i) const {
-    return number_at(h.pages, in, place_of(first, token, head, i));
+  // The byte of a token's first scale. The scales of its other groups follow at distances of a page's tokens.
+  std::size_t scale_of(std::int32_t first, int token, std::uint32_t head) const {
+    const auto page = static_cast<std::size_t>(pages[static_cast<std::size_t>(first + token / page_rows)]);
+    return (page * h.kv_heads + head) * h.page_bytes() + page_rows * h.head_dim +
+           static_cast<std::size_t>(token % page_rows) * 2;
+  }
+
+  // What is stored as a token's row of one head, turned back: [head_dim].
+  std::vector<double> stored(const page_bytes& in, std::int32_t first, int token, std::uint32_t head) const {
+    std::vector<double> row(h.head_dim);
+    for (int i = 0; i < static_cast<int>(h.head_dim); ++i) {
+      const unsigned char* at = &in[place_of(first, token, head, i)];
+      element e{};
+      double& x = row[static_cast<std::size_t>(i)];
+      if (h.pages == page_type::fp8) {
+        x = tests::e4m3_value(*at);
+      } else if (h.pages == page_type::q8) {
+        const auto group = static_cast<std::size_t>(i / q8_group);
+        std::memcpy(&e, &in[scale_of(first, token, head) + group * page_rows * 2], 2);
+        x = static_cast<signed char>(*at) * double{from_f16(e.bits)};
+      } else {
+        std::memcpy(&e, at, 2);
+        x = tests::number(type, e);
+      }
+    }
+    if (h.pages == page_type::q8) turn_groups(row);
+    return row;
+  }
+  // A row's queries of one head, [head_dim]. Beside q8 they are in qkv as rotary_and_write() leaves them,
+  // turned, unless decode_attention() turns them itself.
+  std::vector<double> query_of(std::size_t row, std::uint32_t head, bool fresh) const {
+    std::vector<double> q;
+    for (std::size_t i = 0; i < h.head_dim; ++i)
+      q.push_back(tests::number(type, qkv[row * h.width() + head * h.head_dim + i]));
+    if (h.pages == page_type::q8 && !fresh) turn_groups(q);
+    return q;
   }
 
   // The attention of one row and head, by the definition: [head_dim].
-  std::vector<double> wanted(std::size_t row, std::uint32_t head) const {
+  std::vector<double> wanted(std::size_t row, std::uint32_t head, bool fresh) const {
     const std::int32_t first = pages_at[static_cast<std::size_t>(row_slice[row])], to = row_position[row];
     const auto w = static_cast<std::int32_t>(window);
     const std::int32_t from = w != 0 && to + 1 > w ? to + 1 - w : 0;
     const std::uint32_t kv_head = head / (h.heads / h.kv_heads);
-    const int width = static_cast<int>(h.head_dim);
+    const std::vector<double> query = query_of(row, head, fresh);
     std::vector<double> weights, out(h.head_dim);
     double largest = -1e300, total = 0;
     for (std::int32_t t = from; t <= to; ++t) {
-      double sum = 0;
-      for (int i = 0; i < width; ++i)
-        sum += double{tests::number(type,
-                                    qkv[row * h.width() + head * h.head_dim + static_cast<std::size_t>(i)])} *
-               at(keys, first, t, kv_head, i);
-      weights.push_back(sum / std::sqrt(double(width)));
+      const std::vector<double> key = stored(keys, first, t, kv_head);
+      const double sum = std::inner_product(query.begin(), query.end(), key.begin(), 0.0);
+      weights.push_back(sum / std::sqrt(double(h.head_dim)));
       largest = std::max(largest, weights.back());
     }
     for (double& x : weights) total += x = std::exp(x - largest);
-    for (std::int32_t t = from; t <= to; ++t)
-      for (int i = 0; i < width; ++i)
-        out[static_cast<std::size_t>(i)] +=
-            weights[static_cast<std::size_t>(t - from)] / total * at(values, first, t, kv_head, i);
+    for (std::int32_t t = from; t <= to; ++t) {
+      const std::vector<double> value = stored(values, first, t, kv_head);
+      for (std::size_t i = 0; i < out.size(); ++i)
+        out[i] += weights[static_cast<std::size_t>(t - from)] / total * value[i];
+    }
     return out;
   }
 
@@ -201,39 +254,51 @@ struct scene {
       keys = k.back();
       values = v.back();
     }
-    return worst(out.back(), r);
+    return worst(out.back(), r, fresh);
   }
 
  private:
   void take_out_fresh() {
     for (const decode_row& l : lone)
-      for (std::uint32_t head = 0; head < h.kv_heads; ++head)
-        for (int i = 0; i < static_cast<int>(h.head_dim); ++i) {
-          const std::size_t from = static_cast<std::size_t>(l.row) * h.width() +
-                                   (h.heads + head) * h.head_dim + static_cast<std::size_t>(i);
-          const std::size_t there = place_of(l.pages_at, l.position, head, i);
-          const element key = qkv[from], value = qkv[from + h.kv_heads * h.head_dim];
-          for (int byte = 0; byte < number_bytes(h.pages); ++byte) {
-            const auto at = there + static_cast<std::size_t>(byte);
-            expected_.push_back({at, stored_byte(key, byte), stored_byte(value, byte)});
-            keys[at] = values[at] = 0x45;
-          }
-        }
+      for (std::uint32_t head = 0; head < h.kv_heads; ++head) {
+        const element* key =
+            &qkv[static_cast<std::size_t>(l.row) * h.width() + (h.heads + head) * h.head_dim];
+        const page_bytes of_key = bytes_of(key), of_value = bytes_of(key + h.kv_heads * h.head_dim);
+        std::size_t taken = 0;
+        const auto take = [&](std::size_t at) {
+          expected_.push_back({at, of_key[taken], of_value[taken]});
+          keys[at] = values[at] = 0x45;
+          ++taken;
+        };
+        for (int i = 0; i < static_cast<int>(h.head_dim); ++i)
+          for (int byte = 0; byte < number_bytes(h.pages); ++byte)
+            take(place_of(l.pages_at, l.position, head, i) + static_cast<std::size_t>(byte));
+        for (std::size_t scale = 0; taken < of_key.size(); ++scale)
+          for (std::size_t byte = 0; byte < 2; ++byte)
+            take(scale_of(l.pages_at, l.position, head) + scale * page_rows * 2 + byte);
+      }
   }
 
-  // A byte of what pages store for an element of a row.
-  unsigned char stored_byte(element e, int byte) const {
-    if (h.pages == page_type::fp8) return to_e4m3(tests::number(type, e));
-    return static_cast<unsigned char>(e.bits >> 8 * byte);
+  // What a row's key or value is stored as: its numbers, then its scales.
+  page_bytes bytes_of(const element* row) const {
+    page_bytes bytes;
+    std::vector<float> x;
+    for (std::uint32_t i = 0; i < h.head_dim; ++i) x.push_back(tests::number(type, row[i]));
+    if (number_bytes(h.pages) == 1) return reference_bytes(h.pages == page_type::q8, x);
+    for (std::uint32_t i = 0; i < h.head_dim; ++i) {
+      bytes.push_back(static_cast<unsigned char>(row[i].bits & 0xff));
+      bytes.push_back(static_cast<unsigned char>(row[i].bits >> 8));
+    }
+    return bytes;
   }
 
-  double worst(const elements& got, tests::rng& r) const {
+  double worst(const elements& got, tests::rng& r, bool fresh) const {
     double worst = 0, largest = 0;
     const auto rows = static_cast<std::uint32_t>(row_slice.size());
     const std::uint32_t step = pick(r, 1, 1 + rows / 4), heads = pick(r, 1, 1 + h.heads / 5);
     for (std::uint32_t row = 0; row < rows; row = row + 1 < rows ? std::min(row + step, rows - 1) : rows)
       for (std::uint32_t head = row % heads; head < h.heads; head += heads) {
-        const auto w = wanted(row, head);
+        const auto w = wanted(row, head, fresh);
         for (std::uint32_t i = 0; i < h.head_dim; ++i) {
           const std::size_t at = (std::size_t{row} * h.heads + head) * h.head_dim + place_in(order_, i);
           const double d = std::abs(w[i] - tests::number(type, got[at]));
@@ -255,10 +320,32 @@ struct scene {
 };
 
 head_shape random_heads(tests::rng& r, std::uint32_t head_dim, std::uint32_t most_groups, page_type pages) {
+  if (pages == page_type::q8) head_dim = std::max<std::uint32_t>(head_dim, q8_group);
   const std::uint32_t kv_heads = pick(r, 1, 3), groups[] = {1, 2, 3, 4, 7, 8, 16};
   std::uint32_t group = groups[pick(r, 0, 6)];
   while (group > most_groups) group = groups[pick(r, 0, 6)];
   return {kv_heads * group, kv_heads, head_dim, pages};
+}
+
+// How many numbers and scales of token `token` of a head in a page are not what store_kv() makes of `x`. Any
+// NaN is as good as another.
+int differing(const head_shape& h, const unsigned char* in, int token, const std::vector<float>& x) {
+  const page_bytes wanted = reference_bytes(h.pages == page_type::q8, x);
+  int wrong = 0;
+  for (int i = 0; i < static_cast<int>(h.head_dim); ++i) {
+    const int units = row_units(h.pages, static_cast<int>(h.head_dim));
+    const unsigned char is = in[unit_at(i / 16, token, units, page_rows) * 16 + i % 16];
+    const auto at = static_cast<std::size_t>(i);
+    const bool nan = h.pages == page_type::fp8 && std::isnan(x[at]) && (is & 0x7f) == 0x7f;
+    wrong += is != wanted[at] && !nan;
+  }
+  for (std::size_t i = h.head_dim; i < wanted.size(); i += 2) {
+    std::uint16_t is, want;
+    std::memcpy(&is, in + page_rows * i + static_cast<std::size_t>(token) * 2, 2);
+    std::memcpy(&want, &wanted[i], 2);
+    wrong += is != want && !((is & 0x7fff) > 0x7c00 && (want & 0x7fff) > 0x7c00);
+  }
+  return wrong;
 }
 
 // Types of rows, and of the pages beside them.
@@ -266,10 +353,9 @@ struct numbers {
   dtype rows;
   page_type pages;
 };
-constexpr numbers types[] = {{dtype::bf16, page_type::bf16},
-                             {dtype::f16, page_type::f16},
-                             {dtype::bf16, page_type::fp8},
-                             {dtype::f16, page_type::fp8}};
+constexpr numbers types[] = {{dtype::bf16, page_type::bf16}, {dtype::f16, page_type::f16},
+                             {dtype::bf16, page_type::fp8},  {dtype::f16, page_type::fp8},
+                             {dtype::bf16, page_type::q8},   {dtype::f16, page_type::q8}};
 
 // The error that rounding allows: of weights to elements, two or three of them in a sum, and of the result.
 double rounding(dtype type) { return type == dtype::bf16 ? 8e-3 : 1e-3; }
@@ -282,9 +368,9 @@ TEST_CASE(
     device* d = tests::the_device(deterministic);
     if (!d) return;
     tests::rng r(21);
-    for (int round = 0; round < 40; ++round) {
+    for (int round = 0; round < 60; ++round) {
       const std::uint32_t widths[] = {64, 128, 64, 128, 64, 128, 32, 96, 16, 256};
-      const auto [type, pages] = types[round / 10 % 4];
+      const auto [type, pages] = types[round / 10 % 6];
       const head_shape h = random_heads(r, widths[round % 10], 16, pages);
       const std::uint32_t window = pick(r, 0, 2) == 0 ? pick(r, 1, 900) : 0;
       std::vector<slice> slices;
@@ -307,7 +393,7 @@ TEST_CASE("cuda: a few rows behind thousands of tokens, which blocks share, equa
   for (const std::uint32_t head_dim : {64u, 128u})
     for (const int position : {500, 1023, 2048, 4000, 8100})
       for (const int rows : {2, 33, 128}) {
-        const auto [type, pages] = types[++count % 4];
+        const auto [type, pages] = types[++count % 6];
         const head_shape h = random_heads(r, head_dim, 8, pages);
         scene s(r, type, h, 0, {{position, rows}}, 128);
         CAPTURE(name(type), pages, head_dim, position, rows, h.heads, h.kv_heads);
@@ -321,9 +407,9 @@ TEST_CASE(
   device* d = tests::the_device();
   if (!d) return;
   tests::rng r(23);
-  for (int round = 0; round < 120; ++round) {
+  for (int round = 0; round < 144; ++round) {
     const std::uint32_t widths[] = {64, 128, 32, 96, 16, 256};
-    const auto [type, pages] = types[round / 6 % 4];
+    const auto [type, pages] = types[round / 6 % 6];
     const head_shape h = random_heads(r, widths[round % 6], 16, pages);
     const std::uint32_t window = pick(r, 0, 2) == 0 ? pick(r, 1, 900) : 0;
     std::vector<slice> slices;
@@ -338,25 +424,30 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("cuda: what is written into pages of fp8 has the bits of the reference, for any f32") {
+TEST_CASE("cuda: what is written into pages of fp8 and q8 has the bits of the reference, for any f32") {
   device* d = tests::the_device();
   if (!d) return;
   tests::rng r(24);
-  for (const std::uint32_t head_dim : {16u, 64u, 96u, 128u, 256u})
-    for (const dtype type : {dtype::bf16, dtype::f16}) {
-      const head_shape h{2, 2, head_dim, page_type::fp8};
+  for (const auto& [type, stores] : types)
+    for (const std::uint32_t head_dim : {16u, 32u, 64u, 96u, 128u, 256u}) {
+      const bool q8 = stores == page_type::q8;
+      if (number_bytes(stores) == 2 || (q8 && head_dim < q8_group)) continue;
+      const head_shape h{5, 2, head_dim, stores};
       const std::uint32_t rows = 70, pages = 2;
       // The f32 numbers come by the bias, beside rows of zeros. An angle of 0 turns no number, but a key that
-      // is not finite would reach the number that it is turned with.
+      // is not finite would reach the number that it is turned with. A group of q8 has numbers of similar
+      // size, so that codes are not all 0, and few that are not finite.
       std::vector<float> bias(h.width());
       for (std::uint32_t i = 0; i < h.width(); ++i) {
         const auto bits = static_cast<std::uint32_t>(r());
-        bias[i] = std::bit_cast<float>(bits);
-        if (pick(r, 0, 1))
-          bias[i] = std::ldexp(std::bit_cast<float>((bits & 0x807fffff) | 0x3f800000),
-                               static_cast<int>(pick(r, 0, 22)) - 12);
+        const int exponent = q8 ? static_cast<int>(i / 64 % 29) - 20 : -12;
+        bias[i] = std::ldexp(std::bit_cast<float>((bits & 0x807fffff) | 0x3f800000),
+                             static_cast<int>(pick(r, 0, q8 ? 3 : 22)) + exponent);
+        if (!q8 && pick(r, 0, 1)) bias[i] = std::bit_cast<float>(bits);
         if (pick(r, 0, 1)) bias[i] = std::bit_cast<float>(std::bit_cast<std::uint32_t>(bias[i]) & 0xfff80000);
-        if (bias[i] == 0 || (!std::isfinite(bias[i]) && i < (h.heads + h.kv_heads) * head_dim)) bias[i] = 500;
+        const bool of_value = i >= (h.heads + h.kv_heads) * head_dim;
+        if (q8 && of_value && pick(r, 0, 99) == 0) bias[i] = pick(r, 0, 1) ? NAN : -INFINITY;
+        if (bias[i] == 0 || (!std::isfinite(bias[i]) && !of_value)) bias[i] = 500;
       }
       const on_device b(*d, bias), cos(*d, std::vector<float>(rows * head_dim / 2, 1.0f)),
           sin(*d, std::vector<float>(rows * head_dim / 2, 0));
@@ -379,47 +470,49 @@ TEST_CASE("cuda: what is written into pages of fp8 has the bits of the reference
       t.sin = sin.get();
       rotary_and_write(*d, type, view, h, t, qkv.get(), {k.get(), v.get()});
       const page_bytes keys = k.back(), values = v.back();
+      const elements queries = qkv.back();
       REQUIRE(d->fault == "");
-      const auto same = [&](unsigned char got, float x) {
-        const std::uint8_t wanted = to_e4m3(x);
-        return got == wanted || (std::isnan(x) && (got & 0x7f) == 0x7f);
-      };
       int wrong = 0;
       for (std::uint32_t row = 0; row < rows; ++row)
-        for (std::uint32_t head = 0; head < h.kv_heads; ++head)
-          for (std::uint32_t i = 0; i < head_dim; ++i) {
-            const std::uint32_t page = row < 64 ? 1 : 0;
-            const int units = row_units(h.pages, static_cast<int>(head_dim));
-            const auto place = static_cast<std::size_t>(
-                unit_at(static_cast<int>(i / 16), static_cast<int>(row % 64), units, page_rows) * 16 +
-                static_cast<int>(i % 16));
-            const std::size_t there = (page * h.kv_heads + head) * h.page_bytes() + place;
-            const float key = bias[(h.heads + head) * head_dim + i],
-                        value = bias[(h.heads + h.kv_heads + head) * head_dim + i];
-            if (same(keys[there], key) && same(values[there], value)) continue;
-            if (++wrong == 1)
-              UNSCOPED_INFO(row << ' ' << head << ' ' << i << ": " << key << " is " << int{keys[there]}
-                                << ", " << value << " is " << int{values[there]});
+        for (std::uint32_t head = 0; head < h.kv_heads; ++head) {
+          const std::size_t page = row < 64 ? 1 : 0, of = (page * h.kv_heads + head) * h.page_bytes();
+          const float *key = &bias[(h.heads + head) * head_dim], *value = key + h.kv_heads * head_dim;
+          wrong += differing(h, &keys[of], static_cast<int>(row % 64), {key, key + head_dim});
+          wrong += differing(h, &values[of], static_cast<int>(row % 64), {value, value + head_dim});
+        }
+      for (std::uint32_t row = 0; q8 && row < rows; ++row)
+        for (std::uint32_t i = 0; i < h.heads * head_dim; i += q8_group) {
+          double turned[q8_group];
+          std::copy_n(&bias[i], q8_group, turned);
+          turn_group(turned, q8_group);
+          for (std::uint32_t j = 0; j < q8_group; ++j) {
+            const float is = tests::number(type, queries[std::size_t{row} * h.width() + i + j]);
+            wrong += std::abs(is - turned[j]) > 0x1p-8 * std::abs(turned[j]) + 0x1p-23;
           }
-      CAPTURE(head_dim, name(type));
+        }
+      CAPTURE(head_dim, name(type), stores);
       CHECK(wrong == 0);
-      CHECK(keys[h.page_bytes() - 1] == 0x45);  // the last token of page 0, which no row has
+      CHECK(keys[page_rows * head_dim - 1] == 0x45);  // the last token of page 0, which no row has
     }
 }
 
-TEST_CASE("cuda: a NaN in a page of fp8 stays one") {
+TEST_CASE("cuda: a NaN in a page of fp8 or q8 stays one") {
   device* d = tests::the_device();
   if (!d) return;
   tests::rng r(25);
-  for (const std::uint32_t lines : {0u, 128u})
-    for (const bool in_keys : {true, false}) {
-      const head_shape h{4, 1, 64, page_type::fp8};
-      scene s(r, dtype::bf16, h, 0, {{300, lines == 0 ? 1 : 40}}, lines);
-      page_bytes& in = in_keys ? s.keys : s.values;
-      in[s.place_of(0, 17, 0, 5)] = 0xff;
-      CAPTURE(lines, in_keys);
-      CHECK(s.difference(*d, r, lines == 0 ? 128 : lines, false) > 1e20);
-    }
+  for (const page_type type : {page_type::fp8, page_type::q8})
+    for (const std::uint32_t lines : {0u, 128u})
+      for (const bool in_keys : {true, false}) {
+        const head_shape h{4, 1, 64, type};
+        scene s(r, dtype::bf16, h, 0, {{300, lines == 0 ? 1 : 40}}, lines);
+        page_bytes& in = in_keys ? s.keys : s.values;
+        if (type == page_type::fp8)
+          in[s.place_of(0, 17, 0, 5)] = 0xff;
+        else
+          in[s.scale_of(0, 17, 0) + 1] = 0x7f;
+        CAPTURE(type, lines, in_keys);
+        CHECK(s.difference(*d, r, 128, false) > 1e20);
+      }
 }
 
 }  // namespace weir::tests::cuda_attention_test

@@ -109,7 +109,9 @@ TEST_CASE("cuda: kernels of the general path fit on devices of 8.0, 8.6, 8.9 and
   for (const dtype type : {dtype::bf16, dtype::f16})
     for (const std::uint32_t head_dim : {16u, 32u, 64u, 96u, 128u, 256u})
       for (const bool bias : {false, true})
-        for (const auto kv : {std::optional<kv_type>(), std::optional(kv_type::fp8)}) {
+        for (const auto kv :
+             {std::optional<kv_type>(), std::optional(kv_type::fp8), std::optional(kv_type::q8)}) {
+          if (kv == kv_type::q8 && head_dim < 32) continue;
           CAPTURE(name(type), head_dim, bias, kv.has_value());
           REQUIRE(toy(b, type, head_dim, bias, kv).run());
         }
