@@ -45,6 +45,10 @@ struct file_codes {
   const code_block* blocks = nullptr;   // [columns / 32]
   // [columns] the code of a column is this one of the stream; null: codes follow one another in each block.
   const std::uint32_t* places = nullptr;
+  // Where blocks of the tensor's type have no zeros: the code whose value is 0. Each code is moved by the
+  // difference between this code and its group's zero.
+  bool moves_zeros = false;
+  std::uint8_t zero_code = 0;
   std::uint64_t bytes = 0;
 
   // Where the scale and the zero of a block are, for a row of the rectangle.
@@ -70,12 +74,11 @@ struct file_codes {
   }
 };
 
-// Unpacks the codes of columns 32 * block to 32 * block + 31 of a row, as blocks of the tensor's type have
-// them (blocks.h): signed bytes become codes with 128 as their zero. `row`: in the rectangle.
-WEIR_ON_DEVICE inline void read_codes(const file_codes& c, std::uint32_t row, std::uint32_t block,
-                                      std::uint8_t (&to)[32]) noexcept {
+// Unpacks the codes of columns 32 * block to 32 * block + 31 of a row as the file has them, but for signed
+// bytes, which become codes with 128 as their zero. `zero`: of their group.
+WEIR_ON_DEVICE inline void read_stored_codes(const file_codes& c, std::uint32_t row, std::uint32_t block,
+                                             std::uint8_t zero, std::uint8_t (&to)[32]) noexcept {
   const code_block b = c.blocks[block];
-  const std::uint8_t zero = c.zeros[c.value_at(row, b)];
   const std::uint32_t mask = (1u << b.bits) - 1, flip = c.is_signed ? 128 : 0;
   if (c.lines == code_lines::awq) {
     const std::uint32_t* word = c.codes + std::uint64_t{block} * 32 * c.across + row / 8;
@@ -117,6 +120,16 @@ WEIR_ON_DEVICE inline void read_codes(const file_codes& c, std::uint32_t row, st
     have >>= b.bits;
     left -= b.bits;
   }
+}
+
+// Unpacks the codes of columns 32 * block to 32 * block + 31 of a row, as blocks of the tensor's type have
+// them (blocks.h). `row`: in the rectangle.
+WEIR_ON_DEVICE inline void read_codes(const file_codes& c, std::uint32_t row, std::uint32_t block,
+                                      std::uint8_t (&to)[32]) noexcept {
+  const std::uint8_t zero = c.zeros[c.value_at(row, c.blocks[block])];
+  read_stored_codes(c, row, block, zero, to);
+  if (!c.moves_zeros) return;
+  for (std::uint8_t& code : to) code = static_cast<std::uint8_t>(code + c.zero_code - zero);
 }
 
 }  // namespace weir::kernels

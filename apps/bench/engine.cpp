@@ -1,6 +1,6 @@
-// `weir bench engine`: runs a whole model with random weights on the engine, without sockets. It measures
-// tokens a second in decode and prefill, and beside them the limits of the device: the time to read the
-// weights once, and the rate of multiplications.
+// `weir bench engine`: runs a whole model, with random weights or from files, on the engine, without sockets.
+// It measures tokens a second in decode and prefill, and beside them the limits of the device: the time to
+// read the weights once, and the rate of multiplications.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <optional>
@@ -24,7 +24,7 @@ namespace {
 
 struct engine_options {
   device_options on;
-  std::string shape = "tiny-110m", type = "bf16";
+  std::string shape = "tiny-110m", type = "bf16", model;
   std::string kv_type = "auto";
   std::uint32_t batch = 1, context = 128, tokens = 128, prefill = 512, slice = 0, repeat = 3;
   std::string loop = "overlapped";
@@ -40,13 +40,28 @@ struct nobody final : core::token_sink {
   bool failed = false;
 };
 
-// An engine with a model of random weights. Jobs have random prompts that are all different, so that they
-// share no prefix.
+// The model that the options name. `longest`: most tokens of a sequence.
+core::result<core::loaded_model> open_model(const engine_options& o, core::kv_choice kv,
+                                            std::shared_ptr<const kernels::backend> backend,
+                                            std::uint32_t longest) {
+  if (o.model.empty()) {
+    const auto shape = core::parse_random_model(o.shape + ":" + o.type, longest);
+    if (!shape) return shape.error();
+    return core::make_random_model(*shape, std::move(backend), 1, kv);
+  }
+  auto loaded = core::load_model(o.model, std::move(backend), {}, kv);
+  if (!loaded) return loaded.error();
+  if (const std::uint32_t most = loaded->weights->info().context; most < longest)
+    return core::bad_param("context", "{} has a context of {} tokens, and this run needs {}", o.model, most,
+                           longest);
+  return loaded;
+}
+
+// An engine with a model. Jobs have random prompts that are all different, so that they share no prefix.
 class rig {
  public:
-  rig(const engine_options& o, core::random_model shape, core::kv_choice kv,
-      std::shared_ptr<const kernels::backend> backend)
-      : shape_(std::move(shape)), kv_(kv), backend_(std::move(backend)), sink_(std::make_shared<nobody>()) {
+  rig(const engine_options& o, std::shared_ptr<const kernels::backend> backend)
+      : backend_(std::move(backend)), sink_(std::make_shared<nobody>()) {
     config_.max_batch = o.batch;
     config_.prefill_rows = o.slice;
     config_.run_ahead = o.loop == "overlapped";
@@ -54,16 +69,20 @@ class rig {
     forced_ = o.forced;
   }
 
-  core::result<> open(std::uint64_t pages) {
-    auto loaded = core::make_random_model(shape_, backend_, 1, kv_);
+  core::result<> open(const engine_options& o, core::kv_choice kv, std::uint32_t longest,
+                      std::uint64_t pages) {
+    auto loaded = open_model(o, kv, backend_, longest);
     if (!loaded) return loaded.error();
-    weights_ = static_cast<const core::llama&>(*loaded->weights).weights_of_a_step();
+    const auto& model = static_cast<const core::llama&>(*loaded->weights);
+    weights_ = model.weights_of_a_step();
+    shape_ = model.config();
+    type_ = model.linear_type();
     config_.kv_pages = static_cast<std::uint32_t>(pages);
     if (config_.prefill_rows == 0) config_.prefill_rows = loaded->weights->info().prompt_rows;
     if (auto ok = loaded->weights->allocate_pages(config_.kv_pages); !ok) return ok;
     if (auto ok = loaded->weights->warm_up(config_.max_batch, config_.prefill_rows); !ok) return ok;
     const std::shared_ptr<const core::tokenizer> words =
-        std::make_shared<spelled_words>(shape_.config.vocab_size);
+        std::make_shared<spelled_words>(shape_.vocab_size);
     if (constrained_) make_constraints(words);
     auto helpers = constrained_ ? std::make_shared<actors::mask_pool>(1, config_.max_batch) : nullptr;
     engine_ = std::make_unique<core::engine>(std::move(loaded->weights), words, config_, clock_,
@@ -90,7 +109,7 @@ class rig {
 
   std::vector<core::token_id> random_prompt(std::uint32_t tokens) {
     std::uniform_int_distribution<core::token_id> any(
-        0, static_cast<core::token_id>(shape_.config.vocab_size) - 1);
+        0, static_cast<core::token_id>(shape_.vocab_size) - 1);
     std::vector<core::token_id> prompt(tokens);
     for (auto& id : prompt) id = any(random_);
     return prompt;
@@ -126,6 +145,8 @@ class rig {
   core::engine_counts counts() const { return engine_->counts(); }
   // A job or the device has failed, or jobs that should run together have ended too early.
   bool failed() const { return sink_->failed || engine_->fault() || (stopped_ < jobs_ && engine_->idle()); }
+  const core::model_config& shape() const { return shape_; }
+  kernels::dtype type() const { return type_; }
   std::span<const std::byte> weights() const { return weights_; }
   // How a CUDA device is doing; read while it is still warm from the steps that were timed.
   kernels::device_state state() const { return kernels::state_of(*backend_); }
@@ -136,8 +157,8 @@ class rig {
   }
 
  private:
-  core::random_model shape_;
-  core::kv_choice kv_;
+  core::model_config shape_;
+  kernels::dtype type_ = kernels::dtype::bf16;
   std::shared_ptr<const kernels::backend> backend_;
   std::shared_ptr<nobody> sink_;
   core::system_clock clock_;
@@ -214,12 +235,12 @@ double flops_of_a_row(const core::model_config& c) {
 
 // Measures prompts, one at a time, from the first row to the first token.
 boost::json::object prefill(rig& r, const engine_options& o, const kernels::backend& backend,
-                            const core::random_model& shape, profile* kernels) {
+                            profile* kernels) {
   std::vector<double> times, peaks;
   // Measured before the rounds, not between them, since it allocates and frees memory, for which a device
   // waits.
   for (std::uint32_t round = 0; round < o.repeat; ++round)
-    peaks.push_back(backend.peak_flops(backend.self, shape.type));
+    peaks.push_back(backend.peak_flops(backend.self, r.type()));
   for (std::uint32_t round = 0; round <= o.repeat; ++round) {
     if (kernels) kernels->clear();
     r.submit(r.random_prompt(o.prefill), 1);
@@ -230,7 +251,7 @@ boost::json::object prefill(rig& r, const engine_options& o, const kernels::back
   }
   const kernels::device_state state = r.on_host() ? kernels::device_state{} : r.state();
   const double peak = median(peaks), rate = o.prefill / median(times);
-  const double flops = rate * flops_of_a_row(shape.config);
+  const double flops = rate * flops_of_a_row(r.shape());
   boost::json::object out{{"tokens", o.prefill},
                           {"tokens_per_s", rate},
                           {"flops_per_s", flops},
@@ -245,8 +266,6 @@ core::result<boost::json::object> measure(const engine_options& o) {
   auto backend = open(o.on);
   if (!backend) return backend.error();
   const std::uint32_t one = o.context + longest_output(o), longest = std::max(one, o.prefill + 1);
-  auto shape = core::parse_random_model(o.shape + ":" + o.type, longest);
-  if (!shape) return shape.error();
   const auto kv = core::parse_kv_type(o.kv_type);
   if (!kv) return kv.error();
   if (o.kernels && !(*backend)->on_host)
@@ -255,15 +274,17 @@ core::result<boost::json::object> measure(const engine_options& o) {
                            (*backend)->name);
   std::optional<profile> timed;
   if (o.kernels) timed.emplace(*backend);
-  rig r(o, *shape, *kv, timed ? timed->table() : *backend);
-  if (auto ok = r.open(std::max(o.batch * (core::pages_for(one) + 2), core::pages_for(longest) + 1)); !ok)
-    return ok.error();
-  boost::json::object out{
-      {"benchmark", "engine"}, {"backend", std::string((*backend)->name)}, {"shape", o.shape},
-      {"dtype", o.type},       {"kv_type", std::string(r.kv_type())},      {"batch", o.batch},
-      {"context", o.context}};
+  rig r(o, timed ? timed->table() : *backend);
+  const auto pages = std::max(o.batch * (core::pages_for(one) + 2), core::pages_for(longest) + 1);
+  if (auto ok = r.open(o, *kv, longest, pages); !ok) return ok.error();
+  boost::json::object out{{"benchmark", "engine"}, {"backend", std::string((*backend)->name)}};
+  if (o.model.empty())
+    out.insert({{"shape", o.shape}, {"dtype", o.type}});
+  else
+    out["model"] = o.model;
+  out.insert({{"kv_type", std::string(r.kv_type())}, {"batch", o.batch}, {"context", o.context}});
   if (o.tokens > 0) out["decode"] = decode(r, o, timed ? &*timed : nullptr);
-  if (o.prefill > 0) out["prefill"] = prefill(r, o, **backend, *shape, timed ? &*timed : nullptr);
+  if (o.prefill > 0) out["prefill"] = prefill(r, o, **backend, timed ? &*timed : nullptr);
   if (r.failed())
     return core::make_error(core::errc::internal, "a job failed; the figures would mean nothing");
   return out;
@@ -276,9 +297,12 @@ int run(const engine_options& o) { return report(measure(o), o.on.json); }
 command add_engine(CLI::App& app) {
   auto o = std::make_shared<engine_options>();
   add_options(app, o->on);
-  app.add_option("--shape", o->shape, "tiny-110m, llama-3.2-1b or llama-3.1-8b")->capture_default_str();
-  app.add_option("--dtype", o->type, "of the weights: f32, bf16, f16, or quantised: q8_0, q4_k, ...")
-      ->capture_default_str();
+  auto* shape = app.add_option("--shape", o->shape, "tiny-110m, llama-3.2-1b or llama-3.1-8b");
+  auto* type =
+      app.add_option("--dtype", o->type, "of the weights: f32, bf16, f16, or quantised: q8_0, q4_k, ...");
+  app.add_option("--model", o->model, "a directory or a GGUF file, in place of random weights")
+      ->excludes(shape->capture_default_str())
+      ->excludes(type->capture_default_str());
   app.add_option("--kv-type", o->kv_type,
                  "of keys and values: auto, f32, bf16, fp8 or q8, as `weir serve` has it")
       ->capture_default_str();

@@ -51,6 +51,9 @@ class llama final : public model {
   // The weights that every step reads, in the order of reading, in memory of the backend. For benchmarks: the
   // time to read them is a lower bound of the time of a step.
   std::span<const std::byte> weights_of_a_step() const noexcept;
+  const model_config& config() const noexcept { return config_; }
+  // The type of the first layer's last linear: in most files, that of most weights.
+  kernels::dtype linear_type() const noexcept { return weights_.layers.front().down.w.type; }
   result<void> allocate_pages(std::uint32_t count) override;
   result<void> allocate_host_pages(std::uint32_t count) override;
   result<void> warm_up(std::uint32_t max_batch, std::uint32_t prompt_rows) override;

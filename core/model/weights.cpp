@@ -155,12 +155,20 @@ class placer {
     m.data = to;
     m.order = kernels::layout::packed;
     if (inputs) {
-      std::byte* at = take(inputs->size() * sizeof(std::uint32_t));
-      if (base_) orders_.push_back({at, inputs});
       m.input_count = cols;
-      m.inputs = reinterpret_cast<const std::uint32_t*>(at);
+      m.inputs = place_order(inputs);
     }
     return m;
+  }
+
+  // The matrices of a stack often have the same order, which is then stored once: backends take its address
+  // for the order.
+  const std::uint32_t* place_order(const std::shared_ptr<const std::vector<std::uint32_t>>& inputs) {
+    if (!last_order_.inputs || *last_order_.inputs != *inputs) {
+      last_order_ = {take(inputs->size() * sizeof(std::uint32_t)), inputs};
+      if (base_) orders_.push_back(last_order_);
+    }
+    return reinterpret_cast<const std::uint32_t*>(last_order_.to);
   }
 
   std::byte* take(u64 bytes) {
@@ -188,6 +196,7 @@ class placer {
   u64 offset_ = 0;
   std::vector<placed> all_;
   std::vector<placed_order> orders_;
+  placed_order last_order_{};
   std::set<std::string, std::less<>> used_;
   std::optional<error> failure_;
 };

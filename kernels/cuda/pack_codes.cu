@@ -42,6 +42,12 @@ void pack_codes(device& d, const file_codes& from, std::uint32_t first, const ma
     kernel<<<static_cast<unsigned>(up(items, threads)), threads, 0, d.stream>>>(from, first, cells(to));
   };
   switch (to.type) {
+    case dtype::q4_0:
+      start(pack_codes_kernel<dtype::q4_0>);
+      break;
+    case dtype::q8_0:
+      start(pack_codes_kernel<dtype::q8_0>);
+      break;
     case dtype::fp8:
       start(pack_codes_kernel<dtype::fp8>);
       break;

@@ -30,6 +30,8 @@ struct block_product {
   // paired ones.
   column_order x_order = column_order::plain, out_order = column_order::plain;
   norm_before norm = {};  // in place of x, where can_stream_normed()
+  // Whether x, or the row of the norm, has w.width() elements that are not in the order of w.inputs yet.
+  bool gathers = false;
 
   std::uint32_t stride() const noexcept {
     return out_stride ? out_stride : kind == product_out::silu ? w.rows / 2 : w.rows;
@@ -44,10 +46,15 @@ bool can_stream_blocks(const device& d, const block_product& p);
 // kernel that writes it.
 bool takes_wide_blocks(const device& d, const block_product& p);
 
-// Launches the product. REQUIRES: can_stream_blocks(), and takes_wide_blocks() where an order is paired
+// Whether stream_blocks() puts x in the order of w.inputs itself: of one row on the Hopper path.
+bool can_gather(const device& d, const block_product& p);
+
+// Launches the product. REQUIRES: can_stream_blocks(); takes_wide_blocks() where an order is paired;
+// can_gather() where `gathers`
 void stream_blocks(device& d, const block_product& p);
 
-// Whether stream_blocks() computes a norm in front of the product: of one row on the Hopper path.
+// Whether stream_blocks() computes a norm in front of the product: of one row on the Hopper path. Where
+// p.gathers, no column may be padding, since each element of the row must be read once.
 bool can_stream_normed(const device& d, const block_product& p);
 
 // can_stream_blocks() and stream_blocks() for the kernels of stream_blocks_bulk.cu and

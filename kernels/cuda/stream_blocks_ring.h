@@ -26,6 +26,7 @@ struct bulk_args {
   std::uint32_t early;  // stages that the kernel of one row asks for before it reads x
   product_out kind;
   norm_before norm;
+  const std::uint32_t* inputs;  // block_product::gathers: where the columns' elements are; otherwise null
 };
 
 // The sizes of a block.

@@ -7,7 +7,7 @@
 // two groups for two rows of the weights, and scales these alone. stream_blocks_bulk.cu scales the sums of
 // every group in every lane. What codes are too large by (cell_row::excess, and the zero) is taken from the
 // sum of the group: it is multiplied by the group's sum of x. A norm in front of the product is computed here
-// as well (row_norm.h).
+// as well (row_norm.h), and x is put in the order of the weights' inputs.
 #include "kernels/cuda/block_pairs.h"
 #include "kernels/cuda/row_norm.h"
 #include "kernels/cuda/stream_blocks_ring.h"
@@ -20,6 +20,22 @@ constexpr int warps = bulk_block::warps, tile_rows = bulk_block::tile_rows;
 // The warps synchronise once in so many tiles. Their sums have two buffers, which they use alternately.
 constexpr std::uint32_t batch = 8, room = batch * warps * tile_rows;
 static_assert(2 * room <= bulk_block::sums && batch * tile_rows <= warps * 32);
+
+// The elements of columns `at` to `at` + 3: their neighbours in `row`, or those that `inputs` names.
+__device__ __forceinline__ float4 four_at(const float* row, const std::uint32_t* inputs, std::uint32_t at) {
+  if (!inputs) return __ldcg(reinterpret_cast<const float4*>(row + at));
+  const uint4 i = __ldg(reinterpret_cast<const uint4*>(inputs + at));
+  return make_float4(__ldcg(row + i.x), __ldcg(row + i.y), __ldcg(row + i.z), __ldcg(row + i.w));
+}
+__device__ __forceinline__ uint2 four_at(const element* row, const std::uint32_t* inputs, std::uint32_t at) {
+  if (!inputs) return __ldcg(reinterpret_cast<const uint2*>(row + at));
+  const uint4 i = __ldg(reinterpret_cast<const uint4*>(inputs + at));
+  const auto* halves = reinterpret_cast<const unsigned short*>(row);
+  const auto pair = [halves](std::uint32_t low, std::uint32_t high) {
+    return std::uint32_t{__ldcg(halves + low)} | std::uint32_t{__ldcg(halves + high)} << 16;
+  };
+  return make_uint2(pair(i.x, i.y), pair(i.z, i.w));
+}
 
 // A warp's part of x, in chains of eight groups. Column n of an accumulator belongs to group n of a chain; a
 // lane has columns 2 * q and 2 * q + 1, with q = lane % 4, and of x the elements of column lane / 4.
@@ -58,13 +74,12 @@ struct chains_of_x {
       }
   }
   // The same of the row in front of the norm. Returns the sum of the squares of the warp's part of the row.
-  __device__ __forceinline__ float load(const norm_before& norm, std::uint32_t k, std::uint32_t first,
-                                        std::uint32_t run) {
+  __device__ __forceinline__ float load(const norm_before& norm, const std::uint32_t* inputs, std::uint32_t k,
+                                        std::uint32_t first, std::uint32_t run) {
     const float* const row = normed_row(norm, k);
     float squares = 0;
     load(k, first, run, [&](std::uint32_t at, bool has) {
-      const float4 v = __ldcg(reinterpret_cast<const float4*>(row + at)),
-                   w = __ldg(reinterpret_cast<const float4*>(norm.weight + at));
+      const float4 v = four_at(row, inputs, at), w = four_at(norm.weight, inputs, at);
       if (!has) return make_uint2(0, 0);
       squares += squares_of(v);
       return make_uint2(pair_of<dtype::bf16>(v.x * w.x, v.y * w.y),
@@ -72,10 +87,10 @@ struct chains_of_x {
     });
     return warp_sum(squares);
   }
-  __device__ __forceinline__ void load(const element* row, std::uint32_t k, std::uint32_t first,
-                                       std::uint32_t run) {
-    load(k, first, run, [row](std::uint32_t at, bool has) {
-      const uint2 v = __ldcg(reinterpret_cast<const uint2*>(row + at));
+  __device__ __forceinline__ void load(const element* row, const std::uint32_t* inputs, std::uint32_t k,
+                                       std::uint32_t first, std::uint32_t run) {
+    load(k, first, run, [=](std::uint32_t at, bool has) {
+      const uint2 v = four_at(row, inputs, at);
       return has ? v : make_uint2(0, 0);
     });
   }
@@ -177,17 +192,20 @@ __global__ void __launch_bounds__(warps * 32, 1) single_kernel(const __grid_cons
   const std::uint32_t warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   auto* part = reinterpret_cast<float*>(shared + warps * bulk_block::ring_bytes);
   cell_ring<type> ring(a, shared, arrived, a.early);
-  // The weights of the norm are needed as soon as the row is there.
+  // The weights of the norm and the inputs are needed as soon as the row is there.
   const std::uint32_t column = ring.first * cell_columns + lane * 32;
-  if (a.norm.rows && lane < ring.run * 4 && column < a.k) prefetch(a.norm.weight + column);
+  if (lane < ring.run * 4 && column < a.k) {
+    if (a.norm.rows) prefetch(a.norm.weight + column);
+    if (a.inputs) prefetch(a.inputs + column);
+  }
   let_next_start();
   wait_for_previous();
   chains_of_x<type, most_run> x;
   if (a.norm.rows) {
-    const float sum = x.load(a.norm, a.k, ring.first, ring.run);
+    const float sum = x.load(a.norm, a.inputs, a.k, ring.first, ring.run);
     if (lane == 0) squares[warp] = sum;
   } else {
-    x.load(a.x, a.k, ring.first, ring.run);
+    x.load(a.x, a.inputs, a.k, ring.first, ring.run);
   }
   ring.ask_rest();
   x.add_up();

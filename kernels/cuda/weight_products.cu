@@ -120,6 +120,11 @@ const element* weight_products::for_matrix(const matrix& w, const element* x, st
   return to;
 }
 
+// Whether the product itself puts x in the order of the inputs of `w`.
+bool weight_products::gathers(const matrix& w, std::uint32_t m, product_out kind) const {
+  return w.input_count != 0 && can_gather(d_, {w, nullptr, m, nullptr, kind});
+}
+
 void weight_products::run(const matrix& first, std::span<const matrix> rest, const element* x,
                           std::uint32_t m, void* out, product_out kind, void* scratch, column_order order) {
   const std::size_t size = kind == product_out::element ? sizeof(element) : sizeof(float);
@@ -133,10 +138,13 @@ void weight_products::run(const matrix& first, std::span<const matrix> rest, con
       return is_quantised(w) && is_quantised(one) && w.inputs == one.inputs;
     };
     for (end = i + 1; end <= rest.size() && is_alike(rest[end - 1]); ++end) rows += rest[end - 1].rows;
+    const std::span more = rest.subspan(i, end - i - 1);
+    const auto takes = [&](const matrix& w) { return gathers(w, m, kind); };
+    const bool in_product = type == type_ && takes(one) && std::ranges::all_of(more, takes);
     auto* const to = static_cast<std::byte*>(out) + at * size;
-    product p{type, one.data, rows, one.cols, for_matrix(one, x, m), m, to, kind};
+    product p{type, one.data, rows, one.cols, in_product ? x : for_matrix(one, x, m), m, to, kind};
     p.out_stride = rows < all ? all : 0;
-    run_alike(one, rest.subspan(i, end - i - 1), p, scratch, order);
+    run_alike(one, more, p, scratch, order, in_product);
     if (auto* const rows_out = reinterpret_cast<element*>(to); type != type_ && kind == product_out::element)
       convert(d_, type, rows_out, m, rows, all, rows_out);
     at += rows;
@@ -145,27 +153,28 @@ void weight_products::run(const matrix& first, std::span<const matrix> rest, con
 
 void weight_products::run_head(const element* x, std::uint32_t m, float* logits, column_order order) {
   const element* in = x;
-  if (head_.input_count) {
+  const bool in_product = gathers(head_, m, product_out::f32);
+  if (head_.input_count && !in_product) {
     order_inputs(d_, head_, x, m, ordered_.as<element>());
     in = ordered_.as<element>();
   }
   run_alike(head_, {},
             {multiplied_type(head_), head_.data, head_.rows, head_.cols, in, m, logits, product_out::f32},
-            nullptr, order);
+            nullptr, order, in_product);
 }
 
 // Multiplies one plain matrix, or quantised matrices with the same inputs, whose outputs are columns of
 // p.out.
 void weight_products::run_alike(const matrix& first, std::span<const matrix> rest, product p, void* scratch,
-                                column_order order) {
+                                column_order order, bool gathers) {
   if (!is_quantised(first)) return run_plain(p, scratch);
-  if (!stream_stack(first, rest, p, order, {})) run_rounded(stack_of(first, rest), p, scratch);
+  if (!stream_stack(first, rest, p, order, gathers, {})) run_rounded(stack_of(first, rest), p, scratch);
 }
 
-// Multiplies quantised matrices as they are, with `norm` in front where there is one. Returns false where no
-// kernel does, and then launches nothing.
+// Multiplies quantised matrices as they are, with `norm` in front where there is one. `gathers`: the row is
+// not in the order of their inputs yet. Returns false where no kernel does, and then launches nothing.
 bool weight_products::stream_stack(const matrix& first, std::span<const matrix> rest, const product& p,
-                                   column_order order, const norm_before& norm) {
+                                   column_order order, bool gathers, const norm_before& norm) {
   const bool floats = p.kind == product_out::f32 || p.kind == product_out::add_f32;
   const std::size_t size = floats ? sizeof(float) : sizeof(element);
   // Calls f with the parts of the stack, one after another. Returns whether f returned true for all of them.
@@ -175,6 +184,7 @@ bool weight_products::stream_stack(const matrix& first, std::span<const matrix> 
       auto* const to = static_cast<std::byte*>(p.out) + at * size;
       block_product b{w, static_cast<const element*>(p.x), p.m, to, p.kind, p.stride(), order};
       b.norm = norm;
+      b.gathers = gathers && w.input_count != 0;
       at += w.rows;
       return f(b);
     };
@@ -196,13 +206,13 @@ bool weight_products::stream_stack(const matrix& first, std::span<const matrix> 
 bool weight_products::run_normed(const matrix& first, std::span<const matrix> rest, const norm_before& norm,
                                  std::uint32_t m, void* out, product_out kind) {
   const auto takes = [&](const matrix& w) {
-    return w.input_count == 0 && multiplied_type(w) == type_ && is_quantised(w) == is_quantised(first);
+    return multiplied_type(w) == type_ && is_quantised(w) == is_quantised(first);
   };
   if (m != 1 || !takes(first) || !std::ranges::all_of(rest, takes)) return false;
   product p{type_, first.data, first.rows, first.cols, nullptr, m, out, kind};
   if (is_quantised(first)) {
     for (const matrix& w : rest) p.n += w.rows;
-    return stream_stack(first, rest, p, column_order::plain, norm);
+    return stream_stack(first, rest, p, column_order::plain, true, norm);
   }
   if (!rest.empty() || !can_stream_normed(d_, p)) return false;
   stream_normed(d_, p, norm);
@@ -277,9 +287,13 @@ bool weight_products::can_fuse_silu(const decoder_layer& l, const element* x, st
 
 void weight_products::run_silu(const decoder_layer& l, const element* said, std::uint32_t m, element* out,
                                column_order order, column_order out_order) {
-  const element* x = for_matrix(l.gate_up, said, m);
-  if (is_quantised(l.gate_up))
-    return stream_blocks(d_, {l.gate_up, x, m, out, product_out::silu, 0, order, out_order});
+  const bool in_product = gathers(l.gate_up, m, product_out::silu);
+  const element* x = in_product ? said : for_matrix(l.gate_up, said, m);
+  if (is_quantised(l.gate_up)) {
+    block_product p{l.gate_up, x, m, out, product_out::silu, 0, order, out_order};
+    p.gathers = in_product;
+    return stream_blocks(d_, p);
+  }
   stream_product(d_, {type_, l.gate_up.data, l.gate_up.rows, l.gate_up.cols, x, m, out, product_out::silu});
 }
 

@@ -7,8 +7,9 @@
 //
 // Where a layer's matrix multiplies another type of elements than the decoder's rows have, x is converted in
 // a workspace, and outputs that are rows are converted back. Where a matrix has inputs of its own (tensor.h),
-// the elements of x are first put in the order of its columns, in the same workspace. Quantised neighbours in
-// a stack that have the same inputs are one product; every other matrix is a product of its own.
+// the elements of x are put in the order of its columns: by the product itself where that can (can_gather()),
+// otherwise first, in the same workspace. Quantised neighbours in a stack that have the same inputs are one
+// product; every other matrix is a product of its own.
 //
 // Thread safety: the device's (device.h).
 #pragma once
@@ -67,10 +68,11 @@ class weight_products {
 
  private:
   const element* for_matrix(const matrix& w, const element* x, std::uint32_t m);
+  bool gathers(const matrix& w, std::uint32_t m, product_out kind) const;
   void run_alike(const matrix& first, std::span<const matrix> rest, product p, void* scratch,
-                 column_order order);
+                 column_order order, bool gathers);
   bool stream_stack(const matrix& first, std::span<const matrix> rest, const product& p, column_order order,
-                    const norm_before& norm);
+                    bool gathers, const norm_before& norm);
   void run_plain(const product& p, void* scratch);
   void run_rounded(std::span<const matrix> parts, product p, void* scratch);
   void round(std::span<const matrix> parts, std::uint32_t first, std::uint32_t count, element* to);

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <numeric>
 
 #include "kernels/cuda/layers.h"
 #include "kernels/cuda/stream_blocks.h"
@@ -17,9 +18,10 @@ using namespace weir::kernels::cuda;
 namespace {
 
 // Checks one product, into poisoned memory whose rows are 8 columns longer than the product's. `normed`: with
-// a norm in front, of row 1 of two.
+// a norm in front, of row 1 of two. `inputs`: of the columns, where the product is to put its row in order.
 void check_product(const backend_ptr& b, weir::tests::rng& r, const blocks_matrix& w, const matrix& packed,
-                   std::uint32_t m, product_out kind, bool normed = false) {
+                   std::uint32_t m, product_out kind, bool normed = false,
+                   const std::vector<std::uint32_t>& inputs = {}) {
   device& d = of(b->self);
   const std::uint32_t k = w.view.cols, n = kind == product_out::silu ? w.view.rows / 2 : w.view.rows,
                       wide = n + 8;
@@ -28,11 +30,14 @@ void check_product(const backend_ptr& b, weir::tests::rng& r, const blocks_matri
   const auto rows = random_floats(r, std::size_t{2} * k);
   auto weight = random_floats(r, k, 0.1f);
   for (float& v : weight) v += 1;
+  const on_device dx(d, x);
   double squares = 0;
   for (std::uint32_t i = 0; normed && i < k; ++i) {
     squares += double{rows[k + i]} * rows[k + i];
     x[i] = rounded(dtype::bf16, rows[k + i] * weight[i]);
   }
+  const auto stored = x;
+  for (std::size_t i = 0; i < inputs.size(); ++i) x[i] = stored[inputs[i]];
   const float eps = 1e-5f;
   const double factor = normed ? 1 / std::sqrt(squares / k + eps) : 1;
   // NaN as floats and as elements.
@@ -40,13 +45,13 @@ void check_product(const backend_ptr& b, weir::tests::rng& r, const blocks_matri
   if (kind == product_out::add_f32)
     for (std::uint32_t i = 0; i < m; ++i)
       for (std::uint32_t j = 0; j < n; ++j) before[i * wide + j] = static_cast<float>(j % 7);
-  const on_device dx(d, x);
   const on_device out(d, before);
   const on_device drows(d, rows), dweight(d, weight);
   const on_device dfrom(d, std::vector<std::int32_t>{1});
   block_product p{packed, normed ? nullptr : dx.get(), m, out.get(), kind, wide};
   if (normed) p.norm = {drows.get(), dweight.get(), dfrom.get(), eps};
-  CAPTURE(m, w.view.rows, k, static_cast<int>(kind));
+  p.gathers = !inputs.empty();
+  CAPTURE(m, w.view.rows, k, static_cast<int>(kind), p.gathers);
   REQUIRE(can_stream_blocks(d, p));
   stream_blocks(d, p);
   const auto floats = out.back();
@@ -134,7 +139,7 @@ TEST_CASE("cuda: products of few rows with quantised weights equal their definit
   CHECK(of(b->self).fault == "");
 }
 
-TEST_CASE("cuda: a norm in front of a product of one row with quantised weights is a part of it") {
+TEST_CASE("cuda: a product of one row with quantised weights has its norm and its order of inputs in it") {
   const auto b = cuda_device();
   if (!b || of(b->self).path != code_path::hopper) return;
   weir::tests::rng r(26);
@@ -148,6 +153,22 @@ TEST_CASE("cuda: a norm in front of a product of one row with quantised weights 
         CHECK((can || k > 4096));
         if (can) check_product(b, r, w, packed.view, 1, kind, true);
       }
+      std::vector<std::uint32_t> inputs(k);
+      std::iota(inputs.begin(), inputs.end(), 0);
+      std::ranges::shuffle(inputs, r);
+      const on_device on(of(b->self), inputs);
+      matrix shuffled = packed.view;
+      shuffled.input_count = k;
+      shuffled.inputs = on.get();
+      for (const bool normed : {false, true})
+        for (const product_out kind : {product_out::f32, product_out::silu})
+          if (can_stream_normed(of(b->self), {packed.view, nullptr, 1, nullptr, kind}))
+            check_product(b, r, w, shuffled, 1, kind, normed, inputs);
+      matrix padded = shuffled;
+      padded.input_count = k - 1;
+      block_product p{padded, nullptr, 1, nullptr, product_out::f32};
+      p.gathers = true;
+      CHECK_FALSE(can_stream_normed(of(b->self), p));
     }
   });
   CHECK(of(b->self).fault == "");

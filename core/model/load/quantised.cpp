@@ -100,7 +100,7 @@ class joiner {
     l_.exl2 = std::move(*layout);
     l_.order = l_.exl2.inputs;
     l_.groups = static_cast<u32>(l_.exl2.groups.size());
-    l_.type = l_.exl2.groups.front().bits > 4 ? dtype::int8 : dtype::int4_32;
+    l_.type = l_.exl2.groups.front().bits > 4 ? dtype::q8_0 : dtype::q4_0;
     if (l_.outputs % exl2_row_unit != 0)
       return fail(errc::bad_file,
                   fmt::format("tensor '{}' {}: {} outputs are no multiple of {}", l_.codes_name,

@@ -2,7 +2,7 @@
 //
 // The formats of such directories store a linear in several tensors: codes, scales, zeros. join_quantised()
 // puts one tensor `NAME.weight` in their place, whose bytes are made as they are read: blocks of fp8, int4,
-// int4_32, int8 or mxfp4. Their numbers are exactly those that the files define:
+// int4_32, int8, mxfp4, q4_0 or q8_0. Their numbers are exactly those that the files define:
 //
 //   fp8, modelopt, compressed-tensors' float-quantized   scale * e4m3
 //   int-quantized                                        scale * code

@@ -38,6 +38,8 @@ class part_reader {
     c.columns = p.columns;
     c.lines = lines();
     c.is_signed = l_.config.form == quant_form::whole_ints;
+    c.moves_zeros = l_.config.form == quant_form::exl2;
+    c.zero_code = l_.type == kernels::dtype::q4_0 ? 8 : 128;
     c.groups_first = c.lines != code_lines::along_rows;  // as their files have them
     c.groups = last_group(p) - first_group(p) + 1;
     const rectangle words = place_of(p).words;

@@ -73,6 +73,10 @@ class blocks_of_linear : public converted_tensor {
     auto* out = reinterpret_cast<u8*>(to);
     if (l_.type == dtype::mxfp4) {
       *out++ = static_cast<u8>(std::bit_cast<u32>(c.scales[at]) >> 23);
+    } else if (!kernels::format_of(l_.type).wide_scales) {
+      const std::uint16_t scale = kernels::to_f16(c.scales[at]);  // exact: it was an f16
+      std::memcpy(out, &scale, 2);
+      out += 2;
     } else {
       std::memcpy(out, &c.scales[at], 4);
       out += 4;
@@ -82,7 +86,9 @@ class blocks_of_linear : public converted_tensor {
       std::memcpy(out, zero, 4);
       out += 4;
     }
-    if (kernels::format_of(l_.type).code_bits == 8)
+    if (l_.type == dtype::q8_0)
+      for (int i = 0; i < 32; ++i) out[i] = static_cast<u8>(codes[i] - 128);
+    else if (kernels::format_of(l_.type).code_bits == 8)
       std::memcpy(out, codes, 32);
     else
       for (int i = 0; i < 16; ++i) out[i] = static_cast<u8>(codes[i] | codes[16 + i] << 4);
