@@ -81,8 +81,7 @@ class rig {
     if (config_.prefill_rows == 0) config_.prefill_rows = loaded->weights->info().prompt_rows;
     if (auto ok = loaded->weights->allocate_pages(config_.kv_pages); !ok) return ok;
     if (auto ok = loaded->weights->warm_up(config_.max_batch, config_.prefill_rows); !ok) return ok;
-    const std::shared_ptr<const core::tokenizer> words =
-        std::make_shared<spelled_words>(shape_.vocab_size);
+    const std::shared_ptr<const core::tokenizer> words = std::make_shared<spelled_words>(shape_.vocab_size);
     if (constrained_) make_constraints(words);
     auto helpers = constrained_ ? std::make_shared<actors::mask_pool>(1, config_.max_batch) : nullptr;
     engine_ = std::make_unique<core::engine>(std::move(loaded->weights), words, config_, clock_,
@@ -108,8 +107,7 @@ class rig {
   }
 
   std::vector<core::token_id> random_prompt(std::uint32_t tokens) {
-    std::uniform_int_distribution<core::token_id> any(
-        0, static_cast<core::token_id>(shape_.vocab_size) - 1);
+    std::uniform_int_distribution<core::token_id> any(0, static_cast<core::token_id>(shape_.vocab_size) - 1);
     std::vector<core::token_id> prompt(tokens);
     for (auto& id : prompt) id = any(random_);
     return prompt;

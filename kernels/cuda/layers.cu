@@ -106,20 +106,39 @@ __global__ void silu_kernel(const element* x, const float* bias, std::uint32_t w
       make_uint4(results[0], results[1], results[2], results[3]);
 }
 
-// A thread puts eight elements of a row in order.
+// Blocks share a row, whose elements a thread puts in order eight at a time. `paired`: see column_order.
+// `staged`: the row is brought into shared memory first. Single elements that are far apart move 32 bytes
+// each from memory, or from the L2 cache.
+template <bool staged>
 __global__ void order_kernel(const element* x, const uint4* inputs, std::uint32_t width, std::uint32_t eights,
-                             uint4* out) {
+                             bool paired, uint2* out) {
+  extern __shared__ __align__(16) unsigned short in_shared[];
   let_next_start();
   wait_for_previous();
-  const std::uint32_t i = blockIdx.x * blockDim.x + threadIdx.x;
-  if (i >= eights) return;
   const auto* row = reinterpret_cast<const unsigned short*>(x) + std::size_t{blockIdx.y} * width;
-  const auto pair = [row](std::uint32_t low, std::uint32_t high) {
-    return std::uint32_t{__ldcg(row + low)} | std::uint32_t{__ldcg(row + high)} << 16;
+  if constexpr (staged) {
+    for (std::uint32_t i = threadIdx.x; i < width / 8; i += blockDim.x)
+      reinterpret_cast<uint4*>(in_shared)[i] = __ldcg(reinterpret_cast<const uint4*>(row) + i);
+    __syncthreads();
+  }
+  const auto element_at = [row](std::uint32_t i) {
+    return std::uint32_t{staged ? in_shared[i] : __ldcg(row + i)};
   };
-  const uint4 a = inputs[2 * i], b = inputs[2 * i + 1];
-  out[std::size_t{blockIdx.y} * eights + i] =
-      make_uint4(pair(a.x, a.y), pair(a.z, a.w), pair(b.x, b.y), pair(b.z, b.w));
+  const auto pair = [&](std::uint32_t low, std::uint32_t high) {
+    return element_at(low) | element_at(high) << 16;
+  };
+  uint2* const to = out + std::size_t{blockIdx.y} * eights * 2;
+  for (std::uint32_t i = blockIdx.x * blockDim.x + threadIdx.x; i < eights; i += gridDim.x * blockDim.x) {
+    const uint4 a = inputs[2 * i], b = inputs[2 * i + 1];
+    const uint4 v = make_uint4(pair(a.x, a.y), pair(a.z, a.w), pair(b.x, b.y), pair(b.z, b.w));
+    const std::uint32_t at = i / 2 * 4 + i % 2;
+    if (paired) {
+      to[at] = make_uint2(v.x, v.z);
+      to[at + 2] = make_uint2(v.y, v.w);
+    } else {
+      *reinterpret_cast<uint4*>(to + 2 * i) = v;
+    }
+  }
 }
 
 template <dtype type>
@@ -159,10 +178,14 @@ void norm(device& d, dtype type, float* x, const float* bias, const std::int32_t
   norm_rows<dtype::bf16>(d, x, bias, from, weight, rows, width, eps, out, order);
 }
 
-void order_inputs(device& d, const matrix& w, const element* x, std::uint32_t rows, element* out) {
-  const std::uint32_t eights = w.cols / 8;
-  launch(d, order_kernel, dim3((eights + threads - 1) / threads, rows), threads, 0, x,
-         reinterpret_cast<const uint4*>(w.inputs), w.width(), eights, reinterpret_cast<uint4*>(out));
+void order_inputs(device& d, const matrix& w, const element* x, std::uint32_t rows, element* out,
+                  column_order order) {
+  const std::uint32_t eights = w.cols / 8, bytes = w.width() * sizeof(element);
+  const bool staged = rows >= 16 && bytes <= 48u << 10 && w.width() % 8 == 0;
+  launch(d, staged ? order_kernel<true> : order_kernel<false>,
+         dim3(staged ? 1 : (eights + threads - 1) / threads, rows), staged ? 512 : threads,
+         staged ? bytes : 0, x, reinterpret_cast<const uint4*>(w.inputs), w.width(), eights,
+         order == column_order::paired, reinterpret_cast<uint2*>(out));
 }
 
 void silu_mul_rows(device& d, dtype type, const element* x, const float* bias, std::uint32_t rows,

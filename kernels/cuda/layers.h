@@ -221,7 +221,9 @@ std::uint32_t prefill_tokens(const head_shape& h, std::uint32_t block_lines);
 
 // out[r, c] = x[r, w.inputs[c]] for r < rows: what the columns of `w` multiply. x is [rows, w.width()], out
 // is [rows, w.cols]. REQUIRES: w has inputs of its own, and w.cols is a multiple of 8
-void order_inputs(device& d, const matrix& w, const element* x, std::uint32_t rows, element* out);
+// `order` is that of out; paired needs w.cols to be a multiple of 16.
+void order_inputs(device& d, const matrix& w, const element* x, std::uint32_t rows, element* out,
+                  column_order order);
 
 // out[r, i] = silu(x[r, i] + bias[i]) * (x[r, width + i] + bias[width + i]): x is [rows, 2 * width], out is
 // [rows, width], and `bias` [2 * width] may be null.

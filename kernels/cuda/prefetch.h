@@ -8,7 +8,7 @@
 namespace weir::kernels::cuda {
 
 // Brings the 128 bytes around `at` into the L2 cache.
-__device__ __forceinline__ void prefetch(const void* at) {
+__device__ __forceinline__ void prefetch(const float* at) {
   asm volatile("prefetch.global.L2 [%0];" ::"l"(at));
 }
 

@@ -195,11 +195,14 @@ bool can_stream_bulk(const device& d, const block_product& p) {
          parts_of(p) <= static_cast<std::uint32_t>(d.multiprocessors);
 }
 
-bool can_gather(const device& d, const block_product& p) { return p.m == 1 && can_stream_bulk(d, p); }
+bool can_gather(const device& d, const block_product& p) {
+  return p.m == 1 && p.w.width() <= bulk_block::most_gathered && p.w.width() % 8 == 0 &&
+         can_stream_bulk(d, p);
+}
 
 bool can_stream_normed(const device& d, const block_product& p) {
   return can_stream_bulk(d, p) && p.m == 1 && p.kind != product_out::add_f32 &&
-         (!p.gathers || p.w.cols == p.w.width());
+         (!p.gathers || (can_gather(d, p) && p.w.cols == p.w.width()));
 }
 
 void stream_bulk(device& d, const block_product& p) {
@@ -224,6 +227,7 @@ void stream_bulk(device& d, const block_product& p) {
   a.kind = p.kind;
   a.norm = p.norm;
   a.inputs = p.gathers ? p.w.inputs : nullptr;
+  a.width = p.w.width();
   const auto room_for = static_cast<std::uint32_t>(d.multiprocessors) / a.parts;
   const dim3 grid(std::min(room_for, a.tiles) * a.parts);
   // Where there are few tiles or few bytes, what is asked for early is more in the way of x.

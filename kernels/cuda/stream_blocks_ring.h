@@ -26,7 +26,10 @@ struct bulk_args {
   std::uint32_t early;  // stages that the kernel of one row asks for before it reads x
   product_out kind;
   norm_before norm;
-  const std::uint32_t* inputs;  // block_product::gathers: where the columns' elements are; otherwise null
+  // block_product::gathers: where the columns' elements are in a row of x, and how many such a row has;
+  // otherwise null.
+  const std::uint32_t* inputs;
+  std::uint32_t width;
 };
 
 // The sizes of a block.
@@ -35,6 +38,7 @@ struct bulk_block {
   static constexpr std::uint32_t longest_run = 3, most_stages = 8;  // cells of a warp's run; stages of a ring
   static constexpr std::uint32_t ring_bytes = 13056;                // of a warp
   static constexpr std::size_t sums = 4096;                         // floats, behind the rings
+  static constexpr std::uint32_t most_gathered = 2 * sums;          // elements of a row in their place
   static constexpr std::size_t shared_bytes = warps * ring_bytes + sums * sizeof(float);
 };
 static_assert(bulk_block::shared_bytes <= (226u << 10) && bulk_block::ring_bytes % 128 == 0);

@@ -21,20 +21,13 @@ constexpr int warps = bulk_block::warps, tile_rows = bulk_block::tile_rows;
 constexpr std::uint32_t batch = 8, room = batch * warps * tile_rows;
 static_assert(2 * room <= bulk_block::sums && batch * tile_rows <= warps * 32);
 
-// The elements of columns `at` to `at` + 3: their neighbours in `row`, or those that `inputs` names.
-__device__ __forceinline__ float4 four_at(const float* row, const std::uint32_t* inputs, std::uint32_t at) {
-  if (!inputs) return __ldcg(reinterpret_cast<const float4*>(row + at));
-  const uint4 i = __ldg(reinterpret_cast<const uint4*>(inputs + at));
-  return make_float4(__ldcg(row + i.x), __ldcg(row + i.y), __ldcg(row + i.z), __ldcg(row + i.w));
-}
-__device__ __forceinline__ uint2 four_at(const element* row, const std::uint32_t* inputs, std::uint32_t at) {
-  if (!inputs) return __ldcg(reinterpret_cast<const uint2*>(row + at));
-  const uint4 i = __ldg(reinterpret_cast<const uint4*>(inputs + at));
-  const auto* halves = reinterpret_cast<const unsigned short*>(row);
-  const auto pair = [halves](std::uint32_t low, std::uint32_t high) {
-    return std::uint32_t{__ldcg(halves + low)} | std::uint32_t{__ldcg(halves + high)} << 16;
-  };
-  return make_uint2(pair(i.x, i.y), pair(i.z, i.w));
+// Elements `i` to `i` + 3 of the row in front of the norm, times the norm's weights. Adds their squares.
+__device__ __forceinline__ uint2 normed_four(const float* row, const float* weight, std::uint32_t i,
+                                             float& squares) {
+  const float4 v = __ldcg(reinterpret_cast<const float4*>(row + i)),
+               w = __ldg(reinterpret_cast<const float4*>(weight + i));
+  squares += squares_of(v);
+  return make_uint2(pair_of<dtype::bf16>(v.x * w.x, v.y * w.y), pair_of<dtype::bf16>(v.z * w.z, v.w * w.w));
 }
 
 // A warp's part of x, in chains of eight groups. Column n of an accumulator belongs to group n of a chain; a
@@ -49,8 +42,9 @@ struct chains_of_x {
   uint2 x[most_run][4][2] = {};
   float sums[chains][2] = {};
 
-  // Reads the warp's elements: `read(at, has)` gives those of columns `at` to `at` + 3 as two pairs, or zeros
-  // without `has`. A lane reads four neighbours of each cell, and has the others from other lanes.
+  // Reads the warp's elements: `read(c, at, has)` gives those of columns `at` to `at` + 3, which are in cell
+  // `c` of the run, as two pairs; without `has` there are no such columns, and zeros are taken. A lane reads
+  // four neighbours of each cell, and has the others from other lanes.
   template <class Read>
   __device__ __forceinline__ void load(std::uint32_t k, std::uint32_t first, std::uint32_t run,
                                        const Read& read) {
@@ -59,7 +53,9 @@ struct chains_of_x {
 #pragma unroll
     for (int c = 0; c < most_run; ++c) {
       const std::uint32_t at = (first + c) * cell_columns + lane * 4;
-      own[c] = read(min(at, k - 4), c < static_cast<int>(run) && at < k);
+      const bool has = c < static_cast<int>(run) && at < k;
+      const uint2 v = read(c, min(at, k - 4), has);
+      own[c] = has ? v : make_uint2(0, 0);
     }
 #pragma unroll
     for (int c = 0; c < most_run; ++c)
@@ -74,24 +70,32 @@ struct chains_of_x {
       }
   }
   // The same of the row in front of the norm. Returns the sum of the squares of the warp's part of the row.
-  __device__ __forceinline__ float load(const norm_before& norm, const std::uint32_t* inputs, std::uint32_t k,
-                                        std::uint32_t first, std::uint32_t run) {
+  __device__ __forceinline__ float load(const norm_before& norm, std::uint32_t k, std::uint32_t first,
+                                        std::uint32_t run) {
     const float* const row = normed_row(norm, k);
     float squares = 0;
-    load(k, first, run, [&](std::uint32_t at, bool has) {
-      const float4 v = four_at(row, inputs, at), w = four_at(norm.weight, inputs, at);
-      if (!has) return make_uint2(0, 0);
-      squares += squares_of(v);
-      return make_uint2(pair_of<dtype::bf16>(v.x * w.x, v.y * w.y),
-                        pair_of<dtype::bf16>(v.z * w.z, v.w * w.w));
+    load(k, first, run, [&](int, std::uint32_t at, bool has) {
+      float more = 0;
+      const uint2 v = normed_four(row, norm.weight, at, more);
+      if (has) squares += more;
+      return v;
     });
     return warp_sum(squares);
   }
-  __device__ __forceinline__ void load(const element* row, const std::uint32_t* inputs, std::uint32_t k,
+  __device__ __forceinline__ void load(const element* row, std::uint32_t k, std::uint32_t first,
+                                       std::uint32_t run) {
+    load(k, first, run,
+         [row](int, std::uint32_t at, bool) { return __ldcg(reinterpret_cast<const uint2*>(row + at)); });
+  }
+  // The same of a row in shared memory, of which inputs[c] are the lane's elements in cell `c`.
+  __device__ __forceinline__ void load(const element* row, const uint4 (&inputs)[most_run], std::uint32_t k,
                                        std::uint32_t first, std::uint32_t run) {
-    load(k, first, run, [=](std::uint32_t at, bool has) {
-      const uint2 v = four_at(row, inputs, at);
-      return has ? v : make_uint2(0, 0);
+    const auto* halves = reinterpret_cast<const unsigned short*>(row);
+    const auto pair = [halves](std::uint32_t low, std::uint32_t high) {
+      return std::uint32_t{halves[low]} | std::uint32_t{halves[high]} << 16;
+    };
+    load(k, first, run, [&](int c, std::uint32_t, bool) {
+      return make_uint2(pair(inputs[c].x, inputs[c].y), pair(inputs[c].z, inputs[c].w));
     });
   }
   __device__ __forceinline__ void add_up() {
@@ -183,6 +187,22 @@ __device__ __forceinline__ void finish_tiles(const bulk_args& a, const float* pa
 }
 #endif
 
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+// Brings a row of `width` elements into shared memory. All threads of the block call it.
+__device__ __forceinline__ void stage_row(const element* row, std::uint32_t width, element* to) {
+  for (std::uint32_t i = threadIdx.x * 8; i < width; i += warps * 32 * 8)
+    *reinterpret_cast<uint4*>(to + i) = __ldcg(reinterpret_cast<const uint4*>(row + i));
+}
+// The same of the row in front of the norm. Returns the sum of the squares of what the warp brought.
+__device__ __forceinline__ float stage_row(const norm_before& norm, std::uint32_t width, element* to) {
+  const float* const row = normed_row(norm, width);
+  float squares = 0;
+  for (std::uint32_t i = threadIdx.x * 4; i < width; i += warps * 32 * 4)
+    *reinterpret_cast<uint2*>(to + i) = normed_four(row, norm.weight, i, squares);
+  return warp_sum(squares);
+}
+#endif
+
 template <dtype type, int most_run>
 __global__ void __launch_bounds__(warps * 32, 1) single_kernel(const __grid_constant__ bulk_args a) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
@@ -192,20 +212,34 @@ __global__ void __launch_bounds__(warps * 32, 1) single_kernel(const __grid_cons
   const std::uint32_t warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   auto* part = reinterpret_cast<float*>(shared + warps * bulk_block::ring_bytes);
   cell_ring<type> ring(a, shared, arrived, a.early);
-  // The weights of the norm and the inputs are needed as soon as the row is there.
+  // The weights of the norm are needed as soon as the row is there.
   const std::uint32_t column = ring.first * cell_columns + lane * 32;
-  if (lane < ring.run * 4 && column < a.k) {
-    if (a.norm.rows) prefetch(a.norm.weight + column);
-    if (a.inputs) prefetch(a.inputs + column);
-  }
+  if (a.norm.rows && lane < ring.run * 4 && column < a.k) prefetch(a.norm.weight + column);
+  uint4 inputs[most_run];
+  if (a.inputs)
+#pragma unroll
+    for (int c = 0; c < most_run; ++c)
+      inputs[c] = __ldg(reinterpret_cast<const uint4*>(
+          a.inputs + min((ring.first + c) * cell_columns + lane * 4, a.k - 4)));
   let_next_start();
   wait_for_previous();
   chains_of_x<type, most_run> x;
-  if (a.norm.rows) {
-    const float sum = x.load(a.norm, a.inputs, a.k, ring.first, ring.run);
+  if (a.inputs) {  // through the memory of the sums, which are not there yet
+    auto* const row = reinterpret_cast<element*>(part);
+    if (a.norm.rows) {
+      const float sum = stage_row(a.norm, a.width, row);
+      if (lane == 0) squares[warp] = sum;
+    } else {
+      stage_row(a.x, a.width, row);
+    }
+    __syncthreads();
+    x.load(row, inputs, a.k, ring.first, ring.run);
+    __syncthreads();
+  } else if (a.norm.rows) {
+    const float sum = x.load(a.norm, a.k, ring.first, ring.run);
     if (lane == 0) squares[warp] = sum;
   } else {
-    x.load(a.x, a.inputs, a.k, ring.first, ring.run);
+    x.load(a.x, a.k, ring.first, ring.run);
   }
   ring.ask_rest();
   x.add_up();

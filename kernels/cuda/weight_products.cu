@@ -110,14 +110,25 @@ bool weight_products::reserve(std::uint32_t rows) {
   return ordered_.reserve(ordered_bytes_) || moved;
 }
 
-// What the columns of `w` multiply: x as it is, or x in their type and in their order.
-const element* weight_products::for_matrix(const matrix& w, const element* x, std::uint32_t m) {
-  const dtype type = multiplied_type(w);
-  if (w.input_count == 0 && type == type_) return x;
+// x in the order of the inputs that `first` and `rest` share.
+weight_products::ordered_row weight_products::in_order(const matrix& first, std::span<const matrix> rest,
+                                                       const ordered_row& x, std::uint32_t m) {
+  if (first.input_count == 0) return x;
   auto* const to = ordered_.as<element>();
-  if (w.input_count) order_inputs(d_, w, x, m, to);
-  if (type != type_) convert(d_, type_, w.input_count ? to : x, m, w.cols, w.cols, to);
-  return to;
+  const column_order order = takes_pairs(first, rest, m) ? column_order::paired : column_order::plain;
+  order_inputs(d_, first, x.at, m, to, order);
+  return {to, order};
+}
+
+// What `first` and `rest` multiply: x as it is, or in their type and in their order.
+weight_products::ordered_row weight_products::for_matrix(const matrix& first, std::span<const matrix> rest,
+                                                         const ordered_row& x, std::uint32_t m) {
+  const ordered_row in = in_order(first, rest, x, m);
+  const dtype type = multiplied_type(first);
+  if (type == type_) return in;
+  auto* const to = ordered_.as<element>();
+  convert(d_, type_, in.at, m, first.cols, first.cols, to);
+  return {to, in.order};
 }
 
 // Whether the product itself puts x in the order of the inputs of `w`.
@@ -141,10 +152,11 @@ void weight_products::run(const matrix& first, std::span<const matrix> rest, con
     const std::span more = rest.subspan(i, end - i - 1);
     const auto takes = [&](const matrix& w) { return gathers(w, m, kind); };
     const bool in_product = type == type_ && takes(one) && std::ranges::all_of(more, takes);
+    const ordered_row from = in_product ? ordered_row{x, order} : for_matrix(one, more, {x, order}, m);
     auto* const to = static_cast<std::byte*>(out) + at * size;
-    product p{type, one.data, rows, one.cols, in_product ? x : for_matrix(one, x, m), m, to, kind};
+    product p{type, one.data, rows, one.cols, from.at, m, to, kind};
     p.out_stride = rows < all ? all : 0;
-    run_alike(one, more, p, scratch, order, in_product);
+    run_alike(one, more, p, scratch, from.order, in_product);
     if (auto* const rows_out = reinterpret_cast<element*>(to); type != type_ && kind == product_out::element)
       convert(d_, type, rows_out, m, rows, all, rows_out);
     at += rows;
@@ -152,15 +164,11 @@ void weight_products::run(const matrix& first, std::span<const matrix> rest, con
 }
 
 void weight_products::run_head(const element* x, std::uint32_t m, float* logits, column_order order) {
-  const element* in = x;
   const bool in_product = gathers(head_, m, product_out::f32);
-  if (head_.input_count && !in_product) {
-    order_inputs(d_, head_, x, m, ordered_.as<element>());
-    in = ordered_.as<element>();
-  }
+  const ordered_row in = in_product ? ordered_row{x, order} : in_order(head_, {}, {x, order}, m);
   run_alike(head_, {},
-            {multiplied_type(head_), head_.data, head_.rows, head_.cols, in, m, logits, product_out::f32},
-            nullptr, order, in_product);
+            {multiplied_type(head_), head_.data, head_.rows, head_.cols, in.at, m, logits, product_out::f32},
+            nullptr, in.order, in_product);
 }
 
 // Multiplies one plain matrix, or quantised matrices with the same inputs, whose outputs are columns of
@@ -221,11 +229,18 @@ bool weight_products::run_normed(const matrix& first, std::span<const matrix> re
 
 column_order weight_products::order_for(const matrix& first, std::span<const matrix> rest,
                                         std::uint32_t m) const {
+  const auto has_order = [](const matrix& w) { return w.input_count != 0; };
+  const bool plain = has_order(first) || std::ranges::any_of(rest, has_order) || !takes_pairs(first, rest, m);
+  return plain ? column_order::plain : column_order::paired;
+}
+
+// Whether products of m rows with a stack take them in paired order.
+bool weight_products::takes_pairs(const matrix& first, std::span<const matrix> rest, std::uint32_t m) const {
   const auto wide = [&](const matrix& w) {
-    return is_quantised(w) && w.input_count == 0 &&
+    return is_quantised(w) &&
            takes_wide_blocks(d_, {w, nullptr, m, nullptr, product_out::element, 0, column_order::paired});
   };
-  return wide(first) && std::ranges::all_of(rest, wide) ? column_order::paired : column_order::plain;
+  return wide(first) && std::ranges::all_of(rest, wide);
 }
 
 // tile_product() is used where the outputs begin at an address that cuBLASLt does not expect.
@@ -288,13 +303,14 @@ bool weight_products::can_fuse_silu(const decoder_layer& l, const element* x, st
 void weight_products::run_silu(const decoder_layer& l, const element* said, std::uint32_t m, element* out,
                                column_order order, column_order out_order) {
   const bool in_product = gathers(l.gate_up, m, product_out::silu);
-  const element* x = in_product ? said : for_matrix(l.gate_up, said, m);
+  const ordered_row x = in_product ? ordered_row{said, order} : for_matrix(l.gate_up, {}, {said, order}, m);
   if (is_quantised(l.gate_up)) {
-    block_product p{l.gate_up, x, m, out, product_out::silu, 0, order, out_order};
+    block_product p{l.gate_up, x.at, m, out, product_out::silu, 0, x.order, out_order};
     p.gathers = in_product;
     return stream_blocks(d_, p);
   }
-  stream_product(d_, {type_, l.gate_up.data, l.gate_up.rows, l.gate_up.cols, x, m, out, product_out::silu});
+  stream_product(d_,
+                 {type_, l.gate_up.data, l.gate_up.rows, l.gate_up.cols, x.at, m, out, product_out::silu});
 }
 
 }  // namespace weir::kernels::cuda

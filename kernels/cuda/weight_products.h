@@ -67,7 +67,15 @@ class weight_products {
                 column_order out_order);
 
  private:
-  const element* for_matrix(const matrix& w, const element* x, std::uint32_t m);
+  struct ordered_row {  // or rows
+    const element* at;
+    column_order order;
+  };
+  ordered_row in_order(const matrix& first, std::span<const matrix> rest, const ordered_row& x,
+                       std::uint32_t m);
+  ordered_row for_matrix(const matrix& first, std::span<const matrix> rest, const ordered_row& x,
+                         std::uint32_t m);
+  bool takes_pairs(const matrix& first, std::span<const matrix> rest, std::uint32_t m) const;
   bool gathers(const matrix& w, std::uint32_t m, product_out kind) const;
   void run_alike(const matrix& first, std::span<const matrix> rest, product p, void* scratch,
                  column_order order, bool gathers);
