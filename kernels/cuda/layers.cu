@@ -113,23 +113,31 @@ template <bool staged>
 __global__ void order_kernel(const element* x, const uint4* inputs, std::uint32_t width, std::uint32_t eights,
                              bool paired, uint2* out) {
   extern __shared__ __align__(16) unsigned short in_shared[];
+  const std::uint32_t step = gridDim.x * blockDim.x;
+  std::uint32_t i = blockIdx.x * blockDim.x + threadIdx.x;
+  const auto inputs_of = [=](std::uint32_t at, uint4& a, uint4& b) {
+    if (at >= eights) return;
+    a = __ldg(inputs + 2 * at);
+    b = __ldg(inputs + 2 * at + 1);
+  };
+  uint4 a{}, b{};
+  inputs_of(i, a, b);  // nobody writes these
   let_next_start();
   wait_for_previous();
   const auto* row = reinterpret_cast<const unsigned short*>(x) + std::size_t{blockIdx.y} * width;
   if constexpr (staged) {
-    for (std::uint32_t i = threadIdx.x; i < width / 8; i += blockDim.x)
-      reinterpret_cast<uint4*>(in_shared)[i] = __ldcg(reinterpret_cast<const uint4*>(row) + i);
+    for (std::uint32_t j = threadIdx.x; j < width / 8; j += blockDim.x)
+      reinterpret_cast<uint4*>(in_shared)[j] = __ldcg(reinterpret_cast<const uint4*>(row) + j);
     __syncthreads();
   }
-  const auto element_at = [row](std::uint32_t i) {
-    return std::uint32_t{staged ? in_shared[i] : __ldcg(row + i)};
+  const auto element_at = [row](std::uint32_t at) {
+    return std::uint32_t{staged ? in_shared[at] : __ldcg(row + at)};
   };
   const auto pair = [&](std::uint32_t low, std::uint32_t high) {
     return element_at(low) | element_at(high) << 16;
   };
   uint2* const to = out + std::size_t{blockIdx.y} * eights * 2;
-  for (std::uint32_t i = blockIdx.x * blockDim.x + threadIdx.x; i < eights; i += gridDim.x * blockDim.x) {
-    const uint4 a = inputs[2 * i], b = inputs[2 * i + 1];
+  for (; i < eights; i += step, inputs_of(i, a, b)) {
     const uint4 v = make_uint4(pair(a.x, a.y), pair(a.z, a.w), pair(b.x, b.y), pair(b.z, b.w));
     const std::uint32_t at = i / 2 * 4 + i % 2;
     if (paired) {
