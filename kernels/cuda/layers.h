@@ -220,8 +220,8 @@ void wgmma_attention(device& d, const rows_view& v, const attention_args& a);
 std::uint32_t prefill_tokens(const head_shape& h, std::uint32_t block_lines);
 
 // out[r, c] = x[r, w.inputs[c]] for r < rows: what the columns of `w` multiply. x is [rows, w.width()], out
-// is [rows, w.cols]. REQUIRES: w has inputs of its own, and w.cols is a multiple of 8
-// `order` is that of out; paired needs w.cols to be a multiple of 16.
+// is [rows, w.cols], in the order `order`. REQUIRES: w has inputs of its own, and w.cols is a multiple of 8,
+// of 16 where out is paired
 void order_inputs(device& d, const matrix& w, const element* x, std::uint32_t rows, element* out,
                   column_order order);
 
