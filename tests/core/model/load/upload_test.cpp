@@ -29,6 +29,10 @@ void write_block(kernels::dtype type, const kernels::file_codes& c, std::uint32_
   const auto put = [&](std::uint8_t byte) { *to++ = static_cast<std::byte>(byte); };
   if (type == kernels::dtype::mxfp4) {
     put(static_cast<std::uint8_t>(std::bit_cast<std::uint32_t>(scale) >> 23));
+  } else if (!kernels::format_of(type).wide_scales) {
+    const std::uint16_t half = kernels::to_f16(scale);
+    put(static_cast<std::uint8_t>(half & 0xff));
+    put(static_cast<std::uint8_t>(half >> 8));
   } else {
     std::memcpy(to, &scale, 4);
     to += 4;
@@ -36,7 +40,7 @@ void write_block(kernels::dtype type, const kernels::file_codes& c, std::uint32_
   if (kernels::format_of(type).zeros)
     for (const int byte : {int{c.zeros[group]}, 0, 0, 0}) put(static_cast<std::uint8_t>(byte));
   if (kernels::format_of(type).code_bits == 8)
-    for (const std::uint8_t code : codes) put(code);
+    for (const std::uint8_t code : codes) put(type == kernels::dtype::q8_0 ? code ^ 0x80 : code);
   else
     for (int i = 0; i < 16; ++i) put(static_cast<std::uint8_t>(codes[i] | codes[16 + i] << 4));
 }
