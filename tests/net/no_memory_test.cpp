@@ -1,7 +1,12 @@
 // Memory that runs out on one of the server's threads ends what was at hand there, and nothing else:
 // afterwards the server answers, and holds no job, page, session or byte of what was refused. A program of
 // its own, since it replaces operator new.
+#include <boost/asio/steady_timer.hpp>
+#include <future>
+#include <optional>
 #include <regex>
+#include <thread>
+#include <vector>
 
 #include "tests/support/http_client.h"
 #include "tests/support/memory_shortage.h"
@@ -62,6 +67,21 @@ void check_whole(server_fixture& f) {
   });
 }
 
+// Fills the memory of this thread's timers, so that one more timer needs an allocation. REQUIRES: every
+// allocation fails.
+void fill_timers(std::vector<boost::asio::steady_timer>& fillers) {
+  const auto never = boost::asio::steady_timer::time_point::max();
+  try {
+    for (auto& filler : fillers) {
+      filler.expires_at(never);
+      filler.async_wait([](auto) {});
+    }
+  } catch (const std::bad_alloc&) {
+    return;
+  }
+  FAIL("there was memory for every timer");
+}
+
 }  // namespace
 
 TEST_CASE("no memory: an allocation that fails on any thread but the owner's is survived") {
@@ -82,6 +102,46 @@ TEST_CASE("no memory: an allocation that fails on any thread but the owner's is 
       check_whole(f);
     }
   }
+}
+
+TEST_CASE("no memory: a connection for which there is none ends, and the next is accepted") {
+  server_fixture f;
+  std::vector<std::unique_ptr<http_client>> there;  // what Asio has for a socket is in use for each of these
+  for (std::size_t i = 0; i < 2 * f.io.size(); ++i) {
+    there.push_back(std::make_unique<http_client>(f.port()));
+    REQUIRE(there.back()->get("/health/live").status == 200);
+  }
+  for (int i = 0; i < 3; ++i) {
+    const memory_short now("weir-io", 1, 1);
+    CHECK(http_client(f.port()).ended());
+  }
+  check_whole(f);
+}
+
+TEST_CASE("no memory: a shard's clock for whose timer there is none goes on") {
+  server_fixture f;
+  const auto& shard = f.io.at(0);
+  std::vector<boost::asio::steady_timer> fillers;
+  for (int i = 0; i < 1000; ++i) fillers.emplace_back(shard);
+  const auto before = f.service->seen().count();
+  boost::asio::steady_timer first(shard);
+  std::optional<memory_short> now;
+  std::promise<void> filled;
+  boost::asio::post(shard, [&] {
+    first.expires_after(std::chrono::milliseconds(0));
+    first.async_wait([&](auto) {
+      now.emplace("weir-io", 1, 1);
+      fill_timers(fillers);
+      filled.set_value();
+    });
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));  // the clock is due as well, behind `first`
+  });
+  filled.get_future().get();
+  server_fixture::until([&] { return f.service->seen().count() > before; });
+  now.reset();
+  std::atomic<bool> idle{false};
+  f.server->drain([&] { idle = true; });
+  server_fixture::until([&] { return idle.load(); });  // it is the clock that finds this
 }
 
 TEST_CASE("no memory: a refusal reaches its client where the shard cannot allocate") {
