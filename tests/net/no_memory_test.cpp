@@ -1,6 +1,9 @@
 // Memory that runs out on one of the server's threads ends what was at hand there, and nothing else:
 // afterwards the server answers, and holds no job, page, session or byte of what was refused. A program of
 // its own, since it replaces operator new.
+#include <pthread.h>
+
+#include <array>
 #include <boost/asio/steady_timer.hpp>
 #include <future>
 #include <optional>
@@ -8,6 +11,7 @@
 #include <thread>
 #include <vector>
 
+#include "actors/runtime/mailbox.h"
 #include "tests/support/http_client.h"
 #include "tests/support/memory_shortage.h"
 #include "tests/support/server_fixture.h"
@@ -67,6 +71,18 @@ void check_whole(server_fixture& f) {
   });
 }
 
+void poll_whatever_fails(boost::asio::io_context& shard) {
+  for (bool again = true; again;) {
+    again = false;
+    shard.restart();
+    try {
+      shard.poll();
+    } catch (const std::bad_alloc&) {
+      again = true;
+    }
+  }
+}
+
 // Fills the memory of this thread's timers, so that one more timer needs an allocation. REQUIRES: every
 // allocation fails.
 void fill_timers(std::vector<boost::asio::steady_timer>& fillers) {
@@ -115,6 +131,7 @@ TEST_CASE("no memory: a connection for which there is none ends, and the next is
     const memory_short now("weir-io", 1, 1);
     CHECK(http_client(f.port()).ended());
   }
+  there.clear();
   check_whole(f);
 }
 
@@ -161,6 +178,47 @@ TEST_CASE("no memory: a refusal reaches its client where the shard cannot alloca
     REQUIRE(choice->state() == actors::job_stream::phase::refused);
     CHECK_FALSE(choice->refusal().message.empty());
   }
+}
+
+// The reader's last call has to find the end, since a client waits for it.
+TEST_CASE("no memory: the end of a job reaches its client where the shard cannot allocate") {
+  server_fixture f;
+  std::array<char, 16> this_thread{};
+  REQUIRE(pthread_getname_np(pthread_self(), this_thread.data(), this_thread.size()) == 0);
+  for (std::uint64_t seed = 1; seed <= 40; ++seed) {
+    CAPTURE(seed);
+    boost::asio::io_context shard;
+    std::vector<std::shared_ptr<actors::job_stream>> choices;
+    const auto ended = [&](const auto& choice) { return choice->state() == actors::job_stream::phase::done; };
+    bool told_of_end = false;
+    actors::request asked;
+    asked.input = "x";
+    asked.max_tokens = 60;
+    const auto tell = [&] { told_of_end = !choices.empty() && std::ranges::all_of(choices, ended); };
+    const auto jobs_before = f.service->stats().engine.finished;
+    choices = f.service->submit(asked, 2, shard.get_executor(), tell);
+    server_fixture::until([&] { return f.service->stats().engine.finished == jobs_before + 2; });
+    {
+      const memory_short now(this_thread.data(), 2, seed);
+      poll_whatever_fails(shard);
+    }
+    server_fixture::until([&] { return poll_whatever_fails(shard), std::ranges::all_of(choices, ended); });
+    CHECK(told_of_end);
+  }
+}
+
+TEST_CASE("no memory: a message for which there is none leaves its room in the mailbox to others") {
+  weir::detail::mailbox<int> box({.mailbox = 1});
+  int message = 7;
+  for (int i = 0; i < 2; ++i) {
+    REQUIRE(box.reserve());
+    const allocations_fail now(0, 1);
+    CHECK_THROWS_AS(box.push(message), std::bad_alloc);
+  }
+  CHECK(box.size() == 0);
+  REQUIRE(box.reserve());
+  REQUIRE(box.push(message));
+  CHECK(box.pop()->message == 7);
 }
 
 TEST_CASE("no memory: a mask that cannot be made ends its job, and others fit their constraints") {
