@@ -227,7 +227,7 @@ class owner {
       assert(how != sent::full);  // admission keeps the mailbox from filling
     };
     served->cancel = [to = self_, id](const core::job_id& job, core::finish_reason why) {
-      to.tell(cancel_job(job, id, why));
+      core::insist([&] { to.tell(cancel_job(job, id, why)); });
     };
     served->rest = [to = self_, id](job_stream::owner_end stream) {
       to.tell(rest_job(std::move(stream), id));

@@ -153,7 +153,9 @@ void job_stream::state_block::take_news_or_end() {
     outcome o;
     o.reason = finish_reason::error;
     o.output_tokens = log.size();
-    o.fault = core::make_error(core::errc::internal, "the answer could not be kept: {}", e.what());
+    core::insist([&] {
+      o.fault = core::make_error(core::errc::internal, "the answer could not be kept: {}", e.what());
+    });
     end(std::move(o));
   }
 }

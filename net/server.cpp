@@ -13,6 +13,7 @@
 #include "net/handshake.h"
 #include "net/http_session.h"
 #include "net/hub.h"
+#include "net/lasting_coroutine.h"
 
 namespace weir::net {
 
@@ -142,13 +143,13 @@ core::result<void> server::parts::listen() {
 
 void server::parts::begin_accepting(listening& on) {
   if (on.port == 0) return;
-  asio::co_spawn(
-      on.acceptor.get_executor(), [p = shared_from_this(), &on] { return p->accept(on); }, asio::detached);
+  auto body = [p = shared_from_this(), &on, counted = std::make_shared<const counted_coroutine>(all)] {
+    return p->accept(on);
+  };
+  spawn_lasting(on.acceptor.get_executor(), std::move(body));
 }
 
 asio::awaitable<void> server::parts::accept(listening& on) {
-  auto self = shared_from_this();
-  const counted_coroutine here(all);
   for (std::size_t next = 0; !all->stopping; next = (next + 1) % hubs.size()) {
     try {
       co_await accept_one(on, hubs[next]);
@@ -190,8 +191,6 @@ void server::parts::settle(tcp::socket socket, const entrance& by, const std::sh
 // Tells the hub four times a second that time has passed. On the first shard, also calls `on_idle` when a
 // drain is complete.
 asio::awaitable<void> server::parts::keep_time(std::shared_ptr<hub> h) {
-  auto self = shared_from_this();
-  const counted_coroutine here(all);
   // the clocks and the acceptors are coroutines too
   const std::int64_t ours = static_cast<std::int64_t>(hubs.size()) + (metrics.port == 0 ? 1 : 2);
   while (!all->stopping) {
@@ -223,8 +222,10 @@ server::~server() { stop(); }
 core::result<void> server::start() {
   if (auto listening = p_->listen(); !listening) return listening.error();
   for (auto& h : p_->hubs) {
-    asio::co_spawn(
-        h->executor(), [p = p_, h] { return p->keep_time(h); }, asio::detached);
+    auto body = [p = p_, h, counted = std::make_shared<const counted_coroutine>(p_->all)] {
+      return p->keep_time(h);
+    };
+    spawn_lasting(h->executor(), std::move(body));
   }
   p_->begin_accepting(p_->main);
   p_->begin_accepting(p_->metrics);

@@ -56,11 +56,10 @@ class mailbox {
   void release() noexcept { taken_.fetch_sub(1); }
 
   // Moves m into the mailbox. If the mailbox is closed, releases the reservation, leaves m as it was and
-  // returns false. REQUIRES: a reservation.
+  // returns false. Without memory for m it throws bad_alloc, with the same effect. REQUIRES: a reservation.
   bool push(Msg& m) {
     if (inbox_.is_closed()) return release(), false;
-    node* n =
-        new node{nullptr, {std::move(m), options_.watch ? std::chrono::steady_clock::now() : time_point()}};
+    node* n = make_node(m);
     if (inbox_.add(n)) return true;
     m = std::move(n->content.message);
     delete n;
@@ -105,6 +104,17 @@ class mailbox {
     node* next;
     letter content;
   };
+
+  // Moves m into a new node. Without memory it releases the reservation and throws.
+  node* make_node(Msg& m) {
+    try {
+      const auto sent = options_.watch ? std::chrono::steady_clock::now() : time_point();
+      return new node{nullptr, {std::move(m), sent}};
+    } catch (...) {
+      release();
+      throw;
+    }
+  }
 
   // `before`: rooms taken before this one. `freed` may be larger than `before`.
   bool fits(std::size_t before, std::size_t freed) const noexcept {

@@ -1,8 +1,17 @@
 // Memory that runs out on one of the server's threads ends what was at hand there, and nothing else:
 // afterwards the server answers, and holds no job, page, session or byte of what was refused. A program of
 // its own, since it replaces operator new.
-#include <regex>
+#include <pthread.h>
 
+#include <array>
+#include <boost/asio/steady_timer.hpp>
+#include <future>
+#include <optional>
+#include <regex>
+#include <thread>
+#include <vector>
+
+#include "actors/runtime/mailbox.h"
 #include "tests/support/http_client.h"
 #include "tests/support/memory_shortage.h"
 #include "tests/support/server_fixture.h"
@@ -62,6 +71,33 @@ void check_whole(server_fixture& f) {
   });
 }
 
+void poll_whatever_fails(boost::asio::io_context& shard) {
+  for (bool again = true; again;) {
+    again = false;
+    shard.restart();
+    try {
+      shard.poll();
+    } catch (const std::bad_alloc&) {
+      again = true;
+    }
+  }
+}
+
+// Fills the memory of this thread's timers, so that one more timer needs an allocation. REQUIRES: every
+// allocation fails.
+void fill_timers(std::vector<boost::asio::steady_timer>& fillers) {
+  const auto never = boost::asio::steady_timer::time_point::max();
+  try {
+    for (auto& filler : fillers) {
+      filler.expires_at(never);
+      filler.async_wait([](auto) {});
+    }
+  } catch (const std::bad_alloc&) {
+    return;
+  }
+  FAIL("there was memory for every timer");
+}
+
 }  // namespace
 
 TEST_CASE("no memory: an allocation that fails on any thread but the owner's is survived") {
@@ -84,6 +120,47 @@ TEST_CASE("no memory: an allocation that fails on any thread but the owner's is 
   }
 }
 
+TEST_CASE("no memory: a connection for which there is none ends, and the next is accepted") {
+  server_fixture f;
+  std::vector<std::unique_ptr<http_client>> there;  // what Asio has for a socket is in use for each of these
+  for (std::size_t i = 0; i < 2 * f.io.size(); ++i) {
+    there.push_back(std::make_unique<http_client>(f.port()));
+    REQUIRE(there.back()->get("/health/live").status == 200);
+  }
+  for (int i = 0; i < 3; ++i) {
+    const memory_short now("weir-io", 1, 1);
+    CHECK(http_client(f.port()).ended());
+  }
+  there.clear();
+  check_whole(f);
+}
+
+TEST_CASE("no memory: a shard's clock for whose timer there is none goes on") {
+  server_fixture f;
+  const auto& shard = f.io.at(0);
+  std::vector<boost::asio::steady_timer> fillers;
+  for (int i = 0; i < 1000; ++i) fillers.emplace_back(shard);
+  const auto before = f.service->seen().count();
+  boost::asio::steady_timer first(shard);
+  std::optional<memory_short> now;
+  std::promise<void> filled;
+  boost::asio::post(shard, [&] {
+    first.expires_after(std::chrono::milliseconds(0));
+    first.async_wait([&](auto) {
+      now.emplace("weir-io", 1, 1);
+      fill_timers(fillers);
+      filled.set_value();
+    });
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));  // the clock is due as well, behind `first`
+  });
+  filled.get_future().get();
+  server_fixture::until([&] { return f.service->seen().count() > before; });
+  now.reset();
+  std::atomic<bool> idle{false};
+  f.server->drain([&] { idle = true; });
+  server_fixture::until([&] { return idle.load(); });  // it is the clock that finds this
+}
+
 TEST_CASE("no memory: a refusal reaches its client where the shard cannot allocate") {
   server_fixture f;  // its model writes numbers: no text fits the constraint
   boost::asio::io_context shard;
@@ -101,6 +178,47 @@ TEST_CASE("no memory: a refusal reaches its client where the shard cannot alloca
     REQUIRE(choice->state() == actors::job_stream::phase::refused);
     CHECK_FALSE(choice->refusal().message.empty());
   }
+}
+
+// The reader's last call has to find the end, since a client waits for it.
+TEST_CASE("no memory: the end of a job reaches its client where the shard cannot allocate") {
+  server_fixture f;
+  std::array<char, 16> this_thread{};
+  REQUIRE(pthread_getname_np(pthread_self(), this_thread.data(), this_thread.size()) == 0);
+  for (std::uint64_t seed = 1; seed <= 40; ++seed) {
+    CAPTURE(seed);
+    boost::asio::io_context shard;
+    std::vector<std::shared_ptr<actors::job_stream>> choices;
+    const auto ended = [&](const auto& choice) { return choice->state() == actors::job_stream::phase::done; };
+    bool told_of_end = false;
+    actors::request asked;
+    asked.input = "x";
+    asked.max_tokens = 60;
+    const auto tell = [&] { told_of_end = !choices.empty() && std::ranges::all_of(choices, ended); };
+    const auto jobs_before = f.service->stats().engine.finished;
+    choices = f.service->submit(asked, 2, shard.get_executor(), tell);
+    server_fixture::until([&] { return f.service->stats().engine.finished == jobs_before + 2; });
+    {
+      const memory_short now(this_thread.data(), 2, seed);
+      poll_whatever_fails(shard);
+    }
+    server_fixture::until([&] { return poll_whatever_fails(shard), std::ranges::all_of(choices, ended); });
+    CHECK(told_of_end);
+  }
+}
+
+TEST_CASE("no memory: a message for which there is none leaves its room in the mailbox to others") {
+  weir::detail::mailbox<int> box({.mailbox = 1});
+  int message = 7;
+  for (int i = 0; i < 2; ++i) {
+    REQUIRE(box.reserve());
+    const allocations_fail now(0, 1);
+    CHECK_THROWS_AS(box.push(message), std::bad_alloc);
+  }
+  CHECK(box.size() == 0);
+  REQUIRE(box.reserve());
+  REQUIRE(box.push(message));
+  CHECK(box.pop()->message == 7);
 }
 
 TEST_CASE("no memory: a mask that cannot be made ends its job, and others fit their constraints") {

@@ -11,6 +11,7 @@ import {
   connected,
   fake,
   grows,
+  has_text,
   no_browser,
   no_real,
   open_page,
@@ -36,7 +37,32 @@ async function type_key(page, text) {
   await button(page, "Connect").click();
 }
 
-function keys_spec(start) {
+/** An answer that waits in the middle until the test lets it go on, and then comes to its end. */
+const held = {
+  tokens: "150",
+  start: (t) => fake(t, { key, hold_at: 30 }),
+  finish: async (page, server) => {
+    server.release();
+    await answered(page);
+    await state(page)
+      .getByText(/^reached its limit of/)
+      .waitFor();
+    assert.ok((await body(page).innerText()).length > 100);
+  },
+};
+
+/** An answer of minutes, which the test stops once it has gone on. */
+const long = {
+  tokens: "8000",
+  start: real_with_keys,
+  finish: async (page) => {
+    await grows(page);
+    await button(page, "Stop").click();
+    await answered(page);
+  },
+};
+
+function keys_spec(start, midway) {
   test("a wrong key is refused in words; a right one becomes a token, and is kept nowhere", async (t) => {
     const page = await open_page(t, await start(t));
     await page.getByText("The server asks for a key.").waitFor();
@@ -48,8 +74,9 @@ function keys_spec(start) {
     assert.equal(await page.getByLabel("Key", { exact: true }).inputValue(), "");
     const kept = JSON.parse(await page.evaluate(() => sessionStorage.getItem("weir.token")));
     assert.ok(Math.abs(kept.expires_at - Date.now() / 1000 - 3600) < 60);
+    await set(page, { "Max tokens": "8000" }); // more than are written before the click on Stop
     await send(page, "hello");
-    await grows(page);
+    await has_text(page);
     await button(page, "Stop").click();
     await page.locator("#device-now").waitFor(); // /v1/stats takes the token, too
     await page.reload();
@@ -57,24 +84,21 @@ function keys_spec(start) {
   });
 
   test("a reload in mid-answer goes on with the token", async (t) => {
-    const page = await open_page(t, await start(t));
+    const server = await midway.start(t);
+    const page = await open_page(t, server);
     await type_key(page, key);
     await connected(page);
-    await set(page, { "Max tokens": "150", "Show text": "live" });
+    await set(page, { "Max tokens": midway.tokens, "Show text": "live" });
     await send(page, "hello");
-    await grows(page);
+    await has_text(page);
     await page.reload();
-    await grows(page);
-    await answered(page);
-    await state(page)
-      .getByText(/^reached its limit of/)
-      .waitFor();
-    assert.ok((await body(page).innerText()).length > 100);
+    await has_text(page);
+    await midway.finish(page, server);
   });
 }
 
 describe("keys", { skip: no_browser }, () => {
-  keys_spec((t) => fake(t, { key }));
+  keys_spec((t) => fake(t, { key }), held);
 
   test("a token whose hour is over is asked for anew", async (t) => {
     const page = await open_page(t, await fake(t, { key }));
@@ -136,5 +160,5 @@ describe("keys", { skip: no_browser }, () => {
 });
 
 describe("keys, on the real server", { skip: no_real }, () => {
-  keys_spec(real_with_keys);
+  keys_spec(real_with_keys, long);
 });
