@@ -1,6 +1,7 @@
 #include "actors/job_stream.h"
 
 #include <boost/asio/post.hpp>
+#include <exception>
 
 #include "actors/job_state.h"
 #include "core/insist.h"
@@ -277,11 +278,20 @@ void job_stream::state_block::end(outcome o) {
   changed();
 }
 
+// A reader that throws keeps the news from no other reader.
 void job_stream::state_block::changed() {
   ++telling;
-  for (auto& r : readers)
-    if (!r.gone) r.tell();
+  std::exception_ptr failed;
+  for (auto& r : readers) {
+    if (r.gone) continue;
+    try {
+      r.tell();
+    } catch (...) {
+      failed = std::current_exception();
+    }
+  }
   if (--telling == 0) readers.remove_if([](const follower& r) { return r.gone; });
+  if (failed) std::rethrow_exception(failed);
 }
 
 // --- the reader's side

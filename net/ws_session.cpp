@@ -182,13 +182,14 @@ void session::write_next() {
   try {
     how = writer_.write(closing_.at() == phase::open);
     if (how == ws_writer::outcome::full) write_rest();
+    if (how == ws_writer::outcome::said_all)
+      if (const auto due = writer_.next_due()) wait_until(*due);
   } catch (...) {  // out of memory, most likely: this session is over, the others are not
     hub_.server().seen.note("a WebSocket's writing", std::current_exception());
     return hang_up();
   }
   if (frames_.lanes().empty()) closing_.no_lane_left();
   if (how != ws_writer::outcome::said_all) return;
-  if (const auto due = writer_.next_due()) wait_until(*due);
   if (const auto code = closing_.all_written()) ws_.next_layer().say_last(static_cast<std::uint16_t>(*code));
 }
 

@@ -34,6 +34,19 @@ TEST_CASE("a reader that wakes late finds everything, though the queue holds 127
   CHECK(text_of(*s) == sim_text(7, 1000));
 }
 
+TEST_CASE("a reader that throws keeps the end of a job from no other reader") {
+  service_fixture f;
+  f.load();
+  std::shared_ptr<job_stream> s;
+  int told = 0;
+  s = f.submit(ask("hello", 5), [&] {
+    if (s && s->state() == phase::done) throw std::runtime_error("a reader");
+  });
+  s->follow([&] { told += s->state() == phase::done; });
+  CHECK_THROWS_AS(f.run_to_end(s), std::runtime_error);
+  CHECK(told == 1);
+}
+
 TEST_CASE("jobs beside each other get what each gets alone") {
   service_fixture f;
   f.load();
