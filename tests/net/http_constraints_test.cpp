@@ -76,7 +76,7 @@ TEST_CASE("constraints: what is not enforced is told beside the usage, in a stre
   CHECK(stream.find("warnings", first.size() + 6) == std::string::npos);
 
   ws_client ws(f.port());
-  ws.send(R"({"type":"response.create","id":"a","input":"x","max_tokens":9,)" + schema + "}");
+  ws.send(R"({"type":"response.create","id":"a","input":"x","max_tokens":200,"seed":1,)" + schema + "}");
   const auto created = ws.read("response.created");
   CHECK(told(created.at("warnings")));
   CHECK(ws.read("response.done").at("finish_reason") == "stop");

@@ -56,8 +56,10 @@ describe("the page's demonstrations", { skip: no_browser }, () => {
     const server = await fake(t, { tokens_per_s: 100, hold_at });
     const page = await begin(t, server);
     for (let cut = 0; cut < 2; cut++) {
+      server.refuse_upgrades = true; // until the page was seen without a connection
       server.drop();
       await state(page).getByText("connection lost: going on as soon as it is back").waitFor();
+      server.refuse_upgrades = false;
       await state(page)
         .getByText(/^writing/)
         .waitFor();
