@@ -52,8 +52,10 @@ struct cpu_paths {
   std::string name;
 };
 
-// Chooses the paths of a backend. Throws std::runtime_error where none of `simd` passes. `amx` may be null.
-cpu_paths choose_paths(std::span<const simd_kernels* const> simd, const product_path* amx);
+// Chooses the paths of a backend with these activations. Throws std::runtime_error where none of `simd`
+// passes. `amx` may be null.
+cpu_paths choose_paths(std::span<const simd_kernels* const> simd, const product_path* amx,
+                       activation_type x = activation_type::f32);
 
 // As cpu_backend, with the given instruction set, and with the matrix unit (where there is one) or without
 // it. For tests.

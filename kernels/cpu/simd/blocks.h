@@ -33,8 +33,9 @@ struct block_sums {
 
   WEIR_INLINE void begin_group() {
     WEIR_UNROLL_BY(8)
-    for (std::size_t r = 0; r < rows; ++r) WEIR_UNROLL_BY(4)
-    for (std::size_t v = 0; v < vectors; ++v) group[r][v] = vec{};
+    for (std::size_t r = 0; r < rows; ++r)
+      WEIR_UNROLL_BY(4)
+      for (std::size_t v = 0; v < vectors; ++v) group[r][v] = vec{};
   }
 
   WEIR_INLINE void add(const float* x, const vec (&w)[vectors]) {

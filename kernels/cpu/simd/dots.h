@@ -12,7 +12,7 @@
 // fused, so that the bits are the same with every instruction set, block of rows, slice and number of
 // threads.
 //
-// The layout of prepared activations is [k / 32][words + 3][rows]: words of codes in the order in which the
+// The layout of prepared activations is [k / 32][8 + 3][rows]: words of codes in the order in which the
 // weights come, the scale, and the sums of the first and the last 16 codes, which are f32.
 #pragma once
 
@@ -33,10 +33,10 @@ constexpr std::size_t most_dot_rows = 3 * dot_block;    // rows that read a pane
 // How codes of weights are multiplied. An unsigned byte times a signed one, two of them added, has to fit
 // into 16 bits.
 enum class dot_kind : std::uint8_t {
-  nibbles,       // 4 bits, whose value is the code less the zero: unsigned bytes, summed in 16 bits
+  nibbles,       // 4 bits, whose value is the code less the zero: unsigned bytes, a group summed in 16 bits
   bytes,         // at most 6 bits: unsigned bytes, four products summed in 16 bits
-  wide_nibbles,  // 4 bits with a table of values: signed numbers of 16 bits
-  wide_bytes,    // 8 bits: signed numbers of 16 bits
+  table,         // 4 bits with a table of values: signed bytes, two products summed in 16 bits
+  signed_bytes,  // 8 bits: the same
 };
 
 struct dot_form {
@@ -47,8 +47,8 @@ struct dot_form {
 
 constexpr dot_kind dot_kind_of(dtype type) {
   const block_format& f = format_of(type);
-  if (f.code_bits == 8) return signed_in_words(f) ? dot_kind::wide_bytes : dot_kind::bytes;
-  return f.values[15] - f.values[0] == 15 ? dot_kind::nibbles : dot_kind::wide_nibbles;
+  if (f.code_bits == 8) return signed_in_words(f) ? dot_kind::signed_bytes : dot_kind::bytes;
+  return f.values[15] - f.values[0] == 15 ? dot_kind::nibbles : dot_kind::table;
 }
 constexpr dot_form dot_form_of(dtype type) {
   const block_format& f = format_of(type);
@@ -59,23 +59,14 @@ constexpr dot_form dot_form_of(dtype type) {
   return {form_of(type), kind, static_cast<std::int8_t>(zero)};
 }
 
-constexpr bool is_wide(dot_kind k) { return k == dot_kind::wide_nibbles || k == dot_kind::wide_bytes; }
-constexpr std::size_t words_of(dot_kind k) { return is_wide(k) ? dot_group / 2 : dot_group / 4; }
+constexpr bool has_signs(dot_kind k) { return k == dot_kind::table || k == dot_kind::signed_bytes; }
+constexpr bool has_nibbles(dot_kind k) { return k == dot_kind::nibbles || k == dot_kind::table; }
+constexpr std::size_t dot_words = dot_group / 4;
 
-// The index of the activation that is element `e` (a byte, or a half) of word `i`. The words come in the
-// order in which word_pairs() takes weights out of a panel.
-constexpr std::size_t place_in_words(dot_kind k, std::size_t i, std::size_t e) {
-  switch (k) {
-    case dot_kind::nibbles:
-      return i / 2 * 8 + 2 * e + i % 2;
-    case dot_kind::bytes:
-      return 4 * i + e;
-    case dot_kind::wide_nibbles:
-      return i / 4 * 8 + 2 * (i % 2 + 2 * e) + i % 4 / 2;
-    case dot_kind::wide_bytes:
-      break;
-  }
-  return i / 2 * 4 + i % 2 + 2 * e;
+// The index of the activation that is byte `b` of word `i`. The words come in the order in which add_words()
+// takes weights out of a panel.
+constexpr std::size_t place_in_words(dot_kind k, std::size_t i, std::size_t b) {
+  return has_nibbles(k) ? i / 2 * 8 + 2 * b + i % 2 : 4 * i + b;
 }
 
 // ---- whole numbers in registers ----
@@ -91,81 +82,80 @@ WEIR_INLINE vec as_floats(ivec v) {
 #endif
 }
 
+// The products of bytes are summed in pairs, whose sums are numbers of 16 bits.
 #if defined(__AVX512F__)
 typedef __m512i whole;
 WEIR_INLINE whole multiply_bytes(uvec w, uvec x) {  // unsigned w, signed x
   return _mm512_maddubs_epi16(reinterpret_cast<whole>(w), reinterpret_cast<whole>(x));
 }
-WEIR_INLINE whole multiply_halves(uvec w, uvec x) {
-  return _mm512_madd_epi16(reinterpret_cast<whole>(w), reinterpret_cast<whole>(x));
+WEIR_INLINE uvec sizes_of(uvec w) {
+  return reinterpret_cast<uvec>(_mm512_abs_epi8(reinterpret_cast<whole>(w)));
 }
-WEIR_INLINE whole add_halves(whole a, whole b) { return _mm512_add_epi16(a, b); }
-WEIR_INLINE whole join_halves(whole a) { return _mm512_madd_epi16(a, _mm512_set1_epi16(1)); }
-WEIR_INLINE uvec even_bytes(uvec w) {
-  return reinterpret_cast<uvec>(_mm512_srai_epi16(_mm512_slli_epi16(reinterpret_cast<whole>(w), 8), 8));
+WEIR_INLINE whole multiply_signed(uvec w, uvec sizes, uvec x) {
+  const whole xs = reinterpret_cast<whole>(x);
+  const __mmask64 negative = _mm512_movepi8_mask(reinterpret_cast<whole>(w));
+  return _mm512_maddubs_epi16(reinterpret_cast<whole>(sizes),
+                              _mm512_mask_sub_epi8(xs, negative, whole{}, xs));
 }
-WEIR_INLINE uvec odd_bytes(uvec w) {
-  return reinterpret_cast<uvec>(_mm512_srai_epi16(reinterpret_cast<whole>(w), 8));
+WEIR_INLINE whole add_pairs(whole a, whole b) { return _mm512_add_epi16(a, b); }
+WEIR_INLINE ivec join_pairs(whole a) {
+  return reinterpret_cast<ivec>(_mm512_madd_epi16(a, _mm512_set1_epi16(1)));
 }
 #elif defined(__AVX2__)
 typedef __m256i whole;
 WEIR_INLINE whole multiply_bytes(uvec w, uvec x) {  // unsigned w, signed x
   return _mm256_maddubs_epi16(reinterpret_cast<whole>(w), reinterpret_cast<whole>(x));
 }
-WEIR_INLINE whole multiply_halves(uvec w, uvec x) {
-  return _mm256_madd_epi16(reinterpret_cast<whole>(w), reinterpret_cast<whole>(x));
+WEIR_INLINE uvec sizes_of(uvec w) {
+  return reinterpret_cast<uvec>(_mm256_abs_epi8(reinterpret_cast<whole>(w)));
 }
-WEIR_INLINE whole add_halves(whole a, whole b) { return _mm256_add_epi16(a, b); }
-WEIR_INLINE whole join_halves(whole a) { return _mm256_madd_epi16(a, _mm256_set1_epi16(1)); }
-WEIR_INLINE uvec even_bytes(uvec w) {
-  return reinterpret_cast<uvec>(_mm256_srai_epi16(_mm256_slli_epi16(reinterpret_cast<whole>(w), 8), 8));
+WEIR_INLINE whole multiply_signed(uvec w, uvec sizes, uvec x) {
+  return _mm256_maddubs_epi16(reinterpret_cast<whole>(sizes),
+                              _mm256_sign_epi8(reinterpret_cast<whole>(x), reinterpret_cast<whole>(w)));
 }
-WEIR_INLINE uvec odd_bytes(uvec w) {
-  return reinterpret_cast<uvec>(_mm256_srai_epi16(reinterpret_cast<whole>(w), 8));
+WEIR_INLINE whole add_pairs(whole a, whole b) { return _mm256_add_epi16(a, b); }
+WEIR_INLINE ivec join_pairs(whole a) {
+  return reinterpret_cast<ivec>(_mm256_madd_epi16(a, _mm256_set1_epi16(1)));
 }
 #else
-// Sums of halves are kept as sums of whole lanes here, so that join_halves() has nothing to do.
+// Here the sums of pairs are already those of whole lanes.
 typedef ivec whole;
-WEIR_INLINE whole multiply_bytes(uvec w, uvec x) {
+// Byte `b` of each lane, with its sign.
+WEIR_INLINE ivec signed_byte(uvec v, int b) { return reinterpret_cast<ivec>(v << (24 - 8 * b)) >> 24; }
+WEIR_INLINE whole multiply_bytes(uvec w, uvec x) {  // unsigned w, signed x
   ivec sum{};
-  for (int b = 0; b < 4; ++b)
-    sum += reinterpret_cast<ivec>(w >> (8 * b) & 255) * (reinterpret_cast<ivec>(x << (24 - 8 * b)) >> 24);
+  for (int b = 0; b < 4; ++b) sum += reinterpret_cast<ivec>(w >> (8 * b) & 255) * signed_byte(x, b);
   return sum;
 }
-WEIR_INLINE whole multiply_halves(uvec w, uvec x) {
-  const ivec low = (reinterpret_cast<ivec>(w << 16) >> 16) * (reinterpret_cast<ivec>(x << 16) >> 16);
-  return low + (reinterpret_cast<ivec>(w) >> 16) * (reinterpret_cast<ivec>(x) >> 16);
+WEIR_INLINE uvec sizes_of(uvec w) { return w; }
+WEIR_INLINE whole multiply_signed(uvec w, uvec, uvec x) {
+  ivec sum{};
+  for (int b = 0; b < 4; ++b) sum += signed_byte(w, b) * signed_byte(x, b);
+  return sum;
 }
-WEIR_INLINE whole add_halves(whole a, whole b) { return a + b; }
-WEIR_INLINE whole join_halves(whole a) { return a; }
-WEIR_INLINE uvec even_bytes(uvec w) {
-  const uvec low = reinterpret_cast<uvec>(reinterpret_cast<ivec>(w << 24) >> 24) & 0xffffu;
-  const uvec high = reinterpret_cast<uvec>(reinterpret_cast<ivec>(w << 8) >> 24) << 16;
-  return low | high;
-}
-WEIR_INLINE uvec odd_bytes(uvec w) { return even_bytes(w >> 8); }
+WEIR_INLINE whole add_pairs(whole a, whole b) { return a + b; }
+WEIR_INLINE ivec join_pairs(whole a) { return a; }
 #endif
 
-// The products of two words of codes, added to `sum`.
+// Adds the products of two words of unsigned codes, or of one word of signed ones, to `sum`. rounded() keeps
+// the sum in its register: the compiler would otherwise put off the additions until the end of the group, and
+// the products into memory.
 template <dot_kind kind>
-WEIR_INLINE ivec add_dots(ivec sum, uvec w0, uvec w1, uvec x0, uvec x1) {
-  if constexpr (is_wide(kind)) {
-    const ivec low = reinterpret_cast<ivec>(multiply_halves(w0, x0));
-    return sum + (low + reinterpret_cast<ivec>(multiply_halves(w1, x1)));
-  } else {
-    const whole halves = add_halves(multiply_bytes(w0, x0), multiply_bytes(w1, x1));
-    if constexpr (kind == dot_kind::nibbles)
-      return reinterpret_cast<ivec>(add_halves(reinterpret_cast<whole>(sum), halves));
-    else
-      return sum + reinterpret_cast<ivec>(join_halves(halves));
-  }
+WEIR_INLINE ivec add_unsigned(ivec sum, uvec w0, uvec w1, uvec x0, uvec x1) {
+  const whole pairs = add_pairs(multiply_bytes(w0, x0), multiply_bytes(w1, x1));
+  if constexpr (kind == dot_kind::nibbles)
+    return rounded(reinterpret_cast<ivec>(add_pairs(reinterpret_cast<whole>(sum), pairs)));
+  else
+    return rounded(sum + join_pairs(pairs));
+}
+WEIR_INLINE ivec add_signed(ivec sum, uvec w, uvec sizes, uvec x) {
+  return rounded(sum + join_pairs(multiply_signed(w, sizes, x)));
 }
 
 // The sum of a group in whole lanes.
 template <dot_kind kind>
 WEIR_INLINE ivec whole_sum(ivec sum) {
-  if constexpr (kind == dot_kind::nibbles)
-    return reinterpret_cast<ivec>(join_halves(reinterpret_cast<whole>(sum)));
+  if constexpr (kind == dot_kind::nibbles) return join_pairs(reinterpret_cast<whole>(sum));
   return sum;
 }
 
@@ -201,7 +191,6 @@ struct byte_values {
 template <dot_form f, std::size_t rows, std::size_t vectors>
 struct dot_walk {
   static constexpr block_form b = f.block;
-  static constexpr std::size_t words = words_of(f.kind);
   static constexpr std::size_t loads = code_bytes_of(b) / (4 * panel_rows);  // words of a group in a column
   static constexpr std::size_t lines = (scale_bytes_of(b) + code_bytes_of(b) + 63) / 64;  // of a group
   static constexpr std::uint32_t low_bits = 0x0f0f0f0f;
@@ -237,9 +226,22 @@ struct dot_walk {
       const uvec x0 = broadcast_word(x + r), x1 = broadcast_word(x + stride + r);
       WEIR_UNROLL_BY(4)
       for (std::size_t v = 0; v < vectors; ++v)
-        sums[r][v] = add_dots<f.kind>(sums[r][v], w0[v], w1[v], x0, x1);
+        sums[r][v] = add_unsigned<f.kind>(sums[r][v], w0[v], w1[v], x0, x1);
     }
     x += 2 * stride;
+  }
+
+  WEIR_INLINE void add_word(const uvec (&w)[vectors]) {
+    uvec sizes[vectors];
+    WEIR_UNROLL_BY(4)
+    for (std::size_t v = 0; v < vectors; ++v) sizes[v] = sizes_of(w[v]);
+    WEIR_UNROLL_BY(8)
+    for (std::size_t r = 0; r < rows; ++r) {
+      const uvec xs = broadcast_word(x + r);
+      WEIR_UNROLL_BY(4)
+      for (std::size_t v = 0; v < vectors; ++v) sums[r][v] = add_signed(sums[r][v], w[v], sizes[v], xs);
+    }
+    x += stride;
   }
 
   // The word of codes of vector `v` that comes next.
@@ -255,32 +257,23 @@ struct dot_walk {
       for (std::size_t v = 0; v < vectors; ++v) w0[v] = word(v), w1[v] = word(v, 1);
       add_pair(w0, w1);
       at += 4 * panel_rows;
-    } else if constexpr (f.kind == dot_kind::wide_bytes) {
+    } else if constexpr (f.kind == dot_kind::signed_bytes) {
       WEIR_UNROLL_BY(4)
-      for (std::size_t v = 0; v < vectors; ++v) w0[v] = even_bytes(word(v)), w1[v] = odd_bytes(word(v));
+      for (std::size_t v = 0; v < vectors; ++v) w0[v] = word(v);
+      add_word(w0);
+    } else if constexpr (f.kind == dot_kind::nibbles) {
+      WEIR_UNROLL_BY(4)
+      for (std::size_t v = 0; v < vectors; ++v) w0[v] = word(v) & low_bits, w1[v] = word(v) >> 4 & low_bits;
       add_pair(w0, w1);
     } else {
       WEIR_UNROLL_BY(4)
-      for (std::size_t v = 0; v < vectors; ++v) w0[v] = word(v) & low_bits, w1[v] = word(v) >> 4 & low_bits;
-      if constexpr (f.kind == dot_kind::nibbles) {
-        add_pair(w0, w1);
-      } else {
-        add_looked_up(w0);
-        add_looked_up(w1);
-      }
+      for (std::size_t v = 0; v < vectors; ++v) w0[v] = values.look_up(word(v) & low_bits);
+      add_word(w0);
+      WEIR_UNROLL_BY(4)
+      for (std::size_t v = 0; v < vectors; ++v) w1[v] = values.look_up(word(v) >> 4 & low_bits);
+      add_word(w1);
     }
     at += 4 * panel_rows;
-  }
-
-  WEIR_INLINE void add_looked_up(const uvec (&codes)[vectors]) {
-    uvec w0[vectors], w1[vectors];
-    WEIR_UNROLL_BY(4)
-    for (std::size_t v = 0; v < vectors; ++v) {
-      const uvec bytes = values.look_up(codes[v]);
-      w0[v] = even_bytes(bytes);
-      w1[v] = odd_bytes(bytes);
-    }
-    add_pair(w0, w1);
   }
 
   // Adds group `g` of the 32 inputs whose scale and sums are at `facts`.
@@ -288,8 +281,9 @@ struct dot_walk {
     const std::byte* scales_at = at;
     at += scale_bytes_of(b);
     WEIR_UNROLL_BY(8)
-    for (std::size_t r = 0; r < rows; ++r) WEIR_UNROLL_BY(4)
-    for (std::size_t v = 0; v < vectors; ++v) sums[r][v] = ivec{};
+    for (std::size_t r = 0; r < rows; ++r)
+      WEIR_UNROLL_BY(4)
+      for (std::size_t v = 0; v < vectors; ++v) sums[r][v] = ivec{};
     constexpr std::size_t step = f.kind == dot_kind::bytes ? 2 : 1;
     WEIR_UNROLL_BY(8)
     for (std::size_t i = 0; i < loads; i += step) {
@@ -305,7 +299,7 @@ struct dot_walk {
     WEIR_UNROLL_BY(4)
     for (std::size_t v = 0; v < vectors; ++v) {
       load_scales<b>(scales_at, header, column + v * lanes, scales[v], minima[v]);
-      if constexpr (f.kind == dot_kind::wide_nibbles && values.unit != 1) scales[v] *= broadcast(values.unit);
+      if constexpr (f.kind == dot_kind::table && values.unit != 1) scales[v] *= broadcast(values.unit);
     }
     WEIR_UNROLL_BY(8)
     for (std::size_t r = 0; r < rows; ++r) {
@@ -337,7 +331,7 @@ void multiply_dot_rows(const product_tile& t, std::size_t first_row, const float
       walk.header = walk.at;
       walk.at += header_bytes_of(f.block);
       for (std::size_t i = 0; i < f.block.section; i += dot_group) {
-        const auto* facts = reinterpret_cast<const float*>(walk.x + walk.words * walk.stride);
+        const auto* facts = reinterpret_cast<const float*>(walk.x + dot_words * walk.stride);
         WEIR_UNROLL_BY(2)
         for (std::size_t g = 0; g < groups; ++g) walk.add_group(facts, g);
         walk.x += 3 * walk.stride;
@@ -371,10 +365,11 @@ WEIR_INLINE void round_group(const float* x, rounded_group& to) {
     const ivec size = load_as<ivec>(x + i) & 0x7fffffff;
     most = size > most ? size : most;
   }
-  std::int32_t bits = 0;
-  for (std::size_t i = 0; i < lanes; ++i) bits = most[i] > bits ? most[i] : bits;
-  const auto largest = std::bit_cast<float>(bits);
-  const bool finite = bits < 0x7f800000, zero = largest < 0x1p-120f;
+  const float largest = fold_lanes(reinterpret_cast<vec>(most), [](vec a, vec b) {
+    const auto left = reinterpret_cast<ivec>(a), right = reinterpret_cast<ivec>(b);
+    return reinterpret_cast<vec>(left > right ? left : right);
+  });
+  const bool finite = std::isfinite(largest), zero = largest < 0x1p-120f;
   to.scale = !finite ? std::numeric_limits<float>::quiet_NaN() : zero ? 0 : largest / 127;
   if (!finite || zero) {
     std::memset(to.codes, 0, sizeof to.codes);
@@ -389,57 +384,70 @@ WEIR_INLINE void round_group(const float* x, rounded_group& to) {
   }
 }
 
-// Puts codes in the order of the words.
-template <dot_kind kind, class T, std::size_t... i>
-WEIR_INLINE void order_codes(const std::int32_t* codes, std::uint32_t* words, std::index_sequence<i...>) {
-  constexpr std::size_t elements = 4 / sizeof(T);
-  typedef T piece __attribute__((vector_size(16)));
-  constexpr std::size_t count = sizeof...(i), pieces = dot_group / count;
-  for (std::size_t p = 0; p < pieces; ++p) {
-    T narrow[count];
-    for (std::size_t j = 0; j < count; ++j) narrow[j] = static_cast<T>(codes[p * count + j]);
-    const piece v = load_as<piece>(narrow);
-    store_as(words + 4 * p, __builtin_shufflevector(
-                                v, v, static_cast<int>(place_in_words(kind, i / elements, i % elements))...));
+// The codes as bytes in the order of the words, and the sums of the first and of the last 16.
+struct packed_codes {
+  alignas(32) std::uint32_t words[dot_words];
+  std::int32_t sums[2];
+};
+
+template <dot_kind kind, std::size_t... i>
+WEIR_INLINE void pack_codes(const std::int32_t* codes, packed_codes& to, std::index_sequence<i...>) {
+#if defined(__AVX2__)
+  const auto at = [codes](std::size_t n) { return load_as<__m256i>(codes + 8 * n); };
+  const __m256i low = _mm256_packs_epi32(at(0), at(1)), high = _mm256_packs_epi32(at(2), at(3));
+  const __m256i in_order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
+  const __m256i bytes = _mm256_permutevar8x32_epi32(_mm256_packs_epi16(low, high), in_order);
+  const __m128i order = _mm_setr_epi8(static_cast<char>(place_in_words(kind, i / 4, i % 4))...);
+  store_as(to.words, _mm256_shuffle_epi8(bytes, _mm256_broadcastsi128_si256(order)));
+  const __m256i pairs = _mm256_maddubs_epi16(_mm256_set1_epi8(1), bytes);
+  const __m256i fours = _mm256_madd_epi16(pairs, _mm256_set1_epi16(1));
+  const __m256i eights = _mm256_hadd_epi32(fours, fours), all = _mm256_hadd_epi32(eights, eights);
+  to.sums[0] = _mm256_extract_epi32(all, 0);
+  to.sums[1] = _mm256_extract_epi32(all, 4);
+#else
+  for (std::size_t half = 0; half < 2; ++half) {
+    const std::int32_t* from = codes + 16 * half;
+    const std::int8_t bytes[16] = {static_cast<std::int8_t>(from[place_in_words(kind, i / 4, i % 4)])...};
+    std::memcpy(to.words + 4 * half, bytes, sizeof bytes);
+    to.sums[half] = (from[i] + ...);
   }
+#endif
 }
 
 template <dot_kind kind>
 void prepare_dots(const float* x, std::size_t rows, std::size_t k, std::byte* to) {
-  constexpr std::size_t words = words_of(kind);
-  using element = std::conditional_t<is_wide(kind), std::int16_t, std::int8_t>;
   auto* out = reinterpret_cast<std::uint32_t*>(to);
   rounded_group group;
-  std::uint32_t ordered[words];
-  for (std::size_t at = 0; at < k; at += dot_group, out += (words + 3) * rows)
+  packed_codes packed;
+  for (std::size_t at = 0; at < k; at += dot_group, out += (dot_words + 3) * rows)
     for (std::size_t r = 0; r < rows; ++r) {
       round_group(x + r * k + at, group);
-      order_codes<kind, element>(group.codes, ordered, std::make_index_sequence<16 / sizeof(element)>{});
-      for (std::size_t i = 0; i < words; ++i) out[i * rows + r] = ordered[i];
-      float* facts = reinterpret_cast<float*>(out + words * rows) + r;
-      std::int32_t first = 0, last = 0;
-      for (std::size_t i = 0; i < 16; ++i) first += group.codes[i], last += group.codes[16 + i];
+      pack_codes<kind>(group.codes, packed, std::make_index_sequence<16>{});
+      WEIR_UNROLL_BY(8)
+      for (std::size_t i = 0; i < dot_words; ++i) out[i * rows + r] = packed.words[i];
+      float* facts = reinterpret_cast<float*>(out + dot_words * rows) + r;
       facts[0] = group.scale;
-      facts[rows] = static_cast<float>(first);
-      facts[2 * rows] = static_cast<float>(last);
+      facts[rows] = static_cast<float>(packed.sums[0]);
+      facts[2 * rows] = static_cast<float>(packed.sums[1]);
     }
 }
 
-template <dot_kind kind>
 std::size_t bytes_for_dots(std::size_t rows, std::size_t k) {
-  return k / dot_group * (words_of(kind) + 3) * rows * sizeof(std::uint32_t);
+  return k / dot_group * (dot_words + 3) * rows * sizeof(std::uint32_t);
 }
 
 // Multiplies and adds whole numbers in registers alone; returns the operations done.
 double spin_dots(std::size_t rounds) {
   constexpr std::size_t chains = 8;
-  const uvec w = uvec{} + 0x01010101u, x = uvec{} + 0x01010101u;
+  uvec w = uvec{} + 0x01010101u;
+  const uvec x = w;
   ivec sums[chains] = {};
-  for (std::size_t i = 0; i < rounds; ++i) WEIR_UNROLL_BY(8)
-  for (std::size_t c = 0; c < chains; ++c) {
-    sums[c] = reinterpret_cast<ivec>(add_halves(reinterpret_cast<whole>(sums[c]), multiply_bytes(w, x)));
-    sums[c] = rounded(sums[c]);  // keeps the compiler from leaving it out
-  }
+  for (std::size_t i = 0; i < rounds; ++i)
+    WEIR_UNROLL_BY(8)
+    for (std::size_t c = 0; c < chains; ++c) {
+      sums[c] = reinterpret_cast<ivec>(add_pairs(reinterpret_cast<whole>(sums[c]), multiply_bytes(w, x)));
+      sums[c] = rounded(sums[c]), w = rounded(w);  // keeps the compiler from leaving it out
+    }
   for (ivec& sum : sums) sum = rounded(sum);
   return 2.0 * 4 * static_cast<double>(rounds * chains * lanes);
 }
@@ -448,7 +456,7 @@ template <dtype type>
 constexpr product_path dots_with{
     .most_rows = most_dot_rows,
     .slice_k = 512,
-    .prepared_bytes = bytes_for_dots<dot_kind_of(type)>,
+    .prepared_bytes = bytes_for_dots,
     .prepare = prepare_dots<dot_kind_of(type)>,
     .multiply = multiply_dot_form<dot_form_of(type)>,
     .spin = spin_dots,
