@@ -167,7 +167,8 @@ class owner {
 
   core::result<std::unique_ptr<opened_model>> open(const model_spec& spec, const load_progress& progress) {
     if (!backend_ && options_.device != "sim") {
-      auto made = core::make_backend(options_.device, options_.threads, options_.deterministic);
+      auto made =
+          core::make_backend(options_.device, options_.threads, options_.deterministic, options_.activations);
       if (!made) return made.error();
       backend_ = std::move(*made);
     }

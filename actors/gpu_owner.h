@@ -29,6 +29,7 @@ struct owner_options : core::device_settings, core::queue_settings {
   core::kv_choice kv;          // what the pages of each model store
   bool audit = false;          // check the engines' invariants after every step, not only when idle
   std::size_t models = 1;      // models that will be loaded; the mailbox is sized for their jobs
+  kernels::activation_type activations = kernels::activation_type::f32;  // what quantised weights multiply
 };
 
 class gpu_owner {

@@ -81,11 +81,15 @@ core::result<actors::service_options> service_options_of(const core::engine_sett
   if (!slo) return slo.error();
   const auto kv = core::parse_kv_type(s.kv_type);
   if (!kv) return kv.error();
+  const auto activations = core::parse_activations(s.activations);
+  if (!activations) return activations.error();
+  if (const auto ok = core::check_activations(*device, *activations); !ok) return ok.error();
   actors::service_options o;
   o.models = std::move(*models);
   o.owner = {s, queue, std::move(*device)};
   o.owner.slo = *slo;
   o.owner.kv = *kv;
+  o.owner.activations = *activations;
   return o;
 }
 

@@ -43,6 +43,7 @@ struct engine_settings : device_settings {
   std::vector<std::string> model;
   std::string device = "auto";
   std::string kv_type = "auto";
+  std::string activations = "f32";
   bool chatml = false;
   std::string slo;
 };
@@ -227,6 +228,11 @@ void visit_settings(engine_settings& s, V&& v) {
           "that is auto",
           "TYPE"},
          s.kv_type);
+  models({"activations",
+          "what quantised weights multiply on cpu: f32, or int8, which rounds each row of activations to 8 "
+          "bits with a scale for every 32 inputs: faster, and answers differ; other devices take f32",
+          "TYPE"},
+         s.activations);
   memory({"slo",
           "time to the first token and mean gap between tokens that requests should keep, such as "
           "ttft=1000,tpot=50 in ms; prompts beside streams get as much of each step as keeps tpot, and more "

@@ -59,12 +59,17 @@ void add_options(CLI::App& app, device_options& o) {
   app.add_option("--device", o.device, "what computes")->capture_default_str();
   app.add_option("--threads", o.threads, "that compute; 0: one a core")->capture_default_str();
   app.add_flag("--deterministic", o.deterministic, "as `weir serve` has it");
+  app.add_option("--activations", o.activations,
+                 "what quantised weights multiply on cpu: f32 or int8, as `weir serve` has it")
+      ->capture_default_str();
   app.add_flag("--json", o.json, "one JSON object instead of a table");
 }
 
 core::result<std::shared_ptr<const kernels::backend>> open(const device_options& o) {
   const auto threads = o.threads ? o.threads : std::max(1u, std::thread::hardware_concurrency());
-  return core::make_backend(o.device, threads, o.deterministic);
+  const auto activations = core::parse_activations(o.activations);
+  if (!activations) return activations.error();
+  return core::make_backend(o.device, threads, o.deterministic, *activations);
 }
 
 namespace {

@@ -28,6 +28,7 @@ struct device_options {
   std::string device = "cpu";
   unsigned threads = 0;  // threads that compute; 0: one for each core
   bool deterministic = false;
+  std::string activations = "f32";
   bool json = false;
 };
 void add_options(CLI::App& app, device_options& o);

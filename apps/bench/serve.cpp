@@ -49,8 +49,8 @@ core::result<std::vector<boost::json::object>> on_engine(const serve_options& o)
   show_device(why_cpu);
   std::shared_ptr<const kernels::backend> backend;
   if (service->owner.device != "sim") {
-    auto made =
-        core::make_backend(service->owner.device, service->owner.threads, service->owner.deterministic);
+    auto made = core::make_backend(service->owner.device, service->owner.threads,
+                                   service->owner.deterministic, service->owner.activations);
     if (!made) return made.error();
     backend = std::move(*made);
   }

@@ -85,8 +85,8 @@ core::result<std::unique_ptr<subject>> open(const slo_options& o) {
   if (!s->slo.set()) return core::bad_param("slo", "--slo: this benchmark needs an objective");
   std::shared_ptr<const kernels::backend> backend;
   if (service->owner.device != "sim") {
-    auto made =
-        core::make_backend(service->owner.device, service->owner.threads, service->owner.deterministic);
+    auto made = core::make_backend(service->owner.device, service->owner.threads,
+                                   service->owner.deterministic, service->owner.activations);
     if (!made) return made.error();
     backend = std::move(*made);
   }

@@ -61,13 +61,27 @@ std::optional<int> cuda_index(std::string_view device) {
 
 }  // namespace
 
+result<kernels::activation_type> parse_activations(std::string_view text) {
+  if (text == "f32") return kernels::activation_type::f32;
+  if (text == "int8") return kernels::activation_type::int8;
+  return bad_param("activations", "--activations must be f32 or int8, not '{}'", text);
+}
+
+result<void> check_activations(const std::string& device, kernels::activation_type activations) {
+  if (activations == kernels::activation_type::f32 || device == "cpu") return {};
+  return bad_param("activations", "--activations int8: only --device cpu has them; {} takes f32", device);
+}
+
 result<std::shared_ptr<const kernels::backend>> make_backend(const std::string& device, unsigned threads,
-                                                             bool deterministic) {
+                                                             bool deterministic,
+                                                             kernels::activation_type activations) {
   if (device == "cpu" && threads == 0) threads = std::max(1u, std::thread::hardware_concurrency());
-  if (device == "cpu") return kernels::cpu_backend(threads);
-  if (device == "reference") return kernels::reference_backend();
+  if (device == "cpu") return kernels::cpu_backend(threads, activations);
   const auto index = cuda_index(device);
-  if (!index) return bad_param("device", "--device must be cpu, reference or cuda[:N], not '{}'", device);
+  if (device != "reference" && !index)
+    return bad_param("device", "--device must be cpu, reference or cuda[:N], not '{}'", device);
+  if (const auto ok = check_activations(device, activations); !ok) return ok.error();
+  if (device == "reference") return kernels::reference_backend();
   std::string why;
   auto b = kernels::cuda_backend(*index, why, deterministic);
   if (!b) return make_error(errc::unavailable, "--device {}: {}", device, why);

@@ -23,10 +23,17 @@ namespace weir::core {
 
 // The backend with this name: cpu, reference, or cuda:N (cuda means cuda:0). `threads`: threads that compute
 // on cpu, including the owner's; 0: one per core. `deterministic`: on cuda too, the bits of a row's result
-// depend on that row alone; on cpu and reference they always do. Errors: invalid_param for an unknown name;
-// unavailable, with the reason.
-result<std::shared_ptr<const kernels::backend>> make_backend(const std::string& device, unsigned threads,
-                                                             bool deterministic = false);
+// depend on that row alone; on cpu and reference they always do. `activations`: what quantised weights
+// multiply (kernels/ops.h). Errors: invalid_param for an unknown name, and for activations that the device
+// does not have; unavailable, with the reason.
+result<std::shared_ptr<const kernels::backend>> make_backend(
+    const std::string& device, unsigned threads, bool deterministic = false,
+    kernels::activation_type activations = kernels::activation_type::f32);
+
+// Parses f32 or int8, a value of --activations. Error: invalid_param.
+result<kernels::activation_type> parse_activations(std::string_view text);
+// Whether a device, as in make_backend() or "sim", has such activations. Error: invalid_param.
+result<void> check_activations(const std::string& device, kernels::activation_type activations);
 
 // The device that "auto" means on this machine: cpu where there is no CUDA device, with the reason in `why`;
 // otherwise cuda:0. That is so even where cuda:0 cannot be used: make_backend() then says why.

@@ -10,8 +10,8 @@ namespace {
 
 // The table, its name, and the state that its entries get as `self`: one allocation, shared by all users.
 struct cpu_device {
-  cpu_device(unsigned threads, const cpu_paths& paths)
-      : state(threads, *paths.simd, paths.amx), name(paths.name) {
+  cpu_device(unsigned threads, const cpu_paths& paths, activation_type x)
+      : state(threads, *paths.simd, paths.amx, x), name(paths.name) {
     table = backend{
         .name = name,
         .self = &state,
@@ -48,22 +48,25 @@ struct cpu_device {
   backend table;
 };
 
-std::shared_ptr<const backend> make(unsigned threads, const cpu_paths& paths) {
-  auto device = std::make_shared<cpu_device>(threads, paths);
+std::shared_ptr<const backend> make(unsigned threads, const cpu_paths& paths, activation_type x) {
+  auto device = std::make_shared<cpu_device>(threads, paths, x);
   const backend* table = &device->table;
   return {std::move(device), table};
 }
 
 }  // namespace
 
-cpu_state::cpu_state(unsigned threads, const simd_kernels& kernels, const product_path* matrix_unit)
+cpu_state::cpu_state(unsigned threads, const simd_kernels& kernels, const product_path* matrix_unit,
+                     activation_type x)
     : simd(kernels),
       workers(threads),
       amx(matrix_unit),
+      activations(x),
       multiplier(workers.size()),
       attention_scratch(workers.size()) {}
 
-cpu_paths choose_paths(std::span<const simd_kernels* const> simd, const product_path* amx) {
+cpu_paths choose_paths(std::span<const simd_kernels* const> simd, const product_path* amx,
+                       activation_type x) {
   cpu_paths p;
   std::string failed;
   for (const simd_kernels* each : simd) {
@@ -71,6 +74,8 @@ cpu_paths choose_paths(std::span<const simd_kernels* const> simd, const product_
     for (std::size_t i = 0; i < dtype_count; ++i) {
       const auto type = static_cast<dtype>(i);
       exact = exact && is_exact(is_plain(type) ? *each->products : *each->blocks, type);
+      const product_path* dots = x == activation_type::int8 ? each->dots(type) : nullptr;
+      exact = exact && (!dots || is_exact(*dots, type));
     }
     if (exact) {
       p.simd = each;
@@ -81,19 +86,24 @@ cpu_paths choose_paths(std::span<const simd_kernels* const> simd, const product_
   if (!p.simd) throw std::runtime_error("cpu" + failed);
   if (amx && is_exact(*amx, dtype::bf16)) p.amx = amx;
   if (amx && !p.amx) failed += "; amx-bf16 failed its self-test";
-  p.name = std::string("cpu (") + p.simd->name + (p.amx ? ", amx-bf16" : "") + failed + ")";
+  p.name = std::string("cpu (") + p.simd->name + (p.amx ? ", amx-bf16" : "") +
+           (x == activation_type::int8 ? ", int8 activations" : "") + failed + ")";
   return p;
 }
 
 std::shared_ptr<const backend> make_cpu_backend(unsigned threads, const simd_kernels& kernels,
-                                                bool matrix_unit) {
+                                                bool matrix_unit, activation_type x) {
   const simd_kernels* only[] = {&kernels};
-  return make(threads, choose_paths(only, matrix_unit ? amx_products() : nullptr));
+  return make(threads, choose_paths(only, matrix_unit ? amx_products() : nullptr, x), x);
 }
 
-std::shared_ptr<const backend> cpu_backend(unsigned threads) {
+std::shared_ptr<const backend> cpu_backend(unsigned threads, activation_type x) {
+  if (x == activation_type::int8) {
+    static const cpu_paths found = choose_paths(simd_choices(), amx_products(), x);
+    return make(threads, found, x);
+  }
   static const cpu_paths found = choose_paths(simd_choices(), amx_products());
-  return make(threads, found);
+  return make(threads, found, x);
 }
 
 }  // namespace weir::kernels

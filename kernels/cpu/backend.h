@@ -24,10 +24,12 @@ struct row_block {
 
 // What `backend::self` points to.
 struct cpu_state {
-  cpu_state(unsigned threads, const simd_kernels& kernels, const product_path* amx);
+  cpu_state(unsigned threads, const simd_kernels& kernels, const product_path* amx, activation_type x);
 
   // The way in which weights of a type are multiplied.
   const product_path& path_of(dtype type) const noexcept {
+    if (activations == activation_type::int8)
+      if (const product_path* dots = simd.dots(type)) return *dots;
     if (!is_plain(type)) return *simd.blocks;
     return type == dtype::bf16 && amx ? *amx : *simd.products;
   }
@@ -35,6 +37,7 @@ struct cpu_state {
   const simd_kernels& simd;
   team workers;
   const product_path* amx;  // null where it is not used
+  const activation_type activations;
   products multiplier;
   std::vector<scratch<float>> attention_scratch;  // one for each worker
   std::vector<row_block> blocks;                  // of the present operation
@@ -49,13 +52,15 @@ struct cpu_paths {
   std::string name;
 };
 
-// Chooses the paths of a backend. Throws std::runtime_error where none of `simd` passes. `amx` may be null.
-cpu_paths choose_paths(std::span<const simd_kernels* const> simd, const product_path* amx);
+// Chooses the paths of a backend with these activations. Throws std::runtime_error where none of `simd`
+// passes. `amx` may be null.
+cpu_paths choose_paths(std::span<const simd_kernels* const> simd, const product_path* amx,
+                       activation_type x = activation_type::f32);
 
 // As cpu_backend, with the given instruction set, and with the matrix unit (where there is one) or without
 // it. For tests.
 std::shared_ptr<const backend> make_cpu_backend(unsigned threads, const simd_kernels& kernels,
-                                                bool matrix_unit);
+                                                bool matrix_unit, activation_type x = activation_type::f32);
 
 std::uint64_t cpu_weight_bytes(void* self, dtype, std::uint32_t rows, std::uint32_t cols);
 void cpu_pack(void* self, const matrix& rows_on_host, void* to);

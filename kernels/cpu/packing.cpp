@@ -56,9 +56,19 @@ std::uint16_t half_at(const std::byte* at, std::size_t index) noexcept {
   return bits;
 }
 
+// The byte of weight `e` of a group in row `j`, for codes of more than 4 bits.
+constexpr std::size_t place_of_byte(std::size_t e, std::size_t j, code_order order) noexcept {
+  return order == code_order::words ? (e / 4 * panel_rows + j) * 4 + e % 4 : e * panel_rows + j;
+}
+// What such a code is less when it is packed.
+constexpr int packed_offset(const block_format& f, code_order order) noexcept {
+  return order == code_order::words && !signed_in_words(f) ? 0 : f.offset;
+}
+
 // Packs row `j` of one section at `to`, which is all zeros before its first row.
-void pack_block(dtype type, const block_parts& b, std::size_t j, std::byte* to) noexcept {
+void pack_block(dtype type, const block_parts& b, std::size_t j, std::byte* to, code_order order) noexcept {
   const block_format& f = format_of(type);
+  const int offset = packed_offset(f, order);
   if (f.scaled_groups) {
     put(to, j, exact_f16(b.scale));
     if (f.minima) put(to, panel_rows + j, exact_f16(b.minimum));
@@ -79,7 +89,7 @@ void pack_block(dtype type, const block_parts& b, std::size_t j, std::byte* to) 
     for (std::size_t e = 0; e < f.group; ++e) {
       const std::uint8_t code = b.codes[i + e];
       if (f.code_bits == 8)
-        codes[e * panel_rows + j] = static_cast<std::byte>(code - f.offset);
+        codes[place_of_byte(e, j, order)] = static_cast<std::byte>(code - offset);
       else
         codes[(e / 8 * panel_rows + j) * 4 + e % 8 / 2] |= static_cast<std::byte>(code << (4 * (e % 2)));
     }
@@ -87,7 +97,8 @@ void pack_block(dtype type, const block_parts& b, std::size_t j, std::byte* to) 
   }
 }
 
-void pack_sections(const matrix& m, std::size_t first, std::size_t rows, std::byte* to) noexcept {
+void pack_sections(const matrix& m, std::size_t first, std::size_t rows, std::byte* to,
+                   code_order order) noexcept {
   const std::size_t sections = m.cols / facts(m.type).block_weights, bytes = section_bytes(m.type);
   const std::size_t block = facts(m.type).block_bytes;
   const auto* from = static_cast<const std::byte*>(m.data) + first * sections * block;
@@ -96,13 +107,14 @@ void pack_sections(const matrix& m, std::size_t first, std::size_t rows, std::by
   for (std::size_t s = 0; s < sections; ++s, to += bytes)
     for (std::size_t j = 0; j < rows; ++j) {
       take_apart(m.type, from + (j * sections + s) * block, parts);
-      pack_block(m.type, parts, j, to);
+      pack_block(m.type, parts, j, to, order);
     }
 }
 
 // The reverse of pack_block(), widened.
-void unpack_block(dtype type, const std::byte* from, std::size_t j, float* out) noexcept {
+void unpack_block(dtype type, const std::byte* from, std::size_t j, float* out, code_order order) noexcept {
   const block_format& f = format_of(type);
+  const int more = f.offset - packed_offset(f, order);
   float scale = 0, minimum = 0;
   if (f.scaled_groups) {
     scale = from_f16(half_at(from, j));
@@ -126,8 +138,8 @@ void unpack_block(dtype type, const std::byte* from, std::size_t j, float* out) 
       const auto wide = static_cast<unsigned>(codes[(e / 8 * panel_rows + j) * 4 + e % 8 / 2]);
       float value = f.values[wide >> (4 * (e % 2)) & 15];
       if (f.code_bits == 8) {
-        const auto byte = static_cast<std::uint8_t>(codes[e * panel_rows + j]);
-        value = f.e4m3 ? from_e4m3(byte) : static_cast<float>(static_cast<std::int8_t>(byte));
+        const auto byte = static_cast<std::uint8_t>(codes[place_of_byte(e, j, order)]);
+        value = f.e4m3 ? from_e4m3(byte) : static_cast<float>(static_cast<std::int8_t>(byte) - more);
       }
       if (f.zeros) value -= zero;
       out[i + e] = f.minima ? s * value + m : s * value;
@@ -137,9 +149,9 @@ void unpack_block(dtype type, const std::byte* from, std::size_t j, float* out) 
 
 }  // namespace
 
-void pack_panel(const matrix& m, std::size_t panel, std::byte* to) noexcept {
+void pack_panel(const matrix& m, std::size_t panel, std::byte* to, code_order order) noexcept {
   const std::size_t first = panel * panel_rows, rows = std::min<std::size_t>(panel_rows, m.rows - first);
-  if (!is_plain(m.type)) return pack_sections(m, first, rows, to);
+  if (!is_plain(m.type)) return pack_sections(m, first, rows, to, order);
   const auto* from = static_cast<const std::byte*>(m.data) + first * m.cols * size_of(m.type);
   if (m.type == dtype::f32)
     return pack_columns(reinterpret_cast<const float*>(from), rows, m.cols, reinterpret_cast<float*>(to));
@@ -148,12 +160,12 @@ void pack_panel(const matrix& m, std::size_t panel, std::byte* to) noexcept {
   m.type == dtype::bf16 ? pack_tiles(halves, rows, m.cols, out) : pack_columns(halves, rows, m.cols, out);
 }
 
-void unpack_row(const matrix& m, std::size_t row, float* out) noexcept {
+void unpack_row(const matrix& m, std::size_t row, float* out, code_order order) noexcept {
   const auto* panel = static_cast<const std::byte*>(m.data) + row / panel_rows * panel_bytes(m.type, m.cols);
   const std::size_t j = row % panel_rows, section = facts(m.type).block_weights;
   if (!is_plain(m.type)) {
     for (std::size_t i = 0; i < m.cols; i += section, panel += section_bytes(m.type))
-      unpack_block(m.type, panel, j, out + i);
+      unpack_block(m.type, panel, j, out + i, order);
     return;
   }
   for (std::size_t i = 0; i < m.cols; ++i)

@@ -12,7 +12,9 @@
 //              codes. A group's scale is an i8 where its block has a scale, too. Otherwise it is an f16
 //              (mxfp4: a bf16), or an f32; zeros, i8 [32], stand behind scales that are f32. Codes of 4 bits
 //              are [group / 8][32] words of eight weights each, the first in the lowest bits. Codes of 5 to
-//              8 bits are i8 [group][32], less their offset.
+//              8 bits are i8 [group][32], less their offset (code_order::columns); or they are
+//              [group / 4][32] words of four weights each, the first in the lowest bits, which are i8 less
+//              their offset where the offset is 128, and otherwise the codes themselves (code_order::words).
 // A panel is one contiguous piece of memory, and panels follow one another.
 //
 // Thread safety: pure functions.
@@ -28,6 +30,15 @@ namespace weir::kernels {
 constexpr std::size_t panel_rows = 32;
 constexpr std::size_t tile_k = 32;        // of k in one tile of bf16
 constexpr std::size_t tile_bytes = 1024;  // 16 pairs of k, 16 outputs
+
+// The order of codes of more than 4 bits. Both orders take the same bytes.
+enum class code_order : std::uint8_t {
+  columns,  // one k after the other, as products with f32 activations read them
+  words,    // four k side by side, as products of whole numbers read them
+};
+
+// Whether words hold the code less its offset. Otherwise they hold the code itself, which is at most 63.
+constexpr bool signed_in_words(const block_format& f) noexcept { return f.offset == 128; }
 
 constexpr std::size_t panels_of(std::size_t rows) noexcept { return (rows + panel_rows - 1) / panel_rows; }
 
@@ -58,9 +69,11 @@ constexpr std::uint64_t packed_bytes(dtype type, std::uint32_t rows, std::uint32
 }
 
 // Packs panel `panel` of a row-major matrix to `to`, panel_bytes(m.type, m.cols) bytes.
-void pack_panel(const matrix& m, std::size_t panel, std::byte* to) noexcept;
+void pack_panel(const matrix& m, std::size_t panel, std::byte* to,
+                code_order order = code_order::columns) noexcept;
 
-// out[0 .. cols) = row `row` of a packed matrix, widened.
-void unpack_row(const matrix& m, std::size_t row, float* out) noexcept;
+// out[0 .. cols) = row `row` of a packed matrix, widened. `order`: that with which it was packed.
+void unpack_row(const matrix& m, std::size_t row, float* out,
+                code_order order = code_order::columns) noexcept;
 
 }  // namespace weir::kernels

@@ -143,7 +143,7 @@ void products::multiply_chunk(const job& j, const share& from, std::uint32_t chu
   const std::size_t last = std::min(first + j.chunk_panels, end);
   const std::byte* w = j.panel(first);
   if (!j.packed) {
-    pack_panel(j.op.w, first, at.panel.data());
+    pack_panel(j.op.w, first, at.panel.data(), j.path.codes);
     w = at.panel.data();
   }
   // With several blocks the next chunk is prefetched meanwhile, some lines before each tile.

@@ -23,6 +23,13 @@ float number(std::size_t i) {
                     -20 - static_cast<int>(bits % 7));
 }
 
+// As number(), for activations that are rounded to codes: rounding leaves these numbers as they are.
+float whole_number(std::size_t i) {
+  const float code = i % 32 == 5 ? 127 : std::nearbyint(number(i) * 15);
+  return std::ldexp(code, static_cast<int>(i / 32 % 5) - 9);
+}
+
+// Some activations are subnormal, where they are not rounded.
 struct example {
   const std::size_t k, cut;
   std::vector<float> x;
@@ -31,9 +38,9 @@ struct example {
   scratch<std::byte> packed;
   matrix w;
 
-  example(dtype type, std::size_t most) : k(length_of(type)), cut(cut_of(type)) {
-    // Some activations are subnormal.
-    for (std::size_t i = 0; i < most * k; ++i) x.push_back(i % 17 == 3 ? 1e-40f : number(i));
+  example(dtype type, std::size_t most, code_order order) : k(length_of(type)), cut(cut_of(type)) {
+    for (std::size_t i = 0; i < most * k; ++i)
+      x.push_back(order == code_order::words ? whole_number(i) : i % 17 == 3 ? 1e-40f : number(i));
     rows.resize(panel_rows * k);
     for (std::size_t i = 0; i < panel_rows * k; ++i) {
       const std::uint32_t bits = std::bit_cast<std::uint32_t>(number(i + 7919));
@@ -48,7 +55,7 @@ struct example {
     w = {rows.data(), type, panel_rows, static_cast<std::uint32_t>(k)};
     wide.resize(panel_rows * k);
     dequantise(type, rows.data(), panel_rows * k, wide.data());
-    pack_panel(w, 0, packed.room_for(panel_bytes(type, k)));
+    pack_panel(w, 0, packed.room_for(panel_bytes(type, k)), order);
   }
 
   // The products [count, panel_rows] of rows [first, first + count) of x, computed in one slice or in two.
@@ -92,7 +99,7 @@ bool same_bits(const float* a, const float* b) { return std::memcmp(a, b, panel_
 }  // namespace
 
 bool is_exact(const product_path& path, dtype type) {
-  example e(type, path.most_rows);
+  example e(type, path.most_rows, path.codes);
   for (std::size_t count = 1; count <= path.most_rows; ++count)
     for (const bool sliced : {false, true}) {
       const std::vector<float> together = e.multiply(path, 0, count, sliced);

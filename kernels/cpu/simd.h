@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <span>
 
+#include "kernels/cpu/packing.h"
 #include "kernels/logits.h"
 #include "kernels/ops.h"
 
@@ -45,6 +46,9 @@ struct product_path {
   // null.
   void (*begin)(std::size_t rows) = nullptr;
   void (*end)() = nullptr;
+  // How the panels' codes have to be packed. With code_order::words the path also rounds activations to 8
+  // bits (simd/dots.h).
+  code_order codes = code_order::columns;
 };
 
 // One query head of one row.
@@ -87,7 +91,9 @@ struct attention_tile {
 struct simd_kernels {
   const char* name;
   const product_path* products;  // of plain weights
-  const product_path* blocks;    // of quantised weights
+  const product_path* blocks;    // of quantised weights, with f32 activations
+  // The path of weights of a type with activations rounded to 8 bits; null for types that have none.
+  const product_path* (*dots)(dtype type);
   const logit_loops* logits;
   // Rounds one token's key, or value, of one head and stores it at `token` of the head's part of a page.
   void (*store_kv)(const kv_pages&, const float* x, std::byte* head, std::uint32_t token);

@@ -6,6 +6,7 @@
 
 #include "actors/open_model.h"
 #include "core/model/kv_choice.h"
+#include "core/model/load.h"
 #include "net/embed/engine_state.h"
 
 namespace weir {
@@ -49,6 +50,12 @@ actors::service_options options_of(const engine_options& o) {
   if (!kv)
     throw engine_error("kv_type", "kv_type: must be " + core::kv_type_names() + ", not '" + o.kv_type + "'");
   s.owner.kv = *kv;
+  const auto activations = core::parse_activations(o.activations);
+  if (!activations)
+    throw engine_error("activations", "activations: must be f32 or int8, not '" + o.activations + "'");
+  if (!core::check_activations(o.device, *activations))
+    throw engine_error("activations", "activations: only the device cpu has " + o.activations);
+  s.owner.activations = *activations;
   s.owner.threads = o.threads;
   s.owner.kv_tokens = o.kv_tokens;
   s.owner.max_batch = o.max_batch;

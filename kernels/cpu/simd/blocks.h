@@ -10,6 +10,7 @@
 #pragma once
 
 #include "kernels/cpu/packing.h"
+#include "kernels/cpu/simd/block_form.h"
 #include "kernels/cpu/simd/codes.h"
 #include "kernels/cpu/simd/limits.h"
 #include "kernels/cpu/simd/vector.h"
@@ -17,44 +18,8 @@
 namespace weir::kernels {
 namespace {
 
-constexpr std::size_t sum_k = 16;  // activations that are summed in advance
+constexpr std::size_t sum_k = 16;                             // activations that are summed in advance
 constexpr std::size_t most_block_rows = lanes == 16 ? 8 : 6;  // as many sums as the registers hold
-
-// What the loops have to know of a type at compile time.
-struct block_form {
-  std::uint16_t section, group;
-  std::uint8_t code_bits;
-  bool minima, scaled_groups, powers;  // powers: scales are bf16
-  bool wide_scales, zeros, e4m3;       // as in block_format
-
-  bool operator==(const block_form&) const = default;
-};
-constexpr block_form form_of(dtype type) {
-  const block_format& f = format_of(type);
-  return {f.scaled_groups ? facts(type).block_weights : f.group,
-          f.group,
-          f.code_bits,
-          f.minima,
-          f.scaled_groups,
-          type == dtype::mxfp4,
-          f.wide_scales,
-          f.zeros,
-          f.e4m3};
-}
-
-// Prefetches the lines of what comes next in eight streams, as `coming` in linear.h does.
-struct coming_lines {
-  static constexpr std::size_t streams = 8;
-  const std::byte* at;
-  std::size_t part, stream = 0;
-
-  coming_lines(const std::byte* first, std::size_t bytes) : at(first), part(bytes / streams / 64 * 64) {}
-  WEIR_INLINE void ask() {
-    __builtin_prefetch(at + stream * part, 0, 2);
-    stream = (stream + 1) % streams;
-    at += stream == 0 ? 64 : 0;
-  }
-};
 
 // The sums of a group are in registers, which have no room for the outputs' own sums as well: these are in
 // memory. For the same reason scales are read when a group ends.
@@ -121,11 +86,8 @@ WEIR_INLINE void add_words(S& sums, const float*& x, std::size_t stride, const u
 // One walk along k of a panel, for some rows and some of its vectors.
 template <block_form f, std::size_t rows, std::size_t vectors>
 struct block_walk {
-  static constexpr std::size_t scale_bytes =
-      f.wide_scales ? panel_rows * (f.zeros ? 5 : 4)
-                    : (f.minima ? 2 : 1) * panel_rows * (f.scaled_groups ? 1 : 2);
-  static constexpr std::size_t code_bytes = std::size_t{f.group} * panel_rows * f.code_bits / 8;
-  static constexpr std::size_t header_bytes = f.scaled_groups ? (f.minima ? 2 : 1) * panel_rows * 2 : 0;
+  static constexpr std::size_t scale_bytes = scale_bytes_of(f), code_bytes = code_bytes_of(f);
+  static constexpr std::size_t header_bytes = header_bytes_of(f);
   static constexpr std::size_t pieces = f.group / sum_k;
   // Cache lines to prefetch in half a piece.
   static constexpr std::size_t lines = ((scale_bytes + code_bytes + 63) / 64 + 2 * pieces - 1) / (2 * pieces);
@@ -154,31 +116,11 @@ struct block_walk {
                  t.from ? load_f32(t.from + (row + r) * t.from_stride + column + v * lanes) : vec{});
   }
 
-  // The 16-bit scales or minima of vector `v`.
-  WEIR_INLINE vec halves(const std::byte* from, std::size_t v) const {
-    const auto* h = reinterpret_cast<const std::uint16_t*>(from) + column + v * lanes;
-    if constexpr (f.powers)
-      return load_bf16(h);
-    else
-      return load_f16(h);
-  }
-
   // The scales and minima (or zeros) of the group whose scales are at `from`.
   WEIR_INLINE void read_scales(const std::byte* from, vec (&scales)[vectors], vec (&minima)[vectors]) const {
     WEIR_UNROLL_BY(4)
     for (std::size_t v = 0; v < vectors; ++v) {
-      const std::size_t byte = column + v * lanes;
-      if constexpr (f.scaled_groups) {
-        scales[v] = halves(header, v) * load_bytes(from + byte);
-        if constexpr (f.minima)
-          minima[v] = halves(header + 2 * panel_rows, v) * load_bytes(from + panel_rows + byte);
-      } else if constexpr (f.wide_scales) {
-        scales[v] = load_f32(reinterpret_cast<const float*>(from) + byte);
-        if constexpr (f.zeros) minima[v] = load_bytes(from + 4 * panel_rows + byte);
-      } else {
-        scales[v] = halves(from, v);
-        if constexpr (f.minima) minima[v] = halves(from + 2 * panel_rows, v);
-      }
+      load_scales<f>(from, header, column + v * lanes, scales[v], minima[v]);
       if constexpr (unit != 1) {
         scales[v] *= broadcast(unit);
         if constexpr (f.zeros) minima[v] *= broadcast(1 / unit);

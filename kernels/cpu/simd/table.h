@@ -10,7 +10,21 @@
 #include "kernels/cpu/simd/pointwise.h"
 
 namespace weir::kernels {
+
+// simd/<instruction set>_dots.cpp
+const product_path* baseline_dots(dtype type);
+const product_path* avx2_dots(dtype type);
+const product_path* avx512_dots(dtype type);
+
 namespace {
+
+#if defined(__AVX512F__)
+constexpr auto dots = avx512_dots;
+#elif defined(__AVX2__)
+constexpr auto dots = avx2_dots;
+#else
+constexpr auto dots = baseline_dots;
+#endif
 
 constexpr simd_kernels table{
     .name = lanes == 16  ? "avx512"
@@ -18,6 +32,7 @@ constexpr simd_kernels table{
                          : "baseline",
     .products = &products,
     .blocks = &block_products,
+    .dots = dots,
     .logits = &loops_over_logits,
     .store_kv = store_kv_row,
     .attend = attend,

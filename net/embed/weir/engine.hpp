@@ -63,6 +63,8 @@ struct engine_options {
   // The type in which keys and values are stored: one of --kv-type (docs/commands.md). The load fails where
   // the device does not have this type.
   std::string kv_type = "auto";
+  // What quantised weights multiply: f32, or on cpu int8 (--activations in docs/commands.md).
+  std::string activations = "f32";
   std::uint64_t kv_tokens = 0;    // KV memory for all sequences together; 0: as much as is reasonable
   std::uint32_t max_batch = 64;   // sequences that run at once
   std::uint32_t max_seq_len = 0;  // most tokens of prompt and answer together; 0: the model's own limit

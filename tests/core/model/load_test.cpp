@@ -290,6 +290,24 @@ TEST_CASE("weights are laid out by their backend, which is asked what they take"
   }
 }
 
+TEST_CASE("activations of int8 are for cpu alone, and every other device refuses them by name") {
+  using kernels::activation_type;
+  CHECK(parse_activations("f32").value() == activation_type::f32);
+  CHECK(parse_activations("int8").value() == activation_type::int8);
+  CHECK(parse_activations("int4").error().param == "activations");
+  CHECK_THAT(parse_activations("int4").error().message, Contains("f32 or int8") && Contains("'int4'"));
+  CHECK(std::string(make_backend("cpu", 1, false, activation_type::int8).value()->name)
+            .ends_with(", int8 activations)"));
+  for (const char* device : {"reference", "cuda", "cuda:0", "cuda:999"}) {
+    const auto refused = make_backend(device, 1, false, activation_type::int8);
+    REQUIRE(!refused);
+    CHECK(refused.error().code == errc::invalid_param);
+    CHECK(refused.error().param == "activations");
+    CHECK_THAT(refused.error().message, Contains("--activations int8") && Contains(device));
+  }
+  CHECK(make_backend("abacus", 1, false, activation_type::int8).error().param == "device");
+}
+
 TEST_CASE("a device that is not one, or not there, is refused by name, and auto is one that is there") {
   CHECK_THAT(make_backend("abacus", 1).error().message, Contains("'abacus'") && Contains("cuda[:N]"));
   for (const char* bad : {"cuda:", "cuda:x", "cuda:-1", "cuda:1x"})

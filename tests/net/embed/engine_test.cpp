@@ -179,6 +179,9 @@ TEST_CASE("options that will not do are refused by name") {
   CHECK(field_of({.model = "m", .device = "sim"}) == "model");
   CHECK(field_of({.model = "m", .device = "abacus"}) == "device");
   CHECK(field_of({.device = "sim", .kv_type = "q5"}) == "kv_type");
+  CHECK(field_of({.device = "sim", .activations = "int4"}) == "activations");
+  CHECK(field_of({.device = "sim", .activations = "int8"}) == "activations");
+  CHECK(field_of({.model = "m", .device = "cuda:3", .activations = "int8"}) == "activations");
   CHECK(field_of({.device = "sim", .max_batch = 0}) == "max_batch");
 }
 

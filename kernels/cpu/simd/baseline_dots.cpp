@@ -1,0 +1,7 @@
+#include "kernels/cpu/simd/dots.h"
+
+namespace weir::kernels {
+
+const product_path* baseline_dots(dtype type) { return dots_of(type); }
+
+}  // namespace weir::kernels
