@@ -20,6 +20,7 @@
 #include "core/incidents.h"
 #include "core/model/kv_choice.h"
 #include "core/objective.h"
+#include "kernels/activations.h"
 
 namespace weir::actors {
 

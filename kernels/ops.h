@@ -301,9 +301,6 @@ struct backend {
   void run(const copy& op) const { do_copy(self, op); }
 };
 
-// What activations are rounded to before they are multiplied by quantised weights.
-enum class activation_type : std::uint8_t { f32, int8 };
-
 // The backend of plain loops on the calling thread: the definition of every operation. It has no state, so
 // any number of threads may use it at once.
 std::shared_ptr<const backend> reference_backend();
@@ -311,10 +308,7 @@ std::shared_ptr<const backend> reference_backend();
 // The backend that computes on the host's vector and matrix units with `threads` threads, the calling one
 // included. `name` says which instruction sets it uses, for example "cpu (avx512, amx-bf16)", and which it
 // found but left out because their self-test failed (cpu/self_test.h).
-// `x`: what products with quantised weights multiply; other products multiply f32. int8 changes results: each
-// row of activations is rounded to 8 bits with a scale for every 32 inputs (cpu/simd/dots.h). Weights of fp8
-// are multiplied by f32 in both cases.
 // REQUIRES: threads >= 1
-std::shared_ptr<const backend> cpu_backend(unsigned threads, activation_type x = activation_type::f32);
+std::shared_ptr<const backend> cpu_backend(unsigned threads);
 
 }  // namespace weir::kernels

@@ -16,16 +16,17 @@
 #include "core/model/kv_choice.h"
 #include "core/model/model.h"
 #include "core/model/weights.h"
+#include "kernels/activations.h"
 #include "kernels/cuda/machine.h"
 #include "kernels/ops.h"
 
 namespace weir::core {
 
-// The backend with this name: cpu, reference, or cuda:N (cuda means cuda:0). `threads`: threads that compute
-// on cpu, including the owner's; 0: one per core. `deterministic`: on cuda too, the bits of a row's result
-// depend on that row alone; on cpu and reference they always do. `activations`: what quantised weights
-// multiply (kernels/ops.h). Errors: invalid_param for an unknown name, and for activations that the device
-// does not have; unavailable, with the reason.
+// The backend with this name: cpu, reference, or cuda:N (cuda means cuda:0). `threads`: threads that
+// compute on cpu, including the owner's; 0: one per core. `deterministic`: on cuda too, the bits of a row's
+// result depend on that row alone; on cpu and reference they always do. `activations`: what quantised
+// weights multiply (kernels/activations.h). Errors: invalid_param for an unknown name, and for activations
+// that the device does not have; unavailable, with the reason.
 result<std::shared_ptr<const kernels::backend>> make_backend(
     const std::string& device, unsigned threads, bool deterministic = false,
     kernels::activation_type activations = kernels::activation_type::f32);

@@ -97,6 +97,10 @@ std::shared_ptr<const backend> make_cpu_backend(unsigned threads, const simd_ker
   return make(threads, choose_paths(only, matrix_unit ? amx_products() : nullptr, x), x);
 }
 
+std::shared_ptr<const backend> cpu_backend(unsigned threads) {
+  return cpu_backend(threads, activation_type::f32);
+}
+
 std::shared_ptr<const backend> cpu_backend(unsigned threads, activation_type x) {
   if (x == activation_type::int8) {
     static const cpu_paths found = choose_paths(simd_choices(), amx_products(), x);

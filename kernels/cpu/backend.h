@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "kernels/activations.h"
 #include "kernels/cpu/amx.h"
 #include "kernels/cpu/products.h"
 #include "kernels/cpu/simd.h"

@@ -18,7 +18,7 @@
 namespace weir::kernels {
 namespace {
 
-constexpr std::size_t sum_k = 16;                             // activations that are summed in advance
+constexpr std::size_t sum_k = 16;  // activations that are summed in advance
 constexpr std::size_t most_block_rows = lanes == 16 ? 8 : 6;  // as many sums as the registers hold
 
 // The sums of a group are in registers, which have no room for the outputs' own sums as well: these are in
