@@ -12,6 +12,12 @@ const most_slots = 16;
 const margin = { left: 50, right: 8, top: 16, bottom: 20, between: 28 };
 const bands = ["raw", "shown"];
 
+/** A gap in ms, in so few letters that the margin holds them. */
+function label_of(gap) {
+  const [value, unit] = gap < 1000 ? [gap, "ms"] : [gap / 1000, "s"];
+  return gap === 0 ? "0" : `${Number(value.toPrecision(3))} ${unit}`;
+}
+
 /** The dots of one band. */
 class Band {
   dots = []; // {at, gap, slot}, in order
@@ -132,7 +138,7 @@ export class GapChart {
       pen.strokeStyle = line;
       stroke(pen, margin.left, at, width - margin.right, at);
       pen.fillStyle = muted;
-      pen.fillText(gap === 0 ? "0" : `${Number(gap.toPrecision(3))} ms`, margin.left - 6, at);
+      pen.fillText(label_of(gap), margin.left - 6, at);
     }
     pen.textAlign = "left";
     pen.fillStyle = ink;
