@@ -60,7 +60,7 @@ std::uint16_t half_at(const std::byte* at, std::size_t index) noexcept {
 constexpr std::size_t place_of_byte(std::size_t e, std::size_t j, code_order order) noexcept {
   return order == code_order::words ? (e / 4 * panel_rows + j) * 4 + e % 4 : e * panel_rows + j;
 }
-// What such a code is less when it is packed.
+// The number that is subtracted from such a code when it is packed.
 constexpr int packed_offset(const block_format& f, code_order order) noexcept {
   return order == code_order::words && !signed_in_words(f) ? 0 : f.offset;
 }

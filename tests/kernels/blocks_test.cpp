@@ -11,6 +11,7 @@
 #include "kernels/cpu/backend.h"
 #include "kernels/cpu/packing.h"
 #include "kernels/cpu/self_test.h"
+#include "tests/kernels/host_blocks.h"
 #include "tests/kernels/random_data.h"
 
 namespace weir::tests::blocks_test {
@@ -18,8 +19,6 @@ namespace weir::tests::blocks_test {
 using namespace weir::kernels;
 
 namespace {
-
-using backend_ptr = std::shared_ptr<const backend>;
 
 void for_block_types(const std::function<void(dtype)>& f) {
   for (std::size_t i = 0; i < dtype_count; ++i) {
@@ -31,36 +30,14 @@ void for_block_types(const std::function<void(dtype)>& f) {
 }
 
 // Random blocks, some with a scale of zero and some with all codes at one end.
-struct blocks_matrix {
-  std::vector<std::byte> memory;
-  matrix view;
-
+struct blocks_matrix : tests::random_blocks {
   blocks_matrix(tests::rng& r, dtype type, std::uint32_t rows, std::uint32_t cols)
-      : memory(bytes_of(type, std::uint64_t{rows} * cols)), view{memory.data(), type, rows, cols} {
-    fill_random_blocks(memory.data(), type, std::uint64_t{rows} * cols, r());
+      : random_blocks(r, type, rows, cols) {
     tests::make_some_extreme(r, type, rows, cols, memory.data());
   }
 };
 
-struct packed_blocks {
-  buffer memory;
-  matrix view;
-
-  packed_blocks(const backend_ptr& b, const matrix& rows)
-      : memory(b, b->weight_bytes(b->self, rows.type, rows.rows, rows.cols)), view(rows) {
-    std::memset(memory.data(), 0xff, memory.size());
-    b->do_pack(b->self, rows, memory.data());
-    view.data = memory.data();
-    view.order = layout::packed;
-  }
-};
-
-std::vector<float> run(const backend& b, const matrix& w, const float* bias, const float* x,
-                       std::uint32_t rows) {
-  auto out = poison(std::size_t{rows} * w.rows);
-  b.run(linear{w, bias, x, out.data(), rows});
-  return out;
-}
+using packed_blocks = tests::host_packed_blocks;
 
 void on_every_path(const std::function<void(const backend_ptr&, const backend_ptr&)>& check) {
   for (const simd_kernels* simd : simd_choices()) {
@@ -68,12 +45,6 @@ void on_every_path(const std::function<void(const backend_ptr&, const backend_pt
     CAPTURE(one->name);
     check(one, three);
   }
-}
-
-std::vector<std::uint32_t> bits_of(const std::vector<float>& v) {
-  std::vector<std::uint32_t> out(v.size());
-  std::memcpy(out.data(), v.data(), v.size() * sizeof(float));
-  return out;
 }
 
 }  // namespace
@@ -206,12 +177,12 @@ TEST_CASE("products with quantised weights equal the reference, packed and as ro
         const auto x = random_floats(r, std::size_t{rows} * k), some = random_floats(r, n);
         const float* bias = pick(r, 0, 1) ? some.data() : nullptr;
         CAPTURE(rows, n, k, bias != nullptr);
-        const auto wanted = run(*reference_backend(), w.view, bias, x.data(), rows);
+        const auto wanted = product_of(*reference_backend(), w.view, bias, x.data(), rows);
         const packed_blocks packed(one, w.view);
-        const auto got = run(*one, packed.view, bias, x.data(), rows);
+        const auto got = product_of(*one, packed.view, bias, x.data(), rows);
         CHECK(tests::worst_difference(wanted, got) <= 3e-5);
-        CHECK(run(*three, packed.view, bias, x.data(), rows) == got);
-        CHECK(run(*three, w.view, bias, x.data(), rows) == got);
+        CHECK(product_of(*three, packed.view, bias, x.data(), rows) == got);
+        CHECK(product_of(*three, w.view, bias, x.data(), rows) == got);
       }
     });
   });
@@ -236,10 +207,10 @@ TEST_CASE("weights with inputs of their own multiply each row of x in that order
         for (const auto& b : {reference_backend(), one, three})
           for (matrix m : {w.view, packed.view}) {
             if (b == reference_backend() && m.order == layout::packed) continue;
-            const auto wanted = run(*b, m, nullptr, in_order.data(), rows);
+            const auto wanted = product_of(*b, m, nullptr, in_order.data(), rows);
             m.input_count = width;
             m.inputs = inputs.data();
-            CHECK(run(*b, m, nullptr, x.data(), rows) == wanted);
+            CHECK(product_of(*b, m, nullptr, x.data(), rows) == wanted);
           }
       }
     });
@@ -254,13 +225,13 @@ TEST_CASE("a row times quantised weights has the same bits alone and in any comp
       const blocks_matrix w(r, type, n, k);
       const packed_blocks packed(one, w.view);
       const auto x = random_floats(r, 130 * k);
-      const auto most = run(*one, packed.view, nullptr, x.data(), 130);
+      const auto most = product_of(*one, packed.view, nullptr, x.data(), 130);
       const auto row = [&](std::size_t i) { return most.begin() + static_cast<std::ptrdiff_t>(i * n); };
       for (const std::uint32_t rows : {1u, 2u, 3u, 5u, 7u, 8u, 9u, 64u}) {
         const std::size_t first = pick(r, 0, 130 - rows);
         CAPTURE(rows, first);
         for (const auto& b : {one, three})
-          CHECK(run(*b, packed.view, nullptr, x.data() + first * k, rows) ==
+          CHECK(product_of(*b, packed.view, nullptr, x.data() + first * k, rows) ==
                 std::vector<float>(row(first), row(first + rows)));
       }
     });
@@ -304,14 +275,14 @@ TEST_CASE("products of several matrices side by side write their own columns alo
       const std::uint32_t both = widths[0] + widths[1];
       auto out = poison(rows * both);
       on->run(linear{a.view, nullptr, x.data(), out.data(), rows, both});
-      const auto first = run(*on, a.view, nullptr, x.data(), rows);
+      const auto first = product_of(*on, a.view, nullptr, x.data(), rows);
       for (std::uint32_t i = 0; i < rows; ++i) {
         CHECK(std::equal(first.begin() + i * widths[0], first.begin() + (i + 1) * widths[0],
                          out.begin() + i * both));
         CHECK(std::isnan(out[i * both + widths[0]]));
       }
       on->run(linear{b.view, bias.data(), x.data(), out.data() + widths[0], rows, both});
-      const auto second = run(*on, b.view, bias.data(), x.data(), rows);
+      const auto second = product_of(*on, b.view, bias.data(), x.data(), rows);
       for (std::uint32_t i = 0; i < rows; ++i)
         CHECK(std::equal(second.begin() + i * widths[1], second.begin() + (i + 1) * widths[1],
                          out.begin() + i * both + widths[0]));

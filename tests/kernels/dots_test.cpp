@@ -11,6 +11,7 @@
 #include "kernels/cpu/backend.h"
 #include "kernels/cpu/packing.h"
 #include "kernels/cpu/self_test.h"
+#include "tests/kernels/host_blocks.h"
 #include "tests/kernels/random_data.h"
 #include "tests/kernels/rounded_activations.h"
 #include "tests/support/budget.h"
@@ -20,8 +21,6 @@ namespace weir::tests::dots_test {
 using namespace weir::kernels;
 
 namespace {
-
-using backend_ptr = std::shared_ptr<const backend>;
 
 bool has_dots(dtype type) { return !is_plain(type) && type != dtype::fp8; }
 
@@ -46,41 +45,8 @@ void on_every_path(const std::function<void(const backend_ptr&, const backend_pt
   }
 }
 
-struct blocks_matrix {
-  std::vector<std::byte> memory;
-  matrix view;
-
-  blocks_matrix(tests::rng& r, dtype type, std::uint32_t rows, std::uint32_t cols)
-      : memory(bytes_of(type, std::uint64_t{rows} * cols)), view{memory.data(), type, rows, cols} {
-    fill_random_blocks(memory.data(), type, std::uint64_t{rows} * cols, r());
-  }
-};
-
-struct packed_blocks {
-  buffer memory;
-  matrix view;
-
-  packed_blocks(const backend_ptr& b, const matrix& rows)
-      : memory(b, b->weight_bytes(b->self, rows.type, rows.rows, rows.cols)), view(rows) {
-    std::memset(memory.data(), 0xff, memory.size());
-    b->do_pack(b->self, rows, memory.data());
-    view.data = memory.data();
-    view.order = layout::packed;
-  }
-};
-
-std::vector<float> run(const backend& b, const matrix& w, const float* bias, const float* x,
-                       std::uint32_t rows) {
-  auto out = poison(std::size_t{rows} * w.rows);
-  b.run(linear{w, bias, x, out.data(), rows});
-  return out;
-}
-
-std::vector<std::uint32_t> bits_of(const std::vector<float>& v) {
-  std::vector<std::uint32_t> out(v.size());
-  std::memcpy(out.data(), v.data(), v.size() * sizeof(float));
-  return out;
-}
+using blocks_matrix = tests::random_blocks;
+using packed_blocks = tests::host_packed_blocks;
 
 // Sets all bytes of a block that neither its scale, its minimum nor its zero depends on.
 void fill_codes(blocks_matrix& w, std::byte byte) {
@@ -137,10 +103,10 @@ TEST_CASE("dots: products equal their definition in double, packed and as rows, 
         const float* bias = pick(r, 0, 1) ? some.data() : nullptr;
         CAPTURE(rows, n, k, bias != nullptr);
         const packed_blocks packed(one, w.view);
-        const auto got = run(*one, packed.view, bias, x.data(), rows);
+        const auto got = product_of(*one, packed.view, bias, x.data(), rows);
         CHECK(worst_error(w.view, bias, x, rows, got) <= 2e-6);
-        CHECK(bits_of(run(*three, packed.view, bias, x.data(), rows)) == bits_of(got));
-        CHECK(bits_of(run(*three, w.view, bias, x.data(), rows)) == bits_of(got));
+        CHECK(bits_of(product_of(*three, packed.view, bias, x.data(), rows)) == bits_of(got));
+        CHECK(bits_of(product_of(*three, w.view, bias, x.data(), rows)) == bits_of(got));
       }
     });
   });
@@ -155,7 +121,7 @@ TEST_CASE("dots: every instruction set gives the same bits") {
     const auto x = random_floats(r, std::size_t{rows} * k);
     std::vector<std::uint32_t> first;
     for (const simd_kernels* simd : simd_choices()) {
-      const auto got = bits_of(run(*with_dots(2, *simd), w.view, nullptr, x.data(), rows));
+      const auto got = bits_of(product_of(*with_dots(2, *simd), w.view, nullptr, x.data(), rows));
       if (first.empty()) first = got;
       CAPTURE(simd->name);
       CHECK(got == first);
@@ -172,10 +138,10 @@ TEST_CASE("dots: a row has the same bits in any company") {
       const blocks_matrix w(r, type, n, k);
       const packed_blocks packed(one, w.view);
       const auto x = random_floats(r, std::size_t{rows} * k);
-      const auto all = run(*one, packed.view, nullptr, x.data(), rows);
+      const auto all = product_of(*one, packed.view, nullptr, x.data(), rows);
       for (std::uint32_t first = 0; first < rows;) {
         const std::uint32_t count = std::min(pick(r, 1, 14), rows - first);
-        const auto part = run(*three, packed.view, nullptr, x.data() + std::size_t{first} * k, count);
+        const auto part = product_of(*three, packed.view, nullptr, x.data() + std::size_t{first} * k, count);
         const std::vector<float> wanted(all.begin() + first * n, all.begin() + (first + count) * n);
         CHECK(bits_of(part) == bits_of(wanted));
         first += count;
@@ -197,11 +163,11 @@ TEST_CASE("dots: weights with inputs of their own multiply each row of x in that
       for (std::uint32_t i = 0; i < rows; ++i)
         for (const std::uint32_t from : inputs) in_order.push_back(x[std::size_t{i} * width + from]);
       const packed_blocks packed(one, w.view);
-      const auto wanted = run(*one, packed.view, nullptr, in_order.data(), rows);
+      const auto wanted = product_of(*one, packed.view, nullptr, in_order.data(), rows);
       matrix m = packed.view;
       m.input_count = width;
       m.inputs = inputs.data();
-      CHECK(run(*three, m, nullptr, x.data(), rows) == wanted);
+      CHECK(product_of(*three, m, nullptr, x.data(), rows) == wanted);
     }
   });
 }
@@ -223,9 +189,9 @@ TEST_CASE("dots: the largest codes against the largest activations do not satura
                                            : 3.0f;
         CAPTURE(byte);
         const packed_blocks packed(one, w.view);
-        const auto got = run(*one, packed.view, nullptr, x.data(), rows);
+        const auto got = product_of(*one, packed.view, nullptr, x.data(), rows);
         CHECK(worst_error(w.view, nullptr, x, rows, got) <= 2e-6);
-        CHECK(run(*three, packed.view, nullptr, x.data() + 4 * k, 1) ==
+        CHECK(product_of(*three, packed.view, nullptr, x.data() + 4 * k, 1) ==
               std::vector<float>(got.begin() + 4 * n, got.end()));
       }
     });
@@ -240,12 +206,12 @@ TEST_CASE("dots: an activation that is not finite makes its row NaN, and no othe
       const blocks_matrix w(r, type, n, k);
       const packed_blocks packed(one, w.view);
       auto x = random_floats(r, std::size_t{rows} * k);
-      const auto healthy = run(*one, packed.view, nullptr, x.data(), rows);
+      const auto healthy = product_of(*one, packed.view, nullptr, x.data(), rows);
       x[1 * k + pick(r, 0, k - 1)] = std::nanf("");
       x[4 * k + pick(r, 0, k - 1)] = std::numeric_limits<float>::infinity();
       x[6 * k + pick(r, 0, k - 1)] = -std::numeric_limits<float>::infinity();
       x[8 * k + 31] = -std::nanf("");
-      const auto got = run(*one, packed.view, nullptr, x.data(), rows);
+      const auto got = product_of(*one, packed.view, nullptr, x.data(), rows);
       for (std::size_t i = 0; i < got.size(); ++i) {
         const std::size_t row = i / n;
         if (row == 1 || row == 4 || row == 6 || row == 8)
@@ -265,7 +231,7 @@ TEST_CASE("dots: very small activations are zeros, and very large ones are not l
       auto x = random_floats(r, 64);
       for (float& v : x) v = std::clamp(v, -1.0f, 1.0f) * size;
       CAPTURE(size);
-      const auto got = run(*one, w.view, nullptr, x.data(), 1);
+      const auto got = product_of(*one, w.view, nullptr, x.data(), 1);
       if (size < 0x1p-120f)
         CHECK(got == std::vector<float>(32, 0.0f));
       else
@@ -301,7 +267,7 @@ TEST_CASE("dots: plain weights, and fp8, are multiplied by f32 as without the op
     const tests::random_matrix plain(r, dtype::bf16, 50, 256);
     const auto x = random_floats(r, 3 * 256);
     for (const matrix& m : {w.view, plain.view})
-      CHECK(run(*int8, m, nullptr, x.data(), 3) == run(*f32, m, nullptr, x.data(), 3));
+      CHECK(product_of(*int8, m, nullptr, x.data(), 3) == product_of(*f32, m, nullptr, x.data(), 3));
   }
 }
 
