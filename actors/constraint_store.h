@@ -18,7 +18,7 @@
 #include "core/grammar/cache.h"
 #include "core/grammar/compile.h"
 #include "core/grammar/constraint.h"
-#include "core/text/tokenizer.h"
+#include "core/text/tokenizer/tokenizer.h"
 #include "core/token.h"
 
 namespace weir::actors {

@@ -14,7 +14,7 @@
 #include <thread>
 #include <vector>
 
-#include "core/grammar/job_mask.h"
+#include "core/grammar/masks/job_mask.h"
 
 namespace weir::actors {
 

@@ -20,7 +20,7 @@
 #include "core/grammar/compile.h"
 #include "core/grammar/forcing.h"
 #include "core/sample/params.h"
-#include "core/text/conversation.h"
+#include "core/text/chat/conversation.h"
 #include "core/token.h"
 
 namespace weir::actors {
@@ -31,8 +31,8 @@ using prompt_input = std::variant<std::string, core::conversation, prompt_ids>; 
 // Whom a job belongs to: an API key, or one user of the key's browser tokens. A user learns nothing of jobs
 // that are not its own; the key itself has the jobs of its users, too.
 struct principal {
-  std::uint64_t key = 0;   // identity of the API key (net/api_keys.h); 0: none
-  std::uint64_t user = 0;  // identity of the user (net/browser_token.h); 0: the key itself
+  std::uint64_t key = 0;   // identity of the API key (net/access/api_keys.h); 0: none
+  std::uint64_t user = 0;  // identity of the user (net/access/browser_token.h); 0: the key itself
   auto operator<=>(const principal&) const = default;
 
   bool has(const principal& owner) const { return key == owner.key && (user == 0 || user == owner.user); }

@@ -17,8 +17,8 @@
 #include "core/job.h"
 #include "core/model/model.h"
 #include "core/sample/params.h"
-#include "core/text/chat_template.h"
-#include "core/text/tokenizer.h"
+#include "core/text/chat/chat_template.h"
+#include "core/text/tokenizer/tokenizer.h"
 
 namespace weir::actors {
 

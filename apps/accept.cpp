@@ -9,7 +9,7 @@
 #include "apps/constraint_options.h"
 #include "apps/engine_options.h"
 #include "core/grammar/accept.h"
-#include "core/text/tokenizer.h"
+#include "core/text/tokenizer/tokenizer.h"
 
 namespace weir::apps {
 namespace {

@@ -13,8 +13,8 @@
 
 #include "apps/answer.h"
 #include "apps/commands.h"
-#include "net/request_fields.h"
-#include "net/ws_protocol.h"
+#include "net/protocol/request_fields.h"
+#include "net/protocol/ws_protocol.h"
 
 namespace weir::apps {
 namespace {

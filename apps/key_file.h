@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "core/error.h"
-#include "net/api_keys.h"
+#include "net/access/api_keys.h"
 
 namespace weir::apps {
 

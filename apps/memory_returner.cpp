@@ -2,7 +2,7 @@
 
 #include <malloc.h>
 
-#include "net/resident.h"
+#include "net/metrics/resident.h"
 
 namespace weir::apps {
 

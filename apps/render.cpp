@@ -11,8 +11,8 @@
 #include "apps/commands.h"
 #include "apps/engine_options.h"
 #include "core/read_json.h"
-#include "core/text/chat_template.h"
-#include "net/request_fields.h"
+#include "core/text/chat/chat_template.h"
+#include "net/protocol/request_fields.h"
 
 namespace weir::apps {
 namespace {

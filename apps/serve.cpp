@@ -20,7 +20,7 @@
 #include "apps/options.h"
 #include "apps/progress.h"
 #include "kernels/cuda/backend.h"
-#include "net/resident.h"
+#include "net/metrics/resident.h"
 #include "net/server.h"
 
 namespace weir::apps {

@@ -6,7 +6,7 @@
 
 #include "apps/commands.h"
 #include "apps/engine_options.h"
-#include "core/text/tokenizer.h"
+#include "core/text/tokenizer/tokenizer.h"
 
 namespace weir::apps {
 namespace {

@@ -44,12 +44,12 @@
 #include "core/job.h"
 #include "core/model/model.h"
 #include "core/objective.h"
-#include "core/text/tokenizer.h"
+#include "core/text/tokenizer/tokenizer.h"
 
 namespace weir::core {
 
 namespace grammar {
-class mask_helpers;  // core/grammar/job_mask.h
+class mask_helpers;  // core/grammar/masks/job_mask.h
 }
 
 struct engine_config {

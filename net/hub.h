@@ -24,12 +24,12 @@
 
 #include "actors/service.h"
 #include "core/delays.h"
-#include "net/address_book.h"
-#include "net/bearer.h"
-#include "net/job_places.h"
+#include "net/access/address_book.h"
+#include "net/access/bearer.h"
+#include "net/access/job_places.h"
 #include "net/kept_jobs.h"
 #include "net/limits.h"
-#include "net/shard_counts.h"
+#include "net/metrics/shard_counts.h"
 
 namespace weir::net {
 

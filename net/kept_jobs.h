@@ -33,7 +33,7 @@
 
 #include "actors/job_stream.h"
 #include "actors/request.h"
-#include "net/ws_protocol.h"
+#include "net/protocol/ws_protocol.h"
 
 namespace weir::net {
 

@@ -8,7 +8,7 @@
 
 #include "core/config.h"
 #include "core/grammar/schema/json_tree.h"
-#include "net/api_keys.h"
+#include "net/access/api_keys.h"
 
 namespace weir::net {
 

@@ -10,8 +10,8 @@
 #include <charconv>
 #include <thread>
 
-#include "net/handshake.h"
-#include "net/http_session.h"
+#include "net/access/handshake.h"
+#include "net/http/http_session.h"
 #include "net/hub.h"
 #include "net/lasting_coroutine.h"
 

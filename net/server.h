@@ -16,7 +16,7 @@
 
 #include "actors/service.h"
 #include "core/error.h"
-#include "net/bearer.h"
+#include "net/access/bearer.h"
 #include "net/limits.h"
 #include "net/shards.h"
 

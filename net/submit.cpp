@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <iterator>
 
-#include "net/json.h"
+#include "net/protocol/json.h"
 
 namespace weir::net {
 namespace {

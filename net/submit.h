@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "actors/service.h"
-#include "net/bearer.h"
-#include "net/reply.h"
+#include "net/access/bearer.h"
+#include "net/http/reply.h"
 
 namespace weir::net {
 

@@ -16,7 +16,7 @@
 #include "core/grammar/constraint.h"
 #include "core/model/llama.h"
 #include "core/model/load.h"
-#include "core/text/tokenizer.h"
+#include "core/text/tokenizer/tokenizer.h"
 #include "kernels/cuda/backend.h"
 
 namespace weir::apps::bench {

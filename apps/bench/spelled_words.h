@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "core/text/tokenizer.h"
+#include "core/text/tokenizer/tokenizer.h"
 
 namespace weir::apps::bench {
 

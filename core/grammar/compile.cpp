@@ -2,9 +2,9 @@
 
 #include <vector>
 
-#include "core/grammar/gbnf.h"
-#include "core/grammar/lark.h"
-#include "core/grammar/regex.h"
+#include "core/grammar/notation/gbnf.h"
+#include "core/grammar/notation/lark.h"
+#include "core/grammar/regex/regex.h"
 #include "core/grammar/schema.h"
 
 namespace weir::core::grammar {

@@ -25,11 +25,11 @@
 #include <vector>
 
 #include "core/grammar/id_table.h"
+#include "core/grammar/masks/terminal_views.h"
+#include "core/grammar/masks/token_mask.h"
 #include "core/grammar/stable_store.h"
 #include "core/grammar/stacks.h"
 #include "core/grammar/symbols.h"
-#include "core/grammar/terminal_views.h"
-#include "core/grammar/token_mask.h"
 
 namespace weir::core::grammar {
 

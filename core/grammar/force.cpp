@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "core/text/unicode.h"
+#include "core/text/tokenizer/unicode.h"
 
 namespace weir::core::grammar {
 namespace {

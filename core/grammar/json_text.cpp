@@ -3,7 +3,7 @@
 #include <array>
 #include <string>
 
-#include "core/grammar/code_points.h"
+#include "core/grammar/regex/code_points.h"
 
 namespace weir::core::grammar {
 namespace {

@@ -31,7 +31,7 @@
 
 #include "core/error.h"
 #include "core/grammar/id_table.h"
-#include "core/grammar/regex_pool.h"
+#include "core/grammar/regex/regex_pool.h"
 #include "core/token.h"
 
 namespace weir::core::grammar {

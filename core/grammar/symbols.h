@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "core/error.h"
+#include "core/grammar/masks/token_trie.h"
 #include "core/grammar/rules.h"
-#include "core/grammar/token_trie.h"
 
 namespace weir::core::grammar {
 

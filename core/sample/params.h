@@ -10,8 +10,8 @@
 //   core/model/device_draws.cpp  its copy into kernels::draw_numbers
 //   kernels/decoder.h            a member of draw_numbers
 //   kernels/cuda/sample.cu       what it does on a device, and the new size of draw_order
-// Two things beside that: if net/planned.h has a row for the name, the row is deleted; and programs that
-// embed weir have the field once <weir/engine.hpp> declares it.
+// Two things beside that: if net/protocol/planned.h has a row for the name, the row is deleted; and programs
+// that embed weir have the field once <weir/engine.hpp> declares it.
 //
 // Thread safety: plain data and pure functions; any thread.
 #pragma once

@@ -5,7 +5,7 @@
 #include <limits>
 #include <tuple>
 
-#include "core/grammar/job_mask.h"
+#include "core/grammar/masks/job_mask.h"
 #include "core/schedule/prefix_reuse.h"
 
 namespace weir::core {

@@ -27,7 +27,7 @@
 #include <vector>
 
 #include "core/cache/page_table.h"
-#include "core/grammar/job_mask.h"
+#include "core/grammar/masks/job_mask.h"
 #include "core/job.h"
 #include "core/model/model.h"
 #include "core/sample/pipeline.h"

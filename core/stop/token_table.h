@@ -12,7 +12,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/text/tokenizer.h"
+#include "core/text/tokenizer/tokenizer.h"
 
 namespace weir::core {
 

@@ -1,6 +1,6 @@
 #include "core/text/byte_joiner.h"
 
-#include "core/text/unicode.h"
+#include "core/text/tokenizer/unicode.h"
 
 namespace weir::core {
 

@@ -12,7 +12,7 @@
 #include <string>
 
 #include "core/text/byte_joiner.h"
-#include "core/text/tokenizer.h"
+#include "core/text/tokenizer/tokenizer.h"
 
 namespace weir::core {
 

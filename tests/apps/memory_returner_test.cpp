@@ -7,7 +7,7 @@
 #include <thread>
 #include <vector>
 
-#include "net/resident.h"
+#include "net/metrics/resident.h"
 
 namespace weir::apps {
 namespace {

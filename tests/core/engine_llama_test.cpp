@@ -1,7 +1,7 @@
 #include <random>
 
 #include "core/model/load.h"
-#include "core/text/tokenizer.h"
+#include "core/text/tokenizer/tokenizer.h"
 #include "tests/support/data.h"
 #include "tests/support/engine_rig.h"
 #include "tests/support/toy_directory.h"

@@ -5,7 +5,7 @@
 
 #include "core/engine.h"
 #include "core/model/load.h"
-#include "core/text/tokenizer.h"
+#include "core/text/tokenizer/tokenizer.h"
 #include "tests/support/budget.h"
 #include "tests/support/cuda_device.h"
 #include "tests/support/data.h"

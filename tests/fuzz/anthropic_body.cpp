@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <cstdlib>
 
-#include "net/anthropic.h"
+#include "net/protocol/anthropic.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace weir::net;

@@ -5,7 +5,7 @@
 #include <set>
 
 #include "actors/token_allowance.h"
-#include "net/api_keys.h"
+#include "net/access/api_keys.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace weir::net;

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <cstdlib>
 
-#include "net/browser_token.h"
+#include "net/access/browser_token.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace weir::net;

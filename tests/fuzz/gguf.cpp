@@ -9,8 +9,8 @@
 #include "core/model/config.h"
 #include "core/model/load/gguf.h"
 #include "core/model/load/gguf_config.h"
-#include "core/text/gguf_tokenizer.h"
-#include "core/text/tokenizer.h"
+#include "core/text/tokenizer/gguf_tokenizer.h"
+#include "core/text/tokenizer/tokenizer.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace weir::core;

@@ -3,9 +3,9 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "net/answer_id.h"
-#include "net/handshake.h"
-#include "net/router.h"
+#include "net/access/handshake.h"
+#include "net/http/router.h"
+#include "net/protocol/answer_id.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace weir::net;

@@ -2,7 +2,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "core/grammar/regex.h"
+#include "core/grammar/regex/regex.h"
 
 using namespace weir::core::grammar;
 

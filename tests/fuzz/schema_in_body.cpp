@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "core/read_json.h"
-#include "net/constraint_fields.h"
+#include "net/protocol/constraint_fields.h"
 
 using namespace weir;
 

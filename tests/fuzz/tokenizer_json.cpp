@@ -4,7 +4,7 @@
 #include <cstdlib>
 
 #include "core/text/detokenizer.h"
-#include "core/text/unicode.h"
+#include "core/text/tokenizer/unicode.h"
 
 using namespace weir::core;
 

@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <set>
 
-#include "net/ws_protocol.h"
+#include "net/protocol/ws_protocol.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace weir::net;

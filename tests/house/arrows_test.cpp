@@ -83,7 +83,7 @@ TEST_CASE("an include against the arrows is noticed") {
   CHECK(complaint("core/engine.cpp", "engine.h") != "");
   CHECK(complaint("net/server.cpp", "net/load/url.h") != "");
   CHECK(complaint("net/embed/engine.cpp", "net/load/url.h") != "");
-  CHECK(complaint("net/load/run.cpp", "net/json.h") != "");
+  CHECK(complaint("net/load/run.cpp", "net/protocol/json.h") != "");
   CHECK(complaint("net/load/run.cpp", "actors/service.h") != "");
   CHECK(complaint("net/load/run.cpp", "core/error.h") == "");
   CHECK(complaint("apps/load.cpp", "net/load/run.h") == "");

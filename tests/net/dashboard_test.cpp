@@ -5,7 +5,7 @@
 #include <regex>
 #include <sstream>
 
-#include "net/metrics.h"
+#include "net/metrics/metrics.h"
 #include "tests/support/http_client.h"
 #include "tests/support/prometheus_reader.h"
 #include "tests/support/source_dir.h"

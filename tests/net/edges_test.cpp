@@ -8,8 +8,8 @@
 #include <regex>
 #include <set>
 
-#include "net/address_book.h"
-#include "net/resident.h"
+#include "net/access/address_book.h"
+#include "net/metrics/resident.h"
 #include "tests/support/http_client.h"
 #include "tests/support/server_fixture.h"
 #include "tests/support/source_dir.h"

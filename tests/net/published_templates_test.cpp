@@ -2,9 +2,9 @@
 // published one, byte for byte.
 #include <catch2/catch.hpp>
 
-#include "core/text/chat_template.h"
-#include "net/openai.h"
-#include "net/ws_protocol.h"
+#include "core/text/chat/chat_template.h"
+#include "net/protocol/openai.h"
+#include "net/protocol/ws_protocol.h"
 #include "tests/support/published_templates.h"
 
 namespace weir::tests::published_templates_test {

@@ -1,6 +1,6 @@
 #include "net/server.h"
 
-#include "net/rate.h"
+#include "net/access/rate.h"
 #include "tests/support/server_fixture.h"
 
 namespace weir::tests::server_test {

@@ -4,7 +4,7 @@
 #include <catch2/catch.hpp>
 #include <ctime>
 
-#include "net/handshake.h"
+#include "net/access/handshake.h"
 #include "tests/support/http_client.h"
 #include "tests/support/server_fixture.h"
 #include "tests/support/ws_client.h"

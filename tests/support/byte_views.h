@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "core/grammar/terminal_views.h"
-#include "core/grammar/token_trie.h"
+#include "core/grammar/masks/terminal_views.h"
+#include "core/grammar/masks/token_trie.h"
 #include "tests/support/toy_tokenizer.h"
 
 namespace weir::tests {

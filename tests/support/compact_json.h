@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "core/grammar/code_points.h"
+#include "core/grammar/regex/code_points.h"
 #include "core/grammar/schema/json_tree.h"
 
 namespace weir::tests {

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "core/grammar/compile.h"
-#include "core/grammar/job_mask.h"
+#include "core/grammar/masks/job_mask.h"
 
 namespace weir::tests {
 

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "core/engine.h"
-#include "core/grammar/job_mask.h"
+#include "core/grammar/masks/job_mask.h"
 #include "core/model/sim.h"
 #include "tests/support/late_model.h"
 #include "tests/support/manual_clock.h"

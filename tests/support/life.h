@@ -13,7 +13,7 @@
 #include <string>
 
 #include "net/hub.h"
-#include "net/ws_lane.h"
+#include "net/ws/ws_lane.h"
 #include "tests/support/sim_text.h"
 #include "tests/support/world.h"
 

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/text/tokenizer.h"
+#include "core/text/tokenizer/tokenizer.h"
 
 namespace weir::tests {
 

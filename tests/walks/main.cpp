@@ -16,8 +16,8 @@
 #include <iostream>
 
 #include "core/grammar/compile.h"
-#include "core/text/tokenizer.h"
-#include "core/text/unicode.h"
+#include "core/text/tokenizer/tokenizer.h"
+#include "core/text/tokenizer/unicode.h"
 #include "tests/support/compact_json.h"
 #include "tests/walks/walk.h"
 

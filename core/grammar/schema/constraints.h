@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/grammar/regex_pool.h"
+#include "core/grammar/regex/regex_pool.h"
 #include "core/grammar/schema/decimal.h"
 #include "core/grammar/schema/json_tree.h"
 #include "core/grammar/schema/value_set.h"

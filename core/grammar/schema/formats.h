@@ -12,7 +12,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/grammar/regex_pool.h"
+#include "core/grammar/regex/regex_pool.h"
 
 namespace weir::core::grammar {
 

@@ -11,7 +11,7 @@
 #include <optional>
 #include <vector>
 
-#include "core/grammar/regex_pool.h"
+#include "core/grammar/regex/regex_pool.h"
 #include "core/grammar/schema/constraints.h"
 
 namespace weir::core::grammar {

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <utility>
 
-#include "core/grammar/regex.h"
+#include "core/grammar/regex/regex.h"
 #include "core/grammar/schema/keywords.h"
 
 namespace weir::core::grammar {

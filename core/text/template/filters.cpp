@@ -4,7 +4,7 @@
 #include <span>
 
 #include "core/text/template/filters.h"
-#include "core/text/unicode.h"
+#include "core/text/tokenizer/unicode.h"
 
 namespace weir::core::jinja {
 namespace {

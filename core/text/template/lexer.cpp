@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "core/text/template/text.h"
-#include "core/text/unicode.h"
+#include "core/text/tokenizer/unicode.h"
 
 namespace weir::core::jinja {
 namespace {

@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "core/text/template/machine.h"
-#include "core/text/unicode.h"
+#include "core/text/tokenizer/unicode.h"
 
 namespace weir::core::jinja {
 namespace {

@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "core/text/template/value.h"
-#include "core/text/unicode.h"
+#include "core/text/tokenizer/unicode.h"
 
 namespace weir::core::jinja {
 namespace {

@@ -1,7 +1,7 @@
 #include <algorithm>
 
 #include "core/text/template/filters.h"
-#include "core/text/unicode.h"
+#include "core/text/tokenizer/unicode.h"
 
 namespace weir::core::jinja {
 namespace {

@@ -2,7 +2,7 @@
 #include <span>
 
 #include "core/text/template/parameters.h"
-#include "core/text/unicode.h"
+#include "core/text/tokenizer/unicode.h"
 
 namespace weir::core::jinja {
 namespace {

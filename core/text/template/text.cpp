@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "core/text/unicode.h"
+#include "core/text/tokenizer/unicode.h"
 
 namespace weir::core::jinja {
 

@@ -2,7 +2,7 @@
 #include <utf8proc.h>
 
 #include "core/text/template/methods.h"
-#include "core/text/unicode.h"
+#include "core/text/tokenizer/unicode.h"
 
 namespace weir::core::jinja {
 namespace {

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "core/model/load.h"
-#include "core/text/tokenizer.h"
+#include "core/text/tokenizer/tokenizer.h"
 
 using namespace weir;
 using namespace weir::core;

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "core/engine.h"
-#include "core/text/tokenizer.h"
+#include "core/text/tokenizer/tokenizer.h"
 
 using namespace weir::core;
 

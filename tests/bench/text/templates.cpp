@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "core/text/chat_template.h"
+#include "core/text/chat/chat_template.h"
 #include "tests/support/published_templates.h"
 
 using namespace weir;

@@ -9,9 +9,9 @@
 
 #include "core/grammar/compile.h"
 #include "core/grammar/cursor.h"
-#include "core/grammar/job_mask.h"
 #include "core/grammar/json_text.h"
-#include "core/grammar/regex.h"
+#include "core/grammar/masks/job_mask.h"
+#include "core/grammar/regex/regex.h"
 #include "tests/core/grammar/schema/schema_kit.h"
 #include "tests/support/budget.h"
 #include "tests/support/data.h"

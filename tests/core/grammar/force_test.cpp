@@ -1,7 +1,7 @@
 // Forced tokens: canonical ones are those that the tokenizer makes of the whole text.
 #include "core/grammar/force.h"
 
-#include "core/grammar/job_mask.h"
+#include "core/grammar/masks/job_mask.h"
 #include "tests/core/grammar/grammar_kit.h"
 
 namespace weir::tests::force_test {

@@ -2,7 +2,7 @@
 
 #include <random>
 
-#include "core/text/unicode.h"
+#include "core/text/tokenizer/unicode.h"
 #include "tests/core/text/text_fixtures.h"
 
 namespace weir::tests::detokenizer_test {

@@ -1,6 +1,6 @@
 #include "tests/core/text/text_fixtures.h"
 
-#include "core/text/byte_level.h"
+#include "core/text/tokenizer/byte_level.h"
 
 namespace weir::tests {
 

@@ -3,7 +3,7 @@
 
 #include <boost/json.hpp>
 
-#include "core/text/tokenizer.h"
+#include "core/text/tokenizer/tokenizer.h"
 #include "tests/support/data.h"
 
 namespace weir::tests {

@@ -1,0 +1,171 @@
+#include "core/text/chat/chat_template.h"
+
+#include <algorithm>
+
+#include "core/model/load/gguf_header.h"
+#include "core/outside.h"
+#include "core/text/chat/final_message.h"
+#include "core/text/chat/template_files.h"
+#include "core/text/json_field.h"
+
+namespace weir::core {
+namespace {
+
+namespace json = boost::json;
+
+// The text of docs/chatml.jinja.
+constexpr std::string_view chatml_source =
+    R"({% for message in messages %}{{'<|im_start|>' + message['role'] + '\n' + message['content'] + )"
+    R"('<|im_end|>' + '\n'}}{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %})";
+
+bool has_chatml_tokens(const tokenizer& t) { return t.id_of("<|im_start|>") && t.id_of("<|im_end|>"); }
+
+error no_template(const std::string& dir) {
+  return make_error(errc::not_supported,
+                    "messages cannot be taken: {} has no chat template, and its vocabulary has no ChatML "
+                    "tokens. Send the prompt as text{}",
+                    dir,
+                    is_gguf_path(dir) ? "" : ", or put the model's chat_template.jinja into that directory");
+}
+
+// The variables that a template is given, as transformers names them.
+json::object variables_of(const conversation& c) {
+  json::object out = c.variables;
+  out["messages"] = c.messages;
+  out["tools"] = c.tools;
+  out["documents"] = c.documents;
+  out["add_generation_prompt"] = c.add_generation_prompt;
+  return out;
+}
+
+void developers_to_system(json::array& messages) {
+  for (json::value& m : messages) {
+    auto* o = m.if_object();
+    json::value* role = o ? o->if_contains("role") : nullptr;
+    if (role && *role == "developer") *role = "system";
+  }
+}
+
+}  // namespace
+
+std::shared_ptr<const chat_template> chat_template::chatml() {
+  static const auto shared = from_source(chatml_source, {}, "ChatML");
+  return shared;
+}
+
+std::shared_ptr<const chat_template> chat_template::from_source(std::string_view source, json::object tokens,
+                                                                std::string origin) {
+  auto made = std::make_shared<chat_template>();
+  made->tokens_ = std::move(tokens);
+  made->origin_ = std::move(origin);
+  made->add("default", source);
+  return made;
+}
+
+result<std::shared_ptr<const chat_template>> chat_template::load(const std::string& dir, const tokenizer& t,
+                                                                 bool force_chatml) {
+  if (force_chatml) return chatml();
+  try {
+    template_files files = find_template_files(dir);
+    if (files.sources.empty() && has_chatml_tokens(t)) return chatml();
+    auto made = std::make_shared<chat_template>();
+    made->tokens_ = std::move(files.tokens);
+    made->origin_ = std::move(files.origin);
+    if (files.sources.empty()) made->fault_ = no_template(dir);
+    for (const auto& [name, text] : files.sources) made->add(name, text);
+    return made;
+  } catch (const refusal& r) {
+    return r.why;
+  }
+}
+
+void chat_template::add(std::string name, std::string_view source) {
+  auto program = jinja::program::compile(source);
+  if (program) {
+    programs_.push_back({std::move(name), std::move(*program), source.find("developer") != source.npos});
+  } else if (!fault_) {
+    fault_ = make_error(errc::not_supported,
+                        "messages cannot be taken: the model's chat template ({}) does not compile: {}. Send "
+                        "the prompt as text",
+                        origin_, program.error().message);
+  }
+}
+
+// The template `tool_use` serves conversations with tools, `rag` those with documents, `default` all others.
+const chat_template::named* chat_template::choose(const conversation& c) const {
+  const auto find = [&](std::string_view name) -> const named* {
+    const auto at = std::ranges::find(programs_, name, &named::name);
+    return at == programs_.end() ? nullptr : &*at;
+  };
+  const named* chosen = nullptr;
+  if (!c.tools.is_null()) chosen = find("tool_use");
+  if (!chosen && !c.documents.is_null()) chosen = find("rag");
+  return chosen ? chosen : find("default");
+}
+
+result<jinja::rendering> chat_template::run(const conversation& c, std::chrono::local_seconds now) const {
+  const named* chosen = choose(c);
+  if (!chosen) {
+    std::string names;
+    for (const named& n : programs_) names += (names.empty() ? "" : ", ") + n.name;
+    return make_error(errc::not_supported,
+                      "the model's chat templates ({}) have none for this conversation: 'default' is missing",
+                      names);
+  }
+  json::object variables = variables_of(c);
+  if (!chosen->knows_developer) developers_to_system(variables["messages"].as_array());
+  auto made = chosen->program->render({variables, tokens_, now});
+  if (made && c.continue_final_message)
+    if (auto cut = end_at_final_message(c, *made); !cut) return cut.error();
+  return made;
+}
+
+// A client must not set the variables that weir itself sets.
+result<> chat_template::check_variables(const conversation& c) const {
+  static const json::object own = variables_of({});
+  for (const auto& [name, value] : c.variables)
+    if (own.contains(name) || tokens_.contains(name))
+      return bad_param("chat_template_kwargs", "chat_template_kwargs: {} cannot be set there",
+                       shortened(name));
+  return {};
+}
+
+chat_template chat_template::with_tokens(const json::object& changed) const {
+  chat_template out = *this;
+  for (const auto& [name, spelling] : changed) out.tokens_[name] = spelling;
+  return out;
+}
+
+result<jinja::rendering> chat_template::render(const conversation& c, std::chrono::local_seconds now) const {
+  if (fault_) return *fault_;
+  if (auto fine = check_variables(c); !fine) return fine.error();
+  auto made = run(c, now);
+  if (made || made.error().code != errc::bad_file) return made;
+  if (const auto plain = with_joined_parts(c)) made = run(*plain, now);
+  if (made) return made;
+  error why = made.error();
+  why.code = errc::invalid_param;  // a template is fit for some conversations alone
+  return why;
+}
+
+result<std::vector<token_id>> chat_template::encode(const conversation& c, const tokenizer& t,
+                                                    std::chrono::local_seconds now) const {
+  const auto made = render(c, now);
+  if (!made) return made.error();
+  return t.encode_parts(parts_of(*made));
+}
+
+std::vector<tokenizer::part> parts_of(const jinja::rendering& made) {
+  const std::string_view text = made.text;
+  std::vector<tokenizer::part> parts;
+  std::size_t at = 0;
+  for (const jinja::span& s : made.content) {
+    if (at < s.begin) parts.push_back({text.substr(at, s.begin - at), true});
+    parts.push_back({text.substr(s.begin, s.end - s.begin), false});
+    at = s.end;
+  }
+  if (at < text.size()) parts.push_back({text.substr(at), true});
+  return parts;
+}
+
+}  // namespace weir::core

@@ -1,0 +1,134 @@
+#include "core/text/tokenizer/normalizer.h"
+
+#include <utf8proc.h>
+
+#include <algorithm>
+
+#include "core/text/tokenizer/unicode.h"
+
+namespace weir::core {
+namespace {
+
+bool is_ascii(std::string_view text) noexcept {
+  return std::all_of(text.begin(), text.end(), [](char c) { return static_cast<signed char>(c) >= 0; });
+}
+
+// Canonical ordering: sorts each run of marks by combining class. utf8proc's own sort takes time quadratic in
+// the length of a run, which a client could exploit.
+void order_marks(std::vector<utf8proc_int32_t>& text) {
+  const auto combining = [](utf8proc_int32_t c) { return utf8proc_get_property(c)->combining_class; };
+  const auto starts = [&](utf8proc_int32_t c) { return combining(c) == 0; };
+  for (auto run = text.begin(); run != text.end();) {
+    run = std::find_if_not(run, text.end(), starts);
+    const auto end = std::find_if(run, text.end(), starts);
+    std::stable_sort(run, end, [&](auto a, auto b) { return combining(a) < combining(b); });
+    run = end;
+  }
+}
+
+void apply_step(std::string& text, normalizer::form form) {
+  if (is_ascii(text)) return;
+  const bool compat = form == normalizer::form::nfkc || form == normalizer::form::nfkd;
+  const bool composes = form == normalizer::form::nfc || form == normalizer::form::nfkc;
+  const auto options =
+      static_cast<utf8proc_option_t>(UTF8PROC_STABLE | UTF8PROC_DECOMPOSE | (compat ? UTF8PROC_COMPAT : 0));
+  std::vector<utf8proc_int32_t> wide;
+  wide.reserve(text.size());
+  utf8proc_int32_t parts[32];  // the longest decomposition has 18
+  for (std::string_view rest = text; !rest.empty();) {
+    const auto c = static_cast<utf8proc_int32_t>(take_character(rest));
+    const auto n = utf8proc_decompose_char(c, parts, std::size(parts), options, nullptr);
+    wide.insert(wide.end(), parts, parts + std::max<utf8proc_ssize_t>(n, 0));
+  }
+  order_marks(wide);
+  if (composes) {
+    const auto compose = static_cast<utf8proc_option_t>(UTF8PROC_STABLE | UTF8PROC_COMPOSE);
+    wide.resize(utf8proc_normalize_utf32(wide.data(), static_cast<utf8proc_ssize_t>(wide.size()), compose));
+  }
+  text.clear();
+  for (const auto c : wide) append_utf8(text, static_cast<char32_t>(c));
+}
+
+void apply_step(std::string& text, normalizer::strip which) {
+  std::size_t begin = 0, end = 0;
+  bool leading = true;
+  for (std::string_view rest = text; !rest.empty();) {
+    const bool space = is_whitespace(take_character(rest));
+    const std::size_t at = text.size() - rest.size();
+    if (leading && space) begin = at;
+    if (!space) end = at;
+    leading = leading && space;
+  }
+  if (!which.left) begin = 0;
+  if (!which.right) end = text.size();
+  text = begin < end ? text.substr(begin, end - begin) : std::string();
+}
+
+void apply_step(std::string& text, normalizer::lowercase) {
+  std::string out;
+  for (std::string_view rest = text; !rest.empty();) {
+    const char32_t c = take_character(rest);
+    if (c == 0x130) {
+      out += "i\xCC\x87";  // the only character whose lower case is two characters
+    } else {
+      append_utf8(out, static_cast<char32_t>(utf8proc_tolower(static_cast<utf8proc_int32_t>(c))));
+    }
+  }
+  text = std::move(out);
+}
+
+void apply_step(std::string& text, normalizer::strip_accents) {
+  std::string out;
+  for (std::string_view rest = text; !rest.empty();) {
+    const char32_t c = take_character(rest);
+    if (!is_mark(c)) append_utf8(out, c);
+  }
+  text = std::move(out);
+}
+
+void apply_step(std::string& text, const normalizer::prepend& p) {
+  if (!text.empty()) text.insert(0, p.what);
+}
+
+void apply_step(std::string& text, const normalizer::replace& r) { text = r.what.replace(text, r.by); }
+
+}  // namespace
+
+normalizer::normalizer(const std::optional<json_field>& field) {
+  if (field) add(*field);
+}
+
+void normalizer::add(const json_field& field) {
+  const std::string_view type = field.at("type").text();
+  if (type == "Sequence") {
+    for (const json_field& step : field.at("normalizers").items()) add(step);
+  } else if (type == "NFC") {
+    steps_.emplace_back(form::nfc);
+  } else if (type == "NFD") {
+    steps_.emplace_back(form::nfd);
+  } else if (type == "NFKC") {
+    steps_.emplace_back(form::nfkc);
+  } else if (type == "NFKD") {
+    steps_.emplace_back(form::nfkd);
+  } else if (type == "Lowercase") {
+    steps_.emplace_back(lowercase{});
+  } else if (type == "StripAccents") {
+    steps_.emplace_back(strip_accents{});
+  } else if (type == "Strip") {
+    steps_.emplace_back(strip{field.boolean_or("strip_left", true), field.boolean_or("strip_right", true)});
+  } else if (type == "Prepend") {
+    steps_.emplace_back(prepend{std::string(field.at("prepend").text())});
+  } else if (type == "Replace") {
+    steps_.emplace_back(replace{pattern(field.at("pattern")), std::string(field.at("content").text())});
+  } else {
+    field.refuse(fmt::format("normalizer '{}'", type));
+  }
+}
+
+void normalizer::apply(std::string& text) const {
+  for (const auto& step : steps_) {
+    std::visit([&](const auto& s) { apply_step(text, s); }, step);
+  }
+}
+
+}  // namespace weir::core

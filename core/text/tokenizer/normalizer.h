@@ -1,0 +1,45 @@
+// normalizer.h — the `normalizer` of tokenizer.json: changes text before it is cut into words.
+//
+// Thread safety: immutable once built; any thread.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "core/text/json_field.h"
+#include "core/text/tokenizer/regex.h"
+
+namespace weir::core {
+
+class normalizer {
+ public:
+  // Without `field`, text stays as it is. Throws refusal.
+  explicit normalizer(const std::optional<json_field>& field);
+
+  // REQUIRES: `text` is valid UTF-8, and stays so.
+  void apply(std::string& text) const;
+  bool empty() const noexcept { return steps_.empty(); }
+
+  enum class form { nfc, nfd, nfkc, nfkd };
+  struct strip {
+    bool left, right;
+  };
+  struct lowercase {};
+  struct strip_accents {};
+  struct prepend {
+    std::string what;
+  };
+  struct replace {
+    pattern what;
+    std::string by;
+  };
+
+ private:
+  void add(const json_field& field);
+
+  std::vector<std::variant<form, strip, lowercase, strip_accents, prepend, replace>> steps_;
+};
+
+}  // namespace weir::core

@@ -1,0 +1,204 @@
+#include "core/text/tokenizer/pretokenizer.h"
+
+#include <algorithm>
+
+#include "core/text/tokenizer/byte_level.h"
+#include "core/text/tokenizer/unicode.h"
+
+namespace weir::core {
+namespace {
+
+using behavior = pretokenizer::behavior;
+
+constexpr std::string_view byte_level_words =
+    R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
+constexpr std::string_view whitespace_words = R"(\w+|[^\w\s]+)";
+
+struct stretch {
+  span_of_text at;
+  bool matches = false;
+};
+
+void find_stretches(std::string_view word, const pattern& what, bool invert, std::vector<span_of_text>& hits,
+                    std::vector<stretch>& out) {
+  hits.clear();
+  out.clear();
+  what.find(word, hits);
+  std::size_t done = 0;
+  for (const span_of_text& hit : hits) {
+    if (done != hit.begin) out.push_back({{done, hit.begin}, invert});
+    out.push_back({hit, !invert});
+    done = hit.end;
+  }
+  if (done != word.size()) out.push_back({{done, word.size()}, invert});
+}
+
+// Each matching character is a stretch; so is the text between two of them.
+void find_stretches(std::string_view word, bool (*matches)(char32_t) noexcept, std::vector<stretch>& out) {
+  out.clear();
+  std::size_t done = 0;
+  for (std::string_view rest = word; !rest.empty();) {
+    const std::size_t at = word.size() - rest.size();
+    if (!matches(take_character(rest))) continue;
+    const std::size_t end = word.size() - rest.size();
+    if (done < at) out.push_back({{done, at}, false});
+    out.push_back({{at, end}, true});
+    done = end;
+  }
+  if (done < word.size()) out.push_back({{done, word.size()}, false});
+}
+
+void merge_stretches(std::vector<stretch>& all, behavior how) {
+  const bool backwards = how == behavior::merged_with_next;
+  if (backwards) std::reverse(all.begin(), all.end());
+  std::size_t kept = 0;
+  bool previous = false;
+  for (const stretch& s : all) {
+    const bool joins = how == behavior::contiguous ? s.matches == previous : s.matches && !previous;
+    previous = s.matches;
+    if (!joins || kept == 0) {
+      all[kept++] = s;
+    } else if (backwards) {
+      all[kept - 1].at.begin = s.at.begin;
+    } else {
+      all[kept - 1].at.end = s.at.end;
+    }
+  }
+  all.resize(kept);
+  if (backwards) std::reverse(all.begin(), all.end());
+}
+
+void append_words(std::vector<stretch>& all, behavior how, std::size_t offset,
+                  std::vector<span_of_text>& out) {
+  if (how != behavior::isolated && how != behavior::removed) merge_stretches(all, how);
+  for (const stretch& s : all) {
+    if (s.at.begin == s.at.end || (how == behavior::removed && s.matches)) continue;
+    out.push_back({offset + s.at.begin, offset + s.at.end});
+  }
+}
+
+// Cuts every word by what `find(word, stretches)` finds in it.
+void cut_words(word_list& list, behavior how, const auto& find) {
+  std::vector<span_of_text> cut;
+  std::vector<stretch> stretches;
+  cut.reserve(list.words.size());
+  for (const span_of_text& word : list.words) {
+    find(word.of(list.text), stretches);
+    append_words(stretches, how, word.begin, cut);
+  }
+  list.words = std::move(cut);
+}
+
+void apply_step(word_list& list, bool, const pretokenizer::split& s) {
+  std::vector<span_of_text> hits;
+  cut_words(list, s.how, [&](auto word, auto& out) { find_stretches(word, s.what, s.invert, hits, out); });
+}
+
+void apply_step(word_list& list, bool, const pretokenizer::by_class& s) {
+  cut_words(list, s.how, [&](auto word, auto& out) { find_stretches(word, s.matches, out); });
+}
+
+// Replaces the text by one that has the new spellings of all words, without gaps. `rewrite(word, text)`
+// appends the new spelling of `word` to the new text.
+void rewrite_words(word_list& list, const auto& rewrite) {
+  std::string text;
+  text.reserve(list.text.size() + list.text.size() / 2);
+  for (span_of_text& word : list.words) {
+    const std::size_t begin = text.size();
+    rewrite(word, text);
+    word = {begin, text.size()};
+  }
+  list.text = std::move(text);
+}
+
+void apply_step(word_list& list, bool, const pretokenizer::byte_level&) {
+  rewrite_words(
+      list, [&](const span_of_text& word, std::string& out) { append_byte_level(out, word.of(list.text)); });
+}
+
+void apply_step(word_list& list, bool, const pretokenizer::leading_space&) {
+  rewrite_words(list, [&](const span_of_text& word, std::string& out) {
+    if (list.text[word.begin] != ' ') out.push_back(' ');
+    out.append(word.of(list.text));
+  });
+}
+
+void apply_step(word_list& list, bool opens, const pretokenizer::metaspace& m) {
+  using scheme = metaspace_rules::scheme;
+  rewrite_words(list, [&](const span_of_text& word, std::string& out) {
+    const std::string_view old = word.of(list.text);
+    const bool prepends =
+        m.rules.prepend == scheme::always || (m.rules.prepend == scheme::first && opens && word.begin == 0);
+    if (prepends && old[0] != ' ' && !old.starts_with(m.rules.replacement)) out += m.rules.replacement;
+    for (const char c : old) c == ' ' ? out += m.rules.replacement : out += c;
+  });
+}
+
+behavior parse_behavior(const json_field& field) {
+  const std::string_view name = field.text();
+  if (name == "Removed") return behavior::removed;
+  if (name == "Isolated") return behavior::isolated;
+  if (name == "MergedWithPrevious") return behavior::merged_with_previous;
+  if (name == "MergedWithNext") return behavior::merged_with_next;
+  if (name == "Contiguous") return behavior::contiguous;
+  field.refuse(fmt::format("'{}'", name));
+}
+
+}  // namespace
+
+pretokenizer::pretokenizer(const std::optional<json_field>& field) {
+  if (field) add(*field);
+}
+
+void pretokenizer::add(const json_field& field) {
+  const std::string_view type = field.at("type").text();
+  if (type == "Sequence") {
+    for (const json_field& step : field.at("pretokenizers").items()) add(step);
+  } else if (type == "ByteLevel") {
+    add_byte_level(field);
+  } else if (type == "Metaspace") {
+    add_metaspace(field);
+  } else if (type == "Split") {
+    const behavior how = parse_behavior(field.at("behavior"));
+    steps_.emplace_back(split{pattern(field.at("pattern")), how, field.boolean_or("invert", false)});
+  } else if (type == "Digits") {
+    const bool single = field.boolean_or("individual_digits", false);
+    steps_.emplace_back(by_class{is_numeric, single ? behavior::isolated : behavior::contiguous});
+  } else if (type == "Punctuation") {
+    const auto how = field.find("behavior");
+    steps_.emplace_back(by_class{is_punctuation, how ? parse_behavior(*how) : behavior::isolated});
+  } else if (type == "Whitespace") {
+    steps_.emplace_back(split{pattern(regex(whitespace_words)), behavior::removed, true});
+  } else if (type == "WhitespaceSplit") {
+    steps_.emplace_back(by_class{is_whitespace, behavior::removed});
+  } else {
+    field.refuse(fmt::format("pre-tokenizer '{}'", type));
+  }
+}
+
+void pretokenizer::add_byte_level(const json_field& field) {
+  if (field.boolean_or("add_prefix_space", true)) steps_.emplace_back(leading_space{});
+  if (field.boolean_or("use_regex", true)) {
+    steps_.emplace_back(split{pattern(regex(byte_level_words)), behavior::isolated, false});
+  }
+  steps_.emplace_back(byte_level{});
+}
+
+void pretokenizer::add_metaspace(const json_field& field) {
+  const metaspace_rules rules(field);
+  steps_.emplace_back(metaspace{rules});
+  if (field.boolean_or("split", true)) {
+    steps_.emplace_back(split{pattern(rules.replacement), behavior::merged_with_next, false});
+  }
+}
+
+void pretokenizer::cut(std::string_view text, bool opens, word_list& out) const {
+  out.text = text;
+  out.words.assign(1, {0, text.size()});
+  if (text.empty()) out.words.clear();
+  for (const auto& step : steps_) {
+    std::visit([&](const auto& s) { apply_step(out, opens, s); }, step);
+  }
+}
+
+}  // namespace weir::core

@@ -1,0 +1,116 @@
+#include "core/text/tokenizer/regex.h"
+
+#define PCRE2_CODE_UNIT_WIDTH 8
+#include <pcre2.h>
+
+#include <cassert>
+
+#include "core/text/tokenizer/unicode.h"
+
+namespace weir::core {
+namespace {
+
+// PCRE2_MULTILINE, because ^ and $ match at every line in Ruby's syntax.
+constexpr std::uint32_t compile_options = PCRE2_UTF | PCRE2_UCP | PCRE2_MULTILINE | PCRE2_NEVER_BACKSLASH_C;
+
+struct free_match {
+  void operator()(pcre2_match_data* m) const noexcept { pcre2_match_data_free(m); }
+};
+using match_data = std::unique_ptr<pcre2_match_data, free_match>;
+
+// Where the stack of the compiled code is too small, the interpreter does the match: its backtracking is on
+// the heap. PCRE2_NO_UTF_CHECK, because the caller has checked the text.
+int match(const pcre2_code* code, std::string_view text, std::size_t from, pcre2_match_data* found) {
+  const auto* subject = reinterpret_cast<PCRE2_SPTR>(text.data());
+  const int rc = pcre2_match(code, subject, text.size(), from, PCRE2_NO_UTF_CHECK, found, nullptr);
+  if (rc != PCRE2_ERROR_JIT_STACKLIMIT) return rc;
+  return pcre2_match(code, subject, text.size(), from, PCRE2_NO_UTF_CHECK | PCRE2_NO_JIT, found, nullptr);
+}
+
+}  // namespace
+
+void regex::release::operator()(void* code) const noexcept {
+  pcre2_code_free(static_cast<pcre2_code*>(code));
+}
+
+regex::regex(std::string_view pattern, const json_field& where) {
+  std::string complaint;
+  try {
+    compile(to_pcre2(pattern), complaint);
+  } catch (const refusal& r) {
+    throw refusal{make_error(r.why.code, "{}: {}", where.path(), r.why.message)};
+  }
+  if (!complaint.empty()) where.bad(complaint);
+}
+
+regex::regex(std::string_view pattern) {
+  std::string complaint;
+  compile(to_pcre2(pattern), complaint);
+  assert(complaint.empty());
+}
+
+void regex::compile(std::string_view pattern, std::string& complaint) {
+  int failed = 0;
+  PCRE2_SIZE at = 0;
+  pcre2_code* code = pcre2_compile(reinterpret_cast<PCRE2_SPTR>(pattern.data()), pattern.size(),
+                                   compile_options, &failed, &at, nullptr);
+  if (code == nullptr) {
+    char text[128] = {};
+    pcre2_get_error_message(failed, reinterpret_cast<PCRE2_UCHAR*>(text), sizeof text);
+    complaint = fmt::format("not a pattern: {} (at {} of '{}')", text, at, pattern);
+    return;
+  }
+  code_ = std::shared_ptr<void>(code, release{});
+  pcre2_jit_compile(code, PCRE2_JIT_COMPLETE);  // on failure, pcre2_match() uses the interpreter
+}
+
+void regex::find(std::string_view text, std::vector<span_of_text>& out) const {
+  const auto* code = static_cast<const pcre2_code*>(code_.get());
+  const match_data found(pcre2_match_data_create(1, nullptr));
+  const PCRE2_SIZE* where = pcre2_get_ovector_pointer(found.get());
+  std::size_t from = 0, last_end = std::string_view::npos;
+  while (from <= text.size() && match(code, text, from, found.get()) >= 0) {
+    const span_of_text hit{where[0], where[1]};
+    const bool empty_after_match = hit.begin >= hit.end && hit.end == last_end;
+    if (empty_after_match) {
+      if (from >= text.size()) return;
+      from += character_size(text[from]);
+      continue;
+    }
+    out.push_back(hit);
+    from = last_end = hit.end;
+  }
+}
+
+pattern::pattern(const json_field& at) : what_(std::string()) {
+  const json_field field = at.find("String") ? at.at("String") : at.at("Regex");
+  if (field.text().empty()) field.bad("must not be empty");
+  if (at.find("String")) {
+    what_ = std::string(field.text());
+  } else {
+    what_ = regex(field.text(), field);
+  }
+}
+
+void pattern::find(std::string_view text, std::vector<span_of_text>& out) const {
+  if (const auto* r = std::get_if<regex>(&what_)) return r->find(text, out);
+  const auto& literal = std::get<std::string>(what_);
+  for (std::size_t at = text.find(literal); at != text.npos; at = text.find(literal, at + literal.size())) {
+    out.push_back({at, at + literal.size()});
+  }
+}
+
+std::string pattern::replace(std::string_view text, std::string_view by) const {
+  std::vector<span_of_text> hits;
+  find(text, hits);
+  std::string out;
+  out.reserve(text.size() + hits.size() * by.size());
+  std::size_t done = 0;
+  for (const span_of_text& hit : hits) {
+    out.append(text.substr(done, hit.begin - done)).append(by);
+    done = hit.end;
+  }
+  return out.append(text.substr(done));
+}
+
+}  // namespace weir::core

@@ -1,0 +1,60 @@
+#include "net/access/cors.h"
+
+#include <algorithm>
+
+namespace weir::net {
+
+bool open_to_pages(endpoint to) {
+  switch (to) {
+    case endpoint::stream:  // a WebSocket's Origin is judged at the upgrade
+    case endpoint::issue_token:
+    case endpoint::metrics:
+      return false;
+    case endpoint::asset:
+    case endpoint::completions:
+    case endpoint::chat_completions:
+    case endpoint::messages:
+    case endpoint::count_tokens:
+    case endpoint::list_models:
+    case endpoint::show_model:
+    case endpoint::tokenize:
+    case endpoint::detokenize:
+    case endpoint::list_jobs:
+    case endpoint::show_job:
+    case endpoint::cancel_job:
+    case endpoint::live:
+    case endpoint::ready:
+    case endpoint::stats:
+      break;
+  }
+  return true;
+}
+
+cors_verdict judge_cors(const cors_question& q, std::span<const std::string> allowed) {
+  cors_verdict out;
+  if (allowed.empty()) return out;
+  const bool preflight = q.method == "OPTIONS" && !q.wanted_method.empty();
+  const auto found = find_route(preflight ? q.wanted_method : q.method, q.target);
+  const auto* route = std::get_if<route_match>(&found);
+  if (!route || !open_to_pages(route->to)) return out;
+  out.varies = true;
+  if (std::ranges::find(allowed, q.origin) == allowed.end()) return out;
+  out.origin = q.origin;
+  if (!preflight) return out;
+  const auto other = find_route(q.method, q.target);
+  if (const auto* wrong = std::get_if<wrong_method>(&other)) out.methods = wrong->allow;
+  return out;
+}
+
+// "*" stands for every header but Authorization, since no credentials are allowed.
+reply preflight_reply(const cors_verdict& granted) {
+  reply r;
+  r.status = 204;
+  r.content_type.clear();
+  r.headers.emplace_back("Access-Control-Allow-Methods", granted.methods);
+  r.headers.emplace_back("Access-Control-Allow-Headers", "Authorization, *");
+  r.headers.emplace_back("Access-Control-Max-Age", "7200");
+  return r;
+}
+
+}  // namespace weir::net

@@ -1,0 +1,400 @@
+#include "net/http/http_routes.h"
+
+#include <boost/asio/async_result.hpp>
+#include <boost/asio/use_awaitable.hpp>
+
+#include "net/metrics/metrics.h"
+#include "net/metrics/prometheus.h"
+#include "net/metrics/resident.h"
+#include "net/page_assets.h"
+#include "net/protocol/answer_id.h"
+#include "net/protocol/anthropic.h"
+#include "net/protocol/json.h"
+#include "net/protocol/openai.h"
+#include "net/submit.h"
+
+namespace weir::net {
+namespace {
+
+namespace asio = boost::asio;
+
+// Waits for a call of the service that takes a callback. `begin` is given the callback.
+template <class T, class Begin>
+asio::awaitable<T> answer_of(Begin& begin) {
+  auto initiate = [&begin](auto handler) {
+    auto shared =
+        std::make_shared<decltype(handler)>(std::move(handler));  // a std::function has to be copyable
+    begin([shared](T value) { std::move (*shared)(std::move(value)); });
+  };
+  co_return co_await asio::async_initiate<const asio::use_awaitable_t<>, void(T)>(initiate,
+                                                                                  asio::use_awaitable);
+}
+
+template <class T>
+void append_count(std::string& out, std::string_view key, T value) {
+  append_key(out, key);
+  if constexpr (std::is_floating_point_v<T>) {
+    append_number(out, static_cast<double>(value));
+  } else {
+    append_number(out, static_cast<std::uint64_t>(value));
+  }
+}
+
+reply not_found(std::string_view what) { return error_reply(404, "not_found", what); }
+
+// ---- models
+
+void append_model(std::string& out, const actors::model_entry& m) {
+  append_object(out, [&] {
+    append_text(out, "id", m.name);
+    append_text(out, "object", "model");
+    append_count(out, "created", m.created_s);
+    append_text(out, "owned_by", "weir");
+    append_count(out, "context_length", m.context);
+    append_count(out, "vocab_size", m.vocab_size);
+    append_text(out, "device", m.device);
+  });
+}
+
+reply list_models(hub& h, const bearer& from) {
+  std::string out = R"({"object":"list","data":[)";
+  for (const auto& m : h.server().service.models())
+    if (from.allows_model(m.name)) append_model(out, m);
+  return json_reply(out + "]}");
+}
+
+reply show_model(hub& h, const std::string& name, const bearer& from) {
+  for (const auto& m : h.server().service.models()) {
+    if (m.name != name || !from.allows_model(name)) continue;
+    std::string out;
+    append_model(out, m);
+    return json_reply(std::move(out));
+  }
+  return error_reply(404, "model_not_found", fmt::format("no model is called '{}'", legible(name)), "model");
+}
+
+// ---- text
+
+asio::awaitable<reply> tokenize(hub& h, std::string_view body, const bearer& from) {
+  auto asked = openai::parse_tokenize(body, h.limits().json_values);
+  if (!asked) co_return error_reply(asked.error());
+  if (const auto no = judge_model(h.server().service, from, asked->model)) co_return error_reply(*no);
+  auto begin = [&](auto done) {
+    h.server().service.tokenize(asked->model, asked->text, asked->add_special, h.executor(), std::move(done));
+  };
+  auto got = co_await answer_of<core::result<actors::tokenized>>(begin);
+  if (!got) co_return error_reply(got.error());
+  std::string out = R"({"ids":[)";
+  for (core::token_id id : got->ids) {
+    if (out.back() != '[') out += ',';
+    append_number(out, std::int64_t{id});
+  }
+  out += R"(],"pieces":[)";
+  for (const std::string& piece : got->pieces) {
+    if (out.back() != '[') out += ',';
+    append_json_string(out, piece);
+  }
+  co_return json_reply(out + "]}");
+}
+
+asio::awaitable<reply> detokenize(hub& h, std::string_view body, const bearer& from) {
+  auto asked = openai::parse_detokenize(body, h.limits().json_values);
+  if (!asked) co_return error_reply(asked.error());
+  if (const auto no = judge_model(h.server().service, from, asked->model)) co_return error_reply(*no);
+  auto begin = [&](auto done) {
+    h.server().service.detokenize(asked->model, asked->ids, h.executor(), std::move(done));
+  };
+  auto got = co_await answer_of<core::result<std::string>>(begin);
+  if (!got) co_return error_reply(got.error());
+  std::string out;
+  append_object(out, [&] { append_text(out, "text", *got); });
+  co_return json_reply(std::move(out));
+}
+
+asio::awaitable<reply> count_tokens(hub& h, std::string_view body, const bearer& from) {
+  auto asked = anthropic::parse(anthropic::route::count_tokens, body, h.limits().json_values);
+  if (!asked) co_return error_reply(asked.error());
+  if (const auto no = judge_model(h.server().service, from, asked->request.model)) co_return error_reply(*no);
+  auto begin = [&](auto done) {
+    h.server().service.count_tokens(std::move(asked->request), h.executor(), std::move(done));
+  };
+  auto got = co_await answer_of<core::result<std::uint32_t>>(begin);
+  if (!got) co_return error_reply(got.error());
+  co_return json_reply(anthropic::count_body(*got));
+}
+
+// ---- jobs
+
+void append_job(std::string& out, const actors::job_view& j) {
+  append_object(out, [&] {
+    append_text(out, "id", j.id.text());
+    append_text(out, "state", j.state);
+    append_text(out, "model", j.model);
+    if (!j.finish_reason.empty()) append_text(out, "finish_reason", j.finish_reason);
+    append_count(out, "prompt_tokens", j.prompt_tokens);
+    append_count(out, "tokens", j.output_tokens);
+    append_count(out, "cached_tokens", j.cached_tokens);
+    append_count(out, "pages", j.pages);
+    append_count(out, "preemptions", j.preemptions);
+    append_key(out, "priority");
+    append_number(out, std::int64_t{j.priority});
+    append_count(out, "age", j.age_s);
+  });
+}
+
+asio::awaitable<std::vector<actors::job_view>> jobs_of(hub& h, const bearer& from) {
+  const auto who = h.server().bearers.asker_of(from);
+  auto begin = [&](auto done) { h.server().service.list_jobs(who, h.executor(), std::move(done)); };
+  co_return co_await answer_of<std::vector<actors::job_view>>(begin);
+}
+
+asio::awaitable<reply> list_jobs(hub& h, const bearer& from) {
+  const auto jobs = co_await jobs_of(h, from);
+  std::string out = R"({"jobs":[)";
+  for (const auto& j : jobs) append_job(out, j);
+  co_return json_reply(out + "]}");
+}
+
+asio::awaitable<reply> one_job(hub& h, const route_match& route, const bearer& from) {
+  const auto id = job_named(route.id);
+  if (!id) co_return not_found("there is no such job");
+  const bool cancel = route.to == endpoint::cancel_job;
+  const auto who = h.server().bearers.asker_of(from);
+  auto begin = [&](auto done) {
+    auto& service = h.server().service;
+    cancel ? service.cancel_job(who, *id, h.executor(), std::move(done))
+           : service.find_job(who, *id, h.executor(), std::move(done));
+  };
+  auto job = co_await answer_of<std::optional<actors::job_view>>(begin);
+  if (!job) co_return not_found("there is no such job, or it is no longer kept");
+  std::string out;
+  append_job(out, *job);
+  co_return json_reply(std::move(out));
+}
+
+// ---- health
+
+reply show_ready(hub& h) {
+  const auto state = h.server().service.ready();
+  if (state.ready) return json_reply(R"({"status":"ready"})");
+  reply no = error_reply(503, "unavailable", state.reason);
+  no.code = {};  // the question was answered, and nothing was refused
+  return no;
+}
+
+reply show_metrics(hub& h) {
+  reply r;
+  r.content_type = prometheus_text::content_type;
+  r.body = metrics_text(h.server());
+  r.headers.emplace_back("Cache-Control", "no-store");
+  return r;
+}
+
+void append_delays(std::string& out, std::string_view key, const core::delays& d) {
+  append_object(out, key, [&] {
+    append_count(out, "count", d.count());
+    append_count(out, "p50", d.quantile_ms(0.5));
+    append_count(out, "p99", d.quantile_ms(0.99));
+    append_count(out, "max", d.quantile_ms(1));
+  });
+}
+
+// Appends the counts that belong to `object` of /v1/stats.
+void append_counts(std::string& out, std::string_view object, const core::engine_counts& c) {
+  core::engine_counts::each([&](std::string_view in, std::string_view key, auto member) {
+    if (in == object && !key.empty()) append_count(out, key, c.*member);
+  });
+}
+
+// The objective of --slo, and the jobs that kept it; nothing where there is none.
+void append_slo(std::string& out, const actors::snapshot& s) {
+  if (!s.slo.set()) return;
+  const auto ms = [](core::duration d) { return std::chrono::duration<double, std::milli>(d).count(); };
+  append_object(out, "slo", [&] {
+    append_count(out, "ttft_ms", ms(s.slo.ttft));
+    append_count(out, "tpot_ms", ms(s.slo.tpot));
+    append_counts(out, "slo", s.engine);
+  });
+}
+
+void append_engine(std::string& out, const actors::snapshot& s) {
+  append_object(out, "jobs", [&] {
+    append_counts(out, "jobs", s.engine);
+    append_count(out, "finished", s.ended);
+  });
+  for (const char* object : {"pages", "host_pages", "prefix", "masks"})
+    append_object(out, object, [&] { append_counts(out, object, s.engine); });
+  append_counts(out, "", s.engine);
+  append_slo(out, s);
+  append_object(out, "memory", [&] {
+    append_count(out, "weights", s.memory.weights);
+    append_count(out, "pages", s.memory.pages);
+    append_text(out, "kv_type", s.memory.kv_type);
+    append_count(out, "host_pages", s.memory.host_pages);
+    append_count(out, "workspaces", s.memory.workspaces);
+    append_count(out, "runtime", s.memory.runtime);
+    append_count(out, "free", s.memory.free);
+    append_count(out, "total", s.memory.total);
+  });
+  append_count(out, "tokens_per_s", s.tokens_per_s);
+  append_count(out, "queue", s.engine.queued);
+  append_count(out, "predicted_wait_ms", s.predicted_wait_ms);
+  append_object(out, "text", [&] {
+    append_count(out, "tasks", s.text.tasks);
+    append_count(out, "bytes", s.text.bytes);
+  });
+  append_object(out, "step_ms", [&] {
+    append_count(out, "p50", s.step_p50_ms);
+    append_count(out, "p99", s.step_p99_ms);
+  });
+}
+
+void append_clients(std::string& out, const server_state& all) {
+  core::delays sent;
+  all.add_sampled_to_sent(sent);
+  append_delays(out, "sampled_to_sent_ms", sent);
+  append_delays(out, "cancel_to_release_ms", all.service.cancel_to_release());
+  append_object(out, "client_lag", [&] {
+    append_count(out, "late", all.lag.late.load(std::memory_order_relaxed));
+    append_count(out, "bytes", all.lag.bytes.load(std::memory_order_relaxed));
+  });
+  append_object(out, "client_memory", [&] {
+    append_count(out, "used", all.service.memory()->used());
+    append_count(out, "limit", all.service.memory()->limit());
+  });
+  append_count(out, "incidents", all.service.seen().count());
+  append_count(out, "sessions", all.sessions.load(std::memory_order_relaxed));
+  append_object(out, "closed", [&] {
+    for (const auto& [code, count] : all.closed())
+      append_count(out, code == close_counts::other ? "other" : std::to_string(code), count);
+  });
+}
+
+void append_loading(std::string& out, const actors::load_state& l) {
+  append_object(out, "loading", [&] {
+    append_text(out, "model", l.model);
+    append_count(out, "done", l.done);
+    append_count(out, "total", l.total);
+  });
+}
+
+void append_keys(std::string& out, const key_counts& counts) {
+  append_object(out, "keys", [&] {
+    for (const auto& [name, account] : counts.all())
+      append_object(out, name, [&out, &account = account] {  // clang 14 cannot capture the name itself
+        append_count(out, "jobs", account->jobs());
+        append_count(out, "unfinished", account->unfinished());
+        append_count(out, "prompt_tokens", account->prompt_tokens());
+        append_count(out, "output_tokens", account->output_tokens());
+      });
+  });
+}
+
+// Totals for everybody; beside them what each key has used for an admin, and for all others their own jobs,
+// which the user of a token cannot list elsewhere.
+asio::awaitable<reply> show_stats(hub& h, const bearer& from) {
+  const bool admin = h.server().bearers.is_admin(from);
+  std::vector<actors::job_view> own;
+  if (!admin) own = co_await jobs_of(h, from);
+  std::string out;
+  append_object(out, [&] {
+    append_engine(out, h.server().service.stats());
+    append_clients(out, h.server());
+    append_count(out, "rss_bytes", resident_bytes());
+    if (const auto now = h.server().service.loading()) append_loading(out, *now);
+    if (admin && from.key) append_keys(out, h.server().bearers.counts());
+    if (admin) return;
+    append_key(out, "own_jobs");
+    out += '[';
+    for (const auto& j : own) append_job(out, j);
+    out += ']';
+  });
+  co_return json_reply(std::move(out));
+}
+
+// ---- browser tokens
+
+reply issue_token(hub& h, std::string_view body, const bearer& from) {
+  auto asked = parse_token_request(body, h.limits().json_values);
+  if (!asked) return error_reply(asked.error());
+  if (auto& model = asked->claims.model; !model.empty())
+    if (const auto no = judge_model(h.server().service, from, model);
+        no && no->why == key_refusal::kind::model)
+      return error_reply(*no);
+  const std::int64_t expires_ms = unix_ms() + std::chrono::milliseconds(asked->ttl).count();
+  asked->claims.expires_ms = expires_ms;
+  std::string out;
+  append_object(out, [&] {
+    append_text(out, "token", h.server().bearers.issue(from.who.key, std::move(asked->claims)));
+    append_key(out, "expires_at");
+    append_number(out, expires_ms / 1000);
+  });
+  reply r = json_reply(std::move(out));
+  r.headers.emplace_back("Cache-Control", "no-store");
+  return r;
+}
+
+// Everything that the page runs, shows or asks for comes from its own server. Its WebSocket does too:
+// browsers take ws: for 'self' where host and port are the page's.
+constexpr std::string_view page_policy =
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+    "frame-ancestors 'none'";
+
+}  // namespace
+
+reply show_asset(std::string_view target, std::string_view accept_encoding) {
+  const page_asset* asset = find_asset(path_of(target));
+  const bool short_form = !asset->gzipped.empty() && takes_gzip(accept_encoding);
+  reply r;
+  r.content_type = content_type_of(asset->name);
+  r.body = short_form ? asset->gzipped : asset->body;
+  r.headers.emplace_back("Cache-Control", "no-cache");
+  r.headers.emplace_back("Vary", "Accept-Encoding");
+  if (short_form) r.headers.emplace_back("Content-Encoding", "gzip");
+  r.headers.emplace_back("Content-Security-Policy", page_policy);
+  r.headers.emplace_back("X-Content-Type-Options", "nosniff");
+  r.headers.emplace_back("Referrer-Policy", "no-referrer");
+  if (asset->name == "weir.js") r.headers.emplace_back("Access-Control-Allow-Origin", "*");
+  return r;
+}
+
+asio::awaitable<reply> answer_route(hub& h, const route_match& route, std::string_view body,
+                                    const bearer& from) {
+  switch (route.to) {
+    case endpoint::list_models:
+      co_return list_models(h, from);
+    case endpoint::show_model:
+      co_return show_model(h, route.id, from);
+    case endpoint::tokenize:
+      co_return co_await tokenize(h, body, from);
+    case endpoint::detokenize:
+      co_return co_await detokenize(h, body, from);
+    case endpoint::count_tokens:
+      co_return co_await count_tokens(h, body, from);
+    case endpoint::issue_token:
+      co_return issue_token(h, body, from);
+    case endpoint::list_jobs:
+      co_return co_await list_jobs(h, from);
+    case endpoint::show_job:
+    case endpoint::cancel_job:
+      co_return co_await one_job(h, route, from);
+    case endpoint::live:
+      co_return json_reply(R"({"status":"live"})");
+    case endpoint::ready:
+      co_return show_ready(h);
+    case endpoint::stats:
+      co_return co_await show_stats(h, from);
+    case endpoint::metrics:
+      co_return show_metrics(h);
+    case endpoint::stream:
+      co_return error_reply(426, "upgrade_required", "this path is a WebSocket: weir.v1");
+    case endpoint::asset:
+    case endpoint::completions:
+    case endpoint::chat_completions:
+    case endpoint::messages:
+      break;
+  }
+  co_return error_reply(500, "internal", "no handler for this path");
+}
+
+}  // namespace weir::net

@@ -1,0 +1,112 @@
+#include "net/http/router.h"
+
+#include <optional>
+
+#include "net/page_assets.h"
+
+namespace weir::net {
+namespace {
+
+struct route {
+  std::string_view method, pattern;
+  endpoint to;
+};
+
+constexpr route routes[] = {
+    {"GET", "/v1/stream", endpoint::stream},
+    {"POST", "/v1/stream/tokens", endpoint::issue_token},
+    {"POST", "/v1/completions", endpoint::completions},
+    {"POST", "/v1/chat/completions", endpoint::chat_completions},
+    {"POST", "/v1/messages", endpoint::messages},
+    {"POST", "/v1/messages/count_tokens", endpoint::count_tokens},
+    {"GET", "/v1/models", endpoint::list_models},
+    {"GET", "/v1/models/{id}", endpoint::show_model},
+    {"POST", "/v1/tokenize", endpoint::tokenize},
+    {"POST", "/v1/detokenize", endpoint::detokenize},
+    {"GET", "/v1/jobs", endpoint::list_jobs},
+    {"GET", "/v1/jobs/{id}", endpoint::show_job},
+    {"DELETE", "/v1/jobs/{id}", endpoint::cancel_job},
+    {"GET", "/v1/stats", endpoint::stats},
+    {"GET", "/metrics", endpoint::metrics},
+    {"GET", "/health", endpoint::ready},
+    {"GET", "/health/live", endpoint::live},
+    {"GET", "/health/ready", endpoint::ready},
+};
+
+int hex_digit(char c) {
+  if (c >= '0' && c <= '9') return c - '0';
+  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
+  return -1;
+}
+
+std::string percent_decode(std::string_view text) {
+  std::string out;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    int high = text[i] == '%' && i + 2 < text.size() ? hex_digit(text[i + 1]) : -1;
+    int low = high >= 0 ? hex_digit(text[i + 2]) : -1;
+    if (low < 0) {
+      out += text[i];
+    } else {
+      out += static_cast<char>(high * 16 + low);
+      i += 2;
+    }
+  }
+  return out;
+}
+
+// The id in a path that fits `pattern`, or "" if the pattern has none; nullopt: the path does not fit.
+std::optional<std::string> fit(std::string_view pattern, std::string_view path) {
+  auto brace = pattern.find('{');
+  if (brace == pattern.npos) return pattern == path ? std::optional<std::string>("") : std::nullopt;
+  if (path.size() <= brace || !path.starts_with(pattern.substr(0, brace))) return std::nullopt;
+  return percent_decode(path.substr(brace));
+}
+
+// nullopt: the path is another one, or only the method is; in the second case `allow` gets the route's
+// method.
+std::optional<route_match> match(const route& r, std::string_view asked, std::string_view path,
+                                 std::string& allow) {
+  auto id = fit(r.pattern, path);
+  if (!id) return std::nullopt;
+  if (r.method == asked) return route_match{r.to, std::move(*id)};
+  if (!allow.empty()) allow += ", ";
+  allow += r.method;
+  if (r.method == "GET") allow += ", HEAD";
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::string_view path_of(std::string_view target) {
+  // A target may be a whole URL, "http://host/path": clients send it to a proxy, and RFC 9112, 3.2.2 demands
+  // that servers accept it.
+  for (const std::string_view scheme : {"http://", "https://"}) {
+    if (!target.starts_with(scheme)) continue;
+    const auto slash = target.find('/', scheme.size());
+    target = slash == target.npos ? std::string_view("/") : target.substr(slash);
+    break;
+  }
+  return target.substr(0, target.find_first_of("?#"));
+}
+
+bool is_for_metrics(std::string_view target) {
+  const std::string_view path = path_of(target);
+  return path == "/metrics" || path == "/health" || path.starts_with("/health/");
+}
+
+found_route find_route(std::string_view method, std::string_view target) {
+  std::string_view path = path_of(target);
+  std::string_view asked = method == "HEAD" ? "GET" : method;
+  std::string allow;
+  if (find_asset(path)) {
+    if (asked == "GET") return route_match{endpoint::asset, {}};
+    allow = "GET, HEAD";
+  }
+  for (const route& r : routes)
+    if (auto found = match(r, asked, path, allow)) return std::move(*found);
+  if (allow.empty()) return no_route{};
+  return wrong_method{std::move(allow)};
+}
+
+}  // namespace weir::net

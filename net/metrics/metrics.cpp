@@ -1,0 +1,223 @@
+#include "net/metrics/metrics.h"
+
+#include "net/hub.h"
+#include "net/metrics/prometheus.h"
+#include "net/metrics/resident.h"
+
+namespace weir::net {
+namespace {
+
+using type = prometheus_text::type;
+using figures = std::vector<actors::model_figures>;
+
+double seconds(core::duration d) { return std::chrono::duration<double>(d).count(); }
+
+// ---- of each model
+
+template <class Get>
+void one_a_model(prometheus_text& out, const figures& models, std::string_view name, type of,
+                 std::string_view help, const Get& get) {
+  out.family(name, of, help);
+  for (const auto& m : models) out.sample({{"model_name", m.name}}, get(m));
+}
+
+void append_latencies(prometheus_text& out, const figures& models) {
+  const auto distribution = [&](std::string_view name, std::string_view help, auto member) {
+    one_a_model(out, models, name, type::histogram, help,
+                [&](const actors::model_figures& m) { return (m.measures.*member).view(); });
+  };
+  using measured = core::engine_measures;
+  distribution("weir_time_to_first_token_seconds",
+               "Time from the reading of a request to the sampling of its first token.", &measured::ttft);
+  distribution("weir_inter_token_latency_seconds",
+               "Time between the sampling of two tokens of a job that follow one another.", &measured::gap);
+  distribution("weir_request_queue_time_seconds",
+               "Time from the reading of a request to its first batch, tokenising included.",
+               &measured::queue);
+  distribution("weir_request_prefill_time_seconds",
+               "Time from the first batch of a job to the sampling of its first token.", &measured::prefill);
+  distribution("weir_step_time_seconds", "Time that a step of the engine took.", &measured::step_time);
+  distribution("weir_step_tokens", "Tokens of prompts and answers that a step computed.",
+               &measured::step_tokens);
+}
+
+void append_totals(prometheus_text& out, const figures& models) {
+  out.family("weir_request_success_total", type::counter,
+             "Jobs that ended, by reason. Jobs that were cancelled or failed are among them, as in vLLM.");
+  for (const auto& m : models)
+    for (std::size_t i = 0; i < m.ended.size(); ++i)
+      out.sample(
+          {{"model_name", m.name}, {"finished_reason", core::name(static_cast<core::finish_reason>(i))}},
+          m.ended[i]);
+  const auto total = [&](std::string_view name, std::string_view help, auto member) {
+    one_a_model(out, models, name, type::counter, help,
+                [&](const actors::model_figures& m) { return m.engine.*member; });
+  };
+  using c = core::engine_counts;
+  total("weir_prompt_tokens_total", "Tokens of the prompts of jobs whose first token was sampled.",
+        &c::prompt_tokens);
+  total("weir_prompt_tokens_cached_total", "Those of weir_prompt_tokens_total that the prefix cache had.",
+        &c::cached_tokens);
+  total("weir_generation_tokens_total", "Tokens that were sampled.", &c::tokens);
+  total("weir_num_preemptions_total", "Preemptions of running jobs.", &c::preemptions);
+  total("weir_forced_tokens_total",
+        "Those of weir_generation_tokens_total for which a constraint left no choice.", &c::forced_tokens);
+  total("weir_late_masks_total", "Draws that a step left out because the mask of a constraint was late.",
+        &c::late_masks);
+}
+
+void append_objective(prometheus_text& out, const figures& models) {
+  out.family("weir_slo_requests_total", type::counter,
+             "Jobs that ended by stop, length, repetition or timeout, by objective of --slo and whether they "
+             "kept it. 0 without an objective.");
+  for (const auto& m : models) {
+    const auto kept = [&](std::string_view objective, std::string_view met, std::uint64_t jobs) {
+      out.sample({{"model_name", m.name}, {"objective", objective}, {"met", met}}, jobs);
+    };
+    kept("ttft", "true", m.engine.ttft_met);
+    kept("ttft", "false", m.engine.ttft_missed);
+    kept("tpot", "true", m.engine.tpot_met);
+    kept("tpot", "false", m.engine.tpot_missed);
+    kept("both", "true", m.engine.slo_met);
+    kept("both", "false", m.engine.slo_missed);
+  }
+  one_a_model(out, models, "weir_slo_prompt_rows", type::gauge,
+              "Most rows of prompts that the latest step with any beside streams could carry. 0 without an "
+              "objective.",
+              [](const actors::model_figures& m) { return std::uint64_t{m.engine.prompt_share}; });
+}
+
+void append_jobs(prometheus_text& out, const figures& models) {
+  const auto count = [&](std::string_view name, std::string_view help, const auto& get) {
+    one_a_model(out, models, name, type::gauge, help,
+                [&](const actors::model_figures& m) { return std::uint64_t{get(m.engine)}; });
+  };
+  using c = core::engine_counts;
+  count("weir_num_requests_running", "Jobs in the batch.",
+        [](const c& e) { return e.prefilling + e.decoding; });
+  count("weir_num_requests_waiting", "Jobs that wait for a place in the batch.",
+        [](const c& e) { return e.queued; });
+  out.family("weir_jobs", type::gauge, "Jobs by state.");
+  for (const auto& m : models) {
+    const auto in_state = [&](std::string_view state, std::uint32_t n) {
+      out.sample({{"model_name", m.name}, {"state", state}}, std::uint64_t{n});
+    };
+    in_state("queued", m.engine.queued);
+    in_state("prefilling", m.engine.prefilling);
+    in_state("decoding", m.engine.decoding);
+    in_state("paused", m.engine.paused);
+    in_state("finishing", m.engine.finishing);
+  }
+  one_a_model(out, models, "weir_predicted_wait_seconds", type::gauge,
+              "Predicted wait of a job that came now.",
+              [](const actors::model_figures& m) { return seconds(m.predicted_wait); });
+}
+
+void append_pages(prometheus_text& out, const figures& models) {
+  one_a_model(out, models, "weir_kv_cache_usage_perc", type::gauge,
+              "Share of the pages on the device that jobs hold, 0 to 1.", [](const actors::model_figures& m) {
+                const double all = m.engine.pages_total;
+                return all > 0 ? m.engine.pages_used / all : 0;
+              });
+  out.family("weir_kv_cache_pages", type::gauge,
+             "Pages of KV memory on the device: free, held by jobs (used), or kept for later jobs (cached).");
+  for (const auto& m : models) {
+    out.sample({{"model_name", m.name}, {"state", "free"}}, std::uint64_t{m.engine.pages_free});
+    out.sample({{"model_name", m.name}, {"state", "used"}}, std::uint64_t{m.engine.pages_used});
+    out.sample({{"model_name", m.name}, {"state", "cached"}}, std::uint64_t{m.engine.pages_cached});
+  }
+  out.family("weir_kv_host_pages", type::gauge, "Pages of KV memory in host memory.");
+  for (const auto& m : models) {
+    out.sample({{"model_name", m.name}, {"state", "free"}},
+               std::uint64_t{m.engine.host_total - m.engine.host_used});
+    out.sample({{"model_name", m.name}, {"state", "used"}}, std::uint64_t{m.engine.host_used});
+  }
+}
+
+void append_device_memory(prometheus_text& out, const figures& models) {
+  out.family("weir_device_memory_bytes", type::gauge, "Memory that a model takes of its device, by use.");
+  for (const auto& m : models) {
+    const auto used = [&](std::string_view use, std::uint64_t bytes) {
+      out.sample({{"model_name", m.name}, {"device", m.device}, {"use", use}}, bytes);
+    };
+    used("weights", m.memory.weights);
+    used("pages", m.memory.pages);
+    used("workspaces", m.memory.workspaces);
+    used("runtime", m.memory.runtime);
+  }
+  // all models are on one device, and the last load is the latest measurement
+  const auto of_device = [&](std::string_view name, std::string_view help, auto member) {
+    out.family(name, type::gauge, help);
+    if (!models.empty()) out.sample({{"device", models.back().device}}, models.back().memory.*member);
+  };
+  of_device("weir_device_memory_free_bytes",
+            "Free memory of the device after the last load; 0 where models lie in host memory.",
+            &actors::memory_use::free);
+  of_device("weir_device_memory_total_bytes",
+            "Memory of the whole device; 0 where models lie in host memory.", &actors::memory_use::total);
+}
+
+// ---- of clients and the process
+
+void append_clients(prometheus_text& out, const server_state& all) {
+  core::delays sent;
+  all.add_sampled_to_sent(sent);
+  out.family("weir_sampled_to_sent_seconds", type::histogram,
+             "Time from the sampling of a frame's last token until the system took the frame.");
+  out.sample({}, sent.published().view());
+  out.family("weir_cancel_to_release_seconds", type::histogram,
+             "Time from a job's cancel or deadline until its pages were free.");
+  out.sample({}, all.service.cancel_to_release().published().view());
+  out.family(
+      "weir_requests_rejected_total", type::counter,
+      "Requests over HTTP and messages over WebSockets that were answered with an error, by its code.");
+  for (const auto& [reason, n] : all.rejected()) out.sample({{"reason", reason}}, n);
+  out.family("weir_sessions_closed_total", type::counter, "WebSockets that ended, by close code.");
+  for (const auto& [code, n] : all.closed())
+    out.sample({{"code", code == close_counts::other ? "other" : std::to_string(code)}}, n);
+  out.family("weir_resumes_total", type::counter, "Responses that a client followed again.");
+  out.sample({}, all.resumed());
+  out.family("weir_sessions", type::gauge, "WebSockets that are open.");
+  out.sample({}, static_cast<double>(all.sessions.load(std::memory_order_relaxed)));
+  out.family("weir_client_lag_sockets", type::gauge, "WebSockets whose current write has taken over 250 ms.");
+  out.sample({}, static_cast<double>(all.lag.late.load(std::memory_order_relaxed)));
+  out.family("weir_client_lag_bytes", type::gauge,
+             "Bytes of text and frames that wait for their WebSockets.");
+  out.sample({}, static_cast<double>(all.lag.bytes.load(std::memory_order_relaxed)));
+}
+
+void append_process(prometheus_text& out, const actors::service& service) {
+  const auto gauge = [&](std::string_view name, std::string_view help, std::uint64_t value) {
+    out.family(name, type::gauge, help);
+    out.sample({}, value);
+  };
+  const actors::snapshot now = service.stats();
+  gauge("weir_ready", "1 where /health/ready is 200, else 0.", service.ready().ready);
+  gauge("weir_text_tasks", "Texts that wait to be tokenised, or are.", now.text.tasks);
+  gauge("weir_text_bytes", "Bytes of these texts.", now.text.bytes);
+  gauge("weir_client_memory_bytes", "Memory that clients make the process hold.", service.memory()->used());
+  gauge("weir_client_memory_limit_bytes", "Limit of weir_client_memory_bytes.", service.memory()->limit());
+  gauge("process_resident_memory_bytes", "Resident memory of the process.", resident_bytes());
+  out.family("weir_incidents_total", type::counter,
+             "Exceptions that ended a connection, a job or a message.");
+  out.sample({}, service.seen().count());
+}
+
+}  // namespace
+
+std::string metrics_text(const server_state& all) {
+  std::string text;
+  prometheus_text out(text);
+  const figures models = all.service.figures();
+  append_latencies(out, models);
+  append_totals(out, models);
+  append_objective(out, models);
+  append_jobs(out, models);
+  append_pages(out, models);
+  append_device_memory(out, models);
+  append_clients(out, all);
+  append_process(out, all.service);
+  return text;
+}
+
+}  // namespace weir::net

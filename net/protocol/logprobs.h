@@ -1,0 +1,62 @@
+// logprobs.h — logprobs on the wire: the fields by which a client asks for them, and the JSON of each
+// protocol.
+//
+// The logprobs of a job lie in its log (actors/token_log.h). Every protocol shows a token as text and, where
+// its bytes are not UTF-8 by themselves, as bytes.
+//
+// Pure functions: any thread. JSON is appended to a string that the caller reuses.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "actors/request.h"
+#include "actors/token_log.h"
+#include "core/text/tokenizer/tokenizer.h"
+#include "net/protocol/json.h"
+
+namespace weir::net {
+
+// How a protocol spells the question.
+enum class logprobs_form {
+  flag,    // OpenAI's chat: `logprobs` true or false, and `top_logprobs`, a number
+  number,  // OpenAI's completions: `logprobs`, a number
+  either   // weir.v1: all of these
+};
+
+// Reads `logprobs` and `top_logprobs` into request::top_logprobs. make_job() checks the number's range.
+// Error: invalid_param with the field's name, for a wrong type and for fields that do not go together.
+core::result<void> read_logprobs_fields(const json::object& o, logprobs_form form, actors::request& r);
+
+// Consecutive tokens of a job that asked for logprobs, from its log or from a piece of it.
+struct logprobs_part {
+  const actors::token_log* log = nullptr;  // has_logprobs()
+  const core::tokenizer* tokenizer = nullptr;
+  std::uint32_t from = 0, to = 0;  // positions in `log`; `to` is one past the last
+  std::uint64_t characters = 0;    // Unicode characters of the job's text before the first of them
+};
+
+// Most tokens of one frame, so that it stays near 64 KiB. At least 1.
+std::uint32_t most_tokens_of_a_frame(const actors::token_log& log);
+
+// weir.v1: [{"id","token","logprob","bytes"?,"top"?:[{"id","token","logprob","bytes"?},…]},…]
+void append_weir_logprobs(std::string& out, const logprobs_part& p);
+
+// OpenAI's chat: {"content":[{"token","logprob","bytes","top_logprobs":[{"token","logprob","bytes"},…]},…],
+// "refusal":null}. null where there are no tokens.
+void append_chat_logprobs(std::string& out, const logprobs_part& p);
+
+// OpenAI's completions: {"tokens","token_logprobs","top_logprobs":[{token:logprob,…},…],"text_offset"}. A
+// token that is not UTF-8 is spelled bytes:\xe2\x80. Of two tokens with the same spelling, only the likelier
+// is listed. Offsets count Unicode characters. null where there are no tokens.
+void append_completion_logprobs(std::string& out, const logprobs_part& p);
+
+// vLLM's prompt_logprobs: null for the first token of the prompt, then for each token its own entry and those
+// of the likeliest: {"id":{"logprob","rank","decoded_token"},…}.
+void append_prompt_logprobs(std::string& out, std::span<const core::scored_token> tokens,
+                            const core::tokenizer& t);
+
+// Unicode characters of a text in UTF-8.
+std::uint64_t characters_of(std::string_view utf8);
+
+}  // namespace weir::net

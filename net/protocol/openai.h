@@ -1,0 +1,124 @@
+// openai.h — OpenAI's protocol without a socket: makes requests of the bodies of /v1/completions and
+// /v1/chat/completions, and makes a response object or the events of a stream of a job's text.
+//
+// finish_reason is `stop` or `length` as in OpenAI's API. `length` also stands for a timeout and for
+// repetition, which OpenAI's API does not have. A cancelled job has `cancel`.
+//
+// Pure functions: any thread. Events are appended to a string that the caller reuses.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "actors/job_stream.h"
+#include "actors/request.h"
+#include "core/grammar/rules.h"
+#include "net/protocol/logprobs.h"
+
+namespace weir::net::openai {
+
+enum class dialect { completion, chat };
+
+struct parsed_request {
+  actors::request request;
+  bool stream = false;
+  bool include_usage = false;  // a stream ends with one more event, which has the usage
+  bool return_token_ids = false;
+  std::uint32_t n = 1;  // number of choices of each prompt; they share the computed pages of the prompt
+};
+
+inline constexpr std::uint32_t most_choices = 64;          // of a prompt
+inline constexpr std::uint32_t most_choices_in_all = 256;  // of all prompts of a request
+
+// Parses a body. `most_values`: most values and keys of its JSON (core/read_json.h). Error: invalid_param
+// with the field's name, for an unknown field too, as in OpenAI's API. A field of OpenAI's that has no effect
+// here is accepted with any value of its type.
+core::result<parsed_request> parse(dialect d, std::string_view body, std::size_t most_values = SIZE_MAX);
+
+// The body of a request to tokenise.
+struct text_to_tokenize {
+  std::string model, text;
+  bool add_special = true;  // the tokenizer adds its special tokens, such as BOS
+};
+core::result<text_to_tokenize> parse_tokenize(std::string_view body, std::size_t most_values = SIZE_MAX);
+
+// The body of a request to detokenise.
+struct ids_to_detokenize {
+  std::string model;
+  std::vector<std::int64_t> ids;
+};
+core::result<ids_to_detokenize> parse_detokenize(std::string_view body, std::size_t most_values = SIZE_MAX);
+
+// The value of `finish_reason` in OpenAI's API.
+std::string_view finish_reason(core::finish_reason r);
+
+// Id of the answer whose first choice is this job: `chatcmpl-` or `cmpl-` and the job's id.
+std::string id_of(dialect d, const core::job_id& first);
+
+// What all parts of an answer repeat.
+struct answer_head {
+  std::string id;
+  std::int64_t created_s = 0;      // Unix time in s
+  std::string model, fingerprint;  // an empty fingerprint is null
+  // The parts of the request's constraint that are not enforced. A stream sends this list at the beginning of
+  // its first choice; the list outlives its event_writer.
+  std::span<const core::grammar::warning> warnings;
+};
+
+// One of the answers, from a job that has ended.
+struct choice {
+  std::string text;                                      // with `echo`, after the text of the prompt
+  std::optional<std::vector<core::token_id>> token_ids;  // nullopt: the client did not ask for them
+  actors::outcome how;
+  std::optional<logprobs_part> logprobs;       // nullopt: the client did not ask for them
+  const core::tokenizer* tokenizer = nullptr;  // of the model; not null if how.prompt_logprobs is set
+};
+
+// The body of an answer that is not streamed. `choices` are in the order of their indices: the `n` choices of
+// the first prompt, then those of the next. The usage counts each prompt once.
+std::string response_body(dialect d, const answer_head& head, std::span<const choice> choices,
+                          std::uint32_t n = 1);
+
+// The usage of all choices together: the prompt of the first of each `n`, and the outputs of all.
+actors::outcome usage_of(std::span<const actors::outcome> choices, std::uint32_t n);
+
+// Writes the server-sent events of one streamed answer, which may have several choices.
+class event_writer {
+ public:
+  // `n`: choices of each prompt.
+  event_writer(dialect d, const answer_head& head, bool include_usage, std::uint32_t n = 1);
+
+  // Begins a choice. In a chat this appends an event with the role, otherwise one with the text of the
+  // prompt, or nothing if that is empty and there are no warnings.
+  void open(std::string& out, std::uint32_t index, std::string_view prompt = {}) const;
+  // Appends a piece of a choice. `finish`: the finish_reason of the last piece, empty for all others.
+  // `token_ids`: empty if the client did not ask for them. `logprobs`: null if it did not.
+  void piece(std::string& out, std::uint32_t index, std::string_view text,
+             std::span<const core::token_id> token_ids, std::string_view finish,
+             const logprobs_part* logprobs = nullptr) const;
+  // Appends the usage if the client asked for it, otherwise nothing.
+  void usage(std::string& out, const actors::outcome& how) const;
+  // Appends an event with the error object of a response. Clients take it for the end of the answer.
+  void error(std::string& out, const core::error& e) const;
+  void close(std::string& out) const;       // appends `data: [DONE]`
+  void keep_alive(std::string& out) const;  // appends a comment, which clients do not see
+  // Appends what follows the last piece of all choices: usage() of all together, and close().
+  void end(std::string& out, std::span<const actors::outcome> choices) const;
+  // Appends what ends an answer that has failed: error() and close().
+  void fail(std::string& out, const core::error& e) const;
+  // The last piece's `finish`.
+  std::string_view finish(const actors::outcome& how) const { return finish_reason(how.reason); }
+
+ private:
+  dialect dialect_;
+  bool include_usage_;
+  std::uint32_t n_;
+  std::string head_;  // the start of every event: `data: {"id":…,"model":…,"choices":[`
+  std::span<const core::grammar::warning> warnings_;
+};
+
+}  // namespace weir::net::openai

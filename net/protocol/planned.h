@@ -1,0 +1,95 @@
+// planned.h — fields that are planned and that the server does not have yet, and how each of them is refused:
+// one table. A row is deleted when what it names is built.
+//
+// Pure functions and constant data: any thread.
+#pragma once
+
+#include <string_view>
+
+#include "net/protocol/json.h"
+
+namespace weir::net {
+
+// Where a client uses a name. The refusal is invalid_param.
+enum class place {
+  request_field,    // of response.create and of OpenAI's bodies
+  create_field,     // of response.create alone
+  openai_field,     // of OpenAI's bodies alone
+  anthropic_field,  // of Anthropic's bodies, whatever other bodies do with the name
+  stream_option,    // member of stream_options in OpenAI's bodies
+  message_member,   // of a message of the prompt
+};
+
+struct planned_name {
+  place where;
+  std::string_view name;
+  // JSON text of the value that means the same as leaving the field out, as null always does. Every other
+  // value is refused.
+  std::string_view neutral = "null";
+  // Values that are refused for what they are, and not because the field is planned.
+  enum class value {
+    any,    // none
+    count,  // integers below 1
+  } kind = value::any;
+};
+
+inline constexpr planned_name planned_names[] = {
+    {place::create_field, "n", "1", planned_name::value::count},  // OpenAI's bodies have it
+    {place::create_field, "best_of", "1", planned_name::value::count},
+    {place::create_field, "prompt_logprobs"},  // OpenAI's bodies have it
+    {place::request_field, "top_a", "0"},
+    {place::request_field, "typical_p", "1"},
+    {place::request_field, "tfs", "1"},
+    {place::request_field, "mirostat", "false"},
+    {place::request_field, "mirostat_mode", "0"},
+    {place::request_field, "dry_multiplier", "0"},
+    {place::request_field, "xtc_probability", "0"},
+    {place::request_field, "smoothing_factor", "0"},
+    {place::request_field, "temperature_last", "false"},
+    {place::request_field, "banned_strings", "[]"},
+    {place::request_field, "disallow_tokens", "[]"},
+    {place::request_field, "token_healing", "false"},
+    {place::openai_field, "suffix", R"("")"},
+    {place::openai_field, "store", "false"},
+    {place::openai_field, "parallel_tool_calls", "true"},
+    {place::openai_field, "functions", "[]"},
+    {place::openai_field, "function_call", R"("none")"},
+    {place::openai_field, "modalities", R"(["text"])"},
+    {place::openai_field, "audio"},
+    {place::openai_field, "prediction"},
+    {place::openai_field, "reasoning_effort", R"("none")"},
+    {place::openai_field, "verbosity", R"("medium")"},
+    {place::openai_field, "web_search_options"},
+    {place::anthropic_field, "tools", "[]"},
+    {place::anthropic_field, "tool_choice", R"({"type":"auto"})"},
+    {place::anthropic_field, "thinking", R"({"type":"disabled"})"},
+    {place::anthropic_field, "container"},
+    {place::anthropic_field, "mcp_servers", "[]"},
+    {place::anthropic_field, "context_management", "{}"},
+    {place::anthropic_field, "diagnostics"},
+    {place::anthropic_field, "inference_geo"},
+    {place::anthropic_field, "speed", R"("standard")"},
+    {place::anthropic_field, "logprobs", "false"},
+    {place::anthropic_field, "top_logprobs", "0"},
+    {place::anthropic_field, "prompt_logprobs", "0"},
+    {place::stream_option, "include_obfuscation", "false"},
+    {place::stream_option, "continuous_usage_stats", "false"},
+    {place::message_member, "function_call"},
+    {place::message_member, "refusal"},
+    {place::message_member, "audio"},
+    {place::message_member, "annotations", "[]"},
+};
+
+// nullptr: the name is not planned there.
+const planned_name* find_planned(place where, std::string_view name) noexcept;
+
+// The refusal of a field's value, unless the value is neutral.
+core::result<void> judge_planned(const planned_name& field, const json::value& v);
+
+// invalid_param. The message is the same for every place.
+core::error not_supported_yet(std::string_view name);
+
+// True for null and for the value that `neutral` is the JSON text of.
+bool is_neutral(const json::value& v, std::string_view neutral);
+
+}  // namespace weir::net

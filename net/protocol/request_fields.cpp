@@ -1,0 +1,330 @@
+#include "net/protocol/request_fields.h"
+
+#include <algorithm>
+#include <charconv>
+#include <limits>
+
+#include "net/protocol/constraint_fields.h"
+#include "net/protocol/planned.h"
+
+namespace weir::net {
+namespace {
+
+using actors::request;
+
+core::error wrong(std::string_view name, std::string message) {
+  return core::error{core::errc::invalid_param, std::move(message), std::string(name)};
+}
+
+// Reads a value with `read` and stores it in `to`.
+template <auto read>
+core::result<void> store_as(std::string_view name, const json::value& v, auto& to) {
+  auto value = read(name, v);
+  if (!value) return value.error();
+  to = std::move(*value);
+  return {};
+}
+
+// Reads a value with `read` and stores it in the `member` of the request.
+template <auto read, auto member>
+core::result<void> store(std::string_view name, const json::value& v, request& r) {
+  return store_as<read>(name, v, r.*member);
+}
+
+core::result<void> store_stop(std::string_view name, const json::value& v, request& r) {
+  if (v.is_string()) {
+    r.stop = {std::string(v.get_string())};
+    return {};
+  }
+  if (!v.is_array()) {
+    return wrong(name, fmt::format("{} must be a string or an array of strings, not {}", name, kind_of(v)));
+  }
+  std::vector<std::string> stop;
+  for (const json::value& item : v.get_array()) {
+    if (!item.is_string()) {
+      return wrong(name, fmt::format("{}[{}] must be a string, not {}", name, stop.size(), kind_of(item)));
+    }
+    stop.emplace_back(item.get_string());
+  }
+  r.stop = std::move(stop);
+  return {};
+}
+
+core::result<void> store_sampling(std::string_view name, const json::value& v, std::optional<double>& to) {
+  return store_as<read_number>(name, v, to);
+}
+
+core::result<void> store_sampling(std::string_view name, const json::value& v,
+                                  std::optional<std::int64_t>& to) {
+  return store_as<read_integer>(name, v, to);
+}
+
+// Reads a 64-bit integer. A negative one is converted to unsigned.
+core::result<void> store_sampling(std::string_view name, const json::value& v,
+                                  std::optional<std::uint64_t>& to) {
+  if (v.is_uint64()) {
+    to = v.get_uint64();
+    return {};
+  }
+  auto value = read_integer(name, v);
+  if (!value) return value.error();
+  to = static_cast<std::uint64_t>(*value);
+  return {};
+}
+
+// Reads {"token id": bias}, the form of OpenAI's API.
+core::result<void> store_sampling(std::string_view name, const json::value& v,
+                                  std::vector<std::pair<std::int64_t, double>>& to) {
+  if (!v.is_object()) {
+    return wrong(name,
+                 fmt::format("{} must be an object of token ids and numbers, not {}", name, kind_of(v)));
+  }
+  std::vector<std::pair<std::int64_t, double>> biases;
+  for (const auto& [key, value] : v.get_object()) {
+    std::int64_t id = 0;
+    auto parsed = std::from_chars(key.data(), key.data() + key.size(), id);
+    if (parsed.ec != std::errc() || parsed.ptr != key.data() + key.size()) {
+      return wrong(name, fmt::format("{}: \"{}\" is not a token id", name, shortened(key)));
+    }
+    auto bias = read_number(name, value);
+    if (!bias) return bias.error();
+    biases.emplace_back(id, *bias);
+  }
+  to = std::move(biases);
+  return {};
+}
+
+core::result<void> store_priority(std::string_view name, const json::value& v, request& r) {
+  auto value = read_integer(name, v);
+  if (!value) return value.error();
+  if (*value < std::numeric_limits<int>::min() || *value > std::numeric_limits<int>::max()) {
+    return wrong(name, fmt::format("{}: {} is out of range", name, *value));
+  }
+  r.priority = static_cast<int>(*value);
+  return {};
+}
+
+core::result<void> store_deadline(std::string_view name, const json::value& v, request& r) {
+  auto value = read_integer(name, v);
+  if (!value) return value.error();
+  r.deadline = std::chrono::milliseconds(*value);
+  return {};
+}
+
+// A field that is not one of core::visit_sampling().
+struct field {
+  std::string_view name;
+  core::result<void> (*read)(std::string_view, const json::value&, request&);
+};
+
+constexpr field fields[] = {
+    {"model", store<read_string, &request::model>},
+    {"max_tokens", store<read_integer, &request::max_tokens>},
+    {"min_tokens", store<read_integer, &request::min_tokens>},
+    {"max_repeats", store<read_integer, &request::max_repeats>},
+    {"ignore_eos", store<read_bool, &request::ignore_eos>},
+    {"stop", store_stop},
+    {"stop_token_ids", store<read_integers, &request::stop_token_ids>},
+    {"add_special_tokens", store<read_bool, &request::add_special_tokens>},
+    {"skip_special_tokens", store<read_bool, &request::skip_special_tokens>},
+    {"cache_salt", store<read_string, &request::cache_salt>},
+    {"priority", store_priority},
+    {"deadline_ms", store_deadline},
+};
+
+// Stores the value of a sampling field in `r`. False: no sampling field has this name.
+core::result<bool> read_sampling_field(std::string_view name, const json::value& v,
+                                       core::sampling_request& r) {
+  core::result<bool> known = false;
+  core::visit_sampling([&](const core::sampling_field& f, auto sent, auto) {
+    if (name != f.name) return;
+    known = true;
+    if (v.is_null()) return;
+    if (auto read = store_sampling(name, v, r.*sent); !read) known = read.error();
+  });
+  return known;
+}
+
+// Checks the content of a message: a string, or a list of text parts as in OpenAI's API.
+core::result<void> check_content(const std::string& name, const json::value& v) {
+  if (v.is_string()) return {};
+  if (!v.is_array())
+    return wrong(name, fmt::format("{} must be a string or a list of parts, not {}", name, kind_of(v)));
+  for (const json::value& part : v.get_array()) {
+    const json::value* type = part.is_object() ? part.get_object().if_contains("type") : nullptr;
+    if (!type || !type->is_string()) return wrong(name, name + ": each part must be an object with a type");
+    if (type->get_string() != "text") {
+      return wrong(name, fmt::format("{}: parts of type '{}' are not supported yet", name,
+                                     shortened(type->get_string())));
+    }
+    const json::value* piece = part.get_object().if_contains("text");
+    if (!piece || !piece->is_string()) return wrong(name, name + ": a text part must have a string 'text'");
+  }
+  return {};
+}
+
+bool calls_tools(const json::object& message) {
+  const json::value* calls = message.if_contains("tool_calls");
+  return calls && calls->is_array() && !calls->get_array().empty();
+}
+
+core::result<void> check_message(const std::string& name, const json::value& v) {
+  if (!v.is_object()) return wrong(name, fmt::format("{} must be an object, not {}", name, kind_of(v)));
+  const json::object& o = v.get_object();
+  for (const planned_name& p : planned_names) {
+    const json::value* found = p.where == place::message_member ? o.if_contains(p.name) : nullptr;
+    if (found && !is_neutral(*found, p.neutral)) return not_supported_yet(fmt::format("{}.{}", name, p.name));
+  }
+  const json::value* role = o.if_contains("role");
+  if (!role || !role->is_string()) return wrong(name, name + " must have a string 'role'");
+  const json::value* content = o.if_contains("content");
+  if ((!content || content->is_null()) && calls_tools(o)) return {};
+  if (!content) return wrong(name, name + " must have a 'content'");
+  return check_content(name + ".content", *content);
+}
+
+// Stores a list of objects; an empty list is the same as none.
+core::result<void> store_objects(const char* name, const json::value& v, json::value& to) {
+  if (!v.is_array()) return wrong(name, fmt::format("{} must be an array, not {}", name, kind_of(v)));
+  for (const json::value& item : v.get_array())
+    if (!item.is_object())
+      return wrong(name, fmt::format("{}: each item must be an object, not {}", name, kind_of(item)));
+  if (!v.get_array().empty()) to = v;
+  return {};
+}
+
+// `none` hides the tools from the model; `auto` is the same as leaving the field out.
+core::result<void> store_tool_choice(const char* name, const json::value& v, core::conversation& to) {
+  if (v == "none")
+    to.tools = nullptr;
+  else if (v != "auto")
+    return wrong(name, v.is_string()
+                           ? fmt::format("{} \"{}\" is not supported yet", name, shortened(v.get_string()))
+                           : fmt::format("{} is not supported yet", name));
+  return {};
+}
+
+core::result<void> store_variables(const char* name, const json::value& v, core::conversation& to) {
+  if (!v.is_object()) return wrong(name, fmt::format("{} must be an object, not {}", name, kind_of(v)));
+  to.variables = v.get_object();
+  return {};
+}
+
+core::result<void> store_tools(const char* name, const json::value& v, core::conversation& to) {
+  return store_objects(name, v, to.tools);
+}
+
+core::result<void> store_documents(const char* name, const json::value& v, core::conversation& to) {
+  return store_objects(name, v, to.documents);
+}
+
+template <bool core::conversation::*member>
+core::result<void> store_flag(const char* name, const json::value& v, core::conversation& to) {
+  return store_as<read_bool>(name, v, to.*member);
+}
+
+// A field of the chat template.
+struct template_field {
+  const char* name;
+  core::result<void> (*read)(const char*, const json::value&, core::conversation&);
+};
+
+// In the order in which they are read: tool_choice changes what `tools` set.
+constexpr template_field template_fields[] = {
+    {"tools", store_tools},
+    {"tool_choice", store_tool_choice},
+    {"documents", store_documents},
+    {"chat_template_kwargs", store_variables},
+    {"add_generation_prompt", store_flag<&core::conversation::add_generation_prompt>},
+    {"continue_final_message", store_flag<&core::conversation::continue_final_message>},
+};
+
+bool changes_something(const core::conversation& c) {
+  return !c.tools.is_null() || !c.documents.is_null() || !c.variables.empty() || !c.add_generation_prompt ||
+         c.continue_final_message;
+}
+
+bool is_template_field(std::string_view name) {
+  return std::ranges::any_of(template_fields, [&](const template_field& f) { return name == f.name; });
+}
+
+}  // namespace
+
+core::result<json::object> read_body(std::string_view body, std::size_t most_values) {
+  auto parsed = read_json(with_schemas_as_text(body), {max_body_depth, most_values});
+  if (!parsed) return parsed.error();
+  if (!parsed->is_object()) {
+    return core::make_error(core::errc::invalid_param, "the body must be an object, not {}",
+                            kind_of(*parsed));
+  }
+  return std::move(parsed->get_object());
+}
+
+core::error unknown_field(std::string_view name) {
+  const std::string shown = shortened(name);
+  return core::bad_param(shown, "unknown field '{}'", shown);
+}
+
+core::result<bool> read_request_field(std::string_view name, const json::value& v, request& r) {
+  if (auto known = read_sampling_field(name, v, r.sampling); !known || *known) return known;
+  for (const field& f : fields) {
+    if (f.name != name) continue;
+    if (v.is_null()) return true;
+    if (auto read = f.read(name, v, r); !read) return read.error();
+    return true;
+  }
+  if (is_template_field(name)) return true;                       // read_template_fields()
+  if (is_constraint_field(name)) return true;                     // read_constraint_fields()
+  if (name == "logprobs" || name == "top_logprobs") return true;  // read_logprobs_fields()
+  const planned_name* planned = find_planned(place::request_field, name);
+  if (!planned) return false;
+  if (auto refused = judge_planned(*planned, v); !refused) return refused.error();
+  return true;
+}
+
+core::result<core::conversation> read_messages(std::string_view name, const json::value& v) {
+  if (!v.is_array()) return wrong(name, fmt::format("{} must be an array, not {}", name, kind_of(v)));
+  std::size_t at = 0;
+  for (const json::value& item : v.get_array()) {
+    if (auto fine = check_message(fmt::format("{}[{}]", name, at++), item); !fine)
+      return wrong(name, fine.error().message);
+  }
+  if (at == 0) return wrong(name, fmt::format("{} is empty", name));
+  core::conversation out;
+  out.messages = v.get_array();
+  return out;
+}
+
+core::result<void> read_template_fields(const json::object& o, actors::request& r) {
+  auto* said = std::get_if<core::conversation>(&r.input);
+  for (const template_field& f : template_fields) {
+    const json::value* v = o.if_contains(f.name);
+    if (!v || v->is_null()) continue;
+    core::conversation none;  // reads the field where there is no conversation
+    if (auto read = f.read(f.name, *v, said ? *said : none); !read) return read;
+    if (!said && changes_something(none))
+      return wrong(f.name, fmt::format("{} goes with messages only, not with a raw prompt", f.name));
+  }
+  if (!said || !said->continue_final_message) return {};
+  if (o.contains("add_generation_prompt") && said->add_generation_prompt)
+    return wrong("continue_final_message",
+                 "continue_final_message and add_generation_prompt cannot both be true");
+  said->add_generation_prompt = false;
+  return {};
+}
+
+core::result<actors::prompt_ids> read_token_ids(std::string_view name, const json::value& v) {
+  auto wide = read_integers(name, v);
+  if (!wide) return wide.error();
+  actors::prompt_ids ids;
+  ids.reserve(wide->size());
+  for (std::int64_t id : *wide) {
+    if (id < 0 || id > std::numeric_limits<core::token_id>::max()) {
+      return wrong(name, fmt::format("{}[{}]: {} is not a token id", name, ids.size(), id));
+    }
+    ids.push_back(static_cast<core::token_id>(id));
+  }
+  return ids;
+}
+
+}  // namespace weir::net

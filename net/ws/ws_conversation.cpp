@@ -1,0 +1,231 @@
+#include "net/ws/ws_conversation.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+#include <variant>
+
+#include "net/protocol/answer_id.h"
+#include "net/protocol/constraint_fields.h"
+#include "net/random_hex.h"
+
+namespace weir::net {
+namespace {
+
+// `field`: the one that names the response.
+ws::protocol_error unknown_response(std::string lane, std::string field) {
+  return {std::move(lane), "not_found", "there is no such response", std::move(field), {}, false};
+}
+
+}  // namespace
+
+ws_conversation::ws_conversation(hub& h, ws_frames& frames, outside& session, admission how, time_point now)
+    : hub_(h),
+      frames_(frames),
+      session_(session),
+      how_(std::move(how)),
+      rate_(h.limits().messages_per_s, h.limits().message_burst, h.limits().message_abuse, now) {
+  if (how_.authenticated) come_in_as(std::move(how_.from));
+}
+
+void ws_conversation::come_in_as(bearer from) {
+  how_.from = std::move(from);
+  const auto& key = how_.from.key;
+  if (key && std::ranges::find(keys_, key) == keys_.end()) keys_.push_back(key);
+}
+
+bool ws_conversation::key_removed() const noexcept {
+  return std::ranges::any_of(keys_, [](const auto& key) { return key->removed(); });
+}
+
+void ws_conversation::welcome() {
+  session_.allow_messages();
+  ws::limits l;
+  const server_limits& have = hub_.limits();
+  std::vector<std::string> names;
+  for (const auto& m : hub_.server().service.models()) {
+    if (!how_.from.allows_model(m.name)) continue;
+    names.push_back(m.name);
+    l.max_tokens = std::max<std::uint64_t>(l.max_tokens, m.context);
+  }
+  l.max_jobs = have.jobs;
+  if (const auto& token = how_.from.token; token && token->max_jobs != 0)
+    l.max_jobs = std::min<std::uint64_t>(l.max_jobs, token->max_jobs);
+  if (const auto& key = how_.from.key; key && key->rights()->jobs != 0)
+    l.max_jobs = std::min<std::uint64_t>(l.max_jobs, key->rights()->jobs);
+  l.max_frame = have.frame_bytes;
+  l.detach_grace_ms = static_cast<std::uint64_t>(have.detach_grace.count());
+  l.retain_ms = static_cast<std::uint64_t>(have.retain.count());
+  l.max_age_ms = static_cast<std::uint64_t>(have.max_age.count());
+  std::string frame;
+  ws::append_session_created(frame, random_hex(), "weir", names, l);
+  session_.say(std::move(frame));
+}
+
+void ws_conversation::understand(std::string_view text, bool is_text, time_point now) {
+  const auto most = hub_.limits().frame_bytes;
+  if (text.size() > most && text.size() - bytes_of_schemas(text) > most)
+    return session_.close(close_code::too_big);
+  if (!is_text)
+    return say_error({{}, "bad_message", "only text frames are understood", {}, {}, false});
+  auto message = ws::parse(text, {hub_.limits().json_depth, hub_.limits().json_values});
+  const bool free_of_charge =
+      std::holds_alternative<ws::pong>(message) || std::holds_alternative<ws::response_ack>(message);
+  const auto verdict = free_of_charge ? rate_meter::verdict::fine : rate_.spend(now);
+  if (verdict == rate_meter::verdict::abuse) return session_.close(close_code::too_many_messages);
+  if (!how_.authenticated && !std::holds_alternative<ws::session_auth>(message))
+    return session_.close(close_code::bad_key);
+  if (key_removed()) return session_.close(close_code::bad_key);
+  // A cancel only ever makes less work: it is never refused.
+  if (verdict == rate_meter::verdict::too_fast && !std::holds_alternative<ws::response_cancel>(message)) {
+    const auto* create = std::get_if<ws::response_create>(&message);
+    const auto* resume = std::get_if<ws::response_resume>(&message);
+    return say_error({create ? create->id : resume ? resume->id : std::string(),
+                      "rate_limited",
+                      "too many messages in a second",
+                      {},
+                      rate_.wait().count(),
+                      false});
+  }
+  std::visit([this](auto& m) { on(m); }, message);
+}
+
+void ws_conversation::on(ws::session_auth& m) {
+  auto from = hub_.server().bearers.judge(m.token, unix_ms());
+  if (!from) return session_.close(close_code::bad_key);
+  if (!from->allows_origin(how_.origin)) return session_.close(close_code::forbidden);
+  come_in_as(std::move(*from));
+  if (!std::exchange(how_.authenticated, true)) welcome();
+}
+
+// Whether a lane with this id can be opened. If not, the client has been told.
+bool ws_conversation::has_place_for(const std::string& lane) {
+  if (frames_.find_lane(lane)) {
+    say_error({lane, "duplicate_id", "a response with this id is still running", "id", {}, false});
+    return false;
+  }
+  if (frames_.lanes().size() < hub_.limits().jobs) return true;
+  say_error({lane,
+             "too_many_jobs",
+             fmt::format("a socket has at most {} responses at a time", hub_.limits().jobs),
+             {},
+             {},
+             false});
+  return false;
+}
+
+void ws_conversation::on(ws::response_create& m) {
+  if (!has_place_for(m.id)) return;
+  if (!judge_token(m.id, m.request)) return;
+  auto begun =
+      submit_as(hub_.server().service, how_.from, std::move(m.request), 1, hub_.executor(), session_.news());
+  if (!begun) return refuse(m.id, begun.error());
+  kept_job job;
+  job.stream = std::move(begun->front());
+  job.owner = how_.from.who;
+  job.as_created = m.how.over({});
+  job.metadata = std::move(m.metadata);
+  job.cancel_when_left = m.cancel_on_disconnect;
+  job.pause_on_lag = m.pause_on_lag;
+  auto follower = hub_.jobs().keep(std::move(job));
+  frames_.open_lane(std::make_unique<ws::lane>(std::move(m), std::move(follower)));
+}
+
+void ws_conversation::on(ws::response_resume& m) {
+  if (!has_place_for(m.id)) return;
+  const auto id = job_named(m.response_id);
+  if (!id) {
+    return say_error({m.id, no_such_job.code, std::string(no_such_job.message),
+                      std::string(no_such_job.param), {}, false});
+  }
+  m.response_id = id->text();
+  auto job = followed_job::open(hub_, *id, how_.from.who, m.after, m.how, session_.news());
+  frames_.open_lane(std::make_unique<ws::lane>(std::move(m), std::move(job)));
+}
+
+void ws_conversation::on(ws::response_ack& m) {
+  ws::lane* const of = frames_.find_lane(m.id);
+  if (!of) {
+    if (!frames_.is_over(m.id)) say_error(unknown_response(m.id, "id"));
+    return;
+  }
+  if (of->ack(m.seq)) return session_.write();
+  say_error({m.id, "invalid_cursor", "seq: so many tokens were not sent", "seq", {}, false});
+}
+
+// Whether the client's token, if it has one, lets it make this job. If not, the client has been told.
+bool ws_conversation::judge_token(const std::string& lane, actors::request& r) {
+  const auto& token = how_.from.token;
+  if (!token) return true;
+  if (how_.from.expired(unix_ms())) {
+    say_error(
+        {lane, "token_expired", "the token has expired: send session.auth with a new one", {}, {}, false});
+    return false;
+  }
+  if (r.model.empty()) r.model = token->model;
+  if (!how_.from.token_allows_model(r.model)) {
+    session_.close(close_code::forbidden);
+    return false;
+  }
+  r.until_ended = hub_.server().token_jobs.take(how_.from.who, token->max_jobs);
+  if (r.until_ended) return true;
+  say_error({lane,
+             "too_many_jobs",
+             fmt::format("this token allows {} responses at a time", token->max_jobs),
+             {},
+             {},
+             false});
+  return false;
+}
+
+// Tells the client why its key does not let it make this job. A model that the key may not use counts as
+// unknown, as in session.created.
+void ws_conversation::refuse(const std::string& lane, const key_refusal& no) {
+  switch (no.why) {
+    case key_refusal::kind::unknown_key:
+      return session_.close(close_code::bad_key);
+    case key_refusal::kind::model:
+    case key_refusal::kind::no_model:
+      return say_error({lane, "model_not_found", no.message, no.param, {}, false});
+    case key_refusal::kind::field:
+      return say_error({lane, "invalid_param", no.message, no.param, {}, false});
+    case key_refusal::kind::limit:
+      return say_error({lane, "rate_limited", no.message, {}, no.retry_after.count(), false});
+  }
+}
+
+void ws_conversation::on(ws::response_cancel& m) {
+  const auto id = job_named(m.response_id);
+  const std::string job = id ? id->text() : std::string();
+  for (const auto& l : frames_.lanes()) {
+    if (l->id() == m.id || l->response_id() == job) return l->cancel();
+  }
+  if (!m.id.empty()) {
+    if (!frames_.is_over(m.id)) say_error(unknown_response(m.id, "id"));
+    return;
+  }
+  // It may be a job whose own socket is gone, or of an answer over HTTP.
+  if (!id) return say_error(unknown_response({}, "response_id"));
+  hub_.server().service.cancel_job(hub_.server().bearers.asker_of(how_.from), *id, hub_.executor(),
+                                   [this, session = session_.weak()](auto found) {
+                                     const auto alive = session.lock();
+                                     if (alive && !found) say_error(unknown_response({}, "response_id"));
+                                   });
+}
+
+void ws_conversation::on(ws::ping& m) {
+  std::string frame;
+  ws::append_pong(frame, m.ts);
+  session_.say(std::move(frame));
+}
+
+void ws_conversation::say_error(ws::protocol_error e) {
+  hub_.counts().rejected.add(e.code);
+  std::string frame;
+  ws::append_error(frame, e);
+  session_.say(std::move(frame));
+}
+
+}  // namespace weir::net

@@ -1,0 +1,75 @@
+#include "net/http/router.h"
+
+#include <catch2/catch.hpp>
+
+namespace weir::tests::router_test {
+
+using namespace weir::net;
+
+TEST_CASE("router: every route of the wire page is found") {
+  const struct {
+    const char *method, *target;
+    endpoint to;
+    const char* id;
+  } rows[] = {
+      {"GET", "/", endpoint::asset, ""},
+      {"HEAD", "/", endpoint::asset, ""},
+      {"GET", "/weir.js", endpoint::asset, ""},
+      {"GET", "/v1/stream?x=1", endpoint::stream, ""},
+      {"POST", "/v1/stream/tokens", endpoint::issue_token, ""},
+      {"POST", "/v1/completions", endpoint::completions, ""},
+      {"POST", "/v1/chat/completions", endpoint::chat_completions, ""},
+      {"POST", "/v1/messages?beta=true", endpoint::messages, ""},
+      {"POST", "/v1/messages/count_tokens", endpoint::count_tokens, ""},
+      {"GET", "/v1/models", endpoint::list_models, ""},
+      {"GET", "/v1/models/a/b", endpoint::show_model, "a/b"},
+      {"GET", "/v1/models/a%2Fb%20c", endpoint::show_model, "a/b c"},
+      {"GET", "/v1/models/50%", endpoint::show_model, "50%"},
+      {"GET", "/v1/models/50%2", endpoint::show_model, "50%2"},
+      {"POST", "/v1/tokenize", endpoint::tokenize, ""},
+      {"POST", "/v1/detokenize", endpoint::detokenize, ""},
+      {"GET", "/v1/jobs", endpoint::list_jobs, ""},
+      {"GET", "/v1/jobs/ab", endpoint::show_job, "ab"},
+      {"DELETE", "/v1/jobs/ab", endpoint::cancel_job, "ab"},
+      {"GET", "/v1/stats#x", endpoint::stats, ""},
+      {"GET", "/health", endpoint::ready, ""},
+      {"GET", "/health/live", endpoint::live, ""},
+      {"GET", "/health/ready", endpoint::ready, ""},
+      {"GET", "/metrics", endpoint::metrics, ""},
+  };
+  for (const auto& r : rows) {
+    CAPTURE(r.method, r.target);
+    auto found = find_route(r.method, r.target);
+    REQUIRE(std::holds_alternative<route_match>(found));
+    CHECK(std::get<route_match>(found).to == r.to);
+    CHECK(std::get<route_match>(found).id == r.id);
+  }
+}
+
+TEST_CASE("router: a known path with another method names those that it takes") {
+  const struct {
+    const char *method, *target, *allow;
+  } rows[] = {
+      {"POST", "/", "GET, HEAD"},
+      {"GET", "/v1/completions", "POST"},
+      {"PUT", "/v1/jobs/x", "GET, HEAD, DELETE"},
+      {"OPTIONS", "/v1/models", "GET, HEAD"},
+      {"", "/v1/stats", "GET, HEAD"},
+  };
+  for (const auto& r : rows) {
+    CAPTURE(r.method, r.target);
+    auto found = find_route(r.method, r.target);
+    REQUIRE(std::holds_alternative<wrong_method>(found));
+    CHECK(std::get<wrong_method>(found).allow == r.allow);
+  }
+}
+
+TEST_CASE("router: any other path is unknown") {
+  for (const char* target : {"", "/nothing", "/v1", "/v1/", "/v1/jobs/", "/v1/models/", "//", "/V1/models",
+                             "*", "/../etc/passwd"}) {
+    CAPTURE(target);
+    CHECK(std::holds_alternative<no_route>(find_route("GET", target)));
+  }
+}
+
+}  // namespace weir::tests::router_test

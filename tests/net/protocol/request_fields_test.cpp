@@ -1,0 +1,130 @@
+// What goes to the chat template, over both routes.
+#include "net/protocol/request_fields.h"
+
+#include <catch2/catch.hpp>
+
+#include "net/protocol/openai.h"
+#include "net/protocol/ws_protocol.h"
+
+namespace weir::tests::request_fields_test {
+
+using namespace weir::net;
+
+namespace {
+
+core::result<actors::request> over_http(const std::string& fields, const std::string& messages) {
+  auto p = openai::parse(openai::dialect::chat, fmt::format(R"({{"messages":{}{}}})", messages, fields));
+  if (!p) return p.error();
+  return std::move(p->request);
+}
+
+core::result<actors::request> over_socket(const std::string& fields, const std::string& input) {
+  auto m = ws::parse(fmt::format(R"({{"type":"response.create","id":"a"{},"input":{}}})", fields, input));
+  if (auto* created = std::get_if<ws::response_create>(&m)) {
+    CHECK(created->ignored.empty());
+    return std::move(created->request);
+  }
+  const auto& e = std::get<ws::protocol_error>(m);
+  return core::bad_param(e.param, "{}", e.message);
+}
+
+const std::string hi = R"([{"role":"user","content":"hi"}])";
+const std::string tool = R"({"type":"function","function":{"name":"f"}})";
+
+// Calls f with the conversation of a request over each route.
+template <class F>
+void over_both(const std::string& fields, const std::string& messages, F f) {
+  for (const auto& r : {over_http(fields, messages), over_socket(fields, messages)}) {
+    INFO((r ? "" : r.error().message));
+    REQUIRE(r.has_value());
+    f(std::get<core::conversation>(r->input));
+  }
+}
+
+void refused(const std::string& fields, const std::string& messages, const std::string& param,
+             const std::string& says) {
+  CAPTURE(fields, messages);
+  for (const auto& r : {over_http(fields, messages), over_socket(fields, messages)}) {
+    REQUIRE(!r);
+    if (!param.empty()) CHECK(r.error().param == param);
+    CHECK_THAT(r.error().message, Catch::Contains(says));
+  }
+}
+
+}  // namespace
+
+TEST_CASE("request fields: what the template gets goes through as it came") {
+  const std::string said =
+      R"([{"role":"developer","content":"d"},{"role":"assistant","content":null,"tool_calls":)"
+      R"([{"id":"1","type":"function","function":{"name":"f","arguments":"{\"a\":1}"}}],)"
+      R"("reasoning_content":"hm"},{"role":"tool","tool_call_id":"1","name":"f","content":"2"}])";
+  const std::string fields =
+      R"(,"tools":[)" + tool +
+      R"(],"documents":[{"text":"t"}],"chat_template_kwargs":{"enable_thinking":false},)" +
+      R"("add_generation_prompt":false)";
+  over_both(fields, said, [&](const core::conversation& c) {
+    CHECK(c.messages == json::parse(said));
+    CHECK(c.tools.at(0) == json::parse(tool));
+    CHECK(c.documents.at(0).at("text") == "t");
+    CHECK(c.variables.at("enable_thinking") == false);
+    CHECK_FALSE(c.add_generation_prompt);
+    CHECK_FALSE(c.continue_final_message);
+  });
+}
+
+TEST_CASE(
+    "request fields: empty lists of tools and documents are none, and tool_choice none hides the tools") {
+  over_both(R"(,"tools":[],"documents":[])", hi, [](const auto& c) {
+    CHECK(c.tools.is_null());
+    CHECK(c.documents.is_null());
+    CHECK(c.add_generation_prompt);
+  });
+  over_both(R"(,"tool_choice":"none","tools":[)" + tool + "]", hi,
+            [](const auto& c) { CHECK(c.tools.is_null()); });
+  over_both(R"(,"tool_choice":"auto","tools":[)" + tool + "]", hi,
+            [](const auto& c) { CHECK(c.tools.is_array()); });
+}
+
+TEST_CASE("request fields: to go on with the last message begins no new one") {
+  over_both(R"(,"continue_final_message":true)", hi, [](const auto& c) {
+    CHECK(c.continue_final_message);
+    CHECK_FALSE(c.add_generation_prompt);
+  });
+  refused(R"(,"continue_final_message":true,"add_generation_prompt":true)", hi, "continue_final_message",
+          "cannot both be true");
+}
+
+TEST_CASE("request fields: fields of the template with a wrong value are refused by name") {
+  const struct {
+    const char *fields, *param, *says;
+  } rows[] = {
+      {R"(,"tools":5)", "tools", "tools must be an array, not a number"},
+      {R"(,"tools":["f"])", "tools", "tools: each item must be an object, not a string"},
+      {R"(,"documents":{})", "documents", "documents must be an array, not an object"},
+      {R"(,"tool_choice":"required")", "tool_choice", "tool_choice \"required\" is not supported yet"},
+      {R"(,"tool_choice":{"type":"function"})", "tool_choice", "tool_choice is not supported yet"},
+      {R"(,"chat_template_kwargs":[])", "chat_template_kwargs", "must be an object, not an array"},
+      {R"(,"add_generation_prompt":1)", "add_generation_prompt", "must be true or false"},
+  };
+  for (const auto& r : rows) refused(r.fields, hi, r.param, r.says);
+}
+
+TEST_CASE("request fields: a raw prompt takes nothing that goes to the template") {
+  for (const auto& [name, value] : {std::pair<std::string, std::string>{"tools", "[" + tool + "]"},
+                                    {"documents", R"([{"text":"t"}])"},
+                                    {"chat_template_kwargs", R"({"a":1})"},
+                                    {"add_generation_prompt", "false"},
+                                    {"continue_final_message", "true"}}) {
+    CAPTURE(name);
+    const auto r = over_socket(fmt::format(R"(,"{}":{})", name, value), R"("raw")");
+    REQUIRE(!r);
+    CHECK(r.error().message == name + " goes with messages only, not with a raw prompt");
+    const auto p =
+        openai::parse(openai::dialect::completion, fmt::format(R"({{"prompt":"x","{}":{}}})", name, value));
+    REQUIRE(!p);
+    CHECK(p.error().param == name);
+  }
+  CHECK(over_socket(R"(,"tools":[],"tool_choice":"none")", R"("raw")").has_value());
+}
+
+}  // namespace weir::tests::request_fields_test
