@@ -3,21 +3,14 @@
 
 #include <xxhash.h>
 
-#include <random>
 #include <string>
+
+#include "core/grammar/process_seed.h"
 
 namespace weir::core::grammar {
 namespace {
 
 constexpr std::size_t entry_bytes = 256;  // of the map and the list
-
-std::uint64_t process_seed() {
-  static const std::uint64_t seed = [] {
-    std::random_device random;
-    return std::uint64_t{random()} << 32 | random();
-  }();
-  return seed;
-}
 
 std::size_t bytes_of(const constraint_cache::answer& a) {
   if (!a) return entry_bytes + a.error().message.size() + a.error().param.size();

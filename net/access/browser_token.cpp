@@ -40,7 +40,7 @@ void append_int(std::string& out, std::uint64_t value, int bytes) {
   for (int i = bytes - 1; i >= 0; --i) out += static_cast<char>(value >> 8 * i & 0xff);
 }
 
-void append_bytes(std::string& out, std::string_view text) {
+void append_sized(std::string& out, std::string_view text) {
   append_int(out, text.size(), 2);
   out += text;
 }
@@ -56,7 +56,7 @@ std::string bytes_of(const token_claims& c) {
   append_int(out, c.key_alias, 8);
   append_int(out, static_cast<std::uint64_t>(c.expires_ms), 8);
   append_int(out, c.max_jobs, 4);
-  for (const std::string* text : {&c.model, &c.origin, &c.sub}) append_bytes(out, *text);
+  for (const std::string* text : {&c.model, &c.origin, &c.sub}) append_sized(out, *text);
   return out;
 }
 

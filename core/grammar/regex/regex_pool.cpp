@@ -4,22 +4,14 @@
 #include <xxhash.h>
 
 #include <algorithm>
-#include <random>
 
+#include "core/grammar/process_seed.h"
 #include "core/grammar/regex/regex_prints.h"
 #include "core/grammar/regex/regex_tables.h"
 #include "core/grammar/text_list.h"
 
 namespace weir::core::grammar {
 namespace {
-
-std::uint64_t process_seed() {
-  static const std::uint64_t seed = [] {
-    std::random_device random;
-    return std::uint64_t{random()} << 32 | random();
-  }();
-  return seed;
-}
 
 bool before(const regex_print& x, const regex_print& y) {
   return x.high != y.high ? x.high < y.high : x.low < y.low;
