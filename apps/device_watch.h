@@ -7,7 +7,7 @@
 #include <optional>
 #include <string>
 
-#include "kernels/cuda/nvml.h"
+#include "kernels/cuda/device/nvml.h"
 
 namespace weir::apps {
 

@@ -13,7 +13,7 @@
 
 #include "apps/commands.h"
 #include "core/error.h"
-#include "kernels/cuda/nvml.h"
+#include "kernels/cuda/device/nvml.h"
 #include "kernels/ops.h"
 
 namespace weir::apps::bench {

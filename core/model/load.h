@@ -17,7 +17,7 @@
 #include "core/model/model.h"
 #include "core/model/weights.h"
 #include "kernels/activations.h"
-#include "kernels/cuda/machine.h"
+#include "kernels/cuda/device/machine.h"
 #include "kernels/ops.h"
 
 namespace weir::core {

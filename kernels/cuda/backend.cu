@@ -1,13 +1,13 @@
 // The table of a CUDA device: memory, copies, and the entries that other files implement.
 #include "kernels/cuda/backend.h"
 
-#include "kernels/cuda/block_layout.h"
-#include "kernels/cuda/copy.h"
 #include "kernels/cuda/decoder.h"
-#include "kernels/cuda/device.h"
-#include "kernels/cuda/limits.h"
-#include "kernels/cuda/pack_codes.h"
+#include "kernels/cuda/device/device.h"
+#include "kernels/cuda/device/limits.h"
+#include "kernels/cuda/pages/copy.h"
 #include "kernels/cuda/pieces.h"
+#include "kernels/cuda/products/block_layout.h"
+#include "kernels/cuda/products/pack_codes.h"
 #include "kernels/cuda/random.h"
 
 namespace weir::kernels {

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "kernels/cuda/machine.h"
-#include "kernels/cuda/nvml.h"
+#include "kernels/cuda/device/machine.h"
+#include "kernels/cuda/device/nvml.h"
 #include "kernels/decoder.h"
 #include "kernels/ops.h"
 

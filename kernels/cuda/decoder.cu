@@ -6,11 +6,11 @@
 #include <numeric>
 #include <optional>
 
-#include "kernels/cuda/draws.h"
-#include "kernels/cuda/grown.h"
+#include "kernels/cuda/device/grown.h"
+#include "kernels/cuda/draws/draws.h"
 #include "kernels/cuda/layers.h"
+#include "kernels/cuda/products/weight_products.h"
 #include "kernels/cuda/step_rows.h"
-#include "kernels/cuda/weight_products.h"
 
 namespace weir::kernels::cuda {
 namespace {

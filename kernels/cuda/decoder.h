@@ -6,7 +6,7 @@
 
 #include <memory>
 
-#include "kernels/cuda/device.h"
+#include "kernels/cuda/device/device.h"
 #include "kernels/decoder.h"
 
 namespace weir::kernels::cuda {

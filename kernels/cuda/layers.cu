@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "kernels/cuda/block_layout.h"
-#include "kernels/cuda/launch.h"
-#include "kernels/cuda/warp.h"
+#include "kernels/cuda/device/launch.h"
+#include "kernels/cuda/device/warp.h"
+#include "kernels/cuda/products/block_layout.h"
 
 namespace weir::kernels::cuda {
 namespace {

@@ -21,7 +21,7 @@
 #include <span>
 
 #include "kernels/attention_rule.h"
-#include "kernels/cuda/device.h"
+#include "kernels/cuda/device/device.h"
 #include "kernels/cuda/element.h"
 #include "kernels/page.h"
 

@@ -8,11 +8,11 @@
 #include <algorithm>
 #include <vector>
 
-#include "kernels/cuda/attention_f32.h"
-#include "kernels/cuda/block_layout.h"
-#include "kernels/cuda/device.h"
-#include "kernels/cuda/products.h"
-#include "kernels/cuda/warp.h"
+#include "kernels/cuda/attention/attention_f32.h"
+#include "kernels/cuda/device/device.h"
+#include "kernels/cuda/device/warp.h"
+#include "kernels/cuda/products/block_layout.h"
+#include "kernels/cuda/products/products.h"
 
 namespace weir::kernels::cuda {
 namespace {

@@ -7,9 +7,9 @@
 #include <numeric>
 
 #include "kernels/cuda/decoder.h"
-#include "kernels/cuda/grown.h"
+#include "kernels/cuda/device/grown.h"
 #include "kernels/cuda/layers.h"
-#include "kernels/cuda/products.h"
+#include "kernels/cuda/products/products.h"
 #include "kernels/cuda/random.h"
 #include "kernels/cuda/step_rows.h"
 #include "kernels/traffic.h"

@@ -1,7 +1,7 @@
 #include "kernels/cuda/random.h"
 
-#include "kernels/cuda/block_layout.h"
-#include "kernels/cuda/device.h"
+#include "kernels/cuda/device/device.h"
+#include "kernels/cuda/products/block_layout.h"
 #include "kernels/random_weights.h"
 
 namespace weir::kernels::cuda {

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <iterator>
 
-#include "kernels/cuda/launch.h"
-#include "kernels/cuda/products.h"
-#include "kernels/cuda/spin.h"
+#include "kernels/cuda/device/launch.h"
+#include "kernels/cuda/device/spin.h"
+#include "kernels/cuda/products/products.h"
 
 namespace weir::kernels::cuda {
 namespace {

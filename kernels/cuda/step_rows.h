@@ -13,7 +13,7 @@
 
 #include <vector>
 
-#include "kernels/cuda/grown.h"
+#include "kernels/cuda/device/grown.h"
 #include "kernels/cuda/layers.h"
 #include "kernels/decoder.h"
 

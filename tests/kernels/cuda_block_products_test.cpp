@@ -7,7 +7,7 @@
 #include <numeric>
 
 #include "kernels/cuda/layers.h"
-#include "kernels/cuda/stream_blocks.h"
+#include "kernels/cuda/products/stream_blocks.h"
 #include "tests/kernels/block_data.h"
 
 namespace weir::tests::cuda_block_products_test {

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "kernels/cuda/weight_products.h"
+#include "kernels/cuda/products/weight_products.h"
 #include "tests/kernels/block_data.h"
 
 namespace weir::tests::cuda_block_stacks_test {

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "kernels/cuda/block_layout.h"
+#include "kernels/cuda/products/block_layout.h"
 #include "kernels/host_buffer.h"
 #include "tests/kernels/block_data.h"
 

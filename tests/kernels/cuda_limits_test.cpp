@@ -7,7 +7,7 @@
 
 #include "kernels/buffer.h"
 #include "kernels/cuda/decoder.h"
-#include "kernels/cuda/device.h"
+#include "kernels/cuda/device/device.h"
 #include "kernels/cuda/layers.h"
 #include "tests/kernels/on_device.h"
 

@@ -6,7 +6,7 @@
 #include <cstring>
 #include <random>
 
-#include "kernels/cuda/sample.h"
+#include "kernels/cuda/draws/sample.h"
 #include "tests/kernels/on_device.h"
 #include "tests/support/log_softmax.h"
 

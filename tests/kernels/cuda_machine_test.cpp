@@ -1,5 +1,5 @@
 // What is said of a machine's CUDA devices, with answers that a test gives in the driver's place.
-#include "kernels/cuda/machine.h"
+#include "kernels/cuda/device/machine.h"
 
 #include <catch2/catch.hpp>
 

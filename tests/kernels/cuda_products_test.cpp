@@ -5,10 +5,10 @@
 #include <cmath>
 #include <cstring>
 
-#include "kernels/cuda/device.h"
+#include "kernels/cuda/device/device.h"
 #include "kernels/cuda/layers.h"
-#include "kernels/cuda/products.h"
-#include "kernels/cuda/stream_normed.h"
+#include "kernels/cuda/products/products.h"
+#include "kernels/cuda/products/stream_normed.h"
 #include "tests/kernels/on_device.h"
 #include "tests/kernels/random_data.h"
 

@@ -1,5 +1,5 @@
 // What the management library says of a device, by a library of the test's own.
-#include "kernels/cuda/nvml.h"
+#include "kernels/cuda/device/nvml.h"
 
 #include <catch2/catch.hpp>
 

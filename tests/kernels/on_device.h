@@ -8,7 +8,7 @@
 #include <catch2/catch.hpp>
 #include <vector>
 
-#include "kernels/cuda/device.h"
+#include "kernels/cuda/device/device.h"
 #include "kernels/cuda/element.h"
 #include "tests/support/cuda_device.h"
 

@@ -1,0 +1,150 @@
+// products.h — matrix products out = x · wᵀ on a CUDA device.
+//
+// Products of elements (element.h) are for the decoder: few rows are multiplied by our own kernels, which
+// stream the weights, and more rows by cuBLASLt with an algorithm that is searched once for each shape.
+// Products of f32 go through cuBLASLt, in f32 throughout (no TF32).
+//
+// Thread safety: the device's (device.h).
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <tuple>
+#include <type_traits>
+#include <vector>
+
+#include "kernels/cuda/device/device.h"
+
+namespace weir::kernels::cuda {
+
+// What becomes of the product of x [m, k] and w [n, k].
+enum class product_out {
+  element,  // out[m, n], of the weights' type
+  f32,      // out[m, n], f32
+  add_f32,  // out[m, n] += x · wᵀ, f32
+  // The first n / 2 rows of w are gate, the others up: out[m, n / 2] = silu(gate) * up, of the weights' type.
+  silu
+};
+
+// One product, all in memory of the device.
+struct product {
+  dtype type = dtype::bf16;  // of w and x
+  const void* w = nullptr;   // [n, k]
+  std::uint32_t n = 0, k = 0;
+  const void* x = nullptr;  // [m, k]
+  std::uint32_t m = 0;
+  void* out = nullptr;
+  product_out kind = product_out::element;
+  // Elements of `out` from one row to the next; 0: as many as a row has. More where the outputs are some
+  // columns of a wider array, which only `products` and tile_product() support.
+  std::uint32_t out_stride = 0;
+
+  std::uint32_t stride() const noexcept {
+    return out_stride ? out_stride : kind == product_out::silu ? n / 2 : n;
+  }
+};
+
+// Calls f(type, kind) with the type and the kind of a product of elements as constants, which a kernel has as
+// template parameters.
+template <class F>
+void with_constants(const product& p, F&& f) {
+  const auto with_kind = [&](auto type) {
+    const auto call = [&]<product_out kind>() { f(type, std::integral_constant<product_out, kind>()); };
+    switch (p.kind) {
+      case product_out::element:
+        return call.template operator()<product_out::element>();
+      case product_out::f32:
+        return call.template operator()<product_out::f32>();
+      case product_out::add_f32:
+        return call.template operator()<product_out::add_f32>();
+      case product_out::silu:
+        return call.template operator()<product_out::silu>();
+    }
+  };
+  if (p.type == dtype::f16) return with_kind(std::integral_constant<dtype, dtype::f16>());
+  with_kind(std::integral_constant<dtype, dtype::bf16>());
+}
+
+// Whether stream_product() supports a product. On the Hopper path: up to 8 rows (stream.cu); up to 64, and up
+// to 96 or 128 where the weights are large (stream_wide.cu); more rows, and SwiGLU of any number of them,
+// where wgmma_pays(), which goes before the others. On the general path: few rows (stream_general.cu). Not on
+// a deterministic device.
+bool can_stream(const device& d, const product& p);
+
+// Launches the product by our own kernels. REQUIRES: can_stream()
+void stream_product(device& d, const product& p);
+
+// The same for the kernels of stream_wide.cu alone.
+bool can_stream_wide(const device& d, const product& p);
+void stream_wide_product(device& d, const product& p);
+
+// The same for the kernels of stream_general.cu alone.
+bool can_stream_general(const device& d, const product& p);
+void stream_general_product(device& d, const product& p);
+
+// Launches a product of elements of any number of rows by tile_product.cu, which serves where there is no
+// cuBLASLt. On a deterministic device a row's bits do not depend on p.m.
+// REQUIRES: p.k % 8 == 0, w and x begin at multiples of 16 bytes, p.kind is not silu
+void tile_product(device& d, const product& p);
+
+// The same for the kernels of product_wgmma.cu: whether they can compute a product, and whether they are
+// quicker than the other ways.
+bool can_wgmma(const device& d, const product& p);
+bool wgmma_pays(const device& d, const product& p);
+// Launches it. REQUIRES: can_wgmma()
+void wgmma_product(device& d, const product& p);
+
+// Prepares a device for stream_wide.cu, where it supports that. Called once, when it is opened. False: the
+// device failed.
+bool open_wide(device& d);
+
+// Products by cuBLASLt, with the algorithms that were found for them; by tile_product() where a device has no
+// cuBLASLt.
+class products {
+ public:
+  explicit products(device& d) : d_(d) {}
+
+  // The largest number of rows in the class of m + 1 rows. The products of a class share an algorithm.
+  static std::uint32_t next_class(std::uint32_t m);
+
+  // Launches a product. On its first call for a class of a shape it searches the algorithm, over the
+  // `samples`: weights of other layers with the same shape, so that none of them is in a cache. `scratch` is
+  // at least as large as the output in f32. A search synchronises with the device, so it must not happen
+  // while a graph is recorded: run the product once before.
+  //
+  // On a deterministic device a row's bits do not depend on m. Each shape then has one algorithm, that of
+  // `unit` rows, which sums over k in one go, and m is a multiple of `unit`. All rows are multiplied at once
+  // where that gives the same bits as `unit` rows at a time, which is tried once for each m; otherwise `unit`
+  // rows are multiplied at a time.
+  static constexpr std::uint32_t unit = 64;
+  void run(const product& p, std::span<const void* const> samples, void* scratch);
+
+ private:
+  // Type, m, n, k, what becomes of the product, and its stride.
+  using key = std::tuple<dtype, std::uint32_t, std::uint32_t, std::uint32_t, product_out, std::uint32_t>;
+  static key key_of(const product& p, std::uint32_t m) { return {p.type, m, p.n, p.k, p.kind, p.stride()}; }
+  struct setup;
+  struct fixed {
+    cublasLtMatmulAlgo_t algo;
+    std::map<std::uint32_t, bool> whole;  // by m: whether all rows at once give the same bits as in units
+  };
+  fixed* find_fixed(const product& p, std::span<const void* const> samples, void* scratch);
+  void run_fixed(const product& p, const fixed& f, bool whole, void* out);
+  bool same_bits(const product& strided, const fixed& f);
+  const setup& setup_of(const product& p);
+  bool choose(const product& p, const setup& s, std::span<const void* const> samples, void* scratch,
+              cublasLtMatmulAlgo_t& best);
+  bool find(const product& p, std::span<const void* const> samples, void* scratch,
+            cublasLtMatmulAlgo_t& best);
+  bool multiply(const setup& s, const product& p, const void* w, void* out, const cublasLtMatmulAlgo_t* algo);
+
+  device& d_;
+  std::map<key, std::shared_ptr<const setup>> setups_;
+  std::map<key, cublasLtMatmulAlgo_t> chosen_;   // the algorithm of each class; m of the key is the class
+  std::map<key, cublasLtMatmulAlgo_t> checked_;  // the algorithm of each m: its class's, or another that fits
+  std::map<key, fixed> fixed_;                   // on a deterministic device; m of the key is 0
+};
+
+}  // namespace weir::kernels::cuda

@@ -1,0 +1,259 @@
+// Products of 9 to 64 rows with quantised weights, where wide_blocks.cu does not serve: on the general path.
+// A block computes a tile of 128 rows of the weights by 32 or 64 rows of x. Cells go from memory into the
+// registers of the warps that multiply them, where they are rounded to bf16; x passes through a ring in
+// shared memory that asynchronous copies fill. Where there are fewer tiles than blocks that run at once,
+// several blocks share the K of a tile: each stores its sums, and the block that comes last adds them in
+// order.
+#include <algorithm>
+
+#include "kernels/cuda/device/launch.h"
+#include "kernels/cuda/device/mma.h"
+#include "kernels/cuda/products/block_rounding.h"
+#include "kernels/cuda/products/stream_blocks.h"
+
+namespace weir::kernels::cuda {
+namespace {
+
+constexpr int warps = 8, threads = warps * 32, tall = 1;  // tall: tiles of mma() of a warp along the weights
+constexpr int stages = 4, row_units = cell_columns / 8;   // row_units: of 16 bytes in a row of x of a stage
+
+struct tile_args {
+  const unsigned char* w;
+  const element* x;
+  void* out;
+  float4* parts;         // [tiles, gridDim.z, tall * units, threads]: sums of the blocks that share a tile
+  unsigned* arrived;     // [tiles]: how many of them are done; zero between kernels
+  std::uint64_t across;  // bytes from one row of cells to the next
+  // As in stream_blocks.cu, for tiles of 16 rows.
+  std::uint32_t n, k, m, stride, cells, slabs, step, other;
+  product_out kind;
+};
+
+// The place of unit `unit` of row `row` of a stage. Units are permuted by the row in pairs, so that four rows
+// that are read at once, 32 bytes of each, lie in different banks.
+__device__ __forceinline__ std::uint32_t place(std::uint32_t row, std::uint32_t unit) {
+  return row * row_units + (unit ^ (row & 3) << 1);
+}
+
+// Begins to copy 16 bytes to shared memory, or writes zeros there.
+__device__ __forceinline__ void copy_or_zeros(std::uint32_t to, const void* from, bool there) {
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(there ? 16 : 0)
+               : "memory");
+}
+
+// Begins to copy columns 128 * cell on of the block's rows of x.
+template <int wide>
+__device__ __forceinline__ void copy_x(const tile_args& a, std::uint32_t stage, std::uint32_t cell) {
+#pragma unroll
+  for (int i = 0; i < wide * row_units / threads; ++i) {
+    const std::uint32_t at = threadIdx.x + i * threads, r = at / row_units, unit = at % row_units,
+                        row = blockIdx.x * wide + r, column = cell * cell_columns + unit * 8;
+    const bool there = row < a.m && column < a.k;
+    copy_or_zeros(stage + place(r, unit) * 16, a.x + (there ? std::size_t{row} * a.k + column : 0), there);
+  }
+}
+
+// The cells of a warp's tiles at one place of K.
+template <dtype type>
+struct weights {
+  cell_row<type> rows[tall][2];
+  __device__ __forceinline__ void load(const unsigned char* const (&w)[tall][2], std::uint32_t cell,
+                                       std::uint32_t lane) {
+#pragma unroll
+    for (int t = 0; t < tall; ++t)
+#pragma unroll
+      for (int s = 0; s < 2; ++s) rows[t][s].load(w[t][s] + std::size_t{cell} * cell_form(type).bytes, lane);
+  }
+};
+
+template <dtype type, int units>
+__device__ __forceinline__ void multiply(const weights<type>& w, const unsigned char* x,
+                                         float (&sums)[tall][units][4]) {
+  const std::uint32_t lane = threadIdx.x % 32;
+  // Where the lane reads its four elements of row lane / 4 in columns 16 * i to 16 * i + 15: place() permutes
+  // these units. The other rows and the other half of the columns are at a fixed distance.
+  const unsigned char* at[4];
+#pragma unroll
+  for (std::uint32_t i = 0; i < 4; ++i) at[i] = x + place(lane / 4, i * 2 + lane % 4 / 2) * 16 + lane % 2 * 8;
+#pragma unroll
+  for (int j = 0; j < 4; ++j) {
+    std::uint32_t a[tall][2][4];
+#pragma unroll
+    for (int t = 0; t < tall; ++t)
+#pragma unroll
+      for (int s = 0; s < 2; ++s) round_cell(w.rows[t][s], j, a[t][s]);
+#pragma unroll
+    for (int h = 0; h < 2; ++h)
+#pragma unroll
+      for (int u = 0; u < units; ++u) {
+        const uint2 y =
+            *reinterpret_cast<const uint2*>(at[j % 2 * 2 + h] + (u * 8 * row_units + j / 2 * 8) * 16);
+#pragma unroll
+        for (int t = 0; t < tall; ++t)
+          mma_more(sums[t][u], {a[t][0][2 * h], a[t][1][2 * h], a[t][0][2 * h + 1], a[t][1][2 * h + 1]}, y);
+      }
+  }
+}
+
+// Stores the block's sums of a shared tile. Returns whether the block is the last one of the tile; its sums
+// are then those of all.
+template <int units>
+__device__ __forceinline__ bool join(const tile_args& a, float (&sums)[tall][units][4]) {
+  constexpr int quads = tall * units;
+  __shared__ bool last;
+  const std::uint32_t tile = blockIdx.y * gridDim.x + blockIdx.x;
+  float4* all = a.parts + std::size_t{tile} * gridDim.z * quads * threads + threadIdx.x;
+  float4* mine = all + std::size_t{blockIdx.z} * quads * threads;
+#pragma unroll
+  for (int i = 0; i < quads; ++i) {
+    const float(&s)[4] = sums[i / units][i % units];
+    __stcg(mine + i * threads, make_float4(s[0], s[1], s[2], s[3]));
+  }
+  __threadfence();
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    last = atomicAdd(a.arrived + tile, 1) + 1 == gridDim.z;
+    if (last) a.arrived[tile] = 0;
+    __threadfence();
+  }
+  __syncthreads();
+  if (!last) return false;
+#pragma unroll
+  for (int i = 0; i < quads; ++i) {
+    float(&s)[4] = sums[i / units][i % units];
+    s[0] = s[1] = s[2] = s[3] = 0;
+  }
+  for (unsigned part = 0; part < gridDim.z; ++part)
+#pragma unroll
+    for (int i = 0; i < quads; ++i) {
+      const float4 v = __ldcg(all + (std::size_t{part} * quads + i) * threads);
+      float(&s)[4] = sums[i / units][i % units];
+      s[0] += v.x;
+      s[1] += v.y;
+      s[2] += v.z;
+      s[3] += v.w;
+    }
+  return true;
+}
+
+__device__ __forceinline__ void put(const tile_args& a, std::uint32_t row, std::uint32_t column, float v) {
+  if (row >= a.n || column >= a.m) return;
+  const std::size_t at = std::size_t{column} * a.stride + row;
+  if (a.kind == product_out::f32)
+    static_cast<float*>(a.out)[at] = v;
+  else if (a.kind == product_out::add_f32)
+    static_cast<float*>(a.out)[at] += v;
+  else
+    static_cast<element*>(a.out)[at] = element_of<dtype::bf16>(v);
+}
+
+// Writes the sums of tile `tile` of 16 rows.
+template <int units>
+__device__ __forceinline__ void finish(const tile_args& a, std::uint32_t tile,
+                                       const float (&sums)[units][4]) {
+  const std::uint32_t lane = threadIdx.x % 32, first = tile * a.step * cell_rows + lane / 4;
+#pragma unroll
+  for (int u = 0; u < units; ++u)
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      const std::uint32_t column = blockIdx.x * (units * 8) + u * 8 + lane % 4 * 2 + i;
+      const float v = sums[u][i], w = sums[u][2 + i];
+      if (a.kind == product_out::silu) {
+        if (first < a.n / 2) put(a, first, column, v / (1.0f + __expf(-v)) * w);
+      } else {
+        put(a, first, column, v);
+        put(a, first + cell_rows, column, w);
+      }
+    }
+}
+
+template <dtype type, int wide>
+__global__ void __launch_bounds__(threads, 2) tile_kernel(const tile_args a) {
+  constexpr int units = wide / 8;
+  constexpr std::uint32_t stage_bytes = wide * row_units * 16;
+  extern __shared__ __align__(128) unsigned char shared[];
+  const std::uint32_t base = shared_address(shared), warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+  const std::uint32_t begin = a.cells * blockIdx.z / gridDim.z, end = a.cells * (blockIdx.z + 1) / gridDim.z;
+  const std::uint32_t tile = (blockIdx.y * warps + warp) * tall;
+  const unsigned char* w[tall][2];
+#pragma unroll
+  for (int t = 0; t < tall; ++t) {
+    const std::uint32_t slab = min((tile + t) * a.step, a.slabs - 1);
+    w[t][0] = a.w + slab * a.across;
+    w[t][1] = a.w + min(slab + a.other, a.slabs - 1) * a.across;
+  }
+  weights<type> one, other;
+  one.load(w, begin, lane);
+  let_next_start();
+  wait_for_previous();
+  std::uint32_t asked = begin;
+  const auto ask = [&] {
+    if (asked < end) copy_x<wide>(a, base + (asked - begin) % stages * stage_bytes, asked);
+    ++asked;
+    copies_end_group();
+  };
+#pragma unroll
+  for (int i = 0; i < stages - 1; ++i) ask();
+  float sums[tall][units][4] = {};
+  const auto step = [&](weights<type>& now, weights<type>& next, std::uint32_t at) {
+    if (at + 1 < end) next.load(w, at + 1, lane);
+    copies_wait<stages - 2>();
+    __syncthreads();  // all see the stage, and all have read the one before it
+    ask();
+    multiply<type, units>(now, shared + (at - begin) % stages * stage_bytes, sums);
+  };
+  for (std::uint32_t at = begin; at < end; at += 2) {
+    step(one, other, at);
+    if (at + 1 < end) step(other, one, at + 1);
+  }
+  if (gridDim.z > 1 && !join<units>(a, sums)) return;
+#pragma unroll
+  for (int t = 0; t < tall; ++t) finish<units>(a, tile + t, sums[t]);
+}
+
+template <dtype type, int wide>
+void start(device& d, const tile_args& a, std::uint32_t tiles) {
+  constexpr std::size_t bytes = std::size_t{stages} * wide * row_units * 16;
+  static_assert(bytes <= general_shared);
+  const auto kernel = tile_kernel<type, wide>;
+  allow_shared(d, kernel, bytes);
+  const std::uint32_t across = (a.m + wide - 1) / wide, all = across * tiles;
+  // As many blocks share the K of a tile as can all run at once, each with at least four cells.
+  const auto room = static_cast<std::uint32_t>(2 * d.multiprocessors);
+  const std::uint32_t parts = std::clamp(room / all, 1u, std::clamp(a.cells / 4, 1u, 16u));
+  launch(d, kernel, dim3(across, tiles, parts), threads, bytes, a);
+}
+
+}  // namespace
+
+bool can_tile_blocks(const device& d, const block_product& p) {
+  return !d.deterministic && p.m <= most_tiled_rows && (p.kind != product_out::silu || p.w.rows % 16 == 0) &&
+         reinterpret_cast<std::uintptr_t>(p.x) % 16 == 0;
+}
+
+void tile_blocks(device& d, const block_product& p) {
+  const bool halved = p.kind == product_out::silu;
+  tile_args a{};
+  a.w = static_cast<const unsigned char*>(p.w.data);
+  a.x = p.x;
+  a.out = p.out;
+  a.parts = static_cast<float4*>(d.workspace);
+  a.arrived = d.arrived;
+  a.n = p.w.rows;
+  a.k = p.w.cols;
+  a.m = p.m;
+  a.stride = p.stride();
+  a.cells = static_cast<std::uint32_t>(up(p.w.cols, cell_columns));
+  a.across = std::uint64_t{a.cells} * cell_form(p.w.type).bytes;
+  a.slabs = static_cast<std::uint32_t>(up(p.w.rows, cell_rows));
+  a.step = halved ? 1 : 2;
+  a.other = halved ? a.slabs / 2 : 1;
+  a.kind = p.kind;
+  const auto tiles = static_cast<std::uint32_t>(up(p.w.rows, warps * tall * 16));
+  with_block_type(p.w.type, [&](auto type) {
+    if (p.m <= 32) return start<type, 32>(d, a, tiles);
+    start<type, 64>(d, a, tiles);
+  });
+}
+
+}  // namespace weir::kernels::cuda

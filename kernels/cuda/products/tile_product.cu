@@ -1,0 +1,263 @@
+// Products of any number of rows by our own kernel, for devices and machines without cuBLASLt.
+//
+// A block computes a tile of 64 or 128 rows of x by 128 rows of the weights. Pieces of both, 64 columns of K,
+// pass through a ring in shared memory that asynchronous copies fill; eight warps multiply them by mma.sync,
+// two along x and four along the weights. Where there are fewer tiles than blocks that run at once, several
+// blocks share the K of a tile: each stores its sums, and the block that comes last adds them in order. A
+// deterministic device does not share, and all its tiles have 64 rows: a row is then summed in one order,
+// whatever is beside it.
+#include <algorithm>
+
+#include "kernels/cuda/device/launch.h"
+#include "kernels/cuda/device/mma.h"
+#include "kernels/cuda/products/products.h"
+
+namespace weir::kernels::cuda {
+namespace {
+
+constexpr int threads = 256;
+
+// A tile of m rows of x by n rows of the weights, k columns at a time. A warp has m / 2 by n / 4 of it.
+template <int tile_m>
+struct tile {
+  static constexpr int m = tile_m, n = 128, k = 64;
+  static constexpr int stage = (m + n) * k * 2;  // bytes
+  static constexpr int stages = static_cast<int>(general_shared) / stage;
+  static constexpr std::size_t bytes = stages * stage;
+  static constexpr int units = k / 8;                 // of 16 bytes in a row
+  static constexpr int pass = threads / units;        // rows that the threads copy at once
+  static constexpr int high = m / 32, wide = n / 32;  // of a warp's sums: tiles of 16 rows of x by 8 outputs
+};
+using small_tile = tile<64>;
+using large_tile = tile<128>;
+
+// x is [m, k], w is [n, k].
+struct tile_args {
+  const element* w;
+  const element* x;
+  void* out;
+  float4* parts;      // [tiles, gridDim.z, high * wide, threads]: sums of the blocks that share a tile
+  unsigned* arrived;  // [tiles]: how many of them are done; zero between kernels
+  std::uint32_t n, k, m, stride;  // stride: of out
+};
+
+// Begins to copy 16 bytes to shared memory, or writes zeros there.
+__device__ __forceinline__ void copy_or_zeros(std::uint32_t to, const void* from, bool there) {
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(there ? 16 : 0)
+               : "memory");
+}
+
+// The address of unit `unit` (16 bytes) of row `row`. Units are permuted by the row, so that eight rows that
+// are read at once lie in different banks.
+template <class T>
+__device__ __forceinline__ std::uint32_t place(std::uint32_t rows, int row, int unit) {
+  static_assert(T::units == 8);
+  return rows + static_cast<std::uint32_t>((row * T::units + (unit ^ (row & 7))) * 16);
+}
+
+// Where a thread copies from: the same unit of several rows of x and of the weights. Rows behind the last one
+// repeat it.
+template <class T>
+struct sources {
+  const element *x[T::m / T::pass], *w[T::n / T::pass];
+  int row, unit;
+
+  __device__ __forceinline__ explicit sources(const tile_args& a)
+      : row(static_cast<int>(threadIdx.x) / T::units), unit(static_cast<int>(threadIdx.x) % T::units) {
+#pragma unroll
+    for (int i = 0; i < T::m / T::pass; ++i)
+      x[i] = a.x + std::size_t{min(blockIdx.x * T::m + row + i * T::pass, a.m - 1)} * a.k + unit * 8;
+#pragma unroll
+    for (int i = 0; i < T::n / T::pass; ++i)
+      w[i] = a.w + std::size_t{min(blockIdx.y * T::n + row + i * T::pass, a.n - 1)} * a.k + unit * 8;
+  }
+
+  // Begins to copy T::k columns from `column` on to a stage.
+  __device__ __forceinline__ void copy(std::uint32_t stage, std::uint32_t column, std::uint32_t k) const {
+    const bool there = column + unit * 8 < k;
+    const std::size_t at = there ? column : 0;
+#pragma unroll
+    for (int i = 0; i < T::m / T::pass; ++i)
+      copy_or_zeros(place<T>(stage, row + i * T::pass, unit), x[i] + at, there);
+#pragma unroll
+    for (int i = 0; i < T::n / T::pass; ++i)
+      copy_or_zeros(place<T>(stage + T::m * T::k * 2, row + i * T::pass, unit), w[i] + at, there);
+  }
+};
+
+// Adds the products of a stage to the warp's sums.
+template <dtype type, class T>
+__device__ __forceinline__ void multiply_stage(std::uint32_t stage, float (&sums)[T::high][T::wide][4]) {
+  const int warp = static_cast<int>(threadIdx.x / 32), lane = static_cast<int>(threadIdx.x % 32);
+  const int x_row = warp % 2 * (T::m / 2) + lane % 16;
+  const int w_row = warp / 2 * (T::n / 4) + (lane >> 4) * 8 + lane % 8;
+  const std::uint32_t weights = stage + T::m * T::k * 2;
+#pragma unroll
+  for (int step = 0; step < T::k / 16; ++step) {
+    std::uint32_t x[T::high][4], w[T::wide / 2][4];
+#pragma unroll
+    for (int i = 0; i < T::high; ++i)
+      load_matrices(x[i], place<T>(stage, x_row + i * 16, step * 2 + (lane >> 4)));
+#pragma unroll
+    for (int j = 0; j < T::wide / 2; ++j)
+      load_matrices(w[j], place<T>(weights, w_row + j * 16, step * 2 + (lane >> 3) % 2));
+#pragma unroll
+    for (int i = 0; i < T::high; ++i)
+#pragma unroll
+      for (int j = 0; j < T::wide; ++j)
+        mma<type>(sums[i][j], x[i][0], x[i][1], x[i][2], x[i][3], w[j / 2][j % 2 * 2],
+                  w[j / 2][j % 2 * 2 + 1]);
+  }
+}
+
+// Writes outputs `column` and `column` + 1 of row `row` of x, or adds to them.
+template <dtype type, product_out kind>
+__device__ __forceinline__ void put_two(const tile_args& a, std::uint32_t row, std::uint32_t column, float v,
+                                        float next) {
+  if (row >= a.m || column >= a.n) return;
+  const std::size_t at = std::size_t{row} * a.stride + column;
+  const bool both = column + 1 < a.n;
+  if constexpr (kind == product_out::element) {
+    auto* out = static_cast<element*>(a.out) + at;
+    if (a.n % 2 == 0 && a.stride % 2 == 0) {
+      *reinterpret_cast<std::uint32_t*>(out) = pair_of<type>(v, next);
+    } else {
+      out[0] = element_of<type>(v);
+      if (both) out[1] = element_of<type>(next);
+    }
+  } else {
+    auto* out = static_cast<float*>(a.out) + at;
+    if constexpr (kind == product_out::add_f32) {
+      v += out[0];
+      if (both) next += out[1];
+    }
+    out[0] = v;
+    if (both) out[1] = next;
+  }
+}
+
+// Stores the block's sums of a shared tile. Returns whether the block is the last one of the tile; its sums
+// are then those of all.
+template <int high, int wide>
+__device__ __forceinline__ bool join(const tile_args& a, float (&sums)[high][wide][4]) {
+  constexpr int quads = high * wide;
+  __shared__ bool last;
+  const std::uint32_t tile = blockIdx.y * gridDim.x + blockIdx.x;
+  float4* all = a.parts + std::size_t{tile} * gridDim.z * quads * threads + threadIdx.x;
+  float4* mine = all + std::size_t{blockIdx.z} * quads * threads;
+#pragma unroll
+  for (int i = 0; i < quads; ++i) {
+    const float(&s)[4] = sums[i / wide][i % wide];
+    __stcg(mine + i * threads, make_float4(s[0], s[1], s[2], s[3]));
+  }
+  __threadfence();
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    last = atomicAdd(a.arrived + tile, 1) + 1 == gridDim.z;
+    if (last) a.arrived[tile] = 0;
+    __threadfence();
+  }
+  __syncthreads();
+  if (!last) return false;
+#pragma unroll
+  for (int i = 0; i < quads; ++i) {
+    float(&s)[4] = sums[i / wide][i % wide];
+    s[0] = s[1] = s[2] = s[3] = 0;
+  }
+  for (unsigned part = 0; part < gridDim.z; ++part)
+#pragma unroll
+    for (int i = 0; i < quads; ++i) {
+      const float4 v = __ldcg(all + (std::size_t{part} * quads + i) * threads);
+      float(&s)[4] = sums[i / wide][i % wide];
+      s[0] += v.x;
+      s[1] += v.y;
+      s[2] += v.z;
+      s[3] += v.w;
+    }
+  return true;
+}
+
+template <dtype type, product_out kind, class T>
+__global__ void __launch_bounds__(threads, 2) tile_kernel(const tile_args a) {
+  extern __shared__ __align__(128) unsigned char shared[];
+  const std::uint32_t base = shared_address(shared), all = (a.k + T::k - 1) / T::k;
+  const int begin = static_cast<int>(all * blockIdx.z / gridDim.z),
+            end = static_cast<int>(all * (blockIdx.z + 1) / gridDim.z);
+  let_next_start();
+  wait_for_previous();
+  const sources<T> from(a);
+  int asked = begin, ask_stage = 0;
+  const auto ask = [&] {
+    if (asked < end) from.copy(base + ask_stage * T::stage, asked * T::k, a.k);
+    ++asked;
+    if (++ask_stage == T::stages) ask_stage = 0;
+    copies_end_group();
+  };
+#pragma unroll
+  for (int i = 0; i < T::stages - 1; ++i) ask();
+  float sums[T::high][T::wide][4] = {};
+  int stage = 0;
+  for (int at = begin; at < end; ++at) {
+    copies_wait<T::stages - 2>();
+    __syncthreads();  // all see the stage, and all have read the one before it
+    ask();
+    multiply_stage<type, T>(base + stage * T::stage, sums);
+    if (++stage == T::stages) stage = 0;
+  }
+  if (gridDim.z > 1 && !join(a, sums)) return;
+  const std::uint32_t warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+  const std::uint32_t row = blockIdx.x * T::m + warp % 2 * (T::m / 2) + lane / 4,
+                      column = blockIdx.y * T::n + warp / 2 * (T::n / 4) + lane % 4 * 2;
+#pragma unroll
+  for (int i = 0; i < T::high; ++i)
+#pragma unroll
+    for (int j = 0; j < T::wide; ++j) {
+      put_two<type, kind>(a, row + i * 16, column + j * 8, sums[i][j][0], sums[i][j][1]);
+      put_two<type, kind>(a, row + i * 16 + 8, column + j * 8, sums[i][j][2], sums[i][j][3]);
+    }
+}
+
+// How many blocks share the K of a tile: as many as can all run at once, each with at least four stages of
+// work.
+std::uint32_t parts_for(const device& d, std::uint32_t tiles, std::uint32_t stages) {
+  if (d.deterministic) return 1;
+  const auto room = static_cast<std::uint32_t>(d.multiprocessors);
+  return std::clamp(room / tiles, 1u, std::clamp(stages / 4, 1u, 16u));
+}
+
+template <dtype type, product_out kind, class T>
+void start(device& d, const product& p) {
+  static_assert(T::bytes <= general_shared);
+  const std::uint32_t high = (p.m + T::m - 1) / T::m, wide = (p.n + T::n - 1) / T::n;
+  const tile_args a{static_cast<const element*>(p.w),
+                    static_cast<const element*>(p.x),
+                    p.out,
+                    static_cast<float4*>(d.workspace),
+                    d.arrived,
+                    p.n,
+                    p.k,
+                    p.m,
+                    p.stride()};
+  const auto kernel = tile_kernel<type, kind, T>;
+  allow_shared(d, kernel, T::bytes);
+  launch(d, kernel, dim3(high, wide, parts_for(d, high * wide, (p.k + T::k - 1) / T::k)), threads, T::bytes,
+         a);
+}
+
+template <dtype type, product_out kind>
+void start(device& d, const product& p) {
+  if (p.m <= 64 || d.deterministic) return start<type, kind, small_tile>(d, p);
+  start<type, kind, large_tile>(d, p);
+}
+
+}  // namespace
+
+void tile_product(device& d, const product& p) {
+  if (d.failed() || p.m == 0) return;
+  with_constants(p, [&](auto type, auto kind) {
+    // Decoders ask for gate and up as they are where can_stream() says no.
+    if constexpr (kind != product_out::silu) start<type, kind>(d, p);
+  });
+}
+
+}  // namespace weir::kernels::cuda

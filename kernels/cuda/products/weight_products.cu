@@ -1,0 +1,316 @@
+#include "kernels/cuda/products/weight_products.h"
+
+#include <algorithm>
+
+#include "kernels/cuda/device/launch.h"
+#include "kernels/cuda/layers.h"
+#include "kernels/cuda/products/block_layout.h"
+#include "kernels/cuda/products/stream_blocks.h"
+#include "kernels/cuda/products/stream_normed.h"
+
+namespace weir::kernels::cuda {
+namespace {
+
+// A larger matrix goes through the workspace in pieces. Pieces begin at a multiple of `unit` rows, so that
+// their outputs begin at a multiple of 256 bytes, which cuBLASLt assumes.
+constexpr std::uint64_t most_room = 256u << 20;
+constexpr std::uint32_t unit = 128;
+
+// Calls f(first, rest) for the weights of each product of the model.
+template <class F>
+void for_products(const decoder_shape& s, const F& f) {
+  for (const decoder_layer& l : s.layers) {
+    f(l.qkv, std::span(l.qkv_rest));
+    f(l.out, std::span<const matrix>());
+    f(l.gate_up, std::span(l.gate_up_rest));
+    f(l.down, std::span<const matrix>());
+  }
+  f(s.head, std::span<const matrix>());
+}
+
+std::vector<matrix> stack_of(const matrix& first, std::span<const matrix> rest) {
+  std::vector<matrix> all{first};
+  all.insert(all.end(), rest.begin(), rest.end());
+  return all;
+}
+
+bool is_quantised(const matrix& m) { return !is_plain(m.type); }
+
+// Whether outputs begin where cuBLASLt expects them.
+bool is_aligned(const void* out) { return reinterpret_cast<std::uintptr_t>(out) % 256 == 0; }
+
+// A thread converts eight elements of one type to the other. A number whose magnitude an f16 cannot have
+// becomes the nearest that it can.
+template <dtype from, dtype to>
+__global__ void convert_kernel(const uint4* x, std::uint32_t eights, std::uint32_t stride, uint4* out) {
+  let_next_start();
+  wait_for_previous();
+  const std::uint32_t i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i >= eights) return;
+  const auto converted = [](std::uint32_t pair) {
+    const float2 two = floats_of<from>(pair);
+    return pair_of<to>(two.x, two.y);
+  };
+  const std::size_t at = std::size_t{blockIdx.y} * stride + i;
+  const uint4 v = __ldcg(x + at);
+  out[at] = make_uint4(converted(v.x), converted(v.y), converted(v.z), converted(v.w));
+}
+
+// Converts x [rows, columns] from type `from` to the other type of elements. `out` has the same shape, and
+// rows as far apart; it may be `x`. REQUIRES: columns and stride are multiples of 8
+void convert(device& d, dtype from, const element* x, std::uint32_t rows, std::uint32_t columns,
+             std::uint32_t stride, element* out) {
+  const auto kernel =
+      from == dtype::f16 ? convert_kernel<dtype::f16, dtype::bf16> : convert_kernel<dtype::bf16, dtype::f16>;
+  constexpr unsigned threads = 256;
+  launch(d, kernel, dim3((columns / 8 + threads - 1) / threads, rows), threads, 0,
+         reinterpret_cast<const uint4*>(x), columns / 8, stride / 8, reinterpret_cast<uint4*>(out));
+}
+
+}  // namespace
+
+dtype rows_type(const decoder_shape& s) {
+  std::uint64_t f16 = 0, bf16 = 0;  // weights in the layers
+  bool elements = true;
+  for_products(s, [&](const matrix& first, std::span<const matrix> rest) {
+    for (const matrix& m : stack_of(first, rest)) {
+      const dtype type = multiplied_type(m);
+      elements &= is_element(type);
+      if (&first != &s.head) (type == dtype::f16 ? f16 : bf16) += std::uint64_t{m.rows} * m.cols;
+    }
+  });
+  return !elements ? dtype::f32 : f16 > bf16 ? dtype::f16 : dtype::bf16;
+}
+
+weight_products::weight_products(device& d, const decoder_shape& s)
+    : d_(d), head_(s.head), type_(rows_type(s)), products_(d), room_(d), ordered_(d) {
+  for_products(s, [&](const matrix& first, std::span<const matrix> rest) {
+    std::uint64_t rows = 0;
+    bool rounded = false;
+    for (const matrix& m : stack_of(first, rest)) {
+      rows += m.rows;
+      rounded |= is_quantised(m);
+      // The norm in front of the head writes the type that the head multiplies (run_head).
+      const bool converted = &first != &s.head && multiplied_type(m) != type_;
+      if (m.input_count || converted) ordered_width_ = std::max(ordered_width_, m.cols);
+      if (!is_quantised(m)) samples_[{m.type, m.rows, m.cols}].push_back(m.data);
+    }
+    std::uint64_t row = first.cols;
+    for (const matrix& m : rest) row = std::max(row, std::uint64_t{m.cols});
+    row *= sizeof(element);
+    if (rounded)
+      room_bytes_ =
+          std::max({room_bytes_, std::min(rows * row, most_room), std::min(rows, std::uint64_t{unit}) * row});
+  });
+}
+
+bool weight_products::reserve(std::uint32_t rows) {
+  ordered_bytes_ = std::max(ordered_bytes_, std::size_t{rows} * ordered_width_ * sizeof(element));
+  const bool moved = room_.reserve(room_bytes_);
+  return ordered_.reserve(ordered_bytes_) || moved;
+}
+
+// x in the order of the inputs that `first` and `rest` share.
+weight_products::ordered_row weight_products::in_order(const matrix& first, std::span<const matrix> rest,
+                                                       const ordered_row& x, std::uint32_t m) {
+  if (first.input_count == 0) return x;
+  auto* const to = ordered_.as<element>();
+  const column_order order = takes_pairs(first, rest, m) ? column_order::paired : column_order::plain;
+  order_inputs(d_, first, x.at, m, to, order);
+  return {to, order};
+}
+
+// What `first` and `rest` multiply: x as it is, or in their type and in their order.
+weight_products::ordered_row weight_products::for_matrix(const matrix& first, std::span<const matrix> rest,
+                                                         const ordered_row& x, std::uint32_t m) {
+  const ordered_row in = in_order(first, rest, x, m);
+  const dtype type = multiplied_type(first);
+  if (type == type_) return in;
+  auto* const to = ordered_.as<element>();
+  convert(d_, type_, in.at, m, first.cols, first.cols, to);
+  return {to, in.order};
+}
+
+// Whether the product itself puts x in the order of the inputs of `w`.
+bool weight_products::gathers(const matrix& w, std::uint32_t m, product_out kind) const {
+  return w.input_count != 0 && can_gather(d_, {w, nullptr, m, nullptr, kind});
+}
+
+void weight_products::run(const matrix& first, std::span<const matrix> rest, const element* x,
+                          std::uint32_t m, void* out, product_out kind, void* scratch, column_order order) {
+  const std::size_t size = kind == product_out::element ? sizeof(element) : sizeof(float);
+  std::uint32_t all = first.rows, at = 0;
+  for (const matrix& w : rest) all += w.rows;
+  for (std::size_t i = 0, end = 0; i <= rest.size(); i = end) {
+    const matrix& one = i == 0 ? first : rest[i - 1];
+    std::uint32_t rows = one.rows;
+    const dtype type = multiplied_type(one);
+    const auto is_alike = [&](const matrix& w) {
+      return is_quantised(w) && is_quantised(one) && w.inputs == one.inputs;
+    };
+    for (end = i + 1; end <= rest.size() && is_alike(rest[end - 1]); ++end) rows += rest[end - 1].rows;
+    const std::span more = rest.subspan(i, end - i - 1);
+    const auto takes = [&](const matrix& w) { return gathers(w, m, kind); };
+    const bool in_product = type == type_ && takes(one) && std::ranges::all_of(more, takes);
+    const ordered_row from = in_product ? ordered_row{x, order} : for_matrix(one, more, {x, order}, m);
+    auto* const to = static_cast<std::byte*>(out) + at * size;
+    product p{type, one.data, rows, one.cols, from.at, m, to, kind};
+    p.out_stride = rows < all ? all : 0;
+    run_alike(one, more, p, scratch, from.order, in_product);
+    if (auto* const rows_out = reinterpret_cast<element*>(to); type != type_ && kind == product_out::element)
+      convert(d_, type, rows_out, m, rows, all, rows_out);
+    at += rows;
+  }
+}
+
+void weight_products::run_head(const element* x, std::uint32_t m, float* logits, column_order order) {
+  const bool in_product = gathers(head_, m, product_out::f32);
+  const ordered_row in = in_product ? ordered_row{x, order} : in_order(head_, {}, {x, order}, m);
+  run_alike(head_, {},
+            {multiplied_type(head_), head_.data, head_.rows, head_.cols, in.at, m, logits, product_out::f32},
+            nullptr, in.order, in_product);
+}
+
+// Multiplies one plain matrix, or quantised matrices with the same inputs, whose outputs are columns of
+// p.out.
+void weight_products::run_alike(const matrix& first, std::span<const matrix> rest, product p, void* scratch,
+                                column_order order, bool gathers) {
+  if (!is_quantised(first)) return run_plain(p, scratch);
+  if (!stream_stack(first, rest, p, order, gathers, {})) run_rounded(stack_of(first, rest), p, scratch);
+}
+
+// Multiplies quantised matrices as they are, with `norm` in front where there is one. `gathers`: the row is
+// not in the order of their inputs yet. Returns false where no kernel does, and then launches nothing.
+bool weight_products::stream_stack(const matrix& first, std::span<const matrix> rest, const product& p,
+                                   column_order order, bool gathers, const norm_before& norm) {
+  const bool floats = p.kind == product_out::f32 || p.kind == product_out::add_f32;
+  const std::size_t size = floats ? sizeof(float) : sizeof(element);
+  // Calls f with the parts of the stack, one after another. Returns whether f returned true for all of them.
+  const auto each = [&](const auto& f) {
+    std::uint32_t at = 0;
+    const auto part = [&](const matrix& w) {
+      auto* const to = static_cast<std::byte*>(p.out) + at * size;
+      block_product b{w, static_cast<const element*>(p.x), p.m, to, p.kind, p.stride(), order};
+      b.norm = norm;
+      b.gathers = gathers && w.input_count != 0;
+      at += w.rows;
+      return f(b);
+    };
+    bool good = part(first);
+    for (const matrix& w : rest) good &= part(w);
+    return good;
+  };
+  const bool can = each([&](const block_product& b) {
+    return norm.rows ? can_stream_normed(d_, b) : can_stream_blocks(d_, b);
+  });
+  if (can)
+    each([&](const block_product& b) {
+      stream_blocks(d_, b);
+      return true;
+    });
+  return can;
+}
+
+bool weight_products::run_normed(const matrix& first, std::span<const matrix> rest, const norm_before& norm,
+                                 std::uint32_t m, void* out, product_out kind) {
+  const auto takes = [&](const matrix& w) {
+    return multiplied_type(w) == type_ && is_quantised(w) == is_quantised(first);
+  };
+  if (m != 1 || !takes(first) || !std::ranges::all_of(rest, takes)) return false;
+  product p{type_, first.data, first.rows, first.cols, nullptr, m, out, kind};
+  if (is_quantised(first)) {
+    for (const matrix& w : rest) p.n += w.rows;
+    return stream_stack(first, rest, p, column_order::plain, true, norm);
+  }
+  if (!rest.empty() || !can_stream_normed(d_, p)) return false;
+  stream_normed(d_, p, norm);
+  return true;
+}
+
+column_order weight_products::order_for(const matrix& first, std::span<const matrix> rest,
+                                        std::uint32_t m) const {
+  const auto has_order = [](const matrix& w) { return w.input_count != 0; };
+  const bool plain = has_order(first) || std::ranges::any_of(rest, has_order) || !takes_pairs(first, rest, m);
+  return plain ? column_order::plain : column_order::paired;
+}
+
+// Whether products of m rows with a stack take them in paired order.
+bool weight_products::takes_pairs(const matrix& first, std::span<const matrix> rest, std::uint32_t m) const {
+  const auto wide = [&](const matrix& w) {
+    return is_quantised(w) &&
+           takes_wide_blocks(d_, {w, nullptr, m, nullptr, product_out::element, 0, column_order::paired});
+  };
+  return wide(first) && std::ranges::all_of(rest, wide);
+}
+
+// tile_product() is used where the outputs begin at an address that cuBLASLt does not expect.
+void weight_products::run_plain(const product& p, void* scratch) {
+  if (p.out_stride == 0 && can_stream(d_, p)) return stream_product(d_, p);
+  if (!is_aligned(p.out)) return tile_product(d_, p);
+  const auto it = samples_.find({p.type, p.n, p.k});
+  const std::span<const void* const> samples =
+      it == samples_.end() ? std::span<const void* const>() : std::span<const void* const>(it->second);
+  products_.run(p, samples, p.kind == product_out::add_f32 ? scratch : p.out);
+}
+
+// Rounds the weights and multiplies them, one piece of the rows after the other. stream_product() is not
+// used: its kernels read weights before the kernel in front of them, here the rounding, has ended.
+// tile_product() is used as by run_plain().
+void weight_products::run_rounded(std::span<const matrix> parts, product p, void* scratch) {
+  const std::uint32_t all = p.n, stride = p.stride();
+  const auto held = static_cast<std::uint32_t>(room_bytes_ / (std::uint64_t{p.k} * sizeof(element)));
+  const std::uint32_t most = held >= all ? all : std::max(held / unit, 1u) * unit;
+  const std::size_t size = p.kind == product_out::element ? sizeof(element) : sizeof(float);
+  auto* const out = static_cast<std::byte*>(p.out);
+  p.w = room_.as<void>();
+  p.out_stride = most < stride ? stride : 0;
+  const bool by_tiles = !is_aligned(out);
+  for (std::uint32_t at = 0; at < all && !d_.failed(); at += most) {
+    p.n = std::min(most, all - at);
+    p.out = out + at * size;
+    round(parts, at, p.n, room_.as<element>());
+    if (by_tiles)
+      tile_product(d_, p);
+    else
+      products_.run(p, {}, p.kind == product_out::add_f32 ? scratch : p.out);
+  }
+}
+
+// Writes rows [first, first + count) of the stack to `to`, in bf16.
+void weight_products::round(std::span<const matrix> parts, std::uint32_t first, std::uint32_t count,
+                            element* to) {
+  for (const matrix& m : parts) {
+    const std::uint32_t here = std::min(count, m.rows > first ? m.rows - first : 0);
+    if (here == 0) {
+      first -= m.rows;
+      continue;
+    }
+    unpack_blocks(d_, m, first, here, to);
+    to += std::size_t{here} * m.cols;
+    count -= here;
+    first = 0;
+    if (count == 0) return;
+  }
+}
+
+bool weight_products::can_fuse_silu(const decoder_layer& l, const element* x, std::uint32_t m) const {
+  if (l.gate_up_bias || !l.gate_up_rest.empty() || multiplied_type(l.gate_up) != type_) return false;
+  if (is_quantised(l.gate_up)) return can_stream_blocks(d_, {l.gate_up, x, m, nullptr, product_out::silu});
+  return can_stream(
+      d_, {type_, l.gate_up.data, l.gate_up.rows, l.gate_up.cols, x, m, nullptr, product_out::silu});
+}
+
+void weight_products::run_silu(const decoder_layer& l, const element* said, std::uint32_t m, element* out,
+                               column_order order, column_order out_order) {
+  const bool in_product = gathers(l.gate_up, m, product_out::silu);
+  const ordered_row x = in_product ? ordered_row{said, order} : for_matrix(l.gate_up, {}, {said, order}, m);
+  if (is_quantised(l.gate_up)) {
+    block_product p{l.gate_up, x.at, m, out, product_out::silu, 0, x.order, out_order};
+    p.gathers = in_product;
+    return stream_blocks(d_, p);
+  }
+  stream_product(d_,
+                 {type_, l.gate_up.data, l.gate_up.rows, l.gate_up.cols, x.at, m, out, product_out::silu});
+}
+
+}  // namespace weir::kernels::cuda
