@@ -12,7 +12,7 @@
 #include "kernels/cuda/device/device.h"
 #include "kernels/cuda/device/warp.h"
 #include "kernels/cuda/products/block_layout.h"
-#include "kernels/cuda/products/products.h"
+#include "kernels/cuda/products/launch_product.h"
 
 namespace weir::kernels::cuda {
 namespace {
@@ -65,7 +65,6 @@ __global__ void head_norm_kernel(head_norm op) {
 }
 
 // One warp for each column of the output; it computes linear_rows rows.
-constexpr std::uint32_t linear_rows = 4;
 __global__ void linear_kernel(linear op) {
   const std::size_t n = (blockIdx.x * std::size_t{blockDim.x} + threadIdx.x) / 32;
   const unsigned lane = threadIdx.x % 32;
@@ -229,19 +228,9 @@ void run_head_norm(void* self, const head_norm& op) {
   WEIR_CUDA(d, cudaGetLastError());
 }
 
-// Whether cuBLASLt computes the product. Up to linear_rows rows the simple kernel reads the weights only
-// once. cuBLASLt assumes that matrices begin at a multiple of 256 bytes, as memory from do_allocate does.
-bool goes_by_blas(const device& d, const linear& op) {
-  const auto aligned = [](const void* at) { return reinterpret_cast<std::uintptr_t>(at) % 256 == 0; };
-  return op.w.type == dtype::f32 && d.lt && !d.deterministic && op.rows > linear_rows && aligned(op.w.data) &&
-         aligned(op.x) && aligned(op.out);
-}
-
-void multiply_by_blas(device& d, const linear& op) {
+void multiply_by_blas(device& d, const linear& op, const product& p) {
   if (!d.linears) d.linears = std::make_shared<products>(d);
-  d.linears->run({dtype::f32, op.w.data, op.w.rows, op.w.cols, op.x, op.rows, op.out, product_out::f32,
-                  op.out_stride},
-                 {}, op.out);
+  d.linears->run(p, {}, op.out);
   if (d.failed() || !op.bias) return;
   bias_kernel<<<blocks_for(std::size_t{op.rows} * op.w.rows), threads, 0, d.stream>>>(op);
   WEIR_CUDA(d, cudaGetLastError());
@@ -253,7 +242,11 @@ void run_linear(void* self, const linear& said) {
   device& d = of(self);
   if (d.failed() || op.rows == 0) return;
   if (!is_plain(op.w.type)) return linear_blocks(d, op);
-  if (goes_by_blas(d, op)) return multiply_by_blas(d, op);
+  if (op.w.type == dtype::f32) {
+    const product p{dtype::f32, op.w.data, op.w.rows,        op.w.cols,    op.x,
+                    op.rows,    op.out,    product_out::f32, op.out_stride};
+    if (function_for(d, p) == product_function::blas) return multiply_by_blas(d, op, p);
+  }
   const dim3 grid((op.w.rows + threads / 32 - 1) / (threads / 32), (op.rows + linear_rows - 1) / linear_rows);
   linear_kernel<<<grid, threads, 0, d.stream>>>(op);
   WEIR_CUDA(d, cudaGetLastError());

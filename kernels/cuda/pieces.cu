@@ -9,7 +9,7 @@
 #include "kernels/cuda/decoder.h"
 #include "kernels/cuda/device/grown.h"
 #include "kernels/cuda/layers.h"
-#include "kernels/cuda/products/products.h"
+#include "kernels/cuda/products/launch_product.h"
 #include "kernels/cuda/random.h"
 #include "kernels/cuda/step_rows.h"
 #include "kernels/traffic.h"
@@ -74,7 +74,7 @@ class bench {
     multiply("product qkv", heads_.width(), h, m, product_out::element);
     multiply("product out", h, s_.heads * s_.head_dim, m, product_out::add_f32);
     const product fused{type_, nullptr, 2 * s_.inter, h, in_.as<void>(), m, nullptr, product_out::silu};
-    if (can_stream(d_, fused)) {
+    if (function_for(d_, fused) != product_function::none) {
       multiply("product gate_up, silu", 2 * s_.inter, h, m, product_out::silu);
     } else {
       multiply("product gate_up", 2 * s_.inter, h, m, product_out::element);
@@ -109,7 +109,8 @@ class bench {
                         2 * std::uint64_t{m} * n * k};
     time(name, moved, [&](std::size_t i) {
       const product p{type_, w[i % w.size()], n, k, in_.as<void>(), m, out, kind};
-      if (can_stream(d_, p)) return stream_product(d_, p);
+      const product_function by = function_for(d_, p);
+      if (by != product_function::blas) return launch_product(d_, by, p);
       products_.run(p, w, adds ? out_.as<void>() : out);
     });
   }

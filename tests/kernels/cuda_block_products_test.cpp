@@ -7,7 +7,7 @@
 #include <numeric>
 
 #include "kernels/cuda/layers.h"
-#include "kernels/cuda/products/stream_blocks.h"
+#include "kernels/cuda/products/launch_product.h"
 #include "tests/kernels/block_data.h"
 
 namespace weir::tests::cuda_block_products_test {
@@ -16,6 +16,13 @@ using namespace weir::kernels;
 using namespace weir::kernels::cuda;
 
 namespace {
+
+// Whether a norm in front of the product is a part of it.
+bool takes_norm(const device& d, block_product p) {
+  const float any = 0;
+  p.norm.rows = &any;
+  return function_for(d, p) != product_function::none;
+}
 
 // Checks one product, into poisoned memory whose rows are 8 columns longer than the product's. `normed`: with
 // a norm in front, of row 1 of two. `inputs`: of the columns, where the product is to put its row in order.
@@ -52,8 +59,9 @@ void check_product(const backend_ptr& b, weir::tests::rng& r, const blocks_matri
   if (normed) p.norm = {drows.get(), dweight.get(), dfrom.get(), eps};
   p.gathers = !inputs.empty();
   CAPTURE(m, w.view.rows, k, static_cast<int>(kind), p.gathers);
-  REQUIRE(can_stream_blocks(d, p));
-  stream_blocks(d, p);
+  const product_function by = function_for(d, p);
+  REQUIRE(reads_blocks(by));
+  launch_product(d, by, p);
   const auto floats = out.back();
   const auto halves = out.back<element>();
   const auto at = [&](std::size_t i) { return narrow ? number(dtype::bf16, halves[i]) : floats[i]; };
@@ -149,7 +157,7 @@ TEST_CASE("cuda: a product of one row with quantised weights has its norm and it
       const blocks_matrix w(r, type, 272, k);
       const packed_blocks packed(b, w.view);
       for (const product_out kind : {product_out::element, product_out::f32, product_out::silu}) {
-        const bool can = can_stream_normed(of(b->self), {packed.view, nullptr, 1, nullptr, kind});
+        const bool can = takes_norm(of(b->self), {packed.view, nullptr, 1, nullptr, kind});
         CHECK((can || k > 4096));
         if (can) check_product(b, r, w, packed.view, 1, kind, true);
       }
@@ -162,13 +170,13 @@ TEST_CASE("cuda: a product of one row with quantised weights has its norm and it
       shuffled.inputs = on.get();
       for (const bool normed : {false, true})
         for (const product_out kind : {product_out::f32, product_out::silu})
-          if (can_stream_normed(of(b->self), {packed.view, nullptr, 1, nullptr, kind}))
+          if (takes_norm(of(b->self), {packed.view, nullptr, 1, nullptr, kind}))
             check_product(b, r, w, shuffled, 1, kind, normed, inputs);
       matrix padded = shuffled;
       padded.input_count = k - 1;
       block_product p{padded, nullptr, 1, nullptr, product_out::f32};
       p.gathers = true;
-      CHECK_FALSE(can_stream_normed(of(b->self), p));
+      CHECK_FALSE(takes_norm(of(b->self), p));
     }
   });
   CHECK(of(b->self).fault == "");
@@ -205,8 +213,8 @@ TEST_CASE("cuda: paired rows give the products of plain ones, and paired outputs
     const auto product_of = [&](const element* from, column_order x_order, column_order out_order) {
       const on_device out(d, std::vector<element>(std::size_t{m} * n / 2, element{0xffff}));
       const block_product p{packed.view, from, m, out.get(), product_out::silu, 0, x_order, out_order};
-      if (!takes_wide_blocks(d, p)) return std::vector<element>();
-      stream_blocks(d, p);
+      if (function_for(d, p) != product_function::wide_blocks) return std::vector<element>();
+      launch_product(d, product_function::wide_blocks, p);
       return out.back();
     };
     const auto wanted = product_of(plain.get(), column_order::plain, column_order::plain);

@@ -7,8 +7,7 @@
 
 #include "kernels/cuda/device/device.h"
 #include "kernels/cuda/layers.h"
-#include "kernels/cuda/products/products.h"
-#include "kernels/cuda/products/stream_normed.h"
+#include "kernels/cuda/products/launch_product.h"
 #include "tests/kernels/on_device.h"
 #include "tests/kernels/random_data.h"
 
@@ -22,6 +21,19 @@ namespace {
 constexpr product_out kinds[] = {product_out::element, product_out::f32, product_out::add_f32,
                                  product_out::silu};
 constexpr dtype types[] = {dtype::bf16, dtype::f16};
+
+// Whether a kernel that reads the weights once, of our own, is the quickest for the product.
+bool streams(const device& d, const product& p) {
+  const product_function by = function_for(d, p);
+  return by != product_function::none && by != product_function::blas && by != product_function::tile_product;
+}
+void stream(device& d, const product& p) { launch_product(d, function_for(d, p), p); }
+
+// Multiplies as a decoder does where nothing streams.
+void multiply(device& d, products& all, const product& p, void* scratch) {
+  if (!d.lt) return tile_product(d, p);
+  all.run(p, {}, scratch);
+}
 
 std::vector<element> random_elements(weir::tests::rng& r, dtype type, std::size_t count) {
   const auto v = random_floats(r, count);
@@ -123,10 +135,10 @@ TEST_CASE("cuda: products by our own kernels equal their definition") {
          {1u, 2u, 7u, 8u, 9u, 16u, 17u, 31u, 32u, 33u, 48u, 49u, 63u, 64u, 65u, 95u, 96u, 97u, 128u})
       for (const product_out kind : kinds) {
         const product p{type, w.get(), s.n, s.k, x.get(), m, nullptr, kind};
-        if (!can_stream(*d, p)) continue;  // the device cannot, or m is too large to pay
-        check(*d, r, of, w, x, m, kind, [&](const product& it) { stream_product(*d, it); });
+        if (!streams(*d, p)) continue;  // the device cannot, or m is too large to pay
+        check(*d, r, of, w, x, m, kind, [&](const product& it) { stream(*d, it); });
         check(*d, r, of, w, x, m, kind,
-              [&](const product& it) { stream_product(*d, it); });  // the first run left nothing behind
+              [&](const product& it) { stream(*d, it); });  // the first run left nothing behind
       }
   }
   CHECK(d->fault == "");
@@ -141,8 +153,7 @@ TEST_CASE("cuda: logits of so many tiles that blocks claim them equal their defi
     const on_device w(*d, of.w), x(*d, of.x);
     for (const std::uint32_t m : {1u, 8u, 3u}) {
       const product p{type, w.get(), of.s.n, of.s.k, x.get(), m, nullptr, product_out::f32};
-      if (can_stream(*d, p))
-        check(*d, r, of, w, x, m, p.kind, [&](const product& it) { stream_product(*d, it); });
+      if (streams(*d, p)) check(*d, r, of, w, x, m, p.kind, [&](const product& it) { stream(*d, it); });
     }
   }
   CHECK(d->fault == "");
@@ -154,7 +165,8 @@ TEST_CASE("cuda: a norm in front of a product of one row is a part of it") {
   weir::tests::rng r(16);
   const float eps = 1e-5f;
   // A row in front of its norm may have numbers that f16 cannot keep.
-  CHECK_FALSE(can_stream_normed(*d, {dtype::f16, nullptr, 6144, 2048, nullptr, 1}));
+  const product row{dtype::f16, nullptr, 6144, 2048, nullptr, 1};
+  CHECK(function_for(*d, row, true) == product_function::none);
   const dtype type = dtype::bf16;
   for (const shape s : {shape{6144, 2048}, {1040, 4096}, {8208, 256}, {70016, 512}, {64, 2304}}) {
     sample of(r, type, s, 1);
@@ -170,8 +182,9 @@ TEST_CASE("cuda: a norm in front of a product of one row is a part of it") {
     const on_device from(*d, std::vector<std::int32_t>{1});
     for (const product_out kind : {product_out::element, product_out::f32, product_out::silu})
       check(*d, r, of, w, x, 1, kind, [&](const product& it) {
-        REQUIRE(can_stream_normed(*d, it));
-        stream_normed(*d, it, {there.get(), weights.get(), from.get(), eps});
+        const product_function by = function_for(*d, it, true);
+        REQUIRE(by != product_function::none);
+        launch_product(*d, by, it, {there.get(), weights.get(), from.get(), eps});
       });
   }
   CHECK(d->fault == "");
@@ -191,10 +204,10 @@ TEST_CASE("cuda: a chain of our own products has the sum of all of them") {
     product between = p;
     between.kind = product_out::element;
     between.out = other.as<void>();
-    if (!can_stream(*d, p) || !can_stream(*d, between)) continue;
+    if (!streams(*d, p) || !streams(*d, between)) continue;
     for (int i = 0; i < 20; ++i) {
-      stream_product(*d, p);
-      stream_product(*d, between);
+      stream(*d, p);
+      stream(*d, between);
     }
     const auto got = out.back<float>();
     for (int i = 0; i < 200; ++i) {
@@ -232,7 +245,7 @@ TEST_CASE("cuda: products by warpgroups equal their definition") {
     for (const std::uint32_t m : {9u, 33u, 64u, 65u, 96u, 128u, 129u, 192u, 255u, 256u, 257u, 385u, 700u})
       for (const product_out kind : kinds) {
         const product p{type, w.get(), s.n, s.k, x.get(), m, nullptr, kind};
-        if (!can_wgmma(*d, p)) return;  // not on the Hopper path
+        if (!d->encode_map) return;  // not on the Hopper path
         check(*d, r, of, w, x, m, kind, [&](const product& it) { wgmma_product(*d, it); });
       }
   }
@@ -253,14 +266,14 @@ TEST_CASE("cuda: products of more rows equal their definition") {
     for (const std::uint32_t m : {65u, 100u, 128u})
       for (const product_out kind : {product_out::element, product_out::f32, product_out::add_f32})
         check(*d, r, of, w, x, m, kind, [&](const product& it) {
-          all.run(it, {}, kind == product_out::add_f32 ? scratch.as<void>() : it.out);
+          multiply(*d, all, it, kind == product_out::add_f32 ? scratch.as<void>() : it.out);
         });
     const sample words(r, type, odd, 128);
     const on_device table(*d, words.w), few(*d, words.x);
     for (const std::uint32_t m : {1u, 3u, 64u, 100u})
       check(*d, r, words, table, few, m, product_out::f32, [&](const product& it) {
-        REQUIRE_FALSE(can_stream(*d, it));
-        all.run(it, {}, it.out);
+        REQUIRE_FALSE(streams(*d, it));
+        multiply(*d, all, it, it.out);
       });
   }
   CHECK(d->fault == "");
@@ -319,12 +332,13 @@ TEST_CASE("cuda: what f16 cannot hold becomes its largest number, and a NaN stay
     const on_device both(*d, std::vector<element>(m * 2 * inter)), inner(*d, std::vector<element>(m * inter));
     const product p{dtype::f16, there.get(), 2 * inter,        k,
                     rows.get(), m,           inner.as<void>(), product_out::silu};
-    if (can_stream(*d, p)) {
-      stream_product(*d, p);
-    } else if (can_wgmma(*d, p)) {
+    if (streams(*d, p)) {
+      stream(*d, p);
+    } else if (d->encode_map) {
       wgmma_product(*d, p);
     } else {  // as a decoder does it
-      all.run({dtype::f16, p.w, p.n, k, p.x, m, both.as<void>(), product_out::element}, {}, both.as<void>());
+      const product halves{dtype::f16, p.w, p.n, k, p.x, m, both.as<void>(), product_out::element};
+      multiply(*d, all, halves, both.as<void>());
       silu_mul_rows(*d, dtype::f16, both.get(), nullptr, m, inter, inner.get());
     }
     const auto got = inner.back();
@@ -333,7 +347,7 @@ TEST_CASE("cuda: what f16 cannot hold becomes its largest number, and a NaN stay
       const float v = number(dtype::f16, got[i]);
       wrong += i < inter ? !std::isnan(v) : v != (i % 2 == 0 ? -65504.0f : 0.0f);
     }
-    CAPTURE(m, can_stream(*d, p));
+    CAPTURE(m, streams(*d, p));
     CHECK(wrong == 0);
   }
   CHECK(d->fault == "");
@@ -345,48 +359,48 @@ TEST_CASE("cuda: what our own products cannot do is left to others") {
   if (!d) return;
   const auto at = [](std::uintptr_t address) { return reinterpret_cast<const void*>(address); };
   const product fits{dtype::f16, at(1 << 20), 1024, 1024, at(1 << 10), 64, nullptr, product_out::add_f32};
-  CHECK(can_stream(*d, fits) == (d->encode_map != nullptr));
+  CHECK(streams(*d, fits) == (d->encode_map != nullptr));
   product p = fits;
   for (const std::uint32_t m : {65u, 128u}) {
     p.m = m;
-    CHECK(can_stream(*d, p) == (d->encode_map != nullptr));
+    CHECK(streams(*d, p) == (d->encode_map != nullptr));
   }
   p.m = 256;  // small weights
-  CHECK_FALSE(can_stream(*d, p));
+  CHECK_FALSE(streams(*d, p));
   p.n = 32768, p.m = 256;
-  CHECK(can_stream(*d, p) == (d->encode_map != nullptr));
+  CHECK(streams(*d, p) == (d->encode_map != nullptr));
   for (const std::uint32_t m :
        {129u, 257u}) {  // much of every tile would be empty; the tensor cores bound it
     p.m = m;
-    CHECK_FALSE(can_stream(*d, p));
+    CHECK_FALSE(streams(*d, p));
   }
   p = fits, p.kind = product_out::element, p.m = 65;  // fewer tiles than multiprocessors
-  CHECK_FALSE(can_stream(*d, p));
+  CHECK_FALSE(streams(*d, p));
   p.m = 65, p.kind = product_out::f32;
-  CHECK_FALSE(can_stream(*d, p));
+  CHECK_FALSE(streams(*d, p));
   p = fits, p.n = 1032, p.kind = product_out::silu;
-  CHECK_FALSE(can_stream(*d, p));
+  CHECK_FALSE(streams(*d, p));
   p.n = 1040, p.m = 256;  // far fewer tiles than the device has clusters
-  CHECK_FALSE(can_stream(*d, p));
+  CHECK_FALSE(streams(*d, p));
   p.n = 1 << 20;
-  CHECK(can_stream(*d, p) == (d->encode_map != nullptr));
+  CHECK(streams(*d, p) == (d->encode_map != nullptr));
   p.m = 129;  // nearly half of every tile would be empty
-  CHECK_FALSE(can_stream(*d, p));
+  CHECK_FALSE(streams(*d, p));
   p = fits, p.n = 1020;
-  CHECK_FALSE(can_stream(*d, p));
+  CHECK_FALSE(streams(*d, p));
   p = fits, p.k = 1020;
-  CHECK_FALSE(can_stream(*d, p));
+  CHECK_FALSE(streams(*d, p));
   p = fits, p.x = at((1 << 10) + 2);
-  CHECK_FALSE(can_stream(*d, p));
+  CHECK_FALSE(streams(*d, p));
   p = fits, p.type = dtype::f32;
-  CHECK_FALSE(can_stream(*d, p));
-  CHECK_FALSE(can_stream(*exact, fits));
+  CHECK_FALSE(streams(*d, p));
+  CHECK_FALSE(streams(*exact, fits));
   p = fits, p.m = 16;
-  CHECK(can_stream(*d, p));
+  CHECK(streams(*d, p));
   p.m = 17;
-  CHECK(can_stream(*d, p) == (d->path == code_path::hopper));
+  CHECK(streams(*d, p) == (d->path == code_path::hopper));
   p.m = 9, p.kind = product_out::element;
-  CHECK(can_stream(*d, p) == (d->path == code_path::hopper || !d->lt));
+  CHECK(streams(*d, p) == (d->path == code_path::hopper || !d->lt));
 }
 
 }  // namespace weir::tests::cuda_products_test

@@ -10,8 +10,8 @@
 //
 // Blocks stay, and take one tile after the other: while a tile is written, the next one is loaded. Every tile
 // takes the same time, so `w_rows` is chosen such that no block waits long for the others at the end
-// (divide()). For add_f32, several blocks may compute one tile: each sums a part of K and adds it to the
-// output by atomics, so that the last bits may differ between runs.
+// (wgmma_division.h). For add_f32, several blocks may compute one tile: each sums a part of K and adds it to
+// the output by atomics, so that the last bits may differ between runs.
 //
 // The loads of the first weights begin before the kernel in front has ended. They are few: x, which the block
 // needs as well, would have to wait behind more of them.
@@ -22,6 +22,7 @@
 #include "kernels/cuda/device/launch.h"
 #include "kernels/cuda/device/tensor_map.h"
 #include "kernels/cuda/device/wgmma.h"
+#include "kernels/cuda/products/wgmma_division.h"
 #include "kernels/cuda/products/wgmma_tile.h"
 
 namespace weir::kernels::cuda {
@@ -143,53 +144,12 @@ __global__ void __launch_bounds__(plan::threads, 1)
 #endif
 }
 
+static_assert(wgmma_chunk == panel_columns);
+
 std::uint32_t parts(std::uint32_t all, std::uint32_t each) { return (all + each - 1) / each; }
 
-// The rows of the weights that a block may have, best measured; 0: no more.
-constexpr std::array<std::uint32_t, 4> widths_of(product_out kind) {
-  if (kind == product_out::silu) return {256, 224, 192, 128};
-  if (kind == product_out::add_f32) return {128, 96, 64};
-  return {96, 48};
-}
-
-// How a product is divided.
-struct division {
-  std::uint32_t x_groups, blocks;  // of a plan
-  std::uint32_t x_tiles;
-  std::uint32_t w_rows, adders;
-  std::uint32_t rounds;  // shares that a cluster computes, at most
-  std::uint64_t time;    // of all rounds, in units of one column of one row of the weights that a block reads
-
-  std::uint32_t x_rows() const { return x_groups * 64 * blocks; }  // of a cluster
-};
-
-// Chooses the division that takes the least time. A block reads weights and, more quickly, x; what it adds to
-// the output by atomics takes long. The factors are fitted to docs/measurements/kernels.md. Tensor cores cut
-// sums off, so a long K is added in two parts at least.
-division divide(const device& d, const product& p) {
-  division best{p.m <= 64 ? 1u : 2u, p.m <= 128 ? 1u : 2u, 0, 0, 0, 0, ~std::uint64_t{0}};
-  best.x_tiles = parts(p.m, best.x_rows());
-  const bool adds = p.kind == product_out::add_f32;
-  const std::uint32_t clusters = static_cast<std::uint32_t>(d.multiprocessors) / best.blocks,
-                      chunks = parts(p.k, panel_columns), least = adds ? std::min(chunks, 2u) : 1,
-                      most = adds ? std::min(chunks, 8u) : 1, x_rows = best.x_groups * 64,
-                      x_time = best.blocks == 1 ? x_rows / 8 : x_rows / 2;
-  for (const std::uint32_t w_rows : widths_of(p.kind))
-    for (std::uint32_t adders = least; w_rows && adders <= most; ++adders) {
-      const std::uint32_t rounds = parts(parts(p.n, w_rows) * best.x_tiles * adders, clusters);
-      const std::uint64_t each =
-          (w_rows + x_time) * (std::uint64_t{p.k} / adders) + (adds ? 8 * std::uint64_t{w_rows} * x_rows : 0);
-      if (rounds * each >= best.time) continue;
-      best.w_rows = w_rows;
-      best.adders = adders;
-      best.rounds = rounds;
-      best.time = rounds * each;
-    }
-  return best;
-}
-
 template <class plan>
-void start_plan(device& d, const product& p, const division& how) {
+void start_plan(device& d, const product& p, const wgmma_division& how) {
   const auto kernel = wgmma_kernel<plan>;
   allow_shared(d, kernel, plan::bytes);
   // The map of w has the dimensions [slab, plane, 8 rows, k]; for silu, gate and up are one plane each.
@@ -215,44 +175,23 @@ void start_plan(device& d, const product& p, const division& how) {
 }
 
 template <dtype type, product_out kind, int x_groups, int blocks>
-void start(device& d, const product& p, const division& how) {
+void start(device& d, const product& p, const wgmma_division& how) {
   const auto start_one = [&]<std::size_t i>() {
-    constexpr auto w_rows = static_cast<int>(widths_of(kind)[i]);
+    constexpr auto w_rows = static_cast<int>(wgmma_widths(kind)[i]);
     if constexpr (w_rows > 0)
       if (how.w_rows == w_rows) start_plan<wgmma_plan<type, kind, x_groups, blocks, w_rows>>(d, p, how);
   };
   [&]<std::size_t... i>(std::index_sequence<i...>) { (start_one.template operator()<i>(), ...); }
-  (std::make_index_sequence<widths_of(kind).size()>());
+  (std::make_index_sequence<wgmma_widths(kind).size()>());
 }
 
 }  // namespace
 
-bool can_wgmma(const device& d, const product& p) {
-  const auto aligned = [](const void* at) { return reinterpret_cast<std::uintptr_t>(at) % 16 == 0; };
-  const std::uint32_t slab = p.kind == product_out::silu ? 16 : 8;
-  return is_element(p.type) && !d.deterministic && d.encode_map && p.kind != product_out::f32 &&
-         p.n % slab == 0 && p.k % 8 == 0 && !p.out_stride && aligned(p.w) && aligned(p.x) && aligned(p.out);
-}
-
-bool wgmma_pays(const device& d, const product& p) {
-  const bool silu = p.kind == product_out::silu;
-  if (!can_wgmma(d, p) || p.m <= (silu ? 8 : 32)) return false;
-  // Small products of more than 128 rows, and all but silu of more than 256, stay with cuBLASLt.
-  if (!silu && (p.m > 256 || (p.m > 128 && std::uint64_t{p.n} * p.k < 16u << 20))) return false;
-  // What the blocks could compute in the time that they take: they read too slowly where few of them have
-  // something to do. Where x has more rows than a block, the tensor cores bound them, and rows that a tile
-  // does not have count as well.
-  const division how = divide(d, p);
-  const std::uint64_t most =
-      std::uint64_t{how.rounds} * (static_cast<std::uint32_t>(d.multiprocessors) / how.blocks) * how.w_rows;
-  if (p.m <= 128) return 10 * std::uint64_t{p.n} * how.adders >= 9 * most;
-  return 5 * std::uint64_t{p.m} * p.n * how.adders >= 4 * most * how.x_rows();
-}
-
 void wgmma_product(device& d, const product& p) {
-  const division how = divide(d, p);
+  const wgmma_division how =
+      divide_wgmma(static_cast<std::uint32_t>(d.multiprocessors), p.kind, p.n, p.k, p.m);
   with_constants(p, [&](auto type, auto kind) {
-    if constexpr (kind != product_out::f32) {  // can_wgmma() excludes it
+    if constexpr (kind != product_out::f32) {  // choose_product() excludes it
       if (how.x_groups == 1) return start<type, kind, 1, 1>(d, p, how);
       if (how.blocks == 1) return start<type, kind, 2, 1>(d, p, how);
       start<type, kind, 2, 2>(d, p, how);

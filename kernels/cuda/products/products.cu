@@ -156,7 +156,6 @@ std::uint32_t products::next_class(std::uint32_t m) { return class_of(m + 1); }
 
 void products::run(const product& p, std::span<const void* const> samples, void* scratch) {
   if (d_.failed()) return;
-  if (!d_.lt) return tile_product(d_, p);
   if (d_.deterministic) {
     fixed* f = find_fixed(p, samples, scratch);
     if (f) run_fixed(p, *f, f->whole.at(p.m), p.out);

@@ -1,8 +1,9 @@
-// products.h — matrix products out = x · wᵀ on a CUDA device.
+// products.h — matrix products out = x · wᵀ on a CUDA device, with plain weights.
 //
 // Products of elements (element.h) are for the decoder: few rows are multiplied by our own kernels, which
 // stream the weights, and more rows by cuBLASLt with an algorithm that is searched once for each shape.
-// Products of f32 go through cuBLASLt, in f32 throughout (no TF32).
+// Products of f32 go through cuBLASLt, in f32 throughout (no TF32). choose_product.h says which function a
+// product has, and launch_product.h launches it.
 //
 // Thread safety: the device's (device.h).
 #pragma once
@@ -16,17 +17,10 @@
 #include <vector>
 
 #include "kernels/cuda/device/device.h"
+#include "kernels/cuda/products/choose_product.h"
+#include "kernels/cuda/products/norm_before.h"
 
 namespace weir::kernels::cuda {
-
-// What becomes of the product of x [m, k] and w [n, k].
-enum class product_out {
-  element,  // out[m, n], of the weights' type
-  f32,      // out[m, n], f32
-  add_f32,  // out[m, n] += x · wᵀ, f32
-  // The first n / 2 rows of w are gate, the others up: out[m, n / 2] = silu(gate) * up, of the weights' type.
-  silu
-};
 
 // One product, all in memory of the device.
 struct product {
@@ -40,6 +34,7 @@ struct product {
   // Elements of `out` from one row to the next; 0: as many as a row has. More where the outputs are some
   // columns of a wider array, which only `products` and tile_product() support.
   std::uint32_t out_stride = 0;
+  bool fresh = false;  // the kernel in front of the product writes w
 
   std::uint32_t stride() const noexcept {
     return out_stride ? out_stride : kind == product_out::silu ? n / 2 : n;
@@ -67,41 +62,22 @@ void with_constants(const product& p, F&& f) {
   with_kind(std::integral_constant<dtype, dtype::bf16>());
 }
 
-// Whether stream_product() supports a product. On the Hopper path: up to 8 rows (stream.cu); up to 64, and up
-// to 96 or 128 where the weights are large (stream_wide.cu); more rows, and SwiGLU of any number of them,
-// where wgmma_pays(), which goes before the others. On the general path: few rows (stream_general.cu). Not on
-// a deterministic device.
-bool can_stream(const device& d, const product& p);
-
-// Launches the product by our own kernels. REQUIRES: can_stream()
-void stream_product(device& d, const product& p);
-
-// The same for the kernels of stream_wide.cu alone.
-bool can_stream_wide(const device& d, const product& p);
+// The functions for products of elements, each in the file of its name. They launch kernels. REQUIRES: what
+// choose_product.cpp asks of the device, the shape and the addresses. It need not be the quickest.
+void stream_product(device& d, const product& p, const norm_before& norm = {});
 void stream_wide_product(device& d, const product& p);
-
-// The same for the kernels of stream_general.cu alone.
-bool can_stream_general(const device& d, const product& p);
 void stream_general_product(device& d, const product& p);
-
-// Launches a product of elements of any number of rows by tile_product.cu, which serves where there is no
-// cuBLASLt. On a deterministic device a row's bits do not depend on p.m.
-// REQUIRES: p.k % 8 == 0, w and x begin at multiples of 16 bytes, p.kind is not silu
-void tile_product(device& d, const product& p);
-
-// The same for the kernels of product_wgmma.cu: whether they can compute a product, and whether they are
-// quicker than the other ways.
-bool can_wgmma(const device& d, const product& p);
-bool wgmma_pays(const device& d, const product& p);
-// Launches it. REQUIRES: can_wgmma()
 void wgmma_product(device& d, const product& p);
+
+// Of any number of rows, where there is no cuBLASLt. On a deterministic device a row's bits do not depend on
+// p.m. REQUIRES: p.k % 8 == 0, w and x begin at multiples of 16 bytes, p.kind is not silu
+void tile_product(device& d, const product& p);
 
 // Prepares a device for stream_wide.cu, where it supports that. Called once, when it is opened. False: the
 // device failed.
 bool open_wide(device& d);
 
-// Products by cuBLASLt, with the algorithms that were found for them; by tile_product() where a device has no
-// cuBLASLt.
+// Products by cuBLASLt, with the algorithms that were found for them.
 class products {
  public:
   explicit products(device& d) : d_(d) {}
@@ -109,10 +85,10 @@ class products {
   // The largest number of rows in the class of m + 1 rows. The products of a class share an algorithm.
   static std::uint32_t next_class(std::uint32_t m);
 
-  // Launches a product. On its first call for a class of a shape it searches the algorithm, over the
-  // `samples`: weights of other layers with the same shape, so that none of them is in a cache. `scratch` is
-  // at least as large as the output in f32. A search synchronises with the device, so it must not happen
-  // while a graph is recorded: run the product once before.
+  // Launches a product. REQUIRES: the device has cuBLASLt. On its first call for a class of a shape it
+  // searches the algorithm, over the `samples`: weights of other layers with the same shape, so that none of
+  // them is in a cache. `scratch` is at least as large as the output in f32. A search synchronises with the
+  // device, so it must not happen while a graph is recorded: run the product once before.
   //
   // On a deterministic device a row's bits do not depend on m. Each shape then has one algorithm, that of
   // `unit` rows, which sums over k in one go, and m is a multiple of `unit`. All rows are multiplied at once

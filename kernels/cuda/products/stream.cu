@@ -13,8 +13,8 @@
 #include "kernels/cuda/device/mma.h"
 #include "kernels/cuda/device/warp.h"
 #include "kernels/cuda/products/products.h"
+#include "kernels/cuda/products/put_output.h"
 #include "kernels/cuda/products/row_norm.h"
-#include "kernels/cuda/products/stream_normed.h"
 
 namespace weir::kernels::cuda {
 namespace {
@@ -24,6 +24,8 @@ constexpr int warps = 8, piece = 256, rows_of_tile = 16, stages = 3, pieces_of_w
 // use different banks.
 constexpr int row_stride = piece * 2 + 64, stage_bytes = rows_of_tile * row_stride;
 constexpr int ring_bytes = warps * stages * stage_bytes;
+static_assert(rows_of_tile == stream_outputs && piece == stream_piece &&
+              warps * pieces_of_warp * piece == stream_columns);
 
 // The warps store their sums of a tile in shared memory, in two buffers that tiles use alternately. A warp
 // that is already at the next tile thus does not overwrite sums that are still read.
@@ -69,7 +71,7 @@ __device__ void finish_tile(const stream_args& a, const float* part, const float
     if (j >= 2) return;
     const float gate = factor * sum_of_warps(part, e), up = factor * sum_of_warps(part, e + 2);
     static_cast<element*>(a.out)[std::size_t{column} * (a.n / 2) + index * 8 + lane / 4] =
-        element_of<type>(gate / (1.0f + __expf(-gate)) * up);
+        element_of<type>(swiglu(gate, up));
   } else {
     const float sum = factor * sum_of_warps(part, e);
     const std::size_t at = std::size_t{column} * a.n + index * rows_of_tile + lane / 4 + (j >= 2 ? 8 : 0);
@@ -241,34 +243,10 @@ void start(device& d, const product& p, const norm_before& norm) {
   launch(d, kernel, dim3(blocks), warps * 32, shared_bytes, a);
 }
 
-// Whether stream_kernel supports the product. It does not do add_f32: stream_wide.cu, which divides K among
-// blocks, was 1.05 to 1.25 times as fast.
-bool is_narrow(const device& d, const product& p) {
-  return is_element(p.type) && d.path == code_path::hopper && p.kind != product_out::add_f32 && p.m <= 8 &&
-         p.n % rows_of_tile == 0 && p.k % piece == 0 && p.k <= warps * pieces_of_warp * piece;
-}
-
 }  // namespace
 
-bool can_stream(const device& d, const product& p) {
-  return !d.deterministic && !p.out_stride &&
-         (is_narrow(d, p) || can_stream_wide(d, p) || wgmma_pays(d, p) || can_stream_general(d, p));
-}
-
-void stream_product(device& d, const product& p) {
-  if (d.path == code_path::general) return stream_general_product(d, p);
-  if (wgmma_pays(d, p)) return wgmma_product(d, p);
-  if (!is_narrow(d, p)) return stream_wide_product(d, p);
-  with_constants(p, [&](auto type, auto kind) {
-    if constexpr (kind != product_out::add_f32) start<type, kind>(d, p, {});  // is_narrow() excludes it
-  });
-}
-
-bool can_stream_normed(const device& d, const product& p) {
-  return !d.deterministic && p.type == dtype::bf16 && !p.out_stride && p.m == 1 && is_narrow(d, p);
-}
-
-void stream_normed(device& d, const product& p, const norm_before& norm) {
+// add_f32 is left to stream_wide.cu.
+void stream_product(device& d, const product& p, const norm_before& norm) {
   with_constants(p, [&](auto type, auto kind) {
     if constexpr (kind != product_out::add_f32) start<type, kind>(d, p, norm);
   });

@@ -7,6 +7,8 @@
 // rounded to bf16 on its way to the tensor cores. x is rounded to bf16 in either case, as all rows of a
 // decoder are.
 //
+// choose_product.h says which function a product has, and launch_product.h launches it.
+//
 // Thread safety: the device's (device.h).
 #pragma once
 
@@ -29,8 +31,9 @@ struct block_product {
   // The order of the columns of x, and of those of `out` where `kind` is silu. Only wide_blocks.cu takes
   // paired ones.
   column_order x_order = column_order::plain, out_order = column_order::plain;
-  norm_before norm = {};  // in place of x, where can_stream_normed()
-  // Whether x, or the row of the norm, has w.width() elements that are not in the order of w.inputs yet.
+  norm_before norm = {};  // in place of x; only stream_single() computes it
+  // Whether x, or the row of the norm, has w.width() elements that are not in the order of w.inputs yet. Only
+  // stream_single() puts them in order.
   bool gathers = false;
 
   std::uint32_t stride() const noexcept {
@@ -38,41 +41,19 @@ struct block_product {
   }
 };
 
-// Whether stream_blocks() supports a product. Not on a deterministic device, where a row's bits must not
-// depend on the number of rows.
-bool can_stream_blocks(const device& d, const block_product& p);
-
-// Whether stream_blocks() takes the kernel of wide_blocks.cu, for which x is best put in paired order by the
-// kernel that writes it.
-bool takes_wide_blocks(const device& d, const block_product& p);
-
-// Whether stream_blocks() puts x in the order of w.inputs itself: of one row on the Hopper path.
-bool can_gather(const device& d, const block_product& p);
-
-// Launches the product. REQUIRES: can_stream_blocks(); takes_wide_blocks() where an order is paired;
-// can_gather() where `gathers`
+// The functions, each in the file of its name. They launch kernels. REQUIRES: choose_product() chose the
+// function for the product
 void stream_blocks(device& d, const block_product& p);
 
-// Whether stream_blocks() computes a norm in front of the product: of one row on the Hopper path. Where
-// p.gathers, no column may be padding, since each element of the row must be read once.
-bool can_stream_normed(const device& d, const block_product& p);
-
-// can_stream_blocks() and stream_blocks() for the kernels of stream_blocks_bulk.cu and
-// stream_blocks_single.cu alone: up to 8 rows on the Hopper path. Where K is long, residual additions are
-// atomic there, so that their last bits may differ between runs.
-bool can_stream_bulk(const device& d, const block_product& p);
+// Up to 8 rows on the Hopper path; a single one. Where K is long, residual additions are atomic there, so
+// that their last bits may differ between runs.
 void stream_bulk(device& d, const block_product& p);
+void stream_single(device& d, const block_product& p);
 
-// The same for the kernels of tile_blocks.cu alone, which take few rows, too.
-constexpr std::uint32_t most_tiled_rows = 64;
-bool can_tile_blocks(const device& d, const block_product& p);
 void tile_blocks(device& d, const block_product& p);
 
-// The same for the kernel of wide_blocks.cu alone: on the Hopper path, any number of rows up to the largest
-// one. It puts x in paired order itself where that is plain. Residual additions are atomic there, so that
-// their last bits may differ between runs.
-constexpr std::uint32_t most_wide_block_rows = 4096;
-bool can_wide_blocks(const device& d, const block_product& p);
+// It puts x in paired order itself where that is plain. Residual additions are atomic there, so that their
+// last bits may differ between runs.
 void wide_blocks(device& d, const block_product& p);
 
 }  // namespace weir::kernels::cuda

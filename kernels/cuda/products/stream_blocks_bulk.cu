@@ -1,5 +1,5 @@
-// Products of 2 to 8 rows with quantised weights on the Hopper path, and the choice of the kernel: a single
-// row has that of stream_blocks_single.cu.
+// Products of 2 to 8 rows with quantised weights on the Hopper path. A single row has the kernel of
+// stream_blocks_single.cu.
 //
 // How blocks and warps divide the work, and how they load it, is in stream_blocks_ring.h. The loads of the
 // first tiles begin before the kernel waits for the kernel that computes x. A warp keeps its part of x in
@@ -171,42 +171,11 @@ __global__ void __launch_bounds__(warps * 32, 1) bulk_kernel(const __grid_consta
 #endif
 }
 
-// The number of blocks that share K: with add_f32 a warp's run has at most two cells; other kinds do not
-// share.
-std::uint32_t parts_of(const block_product& p) {
-  const auto cells = static_cast<std::uint32_t>(up(p.w.cols, cell_columns));
-  return p.kind == product_out::add_f32 ? (cells + 2 * warps - 1) / (2 * warps) : 1;
-}
-
-// The most cells of a warp's run.
-std::uint32_t run_of(const block_product& p) {
-  return static_cast<std::uint32_t>(up(up(up(p.w.cols, cell_columns), parts_of(p)), warps));
-}
-
-std::uint32_t stages_of(const block_product& p) {
-  return bulk_block::ring_bytes / (2 * run_of(p) * cell_form(p.w.type).bytes);
-}
-
 }  // namespace
 
-bool can_stream_bulk(const device& d, const block_product& p) {
-  return d.path == code_path::hopper && can_tile_blocks(d, p) && p.m <= 8 &&
-         run_of(p) <= bulk_block::longest_run && stages_of(p) >= 2 &&
-         parts_of(p) <= static_cast<std::uint32_t>(d.multiprocessors);
-}
-
-bool can_gather(const device& d, const block_product& p) {
-  return p.m == 1 && p.w.width() <= bulk_block::most_gathered && p.w.width() % 8 == 0 &&
-         can_stream_bulk(d, p);
-}
-
-bool can_stream_normed(const device& d, const block_product& p) {
-  return can_stream_bulk(d, p) && p.m == 1 && p.kind != product_out::add_f32 &&
-         (!p.gathers || (can_gather(d, p) && p.w.cols == p.w.width()));
-}
-
-void stream_bulk(device& d, const block_product& p) {
+bulk_args bulk_args_of(const device& d, const block_product& p, std::uint32_t stages) {
   const bool halved = p.kind == product_out::silu;
+  const bulk_division how = divide_bulk(p.w.type, p.w.cols, p.kind);
   bulk_args a{};
   a.w = static_cast<const unsigned char*>(p.w.data);
   a.x = p.x;
@@ -220,23 +189,30 @@ void stream_bulk(device& d, const block_product& p) {
   a.slabs = static_cast<std::uint32_t>(up(p.w.rows, cell_rows));
   a.step = halved ? 1 : 2;
   a.other = halved ? a.slabs / 2 : 1;
-  a.parts = parts_of(p);
+  a.parts = how.parts;
   a.tiles = static_cast<std::uint32_t>(up(p.w.rows, bulk_block::tile_rows));
-  // More stages were slower for a single row (docs/measurements/gpu.md, «Stages of a ring»).
-  a.stages = std::min(stages_of(p), p.m == 1 ? 2 : bulk_block::most_stages);
+  a.stages = std::min(how.stages, stages);
   a.kind = p.kind;
   a.norm = p.norm;
   a.inputs = p.gathers ? p.w.inputs : nullptr;
   a.width = p.w.width();
-  const auto room_for = static_cast<std::uint32_t>(d.multiprocessors) / a.parts;
-  const dim3 grid(std::min(room_for, a.tiles) * a.parts);
   // Where there are few tiles or few bytes, what is asked for early is more in the way of x.
-  a.early = cell_form(p.w.type).code_bits == 8 && a.tiles >= 4 * room_for ? 2 : 1;
-  if (p.m == 1) return stream_single(d, p.w.type, a, run_of(p), grid);
+  const std::uint32_t room = static_cast<std::uint32_t>(d.multiprocessors) / a.parts;
+  a.early = cell_form(p.w.type).code_bits == 8 && a.tiles >= 4 * room ? 2 : 1;
+  return a;
+}
+
+dim3 bulk_grid(const device& d, const bulk_args& a) {
+  return {std::min(static_cast<std::uint32_t>(d.multiprocessors) / a.parts, a.tiles) * a.parts};
+}
+
+void stream_bulk(device& d, const block_product& p) {
+  const bulk_args a = bulk_args_of(d, p, bulk_block::most_stages);
+  const std::uint32_t run = divide_bulk(p.w.type, p.w.cols, p.kind).run;
   with_block_type(p.w.type, [&](auto type) {
-    const auto kernel = run_of(p) <= 2 ? bulk_kernel<type, 2> : bulk_kernel<type, bulk_block::longest_run>;
+    const auto kernel = run <= 2 ? bulk_kernel<type, 2> : bulk_kernel<type, bulk_block::longest_run>;
     allow_shared(d, kernel, bulk_block::shared_bytes);
-    launch(d, kernel, grid, warps * 32, bulk_block::shared_bytes, a);
+    launch(d, kernel, bulk_grid(d, a), warps * 32, bulk_block::shared_bytes, a);
   });
 }
 

@@ -12,6 +12,8 @@
 #include "kernels/cuda/device/launch.h"
 #include "kernels/cuda/device/mma.h"
 #include "kernels/cuda/products/block_layout.h"
+#include "kernels/cuda/products/bulk_division.h"
+#include "kernels/cuda/products/put_output.h"
 #include "kernels/cuda/products/stream_blocks.h"
 
 namespace weir::kernels::cuda {
@@ -32,20 +34,9 @@ struct bulk_args {
   std::uint32_t width;
 };
 
-// The sizes of a block.
-struct bulk_block {
-  static constexpr int warps = 16, tile_rows = 16;
-  static constexpr std::uint32_t longest_run = 3, most_stages = 8;  // cells of a warp's run; stages of a ring
-  static constexpr std::uint32_t ring_bytes = 13056;                // of a warp
-  static constexpr std::size_t sums = 4096;                         // floats, behind the rings
-  static constexpr std::uint32_t most_gathered = 2 * sums;          // elements of a row in their place
-  static constexpr std::size_t shared_bytes = warps * ring_bytes + sums * sizeof(float);
-};
-static_assert(bulk_block::shared_bytes <= (226u << 10) && bulk_block::ring_bytes % 128 == 0);
-
-// Launches the product of one row (stream_blocks_single.cu) with the arguments that stream_bulk() made.
-// `run` is the most cells of a warp.
-void stream_single(device& d, dtype type, const bulk_args& a, std::uint32_t run, dim3 grid);
+// The arguments for a product, and the number of blocks. stages: of a ring, at most.
+bulk_args bulk_args_of(const device& d, const block_product& p, std::uint32_t stages);
+dim3 bulk_grid(const device& d, const bulk_args& a);
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 // The ring of the calling warp. All lanes call its functions.
@@ -139,7 +130,7 @@ __device__ __forceinline__ void put_bulk(const bulk_args& a, std::uint32_t row, 
                                          float up) {
   const std::size_t at = std::size_t{column} * a.stride + row;
   if (a.kind == product_out::silu) {
-    static_cast<element*>(a.out)[at] = element_of<dtype::bf16>(v / (1.0f + __expf(-v)) * up);
+    static_cast<element*>(a.out)[at] = element_of<dtype::bf16>(swiglu(v, up));
     return;
   }
   if (row >= a.n) return;

@@ -272,11 +272,14 @@ __global__ void __launch_bounds__(warps * 32, 1) single_kernel(const __grid_cons
 
 }  // namespace
 
-void stream_single(device& d, dtype type, const bulk_args& a, std::uint32_t run, dim3 grid) {
-  with_block_type(type, [&](auto of) {
+void stream_single(device& d, const block_product& p) {
+  // More stages were slower (docs/measurements/gpu.md, «Stages of a ring»).
+  const bulk_args a = bulk_args_of(d, p, 2);
+  const std::uint32_t run = divide_bulk(p.w.type, p.w.cols, p.kind).run;
+  with_block_type(p.w.type, [&](auto of) {
     const auto kernel = run <= 2 ? single_kernel<of, 2> : single_kernel<of, 3>;
     allow_shared(d, kernel, bulk_block::shared_bytes);
-    launch(d, kernel, grid, warps * 32, bulk_block::shared_bytes, a);
+    launch(d, kernel, bulk_grid(d, a), warps * 32, bulk_block::shared_bytes, a);
   });
 }
 

@@ -9,6 +9,7 @@
 #include "kernels/cuda/device/launch.h"
 #include "kernels/cuda/device/mma.h"
 #include "kernels/cuda/products/products.h"
+#include "kernels/cuda/products/put_output.h"
 
 namespace weir::kernels::cuda {
 namespace {
@@ -94,42 +95,6 @@ __device__ std::uint32_t row_of(const general_args& a, std::uint32_t r) {
   return min(blockIdx.x * rows_of_tile + r, a.n - 1);
 }
 
-// Writes output `row` of row `column` of x, or adds to it.
-template <dtype type, product_out kind>
-__device__ __forceinline__ void put(const general_args& a, std::uint32_t row, std::uint32_t column, float v) {
-  const std::size_t at = std::size_t{column} * a.n + row;
-  if constexpr (kind == product_out::element) static_cast<element*>(a.out)[at] = element_of<type>(v);
-  if constexpr (kind == product_out::f32) static_cast<float*>(a.out)[at] = v;
-  if constexpr (kind == product_out::add_f32) static_cast<float*>(a.out)[at] += v;
-}
-
-// Adds the warps' sums of the tile, and writes the outputs. `parts` is [warps, units, 32 lanes, 4], the
-// accumulators of mma().
-template <dtype type, product_out kind, int wide>
-__device__ __forceinline__ void finish(const general_args& a, const float* parts) {
-  constexpr int tile = wide * rows_of_tile;
-  const auto sum_of = [&](int e) {
-    float sum = 0;
-#pragma unroll
-    for (int w = 0; w < warps; ++w) sum += parts[w * tile + e];
-    return sum;
-  };
-  for (int e = static_cast<int>(threadIdx.x); e < tile; e += warps * 32) {
-    const int lane = e / 4 % 32, j = e % 4;
-    const auto column = static_cast<std::uint32_t>(e / 128 * 8 + lane % 4 * 2 + j % 2);
-    if (column >= a.m) continue;
-    if constexpr (kind == product_out::silu) {
-      if (j >= 2) continue;
-      const float gate = sum_of(e), up = sum_of(e + 2);
-      static_cast<element*>(a.out)[std::size_t{column} * (a.n / 2) + blockIdx.x * 8 + lane / 4] =
-          element_of<type>(gate / (1.0f + __expf(-gate)) * up);
-    } else {
-      const std::uint32_t row = blockIdx.x * rows_of_tile + lane / 4 + (j >= 2 ? 8 : 0);
-      if (row < a.n) put<type, kind>(a, row, column, sum_of(e));
-    }
-  }
-}
-
 template <dtype type, product_out kind, int wide>
 __global__ void __launch_bounds__(warps * 32, 2) general_kernel(const general_args a) {
   using size = piece_size<wide>;
@@ -153,7 +118,8 @@ __global__ void __launch_bounds__(warps * 32, 2) general_kernel(const general_ar
   for (int u = 0; u < size::units; ++u)
     parts[warp][u][lane] = make_float4(sums[u][0], sums[u][1], sums[u][2], sums[u][3]);
   __syncthreads();
-  finish<type, kind, wide>(a, reinterpret_cast<const float*>(parts));
+  const product_outputs to{a.out, a.n, a.m, kind == product_out::silu ? a.n / 2 : a.n, kind};
+  put_tile<type, warps, wide>(to, reinterpret_cast<const float*>(parts));
 }
 
 template <dtype type, product_out kind, int wide>
@@ -170,21 +136,7 @@ void start(device& d, const product& p) {
   start<type, kind, 16>(d, p);
 }
 
-// The most rows for which this kernel is faster than what would do the product in its place: cuBLASLt, and
-// SwiGLU or the residual addition by a kernel of its own (docs/measurements/gpu.md).
-std::uint32_t most_rows(const device& d, const product& p) {
-  const bool fused = p.kind == product_out::silu || p.kind == product_out::add_f32;
-  return fused || !d.lt ? 16 : 8;
-}
-
 }  // namespace
-
-bool can_stream_general(const device& d, const product& p) {
-  const auto aligned = [](const void* at) { return reinterpret_cast<std::uintptr_t>(at) % 16 == 0; };
-  const std::uint32_t slab = p.kind == product_out::silu ? 16 : 8;
-  return d.path == code_path::general && !d.deterministic && is_element(p.type) && p.m <= most_rows(d, p) &&
-         p.n % slab == 0 && p.k % 8 == 0 && aligned(p.w) && aligned(p.x);
-}
 
 void stream_general_product(device& d, const product& p) {
   with_constants(p, [&](auto type, auto kind) { start<type, kind>(d, p); });

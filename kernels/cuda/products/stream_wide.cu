@@ -156,15 +156,6 @@ void start(device& d, const product& p) {
   }
 }
 
-// The most rows for which this kernel is faster than cuBLASLt (docs/measurements/kernels.md): 64 where the
-// weights are small, or for logits; 96 where they are not large and have many rows. Beside such weights the
-// sums that blocks exchange take too long.
-std::uint32_t most_rows(const product& p) {
-  const std::uint64_t weights = std::uint64_t{p.n} * p.k;
-  if (p.kind == product_out::f32 || weights < 8u << 20) return 64;
-  return weights < 32u << 20 && p.n >= 4096 ? 96 : 128;
-}
-
 }  // namespace
 
 bool open_wide(device& d) {
@@ -174,13 +165,6 @@ bool open_wide(device& d) {
                                                 cudaEnableDefault, &found));
   static_assert(wide_ring<128>::groups <= device::arrived_each);
   return !d.failed();
-}
-
-bool can_stream_wide(const device& d, const product& p) {
-  const auto aligned = [](const void* at) { return reinterpret_cast<std::uintptr_t>(at) % 16 == 0; };
-  const std::uint32_t slab = p.kind == product_out::silu ? 16 : 8;
-  return is_element(p.type) && !d.deterministic && d.encode_map && p.m <= most_rows(p) && p.n % slab == 0 &&
-         p.k % 8 == 0 && aligned(p.w) && aligned(p.x) && reinterpret_cast<std::uintptr_t>(p.out) % 8 == 0;
 }
 
 void stream_wide_product(device& d, const product& p) {

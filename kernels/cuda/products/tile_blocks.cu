@@ -9,19 +9,21 @@
 #include "kernels/cuda/device/launch.h"
 #include "kernels/cuda/device/mma.h"
 #include "kernels/cuda/products/block_rounding.h"
+#include "kernels/cuda/products/put_output.h"
+#include "kernels/cuda/products/shared_tile.h"
 #include "kernels/cuda/products/stream_blocks.h"
 
 namespace weir::kernels::cuda {
 namespace {
 
-constexpr int warps = 8, threads = warps * 32, tall = 1;  // tall: tiles of mma() of a warp along the weights
+constexpr int warps = 8, threads = warps * 32;
 constexpr int stages = 4, row_units = cell_columns / 8;   // row_units: of 16 bytes in a row of x of a stage
 
 struct tile_args {
   const unsigned char* w;
   const element* x;
   void* out;
-  float4* parts;         // [tiles, gridDim.z, tall * units, threads]: sums of the blocks that share a tile
+  float4* parts;         // [tiles, gridDim.z, units, threads]: sums of the blocks that share a tile
   unsigned* arrived;     // [tiles]: how many of them are done; zero between kernels
   std::uint64_t across;  // bytes from one row of cells to the next
   // As in stream_blocks.cu, for tiles of 16 rows.
@@ -33,12 +35,6 @@ struct tile_args {
 // that are read at once, 32 bytes of each, lie in different banks.
 __device__ __forceinline__ std::uint32_t place(std::uint32_t row, std::uint32_t unit) {
   return row * row_units + (unit ^ (row & 3) << 1);
-}
-
-// Begins to copy 16 bytes to shared memory, or writes zeros there.
-__device__ __forceinline__ void copy_or_zeros(std::uint32_t to, const void* from, bool there) {
-  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(there ? 16 : 0)
-               : "memory");
 }
 
 // Begins to copy columns 128 * cell on of the block's rows of x.
@@ -53,22 +49,20 @@ __device__ __forceinline__ void copy_x(const tile_args& a, std::uint32_t stage, 
   }
 }
 
-// The cells of a warp's tiles at one place of K.
+// The cells of a warp's tile at one place of K.
 template <dtype type>
 struct weights {
-  cell_row<type> rows[tall][2];
-  __device__ __forceinline__ void load(const unsigned char* const (&w)[tall][2], std::uint32_t cell,
+  cell_row<type> rows[2];
+  __device__ __forceinline__ void load(const unsigned char* const (&w)[2], std::uint32_t cell,
                                        std::uint32_t lane) {
 #pragma unroll
-    for (int t = 0; t < tall; ++t)
-#pragma unroll
-      for (int s = 0; s < 2; ++s) rows[t][s].load(w[t][s] + std::size_t{cell} * cell_form(type).bytes, lane);
+    for (int s = 0; s < 2; ++s) rows[s].load(w[s] + std::size_t{cell} * cell_form(type).bytes, lane);
   }
 };
 
 template <dtype type, int units>
 __device__ __forceinline__ void multiply(const weights<type>& w, const unsigned char* x,
-                                         float (&sums)[tall][units][4]) {
+                                         float (&sums)[units][4]) {
   const std::uint32_t lane = threadIdx.x % 32;
   // Where the lane reads its four elements of row lane / 4 in columns 16 * i to 16 * i + 15: place() permutes
   // these units. The other rows and the other half of the columns are at a fixed distance.
@@ -77,74 +71,24 @@ __device__ __forceinline__ void multiply(const weights<type>& w, const unsigned 
   for (std::uint32_t i = 0; i < 4; ++i) at[i] = x + place(lane / 4, i * 2 + lane % 4 / 2) * 16 + lane % 2 * 8;
 #pragma unroll
   for (int j = 0; j < 4; ++j) {
-    std::uint32_t a[tall][2][4];
+    std::uint32_t a[2][4];
 #pragma unroll
-    for (int t = 0; t < tall; ++t)
-#pragma unroll
-      for (int s = 0; s < 2; ++s) round_cell(w.rows[t][s], j, a[t][s]);
+    for (int s = 0; s < 2; ++s) round_cell(w.rows[s], j, a[s]);
 #pragma unroll
     for (int h = 0; h < 2; ++h)
 #pragma unroll
       for (int u = 0; u < units; ++u) {
         const uint2 y =
             *reinterpret_cast<const uint2*>(at[j % 2 * 2 + h] + (u * 8 * row_units + j / 2 * 8) * 16);
-#pragma unroll
-        for (int t = 0; t < tall; ++t)
-          mma_more(sums[t][u], {a[t][0][2 * h], a[t][1][2 * h], a[t][0][2 * h + 1], a[t][1][2 * h + 1]}, y);
+        mma_more(sums[u], {a[0][2 * h], a[1][2 * h], a[0][2 * h + 1], a[1][2 * h + 1]}, y);
       }
   }
 }
 
-// Stores the block's sums of a shared tile. Returns whether the block is the last one of the tile; its sums
-// are then those of all.
-template <int units>
-__device__ __forceinline__ bool join(const tile_args& a, float (&sums)[tall][units][4]) {
-  constexpr int quads = tall * units;
-  __shared__ bool last;
-  const std::uint32_t tile = blockIdx.y * gridDim.x + blockIdx.x;
-  float4* all = a.parts + std::size_t{tile} * gridDim.z * quads * threads + threadIdx.x;
-  float4* mine = all + std::size_t{blockIdx.z} * quads * threads;
-#pragma unroll
-  for (int i = 0; i < quads; ++i) {
-    const float(&s)[4] = sums[i / units][i % units];
-    __stcg(mine + i * threads, make_float4(s[0], s[1], s[2], s[3]));
-  }
-  __threadfence();
-  __syncthreads();
-  if (threadIdx.x == 0) {
-    last = atomicAdd(a.arrived + tile, 1) + 1 == gridDim.z;
-    if (last) a.arrived[tile] = 0;
-    __threadfence();
-  }
-  __syncthreads();
-  if (!last) return false;
-#pragma unroll
-  for (int i = 0; i < quads; ++i) {
-    float(&s)[4] = sums[i / units][i % units];
-    s[0] = s[1] = s[2] = s[3] = 0;
-  }
-  for (unsigned part = 0; part < gridDim.z; ++part)
-#pragma unroll
-    for (int i = 0; i < quads; ++i) {
-      const float4 v = __ldcg(all + (std::size_t{part} * quads + i) * threads);
-      float(&s)[4] = sums[i / units][i % units];
-      s[0] += v.x;
-      s[1] += v.y;
-      s[2] += v.z;
-      s[3] += v.w;
-    }
-  return true;
-}
-
+// Writes output `row` of row `column` of x, or adds to it.
 __device__ __forceinline__ void put(const tile_args& a, std::uint32_t row, std::uint32_t column, float v) {
   if (row >= a.n || column >= a.m) return;
-  const std::size_t at = std::size_t{column} * a.stride + row;
-  if (a.kind == product_out::f32)
-    static_cast<float*>(a.out)[at] = v;
-  else if (a.kind == product_out::add_f32)
-    static_cast<float*>(a.out)[at] += v;
-  else
-    static_cast<element*>(a.out)[at] = element_of<dtype::bf16>(v);
+  put_output<dtype::bf16>(a.out, a.kind, std::size_t{column} * a.stride + row, v);
 }
 
 // Writes the sums of tile `tile` of 16 rows.
@@ -159,7 +103,7 @@ __device__ __forceinline__ void finish(const tile_args& a, std::uint32_t tile,
       const std::uint32_t column = blockIdx.x * (units * 8) + u * 8 + lane % 4 * 2 + i;
       const float v = sums[u][i], w = sums[u][2 + i];
       if (a.kind == product_out::silu) {
-        if (first < a.n / 2) put(a, first, column, v / (1.0f + __expf(-v)) * w);
+        if (first < a.n / 2) put(a, first, column, swiglu(v, w));
       } else {
         put(a, first, column, v);
         put(a, first + cell_rows, column, w);
@@ -174,14 +118,9 @@ __global__ void __launch_bounds__(threads, 2) tile_kernel(const tile_args a) {
   extern __shared__ __align__(128) unsigned char shared[];
   const std::uint32_t base = shared_address(shared), warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   const std::uint32_t begin = a.cells * blockIdx.z / gridDim.z, end = a.cells * (blockIdx.z + 1) / gridDim.z;
-  const std::uint32_t tile = (blockIdx.y * warps + warp) * tall;
-  const unsigned char* w[tall][2];
-#pragma unroll
-  for (int t = 0; t < tall; ++t) {
-    const std::uint32_t slab = min((tile + t) * a.step, a.slabs - 1);
-    w[t][0] = a.w + slab * a.across;
-    w[t][1] = a.w + min(slab + a.other, a.slabs - 1) * a.across;
-  }
+  const std::uint32_t tile = blockIdx.y * warps + warp, slab = min(tile * a.step, a.slabs - 1);
+  const unsigned char* const w[2] = {a.w + slab * a.across,
+                                     a.w + min(slab + a.other, a.slabs - 1) * a.across};
   weights<type> one, other;
   one.load(w, begin, lane);
   let_next_start();
@@ -194,7 +133,7 @@ __global__ void __launch_bounds__(threads, 2) tile_kernel(const tile_args a) {
   };
 #pragma unroll
   for (int i = 0; i < stages - 1; ++i) ask();
-  float sums[tall][units][4] = {};
+  float sums[units][4] = {};
   const auto step = [&](weights<type>& now, weights<type>& next, std::uint32_t at) {
     if (at + 1 < end) next.load(w, at + 1, lane);
     copies_wait<stages - 2>();
@@ -206,9 +145,8 @@ __global__ void __launch_bounds__(threads, 2) tile_kernel(const tile_args a) {
     step(one, other, at);
     if (at + 1 < end) step(other, one, at + 1);
   }
-  if (gridDim.z > 1 && !join<units>(a, sums)) return;
-#pragma unroll
-  for (int t = 0; t < tall; ++t) finish<units>(a, tile + t, sums[t]);
+  if (gridDim.z > 1 && !join_tile<units, threads>(a.parts, a.arrived, sums)) return;
+  finish<units>(a, tile, sums);
 }
 
 template <dtype type, int wide>
@@ -225,11 +163,6 @@ void start(device& d, const tile_args& a, std::uint32_t tiles) {
 }
 
 }  // namespace
-
-bool can_tile_blocks(const device& d, const block_product& p) {
-  return !d.deterministic && p.m <= most_tiled_rows && (p.kind != product_out::silu || p.w.rows % 16 == 0) &&
-         reinterpret_cast<std::uintptr_t>(p.x) % 16 == 0;
-}
 
 void tile_blocks(device& d, const block_product& p) {
   const bool halved = p.kind == product_out::silu;
@@ -249,7 +182,7 @@ void tile_blocks(device& d, const block_product& p) {
   a.step = halved ? 1 : 2;
   a.other = halved ? a.slabs / 2 : 1;
   a.kind = p.kind;
-  const auto tiles = static_cast<std::uint32_t>(up(p.w.rows, warps * tall * 16));
+  const auto tiles = static_cast<std::uint32_t>(up(p.w.rows, warps * 16));
   with_block_type(p.w.type, [&](auto type) {
     if (p.m <= 32) return start<type, 32>(d, a, tiles);
     start<type, 64>(d, a, tiles);

@@ -11,6 +11,7 @@
 #include "kernels/cuda/device/launch.h"
 #include "kernels/cuda/device/mma.h"
 #include "kernels/cuda/products/products.h"
+#include "kernels/cuda/products/shared_tile.h"
 
 namespace weir::kernels::cuda {
 namespace {
@@ -27,6 +28,7 @@ struct tile {
   static constexpr int units = k / 8;                 // of 16 bytes in a row
   static constexpr int pass = threads / units;        // rows that the threads copy at once
   static constexpr int high = m / 32, wide = n / 32;  // of a warp's sums: tiles of 16 rows of x by 8 outputs
+  static constexpr int quads = high * wide;           // of a thread's sums
 };
 using small_tile = tile<64>;
 using large_tile = tile<128>;
@@ -36,16 +38,10 @@ struct tile_args {
   const element* w;
   const element* x;
   void* out;
-  float4* parts;      // [tiles, gridDim.z, high * wide, threads]: sums of the blocks that share a tile
+  float4* parts;      // [tiles, gridDim.z, quads, threads]: sums of the blocks that share a tile
   unsigned* arrived;  // [tiles]: how many of them are done; zero between kernels
   std::uint32_t n, k, m, stride;  // stride: of out
 };
-
-// Begins to copy 16 bytes to shared memory, or writes zeros there.
-__device__ __forceinline__ void copy_or_zeros(std::uint32_t to, const void* from, bool there) {
-  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(there ? 16 : 0)
-               : "memory");
-}
 
 // The address of unit `unit` (16 bytes) of row `row`. Units are permuted by the row, so that eight rows that
 // are read at once lie in different banks.
@@ -87,7 +83,7 @@ struct sources {
 
 // Adds the products of a stage to the warp's sums.
 template <dtype type, class T>
-__device__ __forceinline__ void multiply_stage(std::uint32_t stage, float (&sums)[T::high][T::wide][4]) {
+__device__ __forceinline__ void multiply_stage(std::uint32_t stage, float (&sums)[T::quads][4]) {
   const int warp = static_cast<int>(threadIdx.x / 32), lane = static_cast<int>(threadIdx.x % 32);
   const int x_row = warp % 2 * (T::m / 2) + lane % 16;
   const int w_row = warp / 2 * (T::n / 4) + (lane >> 4) * 8 + lane % 8;
@@ -105,7 +101,7 @@ __device__ __forceinline__ void multiply_stage(std::uint32_t stage, float (&sums
     for (int i = 0; i < T::high; ++i)
 #pragma unroll
       for (int j = 0; j < T::wide; ++j)
-        mma<type>(sums[i][j], x[i][0], x[i][1], x[i][2], x[i][3], w[j / 2][j % 2 * 2],
+        mma<type>(sums[i * T::wide + j], x[i][0], x[i][1], x[i][2], x[i][3], w[j / 2][j % 2 * 2],
                   w[j / 2][j % 2 * 2 + 1]);
   }
 }
@@ -136,47 +132,6 @@ __device__ __forceinline__ void put_two(const tile_args& a, std::uint32_t row, s
   }
 }
 
-// Stores the block's sums of a shared tile. Returns whether the block is the last one of the tile; its sums
-// are then those of all.
-template <int high, int wide>
-__device__ __forceinline__ bool join(const tile_args& a, float (&sums)[high][wide][4]) {
-  constexpr int quads = high * wide;
-  __shared__ bool last;
-  const std::uint32_t tile = blockIdx.y * gridDim.x + blockIdx.x;
-  float4* all = a.parts + std::size_t{tile} * gridDim.z * quads * threads + threadIdx.x;
-  float4* mine = all + std::size_t{blockIdx.z} * quads * threads;
-#pragma unroll
-  for (int i = 0; i < quads; ++i) {
-    const float(&s)[4] = sums[i / wide][i % wide];
-    __stcg(mine + i * threads, make_float4(s[0], s[1], s[2], s[3]));
-  }
-  __threadfence();
-  __syncthreads();
-  if (threadIdx.x == 0) {
-    last = atomicAdd(a.arrived + tile, 1) + 1 == gridDim.z;
-    if (last) a.arrived[tile] = 0;
-    __threadfence();
-  }
-  __syncthreads();
-  if (!last) return false;
-#pragma unroll
-  for (int i = 0; i < quads; ++i) {
-    float(&s)[4] = sums[i / wide][i % wide];
-    s[0] = s[1] = s[2] = s[3] = 0;
-  }
-  for (unsigned part = 0; part < gridDim.z; ++part)
-#pragma unroll
-    for (int i = 0; i < quads; ++i) {
-      const float4 v = __ldcg(all + (std::size_t{part} * quads + i) * threads);
-      float(&s)[4] = sums[i / wide][i % wide];
-      s[0] += v.x;
-      s[1] += v.y;
-      s[2] += v.z;
-      s[3] += v.w;
-    }
-  return true;
-}
-
 template <dtype type, product_out kind, class T>
 __global__ void __launch_bounds__(threads, 2) tile_kernel(const tile_args a) {
   extern __shared__ __align__(128) unsigned char shared[];
@@ -195,7 +150,7 @@ __global__ void __launch_bounds__(threads, 2) tile_kernel(const tile_args a) {
   };
 #pragma unroll
   for (int i = 0; i < T::stages - 1; ++i) ask();
-  float sums[T::high][T::wide][4] = {};
+  float sums[T::quads][4] = {};
   int stage = 0;
   for (int at = begin; at < end; ++at) {
     copies_wait<T::stages - 2>();
@@ -204,7 +159,7 @@ __global__ void __launch_bounds__(threads, 2) tile_kernel(const tile_args a) {
     multiply_stage<type, T>(base + stage * T::stage, sums);
     if (++stage == T::stages) stage = 0;
   }
-  if (gridDim.z > 1 && !join(a, sums)) return;
+  if (gridDim.z > 1 && !join_tile<T::quads, threads>(a.parts, a.arrived, sums)) return;
   const std::uint32_t warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   const std::uint32_t row = blockIdx.x * T::m + warp % 2 * (T::m / 2) + lane / 4,
                       column = blockIdx.y * T::n + warp / 2 * (T::n / 4) + lane % 4 * 2;
@@ -212,8 +167,9 @@ __global__ void __launch_bounds__(threads, 2) tile_kernel(const tile_args a) {
   for (int i = 0; i < T::high; ++i)
 #pragma unroll
     for (int j = 0; j < T::wide; ++j) {
-      put_two<type, kind>(a, row + i * 16, column + j * 8, sums[i][j][0], sums[i][j][1]);
-      put_two<type, kind>(a, row + i * 16 + 8, column + j * 8, sums[i][j][2], sums[i][j][3]);
+      const float(&s)[4] = sums[i * T::wide + j];
+      put_two<type, kind>(a, row + i * 16, column + j * 8, s[0], s[1]);
+      put_two<type, kind>(a, row + i * 16 + 8, column + j * 8, s[2], s[3]);
     }
 }
 
@@ -255,7 +211,7 @@ void start(device& d, const product& p) {
 void tile_product(device& d, const product& p) {
   if (d.failed() || p.m == 0) return;
   with_constants(p, [&](auto type, auto kind) {
-    // Decoders ask for gate and up as they are where can_stream() says no.
+    // choose_product() excludes it: decoders then ask for gate and up as they are.
     if constexpr (kind != product_out::silu) start<type, kind>(d, p);
   });
 }

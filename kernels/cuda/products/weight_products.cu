@@ -5,8 +5,7 @@
 #include "kernels/cuda/device/launch.h"
 #include "kernels/cuda/layers.h"
 #include "kernels/cuda/products/block_layout.h"
-#include "kernels/cuda/products/stream_blocks.h"
-#include "kernels/cuda/products/stream_normed.h"
+#include "kernels/cuda/products/launch_product.h"
 
 namespace weir::kernels::cuda {
 namespace {
@@ -35,9 +34,6 @@ std::vector<matrix> stack_of(const matrix& first, std::span<const matrix> rest) 
 }
 
 bool is_quantised(const matrix& m) { return !is_plain(m.type); }
-
-// Whether outputs begin where cuBLASLt expects them.
-bool is_aligned(const void* out) { return reinterpret_cast<std::uintptr_t>(out) % 256 == 0; }
 
 // A thread converts eight elements of one type to the other. A number whose magnitude an f16 cannot have
 // becomes the nearest that it can.
@@ -133,7 +129,9 @@ weight_products::ordered_row weight_products::for_matrix(const matrix& first, st
 
 // Whether the product itself puts x in the order of the inputs of `w`.
 bool weight_products::gathers(const matrix& w, std::uint32_t m, product_out kind) const {
-  return w.input_count != 0 && can_gather(d_, {w, nullptr, m, nullptr, kind});
+  block_product p{w, nullptr, m, nullptr, kind};
+  p.gathers = true;
+  return w.input_count != 0 && function_for(d_, p) != product_function::none;
 }
 
 void weight_products::run(const matrix& first, std::span<const matrix> rest, const element* x,
@@ -200,12 +198,10 @@ bool weight_products::stream_stack(const matrix& first, std::span<const matrix> 
     for (const matrix& w : rest) good &= part(w);
     return good;
   };
-  const bool can = each([&](const block_product& b) {
-    return norm.rows ? can_stream_normed(d_, b) : can_stream_blocks(d_, b);
-  });
+  const bool can = each([&](const block_product& b) { return reads_blocks(function_for(d_, b)); });
   if (can)
     each([&](const block_product& b) {
-      stream_blocks(d_, b);
+      launch_product(d_, function_for(d_, b), b);
       return true;
     });
   return can;
@@ -222,8 +218,9 @@ bool weight_products::run_normed(const matrix& first, std::span<const matrix> re
     for (const matrix& w : rest) p.n += w.rows;
     return stream_stack(first, rest, p, column_order::plain, true, norm);
   }
-  if (!rest.empty() || !can_stream_normed(d_, p)) return false;
-  stream_normed(d_, p, norm);
+  const product_function by = rest.empty() ? function_for(d_, p, true) : product_function::none;
+  if (by == product_function::none) return false;
+  launch_product(d_, by, p, norm);
   return true;
 }
 
@@ -237,25 +234,23 @@ column_order weight_products::order_for(const matrix& first, std::span<const mat
 // Whether products of m rows with a stack take them in paired order.
 bool weight_products::takes_pairs(const matrix& first, std::span<const matrix> rest, std::uint32_t m) const {
   const auto wide = [&](const matrix& w) {
-    return is_quantised(w) &&
-           takes_wide_blocks(d_, {w, nullptr, m, nullptr, product_out::element, 0, column_order::paired});
+    const block_product p{w, nullptr, m, nullptr, product_out::element, 0, column_order::paired};
+    return function_for(d_, p) != product_function::none;
   };
   return wide(first) && std::ranges::all_of(rest, wide);
 }
 
-// tile_product() is used where the outputs begin at an address that cuBLASLt does not expect.
 void weight_products::run_plain(const product& p, void* scratch) {
-  if (p.out_stride == 0 && can_stream(d_, p)) return stream_product(d_, p);
-  if (!is_aligned(p.out)) return tile_product(d_, p);
+  const product_function by = function_for(d_, p);
+  if (by != product_function::blas) return launch_product(d_, by, p);
   const auto it = samples_.find({p.type, p.n, p.k});
   const std::span<const void* const> samples =
       it == samples_.end() ? std::span<const void* const>() : std::span<const void* const>(it->second);
   products_.run(p, samples, p.kind == product_out::add_f32 ? scratch : p.out);
 }
 
-// Rounds the weights and multiplies them, one piece of the rows after the other. stream_product() is not
-// used: its kernels read weights before the kernel in front of them, here the rounding, has ended.
-// tile_product() is used as by run_plain().
+// Rounds the weights and multiplies them, one piece of the rows after the other, all by one function: a piece
+// begins where cuBLASLt expects it if the first one does.
 void weight_products::run_rounded(std::span<const matrix> parts, product p, void* scratch) {
   const std::uint32_t all = p.n, stride = p.stride();
   const auto held = static_cast<std::uint32_t>(room_bytes_ / (std::uint64_t{p.k} * sizeof(element)));
@@ -264,15 +259,16 @@ void weight_products::run_rounded(std::span<const matrix> parts, product p, void
   auto* const out = static_cast<std::byte*>(p.out);
   p.w = room_.as<void>();
   p.out_stride = most < stride ? stride : 0;
-  const bool by_tiles = !is_aligned(out);
+  p.fresh = true;
+  const product_function by = function_for(d_, p);
   for (std::uint32_t at = 0; at < all && !d_.failed(); at += most) {
     p.n = std::min(most, all - at);
     p.out = out + at * size;
     round(parts, at, p.n, room_.as<element>());
-    if (by_tiles)
-      tile_product(d_, p);
-    else
+    if (by == product_function::blas)
       products_.run(p, {}, p.kind == product_out::add_f32 ? scratch : p.out);
+    else
+      launch_product(d_, by, p);
   }
 }
 
@@ -295,9 +291,12 @@ void weight_products::round(std::span<const matrix> parts, std::uint32_t first, 
 
 bool weight_products::can_fuse_silu(const decoder_layer& l, const element* x, std::uint32_t m) const {
   if (l.gate_up_bias || !l.gate_up_rest.empty() || multiplied_type(l.gate_up) != type_) return false;
-  if (is_quantised(l.gate_up)) return can_stream_blocks(d_, {l.gate_up, x, m, nullptr, product_out::silu});
-  return can_stream(
-      d_, {type_, l.gate_up.data, l.gate_up.rows, l.gate_up.cols, x, m, nullptr, product_out::silu});
+  const matrix& w = l.gate_up;
+  const product_function by =
+      is_quantised(w)
+          ? function_for(d_, block_product{w, x, m, nullptr, product_out::silu})
+          : function_for(d_, product{type_, w.data, w.rows, w.cols, x, m, nullptr, product_out::silu});
+  return by != product_function::none;
 }
 
 void weight_products::run_silu(const decoder_layer& l, const element* said, std::uint32_t m, element* out,
@@ -307,10 +306,10 @@ void weight_products::run_silu(const decoder_layer& l, const element* said, std:
   if (is_quantised(l.gate_up)) {
     block_product p{l.gate_up, x.at, m, out, product_out::silu, 0, x.order, out_order};
     p.gathers = in_product;
-    return stream_blocks(d_, p);
+    return launch_product(d_, function_for(d_, p), p);
   }
-  stream_product(d_,
-                 {type_, l.gate_up.data, l.gate_up.rows, l.gate_up.cols, x.at, m, out, product_out::silu});
+  const product p{type_, l.gate_up.data, l.gate_up.rows, l.gate_up.cols, x.at, m, out, product_out::silu};
+  launch_product(d_, function_for(d_, p), p);
 }
 
 }  // namespace weir::kernels::cuda

@@ -1,13 +1,13 @@
 // weight_products.h — the products of a decoder with its weights, plain or quantised.
 //
-// Plain weights are multiplied as products.h says. Quantised ones are multiplied by stream_blocks() where
-// that supports the number of rows. Otherwise they are rounded to bf16 first, in a workspace, and multiplied
-// from there: a matrix that does not fit goes through the workspace in pieces. A deterministic device always
-// does the latter, so that a row's bits do not depend on the number of rows.
+// choose_product.h says which function multiplies. Where none multiplies quantised weights as they are, these
+// are rounded to bf16 first, in a workspace, and multiplied from there: a matrix that does not fit goes
+// through the workspace in pieces. A deterministic device always does that, so that a row's bits do not
+// depend on the number of rows.
 //
 // Where a layer's matrix multiplies another type of elements than the decoder's rows have, x is converted in
 // a workspace, and outputs that are rows are converted back. Where a matrix has inputs of its own (tensor.h),
-// the elements of x are put in the order of its columns: by the product itself where that can (can_gather()),
+// the elements of x are put in the order of its columns: by the product itself where that can (gathers()),
 // otherwise first, in the same workspace. Quantised neighbours in a stack that have the same inputs are one
 // product; every other matrix is a product of its own.
 //

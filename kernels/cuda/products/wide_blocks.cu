@@ -27,7 +27,8 @@ namespace weir::kernels::cuda {
 namespace {
 
 // The workspace of the device: first sums of shared tiles, then x in order.
-constexpr std::size_t parts_bytes = device::workspace_bytes / 2;
+constexpr std::size_t parts_bytes = device::workspace_bytes - paired_bytes;
+static_assert(block_rings<dtype::q8_0, 256>::parts * 256 <= parts_bytes);  // for up to 256 multiprocessors
 
 // Puts 16 columns of a row in order.
 __global__ void order_kernel(const uint4* x, std::uint32_t count, uint4* out) {
@@ -207,17 +208,6 @@ void start(device& d, const block_product& p) {
 }
 
 }  // namespace
-
-bool can_wide_blocks(const device& d, const block_product& p) {
-  static_assert(block_rings<dtype::q8_0, 256>::parts * 256 <= parts_bytes);  // for up to 256 multiprocessors
-  const bool has_room =
-      p.x_order == column_order::paired ||
-      std::uint64_t{p.m} * p.w.cols * sizeof(element) <= device::workspace_bytes - parts_bytes;
-  return d.path == code_path::hopper && d.encode_map && !d.deterministic && d.multiprocessors <= 256 &&
-         p.m <= most_wide_block_rows && has_room && p.w.rows % (p.kind == product_out::silu ? 16 : 4) == 0 &&
-         p.stride() % 4 == 0 && reinterpret_cast<std::uintptr_t>(p.out) % 8 == 0 &&
-         reinterpret_cast<std::uintptr_t>(p.x) % 16 == 0;
-}
 
 void wide_blocks(device& d, const block_product& p) {
   // Beside small weights the sums that blocks leave for one another take longer than rounding weights twice.
