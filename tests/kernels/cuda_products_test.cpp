@@ -220,7 +220,7 @@ TEST_CASE("cuda: a chain of our own products has the sum of all of them") {
 
 TEST_CASE("cuda: products by warpgroups equal their definition") {
   device* d = the_device();
-  if (!d) return;
+  if (!d || !d->encode_map) return;  // not on the Hopper path
   weir::tests::rng r(16);
   // Tiles of each size, one after the other and fewer than blocks; K in one part and in several; ends within
   // a tile, a stage, a pair of slabs.
@@ -243,11 +243,8 @@ TEST_CASE("cuda: products by warpgroups equal their definition") {
     const sample of(r, type, s, 700);
     const on_device w(*d, of.w), x(*d, of.x);
     for (const std::uint32_t m : {9u, 33u, 64u, 65u, 96u, 128u, 129u, 192u, 255u, 256u, 257u, 385u, 700u})
-      for (const product_out kind : kinds) {
-        const product p{type, w.get(), s.n, s.k, x.get(), m, nullptr, kind};
-        if (!d->encode_map) return;  // not on the Hopper path
+      for (const product_out kind : kinds)
         check(*d, r, of, w, x, m, kind, [&](const product& it) { wgmma_product(*d, it); });
-      }
   }
   CHECK(d->fault == "");
 }
