@@ -5,11 +5,11 @@
 // each field is: requests, generation_config.json and the command line are read by that table.
 //
 // The code of a new field that is a number goes into at most five files:
-//   core/sample/params.h         a member of each struct, and a row of visit_sampling()
-//   core/sample/steps.cpp        what it does: apply_penalties() and has_penalties(), or apply_cuts()
-//   core/model/device_draws.cpp  its copy into kernels::draw_numbers
-//   kernels/decoder.h            a member of draw_numbers
-//   kernels/cuda/draws/sample.cu       what it does on a device, and the new size of draw_order
+//   core/sample/params.h          a member of each struct, and a row of visit_sampling()
+//   core/sample/steps.cpp         what it does: apply_penalties() and has_penalties(), or apply_cuts()
+//   core/model/device_draws.cpp   its copy into kernels::draw_numbers
+//   kernels/decoder.h             a member of draw_numbers
+//   kernels/cuda/draws/sample.cu  what it does on a device, and the new size of draw_order
 // Two things beside that: if net/protocol/planned.h has a row for the name, the row is deleted; and programs
 // that embed weir have the field once <weir/engine.hpp> declares it.
 //
