@@ -30,7 +30,7 @@ bool streams(const device& d, const product& p) {
 void stream(device& d, const product& p) { launch_product(d, function_for(d, p), p); }
 
 // Multiplies as a decoder does where nothing streams.
-void multiply(device& d, products& all, const product& p, void* scratch) {
+void multiply(device& d, cuda::products& all, const product& p, void* scratch) {
   if (!d.lt) return tile_product(d, p);
   all.run(p, {}, scratch);
 }
@@ -253,7 +253,7 @@ TEST_CASE("cuda: products of more rows equal their definition") {
   device* d = the_device();
   if (!d) return;
   weir::tests::rng r(13);
-  products all(*d);
+  cuda::products all(*d);
   const shape s{1040, 1096}, odd{105, 128};  // the other one is a small vocabulary's
   const std::vector<float> zeros(std::size_t{128} * s.n);
   const on_device scratch(*d, zeros);
@@ -324,7 +324,7 @@ TEST_CASE("cuda: what f16 cannot hold becomes its largest number, and a NaN stay
   for (element& e : x) e = rounded(dtype::f16, 300);
   x[3] = {0x7e00};  // the first row is NaN
   const on_device there(*d, w), rows(*d, x);
-  products all(*d);
+  cuda::products all(*d);
   for (const std::uint32_t m : {2u, 40u, 80u, most}) {
     const on_device both(*d, std::vector<element>(m * 2 * inter)), inner(*d, std::vector<element>(m * inter));
     const product p{dtype::f16, there.get(), 2 * inter,        k,
