@@ -24,13 +24,14 @@ constexpr core::json_bounds most_json = {.depth = 256, .values = 1 << 22};
 
 struct render_options {
   std::string model, source, batch;
-  bool ids = false, chatml = false;
+  bool ids = false, chatml = false, as_sent = false;
 };
 
 // What a conversation is rendered with. The tokenizer is null with --template.
 struct renderer {
   std::shared_ptr<const core::chat_template> chat;
   std::shared_ptr<const core::tokenizer> tokenizer;
+  bool as_sent = false;
 };
 
 // One conversation of the input, with what only `weir render` lets its user set.
@@ -90,7 +91,15 @@ result<void> take_own_members(json::object& o, rendering_request& r) {
   return {};
 }
 
-result<rendering_request> parse(const std::string& text) {
+// The messages for --as-sent: whatever a template may be given.
+result<core::conversation> read_any_messages(const json::value& v) {
+  if (!v.is_array()) return core::bad_param("messages", "messages must be an array");
+  core::conversation out;
+  out.messages = v.get_array();
+  return out;
+}
+
+result<rendering_request> parse(const std::string& text, bool as_sent) {
   auto value = core::read_json(text, most_json);
   if (!value) return value.error();
   auto* o = value->if_object();
@@ -99,7 +108,7 @@ result<rendering_request> parse(const std::string& text) {
   if (auto taken = take_own_members(*o, r); !taken) return taken.error();
   const auto* messages = o->if_contains("messages");
   if (!messages) return core::bad_param("messages", "messages is missing");
-  auto said = net::read_messages("messages", *messages);
+  auto said = as_sent ? read_any_messages(*messages) : net::read_messages("messages", *messages);
   if (!said) return said.error();
   actors::request with;
   with.input = std::move(*said);
@@ -109,10 +118,10 @@ result<rendering_request> parse(const std::string& text) {
 }
 
 result<core::jinja::rendering> render(const renderer& by, const std::string& text) {
-  const auto r = parse(text);
+  const auto r = parse(text, by.as_sent);
   if (!r) return r.error();
-  if (r->tokens.empty()) return by.chat->render(r->said, r->now);
-  return by.chat->with_tokens(r->tokens).render(r->said, r->now);
+  const auto with_tokens = by.chat->with_tokens(r->tokens);
+  return by.as_sent ? with_tokens.render_as_sent(r->said, r->now) : with_tokens.render(r->said, r->now);
 }
 
 std::vector<core::token_id> ids_of(const renderer& by, const core::jinja::rendering& made) {
@@ -159,14 +168,14 @@ result<renderer> make_renderer(const render_options& o) {
     std::ifstream in(o.source);
     const std::string source(std::istreambuf_iterator<char>(in), {});
     if (!in) return core::bad_param("template", "--template {}: cannot be read", o.source);
-    return renderer{core::chat_template::from_source(source, {}, o.source), nullptr};
+    return renderer{core::chat_template::from_source(source, {}, o.source), nullptr, o.as_sent};
   }
   const std::string dir = o.model.empty() ? bundled_model() : o.model;
   auto tokenizer = core::load_tokenizer(dir);
   if (!tokenizer) return tokenizer.error();
   auto chat = core::chat_template::load(dir, **tokenizer, o.chatml);
   if (!chat) return chat.error();
-  return renderer{std::move(*chat), std::move(*tokenizer)};
+  return renderer{std::move(*chat), std::move(*tokenizer), o.as_sent};
 }
 
 int run(const render_options& o) {
@@ -193,6 +202,8 @@ command add_render(CLI::App& app) {
       ->type_name("PATH");
   app.add_option("--template", o->source, "a chat template instead of a model's")->type_name("F.jinja");
   app.add_flag("--chatml", o->chatml, "use ChatML whatever template the model has");
+  app.add_flag("--as-sent", o->as_sent,
+               "give the template the messages unchanged, as transformers does, and not as requests do");
   app.add_flag("--ids", o->ids, "tokens instead of text, control tokens marked");
   app.add_option("--batch", o->batch,
                  "lines {\"messages\":[…],…} in; {\"text\":…} or {\"error\":…} out, a line each")

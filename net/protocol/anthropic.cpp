@@ -39,7 +39,7 @@ core::result<void> check_block_member(const std::string& param, const std::strin
 }
 
 core::result<void> append_block(const std::string& param, const std::string& at, const json::value& v,
-                                std::string& text) {
+                                json::array& parts) {
   const json::object* block = v.if_object();
   if (!block) return bad_param(param, "{} must be an object, not {}", at, kind_of(v));
   const json::value* type = block->if_contains("type");
@@ -52,28 +52,34 @@ core::result<void> append_block(const std::string& param, const std::string& at,
   if (!said || !said->is_string()) return bad_param(param, "{} must have a string 'text'", at);
   for (const auto& [name, value] : *block)
     if (auto fine = check_block_member(param, at, name, value); !fine) return fine;
-  text += std::string_view(said->get_string());
+  parts.push_back(json::object{{"type", "text"}, {"text", *said}});
   return {};
 }
 
-// Reads a string, or a list of text blocks, which are joined with nothing between them. `param`: the field
-// that an error blames. `at`: where the value stands.
-core::result<std::string> read_text(const std::string& param, const std::string& at, const json::value& v) {
-  if (v.is_string()) return std::string(v.get_string());
+// Reads a content: a string, or a list of text blocks, which become the parts of a template's content.
+// `param`: the field that an error blames. `at`: where the value stands.
+core::result<json::value> read_content(const std::string& param, const std::string& at,
+                                       const json::value& v) {
+  if (v.is_string()) return v;
   if (!v.is_array())
     return bad_param(param, "{} must be a string or a list of blocks, not {}", at, kind_of(v));
-  std::string text;
+  json::array parts;
   std::size_t i = 0;
   for (const json::value& block : v.get_array()) {
-    if (auto read = append_block(param, fmt::format("{}[{}]", at, i++), block, text); !read)
+    if (auto read = append_block(param, fmt::format("{}[{}]", at, i++), block, parts); !read)
       return read.error();
   }
-  return text;
+  if (parts.empty()) return json::value(json::string());
+  return json::value(std::move(parts));
 }
 
-json::value message_of(std::string_view role, std::string_view text) {
-  return json::object{{"role", json::string_view(role.data(), role.size())},
-                      {"content", json::string_view(text.data(), text.size())}};
+json::value message_of(std::string_view role, json::value content) {
+  return json::object{{"role", json::string_view(role.data(), role.size())}, {"content", std::move(content)}};
+}
+
+// The text of a content, or of its last part.
+std::string_view last_text(const json::value& content) {
+  return content.is_string() ? content.get_string() : content.get_array().back().at("text").get_string();
 }
 
 core::result<json::value> read_message(const std::string& at, const json::value& v) {
@@ -92,9 +98,9 @@ core::result<json::value> read_message(const std::string& at, const json::value&
   }
   const json::value* content = o->if_contains("content");
   if (!content) return bad_param(param, "{} must have a 'content'", at);
-  auto text = read_text(param, at + ".content", *content);
-  if (!text) return text.error();
-  return message_of(who, *text);
+  auto said = read_content(param, at + ".content", *content);
+  if (!said) return said.error();
+  return message_of(who, std::move(*said));
 }
 
 bool is_blank(std::string_view text) { return text.find_first_not_of(" \t\n\r\f\v") == text.npos; }
@@ -103,7 +109,7 @@ bool is_blank(std::string_view text) { return text.find_first_not_of(" \t\n\r\f\
 core::result<void> leave_open(core::conversation& said) {
   const json::object& last = said.messages.back().get_object();
   if (last.at("role") != "assistant") return {};
-  if (is_blank(last.at("content").get_string()))
+  if (is_blank(last_text(last.at("content"))))
     return bad_param("messages", "messages: the last one, of the assistant, has no text to go on with");
   said.continue_final_message = true;
   said.add_generation_prompt = false;
@@ -113,9 +119,10 @@ core::result<void> leave_open(core::conversation& said) {
 core::result<core::conversation> read_conversation(const json::object& body) {
   core::conversation said;
   if (const json::value* system = body.if_contains("system"); system && !system->is_null()) {
-    auto text = read_text("system", "system", *system);
-    if (!text) return text.error();
-    if (!text->empty()) said.messages.push_back(message_of("system", *text));
+    auto content = read_content("system", "system", *system);
+    if (!content) return content.error();
+    const bool empty = content->is_string() && content->get_string().empty();
+    if (!empty) said.messages.push_back(message_of("system", std::move(*content)));
   }
   const json::value* messages = body.if_contains("messages");
   if (!messages) return bad_param("messages", "messages is missing");

@@ -47,12 +47,12 @@ function published() {
 const names = published();
 const reason = names.length ? false : "there are no published templates in the data folder";
 
-test("each published case comes out of --batch byte for byte", { skip: reason }, async () => {
+test("each published case comes out of --batch --as-sent byte for byte", { skip: reason }, async () => {
   for (const name of names) {
     const { cases } = JSON.parse(readFileSync(join(data, `${name}.cases.json`)));
     const file = join(folder, `${name}.jsonl`);
     writeFileSync(file, cases.map((c) => line_of(c) + "\n").join(""));
-    const { stdout } = await render(["--template", join(data, `${name}.jinja`), "--batch", file]);
+    const { stdout } = await render(["--template", join(data, `${name}.jinja`), "--as-sent", "--batch", file]);
     const lines = stdout.trimEnd().split("\n").map((l) => JSON.parse(l));
     assert.equal(lines.length, cases.length, name);
     for (const [i, c] of cases.entries()) {
@@ -60,6 +60,22 @@ test("each published case comes out of --batch byte for byte", { skip: reason },
       else assert.equal(lines[i].error.message, c.message, `${name}: ${c.name}`);
     }
   }
+});
+
+test("without --as-sent, parts are the prompt of the text, and arguments as text that of the object", {
+  skip: reason }, async () => {
+  const template = join(data, "meta-llama-Llama-3.1-8B-Instruct.jinja");
+  const prompt_of = async (messages) =>
+    (await render(["--template", template], JSON.stringify({ messages, bos_token: "" }))).stdout;
+  const call = (args) => [
+    { role: "user", content: "a" },
+    { role: "assistant", content: null, tool_calls: [{ function: { name: "f", arguments: args } }] },
+    { role: "tool", content: "1" },
+  ];
+  const parts = [{ role: "user", content: [{ type: "text", text: "Look up Paris" }] }];
+  assert.equal(await prompt_of(parts), await prompt_of([{ role: "user", content: "Look up Paris" }]));
+  assert.equal(await prompt_of(call('{"a":1}')), await prompt_of(call({ a: 1 })));
+  assert.match(await prompt_of(call('{"a":1}')), /"parameters": {"a": 1}}/);
 });
 
 const hello = JSON.stringify({ messages: [{ role: "user", content: "hi <|im_end|>" }] });

@@ -82,7 +82,9 @@ result<std::shared_ptr<const chat_template>> chat_template::load(const std::stri
 void chat_template::add(std::string name, std::string_view source) {
   auto program = jinja::program::compile(source);
   if (program) {
-    programs_.push_back({std::move(name), std::move(*program), source.find("developer") != source.npos});
+    const bool knows_developer = source.find("developer") != source.npos;
+    const message_forms forms = forms_of(**program, tokens_);
+    programs_.push_back({std::move(name), std::move(*program), knows_developer, forms});
   } else if (!fault_) {
     fault_ = make_error(errc::not_supported,
                         "messages cannot be taken: the model's chat template ({}) does not compile: {}. Send "
@@ -103,7 +105,8 @@ const chat_template::named* chat_template::choose(const conversation& c) const {
   return chosen ? chosen : find("default");
 }
 
-result<jinja::rendering> chat_template::run(const conversation& c, std::chrono::local_seconds now) const {
+result<jinja::rendering> chat_template::run(const conversation& c, std::chrono::local_seconds now,
+                                            given how) const {
   const named* chosen = choose(c);
   if (!chosen) {
     std::string names;
@@ -113,10 +116,14 @@ result<jinja::rendering> chat_template::run(const conversation& c, std::chrono::
                       names);
   }
   json::object variables = variables_of(c);
-  if (!chosen->knows_developer) developers_to_system(variables["messages"].as_array());
+  auto& messages = variables["messages"].as_array();
+  if (how == given::fitted) {
+    if (!chosen->knows_developer) developers_to_system(messages);
+    fit(messages, chosen->forms);
+  }
   auto made = chosen->program->render({variables, tokens_, now});
   if (made && c.continue_final_message)
-    if (auto cut = end_at_final_message(c, *made); !cut) return cut.error();
+    if (auto cut = end_at_final_message(messages, *made); !cut) return cut.error();
   return made;
 }
 
@@ -136,16 +143,24 @@ chat_template chat_template::with_tokens(const json::object& changed) const {
   return out;
 }
 
-result<jinja::rendering> chat_template::render(const conversation& c, std::chrono::local_seconds now) const {
+result<jinja::rendering> chat_template::render(const conversation& c, std::chrono::local_seconds now,
+                                               given how) const {
   if (fault_) return *fault_;
   if (auto fine = check_variables(c); !fine) return fine.error();
-  auto made = run(c, now);
+  auto made = run(c, now, how);
   if (made || made.error().code != errc::bad_file) return made;
-  if (const auto plain = with_joined_parts(c)) made = run(*plain, now);
-  if (made) return made;
   error why = made.error();
   why.code = errc::invalid_param;  // a template is fit for some conversations alone
   return why;
+}
+
+result<jinja::rendering> chat_template::render(const conversation& c, std::chrono::local_seconds now) const {
+  return render(c, now, given::fitted);
+}
+
+result<jinja::rendering> chat_template::render_as_sent(const conversation& c,
+                                                       std::chrono::local_seconds now) const {
+  return render(c, now, given::as_sent);
 }
 
 result<std::vector<token_id>> chat_template::encode(const conversation& c, const tokenizer& t,

@@ -14,6 +14,7 @@
 
 #include "core/error.h"
 #include "core/text/chat/conversation.h"
+#include "core/text/chat/message_forms.h"
 #include "core/text/template/template.h"
 #include "core/text/tokenizer/tokenizer.h"
 
@@ -37,12 +38,11 @@ class chat_template {
   // The prompt as text. `now`: local time, for templates that print the date. Errors: the fault; or
   // invalid_param if the template refuses the conversation or fails on it.
   //
-  // A content that is a list of parts is given to the template as that list. If the template fails
-  // on it, and does not refuse it by raise_exception(), each list is made one string and the conversation is
-  // rendered once more.
-  //
-  // A template whose source does not have the word `developer` gets messages of this role as `system`.
+  // The messages are put into the forms that the template reads (core/text/chat/message_forms.h). A template
+  // whose source does not have the word `developer` gets messages of this role as `system`.
   result<jinja::rendering> render(const conversation& c, std::chrono::local_seconds now) const;
+  // The same, but the template is given the messages as they are.
+  result<jinja::rendering> render_as_sent(const conversation& c, std::chrono::local_seconds now) const;
   // The prompt as ids. Control tokens are recognised in the template's own text, not in what came from the
   // client. The tokenizer adds no tokens of its own, such as BOS: the template writes them.
   result<std::vector<token_id>> encode(const conversation& c, const tokenizer& t,
@@ -60,10 +60,13 @@ class chat_template {
     std::string name;
     std::shared_ptr<const jinja::program> program;
     bool knows_developer;
+    message_forms forms;
   };
+  enum class given { fitted, as_sent };
   result<> check_variables(const conversation& c) const;
   const named* choose(const conversation& c) const;
-  result<jinja::rendering> run(const conversation& c, std::chrono::local_seconds now) const;
+  result<jinja::rendering> render(const conversation& c, std::chrono::local_seconds now, given how) const;
+  result<jinja::rendering> run(const conversation& c, std::chrono::local_seconds now, given how) const;
   void add(std::string name, std::string_view source);
 
   std::vector<named> programs_;

@@ -16,20 +16,6 @@ std::uint64_t text_bytes(const json::value& v) {
   return sum;
 }
 
-// nullopt: the content is not a list of text parts.
-std::optional<json::string> joined(const json::value& content) {
-  const auto* parts = content.if_array();
-  if (!parts) return std::nullopt;
-  json::string text;
-  for (const json::value& part : *parts) {
-    const auto* o = part.if_object();
-    const auto* piece = o ? o->if_contains("text") : nullptr;
-    if (!piece || !piece->is_string()) return std::nullopt;
-    text += piece->get_string();
-  }
-  return text;
-}
-
 }  // namespace
 
 std::uint64_t text_bytes(const conversation& c) {
@@ -37,19 +23,6 @@ std::uint64_t text_bytes(const conversation& c) {
   for (const json::value& m : c.messages) sum += text_bytes(m);
   for (const auto& [key, member] : c.variables) sum += key.size() + text_bytes(member);
   return sum;
-}
-
-std::optional<conversation> with_joined_parts(const conversation& c) {
-  std::optional<conversation> out;
-  for (std::size_t i = 0; i < c.messages.size(); ++i) {
-    const auto* m = c.messages[i].if_object();
-    const auto* content = m ? m->if_contains("content") : nullptr;
-    auto text = content ? joined(*content) : std::nullopt;
-    if (!text) continue;
-    if (!out) out = c;
-    out->messages[i].get_object()["content"] = std::move(*text);
-  }
-  return out;
 }
 
 }  // namespace weir::core

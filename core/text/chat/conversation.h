@@ -10,7 +10,6 @@
 #include <boost/json/object.hpp>
 #include <boost/json/value.hpp>
 #include <cstdint>
-#include <optional>
 
 namespace weir::core {
 
@@ -25,9 +24,5 @@ struct conversation {
 
 // Bytes of all strings and keys, and 8 for each other value.
 std::uint64_t text_bytes(const conversation& c);
-
-// The same conversation in which each content that is a list of text parts is one string. nullopt: no content
-// is such a list.
-std::optional<conversation> with_joined_parts(const conversation& c);
 
 }  // namespace weir::core

@@ -1,6 +1,8 @@
 #include "core/text/chat/final_message.h"
 
 #include <algorithm>
+#include <boost/json/object.hpp>
+#include <boost/json/value.hpp>
 
 namespace weir::core {
 namespace {
@@ -19,8 +21,8 @@ std::string_view stripped(std::string_view text) {
 }
 
 // The content of the last message, or the last of its parts.
-std::string_view final_text(const conversation& c) {
-  const json::object* last = c.messages.empty() ? nullptr : c.messages.back().if_object();
+std::string_view final_text(const json::array& messages) {
+  const json::object* last = messages.empty() ? nullptr : messages.back().if_object();
   const json::value* content = last ? last->if_contains("content") : nullptr;
   if (content && content->is_array() && !content->get_array().empty()) {
     const auto* part = content->get_array().back().if_object();
@@ -41,8 +43,8 @@ std::size_t last_place(const jinja::rendering& made, std::string_view text) {
 
 }  // namespace
 
-result<> end_at_final_message(const conversation& c, jinja::rendering& made) {
-  const std::string_view whole = final_text(c), core = stripped(whole);
+result<> end_at_final_message(const json::array& messages, jinja::rendering& made) {
+  const std::string_view whole = final_text(messages), core = stripped(whole);
   if (core.empty())
     return bad_param("continue_final_message",
                      "continue_final_message: the last message has no text to go on "

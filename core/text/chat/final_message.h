@@ -4,8 +4,9 @@
 // Thread safety: pure function; any thread.
 #pragma once
 
+#include <boost/json/array.hpp>
+
 #include "core/error.h"
-#include "core/text/chat/conversation.h"
 #include "core/text/template/template.h"
 
 namespace weir::core {
@@ -13,6 +14,6 @@ namespace weir::core {
 // Cuts off what the template wrote behind the text of the last message. White space at the end of the message
 // stays only if the template kept it. The rule is that of transformers' apply_chat_template. Error:
 // invalid_param if the last message has no text, or the template did not write it.
-result<> end_at_final_message(const conversation& c, jinja::rendering& made);
+result<> end_at_final_message(const boost::json::array& messages, jinja::rendering& made);
 
 }  // namespace weir::core

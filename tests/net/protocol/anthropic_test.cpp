@@ -77,14 +77,16 @@ TEST_CASE("anthropic: a message's fields reach the request") {
   CHECK_FALSE(message(hi)->stream);
 }
 
-TEST_CASE("anthropic: text blocks are joined, in messages and in system") {
+TEST_CASE("anthropic: text blocks become the parts of a content, in messages and in system") {
   const auto p =
       message(R"([{"role":"user","content":[{"type":"text","text":"a"},
       {"type":"text","text":"b","cache_control":{"type":"ephemeral"},"citations":null}]},
       {"role":"user","content":[]},{"role":"system","content":"c"}])",
               R"(,"system":[{"type":"text","text":"s"},{"type":"text","text":"t","citations":[]}])");
   CHECK(json_of(said(p)) ==
-        R"([{"role":"system","content":"st"},{"role":"user","content":"ab"},{"role":"user","content":""},)"
+        R"([{"role":"system","content":[{"type":"text","text":"s"},{"type":"text","text":"t"}]},)"
+        R"({"role":"user","content":[{"type":"text","text":"a"},{"type":"text","text":"b"}]},)"
+        R"({"role":"user","content":""},)"
         R"({"role":"system","content":"c"}])");
   for (const char* none : {R"("")", "[]", "null"})
     CHECK(said(message(hi, fmt::format(R"(,"system":{})", none))).messages.size() == 1);

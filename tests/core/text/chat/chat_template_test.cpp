@@ -176,15 +176,12 @@ TEST_CASE("the client's variables reach the template, but not under the names of
   }
 }
 
-TEST_CASE("text parts go to the template as a list, and as one string where it fails on a list") {
+TEST_CASE("a conversation that is rendered as it was sent is not put into the forms of the template") {
   conversation c;
-  c.messages.push_back(js::object{
-      {"role", "user"},
-      {"content",
-       {js::object{{"type", "text"}, {"text", "a"}}, js::object{{"type", "text"}, {"text", "b"}}}}});
-  CHECK(rendered("{% for p in messages[0].content %}[{{ p.text }}]{% endfor %}", c) == "[a][b]");
-  CHECK(rendered("{{ 'x' + messages[0].content }}", c) == "xab");
-  CHECK(rendered(*chat_template::chatml(), c) == "<|im_start|>user\nab<|im_end|>\n<|im_start|>assistant\n");
+  c.messages.push_back(js::object{{"role", "developer"}, {"content", {js::object{{"text", "a"}}}}});
+  const auto chat = chat_template::from_source("{{ messages[0].role }}: {{ messages[0].content }}");
+  CHECK(rendered(*chat, c) == "system: a");
+  CHECK(chat->render_as_sent(c, noon)->text == "developer: [{'text': 'a'}]");
 }
 
 TEST_CASE("a developer's message is the system's for a template that does not have the word") {
