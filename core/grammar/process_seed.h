@@ -1,5 +1,5 @@
-// process_seed.h — the seed of this process's hashes of clients' texts. It is drawn at the first call, so that
-// nobody can choose texts whose hashes collide. Any thread.
+// process_seed.h — the seed of this process's hashes of clients' texts. It is drawn at the first call, so
+// that nobody can choose texts whose hashes collide. Any thread.
 #pragma once
 
 #include <cstdint>
